@@ -1,0 +1,76 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"gdr-features/internal/render"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// Exit statuses of check.
+const (
+	exitNotReady statusError = 2
+	exitUnknown  statusError = 3
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var format, level string
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Say whether GPUDirect RDMA is ready here, and why not",
+		Long: `check goes through everything GPUDirect RDMA needs and prints a line for each: OK,
+WARN, FAIL or UNKNOWN, what was found, what to do, and the files it was read from.
+"Ready" means that all prerequisites are in place; only a transfer proves more.
+
+Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
+--level; 3 unknown; 1 on an error.`,
+		Example: `  gdr-features check
+  gdr-features check --level PXB && start-training
+  gdr-features check -o json | jq -r '.findings[] | select(.status != "OK") | .fix'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", format, "table", "json"); err != nil {
+				return err
+			}
+			limit := topology.SYS
+			if level != "" {
+				var err error
+				if limit, err = topology.ParseLevel(level); err != nil {
+					return err
+				}
+			}
+			r, _, err := a.collect(cmd.Context(), pci.Needed)
+			if err != nil {
+				return err
+			}
+			show := render.Check
+			if format == "json" {
+				show = render.CheckJSON
+			}
+			if err := show(a.out, r); err != nil {
+				return err
+			}
+			return checkStatus(r, level != "", limit)
+		},
+	}
+	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
+	c.Flags().StringVar(&level, "level", "", "the farthest a GPU's nearest NIC may be: PIX, PXB, PHB, NODE or SYS")
+	words(c, "output", "table", "json")
+	words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
+	return c
+}
+
+// checkStatus turns verdict and level into an exit status. A level that is not
+// known is no proof of being near enough.
+func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
+	switch {
+	case r.Verdict.Ready == tri.False, limited && r.Map.Level > limit:
+		return exitNotReady
+	case r.Verdict.Ready == tri.Unknown, limited && r.Map.Level == topology.Unknown:
+		return exitUnknown
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+// Command gdr-features tells whether a machine can do GPUDirect RDMA, whether it
+// does it now, and how near its GPUs and RDMA adapters are to each other, from
+// /sys and /proc alone. It prints labels for Node Feature Discovery, and tables
+// for people.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// version is set by the linker; see version.go.
+var version string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], streams{
+		out: os.Stdout, err: os.Stderr,
+		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle
+	})
+	stop()
+	os.Exit(status)
+}

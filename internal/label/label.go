@@ -1,0 +1,146 @@
+// Package label turns a verdict into node labels. It is pure. Hardware labels
+// change only when hardware changes; state labels follow drivers and links. An
+// unknown fact is an absent label.
+package label
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/kmod"
+)
+
+// DefaultPrefix is the namespace NFD publishes labels in.
+const DefaultPrefix = "feature.node.kubernetes.io/"
+
+// Labels about the hardware, without prefix.
+const (
+	Capable     = "gpudirect.rdma.capable"
+	Level       = "gdr.level"
+	BestLevel   = "gdr.level.best"
+	NCCLDefault = "gdr.nccl-default"
+	GPUs        = "gdr.gpus"
+	NICs        = "gdr.nics"
+	Topology    = "gdr.topology"
+	DataDirect  = "gdr.datadirect"
+)
+
+// Labels about drivers and links, without prefix.
+const (
+	Ready      = "gpudirect.rdma"
+	Reason     = "gdr.reason"
+	Peermem    = "gdr.peermem"
+	DMABuf     = "gdr.dmabuf"
+	PeerDirect = "gdr.peerdirect"
+	MOFED      = "gdr.mofed"
+	Link       = "gdr.link"
+	IOMMU      = "gdr.iommu"
+	ACS        = "gdr.acs"
+	Storage    = "gpudirect.storage"
+)
+
+// Set is labels by name, without prefix.
+type Set map[string]string
+
+// Of gives the labels of a node: none at all where there is no NVIDIA GPU.
+func Of(m *topology.Map, v *verdict.Verdict, k *kmod.State) Set {
+	s := Set{}
+	if len(m.GPUs) == 0 {
+		return s
+	}
+	s.state(Capable, v.Capable)
+	s.text(Level, m.Level.String())
+	s.text(BestLevel, m.Best.String())
+	s.state(NCCLDefault, m.NCCLDefault)
+	if m.Counted {
+		s.text(GPUs, strconv.Itoa(m.EligibleGPUs))
+		s.text(NICs, strconv.Itoa(m.EligibleNICs))
+	}
+	s.text(Topology, string(m.Source))
+	if m.DataDirect {
+		s.text(DataDirect, "true")
+	}
+
+	s.state(Ready, v.Ready)
+	s.text(Reason, string(v.Reason))
+	s.state(Peermem, v.Peermem)
+	s.state(DMABuf, v.DMABuf)
+	s.text(PeerDirect, string(k.Stack.PeerDirect))
+	s.text(MOFED, MOFEDValue(k.Stack.MOFED))
+	s.text(Link, v.Link)
+	s.text(IOMMU, v.IOMMU)
+	s.text(ACS, v.ACS)
+	s.state(Storage, k.Storage)
+	return s
+}
+
+// MOFEDValue is the version of MOFED, "inbox" for a kernel's own drivers, ""
+// when neither is known.
+func MOFEDValue(m kmod.MOFED) string {
+	switch m.Origin {
+	case kmod.OriginMOFED:
+		return m.Version
+	case kmod.OriginInbox:
+		return "inbox"
+	case kmod.OriginUnknown, kmod.OriginNotLoaded:
+	}
+	return ""
+}
+
+// Hardware tells whether a label is about the hardware.
+func Hardware(name string) bool {
+	switch name {
+	case Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect:
+		return true
+	}
+	return false
+}
+
+func (s Set) state(name string, value tri.State) {
+	if value != tri.Unknown {
+		s[name] = value.String()
+	}
+}
+
+func (s Set) text(name, value string) {
+	if value = Value(value); value != "" {
+		s[name] = value
+	}
+}
+
+// Prefixed gives the labels with a prefix before each name.
+func (s Set) Prefixed(prefix string) map[string]string {
+	out := make(map[string]string, len(s))
+	for name, value := range s {
+		out[prefix+name] = value
+	}
+	return out
+}
+
+// Names lists the labels' names, sorted.
+func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
+
+// maxValue is the longest label value Kubernetes accepts.
+const maxValue = 63
+
+// Value makes a valid Kubernetes label value of any text: what may not stand in
+// one becomes "_", the ends are letters or digits, and it has 63 characters at
+// the most (k8s.io/apimachinery, validation.IsValidLabelValue).
+func Value(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '_'
+	}, text)
+	if len(clean) > maxValue {
+		clean = clean[:maxValue]
+	}
+	return strings.Trim(clean, "-_.")
+}

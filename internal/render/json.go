@@ -1,0 +1,152 @@
+// Package render shows a report to people and to programs: tables and JSON.
+package render
+
+import (
+	"encoding/json"
+	"io"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+)
+
+type gpuJSON struct {
+	Address  string `json:"address"`
+	Device   string `json:"device"`
+	Name     string `json:"name"`
+	NUMANode int    `json:"numaNode"`
+	PCIeRoot string `json:"pcieRoot"`
+	Driver   string `json:"driver"`
+	Eligible bool   `json:"eligible"`
+}
+
+type nicJSON struct {
+	Address  string     `json:"address"`
+	RDMA     string     `json:"rdma"`
+	Device   string     `json:"device"`
+	Name     string     `json:"name"`
+	NUMANode int        `json:"numaNode"`
+	PCIeRoot string     `json:"pcieRoot"`
+	Driver   string     `json:"driver"`
+	Eligible bool       `json:"eligible"`
+	Ports    []portJSON `json:"ports"`
+}
+
+type portJSON struct {
+	Port      int     `json:"port"`
+	State     string  `json:"state"`
+	LinkLayer string  `json:"linkLayer"`
+	RateGbps  float64 `json:"rateGbps"`
+}
+
+type pairJSON struct {
+	GPU   string         `json:"gpu"`
+	NIC   string         `json:"nic"`
+	RDMA  string         `json:"rdma"`
+	Level topology.Level `json:"level"`
+	NCCL  topology.Level `json:"nccl"`
+}
+
+type topoJSON struct {
+	Topology string     `json:"topology"`
+	GPUs     []gpuJSON  `json:"gpus"`
+	NICs     []nicJSON  `json:"nics"`
+	Pairs    []pairJSON `json:"pairs"`
+	Problems []string   `json:"problems"`
+}
+
+// TopoJSON writes GPUs, NICs and every pair.
+func TopoJSON(w io.Writer, r *report.Report, names Names) error {
+	out := topoJSON{
+		Topology: string(r.Map.Source),
+		GPUs:     []gpuJSON{}, NICs: []nicJSON{}, Pairs: []pairJSON{},
+		Problems: append([]string{}, r.Problems...),
+	}
+	for _, g := range r.Map.GPUs {
+		out.GPUs = append(out.GPUs, gpuJSON{
+			Address: g.Address.String(), Device: hex4(g.Device), Name: names.Of(g.Function),
+			NUMANode: g.NUMA, PCIeRoot: g.RootBus, Driver: g.Driver, Eligible: g.Eligible,
+		})
+	}
+	for i := range r.Map.NICs {
+		out.NICs = append(out.NICs, nic(&r.Map.NICs[i], names))
+	}
+	for _, p := range r.Map.Pairs {
+		n := &r.Map.NICs[p.NIC]
+		out.Pairs = append(out.Pairs, pairJSON{
+			GPU: r.Map.GPUs[p.GPU].Address.String(), NIC: n.Address(), RDMA: n.Name(), Level: p.Level, NCCL: p.NCCL,
+		})
+	}
+	return writeJSON(w, out)
+}
+
+func nic(n *topology.NIC, names Names) nicJSON {
+	out := nicJSON{Address: n.Address(), RDMA: n.Name(), NUMANode: -1, Eligible: n.Eligible, Ports: []portJSON{}}
+	if f := n.Function; f != nil {
+		out.Device, out.Name, out.NUMANode = hex4(f.Device), names.Of(f), f.NUMA
+		out.PCIeRoot, out.Driver = f.RootBus, f.Driver
+	}
+	if n.RDMA != nil {
+		for _, p := range n.RDMA.Ports {
+			out.Ports = append(out.Ports, portJSON{p.Number, p.State, p.LinkLayer, p.RateGbps})
+		}
+	}
+	return out
+}
+
+type findingJSON struct {
+	Check   string   `json:"check"`
+	Status  string   `json:"status"`
+	Reason  string   `json:"reason"`
+	Detail  string   `json:"detail"`
+	Fix     string   `json:"fix"`
+	Sources []string `json:"sources"`
+}
+
+type checkJSON struct {
+	Capable    tri.State      `json:"capable"`
+	Ready      tri.State      `json:"ready"`
+	Reason     string         `json:"reason"`
+	Peermem    tri.State      `json:"peermem"`
+	DMABuf     tri.State      `json:"dmabuf"`
+	PeerDirect string         `json:"peerdirect"`
+	MOFED      string         `json:"mofed"`
+	Level      topology.Level `json:"level"`
+	LevelBest  topology.Level `json:"levelBest"`
+	// NCCLDefault is null when it is not known.
+	NCCLDefault *bool         `json:"ncclDefault"`
+	Findings    []findingJSON `json:"findings"`
+	Problems    []string      `json:"problems"`
+}
+
+// CheckJSON writes the verdict and its findings.
+func CheckJSON(w io.Writer, r *report.Report) error {
+	v := &r.Verdict
+	out := checkJSON{
+		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
+		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: label.MOFEDValue(r.Kmod.Stack.MOFED),
+		Level: r.Map.Level, LevelBest: r.Map.Best, Findings: []findingJSON{},
+		Problems: append([]string{}, r.Problems...),
+	}
+	if s := r.Map.NCCLDefault; s != tri.Unknown {
+		known := s == tri.True
+		out.NCCLDefault = &known
+	}
+	for _, f := range v.Findings {
+		out.Findings = append(out.Findings, findingJSON{f.Check, string(f.Status), string(f.Reason), f.Detail, f.Fix, f.Sources})
+	}
+	return writeJSON(w, out)
+}
+
+// LabelsJSON writes labels with their prefix.
+func LabelsJSON(w io.Writer, labels label.Set, prefix string) error {
+	return writeJSON(w, map[string]map[string]string{"labels": labels.Prefixed(prefix)})
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

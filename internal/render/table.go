@@ -1,0 +1,282 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/pci"
+)
+
+// Names gives people's names for PCI functions.
+type Names map[pci.Address]string
+
+// Of is the machine's own name for a function, or else the one that came with
+// this program, "" for none.
+func (n Names) Of(f *pci.Function) string {
+	if name := n[f.Address]; name != "" {
+		return name
+	}
+	return f.Name()
+}
+
+func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
+
+// Labels writes labels as an NFD feature file: key=value a line, sorted.
+func Labels(w io.Writer, labels label.Set, prefix string) error {
+	var out bytes.Buffer
+	for _, name := range labels.Names() {
+		fmt.Fprintf(&out, "%s%s=%s\n", prefix, name, labels[name])
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// columns lines up cells that are separated by tabs.
+func columns(text string) string {
+	var out bytes.Buffer
+	tw := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
+	fmt.Fprint(tw, text)
+	_ = tw.Flush() // a bytes.Buffer takes everything
+	lines := strings.Split(out.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Topo writes the matrix of GPUs and NICs with what they are.
+func Topo(w io.Writer, r *report.Report, names Names) error {
+	var out strings.Builder
+	switch {
+	case len(r.Map.GPUs) == 0 && !r.PCIRead:
+		out.WriteString("The PCI bus cannot be read.\n")
+	case len(r.Map.GPUs) == 0:
+		out.WriteString("No NVIDIA GPU on this machine.\n")
+	case len(r.Map.NICs) == 0:
+		out.WriteString("No RDMA device and no ConnectX or BlueField adapter on this machine.\n")
+	default:
+		out.WriteString(matrix(r) + "\n")
+	}
+	if len(r.Map.GPUs)+len(r.Map.NICs) > 0 {
+		out.WriteString(columns(devices(r, names)))
+	}
+	if len(r.Map.Pairs) > 0 {
+		out.WriteString("\n" + legend(r))
+	}
+	out.WriteString(problems(r))
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// matrix has a row a GPU and a column a NIC.
+func matrix(r *report.Report) string {
+	var t strings.Builder
+	for i := range r.Map.NICs {
+		t.WriteString("\t" + columnName(&r.Map.NICs[i]))
+	}
+	t.WriteString("\tNUMA\n")
+	for i, g := range r.Map.GPUs {
+		fmt.Fprintf(&t, "GPU%d %s", i, short(g.Address.String()))
+		for _, p := range r.Map.Pairs {
+			if p.GPU == i {
+				t.WriteString("\t" + orQuestion(p.Level.String()))
+			}
+		}
+		t.WriteString("\t" + numa(g.NearNUMA) + "\n")
+	}
+	return columns(t.String())
+}
+
+func columnName(n *topology.NIC) string {
+	if name := n.Name(); name != "" {
+		return name
+	}
+	return short(n.Address())
+}
+
+// short leaves the domain out where it is 0000, as lspci does.
+func short(address string) string { return strings.TrimPrefix(address, "0000:") }
+
+func orQuestion(s string) string {
+	if s == "" {
+		return "?"
+	}
+	return s
+}
+
+func numa(n int) string {
+	if n == pci.None {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// devices lists GPUs and NICs, a line each.
+func devices(r *report.Report, names Names) string {
+	var t strings.Builder
+	for i, g := range r.Map.GPUs {
+		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, described(g.Function, names), driver(g.Function), gpuNote(g))
+	}
+	for i := range r.Map.NICs {
+		n := &r.Map.NICs[i]
+		what, drv := "software device", "-"
+		if n.Function != nil {
+			what, drv = described(n.Function, names), driver(n.Function)
+		}
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", orDash(n.Name()), orDash(n.Address()), what, drv, nicNote(n))
+	}
+	return t.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func described(f *pci.Function, names Names) string {
+	if name := names.Of(f); name != "" {
+		return name
+	}
+	return hex4(f.Vendor) + ":" + hex4(f.Device)
+}
+
+func driver(f *pci.Function) string {
+	if !f.DriverKnown {
+		return "?"
+	}
+	return orDash(f.Driver)
+}
+
+func gpuNote(g topology.GPU) string {
+	if !g.Eligible {
+		return "no GPUDirect RDMA on this product"
+	}
+	return ""
+}
+
+func nicNote(n *topology.NIC) string {
+	switch {
+	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
+		return "NVLink management, not read"
+	case n.RDMA == nil:
+		return "no RDMA device"
+	case !n.RDMA.PortsRead:
+		return "ports not readable"
+	}
+	var notes []string
+	for _, p := range n.RDMA.Ports {
+		note := fmt.Sprintf("%d: %s %s", p.Number, orQuestion(p.State), orQuestion(p.LinkLayer))
+		if p.RateGbps > 0 {
+			note += " " + strconv.FormatFloat(p.RateGbps, 'f', -1, 64) + "G"
+		}
+		notes = append(notes, note)
+	}
+	if !n.Eligible {
+		notes = append(notes, "not counted")
+	}
+	return strings.Join(notes, ", ")
+}
+
+var meanings = [...]string{
+	topology.PIX:  "at most one PCIe switch between them",
+	topology.PXB:  "several PCIe switches, no host bridge",
+	topology.PHB:  "a PCIe host bridge, as a rule the CPU",
+	topology.NODE: "several PCIe host bridges of one NUMA node",
+	topology.SYS:  "the interconnect between NUMA nodes",
+}
+
+// legend explains the levels and where they come from.
+func legend(r *report.Report) string {
+	var t strings.Builder
+	for level, meaning := range meanings {
+		if meaning != "" {
+			fmt.Fprintf(&t, "%v\t%s\n", topology.Level(level), meaning) //nolint:gosec // an index of a short table
+		}
+	}
+	out := columns(t.String())
+	switch r.Map.Source {
+	case topology.Virtual:
+		out += "Levels are those of the PCI tree that the hypervisor shows.\n"
+	case topology.FromFile:
+		out += "Levels are those of the NCCL topology file.\n"
+	case topology.Physical:
+	}
+	return out
+}
+
+// problems lists what could not be read.
+func problems(r *report.Report) string {
+	if len(r.Problems) == 0 {
+		return ""
+	}
+	const most = 20
+	var t strings.Builder
+	t.WriteString("\nNot readable:\n")
+	for i, p := range r.Problems {
+		if i == most {
+			fmt.Fprintf(&t, "  and %d more (see -o json)\n", len(r.Problems)-most)
+			break
+		}
+		t.WriteString("  " + p + "\n")
+	}
+	return t.String()
+}
+
+// Summary is the verdict in one line.
+func Summary(r *report.Report) string {
+	v := &r.Verdict
+	switch v.Ready {
+	case tri.True:
+		var ways []string
+		if v.Peermem == tri.True {
+			ways = append(ways, "peermem")
+		}
+		if v.DMABuf == tri.True {
+			ways = append(ways, "DMA-BUF")
+		}
+		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
+		if r.Map.Level != topology.Unknown {
+			line += fmt.Sprintf(", every GPU has a NIC at %v", r.Map.Level)
+		}
+		return line
+	case tri.False:
+		if v.Capable == tri.False {
+			return "GPUDirect RDMA: not possible on this machine (" + string(v.Reason) + ")"
+		}
+		return "GPUDirect RDMA: not ready (" + string(v.Reason) + ")"
+	case tri.Unknown:
+	}
+	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
+}
+
+// Check writes a line a check, what to do about it and where it was read.
+func Check(w io.Writer, r *report.Report) error {
+	var t strings.Builder
+	for _, f := range r.Verdict.Findings {
+		detail := f.Detail
+		if f.Reason != "" {
+			detail = string(f.Reason) + ": " + detail
+		}
+		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, detail)
+		if f.Fix != "" {
+			fmt.Fprintf(&t, "\t\tfix: %s\n", f.Fix)
+		}
+		if f.Status != verdict.OK {
+			fmt.Fprintf(&t, "\t\tread from: %s\n", strings.Join(f.Sources, " "))
+		}
+	}
+	out := columns(t.String()) + "\n" + Summary(r) + "\n" + problems(r)
+	_, err := io.WriteString(w, out)
+	return err
+}

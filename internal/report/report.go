@@ -1,0 +1,208 @@
+// Package report reads everything there is to know about a machine at one
+// moment and judges it.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/label"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// Report is a machine at one moment.
+type Report struct {
+	// PCIRead is false when the PCI bus could not be read at all.
+	PCIRead bool
+	PCI     pci.Inventory
+	RDMA    rdma.Inventory
+	Kmod    kmod.State
+	Map     topology.Map
+	Verdict verdict.Verdict
+	// Labels are without prefix.
+	Labels label.Set
+	// Problems are the facts that could not be read, one sentence each.
+	Problems []string
+}
+
+// Options say what Collect reads.
+type Options struct {
+	// Detail is pci.Needed for labels and verdict, pci.Everything for people.
+	Detail pci.Detail
+	// TopologyFile is an NCCL topology file that takes the place of the
+	// machine's own; nil for none.
+	TopologyFile *topology.File
+}
+
+// machineTopology is where a virtual machine's NCCL topology lies (nccl
+// src/graph/topo.cc).
+const machineTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
+
+// maxTopologyFile is many times the largest topology file in use.
+const maxTopologyFile = 4 << 20
+
+// Collect reads and judges. It never fails: what cannot be read, or has not
+// answered when ctx ends, is unknown and named among the problems.
+func Collect(ctx context.Context, fs *host.FS, o Options) Report {
+	r := Report{RDMA: rdma.Inventory{Complete: true}}
+	r.scanPCI(ctx, fs, o.Detail)
+	if !r.hasGPU() && r.PCIRead && o.Detail == pci.Needed {
+		// No labels, whatever else there is: leave the rest alone.
+		r.judge(nil, nil)
+		return r
+	}
+	r.scanRest(ctx, fs, o.Detail)
+	file := o.TopologyFile
+	if file == nil {
+		file = r.machineFile(fs)
+	}
+	r.judge(file, func(m *topology.Map) map[pci.Address]*pci.ACS { return r.readACS(ctx, fs, m) })
+	return r
+}
+
+func (r *Report) problem(err error) { r.Problems = append(r.Problems, err.Error()) }
+
+func (r *Report) problems(errs []error) {
+	for _, err := range errs {
+		r.problem(err)
+	}
+}
+
+func (r *Report) hasGPU() bool {
+	for i := range r.PCI.Functions {
+		if r.PCI.Functions[i].Kind() == pci.GPU {
+			return true
+		}
+	}
+	return false
+}
+
+// errNoAnswer tells that a part of the machine was not read in time.
+var errNoAnswer = errors.New("no answer in time")
+
+// within runs one part of the collection and leaves it behind when ctx ends
+// first: a read from a sick device cannot be interrupted. Wait gives its result.
+func within[T any](ctx context.Context, part func() T) (wait func() (T, error)) {
+	from := make(chan T, 1)
+	go func() { from <- part() }()
+	return func() (T, error) {
+		select {
+		case got := <-from:
+			return got, nil
+		case <-ctx.Done():
+		}
+		select {
+		case got := <-from:
+			return got, nil
+		default:
+			var none T
+			return none, errNoAnswer
+		}
+	}
+}
+
+func (r *Report) scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) {
+	type scan struct {
+		inv pci.Inventory
+		err error
+	}
+	wait := within(ctx, func() scan {
+		inv, err := pci.Scan(fs, detail)
+		return scan{inv, err}
+	})
+	got, err := wait()
+	if err == nil {
+		err = got.err
+	} else {
+		err = fmt.Errorf("PCI bus: %w", err)
+	}
+	if err != nil {
+		r.problem(err)
+		return
+	}
+	r.PCI, r.PCIRead = got.inv, true
+	r.problems(r.PCI.Problems)
+}
+
+// scanRest reads the RDMA devices and the drivers beside each other.
+func (r *Report) scanRest(ctx context.Context, fs *host.FS, detail pci.Detail) {
+	functions := &r.PCI
+	rdmaDone := within(ctx, func() rdma.Inventory { return rdma.Scan(ctx, fs, functions, detail) })
+	request := kmod.Request{Symbols: true, Groups: r.groups()}
+	kmodDone := within(ctx, func() kmod.State { return kmod.Scan(fs, request) })
+	var err error
+	if r.RDMA, err = rdmaDone(); err != nil {
+		r.problem(fmt.Errorf("RDMA devices: %w", err))
+	}
+	r.problems(r.RDMA.Problems)
+	if r.Kmod, err = kmodDone(); err != nil {
+		r.problem(fmt.Errorf("modules and symbols: %w", err))
+	}
+	r.problems(r.Kmod.Problems)
+}
+
+// groups are the IOMMU groups of GPUs and adapters.
+func (r *Report) groups() []int {
+	var groups []int
+	for i := range r.PCI.Functions {
+		f := &r.PCI.Functions[i]
+		if kind := f.Kind(); f.IOMMUGroup != pci.None && (kind == pci.GPU || kind == pci.NIC) {
+			groups = append(groups, f.IOMMUGroup)
+		}
+	}
+	return groups
+}
+
+func (r *Report) machineFile(fs *host.FS) *topology.File {
+	data, err := fs.Bytes(machineTopology, maxTopologyFile)
+	if host.Absent(err) {
+		return nil
+	}
+	if err != nil {
+		r.problem(err)
+		return nil
+	}
+	file, err := topology.ParseFile(data)
+	if err != nil {
+		r.problem(fmt.Errorf("/%s: %w", machineTopology, err))
+		return nil
+	}
+	return file
+}
+
+// readACS reads the bridges between GPUs and their nearest NICs.
+func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[pci.Address]*pci.ACS {
+	wait := within(ctx, func() map[pci.Address]*pci.ACS {
+		read := map[pci.Address]*pci.ACS{}
+		for _, link := range m.Nearest {
+			for _, bridge := range link.Between() {
+				if _, done := read[bridge]; !done {
+					read[bridge] = pci.ReadACS(fs, bridge)
+				}
+			}
+		}
+		return read
+	})
+	read, err := wait()
+	if err != nil {
+		r.problem(fmt.Errorf("ACS registers: %w", err))
+	}
+	return read
+}
+
+// judge builds map, verdict and labels from what was read.
+func (r *Report) judge(file *topology.File, acs func(*topology.Map) map[pci.Address]*pci.ACS) {
+	r.Map = topology.Build(topology.Facts{PCI: &r.PCI, RDMA: &r.RDMA, File: file, Virtual: r.Kmod.Virtual})
+	facts := verdict.Facts{PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: r.Kmod, Map: r.Map}
+	if acs != nil {
+		facts.ACS = acs(&r.Map)
+	}
+	r.Verdict = verdict.Judge(facts)
+	r.Labels = label.Of(&r.Map, &r.Verdict, &r.Kmod)
+}

@@ -1,0 +1,176 @@
+package topology
+
+import (
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// hardware fills in what follows from eligible GPUs and adapter functions: the
+// part of the Map that no driver moves.
+func (b *builder) hardware() {
+	adapters := b.adapters()
+	b.promoteC2C(adapters)
+	b.m.Counted = !b.PCI.Unidentified()
+	b.m.EligibleNICs = len(adapters)
+	b.m.Reachable = tri.False
+	b.commonBridge = b.PCI.NeedsCommonBridge()
+	for i := range b.PCI.Functions {
+		switch b.PCI.Functions[i].Kind() {
+		case pci.DataDirect:
+			b.m.DataDirect = true
+		case pci.NIC:
+			b.m.Adapters++
+		case pci.Other, pci.GPU, pci.Bridge:
+		}
+	}
+	var bests, all []span
+	b.m.NCCLDefault = tri.True
+	for i := range b.m.GPUs {
+		gpu := b.m.GPUs[i].Function
+		if !b.m.GPUs[i].Eligible {
+			continue
+		}
+		b.m.EligibleGPUs++
+		var spans []span
+		byDefault := tri.False
+		for _, nic := range adapters {
+			r := b.rate(gpu, nic)
+			spans = append(spans, r.span)
+			byDefault = tri.Or(byDefault, b.usedByDefault(nic, r.nccl))
+			b.m.Reachable = tri.Or(b.m.Reachable, b.allowed(gpu, nic))
+		}
+		best := nearest(spans)
+		bests = append(bests, exactly(best))
+		all = append(all, spans...)
+		b.m.NCCLDefault = tri.And(b.m.NCCLDefault, byDefault)
+		b.m.Nearest = append(b.m.Nearest, b.link(gpu, adapters, best))
+	}
+	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
+		b.m.NCCLDefault = tri.Unknown
+		return
+	}
+	b.m.Level, b.m.Best = farthest(bests), nearest(all)
+	if !b.m.Counted { // an unidentified function may be a GPU without a NIC, or a nearer NIC
+		b.m.Level, b.m.NCCLDefault = Unknown, tri.Unknown
+		if b.m.Best != PIX {
+			b.m.Best = Unknown
+		}
+	}
+}
+
+// adapters are the eligible functions, without virtual ones whose physical one
+// is here.
+func (b *builder) adapters() []*pci.Function {
+	var adapters []*pci.Function
+	for i := range b.PCI.Functions {
+		if f := &b.PCI.Functions[i]; f.NICEligible() && !b.here(f) {
+			adapters = append(adapters, f)
+		}
+	}
+	return adapters
+}
+
+// farthest is the largest of some levels, Unknown when one is not known.
+func farthest(spans []span) Level {
+	worst := Unknown
+	for _, s := range spans {
+		if s.level == Unknown {
+			return Unknown
+		}
+		worst = max(worst, s.level)
+	}
+	return worst
+}
+
+// link finds the adapter at the GPU's best level.
+func (b *builder) link(gpu *pci.Function, adapters []*pci.Function, best Level) Link {
+	for _, nic := range adapters {
+		if best != Unknown && b.rate(gpu, nic).span.level == best {
+			return Link{gpu, nic, best}
+		}
+	}
+	return Link{GPU: gpu}
+}
+
+// promoteC2C rates PHB as P2C where NCCL does (src/graph/paths.cc,
+// mergePathType): the GPU shares memory with the CPU both hang on, and no NIC is
+// nearer to it. NCCL breaks ties by the ports' speed as well, which is no fact
+// about places and is left out.
+func (b *builder) promoteC2C(adapters []*pci.Function) {
+	for i := range b.m.GPUs {
+		gpu := b.m.GPUs[i].Function
+		if !gpu.Coherent() {
+			continue
+		}
+		nearer := false
+		for _, nic := range adapters {
+			level := b.rate(gpu, nic).nccl
+			nearer = nearer || level == PIX || level == PXB
+		}
+		if nearer {
+			continue
+		}
+		for key, r := range b.rated {
+			if key[0] == gpu.Address && r.nccl == PHB {
+				r.nccl = P2C
+				b.rated[key] = r
+			}
+		}
+	}
+	for i := range b.m.Pairs {
+		p := &b.m.Pairs[i]
+		if f := b.m.NICs[p.NIC].Function; f != nil {
+			p.NCCL = b.rate(b.m.GPUs[p.GPU].Function, f).nccl
+		}
+	}
+}
+
+// usedByDefault tells whether NCCL uses GPUDirect RDMA at a level without being
+// told to. An adapter with a data-direct function that could not be matched is
+// nearer than its own place says.
+func (b *builder) usedByDefault(nic *pci.Function, level Level) tri.State {
+	switch level {
+	case PIX, PXB, P2C:
+		return tri.True
+	case Unknown:
+		return tri.Unknown
+	case PHB, NODE, SYS:
+	}
+	if b.unmatchedDataDirect(nic) {
+		return tri.Unknown
+	}
+	return tri.False
+}
+
+// unmatchedDataDirect tells whether an adapter may have a data-direct function
+// without its VPD, readable to root only, saying which.
+func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
+	const connectX8, connectX9 = 0x1023, 0x1025
+	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil &&
+		(nic.Device == connectX8 || nic.Device == connectX9)
+}
+
+// allowed tells whether the NVIDIA driver maps the GPU's memory for the NIC as
+// far as their places go.
+func (b *builder) allowed(gpu, nic *pci.Function) tri.State {
+	if gpu.Coherent() || b.virtual || !b.commonBridge {
+		return tri.True
+	}
+	g, n := b.PCI.Place(gpu), b.PCI.Place(nic)
+	if g.RootBus == "" || n.RootBus == "" {
+		return tri.Unknown
+	}
+	return tri.Of(g.CommonBridges(n) > 0)
+}
+
+// Between lists the bridges that traffic between the GPU and the NIC passes
+// below the deepest bridge they share, or all above both when they share none.
+func (l Link) Between() []pci.Address {
+	if l.NIC == nil {
+		return nil
+	}
+	common := l.GPU.CommonBridges(l.NIC)
+	var bridges []pci.Address
+	bridges = append(bridges, l.GPU.Bridges[common:]...)
+	return append(bridges, l.NIC.Bridges[common:]...)
+}

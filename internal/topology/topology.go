@@ -1,0 +1,262 @@
+package topology
+
+import (
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// Source is what the levels rest on.
+type Source string
+
+// Sources of the levels; "" when it is not known whether the machine is virtual.
+const (
+	Physical Source = "physical" // the PCI tree of bare metal
+	Virtual  Source = "virtual"  // the PCI tree a hypervisor shows
+	FromFile Source = "file"     // an NCCL topology file
+)
+
+// GPU is an NVIDIA GPU.
+type GPU struct {
+	*pci.Function
+	Eligible bool
+}
+
+// NIC is an RDMA device, or an eligible adapter function that has none.
+type NIC struct {
+	// RDMA is the RDMA device, nil when the function has none.
+	RDMA *rdma.Device
+	// Function is the PCI function, nil for an RDMA device without one.
+	Function *pci.Function
+	Eligible bool
+}
+
+// Name is the RDMA device's name, "" without one.
+func (n *NIC) Name() string {
+	if n.RDMA == nil {
+		return ""
+	}
+	return n.RDMA.Name
+}
+
+// Address is the function's address as text, "" without a function.
+func (n *NIC) Address() string {
+	switch {
+	case n.Function != nil:
+		return n.Function.Address.String()
+	case n.RDMA != nil && n.RDMA.PCI != nil:
+		return n.RDMA.PCI.String()
+	}
+	return ""
+}
+
+// Pair is a GPU and a NIC, by their indexes in the Map.
+type Pair struct {
+	GPU, NIC    int
+	Level, NCCL Level
+}
+
+// Map is how the GPUs and NICs of a machine stand to each other.
+type Map struct {
+	Source Source
+	// GPUs are sorted by address, NICs by address and then name.
+	GPUs []GPU
+	NICs []NIC
+	// Pairs holds every GPU with every NIC, in their order.
+	Pairs []Pair
+
+	// The rest is of eligible GPUs and eligible adapter functions, whether or
+	// not these have RDMA devices.
+
+	// EligibleGPUs and EligibleNICs are counts; NICs without virtual functions
+	// whose physical one is here. Counted is false when some function could not
+	// be identified.
+	EligibleGPUs, EligibleNICs int
+	Counted                    bool
+	// Adapters counts the network functions of vendor 15b3, eligible or not.
+	Adapters int
+	// Level is the worst GPU's best, Best the best of all.
+	Level, Best Level
+	// NCCLDefault: every GPU has a NIC that NCCL uses GPUDirect RDMA with by
+	// default.
+	NCCLDefault tri.State
+	// Nearest gives for each eligible GPU the adapter nearest to it (the first
+	// by address of those equally near), nil where it is not known.
+	Nearest []Link
+	// Reachable: some pair that the NVIDIA driver does not refuse for its
+	// place. See pci.Inventory.NeedsCommonBridge.
+	Reachable tri.State
+	// DataDirect: there is a data-direct function.
+	DataDirect bool
+}
+
+// Link is an eligible GPU and the adapter nearest to it.
+type Link struct {
+	GPU, NIC *pci.Function
+	Level    Level
+}
+
+// Facts are what a Map is built from.
+type Facts struct {
+	PCI  *pci.Inventory
+	RDMA *rdma.Inventory
+	// File is the machine's NCCL topology file, nil when it has none.
+	File *File
+	// Virtual: the system runs under a hypervisor.
+	Virtual tri.State
+}
+
+// Build rates every pair.
+func Build(facts Facts) Map {
+	b := builder{Facts: facts, places: map[pci.Address]*place{}, rated: map[[2]pci.Address]rating{}}
+	b.virtual = b.Virtual == tri.True || b.PCI.Hypervisor() != nil
+	b.m.Source = b.source()
+	b.gpus()
+	b.nics()
+	for i := range b.m.GPUs {
+		for j := range b.m.NICs {
+			p := Pair{GPU: i, NIC: j}
+			if f := b.m.NICs[j].Function; f != nil {
+				r := b.rate(b.m.GPUs[i].Function, f)
+				p.Level, p.NCCL = r.span.level, r.nccl
+			}
+			b.m.Pairs = append(b.m.Pairs, p)
+		}
+	}
+	b.hardware()
+	return b.m
+}
+
+type builder struct {
+	Facts
+	m      Map
+	places map[pci.Address]*place
+	rated  map[[2]pci.Address]rating
+	// virtual: the PCI tree is a hypervisor's.
+	virtual bool
+	// commonBridge: only pairs under a common bridge reach each other.
+	commonBridge bool
+}
+
+// rating is what is known of a GPU and an adapter function.
+type rating struct {
+	span span
+	nccl Level
+}
+
+// place is where a function counts: its physical function's place where it is a
+// virtual one.
+type place struct {
+	fn     *pci.Function
+	nccl   ncclPlace
+	file   filePlace
+	inFile bool
+}
+
+func (b *builder) source() Source {
+	switch {
+	case b.File != nil:
+		return FromFile
+	case b.virtual:
+		return Virtual
+	case b.Virtual == tri.False:
+		return Physical
+	}
+	return ""
+}
+
+// here tells a virtual function whose physical one is listed too.
+func (b *builder) here(f *pci.Function) bool {
+	return f.PhysFn != nil && b.PCI.Find(*f.PhysFn) != nil
+}
+
+func (b *builder) gpus() {
+	for i := range b.PCI.Functions {
+		f := &b.PCI.Functions[i]
+		if f.Kind() == pci.GPU && !b.here(f) {
+			b.m.GPUs = append(b.m.GPUs, GPU{f, f.GPUEligible()})
+		}
+	}
+}
+
+// nics lists the RDMA devices and the eligible functions without one, by
+// address: both lists are sorted, so they are merged.
+func (b *builder) nics() {
+	has := map[pci.Address]bool{}
+	for i := range b.RDMA.Devices {
+		if d := &b.RDMA.Devices[i]; d.PCI != nil {
+			has[*d.PCI] = true
+		}
+	}
+	next := 0
+	for i := range b.RDMA.Devices {
+		d := &b.RDMA.Devices[i]
+		if d.PCI == nil {
+			b.m.NICs = append(b.m.NICs, NIC{RDMA: d})
+			continue
+		}
+		next = b.bare(next, has, d.PCI)
+		f := b.PCI.Find(*d.PCI)
+		b.m.NICs = append(b.m.NICs, NIC{RDMA: d, Function: f, Eligible: f != nil && f.NICEligible() && !d.NVLinkManagement})
+	}
+	b.bare(next, has, nil)
+}
+
+// bare adds the eligible functions without RDMA device from index next up to an
+// address, and gives the index to go on from.
+func (b *builder) bare(next int, has map[pci.Address]bool, until *pci.Address) int {
+	for ; next < len(b.PCI.Functions); next++ {
+		f := &b.PCI.Functions[next]
+		if until != nil && f.Address.Compare(*until) >= 0 {
+			break
+		}
+		if f.NICEligible() && !has[f.Address] {
+			b.m.NICs = append(b.m.NICs, NIC{Function: f, Eligible: true})
+		}
+	}
+	return next
+}
+
+// place finds where a function counts, once for each.
+func (b *builder) place(f *pci.Function) *place {
+	fn := b.PCI.Place(f)
+	p, ok := b.places[fn.Address]
+	if ok {
+		return p
+	}
+	p = &place{fn: fn}
+	inNCCL := fn
+	if fn.DataDirect != nil { // NCCL takes the data-direct function's path
+		if dd := b.PCI.Find(*fn.DataDirect); dd != nil {
+			inNCCL = dd
+		}
+	}
+	p.nccl = ncclPlaceOf(b.PCI, inNCCL)
+	if b.File != nil {
+		var names []string
+		for _, d := range b.RDMA.Of(fn.Address) {
+			names = append(names, d.Name)
+		}
+		p.file, p.inFile = b.File.find(fn, names)
+	}
+	b.places[fn.Address] = p
+	return p
+}
+
+// rate gives both levels of a GPU and an adapter function.
+func (b *builder) rate(gpu, nic *pci.Function) rating {
+	p, q := b.place(gpu), b.place(nic)
+	key := [2]pci.Address{p.fn.Address, q.fn.Address}
+	if r, ok := b.rated[key]; ok {
+		return r
+	}
+	var r rating
+	if p.inFile && q.inFile {
+		level, nccl := p.file.levels(q.file)
+		r = rating{exactly(level), nccl}
+	} else {
+		r = rating{sysfsLevel(p.fn, q.fn, b.PCI.NUMANodes), p.nccl.level(q.nccl)}
+	}
+	b.rated[key] = r
+	return r
+}

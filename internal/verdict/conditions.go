@@ -1,0 +1,212 @@
+package verdict
+
+import (
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// boundTo tells whether a function is bound to a driver.
+func boundTo(f *pci.Function, driver string) tri.State {
+	if !f.DriverKnown {
+		return tri.Unknown
+	}
+	return tri.Of(f.Driver == driver)
+}
+
+// anyGPU asks a question of every eligible GPU until one says yes. A function
+// that could not be identified may be one that would.
+func (f *Facts) anyGPU(ask func(*pci.Function) tri.State) tri.State {
+	answer := tri.False
+	for _, gpu := range f.Map.GPUs {
+		if gpu.Eligible {
+			answer = tri.Or(answer, ask(gpu.Function))
+		}
+	}
+	return f.unlessUnidentified(answer)
+}
+
+func (f *Facts) unlessUnidentified(no tri.State) tri.State {
+	if no == tri.False && !f.Map.Counted {
+		return tri.Unknown
+	}
+	return no
+}
+
+// allPassthrough: every eligible GPU is handed to virtual machines.
+func (f *Facts) allPassthrough() tri.State {
+	return tri.Not(f.anyGPU(func(gpu *pci.Function) tri.State { return tri.Not(boundTo(gpu, "vfio-pci")) }))
+}
+
+// gpuDriven: some eligible GPU is bound to the NVIDIA driver.
+func (f *Facts) gpuDriven() tri.State {
+	return f.anyGPU(func(gpu *pci.Function) tri.State { return boundTo(gpu, "nvidia") })
+}
+
+// nicDriven: some eligible adapter, physical or virtual, is bound to its driver.
+func (f *Facts) nicDriven() tri.State {
+	answer := tri.False
+	for i := range f.PCI.Functions {
+		if fn := &f.PCI.Functions[i]; fn.NICEligible() {
+			answer = tri.Or(answer, boundTo(fn, "mlx5_core"), boundTo(fn, "mlx4_core"))
+		}
+	}
+	return f.unlessUnidentified(answer)
+}
+
+// anyDevice asks a question of the RDMA devices of eligible adapters. Devices
+// that may be hidden might say yes.
+func (f *Facts) anyDevice(ask func(*topology.NIC) tri.State) tri.State {
+	answer := tri.False
+	for i := range f.Map.NICs {
+		if n := &f.Map.NICs[i]; n.Eligible && n.RDMA != nil {
+			answer = tri.Or(answer, ask(n))
+		}
+	}
+	if answer == tri.False && !f.RDMA.Complete {
+		return tri.Unknown
+	}
+	return f.unlessUnidentified(answer)
+}
+
+func (f *Facts) rdmaDevice() tri.State {
+	return f.anyDevice(func(*topology.NIC) tri.State { return tri.True })
+}
+
+// activePort: some port of those devices carries traffic.
+func (f *Facts) activePort() tri.State {
+	return f.anyDevice(func(n *topology.NIC) tri.State {
+		answer := tri.False
+		if !n.RDMA.PortsRead {
+			answer = tri.Unknown
+		}
+		for _, p := range n.RDMA.Ports {
+			answer = tri.Or(answer, portActive(p))
+		}
+		return answer
+	})
+}
+
+func portActive(p rdma.Port) tri.State {
+	switch {
+	case p.Active():
+		return tri.True
+	case p.State == "", p.State == "ACTIVE" && p.LinkLayer == "":
+		return tri.Unknown
+	}
+	return tri.False
+}
+
+// dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can
+// register it, as far as both show.
+func (f *Facts) dmabuf() tri.State {
+	return tri.And(
+		f.Kmod.Driver.Open,
+		f.turing(),
+		f.mlx5Device(),
+		f.Kmod.Symbols.UmemDMABuf,
+		f.Kmod.Symbols.MLX5DMABuf,
+	)
+}
+
+// turing: some eligible GPU that the driver drives is of Turing or newer.
+func (f *Facts) turing() tri.State {
+	return f.anyGPU(func(gpu *pci.Function) tri.State {
+		return tri.And(boundTo(gpu, "nvidia"), tri.Of(gpu.Turing()))
+	})
+}
+
+// mlx5Device: some eligible adapter has an RDMA device of mlx5.
+func (f *Facts) mlx5Device() tri.State {
+	return f.anyDevice(func(n *topology.NIC) tri.State { return boundTo(n.Function, "mlx5_core") })
+}
+
+// link names the link layer of the active ports of eligible adapters. A port
+// that could not be read leaves it open, unless both layers are there already.
+func (f *Facts) link() string {
+	layers := map[string]bool{}
+	open := !f.RDMA.Complete
+	for _, n := range f.Map.NICs {
+		if !n.Eligible || n.RDMA == nil {
+			continue
+		}
+		open = open || !n.RDMA.PortsRead
+		for _, p := range n.RDMA.Ports {
+			switch portActive(p) {
+			case tri.True:
+				layers[p.LinkLayer] = true
+			case tri.Unknown:
+				open = true
+			case tri.False:
+			}
+		}
+	}
+	switch {
+	case len(layers) == 2:
+		return "mixed"
+	case open:
+		return ""
+	case layers["InfiniBand"]:
+		return "infiniband"
+	case layers["Ethernet"]:
+		return "ethernet"
+	}
+	return ""
+}
+
+// iommu judges by the groups of the eligible GPUs and adapters, not by the
+// kernel's command line: one translated device is enough to slow a pair down.
+func (f *Facts) iommu() string {
+	var seen, grouped, translated, open bool
+	look := func(fn *pci.Function) {
+		seen = true
+		switch {
+		case !fn.IOMMUKnown:
+			open = true
+		case fn.IOMMUGroup != pci.None:
+			grouped = true
+			switch f.Kmod.GroupTypes[fn.IOMMUGroup] {
+			case "identity":
+			case "DMA", "DMA-FQ":
+				translated = true
+			default:
+				open = true
+			}
+		}
+	}
+	for i := range f.PCI.Functions {
+		if fn := &f.PCI.Functions[i]; fn.GPUEligible() || fn.NICEligible() {
+			look(fn)
+		}
+	}
+	switch {
+	case translated:
+		return "translated"
+	case open, !seen:
+		return ""
+	case grouped:
+		return "passthrough"
+	}
+	return "off"
+}
+
+// acs judges the bridges between every eligible GPU and its nearest NIC.
+func (f *Facts) acs() string {
+	open := len(f.Map.Nearest) == 0
+	for _, link := range f.Map.Nearest {
+		open = open || link.NIC == nil
+		for _, bridge := range link.Between() {
+			switch acs := f.ACS[bridge]; {
+			case acs == nil:
+				open = true
+			case acs.Redirect():
+				return "redirect"
+			}
+		}
+	}
+	if open {
+		return ""
+	}
+	return "clear"
+}

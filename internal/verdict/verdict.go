@@ -1,0 +1,147 @@
+// Package verdict judges whether a node can do GPUDirect RDMA (its hardware) and
+// whether it does it now (its drivers and links), and says why. It is pure:
+// facts in, a verdict out. What no fact proves is unknown.
+package verdict
+
+import (
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// Reason is why a node is not ready, as one word.
+type Reason string
+
+// Reasons, in the order in which they are looked for.
+const (
+	NoGPU              Reason = "NoGPU"
+	GPUUnsupported     Reason = "GPUUnsupported"
+	NoNIC              Reason = "NoNIC"
+	NICUnsupported     Reason = "NICUnsupported"
+	PlatformForbidsP2P Reason = "PlatformForbidsP2P"
+	GPUPassthrough     Reason = "GPUPassthrough"
+	GPUDriverNotLoaded Reason = "GPUDriverNotLoaded"
+	NICDriverNotLoaded Reason = "NICDriverNotLoaded"
+	NoRDMADevice       Reason = "NoRDMADevice"
+	NoActivePort       Reason = "NoActivePort"
+	PeermemNotLoaded   Reason = "PeermemNotLoaded"
+	NoPeerMemoryPath   Reason = "NoPeerMemoryPath"
+	Unreadable         Reason = "Unreadable"
+)
+
+// Facts are what is judged.
+type Facts struct {
+	// PCIRead is false when the PCI bus could not be read at all.
+	PCIRead bool
+	PCI     *pci.Inventory
+	RDMA    *rdma.Inventory
+	Kmod    kmod.State
+	Map     topology.Map
+	// ACS of the bridges between GPUs and their nearest NICs; nil for one that
+	// could not be read.
+	ACS map[pci.Address]*pci.ACS
+}
+
+// Verdict is the judgement.
+type Verdict struct {
+	// Capable: the hardware can. Ready: every prerequisite is in place now.
+	Capable, Ready tri.State
+	// Reason is why Ready is not true; "" when it is.
+	Reason Reason
+	// Peermem and DMABuf are the two ways a NIC can reach GPU memory.
+	Peermem, DMABuf tri.State
+	// Link is the link layer of the active ports of eligible NICs:
+	// "infiniband", "ethernet", "mixed"; "" for none or unknown.
+	Link string
+	// IOMMU is "off", "passthrough" or "translated"; "" for unknown.
+	IOMMU string
+	// ACS is "clear" or "redirect"; "" for unknown.
+	ACS string
+	// Findings are the checks one by one.
+	Findings []Finding
+}
+
+// Judge takes the facts together.
+func Judge(f Facts) Verdict {
+	var v Verdict
+	v.Peermem = f.Kmod.Peermem
+	v.DMABuf = f.dmabuf()
+	v.Link = f.link()
+	v.IOMMU = f.iommu()
+	v.ACS = f.acs()
+	var why Reason
+	v.Capable, why = f.capable()
+	v.Ready, v.Reason = f.ready(v, why)
+	v.Findings = f.findings(v)
+	return v
+}
+
+// capable judges the hardware, by PCI ids and places alone.
+func (f *Facts) capable() (tri.State, Reason) {
+	m := &f.Map
+	var why Reason
+	switch {
+	case !f.PCIRead:
+		return tri.Unknown, Unreadable
+	case len(m.GPUs) == 0:
+		why = NoGPU
+	case m.EligibleGPUs == 0:
+		why = GPUUnsupported
+	case m.Adapters == 0:
+		why = NoNIC
+	case m.EligibleNICs == 0:
+		why = NICUnsupported
+	case m.Reachable == tri.True:
+		return tri.True, ""
+	case m.Reachable == tri.False:
+		why = PlatformForbidsP2P
+	default:
+		return tri.Unknown, Unreadable
+	}
+	if !m.Counted { // what could not be identified may be what is missing
+		return tri.Unknown, Unreadable
+	}
+	return tri.False, why
+}
+
+// ready walks the prerequisites in their order. The first that is proven
+// missing is the reason; only when none is proven missing does an unknown one
+// count.
+func (f *Facts) ready(v Verdict, notCapable Reason) (tri.State, Reason) {
+	if !f.PCIRead {
+		return tri.Unknown, Unreadable
+	}
+	unknown := false
+	for _, row := range []struct {
+		missing tri.State
+		reason  Reason
+	}{
+		{tri.Not(v.Capable), notCapable},
+		{f.allPassthrough(), GPUPassthrough},
+		{tri.Not(f.gpuDriven()), GPUDriverNotLoaded},
+		{tri.Not(f.nicDriven()), NICDriverNotLoaded},
+		{tri.Not(f.rdmaDevice()), NoRDMADevice},
+		{tri.Not(f.activePort()), NoActivePort},
+	} {
+		if row.missing == tri.True {
+			return tri.False, row.reason
+		}
+		unknown = unknown || row.missing == tri.Unknown
+	}
+	if unknown {
+		return tri.Unknown, Unreadable
+	}
+	switch tri.Or(v.Peermem, v.DMABuf) {
+	case tri.True:
+		return tri.True, ""
+	case tri.Unknown:
+		return tri.Unknown, Unreadable
+	case tri.False:
+	}
+	if f.Kmod.Symbols.PeerMemory == tri.True {
+		return tri.False, PeermemNotLoaded
+	}
+	return tri.False, NoPeerMemoryPath
+}

@@ -1,0 +1,263 @@
+// Package kmod reads which drivers run and what they can do: the GPU driver and
+// its flavour, nvidia-peermem and its forerunners, the RDMA stack and its
+// PeerDirect level, the symbols DMA-BUF needs, the IOMMU, the hypervisor.
+//
+// A module counts as loaded when the kernel says so (initstate "live"). A module
+// file on disk and a reference count prove nothing.
+package kmod
+
+import (
+	"fmt"
+	"strings"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
+)
+
+// State is the software side of a machine.
+type State struct {
+	// Driver is the NVIDIA GPU driver.
+	Driver Driver
+	// Peermem: a peer memory client for GPU memory is registered with the RDMA
+	// stack. PeermemBy names the evidence: "nvidia_peermem", "nv_peer_mem", or
+	// the client's directory.
+	Peermem   tri.State
+	PeermemBy string
+	// PeermemModule is the state of nvidia_peermem itself, for advice.
+	PeermemModule Init
+	// Symbols are what /proc/kallsyms tells.
+	Symbols Symbols
+	// Stack is the RDMA stack.
+	Stack Stack
+	// Storage: nvidia-fs (GPUDirect Storage) is loaded.
+	Storage tri.State
+	// GroupTypes are the types of the IOMMU groups asked for, by group number:
+	// "identity", "DMA", "DMA-FQ", ...; "" for unreadable. From
+	// /sys/kernel/iommu_groups/<n>/type.
+	GroupTypes map[int]string
+	// Virtual: this system runs under a hypervisor. VirtualBy names the
+	// evidence.
+	Virtual   tri.State
+	VirtualBy string
+	// Problems are the facts that could not be read, one error each.
+	Problems []error
+}
+
+// Driver is the NVIDIA GPU driver as loaded, from /proc/driver/nvidia/version.
+type Driver struct {
+	// Loaded: the kernel module nvidia is loaded.
+	Loaded tri.State
+	// Open: it is the open flavour. False also when no driver is loaded.
+	Open tri.State
+	// Version as in "570.86.15"; "" when not known.
+	Version string
+}
+
+// Init is the state of a module, from /sys/module/<name>/initstate.
+type Init string
+
+// States of a module. Absent also covers built-in code, which has no state.
+const (
+	Unread Init = ""
+	Absent Init = "absent"
+	Live   Init = "live"
+	Coming Init = "coming"
+	Going  Init = "going"
+)
+
+// Loaded turns a module's state into a fact: only "live" proves it.
+func (i Init) Loaded() tri.State {
+	if i == Unread {
+		return tri.Unknown
+	}
+	return tri.Of(i == Live)
+}
+
+// Request says what Scan is to read beyond the modules.
+type Request struct {
+	// Groups are the IOMMU groups whose type is wanted.
+	Groups []int
+	// Symbols: read /proc/kallsyms, the dearest file of all (40 ms and more of
+	// kernel time).
+	Symbols bool
+}
+
+// Scan reads the state. Nothing in it can fail as a whole.
+func Scan(fs *host.FS, want Request) State {
+	s := &scanner{fs: fs}
+	s.modules = s.modulesReadable()
+	s.driver()
+	s.peermem()
+	s.st.Storage = s.init("nvidia_fs").Loaded()
+	s.st.Stack.MOFED = s.mofed()
+	if want.Symbols {
+		s.st.Symbols = s.symbols()
+	}
+	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, tri.Or(s.st.Symbols.PeerMemory, onlyTrue(s.st.Peermem)))
+	s.groups(want.Groups)
+	s.virtual()
+	return s.st
+}
+
+// onlyTrue keeps the proof and drops the disproof.
+func onlyTrue(s tri.State) tri.State {
+	if s == tri.True {
+		return tri.True
+	}
+	return tri.Unknown
+}
+
+type scanner struct {
+	fs      *host.FS
+	modules tri.State // True: /sys/module can be read
+	st      State
+}
+
+// problem notes err; a file that is merely not there is none.
+func (s *scanner) problem(err error) {
+	if err != nil && !host.Absent(err) {
+		s.st.Problems = append(s.st.Problems, err)
+	}
+}
+
+// modulesReadable tells whether the absence of a module's directory proves that
+// it is not loaded.
+func (s *scanner) modulesReadable() tri.State {
+	dir, err := s.fs.Dir("sys/module")
+	if err != nil {
+		s.st.Problems = append(s.st.Problems, err)
+		return tri.Unknown
+	}
+	s.problem(dir.Close())
+	return tri.True
+}
+
+// init reads a module's state.
+func (s *scanner) init(module string) Init {
+	text, err := s.fs.Line("sys/module/" + module + "/initstate")
+	switch {
+	case host.Absent(err) && s.modules == tri.True:
+		return Absent
+	case err != nil:
+		s.problem(err)
+		return Unread
+	}
+	switch state := Init(text); state {
+	case Live, Coming, Going:
+		return state
+	}
+	s.problem(fmt.Errorf("/sys/module/%s/initstate: %q is not a module state", module, text))
+	return Unread
+}
+
+// present tells whether a module's directory is there, as it is for modules in
+// any state and for built-in ones with parameters.
+func (s *scanner) present(module string) tri.State {
+	ok, err := s.fs.Exists("sys/module/" + module)
+	if err != nil {
+		s.problem(err)
+		return tri.Unknown
+	}
+	if !ok && s.modules != tri.True {
+		return tri.Unknown
+	}
+	return tri.Of(ok)
+}
+
+// driver reads the GPU driver. Without a version file the module's directory
+// decides whether one is loaded.
+func (s *scanner) driver() {
+	const file = "proc/driver/nvidia/version"
+	text, err := s.fs.Bytes(file, 16<<10)
+	if err != nil {
+		s.problem(err)
+		s.st.Driver.Loaded = s.present("nvidia")
+		if s.st.Driver.Loaded == tri.False {
+			s.st.Driver.Open = tri.False
+		}
+		return
+	}
+	open, version := parseDriver(string(text))
+	if open == tri.Unknown {
+		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", file))
+		s.st.Driver.Loaded = s.present("nvidia")
+		return
+	}
+	s.st.Driver = Driver{Loaded: tri.True, Open: open, Version: version}
+}
+
+// parseDriver reads the line "NVRM version: NVIDIA UNIX Open Kernel Module for
+// x86_64  595.45.04  Release Build ..." or, of the closed flavour, "NVRM version:
+// NVIDIA UNIX x86_64 Kernel Module  550.54.14  <date>".
+func parseDriver(text string) (open tri.State, version string) {
+	line, _, _ := strings.Cut(text, "\n")
+	if !strings.HasPrefix(line, "NVRM version:") || !strings.Contains(line, "Kernel Module") {
+		return tri.Unknown, ""
+	}
+	for word := range strings.FieldsSeq(line) {
+		if isDriverVersion(word) {
+			version = word
+			break
+		}
+	}
+	return tri.Of(strings.Contains(line, "Open Kernel Module")), version
+}
+
+// isDriverVersion accepts "550.54.14" and "570.86": three or four digits, then
+// one or two groups more.
+func isDriverVersion(word string) bool {
+	parts := strings.Split(word, ".")
+	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) < 3 || len(parts[0]) > 4 {
+		return false
+	}
+	for _, part := range parts {
+		if part == "" || len(part) > 4 || strings.Trim(part, "0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// peermem looks for a registered client: a live module (its init fails, and it
+// is gone, when it cannot register), or the client's directory as older
+// PeerDirect stacks make it, in the three places it has been seen in.
+func (s *scanner) peermem() {
+	s.st.PeermemModule = s.init("nvidia_peermem")
+	old := s.init("nv_peer_mem")
+	s.st.Peermem = tri.Or(s.st.PeermemModule.Loaded(), old.Loaded())
+	switch {
+	case s.st.PeermemModule == Live:
+		s.st.PeermemBy = "nvidia_peermem"
+		return
+	case old == Live:
+		s.st.PeermemBy = "nv_peer_mem"
+		return
+	}
+	for _, place := range [...]string{"sys/kernel/mm/memory_peers", "sys/kernel/memory_peers", "sys/memory_peers"} {
+		for _, client := range [...]string{"nv_mem", "nv_mem_nc"} {
+			ok, err := s.fs.Exists(place + "/" + client)
+			switch {
+			case err != nil:
+				s.problem(err)
+				s.st.Peermem = tri.Or(s.st.Peermem, tri.Unknown)
+			case ok:
+				s.st.Peermem, s.st.PeermemBy = tri.True, "/"+place+"/"+client
+				return
+			}
+		}
+	}
+}
+
+// groups reads the types of IOMMU groups.
+func (s *scanner) groups(numbers []int) {
+	s.st.GroupTypes = make(map[int]string, len(numbers))
+	for _, n := range numbers {
+		if _, done := s.st.GroupTypes[n]; done {
+			continue
+		}
+		// Kernels before 5.11 have no such file.
+		text, err := s.fs.Line(fmt.Sprintf("sys/kernel/iommu_groups/%d/type", n))
+		s.problem(err)
+		s.st.GroupTypes[n] = text
+	}
+}

@@ -1,0 +1,161 @@
+package kmod
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
+)
+
+// Stack is the RDMA stack that runs.
+type Stack struct {
+	MOFED      MOFED
+	PeerDirect PeerDirect
+}
+
+// Origin says where the RDMA drivers come from.
+type Origin uint8
+
+// Origins of the RDMA drivers.
+const (
+	OriginUnknown   Origin = iota
+	OriginNotLoaded        // neither mlx5_core nor mlx4_core is loaded
+	OriginInbox            // the kernel's own
+	OriginMOFED            // MLNX_OFED or DOCA-OFED
+)
+
+// MOFED is the origin of the RDMA drivers and, for MOFED and DOCA-OFED, their
+// version ("24.10-1.1.4"; "" when it is not known).
+type MOFED struct {
+	Origin  Origin
+	Version string
+}
+
+// PeerDirect is the level of the API through which peer memory clients register
+// GPU memory; "" when not known.
+type PeerDirect string
+
+// Levels of PeerDirect.
+const (
+	PeerDirectNone    PeerDirect = "none"    // the running stack has no such API
+	PeerDirectLegacy  PeerDirect = "legacy"  // MOFED before 5.1, 4.9 LTS included
+	PeerDirectCurrent PeerDirect = "current" // MOFED from 5.1 on
+	PeerDirectInbox   PeerDirect = "inbox"   // a kernel that ships the API itself
+)
+
+// mofed tells MOFED from a kernel's own drivers. mlx_compat belongs to MOFED
+// alone. Kernels up to 5.10 gave mlx5_core and mlx4_core a version as well,
+// constants that are no MOFED's.
+func (s *scanner) mofed() MOFED {
+	compat := s.present("mlx_compat")
+	for _, module := range [...]string{"mlx5_core", "mlx4_core"} {
+		switch s.present(module) {
+		case tri.False:
+			continue
+		case tri.Unknown:
+			return MOFED{}
+		case tri.True:
+		}
+		file := "sys/module/" + module + "/version"
+		version, err := s.fs.Line(file)
+		if err != nil && !host.Absent(err) {
+			s.problem(err)
+			compat = onlyTrue(compat) // without the version, only mlx_compat proves anything
+		}
+		return judgeMOFED(compat, version, func() {
+			s.problem(fmt.Errorf("/%s: %q is not a driver version", file, version))
+		})
+	}
+	switch compat {
+	case tri.True:
+		return MOFED{Origin: OriginMOFED}
+	case tri.Unknown:
+		return MOFED{}
+	case tri.False:
+	}
+	return MOFED{Origin: OriginNotLoaded}
+}
+
+// judgeMOFED takes the facts about a loaded mlx5_core or mlx4_core together:
+// whether mlx_compat is loaded, and the module's version, "" for none.
+func judgeMOFED(compat tri.State, version string, garbage func()) MOFED {
+	switch {
+	case isMOFEDVersion(version):
+		return MOFED{OriginMOFED, version}
+	case compat == tri.True:
+		return MOFED{Origin: OriginMOFED}
+	case version != "" && !isInboxVersion(version):
+		garbage()
+		return MOFED{}
+	case compat == tri.Unknown:
+		return MOFED{}
+	}
+	return MOFED{Origin: OriginInbox}
+}
+
+// isInboxVersion knows the constants of kernels' own mlx4 and mlx5 drivers
+// (DRIVER_VERSION in mlx5_core.h, DRV_VERSION in mlx4.h, over the releases).
+func isInboxVersion(v string) bool {
+	switch v {
+	case "1.0", "1.1", "2.2-1", "3.0-1", "4.0-0", "5.0-0":
+		return true
+	}
+	return false
+}
+
+// isMOFEDVersion accepts "24.10-1.1.4": release, a dash, then the build.
+func isMOFEDVersion(v string) bool {
+	_, _, ok := release(v)
+	return ok && !isInboxVersion(v)
+}
+
+// release takes major and minor from "24.10-1.1.4".
+func release(v string) (major, minor int, ok bool) {
+	number, build, dash := strings.Cut(v, "-")
+	first, second, dot := strings.Cut(number, ".")
+	if !dash || !dot || !numbers(first) || !numbers(second) {
+		return 0, 0, false
+	}
+	// The build is numbers too, and may end in a distributor's word.
+	if build == "" || build[0] < '0' || build[0] > '9' || strings.Trim(build, versionChars) != "" {
+		return 0, 0, false
+	}
+	major, _ = strconv.Atoi(first)  //nolint:errcheck // at most four digits
+	minor, _ = strconv.Atoi(second) //nolint:errcheck // at most four digits
+	return major, minor, true
+}
+
+const versionChars = "0123456789.-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+func numbers(s string) bool {
+	return s != "" && len(s) <= 4 && strings.Trim(s, "0123456789") == ""
+}
+
+// peerDirect infers the level: there is no marker for it but the symbol and the
+// version of the stack that exports it.
+func peerDirect(m MOFED, symbol tri.State) PeerDirect {
+	switch symbol {
+	case tri.Unknown:
+		return ""
+	case tri.False:
+		return PeerDirectNone
+	case tri.True:
+	}
+	switch m.Origin {
+	case OriginInbox:
+		return PeerDirectInbox
+	case OriginMOFED:
+		major, minor, ok := release(m.Version)
+		switch {
+		case !ok:
+			return ""
+		case major < 5 || major == 5 && minor < 1:
+			return PeerDirectLegacy
+		}
+		return PeerDirectCurrent
+	case OriginUnknown, OriginNotLoaded:
+	}
+	return ""
+}

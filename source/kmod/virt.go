@@ -1,0 +1,128 @@
+package kmod
+
+import (
+	"bytes"
+	"strings"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
+)
+
+// virtual looks for a hypervisor: the processor's own flag on x86, Xen's
+// directory, and what the firmware says the machine is (the strings are those
+// of systemd, src/basic/virt.c). Without anything readable it stays unknown.
+func (s *scanner) virtual() {
+	flag := s.hypervisorFlag()
+	if flag == tri.True {
+		s.found("/proc/cpuinfo: flag hypervisor")
+		return
+	}
+	if text, err := s.fs.Line("sys/hypervisor/type"); err == nil {
+		if caps, err := s.fs.Line("proc/xen/capabilities"); err != nil || !strings.Contains(caps, "control_d") {
+			s.found("/sys/hypervisor/type: " + text)
+			return
+		}
+	}
+	vendor, evidence, readable := s.firmware()
+	switch {
+	case vendor == dmiVirtual, vendor == dmiCloud && flag == tri.Unknown:
+		s.found(evidence)
+	case flag == tri.False, readable:
+		s.st.Virtual = tri.False
+	}
+}
+
+func (s *scanner) found(evidence string) {
+	s.st.Virtual, s.st.VirtualBy = tri.True, evidence
+}
+
+// hypervisorFlag reads the flags of the first processor. Other architectures
+// have none.
+func (s *scanner) hypervisorFlag() tri.State {
+	file, err := s.fs.Open("proc/cpuinfo")
+	if err != nil {
+		s.problem(err)
+		return tri.Unknown
+	}
+	defer file.Close() //nolint:errcheck // opened for reading only
+	buf := make([]byte, 0, 16<<10)
+	for len(buf) < cap(buf) {
+		n, err := file.Read(buf[len(buf):cap(buf)])
+		if err != nil || n == 0 {
+			break
+		}
+		buf = buf[:len(buf)+n]
+		if flags, ok := cpuFlags(buf); ok {
+			for flag := range strings.FieldsSeq(flags) {
+				if flag == "hypervisor" {
+					return tri.True
+				}
+			}
+			return tri.False
+		}
+	}
+	return tri.Unknown
+}
+
+// cpuFlags finds the first whole line "flags\t\t: fpu vme ...".
+func cpuFlags(text []byte) (flags string, ok bool) {
+	for line := range bytes.Lines(text) {
+		key, value, colon := bytes.Cut(line, []byte{':'})
+		if colon && string(bytes.TrimSpace(key)) == "flags" && line[len(line)-1] == '\n' {
+			return string(value), true
+		}
+	}
+	return "", false
+}
+
+// What firmware strings say about a machine.
+type dmi uint8
+
+const (
+	dmiOther   dmi = iota
+	dmiVirtual     // a hypervisor's own firmware
+	dmiCloud       // a cloud that lends bare metal under the same name
+)
+
+// Beginnings of the strings, as systemd has them. Oracle is left out: it sells
+// servers under the same name.
+var (
+	dmiHypervisors = [...]string{
+		"KVM", "OpenStack", "KubeVirt", "QEMU", "VMware", "VMW", "innotek GmbH", "VirtualBox",
+		"Xen", "Bochs", "Parallels", "BHYVE", "Hyper-V", "Apple Virtualization",
+	}
+	dmiClouds = [...]string{"Amazon EC2", "Google Compute Engine"}
+)
+
+// firmware reads the machine's names. readable tells that there were any.
+func (s *scanner) firmware() (kind dmi, evidence string, readable bool) {
+	names := map[string]string{}
+	for _, file := range [...]string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
+		text, err := s.fs.Line("sys/class/dmi/id/" + file)
+		if err != nil {
+			if !host.Absent(err) {
+				continue // empty is common here, and no problem
+			}
+			continue
+		}
+		names[file] = text
+		for _, hypervisor := range dmiHypervisors {
+			if strings.HasPrefix(text, hypervisor) {
+				return dmiVirtual, "/sys/class/dmi/id/" + file + ": " + text, true
+			}
+		}
+		for _, cloud := range dmiClouds {
+			if strings.HasPrefix(text, cloud) {
+				kind, evidence = dmiCloud, "/sys/class/dmi/id/"+file+": "+text
+			}
+		}
+	}
+	product := names["product_name"]
+	if names["sys_vendor"] == "Microsoft Corporation" && product == "Virtual Machine" {
+		return dmiVirtual, "/sys/class/dmi/id/product_name: " + product, true
+	}
+	if strings.HasSuffix(product, ".metal") || strings.Contains(product, ".metal-") {
+		kind = dmiOther
+	}
+	return kind, evidence, len(names) > 0
+}

@@ -1,0 +1,139 @@
+package pci
+
+import (
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/host"
+)
+
+// extras reads link, ACS and VPD. What the reader may not see stays nil and is
+// no problem: it is the normal view of an unprivileged process.
+func (s *scanner) extras(f *Function, base string) {
+	f.Link = readLink(s.fs, base)
+	f.ACS = ReadACS(s.fs, f.Address)
+	f.VPD = ReadVPD(s.fs, f.Address)
+}
+
+// readLink reads the four link files; nil when the function has no link, as
+// integrated endpoints have not.
+func readLink(fs *host.FS, base string) *Link {
+	var l Link
+	read := 0
+	for file, to := range map[string]*float64{"current_link_speed": &l.Speed, "max_link_speed": &l.MaxSpeed} {
+		if text, err := fs.Line(base + file); err == nil {
+			read++
+			*to = parseSpeed(text)
+		}
+	}
+	for file, to := range map[string]*int{"current_link_width": &l.Width, "max_link_width": &l.MaxWidth} {
+		if text, err := fs.Line(base + file); err == nil {
+			read++
+			*to = parseWidth(text)
+		}
+	}
+	if read == 0 {
+		return nil
+	}
+	return &l
+}
+
+// parseSpeed reads "32.0 GT/s PCIe" or the older "16 GT/s"; 0 for "Unknown" and
+// anything that is no speed a link can have.
+func parseSpeed(text string) float64 {
+	number, rest, ok := strings.Cut(text, " ")
+	if !ok || !strings.HasPrefix(rest, "GT/s") {
+		return 0
+	}
+	speed, err := strconv.ParseFloat(number, 64)
+	if err != nil || speed < 0 || speed > 1024 {
+		return 0
+	}
+	return speed
+}
+
+// parseWidth reads a number of lanes; virtual functions show 0 or 255.
+func parseWidth(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 32 {
+		return 0
+	}
+	return n
+}
+
+// ACS are the access control services of a bridge (PCI Express Base
+// Specification, extended capability 000d). The zero value is a function
+// without that capability.
+type ACS struct {
+	Present bool
+	Control uint16 // the ACS control register
+}
+
+// ACS control bits that send peer to peer traffic up instead of across. The
+// kernel takes the same three (drivers/pci/p2pdma.c, pci_bridge_has_acs_redir).
+const (
+	acsRequestRedirect    = 1 << 2
+	acsCompletionRedirect = 1 << 3
+	acsEgressControl      = 1 << 5
+)
+
+// Redirect tells whether peer to peer traffic is sent towards the root.
+func (a *ACS) Redirect() bool {
+	return a.Control&(acsRequestRedirect|acsCompletionRedirect|acsEgressControl) != 0
+}
+
+// ReadACS walks the extended capabilities in config. It gives nil when they
+// cannot be read: an unprivileged reader gets the first 64 bytes only.
+func ReadACS(fs *host.FS, a Address) *ACS {
+	config, err := fs.Open(devicesDir + "/" + a.String() + "/config")
+	if err != nil {
+		return nil
+	}
+	defer config.Close() //nolint:errcheck // opened for reading only
+	return walkACS(config.ReadAt)
+}
+
+// Configuration space: where the extended one begins and ends, and the id.
+const (
+	extendedStart = 0x100
+	extendedEnd   = 0x1000
+	acsCapability = 0x000d
+)
+
+func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
+	var head [8]byte
+	for offset, steps := extendedStart, 0; ; steps++ {
+		n, err := readAt(head[:], int64(offset))
+		if err != nil || n < 4 {
+			if offset == extendedStart && err == nil && endsAt256(readAt) {
+				return &ACS{}
+			}
+			return nil
+		}
+		id := uint16(head[0]) | uint16(head[1])<<8
+		next := (int(head[2])>>4 | int(head[3])<<4) &^ 3
+		switch {
+		case steps > (extendedEnd-extendedStart)/8:
+			return nil // a circle
+		case id == 0 && next == 0, id == 0xffff:
+			return &ACS{} // the end, or no extended space behind it
+		case id == acsCapability && n < len(head):
+			return nil
+		case id == acsCapability:
+			return &ACS{Present: true, Control: uint16(head[6]) | uint16(head[7])<<8}
+		case next == 0:
+			return &ACS{}
+		case next < extendedStart:
+			return nil // garbage
+		}
+		offset = next
+	}
+}
+
+// endsAt256 tells a function without extended configuration space, read in
+// full, from one whose reader may not see more.
+func endsAt256(readAt func([]byte, int64) (int, error)) bool {
+	var last [4]byte
+	n, err := readAt(last[:], extendedStart-int64(len(last)))
+	return err == nil && n == len(last)
+}

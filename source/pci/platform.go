@@ -1,0 +1,152 @@
+package pci
+
+import (
+	"slices"
+	"strings"
+)
+
+// noPeerToPeer are the host bridges and root ports of processors on which the
+// NVIDIA driver (R580 and newer) maps GPU memory for another PCI device only
+// when both stand under a common bridge: Ampere Altra, AmpereOne 160 and Grace
+// (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
+// _checkP2pChipsetSupport, ids from nvcst.h).
+var noPeerToPeer = map[uint16][]uint16{
+	0x1def: {
+		0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110,
+		0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207,
+	},
+	VendorNVIDIA: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
+}
+
+// NeedsCommonBridge tells whether this machine's processor is one of those on
+// which a GPU and a NIC reach each other below a common bridge only.
+func (inv *Inventory) NeedsCommonBridge() bool {
+	for i := range inv.Functions {
+		f := &inv.Functions[i]
+		if class := f.Class >> 8; class != 0x0600 && class != 0x0604 {
+			continue
+		}
+		if slices.Contains(noPeerToPeer[f.Vendor], f.Device) {
+			return true
+		}
+	}
+	return false
+}
+
+// hypervisorPart tells functions that exist only as a hypervisor's emulation:
+// QEMU's bridges and devices (vendor Red Hat), VMware's, VirtualBox's. Virtio is
+// not among them: BlueField adapters emulate it on bare metal.
+func (f *Function) hypervisorPart() bool {
+	switch f.Vendor {
+	case 0x1b36, 0x15ad, 0x80ee:
+		return true
+	}
+	return false
+}
+
+// Hypervisor gives the function that shows this PCI tree to be a hypervisor's
+// making, nil when none does: an emulated device, or a virtual function whose
+// physical one is not here (device ids of virtual functions only).
+func (inv *Inventory) Hypervisor() *Function {
+	for i := range inv.Functions {
+		f := &inv.Functions[i]
+		if f.hypervisorPart() || f.virtualByID() && f.PhysFn == nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// virtualByID tells a virtual function of a Mellanox adapter by its id: each
+// generation up to ConnectX-6 has its own, all later ones share 101e.
+func (f *Function) virtualByID() bool {
+	return f.Kind() == NIC && strings.HasSuffix(f.Name(), "Virtual Function")
+}
+
+// dataDirect joins adapters with their data-direct functions by the UUID that
+// both carry in their VPD (kernel: drivers/infiniband/hw/mlx5/data_direct.c).
+// Where the VPD cannot be read, nothing is joined.
+func (s *scanner) dataDirect() {
+	functions := s.inv.Functions
+	byUUID := map[string]*Address{}
+	for i := range functions {
+		if f := &functions[i]; f.Kind() == DataDirect {
+			if uuid := s.vpd(f).UUID(); uuid != "" {
+				byUUID[uuid] = &f.Address
+			}
+		}
+	}
+	if len(byUUID) == 0 {
+		return
+	}
+	for i := range functions {
+		if f := &functions[i]; f.Kind() == NIC && f.PhysFn == nil {
+			f.DataDirect = byUUID[s.vpd(f).UUID()]
+		}
+	}
+}
+
+// vpd reads a function's VPD once.
+func (s *scanner) vpd(f *Function) *VPD {
+	if f.VPD == nil {
+		f.VPD = ReadVPD(s.fs, f.Address)
+	}
+	return f.VPD
+}
+
+// managementMarks finds the ConnectX-7 that manages the NVLink switches of a
+// GPU baseboard (HGX B200 and later). Its firmware is restricted: reading its
+// ports and counters fails and floods the kernel log, and no traffic goes
+// through it. What tells it apart are facts of the PCI function alone:
+//   - SMDL=SW_MNG, or its product name, in the VPD (root only);
+//   - a ConnectX-7 that can have two PCIe lanes at most, which no adapter is
+//     sold with (max_link_width, readable by everybody).
+//
+// One marked function marks its whole slot.
+func (s *scanner) managementMarks() {
+	for i := range s.inv.Functions {
+		f := &s.inv.Functions[i]
+		if f.Kind() != NIC || f.Class>>8 != 0x0207 || f.PhysFn != nil || f.NVLinkManagement {
+			continue
+		}
+		if !s.marked(f) {
+			continue
+		}
+		for j := range s.inv.Functions {
+			g := &s.inv.Functions[j]
+			if g.Kind() == NIC && sameSlot(f.Address, g.Address) {
+				g.NVLinkManagement = true
+			}
+		}
+	}
+}
+
+func (s *scanner) marked(f *Function) bool {
+	const connectX7 = 0x1021
+	base := devicesDir + "/" + f.Address.String() + "/"
+	if f.Device == connectX7 {
+		if width, err := s.fs.Line(base + "max_link_width"); err == nil && parseWidth(width) == 2 {
+			return true
+		}
+	}
+	vpd := s.vpd(f)
+	return vpd != nil && vpd.nvlinkManagement()
+}
+
+// nvlinkManagement looks for the mark in the VPD: the field SMDL=SW_MNG of a
+// vendor keyword, or the product name of the baseboard's adapter.
+func (v *VPD) nvlinkManagement() bool {
+	if strings.Contains(v.Product, "mezz internal") {
+		return true
+	}
+	for _, value := range v.Fields {
+		if strings.Contains(value, "SW_MNG") {
+			return true
+		}
+	}
+	return false
+}
+
+func sameSlot(a, b Address) bool {
+	return a.Domain == b.Domain && a.Bus == b.Bus && a.Device == b.Device
+}

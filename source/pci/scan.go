@@ -1,0 +1,354 @@
+package pci
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/host"
+)
+
+// devicesDir is where the kernel lists every PCI function, as links into the
+// device tree (Documentation/ABI/testing/sysfs-bus-pci).
+const devicesDir = "sys/bus/pci/devices"
+
+// Detail says how much Scan reads.
+type Detail uint8
+
+// Details of a scan.
+const (
+	// Needed reads what levels, verdict and labels rest on: ids and place of
+	// every function, the rest for GPUs, NICs and data-direct functions only.
+	Needed Detail = iota
+	// Everything reads every field of every function, for people and for raw
+	// features. It touches configuration space and VPD where that is allowed.
+	Everything
+)
+
+// Inventory is the PCI side of a machine.
+type Inventory struct {
+	// Functions are sorted by address.
+	Functions []Function
+	// NUMANodes is the number of nodes the machine has, from the entries
+	// /sys/devices/system/node/node<N>; 0 when there are none, None when they
+	// cannot be read.
+	NUMANodes int
+	// Problems are the facts that could not be read, one error each.
+	Problems []error
+}
+
+// Find gives the function at an address, nil when there is none.
+func (inv *Inventory) Find(a Address) *Function {
+	i, ok := slices.BinarySearchFunc(inv.Functions, a, func(f Function, a Address) int { return f.Address.Compare(a) })
+	if !ok {
+		return nil
+	}
+	return &inv.Functions[i]
+}
+
+// Scan reads the PCI functions. The error tells that the bus itself cannot be
+// read; whatever is wrong with a single function is a problem in the inventory.
+func Scan(fs *host.FS, detail Detail) (Inventory, error) {
+	dir, err := fs.Dir(devicesDir)
+	if err != nil {
+		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
+	}
+	defer dir.Close() //nolint:errcheck // opened for reading only
+	s := scanner{fs: fs, dir: dir, detail: detail, bridges: map[string][]Address{}}
+	names, err := dir.Names()
+	if err != nil {
+		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
+	}
+	s.inv.Functions = make([]Function, 0, len(names))
+	for _, name := range names {
+		s.function(name)
+	}
+	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
+	s.inheritNUMA()
+	s.numaNodes()
+	s.dataDirect()
+	s.managementMarks()
+	return s.inv, nil
+}
+
+type scanner struct {
+	fs      *host.FS
+	dir     *host.Dir
+	detail  Detail
+	inv     Inventory
+	bridges map[string][]Address // by the path they stand in
+}
+
+// problem notes err; a file that is merely not there is none.
+func (s *scanner) problem(err error) {
+	if err != nil && !host.Absent(err) {
+		s.inv.Problems = append(s.inv.Problems, err)
+	}
+}
+
+func (s *scanner) function(name string) {
+	address, err := ParseAddress(name)
+	if err != nil {
+		s.problem(fmt.Errorf("/%s: %w", devicesDir, err))
+		return
+	}
+	f := Function{Address: address, NUMA: None, NearNUMA: None, RootNUMA: None, IOMMUGroup: None}
+	s.place(&f, name)
+	base := devicesDir + "/" + name + "/"
+	if err := s.ids(&f, base); err != nil {
+		s.inv.Problems = append(s.inv.Problems, err)
+	}
+	if kind := f.Kind(); s.detail == Everything || kind == GPU || kind == NIC || kind == DataDirect {
+		s.attributes(&f, base)
+	}
+	if s.detail == Everything {
+		s.extras(&f, base)
+	}
+	s.inv.Functions = append(s.inv.Functions, f)
+}
+
+// place reads the function's path in the device tree from its link:
+// ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0.
+func (s *scanner) place(f *Function, name string) {
+	to, err := s.dir.Link(name)
+	if err != nil {
+		s.inv.Problems = append(s.inv.Problems, err)
+		return
+	}
+	cut := strings.LastIndexByte(to, '/')
+	if cut < 0 || !strings.EqualFold(to[cut+1:], name) {
+		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: link to %q is not a path in the device tree", devicesDir, name, to))
+		return
+	}
+	above := to[:cut]
+	root, bridges, ok := splitPath(above)
+	if !ok {
+		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: no root bus in %q", devicesDir, name, to))
+		return
+	}
+	if known, ok := s.bridges[above]; ok {
+		bridges = known
+	} else {
+		s.bridges[above] = bridges
+	}
+	f.RootBus, f.Bridges = root, bridges
+}
+
+// splitPath takes the directory of a function apart: the root bus nearest to
+// the function (behind VMD there are two) and the functions below it.
+func splitPath(dir string) (root string, bridges []Address, ok bool) {
+	for part := range strings.SplitSeq(dir, "/") {
+		if parseRootBus(part) {
+			root, bridges = part, nil
+		} else if a, isAddress := parseAddress(part); isAddress && root != "" {
+			bridges = append(bridges, a)
+		}
+	}
+	return root, bridges, root != ""
+}
+
+// ids reads modalias, one file for all ids, or else a file for each.
+func (s *scanner) ids(f *Function, base string) error {
+	text, err := s.fs.Line(base + "modalias")
+	if err == nil && parseModalias(text, f) {
+		return nil
+	}
+	var errs []error
+	for _, id := range []struct {
+		file string
+		max  uint32
+		set  func(uint32)
+	}{
+		//nolint:gosec // bounded by max
+		{"vendor", 0xffff, func(n uint32) { f.Vendor = uint16(n) }},
+		//nolint:gosec // bounded by max
+		{"device", 0xffff, func(n uint32) { f.Device = uint16(n) }},
+		{"class", 0xffffff, func(n uint32) { f.Class = n }},
+	} {
+		n, err := s.hexFile(base+id.file, id.max)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		id.set(n)
+	}
+	if len(errs) > 0 {
+		f.Unidentified = couldMatter(*f)
+		f.Vendor, f.Device, f.Class = 0, 0, 0
+		return fmt.Errorf("ids of %v: %w", f.Address, errs[0])
+	}
+	// Subsystem ids are missing on bridges of many vendors: not a problem.
+	if n, err := s.hexFile(base+"subsystem_vendor", 0xffff); err == nil {
+		f.SubVendor = uint16(n) //nolint:gosec // bounded
+	}
+	if n, err := s.hexFile(base+"subsystem_device", 0xffff); err == nil {
+		f.SubDevice = uint16(n) //nolint:gosec // bounded
+	}
+	return nil
+}
+
+// couldMatter tells whether the ids that could be read leave it open that the
+// function is a GPU or a NIC.
+func couldMatter(f Function) bool {
+	if f.Vendor != 0 && f.Vendor != VendorNVIDIA && f.Vendor != VendorMellanox {
+		return false
+	}
+	base := f.Class >> 16
+	return f.Class == 0 || base == 0x02 || base == 0x03 || base == 0x08
+}
+
+func (s *scanner) hexFile(name string, limit uint32) (uint32, error) {
+	text, err := s.fs.Line(name)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := hex(strings.TrimPrefix(text, "0x"))
+	if !ok || n > limit {
+		return 0, fmt.Errorf("/%s: %q is not a hexadecimal id", name, text)
+	}
+	return n, nil
+}
+
+// parseModalias reads pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00
+// (kernel: drivers/pci/pci-sysfs.c, modalias_show).
+func parseModalias(text string, f *Function) bool {
+	rest, ok := strings.CutPrefix(text, "pci:")
+	if !ok {
+		return false
+	}
+	var fields [7]uint32
+	for i, field := range [...]struct {
+		key    string
+		digits int
+		limit  uint32
+	}{
+		{"v", 8, 0xffff}, {"d", 8, 0xffff},
+		{"sv", 8, 0xffff}, {"sd", 8, 0xffff},
+		{"bc", 2, 0xff}, {"sc", 2, 0xff}, {"i", 2, 0xff},
+	} {
+		rest, ok = strings.CutPrefix(rest, field.key)
+		if !ok || len(rest) < field.digits {
+			return false
+		}
+		n, ok := hex(rest[:field.digits])
+		if !ok || n > field.limit {
+			return false
+		}
+		fields[i], rest = n, rest[field.digits:]
+	}
+	if rest != "" {
+		return false
+	}
+	//nolint:gosec // each is bounded by its limit
+	f.Vendor, f.Device, f.SubVendor, f.SubDevice = uint16(fields[0]), uint16(fields[1]), uint16(fields[2]), uint16(fields[3])
+	f.Class = fields[4]<<16 | fields[5]<<8 | fields[6]
+	return true
+}
+
+// attributes reads NUMA node, driver, physical function and IOMMU group.
+func (s *scanner) attributes(f *Function, base string) {
+	f.NUMA = s.numa(base)
+	var err error
+	f.Driver, err = s.fs.Base(base + "driver")
+	f.DriverKnown = err == nil || host.Absent(err)
+	s.problem(err)
+	s.physFn(f, base)
+	group, err := s.fs.Base(base + "iommu_group")
+	f.IOMMUKnown = err == nil || host.Absent(err)
+	s.problem(err)
+	if err == nil {
+		if f.IOMMUGroup, err = strconv.Atoi(group); err != nil || f.IOMMUGroup < 0 {
+			f.IOMMUGroup, f.IOMMUKnown = None, false
+			s.problem(fmt.Errorf("/%siommu_group: %q is not a group", base, group))
+		}
+	}
+}
+
+func (s *scanner) physFn(f *Function, base string) {
+	name, err := s.fs.Base(base + "physfn")
+	s.problem(err)
+	if err != nil {
+		return
+	}
+	a, err := ParseAddress(name)
+	if err != nil {
+		s.problem(fmt.Errorf("/%sphysfn: %w", base, err))
+		return
+	}
+	f.PhysFn = &a
+}
+
+// numa reads numa_node. A kernel without NUMA has no such file.
+func (s *scanner) numa(base string) int {
+	text, err := s.fs.Line(base + "numa_node")
+	if err != nil {
+		s.problem(err)
+		return None
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < None || n > maxNUMANode {
+		s.problem(fmt.Errorf("/%snuma_node: %q is not a NUMA node", base, text))
+		return None
+	}
+	return n
+}
+
+// maxNUMANode is beyond every kernel's MAX_NUMNODES (1 << NODES_SHIFT, 10).
+const maxNUMANode = 4096
+
+// inheritNUMA finds, for GPUs and NICs, the NUMA node of the nearest bridge
+// above where they have none of their own, and that of the topmost switch.
+func (s *scanner) inheritNUMA() {
+	known := map[Address]int{}
+	numa := func(bridge Address) int {
+		n, ok := known[bridge]
+		if !ok {
+			n = s.bridgeNUMA(bridge)
+			known[bridge] = n
+		}
+		return n
+	}
+	for i := range s.inv.Functions {
+		f := &s.inv.Functions[i]
+		f.NearNUMA, f.RootNUMA = f.NUMA, f.NUMA
+		if kind := f.Kind(); kind != GPU && kind != NIC && kind != DataDirect {
+			continue
+		}
+		for j := len(f.Bridges) - 1; j >= 0 && f.NearNUMA == None; j-- {
+			f.NearNUMA = numa(f.Bridges[j])
+		}
+		if switches := f.Switches(); len(switches) > 0 {
+			f.RootNUMA = numa(switches[len(switches)-1])
+		}
+	}
+}
+
+func (s *scanner) bridgeNUMA(a Address) int {
+	if s.detail == Everything {
+		if f := s.inv.Find(a); f != nil {
+			return f.NUMA
+		}
+		return None
+	}
+	return s.numa(devicesDir + "/" + a.String() + "/")
+}
+
+func (s *scanner) numaNodes() {
+	names, err := s.fs.Names("sys/devices/system/node")
+	switch {
+	case host.Absent(err):
+		return // a kernel without NUMA
+	case err != nil:
+		s.inv.NUMANodes = None
+		s.problem(err)
+		return
+	}
+	for _, name := range names {
+		if n, ok := strings.CutPrefix(name, "node"); ok {
+			if _, err := strconv.ParseUint(n, 10, 16); err == nil {
+				s.inv.NUMANodes++
+			}
+		}
+	}
+}

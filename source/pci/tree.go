@@ -1,0 +1,54 @@
+package pci
+
+// Switches are the PCIe switches above a function as NCCL counts them, the
+// nearest first, each named by its upstream port: from the function up, every
+// second bridge, until what is above is no function (NVIDIA/nccl
+// src/graph/xml.cc, ncclTopoGetXmlFromSys). A root port never counts. NCCL takes
+// a name with a domain of more than 16 bits for the root complex.
+func (f *Function) Switches() []Address {
+	var switches []Address
+	for i := len(f.Bridges) - 1; i >= 1; i -= 2 {
+		if f.Bridges[i].Domain > 0xffff || f.Bridges[i-1].Domain > 0xffff {
+			break
+		}
+		switches = append(switches, f.Bridges[i-1])
+	}
+	return switches
+}
+
+// CommonBridges counts the bridges that both functions stand under, from the
+// root down; 0 also when their paths are unknown or lead to different root
+// buses.
+func (f *Function) CommonBridges(g *Function) int {
+	if f.RootBus == "" || f.RootBus != g.RootBus {
+		return 0
+	}
+	n := 0
+	for n < len(f.Bridges) && n < len(g.Bridges) && f.Bridges[n] == g.Bridges[n] {
+		n++
+	}
+	return n
+}
+
+// Place gives the function whose place in the tree counts for f: the physical
+// function of a virtual one where that is here, else f itself.
+func (inv *Inventory) Place(f *Function) *Function {
+	if f.PhysFn == nil {
+		return f
+	}
+	if pf := inv.Find(*f.PhysFn); pf != nil && pf.RootBus != "" {
+		return pf
+	}
+	return f
+}
+
+// Unidentified tells whether some function could be a GPU or a NIC for all that
+// could be read of it.
+func (inv *Inventory) Unidentified() bool {
+	for i := range inv.Functions {
+		if inv.Functions[i].Unidentified {
+			return true
+		}
+	}
+	return false
+}
