@@ -1,0 +1,239 @@
+// Package machine describes whole machines in a text that people can read and
+// extend, and lays them out as the /sys and /proc that a kernel would show. It
+// serves tests, benchmarks and the example of `make run`; the product does not
+// use it.
+//
+// A description is a tree of PCI functions, indented as they hang on each other,
+// below the root buses they stand on:
+//
+//	title  Two GPUs and a NIC on one switch
+//	source where the facts are from
+//	nodes  2
+//
+//	pci0000:15 numa=0
+//	  0000:15:01.0 port 8086:352a
+//	    0000:16:00.0 switch 1000:c030 sub=1000:0000
+//	      0000:17:00.0 port 1000:c030 acs=001d
+//	        0000:18:00.0 gpu 10de:2330 name=GPU0
+//	      0000:17:01.0 port 1000:c030
+//	        0000:19:00.0 ib 15b3:1021 rdma=mlx5_0
+//
+//	matrix      mlx5_0
+//	  GPU0      PIX
+//
+// The word after the address is the class: port and switch (PCI bridge, 0604),
+// gpu (0302), vga (0300), ib (0207), eth (0200), dma (0801), or a class of six
+// digits. Then come vendor:device and attributes:
+//
+//	numa=N       numa_node (inherited from the line above; -1 without any)
+//	sub=V:D      subsystem ids
+//	name=GPU0    what the matrix calls a GPU
+//	rdma=A,B     RDMA devices
+//	aux=NAME     the RDMA devices hang on an auxiliary device of this name
+//	physfn=ADDR  this is a virtual function of ADDR
+//	driver=NAME  bound whatever the state says; "none" for unbound
+//	port=STATE   "DOWN", "INIT", ... whatever the state says
+//	acs=HEX      ACS control register; its absence means no ACS capability
+//	width=N      max_link_width
+//	vpd=TEXT     a VPD with this product name, or KEY:TEXT for a keyword
+//	path=DIR     directory between the root bus's parent and this root bus
+package machine
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"gdr-features/source/pci"
+)
+
+// Machine is the hardware of one machine.
+type Machine struct {
+	Name, Title, Source string
+	// Nodes is the number of NUMA nodes.
+	Nodes int
+	// Virtual: a hypervisor's guest. Arm: not x86.
+	Virtual, Arm bool
+	Functions    []Function
+	// Matrix is the level by GPU name and RDMA device, as published.
+	Matrix map[string]map[string]string
+}
+
+// Function is one PCI function of a Machine.
+type Function struct {
+	Address string
+	// Path is the directory in sysfs: devices/pci0000:15/0000:15:01.0/...
+	Path           string
+	Class          string
+	Vendor, Device string
+	SubVendor, Sub string
+	NUMA           int
+	Attrs          map[string]string
+}
+
+// classes by the word that stands for them.
+var classes = map[string]string{
+	"port": "060400", "switch": "060400", "gpu": "030200", "vga": "030000",
+	"ib": "020700", "eth": "020000", "dma": "080100",
+}
+
+// Load reads a description from a file.
+func Load(name string) (*Machine, error) {
+	text, err := os.ReadFile(name) //nolint:gosec // test data named by tests
+	if err != nil {
+		return nil, err
+	}
+	m, err := Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	m.Name = strings.TrimSuffix(base, ".txt")
+	return m, nil
+}
+
+// level is a line that others may hang on.
+type level struct {
+	indent int
+	path   string
+	numa   int
+}
+
+type parser struct {
+	m       Machine
+	above   []level
+	columns []string // of the matrix, nil outside it
+}
+
+// Parse reads a description.
+func Parse(text string) (*Machine, error) {
+	p := parser{m: Machine{Nodes: 1, Matrix: map[string]map[string]string{}}}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := p.line(line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return &p.m, lines.Err()
+}
+
+func (p *parser) line(line string) error {
+	words := strings.Fields(line)
+	rest := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), words[0]))
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	switch {
+	case p.columns != nil:
+		return p.row(words)
+	case words[0] == "title":
+		p.m.Title = rest
+	case words[0] == "source":
+		p.m.Source = rest
+	case words[0] == "nodes":
+		n, err := strconv.Atoi(rest)
+		p.m.Nodes = n
+		return err
+	case words[0] == "virtual":
+		p.m.Virtual = true
+	case words[0] == "arm":
+		p.m.Arm = true
+	case words[0] == "matrix":
+		p.columns = words[1:]
+	case strings.HasPrefix(words[0], "pci"):
+		return p.rootBus(indent, words)
+	default:
+		return p.function(indent, words)
+	}
+	return nil
+}
+
+func (p *parser) row(words []string) error {
+	if len(words) != len(p.columns)+1 {
+		return fmt.Errorf("%d cells below %d columns", len(words)-1, len(p.columns))
+	}
+	row := map[string]string{}
+	for i, cell := range words[1:] {
+		row[p.columns[i]] = cell
+	}
+	p.m.Matrix[words[0]] = row
+	return nil
+}
+
+func attributes(words []string) (map[string]string, error) {
+	attrs := map[string]string{}
+	for _, word := range words {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not key=value", word)
+		}
+		attrs[key] = strings.ReplaceAll(value, "~", " ")
+	}
+	return attrs, nil
+}
+
+func (p *parser) rootBus(indent int, words []string) error {
+	attrs, err := attributes(words[1:])
+	if err != nil {
+		return err
+	}
+	numa := pci.None
+	if text, ok := attrs["numa"]; ok {
+		if numa, err = strconv.Atoi(text); err != nil {
+			return err
+		}
+	}
+	dir := "devices"
+	if attrs["path"] != "" {
+		dir += "/" + attrs["path"]
+	}
+	p.above = []level{{indent, dir + "/" + words[0], numa}}
+	return nil
+}
+
+func (p *parser) function(indent int, words []string) error {
+	for len(p.above) > 0 && p.above[len(p.above)-1].indent >= indent {
+		p.above = p.above[:len(p.above)-1]
+	}
+	if len(p.above) == 0 || len(words) < 3 {
+		return fmt.Errorf("%q hangs on nothing, or lacks class or ids", words[0])
+	}
+	attrs, err := attributes(words[3:])
+	if err != nil {
+		return err
+	}
+	parent := p.above[len(p.above)-1]
+	f := Function{Address: words[0], Path: parent.path + "/" + words[0], Class: words[1], NUMA: parent.numa, Attrs: attrs}
+	if class, ok := classes[words[1]]; ok {
+		f.Class = class
+	}
+	var ok bool
+	if f.Vendor, f.Device, ok = strings.Cut(words[2], ":"); !ok || len(f.Class) != 6 {
+		return fmt.Errorf("%q: bad class or ids", words[0])
+	}
+	f.SubVendor, f.Sub = "0000", "0000"
+	if sub, ok := attrs["sub"]; ok {
+		f.SubVendor, f.Sub, _ = strings.Cut(sub, ":")
+	}
+	if text, ok := attrs["numa"]; ok {
+		if f.NUMA, err = strconv.Atoi(text); err != nil {
+			return err
+		}
+	}
+	p.m.Functions = append(p.m.Functions, f)
+	p.above = append(p.above, level{indent, f.Path, f.NUMA})
+	return nil
+}
+
+// IsGPU, IsNIC and IsBridge go by the class alone.
+func (f *Function) IsGPU() bool { return strings.HasPrefix(f.Class, "03") && f.Vendor == "10de" }
+
+// IsNIC tells a network function of vendor 15b3.
+func (f *Function) IsNIC() bool { return strings.HasPrefix(f.Class, "02") && f.Vendor == "15b3" }
+
+// IsBridge tells a PCI to PCI bridge.
+func (f *Function) IsBridge() bool { return strings.HasPrefix(f.Class, "0604") }

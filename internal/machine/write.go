@@ -1,0 +1,227 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Write lays a machine in a state out below dir, as sys/ and proc/.
+func (m *Machine) Write(dir string, s State) error {
+	w := writer{dir: dir, m: m, s: s}
+	w.platform()
+	for i := range m.Functions {
+		w.function(&m.Functions[i], i)
+	}
+	w.modules()
+	w.kernel()
+	return w.err
+}
+
+type writer struct {
+	dir string
+	m   *Machine
+	s   State
+	err error
+}
+
+// file writes one file; after an error nothing more is written.
+func (w *writer) file(name, text string) {
+	if w.err != nil {
+		return
+	}
+	path := filepath.Join(w.dir, name)
+	if w.err = os.MkdirAll(filepath.Dir(path), 0o755); w.err == nil { //nolint:gosec // a public tree
+		w.err = os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a public tree
+	}
+}
+
+// link makes a link at name to another name of the tree, relative as sysfs has
+// them.
+func (w *writer) link(name, to string) {
+	if w.err != nil {
+		return
+	}
+	path := filepath.Join(w.dir, name)
+	if w.err = os.MkdirAll(filepath.Dir(path), 0o755); w.err != nil { //nolint:gosec // a public tree
+		return
+	}
+	var rel string
+	if rel, w.err = filepath.Rel(filepath.Dir(name), to); w.err == nil {
+		w.err = os.Symlink(rel, path)
+	}
+}
+
+func (w *writer) mkdir(name string) {
+	if w.err == nil {
+		w.err = os.MkdirAll(filepath.Join(w.dir, name), 0o755) //nolint:gosec // a public tree
+	}
+}
+
+// platform writes processors, firmware names and NUMA nodes.
+func (w *writer) platform() {
+	flags, vendor, product := "fpu vme de pse sse2", "Example Inc.", "Example 9000"
+	if w.m.Virtual {
+		flags, vendor, product = flags+" hypervisor", "QEMU", "Standard PC (Q35 + ICH9, 2009)"
+	}
+	if w.m.Arm {
+		w.file("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd evtstrm\n\n")
+	} else {
+		w.file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: "+flags+"\n\n")
+	}
+	w.file("sys/class/dmi/id/sys_vendor", vendor+"\n")
+	w.file("sys/class/dmi/id/product_name", product+"\n")
+	for n := range w.m.Nodes {
+		w.file(fmt.Sprintf("sys/devices/system/node/node%d/cpulist", n), "0\n")
+	}
+}
+
+func (w *writer) function(f *Function, index int) {
+	dir := "sys/" + f.Path
+	w.file(dir+"/vendor", "0x"+f.Vendor+"\n")
+	w.file(dir+"/device", "0x"+f.Device+"\n")
+	w.file(dir+"/class", "0x"+f.Class+"\n")
+	w.file(dir+"/subsystem_vendor", "0x"+f.SubVendor+"\n")
+	w.file(dir+"/subsystem_device", "0x"+f.Sub+"\n")
+	w.modalias(f, dir)
+	w.file(dir+"/numa_node", strconv.Itoa(f.NUMA)+"\n")
+	w.file(dir+"/config", config(f))
+	w.linkFiles(f, dir)
+	w.link("sys/bus/pci/devices/"+f.Address, dir)
+	w.link(dir+"/subsystem", "sys/bus/pci")
+	if w.s.IOMMU != "" && !f.IsBridge() {
+		group := fmt.Sprintf("sys/kernel/iommu_groups/%d", index)
+		w.file(group+"/type", w.s.IOMMU+"\n")
+		w.link(dir+"/iommu_group", group)
+	}
+	if a, ok := f.Attrs["vpd"]; ok {
+		w.file(dir+"/vpd", vpd(a))
+	}
+	if pf, ok := f.Attrs["physfn"]; ok {
+		for i := range w.m.Functions {
+			if w.m.Functions[i].Address == pf {
+				w.link(dir+"/physfn", "sys/"+w.m.Functions[i].Path)
+			}
+		}
+	}
+	driver := w.driver(f)
+	if driver != "" {
+		w.mkdir("sys/bus/pci/drivers/" + driver)
+		w.link(dir+"/driver", "sys/bus/pci/drivers/"+driver)
+	}
+	if strings.HasPrefix(driver, "mlx") && !w.s.NoRDMA {
+		for name := range strings.SplitSeq(f.Attrs["rdma"], ",") {
+			if name != "" {
+				w.rdma(f, dir, name)
+			}
+		}
+	}
+}
+
+// modalias writes the kernel's own form: pci:v000010DEd00002330sv...bc03sc02i00.
+func (w *writer) modalias(f *Function, dir string) {
+	id := func(s string) string { return "0000" + strings.ToUpper(s) }
+	w.file(dir+"/modalias", fmt.Sprintf("pci:v%sd%ssv%ssd%sbc%ssc%si%s\n",
+		id(f.Vendor), id(f.Device), id(f.SubVendor), id(f.Sub),
+		strings.ToUpper(f.Class[:2]), strings.ToUpper(f.Class[2:4]), strings.ToUpper(f.Class[4:])))
+}
+
+func (w *writer) linkFiles(f *Function, dir string) {
+	width := f.Attrs["width"]
+	if width == "" {
+		width = "16"
+	}
+	for _, which := range []string{"current", "max"} {
+		w.file(dir+"/"+which+"_link_speed", "32.0 GT/s PCIe\n")
+		w.file(dir+"/"+which+"_link_width", width+"\n")
+	}
+}
+
+// driver tells what the function is bound to.
+func (w *writer) driver(f *Function) string {
+	switch own, ok := f.Attrs["driver"]; {
+	case own == "none":
+		return ""
+	case ok:
+		return own
+	case f.IsGPU():
+		return w.s.GPUDriver
+	case f.IsNIC():
+		return w.s.NICDriver
+	case f.IsBridge():
+		return "pcieport"
+	}
+	return ""
+}
+
+func (w *writer) rdma(f *Function, dir, name string) {
+	if aux := f.Attrs["aux"]; aux != "" {
+		w.link("sys/bus/auxiliary/devices/"+aux, dir+"/"+aux)
+		dir += "/" + aux
+	}
+	dev := dir + "/infiniband/" + name
+	w.link("sys/class/infiniband/"+name, dev)
+	w.link(dev+"/device", dir)
+	w.file(dev+"/node_type", "1: CA\n")
+	w.file(dev+"/fw_ver", "28.42.1000\n")
+	w.file(dev+"/board_id", "MT_0000000838\n")
+	state, layer := w.s.Port, "InfiniBand"
+	if own := f.Attrs["port"]; own != "" {
+		state = own
+	}
+	if strings.HasPrefix(f.Class, "0200") {
+		layer = "Ethernet"
+	}
+	number := map[string]int{"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}[state]
+	w.file(dev+"/ports/1/state", fmt.Sprintf("%d: %s\n", number, state))
+	w.file(dev+"/ports/1/phys_state", "5: LinkUp\n")
+	w.file(dev+"/ports/1/link_layer", layer+"\n")
+	w.file(dev+"/ports/1/rate", "400 Gb/sec (4X NDR)\n")
+}
+
+func (w *writer) module(name, state string) {
+	w.file("sys/module/"+name+"/initstate", state+"\n")
+	w.file("sys/module/"+name+"/refcnt", "0\n")
+}
+
+func (w *writer) modules() {
+	w.mkdir("sys/module/kernel/parameters")
+	if w.s.NVIDIA != "" {
+		w.module("nvidia", "live")
+		w.file("sys/module/nvidia/version", w.s.NVIDIA+"\n")
+		text := "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + w.s.NVIDIA + "  Thu Feb 22 01:44:30 UTC 2024\n"
+		if w.s.Open {
+			text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " + w.s.NVIDIA + "  Release Build  (builder@host)\n"
+		}
+		w.file("proc/driver/nvidia/version", text+"GCC version:  gcc version 12.3.0\n")
+	}
+	if w.s.NICDriver != "" {
+		w.module(w.s.NICDriver, "live")
+		w.module("ib_core", "live")
+		w.module("ib_uverbs", "live")
+		if w.s.MOFED != "" {
+			w.file("sys/module/"+w.s.NICDriver+"/version", w.s.MOFED+"\n")
+		}
+	}
+	if w.s.Compat {
+		w.module("mlx_compat", "live")
+	}
+	for name, state := range w.s.Modules {
+		w.module(name, state)
+	}
+	for name, text := range w.s.Files {
+		w.file(name, text)
+	}
+}
+
+// kernel writes /proc/kallsyms.
+func (w *writer) kernel() {
+	switch {
+	case w.s.Kallsyms != nil:
+		w.file("proc/kallsyms", *w.s.Kallsyms)
+	case w.s.Symbols != nil:
+		w.file("proc/kallsyms", Kallsyms(0, w.s.Symbols))
+	}
+}
