@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,10 +130,8 @@ func words(c *cobra.Command, flag string, values ...string) {
 
 // oneOf checks the value of a flag.
 func oneOf(flag, value string, values ...string) error {
-	for _, v := range values {
-		if v == value {
-			return nil
-		}
+	if slices.Contains(values, value) {
+		return nil
 	}
 	return fmt.Errorf("--%s %s: must be one of %s", flag, value, strings.Join(values, ", "))
 }
@@ -181,7 +180,7 @@ func (a *app) readTopologyFile() (*topology.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
 	}
-	defer in.Close() //nolint:errcheck // opened for reading only
+	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxTopologyFile))
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)

@@ -141,7 +141,7 @@ func (f *FS) Bytes(name string, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // opened for reading only
+	defer file.Close()
 	buf := make([]byte, limit+1)
 	n, err := file.fill(buf)
 	if err != nil {
@@ -163,7 +163,7 @@ func (f *FS) Line(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() //nolint:errcheck // opened for reading only
+	defer file.Close()
 	var buf [256]byte
 	n, err := file.fill(buf[:])
 	if err != nil {
@@ -215,7 +215,7 @@ func (f *FS) Names(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close() //nolint:errcheck // opened for reading only
+	defer d.Close()
 	return d.Names()
 }
 

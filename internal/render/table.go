@@ -201,7 +201,7 @@ func legend(r *report.Report) string {
 	var t strings.Builder
 	for level, meaning := range meanings {
 		if meaning != "" {
-			fmt.Fprintf(&t, "%v\t%s\n", topology.Level(level), meaning) //nolint:gosec // an index of a short table
+			fmt.Fprintf(&t, "%v\t%s\n", topology.Level(level), meaning)
 		}
 	}
 	out := columns(t.String())

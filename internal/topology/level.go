@@ -39,7 +39,7 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 func ParseLevel(s string) (Level, error) {
 	for l, name := range levelNames {
 		if l != int(Unknown) && l != int(P2C) && strings.EqualFold(name, s) {
-			return Level(l), nil //nolint:gosec // an index of a short table
+			return Level(l), nil
 		}
 	}
 	return Unknown, fmt.Errorf("%q is not a level; levels are PIX, PXB, PHB, NODE and SYS", s)

@@ -44,7 +44,7 @@ func (s *scanner) symbols() Symbols {
 		s.problem(err)
 		return Symbols{}
 	}
-	defer file.Close() //nolint:errcheck // opened for reading only
+	defer file.Close()
 	found, err := searchSymbols(file.Read)
 	state := func(i int) tri.State {
 		switch {
@@ -117,7 +117,7 @@ func isSymbolLine(text []byte) bool {
 		return false
 	}
 	for _, c := range address {
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}

@@ -142,12 +142,12 @@ func (s *scanner) init(module string) Init {
 		s.problem(err)
 		return Unread
 	}
-	switch state := Init(text); state {
-	case Live, Coming, Going:
-		return state
+	state := Init(text)
+	if state != Live && state != Coming && state != Going {
+		s.problem(fmt.Errorf("/sys/module/%s/initstate: %q is not a module state", module, text))
+		return Unread
 	}
-	s.problem(fmt.Errorf("/sys/module/%s/initstate: %q is not a module state", module, text))
-	return Unread
+	return state
 }
 
 // present tells whether a module's directory is there, as it is for modules in

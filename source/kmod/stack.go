@@ -122,8 +122,8 @@ func release(v string) (major, minor int, ok bool) {
 	if build == "" || build[0] < '0' || build[0] > '9' || strings.Trim(build, versionChars) != "" {
 		return 0, 0, false
 	}
-	major, _ = strconv.Atoi(first)  //nolint:errcheck // at most four digits
-	minor, _ = strconv.Atoi(second) //nolint:errcheck // at most four digits
+	major, _ = strconv.Atoi(first)  // at most four digits
+	minor, _ = strconv.Atoi(second) // at most four digits
 	return major, minor, true
 }
 

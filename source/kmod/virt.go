@@ -44,7 +44,7 @@ func (s *scanner) hypervisorFlag() tri.State {
 		s.problem(err)
 		return tri.Unknown
 	}
-	defer file.Close() //nolint:errcheck // opened for reading only
+	defer file.Close()
 	buf := make([]byte, 0, 16<<10)
 	for len(buf) < cap(buf) {
 		n, err := file.Read(buf[len(buf):cap(buf)])

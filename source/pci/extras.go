@@ -89,7 +89,7 @@ func ReadACS(fs *host.FS, a Address) *ACS {
 	if err != nil {
 		return nil
 	}
-	defer config.Close() //nolint:errcheck // opened for reading only
+	defer config.Close()
 	return walkACS(config.ReadAt)
 }
 

@@ -54,7 +54,7 @@ func Scan(fs *host.FS, detail Detail) (Inventory, error) {
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
 	}
-	defer dir.Close() //nolint:errcheck // opened for reading only
+	defer dir.Close()
 	s := scanner{fs: fs, dir: dir, detail: detail, bridges: map[string][]Address{}}
 	names, err := dir.Names()
 	if err != nil {
@@ -223,9 +223,13 @@ func parseModalias(text string, f *Function) bool {
 		digits int
 		limit  uint32
 	}{
-		{"v", 8, 0xffff}, {"d", 8, 0xffff},
-		{"sv", 8, 0xffff}, {"sd", 8, 0xffff},
-		{"bc", 2, 0xff}, {"sc", 2, 0xff}, {"i", 2, 0xff},
+		{"v", 8, 0xffff},
+		{"d", 8, 0xffff},
+		{"sv", 8, 0xffff},
+		{"sd", 8, 0xffff},
+		{"bc", 2, 0xff},
+		{"sc", 2, 0xff},
+		{"i", 2, 0xff},
 	} {
 		rest, ok = strings.CutPrefix(rest, field.key)
 		if !ok || len(rest) < field.digits {

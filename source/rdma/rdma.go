@@ -156,16 +156,16 @@ func describe(fs *host.FS, functions *pci.Inventory, name string, detail pci.Det
 	if f != nil && f.NVLinkManagement {
 		d.NVLinkManagement = true
 	} else if f != nil && f.Kind() == pci.NIC && f.Class>>8 == 0x0207 || detail == pci.Everything {
-		d.Board, _ = fs.Line(base + "board_id") //nolint:errcheck // only some drivers have it
+		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
 		d.NVLinkManagement = slices.Contains(managementBoards[:], d.Board)
 	}
 	if detail == pci.Everything && !d.NVLinkManagement {
-		d.Firmware, _ = fs.Line(base + "fw_ver") //nolint:errcheck // only some drivers have it
+		d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
 		if text, err := fs.Line(base + "node_type"); err == nil {
 			_, d.NodeType, _ = strings.Cut(text, ": ")
 		}
 		if d.PCI != nil {
-			d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") //nolint:errcheck // InfiniBand may have none
+			d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") // InfiniBand may have none
 			slices.Sort(d.NetDevs)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"sort"
@@ -53,18 +54,16 @@ func run(args []string, out io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: genids PCI_IDS_FILE")
 	}
-	file, err := os.Open(args[0])
+	file, err := os.Open(args[0]) //nolint:gosec // the file it is told to read
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // opened for reading only
+	defer file.Close()
 	names, version, err := parse(file)
 	if err != nil {
 		return err
 	}
-	for id, name := range later {
-		names[id] = name
-	}
+	maps.Copy(names, later)
 	ids := make([]string, 0, len(names))
 	for id := range names {
 		ids = append(ids, id)

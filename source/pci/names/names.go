@@ -9,10 +9,10 @@ import (
 	"os"
 	"regexp"
 
-	"github.com/jaypipes/ghw"
-
 	"gdr-features/internal/host"
 	"gdr-features/source/pci"
+
+	"github.com/jaypipes/ghw"
 )
 
 // product finds "H100 SXM5 80GB" in "GH100 [H100 SXM5 80GB]".
