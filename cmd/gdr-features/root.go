@@ -91,6 +91,7 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 			return a.overview(cmd.Context())
 		},
 	}
+	c.SuggestionsMinimumDistance = 2
 	c.SetOut(a.out)
 	c.SetErr(a.err)
 	f := c.PersistentFlags()

@@ -246,8 +246,12 @@ func Summary(r *report.Report) string {
 			ways = append(ways, "DMA-BUF")
 		}
 		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
-		if r.Map.Level != topology.Unknown {
-			line += fmt.Sprintf(", every GPU has a NIC at %v", r.Map.Level)
+		switch r.Map.Level {
+		case topology.Unknown:
+		case topology.PIX:
+			line += ", every GPU has a NIC at PIX"
+		default:
+			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Map.Level)
 		}
 		return line
 	case tri.False:

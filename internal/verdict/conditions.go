@@ -36,6 +36,9 @@ func (f *Facts) unlessUnidentified(no tri.State) tri.State {
 
 // allPassthrough: every eligible GPU is handed to virtual machines.
 func (f *Facts) allPassthrough() tri.State {
+	if f.Map.EligibleGPUs == 0 {
+		return f.unlessUnidentified(tri.False)
+	}
 	return tri.Not(f.anyGPU(func(gpu *pci.Function) tri.State { return tri.Not(boundTo(gpu, "vfio-pci")) }))
 }
 

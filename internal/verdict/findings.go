@@ -47,8 +47,8 @@ const (
 // findings walks the checks in the order of the verdict.
 func (f *Facts) findings(v Verdict) []Finding {
 	list := []Finding{f.hardware(v)}
-	if len(f.Map.GPUs) == 0 {
-		return list
+	if len(f.Map.GPUs) == 0 || v.Capable == tri.False {
+		return list // drivers do not matter
 	}
 	list = append(list,
 		f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v),
@@ -248,12 +248,15 @@ func (f *Facts) peermem(v Verdict) Finding {
 	return out
 }
 
+// prerequisite is one thing DMA-BUF needs, and what to say when it is missing.
+type prerequisite struct {
+	state      tri.State
+	lacks, fix string
+}
+
 func (f *Facts) dmabufFinding(v Verdict) Finding {
 	out := Finding{Check: "dmabuf", Status: either(v.DMABuf, v.Peermem), Sources: []string{nvVersion, kallsyms}}
-	parts := []struct {
-		state      tri.State
-		lacks, fix string
-	}{
+	parts := []prerequisite{
 		{f.Kmod.Driver.Open, "the GPU driver is not the open kernel module", "install the open kernel modules (GPU Operator: kernelModuleType open; Turing or newer)"},
 		{f.turing(), "no eligible GPU that the driver drives is of the Turing generation or newer", "use nvidia-peermem: DMA-BUF needs Turing or newer"},
 		{f.mlx5Device(), "no eligible adapter has an RDMA device of mlx5", "DMA-BUF needs ConnectX-4 or newer with mlx5_ib"},
@@ -270,12 +273,7 @@ func (f *Facts) dmabufFinding(v Verdict) Finding {
 		return out
 	case tri.False:
 	}
-	i := slices.IndexFunc(parts, func(p struct {
-		state      tri.State
-		lacks, fix string
-	}) bool {
-		return p.state == tri.False
-	})
+	i := slices.IndexFunc(parts, func(p prerequisite) bool { return p.state == tri.False })
 	out.Detail = parts[i].lacks
 	if v.Peermem != tri.True {
 		out.Fix = parts[i].fix

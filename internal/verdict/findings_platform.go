@@ -11,12 +11,12 @@ func (f *Facts) level() Finding {
 	out := Finding{Check: "level", Sources: []string{pciDevices, pciDevices + "/*/numa_node"}}
 	l := f.Map.Level
 	switch {
-	case f.Map.EligibleGPUs == 0 || f.Map.EligibleNICs == 0:
-		out.Status, out.Detail = Undecidable, "no pair of an eligible GPU and an eligible adapter"
 	case l == topology.Unknown:
 		out.Status, out.Detail = Undecidable, "the place of a GPU or an adapter is not known"
-	case l <= topology.PXB:
-		out.Status, out.Detail = OK, fmt.Sprintf("every GPU has an adapter at %v", l)
+	case l == topology.PIX:
+		out.Status, out.Detail = OK, "every GPU has an adapter at PIX"
+	case l == topology.PXB:
+		out.Status, out.Detail = OK, "every GPU has an adapter at PXB or nearer"
 	default:
 		out.Status = Warn
 		out.Detail = fmt.Sprintf("a GPU's nearest adapter is at %v: %s", l, f.farGPU())

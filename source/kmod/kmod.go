@@ -93,7 +93,11 @@ func Scan(fs *host.FS, want Request) State {
 	if want.Symbols {
 		s.st.Symbols = s.symbols()
 	}
-	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, tri.Or(s.st.Symbols.PeerMemory, onlyTrue(s.st.Peermem)))
+	api := s.st.Symbols.PeerMemory
+	if s.st.Peermem == tri.True { // a registered client proves it too
+		api = tri.True
+	}
+	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
 	s.groups(want.Groups)
 	s.virtual()
 	return s.st

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/term"
+
+	"gdr-features/internal/machine"
+)
+
+// TestMain lets scripts run this program by its name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"gdr-features": func() {
+			os.Exit(run(context.Background(), os.Args[1:], streams{
+				out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())),
+			}))
+		},
+	})
+}
+
+// TestScripts are the contract of the command line: flags, output, exit status.
+func TestScripts(t *testing.T) {
+	machines, err := filepath.Abs(machinesDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PCIDB_PATH", os.DevNull)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// machine NAME STATE DIR lays a machine out.
+			"machine": func(ts *testscript.TestScript, _ bool, args []string) {
+				m, err := machine.Load(filepath.Join(machines, args[0]+".txt"))
+				ts.Check(err)
+				state, ok := machine.StateNamed(args[1])
+				if !ok {
+					ts.Fatalf("no state %s", args[1])
+				}
+				ts.Check(m.Write(ts.MkAbs(args[2]), state))
+			},
+			// status N COMMAND... runs a command that must end with a status.
+			"status": func(ts *testscript.TestScript, _ bool, args []string) {
+				got := 0
+				if err := ts.Exec(args[1], args[2:]...); err != nil {
+					var exit *exec.ExitError
+					if !errors.As(err, &exit) {
+						ts.Fatalf("%v", err)
+					}
+					got = exit.ExitCode()
+				}
+				if strconv.Itoa(got) != args[0] {
+					ts.Fatalf("exit status %d, want %s", got, args[0])
+				}
+			},
+		},
+	})
+}

@@ -1,0 +1,197 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/render"
+	"gdr-features/internal/report"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// FuzzDamage breaks files, links and directories of a machine and then asks for
+// everything: no panic, no hang, valid output, and no "true" whose evidence is
+// not in the tree.
+func FuzzDamage(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(seed, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, wounds uint8) { damaged(t, seed, int(wounds)%40+1) })
+}
+
+// TestDamage is the fuzz target over a fixed range, for every test run.
+func TestDamage(t *testing.T) {
+	for seed := range uint64(600) {
+		damaged(t, seed, int(seed%12)+1)
+	}
+}
+
+func damaged(t *testing.T, seed uint64, wounds int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1))
+	states := machine.States()
+	m, err := machine.Parse(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := m.Tree(t, states[random.IntN(len(states))])
+	for range wounds {
+		wound(dir, random)
+	}
+	for _, detail := range []pci.Detail{pci.Needed, pci.Everything} {
+		done := make(chan report.Report, 1)
+		go func() { done <- collect(t, dir, detail) }()
+		select {
+		case r := <-done:
+			if why := objections(dir, &r); why != "" {
+				t.Fatalf("seed %d, %d wounds: %s", seed, wounds, why)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("seed %d, %d wounds: no end", seed, wounds)
+		}
+	}
+}
+
+// wound breaks one thing.
+func wound(dir string, random *rand.Rand) {
+	var paths []string
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && path != dir {
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if len(paths) == 0 {
+		return
+	}
+	path, other := paths[random.IntN(len(paths))], paths[random.IntN(len(paths))]
+	replace := func(with func()) { _ = os.RemoveAll(path); with() }
+	switch random.IntN(12) {
+	case 0:
+		_ = os.RemoveAll(path)
+	case 1:
+		_ = os.Truncate(path, 0)
+	case 2:
+		replace(func() { _ = os.WriteFile(path, garbage(random, 300), 0o644) })
+	case 3:
+		replace(func() { _ = syscall.Mkfifo(path, 0o644) })
+	case 4:
+		replace(func() { _ = os.Symlink(filepath.Base(path), path) }) // a loop
+	case 5:
+		replace(func() { _ = os.Symlink("nowhere", path) })
+	case 6:
+		replace(func() { _ = os.Symlink(strings.Repeat("../", 20)+"etc/passwd", path) })
+	case 7:
+		replace(func() { _ = os.MkdirAll(filepath.Join(path, "0000:00:00.0"), 0o755) })
+	case 8:
+		replace(func() { _ = os.WriteFile(path, bytes.Repeat([]byte("a"), 1<<20), 0o644) })
+	case 9:
+		if text, err := regular(other); err == nil {
+			replace(func() { _ = os.WriteFile(path, []byte(text), 0o644) })
+		}
+	case 10:
+		if rel, err := filepath.Rel(filepath.Dir(path), other); err == nil {
+			replace(func() { _ = os.Symlink(rel, path) })
+		}
+	case 11:
+		if text, err := regular(path); err == nil && text != "" {
+			b := []byte(text)
+			b[random.IntN(len(b))] ^= byte(1 << random.IntN(8))
+			_ = os.WriteFile(path, b, 0o644)
+		}
+	}
+}
+
+func garbage(random *rand.Rand, most int) []byte {
+	b := make([]byte, random.IntN(most))
+	for i := range b {
+		b[i] = byte(random.IntN(256))
+	}
+	return b
+}
+
+// regular reads a regular file; a FIFO would block.
+func regular(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", os.ErrInvalid
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// objections checks a report against the tree it was read from, in the most
+// naive way there is.
+func objections(dir string, r *report.Report) string {
+	for name, show := range map[string]func(io.Writer) error{
+		"topo":   func(w io.Writer) error { return render.TopoJSON(w, r, nil) },
+		"check":  func(w io.Writer) error { return render.CheckJSON(w, r) },
+		"labels": func(w io.Writer) error { return render.LabelsJSON(w, r.Labels, label.DefaultPrefix) },
+	} {
+		var out bytes.Buffer
+		if err := show(&out); err != nil || !json.Valid(out.Bytes()) {
+			return name + ": no valid JSON"
+		}
+	}
+	for name, value := range r.Labels {
+		if value == "" || value != label.Value(value) {
+			return name + ": invalid value " + value
+		}
+	}
+	evidence := look(dir)
+	for _, claim := range []struct {
+		name   string
+		stated bool
+		proven bool
+	}{
+		{"capable", r.Verdict.Capable == tri.True, evidence.gpu && evidence.nic},
+		{"peermem", r.Verdict.Peermem == tri.True, evidence.peermem},
+		{"dmabuf", r.Verdict.DMABuf == tri.True, evidence.dmabuf},
+		{"ready", r.Verdict.Ready == tri.True, evidence.gpu && evidence.nic && evidence.port && (evidence.peermem || evidence.dmabuf)},
+		{"label", r.Labels[label.Ready] == "true", r.Verdict.Ready == tri.True},
+	} {
+		if claim.stated && !claim.proven {
+			return claim.name + " without evidence"
+		}
+	}
+	return ""
+}
+
+type evidence struct{ gpu, nic, port, peermem, dmabuf bool }
+
+// look searches the tree for evidence, file by file.
+func look(dir string) evidence {
+	var e evidence
+	has := func(pattern, text string) bool {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, path := range found {
+			if got, err := regular(path); err == nil && strings.Contains(got, text) {
+				return true
+			}
+		}
+		return false
+	}
+	functions := "sys/bus/pci/devices/*/"
+	e.gpu = has(functions+"modalias", "v000010DE") || has(functions+"vendor", "10de")
+	e.nic = has(functions+"modalias", "v000015B3") || has(functions+"vendor", "15b3")
+	e.port = has("sys/class/infiniband/*/ports/*/state", "4:")
+	e.peermem = has("sys/module/*peer*mem*/initstate", "live")
+	if found, _ := filepath.Glob(filepath.Join(dir, "sys/kernel/mm/memory_peers/nv_mem*")); len(found) > 0 {
+		e.peermem = true
+	}
+	e.dmabuf = has("proc/driver/nvidia/version", "Open Kernel Module") &&
+		has("proc/kallsyms", " ib_umem_dmabuf_get") && has("proc/kallsyms", " mlx5_ib_reg_user_mr_dmabuf")
+	return e
+}

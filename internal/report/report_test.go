@@ -1,0 +1,241 @@
+package report_test
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/label"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+)
+
+const machinesDir = "../../testdata/machines"
+
+// one is a machine with one pair at PIX.
+const one = `
+pci0000:15 numa=0
+  0000:15:01.0 port 8086:352a acs=0000
+    0000:16:00.0 switch 1000:c030
+      0000:17:00.0 port 1000:c030 acs=0000
+        0000:18:00.0 gpu 10de:2330 name=GPU0
+      0000:17:01.0 port 1000:c030 acs=0000
+        0000:19:00.0 ib 15b3:1021 rdma=mlx5_0
+`
+
+func parse(t *testing.T, text string) *machine.Machine {
+	t.Helper()
+	m, err := machine.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func collect(t *testing.T, dir string, detail pci.Detail) report.Report {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fs.Close() }()
+	return report.Collect(t.Context(), fs, report.Options{Detail: detail})
+}
+
+func state(t *testing.T, name string) machine.State {
+	t.Helper()
+	s, ok := machine.StateNamed(name)
+	if !ok {
+		t.Fatalf("no state %q", name)
+	}
+	return s
+}
+
+// stateLabels are those that follow drivers and links; "-" stands for absent.
+var stateLabels = []string{
+	label.Ready, label.Reason, label.Peermem, label.DMABuf, label.PeerDirect, label.MOFED, label.Link, label.IOMMU, label.ACS, label.Storage,
+}
+
+// TestStates tells for every state of software what the labels are.
+func TestStates(t *testing.T) {
+	const absent = "-"
+	want := map[string]string{
+		// state                ready reason peermem dmabuf peerdirect mofed link iommu acs storage
+		"ready":             "true - true true current 24.10-1.1.4 infiniband passthrough clear false",
+		"no-drivers":        "false GPUDriverNotLoaded false false none - - off clear false",
+		"vfio":              "false GPUPassthrough false false current 24.10-1.1.4 infiniband passthrough clear false",
+		"nouveau":           "false GPUDriverNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
+		"nic-unbound":       "false NICDriverNotLoaded true false - - - passthrough clear false",
+		"no-rdma":           "false NoRDMADevice true false current 24.10-1.1.4 - passthrough clear false",
+		"ports-down":        "false NoActivePort true true current 24.10-1.1.4 - passthrough clear false",
+		"dmabuf-only":       "true - false true current 24.10-1.1.4 infiniband passthrough clear false",
+		"closed-peermem":    "true - true false current 24.10-1.1.4 infiniband passthrough clear false",
+		"closed-no-peermem": "false PeermemNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
+		"peermem-coming":    "false PeermemNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
+		"peermem-going":     "false PeermemNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
+		"nv-peer-mem":       "true - true false current 24.10-1.1.4 infiniband passthrough clear false",
+		"memory-peers":      "true - true false current 5.8-1.1.2 infiniband passthrough clear false",
+		"mofed-4.9":         "true - true false legacy 4.9-4.0.8 infiniband passthrough clear false",
+		"mofed-5.8":         "true - true true current 5.8-1.1.2 infiniband passthrough clear false",
+		"inbox":             "true - false true none inbox infiniband passthrough clear false",
+		"inbox-old":         "false NoPeerMemoryPath false false none inbox infiniband passthrough clear false",
+		"inbox-ubuntu":      "true - true true inbox inbox infiniband passthrough clear false",
+		"kallsyms-missing":  "- Unreadable false - - 24.10-1.1.4 infiniband passthrough clear false",
+		"kallsyms-empty":    "- Unreadable false - - 24.10-1.1.4 infiniband passthrough clear false",
+		"kallsyms-garbage":  "- Unreadable false - - 24.10-1.1.4 infiniband passthrough clear false",
+		"storage":           "true - true true current 24.10-1.1.4 infiniband passthrough clear true",
+		"iommu-translated":  "true - true true current 24.10-1.1.4 infiniband translated clear false",
+		"iommu-off":         "true - true true current 24.10-1.1.4 infiniband off clear false",
+	}
+	m := parse(t, one)
+	for _, s := range machine.States() {
+		t.Run(s.Name, func(t *testing.T) {
+			r := collect(t, m.Tree(t, s), pci.Needed)
+			var got []string
+			for _, name := range stateLabels {
+				value, ok := r.Labels[name]
+				if !ok {
+					value = absent
+				}
+				got = append(got, value)
+			}
+			if diff := cmp.Diff(strings.Fields(want[s.Name]), got); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestHardwareLabelsStandStill compares the hardware labels of every machine
+// over all states of software: no driver, link or module moves them.
+func TestHardwareLabelsStandStill(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(machinesDir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no machines")
+	}
+	for _, file := range files {
+		m, err := machine.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			var first label.Set
+			for _, s := range machine.States() {
+				r := collect(t, m.Tree(t, s), pci.Needed)
+				hardware := maps.Clone(r.Labels)
+				maps.DeleteFunc(hardware, func(name, _ string) bool { return !label.Hardware(name) })
+				if first == nil {
+					first = hardware
+				}
+				if diff := cmp.Diff(first, hardware); diff != "" {
+					t.Errorf("in state %s (-first +got):\n%s", s.Name, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestDetailDoesNotMatter: labels and verdict rest on what both details read.
+func TestDetailDoesNotMatter(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join(machinesDir, "*.txt"))
+	for _, file := range files {
+		m, err := machine.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			dir := m.Tree(t, state(t, "ready"))
+			needed, everything := collect(t, dir, pci.Needed), collect(t, dir, pci.Everything)
+			if diff := cmp.Diff(needed.Labels, everything.Labels); diff != "" {
+				t.Errorf("labels (-needed +everything):\n%s", diff)
+			}
+			if len(needed.Map.GPUs) > 0 {
+				if diff := cmp.Diff(needed.Verdict, everything.Verdict); diff != "" {
+					t.Errorf("verdict (-needed +everything):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestMachines tells what is special about some machines.
+func TestMachines(t *testing.T) {
+	for _, tc := range []struct {
+		machine, state string
+		want           label.Set
+		absent         []string
+	}{
+		{"dgx-1v", "ready", label.Set{label.DMABuf: "false", label.Ready: "true"}, nil}, // Volta
+		{"dgx-1v", "dmabuf-only", label.Set{label.Ready: "false", label.Reason: "PeermemNotLoaded"}, nil},
+		{"geforce-4x4090", "ready", label.Set{label.Capable: "false", label.Reason: "GPUUnsupported", label.GPUs: "0", label.NICs: "1"}, []string{label.Level}},
+		{"dgx-spark-gb10", "ready", label.Set{label.Capable: "false", label.Reason: "GPUUnsupported"}, nil},
+		{"bridges-only", "ready", label.Set{label.Capable: "false", label.Reason: "NoNIC", label.NICs: "0"}, []string{label.Level, label.ACS}},
+		{"nvlink-management-only", "ready", label.Set{label.Capable: "false", label.Reason: "NICUnsupported"}, nil},
+		{"b200-nvlink-management", "ready", label.Set{label.NICs: "4", label.Level: "PIX", label.Ready: "true"}, nil},
+		{"bluefield3-l40s", "ready", label.Set{label.Level: "PXB", label.NICs: "2", label.Link: "ethernet", label.ACS: "redirect"}, nil},
+		{"vfs-with-pf", "ready", label.Set{label.NICs: "2", label.Level: "PIX", label.Topology: "physical"}, nil},
+		{"gke-a3ultra-h200", "ready", label.Set{label.NICs: "8", label.Topology: "virtual"}, nil},
+		{"azure-ndv5-h100", "ready", label.Set{label.Level: "NODE", label.Topology: "virtual", label.NCCLDefault: "false"}, nil},
+		{"numa-unknown", "ready", label.Set{label.Level: "PHB", label.BestLevel: "PHB"}, nil},
+		{"kvm-h200-flat-passthrough", "ready", label.Set{label.Level: "PHB", label.Topology: "virtual"}, nil},
+		{"dgx-a100-nps4", "ready", label.Set{label.Level: "PXB", label.NCCLDefault: "true", label.NICs: "11"}, nil},
+		{"broadcom-nested", "ready", label.Set{label.Level: "PXB", label.NCCLDefault: "true"}, nil},
+		{"rhel-gb200-cdmm-off-and-on", "ready", label.Set{label.Capable: "true", label.NCCLDefault: "true"}, nil}, // P2C
+		{"gb300-datadirect", "ready", label.Set{label.DataDirect: "true", label.NCCLDefault: "true"}, nil},
+		{"ampere-altra-a100", "ready", label.Set{label.Capable: "false", label.Reason: "PlatformForbidsP2P"}, nil},
+		{"connectx3", "ready", label.Set{label.NICs: "1", label.DMABuf: "false", label.Ready: "true"}, nil},
+	} {
+		t.Run(tc.machine+" "+tc.state, func(t *testing.T) {
+			m, err := machine.Load(filepath.Join(machinesDir, tc.machine+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := collect(t, m.Tree(t, state(t, tc.state)), pci.Needed)
+			for name, want := range tc.want {
+				if got := r.Labels[name]; got != want {
+					t.Errorf("%s = %q, want %q", name, got, want)
+				}
+			}
+			for _, name := range tc.absent {
+				if got, ok := r.Labels[name]; ok {
+					t.Errorf("%s = %q, want none", name, got)
+				}
+			}
+		})
+	}
+}
+
+func TestNoGPUNoLabels(t *testing.T) {
+	m, err := machine.Load(filepath.Join(machinesDir, "nic-only.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := collect(t, m.Tree(t, state(t, "ready")), pci.Needed); len(r.Labels) != 0 {
+		t.Errorf("labels: %v", r.Labels)
+	}
+}
+
+// TestEndedContext: what has not answered when the time is over is unknown.
+func TestEndedContext(t *testing.T) {
+	fs, err := host.Open(host.Options{Root: parse(t, one).Tree(t, state(t, "ready"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		r := report.Collect(ctx, fs, report.Options{})
+		if !r.PCIRead && (len(r.Labels) != 0 || len(r.Problems) == 0 || r.Verdict.Reason != "Unreadable") {
+			t.Fatalf("labels %v, problems %v, reason %s", r.Labels, r.Problems, r.Verdict.Reason)
+		}
+		if r.Labels[label.Ready] == "true" && len(r.Problems) > 0 {
+			t.Fatalf("ready with problems: %v", r.Problems)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package verdict_test
+
+import (
+	"testing"
+
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// node is a machine that is ready, in plain values that a row may change.
+type node struct {
+	pciRead bool
+	pci     pci.Inventory
+	rdma    rdma.Inventory
+	kmod    kmod.State
+	virtual tri.State
+}
+
+const (
+	theGPU = iota
+	theNIC
+)
+
+// at makes an address below a root port of the same bus.
+func at(bus uint8) pci.Address { return pci.Address{Bus: bus} }
+
+func function(bus uint8, vendor, device uint16, class uint32, driver string) pci.Function {
+	return pci.Function{
+		Address: at(bus), Vendor: vendor, Device: device, Class: class,
+		RootBus: "pci0000:00", Bridges: []pci.Address{{Bus: 0, Device: 1}, {Bus: 1}, {Bus: 2, Device: bus}},
+		Driver: driver, DriverKnown: true, IOMMUGroup: pci.None, IOMMUKnown: true,
+	}
+}
+
+func ready() *node {
+	nic := at(0x20)
+	return &node{
+		pciRead: true,
+		pci: pci.Inventory{NUMANodes: 1, Functions: []pci.Function{
+			theGPU: function(0x10, 0x10de, 0x2330, 0x030200, "nvidia"),
+			theNIC: function(0x20, 0x15b3, 0x1021, 0x020700, "mlx5_core"),
+		}},
+		rdma: rdma.Inventory{Complete: true, Devices: []rdma.Device{{
+			Name: "mlx5_0", PCI: &nic, PortsRead: true,
+			Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}},
+		}}},
+		kmod: kmod.State{
+			Driver: kmod.Driver{Loaded: tri.True, Open: tri.True}, Peermem: tri.True, PeermemBy: "nvidia_peermem",
+			Symbols: kmod.Symbols{PeerMemory: tri.True, UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
+		},
+	}
+}
+
+func (n *node) judge() verdict.Verdict {
+	return verdict.Judge(verdict.Facts{
+		PCIRead: n.pciRead, PCI: &n.pci, RDMA: &n.rdma, Kmod: n.kmod,
+		Map: topology.Build(topology.Facts{PCI: &n.pci, RDMA: &n.rdma, Virtual: n.virtual}),
+	})
+}
+
+func (n *node) gpu() *pci.Function { return &n.pci.Functions[theGPU] }
+func (n *node) nic() *pci.Function { return &n.pci.Functions[theNIC] }
+func (n *node) port() *rdma.Port   { return &n.rdma.Devices[0].Ports[0] }
+
+func (n *node) drop(i int) { n.pci.Functions = append(n.pci.Functions[:i:i], n.pci.Functions[i+1:]...) }
+
+// TestRows walks the rows of the verdict: what is proven missing, and what only
+// cannot be read.
+func TestRows(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		change         func(*node)
+		capable, ready tri.State
+		reason         verdict.Reason
+	}{
+		{"everything in place", func(*node) {}, tri.True, tri.True, ""},
+
+		{"no PCI bus", func(n *node) { *n = node{rdma: rdma.Inventory{Complete: true}} }, tri.Unknown, tri.Unknown, "Unreadable"},
+		{"no GPU", func(n *node) { n.drop(theGPU) }, tri.False, tri.False, "NoGPU"},
+		{"GPU of another vendor", func(n *node) { n.gpu().Vendor = 0x1002 }, tri.False, tri.False, "NoGPU"},
+		{"audio function of a GPU", func(n *node) { n.gpu().Class = 0x040300 }, tri.False, tri.False, "NoGPU"},
+		{"GeForce", func(n *node) { n.gpu().Device = 0x2684 }, tri.False, tri.False, "GPUUnsupported"},
+		{"GB10", func(n *node) { n.gpu().Device = 0x2e12 }, tri.False, tri.False, "GPUUnsupported"},
+		{"unknown GPU id", func(n *node) { n.gpu().Device = 0xfffe }, tri.True, tri.True, ""},
+		{"no NIC", func(n *node) { n.drop(theNIC); n.rdma.Devices = nil }, tri.False, tri.False, "NoNIC"},
+		{"bridge of vendor 15b3", func(n *node) { n.nic().Class = 0x060400 }, tri.False, tri.False, "NoNIC"},
+		{"ConnectX-2", func(n *node) { n.nic().Device = 0x673c }, tri.False, tri.False, "NICUnsupported"},
+		{"NVLink management", func(n *node) { n.nic().NVLinkManagement = true }, tri.False, tri.False, "NICUnsupported"},
+		{"unknown NIC id", func(n *node) { n.nic().Device = 0x1fff }, tri.True, tri.True, ""},
+		{"processor without peer to peer, common switch", addAltra, tri.True, tri.True, ""},
+		{"processor without peer to peer", func(n *node) { addAltra(n); n.nic().Bridges = nil }, tri.False, tri.False, "PlatformForbidsP2P"},
+		{"the same in a virtual machine", func(n *node) { addAltra(n); n.nic().Bridges = nil; n.virtual = tri.True }, tri.True, tri.True, ""},
+		{"the same with a coherent GPU", func(n *node) { addAltra(n); n.nic().Bridges = nil; n.gpu().Device = 0x2941 }, tri.True, tri.True, ""},
+		{"the same with an unknown place", func(n *node) { addAltra(n); n.nic().RootBus = "" }, tri.Unknown, tri.Unknown, "Unreadable"},
+		{"unidentified function beside no GPU", func(n *node) { n.gpu().Vendor, n.gpu().Unidentified = 0, true }, tri.Unknown, tri.Unknown, "Unreadable"},
+		{"unidentified function beside no NIC", func(n *node) { n.nic().Vendor, n.nic().Unidentified = 0, true }, tri.Unknown, tri.Unknown, "Unreadable"},
+
+		{"GPU passed through", func(n *node) { n.gpu().Driver = "vfio-pci" }, tri.True, tri.False, "GPUPassthrough"},
+		{"GPU unbound", func(n *node) { n.gpu().Driver = "" }, tri.True, tri.False, "GPUDriverNotLoaded"},
+		{"GPU bound to nouveau", func(n *node) { n.gpu().Driver = "nouveau" }, tri.True, tri.False, "GPUDriverNotLoaded"},
+		{"GPU's driver unreadable", func(n *node) { n.gpu().DriverKnown = false }, tri.True, tri.Unknown, "Unreadable"},
+		{"NIC unbound", func(n *node) { n.nic().Driver = "" }, tri.True, tri.False, "NICDriverNotLoaded"},
+		{"NIC's driver unreadable", func(n *node) { n.nic().DriverKnown = false }, tri.True, tri.Unknown, "Unreadable"},
+		{"NIC bound to mlx4", func(n *node) { n.nic().Driver = "mlx4_core" }, tri.True, tri.True, ""},
+		{"no RDMA device", func(n *node) { n.rdma.Devices = nil }, tri.True, tri.False, "NoRDMADevice"},
+		{"RDMA devices hidden", func(n *node) { n.rdma = rdma.Inventory{Exclusive: true} }, tri.True, tri.Unknown, "Unreadable"},
+		{"RDMA device of management only", func(n *node) { n.rdma.Devices[0].NVLinkManagement = true }, tri.True, tri.False, "NoRDMADevice"},
+		{"port down", func(n *node) { n.port().State = "DOWN" }, tri.True, tri.False, "NoActivePort"},
+		{"port initialising", func(n *node) { n.port().State = "INIT" }, tri.True, tri.False, "NoActivePort"},
+		{"port of no use to NCCL", func(n *node) { n.port().LinkLayer = "Unspecified" }, tri.True, tri.False, "NoActivePort"},
+		{"port state unreadable", func(n *node) { n.port().State = "" }, tri.True, tri.Unknown, "Unreadable"},
+		{"link layer unreadable", func(n *node) { n.port().LinkLayer = "" }, tri.True, tri.Unknown, "Unreadable"},
+		{"ports unreadable", func(n *node) { n.rdma.Devices[0].Ports, n.rdma.Devices[0].PortsRead = nil, false }, tri.True, tri.Unknown, "Unreadable"},
+
+		{"peermem alone", func(n *node) { n.kmod.Driver.Open = tri.False }, tri.True, tri.True, ""},
+		{"DMA-BUF alone", func(n *node) { n.kmod.Peermem = tri.False }, tri.True, tri.True, ""},
+		{"DMA-BUF, peermem unreadable", func(n *node) { n.kmod.Peermem = tri.Unknown }, tri.True, tri.True, ""},
+		{"neither, the other unreadable", func(n *node) { n.kmod.Peermem, n.kmod.Driver.Open = tri.False, tri.Unknown }, tri.True, tri.Unknown, "Unreadable"},
+		{"neither, API there", func(n *node) { n.kmod.Peermem, n.kmod.Driver.Open = tri.False, tri.False }, tri.True, tri.False, "PeermemNotLoaded"},
+		{"neither, no API", func(n *node) {
+			n.kmod.Peermem, n.kmod.Driver.Open, n.kmod.Symbols.PeerMemory = tri.False, tri.False, tri.False
+		}, tri.True, tri.False, "NoPeerMemoryPath"},
+
+		{"proven missing beats unreadable before it", func(n *node) { n.gpu().DriverKnown = false; n.rdma.Devices = nil }, tri.True, tri.False, "NoRDMADevice"},
+		{"the first of several missing", func(n *node) { n.gpu().Driver, n.nic().Driver = "", "" }, tri.True, tri.False, "GPUDriverNotLoaded"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := ready()
+			tc.change(n)
+			v := n.judge()
+			if v.Capable != tc.capable || v.Ready != tc.ready || v.Reason != tc.reason {
+				t.Errorf("capable %v, ready %v, reason %q; want %v, %v, %q", v.Capable, v.Ready, v.Reason, tc.capable, tc.ready, tc.reason)
+			}
+		})
+	}
+}
+
+// addAltra puts the root complex of an Ampere Altra into the machine.
+func addAltra(n *node) {
+	n.pci.Functions = append(n.pci.Functions, function(0xff, 0x1def, 0xe100, 0x060000, ""))
+}
+
+// TestDMABuf takes each prerequisite away, and makes each unreadable.
+func TestDMABuf(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*node)
+		want   tri.State
+	}{
+		{"all there", func(*node) {}, tri.True},
+		{"closed driver", func(n *node) { n.kmod.Driver.Open = tri.False }, tri.False},
+		{"driver's flavour unreadable", func(n *node) { n.kmod.Driver.Open = tri.Unknown }, tri.Unknown},
+		{"Volta", func(n *node) { n.gpu().Device = 0x1db1 }, tri.False},
+		{"GPU not driven", func(n *node) { n.gpu().Driver = "" }, tri.False},
+		{"mlx4", func(n *node) { n.nic().Driver = "mlx4_core" }, tri.False},
+		{"no RDMA device", func(n *node) { n.rdma.Devices = nil }, tri.False},
+		{"no umem symbol", func(n *node) { n.kmod.Symbols.UmemDMABuf = tri.False }, tri.False},
+		{"no mlx5 symbol", func(n *node) { n.kmod.Symbols.MLX5DMABuf = tri.False }, tri.False},
+		{"no kallsyms", func(n *node) { n.kmod.Symbols = kmod.Symbols{} }, tri.Unknown},
+		{"no kallsyms, closed driver", func(n *node) { n.kmod.Symbols, n.kmod.Driver.Open = kmod.Symbols{}, tri.False }, tri.False},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := ready()
+			tc.change(n)
+			if got := n.judge().DMABuf; got != tc.want {
+				t.Errorf("dmabuf %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestFindings: every finding says something, failures say what to do, and the
+// verdict's reason is among them.
+func TestFindings(t *testing.T) {
+	changes := map[string]func(*node){
+		"ready":       func(*node) {},
+		"no bus":      func(n *node) { *n = node{rdma: rdma.Inventory{Complete: true}} },
+		"no GPU":      func(n *node) { n.drop(theGPU) },
+		"GeForce":     func(n *node) { n.gpu().Device = 0x2684 },
+		"no NIC":      func(n *node) { n.drop(theNIC); n.rdma.Devices = nil },
+		"passthrough": func(n *node) { n.gpu().Driver = "vfio-pci" },
+		"no driver":   func(n *node) { n.gpu().Driver = "" },
+		"no ports":    func(n *node) { n.port().State = "DOWN" },
+		"hidden":      func(n *node) { n.rdma = rdma.Inventory{Exclusive: true} },
+		"legacy":      func(n *node) { n.kmod.Stack.PeerDirect = kmod.PeerDirectLegacy },
+		"nothing":     func(n *node) { n.kmod = kmod.State{} },
+		"no path": func(n *node) {
+			n.kmod.Peermem, n.kmod.Driver.Open, n.kmod.Symbols.PeerMemory = tri.False, tri.False, tri.False
+		},
+		"not loaded": func(n *node) { n.kmod.Peermem, n.kmod.Driver.Open = tri.False, tri.False },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			n := ready()
+			change(n)
+			v := n.judge()
+			named := v.Reason == ""
+			for _, f := range v.Findings {
+				if f.Check == "" || f.Detail == "" || len(f.Sources) == 0 || f.Status == "" {
+					t.Errorf("incomplete: %+v", f)
+				}
+				if f.Status == verdict.Fail && f.Reason == "" && v.Ready != tri.True && f.Check != "dmabuf" {
+					t.Errorf("failed without a reason: %+v", f)
+				}
+				if f.Status == verdict.Fail && f.Fix == "" && f.Reason != verdict.NoGPU {
+					t.Errorf("failed without a fix: %+v", f)
+				}
+				if v.Ready == tri.True && f.Status == verdict.Fail {
+					t.Errorf("ready, and failed: %+v", f)
+				}
+				named = named || f.Reason == v.Reason
+			}
+			if !named {
+				t.Errorf("reason %q is not among the findings", v.Reason)
+			}
+		})
+	}
+}
