@@ -1,0 +1,59 @@
+# make help lists the targets.
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X main.version=$(VERSION)
+BINARY   = bin/gdr-features
+EXAMPLE  = testdata/machines/dell-xe9680-h100.txt
+FUZZTIME ?= 20s
+
+GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.11.0
+GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.1.4
+
+export CGO_ENABLED = 0
+
+.PHONY: help
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: build
+build: ## build the program into bin/
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/gdr-features
+
+.PHONY: run
+run: build ## show this machine; where it has no GPU, an example machine too
+	@./hack/run.sh $(BINARY) $(EXAMPLE)
+
+.PHONY: test
+test: ## run all tests, with the race detector
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+.PHONY: lint
+lint: ## run the linters of .golangci.yml and check that go.mod is tidy
+	$(GO) mod tidy -diff
+	$(GO) run $(GOLANGCI_LINT) run ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (20s)
+	@./hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## measure CPU and memory against a bare C program and ghw (needs gcc and pci.ids)
+	$(GO) run ./bench
+
+.PHONY: golden
+golden: ## write the golden files from what the program prints now; review the diff
+	$(GO) test ./cmd/gdr-features -run TestGolden -update
+	git diff --stat testdata/golden
+
+.PHONY: cover
+cover: ## print the test coverage of each package
+	$(GO) test -cover ./cmd/... ./internal/... ./source/...
+
+.PHONY: names
+names: ## write source/pci/ids.txt from PCI_IDS=FILE
+	$(GO) run ./source/pci/genids $(PCI_IDS) > source/pci/ids.txt.new
+	mv source/pci/ids.txt.new source/pci/ids.txt
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,74 @@
+package report_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/machine"
+	"gdr-features/source/pci"
+)
+
+// TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps
+// its value or is gone, and none appears but the reason.
+func TestEmptyFileNeverLies(t *testing.T) {
+	for _, name := range []string{"epyc-3gpu-phb-nccltests320", "bluefield3-l40s", "gb300-datadirect", "vfs-with-pf"} {
+		m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{"ready", "closed-no-peermem"} {
+			t.Run(name+" "+s, func(t *testing.T) {
+				dir := m.Tree(t, state(t, s))
+				before := collect(t, dir, pci.Needed).Labels
+				emptied := 0
+				eachFile(t, dir, func(path string, text []byte) {
+					emptied++
+					if err := os.Truncate(path, 0); err != nil {
+						t.Fatal(err)
+					}
+					after := collect(t, dir, pci.Needed)
+					for name, value := range after.Labels {
+						if was, ok := before[name]; name != label.Reason && (!ok || was != value) {
+							t.Errorf("%s empty: %s was %q, is %q", path[len(dir):], name, was, value)
+						}
+					}
+					if len(after.Labels) < len(before) && len(after.Problems) == 0 && !privileged(path) {
+						t.Errorf("%s empty: labels gone without a problem", path[len(dir):])
+					}
+					if err := os.WriteFile(path, text, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				})
+				if emptied < 50 {
+					t.Errorf("only %d files", emptied)
+				}
+			})
+		}
+	}
+}
+
+// privileged tells files that only root can read: their absence is no problem.
+func privileged(path string) bool {
+	base := filepath.Base(path)
+	return base == "config" || base == "vpd"
+}
+
+func eachFile(t *testing.T, dir string, do func(path string, text []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err == nil && len(text) > 0 {
+			do(path, text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
