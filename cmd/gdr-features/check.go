@@ -42,7 +42,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 					return err
 				}
 			}
-			r, _, err := a.collect(cmd.Context(), pci.Needed)
+			r, err := a.collect(cmd.Context(), pci.Needed)
 			if err != nil {
 				return err
 			}

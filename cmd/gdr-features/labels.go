@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +27,8 @@ and a fact that cannot be read has none. What could not be read is logged on
 standard error.`,
 		Example: `  gdr-features labels
   gdr-features labels -o json
-  gdr-features labels > /etc/kubernetes/node-feature-discovery/features.d/gdr-features.features`,
+  cd /etc/kubernetes/node-feature-discovery   # whole or not at all: written beside, then moved
+  gdr-features labels > gdr.tmp && mv gdr.tmp features.d/gdr-features.features`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.labels(cmd.Context(), o) },
 	}
@@ -37,20 +38,33 @@ standard error.`,
 	return c
 }
 
-// prefixShape is a DNS subdomain and a slash, as label keys begin.
-var prefixShape = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?$`)
-
-// maxPrefix is the longest DNS subdomain, and the slash.
-const maxPrefix = 253 + 1
+// validPrefix accepts a DNS subdomain and a slash, as label keys begin, or
+// nothing.
+func validPrefix(prefix string) bool {
+	const longest = 253 // of a DNS subdomain
+	name, slash := strings.CutSuffix(prefix, "/")
+	if prefix == "" {
+		return true
+	}
+	if !slash || len(name) > longest {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || part[0] == '-' || part[len(part)-1] == '-' || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
+	}
+	return true
+}
 
 func (a *app) labels(ctx context.Context, o labelOptions) error {
 	if err := oneOf("output", o.format, "text", "json"); err != nil {
 		return err
 	}
-	if !prefixShape.MatchString(o.prefix) || len(o.prefix) > maxPrefix {
+	if !validPrefix(o.prefix) {
 		return fmt.Errorf("--label-prefix %q: must be a DNS name and a slash, such as %s", o.prefix, defaultPrefix)
 	}
-	r, _, err := a.collect(ctx, pci.Needed)
+	r, err := a.collect(ctx, pci.Needed)
 	if err != nil {
 		return err
 	}

@@ -154,20 +154,21 @@ func (a *app) setUpLog() error {
 	return nil
 }
 
-// collect reads the machine that the flags name.
-func (a *app) collect(ctx context.Context, detail pci.Detail) (*report.Report, *host.FS, error) {
+// collect reads the machine that the flags name. The handles stay open: a read
+// that was left behind may still use them.
+func (a *app) collect(ctx context.Context, detail pci.Detail) (*report.Report, error) {
 	file, err := a.readTopologyFile()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	fs, err := host.Open(a.host)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	r := report.Collect(ctx, fs, report.Options{Detail: detail, TopologyFile: file})
-	return &r, fs, nil
+	return &r, nil
 }
 
 // maxTopologyFile is many times the largest topology file in use.

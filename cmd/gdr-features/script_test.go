@@ -34,10 +34,6 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("PCIDB_PATH", os.DevNull)
-			return nil
-		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// machine NAME STATE DIR lays a machine out.
 			"machine": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -38,7 +38,7 @@ var (
 // with "sys/", "proc/" or another top directory: "sys/module/nvidia/version".
 type FS struct {
 	root, sys, proc opener
-	dir             string
+	dir, sysfs      string
 }
 
 // opener opens files below one directory and never above it.
@@ -63,7 +63,7 @@ func Open(o Options) (*FS, error) {
 	if dir == "" {
 		dir = "/"
 	}
-	f := &FS{dir: dir}
+	f := &FS{dir: dir, sysfs: o.Sysfs}
 	for _, part := range []struct {
 		dir string
 		to  *opener
@@ -93,6 +93,9 @@ func (f *FS) Close() error {
 
 // Root is the directory given to Open, "/" by default.
 func (f *FS) Root() string { return f.dir }
+
+// Sysfs is the directory that stands in for Root's sys/, "" for none.
+func (f *FS) Sysfs() string { return f.sysfs }
 
 // Live tells whether this is the running machine itself rather than a tree that
 // was copied or mounted.
@@ -165,7 +168,7 @@ func (f *FS) Line(name string) (string, error) {
 	}
 	defer file.Close()
 	var buf [256]byte
-	n, err := file.fill(buf[:])
+	n, err := file.Read(buf[:]) // one read gives all of an attribute
 	if err != nil {
 		return "", err
 	}

@@ -57,7 +57,7 @@ type topoJSON struct {
 }
 
 // TopoJSON writes GPUs, NICs and every pair.
-func TopoJSON(w io.Writer, r *report.Report, names Names) error {
+func TopoJSON(w io.Writer, r *report.Report) error {
 	out := topoJSON{
 		Topology: string(r.Map.Source),
 		GPUs:     []gpuJSON{}, NICs: []nicJSON{}, Pairs: []pairJSON{},
@@ -65,12 +65,12 @@ func TopoJSON(w io.Writer, r *report.Report, names Names) error {
 	}
 	for _, g := range r.Map.GPUs {
 		out.GPUs = append(out.GPUs, gpuJSON{
-			Address: g.Address.String(), Device: hex4(g.Device), Name: names.Of(g.Function),
+			Address: g.Address.String(), Device: hex4(g.Device), Name: g.Name(),
 			NUMANode: g.NUMA, PCIeRoot: g.RootBus, Driver: g.Driver, Eligible: g.Eligible,
 		})
 	}
 	for i := range r.Map.NICs {
-		out.NICs = append(out.NICs, nic(&r.Map.NICs[i], names))
+		out.NICs = append(out.NICs, nic(&r.Map.NICs[i]))
 	}
 	for _, p := range r.Map.Pairs {
 		n := &r.Map.NICs[p.NIC]
@@ -81,10 +81,10 @@ func TopoJSON(w io.Writer, r *report.Report, names Names) error {
 	return writeJSON(w, out)
 }
 
-func nic(n *topology.NIC, names Names) nicJSON {
+func nic(n *topology.NIC) nicJSON {
 	out := nicJSON{Address: n.Address(), RDMA: n.Name(), NUMANode: -1, Eligible: n.Eligible, Ports: []portJSON{}}
 	if f := n.Function; f != nil {
-		out.Device, out.Name, out.NUMANode = hex4(f.Device), names.Of(f), f.NUMA
+		out.Device, out.Name, out.NUMANode = hex4(f.Device), f.Name(), f.NUMA
 		out.PCIeRoot, out.Driver = f.RootBus, f.Driver
 	}
 	if n.RDMA != nil {

@@ -16,18 +16,6 @@ import (
 	"gdr-features/source/pci"
 )
 
-// Names gives people's names for PCI functions.
-type Names map[pci.Address]string
-
-// Of is the machine's own name for a function, or else the one that came with
-// this program, "" for none.
-func (n Names) Of(f *pci.Function) string {
-	if name := n[f.Address]; name != "" {
-		return name
-	}
-	return f.Name()
-}
-
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
 
 // Labels writes labels as an NFD feature file: key=value a line, sorted.
@@ -54,7 +42,7 @@ func columns(text string) string {
 }
 
 // Topo writes the matrix of GPUs and NICs with what they are.
-func Topo(w io.Writer, r *report.Report, names Names) error {
+func Topo(w io.Writer, r *report.Report) error {
 	var out strings.Builder
 	switch {
 	case len(r.Map.GPUs) == 0 && !r.PCIRead:
@@ -67,7 +55,7 @@ func Topo(w io.Writer, r *report.Report, names Names) error {
 		out.WriteString(matrix(r) + "\n")
 	}
 	if len(r.Map.GPUs)+len(r.Map.NICs) > 0 {
-		out.WriteString(columns(devices(r, names)))
+		out.WriteString(columns(devices(r)))
 	}
 	if len(r.Map.Pairs) > 0 {
 		out.WriteString("\n" + legend(r))
@@ -121,16 +109,16 @@ func numa(n int) string {
 }
 
 // devices lists GPUs and NICs, a line each.
-func devices(r *report.Report, names Names) string {
+func devices(r *report.Report) string {
 	var t strings.Builder
 	for i, g := range r.Map.GPUs {
-		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, described(g.Function, names), driver(g.Function), gpuNote(g))
+		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, described(g.Function), driver(g.Function), gpuNote(g))
 	}
 	for i := range r.Map.NICs {
 		n := &r.Map.NICs[i]
 		what, drv := "software device", "-"
 		if n.Function != nil {
-			what, drv = described(n.Function, names), driver(n.Function)
+			what, drv = described(n.Function), driver(n.Function)
 		}
 		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", orDash(n.Name()), orDash(n.Address()), what, drv, nicNote(n))
 	}
@@ -144,8 +132,8 @@ func orDash(s string) string {
 	return s
 }
 
-func described(f *pci.Function, names Names) string {
-	if name := names.Of(f); name != "" {
+func described(f *pci.Function) string {
+	if name := f.Name(); name != "" {
 		return name
 	}
 	return hex4(f.Vendor) + ":" + hex4(f.Device)

@@ -136,7 +136,7 @@ func regular(path string) (string, error) {
 // naive way there is.
 func objections(dir string, r *report.Report) string {
 	for name, show := range map[string]func(io.Writer) error{
-		"topo":   func(w io.Writer) error { return render.TopoJSON(w, r, nil) },
+		"topo":   func(w io.Writer) error { return render.TopoJSON(w, r) },
 		"check":  func(w io.Writer) error { return render.CheckJSON(w, r) },
 		"labels": func(w io.Writer) error { return render.LabelsJSON(w, r.Labels, label.DefaultPrefix) },
 	} {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gdr-features/internal/host"
 	"gdr-features/internal/label"
@@ -86,12 +87,13 @@ func (r *Report) hasGPU() bool {
 // errNoAnswer tells that a part of the machine was not read in time.
 var errNoAnswer = errors.New("no answer in time")
 
-// within runs one part of the collection and leaves it behind when ctx ends
-// first: a read from a sick device cannot be interrupted. Wait gives its result.
-func within[T any](ctx context.Context, part func() T) (wait func() (T, error)) {
+// within starts one part of the collection. Wait gives its result, or leaves it
+// behind when the context ends first: a read from a sick device cannot be
+// interrupted.
+func within[T any](part func() T) (wait func(context.Context) (T, error)) {
 	from := make(chan T, 1)
 	go func() { from <- part() }()
-	return func() (T, error) {
+	return func(ctx context.Context) (T, error) {
 		select {
 		case got := <-from:
 			return got, nil
@@ -112,11 +114,11 @@ func (r *Report) scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) {
 		inv pci.Inventory
 		err error
 	}
-	wait := within(ctx, func() scan {
+	wait := within(func() scan {
 		inv, err := pci.Scan(fs, detail)
 		return scan{inv, err}
 	})
-	got, err := wait()
+	got, err := wait(ctx)
 	if err == nil {
 		err = got.err
 	} else {
@@ -130,18 +132,29 @@ func (r *Report) scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) {
 	r.problems(r.PCI.Problems)
 }
 
-// scanRest reads the RDMA devices and the drivers beside each other.
+// headStart is how long the RDMA devices may take before the rest is read
+// beside them. One after the other costs less processor time, and sick devices
+// must not keep the drivers from being read.
+const headStart = 500 * time.Millisecond
+
+// scanRest reads the RDMA devices and the drivers.
 func (r *Report) scanRest(ctx context.Context, fs *host.FS, detail pci.Detail) {
 	functions := &r.PCI
-	rdmaDone := within(ctx, func() rdma.Inventory { return rdma.Scan(ctx, fs, functions, detail) })
-	request := kmod.Request{Symbols: true, Groups: r.groups()}
-	kmodDone := within(ctx, func() kmod.State { return kmod.Scan(fs, request) })
+	rdmaDone := within(func() rdma.Inventory { return rdma.Scan(ctx, fs, functions, detail) })
+	short, cancel := context.WithTimeout(ctx, headStart)
+	defer cancel()
 	var err error
-	if r.RDMA, err = rdmaDone(); err != nil {
+	r.RDMA, err = rdmaDone(short)
+	request := kmod.Request{Symbols: true, Groups: r.groups()}
+	kmodDone := within(func() kmod.State { return kmod.Scan(fs, request) })
+	if err != nil {
+		r.RDMA, err = rdmaDone(ctx)
+	}
+	if err != nil {
 		r.problem(fmt.Errorf("RDMA devices: %w", err))
 	}
 	r.problems(r.RDMA.Problems)
-	if r.Kmod, err = kmodDone(); err != nil {
+	if r.Kmod, err = kmodDone(ctx); err != nil {
 		r.problem(fmt.Errorf("modules and symbols: %w", err))
 	}
 	r.problems(r.Kmod.Problems)
@@ -178,7 +191,7 @@ func (r *Report) machineFile(fs *host.FS) *topology.File {
 
 // readACS reads the bridges between GPUs and their nearest NICs.
 func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[pci.Address]*pci.ACS {
-	wait := within(ctx, func() map[pci.Address]*pci.ACS {
+	wait := within(func() map[pci.Address]*pci.ACS {
 		read := map[pci.Address]*pci.ACS{}
 		for _, link := range m.Nearest {
 			for _, bridge := range link.Between() {
@@ -189,7 +202,7 @@ func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[
 		}
 		return read
 	})
-	read, err := wait()
+	read, err := wait(ctx)
 	if err != nil {
 		r.problem(fmt.Errorf("ACS registers: %w", err))
 	}

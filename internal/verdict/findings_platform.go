@@ -10,12 +10,12 @@ import (
 func (f *Facts) level() Finding {
 	out := Finding{Check: "level", Sources: []string{pciDevices, pciDevices + "/*/numa_node"}}
 	l := f.Map.Level
-	switch {
-	case l == topology.Unknown:
+	switch l {
+	case topology.Unknown:
 		out.Status, out.Detail = Undecidable, "the place of a GPU or an adapter is not known"
-	case l == topology.PIX:
+	case topology.PIX:
 		out.Status, out.Detail = OK, "every GPU has an adapter at PIX"
-	case l == topology.PXB:
+	case topology.PXB:
 		out.Status, out.Detail = OK, "every GPU has an adapter at PXB or nearer"
 	default:
 		out.Status = Warn

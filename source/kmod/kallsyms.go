@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"gdr-features/internal/host"
 	"gdr-features/internal/tri"
@@ -30,12 +31,16 @@ const maxKallsyms = 128 << 20
 
 var errNoTable = errors.New("not a symbol table")
 
-// wanted are the symbols looked for.
+// wanted are the symbols looked for. Each has a letter that is rare in symbol
+// tables (one byte in 130) and no digit of an address: the search leaps from one
+// such letter to the next.
 var wanted = [...]string{
 	"ib_register_peer_memory_client",
 	"ib_umem_dmabuf_get",
 	"mlx5_ib_reg_user_mr_dmabuf",
 }
+
+const rare = 'g'
 
 // symbols searches /proc/kallsyms in one pass and keeps nothing of it.
 func (s *scanner) symbols() Symbols {
@@ -72,36 +77,40 @@ type hit struct {
 
 // searchSymbols reads a table of lines "address type name[\t[module]]" and looks
 // for the wanted ones. An error means that what was not found may yet be there.
+//
+// Every read goes to the same aligned place, with the line that the read before
+// left unfinished right in front of it: copying to odd addresses costs twice
+// the time.
 func searchSymbols(read func([]byte) (int, error)) (found [len(wanted)]hit, err error) {
-	matcher := newMatcher()
-	buf := make([]byte, 64<<10)
+	const front, chunk = 4 << 10, 64 << 10
+	buf := make([]byte, front+chunk)
 	kept, total := 0, 0
 	for {
-		n, err := read(buf[kept:])
+		n, err := read(buf[front:])
 		if err != nil {
 			return found, err
 		}
-		end := kept + n
-		if total == 0 && n > 0 && !isSymbolLine(buf[:end]) {
+		text := buf[front-kept : front+n]
+		if total == 0 && n > 0 && !isSymbolLine(text) {
 			return found, errNoTable
 		}
 		total += n
-		whole := bytes.LastIndexByte(buf[:end], '\n') + 1
 		if n == 0 { // the end: a last line without newline counts
-			matcher.search(append(buf[:end:end], '\n'), &found)
+			searchLines(append(text[:kept:kept], '\n'), &found)
 			if total == 0 {
 				return found, host.ErrEmpty
 			}
 			return found, nil
 		}
-		matcher.search(buf[:whole], &found)
+		whole := bytes.LastIndexByte(text, '\n') + 1
+		searchLines(text[:whole], &found)
 		if found[0].yes && found[1].yes && found[2].yes {
 			return found, nil
 		}
-		kept = copy(buf, buf[whole:end])
-		if kept == len(buf) {
-			return found, errNoTable // a line of 64 KiB
+		if kept = len(text) - whole; kept > front {
+			return found, errNoTable // a line of 4 KiB
 		}
+		copy(buf[front-kept:], text[whole:])
 		if total > maxKallsyms {
 			return found, host.ErrTooLarge
 		}
@@ -124,75 +133,44 @@ func isSymbolLine(text []byte) bool {
 	return true
 }
 
-// matcher finds several words in one pass, skipping most bytes (Wu and Manber,
-// "A fast algorithm for multi-pattern searching", 1994): the two bytes at the
-// end of a window tell how far the window may move.
-type matcher struct {
-	window int
-	shift  [1 << 12]uint8
-}
-
-func newMatcher() *matcher {
-	m := &matcher{window: len(wanted[0])}
-	for _, w := range wanted {
-		m.window = min(m.window, len(w))
-	}
-	for i := range m.shift {
-		m.shift[i] = uint8(m.window - 1) //nolint:gosec // the words are short
-	}
-	for _, w := range wanted {
-		for i := 1; i < m.window; i++ {
-			at := &m.shift[block(w[i-1], w[i])]
-			*at = min(*at, uint8(m.window-1-i)) //nolint:gosec // the words are short
+// searchLines looks at whole lines.
+func searchLines(text []byte, found *[len(wanted)]hit) {
+	for at := 0; ; at++ {
+		leap := bytes.IndexByte(text[at:], rare)
+		if leap < 0 {
+			return
 		}
-	}
-	return m
-}
-
-func block(a, b byte) int { return (int(a)<<5 ^ int(b)) & (1<<12 - 1) }
-
-func (m *matcher) search(text []byte, found *[len(wanted)]hit) {
-	for pos := m.window - 1; pos < len(text); {
-		if skip := m.shift[block(text[pos-1], text[pos])]; skip > 0 {
-			pos += int(skip)
-			continue
-		}
-		start := pos - m.window + 1
-		for i, w := range wanted {
-			if len(text)-start >= len(w) && string(text[start:start+len(w)]) == w {
-				note(text, start, start+len(w), &found[i])
+		at += leap
+		for i, symbol := range wanted {
+			before := strings.IndexByte(symbol, rare)
+			start, end := at-before, at-before+len(symbol)
+			if start < 0 || end > len(text) || text[at+1] != symbol[before+1] || text[at-1] != symbol[before-1] {
+				continue
+			}
+			if string(text[start:end]) == symbol {
+				found[i].note(text, start, end)
 			}
 		}
-		pos++
 	}
 }
 
 // note accepts the symbol itself, a function (t, T) that a compiler may have
 // given a suffix (".cold", ".llvm.123"), or the entry of its export.
-func note(text []byte, start, end int, h *hit) {
-	const export = "__ksymtab_"
-	after := byte('\n')
-	if end < len(text) {
-		after = text[end]
-	}
-	ends := after == '\n' || after == '\t' || after == ' ' || after == '\r'
-	before := text[:start]
+func (h *hit) note(text []byte, start, end int) {
+	before, rest := text[:start], text[end:]
+	function := bytes.HasSuffix(before, []byte(" t ")) || bytes.HasSuffix(before, []byte(" T "))
+	export := bytes.HasSuffix(before, []byte(" __ksymtab_"))
+	rest, _, _ = bytes.Cut(rest, []byte{'\n'})
 	switch {
-	case bytes.HasSuffix(before, []byte(" t ")), bytes.HasSuffix(before, []byte(" T ")):
-		if !ends && after != '.' {
-			return
-		}
-	case bytes.HasSuffix(before, []byte(" "+export)):
-		if !ends {
-			return
-		}
+	case !function && !export:
+		return
+	case len(rest) == 0, rest[0] == '\t', rest[0] == ' ', rest[0] == '\r', rest[0] == '.' && function:
 	default:
 		return
 	}
 	h.yes = true
-	line, _, _ := bytes.Cut(text[end:], []byte{'\n'})
-	if _, module, ok := bytes.Cut(line, []byte{'['}); ok && h.owner == "" {
-		name, _, _ := bytes.Cut(module, []byte{']'})
-		h.owner = string(name)
+	if _, module, ok := bytes.Cut(rest, []byte{'['}); ok && h.owner == "" {
+		owner, _, _ := bytes.Cut(module, []byte{']'})
+		h.owner = string(owner)
 	}
 }

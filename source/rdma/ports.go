@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"gdr-features/internal/host"
 	"gdr-features/source/pci"
 )
 
-// patience is how long one device may hold up the next. A device that takes
-// longer is left behind and looked at again at the end.
+// patience is how long one device may hold up the others.
 const patience = 300 * time.Millisecond
 
 // answer is what the reader of one device found.
@@ -22,49 +22,89 @@ type answer struct {
 	problems []error
 }
 
-// readPorts reads the ports of every device, each in a goroutine of its own, so
-// that one whose firmware does not answer costs its own facts only.
+// relay reads the ports of devices one after the other. A reader that gets
+// stuck in a device is left behind, and another goes on with the next.
+type relay struct {
+	mu      sync.Mutex
+	answers []*answer // by device, nil for none yet
+	next    int       // the device to read next
+	missing int       // how many answers are missing
+	all     chan struct{}
+}
+
+func (r *relay) run(read func(i int) answer) {
+	for {
+		r.mu.Lock()
+		i := r.next
+		r.next++
+		r.mu.Unlock()
+		if i >= len(r.answers) {
+			return
+		}
+		a := read(i)
+		r.mu.Lock()
+		r.answers[i] = &a
+		if r.missing--; r.missing == 0 {
+			close(r.all)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// readPorts reads the ports of every device that may be touched. When ctx ends,
+// those that have not answered stay unread.
 func (inv *Inventory) readPorts(ctx context.Context, fs *host.FS, detail pci.Detail) {
-	type waiting struct {
-		device *Device
-		from   chan answer
-	}
-	var late []waiting
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	var devices []*Device
 	for i := range inv.Devices {
-		d := &inv.Devices[i]
-		if d.NVLinkManagement || d.PCI == nil && detail != pci.Everything {
-			continue
-		}
-		from := make(chan answer, 1)
-		go func() { from <- portsOf(fs, d.Name, detail) }()
-		timer.Reset(patience)
-		select {
-		case a := <-from:
-			inv.take(d, a)
-		case <-timer.C:
-			late = append(late, waiting{d, from})
-		case <-ctx.Done():
-			late = append(late, waiting{d, from})
+		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || detail == pci.Everything) {
+			devices = append(devices, d)
 		}
 	}
-	for _, w := range late {
+	if len(devices) == 0 {
+		return
+	}
+	names := make([]string, len(devices))
+	for i, d := range devices {
+		names[i] = d.Name
+	}
+	r := &relay{answers: make([]*answer, len(devices)), missing: len(devices), all: make(chan struct{})}
+	r.wait(ctx, func(i int) answer { return portsOf(fs, names[i], detail) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, d := range devices {
+		if a := r.answers[i]; a != nil {
+			inv.take(d, a)
+		} else {
+			inv.problem(fmt.Errorf("/%s/%s/ports: no answer from the device", classDir, d.Name))
+		}
+	}
+}
+
+// wait runs a reader, and another whenever one has got no further for a while,
+// until all devices have answered or ctx ends.
+func (r *relay) wait(ctx context.Context, read func(i int) answer) {
+	go r.run(read)
+	ticks := time.NewTicker(patience)
+	defer ticks.Stop()
+	for before := 0; ; {
 		select {
-		case a := <-w.from:
-			inv.take(w.device, a)
+		case <-r.all:
+			return
 		case <-ctx.Done():
-			select {
-			case a := <-w.from: // both were ready
-				inv.take(w.device, a)
-			default:
-				inv.problem(fmt.Errorf("/%s/%s/ports: no answer from the device", classDir, w.device.Name))
+			return
+		case <-ticks.C:
+			r.mu.Lock()
+			stuck := r.next == before
+			before = r.next
+			r.mu.Unlock()
+			if stuck {
+				go r.run(read)
 			}
 		}
 	}
 }
 
-func (inv *Inventory) take(d *Device, a answer) {
+func (inv *Inventory) take(d *Device, a *answer) {
 	d.Ports, d.PortsRead = a.ports, a.err == nil
 	if a.err != nil {
 		inv.problem(a.err)

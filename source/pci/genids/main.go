@@ -1,12 +1,12 @@
 // Command genids writes the table of product names that source/pci embeds: the
 // GPUs of vendor 10de and the adapters and bridges of vendor 15b3, out of a
-// pci.ids file, plus products that pci.ids does not name yet.
+// pci.ids file as ghw's database reads it, plus products that it does not name
+// yet.
 //
 //	go run ./source/pci/genids /usr/share/misc/pci.ids > source/pci/ids.txt
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/jaypipes/pcidb"
 )
 
 // later holds products that the pci.ids of 2025-07-11 lacks or names by chip
@@ -37,10 +39,8 @@ var later = map[string]string{
 }
 
 var (
-	vendorLine = regexp.MustCompile(`^([0-9a-f]{4})  `)
-	deviceLine = regexp.MustCompile(`^\t([0-9a-f]{4})  (.+)$`)
-	product    = regexp.MustCompile(`\[([^\[\]]+)\]\s*$`)
-	notAGPU    = regexp.MustCompile(`(?i)nforce|audio|usb|ucsi|bridge|tegra|switch|ethernet|sata|smbus|memory controller`)
+	product = regexp.MustCompile(`\[([^\[\]]+)\]\s*$`)
+	notAGPU = regexp.MustCompile(`(?i)nforce|audio|usb|ucsi|bridge|tegra|switch|ethernet|sata|smbus|memory controller`)
 )
 
 func main() {
@@ -54,14 +54,21 @@ func run(args []string, out io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: genids PCI_IDS_FILE")
 	}
-	file, err := os.Open(args[0]) //nolint:gosec // the file it is told to read
+	db, err := pcidb.New(pcidb.WithPath(args[0]))
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	names, version, err := parse(file)
+	version, err := versionOf(args[0])
 	if err != nil {
 		return err
+	}
+	names := map[string]string{}
+	for _, vendor := range []string{"10de", "15b3"} {
+		for _, p := range db.Vendors[vendor].Products {
+			if name := shorten(vendor, p.Name); name != "" {
+				names[vendor+":"+p.ID] = name
+			}
+		}
 	}
 	maps.Copy(names, later)
 	ids := make([]string, 0, len(names))
@@ -80,34 +87,29 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// parse picks the two vendors' devices and shortens "GH100 [H100 SXM5 80GB]"
-// to the product that people know.
-func parse(in io.Reader) (names map[string]string, version string, err error) {
-	names = map[string]string{}
-	var vendor string
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		line := lines.Text()
-		if v, ok := strings.CutPrefix(line, "#\tVersion: "); ok {
-			version = strings.TrimSpace(v)
-		}
-		if m := vendorLine.FindStringSubmatch(line); m != nil {
-			vendor = m[1]
-		}
-		m := deviceLine.FindStringSubmatch(line)
-		if m == nil || vendor != "10de" && vendor != "15b3" {
-			continue
-		}
-		name := m[2]
-		p := product.FindStringSubmatch(name)
-		if vendor == "10de" && !strings.Contains(name, "GeForce") &&
-			(notAGPU.MatchString(name) || p == nil) {
-			continue
-		}
-		if p != nil {
-			name = p[1]
-		}
-		names[vendor+":"+m[1]] = name
+// shorten gives the product that people know, "H100 SXM5 80GB" of "GH100 [H100
+// SXM5 80GB]"; "" for what is no GPU and no product.
+func shorten(vendor, name string) string {
+	p := product.FindStringSubmatch(name)
+	if vendor == "10de" && !strings.Contains(name, "GeForce") && (p == nil || notAGPU.MatchString(name)) {
+		return ""
 	}
-	return names, version, lines.Err()
+	if p != nil {
+		return p[1]
+	}
+	return name
+}
+
+// versionOf reads the line "#	Version: 2025.07.11" at the head of a pci.ids.
+func versionOf(file string) (string, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the file it is told to read
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if version, ok := strings.CutPrefix(line, "#\tVersion: "); ok {
+			return strings.TrimSpace(version), nil
+		}
+	}
+	return "", fmt.Errorf("%s: no version in it", file)
 }

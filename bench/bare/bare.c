@@ -1,0 +1,179 @@
+// bare reads what a discovery of GPUDirect RDMA cannot do without, from the tree
+// it is given, and concludes nothing from it: the floor that gdr-features is
+// measured against. Each file is opened, read and closed once, by the shortest
+// name there is.
+//
+// Left out is what gdr-features reads beyond that, to be right on more machines
+// (as strace shows it):
+//   - configuration space of the bridges between GPUs and adapters, for ACS
+//   - numa_node of the topmost switch above a GPU or adapter, where NCCL hangs it
+//   - max_link_width and vpd of InfiniBand adapters and board_id of their RDMA
+//     devices, to leave the management port of NVLink switches alone
+//   - the machine's DMI names and /sys/hypervisor, for hypervisors that hide
+//   - a virtual machine's NCCL topology file
+//   - whether mlx5_core is there at all, and whether /sys/module can be read
+//   - ib_core's namespace mode, where an adapter has no RDMA device
+// It also does not confine its names to the tree (openat2) and does not read on
+// until a file's end.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char buf[64 << 10];
+
+// slurp opens, reads and closes a file: one read, as sysfs needs.
+static ssize_t slurp(int dir, const char *name, size_t size)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, buf, size - 1);
+	close(fd);
+	if (n >= 0)
+		buf[n] = '\0';
+	return n;
+}
+
+// target reads a link into buf.
+static ssize_t target(int dir, const char *name)
+{
+	ssize_t n = readlinkat(dir, name, buf, sizeof buf - 1);
+	if (n >= 0)
+		buf[n] = '\0';
+	return n;
+}
+
+static DIR *directory(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? NULL : fdopendir(fd);
+}
+
+// next gives the name of the next entry, NULL at the end.
+static const char *next(DIR *d)
+{
+	struct dirent *e;
+	while ((e = readdir(d)) && e->d_name[0] == '.')
+		;
+	return e ? e->d_name : NULL;
+}
+
+// attributes reads what is needed of a GPU or an adapter.
+static void attributes(int devices, const char *address, int nic)
+{
+	char name[512];
+	snprintf(name, sizeof name, "%s/numa_node", address);
+	slurp(devices, name, 64);
+	snprintf(name, sizeof name, "%s/driver", address);
+	target(devices, name);
+	if (nic) {
+		snprintf(name, sizeof name, "%s/physfn", address);
+		target(devices, name);
+	}
+	snprintf(name, sizeof name, "%s/iommu_group", address);
+	if (target(devices, name) < 0)
+		return;
+	const char *group = strrchr(buf, '/');
+	snprintf(name, sizeof name, "sys/kernel/iommu_groups%.200s/type", group ? group : "");
+	slurp(AT_FDCWD, name, 64);
+}
+
+static void functions(void)
+{
+	int all = 0, gpus = 0, nics = 0;
+	DIR *devices = directory(AT_FDCWD, "sys/bus/pci/devices");
+	if (!devices) {
+		perror("bare: sys/bus/pci/devices");
+		exit(1);
+	}
+	for (const char *address; (address = next(devices)); all++) {
+		char name[512];
+		target(dirfd(devices), address);
+		snprintf(name, sizeof name, "%s/modalias", address);
+		if (slurp(dirfd(devices), name, 128) < 0)
+			continue;
+		// pci:v000010DEd00002330sv...sd...bc03sc02i00
+		const char *class = strstr(buf, "bc");
+		if (!class)
+			continue;
+		int gpu = !strncmp(buf, "pci:v000010DE", 13) && !strncmp(class, "bc03", 4);
+		int nic = !strncmp(buf, "pci:v000015B3", 13) && !strncmp(class, "bc02", 4);
+		gpus += gpu;
+		nics += nic;
+		if (gpu || nic)
+			attributes(dirfd(devices), address, nic);
+	}
+	closedir(devices);
+	printf("functions=%d gpus=%d nics=%d", all, gpus, nics);
+}
+
+static void rdma(void)
+{
+	int all = 0, count = 0;
+	DIR *class = directory(AT_FDCWD, "sys/class/infiniband");
+	if (class) {
+		for (const char *device; (device = next(class)); all++) {
+			char name[1024];
+			target(dirfd(class), device);
+			snprintf(name, sizeof name, "%s/ports", device);
+			DIR *ports = directory(dirfd(class), name);
+			if (!ports)
+				continue;
+			for (const char *port; (port = next(ports)); count++) {
+				snprintf(name, sizeof name, "%s/state", port);
+				slurp(dirfd(ports), name, 64);
+				snprintf(name, sizeof name, "%s/link_layer", port);
+				slurp(dirfd(ports), name, 64);
+			}
+			closedir(ports);
+		}
+		closedir(class);
+	}
+	printf(" rdma=%d ports=%d", all, count);
+}
+
+static void drivers(void)
+{
+	slurp(AT_FDCWD, "sys/module/nvidia_peermem/initstate", 64);
+	slurp(AT_FDCWD, "sys/module/nv_peer_mem/initstate", 64);
+	slurp(AT_FDCWD, "sys/module/nvidia_fs/initstate", 64);
+	access("sys/module/mlx_compat", F_OK);
+	slurp(AT_FDCWD, "sys/module/mlx5_core/version", 64);
+	slurp(AT_FDCWD, "proc/driver/nvidia/version", 4096);
+	slurp(AT_FDCWD, "proc/cpuinfo", 16 << 10);
+}
+
+static void symbols(void)
+{
+	long long size = 0;
+	int fd = openat(AT_FDCWD, "proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		for (ssize_t n; (n = read(fd, buf, sizeof buf)) > 0; size += n)
+			;
+		close(fd);
+	}
+	printf(" kallsyms=%lld\n", size);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2 || chdir(argv[1])) {
+		perror("bare: usage: bare TREE");
+		return 1;
+	}
+	functions();
+	rdma();
+	DIR *nodes = directory(AT_FDCWD, "sys/devices/system/node");
+	if (nodes) {
+		while (next(nodes))
+			;
+		closedir(nodes);
+	}
+	drivers();
+	symbols();
+	return 0;
+}

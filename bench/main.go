@@ -1,0 +1,137 @@
+// Command bench measures what a run of gdr-features costs and holds it against
+// what is claimed: run it in the root of the repository, as `make bench` does.
+//
+//	go run ./bench [-n ROUNDS] [-dir DIRECTORY]
+//
+// It compares three programs on the same trees: `gdr-features --root TREE
+// labels`; bare (bare/bare.c, as dear as reading the files must be); and ghwpci
+// (ghwpci/main.go, one call of ghw.PCI). Each round runs all of them once, one
+// after the other, so that whatever slows the machine down slows down all of
+// them. Costs are whole processes, from exec to exit: user and system time and
+// peak resident memory, from wait4(2). Ratios are those of medians over rounds,
+// so they can be checked against the table.
+//
+// The trees are files, in memory where that is possible, and so is their
+// kallsyms. A kernel takes 20 ms and more to make up the real one, for every
+// program that reads it: a run on a live machine is nearer to bare than here, and
+// nearer to ghw.PCI, which does not read it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// Names of the programs in the tables.
+const (
+	product = "gdr-features"
+	bare    = "bare"
+	ghwpci  = "ghw.PCI"
+)
+
+const machineFile = "testdata/machines/dell-xe9680-h100.txt"
+
+// errOver: something is dearer than claimed.
+var errOver = errors.New("over the limit")
+
+func main() {
+	rounds := flag.Int("n", 40, "measured `rounds`; each runs every program once on each tree")
+	dir := flag.String("dir", "", "`directory` for programs and trees, 350 MB (default /dev/shm where it has room, else the temporary one)")
+	flag.Parse()
+	if flag.NArg() > 0 || *rounds < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, *rounds, *dir)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run works in a directory of its own, which it removes.
+func run(ctx context.Context, out io.Writer, rounds int, parent string) (err error) {
+	if err := findPCIIDs(); err != nil {
+		return err
+	}
+	if parent == "" {
+		parent = roomyDir()
+	}
+	dir, err := os.MkdirTemp(parent, "gdr-features-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	bin, err := build(ctx, dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d rounds on %d CPUs, %s, trees in %s\n", rounds, runtime.NumCPU(), runtime.Version(), parent)
+	trees, err := layOut(dir)
+	if err != nil {
+		return fmt.Errorf("trees: %w", err)
+	}
+	all := subjects(bin, trees)
+	if err := measure(ctx, bin.launch, all, rounds); err != nil {
+		return err
+	}
+	start, err := startUp(ctx, bin.product, trees[0].dir, rounds)
+	if err != nil {
+		return err
+	}
+	return report(out, all, start)
+}
+
+// subjects are the programs on each tree; ghw.PCI on the first alone. What a
+// program must print proves that it read the tree.
+func subjects(bin binaries, trees []tree) []subject {
+	var all []subject
+	for i, t := range trees {
+		counted := fmt.Sprintf("functions=%d", t.functions)
+		s := subject{
+			functions: t.functions,
+			product:   &series{name: product, argv: []string{bin.product, "--root", t.dir, "labels"}, want: "gdr.gpus=8\n"},
+			bare:      &series{name: bare, argv: []string{bin.bare, t.dir}, want: counted},
+		}
+		if i == 0 {
+			s.ghw = &series{name: ghwpci, argv: []string{bin.ghwpci, t.dir}, want: counted}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// pciIDs are where ghw finds its database on this machine.
+var pciIDs = []string{"/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"}
+
+func findPCIIDs() error {
+	for _, name := range pciIDs {
+		if _, err := os.Stat(name); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("no pci.ids at %s or %s, and ghw.PCI needs one: install the package pci.ids (Debian, Ubuntu) or hwdata", pciIDs[0], pciIDs[1])
+}
+
+// room is what programs and trees take, and half as much again.
+const room = 512 << 20
+
+// roomyDir is a file system in memory where there is one with room: containers
+// often have 64 MB.
+func roomyDir() string {
+	const shm = "/dev/shm"
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(shm, &st); err == nil && st.Bavail*uint64(st.Bsize) >= room {
+		return shm
+	}
+	return os.TempDir()
+}

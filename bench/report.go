@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// claim is something said about cost: value must not be over limit.
+type claim struct {
+	text         string
+	value, limit float64
+}
+
+// step is what each further function costs from one tree to the next, in µs.
+type step struct {
+	from, to      int
+	product, bare float64
+}
+
+// report prints tables and claims. It gives errOver when a claim does not hold.
+func report(out io.Writer, all []subject, st start) error {
+	steps := stepsOf(all)
+	var text strings.Builder
+	costTable(&text, all)
+	stepTable(&text, steps)
+	startTable(&text, st)
+	over := claimTable(&text, claims(all[0], steps, st))
+	if _, err := io.WriteString(out, text.String()); err != nil {
+		return err
+	}
+	if over {
+		return errOver
+	}
+	return nil
+}
+
+// claims are what the documentation says.
+func claims(base subject, steps []step, st start) []claim {
+	times := func(other *series) float64 { return median(base.product.cpu()) / median(other.cpu()) }
+	dearest, cheapest, worst := 0.0, steps[0].product, 0.0
+	for _, s := range steps {
+		dearest, cheapest = max(dearest, s.product), min(cheapest, s.product)
+		worst = max(worst, s.product/s.bare)
+	}
+	return []claim{
+		{"CPU of a run, 8 GPUs, times that of bare", times(base.bare), 3},
+		{"CPU of a run, 8 GPUs, times that of ghw.PCI alone", times(base.ghw), 0.5},
+		{"peak resident memory, 8 GPUs, MB", base.product.peak(), 24},
+		{"CPU of a further function, times that of bare, worst step", worst, 3},
+		{"linear growth: dearest step, times the cheapest", dearest / cheapest, linear},
+		{"packages linked that would slow every start down", float64(len(st.heavy)), 0},
+	}
+}
+
+// linear is how far the steps of a linear growth may be apart: some hold more
+// garbage collections than others. Growth with the square would show as 4.
+const linear = 1.5
+
+func costTable(w io.Writer, all []subject) {
+	fmt.Fprintf(w, "\n%-22s %9s %12s %8s %8s\n", "whole process", "functions", "CPU ms: min", "median", "peak MB")
+	for _, s := range all {
+		for _, p := range s.programs() {
+			fmt.Fprintf(w, "%-22s %9d %12.2f %8.2f %8.1f\n", p.name, s.functions, slices.Min(p.cpu()), median(p.cpu()), p.peak())
+		}
+	}
+}
+
+// stepsOf compares each tree with the next smaller one.
+func stepsOf(all []subject) []step {
+	var steps []step
+	for i, to := range all[1:] {
+		from := all[i]
+		each := func(less, more *series) float64 {
+			return (median(more.cpu()) - median(less.cpu())) * 1e3 / float64(to.functions-from.functions)
+		}
+		steps = append(steps, step{from.functions, to.functions, each(from.product, to.product), each(from.bare, to.bare)})
+	}
+	return steps
+}
+
+func stepTable(w io.Writer, steps []step) {
+	fmt.Fprintf(w, "\n%-22s %16s %8s %8s\n", "each further function", product+", µs", bare+", µs", "ratio")
+	for _, s := range steps {
+		fmt.Fprintf(w, "%-22s %16.1f %8.1f %8.2f\n", fmt.Sprintf("from %d to %d", s.from, s.to), s.product, s.bare, s.product/s.bare)
+	}
+}
+
+// startTable prints the dearest packages of those that initialise anything.
+func startTable(w io.Writer, st start) {
+	const most = 5
+	fmt.Fprintf(w, "\ninitialisation of %d packages of %d linked: %.3f ms, thereof\n", len(st.packages), st.linked, st.total)
+	for _, p := range st.packages[:min(most, len(st.packages))] {
+		fmt.Fprintf(w, "%-40s %6.3f ms\n", p.name, p.ms)
+	}
+	for _, name := range st.heavy {
+		fmt.Fprintf(w, "linked, and must not be: %s\n", name)
+	}
+}
+
+func claimTable(w io.Writer, all []claim) (over bool) {
+	fmt.Fprintf(w, "\n%-58s %6s %8s\n", "claim", "is", "at most")
+	for _, c := range all {
+		verdict := "PASS"
+		if c.value > c.limit {
+			verdict, over = "over", true
+		}
+		fmt.Fprintf(w, "%-58s %6.2f %8g  %s\n", c.text, c.value, c.limit, verdict)
+	}
+	return over
+}

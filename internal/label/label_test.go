@@ -1,0 +1,189 @@
+package label
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/kmod"
+)
+
+func TestValue(t *testing.T) {
+	long := strings.Repeat("x", 62)
+	tests := []struct {
+		name, in, want string
+	}{
+		{"a version", "24.10-1.1.4", "24.10-1.1.4"},
+		{"a word", "InfiniBand", "InfiniBand"},
+		{"every kind of character", "aZ09-_.x", "aZ09-_.x"},
+		{"one character", "1", "1"},
+		{"empty", "", ""},
+		{"spaces", "H100 SXM5 80GB", "H100_SXM5_80GB"},
+		{"each one on its own", "a  b\tc", "a__b_c"},
+		{"what may not stand in a value", "a/b:c,d+e=f", "a_b_c_d_e_f"},
+		{"other scripts: one for each character", "GPU-ä-字", "GPU"},
+		{"other scripts in the midst", "aä字b", "a__b"},
+		{"no UTF-8: one for each byte", "a\xff\xfeb", "a__b"},
+		{"the ends", "-_.a.b._-", "a.b"},
+		{"the ends, of what became an underscore", " a b\n", "a_b"},
+		{"nothing left", "-_. /", ""},
+		{"63 characters", long + "1", long + "1"},
+		{"64 characters", long + "12", long + "1"},
+		{"cut off behind what may not be the end", long + ".1", long},
+		{"cut off behind many such", strings.Repeat("x", 60) + "..........1", strings.Repeat("x", 60)},
+		{"characters of several bytes count once", "x" + strings.Repeat("ä", 61) + "1", "x" + strings.Repeat("_", 61) + "1"},
+	}
+	for _, tt := range tests {
+		if got := Value(tt.in); got != tt.want {
+			t.Errorf("%s: Value(%q) = %q, want %q", tt.name, tt.in, got, tt.want)
+		}
+	}
+}
+
+// validValue is what Kubernetes accepts.
+var validValue = regexp.MustCompile(`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`)
+
+func FuzzValue(f *testing.F) {
+	for _, seed := range []string{
+		"", "24.10-1.1.4", "H100 SXM5 80GB", "-_.a.b._-", "\xff\xfe", "ä字", "\x00", strings.Repeat("x", 64), strings.Repeat("x.", 40), "/sys/kernel",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Value(text)
+		if !validValue.MatchString(got) || len(got) > 63 {
+			t.Errorf("%q is no label value", got)
+		}
+		if again := Value(got); again != got {
+			t.Errorf("%q changes into %q", got, again)
+		}
+		if validValue.MatchString(text) && len(text) <= 63 && got != text {
+			t.Errorf("a valid value changes into %q", got)
+		}
+		if utf8.RuneCountInString(got) > utf8.RuneCountInString(text) {
+			t.Errorf("%q is longer", got)
+		}
+	})
+}
+
+func TestOf(t *testing.T) {
+	gpu := []topology.GPU{{}}
+	everything := topology.Map{
+		GPUs: gpu, Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
+		NCCLDefault: tri.False, Source: topology.Physical, DataDirect: true,
+	}
+	allTrue := verdict.Verdict{
+		Capable: tri.True, Ready: tri.False, Reason: verdict.NoActivePort, Peermem: tri.True, DMABuf: tri.False,
+		Link: "infiniband", IOMMU: "passthrough", ACS: "clear",
+	}
+	software := kmod.State{Storage: tri.False}
+	software.Stack.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
+	software.Stack.PeerDirect = kmod.PeerDirectCurrent
+	tests := []struct {
+		name string
+		m    topology.Map
+		v    verdict.Verdict
+		k    kmod.State
+		want Set
+	}{
+		{"no GPU", topology.Map{Counted: true, Level: topology.PIX}, allTrue, software, Set{}},
+		{"nothing known", topology.Map{GPUs: gpu}, verdict.Verdict{}, kmod.State{}, Set{}},
+		{"everything known", everything, allTrue, software, Set{
+			Capable: "true", Level: "NODE", BestLevel: "PIX", NCCLDefault: "false", GPUs: "8", NICs: "10",
+			Topology: "physical", DataDirect: "true",
+			Ready: "false", Reason: "NoActivePort", Peermem: "true", DMABuf: "false", PeerDirect: "current",
+			MOFED: "24.10-1.1.4.0__OFED", Link: "infiniband", IOMMU: "passthrough", ACS: "clear", Storage: "false",
+		}},
+		{"counted, and none is eligible", topology.Map{GPUs: gpu, Counted: true}, verdict.Verdict{}, kmod.State{}, Set{GPUs: "0", NICs: "0"}},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, Of(&tt.m, &tt.v, &tt.k)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestMOFEDValue(t *testing.T) {
+	for want, mofed := range map[string]kmod.MOFED{
+		"24.10-1.1.4": {Origin: kmod.OriginMOFED, Version: "24.10-1.1.4"},
+		"inbox":       {Origin: kmod.OriginInbox},
+		"":            {Origin: kmod.OriginUnknown},
+	} {
+		if got := MOFEDValue(mofed); got != want {
+			t.Errorf("%+v: %q, want %q", mofed, got, want)
+		}
+	}
+	for _, mofed := range []kmod.MOFED{{Origin: kmod.OriginMOFED}, {Origin: kmod.OriginNotLoaded}} {
+		if got := MOFEDValue(mofed); got != "" {
+			t.Errorf("%+v: %q, want none", mofed, got)
+		}
+	}
+}
+
+// The names are published: other programs select nodes by them.
+func TestNamesOfLabels(t *testing.T) {
+	hardware := []string{
+		"gpudirect.rdma.capable", "gdr.level", "gdr.level.best", "gdr.nccl-default", "gdr.gpus", "gdr.nics",
+		"gdr.topology", "gdr.datadirect",
+	}
+	state := []string{
+		"gpudirect.rdma", "gdr.reason", "gdr.peermem", "gdr.dmabuf", "gdr.peerdirect", "gdr.mofed", "gdr.link",
+		"gdr.iommu", "gdr.acs", "gpudirect.storage",
+	}
+	if diff := cmp.Diff(hardware, []string{Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect}); diff != "" {
+		t.Errorf("about hardware (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(state, []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Link, IOMMU, ACS, Storage}); diff != "" {
+		t.Errorf("about state (-want +got):\n%s", diff)
+	}
+	for _, name := range hardware {
+		if !Hardware(name) {
+			t.Errorf("%s is not about the hardware", name)
+		}
+	}
+	for _, name := range append(state, "", "gdr", "gdr.gpus ", DefaultPrefix+"gdr.gpus") {
+		if Hardware(name) {
+			t.Errorf("%q is about the hardware", name)
+		}
+	}
+}
+
+func TestPrefixedAndNames(t *testing.T) {
+	s := Set{Ready: "true", GPUs: "8", Level: "PIX"}
+	tests := map[string]map[string]string{
+		DefaultPrefix: {
+			"feature.node.kubernetes.io/gpudirect.rdma": "true",
+			"feature.node.kubernetes.io/gdr.gpus":       "8",
+			"feature.node.kubernetes.io/gdr.level":      "PIX",
+		},
+		"":             {"gpudirect.rdma": "true", "gdr.gpus": "8", "gdr.level": "PIX"},
+		"example.com/": {"example.com/gpudirect.rdma": "true", "example.com/gdr.gpus": "8", "example.com/gdr.level": "PIX"},
+	}
+	for prefix, want := range tests {
+		if diff := cmp.Diff(want, s.Prefixed(prefix)); diff != "" {
+			t.Errorf("prefix %q (-want +got):\n%s", prefix, diff)
+		}
+	}
+	before := maps.Clone(s)
+	s.Prefixed("x/")[Ready] = "changed"
+	if diff := cmp.Diff(before, s); diff != "" {
+		t.Errorf("Prefixed changes its set (-want +got):\n%s", diff)
+	}
+	if want := []string{"gdr.gpus", "gdr.level", "gpudirect.rdma"}; !slices.Equal(s.Names(), want) {
+		t.Errorf("Names() = %q, want %q", s.Names(), want)
+	}
+	if got := (Set{}).Prefixed(DefaultPrefix); got == nil || len(got) != 0 {
+		t.Errorf("an empty set with prefix: %v", got)
+	}
+	if got := (Set{}).Names(); len(got) != 0 {
+		t.Errorf("names of an empty set: %q", got)
+	}
+}
