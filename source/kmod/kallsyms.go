@@ -126,7 +126,7 @@ func isSymbolLine(text []byte) bool {
 		return false
 	}
 	for _, c := range address {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
 			return false
 		}
 	}
