@@ -48,6 +48,23 @@ func TestValue(t *testing.T) {
 	}
 }
 
+func TestValueCharacters(t *testing.T) {
+	const allowed = "-_.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	for c := range rune(256) {
+		want := "x" + string(c) + "x"
+		if !strings.ContainsRune(allowed, c) {
+			want = "x_x"
+		}
+		if got := Value("x" + string(c) + "x"); got != want {
+			t.Errorf("Value(%q) = %q, want %q", "x"+string(c)+"x", got, want)
+		}
+		// At an end only letters and digits stay.
+		if got, alone := Value(string(c)), strings.Trim(want[1:len(want)-1], "-_."); got != alone {
+			t.Errorf("Value(%q) = %q, want %q", string(c), got, alone)
+		}
+	}
+}
+
 // validValue is what Kubernetes accepts.
 var validValue = regexp.MustCompile(`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`)
 

@@ -145,7 +145,7 @@ func (r *Report) scanRest(ctx context.Context, fs *host.FS, detail pci.Detail) {
 	defer cancel()
 	var err error
 	r.RDMA, err = rdmaDone(short)
-	request := kmod.Request{Symbols: true, Groups: r.groups()}
+	request := kmod.Request{AllSymbols: detail == pci.Everything, Groups: r.groups()}
 	kmodDone := within(func() kmod.State { return kmod.Scan(fs, request) })
 	if err != nil {
 		r.RDMA, err = rdmaDone(ctx)

@@ -42,30 +42,50 @@ var wanted = [...]string{
 
 const rare = 'g'
 
-// symbols searches /proc/kallsyms in one pass and keeps nothing of it.
-func (s *scanner) symbols() Symbols {
+// Symbols that may be needed, by their place in wanted.
+const (
+	peerMemory = iota
+	umemDMABuf
+	mlx5DMABuf
+)
+
+// needed tells which symbols can still decide anything: a registered client
+// proves the PeerDirect API, and without the open GPU driver there is no DMA-BUF.
+func (s *scanner) needed(want Request) (needed [len(wanted)]bool) {
+	needed[peerMemory] = want.AllSymbols || s.st.Peermem != tri.True
+	needed[umemDMABuf] = want.AllSymbols || s.st.Driver.Open != tri.False
+	needed[mlx5DMABuf] = needed[umemDMABuf]
+	return needed
+}
+
+// symbols searches /proc/kallsyms in one pass, up to the last symbol needed, and
+// keeps nothing of it.
+func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
+	if needed == [len(wanted)]bool{} {
+		return Symbols{}
+	}
 	file, err := s.fs.Open(kallsyms)
 	if err != nil {
 		s.problem(err)
 		return Symbols{}
 	}
 	defer file.Close()
-	found, err := searchSymbols(file.Read)
+	found, end, err := searchSymbols(file.Read, needed)
 	state := func(i int) tri.State {
 		switch {
 		case found[i].yes:
 			return tri.True
-		case err != nil:
-			return tri.Unknown
+		case end:
+			return tri.False
 		}
-		return tri.False
+		return tri.Unknown
 	}
 	if err != nil {
 		s.problem(fmt.Errorf("/%s: %w", kallsyms, err))
 	}
 	return Symbols{
-		PeerMemory: state(0), PeerMemoryOwner: found[0].owner,
-		UmemDMABuf: state(1), MLX5DMABuf: state(2),
+		PeerMemory: state(peerMemory), PeerMemoryOwner: found[peerMemory].owner,
+		UmemDMABuf: state(umemDMABuf), MLX5DMABuf: state(mlx5DMABuf),
 	}
 }
 
@@ -76,45 +96,55 @@ type hit struct {
 }
 
 // searchSymbols reads a table of lines "address type name[\t[module]]" and looks
-// for the wanted ones. An error means that what was not found may yet be there.
+// for the wanted ones, until it has those needed. Only when it came to the end
+// is what was not found not there.
 //
 // Every read goes to the same aligned place, with the line that the read before
 // left unfinished right in front of it: copying to odd addresses costs twice
 // the time.
-func searchSymbols(read func([]byte) (int, error)) (found [len(wanted)]hit, err error) {
+func searchSymbols(read func([]byte) (int, error), needed [len(wanted)]bool) (found [len(wanted)]hit, end bool, err error) {
 	const front, chunk = 4 << 10, 64 << 10
 	buf := make([]byte, front+chunk)
 	kept, total := 0, 0
 	for {
 		n, err := read(buf[front:])
 		if err != nil {
-			return found, err
+			return found, false, err
 		}
 		text := buf[front-kept : front+n]
 		if total == 0 && n > 0 && !isSymbolLine(text) {
-			return found, errNoTable
+			return found, false, errNoTable
 		}
 		total += n
 		if n == 0 { // the end: a last line without newline counts
 			searchLines(append(text[:kept:kept], '\n'), &found)
 			if total == 0 {
-				return found, host.ErrEmpty
+				return found, false, host.ErrEmpty
 			}
-			return found, nil
+			return found, true, nil
 		}
 		whole := bytes.LastIndexByte(text, '\n') + 1
 		searchLines(text[:whole], &found)
-		if found[0].yes && found[1].yes && found[2].yes {
-			return found, nil
+		if enough(&found, needed) {
+			return found, false, nil
 		}
 		if kept = len(text) - whole; kept > front {
-			return found, errNoTable // a line of 4 KiB
+			return found, false, errNoTable // a line of 4 KiB
 		}
 		copy(buf[front-kept:], text[whole:])
 		if total > maxKallsyms {
-			return found, host.ErrTooLarge
+			return found, false, host.ErrTooLarge
 		}
 	}
+}
+
+func enough(found *[len(wanted)]hit, needed [len(wanted)]bool) bool {
+	for i := range found {
+		if needed[i] && !found[i].yes {
+			return false
+		}
+	}
+	return true
 }
 
 // isSymbolLine accepts "ffffffff81000000 T name": addresses may be all zero for

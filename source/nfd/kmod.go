@@ -27,7 +27,7 @@ func (s *Kmod) Discover() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
 	st, err := within(ctx, func() (kmod.State, error) {
-		return kmod.Scan(s.fs, kmod.Request{Symbols: true}), nil
+		return kmod.Scan(s.fs, kmod.Request{AllSymbols: true}), nil
 	})
 	if err != nil {
 		st.Problems = append(st.Problems, fmt.Errorf("modules and symbols: %w", err))

@@ -1,0 +1,187 @@
+package kmod
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
+)
+
+// The forms once more, in other words than the parsers'.
+var (
+	driverForm = regexp.MustCompile(`^[0-9]{3,4}(\.[0-9]{1,4}){1,2}$`)
+	mofedForm  = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})-[0-9][0-9A-Za-z._-]*$`)
+	ownerForm  = regexp.MustCompile(`\[([^\]\n]*)`)
+)
+
+func FuzzParseDriver(f *testing.F) {
+	for _, seed := range []string{
+		openLine, closedLine, closedLine + "GCC version:  gcc version 12.3.0\n",
+		"NVRM version: Kernel Module", "NVRM version: Kernel Module 418.67", "", "\n", "nouveau", "GCC version: 12.3.0\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		open, version := parseDriver(text)
+		line, _, _ := strings.Cut(text, "\n")
+		known := strings.HasPrefix(line, "NVRM version:") && strings.Contains(line, "Kernel Module")
+		if (open != tri.Unknown) != known || (open == tri.True) != (known && strings.Contains(line, "Open Kernel Module")) {
+			t.Errorf("open: %v", open)
+		}
+		want := ""
+		for word := range strings.FieldsSeq(line) {
+			if known && want == "" && driverForm.MatchString(word) {
+				want = word
+			}
+		}
+		if version != want {
+			t.Errorf("version %q, want %q", version, want)
+		}
+	})
+}
+
+func FuzzRelease(f *testing.F) {
+	for _, seed := range []string{
+		"24.10-1.1.4", "5.8-1.1.2", "4.9-4.0.8", "5.0-0", "4.0-0", "1.0", "24.10-1.1.4.0.ubuntu22_04",
+		"", "-", ".-", "24.10", "24.10-", "99999.1-1", "24.10-rc1",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		major, minor, ok := release(text)
+		form := mofedForm.FindStringSubmatch(text)
+		if ok != (form != nil) {
+			t.Fatalf("accepted: %v, has the form: %v", ok, form != nil)
+		}
+		if !ok {
+			if major != 0 || minor != 0 || isMOFEDVersion(text) {
+				t.Errorf("refused with %d.%d, MOFED's: %v", major, minor, isMOFEDVersion(text))
+			}
+			return
+		}
+		for i, n := range []int{major, minor} {
+			if want, err := strconv.Atoi(form[i+1]); n != want || err != nil {
+				t.Errorf("number %d is %d, want %s", i, n, form[i+1])
+			}
+		}
+		// A stack with the symbol is of one level or the other.
+		if level := peerDirect(MOFED{OriginMOFED, text}, tri.True); level != PeerDirectLegacy && level != PeerDirectCurrent {
+			t.Errorf("level %q", level)
+		}
+	})
+}
+
+func FuzzCPUFlags(f *testing.F) {
+	for _, seed := range []string{
+		"processor\t: 0\nflags\t\t: fpu vme\n", "flags\t\t: fpu", "flags:\n", "Features\t: fp asimd\n", "vmx flags\t: x\nflags\t: y\n", "", "\n", ":\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, ok := cpuFlags(text)
+		lines := strings.Split(string(text), "\n")
+		for _, line := range lines[:len(lines)-1] { // what is behind the last newline is not over yet
+			key, value, colon := strings.Cut(line, ":")
+			if colon && strings.TrimSpace(key) == "flags" {
+				if !ok || got != value+"\n" {
+					t.Errorf("got %q, %v; want %q", got, ok, value)
+				}
+				return
+			}
+		}
+		if ok || got != "" {
+			t.Errorf("got %q, %v; want nothing", got, ok)
+		}
+	})
+}
+
+// naive is searchSymbols in simple words: line by line, with regular expressions.
+func naive(text []byte) (found [len(wanted)]hit, err error) {
+	if len(text) == 0 {
+		return found, host.ErrEmpty
+	}
+	if !isSymbolLine(text) {
+		return found, errNoTable
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, len(text)+1)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) { // ScanLines, but for the \r
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			return i + 1, data[:i], nil
+		}
+		if atEOF && len(data) > 0 {
+			return len(data), data, nil
+		}
+		return 0, nil, nil
+	})
+	for lines.Scan() {
+		for i, form := range symbolForms {
+			for _, at := range form.FindAllIndex(lines.Bytes(), -1) {
+				found[i].yes = true
+				if m := ownerForm.FindSubmatch(lines.Bytes()[at[1]:]); m != nil && found[i].owner == "" {
+					found[i].owner = string(m[1])
+				}
+			}
+		}
+	}
+	return found, lines.Err()
+}
+
+// symbolForms match a function, or the entry of its export, up to what ends it.
+var symbolForms = func() (forms [len(wanted)]*regexp.Regexp) {
+	for i, symbol := range wanted {
+		forms[i] = regexp.MustCompile(`( [tT] ` + symbol + `($|[\t \r.]))|( __ksymtab_` + symbol + `($|[\t \r]))`)
+	}
+	return forms
+}()
+
+func FuzzSearchSymbols(f *testing.F) {
+	const head = "ffffffff81000000 T _stext\n"
+	for _, seed := range []string{
+		head + "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n",
+		head + "0000000000000000 t ib_umem_dmabuf_get_pinned\t[ib_uverbs]\n0000000000000000 r __ksymtab_ib_umem_dmabuf_get",
+		head + "0000000000000000 t mlx5_ib_reg_user_mr_dmabuf.cold\t[mlx5_ib]\n0000000000000000 t ib_register_peer_memory_client\t[ib_core]\n",
+		head + "0000000000000000 d ib_register_peer_memory_client\n0000000000000000 T ib_register_peer_memory_client [x] [y]\r\n",
+		head + "0000000000000000 T mlx5_ib_reg_user_mr_dmabuf T ib_umem_dmabuf_get T ib_register_peer_memory_client\n",
+		head, "", "\n", "garbage\n", "0000000000000000 T ib_umem_dmabuf_get",
+	} {
+		f.Add([]byte(seed), uint16(0))
+		f.Add([]byte(seed), uint16(30))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, chunk uint16) {
+		if len(text) > 4<<10 {
+			t.Skip("a line may be longer than the buffer")
+		}
+		// The first line comes in one piece, as the kernel gives it.
+		size := max(bytes.IndexByte(text, '\n')+1, 32)
+		rest := text
+		got, _, err := searchSymbols(func(buf []byte) (int, error) {
+			n := copy(buf[:min(size, len(buf))], rest)
+			rest, size = rest[n:], int(chunk)+1
+			return n, nil
+		}, allNeeded)
+		want, wantErr := naive(text)
+		if !errors.Is(err, wantErr) {
+			t.Fatalf("error %v, want %v", err, wantErr)
+		}
+		if got[0].yes && got[1].yes && got[2].yes {
+			// With all found the search ends, and may not see a late owner.
+			for i := range got {
+				if got[i].owner == "" {
+					want[i].owner = ""
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(hit{})); diff != "" {
+			t.Errorf("found (-naive +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,308 @@
+package kmod
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
+)
+
+// inChunks reads text like a file that gives at most size bytes at once.
+func inChunks(text string, size int) func([]byte) (int, error) {
+	return func(buf []byte) (int, error) {
+		n := copy(buf[:min(size, len(buf))], text)
+		text = text[n:]
+		return n, nil
+	}
+}
+
+// allNeeded lets a search go on to the end.
+var allNeeded = [len(wanted)]bool{true, true, true}
+
+// finds is what searchSymbols found, by symbol, with the owner.
+type finds map[string]string
+
+func search(read func([]byte) (int, error)) (finds, error) {
+	found, _, err := searchSymbols(read, allNeeded)
+	f := finds{}
+	for i, hit := range found {
+		if hit.yes {
+			f[wanted[i]] = hit.owner
+		}
+	}
+	return f, err
+}
+
+const (
+	peer = "ib_register_peer_memory_client"
+	umem = "ib_umem_dmabuf_get"
+	mlx5 = "mlx5_ib_reg_user_mr_dmabuf"
+)
+
+func TestSearchSymbolsNames(t *testing.T) {
+	tests := []struct {
+		line string // behind the address
+		want finds
+	}{
+		{"T ib_umem_dmabuf_get\t[ib_uverbs]", finds{umem: "ib_uverbs"}},
+		{"t ib_umem_dmabuf_get\t[ib_uverbs]", finds{umem: "ib_uverbs"}},
+		{"T ib_umem_dmabuf_get", finds{umem: ""}},
+		{"T ib_umem_dmabuf_get [ib_uverbs]", finds{umem: "ib_uverbs"}},
+		{"T ib_umem_dmabuf_get\t[ib_uverbs]\r", finds{umem: "ib_uverbs"}},
+		{"T ib_umem_dmabuf_get\r", finds{umem: ""}},
+		{"t ib_umem_dmabuf_get.cold\t[ib_uverbs]", finds{umem: "ib_uverbs"}},
+		{"t ib_umem_dmabuf_get.llvm.123456\t[ib_uverbs]", finds{umem: "ib_uverbs"}},
+		{"t ib_umem_dmabuf_get.isra.0", finds{umem: ""}},
+		{"r __ksymtab_ib_umem_dmabuf_get\t[ib_uverbs]", finds{umem: "ib_uverbs"}},
+		{"R __ksymtab_ib_umem_dmabuf_get", finds{umem: ""}},
+		{"d __ksymtab_ib_register_peer_memory_client\t[ib_core]", finds{peer: "ib_core"}},
+		{"t ib_register_peer_memory_client\t[ib_core]", finds{peer: "ib_core"}},
+		{"t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]", finds{mlx5: "mlx5_ib"}},
+		{"T ib_umem_dmabuf_get\t[ib_uverbs", finds{umem: "ib_uverbs"}},
+
+		{"T ib_umem_dmabuf_get_pinned\t[ib_uverbs]", finds{}},
+		{"T ib_umem_dmabuf_get_pinned_with_dma_device\t[ib_uverbs]", finds{}},
+		{"T ib_umem_dmabuf_gets", finds{}},
+		{"T ib_umem_dmabuf_get0", finds{}},
+		{"T ib_umem_dmabuf_ge", finds{}},
+		{"T my_ib_umem_dmabuf_get", finds{}},
+		{"T _ib_umem_dmabuf_get", finds{}},
+		{"T __pfx_ib_umem_dmabuf_get\t[ib_uverbs]", finds{}},
+		{"T .ib_umem_dmabuf_get", finds{}},
+		{"t __mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]", finds{}},
+		{"t mlx5_ib_reg_user_mr\t[mlx5_ib]", finds{}},
+		{"T IB_UMEM_DMABUF_GET", finds{}},
+		{"d ib_umem_dmabuf_get", finds{}},
+		{"r ib_umem_dmabuf_get\t[ib_uverbs]", finds{}},
+		{"b ib_umem_dmabuf_get", finds{}},
+		{"U ib_umem_dmabuf_get", finds{}},
+		{"Tt ib_umem_dmabuf_get", finds{}},
+		{"T  ib_umem_dmabuf_get", finds{}},
+		{"T\tib_umem_dmabuf_get", finds{}},
+		{"r __ksymtab_ib_umem_dmabuf_get_pinned", finds{}},
+		{"r __ksymtab_ib_umem_dmabuf_get.cold", finds{}},
+		{"r my__ksymtab_ib_umem_dmabuf_get", finds{}},
+		{"r __kstrtab_ib_umem_dmabuf_get\t[ib_uverbs]", finds{}},
+		{"r __kstrtabns_ib_umem_dmabuf_get\t[ib_uverbs]", finds{}},
+		{"r __crc_ib_umem_dmabuf_get", finds{}},
+		{"t vfs_read\t[ib_umem_dmabuf_get]", finds{}},
+	}
+	const before, after = "ffffffff81000000 T _stext\n0000000000000000 ", "\n0000000000000000 t gg_last\t[last]\n"
+	for _, tt := range tests {
+		got, err := search(inChunks(before+tt.line+after, 1<<20))
+		if err != nil {
+			t.Errorf("%q: %v", tt.line, err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.line, diff)
+		}
+	}
+}
+
+func TestSearchSymbols(t *testing.T) {
+	line := func(name string) string { return "0000000000000000 t " + name + "\n" }
+	all := line(peer+"\t[ib_uverbs]") + line(umem) + line(mlx5+"\t[mlx5_ib]")
+	filler := strings.Repeat(line("gadget_go_ing\t[gig]"), 5000)
+	tests := []struct {
+		name string
+		text string
+		want finds
+		err  error
+	}{
+		{"all", all, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
+		{"all behind much else", filler + all, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
+		{"all before much else", all + filler, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
+		{"none", filler, finds{}, nil},
+		{"a last line without newline", filler + strings.TrimSuffix(line(umem+"\t[ib_uverbs]"), "\n"), finds{umem: "ib_uverbs"}, nil},
+		{"a last line that ends in the symbol", filler + strings.TrimSuffix(line(umem), "\n"), finds{umem: ""}, nil},
+		{"a last line that ends in the midst of the symbol", filler + strings.TrimSuffix(line(umem), "t\n"), finds{}, nil},
+		{"one line without newline", strings.TrimSuffix(line(umem), "\n"), finds{umem: ""}, nil},
+		{"the first owner counts", line(umem+"\t[ib_uverbs]") + line("x") + line(umem+"\t[ib_core]"), finds{umem: "ib_uverbs"}, nil},
+		{"an owner that comes later", line(umem) + line(umem+".cold\t[ib_core]"), finds{umem: "ib_core"}, nil},
+		{"blank lines in between", line("x") + "\n\n" + line(umem), finds{umem: ""}, nil},
+		{"addresses of 32 bits", "c0100000 T _stext\n" + line(umem), finds{umem: ""}, nil},
+
+		{"empty", "", finds{}, host.ErrEmpty},
+		{"garbage", "\x7fELF\x02\x01\x01 not a symbol table\n" + all, finds{}, errNoTable},
+		{"a blank first line", "\n" + all, finds{}, errNoTable},
+		{"a line of 64 KiB", all[:len(all)/2] + strings.Repeat("g", 64<<10) + all, finds{peer: "ib_uverbs"}, errNoTable},
+	}
+	for _, tt := range tests {
+		for _, chunk := range []int{100, 4096, 65536, 1 << 20} {
+			got, err := search(inChunks(tt.text, chunk))
+			if !errors.Is(err, tt.err) {
+				t.Errorf("%s, %d at once: error %v, want %v", tt.name, chunk, err, tt.err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s, %d at once (-want +got):\n%s", tt.name, chunk, diff)
+			}
+		}
+	}
+}
+
+// A symbol is found wherever the reader's buffer happens to end.
+func TestSearchSymbolsAtBoundaries(t *testing.T) {
+	const buffer = 64 << 10
+	for _, symbol := range wanted {
+		line := "0000000000000000 t " + symbol + "\t[owner]\n"
+		want := finds{symbol: "owner"}
+		for start := buffer - len(line) - 2; start <= buffer+2; start++ {
+			// Short lines, and one of the right length before the start.
+			text := strings.Repeat("0000000000000000 t filler_symbol\n", start/33-1)
+			text += "0000000000000000 t " + strings.Repeat("x", start-len(text)-20) + "\n" + line + "0000000000000000 t end\n"
+			for _, chunk := range []int{buffer, 4000} {
+				got, err := search(inChunks(text, chunk))
+				if err != nil || !cmp.Equal(want, got) {
+					t.Fatalf("%s at %d, %d at once: %v, %v; want %v", symbol, start, chunk, got, err, want)
+				}
+			}
+		}
+	}
+}
+
+func TestIsSymbolLine(t *testing.T) {
+	tests := map[string]bool{
+		"ffffffff81000000 T _stext":            true,
+		"0000000000000000 A fixed_percpu_data": true,
+		"c0100000 t x\nmore":                   true,
+		"c0100000 t x":                         true,
+		"C0100000 t x":                         true,
+		"09afAF00 t x":                         true,
+
+		"": false, "\n": false, "c0100000": false, "c0100000 ": false, "c0100000 t": false, "c0100000 t ": false,
+		"c010000 t x": false, "00000000000000000 t x": false, "c010000g t x": false, "c010000G t x": false, "c010000: t x": false, "c010000@ t x": false, "c010000/ t x": false, "c010000` t x": false,
+		"c0100000 tt x": false, " c0100000 t x": false, "c0100000\tt\tx": false, "\x7fELF\x02\x01\x01\x00\x00 t x": false,
+		"c0100000\n t x": false,
+	}
+	for in, want := range tests {
+		if got := isSymbolLine([]byte(in)); got != want {
+			t.Errorf("isSymbolLine(%q) = %v, want %v", in, got, want)
+		}
+	}
+}
+
+// What was found before an error stays found.
+func TestSearchSymbolsReadErrors(t *testing.T) {
+	text := strings.Repeat("0000000000000000 t filler\n", 1000) + "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n"
+	for _, fails := range []int{1, 2, 3} {
+		reads, next := 0, inChunks(text, len(text)/2+1)
+		got, err := search(func(buf []byte) (int, error) {
+			if reads++; reads == fails {
+				return 0, io.ErrUnexpectedEOF
+			}
+			return next(buf)
+		})
+		want := finds{}
+		if fails == 3 {
+			want[umem] = "ib_uverbs"
+		}
+		if !errors.Is(err, io.ErrUnexpectedEOF) || reads != fails || !cmp.Equal(want, got) {
+			t.Errorf("read %d fails: %v, %v after %d reads; want %v", fails, got, err, reads, want)
+		}
+	}
+}
+
+func TestSearchSymbolsBound(t *testing.T) {
+	page := strings.Repeat("0000000000000000 t filler\n", 4096/26)
+	total := 0
+	got, err := search(func(buf []byte) (int, error) {
+		n := 0
+		for n+len(page) <= len(buf) {
+			n += copy(buf[n:], page)
+		}
+		total += n
+		return n, nil
+	})
+	if !errors.Is(err, host.ErrTooLarge) || len(got) != 0 {
+		t.Errorf("%v, %v; want %v", got, err, host.ErrTooLarge)
+	}
+	if total < maxKallsyms || total > maxKallsyms+1<<20 {
+		t.Errorf("stopped after %d bytes, want %d", total, maxKallsyms)
+	}
+}
+
+func TestScanSymbols(t *testing.T) {
+	line := func(name string) string { return "0000000000000000 t " + name + "\n" }
+	tests := []struct {
+		name     string
+		text     string // absent for no file
+		want     Symbols
+		problems []string
+	}{
+		{
+			"all", line(peer+"\t[ib_core]") + line(umem+"\t[ib_uverbs]") + line(mlx5+"\t[mlx5_ib]"),
+			Symbols{PeerMemory: tri.True, PeerMemoryOwner: "ib_core", UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
+			nil,
+		},
+		{"one", line("x") + line(umem+"\t[ib_uverbs]"), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.True, MLX5DMABuf: tri.False}, nil},
+		{"another", line(mlx5), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.False, MLX5DMABuf: tri.True}, nil},
+		{"none", line("x"), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.False, MLX5DMABuf: tri.False}, nil},
+		{"no file", absent, Symbols{}, nil},
+		{"empty", "", Symbols{}, []string{"/proc/kallsyms: file is empty"}},
+		{"a FIFO", isFIFO, Symbols{}, []string{"/proc/kallsyms: file is empty"}},
+		{"a directory", isDir, Symbols{}, []string{"/proc/kallsyms: is a directory"}},
+		{"garbage", "garbage\n", Symbols{}, []string{"/proc/kallsyms: not a symbol table"}},
+		{
+			"a table that turns into garbage",
+			line(umem+"\t[ib_uverbs]") + strings.Repeat("x", 1<<17),
+			Symbols{UmemDMABuf: tri.True},
+			[]string{"/proc/kallsyms: not a symbol table"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, map[string]string{kallsyms: tt.text}, Request{AllSymbols: true})
+			if diff := cmp.Diff(tt.want, st.Symbols); diff != "" {
+				t.Errorf("symbols (-want +got):\n%s", diff)
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+// TestNeededSymbols: the table is read for what can still decide anything, and
+// not to its end when all of that is found.
+func TestNeededSymbols(t *testing.T) {
+	const (
+		live   = "sys/module/nvidia_peermem/initstate"
+		driver = "proc/driver/nvidia/version"
+		closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n"
+		open   = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n"
+	)
+	line := func(name string) string { return "0000000000000000 t " + name + "\n" }
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  Symbols
+	}{
+		{"nothing decides", map[string]string{live: "live\n", driver: closed, kallsyms: "garbage\n"}, Symbols{}},
+		{
+			"DMA-BUF decides",
+			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + line(mlx5) + line(peer)},
+			Symbols{PeerMemory: tri.True, UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
+		},
+		{
+			"the client decides",
+			map[string]string{driver: closed, kallsyms: line(umem)},
+			Symbols{PeerMemory: tri.False, UmemDMABuf: tri.True, MLX5DMABuf: tri.False},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, Request{})
+			if diff := cmp.Diff(tt.want, st.Symbols); diff != "" {
+				t.Errorf("symbols (-want +got):\n%s", diff)
+			}
+			wantProblems(t, st.Problems)
+		})
+	}
+	found, end, err := searchSymbols(inChunks(line(umem)+line(mlx5)+strings.Repeat(line("x"), 1<<13)+line(peer), 1<<10), [len(wanted)]bool{umemDMABuf: true, mlx5DMABuf: true})
+	if err != nil || end || found[peerMemory].yes || !found[umemDMABuf].yes {
+		t.Errorf("read on: end %v, found %v, error %v", end, found, err)
+	}
+}

@@ -1,0 +1,242 @@
+package kmod
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/tri"
+)
+
+const (
+	openLine   = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.45.04  Release Build  (dvs-builder@U22-I3-B03-07-1)  Fri Jan 30 10:00:00 PM UTC 2026\n"
+	closedLine = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n"
+)
+
+func TestParseDriver(t *testing.T) {
+	tests := []struct {
+		name, in string
+		open     tri.State
+		version  string
+	}{
+		{"open", openLine + "GCC version:  gcc version 12.3.0\n", tri.True, "595.45.04"},
+		{"open on Arm", "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  570.86.15  Release Build\n", tri.True, "570.86.15"},
+		{"closed", closedLine + "GCC version:  gcc version 12.3.0\n", tri.False, "550.54.14"},
+		{"closed on Arm", "NVRM version: NVIDIA UNIX aarch64 Kernel Module  535.104.12  Sat Aug 19 01:15:15 UTC 2023\n", tri.False, "535.104.12"},
+		{"an old one of two numbers", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  418.67  Sat Apr  6 03:07:24 CDT 2019\n", tri.False, "418.67"},
+		{"no newline", strings.TrimSuffix(closedLine, "\n"), tri.False, "550.54.14"},
+		{"no version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  unknown\n", tri.True, ""},
+		{"a version of the compiler alone", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\nGCC version: 570.86.15\n", tri.True, ""},
+		{"empty", "", tri.Unknown, ""},
+		{"garbage", "\x7fELF\x02\x01\x01", tri.Unknown, ""},
+		{"another driver", "nouveau 570.86.15\n", tri.Unknown, ""},
+		{"the compiler alone", "GCC version:  gcc version 12.3.0\n", tri.Unknown, ""},
+		{"no kernel module", "NVRM version: NVIDIA 570.86.15\n", tri.Unknown, ""},
+		{"a kernel module in the second line", "NVRM version: NVIDIA\nUNIX Open Kernel Module 570.86.15\n", tri.Unknown, ""},
+		{"open in the second line", closedLine + "Open Kernel Module\n", tri.False, "550.54.14"},
+	}
+	for _, tt := range tests {
+		if open, version := parseDriver(tt.in); open != tt.open || version != tt.version {
+			t.Errorf("%s: %v, %q; want %v, %q", tt.name, open, version, tt.open, tt.version)
+		}
+	}
+}
+
+func TestIsDriverVersion(t *testing.T) {
+	tests := map[string]bool{
+		"570.86.15": true, "550.54.14": true, "418.67": true, "1000.1.1": true, "570.0": true, "570.9999.9999": true,
+		"": false, "570": false, "570.": false, ".570.86": false, "570..15": false, "570.86.15.1": false,
+		"57.86.15": false, "57086.15": false, "570.86.15-rc1": false, "570.86.15\n": false, "x86_64": false,
+		"5a0.86": false, "570.8b": false, "570.86.12345": false, "٥٧٠.86": false, "+70.86": false, "12.3.0": false,
+	}
+	for in, want := range tests {
+		if got := isDriverVersion(in); got != want {
+			t.Errorf("isDriverVersion(%q) = %v, want %v", in, got, want)
+		}
+	}
+}
+
+func TestScanDriver(t *testing.T) {
+	const version = "proc/driver/nvidia/version"
+	tests := []struct {
+		name     string
+		files    map[string]string
+		want     Driver
+		problems []string
+	}{
+		{"none", nil, Driver{Loaded: tri.False, Open: tri.False}, nil},
+		{"open", map[string]string{version: openLine}, Driver{tri.True, tri.True, "595.45.04"}, nil},
+		{"closed", map[string]string{version: closedLine}, Driver{tri.True, tri.False, "550.54.14"}, nil},
+		{
+			"the module without its version file",
+			map[string]string{"sys/module/nvidia/initstate": "live\n"},
+			Driver{Loaded: tri.True},
+			nil,
+		},
+		{
+			"no modules to see, and no version file",
+			map[string]string{"sys/module/kernel": absent},
+			Driver{},
+			[]string{"sys/module"},
+		},
+		{
+			"garbage, without the module",
+			map[string]string{version: "garbage\n"},
+			Driver{Loaded: tri.False},
+			[]string{"/" + version + ": no NVIDIA driver version in it"},
+		},
+		{
+			"garbage, with the module",
+			map[string]string{version: "garbage\n", "sys/module/nvidia/initstate": "live\n"},
+			Driver{Loaded: tri.True},
+			[]string{"/" + version + ": no NVIDIA driver version in it"},
+		},
+		{
+			"an empty file",
+			map[string]string{version: "", "sys/module/nvidia/initstate": "live\n"},
+			Driver{Loaded: tri.True},
+			[]string{"/" + version + ": file is empty"},
+		},
+		{
+			"a file without end",
+			map[string]string{version: openLine + strings.Repeat("x", 16<<10), "sys/module/nvidia/initstate": "live\n"},
+			Driver{Loaded: tri.True},
+			[]string{"/" + version + ": more data than expected"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, Request{})
+			if diff := cmp.Diff(tt.want, st.Driver); diff != "" {
+				t.Errorf("driver (-want +got):\n%s", diff)
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+// A module counts as loaded when the kernel says so, and as not loaded only when
+// modules can be seen at all.
+func TestScanInit(t *testing.T) {
+	const file = "sys/module/nvidia_peermem/initstate"
+	tests := []struct {
+		name     string
+		files    map[string]string
+		want     Init
+		loaded   tri.State
+		problems []string
+	}{
+		{"live", map[string]string{file: "live\n"}, Live, tri.True, nil},
+		{"coming", map[string]string{file: "coming\n"}, Coming, tri.False, nil},
+		{"going", map[string]string{file: "going\n"}, Going, tri.False, nil},
+		{"not loaded", nil, Absent, tri.False, nil},
+		{"built in: a directory without state", map[string]string{"sys/module/nvidia_peermem/parameters": isDir}, Absent, tri.False, nil},
+		{"garbage", map[string]string{file: "alive\n"}, Unread, tri.Unknown, []string{"/" + file + `: "alive" is not a module state`}},
+		{"a word of ours", map[string]string{file: "absent\n"}, Unread, tri.Unknown, []string{"/" + file + `: "absent" is not a module state`}},
+		{"empty", map[string]string{file: ""}, Unread, tri.Unknown, []string{"/" + file + ": file is empty"}},
+		{"a FIFO", map[string]string{file: isFIFO}, Unread, tri.Unknown, []string{"/" + file + ": file is empty"}},
+		{"a directory", map[string]string{file: isDir}, Unread, tri.Unknown, []string{"/" + file + ": is a directory"}},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, Unread, tri.Unknown, []string{"/sys/module: no such file"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, Request{})
+			if st.PeermemModule != tt.want || st.Peermem != tt.loaded || tt.want.Loaded() != tt.loaded {
+				t.Errorf("state %q, peermem %v; want %q, %v", st.PeermemModule, st.Peermem, tt.want, tt.loaded)
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+func TestScanStorage(t *testing.T) {
+	const file = "sys/module/nvidia_fs/initstate"
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  tri.State
+	}{
+		{"live", map[string]string{file: "live\n"}, tri.True},
+		{"coming", map[string]string{file: "coming\n"}, tri.False},
+		{"not loaded", nil, tri.False},
+		{"empty", map[string]string{file: ""}, tri.Unknown},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tri.Unknown},
+	}
+	for _, tt := range tests {
+		if got := scan(t, tt.files, Request{}).Storage; got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A client registered with the RDMA stack shows in many ways, none of which
+// disproves the others.
+func TestScanPeermem(t *testing.T) {
+	const (
+		module, old = "sys/module/nvidia_peermem/initstate", "sys/module/nv_peer_mem/initstate"
+		mm          = "sys/kernel/mm/memory_peers/"
+	)
+	tests := []struct {
+		name     string
+		files    map[string]string
+		want     tri.State
+		by       string
+		problems []string
+	}{
+		{"nothing", nil, tri.False, "", nil},
+		{"nvidia_peermem", map[string]string{module: "live\n"}, tri.True, "nvidia_peermem", nil},
+		{"nv_peer_mem", map[string]string{old: "live\n"}, tri.True, "nv_peer_mem", nil},
+		{"both", map[string]string{module: "live\n", old: "live\n"}, tri.True, "nvidia_peermem", nil},
+		{"one comes, the other is there", map[string]string{module: "coming\n", old: "live\n"}, tri.True, "nv_peer_mem", nil},
+		{"both come or go", map[string]string{module: "coming\n", old: "going\n"}, tri.False, "", nil},
+		{"the client nv_mem", map[string]string{mm + "nv_mem/version": "550.54.14\n"}, tri.True, "/sys/kernel/mm/memory_peers/nv_mem", nil},
+		{"the client nv_mem_nc", map[string]string{mm + "nv_mem_nc/version": "550.54.14\n"}, tri.True, "/sys/kernel/mm/memory_peers/nv_mem_nc", nil},
+		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": isDir}, tri.True, "/sys/kernel/memory_peers/nv_mem", nil},
+		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": isDir}, tri.True, "/sys/memory_peers/nv_mem_nc", nil},
+		{"a client of another vendor", map[string]string{mm + "amd_mem/version": "1\n"}, tri.False, "", nil},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tri.Unknown, "", []string{"/sys/module"}},
+		{
+			"no modules to see, and a client",
+			map[string]string{"sys/module/kernel": absent, mm + "nv_mem": isDir},
+			tri.True, "/sys/kernel/mm/memory_peers/nv_mem",
+			[]string{"/sys/module"},
+		},
+		{
+			"clients that cannot be looked at",
+			map[string]string{"sys/kernel/mm/memory_peers": "a file"},
+			tri.Unknown, "",
+			[]string{mm + "nv_mem: not a directory", mm + "nv_mem_nc: not a directory"},
+		},
+		{
+			"clients that cannot be looked at, and one in the next place",
+			map[string]string{"sys/kernel/mm/memory_peers": "a file", "sys/kernel/memory_peers/nv_mem": isDir},
+			tri.True, "/sys/kernel/memory_peers/nv_mem",
+			[]string{mm + "nv_mem: not a directory", mm + "nv_mem_nc: not a directory"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, Request{})
+			if st.Peermem != tt.want || st.PeermemBy != tt.by {
+				t.Errorf("%v by %q, want %v by %q", st.Peermem, st.PeermemBy, tt.want, tt.by)
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+func TestScanGroups(t *testing.T) {
+	const groups = "sys/kernel/iommu_groups/"
+	st := scan(t, map[string]string{
+		groups + "0/type": "identity\n", groups + "7/type": "DMA-FQ\n", groups + "8/type": "", groups + "9": isDir, groups + "11/type": "DMA\n",
+	}, Request{Groups: []int{7, 0, 7, 8, 8, 9, 10}})
+	want := map[int]string{0: "identity", 7: "DMA-FQ", 8: "", 9: "", 10: ""}
+	if diff := cmp.Diff(want, st.GroupTypes); diff != "" {
+		t.Errorf("types (-want +got):\n%s", diff)
+	}
+	wantProblems(t, st.Problems, groups+"8/type: file is empty")
+	if got := scan(t, nil, Request{}).GroupTypes; got == nil || len(got) != 0 {
+		t.Errorf("nothing asked for: %v, want an empty map", got)
+	}
+}

@@ -1,0 +1,213 @@
+package kmod
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/tri"
+)
+
+func TestRelease(t *testing.T) {
+	tests := []struct {
+		in           string
+		major, minor int
+		mofed        bool // MOFED's, and no constant of a kernel's own driver
+		bad          bool
+	}{
+		{in: "24.10-1.1.4", major: 24, minor: 10, mofed: true},
+		{in: "25.10-1.7.1", major: 25, minor: 10, mofed: true},
+		{in: "23.10-3.2.2", major: 23, minor: 10, mofed: true},
+		{in: "5.8-1.1.2", major: 5, minor: 8, mofed: true},
+		{in: "5.0-2.1.8", major: 5, minor: 0, mofed: true},
+		{in: "4.9-4.0.8", major: 4, minor: 9, mofed: true},
+		{in: "4.0-2.0.0", major: 4, minor: 0, mofed: true},
+		{in: "24.10-1.1.4.0.ubuntu22_04", major: 24, minor: 10, mofed: true},
+		{in: "9999.9999-9", major: 9999, minor: 9999, mofed: true},
+		{in: "5.0-0", major: 5},
+		{in: "4.0-0", major: 4},
+		{in: "3.0-1", major: 3},
+		{in: "2.2-1", major: 2, minor: 2},
+
+		{in: "", bad: true},
+		{in: "1.0", bad: true},
+		{in: "1.1", bad: true},
+		{in: "24.10", bad: true},
+		{in: "24-1.1.4", bad: true},
+		{in: "24.10-", bad: true},
+		{in: "24.10-rc1", bad: true},
+		{in: "24.10--1", bad: true},
+		{in: ".10-1.1.4", bad: true},
+		{in: "24.-1.1.4", bad: true},
+		{in: "24.10.1-1.1.4", bad: true},
+		{in: "x4.10-1.1.4", bad: true},
+		{in: "24.1x-1.1.4", bad: true},
+		{in: "-24.10-1.1.4", bad: true},
+		{in: "+24.10-1.1.4", bad: true},
+		{in: "24.10000-1", bad: true},
+		{in: "10000.10-1", bad: true},
+		{in: "24.10-1.1.4 ", bad: true},
+		{in: " 24.10-1.1.4", bad: true},
+		{in: "24.10-1\x00", bad: true},
+		{in: "24.10-1/../..", bad: true},
+		{in: "24.10-١", bad: true},
+		{in: "garbage", bad: true},
+	}
+	for _, tt := range tests {
+		major, minor, ok := release(tt.in)
+		if major != tt.major || minor != tt.minor || ok == tt.bad {
+			t.Errorf("release(%q) = %d, %d, %v; want %d, %d, %v", tt.in, major, minor, ok, tt.major, tt.minor, !tt.bad)
+		}
+		if got := isMOFEDVersion(tt.in); got != tt.mofed {
+			t.Errorf("isMOFEDVersion(%q) = %v, want %v", tt.in, got, tt.mofed)
+		}
+	}
+}
+
+func TestJudgeMOFED(t *testing.T) {
+	none, inbox, mofed := MOFED{}, MOFED{Origin: OriginInbox}, MOFED{Origin: OriginMOFED}
+	tests := []struct {
+		version                string
+		absent, present, maybe MOFED // by whether mlx_compat is loaded
+		garbage                bool
+	}{
+		{version: "24.10-1.1.4", absent: MOFED{OriginMOFED, "24.10-1.1.4"}, present: MOFED{OriginMOFED, "24.10-1.1.4"}, maybe: MOFED{OriginMOFED, "24.10-1.1.4"}},
+		{version: "4.9-4.0.8", absent: MOFED{OriginMOFED, "4.9-4.0.8"}, present: MOFED{OriginMOFED, "4.9-4.0.8"}, maybe: MOFED{OriginMOFED, "4.9-4.0.8"}},
+		{version: "", absent: inbox, present: mofed, maybe: none},
+		{version: "5.0-0", absent: inbox, present: mofed, maybe: none},
+		{version: "4.0-0", absent: inbox, present: mofed, maybe: none},
+		{version: "3.0-1", absent: inbox, present: mofed, maybe: none},
+		{version: "2.2-1", absent: inbox, present: mofed, maybe: none},
+		{version: "1.1", absent: inbox, present: mofed, maybe: none},
+		{version: "1.0", absent: inbox, present: mofed, maybe: none},
+		{version: "rolling", absent: none, present: mofed, maybe: none, garbage: true},
+		{version: "1.2", absent: none, present: mofed, maybe: none, garbage: true},
+	}
+	for _, tt := range tests {
+		for compat, want := range map[tri.State]MOFED{tri.False: tt.absent, tri.True: tt.present, tri.Unknown: tt.maybe} {
+			complaints := 0
+			got := judgeMOFED(compat, tt.version, func() { complaints++ })
+			if got != want {
+				t.Errorf("version %q, mlx_compat %v: %+v, want %+v", tt.version, compat, got, want)
+			}
+			if (complaints == 1) != (tt.garbage && compat != tri.True) || complaints > 1 {
+				t.Errorf("version %q, mlx_compat %v: %d complaints", tt.version, compat, complaints)
+			}
+		}
+	}
+}
+
+func TestPeerDirect(t *testing.T) {
+	origin := func(o Origin) MOFED { return MOFED{Origin: o} }
+	tests := []struct {
+		mofed MOFED
+		want  PeerDirect // where the symbol is there
+	}{
+		{MOFED{OriginMOFED, "24.10-1.1.4"}, PeerDirectCurrent},
+		{MOFED{OriginMOFED, "10.0-1.1.4"}, PeerDirectCurrent},
+		{MOFED{OriginMOFED, "6.0-1.1.4"}, PeerDirectCurrent},
+		{MOFED{OriginMOFED, "5.8-1.1.2"}, PeerDirectCurrent},
+		{MOFED{OriginMOFED, "5.1-0.6.6"}, PeerDirectCurrent},
+		{MOFED{OriginMOFED, "5.0-2.1.8"}, PeerDirectLegacy},
+		{MOFED{OriginMOFED, "4.9-4.0.8"}, PeerDirectLegacy},
+		{MOFED{OriginMOFED, "4.1-1.0.2"}, PeerDirectLegacy},
+		{origin(OriginMOFED), ""},
+		{origin(OriginInbox), PeerDirectInbox},
+		{origin(OriginUnknown), ""},
+		{origin(OriginNotLoaded), ""},
+	}
+	for _, tt := range tests {
+		for symbol, want := range map[tri.State]PeerDirect{tri.True: tt.want, tri.False: PeerDirectNone, tri.Unknown: ""} {
+			if got := peerDirect(tt.mofed, symbol); got != want {
+				t.Errorf("%+v, symbol %v: %q, want %q", tt.mofed, symbol, got, want)
+			}
+		}
+	}
+}
+
+func TestScanMOFED(t *testing.T) {
+	const (
+		mlx5, mlx4 = "sys/module/mlx5_core", "sys/module/mlx4_core"
+		compat     = "sys/module/mlx_compat"
+	)
+	none := map[string]string{"sys/module/kernel": absent}
+	tests := []struct {
+		name     string
+		files    map[string]string
+		want     MOFED
+		problems []string
+	}{
+		{"no driver", nil, MOFED{Origin: OriginNotLoaded}, nil},
+		{"mlx_compat alone", map[string]string{compat: isDir}, MOFED{Origin: OriginMOFED}, nil},
+		{"no modules to see", none, MOFED{}, []string{"/sys/module"}},
+		{"inbox", map[string]string{mlx5: isDir}, MOFED{Origin: OriginInbox}, nil},
+		{"inbox with a version", map[string]string{mlx5 + "/version": "5.0-0\n"}, MOFED{Origin: OriginInbox}, nil},
+		{"MOFED", map[string]string{mlx5 + "/version": "24.10-1.1.4\n", compat: isDir}, MOFED{OriginMOFED, "24.10-1.1.4"}, nil},
+		{"MOFED of ConnectX-3", map[string]string{mlx4 + "/version": "4.9-4.0.8\n", compat: isDir}, MOFED{OriginMOFED, "4.9-4.0.8"}, nil},
+		{
+			"both drivers: mlx5 counts",
+			map[string]string{mlx4 + "/version": "4.9-4.0.8\n", mlx5 + "/version": "5.8-1.1.2\n"},
+			MOFED{OriginMOFED, "5.8-1.1.2"},
+			nil,
+		},
+		{
+			"garbage for a version",
+			map[string]string{mlx5 + "/version": "garbage\n"},
+			MOFED{},
+			[]string{"/" + mlx5 + `/version: "garbage" is not a driver version`},
+		},
+		{"garbage for a version with mlx_compat", map[string]string{mlx5 + "/version": "garbage\n", compat: isDir}, MOFED{Origin: OriginMOFED}, nil},
+		{
+			"an empty version",
+			map[string]string{mlx5 + "/version": ""},
+			MOFED{},
+			[]string{"/" + mlx5 + "/version: file is empty"},
+		},
+		{
+			"an empty version with mlx_compat",
+			map[string]string{mlx5 + "/version": "", compat: isDir},
+			MOFED{Origin: OriginMOFED},
+			[]string{"/" + mlx5 + "/version: file is empty"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, Request{})
+			if diff := cmp.Diff(tt.want, st.Stack.MOFED); diff != "" {
+				t.Errorf("origin (-want +got):\n%s", diff)
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+// A registered client proves the API where the table of symbols is not read.
+func TestScanPeerDirect(t *testing.T) {
+	const (
+		symbol = "0000000000000000 T ib_register_peer_memory_client\t[ib_uverbs]\n"
+		others = "0000000000000000 T vfs_read\n"
+	)
+	client := map[string]string{"sys/module/nvidia_peermem/initstate": "live\n"}
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  PeerDirect
+	}{
+		{"the symbol", map[string]string{kallsyms: symbol}, PeerDirectCurrent},
+		{"no such symbol", map[string]string{kallsyms: others}, PeerDirectNone},
+		{"no table", nil, ""},
+		{"a client, no table", client, PeerDirectCurrent},
+		{"a client, and a table that lacks the symbol", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", kallsyms: others}, PeerDirectCurrent},
+		{"a client that goes", map[string]string{"sys/module/nvidia_peermem/initstate": "going\n"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := map[string]string{"sys/module/mlx5_core/version": "24.10-1.1.4\n"}
+			maps.Copy(files, tt.files)
+			if got := scan(t, files, Request{}).Stack.PeerDirect; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

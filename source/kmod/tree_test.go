@@ -1,0 +1,78 @@
+package kmod
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gdr-features/internal/host"
+)
+
+// Contents of files that are no files.
+const (
+	isDir  = "\x00directory"
+	isFIFO = "\x00FIFO"
+	absent = "\x00absent" // takes back what scan adds
+)
+
+// tree makes a tree of some files, by name, and opens it.
+func tree(t *testing.T, files map[string]string) *host.FS {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if text == absent {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		switch text {
+		case isDir:
+			err = os.MkdirAll(path, 0o755)
+		case isFIFO:
+			err = unix.Mkfifo(path, 0o644)
+		default:
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close() })
+	return fs
+}
+
+// scan reads a tree of some files. Unless they say otherwise there are modules,
+// and a processor that knows no hypervisor.
+func scan(t *testing.T, files map[string]string, want Request) State {
+	t.Helper()
+	all := map[string]string{
+		"sys/module/kernel": isDir,
+		"proc/cpuinfo":      "flags\t\t: fpu vme\n",
+	}
+	maps.Copy(all, files)
+	return Scan(tree(t, all), want)
+}
+
+// wantProblems checks that there is one problem for each of some words.
+func wantProblems(t *testing.T, problems []error, words ...string) {
+	t.Helper()
+	for i, err := range problems {
+		if i >= len(words) || !strings.Contains(err.Error(), words[i]) {
+			t.Errorf("problem %d: %v", i, err)
+		}
+	}
+	if len(problems) < len(words) {
+		t.Errorf("no problem tells of %q", words[len(problems):])
+	}
+}

@@ -1,0 +1,111 @@
+package kmod
+
+import (
+	"strings"
+	"testing"
+
+	"gdr-features/internal/tri"
+)
+
+func TestScanVirtual(t *testing.T) {
+	const (
+		dmi     = "sys/class/dmi/id/"
+		product = dmi + "product_name"
+		vendor  = dmi + "sys_vendor"
+		cpu     = "proc/cpuinfo"
+
+		bare  = "processor\t: 0\nflags\t\t: fpu vme de\n\n"
+		guest = "processor\t: 0\nflags\t\t: fpu vme hypervisor de\n\n"
+		arm   = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n\n"
+	)
+	tests := []struct {
+		name     string
+		files    map[string]string
+		want     tri.State
+		by       string
+		problems []string
+	}{
+		{"flag", map[string]string{cpu: guest}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"flag at the end of the line", map[string]string{cpu: "flags\t\t: fpu hypervisor\n"}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"flag on a server's firmware", map[string]string{cpu: guest, product: "PowerEdge XE9680\n"}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"no flag", map[string]string{cpu: bare}, tri.False, "", nil},
+		{"no flag, a server", map[string]string{cpu: bare, vendor: "Dell Inc.\n", product: "PowerEdge XE9680\n"}, tri.False, "", nil},
+		{"a flag of a similar name", map[string]string{cpu: "flags\t\t: fpu nohypervisor hypervisors\n"}, tri.False, "", nil},
+		{"the flag in another line", map[string]string{cpu: "model name\t: hypervisor\nvmx flags\t: hypervisor\nflags\t\t: fpu\n"}, tri.False, "", nil},
+		{"the flag of the second processor", map[string]string{cpu: bare + guest}, tri.False, "", nil},
+		{"no flag, and QEMU's firmware", map[string]string{cpu: bare, vendor: "QEMU\n"}, tri.True, "/sys/class/dmi/id/sys_vendor: QEMU", nil},
+
+		{"Arm server", map[string]string{cpu: arm, vendor: "NVIDIA\n", product: "Grace\n"}, tri.False, "", nil},
+		{"Arm guest of QEMU", map[string]string{cpu: arm, vendor: "QEMU\n", product: "KVM Virtual Machine\n"}, tri.True, "/sys/class/dmi/id/product_name: KVM Virtual Machine", nil},
+		{"Arm without firmware", map[string]string{cpu: arm}, tri.Unknown, "", nil},
+		{"VMware", map[string]string{cpu: arm, product: "VMware7,1\n"}, tri.True, "/sys/class/dmi/id/product_name: VMware7,1", nil},
+		{"VirtualBox", map[string]string{cpu: arm, dmi + "board_vendor": "innotek GmbH\n"}, tri.True, "/sys/class/dmi/id/board_vendor: innotek GmbH", nil},
+		{"Bochs", map[string]string{cpu: arm, dmi + "bios_vendor": "Bochs\n"}, tri.True, "/sys/class/dmi/id/bios_vendor: Bochs", nil},
+		{"the name of a hypervisor in the midst", map[string]string{cpu: arm, product: "Server for VMware\n"}, tri.False, "", nil},
+		{"Hyper-V", map[string]string{cpu: arm, vendor: "Microsoft Corporation\n", product: "Virtual Machine\n"}, tri.True, "/sys/class/dmi/id/product_name: Virtual Machine", nil},
+		{"a laptop of Microsoft", map[string]string{cpu: arm, vendor: "Microsoft Corporation\n", product: "Surface Laptop\n"}, tri.False, "", nil},
+		{"a virtual machine of somebody else", map[string]string{cpu: arm, vendor: "Example Inc.\n", product: "Virtual Machine\n"}, tri.False, "", nil},
+
+		{"EC2 on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "g5g.16xlarge\n"}, tri.True, "/sys/class/dmi/id/sys_vendor: Amazon EC2", nil},
+		{"EC2 metal on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "g5g.metal\n"}, tri.False, "", nil},
+		{"EC2 metal of a size on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "c7g.metal-48xl\n"}, tri.False, "", nil},
+		{"EC2 metal on x86", map[string]string{cpu: bare, vendor: "Amazon EC2\n", product: "p4d.24xlarge\n"}, tri.False, "", nil},
+		{"EC2 on x86", map[string]string{cpu: guest, vendor: "Amazon EC2\n", product: "p5.48xlarge\n"}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"Google on Arm", map[string]string{cpu: arm, product: "Google Compute Engine\n"}, tri.True, "/sys/class/dmi/id/product_name: Google Compute Engine", nil},
+		{"Google bare metal on x86", map[string]string{cpu: bare, product: "Google Compute Engine\n"}, tri.False, "", nil},
+
+		{"Xen guest", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n"}, tri.True, "/sys/hypervisor/type: xen", nil},
+		{"Xen guest with capabilities", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "none\n"}, tri.True, "/sys/hypervisor/type: xen", nil},
+		{"Xen's own domain", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "control_d\n"}, tri.False, "", nil},
+		{"Xen's own domain on Arm", map[string]string{cpu: arm, product: "Altra\n", "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "control_d\n"}, tri.False, "", nil},
+
+		{"nothing readable", map[string]string{cpu: absent}, tri.Unknown, "", nil},
+		{"empty files", map[string]string{cpu: "", product: "", vendor: "", "sys/hypervisor/type": ""}, tri.Unknown, "", nil},
+		{"FIFOs", map[string]string{cpu: isFIFO, product: isFIFO, vendor: isFIFO, "sys/hypervisor/type": isFIFO}, tri.Unknown, "", nil},
+		{"no processors, a server", map[string]string{cpu: absent, vendor: "Dell Inc.\n"}, tri.False, "", nil},
+		{"processors that cannot be opened", map[string]string{cpu: absent, "proc": "a file"}, tri.Unknown, "", []string{"/proc/driver", "/proc/kallsyms: not a directory", "/proc/cpuinfo: not a directory"}},
+		{"flags that are cut off", map[string]string{cpu: "flags\t\t: fpu hypervisor"}, tri.Unknown, "", nil},
+		{"flags behind much else", map[string]string{cpu: strings.Repeat("x", 17<<10) + "\n" + guest}, tri.Unknown, "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, Request{})
+			if st.Virtual != tt.want || st.VirtualBy != tt.by {
+				t.Errorf("%v by %q, want %v by %q", st.Virtual, st.VirtualBy, tt.want, tt.by)
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+// Each beginning is known in each file the firmware's names are read from.
+func TestHypervisorNames(t *testing.T) {
+	for _, name := range dmiHypervisors {
+		for _, file := range []string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
+			st := scan(t, map[string]string{"proc/cpuinfo": absent, "sys/class/dmi/id/" + file: name + " 1.0\n"}, Request{})
+			if want := "/sys/class/dmi/id/" + file + ": " + name + " 1.0"; st.Virtual != tri.True || st.VirtualBy != want {
+				t.Errorf("%v by %q, want %q", st.Virtual, st.VirtualBy, want)
+			}
+		}
+	}
+}
+
+func TestCPUFlags(t *testing.T) {
+	tests := []struct {
+		name, in, want string
+		ok             bool
+	}{
+		{"as the kernel writes it", "processor\t: 0\nflags\t\t: fpu vme\nbugs\t\t:\n", " fpu vme\n", true},
+		{"no flags at all", "flags\t\t:\n", "\n", true},
+		{"the first line counts", "flags\t\t: a\nflags\t\t: b\n", " a\n", true},
+		{"a colon in the flags", "flags: a:b\n", " a:b\n", true},
+		{"a line that is not over yet", "flags\t\t: fpu vm", "", false},
+		{"other flags", "vmx flags\t: vnmi\nFlags: x\nflagship: y\nflags\n", "", false},
+		{"empty", "", "", false},
+	}
+	for _, tt := range tests {
+		if got, ok := cpuFlags([]byte(tt.in)); got != tt.want || ok != tt.ok {
+			t.Errorf("%s: %q, %v; want %q, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+	}
+}

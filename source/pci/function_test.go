@@ -1,0 +1,288 @@
+package pci
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseModalias(t *testing.T) {
+	h100 := Function{Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1, Class: 0x030200}
+	const text = "pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00"
+	tests := []struct {
+		name, in string
+		want     *Function // nil for one that is refused
+	}{
+		{"as the kernel writes it", text, &h100},
+		{"lower case", "pci:" + strings.ToLower(text[4:]), &h100},
+		{"every field at its end", "pci:v0000FFFFd0000FFFFsv0000FFFFsd0000FFFFbcFFscFFiFF", &Function{
+			Vendor: 0xffff, Device: 0xffff, SubVendor: 0xffff, SubDevice: 0xffff, Class: 0xffffff,
+		}},
+		{"class in three parts", "pci:v00000001d00000002sv00000003sd00000004bc05sc06i07", &Function{
+			Vendor: 1, Device: 2, SubVendor: 3, SubDevice: 4, Class: 0x050607,
+		}},
+		{"empty", "", nil},
+		{"another bus", "usb:v1D6Bp0002d0515dc09dsc00dp00ic09isc00ip00in00", nil},
+		{"vendor of more than 16 bits", "pci:v000110DEd00002330sv000010DEsd000016C1bc03sc02i00", nil},
+		{"device of more than 16 bits", "pci:v000010DEd00012330sv000010DEsd000016C1bc03sc02i00", nil},
+		{"PCI_ANY_ID", "pci:v000010DEdFFFFFFFFsv000010DEsd000016C1bc03sc02i00", nil},
+		{"wild card", "pci:v000010DEd*sv*sd*bc03sc02i00*", nil},
+		{"not hexadecimal", "pci:v000010DGd00002330sv000010DEsd000016C1bc03sc02i00", nil},
+		{"cut off", text[:len(text)-1], nil},
+		{"cut off before a field", text[:len(text)-3], nil},
+		{"more behind it", text + "0", nil},
+		{"a new line", text + "\n", nil},
+		{"fields in another order", "pci:d00002330v000010DEsv000010DEsd000016C1bc03sc02i00", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got Function
+			ok := parseModalias(tt.in, &got)
+			if ok != (tt.want != nil) {
+				t.Fatalf("accepted: %v", ok)
+			}
+			want := Function{} // what is refused leaves the function as it was
+			if tt.want != nil {
+				want = *tt.want
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("ids (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseSpeed(t *testing.T) {
+	tests := map[string]float64{
+		"2.5 GT/s PCIe":  2.5,
+		"32.0 GT/s PCIe": 32,
+		"64.0 GT/s PCIe": 64,
+		"16 GT/s":        16,
+		"8 GT/s":         8,
+		"0 GT/s":         0,
+		"1024 GT/s":      1024,
+
+		"":                0,
+		"Unknown":         0,
+		"Unknown speed":   0,
+		"16":              0,
+		"16GT/s":          0,
+		"16 MB/s":         0,
+		"-5 GT/s":         0,
+		"1025 GT/s":       0,
+		"Inf GT/s":        0,
+		"1e99999 GT/s":    0,
+		"fast GT/s":       0,
+		" 16 GT/s":        0,
+		"32.0 PCIe GT/s ": 0,
+	}
+	for in, want := range tests {
+		if got := parseSpeed(in); got != want {
+			t.Errorf("parseSpeed(%q) = %v, want %v", in, got, want)
+		}
+	}
+}
+
+func TestParseWidth(t *testing.T) {
+	tests := map[string]int{
+		"0": 0, "1": 1, "2": 2, "16": 16, "32": 32,
+		"": 0, "33": 0, "255": 0, "-1": 0, "x16": 0, "16x": 0, "16.0": 0, "0x10": 0, "99999999999999999999": 0,
+	}
+	for in, want := range tests {
+		if got := parseWidth(in); got != want {
+			t.Errorf("parseWidth(%q) = %v, want %v", in, got, want)
+		}
+	}
+}
+
+func TestKind(t *testing.T) {
+	tests := []struct {
+		name           string
+		vendor, device uint16
+		class          uint32
+		want           Kind
+	}{
+		{"3D controller of NVIDIA", 0x10de, 0x2330, 0x030200, GPU},
+		{"VGA controller of NVIDIA", 0x10de, 0x2684, 0x030000, GPU},
+		{"VGA with another interface", 0x10de, 0x2684, 0x030001, GPU},
+		{"audio of a GPU", 0x10de, 0x22ba, 0x040300, Other},
+		{"USB of a GPU", 0x10de, 0x1ad6, 0x0c0330, Other},
+		{"XGA controller of NVIDIA", 0x10de, 0x2330, 0x030100, Other},
+		{"NVSwitch", 0x10de, 0x22a3, 0x068000, Other},
+		{"root port of Grace", 0x10de, 0x22b1, 0x060400, Bridge},
+		{"VGA of a BMC", 0x1a03, 0x2000, 0x030000, Other},
+		{"3D controller of AMD", 0x1002, 0x74a1, 0x030200, Other},
+		{"Ethernet", 0x15b3, 0x101d, 0x020000, NIC},
+		{"InfiniBand", 0x15b3, 0x1021, 0x020700, NIC},
+		{"other network controller", 0x15b3, 0x1021, 0x028000, NIC},
+		{"network controller of another vendor", 0x14e4, 0x165f, 0x020000, Other},
+		{"data-direct function", 0x15b3, 0x2100, 0x080100, DataDirect},
+		{"data-direct id in another class", 0x15b3, 0x2100, 0x020000, NIC},
+		{"DMA controller of Mellanox", 0x15b3, 0xc2d5, 0x080100, Other},
+		{"DMA controller of another vendor", 0x8086, 0x2100, 0x080100, Other},
+		{"switch in an adapter", 0x15b3, 0x197b, 0x060400, Bridge},
+		{"host bridge", 0x8086, 0x09a2, 0x060000, Other},
+		{"subtractive bridge", 0x8086, 0x244e, 0x060401, Bridge},
+		{"nothing known", 0, 0, 0, Other},
+	}
+	for _, tt := range tests {
+		f := Function{Vendor: tt.vendor, Device: tt.device, Class: tt.class}
+		if got := f.Kind(); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestGPUEligible(t *testing.T) {
+	tests := []struct {
+		device uint16
+		class  uint32
+		name   string // in the table
+		want   bool
+	}{
+		{0x2330, 0x030200, "H100 SXM5 80GB", true},
+		{0x20b2, 0x030200, "A100 SXM4 80GB", true},
+		{0x2342, 0x030200, "GH200 480GB", true},
+		{0x31c2, 0x030200, "GB300", true},
+		{0x26b9, 0x030000, "L40S", true},
+		{0x1db1, 0x030200, "Tesla V100 SXM2 16GB", true},
+		{0x2684, 0x030000, "GeForce RTX 4090", false},
+		{0x1001, 0x030000, "GeForce GTX TITAN Z", false},
+		{0x1003, 0x030000, "GeForce GTX Titan LE", false},
+		{0x1e02, 0x030000, "TITAN RTX", false},
+		{0x2681, 0x030000, "RTX TITAN Ada", false},
+		{0x2e12, 0x030200, "GB10", false},
+		{0x2e2a, 0x030200, "GB10", false},
+		{0xffff, 0x030200, "", true},
+		{0x2330, 0x040300, "H100 SXM5 80GB", false}, // no display controller
+	}
+	for _, tt := range tests {
+		f := Function{Vendor: VendorNVIDIA, Device: tt.device, Class: tt.class}
+		if f.Name() != tt.name {
+			t.Errorf("%04x: name %q, want %q", tt.device, f.Name(), tt.name)
+		}
+		if got := f.GPUEligible(); got != tt.want {
+			t.Errorf("%04x %s, class %06x: eligible %v, want %v", tt.device, tt.name, tt.class, got, tt.want)
+		}
+	}
+	amd := Function{Vendor: 0x1002, Device: 0x2330, Class: 0x030200}
+	if amd.GPUEligible() {
+		t.Error("a GPU of another vendor is eligible")
+	}
+}
+
+func TestTuringAndCoherent(t *testing.T) {
+	tests := []struct {
+		device           uint16
+		class            uint32
+		turing, coherent bool
+	}{
+		{0x1db1, 0x030200, false, false}, // V100
+		{0x1df6, 0x030200, false, false}, // V100S, the highest id before Turing
+		{0x1e02, 0x030000, true, false},  // TITAN RTX, the lowest of Turing
+		{0x2330, 0x030200, true, false},  // H100
+		{0x2342, 0x030200, true, true},   // GH200
+		{0x2345, 0x030200, true, true},
+		{0x2348, 0x030200, true, true},
+		{0x2901, 0x030200, true, false}, // B200
+		{0x2941, 0x030200, true, true},  // GB200
+		{0x31c2, 0x030200, true, true},  // GB300
+		{0x2e12, 0x030200, true, false}, // GB10
+		{0x2342, 0x040300, false, false},
+	}
+	for _, tt := range tests {
+		f := Function{Vendor: VendorNVIDIA, Device: tt.device, Class: tt.class}
+		if f.Turing() != tt.turing || f.Coherent() != tt.coherent {
+			t.Errorf("%04x, class %06x: Turing %v, Coherent %v; want %v, %v",
+				tt.device, tt.class, f.Turing(), f.Coherent(), tt.turing, tt.coherent)
+		}
+	}
+}
+
+func TestNICEligible(t *testing.T) {
+	eligible := map[uint16]string{
+		0x1003: "ConnectX-3", 0x1004: "its virtual function", 0x1007: "ConnectX-3 Pro",
+		0x1011: "Connect-IB", 0x1012: "its virtual function",
+		0x1013: "ConnectX-4", 0x1014: "its virtual function",
+		0x1015: "ConnectX-4 Lx", 0x1016: "its virtual function",
+		0x1017: "ConnectX-5", 0x1018: "its virtual function",
+		0x1019: "ConnectX-5 Ex", 0x101a: "its virtual function",
+		0x101b: "ConnectX-6", 0x101c: "its virtual function",
+		0x101d: "ConnectX-6 Dx", 0x101e: "every later virtual function", 0x101f: "ConnectX-6 Lx",
+		0x1021: "ConnectX-7", 0x1023: "ConnectX-8", 0x1025: "ConnectX-9", 0x1027: "ConnectX-10",
+		0x2101: "ConnectX-10 over NVLink-C2C",
+		0xa2d2: "BlueField", 0xa2d3: "its virtual function", 0xa2d6: "BlueField-2",
+		0xa2d9: "BlueField-3 Lx", 0xa2dc: "BlueField-3", 0xa2df: "BlueField-4",
+		0xfffe: "one that nobody knows",
+	}
+	for device, name := range eligible {
+		for class, want := range map[uint32]bool{
+			0x020000: true, 0x020700: true,
+			0x028000: false, 0x020100: false, 0x060400: false, 0x010802: false, 0x080100: false, 0: false,
+		} {
+			f := Function{Vendor: VendorMellanox, Device: device, Class: class}
+			if got := f.NICEligible(); got != want {
+				t.Errorf("%04x (%s), class %06x: eligible %v, want %v", device, name, class, got, want)
+			}
+			f.NVLinkManagement = true
+			if f.NICEligible() {
+				t.Errorf("%04x (%s), class %06x: eligible as manager of NVLink switches", device, name, class)
+			}
+		}
+	}
+	for device, name := range map[uint16]string{
+		0x1002: "virtual function of ConnectX-2", 0x6732: "ConnectX", 0x673c: "ConnectX", 0x6750: "ConnectX EN", 0x676e: "ConnectX-2",
+		0x6778: "ConnectX VPI", 0x5a44: "InfiniHost", 0x6282: "InfiniHost III", 0x7121: "NPS-400",
+		0xc738: "SwitchX-2", 0xcb84: "Spectrum", 0xcf08: "Switch-IB 2", 0xcf6c: "Spectrum-2", 0xcf70: "Spectrum-3",
+		0xcf80: "Spectrum-4", 0xd2f0: "Quantum", 0xd2f2: "Quantum-2",
+	} {
+		for _, class := range []uint32{0x020000, 0x020700} {
+			f := Function{Vendor: VendorMellanox, Device: device, Class: class}
+			if f.NICEligible() {
+				t.Errorf("%04x (%s), class %06x: eligible", device, name, class)
+			}
+		}
+	}
+	other := Function{Vendor: 0x14e4, Device: 0x1021, Class: 0x020000}
+	if other.NICEligible() {
+		t.Error("an adapter of another vendor is eligible")
+	}
+}
+
+func TestProductNames(t *testing.T) {
+	lines := strings.Split(strings.TrimSuffix(idTable, "\n"), "\n")
+	known := map[string]bool{}
+	for i, line := range lines {
+		if i > 0 && lines[i-1] >= line {
+			t.Errorf("line %d: %q is not sorted behind %q", i+1, line, lines[i-1])
+		}
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var vendor, device uint16
+		if n, err := fmt.Sscanf(line[:9], "%04x:%04x", &vendor, &device); n != 2 || line[9] != ' ' {
+			t.Errorf("line %d: %q: %v", i+1, line, err)
+			continue
+		}
+		known[line[:9]] = true
+		if got := productName(vendor, device); got != line[10:] || got == "" {
+			t.Errorf("productName(%04x, %04x) = %q, want %q", vendor, device, got, line[10:])
+		}
+	}
+	if len(known) < 1000 {
+		t.Errorf("only %d products", len(known))
+	}
+	// No other id has a name: those next to a line, before all and behind all.
+	for _, vendor := range []uint16{0, 0x10dd, VendorNVIDIA, 0x10df, 0x15b2, VendorMellanox, 0x15b4, 0xffff} {
+		for device := range 1 << 16 {
+			if known[fmt.Sprintf("%04x:%04x", vendor, device)] {
+				continue
+			}
+			if got := productName(vendor, uint16(device)); got != "" {
+				t.Errorf("productName(%04x, %04x) = %q, want none", vendor, device, got)
+			}
+		}
+	}
+}

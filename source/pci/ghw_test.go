@@ -1,0 +1,88 @@
+package pci_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jaypipes/ghw"
+
+	"gdr-features/internal/machine"
+	"gdr-features/source/pci"
+)
+
+// seen is what both readers tell of a function.
+type seen struct {
+	IDs, Class, Driver, Parent string
+	NUMA, IOMMUGroup           int
+}
+
+// ghw reads the same directory in a way of its own. Where the two differ, one of
+// them is wrong.
+func TestAgainstGHW(t *testing.T) {
+	t.Setenv("PCIDB_PATH", os.DevNull) // names do not matter here
+	files, err := filepath.Glob("../../testdata/machines/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no machines: %v", err)
+	}
+	for _, file := range files {
+		m, err := machine.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			dir := m.Tree(t, machine.States()[0])
+			want := byGHW(t, dir)
+			inv := scan(t, dir, pci.Everything)
+			wantProblems(t, inv.Problems)
+			got := map[string]seen{}
+			for i := range inv.Functions {
+				f := &inv.Functions[i]
+				s := seen{
+					IDs:    fmt.Sprintf("%04x:%04x", f.Vendor, f.Device),
+					Class:  fmt.Sprintf("%02x:%02x", f.Class>>16, f.Class>>8&0xff),
+					Driver: f.Driver, NUMA: f.NUMA, IOMMUGroup: f.IOMMUGroup,
+				}
+				if n := len(f.Bridges); n > 0 {
+					s.Parent = f.Bridges[n-1].String()
+				}
+				got[f.Address.String()] = s
+			}
+			if len(got) != len(m.Functions) {
+				t.Errorf("%d functions, %d in the description", len(got), len(m.Functions))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("functions (-ghw +scan):\n%s", diff)
+			}
+		})
+	}
+}
+
+func byGHW(t *testing.T, dir string) map[string]seen {
+	t.Helper()
+	// Without topology ghw takes every machine for one without NUMA.
+	info, err := ghw.PCI(ghw.WithChroot(dir), ghw.WithDisableWarnings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := map[string]seen{}
+	for _, d := range info.Devices {
+		s := seen{
+			IDs: d.Vendor.ID + ":" + d.Product.ID, Class: d.Class.ID + ":" + d.Subclass.ID,
+			Driver: d.Driver, Parent: d.ParentAddress, NUMA: pci.None, IOMMUGroup: pci.None,
+		}
+		if d.Node != nil {
+			s.NUMA = d.Node.ID
+		}
+		if d.IOMMUGroup != "" {
+			if s.IOMMUGroup, err = strconv.Atoi(d.IOMMUGroup); err != nil {
+				t.Fatal(err)
+			}
+		}
+		functions[d.Address] = s
+	}
+	return functions
+}

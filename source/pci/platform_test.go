@@ -1,0 +1,307 @@
+package pci_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/source/pci"
+)
+
+// Without modalias, what the files of the ids tell decides whether the function
+// may be a GPU or a NIC.
+func TestScanUnidentified(t *testing.T) {
+	tests := []struct {
+		name     string
+		function string
+		spoil    map[string]string // by file; "" for one that is missing
+		want     bool
+	}{
+		{"no file at all", "0000:18:00.0", map[string]string{"vendor": "", "device": "", "class": ""}, true},
+		{"no device", "0000:18:00.0", map[string]string{"device": ""}, true},
+		{"no class", "0000:18:00.0", map[string]string{"class": ""}, true},
+		{"no vendor", "0000:18:00.0", map[string]string{"vendor": ""}, true},
+		{"garbage for a vendor", "0000:18:00.0", map[string]string{"vendor": "NVIDIA"}, true},
+		{"a vendor of 17 bits", "0000:18:00.0", map[string]string{"vendor": "0x110de"}, true},
+		{"a device of 17 bits", "0000:18:00.0", map[string]string{"device": "0x12330"}, true},
+		{"a class of 25 bits", "0000:18:00.0", map[string]string{"class": "0x1030200"}, true},
+		{"nothing behind 0x", "0000:18:00.0", map[string]string{"device": "0x"}, true},
+		{"a bridge's device", "0000:16:00.0", map[string]string{"device": ""}, false},
+		{"a bridge's class", "0000:16:00.0", map[string]string{"class": ""}, false},
+		{"a bridge's vendor", "0000:16:00.0", map[string]string{"vendor": ""}, false},
+		{"a bridge's class and vendor", "0000:16:00.0", map[string]string{"class": "", "vendor": ""}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := write(t, switched)
+			want := scan(t, dir, pci.Needed)
+			base := devices + tt.function + "/"
+			remove(t, dir, base+"modalias")
+			for file, text := range tt.spoil {
+				if text == "" {
+					remove(t, dir, base+file)
+				} else {
+					put(t, dir, base+file, text+"\n")
+				}
+			}
+			got := scan(t, dir, pci.Needed)
+			wantProblems(t, got.Problems, "ids of "+tt.function)
+			if got.Unidentified() != tt.want {
+				t.Errorf("Unidentified() = %v, want %v", got.Unidentified(), tt.want)
+			}
+			f := find(t, &got, tt.function)
+			if f.Unidentified != tt.want || f.Vendor != 0 || f.Device != 0 || f.Class != 0 {
+				t.Errorf("%04x:%04x class %06x, unidentified %v; want zeros, %v", f.Vendor, f.Device, f.Class, f.Unidentified, tt.want)
+			}
+			place := find(t, &want, tt.function)
+			if diff := cmp.Diff(place.Bridges, f.Bridges); diff != "" || f.RootBus != place.RootBus {
+				t.Errorf("root bus %q, bridges (-want +got):\n%s", f.RootBus, diff)
+			}
+		})
+	}
+}
+
+func TestScanNUMA(t *testing.T) {
+	const description = `
+nodes 2
+pci0000:15 numa=-1
+  0000:15:01.0 port 8086:352a numa=1
+    0000:16:00.0 switch 1000:c030 numa=0
+      0000:17:00.0 port 1000:c030 numa=-1
+        0000:18:00.0 gpu 10de:2330 numa=-1
+      0000:17:01.0 port 1000:c030 numa=-1
+        0000:19:00.0 ib 15b3:1021 numa=1
+      0000:17:02.0 port 1000:c030 numa=-1
+        0000:1a:00.0 switch 1000:c030 numa=1
+          0000:1b:00.0 port 1000:c030 numa=-1
+            0000:1c:00.0 ib 15b3:1021 numa=-1
+  0000:15:02.0 port 8086:352a numa=1
+    0000:20:00.0 gpu 10de:2330 numa=-1
+  0000:15:03.0 port 8086:352a
+    0000:21:00.0 dma 15b3:2100
+  0000:15:04.0 port 8086:352a numa=1
+    0000:22:00.0 020000 14e4:165f numa=-1
+`
+	type numa struct{ Own, Near, Root int }
+	want := map[string]numa{
+		"0000:18:00.0": {pci.None, 0, 0}, // own: none, near: the switch, whose root port says otherwise
+		"0000:19:00.0": {1, 1, 0},        // what it says itself, and what the topmost switch says
+		"0000:1c:00.0": {pci.None, 1, 0}, // the nearer switch, and the topmost one
+		"0000:20:00.0": {pci.None, 1, pci.None},
+		"0000:21:00.0": {pci.None, pci.None, pci.None},
+	}
+	for detail, name := range map[pci.Detail]string{pci.Needed: "needed", pci.Everything: "everything"} {
+		dir := write(t, description)
+		inv := scan(t, dir, detail)
+		got := map[string]numa{}
+		for address := range want {
+			f := find(t, &inv, address)
+			got[address] = numa{f.NUMA, f.NearNUMA, f.RootNUMA}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		wantProblems(t, inv.Problems)
+		// Only functions that somebody asks about take over what is above.
+		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != pci.None {
+			t.Errorf("%s: another vendor's adapter is near node %d", name, f.NearNUMA)
+		}
+	}
+	// A bridge above several functions is read once, and is one problem.
+	dir := write(t, description)
+	put(t, dir, devices+"0000:16:00.0/numa_node", "garbage\n")
+	inv := scan(t, dir, pci.Needed)
+	wantProblems(t, inv.Problems, devices+`0000:16:00.0/numa_node: "garbage"`)
+	f := find(t, &inv, "0000:18:00.0")
+	if f.NearNUMA != 1 || f.RootNUMA != pci.None {
+		t.Errorf("the switch's node is garbage: near %d, root %d; want 1 of the root port, and none", f.NearNUMA, f.RootNUMA)
+	}
+}
+
+func TestScanVMDAndHyperV(t *testing.T) {
+	inv := scan(t, write(t, `
+nodes 1
+pci0000:d7 numa=0
+  0000:d7:05.5 080400 8086:28c0
+pci10000:e0 numa=0 path=pci0000:d7/0000:d7:05.5
+  10000:e0:02.0 port 8086:352a
+    10000:e1:00.0 switch 10b5:8796
+      10000:e2:00.0 port 10b5:8796
+        10000:e3:00.0 gpu 10de:26b9
+pci0001:00 numa=0 path=LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-0001-0000-3130-444532334544
+  0001:00:00.0 gpu 10de:2330
+`), pci.Needed)
+	wantProblems(t, inv.Problems)
+	vmd := find(t, &inv, "10000:e3:00.0")
+	if want := []pci.Address{at(t, "10000:e0:02.0"), at(t, "10000:e1:00.0"), at(t, "10000:e2:00.0")}; vmd.RootBus != "pci10000:e0" || !cmp.Equal(vmd.Bridges, want) {
+		t.Errorf("VMD: %s, %v; want pci10000:e0, %v", vmd.RootBus, vmd.Bridges, want)
+	}
+	if vm := find(t, &inv, "0001:00:00.0"); vm.RootBus != "pci0001:00" || len(vm.Bridges) != 0 {
+		t.Errorf("Hyper-V: %s, %v; want pci0001:00, no bridges", vm.RootBus, vm.Bridges)
+	}
+}
+
+// The adapter that manages NVLink switches is told from its lanes, which
+// everybody may read, or from its VPD; one function marks the others in its slot.
+func TestScanNVLinkManagement(t *testing.T) {
+	const (
+		smdl = "vpd=VA:MLX:MN=MLNX:CSKU=V2:UUID=V3:PCI=V0:MODL=CX7:SMDL=SW_MNG:"
+		nic  = "vpd=VA:MLX:MN=MLNX:CSKU=V2:UUID=V3:PCI=V0:MODL=CX7:"
+	)
+	tests := []struct {
+		name      string
+		functions []string // in the order of addresses
+		want      []bool
+	}{
+		{"an adapter", []string{"0000:18:00.0 ib 15b3:1021"}, []bool{false}},
+		{"two lanes", []string{"0000:18:00.0 ib 15b3:1021 width=2"}, []bool{true}},
+		{"one lane", []string{"0000:18:00.0 ib 15b3:1021 width=1"}, []bool{false}},
+		{"four lanes", []string{"0000:18:00.0 ib 15b3:1021 width=4"}, []bool{false}},
+		{"two lanes of another product", []string{"0000:18:00.0 ib 15b3:101b width=2"}, []bool{false}},
+		{"two lanes of an Ethernet adapter", []string{"0000:18:00.0 eth 15b3:1021 width=2"}, []bool{false}},
+		{"two lanes of a virtual function", []string{"0000:18:00.0 ib 15b3:1021", "0000:18:00.1 ib 15b3:1021 width=2 physfn=0000:18:00.0"}, []bool{false, false}},
+		{"VPD", []string{"0000:18:00.0 ib 15b3:1021 " + smdl}, []bool{true}},
+		{"VPD of another product", []string{"0000:18:00.0 ib 15b3:1023 " + smdl}, []bool{true}},
+		{"VPD of an adapter", []string{"0000:18:00.0 ib 15b3:1021 " + nic}, []bool{false}},
+		{"product name", []string{"0000:18:00.0 ib 15b3:1021 vpd=Nvidia~ConnectX-7~mezz~internal"}, []bool{true}},
+		{
+			"one marks its slot and no other",
+			[]string{
+				"0000:18:00.0 ib 15b3:1021", "0000:18:00.1 ib 15b3:1021 " + smdl, "0000:18:00.2 eth 15b3:1021",
+				"0000:18:01.0 ib 15b3:1021", "0000:19:00.0 ib 15b3:1021", "0001:18:00.0 ib 15b3:1021",
+			},
+			[]bool{true, true, true, false, false, false},
+		},
+		{"only adapters are marked", []string{"0000:18:00.0 ib 15b3:1021 width=2", "0000:18:00.1 gpu 10de:2330"}, []bool{true, false}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inv := scan(t, write(t, "pci0000:15 numa=0\n  "+strings.Join(tt.functions, "\n  ")), pci.Needed)
+			wantProblems(t, inv.Problems)
+			var got []bool
+			for i := range inv.Functions {
+				got = append(got, inv.Functions[i].NVLinkManagement)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("marked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestScanDataDirect(t *testing.T) {
+	inv := scan(t, write(t, `
+pci0009:00
+  0009:01:00.0 dma 15b3:2100 vpd=VU:first
+  0009:02:00.0 dma 15b3:2100 vpd=V3:second
+  0009:03:00.0 dma 15b3:2100 vpd=SN:third
+pci0000:00
+  0000:01:00.0 ib 15b3:1023 vpd=VU:second
+  0000:01:00.1 ib 15b3:101e vpd=VU:second physfn=0000:01:00.0
+  0000:02:00.0 ib 15b3:1023 vpd=V3:first
+  0000:02:00.1 ib 15b3:1023 vpd=VU:first
+  0000:03:00.0 ib 15b3:1023 vpd=VU:third
+  0000:04:00.0 ib 15b3:1023
+  0000:05:00.0 gpu 10de:31c2 vpd=VU:first
+`), pci.Needed)
+	wantProblems(t, inv.Problems)
+	want := map[string]string{
+		"0000:01:00.0": "0009:02:00.0", "0000:02:00.0": "0009:01:00.0", "0000:02:00.1": "0009:01:00.0",
+	}
+	got := map[string]string{}
+	for i := range inv.Functions {
+		if f := &inv.Functions[i]; f.DataDirect != nil {
+			got[f.Address.String()] = f.DataDirect.String()
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("data-direct functions (-want +got):\n%s", diff)
+	}
+}
+
+// Configuration space as a file: everybody sees 64 bytes, root all there is.
+func TestReadACS(t *testing.T) {
+	dir := write(t, `
+pci0000:15
+  0000:15:01.0 port 8086:352a acs=001d
+  0000:15:02.0 port 8086:352a acs=0000
+  0000:15:03.0 port 8086:352a
+  0000:15:04.0 gpu 10de:2330
+  0000:15:05.0 port 8086:352a acs=001d
+  0000:15:06.0 port 8086:352a acs=001d
+`)
+	if err := os.Truncate(filepath.Join(dir, devices+"0000:15:05.0/config"), 64); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, dir, devices+"0000:15:06.0/config")
+	want := map[string]*pci.ACS{
+		"0000:15:01.0": {Present: true, Control: 0x1d},
+		"0000:15:02.0": {Present: true},
+		"0000:15:03.0": {},
+		"0000:15:04.0": nil,
+		"0000:15:05.0": nil,
+		"0000:15:06.0": nil,
+		"0000:15:07.0": nil,
+	}
+	tree := open(t, dir)
+	for address, acs := range want {
+		if diff := cmp.Diff(acs, pci.ReadACS(tree, at(t, address))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", address, diff)
+		}
+	}
+}
+
+func TestReadVPD(t *testing.T) {
+	dir := write(t, `
+pci0000:15
+  0000:15:01.0 ib 15b3:1023 vpd=VU:cx8-0
+  0000:15:02.0 ib 15b3:1023 vpd=NVIDIA~ConnectX-8
+  0000:15:03.0 ib 15b3:1023
+  0000:15:04.0 ib 15b3:1023
+  0000:15:05.0 ib 15b3:1023
+`)
+	put(t, dir, devices+"0000:15:04.0/vpd", "")
+	put(t, dir, devices+"0000:15:05.0/vpd", "\xff\xff\xff\xff")
+	want := map[string]*pci.VPD{
+		"0000:15:01.0": {Product: "ConnectX", Fields: map[string]string{"VU": "cx8-0"}},
+		"0000:15:02.0": {Product: "NVIDIA ConnectX-8", Fields: map[string]string{}},
+		"0000:15:03.0": nil,
+		"0000:15:04.0": nil,
+		"0000:15:05.0": nil,
+	}
+	tree := open(t, dir)
+	for address, vpd := range want {
+		if diff := cmp.Diff(vpd, pci.ReadVPD(tree, at(t, address))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", address, diff)
+		}
+	}
+}
+
+func TestScanLinks(t *testing.T) {
+	dir := write(t, switched)
+	const gpu, vf, port = devices + "0000:18:00.0/", devices + "0000:19:00.1/", devices + "0000:17:00.0/"
+	put(t, dir, gpu+"current_link_speed", "2.5 GT/s PCIe\n")
+	put(t, dir, gpu+"current_link_width", "8\n")
+	put(t, dir, vf+"current_link_speed", "Unknown\n")
+	put(t, dir, vf+"current_link_width", "255\n")
+	remove(t, dir, vf+"max_link_speed")
+	remove(t, dir, vf+"max_link_width")
+	for _, file := range []string{"current_link_speed", "max_link_speed", "current_link_width", "max_link_width"} {
+		remove(t, dir, port+file)
+	}
+	inv := scan(t, dir, pci.Everything)
+	wantProblems(t, inv.Problems)
+	for address, want := range map[string]*pci.Link{
+		"0000:18:00.0": {Speed: 2.5, MaxSpeed: 32, Width: 8, MaxWidth: 16},
+		"0000:19:00.0": {Speed: 32, MaxSpeed: 32, Width: 16, MaxWidth: 16},
+		"0000:19:00.1": {},
+		"0000:17:00.0": nil, // as integrated endpoints have none
+	} {
+		if diff := cmp.Diff(want, find(t, &inv, address).Link); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", address, diff)
+		}
+	}
+}

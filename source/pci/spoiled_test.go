@@ -1,0 +1,209 @@
+package pci_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/source/pci"
+)
+
+// Each change spoils one fact. It costs that fact, makes one problem where the
+// reader should hear of it, and leaves everything else as it was.
+func TestScanSpoiled(t *testing.T) {
+	const gpu = devices + "0000:18:00.0"
+	const vf = devices + "0000:19:00.1"
+	const nodes = "sys/devices/system/node"
+	tests := []struct {
+		name     string
+		spoil    func(t *testing.T, dir string)
+		problems []string
+		change   func(inv *pci.Inventory, gpu, vf *pci.Function)
+	}{
+		{"nothing", func(*testing.T, string) {}, nil, nil},
+		{
+			"no modalias: a file for each id",
+			func(t *testing.T, dir string) { remove(t, dir, gpu+"/modalias") },
+			nil, nil,
+		},
+		{
+			"a modalias of another bus",
+			func(t *testing.T, dir string) { put(t, dir, gpu+"/modalias", "acpi:PNP0A08:\n") },
+			nil, nil,
+		},
+		{
+			"no modalias, ids in upper case without 0x",
+			func(t *testing.T, dir string) { remove(t, dir, gpu+"/modalias"); put(t, dir, gpu+"/vendor", "10DE\n") },
+			nil, nil,
+		},
+		{
+			"no modalias and no subsystem ids",
+			func(t *testing.T, dir string) {
+				remove(t, dir, gpu+"/modalias")
+				remove(t, dir, gpu+"/subsystem_vendor")
+				put(t, dir, gpu+"/subsystem_device", "garbage")
+			},
+			nil,
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.SubVendor, gpu.SubDevice = 0, 0 },
+		},
+		{
+			"garbage for a path",
+			func(t *testing.T, dir string) { relink(t, dir, gpu, "../../../devices/pci0000:15/not-a-function") },
+			[]string{"0000:18:00.0: link to", "ids of 0000:18:00.0"},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) {
+				*gpu = pci.Function{
+					Address: gpu.Address, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.None,
+				}
+			},
+		},
+		{
+			"a path without root bus",
+			func(t *testing.T, dir string) {
+				rename(t, dir, "sys/devices/pci0000:15", "sys/devices/pci")
+				for _, name := range []string{"0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:17:01.0", "0000:19:00.0", "0000:19:00.1"} {
+					remove(t, dir, devices+name)
+				}
+				relink(t, dir, gpu, "../../../devices/pci/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0")
+			},
+			[]string{"0000:18:00.0: no root bus in"},
+			func(inv *pci.Inventory, gpu, _ *pci.Function) {
+				gpu.RootBus, gpu.Bridges = "", nil
+				inv.Functions = []pci.Function{*gpu}
+			},
+		},
+		{
+			"an entry that is no link",
+			func(t *testing.T, dir string) {
+				remove(t, dir, gpu)
+				rename(t, dir, "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0", gpu)
+			},
+			[]string{"readlink /sys/bus/pci/devices/0000:18:00.0"},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.RootBus, gpu.Bridges = "", nil },
+		},
+		{
+			"an entry that is no address",
+			func(t *testing.T, dir string) { relink(t, dir, devices+"0000:18:00", "0000:18:00.0") },
+			[]string{`"0000:18:00" is not a PCI address`},
+			nil,
+		},
+		{
+			"NUMA node: garbage",
+			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "zero\n") },
+			[]string{gpu + `/numa_node: "zero" is not a NUMA node`},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+		},
+		{
+			"NUMA node: too large",
+			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "4097\n") },
+			[]string{`"4097" is not a NUMA node`},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+		},
+		{
+			"NUMA node: below -1",
+			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "-2\n") },
+			[]string{`"-2" is not a NUMA node`},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+		},
+		{
+			"NUMA node: empty",
+			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "") },
+			[]string{gpu + "/numa_node: file is empty"},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+		},
+		{
+			"no NUMA node, as without NUMA",
+			func(t *testing.T, dir string) { remove(t, dir, gpu+"/numa_node") },
+			nil,
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+		},
+		{
+			"no driver",
+			func(t *testing.T, dir string) { remove(t, dir, gpu+"/driver") },
+			nil,
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.Driver = "" },
+		},
+		{
+			"a driver that cannot be read",
+			func(t *testing.T, dir string) { remove(t, dir, gpu+"/driver"); put(t, dir, gpu+"/driver", "nvidia") },
+			[]string{"readlink /" + gpu + "/driver"},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.Driver, gpu.DriverKnown = "", false },
+		},
+		{
+			"no IOMMU group",
+			func(t *testing.T, dir string) { remove(t, dir, gpu+"/iommu_group") },
+			nil,
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup = pci.None },
+		},
+		{
+			"an IOMMU group that cannot be read",
+			func(t *testing.T, dir string) {
+				remove(t, dir, gpu+"/iommu_group")
+				put(t, dir, gpu+"/iommu_group", "3")
+			},
+			[]string{"readlink /" + gpu + "/iommu_group"},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
+		},
+		{
+			"an IOMMU group without number",
+			func(t *testing.T, dir string) { relink(t, dir, gpu+"/iommu_group", "../iommu_groups/none") },
+			[]string{`iommu_group: "none" is not a group`},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
+		},
+		{
+			"a negative IOMMU group",
+			func(t *testing.T, dir string) { relink(t, dir, gpu+"/iommu_group", "../iommu_groups/-1") },
+			[]string{`iommu_group: "-1" is not a group`},
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
+		},
+		{
+			"a physical function without address",
+			func(t *testing.T, dir string) { relink(t, dir, vf+"/physfn", "../nobody") },
+			[]string{`physfn: "nobody" is not a PCI address`},
+			func(_ *pci.Inventory, _, vf *pci.Function) { vf.PhysFn = nil },
+		},
+		{
+			"a physical function that cannot be read",
+			func(t *testing.T, dir string) { remove(t, dir, vf+"/physfn"); put(t, dir, vf+"/physfn", "x") },
+			[]string{"readlink /" + vf + "/physfn"},
+			func(_ *pci.Inventory, _, vf *pci.Function) { vf.PhysFn = nil },
+		},
+		{
+			"no nodes, as without NUMA",
+			func(t *testing.T, dir string) { rename(t, dir, nodes, nodes+"-away") },
+			nil,
+			func(inv *pci.Inventory, _, _ *pci.Function) { inv.NUMANodes = 0 },
+		},
+		{
+			"nodes that cannot be listed",
+			func(t *testing.T, dir string) { rename(t, dir, nodes, nodes+"-away"); put(t, dir, nodes, "") },
+			[]string{"/sys/devices/system/node"},
+			func(inv *pci.Inventory, _, _ *pci.Function) { inv.NUMANodes = pci.None },
+		},
+		{
+			"other entries beside the nodes",
+			func(t *testing.T, dir string) {
+				for _, name := range []string{"online", "possible", "has_cpu", "node", "nodes", "node-1", "nodex"} {
+					put(t, dir, nodes+"/"+name, "0-1\n")
+				}
+			},
+			nil, nil,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := write(t, switched)
+			want := scan(t, dir, pci.Needed)
+			if tt.change != nil {
+				gpu, vf := find(t, &want, "0000:18:00.0"), find(t, &want, "0000:19:00.1")
+				tt.change(&want, gpu, vf)
+			}
+			tt.spoil(t, dir)
+			got := scan(t, dir, pci.Needed)
+			wantProblems(t, got.Problems, tt.problems...)
+			got.Problems = nil
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("inventory (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

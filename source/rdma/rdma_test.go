@@ -1,0 +1,364 @@
+package rdma
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gdr-features/internal/host"
+	"gdr-features/source/pci"
+)
+
+// whole ignores how a device was found and compares the rest.
+var whole = cmpopts.IgnoreUnexported(Device{})
+
+// adapters is a machine with one adapter of every kind of name and place.
+const adapters = `
+pci0000:15
+  0000:15:01.0 port 8086:352a
+    0000:16:00.0 ib 15b3:1021 rdma=mlx5_0
+    0000:16:00.1 ib 15b3:101e rdma=mlx5_9 physfn=0000:16:00.0
+    0000:17:00.0 eth 15b3:101d rdma=rocep1s0f0 port=DOWN
+    0000:17:00.1 eth 15b3:101d rdma=mlx5_bond_0,rdma_rail0 port=INIT
+    0000:18:00.0 eth 15b3:101d rdma=mlx5_2 aux=mlx5_core.sf.2
+    0000:19:00.0 020000 14e4:165f
+    0000:1a:00.0 gpu 10de:2330
+`
+
+// port is a port 1 as the tree above has them.
+func port(state, layer string) []Port {
+	return []Port{{Number: 1, State: state, LinkLayer: layer}}
+}
+
+func TestScan(t *testing.T) {
+	dir := write(t, adapters)
+	want := Inventory{Complete: true, Devices: []Device{
+		{Name: "mlx5_0", PCI: at(t, "0000:16:00.0"), Ports: port("ACTIVE", "InfiniBand"), PortsRead: true, Board: "MT_0000000838"},
+		{Name: "mlx5_9", PCI: at(t, "0000:16:00.1"), Ports: port("ACTIVE", "InfiniBand"), PortsRead: true, Board: "MT_0000000838"},
+		{Name: "rocep1s0f0", PCI: at(t, "0000:17:00.0"), Ports: port("DOWN", "Ethernet"), PortsRead: true},
+		{Name: "mlx5_bond_0", PCI: at(t, "0000:17:00.1"), Ports: port("INIT", "Ethernet"), PortsRead: true},
+		{Name: "rdma_rail0", PCI: at(t, "0000:17:00.1"), Ports: port("INIT", "Ethernet"), PortsRead: true},
+		{Name: "mlx5_2", PCI: at(t, "0000:18:00.0"), Ports: port("ACTIVE", "Ethernet"), PortsRead: true},
+	}}
+	if diff := cmp.Diff(want, scan(t, dir, pci.Needed), whole); diff != "" {
+		t.Errorf("needed (-want +got):\n%s", diff)
+	}
+
+	for _, name := range []string{"ens2f1np1", "ens2f0np0", "ens2f2np2"} {
+		put(t, dir, "sys/bus/pci/devices/0000:17:00.0/net/"+name+"/address", "")
+	}
+	remove(t, dir, "sys/class/infiniband/rocep1s0f0/fw_ver")
+	remove(t, dir, "sys/class/infiniband/rocep1s0f0/board_id")
+	for i := range want.Devices {
+		d := &want.Devices[i]
+		d.Board, d.Firmware, d.NodeType = "MT_0000000838", "28.42.1000", "CA"
+		d.Ports[0].RateGbps = 400
+	}
+	roce := &want.Devices[2]
+	roce.Board, roce.Firmware, roce.NetDevs = "", "", []string{"ens2f0np0", "ens2f1np1", "ens2f2np2"}
+	if diff := cmp.Diff(want, scan(t, dir, pci.Everything), whole); diff != "" {
+		t.Errorf("everything (-want +got):\n%s", diff)
+	}
+}
+
+// A device's function is found whatever its entry in the class looks like.
+func TestScanPlaces(t *testing.T) {
+	const one = "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n"
+	const entry, function = "sys/class/infiniband/mlx5_0", "sys/devices/pci0000:15/0000:16:00.0"
+	virtual := func(t *testing.T, dir string) {
+		put(t, dir, "sys/devices/virtual/infiniband/rxe0/ports/1/state", "4: ACTIVE\n")
+		put(t, dir, "sys/devices/virtual/infiniband/rxe0/ports/1/link_layer", "Ethernet\n")
+		link(t, dir, "sys/class/infiniband/rxe0", "../../devices/virtual/infiniband/rxe0")
+	}
+	nic := Device{Name: "mlx5_0", PCI: at(t, "0000:16:00.0"), Ports: port("ACTIVE", "InfiniBand"), PortsRead: true, Board: "MT_0000000838"}
+	soft := Device{Name: "rxe0"}
+	noPorts := Device{Name: "mlx5_0", PCI: at(t, "0000:16:00.0")}
+	tests := []struct {
+		name     string
+		change   func(t *testing.T, dir string)
+		want     Inventory
+		problems []string
+	}{
+		{"a link into the device tree", func(*testing.T, string) {}, Inventory{Devices: []Device{nic}, Complete: true}, nil},
+		{
+			"a directory with a link to the function",
+			func(t *testing.T, dir string) {
+				remove(t, dir, entry)
+				link(t, dir, entry+"/device", "../../../devices/pci0000:15/0000:16:00.0")
+				put(t, dir, entry+"/ports/1/state", "4: ACTIVE\n")
+				put(t, dir, entry+"/ports/1/link_layer", "InfiniBand\n")
+				put(t, dir, entry+"/board_id", "MT_0000000838\n")
+			},
+			Inventory{Devices: []Device{nic}, Complete: true},
+			nil,
+		},
+		{
+			"a directory with a link that leads over others to the function",
+			func(t *testing.T, dir string) {
+				remove(t, dir, entry)
+				link(t, dir, "sys/alias", "devices/pci0000:15/0000:16:00.0")
+				link(t, dir, entry+"/device", "../../../alias")
+				remove(t, dir, function+"/infiniband")
+			},
+			Inventory{Devices: []Device{noPorts}, Complete: true},
+			[]string{entry + "/ports"},
+		},
+		{
+			"a directory without link, and the function knows the device",
+			func(t *testing.T, dir string) {
+				remove(t, dir, entry)
+				put(t, dir, entry+"/node_type", "1: CA\n")
+			},
+			Inventory{Devices: []Device{noPorts}, Complete: true},
+			[]string{entry + "/ports"},
+		},
+		{
+			"a directory without link, and nobody knows the device",
+			func(t *testing.T, dir string) {
+				remove(t, dir, entry)
+				remove(t, dir, function+"/infiniband")
+				put(t, dir, entry+"/ports/1/state", "4: ACTIVE\n")
+			},
+			Inventory{Devices: []Device{{Name: "mlx5_0"}}},
+			[]string{entry + ": no path to its PCI function"},
+		},
+		{
+			"a link into nowhere",
+			func(t *testing.T, dir string) {
+				remove(t, dir, function+"/infiniband")
+				remove(t, dir, entry)
+				link(t, dir, entry, "nowhere")
+			},
+			Inventory{Devices: []Device{{Name: "mlx5_0"}}},
+			[]string{entry + ": no path to its PCI function"},
+		},
+		{
+			"a software device beside the adapter's",
+			virtual,
+			Inventory{Devices: []Device{soft, nic}, Complete: true},
+			nil,
+		},
+		{
+			"a software device alone",
+			func(t *testing.T, dir string) { remove(t, dir, "sys/class/infiniband"); virtual(t, dir) },
+			Inventory{Devices: []Device{soft}, Complete: true},
+			nil,
+		},
+		{
+			"no devices",
+			func(t *testing.T, dir string) { remove(t, dir, entry) },
+			Inventory{Complete: true},
+			nil,
+		},
+		{
+			"no class, and the functions have no devices",
+			func(t *testing.T, dir string) {
+				remove(t, dir, "sys/class/infiniband")
+				remove(t, dir, function+"/infiniband")
+			},
+			Inventory{Complete: true},
+			nil,
+		},
+		{
+			"the class is a file",
+			func(t *testing.T, dir string) {
+				remove(t, dir, "sys/class/infiniband")
+				put(t, dir, "sys/class/infiniband", "")
+			},
+			Inventory{},
+			[]string{"/sys/class/infiniband: not a directory"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := write(t, one)
+			tt.change(t, dir)
+			got := scan(t, dir, pci.Needed)
+			wantProblems(t, got.Problems, tt.problems...)
+			got.Problems = nil
+			if diff := cmp.Diff(tt.want, got, whole); diff != "" {
+				t.Errorf("inventory (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A tree without the class still shows which functions have devices.
+func TestScanWithoutClass(t *testing.T) {
+	dir := write(t, adapters)
+	remove(t, dir, "sys/class/infiniband")
+	inv := scan(t, dir, pci.Needed)
+	var got []string
+	for i := range inv.Devices {
+		got = append(got, fmt.Sprint(inv.Devices[i].PCI, " ", inv.Devices[i].Name))
+	}
+	want := []string{
+		"0000:16:00.0 mlx5_0", "0000:16:00.1 mlx5_9", "0000:17:00.0 rocep1s0f0",
+		"0000:17:00.1 mlx5_bond_0", "0000:17:00.1 rdma_rail0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || !inv.Complete {
+		t.Errorf("complete %v, devices (-want +got):\n%s", inv.Complete, diff)
+	}
+}
+
+func TestScanNamespaceMode(t *testing.T) {
+	const bare = "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n  0000:17:00.0 ib 15b3:1021\n"
+	tests := []struct {
+		name, description, mode string
+		exclusive               bool
+	}{
+		{"exclusive, a bare adapter", bare, "N\n", true},
+		{"shared, a bare adapter", bare, "Y\n", false},
+		{"unknown, a bare adapter", bare, "", false},
+		{"garbage, a bare adapter", bare, "maybe\n", false},
+		{"exclusive, every adapter has a device", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n", "N\n", false},
+		{"exclusive, no adapter", "pci0000:15\n  0000:16:00.0 gpu 10de:2330\n  0000:17:00.0 020000 14e4:165f\n", "N\n", false},
+		{"exclusive, a bare manager of NVLink switches", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 width=2\n", "N\n", false},
+		{"exclusive, no device at all", "pci0000:15\n  0000:17:00.0 eth 15b3:101d\n", "N\n", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := write(t, tt.description)
+			if tt.mode != "" {
+				put(t, dir, "sys/module/ib_core/parameters/netns_mode", tt.mode)
+			}
+			inv := scan(t, dir, pci.Needed)
+			if inv.Exclusive != tt.exclusive || inv.Complete == tt.exclusive {
+				t.Errorf("exclusive %v, complete %v; want %v, %v", inv.Exclusive, inv.Complete, tt.exclusive, !tt.exclusive)
+			}
+			wantProblems(t, inv.Problems)
+		})
+	}
+}
+
+// Nothing is read of a device that manages an NVLink fabric: its firmware
+// refuses, and floods the kernel log. The kernel tells which files were opened.
+func TestScanNVLinkManagement(t *testing.T) {
+	board := []string{"board_id"}
+	ports := []string{"ports", "ports/1/link_layer", "ports/1/state"}
+	all := []string{"board_id", "fw_ver", "node_type", "ports", "ports/1/link_layer", "ports/1/rate", "ports/1/state"}
+	tests := []struct {
+		name   string
+		nic    string
+		board  string
+		detail pci.Detail
+		opened []string
+		mark   bool
+	}{
+		{"two lanes", "ib 15b3:1021 width=2", "MT_0000000838", pci.Needed, nil, true},
+		{"two lanes, everything", "ib 15b3:1021 width=2", "MT_0000000838", pci.Everything, nil, true},
+		{"product name", "ib 15b3:1021 vpd=Nvidia~ConnectX-7~mezz~internal", "MT_0000000838", pci.Everything, nil, true},
+		{"board of a B200", "ib 15b3:1021", "MT_0000001121", pci.Needed, board, true},
+		{"board of a B200, everything", "ib 15b3:1021", "MT_0000001121", pci.Everything, board, true},
+		{"board of a B300", "ib 15b3:1021", "NVD0000000079", pci.Needed, board, true},
+		{"another board", "ib 15b3:1021", "MT_0000001120", pci.Needed, append(board[:1:1], ports...), false},
+		{"another board, everything", "ib 15b3:1021", "MT_0000001120", pci.Everything, all, false},
+		{"Ethernet, which none of them is", "eth 15b3:1021", "MT_0000001121", pci.Needed, ports, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := write(t, "pci0000:15\n  0000:16:00.0 "+tt.nic+" rdma=mlx5_0\n")
+			device := filepath.Join(dir, "sys/devices/pci0000:15/0000:16:00.0/infiniband/mlx5_0")
+			put(t, device, "board_id", tt.board+"\n")
+			opened := watch(t, device, "", "ports/", "ports/1/")
+			inv := scan(t, dir, tt.detail)
+			if diff := cmp.Diff(tt.opened, opened()); diff != "" {
+				t.Errorf("files opened (-want +got):\n%s", diff)
+			}
+			d := inv.Devices[0]
+			if d.NVLinkManagement != tt.mark || d.PortsRead == tt.mark || (d.Ports == nil) != tt.mark {
+				t.Errorf("marked %v, ports %v, read %v; marked should be %v", d.NVLinkManagement, d.Ports, d.PortsRead, tt.mark)
+			}
+			wantProblems(t, inv.Problems)
+		})
+	}
+}
+
+// The boards on which the switches' manager was seen, one by one.
+func TestManagementBoards(t *testing.T) {
+	for _, board := range []string{
+		"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006",
+	} {
+		dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
+		put(t, dir, "sys/class/infiniband/mlx5_0/board_id", board+"\n")
+		if d := scan(t, dir, pci.Needed).Devices[0]; !d.NVLinkManagement || d.Board != board {
+			t.Errorf("%s: board %q, marked %v", board, d.Board, d.NVLinkManagement)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	device := func(name, address string) Device {
+		d := Device{Name: name}
+		if address != "" {
+			d.PCI = at(t, address)
+		}
+		return d
+	}
+	sorted := []Device{
+		device("rxe0", ""), device("siw0", ""),
+		device("mlx5_9", "0000:16:00.0"), device("mlx5_0", "0000:16:00.1"), device("mlx5_1", "0000:16:00.1"), device("mlx5_2", "0001:00:00.0"),
+	}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			if got := compare(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("%s to %s: %d", a.Name, b.Name, got)
+			}
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	inv := scan(t, write(t, adapters), pci.Needed)
+	want := map[string]string{
+		"0000:16:00.0": "mlx5_0", "0000:17:00.1": "mlx5_bond_0 rdma_rail0", "0000:18:00.0": "mlx5_2", "0000:1a:00.0": "", "ffff:00:00.0": "",
+	}
+	for _, address := range slices.Sorted(maps.Keys(want)) {
+		var names []string
+		for _, d := range inv.Of(*at(t, address)) {
+			names = append(names, d.Name)
+		}
+		if got := strings.Join(names, " "); got != want[address] {
+			t.Errorf("Of(%s) = %q, want %q", address, got, want[address])
+		}
+	}
+}
+
+// When time is up, every device either has its ports or is a problem.
+func TestScanCancelled(t *testing.T) {
+	var description strings.Builder
+	description.WriteString("pci0000:15\n")
+	for i := range 32 {
+		fmt.Fprintf(&description, "  0000:16:%02x.0 eth 15b3:101d rdma=mlx5_%d\n", i, i)
+	}
+	tree, err := host.Open(host.Options{Root: write(t, description.String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	functions, err := pci.Scan(tree, pci.Needed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	inv := Scan(ctx, tree, &functions, pci.Needed)
+	if len(inv.Devices) != 32 || !inv.Complete {
+		t.Errorf("%d devices, complete %v; want 32, true", len(inv.Devices), inv.Complete)
+	}
+	for _, d := range inv.Devices {
+		noAnswer := slices.ContainsFunc(inv.Problems, func(err error) bool {
+			return strings.Contains(err.Error(), "/"+d.Name+"/ports: no answer")
+		})
+		if d.PortsRead == noAnswer || d.PortsRead != (len(d.Ports) == 1) {
+			t.Errorf("%s: ports %v, read %v, a problem %v", d.Name, d.Ports, d.PortsRead, noAnswer)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package rdma
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/machine"
+	"gdr-features/source/pci"
+)
+
+// write lays a machine out with everything in place.
+func write(t *testing.T, description string) (dir string) {
+	t.Helper()
+	m, err := machine.Parse(description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Tree(t, machine.States()[0])
+}
+
+// scan reads a tree as the program does: PCI functions, then RDMA devices.
+func scan(t *testing.T, dir string, detail pci.Detail) Inventory {
+	t.Helper()
+	tree, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tree.Close() })
+	functions, err := pci.Scan(tree, detail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(functions.Problems) > 0 {
+		t.Fatal(functions.Problems)
+	}
+	return Scan(t.Context(), tree, &functions, detail)
+}
+
+// put writes a file and the directories above it.
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// link makes a link and the directories above it.
+func link(t *testing.T, dir, name, to string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remove takes a file or a whole directory away.
+func remove(t *testing.T, dir, name string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func at(t *testing.T, s string) *pci.Address {
+	t.Helper()
+	a, err := pci.ParseAddress(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &a
+}
+
+// wantProblems checks that there is one problem for each of some words.
+func wantProblems(t *testing.T, problems []error, words ...string) {
+	t.Helper()
+	for i, err := range problems {
+		if i >= len(words) || !strings.Contains(err.Error(), words[i]) {
+			t.Errorf("problem %d: %v", i, err)
+		}
+	}
+	if len(problems) < len(words) {
+		t.Errorf("no problem tells of %q", words[len(problems):])
+	}
+}
