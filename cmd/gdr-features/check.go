@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/render"
@@ -42,7 +44,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 					return err
 				}
 			}
-			r, err := a.collect(cmd.Context(), pci.Needed)
+			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Needed})
 			if err != nil {
 				return err
 			}
@@ -66,8 +68,9 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 // checkStatus turns verdict and level into an exit status. A level that is not
 // known is no proof of being near enough.
 func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
+	tooFar := func(l topology.Link) bool { return l.Level > limit }
 	switch {
-	case r.Verdict.Ready == tri.False, limited && r.Map.Level > limit:
+	case r.Verdict.Ready == tri.False, limited && slices.ContainsFunc(r.Map.Nearest, tooFar):
 		return exitNotReady
 	case r.Verdict.Ready == tri.Unknown, limited && r.Map.Level == topology.Unknown:
 		return exitUnknown

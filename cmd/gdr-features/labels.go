@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
+	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 )
 
@@ -64,7 +66,12 @@ func (a *app) labels(ctx context.Context, o labelOptions) error {
 	if !validPrefix(o.prefix) {
 		return fmt.Errorf("--label-prefix %q: must be a DNS name and a slash, such as %s", o.prefix, defaultPrefix)
 	}
-	r, err := a.collect(ctx, pci.Needed)
+	limit := time.AfterFunc(hookLimit, func() {
+		a.log.Errorf("gave up after %v", hookLimit)
+		a.exit(1)
+	})
+	defer limit.Stop()
+	r, err := a.collect(ctx, report.Options{Detail: pci.Needed, OnlyWithGPU: true})
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
-	"time"
 
 	"golang.org/x/term"
 )
@@ -23,20 +21,13 @@ import (
 // version is set by the linker; see version.go.
 var version string
 
-// hardLimit is the longest a run lasts, also when what takes so long is opening
-// the root or writing the output. Reading ends before; see readLimit.
-const hardLimit = 5 * time.Second
-
 func main() {
 	// One processor: what runs beside each other here waits for files, and
 	// waking threads up would cost more than it brings.
 	runtime.GOMAXPROCS(1)
-	time.AfterFunc(hardLimit, func() {
-		fmt.Fprintf(os.Stderr, "gdr-features: no end after %v\n", hardLimit)
-		os.Exit(1)
-	})
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle
+		exit:     os.Exit,
 	}))
 }

@@ -16,17 +16,20 @@ import (
 	"gdr-features/internal/host"
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
-	"gdr-features/source/pci"
 )
 
-// A run that only looks takes 4 seconds at the most to read, so that it ends
-// within 5 whatever the machine does: NFD waits for its hooks.
-const readLimit = 4 * time.Second
+// Reading takes 4 seconds at the most; what has not answered by then is unknown.
+// Printing labels takes 5 in all, whatever it waits for: NFD waits for its hooks.
+const (
+	readLimit = 4 * time.Second
+	hookLimit = 5 * time.Second
+)
 
 // streams are where a run writes.
 type streams struct {
 	out, err io.Writer
-	terminal bool // out is a terminal
+	terminal bool      // out is a terminal
+	exit     func(int) // ends the process
 }
 
 // statusError ends a run with an exit status and no message of its own.
@@ -101,10 +104,27 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 	f.StringVar(&a.topologyFile, "topology-file", "", "NCCL topology file (XML) to take the levels from")
 	f.StringVar(&a.logLevel, "log-level", "warning", "least severity to log: error, warning, info or debug")
 	f.StringVar(&a.logFormat, "log-format", "text", "how to log on standard error: text or json")
-	words(c, "log-level", "error", "warning", "info", "debug")
+	words(c, "log-level", logLevels...)
 	words(c, "log-format", "text", "json")
 	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.versionCommand())
+	refuseUnknownShells(c)
 	return c
+}
+
+// refuseUnknownShells makes an error of what cobra answers with help.
+func refuseUnknownShells(c *cobra.Command) {
+	c.InitDefaultCompletionCmd()
+	completion, _, err := c.Find([]string{"completion"})
+	if err != nil || completion == c {
+		return
+	}
+	completion.Args = nil
+	completion.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("no completion for %q; there is one for bash, fish, powershell and zsh", args[0])
+		}
+		return cmd.Help()
+	}
 }
 
 // noVerb refuses what is no verb with a hint at what is.
@@ -137,12 +157,17 @@ func oneOf(flag, value string, values ...string) error {
 	return fmt.Errorf("--%s %s: must be one of %s", flag, value, strings.Join(values, ", "))
 }
 
+var logLevels = []string{"error", "warning", "info", "debug"}
+
 func (a *app) setUpLog() error {
-	level, err := logrus.ParseLevel(a.logLevel)
-	if err != nil {
-		return fmt.Errorf("--log-level %s: must be error, warning, info or debug", a.logLevel)
+	if err := oneOf("log-level", a.logLevel, logLevels...); err != nil {
+		return err
 	}
 	if err := oneOf("log-format", a.logFormat, "text", "json"); err != nil {
+		return err
+	}
+	level, err := logrus.ParseLevel(a.logLevel)
+	if err != nil {
 		return err
 	}
 	a.log.SetOutput(a.err)
@@ -156,9 +181,12 @@ func (a *app) setUpLog() error {
 
 // collect reads the machine that the flags name. The handles stay open: a read
 // that was left behind may still use them.
-func (a *app) collect(ctx context.Context, detail pci.Detail) (*report.Report, error) {
-	file, err := a.readTopologyFile()
-	if err != nil {
+func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
+	if a.host.Root == "" {
+		return nil, errors.New("--root is empty; leave it out for this machine")
+	}
+	var err error
+	if o.TopologyFile, err = a.readTopologyFile(); err != nil {
 		return nil, err
 	}
 	fs, err := host.Open(a.host)
@@ -167,12 +195,9 @@ func (a *app) collect(ctx context.Context, detail pci.Detail) (*report.Report, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	r := report.Collect(ctx, fs, report.Options{Detail: detail, TopologyFile: file})
+	r := report.Collect(ctx, fs, o)
 	return &r, nil
 }
-
-// maxTopologyFile is many times the largest topology file in use.
-const maxTopologyFile = 4 << 20
 
 func (a *app) readTopologyFile() (*topology.File, error) {
 	if a.topologyFile == "" {
@@ -183,9 +208,12 @@ func (a *app) readTopologyFile() (*topology.File, error) {
 		return nil, fmt.Errorf("--topology-file: %w", err)
 	}
 	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, maxTopologyFile))
+	data, err := io.ReadAll(io.LimitReader(in, topology.MaxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
+	}
+	if len(data) > topology.MaxFile {
+		return nil, fmt.Errorf("--topology-file %s: larger than %d bytes", a.topologyFile, topology.MaxFile)
 	}
 	file, err := topology.ParseFile(data)
 	if err != nil {

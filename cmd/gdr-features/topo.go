@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/render"
+	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 )
 
@@ -24,7 +25,7 @@ needing the GPU driver, and what each of them is.`,
 			if err := oneOf("output", format, "table", "json"); err != nil {
 				return err
 			}
-			r, err := a.collect(cmd.Context(), pci.Everything)
+			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Everything})
 			if err != nil {
 				return err
 			}
@@ -41,7 +42,7 @@ needing the GPU driver, and what each of them is.`,
 
 // overview is what a person sees who types no verb.
 func (a *app) overview(ctx context.Context) error {
-	r, err := a.collect(ctx, pci.Everything)
+	r, err := a.collect(ctx, report.Options{Detail: pci.Everything})
 	if err != nil {
 		return err
 	}

@@ -97,10 +97,6 @@ func (f *FS) Root() string { return f.dir }
 // Sysfs is the directory that stands in for Root's sys/, "" for none.
 func (f *FS) Sysfs() string { return f.sysfs }
 
-// Live tells whether this is the running machine itself rather than a tree that
-// was copied or mounted.
-func (f *FS) Live() bool { return f.dir == "/" && f.sys == nil && f.proc == nil }
-
 // at finds the opener that serves name and the name below it.
 func (f *FS) at(name string) (opener, string) {
 	if f.sys != nil && strings.HasPrefix(name, "sys/") {
@@ -339,7 +335,7 @@ func openDir(dir string) (opener, error) {
 		return c, unix.Close(probe)
 	}
 	// Before Linux 5.6, and under seccomp profiles of that age, there is no
-	// openat2: os.Root does the same link by link.
+	// openat2: os.Root goes link by link, and refuses absolute ones.
 	if err := unix.Close(fd); err != nil {
 		return nil, err
 	}

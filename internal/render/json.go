@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
 )
 
 type gpuJSON struct {
@@ -66,7 +67,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 	for _, g := range r.Map.GPUs {
 		out.GPUs = append(out.GPUs, gpuJSON{
 			Address: g.Address.String(), Device: hex4(g.Device), Name: g.Name(),
-			NUMANode: g.NUMA, PCIeRoot: g.RootBus, Driver: g.Driver, Eligible: g.Eligible,
+			NUMANode: max(g.NUMA, pci.None), PCIeRoot: g.RootBus, Driver: g.Driver, Eligible: g.Eligible,
 		})
 	}
 	for i := range r.Map.NICs {
@@ -84,7 +85,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 func nic(n *topology.NIC) nicJSON {
 	out := nicJSON{Address: n.Address(), RDMA: n.Name(), NUMANode: -1, Eligible: n.Eligible, Ports: []portJSON{}}
 	if f := n.Function; f != nil {
-		out.Device, out.Name, out.NUMANode = hex4(f.Device), f.Name(), f.NUMA
+		out.Device, out.Name, out.NUMANode = hex4(f.Device), f.Name(), max(f.NUMA, pci.None)
 		out.PCIeRoot, out.Driver = f.RootBus, f.Driver
 	}
 	if n.RDMA != nil {

@@ -65,23 +65,40 @@ func Topo(w io.Writer, r *report.Report) error {
 	return err
 }
 
+// wide is the number of NICs from which on virtual functions get no column.
+const wide = 24
+
+// folded tells the NICs that have no column of their own in a wide matrix.
+func folded(r *report.Report, n *topology.NIC) bool {
+	return len(r.Map.NICs) > wide && n.Function != nil && n.Function.PhysFn != nil && r.PCI.Find(*n.Function.PhysFn) != nil
+}
+
 // matrix has a row a GPU and a column a NIC.
 func matrix(r *report.Report) string {
 	var t strings.Builder
+	left := 0
 	for i := range r.Map.NICs {
-		t.WriteString("\t" + columnName(&r.Map.NICs[i]))
+		if n := &r.Map.NICs[i]; folded(r, n) {
+			left++
+		} else {
+			t.WriteString("\t" + columnName(n))
+		}
 	}
 	t.WriteString("\tNUMA\n")
 	for i, g := range r.Map.GPUs {
 		fmt.Fprintf(&t, "GPU%d %s", i, short(g.Address.String()))
 		for _, p := range r.Map.Pairs {
-			if p.GPU == i {
+			if p.GPU == i && !folded(r, &r.Map.NICs[p.NIC]) {
 				t.WriteString("\t" + orQuestion(p.Level.String()))
 			}
 		}
 		t.WriteString("\t" + numa(g.NearNUMA) + "\n")
 	}
-	return columns(t.String())
+	out := columns(t.String())
+	if left > 0 {
+		out += fmt.Sprintf("%d virtual functions stand where their physical ones do (-o json lists them)\n", left)
+	}
+	return out
 }
 
 func columnName(n *topology.NIC) string {
@@ -102,7 +119,7 @@ func orQuestion(s string) string {
 }
 
 func numa(n int) string {
-	if n == pci.None {
+	if n < 0 {
 		return "-"
 	}
 	return strconv.Itoa(n)
@@ -116,6 +133,9 @@ func devices(r *report.Report) string {
 	}
 	for i := range r.Map.NICs {
 		n := &r.Map.NICs[i]
+		if folded(r, n) {
+			continue
+		}
 		what, drv := "software device", "-"
 		if n.Function != nil {
 			what, drv = described(n.Function), driver(n.Function)

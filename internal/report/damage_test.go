@@ -186,7 +186,7 @@ func look(dir string) evidence {
 	functions := "sys/bus/pci/devices/*/"
 	e.gpu = has(functions+"modalias", "v000010DE") || has(functions+"vendor", "10de")
 	e.nic = has(functions+"modalias", "v000015B3") || has(functions+"vendor", "15b3")
-	e.port = has("sys/class/infiniband/*/ports/*/state", "4:")
+	e.port = has("sys/class/infiniband/*/ports/*/state", "4:") || has(functions+"infiniband/*/ports/*/state", "4:")
 	e.peermem = has("sys/module/*peer*mem*/initstate", "live")
 	if found, _ := filepath.Glob(filepath.Join(dir, "sys/kernel/mm/memory_peers/nv_mem*")); len(found) > 0 {
 		e.peermem = true

@@ -36,6 +36,9 @@ type Report struct {
 type Options struct {
 	// Detail is pci.Needed for labels and verdict, pci.Everything for people.
 	Detail pci.Detail
+	// OnlyWithGPU: a machine without NVIDIA GPU needs no more than its PCI bus
+	// read, since it has no labels.
+	OnlyWithGPU bool
 	// TopologyFile is an NCCL topology file that takes the place of the
 	// machine's own; nil for none.
 	TopologyFile *topology.File
@@ -45,25 +48,21 @@ type Options struct {
 // src/graph/topo.cc).
 const machineTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 
-// maxTopologyFile is many times the largest topology file in use.
-const maxTopologyFile = 4 << 20
-
 // Collect reads and judges. It never fails: what cannot be read, or has not
 // answered when ctx ends, is unknown and named among the problems.
 func Collect(ctx context.Context, fs *host.FS, o Options) Report {
 	r := Report{RDMA: rdma.Inventory{Complete: true}}
 	r.scanPCI(ctx, fs, o.Detail)
-	if !r.hasGPU() && r.PCIRead && o.Detail == pci.Needed {
-		// No labels, whatever else there is: leave the rest alone.
-		r.judge(nil, nil)
+	if o.OnlyWithGPU && r.PCIRead && !r.hasGPU() {
+		r.judge(topology.Facts{}, nil)
 		return r
 	}
 	r.scanRest(ctx, fs, o.Detail)
-	file := o.TopologyFile
-	if file == nil {
-		file = r.machineFile(fs)
+	facts := topology.Facts{File: o.TopologyFile}
+	if facts.File == nil {
+		facts.File, facts.FileUnread = r.machineFile(fs)
 	}
-	r.judge(file, func(m *topology.Map) map[pci.Address]*pci.ACS { return r.readACS(ctx, fs, m) })
+	r.judge(facts, func(m *topology.Map) map[pci.Address]*pci.ACS { return r.readACS(ctx, fs, m) })
 	return r
 }
 
@@ -145,7 +144,14 @@ func (r *Report) scanRest(ctx context.Context, fs *host.FS, detail pci.Detail) {
 	defer cancel()
 	var err error
 	r.RDMA, err = rdmaDone(short)
-	request := kmod.Request{AllSymbols: detail == pci.Everything, Groups: r.groups()}
+	request := kmod.Request{AllSymbols: detail == pci.Everything}
+	for i := range r.PCI.Functions {
+		f := &r.PCI.Functions[i]
+		if kind := f.Kind(); f.IOMMUGroup != pci.None && (kind == pci.GPU || kind == pci.NIC) {
+			request.Groups = append(request.Groups, f.IOMMUGroup)
+		}
+		request.DriverBound = request.DriverBound || f.Kind() == pci.GPU && f.Driver == "nvidia"
+	}
 	kmodDone := within(func() kmod.State { return kmod.Scan(fs, request) })
 	if err != nil {
 		r.RDMA, err = rdmaDone(ctx)
@@ -160,33 +166,23 @@ func (r *Report) scanRest(ctx context.Context, fs *host.FS, detail pci.Detail) {
 	r.problems(r.Kmod.Problems)
 }
 
-// groups are the IOMMU groups of GPUs and adapters.
-func (r *Report) groups() []int {
-	var groups []int
-	for i := range r.PCI.Functions {
-		f := &r.PCI.Functions[i]
-		if kind := f.Kind(); f.IOMMUGroup != pci.None && (kind == pci.GPU || kind == pci.NIC) {
-			groups = append(groups, f.IOMMUGroup)
-		}
-	}
-	return groups
-}
-
-func (r *Report) machineFile(fs *host.FS) *topology.File {
-	data, err := fs.Bytes(machineTopology, maxTopologyFile)
+// machineFile reads the machine's own topology file. unread tells that there is
+// one that cannot be read.
+func (r *Report) machineFile(fs *host.FS) (file *topology.File, unread bool) {
+	data, err := fs.Bytes(machineTopology, topology.MaxFile)
 	if host.Absent(err) {
-		return nil
+		return nil, false
+	}
+	if err == nil {
+		if file, err = topology.ParseFile(data); err != nil {
+			err = fmt.Errorf("/%s: %w", machineTopology, err)
+		}
 	}
 	if err != nil {
 		r.problem(err)
-		return nil
+		return nil, true
 	}
-	file, err := topology.ParseFile(data)
-	if err != nil {
-		r.problem(fmt.Errorf("/%s: %w", machineTopology, err))
-		return nil
-	}
-	return file
+	return file, false
 }
 
 // readACS reads the bridges between GPUs and their nearest NICs.
@@ -210,8 +206,9 @@ func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[
 }
 
 // judge builds map, verdict and labels from what was read.
-func (r *Report) judge(file *topology.File, acs func(*topology.Map) map[pci.Address]*pci.ACS) {
-	r.Map = topology.Build(topology.Facts{PCI: &r.PCI, RDMA: &r.RDMA, File: file, Virtual: r.Kmod.Virtual})
+func (r *Report) judge(t topology.Facts, acs func(*topology.Map) map[pci.Address]*pci.ACS) {
+	t.PCI, t.RDMA, t.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
+	r.Map = topology.Build(t)
 	facts := verdict.Facts{PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: r.Kmod, Map: r.Map}
 	if acs != nil {
 		facts.ACS = acs(&r.Map)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +16,6 @@ import (
 // has one, as virtual machines do (src/graph/xml.cc, ncclTopoGetXmlFromFile).
 type File struct {
 	byAddress map[pci.Address]filePlace
-	byNet     map[string]filePlace
 }
 
 // filePlace is the place of one element: its CPU, then the switches above it,
@@ -27,16 +25,19 @@ type filePlace struct {
 	switches []ncclSwitch
 }
 
+// MaxFile is the largest topology file read, in bytes: many times the largest in
+// use.
+const MaxFile = 4 << 20
+
 // Bounds of a topology file; the largest that NCCL itself accepts is far below.
 const (
 	maxDepth    = 64
 	maxElements = 1 << 16
 )
 
-// ParseFile reads the elements system, cpu, pci, nic and net; others are passed
-// over. A file without any pci element is an error.
+// ParseFile reads the elements cpu and pci; others are passed over. A file without any pci element is an error.
 func ParseFile(data []byte) (*File, error) {
-	f := &File{byAddress: map[pci.Address]filePlace{}, byNet: map[string]filePlace{}}
+	f := &File{byAddress: map[pci.Address]filePlace{}}
 	var stack []element
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	for count := 0; ; {
@@ -79,24 +80,16 @@ func newElement(t xml.StartElement) element {
 	return e
 }
 
-// add notes the place of a pci or net element.
+// add notes the place of a pci element.
 func (f *File) add(e element, above []element) error {
-	switch e.name {
-	case "pci":
-		a, err := parseBusID(e.attrs["busid"])
-		if err != nil {
-			return err
-		}
-		f.byAddress[a] = placeBelow(above)
-	case "net":
-		// Its place is that of the pci element it lies in.
-		for i, outer := range slices.Backward(above) {
-			if outer.name == "pci" {
-				f.byNet[e.attrs["name"]] = placeBelow(above[:i])
-				break
-			}
-		}
+	if e.name != "pci" {
+		return nil
 	}
+	a, err := pci.ParseAddress(e.attrs["busid"])
+	if err != nil {
+		return fmt.Errorf("pci element: busid: %w", err)
+	}
+	f.byAddress[a] = placeBelow(above)
 	return nil
 }
 
@@ -126,29 +119,15 @@ func (e element) ids() uint64 {
 	return ids
 }
 
-// parseBusID accepts a PCI address with up to eight digits of domain.
-func parseBusID(text string) (pci.Address, error) {
-	a, err := pci.ParseAddress(text)
-	if err != nil {
-		return a, fmt.Errorf("pci element: busid: %w", err)
-	}
-	return a, nil
-}
-
-// find looks for a function: by its address, for an adapter also by the names
-// of its RDMA devices and by the address NCCL merges its ports and virtual
-// functions into.
-func (f *File) find(fn *pci.Function, rdma []string) (filePlace, bool) {
+// find looks for a function by its address, for an adapter also by the one NCCL
+// merges its ports and virtual functions into. Names of RDMA devices do not
+// count: they come and go with the driver.
+func (f *File) find(fn *pci.Function) (filePlace, bool) {
 	if p, ok := f.byAddress[fn.Address]; ok {
 		return p, true
 	}
 	if fn.Kind() == pci.GPU {
 		return filePlace{}, false
-	}
-	for _, name := range rdma {
-		if p, ok := f.byNet[name]; ok {
-			return p, true
-		}
 	}
 	merged := fn.Address
 	merged.Function = 0
@@ -176,4 +155,10 @@ func (p filePlace) nccl(flat bool) ncclPlace {
 	return place
 }
 
-func numaText(n int) string { return "/" + strconv.Itoa(n) }
+// numaText names the CPU of a NUMA node as a topology file does; -1 is one too.
+func numaText(n int) string {
+	if n == pci.Unread {
+		return ""
+	}
+	return "/" + strconv.Itoa(n)
+}

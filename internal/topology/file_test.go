@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"gdr-features/source/pci"
 )
 
@@ -69,8 +67,8 @@ type inBoth struct{ Level, NCCL Level }
 // rated gives the levels of two functions the file must know.
 func rated(t *testing.T, f *File, a, b *pci.Function) inBoth {
 	t.Helper()
-	p, ok := f.find(a, nil)
-	q, ok2 := f.find(b, nil)
+	p, ok := f.find(a)
+	q, ok2 := f.find(b)
 	if !ok || !ok2 {
 		t.Fatalf("%v found: %v, %v found: %v", a.Address, ok, b.Address, ok2)
 	}
@@ -209,46 +207,30 @@ func TestFind(t *testing.T) {
 		<cpu numaid="2"><pci busid="0000:12:03.0"/></cpu>
 		<cpu numaid="3"><pci busid="0000:12:00.0"/></cpu>
 		<cpu numaid="4"><pci busid="0000:13:00.1"/></cpu>
-		<cpu numaid="5"><pci busid="0000:14:00.0"><pci busid="0000:15:00.0"><group><net name="bond"/></group></pci></pci></cpu>
-		<cpu numaid="6"><net name="outside"/></cpu>
 	</system>`)
 	tests := []struct {
 		name string
 		fn   *pci.Function
-		rdma []string
 		cpu  string // "" where it is not found
 	}{
-		{"by address", nic(t, "0000:11:00.0"), nil, "/1"},
-		{"by address before the name", nic(t, "0000:11:00.0"), []string{"mlx5_0"}, "/1"},
-		{"by name", nic(t, "0000:99:00.0"), []string{"mlx5_0"}, "/0"},
-		{"by the second name", nic(t, "0000:99:00.0"), []string{"mlx5_1", "mlx5_7"}, "/0"},
-		{"by name before the merged address", nic(t, "0000:11:00.1"), []string{"mlx5_0"}, "/0"},
-		{"the second port of an adapter", nic(t, "0000:11:00.1"), []string{"mlx5_1"}, "/1"},
-		{"a virtual function: the same device first", nic(t, "0000:12:03.5"), nil, "/2"},
-		{"a virtual function: then the first of the bus", nic(t, "0000:12:04.5"), nil, "/3"},
-		{"a virtual function: then the first of the bus, whatever its number", nic(t, "0000:12:04.0"), nil, "/3"},
-		{"another function of the same device does not do", nic(t, "0000:13:00.2"), nil, ""},
-		{"another bus does not do", nic(t, "0000:16:00.1"), nil, ""},
-		{"another domain does not do", nic(t, "0001:11:00.0"), nil, ""},
-		{"a name outside of every function", nic(t, "0000:99:00.0"), []string{"outside"}, ""},
-		{"no name", nic(t, "0000:99:00.0"), []string{""}, ""},
-		{"a GPU by address", gpu(t, "0000:11:00.0"), nil, "/1"},
-		{"a GPU is not found by name", gpu(t, "0000:99:00.0"), []string{"mlx5_0"}, ""},
-		{"a GPU is not merged", gpu(t, "0000:11:00.1"), nil, ""},
+		{"by address", nic(t, "0000:11:00.0"), "/1"},
+		{"the second port of an adapter", nic(t, "0000:11:00.1"), "/1"},
+		{"a virtual function: the same device first", nic(t, "0000:12:03.5"), "/2"},
+		{"a virtual function: then the first of the bus", nic(t, "0000:12:04.5"), "/3"},
+		{"a virtual function: then the first of the bus, whatever its number", nic(t, "0000:12:04.0"), "/3"},
+		{"another function of the same device does not do", nic(t, "0000:13:00.2"), ""},
+		{"another bus does not do", nic(t, "0000:16:00.1"), ""},
+		{"another domain does not do", nic(t, "0001:11:00.0"), ""},
+		{"a GPU by address", gpu(t, "0000:11:00.0"), "/1"},
+		{"a GPU is not merged", gpu(t, "0000:11:00.1"), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, ok := f.find(tt.fn, tt.rdma)
+			p, ok := f.find(tt.fn)
 			if p.cpu != tt.cpu || ok != (tt.cpu != "") {
 				t.Errorf("CPU %q, %v; want %q", p.cpu, ok, tt.cpu)
 			}
 		})
-	}
-	// A net element stands where the function does that it lies in, not below it.
-	p, _ := f.find(nic(t, "0000:99:00.0"), []string{"bond"})
-	want := filePlace{cpu: "/5", switches: []ncclSwitch{{name: "0000:14:00.0"}}}
-	if diff := cmp.Diff(want, p, cmp.AllowUnexported(filePlace{}, ncclSwitch{})); diff != "" {
-		t.Errorf("place of a net element (-want +got):\n%s", diff)
 	}
 }
 
@@ -279,7 +261,7 @@ func FuzzParseFile(f *testing.F) {
 			if !strings.Contains(text, strings.TrimLeft(address.String(), "0")) && !strings.Contains(text, "&") {
 				t.Errorf("%v is not in the data", address)
 			}
-			if got, ok := file.find(&pci.Function{Address: address}, nil); !ok || got.cpu != place.cpu || !slices.Equal(got.switches, place.switches) {
+			if got, ok := file.find(&pci.Function{Address: address}); !ok || got.cpu != place.cpu || !slices.Equal(got.switches, place.switches) {
 				t.Errorf("%v is not found where it stands", address)
 			}
 			if len(place.switches) >= 64 {

@@ -120,7 +120,7 @@ func (b *builder) promoteC2C(adapters []*pci.Function) {
 	for i := range b.m.Pairs {
 		p := &b.m.Pairs[i]
 		if f := b.m.NICs[p.NIC].Function; f != nil {
-			p.NCCL = b.rate(b.m.GPUs[p.GPU].Function, f).nccl
+			p.NCCL = ncclOf(&b.m.NICs[p.NIC], b.rate(b.m.GPUs[p.GPU].Function, f))
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestNCCLLevels(t *testing.T) {
 			"GPU1 mlx5_0": "SYS", "GPU1 mlx5_1": "PIX",
 		}},
 		{"vfs-with-pf", map[string]string{
-			"GPU0 rdma_rail0": "PIX", "GPU0 mlx5_2": "PIX", "GPU0 mlx5_3": "PIX", "GPU0 mlx5_4": "PIX", "GPU0 mlx5_9": "PHB",
+			"GPU0 rdma_rail0": "PIX", "GPU0 mlx5_2": "PIX", "GPU0 mlx5_3": "PIX", "GPU0 mlx5_4": "PIX", "GPU0 mlx5_9": "",
 		}},
 	} {
 		t.Run(tc.machine, func(t *testing.T) {

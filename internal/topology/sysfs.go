@@ -17,9 +17,9 @@ func sysfsLevel(gpu, nic *pci.Function, numaNodes int) span {
 	switch a, b := gpu.NearNUMA, nic.NearNUMA; {
 	case gpu.RootBus == nic.RootBus:
 		return exactly(PHB)
-	case a != pci.None && a == b:
+	case a >= 0 && a == b:
 		return exactly(NODE)
-	case a != pci.None && b != pci.None:
+	case a >= 0 && b >= 0:
 		return exactly(SYS)
 	case numaNodes == 0 || numaNodes == 1:
 		return exactly(NODE)
@@ -28,7 +28,7 @@ func sysfsLevel(gpu, nic *pci.Function, numaNodes int) span {
 }
 
 // ncclPlace is where NCCL puts a function: the switches above it, the topmost
-// first, and the CPU they hang on.
+// first, and the CPU they hang on, "" when that cannot be read.
 type ncclPlace struct {
 	known    bool
 	switches []ncclSwitch
@@ -56,6 +56,8 @@ func (p ncclPlace) level(q ncclPlace) Level {
 		return PIX
 	case common > 0:
 		return PXB
+	case p.cpu == "" || q.cpu == "":
+		return Unknown
 	case p.cpu == q.cpu:
 		return PHB
 	}

@@ -101,7 +101,9 @@ type Facts struct {
 	PCI  *pci.Inventory
 	RDMA *rdma.Inventory
 	// File is the machine's NCCL topology file, nil when it has none.
-	File *File
+	// FileUnread: it has one, which cannot be read, so that no level is known.
+	File       *File
+	FileUnread bool
 	// Virtual: the system runs under a hypervisor.
 	Virtual tri.State
 }
@@ -110,7 +112,6 @@ type Facts struct {
 func Build(facts Facts) Map {
 	b := builder{Facts: facts, places: map[pci.Address]*place{}, rated: map[[2]pci.Address]rating{}}
 	b.virtual = b.Virtual == tri.True || b.PCI.Hypervisor() != nil
-	b.m.Source = b.source()
 	b.gpus()
 	b.nics()
 	for i := range b.m.GPUs {
@@ -118,12 +119,13 @@ func Build(facts Facts) Map {
 			p := Pair{GPU: i, NIC: j}
 			if f := b.m.NICs[j].Function; f != nil {
 				r := b.rate(b.m.GPUs[i].Function, f)
-				p.Level, p.NCCL = r.span.level, r.nccl
+				p.Level, p.NCCL = r.span.level, ncclOf(&b.m.NICs[j], r)
 			}
 			b.m.Pairs = append(b.m.Pairs, p)
 		}
 	}
 	b.hardware()
+	b.m.Source = b.source()
 	return b.m
 }
 
@@ -134,6 +136,8 @@ type builder struct {
 	rated  map[[2]pci.Address]rating
 	// virtual: the PCI tree is a hypervisor's.
 	virtual bool
+	// fromFile: some level is from the topology file.
+	fromFile bool
 	// commonBridge: only pairs under a common bridge reach each other.
 	commonBridge bool
 }
@@ -155,11 +159,13 @@ type place struct {
 
 func (b *builder) source() Source {
 	switch {
-	case b.File != nil:
+	case b.FileUnread:
+		return ""
+	case b.fromFile:
 		return FromFile
 	case b.virtual:
 		return Virtual
-	case b.Virtual == tri.False:
+	case b.Virtual == tri.False || b.PCI.ProcessorPort():
 		return Physical
 	}
 	return ""
@@ -233,11 +239,7 @@ func (b *builder) place(f *pci.Function) *place {
 	}
 	p.nccl = ncclPlaceOf(b.PCI, inNCCL)
 	if b.File != nil {
-		var names []string
-		for _, d := range b.RDMA.Of(fn.Address) {
-			names = append(names, d.Name)
-		}
-		p.file, p.inFile = b.File.find(fn, names)
+		p.file, p.inFile = b.File.find(fn)
 	}
 	b.places[fn.Address] = p
 	return p
@@ -251,12 +253,26 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 		return r
 	}
 	var r rating
-	if p.inFile && q.inFile {
+	switch {
+	case b.FileUnread:
+		r = rating{atLeast(PIX), Unknown}
+	case p.inFile && q.inFile:
+		b.fromFile = true
 		level, nccl := p.file.levels(q.file)
 		r = rating{exactly(level), nccl}
-	} else {
+	default:
 		r = rating{sysfsLevel(p.fn, q.fn, b.PCI.NUMANodes), p.nccl.level(q.nccl)}
 	}
 	b.rated[key] = r
 	return r
+}
+
+// ncclOf is NCCL's level of a pair. A device on an auxiliary device is no PCI
+// device to NCCL, which hangs it on the first processor it knows of
+// (src/graph/topo.cc, ncclTopoFillNet): that is not told by places.
+func ncclOf(n *NIC, r rating) Level {
+	if n.RDMA != nil && n.RDMA.Auxiliary {
+		return Unknown
+	}
+	return r.nccl
 }

@@ -198,8 +198,9 @@ func (f *Facts) iommu() string {
 func (f *Facts) acs() string {
 	open := len(f.Map.Nearest) == 0
 	for _, link := range f.Map.Nearest {
-		open = open || link.NIC == nil
-		for _, bridge := range link.Between() {
+		between := link.Between()
+		open = open || len(between) == 0 // nothing is known of what is between them
+		for _, bridge := range between {
 			switch acs := f.ACS[bridge]; {
 			case acs == nil:
 				open = true

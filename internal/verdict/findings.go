@@ -53,7 +53,7 @@ func (f *Facts) findings(v Verdict) []Finding {
 	list = append(list,
 		f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v),
 		f.peermem(v), f.dmabufFinding(v), f.stack(),
-		f.level(), f.ncclDefault(), iommuFinding(v), acsFinding(v),
+		f.level(), f.ncclDefault(), iommuFinding(v), f.acsFinding(v),
 	)
 	return list
 }
@@ -239,7 +239,13 @@ func (f *Facts) peermem(v Verdict) Finding {
 	default:
 		out.Reason = NoPeerMemoryPath
 		out.Detail = "not loaded, and the RDMA stack shows no interface for it (ib_register_peer_memory_client)"
+		if symbol == tri.Unknown {
+			out.Detail = "not loaded; whether the RDMA stack has an interface for it cannot be read"
+		}
 		out.Fix = "install MOFED / DOCA-OFED and rebuild the GPU driver against it, or use DMA-BUF"
+		if symbol == tri.Unknown {
+			out.Fix = "modprobe nvidia-peermem; it says Unknown symbol or Invalid argument where there is no interface"
+		}
 		out.Sources = append(out.Sources, kallsyms)
 	}
 	if f.Kmod.PeermemModule == kmod.Coming || f.Kmod.PeermemModule == kmod.Going {

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
@@ -66,12 +67,15 @@ func iommuFinding(v Verdict) Finding {
 	return out
 }
 
-func acsFinding(v Verdict) Finding {
+func (f *Facts) acsFinding(v Verdict) Finding {
 	out := Finding{Check: "acs", Status: OK, Detail: v.ACS, Sources: []string{pciDevices + "/*/config"}}
 	switch v.ACS {
 	case "":
 		out.Status, out.Detail = Undecidable, "the ACS registers of the bridges between GPUs and NICs cannot be read"
 		out.Fix = "read as root (CAP_SYS_ADMIN)"
+		if !slices.ContainsFunc(f.Map.Nearest, func(l topology.Link) bool { return len(l.Between()) > 0 }) {
+			out.Detail, out.Fix = "no bridge between the GPUs and their nearest NICs shows on this machine", ""
+		}
 	case "redirect":
 		out.Status = Warn
 		out.Detail = "a bridge between a GPU and its nearest NIC redirects peer to peer traffic to the root complex"

@@ -130,15 +130,12 @@ func (f *Facts) ready(v Verdict, notCapable Reason) (tri.State, Reason) {
 		}
 		unknown = unknown || row.missing == tri.Unknown
 	}
-	if unknown {
+	switch way := tri.Or(v.Peermem, v.DMABuf); {
+	case way == tri.False: // whatever the rest may be
+	case unknown, way == tri.Unknown:
 		return tri.Unknown, Unreadable
-	}
-	switch tri.Or(v.Peermem, v.DMABuf) {
-	case tri.True:
+	default:
 		return tri.True, ""
-	case tri.Unknown:
-		return tri.Unknown, Unreadable
-	case tri.False:
 	}
 	if f.Kmod.Symbols.PeerMemory == tri.True {
 		return tri.False, PeermemNotLoaded

@@ -125,6 +125,10 @@ func TestRows(t *testing.T) {
 			n.kmod.Peermem, n.kmod.Driver.Open, n.kmod.Symbols.PeerMemory = tri.False, tri.False, tri.False
 		}, tri.True, tri.False, "NoPeerMemoryPath"},
 
+		{"no way to GPU memory beats an unreadable port", func(n *node) {
+			n.port().State = ""
+			n.kmod.Peermem, n.kmod.Driver.Open = tri.False, tri.False
+		}, tri.True, tri.False, "PeermemNotLoaded"},
 		{"proven missing beats unreadable before it", func(n *node) { n.gpu().DriverKnown = false; n.rdma.Devices = nil }, tri.True, tri.False, "NoRDMADevice"},
 		{"the first of several missing", func(n *node) { n.gpu().Driver, n.nic().Driver = "", "" }, tri.True, tri.False, "GPUDriverNotLoaded"},
 	} {

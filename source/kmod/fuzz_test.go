@@ -157,8 +157,10 @@ func FuzzSearchSymbols(f *testing.F) {
 		f.Add([]byte(seed), uint16(30))
 	}
 	f.Fuzz(func(t *testing.T, text []byte, chunk uint16) {
-		if len(text) > 4<<10 {
-			t.Skip("a line may be longer than the buffer")
+		for line := range bytes.Lines(text) {
+			if len(line) > 4<<10 {
+				t.Skip("no symbol table has such lines")
+			}
 		}
 		// The first line comes in one piece, as the kernel gives it.
 		size := max(bytes.IndexByte(text, '\n')+1, 32)

@@ -12,7 +12,7 @@ import (
 
 // Symbols are the functions of the running kernel that tell what it can do.
 // False means that the whole table was read and lacks the symbol; Unknown that
-// it could not be read, or is empty.
+// it could not be read, is empty, or was not read because nothing depends on it.
 type Symbols struct {
 	// PeerMemory: ib_register_peer_memory_client, the PeerDirect API.
 	PeerMemory tri.State

@@ -125,6 +125,8 @@ func TestSearchSymbols(t *testing.T) {
 		{"the first owner counts", line(umem+"\t[ib_uverbs]") + line("x") + line(umem+"\t[ib_core]"), finds{umem: "ib_uverbs"}, nil},
 		{"an owner that comes later", line(umem) + line(umem+".cold\t[ib_core]"), finds{umem: "ib_core"}, nil},
 		{"blank lines in between", line("x") + "\n\n" + line(umem), finds{umem: ""}, nil},
+		{"lines that begin with the letter searched for", line("x") + "g\nget\ng_get\n" + line(umem), finds{umem: ""}, nil},
+		{"lines that end with it", line("ib_reg") + line("mlx5_ib_reg") + line("ib_umem_dmabuf_g") + line(umem) + line("ib_reg"), finds{umem: ""}, nil},
 		{"addresses of 32 bits", "c0100000 T _stext\n" + line(umem), finds{umem: ""}, nil},
 
 		{"empty", "", finds{}, host.ErrEmpty},
@@ -133,7 +135,7 @@ func TestSearchSymbols(t *testing.T) {
 		{"a line of 64 KiB", all[:len(all)/2] + strings.Repeat("g", 64<<10) + all, finds{peer: "ib_uverbs"}, errNoTable},
 	}
 	for _, tt := range tests {
-		for _, chunk := range []int{100, 4096, 65536, 1 << 20} {
+		for _, chunk := range []int{27, 100, 4096, 65536, 1 << 20} {
 			got, err := search(inChunks(tt.text, chunk))
 			if !errors.Is(err, tt.err) {
 				t.Errorf("%s, %d at once: error %v, want %v", tt.name, chunk, err, tt.err)
@@ -155,7 +157,7 @@ func TestSearchSymbolsAtBoundaries(t *testing.T) {
 			// Short lines, and one of the right length before the start.
 			text := strings.Repeat("0000000000000000 t filler_symbol\n", start/33-1)
 			text += "0000000000000000 t " + strings.Repeat("x", start-len(text)-20) + "\n" + line + "0000000000000000 t end\n"
-			for _, chunk := range []int{buffer, 4000} {
+			for _, chunk := range []int{buffer, 4000, 50} {
 				got, err := search(inChunks(text, chunk))
 				if err != nil || !cmp.Equal(want, got) {
 					t.Fatalf("%s at %d, %d at once: %v, %v; want %v", symbol, start, chunk, got, err, want)
@@ -177,7 +179,7 @@ func TestIsSymbolLine(t *testing.T) {
 		"": false, "\n": false, "c0100000": false, "c0100000 ": false, "c0100000 t": false, "c0100000 t ": false,
 		"c010000 t x": false, "00000000000000000 t x": false, "c010000g t x": false, "c010000G t x": false, "c010000: t x": false, "c010000@ t x": false, "c010000/ t x": false, "c010000` t x": false,
 		"c0100000 tt x": false, " c0100000 t x": false, "c0100000\tt\tx": false, "\x7fELF\x02\x01\x01\x00\x00 t x": false,
-		"c0100000\n t x": false,
+		"c0100000\n t x": false, "c0100000 t \nx": false,
 	}
 	for in, want := range tests {
 		if got := isSymbolLine([]byte(in)); got != want {
@@ -221,8 +223,29 @@ func TestSearchSymbolsBound(t *testing.T) {
 	if !errors.Is(err, host.ErrTooLarge) || len(got) != 0 {
 		t.Errorf("%v, %v; want %v", got, err, host.ErrTooLarge)
 	}
-	if total < maxKallsyms || total > maxKallsyms+1<<20 {
-		t.Errorf("stopped after %d bytes, want %d", total, maxKallsyms)
+	if limit := 128 << 20; total < limit || total > limit+64<<10 {
+		t.Errorf("stopped after %d bytes, want %d", total, limit)
+	}
+}
+
+// A line may be unfinished at the end of a read, but no line of a symbol table
+// is longer than 4 KiB.
+func TestSearchSymbolsLongLines(t *testing.T) {
+	const first, last = "0000000000000000 t first\n", "\n0000000000000000 t ib_umem_dmabuf_get\n"
+	for unfinished, wantErr := range map[int]error{4095: nil, 4096: nil, 4097: errNoTable} {
+		reads := []string{first + strings.Repeat("x", unfinished), last, ""}
+		got, err := search(func(buf []byte) (int, error) {
+			n := copy(buf, reads[0])
+			reads = reads[1:]
+			return n, nil
+		})
+		want := finds{}
+		if wantErr == nil {
+			want[umem] = ""
+		}
+		if !errors.Is(err, wantErr) || !cmp.Equal(want, got) {
+			t.Errorf("%d bytes: %v, %v; want %v, %v", unfinished, got, err, want, wantErr)
+		}
 	}
 }
 
@@ -246,6 +269,7 @@ func TestScanSymbols(t *testing.T) {
 		{"empty", "", Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a FIFO", isFIFO, Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a directory", isDir, Symbols{}, []string{"/proc/kallsyms: is a directory"}},
+		{"a loop", isLoop, Symbols{}, []string{"/proc/kallsyms: too many levels of symbolic links"}},
 		{"garbage", "garbage\n", Symbols{}, []string{"/proc/kallsyms: not a symbol table"}},
 		{
 			"a table that turns into garbage",

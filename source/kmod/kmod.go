@@ -77,6 +77,8 @@ func (i Init) Loaded() tri.State {
 type Request struct {
 	// Groups are the IOMMU groups whose type is wanted.
 	Groups []int
+	// DriverBound: a GPU is bound to the driver nvidia, so that one is loaded.
+	DriverBound bool
 	// AllSymbols: look for every symbol in /proc/kallsyms, the dearest file of
 	// all (20 to 50 ms of kernel time), and not only for those that can still
 	// decide anything.
@@ -87,7 +89,7 @@ type Request struct {
 func Scan(fs *host.FS, want Request) State {
 	s := &scanner{fs: fs}
 	s.modules = s.modulesReadable()
-	s.driver()
+	s.driver(want.DriverBound)
 	s.peermem()
 	s.st.Storage = s.init("nvidia_fs").Loaded()
 	s.st.Stack.MOFED = s.mofed()
@@ -168,13 +170,13 @@ func (s *scanner) present(module string) tri.State {
 }
 
 // driver reads the GPU driver. Without a version file the module's directory
-// decides whether one is loaded.
-func (s *scanner) driver() {
+// decides whether one is loaded, or a GPU that is bound to it.
+func (s *scanner) driver(bound bool) {
 	const file = "proc/driver/nvidia/version"
 	text, err := s.fs.Bytes(file, 16<<10)
 	if err != nil {
 		s.problem(err)
-		s.st.Driver.Loaded = s.present("nvidia")
+		s.st.Driver.Loaded = tri.Or(tri.Of(bound), s.present("nvidia"))
 		if s.st.Driver.Loaded == tri.False {
 			s.st.Driver.Open = tri.False
 		}
@@ -183,7 +185,7 @@ func (s *scanner) driver() {
 	open, version := parseDriver(string(text))
 	if open == tri.Unknown {
 		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", file))
-		s.st.Driver.Loaded = s.present("nvidia")
+		s.st.Driver.Loaded = tri.Or(tri.Of(bound), s.present("nvidia"))
 		return
 	}
 	s.st.Driver = Driver{Loaded: tri.True, Open: open, Version: version}

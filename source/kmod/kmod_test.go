@@ -1,6 +1,7 @@
 package kmod
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -14,6 +15,18 @@ const (
 	closedLine = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n"
 )
 
+// A GPU that is bound to the driver proves it loaded, of whatever flavour.
+func TestScanBoundDriver(t *testing.T) {
+	for bound, want := range map[bool]Driver{
+		false: {Loaded: tri.False, Open: tri.False},
+		true:  {Loaded: tri.True, Open: tri.Unknown},
+	} {
+		if got := scan(t, nil, Request{DriverBound: bound}).Driver; got != want {
+			t.Errorf("bound %v: %+v, want %+v", bound, got, want)
+		}
+	}
+}
+
 func TestParseDriver(t *testing.T) {
 	tests := []struct {
 		name, in string
@@ -26,6 +39,7 @@ func TestParseDriver(t *testing.T) {
 		{"closed on Arm", "NVRM version: NVIDIA UNIX aarch64 Kernel Module  535.104.12  Sat Aug 19 01:15:15 UTC 2023\n", tri.False, "535.104.12"},
 		{"an old one of two numbers", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  418.67  Sat Apr  6 03:07:24 CDT 2019\n", tri.False, "418.67"},
 		{"no newline", strings.TrimSuffix(closedLine, "\n"), tri.False, "550.54.14"},
+		{"the first of two versions", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  570.86.15\n", tri.False, "550.54.14"},
 		{"no version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  unknown\n", tri.True, ""},
 		{"a version of the compiler alone", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\nGCC version: 570.86.15\n", tri.True, ""},
 		{"empty", "", tri.Unknown, ""},
@@ -48,7 +62,7 @@ func TestIsDriverVersion(t *testing.T) {
 		"570.86.15": true, "550.54.14": true, "418.67": true, "1000.1.1": true, "570.0": true, "570.9999.9999": true,
 		"": false, "570": false, "570.": false, ".570.86": false, "570..15": false, "570.86.15.1": false,
 		"57.86.15": false, "57086.15": false, "570.86.15-rc1": false, "570.86.15\n": false, "x86_64": false,
-		"5a0.86": false, "570.8b": false, "570.86.12345": false, "٥٧٠.86": false, "+70.86": false, "12.3.0": false,
+		"5a0.86": false, "57z.86": false, "z57.86": false, "570.z86": false, "570.8b": false, "570.86.12345": false, "٥٧٠.86": false, "+70.86": false, "12.3.0": false,
 	}
 	for in, want := range tests {
 		if got := isDriverVersion(in); got != want {
@@ -79,6 +93,12 @@ func TestScanDriver(t *testing.T) {
 			map[string]string{"sys/module/kernel": absent},
 			Driver{},
 			[]string{"sys/module"},
+		},
+		{
+			"a module that cannot be looked at",
+			map[string]string{"sys/module/nvidia": isLoop},
+			Driver{},
+			[]string{"/sys/module/nvidia: too many levels of symbolic links"},
 		},
 		{
 			"garbage, without the module",
@@ -147,6 +167,39 @@ func TestScanInit(t *testing.T) {
 			}
 			wantProblems(t, st.Problems, tt.problems...)
 		})
+	}
+}
+
+// The words are published: they stand in raw features and advice.
+func TestWords(t *testing.T) {
+	want := []string{"", "absent", "live", "coming", "going", "none", "legacy", "current", "inbox"}
+	got := []string{
+		string(Unread), string(Absent), string(Live), string(Coming), string(Going),
+		string(PeerDirectNone), string(PeerDirectLegacy), string(PeerDirectCurrent), string(PeerDirectInbox),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("words (-want +got):\n%s", diff)
+	}
+}
+
+// A scan gives back what it opened, whatever it found there.
+func TestScanGivesHandlesBack(t *testing.T) {
+	for name, text := range map[string]string{"good": "0000000000000000 t x\n", "garbage": "garbage", "empty": "", "a FIFO": isFIFO} {
+		fs := tree(t, map[string]string{
+			"sys/module/nvidia/initstate": text, "proc/driver/nvidia/version": text, kallsyms: text, "proc/cpuinfo": text,
+		})
+		open := func() int {
+			entries, err := os.ReadDir("/proc/self/fd")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(entries)
+		}
+		before := open()
+		Scan(fs, Request{AllSymbols: true})
+		if after := open(); after != before {
+			t.Errorf("%s: %d descriptors are open, %d before", name, after, before)
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ func TestRelease(t *testing.T) {
 		{in: "24.-1.1.4", bad: true},
 		{in: "24.10.1-1.1.4", bad: true},
 		{in: "x4.10-1.1.4", bad: true},
+		{in: "z4.10-1.1.4", bad: true},
+		{in: "24.z0-1.1.4", bad: true},
 		{in: "24.1x-1.1.4", bad: true},
 		{in: "-24.10-1.1.4", bad: true},
 		{in: "+24.10-1.1.4", bad: true},

@@ -12,10 +12,11 @@ import (
 	"gdr-features/internal/host"
 )
 
-// Contents of files that are no files.
+// Contents of files that are none.
 const (
 	isDir  = "\x00directory"
 	isFIFO = "\x00FIFO"
+	isLoop = "\x00loop"
 	absent = "\x00absent" // takes back what scan adds
 )
 
@@ -37,6 +38,8 @@ func tree(t *testing.T, files map[string]string) *host.FS {
 			err = os.MkdirAll(path, 0o755)
 		case isFIFO:
 			err = unix.Mkfifo(path, 0o644)
+		case isLoop:
+			err = os.Symlink(filepath.Base(path), path)
 		default:
 			err = os.WriteFile(path, []byte(text), 0o644)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 
-	"gdr-features/internal/host"
 	"gdr-features/internal/tri"
 )
 
@@ -100,10 +99,7 @@ func (s *scanner) firmware() (kind dmi, evidence string, readable bool) {
 	for _, file := range [...]string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
 		text, err := s.fs.Line("sys/class/dmi/id/" + file)
 		if err != nil {
-			if !host.Absent(err) {
-				continue // empty is common here, and no problem
-			}
-			continue
+			continue // missing and empty are common here, and no problem
 		}
 		names[file] = text
 		for _, hypervisor := range dmiHypervisors {

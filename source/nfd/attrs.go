@@ -26,9 +26,9 @@ func (a attrs) state(key string, s tri.State) {
 	}
 }
 
-// number takes pci.None for not known.
+// number takes pci.None and pci.Unread for not known.
 func (a attrs) number(key string, n int) {
-	if n != pci.None {
+	if n >= 0 {
 		a[key] = strconv.Itoa(n)
 	}
 }

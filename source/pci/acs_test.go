@@ -34,6 +34,12 @@ func (s space) fill(offset int, value byte) space {
 	return s
 }
 
+// put sets one byte.
+func (s space) put(offset int, value byte) space {
+	s[offset] = value
+	return s
+}
+
 // readAt reads like a file that ends where the space does.
 func (s space) readAt(buf []byte, offset int64) (int, error) {
 	if offset >= int64(len(s)) {
@@ -65,11 +71,19 @@ func TestWalkACS(t *testing.T) {
 		{"the low bits of the pointer are reserved", newSpace(4096).with(0x100, 1, 0x14b).with(0x148, 0x0d, 0).control(0x148, 2), &ACS{true, 2}},
 		{"at the very end", newSpace(4096).with(0x100, 1, 0xff8).with(0xff8, 0x0d, 0).control(0xff8, 4), &ACS{true, 4}},
 
+		{"absent, with the last capability at the very end", newSpace(4096).with(0x100, 1, 0xffc).with(0xffc, 3, 0), none},
+		{"a header at the very end, with no room for the register", newSpace(4096).with(0x100, 1, 0xffc).with(0xffc, 0x0d, 0), nil},
 		{"absent", newSpace(4096).with(0x100, 1, 0x148).with(0x148, 3, 0), none},
 		{"no extended capability", newSpace(4096), none},
 		{"a null capability that leads on", newSpace(4096).with(0x100, 0, 0x148).with(0x148, 0x0d, 0).control(0x148, 8), &ACS{true, 8}},
-		{"no extended space answers", newSpace(4096).fill(0x100, 0xff), none},
-		{"256 bytes, read in full", newSpace(256), none},
+		{"256 bytes of conventional PCI, read in full", newSpace(256), none},
+		{"256 bytes, capabilities but not PCI Express", newSpace(256).put(0x06, 0x10).put(0x34, 0x50).put(0x50, 0x01).put(0x51, 0x00), none},
+
+		{"256 bytes of PCI Express", newSpace(256).put(0x06, 0x10).put(0x34, 0x50).put(0x50, 0x01).put(0x51, 0x60).put(0x60, 0x10), nil},
+		{"256 bytes, capabilities in a circle", newSpace(256).put(0x06, 0x10).put(0x34, 0x50).put(0x50, 0x01).put(0x51, 0x50), nil},
+		{"256 bytes and the beginning of a header", newSpace(258), nil},
+		{"no answer from the extended space", newSpace(4096).fill(0x100, 0xff), nil},
+		{"no answer from the next header", newSpace(4096).with(0x100, 1, 0x148).fill(0x148, 0xff), nil},
 
 		{"64 bytes, as everybody may read", newSpace(64), nil},
 		{"nothing", newSpace(0), nil},

@@ -105,7 +105,7 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 	for offset, steps := extendedStart, 0; ; steps++ {
 		n, err := readAt(head[:], int64(offset))
 		if err != nil || n < 4 {
-			if offset == extendedStart && err == nil && endsAt256(readAt) {
+			if offset == extendedStart && err == nil && n == 0 && conventional(readAt) {
 				return &ACS{}
 			}
 			return nil
@@ -115,8 +115,10 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 		switch {
 		case steps > (extendedEnd-extendedStart)/8:
 			return nil // a circle
-		case id == 0 && next == 0, id == 0xffff:
-			return &ACS{} // the end, or no extended space behind it
+		case id == 0xffff:
+			return nil // no answer from the device
+		case id == 0 && next == 0:
+			return &ACS{} // no extended capabilities
 		case id == acsCapability && n < len(head):
 			return nil
 		case id == acsCapability:
@@ -130,10 +132,27 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 	}
 }
 
-// endsAt256 tells a function without extended configuration space, read in
-// full, from one whose reader may not see more.
-func endsAt256(readAt func([]byte, int64) (int, error)) bool {
-	var last [4]byte
-	n, err := readAt(last[:], extendedStart-int64(len(last)))
-	return err == nil && n == len(last)
+// conventional tells a function of conventional PCI, whose configuration space
+// of 256 bytes was read in full, from one whose reader may not see more and from
+// one of PCI Express whose extended space cannot be reached.
+func conventional(readAt func([]byte, int64) (int, error)) bool {
+	const status, capabilities, first, express = 0x06, 1 << 4, 0x34, 0x10
+	var config [extendedStart]byte
+	if n, err := readAt(config[:], 0); err != nil || n < len(config) {
+		return false
+	}
+	if config[status]&capabilities == 0 {
+		return true
+	}
+	next := int(config[first])
+	for range len(config) / 4 {
+		if next &^= 3; next < 0x40 {
+			return true
+		}
+		if config[next] == express {
+			return false
+		}
+		next = int(config[next+1])
+	}
+	return false // a circle
 }

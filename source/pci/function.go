@@ -18,8 +18,11 @@ const (
 	VendorBroadcom = 0x1000
 )
 
-// None is the value of a number that sysfs does not tell.
-const None = -1
+// Values of a number that is none.
+const (
+	None   = -1 // sysfs says that there is none
+	Unread = -2 // sysfs does not say, or cannot be read
+)
 
 // Function is one PCI function (kernel: struct pci_dev), with the file below
 // /sys/bus/pci/devices/<address>/ that each field comes from.
@@ -41,13 +44,14 @@ type Function struct {
 	// direct parent last. From the same link.
 	Bridges []Address
 
-	// NUMA is numa_node: None when the firmware told none or it is unreadable.
+	// NUMA is numa_node: None when the firmware told none, Unread when the file
+	// cannot be read, or is missing on a machine with several nodes.
 	NUMA int
 	// NearNUMA is NUMA, or that of the nearest bridge above that has one.
 	NearNUMA int
 	// RootNUMA is the numa_node of the topmost switch above the function, or of
 	// the function itself where no switch is above: the CPU that NCCL hangs it
-	// on (src/graph/xml.cc, ncclTopoGetXmlFromSys). None for -1.
+	// on (src/graph/xml.cc, ncclTopoGetXmlFromSys). None and Unread as in NUMA.
 	RootNUMA int
 	// Driver is the name of the bound driver ("" for none), from the link
 	// driver. DriverKnown is false when that could not be read.

@@ -62,6 +62,7 @@ func TestParseSpeed(t *testing.T) {
 		"16 GT/s":        16,
 		"8 GT/s":         8,
 		"0 GT/s":         0,
+		"0.5 GT/s":       0.5,
 		"1024 GT/s":      1024,
 
 		"":                0,
@@ -232,16 +233,23 @@ func TestNICEligible(t *testing.T) {
 			}
 		}
 	}
-	for device, name := range map[uint16]string{
-		0x1002: "virtual function of ConnectX-2", 0x6732: "ConnectX", 0x673c: "ConnectX", 0x6750: "ConnectX EN", 0x676e: "ConnectX-2",
-		0x6778: "ConnectX VPI", 0x5a44: "InfiniHost", 0x6282: "InfiniHost III", 0x7121: "NPS-400",
-		0xc738: "SwitchX-2", 0xcb84: "Spectrum", 0xcf08: "Switch-IB 2", 0xcf6c: "Spectrum-2", 0xcf70: "Spectrum-3",
-		0xcf80: "Spectrum-4", 0xd2f0: "Quantum", 0xd2f2: "Quantum-2",
+	for name, ids := range map[string][]uint16{
+		"InfiniHost": {0x5274, 0x5a44, 0x5a45, 0x5a46, 0x5e8c, 0x5e8d, 0x6274, 0x6278, 0x6279, 0x6282},
+		"ConnectX, ConnectX-2": {
+			0x1002, 0x6340, 0x634a, 0x6354, 0x6368, 0x6372, 0x6732, 0x673c, 0x6746, 0x6750, 0x675a, 0x6764, 0x676e, 0x6778,
+		},
+		"network processor": {0x7101, 0x7102, 0x7103, 0x7121, 0x7122, 0x7123, 0x8200},
+		"switch": {
+			0xc738, 0xc739, 0xc838, 0xc839, 0xcb84, 0xcf08, 0xcf6c, 0xcf70, 0xcf80, 0xcf82, 0xcf84, 0xcf86,
+			0xd2f0, 0xd2f2, 0xd2f4, 0xd2f6, 0xd2f8, 0xd2fa, 0xd2fc,
+		},
 	} {
-		for _, class := range []uint32{0x020000, 0x020700} {
-			f := Function{Vendor: VendorMellanox, Device: device, Class: class}
-			if f.NICEligible() {
-				t.Errorf("%04x (%s), class %06x: eligible", device, name, class)
+		for _, device := range ids {
+			for _, class := range []uint32{0x020000, 0x020700} {
+				f := Function{Vendor: VendorMellanox, Device: device, Class: class}
+				if f.NICEligible() {
+					t.Errorf("%04x (%s), class %06x: eligible", device, name, class)
+				}
 			}
 		}
 	}

@@ -58,9 +58,36 @@ func (inv *Inventory) Hypervisor() *Function {
 }
 
 // virtualByID tells a virtual function of a Mellanox adapter by its id: each
-// generation up to ConnectX-6 has its own, all later ones share 101e.
+// generation up to ConnectX-6 has its own, all later ones share 101e (kernel:
+// drivers/net/ethernet/mellanox/mlx5/core/main.c and mlx4/main.c, id tables).
 func (f *Function) virtualByID() bool {
-	return f.Kind() == NIC && strings.HasSuffix(f.Name(), "Virtual Function")
+	switch f.Device {
+	case 0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3:
+		return f.Kind() == NIC
+	}
+	return false
+}
+
+// ProcessorPort tells whether a GPU hangs below a root port of a processor: no
+// hypervisor makes those up. (What QEMU calls ioh3420 is 8086:3420.)
+func (inv *Inventory) ProcessorPort() bool {
+	for i := range inv.Functions {
+		f := &inv.Functions[i]
+		if f.Kind() != GPU || len(f.Bridges) == 0 {
+			continue
+		}
+		port := inv.Find(f.Bridges[0])
+		if port == nil || port.Kind() != Bridge {
+			continue
+		}
+		switch port.Vendor {
+		case 0x1022, VendorNVIDIA, 0x1def, 0x1014: // AMD, NVIDIA, Ampere, IBM
+			return true
+		case 0x8086:
+			return port.Device != 0x3420
+		}
+	}
+	return false
 }
 
 // dataDirect joins adapters with their data-direct functions by the UUID that

@@ -32,7 +32,7 @@ func TestScanUnidentified(t *testing.T) {
 		{"a bridge's device", "0000:16:00.0", map[string]string{"device": ""}, false},
 		{"a bridge's class", "0000:16:00.0", map[string]string{"class": ""}, false},
 		{"a bridge's vendor", "0000:16:00.0", map[string]string{"vendor": ""}, false},
-		{"a bridge's class and vendor", "0000:16:00.0", map[string]string{"class": "", "vendor": ""}, true},
+		{"a bridge's class and vendor", "0000:16:00.0", map[string]string{"class": "", "vendor": ""}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -105,9 +105,11 @@ pci0000:15 numa=-1
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		wantProblems(t, inv.Problems)
-		// Only functions that somebody asks about take over what is above.
-		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != pci.None {
-			t.Errorf("%s: another vendor's adapter is near node %d", name, f.NearNUMA)
+		// Only functions that somebody asks about take over what is above: other
+		// vendors' adapters are shown, and not judged.
+		near := map[pci.Detail]int{pci.Needed: pci.None, pci.Everything: 1}[detail]
+		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != near {
+			t.Errorf("%s: another vendor's adapter is near node %d, want %d", name, f.NearNUMA, near)
 		}
 	}
 	// A bridge above several functions is read once, and is one problem.
@@ -116,8 +118,8 @@ pci0000:15 numa=-1
 	inv := scan(t, dir, pci.Needed)
 	wantProblems(t, inv.Problems, devices+`0000:16:00.0/numa_node: "garbage"`)
 	f := find(t, &inv, "0000:18:00.0")
-	if f.NearNUMA != 1 || f.RootNUMA != pci.None {
-		t.Errorf("the switch's node is garbage: near %d, root %d; want 1 of the root port, and none", f.NearNUMA, f.RootNUMA)
+	if f.NearNUMA != 1 || f.RootNUMA != 1 {
+		t.Errorf("the switch's node is garbage: near %d, root %d; want 1 of the root port", f.NearNUMA, f.RootNUMA)
 	}
 }
 
@@ -262,6 +264,7 @@ pci0000:15
   0000:15:03.0 ib 15b3:1023
   0000:15:04.0 ib 15b3:1023
   0000:15:05.0 ib 15b3:1023
+  0000:15:06.0 gpu 10de:2330 vpd=PN:900
 `)
 	put(t, dir, devices+"0000:15:04.0/vpd", "")
 	put(t, dir, devices+"0000:15:05.0/vpd", "\xff\xff\xff\xff")
@@ -271,18 +274,29 @@ pci0000:15
 		"0000:15:03.0": nil,
 		"0000:15:04.0": nil,
 		"0000:15:05.0": nil,
+		"0000:15:06.0": {Product: "ConnectX", Fields: map[string]string{"PN": "900"}},
 	}
 	tree := open(t, dir)
+	inv := scan(t, dir, pci.Everything)
 	for address, vpd := range want {
 		if diff := cmp.Diff(vpd, pci.ReadVPD(tree, at(t, address))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", address, diff)
 		}
+		if diff := cmp.Diff(vpd, find(t, &inv, address).VPD); diff != "" {
+			t.Errorf("%s, scanned (-want +got):\n%s", address, diff)
+		}
+	}
+	// A GPU's says nothing that labels need.
+	inv = scan(t, dir, pci.Needed)
+	if f := find(t, &inv, "0000:15:06.0"); f.VPD != nil {
+		t.Errorf("read though it is not needed: %v", f.VPD)
 	}
 }
 
 func TestScanLinks(t *testing.T) {
 	dir := write(t, switched)
 	const gpu, vf, port = devices + "0000:18:00.0/", devices + "0000:19:00.1/", devices + "0000:17:00.0/"
+	const root, upstream = devices + "0000:15:01.0/", devices + "0000:16:00.0/"
 	put(t, dir, gpu+"current_link_speed", "2.5 GT/s PCIe\n")
 	put(t, dir, gpu+"current_link_width", "8\n")
 	put(t, dir, vf+"current_link_speed", "Unknown\n")
@@ -292,9 +306,17 @@ func TestScanLinks(t *testing.T) {
 	for _, file := range []string{"current_link_speed", "max_link_speed", "current_link_width", "max_link_width"} {
 		remove(t, dir, port+file)
 	}
+	remove(t, dir, upstream+"max_link_speed")
+	remove(t, dir, upstream+"current_link_width")
+	remove(t, dir, upstream+"max_link_width")
+	remove(t, dir, root+"current_link_speed")
+	remove(t, dir, root+"max_link_speed")
+	remove(t, dir, root+"max_link_width")
 	inv := scan(t, dir, pci.Everything)
 	wantProblems(t, inv.Problems)
 	for address, want := range map[string]*pci.Link{
+		"0000:15:01.0": {Width: 16},
+		"0000:16:00.0": {Speed: 32},
 		"0000:18:00.0": {Speed: 2.5, MaxSpeed: 32, Width: 8, MaxWidth: 16},
 		"0000:19:00.0": {Speed: 32, MaxSpeed: 32, Width: 16, MaxWidth: 16},
 		"0000:19:00.1": {},

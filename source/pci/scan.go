@@ -60,13 +60,14 @@ func Scan(fs *host.FS, detail Detail) (Inventory, error) {
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
 	}
+	s.numaNodes()
 	s.inv.Functions = make([]Function, 0, len(names))
 	for _, name := range names {
 		s.function(name)
 	}
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
+	s.knownAsBridges()
 	s.inheritNUMA()
-	s.numaNodes()
 	s.dataDirect()
 	s.managementMarks()
 	return s.inv, nil
@@ -283,23 +284,38 @@ func (s *scanner) physFn(f *Function, base string) {
 	f.PhysFn = &a
 }
 
-// numa reads numa_node. A kernel without NUMA has no such file.
+// numa reads numa_node. A kernel without NUMA has no such file, and no nodes.
 func (s *scanner) numa(base string) int {
 	text, err := s.fs.Line(base + "numa_node")
-	if err != nil {
-		s.problem(err)
+	switch {
+	case host.Absent(err) && (s.inv.NUMANodes == 0 || s.inv.NUMANodes == 1):
 		return None
+	case err != nil:
+		s.problem(err)
+		return Unread
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < None || n > maxNUMANode {
 		s.problem(fmt.Errorf("/%snuma_node: %q is not a NUMA node", base, text))
-		return None
+		return Unread
 	}
 	return n
 }
 
 // maxNUMANode is beyond every kernel's MAX_NUMNODES (1 << NODES_SHIFT, 10).
 const maxNUMANode = 4096
+
+// knownAsBridges: a function that others stand below is a bridge, whatever of
+// its ids could be read.
+func (s *scanner) knownAsBridges() {
+	for _, bridges := range s.bridges {
+		for _, a := range bridges {
+			if f := s.inv.Find(a); f != nil {
+				f.Unidentified = false
+			}
+		}
+	}
+}
 
 // inheritNUMA finds, for GPUs and NICs, the NUMA node of the nearest bridge
 // above where they have none of their own, and that of the topmost switch.
@@ -316,14 +332,18 @@ func (s *scanner) inheritNUMA() {
 	for i := range s.inv.Functions {
 		f := &s.inv.Functions[i]
 		f.NearNUMA, f.RootNUMA = f.NUMA, f.NUMA
-		if kind := f.Kind(); kind != GPU && kind != NIC && kind != DataDirect {
+		network := s.detail == Everything && f.Class>>16 == 0x02 // other vendors' too
+		if kind := f.Kind(); kind != GPU && kind != NIC && kind != DataDirect && !network {
 			continue
 		}
-		for j := len(f.Bridges) - 1; j >= 0 && f.NearNUMA == None; j-- {
+		for j := len(f.Bridges) - 1; j >= 0 && f.NearNUMA < 0; j-- {
 			f.NearNUMA = numa(f.Bridges[j])
 		}
 		if switches := f.Switches(); len(switches) > 0 {
 			f.RootNUMA = numa(switches[len(switches)-1])
+		}
+		if f.RootNUMA == Unread && f.NearNUMA >= 0 {
+			f.RootNUMA = f.NearNUMA // the kernel gives all of a root bus one node
 		}
 	}
 }
@@ -333,7 +353,7 @@ func (s *scanner) bridgeNUMA(a Address) int {
 		if f := s.inv.Find(a); f != nil {
 			return f.NUMA
 		}
-		return None
+		return Unread
 	}
 	return s.numa(devicesDir + "/" + a.String() + "/")
 }

@@ -1,6 +1,7 @@
 package pci_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,31 +91,31 @@ func TestScanSpoiled(t *testing.T) {
 			"NUMA node: garbage",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "zero\n") },
 			[]string{gpu + `/numa_node: "zero" is not a NUMA node`},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
 			"NUMA node: too large",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "4097\n") },
 			[]string{`"4097" is not a NUMA node`},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
 			"NUMA node: below -1",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "-2\n") },
 			[]string{`"-2" is not a NUMA node`},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
 			"NUMA node: empty",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "") },
 			[]string{gpu + "/numa_node: file is empty"},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
-			"no NUMA node, as without NUMA",
+			"NUMA node: missing though there are two",
 			func(t *testing.T, dir string) { remove(t, dir, gpu+"/numa_node") },
 			nil,
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.None },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
 			"no driver",
@@ -205,5 +206,27 @@ func TestScanSpoiled(t *testing.T) {
 				t.Errorf("inventory (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A scan gives back what it opened, whatever it found there.
+func TestScanGivesHandlesBack(t *testing.T) {
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	dir := write(t, switched)
+	put(t, dir, devices+"0000:18:00.0/numa_node", "")
+	remove(t, dir, devices+"0000:18:00.0/modalias")
+	tree := open(t, dir)
+	before := count()
+	if _, err := pci.Scan(tree, pci.Everything); err != nil {
+		t.Fatal(err)
+	}
+	if after := count(); after != before {
+		t.Errorf("%d descriptors are open, %d before", after, before)
 	}
 }

@@ -63,19 +63,19 @@ func (inv *Inventory) readPorts(ctx context.Context, fs *host.FS, detail pci.Det
 	if len(devices) == 0 {
 		return
 	}
-	names := make([]string, len(devices))
+	dirs := make([]string, len(devices)) // readers may be left behind: they share nothing
 	for i, d := range devices {
-		names[i] = d.Name
+		dirs[i] = d.dir
 	}
 	r := &relay{answers: make([]*answer, len(devices)), missing: len(devices), all: make(chan struct{})}
-	r.wait(ctx, func(i int) answer { return portsOf(fs, names[i], detail) })
+	r.wait(ctx, func(i int) answer { return portsOf(fs, dirs[i], detail) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, d := range devices {
 		if a := r.answers[i]; a != nil {
 			inv.take(d, a)
 		} else {
-			inv.problem(fmt.Errorf("/%s/%s/ports: no answer from the device", classDir, d.Name))
+			inv.problem(fmt.Errorf("/%s/ports: no answer from the device", d.dir))
 		}
 	}
 }
@@ -114,8 +114,8 @@ func (inv *Inventory) take(d *Device, a *answer) {
 
 // portsOf reads the ports of one device. It runs beside the others and shares
 // nothing with them.
-func portsOf(fs *host.FS, name string, detail pci.Detail) (a answer) {
-	dir := classDir + "/" + name + "/ports"
+func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
+	dir := device + "/ports"
 	names, err := fs.Names(dir)
 	if err != nil {
 		a.err = err

@@ -10,10 +10,13 @@ package rdma
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"gdr-features/internal/host"
 	"gdr-features/source/pci"
@@ -32,6 +35,8 @@ type Device struct {
 	// auxiliary device in between (a subfunction); nil when it has none, as
 	// software devices have not. From the device's own path.
 	PCI *pci.Address
+	// Auxiliary: there is one, so that the device is no PCI device itself.
+	Auxiliary bool
 	// Ports are the ports by number, from ports/. Nil when they were not read:
 	// see PortsRead.
 	Ports []Port
@@ -48,7 +53,8 @@ type Device struct {
 	Board    string   // board_id, the PSID
 	NetDevs  []string // names in the function's net/
 
-	placed bool // whether PCI could be found out, also that there is none
+	placed bool   // whether PCI could be found out, also that there is none
+	dir    string // where its files are
 }
 
 // Port is one port of a device, with its file below ports/<number>/.
@@ -89,20 +95,17 @@ type Inventory struct {
 func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci.Detail) Inventory {
 	inv := Inventory{Complete: true}
 	names, err := fs.Names(classDir)
-	switch {
-	case host.Absent(err):
-		names = namesByFunction(fs, functions)
-	case err != nil:
+	if err != nil && !host.Absent(err) {
 		inv.Complete = false
 		inv.problem(err)
 	}
 	for _, name := range names {
-		d := describe(fs, functions, name, detail)
-		if !d.placed {
-			inv.Complete = false
-			inv.problem(fmt.Errorf("/%s/%s: no path to its PCI function", classDir, name))
+		if d, ok := byClass(fs, functions, name); ok {
+			inv.add(fs, functions, d, detail)
 		}
-		inv.Devices = append(inv.Devices, d)
+	}
+	for _, d := range inv.byFunction(fs, functions) {
+		inv.add(fs, functions, d, detail)
 	}
 	slices.SortFunc(inv.Devices, compare)
 	inv.readPorts(ctx, fs, detail)
@@ -127,49 +130,69 @@ func compare(a, b Device) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// namesByFunction looks below the adapters themselves, for a tree without
-// /sys/class.
-func namesByFunction(fs *host.FS, functions *pci.Inventory) []string {
-	var names []string
+// add describes a device and lists it.
+func (inv *Inventory) add(fs *host.FS, functions *pci.Inventory, d Device, detail pci.Detail) {
+	if !d.placed {
+		inv.Complete = false
+		inv.problem(fmt.Errorf("/%s: no path to its PCI function", d.dir))
+	}
+	describe(fs, functions, &d, detail)
+	inv.Devices = append(inv.Devices, d)
+}
+
+// byFunction finds devices that the class does not list below the adapters
+// themselves.
+func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device {
+	listed := map[string]bool{}
+	for i := range inv.Devices {
+		listed[inv.Devices[i].Name] = true
+	}
+	var devices []Device
 	for i := range functions.Functions {
-		if f := &functions.Functions[i]; f.Kind() == pci.NIC {
-			below, err := fs.Names(functionDir(f.Address) + "/infiniband")
-			if err == nil {
-				names = append(names, below...)
+		f := &functions.Functions[i]
+		if f.Kind() != pci.NIC || len(inv.Of(f.Address)) > 0 {
+			continue
+		}
+		dir := functionDir(f.Address) + "/infiniband"
+		names, err := fs.Names(dir)
+		if err != nil {
+			continue // most functions without a device have no such directory
+		}
+		for _, name := range names {
+			if !listed[name] {
+				devices = append(devices, Device{Name: name, PCI: &f.Address, placed: true, dir: dir + "/" + name})
 			}
 		}
 	}
-	return names
+	return devices
 }
 
 func functionDir(a pci.Address) string { return "sys/bus/pci/devices/" + a.String() }
 
-// describe finds the device's function and what must not be touched.
-func describe(fs *host.FS, functions *pci.Inventory, name string, detail pci.Detail) Device {
-	d := Device{Name: name}
-	d.PCI, d.placed = function(fs, functions, name)
+// describe finds out what must not be touched, and what people want to know.
+func describe(fs *host.FS, functions *pci.Inventory, d *Device, detail pci.Detail) {
 	var f *pci.Function
 	if d.PCI != nil {
 		f = functions.Find(*d.PCI)
 	}
-	base := classDir + "/" + name + "/"
+	base := d.dir + "/"
 	if f != nil && f.NVLinkManagement {
 		d.NVLinkManagement = true
 	} else if f != nil && f.Kind() == pci.NIC && f.Class>>8 == 0x0207 || detail == pci.Everything {
 		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
 		d.NVLinkManagement = slices.Contains(managementBoards[:], d.Board)
 	}
-	if detail == pci.Everything && !d.NVLinkManagement {
-		d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
-		if text, err := fs.Line(base + "node_type"); err == nil {
-			_, d.NodeType, _ = strings.Cut(text, ": ")
-		}
-		if d.PCI != nil {
-			d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") // InfiniBand may have none
-			slices.Sort(d.NetDevs)
-		}
+	if detail != pci.Everything || d.NVLinkManagement {
+		return
 	}
-	return d
+	d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
+	if text, err := fs.Line(base + "node_type"); err == nil {
+		_, d.NodeType, _ = strings.Cut(text, ": ")
+	}
+	if d.PCI != nil {
+		d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") // InfiniBand may have none
+		slices.Sort(d.NetDevs)
+	}
 }
 
 // managementBoards are the PSIDs of adapters on GPU baseboards (B200, B300) that
@@ -178,25 +201,29 @@ var managementBoards = [...]string{
 	"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006",
 }
 
-// function finds the PCI function in the device's path: its class entry is a
+// byClass finds the PCI function in the path of a device: its class entry is a
 // link into the device tree, .../0000:1a:00.0/infiniband/mlx5_0, or with an
 // auxiliary device in between, .../0000:1a:00.0/mlx5_core.sf.2/infiniband/mlx5_2.
-func function(fs *host.FS, functions *pci.Inventory, name string) (a *pci.Address, known bool) {
+// What is neither link nor directory is no device.
+func byClass(fs *host.FS, functions *pci.Inventory, name string) (d Device, ok bool) {
 	entry := classDir + "/" + name
-	for _, link := range [...]string{entry, entry + "/device"} {
-		to, err := fs.Link(link)
-		if err != nil {
-			continue
-		}
-		if a := lastAddress(to); a != nil {
-			return a, true
-		}
-		known = known || strings.Contains(to, "devices/virtual/")
+	d = Device{Name: name, dir: entry}
+	to, err := fs.Link(entry)
+	if err == nil && d.place(to) {
+		return d, true
 	}
-	if path, err := fs.Resolve(entry + "/device"); err == nil {
-		if a := lastAddress(path); a != nil {
-			return a, true
+	if err != nil {
+		dir, err := fs.Dir(entry)
+		if err != nil {
+			return d, !errors.Is(err, unix.ENOTDIR)
 		}
+		_ = dir.Close() // opened for reading only
+	}
+	if to, err := fs.Link(entry + "/device"); err == nil && d.place(to) {
+		return d, true
+	}
+	if path, err := fs.Resolve(entry + "/device"); err == nil && d.place(path) {
+		return d, true
 	}
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
@@ -204,20 +231,27 @@ func function(fs *host.FS, functions *pci.Inventory, name string) (a *pci.Addres
 			continue
 		}
 		if ok, err := fs.Exists(functionDir(f.Address) + "/infiniband/" + name); err == nil && ok {
-			return &f.Address, true
+			d.PCI, d.placed = &f.Address, true
 		}
 	}
-	return nil, known
+	return d, true
 }
 
-func lastAddress(path string) *pci.Address {
+// place takes the function from a path: the last address in it. A path that
+// ends at a virtual device shows that there is none.
+func (d *Device) place(path string) bool {
 	parts := strings.Split(path, "/")
-	for _, part := range slices.Backward(parts) {
-		if a, err := pci.ParseAddress(part); err == nil {
-			return &a
+	for i, part := range slices.Backward(parts) {
+		a, err := pci.ParseAddress(part)
+		if err != nil {
+			continue
 		}
+		d.PCI, d.placed = &a, true
+		d.Auxiliary = i+1 < len(parts) && parts[i+1] != "infiniband"
+		return true
 	}
-	return nil
+	d.placed = d.placed || strings.Contains(path, "devices/virtual/")
+	return d.placed
 }
 
 // namespaceMode looks whether devices may be hidden: in exclusive mode a device

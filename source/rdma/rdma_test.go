@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func TestScan(t *testing.T) {
 		{Name: "rocep1s0f0", PCI: at(t, "0000:17:00.0"), Ports: port("DOWN", "Ethernet"), PortsRead: true},
 		{Name: "mlx5_bond_0", PCI: at(t, "0000:17:00.1"), Ports: port("INIT", "Ethernet"), PortsRead: true},
 		{Name: "rdma_rail0", PCI: at(t, "0000:17:00.1"), Ports: port("INIT", "Ethernet"), PortsRead: true},
-		{Name: "mlx5_2", PCI: at(t, "0000:18:00.0"), Ports: port("ACTIVE", "Ethernet"), PortsRead: true},
+		{Name: "mlx5_2", PCI: at(t, "0000:18:00.0"), Auxiliary: true, Ports: port("ACTIVE", "Ethernet"), PortsRead: true},
 	}}
 	if diff := cmp.Diff(want, scan(t, dir, pci.Needed), whole); diff != "" {
 		t.Errorf("needed (-want +got):\n%s", diff)
@@ -147,14 +148,24 @@ func TestScanPlaces(t *testing.T) {
 		},
 		{
 			"a software device alone",
-			func(t *testing.T, dir string) { remove(t, dir, "sys/class/infiniband"); virtual(t, dir) },
+			func(t *testing.T, dir string) {
+				remove(t, dir, "sys/class/infiniband")
+				remove(t, dir, function+"/infiniband")
+				virtual(t, dir)
+			},
 			Inventory{Devices: []Device{soft}, Complete: true},
 			nil,
 		},
 		{
-			"no devices",
+			"not in the class, but below its function",
 			func(t *testing.T, dir string) { remove(t, dir, entry) },
-			Inventory{Complete: true},
+			Inventory{Devices: []Device{nic}, Complete: true},
+			nil,
+		},
+		{
+			"a file in the class",
+			func(t *testing.T, dir string) { put(t, dir, "sys/class/infiniband/README", "not a device\n") },
+			Inventory{Devices: []Device{nic}, Complete: true},
 			nil,
 		},
 		{
@@ -172,7 +183,7 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, "sys/class/infiniband")
 				put(t, dir, "sys/class/infiniband", "")
 			},
-			Inventory{},
+			Inventory{Devices: []Device{nic}},
 			[]string{"/sys/class/infiniband: not a directory"},
 		},
 	}
@@ -328,6 +339,35 @@ func TestOf(t *testing.T) {
 		if got := strings.Join(names, " "); got != want[address] {
 			t.Errorf("Of(%s) = %q, want %q", address, got, want[address])
 		}
+	}
+}
+
+// A scan gives back what it opened, whatever it found there.
+func TestScanGivesHandlesBack(t *testing.T) {
+	dir := write(t, adapters)
+	put(t, dir, "sys/class/infiniband/mlx5_0/ports/1/state", "")
+	remove(t, dir, "sys/class/infiniband/mlx5_9/ports")
+	put(t, dir, "sys/class/infiniband/mlx5_9/ports", "")
+	tree, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	functions, err := pci.Scan(tree, pci.Needed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	before := count()
+	Scan(t.Context(), tree, &functions, pci.Everything)
+	if after := count(); after != before {
+		t.Errorf("%d descriptors are open, %d before", after, before)
 	}
 }
 

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+)
+
+// manyFunctions is a machine whose adapter has a number of virtual functions.
+func manyFunctions(t *testing.T, virtual int) report.Report {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("pci0000:01 numa=0\n  0000:01:00.0 port 8086:352a\n    0000:02:00.0 gpu 10de:2330\n")
+	text.WriteString("  0000:01:01.0 port 8086:352a\n    0000:03:00.0 eth 15b3:101d rdma=mlx5_0\n")
+	for i := range virtual {
+		fmt.Fprintf(&text, "    0000:03:%02x.%d eth 15b3:101e physfn=0000:03:00.0 rdma=mlx5_%d\n", 1+i/8, i%8, i+1)
+	}
+	m, err := machine.Parse(text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := host.Open(host.Options{Root: m.Tree(t, machine.States()[0])})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close() })
+	return report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything})
+}
+
+// TestWideMatrix: a matrix stays readable on an adapter with many virtual
+// functions, which all stand where the physical one does.
+func TestWideMatrix(t *testing.T) {
+	for virtual, folds := range map[int]bool{wide - 1: false, wide: true, 100: true} {
+		r := manyFunctions(t, virtual)
+		var out strings.Builder
+		if err := Topo(&out, &r); err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(out.String(), "\n")
+		if got := len(strings.Fields(head)) == 2; got != folds { // the physical one, and NUMA
+			t.Errorf("%d virtual functions: folded %v: %s", virtual, got, head)
+		}
+		note := fmt.Sprintf("%d virtual functions stand where", virtual)
+		if strings.Contains(out.String(), note) != folds {
+			t.Errorf("%d virtual functions: note %q", virtual, note)
+		}
+	}
+}

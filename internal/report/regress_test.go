@@ -1,0 +1,99 @@
+package report_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/label"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/source/pci"
+)
+
+// TestFileStandsStill: hardware labels that rest on a topology file do not move
+// with drivers either, though NCCL would also find a NIC by its RDMA device.
+func TestFileStandsStill(t *testing.T) {
+	file, err := topology.ParseFile([]byte(`<system version="1"><cpu numaid="0">
+  <pci busid="ffff:ff:01.0" class="0x060400">
+    <pci busid="0000:18:00.0" class="0x030200"/>
+    <pci busid="00aa:00:00.0" class="0x020700"><nic><net name="mlx5_0"/></nic></pci>
+  </pci></cpu></system>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first label.Set
+	for _, s := range machine.States() {
+		fs, err := host.Open(host.Options{Root: parse(t, one).Tree(t, s)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hardware := report.Collect(t.Context(), fs, report.Options{TopologyFile: file}).Labels
+		_ = fs.Close()
+		maps.DeleteFunc(hardware, func(name, _ string) bool { return !label.Hardware(name) })
+		if first == nil {
+			first = hardware
+		}
+		if diff := cmp.Diff(first, hardware); diff != "" {
+			t.Errorf("in state %s (-first +got):\n%s", s.Name, diff)
+		}
+	}
+}
+
+// TestUnreadableNUMA: what cannot be read is no NUMA node, and not -1 either.
+func TestUnreadableNUMA(t *testing.T) {
+	m := parse(t, `
+nodes 2
+pci0000:01
+  0000:01:00.0 port 10de:22b1
+    0000:02:00.0 gpu 10de:2342 name=GPU0
+pci0000:03
+  0000:03:00.0 port 10de:22b1
+    0000:04:00.0 ib 15b3:1021 rdma=mlx5_0
+`)
+	for name, spoil := range map[string]func(string) error{
+		"garbage": func(path string) error { return os.WriteFile(path, []byte("many\n"), 0o644) },
+		"empty":   func(path string) error { return os.Truncate(path, 0) },
+		"missing": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := m.Tree(t, state(t, "ready"))
+			for _, f := range []string{"0000:02:00.0", "0000:04:00.0"} {
+				if err := spoil(filepath.Join(dir, "sys/bus/pci/devices", f, "numa_node")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := collect(t, dir, pci.Needed)
+			for _, name := range []string{label.Level, label.BestLevel, label.NCCLDefault} {
+				if value, ok := r.Labels[name]; ok {
+					t.Errorf("%s = %q", name, value)
+				}
+			}
+			if p := r.Map.Pairs[0]; p.Level != topology.Unknown || p.NCCL != topology.Unknown {
+				t.Errorf("level %q, nccl %q", p.Level, p.NCCL)
+			}
+		})
+	}
+}
+
+// TestPhysicalByItsPorts: where neither processor nor firmware tell, a GPU below
+// a processor's own root port shows that no hypervisor made the tree up.
+func TestPhysicalByItsPorts(t *testing.T) {
+	for port, want := range map[string]string{"8086:352a": "physical", "1022:1483": "physical", "8086:3420": "", "1af4:0001": "", "1b36:000c": "virtual"} {
+		m := parse(t, "pci0000:01 numa=0\n  0000:01:00.0 port "+port+"\n    0000:02:00.0 gpu 10de:2330\n")
+		dir := m.Tree(t, state(t, "ready"))
+		for _, file := range []string{"proc/cpuinfo", "sys/class/dmi"} {
+			if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := collect(t, dir, pci.Needed).Labels[label.Topology]; got != want {
+			t.Errorf("below %s: %q, want %q", port, got, want)
+		}
+	}
+}
