@@ -8,6 +8,7 @@
 //
 //	title  Two GPUs and a NIC on one switch
 //	source where the facts are from
+//	evidence real tree, published matrix
 //	nodes  2
 //
 //	pci0000:15 numa=0
@@ -52,6 +53,9 @@ import (
 // Machine is the hardware of one machine.
 type Machine struct {
 	Name, Title, Source string
+	// Evidence says where tree and matrix are from, "real tree, published
+	// matrix"; "" for a machine that is made up.
+	Evidence string
 	// Nodes is the number of NUMA nodes.
 	Nodes int
 	// Virtual: a hypervisor's guest. Arm: not x86.
@@ -134,6 +138,8 @@ func (p *parser) line(line string) error {
 		p.m.Title = rest
 	case words[0] == "source":
 		p.m.Source = rest
+	case words[0] == "evidence":
+		p.m.Evidence = rest
 	case words[0] == "nodes":
 		n, err := strconv.Atoi(rest)
 		p.m.Nodes = n
