@@ -10,6 +10,7 @@ import (
 
 	"gdr-features/internal/host"
 	"gdr-features/internal/label"
+	"gdr-features/internal/timed"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
@@ -83,51 +84,16 @@ func (r *Report) hasGPU() bool {
 	return false
 }
 
-// errNoAnswer tells that a part of the machine was not read in time.
-var errNoAnswer = errors.New("no answer in time")
-
-// within starts one part of the collection. Wait gives its result, or leaves it
-// behind when the context ends first: a read from a sick device cannot be
-// interrupted.
-func within[T any](part func() T) (wait func(context.Context) (T, error)) {
-	from := make(chan T, 1)
-	go func() { from <- part() }()
-	return func(ctx context.Context) (T, error) {
-		select {
-		case got := <-from:
-			return got, nil
-		case <-ctx.Done():
-		}
-		select {
-		case got := <-from:
-			return got, nil
-		default:
-			var none T
-			return none, errNoAnswer
-		}
-	}
-}
-
 func (r *Report) scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) {
-	type scan struct {
-		inv pci.Inventory
-		err error
-	}
-	wait := within(func() scan {
-		inv, err := pci.Scan(fs, detail)
-		return scan{inv, err}
-	})
-	got, err := wait(ctx)
-	if err == nil {
-		err = got.err
-	} else {
+	inv, err := timed.Start(func() (pci.Inventory, error) { return pci.Scan(fs, detail) })(ctx)
+	if errors.Is(err, timed.ErrNoAnswer) {
 		err = fmt.Errorf("PCI bus: %w", err)
 	}
 	if err != nil {
 		r.problem(err)
 		return
 	}
-	r.PCI, r.PCIRead = got.inv, true
+	r.PCI, r.PCIRead = inv, true
 	r.problems(r.PCI.Problems)
 }
 
@@ -139,7 +105,7 @@ const headStart = 500 * time.Millisecond
 // scanRest reads the RDMA devices and the drivers.
 func (r *Report) scanRest(ctx context.Context, fs *host.FS, detail pci.Detail) {
 	functions := &r.PCI
-	rdmaDone := within(func() rdma.Inventory { return rdma.Scan(ctx, fs, functions, detail) })
+	rdmaDone := timed.Start(func() (rdma.Inventory, error) { return rdma.Scan(ctx, fs, functions, detail), nil })
 	short, cancel := context.WithTimeout(ctx, headStart)
 	defer cancel()
 	var err error
@@ -152,7 +118,7 @@ func (r *Report) scanRest(ctx context.Context, fs *host.FS, detail pci.Detail) {
 		}
 		request.DriverBound = request.DriverBound || f.Kind() == pci.GPU && f.Driver == "nvidia"
 	}
-	kmodDone := within(func() kmod.State { return kmod.Scan(fs, request) })
+	kmodDone := timed.Start(func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
 	if err != nil {
 		r.RDMA, err = rdmaDone(ctx)
 	}
@@ -187,7 +153,7 @@ func (r *Report) machineFile(fs *host.FS) (file *topology.File, unread bool) {
 
 // readACS reads the bridges between GPUs and their nearest NICs.
 func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[pci.Address]*pci.ACS {
-	wait := within(func() map[pci.Address]*pci.ACS {
+	wait := timed.Start(func() (map[pci.Address]*pci.ACS, error) {
 		read := map[pci.Address]*pci.ACS{}
 		for _, link := range m.Nearest {
 			for _, bridge := range link.Between() {
@@ -196,7 +162,7 @@ func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[
 				}
 			}
 		}
-		return read
+		return read, nil
 	})
 	read, err := wait(ctx)
 	if err != nil {

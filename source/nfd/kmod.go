@@ -9,6 +9,7 @@ import (
 
 	"gdr-features/internal/host"
 	"gdr-features/internal/label"
+	"gdr-features/internal/timed"
 	"gdr-features/source/kmod"
 )
 
@@ -26,9 +27,9 @@ func NewKmod(fs *host.FS) *Kmod { return &Kmod{base{name: "gdr-kmod", fs: fs}} }
 func (s *Kmod) Discover() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
-	st, err := within(ctx, func() (kmod.State, error) {
+	st, err := timed.Start(func() (kmod.State, error) {
 		return kmod.Scan(s.fs, kmod.Request{AllSymbols: true}), nil
-	})
+	})(ctx)
 	if err != nil {
 		st.Problems = append(st.Problems, fmt.Errorf("modules and symbols: %w", err))
 	}

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/source"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/timed"
 	"gdr-features/source/pci"
 )
 
@@ -91,33 +92,10 @@ func (b *base) failed(err error) error {
 	return err
 }
 
-var errNoAnswer = errors.New("no answer in time")
-
-// within gives what read gives, or errNoAnswer when ctx ends first. A read from
-// a sick device cannot be interrupted, so it is left behind.
-func within[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	from := make(chan answer, 1)
-	go func() {
-		value, err := read()
-		from <- answer{value, err}
-	}()
-	select {
-	case a := <-from:
-		return a.value, a.err
-	case <-ctx.Done():
-		var none T
-		return none, errNoAnswer
-	}
-}
-
 // scanPCI reads the PCI bus. Without it there is nothing to tell.
 func scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) (pci.Inventory, error) {
-	inv, err := within(ctx, func() (pci.Inventory, error) { return pci.Scan(fs, detail) })
-	if errors.Is(err, errNoAnswer) {
+	inv, err := timed.Start(func() (pci.Inventory, error) { return pci.Scan(fs, detail) })(ctx)
+	if errors.Is(err, timed.ErrNoAnswer) {
 		err = fmt.Errorf("PCI bus: %w", err)
 	}
 	return inv, err

@@ -1,8 +1,6 @@
 package nfd
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -265,21 +263,6 @@ func TestNoBus(t *testing.T) {
 		if diff := cmp.Diff(v1alpha1.NewFeatures(), s.GetFeatures()); diff != "" {
 			t.Errorf("%s: features (-want +got):\n%s", s.Name(), diff)
 		}
-	}
-}
-
-// A read that does not end costs no more than the limit.
-func TestWithin(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	hang := make(chan struct{})
-	defer close(hang)
-	_, err := within(ctx, func() (int, error) { <-hang; return 1, nil })
-	if !errors.Is(err, errNoAnswer) {
-		t.Errorf("error %v, want %v", err, errNoAnswer)
-	}
-	if got, err := within(t.Context(), func() (int, error) { return 1, nil }); got != 1 || err != nil {
-		t.Errorf("within = %d, %v", got, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/source"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/timed"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 )
@@ -34,9 +35,9 @@ func (s *RDMA) Discover() error {
 	if err != nil {
 		return s.failed(err)
 	}
-	inv, err := within(ctx, func() (rdma.Inventory, error) {
+	inv, err := timed.Start(func() (rdma.Inventory, error) {
 		return rdma.Scan(ctx, s.fs, &functions, pci.Everything), nil
-	})
+	})(ctx)
 	if err != nil {
 		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))
 	}
