@@ -13,7 +13,7 @@ export CGO_ENABLED = 0
 
 .PHONY: help
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: build
 build: ## build the program into bin/
@@ -31,6 +31,8 @@ test: ## run all tests, with the race detector
 lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
+	cd test/e2e && $(GO) mod tidy -diff
+	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (20s)
@@ -48,6 +50,11 @@ golden: ## write the golden files from what the program prints now; review the d
 .PHONY: cover
 cover: ## print the test coverage of each package
 	$(GO) test -cover ./cmd/... ./internal/... ./source/...
+
+.PHONY: e2e
+e2e: ## see the labels get onto a Node through a real NFD and API server; minutes the first time
+	@./test/e2e/build.sh
+	cd test/e2e && $(GO) test -count=1 -v -timeout 3m ./...
 
 .PHONY: names
 names: ## write source/pci/ids.txt from PCI_IDS=FILE
