@@ -50,19 +50,18 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-func TestRootAndLive(t *testing.T) {
+func TestRootAndSysfs(t *testing.T) {
 	dir := t.TempDir()
 	tests := []struct {
-		name    string
-		options Options
-		root    string
-		live    bool
+		name        string
+		options     Options
+		root, sysfs string
 	}{
-		{"default", Options{}, "/", true},
-		{"slash", Options{Root: "/"}, "/", true},
-		{"directory", Options{Root: dir}, dir, false},
-		{"other sysfs", Options{Sysfs: dir}, "/", false},
-		{"other procfs", Options{Procfs: dir}, "/", false},
+		{"default", Options{}, "/", ""},
+		{"slash", Options{Root: "/"}, "/", ""},
+		{"directory", Options{Root: dir}, dir, ""},
+		{"other sysfs", Options{Sysfs: dir}, "/", dir},
+		{"other procfs", Options{Procfs: dir}, "/", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,8 +70,8 @@ func TestRootAndLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tree.Close()
-			if tree.Root() != tt.root {
-				t.Errorf("Root() = %q, want %q", tree.Root(), tt.root)
+			if tree.Root() != tt.root || tree.Sysfs() != tt.sysfs {
+				t.Errorf("Root() = %q, Sysfs() = %q; want %q, %q", tree.Root(), tree.Sysfs(), tt.root, tt.sysfs)
 			}
 		})
 	}

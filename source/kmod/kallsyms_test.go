@@ -268,8 +268,8 @@ func TestScanSymbols(t *testing.T) {
 		{"no file", absent, Symbols{}, nil},
 		{"empty", "", Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a FIFO", isFIFO, Symbols{}, []string{"/proc/kallsyms: file is empty"}},
-		{"a directory", isDir, Symbols{}, []string{"/proc/kallsyms: is a directory"}},
-		{"a loop", isLoop, Symbols{}, []string{"/proc/kallsyms: too many levels of symbolic links"}},
+		{"a directory", isDir, Symbols{}, []string{"/proc/kallsyms: read /proc/kallsyms: is a directory"}},
+		{"a loop", isLoop, Symbols{}, []string{"open /proc/kallsyms: too many levels of symbolic links"}},
 		{"garbage", "garbage\n", Symbols{}, []string{"/proc/kallsyms: not a symbol table"}},
 		{
 			"a table that turns into garbage",

@@ -92,13 +92,13 @@ func TestScanDriver(t *testing.T) {
 			"no modules to see, and no version file",
 			map[string]string{"sys/module/kernel": absent},
 			Driver{},
-			[]string{"sys/module"},
+			[]string{"open /sys/module: no such file"},
 		},
 		{
 			"a module that cannot be looked at",
 			map[string]string{"sys/module/nvidia": isLoop},
 			Driver{},
-			[]string{"/sys/module/nvidia: too many levels of symbolic links"},
+			[]string{"stat /sys/module/nvidia: too many levels of symbolic links"},
 		},
 		{
 			"garbage, without the module",
@@ -116,13 +116,13 @@ func TestScanDriver(t *testing.T) {
 			"an empty file",
 			map[string]string{version: "", "sys/module/nvidia/initstate": "live\n"},
 			Driver{Loaded: tri.True},
-			[]string{"/" + version + ": file is empty"},
+			[]string{"read /" + version + ": file is empty"},
 		},
 		{
 			"a file without end",
 			map[string]string{version: openLine + strings.Repeat("x", 16<<10), "sys/module/nvidia/initstate": "live\n"},
 			Driver{Loaded: tri.True},
-			[]string{"/" + version + ": more data than expected"},
+			[]string{"read /" + version + ": more data than expected"},
 		},
 	}
 	for _, tt := range tests {
@@ -154,10 +154,10 @@ func TestScanInit(t *testing.T) {
 		{"built in: a directory without state", map[string]string{"sys/module/nvidia_peermem/parameters": isDir}, Absent, tri.False, nil},
 		{"garbage", map[string]string{file: "alive\n"}, Unread, tri.Unknown, []string{"/" + file + `: "alive" is not a module state`}},
 		{"a word of ours", map[string]string{file: "absent\n"}, Unread, tri.Unknown, []string{"/" + file + `: "absent" is not a module state`}},
-		{"empty", map[string]string{file: ""}, Unread, tri.Unknown, []string{"/" + file + ": file is empty"}},
-		{"a FIFO", map[string]string{file: isFIFO}, Unread, tri.Unknown, []string{"/" + file + ": file is empty"}},
-		{"a directory", map[string]string{file: isDir}, Unread, tri.Unknown, []string{"/" + file + ": is a directory"}},
-		{"no modules to see", map[string]string{"sys/module/kernel": absent}, Unread, tri.Unknown, []string{"/sys/module: no such file"}},
+		{"empty", map[string]string{file: ""}, Unread, tri.Unknown, []string{"read /" + file + ": file is empty"}},
+		{"a FIFO", map[string]string{file: isFIFO}, Unread, tri.Unknown, []string{"read /" + file + ": file is empty"}},
+		{"a directory", map[string]string{file: isDir}, Unread, tri.Unknown, []string{"read /" + file + ": is a directory"}},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, Unread, tri.Unknown, []string{"open /sys/module: no such file"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -248,24 +248,24 @@ func TestScanPeermem(t *testing.T) {
 		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": isDir}, tri.True, "/sys/kernel/memory_peers/nv_mem", nil},
 		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": isDir}, tri.True, "/sys/memory_peers/nv_mem_nc", nil},
 		{"a client of another vendor", map[string]string{mm + "amd_mem/version": "1\n"}, tri.False, "", nil},
-		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tri.Unknown, "", []string{"/sys/module"}},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tri.Unknown, "", []string{"open /sys/module: no such file"}},
 		{
 			"no modules to see, and a client",
 			map[string]string{"sys/module/kernel": absent, mm + "nv_mem": isDir},
 			tri.True, "/sys/kernel/mm/memory_peers/nv_mem",
-			[]string{"/sys/module"},
+			[]string{"open /sys/module: no such file"},
 		},
 		{
 			"clients that cannot be looked at",
 			map[string]string{"sys/kernel/mm/memory_peers": "a file"},
 			tri.Unknown, "",
-			[]string{mm + "nv_mem: not a directory", mm + "nv_mem_nc: not a directory"},
+			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
 		},
 		{
 			"clients that cannot be looked at, and one in the next place",
 			map[string]string{"sys/kernel/mm/memory_peers": "a file", "sys/kernel/memory_peers/nv_mem": isDir},
 			tri.True, "/sys/kernel/memory_peers/nv_mem",
-			[]string{mm + "nv_mem: not a directory", mm + "nv_mem_nc: not a directory"},
+			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
 		},
 	}
 	for _, tt := range tests {
@@ -288,7 +288,7 @@ func TestScanGroups(t *testing.T) {
 	if diff := cmp.Diff(want, st.GroupTypes); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}
-	wantProblems(t, st.Problems, groups+"8/type: file is empty")
+	wantProblems(t, st.Problems, "read /"+groups+"8/type: file is empty")
 	if got := scan(t, nil, Request{}).GroupTypes; got == nil || len(got) != 0 {
 		t.Errorf("nothing asked for: %v, want an empty map", got)
 	}

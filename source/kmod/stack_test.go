@@ -142,7 +142,7 @@ func TestScanMOFED(t *testing.T) {
 	}{
 		{"no driver", nil, MOFED{Origin: OriginNotLoaded}, nil},
 		{"mlx_compat alone", map[string]string{compat: isDir}, MOFED{Origin: OriginMOFED}, nil},
-		{"no modules to see", none, MOFED{}, []string{"/sys/module"}},
+		{"no modules to see", none, MOFED{}, []string{"open /sys/module: no such file"}},
 		{"inbox", map[string]string{mlx5: isDir}, MOFED{Origin: OriginInbox}, nil},
 		{"inbox with a version", map[string]string{mlx5 + "/version": "5.0-0\n"}, MOFED{Origin: OriginInbox}, nil},
 		{"MOFED", map[string]string{mlx5 + "/version": "24.10-1.1.4\n", compat: isDir}, MOFED{OriginMOFED, "24.10-1.1.4"}, nil},
@@ -164,13 +164,13 @@ func TestScanMOFED(t *testing.T) {
 			"an empty version",
 			map[string]string{mlx5 + "/version": ""},
 			MOFED{},
-			[]string{"/" + mlx5 + "/version: file is empty"},
+			[]string{"read /" + mlx5 + "/version: file is empty"},
 		},
 		{
 			"an empty version with mlx_compat",
 			map[string]string{mlx5 + "/version": "", compat: isDir},
 			MOFED{Origin: OriginMOFED},
-			[]string{"/" + mlx5 + "/version: file is empty"},
+			[]string{"read /" + mlx5 + "/version: file is empty"},
 		},
 	}
 	for _, tt := range tests {

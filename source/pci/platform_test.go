@@ -25,9 +25,9 @@ func TestScanUnidentified(t *testing.T) {
 		{"no class", "0000:18:00.0", map[string]string{"class": ""}, true},
 		{"no vendor", "0000:18:00.0", map[string]string{"vendor": ""}, true},
 		{"garbage for a vendor", "0000:18:00.0", map[string]string{"vendor": "NVIDIA"}, true},
-		{"a vendor of 17 bits", "0000:18:00.0", map[string]string{"vendor": "0x110de"}, true},
-		{"a device of 17 bits", "0000:18:00.0", map[string]string{"device": "0x12330"}, true},
-		{"a class of 25 bits", "0000:18:00.0", map[string]string{"class": "0x1030200"}, true},
+		{"a vendor of 17 bits", "0000:18:00.0", map[string]string{"vendor": "0x10000"}, true},
+		{"a device of 17 bits", "0000:18:00.0", map[string]string{"device": "0x10000"}, true},
+		{"a class of 25 bits", "0000:18:00.0", map[string]string{"class": "0x1000000"}, true},
 		{"nothing behind 0x", "0000:18:00.0", map[string]string{"device": "0x"}, true},
 		{"a bridge's device", "0000:16:00.0", map[string]string{"device": ""}, false},
 		{"a bridge's class", "0000:16:00.0", map[string]string{"class": ""}, false},
@@ -48,7 +48,7 @@ func TestScanUnidentified(t *testing.T) {
 				}
 			}
 			got := scan(t, dir, pci.Needed)
-			wantProblems(t, got.Problems, "ids of "+tt.function)
+			wantProblems(t, got.Problems, "ids of "+tt.function+": ")
 			if got.Unidentified() != tt.want {
 				t.Errorf("Unidentified() = %v, want %v", got.Unidentified(), tt.want)
 			}
@@ -116,10 +116,36 @@ pci0000:15 numa=-1
 	dir := write(t, description)
 	put(t, dir, devices+"0000:16:00.0/numa_node", "garbage\n")
 	inv := scan(t, dir, pci.Needed)
-	wantProblems(t, inv.Problems, devices+`0000:16:00.0/numa_node: "garbage"`)
+	wantProblems(t, inv.Problems, "/"+devices+`0000:16:00.0/numa_node: "garbage" is not a NUMA node`)
 	f := find(t, &inv, "0000:18:00.0")
 	if f.NearNUMA != 1 || f.RootNUMA != 1 {
 		t.Errorf("the switch's node is garbage: near %d, root %d; want 1 of the root port", f.NearNUMA, f.RootNUMA)
+	}
+}
+
+// A missing numa_node means no node only where the machine cannot have several.
+func TestScanWithoutNUMANode(t *testing.T) {
+	const nodes = "sys/devices/system/node"
+	tests := []struct {
+		name   string
+		change func(t *testing.T, dir string)
+		want   int
+	}{
+		{"several nodes", func(*testing.T, string) {}, pci.Unread},
+		{"one node", func(t *testing.T, dir string) { rename(t, dir, nodes+"/node1", "sys/away") }, pci.None},
+		{"no nodes", func(t *testing.T, dir string) { rename(t, dir, nodes, "sys/away") }, pci.None},
+		{"nodes that cannot be listed", func(t *testing.T, dir string) { rename(t, dir, nodes, "sys/away"); put(t, dir, nodes, "") }, pci.Unread},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := write(t, "nodes 2\npci0000:15 numa=0\n  0000:18:00.0 gpu 10de:2330\n")
+			remove(t, dir, devices+"0000:18:00.0/numa_node")
+			tt.change(t, dir)
+			inv := scan(t, dir, pci.Needed)
+			if f := find(t, &inv, "0000:18:00.0"); f.NUMA != tt.want || f.NearNUMA != tt.want || f.RootNUMA != tt.want {
+				t.Errorf("own %d, near %d, root %d; want %d", f.NUMA, f.NearNUMA, f.RootNUMA, tt.want)
+			}
+		})
 	}
 }
 

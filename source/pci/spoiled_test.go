@@ -15,6 +15,12 @@ func TestScanSpoiled(t *testing.T) {
 	const gpu = devices + "0000:18:00.0"
 	const vf = devices + "0000:19:00.1"
 	const nodes = "sys/devices/system/node"
+	// lost leaves nothing of the GPU but its address.
+	lost := func(_ *pci.Inventory, gpu, _ *pci.Function) {
+		*gpu = pci.Function{
+			Address: gpu.Address, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.None,
+		}
+	}
 	tests := []struct {
 		name     string
 		spoil    func(t *testing.T, dir string)
@@ -26,6 +32,46 @@ func TestScanSpoiled(t *testing.T) {
 			"no modalias: a file for each id",
 			func(t *testing.T, dir string) { remove(t, dir, gpu+"/modalias") },
 			nil, nil,
+		},
+		{
+			"a modalias, and no file for any id",
+			func(t *testing.T, dir string) {
+				for _, file := range []string{"vendor", "device", "class", "subsystem_vendor", "subsystem_device"} {
+					remove(t, dir, gpu+"/"+file)
+				}
+			},
+			nil, nil,
+		},
+		{
+			"a modalias, and other ids in the files",
+			func(t *testing.T, dir string) {
+				put(t, dir, gpu+"/vendor", "0x8086\n")
+				put(t, dir, gpu+"/class", "garbage\n")
+			},
+			nil, nil,
+		},
+		{
+			"no modalias, the largest ids there are",
+			func(t *testing.T, dir string) {
+				remove(t, dir, gpu+"/modalias")
+				for _, file := range []string{"device", "subsystem_vendor", "subsystem_device"} {
+					put(t, dir, gpu+"/"+file, "0xffff\n")
+				}
+			},
+			nil,
+			func(_ *pci.Inventory, gpu, _ *pci.Function) {
+				gpu.Device, gpu.SubVendor, gpu.SubDevice = 0xffff, 0xffff, 0xffff
+			},
+		},
+		{
+			"no modalias, subsystem ids of 17 bits",
+			func(t *testing.T, dir string) {
+				remove(t, dir, gpu+"/modalias")
+				put(t, dir, gpu+"/subsystem_vendor", "0x10000\n")
+				put(t, dir, gpu+"/subsystem_device", "0x10000\n")
+			},
+			nil,
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.SubVendor, gpu.SubDevice = 0, 0 },
 		},
 		{
 			"a modalias of another bus",
@@ -50,12 +96,14 @@ func TestScanSpoiled(t *testing.T) {
 		{
 			"garbage for a path",
 			func(t *testing.T, dir string) { relink(t, dir, gpu, "../../../devices/pci0000:15/not-a-function") },
-			[]string{"0000:18:00.0: link to", "ids of 0000:18:00.0"},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) {
-				*gpu = pci.Function{
-					Address: gpu.Address, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.None,
-				}
-			},
+			[]string{"/" + gpu + ": link to ", "ids of 0000:18:00.0: "},
+			lost,
+		},
+		{
+			"a path of one element",
+			func(t *testing.T, dir string) { relink(t, dir, gpu, "0000:18:00.0") },
+			[]string{"/" + gpu + `: link to "0000:18:00.0" is not a path`, "ids of 0000:18:00.0: "},
+			lost,
 		},
 		{
 			"a path without root bus",
@@ -66,7 +114,7 @@ func TestScanSpoiled(t *testing.T) {
 				}
 				relink(t, dir, gpu, "../../../devices/pci/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0")
 			},
-			[]string{"0000:18:00.0: no root bus in"},
+			[]string{"/" + gpu + ": no root bus in "},
 			func(inv *pci.Inventory, gpu, _ *pci.Function) {
 				gpu.RootBus, gpu.Bridges = "", nil
 				inv.Functions = []pci.Function{*gpu}
@@ -78,37 +126,43 @@ func TestScanSpoiled(t *testing.T) {
 				remove(t, dir, gpu)
 				rename(t, dir, "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0", gpu)
 			},
-			[]string{"readlink /sys/bus/pci/devices/0000:18:00.0"},
+			[]string{"readlink /" + gpu + ": invalid argument"},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.RootBus, gpu.Bridges = "", nil },
 		},
 		{
 			"an entry that is no address",
 			func(t *testing.T, dir string) { relink(t, dir, devices+"0000:18:00", "0000:18:00.0") },
-			[]string{`"0000:18:00" is not a PCI address`},
+			[]string{`/sys/bus/pci/devices: "0000:18:00" is not a PCI address`},
 			nil,
 		},
 		{
 			"NUMA node: garbage",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "zero\n") },
-			[]string{gpu + `/numa_node: "zero" is not a NUMA node`},
+			[]string{"/" + gpu + `/numa_node: "zero" is not a NUMA node`},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
+		},
+		{
+			"NUMA node: as large as can be",
+			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "4096\n") },
+			nil,
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA, gpu.NearNUMA = 4096, 4096 },
 		},
 		{
 			"NUMA node: too large",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "4097\n") },
-			[]string{`"4097" is not a NUMA node`},
+			[]string{"/" + gpu + `/numa_node: "4097" is not a NUMA node`},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
 			"NUMA node: below -1",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "-2\n") },
-			[]string{`"-2" is not a NUMA node`},
+			[]string{"/" + gpu + `/numa_node: "-2" is not a NUMA node`},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
 			"NUMA node: empty",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/numa_node", "") },
-			[]string{gpu + "/numa_node: file is empty"},
+			[]string{"read /" + gpu + "/numa_node: file is empty"},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{
@@ -147,19 +201,19 @@ func TestScanSpoiled(t *testing.T) {
 		{
 			"an IOMMU group without number",
 			func(t *testing.T, dir string) { relink(t, dir, gpu+"/iommu_group", "../iommu_groups/none") },
-			[]string{`iommu_group: "none" is not a group`},
+			[]string{"/" + gpu + `/iommu_group: "none" is not a group`},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
 		},
 		{
 			"a negative IOMMU group",
 			func(t *testing.T, dir string) { relink(t, dir, gpu+"/iommu_group", "../iommu_groups/-1") },
-			[]string{`iommu_group: "-1" is not a group`},
+			[]string{"/" + gpu + `/iommu_group: "-1" is not a group`},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
 		},
 		{
 			"a physical function without address",
 			func(t *testing.T, dir string) { relink(t, dir, vf+"/physfn", "../nobody") },
-			[]string{`physfn: "nobody" is not a PCI address`},
+			[]string{"/" + vf + `/physfn: "nobody" is not a PCI address`},
 			func(_ *pci.Inventory, _, vf *pci.Function) { vf.PhysFn = nil },
 		},
 		{
@@ -177,7 +231,7 @@ func TestScanSpoiled(t *testing.T) {
 		{
 			"nodes that cannot be listed",
 			func(t *testing.T, dir string) { rename(t, dir, nodes, nodes+"-away"); put(t, dir, nodes, "") },
-			[]string{"/sys/devices/system/node"},
+			[]string{"open /sys/devices/system/node: not a directory"},
 			func(inv *pci.Inventory, _, _ *pci.Function) { inv.NUMANodes = pci.None },
 		},
 		{

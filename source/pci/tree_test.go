@@ -193,31 +193,34 @@ func TestCouldMatter(t *testing.T) {
 }
 
 func TestNeedsCommonBridge(t *testing.T) {
-	tests := []struct {
-		name           string
-		vendor, device uint16
-		class          uint32
-		want           bool
-	}{
-		{"host bridge of Ampere Altra", 0x1def, 0xe100, 0x060000, true},
-		{"root port of Ampere Altra", 0x1def, 0xe00d, 0x060400, true},
-		{"root port of AmpereOne", 0x1def, 0xe206, 0x060400, true},
-		{"root port of Grace", 0x10de, 0x22b1, 0x060400, true},
-		{"another root port of Grace", 0x10de, 0x22b9, 0x060400, true},
-		{"one of these ids that is no bridge", 0x10de, 0x22b1, 0x030200, false},
-		{"an ISA bridge of these ids", 0x10de, 0x22b1, 0x060100, false},
-		{"these ids of another vendor", 0x8086, 0x22b1, 0x060400, false},
-		{"the ids of both vendors mixed", 0x10de, 0xe100, 0x060400, false},
-		{"root port of Intel", 0x8086, 0x352a, 0x060400, false},
-		{"another bridge of Ampere", 0x1def, 0xe111, 0x060400, false},
+	hostBridge := Function{Vendor: 0x8086, Device: 0x09a2, Class: 0x060000}
+	for vendor, ids := range map[uint16][]uint16{
+		// Ampere Altra, AmpereOne
+		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
+		// Grace
+		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
+	} {
+		for _, device := range ids {
+			for class, want := range map[uint32]bool{0x060000: true, 0x060400: true, 0x060100: false, 0x030200: false, 0x020000: false} {
+				inv := inventory(hostBridge, Function{Vendor: vendor, Device: device, Class: class})
+				if got := inv.NeedsCommonBridge(); got != want {
+					t.Errorf("%04x:%04x, class %06x: %v, want %v", vendor, device, class, got, want)
+				}
+			}
+		}
 	}
-	for _, tt := range tests {
-		inv := inventory(
-			Function{Vendor: 0x8086, Device: 0x09a2, Class: 0x060000},
-			Function{Vendor: tt.vendor, Device: tt.device, Class: tt.class},
-		)
-		if got := inv.NeedsCommonBridge(); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+	for name, f := range map[string]Function{
+		"root port of Intel":              {Vendor: 0x8086, Device: 0x352a, Class: 0x060400},
+		"these ids of another vendor":     {Vendor: 0x8086, Device: 0x22b1, Class: 0x060400},
+		"the ids of both vendors mixed":   {Vendor: 0x10de, Device: 0xe100, Class: 0x060400},
+		"another bridge of Ampere":        {Vendor: 0x1def, Device: 0xe111, Class: 0x060400},
+		"a switch in a baseboard":         {Vendor: 0x10de, Device: 0x1af1, Class: 0x060400},
+		"root port of Vera":               {Vendor: 0x10de, Device: 0x2f95, Class: 0x060400},
+		"a function that cannot be read":  {},
+		"a function of vendor 0, for all": {Device: 0x22b1, Class: 0x060400},
+	} {
+		if inventory(hostBridge, f).NeedsCommonBridge() {
+			t.Errorf("%s: needs a common bridge", name)
 		}
 	}
 }

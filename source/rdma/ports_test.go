@@ -124,7 +124,7 @@ func TestPorts(t *testing.T) {
 			"no rate",
 			func(t *testing.T, dir string) { remove(t, dir, ports+"/1/rate") },
 			with(func(p *Port) { p.RateGbps = 0 }), false,
-			[]string{"/" + ports + "/1/rate"},
+			[]string{"open /" + ports + "/1/rate: no such file"},
 		},
 		{
 			"another state",
@@ -141,13 +141,13 @@ func TestPorts(t *testing.T) {
 			"a FIFO for a state",
 			func(t *testing.T, dir string) { fifo(t, dir, ports+"/1/state") },
 			with(func(p *Port) { p.State = "" }), false,
-			[]string{"/" + ports + "/1/state: file is empty"},
+			[]string{"read /" + ports + "/1/state: file is empty"},
 		},
 		{
 			"no state",
 			func(t *testing.T, dir string) { remove(t, dir, ports+"/1/state") },
 			with(func(p *Port) { p.State = "" }), false,
-			[]string{"/" + ports + "/1/state"},
+			[]string{"open /" + ports + "/1/state: no such file"},
 		},
 		{
 			"Ethernet",
@@ -169,7 +169,7 @@ func TestPorts(t *testing.T) {
 			"no link layer",
 			func(t *testing.T, dir string) { remove(t, dir, ports+"/1/link_layer") },
 			with(func(p *Port) { p.LinkLayer = "" }), false,
-			[]string{"/" + ports + "/1/link_layer"},
+			[]string{"open /" + ports + "/1/link_layer: no such file"},
 		},
 		{
 			"several ports, by number",
@@ -213,20 +213,20 @@ func TestPorts(t *testing.T) {
 			"no directory of ports",
 			func(t *testing.T, dir string) { remove(t, dir, ports) },
 			nil, true,
-			[]string{"/" + ports},
+			[]string{"open /" + ports + ": no such file"},
 		},
 		{
 			"a FIFO for the ports",
 			func(t *testing.T, dir string) { fifo(t, dir, ports) },
 			nil, true,
-			[]string{"/" + ports + ": not a directory"},
+			[]string{"open /" + ports + ": not a directory"},
 		},
 		{
 			"a port that is a file",
 			func(t *testing.T, dir string) { remove(t, dir, ports+"/1"); put(t, dir, ports+"/1", "4: ACTIVE\n") },
 			[]Port{{Number: 1}},
 			false,
-			[]string{"/" + ports + "/1/state", "/" + ports + "/1/link_layer", "/" + ports + "/1/rate"},
+			[]string{"open /" + ports + "/1/state: not a", "open /" + ports + "/1/link_layer: not a", "open /" + ports + "/1/rate: not a"},
 		},
 	}
 	for _, tt := range tests {

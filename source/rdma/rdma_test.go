@@ -109,7 +109,7 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, function+"/infiniband")
 			},
 			Inventory{Devices: []Device{noPorts}, Complete: true},
-			[]string{entry + "/ports"},
+			[]string{"open /" + entry + "/ports: no such file"},
 		},
 		{
 			"a directory without link, and the function knows the device",
@@ -118,7 +118,7 @@ func TestScanPlaces(t *testing.T) {
 				put(t, dir, entry+"/node_type", "1: CA\n")
 			},
 			Inventory{Devices: []Device{noPorts}, Complete: true},
-			[]string{entry + "/ports"},
+			[]string{"open /" + entry + "/ports: no such file"},
 		},
 		{
 			"a directory without link, and nobody knows the device",
@@ -128,7 +128,7 @@ func TestScanPlaces(t *testing.T) {
 				put(t, dir, entry+"/ports/1/state", "4: ACTIVE\n")
 			},
 			Inventory{Devices: []Device{{Name: "mlx5_0"}}},
-			[]string{entry + ": no path to its PCI function"},
+			[]string{"/" + entry + ": no path to its PCI function"},
 		},
 		{
 			"a link into nowhere",
@@ -138,7 +138,7 @@ func TestScanPlaces(t *testing.T) {
 				link(t, dir, entry, "nowhere")
 			},
 			Inventory{Devices: []Device{{Name: "mlx5_0"}}},
-			[]string{entry + ": no path to its PCI function"},
+			[]string{"/" + entry + ": no path to its PCI function"},
 		},
 		{
 			"a software device beside the adapter's",
@@ -184,7 +184,7 @@ func TestScanPlaces(t *testing.T) {
 				put(t, dir, "sys/class/infiniband", "")
 			},
 			Inventory{Devices: []Device{nic}},
-			[]string{"/sys/class/infiniband: not a directory"},
+			[]string{"open /sys/class/infiniband: not a directory"},
 		},
 	}
 	for _, tt := range tests {

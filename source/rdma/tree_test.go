@@ -84,15 +84,16 @@ func at(t *testing.T, s string) *pci.Address {
 	return &a
 }
 
-// wantProblems checks that there is one problem for each of some words.
-func wantProblems(t *testing.T, problems []error, words ...string) {
+// wantProblems checks that there are problems with these beginnings, in this
+// order, and no others.
+func wantProblems(t *testing.T, problems []error, beginnings ...string) {
 	t.Helper()
 	for i, err := range problems {
-		if i >= len(words) || !strings.Contains(err.Error(), words[i]) {
+		if i >= len(beginnings) || !strings.HasPrefix(err.Error(), beginnings[i]) {
 			t.Errorf("problem %d: %v", i, err)
 		}
 	}
-	if len(problems) < len(words) {
-		t.Errorf("no problem tells of %q", words[len(problems):])
+	if len(problems) < len(beginnings) {
+		t.Errorf("no problem tells of %q", beginnings[len(problems):])
 	}
 }
