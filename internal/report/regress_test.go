@@ -92,8 +92,12 @@ func TestPhysicalByItsPorts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := collect(t, dir, pci.Needed).Labels[label.Topology]; got != want {
+		r := collect(t, dir, pci.Needed)
+		if got := r.Labels[label.Topology]; got != want {
 			t.Errorf("below %s: %q, want %q", port, got, want)
+		}
+		if (want == "") != (len(r.Problems) > 0) {
+			t.Errorf("below %s: problems %q", port, r.Problems)
 		}
 	}
 }

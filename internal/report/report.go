@@ -179,6 +179,9 @@ func (r *Report) judge(t topology.Facts, acs func(*topology.Map) map[pci.Address
 	if acs != nil {
 		facts.ACS = acs(&r.Map)
 	}
+	if r.Map.Source == "" && len(r.Map.GPUs) > 0 && !t.FileUnread {
+		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
+	}
 	r.Verdict = verdict.Judge(facts)
 	r.Labels = label.Of(&r.Map, &r.Verdict, &r.Kmod)
 }

@@ -66,7 +66,7 @@ func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
 	}
 	file, err := s.fs.Open(kallsyms)
 	if err != nil {
-		s.problem(err)
+		s.unread(err)
 		return Symbols{}
 	}
 	defer file.Close()

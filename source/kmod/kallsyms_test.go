@@ -265,7 +265,7 @@ func TestScanSymbols(t *testing.T) {
 		{"one", line("x") + line(umem+"\t[ib_uverbs]"), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.True, MLX5DMABuf: tri.False}, nil},
 		{"another", line(mlx5), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.False, MLX5DMABuf: tri.True}, nil},
 		{"none", line("x"), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.False, MLX5DMABuf: tri.False}, nil},
-		{"no file", absent, Symbols{}, nil},
+		{"no file", absent, Symbols{}, []string{"open /proc/kallsyms: no such file"}},
 		{"empty", "", Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a FIFO", isFIFO, Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a directory", isDir, Symbols{}, []string{"/proc/kallsyms: read /proc/kallsyms: is a directory"}},
@@ -309,6 +309,11 @@ func TestNeededSymbols(t *testing.T) {
 			"DMA-BUF decides",
 			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + line(mlx5) + line(peer)},
 			Symbols{PeerMemory: tri.True, UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
+		},
+		{
+			"DMA-BUF decides: the one symbol, much else, the other symbol",
+			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + strings.Repeat(line("x"), 1<<13) + line(mlx5)},
+			Symbols{UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
 		},
 		{
 			"the client decides",

@@ -125,12 +125,15 @@ func (s *scanner) problem(err error) {
 	}
 }
 
+// unread notes err where a fact stays unknown for it, also for want of a file.
+func (s *scanner) unread(err error) { s.st.Problems = append(s.st.Problems, err) }
+
 // modulesReadable tells whether the absence of a module's directory proves that
 // it is not loaded.
 func (s *scanner) modulesReadable() tri.State {
 	dir, err := s.fs.Dir("sys/module")
 	if err != nil {
-		s.st.Problems = append(s.st.Problems, err)
+		s.unread(err)
 		return tri.Unknown
 	}
 	s.problem(dir.Close())
@@ -175,10 +178,15 @@ func (s *scanner) driver(bound bool) {
 	const file = "proc/driver/nvidia/version"
 	text, err := s.fs.Bytes(file, 16<<10)
 	if err != nil {
-		s.problem(err)
 		s.st.Driver.Loaded = tri.Or(tri.Of(bound), s.present("nvidia"))
-		if s.st.Driver.Loaded == tri.False {
+		switch s.st.Driver.Loaded {
+		case tri.True:
+			s.unread(err)
+		case tri.False:
+			s.problem(err)
 			s.st.Driver.Open = tri.False
+		case tri.Unknown: // the modules that cannot be read are a problem already
+			s.problem(err)
 		}
 		return
 	}
@@ -262,7 +270,9 @@ func (s *scanner) groups(numbers []int) {
 		}
 		// Kernels before 5.11 have no such file.
 		text, err := s.fs.Line(fmt.Sprintf("sys/kernel/iommu_groups/%d/type", n))
-		s.problem(err)
+		if err != nil {
+			s.unread(err)
+		}
 		s.st.GroupTypes[n] = text
 	}
 }

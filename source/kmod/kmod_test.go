@@ -86,7 +86,7 @@ func TestScanDriver(t *testing.T) {
 			"the module without its version file",
 			map[string]string{"sys/module/nvidia/initstate": "live\n"},
 			Driver{Loaded: tri.True},
-			nil,
+			[]string{"open /proc/driver/nvidia/version: no such file"},
 		},
 		{
 			"no modules to see, and no version file",
@@ -288,7 +288,8 @@ func TestScanGroups(t *testing.T) {
 	if diff := cmp.Diff(want, st.GroupTypes); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}
-	wantProblems(t, st.Problems, "read /"+groups+"8/type: file is empty")
+	wantProblems(t, st.Problems, "read /"+groups+"8/type: file is empty",
+		"open /"+groups+"9/type: no such file", "open /"+groups+"10/type: no such file")
 	if got := scan(t, nil, Request{}).GroupTypes; got == nil || len(got) != 0 {
 		t.Errorf("nothing asked for: %v, want an empty map", got)
 	}

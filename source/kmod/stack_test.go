@@ -198,10 +198,10 @@ func TestScanPeerDirect(t *testing.T) {
 	}{
 		{"the symbol", map[string]string{kallsyms: symbol}, PeerDirectCurrent},
 		{"no such symbol", map[string]string{kallsyms: others}, PeerDirectNone},
-		{"no table", nil, ""},
+		{"no table", map[string]string{kallsyms: absent}, ""},
 		{"a client, no table", client, PeerDirectCurrent},
 		{"a client, and a table that lacks the symbol", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", kallsyms: others}, PeerDirectCurrent},
-		{"a client that goes", map[string]string{"sys/module/nvidia_peermem/initstate": "going\n"}, ""},
+		{"a client that goes", map[string]string{"sys/module/nvidia_peermem/initstate": "going\n", kallsyms: absent}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -56,12 +56,13 @@ func tree(t *testing.T, files map[string]string) *host.FS {
 }
 
 // scan reads a tree of some files. Unless they say otherwise there are modules,
-// and a processor that knows no hypervisor.
+// a processor that knows no hypervisor, and symbols that matter to nobody.
 func scan(t *testing.T, files map[string]string, want Request) State {
 	t.Helper()
 	all := map[string]string{
 		"sys/module/kernel": isDir,
 		"proc/cpuinfo":      "flags\t\t: fpu vme\n",
+		kallsyms:            "0000000000000000 T vfs_read\n",
 	}
 	maps.Copy(all, files)
 	return Scan(tree(t, all), want)

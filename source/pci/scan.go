@@ -253,8 +253,10 @@ func parseModalias(text string, f *Function) bool {
 
 // attributes reads NUMA node, driver, physical function and IOMMU group.
 func (s *scanner) attributes(f *Function, base string) {
-	f.NUMA = s.numa(base)
 	var err error
+	if f.NUMA, err = s.numa(base); err != nil {
+		s.inv.Problems = append(s.inv.Problems, err)
+	}
 	f.Driver, err = s.fs.Base(base + "driver")
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
@@ -284,22 +286,21 @@ func (s *scanner) physFn(f *Function, base string) {
 	f.PhysFn = &a
 }
 
-// numa reads numa_node. A kernel without NUMA has no such file, and no nodes.
-func (s *scanner) numa(base string) int {
+// numa reads numa_node; Unread with an error. A kernel without NUMA has no such
+// file, and no nodes.
+func (s *scanner) numa(base string) (int, error) {
 	text, err := s.fs.Line(base + "numa_node")
 	switch {
 	case host.Absent(err) && (s.inv.NUMANodes == 0 || s.inv.NUMANodes == 1):
-		return None
+		return None, nil
 	case err != nil:
-		s.problem(err)
-		return Unread
+		return Unread, err
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < None || n > maxNUMANode {
-		s.problem(fmt.Errorf("/%snuma_node: %q is not a NUMA node", base, text))
-		return Unread
+		return Unread, fmt.Errorf("/%snuma_node: %q is not a NUMA node", base, text)
 	}
-	return n
+	return n, nil
 }
 
 // maxNUMANode is beyond every kernel's MAX_NUMNODES (1 << NODES_SHIFT, 10).
@@ -355,7 +356,9 @@ func (s *scanner) bridgeNUMA(a Address) int {
 		}
 		return Unread
 	}
-	return s.numa(devicesDir + "/" + a.String() + "/")
+	n, err := s.numa(devicesDir + "/" + a.String() + "/")
+	s.problem(err) // a bridge without is nothing to speak of: what is below it may have one
+	return n
 }
 
 func (s *scanner) numaNodes() {

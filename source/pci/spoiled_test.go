@@ -168,7 +168,7 @@ func TestScanSpoiled(t *testing.T) {
 		{
 			"NUMA node: missing though there are two",
 			func(t *testing.T, dir string) { remove(t, dir, gpu+"/numa_node") },
-			nil,
+			[]string{"open /" + gpu + "/numa_node: no such file"},
 			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.NUMA = pci.Unread },
 		},
 		{

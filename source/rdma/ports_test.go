@@ -155,9 +155,14 @@ func TestPorts(t *testing.T) {
 			with(func(p *Port) { p.LinkLayer = "Ethernet" }), false, nil,
 		},
 		{
-			"no link layer known to the kernel",
+			"a link layer that is neither",
 			func(t *testing.T, dir string) { put(t, dir, ports+"/1/link_layer", "Unspecified\n") },
 			with(func(p *Port) { p.LinkLayer = "Unspecified" }), false, nil,
+		},
+		{
+			"a link layer the kernel itself does not know",
+			func(t *testing.T, dir string) { put(t, dir, ports+"/1/link_layer", "Unknown\n") },
+			with(func(p *Port) { p.LinkLayer = "Unknown" }), false, nil,
 		},
 		{
 			"garbage for a link layer",
@@ -174,13 +179,13 @@ func TestPorts(t *testing.T) {
 		{
 			"several ports, by number",
 			func(t *testing.T, dir string) {
-				for _, n := range []string{"10", "2", "255"} {
+				for _, n := range []string{"10", "2", "0", "255"} {
 					put(t, dir, ports+"/"+n+"/state", "1: DOWN\n")
 					put(t, dir, ports+"/"+n+"/link_layer", "Ethernet\n")
 					put(t, dir, ports+"/"+n+"/rate", "25 Gb/sec (1X EDR)\n")
 				}
 			},
-			[]Port{good, {2, "DOWN", "Ethernet", 25}, {10, "DOWN", "Ethernet", 25}, {255, "DOWN", "Ethernet", 25}},
+			[]Port{{0, "DOWN", "Ethernet", 25}, good, {2, "DOWN", "Ethernet", 25}, {10, "DOWN", "Ethernet", 25}, {255, "DOWN", "Ethernet", 25}},
 			false, nil,
 		},
 		{

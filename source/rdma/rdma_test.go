@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +108,16 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, function+"/infiniband")
 			},
 			Inventory{Devices: []Device{noPorts}, Complete: true},
+			[]string{"open /" + entry + "/ports: no such file"},
+		},
+		{
+			"a directory with a link to an auxiliary device",
+			func(t *testing.T, dir string) {
+				remove(t, dir, entry)
+				remove(t, dir, function+"/infiniband")
+				link(t, dir, entry+"/device", "../../../devices/pci0000:15/0000:16:00.0/mlx5_core.sf.2")
+			},
+			Inventory{Devices: []Device{{Name: "mlx5_0", PCI: at(t, "0000:16:00.0"), Auxiliary: true}}, Complete: true},
 			[]string{"open /" + entry + "/ports: no such file"},
 		},
 		{
@@ -249,62 +258,6 @@ func TestScanNamespaceMode(t *testing.T) {
 	}
 }
 
-// Nothing is read of a device that manages an NVLink fabric: its firmware
-// refuses, and floods the kernel log. The kernel tells which files were opened.
-func TestScanNVLinkManagement(t *testing.T) {
-	board := []string{"board_id"}
-	ports := []string{"ports", "ports/1/link_layer", "ports/1/state"}
-	all := []string{"board_id", "fw_ver", "node_type", "ports", "ports/1/link_layer", "ports/1/rate", "ports/1/state"}
-	tests := []struct {
-		name   string
-		nic    string
-		board  string
-		detail pci.Detail
-		opened []string
-		mark   bool
-	}{
-		{"two lanes", "ib 15b3:1021 width=2", "MT_0000000838", pci.Needed, nil, true},
-		{"two lanes, everything", "ib 15b3:1021 width=2", "MT_0000000838", pci.Everything, nil, true},
-		{"product name", "ib 15b3:1021 vpd=Nvidia~ConnectX-7~mezz~internal", "MT_0000000838", pci.Everything, nil, true},
-		{"board of a B200", "ib 15b3:1021", "MT_0000001121", pci.Needed, board, true},
-		{"board of a B200, everything", "ib 15b3:1021", "MT_0000001121", pci.Everything, board, true},
-		{"board of a B300", "ib 15b3:1021", "NVD0000000079", pci.Needed, board, true},
-		{"another board", "ib 15b3:1021", "MT_0000001120", pci.Needed, append(board[:1:1], ports...), false},
-		{"another board, everything", "ib 15b3:1021", "MT_0000001120", pci.Everything, all, false},
-		{"Ethernet, which none of them is", "eth 15b3:1021", "MT_0000001121", pci.Needed, ports, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := write(t, "pci0000:15\n  0000:16:00.0 "+tt.nic+" rdma=mlx5_0\n")
-			device := filepath.Join(dir, "sys/devices/pci0000:15/0000:16:00.0/infiniband/mlx5_0")
-			put(t, device, "board_id", tt.board+"\n")
-			opened := watch(t, device, "", "ports/", "ports/1/")
-			inv := scan(t, dir, tt.detail)
-			if diff := cmp.Diff(tt.opened, opened()); diff != "" {
-				t.Errorf("files opened (-want +got):\n%s", diff)
-			}
-			d := inv.Devices[0]
-			if d.NVLinkManagement != tt.mark || d.PortsRead == tt.mark || (d.Ports == nil) != tt.mark {
-				t.Errorf("marked %v, ports %v, read %v; marked should be %v", d.NVLinkManagement, d.Ports, d.PortsRead, tt.mark)
-			}
-			wantProblems(t, inv.Problems)
-		})
-	}
-}
-
-// The boards on which the switches' manager was seen, one by one.
-func TestManagementBoards(t *testing.T) {
-	for _, board := range []string{
-		"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006",
-	} {
-		dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
-		put(t, dir, "sys/class/infiniband/mlx5_0/board_id", board+"\n")
-		if d := scan(t, dir, pci.Needed).Devices[0]; !d.NVLinkManagement || d.Board != board {
-			t.Errorf("%s: board %q, marked %v", board, d.Board, d.NVLinkManagement)
-		}
-	}
-}
-
 func TestOrder(t *testing.T) {
 	device := func(name, address string) Device {
 		d := Device{Name: name}
@@ -395,7 +348,7 @@ func TestScanCancelled(t *testing.T) {
 	}
 	for _, d := range inv.Devices {
 		noAnswer := slices.ContainsFunc(inv.Problems, func(err error) bool {
-			return strings.Contains(err.Error(), "/"+d.Name+"/ports: no answer")
+			return err.Error() == "/sys/class/infiniband/"+d.Name+"/ports: no answer from the device"
 		})
 		if d.PortsRead == noAnswer || d.PortsRead != (len(d.Ports) == 1) {
 			t.Errorf("%s: ports %v, read %v, a problem %v", d.Name, d.Ports, d.PortsRead, noAnswer)
