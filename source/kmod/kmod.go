@@ -264,15 +264,20 @@ func (s *scanner) peermem() {
 // groups reads the types of IOMMU groups.
 func (s *scanner) groups(numbers []int) {
 	s.st.GroupTypes = make(map[int]string, len(numbers))
+	var missing error
 	for _, n := range numbers {
 		if _, done := s.st.GroupTypes[n]; done {
 			continue
 		}
-		// Kernels before 5.11 have no such file.
+		// Kernels before 5.11 have no such file for any group: one problem.
 		text, err := s.fs.Line(fmt.Sprintf("sys/kernel/iommu_groups/%d/type", n))
-		if err != nil {
-			s.unread(err)
+		s.problem(err)
+		if missing == nil && host.Absent(err) {
+			missing = err
 		}
 		s.st.GroupTypes[n] = text
+	}
+	if missing != nil {
+		s.unread(missing)
 	}
 }
