@@ -1,0 +1,42 @@
+#!/bin/sh
+# Builds the image for linux/amd64 and linux/arm64 into one OCI archive, without
+# registry, daemon or network; the same commit gives the same archive.
+# usage: image.sh ARCHIVE VERSION LDFLAGS
+set -eu
+archive=$1 version=$2 ldflags=$3
+cd "$(dirname "$0")/.."
+
+command -v buildah >/dev/null || {
+	echo "image.sh: buildah is missing; on Debian: apt-get install --no-install-recommends buildah" >&2
+	exit 1
+}
+
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export CGO_ENABLED=0 TMPDIR="$tmp"
+
+# store runs buildah on a storage of its own. vfs and chroot are what works in a
+# container without privileges too.
+store() {
+	buildah --root "$tmp/root" --runroot "$tmp/runroot" --storage-driver vfs "$@"
+}
+
+for arch in amd64 arm64; do
+	echo "building for linux/$arch ..."
+	for program in gdr-features gdr-features-agent; do
+		GOOS=linux GOARCH=$arch go build -trimpath -ldflags "$ldflags" \
+			-o "$tmp/$arch/src/bin/$program" "./cmd/$program"
+	done
+	chmod -R u=rwX,go=rX "$tmp/$arch"
+	# The directory stands in for the stage "build", which then is not run.
+	store build --quiet --isolation chroot --platform "linux/$arch" --build-context "build=$tmp/$arch" \
+		--build-arg "VERSION=$version" --timestamp "$epoch" --manifest image . >/dev/null
+done
+
+store manifest push --quiet --all image "oci:$tmp/layout:gdr-features:$version"
+mkdir -p "$(dirname "$archive")"
+tar -C "$tmp/layout" --sort=name --format=ustar --mtime="@$epoch" --owner=0 --group=0 --numeric-owner \
+	-cf "$archive.new" .
+mv "$archive.new" "$archive"
+echo "$archive: $(stat -c %s "$archive") bytes"
