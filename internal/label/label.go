@@ -92,14 +92,17 @@ func MOFEDValue(m kmod.MOFED) string {
 	return ""
 }
 
+// hardware and state are all labels there are.
+var (
+	hardware = []string{Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect}
+	state    = []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Link, IOMMU, ACS, Storage}
+)
+
 // Hardware tells whether a label is about the hardware.
-func Hardware(name string) bool {
-	switch name {
-	case Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect:
-		return true
-	}
-	return false
-}
+func Hardware(name string) bool { return slices.Contains(hardware, name) }
+
+// Known tells whether there is such a label, its name without prefix.
+func Known(name string) bool { return Hardware(name) || slices.Contains(state, name) }
 
 func (s Set) state(name string, value tri.State) {
 	if value != tri.Unknown {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps
-// its value or is gone, and none appears but the reason.
+// its value or is gone as unknown, and none appears but the reason.
 func TestEmptyFileNeverLies(t *testing.T) {
 	for _, name := range []string{"epyc-3gpu-phb-nccltests320", "bluefield3-l40s", "gb300-datadirect", "vfs-with-pf"} {
 		m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
@@ -33,6 +33,16 @@ func TestEmptyFileNeverLies(t *testing.T) {
 					for name, value := range after.Labels {
 						if was, ok := before[name]; name != label.Reason && (!ok || was != value) {
 							t.Errorf("%s empty: %s was %q, is %q", path[len(dir):], name, was, value)
+						}
+					}
+					for name := range before {
+						if _, ok := after.Labels[name]; !ok && !after.Unknown[name] && (name != label.ACS || !privileged(path)) {
+							t.Errorf("%s empty: %s is gone, and not as unknown", path[len(dir):], name)
+						}
+					}
+					for name := range after.Unknown {
+						if value, ok := after.Labels[name]; ok && name != label.Reason {
+							t.Errorf("%s empty: %s is unknown and %q", path[len(dir):], name, value)
 						}
 					}
 					if len(after.Labels) < len(before) && len(after.Problems) == 0 && !privileged(path) {

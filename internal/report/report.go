@@ -27,8 +27,10 @@ type Report struct {
 	Kmod    kmod.State
 	Map     topology.Map
 	Verdict verdict.Verdict
-	// Labels are without prefix.
-	Labels label.Set
+	// Labels are without prefix. Unknown names those that are not there because
+	// their facts could not be read.
+	Labels  label.Set
+	Unknown label.Names
 	// Problems are the facts that could not be read, one sentence each.
 	Problems []string
 }
@@ -63,7 +65,7 @@ func Collect(ctx context.Context, fs *host.FS, o Options) Report {
 	if facts.File == nil {
 		facts.File, facts.FileUnread = r.machineFile(fs)
 	}
-	r.judge(facts, func(m *topology.Map) map[pci.Address]*pci.ACS { return r.readACS(ctx, fs, m) })
+	r.judge(facts, func(m *topology.Map) (map[pci.Address]*pci.ACS, bool) { return r.readACS(ctx, fs, m) })
 	return r
 }
 
@@ -151,8 +153,9 @@ func (r *Report) machineFile(fs *host.FS) (file *topology.File, unread bool) {
 	return file, false
 }
 
-// readACS reads the bridges between GPUs and their nearest NICs.
-func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[pci.Address]*pci.ACS {
+// readACS reads the bridges between GPUs and their nearest NICs. late tells that
+// it took too long.
+func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) (acs map[pci.Address]*pci.ACS, late bool) {
 	wait := timed.Start(func() (map[pci.Address]*pci.ACS, error) {
 		read := map[pci.Address]*pci.ACS{}
 		for _, link := range m.Nearest {
@@ -168,20 +171,24 @@ func (r *Report) readACS(ctx context.Context, fs *host.FS, m *topology.Map) map[
 	if err != nil {
 		r.problem(fmt.Errorf("ACS registers: %w", err))
 	}
-	return read
+	return read, err != nil
 }
 
 // judge builds map, verdict and labels from what was read.
-func (r *Report) judge(t topology.Facts, acs func(*topology.Map) map[pci.Address]*pci.ACS) {
+func (r *Report) judge(t topology.Facts, acs func(*topology.Map) (map[pci.Address]*pci.ACS, bool)) {
 	t.PCI, t.RDMA, t.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
 	r.Map = topology.Build(t)
 	facts := verdict.Facts{PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: r.Kmod, Map: r.Map}
 	if acs != nil {
-		facts.ACS = acs(&r.Map)
+		facts.ACS, facts.ACSUnread = acs(&r.Map)
 	}
 	if r.Map.Source == "" && len(r.Map.GPUs) > 0 && !t.FileUnread {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
 	}
 	r.Verdict = verdict.Judge(facts)
 	r.Labels = label.Of(&r.Map, &r.Verdict, &r.Kmod)
+	r.Unknown = label.All()
+	if r.PCIRead {
+		r.Unknown = label.Unknown(&r.Map, &r.Verdict, &r.Kmod)
+	}
 }

@@ -127,9 +127,9 @@ func (f *Facts) mlx5Device() tri.State {
 
 // link names the link layer of the active ports of eligible adapters. A port
 // that could not be read leaves it open, unless both layers are there already.
-func (f *Facts) link() string {
+func (f *Facts) link() (layer string, open bool) {
 	layers := map[string]bool{}
-	open := !f.RDMA.Complete
+	open = !f.RDMA.Complete
 	for _, n := range f.Map.NICs {
 		if !n.Eligible || n.RDMA == nil {
 			continue
@@ -147,21 +147,21 @@ func (f *Facts) link() string {
 	}
 	switch {
 	case len(layers) == 2:
-		return "mixed"
+		return "mixed", false
 	case open:
-		return ""
+		return "", true
 	case layers["InfiniBand"]:
-		return "infiniband"
+		return "infiniband", false
 	case layers["Ethernet"]:
-		return "ethernet"
+		return "ethernet", false
 	}
-	return ""
+	return "", !f.Map.Counted
 }
 
 // iommu judges by the groups of the eligible GPUs and adapters, not by the
 // kernel's command line: one translated device is enough to slow a pair down.
-func (f *Facts) iommu() string {
-	var seen, grouped, translated, open bool
+func (f *Facts) iommu() (mode string, open bool) {
+	var seen, grouped, translated bool
 	look := func(fn *pci.Function) {
 		seen = true
 		switch {
@@ -185,32 +185,37 @@ func (f *Facts) iommu() string {
 	}
 	switch {
 	case translated:
-		return "translated"
+		return "translated", false
 	case open, !seen:
-		return ""
+		return "", open || !f.Map.Counted
 	case grouped:
-		return "passthrough"
+		return "passthrough", false
 	}
-	return "off"
+	return "off", false
 }
 
-// acs judges the bridges between every eligible GPU and its nearest NIC.
-func (f *Facts) acs() string {
-	open := len(f.Map.Nearest) == 0
+// acs judges the bridges between every eligible GPU and its nearest NIC. It is
+// open when reading them took too long, or failed for some and not for others;
+// where it failed for all, this process may not read them.
+func (f *Facts) acs() (state string, open bool) {
+	missing := len(f.Map.Nearest) == 0
+	var denied, read bool
 	for _, link := range f.Map.Nearest {
 		between := link.Between()
-		open = open || len(between) == 0 // nothing is known of what is between them
+		missing = missing || len(between) == 0 // nothing is known of what is between them
 		for _, bridge := range between {
 			switch acs := f.ACS[bridge]; {
 			case acs == nil:
-				open = true
+				denied = true
 			case acs.Redirect():
-				return "redirect"
+				return "redirect", false
+			default:
+				read = true
 			}
 		}
 	}
-	if open {
-		return ""
+	if missing || denied {
+		return "", f.ACSUnread || denied && read
 	}
-	return "clear"
+	return "clear", false
 }

@@ -42,6 +42,8 @@ type Facts struct {
 	// ACS of the bridges between GPUs and their nearest NICs; nil for one that
 	// could not be read.
 	ACS map[pci.Address]*pci.ACS
+	// ACSUnread: reading them took too long.
+	ACSUnread bool
 }
 
 // Verdict is the judgement.
@@ -59,6 +61,9 @@ type Verdict struct {
 	IOMMU string
 	// ACS is "clear" or "redirect"; "" for unknown.
 	ACS string
+	// Open tells which of these three are "" for what could not be read. ACS
+	// registers that this process may not read are no such thing.
+	Open struct{ Link, IOMMU, ACS bool }
 	// Findings are the checks one by one.
 	Findings []Finding
 }
@@ -68,9 +73,9 @@ func Judge(f Facts) Verdict {
 	var v Verdict
 	v.Peermem = f.Kmod.Peermem
 	v.DMABuf = f.dmabuf()
-	v.Link = f.link()
-	v.IOMMU = f.iommu()
-	v.ACS = f.acs()
+	v.Link, v.Open.Link = f.link()
+	v.IOMMU, v.Open.IOMMU = f.iommu()
+	v.ACS, v.Open.ACS = f.acs()
 	var why Reason
 	v.Capable, why = f.capable()
 	v.Ready, v.Reason = f.ready(v, why)
