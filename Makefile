@@ -16,8 +16,8 @@ help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: build
-build: ## build the program into bin/
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/gdr-features
+build: ## build the programs into bin/
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gdr-features ./cmd/gdr-features-agent
 
 .PHONY: run
 run: build ## show this machine; where it has no GPU, an example machine too

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
@@ -34,7 +35,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
   gdr-features check -o json | jq -r '.findings[] | select(.status != "OK") | .fix'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", format, "table", "json"); err != nil {
+			if err := cli.OneOf("output", format, "table", "json"); err != nil {
 				return err
 			}
 			limit := topology.SYS
@@ -60,8 +61,8 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	}
 	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
 	c.Flags().StringVar(&level, "level", "", "the farthest a GPU's nearest NIC may be: PIX, PXB, PHB, NODE or SYS")
-	words(c, "output", "table", "json")
-	words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
+	cli.Words(c, "output", "table", "json")
+	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
@@ -36,7 +37,7 @@ standard error.`,
 	}
 	c.Flags().StringVarP(&o.format, "output", "o", "text", "output format: text or json")
 	c.Flags().StringVar(&o.prefix, "label-prefix", defaultPrefix, "what each label's name begins with: a DNS name and a slash, or nothing")
-	words(c, "output", "text", "json")
+	cli.Words(c, "output", "text", "json")
 	return c
 }
 
@@ -60,7 +61,7 @@ func validPrefix(prefix string) bool {
 }
 
 func (a *app) labels(ctx context.Context, o labelOptions) error {
-	if err := oneOf("output", o.format, "text", "json"); err != nil {
+	if err := cli.OneOf("output", o.format, "text", "json"); err != nil {
 		return err
 	}
 	if !validPrefix(o.prefix) {

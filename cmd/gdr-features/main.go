@@ -29,5 +29,6 @@ func main() {
 		out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle
 		exit:     os.Exit,
+		become:   become,
 	}))
 }

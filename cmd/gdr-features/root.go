@@ -5,31 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	"gdr-features/internal/host"
+	"gdr-features/internal/cli"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
 )
 
-// Reading takes 4 seconds at the most; what has not answered by then is unknown.
-// Printing labels takes 5 in all, whatever it waits for: NFD waits for its hooks.
-const (
-	readLimit = 4 * time.Second
-	hookLimit = 5 * time.Second
-)
+// hookLimit is how long printing labels may take in all, whatever it waits for:
+// NFD waits for its hooks.
+const hookLimit = 5 * time.Second
 
 // streams are where a run writes.
 type streams struct {
 	out, err io.Writer
 	terminal bool      // out is a terminal
 	exit     func(int) // ends the process
+	// become replaces the process by a program that lies beside it; it comes
+	// back only with an error.
+	become func(program string) error
 }
 
 // statusError ends a run with an exit status and no message of its own.
@@ -40,11 +37,8 @@ func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s
 // app holds the flags that every verb has.
 type app struct {
 	streams
-	host         host.Options
-	topologyFile string
-	logLevel     string
-	logFormat    string
-	log          *logrus.Logger
+	cli.Common
+	log *logrus.Logger
 }
 
 // run is the whole program but for the process around it. It gives the exit
@@ -61,7 +55,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	fmt.Fprintf(s.err, "gdr-features: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	cli.OneLine(s.err, err)
 	return 1
 }
 
@@ -85,7 +79,7 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return a.setUpLog()
+			return a.SetUp(a.log, a.err)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !a.terminal {
@@ -97,16 +91,9 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 	c.SuggestionsMinimumDistance = 2
 	c.SetOut(a.out)
 	c.SetErr(a.err)
-	f := c.PersistentFlags()
-	f.StringVar(&a.host.Root, "root", "/", "directory that holds the machine's sys/ and proc/")
-	f.StringVar(&a.host.Sysfs, "sysfs", "", "directory that stands in for /sys of --root")
-	f.StringVar(&a.host.Procfs, "procfs", "", "directory that stands in for /proc of --root")
-	f.StringVar(&a.topologyFile, "topology-file", "", "NCCL topology file (XML) to take the levels from")
-	f.StringVar(&a.logLevel, "log-level", "warning", "least severity to log: error, warning, info or debug")
-	f.StringVar(&a.logFormat, "log-format", "text", "how to log on standard error: text or json")
-	words(c, "log-level", logLevels...)
-	words(c, "log-format", "text", "json")
-	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.versionCommand())
+	a.Define(c.PersistentFlags())
+	a.Complete(c)
+	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.runCommand(), a.versionCommand())
 	refuseUnknownShells(c)
 	return c
 }
@@ -139,85 +126,12 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("no such verb: %q; %s", args[0], hint)
 }
 
-// words offers the values of a flag to shell completion.
-func words(c *cobra.Command, flag string, values ...string) {
-	offer := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return values, cobra.ShellCompDirectiveNoFileComp
-	}
-	if err := c.RegisterFlagCompletionFunc(flag, offer); err != nil {
-		panic(err) // no such flag: a mistake in this file, found by every test
-	}
-}
-
-// oneOf checks the value of a flag.
-func oneOf(flag, value string, values ...string) error {
-	if slices.Contains(values, value) {
-		return nil
-	}
-	return fmt.Errorf("--%s %s: must be one of %s", flag, value, strings.Join(values, ", "))
-}
-
-var logLevels = []string{"error", "warning", "info", "debug"}
-
-func (a *app) setUpLog() error {
-	if err := oneOf("log-level", a.logLevel, logLevels...); err != nil {
-		return err
-	}
-	if err := oneOf("log-format", a.logFormat, "text", "json"); err != nil {
-		return err
-	}
-	level, err := logrus.ParseLevel(a.logLevel)
-	if err != nil {
-		return err
-	}
-	a.log.SetOutput(a.err)
-	a.log.SetLevel(level)
-	a.log.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true})
-	if a.logFormat == "json" {
-		a.log.SetFormatter(&logrus.JSONFormatter{})
-	}
-	return nil
-}
-
-// collect reads the machine that the flags name. The handles stay open: a read
-// that was left behind may still use them.
+// collect reads the machine that the flags name.
 func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
-	if a.host.Root == "" {
-		return nil, errors.New("--root is empty; leave it out for this machine")
-	}
-	var err error
-	if o.TopologyFile, err = a.readTopologyFile(); err != nil {
-		return nil, err
-	}
-	fs, err := host.Open(a.host)
+	read, err := a.Machine(o)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	r := report.Collect(ctx, fs, o)
+	r := read(ctx)
 	return &r, nil
-}
-
-func (a *app) readTopologyFile() (*topology.File, error) {
-	if a.topologyFile == "" {
-		return nil, nil //nolint:nilnil // no file is no error
-	}
-	in, err := os.Open(a.topologyFile)
-	if err != nil {
-		return nil, fmt.Errorf("--topology-file: %w", err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, topology.MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("--topology-file: %w", err)
-	}
-	if len(data) > topology.MaxFile {
-		return nil, fmt.Errorf("--topology-file %s: larger than %d bytes", a.topologyFile, topology.MaxFile)
-	}
-	file, err := topology.ParseFile(data)
-	if err != nil {
-		return nil, fmt.Errorf("--topology-file %s: %w", a.topologyFile, err)
-	}
-	return file, nil
 }

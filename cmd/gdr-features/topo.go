@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
@@ -22,7 +23,7 @@ needing the GPU driver, and what each of them is.`,
   gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", format, "table", "json"); err != nil {
+			if err := cli.OneOf("output", format, "table", "json"); err != nil {
 				return err
 			}
 			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Everything})
@@ -36,7 +37,7 @@ needing the GPU driver, and what each of them is.`,
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
-	words(c, "output", "table", "json")
+	cli.Words(c, "output", "table", "json")
 	return c
 }
 

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/bombsimon/logrusr/v4"
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"gdr-features/internal/agent"
+	"gdr-features/internal/cli"
+	"gdr-features/internal/config"
+	"gdr-features/internal/publish"
+	"gdr-features/internal/publish/featurefile"
+	"gdr-features/internal/publish/nodefeature"
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+)
+
+// run is the whole program but for the process around it. It gives the exit
+// status.
+func run(ctx context.Context, args []string, now func() time.Time, out, err io.Writer) int {
+	p := program{err: err, log: logrus.New(), now: now}
+	root := p.command()
+	root.SetOut(out)
+	root.SetErr(err)
+	root.SetArgs(args)
+	if e := root.ExecuteContext(ctx); e != nil {
+		cli.OneLine(err, e)
+		return 1
+	}
+	return 0
+}
+
+type program struct {
+	cli.Common
+	settings config.Agent
+	err      io.Writer
+	log      *logrus.Logger
+	now      func() time.Time
+}
+
+func (p *program) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "gdr-features",
+		Short:             "The node agent; started by gdr-features run",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	p.Define(root.PersistentFlags())
+	c := cli.RunCommand(&p.settings)
+	c.PreRunE = func(cmd *cobra.Command, _ []string) error { return p.configure(cmd) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.do(cmd.Context()) }
+	root.AddCommand(c)
+	return root
+}
+
+// largestConfig is the size of a configuration file that is read.
+const largestConfig = 1 << 20
+
+// configure adds the environment and the file to the command line.
+func (p *program) configure(cmd *cobra.Command) error {
+	f := cmd.Flags()
+	if err := config.FromEnvironment(f, os.LookupEnv); err != nil {
+		return err
+	}
+	if p.settings.Path != "" {
+		values, err := readFile(p.settings.Path)
+		if err == nil {
+			err = config.FromFile(f, values)
+		}
+		if err != nil {
+			return fmt.Errorf("--config %s: %w", p.settings.Path, err)
+		}
+	}
+	if !f.Changed("log-level") {
+		p.LogLevel = "info"
+	}
+	if err := p.SetUp(p.log, p.err); err != nil {
+		return err
+	}
+	if text, ok := p.log.Formatter.(*logrus.TextFormatter); ok {
+		text.DisableTimestamp, text.FullTimestamp = false, true
+	}
+	klog.SetLogger(logrusr.New(p.log))
+	return p.settings.Validate()
+}
+
+func readFile(path string) (map[string]any, error) {
+	in, err := os.Open(path) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, largestConfig))
+	if err != nil {
+		return nil, err
+	}
+	var values map[string]any
+	err = yaml.UnmarshalStrict(text, &values)
+	return values, err
+}
+
+// do runs the agent as the settings say.
+func (p *program) do(ctx context.Context) error {
+	collect, err := p.Machine(report.Options{Detail: pci.Needed, OnlyWithGPU: true})
+	if err != nil {
+		return err
+	}
+	a := agent.Agent{Collect: collect, Interval: p.settings.Interval, Settle: p.settings.Settle, Now: p.now, Log: p.log}
+	if a.Publishers, err = p.publishers(ctx); err != nil {
+		return err
+	}
+	switch {
+	case p.settings.Cleanup:
+		return a.Cleanup(ctx)
+	case p.settings.Once:
+		return a.Once(ctx)
+	}
+	p.log.WithField("version", cli.Version(version)).Info("gdr-features runs")
+	return a.Run(ctx)
+}
+
+func (p *program) publishers(ctx context.Context) ([]publish.Publisher, error) {
+	var all []publish.Publisher
+	for _, name := range p.settings.Publish {
+		switch name {
+		case config.File:
+			all = append(all, featurefile.New(p.settings.FeaturesDir, p.now))
+		case config.NodeFeature:
+			one, err := p.nodeFeature(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+func (p *program) nodeFeature(ctx context.Context) (publish.Publisher, error) {
+	access, err := p.access()
+	if err != nil {
+		return nil, err
+	}
+	if p.settings.NodeName == "" {
+		bound, err := nodefeature.BoundNode(access)
+		if err != nil {
+			return nil, err
+		}
+		p.settings.NodeName = bound.Name
+	}
+	switch {
+	case p.settings.NodeName == "":
+		return nil, errors.New("the name of this node is not known; give --node-name or $NODE_NAME")
+	case p.settings.Namespace == "":
+		return nil, errors.New("the namespace for the NodeFeature is not known; give --namespace or $POD_NAMESPACE")
+	}
+	log := p.log.WithField("publisher", config.NodeFeature)
+	one, err := nodefeature.New(access, p.settings.Namespace, p.settings.NodeName, log)
+	if err != nil {
+		return nil, err
+	}
+	if !p.settings.Once && !p.settings.Cleanup {
+		one.Watch(ctx)
+	}
+	return one, nil
+}
+
+// access gives the way to the API server.
+func (p *program) access() (*rest.Config, error) {
+	if p.settings.Kubeconfig == "" {
+		access, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, errors.New("this is not a pod of a cluster; give --kubeconfig, or --publish file for a feature file alone")
+		}
+		return p.named(access), err
+	}
+	access, err := clientcmd.BuildConfigFromFlags("", p.settings.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return p.named(access), nil
+}
+
+// named tells the API server who asks.
+func (p *program) named(access *rest.Config) *rest.Config {
+	if access != nil {
+		access.UserAgent = "gdr-features/" + cli.Version(version)
+	}
+	return access
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"gdr-features/internal/cli"
+	"gdr-features/internal/config"
+)
+
+// runCommand knows the flags of run for help, completion and mistakes. What it
+// does, another program does.
+func (a *app) runCommand() *cobra.Command {
+	c := cli.RunCommand(&config.Agent{})
+	c.RunE = func(*cobra.Command, []string) error { return a.become(cli.AgentProgram) }
+	return c
+}
+
+// become replaces this process by the program of that name that lies beside it,
+// with the same command line and environment.
+func become(program string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(filepath.Dir(self), program)
+	err = syscall.Exec(path, append([]string{program}, os.Args[1:]...), os.Environ()) //nolint:gosec // our own program
+	return fmt.Errorf("%s: %w; install %s beside %s", path, err, program, filepath.Base(self))
+}

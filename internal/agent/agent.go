@@ -1,0 +1,199 @@
+// Package agent keeps what is published about a node true: it reads the machine
+// over and over and hands what it finds to the publishers.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"gdr-features/internal/calm"
+	"gdr-features/internal/publish"
+	"gdr-features/internal/report"
+)
+
+// Agent is what runs on a node.
+type Agent struct {
+	// Collect reads the machine. It comes back whatever the machine does.
+	Collect    func(context.Context) report.Report
+	Publishers []publish.Publisher
+	// Interval is the time between two readings when nothing happens.
+	Interval time.Duration
+	// Settle is how long the cause must hold that takes a state label away.
+	Settle time.Duration
+	Now    func() time.Time
+	Log    logrus.FieldLogger
+}
+
+const (
+	// farewell is how long ending may take.
+	farewell = 3 * time.Second
+	// attempts is how often Once reads a machine that is another one each time.
+	attempts = 6
+	// moment is the time between two readings of Once.
+	moment = 500 * time.Millisecond
+)
+
+// sight is one look at the machine.
+type sight struct {
+	report report.Report
+	at     time.Time
+}
+
+func (s *sight) reading() calm.Reading {
+	return calm.Reading{Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at}
+}
+
+// look reads the machine and logs what is wrong with it when that is news.
+func (a *Agent) look(ctx context.Context, known map[string]bool) *sight {
+	s := &sight{report: a.Collect(ctx), at: a.Now()}
+	now := map[string]bool{}
+	for _, problem := range s.report.Problems {
+		now[problem] = true
+		if !known[problem] {
+			a.Log.Warn(problem)
+		}
+	}
+	clear(known)
+	for problem := range now {
+		known[problem] = true
+	}
+	return s
+}
+
+// Run reads and publishes until ctx ends. What is published stays.
+func (a *Agent) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	hurry := make(chan time.Duration, len(a.Publishers))
+	var workers []*worker
+	for _, p := range a.Publishers {
+		w := newWorker(a, p, hurry)
+		workers = append(workers, w)
+		all.Go(func() { w.run(ctx) })
+	}
+	known := map[string]bool{}
+	for ctx.Err() == nil {
+		s := a.look(ctx, known)
+		for _, w := range workers {
+			w.show(s)
+		}
+		a.pause(ctx, s.at, hurry)
+	}
+	all.Wait()
+	return a.leave(ctx)
+}
+
+// pause waits for the interval to pass since the last reading, or for less when
+// a worker wants the next one sooner.
+func (a *Agent) pause(ctx context.Context, last time.Time, hurry <-chan time.Duration) {
+	due := last.Add(a.Interval)
+	for {
+		timer := time.NewTimer(due.Sub(a.Now()))
+		select {
+		case sooner := <-hurry:
+			timer.Stop()
+			if at := last.Add(sooner); at.Before(due) {
+				due = at
+			}
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// leave lets every publisher finish, which has a little time for it although ctx
+// has ended.
+func (a *Agent) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	return a.each(func(p publish.Publisher) error { return p.Close(ctx) })
+}
+
+// each does something with every publisher and joins the errors.
+func (a *Agent) each(do func(publish.Publisher) error) error {
+	var all error
+	for _, p := range a.Publishers {
+		if err := do(p); err != nil {
+			all = errors.Join(all, fmt.Errorf("publisher %s: %w", p.Name(), err))
+		}
+	}
+	return all
+}
+
+// Once reads the machine twice, a moment apart, or until two readings say the
+// same about the hardware, and publishes what it found.
+func (a *Agent) Once(ctx context.Context) error {
+	var sights []*sight
+	known := map[string]bool{}
+	for len(sights) < 2 || len(sights) < attempts && !alike(sights) {
+		if len(sights) > 0 {
+			select {
+			case <-time.After(moment):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		sights = append(sights, a.look(ctx, known))
+	}
+	if !alike(sights) {
+		return errors.New("the hardware looks different each time it is read; nothing was published")
+	}
+	all := a.each(func(p publish.Publisher) error { return a.publishOnce(ctx, p, sights) })
+	return errors.Join(all, a.leave(ctx))
+}
+
+// alike tells whether the last two readings found the same hardware.
+func alike(sights []*sight) bool {
+	if len(sights) < 2 {
+		return false
+	}
+	var k calm.Keeper
+	for _, s := range sights[len(sights)-2:] {
+		if _, again, ok := k.Next(s.reading()); ok && again == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, sights []*sight) error {
+	last, err := p.Last(ctx)
+	if err != nil {
+		return err
+	}
+	keeper := calm.Published(0, last)
+	content := publish.Content{}
+	for _, s := range sights[len(sights)-2:] {
+		labels, _, _ := keeper.Next(s.reading())
+		content = publish.Content{Labels: labels, Report: &s.report, Seen: s.at}
+	}
+	wrote, err := p.Publish(ctx, content)
+	if err == nil {
+		a.log(p).WithField("labels", len(content.Labels)).Info(outcome(wrote))
+	}
+	return err
+}
+
+func (a *Agent) log(p publish.Publisher) logrus.FieldLogger {
+	return a.Log.WithField("publisher", p.Name())
+}
+
+func outcome(wrote bool) string {
+	if wrote {
+		return "published"
+	}
+	return "nothing to change"
+}
+
+// Cleanup takes away what is published.
+func (a *Agent) Cleanup(ctx context.Context) error {
+	all := a.each(func(p publish.Publisher) error { return p.Remove(ctx) })
+	return errors.Join(all, a.leave(ctx))
+}

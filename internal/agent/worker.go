@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"gdr-features/internal/calm"
+	"gdr-features/internal/publish"
+)
+
+// patience is how long to wait after a failure: up to four seconds with jitter,
+// so that things are right again soon after an outage, and not all nodes come
+// at once.
+func patience() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second}
+}
+
+// worker serves one publisher, so that none waits for another.
+type worker struct {
+	agent     *Agent
+	publisher publish.Publisher
+	sights    chan *sight          // holds the latest
+	hurry     chan<- time.Duration // asks for the next sight soon
+
+	keeper  *calm.Keeper
+	content publish.Content
+	ready   bool // there is content to publish
+
+	backoff wait.Backoff
+	failing bool
+	retry   *time.Timer // nil when nothing failed
+	// restores limits how often what somebody else changes is set right: two
+	// who each insist would write for ever.
+	restores *rate.Limiter
+}
+
+func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worker {
+	return &worker{
+		agent: a, publisher: p, sights: make(chan *sight, 1), hurry: hurry,
+		backoff: patience(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
+	}
+}
+
+// show hands a sight over; one that was not looked at yet is forgotten.
+func (w *worker) show(s *sight) {
+	select {
+	case <-w.sights:
+	default:
+	}
+	w.sights <- s
+}
+
+func (w *worker) run(ctx context.Context) {
+	if !w.readBack(ctx) {
+		return
+	}
+	for {
+		restoring := false
+		select {
+		case s := <-w.sights:
+			w.take(s)
+			if w.retry != nil {
+				continue
+			}
+		case <-w.publisher.Changed():
+			if w.retry != nil {
+				continue
+			}
+			restoring = true
+		case <-w.waiting():
+			w.retry = nil
+		case <-ctx.Done():
+			return
+		}
+		if w.ready {
+			w.publish(ctx, restoring)
+		}
+	}
+}
+
+// readBack asks what is published, until there is an answer: what cannot be read
+// of the machine stays as that is.
+func (w *worker) readBack(ctx context.Context) bool {
+	for {
+		last, err := w.publisher.Last(ctx)
+		if err == nil {
+			w.keeper = calm.Published(w.agent.Settle, last)
+			w.succeeded()
+			return true
+		}
+		w.failed(ctx, err)
+		select {
+		case <-w.waiting():
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// take decides what is to be published now.
+func (w *worker) take(s *sight) {
+	labels, again, ok := w.keeper.Next(s.reading())
+	if ok {
+		w.content, w.ready = publish.Content{Labels: labels, Report: &s.report, Seen: s.at}, true
+	}
+	if again > 0 {
+		select {
+		case w.hurry <- again:
+		default: // the next sight is due as soon already
+		}
+	}
+}
+
+func (w *worker) publish(ctx context.Context, restoring bool) {
+	if restoring && !w.mayRestore() {
+		return
+	}
+	wrote, err := w.publisher.Publish(ctx, w.content)
+	if err != nil {
+		w.failed(ctx, err)
+		return
+	}
+	w.succeeded()
+	if !wrote {
+		return
+	}
+	log := w.agent.log(w.publisher).WithField("labels", len(w.content.Labels))
+	if restoring {
+		w.restores.Allow()
+		log.Warn("somebody changed what is published; restored it")
+		return
+	}
+	log.Info("published")
+}
+
+// mayRestore puts a restoration off that comes too soon after many others.
+func (w *worker) mayRestore() bool {
+	if w.restores.Tokens() >= 1 {
+		return true
+	}
+	w.retry = time.NewTimer(30 * time.Second)
+	return false
+}
+
+func (w *worker) waiting() <-chan time.Time {
+	if w.retry == nil {
+		return nil
+	}
+	return w.retry.C
+}
+
+// failed logs the first of a row of failures and sets the time of the next try.
+func (w *worker) failed(ctx context.Context, err error) {
+	delay := w.backoff.Step()
+	w.retry = time.NewTimer(delay)
+	if ctx.Err() != nil {
+		return
+	}
+	log := w.agent.log(w.publisher).WithError(err)
+	if w.failing {
+		log.Debugf("failed again; next try in %v", delay.Round(time.Millisecond))
+		return
+	}
+	w.failing = true
+	log.Warn("publishing fails; what is published stays as it is; trying again until it works")
+}
+
+func (w *worker) succeeded() {
+	w.retry, w.backoff = nil, patience()
+	if w.failing {
+		w.failing = false
+		w.agent.log(w.publisher).Info("publishing works again")
+	}
+}

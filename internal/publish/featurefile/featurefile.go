@@ -1,0 +1,208 @@
+// Package featurefile publishes labels as a feature file, which the nfd-worker
+// of the node reads.
+package featurefile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/publish"
+)
+
+const (
+	// Name of the file.
+	Name = "gdr-features.features"
+	// life is how long state labels last; they are renewed at half of it.
+	life = time.Hour
+	// nudge is how long after a file has moved in its directory is touched.
+	// NFD 0.19 acts on the first event there and ignores all others until its
+	// ticker of a second has ticked (source/local, runNotifier): after more
+	// than a second it listens again, so that it notices the file at last.
+	nudge = 1100 * time.Millisecond
+	// longest is the size NFD reads (source/local, MaxFeatureFileSize).
+	longest = 64 << 10
+	mode    = 0o644
+	// staged begins the names of temporary files.
+	staged = "." + Name + "."
+)
+
+// Publisher writes the file. It appears whole or not at all: it is written
+// beside the directory, where nobody watches, and moved in.
+type Publisher struct {
+	dir   string
+	now   func() time.Time
+	timer *time.Timer // of the last nudge
+	swept bool        // of what a killed predecessor left behind
+}
+
+var _ publish.Publisher = (*Publisher)(nil)
+
+// New publishes in a directory, features.d as a rule. It need not exist yet.
+func New(dir string, now func() time.Time) *Publisher { return &Publisher{dir: dir, now: now} }
+
+// Name implements publish.Publisher.
+func (*Publisher) Name() string { return "file" }
+
+// Changed is nil: the file is compared at every Publish.
+func (*Publisher) Changed() <-chan struct{} { return nil }
+
+func (p *Publisher) path() string { return filepath.Join(p.dir, Name) }
+
+// Last reads the file back, without what has expired.
+func (p *Publisher) Last(context.Context) (label.Set, error) {
+	text, err := p.read()
+	if err != nil {
+		return nil, err
+	}
+	return parse(text).alive(p.now()), nil
+}
+
+// Publish writes the file when the labels in it are others, or when its state
+// labels have lived half their time. Without labels there is no file.
+func (p *Publisher) Publish(_ context.Context, c publish.Content) (wrote bool, err error) {
+	text, err := p.read()
+	if err != nil {
+		return false, err
+	}
+	if len(c.Labels) == 0 {
+		return text != "", p.remove()
+	}
+	expiry := parse(text).expiry
+	fresh := expiry.Sub(c.Seen) > life/2 && !expiry.After(c.Seen.Add(life))
+	if text == format(c.Labels, expiry) && (fresh || expiry.IsZero()) {
+		return false, nil
+	}
+	return true, p.write(format(c.Labels, c.Seen.Add(life)))
+}
+
+// Remove removes the file.
+func (p *Publisher) Remove(context.Context) error { return p.remove() }
+
+// Close waits for the last nudge, so that the worker has noticed the file.
+func (p *Publisher) Close(ctx context.Context) error {
+	if p.timer == nil || !p.timer.Stop() {
+		return nil
+	}
+	select {
+	case <-time.After(nudge):
+		p.touch()
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// read gives the text of the file, "" when there is none.
+func (p *Publisher) read() (string, error) {
+	f, err := os.OpenFile(p.path(), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s: not a regular file", p.path())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, longest))
+	return string(text), err
+}
+
+// write puts the text beside the directory and moves it in. Where that is no
+// place to write to, or on another file system, the directory itself has to do:
+// NFD passes over names that begin with a dot.
+func (p *Publisher) write(text string) error {
+	if err := os.MkdirAll(p.dir, 0o755); err != nil { //nolint:gosec // the worker, which is not root, must see into it
+		return err
+	}
+	beside := filepath.Dir(filepath.Clean(p.dir))
+	p.sweep(beside, p.dir)
+	err := p.place(beside, text)
+	if err != nil {
+		if inside := p.place(p.dir, text); inside != nil {
+			return errors.Join(err, inside)
+		}
+	}
+	p.nudgeLater()
+	return nil
+}
+
+// sweep removes temporary files that a killed agent has left, once. One that is
+// young may belong to an agent that is just being replaced.
+func (p *Publisher) sweep(dirs ...string) {
+	if p.swept {
+		return
+	}
+	p.swept = true
+	for _, dir := range dirs {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			info, err := e.Info()
+			if err == nil && strings.HasPrefix(e.Name(), staged) && p.now().Sub(info.ModTime()) > time.Minute {
+				_ = os.Remove(filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+}
+
+// place writes a temporary file in a directory and moves it to its place.
+func (p *Publisher) place(dir, text string) (err error) {
+	f, err := os.CreateTemp(dir, staged+"*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), p.path())
+}
+
+func (p *Publisher) remove() error {
+	err := os.Remove(p.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	p.nudgeLater()
+	return err
+}
+
+// nudgeLater touches the directory once a worker listens again.
+func (p *Publisher) nudgeLater() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.timer = time.AfterFunc(nudge, p.touch)
+}
+
+// touch makes an event in the directory: setting the mode that the file has, or,
+// where it was removed, putting a hidden file there for a moment.
+func (p *Publisher) touch() {
+	if os.Chmod(p.path(), mode) == nil {
+		return
+	}
+	if f, err := os.CreateTemp(p.dir, staged+"*"); err == nil {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
+}

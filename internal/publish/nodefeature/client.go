@@ -1,0 +1,120 @@
+package nodefeature
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+)
+
+const (
+	// fieldManager owns what is applied.
+	fieldManager = "gdr-features"
+	resource     = "nodefeatures"
+	// requestLimit is how long a single request may take.
+	requestLimit = 10 * time.Second
+)
+
+// client speaks to the API server about one NodeFeature. NFD's generated
+// clientset does the same with twice the memory, since it links every type of
+// Kubernetes.
+type client struct {
+	nfd, core       rest.Interface
+	namespace, name string
+}
+
+func newClient(config *rest.Config, namespace, name string) (*client, error) {
+	types := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(types); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(types, v1alpha1.SchemeGroupVersion)
+	core := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(types, core)
+	codec := serializer.NewCodecFactory(types).WithoutConversion()
+	open := func(path string, version schema.GroupVersion) (rest.Interface, error) {
+		c := rest.CopyConfig(config)
+		c.APIPath, c.GroupVersion, c.NegotiatedSerializer = path, &version, codec
+		return rest.RESTClientFor(c)
+	}
+	nfd, err := open("/apis", v1alpha1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	coreClient, err := open("/api", core)
+	if err != nil {
+		return nil, err
+	}
+	return &client{nfd, coreClient, namespace, name}, nil
+}
+
+// request narrows a request down to the object.
+func (c *client) request(verb *rest.Request) *rest.Request {
+	return verb.Namespace(c.namespace).Resource(resource).Name(c.name)
+}
+
+func (c *client) get(ctx context.Context) (*v1alpha1.NodeFeature, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	var got v1alpha1.NodeFeature
+	return &got, c.request(c.nfd.Get()).Do(ctx).Into(&got)
+}
+
+func (c *client) delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	return c.request(c.nfd.Delete()).Do(ctx).Error()
+}
+
+// apply is a server-side apply: it makes the object where there is none, and
+// takes the fields over that somebody else has set.
+func (c *client) apply(ctx context.Context, want *v1alpha1.NodeFeature) (*v1alpha1.NodeFeature, error) {
+	body, err := json.Marshal(want)
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	return c.patch(ctx, types.ApplyPatchType, body, &force)
+}
+
+// merge applies a JSON merge patch.
+func (c *client) merge(ctx context.Context, body []byte) (*v1alpha1.NodeFeature, error) {
+	return c.patch(ctx, types.MergePatchType, body, nil)
+}
+
+func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, force *bool) (*v1alpha1.NodeFeature, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	var got v1alpha1.NodeFeature
+	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}
+	err := c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body).Do(ctx).Into(&got)
+	return &got, err
+}
+
+// nodeUID asks the API server, which allows it to few.
+func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	raw, err := c.core.Get().Resource("nodes").Name(node).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	var meta metav1.PartialObjectMetadata
+	err = json.Unmarshal(raw, &meta)
+	return meta.UID, err
+}
+
+// listWatch lists and watches the one object.
+func (c *client) listWatch() cache.ListerWatcher {
+	return cache.NewListWatchFromClient(c.nfd, resource, c.namespace, fields.OneTermEqualSelector("metadata.name", c.name))
+}

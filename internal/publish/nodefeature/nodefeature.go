@@ -1,0 +1,173 @@
+// Package nodefeature publishes labels as a NodeFeature object, which the
+// nfd-master makes labels of the Node from.
+package nodefeature
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/publish"
+)
+
+// Name gives the name of a node's object.
+func Name(node string) string { return "gdr-features-" + node }
+
+// Publisher keeps the object what it should be. It writes only where it is not.
+type Publisher struct {
+	config *rest.Config
+	client *client
+	node   string
+	log    logrus.FieldLogger
+	store  *store
+	watch  bool // the object is being watched
+
+	ownerKnown bool
+	ownerRef   *metav1.OwnerReference
+	leftOut    []string // of the features, as last logged
+}
+
+var _ publish.Publisher = (*Publisher)(nil)
+
+// New publishes for a node in a namespace.
+func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*Publisher, error) {
+	c, err := newClient(config, namespace, Name(node))
+	if err != nil {
+		return nil, err
+	}
+	return &Publisher{config: config, client: c, node: node, log: log, store: newStore()}, nil
+}
+
+// Watch begins to watch the object, until ctx ends. Without, the object is read
+// each time. To be called once, before anything else.
+func (p *Publisher) Watch(ctx context.Context) {
+	p.watch = true
+	r := cache.NewReflectorWithOptions(p.client.listWatch(), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
+		Name: "NodeFeature of this node",
+		// Twice as much with jitter; so that after an outage the object is known
+		// again soon, and not all nodes come at once.
+		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second},
+	})
+	go r.RunWithContext(ctx)
+}
+
+// Name implements publish.Publisher.
+func (*Publisher) Name() string { return "nodefeature" }
+
+// Changed receives when the object is another one than was written.
+func (p *Publisher) Changed() <-chan struct{} { return p.store.changed }
+
+// Close has nothing to wait for.
+func (*Publisher) Close(context.Context) error { return nil }
+
+// Last gives the labels of the object. The error may be that of ctx.
+func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
+	now, err := p.current(ctx)
+	if err != nil || now == nil {
+		return nil, err
+	}
+	return labelsOf(now), nil
+}
+
+// current gives the object as it is, nil for none.
+func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) {
+	if !p.watch {
+		now, err := p.client.get(ctx)
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // there is none, which is no error
+		}
+		return now, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	select {
+	case <-p.store.synced:
+		return p.store.current(), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the NodeFeature %s/%s cannot be watched: %w", p.client.namespace, p.client.name, ctx.Err())
+	}
+}
+
+// Publish writes the object if it is not what it should be. A node without
+// labels gets none, and one that was there is emptied.
+func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool, err error) {
+	now, err := p.current(ctx)
+	if err != nil {
+		return false, err
+	}
+	if now == nil && len(c.Labels) == 0 {
+		return false, nil
+	}
+	spec, left, err := specOf(c, now)
+	if err != nil {
+		return false, err
+	}
+	if !slices.Equal(left, p.leftOut) {
+		p.leftOut = left
+		p.log.Warnf("too much for one NodeFeature, left out: %s", strings.Join(left, ", "))
+	}
+	return p.write(ctx, now, spec)
+}
+
+// write makes the object have this spec, if it does not have it.
+func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v1alpha1.NodeFeatureSpec) (wrote bool, err error) {
+	owner, err := p.owner(ctx)
+	if err != nil {
+		return false, err
+	}
+	want := object(p.client.namespace, p.client.name, p.node, owner, spec)
+	if now != nil && same(now, want) {
+		return false, nil
+	}
+	is, err := p.client.apply(ctx, want)
+	if err != nil {
+		return false, err
+	}
+	if !sameSpec(&is.Spec, &want.Spec) { // somebody has added to it
+		patch, err := difference(&is.Spec, &want.Spec)
+		if err != nil {
+			return false, err
+		}
+		if is, err = p.client.merge(ctx, patch); err != nil {
+			return false, err
+		}
+	}
+	p.store.wrote(is)
+	return true, nil
+}
+
+// Remove deletes the object. Where that is not allowed, it is emptied, which
+// takes the labels off the node all the same.
+func (p *Publisher) Remove(ctx context.Context) error {
+	err := p.client.delete(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case !apierrors.IsForbidden(err):
+		return err
+	}
+	now, err := p.client.get(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	spec, _, err := specOf(publish.Content{}, now)
+	if err != nil {
+		return err
+	}
+	_, err = p.write(ctx, now, spec)
+	return err
+}

@@ -1,0 +1,128 @@
+package nodefeature
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/publish"
+	"gdr-features/internal/report"
+	"gdr-features/source/nfd"
+)
+
+// largest is the size of a spec that an API server surely takes: etcd's limit is
+// 1.5 MiB, of which the managed fields want a part.
+const largest = 1 << 20
+
+// managedBy is the usual label that names who made an object.
+const managedBy = "app.kubernetes.io/managed-by"
+
+// object gives the object with this content.
+func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1alpha1.NodeFeatureSpec) *v1alpha1.NodeFeature {
+	o := &v1alpha1.NodeFeature{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: namespace,
+			Labels: map[string]string{v1alpha1.NodeFeatureObjNodeNameLabel: node, managedBy: fieldManager},
+		},
+		Spec: spec,
+	}
+	if owner != nil {
+		o.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	return o
+}
+
+// same tells whether what is there is what it should be.
+func same(is, should *v1alpha1.NodeFeature) bool {
+	for key, value := range should.Labels {
+		if is.Labels[key] != value {
+			return false
+		}
+	}
+	for _, owner := range should.OwnerReferences {
+		if !slices.ContainsFunc(is.OwnerReferences, func(r metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(r, owner) }) {
+			return false
+		}
+	}
+	return sameSpec(&is.Spec, &should.Spec)
+}
+
+func sameSpec(is, should *v1alpha1.NodeFeatureSpec) bool {
+	return equality.Semantic.DeepEqual(is, should)
+}
+
+// difference is a merge patch that makes the spec of what is there what it
+// should be, also where others have added to it.
+func difference(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
+	type object struct {
+		Spec *v1alpha1.NodeFeatureSpec `json:"spec"`
+	}
+	from, err := json.Marshal(object{is})
+	if err != nil {
+		return nil, err
+	}
+	to, err := json.Marshal(object{should})
+	if err != nil {
+		return nil, err
+	}
+	return jsonpatch.CreateMergePatch(from, to)
+}
+
+// specOf gives the spec to publish. What the report could not list stays as it
+// is in old; nil for none. left tells what was too much for one object.
+func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFeatureSpec, left []string, err error) {
+	if len(c.Labels) == 0 {
+		return v1alpha1.NodeFeatureSpec{Labels: map[string]string{}, Features: *v1alpha1.NewFeatures()}, nil, nil
+	}
+	features := nfd.Features(c.Report)
+	features.Attributes["gdr.node"] = v1alpha1.NewAttributeFeatures(maps.Clone(c.Labels))
+	if old != nil {
+		for _, name := range unlisted(c.Report) {
+			if before, ok := old.Spec.Features.Instances[name]; ok {
+				features.Instances[name] = before
+			}
+		}
+	}
+	spec = v1alpha1.NodeFeatureSpec{Labels: c.Labels.Prefixed(label.DefaultPrefix), Features: *features}
+	for _, name := range []string{"gdr.pair", "gdr.nic"} {
+		text, err := json.Marshal(spec)
+		if err != nil || len(text) <= largest {
+			return spec, left, err
+		}
+		left = append(left, fmt.Sprintf("%d instances of %s", len(features.Instances[name].Elements), name))
+		delete(features.Instances, name)
+	}
+	return spec, left, nil
+}
+
+// unlisted names the features whose instances the report may not have in full.
+func unlisted(r *report.Report) []string {
+	switch {
+	case !r.PCIRead:
+		return []string{"gdr.gpu", "gdr.nic", "gdr.pair"}
+	case !r.RDMA.Complete:
+		return []string{"gdr.nic", "gdr.pair"}
+	}
+	return nil
+}
+
+// labelsOf gives our labels of an object, without prefix.
+func labelsOf(o *v1alpha1.NodeFeature) label.Set {
+	labels := label.Set{}
+	for key, value := range o.Spec.Labels {
+		name, ours := strings.CutPrefix(key, label.DefaultPrefix)
+		if ours && label.Known(name) && value != "" && value == label.Value(value) {
+			labels[name] = value
+		}
+	}
+	return labels
+}

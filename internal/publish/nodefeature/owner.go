@@ -1,0 +1,84 @@
+package nodefeature
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Bound is the node that a pod-bound service account token names: the one that
+// its pod runs on. The zero value stands for none.
+type Bound struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+}
+
+// BoundNode reads the node claim of the token that config has (KEP-4193, in
+// every pod's token since Kubernetes 1.30). The signature is the API server's
+// business. The error tells that the token's file cannot be read.
+func BoundNode(config *rest.Config) (Bound, error) {
+	token := config.BearerToken
+	if config.BearerTokenFile != "" {
+		text, err := os.ReadFile(config.BearerTokenFile)
+		if err != nil {
+			return Bound{}, fmt.Errorf("service account token: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	return boundNode(token), nil
+}
+
+// boundNode reads the claim "kubernetes.io".node of a JSON web token, if the
+// text is one.
+func boundNode(token string) Bound {
+	var claims struct {
+		Kubernetes struct {
+			Node Bound `json:"node"`
+		} `json:"kubernetes.io"`
+	}
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, ok := strings.Cut(rest, ".")
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if !ok || err != nil || json.Unmarshal(text, &claims) != nil {
+		return Bound{}
+	}
+	return claims.Kubernetes.Node
+}
+
+// owner finds the reference to the Node that the object belongs to: it goes with
+// the node. Without blockOwnerDeletion, which the API server allows only to
+// those who may change the Node's finalizers. Nil for none. The error tells that
+// asking may help later.
+func (p *Publisher) owner(ctx context.Context) (*metav1.OwnerReference, error) {
+	if p.ownerKnown {
+		return p.ownerRef, nil
+	}
+	bound, err := BoundNode(p.config)
+	if err != nil {
+		return nil, err
+	}
+	uid := bound.UID
+	if bound.Name != p.node || uid == "" {
+		uid, err = p.client.nodeUID(ctx, p.node)
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+			p.log.Warnf("the NodeFeature will outlive its node: the token is not bound to a pod on %s, and the node cannot be read: %v", p.node, err)
+			uid = ""
+		case err != nil:
+			return nil, err
+		}
+	}
+	p.ownerKnown = true
+	if uid != "" {
+		p.ownerRef = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: p.node, UID: uid}
+	}
+	return p.ownerRef, nil
+}

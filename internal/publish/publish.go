@@ -1,0 +1,42 @@
+// Package publish is what the node agent publishes and how it is published.
+package publish
+
+import (
+	"context"
+	"time"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/report"
+)
+
+// Content is what is to be published.
+type Content struct {
+	// Labels are without prefix. A node without GPU has none.
+	Labels label.Set
+	// Report is what they follow from. Where a fact could not be read, Labels
+	// may know more, from before.
+	Report *report.Report
+	// Seen is when the machine was last read.
+	Seen time.Time
+}
+
+// Publisher shows the labels of a node to others. Its methods are not called at
+// the same time, but for Changed.
+type Publisher interface {
+	// Name is a word for logs and metrics.
+	Name() string
+	// Last gives the labels that are published now, without prefix: none where
+	// nothing is.
+	Last(context.Context) (label.Set, error)
+	// Publish makes what is published what it should be, and does nothing where
+	// it is that. The error tells why it could not; trying again may help.
+	Publish(context.Context, Content) (wrote bool, err error)
+	// Changed receives something when what is published may have been changed
+	// by somebody else. Nil for a publisher that does not notice.
+	Changed() <-chan struct{}
+	// Remove takes everything away that was published.
+	Remove(context.Context) error
+	// Close waits until what was published has reached the others as far as
+	// this publisher cares for it. Nothing is taken away.
+	Close(context.Context) error
+}
