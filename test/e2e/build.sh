@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds into .bin what the end-to-end test runs: etcd, kube-apiserver and NFD
-# where those that go.mod asks for do not lie there yet, and always the programs
-# of this repository.
+# Builds into .bin what the end-to-end test runs: etcd, kube-apiserver, NFD, helm
+# and kustomize where those that are asked for do not lie there yet, and always
+# the programs of this repository.
 set -eu
 cd "$(dirname "$0")"
 export CGO_ENABLED=0
@@ -11,8 +11,18 @@ build() { # build NAME DIRECTORY PACKAGE [LDFLAGS]
 	go build -C "$2" -o "$PWD/.bin/$1" -ldflags "-s -w ${4-}" "$3"
 }
 
+install_tool() { # install_tool NAME PACKAGE@VERSION, with the dependencies it was released with
+	echo "building $1 ..."
+	GOBIN="$PWD/.bin" go install -ldflags "-s -w" "$2"
+}
+
+module() { # module PATH@VERSION prints the directory of a module that we need no package of
+	go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'
+}
+
 mkdir -p .bin
 build gdr-features ../.. ./cmd/gdr-features
+build gdr-features-agent ../.. ./cmd/gdr-features-agent
 build mktree ../.. ./internal/machine/mktree
 
 stamp=$(go version && sha256sum build.sh go.mod go.sum)
@@ -21,11 +31,24 @@ if [ "$stamp" = "$(cat .bin/stamp 2>/dev/null)" ]; then
 fi
 rm -f .bin/stamp
 nfd=sigs.k8s.io/node-feature-discovery
+# The linker alone can set where NFD looks for feature files. A relative name
+# gives each worker its own.
+features="-X $nfd/source/local.featureFilesDir=features.d/"
 build etcd . go.etcd.io/etcd/server/v3
 build kube-apiserver . k8s.io/kubernetes/cmd/kube-apiserver
 build nfd-master . $nfd/cmd/nfd-master
-# The linker alone can set where a worker looks for feature files. A relative
-# name gives each worker its own.
-build nfd-worker . $nfd/cmd/nfd-worker "-X $nfd/source/local.featureFilesDir=features.d/"
-install -m 0644 "$(go list -m -f '{{.Dir}}' $nfd)/deployment/base/nfd-crds/nfd-api-crds.yaml" .bin/crds.yaml
+build nfd-worker . $nfd/cmd/nfd-worker "$features"
+build nfd-gc . $nfd/cmd/nfd-gc
+build nfd . $nfd/cmd/nfd "$features"
+install_tool helm helm.sh/helm/v3/cmd/helm@v3.22.0
+install_tool kustomize sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
+
+# NFD as its users deploy it: resources, service accounts, roles.
+.bin/kustomize build "$(go list -m -f '{{.Dir}}' $nfd)/deployment/overlays/default" >.bin/nfd.yaml
+# The resources of NVIDIA's operators, of the newest versions that are Go modules:
+# their release tags (v24.6 and so on) are not.
+gpu=$(module github.com/NVIDIA/gpu-operator@v1.8.3-0.20240429200431-0fe1e8db32b0)
+nic=$(module github.com/Mellanox/network-operator@v1.4.0)
+cat "$gpu/config/crd/bases/nvidia.com_clusterpolicies.yaml" "$gpu/config/crd/bases/nvidia.com_nvidiadrivers.yaml" \
+	"$nic/config/crd/bases/mellanox.com_nicclusterpolicies.yaml" >.bin/operators.yaml
 echo "$stamp" >.bin/stamp

@@ -5,75 +5,76 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-const repository = "../.."
-
-// node is a Node with a running nfd-worker.
+// node is a Node of a cluster, with a directory of its own.
 type node struct {
 	cluster *cluster
 	name    string
-	// dir is the worker's /etc/kubernetes/node-feature-discovery.
-	dir    string
+	uid     types.UID
+	// dir is the node's /etc/kubernetes/node-feature-discovery.
+	dir string
+	// worker is its nfd-worker, nil for none.
 	worker *process
 }
 
-// newNode makes a node that goes with the test. Its worker has the configuration
-// that we deploy, but looks at feature files only, and more often.
+// newNode makes a node that nothing runs on.
 func newNode(t *testing.T, c *cluster, name string) *node {
 	t.Helper()
-	n := &node{cluster: c, name: name, dir: filepath.Join(c.dir, name)}
+	made, err := c.createNode(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{cluster: c, name: name, uid: made.UID, dir: filepath.Join(c.dir, name)}
 	if err := os.MkdirAll(filepath.Join(n.dir, "features.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.createNode(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	config, err := filepath.Abs(repository + "/deploy/nfd-worker-conf.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.worker, err = start(n.dir, "nfd-worker", nfdEnv(name), "-kubeconfig="+c.kubeconfig, "-config="+config,
-		"-options={core: {sleepInterval: 1s}}", "-feature-sources=local", "-label-sources=local", noPort)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.worker.stop(); err != nil && !t.Failed() {
-			t.Error(err)
-		}
-	})
 	return n
 }
 
+// work starts an nfd-worker on the node, which goes with the test. It has the
+// configuration that we deploy, but looks at feature files only, and every
+// interval.
+func (n *node) work(t *testing.T, interval time.Duration) {
+	t.Helper()
+	config, err := filepath.Abs(deploy + "/nfd-worker-conf.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.worker, err = n.cluster.startNFD(t.Context(), "nfd-worker", n.dir, n.name, "-config="+config,
+		fmt.Sprintf("-options={core: {sleepInterval: %v}}", interval), "-feature-sources=local", "-label-sources=local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAfter(t, n.worker)
+}
+
+// stopAfter ends a process with the test, which fails if it had ended before.
+func stopAfter(t *testing.T, p *process) {
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil && !t.Failed() {
+			t.Error(err)
+		}
+	})
+}
+
+// featureFile gives the name of ours.
 func (n *node) featureFile() string {
 	return filepath.Join(n.dir, "features.d", "gdr-features.features")
 }
 
-// update makes the node the given machine: it runs `gdr-features labels`, hands
-// its output to the worker as the README says, and gives it as labels.
-func (n *node) update(t *testing.T, machine, state string) map[string]string {
+// update hands what `gdr-features labels` printed to the worker as the README
+// says.
+func (n *node) update(t *testing.T, out []byte) {
 	t.Helper()
-	tree := t.TempDir()
-	description := filepath.Join(repository, "testdata/machines", machine+".txt")
-	if out, err := exec.CommandContext(t.Context(), program("mktree"), description, tree, state).CombinedOutput(); err != nil {
-		t.Fatalf("mktree: %v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), program("gdr-features"), "labels", "--root", tree)
-	cmd.Stderr = t.Output()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("gdr-features labels: %v", err)
-	}
 	beside := filepath.Join(n.dir, "gdr.tmp")
 	if err := os.WriteFile(beside, out, 0o644); err != nil {
 		t.Fatal(err)
@@ -81,37 +82,38 @@ func (n *node) update(t *testing.T, machine, state string) map[string]string {
 	if err := os.Rename(beside, n.featureFile()); err != nil {
 		t.Fatal(err)
 	}
-	labels := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		if !ok || !strings.HasPrefix(key, prefix) {
-			t.Fatalf("gdr-features labels printed %q", line)
-		}
-		labels[key] = value
-	}
-	if len(labels) == 0 {
-		t.Fatal("gdr-features labels printed nothing")
-	}
-	return labels
 }
 
-// expect waits until the Node has these labels, the one it was made with, and
-// no other.
-func (n *node) expect(t *testing.T, labels map[string]string) {
-	t.Helper()
+// processes gives what the labels of the node need.
+func (n *node) processes() []*process {
+	all := n.cluster.processes()
+	if n.worker != nil {
+		all = append(all, n.worker)
+	}
+	return all
+}
+
+// has gives an error unless the Node has these labels, the one it was made with,
+// and no other.
+func (n *node) has(ctx context.Context, labels map[string]string) error {
 	want := map[string]string{corev1.LabelHostname: n.name}
 	maps.Copy(want, labels)
-	processes := append([]*process{n.worker}, n.cluster.processes...)
+	now, err := n.cluster.admin.kube.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(want, now.Labels); diff != "" {
+		return fmt.Errorf("labels of the Node (-want +got):\n%s", diff)
+	}
+	return nil
+}
+
+// expect waits until the Node has exactly these labels.
+func (n *node) expect(t *testing.T, labels map[string]string) {
+	t.Helper()
 	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
-		now, err := n.cluster.kube.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if diff := cmp.Diff(want, now.Labels); diff != "" {
-			return fmt.Errorf("labels of the Node (-want +got):\n%s", diff)
-		}
-		return nil
-	}, processes...); err != nil {
+		return n.has(ctx, labels)
+	}, n.processes()...); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d labels of gdr-features are on the Node", len(labels))

@@ -14,9 +14,12 @@ import (
 // grace is how long a process may take to end before it is killed.
 const grace = 10 * time.Second
 
-// process is a program that runs until it is stopped.
+// process is a program that runs until it is stopped, and can be started again.
+// It is for one goroutine; others may look whether it is alive meanwhile only if
+// nobody stops or starts it.
 type process struct {
-	name, log string
+	dir, name string
+	env, args []string
 	cancel    context.CancelFunc
 	ended     chan struct{}
 	how       string // it ended, once it has
@@ -25,29 +28,36 @@ type process struct {
 // start runs a program of .bin in dir, where its output goes to a file. It sees
 // the given environment and nothing of ours, and does not outlive us.
 func start(dir, name string, env []string, args ...string) (*process, error) {
-	log, err := os.Create(filepath.Join(dir, name+".log"))
+	p := &process{dir: dir, name: name, env: env, args: args}
+	return p, p.start()
+}
+
+// start runs the program, for the first time or again.
+func (p *process) start() error {
+	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program(name), args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.Env = append([]string{"HOME=" + dir}, env...)
+	cmd := exec.CommandContext(ctx, program(p.name), p.args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	cmd.Env = append([]string{"HOME=" + p.dir}, p.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	if err := cmd.Start(); err != nil {
 		cancel()
-		return nil, fmt.Errorf("starting %s: %w", name, err)
+		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
-	p := &process{name: name, log: log.Name(), cancel: cancel, ended: make(chan struct{})}
+	ended := make(chan struct{})
+	p.cancel, p.ended, p.how = cancel, ended, ""
 	go func() {
-		defer close(p.ended)
+		defer close(ended)
 		_ = cmd.Wait() // says no more than the state
 		p.how = cmd.ProcessState.String()
 	}()
-	return p, nil
+	return nil
 }
 
 // stop ends the process and waits for it. It is an error if it had ended before.
@@ -68,10 +78,13 @@ func (p *process) alive() error {
 	}
 }
 
+// log gives the name of the file that takes the output.
+func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
+
 // tail gives the last lines of the log.
 func (p *process) tail() []byte {
 	const most = 30
-	log, err := os.ReadFile(p.log)
+	log, err := os.ReadFile(p.log())
 	if err != nil {
 		return []byte(err.Error())
 	}
@@ -84,7 +97,7 @@ func (p *process) tail() []byte {
 func until(ctx context.Context, limit time.Duration, done func(context.Context) error, processes ...*process) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	var last error
 	for {

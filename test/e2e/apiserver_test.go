@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// auditLog is where in its directory a cluster writes down every request.
+const auditLog = "audit.log"
+
+// auditPolicy makes the API server tell of every request, and what a write of a
+// NodeFeature was and came to.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- level: RequestResponse
+  resources: [{group: nfd.k8s-sigs.io, resources: [nodefeatures]}]
+  verbs: [create, update, patch, delete]
+- level: Metadata
+`
+
+// startAPI starts etcd and kube-apiserver and gives us an administrator's access.
+func (c *cluster) startAPI(ctx context.Context) error {
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	etcd, peer := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
+	if c.etcd, err = start(c.dir, "etcd", nil, "--data-dir=etcd", "--unsafe-no-fsync",
+		"--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer); err != nil {
+		return err
+	}
+	c.server = "https://127.0.0.1:" + ports[2]
+	token := rand.Text()
+	if err := c.writeFiles(token); err != nil {
+		return err
+	}
+	if c.api, err = start(c.dir, "kube-apiserver", nil, "--etcd-servers="+etcd,
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+ports[2], "--cert-dir=cert",
+		"--endpoint-reconciler-type=none", "--anonymous-auth=false", "--authorization-mode=RBAC", "--token-auth-file=tokens.csv",
+		"--service-account-issuer=https://e2e", "--service-account-key-file=key.pem", "--service-account-signing-key-file=key.pem",
+		"--audit-policy-file=audit.yaml", "--audit-log-path="+auditLog, "--audit-log-mode=blocking"); err != nil {
+		return err
+	}
+	// It makes itself a certificate first.
+	if err := until(ctx, time.Minute, func(context.Context) error {
+		_, err := os.Stat(c.certificate())
+		return err
+	}, c.processes()...); err != nil {
+		return err
+	}
+	if c.admin, err = c.access(token); err != nil {
+		return err
+	}
+	return c.ready(ctx)
+}
+
+// certificate gives the name of the file with the API server's certificate.
+func (c *cluster) certificate() string { return filepath.Join(c.dir, "cert", "apiserver.crt") }
+
+// writeFiles writes what kube-apiserver reads: a key to sign tokens with, the
+// administrator's token, and what to audit.
+func (c *cluster) writeFiles(token string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"key.pem":    string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})),
+		"tokens.csv": token + ",admin,admin,system:masters\n",
+		"audit.yaml": auditPolicy,
+	} {
+		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubeconfig writes one for the bearer of a token and gives its name. The token
+// lies in a file of its own, as it does in a pod.
+func (c *cluster) kubeconfig(dir, name, token string) (string, error) {
+	base := filepath.Join(dir, name)
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: e2e, cluster: {server: %q, certificate-authority: %q}}]
+users: [{name: %s, user: {tokenFile: %q}}]
+contexts: [{name: e2e, context: {cluster: e2e, user: %[3]s}}]
+current-context: e2e
+`, c.server, c.certificate(), name, base+".token")
+	err := errors.Join(
+		os.WriteFile(base+".token", []byte(token), 0o600),
+		os.WriteFile(base+".kubeconfig", []byte(text), 0o600))
+	return base + ".kubeconfig", err
+}

@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	base     = deploy + "/kustomize/base"
+	overlays = deploy + "/kustomize/overlays/"
+	chart    = deploy + "/helm/gdr-features"
+)
+
+// variants are what can be deployed: the kustomization, and the values that make
+// the chart the same.
+var variants = []struct {
+	name, kustomization string
+	values              []string
+	// violates is what Pod Security "restricted" has against its pods.
+	violates []string
+}{
+	{"base", base, nil, nil},
+	{"feature-file", overlays + "feature-file", []string{"--set", "publish={file}"}, []string{"hostPath", "runAsNonRoot", "runAsUser=0"}},
+	{"acs", overlays + "acs", []string{"--set", "acs=true"}, []string{"SYS_ADMIN", "runAsNonRoot", "runAsUser=0"}},
+	{"host-sys", overlays + "host-sys", []string{"--set", "hostSys=true"}, []string{"hostPath"}},
+}
+
+// The API server would accept all of every variant, and Helm has nothing against
+// the chart. The chart and the kustomization are the same but for the Namespace,
+// which is no business of a chart, and Helm's own labels.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			want, err := render(t.Context(), "kustomize", "build", v.kustomization)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lint := exec.CommandContext(t.Context(), program("helm"), append([]string{"lint", "--strict", chart}, v.values...)...)
+			if out, err := lint.CombinedOutput(); err != nil {
+				t.Errorf("helm lint: %v\n%s", err, out)
+			}
+			got, err := render(t.Context(), "helm", append([]string{"template", agentName, chart, "--namespace", agentName}, v.values...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, objects := range [][]*unstructured.Unstructured{want, got} {
+				if err := shared.apply(t.Context(), objects, metav1.DryRunAll); err != nil {
+					t.Errorf("refused: %v", err)
+				}
+			}
+			want = slices.DeleteFunc(want, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
+			for _, o := range got {
+				labels := o.GetLabels()
+				for _, own := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+					if labels[own] == "" {
+						t.Errorf("%s: no label %s", o.GetKind(), own)
+					}
+					delete(labels, own)
+				}
+				o.SetLabels(labels)
+			}
+			if diff := cmp.Diff(byName(t, want), byName(t, got)); diff != "" {
+				t.Errorf("objects (-kustomize +helm):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Every value of the chart comes to something that the API server accepts, and
+// wrong ones to an error.
+func TestChart(t *testing.T) {
+	t.Parallel()
+	template := []string{"template", agentName, chart, "--namespace", agentName}
+	all := []string{
+		"--set", "publish={nodefeature,file}", "--set", "acs=true,hostSys=true,interval=30s,settle=1m,logLevel=debug",
+		"--set", "image.repository=registry.example/gdr-features,image.tag=v1,image.pullPolicy=Always,imagePullSecrets[0].name=pull",
+		"--set", "extraArgs={--log-format=json},priorityClassName=system-node-critical,admissionPolicy.enabled=false",
+		"--set", "nodeSelector.pool=gpu,tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.memory=128Mi",
+	}
+	objects, err := render(t.Context(), "helm", append(template, all...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.apply(t.Context(), objects, metav1.DryRunAll); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	var set appsv1.DaemonSet
+	only(t, objects, "DaemonSet", &set)
+	want := []string{"run", "--publish=nodefeature,file", "--sysfs=/host/sys", "--interval=30s", "--settle=1m", "--log-level=debug", "--log-format=json"}
+	if diff := cmp.Diff(want, set.Spec.Template.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	for _, o := range objects {
+		if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
+			t.Errorf("a %s in spite of admissionPolicy.enabled=false", o.GetKind())
+		}
+	}
+	for _, wrong := range []string{"publish={label}", "interval=often", "acs=1", "Interval=1s", "image.repository="} {
+		if _, err := render(t.Context(), "helm", append(slices.Clone(template), "--set", wrong)...); err == nil {
+			t.Errorf("%s is no error", wrong)
+		}
+	}
+}
+
+// byName gives the contents of objects by their kinds and names, which differ.
+func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for _, o := range objects {
+		text, err := json.Marshal(o) // makes the same numbers the same
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain any
+		if err := json.Unmarshal(text, &plain); err != nil {
+			t.Fatal(err)
+		}
+		all[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = plain
+	}
+	if len(all) != len(objects) {
+		t.Errorf("some of %v are there twice", slices.Sorted(maps.Keys(all)))
+	}
+	return all
+}
+
+// The namespace that we ship enforces Pod Security "restricted". The API server
+// admits the pods of the default variant there and refuses those of the others,
+// which the namespace of their own variant admits.
+func TestPodSecurity(t *testing.T) {
+	t.Parallel()
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			objects, err := render(t.Context(), "kustomize", "build", v.kustomization)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var set appsv1.DaemonSet
+			only(t, objects, "DaemonSet", &set)
+			pod := podOf(&set.Spec.Template)
+
+			err = admit(t, agentName, pod)
+			if len(v.violates) == 0 {
+				if err != nil {
+					t.Errorf("refused in the namespace: %v", err)
+				}
+				return
+			}
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
+				t.Fatalf("the default variant's namespace: the error is %v, and not Pod Security's", err)
+			}
+			for _, what := range v.violates {
+				if !strings.Contains(err.Error(), what) {
+					t.Errorf("the refusal does not tell of %s: %v", what, err)
+				}
+			}
+
+			// Their own, under another name.
+			var namespace corev1.Namespace
+			only(t, objects, "Namespace", &namespace)
+			namespace.Name = agentName + "-" + v.name
+			create := metav1.CreateOptions{}
+			if _, err := shared.admin.kube.CoreV1().Namespaces().Create(t.Context(), &namespace, create); err != nil {
+				t.Fatal(err)
+			}
+			var account corev1.ServiceAccount
+			only(t, objects, "ServiceAccount", &account)
+			account.Namespace = namespace.Name
+			if _, err := shared.admin.kube.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), &account, create); err != nil {
+				t.Fatal(err)
+			}
+			if err := admit(t, namespace.Name, pod); err != nil {
+				t.Errorf("refused in its own namespace: %v", err)
+			}
+		})
+	}
+}
+
+// admit gives what the API server has against a pod.
+func admit(t *testing.T, namespace string, pod *corev1.Pod) error {
+	t.Helper()
+	_, err := shared.admin.kube.CoreV1().Pods(namespace).Create(t.Context(), pod,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	return err
+}
+
+// only converts the one object of the kind.
+func only(t *testing.T, objects []*unstructured.Unstructured, kind string, into any) {
+	t.Helper()
+	found := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
+	if len(found) != 1 {
+		t.Fatalf("%d objects of kind %s", len(found), kind)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[0].Object, into); err != nil {
+		t.Fatal(err)
+	}
+}

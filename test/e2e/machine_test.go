@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	repository = "../.."
+	prefix     = "feature.node.kubernetes.io/"
+)
+
+// machine lays a machine out in a new directory, which it gives.
+func machine(t *testing.T, name, state string) string {
+	t.Helper()
+	tree := t.TempDir()
+	description := filepath.Join(repository, "testdata/machines", name+".txt")
+	if out, err := exec.CommandContext(t.Context(), program("mktree"), description, tree, state).CombinedOutput(); err != nil {
+		t.Fatalf("mktree: %v\n%s", err, out)
+	}
+	return tree
+}
+
+// printed gives what `gdr-features labels` prints on the machine in the tree.
+func printed(t *testing.T, tree string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program("gdr-features"), "labels", "--root", tree)
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("gdr-features labels: %v", err)
+	}
+	return out
+}
+
+// parse gives the labels that `gdr-features labels` has printed.
+func parse(t *testing.T, out []byte) map[string]string {
+	t.Helper()
+	labels := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if !ok || !strings.HasPrefix(key, prefix) {
+			t.Fatalf("gdr-features labels printed %q", line)
+		}
+		labels[key] = value
+	}
+	return labels
+}
+
+// labelsOf gives the labels of the machine in the tree, of which there are some.
+func labelsOf(t *testing.T, tree string) map[string]string {
+	t.Helper()
+	labels := parse(t, printed(t, tree))
+	if len(labels) == 0 {
+		t.Fatal("gdr-features labels printed nothing")
+	}
+	return labels
+}

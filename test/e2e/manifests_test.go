@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+)
+
+// deploy is what we ship.
+const deploy = repository + "/deploy"
+
+// decode gives the objects of a YAML text.
+func decode(text []byte) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		var object unstructured.Unstructured
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(object.Object) > 0 { // not only comments
+			all = append(all, &object)
+		}
+	}
+}
+
+// render gives the objects that a program of .bin prints: kustomize or helm.
+func render(ctx context.Context, name string, args ...string) ([]*unstructured.Unstructured, error) {
+	var complaints bytes.Buffer
+	cmd := exec.CommandContext(ctx, program(name), args...)
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w\n%s", name, args, err, &complaints)
+	}
+	if complaints.Len() > 0 {
+		return nil, fmt.Errorf("%s %q: %s", name, args, &complaints)
+	}
+	return decode(out)
+}
+
+// apply applies objects on the server's side, in their order, as an
+// administrator does, and waits until custom resources among them are served.
+// Unknown fields are errors.
+func (c *cluster) apply(ctx context.Context, objects []*unstructured.Unstructured, dryRun ...string) error {
+	for _, o := range objects {
+		if _, err := c.applyOne(ctx, o, dryRun...); err != nil {
+			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if o.GetKind() == "CustomResourceDefinition" && len(dryRun) == 0 {
+			if err := c.established(ctx, o.GetName()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// applyOne applies an object and gives what it came to.
+func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	resource, err := c.resource(o)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	return resource.Patch(ctx, o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+		FieldManager: "e2e", Force: &force, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+	})
+}
+
+// resource gives the administrator's access to the objects of this one's kind
+// and namespace.
+func (c *cluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := o.GroupVersionKind()
+	mapping, err := c.admin.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		c.admin.mapper.Reset()
+		mapping, err = c.admin.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := c.admin.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return all, nil
+	}
+	return all.Namespace(o.GetNamespace()), nil
+}
+
+// established waits until a custom resource can be used.
+func (c *cluster) established(ctx context.Context, name string) error {
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	definitions, err := c.resource(crd)
+	if err != nil {
+		return err
+	}
+	return until(ctx, 10*time.Second, func(ctx context.Context) error {
+		now, err := definitions.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		conditions, _, err := unstructured.NestedSlice(now.Object, "status", "conditions")
+		if err != nil {
+			return err
+		}
+		for _, c := range conditions {
+			if c, ok := c.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is not established", name)
+	}, c.processes()...)
+}

@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authnv1 "k8s.io/api/authentication/v1"
+	authv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+)
+
+// bearer gives the access of a new agent's pod on the node.
+func (n *node) bearer(t *testing.T) access {
+	t.Helper()
+	pod, err := n.cluster.createPod(t.Context(), n.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bearer(t, n.cluster, pod)
+}
+
+// bearer gives an agent's access, with a token bound to the pod unless nil.
+func bearer(t *testing.T, c *cluster, pod *corev1.Pod) access {
+	t.Helper()
+	token, err := c.token(t.Context(), agentName, agentName, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.access(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// With the role that we ship an agent can do its work.
+func TestRoleAllows(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, &shared, "allowed")
+	agent := n.bearer(t)
+	ctx := t.Context()
+	features := agent.nfd.NfdV1alpha1().NodeFeatures(agentName)
+	own := feature(n.name)
+	one := metav1.ListOptions{FieldSelector: "metadata.name=" + own.Name}
+
+	w, err := features.Watch(ctx, one)
+	if err != nil {
+		t.Fatal("watch:", err)
+	}
+	defer w.Stop()
+	if err := agent.write(ctx, own); err != nil {
+		t.Fatal("create by apply:", err)
+	}
+	select {
+	case e := <-w.ResultChan():
+		if got, ok := e.Object.(*nfdv1alpha1.NodeFeature); !ok || e.Type != watch.Added || got.Name != own.Name {
+			t.Errorf("the watch shows %v of %v", e.Type, e.Object)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the watch shows nothing")
+	}
+	own.Spec.Labels = map[string]string{prefix + "gdr.level": "PIX"}
+	own.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.name, UID: n.uid}}
+	if err := agent.write(ctx, own); err != nil {
+		t.Error("apply:", err)
+	}
+	if _, err := features.Patch(ctx, own.Name, types.MergePatchType, []byte(`{"spec":{"labels":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Error("patch:", err)
+	}
+	if _, err := features.Get(ctx, own.Name, metav1.GetOptions{}); err != nil {
+		t.Error("get:", err)
+	}
+	if all, err := features.List(ctx, one); err != nil || len(all.Items) != 1 {
+		t.Errorf("list: %v, error %v", all, err)
+	}
+	events := agent.kube.CoreV1().Events(agentName)
+	event, err := events.Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: "e2e-", Namespace: agentName},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: n.name, Namespace: agentName},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal("create an event:", err)
+	}
+	if _, err := events.Patch(ctx, event.Name, types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{}); err != nil {
+		t.Error("patch an event:", err)
+	}
+}
+
+// What the role does not need to allow it does not: the API server's own list of
+// what an agent may do has nothing else, and what must not be is refused.
+func TestRoleRefuses(t *testing.T) {
+	t.Parallel()
+	n, other := newNode(t, &shared, "refused"), newNode(t, &shared, "refused-other")
+	agent := n.bearer(t)
+	ctx := t.Context()
+	if err := agent.write(ctx, feature(n.name)); err != nil {
+		t.Fatal(err)
+	}
+	ours, nfds := agent.nfd.NfdV1alpha1().NodeFeatures(agentName), agent.nfd.NfdV1alpha1().NodeFeatures(nfdNamespace)
+	core := agent.kube.CoreV1()
+	name := feature(n.name).Name
+	label := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
+	foreign := feature(n.name)
+	foreign.Namespace = nfdNamespace
+	for what, err := range map[string]error{
+		"delete its NodeFeature":               ours.Delete(ctx, name, metav1.DeleteOptions{}),
+		"delete all NodeFeatures":              ours.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		"update its NodeFeature":               second(ours.Update(ctx, feature(n.name), metav1.UpdateOptions{})),
+		"write NodeFeatures of NFD":            agent.write(ctx, foreign),
+		"get NodeFeatures of NFD":              second(nfds.Get(ctx, n.name, metav1.GetOptions{})),
+		"list NodeFeatures of NFD":             second(nfds.List(ctx, metav1.ListOptions{})),
+		"list NodeFeatures of all":             second(agent.nfd.NfdV1alpha1().NodeFeatures("").List(ctx, metav1.ListOptions{})),
+		"list NodeFeatureRules":                second(agent.nfd.NfdV1alpha1().NodeFeatureRules().List(ctx, metav1.ListOptions{})),
+		"get its Node":                         second(core.Nodes().Get(ctx, n.name, metav1.GetOptions{})),
+		"list Nodes":                           second(core.Nodes().List(ctx, metav1.ListOptions{})),
+		"patch its Node":                       second(core.Nodes().Patch(ctx, n.name, types.MergePatchType, label, metav1.PatchOptions{})),
+		"patch another Node":                   second(core.Nodes().Patch(ctx, other.name, types.MergePatchType, label, metav1.PatchOptions{})),
+		"list secrets":                         second(core.Secrets(agentName).List(ctx, metav1.ListOptions{})),
+		"list config maps":                     second(core.ConfigMaps(agentName).List(ctx, metav1.ListOptions{})),
+		"list pods":                            second(core.Pods(agentName).List(ctx, metav1.ListOptions{})),
+		"list events":                          second(core.Events(agentName).List(ctx, metav1.ListOptions{})),
+		"make itself a token of another agent": second(core.ServiceAccounts(agentName).CreateToken(ctx, agentName, &authnv1.TokenRequest{}, metav1.CreateOptions{})),
+	} {
+		if !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			t.Errorf("%s: the error is %v, and not RBAC's", what, err)
+		}
+	}
+
+	want := []string{
+		`["" "events"]: create patch`,
+		`["nfd.k8s-sigs.io" "nodefeatures"]: create get list patch watch`,
+	}
+	if diff := cmp.Diff(want, rules(t, agent, agentName)); diff != "" {
+		t.Errorf("rights in its namespace (-want +got):\n%s", diff)
+	}
+	if got := rules(t, agent, nfdNamespace); len(got) > 0 {
+		t.Errorf("rights elsewhere: %v", got)
+	}
+}
+
+// second gives the error of two results.
+func second[T any](_ T, err error) error { return err }
+
+// rules gives what the API server says that somebody may do in a namespace, but
+// for asking who he is and what he may do, as everybody may.
+func rules(t *testing.T, a access, namespace string) []string {
+	t.Helper()
+	review, err := a.kube.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
+		&authv1.SelfSubjectRulesReview{Spec: authv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if review.Status.Incomplete {
+		t.Fatalf("incomplete: %s", review.Status.EvaluationError)
+	}
+	var all []string
+	for _, r := range review.Status.ResourceRules {
+		if slices.Equal(r.APIGroups, []string{"authorization.k8s.io"}) || slices.Equal(r.APIGroups, []string{"authentication.k8s.io"}) {
+			continue
+		}
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				all = append(all, fmt.Sprintf("%q: %s", []string{group, resource}, strings.Join(slices.Sorted(slices.Values(r.Verbs)), " ")))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The admission policy lets an agent write the NodeFeature of its own node only.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	a, b := newNode(t, &shared, "policy-a"), newNode(t, &shared, "policy-b")
+	unscheduled, err := shared.createPod(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := a.bearer(t)
+	if err := agent.write(t.Context(), feature(a.name)); err != nil {
+		t.Fatal(err)
+	}
+	other := b.bearer(t)
+	if err := other.write(t.Context(), feature(b.name)); err != nil {
+		t.Fatal(err)
+	}
+
+	relabelled, unlabelled, owned, renamed := feature(a.name), feature(a.name), feature(a.name), feature(b.name)
+	relabelled.Labels[nfdv1alpha1.NodeFeatureObjNodeNameLabel] = b.name
+	unlabelled.Labels = nil
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: b.name, UID: b.uid}}
+	renamed.Labels[nfdv1alpha1.NodeFeatureObjNodeNameLabel] = a.name
+	third := feature(a.name)
+	third.Name = "something-else"
+	for _, test := range []struct {
+		name    string
+		agent   access
+		feature *nfdv1alpha1.NodeFeature
+		message string
+	}{
+		{"another node's", agent, feature(b.name), "may write the NodeFeature gdr-features-policy-a, not gdr-features-policy-b"},
+		{"another node's, as if it were its own", agent, renamed, "may write the NodeFeature gdr-features-policy-a, not gdr-features-policy-b"},
+		{"a second one", agent, third, "may write the NodeFeature gdr-features-policy-a, not something-else"},
+		{"its own, relabelled", agent, relabelled, `must have the label nfd.node.kubernetes.io/node-name: policy-a, not "policy-b"`},
+		{"its own, without label", agent, unlabelled, `must have the label nfd.node.kubernetes.io/node-name: policy-a, not ""`},
+		{"its own, owned by another node", agent, owned, "may make no other owner of the NodeFeature than this Node"},
+		{"the first node's", other, feature(a.name), "may write the NodeFeature gdr-features-policy-b, not gdr-features-policy-a"},
+		{"with an unbound token", bearer(t, &shared, nil), feature(a.name), "the token names no node"},
+		{"with a token of a pod without node", bearer(t, &shared, unscheduled), feature(a.name), "the token names no node"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := stored(t, test.feature)
+			// The least change that is one: nothing is admitted that would be a no-op.
+			test.feature.Spec.Labels = map[string]string{prefix + "gdr.level": "SYS"}
+			err := test.agent.write(t.Context(), test.feature)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.message) {
+				t.Errorf("the error is %v, not %q", err, test.message)
+			}
+			if diff := cmp.Diff(before, stored(t, test.feature)); diff != "" {
+				t.Errorf("it changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// stored gives a NodeFeature of that name as it is, nil for none.
+func stored(t *testing.T, f *nfdv1alpha1.NodeFeature) *nfdv1alpha1.NodeFeature {
+	t.Helper()
+	got, err := shared.admin.nfd.NfdV1alpha1().NodeFeatures(f.Namespace).Get(t.Context(), f.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
