@@ -24,10 +24,8 @@ store() {
 
 for arch in amd64 arm64; do
 	echo "building for linux/$arch ..."
-	for program in gdr-features gdr-features-agent; do
-		GOOS=linux GOARCH=$arch go build -trimpath -ldflags "$ldflags" \
-			-o "$tmp/$arch/src/bin/$program" "./cmd/$program"
-	done
+	GOOS=linux GOARCH=$arch go build -trimpath -ldflags "$ldflags" \
+		-o "$tmp/$arch/src/bin/" ./cmd/gdr-features ./cmd/gdr-features-agent
 	chmod -R u=rwX,go=rX "$tmp/$arch"
 	# The directory stands in for the stage "build", which then is not run.
 	store build --quiet --isolation chroot --platform "linux/$arch" --build-context "build=$tmp/$arch" \
