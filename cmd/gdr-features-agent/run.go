@@ -113,7 +113,7 @@ func readFile(path string) (map[string]any, error) {
 
 // do runs the agent as the settings say.
 func (p *program) do(ctx context.Context) error {
-	collect, err := p.Machine(report.Options{Detail: pci.Needed, OnlyWithGPU: true})
+	collect, err := p.Machine(report.Options{Detail: pci.Published, OnlyWithGPU: true})
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,8 @@ const (
 //   - instances gdr.pair: gpu and nic (addresses), rdma, level, nccl.
 //
 // What is not known has no attribute. All four features are always there, if
-// need be without elements. The rate is known only to a report of
-// pci.Everything.
+// need be without elements. The rate is known to a report of
+// pci.Published or more.
 func Features(r *report.Report) *v1alpha1.Features { return features(r, Name+".") }
 
 // features names them without the source's name for prefix "", as NFD's sources

@@ -33,7 +33,7 @@ func NewNode(fs *host.FS) *Node { return &Node{base{name: Name, fs: fs}} }
 func (s *Node) Discover() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
-	r := report.Collect(ctx, s.fs, report.Options{Detail: pci.Everything})
+	r := report.Collect(ctx, s.fs, report.Options{Detail: pci.Published})
 	if !r.PCIRead {
 		return s.failed(errors.New(strings.Join(r.Problems, "; ")))
 	}

@@ -21,6 +21,9 @@ const (
 	// Needed reads what levels, verdict and labels rest on: ids and place of
 	// every function, the rest for GPUs, NICs and data-direct functions only.
 	Needed Detail = iota
+	// Published reads also what is published beyond the labels: the rates of
+	// ports.
+	Published
 	// Everything reads every field of every function, for people and for raw
 	// features. It touches configuration space and VPD where that is allowed.
 	Everything

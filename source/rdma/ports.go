@@ -56,7 +56,7 @@ func (r *relay) run(read func(i int) answer) {
 func (inv *Inventory) readPorts(ctx context.Context, fs *host.FS, detail pci.Detail) {
 	var devices []*Device
 	for i := range inv.Devices {
-		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || detail == pci.Everything) {
+		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || detail >= pci.Published) {
 			devices = append(devices, d)
 		}
 	}
@@ -138,7 +138,7 @@ func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
 		if p.LinkLayer, err = linkLayer(fs, base+"link_layer"); err != nil {
 			problem(err)
 		}
-		if detail == pci.Everything {
+		if detail >= pci.Published {
 			if text, err := fs.Line(base + "rate"); err != nil {
 				problem(err)
 			} else if p.RateGbps, err = parseRate(text); err != nil {

@@ -3,8 +3,10 @@ package nodefeature
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,6 +99,9 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, f
 	var got v1alpha1.NodeFeature
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}
 	err := c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body).Do(ctx).Into(&got)
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		err = fmt.Errorf("the API server knows no NodeFeatures, is Node Feature Discovery installed? %w", err)
+	}
 	return &got, err
 }
 
