@@ -18,25 +18,18 @@ import (
 // featuresDir is where the agent writes feature files unless told otherwise.
 const featuresDir = "/etc/kubernetes/node-feature-discovery/features.d"
 
-// agentPod is a Pod that publishes the example machine's labels as a feature
-// file, as the overlay feature-file has it. It gives the file too.
+// agentPod is the Pod of the variant feature-file on a node that is the example
+// machine: user 0 without capabilities, and a directory of the host's. It gives
+// the file that appears there too.
 func agentPod(t *testing.T) (*pod, string) {
 	t.Helper()
 	p := newPod(t)
-	p.env = []string{"NODE_NAME=node-1", "POD_NAMESPACE=gdr-features", "GDR_FEATURES_PUBLISH=file"}
+	p.root = true
+	p.env = []string{"NODE_NAME=node-1", "POD_NAMESPACE=gdr-features"}
 	p.bind(tree(t), "/host", "ro")
-	parent := open(t)
-	dir := filepath.Join(parent, filepath.Base(featuresDir))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []string{parent, dir} {
-		if err := os.Chown(d, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.bind(parent, filepath.Dir(featuresDir), "rw")
-	return p, filepath.Join(dir, "gdr-features.features")
+	dir := open(t)
+	p.bind(dir, filepath.Dir(featuresDir), "rw")
+	return p, filepath.Join(dir, filepath.Base(featuresDir), "gdr-features.features")
 }
 
 // published tells whether a feature file has the labels that `labels` prints,
@@ -57,7 +50,7 @@ func sorted(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
 func TestRunOnce(t *testing.T) {
 	p, file := agentPod(t)
-	if r := p.run(t, "/gdr-features", "run", "--once", "--root", "/host"); r.Status != 0 || r.Out != "" {
+	if r := p.run(t, "/gdr-features", "run", "--publish=file", "--once", "--root=/host"); r.Status != 0 || r.Out != "" {
 		t.Fatalf("%+v", r)
 	}
 	published(t, file)
@@ -71,7 +64,7 @@ func TestRunOnce(t *testing.T) {
 // signals that it has no handler for.
 func TestTerminated(t *testing.T) {
 	p, file := agentPod(t)
-	c := p.command(t, "/gdr-features", "run", "--root", "/host", "--interval", "1s", "--settle", "0s")
+	c := p.command(t, "/gdr-features", "run", "--publish=file", "--root=/host", "--interval=1s")
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	if err := c.Start(); err != nil {
@@ -123,7 +116,7 @@ func TestCannotPublish(t *testing.T) {
 			p := newPod(t)
 			p.env = []string{"NODE_NAME=node-1", "POD_NAMESPACE=gdr-features"}
 			p.bind(tree(t), "/host", "ro")
-			r := p.run(t, "/gdr-features", "run", "--once", "--root", "/host", "--publish", test.publish)
+			r := p.run(t, "/gdr-features", "run", "--once", "--root=/host", "--publish="+test.publish)
 			if r.Status != 1 || r.Out != "" || strings.Count(r.Err, "\n") != 1 || !strings.Contains(r.Err, test.want) {
 				t.Errorf("%+v, want one line about %s", r, test.want)
 			}

@@ -29,6 +29,8 @@ type pod struct {
 	dir    string
 	mounts []mount
 	env    []string
+	root   bool     // runs as user 0, still without capabilities
+	caps   []string // but these
 }
 
 type mount struct {
@@ -117,6 +119,12 @@ func (p *pod) configure(t *testing.T, args []string) {
 	}
 	process := spec["process"].(map[string]any)
 	process["args"] = args
+	if p.root {
+		process["user"] = map[string]any{"uid": 0, "gid": 0}
+	}
+	for _, set := range []string{"bounding", "effective", "permitted"} {
+		process["capabilities"].(map[string]any)[set] = p.caps
+	}
 	for _, env := range p.env {
 		process["env"] = append(process["env"].([]any), env)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,10 +61,23 @@ func probe() map[string]string {
 		name, err := os.Readlink("/proc/self/ns/" + namespace)
 		found[namespace] = fmt.Sprint(name, err)
 	}
+	found["config"] = fmt.Sprint(longestConfig())
 	for _, i := range foreign() {
 		found["/sys/class/net"] += i
 	}
 	return found
+}
+
+// longestConfig is how much can be read of any PCI function's configuration space.
+func longestConfig() int {
+	longest := 0
+	files, _ := filepath.Glob("/sys/bus/pci/devices/*/config") // the pattern is right
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil {
+			longest = max(longest, len(text))
+		}
+	}
+	return longest
 }
 
 // foreign gives the network interfaces that /sys shows and that are not of this
@@ -82,25 +96,32 @@ func foreign() []string {
 	return names
 }
 
-// The container that the other tests run in is as narrow as the Pod.
-func TestPod(t *testing.T) {
+// probe runs the probe in the Pod.
+func (p *pod) probe(t *testing.T) map[string]string {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPod(t)
 	p.env = []string{probeVariable + "=1"}
 	p.bind(self, "/probe", "ro")
 	r := p.run(t, "/probe")
-	var got map[string]string
-	if err := json.Unmarshal([]byte(r.Out), &got); err != nil {
+	var found map[string]string
+	if err := json.Unmarshal([]byte(r.Out), &found); err != nil {
 		t.Fatalf("%v: %+v (is this test built with CGO_ENABLED=0?)", err, r)
 	}
+	return found
+}
+
+// The container that the other tests run in is as narrow as the Pod.
+func TestPod(t *testing.T) {
+	got := newPod(t).probe(t)
 	const none = "0000000000000000"
 	want := map[string]string{
 		"pid": "1", "Uid": "65532 65532 65532 65532", "Gid": "65532 65532 65532 65532", "Groups": "65532",
 		"NoNewPrivs": "1", "Seccomp": "2", // 2: a filter
 		"CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
+		"config": "64", // not enough for ACS
 	}
 	host := probe()
 	for _, namespace := range namespaces {
@@ -111,5 +132,16 @@ func TestPod(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the container (-want +got):\n%s", diff)
+	}
+}
+
+// The variant acs reads what it is for: user 0, the one capability, and the same
+// read-only /sys.
+func TestACS(t *testing.T) {
+	p := newPod(t)
+	p.root, p.caps = true, []string{"CAP_SYS_ADMIN"}
+	got := p.probe(t)
+	if got["CapEff"] != "0000000000200000" || got["config"] != "256" && got["config"] != "4096" {
+		t.Errorf("capabilities %s, %s bytes of configuration space", got["CapEff"], got["config"])
 	}
 }

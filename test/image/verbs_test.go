@@ -39,6 +39,18 @@ func TestSameAsOnHost(t *testing.T) {
 	}
 }
 
+// So does the variant host-sys, whose /sys is the node's.
+func TestHostSys(t *testing.T) {
+	p := newPod(t)
+	p.bind("/sys", "/host/sys", "ro")
+	for _, verb := range []string{"labels", "topo"} {
+		in := p.run(t, "/gdr-features", "--sysfs=/host/sys", verb, "-o", "json")
+		if diff := cmp.Diff(p.onHost(t, "/gdr-features", verb, "-o", "json"), in); diff != "" || in.Status != 0 {
+			t.Errorf("%s: (-host +container):\n%s", verb, diff)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	want := native(t).config.Config.Labels["org.opencontainers.image.version"]
 	if got := newPod(t).run(t, "/gdr-features", "version"); got.Status != 0 || !strings.Contains(got.Out, want) {
