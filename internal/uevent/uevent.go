@@ -1,0 +1,118 @@
+// Package uevent hears from the kernel when devices, drivers and modules come
+// and go. It needs no privileges, and in a pod it works in the pod's own network
+// namespace: the kernel tells every namespace that the first user namespace owns
+// (lib/kobject_uevent.c, uevent_net_broadcast).
+package uevent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Event is one thing that happened.
+type Event struct {
+	// Action is "add", "remove", "change", "bind", "unbind", "move", ...
+	Action string
+	// Subsystem is "pci", "module", "infiniband", "net", ...
+	Subsystem string
+	// Path is the device's, below /sys.
+	Path string
+}
+
+// Lost stands for events that the kernel had no room for: anything may have
+// happened.
+var Lost = Event{Action: "lost"}
+
+const (
+	// kernelGroup is the multicast group that the kernel speaks to; udev's is 2.
+	kernelGroup = 1
+	// longest is more than a message can have (UEVENT_BUFFER_SIZE and the path).
+	longest = 16 << 10
+)
+
+// Parse reads a message: "action@path", then "KEY=value", each ended by a zero
+// byte (Documentation/core-api/kobject.rst). ok is false for anything else, as
+// udev's own messages are.
+func Parse(message []byte) (e Event, ok bool) {
+	head, rest, _ := strings.Cut(string(message), "\x00")
+	if e.Action, e.Path, ok = strings.Cut(head, "@"); !ok || e.Action == "" {
+		return Event{}, false
+	}
+	for field := range strings.SplitSeq(rest, "\x00") {
+		if name, found := strings.CutPrefix(field, "SUBSYSTEM="); found {
+			e.Subsystem = name
+		}
+	}
+	return e, e.Subsystem != ""
+}
+
+// Listener is an open socket to the kernel.
+type Listener struct{ file *os.File }
+
+// Listen begins to listen. The error tells that this kernel or sandbox does not
+// let us.
+func Listen() (*Listener, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_KOBJECT_UEVENT)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: kernelGroup}); err != nil {
+		return nil, errors.Join(os.NewSyscallError("bind", err), unix.Close(fd))
+	}
+	return &Listener{os.NewFile(uintptr(fd), "uevents")}, nil //nolint:gosec // a file handle is not negative
+}
+
+// Run calls hear for each event until ctx ends or the socket fails.
+func (l *Listener) Run(ctx context.Context, hear func(Event)) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.file.Close() })
+	defer stop()
+	defer l.file.Close()
+	conn, err := l.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, longest)
+	for {
+		e, ok, err := receive(conn, buf)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // that the socket is closed is our own doing
+		}
+		if err != nil {
+			return err
+		}
+		if ok {
+			hear(e)
+		}
+	}
+}
+
+// receive waits for a message. ok is false for one that is not the kernel's.
+func receive(conn interface {
+	Read(func(fd uintptr) bool) error
+}, buf []byte,
+) (e Event, ok bool, err error) {
+	var n int
+	var from unix.Sockaddr
+	var failed error
+	err = conn.Read(func(fd uintptr) bool {
+		n, from, failed = unix.Recvfrom(int(fd), buf, 0) //nolint:gosec // a file handle
+		return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
+	})
+	switch {
+	case err != nil:
+		return Event{}, false, err
+	case errors.Is(failed, unix.ENOBUFS):
+		return Lost, true, nil
+	case failed != nil:
+		return Event{}, false, os.NewSyscallError("recvfrom", failed)
+	}
+	if sender, is := from.(*unix.SockaddrNetlink); !is || sender.Pid != 0 {
+		return Event{}, false, nil
+	}
+	e, ok = Parse(buf[:n])
+	return e, ok, nil
+}
