@@ -1,0 +1,17 @@
+{{/* The labels of every object. Pods and selectors have the first alone. */}}
+{{- define "gdr-features.labels" -}}
+app.kubernetes.io/name: gdr-features
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* Whether the agent needs user 0: "true" or nothing. */}}
+{{- define "gdr-features.root" -}}
+{{- if or .Values.acs (has "file" .Values.publish) }}true{{ end }}
+{{- end }}
+
+{{/* Whether Pod Security lets the Pods in as privileged only: "true" or nothing. */}}
+{{- define "gdr-features.privileged" -}}
+{{- if or .Values.acs .Values.hostSys (has "file" .Values.publish) }}true{{ end }}
+{{- end }}
