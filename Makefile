@@ -31,6 +31,9 @@ test: ## run all tests, with the race detector
 lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
+	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
+	cd examples/nfd-worker && $(GO) mod tidy -diff
+	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
 	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
@@ -55,6 +58,18 @@ cover: ## print the test coverage of each package
 e2e: ## see the labels get onto a Node through a real NFD and API server; minutes the first time
 	@./test/e2e/build.sh
 	cd test/e2e && $(GO) test -count=1 -v -timeout 3m ./...
+
+.PHONY: image
+image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs buildah)
+	@./hack/image.sh bin/gdr-features-image.tar '$(VERSION)' '$(LDFLAGS)'
+
+.PHONY: image-test
+image-test: image ## run the image as the DaemonSet's Pod (needs root and runc)
+	$(GO) test -count=1 -tags image ./test/image
+
+.PHONY: worker-test
+worker-test: ## build the example nfd-worker and compare its labels with ours
+	cd examples/nfd-worker && $(GO) test -count=1 ./...
 
 .PHONY: names
 names: ## write source/pci/ids.txt from PCI_IDS=FILE
