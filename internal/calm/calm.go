@@ -112,15 +112,22 @@ func (k *Keeper) takeState(next label.Set, r Reading) (settling bool) {
 }
 
 // takeReason publishes the reason that belongs to what is published about
-// readiness: none where that is true, the present one where it has just changed.
+// readiness: none where that is true, the present one where it has just changed,
+// and some reason as long as it is false.
 func (k *Keeper) takeReason(next label.Set, r Reading, ready string, changed bool, settling *bool) {
-	reason := r.Labels[label.Reason]
+	was := k.published[label.Reason]
+	reason, ok := r.Labels[label.Reason]
+	if !ok && r.Unknown[label.Reason] {
+		reason = was
+	}
 	switch {
 	case ready == "true":
 		delete(k.since, label.Reason)
 		return
 	case ready == "", changed:
 		delete(k.since, label.Reason)
+	case !ok:
+		reason = was // it goes when readiness goes
 	default:
 		reason, _ = k.settled(label.Reason, r, settling)
 	}
