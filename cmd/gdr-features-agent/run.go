@@ -113,9 +113,15 @@ func readFile(path string) (map[string]any, error) {
 
 // do runs the agent as the settings say.
 func (p *program) do(ctx context.Context) error {
-	collect, err := p.Machine(report.Options{Detail: pci.Published, OnlyWithGPU: true})
+	fs, file, err := p.Machine()
 	if err != nil {
 		return err
+	}
+	machine := report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file})
+	collect := func(ctx context.Context) report.Report {
+		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+		defer cancel()
+		return machine.Read(ctx, report.All)
 	}
 	a := agent.Agent{Collect: collect, Interval: p.settings.Interval, Settle: p.settings.Settle, Now: p.now, Log: p.log}
 	if a.Publishers, err = p.publishers(ctx); err != nil {

@@ -128,10 +128,13 @@ func noVerb(cmd *cobra.Command, args []string) error {
 
 // collect reads the machine that the flags name.
 func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
-	read, err := a.Machine(o)
+	fs, file, err := a.Machine()
 	if err != nil {
 		return nil, err
 	}
-	r := read(ctx)
+	ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+	defer cancel()
+	o.TopologyFile = file
+	r := report.Collect(ctx, fs, o)
 	return &r, nil
 }

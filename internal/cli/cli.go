@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,13 +16,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"gdr-features/internal/host"
-	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 )
 
-// readLimit is how long reading may take; what has not answered by then is
-// unknown.
-const readLimit = 4 * time.Second
+// ReadLimit is how long reading a machine may take; what has not answered by
+// then is unknown.
+const ReadLimit = 4 * time.Second
 
 var (
 	logLevels  = []string{"error", "warning", "info", "debug"}
@@ -75,24 +73,18 @@ func (c *Common) SetUp(log *logrus.Logger, out io.Writer) error {
 	return nil
 }
 
-// Machine opens the machine that the flags name, and gives what reads it. Its
-// handles stay open: a read that was left behind may still use them.
-func (c *Common) Machine(o report.Options) (collect func(context.Context) report.Report, err error) {
+// Machine opens the machine that the flags name. Its handles stay open: a read
+// that was left behind may still use them.
+func (c *Common) Machine() (*host.FS, *topology.File, error) {
 	if c.Host.Root == "" {
-		return nil, errors.New("--root is empty; leave it out for this machine")
+		return nil, nil, errors.New("--root is empty; leave it out for this machine")
 	}
-	if o.TopologyFile, err = c.readTopologyFile(); err != nil {
-		return nil, err
+	file, err := c.readTopologyFile()
+	if err != nil {
+		return nil, nil, err
 	}
 	fs, err := host.Open(c.Host)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) report.Report {
-		ctx, cancel := context.WithTimeout(ctx, readLimit)
-		defer cancel()
-		return report.Collect(ctx, fs, o)
-	}, nil
+	return fs, file, err
 }
 
 func (c *Common) readTopologyFile() (*topology.File, error) {

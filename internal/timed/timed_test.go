@@ -25,3 +25,31 @@ func TestStart(t *testing.T) {
 		t.Errorf("asked again: %d, %v", got, err)
 	}
 }
+
+// One leaves one read behind and no more, and reads again once that is back.
+func TestOne(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	var o One[int]
+	hang := make(chan struct{})
+	started := 0
+	for range 3 {
+		if _, err := o.Read(ended, func() (int, error) { started++; <-hang; return 1, nil }); !errors.Is(err, ErrNoAnswer) {
+			t.Errorf("stuck: %v", err)
+		}
+	}
+	close(hang)
+	for {
+		got, err := o.Read(t.Context(), func() (int, error) { return 2, nil })
+		if errors.Is(err, ErrNoAnswer) {
+			continue // the first is on its way back
+		}
+		if got != 2 || err != nil {
+			t.Errorf("afterwards: %d, %v", got, err)
+		}
+		break
+	}
+	if started != 1 {
+		t.Errorf("%d reads were stuck at the same time", started)
+	}
+}

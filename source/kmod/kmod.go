@@ -79,6 +79,8 @@ type Request struct {
 	Groups []int
 	// DriverBound: a GPU is bound to the driver nvidia, so that one is loaded.
 	DriverBound bool
+	// Memory keeps the symbols from one Scan for the next; nil for none.
+	Memory *Memory
 	// AllSymbols: look for every symbol in /proc/kallsyms, the dearest file of
 	// all (20 to 50 ms of kernel time), and not only for those that can still
 	// decide anything.
@@ -93,7 +95,7 @@ func Scan(fs *host.FS, want Request) State {
 	s.peermem()
 	s.st.Storage = s.init("nvidia_fs").Loaded()
 	s.st.Stack.MOFED = s.mofed()
-	s.st.Symbols = s.symbols(s.needed(want))
+	s.st.Symbols = want.Memory.symbols(s, want)
 	api := s.st.Symbols.PeerMemory
 	if s.st.Peermem == tri.True { // a registered client proves it too
 		api = tri.True

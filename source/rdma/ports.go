@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ func (r *relay) run(read func(i int) answer) {
 
 // readPorts reads the ports of every device that may be touched. When ctx ends,
 // those that have not answered stay unread.
-func (inv *Inventory) readPorts(ctx context.Context, fs *host.FS, detail pci.Detail) {
+func (inv *Inventory) readPorts(ctx context.Context, detail pci.Detail, read func(device string) answer) {
 	var devices []*Device
 	for i := range inv.Devices {
 		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || detail >= pci.Published) {
@@ -68,7 +69,7 @@ func (inv *Inventory) readPorts(ctx context.Context, fs *host.FS, detail pci.Det
 		dirs[i] = d.dir
 	}
 	r := &relay{answers: make([]*answer, len(devices)), missing: len(devices), all: make(chan struct{})}
-	r.wait(ctx, func(i int) answer { return portsOf(fs, dirs[i], detail) })
+	r.wait(ctx, func(i int) answer { return read(dirs[i]) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, d := range devices {
@@ -110,6 +111,18 @@ func (inv *Inventory) take(d *Device, a *answer) {
 		inv.problem(a.err)
 	}
 	inv.Problems = append(inv.Problems, a.problems...)
+}
+
+// errStuck tells that a device is still being read by an earlier scan.
+var errStuck = errors.New("no answer from the device since an earlier reading")
+
+// ports reads the ports of one device, unless an earlier scan still does.
+func (s *Scanner) ports(fs *host.FS, device string, detail pci.Detail) answer {
+	if _, busy := s.stuck.LoadOrStore(device, true); busy {
+		return answer{err: fmt.Errorf("/%s/ports: %w", device, errStuck)}
+	}
+	defer s.stuck.Delete(device)
+	return portsOf(fs, device, detail)
 }
 
 // portsOf reads the ports of one device. It runs beside the others and shares

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -93,6 +94,18 @@ type Inventory struct {
 // to know which ports not to touch. When ctx ends, devices that have not
 // answered stay without ports.
 func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci.Detail) Inventory {
+	var s Scanner
+	return s.Scan(ctx, fs, functions, detail)
+}
+
+// Scanner scans again and again. It leaves a device alone that has not answered
+// an earlier scan: each would leave another reader behind.
+type Scanner struct {
+	stuck sync.Map // directories of devices that are being read
+}
+
+// Scan is as the function of that name.
+func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci.Detail) Inventory {
 	inv := Inventory{Complete: true}
 	names, err := fs.Names(classDir)
 	if err != nil && !host.Absent(err) {
@@ -108,7 +121,7 @@ func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci
 		inv.add(fs, functions, d, detail)
 	}
 	slices.SortFunc(inv.Devices, compare)
-	inv.readPorts(ctx, fs, detail)
+	inv.readPorts(ctx, detail, func(device string) answer { return s.ports(fs, device, detail) })
 	inv.namespaceMode(fs, functions)
 	return inv
 }

@@ -2,12 +2,16 @@ package rdma
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/source/pci"
 )
 
 // A device that does not answer costs its own answer only, and those that are
@@ -71,5 +75,25 @@ func TestRelay(t *testing.T) {
 				time.Sleep(2 * stuck) // for the readers that were left behind
 			})
 		})
+	}
+}
+
+// A device that an earlier scan is still stuck in is not touched again.
+func TestStuck(t *testing.T) {
+	var s Scanner
+	fs, err := host.Open(host.Options{Root: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := s.ports(fs, "dev", pci.Needed); a.err == nil || errors.Is(a.err, errStuck) {
+		t.Errorf("before: %v", a.err)
+	}
+	s.stuck.Store("dev", true)
+	if a := s.ports(fs, "dev", pci.Needed); !errors.Is(a.err, errStuck) {
+		t.Errorf("stuck: %v", a.err)
+	}
+	s.stuck.Delete("dev")
+	if a := s.ports(fs, "dev", pci.Needed); a.err == nil || errors.Is(a.err, errStuck) {
+		t.Errorf("afterwards: %v", a.err)
 	}
 }

@@ -1,0 +1,263 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/label"
+	"gdr-features/internal/timed"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// Parts of a machine that can be read without the others.
+type Parts uint8
+
+// The parts.
+const (
+	PCI     Parts = 1 << iota // the PCI bus, and with it everything else
+	RDMA                      // RDMA devices and their ports
+	Drivers                   // modules, symbols, drivers
+	All     = PCI | RDMA | Drivers
+)
+
+// Reader reads one machine again and again. What it is not asked to read stays
+// as it was. A read that gets stuck is not started a second time. Its methods may
+// not be called at the same time.
+type Reader struct {
+	fs      *host.FS
+	options Options
+	memory  *kmod.Memory // nil for a machine that is read once
+
+	pci     part[pci.Inventory]
+	rdma    part[rdma.Inventory]
+	kmod    part[kmod.State]
+	acs     part[map[pci.Address]*pci.ACS]
+	file    part[*topology.File]
+	scanner rdma.Scanner
+}
+
+// part is what was last read of one kind.
+type part[T any] struct {
+	one      timed.One[T]
+	value    T
+	err      error // it could not be read
+	problems []error
+	done     bool
+}
+
+// NewReader gives a reader of a machine.
+func NewReader(fs *host.FS, o Options) *Reader {
+	return &Reader{fs: fs, options: o, memory: &kmod.Memory{}}
+}
+
+// Read reads some parts and judges the whole. It never fails: what cannot be
+// read, or has not answered when ctx ends, is unknown and named among the
+// problems.
+func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
+	parts = rd.missing(parts)
+	if parts&PCI != 0 {
+		rd.readPCI(ctx)
+	}
+	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil}
+	rd.pci.tell(&r)
+	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() {
+		r.RDMA.Complete = true
+		r.judge(topology.Facts{}, verdict.Facts{})
+		return r
+	}
+	rd.readRest(ctx, parts)
+	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
+	rd.rdma.tell(&r)
+	rd.kmod.tell(&r)
+	facts := topology.Facts{File: rd.options.TopologyFile}
+	if facts.File == nil {
+		if parts == All {
+			rd.readFile()
+		}
+		rd.file.tell(&r)
+		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil
+	}
+	r.place(&facts)
+	if parts == All {
+		rd.readACS(ctx, &r.Map)
+	}
+	rd.acs.tell(&r)
+	r.judge(facts, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil})
+	return r
+}
+
+// missing adds to parts what has not been read, and what follows from them.
+func (rd *Reader) missing(parts Parts) Parts {
+	if !rd.pci.done || rd.pci.err != nil || parts&PCI != 0 {
+		return All
+	}
+	if rd.rdma.err != nil {
+		parts |= RDMA
+	}
+	if rd.kmod.err != nil {
+		parts |= Drivers
+	}
+	return parts
+}
+
+// take keeps what was read. name is what to call it when there was no answer.
+func (p *part[T]) take(value T, err error, name string, problems []error) {
+	p.value, p.err, p.problems, p.done = value, err, problems, true
+	if errors.Is(err, timed.ErrNoAnswer) && name != "" {
+		p.err = fmt.Errorf("%s: %w", name, err)
+	}
+}
+
+// tell adds the problems of a part to those of the report.
+func (p *part[T]) tell(r *Report) {
+	if p.err != nil {
+		r.problem(p.err)
+	}
+	r.problems(p.problems)
+}
+
+func (rd *Reader) readPCI(ctx context.Context) {
+	fs, detail := rd.fs, rd.options.Detail
+	inv, err := rd.pci.one.Read(ctx, func() (pci.Inventory, error) { return pci.Scan(fs, detail) })
+	rd.pci.take(inv, err, "PCI bus", inv.Problems)
+}
+
+// headStart is how long the RDMA devices may take before the rest is read
+// beside them. One after the other costs less processor time, and sick devices
+// must not keep the drivers from being read.
+const headStart = 500 * time.Millisecond
+
+// readRest reads the RDMA devices and the drivers.
+func (rd *Reader) readRest(ctx context.Context, parts Parts) {
+	wait := func(context.Context) error { return nil }
+	if parts&RDMA != 0 {
+		wait = rd.startRDMA(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, headStart)
+	defer cancel()
+	err := wait(short)
+	if parts&Drivers != 0 {
+		fs, request := rd.fs, rd.request()
+		done := rd.kmod.one.Start(func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
+		if err != nil {
+			_ = wait(ctx) // it notes its own failure
+		}
+		state, err := done(ctx)
+		rd.kmod.take(state, err, "modules and symbols", state.Problems)
+		return
+	}
+	if err != nil {
+		_ = wait(ctx) // as above
+	}
+}
+
+// startRDMA begins to read the RDMA devices. The function it gives waits for
+// them and may be called again with a longer context.
+func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
+	fs, functions, detail := rd.fs, rd.pci.value, rd.options.Detail
+	done := rd.rdma.one.Start(func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, detail), nil })
+	return func(ctx context.Context) error {
+		inv, err := done(ctx)
+		rd.rdma.take(inv, err, "RDMA devices", inv.Problems)
+		return err
+	}
+}
+
+// request says what is to be read of the drivers.
+func (rd *Reader) request() kmod.Request {
+	request := kmod.Request{AllSymbols: rd.options.Detail == pci.Everything, Memory: rd.memory}
+	functions := rd.pci.value.Functions
+	for i := range functions {
+		f := &functions[i]
+		if kind := f.Kind(); f.IOMMUGroup != pci.None && (kind == pci.GPU || kind == pci.NIC) {
+			request.Groups = append(request.Groups, f.IOMMUGroup)
+		}
+		request.DriverBound = request.DriverBound || f.Kind() == pci.GPU && f.Driver == "nvidia"
+	}
+	return request
+}
+
+// machineTopology is where a virtual machine's NCCL topology lies (nccl
+// src/graph/topo.cc).
+const machineTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
+
+// readFile reads the machine's own topology file. It is an error when there is
+// one that cannot be read.
+func (rd *Reader) readFile() {
+	data, err := rd.fs.Bytes(machineTopology, topology.MaxFile)
+	if host.Absent(err) {
+		rd.file.take(nil, nil, "", nil)
+		return
+	}
+	var file *topology.File
+	if err == nil {
+		if file, err = topology.ParseFile(data); err != nil {
+			err = fmt.Errorf("/%s: %w", machineTopology, err)
+		}
+	}
+	rd.file.take(file, err, "", nil)
+}
+
+// readACS reads the bridges between GPUs and their nearest NICs.
+func (rd *Reader) readACS(ctx context.Context, m *topology.Map) {
+	fs, nearest := rd.fs, m.Nearest
+	read, err := rd.acs.one.Read(ctx, func() (map[pci.Address]*pci.ACS, error) {
+		read := map[pci.Address]*pci.ACS{}
+		for _, link := range nearest {
+			for _, bridge := range link.Between() {
+				if _, done := read[bridge]; !done {
+					read[bridge] = pci.ReadACS(fs, bridge)
+				}
+			}
+		}
+		return read, nil
+	})
+	rd.acs.take(read, err, "ACS registers", nil)
+}
+
+func (r *Report) problem(err error) { r.Problems = append(r.Problems, err.Error()) }
+
+func (r *Report) problems(errs []error) {
+	for _, err := range errs {
+		r.problem(err)
+	}
+}
+
+func (r *Report) hasGPU() bool {
+	for i := range r.PCI.Functions {
+		if r.PCI.Functions[i].Kind() == pci.GPU {
+			return true
+		}
+	}
+	return false
+}
+
+// place builds the map of the machine.
+func (r *Report) place(t *topology.Facts) {
+	t.PCI, t.RDMA, t.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
+	r.Map = topology.Build(*t)
+}
+
+// judge completes the report by verdict and labels.
+func (r *Report) judge(t topology.Facts, facts verdict.Facts) {
+	if t.PCI == nil {
+		r.place(&t)
+	}
+	if r.Map.Source == "" && len(r.Map.GPUs) > 0 && !t.FileUnread {
+		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
+	}
+	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Map = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Map
+	r.Verdict = verdict.Judge(facts)
+	r.Labels = label.Of(&r.Map, &r.Verdict, &r.Kmod)
+	r.Unknown = label.All()
+	if r.PCIRead {
+		r.Unknown = label.Unknown(&r.Map, &r.Verdict, &r.Kmod)
+	}
+}

@@ -1,0 +1,117 @@
+package report_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/label"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+)
+
+func reader(t *testing.T, dir string) *report.Reader {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close() })
+	return report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true})
+}
+
+// A machine that is read again and again looks as if it were read once.
+func TestReaderIsCollect(t *testing.T) {
+	files, err := filepath.Glob(machinesDir + "/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		m, err := machine.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{"ready", "closed-no-peermem"} {
+			dir := m.Tree(t, state(t, s))
+			once := collect(t, dir, pci.Published)
+			rd := reader(t, dir)
+			for _, parts := range []report.Parts{report.All, report.RDMA, report.Drivers, report.RDMA | report.Drivers, report.PCI, report.All} {
+				again := rd.Read(t.Context(), parts)
+				if diff := cmp.Diff(once.Labels, again.Labels); diff != "" {
+					t.Fatalf("%s %s, parts %b: labels (-once +again):\n%s", file, s, parts, diff)
+				}
+				if diff := cmp.Diff(once.Problems, again.Problems); diff != "" && len(once.Labels) > 0 {
+					t.Fatalf("%s %s, parts %b: problems (-once +again):\n%s", file, s, parts, diff)
+				}
+			}
+		}
+	}
+}
+
+// Only what a reader is asked for is read again.
+func TestReaderParts(t *testing.T) {
+	m := parse(t, one)
+	dir := m.Tree(t, state(t, "ready"))
+	rd := reader(t, dir)
+	expect := func(parts report.Parts, name, want string) {
+		t.Helper()
+		if got := rd.Read(t.Context(), parts).Labels[name]; got != want {
+			t.Errorf("parts %b: %s is %q, want %q", parts, name, got, want)
+		}
+	}
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(report.Drivers, label.Ready, "true") // the first reading reads all
+
+	write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
+	expect(report.Drivers, label.Reason, "")
+	expect(report.RDMA, label.Reason, "NoActivePort")
+	write("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n")
+	expect(report.Drivers, label.Reason, "NoActivePort")
+	expect(report.RDMA, label.Ready, "true")
+
+	write("sys/module/nvidia_peermem/initstate", "going\n")
+	expect(report.RDMA, label.Peermem, "true")
+	expect(report.Drivers, label.Peermem, "false")
+	expect(report.RDMA, label.Peermem, "false")
+
+	if err := os.Remove(filepath.Join(dir, "sys/bus/pci/devices/0000:18:00.0")); err != nil {
+		t.Fatal(err)
+	}
+	expect(report.RDMA|report.Drivers, label.GPUs, "1")
+	expect(report.PCI, label.GPUs, "")
+	expect(report.RDMA, label.GPUs, "")
+}
+
+// What has not answered is unknown, and known again when it answers.
+func TestReaderRecovers(t *testing.T) {
+	m := parse(t, one)
+	rd := reader(t, m.Tree(t, state(t, "ready")))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if r := rd.Read(ended, report.All); r.PCIRead && len(r.Labels) > 5 && len(r.Problems) == 0 {
+		t.Errorf("all was read in no time: %v", r.Labels)
+	}
+	for range 100 { // what was left behind comes back
+		r := rd.Read(t.Context(), report.RDMA)
+		if r.Labels[label.Ready] == "true" {
+			return
+		}
+		for _, problem := range r.Problems {
+			if !strings.Contains(problem, "no answer") {
+				t.Fatal(problem)
+			}
+		}
+	}
+	t.Error("it does not recover")
+}
