@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -31,10 +32,11 @@ type worker struct {
 
 	backoff wait.Backoff
 	failing bool
-	retry   *time.Timer // nil when nothing failed
+	retry   *time.Timer // nil when nothing failed or is put off
 	// restores limits how often what somebody else changes is set right: two
 	// who each insist would write for ever.
-	restores *rate.Limiter
+	restores  *rate.Limiter
+	postponed bool // retry is for a restoration
 }
 
 func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worker {
@@ -61,8 +63,8 @@ func (w *worker) run(ctx context.Context) {
 		restoring := false
 		select {
 		case s := <-w.sights:
-			w.take(s)
-			if w.retry != nil {
+			news := w.take(s)
+			if w.retry != nil && (!w.postponed || !news) {
 				continue
 			}
 		case <-w.publisher.Changed():
@@ -100,10 +102,11 @@ func (w *worker) readBack(ctx context.Context) bool {
 	}
 }
 
-// take decides what is to be published now.
-func (w *worker) take(s *sight) {
+// take decides what is to be published now, and tells whether that is new.
+func (w *worker) take(s *sight) (news bool) {
 	labels, again, ok := w.keeper.Next(s.reading())
 	if ok {
+		news = !maps.Equal(labels, w.content.Labels)
 		w.content, w.ready = publish.Content{Labels: labels, Report: &s.report, Seen: s.at}, true
 	}
 	if again > 0 {
@@ -112,6 +115,7 @@ func (w *worker) take(s *sight) {
 		default: // the next sight is due as soon already
 		}
 	}
+	return news
 }
 
 func (w *worker) publish(ctx context.Context, restoring bool) {
@@ -136,12 +140,13 @@ func (w *worker) publish(ctx context.Context, restoring bool) {
 	log.Info("published")
 }
 
-// mayRestore puts a restoration off that comes too soon after many others.
+// mayRestore puts a restoration off that comes too soon after many others. News
+// of the machine do not wait for it.
 func (w *worker) mayRestore() bool {
 	if w.restores.Tokens() >= 1 {
 		return true
 	}
-	w.retry = time.NewTimer(30 * time.Second)
+	w.retry, w.postponed = time.NewTimer(30*time.Second), true
 	return false
 }
 
@@ -155,7 +160,7 @@ func (w *worker) waiting() <-chan time.Time {
 // failed logs the first of a row of failures and sets the time of the next try.
 func (w *worker) failed(ctx context.Context, err error) {
 	delay := w.backoff.Step()
-	w.retry = time.NewTimer(delay)
+	w.retry, w.postponed = time.NewTimer(delay), false
 	if ctx.Err() != nil {
 		return
 	}
@@ -169,7 +174,7 @@ func (w *worker) failed(ctx context.Context, err error) {
 }
 
 func (w *worker) succeeded() {
-	w.retry, w.backoff = nil, patience()
+	w.retry, w.postponed, w.backoff = nil, false, patience()
 	if w.failing {
 		w.failing = false
 		w.agent.log(w.publisher).Info("publishing works again")

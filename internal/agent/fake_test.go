@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/publish"
+	"gdr-features/internal/report"
+)
+
+// Labels as machines have them here.
+var (
+	ready    = label.Set{label.Capable: "true", label.Level: "PIX", label.Ready: "true"}
+	notReady = label.Set{label.Capable: "true", label.Level: "PIX", label.Ready: "false", label.Reason: "NoActivePort"}
+	other    = label.Set{label.Capable: "true", label.Level: "SYS", label.Ready: "true"}
+)
+
+// machine is what is read.
+type machine struct {
+	mu       sync.Mutex
+	labels   label.Set
+	unknown  label.Names
+	problems []string
+	reads    []time.Duration // when, since the beginning
+	start    time.Time
+	slow     time.Duration // to answer, whatever the context says
+	next     func(n int) label.Set
+}
+
+func (m *machine) collect(context.Context) report.Report {
+	time.Sleep(m.slow)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads = append(m.reads, time.Since(m.start))
+	if m.next != nil {
+		m.labels = m.next(len(m.reads))
+	}
+	return report.Report{Labels: maps.Clone(m.labels), Unknown: maps.Clone(m.unknown), Problems: slices.Clone(m.problems)}
+}
+
+func (m *machine) becomes(labels label.Set) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.labels = labels
+}
+
+func (m *machine) readAt() []time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.reads)
+}
+
+// try is a call of Publish.
+type try struct {
+	at     time.Duration
+	labels string // "level ready"
+	failed bool
+}
+
+// fake is a publisher.
+type fake struct {
+	name    string
+	changed chan struct{}
+	start   time.Time
+
+	mu       sync.Mutex
+	is       label.Set // what is published
+	err      error     // of everything
+	lastErr  error
+	slow     time.Duration // to publish and to close; ends with the context
+	stubborn bool          // it does not
+	tries    []try
+	asked    []time.Duration // for what is published
+	busy     int             // calls of Publish and Close under way
+	closed   int
+	removed  int
+}
+
+func (f *fake) Name() string             { return f.name }
+func (f *fake) Changed() <-chan struct{} { return f.changed }
+
+func (f *fake) Last(context.Context) (label.Set, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, time.Since(f.start))
+	if f.lastErr != nil {
+		return nil, f.lastErr
+	}
+	return maps.Clone(f.is), nil
+}
+
+func (f *fake) Publish(ctx context.Context, c publish.Content) (bool, error) {
+	if err := f.wait(ctx); err != nil {
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tries = append(f.tries, try{time.Since(f.start), short(c.Labels), f.err != nil})
+	if f.err != nil {
+		return false, f.err
+	}
+	if maps.Equal(f.is, c.Labels) {
+		return false, nil
+	}
+	f.is = maps.Clone(c.Labels)
+	return true, nil
+}
+
+func (f *fake) Remove(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removed++
+	return f.err
+}
+
+func (f *fake) Close(ctx context.Context) error {
+	f.closed++
+	return f.wait(ctx)
+}
+
+func (f *fake) wait(ctx context.Context) error {
+	f.mu.Lock()
+	slow := f.slow
+	f.busy++
+	if f.busy > 1 {
+		panic(f.name + " is called twice at the same time")
+	}
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.busy--
+		f.mu.Unlock()
+	}()
+	if f.stubborn {
+		ctx = context.Background()
+	}
+	select {
+	case <-time.After(slow):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// edited is somebody else's change.
+func (f *fake) edited() {
+	f.mu.Lock()
+	f.is = label.Set{}
+	f.mu.Unlock()
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (f *fake) fails(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// made gives the calls of Publish.
+func (f *fake) made() []try {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.tries)
+}
+
+func (f *fake) shows() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return short(f.is)
+}
+
+// short is labels in two or three words.
+func short(s label.Set) string {
+	return strings.TrimSpace(s[label.Level] + " " + s[label.Ready] + " " + s[label.Reason])
+}
+
+// stage is an agent with a machine and publishers, in a bubble of time.
+type stage struct {
+	*testing.T
+	machine *machine
+	agent   *Agent
+	hook    *logtest.Hook
+	start   time.Time
+	end     context.CancelFunc
+	done    chan error
+}
+
+// newStage makes an agent that reads every minute and lets things settle for ten
+// seconds.
+func newStage(t *testing.T, labels label.Set, publishers ...*fake) *stage {
+	t.Helper()
+	log, hook := logtest.NewNullLogger()
+	log.SetLevel(logrus.DebugLevel)
+	s := &stage{T: t, hook: hook, start: time.Now(), machine: &machine{labels: labels, start: time.Now()}}
+	s.agent = &Agent{Collect: s.machine.collect, Interval: time.Minute, Settle: 10 * time.Second, Now: time.Now, Log: log}
+	for _, p := range publishers {
+		p.start, p.changed = s.start, make(chan struct{}, 1)
+		s.agent.Publishers = append(s.agent.Publishers, p)
+	}
+	return s
+}
+
+// run lets the agent run until the bubble's function ends.
+func (s *stage) run() {
+	ctx, cancel := context.WithCancel(s.Context())
+	s.end, s.done = cancel, make(chan error, 1)
+	go func() { s.done <- s.agent.Run(ctx) }()
+}
+
+// until waits for a time since the beginning.
+func (s *stage) until(at time.Duration) {
+	time.Sleep(time.Until(s.start.Add(at)))
+	synctest.Wait()
+}
+
+// stop ends the agent and gives how long that took.
+func (s *stage) stop() (took time.Duration, err error) {
+	before := time.Now()
+	s.end()
+	err = <-s.done
+	return time.Since(before), err
+}
+
+// quit ends the agent, which must end well.
+func (s *stage) quit() {
+	s.Helper()
+	if _, err := s.stop(); err != nil {
+		s.Error(err)
+	}
+}
+
+// logged counts messages of a level that contain a text.
+func (s *stage) logged(level logrus.Level, text string) (n int) {
+	for _, e := range s.hook.AllEntries() {
+		if e.Level == level && strings.Contains(e.Message, text) {
+			n++
+		}
+	}
+	return n
+}
