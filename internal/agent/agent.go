@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"gdr-features/internal/calm"
+	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
 )
@@ -46,6 +48,13 @@ type sight struct {
 
 func (s *sight) reading() calm.Reading {
 	return calm.Reading{Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at}
+}
+
+// hardware gives the labels about the hardware.
+func (s *sight) hardware() label.Set {
+	labels := maps.Clone(s.report.Labels)
+	maps.DeleteFunc(labels, func(name, _ string) bool { return !label.Hardware(name) })
+	return labels
 }
 
 // look reads the machine and logs what is wrong with it when that is news.
@@ -151,16 +160,8 @@ func (a *Agent) Once(ctx context.Context) error {
 
 // alike tells whether the last two readings found the same hardware.
 func alike(sights []*sight) bool {
-	if len(sights) < 2 {
-		return false
-	}
-	var k calm.Keeper
-	for _, s := range sights[len(sights)-2:] {
-		if _, again, ok := k.Next(s.reading()); ok && again == 0 {
-			return true
-		}
-	}
-	return false
+	n := len(sights)
+	return n >= 2 && maps.Equal(sights[n-2].hardware(), sights[n-1].hardware())
 }
 
 func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, sights []*sight) error {
