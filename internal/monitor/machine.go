@@ -1,0 +1,87 @@
+package monitor
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gdr-features/internal/report"
+	"gdr-features/internal/tri"
+)
+
+// machine is what the metrics tell of a machine.
+type machine struct {
+	known          bool
+	ready, capable float64
+	reason         string
+	pairs          [][4]string // gpu, nic, rdma, level
+}
+
+func machineOf(r *report.Report) machine {
+	m := machine{known: true, ready: number(r.Verdict.Ready), capable: number(r.Verdict.Capable), reason: string(r.Verdict.Reason)}
+	for _, p := range r.Map.Pairs {
+		if level := p.Level.String(); level != "" {
+			n := &r.Map.NICs[p.NIC]
+			name := strings.ToValidUTF8(n.Name(), "_") // a directory's name, whatever that is
+			m.pairs = append(m.pairs, [4]string{r.Map.GPUs[p.GPU].Address.String(), n.Address(), name, level})
+		}
+	}
+	return m
+}
+
+// number is 1 for true, 0 for false and -1 for unknown.
+func number(s tri.State) float64 {
+	switch s {
+	case tri.True:
+		return 1
+	case tri.False:
+		return 0
+	case tri.Unknown:
+	}
+	return -1
+}
+
+// machineCollector makes the metrics of the machine as it was last read: series
+// of what is gone are gone.
+type machineCollector struct{ m *Monitor }
+
+// Describe implements prometheus.Collector.
+func (machineCollector) Describe(to chan<- *prometheus.Desc) {
+	d := descriptions()
+	for _, one := range []*prometheus.Desc{d.ready, d.capable, d.reason, d.pair} {
+		to <- one
+	}
+}
+
+type description struct{ ready, capable, reason, pair *prometheus.Desc }
+
+func descriptions() description {
+	return description{
+		ready:   prometheus.NewDesc("gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when not known.", nil, nil),
+		capable: prometheus.NewDesc("gdr_capable", "The hardware can do GPUDirect RDMA: 1, 0, or -1 when not known.", nil, nil),
+		reason:  prometheus.NewDesc("gdr_reason", "Why GPUDirect RDMA does not work now; always 1.", []string{"reason"}, nil),
+		pair:    prometheus.NewDesc("gdr_pair_level", "How near a GPU is to a NIC; always 1.", []string{"gpu", "nic", "rdma", "level"}, nil),
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c machineCollector) Collect(to chan<- prometheus.Metric) {
+	c.m.mu.Lock()
+	now := c.m.machine
+	c.m.mu.Unlock()
+	if !now.known {
+		return
+	}
+	d := descriptions()
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(d.ready, now.ready)
+	gauge(d.capable, now.capable)
+	if now.reason != "" {
+		gauge(d.reason, 1, now.reason)
+	}
+	for _, p := range now.pairs {
+		gauge(d.pair, 1, p[:]...)
+	}
+}

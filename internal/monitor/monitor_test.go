@@ -1,0 +1,142 @@
+package monitor_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/monitor"
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+)
+
+// look reads an example machine in a state.
+func look(t *testing.T, name, state string, damage func(dir string)) *report.Report {
+	t.Helper()
+	m, err := machine.Load("../../testdata/machines/" + name + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := machine.StateNamed(state)
+	if !ok {
+		t.Fatal(state)
+	}
+	dir := m.Tree(t, s)
+	if damage != nil {
+		damage(dir)
+	}
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := report.Collect(context.Background(), fs, report.Options{Detail: pci.Needed})
+	return &r
+}
+
+func get(t *testing.T, m *monitor.Monitor, path string) (status int, body string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	text, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Code, string(text)
+}
+
+// ours leaves Go's own metrics out, and the comments.
+func ours(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "gdr_") && !strings.Contains(line, "_bucket") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func TestMetrics(t *testing.T) {
+	now := time.Unix(1700000000, 0)
+	m := monitor.New("v1", []string{"file", "nodefeature"}, time.Minute, func() time.Time { return now })
+	if _, body := get(t, m, "/metrics"); strings.Contains(body, "gdr_ready ") {
+		t.Error("gdr_ready before anything was read")
+	}
+	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "closed-no-peermem", nil), 20*time.Millisecond)
+	m.Published("file", true, nil)
+	m.Published("file", false, nil)
+	m.Published("nodefeature", false, errors.New("down"))
+	_, body := get(t, m, "/metrics")
+	golden := filepath.Join("testdata", "metrics.txt")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, []byte(ours(body)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), ours(body)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	// What is gone is gone.
+	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "ready", nil), time.Millisecond)
+	_, body = get(t, m, "/metrics")
+	if strings.Contains(body, "gdr_reason{") || !strings.Contains(body, "gdr_ready 1\n") {
+		t.Error("ready, and yet:\n" + ours(body))
+	}
+}
+
+// Unknown is -1, and a name that is no text does no harm.
+func TestUnknown(t *testing.T) {
+	m := monitor.New("v1", nil, time.Minute, time.Now)
+	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "ready", func(dir string) {
+		if err := os.RemoveAll(filepath.Join(dir, "sys/module")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "proc/kallsyms"), filepath.Join(dir, "proc/x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "sys/class/infiniband/\xff\xfe"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}), time.Millisecond)
+	_, body := get(t, m, "/metrics")
+	if !strings.Contains(body, "gdr_ready -1\n") || !strings.Contains(body, `gdr_reason{reason="Unreadable"} 1`) {
+		t.Error(ours(body))
+	}
+}
+
+func TestHealth(t *testing.T) {
+	now := time.Unix(1700000000, 0)
+	m := monitor.New("v1", []string{"file", "nodefeature"}, time.Minute, func() time.Time { return now })
+	expect := func(path string, want int) {
+		t.Helper()
+		if status, body := get(t, m, path); status != want {
+			t.Errorf("%s: %d %s, want %d", path, status, body, want)
+		}
+	}
+	expect("/healthz", http.StatusOK)
+	expect("/readyz", http.StatusServiceUnavailable)
+	now = now.Add(61 * time.Second)
+	expect("/healthz", http.StatusServiceUnavailable)
+	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "ready", nil), time.Millisecond)
+	expect("/healthz", http.StatusOK)
+	m.Published("file", true, nil)
+	m.Published("nodefeature", false, errors.New("down"))
+	expect("/readyz", http.StatusServiceUnavailable)
+	m.Published("nodefeature", false, nil)
+	expect("/readyz", http.StatusOK)
+	expect("/", http.StatusNotFound)
+}
