@@ -5,7 +5,6 @@ package featurefile
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -38,10 +37,11 @@ const (
 // Publisher writes the file. It appears whole or not at all: it is written
 // beside the directory, where nobody watches, and moved in.
 type Publisher struct {
-	dir   string
-	now   func() time.Time
-	timer *time.Timer // of the last nudge
-	swept bool        // of what a killed predecessor left behind
+	dir    string
+	now    func() time.Time
+	timer  *time.Timer   // of the last nudge
+	nudged chan struct{} // closed after it
+	swept  bool          // of what a killed predecessor left behind
 }
 
 var _ publish.Publisher = (*Publisher)(nil)
@@ -74,48 +74,63 @@ func (p *Publisher) Publish(_ context.Context, c publish.Content) (wrote bool, e
 		return false, err
 	}
 	if len(c.Labels) == 0 {
-		return text != "", p.remove()
+		return p.remove()
 	}
-	expiry := parse(text).expiry
-	fresh := expiry.Sub(c.Seen) > life/2 && !expiry.After(c.Seen.Add(life))
-	if text == format(c.Labels, expiry) && (fresh || expiry.IsZero()) {
+	f := parse(text)
+	fresh := f.expiry.Sub(c.Seen) > life/2 && !f.expiry.After(c.Seen.Add(life))
+	if text == format(c.Labels, f.expiry) && (fresh || !f.expires) {
 		return false, nil
 	}
-	return true, p.write(format(c.Labels, c.Seen.Add(life)))
+	err = p.write(format(c.Labels, c.Seen.Add(life)))
+	return err == nil, err
 }
 
-// Remove removes the file.
-func (p *Publisher) Remove(context.Context) error { return p.remove() }
+// Remove removes the file, and what a killed agent has left of others.
+func (p *Publisher) Remove(context.Context) error {
+	p.sweep(p.beside(), p.dir)
+	_, err := p.remove()
+	return err
+}
 
 // Close waits for the last nudge, so that the worker has noticed the file.
 func (p *Publisher) Close(ctx context.Context) error {
-	if p.timer == nil || !p.timer.Stop() {
+	if p.timer == nil {
 		return nil
 	}
 	select {
-	case <-time.After(nudge):
-		p.touch()
+	case <-p.nudged:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-// read gives the text of the file, "" when there is none.
+// open opens the file, and no other one that a link leads to.
+func (p *Publisher) open() (*os.File, error) {
+	return os.OpenFile(p.path(), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+}
+
+// read gives the text of the file, "" when there is none, or something else in
+// its place.
 func (p *Publisher) read() (string, error) {
-	f, err := os.OpenFile(p.path(), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+	f, err := p.open()
+	for _, none := range []error{fs.ErrNotExist, syscall.ELOOP, syscall.ENXIO} {
+		if errors.Is(err, none) { // nothing, a link, a socket
+			return "", nil
+		}
 	}
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s: not a regular file", p.path())
+		return "", err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, longest))
 	return string(text), err
 }
+
+// beside is where files are staged.
+func (p *Publisher) beside() string { return filepath.Dir(filepath.Clean(p.dir)) }
 
 // write puts the text beside the directory and moves it in. Where that is no
 // place to write to, or on another file system, the directory itself has to do:
@@ -124,9 +139,8 @@ func (p *Publisher) write(text string) error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil { //nolint:gosec // the worker, which is not root, must see into it
 		return err
 	}
-	beside := filepath.Dir(filepath.Clean(p.dir))
-	p.sweep(beside, p.dir)
-	err := p.place(beside, text)
+	p.sweep(p.beside(), p.dir)
+	err := p.place(p.beside(), text)
 	if err != nil {
 		if inside := p.place(p.dir, text); inside != nil {
 			return errors.Join(err, inside)
@@ -136,8 +150,8 @@ func (p *Publisher) write(text string) error {
 	return nil
 }
 
-// sweep removes temporary files that a killed agent has left, once. One that is
-// young may belong to an agent that is just being replaced.
+// sweep removes temporary files that a killed agent has left. One that is young
+// may belong to an agent that is just being replaced, and is left for later.
 func (p *Publisher) sweep(dirs ...string) {
 	if p.swept {
 		return
@@ -147,9 +161,14 @@ func (p *Publisher) sweep(dirs ...string) {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			info, err := e.Info()
-			if err == nil && strings.HasPrefix(e.Name(), staged) && p.now().Sub(info.ModTime()) > time.Minute {
-				_ = os.Remove(filepath.Join(dir, e.Name()))
+			if err != nil || !strings.HasPrefix(e.Name(), staged) {
+				continue
 			}
+			if p.now().Sub(info.ModTime()) <= time.Minute {
+				p.swept = false
+				continue
+			}
+			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
 }
@@ -178,13 +197,17 @@ func (p *Publisher) place(dir, text string) (err error) {
 	return os.Rename(f.Name(), p.path())
 }
 
-func (p *Publisher) remove() error {
-	err := os.Remove(p.path())
+// remove takes away what stands in the file's place.
+func (p *Publisher) remove() (removed bool, err error) {
+	err = os.Remove(p.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	p.nudgeLater()
-	return err
+	return true, nil
 }
 
 // nudgeLater touches the directory once a worker listens again.
@@ -192,14 +215,23 @@ func (p *Publisher) nudgeLater() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.timer = time.AfterFunc(nudge, p.touch)
+	nudged := make(chan struct{})
+	p.nudged = nudged
+	p.timer = time.AfterFunc(nudge, func() {
+		p.touch()
+		close(nudged)
+	})
 }
 
 // touch makes an event in the directory: setting the mode that the file has, or,
 // where it was removed, putting a hidden file there for a moment.
 func (p *Publisher) touch() {
-	if os.Chmod(p.path(), mode) == nil {
-		return
+	if f, err := p.open(); err == nil {
+		err = f.Chmod(mode)
+		_ = f.Close()
+		if err == nil {
+			return
+		}
 	}
 	if f, err := os.CreateTemp(p.dir, staged+"*"); err == nil {
 		_ = f.Close()

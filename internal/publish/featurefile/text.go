@@ -35,8 +35,9 @@ func format(labels label.Set, expiry time.Time) string {
 // file is what a feature file says.
 type file struct {
 	labels label.Set
-	// expiry is when the state labels expire; zero where there are none.
-	expiry time.Time
+	// expiry is when the state labels expire, if anything does.
+	expiry  time.Time
+	expires bool
 }
 
 // parse reads a feature file that format wrote. It passes over everything else,
@@ -46,6 +47,7 @@ func parse(text string) file {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if at, ok := strings.CutPrefix(line, expiryDirective); ok {
+			f.expires = true
 			f.expiry, _ = time.Parse(time.RFC3339, at)
 			continue
 		}

@@ -1,0 +1,294 @@
+package featurefile
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/publish"
+)
+
+// place is a publisher with a directory and a clock.
+type place struct {
+	*testing.T
+	parent, dir string
+	clock       time.Time
+	*Publisher
+}
+
+// newPlace makes a publisher whose directory is not there yet.
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	parent := t.TempDir()
+	return at(t, parent, filepath.Join(parent, "features.d"))
+}
+
+func at(t *testing.T, parent, dir string) *place {
+	t.Helper()
+	p := &place{T: t, parent: parent, dir: dir, clock: noon}
+	p.Publisher = New(dir, func() time.Time { return p.clock })
+	t.Cleanup(func() {
+		if p.timer != nil {
+			p.timer.Stop()
+		}
+	})
+	return p
+}
+
+// publish publishes labels that were read now.
+func (p *place) publish(labels label.Set) (wrote bool, err error) {
+	return p.Publish(p.Context(), publish.Content{Labels: labels, Seen: p.clock})
+}
+
+// must publishes, and must write or not.
+func (p *place) must(write bool, labels label.Set) {
+	p.Helper()
+	if wrote, err := p.publish(labels); wrote != write || err != nil {
+		p.Errorf("wrote %v, want %v; error %v", wrote, write, err)
+	}
+}
+
+// shows checks the file and that nothing else was left.
+func (p *place) shows(want string) {
+	p.Helper()
+	file := filepath.Join(p.dir, Name)
+	got, err := os.ReadFile(file)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		p.Errorf("the file (-want +got):\n%s", diff)
+	}
+	if info, err := os.Lstat(file); err != nil || info.Mode() != mode {
+		p.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+	p.clean()
+}
+
+// left lists temporary files.
+func (p *place) left() (names []string) {
+	p.Helper()
+	for _, dir := range []string{p.parent, p.dir} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !os.IsNotExist(err) {
+			p.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".") {
+				names = append(names, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return names
+}
+
+func (p *place) clean() {
+	p.Helper()
+	if left := p.left(); len(left) > 0 {
+		p.Errorf("left behind: %v", left)
+	}
+}
+
+func (p *place) put(text string) {
+	p.Helper()
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, Name), []byte(text), 0o644); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// absent checks that there is no file.
+func (p *place) absent() {
+	p.Helper()
+	if _, err := os.Lstat(filepath.Join(p.dir, Name)); !os.IsNotExist(err) {
+		p.Errorf("there is a file, error %v", err)
+	}
+	p.clean()
+}
+
+// A file is written when labels have changed and when state labels have lived
+// half their time, and not otherwise.
+func TestPublish(t *testing.T) {
+	p := newPlace(t)
+	notReady := ready()
+	notReady[label.Ready], notReady[label.Reason] = "false", "NoActivePort"
+	at := func(minutes float64) time.Time { return noon.Add(time.Duration(minutes * float64(time.Minute))) }
+	tests := []struct {
+		now    float64 // minutes after noon
+		labels label.Set
+		wrote  bool
+		expiry float64
+	}{
+		{0, ready(), true, 60},
+		{0, ready(), false, 60},
+		{29.9, ready(), false, 60},
+		{30, ready(), true, 90},
+		{59.9, ready(), false, 90},
+		{59.9, notReady, true, 119.9},
+		{60, notReady, false, 119.9},
+		{60, ready(), true, 120},
+		{300, ready(), true, 360},     // after sleep
+		{299, ready(), true, 359},     // the clock was set back
+		{-9000, ready(), true, -8940}, // a lot
+		{0, ready(), true, 60},
+		{0, hardware(ready()), true, 60},
+		{100000, hardware(ready()), false, 60},
+		{100000, ready(), true, 100060},
+	}
+	for i, test := range tests {
+		p.clock = at(test.now)
+		if wrote, err := p.publish(test.labels); wrote != test.wrote || err != nil {
+			t.Errorf("%d: wrote %v, error %v", i, wrote, err)
+		}
+		p.shows(format(test.labels, at(test.expiry)))
+	}
+	p.must(true, nil)
+	p.absent()
+	p.must(false, nil)
+}
+
+// A node without labels gets neither file nor directory.
+func TestNothing(t *testing.T) {
+	p := newPlace(t)
+	p.must(false, nil)
+	if last, err := p.Last(t.Context()); len(last) > 0 || err != nil {
+		t.Errorf("last %v, error %v", last, err)
+	}
+	if err := p.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(p.dir); !os.IsNotExist(err) {
+		t.Errorf("directory: %v", err)
+	}
+}
+
+func TestLast(t *testing.T) {
+	p := newPlace(t)
+	p.must(true, ready())
+	for _, test := range []struct {
+		now  time.Time
+		want label.Set
+	}{{noon, ready()}, {expiry, hardware(ready())}} {
+		p.clock = test.now
+		got, err := p.Last(t.Context())
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			t.Errorf("error %v (-want +got):\n%s", err, diff)
+		}
+	}
+	if err := p.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.absent()
+}
+
+// Whatever somebody does to the file, it is set right.
+func TestEdited(t *testing.T) {
+	for name, edited := range map[string]string{
+		"empty":      "",
+		"half":       text[:len(text)/2],
+		"value":      strings.Replace(text, "PIX", "SYS", 1),
+		"more":       text + "feature.node.kubernetes.io/other=1\n",
+		"less":       strings.Replace(text, "feature.node.kubernetes.io/gdr.gpus=8\n", "", 1),
+		"comment":    "# mine\n" + text,
+		"lasting":    strings.Replace(text, "# +expiry-time=2026-11-21T13:00:00Z\n", "", 1),
+		"no expiry":  strings.Replace(text, "2026-11-21T13:00:00Z", "0001-01-01T00:00:00Z", 1),
+		"for ever":   strings.Replace(text, "2026", "2999", 1),
+		"expired":    strings.Replace(text, "2026", "2016", 1),
+		"elsewhere":  strings.Replace(text, "13:00:00Z", "14:00:00+01:00", 1),
+		"lines":      strings.ReplaceAll(text, "\n", "\r\n"),
+		"huge":       text + strings.Repeat("#", 8<<20),
+		"not a text": "\x00\xff\xfe",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.put(edited)
+			p.must(true, ready())
+			p.shows(text)
+			p.must(false, ready())
+		})
+	}
+}
+
+// What stands in the file's place is nothing that was published, and goes when
+// something is, or when nothing is to be; what a link leads to stays as it is.
+func TestInItsPlace(t *testing.T) {
+	for name, make := range map[string]func(p *place, path string) error{
+		"pipe":       func(_ *place, path string) error { return syscall.Mkfifo(path, 0o600) },
+		"lost link":  func(_ *place, path string) error { return os.Symlink("nowhere", path) },
+		"loop":       func(_ *place, path string) error { return os.Symlink(Name, path) },
+		"empty file": func(_ *place, path string) error { return os.WriteFile(path, nil, 0o600) },
+		"link":       func(p *place, path string) error { return os.Symlink(filepath.Join(p.parent, "theirs"), path) },
+		"directory":  func(_ *place, path string) error { return os.Mkdir(path, 0o700) },
+		"socket": func(p *place, _ string) error {
+			p.Chdir(p.dir) // a socket's path must be short
+			s, err := net.ListenUnix("unix", &net.UnixAddr{Name: Name, Net: "unix"})
+			if err == nil {
+				s.SetUnlinkOnClose(false)
+				err = s.Close()
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			theirs := filepath.Join(p.parent, "theirs")
+			if err := os.WriteFile(theirs, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, labels := range []label.Set{nil, ready()} {
+				if err := os.RemoveAll(p.dir); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Mkdir(p.dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := make(p, filepath.Join(p.dir, Name)); err != nil {
+					t.Fatal(err)
+				}
+				p.touch()
+				if last, err := p.Last(t.Context()); len(last) > 0 || err != nil {
+					t.Errorf("last %v, error %v", last, err)
+				}
+				if labels != nil && name == "directory" {
+					if wrote, err := p.publish(labels); wrote || err == nil {
+						t.Errorf("wrote %v, error %v", wrote, err)
+					}
+					p.clean()
+					continue
+				}
+				p.must(true, labels)
+				if labels == nil {
+					p.absent()
+				} else {
+					p.shows(text)
+				}
+			}
+			if got, err := os.ReadFile(theirs); err != nil || string(got) != text {
+				t.Errorf("what the link leads to was changed, error %v", err)
+			}
+			if info, err := os.Stat(theirs); err != nil || info.Mode() != 0o600 {
+				t.Errorf("mode of what the link leads to: %v, error %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// The file can be read by a worker that is not root, whatever the umask.
+func TestUmask(t *testing.T) {
+	p := newPlace(t)
+	if err := os.Mkdir(p.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Umask(syscall.Umask(0o077))
+	p.must(true, ready())
+	p.shows(text)
+}
