@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +31,6 @@ func (c *cluster) access(token string) (access, error) {
 		Host: c.server, BearerToken: token,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: c.certificate()},
 		QPS:             -1, // no limit of requests
-		Timeout:         5 * time.Second,
 		WarningHandler:  rest.NoWarnings{},
 	}
 	var a access

@@ -3,9 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
@@ -41,6 +45,84 @@ func (c *cluster) deployAgent(ctx context.Context) error {
 		}
 		return nil
 	}, c.processes()...)
+}
+
+// agent is the node agent as it runs on a node.
+type agent struct {
+	*node
+	pod *corev1.Pod
+	// tree holds the machine that it sees.
+	tree    string
+	process *process
+}
+
+// run starts the agent on the node, for the machine in the tree, with the token
+// of a pod of our DaemonSet. It goes with the test.
+func (n *node) run(t *testing.T, tree string, args ...string) *agent {
+	t.Helper()
+	pod, err := n.cluster.createPod(t.Context(), n.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := n.cluster.token(t.Context(), agentName, agentName, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.cluster.kubeconfig(n.dir, agentName, token); err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{node: n, pod: pod, tree: tree}
+	a.process, err = start(n.dir, agentName, a.environment(), a.arguments(args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAfter(t, a.process)
+	return a
+}
+
+// environment is what the DaemonSet gives the agent.
+func (a *agent) environment() []string {
+	return []string{"NODE_NAME=" + a.name, "POD_NAMESPACE=" + agentName}
+}
+
+// arguments are what a cluster that is no cluster takes more.
+func (a *agent) arguments(more ...string) []string {
+	return append([]string{
+		"run", "--root=" + a.tree, "--interval=1s", "--settle=1s",
+		"--kubeconfig=" + filepath.Join(a.dir, agentName+".kubeconfig"), "--features-dir=" + filepath.Join(a.dir, "features.d"),
+	}, more...)
+}
+
+// command runs the agent beside the one that runs, or after it, until it ends by
+// itself.
+func (a *agent) command(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(agentName), a.arguments(args...)...)
+	cmd.Env = a.environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("gdr-features %q: %v\n%s", cmd.Args[1:], err, out)
+	}
+}
+
+// published gives the agent's NodeFeature.
+func (a *agent) published(ctx context.Context) (*nfdv1alpha1.NodeFeature, error) {
+	return a.cluster.admin.nfd.NfdV1alpha1().NodeFeatures(agentName).Get(ctx, feature(a.name).Name, metav1.GetOptions{})
+}
+
+// right gives an error unless the agent lives and its NodeFeature has the labels
+// of the machine in the tree.
+func (a *agent) right(ctx context.Context, labels map[string]string) error {
+	if err := a.process.alive(); err != nil {
+		return err
+	}
+	now, err := a.published(ctx)
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(labels, now.Spec.Labels); diff != "" {
+		return fmt.Errorf("labels of the NodeFeature (-want +got):\n%s", diff)
+	}
+	return nil
 }
 
 // feature gives the NodeFeature of a node, as its agent names and labels it.

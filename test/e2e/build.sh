@@ -45,10 +45,13 @@ install_tool kustomize sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 
 # NFD as its users deploy it: resources, service accounts, roles.
 .bin/kustomize build "$(go list -m -f '{{.Dir}}' $nfd)/deployment/overlays/default" >.bin/nfd.yaml
-# The resources of NVIDIA's operators, of the newest versions that are Go modules:
+# The resources of NVIDIA's operators and a chart, of the newest versions that are Go modules:
 # their release tags (v24.6 and so on) are not.
 gpu=$(module github.com/NVIDIA/gpu-operator@v1.8.3-0.20240429200431-0fe1e8db32b0)
 nic=$(module github.com/Mellanox/network-operator@v1.4.0)
 cat "$gpu/config/crd/bases/nvidia.com_clusterpolicies.yaml" "$gpu/config/crd/bases/nvidia.com_nvidiadrivers.yaml" \
 	"$nic/config/crd/bases/mellanox.com_nicclusterpolicies.yaml" >.bin/operators.yaml
+rm -rf .bin/gpu-operator
+cp -r "$gpu/deployments/gpu-operator" .bin/gpu-operator
+chmod -R u+w .bin/gpu-operator
 echo "$stamp" >.bin/stamp

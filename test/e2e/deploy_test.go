@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const (
@@ -98,8 +97,7 @@ func TestChart(t *testing.T) {
 	if err := shared.apply(t.Context(), objects, metav1.DryRunAll); err != nil {
 		t.Errorf("refused: %v", err)
 	}
-	var set appsv1.DaemonSet
-	only(t, objects, "DaemonSet", &set)
+	set := only[appsv1.DaemonSet](t, objects, "DaemonSet")
 	want := []string{"run", "--publish=nodefeature,file", "--sysfs=/host/sys", "--interval=30s", "--settle=1m", "--log-level=debug", "--log-format=json"}
 	if diff := cmp.Diff(want, set.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
@@ -149,9 +147,7 @@ func TestPodSecurity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var set appsv1.DaemonSet
-			only(t, objects, "DaemonSet", &set)
-			pod := podOf(&set.Spec.Template)
+			pod := podOf(&only[appsv1.DaemonSet](t, objects, "DaemonSet").Spec.Template)
 
 			err = admit(t, agentName, pod)
 			if len(v.violates) == 0 {
@@ -170,19 +166,9 @@ func TestPodSecurity(t *testing.T) {
 			}
 
 			// Their own, under another name.
-			var namespace corev1.Namespace
-			only(t, objects, "Namespace", &namespace)
+			namespace := only[corev1.Namespace](t, objects, "Namespace")
 			namespace.Name = agentName + "-" + v.name
-			create := metav1.CreateOptions{}
-			if _, err := shared.admin.kube.CoreV1().Namespaces().Create(t.Context(), &namespace, create); err != nil {
-				t.Fatal(err)
-			}
-			var account corev1.ServiceAccount
-			only(t, objects, "ServiceAccount", &account)
-			account.Namespace = namespace.Name
-			if _, err := shared.admin.kube.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), &account, create); err != nil {
-				t.Fatal(err)
-			}
+			createNamespace(t, namespace, agentName)
 			if err := admit(t, namespace.Name, pod); err != nil {
 				t.Errorf("refused in its own namespace: %v", err)
 			}
@@ -198,14 +184,15 @@ func admit(t *testing.T, namespace string, pod *corev1.Pod) error {
 	return err
 }
 
-// only converts the one object of the kind.
-func only(t *testing.T, objects []*unstructured.Unstructured, kind string, into any) {
+// createNamespace makes a namespace with a service account.
+func createNamespace(t *testing.T, namespace *corev1.Namespace, account string) {
 	t.Helper()
-	found := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
-	if len(found) != 1 {
-		t.Fatalf("%d objects of kind %s", len(found), kind)
+	core, create := shared.admin.kube.CoreV1(), metav1.CreateOptions{}
+	if _, err := core.Namespaces().Create(t.Context(), namespace, create); err != nil {
+		t.Fatal(err)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[0].Object, into); err != nil {
+	meta := metav1.ObjectMeta{Name: account, Namespace: namespace.Name}
+	if _, err := core.ServiceAccounts(namespace.Name).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, create); err != nil {
 		t.Fatal(err)
 	}
 }

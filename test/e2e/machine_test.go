@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,7 @@ func machine(t *testing.T, name, state string) string {
 // printed gives what `gdr-features labels` prints on the machine in the tree.
 func printed(t *testing.T, tree string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program("gdr-features"), "labels", "--root", tree)
+	cmd := exec.CommandContext(t.Context(), program("gdr-features"), "labels", "--root", tree, "--log-level=error")
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {
@@ -57,4 +58,34 @@ func labelsOf(t *testing.T, tree string) map[string]string {
 		t.Fatal("gdr-features labels printed nothing")
 	}
 	return labels
+}
+
+// module is one that a single label follows from, gpudirect.storage.
+const module = "nvidia_fs"
+
+// load makes the module live on the machine in the tree, all at once.
+func load(t *testing.T, tree string) {
+	t.Helper()
+	beside := filepath.Join(tree, "loading")
+	if err := os.Mkdir(beside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(beside, "initstate"), []byte("live\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(beside, filepath.Join(tree, "sys/module", module)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unload takes the module away again, all at once.
+func unload(t *testing.T, tree string) {
+	t.Helper()
+	beside := filepath.Join(tree, "unloading")
+	if err := os.Rename(filepath.Join(tree, "sys/module", module), beside); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(beside); err != nil {
+		t.Fatal(err)
+	}
 }

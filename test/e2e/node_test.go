@@ -118,3 +118,38 @@ func (n *node) expect(t *testing.T, labels map[string]string) {
 	}
 	t.Logf("%d labels of gdr-features are on the Node", len(labels))
 }
+
+// watch watches the Node, which has the labels, from now on. The function that it
+// gives ends that and tells which of the labels went, at whatever moment.
+func (n *node) watch(t *testing.T, labels map[string]string) (missing func() []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w, err := n.cluster.admin.kube.CoreV1().Nodes().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: n.name}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gone []string
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for e := range w.ResultChan() {
+			now, ok := e.Object.(*corev1.Node)
+			if !ok {
+				break
+			}
+			for key := range labels {
+				if _, ok := now.Labels[key]; !ok {
+					gone = append(gone, "label missing for a moment: "+key)
+				}
+			}
+		}
+		if ctx.Err() == nil {
+			gone = append(gone, "the watch of the Node ended")
+		}
+	}()
+	return func() []string {
+		cancel()
+		<-ended
+		return gone
+	}
+}

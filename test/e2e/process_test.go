@@ -21,8 +21,10 @@ type process struct {
 	dir, name string
 	env, args []string
 	cancel    context.CancelFunc
+	signal    os.Signal // that ends it
 	ended     chan struct{}
 	how       string // it ended, once it has
+	stopped   bool   // by us
 }
 
 // start runs a program of .bin in dir, where its output goes to a file. It sees
@@ -44,14 +46,14 @@ func (p *process) start() error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
 	cmd.Env = append([]string{"HOME=" + p.dir}, p.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(p.signal) }
 	cmd.WaitDelay = grace
 	if err := cmd.Start(); err != nil {
 		cancel()
 		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	ended := make(chan struct{})
-	p.cancel, p.ended, p.how = cancel, ended, ""
+	p.cancel, p.ended, p.how, p.stopped = cancel, ended, "", false
 	go func() {
 		defer close(ended)
 		_ = cmd.Wait() // says no more than the state
@@ -60,12 +62,31 @@ func (p *process) start() error {
 	return nil
 }
 
-// stop ends the process and waits for it. It is an error if it had ended before.
-func (p *process) stop() error {
+// stop asks the process to end, unless it did before, and waits for it. It is an
+// error if it had ended by itself.
+func (p *process) stop() error { return p.end(syscall.SIGTERM) }
+
+// kill is stop, but does not ask.
+func (p *process) kill() error { return p.end(syscall.SIGKILL) }
+
+func (p *process) end(signal os.Signal) error {
+	if p.stopped {
+		return nil
+	}
 	err := p.alive()
+	p.signal = signal
 	p.cancel()
 	<-p.ended
+	p.stopped = true
 	return err
+}
+
+// restart ends the process and runs it again.
+func (p *process) restart() error {
+	if err := p.stop(); err != nil {
+		return err
+	}
+	return p.start()
 }
 
 // alive gives an error with the end of the log if the process has ended.
@@ -92,6 +113,9 @@ func (p *process) tail() []byte {
 	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }
 
+// attempt is how long until waits for a single try.
+const attempt = 5 * time.Second
+
 // until polls until done gives no error. It fails at the limit, with the last
 // error, and as soon as one of the processes has ended.
 func until(ctx context.Context, limit time.Duration, done func(context.Context) error, processes ...*process) error {
@@ -101,7 +125,9 @@ func until(ctx context.Context, limit time.Duration, done func(context.Context) 
 	defer tick.Stop()
 	var last error
 	for {
-		err := done(ctx)
+		one, cancel := context.WithTimeout(ctx, attempt)
+		err := done(one)
+		cancel()
 		if err == nil {
 			return nil
 		}

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Thirty changes in a row get onto the Node by way of the feature file, each
+// within two seconds, though the worker looks by itself only once a minute.
+func TestFeatureFile(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, &shared, "feature-file")
+	n.work(t, time.Minute)
+	tree := machine(t, "dell-xe9680-h100", "ready")
+	a := n.run(t, tree, "--publish=file", "--interval=100ms", "--settle=0s")
+	n.expect(t, labelsOf(t, tree))
+	checkFile(t, n.featureFile())
+
+	const limit = 2 * time.Second
+	var longest time.Duration
+	for i := range 30 {
+		before := changed(t, n.featureFile())
+		value := "true"
+		if i%2 == 0 {
+			load(t, tree)
+		} else {
+			unload(t, tree)
+			value = "false"
+		}
+		labels := labelsOf(t, tree)
+		if labels[prefix+"gpudirect.storage"] != value {
+			t.Fatalf("change %d changes nothing", i)
+		}
+		if err := until(t.Context(), 5*time.Second, func(context.Context) error {
+			if changed(t, n.featureFile()).Equal(before) {
+				return fmt.Errorf("the feature file did not change")
+			}
+			return nil
+		}, a.process); err != nil {
+			t.Fatal(err)
+		}
+		at := changed(t, n.featureFile())
+		if err := until(t.Context(), limit-time.Since(at), func(ctx context.Context) error {
+			return n.has(ctx, labels)
+		}, n.processes()...); err != nil {
+			t.Fatalf("change %d is not on the Node %v after it was in the file: %v", i, limit, err)
+		}
+		longest = max(longest, time.Since(at))
+	}
+	t.Logf("at most %v from the file to the Node", longest.Round(time.Millisecond))
+}
+
+// checkFile looks at how a feature file is built: only state labels expire.
+func checkFile(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stay, expire, ok := bytes.Cut(text, []byte("# +expiry-time="))
+	if !ok || bytes.Contains(expire, []byte("# +")) {
+		t.Errorf("%s does not expire once:\n%s", name, text)
+	}
+	for _, label := range []string{"gpudirect.rdma.capable=", "gdr.level="} {
+		if !strings.Contains(string(stay), prefix+label) {
+			t.Errorf("%s is not among what stays:\n%s", label, text)
+		}
+	}
+	for _, label := range []string{"gpudirect.rdma=", "gdr.peermem="} {
+		if !strings.Contains(string(expire), prefix+label) {
+			t.Errorf("%s is not among what expires:\n%s", label, text)
+		}
+	}
+	line, _, _ := strings.Cut(string(expire), "\n")
+	if at, err := time.Parse(time.RFC3339, line); err != nil || time.Until(at) < 59*time.Minute || time.Until(at) > time.Hour {
+		t.Errorf("it expires at %v, error %v", at, err)
+	}
+}

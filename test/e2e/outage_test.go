@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// TestOutages stops one after the other everything that the labels pass through
+// on their way to the Node, in a cluster of its own.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	c := &cluster{dir: filepath.Join(shared.dir, "outages")}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, c, "unlucky")
+	n.work(t, time.Second)
+	tree := machine(t, "dell-xe9680-h100", "ready")
+	a := n.run(t, tree, "--publish=nodefeature,file", "--log-level=debug")
+	n.expect(t, labelsOf(t, tree))
+
+	t.Run("rules", func(t *testing.T) { applyRules(t, a) })
+	t.Run("NFD", func(t *testing.T) { restartNFD(t, a) })
+	t.Run("etcd", func(t *testing.T) { interrupt(t, a, c.etcd, 2*time.Second) })
+	t.Run("kube-apiserver", func(t *testing.T) {
+		interrupt(t, a, c.api, 20*time.Second)
+		checkRetries(t, a.process)
+	})
+}
+
+// restartNFD restarts nfd-master and nfd-worker. No label goes from the Node at
+// any time, and later changes get there.
+func restartNFD(t *testing.T, a *agent) {
+	missing := a.watch(t, labelsOf(t, a.tree))
+	for _, p := range []*process{a.cluster.master, a.worker} {
+		t.Logf("restarting %s", p.name)
+		if err := p.restart(); err != nil {
+			t.Fatal(err)
+		}
+		// A change that is on the Node shows that it works again.
+		load(t, a.tree)
+		a.expect(t, labelsOf(t, a.tree))
+		unload(t, a.tree)
+		a.expect(t, labelsOf(t, a.tree))
+	}
+	for _, what := range missing() {
+		t.Error(what)
+	}
+}
+
+// interrupt kills a process that the API server needs, or is, for a time in which
+// the machine changes. The agent lives, and what it publishes is right within
+// five seconds of the API server's being ready. (nfd-master may take a minute
+// more. nfd-worker ends when it does not reach the API server, as it leaves it to
+// the kubelet to start it again; there is none here.)
+func interrupt(t *testing.T, a *agent, p *process, pause time.Duration) {
+	before := labelsOf(t, a.tree)
+	if err := p.kill(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // also after a failure: the next needs it
+		if !p.stopped {
+			return
+		}
+		if err := p.start(); err != nil {
+			t.Error(err)
+		}
+	})
+	if before[prefix+"gpudirect.storage"] == "true" {
+		unload(t, a.tree)
+	} else {
+		load(t, a.tree)
+	}
+	after := labelsOf(t, a.tree)
+	time.Sleep(pause)
+	if err := p.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.cluster.ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := until(t.Context(), 5*time.Second, func(ctx context.Context) error {
+		return a.right(ctx, after)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("right again %v after the API server is", time.Since(began).Round(time.Millisecond))
+	a.worker.stopped = a.worker.alive() != nil
+}
+
+// checkRetries looks at the agent's log of an outage of twenty seconds: it tried
+// again, ever less often, and at no regular times.
+func checkRetries(t *testing.T, p *process) {
+	t.Helper()
+	log, err := os.ReadFile(p.log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := map[string]int{}
+	tries := regexp.MustCompile(`failed again; next try in ([0-9.a-z]+)`).FindAllSubmatch(log, -1)
+	for _, try := range tries {
+		waits[string(try[1])]++
+	}
+	if len(tries) < 3 || len(tries) > 40 {
+		t.Errorf("%d retries", len(tries))
+	}
+	if len(waits) < 3 {
+		t.Errorf("waits without jitter: %v", waits)
+	}
+	t.Logf("%d retries, after %v", len(tries), waits)
+}

@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// fleet gives six nodes that differ in what matters to those who select, with the
+// labels that `gdr-features labels` prints there, by their names.
+func fleet(t *testing.T) map[string]*corev1.Node {
+	t.Helper()
+	unreadable := machine(t, "dell-xe9680-h100", "ready")
+	hide(t, unreadable, "0x15b3")
+	nodes := map[string]*corev1.Node{}
+	for name, tree := range map[string]string{
+		"ready":       machine(t, "dell-xe9680-h100", "ready"),
+		"not-ready":   machine(t, "dell-xe9680-h100", "closed-no-peermem"),
+		"far":         machine(t, "a40-8gpu-2cx7-nccl1343", "ready"),
+		"unsupported": machine(t, "geforce-4x4090", "ready"),
+		"no-gpu":      machine(t, "nic-only", "ready"),
+		"unknown":     unreadable,
+	} {
+		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: parse(t, printed(t, tree))}}
+	}
+	if len(nodes["unknown"].Labels) == 0 || nodes["unknown"].Labels[prefix+"gpudirect.rdma.capable"] != "" {
+		t.Fatalf("the unknown node is not one: %v", nodes["unknown"].Labels)
+	}
+	return nodes
+}
+
+// hide makes unreadable what the PCI functions of a vendor are.
+func hide(t *testing.T, tree, vendor string) {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(tree, "sys/bus/pci/devices/*"))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("functions %v, error %v", all, err)
+	}
+	for _, function := range all {
+		id, err := os.ReadFile(filepath.Join(function, "vendor"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.TrimSpace(string(id)) != vendor {
+			continue
+		}
+		for _, name := range []string{"vendor", "modalias"} {
+			if err := os.Remove(filepath.Join(function, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// picked names the nodes that the scheduler would look at for a pod.
+func picked(t *testing.T, spec corev1.PodSpec, nodes map[string]*corev1.Node) []string {
+	t.Helper()
+	required := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: spec})
+	var names []string
+	for name, n := range nodes {
+		ok, err := required.Match(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func expectPicked(t *testing.T, what string, spec corev1.PodSpec, nodes map[string]*corev1.Node, want ...string) {
+	t.Helper()
+	if got := picked(t, spec, nodes); !slices.Equal(got, want) {
+		t.Errorf("%s goes to %q, want %q", what, got, want)
+	}
+}
+
+// The examples go where they say, and the API server accepts them: the Pods where
+// Pod Security is restricted, as they say.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	nodes := fleet(t)
+	const namespace = "examples"
+	createNamespace(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, "default")
+
+	pods := map[string]*corev1.Pod{}
+	for _, o := range shipped(t, "examples/pods.yaml") {
+		pod := convert[corev1.Pod](t, o)
+		pods[pod.Name] = pod
+		if err := admit(t, namespace, pod); err != nil {
+			t.Errorf("%s: %v", pod.Name, err)
+		}
+	}
+	for name, want := range map[string][]string{
+		"gdr-ready":     {"far", "ready"},
+		"gdr-near":      {"ready"},
+		"gdr-preferred": {"far", "no-gpu", "not-ready", "ready", "unknown", "unsupported"},
+	} {
+		if pods[name] == nil {
+			t.Fatalf("no Pod %s", name)
+		}
+		expectPicked(t, name, pods[name].Spec, nodes, want...)
+	}
+	terms, err := nodeaffinity.NewPreferredSchedulingTerms(
+		pods["gdr-preferred"].Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	score := func(name string) int64 { return terms.Score(nodes[name]) }
+	if score("ready") <= score("far") || score("far") <= score("unsupported") {
+		t.Errorf("gdr-preferred: ready has %d, far %d, unsupported %d", score("ready"), score("far"), score("unsupported"))
+	}
+
+	objects := shipped(t, "examples/job.yaml")
+	for _, o := range objects {
+		o.SetNamespace(namespace)
+	}
+	objects = append(objects, shipped(t, "examples/nodefeaturerules.yaml")...)
+	if err := shared.apply(t.Context(), objects, metav1.DryRunAll); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	job := only[batchv1.Job](t, objects, "Job")
+	expectPicked(t, "gdr-bandwidth", job.Spec.Template.Spec, nodes, "far", "ready")
+}
+
+// Each of the two NVIDIADrivers takes its nodes and no node takes both. The
+// Network Operator's driver goes where the first goes.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	nodes := fleet(t)
+	definitions, err := os.ReadFile(program("operators.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds, err := decode(definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.apply(t.Context(), crds); err != nil {
+		t.Fatal(err)
+	}
+	drivers, policies := shipped(t, "gpu-operator/nvidiadrivers.yaml"), shipped(t, "gpu-operator/nicclusterpolicy.yaml")
+	if err := shared.apply(t.Context(), append(slices.Clone(drivers), policies...), metav1.DryRunAll); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+
+	want := map[string][]string{"true": {"far", "not-ready", "ready"}, "false": {"unsupported"}}
+	for _, o := range drivers {
+		selector, _, err := unstructured.NestedStringMap(o.Object, "spec", "nodeSelector")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rdma, _, err := unstructured.NestedBool(o.Object, "spec", "rdma", "enabled")
+		if err != nil {
+			t.Fatal(err)
+		}
+		capable := selector[prefix+"gpudirect.rdma.capable"]
+		if rdma != (capable == "true") {
+			t.Errorf("%s: rdma is enabled: %v", o.GetName(), rdma)
+		}
+		// The operator makes a DaemonSet with this selector.
+		expectPicked(t, o.GetName(), corev1.PodSpec{NodeSelector: selector}, nodes, want[capable]...)
+		delete(want, capable)
+	}
+	if len(want) > 0 {
+		t.Errorf("no driver for %v", want)
+	}
+
+	// The Network Operator puts this into its DaemonSets.
+	affinity, _, err := unstructured.NestedMap(policies[0].Object, "spec", "nodeAffinity")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: convert[corev1.NodeAffinity](t, &unstructured.Unstructured{Object: affinity})}}
+	expectPicked(t, "the Network Operator's driver", spec, nodes, "far", "not-ready", "ready")
+	checkValues(t)
+}
+
+// checkValues looks at what the GPU Operator's chart makes of our values.
+func checkValues(t *testing.T) {
+	t.Helper()
+	objects, err := render(t.Context(), "helm", "template", "gpu-operator", program("gpu-operator"),
+		"--namespace", "gpu-operator", "--values", deploy+"/gpu-operator/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(kind string) (found []*unstructured.Unstructured) {
+		for _, o := range objects {
+			if o.GetKind() == kind {
+				found = append(found, o)
+			}
+		}
+		return found
+	}
+	if n := len(of("NVIDIADriver")); n > 0 {
+		t.Errorf("%d NVIDIADrivers of its own", n)
+	}
+	policies := of("ClusterPolicy")
+	if len(policies) != 1 {
+		t.Fatalf("%d ClusterPolicies", len(policies))
+	}
+	if use, _, err := unstructured.NestedBool(policies[0].Object, "spec", "driver", "useNvidiaDriverCRD"); err != nil || !use {
+		t.Errorf("the ClusterPolicy does not leave drivers to NVIDIADrivers, error %v", err)
+	}
+	if err := shared.apply(t.Context(), policies, metav1.DryRunAll); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+}
