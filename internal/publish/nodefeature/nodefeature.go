@@ -5,11 +5,13 @@ package nodefeature
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -36,6 +38,10 @@ type Publisher struct {
 	ownerKnown bool
 	ownerRef   *metav1.OwnerReference
 	leftOut    []string // of the features, as last logged
+
+	published label.Set // what was published last, by this agent or the one before
+	pending   []*corev1.Event
+	silenced  bool // that events are not allowed has been said
 }
 
 var _ publish.Publisher = (*Publisher)(nil)
@@ -77,7 +83,8 @@ func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	if err != nil || now == nil {
 		return nil, err
 	}
-	return labelsOf(now), nil
+	p.published = labelsOf(now)
+	return maps.Clone(p.published), nil
 }
 
 // current gives the object as it is, nil for none.
@@ -117,7 +124,13 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 		p.leftOut = left
 		p.log.Warnf("too much for one NodeFeature, left out: %s", strings.Join(left, ", "))
 	}
-	return p.write(ctx, now, spec)
+	if wrote, err = p.write(ctx, now, spec); err != nil {
+		return wrote, err
+	}
+	p.remember(p.published, c.Labels, c.Seen)
+	p.published = maps.Clone(c.Labels)
+	p.tell(ctx)
+	return wrote, nil
 }
 
 // write makes the object have this spec, if it does not have it.
