@@ -133,6 +133,22 @@ func (f *FS) Exists(name string) (bool, error) {
 	return true, unix.Close(fd)
 }
 
+// Inode gives the number of the file that name ends at, following links. What
+// was removed and made anew has another one: sysfs counts on.
+func (f *FS) Inode(name string) (uint64, error) {
+	op, below := f.at(name)
+	fd, err := op.open(below, unix.O_PATH)
+	if err != nil {
+		return 0, pathError("stat", name, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, pathError("stat", name, err)
+	}
+	return st.Ino, nil
+}
+
 // Bytes reads a whole file of at most limit bytes. A larger one gives its
 // beginning and ErrTooLarge, an empty one ErrEmpty.
 func (f *FS) Bytes(name string, limit int) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -239,6 +240,36 @@ func TestExists(t *testing.T) {
 	}
 }
 
+// Inode is that of the file itself, and another one when it was made anew.
+func TestInode(t *testing.T) {
+	dir := oddTree(t)
+	for _, v := range views(t, dir) {
+		inode := func(name string) uint64 {
+			t.Helper()
+			number, err := v.Inode(v.path(name))
+			if err != nil {
+				t.Errorf("%s: %v", v.name, err)
+			}
+			return number
+		}
+		info, err := os.Stat(filepath.Join(dir, "sys/line"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := info.Sys().(*syscall.Stat_t).Ino; inode("sys/line") != want || inode("sys/link") != want {
+			t.Errorf("%s: %d by the link, %d by the file, want %d", v.name, inode("sys/link"), inode("sys/line"), want)
+		}
+		if inode("sys/dir") == inode("sys/line") {
+			t.Errorf("%s: the same for two files", v.name)
+		}
+		if _, err := v.Inode(v.path("sys/missing")); !Absent(err) {
+			t.Errorf("%s: %v", v.name, err)
+		} else {
+			wantPath(t, err, "/"+v.path("sys/missing"))
+		}
+	}
+}
+
 func TestReadAt(t *testing.T) {
 	dir := oddTree(t)
 	write(t, dir, "sys/config", "0123456789")
@@ -306,6 +337,7 @@ func TestPermission(t *testing.T) {
 			{"Names", "sys/dir", func(name string) error { _, err := v.Names(name); return err }},
 			{"Line below", "sys/dir/inner", func(name string) error { _, err := v.Line(name); return err }},
 			{"Exists below", "sys/dir/inner", func(name string) error { _, err := v.Exists(name); return err }},
+			{"Inode below", "sys/dir/inner", func(name string) error { _, err := v.Inode(name); return err }},
 			{"Link below", "sys/dir/up", func(name string) error { _, err := v.Link(name); return err }},
 			{"Resolve below", "sys/dir/up", func(name string) error { _, err := v.Resolve(name); return err }},
 		}

@@ -1,0 +1,130 @@
+package verbs
+
+import "unsafe"
+
+// The numbers and structures here are those of the kernel's own headers below
+// include/uapi/rdma, named with each; a test compiles those and compares.
+
+// ioctlNumber is RDMA_VERBS_IOCTL (rdma_user_ioctl_cmds.h).
+const ioctlNumber = 0xc0181b01
+
+// header is struct ib_uverbs_ioctl_hdr (rdma_user_ioctl_cmds.h).
+type header struct {
+	length     uint16 // of header and attributes
+	object     uint16
+	method     uint16
+	attributes uint16 // how many
+	reserved1  uint64
+	driver     uint32
+	reserved2  uint32
+}
+
+// attribute is struct ib_uverbs_attr (rdma_user_ioctl_cmds.h). Data of up to
+// eight bytes that goes in lies in data itself, other data where data points to.
+type attribute struct {
+	id       uint16
+	length   uint16 // of the data; 0 for an object's handle
+	flags    uint16
+	reserved uint16 // attr_data
+	data     uint64
+}
+
+// mandatory is UVERBS_ATTR_F_MANDATORY (rdma_user_ioctl_cmds.h).
+const mandatory = 1
+
+// Objects and their methods (ib_user_ioctl_cmds.h).
+const (
+	objectDevice = 0 // UVERBS_OBJECT_DEVICE
+	objectMR     = 7 // UVERBS_OBJECT_MR
+
+	methodInvokeWrite = 0 // UVERBS_METHOD_INVOKE_WRITE
+	methodGetContext  = 3 // UVERBS_METHOD_GET_CONTEXT
+	methodRegDMABufMR = 4 // UVERBS_METHOD_REG_DMABUF_MR
+
+	// methodNone is no method of any object: UVERBS_ID_NS_MASK leaves twelve bits
+	// to the numbers of all drivers' common methods, and there are about twenty.
+	methodNone = 0x0fff
+)
+
+// Attributes (ib_user_ioctl_cmds.h).
+const (
+	attrCoreIn   = 0      // UVERBS_ATTR_CORE_IN
+	attrCoreOut  = 1      // UVERBS_ATTR_CORE_OUT
+	attrWriteCmd = 2      // UVERBS_ATTR_WRITE_CMD
+	attrUHWIn    = 0x1000 // UVERBS_ATTR_UHW_IN, what goes to the driver
+	attrUHWOut   = 0x1001 // UVERBS_ATTR_UHW_OUT, what comes back from it
+
+	attrHandle   = 0 // UVERBS_ATTR_REG_DMABUF_MR_HANDLE
+	attrPDHandle = 1 // UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE
+	attrOffset   = 2 // UVERBS_ATTR_REG_DMABUF_MR_OFFSET
+	attrLength   = 3 // UVERBS_ATTR_REG_DMABUF_MR_LENGTH
+	attrIOVA     = 4 // UVERBS_ATTR_REG_DMABUF_MR_IOVA
+	attrFD       = 5 // UVERBS_ATTR_REG_DMABUF_MR_FD
+	attrAccess   = 6 // UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS
+	attrLKey     = 7 // UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY
+	attrRKey     = 8 // UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY
+)
+
+// cmdAllocPD is IB_USER_VERBS_CMD_ALLOC_PD (ib_user_verbs.h). It has no method of
+// its own and goes through methodInvokeWrite: struct ib_uverbs_alloc_pd in, of
+// one pointer that is for write(2) only, struct ib_uverbs_alloc_pd_resp out.
+const cmdAllocPD = 3
+
+// Drivers, enum rdma_driver_id (ib_user_ioctl_verbs.h).
+const (
+	driverMLX5 = 1  // RDMA_DRIVER_MLX5
+	driverRXE  = 14 // RDMA_DRIVER_RXE
+)
+
+// mlx5Context is struct mlx5_ib_alloc_ucontext_req_v2 (mlx5-abi.h).
+type mlx5Context struct {
+	totalBfregs      uint32
+	lowLatencyBfregs uint32
+	flags            uint32
+	compMask         uint32
+	maxCQEVersion    uint8
+	reserved0        uint8
+	reserved1        uint16
+	reserved2        uint32
+	libCaps          uint64
+}
+
+// What rdma-core asks for too (providers/mlx5). With MLX5_LIB_CAP_DYN_UAR, Linux
+// 5.7 and newer set no doorbell pages aside for the context.
+const (
+	bfregs           = 16
+	lowLatencyBfregs = 4
+	libCaps          = 1<<0 | 1<<1 // MLX5_LIB_CAP_4K_UAR, MLX5_LIB_CAP_DYN_UAR (mlx5-abi.h)
+)
+
+// request is what one ioctl gets: header and attributes, and behind them, in the
+// same memory, what attributes point to.
+type request struct {
+	header     header
+	attributes [9]attribute
+	mlx5       mlx5Context
+	pd         uint32     // struct ib_uverbs_alloc_pd_resp (ib_user_verbs.h)
+	keys       [2]uint32  // of the memory region
+	uhw        [32]uint64 // a driver's answer, cut off at this; nobody reads it
+}
+
+// begin makes it a request without attributes.
+func (r *request) begin(driver uint32, object, method uint16) {
+	*r = request{header: header{object: object, method: method, driver: driver, length: uint16(unsafe.Sizeof(header{}))}}
+}
+
+// add adds an attribute.
+func (r *request) add(id uint16, length uintptr, data uint64) {
+	r.attributes[r.header.attributes] = attribute{id: id, length: uint16(length), flags: mandatory, data: data} //nolint:gosec // sizes of the fields above
+	r.header.attributes++
+	r.header.length += uint16(unsafe.Sizeof(attribute{}))
+}
+
+// object adds the handle of an object: 0 for one to be made.
+func (r *request) object(id uint16, handle uint32) { r.add(id, 0, uint64(handle)) }
+
+// to adds a place for data that comes back, or for data that goes in and does
+// not fit into the attribute.
+func (r *request) to(id uint16, place unsafe.Pointer, length uintptr) {
+	r.add(id, length, uint64(uintptr(place)))
+}

@@ -1,0 +1,198 @@
+package verbs
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// numbers are what this package says and the C expression for the same.
+var numbers = []struct {
+	here uint64
+	c    string
+}{
+	{ioctlNumber, "RDMA_VERBS_IOCTL"},
+
+	{uint64(unsafe.Sizeof(header{})), "sizeof(struct ib_uverbs_ioctl_hdr)"},
+	{uint64(unsafe.Offsetof(header{}.length)), "offsetof(struct ib_uverbs_ioctl_hdr, length)"},
+	{uint64(unsafe.Offsetof(header{}.object)), "offsetof(struct ib_uverbs_ioctl_hdr, object_id)"},
+	{uint64(unsafe.Offsetof(header{}.method)), "offsetof(struct ib_uverbs_ioctl_hdr, method_id)"},
+	{uint64(unsafe.Offsetof(header{}.attributes)), "offsetof(struct ib_uverbs_ioctl_hdr, num_attrs)"},
+	{uint64(unsafe.Offsetof(header{}.reserved1)), "offsetof(struct ib_uverbs_ioctl_hdr, reserved1)"},
+	{uint64(unsafe.Offsetof(header{}.driver)), "offsetof(struct ib_uverbs_ioctl_hdr, driver_id)"},
+	{uint64(unsafe.Offsetof(header{}.reserved2)), "offsetof(struct ib_uverbs_ioctl_hdr, reserved2)"},
+	{uint64(unsafe.Offsetof(request{}.attributes)), "offsetof(struct ib_uverbs_ioctl_hdr, attrs)"},
+
+	{uint64(unsafe.Sizeof(attribute{})), "sizeof(struct ib_uverbs_attr)"},
+	{uint64(unsafe.Offsetof(attribute{}.id)), "offsetof(struct ib_uverbs_attr, attr_id)"},
+	{uint64(unsafe.Offsetof(attribute{}.length)), "offsetof(struct ib_uverbs_attr, len)"},
+	{uint64(unsafe.Offsetof(attribute{}.flags)), "offsetof(struct ib_uverbs_attr, flags)"},
+	{uint64(unsafe.Offsetof(attribute{}.reserved)), "offsetof(struct ib_uverbs_attr, attr_data)"},
+	{uint64(unsafe.Offsetof(attribute{}.data)), "offsetof(struct ib_uverbs_attr, data)"},
+	{mandatory, "UVERBS_ATTR_F_MANDATORY"},
+
+	{objectDevice, "UVERBS_OBJECT_DEVICE"},
+	{objectMR, "UVERBS_OBJECT_MR"},
+	{methodInvokeWrite, "UVERBS_METHOD_INVOKE_WRITE"},
+	{methodGetContext, "UVERBS_METHOD_GET_CONTEXT"},
+	{methodRegDMABufMR, "UVERBS_METHOD_REG_DMABUF_MR"},
+	{methodNone, "(unsigned short)~UVERBS_ID_NS_MASK"},
+
+	{attrCoreIn, "UVERBS_ATTR_CORE_IN"},
+	{attrCoreOut, "UVERBS_ATTR_CORE_OUT"},
+	{attrWriteCmd, "UVERBS_ATTR_WRITE_CMD"},
+	{attrUHWIn, "UVERBS_ATTR_UHW_IN"},
+	{attrUHWOut, "UVERBS_ATTR_UHW_OUT"},
+	{attrHandle, "UVERBS_ATTR_REG_DMABUF_MR_HANDLE"},
+	{attrPDHandle, "UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE"},
+	{attrOffset, "UVERBS_ATTR_REG_DMABUF_MR_OFFSET"},
+	{attrLength, "UVERBS_ATTR_REG_DMABUF_MR_LENGTH"},
+	{attrIOVA, "UVERBS_ATTR_REG_DMABUF_MR_IOVA"},
+	{attrFD, "UVERBS_ATTR_REG_DMABUF_MR_FD"},
+	{attrAccess, "UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS"},
+	{attrLKey, "UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY"},
+	{attrRKey, "UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY"},
+
+	{cmdAllocPD, "IB_USER_VERBS_CMD_ALLOC_PD"},
+	{8, "sizeof(struct ib_uverbs_alloc_pd)"},
+	{uint64(unsafe.Sizeof(request{}.pd)), "sizeof(struct ib_uverbs_alloc_pd_resp)"},
+	{0, "offsetof(struct ib_uverbs_alloc_pd_resp, pd_handle)"},
+
+	{driverMLX5, "RDMA_DRIVER_MLX5"},
+	{driverRXE, "RDMA_DRIVER_RXE"},
+
+	{uint64(unsafe.Sizeof(mlx5Context{})), "sizeof(struct mlx5_ib_alloc_ucontext_req_v2)"},
+	{uint64(unsafe.Offsetof(mlx5Context{}.totalBfregs)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, total_num_bfregs)"},
+	{uint64(unsafe.Offsetof(mlx5Context{}.lowLatencyBfregs)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, num_low_latency_bfregs)"},
+	{uint64(unsafe.Offsetof(mlx5Context{}.flags)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, flags)"},
+	{uint64(unsafe.Offsetof(mlx5Context{}.compMask)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, comp_mask)"},
+	{uint64(unsafe.Offsetof(mlx5Context{}.maxCQEVersion)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, max_cqe_version)"},
+	{uint64(unsafe.Offsetof(mlx5Context{}.libCaps)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, lib_caps)"},
+	{libCaps, "MLX5_LIB_CAP_4K_UAR | MLX5_LIB_CAP_DYN_UAR"},
+}
+
+// A C program with the kernel's own headers agrees with every number here.
+func TestNumbers(t *testing.T) {
+	var body strings.Builder
+	for _, n := range numbers {
+		fmt.Fprintf(&body, "printf(\"%%llu %s\\n\", (unsigned long long)(%s));\n", n.c, n.c)
+	}
+	var want strings.Builder
+	for _, n := range numbers {
+		fmt.Fprintf(&want, "%d %s\n", n.here, n.c)
+	}
+	if diff := cmp.Diff(want.String(), runC(t, body.String())); diff != "" {
+		t.Errorf("(-here +kernel's headers):\n%s", diff)
+	}
+	// A driver's answer is cut off at the size of its place; none is today.
+	if size := unsafe.Sizeof(request{}.uhw); runC(t, fmt.Sprintf(`printf("%%d", sizeof(struct mlx5_ib_alloc_ucontext_resp) <= %d);`, size)) != "1" {
+		t.Errorf("%d bytes for a driver's answer are too few", size)
+	}
+}
+
+// All requests are, byte for byte, those that a C program makes with the kernel's
+// own structures, but for the addresses, which are zero here.
+func TestRequests(t *testing.T) {
+	const program = `
+	static struct { struct ib_uverbs_ioctl_hdr h; struct ib_uverbs_attr a[9]; } r;
+#define begin(o, m) do { memset(&r, 0, sizeof r); r.h.driver_id = RDMA_DRIVER_MLX5; r.h.object_id = o; r.h.method_id = m; } while (0)
+#define attr(i, l) do { struct ib_uverbs_attr *a = &r.a[r.h.num_attrs++]; a->attr_id = i; a->len = l; a->flags = UVERBS_ATTR_F_MANDATORY; } while (0)
+#define value(type, v) do { type x = v; memcpy(&r.a[r.h.num_attrs - 1].data, &x, sizeof x); } while (0)
+#define dump(p, n) do { for (size_t i = 0; i < n; i++) printf("%02x", ((unsigned char *)p)[i]); puts(""); } while (0)
+#define end() do { r.h.length = sizeof r.h + r.h.num_attrs * sizeof r.a[0]; dump(&r, r.h.length); } while (0)
+	struct mlx5_ib_alloc_ucontext_req_v2 c = {
+		.total_num_bfregs = 16, .num_low_latency_bfregs = 4, .lib_caps = MLX5_LIB_CAP_4K_UAR | MLX5_LIB_CAP_DYN_UAR };
+
+	begin(UVERBS_OBJECT_MR, 0xfff);
+	end();
+	begin(UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR);
+	end();
+	begin(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
+	attr(UVERBS_ATTR_UHW_IN, sizeof c);
+	attr(UVERBS_ATTR_UHW_OUT, 256);
+	end();
+	dump(&c, sizeof c);
+	begin(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	attr(UVERBS_ATTR_WRITE_CMD, sizeof(__u64)); value(__u64, IB_USER_VERBS_CMD_ALLOC_PD);
+	attr(UVERBS_ATTR_CORE_IN, sizeof(struct ib_uverbs_alloc_pd));
+	attr(UVERBS_ATTR_CORE_OUT, sizeof(struct ib_uverbs_alloc_pd_resp));
+	attr(UVERBS_ATTR_UHW_OUT, 256);
+	end();
+	begin(UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR);
+	attr(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
+	attr(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, sizeof(__u32));
+	attr(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, sizeof(__u32));
+	attr(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, 0); value(__u64, 77);
+	attr(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, sizeof(__u64));
+	attr(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, sizeof(__u64));
+	attr(UVERBS_ATTR_REG_DMABUF_MR_IOVA, sizeof(__u64));
+	attr(UVERBS_ATTR_REG_DMABUF_MR_FD, sizeof(__u32)); value(__s32, -1);
+	attr(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, sizeof(__u32));
+	end();
+`
+	var sent bytes.Buffer
+	f := &fake{driver: driverMLX5, pd: 77, register: unix.EBADF, seen: func(r *request) {
+		plain := *r
+		for i := range plain.attributes {
+			if a := &plain.attributes[i]; r.inside(a.data) {
+				a.data = 0
+			}
+		}
+		fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&plain)), r.header.length)))
+		if r.header.method == methodGetContext {
+			fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&r.mlx5)), unsafe.Sizeof(r.mlx5))))
+		}
+	}}
+	if _, err := ask(f); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(runC(t, program), sent.String()); diff != "" {
+		t.Errorf("(-C +here):\n%s", diff)
+	}
+}
+
+// inside tells whether an address is one of the request itself.
+func (r *request) inside(address uint64) bool {
+	start := uint64(uintptr(unsafe.Pointer(r)))
+	return address >= start && address < start+uint64(unsafe.Sizeof(*r))
+}
+
+// runC compiles the body of a C program that has the kernel's headers, runs it
+// and gives what it printed.
+func runC(t *testing.T, body string) string {
+	t.Helper()
+	const headers = `
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+`
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Fatal("no C compiler: install gcc, libc6-dev and linux-libc-dev")
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	compile := exec.Command(gcc, "-Wall", "-Werror", "-x", "c", "-o", program, "-")
+	compile.Stdin = strings.NewReader(headers + "int main(void) {\n" + body + "return 0; }\n")
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v (the headers are in linux-libc-dev, 5.12 or newer)\n%s", err, out)
+	}
+	out, err := exec.Command(program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

@@ -1,0 +1,152 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"gdr-features/internal/tri"
+)
+
+// kernel is the other side of an open uverbs device.
+type kernel interface {
+	// ioctl gives 0 when there is no error.
+	ioctl(r *request) unix.Errno
+}
+
+// Answers that stay the same until the driver is loaded again.
+var (
+	errDriver = errors.New("it is neither a device of mlx5 nor of rxe")
+	// errRefused: mlx5 says so of firmware that cannot (umr_modify_entity_size_disabled),
+	// and of requests that it does not like.
+	errRefused = errors.New("it refuses the registration of DMA-BUF as invalid, so that its answer is not clear")
+)
+
+// asker asks these questions, each through an ioctl of its own. What they make
+// lasts until the device is closed.
+//
+//   - Which driver is it? A request with another driver's number is refused with
+//     EINVAL before the kernel looks for the method; of the right driver, a method
+//     that does not exist is EPROTONOSUPPORT.
+//   - Does the kernel know REG_DMABUF_MR? Without any attribute it is EINVAL; where
+//     there is no such method it is EPROTONOSUPPORT.
+//   - A context, and in it a protection domain, since it takes one to be asked.
+//   - Can the device register? The file handle -1 is no DMA-BUF: EBADF comes from
+//     where it is looked up, behind all that a device could lack.
+//
+// (drivers/infiniband/core/uverbs_ioctl.c, uverbs_std_types_mr.c; hw/mlx5/mr.c.
+// UCX asks in the same way, uct/ib/base/ib_md.c.)
+type asker struct {
+	kernel
+	request
+	driver uint32
+}
+
+// ask finds out whether a device registers DMA-BUF. Only what the kernel's code
+// tells for certain is true or false.
+func ask(k kernel) (tri.State, error) {
+	a := &asker{kernel: k}
+	var pin runtime.Pinner // requests hold addresses of their own parts
+	pin.Pin(a)
+	defer pin.Unpin()
+	if err := a.findDriver(); err != nil {
+		return tri.Unknown, err
+	}
+	a.begin(a.driver, objectMR, methodRegDMABufMR)
+	switch errno := a.do(); errno {
+	case unix.EINVAL:
+	case unix.EPROTONOSUPPORT:
+		return tri.False, nil // before Linux 5.12
+	default:
+		return tri.Unknown, failed("looking for REG_DMABUF_MR", errno)
+	}
+	if errno := a.context(); errno != 0 {
+		return tri.Unknown, failed("opening a context", errno)
+	}
+	if errno := a.protectionDomain(); errno != 0 {
+		return tri.Unknown, failed("making a protection domain", errno)
+	}
+	switch errno := a.register(); errno {
+	case 0, unix.EBADF:
+		return tri.True, nil
+	case unix.EOPNOTSUPP, unix.EPROTONOSUPPORT:
+		return tri.False, nil
+	case unix.EINVAL:
+		return tri.Unknown, errRefused
+	default:
+		return tri.Unknown, failed("registering", errno)
+	}
+}
+
+func failed(doing string, errno unix.Errno) error {
+	if errno == 0 {
+		return fmt.Errorf("%s: the kernel accepts what it must not", doing)
+	}
+	return fmt.Errorf("%s: %w", doing, errno)
+}
+
+func (a *asker) do() unix.Errno { return a.ioctl(&a.request) }
+
+func (a *asker) findDriver() error {
+	for _, driver := range [...]uint32{driverMLX5, driverRXE} {
+		a.begin(driver, objectMR, methodNone)
+		switch errno := a.do(); errno {
+		case unix.EPROTONOSUPPORT:
+			a.driver = driver
+			return nil
+		case unix.EINVAL:
+		default:
+			return failed("looking for the driver", errno)
+		}
+	}
+	return errDriver
+}
+
+func (a *asker) context() unix.Errno {
+	a.begin(a.driver, objectDevice, methodGetContext)
+	if a.driver == driverMLX5 {
+		a.mlx5 = mlx5Context{totalBfregs: bfregs, lowLatencyBfregs: lowLatencyBfregs, libCaps: libCaps}
+		a.to(attrUHWIn, unsafe.Pointer(&a.mlx5), unsafe.Sizeof(a.mlx5)) //nolint:gosec // pinned by ask
+	}
+	a.toUHW()
+	return a.do()
+}
+
+func (a *asker) protectionDomain() unix.Errno {
+	a.begin(a.driver, objectDevice, methodInvokeWrite)
+	a.add(attrWriteCmd, 8, cmdAllocPD)
+	a.add(attrCoreIn, 8, 0)
+	a.to(attrCoreOut, unsafe.Pointer(&a.pd), unsafe.Sizeof(a.pd)) //nolint:gosec // pinned by ask
+	a.toUHW()
+	return a.do()
+}
+
+// toUHW adds the place for a driver's answer, which it must have.
+func (a *asker) toUHW() {
+	a.to(attrUHWOut, unsafe.Pointer(&a.uhw), unsafe.Sizeof(a.uhw)) //nolint:gosec // pinned by ask
+}
+
+func (a *asker) register() unix.Errno {
+	const noFile = 0xffffffff // -1 in the four bytes that a file handle has here
+	pd := a.pd
+	a.begin(a.driver, objectMR, methodRegDMABufMR)
+	a.object(attrHandle, 0)
+	a.to(attrLKey, unsafe.Pointer(&a.keys[0]), unsafe.Sizeof(a.keys[0])) //nolint:gosec // pinned by ask
+	a.to(attrRKey, unsafe.Pointer(&a.keys[1]), unsafe.Sizeof(a.keys[1])) //nolint:gosec // pinned by ask
+	a.object(attrPDHandle, pd)
+	a.add(attrOffset, 8, 0)
+	a.add(attrLength, 8, 0)
+	a.add(attrIOVA, 8, 0)
+	a.add(attrFD, 4, inline(noFile))
+	a.add(attrAccess, 4, inline(0))
+	return a.do()
+}
+
+// inline lays four bytes where the kernel looks for them, at the begin of data.
+func inline(value uint32) (data uint64) {
+	*(*uint32)(unsafe.Pointer(&data)) = value //nolint:gosec // the first half of it
+	return data
+}

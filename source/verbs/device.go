@@ -1,0 +1,117 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"gdr-features/internal/host"
+)
+
+const (
+	class = "sys/class/infiniband_verbs"
+	// nodes is where device nodes are, for the machine that runs and no other.
+	nodes = "/dev/infiniband"
+)
+
+// node is what a device is asked through.
+type node struct {
+	name   string // "uverbs0"
+	number uint64 // of the character device
+	load   uint64 // changes with every load of the driver
+}
+
+// find lists the nodes by the names of their RDMA devices.
+func find(fs *host.FS) (map[string]node, error) {
+	names, err := fs.Names(class)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]node, len(names))
+	for _, name := range names {
+		device, err := fs.Line(class + "/" + name + "/ibdev")
+		if err != nil {
+			continue // class attributes are here too
+		}
+		n := node{name: name}
+		if n.number, err = number(fs, name); err == nil {
+			n.load, err = fs.Inode(class + "/" + name)
+		}
+		if err == nil {
+			found[device] = n
+		}
+	}
+	return found, nil
+}
+
+// still tells whether a node is there as it was found: the directory of a device
+// is another one after its driver was loaded again, and a device may be renamed.
+func (n node) still(fs *host.FS, device string) bool {
+	load, err := fs.Inode(class + "/" + n.name)
+	if err != nil || load != n.load {
+		return false
+	}
+	now, err := fs.Line(class + "/" + n.name + "/ibdev")
+	return err == nil && now == device
+}
+
+// number reads the device number, "231:192".
+func number(fs *host.FS, name string) (uint64, error) {
+	file := class + "/" + name + "/dev"
+	text, err := fs.Line(file)
+	if err != nil {
+		return 0, err
+	}
+	major, minor, _ := strings.Cut(text, ":")
+	a, err := strconv.ParseUint(major, 10, 32)
+	if err == nil {
+		var b uint64
+		if b, err = strconv.ParseUint(minor, 10, 32); err == nil {
+			return unix.Mkdev(uint32(a), uint32(b)), nil
+		}
+	}
+	return 0, fmt.Errorf("/%s: %q is no device number", file, text)
+}
+
+// errOther: what lies there is another device, or none.
+var errOther = errors.New("not the character device that sysfs tells of")
+
+// open opens a node, and nothing else that might be in its place: opening some
+// devices is enough to set them off.
+func open(dir string, n node) (fd int, err error) {
+	path := dir + "/" + n.name
+	handle, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(handle)
+	var st unix.Stat_t
+	if err := unix.Fstat(handle, &st); err != nil {
+		return -1, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != n.number {
+		return -1, &os.PathError{Op: "open", Path: path, Err: errOther}
+	}
+	fd, err = unix.Open("/proc/self/fd/"+strconv.Itoa(handle), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// uverbs is an open device.
+type uverbs int
+
+func (fd uverbs) ioctl(r *request) unix.Errno {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), ioctlNumber, uintptr(unsafe.Pointer(r))) //nolint:gosec // how ioctl is called
+		if errno != unix.EINTR {
+			return errno
+		}
+	}
+}

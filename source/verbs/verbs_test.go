@@ -1,0 +1,258 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/timed"
+	"gdr-features/internal/tri"
+)
+
+// tree is a machine with verbs devices.
+type tree struct {
+	*testing.T
+	dir string
+	fs  *host.FS
+}
+
+func newTree(t *testing.T) tree {
+	t.Helper()
+	dir := t.TempDir()
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close() })
+	return tree{t, dir, fs}
+}
+
+// load makes the entry of a device, or makes it anew.
+func (tr tree) load(entry, device, number string) {
+	tr.Helper()
+	dir := filepath.Join(tr.dir, class, entry)
+	if err := os.RemoveAll(dir + ".old"); err != nil {
+		tr.Fatal(err)
+	}
+	_ = os.Rename(dir, dir+".old") // keeps its inode, which would be given away again
+	_ = os.Remove(filepath.Join(dir+".old", "ibdev"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		tr.Fatal(err)
+	}
+	tr.write(entry+"/ibdev", device)
+	tr.write(entry+"/dev", number)
+}
+
+func (tr tree) write(name, text string) {
+	tr.Helper()
+	if err := os.WriteFile(filepath.Join(tr.dir, class, name), []byte(text+"\n"), 0o644); err != nil {
+		tr.Fatal(err)
+	}
+}
+
+// exchange is a prober whose devices are fakes, by the names of their nodes.
+type exchange struct {
+	Prober
+	fakes        map[string]*fake
+	dialed, hung map[string]int
+}
+
+func newExchange() *exchange {
+	x := &exchange{fakes: map[string]*fake{}, dialed: map[string]int{}, hung: map[string]int{}}
+	x.Dir = "/nowhere"
+	x.connect = func(_ string, n node) (kernel, func(), error) {
+		x.dialed[n.name]++
+		f := x.fakes[n.name]
+		if f == nil {
+			return nil, nil, unix.ENODEV
+		}
+		now := *f
+		return &now, func() { x.hung[n.name]++ }, nil
+	}
+	return x
+}
+
+func states(answers []Answer) (text string) {
+	for _, a := range answers {
+		text += a.Device + " " + a.DMABuf.String() + "\n"
+	}
+	return text
+}
+
+// A device is asked once for every load of its driver, and until it answers.
+func TestOncePerLoad(t *testing.T) {
+	tr, x := newTree(t), newExchange()
+	tr.load("uverbs0", "mlx5_0", "231:192")
+	tr.load("uverbs1", "mlx5_1", "231:193")
+	tr.write("abi_version", "6")
+	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
+	x.fakes["uverbs1"] = &fake{driver: driverMLX5, context: unix.EAGAIN, register: unix.EOPNOTSUPP}
+	expect := func(want string, dialed0, dialed1 int) {
+		t.Helper()
+		for range 3 { // known answers cost no more
+			if diff := cmp.Diff(want, states(x.Ask(t.Context(), tr.fs, []string{"mlx5_0", "mlx5_1"}))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		if x.dialed["uverbs0"] != dialed0 || x.dialed["uverbs1"] != dialed1 {
+			t.Errorf("asked %v, want %d and %d times", x.dialed, dialed0, dialed1)
+		}
+		if diff := cmp.Diff(x.dialed, x.hung); diff != "" {
+			t.Errorf("opened and closed: %s", diff)
+		}
+	}
+	expect("mlx5_0 true\nmlx5_1 unknown\n", 1, 3) // it is resetting
+	x.fakes["uverbs1"].context = 0
+	expect("mlx5_0 true\nmlx5_1 false\n", 1, 4)
+
+	x.fakes["uverbs0"].register = unix.EINVAL
+	tr.load("uverbs0", "mlx5_0", "231:192")
+	expect("mlx5_0 unknown\nmlx5_1 false\n", 2, 4) // its answer, clear or not
+
+	tr.write("uverbs0/ibdev", "mlx5_1") // rdma dev set mlx5_0 name ...
+	tr.write("uverbs1/ibdev", "mlx5_0")
+	expect("mlx5_0 false\nmlx5_1 unknown\n", 3, 5)
+
+	if x.Ask(t.Context(), tr.fs, nil); len(x.memory) != 0 {
+		t.Errorf("remembers %d devices that are gone", len(x.memory))
+	}
+}
+
+// A device that hangs holds nobody up for long, is left behind, and is not asked
+// again until it is back.
+func TestHanging(t *testing.T) {
+	tr, x := newTree(t), newExchange()
+	tr.load("uverbs0", "mlx5_0", "231:192")
+	tr.load("uverbs1", "mlx5_1", "231:193")
+	hang, started := make(chan struct{}), 0
+	connect := x.connect
+	x.connect = func(dir string, n node) (kernel, func(), error) {
+		if n.name == "uverbs0" {
+			started++
+			<-hang
+		}
+		return connect(dir, n)
+	}
+	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
+	x.fakes["uverbs1"] = &fake{driver: driverMLX5, register: unix.EBADF}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	for range 3 {
+		answers := x.Ask(ctx, tr.fs, []string{"mlx5_0", "mlx5_1"})
+		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, timed.ErrNoAnswer) {
+			t.Fatal(got, answers[0].Err)
+		}
+	}
+	x.Ask(ctx, tr.fs, []string{"mlx5_1"}) // it is gone from the list while it hangs
+	close(hang)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if states(x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})) == "mlx5_0 true\n" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come back")
+		}
+	}
+	if started != 2 {
+		t.Errorf("asked %d times", started)
+	}
+}
+
+// What lies in the place of a device node is not opened unless it is one.
+func TestNodes(t *testing.T) {
+	tr := newTree(t)
+	for entry, number := range map[string]string{
+		"uverbs1": "231:1", "uverbs2": "231:2", "uverbs3": "231:3", "uverbs4": "231:4", "uverbs5": "1:3", "uverbs6": "x", "uverbs7": "1:3",
+	} {
+		tr.load(entry, "device"+strings.TrimPrefix(entry, "uverbs"), number)
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.WriteFile(at("uverbs2"), nil, 0o666), unix.Mkfifo(at("uverbs3"), 0o666),
+		os.Mkdir(at("uverbs4"), 0o755), os.Symlink("/dev/null", at("uverbs5")),
+		os.Symlink("/dev/null", at("uverbs7")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := descriptors(t)
+	var p Prober
+	p.Dir = dir
+	answers := p.Ask(t.Context(), tr.fs, []string{"device0", "device1", "device2", "device3", "device4", "device5", "device6", "device7"})
+	for i, want := range []error{errEntry, unix.ENOENT, errOther, errOther, errOther, errOther, errEntry, errOther} {
+		if a := answers[i]; a.DMABuf != tri.Unknown || !errors.Is(a.Err, want) {
+			t.Errorf("%s: %v, %v", a.Device, a.DMABuf, a.Err)
+		}
+	}
+	if after := descriptors(t); after != before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+	want := []string{
+		"--probe-verbs: device0 and 1 more: it has no entry in /sys/class/infiniband_verbs; modprobe ib_uverbs",
+		"--probe-verbs needs " + at("uverbs1") + ": no such file or directory",
+		"--probe-verbs needs " + at("uverbs2") + " and 4 more: not the character device that sysfs tells of",
+	}
+	if diff := cmp.Diff(want, sentences(Problems(answers))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func sentences(errs []error) (text []string) {
+	for _, err := range errs {
+		text = append(text, err.Error())
+	}
+	return text
+}
+
+// A device of another kind is opened, asked and closed through the kernel: the
+// null device knows no such ioctl.
+func TestAnotherDevice(t *testing.T) {
+	tr := newTree(t)
+	tr.load("null", "device", "1:3")
+	var p Prober
+	p.Dir = "/dev"
+	before := descriptors(t)
+	for range 10 {
+		answers := p.Ask(t.Context(), tr.fs, []string{"device"})
+		if a := answers[0]; a.DMABuf != tri.Unknown || !errors.Is(a.Err, unix.ENOTTY) {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if after := descriptors(t); after != before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// The files of another machine lead to no device of this one.
+func TestAnotherRoot(t *testing.T) {
+	tr := newTree(t)
+	tr.load("uverbs0", "mlx5_0", "231:192")
+	var p Prober
+	p.connect = func(string, node) (kernel, func(), error) { t.Error("opened"); return nil, nil, unix.EIO }
+	answers := p.Ask(t.Context(), tr.fs, []string{"mlx5_0", "mlx5_1"})
+	if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 unknown\n" {
+		t.Error(got)
+	}
+	if got := Problems(answers); len(got) != 1 || !strings.Contains(got[0].Error(), "--root") {
+		t.Error(got)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
