@@ -134,7 +134,7 @@ func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
 	defer cancel()
-	o.TopologyFile = file
+	o.TopologyFile, o.AskVerbs = file, a.AskVerbs()
 	r := report.Collect(ctx, fs, o)
 	return &r, nil
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"gdr-features/internal/host"
 	"gdr-features/internal/topology"
+	"gdr-features/source/verbs"
 )
 
 // ReadLimit is how long reading a machine may take; what has not answered by
@@ -32,6 +34,7 @@ var (
 type Common struct {
 	Host         host.Options
 	TopologyFile string
+	ProbeVerbs   bool
 	LogLevel     string
 	LogFormat    string
 }
@@ -42,6 +45,7 @@ func (c *Common) Define(f *pflag.FlagSet) {
 	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory that stands in for /sys of --root")
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory that stands in for /proc of --root")
 	f.StringVar(&c.TopologyFile, "topology-file", "", "NCCL topology file (XML) to take the levels from")
+	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices themselves about DMA-BUF, through /dev/infiniband")
 	f.StringVar(&c.LogLevel, "log-level", "warning", "least severity to log: error, warning, info or debug")
 	f.StringVar(&c.LogFormat, "log-format", "text", "how to log on standard error: text or json")
 }
@@ -79,12 +83,24 @@ func (c *Common) Machine() (*host.FS, *topology.File, error) {
 	if c.Host.Root == "" {
 		return nil, nil, errors.New("--root is empty; leave it out for this machine")
 	}
+	if c.ProbeVerbs && c.Host.Root != "/" {
+		return nil, nil, errors.New("--probe-verbs asks the devices of this machine and does not go with --root")
+	}
 	file, err := c.readTopologyFile()
 	if err != nil {
 		return nil, nil, err
 	}
 	fs, err := host.Open(c.Host)
 	return fs, file, err
+}
+
+// AskVerbs gives what --probe-verbs wants for the options of a report, nil for
+// nothing.
+func (c *Common) AskVerbs() func(context.Context, *host.FS, []string) []verbs.Answer {
+	if !c.ProbeVerbs {
+		return nil
+	}
+	return new(verbs.Prober).Ask
 }
 
 func (c *Common) readTopologyFile() (*topology.File, error) {

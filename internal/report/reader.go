@@ -14,6 +14,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
 )
 
 // Parts of a machine that can be read without the others.
@@ -40,6 +41,7 @@ type Reader struct {
 	kmod    part[kmod.State]
 	acs     part[map[pci.Address]*pci.ACS]
 	file    part[*topology.File]
+	asked   []verbs.Answer
 	scanner rdma.Scanner
 }
 
@@ -89,7 +91,10 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.readACS(ctx, &r.Map)
 	}
 	rd.acs.tell(&r)
-	r.judge(facts, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil})
+	if rd.options.AskVerbs != nil {
+		rd.askVerbs(ctx, &r)
+	}
+	r.judge(facts, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
 	return r
 }
 
@@ -220,6 +225,25 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Map) {
 		return read, nil
 	})
 	rd.acs.take(read, err, "ACS registers", nil)
+}
+
+// askVerbs asks the mlx5 devices of eligible adapters, and software devices, for
+// what they tell of the way there. Those do not count, nor do their problems.
+func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
+	var devices []string
+	for i := range r.Map.NICs {
+		if n := &r.Map.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.Driver == "mlx5_core" {
+			devices = append(devices, n.RDMA.Name)
+		}
+	}
+	count := len(devices)
+	for i := range r.RDMA.Devices {
+		if d := &r.RDMA.Devices[i]; d.PCI == nil {
+			devices = append(devices, d.Name)
+		}
+	}
+	rd.asked = rd.options.AskVerbs(ctx, rd.fs, devices)
+	r.problems(verbs.Problems(rd.asked[:count]))
 }
 
 func (r *Report) problem(err error) { r.Problems = append(r.Problems, err.Error()) }

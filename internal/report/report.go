@@ -12,6 +12,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
 )
 
 // Report is a machine at one moment.
@@ -42,6 +43,9 @@ type Options struct {
 	// TopologyFile is an NCCL topology file that takes the place of the
 	// machine's own; nil for none.
 	TopologyFile *topology.File
+	// AskVerbs asks RDMA devices by their names whether they register DMA-BUF, as
+	// verbs.Prober does; nil asks none.
+	AskVerbs func(ctx context.Context, fs *host.FS, devices []string) []verbs.Answer
 }
 
 // Collect reads and judges a machine once. It never fails: what cannot be read,

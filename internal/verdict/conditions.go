@@ -104,13 +104,33 @@ func portActive(p rdma.Port) tri.State {
 // dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can
 // register it, as far as both show.
 func (f *Facts) dmabuf() tri.State {
-	return tri.And(
-		f.Kmod.Driver.Open,
-		f.turing(),
-		f.mlx5Device(),
-		f.Kmod.Symbols.UmemDMABuf,
-		f.Kmod.Symbols.MLX5DMABuf,
-	)
+	registers := f.devicesSay()
+	if registers == tri.Unknown {
+		registers = tri.And(f.Kmod.Symbols.UmemDMABuf, f.Kmod.Symbols.MLX5DMABuf)
+	}
+	return tri.And(f.Kmod.Driver.Open, f.turing(), f.mlx5Device(), registers)
+}
+
+// devicesSay: some mlx5 device of an eligible adapter said that it registers
+// DMA-BUF. It is false only when all were asked and said no.
+func (f *Facts) devicesSay() tri.State {
+	if len(f.Asked) == 0 {
+		return tri.Unknown
+	}
+	said := make(map[string]tri.State, len(f.Asked))
+	for _, a := range f.Asked {
+		said[a.Device] = a.DMABuf
+	}
+	asked := false
+	answer := f.anyDevice(func(n *topology.NIC) tri.State {
+		mlx5 := boundTo(n.Function, "mlx5_core")
+		asked = asked || mlx5 == tri.True
+		return tri.And(mlx5, said[n.RDMA.Name])
+	})
+	if !asked {
+		return tri.Unknown
+	}
+	return answer
 }
 
 // turing: some eligible GPU that the driver drives is of Turing or newer.

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"gdr-features/internal/tri"
@@ -42,6 +41,7 @@ const (
 	nvVersion  = "/proc/driver/nvidia/version"
 	kallsyms   = "/proc/kallsyms"
 	peermemDir = "/sys/module/nvidia_peermem"
+	verbsNodes = "/dev/infiniband/uverbs*"
 )
 
 // findings walks the checks in the order of the verdict.
@@ -250,41 +250,6 @@ func (f *Facts) peermem(v Verdict) Finding {
 	}
 	if f.Kmod.PeermemModule == kmod.Coming || f.Kmod.PeermemModule == kmod.Going {
 		out.Detail += "; nvidia_peermem is " + string(f.Kmod.PeermemModule) + " just now"
-	}
-	return out
-}
-
-// prerequisite is one thing DMA-BUF needs, and what to say when it is missing.
-type prerequisite struct {
-	state      tri.State
-	lacks, fix string
-}
-
-func (f *Facts) dmabufFinding(v Verdict) Finding {
-	out := Finding{Check: "dmabuf", Status: either(v.DMABuf, v.Peermem), Sources: []string{nvVersion, kallsyms}}
-	parts := []prerequisite{
-		{f.Kmod.Driver.Open, "the GPU driver is not the open kernel module", "install the open kernel modules (GPU Operator: kernelModuleType open; Turing or newer)"},
-		{f.turing(), "no eligible GPU that the driver drives is of the Turing generation or newer", "use nvidia-peermem: DMA-BUF needs Turing or newer"},
-		{f.mlx5Device(), "no eligible adapter has an RDMA device of mlx5", "DMA-BUF needs ConnectX-4 or newer with mlx5_ib"},
-		{f.Kmod.Symbols.UmemDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", "use Linux 5.12 or newer, or MOFED 5.5 or newer"},
-		{f.Kmod.Symbols.MLX5DMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", "use Linux 5.12 or newer, or MOFED 5.5 or newer, with mlx5_ib loaded"},
-	}
-	switch v.DMABuf {
-	case tri.True:
-		out.Detail = "the open GPU driver and mlx5 show all that DMA-BUF needs (inferred; only a transfer proves it)"
-		return out
-	case tri.Unknown:
-		out.Reason, out.Detail = Unreadable, "the kernel's symbols or the GPU driver's flavour cannot be read"
-		out.Fix = "read as root, or in a container that shows /proc/kallsyms"
-		return out
-	case tri.False:
-	}
-	i := slices.IndexFunc(parts, func(p prerequisite) bool { return p.state == tri.False })
-	out.Detail = parts[i].lacks
-	if v.Peermem != tri.True {
-		out.Fix = parts[i].fix
-	} else {
-		out.Detail += "; not needed, peermem serves"
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
 )
 
 // Reason is why a node is not ready, as one word.
@@ -44,6 +45,8 @@ type Facts struct {
 	ACS map[pci.Address]*pci.ACS
 	// ACSUnread: reading them took too long.
 	ACSUnread bool
+	// Asked are RDMA devices that were asked whether they register DMA-BUF.
+	Asked []verbs.Answer
 }
 
 // Verdict is the judgement.

@@ -9,6 +9,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
 )
 
 // node is a machine that is ready, in plain values that a row may change.
@@ -18,6 +19,7 @@ type node struct {
 	rdma    rdma.Inventory
 	kmod    kmod.State
 	virtual tri.State
+	asked   []verbs.Answer
 }
 
 const (
@@ -57,7 +59,7 @@ func ready() *node {
 
 func (n *node) judge() verdict.Verdict {
 	return verdict.Judge(verdict.Facts{
-		PCIRead: n.pciRead, PCI: &n.pci, RDMA: &n.rdma, Kmod: n.kmod,
+		PCIRead: n.pciRead, PCI: &n.pci, RDMA: &n.rdma, Kmod: n.kmod, Asked: n.asked,
 		Map: topology.Build(topology.Facts{PCI: &n.pci, RDMA: &n.rdma, Virtual: n.virtual}),
 	})
 }

@@ -1,0 +1,86 @@
+package report_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/label"
+	"gdr-features/internal/report"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+	"gdr-features/source/verbs"
+)
+
+// TestAskVerbs: the devices that count are asked, and software devices, at every
+// reading; the answers reach the labels, and only missing ones that count are
+// problems.
+func TestAskVerbs(t *testing.T) {
+	m := parse(t, one+`
+pci0000:20 numa=0
+  0000:20:01.0 port 8086:352a acs=0000
+    0000:21:00.0 ib 15b3:1003 rdma=mlx4_0 driver=mlx4_core
+    0000:22:00.0 eth 15b3:101d rdma=mlx5_1
+`)
+	for _, tc := range []struct {
+		state  string
+		answer verbs.Answer
+		want   string
+	}{
+		{"ready", verbs.Answer{DMABuf: tri.True}, "true"},
+		{"inbox-old", verbs.Answer{DMABuf: tri.True}, "true"},
+		{"kallsyms-missing", verbs.Answer{DMABuf: tri.True}, "true"},
+		{"closed-peermem", verbs.Answer{DMABuf: tri.True}, "false"},
+		{"dmabuf-only", verbs.Answer{DMABuf: tri.False}, "false"},
+		{"kallsyms-missing", verbs.Answer{DMABuf: tri.False}, "false"},
+		{"dmabuf-only", verbs.Answer{Err: errors.New("mute")}, "true"},
+		{"inbox-old", verbs.Answer{Err: errors.New("mute")}, "false"},
+		{"kallsyms-missing", verbs.Answer{Err: errors.New("mute")}, ""},
+	} {
+		dir := m.Tree(t, state(t, tc.state))
+		if err := os.Symlink("../../devices/virtual/infiniband/rxe0", filepath.Join(dir, "sys/class/infiniband/rxe0")); err != nil {
+			t.Fatal(err)
+		}
+		fs, err := host.Open(host.Options{Root: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked [][]string
+		rd := report.NewReader(fs, report.Options{
+			Detail: pci.Published,
+			AskVerbs: func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
+				asked = append(asked, devices)
+				for _, d := range devices {
+					a := tc.answer
+					a.Device = d
+					if d == "rxe0" {
+						a = verbs.Answer{Device: d, Err: errors.New("of no interest")}
+					}
+					answers = append(answers, a)
+				}
+				return answers
+			},
+		})
+		before := len(collect(t, dir, pci.Published).Problems)
+		for range 2 {
+			r := rd.Read(t.Context(), report.RDMA)
+			if got := r.Labels[label.DMABuf]; got != tc.want {
+				t.Errorf("%s, %+v: dmabuf %q, want %q", tc.state, tc.answer, got, tc.want)
+			}
+			more := r.Problems[before:]
+			if tc.answer.Err == nil && len(more) > 0 || tc.answer.Err != nil && (len(more) != 1 || more[0] != "--probe-verbs: mlx5_0 and 1 more: mute") {
+				t.Errorf("%s, %+v: problems %q", tc.state, tc.answer, more)
+			}
+		}
+		want := []string{"mlx5_0", "mlx5_1", "rxe0"}
+		if diff := cmp.Diff([][]string{want, want}, asked); diff != "" {
+			t.Errorf("%s: asked (-want +got):\n%s", tc.state, diff)
+		}
+		_ = fs.Close()
+	}
+}

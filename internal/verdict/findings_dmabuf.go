@@ -1,0 +1,80 @@
+package verdict
+
+import (
+	"slices"
+	"strings"
+
+	"gdr-features/internal/tri"
+)
+
+// prerequisite is one thing DMA-BUF needs, and what to say when it is missing.
+type prerequisite struct {
+	state      tri.State
+	lacks, fix string
+}
+
+const (
+	newerStack = "use Linux 5.12 or newer, or MOFED 5.5 or newer"
+	newerMLX5  = newerStack + ", with mlx5_ib loaded"
+)
+
+// prerequisites are in the order in which the first missing one is named.
+func (f *Facts) prerequisites() []prerequisite {
+	parts := []prerequisite{
+		{f.Kmod.Driver.Open, "the GPU driver is not the open kernel module", "install the open kernel modules (GPU Operator: kernelModuleType open; Turing or newer)"},
+		{f.turing(), "no eligible GPU that the driver drives is of the Turing generation or newer", "use nvidia-peermem: DMA-BUF needs Turing or newer"},
+		{f.mlx5Device(), "no eligible adapter has an RDMA device of mlx5", "DMA-BUF needs ConnectX-4 or newer with mlx5_ib"},
+	}
+	if said := f.devicesSay(); said != tri.Unknown {
+		return append(parts, prerequisite{said, "the RDMA devices cannot register DMA-BUF", newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING"})
+	}
+	return append(parts,
+		prerequisite{f.Kmod.Symbols.UmemDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", newerStack},
+		prerequisite{f.Kmod.Symbols.MLX5DMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", newerMLX5})
+}
+
+func (f *Facts) dmabufFinding(v Verdict) Finding {
+	out := Finding{Check: "dmabuf", Status: either(v.DMABuf, v.Peermem), Sources: []string{nvVersion, kallsyms}}
+	switch v.DMABuf {
+	case tri.True:
+		out.Detail = "the open GPU driver and mlx5 show all that DMA-BUF needs (inferred; only a transfer proves it)"
+		if f.devicesSay() == tri.True {
+			out.Detail = "the GPU driver is the open one, and mlx5 can register DMA-BUF (only a transfer proves more)"
+		}
+	case tri.Unknown:
+		out.Reason, out.Detail = Unreadable, "the kernel's symbols or the GPU driver's flavour cannot be read"
+		out.Fix = "read as root, or in a container that shows /proc/kallsyms"
+	case tri.False:
+		parts := f.prerequisites()
+		first := parts[slices.IndexFunc(parts, func(p prerequisite) bool { return p.state == tri.False })]
+		out.Detail = first.lacks
+		if v.Peermem != tri.True {
+			out.Fix = first.fix
+		} else {
+			out.Detail += "; not needed, peermem serves"
+		}
+	}
+	if len(f.Asked) > 0 {
+		out.Detail += "; " + f.asked()
+		out.Sources = append(out.Sources, verbsNodes)
+	}
+	return out
+}
+
+// asked lists what devices said when they were asked.
+func (f *Facts) asked() string {
+	var names [3][]string
+	for _, a := range f.Asked {
+		names[a.DMABuf] = append(names[a.DMABuf], a.Device)
+	}
+	var parts []string
+	for _, answer := range [...]struct {
+		state tri.State
+		words string
+	}{{tri.True, "can"}, {tri.False, "cannot"}, {tri.Unknown, "gave no clear answer"}} {
+		if list := names[answer.state]; len(list) > 0 {
+			parts = append(parts, strings.Join(list, " ")+" "+answer.words)
+		}
+	}
+	return "asked: " + strings.Join(parts, ", ")
+}
