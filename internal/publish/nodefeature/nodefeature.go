@@ -122,7 +122,9 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 	}
 	if !slices.Equal(left, p.leftOut) {
 		p.leftOut = left
-		p.log.Warnf("too much for one NodeFeature, left out: %s", strings.Join(left, ", "))
+		if len(left) > 0 {
+			p.log.Warnf("too much for one NodeFeature, left out: %s", strings.Join(left, ", "))
+		}
 	}
 	if wrote, err = p.write(ctx, now, spec); err != nil {
 		return wrote, err

@@ -49,7 +49,7 @@ func same(is, should *v1alpha1.NodeFeature) bool {
 		}
 	}
 	for _, owner := range should.OwnerReferences {
-		if !slices.ContainsFunc(is.OwnerReferences, func(r metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(r, owner) }) {
+		if !slices.ContainsFunc(is.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner.UID && r.Kind == owner.Kind }) {
 			return false
 		}
 	}

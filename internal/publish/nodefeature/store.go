@@ -13,6 +13,7 @@ import (
 type store struct {
 	mu      sync.Mutex
 	object  *v1alpha1.NodeFeature // nil for none
+	version string                // the resource version of that, or of its end
 	synced  chan struct{}         // closed once the object is known
 	changed chan struct{}         // receives after somebody else's change
 }
@@ -33,16 +34,17 @@ func (s *store) wrote(o *v1alpha1.NodeFeature) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.newer(o) {
-		s.object = o
+		s.object, s.version = o, o.ResourceVersion
 	}
 }
 
-// newer tells whether a state is newer than what is known.
+// newer tells whether a state is newer than what is known. The answer to a write
+// may come after the event that the object is gone again.
 func (s *store) newer(o *v1alpha1.NodeFeature) bool {
-	if s.object == nil {
+	if s.version == "" {
 		return true
 	}
-	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, s.object.ResourceVersion)
+	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, s.version)
 	return err != nil || order > 0
 }
 
@@ -57,7 +59,7 @@ func (s *store) seen(event any, deleted bool) error {
 	if !s.newer(o) {
 		return nil
 	}
-	if s.object = o; deleted {
+	if s.object, s.version = o, o.ResourceVersion; deleted {
 		s.object = nil
 	}
 	s.notify()
@@ -81,7 +83,7 @@ func (s *store) Update(o any) error { return s.seen(o, false) }
 func (s *store) Delete(o any) error { return s.seen(o, true) }
 
 // Replace takes the state at the beginning of a watch.
-func (s *store) Replace(list []any, _ string) error {
+func (s *store) Replace(list []any, version string) error {
 	var o *v1alpha1.NodeFeature
 	for _, item := range list {
 		var ok bool
@@ -91,7 +93,7 @@ func (s *store) Replace(list []any, _ string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.object = o
+	s.object, s.version = o, version
 	select {
 	case <-s.synced:
 	default:

@@ -1,0 +1,251 @@
+package nodefeature
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/publish"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/source/pci"
+)
+
+// spec of what is to be published, from scratch.
+func spec(t *testing.T, c publish.Content, old *v1alpha1.NodeFeature) (s v1alpha1.NodeFeatureSpec, left []string) {
+	t.Helper()
+	s, left, err := specOf(c, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, left
+}
+
+func TestSpec(t *testing.T) {
+	s, left := spec(t, small(t, "ready"), nil)
+	if len(left) > 0 {
+		t.Errorf("left out %v", left)
+	}
+	for feature, want := range map[string]int{"gdr.gpu": 1, "gdr.nic": 2, "gdr.pair": 2} {
+		if got := len(s.Features.Instances[feature].Elements); got != want {
+			t.Errorf("%d of %s, want %d", got, feature, want)
+		}
+	}
+	if len(s.Features.Attributes) != 1 || len(s.Features.Flags) != 0 || len(s.Features.Instances) != 3 {
+		t.Errorf("features %v", s.Features)
+	}
+	for _, rate := range elements(&s, "gdr.nic", "rateGbps") {
+		if rate == "" {
+			t.Error("no rate of a port")
+		}
+	}
+	empty, _ := spec(t, publish.Content{Report: &report.Report{}}, nil)
+	if len(empty.Labels)+len(empty.Features.Attributes)+len(empty.Features.Instances) > 0 {
+		t.Errorf("without labels: %v", empty)
+	}
+}
+
+// What the report could not list stays as it was published; what it has listed
+// does not.
+func TestUnlisted(t *testing.T) {
+	old := &v1alpha1.NodeFeature{Spec: v1alpha1.NodeFeatureSpec{Features: *v1alpha1.NewFeatures()}}
+	for _, feature := range []string{"gdr.gpu", "gdr.nic", "gdr.pair", "gdr.more"} {
+		old.Spec.Features.Instances[feature] = v1alpha1.NewInstanceFeatures(*v1alpha1.NewInstanceFeature(map[string]string{"address": "old"}))
+	}
+	for _, test := range []struct {
+		name      string
+		pci, rdma bool
+		kept      []string
+	}{
+		{"all listed", true, true, nil},
+		{"RDMA devices not listed", true, false, []string{"gdr.nic", "gdr.pair"}},
+		{"PCI bus not listed", false, true, []string{"gdr.gpu", "gdr.nic", "gdr.pair"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := small(t, "ready")
+			c.Report.PCIRead, c.Report.RDMA.Complete = test.pci, test.rdma
+			s, _ := spec(t, c, old)
+			for _, feature := range []string{"gdr.gpu", "gdr.nic", "gdr.pair"} {
+				kept := slices.Contains(elements(&s, feature, "address"), "old")
+				if kept != slices.Contains(test.kept, feature) {
+					t.Errorf("%s kept: %v", feature, kept)
+				}
+			}
+			if _, ok := s.Features.Instances["gdr.more"]; ok {
+				t.Error("kept what is no feature of ours")
+			}
+			fresh, _ := spec(t, c, nil)
+			if slices.Contains(elements(&fresh, "gdr.nic", "address"), "old") {
+				t.Error("kept from nowhere")
+			}
+		})
+	}
+	if slices.Contains(elements(&old.Spec, "gdr.gpu", "address"), "0000:00:00.0") {
+		t.Error("the old object was changed")
+	}
+}
+
+// large is a report with many pairs, each about 110 bytes.
+func large(gpus, nics int, name string) *report.Report {
+	r := &report.Report{PCIRead: true}
+	r.RDMA.Complete = true
+	f := &pci.Function{RootBus: name}
+	for range gpus {
+		r.Map.GPUs = append(r.Map.GPUs, topology.GPU{Function: f})
+	}
+	for range nics {
+		r.Map.NICs = append(r.Map.NICs, topology.NIC{Function: f})
+	}
+	for g := range gpus {
+		for n := range nics {
+			r.Map.Pairs = append(r.Map.Pairs, topology.Pair{GPU: g, NIC: n, Level: topology.PIX, NCCL: topology.PIX})
+		}
+	}
+	return r
+}
+
+// What is too much for one object is left out, the pairs first; the labels never.
+func TestLarge(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		gpus, nics       int
+		root             string
+		left             []string
+		pair, nic, gpus2 bool
+	}{
+		{"fits", 16, 300, "", nil, true, true, true},
+		{"too many pairs", 128, 200, "", []string{"25600 instances of gdr.pair"}, false, true, true},
+		{"too many adapters", 1, 30, strings.Repeat("x", 50000), []string{"30 instances of gdr.pair", "30 instances of gdr.nic"}, false, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := publish.Content{Labels: label.Set{label.Capable: "true"}, Report: large(test.gpus, test.nics, test.root)}
+			s, left := spec(t, c, nil)
+			if diff := cmp.Diff(test.left, left); diff != "" {
+				t.Errorf("left out (-want +got):\n%s", diff)
+			}
+			for feature, want := range map[string]bool{"gdr.pair": test.pair, "gdr.nic": test.nic, "gdr.gpu": test.gpus2} {
+				if _, ok := s.Features.Instances[feature]; ok != want {
+					t.Errorf("%s: %v", feature, ok)
+				}
+			}
+			if text, err := json.Marshal(s); err != nil || len(text) > largest {
+				t.Errorf("%d bytes, error %v", len(text), err)
+			}
+			if len(s.Labels) != 1 {
+				t.Errorf("labels %v", s.Labels)
+			}
+		})
+	}
+}
+
+// What is left out is logged when it changes, and nothing when it is nothing.
+func TestLargeLogged(t *testing.T) {
+	a := newAPI(t)
+	p, hook := a.publisher(node)
+	labels := label.Set{label.Capable: "true"}
+	big, little := large(128, 200, ""), large(1, 1, "")
+	for _, step := range []struct {
+		report   *report.Report
+		warnings int
+	}{{big, 1}, {big, 1}, {little, 1}, {little, 1}, {big, 2}} {
+		if _, err := p.Publish(t.Context(), publish.Content{Labels: labels, Report: step.report}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(hook.AllEntries()); n != step.warnings {
+			t.Errorf("%d warnings, want %d; the last: %s", n, step.warnings, hook.LastEntry().Message)
+		}
+	}
+	if want := "left out: 25600 instances of gdr.pair"; !strings.HasSuffix(hook.LastEntry().Message, want) {
+		t.Errorf("%q, want %q", hook.LastEntry().Message, want)
+	}
+}
+
+// The patch makes of what is there what it should be, whatever was added.
+func TestDifference(t *testing.T) {
+	should, _ := spec(t, small(t, "ready"), nil)
+	empty, _ := spec(t, publish.Content{}, nil)
+	for name, edit := range map[string]func(*v1alpha1.NodeFeatureSpec){
+		"nothing":      func(*v1alpha1.NodeFeatureSpec) {},
+		"label":        func(s *v1alpha1.NodeFeatureSpec) { s.Labels["example.com/x"] = "1" },
+		"other value":  func(s *v1alpha1.NodeFeatureSpec) { s.Labels[label.DefaultPrefix+label.Ready] = "false" },
+		"no labels":    func(s *v1alpha1.NodeFeatureSpec) { s.Labels = nil },
+		"flag":         func(s *v1alpha1.NodeFeatureSpec) { s.Features.Flags["x"] = v1alpha1.NewFlagFeatures("a") },
+		"attribute":    func(s *v1alpha1.NodeFeatureSpec) { s.Features.Attributes["gdr.node"].Elements["x"] = "1" },
+		"instances":    func(s *v1alpha1.NodeFeatureSpec) { s.Features.Instances["x"] = v1alpha1.NewInstanceFeatures() },
+		"more of ours": func(s *v1alpha1.NodeFeatureSpec) { s.Features.Instances["gdr.nic"] = s.Features.Instances["gdr.pair"] },
+		"no features":  func(s *v1alpha1.NodeFeatureSpec) { s.Features = v1alpha1.Features{} },
+	} {
+		for _, want := range []*v1alpha1.NodeFeatureSpec{&should, &empty} {
+			is := should.DeepCopy()
+			edit(is)
+			before, err := json.Marshal(v1alpha1.NodeFeature{Spec: *is})
+			if err != nil {
+				t.Fatal(err)
+			}
+			patch, err := difference(is, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := jsonpatch.MergePatch(before, patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got v1alpha1.NodeFeature
+			if err := json.Unmarshal(after, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(*want, got.Spec, cmpopts.EquateEmpty()); diff != "" || !sameSpec(want, &got.Spec) {
+				t.Errorf("%s (-want +got):\n%s\npatch %s", name, diff, patch)
+			}
+		}
+	}
+}
+
+func TestSame(t *testing.T) {
+	s, _ := spec(t, small(t, "ready"), nil)
+	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node, UID: uid}
+	for _, test := range []struct {
+		name string
+		edit func(*v1alpha1.NodeFeature)
+		want bool
+	}{
+		{"nothing", func(*v1alpha1.NodeFeature) {}, true},
+		{"nil for empty", func(o *v1alpha1.NodeFeature) { o.Spec.Features.Flags = nil }, true},
+		{"another owner too", func(o *v1alpha1.NodeFeature) {
+			o.OwnerReferences = append([]metav1.OwnerReference{{Kind: "Pod", UID: "9"}}, o.OwnerReferences...)
+		}, true},
+		{"another owner instead", func(o *v1alpha1.NodeFeature) { o.OwnerReferences[0].UID = "9" }, false},
+		{"another node", func(o *v1alpha1.NodeFeature) { o.Labels[v1alpha1.NodeFeatureObjNodeNameLabel] = "x" }, false},
+		{"another label", func(o *v1alpha1.NodeFeature) { o.Spec.Labels["x"] = "y" }, false},
+		{"another element", func(o *v1alpha1.NodeFeature) {
+			o.Spec.Features.Instances["gdr.gpu"].Elements[0].Attributes["device"] = "ffff"
+		}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			should := object(namespace, "x", node, owner, s)
+			is := should.DeepCopy()
+			test.edit(is)
+			if got := same(is, should); got != test.want {
+				t.Errorf("same: %v", got)
+			}
+		})
+	}
+}
+
+func TestLabelsOf(t *testing.T) {
+	o := &v1alpha1.NodeFeature{Spec: v1alpha1.NodeFeatureSpec{Labels: map[string]string{
+		label.DefaultPrefix + label.Ready: "true", label.DefaultPrefix + label.MOFED: "not a value!", label.DefaultPrefix + label.Level: "",
+		label.DefaultPrefix + "gdr.other": "x", label.GPUs: "8", "example.com/" + label.NICs: "1",
+	}}}
+	if diff := cmp.Diff(label.Set{label.Ready: "true"}, labelsOf(o)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,152 @@
+package nodefeature
+
+import (
+	"context"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/rest"
+)
+
+func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}
+
+// token makes a JSON web token of claims.
+func token(claims string) string {
+	part := base64.RawURLEncoding.EncodeToString
+	return part([]byte(`{"alg":"RS256"}`)) + "." + part([]byte(claims)) + "." + part([]byte("signature"))
+}
+
+// claims of a pod's token, as Kubernetes 1.35 makes them.
+const claims = `{"aud":["https://kubernetes.default.svc"],"exp":1795000000,"iss":"https://kubernetes.default.svc",
+"kubernetes.io":{"namespace":"gdr-features","node":{"name":"node-1","uid":"` + uid + `"},
+"pod":{"name":"gdr-features-x","uid":"2"},"serviceaccount":{"name":"gdr-features","uid":"3"}},
+"sub":"system:serviceaccount:gdr-features:gdr-features"}`
+
+func TestBoundNode(t *testing.T) {
+	for _, test := range []struct {
+		name, token string
+		want        Bound
+	}{
+		{"a pod's token", token(claims), Bound{node, uid}},
+		{"not bound to a node", token(`{"kubernetes.io":{"namespace":"n"}}`), Bound{}},
+		{"a node without UID", token(`{"kubernetes.io":{"node":{"name":"n"}}}`), Bound{Name: "n"}},
+		{"claims of another kind", token(`{"kubernetes.io":[]}`), Bound{}},
+		{"no claims", token(`null`), Bound{}},
+		{"no signature", strings.Join(strings.Split(token(claims), ".")[:2], "."), Bound{}},
+		{"not base64", "a.!.c", Bound{}},
+		{"a static token", "secret", Bound{}},
+		{"none", "", Bound{}},
+		{"dots", "..", Bound{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := boundNode(test.token); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// The token of a file counts, not the one that was there when the configuration
+// was made; a file that cannot be read is an error.
+func TestBoundNodeFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	access := &rest.Config{BearerToken: token(`{"kubernetes.io":{"node":{"name":"old"}}}`), BearerTokenFile: file}
+	if got, err := BoundNode(access); err == nil || got != (Bound{}) {
+		t.Errorf("without file: %v, error %v", got, err)
+	}
+	if err := os.WriteFile(file, []byte(token(claims)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := BoundNode(access); err != nil || got != (Bound{node, uid}) {
+		t.Errorf("got %v, error %v", got, err)
+	}
+}
+
+func FuzzBoundNode(f *testing.F) {
+	f.Add(token(claims))
+	f.Add(token(`{"kubernetes.io":{"node":{"name":"n","uid":1}}}`))
+	f.Add("..")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := boundNode(text)
+		if got != (Bound{}) && strings.Count(text, ".") < 2 {
+			t.Errorf("%q is no token and gives %v", text, got)
+		}
+		if got := boundNode(token(text)); got.Name != "" && !strings.Contains(text, `"`) {
+			t.Errorf("claims %q give %v", text, got)
+		}
+	})
+}
+
+// The owner is the token's node; otherwise the API server is asked for the Node,
+// once; who may not ask gets no owner.
+func TestOwner(t *testing.T) {
+	for _, test := range []struct {
+		name, bound string
+		status      int
+		owner       bool
+		requests    string
+		warnings    int
+	}{
+		{"bound", node, 0, true, "GET APPLY GET APPLY EVENT", 0},
+		{"not bound", "", 200, true, "GET NODE APPLY GET APPLY EVENT", 0},
+		{"bound to another node", "node-2", 200, true, "GET NODE APPLY GET APPLY EVENT", 0},
+		{"not bound and forbidden", "", 403, false, "GET NODE APPLY GET APPLY EVENT", 1},
+		{"not bound and unknown", "", 401, false, "GET NODE APPLY GET APPLY EVENT", 1},
+		{"no such node", "", 404, false, "GET NODE APPLY GET APPLY EVENT", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newAPI(t)
+			p, hook := a.publisher(test.bound)
+			if test.status != 200 {
+				a.says("NODE", test.status)
+			}
+			for _, state := range []string{"ready", "ports-down"} {
+				if wrote, err := p.Publish(t.Context(), small(t, state)); !wrote || err != nil {
+					t.Fatalf("wrote %v, error %v", wrote, err)
+				}
+			}
+			a.asked(test.requests)
+			owners := a.is().OwnerReferences
+			if (len(owners) == 1 && owners[0].UID == uid) != test.owner {
+				t.Errorf("owners %v", owners)
+			}
+			warned := 0
+			for _, e := range hook.AllEntries() {
+				if e.Level == logrus.WarnLevel && strings.Contains(e.Message, "outlive its node") {
+					warned++
+				}
+			}
+			if warned != test.warnings {
+				t.Errorf("%d warnings", warned)
+			}
+		})
+	}
+}
+
+// A question that may be answered later is asked again before anything is
+// written: the object is to be owned from the first.
+func TestOwnerLater(t *testing.T) {
+	a := newAPI(t)
+	p, _ := a.publisher("")
+	a.says("NODE", 500)
+	if wrote, err := p.Publish(t.Context(), small(t, "ready")); wrote || err == nil {
+		t.Errorf("wrote %v, error %v", wrote, err)
+	}
+	a.asked("GET NODE")
+	a.says("NODE", -1)
+	a.must(p, true, small(t, "ready"), "GET NODE APPLY")
+
+	q, _ := a.publisher(node)
+	q.config.BearerTokenFile = filepath.Join(t.TempDir(), "missing")
+	if wrote, err := q.Publish(t.Context(), small(t, "ports-down")); wrote || err == nil || !strings.Contains(err.Error(), "service account token") {
+		t.Errorf("wrote %v, error %v", wrote, err)
+	}
+}
