@@ -121,7 +121,7 @@ const attempt = 5 * time.Second
 func until(ctx context.Context, limit time.Duration, done func(context.Context) error, processes ...*process) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var last error
 	for {
