@@ -46,6 +46,11 @@ func (c *cluster) access(token string) (access, error) {
 	return a, err
 }
 
+// ready gives an error unless the API server says that it is ready.
+func (a *access) ready(ctx context.Context) error {
+	return a.kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
 // token gives a new token of a service account, bound to the pod unless that is
 // nil. A pod that has a node gives the token the node's name and UID.
 func (c *cluster) token(ctx context.Context, namespace, account string, pod *corev1.Pod) (string, error) {

@@ -54,17 +54,16 @@ func (c *cluster) startAPI(ctx context.Context) error {
 		"--audit-policy-file=audit.yaml", "--audit-log-path="+auditLog, "--audit-log-mode=blocking"); err != nil {
 		return err
 	}
-	// It makes itself a certificate first.
-	if err := until(ctx, time.Minute, func(context.Context) error {
-		_, err := os.Stat(c.certificate())
-		return err
+	// It makes itself a certificate first, which we need to speak to it.
+	if err := until(ctx, time.Minute, func(ctx context.Context) error {
+		if c.admin, err = c.access(token); err != nil {
+			return err
+		}
+		return c.admin.ready(ctx)
 	}, c.processes()...); err != nil {
-		return err
+		return fmt.Errorf("waiting for kube-apiserver: %w", err)
 	}
-	if c.admin, err = c.access(token); err != nil {
-		return err
-	}
-	return c.ready(ctx)
+	return nil
 }
 
 // certificate gives the name of the file with the API server's certificate.

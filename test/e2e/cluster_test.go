@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,17 +99,6 @@ func (c *cluster) stop() error {
 		all = errors.Join(all, p.stop())
 	}
 	return all
-}
-
-// ready waits until the API server says that it is.
-func (c *cluster) ready(ctx context.Context) error {
-	err := until(ctx, time.Minute, func(ctx context.Context) error {
-		return c.admin.kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	}, c.processes()...)
-	if err != nil {
-		return fmt.Errorf("waiting for kube-apiserver: %w", err)
-	}
-	return nil
 }
 
 // freePorts finds ports of 127.0.0.1 that nobody listens on.

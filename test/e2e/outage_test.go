@@ -88,7 +88,7 @@ func interrupt(t *testing.T, a *agent, p *process, pause time.Duration) {
 	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.cluster.ready(t.Context()); err != nil {
+	if err := until(t.Context(), time.Minute, a.cluster.admin.ready); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
