@@ -102,9 +102,12 @@ func readFile(path string) (map[string]any, error) {
 		return nil, err
 	}
 	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, largestConfig))
+	text, err := io.ReadAll(io.LimitReader(in, largestConfig+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(text) > largestConfig {
+		return nil, fmt.Errorf("larger than %d bytes", largestConfig)
 	}
 	var values map[string]any
 	err = yaml.UnmarshalStrict(text, &values)
