@@ -46,7 +46,7 @@ func FromFile(f *pflag.FlagSet, values map[string]any) error {
 		if flag.Changed {
 			continue
 		}
-		text, err := scalar(values[key])
+		text, err := scalar(flag.Value.Type(), values[key])
 		if err == nil {
 			err = f.Set(key, text)
 		}
@@ -60,23 +60,42 @@ func FromFile(f *pflag.FlagSet, values map[string]any) error {
 // setting leaves flags out that are none.
 func setting(flag *pflag.Flag) bool { return flag.Name != "help" }
 
-// scalar gives a value as the text of a flag.
-func scalar(value any) (string, error) {
+// scalar gives a value of a file as the text of a flag of a type. A number or a
+// word that YAML takes for something else is no text: 1e3 would not be the name
+// of node 1e3.
+func scalar(kind string, value any) (string, error) {
 	switch v := value.(type) {
 	case string:
 		return v, nil
-	case bool, float64, int64:
-		return fmt.Sprint(v), nil
-	case []any:
-		var texts []string
-		for _, item := range v {
-			text, ok := item.(string)
-			if !ok {
-				return "", fmt.Errorf("%v: must be a list of words", v)
-			}
-			texts = append(texts, text)
+	case bool:
+		if kind == "bool" {
+			return fmt.Sprint(v), nil
 		}
-		return strings.Join(texts, ","), nil
+	case float64, int64:
+		if kind == "duration" {
+			return fmt.Sprint(v), nil // which says that the unit is missing
+		}
+	case []any:
+		if kind == "stringSlice" {
+			return list(v)
+		}
 	}
-	return "", fmt.Errorf("%v: must be a text, a number, true, false or a list", value)
+	wanted := map[string]string{"bool": "true or false", "stringSlice": "a list of words", "duration": "a time such as 60s"}[kind]
+	if wanted == "" {
+		wanted = "a text; put it in quotes"
+	}
+	return "", fmt.Errorf("%v: must be %s", value, wanted)
+}
+
+// list gives a list as a flag takes it.
+func list(items []any) (string, error) {
+	var texts []string
+	for _, item := range items {
+		text, ok := item.(string)
+		if !ok {
+			return "", fmt.Errorf("%v: must be a list of words", items)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ","), nil
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"gdr-features/internal/machine"
+)
+
+// TestMain lets scripts run this program by its name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"gdr-features-agent": main})
+}
+
+// TestScripts are the contract of the command line: flags, files, output, exit
+// status.
+func TestScripts(t *testing.T) {
+	machines, err := filepath.Abs("../../testdata/machines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// machine NAME STATE DIR lays a machine out.
+			"machine": func(ts *testscript.TestScript, _ bool, args []string) {
+				m, err := machine.Load(filepath.Join(machines, args[0]+".txt"))
+				ts.Check(err)
+				state, ok := machine.StateNamed(args[1])
+				if !ok {
+					ts.Fatalf("no state %s", args[1])
+				}
+				ts.Check(m.Write(ts.MkAbs(args[2]), state))
+			},
+			// fails COMMAND... runs a command that must end with status 1, say
+			// nothing on standard output and one line on standard error.
+			"fails": func(ts *testscript.TestScript, _ bool, args []string) {
+				var exit *exec.ExitError
+				if err := ts.Exec(args[0], args[1:]...); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+					ts.Fatalf("ended with %v, not with status 1", err)
+				}
+				if out := ts.ReadFile("stdout"); out != "" {
+					ts.Fatalf("said on standard output: %s", out)
+				}
+				if err := ts.ReadFile("stderr"); strings.Count(err, "\n") != 1 || !strings.HasPrefix(err, "gdr-features: ") {
+					ts.Fatalf("said on standard error: %s", err)
+				}
+			},
+			// large FILE N makes a file of N bytes of comment.
+			"large": func(ts *testscript.TestScript, _ bool, args []string) {
+				n, err := strconv.Atoi(args[1])
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("#"+strings.Repeat("x", n-2)+"\n"), 0o644))
+			},
+			// terminate sends SIGTERM to what runs in the background.
+			"terminate": func(ts *testscript.TestScript, _ bool, _ []string) {
+				for _, c := range ts.BackgroundCmds() {
+					ts.Check(c.Process.Signal(syscall.SIGTERM))
+				}
+			},
+			// within FILE TEXT waits until a file contains a text.
+			"within": func(ts *testscript.TestScript, _ bool, args []string) {
+				for range 200 {
+					found, _ := filepath.Glob(ts.MkAbs(args[0]))
+					if len(found) == 1 && strings.Contains(ts.ReadFile(args[0]), args[1]) {
+						return
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+				ts.Fatalf("no %q in %s within 10 s", args[1], args[0])
+			},
+		},
+	})
+}
