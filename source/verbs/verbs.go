@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,104 +48,99 @@ type Prober struct {
 
 // memory is what is known of one device.
 type memory struct {
-	one    timed.One[tri.State]
 	node   node
-	answer tri.State
-	err    error
-	final  bool // the device itself has answered
+	answer Answer
+	final  bool   // the device itself has answered
+	wait   waiter // for the answer that it owes; nil for none
+	late   bool   // it has owed it since an earlier time
 }
 
+// waiter waits for the answer of one device, as long as it is allowed to.
+type waiter func(context.Context) (tri.State, error)
+
 var (
-	errRoot  = errors.New("only devices of the running machine are asked, not those of another --root")
-	errEntry = errors.New("it has no entry in /" + class + "; modprobe ib_uverbs")
+	errRoot   = errors.New("only devices of the running machine are asked, not those of another --root")
+	errEntry  = errors.New("it has no entry in /" + class + "; modprobe ib_uverbs")
+	errReload = errors.New("its driver was loaded again while it was asked")
 )
 
 // patience is how long one device may hold up the others.
 const patience = 300 * time.Millisecond
 
 // Ask asks devices by their names, in order. One that has not answered when ctx
-// ends is left behind, and not asked again while it hangs.
+// ends is left behind; it is neither waited for nor asked again while it hangs,
+// and its answer counts when it comes.
 func (p *Prober) Ask(ctx context.Context, fs *host.FS, devices []string) []Answer {
 	answers := make([]Answer, len(devices))
-	for i, device := range devices {
-		answers[i].Device = device
-	}
 	if p.Dir == "" && fs.Root() != "/" {
-		for i := range answers {
-			answers[i].Err = errRoot
+		for i, device := range devices {
+			answers[i] = Answer{Device: device, Err: errRoot}
 		}
 		return answers
 	}
 	p.forget(devices)
-	waits := p.start(ctx, fs, devices)
+	found := sync.OnceValues(func() (map[string]node, error) { return find(fs) })
+	ended, end := context.WithCancel(ctx)
+	end()
+	for _, device := range devices { // one after the other as long as they are quick
+		m := p.memory[device]
+		m.take(ended, fs)
+		if m.late = m.wait != nil; m.late || m.final && m.node.still(fs, device) {
+			continue
+		}
+		p.start(m, device, found)
+		short, cancel := context.WithTimeout(ctx, patience)
+		m.take(short, fs)
+		cancel()
+	}
 	for i, device := range devices {
 		m := p.memory[device]
-		if wait := waits[i]; wait != nil {
-			m.answer, m.err = wait(ctx)
-			m.final = m.err == nil || errors.Is(m.err, errRefused) || errors.Is(m.err, errDriver)
+		if !m.late {
+			m.take(ctx, fs)
 		}
-		answers[i].DMABuf, answers[i].Err = m.answer, m.err
+		answers[i] = m.answer
 	}
 	return answers
 }
 
-// forget drops devices that are gone, but those that still hang.
+// forget drops devices that are gone, but for those that hang, and makes room for
+// new ones.
 func (p *Prober) forget(devices []string) {
 	for name, m := range p.memory {
-		if !slices.Contains(devices, name) && !errors.Is(m.err, timed.ErrNoAnswer) {
+		if m.wait == nil && !slices.Contains(devices, name) {
 			delete(p.memory, name)
 		}
 	}
 	if p.memory == nil {
 		p.memory = map[string]*memory{}
 	}
-}
-
-// waiter waits for the answer of one device.
-type waiter func(context.Context) (tri.State, error)
-
-// start asks whoever has to be asked, one after the other as long as they answer
-// quickly. It gives nil for a device whose answer is known.
-func (p *Prober) start(ctx context.Context, fs *host.FS, devices []string) []waiter {
-	waits := make([]waiter, len(devices))
-	var found map[string]node
-	for i, device := range devices {
-		m := p.memory[device]
-		if m == nil {
-			m = &memory{}
-			p.memory[device] = m
+	for _, device := range devices {
+		if p.memory[device] == nil {
+			p.memory[device] = &memory{}
 		}
-		if m.final && m.node.still(fs, device) {
-			continue
-		}
-		if found == nil {
-			var err error
-			if found, err = find(fs); err != nil && !host.Absent(err) {
-				m.answer, m.err, m.final = tri.Unknown, err, false
-				continue
-			}
-		}
-		n, ok := found[device]
-		if !ok {
-			m.answer, m.err, m.final = tri.Unknown, errEntry, false
-			continue
-		}
-		m.node = n
-		waits[i] = p.askOne(ctx, m)
 	}
-	return waits
 }
 
-// askOne begins to ask a device, and gives it a moment before the next.
-func (p *Prober) askOne(ctx context.Context, m *memory) waiter {
-	dir, connect, n := p.Dir, p.connect, m.node
+// start asks a device.
+func (p *Prober) start(m *memory, device string, found func() (map[string]node, error)) {
+	m.answer, m.final = Answer{Device: device, Err: errEntry}, false
+	all, err := found()
+	if err != nil && !host.Absent(err) {
+		m.answer.Err = err
+	}
+	n, ok := all[device]
+	if !ok {
+		return
+	}
+	dir, connect := p.Dir, p.connect
 	if dir == "" {
 		dir = nodes
 	}
 	if connect == nil {
 		connect = dial
 	}
-	wait := m.one.Start(func() (tri.State, error) {
+	m.node = n
+	m.wait = timed.Start(func() (tri.State, error) {
 		k, hangUp, err := connect(dir, n)
 		if err != nil {
 			return tri.Unknown, err
@@ -152,13 +148,23 @@ func (p *Prober) askOne(ctx context.Context, m *memory) waiter {
 		defer hangUp()
 		return ask(k)
 	})
-	short, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	state, err := wait(short)
-	if errors.Is(err, timed.ErrNoAnswer) {
-		return wait
+}
+
+// take waits for the answer that a device owes.
+func (m *memory) take(ctx context.Context, fs *host.FS) {
+	if m.wait == nil {
+		return
 	}
-	return func(context.Context) (tri.State, error) { return state, err }
+	m.answer.DMABuf, m.answer.Err = m.wait(ctx)
+	if errors.Is(m.answer.Err, timed.ErrNoAnswer) {
+		return
+	}
+	m.wait = nil
+	if !m.node.still(fs, m.answer.Device) {
+		m.answer.DMABuf, m.answer.Err = tri.Unknown, errReload
+		return
+	}
+	m.final = m.answer.Err == nil || errors.Is(m.answer.Err, errRefused) || errors.Is(m.answer.Err, errDriver)
 }
 
 // dial opens the device itself.

@@ -126,43 +126,68 @@ func TestOncePerLoad(t *testing.T) {
 	}
 }
 
-// A device that hangs holds nobody up for long, is left behind, and is not asked
-// again until it is back.
+// A device that hangs holds nobody up for long and is not asked again while it
+// does; its answer counts when it comes, unless its driver was loaded again.
 func TestHanging(t *testing.T) {
+	for _, reload := range []bool{false, true} {
+		tr, x := newTree(t), newExchange()
+		tr.load("uverbs0", "mlx5_0", "231:192")
+		tr.load("uverbs1", "mlx5_1", "231:193")
+		hang, started := make(chan struct{}), 0
+		connect := x.connect
+		x.connect = func(dir string, n node) (kernel, func(), error) {
+			if n.name == "uverbs0" {
+				started++
+				<-hang
+			}
+			return connect(dir, n)
+		}
+		x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
+		x.fakes["uverbs1"] = &fake{driver: driverMLX5, register: unix.EBADF}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+		defer cancel()
+		for i := range 3 {
+			start := time.Now()
+			answers := x.Ask(ctx, tr.fs, []string{"mlx5_0", "mlx5_1"})
+			if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, timed.ErrNoAnswer) {
+				t.Fatal(got, answers[0].Err)
+			}
+			if took := time.Since(start); i > 0 && took > patience {
+				t.Errorf("waited %v for a device that was left behind", took)
+			}
+			ctx = t.Context() // no end in sight
+		}
+		x.Ask(ctx, tr.fs, []string{"mlx5_1"}) // it is gone from the list while it hangs
+		if reload {
+			tr.load("uverbs0", "mlx5_0", "231:192")
+		}
+		close(hang)
+		last := Answer{Err: timed.ErrNoAnswer}
+		for deadline := time.Now().Add(20 * time.Second); errors.Is(last.Err, timed.ErrNoAnswer) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			last = x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]
+		}
+		if last.DMABuf != tri.True || reload != (started == 2) {
+			t.Errorf("reload %v: asked %d times, %+v", reload, started, last)
+		}
+	}
+}
+
+// What is said of a driver that was meanwhile loaded again does not count.
+func TestReloadedWhileAsked(t *testing.T) {
 	tr, x := newTree(t), newExchange()
 	tr.load("uverbs0", "mlx5_0", "231:192")
-	tr.load("uverbs1", "mlx5_1", "231:193")
-	hang, started := make(chan struct{}), 0
-	connect := x.connect
-	x.connect = func(dir string, n node) (kernel, func(), error) {
-		if n.name == "uverbs0" {
-			started++
-			<-hang
+	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF, seen: func(r *request) {
+		if x.dialed["uverbs0"] == 1 && r.header.method == methodGetContext {
+			tr.load("uverbs0", "mlx5_0", "231:192")
 		}
-		return connect(dir, n)
-	}
-	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
-	x.fakes["uverbs1"] = &fake{driver: driverMLX5, register: unix.EBADF}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
-	defer cancel()
-	for range 3 {
-		answers := x.Ask(ctx, tr.fs, []string{"mlx5_0", "mlx5_1"})
-		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, timed.ErrNoAnswer) {
-			t.Fatal(got, answers[0].Err)
+	}}
+	for _, want := range []error{errReload, nil, nil} {
+		if got := x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]; !errors.Is(got.Err, want) || (want == nil) != (got.DMABuf == tri.True) {
+			t.Errorf("%+v, want %v", got, want)
 		}
 	}
-	x.Ask(ctx, tr.fs, []string{"mlx5_1"}) // it is gone from the list while it hangs
-	close(hang)
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		if states(x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})) == "mlx5_0 true\n" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come back")
-		}
-	}
-	if started != 2 {
-		t.Errorf("asked %d times", started)
+	if x.dialed["uverbs0"] != 2 {
+		t.Errorf("asked %v times", x.dialed)
 	}
 }
 
