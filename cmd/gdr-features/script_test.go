@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"gdr-features": func() {
 			os.Exit(run(context.Background(), os.Args[1:], streams{
-				out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())),
+				out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())), become: become,
 			}))
 		},
 	})
