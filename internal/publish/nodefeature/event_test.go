@@ -1,0 +1,90 @@
+package nodefeature
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/publish"
+)
+
+// Readiness that turns is an event; that it shows for the first time, or that
+// the reason is another one, is none.
+func TestTurned(t *testing.T) {
+	none, yes := label.Set{}, label.Set{label.Ready: "true"}
+	no := label.Set{label.Ready: "false", label.Reason: "NoActivePort"}
+	no2 := label.Set{label.Ready: "false", label.Reason: "NoRDMADevice"}
+	unknown := label.Set{label.Reason: "Unreadable"}
+	for _, test := range []struct {
+		name          string
+		before, after label.Set
+		kind, reason  string
+		says          string
+	}{
+		{"first", nil, yes, "", "", ""},
+		{"first, and not ready", none, no, "", "", ""},
+		{"as before", yes, yes, "", "", ""},
+		{"ready", no, yes, "Normal", "GPUDirectRDMAReady", "every prerequisite"},
+		{"ready after it was unknown", unknown, yes, "", "", ""},
+		{"lost", yes, no, "Warning", "GPUDirectRDMALost", "NoActivePort"},
+		{"another reason", no, no2, "", "", ""},
+		{"gone", yes, none, "Warning", "GPUDirectRDMALost", "no NVIDIA GPU"},
+		{"gone, and was not ready", no, none, "", "", ""},
+	} {
+		kind, reason, message, ok := turned(test.before, test.after)
+		if kind != test.kind || reason != test.reason || ok != (test.reason != "") || !strings.Contains(message, test.says) {
+			t.Errorf("%s: %v %s %s %q", test.name, ok, kind, reason, message)
+		}
+	}
+}
+
+// Events wait while the server does not take them, go into the agent's namespace
+// where others are not allowed, and are given up where none is; labels are
+// published in any case.
+func TestEvents(t *testing.T) {
+	a := newAPI(t)
+	p, hook := a.publisher(node)
+	at := time.Unix(1e9, 0)
+	turn := func(state, requests string) {
+		t.Helper()
+		c := small(t, state)
+		at = at.Add(time.Minute)
+		c.Seen = at
+		a.must(p, true, c, requests)
+	}
+	turn("ready", "GET APPLY")
+	turn("ports-down", "GET APPLY EVENT")
+	e := a.events[0]
+	if e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != node || e.InvolvedObject.UID != uid || e.Type != "Warning" ||
+		e.Namespace != "default" || !e.FirstTimestamp.Time.Equal(at) || e.Source.Component != "gdr-features" {
+		t.Errorf("event %v", e)
+	}
+	a.says("EVENT", 500)
+	turn("ready", "GET APPLY EVENT")
+	a.must(p, false, publish.Content{Labels: p.published, Report: small(t, "ready").Report, Seen: at}, "GET EVENT")
+	a.says("EVENT", 403)
+	turn("ports-down", "GET APPLY EVENT EVENT-HERE EVENT EVENT-HERE")
+	var got []string
+	for _, e := range a.events {
+		got = append(got, e.Namespace+" "+e.InvolvedObject.Namespace+" "+e.Reason)
+	}
+	want := []string{"default  GPUDirectRDMALost", namespace + " " + namespace + " GPUDirectRDMAReady", namespace + " " + namespace + " GPUDirectRDMALost"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	a.says("EVENT-HERE", 403)
+	turn("ready", "GET APPLY EVENT EVENT-HERE")
+	turn("ports-down", "GET APPLY EVENT EVENT-HERE")
+	if n := len(hook.AllEntries()); n != 1 || len(p.pending) != 0 {
+		t.Errorf("%d lines logged, %d events wait", n, len(p.pending))
+	}
+	for range 2 * mostPending {
+		p.remember(label.Set{label.Ready: "true"}, label.Set{label.Ready: "false"}, at)
+	}
+	if n := len(p.pending); n != mostPending || p.pending[n-1].Reason != lostReady {
+		t.Errorf("%d events wait", n)
+	}
+}
