@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -247,33 +248,31 @@ func (a *api) publisher(bound string) (*Publisher, *logtest.Hook) {
 	return p, hook
 }
 
-// machines is where descriptions of machines lie.
-const machines = "../../../testdata/machines/"
+// reports of the small machine by state, each read once.
+var reports sync.Map
 
-// content is what is to be published about a machine in a state.
-func content(t *testing.T, name, state string) publish.Content {
-	t.Helper()
-	m, err := machine.Load(machines + name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, ok := machine.StateNamed(state)
-	if !ok {
-		t.Fatalf("no state %s", state)
-	}
-	fs, err := host.Open(host.Options{Root: m.Tree(t, s)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = fs.Close() })
-	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Published})
-	return publish.Content{Labels: r.Labels, Report: &r}
-}
-
-// small is a machine with one GPU and two RDMA devices.
+// small is a machine with one GPU and two RDMA devices in a state.
 func small(t *testing.T, state string) publish.Content {
 	t.Helper()
-	return content(t, "vllm-1gpu-dualport-node", state)
+	read := func() report.Report {
+		m, err := machine.Load("../../../testdata/machines/vllm-1gpu-dualport-node.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, ok := machine.StateNamed(state)
+		if !ok {
+			t.Fatalf("no state %s", state)
+		}
+		fs, err := host.Open(host.Options{Root: m.Tree(t, s)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fs.Close()
+		return report.Collect(t.Context(), fs, report.Options{Detail: pci.Published})
+	}
+	once, _ := reports.LoadOrStore(state, sync.OnceValue(read))
+	r := once.(func() report.Report)()
+	return publish.Content{Labels: maps.Clone(r.Labels), Report: &r}
 }
 
 // elements gives what an instance feature has for a key, in order.
