@@ -40,7 +40,6 @@ var variants = []struct {
 // the chart. The chart and the kustomization are the same but for the Namespace,
 // which is no business of a chart, and Helm's own labels.
 func TestManifests(t *testing.T) {
-	t.Parallel()
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +81,6 @@ func TestManifests(t *testing.T) {
 // Every value of the chart comes to something that the API server accepts, and
 // wrong ones to an error.
 func TestChart(t *testing.T) {
-	t.Parallel()
 	template := []string{"template", agentName, chart, "--namespace", agentName}
 	all := []string{
 		"--set", "publish={nodefeature,file}", "--set", "acs=true,hostSys=true,interval=30s,settle=1m,logLevel=debug",
@@ -139,7 +137,6 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 // admits the pods of the default variant there and refuses those of the others,
 // which the namespace of their own variant admits.
 func TestPodSecurity(t *testing.T) {
-	t.Parallel()
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,9 @@
 // a feature file to an nfd-worker, by a NodeFeature to an nfd-master, in a real
 // kube-apiserver on a real etcd; and what we ship to deploy it there. `make e2e`
 // builds them all and runs it.
+//
+// Tests that wait more than they work run at the same time, after all others:
+// some measure seconds, which a machine full of work does not have.
 package e2e
 
 import (

@@ -27,6 +27,7 @@ func TestFeatureFile(t *testing.T) {
 	a := n.run(t, tree, "--publish=file", "--interval=100ms", "--settle=0s")
 	n.expect(t, labelsOf(t, tree))
 	checkFile(t, n.featureFile())
+	time.Sleep(10 * time.Second) // what starts beside this has started then
 
 	const limit = 2 * time.Second
 	var longest time.Duration

@@ -16,7 +16,6 @@ import (
 // exactly its labels in NFD, on every machine. NFD has one parser for the output
 // of hooks and for feature files; today only feature files get there.
 func TestHook(t *testing.T) {
-	t.Parallel()
 	files, err := filepath.Glob(repository + "/testdata/machines/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("machines %v, error %v", files, err)

@@ -12,7 +12,6 @@ import (
 // TestOutages stops one after the other everything that the labels pass through
 // on their way to the Node, in a cluster of its own.
 func TestOutages(t *testing.T) {
-	t.Parallel()
 	c := &cluster{dir: filepath.Join(shared.dir, "outages")}
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -25,6 +24,7 @@ func TestOutages(t *testing.T) {
 	if err := c.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	t.Parallel() // not before: a cluster that starts takes what others need
 	n := newNode(t, c, "unlucky")
 	n.work(t, time.Second)
 	tree := machine(t, "dell-xe9680-h100", "ready")

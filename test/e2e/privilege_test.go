@@ -44,7 +44,6 @@ func bearer(t *testing.T, c *cluster, pod *corev1.Pod) access {
 
 // With the role that we ship an agent can do its work.
 func TestRoleAllows(t *testing.T) {
-	t.Parallel()
 	n := newNode(t, &shared, "allowed")
 	agent := n.bearer(t)
 	ctx := t.Context()
@@ -98,7 +97,6 @@ func TestRoleAllows(t *testing.T) {
 // What the role does not need to allow it does not: the API server's own list of
 // what an agent may do has nothing else, and what must not be is refused.
 func TestRoleRefuses(t *testing.T) {
-	t.Parallel()
 	n, other := newNode(t, &shared, "refused"), newNode(t, &shared, "refused-other")
 	agent := n.bearer(t)
 	ctx := t.Context()
@@ -179,7 +177,6 @@ func rules(t *testing.T, a access, namespace string) []string {
 
 // The admission policy lets an agent write the NodeFeature of its own node only.
 func TestPolicy(t *testing.T) {
-	t.Parallel()
 	a, b := newNode(t, &shared, "policy-a"), newNode(t, &shared, "policy-b")
 	unscheduled, err := shared.createPod(t.Context(), "")
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 // belongs to the Node from the first write. That takes no more than the role
 // allows, and no more than the agent's own object.
 func TestNodeFeature(t *testing.T) {
-	t.Parallel()
 	for _, name := range []string{"dell-xe9680-h100", "dgx-a100-nps4", "kvm-h200-flat-passthrough"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,6 @@ import (
 // Whatever somebody does to the agent's NodeFeature is undone within two
 // seconds, though the agent would look at the machine only a minute later.
 func TestRestored(t *testing.T) {
-	t.Parallel()
 	n := newNode(t, &shared, "restored")
 	tree := machine(t, "dell-xe9680-h100", "ready")
 	a := n.run(t, tree, "--interval=1m")

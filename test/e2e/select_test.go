@@ -88,7 +88,6 @@ func expectPicked(t *testing.T, what string, spec corev1.PodSpec, nodes map[stri
 // The examples go where they say, and the API server accepts them: the Pods where
 // Pod Security is restricted, as they say.
 func TestExamples(t *testing.T) {
-	t.Parallel()
 	nodes := fleet(t)
 	const namespace = "examples"
 	createNamespace(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -138,7 +137,6 @@ func TestExamples(t *testing.T) {
 // Each of the two NVIDIADrivers takes its nodes and no node takes both. The
 // Network Operator's driver goes where the first goes.
 func TestGate(t *testing.T) {
-	t.Parallel()
 	nodes := fleet(t)
 	definitions, err := os.ReadFile(program("operators.yaml"))
 	if err != nil {

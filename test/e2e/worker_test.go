@@ -13,7 +13,6 @@ import (
 // A machine's labels are on its Node, and in the NodeFeature, which belongs to
 // nobody as there is no pod.
 func TestMachines(t *testing.T) {
-	t.Parallel()
 	for _, name := range []string{"dell-xe9680-h100", "dgx-1v", "azure-ndv5-h100"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
