@@ -19,6 +19,7 @@ import (
 	"gdr-features/internal/agent"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/config"
+	"gdr-features/internal/monitor"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/publish/featurefile"
 	"gdr-features/internal/publish/nodefeature"
@@ -121,12 +122,20 @@ func (p *program) do(ctx context.Context) error {
 		return err
 	}
 	machine := report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file})
-	collect := func(ctx context.Context) report.Report {
+	collect := func(ctx context.Context, parts report.Parts) report.Report {
 		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
 		defer cancel()
-		return machine.Read(ctx, report.All)
+		return machine.Read(ctx, parts)
 	}
-	a := agent.Agent{Collect: collect, Interval: p.settings.Interval, Settle: p.settings.Settle, Now: p.now, Log: p.log}
+	moved := func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+		defer cancel()
+		return machine.PortsMoved(ctx)
+	}
+	a := agent.Agent{
+		Collect: collect, Interval: p.settings.Interval, Settle: p.settings.Settle,
+		Moved: moved, Poll: poll, Now: p.now, Log: p.log,
+	}
 	if a.Publishers, err = p.publishers(ctx); err != nil {
 		return err
 	}
@@ -136,7 +145,31 @@ func (p *program) do(ctx context.Context) error {
 	case p.settings.Once:
 		return a.Once(ctx)
 	}
+	return p.stay(ctx, &a)
+}
+
+const (
+	// poll is how often ports are looked at: no event tells of a link that goes
+	// up or down.
+	poll = time.Second
+	// stuck is how much longer than two intervals the agent may take between two
+	// readings before it counts as dead.
+	stuck = 30 * time.Second
+)
+
+// stay runs the agent until ctx ends.
+func (p *program) stay(ctx context.Context, a *agent.Agent) error {
 	p.log.WithField("version", cli.Version(version)).Info("gdr-features runs")
+	if p.settings.Listen != "" {
+		m := monitor.New(cli.Version(version), p.settings.Publish, 2*p.settings.Interval+stuck, p.now)
+		if err := p.serve(ctx, p.settings.Listen, m.Handler()); err != nil {
+			return err
+		}
+		a.Monitor = m
+	}
+	if p.Host.Root == "/" { // not for a copy of another machine
+		a.Events = events(ctx, p.log)
+	}
 	return a.Run(ctx)
 }
 

@@ -20,15 +20,32 @@ import (
 
 // Agent is what runs on a node.
 type Agent struct {
-	// Collect reads the machine. It comes back whatever the machine does.
-	Collect    func(context.Context) report.Report
+	// Collect reads some parts of the machine. It comes back whatever the
+	// machine does.
+	Collect    func(context.Context, report.Parts) report.Report
 	Publishers []publish.Publisher
+	// Events tells which parts may have changed; nil for nobody who does.
+	Events <-chan report.Parts
+	// Moved tells whether a port has changed its state, of which no event
+	// tells; it is asked every Poll. Nil for nobody to ask.
+	Moved func(context.Context) bool
+	Poll  time.Duration
+	// Monitor is told what happens; nil for nobody.
+	Monitor Monitor
 	// Interval is the time between two readings when nothing happens.
 	Interval time.Duration
 	// Settle is how long the cause must hold that takes a state label away.
 	Settle time.Duration
 	Now    func() time.Time
 	Log    logrus.FieldLogger
+}
+
+// Monitor is told what the agent does.
+type Monitor interface {
+	// Read tells of the machine as it was read; whole that all of it was.
+	Read(r *report.Report, took time.Duration, whole bool)
+	// Published tells how a publication went.
+	Published(publisher string, wrote bool, err error)
 }
 
 const (
@@ -58,8 +75,12 @@ func (s *sight) hardware() label.Set {
 }
 
 // look reads the machine and logs what is wrong with it when that is news.
-func (a *Agent) look(ctx context.Context, known map[string]bool) *sight {
-	s := &sight{report: a.Collect(ctx), at: a.Now()}
+func (a *Agent) look(ctx context.Context, parts report.Parts, known map[string]bool) *sight {
+	start := a.Now()
+	s := &sight{report: a.Collect(ctx, parts), at: a.Now()}
+	if a.Monitor != nil {
+		a.Monitor.Read(&s.report, s.at.Sub(start), parts == report.All)
+	}
 	now := map[string]bool{}
 	for _, problem := range s.report.Problems {
 		now[problem] = true
@@ -84,36 +105,51 @@ func (a *Agent) Run(ctx context.Context) error {
 		workers = append(workers, w)
 		all.Go(func() { w.run(ctx) })
 	}
-	known := map[string]bool{}
-	for ctx.Err() == nil {
-		s := a.look(ctx, known)
-		for _, w := range workers {
-			w.show(s)
-		}
-		a.pause(ctx, s.at, hurry)
-	}
+	a.loop(ctx, workers, hurry)
 	all.Wait()
 	return a.leave(ctx)
 }
 
-// pause waits for the interval to pass since the last reading, or for less when
-// a worker wants the next one sooner.
-func (a *Agent) pause(ctx context.Context, last time.Time, hurry <-chan time.Duration) {
-	due := last.Add(a.Interval)
+// loop reads what is due and shows it to the workers.
+func (a *Agent) loop(ctx context.Context, workers []*worker, hurry <-chan time.Duration) {
+	due := wake{interval: a.Interval}
+	if a.Moved != nil {
+		due.poll = a.Poll
+	}
+	known := map[string]bool{}
+	var last time.Time
+	for ctx.Err() == nil {
+		parts, polled := due.take(a.Now())
+		if polled && a.Moved(ctx) {
+			parts |= report.RDMA
+		}
+		if parts != 0 {
+			s := a.look(ctx, parts, known)
+			last = s.at
+			for _, w := range workers {
+				w.show(s)
+			}
+		}
+		a.pause(ctx, &due, last, hurry)
+	}
+}
+
+// pause waits until something is due.
+func (a *Agent) pause(ctx context.Context, due *wake, last time.Time, hurry <-chan time.Duration) {
 	for {
-		timer := time.NewTimer(due.Sub(a.Now()))
+		timer := time.NewTimer(due.next().Sub(a.Now()))
 		select {
 		case sooner := <-hurry:
-			timer.Stop()
-			if at := last.Add(sooner); at.Before(due) {
-				due = at
-			}
+			due.hurry(last.Add(sooner))
+		case parts := <-a.Events:
+			due.hear(parts, a.Now())
 		case <-timer.C:
 			return
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		}
+		timer.Stop()
 	}
 }
 
@@ -149,7 +185,7 @@ func (a *Agent) Once(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
-		sights = append(sights, a.look(ctx, known))
+		sights = append(sights, a.look(ctx, report.All, known))
 	}
 	if !alike(sights) {
 		return errors.New("the hardware looks different each time it is read; nothing was published")

@@ -37,7 +37,7 @@ type machine struct {
 	next     func(n int) label.Set
 }
 
-func (m *machine) collect(context.Context) report.Report {
+func (m *machine) collect(context.Context, report.Parts) report.Report {
 	time.Sleep(m.slow)
 	m.mu.Lock()
 	defer m.mu.Unlock()

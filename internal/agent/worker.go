@@ -123,6 +123,9 @@ func (w *worker) publish(ctx context.Context, restoring bool) {
 		return
 	}
 	wrote, err := w.publisher.Publish(ctx, w.content)
+	if m := w.agent.Monitor; m != nil && ctx.Err() == nil {
+		m.Published(w.publisher.Name(), wrote, err)
+	}
 	if err != nil {
 		w.failed(ctx, err)
 		return

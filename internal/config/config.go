@@ -33,6 +33,8 @@ type Agent struct {
 	FeaturesDir string
 	Interval    time.Duration
 	Settle      time.Duration
+	// Listen is the address of metrics and health; "" for none.
+	Listen string
 	// Path of the file with more settings.
 	Path string
 }
@@ -56,6 +58,7 @@ func (a *Agent) Define(f *pflag.FlagSet, getenv func(string) string) {
 	f.StringVar(&a.FeaturesDir, "features-dir", "/etc/kubernetes/node-feature-discovery/features.d", "directory of the feature file; written by way of its parent")
 	f.DurationVar(&a.Interval, "interval", time.Minute, "time between two readings when nothing happens, 100ms to 30m")
 	f.DurationVar(&a.Settle, "settle", 10*time.Second, "how long a cause must hold before it takes a state label away")
+	f.StringVar(&a.Listen, "listen", ":9400", "address to serve /metrics, /healthz and /readyz at; empty for none")
 	f.StringVar(&a.Path, "config", "", "YAML file with the same settings, by the names of the flags")
 }
 

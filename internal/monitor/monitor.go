@@ -36,7 +36,7 @@ func New(version string, publishers []string, patience time.Duration, now func()
 	m := &Monitor{
 		now: now, patience: patience, seen: now(), registry: prometheus.NewRegistry(), waiting: map[string]bool{},
 		collect: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "gdr_collect_seconds", Help: "Time to read and judge the machine.",
+			Name: "gdr_collect_seconds", Help: "Time to read and judge the whole machine.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 		publish: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -65,9 +65,12 @@ const (
 	failed  = "failed"
 )
 
-// Read tells that the machine was read, and how long that took.
-func (m *Monitor) Read(r *report.Report, took time.Duration) {
-	m.collect.Observe(took.Seconds())
+// Read tells that the machine was read. How long that took counts when it was
+// the whole of it.
+func (m *Monitor) Read(r *report.Report, took time.Duration, whole bool) {
+	if whole {
+		m.collect.Observe(took.Seconds())
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen, m.machine = m.now(), machineOf(r)

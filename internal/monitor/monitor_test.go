@@ -22,9 +22,9 @@ import (
 )
 
 // look reads an example machine in a state.
-func look(t *testing.T, name, state string, damage func(dir string)) *report.Report {
+func look(t *testing.T, state string, damage func(dir string)) *report.Report {
 	t.Helper()
-	m, err := machine.Load("../../testdata/machines/" + name + ".txt")
+	m, err := machine.Load("../../testdata/machines/epyc-3gpu-phb-nccltests320.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestMetrics(t *testing.T) {
 	if _, body := get(t, m, "/metrics"); strings.Contains(body, "gdr_ready ") {
 		t.Error("gdr_ready before anything was read")
 	}
-	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "closed-no-peermem", nil), 20*time.Millisecond)
+	m.Read(look(t, "closed-no-peermem", nil), 20*time.Millisecond, true)
 	m.Published("file", true, nil)
 	m.Published("file", false, nil)
 	m.Published("nodefeature", false, errors.New("down"))
@@ -91,7 +91,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	// What is gone is gone.
-	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "ready", nil), time.Millisecond)
+	m.Read(look(t, "ready", nil), time.Millisecond, true)
 	_, body = get(t, m, "/metrics")
 	if strings.Contains(body, "gdr_reason{") || !strings.Contains(body, "gdr_ready 1\n") {
 		t.Error("ready, and yet:\n" + ours(body))
@@ -101,7 +101,7 @@ func TestMetrics(t *testing.T) {
 // Unknown is -1, and a name that is no text does no harm.
 func TestUnknown(t *testing.T) {
 	m := monitor.New("v1", nil, time.Minute, time.Now)
-	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "ready", func(dir string) {
+	m.Read(look(t, "ready", func(dir string) {
 		if err := os.RemoveAll(filepath.Join(dir, "sys/module")); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestUnknown(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, "sys/class/infiniband/\xff\xfe"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-	}), time.Millisecond)
+	}), time.Millisecond, false)
 	_, body := get(t, m, "/metrics")
 	if !strings.Contains(body, "gdr_ready -1\n") || !strings.Contains(body, `gdr_reason{reason="Unreadable"} 1`) {
 		t.Error(ours(body))
@@ -131,7 +131,7 @@ func TestHealth(t *testing.T) {
 	expect("/readyz", http.StatusServiceUnavailable)
 	now = now.Add(61 * time.Second)
 	expect("/healthz", http.StatusServiceUnavailable)
-	m.Read(look(t, "epyc-3gpu-phb-nccltests320", "ready", nil), time.Millisecond)
+	m.Read(look(t, "ready", nil), time.Millisecond, true)
 	expect("/healthz", http.StatusOK)
 	m.Published("file", true, nil)
 	m.Published("nodefeature", false, errors.New("down"))

@@ -43,6 +43,7 @@ type Reader struct {
 	file    part[*topology.File]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
+	moved   timed.One[bool]
 }
 
 // part is what was last read of one kind.
@@ -96,6 +97,14 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	}
 	r.judge(facts, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
 	return r
+}
+
+// PortsMoved tells whether the state of some port has changed since the RDMA
+// devices were read. It is much cheaper than reading them.
+func (rd *Reader) PortsMoved(ctx context.Context) bool {
+	fs, last := rd.fs, rd.rdma.value
+	moved, err := rd.moved.Read(ctx, func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })
+	return err == nil && moved
 }
 
 // missing adds to parts what has not been read, and what follows from them.

@@ -94,6 +94,37 @@ func TestReaderParts(t *testing.T) {
 	expect(report.RDMA, label.GPUs, "")
 }
 
+// A port that moves is noticed, once, also one that cannot be read or is gone.
+func TestPortsMoved(t *testing.T) {
+	m := parse(t, one)
+	dir := m.Tree(t, state(t, "ready"))
+	rd := reader(t, dir)
+	file := filepath.Join(dir, "sys/class/infiniband/mlx5_0/ports/1/state")
+	rd.Read(t.Context(), report.All)
+	expect := func(what string, want bool) {
+		t.Helper()
+		if got := rd.PortsMoved(t.Context()); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+		rd.Read(t.Context(), report.RDMA)
+		if rd.PortsMoved(t.Context()) {
+			t.Errorf("%s: twice", what)
+		}
+	}
+	expect("nothing", false)
+	for _, text := range []string{"1: DOWN\n", "2: INIT\n", "garbage\n", "", "4: ACTIVE\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		expect(text, true)
+		expect("the same", false)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	expect("gone", true)
+}
+
 // What has not answered is unknown, and known again when it answers.
 func TestReaderRecovers(t *testing.T) {
 	m := parse(t, one)

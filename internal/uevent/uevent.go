@@ -79,7 +79,7 @@ func (l *Listener) Run(ctx context.Context, hear func(Event)) error {
 	for {
 		e, ok, err := receive(conn, buf)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // that the socket is closed is our own doing
+			return nil // that the socket is closed is our own doing
 		}
 		if err != nil {
 			return err

@@ -125,6 +125,36 @@ func (s *Scanner) ports(fs *host.FS, device string, detail pci.Detail) answer {
 	return portsOf(fs, device, detail)
 }
 
+// Moved tells whether the state of some port is another one than when inv was
+// scanned. It reads no more than that, and nothing of a device that an earlier
+// reading is stuck in.
+func (s *Scanner) Moved(fs *host.FS, inv *Inventory) bool {
+	for i := range inv.Devices {
+		if d := &inv.Devices[i]; d.PortsRead && s.moved(fs, d) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Scanner) moved(fs *host.FS, d *Device) bool {
+	if _, busy := s.stuck.LoadOrStore(d.dir, true); busy {
+		return false
+	}
+	defer s.stuck.Delete(d.dir)
+	for _, p := range d.Ports {
+		text, err := fs.Line(d.dir + "/ports/" + strconv.Itoa(p.Number) + "/state")
+		state := ""
+		if err == nil {
+			state, err = parseState(text)
+		}
+		if state != p.State || err != nil && p.State != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // portsOf reads the ports of one device. It runs beside the others and shares
 // nothing with them.
 func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+
+	"gdr-features/internal/report"
+)
+
+// readings lists what an agent reads, and when, while something happens.
+func readings(t *testing.T, happen func(events chan<- report.Parts, moved *atomic.Bool)) map[time.Duration]report.Parts {
+	t.Helper()
+	seen := map[time.Duration]report.Parts{}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		events := make(chan report.Parts)
+		var moved atomic.Bool
+		start := time.Now()
+		log := logrus.New()
+		log.SetOutput(t.Output())
+		a := Agent{
+			Interval: time.Minute, Poll: time.Second, Now: time.Now, Log: log, Events: events,
+			Moved: func(context.Context) bool { return moved.Swap(false) },
+			Collect: func(_ context.Context, parts report.Parts) report.Report {
+				seen[time.Since(start)] = parts
+				return report.Report{}
+			},
+		}
+		ended := make(chan error)
+		go func() { ended <- a.Run(ctx) }()
+		time.Sleep(10*time.Second + 10*time.Millisecond) // between two looks at the ports
+		happen(events, &moved)
+		time.Sleep(80 * time.Second)
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return seen
+}
+
+func TestWake(t *testing.T) {
+	const ms = time.Millisecond
+	began := 10*time.Second + 10*ms
+	for name, test := range map[string]struct {
+		happen func(chan<- report.Parts, *atomic.Bool)
+		want   map[time.Duration]report.Parts
+	}{
+		"nothing": {
+			func(chan<- report.Parts, *atomic.Bool) {},
+			map[time.Duration]report.Parts{0: report.All, time.Minute: report.All},
+		},
+		"a port moves": {
+			func(_ chan<- report.Parts, moved *atomic.Bool) { moved.Store(true) },
+			map[time.Duration]report.Parts{0: report.All, 11 * time.Second: report.RDMA, time.Minute: report.All},
+		},
+		"one event": {
+			func(events chan<- report.Parts, _ *atomic.Bool) { events <- report.Drivers },
+			map[time.Duration]report.Parts{
+				0: report.All, began + 100*ms: report.Drivers, began + 1100*ms: report.Drivers, time.Minute: report.All,
+			},
+		},
+		"a burst": {
+			func(events chan<- report.Parts, _ *atomic.Bool) {
+				events <- report.Drivers
+				time.Sleep(50 * ms)
+				events <- report.RDMA
+			},
+			map[time.Duration]report.Parts{
+				0: report.All, began + 150*ms: report.Drivers | report.RDMA, began + 1150*ms: report.Drivers | report.RDMA, time.Minute: report.All,
+			},
+		},
+		"a storm": {
+			func(events chan<- report.Parts, _ *atomic.Bool) {
+				for range 14 { // for 700 ms
+					events <- report.RDMA
+					time.Sleep(50 * ms)
+				}
+			},
+			map[time.Duration]report.Parts{
+				0: report.All, began + 500*ms: report.RDMA, began + 750*ms: report.RDMA, began + 1750*ms: report.RDMA, time.Minute: report.All,
+			},
+		},
+		"a function comes": { // then everything is new, and the interval begins
+			func(events chan<- report.Parts, _ *atomic.Bool) { events <- report.PCI },
+			map[time.Duration]report.Parts{
+				0: report.All, began + 100*ms: report.All, began + 1100*ms: report.All, began + 61100*ms: report.All,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, readings(t, test.happen)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
