@@ -117,25 +117,13 @@ func readFile(path string) (map[string]any, error) {
 
 // do runs the agent as the settings say.
 func (p *program) do(ctx context.Context) error {
-	fs, file, err := p.Machine()
-	if err != nil {
-		return err
+	a := agent.Agent{Interval: p.settings.Interval, Settle: p.settings.Settle, Poll: poll, Now: p.now, Log: p.log}
+	if !p.settings.Cleanup { // which needs no machine
+		if err := p.openMachine(&a); err != nil {
+			return err
+		}
 	}
-	machine := report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file})
-	collect := func(ctx context.Context, parts report.Parts) report.Report {
-		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
-		defer cancel()
-		return machine.Read(ctx, parts)
-	}
-	moved := func(ctx context.Context) bool {
-		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
-		defer cancel()
-		return machine.PortsMoved(ctx)
-	}
-	a := agent.Agent{
-		Collect: collect, Interval: p.settings.Interval, Settle: p.settings.Settle,
-		Moved: moved, Poll: poll, Now: p.now, Log: p.log,
-	}
+	var err error
 	if a.Publishers, err = p.publishers(ctx); err != nil {
 		return err
 	}
@@ -146,6 +134,26 @@ func (p *program) do(ctx context.Context) error {
 		return a.Once(ctx)
 	}
 	return p.stay(ctx, &a)
+}
+
+// openMachine gives the agent its machine.
+func (p *program) openMachine(a *agent.Agent) error {
+	fs, file, err := p.Machine()
+	if err != nil {
+		return err
+	}
+	machine := report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file})
+	a.Collect = func(ctx context.Context, parts report.Parts) report.Report {
+		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+		defer cancel()
+		return machine.Read(ctx, parts)
+	}
+	a.Moved = func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+		defer cancel()
+		return machine.PortsMoved(ctx)
+	}
+	return nil
 }
 
 const (

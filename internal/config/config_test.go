@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	_, f := flags(nil)
 	for name, want := range map[string]string{
 		"publish": "[nodefeature]", "interval": "1m0s", "settle": "10s", "once": "false", "cleanup": "false", "node-name": "", "namespace": "",
-		"features-dir": "/etc/kubernetes/node-feature-discovery/features.d", "kubeconfig": "", "config": "",
+		"features-dir": "/etc/kubernetes/node-feature-discovery/features.d", "kubeconfig": "", "config": "", "listen": ":9400",
 	} {
 		if got := f.Lookup(name).Value.String(); got != want {
 			t.Errorf("--%s is %q, want %q", name, got, want)

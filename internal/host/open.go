@@ -35,7 +35,15 @@ func (c confined) open(name string, flags int) (int, error) {
 	if flags&unix.O_PATH != 0 {
 		how.Flags &^= unix.O_NONBLOCK | unix.O_NOCTTY // O_PATH takes neither
 	}
-	return ignoringEINTR(func() (int, error) { return unix.Openat2(c.fd, name, &how) })
+	// A rename anywhere on the machine, at the wrong moment, makes the kernel
+	// unsure where ".." leads; it asks to try again.
+	const tries = 1000
+	for try := 1; ; try++ {
+		fd, err := ignoringEINTR(func() (int, error) { return unix.Openat2(c.fd, name, &how) })
+		if err != unix.EAGAIN || try == tries { //nolint:errorlint // a bare errno from the call itself
+			return fd, err
+		}
+	}
 }
 
 // readlink asks for the link itself, then reads it by its handle: the way to it

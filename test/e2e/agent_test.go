@@ -88,7 +88,7 @@ func (a *agent) environment() []string {
 // arguments are what a cluster that is no cluster takes more.
 func (a *agent) arguments(more ...string) []string {
 	return append([]string{
-		"run", "--root=" + a.tree, "--interval=1s", "--settle=1s",
+		"run", "--root=" + a.tree, "--listen=", "--interval=1s", "--settle=1s",
 		"--kubeconfig=" + filepath.Join(a.dir, agentName+".kubeconfig"), "--features-dir=" + filepath.Join(a.dir, "features.d"),
 	}, more...)
 }

@@ -22,11 +22,12 @@ const (
 	Name = "gdr-features.features"
 	// life is how long state labels last; they are renewed at half of it.
 	life = time.Hour
-	// nudge is how long after a file has moved in its directory is touched.
-	// NFD 0.19 acts on the first event there and ignores all others until its
-	// ticker of a second has ticked (source/local, runNotifier): after more
-	// than a second it listens again, so that it notices the file at last.
-	nudge = 1100 * time.Millisecond
+	// nudging is how long a file is touched after it has moved in, every so
+	// often. NFD 0.19 acts on the first event in the directory and ignores all
+	// others until its ticker of a second has ticked (source/local,
+	// runNotifier): so it notices the file at last, soon after that.
+	nudging = 1100 * time.Millisecond
+	often   = 100 * time.Millisecond
 	// longest is the size NFD reads (source/local, MaxFeatureFileSize).
 	longest = 64 << 10
 	mode    = 0o644
@@ -39,7 +40,7 @@ const (
 type Publisher struct {
 	dir    string
 	now    func() time.Time
-	timer  *time.Timer   // of the last nudge
+	stop   chan struct{} // closed to end the nudging; nil before any
 	nudged chan struct{} // closed after it
 	swept  bool          // of what a killed predecessor left behind
 }
@@ -92,9 +93,9 @@ func (p *Publisher) Remove(context.Context) error {
 	return err
 }
 
-// Close waits for the last nudge, so that the worker has noticed the file.
+// Close waits for the end of the nudging, so that the worker has noticed the file.
 func (p *Publisher) Close(ctx context.Context) error {
-	if p.timer == nil {
+	if p.stop == nil {
 		return nil
 	}
 	select {
@@ -146,7 +147,7 @@ func (p *Publisher) write(text string) error {
 			return errors.Join(err, inside)
 		}
 	}
-	p.nudgeLater()
+	p.nudge()
 	return nil
 }
 
@@ -206,21 +207,30 @@ func (p *Publisher) remove() (removed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p.nudgeLater()
+	p.nudge()
 	return true, nil
 }
 
-// nudgeLater touches the directory once a worker listens again.
-func (p *Publisher) nudgeLater() {
-	if p.timer != nil {
-		p.timer.Stop()
+// nudge touches the file for a while, in place of any nudging before.
+func (p *Publisher) nudge() {
+	if p.stop != nil {
+		close(p.stop)
 	}
-	nudged := make(chan struct{})
-	p.nudged = nudged
-	p.timer = time.AfterFunc(nudge, func() {
-		p.touch()
-		close(nudged)
-	})
+	stop, nudged := make(chan struct{}), make(chan struct{})
+	p.stop, p.nudged = stop, nudged
+	go func() {
+		defer close(nudged)
+		ticks := time.NewTicker(often)
+		defer ticks.Stop()
+		for range nudging / often {
+			select {
+			case <-ticks.C:
+				p.touch()
+			case <-stop:
+				return
+			}
+		}
+	}()
 }
 
 // touch makes an event in the directory: setting the mode that the file has, or,

@@ -35,8 +35,9 @@ func at(t *testing.T, parent, dir string) *place {
 	p := &place{T: t, parent: parent, dir: dir, clock: noon}
 	p.Publisher = New(dir, func() time.Time { return p.clock })
 	t.Cleanup(func() {
-		if p.timer != nil {
-			p.timer.Stop()
+		if p.stop != nil {
+			close(p.stop)
+			<-p.nudged
 		}
 	})
 	return p

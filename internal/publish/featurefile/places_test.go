@@ -98,7 +98,7 @@ func TestNoPlace(t *testing.T) {
 	if _, err := p.Last(t.Context()); err == nil {
 		t.Error("read back")
 	}
-	if p.timer != nil {
+	if p.stop != nil {
 		t.Error("touches what it has not written")
 	}
 	if err := os.Remove(p.dir); err != nil {
