@@ -142,7 +142,7 @@ func (p *program) openMachine(a *agent.Agent) error {
 	if err != nil {
 		return err
 	}
-	machine := report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file})
+	machine := report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file, AskVerbs: p.AskVerbs()})
 	a.Collect = func(ctx context.Context, parts report.Parts) report.Report {
 		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
 		defer cancel()

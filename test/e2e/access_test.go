@@ -19,6 +19,7 @@ import (
 
 // access is what the bearer of a token can do.
 type access struct {
+	token   string
 	kube    *kubernetes.Clientset
 	nfd     *nfd.Clientset
 	dynamic *dynamic.DynamicClient
@@ -33,7 +34,7 @@ func (c *cluster) access(token string) (access, error) {
 		QPS:             -1, // no limit of requests
 		WarningHandler:  rest.NoWarnings{},
 	}
-	var a access
+	a := access{token: token}
 	var err error
 	if a.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return a, err

@@ -36,6 +36,7 @@ nfd=sigs.k8s.io/node-feature-discovery
 features="-X $nfd/source/local.featureFilesDir=features.d/"
 build etcd . go.etcd.io/etcd/server/v3
 build kube-apiserver . k8s.io/kubernetes/cmd/kube-apiserver
+build kubectl . k8s.io/kubernetes/cmd/kubectl
 build nfd-master . $nfd/cmd/nfd-master
 build nfd-worker . $nfd/cmd/nfd-worker "$features"
 build nfd-gc . $nfd/cmd/nfd-gc

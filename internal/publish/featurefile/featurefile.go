@@ -23,9 +23,9 @@ const (
 	// life is how long state labels last; they are renewed at half of it.
 	life = time.Hour
 	// nudging is how long a file is touched after it has moved in, every so
-	// often. NFD 0.19 acts on the first event in the directory and ignores all
-	// others until its ticker of a second has ticked (source/local,
-	// runNotifier): so it notices the file at last, soon after that.
+	// often, until somebody has read it. NFD 0.19 acts on the first event in the
+	// directory and ignores all others until its ticker of a second has ticked
+	// (source/local, runNotifier): so it notices the file at last, soon after.
 	nudging = 1100 * time.Millisecond
 	often   = 100 * time.Millisecond
 	// longest is the size NFD reads (source/local, MaxFeatureFileSize).
@@ -43,6 +43,9 @@ type Publisher struct {
 	stop   chan struct{} // closed to end the nudging; nil before any
 	nudged chan struct{} // closed after it
 	swept  bool          // of what a killed predecessor left behind
+
+	text string      // of the file as it was last read or written
+	info os.FileInfo // of that file; nil for none
 }
 
 var _ publish.Publisher = (*Publisher)(nil)
@@ -111,8 +114,13 @@ func (p *Publisher) open() (*os.File, error) {
 }
 
 // read gives the text of the file, "" when there is none, or something else in
-// its place.
+// its place. A file that is still the one it was is not read again: whoever
+// reads it is to be NFD.
 func (p *Publisher) read() (string, error) {
+	if info, err := os.Lstat(p.path()); err == nil && p.same(info) {
+		return p.text, nil
+	}
+	p.info = nil
 	f, err := p.open()
 	for _, none := range []error{fs.ErrNotExist, syscall.ELOOP, syscall.ENXIO} {
 		if errors.Is(err, none) { // nothing, a link, a socket
@@ -123,11 +131,20 @@ func (p *Publisher) read() (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return "", err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, longest))
+	if err == nil {
+		p.text, p.info = string(text), info
+	}
 	return string(text), err
+}
+
+// same tells whether a file is the one whose text is known.
+func (p *Publisher) same(info os.FileInfo) bool {
+	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
 }
 
 // beside is where files are staged.
@@ -147,7 +164,7 @@ func (p *Publisher) write(text string) error {
 			return errors.Join(err, inside)
 		}
 	}
-	p.nudge()
+	p.text = text
 	return nil
 }
 
@@ -192,10 +209,18 @@ func (p *Publisher) place(dir, text string) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	info, statErr := f.Stat()
+	if err = errors.Join(err, statErr, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), p.path())
+	w := watchReads(f.Name())
+	if err = os.Rename(f.Name(), p.path()); err != nil {
+		w.close()
+		return err
+	}
+	p.info = info
+	p.nudge(w)
+	return nil
 }
 
 // remove takes away what stands in the file's place.
@@ -207,12 +232,13 @@ func (p *Publisher) remove() (removed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p.nudge()
+	p.nudge(nobody)
 	return true, nil
 }
 
-// nudge touches the file for a while, in place of any nudging before.
-func (p *Publisher) nudge() {
+// nudge touches the file for a while, in place of any nudging before, until the
+// witness has seen it read.
+func (p *Publisher) nudge(w witness) {
 	if p.stop != nil {
 		close(p.stop)
 	}
@@ -220,11 +246,15 @@ func (p *Publisher) nudge() {
 	p.stop, p.nudged = stop, nudged
 	go func() {
 		defer close(nudged)
+		defer w.close()
 		ticks := time.NewTicker(often)
 		defer ticks.Stop()
 		for range nudging / often {
 			select {
 			case <-ticks.C:
+				if w.read() {
+					return
+				}
 				p.touch()
 			case <-stop:
 				return

@@ -106,6 +106,32 @@ func TestNudge(t *testing.T) {
 	})
 }
 
+// Once somebody has read the file it is left alone: every touch makes NFD look,
+// and then overlook for a second. That the agent itself looks does not count.
+func TestNudgeUntilRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t)
+		if err := os.Mkdir(p.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w := watch(t, p.dir)
+		p.must(true, ready())
+		p.must(false, ready())
+		if _, err := p.Last(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * often)
+		synctest.Wait()
+		w.want("not read yet", "to "+Name, "attrib "+Name)
+		if _, err := os.ReadFile(p.path()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		w.want("read")
+	})
+}
+
 // A file that goes is noticed too.
 func TestNudgeRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
