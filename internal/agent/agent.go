@@ -64,7 +64,10 @@ type sight struct {
 }
 
 func (s *sight) reading() calm.Reading {
-	return calm.Reading{Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at}
+	return calm.Reading{
+		Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at,
+		Partial: s.report.Fresh&report.PCI == 0,
+	}
 }
 
 // hardware gives the labels about the hardware.

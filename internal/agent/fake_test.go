@@ -37,7 +37,7 @@ type machine struct {
 	next     func(n int) label.Set
 }
 
-func (m *machine) collect(context.Context, report.Parts) report.Report {
+func (m *machine) collect(_ context.Context, parts report.Parts) report.Report {
 	time.Sleep(m.slow)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,9 @@ func (m *machine) collect(context.Context, report.Parts) report.Report {
 	if m.next != nil {
 		m.labels = m.next(len(m.reads))
 	}
-	return report.Report{Labels: maps.Clone(m.labels), Unknown: maps.Clone(m.unknown), Problems: slices.Clone(m.problems)}
+	return report.Report{
+		Labels: maps.Clone(m.labels), Unknown: maps.Clone(m.unknown), Problems: slices.Clone(m.problems), Fresh: parts,
+	}
 }
 
 func (m *machine) becomes(labels label.Set) {

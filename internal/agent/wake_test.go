@@ -101,3 +101,38 @@ func TestWake(t *testing.T) {
 		})
 	}
 }
+
+// What the bus showed once, in the midst of a change, is not confirmed by a
+// reading of the RDMA devices alone that follows at once.
+func TestHardwareReadTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one"}
+		st := newStage(t, ready, f)
+		events := make(chan report.Parts)
+		st.agent.Events = events
+		st.agent.Collect = func(ctx context.Context, parts report.Parts) report.Report {
+			if parts&report.PCI == 0 {
+				return report.Report{Labels: st.machine.labels, Fresh: parts}
+			}
+			return st.machine.collect(ctx, parts)
+		}
+		st.run()
+		st.until(10 * s)
+		st.machine.becomes(other)
+		events <- report.PCI
+		st.until(10*s + 150*ms) // read once
+		events <- report.RDMA
+		st.until(10*s + 400*ms)
+		if got := f.shows(); got != "PIX true" {
+			t.Errorf("published after one reading: %q", got)
+		}
+		st.machine.becomes(ready)
+		st.until(20 * s)
+		for _, try := range f.made() {
+			if try.labels != "PIX true" {
+				t.Errorf("published %q at %v", try.labels, try.at)
+			}
+		}
+		st.quit()
+	})
+}

@@ -25,6 +25,9 @@ type Reading struct {
 	Labels  label.Set
 	Unknown label.Names
 	At      time.Time
+	// Partial: the hardware was not looked at again, and is as in the reading
+	// before.
+	Partial bool
 }
 
 // Keeper remembers what is published and what is on its way to be. The zero
@@ -79,6 +82,10 @@ func (k *Keeper) takeHardware(next label.Set, r Reading) (confirmed bool) {
 		} else if had && r.Unknown[name] {
 			read[name] = was
 		}
+	}
+	if r.Partial { // the same once more confirms nothing
+		maps.Copy(next, old)
+		return maps.Equal(read, old)
 	}
 	confirmed = maps.Equal(read, old) || k.hardware != nil && maps.Equal(read, k.hardware)
 	k.hardware = read

@@ -228,6 +228,39 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// A reading that did not look at the hardware again does not confirm what the
+// one before it saw.
+func TestPartial(t *testing.T) {
+	was, odd := "gpus=8 ready=true", "gpus=7 ready=true"
+	k := calm.Published(settle, set(t, was))
+	for i, step := range []struct {
+		read    string
+		partial bool
+		want    string
+		hurry   bool
+	}{
+		{odd, true, was, true}, // of a sight that nobody was shown
+		{odd, false, was, true},
+		{odd, true, was, true},
+		{"gpus=7 ready=false reason=NoRDMADevice", true, was, true},
+		{was, false, was, false},
+		{was, true, was, false},
+		{odd, false, was, true},
+		{odd, true, was, true},
+		{odd, false, odd, false},
+		{odd, true, odd, false},
+	} {
+		got, again, ok := k.Next(calm.Reading{Labels: set(t, step.read), Partial: step.partial, At: time.Unix(1e9+int64(i), 0)})
+		if diff := cmp.Diff(set(t, step.want), got); diff != "" || !ok || (again > 0) != step.hurry {
+			t.Errorf("step %d: ok %v, again in %v (-want +got):\n%s", i, ok, again, diff)
+		}
+	}
+	fresh := calm.Published(settle, nil)
+	if got, _, ok := fresh.Next(calm.Reading{Labels: set(t, was), Partial: true}); ok {
+		t.Errorf("published after a partial reading: %v", got)
+	}
+}
+
 // A driver that is loaded and unloaded twenty times in a row does not show, and
 // one that is unloaded in the end shows once.
 func TestReloads(t *testing.T) {

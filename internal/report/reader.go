@@ -68,7 +68,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if parts&PCI != 0 {
 		rd.readPCI(ctx)
 	}
-	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil}
+	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil, Fresh: parts}
 	rd.pci.tell(&r)
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() {
 		r.RDMA.Complete = true

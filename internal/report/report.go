@@ -28,6 +28,9 @@ type Report struct {
 	// their facts could not be read.
 	Labels  label.Set
 	Unknown label.Names
+	// Fresh are the parts that were read for this report. The others are as they
+	// were read before.
+	Fresh Parts
 	// Problems are the facts that could not be read, one sentence each.
 	Problems []string
 }
