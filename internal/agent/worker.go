@@ -27,6 +27,7 @@ type worker struct {
 	hurry     chan<- time.Duration // asks for the next sight soon
 
 	keeper  *calm.Keeper
+	details details
 	content publish.Content
 	ready   bool // there is content to publish
 
@@ -42,7 +43,7 @@ type worker struct {
 func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worker {
 	return &worker{
 		agent: a, publisher: p, sights: make(chan *sight, 1), hurry: hurry,
-		backoff: patience(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
+		details: details{settle: a.Settle}, backoff: patience(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
 	}
 }
 
@@ -107,7 +108,11 @@ func (w *worker) take(s *sight) (news bool) {
 	labels, again, ok := w.keeper.Next(s.reading())
 	if ok {
 		news = !maps.Equal(labels, w.content.Labels)
-		w.content, w.ready = publish.Content{Labels: labels, Report: &s.report, Seen: s.at}, true
+		show, later := w.details.take(s, news)
+		w.content, w.ready = publish.Content{Labels: labels, Report: show, Seen: s.at}, true
+		if again == 0 {
+			again = later
+		}
 	}
 	if again > 0 {
 		select {

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gdr-features/internal/publish"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/source/rdma"
+)
+
+// portIs is a report of a machine with one port in a state.
+func portIs(state string) report.Report {
+	d := &rdma.Device{Name: "mlx5_0", Ports: []rdma.Port{{Number: 1, State: state}}}
+	return report.Report{PCIRead: true, Fresh: report.All, Labels: ready, Map: topology.Map{NICs: []topology.NIC{{RDMA: d}}}}
+}
+
+// portOf is the opposite.
+func portOf(r *report.Report) string { return r.Map.NICs[0].RDMA.Ports[0].State }
+
+func TestDetails(t *testing.T) {
+	const settle = 10 * time.Second
+	type step struct {
+		at    time.Duration
+		state string
+		news  bool
+		want  string
+		again time.Duration
+	}
+	for name, test := range map[string]struct {
+		settle time.Duration
+		steps  []step
+	}{
+		"the first at once": {settle, []step{{0, "DOWN", true, "DOWN", 0}}},
+		"settled": {settle, []step{
+			{0, "ACTIVE", true, "ACTIVE", 0},
+			{60 * s, "DOWN", false, "ACTIVE", settle},
+			{62 * s, "DOWN", false, "ACTIVE", 8 * s},
+			{70*s - 1, "DOWN", false, "ACTIVE", 1},
+			{70 * s, "DOWN", false, "DOWN", 0},
+			{71 * s, "DOWN", false, "DOWN", 0},
+		}},
+		"with the labels": {settle, []step{
+			{0, "ACTIVE", true, "ACTIVE", 0},
+			{60 * s, "DOWN", false, "ACTIVE", settle},
+			{61 * s, "DOWN", true, "DOWN", 0},
+			{62 * s, "ACTIVE", false, "DOWN", settle},
+		}},
+		"a break begins anew": {settle, []step{
+			{0, "ACTIVE", true, "ACTIVE", 0},
+			{60 * s, "DOWN", false, "ACTIVE", settle},
+			{69 * s, "ACTIVE", false, "ACTIVE", 0},
+			{71 * s, "DOWN", false, "ACTIVE", settle},
+			{80 * s, "INIT", false, "ACTIVE", settle},
+			{82 * s, "INIT", false, "ACTIVE", 8 * s},
+			{90 * s, "INIT", false, "INIT", 0},
+		}},
+		"no settle time": {0, []step{
+			{0, "ACTIVE", true, "ACTIVE", 0},
+			{1 * s, "DOWN", false, "DOWN", 0},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := details{settle: test.settle}
+			start := time.Unix(1e9, 0)
+			for i, step := range test.steps {
+				show, again := d.take(&sight{report: portIs(step.state), at: start.Add(step.at)}, step.news)
+				if got := portOf(show); got != step.want || again != step.again {
+					t.Errorf("step %d: %s, again in %v; want %s, %v", i, got, again, step.want, step.again)
+				}
+			}
+		})
+	}
+}
+
+// watched is a publisher that notes what it is given in detail.
+type watched struct {
+	fake
+	ports []string
+}
+
+func (w *watched) Publish(ctx context.Context, c publish.Content) (bool, error) {
+	w.ports = append(w.ports, portOf(c.Report))
+	return w.fake.Publish(ctx, c)
+}
+
+// A port that goes up and down every second, with no label resting on it, is no
+// news; what it is in the end is, without waiting for the interval.
+func TestFlappingPort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, ready)
+		w := &watched{fake: fake{name: "one", changed: make(chan struct{}, 1), start: st.start}}
+		st.agent.Publishers = []publish.Publisher{w}
+		state, moved := "ACTIVE", false
+		st.agent.Poll, st.agent.Moved = s, func(context.Context) bool { was := moved; moved = false; return was }
+		st.agent.Collect = func(context.Context, report.Parts) report.Report { return portIs(state) }
+		st.run()
+		st.until(10*s + 10*ms)
+		for range 20 {
+			for _, state = range []string{"DOWN", "ACTIVE"} {
+				moved = true
+				time.Sleep(s)
+			}
+		}
+		if shown := slices.Compact(slices.Clone(w.ports)); !slices.Equal(shown, []string{"ACTIVE"}) {
+			t.Errorf("published %v", shown)
+		}
+		state, moved = "DOWN", true
+		time.Sleep(12 * s)
+		if shown := slices.Compact(slices.Clone(w.ports)); !slices.Equal(shown, []string{"ACTIVE", "DOWN"}) {
+			t.Errorf("in the end published %v", shown)
+		}
+		st.quit()
+	})
+}
