@@ -137,7 +137,7 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 
 // write makes the object have this spec, if it does not have it.
 func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v1alpha1.NodeFeatureSpec) (wrote bool, err error) {
-	owner, err := p.owner(ctx)
+	owner, err := p.owner(ctx, now == nil)
 	if err != nil {
 		return false, err
 	}

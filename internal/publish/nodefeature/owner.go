@@ -57,26 +57,33 @@ func boundNode(token string) Bound {
 // the node. Without blockOwnerDeletion, which the API server allows only to
 // those who may change the Node's finalizers. Nil for none. The error tells that
 // asking may help later.
-func (p *Publisher) owner(ctx context.Context) (*metav1.OwnerReference, error) {
-	if p.ownerKnown {
-		return p.ownerRef, nil
-	}
+//
+// A Node that is deleted and registered anew has another UID, and the garbage
+// collector deletes what belongs to the old one: so the token is read each time,
+// which the kubelet exchanges, and the Node is asked for again when the object
+// is gone.
+func (p *Publisher) owner(ctx context.Context, gone bool) (*metav1.OwnerReference, error) {
 	bound, err := BoundNode(p.config)
 	if err != nil {
 		return nil, err
 	}
 	uid := bound.UID
 	if bound.Name != p.node || uid == "" {
+		if p.ownerKnown && !gone {
+			return p.ownerRef, nil
+		}
 		uid, err = p.client.nodeUID(ctx, p.node)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
-			p.log.Warnf("the NodeFeature will outlive its node: the token is not bound to a pod on %s, and the node cannot be read: %v", p.node, err)
+			if !p.ownerKnown {
+				p.log.Warnf("the NodeFeature will outlive its node: the token is not bound to a pod on %s, and the node cannot be read: %v", p.node, err)
+			}
 			uid = ""
 		case err != nil:
 			return nil, err
 		}
 	}
-	p.ownerKnown = true
+	p.ownerKnown, p.ownerRef = true, nil
 	if uid != "" {
 		p.ownerRef = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: p.node, UID: uid}
 	}

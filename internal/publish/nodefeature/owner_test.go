@@ -3,6 +3,7 @@ package nodefeature
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,5 +149,40 @@ func TestOwnerLater(t *testing.T) {
 	q.config.BearerTokenFile = filepath.Join(t.TempDir(), "missing")
 	if wrote, err := q.Publish(t.Context(), small(t, "ports-down")); wrote || err == nil || !strings.Contains(err.Error(), "service account token") {
 		t.Errorf("wrote %v, error %v", wrote, err)
+	}
+}
+
+// A Node that was deleted and registered anew owns the object as soon as its UID
+// is known: in the token, which is exchanged, or when the object is gone.
+func TestOwnerAnew(t *testing.T) {
+	a := newAPI(t)
+	p, _ := a.publisher(node)
+	p.config.BearerTokenFile = filepath.Join(t.TempDir(), "token")
+	c := small(t, "ready")
+	for _, uid := range []string{"first", "second"} {
+		claims := fmt.Sprintf(`{"kubernetes.io":{"node":{"name":%q,"uid":%q}}}`, node, uid)
+		if err := os.WriteFile(p.config.BearerTokenFile, []byte(token(claims)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.must(p, true, c, "GET APPLY")
+		if owners := a.is().OwnerReferences; len(owners) != 1 || string(owners[0].UID) != uid {
+			t.Errorf("owners %v", owners)
+		}
+		a.must(p, false, c, "GET")
+	}
+
+	a = newAPI(t)
+	q, hook := a.publisher("")
+	a.must(q, true, c, "GET NODE APPLY")
+	a.must(q, true, small(t, "ports-down"), "GET APPLY EVENT")
+	a.object = nil
+	a.must(q, true, c, "GET NODE APPLY EVENT")
+	a.says("NODE", 403)
+	for range 2 {
+		a.object = nil
+		a.must(q, true, c, "GET NODE APPLY")
+	}
+	if owners := a.is().OwnerReferences; len(owners) != 0 || len(hook.AllEntries()) > 1 {
+		t.Errorf("owners %v, %d lines logged", owners, len(hook.AllEntries()))
 	}
 }
