@@ -88,7 +88,11 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 	if err != nil {
 		return err
 	}
-	return report(out, all, start)
+	hour, err := idleHour(ctx, trees[0].dir, all[0].bare)
+	if err != nil {
+		return err
+	}
+	return report(out, all, start, hour)
 }
 
 // subjects are the programs on each tree; ghw.PCI on the first alone. What a

@@ -20,13 +20,14 @@ type step struct {
 }
 
 // report prints tables and claims. It gives errOver when a claim does not hold.
-func report(out io.Writer, all []subject, st start) error {
+func report(out io.Writer, all []subject, st start, hour idle) error {
 	steps := stepsOf(all)
 	var text strings.Builder
 	costTable(&text, all)
 	stepTable(&text, steps)
 	startTable(&text, st)
-	over := claimTable(&text, claims(all[0], steps, st))
+	idleTable(&text, hour)
+	over := claimTable(&text, claims(all[0], steps, st, hour))
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func report(out io.Writer, all []subject, st start) error {
 }
 
 // claims are what the documentation says.
-func claims(base subject, steps []step, st start) []claim {
+func claims(base subject, steps []step, st start, hour idle) []claim {
 	times := func(other *series) float64 { return median(base.product.cpu()) / median(other.cpu()) }
 	dearest, cheapest, worst := 0.0, steps[0].product, 0.0
 	for _, s := range steps {
@@ -50,6 +51,8 @@ func claims(base subject, steps []step, st start) []claim {
 		{"peak resident memory, 8 GPUs, MB", base.product.peak(), 24},
 		{"CPU of a further function, times that of bare, worst step", worst, 3},
 		{"linear growth: dearest step, times the cheapest", dearest / cheapest, linear},
+		{"idle agent, percent of a core", hour.share(), 0.1},
+		{"idle agent, times the runs of bare", (hour.readings + hour.looks) / hour.bare, 3},
 		{"packages linked that would slow every start down", float64(len(st.heavy)), 0},
 	}
 }

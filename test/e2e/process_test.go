@@ -20,6 +20,7 @@ const grace = 10 * time.Second
 type process struct {
 	dir, name string
 	env, args []string
+	pid       int
 	cancel    context.CancelFunc
 	signal    os.Signal // that ends it
 	ended     chan struct{}
@@ -53,6 +54,7 @@ func (p *process) start() error {
 		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	ended := make(chan struct{})
+	p.pid = cmd.Process.Pid
 	p.cancel, p.ended, p.how, p.stopped = cancel, ended, "", false
 	go func() {
 		defer close(ended)

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// From a changed fact to the label on the Node: 200 changes on ten nodes. No
+// kernel tells of what happens in a tree of files, so the agent looks four times a
+// second, which stands for the events of a machine. Of the time that it takes,
+// nfd-master has up to a second: it updates Nodes once in that time.
+func TestLatency(t *testing.T) {
+	t.Parallel()
+	const nodes, changes, limit = 10, 20, 2 * time.Second
+	time.Sleep(25 * time.Second) // most of what runs beside this has ended then
+	took := make(chan time.Duration, nodes*changes)
+	t.Run("changes", func(t *testing.T) {
+		for i := range nodes {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				n := newNode(t, &shared, fmt.Sprintf("latency-%d", i))
+				tree := machine(t, "azure-ndv5-h100", "ready")
+				a := n.run(t, tree, "--interval=250ms", "--settle=0s")
+				n.expect(t, labelsOf(t, tree))
+				for j := range changes {
+					took <- n.change(t, a, tree, j%2 == 0)
+					time.Sleep(time.Duration(i*37%250) * time.Millisecond) // each in its own rhythm
+				}
+			})
+		}
+	})
+	close(took)
+	var all []time.Duration
+	for d := range took {
+		all = append(all, d)
+	}
+	slices.Sort(all)
+	if len(all) != nodes*changes {
+		t.Fatalf("%d changes", len(all))
+	}
+	at := func(percent int) time.Duration { return all[len(all)*percent/100-1].Round(time.Millisecond) }
+	t.Logf("%d changes: p50 %v, p90 %v, p99 %v, longest %v", len(all), at(50), at(90), at(99), at(100))
+	if at(99) > limit {
+		t.Errorf("p99 is %v", at(99))
+	}
+}
+
+// change loads the module or unloads it, and gives the time until the Node shows
+// that.
+func (n *node) change(t *testing.T, a *agent, tree string, loaded bool) time.Duration {
+	t.Helper()
+	const label = prefix + "gpudirect.storage"
+	start := time.Now()
+	if loaded {
+		load(t, tree)
+	} else {
+		unload(t, tree)
+	}
+	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+		now, err := n.cluster.admin.kube.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+		if err == nil && now.Labels[label] != fmt.Sprint(loaded) {
+			err = fmt.Errorf("%s is %q", label, now.Labels[label])
+		}
+		return err
+	}, a.process); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(start)
+}

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// usage is what a process has of the machine.
+type usage struct {
+	resident             int // KiB
+	descriptors, threads int
+}
+
+// most is what the agent may have resident, in KiB.
+const most = 30 << 10
+
+// uses reads it of a process.
+func (p *process) uses(t *testing.T) usage {
+	t.Helper()
+	var u usage
+	dir := fmt.Sprintf("/proc/%d/", p.pid)
+	open, err := os.ReadDir(dir + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.descriptors = len(open)
+	status, err := os.ReadFile(dir + "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		for name, to := range map[string]*int{"VmRSS:": &u.resident, "Threads:": &u.threads} {
+			if text, ok := strings.CutPrefix(line, name); ok {
+				if _, err := fmt.Sscan(text, to); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return u
+}
+
+// grew complains of what the process has more than before, and of too much.
+func (p *process) grew(t *testing.T, before usage) {
+	t.Helper()
+	now := p.uses(t)
+	t.Logf("%d KiB resident (%+d), %d descriptors (%+d), %d threads (%+d)", now.resident, now.resident-before.resident,
+		now.descriptors, now.descriptors-before.descriptors, now.threads, now.threads-before.threads)
+	const breath = 2 << 10 // a garbage collection more or less
+	if now.resident > before.resident+breath || now.resident > most {
+		t.Errorf("%d KiB resident, before %d", now.resident, before.resident)
+	}
+	if now.descriptors > before.descriptors+1 { // one may be open just now
+		t.Errorf("%d descriptors, before %d", now.descriptors, before.descriptors)
+	}
+	if now.threads > before.threads+2 {
+		t.Errorf("%d threads, before %d", now.threads, before.threads)
+	}
+}
