@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"gdr-features/internal/publish"
+	"gdr-features/internal/report"
 )
 
 var errDown = errors.New("connection refused")
@@ -201,6 +204,50 @@ func TestNewsInFight(t *testing.T) {
 		synctest.Wait()
 		if got := f.shows(); got != "PIX true" {
 			t.Errorf("shows %q", got)
+		}
+		st.quit()
+	})
+}
+
+// told counts what a monitor is told.
+type told struct{ well, failed int }
+
+func (*told) Read(*report.Report, time.Duration, bool) {}
+
+func (m *told) Published(_ string, _ bool, err error) {
+	if err != nil {
+		m.failed++
+		return
+	}
+	m.well++
+}
+
+// What is refused is tried less and less often, and soon again when it was not
+// refused; a failure to read back what is published counts as one.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one", lastErr: &publish.Refusal{Err: errDown}}
+		st := newStage(t, ready, f)
+		var monitor told
+		st.agent.Monitor = &monitor
+		st.run()
+		st.until(time.Hour)
+		if n := len(f.asked); n < 30 || n > 75 || monitor.failed != n || monitor.well != 0 {
+			t.Errorf("asked %d times in an hour, told of %d failures", n, monitor.failed)
+		}
+		f.mu.Lock()
+		f.lastErr = nil
+		f.mu.Unlock()
+		st.until(time.Hour + 3*time.Minute)
+		if got := f.shows(); got != "PIX true" || monitor.well == 0 {
+			t.Errorf("shows %q", got)
+		}
+		f.fails(errors.Join(&publish.Refusal{Err: errDown}))
+		st.machine.becomes(other)
+		tries := len(f.made())
+		st.until(2 * time.Hour)
+		if n := len(f.made()) - tries; n < 30 || n > 75 {
+			t.Errorf("tried %d times in an hour", n)
 		}
 		st.quit()
 	})

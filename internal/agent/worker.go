@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -19,6 +20,13 @@ func patience() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second}
 }
 
+// resignation is how long to wait after a refusal: up to two minutes, since
+// thousands of nodes that ask every few seconds for what is not allowed are a load
+// that helps nobody.
+func resignation() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: time.Minute}
+}
+
 // worker serves one publisher, so that none waits for another.
 type worker struct {
 	agent     *Agent
@@ -31,7 +39,8 @@ type worker struct {
 	content publish.Content
 	ready   bool // there is content to publish
 
-	backoff wait.Backoff
+	backoff wait.Backoff // after failures
+	refused wait.Backoff // after refusals
 	failing bool
 	retry   *time.Timer // nil when nothing failed or is put off
 	// restores limits how often what somebody else changes is set right: two
@@ -43,7 +52,7 @@ type worker struct {
 func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worker {
 	return &worker{
 		agent: a, publisher: p, sights: make(chan *sight, 1), hurry: hurry,
-		details: details{settle: a.Settle}, backoff: patience(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
+		details: details{settle: a.Settle}, backoff: patience(), refused: resignation(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
 	}
 }
 
@@ -94,6 +103,7 @@ func (w *worker) readBack(ctx context.Context) bool {
 			w.succeeded()
 			return true
 		}
+		w.tell(ctx, false, err)
 		w.failed(ctx, err)
 		select {
 		case <-w.waiting():
@@ -128,9 +138,7 @@ func (w *worker) publish(ctx context.Context, restoring bool) {
 		return
 	}
 	wrote, err := w.publisher.Publish(ctx, w.content)
-	if m := w.agent.Monitor; m != nil && ctx.Err() == nil {
-		m.Published(w.publisher.Name(), wrote, err)
-	}
+	w.tell(ctx, wrote, err)
 	if err != nil {
 		w.failed(ctx, err)
 		return
@@ -146,6 +154,13 @@ func (w *worker) publish(ctx context.Context, restoring bool) {
 		return
 	}
 	log.Info("published")
+}
+
+// tell tells the monitor how it went.
+func (w *worker) tell(ctx context.Context, wrote bool, err error) {
+	if m := w.agent.Monitor; m != nil && ctx.Err() == nil {
+		m.Published(w.publisher.Name(), wrote, err)
+	}
 }
 
 // mayRestore puts a restoration off that comes too soon after many others. News
@@ -167,7 +182,11 @@ func (w *worker) waiting() <-chan time.Time {
 
 // failed logs the first of a row of failures and sets the time of the next try.
 func (w *worker) failed(ctx context.Context, err error) {
-	delay := w.backoff.Step()
+	backoff := &w.backoff
+	if no := (*publish.Refusal)(nil); errors.As(err, &no) {
+		backoff = &w.refused
+	}
+	delay := backoff.Step()
 	w.retry, w.postponed = time.NewTimer(delay), false
 	if ctx.Err() != nil {
 		return
@@ -182,7 +201,7 @@ func (w *worker) failed(ctx context.Context, err error) {
 }
 
 func (w *worker) succeeded() {
-	w.retry, w.postponed, w.backoff = nil, false, patience()
+	w.retry, w.postponed, w.backoff, w.refused = nil, false, patience(), resignation()
 	if w.failing {
 		w.failing = false
 		w.agent.log(w.publisher).Info("publishing works again")

@@ -20,6 +20,16 @@ type Content struct {
 	Seen time.Time
 }
 
+// Refusal is an error that will be the same the next time unless somebody steps
+// in: a missing right, a kind that nobody knows. There is no hurry to try again.
+type Refusal struct{ Err error }
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap gives what was refused.
+func (r *Refusal) Unwrap() error { return r.Err }
+
 // Publisher shows the labels of a node to others. Its methods are not called at
 // the same time, but for Changed.
 type Publisher interface {

@@ -8,13 +8,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
@@ -117,9 +115,4 @@ func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 	var meta metav1.PartialObjectMetadata
 	err = json.Unmarshal(raw, &meta)
 	return meta.UID, err
-}
-
-// listWatch lists and watches the one object.
-func (c *client) listWatch() cache.ListerWatcher {
-	return cache.NewListWatchFromClient(c.nfd, resource, c.namespace, fields.OneTermEqualSelector("metadata.name", c.name))
 }

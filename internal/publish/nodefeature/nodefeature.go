@@ -4,7 +4,6 @@ package nodefeature
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/label"
@@ -33,7 +33,8 @@ type Publisher struct {
 	node   string
 	log    logrus.FieldLogger
 	store  *store
-	watch  bool // the object is being watched
+	watch  bool // the object is to be watched
+	sentry *sentry
 
 	ownerKnown bool
 	ownerRef   *metav1.OwnerReference
@@ -52,20 +53,20 @@ func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{config: config, client: c, node: node, log: log, store: newStore()}, nil
+	return &Publisher{config: config, client: c, node: node, log: log, store: newStore(), sentry: &sentry{log: log}}, nil
 }
 
 // Watch begins to watch the object, until ctx ends. Without, the object is read
 // each time. To be called once, before anything else.
 func (p *Publisher) Watch(ctx context.Context) {
 	p.watch = true
-	r := cache.NewReflectorWithOptions(p.client.listWatch(), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
 		Name: "NodeFeature of this node",
 		// Twice as much with jitter; so that after an outage the object is known
 		// again soon, and not all nodes come at once.
 		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second},
 	})
-	go r.RunWithContext(ctx)
+	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the sentry says what is wrong, once
 }
 
 // Name implements publish.Publisher.
@@ -87,23 +88,22 @@ func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	return maps.Clone(p.published), nil
 }
 
-// current gives the object as it is, nil for none.
+// current gives the object as it is, nil for none: as watched, or, where that
+// does not work, as read.
 func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) {
-	if !p.watch {
-		now, err := p.client.get(ctx)
-		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // there is none, which is no error
+	if p.watch && !p.sentry.lost() {
+		select {
+		case <-p.store.synced:
+			return p.store.current(), nil
+		case <-time.After(requestLimit):
+		case <-ctx.Done():
 		}
-		return now, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
-	defer cancel()
-	select {
-	case <-p.store.synced:
-		return p.store.current(), nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("the NodeFeature %s/%s cannot be watched: %w", p.client.namespace, p.client.name, ctx.Err())
+	now, err := p.client.get(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
+	return now, refusal(err)
 }
 
 // Publish writes the object if it is not what it should be. A node without
@@ -127,7 +127,7 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 		}
 	}
 	if wrote, err = p.write(ctx, now, spec); err != nil {
-		return wrote, err
+		return wrote, refusal(err)
 	}
 	p.remember(p.published, c.Labels, c.Seen)
 	p.published = maps.Clone(c.Labels)

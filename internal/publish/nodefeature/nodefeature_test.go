@@ -1,13 +1,16 @@
 package nodefeature
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -239,16 +242,16 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// While the object is watched nothing is asked; what cannot be watched is an
-// error after a while.
+// While the object is watched nothing is asked; where it cannot be watched it is
+// read.
 func TestWatched(t *testing.T) {
 	a := newAPI(t)
-	p, _ := a.publisher(node)
+	p, hook := a.publisher(node)
 	p.watch = true
 	ctx, cancel := contextFor(t, 50*time.Millisecond)
 	defer cancel()
-	if _, err := p.Last(ctx); err == nil || !strings.Contains(err.Error(), "cannot be watched") {
-		t.Errorf("error %v", err)
+	if _, err := p.Last(ctx); err == nil {
+		t.Error("no error without an answer")
 	}
 	if err := p.store.Replace(nil, "1"); err != nil {
 		t.Fatal(err)
@@ -262,4 +265,50 @@ func TestWatched(t *testing.T) {
 	}
 	a.must(p, true, small(t, "ports-down"), "APPLY EVENT")
 	a.asked("")
+
+	forbidden := apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil)
+	p.sentry.failed(t.Context(), forbidden)
+	p.sentry.failing = p.sentry.failing.Add(-stale + 10*time.Second)
+	a.must(p, false, small(t, "ports-down"), "") // a while without does not matter
+	p.sentry.failing = p.sentry.failing.Add(-20 * time.Second)
+	a.object = nil
+	a.must(p, true, small(t, "ports-down"), "GET APPLY")
+	a.says(http.MethodGet, 403)
+	if _, err := p.Publish(t.Context(), c); !apierrors.IsForbidden(err) {
+		t.Errorf("error %v", err)
+	}
+	a.asked("GET")
+	p.sentry.watching()
+	a.must(p, false, small(t, "ports-down"), "")
+	if n := len(hook.AllEntries()); n != 2 {
+		t.Errorf("%d lines logged", n)
+	}
+}
+
+// What is refused is asked for less and less often, other failures are not.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logtest.NewNullLogger()
+		s := &sentry{log: log}
+		during := func(err error) time.Duration {
+			start := time.Now()
+			for range 20 {
+				if err := s.rest(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				s.failed(t.Context(), err)
+			}
+			return time.Since(start)
+		}
+		if took := during(errors.New("connection refused")); took != 0 {
+			t.Errorf("rested %v after what is no refusal", took)
+		}
+		if took := during(apierrors.NewUnauthorized("who are you?")); took < 5*time.Minute || took > 20*time.Minute {
+			t.Errorf("20 refusals took %v", took)
+		}
+		s.watching()
+		if took := during(errors.New("EOF")); took != 0 {
+			t.Errorf("rested %v when all was well before", took)
+		}
+	})
 }
