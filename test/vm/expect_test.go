@@ -1,0 +1,84 @@
+//go:build vm
+
+package vm
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const prefix = "feature.node.kubernetes.io/"
+
+// labels are by name, without prefix.
+type labels map[string]string
+
+func parseLabels(text string) labels {
+	all := labels{}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		all[strings.TrimPrefix(name, prefix)] = value
+	}
+	return all
+}
+
+// with gives the labels with some more, or with others; "" takes one away.
+func (l labels) with(others labels) labels {
+	all := maps.Clone(l)
+	maps.Copy(all, others)
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
+	return all
+}
+
+// bare are the labels of the machine as it was wired, before a driver is loaded,
+// as root sees it.
+var bare = labels{
+	"gpudirect.rdma.capable": "true", "gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false",
+	"gdr.gpus": "4", "gdr.nics": "5", "gdr.topology": "virtual",
+	"gpudirect.rdma": "false", "gdr.reason": "GPUDriverNotLoaded", "gdr.peermem": "false", "gdr.dmabuf": "false",
+	"gdr.peerdirect": "none", "gdr.iommu": "off", "gdr.acs": "clear", "gpudirect.storage": "false",
+}
+
+func (m *machine) expectLabels(uid uint32, want labels) {
+	m.t.Helper()
+	if diff := cmp.Diff(want, parseLabels(m.gdr(uid, 0, "labels"))); diff != "" {
+		m.t.Errorf("user %d, labels (-want +got):\n%s", uid, diff)
+	}
+}
+
+// verdict is what `check -o json` prints, as far as it is compared.
+type verdict struct{ Capable, Ready, Reason, Level, LevelBest string }
+
+// judged is a verdict with the details of its findings, by check.
+type judged struct {
+	verdict
+	details map[string]string
+}
+
+// notReady is the exit status of check.
+const notReady = 2
+
+// expectFindings compares status and reason of some checks.
+func (m *machine) expectFindings(uid uint32, want map[string]string, flags ...string) judged {
+	m.t.Helper()
+	var v struct {
+		verdict
+		Findings []struct{ Check, Status, Reason, Detail string }
+	}
+	m.decode(&v, uid, notReady, append(flags, "check")...)
+	got, details := map[string]string{}, map[string]string{}
+	for _, f := range v.Findings {
+		details[f.Check] = f.Detail
+		if _, ok := want[f.Check]; ok {
+			got[f.Check] = strings.TrimSpace(f.Status + " " + f.Reason)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		m.t.Errorf("user %d, findings (-want +got):\n%s", uid, diff)
+	}
+	return judged{v.verdict, details}
+}

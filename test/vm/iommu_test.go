@@ -1,0 +1,108 @@
+//go:build vm
+
+package vm
+
+import (
+	"encoding/binary"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gdr-features/test/vm/wire"
+)
+
+// iommu adds an IOMMU to the machine.
+var iommu = []string{"-device", "intel-iommu"}
+
+// With an IOMMU the kernel turns the ACS redirects on, where a port has them.
+// Nobody but root may read them.
+func TestTranslated(t *testing.T) {
+	m := boot(t, "intel_iommu=on", iommu...)
+	m.expectGroups("DMA", "DMA-FQ")
+	m.expectTopology(root)
+	want := bare.with(labels{"gdr.iommu": "translated", "gdr.acs": "redirect"})
+	m.expectLabels(root, want)
+	m.expectFindings(root, map[string]string{"iommu": "WARN", "acs": "WARN"})
+	m.expectLabels(nobody, want.with(labels{"gdr.acs": ""}))
+	m.expectFindings(nobody, map[string]string{"iommu": "WARN", "acs": "UNKNOWN"})
+
+	m.startAgent(want).stop()
+	m.clearACS()
+	want = want.with(labels{"gdr.acs": "clear"})
+	m.expectLabels(root, want)
+	m.expectFindings(root, map[string]string{"iommu": "WARN", "acs": "OK"})
+	m.startAgent(want).stop()
+}
+
+// With iommu=pt the groups are there and translate nothing. GPUs that are handed
+// to virtual machines are no use to this one.
+func TestPassthrough(t *testing.T) {
+	m := boot(t, "intel_iommu=on iommu=pt", iommu...)
+	m.expectGroups("identity")
+	m.expectTopology(nobody)
+	want := bare.with(labels{"gdr.iommu": "passthrough", "gdr.acs": "redirect"})
+	m.expectLabels(root, want)
+	m.expectFindings(root, map[string]string{"iommu": "OK", "acs": "WARN"})
+	m.expectLabels(nobody, want.with(labels{"gdr.acs": ""}))
+	m.expectFindings(nobody, map[string]string{"iommu": "OK", "acs": "UNKNOWN"})
+
+	a := m.startAgent(want)
+	m.load("vfio_pci")
+	bind := func(gpu string) { m.write("/sys/bus/pci/drivers_probe", m.address[gpu]) }
+	for _, gpu := range []string{"A", "B", "C", "D"} {
+		m.write(m.device(gpu)+"/driver_override", "vfio-pci")
+		if gpu != "D" {
+			bind(gpu)
+		}
+	}
+	a.expect("three of four GPUs handed over", want, func() {})
+	a.soon(func() []time.Duration {
+		return []time.Duration{
+			a.expect("the last GPU handed over", want.with(labels{"gdr.reason": "GPUPassthrough"}), func() { bind("D") }),
+			a.expect("it is taken back", want, func() { m.write(m.device("D")+"/driver/unbind", m.address["D"]) }),
+		}
+	})
+	a.stop()
+}
+
+// expectGroups makes sure that every function has an IOMMU group of such a type.
+func (m *machine) expectGroups(types ...string) {
+	m.t.Helper()
+	for name := range m.address {
+		group := path.Base(m.do(wire.Request{Verb: wire.Link, Path: m.device(name) + "/iommu_group"}).Out)
+		if kind := strings.TrimSpace(m.read("/sys/kernel/iommu_groups/" + group + "/type")); !slices.Contains(types, kind) {
+			m.t.Errorf("function %s is in group %s of type %q", name, group, kind)
+		}
+	}
+}
+
+// clearACS does what NCCL's manual says: setpci ECAP_ACS+6.w=0 for every port.
+func (m *machine) clearACS() {
+	m.t.Helper()
+	cleared := 0
+	for address := range m.functions() {
+		file := devices + address + "/config"
+		if at := acsControl([]byte(m.read(file))); at > 0 {
+			m.do(wire.Request{Verb: wire.Write, Path: file, Data: []byte{0, 0}, Offset: at})
+			cleared++
+		}
+	}
+	if cleared != rootPorts {
+		m.t.Errorf("ACS cleared at %d ports, want %d", cleared, rootPorts)
+	}
+}
+
+// acsControl finds the ACS control register among the extended capabilities.
+func acsControl(config []byte) int64 {
+	const first, acs = 0x100, 0x0d
+	for at := first; at >= first && at+8 <= len(config); {
+		head := binary.LittleEndian.Uint32(config[at:])
+		if head&0xffff == acs {
+			return int64(at) + 6
+		}
+		at = int(head >> 20)
+	}
+	return 0
+}
