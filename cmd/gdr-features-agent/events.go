@@ -29,9 +29,17 @@ func concerns(e uevent.Event) report.Parts {
 	return 0
 }
 
+// listener is what uevent.Listen gives.
+type listener interface {
+	Run(ctx context.Context, hear func(uevent.Event)) error
+}
+
+// listen is uevent.Listen.
+func listen() (listener, error) { return uevent.Listen() }
+
 // events tells which parts of the machine may have changed, until ctx ends. What
 // nobody has taken yet is put together with what follows.
-func events(ctx context.Context, log logrus.FieldLogger) <-chan report.Parts {
+func events(ctx context.Context, log logrus.FieldLogger, listen func() (listener, error)) <-chan report.Parts {
 	to := make(chan report.Parts, 1)
 	hear := func(e uevent.Event) {
 		parts := concerns(e)
@@ -49,17 +57,21 @@ func events(ctx context.Context, log logrus.FieldLogger) <-chan report.Parts {
 		}
 	}
 	go func() {
+		deaf := false
 		for ctx.Err() == nil {
-			l, err := uevent.Listen()
+			l, err := listen()
 			if err == nil {
+				if deaf {
+					hear(uevent.Lost) // what happened meanwhile
+				}
 				err = l.Run(ctx, hear)
 			}
-			if err != nil {
+			if err != nil && !deaf { // a sandbox may never let us: once is enough
 				log.WithError(err).Warn("the kernel's events cannot be heard; changes show at the next interval")
+				deaf = true
 			}
 			select {
 			case <-time.After(relisten):
-				hear(uevent.Lost)
 			case <-ctx.Done():
 			}
 		}

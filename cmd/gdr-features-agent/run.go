@@ -176,7 +176,7 @@ func (p *program) stay(ctx context.Context, a *agent.Agent) error {
 		a.Monitor = m
 	}
 	if p.Host.Root == "/" { // not for a copy of another machine
-		a.Events = events(ctx, p.log)
+		a.Events = events(ctx, p.log, listen)
 	}
 	return a.Run(ctx)
 }
