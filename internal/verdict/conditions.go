@@ -216,8 +216,12 @@ func (f *Facts) iommu() (mode string, open bool) {
 
 // acs judges the bridges between every eligible GPU and its nearest NIC. It is
 // open when reading them took too long, or failed for some and not for others;
-// where it failed for all, this process may not read them.
+// where it failed for all, this process may not read them. A function that could
+// not be identified may be the nearest one.
 func (f *Facts) acs() (state string, open bool) {
+	if !f.Map.Counted {
+		return "", true
+	}
 	missing := len(f.Map.Nearest) == 0
 	var denied, read bool
 	for _, link := range f.Map.Nearest {
