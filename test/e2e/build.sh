@@ -46,12 +46,16 @@ install_tool kustomize sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 
 # NFD as its users deploy it: resources, service accounts, roles.
 .bin/kustomize build "$(go list -m -f '{{.Dir}}' $nfd)/deployment/overlays/default" >.bin/nfd.yaml
-# The resources of NVIDIA's operators and a chart, of the newest versions that are Go modules:
-# their release tags (v24.6 and so on) are not.
+# The resources of the Prometheus Operator, and of NVIDIA's operators with a chart.
+# Of NVIDIA's, the newest versions that are Go modules: their release tags (v24.6
+# and so on) are not.
 gpu=$(module github.com/NVIDIA/gpu-operator@v1.8.3-0.20240429200431-0fe1e8db32b0)
 nic=$(module github.com/Mellanox/network-operator@v1.4.0)
+prometheus=$(module github.com/prometheus-operator/prometheus-operator@v0.89.0)/example/prometheus-operator-crd
 cat "$gpu/config/crd/bases/nvidia.com_clusterpolicies.yaml" "$gpu/config/crd/bases/nvidia.com_nvidiadrivers.yaml" \
-	"$nic/config/crd/bases/mellanox.com_nicclusterpolicies.yaml" >.bin/operators.yaml
+	"$nic/config/crd/bases/mellanox.com_nicclusterpolicies.yaml" \
+	"$prometheus/monitoring.coreos.com_podmonitors.yaml" "$prometheus/monitoring.coreos.com_prometheusrules.yaml" \
+	>.bin/operators.yaml
 rm -rf .bin/gpu-operator
 cp -r "$gpu/deployments/gpu-operator" .bin/gpu-operator
 chmod -R u+w .bin/gpu-operator

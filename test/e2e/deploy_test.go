@@ -34,12 +34,14 @@ var variants = []struct {
 	{"feature-file", overlays + "feature-file", []string{"--set", "publish={file}"}, []string{"hostPath", "runAsNonRoot", "runAsUser=0"}},
 	{"acs", overlays + "acs", []string{"--set", "acs=true"}, []string{"SYS_ADMIN", "runAsNonRoot", "runAsUser=0"}},
 	{"host-sys", overlays + "host-sys", []string{"--set", "hostSys=true"}, []string{"hostPath"}},
+	{"monitoring", overlays + "monitoring", []string{"--set", "monitoring.enabled=true"}, nil},
 }
 
 // The API server would accept all of every variant, and Helm has nothing against
 // the chart. The chart and the kustomization are the same but for the Namespace,
 // which is no business of a chart, and Helm's own labels.
 func TestManifests(t *testing.T) {
+	applyOperators(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
@@ -81,12 +83,14 @@ func TestManifests(t *testing.T) {
 // Every value of the chart comes to something that the API server accepts, and
 // wrong ones to an error.
 func TestChart(t *testing.T) {
+	applyOperators(t)
 	template := []string{"template", agentName, chart, "--namespace", agentName}
 	all := []string{
 		"--set", "publish={nodefeature,file}", "--set", "acs=true,hostSys=true,interval=30s,settle=1m,logLevel=debug",
 		"--set", "image.repository=registry.example/gdr-features,image.tag=v1,image.pullPolicy=Always,imagePullSecrets[0].name=pull",
 		"--set", "extraArgs={--log-format=json},priorityClassName=system-node-critical,admissionPolicy.enabled=false",
 		"--set", "nodeSelector.pool=gpu,tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.memory=128Mi",
+		"--set", "monitoring.enabled=true,monitoring.labels.release=prometheus",
 	}
 	objects, err := render(t.Context(), "helm", append(template, all...)...)
 	if err != nil {
@@ -100,12 +104,19 @@ func TestChart(t *testing.T) {
 	if diff := cmp.Diff(want, set.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
+	monitoring := 0
 	for _, o := range objects {
 		if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
 			t.Errorf("a %s in spite of admissionPolicy.enabled=false", o.GetKind())
 		}
+		if o.GetLabels()["release"] == "prometheus" {
+			monitoring++
+		}
 	}
-	for _, wrong := range []string{"publish={label}", "interval=often", "acs=1", "Interval=1s", "image.repository="} {
+	if monitoring != 2 {
+		t.Errorf("%d objects have the label for Prometheus", monitoring)
+	}
+	for _, wrong := range []string{"publish={label}", "interval=often", "acs=1", "Interval=1s", "image.repository=", "monitoring.enabled=yes"} {
 		if _, err := render(t.Context(), "helm", append(slices.Clone(template), "--set", wrong)...); err == nil {
 			t.Errorf("%s is no error", wrong)
 		}

@@ -59,6 +59,22 @@ func shipped(t *testing.T, name string) []*unstructured.Unstructured {
 	return objects
 }
 
+// applyOperators makes the cluster know the resources of other people's operators.
+func applyOperators(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(program("operators.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.apply(t.Context(), definitions); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // convert makes an object one of its Go type.
 func convert[T any](t *testing.T, o *unstructured.Unstructured) *T {
 	t.Helper()

@@ -138,17 +138,7 @@ func TestExamples(t *testing.T) {
 // Network Operator's driver goes where the first goes.
 func TestGate(t *testing.T) {
 	nodes := fleet(t)
-	definitions, err := os.ReadFile(program("operators.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	crds, err := decode(definitions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.apply(t.Context(), crds); err != nil {
-		t.Fatal(err)
-	}
+	applyOperators(t)
 	drivers, policies := shipped(t, "gpu-operator/nvidiadrivers.yaml"), shipped(t, "gpu-operator/nicclusterpolicy.yaml")
 	if err := shared.apply(t.Context(), append(slices.Clone(drivers), policies...), metav1.DryRunAll); err != nil {
 		t.Errorf("refused: %v", err)

@@ -1,0 +1,180 @@
+package monitoring
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// target are the labels that our PodMonitor and the Prometheus Operator add.
+var target = []string{"job", "instance", "namespace", "pod", "container", "endpoint", "node"}
+
+// metrics are the names of series with their labels, and the values seen of
+// each.
+type metrics map[string]map[string][]string
+
+// exported gives what the agent has, what Prometheus adds and what our rules
+// record.
+func exported(t *testing.T) metrics {
+	t.Helper()
+	known := metrics{"up": {}, "gdr:node_ready:max5m": {"node": nil}}
+	p := parser.NewParser(parser.Options{})
+	for line := range strings.Lines(string(read(t, filepath.Join(repository, "internal/monitor/testdata/metrics.txt")))) {
+		series, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		m, err := p.ParseMetric(series)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := m.Get(labels.MetricName)
+		if known[name] == nil {
+			known[name] = map[string][]string{}
+		}
+		m.DropReserved(func(n string) bool { return n == labels.MetricName }).Range(func(l labels.Label) {
+			known[name][l.Name] = append(known[name][l.Name], l.Value)
+		})
+		if base, ok := strings.CutSuffix(name, "_sum"); ok { // the golden file has no buckets
+			known[base+"_bucket"] = map[string][]string{"le": nil}
+		}
+	}
+	for name, has := range known {
+		if strings.Contains(name, ":") {
+			continue
+		}
+		for _, l := range target {
+			has[l] = nil
+		}
+	}
+	if len(known) < 10 {
+		t.Fatalf("only %v", slices.Sorted(maps.Keys(known)))
+	}
+	return known
+}
+
+// words are labels whose every value stands in the README.
+var words = []string{"reason", "level"}
+
+// judge tells what is wrong with an expression: a metric or a label that nobody
+// exports, a value that never comes.
+func judge(text string, known metrics, readme string) (wrong []string) {
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	need := func(names []string, of parser.Expr) {
+		has := known.below(of)
+		for _, l := range names {
+			if !has[l] {
+				wrong = append(wrong, fmt.Sprintf("no label %s in %s", l, of))
+			}
+		}
+	}
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			wrong = append(wrong, known.selector(n, readme)...)
+		case *parser.AggregateExpr:
+			need(n.Grouping, n.Expr)
+		case *parser.BinaryExpr:
+			if m := n.VectorMatching; m != nil && m.On {
+				need(m.MatchingLabels, n.LHS)
+				need(m.MatchingLabels, n.RHS)
+			}
+		}
+		return nil
+	})
+	return wrong
+}
+
+// below gives the labels that series of an expression may have.
+func (known metrics) below(e parser.Expr) map[string]bool {
+	has := map[string]bool{}
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			for l := range known[n.Name] {
+				has[l] = true
+			}
+		case *parser.Call:
+			if n.Func.Name == "label_join" || n.Func.Name == "label_replace" {
+				if made, ok := n.Args[1].(*parser.StringLiteral); ok {
+					has[made.Val] = true
+				}
+			}
+		}
+		return nil
+	})
+	return has
+}
+
+// selector tells what is wrong with a selector.
+func (known metrics) selector(s *parser.VectorSelector, readme string) (wrong []string) {
+	has, ok := known[s.Name]
+	if !ok {
+		return []string{"no metric " + s.Name}
+	}
+	for _, m := range s.LabelMatchers {
+		if m.Name == labels.MetricName {
+			continue
+		}
+		values, ok := has[m.Name]
+		switch {
+		case !ok:
+			wrong = append(wrong, fmt.Sprintf("%s has no label %s", s.Name, m.Name))
+		case m.Type != labels.MatchEqual || len(values) == 0:
+		case slices.Contains(words, m.Name):
+			if !strings.Contains(readme, "`"+m.Value+"`") {
+				wrong = append(wrong, fmt.Sprintf("no %s is %s", m.Name, m.Value))
+			}
+		case !slices.Contains(values, m.Value):
+			wrong = append(wrong, fmt.Sprintf("%s of %s is never %s", m.Name, s.Name, m.Value))
+		}
+	}
+	return wrong
+}
+
+// What rules and dashboard ask for exists.
+func TestExpressions(t *testing.T) {
+	known, readme := exported(t), string(read(t, filepath.Join(repository, "README.md")))
+	exprs := dashboardExprs(t)
+	for _, group := range rules(t).Spec.Groups {
+		for _, r := range group.Rules {
+			exprs[r.Alert+r.Record] = r.Expr
+			if r.Record != "" && known[r.Record] == nil {
+				t.Errorf("%s: not known here", r.Record)
+			}
+		}
+	}
+	for name, expr := range exprs {
+		for _, wrong := range judge(expr, known, readme) {
+			t.Errorf("%s: %s\n%s", name, wrong, expr)
+		}
+	}
+}
+
+// The test above sees what is wrong.
+func TestJudge(t *testing.T) {
+	known, readme := exported(t), string(read(t, filepath.Join(repository, "README.md")))
+	for expr, want := range map[string]string{
+		`max by (node) (gdr_ready)`:                                        "",
+		`max by (node) (gdr_raedy)`:                                        "no metric gdr_raedy",
+		`max by (reason) (gdr_ready)`:                                      "no label reason in gdr_ready",
+		`gdr_ready and on (reason) gdr_reason`:                             "no label reason in gdr_ready",
+		`gdr_ready{reason="NoGPU"}`:                                        "gdr_ready has no label reason",
+		`gdr_reason{reason="NoGpu"}`:                                       "no reason is NoGpu",
+		`gdr_publish_total{result="error"}`:                                "result of gdr_publish_total is never error",
+		`sum by (le) (rate(gdr_collect_seconds_bucket[5m]))`:               "",
+		`max by (a) (label_join(gdr_pair_level, "a", " ", "nic", "rdma"))`: "",
+		`max(`: "parse error",
+	} {
+		got := strings.Join(judge(expr, known, readme), "; ")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", expr, got, want)
+		}
+	}
+}
