@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,8 +85,17 @@ type watched struct {
 }
 
 func (w *watched) Publish(ctx context.Context, c publish.Content) (bool, error) {
+	w.mu.Lock()
 	w.ports = append(w.ports, portOf(c.Report))
+	w.mu.Unlock()
 	return w.fake.Publish(ctx, c)
+}
+
+// shown lists what it was given, each once in a row.
+func (w *watched) shown() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Compact(slices.Clone(w.ports))
 }
 
 // A port that goes up and down every second, with no label resting on it, is no
@@ -95,23 +105,26 @@ func TestFlappingPort(t *testing.T) {
 		st := newStage(t, ready)
 		w := &watched{fake: fake{name: "one", changed: make(chan struct{}, 1), start: st.start}}
 		st.agent.Publishers = []publish.Publisher{w}
-		state, moved := "ACTIVE", false
-		st.agent.Poll, st.agent.Moved = s, func(context.Context) bool { was := moved; moved = false; return was }
-		st.agent.Collect = func(context.Context, report.Parts) report.Report { return portIs(state) }
+		var state atomic.Value
+		var moved atomic.Bool
+		becomes := func(to string) { state.Store(to); moved.Store(true) }
+		becomes("ACTIVE")
+		st.agent.Poll, st.agent.Moved = s, func(context.Context) bool { return moved.Swap(false) }
+		st.agent.Collect = func(context.Context, report.Parts) report.Report { return portIs(state.Load().(string)) }
 		st.run()
 		st.until(10*s + 10*ms)
 		for range 20 {
-			for _, state = range []string{"DOWN", "ACTIVE"} {
-				moved = true
+			for _, to := range []string{"DOWN", "ACTIVE"} {
+				becomes(to)
 				time.Sleep(s)
 			}
 		}
-		if shown := slices.Compact(slices.Clone(w.ports)); !slices.Equal(shown, []string{"ACTIVE"}) {
+		if shown := w.shown(); !slices.Equal(shown, []string{"ACTIVE"}) {
 			t.Errorf("published %v", shown)
 		}
-		state, moved = "DOWN", true
+		becomes("DOWN")
 		time.Sleep(12 * s)
-		if shown := slices.Compact(slices.Clone(w.ports)); !slices.Equal(shown, []string{"ACTIVE", "DOWN"}) {
+		if shown := w.shown(); !slices.Equal(shown, []string{"ACTIVE", "DOWN"}) {
 			t.Errorf("in the end published %v", shown)
 		}
 		st.quit()

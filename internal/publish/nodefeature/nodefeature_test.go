@@ -268,9 +268,8 @@ func TestWatched(t *testing.T) {
 
 	forbidden := apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil)
 	p.sentry.failed(t.Context(), forbidden)
-	p.sentry.failing = p.sentry.failing.Add(-stale + 10*time.Second)
 	a.must(p, false, small(t, "ports-down"), "") // a while without does not matter
-	p.sentry.failing = p.sentry.failing.Add(-20 * time.Second)
+	p.sentry.expire()
 	a.object = nil
 	a.must(p, true, small(t, "ports-down"), "GET APPLY")
 	a.says(http.MethodGet, 403)
@@ -306,9 +305,21 @@ func TestRefused(t *testing.T) {
 		if took := during(apierrors.NewUnauthorized("who are you?")); took < 5*time.Minute || took > 20*time.Minute {
 			t.Errorf("20 refusals took %v", took)
 		}
+		if !s.lost() {
+			t.Error("not lost after minutes")
+		}
 		s.watching()
-		if took := during(errors.New("EOF")); took != 0 {
-			t.Errorf("rested %v when all was well before", took)
+		if took := during(errors.New("EOF")); took != 0 || s.lost() {
+			t.Errorf("rested %v when all was well before; lost %v", took, s.lost())
+		}
+		time.Sleep(stale - 1)
+		if s.lost() {
+			t.Error("lost before its time")
+		}
+		s.watching()
+		time.Sleep(2 * stale)
+		if s.lost() {
+			t.Error("lost while it is watched")
 		}
 	})
 }

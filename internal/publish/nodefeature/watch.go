@@ -25,7 +25,8 @@ type sentry struct {
 	log logrus.FieldLogger
 
 	mu      sync.Mutex
-	failing time.Time // since when watching fails, zero while it does not
+	failing *time.Timer // runs since watching fails, nil while it does not
+	old     bool        // it has run out
 	refused *wait.Backoff
 }
 
@@ -33,7 +34,14 @@ type sentry struct {
 func (s *sentry) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.failing.IsZero() && time.Since(s.failing) > stale
+	return s.old
+}
+
+// expire makes what is known old.
+func (s *sentry) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.old = s.failing != nil
 }
 
 // rest waits before the next try where the last ones were refused: asking every
@@ -65,8 +73,8 @@ func (s *sentry) failed(ctx context.Context, err error) {
 	case s.refused == nil:
 		s.refused = &wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: 30 * time.Second}
 	}
-	if s.failing.IsZero() && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-		s.failing = time.Now()
+	if s.failing == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		s.failing = time.AfterFunc(stale, s.expire)
 		s.log.WithError(err).Warn("the NodeFeature cannot be watched; trying again until it can")
 	}
 }
@@ -74,10 +82,11 @@ func (s *sentry) failed(ctx context.Context, err error) {
 func (s *sentry) watching() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.failing.IsZero() {
+	if s.failing != nil {
+		s.failing.Stop()
 		s.log.Info("the NodeFeature is watched again")
 	}
-	s.failing, s.refused = time.Time{}, nil
+	s.failing, s.old, s.refused = nil, false, nil
 }
 
 // refused tells an answer that will be the same the next time, unless somebody
