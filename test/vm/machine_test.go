@@ -23,6 +23,7 @@ type machine struct {
 	answer  *json.Decoder
 	modules initramfs.Modules
 	wiring  *wiring
+	up      time.Duration     // the machine's own time when it last answered
 	address map[string]string // of the functions, by name
 }
 
@@ -42,6 +43,7 @@ func (m *machine) receive(limit time.Duration) wire.Response {
 	if err := m.answer.Decode(&r); err != nil {
 		m.t.Fatalf("the machine: %v", err)
 	}
+	m.up = r.Up
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,6 +48,11 @@ func serve() error {
 		if err != nil {
 			r.Failed = err.Error()
 		}
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+			return err
+		}
+		r.Up = time.Duration(now.Nano())
 		if err := answer.Encode(r); err != nil {
 			return err
 		}

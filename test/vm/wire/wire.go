@@ -2,6 +2,8 @@
 // value for each request and each answer over a serial line.
 package wire
 
+import "time"
+
 // Verb is what to do.
 type Verb string
 
@@ -39,4 +41,6 @@ type Response struct {
 	Status   int    `json:",omitempty"`
 	PID      int    `json:",omitempty"`
 	Failed   string `json:",omitempty"`
+	// Up is the machine's own time when it answers.
+	Up time.Duration
 }
