@@ -15,6 +15,9 @@ import (
 // target are the labels that our PodMonitor and the Prometheus Operator add.
 var target = []string{"job", "instance", "namespace", "pod", "container", "endpoint", "node"}
 
+// nameLabel has the name of a metric.
+const nameLabel = "__name__"
+
 // metrics are the names of series with their labels, and the values seen of
 // each.
 type metrics map[string]map[string][]string
@@ -31,11 +34,11 @@ func exported(t *testing.T) metrics {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := m.Get(labels.MetricName)
+		name := m.Get(nameLabel)
 		if known[name] == nil {
 			known[name] = map[string][]string{}
 		}
-		m.DropReserved(func(n string) bool { return n == labels.MetricName }).Range(func(l labels.Label) {
+		m.DropReserved(func(n string) bool { return n == nameLabel }).Range(func(l labels.Label) {
 			known[name][l.Name] = append(known[name][l.Name], l.Value)
 		})
 		if base, ok := strings.CutSuffix(name, "_sum"); ok { // the golden file has no buckets
@@ -119,7 +122,7 @@ func (known metrics) selector(s *parser.VectorSelector, readme string) (wrong []
 		return []string{"no metric " + s.Name}
 	}
 	for _, m := range s.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == nameLabel {
 			continue
 		}
 		values, ok := has[m.Name]
