@@ -32,6 +32,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
+	$(GO) run $(GOLANGCI_LINT) run --build-tags vm ./test/vm/...
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
@@ -58,6 +59,11 @@ cover: ## print the test coverage of each package
 e2e: ## see the labels get onto a Node through a real NFD and API server; minutes the first time
 	@./test/e2e/build.sh
 	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 5m ./...
+
+.PHONY: e2e-vm
+e2e-vm: ## run on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86)
+	@./test/vm/build.sh
+	$(GO) test -count=1 -v -timeout 20m -tags vm ./test/vm
 
 .PHONY: image
 image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs buildah)

@@ -53,6 +53,10 @@ const (
 	farewell = 3 * time.Second
 	// attempts is how often Once reads a machine that is another one each time.
 	attempts = 6
+	// soon is when a machine is read again that has not answered in time; twice
+	// as much later each time, up to the interval.
+	soon        = time.Second
+	mostDoubled = 10
 	// moment is the time between two readings of Once.
 	moment = 500 * time.Millisecond
 )
@@ -121,6 +125,7 @@ func (a *Agent) loop(ctx context.Context, workers []*worker, hurry <-chan time.D
 	}
 	known := map[string]bool{}
 	var last time.Time
+	late := 0 // readings in a row that something was missing from
 	for ctx.Err() == nil {
 		parts, polled := due.take(a.Now())
 		if polled && a.Moved(ctx) {
@@ -131,6 +136,12 @@ func (a *Agent) loop(ctx context.Context, workers []*worker, hurry <-chan time.D
 			last = s.at
 			for _, w := range workers {
 				w.show(s)
+			}
+			if late++; !s.report.Late {
+				late = 0
+			}
+			if late > 0 { // a busy machine soon answers, a sick one does not
+				due.hurry(last.Add(soon << min(late, mostDoubled)))
 			}
 		}
 		a.pause(ctx, &due, last, hurry)

@@ -136,3 +136,32 @@ func TestHardwareReadTwice(t *testing.T) {
 		st.quit()
 	})
 }
+
+// A machine that does not answer in time is asked again soon, and less and less
+// often.
+func TestLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		start := time.Now()
+		var at []time.Duration
+		a := Agent{
+			Interval: time.Minute, Now: time.Now, Log: logrus.New(),
+			Collect: func(context.Context, report.Parts) report.Report {
+				at = append(at, time.Since(start))
+				if len(at) == 9 {
+					end()
+				}
+				return report.Report{Late: len(at) < 8}
+			},
+		}
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		const s = time.Second
+		want := []time.Duration{0, 2 * s, 6 * s, 14 * s, 30 * s, 62 * s, 122 * s, 182 * s, 242 * s}
+		if diff := cmp.Diff(want, at); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}

@@ -133,6 +133,7 @@ func (p *part[T]) take(value T, err error, name string, problems []error) {
 func (p *part[T]) tell(r *Report) {
 	if p.err != nil {
 		r.problem(p.err)
+		r.Late = r.Late || errors.Is(p.err, timed.ErrNoAnswer)
 	}
 	r.problems(p.problems)
 }

@@ -31,6 +31,8 @@ type Report struct {
 	// Fresh are the parts that were read for this report. The others are as they
 	// were read before.
 	Fresh Parts
+	// Late: some part has not answered in time. It may, when asked again.
+	Late bool
 	// Problems are the facts that could not be read, one sentence each.
 	Problems []string
 }

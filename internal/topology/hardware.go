@@ -160,7 +160,13 @@ func (b *builder) allowed(gpu, nic *pci.Function) tri.State {
 	if g.RootBus == "" || n.RootBus == "" {
 		return tri.Unknown
 	}
-	return tri.Of(g.CommonBridges(n) > 0)
+	if g.CommonBridges(n) > 0 {
+		return tri.True
+	}
+	if b.Virtual == tri.False || b.PCI.ProcessorPort() {
+		return tri.False
+	}
+	return tri.Unknown // a virtual machine may show no bridge where there is one
 }
 
 // Between lists the bridges that traffic between the GPU and the NIC passes

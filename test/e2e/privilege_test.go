@@ -198,6 +198,10 @@ func TestPolicy(t *testing.T) {
 	renamed.Labels[nfdv1alpha1.NodeFeatureObjNodeNameLabel] = a.name
 	third := feature(a.name)
 	third.Name = "something-else"
+	pretending, inventing := feature(a.name), feature(a.name)
+	pretending.Spec.Labels = map[string]string{prefix + "pci-10de.present": "true"}
+	inventing.Spec.Features = *nfdv1alpha1.NewFeatures()
+	inventing.Spec.Features.Instances["pci.device"] = nfdv1alpha1.NewInstanceFeatures(*nfdv1alpha1.NewInstanceFeature(map[string]string{"vendor": "10de"}))
 	for _, test := range []struct {
 		name    string
 		agent   access
@@ -210,6 +214,8 @@ func TestPolicy(t *testing.T) {
 		{"its own, relabelled", agent, relabelled, `must have the label nfd.node.kubernetes.io/node-name: policy-a, not "policy-b"`},
 		{"its own, without label", agent, unlabelled, `must have the label nfd.node.kubernetes.io/node-name: policy-a, not ""`},
 		{"its own, owned by another node", agent, owned, "may make no other owner of the NodeFeature than this Node"},
+		{"its own, with another's label", agent, pretending, "may write no other labels than gdr.* and gpudirect.*"},
+		{"its own, with another's features", agent, inventing, "may write no other features than gdr.*"},
 		{"the first node's", other, feature(a.name), "may write the NodeFeature gdr-features-policy-b, not gdr-features-policy-a"},
 		{"with an unbound token", bearer(t, &shared, nil), feature(a.name), "the token names no node"},
 		{"with a token of a pod without node", bearer(t, &shared, unscheduled), feature(a.name), "the token names no node"},
@@ -217,7 +223,10 @@ func TestPolicy(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			before := stored(t, test.feature)
 			// The least change that is one: nothing is admitted that would be a no-op.
-			test.feature.Spec.Labels = map[string]string{prefix + "gdr.level": "SYS"}
+			if test.feature.Spec.Labels == nil {
+				test.feature.Spec.Labels = map[string]string{}
+			}
+			test.feature.Spec.Labels[prefix+"gdr.level"] = "SYS"
 			err := test.agent.write(t.Context(), test.feature)
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.message) {
 				t.Errorf("the error is %v, not %q", err, test.message)
