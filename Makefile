@@ -35,6 +35,8 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm ./test/vm/...
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+	cd test/monitoring && $(GO) mod tidy -diff
+	cd test/monitoring && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
 	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
@@ -76,6 +78,11 @@ image-test: image ## run the image as the DaemonSet's Pod (needs root and runc)
 .PHONY: worker-test
 worker-test: ## build the example nfd-worker and compare its labels with ours
 	cd examples/nfd-worker && $(GO) test -count=1 ./...
+
+.PHONY: rules
+rules: ## check and test the alerts and the dashboard with promtool; minutes the first time
+	@./test/monitoring/build.sh
+	cd test/monitoring && $(GO) test -count=1 ./...
 
 .PHONY: names
 names: ## write source/pci/ids.txt from PCI_IDS=FILE
