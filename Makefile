@@ -32,7 +32,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
-	$(GO) run $(GOLANGCI_LINT) run --build-tags vm ./test/vm/...
+	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults ./test/vm/... ./test/faults/...
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/monitoring && $(GO) mod tidy -diff
@@ -46,7 +46,7 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 
 .PHONY: bench
 bench: ## measure CPU and memory against a bare C program and ghw (needs gcc and pci.ids)
-	$(GO) run ./bench
+	$(GO) run ./bench $(BENCHFLAGS)
 
 .PHONY: golden
 golden: ## write the golden files from what the program prints now; review the diff
@@ -66,6 +66,11 @@ e2e: ## see the labels get onto a Node through a real NFD and API server; minute
 e2e-vm: ## run on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86)
 	@./test/vm/build.sh
 	$(GO) test -count=1 -v -timeout 20m -tags vm ./test/vm
+
+.PHONY: faults
+faults: build ## kill the agent's writer a thousand times, fill its disk, make its machine sick (needs root)
+	$(GO) test -count=1 -v -run TestKilled ./internal/publish/featurefile -kills 1000
+	$(GO) test -count=1 -v -tags faults ./test/faults
 
 .PHONY: image
 image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs buildah)

@@ -1,7 +1,7 @@
 // Command bench measures what a run of gdr-features costs and holds it against
 // what is claimed: run it in the root of the repository, as `make bench` does.
 //
-//	go run ./bench [-n ROUNDS] [-dir DIRECTORY]
+//	go run ./bench [-n ROUNDS] [-dir DIRECTORY] [-noisy]
 //
 // It compares three programs on the same trees: `gdr-features --root TREE
 // labels`; bare (bare/bare.c, as dear as reading the files must be); and ghwpci
@@ -38,12 +38,17 @@ const (
 
 const machineFile = "testdata/machines/dell-xe9680-h100.txt"
 
-// errOver: something is dearer than claimed.
-var errOver = errors.New("over the limit")
+var (
+	// errOver: something is dearer than claimed.
+	errOver = errors.New("over the limit")
+	// errNoisy: something looks dearer, on a machine that does other things.
+	errNoisy = errors.New("not judged; try again on a quiet machine")
+)
 
 func main() {
 	rounds := flag.Int("n", 40, "measured `rounds`; each runs every program once on each tree")
 	dir := flag.String("dir", "", "`directory` for programs and trees, 350 MB (default /dev/shm where it has room, else the temporary one)")
+	noisy := flag.Bool("noisy", false, "succeed where claims about time cannot be judged, as the machine is not quiet")
 	flag.Parse()
 	if flag.NArg() > 0 || *rounds < 1 {
 		flag.Usage()
@@ -52,8 +57,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, *rounds, *dir)
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	if !*noisy || !errors.Is(err, errNoisy) {
 		os.Exit(1)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"testing"
 
@@ -57,6 +58,31 @@ func TestGrow(t *testing.T) {
 	}
 	if len(m.Functions) != base || len(grown.Functions) != 3000 || virtual != (3000-base)/10 {
 		t.Errorf("%d functions of %d, %d virtual; base changed to %d from %d", len(grown.Functions), 3000, virtual, len(m.Functions), base)
+	}
+}
+
+// Only what rests on time is excused, and only where the machine was not quiet.
+func TestClaims(t *testing.T) {
+	holds, late, fat := claim{"", 1, 2, true}, claim{"", 3, 2, true}, claim{"", 3, 2, false}
+	for _, c := range []struct {
+		claims        []claim
+		noise         float64
+		over, spoiled bool
+	}{
+		{[]claim{holds}, 2, false, false},
+		{[]claim{holds, late}, 1.1, true, false},
+		{[]claim{holds, late}, 1.3, false, true},
+		{[]claim{fat}, 1.3, true, false},
+		{[]claim{late, fat}, 1.3, true, true},
+	} {
+		if over, spoiled := claimTable(io.Discard, c.claims, c.noise); over != c.over || spoiled != c.spoiled {
+			t.Errorf("%v with noise %v: over %v, spoiled %v", c.claims, c.noise, over, spoiled)
+		}
+	}
+	quiet := subject{bare: &series{costs: []cost{{cpu: 1}, {cpu: 1.1}, {cpu: 1.2}}}}
+	loud := subject{bare: &series{costs: []cost{{cpu: 1}, {cpu: 1.5}, {cpu: 9}}}}
+	if n := noise([]subject{quiet, loud}); n != 1.5 {
+		t.Errorf("noise %v", n)
 	}
 }
 

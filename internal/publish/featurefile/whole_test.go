@@ -2,6 +2,7 @@ package featurefile
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,9 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 )
+
+// kills is how often TestKilled kills; `make faults` has it do so a thousand times.
+var kills = flag.Int("kills", 40, "how many writers are killed")
 
 // helperDoes is the variable that makes a helper of this program.
 const helperDoes = "GDR_FEATURES_TEST_HELPER"
@@ -128,7 +132,7 @@ func TestKilled(t *testing.T) {
 	p := at(t, parent, filepath.Join(parent, "features.d"))
 	p.must(true, versions[1])
 	left := 0
-	for range 40 {
+	for range *kills {
 		c := helper(t, "write", p.dir)
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -146,7 +150,7 @@ func TestKilled(t *testing.T) {
 		}
 		left += len(p.left())
 	}
-	t.Logf("temporary files left: %d", left)
+	t.Logf("%d writers killed; temporary files left: %d", *kills, left)
 	later := at(t, parent, p.dir)
 	later.clock = time.Now().Add(time.Hour)
 	later.must(true, versions[1])

@@ -1,0 +1,239 @@
+//go:build faults
+
+// Package faults takes the disk away from the node agent, and gives it back. It
+// needs root, to mount a small file system; `make faults` runs it.
+package faults
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gdr-features/internal/machine"
+)
+
+// patience is how long the agent may take to notice something.
+const patience = 10 * time.Second
+
+// place is an agent and the small disk that it writes its feature file to.
+type place struct {
+	*testing.T
+	disk, tree, address string
+	log                 string
+	process             *exec.Cmd
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{T: t, disk: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
+	if err := syscall.Mount("tmpfs", p.disk, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatalf("mounting a small file system, which only root may: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(p.disk, syscall.MNT_DETACH) })
+	m, err := machine.Load("../../testdata/machines/dell-xe9680-h100.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, ok := machine.StateNamed("ready")
+	if !ok {
+		t.Fatal("no state ready")
+	}
+	p.tree = m.Tree(t, state)
+	p.start()
+	return p
+}
+
+// start starts the agent and waits until it has published.
+func (p *place) start() {
+	p.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.address = free.Addr().String()
+	_ = free.Close()
+	log, err := os.Create(p.log)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer log.Close()
+	p.process = exec.CommandContext(p.Context(), "../../bin/gdr-features", "run", "--publish=file", "--features-dir="+p.dir(),
+		"--interval=200ms", "--settle=0s", "--listen="+p.address, "--root="+p.tree)
+	p.process.Stderr = log
+	if err := p.process.Start(); err != nil {
+		p.Fatalf("%v; make build builds it", err)
+	}
+	p.Cleanup(func() {
+		_ = p.process.Process.Signal(syscall.SIGTERM)
+		if err := p.process.Wait(); err != nil {
+			p.Errorf("the agent ended with %v", err)
+		}
+	})
+	p.until("the first publication", func() bool { return p.file() != "" })
+}
+
+func (p *place) dir() string { return filepath.Join(p.disk, "nfd", "features.d") }
+
+// file gives the text of the feature file, "" for none.
+func (p *place) file() string {
+	text, err := os.ReadFile(filepath.Join(p.dir(), "gdr-features.features"))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// change changes the machine: whether nvidia-fs is loaded.
+func (p *place) change(loaded bool) (label string) {
+	p.Helper()
+	module := filepath.Join(p.tree, "sys/module/nvidia_fs")
+	err := os.RemoveAll(module)
+	if loaded {
+		if err = os.MkdirAll(module, 0o755); err == nil {
+			err = os.WriteFile(filepath.Join(module, "initstate"), []byte("live\n"), 0o644)
+		}
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	return fmt.Sprintf("gpudirect.storage=%v\n", loaded)
+}
+
+func (p *place) until(what string, is func() bool) {
+	p.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			log, _ := os.ReadFile(p.log)
+			p.Fatalf("no %s in %v\n%s", what, patience, log)
+		}
+	}
+}
+
+// metric gives the value of a metric as it is printed.
+func (p *place) metric(name string) string {
+	p.Helper()
+	answer, err := http.Get("http://" + p.address + "/metrics") //nolint:noctx // a test
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+name+" ")
+	value, _, _ := strings.Cut(rest, "\n")
+	return value
+}
+
+// said counts the lines of the log that have a text.
+func (p *place) said(text string) int {
+	log, err := os.ReadFile(p.log)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return bytes.Count(log, []byte(text))
+}
+
+// A full disk, one that is read-only and a directory that vanishes: what is
+// published stays whole, the failure is said once and counted, and when the
+// fault is over the agent recovers by itself. What it needs does not grow.
+func TestFaults(t *testing.T) {
+	p := newPlace(t)
+	const failed = `gdr_publish_total{publisher="file",result="failed"}`
+	filler := filepath.Join(p.disk, "filler")
+	faults := []struct {
+		name     string
+		begin    func() error
+		end      func() error
+		vanishes bool // the file is gone meanwhile
+	}{
+		{"full disk", func() error {
+			f, err := os.Create(filler)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			for err == nil {
+				_, err = f.Write(make([]byte, 512))
+			}
+			return nil
+		}, func() error { return os.Remove(filler) }, false},
+		{"read-only disk", func() error {
+			return syscall.Mount("", p.disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
+		}, func() error {
+			return syscall.Mount("", p.disk, "", syscall.MS_REMOUNT, "size=64k")
+		}, false},
+		{"a file in place of the directory", func() error {
+			if err := os.RemoveAll(filepath.Dir(p.dir())); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Dir(p.dir()), nil, 0o644)
+		}, func() error { return os.Remove(filepath.Dir(p.dir())) }, true},
+	}
+	grew := p.metric("go_goroutines")
+	for i, fault := range faults {
+		loaded := i%2 == 0
+		before, count := p.file(), p.metric(failed)
+		if err := fault.begin(); err != nil {
+			t.Fatalf("%s: %v", fault.name, err)
+		}
+		want := p.change(loaded)
+		p.until("failure counted: "+fault.name, func() bool { return p.metric(failed) != count })
+		time.Sleep(3 * time.Second)
+		if now := p.file(); now != before && !fault.vanishes {
+			t.Errorf("%s: the file has changed to\n%s", fault.name, now)
+		}
+		if n := p.said("publishing fails"); n != i+1 {
+			t.Errorf("%s: failures were said %d times, want %d", fault.name, n, i+1)
+		}
+		if err := fault.end(); err != nil {
+			t.Fatalf("end of %s: %v", fault.name, err)
+		}
+		p.until("recovery from "+fault.name, func() bool { return strings.Contains(p.file(), want) })
+		p.until("word of the recovery from "+fault.name, func() bool { return p.said("publishing works again") == i+1 })
+	}
+	if err := os.RemoveAll(p.dir()); err != nil {
+		t.Fatal(err)
+	}
+	p.until("file after its directory vanished", func() bool { return p.file() != "" })
+	t.Logf("goroutines %s before, %s after", grew, p.metric("go_goroutines"))
+}
+
+// Files of the machine that give no answer never stop the loop.
+func TestSickMachine(t *testing.T) {
+	p := newPlace(t)
+	files, err := filepath.Glob(filepath.Join(p.tree, "sys/class/infiniband/*/ports/*/state"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	files = append(files, filepath.Join(p.tree, "sys/module/nvidia_peermem/initstate"), filepath.Join(p.tree, "proc/kallsyms"))
+	before := p.file()
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := p.change(true) // which still shows
+	p.until("change", func() bool { return strings.Contains(p.file(), want) })
+	for line := range strings.Lines(before) {
+		if !strings.Contains(line, "=") || strings.Contains(line, "gpudirect.storage") || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if !strings.Contains(p.file(), line) {
+			t.Errorf("lost %s", line)
+		}
+	}
+}
