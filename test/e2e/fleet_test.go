@@ -1,0 +1,199 @@
+//go:build fleet
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fleetAudit notes every request of a service account, but not what was written.
+const fleetAudit = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: [system:serviceaccounts]
+- level: None
+`
+
+const (
+	// rollOut is the time in which the agents of a new DaemonSet start, as long as
+	// no more than atOnce have yet to publish.
+	rollOut = 30 * time.Second
+	atOnce  = 100
+	// idling is longer than the agent's and the worker's interval.
+	idling = 65 * time.Second
+	// outage is how long the API server is away.
+	outage = 5 * time.Second
+	// recovery is how long requests are counted after all is published again.
+	recovery = 30 * time.Second
+	// workers is how many nfd-workers there are.
+	workers = 40
+)
+
+// TestFleet runs as many agents as FLEET_NODES says against one API server, and
+// some of NFD's workers beside them. nfd-master and nfd-gc are left out: what
+// they do does not depend on who writes the NodeFeatures.
+func TestFleet(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("FLEET_NODES"))
+	if err != nil || n < 20 {
+		t.Fatalf("FLEET_NODES=%q is no number of at least 20", os.Getenv("FLEET_NODES"))
+	}
+	c := &shared
+	if err := errors.Join(c.master.stop(), c.collector.stop(), os.WriteFile(filepath.Join(c.dir, "audit.yaml"), []byte(fleetAudit), 0o600), c.api.restart()); err != nil {
+		t.Fatal(err)
+	}
+	if err := until(t.Context(), time.Minute, c.admin.ready); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	f := newAgents(t, c, n)
+	w := newWorkers(t, c)
+	t.Logf("%d nodes, pods and tokens made in %v", n, time.Since(began).Round(time.Second))
+
+	var table fleetTable
+	table.add(f.rollOut(t, w))
+	table.add(f.idle(t, w))
+	table.add(f.change(t, w))
+	table.add(f.restart(t, w))
+	fmt.Printf("\n%s\n", table.String())
+}
+
+// phase begins to measure.
+func (f *agents) phase(t *testing.T, name string) *phase {
+	t.Helper()
+	return &phase{name: name, cluster: f.cluster, from: f.cluster.auditEnd(t), api: f.cluster.api.spent(t), start: time.Now()}
+}
+
+// rollOut starts the workers and then the agents: each of these reads once and
+// writes once.
+func (f *agents) rollOut(t *testing.T, w *nfdWorkers) []row {
+	p := f.phase(t, "roll-out")
+	w.start(t)
+	theirs := p.end(t, w.name, w.nodes, w.row(t, p))
+	p = f.phase(t, "roll-out")
+	ours := p.end(t, f.name, f.nodes, f.do(t, fmt.Sprintf("start %v %d", rollOut, atOnce)))
+	if ours.reads.most > 1 || ours.writes.most != 1 || ours.writes.least != 1 {
+		t.Errorf("roll-out: at most %d reads, %d to %d writes of a node", ours.reads.most, ours.writes.least, ours.writes.most)
+	}
+	return []row{ours, theirs}
+}
+
+// idle waits: the agents ask for nothing.
+func (f *agents) idle(t *testing.T, w *nfdWorkers) []row {
+	p := f.phase(t, "idle")
+	time.Sleep(idling)
+	ours, theirs := p.end(t, f.name, f.nodes, row{}), p.end(t, w.name, w.nodes, row{})
+	if ours.reads.sum+ours.writes.sum > 0 {
+		t.Errorf("idle: %d reads, %d writes", ours.reads.sum, ours.writes.sum)
+	}
+	return []row{ours, theirs}
+}
+
+// change changes every tenth machine: its agent writes once.
+func (f *agents) change(t *testing.T, w *nfdWorkers) []row {
+	tenth := len(f.nodes) / 10
+	p := f.phase(t, "change of 10 %")
+	times := f.do(t, fmt.Sprintf("change 0 %d", tenth))
+	ours := p.end(t, f.name, f.nodes[:tenth], times)
+	if ours.reads.sum > 0 || ours.writes.least != 1 || ours.writes.most != 1 {
+		t.Errorf("change: %d reads, %d to %d writes of a node", ours.reads.sum, ours.writes.least, ours.writes.most)
+	}
+	if others := p.end(t, f.name, f.nodes[tenth:], row{}); others.reads.sum+others.writes.sum > 0 {
+		t.Errorf("change: %d requests of nodes that did not change", others.reads.sum+others.writes.sum)
+	}
+	p = f.phase(t, p.name)
+	w.change(t, 0, workers/10)
+	return []row{ours, p.end(t, w.name, w.nodes[:workers/10], w.row(t, p))}
+}
+
+// restart kills the API server. While it is away another tenth of the machines
+// changes. Then all agents come back, not all at once, and these write once.
+func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
+	tenth := len(f.nodes) / 10
+	if err := f.cluster.api.kill(); err != nil {
+		t.Fatal(err)
+	}
+	from := f.cluster.auditEnd(t)
+	done := make(chan row, 1)
+	go func() { done <- f.do(t, fmt.Sprintf("change %d %d", tenth, 2*tenth)) }()
+	w.change(t, workers/10, 2*workers/10)
+	time.Sleep(outage)
+	if err := f.cluster.api.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := until(t.Context(), time.Minute, f.cluster.admin.ready); err != nil {
+		t.Fatal(err)
+	}
+	p := &phase{name: "restart", cluster: f.cluster, from: from, start: time.Now()} // the API server's CPU from its start
+	var times row
+	select {
+	case times = <-done:
+	case <-time.After(15 * time.Minute):
+		t.Fatal("not all have written after the restart")
+	}
+	published := max(0, times.last.Sub(p.start))
+	times.waited = nil // most of that is the outage
+	w.revive(t)
+	time.Sleep(recovery)
+	changed := p.end(t, f.name, f.nodes[tenth:2*tenth], times)
+	if changed.writes.least != 1 || changed.writes.most != 1 {
+		t.Errorf("restart: %d to %d writes of a node that changed", changed.writes.least, changed.writes.most)
+	}
+	ours := p.end(t, f.name, f.nodes, times)
+	if ours.writes.sum != tenth {
+		t.Errorf("restart: %d writes, %d nodes have changed", ours.writes.sum, tenth)
+	}
+	ours.note = p.returned(t, f.nodes, published)
+	return []row{ours, p.end(t, w.name, w.nodes, row{})}
+}
+
+// makeNodes makes nodes with a pod of our DaemonSet on each, and gives a line for
+// each with its name and the pod's token.
+func (c *cluster) makeNodes(ctx context.Context, nodes []string) ([]string, error) {
+	set, err := c.admin.kube.AppsV1().DaemonSets(agentName).Get(ctx, agentName, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	lines, errs := make([]string, len(nodes)), make([]error, len(nodes))
+	queue := make(chan int)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := range queue {
+				lines[i], errs[i] = c.makeNode(ctx, nodes[i], podOf(&set.Spec.Template))
+			}
+		})
+	}
+	for i := range nodes {
+		queue <- i
+	}
+	close(queue)
+	all.Wait()
+	return lines, errors.Join(errs...)
+}
+
+// makeNode makes a node with this pod on it.
+func (c *cluster) makeNode(ctx context.Context, name string, pod *corev1.Pod) (string, error) {
+	if _, err := c.createNode(ctx, name); err != nil {
+		return "", err
+	}
+	pod.Spec.NodeName = name
+	pod, err := c.admin.kube.CoreV1().Pods(agentName).Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	token, err := c.token(ctx, agentName, agentName, pod)
+	return name + " " + token, err
+}
