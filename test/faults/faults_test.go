@@ -6,6 +6,7 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -66,7 +67,7 @@ func (p *place) start() {
 		p.Fatal(err)
 	}
 	defer log.Close()
-	p.process = exec.CommandContext(p.Context(), "../../bin/gdr-features", "run", "--publish=file", "--features-dir="+p.dir(),
+	p.process = exec.CommandContext(context.WithoutCancel(p.Context()), "../../bin/gdr-features", "run", "--publish=file", "--features-dir="+p.dir(),
 		"--interval=200ms", "--settle=0s", "--listen="+p.address, "--root="+p.tree)
 	p.process.Stderr = log
 	if err := p.process.Start(); err != nil {

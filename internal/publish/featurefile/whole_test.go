@@ -131,7 +131,6 @@ func TestKilled(t *testing.T) {
 	parent := memory(t)
 	p := at(t, parent, filepath.Join(parent, "features.d"))
 	p.must(true, versions[1])
-	left := 0
 	for range *kills {
 		c := helper(t, "write", p.dir)
 		if err := c.Start(); err != nil {
@@ -148,9 +147,8 @@ func TestKilled(t *testing.T) {
 		if err != nil || !whole(text) {
 			t.Fatalf("error %v, left behind:\n%s", err, text)
 		}
-		left += len(p.left())
 	}
-	t.Logf("%d writers killed; temporary files left: %d", *kills, left)
+	t.Logf("%d writers killed; temporary files left: %d", *kills, len(p.left()))
 	later := at(t, parent, p.dir)
 	later.clock = time.Now().Add(time.Hour)
 	later.must(true, versions[1])
