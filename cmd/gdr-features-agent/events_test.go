@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +24,9 @@ func TestDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		log, hook := logtest.NewNullLogger()
-		denied := true
+		var heard atomic.Bool
 		to := events(ctx, log, func() (listener, error) {
-			if denied {
+			if !heard.Load() {
 				return nil, errors.New("permission denied")
 			}
 			return listens(func(ctx context.Context, hear func(uevent.Event)) error {
@@ -38,7 +39,7 @@ func TestDeaf(t *testing.T) {
 		if n := len(hook.AllEntries()); n != 1 || len(to) != 0 {
 			t.Errorf("%d lines logged, %d events", n, len(to))
 		}
-		denied = false
+		heard.Store(true)
 		time.Sleep(relisten)
 		synctest.Wait()
 		if parts := <-to; parts != report.All {
