@@ -38,7 +38,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	cd test/monitoring && $(GO) mod tidy -diff
 	cd test/monitoring && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
-	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml --build-tags fleet ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (20s)
@@ -61,6 +61,13 @@ cover: ## print the test coverage of each package
 e2e: ## see the labels get onto a Node through a real NFD and API server; minutes the first time
 	@./test/e2e/build.sh
 	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 5m ./...
+
+NODES ?= 5000
+.PHONY: fleet
+fleet: ## run NODES (5000) agents against one API server and print what they cost it
+	@./test/e2e/build.sh
+	$(GO) build -o test/e2e/.bin/fleet ./test/fleet
+	cd test/e2e && FLEET_NODES=$(NODES) $(GO) test -tags fleet -count=1 -v -run '^TestFleet$$' -timeout 60m .
 
 .PHONY: e2e-vm
 e2e-vm: ## run on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86)

@@ -62,6 +62,9 @@ func (p *Publisher) Watch(ctx context.Context) {
 	p.watch = true
 	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
 		Name: "NodeFeature of this node",
+		// An object that hardly ever changes need not be asked for every five
+		// minutes. A connection that is dead is noticed without (HTTP/2 pings).
+		MinWatchTimeout: 30 * time.Minute,
 		// Twice as much with jitter; so that after an outage the object is known
 		// again soon, and not all nodes come at once.
 		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second},
