@@ -48,7 +48,7 @@ func (p *process) grew(t *testing.T, before usage) {
 	now := p.uses(t)
 	t.Logf("%d KiB resident (%+d), %d descriptors (%+d), %d threads (%+d)", now.resident, now.resident-before.resident,
 		now.descriptors, now.descriptors-before.descriptors, now.threads, now.threads-before.threads)
-	const breath = 2 << 10 // a garbage collection more or less
+	const breath = 4 << 10 // a garbage collection more or less
 	if now.resident > before.resident+breath || now.resident > most {
 		t.Errorf("%d KiB resident, before %d", now.resident, before.resident)
 	}
