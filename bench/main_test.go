@@ -79,8 +79,8 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%v with noise %v: over %v, spoiled %v", c.claims, c.noise, over, spoiled)
 		}
 	}
-	quiet := subject{bare: &series{costs: []cost{{cpu: 1}, {cpu: 1.1}, {cpu: 1.2}}}}
-	loud := subject{bare: &series{costs: []cost{{cpu: 1}, {cpu: 1.5}, {cpu: 9}}}}
+	calm, wild := &series{costs: []cost{{cpu: 1}, {cpu: 1.1}, {cpu: 1.2}}}, &series{costs: []cost{{cpu: 1}, {cpu: 1.5}, {cpu: 9}}}
+	quiet, loud := subject{bare: calm, product: calm}, subject{bare: calm, product: wild}
 	if n := noise([]subject{quiet, loud}); n != 1.5 {
 		t.Errorf("noise %v", n)
 	}

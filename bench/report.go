@@ -15,15 +15,17 @@ type claim struct {
 	timed bool
 }
 
-// steady is how far the median of bare may be above its minimum where time is to
-// tell anything: on a quiet machine it is 1.1.
+// steady is how far the median of a program's runs may be above their minimum
+// where time is to tell anything: on a quiet machine it is 1.1.
 const steady = 1.2
 
 // noise is how far it is, on the tree where that is most.
 func noise(all []subject) float64 {
 	most := 0.0
 	for _, s := range all {
-		most = max(most, median(s.bare.cpu())/slices.Min(s.bare.cpu()))
+		for _, p := range []*series{s.bare, s.product} {
+			most = max(most, median(p.cpu())/slices.Min(p.cpu()))
+		}
 	}
 	return most
 }
@@ -136,7 +138,7 @@ func claimTable(w io.Writer, all []claim, noise float64) (over, spoiled bool) {
 		fmt.Fprintf(w, "%-58s %6.2f %8g  %s\n", c.text, c.value, c.limit, verdict)
 	}
 	if spoiled {
-		fmt.Fprintf(w, "the machine is not quiet: the median of bare is %.2f times its minimum, more than %g\n", noise, steady)
+		fmt.Fprintf(w, "the machine is not quiet: the median of some program is %.2f times its minimum, more than %g\n", noise, steady)
 	}
 	return over, spoiled
 }
