@@ -33,13 +33,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// machine NAME STATE DIR lays a machine out.
 			"machine": func(ts *testscript.TestScript, _ bool, args []string) {
-				m, err := machine.Load(filepath.Join(machines, args[0]+".txt"))
-				ts.Check(err)
-				state, ok := machine.StateNamed(args[1])
-				if !ok {
-					ts.Fatalf("no state %s", args[1])
-				}
-				ts.Check(m.Write(ts.MkAbs(args[2]), state))
+				ts.Check(machine.LayOut(filepath.Join(machines, args[0]+".txt"), args[1], ts.MkAbs(args[2])))
 			},
 			// fails COMMAND... runs a command that must end with status 1, say
 			// nothing on standard output and one line on standard error.

@@ -13,7 +13,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"gdr-features/internal/calm"
-	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
 )
@@ -57,8 +56,6 @@ const (
 	// as much later each time, up to the interval.
 	soon        = time.Second
 	mostDoubled = 10
-	// moment is the time between two readings of Once.
-	moment = 500 * time.Millisecond
 )
 
 // sight is one look at the machine.
@@ -72,13 +69,6 @@ func (s *sight) reading() calm.Reading {
 		Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at,
 		Partial: s.report.Fresh&report.PCI == 0,
 	}
-}
-
-// hardware gives the labels about the hardware.
-func (s *sight) hardware() label.Set {
-	labels := maps.Clone(s.report.Labels)
-	maps.DeleteFunc(labels, func(name, _ string) bool { return !label.Hardware(name) })
-	return labels
 }
 
 // look reads the machine and logs what is wrong with it when that is news.
@@ -194,7 +184,7 @@ func (a *Agent) Once(ctx context.Context) error {
 	for len(sights) < 2 || len(sights) < attempts && !alike(sights) {
 		if len(sights) > 0 {
 			select {
-			case <-time.After(moment):
+			case <-time.After(calm.Moment):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -211,7 +201,7 @@ func (a *Agent) Once(ctx context.Context) error {
 // alike tells whether the last two readings found the same hardware.
 func alike(sights []*sight) bool {
 	n := len(sights)
-	return n >= 2 && maps.Equal(sights[n-2].hardware(), sights[n-1].hardware())
+	return n >= 2 && maps.Equal(sights[n-2].report.Labels.Hardware(), sights[n-1].report.Labels.Hardware())
 }
 
 func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, sights []*sight) error {

@@ -13,20 +13,6 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// patience is how long to wait after a failure: up to four seconds with jitter,
-// so that things are right again soon after an outage, and not all nodes come
-// at once.
-func patience() wait.Backoff {
-	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second}
-}
-
-// resignation is how long to wait after a refusal: up to two minutes, since
-// thousands of nodes that ask every few seconds for what is not allowed are a load
-// that helps nobody.
-func resignation() wait.Backoff {
-	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: time.Minute}
-}
-
 // worker serves one publisher, so that none waits for another.
 type worker struct {
 	agent     *Agent
@@ -52,7 +38,7 @@ type worker struct {
 func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worker {
 	return &worker{
 		agent: a, publisher: p, sights: make(chan *sight, 1), hurry: hurry,
-		details: details{settle: a.Settle}, backoff: patience(), refused: resignation(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
+		details: details{settle: a.Settle}, backoff: publish.Patience(), refused: publish.Resignation(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
 	}
 }
 
@@ -201,7 +187,7 @@ func (w *worker) failed(ctx context.Context, err error) {
 }
 
 func (w *worker) succeeded() {
-	w.retry, w.postponed, w.backoff, w.refused = nil, false, patience(), resignation()
+	w.retry, w.postponed, w.backoff, w.refused = nil, false, publish.Patience(), publish.Resignation()
 	if w.failing {
 		w.failing = false
 		w.agent.log(w.publisher).Info("publishing works again")

@@ -16,9 +16,9 @@ import (
 	"gdr-features/internal/label"
 )
 
-// moment is how long after a reading that must be confirmed the next one is due,
+// Moment is how long after a reading that must be confirmed the next one is due,
 // and how often something is looked at that has yet to settle.
-const moment = 500 * time.Millisecond
+const Moment = 500 * time.Millisecond
 
 // Reading is what one look at the machine found.
 type Reading struct {
@@ -53,13 +53,13 @@ func (k *Keeper) Next(r Reading) (labels label.Set, again time.Duration, ok bool
 	next := label.Set{}
 	confirmed := k.takeHardware(next, r)
 	if !confirmed {
-		again = moment
+		again = Moment
 		if len(k.published) == 0 {
 			return nil, again, false
 		}
 	}
 	if k.takeState(next, r) {
-		again = moment
+		again = Moment
 	}
 	k.published = next
 	return maps.Clone(next), again, true

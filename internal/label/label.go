@@ -104,6 +104,24 @@ func Hardware(name string) bool { return slices.Contains(hardware, name) }
 // Known tells whether there is such a label, its name without prefix.
 func Known(name string) bool { return Hardware(name) || slices.Contains(state, name) }
 
+// Parse gives the name of a label that was published under a key of the usual
+// prefix. ok is false for somebody else's, and for a value that Of never gives.
+func Parse(key, value string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(key, DefaultPrefix)
+	return name, ok && Known(name) && value != "" && value == Value(value)
+}
+
+// Hardware gives the labels about the hardware.
+func (s Set) Hardware() Set {
+	out := Set{}
+	for name, value := range s {
+		if Hardware(name) {
+			out[name] = value
+		}
+	}
+	return out
+}
+
 func (s Set) state(name string, value tri.State) {
 	if value != tri.Unknown {
 		s[name] = value.String()

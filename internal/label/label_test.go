@@ -204,3 +204,24 @@ func TestPrefixedAndNames(t *testing.T) {
 		t.Errorf("names of an empty set: %q", got)
 	}
 }
+
+// Only our own labels are read back, and values that Of could have given.
+func TestParse(t *testing.T) {
+	for _, test := range []struct {
+		key, value, name string
+		ok               bool
+	}{
+		{label.DefaultPrefix + label.Level, "PIX", label.Level, true},
+		{label.DefaultPrefix + label.Ready, "false", label.Ready, true},
+		{label.Level, "PIX", "", false},
+		{label.DefaultPrefix + "pci-10de.present", "true", "", false},
+		{"example.com/" + label.Level, "PIX", "", false},
+		{label.DefaultPrefix + label.MOFED, "", "", false},
+		{label.DefaultPrefix + label.MOFED, "-24.10", "", false},
+		{label.DefaultPrefix + label.MOFED, "24 10", "", false},
+	} {
+		if name, ok := label.Parse(test.key, test.value); ok != test.ok || ok && name != test.name {
+			t.Errorf("%s=%q: %q %v", test.key, test.value, name, ok)
+		}
+	}
+}

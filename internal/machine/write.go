@@ -8,6 +8,19 @@ import (
 	"strings"
 )
 
+// LayOut writes the machine that a file describes, in a state, into a directory.
+func LayOut(file, state, dir string) error {
+	m, err := Load(file)
+	if err != nil {
+		return err
+	}
+	s, ok := StateNamed(state)
+	if !ok {
+		return fmt.Errorf("no state %q", state)
+	}
+	return m.Write(dir, s)
+}
+
 // Write lays a machine in a state out below dir, as sys/ and proc/.
 func (m *Machine) Write(dir string, s State) error {
 	w := writer{dir: dir, m: m, s: s}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 )
@@ -29,6 +31,20 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 
 // Unwrap gives what was refused.
 func (r *Refusal) Unwrap() error { return r.Err }
+
+// Patience is how long to wait after failures: up to four seconds with jitter, so
+// that things are right again soon after an outage, and not all nodes come at
+// once.
+func Patience() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second}
+}
+
+// Resignation is how long to wait after refusals: up to two minutes, since
+// thousands of nodes that ask every few seconds for what is not allowed are a load
+// that helps nobody.
+func Resignation() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: time.Minute}
+}
 
 // Publisher shows the labels of a node to others. Its methods are not called at
 // the same time, but for Changed.

@@ -72,7 +72,8 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	rd.pci.tell(&r)
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() {
 		r.RDMA.Complete = true
-		r.judge(topology.Facts{}, verdict.Facts{})
+		r.place(topology.Facts{})
+		r.judge(verdict.Facts{})
 		return r
 	}
 	rd.readRest(ctx, parts)
@@ -87,7 +88,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.file.tell(&r)
 		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil
 	}
-	r.place(&facts)
+	r.place(facts)
 	if parts == All {
 		rd.readACS(ctx, &r.Map)
 	}
@@ -95,7 +96,10 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if rd.options.AskVerbs != nil {
 		rd.askVerbs(ctx, &r)
 	}
-	r.judge(facts, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
+	if r.Map.Source == "" && len(r.Map.GPUs) > 0 && !facts.FileUnread {
+		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
+	}
+	r.judge(verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
 	return r
 }
 
@@ -274,19 +278,13 @@ func (r *Report) hasGPU() bool {
 }
 
 // place builds the map of the machine.
-func (r *Report) place(t *topology.Facts) {
-	t.PCI, t.RDMA, t.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
-	r.Map = topology.Build(*t)
+func (r *Report) place(facts topology.Facts) {
+	facts.PCI, facts.RDMA, facts.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
+	r.Map = topology.Build(facts)
 }
 
 // judge completes the report by verdict and labels.
-func (r *Report) judge(t topology.Facts, facts verdict.Facts) {
-	if t.PCI == nil {
-		r.place(&t)
-	}
-	if r.Map.Source == "" && len(r.Map.GPUs) > 0 && !t.FileUnread {
-		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
-	}
+func (r *Report) judge(facts verdict.Facts) {
 	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Map = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Map
 	r.Verdict = verdict.Judge(facts)
 	r.Labels = label.Of(&r.Map, &r.Verdict, &r.Kmod)

@@ -22,17 +22,9 @@ func run(args []string) error {
 	if len(args) < 2 || len(args) > 3 {
 		return fmt.Errorf("usage: mktree MACHINE.txt DIRECTORY [STATE]")
 	}
-	m, err := machine.Load(args[0])
-	if err != nil {
-		return err
-	}
-	name := "ready"
+	state := "ready"
 	if len(args) == 3 {
-		name = args[2]
+		state = args[2]
 	}
-	state, ok := machine.StateNamed(name)
-	if !ok {
-		return fmt.Errorf("no state %q", name)
-	}
-	return m.Write(args[1], state)
+	return machine.LayOut(args[0], state, args[1])
 }

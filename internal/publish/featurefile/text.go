@@ -51,9 +51,8 @@ func parse(text string) file {
 			f.expiry, _ = time.Parse(time.RFC3339, at)
 			continue
 		}
-		key, value, ok := strings.Cut(line, "=")
-		name, ours := strings.CutPrefix(key, label.DefaultPrefix)
-		if ok && ours && label.Known(name) && value != "" && value == label.Value(value) {
+		key, value, _ := strings.Cut(line, "=")
+		if name, ok := label.Parse(key, value); ok {
 			f.labels[name] = value
 		}
 	}

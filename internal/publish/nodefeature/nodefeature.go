@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -60,14 +59,13 @@ func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*
 // each time. To be called once, before anything else.
 func (p *Publisher) Watch(ctx context.Context) {
 	p.watch = true
+	backoff := publish.Patience()
 	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
 		Name: "NodeFeature of this node",
 		// An object that hardly ever changes need not be asked for every five
 		// minutes. A connection that is dead is noticed without (HTTP/2 pings).
 		MinWatchTimeout: 30 * time.Minute,
-		// Twice as much with jitter; so that after an outage the object is known
-		// again soon, and not all nodes come at once.
-		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second},
+		Backoff:         &backoff,
 	})
 	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the sentry says what is wrong, once
 }

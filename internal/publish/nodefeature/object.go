@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -119,8 +118,7 @@ func unlisted(r *report.Report) []string {
 func labelsOf(o *v1alpha1.NodeFeature) label.Set {
 	labels := label.Set{}
 	for key, value := range o.Spec.Labels {
-		name, ours := strings.CutPrefix(key, label.DefaultPrefix)
-		if ours && label.Known(name) && value != "" && value == label.Value(value) {
+		if name, ok := label.Parse(key, value); ok {
 			labels[name] = value
 		}
 	}

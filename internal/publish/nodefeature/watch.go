@@ -71,7 +71,8 @@ func (s *sentry) failed(ctx context.Context, err error) {
 	case !refused(err):
 		s.refused = nil
 	case s.refused == nil:
-		s.refused = &wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 8, Cap: 30 * time.Second}
+		backoff := publish.Resignation()
+		s.refused = &backoff
 	}
 	if s.failing == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		s.failing = time.AfterFunc(stale, s.expire)
