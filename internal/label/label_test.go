@@ -211,16 +211,16 @@ func TestParse(t *testing.T) {
 		key, value, name string
 		ok               bool
 	}{
-		{label.DefaultPrefix + label.Level, "PIX", label.Level, true},
-		{label.DefaultPrefix + label.Ready, "false", label.Ready, true},
-		{label.Level, "PIX", "", false},
-		{label.DefaultPrefix + "pci-10de.present", "true", "", false},
-		{"example.com/" + label.Level, "PIX", "", false},
-		{label.DefaultPrefix + label.MOFED, "", "", false},
-		{label.DefaultPrefix + label.MOFED, "-24.10", "", false},
-		{label.DefaultPrefix + label.MOFED, "24 10", "", false},
+		{DefaultPrefix + Level, "PIX", Level, true},
+		{DefaultPrefix + Ready, "false", Ready, true},
+		{Level, "PIX", "", false},
+		{DefaultPrefix + "pci-10de.present", "true", "", false},
+		{"example.com/" + Level, "PIX", "", false},
+		{DefaultPrefix + MOFED, "", "", false},
+		{DefaultPrefix + MOFED, "-24.10", "", false},
+		{DefaultPrefix + MOFED, "24 10", "", false},
 	} {
-		if name, ok := label.Parse(test.key, test.value); ok != test.ok || ok && name != test.name {
+		if name, ok := Parse(test.key, test.value); ok != test.ok || ok && name != test.name {
 			t.Errorf("%s=%q: %q %v", test.key, test.value, name, ok)
 		}
 	}
