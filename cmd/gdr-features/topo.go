@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,8 +15,21 @@ import (
 	"gdr-features/source/pci"
 )
 
+// topoForms are the forms of topo, the usual one first.
+var topoForms = []struct {
+	name string
+	show func(io.Writer, *report.Report) error
+}{
+	{"table", render.Topo},
+	{"json", render.TopoJSON},
+}
+
 func (a *app) topoCommand() *cobra.Command {
 	var format string
+	var names []string
+	for _, form := range topoForms {
+		names = append(names, form.name)
+	}
 	c := &cobra.Command{
 		Use:   "topo",
 		Short: "Show how near each GPU is to each NIC",
@@ -23,21 +39,18 @@ needing the GPU driver, and what each of them is.`,
   gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("output", format, "table", "json"); err != nil {
+			if err := cli.OneOf("output", format, names...); err != nil {
 				return err
 			}
 			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Everything})
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				return render.TopoJSON(a.out, r)
-			}
-			return render.Topo(a.out, r)
+			return topoForms[slices.Index(names, format)].show(a.out, r)
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
-	cli.Words(c, "output", "table", "json")
+	c.Flags().StringVarP(&format, "output", "o", names[0], "output format: "+strings.Join(names, ", "))
+	cli.Words(c, "output", names...)
 	return c
 }
 
