@@ -252,3 +252,21 @@ func TestRefused(t *testing.T) {
 		st.quit()
 	})
 }
+
+// A busy server is asked less and less often too, and the first times soon.
+func TestBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one", lastErr: &publish.Busy{Err: errDown}}
+		st := newStage(t, ready, f)
+		st.run()
+		st.until(10 * time.Second)
+		if n := len(f.asked); n < 3 {
+			t.Errorf("asked %d times in ten seconds", n)
+		}
+		st.until(time.Hour)
+		if n := len(f.asked); n < 60 || n > 130 {
+			t.Errorf("asked %d times in an hour", n)
+		}
+		st.quit()
+	})
+}

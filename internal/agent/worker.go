@@ -25,10 +25,11 @@ type worker struct {
 	content publish.Content
 	ready   bool // there is content to publish
 
-	backoff wait.Backoff // after failures
-	refused wait.Backoff // after refusals
-	failing bool
-	retry   *time.Timer // nil when nothing failed or is put off
+	backoff  wait.Backoff // after failures
+	deferred wait.Backoff // while the other side is busy
+	refused  wait.Backoff // after refusals
+	failing  bool
+	retry    *time.Timer // nil when nothing failed or is put off
 	// restores limits how often what somebody else changes is set right: two
 	// who each insist would write for ever.
 	restores  *rate.Limiter
@@ -38,7 +39,8 @@ type worker struct {
 func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worker {
 	return &worker{
 		agent: a, publisher: p, sights: make(chan *sight, 1), hurry: hurry,
-		details: details{settle: a.Settle}, backoff: publish.Patience(), refused: publish.Resignation(), restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
+		details: details{settle: a.Settle}, restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
+		backoff: publish.Patience(), deferred: publish.Deference(), refused: publish.Resignation(),
 	}
 }
 
@@ -172,6 +174,9 @@ func (w *worker) failed(ctx context.Context, err error) {
 	if no := (*publish.Refusal)(nil); errors.As(err, &no) {
 		backoff = &w.refused
 	}
+	if full := (*publish.Busy)(nil); errors.As(err, &full) {
+		backoff = &w.deferred
+	}
 	delay := backoff.Step()
 	w.retry, w.postponed = time.NewTimer(delay), false
 	if ctx.Err() != nil {
@@ -187,7 +192,8 @@ func (w *worker) failed(ctx context.Context, err error) {
 }
 
 func (w *worker) succeeded() {
-	w.retry, w.postponed, w.backoff, w.refused = nil, false, publish.Patience(), publish.Resignation()
+	w.retry, w.postponed = nil, false
+	w.backoff, w.deferred, w.refused = publish.Patience(), publish.Deference(), publish.Resignation()
 	if w.failing {
 		w.failing = false
 		w.agent.log(w.publisher).Info("publishing works again")

@@ -32,11 +32,28 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 // Unwrap gives what was refused.
 func (r *Refusal) Unwrap() error { return r.Err }
 
+// Busy is an error of a server that is there and has too much to do. Asking it
+// again at once would make that worse.
+type Busy struct{ Err error }
+
+// Error implements error.
+func (b *Busy) Error() string { return b.Err.Error() }
+
+// Unwrap gives what went wrong.
+func (b *Busy) Unwrap() error { return b.Err }
+
 // Patience is how long to wait after failures: up to four seconds with jitter, so
 // that things are right again soon after an outage, and not all nodes come at
 // once.
 func Patience() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 3, Cap: 2 * time.Second}
+}
+
+// Deference is how long to wait while the server is busy: up to a minute, so that
+// any number of nodes that all want something at once come to ask no more often
+// than they can be answered.
+func Deference() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 7, Cap: 30 * time.Second}
 }
 
 // Resignation is how long to wait after refusals: up to two minutes, since

@@ -95,6 +95,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case set && status == noSuchKind:
 		http.NotFound(w, r)
 	case set:
+		w.Header().Set("Retry-After", "1")
 		a.status(w, status)
 	case what == "NODE":
 		a.answer(w, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: node, UID: uid}})

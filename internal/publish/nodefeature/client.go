@@ -20,8 +20,9 @@ const (
 	// fieldManager owns what is applied.
 	fieldManager = "gdr-features"
 	resource     = "nodefeatures"
-	// requestLimit is how long a single request may take.
-	requestLimit = 10 * time.Second
+	// requestLimit is how long a single request may take. What a busy server has
+	// begun to do would be lost if it ended sooner.
+	requestLimit = 30 * time.Second
 )
 
 // client speaks to the API server about one NodeFeature. NFD's generated
@@ -57,10 +58,15 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	return &client{nfd, coreClient, namespace, name}, nil
 }
 
-// request narrows a request down to the object.
-func (c *client) request(verb *rest.Request) *rest.Request {
-	return verb.Namespace(c.namespace).Resource(resource).Name(c.name)
+// all narrows a request down to the NodeFeatures of the namespace. An answer that
+// says to come again (429) is an error like others: client-go would ask each second,
+// as all other nodes do in the same moment.
+func (c *client) all(verb *rest.Request) *rest.Request {
+	return verb.Namespace(c.namespace).Resource(resource).MaxRetries(0)
 }
+
+// request narrows a request down to the object.
+func (c *client) request(verb *rest.Request) *rest.Request { return c.all(verb).Name(c.name) }
 
 func (c *client) get(ctx context.Context) (*v1alpha1.NodeFeature, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
@@ -107,7 +113,7 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, f
 func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
-	raw, err := c.core.Get().Resource("nodes").Name(node).
+	raw, err := c.core.Get().Resource("nodes").Name(node).MaxRetries(0).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()
 	if err != nil {
 		return "", err

@@ -116,5 +116,5 @@ func (c *client) create(ctx context.Context, e *corev1.Event) error {
 	if err != nil {
 		return err
 	}
-	return c.core.Post().Namespace(e.Namespace).Resource("events").Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Error()
+	return c.core.Post().Namespace(e.Namespace).Resource("events").MaxRetries(0).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Error()
 }

@@ -4,6 +4,7 @@ package nodefeature
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{config: config, client: c, node: node, log: log, store: newStore(), sentry: &sentry{log: log}}, nil
+	return &Publisher{config: config, client: c, node: node, log: log, store: newStore(), sentry: newSentry(log)}, nil
 }
 
 // Watch begins to watch the object, until ctx ends. Without, the object is read
@@ -89,22 +90,43 @@ func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	return maps.Clone(p.published), nil
 }
 
+// errUnheard: there is no answer to the watch, nor to the requests before it.
+var errUnheard = errors.New("the API server does not tell what is published")
+
 // current gives the object as it is, nil for none: as watched, or, where that
-// does not work, as read.
+// does not work, as read. A server that is slow or away is not asked in one more
+// way.
 func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) {
 	if p.watch && !p.sentry.lost() {
-		select {
-		case <-p.store.synced:
-			return p.store.current(), nil
-		case <-time.After(requestLimit):
-		case <-ctx.Done():
+		denied, err := p.await(ctx)
+		if !denied || err != nil {
+			return p.store.current(), err
 		}
 	}
 	now, err := p.client.get(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
-	return now, refusal(err)
+	return now, marked(err)
+}
+
+// await waits until the object is known from watching it.
+func (p *Publisher) await(ctx context.Context) (denied bool, err error) {
+	select {
+	case <-p.store.synced:
+		return false, nil
+	default:
+	}
+	select {
+	case <-p.store.synced:
+		return false, nil
+	case <-p.sentry.denied:
+		return true, nil
+	case <-time.After(requestLimit):
+		return false, &publish.Busy{Err: errUnheard}
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // Publish writes the object if it is not what it should be. A node without
@@ -128,7 +150,7 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 		}
 	}
 	if wrote, err = p.write(ctx, now, spec); err != nil {
-		return wrote, refusal(err)
+		return wrote, marked(err)
 	}
 	p.remember(p.published, c.Labels, c.Seen)
 	p.published = maps.Clone(c.Labels)

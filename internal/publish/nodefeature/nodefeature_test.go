@@ -323,3 +323,55 @@ func TestRefused(t *testing.T) {
 		}
 	})
 }
+
+// A server that is busy is left alone: nothing is asked a second time at once, nor
+// in another way, and the errors say so.
+func TestBusy(t *testing.T) {
+	a := newAPI(t)
+	p, _ := a.publisher(node)
+	c := small(t, "ready")
+	var full *publish.Busy
+	for what, requests := range map[string]string{http.MethodGet: "GET", "APPLY": "GET APPLY"} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusGatewayTimeout} {
+			a.says(what, status)
+			if _, err := p.Publish(t.Context(), c); !errors.As(err, &full) {
+				t.Errorf("%s %d: error %v", what, status, err)
+			}
+			a.asked(requests)
+		}
+		a.says(what, -1)
+	}
+	a.must(p, true, c, "GET APPLY")
+
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logtest.NewNullLogger()
+		p := &Publisher{watch: true, sentry: newSentry(log), store: newStore()} // it has no client
+		if _, err := p.Last(t.Context()); !errors.As(err, &full) || !errors.Is(err, errUnheard) {
+			t.Errorf("no answer to the watch: error %v", err)
+		}
+		s := p.sentry
+		start := time.Now()
+		for range 12 {
+			if err := s.rest(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.failed(t.Context(), apierrors.NewTooManyRequests("later", 1))
+		}
+		if took := time.Since(start); took < 2*time.Minute || took > 6*time.Minute {
+			t.Errorf("12 tries took %v", took)
+		}
+	})
+}
+
+// Where watching is refused the object is read, and soon.
+func TestWatchRefused(t *testing.T) {
+	a := newAPI(t)
+	p, _ := a.publisher(node)
+	p.watch = true
+	p.sentry.failed(t.Context(), apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil))
+	start := time.Now()
+	a.must(p, true, small(t, "ready"), "GET APPLY")
+	if took := time.Since(start); took > requestLimit/2 {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -2,6 +2,7 @@ package nodefeature
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"gdr-features/internal/publish"
@@ -24,10 +26,26 @@ const stale = time.Minute
 type sentry struct {
 	log logrus.FieldLogger
 
+	denied chan struct{} // receives when watching was refused
+
 	mu      sync.Mutex
 	failing *time.Timer // runs since watching fails, nil while it does not
 	old     bool        // it has run out
-	refused *wait.Backoff
+	mood    mood        // of the server, as its last answer shows
+	backoff wait.Backoff
+}
+
+// mood is why a server does not do what it is asked for.
+type mood uint8
+
+const (
+	troubled mood = iota // or not there at all
+	busy
+	refusing
+)
+
+func newSentry(log logrus.FieldLogger) *sentry {
+	return &sentry{log: log, denied: make(chan struct{}, 1)}
 }
 
 // lost tells whether what is known from watching may be old.
@@ -44,13 +62,14 @@ func (s *sentry) expire() {
 	s.old = s.failing != nil
 }
 
-// rest waits before the next try where the last ones were refused: asking every
-// few seconds from every node for what nobody allows would be a load for nothing.
+// rest waits before the next try, beyond what the reflector waits, where the last
+// ones were refused or the server is busy: asking every few seconds from every node
+// for what nobody allows would be a load for nothing.
 func (s *sentry) rest(ctx context.Context) error {
 	s.mu.Lock()
 	var delay time.Duration
-	if s.refused != nil {
-		delay = s.refused.Step()
+	if s.mood != troubled {
+		delay = s.backoff.Step()
 	}
 	s.mu.Unlock()
 	select {
@@ -65,14 +84,20 @@ func (s *sentry) rest(ctx context.Context) error {
 func (s *sentry) failed(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return
-	case !refused(err):
-		s.refused = nil
-	case s.refused == nil:
-		backoff := publish.Resignation()
-		s.refused = &backoff
+	}
+	if now := moodOf(err); now != s.mood {
+		s.mood, s.backoff = now, publish.Deference()
+		if now == refusing {
+			s.backoff = publish.Resignation()
+		}
+	}
+	if s.mood == refusing {
+		select {
+		case s.denied <- struct{}{}:
+		default:
+		}
 	}
 	if s.failing == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		s.failing = time.AfterFunc(stale, s.expire)
@@ -87,49 +112,63 @@ func (s *sentry) watching() {
 		s.failing.Stop()
 		s.log.Info("the NodeFeature is watched again")
 	}
-	s.failing, s.old, s.refused = nil, false, nil
+	s.failing, s.old, s.mood = nil, false, troubled
 }
 
-// refused tells an answer that will be the same the next time, unless somebody
-// changes the cluster.
-func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
-		apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+// moodOf tells why an error came. A refusal will be the same the next time, unless
+// somebody changes the cluster.
+func moodOf(err error) mood {
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err),
+		apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
+		return refusing
+	case apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return busy
+	}
+	return troubled
 }
 
-// refusal marks an error that is one.
-func refusal(err error) error {
-	if refused(err) {
+// marked marks an error as what it is.
+func marked(err error) error {
+	switch moodOf(err) {
+	case refusing:
 		return &publish.Refusal{Err: err}
+	case busy:
+		return &publish.Busy{Err: err}
+	case troubled:
 	}
 	return err
 }
 
 // listWatch lists and watches the one object.
 func (c *client) listWatch(s *sentry) cache.ListerWatcher {
-	lw := cache.NewListWatchFromClient(c.nfd, resource, c.namespace, fields.OneTermEqualSelector("metadata.name", c.name))
-	list, watch := lw.ListWithContextFunc, lw.WatchFuncWithContext
-	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		if err := s.rest(ctx); err != nil {
-			return nil, err
-		}
-		got, err := list(ctx, o)
-		if err != nil {
-			s.failed(ctx, err)
-		}
-		return got, err
+	request := func(o metav1.ListOptions) *rest.Request {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
+		return c.all(c.nfd.Get()).VersionedParams(&o, metav1.ParameterCodec)
 	}
-	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-		if err := s.rest(ctx); err != nil {
-			return nil, err
-		}
-		got, err := watch(ctx, o)
-		if err != nil {
-			s.failed(ctx, err)
-			return nil, err
-		}
-		s.watching()
-		return got, nil
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if err := s.rest(ctx); err != nil {
+				return nil, err
+			}
+			got, err := request(o).Do(ctx).Get()
+			if err != nil {
+				s.failed(ctx, err)
+			}
+			return got, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			if err := s.rest(ctx); err != nil {
+				return nil, err
+			}
+			o.Watch = true
+			got, err := request(o).Watch(ctx)
+			if err != nil {
+				s.failed(ctx, err)
+				return nil, err
+			}
+			s.watching()
+			return got, nil
+		},
 	}
-	return lw
 }
