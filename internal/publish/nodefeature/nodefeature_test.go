@@ -302,7 +302,7 @@ func TestRefused(t *testing.T) {
 		if took := during(errors.New("connection refused")); took != 0 {
 			t.Errorf("rested %v after what is no refusal", took)
 		}
-		if took := during(apierrors.NewUnauthorized("who are you?")); took < 5*time.Minute || took > 20*time.Minute {
+		if took := during(apierrors.NewUnauthorized("who are you?")); took < 10*time.Minute || took > 27*time.Minute {
 			t.Errorf("20 refusals took %v", took)
 		}
 		if !s.lost() {
