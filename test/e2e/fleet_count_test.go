@@ -57,12 +57,15 @@ func (p *phase) end(t *testing.T, who string, nodes []string, r row) row {
 	r.api, r.resident = p.cluster.api.spent(t)-p.api, p.cluster.api.uses(t).resident
 	reads, writes := map[string]int{}, map[string]int{}
 	for _, e := range p.requests(t, nodes) {
-		if write(&e) {
+		refused := e.ResponseStatus.Code >= 400 && e.ResponseStatus.Code != 404 // there is none yet
+		switch {
+		case refused && write(&e): // nothing is written
+		case write(&e):
 			writes[nodeOf(&e)]++
-		} else {
+		default:
 			reads[nodeOf(&e)]++
 		}
-		if code := e.ResponseStatus.Code; code >= 400 && code != 404 { // there is none yet
+		if refused {
 			r.refused++
 		}
 	}
@@ -135,12 +138,12 @@ func (p *phase) returned(t *testing.T, nodes []string, published time.Duration) 
 	if len(watching) != len(nodes) {
 		t.Errorf("restart: %d of %d watch again", len(watching), len(nodes))
 	}
-	if len(perSecond) < 3 {
-		t.Errorf("restart: all came within %d seconds", len(perSecond))
-	}
 	most := 0
 	for _, n := range perSecond {
 		most = max(most, n)
+	}
+	if most >= len(nodes) {
+		t.Errorf("restart: %d requests of %d nodes within a second", most, len(nodes))
 	}
 	return fmt.Sprintf("After the API server was ready again all that had changed was published in %.1f s and all were watching in %.1f s;\n"+
 		"%d requests in the busiest second, spread over %d seconds; answers %v.",

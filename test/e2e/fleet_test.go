@@ -28,16 +28,18 @@ rules:
 `
 
 const (
-	// rollOut is the time in which the agents of a new DaemonSet start, as long as
-	// no more than atOnce have yet to publish.
-	rollOut = 30 * time.Second
-	atOnce  = 100
+	// perSecond is how many agents start in a second, at random moments, as long as no
+	// more than a part of them have yet to publish: our DaemonSet's maxUnavailable is
+	// 10 %.
+	perSecond   = 25
+	unavailable = 10
 	// idling is longer than the agent's and the worker's interval.
 	idling = 65 * time.Second
 	// outage is how long the API server is away.
 	outage = 5 * time.Second
-	// recovery is how long requests are counted after all is published again.
-	recovery = 30 * time.Second
+	// recovery is how long requests are counted after all is published again: agents
+	// wait up to a minute before they watch again.
+	recovery = 90 * time.Second
 	// workers is how many nfd-workers there are.
 	workers = 40
 )
@@ -83,7 +85,7 @@ func (f *agents) rollOut(t *testing.T, w *nfdWorkers) []row {
 	w.start(t)
 	theirs := p.end(t, w.name, w.nodes, w.row(t, p))
 	p = f.phase(t, "roll-out")
-	ours := p.end(t, f.name, f.nodes, f.do(t, fmt.Sprintf("start %v %d", rollOut, atOnce)))
+	ours := p.end(t, f.name, f.nodes, f.do(t, fmt.Sprintf("start %ds %d", len(f.nodes)/perSecond, len(f.nodes)/unavailable)))
 	if ours.reads.most > 1 || ours.writes.most != 1 || ours.writes.least != 1 {
 		t.Errorf("roll-out: at most %d reads, %d to %d writes of a node", ours.reads.most, ours.writes.least, ours.writes.most)
 	}
@@ -133,7 +135,7 @@ func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 	if err := f.cluster.api.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := until(t.Context(), time.Minute, f.cluster.admin.ready); err != nil {
+	if err := until(t.Context(), 5*time.Minute, f.cluster.admin.ready); err != nil {
 		t.Fatal(err)
 	}
 	p := &phase{name: "restart", cluster: f.cluster, from: from, start: time.Now()} // the API server's CPU from its start

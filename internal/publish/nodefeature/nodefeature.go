@@ -61,7 +61,7 @@ func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*
 func (p *Publisher) Watch(ctx context.Context) {
 	p.watch = true
 	backoff := publish.Patience()
-	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry, p.store.known), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
 		Name: "NodeFeature of this node",
 		// An object that hardly ever changes need not be asked for every five
 		// minutes. A connection that is dead is noticed without (HTTP/2 pings).
@@ -112,10 +112,8 @@ func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) 
 
 // await waits until the object is known from watching it.
 func (p *Publisher) await(ctx context.Context) (denied bool, err error) {
-	select {
-	case <-p.store.synced:
+	if p.store.known() {
 		return false, nil
-	default:
 	}
 	select {
 	case <-p.store.synced:

@@ -13,6 +13,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
@@ -284,15 +285,17 @@ func TestWatched(t *testing.T) {
 	}
 }
 
-// What is refused is asked for less and less often, other failures are not.
+// What is refused is asked for less and less often; so is what fails otherwise, once
+// the object is known.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := logtest.NewNullLogger()
 		s := &sentry{log: log}
+		known := false
 		during := func(err error) time.Duration {
 			start := time.Now()
 			for range 20 {
-				if err := s.rest(t.Context()); err != nil {
+				if err := s.rest(t.Context(), known); err != nil {
 					t.Fatal(err)
 				}
 				s.failed(t.Context(), err)
@@ -308,6 +311,11 @@ func TestRefused(t *testing.T) {
 		if !s.lost() {
 			t.Error("not lost after minutes")
 		}
+		known = true
+		if took := during(errors.New("connection refused")); took < 5*time.Minute || took > 15*time.Minute || s.lost() {
+			t.Errorf("rested %v while the object is known; lost %v", took, s.lost())
+		}
+		known = false
 		s.watching()
 		if took := during(errors.New("EOF")); took != 0 || s.lost() {
 			t.Errorf("rested %v when all was well before; lost %v", took, s.lost())
@@ -352,7 +360,7 @@ func TestBusy(t *testing.T) {
 		s := p.sentry
 		start := time.Now()
 		for range 12 {
-			if err := s.rest(t.Context()); err != nil {
+			if err := s.rest(t.Context(), false); err != nil {
 				t.Fatal(err)
 			}
 			s.failed(t.Context(), apierrors.NewTooManyRequests("later", 1))
@@ -373,5 +381,33 @@ func TestWatchRefused(t *testing.T) {
 	a.must(p, true, small(t, "ready"), "GET APPLY")
 	if took := time.Since(start); took > requestLimit/2 {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// A watch may fail after it has begun: the server says so in an event.
+func TestHear(t *testing.T) {
+	log, hook := logtest.NewNullLogger()
+	s := newSentry(log)
+	for _, tc := range []struct {
+		event *metav1.Status
+		want  mood
+		lines int
+	}{
+		{nil, well, 0},
+		{&apierrors.NewResourceExpired("too old").ErrStatus, well, 0},
+		{&apierrors.NewTimeoutError("Too large resource version", 1).ErrStatus, busy, 1},
+		{&apierrors.NewInternalError(errors.New("etcd")).ErrStatus, troubled, 1},
+		{nil, well, 2},
+	} {
+		e := apiwatch.Event{Type: apiwatch.Bookmark}
+		if tc.event != nil {
+			e = apiwatch.Event{Type: apiwatch.Error, Object: tc.event}
+		}
+		if got := s.hear(t.Context(), e); got != e {
+			t.Errorf("%v became %v", e, got)
+		}
+		if n := len(hook.AllEntries()); s.mood != tc.want || n != tc.lines {
+			t.Errorf("after %v: mood %d, want %d; %d lines logged, want %d", tc.event, s.mood, tc.want, n, tc.lines)
+		}
 	}
 }

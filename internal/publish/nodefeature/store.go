@@ -29,6 +29,16 @@ func (s *store) current() *v1alpha1.NodeFeature {
 	return s.object
 }
 
+// known tells whether the object is known.
+func (s *store) known() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
 // wrote takes the answer to a write.
 func (s *store) wrote(o *v1alpha1.NodeFeature) {
 	s.mu.Lock()

@@ -19,13 +19,13 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// stale is how long the object may go unwatched before it is read each time.
+// stale is how long the object may go unwatched, where watching is refused, before
+// it is read each time.
 const stale = time.Minute
 
 // sentry knows whether the object is being watched.
 type sentry struct {
-	log logrus.FieldLogger
-
+	log    logrus.FieldLogger
 	denied chan struct{} // receives when watching was refused
 
 	mu      sync.Mutex
@@ -39,7 +39,8 @@ type sentry struct {
 type mood uint8
 
 const (
-	troubled mood = iota // or not there at all
+	well     mood = iota
+	troubled      // or not there at all
 	busy
 	refusing
 )
@@ -48,11 +49,12 @@ func newSentry(log logrus.FieldLogger) *sentry {
 	return &sentry{log: log, denied: make(chan struct{}, 1)}
 }
 
-// lost tells whether what is known from watching may be old.
+// lost tells whether the object has to be read instead. A server that is away or
+// busy would not answer that either.
 func (s *sentry) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.old
+	return s.old && s.mood == refusing
 }
 
 // expire makes what is known old.
@@ -63,12 +65,13 @@ func (s *sentry) expire() {
 }
 
 // rest waits before the next try, beyond what the reflector waits, where the last
-// ones were refused or the server is busy: asking every few seconds from every node
-// for what nobody allows would be a load for nothing.
-func (s *sentry) rest(ctx context.Context) error {
+// ones failed: thousands of nodes that ask every few seconds are a load that helps
+// nobody. Only while the object is not even known, and the server is away, there is
+// no time to lose.
+func (s *sentry) rest(ctx context.Context, known bool) error {
 	s.mu.Lock()
 	var delay time.Duration
-	if s.mood != troubled {
+	if s.mood > troubled || s.mood == troubled && known {
 		delay = s.backoff.Step()
 	}
 	s.mu.Unlock()
@@ -80,11 +83,12 @@ func (s *sentry) rest(ctx context.Context) error {
 	}
 }
 
-// failed notes a failure and says so when it is the first.
+// failed notes a failure and says so when it is the first. That the server has
+// forgotten what came after the last event is none.
 func (s *sentry) failed(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
 	if now := moodOf(err); now != s.mood {
@@ -99,7 +103,7 @@ func (s *sentry) failed(ctx context.Context, err error) {
 		default:
 		}
 	}
-	if s.failing == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+	if s.failing == nil {
 		s.failing = time.AfterFunc(stale, s.expire)
 		s.log.WithError(err).Warn("the NodeFeature cannot be watched; trying again until it can")
 	}
@@ -112,7 +116,7 @@ func (s *sentry) watching() {
 		s.failing.Stop()
 		s.log.Info("the NodeFeature is watched again")
 	}
-	s.failing, s.old, s.mood = nil, false, troubled
+	s.failing, s.old, s.mood = nil, false, well
 }
 
 // moodOf tells why an error came. A refusal will be the same the next time, unless
@@ -130,25 +134,29 @@ func moodOf(err error) mood {
 
 // marked marks an error as what it is.
 func marked(err error) error {
+	if err == nil {
+		return nil
+	}
 	switch moodOf(err) {
 	case refusing:
 		return &publish.Refusal{Err: err}
 	case busy:
 		return &publish.Busy{Err: err}
-	case troubled:
+	case well, troubled:
 	}
 	return err
 }
 
-// listWatch lists and watches the one object.
-func (c *client) listWatch(s *sentry) cache.ListerWatcher {
+// listWatch lists and watches the one object. known tells whether it is known from
+// before.
+func (c *client) listWatch(s *sentry, known func() bool) cache.ListerWatcher {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
 		return c.all(c.nfd.Get()).VersionedParams(&o, metav1.ParameterCodec)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if err := s.rest(ctx); err != nil {
+			if err := s.rest(ctx, known()); err != nil {
 				return nil, err
 			}
 			got, err := request(o).Do(ctx).Get()
@@ -158,7 +166,7 @@ func (c *client) listWatch(s *sentry) cache.ListerWatcher {
 			return got, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			if err := s.rest(ctx); err != nil {
+			if err := s.rest(ctx, known()); err != nil {
 				return nil, err
 			}
 			o.Watch = true
@@ -167,8 +175,21 @@ func (c *client) listWatch(s *sentry) cache.ListerWatcher {
 				s.failed(ctx, err)
 				return nil, err
 			}
-			s.watching()
-			return got, nil
+			if o.SendInitialEvents == nil {
+				s.watching()
+			}
+			return apiwatch.Filter(got, func(e apiwatch.Event) (apiwatch.Event, bool) { return s.hear(ctx, e), true }), nil
 		},
 	}
+}
+
+// hear notes what an event tells of the watch itself. A server that cannot yet
+// answer begins with an answer all the same, and has the error follow.
+func (s *sentry) hear(ctx context.Context, e apiwatch.Event) apiwatch.Event {
+	if e.Type == apiwatch.Error {
+		s.failed(ctx, apierrors.FromObject(e.Object))
+	} else {
+		s.watching()
+	}
+	return e
 }
