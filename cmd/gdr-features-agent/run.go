@@ -149,7 +149,7 @@ func (p *program) openMachine(a *agent.Agent) error {
 		return machine.Read(ctx, parts)
 	}
 	a.Moved = func(ctx context.Context) bool {
-		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+		ctx, cancel := context.WithTimeout(ctx, poll)
 		defer cancel()
 		return machine.PortsMoved(ctx)
 	}

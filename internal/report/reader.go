@@ -43,7 +43,6 @@ type Reader struct {
 	file    part[*topology.File]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
-	moved   timed.One[bool]
 }
 
 // part is what was last read of one kind.
@@ -104,10 +103,11 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 }
 
 // PortsMoved tells whether the state of some port has changed since the RDMA
-// devices were read. It is much cheaper than reading them.
+// devices were read. It is much cheaper than reading them. Where a device does not
+// answer until ctx ends, the others are looked at the next time.
 func (rd *Reader) PortsMoved(ctx context.Context) bool {
 	fs, last := rd.fs, rd.rdma.value
-	moved, err := rd.moved.Read(ctx, func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })
+	moved, err := timed.Start(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
 	return err == nil && moved
 }
 
