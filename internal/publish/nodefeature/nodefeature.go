@@ -53,7 +53,8 @@ func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{config: config, client: c, node: node, log: log, store: newStore(), sentry: newSentry(log)}, nil
+	known := newStore()
+	return &Publisher{config: config, client: c, node: node, log: log, store: known, sentry: newSentry(log, known.known)}, nil
 }
 
 // Watch begins to watch the object, until ctx ends. Without, the object is read
@@ -61,7 +62,7 @@ func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*
 func (p *Publisher) Watch(ctx context.Context) {
 	p.watch = true
 	backoff := publish.Patience()
-	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry, p.store.known), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
 		Name: "NodeFeature of this node",
 		// An object that hardly ever changes need not be asked for every five
 		// minutes. A connection that is dead is noticed without (HTTP/2 pings).

@@ -290,12 +290,12 @@ func TestWatched(t *testing.T) {
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := logtest.NewNullLogger()
-		s := &sentry{log: log}
 		known := false
+		s := newSentry(log, func() bool { return known })
 		during := func(err error) time.Duration {
 			start := time.Now()
 			for range 20 {
-				if err := s.rest(t.Context(), known); err != nil {
+				if err := s.rest(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				s.failed(t.Context(), err)
@@ -353,14 +353,15 @@ func TestBusy(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := logtest.NewNullLogger()
-		p := &Publisher{watch: true, sentry: newSentry(log), store: newStore()} // it has no client
+		known := newStore()
+		p := &Publisher{watch: true, sentry: newSentry(log, known.known), store: known} // it has no client
 		if _, err := p.Last(t.Context()); !errors.As(err, &full) || !errors.Is(err, errUnheard) {
 			t.Errorf("no answer to the watch: error %v", err)
 		}
 		s := p.sentry
 		start := time.Now()
 		for range 12 {
-			if err := s.rest(t.Context(), false); err != nil {
+			if err := s.rest(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.failed(t.Context(), apierrors.NewTooManyRequests("later", 1))
@@ -387,7 +388,7 @@ func TestWatchRefused(t *testing.T) {
 // A watch may fail after it has begun: the server says so in an event.
 func TestHear(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
-	s := newSentry(log)
+	s := newSentry(log, func() bool { return true })
 	for _, tc := range []struct {
 		event *metav1.Status
 		want  mood

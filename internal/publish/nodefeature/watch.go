@@ -26,6 +26,7 @@ const stale = time.Minute
 // sentry knows whether the object is being watched.
 type sentry struct {
 	log    logrus.FieldLogger
+	known  func() bool   // the object is known from before
 	denied chan struct{} // receives when watching was refused
 
 	mu      sync.Mutex
@@ -45,8 +46,8 @@ const (
 	refusing
 )
 
-func newSentry(log logrus.FieldLogger) *sentry {
-	return &sentry{log: log, denied: make(chan struct{}, 1)}
+func newSentry(log logrus.FieldLogger, known func() bool) *sentry {
+	return &sentry{log: log, known: known, denied: make(chan struct{}, 1)}
 }
 
 // lost tells whether the object has to be read instead. A server that is away or
@@ -64,14 +65,34 @@ func (s *sentry) expire() {
 	s.old = s.failing != nil
 }
 
+// leisure is how long who knows the object waits before watching it again: up to a
+// minute. It is for the rare case that somebody changes it, and an API server that
+// starts has better things to do than to greet thousands at once.
+func leisure() wait.Backoff {
+	return wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 1, Steps: 4, Cap: 30 * time.Second}
+}
+
+// patience of a server's mood. While the server is away and the object is not even
+// known, what the reflector waits is enough.
+func (s *sentry) patience() wait.Backoff {
+	switch {
+	case s.mood == refusing:
+		return publish.Resignation()
+	case s.known():
+		return leisure()
+	case s.mood == busy:
+		return publish.Deference()
+	}
+	return wait.Backoff{}
+}
+
 // rest waits before the next try, beyond what the reflector waits, where the last
 // ones failed: thousands of nodes that ask every few seconds are a load that helps
-// nobody. Only while the object is not even known, and the server is away, there is
-// no time to lose.
-func (s *sentry) rest(ctx context.Context, known bool) error {
+// nobody.
+func (s *sentry) rest(ctx context.Context) error {
 	s.mu.Lock()
 	var delay time.Duration
-	if s.mood > troubled || s.mood == troubled && known {
+	if s.mood != well {
 		delay = s.backoff.Step()
 	}
 	s.mu.Unlock()
@@ -91,11 +112,9 @@ func (s *sentry) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
-	if now := moodOf(err); now != s.mood {
-		s.mood, s.backoff = now, publish.Deference()
-		if now == refusing {
-			s.backoff = publish.Resignation()
-		}
+	if now := moodOf(err); now != s.mood || s.backoff.Duration == 0 {
+		s.mood = now
+		s.backoff = s.patience()
 	}
 	if s.mood == refusing {
 		select {
@@ -147,16 +166,15 @@ func marked(err error) error {
 	return err
 }
 
-// listWatch lists and watches the one object. known tells whether it is known from
-// before.
-func (c *client) listWatch(s *sentry, known func() bool) cache.ListerWatcher {
+// listWatch lists and watches the one object.
+func (c *client) listWatch(s *sentry) cache.ListerWatcher {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
 		return c.all(c.nfd.Get()).VersionedParams(&o, metav1.ParameterCodec)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if err := s.rest(ctx, known()); err != nil {
+			if err := s.rest(ctx); err != nil {
 				return nil, err
 			}
 			got, err := request(o).Do(ctx).Get()
@@ -166,7 +184,7 @@ func (c *client) listWatch(s *sentry, known func() bool) cache.ListerWatcher {
 			return got, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			if err := s.rest(ctx, known()); err != nil {
+			if err := s.rest(ctx); err != nil {
 				return nil, err
 			}
 			o.Watch = true
