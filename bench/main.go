@@ -100,7 +100,11 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 	if err != nil {
 		return err
 	}
-	return report(out, all, start, hour)
+	life, err := live(ctx, bin.agent, trees[0].dir, dir)
+	if err != nil {
+		return err
+	}
+	return report(out, all, start, hour, life)
 }
 
 // subjects are the programs on each tree; ghw.PCI on the first alone. What a

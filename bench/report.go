@@ -37,14 +37,15 @@ type step struct {
 }
 
 // report prints tables and claims. It gives errOver when a claim does not hold.
-func report(out io.Writer, all []subject, st start, hour idle) error {
+func report(out io.Writer, all []subject, st start, hour idle, l life) error {
 	steps := stepsOf(all)
 	var text strings.Builder
 	costTable(&text, all)
 	stepTable(&text, steps)
 	startTable(&text, st)
 	idleTable(&text, hour)
-	over, spoiled := claimTable(&text, claims(all[0], steps, st, hour), noise(all))
+	lifeTable(&text, l)
+	over, spoiled := claimTable(&text, claims(all[0], steps, st, hour, l), noise(all))
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func report(out io.Writer, all []subject, st start, hour idle) error {
 }
 
 // claims are what the documentation says.
-func claims(base subject, steps []step, st start, hour idle) []claim {
+func claims(base subject, steps []step, st start, hour idle, l life) []claim {
 	times := func(other *series) float64 { return median(base.product.cpu()) / median(other.cpu()) }
 	dearest, cheapest, worst := 0.0, steps[0].product, 0.0
 	for _, s := range steps {
@@ -71,7 +72,8 @@ func claims(base subject, steps []step, st start, hour idle) []claim {
 		{"peak resident memory, 8 GPUs, MB", base.product.peak(), 24, false},
 		{"CPU of a further function, times that of bare, worst step", worst, 3, true},
 		{"linear growth: dearest step, times the cheapest", dearest / cheapest, linear, true},
-		{"idle agent, percent of a core", hour.share(), 0.1, true},
+		{"idle agent, back to back, percent of a core", hour.share(), 0.1, true},
+		{"idle agent, living, percent of a core", l.cpu, 0.1, true},
 		{"idle agent, times the runs of bare", (hour.readings + hour.looks) / hour.bare, 3, true},
 		{"packages linked that would slow every start down", float64(len(st.heavy)), 0, false},
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 // binaries are the programs built.
-type binaries struct{ product, bare, ghwpci, launch string }
+type binaries struct{ product, agent, bare, ghwpci, launch string }
 
 // build compiles everything that is run: Go as for a release, C by the usual
 // compiler.
 func build(ctx context.Context, dir string) (binaries, error) {
 	b := binaries{
-		product: filepath.Join(dir, "gdr-features"), bare: filepath.Join(dir, "bare"),
+		product: filepath.Join(dir, "gdr-features"), agent: filepath.Join(dir, "gdr-features-agent"), bare: filepath.Join(dir, "bare"),
 		ghwpci: filepath.Join(dir, "ghwpci"), launch: filepath.Join(dir, "launch"),
 	}
 	cc, err := compiler()
@@ -31,6 +31,7 @@ func build(ctx context.Context, dir string) (binaries, error) {
 	const strip = "-s -w"
 	for _, argv := range [][]string{
 		{"go", "build", "-trimpath", "-ldflags", strip, "-o", b.product, "./cmd/gdr-features"},
+		{"go", "build", "-trimpath", "-ldflags", strip, "-o", b.agent, "./cmd/gdr-features-agent"},
 		{"go", "build", "-trimpath", "-ldflags", strip, "-o", b.ghwpci, "./bench/ghwpci"},
 		{cc, "-O2", "-o", b.bare, "bench/bare/bare.c"},
 		{cc, "-O2", "-o", b.launch, "bench/launch/launch.c"},
