@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,26 @@ func readFile(path string) (map[string]any, error) {
 	if len(text) > largestConfig {
 		return nil, fmt.Errorf("larger than %d bytes", largestConfig)
 	}
+	if several(text) {
+		return nil, errors.New("it has more than one YAML document; put all into the first")
+	}
 	var values map[string]any
 	err = yaml.UnmarshalStrict(text, &values)
 	return values, err
+}
+
+// several tells whether a text holds more than one YAML document, of which only the
+// first would be read.
+func several(text []byte) bool {
+	content := false
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("---")) && content {
+			return true
+		}
+		line = bytes.TrimSpace(line)
+		content = content || len(line) > 0 && line[0] != '#' && !bytes.HasPrefix(line, []byte("---"))
+	}
+	return false
 }
 
 // do runs the agent as the settings say.
