@@ -17,7 +17,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build the programs into bin/
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gdr-features ./cmd/gdr-features-agent
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gdr-features ./cmd/gdr-features-agent ./cmd/kubectl-gdr
 
 .PHONY: run
 run: build ## show this machine; where it has no GPU, an example machine too

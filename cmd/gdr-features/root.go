@@ -24,9 +24,9 @@ type streams struct {
 	out, err io.Writer
 	terminal bool      // out is a terminal
 	exit     func(int) // ends the process
-	// become replaces the process by a program that lies beside it; it comes
-	// back only with an error.
-	become func(program string) error
+	// become replaces the process by a program that lies beside it, with these
+	// arguments; it comes back only with an error.
+	become func(program string, args []string) error
 }
 
 // statusError ends a run with an exit status and no message of its own.
@@ -38,13 +38,14 @@ func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s
 type app struct {
 	streams
 	cli.Common
-	log *logrus.Logger
+	log  *logrus.Logger
+	args []string
 }
 
 // run is the whole program but for the process around it. It gives the exit
 // status.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{streams: s, log: logrus.New()}
+	a := &app{streams: s, log: logrus.New(), args: args}
 	root := a.command()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -93,7 +94,7 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 	c.SetErr(a.err)
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
-	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.runCommand(), a.versionCommand())
+	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
 	refuseUnknownShells(c)
 	return c
 }

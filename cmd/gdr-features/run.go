@@ -16,18 +16,18 @@ import (
 // does, another program does.
 func (a *app) runCommand() *cobra.Command {
 	c := cli.RunCommand(&config.Agent{})
-	c.RunE = func(*cobra.Command, []string) error { return a.become(cli.AgentProgram) }
+	c.RunE = func(*cobra.Command, []string) error { return a.become(cli.AgentProgram, a.args) }
 	return c
 }
 
 // become replaces this process by the program of that name that lies beside it,
-// with the same command line and environment.
-func become(program string) error {
+// in the same environment.
+func become(program string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(filepath.Dir(self), program)
-	err = syscall.Exec(path, append([]string{program}, os.Args[1:]...), os.Environ()) //nolint:gosec // our own program
+	err = syscall.Exec(path, append([]string{program}, args...), os.Environ()) //nolint:gosec // our own program
 	return fmt.Errorf("%s: %w; install %s beside %s", path, err, program, filepath.Base(self))
 }

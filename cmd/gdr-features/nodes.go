@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gdr-features/internal/cli"
+)
+
+// nodesCommand knows the flags of nodes for help, completion and mistakes. What
+// it does, another program does.
+func (a *app) nodesCommand() *cobra.Command {
+	c := cli.NodesCommand(&cli.Nodes{})
+	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.RunE = func(cmd *cobra.Command, names []string) error {
+		for _, name := range []string{"root", "sysfs", "procfs", "topology-file", "probe-verbs"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is about one machine and does not go with nodes, which reads a cluster", name)
+			}
+		}
+		return a.become(cli.NodesProgram, append(given(cmd.LocalFlags()), append([]string{"--"}, names...)...))
+	}
+	return c
+}
+
+// given writes down again the flags that were set.
+func given(flags *pflag.FlagSet) []string {
+	var args []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, value := range list.GetSlice() {
+				args = append(args, "--"+f.Name+"="+value)
+			}
+			return
+		}
+		args = append(args, "--"+f.Name+"="+f.Value.String())
+	})
+	return args
+}

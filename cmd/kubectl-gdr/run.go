@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"gdr-features/internal/cli"
+	"gdr-features/internal/label"
+	"gdr-features/internal/nodes"
+	"gdr-features/internal/nodes/apiserver"
+)
+
+// streams are where a run writes.
+type streams struct {
+	out, err io.Writer
+	terminal bool // err is a terminal
+	now      func() time.Time
+}
+
+// run is the whole program but for the process around it. It gives the exit
+// status.
+func run(ctx context.Context, args []string, s streams) int {
+	klog.LogToStderr(false) // what client-go has to say is in its errors
+	klog.SetOutput(io.Discard)
+	p := program{streams: s}
+	c := p.command()
+	c.SetOut(s.out)
+	c.SetErr(s.err)
+	c.SetArgs(args)
+	if err := c.ExecuteContext(ctx); err != nil {
+		cli.OneLine(s.err, err)
+		return 1
+	}
+	return 0
+}
+
+type program struct {
+	streams
+	flags cli.Nodes
+}
+
+func (p *program) command() *cobra.Command {
+	c := cli.NodesCommand(&p.flags)
+	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
+	c.Version = cli.Version(version)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.RunE = func(cmd *cobra.Command, args []string) error { return p.do(cmd.Context(), args) }
+	return c
+}
+
+func (p *program) do(ctx context.Context, names []string) error {
+	filter, err := p.filter()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == "" || name != label.Value(name) {
+			return fmt.Errorf("%q: no node of that name can have a NodeFeature", name)
+		}
+	}
+	access, err := p.access()
+	if err != nil {
+		return err
+	}
+	query := apiserver.Query{Namespace: p.flags.Namespace, Names: names, PageSize: p.flags.ChunkSize}
+	if p.flags.AllNamespaces {
+		query.Namespace = ""
+	}
+	progress := p.progress()
+	query.Progress = progress.tell
+	all, err := apiserver.List(ctx, access, query)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 && len(names) == 0 {
+		return apiserver.Nothing(query.Namespace)
+	}
+	if err := p.show(filter.Pick(all)); err != nil {
+		return err
+	}
+	if missing := nodes.Missing(names, all); len(missing) > 0 {
+		return fmt.Errorf("no agent has published a NodeFeature of %s; is that the name of a node, and one with an NVIDIA GPU?", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// filter makes one of the flags.
+func (p *program) filter() (nodes.Filter, error) {
+	f := nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
+	if err := p.flags.Validate(); err != nil {
+		return f, err
+	}
+	if err := f.Select(p.flags.Selector); err != nil {
+		return f, fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
+	}
+	return f, nil
+}
+
+// show writes the nodes as the flags say.
+func (p *program) show(picked []nodes.Node) error {
+	json, summary := p.flags.Output == "json", nodes.Summarize(picked)
+	switch {
+	case json && p.flags.Summarize:
+		return nodes.SummaryJSON(p.out, summary)
+	case json:
+		return nodes.JSON(p.out, picked)
+	case p.flags.Summarize:
+		return summary.Text(p.out)
+	case len(picked) == 0:
+		_, err := fmt.Fprintln(p.err, "no node matches")
+		return err
+	}
+	style := nodes.Style{
+		Now: p.now(), Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders,
+	}
+	if err := nodes.Table(p.out, picked, style); err != nil || p.flags.NoHeaders {
+		return err
+	}
+	if _, err := fmt.Fprintln(p.out); err != nil {
+		return err
+	}
+	return summary.Text(p.out)
+}
+
+// access gives the way to the API server, found as kubectl finds it.
+func (p *program) access() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = p.flags.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: p.flags.Context}
+	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("no cluster: nothing in %s, and this is not a pod; give --kubeconfig or $KUBECONFIG", strings.Join(rules.GetLoadingPrecedence(), " or "))
+	case errors.Is(err, os.ErrNotExist) && p.flags.Kubeconfig != "":
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	access.UserAgent = "gdr-features/" + cli.Version(version)
+	return access, nil
+}
+
+// patience is how long a list may take before its progress is shown.
+const patience = time.Second
+
+// progress tells a person that waits how far it is.
+type progress struct {
+	to    io.Writer // nil for nobody
+	now   func() time.Time
+	begun time.Time
+	shown bool
+}
+
+func (p *program) progress() *progress {
+	g := &progress{now: p.now, begun: p.now()}
+	if p.terminal {
+		g.to = p.err
+	}
+	return g
+}
+
+func (g *progress) tell(n int) {
+	if g.to == nil || g.now().Sub(g.begun) < patience {
+		return
+	}
+	g.shown = true
+	fmt.Fprintf(g.to, "\r%d nodes read", n)
+}
+
+// clear removes the line again.
+func (g *progress) clear() {
+	if g.shown {
+		fmt.Fprint(g.to, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// features is a page of two NodeFeatures; more tells whether another follows.
+func features(first int, more string) string {
+	item := func(n int) string {
+		return fmt.Sprintf(`{"metadata": {"name": "gdr-features-n%[1]d", "namespace": "gdr-features", "creationTimestamp": "2026-05-04T10:00:00Z",
+			"labels": {"nfd.node.kubernetes.io/node-name": "n%[1]d"}},
+			"spec": {"labels": {"feature.node.kubernetes.io/gpudirect.rdma": "true", "feature.node.kubernetes.io/gdr.level": "PIX"}}}`, n)
+	}
+	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureList", "metadata": {"continue": %q}, "items": [%s, %s]}`,
+		more, item(first), item(first+1))
+}
+
+// config writes a kubeconfig for a server and gives its name.
+func config(t *testing.T, server string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n"+
+		"contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", server)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const table = `NODE   CAPABLE   READY   LEVEL   GPUS   NICS   MECHANISM   MOFED   REASON   AGE
+n1     unknown   true    PIX     -      -      -           -       -        120m
+n2     unknown   true    PIX     -      -      -           -       -        120m
+n3     unknown   true    PIX     -      -      -           -       -        120m
+n4     unknown   true    PIX     -      -      -           -       -        120m
+
+4 nodes, 4 ready
+`
+
+// What is printed where, and how long one waits before a terminal tells of it.
+func TestRun(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch q := r.URL.Query(); {
+		case strings.Contains(r.URL.Path, "/namespaces/empty/"):
+			fmt.Fprint(w, `{"items": []}`)
+		case q.Get("continue") == "":
+			fmt.Fprint(w, features(1, "more"))
+		default:
+			fmt.Fprint(w, features(3, ""))
+		}
+	}))
+	defer server.Close()
+	kubeconfig := config(t, server.URL)
+	summary, _ := strings.CutPrefix(table[strings.LastIndex(table, "\n\n"):], "\n\n")
+	for _, test := range []struct {
+		name, args string
+		terminal   bool
+		step       time.Duration // the clock goes on at each look
+		status     int
+		out, err   string
+	}{
+		{"all", "", true, 0, 0, table, ""},
+		{"a slow server, a terminal", "", true, 2 * time.Second, 0, table, "\r2 nodes read\r4 nodes read\r\x1b[K"},
+		{"a slow server, no terminal", "", false, 2 * time.Second, 0, table, ""},
+		{"summary", "--summary", false, 0, 0, summary, ""},
+		{"summary of none", "--summary --ready false", false, 0, 0, "0 nodes, 0 ready\n", ""},
+		{"none", "--ready false", false, 0, 0, "", "no node matches\n"},
+		{"none for scripts", "--ready false --no-headers", false, 0, 0, "", "no node matches\n"},
+		{"without headings", "--no-headers n2", false, 0, 0, "n2   unknown   true   PIX   -   -   -   -   -   120m\n", ""},
+		{"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   unknown   true   PIX   -   -   -   -   -   120m\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is that the name of a node, and one with an NVIDIA GPU?\n"},
+		{"nobody there", "-n empty -o json", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
+			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file make none)\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+			clock := func() time.Time { now = now.Add(test.step); return now }
+			var out, errs strings.Builder
+			args := append([]string{"--kubeconfig", kubeconfig}, strings.Fields(test.args)...)
+			status := run(t.Context(), args, streams{out: &out, err: &errs, terminal: test.terminal, now: clock})
+			if status != test.status || out.String() != test.out || errs.String() != test.err {
+				t.Errorf("status %d\nprinted %s\nand on standard error %q", status, out.String(), errs.String())
+			}
+		})
+	}
+}

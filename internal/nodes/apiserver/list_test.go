@@ -1,0 +1,225 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/nodes"
+)
+
+// feature is a NodeFeature as an API server gives it.
+func feature(namespace, node, more string) string {
+	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "metadata": {
+		"name": "gdr-features-%[2]s", "namespace": %[1]q, "creationTimestamp": "2026-05-04T10:00:00Z",
+		"labels": {"app.kubernetes.io/managed-by": "gdr-features", "nfd.node.kubernetes.io/node-name": %[2]q}%[3]s}`, namespace, node, more)
+}
+
+// api is an API server with objects. It answers with status, if that is not 0,
+// from its request number failFrom on, failing times.
+type api struct {
+	items             []string
+	status            int
+	failFrom, failing int
+
+	requests []string // what was asked
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	a.requests = append(a.requests, r.URL.Path+" "+q.Get("labelSelector")+" "+q.Get("limit")+" "+q.Get("continue"))
+	w.Header().Set("Content-Type", "application/json")
+	if n := len(a.requests) - 1; a.status != 0 && n >= a.failFrom && n < a.failFrom+a.failing {
+		w.WriteHeader(a.status)
+		reason := map[int]string{401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 410: "Expired", 500: "InternalError"}[a.status]
+		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "because", "reason": %q, "code": %d}`, reason, a.status)
+		return
+	}
+	from, _ := strconv.Atoi(q.Get("continue"))
+	to, next := len(a.items), ""
+	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 && from+limit < to {
+		to = from + limit
+		next = strconv.Itoa(to)
+	}
+	fmt.Fprintf(w, `{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureList", "metadata": {"continue": %q}, "items": [%s]}`,
+		next, strings.Join(a.items[from:to], ","))
+}
+
+// ask lists from the server, and what progress was told.
+func (a *api) ask(t *testing.T, q Query) ([]nodes.Node, []int, error) {
+	t.Helper()
+	server := httptest.NewServer(a)
+	defer server.Close()
+	var told []int
+	q.Progress = func(n int) { told = append(told, n) }
+	all, err := List(t.Context(), &rest.Config{Host: server.URL}, q)
+	return all, told, err
+}
+
+func fleet(n int) []string {
+	var items []string
+	for i := range n {
+		items = append(items, feature("gdr", fmt.Sprintf("n%d", n-i), "}"))
+	}
+	return items
+}
+
+// A fleet is read page by page and sorted.
+func TestPages(t *testing.T) {
+	a := api{items: fleet(5)}
+	all, told, err := a.ask(t, Query{Namespace: "gdr", PageSize: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range all {
+		names = append(names, n.Name)
+	}
+	if diff := cmp.Diff([]string{"n1", "n2", "n3", "n4", "n5"}, names); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int{2, 4, 5}, told); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	path := "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/gdr/nodefeatures app.kubernetes.io/managed-by=gdr-features 2 "
+	if diff := cmp.Diff([]string{path, path + "2", path + "4"}, a.requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// A list whose version has gone is read anew, once.
+func TestExpired(t *testing.T) {
+	a := api{items: fleet(5), status: http.StatusGone, failFrom: 1, failing: 1}
+	all, _, err := a.ask(t, Query{Namespace: "gdr", PageSize: 2})
+	if err != nil || len(all) != 5 || len(a.requests) != 5 {
+		t.Errorf("%d nodes, error %v, after %q", len(all), err, a.requests)
+	}
+	a = api{items: fleet(5), status: http.StatusGone, failing: 100}
+	if _, _, err := a.ask(t, Query{Namespace: "gdr"}); err == nil || len(a.requests) != 2 {
+		t.Errorf("error %v after %d requests", err, len(a.requests))
+	}
+}
+
+// Few nodes are asked for by name, and many picked from all.
+func TestNames(t *testing.T) {
+	a := api{items: fleet(5)}
+	all, _, err := a.ask(t, Query{Names: []string{"n2", "n4"}})
+	if err != nil || len(all) != 2 || all[0].Name != "n2" || all[1].Name != "n4" {
+		t.Errorf("%v, error %v", all, err)
+	}
+	const want = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures app.kubernetes.io/managed-by=gdr-features,nfd.node.kubernetes.io/node-name in (n2,n4)  "
+	if len(a.requests) != 1 || a.requests[0] != want {
+		t.Errorf("asked %q, want %q", a.requests, want)
+	}
+	many := make([]string, mostNames+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("n%d", i)
+	}
+	a = api{items: append(fleet(5), feature("gdr", "other", "}"))}
+	if all, _, err := a.ask(t, Query{Names: many}); err != nil || len(all) != 5 || strings.Contains(a.requests[0], " in (") {
+		t.Errorf("%d nodes, error %v, asked %q", len(all), err, a.requests)
+	}
+}
+
+// What is taken of an object, and whose objects.
+func TestObject(t *testing.T) {
+	const fields = `, "managedFields": [
+		{"manager": "kubectl", "time": "2026-05-04T11:30:00Z", "fieldsV1": {"f:spec": {}}},
+		{"manager": "gdr-features", "time": "2026-05-04T11:00:00Z"}, {"manager": "gdr-features", "time": "2026-05-04T10:30:00Z"}]},
+		"spec": {"labels": {"feature.node.kubernetes.io/gdr.level": "PIX", "feature.node.kubernetes.io/gdr.mofed": "a b",
+			"feature.node.kubernetes.io/pci-10de.present": "true", "gdr.gpus": "8"},
+		"features": {"flags": {}, "attributes": {"gdr.node": {"elements": {"gdr.level": "SYS"}}}, "instances": {
+			"gdr.gpu": {"elements": [{"attributes": {"address": "1", "name": "A40"}}, {"attributes": {"address": "2", "name": "H100"}}, {"attributes": {"address": "3", "name": "H100"}}]},
+			"gdr.nic": {"elements": [{"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_0"}}, {"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_1"}}, {"attributes": {"address": "", "rdma": "rxe0"}}]},
+			"gdr.pair": {"elements": [{"attributes": {"gpu": "1", "nic": "4", "level": "PIX"}}]}}}}`
+	foreign := strings.Replace(feature("gdr", "z", "}"), "gdr-features-z", "z", 1)
+	a := api{items: []string{feature("gdr", "a", fields), foreign, feature("gdr", "b", `}, "spec": null`)}}
+	got, _, err := a.ask(t, Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []nodes.Node{{
+		Name: "a", Namespace: "gdr", Labels: label.Set{"gdr.level": "PIX"}, Written: time.Date(2026, 5, 4, 11, 0, 0, 0, time.UTC),
+		GPUs: []nodes.Product{{Name: "H100", Count: 2}, {Name: "A40", Count: 1}}, NICs: []nodes.Product{{Name: "CX7", Count: 1}},
+	}, {Name: "b", Namespace: "gdr", Labels: label.Set{}, Written: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An error says what to do.
+func TestErrors(t *testing.T) {
+	for status, want := range map[int]string{
+		401: "does not accept these credentials; log in again",
+		403: "no right to list the NodeFeatures of namespace gdr; the ClusterRole gdr-features-reader",
+		404: "knows no NodeFeatures; install Node Feature Discovery",
+		500: "because",
+	} {
+		a := api{status: status, failing: 100}
+		all, _, err := a.ask(t, Query{Namespace: "gdr"})
+		if err == nil || all != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d: %v, error %v", status, all, err)
+		}
+	}
+	a := api{status: 403, failing: 1}
+	if _, _, err := a.ask(t, Query{}); err == nil || !strings.Contains(err.Error(), "of all namespaces") {
+		t.Errorf("in all namespaces: error %v", err)
+	}
+	_, err := List(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, Query{})
+	if err == nil || !strings.Contains(err.Error(), "cannot be reached; is this the right --context?") {
+		t.Errorf("without server: %v", err)
+	}
+	for namespace, want := range map[string]string{"gdr": "kubectl -n gdr get daemonsets", "": "kubectl get daemonsets -A"} {
+		if err := Nothing(namespace); !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing in %q: %v", namespace, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	server := httptest.NewServer(&api{})
+	defer server.Close()
+	if _, err := List(ctx, &rest.Config{Host: server.URL}, Query{}); err == nil {
+		t.Error("a list that was given up is no error")
+	}
+}
+
+// Whatever an object is, it has one line, if any, with nothing but text in it.
+func FuzzObject(f *testing.F) {
+	f.Add(feature("gdr", "a", "}"))
+	f.Add(`{"metadata": {"name": "gdr-features-\n", "labels": {"nfd.node.kubernetes.io/node-name": "\n"}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var p page
+		if json.Unmarshal([]byte(`{"items": [`+text+`]}`), &p) != nil {
+			return
+		}
+		var all []nodes.Node
+		for i := range p.Items {
+			if n, ok := p.Items[i].node(); ok {
+				all = append(all, n)
+			}
+		}
+		var out strings.Builder
+		if err := nodes.Table(&out, all, nodes.Style{Wide: true, Namespaces: true}); err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(out.String(), "\n"); lines != len(all) {
+			t.Errorf("%d lines for %d nodes: %q", lines, len(all), out.String())
+		}
+		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
+			t.Errorf("control characters in %q", out.String())
+		}
+		if err := nodes.JSON(&out, all); err != nil {
+			t.Error(err)
+		}
+	})
+}

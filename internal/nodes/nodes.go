@@ -1,0 +1,113 @@
+// Package nodes shows a fleet at a glance: a line for each node from what its
+// agent has published, and how many are ready and why the others are not. It is
+// pure; package apiserver reads what is shown.
+package nodes
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"gdr-features/internal/label"
+)
+
+// Node is what the agent of a node has published.
+type Node struct {
+	Name, Namespace string
+	// Labels are the agent's, without prefix. There are none on a node without
+	// NVIDIA GPU, and none after `gdr-features run --cleanup`.
+	Labels label.Set
+	// Written is when the agent last changed the object; zero for unknown.
+	Written time.Time
+	// GPUs and NICs are the products found, whether eligible or not.
+	GPUs, NICs []Product
+}
+
+// Product is a number of devices of one name.
+type Product struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+// Sort sorts by name of the node, then namespace.
+func Sort(all []Node) {
+	slices.SortFunc(all, func(a, b Node) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	})
+}
+
+// Unknown is the state of a fact whose label is absent.
+const Unknown = "unknown"
+
+// state gives a label that is "true" or "false" and Unknown where it is absent;
+// "" on a node without labels.
+func (n *Node) state(name string) string {
+	switch value := n.Labels[name]; {
+	case len(n.Labels) == 0:
+		return ""
+	case value == "true", value == "false":
+		return value
+	}
+	return Unknown
+}
+
+// mechanism names the ways for an adapter to reach GPU memory; "" for none known.
+func (n *Node) mechanism() string {
+	peermem, dmabuf := n.Labels[label.Peermem] == "true", n.Labels[label.DMABuf] == "true"
+	switch {
+	case peermem && dmabuf:
+		return "both"
+	case peermem:
+		return "peermem"
+	case dmabuf:
+		return "DMA-BUF"
+	}
+	return ""
+}
+
+// Summary counts nodes.
+type Summary struct {
+	Nodes    int `json:"nodes"`
+	Ready    int `json:"ready"`
+	NotReady int `json:"notReady"`
+	Unknown  int `json:"unknown"`
+	// Unlabelled have published no labels.
+	Unlabelled int `json:"unlabelled"`
+	// Reasons are those of nodes that are not ready, the most frequent first.
+	Reasons []Reason `json:"reasons"`
+}
+
+// Reason is a reason with the number of nodes that have it.
+type Reason struct {
+	Reason string `json:"reason"`
+	Nodes  int    `json:"nodes"`
+}
+
+// Summarize counts.
+func Summarize(all []Node) Summary {
+	s := Summary{Nodes: len(all), Reasons: []Reason{}}
+	reasons := map[string]int{}
+	for i := range all {
+		switch all[i].state(label.Ready) {
+		case "true":
+			s.Ready++
+		case "false":
+			s.NotReady++
+		case Unknown:
+			s.Unknown++
+		default:
+			s.Unlabelled++
+		}
+		if reason := all[i].Labels[label.Reason]; reason != "" {
+			reasons[reason]++
+		}
+	}
+	for reason, n := range reasons {
+		s.Reasons = append(s.Reasons, Reason{reason, n})
+	}
+	slices.SortFunc(s.Reasons, func(a, b Reason) int {
+		return cmp.Or(b.Nodes-a.Nodes, strings.Compare(a.Reason, b.Reason))
+	})
+	return s
+}

@@ -1,0 +1,154 @@
+package nodes
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"gdr-features/internal/label"
+)
+
+// Style is how a table looks.
+type Style struct {
+	// Now is what ages are counted to.
+	Now time.Time
+	// Namespaces and Wide add columns.
+	Namespaces, Wide bool
+	Headers          bool
+}
+
+// column is a heading and what stands below it; "" becomes a dash.
+type column struct {
+	heading string
+	cell    func(*Node, time.Time) string
+}
+
+var (
+	namespace = column{"NAMESPACE", func(n *Node, _ time.Time) string { return n.Namespace }}
+	narrow    = []column{
+		{"NODE", func(n *Node, _ time.Time) string { return n.Name }},
+		{"CAPABLE", func(n *Node, _ time.Time) string { return n.state(label.Capable) }},
+		{"READY", func(n *Node, _ time.Time) string { return n.state(label.Ready) }},
+		of("LEVEL", label.Level),
+		of("GPUS", label.GPUs),
+		of("NICS", label.NICs),
+		{"MECHANISM", func(n *Node, _ time.Time) string { return n.mechanism() }},
+		of("MOFED", label.MOFED),
+		of("REASON", label.Reason),
+		{"AGE", age},
+	}
+	wide = []column{
+		of("BEST", label.BestLevel),
+		of("LINK", label.Link),
+		of("IOMMU", label.IOMMU),
+		of("ACS", label.ACS),
+		of("PEERDIRECT", label.PeerDirect),
+		of("TOPOLOGY", label.Topology),
+		of("STORAGE", label.Storage),
+		{"GPU-PRODUCTS", func(n *Node, _ time.Time) string { return products(n.GPUs) }},
+		{"NIC-PRODUCTS", func(n *Node, _ time.Time) string { return products(n.NICs) }},
+	}
+)
+
+// of is a column with the value of a label.
+func of(heading, name string) column {
+	return column{heading, func(n *Node, _ time.Time) string { return n.Labels[name] }}
+}
+
+// age is how long ago the agent last wrote, as kubectl puts it.
+func age(n *Node, now time.Time) string {
+	if n.Written.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(now.Sub(n.Written))
+}
+
+func products(all []Product) string {
+	var parts []string
+	for _, p := range all {
+		parts = append(parts, fmt.Sprintf("%dx %s", p.Count, p.Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// printable keeps what an agent may have published from moving the cursor, and
+// to its cell.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
+// Table writes a line a node.
+func Table(w io.Writer, all []Node, s Style) error {
+	var columns []column
+	if s.Namespaces {
+		columns = append(columns, namespace)
+	}
+	columns = append(columns, narrow...)
+	if s.Wide {
+		columns = append(columns, wide...)
+	}
+	var out bytes.Buffer
+	t := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
+	row := func(cell func(column) string) {
+		for i, c := range columns {
+			text := printable(cell(c))
+			if text == "" {
+				text = "-"
+			}
+			if i > 0 {
+				text = "\t" + text
+			}
+			fmt.Fprint(t, text)
+		}
+		fmt.Fprintln(t)
+	}
+	if s.Headers {
+		row(func(c column) string { return c.heading })
+	}
+	for i := range all {
+		row(func(c column) string { return c.cell(&all[i], s.Now) })
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// Text writes the summary: the counts in a line, then the reasons, a line each.
+func (s *Summary) Text(w io.Writer) error {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s, %d ready", plural(s.Nodes, "node"), s.Ready)
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{s.NotReady, "not ready"}, {s.Unknown, "unknown"}, {s.Unlabelled, "without labels"}} {
+		if more.n > 0 {
+			fmt.Fprintf(&out, ", %d %s", more.n, more.what)
+		}
+	}
+	out.WriteByte('\n')
+	for _, r := range s.Reasons {
+		fmt.Fprintf(&out, "%6d %s\n", r.Nodes, r.Reason)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
