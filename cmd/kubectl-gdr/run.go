@@ -88,10 +88,13 @@ func (p *program) do(ctx context.Context, names []string) error {
 	if len(all) == 0 && len(names) == 0 {
 		return apiserver.Nothing(query.Namespace)
 	}
-	if err := p.show(filter.Pick(all)); err != nil {
-		return err
+	picked, missing := filter.Pick(all), nodes.Missing(names, all)
+	if len(picked) > 0 || len(missing) == 0 {
+		if err := p.show(picked); err != nil {
+			return err
+		}
 	}
-	if missing := nodes.Missing(names, all); len(missing) > 0 {
+	if len(missing) > 0 {
 		return fmt.Errorf("no agent has published a NodeFeature of %s; is that the name of a node, and one with an NVIDIA GPU?", strings.Join(missing, ", "))
 	}
 	return nil

@@ -74,8 +74,11 @@ func TestRun(t *testing.T) {
 		{"none", "--ready false", false, 0, 0, "", "no node matches\n"},
 		{"none for scripts", "--ready false --no-headers", false, 0, 0, "", "no node matches\n"},
 		{"without headings", "--no-headers n2", false, 0, 0, "n2   unknown   true   PIX   -   -   -   -   -   120m\n", ""},
-		{"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   unknown   true   PIX   -   -   -   -   -   120m\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is that the name of a node, and one with an NVIDIA GPU?\n"},
+		{
+			"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   unknown   true   PIX   -   -   -   -   -   120m\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is that the name of a node, and one with an NVIDIA GPU?\n",
+		},
+		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is that the name of a node, and one with an NVIDIA GPU?\n"},
 		{"nobody there", "-n empty -o json", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
 			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file make none)\n"},
 	} {

@@ -33,10 +33,11 @@ reads the NodeFeature objects gdr-features-NODE, and changes nothing. As a plugi
 of kubectl the same command is kubectl gdr.
 
 A dash is what is not known, and everything on a node without NVIDIA GPU. LEVEL is
-the level that every GPU reaches with its nearest NIC. MECHANISM is the way to GPU
-memory: peermem, DMA-BUF, or both. AGE is how long ago the agent last changed what
-it publishes, which it does when something changes: a great age means that nothing
-has changed, or that the agent does not run (kubectl -n gdr-features get pods).
+the level that every GPU reaches with its nearest NIC; GPUS and NICS count those
+that are eligible. MECHANISM is the way to GPU memory: peermem, DMA-BUF, or both.
+AGE is how long ago the agent last changed what it publishes, which it does when
+something changes: a great age means that nothing has changed, or that the agent
+does not run (kubectl -n gdr-features get pods).
 
 --selector takes what kubectl takes, over the published labels, with or without
 their prefix. Exit status: 0, whether nodes are ready or not; 1 on an error, also

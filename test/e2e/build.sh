@@ -23,6 +23,7 @@ module() { # module PATH@VERSION prints the directory of a module that we need n
 mkdir -p .bin
 build gdr-features ../.. ./cmd/gdr-features
 build gdr-features-agent ../.. ./cmd/gdr-features-agent
+build kubectl-gdr ../.. ./cmd/kubectl-gdr
 build mktree ../.. ./internal/machine/mktree
 
 stamp=$(go version && sha256sum build.sh go.mod go.sum)

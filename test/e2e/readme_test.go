@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,14 +43,21 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", string(block[1]))
-	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "PATH=" + filepath.Dir(program("kubectl")), "HOME=" + t.TempDir()}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", block[1], err, out)
+	out, errs, status := shell(t, kubeconfig, string(block[1]))
+	if status != 0 {
+		t.Fatalf("%s: status %d\n%s", block[1], status, errs)
 	}
-	if diff := cmp.Diff(fields(string(block[2])), fields(string(out))); diff != "" {
+	if diff := cmp.Diff(fields(string(block[2])), fields(out)); diff != "" {
 		t.Errorf("nodes (-README +kubectl):\n%s\nkubectl printed\n%s", diff, out)
+	}
+
+	block = regexp.MustCompile("(?s)<!-- fleet -->\n```console\n\\$ (.*?)\n(NODE.*?)```").FindSubmatch(readme)
+	if block == nil {
+		t.Fatal("the README shows no fleet")
+	}
+	out, errs, status = shell(t, kubeconfig, string(block[1]))
+	if diff := cmp.Diff(masked(string(block[2])), masked(out)); diff != "" {
+		t.Errorf("fleet (-README +kubectl): status %d %s\n%s\nkubectl printed\n%s", status, errs, diff, out)
 	}
 }
 

@@ -18,11 +18,12 @@ import (
 	"gdr-features/internal/nodes"
 )
 
-// feature is a NodeFeature as an API server gives it.
-func feature(namespace, node, more string) string {
+// feature is a NodeFeature as an API server gives it. more is the end of the
+// metadata and what follows.
+func feature(node, more string) string {
 	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "metadata": {
-		"name": "gdr-features-%[2]s", "namespace": %[1]q, "creationTimestamp": "2026-05-04T10:00:00Z",
-		"labels": {"app.kubernetes.io/managed-by": "gdr-features", "nfd.node.kubernetes.io/node-name": %[2]q}%[3]s}`, namespace, node, more)
+		"name": "gdr-features-%[1]s", "namespace": "gdr", "creationTimestamp": "2026-05-04T10:00:00Z",
+		"labels": {"app.kubernetes.io/managed-by": "gdr-features", "nfd.node.kubernetes.io/node-name": %[1]q}%[2]s}`, node, more)
 }
 
 // api is an API server with objects. It answers with status, if that is not 0,
@@ -66,17 +67,18 @@ func (a *api) ask(t *testing.T, q Query) ([]nodes.Node, []int, error) {
 	return all, told, err
 }
 
-func fleet(n int) []string {
+// fleet is that of five nodes.
+func fleet() []string {
 	var items []string
-	for i := range n {
-		items = append(items, feature("gdr", fmt.Sprintf("n%d", n-i), "}"))
+	for _, name := range []string{"n5", "n4", "n3", "n2", "n1"} {
+		items = append(items, feature(name, "}"))
 	}
 	return items
 }
 
 // A fleet is read page by page and sorted.
 func TestPages(t *testing.T) {
-	a := api{items: fleet(5)}
+	a := api{items: fleet()}
 	all, told, err := a.ask(t, Query{Namespace: "gdr", PageSize: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -99,12 +101,12 @@ func TestPages(t *testing.T) {
 
 // A list whose version has gone is read anew, once.
 func TestExpired(t *testing.T) {
-	a := api{items: fleet(5), status: http.StatusGone, failFrom: 1, failing: 1}
+	a := api{items: fleet(), status: http.StatusGone, failFrom: 1, failing: 1}
 	all, _, err := a.ask(t, Query{Namespace: "gdr", PageSize: 2})
 	if err != nil || len(all) != 5 || len(a.requests) != 5 {
 		t.Errorf("%d nodes, error %v, after %q", len(all), err, a.requests)
 	}
-	a = api{items: fleet(5), status: http.StatusGone, failing: 100}
+	a = api{items: fleet(), status: http.StatusGone, failing: 100}
 	if _, _, err := a.ask(t, Query{Namespace: "gdr"}); err == nil || len(a.requests) != 2 {
 		t.Errorf("error %v after %d requests", err, len(a.requests))
 	}
@@ -112,7 +114,7 @@ func TestExpired(t *testing.T) {
 
 // Few nodes are asked for by name, and many picked from all.
 func TestNames(t *testing.T) {
-	a := api{items: fleet(5)}
+	a := api{items: fleet()}
 	all, _, err := a.ask(t, Query{Names: []string{"n2", "n4"}})
 	if err != nil || len(all) != 2 || all[0].Name != "n2" || all[1].Name != "n4" {
 		t.Errorf("%v, error %v", all, err)
@@ -125,7 +127,7 @@ func TestNames(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("n%d", i)
 	}
-	a = api{items: append(fleet(5), feature("gdr", "other", "}"))}
+	a = api{items: append(fleet(), feature("other", "}"))}
 	if all, _, err := a.ask(t, Query{Names: many}); err != nil || len(all) != 5 || strings.Contains(a.requests[0], " in (") {
 		t.Errorf("%d nodes, error %v, asked %q", len(all), err, a.requests)
 	}
@@ -142,8 +144,8 @@ func TestObject(t *testing.T) {
 			"gdr.gpu": {"elements": [{"attributes": {"address": "1", "name": "A40"}}, {"attributes": {"address": "2", "name": "H100"}}, {"attributes": {"address": "3", "name": "H100"}}]},
 			"gdr.nic": {"elements": [{"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_0"}}, {"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_1"}}, {"attributes": {"address": "", "rdma": "rxe0"}}]},
 			"gdr.pair": {"elements": [{"attributes": {"gpu": "1", "nic": "4", "level": "PIX"}}]}}}}`
-	foreign := strings.Replace(feature("gdr", "z", "}"), "gdr-features-z", "z", 1)
-	a := api{items: []string{feature("gdr", "a", fields), foreign, feature("gdr", "b", `}, "spec": null`)}}
+	foreign := strings.Replace(feature("z", "}"), "gdr-features-z", "z", 1)
+	a := api{items: []string{feature("a", fields), foreign, feature("b", `}, "spec": null`)}}
 	got, _, err := a.ask(t, Query{})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +197,7 @@ func TestErrors(t *testing.T) {
 
 // Whatever an object is, it has one line, if any, with nothing but text in it.
 func FuzzObject(f *testing.F) {
-	f.Add(feature("gdr", "a", "}"))
+	f.Add(feature("a", "}"))
 	f.Add(`{"metadata": {"name": "gdr-features-\n", "labels": {"nfd.node.kubernetes.io/node-name": "\n"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var p page

@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// seen are nodes of a fleet, by name, which TestNodes looks at among those of all
+// other tests.
+var seen = map[string]struct{ machine, state string }{
+	"seen-a": {"dell-xe9680-h100", "ready"},
+	"seen-b": {"dell-xe9680-h100", "closed-no-peermem"},
+	"seen-c": {"a40-8gpu-2cx7-nccl1343", "dmabuf-only"},
+	"seen-d": {"geforce-4x4090", "ready"},
+	"seen-e": {"dell-xe9680-h100", "closed-no-peermem"},
+	"seen-f": {"epyc-3gpu-phb-nccltests320", "closed-peermem"},
+	"seen-g": {"dgx-a100-nps4", "kallsyms-missing"},
+}
+
+// seenTable is what is printed of them.
+const seenTable = `NODE     CAPABLE   READY     LEVEL   GPUS   NICS   MECHANISM   MOFED         REASON             AGE
+seen-a   true      true      PIX     8      12     both        24.10-1.1.4   -                  ...
+seen-b   true      false     PIX     8      12     -           24.10-1.1.4   PeermemNotLoaded   ...
+seen-c   true      true      NODE    8      2      DMA-BUF     24.10-1.1.4   -                  ...
+seen-d   false     false     -       0      1      peermem     24.10-1.1.4   GPUUnsupported     ...
+seen-e   true      false     PIX     8      12     -           24.10-1.1.4   PeermemNotLoaded   ...
+seen-f   true      true      NODE    3      2      peermem     24.10-1.1.4   -                  ...
+seen-g   true      unknown   PXB     8      11     -           24.10-1.1.4   Unreadable         ...
+`
+
+const seenSummary = `7 nodes, 3 ready, 3 not ready, 1 unknown
+     2 PeermemNotLoaded
+     1 GPUUnsupported
+     1 Unreadable
+`
+
+// seenWide are the names and what -o wide adds.
+const seenWide = `seen-a | PIX | mixed | passthrough | clear | current | physical | false | 8x H100 SXM5 80GB | 8x ConnectX-7, 4x ConnectX-6 Dx
+seen-b | PIX | mixed | passthrough | clear | current | physical | false | 8x H100 SXM5 80GB | 8x ConnectX-7, 4x ConnectX-6 Dx
+seen-c | PIX | infiniband | passthrough | clear | current | physical | false | 8x A40 | 2x ConnectX-7
+seen-d | - | infiniband | passthrough | - | current | physical | false | 4x GeForce RTX 4090 | 1x ConnectX-6
+seen-e | PIX | mixed | passthrough | clear | current | physical | false | 8x H100 SXM5 80GB | 8x ConnectX-7, 4x ConnectX-6 Dx
+seen-f | PHB | ethernet | passthrough | clear | current | physical | false | 2x RTX A6000, 1x A100 PCIe 40GB | 2x ConnectX-4 Lx
+seen-g | PXB | infiniband | passthrough | clear | - | physical | false | 8x A100 SXM4 40GB | 11x ConnectX-6`
+
+// shell runs a command line with our programs, kubectl among them, as the
+// administrator of a kubeconfig.
+func shell(t *testing.T, kubeconfig, line string) (out, errs string, status int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "PATH=" + filepath.Dir(program("kubectl")), "HOME=" + t.TempDir()}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// masked hides the ages at the ends of lines.
+func masked(table string) string {
+	return regexp.MustCompile(`(?m)\b\d+[smhd]\S*$`).ReplaceAllString(table, "...")
+}
+
+// prints runs a command line that must succeed, once by kubectl and once by
+// gdr-features, which print the same.
+func prints(t *testing.T, kubeconfig, args string) string {
+	t.Helper()
+	var texts []string
+	for _, how := range []string{"kubectl gdr ", "gdr-features nodes "} {
+		out, errs, status := shell(t, kubeconfig, how+args)
+		if status != 0 || errs != "" {
+			t.Fatalf("%s%s: status %d\n%s%s", how, args, status, out, errs)
+		}
+		texts = append(texts, masked(out))
+	}
+	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+		t.Errorf("%s (-kubectl gdr +gdr-features nodes):\n%s", args, diff)
+	}
+	return texts[0]
+}
+
+// fails runs a command line that must fail with one line that has the text.
+func fails(t *testing.T, kubeconfig, line, text string) {
+	t.Helper()
+	out, errs, status := shell(t, kubeconfig, line)
+	if status != 1 || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "gdr-features: ") || !strings.Contains(errs, text) {
+		t.Errorf("%s: status %d, no %q in\n%s%s", line, status, text, out, errs)
+	}
+}
+
+// asGroup writes the kubeconfig of somebody who has no rights but those of a group.
+func asGroup(t *testing.T, group string) string {
+	t.Helper()
+	name, err := shared.kubeconfig(t.TempDir(), "admin", shared.admin.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("user: {tokenFile:"), fmt.Appendf(nil, "user: {as: somebody, as-groups: [%s], tokenFile:", group), 1)
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// The fleet at a glance: real agents on different machines, the reader that we
+// ship, through kubectl.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	trees := map[string]string{}
+	var agents []*agent
+	for name, is := range seen {
+		trees[name] = machine(t, is.machine, is.state)
+		agents = append(agents, newNode(t, &shared, name).run(t, trees[name]))
+	}
+	for _, a := range agents {
+		want := labelsOf(t, a.tree)
+		if err := until(t.Context(), 20*time.Second, func(ctx context.Context) error { return a.right(ctx, want) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.process.stop(); err != nil { // others need the processors
+			t.Fatal(err)
+		}
+	}
+	kubeconfig := asGroup(t, "gpu-admins")
+	fails(t, kubeconfig, "kubectl gdr", "no right to list the NodeFeatures of namespace gdr-features; the ClusterRole gdr-features-reader of deploy/examples/reader.yaml has it: nodefeatures.nfd.k8s-sigs.io is forbidden")
+	if err := shared.apply(t.Context(), shipped(t, "examples/reader.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := until(t.Context(), 10*time.Second, func(context.Context) error {
+		if _, errs, status := shell(t, kubeconfig, "kubectl gdr"); status != 0 {
+			return fmt.Errorf("status %d: %s", status, errs)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	testSeen(t, kubeconfig, trees)
+
+	// The whole fleet: all that is seen, counted.
+	rows := strings.Split(prints(t, kubeconfig, "--no-headers"), "\n")
+	for name := range seen {
+		if !slices.ContainsFunc(rows, func(row string) bool { return strings.HasPrefix(row, name+" ") }) {
+			t.Errorf("%s is not among all nodes: %q", name, rows)
+		}
+	}
+	fails(t, kubeconfig, "kubectl gdr -A", "no right to list the NodeFeatures of all namespaces")
+	fails(t, kubeconfig, "kubectl gdr -n default", "no right to list the NodeFeatures of namespace default")
+	admin := asGroup(t, "system:masters")
+	fails(t, admin, "kubectl gdr -n default", "no agent has published a NodeFeature in namespace default; is the DaemonSet running there?")
+	fails(t, admin, "kubectl gdr seen-z", "no agent has published a NodeFeature of seen-z")
+	if out, _, _ := shell(t, admin, "kubectl gdr -A --no-headers seen-a"); !strings.HasPrefix(out, agentName+"   seen-a   true") {
+		t.Errorf("in all namespaces: %s", out)
+	}
+}
+
+// testSeen compares all forms of what is printed of the nodes.
+func testSeen(t *testing.T, kubeconfig string, trees map[string]string) {
+	names := " " + strings.Join(slices.Sorted(maps.Keys(seen)), " ")
+	for _, args := range []string{"", "--chunk-size=2", "--chunk-size=0"} {
+		if diff := cmp.Diff(seenTable+"\n"+seenSummary, prints(t, kubeconfig, args+names)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", args, diff)
+		}
+	}
+	if diff := cmp.Diff(seenSummary, prints(t, kubeconfig, "--summary"+names)); diff != "" {
+		t.Errorf("--summary (-want +got):\n%s", diff)
+	}
+	for args, want := range map[string]string{
+		"--ready true":    "seen-a seen-c seen-f",
+		"--ready unknown": "seen-g",
+		"--ready false --reason PeermemNotLoaded":    "seen-b seen-e",
+		"--reason GPUUnsupported,Unreadable":         "seen-d seen-g",
+		"-l 'gdr.level in (NODE, PHB),gdr.gpus>4'":   "seen-c",
+		"-l " + prefix + "gdr.level=PIX,gdr.peermem": "seen-a seen-b seen-e",
+	} {
+		var got []string
+		for line := range strings.Lines(prints(t, kubeconfig, "--no-headers "+args+names)) {
+			got = append(got, strings.Fields(line)[0])
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+
+	var wide []string
+	for line := range strings.Lines(prints(t, kubeconfig, "--no-headers -o wide"+names)) {
+		cells := regexp.MustCompile(` {3,}`).Split(strings.TrimSpace(line), -1)
+		wide = append(wide, strings.Join(append(cells[:1], cells[10:]...), " | "))
+	}
+	if diff := cmp.Diff(seenWide, strings.Join(wide, "\n")); diff != "" {
+		t.Errorf("-o wide (-want +got):\n%s", diff)
+	}
+	testSeenJSON(t, prints(t, kubeconfig, "-o json"+names), trees)
+}
+
+// testSeenJSON compares the values of the JSON with what `gdr-features labels`
+// prints on the machines.
+func testSeenJSON(t *testing.T, text string, trees map[string]string) {
+	var got struct {
+		Nodes []struct {
+			Node, Capable, Ready, Reason, Level, Peermem, DMABuf, MOFED string
+			GPUs                                                        int
+			Written                                                     time.Time
+		}
+		Summary struct{ Nodes, Ready int }
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Nodes) != len(seen) || got.Summary.Nodes != len(seen) || got.Summary.Ready != 3 {
+		t.Fatalf("%d nodes, summary %+v", len(got.Nodes), got.Summary)
+	}
+	for _, n := range got.Nodes {
+		want := labelsOf(t, trees[n.Node])
+		for name, value := range map[string]string{
+			"gpudirect.rdma.capable": n.Capable, "gpudirect.rdma": n.Ready, "gdr.reason": n.Reason, "gdr.level": n.Level,
+			"gdr.peermem": n.Peermem, "gdr.dmabuf": n.DMABuf, "gdr.mofed": n.MOFED, "gdr.gpus": fmt.Sprint(n.GPUs),
+		} {
+			if value == "unknown" {
+				value = ""
+			}
+			if want[prefix+name] != value {
+				t.Errorf("%s: %s is %q, on the machine %q", n.Node, name, value, want[prefix+name])
+			}
+		}
+		if age := time.Since(n.Written); age < 0 || age > 5*time.Minute {
+			t.Errorf("%s: written at %v", n.Node, n.Written)
+		}
+	}
+}
+
+// An API server without Node Feature Discovery, and none at all.
+func TestNodesWithoutNFD(t *testing.T) {
+	c := &cluster{dir: filepath.Join(shared.dir, "without-nfd")}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.startAPI(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := c.kubeconfig(c.dir, "admin", c.admin.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails(t, kubeconfig, "gdr-features nodes", "the API server knows no NodeFeatures; install Node Feature Discovery 0.14 or newer")
+	stranger, err := c.kubeconfig(c.dir, "stranger", "no-such-token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails(t, stranger, "gdr-features nodes", "the API server does not accept these credentials")
+	if err := c.api.stop(); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, kubeconfig, "gdr-features nodes", "the API server cannot be reached; is this the right --context?")
+}
