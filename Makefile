@@ -53,6 +53,20 @@ golden: ## write the golden files from what the program prints now; review the d
 	$(GO) test ./cmd/gdr-features -run TestGolden -update
 	git diff --stat testdata/golden
 
+.PHONY: man
+man: ## write the manual pages, man/, from the commands
+	$(GO) test ./cmd/gdr-features -run TestMan -update
+	git diff --stat man
+
+.PHONY: man-lint
+man-lint: ## check the manual pages (needs mandoc)
+	@./hack/man-lint.sh
+
+PREFIX ?= /usr/local
+.PHONY: install
+install: build ## install programs, manual pages and shell completion below DESTDIR and PREFIX (/usr/local)
+	@./hack/install.sh '$(DESTDIR)$(PREFIX)'
+
 .PHONY: cover
 cover: ## print the test coverage of each package
 	$(GO) test -cover ./cmd/... ./internal/... ./source/...

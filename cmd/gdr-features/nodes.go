@@ -14,11 +14,20 @@ import (
 func (a *app) nodesCommand() *cobra.Command {
 	c := cli.NodesCommand(&cli.Nodes{})
 	c.ValidArgsFunction = cobra.NoFileCompletions
+	var machine cli.Common // its flags, hidden here
+	others := pflag.NewFlagSet("", pflag.ContinueOnError)
+	machine.DefineMachine(others)
+	others.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
+	c.Flags().AddFlagSet(others)
 	c.RunE = func(cmd *cobra.Command, names []string) error {
-		for _, name := range []string{"root", "sysfs", "procfs", "topology-file", "probe-verbs"} {
-			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s is about one machine and does not go with nodes, which reads a cluster", name)
+		var wrong error
+		others.VisitAll(func(f *pflag.Flag) {
+			if f.Changed {
+				wrong = fmt.Errorf("--%s is about one machine and does not go with nodes, which reads a cluster", f.Name)
 			}
+		})
+		if wrong != nil {
+			return wrong
 		}
 		return a.become(cli.NodesProgram, append(given(cmd.LocalFlags()), append([]string{"--"}, names...)...))
 	}

@@ -41,13 +41,18 @@ type Common struct {
 
 // Define adds the flags to a set.
 func (c *Common) Define(f *pflag.FlagSet) {
+	c.DefineMachine(f)
+	f.StringVar(&c.LogLevel, "log-level", "warning", "least severity to log: error, warning, info or debug")
+	f.StringVar(&c.LogFormat, "log-format", "text", "how to log on standard error: text or json")
+}
+
+// DefineMachine adds those that tell which machine to read, and how.
+func (c *Common) DefineMachine(f *pflag.FlagSet) {
 	f.StringVar(&c.Host.Root, "root", "/", "directory that holds the machine's sys/ and proc/")
 	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory that stands in for /sys of --root")
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory that stands in for /proc of --root")
 	f.StringVar(&c.TopologyFile, "topology-file", "", "NCCL topology file (XML) to take the levels from")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices themselves about DMA-BUF, through /dev/infiniband")
-	f.StringVar(&c.LogLevel, "log-level", "warning", "least severity to log: error, warning, info or debug")
-	f.StringVar(&c.LogFormat, "log-format", "text", "how to log on standard error: text or json")
 }
 
 // Complete offers the values of the flags to shell completion.
