@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ func page(c *cobra.Command) string {
 	} else {
 		fmt.Fprintf(&out, ".B %s\n[\\fIverb\\fR] [\\fIflags\\fR]\n", roff(name))
 	}
-	out.WriteString(".SH DESCRIPTION\n" + prose(c.Long))
+	out.WriteString(".SH DESCRIPTION\n" + prose(cmp.Or(c.Long, c.Short+".")))
 	writeVerbs(&out, c)
 	writeFlags(&out, "OPTIONS", c.NonInheritedFlags())
 	writeFlags(&out, "OPTIONS OF ALL VERBS", c.InheritedFlags())

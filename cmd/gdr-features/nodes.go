@@ -13,7 +13,6 @@ import (
 // it does, another program does.
 func (a *app) nodesCommand() *cobra.Command {
 	c := cli.NodesCommand(&cli.Nodes{})
-	c.ValidArgsFunction = cobra.NoFileCompletions
 	var machine cli.Common // its flags, hidden here
 	others := pflag.NewFlagSet("", pflag.ContinueOnError)
 	machine.DefineMachine(others)

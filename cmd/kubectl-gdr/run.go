@@ -55,7 +55,6 @@ func (p *program) command() *cobra.Command {
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
 	c.SilenceErrors, c.SilenceUsage = true, true
-	c.ValidArgsFunction = cobra.NoFileCompletions
 	c.RunE = func(cmd *cobra.Command, args []string) error { return p.do(cmd.Context(), args) }
 	return c
 }

@@ -14,7 +14,7 @@ import (
 // features is a page of two NodeFeatures; more tells whether another follows.
 func features(first int, more string) string {
 	item := func(n int) string {
-		return fmt.Sprintf(`{"metadata": {"name": "gdr-features-n%[1]d", "namespace": "gdr-features", "creationTimestamp": "2026-05-04T10:00:00Z",
+		return fmt.Sprintf(`{"metadata": {"name": "gdr-features-n%[1]d", "namespace": "gdr-features", "managedFields": [{"manager": "gdr-features", "time": "2026-05-04T10:00:00Z"}],
 			"labels": {"nfd.node.kubernetes.io/node-name": "n%[1]d"}},
 			"spec": {"labels": {"feature.node.kubernetes.io/gpudirect.rdma": "true", "feature.node.kubernetes.io/gdr.level": "PIX"}}}`, n)
 	}

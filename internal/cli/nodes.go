@@ -47,6 +47,7 @@ when a NODE has published nothing.`,
   kubectl gdr -l 'gdr.level in (PIX, PXB)' -o wide
   kubectl gdr -o json | jq -r '.nodes[] | select(.ready != "true") | .node'
   gdr-features nodes --summary`,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")

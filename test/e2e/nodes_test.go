@@ -161,6 +161,13 @@ func TestNodes(t *testing.T) {
 			t.Errorf("%s is not among all nodes: %q", name, rows)
 		}
 	}
+	hack, err := filepath.Abs(repository + "/hack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, _ := shell(t, kubeconfig, "PATH=$PATH:"+hack+" kubectl __complete gdr --ready ''"); !strings.Contains(out, "unknown\n:4") {
+		t.Errorf("kubectl completes %s%s", out, errs)
+	}
 	fails(t, kubeconfig, "kubectl gdr -A", "no right to list the NodeFeatures of all namespaces")
 	fails(t, kubeconfig, "kubectl gdr -n default", "no right to list the NodeFeatures of namespace default")
 	admin := asGroup(t, "system:masters")

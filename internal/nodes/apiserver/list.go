@@ -6,8 +6,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ type Query struct {
 	Names []string
 	// PageSize is how many objects are asked for at a time, 0 for all at once.
 	PageSize int
-	// Progress is told after each page how many objects have been read.
+	// Progress, if any, is told after each page how many objects have been read.
 	Progress func(int)
 }
 
@@ -58,11 +59,10 @@ type page struct {
 
 type object struct {
 	Metadata struct {
-		Name              string            `json:"name"`
-		Namespace         string            `json:"namespace"`
-		Labels            map[string]string `json:"labels"`
-		CreationTimestamp time.Time         `json:"creationTimestamp"`
-		ManagedFields     []struct {
+		Name          string            `json:"name"`
+		Namespace     string            `json:"namespace"`
+		Labels        map[string]string `json:"labels"`
+		ManagedFields []struct {
 			Manager string    `json:"manager"`
 			Time    time.Time `json:"time"`
 		} `json:"managedFields"`
@@ -132,10 +132,16 @@ func list(ctx context.Context, client rest.Interface, q Query) ([]nodes.Node, er
 				all = append(all, n)
 			}
 		}
-		read += len(p.Items)
-		q.Progress(read)
-		if options.Continue = p.Metadata.Continue; options.Continue == "" {
+		if read += len(p.Items); q.Progress != nil {
+			q.Progress(read)
+		}
+		switch next := p.Metadata.Continue; next {
+		case "":
 			return all, nil
+		case options.Continue:
+			return nil, errors.New("the API server gives the same part of the list again and again")
+		default:
+			options.Continue = next
 		}
 	}
 }
@@ -152,14 +158,17 @@ func one(ctx context.Context, client rest.Interface, namespace string, options m
 		return nil, err
 	}
 	var p page
-	return &p, json.Unmarshal(text, &p)
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, fmt.Errorf("what the API server lists is no list of NodeFeatures: %w", err)
+	}
+	return &p, nil
 }
 
 // node gives what an agent has published; ok is false for an object of another
 // name than an agent gives it.
 func (o *object) node() (n nodes.Node, ok bool) {
 	m := &o.Metadata
-	n = nodes.Node{Name: m.Labels[nodeName], Namespace: m.Namespace, Labels: label.Set{}, Written: m.CreationTimestamp}
+	n = nodes.Node{Name: m.Labels[nodeName], Namespace: m.Namespace, Labels: label.Set{}}
 	if n.Name == "" || m.Name != manager+"-"+n.Name {
 		return n, false
 	}
@@ -181,13 +190,10 @@ func (o *object) node() (n nodes.Node, ok bool) {
 // is one function.
 func (i *instances) products() []nodes.Product {
 	functions := map[string]map[string]bool{}
-	for n, e := range i.Elements {
+	for _, e := range i.Elements {
 		name, address := e.Attributes["name"], e.Attributes["address"]
 		if name == "" {
 			continue
-		}
-		if address == "" {
-			address = strconv.Itoa(n)
 		}
 		if functions[name] == nil {
 			functions[name] = map[string]bool{}

@@ -22,7 +22,7 @@ import (
 // metadata and what follows.
 func feature(node, more string) string {
 	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "metadata": {
-		"name": "gdr-features-%[1]s", "namespace": "gdr", "creationTimestamp": "2026-05-04T10:00:00Z",
+		"name": "gdr-features-%[1]s", "namespace": "gdr",
 		"labels": {"app.kubernetes.io/managed-by": "gdr-features", "nfd.node.kubernetes.io/node-name": %[1]q}%[2]s}`, node, more)
 }
 
@@ -112,6 +112,22 @@ func TestExpired(t *testing.T) {
 	}
 }
 
+// What is no list ends.
+func TestNoList(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"metadata": {"continue": "x"}, "items": []}`: "the same part of the list again and again",
+		`<html>`:                      "no list of NodeFeatures",
+		`{"items": [{"spec": true}]}`: "no list of NodeFeatures",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+		all, err := List(t.Context(), &rest.Config{Host: server.URL}, Query{})
+		server.Close()
+		if err == nil || all != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, error %v", text, all, err)
+		}
+	}
+}
+
 // Few nodes are asked for by name, and many picked from all.
 func TestNames(t *testing.T) {
 	a := api{items: fleet()}
@@ -153,7 +169,7 @@ func TestObject(t *testing.T) {
 	want := []nodes.Node{{
 		Name: "a", Namespace: "gdr", Labels: label.Set{"gdr.level": "PIX"}, Written: time.Date(2026, 5, 4, 11, 0, 0, 0, time.UTC),
 		GPUs: []nodes.Product{{Name: "H100", Count: 2}, {Name: "A40", Count: 1}}, NICs: []nodes.Product{{Name: "CX7", Count: 1}},
-	}, {Name: "b", Namespace: "gdr", Labels: label.Set{}, Written: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)}}
+	}, {Name: "b", Namespace: "gdr", Labels: label.Set{}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
