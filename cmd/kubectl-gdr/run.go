@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc"
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // a way to log in that a kubeconfig may name
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -89,7 +89,7 @@ func (p *program) do(ctx context.Context, names []string) error {
 	}
 	picked, missing := filter.Pick(all), nodes.Missing(names, all)
 	if len(picked) > 0 || len(missing) == 0 {
-		if err := p.show(picked); err != nil {
+		if err := p.show(picked, all); err != nil {
 			return err
 		}
 	}
@@ -111,8 +111,8 @@ func (p *program) filter() (nodes.Filter, error) {
 	return f, nil
 }
 
-// show writes the nodes as the flags say.
-func (p *program) show(picked []nodes.Node) error {
+// show writes those of all nodes that were picked as the flags say.
+func (p *program) show(picked, all []nodes.Node) error {
 	json, summary := p.flags.Output == "json", nodes.Summarize(picked)
 	switch {
 	case json && p.flags.Summarize:
@@ -122,8 +122,7 @@ func (p *program) show(picked []nodes.Node) error {
 	case p.flags.Summarize:
 		return summary.Text(p.out)
 	case len(picked) == 0:
-		_, err := fmt.Fprintln(p.err, "no node matches")
-		return err
+		return p.none(all)
 	}
 	style := nodes.Style{
 		Now: p.now(), Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders,
@@ -135,6 +134,20 @@ func (p *program) show(picked []nodes.Node) error {
 		return err
 	}
 	return summary.Text(p.out)
+}
+
+// none says that nothing was picked, and the reasons there are to pick from.
+func (p *program) none(all []nodes.Node) error {
+	text := "no node matches"
+	var reasons []string
+	for _, r := range nodes.Summarize(all).Reasons {
+		reasons = append(reasons, r.Reason)
+	}
+	if len(p.flags.Reasons) > 0 && len(reasons) > 0 {
+		text += "; reasons there are: " + strings.Join(reasons, " ")
+	}
+	_, err := fmt.Fprintln(p.err, text)
+	return err
 }
 
 // access gives the way to the API server, found as kubectl finds it.

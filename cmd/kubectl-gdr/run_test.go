@@ -14,9 +14,13 @@ import (
 // features is a page of two NodeFeatures; more tells whether another follows.
 func features(first int, more string) string {
 	item := func(n int) string {
+		state := `"feature.node.kubernetes.io/gpudirect.rdma": "true"`
+		if n == 4 {
+			state = `"feature.node.kubernetes.io/gpudirect.rdma": "false", "feature.node.kubernetes.io/gdr.reason": "NoNIC"`
+		}
 		return fmt.Sprintf(`{"metadata": {"name": "gdr-features-n%[1]d", "namespace": "gdr-features", "managedFields": [{"manager": "gdr-features", "time": "2026-05-04T10:00:00Z"}],
 			"labels": {"nfd.node.kubernetes.io/node-name": "n%[1]d"}},
-			"spec": {"labels": {"feature.node.kubernetes.io/gpudirect.rdma": "true", "feature.node.kubernetes.io/gdr.level": "PIX"}}}`, n)
+			"spec": {"labels": {%[2]s, "feature.node.kubernetes.io/gdr.level": "PIX"}}}`, n, state)
 	}
 	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureList", "metadata": {"continue": %q}, "items": [%s, %s]}`,
 		more, item(first), item(first+1))
@@ -38,9 +42,10 @@ const table = `NODE   CAPABLE   READY   LEVEL   GPUS   NICS   MECHANISM   MOFED 
 n1     unknown   true    PIX     -      -      -           -       -        120m
 n2     unknown   true    PIX     -      -      -           -       -        120m
 n3     unknown   true    PIX     -      -      -           -       -        120m
-n4     unknown   true    PIX     -      -      -           -       -        120m
+n4     unknown   false   PIX     -      -      -           -       NoNIC    120m
 
-4 nodes, 4 ready
+4 nodes, 3 ready, 1 not ready
+     1 NoNIC
 `
 
 // What is printed where, and how long one waits before a terminal tells of it.
@@ -70,9 +75,10 @@ func TestRun(t *testing.T) {
 		{"a slow server, a terminal", "", true, 2 * time.Second, 0, table, "\r2 nodes read\r4 nodes read\r\x1b[K"},
 		{"a slow server, no terminal", "", false, 2 * time.Second, 0, table, ""},
 		{"summary", "--summary", false, 0, 0, summary, ""},
-		{"summary of none", "--summary --ready false", false, 0, 0, "0 nodes, 0 ready\n", ""},
-		{"none", "--ready false", false, 0, 0, "", "no node matches\n"},
-		{"none for scripts", "--ready false --no-headers", false, 0, 0, "", "no node matches\n"},
+		{"summary of none", "--summary --ready unknown", false, 0, 0, "0 nodes, 0 ready\n", ""},
+		{"none", "--ready unknown", false, 0, 0, "", "no node matches\n"},
+		{"a reason that no node has", "--reason NoNICS", false, 0, 0, "", "no node matches; reasons there are: NoNIC\n"},
+		{"none for scripts", "--ready unknown --no-headers", false, 0, 0, "", "no node matches\n"},
 		{"without headings", "--no-headers n2", false, 0, 0, "n2   unknown   true   PIX   -   -   -   -   -   120m\n", ""},
 		{
 			"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   unknown   true   PIX   -   -   -   -   -   120m\n",
