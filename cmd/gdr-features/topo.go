@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
@@ -22,6 +23,9 @@ var topoForms = []struct {
 }{
 	{"table", render.Topo},
 	{"json", render.TopoJSON},
+	{"dot", picture.Dot},
+	{"svg", picture.SVG},
+	{"html", picture.HTML},
 }
 
 func (a *app) topoCommand() *cobra.Command {

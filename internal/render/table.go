@@ -68,8 +68,8 @@ func Topo(w io.Writer, r *report.Report) error {
 // wide is the number of NICs from which on virtual functions get no column.
 const wide = 24
 
-// folded tells the NICs that have no column of their own in a wide matrix.
-func folded(r *report.Report, n *topology.NIC) bool {
+// Folded tells the NICs that have no column of their own in a wide matrix.
+func Folded(r *report.Report, n *topology.NIC) bool {
 	return len(r.Map.NICs) > wide && n.Function != nil && n.Function.PhysFn != nil && r.PCI.Find(*n.Function.PhysFn) != nil
 }
 
@@ -78,17 +78,17 @@ func matrix(r *report.Report) string {
 	var t strings.Builder
 	left := 0
 	for i := range r.Map.NICs {
-		if n := &r.Map.NICs[i]; folded(r, n) {
+		if n := &r.Map.NICs[i]; Folded(r, n) {
 			left++
 		} else {
-			t.WriteString("\t" + columnName(n))
+			t.WriteString("\t" + NICName(n))
 		}
 	}
 	t.WriteString("\tNUMA\n")
 	for i, g := range r.Map.GPUs {
-		fmt.Fprintf(&t, "GPU%d %s", i, short(g.Address.String()))
+		fmt.Fprintf(&t, "GPU%d %s", i, Short(g.Address.String()))
 		for _, p := range r.Map.Pairs {
-			if p.GPU == i && !folded(r, &r.Map.NICs[p.NIC]) {
+			if p.GPU == i && !Folded(r, &r.Map.NICs[p.NIC]) {
 				t.WriteString("\t" + orQuestion(p.Level.String()))
 			}
 		}
@@ -101,15 +101,15 @@ func matrix(r *report.Report) string {
 	return out
 }
 
-func columnName(n *topology.NIC) string {
+func NICName(n *topology.NIC) string {
 	if name := n.Name(); name != "" {
 		return name
 	}
-	return short(n.Address())
+	return Short(n.Address())
 }
 
-// short leaves the domain out where it is 0000, as lspci does.
-func short(address string) string { return strings.TrimPrefix(address, "0000:") }
+// Short leaves the domain out where it is 0000, as lspci does.
+func Short(address string) string { return strings.TrimPrefix(address, "0000:") }
 
 func orQuestion(s string) string {
 	if s == "" {
@@ -129,18 +129,18 @@ func numa(n int) string {
 func devices(r *report.Report) string {
 	var t strings.Builder
 	for i, g := range r.Map.GPUs {
-		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, described(g.Function), driver(g.Function), gpuNote(g))
+		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, Product(g.Function), Driver(g.Function), GPUNote(g))
 	}
 	for i := range r.Map.NICs {
 		n := &r.Map.NICs[i]
-		if folded(r, n) {
+		if Folded(r, n) {
 			continue
 		}
 		what, drv := "software device", "-"
 		if n.Function != nil {
-			what, drv = described(n.Function), driver(n.Function)
+			what, drv = Product(n.Function), Driver(n.Function)
 		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", orDash(n.Name()), orDash(n.Address()), what, drv, nicNote(n))
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", orDash(n.Name()), orDash(n.Address()), what, drv, NICNote(n))
 	}
 	return t.String()
 }
@@ -152,28 +152,28 @@ func orDash(s string) string {
 	return s
 }
 
-func described(f *pci.Function) string {
+func Product(f *pci.Function) string {
 	if name := f.Name(); name != "" {
 		return name
 	}
 	return hex4(f.Vendor) + ":" + hex4(f.Device)
 }
 
-func driver(f *pci.Function) string {
+func Driver(f *pci.Function) string {
 	if !f.DriverKnown {
 		return "?"
 	}
 	return orDash(f.Driver)
 }
 
-func gpuNote(g topology.GPU) string {
+func GPUNote(g topology.GPU) string {
 	if !g.Eligible {
 		return "no GPUDirect RDMA on this product"
 	}
 	return ""
 }
 
-func nicNote(n *topology.NIC) string {
+func NICNote(n *topology.NIC) string {
 	switch {
 	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
 		return "NVLink management, not read"
@@ -196,7 +196,7 @@ func nicNote(n *topology.NIC) string {
 	return strings.Join(notes, ", ")
 }
 
-var meanings = [...]string{
+var Meanings = [...]string{
 	topology.PIX:  "at most one PCIe switch between them",
 	topology.PXB:  "several PCIe switches, no host bridge",
 	topology.PHB:  "a PCIe host bridge, as a rule the CPU",
@@ -207,7 +207,7 @@ var meanings = [...]string{
 // legend explains the levels and where they come from.
 func legend(r *report.Report) string {
 	var t strings.Builder
-	for level, meaning := range meanings {
+	for level, meaning := range Meanings {
 		if meaning != "" {
 			fmt.Fprintf(&t, "%v\t%s\n", topology.Level(level), meaning)
 		}
