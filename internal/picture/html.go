@@ -6,7 +6,6 @@ import (
 
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
 	"gdr-features/internal/verdict"
 )
 
@@ -44,9 +43,9 @@ code,.code{font-family:` + fixed + `;font-size:12px;font-weight:400}
 func HTML(w io.Writer, r *report.Report) error {
 	m := newModel(r)
 	var p page
-	p.f("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n" +
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n" +
-		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n")
+	p.f("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n" +
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\"/>\n" +
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"referrer\" content=\"no-referrer\"/>\n")
 	p.f("<title>%s</title>\n<style>\n%s</style>\n</head>\n<body class=\"gdr\">\n<main>\n", m.title,
 		raw(palette+sheet+drawing+levels()+dimming(m)))
 	p.header(m)
@@ -61,15 +60,7 @@ func HTML(w io.Writer, r *report.Report) error {
 }
 
 func (p *page) header(m *model) {
-	word, class := "NOT READY", "FAIL"
-	switch m.ready {
-	case tri.True:
-		word, class = "READY", "OK"
-	case tri.Unknown:
-		word, class = "UNKNOWN", "UNKNOWN"
-	case tri.False:
-	}
-	p.f("<header><span class=\"status %s\">%s</span><h1>%s</h1>\n<p>%s</p></header>\n", class, word, m.title, m.counts)
+	p.f("<header><span class=\"status %s\">%s</span><h1>%s</h1>\n<p>%s</p></header>\n", string(m.status.like), m.status.word, m.title, m.counts)
 }
 
 // figure holds the picture, and what its colours mean.

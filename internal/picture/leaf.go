@@ -21,7 +21,7 @@ func drawLeaf(n *node, x, y, w int) (part, int) {
 		at += 16
 	}
 	nameRoom := room
-	if d.kind == gpu && d.counted {
+	if d.rated {
 		badge := badgeFor(d.level, x+w-padding, y+6)
 		p.rects, p.texts = append(p.rects, badge.rects...), append(p.texts, badge.texts...)
 		nameRoom -= badge.rects[0].w + 4

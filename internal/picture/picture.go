@@ -47,9 +47,10 @@ type device struct {
 	// it as its nearest. near are the devices at the other end.
 	level topology.Level
 	near  []*device
-	// counted: eligible. Others are drawn faintly.
-	counted bool
-	fn      *pci.Function // nil for a software device
+	// counted: eligible. Others are drawn faintly. rated: a level is to be shown,
+	// be it unknown.
+	counted, rated bool
+	fn             *pci.Function // nil for a software device
 }
 
 // note is a short remark; good and bad are said by the words, too.
@@ -62,7 +63,7 @@ type note struct {
 type model struct {
 	title   string // the verdict in one line
 	counts  string // what the machine has
-	ready   tri.State
+	status  status
 	gpus    []*device
 	nics    []*device
 	others  []*device // data-direct functions
@@ -75,6 +76,24 @@ type model struct {
 	nothing string // why there is no picture, "" when there is one
 }
 
+// status is the verdict in a word, and that of a check that would end so.
+type status struct {
+	word string
+	like verdict.Status
+}
+
+func statusOf(v *verdict.Verdict) status {
+	switch {
+	case v.Ready == tri.True:
+		return status{"READY", verdict.OK}
+	case v.Capable == tri.False:
+		return status{"NOT POSSIBLE", verdict.Fail}
+	case v.Ready == tri.False:
+		return status{"NOT READY", verdict.Fail}
+	}
+	return status{"UNKNOWN", verdict.Undecidable}
+}
+
 // legendEntry explains a level.
 type legendEntry struct {
 	level   topology.Level
@@ -83,7 +102,7 @@ type legendEntry struct {
 
 // newModel takes from a report what is drawn.
 func newModel(r *report.Report) *model {
-	m := &model{title: render.Summary(r), ready: r.Verdict.Ready, checks: r.Verdict.Findings, unread: r.Problems}
+	m := &model{title: render.Summary(r), status: statusOf(&r.Verdict), checks: r.Verdict.Findings, unread: r.Problems}
 	m.nothing = nothing(r)
 	index := m.addDevices(r)
 	m.rate(r, index)
@@ -262,6 +281,7 @@ func (m *model) rate(r *report.Report, index []*device) {
 // link joins each GPU with the NICs at its nearest level.
 func (m *model) link(r *report.Report) {
 	for i, g := range m.gpus {
+		g.rated = g.counted && len(m.nics) > 0
 		at := slices.IndexFunc(r.Map.Nearest, func(l topology.Link) bool { return l.GPU == g.fn })
 		if at < 0 || r.Map.Nearest[at].Level == topology.Unknown {
 			continue
@@ -296,9 +316,9 @@ func (d *device) label() string {
 	text := strings.Join(words, ", ") + "."
 	switch {
 	case d.kind == dataDirect:
-	case d.kind == gpu && d.level == topology.Unknown && d.counted:
+	case d.kind == gpu && d.rated && d.level == topology.Unknown:
 		text += " Nearest NIC unknown."
-	case d.kind == gpu && d.counted:
+	case d.kind == gpu && d.rated:
 		text += fmt.Sprintf(" Nearest NICs, at %v: %s.", d.level, names(d.near))
 	case d.kind == nic && len(d.near) > 0:
 		text += fmt.Sprintf(" Nearest, at %v, to %s.", d.level, names(d.near))
@@ -308,10 +328,15 @@ func (d *device) label() string {
 
 // nearest is a level and who is at it.
 func (d *device) nearest() string {
-	if len(d.near) == 0 {
-		return "-"
+	switch {
+	case len(d.near) > 0:
+		return d.level.String() + ": " + names(d.near)
+	case d.rated:
+		return "unknown"
+	case d.kind == gpu && !d.counted:
+		return "not rated"
 	}
-	return d.level.String() + ": " + names(d.near)
+	return "none"
 }
 
 func names(devices []*device) string {

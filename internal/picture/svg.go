@@ -64,13 +64,7 @@ func (m *model) description() string {
 	}
 	var words []string
 	for _, g := range m.gpus {
-		word := g.name + " unknown"
-		if len(g.near) > 0 {
-			word = fmt.Sprintf("%s %v to %s", g.name, g.level, names(g.near))
-		} else if !g.counted {
-			word = g.name + " not supported"
-		}
-		words = append(words, word)
+		words = append(words, g.name+" "+g.nearest())
 	}
 	return m.title + ". Nearest NICs: " + strings.Join(words, "; ") + "."
 }
