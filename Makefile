@@ -37,6 +37,8 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/monitoring && $(GO) mod tidy -diff
 	cd test/monitoring && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+	cd test/browser && $(GO) mod tidy -diff
+	cd test/browser && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
 	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml --build-tags fleet ./...
 
@@ -109,6 +111,14 @@ worker-test: ## build the example nfd-worker and compare its labels with ours
 rules: ## check and test the alerts and the dashboard with promtool; minutes the first time
 	@./test/monitoring/build.sh
 	cd test/monitoring && $(GO) test -count=1 ./...
+
+.PHONY: browser
+browser: ## look at the pictures of topo in a headless Chromium (needs chromium, graphviz, fonts-liberation)
+	cd test/browser && $(GO) test -count=1 ./...
+
+.PHONY: screenshot
+screenshot: ## take the README's picture, docs/topo.png (needs chromium, fonts-liberation)
+	cd test/browser && $(GO) run . -o ../../docs/topo.png
 
 .PHONY: names
 names: ## write source/pci/ids.txt from PCI_IDS=FILE

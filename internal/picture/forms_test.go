@@ -68,7 +68,7 @@ func parsed(t testing.TB, text string) []element {
 // Elements and attributes there may be: none that loads or runs anything.
 var (
 	elements = strings.Fields("html head meta title style body main header span h1 h2 p figure figcaption section div dl dt dd table " +
-		"caption thead tbody tr th td strong code ul li svg desc g rect path text")
+		"caption thead tbody tr th td strong code br ul li svg desc g rect path text")
 	attributes = strings.Fields("lang charset http-equiv content name class id scope xmlns role aria-labelledby aria-describedby aria-label " +
 		"tabindex width height viewBox x y rx d font-size text-anchor")
 )
@@ -187,6 +187,9 @@ func TestVerdictOnPage(t *testing.T) {
 		if first, _, _ := strings.Cut(f.Fix, " "); f.Status != verdict.OK && !strings.Contains(svg, "fix: "+escape(first)) {
 			t.Errorf("the picture lacks %q", f.Fix)
 		}
+	}
+	if head, _, _ := strings.Cut(html, "</header>"); !strings.Contains(head, "fix:</strong> modprobe nvidia-peermem") {
+		t.Errorf("the page does not begin with the fix:\n%s", head)
 	}
 	for name, text := range map[string]string{"page": html, "picture": svg} {
 		if !strings.Contains(text, "not ready (PeermemNotLoaded)") {

@@ -16,17 +16,19 @@ main{max-width:1264px;margin:0 auto;padding:16px}
 h1{font-size:20px;line-height:1.3;margin:0}h2{font-size:16px;margin:24px 0 8px}
 header{display:flex;flex-wrap:wrap;gap:8px 12px;align-items:center;margin-bottom:12px}
 header p{margin:0;color:var(--mut);flex-basis:100%}
+header .why{padding:8px 12px;background:var(--panel);border-left:4px solid var(--fail);color:var(--ink)}
 .status{font-size:12px;font-weight:700;padding:3px 9px;border:2px solid;border-radius:5px;white-space:nowrap}
 .OK{color:var(--good)}.WARN{color:var(--warn)}.FAIL{color:var(--fail)}.UNKNOWN{color:var(--mut)}
 figure{margin:0;overflow-x:auto}figcaption,.hint{color:var(--mut);font-size:12px;margin:6px 0 0}
 svg{display:block}
-dl{display:flex;flex-wrap:wrap;gap:6px 16px;margin:10px 0 0;font-size:12px}
-dl div{display:flex;gap:6px;align-items:baseline}dt{font-weight:600;padding:1px 6px;border-radius:3px}dd{margin:0;color:var(--mut)}
-.scroll{overflow-x:auto}
+.beside{display:flex;flex-wrap:wrap;gap:12px 32px;align-items:flex-end}
+dl{display:grid;gap:8px;margin:0 0 4px;font-size:12px}
+dl div{display:flex;gap:8px;align-items:baseline}dt{font-weight:600;padding:2px 0;border-radius:3px;width:46px;text-align:center}dd{margin:0;color:var(--mut)}
+.scroll{overflow-x:auto;max-width:100%}
 table{border-collapse:separate;border-spacing:2px;font-size:12px}
 caption{text-align:left;color:var(--mut);padding-bottom:6px}
 th{text-align:left;font-weight:600;padding:3px 8px 3px 0;white-space:nowrap}
-.matrix th{padding:4px 6px 4px 0}.matrix thead th,.matrix td{padding:4px 8px;text-align:center}.matrix thead th:first-child{text-align:left;padding-left:0}
+.matrix th{padding:4px 6px 4px 0}.matrix thead th,.matrix td{padding:4px 8px;text-align:center;min-width:50px}.matrix thead th:first-child{text-align:left;padding-left:0}
 .matrix .cell{border-radius:3px;font-weight:600}.matrix th .code{color:var(--mut);padding-left:4px}
 .list{border-spacing:0;width:100%}.list td,.list th{padding:5px 12px 5px 0;border-top:1px solid var(--rim);vertical-align:top;overflow-wrap:anywhere}
 .list thead th{border-top:0;color:var(--mut)}.list p{margin:2px 0 0}.list .from{color:var(--mut);font-size:12px}
@@ -51,19 +53,28 @@ func HTML(w io.Writer, r *report.Report) error {
 	p.header(m)
 	p.figure(m)
 	p.matrix(m)
-	p.devices(m)
 	p.checks(m)
 	p.unread(m)
+	p.devices(m)
 	p.f("</main>\n</body>\n</html>\n")
 	_, err := io.WriteString(w, p.String())
 	return err
 }
 
+// header is the verdict, and where it is a bad one the check that decides it.
 func (p *page) header(m *model) {
-	p.f("<header><span class=\"status %s\">%s</span><h1>%s</h1>\n<p>%s</p></header>\n", string(m.status.like), m.status.word, m.title, m.counts)
+	p.f("<header><span class=\"status %s\">%s</span><h1>%s</h1>\n<p>%s</p>", string(m.status.like), m.status.word, m.title, m.counts)
+	if f := m.cause; f != nil {
+		p.f("\n<p class=\"why\">%s: %s", f.Check, f.Detail)
+		if f.Fix != "" {
+			p.f("<br/><strong>fix:</strong> %s", f.Fix)
+		}
+		p.f("</p>")
+	}
+	p.f("</header>\n")
 }
 
-// figure holds the picture, and what its colours mean.
+// figure holds the picture.
 func (p *page) figure(m *model) {
 	if m.nothing != "" {
 		p.f("<p>%s</p>\n", m.nothing)
@@ -71,25 +82,22 @@ func (p *page) figure(m *model) {
 	if len(m.panels) > 0 {
 		p.f("<figure>\n")
 		p.svg(drawTree(m), m, "")
-		p.f("<figcaption class=\"hint\">Click a GPU or a NIC, or step with Tab: what is nearest to it stays bright.</figcaption>\n</figure>\n")
-	}
-	if m.nothing == "" {
-		p.f("<dl>\n")
-		for _, e := range m.legend {
-			p.f("<div><dt class=\"cell %s on-%s\">%s</dt><dd>%s</dd></div>\n", levelClass(e.level), levelClass(e.level), levelWord(e.level), e.meaning)
+		if m.nothing == "" {
+			p.f("<figcaption class=\"hint\">Click a GPU or a NIC, or step with Tab: what is nearest to it stays bright.</figcaption>\n")
 		}
-		p.f("</dl>\n")
+		p.f("</figure>\n")
 	}
 	for _, note := range m.notes {
 		p.f("<p class=\"hint\">%s</p>\n", note)
 	}
 }
 
+// matrix is the table of levels, with what they mean beside it.
 func (p *page) matrix(m *model) {
 	if m.nothing != "" {
 		return
 	}
-	p.f("<section><h2>Matrix</h2>\n<div class=\"scroll\"><table class=\"matrix\">\n<caption>How near each GPU is to each NIC</caption>\n<thead><tr><th scope=\"col\">GPU</th>")
+	p.f("<section><h2>Matrix</h2>\n<div class=\"beside\"><div class=\"scroll\"><table class=\"matrix\">\n<caption>How near each GPU is to each NIC</caption>\n<thead><tr><th scope=\"col\">GPU</th>")
 	for _, n := range m.nics {
 		p.f("<th scope=\"col\">%s</th>", n.name)
 	}
@@ -101,7 +109,11 @@ func (p *page) matrix(m *model) {
 		}
 		p.f("<td>%s</td></tr>\n", g.numa)
 	}
-	p.f("</tbody></table></div></section>\n")
+	p.f("</tbody></table></div>\n<dl>\n")
+	for _, e := range m.legend {
+		p.f("<div><dt class=\"cell %s on-%s\">%s</dt><dd>%s</dd></div>\n", levelClass(e.level), levelClass(e.level), levelWord(e.level), e.meaning)
+	}
+	p.f("</dl></div></section>\n")
 }
 
 func (p *page) devices(m *model) {

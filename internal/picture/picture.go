@@ -72,6 +72,7 @@ type model struct {
 	legend  []legendEntry
 	notes   []string // about what is not drawn, and what the levels rest on
 	checks  []verdict.Finding
+	cause   *verdict.Finding // the check that decides a bad verdict
 	unread  []string
 	nothing string // why there is no picture, "" when there is one
 }
@@ -103,6 +104,9 @@ type legendEntry struct {
 // newModel takes from a report what is drawn.
 func newModel(r *report.Report) *model {
 	m := &model{title: render.Summary(r), status: statusOf(&r.Verdict), checks: r.Verdict.Findings, unread: r.Problems}
+	if i := slices.IndexFunc(m.checks, func(f verdict.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }); i >= 0 {
+		m.cause = &m.checks[i]
+	}
 	m.nothing = nothing(r)
 	index := m.addDevices(r)
 	m.rate(r, index)

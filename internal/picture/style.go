@@ -49,6 +49,7 @@ const drawing = `.gdr text{font-family:` + sans + `}
 .gdr [tabindex]{cursor:pointer;outline:none}
 .gdr [tabindex]:focus .box{stroke:var(--focus);stroke-width:3;stroke-dasharray:none}
 .gdr .i{transition:opacity .12s}
+@media (prefers-reduced-motion:reduce){.gdr .i{transition:none}}
 @media print{.gdr .i{opacity:1!important}}
 `
 

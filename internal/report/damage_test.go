@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
+	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/internal/tri"
@@ -143,6 +145,12 @@ func objections(dir string, r *report.Report) string {
 		var out bytes.Buffer
 		if err := show(&out); err != nil || !json.Valid(out.Bytes()) {
 			return name + ": no valid JSON"
+		}
+	}
+	for name, draw := range map[string]func(io.Writer, *report.Report) error{"svg": picture.SVG, "html": picture.HTML, "dot": picture.Dot} {
+		var out bytes.Buffer
+		if err := draw(&out, r); err != nil || name != "dot" && xml.Unmarshal(out.Bytes(), &struct{}{}) != nil {
+			return name + ": not well-formed"
 		}
 	}
 	for name, value := range r.Labels {

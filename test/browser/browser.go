@@ -1,0 +1,129 @@
+// Command browser looks at the pictures of topo in a real Chromium: its tests
+// measure them, and run without tests it takes the screenshot of the README.
+//
+//	go run . -o ../../docs/topo.png
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// width is the page's in a window of 1280 pixels with a scroll bar.
+const width = 1265
+
+// repository is where the product lies, seen from here.
+const repository = "../.."
+
+// chromium finds the browser.
+func chromium() (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no Chromium: apt-get install chromium")
+}
+
+// start starts a browser that ends with the context.
+func start(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	path, err := chromium()
+	if err != nil {
+		return nil, nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium refuses to be root in its sandbox
+	}
+	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
+	ctx, cancel := chromedp.NewContext(ctx)
+	if err := chromedp.Run(ctx); err != nil {
+		cancel()
+		stop()
+		return nil, nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	return ctx, func() { cancel(); stop() }, nil
+}
+
+// seen sets the window up: its size in pixels, the color scheme, no motion.
+func seen(scheme string, height int64, scale float64) chromedp.Action {
+	return chromedp.Tasks{
+		emulation.SetDeviceMetricsOverride(width, height, scale, false),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"},
+		}),
+	}
+}
+
+// product builds the program once into a directory.
+func product(ctx context.Context, dir string) (string, error) {
+	return goTool(ctx, dir, "gdr-features", "./cmd/gdr-features")
+}
+
+// goTool builds a command of the product.
+func goTool(ctx context.Context, dir, name, pkg string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, name)
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, pkg)
+	build.Dir = repository
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return binary, nil
+}
+
+// machines lays machines out and asks the product about them.
+type machines struct{ dir, product, mktree string }
+
+func newMachines(ctx context.Context, dir string) (*machines, error) {
+	binary, err := product(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	mktree, err := goTool(ctx, dir, "mktree", "./internal/machine/mktree")
+	return &machines{dir, binary, mktree}, err
+}
+
+// topo writes a form of a machine in a state to a file and gives its name.
+func (m *machines) topo(ctx context.Context, machine, state, form string) (string, error) {
+	tree := filepath.Join(m.dir, machine+"-"+state)
+	if _, err := os.Stat(tree); err != nil {
+		lay := exec.CommandContext(ctx, m.mktree, filepath.Join(repository, "testdata/machines", machine+".txt"), tree, state)
+		if out, err := lay.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("lay out %s: %w\n%s", machine, err, out)
+		}
+	}
+	text, err := exec.CommandContext(ctx, m.product, "--root", tree, "topo", "-o", form).Output()
+	if err != nil {
+		return "", fmt.Errorf("topo -o %s of %s: %w", form, machine, err)
+	}
+	file := tree + "." + form
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// screenshot takes the page of a machine down to the end of its matrix.
+func screenshot(ctx context.Context, file string, scale float64) ([]byte, error) {
+	var bottom float64
+	var png []byte
+	err := chromedp.Run(ctx, seen("light", 1000, scale), chromedp.Navigate("file://"+file),
+		chromedp.Evaluate(`document.querySelector("table.matrix").getBoundingClientRect().bottom`, &bottom),
+		chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			png, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).
+				WithClip(&page.Viewport{Width: width, Height: bottom + 16, Scale: 1}).Do(ctx)
+			return err
+		}))
+	return png, err
+}
