@@ -40,6 +40,7 @@ func (a *app) topoCommand() *cobra.Command {
 		Long: `topo prints the matrix of GPUs and NICs in the manner of nvidia-smi topo -m, without
 needing the GPU driver, and what each of them is.`,
 		Example: `  gdr-features topo
+  gdr-features topo -o html > topo.html
   gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -19,7 +19,7 @@ var edgeColors = map[topology.Level]string{
 func Dot(w io.Writer, r *report.Report) error {
 	m := newModel(r)
 	d := dot{}
-	d.f("graph gdr {\n  label=%s\n  labelloc=t\n  rankdir=LR\n  fontname=Helvetica\n", m.title+"\n"+m.counts+"\n"+m.nothing)
+	d.f("graph gdr {\n  label=%s\n  labelloc=t\n  rankdir=LR\n  fontname=Helvetica\n", strings.Join(append([]string{m.title, m.counts, m.nothing}, m.notes...), "\n"))
 	d.f("  node [shape=box style=\"rounded,filled\" fillcolor=white fontname=Helvetica fontsize=11]\n  edge [fontname=Helvetica fontsize=10 color=\"#8d99aa\"]\n")
 	for i, p := range m.panels {
 		d.f("  subgraph cluster%d {\n    label=%s\n    style=\"rounded,filled\"\n    fillcolor=\"#f3f5f8\"\n", i, p.title)

@@ -39,9 +39,9 @@ code,.code{font-family:` + fixed + `;font-size:12px;font-weight:400}
 .cell,.box,.panel,.switch{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 `
 
-// HTML writes one page that stands alone: the verdict, the picture, the matrix
-// and the devices as tables, the checks. It has no script, and its policy
-// forbids it to load anything.
+// HTML writes one page that stands alone: the verdict, the picture, the matrix,
+// checks and devices as tables. It has no script, and its policy lets it load and
+// send nothing; its styles are in it, and what is a machine's own is escaped.
 func HTML(w io.Writer, r *report.Report) error {
 	m := newModel(r)
 	var p page

@@ -17,7 +17,6 @@ const (
 	padding   = 8
 	gap       = 10
 	barHeight = 5
-	maxNotes  = 4
 )
 
 // How texts are set. None is smaller than 11 pixels.
@@ -39,7 +38,7 @@ type tree struct{ leaf int }
 func drawTree(m *model) scene {
 	var best scene
 	for leaf := m.widest(); leaf >= leastLeaf; leaf -= 8 {
-		for n := 1; n <= 6; n++ {
+		for n := 1; n <= min(6, max(1, len(m.panels))); n++ {
 			s := tree{leaf}.panels(m.panels, (fullWidth-(n-1)*gap)/n)
 			if best.h == 0 || s.w <= fullWidth && (s.h < best.h || best.w > fullWidth) {
 				best = s
@@ -71,6 +70,7 @@ func (t tree) panels(panels []panel, width int) scene {
 	var rows [][]inside
 	wide, used := 0, 0
 	for _, p := range panels {
+		p.title = heading.fit(p.title, width-2*padding)
 		in := t.buses(p, width-2*padding)
 		in.w = max(in.w, heading.width(p.title)) + 2*padding
 		if used > 0 && used+gap+in.w <= fullWidth {

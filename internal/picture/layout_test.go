@@ -84,6 +84,7 @@ func madeUp() map[string]string {
 		"many functions":   crowded(),
 		"long names":       "pci0000:00 numa=0\n  0000:00:01.0 port 8086:1\n    0000:01:00.0 gpu 10de:2bb4\n    0000:01:00.1 ib 15b3:6732 rdma=a_name_that_udev_may_give_to_a_device_and_longer,b\n",
 		"two names a port": "pci0000:00 numa=0\n  0000:00:01.0 port 8086:1\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:1\n    0000:02:00.0 switch 1:2\n      0000:03:00.0 ib 15b3:1003 rdma=a,b,c,d\n",
+		"many NUMA nodes":  manyNodes(),
 	}
 }
 
@@ -102,6 +103,15 @@ func many(gpus, nics int) string {
 		add(gpus+i, fmt.Sprintf("ib 15b3:1021 rdma=mlx5_%d", i))
 	}
 	return text.String()
+}
+
+// manyNodes is a root bus on which every function claims a node of its own.
+func manyNodes() string {
+	text := "nodes 2\npci0000:00\n"
+	for i := range 30 {
+		text += fmt.Sprintf("  0000:%02x:00.0 gpu 10de:2330 numa=%d\n", i, 100+i)
+	}
+	return text
 }
 
 // deep nests bridges.

@@ -32,10 +32,7 @@ func drawLeaf(n *node, x, y, w int) (part, int) {
 	if d.address != "" {
 		write(mono, "second", render.Short(d.address), room)
 	}
-	for i, note := range d.notes {
-		if i == maxNotes {
-			break
-		}
+	for _, note := range d.notes {
 		class := "note"
 		if note.bad {
 			class = "bad"

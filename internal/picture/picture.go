@@ -189,8 +189,11 @@ func newNIC(i int, n *topology.NIC) *device {
 		kind: nic, id: fmt.Sprintf("n%d", i), name: render.NICName(n), counted: n.Eligible, fn: n.Function,
 		product: "software device", address: n.Address(), driver: "-", numa: "-", said: render.NICNote(n),
 	}
-	if n.Function != nil {
+	switch {
+	case n.Function != nil:
 		d.identify(n.Function)
+	case d.address != "": // the PCI bus does not list it
+		d.product, d.driver = "unknown product", "?"
 	}
 	d.notes = append(d.notes, nicNotes(n)...)
 	return d
@@ -237,7 +240,8 @@ func nicNotes(n *topology.NIC) []note {
 	const room = 2
 	for i, p := range n.RDMA.Ports {
 		if i == room {
-			return append(notes, note{text: fmt.Sprintf("and %d more", len(n.RDMA.Ports)-room)})
+			notes = append(notes, note{text: fmt.Sprintf("and %d more", len(n.RDMA.Ports)-room)})
+			break
 		}
 		notes = append(notes, note{text: portText(p), bad: !p.Active()})
 	}

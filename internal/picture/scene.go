@@ -27,7 +27,7 @@ type rect struct {
 	class              string
 }
 
-// path is a line along its points; dot tells that it may cross nothing.
+// path is a line along its points.
 type path struct {
 	points []point
 	class  string
@@ -74,6 +74,7 @@ func (s *scene) add(o scene, dx, dy int) {
 	s.w, s.h = max(s.w, o.w+dx), max(s.h, o.h+dy)
 }
 
+// moved moves a part, which is not to be used any more.
 func (p part) moved(dx, dy int) part {
 	for i := range p.rects {
 		p.rects[i].x += dx

@@ -10,7 +10,8 @@ import (
 const replacement = '\ufffd'
 
 // clean makes text fit for a line of any form: control characters, marks that
-// turn the direction of writing, and broken UTF-8 become visible.
+// turn the direction of writing, those that go with the letter before, and broken
+// UTF-8 become visible.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && !unicode.Is(unicode.Mn, r) {
@@ -96,7 +97,7 @@ func (s style) fit(text string, width int) string {
 func (s style) wrap(text string, width, lines int) []string {
 	var out []string
 	line := ""
-	for _, word := range strings.Fields(clean(text)) {
+	for word := range strings.FieldsSeq(clean(text)) {
 		switch {
 		case line == "":
 			line = word

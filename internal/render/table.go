@@ -101,6 +101,7 @@ func matrix(r *report.Report) string {
 	return out
 }
 
+// NICName is what a matrix calls a NIC: its RDMA device, or its address.
 func NICName(n *topology.NIC) string {
 	if name := n.Name(); name != "" {
 		return name
@@ -152,6 +153,7 @@ func orDash(s string) string {
 	return s
 }
 
+// Product is the name of a function's product, or its ids.
 func Product(f *pci.Function) string {
 	if name := f.Name(); name != "" {
 		return name
@@ -159,6 +161,7 @@ func Product(f *pci.Function) string {
 	return hex4(f.Vendor) + ":" + hex4(f.Device)
 }
 
+// Driver is the bound driver, "-" for none, "?" where that cannot be read.
 func Driver(f *pci.Function) string {
 	if !f.DriverKnown {
 		return "?"
@@ -166,6 +169,7 @@ func Driver(f *pci.Function) string {
 	return orDash(f.Driver)
 }
 
+// GPUNote says what is special about a GPU, "" for nothing.
 func GPUNote(g topology.GPU) string {
 	if !g.Eligible {
 		return "no GPUDirect RDMA on this product"
@@ -173,6 +177,7 @@ func GPUNote(g topology.GPU) string {
 	return ""
 }
 
+// NICNote says how the ports of a NIC are, or why it has none.
 func NICNote(n *topology.NIC) string {
 	switch {
 	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
@@ -196,6 +201,7 @@ func NICNote(n *topology.NIC) string {
 	return strings.Join(notes, ", ")
 }
 
+// Meanings explains the levels; "" for one that is not shown.
 var Meanings = [...]string{
 	topology.PIX:  "at most one PCIe switch between them",
 	topology.PXB:  "several PCIe switches, no host bridge",

@@ -115,7 +115,7 @@ func (l *listener) heard() []string {
 }
 
 // open shows a file in a color scheme.
-func open(t *testing.T, ctx context.Context, file, scheme string) {
+func open(ctx context.Context, t *testing.T, file, scheme string) {
 	t.Helper()
 	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), seen(scheme, 900, 1), chromedp.Navigate("file://"+file)); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestShown(t *testing.T) {
 					tab, closeTab := chromedp.NewContext(ctx)
 					defer closeTab()
 					events := listen(tab, file)
-					open(t, tab, file, scheme)
+					open(tab, t, file, scheme)
 					var got measured
 					if err := chromedp.Run(tab, chromedp.Evaluate(measure, &got)); err != nil {
 						t.Fatal(err)
@@ -167,7 +167,7 @@ func TestMeasureSees(t *testing.T) {
 	if err := os.WriteFile(file, []byte(faulty), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	open(t, ctx, file, "light")
+	open(ctx, t, file, "light")
 	var got measured
 	if err := chromedp.Run(ctx, chromedp.Evaluate(measure, &got)); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestKeyboard(t *testing.T) {
 			defer closeTab()
 			file := form(t, m, s.machine, s.state, "html")
 			near := nearest(t, form(t, m, s.machine, s.state, "json"))
-			open(t, tab, file, "light")
+			open(tab, t, file, "light")
 			check := func(f focused) {
 				if !f.Ring || !slices.Equal(f.Bright, near[f.ID]) {
 					t.Errorf("with the focus on %s (ring %v) %v are bright, want %v", f.ID, f.Ring, f.Bright, near[f.ID])
@@ -299,7 +299,7 @@ func TestScreenReader(t *testing.T) {
 		t.Run(s.machine, func(t *testing.T) {
 			tab, closeTab := chromedp.NewContext(ctx)
 			defer closeTab()
-			open(t, tab, form(t, m, s.machine, s.state, "html"), "light")
+			open(tab, t, form(t, m, s.machine, s.state, "html"), "light")
 			var nodes []*accessibility.Node
 			err := chromedp.Run(tab, accessibility.Enable(), chromedp.ActionFunc(func(ctx context.Context) (err error) {
 				nodes, err = accessibility.GetFullAXTree().Do(ctx)
