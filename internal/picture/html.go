@@ -21,8 +21,8 @@ header .why{padding:8px 12px;background:var(--panel);border-left:4px solid var(-
 .OK{color:var(--good)}.WARN{color:var(--warn)}.FAIL{color:var(--fail)}.UNKNOWN{color:var(--mut)}
 figure{margin:0;overflow-x:auto}figcaption,.hint{color:var(--mut);font-size:12px;margin:6px 0 0}
 svg{display:block}
-.beside{display:flex;flex-wrap:wrap;gap:12px 32px;align-items:flex-end}
-dl{display:grid;gap:8px;margin:0 0 4px;font-size:12px}
+.beside{display:flex;flex-wrap:wrap;gap:12px 32px}
+dl{display:grid;gap:8px;margin:28px 0 0;align-content:start;font-size:12px}
 dl div{display:flex;gap:8px;align-items:baseline}dt{font-weight:600;padding:2px 0;border-radius:3px;width:46px;text-align:center}dd{margin:0;color:var(--mut)}
 .scroll{overflow-x:auto;max-width:100%}
 table{border-collapse:separate;border-spacing:2px;font-size:12px}
