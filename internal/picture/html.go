@@ -32,7 +32,6 @@ th{text-align:left;font-weight:600;padding:3px 8px 3px 0;white-space:nowrap}
 .matrix .cell{border-radius:3px;font-weight:600}.matrix th .code{color:var(--mut);padding-left:4px}
 .list{border-spacing:0;width:100%}.list td,.list th{padding:5px 12px 5px 0;border-top:1px solid var(--rim);vertical-align:top;overflow-wrap:anywhere}
 .list thead th{border-top:0;color:var(--mut)}.list p{margin:2px 0 0}.list .from{color:var(--mut);font-size:12px}
-th.state{font-weight:700}
 code,.code{font-family:` + fixed + `;font-size:12px;font-weight:400}
 :focus-visible{outline:3px solid var(--focus);outline-offset:1px}
 @media print{main{max-width:none;padding:0}.hint{display:none}section,figure{break-inside:avoid}figure svg{width:100%;height:auto}

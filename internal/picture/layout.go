@@ -17,6 +17,7 @@ const (
 	padding   = 8
 	gap       = 10
 	barHeight = 5
+	stripe    = 3
 )
 
 // How texts are set. None is smaller than 11 pixels.
@@ -50,14 +51,17 @@ func drawTree(m *model) scene {
 
 // widest is the width of a leaf that nothing is cut in, as far as that is good.
 func (m *model) widest() int {
-	w := leastLeaf
+	w := 0
 	for _, list := range [][]*device{m.gpus, m.nics, m.others} {
 		for _, d := range list {
 			w = max(w, plain.width(clean(d.product)), name.width(clean(d.name)))
+			for _, note := range d.notes {
+				w = max(w, plain.width(clean(note.text)))
+			}
 		}
 	}
-	w += 2*padding + 3
-	return leastLeaf + (min(w, mostLeaf)-leastLeaf+7)/8*8
+	w = min(max(w+stripe+2*padding, leastLeaf), mostLeaf)
+	return leastLeaf + (w-leastLeaf+7)/8*8
 }
 
 // panels draws the panels, none wider than a width if that can be, in rows. Those

@@ -107,11 +107,12 @@ func many(gpus, nics int) string {
 
 // manyNodes is a root bus on which every function claims a node of its own.
 func manyNodes() string {
-	text := "nodes 2\npci0000:00\n"
+	var text strings.Builder
+	text.WriteString("nodes 2\npci0000:00\n")
 	for i := range 30 {
-		text += fmt.Sprintf("  0000:%02x:00.0 gpu 10de:2330 numa=%d\n", i, 100+i)
+		fmt.Fprintf(&text, "  0000:%02x:00.0 gpu 10de:2330 numa=%d\n", i, 100+i)
 	}
-	return text
+	return text.String()
 }
 
 // deep nests bridges.

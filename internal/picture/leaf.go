@@ -14,7 +14,7 @@ func drawLeaf(n *node, x, y, w int) (part, int) {
 		class += " faint"
 	}
 	p := part{id: d.id, class: class, marks: n.marks, label: d.label()}
-	left, room := x+padding+3, w-2*padding-3
+	left, room := x+stripe+padding, w-stripe-2*padding
 	at := y + 19
 	write := func(s style, class, t string, width int) {
 		p.texts = append(p.texts, text{x: left, y: at, style: s, class: class, s: s.fit(t, width)})
@@ -40,7 +40,7 @@ func drawLeaf(n *node, x, y, w int) (part, int) {
 		write(plain, class, note.text, room)
 	}
 	h := at - y - 7
-	p.rects = append([]rect{{x, y, w, h, 5, "box"}, {x, y + 5, 4, h - 10, 0, "stripe " + levelClass(d.level)}}, p.rects...)
+	p.rects = append([]rect{{x, y, w, h, 5, "box"}, {x, y + 5, stripe + 1, h - 10, 0, "stripe " + levelClass(d.level)}}, p.rects...)
 	return p, h
 }
 

@@ -144,26 +144,21 @@ func (p *planter) bridge(depth int, a pci.Address) *node {
 	return n
 }
 
-// switches are the PCIe switches that stand between GPUs and NICs; pci.ids
-// names their families.
-var switches = map[[2]uint16]string{
-	{pci.VendorBroadcom, 0xc010}: "PEX880xx",
-	{pci.VendorBroadcom, 0xc030}: "PEX890xx",
-	{0x10b5, 0x8747}:             "PEX 8747",
-	{0x10b5, 0x8764}:             "PEX 8764",
-	{0x10b5, 0x8780}:             "PEX 8780",
-	{0x10b5, 0x8796}:             "PEX 8796",
-	{0x10b5, 0x9797}:             "PEX 9797",
-}
+const vendorPLX = 0x10b5
 
+// bridgeProduct names a bridge as pci.ids does: the two Broadcom switches that
+// stand between GPUs and NICs, those of PLX, whose device id is the product's
+// number, and NVIDIA's own.
 func bridgeProduct(f *pci.Function) string {
-	if name := switches[[2]uint16{f.Vendor, f.Device}]; name != "" {
-		return name
+	switch {
+	case f.Vendor == pci.VendorBroadcom && f.Device == 0xc010:
+		return "PEX880xx"
+	case f.Vendor == pci.VendorBroadcom && f.Device == 0xc030:
+		return "PEX890xx"
+	case f.Vendor == vendorPLX && f.Device >= 0x8500:
+		return fmt.Sprintf("PEX %04x", f.Device)
 	}
-	if name := f.Name(); name != "" {
-		return name
-	}
-	return fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)
+	return render.Product(f)
 }
 
 // mark notes on the way between a GPU and each NIC nearest to it that it leads
