@@ -150,7 +150,7 @@ func (p filePlace) levels(q filePlace) (level, nccl Level) {
 func (p filePlace) nccl(flat bool) ncclPlace {
 	place := ncclPlace{known: true, switches: p.switches, cpu: p.cpu}
 	if flat {
-		place.switches = flatten(p.switches)
+		place.switches, _ = flatten(p.switches)
 	}
 	return place
 }

@@ -117,12 +117,6 @@ func (b *builder) promoteC2C(adapters []*pci.Function) {
 			}
 		}
 	}
-	for i := range b.m.Pairs {
-		p := &b.m.Pairs[i]
-		if f := b.m.NICs[p.NIC].Function; f != nil {
-			p.NCCL = ncclOf(&b.m.NICs[p.NIC], b.rate(b.m.GPUs[p.GPU].Function, f))
-		}
-	}
 }
 
 // usedByDefault tells whether NCCL uses GPUDirect RDMA at a level without being

@@ -67,16 +67,16 @@ func (p ncclPlace) level(q ncclPlace) Level {
 // flatten dissolves a Broadcom sub-switch into the switch of the same chip right
 // above it (src/graph/topo.cc, ncclTopoFlattenBcmSwitches): each switch takes in
 // one level below itself, and what took in is not taken in again.
-func flatten(switches []ncclSwitch) []ncclSwitch {
-	var kept []ncclSwitch
+func flatten(switches []ncclSwitch) (kept, dissolved []ncclSwitch) {
 	for i := 0; i < len(switches); i++ {
 		kept = append(kept, switches[i])
 		gen := broadcomGeneration(switches[i].ids, 0)
 		if gen != 0 && i+1 < len(switches) && broadcomGeneration(switches[i+1].ids, 1) == gen {
 			i++
+			dissolved = append(dissolved, switches[i])
 		}
 	}
-	return kept
+	return kept, dissolved
 }
 
 // broadcomGeneration knows the PCIe switches whose chips show as two levels
@@ -96,6 +96,12 @@ func ncclPlaceOf(inv *pci.Inventory, f *pci.Function) ncclPlace {
 	if f.RootBus == "" {
 		return ncclPlace{}
 	}
+	kept, _ := flatten(switchesAbove(inv, f))
+	return ncclPlace{known: true, switches: kept, cpu: numaText(f.RootNUMA)}
+}
+
+// switchesAbove lists the switches above a function, the topmost first.
+func switchesAbove(inv *pci.Inventory, f *pci.Function) []ncclSwitch {
 	above := f.Switches()
 	switches := make([]ncclSwitch, len(above))
 	for i, a := range above {
@@ -105,5 +111,46 @@ func ncclPlaceOf(inv *pci.Inventory, f *pci.Function) ncclPlace {
 		}
 		switches[len(above)-1-i] = s
 	}
-	return ncclPlace{known: true, switches: flatten(switches), cpu: numaText(f.RootNUMA)}
+	return switches
+}
+
+// countsInNCCL gives the function whose path NCCL takes for that of an adapter:
+// its data-direct function where it has one (src/transport/net_ib/init.cc).
+func countsInNCCL(inv *pci.Inventory, f *pci.Function) *pci.Function {
+	if f.DataDirect != nil {
+		if dd := inv.Find(*f.DataDirect); dd != nil {
+			return dd
+		}
+	}
+	return f
+}
+
+// NCCLPlace is where NCCL finds a function in the PCI tree.
+type NCCLPlace struct {
+	// Function is the one whose path counts: a virtual function's physical one,
+	// an adapter's data-direct function.
+	Function *pci.Function
+	// Switches are the switches above it, the topmost first, by their upstream
+	// ports. Dissolved are those that NCCL takes for one with the switch of the
+	// same chip right above them.
+	Switches, Dissolved []string
+}
+
+// InNCCL finds a function's place as NCCL would from sysfs.
+func InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
+	p := NCCLPlace{Function: countsInNCCL(inv, inv.Place(f))}
+	if p.Function.RootBus == "" {
+		return p
+	}
+	kept, dissolved := flatten(switchesAbove(inv, p.Function))
+	p.Switches, p.Dissolved = names(kept), names(dissolved)
+	return p
+}
+
+func names(switches []ncclSwitch) []string {
+	var list []string
+	for _, s := range switches {
+		list = append(list, s.name)
+	}
+	return list
 }

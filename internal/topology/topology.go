@@ -54,6 +54,14 @@ func (n *NIC) Address() string {
 type Pair struct {
 	GPU, NIC    int
 	Level, NCCL Level
+	// FromFile: the levels are those of an NCCL topology file.
+	FromFile bool
+	// Default: NCCL uses GPUDirect RDMA for the pair without being told to, as
+	// far as their places go.
+	Default tri.State
+	// Allowed: the NVIDIA driver maps the GPU's memory for the NIC, as far as
+	// their places go. See pci.Inventory.NeedsCommonBridge.
+	Allowed tri.State
 }
 
 // Map is how the GPUs and NICs of a machine stand to each other.
@@ -88,6 +96,9 @@ type Map struct {
 	Reachable tri.State
 	// DataDirect: there is a data-direct function.
 	DataDirect bool
+	// FileUnread: there is an NCCL topology file that cannot be read, so that no
+	// level is known.
+	FileUnread bool
 }
 
 // Link is an eligible GPU and the adapter nearest to it.
@@ -116,17 +127,31 @@ func Build(facts Facts) Map {
 	b.nics()
 	for i := range b.m.GPUs {
 		for j := range b.m.NICs {
-			p := Pair{GPU: i, NIC: j}
 			if f := b.m.NICs[j].Function; f != nil {
-				r := b.rate(b.m.GPUs[i].Function, f)
-				p.Level, p.NCCL = r.span.level, ncclOf(&b.m.NICs[j], r)
+				b.rate(b.m.GPUs[i].Function, f)
 			}
-			b.m.Pairs = append(b.m.Pairs, p)
+			b.m.Pairs = append(b.m.Pairs, Pair{GPU: i, NIC: j})
 		}
 	}
 	b.hardware()
-	b.m.Source = b.source()
+	b.pairs()
+	b.m.Source, b.m.FileUnread = b.source(), b.FileUnread
 	return b.m
+}
+
+// pairs gives every pair its levels.
+func (b *builder) pairs() {
+	for i := range b.m.Pairs {
+		p := &b.m.Pairs[i]
+		n := &b.m.NICs[p.NIC]
+		if n.Function == nil {
+			continue
+		}
+		r := b.rate(b.m.GPUs[p.GPU].Function, n.Function)
+		p.Level, p.NCCL, p.FromFile = r.span.level, ncclOf(n, r), r.fromFile
+		p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
+		p.Allowed = b.allowed(b.m.GPUs[p.GPU].Function, n.Function)
+	}
 }
 
 type builder struct {
@@ -144,17 +169,20 @@ type builder struct {
 
 // rating is what is known of a GPU and an adapter function.
 type rating struct {
-	span span
-	nccl Level
+	span     span
+	nccl     Level
+	fromFile bool
 }
 
 // place is where a function counts: its physical function's place where it is a
 // virtual one.
 type place struct {
-	fn     *pci.Function
-	nccl   ncclPlace
-	file   filePlace
-	inFile bool
+	fn   *pci.Function
+	nccl ncclPlace
+	// file and ncclFile are the places of a topology file, and of what NCCL
+	// looks up in it.
+	file, ncclFile filePlace
+	inFile         bool
 }
 
 func (b *builder) source() Source {
@@ -230,16 +258,14 @@ func (b *builder) place(f *pci.Function) *place {
 	if ok {
 		return p
 	}
-	p = &place{fn: fn}
-	inNCCL := fn
-	if fn.DataDirect != nil { // NCCL takes the data-direct function's path
-		if dd := b.PCI.Find(*fn.DataDirect); dd != nil {
-			inNCCL = dd
-		}
-	}
-	p.nccl = ncclPlaceOf(b.PCI, inNCCL)
+	counts := countsInNCCL(b.PCI, fn)
+	p = &place{fn: fn, nccl: ncclPlaceOf(b.PCI, counts)}
 	if b.File != nil {
 		p.file, p.inFile = b.File.find(fn)
+		p.ncclFile = p.file
+		if there, ok := b.File.byAddress[counts.Address]; ok {
+			p.ncclFile = there
+		}
 	}
 	b.places[fn.Address] = p
 	return p
@@ -255,13 +281,14 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 	var r rating
 	switch {
 	case b.FileUnread:
-		r = rating{atLeast(PIX), Unknown}
+		r = rating{span: atLeast(PIX)}
 	case p.inFile && q.inFile:
 		b.fromFile = true
-		level, nccl := p.file.levels(q.file)
-		r = rating{exactly(level), nccl}
+		level, _ := p.file.levels(q.file)
+		_, nccl := p.ncclFile.levels(q.ncclFile)
+		r = rating{exactly(level), nccl, true}
 	default:
-		r = rating{sysfsLevel(p.fn, q.fn, b.PCI.NUMANodes), p.nccl.level(q.nccl)}
+		r = rating{sysfsLevel(p.fn, q.fn, b.PCI.NUMANodes), p.nccl.level(q.nccl), false}
 	}
 	b.rated[key] = r
 	return r

@@ -67,8 +67,17 @@ type Verdict struct {
 	// Open tells which of these three are "" for what could not be read. ACS
 	// registers that this process may not read are no such thing.
 	Open struct{ Link, IOMMU, ACS bool }
+	// Steps are the prerequisites in the order in which they are looked at, the
+	// two ways to GPU memory as one, last.
+	Steps []Step
 	// Findings are the checks one by one.
 	Findings []Finding
+}
+
+// Step is one prerequisite: whether it is met, and the reason when it is not.
+type Step struct {
+	Met    tri.State
+	Reason Reason
 }
 
 // Judge takes the facts together.
@@ -81,7 +90,8 @@ func Judge(f Facts) Verdict {
 	v.ACS, v.Open.ACS = f.acs()
 	var why Reason
 	v.Capable, why = f.capable()
-	v.Ready, v.Reason = f.ready(v, why)
+	v.Steps = f.steps(v, why)
+	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
 	v.Findings = f.findings(v)
 	return v
 }
@@ -114,39 +124,39 @@ func (f *Facts) capable() (tri.State, Reason) {
 	return tri.False, why
 }
 
+// steps are the prerequisites in their order.
+func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
+	memory := Step{tri.Or(v.Peermem, v.DMABuf), NoPeerMemoryPath}
+	if f.Kmod.Symbols.PeerMemory == tri.True {
+		memory.Reason = PeermemNotLoaded
+	}
+	return []Step{
+		{v.Capable, notCapable},
+		{tri.Not(f.allPassthrough()), GPUPassthrough},
+		{f.gpuDriven(), GPUDriverNotLoaded},
+		{f.nicDriven(), NICDriverNotLoaded},
+		{f.rdmaDevice(), NoRDMADevice},
+		{f.activePort(), NoActivePort},
+		memory,
+	}
+}
+
 // ready walks the prerequisites in their order. The first that is proven
 // missing is the reason; only when none is proven missing does an unknown one
 // count.
-func (f *Facts) ready(v Verdict, notCapable Reason) (tri.State, Reason) {
-	if !f.PCIRead {
+func ready(pciRead bool, steps []Step) (tri.State, Reason) {
+	if !pciRead {
 		return tri.Unknown, Unreadable
 	}
-	unknown := false
-	for _, row := range []struct {
-		missing tri.State
-		reason  Reason
-	}{
-		{tri.Not(v.Capable), notCapable},
-		{f.allPassthrough(), GPUPassthrough},
-		{tri.Not(f.gpuDriven()), GPUDriverNotLoaded},
-		{tri.Not(f.nicDriven()), NICDriverNotLoaded},
-		{tri.Not(f.rdmaDevice()), NoRDMADevice},
-		{tri.Not(f.activePort()), NoActivePort},
-	} {
-		if row.missing == tri.True {
-			return tri.False, row.reason
+	all := tri.True
+	for _, s := range steps {
+		if s.Met == tri.False {
+			return tri.False, s.Reason
 		}
-		unknown = unknown || row.missing == tri.Unknown
+		all = tri.And(all, s.Met)
 	}
-	switch way := tri.Or(v.Peermem, v.DMABuf); {
-	case way == tri.False: // whatever the rest may be
-	case unknown, way == tri.Unknown:
+	if all == tri.Unknown {
 		return tri.Unknown, Unreadable
-	default:
-		return tri.True, ""
 	}
-	if f.Kmod.Symbols.PeerMemory == tri.True {
-		return tri.False, PeermemNotLoaded
-	}
-	return tri.False, NoPeerMemoryPath
+	return tri.True, ""
 }

@@ -138,7 +138,11 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("control %#04x: %v, want %v", a.Control, got, want)
 		}
 	}
-	if (&ACS{}).Redirect() {
+	all := &ACS{Present: true, Control: 0xffff}
+	if diff := cmp.Diff([]string{"ReqRedir", "CmpltRedir", "EgressCtrl"}, all.Redirects()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if (&ACS{}).Redirect() || (&ACS{Control: 0xffd3}).Redirects() != nil {
 		t.Error("redirects without the capability")
 	}
 }

@@ -82,6 +82,20 @@ func (a *ACS) Redirect() bool {
 	return a.Control&(acsRequestRedirect|acsCompletionRedirect|acsEgressControl) != 0
 }
 
+// Redirects names the bits that do so, as lspci does.
+func (a *ACS) Redirects() []string {
+	var names []string
+	for _, bit := range [...]struct {
+		mask uint16
+		name string
+	}{{acsRequestRedirect, "ReqRedir"}, {acsCompletionRedirect, "CmpltRedir"}, {acsEgressControl, "EgressCtrl"}} {
+		if a.Control&bit.mask != 0 {
+			names = append(names, bit.name)
+		}
+	}
+	return names
+}
+
 // ReadACS walks the extended capabilities in config. It gives nil when they
 // cannot be read: an unprivileged reader gets the first 64 bytes only.
 func ReadACS(fs *host.FS, a Address) *ACS {
