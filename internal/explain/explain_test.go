@@ -1,0 +1,208 @@
+package explain_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/explain"
+	"gdr-features/internal/host"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/pci"
+)
+
+// everyMachine reads every machine in some states and hands the reports on.
+func everyMachine(t *testing.T, states []machine.State, see func(t *testing.T, r *report.Report)) {
+	t.Helper()
+	files, err := filepath.Glob("../../testdata/machines/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no machines: %v", err)
+	}
+	for _, file := range files {
+		m, err := machine.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range states {
+			t.Run(m.Name+"/"+s.Name, func(t *testing.T) { see(t, collect(t, m, s)) })
+		}
+	}
+}
+
+func collect(t *testing.T, m *machine.Machine, s machine.State) *report.Report {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: m.Tree(t, s)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close() })
+	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything})
+	return &r
+}
+
+// brokenFor is the link that each reason is about.
+var brokenFor = map[verdict.Reason][]string{
+	verdict.NoGPU:              {"hardware"},
+	verdict.GPUUnsupported:     {"hardware"},
+	verdict.NoNIC:              {"hardware"},
+	verdict.NICUnsupported:     {"hardware"},
+	verdict.PlatformForbidsP2P: {"hardware"},
+	verdict.GPUPassthrough:     {"GPU driver"},
+	verdict.GPUDriverNotLoaded: {"GPU driver"},
+	verdict.NICDriverNotLoaded: {"NIC driver"},
+	verdict.NoRDMADevice:       {"RDMA device"},
+	verdict.NoActivePort:       {"port"},
+	verdict.PeermemNotLoaded:   {"nvidia_peermem"},
+	verdict.NoPeerMemoryPath:   {"PeerDirect API", "nvidia_peermem"},
+}
+
+// TestFirstBrokenLink: the chain breaks where the verdict says, and nowhere on a
+// node that is ready.
+func TestFirstBrokenLink(t *testing.T) {
+	seen := map[verdict.Reason]bool{}
+	everyMachine(t, machine.States(), func(t *testing.T, r *report.Report) {
+		reason := r.Verdict.Reason
+		seen[reason] = true
+		links := explain.Stack(r)
+		var marked []explain.Link
+		broken := "" // the first in the order of the chain that is needed
+		memory := links[len(links)-1]
+		for _, l := range links {
+			if l.First {
+				marked = append(marked, l)
+			}
+			if broken == "" && l.State == tri.False && (!l.Either || memory.State == tri.False) {
+				broken = l.Name
+			}
+			if l.Detail == "" {
+				t.Errorf("%s: nothing found", l.Name)
+			}
+			for _, w := range l.Waits {
+				if !slices.ContainsFunc(links, func(o explain.Link) bool { return strings.Contains(w, o.Name) }) {
+					t.Errorf("%s waits for %s, which is not in the chain", l.Name, w)
+				}
+			}
+		}
+		if r.Verdict.Ready == tri.True {
+			if len(marked) != 0 || broken != "" {
+				t.Errorf("ready, and broken at %q, marked %v", broken, marked)
+			}
+			return
+		}
+		if len(marked) != 1 || marked[0].Reason != reason {
+			t.Fatalf("%s: marked %+v", reason, marked)
+		}
+		if reason == verdict.Unreadable {
+			if marked[0].State != tri.Unknown || broken != "" {
+				t.Errorf("marked %+v, broken %q", marked[0], broken)
+			}
+			return
+		}
+		if !slices.Contains(brokenFor[reason], marked[0].Name) || marked[0].Name != broken {
+			t.Errorf("%s: marked %q, first broken %q", reason, marked[0].Name, broken)
+		}
+	})
+	for reason := range brokenFor {
+		if !seen[reason] {
+			t.Errorf("no machine in any state shows %s", reason)
+		}
+	}
+	if !seen[verdict.Unreadable] || !seen[""] {
+		t.Error("nothing unreadable, or nothing ready")
+	}
+}
+
+// shape counts the stations of a way.
+type shape struct{ up, down, turns, buses, cpus int }
+
+func shapeOf(hops []explain.Hop) shape {
+	var s shape
+	for _, h := range hops[1 : len(hops)-1] {
+		switch {
+		case h.Turn && h.PCI:
+			s.turns++
+		case h.Role == "host bridge":
+			s.buses++
+		case h.Role == "CPU":
+			s.cpus++
+		case s.turns+s.buses == 0:
+			s.up++
+		default:
+			s.down++
+		}
+	}
+	return s
+}
+
+// levelOf gives the level by the definition, from the stations alone.
+func (s shape) levelOf() topology.Level {
+	switch {
+	case s.turns == 1 && s.up <= 1 && s.down <= 1:
+		return topology.PIX
+	case s.turns == 1:
+		return topology.PXB
+	case s.buses == 1 && s.cpus == 0:
+		return topology.PHB
+	case s.buses == 2 && s.cpus == 1:
+		return topology.NODE
+	case s.buses == 2 && s.cpus == 2:
+		return topology.SYS
+	}
+	return topology.Unknown
+}
+
+// TestWays: the stations of every way make the level that topo prints, and every
+// rating has its reason.
+func TestWays(t *testing.T) {
+	count := 0
+	everyMachine(t, machine.States()[:1], func(t *testing.T, r *report.Report) {
+		for _, pair := range r.Map.Pairs {
+			p := explain.Way(r, pair.GPU, pair.NIC)
+			name := explain.GPUName(p.GPU) + " " + explain.NICName(&r.Map.NICs[p.NIC])
+			if p.Level != pair.Level || p.NCCL != pair.NCCL {
+				t.Errorf("%s: %v, %v; topo says %v, %v", name, p.Level, p.NCCL, pair.Level, pair.NCCL)
+			}
+			if p.Why == "" || p.NCCLWhy == "" || p.DefaultWhy == "" {
+				t.Errorf("%s: a reason is missing: %+v", name, p)
+			}
+			if len(p.Hops) == 0 || pair.Level == topology.Unknown {
+				continue
+			}
+			count++
+			if got := shapeOf(p.Hops).levelOf(); got != p.Level {
+				t.Errorf("%s: the stations make %v, topo says %v: %+v", name, got, p.Level, p.Hops)
+			}
+		}
+	})
+	if count < 600 {
+		t.Errorf("only %d ways", count)
+	}
+}
+
+// TestNearest: what is listed for a GPU is at its nearest level, and all of it.
+func TestNearest(t *testing.T) {
+	everyMachine(t, machine.States()[:1], func(t *testing.T, r *report.Report) {
+		list := explain.NearestNICs(r)
+		if len(list) != len(r.Map.GPUs) {
+			t.Fatalf("%d of %d GPUs", len(list), len(r.Map.GPUs))
+		}
+		for _, link := range r.Map.Nearest {
+			for _, n := range list {
+				if r.Map.GPUs[n.GPU].Address != link.GPU.Address {
+					continue
+				}
+				if n.Level != link.Level || (link.NIC == nil) != (len(n.NICs) == 0) {
+					t.Errorf("GPU%d: %v %v, the map has %v", n.GPU, n.Level, n.NICs, link.Level)
+				}
+				if link.NIC != nil && r.Map.NICs[n.NICs[0]].Address() != link.NIC.Address.String() {
+					t.Errorf("GPU%d: first %s, the map has %v", n.GPU, r.Map.NICs[n.NICs[0]].Address(), link.NIC.Address)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,88 @@
+// Package explain tells why a machine is as its report says: the way from a GPU
+// to a NIC function by function, the rule that gives its level, and which part
+// of the driver stack waits for which. It is pure: a report in, words out.
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+)
+
+// GPUName is what topo calls a GPU.
+func GPUName(index int) string { return "GPU" + strconv.Itoa(index) }
+
+// NICName is what topo calls a NIC: its RDMA device, or its address.
+func NICName(n *topology.NIC) string {
+	if name := n.Name(); name != "" {
+		return name
+	}
+	return n.Address()
+}
+
+// FindGPU gives the index of a GPU by name ("GPU0"), index or PCI address, with
+// or without the domain 0000. The error lists what there is.
+func FindGPU(r *report.Report, name string) (int, error) {
+	for i := range r.Map.GPUs {
+		if strings.EqualFold(name, GPUName(i)) || name == strconv.Itoa(i) || isAddress(name, r.Map.GPUs[i].Address.String()) {
+			return i, nil
+		}
+	}
+	var there []string
+	for i := range r.Map.GPUs {
+		there = append(there, fmt.Sprintf("%s (%v)", GPUName(i), r.Map.GPUs[i].Address))
+	}
+	return 0, unknown(r, "GPU", name, there)
+}
+
+// FindNIC gives the index of a NIC by RDMA device, network device or PCI
+// address, with or without the domain 0000. The error lists what there is.
+func FindNIC(r *report.Report, name string) (int, error) {
+	matches := [...]func(*topology.NIC) bool{
+		func(n *topology.NIC) bool { return n.Name() == name },
+		func(n *topology.NIC) bool { return n.RDMA != nil && slices.Contains(n.RDMA.NetDevs, name) },
+		func(n *topology.NIC) bool { return isAddress(name, n.Address()) },
+	}
+	for _, match := range matches {
+		for i := range r.Map.NICs {
+			if name != "" && match(&r.Map.NICs[i]) {
+				return i, nil
+			}
+		}
+	}
+	var there []string
+	for i := range r.Map.NICs {
+		n := &r.Map.NICs[i]
+		text := NICName(n)
+		if n.Name() != "" && n.Address() != "" {
+			text += " (" + n.Address() + ")"
+		}
+		there = append(there, text)
+	}
+	return 0, unknown(r, "NIC", name, there)
+}
+
+func isAddress(name, address string) bool {
+	return strings.EqualFold(name, address) || strings.EqualFold("0000:"+name, address)
+}
+
+// unknown is the error for a name that is none, in one line.
+func unknown(r *report.Report, kind, name string, there []string) error {
+	const most = 24
+	switch {
+	case !r.PCIRead:
+		return fmt.Errorf("no %s %q: the PCI bus cannot be read", kind, name)
+	case len(there) == 0:
+		return fmt.Errorf("no %s %q: this machine has none", kind, name)
+	}
+	more := ""
+	if len(there) > most {
+		more = fmt.Sprintf(" and %d more", len(there)-most)
+		there = there[:most]
+	}
+	return fmt.Errorf("no %s %q; there are %s%s", kind, name, strings.Join(there, ", "), more)
+}

@@ -1,0 +1,229 @@
+package explain
+
+import (
+	"fmt"
+
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// Hop is one station on the way from a GPU to a NIC.
+type Hop struct {
+	// Role is what the station is: "GPU", "NIC", "data direct", "root port",
+	// "upstream port", "downstream port", "bridge", "host bridge", "CPU". Ports
+	// are told apart by their place in the chain, as NCCL does.
+	Role string
+	// Name is what to call it: a PCI address, a root bus ("pci0000:15"), or "NUMA
+	// node 0".
+	Name string
+	// Function is the PCI function, nil for what is none or could not be read.
+	Function *pci.Function
+	// PCI: Name is the address of a PCI function.
+	PCI bool
+	// IOMMU is the type of the function's IOMMU group, "" for unknown.
+	IOMMU string
+	// Turn: the way leads up to here, and down from here.
+	Turn bool
+	// Narrowest: no link on the way carries less.
+	Narrowest bool
+}
+
+// Path is a GPU, a NIC and the way between them.
+type Path struct {
+	GPU, NIC     int
+	Level, NCCL  topology.Level
+	Hops         []Hop
+	Why, NCCLWhy string
+	// Default: NCCL uses GPUDirect RDMA here with its default settings once drivers
+	// are in place. DefaultWhy says so, and what would change it.
+	Default    tri.State
+	DefaultWhy string
+	// DataDirect is the way to the NIC's data-direct function, nil for none.
+	DataDirect []Hop
+	// Notes are what else is to be known of this way, a sentence each.
+	Notes []string
+}
+
+// Way explains one pair of GPU and NIC.
+func Way(r *report.Report, gpu, nic int) Path {
+	p := Path{GPU: gpu, NIC: nic}
+	pair := findPair(r, gpu, nic)
+	p.Level, p.NCCL = pair.Level, pair.NCCL
+	w := way{r: r, pair: pair, gpu: r.Map.GPUs[gpu].Function, nic: &r.Map.NICs[nic]}
+	if w.nic.Function == nil {
+		p.Why = "the RDMA device has no PCI function on this machine, so that it has no place"
+		p.NCCLWhy, p.DefaultWhy = p.Why, "not known"
+		return p
+	}
+	w.g, w.n = r.PCI.Place(w.gpu), r.PCI.Place(w.nic.Function)
+	p.Hops = w.hops(w.n, "NIC")
+	p.Why, p.NCCLWhy = w.why(), w.ncclWhy()
+	p.Default, p.DefaultWhy = w.byDefault()
+	if dd := topology.InNCCL(&r.PCI, w.n).Function; dd != w.n {
+		p.DataDirect = w.hops(dd, "data direct")
+	}
+	p.Notes = w.notes(p.Hops)
+	return p
+}
+
+func findPair(r *report.Report, gpu, nic int) topology.Pair {
+	for _, p := range r.Map.Pairs {
+		if p.GPU == gpu && p.NIC == nic {
+			return p
+		}
+	}
+	return topology.Pair{GPU: gpu, NIC: nic}
+}
+
+// way is a pair whose NIC has a function.
+type way struct {
+	r    *report.Report
+	pair topology.Pair
+	gpu  *pci.Function
+	nic  *topology.NIC
+	// g and n are the functions whose places count.
+	g, n *pci.Function
+}
+
+// hops lists the stations from the GPU to a function: up to the deepest common
+// bridge, or to the root bus and over the NUMA nodes, and down again.
+func (w *way) hops(to *pci.Function, role string) []Hop {
+	up := []Hop{w.station("GPU", w.g.Address)}
+	down := []Hop{w.station(role, to.Address)}
+	common := w.g.CommonBridges(to)
+	for i := len(w.g.Bridges) - 1; i >= common; i-- {
+		up = append(up, w.station(portRole(i, len(w.g.Bridges)), w.g.Bridges[i]))
+	}
+	for i := len(to.Bridges) - 1; i >= common; i-- {
+		down = append(down, w.station(portRole(i, len(to.Bridges)), to.Bridges[i]))
+	}
+	if common > 0 {
+		turn := w.station(portRole(common-1, len(w.g.Bridges)), w.g.Bridges[common-1])
+		turn.Turn = true
+		up = append(up, turn)
+	} else {
+		up = append(up, w.overRoot(to)...)
+	}
+	for i := len(down) - 1; i >= 0; i-- {
+		up = append(up, down[i])
+	}
+	markNarrowest(up)
+	return up
+}
+
+// overRoot are the stations above all bridges.
+func (w *way) overRoot(to *pci.Function) []Hop {
+	from := rootHop(w.g)
+	if w.g.RootBus == to.RootBus {
+		from.Turn = w.g.RootBus != ""
+		return []Hop{from}
+	}
+	hops := []Hop{from, nodeHop(w.g)}
+	if w.g.NearNUMA != to.NearNUMA {
+		hops = append(hops, nodeHop(to))
+	}
+	return append(hops, rootHop(to))
+}
+
+func rootHop(f *pci.Function) Hop {
+	name := f.RootBus
+	if name == "" {
+		name = "not readable"
+	}
+	return Hop{Role: "host bridge", Name: name}
+}
+
+func nodeHop(f *pci.Function) Hop {
+	return Hop{Role: "CPU", Name: nodeName(f.NearNUMA)}
+}
+
+func nodeName(n int) string {
+	if n < 0 {
+		return "NUMA node unknown"
+	}
+	return fmt.Sprintf("NUMA node %d", n)
+}
+
+// portRole names the bridge at index i of a chain of n: the first stands on the
+// root bus, and a switch is an upstream port and a downstream port. In a chain
+// with one left over nobody knows which it is.
+func portRole(i, n int) string {
+	switch {
+	case i == 0:
+		return "root port"
+	case n%2 == 0:
+		return "bridge"
+	case i%2 == 1:
+		return "upstream port"
+	}
+	return "downstream port"
+}
+
+func (w *way) station(role string, a pci.Address) Hop {
+	h := Hop{Role: role, Name: a.String(), Function: w.r.PCI.Find(a), PCI: true}
+	if f := h.Function; f != nil && f.IOMMUGroup != pci.None {
+		h.IOMMU = w.r.Kmod.GroupTypes[f.IOMMUGroup]
+	}
+	return h
+}
+
+// markNarrowest marks the links that carry least, unless all carry the same. A
+// link shows at both its ends. That of a switch's upstream port is not on the
+// way where the way turns there; that of a bridge that may be either is not
+// judged.
+func markNarrowest(hops []Hop) {
+	rates := make([]float64, len(hops))
+	least, most := 0.0, 0.0
+	for i := range hops {
+		h := &hops[i]
+		if h.Function == nil || h.Function.Link == nil || h.Role == "bridge" || h.Turn && h.Role == "upstream port" {
+			continue
+		}
+		rates[i] = rate(hops, i)
+		if rates[i] > 0 && (least == 0 || rates[i] < least) {
+			least = rates[i]
+		}
+		most = max(most, rates[i])
+	}
+	for i := range hops {
+		hops[i].Narrowest = rates[i] == least && least < most
+	}
+}
+
+// rate is what the link of a hop carries in Gbit/s; 0 for unknown. An idle GPU
+// lowers the speed of its link, so that there the most counts that both ends can
+// do.
+func rate(hops []Hop, i int) float64 {
+	l := hops[i].Function.Link
+	speed := l.Speed
+	if i == 0 || i == 1 && ends(hops[1]) {
+		speed = l.MaxSpeed
+		if o := hops[1-i]; (i == 1 || ends(o)) && o.Function != nil && o.Function.Link != nil && o.Function.Link.MaxSpeed > 0 {
+			speed = min(speed, o.Function.Link.MaxSpeed)
+		}
+	}
+	const codedIn8b10b = 8.0 // below 8 GT/s eight bits take ten
+	if speed < codedIn8b10b {
+		speed *= 0.8
+	}
+	return speed * float64(l.Width)
+}
+
+// ends tells a port whose link is the one below it.
+func ends(h Hop) bool { return h.Role == "root port" || h.Role == "downstream port" }
+
+// Files are the files that the facts of a hop are read from, below
+// /sys/bus/pci/devices/ADDRESS where they do not begin with a slash.
+var Files = [...]struct {
+	Fact  string
+	Names []string
+}{
+	{"way", []string{"(the link itself)"}},
+	{"product", []string{"modalias"}},
+	{"link", []string{"current_link_speed", "current_link_width", "max_link_speed", "max_link_width"}},
+	{"NUMA", []string{"numa_node"}},
+	{"IOMMU group", []string{"iommu_group", "/sys/kernel/iommu_groups/NUMBER/type"}},
+	{"ACS", []string{"config"}},
+}

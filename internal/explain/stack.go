@@ -1,0 +1,120 @@
+package explain
+
+import (
+	"gdr-features/internal/report"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/kmod"
+)
+
+// Link is one part of the chain from hardware to GPU memory.
+type Link struct {
+	Name string
+	// Waits names the links that this one waits for.
+	Waits []string
+	State tri.State
+	// Either: one of two ways to GPU memory, and no more needed than one.
+	Either bool
+	// Detail is what was found, Sources the files it was read from.
+	Detail  string
+	Sources []string
+	// First: the first broken link, or where none is, the first that is not
+	// known, of a node that is not ready. Reason is the verdict's then.
+	First  bool
+	Reason verdict.Reason
+}
+
+// chain lists the links in their order with the checks that tell of them, and
+// the steps of the verdict that decide them, none for one of two ways.
+var chain = [...]struct {
+	name, check string
+	steps       []int
+	waits       []string
+}{
+	{"hardware", "hardware", []int{0}, nil},
+	{"GPU driver", "gpu-driver", []int{1, 2}, []string{"hardware"}},
+	{"NIC driver", "nic-driver", []int{3}, []string{"hardware"}},
+	{"RDMA device", "rdma-device", []int{4}, []string{"NIC driver"}},
+	{"port", "port", []int{5}, []string{"RDMA device"}},
+	{peerDirect, "rdma-stack", nil, nil},
+	{peermem, "peermem", nil, []string{"GPU driver", peerDirect}},
+	{dmabuf, "dmabuf", nil, []string{"GPU driver", "RDMA device"}},
+	{"GPU memory", "", []int{6}, []string{peermem + " or " + dmabuf}},
+}
+
+const (
+	peerDirect = "PeerDirect API"
+	peermem    = "nvidia_peermem"
+	dmabuf     = "DMA-BUF"
+)
+
+// Stack tells which part of the hardware and driver stack waits for which, and
+// where the chain is broken. On hardware that cannot do it the rest is left out.
+func Stack(r *report.Report) []Link {
+	v := &r.Verdict
+	either := map[string]tri.State{
+		peerDirect: r.Kmod.Symbols.PeerMemory,
+		peermem:    v.Peermem,
+		dmabuf:     v.DMABuf,
+	}
+	if r.Kmod.Stack.PeerDirect != "" { // a registered client proves the interface too
+		either[peerDirect] = tri.Of(r.Kmod.Stack.PeerDirect != kmod.PeerDirectNone)
+	}
+	var links []Link
+	for _, c := range chain {
+		l := Link{Name: c.name, Waits: c.waits, Either: c.steps == nil, State: either[c.name]}
+		if !l.Either {
+			l.State = tri.True
+			for _, i := range c.steps {
+				l.State = tri.And(l.State, v.Steps[i].Met)
+			}
+		}
+		for _, f := range v.Findings {
+			if f.Check == c.check {
+				l.Detail, l.Sources = f.Detail, f.Sources
+			}
+		}
+		if c.check == "" {
+			l.Detail = ways(v)
+		}
+		links = append(links, l)
+		if c.name == "hardware" && v.Capable == tri.False {
+			break
+		}
+	}
+	markFirst(links, v)
+	return links
+}
+
+// ways names the ways to GPU memory that are there.
+func ways(v *verdict.Verdict) string {
+	switch {
+	case v.Peermem == tri.True && v.DMABuf == tri.True:
+		return "by peermem and by DMA-BUF"
+	case v.Peermem == tri.True:
+		return "by peermem"
+	case v.DMABuf == tri.True:
+		return "by DMA-BUF"
+	case v.Peermem == tri.False && v.DMABuf == tri.False:
+		return "neither way is there"
+	}
+	return "no way is proven"
+}
+
+// markFirst finds the link that the verdict's reason is about. One of the two
+// ways counts as broken when both are; the interface alone leaves nothing open.
+func markFirst(links []Link, v *verdict.Verdict) {
+	if v.Ready == tri.True {
+		return
+	}
+	memory := links[len(links)-1].State
+	for i := range links {
+		l := &links[i]
+		switch {
+		case l.State != v.Ready, l.Either && memory != v.Ready, l.Name == peerDirect && v.Ready == tri.Unknown:
+			continue
+		}
+		l.First, l.Reason = true, v.Reason
+		return
+	}
+}
