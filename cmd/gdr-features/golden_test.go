@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,39 @@ var surfaces = []struct {
 	{"topo.json", "topo -o json", true},
 	{"check.json", "check -o json", true},
 	{"labels.json", "labels -o json", true},
+	{"wide.txt", "topo -o wide", false},
+	{"explain.txt", "explain", false},
+	{"explain.json", "explain -o json", true},
+}
+
+// ofPairs are outputs that a machine has only with GPUs and NICs.
+var ofPairs = []struct {
+	file string
+	args func(m *machine.Machine) []string
+}{
+	{"nccl.xml", func(*machine.Machine) []string { return []string{"topo -o nccl-xml"} }},
+	{"way.txt", func(m *machine.Machine) []string {
+		near, far := "explain 0 "+endNIC(m, false), "explain 0 "+endNIC(m, true)
+		return slices.Compact([]string{near, far})
+	}},
+}
+
+// endNIC names the first or the last NIC of a description.
+func endNIC(m *machine.Machine, last bool) string {
+	name := ""
+	for i := range m.Functions {
+		f := &m.Functions[i]
+		if f.IsNIC() && (name == "" || last) {
+			if name, _, _ = strings.Cut(f.Attrs["rdma"], ","); name == "" {
+				name = f.Address
+			}
+		}
+	}
+	return name
+}
+
+func paired(m *machine.Machine) bool {
+	return endNIC(m, false) != "" && slices.ContainsFunc(m.Functions, func(f machine.Function) bool { return f.IsGPU() })
 }
 
 // smallMachine is one whose JSON a person can review.
@@ -54,15 +88,31 @@ func TestGolden(t *testing.T) {
 				if s.small && len(m.Functions) > smallMachine {
 					continue
 				}
-				var out, errs bytes.Buffer
-				status := run(t.Context(), append([]string{"--root", dir}, strings.Fields(s.args)...), streams{out: &out, err: &errs})
-				if status == 1 || errs.Len() > 0 {
-					t.Errorf("%s: status %d, %s", s.args, status, errs.String())
+				golden(t, filepath.Join(goldenDir, m.Name, s.file), printed(t, dir, s.args))
+			}
+			for _, s := range ofPairs {
+				if !paired(m) {
+					continue
 				}
-				golden(t, filepath.Join(goldenDir, m.Name, s.file), out.Bytes())
+				var out []byte
+				for _, args := range s.args(m) {
+					out = append(out, printed(t, dir, args)...)
+				}
+				golden(t, filepath.Join(goldenDir, m.Name, s.file), out)
 			}
 		})
 	}
+}
+
+// printed is what a verb prints on a machine.
+func printed(t *testing.T, dir, args string) []byte {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status := run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &out, err: &errs})
+	if status == 1 || errs.Len() > 0 {
+		t.Errorf("%s: status %d, %s", args, status, errs.String())
+	}
+	return out.Bytes()
 }
 
 func golden(t *testing.T, file string, got []byte) {

@@ -94,7 +94,7 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 	c.SetErr(a.err)
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
-	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
+	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
 	refuseUnknownShells(c)
 	return c
 }

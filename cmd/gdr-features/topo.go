@@ -23,9 +23,11 @@ var topoForms = []struct {
 }{
 	{"table", render.Topo},
 	{"json", render.TopoJSON},
+	{"wide", render.TopoWide},
 	{"dot", picture.Dot},
 	{"svg", picture.SVG},
 	{"html", picture.HTML},
+	{"nccl-xml", render.TopoNCCLXML},
 }
 
 func (a *app) topoCommand() *cobra.Command {
@@ -38,10 +40,19 @@ func (a *app) topoCommand() *cobra.Command {
 		Use:   "topo",
 		Short: "Show how near each GPU is to each NIC",
 		Long: `topo prints the matrix of GPUs and NICs in the manner of nvidia-smi topo -m, without
-needing the GPU driver, and what each of them is.`,
+needing the GPU driver, and what each of them is. The form wide adds links, NUMA
+nodes, IOMMU groups, firmware and network devices.
+
+The form nccl-xml is a topology file for NCCL_TOPO_FILE, for virtual machines whose
+PCI tree is not the host's: write it on the host, or in the machine and group GPUs
+and adapters below switches by hand; each bus id must be that of the machine NCCL
+runs in, those of switches must be no function's there. NCCL adds GPUs, network
+devices and processors to it by itself. --topology-file shows what NCCL makes of it.`,
 		Example: `  gdr-features topo
   gdr-features topo -o html > topo.html
-  gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'`,
+  gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'
+  gdr-features topo -o nccl-xml > topo.xml   # then: export NCCL_TOPO_FILE=$PWD/topo.xml
+  gdr-features topo --topology-file topo.xml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.OneOf("output", format, names...); err != nil {

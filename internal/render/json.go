@@ -127,17 +127,22 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
 		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: label.MOFEDValue(r.Kmod.Stack.MOFED),
-		Level: r.Map.Level, LevelBest: r.Map.Best, Findings: []findingJSON{},
+		Level: r.Map.Level, LevelBest: r.Map.Best, NCCLDefault: known(r.Map.NCCLDefault), Findings: []findingJSON{},
 		Problems: append([]string{}, r.Problems...),
-	}
-	if s := r.Map.NCCLDefault; s != tri.Unknown {
-		known := s == tri.True
-		out.NCCLDefault = &known
 	}
 	for _, f := range v.Findings {
 		out.Findings = append(out.Findings, findingJSON{f.Check, string(f.Status), string(f.Reason), f.Detail, f.Fix, f.Sources})
 	}
 	return writeJSON(w, out)
+}
+
+// known gives a state as a boolean, nil where it is not known.
+func known(s tri.State) *bool {
+	if s == tri.Unknown {
+		return nil
+	}
+	is := s == tri.True
+	return &is
 }
 
 // LabelsJSON writes labels with their prefix.

@@ -42,7 +42,10 @@ func columns(text string) string {
 }
 
 // Topo writes the matrix of GPUs and NICs with what they are.
-func Topo(w io.Writer, r *report.Report) error {
+func Topo(w io.Writer, r *report.Report) error { return topo(w, r, devices) }
+
+// topo writes the matrix, a list of devices and the legend.
+func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) error {
 	var out strings.Builder
 	switch {
 	case len(r.Map.GPUs) == 0 && !r.PCIRead:

@@ -51,3 +51,20 @@ func TestWideMatrix(t *testing.T) {
 		}
 	}
 }
+
+// TestWideText: what devices say of themselves cannot act on a terminal or break
+// the table.
+func TestWideText(t *testing.T) {
+	r := manyFunctions(t, 0)
+	r.Map.NICs[0].RDMA.Firmware = "28\x1b[2J\t42"
+	r.Map.NICs[0].RDMA.NetDevs = []string{"ib0", "eth\n1", "b\u009bx"}
+	var out strings.Builder
+	if err := TopoWide(&out, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  28?[2J?42  ", "  ib0,eth?1,b?x  "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -14,11 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"gdr-features/internal/explain"
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
 )
@@ -138,9 +141,10 @@ func regular(path string) (string, error) {
 // naive way there is.
 func objections(dir string, r *report.Report) string {
 	for name, show := range map[string]func(io.Writer) error{
-		"topo":   func(w io.Writer) error { return render.TopoJSON(w, r) },
-		"check":  func(w io.Writer) error { return render.CheckJSON(w, r) },
-		"labels": func(w io.Writer) error { return render.LabelsJSON(w, r.Labels, label.DefaultPrefix) },
+		"topo":    func(w io.Writer) error { return render.TopoJSON(w, r) },
+		"check":   func(w io.Writer) error { return render.CheckJSON(w, r) },
+		"labels":  func(w io.Writer) error { return render.LabelsJSON(w, r.Labels, label.DefaultPrefix) },
+		"explain": func(w io.Writer) error { return render.ExplainJSON(w, r) },
 	} {
 		var out bytes.Buffer
 		if err := show(&out); err != nil || !json.Valid(out.Bytes()) {
@@ -152,6 +156,9 @@ func objections(dir string, r *report.Report) string {
 		if err := draw(&out, r); err != nil || name != "dot" && xml.Unmarshal(out.Bytes(), &struct{}{}) != nil {
 			return name + ": not well-formed"
 		}
+	}
+	if why := unexplained(r); why != "" {
+		return why
 	}
 	for name, value := range r.Labels {
 		if value == "" || value != label.Value(value) {
@@ -172,6 +179,30 @@ func objections(dir string, r *report.Report) string {
 	} {
 		if claim.stated && !claim.proven {
 			return claim.name + " without evidence"
+		}
+	}
+	return ""
+}
+
+// unexplained looks at every way, at the texts for people and at the topology
+// file.
+func unexplained(r *report.Report) string {
+	for _, p := range r.Map.Pairs {
+		var out bytes.Buffer
+		way := explain.Way(r, p.GPU, p.NIC)
+		if err := render.ExplainPairJSON(&out, r, way); err != nil || !json.Valid(out.Bytes()) || way.Why == "" {
+			return "explain GPU NIC: no valid JSON, or no reason"
+		}
+		if err := render.ExplainPair(io.Discard, r, way); err != nil {
+			return "explain GPU NIC: " + err.Error()
+		}
+	}
+	if err := errors.Join(render.Explain(io.Discard, r), render.TopoWide(io.Discard, r)); err != nil {
+		return err.Error()
+	}
+	if text, err := r.Map.WriteFile(&r.PCI); err == nil {
+		if _, err := topology.ParseFile(text); err != nil {
+			return "topo -o nccl-xml: " + err.Error()
 		}
 	}
 	return ""

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gdr-features/internal/cli"
+	"gdr-features/internal/explain"
+	"gdr-features/internal/render"
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+)
+
+// explainReads is what explain reads of the machine.
+var explainReads = report.Options{Detail: pci.Everything}
+
+func (a *app) explainCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "explain [GPU NIC]",
+		Short: "Tell the way from a GPU to a NIC, and which driver waits for which",
+		Long: `explain GPU NIC lists every function on the way between them, with its PCIe link,
+NUMA node, IOMMU group and ACS, and says which rule gives their level, how NCCL
+rates them, and whether it uses GPUDirect RDMA there. GPUs are named as topo does
+(GPU0), by index or by PCI address; NICs by RDMA device, network device or PCI
+address.
+
+Without arguments it lists the NICs nearest to each GPU, and the chain from the
+hardware over drivers and devices to GPU memory, with the first broken link.`,
+		Example: `  gdr-features explain
+  gdr-features explain GPU0 mlx5_3
+  gdr-features explain 0000:1b:00.0 0000:18:00.0 -o json`,
+		ValidArgsFunction: a.completeExplain,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.OneOf("output", format, "text", "json"); err != nil {
+				return err
+			}
+			return a.explain(cmd, args, format == "json")
+		},
+	}
+	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text or json")
+	cli.Words(c, "output", "text", "json")
+	return c
+}
+
+func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
+	switch len(args) {
+	case 0, 2:
+	case 1:
+		return a.explainReason(args[0])
+	default:
+		return errors.New("explain takes a GPU and a NIC, or nothing")
+	}
+	r, err := a.collect(cmd.Context(), explainReads)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		if asJSON {
+			return render.ExplainJSON(a.out, r)
+		}
+		return render.Explain(a.out, r)
+	}
+	gpu, err := explain.FindGPU(r, args[0])
+	if err != nil {
+		return err
+	}
+	nic, err := explain.FindNIC(r, args[1])
+	if err != nil {
+		return err
+	}
+	p := explain.Way(r, gpu, nic)
+	if asJSON {
+		return render.ExplainPairJSON(a.out, r, p)
+	}
+	return render.ExplainPair(a.out, r, p)
+}
+
+// explainReason prints the page of a reason.
+func (a *app) explainReason(word string) error {
+	return fmt.Errorf("%q alone: explain takes a GPU and a NIC, or nothing", word)
+}
+
+// completeExplain offers the machine's GPUs, then its NICs.
+func (a *app) completeExplain(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 1 {
+		return nil, none
+	}
+	r, err := a.collect(cmd.Context(), explainReads)
+	if err != nil {
+		return nil, none
+	}
+	var offers []string
+	offer := func(name string, about ...string) {
+		offers = append(offers, name+"\t"+strings.TrimSpace(strings.Join(about, " ")))
+	}
+	if len(args) == 0 {
+		for i, g := range r.Map.GPUs {
+			offer(explain.GPUName(i), g.Address.String(), g.Name())
+		}
+		return offers, none
+	}
+	for i := range r.Map.NICs {
+		n := &r.Map.NICs[i]
+		product := ""
+		if n.Function != nil {
+			product = n.Function.Name()
+		}
+		offer(explain.NICName(n), n.Address(), product)
+	}
+	return offers, none
+}

@@ -1,0 +1,250 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/explain"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// ExplainPair writes the way from a GPU to a NIC, a line a hop, and what follows
+// from it.
+func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
+	var t strings.Builder
+	n := &r.Map.NICs[p.NIC]
+	fmt.Fprintf(&t, "%s to %s: %s\n\n", explain.GPUName(p.GPU), explain.NICName(n), levelOrUnknown(p.Level))
+	t.WriteString(hops(p.Hops))
+	if p.DataDirect != nil {
+		t.WriteString("\nTo its data-direct function\n\n" + hops(p.DataDirect))
+	}
+	var why strings.Builder
+	fmt.Fprintf(&why, "\nlevel\t%s: %s\n", levelOrUnknown(p.Level), p.Why)
+	fmt.Fprintf(&why, "in NCCL\t%s: %s\n", levelOrUnknown(p.NCCL), p.NCCLWhy)
+	fmt.Fprintf(&why, "used by NCCL\t%s\n", p.DefaultWhy)
+	for _, note := range p.Notes {
+		fmt.Fprintf(&why, "note\t%s\n", note)
+	}
+	t.WriteString(columns(why.String()))
+	if len(p.Hops) > 0 {
+		t.WriteString("\n" + columns(sourcesOfHops()))
+	}
+	t.WriteString(problems(r))
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+func levelOrUnknown(l topology.Level) string {
+	if l == topology.Unknown {
+		return "unknown"
+	}
+	return l.String()
+}
+
+// hops is a table with a line a hop.
+func hops(list []explain.Hop) string {
+	var t strings.Builder
+	t.WriteString("HOP\tADDRESS\tPRODUCT\tLINK\tNUMA\tIOMMU GROUP\tACS\t\n")
+	for _, h := range list {
+		var marks []string
+		if h.Turn {
+			marks = append(marks, "turns here")
+		}
+		if h.Narrowest {
+			marks = append(marks, "<- narrowest link")
+		}
+		mark := strings.Join(marks, " ")
+		switch {
+		case !h.PCI:
+			fmt.Fprintf(&t, "%s\t%s\t\t\t\t\t\t%s\n", h.Role, h.Name, mark)
+		case h.Function == nil:
+			fmt.Fprintf(&t, "%s\t%s\t?\t?\t?\t?\t?\t%s\n", h.Role, h.Name, mark)
+		default:
+			f := h.Function
+			fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Role, h.Name, Product(f), link(f.Link), numa(f.NUMA), group(f, h.IOMMU), acs(f), mark)
+		}
+	}
+	return columns(t.String())
+}
+
+// link writes the state of a link, and the most it can do where that is more.
+func link(l *pci.Link) string {
+	if l == nil {
+		return "-"
+	}
+	now := speedAndWidth(l.Speed, l.Width)
+	if l.Speed == l.MaxSpeed && l.Width == l.MaxWidth {
+		return now
+	}
+	return now + " of " + speedAndWidth(l.MaxSpeed, l.MaxWidth)
+}
+
+func speedAndWidth(speed float64, width int) string {
+	s, x := "?", "x?"
+	if speed > 0 {
+		s = explain.Speed(speed)
+	}
+	if width > 0 {
+		x = "x" + strconv.Itoa(width)
+	}
+	return s + "GT/s " + x
+}
+
+func group(f *pci.Function, kind string) string {
+	switch {
+	case !f.IOMMUKnown:
+		return "?"
+	case f.IOMMUGroup == pci.None:
+		return "-"
+	case kind == "":
+		return strconv.Itoa(f.IOMMUGroup)
+	}
+	return strconv.Itoa(f.IOMMUGroup) + " " + plain(kind)
+}
+
+// acs names the bits of a bridge that redirect peer to peer traffic.
+func acs(f *pci.Function) string {
+	switch {
+	case f.Kind() != pci.Bridge:
+		return "-"
+	case f.ACS == nil:
+		return "not readable without root"
+	case !f.ACS.Present:
+		return "none"
+	case !f.ACS.Redirect():
+		return "no redirect"
+	}
+	return strings.Join(f.ACS.Redirects(), " ")
+}
+
+// sourcesOfHops tells the file that each column was read from.
+func sourcesOfHops() string {
+	var t strings.Builder
+	t.WriteString("Read from /sys/bus/pci/devices/ADDRESS:\n")
+	for _, s := range explain.Files {
+		fmt.Fprintf(&t, "  %s\t%s\n", s.Fact, strings.Join(s.Names, " "))
+	}
+	return t.String()
+}
+
+// Explain writes the nearest NICs of each GPU and the chain of drivers.
+func Explain(w io.Writer, r *report.Report) error {
+	var t strings.Builder
+	if len(r.Map.GPUs) > 0 {
+		t.WriteString(columns(nearestLines(r)) + "\n")
+	}
+	t.WriteString(chainLines(r))
+	t.WriteString("\n" + Summary(r) + "\n")
+	t.WriteString(problems(r))
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+func nearestLines(r *report.Report) string {
+	var t strings.Builder
+	t.WriteString("GPU\tLEVEL\tIN NCCL\tUSED BY DEFAULT\tNEAREST NICS\tWAY\n")
+	for _, n := range explain.NearestNICs(r) {
+		if len(n.NICs) == 0 {
+			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none(r))
+			continue
+		}
+		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, orQuestion(n.NCCL.String()), byDefault(n.Default),
+			someNICs(r, n.NICs), compact(n.Hops))
+	}
+	return t.String()
+}
+
+func byDefault(s tri.State) string {
+	switch s {
+	case tri.True:
+		return "yes"
+	case tri.False:
+		return "no"
+	case tri.Unknown:
+	}
+	return "?"
+}
+
+func none(r *report.Report) string {
+	if r.Map.EligibleNICs == 0 {
+		return "none that counts"
+	}
+	return "not known"
+}
+
+// someNICs names NICs that are equally near.
+func someNICs(r *report.Report, list []int) string {
+	const most = 4
+	var names []string
+	for i, n := range list {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(list)-most))
+			break
+		}
+		names = append(names, NICName(&r.Map.NICs[n]))
+	}
+	return strings.Join(names, " ")
+}
+
+// compact writes a way in one line: up by ">", over the CPU, down by "<".
+func compact(list []explain.Hop) string {
+	var t strings.Builder
+	turned, cpu := false, false
+	for i, h := range list {
+		isCPU := h.Role == "CPU"
+		switch {
+		case i == 0:
+		case cpu && isCPU:
+			t.WriteString(" = ")
+		case turned:
+			t.WriteString(" < ")
+		default:
+			t.WriteString(" > ")
+		}
+		t.WriteString(Short(h.Name))
+		turned, cpu = turned || h.Turn || isCPU, isCPU
+	}
+	return t.String()
+}
+
+func chainLines(r *report.Report) string {
+	var t strings.Builder
+	t.WriteString("\tSTATE\tLINK\tWAITS FOR\tFOUND\n")
+	last := ""
+	for _, l := range explain.Stack(r) {
+		mark, waits := "", "-"
+		if l.First {
+			mark = "->"
+			what := "First broken link"
+			if l.State == tri.Unknown {
+				what = "First link that is not known"
+			}
+			last = fmt.Sprintf("%s: %s (%s)", what, l.Name, l.Reason)
+			if len(l.Sources) > 0 {
+				last += ", read from " + strings.Join(l.Sources, " ")
+			}
+			last += "\n"
+		}
+		if len(l.Waits) > 0 {
+			waits = strings.Join(l.Waits, ", ")
+		}
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", mark, stateWord(l.State), l.Name, waits, l.Detail)
+	}
+	return columns(t.String()) + last
+}
+
+func stateWord(s tri.State) string {
+	switch s {
+	case tri.True:
+		return "ok"
+	case tri.False:
+		return "NO"
+	case tri.Unknown:
+	}
+	return "UNKNOWN"
+}

@@ -1,0 +1,171 @@
+package render
+
+import (
+	"fmt"
+	"io"
+
+	"gdr-features/internal/explain"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/pci"
+)
+
+type hopJSON struct {
+	Role      string            `json:"role"`
+	Name      string            `json:"name"`
+	Product   string            `json:"product"`
+	Device    string            `json:"device"`
+	Link      *linkJSON         `json:"link"`
+	NUMANode  *int              `json:"numaNode"`
+	Group     *groupJSON        `json:"iommuGroup"`
+	ACS       *acsJSON          `json:"acs"`
+	Turn      bool              `json:"turn"`
+	Narrowest bool              `json:"narrowest"`
+	Sources   map[string]string `json:"sources"`
+}
+
+type linkJSON struct {
+	Speed    float64 `json:"speedGTs"`
+	Width    int     `json:"width"`
+	MaxSpeed float64 `json:"maxSpeedGTs"`
+	MaxWidth int     `json:"maxWidth"`
+}
+
+type groupJSON struct {
+	Number int    `json:"number"`
+	Type   string `json:"type"`
+}
+
+type acsJSON struct {
+	Present  bool     `json:"present"`
+	Redirect []string `json:"redirect"`
+}
+
+type endJSON struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+}
+
+type pathJSON struct {
+	GPU        endJSON        `json:"gpu"`
+	NIC        endJSON        `json:"nic"`
+	Level      topology.Level `json:"level"`
+	Why        string         `json:"why"`
+	NCCL       topology.Level `json:"nccl"`
+	NCCLWhy    string         `json:"ncclWhy"`
+	Default    *bool          `json:"ncclDefault"`
+	DefaultWhy string         `json:"ncclDefaultWhy"`
+	Hops       []hopJSON      `json:"hops"`
+	DataDirect []hopJSON      `json:"dataDirect"`
+	Notes      []string       `json:"notes"`
+	Problems   []string       `json:"problems"`
+}
+
+// ExplainPairJSON writes one way.
+func ExplainPairJSON(w io.Writer, r *report.Report, p explain.Path) error {
+	return writeJSON(w, pathJSON{
+		GPU: gpuEnd(r, p.GPU), NIC: nicEnd(r, p.NIC),
+		Level: p.Level, Why: p.Why, NCCL: p.NCCL, NCCLWhy: p.NCCLWhy, Default: known(p.Default), DefaultWhy: p.DefaultWhy,
+		Hops: hopsJSON(p.Hops), DataDirect: hopsJSON(p.DataDirect),
+		Notes: append([]string{}, p.Notes...), Problems: append([]string{}, r.Problems...),
+	})
+}
+
+func gpuEnd(r *report.Report, i int) endJSON {
+	return endJSON{explain.GPUName(i), r.Map.GPUs[i].Address.String()}
+}
+
+func nicEnd(r *report.Report, i int) endJSON {
+	n := &r.Map.NICs[i]
+	return endJSON{explain.NICName(n), n.Address()}
+}
+
+func hopsJSON(list []explain.Hop) []hopJSON {
+	out := []hopJSON{}
+	for _, h := range list {
+		j := hopJSON{Role: h.Role, Name: h.Name, Turn: h.Turn, Narrowest: h.Narrowest, Sources: map[string]string{}}
+		if f := h.Function; f != nil {
+			j.function(f, h.IOMMU)
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// function fills in what is known of a PCI function, and the file it is from.
+func (j *hopJSON) function(f *pci.Function, groupType string) {
+	dir := "/sys/bus/pci/devices/" + f.Address.String()
+	j.Product, j.Device = f.Name(), hex4(f.Vendor)+":"+hex4(f.Device)
+	j.Sources["name"], j.Sources["product"] = dir, dir+"/modalias"
+	if l := f.Link; l != nil {
+		j.Link = &linkJSON{l.Speed, l.Width, l.MaxSpeed, l.MaxWidth}
+		j.Sources["link.speedGTs"], j.Sources["link.width"] = dir+"/current_link_speed", dir+"/current_link_width"
+		j.Sources["link.maxSpeedGTs"], j.Sources["link.maxWidth"] = dir+"/max_link_speed", dir+"/max_link_width"
+	}
+	if f.NUMA != pci.Unread {
+		j.NUMANode, j.Sources["numaNode"] = &f.NUMA, dir+"/numa_node"
+	}
+	if f.IOMMUGroup != pci.None {
+		j.Group = &groupJSON{f.IOMMUGroup, groupType}
+		j.Sources["iommuGroup.number"] = dir + "/iommu_group"
+		j.Sources["iommuGroup.type"] = fmt.Sprintf("/sys/kernel/iommu_groups/%d/type", f.IOMMUGroup)
+	}
+	if f.Kind() == pci.Bridge && f.ACS != nil {
+		j.ACS = &acsJSON{f.ACS.Present, append([]string{}, f.ACS.Redirects()...)}
+		j.Sources["acs"] = dir + "/config"
+	}
+}
+
+type nearestJSON struct {
+	GPU     endJSON        `json:"gpu"`
+	Level   topology.Level `json:"level"`
+	NCCL    topology.Level `json:"nccl"`
+	Default *bool          `json:"ncclDefault"`
+	NICs    []endJSON      `json:"nics"`
+	Way     []string       `json:"way"`
+}
+
+type chainJSON struct {
+	Name    string         `json:"name"`
+	State   tri.State      `json:"state"`
+	Waits   []string       `json:"waitsFor"`
+	Either  bool           `json:"either"`
+	Detail  string         `json:"detail"`
+	First   bool           `json:"first"`
+	Reason  verdict.Reason `json:"reason"`
+	Sources []string       `json:"sources"`
+}
+
+type explainJSON struct {
+	Ready    tri.State      `json:"ready"`
+	Reason   verdict.Reason `json:"reason"`
+	Nearest  []nearestJSON  `json:"nearest"`
+	Chain    []chainJSON    `json:"chain"`
+	Problems []string       `json:"problems"`
+}
+
+// ExplainJSON writes the nearest NICs and the chain of drivers.
+func ExplainJSON(w io.Writer, r *report.Report) error {
+	out := explainJSON{
+		Ready: r.Verdict.Ready, Reason: r.Verdict.Reason, Nearest: []nearestJSON{}, Chain: []chainJSON{},
+		Problems: append([]string{}, r.Problems...),
+	}
+	for _, n := range explain.NearestNICs(r) {
+		j := nearestJSON{GPU: gpuEnd(r, n.GPU), Level: n.Level, NCCL: n.NCCL, Default: known(n.Default), NICs: []endJSON{}, Way: []string{}}
+		for _, i := range n.NICs {
+			j.NICs = append(j.NICs, nicEnd(r, i))
+		}
+		for _, h := range n.Hops {
+			j.Way = append(j.Way, h.Name)
+		}
+		out.Nearest = append(out.Nearest, j)
+	}
+	for _, l := range explain.Stack(r) {
+		out.Chain = append(out.Chain, chainJSON{
+			l.Name, l.State, append([]string{}, l.Waits...), l.Either, l.Detail, l.First, l.Reason, append([]string{}, l.Sources...),
+		})
+	}
+	return writeJSON(w, out)
+}

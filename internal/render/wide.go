@@ -1,0 +1,98 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/source/pci"
+)
+
+// TopoWide writes the matrix, and beside what Topo tells of each device its
+// role, link, NUMA node, IOMMU group, firmware and network devices.
+func TopoWide(w io.Writer, r *report.Report) error {
+	return topo(w, r, wideDevices)
+}
+
+func wideDevices(r *report.Report) string {
+	var t strings.Builder
+	t.WriteString("NAME\tADDRESS\tPRODUCT\tROLE\tLINK\tNUMA\tIOMMU\tFIRMWARE\tBOARD\tNETDEV\tDRIVER\n")
+	for i, g := range r.Map.GPUs {
+		role := "GPU"
+		if !g.Eligible {
+			role = "GPU, not supported"
+		}
+		t.WriteString(wideRow(r, fmt.Sprintf("GPU%d", i), role, g.Function, nil))
+	}
+	for i := range r.Map.NICs {
+		n := &r.Map.NICs[i]
+		switch {
+		case Folded(r, n):
+		case n.Function == nil:
+			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", orDash(n.Name()), orDash(n.Address()), role(r, n))
+		default:
+			t.WriteString(wideRow(r, orDash(n.Name()), role(r, n), n.Function, n))
+		}
+	}
+	for i := range r.PCI.Functions {
+		if f := &r.PCI.Functions[i]; f.Kind() == pci.DataDirect {
+			t.WriteString(wideRow(r, "-", "data direct", f, nil))
+		}
+	}
+	return t.String()
+}
+
+func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.NIC) string {
+	firmware, board, netdevs := "-", "-", "-"
+	if n != nil && n.RDMA != nil {
+		firmware, board = orDash(plain(n.RDMA.Firmware)), orDash(plain(n.RDMA.Board))
+		netdevs = orDash(plain(strings.Join(n.RDMA.NetDevs, ",")))
+	}
+	return strings.Join([]string{
+		name, f.Address.String(), Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Kmod.GroupTypes[f.IOMMUGroup]),
+		firmware, board, netdevs, Driver(f),
+	}, "\t") + "\n"
+}
+
+// plain is a text of the machine's without what would act on a terminal or
+// break a table.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// role is what a NIC is to this program.
+func role(r *report.Report, n *topology.NIC) string {
+	switch f := n.Function; {
+	case f == nil && n.Address() == "":
+		return "software device"
+	case f == nil:
+		return "not on the PCI bus"
+	case f.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
+		return "NVLink management"
+	case !n.Eligible:
+		return "NIC, not counted"
+	case f.PhysFn != nil && r.PCI.Find(*f.PhysFn) != nil:
+		return "VF of " + Short(f.PhysFn.String())
+	case f.PhysFn != nil:
+		return "virtual function"
+	}
+	return "NIC"
+}
+
+// TopoNCCLXML writes the machine as an NCCL topology file.
+func TopoNCCLXML(w io.Writer, r *report.Report) error {
+	file, err := r.Map.WriteFile(&r.PCI)
+	if err != nil {
+		return fmt.Errorf("-o nccl-xml: %w", err)
+	}
+	_, err = w.Write(file)
+	return err
+}
