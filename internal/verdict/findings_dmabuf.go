@@ -5,12 +5,15 @@ import (
 	"strings"
 
 	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
 )
 
 // prerequisite is one thing DMA-BUF needs, and what to say when it is missing.
 type prerequisite struct {
 	state      tri.State
+	code       Code
 	lacks, fix string
+	evidence   string
 }
 
 const (
@@ -20,17 +23,34 @@ const (
 
 // prerequisites are in the order in which the first missing one is named.
 func (f *Facts) prerequisites() []prerequisite {
+	driver := saw(nvVersion, strings.TrimSpace(f.Kmod.Driver.Version+" "+flavour(f.Kmod.Driver.Open)))
+	if f.Kmod.Driver.Loaded == tri.False { // neither open nor closed
+		return []prerequisite{{tri.False, Code(f.gpuDriver().Reason), "no GPU driver is loaded", "see gpu-driver", sawFile("/sys/module/nvidia", tri.False)}}
+	}
 	parts := []prerequisite{
-		{f.Kmod.Driver.Open, "the GPU driver is not the open kernel module", "install the open kernel modules (GPU Operator: kernelModuleType open; Turing or newer)"},
-		{f.turing(), "no eligible GPU that the driver drives is of the Turing generation or newer", "use nvidia-peermem: DMA-BUF needs Turing or newer"},
-		{f.mlx5Device(), "no eligible adapter has an RDMA device of mlx5", "DMA-BUF needs ConnectX-4 or newer with mlx5_ib"},
+		{
+			f.Kmod.Driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",
+			"install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer", driver,
+		},
+		{
+			f.turing(), PreTuring, "no eligible GPU that the driver drives is of the Turing generation or newer",
+			"use nvidia-peermem: DMA-BUF needs Turing or newer", strings.Join(f.ids(pci.GPU), " "),
+		},
+		{
+			f.mlx5Device(), NoMLX5Device, "no eligible adapter has an RDMA device of mlx5",
+			"DMA-BUF needs ConnectX-4 or newer with mlx5_ib", strings.Join(f.drivers((*pci.Function).NICEligible), " "),
+		},
 	}
 	if said := f.devicesSay(); said != tri.Unknown {
-		return append(parts, prerequisite{said, "the RDMA devices cannot register DMA-BUF", newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING"})
+		return append(parts, prerequisite{
+			said, DMABufRefused, "the RDMA devices cannot register DMA-BUF",
+			newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING", saw(verbsNodes, "operation not supported"),
+		})
 	}
+	umem, mlx5 := f.Kmod.Symbols.UmemDMABuf, f.Kmod.Symbols.MLX5DMABuf
 	return append(parts,
-		prerequisite{f.Kmod.Symbols.UmemDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", newerStack},
-		prerequisite{f.Kmod.Symbols.MLX5DMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", newerMLX5})
+		prerequisite{umem, NoDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", newerStack, sawSymbol("ib_umem_dmabuf_get", umem)},
+		prerequisite{mlx5, NoDMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", newerMLX5, sawSymbol("mlx5_ib_reg_user_mr_dmabuf", mlx5)})
 }
 
 func (f *Facts) dmabufFinding(v Verdict) Finding {
@@ -44,12 +64,17 @@ func (f *Facts) dmabufFinding(v Verdict) Finding {
 	case tri.Unknown:
 		out.Reason, out.Detail = Unreadable, "the kernel's symbols or the GPU driver's flavour cannot be read"
 		out.Fix = "read as root, or in a container that shows /proc/kallsyms"
+		for _, p := range f.prerequisites() {
+			if p.state == tri.Unknown && p.evidence != "" && !slices.Contains(out.Evidence, p.evidence) {
+				out.Evidence = append(out.Evidence, p.evidence)
+			}
+		}
 	case tri.False:
 		parts := f.prerequisites()
 		first := parts[slices.IndexFunc(parts, func(p prerequisite) bool { return p.state == tri.False })]
 		out.Detail = first.lacks
 		if v.Peermem != tri.True {
-			out.Fix = first.fix
+			out.Code, out.Fix, out.Evidence = first.code, first.fix, []string{first.evidence}
 		} else {
 			out.Detail += "; not needed, peermem serves"
 		}

@@ -129,7 +129,38 @@ func TestPorts(t *testing.T) {
 		{
 			"another state",
 			func(t *testing.T, dir string) { put(t, dir, ports+"/1/state", "2: INIT\n") },
-			with(func(p *Port) { p.State = "INIT" }), false, nil,
+			with(func(p *Port) { p.State, p.Physical = "INIT", "LinkUp" }), false, nil,
+		},
+		{
+			"a cable without signal",
+			func(t *testing.T, dir string) {
+				put(t, dir, ports+"/1/state", "1: DOWN\n")
+				put(t, dir, ports+"/1/phys_state", "2: Polling\n")
+			},
+			with(func(p *Port) { p.State, p.Physical = "DOWN", "Polling" }), false, nil,
+		},
+		{
+			"no physical state",
+			func(t *testing.T, dir string) {
+				put(t, dir, ports+"/1/state", "1: DOWN\n")
+				remove(t, dir, ports+"/1/phys_state")
+			},
+			with(func(p *Port) { p.State = "DOWN" }), false, nil,
+		},
+		{
+			"garbage for a physical state",
+			func(t *testing.T, dir string) {
+				put(t, dir, ports+"/1/state", "1: DOWN\n")
+				put(t, dir, ports+"/1/phys_state", "8: Asleep\n")
+			},
+			with(func(p *Port) { p.State = "DOWN" }), false,
+			[]string{"/" + ports + `/1/phys_state: "8: Asleep" is not a physical state`},
+		},
+		{
+			"garbage for the physical state of an active port",
+			func(t *testing.T, dir string) { put(t, dir, ports+"/1/phys_state", "8: Asleep\n") },
+			[]Port{good},
+			false, nil,
 		},
 		{
 			"garbage for a state",
@@ -185,7 +216,7 @@ func TestPorts(t *testing.T) {
 					put(t, dir, ports+"/"+n+"/rate", "25 Gb/sec (1X EDR)\n")
 				}
 			},
-			[]Port{{0, "DOWN", "Ethernet", 25}, good, {2, "DOWN", "Ethernet", 25}, {10, "DOWN", "Ethernet", 25}, {255, "DOWN", "Ethernet", 25}},
+			[]Port{{Number: 0, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}, good, {Number: 2, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}, {Number: 10, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}, {Number: 255, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}},
 			false, nil,
 		},
 		{
@@ -281,7 +312,7 @@ func TestSoftwarePorts(t *testing.T) {
 		t.Errorf("needed: ports %v, node type %q; want neither", d.Ports, d.NodeType)
 	}
 	inv = scan(t, dir, pci.Everything)
-	want := Device{Name: "siw0", NodeType: "RNIC", PortsRead: true, Ports: []Port{{1, "ACTIVE", "Ethernet", 2.5}}}
+	want := Device{Name: "siw0", NodeType: "RNIC", PortsRead: true, Ports: []Port{{Number: 1, State: "ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5}}}
 	if diff := cmp.Diff(want, inv.Devices[0], whole); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)
 	}
