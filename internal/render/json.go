@@ -119,6 +119,10 @@ type checkJSON struct {
 	NCCLDefault *bool         `json:"ncclDefault"`
 	Findings    []findingJSON `json:"findings"`
 	Problems    []string      `json:"problems"`
+	// Expected and MachineType are there with --expect alone; the type is "" where
+	// none matches.
+	Expected    *tri.State `json:"expected,omitempty"`
+	MachineType *string    `json:"machineType,omitempty"`
 }
 
 // CheckJSON writes the verdict and its findings.
@@ -133,6 +137,9 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	if s := r.Map.NCCLDefault; s != tri.Unknown {
 		known := s == tri.True
 		out.NCCLDefault = &known
+	}
+	if r.Expected != nil {
+		out.Expected, out.MachineType = &r.Expected.State, &r.Expected.Type
 	}
 	for _, f := range v.Findings {
 		out.Findings = append(out.Findings, findingJSON{f.Check, string(f.Status), string(f.Reason), f.Detail, f.Fix, f.Sources})
