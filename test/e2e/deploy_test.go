@@ -20,8 +20,8 @@ const (
 	base     = deploy + "/kustomize/base"
 	overlays = deploy + "/kustomize/overlays/"
 	chart    = deploy + "/helm/gdr-features"
-	// placeholder is the file of expectations that the component has.
-	placeholder = deploy + "/kustomize/components/expect/expect.yaml"
+	// placeholder is the file of expectations that the overlay has.
+	placeholder = overlays + "expect/expect.yaml"
 )
 
 // variants are what can be deployed: the kustomization, and the values that make
