@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"strings"
 	"testing"
 
 	"gdr-features/internal/tri"
@@ -121,6 +122,9 @@ func FuzzVersions(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, version, other string) {
+		if strings.ContainsAny(other, "<>=,") {
+			return
+		}
 		states := map[string]tri.State{}
 		for _, op := range []string{"", "<", "<=", ">", ">="} {
 			v, err := ParseVersions(op+other, mofedForm)

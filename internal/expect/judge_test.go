@@ -315,7 +315,7 @@ func TestNoBus(t *testing.T) {
 	if r.Expected.State != tri.Unknown || r.Expected.Type != "" || r.Expected.NoType || !r.Unknown[label.Expected] {
 		t.Errorf("%+v, unknown %v", r.Expected, r.Unknown)
 	}
-	any := "types:\n- name: all\n  match:\n    product: x\n  expect:\n    gpus: 1\n    level: PIX\n    nics:\n      count: 1\n      link: ethernet\n"
+	named := "types:\n- name: all\n  match:\n    product: x\n  expect:\n    gpus: 1\n    level: PIX\n    nics:\n      count: 1\n      link: ethernet\n"
 	dir := t.TempDir()
 	dmi := filepath.Join(dir, "sys/class/dmi/id")
 	if err := os.MkdirAll(dmi, 0o755); err != nil {
@@ -324,7 +324,7 @@ func TestNoBus(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dmi, "product_name"), []byte("X\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r = read(t, dir, any, report.Options{})
+	r = read(t, dir, named, report.Options{})
 	if diff := cmp.Diff([]string{"gpus.count?", "nics.count?", "nics.link?", "level?"}, odd(r.Expected)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

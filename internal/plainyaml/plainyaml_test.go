@@ -74,10 +74,11 @@ func TestLines(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	deep := ""
+	var nested strings.Builder
 	for i := range MaxDepth + 1 {
-		deep += strings.Repeat(" ", i) + "a:\n"
+		nested.WriteString(strings.Repeat(" ", i) + "a:\n")
 	}
+	deep := nested.String()
 	for text, want := range map[string]string{
 		"a: 1\n\tb: 2":                        "line 2: a tab; indent and separate with spaces",
 		"a: x\ty":                             "line 1: a tab",
