@@ -79,11 +79,14 @@ func (g *Group) of() string {
 }
 
 func (f *Facts) count(key, what, vendor string, g *Group, members []*pci.Function) Check {
+	fix := "compare lspci -d " + vendor + ": with a sound machine; a device that fell off the bus (dmesg) may come back with a power cycle"
+	if len(members) > g.Count.Max {
+		fix = "find out what was added, or correct the file"
+	}
 	return Check{
 		Name: key + ".count", State: g.Count.Counted(len(members), f.unidentified()),
 		Expected: g.Count.String() + " " + what + g.of(), Found: fmt.Sprint(len(members)),
-		Fix:     "compare lspci -d " + vendor + ": with a sound machine; a device that fell off the bus (dmesg) may come back with a power cycle",
-		Sources: []string{pciDevices},
+		Fix: fix, Sources: []string{pciDevices},
 	}
 }
 

@@ -25,6 +25,9 @@ type wanted struct {
 // expect takes what is expected now.
 func (rd *Reader) expect(r *Report) {
 	if rd.options.Expect == nil {
+		if rd.options.Detail == pci.Everything { // a copy of what was read may be compared elsewhere
+			readDMI(rd.fs)
+		}
 		return
 	}
 	file, err := rd.options.Expect()
@@ -59,16 +62,19 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 		return
 	}
 	needs := rd.want.file.Needs()
-	if rd.want.extras.done && needs == rd.want.needs && r.Fresh&(PCI|RDMA) == 0 {
+	extras := &rd.want.extras
+	if extras.done && extras.err == nil && needs == rd.want.needs && r.Fresh&(PCI|RDMA) == 0 {
 		return
 	}
 	rd.want.needs = needs
 	fs, functions, devices := rd.fs, r.PCI, r.RDMA.Devices
-	extras, err := rd.want.extras.one.Read(ctx, func() (expect.Extras, error) {
+	found, err := extras.one.Read(ctx, func() (expect.Extras, error) {
 		read := expect.Extras{Firmware: map[pci.Address]string{}, Links: map[pci.Address]expect.Ends{}}
 		for i := range devices {
 			if d := &devices[i]; needs.Firmware && d.PCI != nil {
-				read.Firmware[*d.PCI] = d.ReadFirmware(fs)
+				if version := d.ReadFirmware(fs); version != "" {
+					read.Firmware[*d.PCI] = version
+				}
 			}
 		}
 		for i := range functions.Functions {
@@ -78,7 +84,7 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 		}
 		return read, nil
 	})
-	rd.want.extras.take(extras, err, "PCI Express links and firmware of adapters", nil)
+	extras.take(found, err, "PCI Express links and firmware of adapters", nil)
 }
 
 func readEnds(fs *host.FS, f *pci.Function) expect.Ends {
