@@ -107,7 +107,7 @@ func (f *Facts) level(limit topology.Level) Check {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"
 	}
 	for _, link := range f.Map.Nearest {
-		if link.Level > limit {
+		if link.Level > limit && f.counted() { // else what is not identified may be a nearer NIC
 			c.State, c.Found = tri.False, fmt.Sprintf("%v for %v", link.Level, link.GPU.Address)
 			return c
 		}

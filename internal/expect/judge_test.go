@@ -202,6 +202,13 @@ var rows = []struct {
 		want: []string{"nics.count: 1", "nics.active-ports: 1", "level: SYS for 0000:18:00.0"},
 	},
 	{
+		name: "a NIC that does not tell what it is", files: map[string]string{nic0 + "modalias": "-", nic0 + "device": "-"},
+		want: []string{
+			"gpus.count?", "gpus.pcie?", "nics.count?", "nics.pcie?", "nics.active-ports?", "nics.link?", "nics.rate?", "nics.firmware?", "nics.count?",
+			"nics.active-ports?", "nics.link?", "nics.rate?", "nics.firmware?", "level?", "nearest-rate?", "acs?",
+		},
+	},
+	{
 		name: "half of a GPU's lanes", files: map[string]string{gpu0 + "current_link_width": "8"}, label: "false",
 		want: []string{"gpus.pcie: 0000:18:00.0 x8 of x16"},
 	},

@@ -141,7 +141,7 @@ func (f *Facts) nearestRate(want Range) Check {
 		state, best := tri.False, "no active port"
 		fastest := 0.0
 		ports, open := f.ports(f.nearest(link)...)
-		if open {
+		if open || !f.counted() { // what is not identified may be one of the nearest
 			state = tri.Unknown
 		}
 		for _, p := range ports {
