@@ -160,7 +160,15 @@ func (p *program) openMachine(a *agent.Agent) error {
 	if err != nil {
 		return err
 	}
-	machine := report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file, AskVerbs: p.AskVerbs()})
+	want := cli.ExpectAgain(p.settings.Expect)
+	if p.settings.Once { // somebody waits for the error
+		if want, err = cli.ExpectOnce(p.settings.Expect); err != nil {
+			return err
+		}
+	}
+	machine := report.NewReader(fs, report.Options{
+		Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file, AskVerbs: p.AskVerbs(), Expect: want,
+	})
 	a.Collect = func(ctx context.Context, parts report.Parts) report.Report {
 		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
 		defer cancel()

@@ -20,7 +20,7 @@ const (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var format, level string
+	var format, level, expected string
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Say whether GPUDirect RDMA is ready here, and why not",
@@ -29,10 +29,14 @@ WARN, FAIL or UNKNOWN, what was found, what to do, and the files it was read fro
 finding that is not OK has a word (code in JSON), which "explain WORD" tells more of.
 "Ready" means that all prerequisites are in place; only a transfer proves more.
 
+With --expect it compares the machine with what the file expects of machines of its
+type (docs/expect.md), with a line for each deviation.
+
 Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
---level; 3 unknown; 1 on an error.`,
+--level, or a deviation from --expect; 3 unknown; 1 on an error.`,
 		Example: `  gdr-features check
   gdr-features check --level PXB && start-training
+  gdr-features check --expect fleet.yaml
   gdr-features check -o json | jq -r '.findings[] | select(.status != "OK") | .fix'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +50,11 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 					return err
 				}
 			}
-			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Advised})
+			want, err := cli.ExpectOnce(expected)
+			if err != nil {
+				return err
+			}
+			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Advised, Expect: want})
 			if err != nil {
 				return err
 			}
@@ -62,19 +70,20 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	}
 	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
 	c.Flags().StringVar(&level, "level", "", "the farthest a GPU's nearest NIC may be: PIX, PXB, PHB, NODE or SYS")
+	cli.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "output", "table", "json")
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c
 }
 
-// checkStatus turns verdict and level into an exit status. A level that is not
-// known is no proof of being near enough.
+// checkStatus turns verdict, level and expectations into an exit status. A level
+// that is not known is no proof of being near enough.
 func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
 	tooFar := func(l topology.Link) bool { return l.Level > limit }
 	switch {
-	case r.Verdict.Ready == tri.False, limited && slices.ContainsFunc(r.Map.Nearest, tooFar):
+	case r.Verdict.Ready == tri.False, limited && slices.ContainsFunc(r.Map.Nearest, tooFar), r.Expected != nil && r.Expected.State == tri.False:
 		return exitNotReady
-	case r.Verdict.Ready == tri.Unknown, limited && r.Map.Level == topology.Unknown:
+	case r.Verdict.Ready == tri.Unknown, limited && r.Map.Level == topology.Unknown, r.Expected != nil && r.Expected.State == tri.Unknown:
 		return exitUnknown
 	}
 	return nil

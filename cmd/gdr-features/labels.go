@@ -17,7 +17,7 @@ import (
 
 const defaultPrefix = label.DefaultPrefix
 
-type labelOptions struct{ format, prefix string }
+type labelOptions struct{ format, prefix, expect string }
 
 func (a *app) labelsCommand() *cobra.Command {
 	var o labelOptions
@@ -37,6 +37,7 @@ standard error.`,
 	}
 	c.Flags().StringVarP(&o.format, "output", "o", "text", "output format: text or json")
 	c.Flags().StringVar(&o.prefix, "label-prefix", defaultPrefix, "what each label's name begins with: a DNS name and a slash, or nothing")
+	cli.DefineExpect(c.Flags(), &o.expect)
 	cli.Words(c, "output", "text", "json")
 	return c
 }
@@ -67,12 +68,16 @@ func (a *app) labels(ctx context.Context, o labelOptions) error {
 	if !validPrefix(o.prefix) {
 		return fmt.Errorf("--label-prefix %q: must be a DNS name and a slash, such as %s", o.prefix, defaultPrefix)
 	}
+	want, err := cli.ExpectOnce(o.expect)
+	if err != nil {
+		return err
+	}
 	limit := time.AfterFunc(hookLimit, func() {
 		a.log.Errorf("gave up after %v", hookLimit)
 		a.exit(1)
 	})
 	defer limit.Stop()
-	r, err := a.collect(ctx, report.Options{Detail: pci.Needed, OnlyWithGPU: true})
+	r, err := a.collect(ctx, report.Options{Detail: pci.Needed, OnlyWithGPU: true, Expect: want})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -38,6 +39,12 @@ func TestScripts(t *testing.T) {
 			// machine NAME STATE DIR lays a machine out.
 			"machine": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(machine.LayOut(filepath.Join(machines, args[0]+".txt"), args[1], ts.MkAbs(args[2])))
+			},
+			// large FILE N makes a file of N bytes of comment.
+			"large": func(ts *testscript.TestScript, _ bool, args []string) {
+				n, err := strconv.Atoi(args[1])
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("#"+strings.Repeat("x", n-2)+"\n"), 0o644))
 			},
 			// status N COMMAND... runs a command that must end with a status.
 			"status": func(ts *testscript.TestScript, _ bool, args []string) {

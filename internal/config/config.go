@@ -35,6 +35,8 @@ type Agent struct {
 	Settle      time.Duration
 	// Listen is the address of metrics and health; "" for none.
 	Listen string
+	// Expect is the path of a file of expectations; "" for none.
+	Expect string
 	// Path of the file with more settings.
 	Path string
 }
@@ -59,6 +61,7 @@ func (a *Agent) Define(f *pflag.FlagSet, getenv func(string) string) {
 	f.DurationVar(&a.Interval, "interval", time.Minute, "time between two readings when nothing happens, 100ms to 30m")
 	f.DurationVar(&a.Settle, "settle", 10*time.Second, "how long a cause must hold before it takes a state label away")
 	f.StringVar(&a.Listen, "listen", ":9400", "address to serve /metrics, /healthz and /readyz at; empty for none")
+	f.StringVar(&a.Expect, "expect", "", "YAML file of what is expected of machines; read again when it changes")
 	f.StringVar(&a.Path, "config", "", "YAML file with the same settings, by the names of the flags")
 }
 

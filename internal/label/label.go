@@ -42,6 +42,8 @@ const (
 	IOMMU      = "gdr.iommu"
 	ACS        = "gdr.acs"
 	Storage    = "gpudirect.storage"
+	// Expected is not of Of: it follows from what the owner expects as well.
+	Expected = "gdr.expected"
 )
 
 // Set is labels by name, without prefix.
@@ -95,7 +97,7 @@ func MOFEDValue(m kmod.MOFED) string {
 // hardware and state are all labels there are.
 var (
 	hardware = []string{Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect}
-	state    = []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Link, IOMMU, ACS, Storage}
+	state    = []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Link, IOMMU, ACS, Storage, Expected}
 )
 
 // Hardware tells whether a label is about the hardware.

@@ -15,6 +15,8 @@ type machine struct {
 	ready, capable float64
 	reason         string
 	pairs          [][4]string // gpu, nic, rdma, level
+	expected       *float64    // nil where nothing is expected
+	deviations     []string
 }
 
 func machineOf(r *report.Report) machine {
@@ -25,6 +27,10 @@ func machineOf(r *report.Report) machine {
 			name := strings.ToValidUTF8(n.Name(), "_") // a directory's name, whatever that is
 			m.pairs = append(m.pairs, [4]string{r.Map.GPUs[p.GPU].Address.String(), n.Address(), name, level})
 		}
+	}
+	if r.Expected != nil {
+		state := number(r.Expected.State)
+		m.expected, m.deviations = &state, r.Expected.Deviations()
 	}
 	return m
 }
@@ -48,19 +54,21 @@ type machineCollector struct{ m *Monitor }
 // Describe implements prometheus.Collector.
 func (machineCollector) Describe(to chan<- *prometheus.Desc) {
 	d := descriptions()
-	for _, one := range []*prometheus.Desc{d.ready, d.capable, d.reason, d.pair} {
+	for _, one := range []*prometheus.Desc{d.ready, d.capable, d.reason, d.pair, d.expected, d.deviation} {
 		to <- one
 	}
 }
 
-type description struct{ ready, capable, reason, pair *prometheus.Desc }
+type description struct{ ready, capable, reason, pair, expected, deviation *prometheus.Desc }
 
 func descriptions() description {
 	return description{
-		ready:   prometheus.NewDesc("gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when not known.", nil, nil),
-		capable: prometheus.NewDesc("gdr_capable", "The hardware can do GPUDirect RDMA: 1, 0, or -1 when not known.", nil, nil),
-		reason:  prometheus.NewDesc("gdr_reason", "Why GPUDirect RDMA does not work now; always 1.", []string{"reason"}, nil),
-		pair:    prometheus.NewDesc("gdr_pair_level", "How near a GPU is to a NIC; always 1.", []string{"gpu", "nic", "rdma", "level"}, nil),
+		ready:     prometheus.NewDesc("gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when not known.", nil, nil),
+		capable:   prometheus.NewDesc("gdr_capable", "The hardware can do GPUDirect RDMA: 1, 0, or -1 when not known.", nil, nil),
+		reason:    prometheus.NewDesc("gdr_reason", "Why GPUDirect RDMA does not work now; always 1.", []string{"reason"}, nil),
+		pair:      prometheus.NewDesc("gdr_pair_level", "How near a GPU is to a NIC; always 1.", []string{"gpu", "nic", "rdma", "level"}, nil),
+		expected:  prometheus.NewDesc("gdr_expected", "The machine is as --expect says: 1, 0, or -1 when not known or of no type there.", nil, nil),
+		deviation: prometheus.NewDesc("gdr_deviation", "What is not as --expect says; always 1.", []string{"expectation"}, nil),
 	}
 }
 
@@ -80,6 +88,12 @@ func (c machineCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(d.capable, now.capable)
 	if now.reason != "" {
 		gauge(d.reason, 1, now.reason)
+	}
+	if now.expected != nil {
+		gauge(d.expected, *now.expected)
+	}
+	for _, name := range now.deviations {
+		gauge(d.deviation, 1, name)
 	}
 	for _, p := range now.pairs {
 		gauge(d.pair, 1, p[:]...)

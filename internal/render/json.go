@@ -136,6 +136,10 @@ type checkJSON struct {
 	NCCLDefault *bool         `json:"ncclDefault"`
 	Findings    []findingJSON `json:"findings"`
 	Problems    []string      `json:"problems"`
+	// Expected and MachineType are there with --expect alone; the type is "" where
+	// none matches.
+	Expected    *tri.State `json:"expected,omitempty"`
+	MachineType *string    `json:"machineType,omitempty"`
 }
 
 // CheckJSON writes the verdict and its findings.
@@ -146,6 +150,9 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: label.MOFEDValue(r.Kmod.Stack.MOFED),
 		Level: r.Map.Level, LevelBest: r.Map.Best, NCCLDefault: known(r.Map.NCCLDefault), Findings: []findingJSON{},
 		Problems: append([]string{}, r.Problems...),
+	}
+	if r.Expected != nil {
+		out.Expected, out.MachineType = &r.Expected.State, &r.Expected.Type
 	}
 	for i := range v.Findings {
 		out.Findings = append(out.Findings, finding(&v.Findings[i]))

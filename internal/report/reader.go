@@ -43,6 +43,7 @@ type Reader struct {
 	file    part[*topology.File]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
+	want    wanted
 }
 
 // part is what was last read of one kind.
@@ -56,7 +57,16 @@ type part[T any] struct {
 
 // NewReader gives a reader of a machine.
 func NewReader(fs *host.FS, o Options) *Reader {
-	return &Reader{fs: fs, options: o, memory: &kmod.Memory{}}
+	rd := newReader(fs, o)
+	rd.memory = &kmod.Memory{}
+	return &rd
+}
+
+func newReader(fs *host.FS, o Options) Reader {
+	if o.Expect != nil {
+		o.Detail = max(o.Detail, pci.Published) // the rates of ports
+	}
+	return Reader{fs: fs, options: o}
 }
 
 // Read reads some parts and judges the whole. It never fails: what cannot be
@@ -69,10 +79,12 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	}
 	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil, Fresh: parts}
 	rd.pci.tell(&r)
-	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() {
+	rd.expect(&r)
+	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.expected(&r) {
 		r.RDMA.Complete = true
 		r.place(topology.Facts{})
 		r.judge(verdict.Facts{})
+		rd.compare(&r)
 		return r
 	}
 	rd.readRest(ctx, parts)
@@ -99,6 +111,8 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
 	}
 	r.judge(verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
+	rd.readExtras(ctx, &r)
+	rd.compare(&r)
 	return r
 }
 

@@ -5,6 +5,7 @@ package report
 import (
 	"context"
 
+	"gdr-features/internal/expect"
 	"gdr-features/internal/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/topology"
@@ -24,6 +25,9 @@ type Report struct {
 	Kmod    kmod.State
 	Map     topology.Map
 	Verdict verdict.Verdict
+	// Expected is how the machine compares with what is expected of it; nil when
+	// nobody asks.
+	Expected *expect.Result
 	// Labels are without prefix. Unknown names those that are not there because
 	// their facts could not be read.
 	Labels  label.Set
@@ -51,11 +55,14 @@ type Options struct {
 	// AskVerbs asks RDMA devices by their names whether they register DMA-BUF, as
 	// verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, devices []string) []verbs.Answer
+	// Expect gives what is expected of machines, at each reading. The error tells
+	// why it is nothing, or what was expected before. Nil: nobody asks.
+	Expect func() (*expect.File, error)
 }
 
 // Collect reads and judges a machine once. It never fails: what cannot be read,
 // or has not answered when ctx ends, is unknown and named among the problems.
 func Collect(ctx context.Context, fs *host.FS, o Options) Report {
-	r := Reader{fs: fs, options: o}
+	r := newReader(fs, o)
 	return r.Read(ctx, All)
 }

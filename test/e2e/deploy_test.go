@@ -20,6 +20,8 @@ const (
 	base     = deploy + "/kustomize/base"
 	overlays = deploy + "/kustomize/overlays/"
 	chart    = deploy + "/helm/gdr-features"
+	// placeholder is the file of expectations that the overlay has.
+	placeholder = overlays + "expect/expect.yaml"
 )
 
 // variants are what can be deployed: the kustomization, and the values that make
@@ -34,6 +36,7 @@ var variants = []struct {
 	{"feature-file", overlays + "feature-file", []string{"--set", "publish={file}"}, []string{"hostPath", "runAsNonRoot", "runAsUser=0"}},
 	{"acs", overlays + "acs", []string{"--set", "acs=true"}, []string{"SYS_ADMIN", "runAsNonRoot", "runAsUser=0"}},
 	{"host-sys", overlays + "host-sys", []string{"--set", "hostSys=true"}, []string{"hostPath"}},
+	{"expect", overlays + "expect", []string{"--set-file", "expect=" + placeholder}, nil},
 	{"monitoring", overlays + "monitoring", []string{"--set", "monitoring.enabled=true"}, nil},
 }
 
@@ -90,6 +93,7 @@ func TestChart(t *testing.T) {
 		"--set", "image.repository=registry.example/gdr-features,image.tag=v1,image.pullPolicy=Always,imagePullSecrets[0].name=pull",
 		"--set", "extraArgs={--log-format=json},priorityClassName=system-node-critical,admissionPolicy.enabled=false",
 		"--set", "nodeSelector.pool=gpu,tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.memory=128Mi",
+		"--set-file", "expect=" + deploy + "/examples/expect.yaml",
 		"--set", "monitoring.enabled=true,monitoring.labels.release=prometheus",
 	}
 	objects, err := render(t.Context(), "helm", append(template, all...)...)
@@ -100,7 +104,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	set := only[appsv1.DaemonSet](t, objects, "DaemonSet")
-	want := []string{"run", "--publish=nodefeature,file", "--sysfs=/host/sys", "--interval=30s", "--settle=1m", "--log-level=debug", "--log-format=json"}
+	want := []string{"run", "--publish=nodefeature,file", "--sysfs=/host/sys", "--expect=/etc/gdr-features/expect.yaml", "--interval=30s", "--settle=1m", "--log-level=debug", "--log-format=json"}
 	if diff := cmp.Diff(want, set.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
@@ -116,7 +120,7 @@ func TestChart(t *testing.T) {
 	if monitoring != 2 {
 		t.Errorf("%d objects have the label for Prometheus", monitoring)
 	}
-	for _, wrong := range []string{"publish={label}", "interval=often", "acs=1", "Interval=1s", "image.repository=", "monitoring.enabled=yes"} {
+	for _, wrong := range []string{"publish={label}", "interval=often", "acs=1", "Interval=1s", "image.repository=", "monitoring.enabled=yes", "expect=true"} {
 		if _, err := render(t.Context(), "helm", append(slices.Clone(template), "--set", wrong)...); err == nil {
 			t.Errorf("%s is no error", wrong)
 		}

@@ -1,0 +1,233 @@
+package expect
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/tri"
+)
+
+// Range is whole numbers from Min to Max. "8" is exactly 8; ">= 4", "<= 9" and
+// ">= 4, <= 9" are ranges.
+type Range struct {
+	Min, Max int
+	text     string
+}
+
+// String is the range as it was written.
+func (r Range) String() string { return r.text }
+
+const maxNumber = 1_000_000
+
+// ParseRange reads a range.
+func ParseRange(text string) (Range, error) {
+	r := Range{0, math.MaxInt, text}
+	for part := range strings.SplitSeq(text, ",") {
+		op, number := cutOperator(part)
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 || n > maxNumber || number[0] == '+' || op != "" && op != ">=" && op != "<=" {
+			return Range{}, fmt.Errorf("%q is no number; write 8, \">= 8\", \"<= 8\" or \">= 4, <= 8\"", text)
+		}
+		if op != "<=" {
+			r.Min = max(r.Min, n)
+		}
+		if op != ">=" {
+			r.Max = min(r.Max, n)
+		}
+	}
+	if r.Min > r.Max {
+		return Range{}, fmt.Errorf("no number is %s", text)
+	}
+	return r, nil
+}
+
+// Counted tells whether a count is in the range, of which so many are proven,
+// and up to so many more are possible; more is negative for no limit.
+func (r Range) Counted(proven, more int) tri.State {
+	most := proven + more
+	if more < 0 {
+		most = math.MaxInt
+	}
+	switch {
+	case r.Min <= proven && most <= r.Max:
+		return tri.True
+	case most < r.Min, r.Max < proven:
+		return tri.False
+	}
+	return tri.Unknown
+}
+
+// Versions are the versions that a constraint accepts: "24.10" itself, with
+// whatever numbers follow, ">= 24.10", "> 24.10", "<= 24.10", "< 24.10", and
+// several with commas between them.
+type Versions struct {
+	bounds []bound
+	text   string
+}
+
+// bound is one part: an operator, "" for equal, and the numbers of a version.
+type bound struct {
+	op      string
+	numbers []int
+}
+
+// String is the constraint as it was written.
+func (v Versions) String() string { return v.text }
+
+// Form is how a kind of version is written.
+type Form struct {
+	example string
+	// groups is how many numbers there may be. dash is how many of them come
+	// before a dash; 0 for no dash.
+	groups, dash int
+}
+
+// Forms of versions: as the GPU driver, MOFED's modules and the firmware of
+// adapters tell them.
+var (
+	driverForm   = Form{"570.86.15", 3, 0}
+	mofedForm    = Form{"24.10-1.1.4", 5, 2}
+	firmwareForm = Form{"28.39.1002", 3, 0}
+)
+
+// ParseVersions reads a constraint on versions of a form.
+func ParseVersions(text string, form Form) (Versions, error) {
+	v := Versions{text: text}
+	for part := range strings.SplitSeq(text, ",") {
+		op, version := cutOperator(part)
+		numbers, ok := form.numbers(version)
+		if !ok {
+			return Versions{}, fmt.Errorf("%q is no version; write it as %s or its beginning, or \">= %s\"", text, form.example, form.example)
+		}
+		v.bounds = append(v.bounds, bound{op, numbers})
+	}
+	return v, nil
+}
+
+// numbers takes a version of the form apart.
+func (f Form) numbers(version string) ([]int, bool) {
+	head, tail, dashed := version, "", false
+	if f.dash > 0 {
+		head, tail, dashed = strings.Cut(version, "-")
+	}
+	parts := strings.Split(head, ".")
+	switch {
+	case dashed && len(parts) != f.dash, !dashed && f.dash > 0 && len(parts) > f.dash:
+		return nil, false
+	case dashed:
+		parts = append(parts, strings.Split(tail, ".")...)
+	}
+	if len(parts) > f.groups {
+		return nil, false
+	}
+	var numbers []int
+	for _, part := range parts {
+		n, ok := digits(part)
+		if !ok {
+			return nil, false
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, true
+}
+
+// digits reads a number of nine digits at the most.
+func digits(text string) (int, bool) {
+	if text == "" || len(text) > 9 || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil
+}
+
+// Holds tells whether a version is accepted. Numbers are compared one by one, as
+// many as the constraint has; where the version has fewer, and they are the same
+// so far, it is unknown.
+func (v Versions) Holds(version string) tri.State {
+	var numbers []int
+	for _, part := range strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' }) {
+		n, ok := digits(part)
+		if !ok {
+			break
+		}
+		numbers = append(numbers, n)
+	}
+	out := tri.True
+	for _, b := range v.bounds {
+		out = tri.And(out, b.holds(numbers))
+	}
+	return out
+}
+
+func (b bound) holds(version []int) tri.State {
+	common := min(len(b.numbers), len(version))
+	order := slices.Compare(version[:common], b.numbers[:common])
+	if order == 0 && common < len(b.numbers) {
+		return tri.Unknown
+	}
+	switch b.op {
+	case ">=":
+		return tri.Of(order >= 0)
+	case ">":
+		return tri.Of(order > 0)
+	case "<=":
+		return tri.Of(order <= 0)
+	case "<":
+		return tri.Of(order < 0)
+	}
+	return tri.Of(order == 0)
+}
+
+// cutOperator takes ">=", ">", "<=", "<" or "" off a constraint.
+func cutOperator(part string) (op, rest string) {
+	part = strings.TrimSpace(part)
+	for _, op := range [...]string{">=", "<=", ">", "<"} {
+		if rest, ok := strings.CutPrefix(part, op); ok {
+			return op, strings.TrimSpace(rest)
+		}
+	}
+	return "", part
+}
+
+// Pattern is a name, in which each * stands for any text and upper and lower
+// case are the same.
+type Pattern string
+
+// Matches compares a name with the pattern.
+func (p Pattern) Matches(name string) bool {
+	parts := strings.Split(strings.ToLower(string(p)), "*")
+	name = strings.ToLower(strings.TrimSpace(name))
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return name == first
+	}
+	rest, ok := strings.CutPrefix(name, first)
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			return false
+		}
+		rest = after
+	}
+	return strings.HasSuffix(rest, last)
+}
+
+// matchesAny tells whether one of some patterns matches.
+func matchesAny(patterns []Pattern, names ...string) bool {
+	return slices.ContainsFunc(patterns, func(p Pattern) bool { return slices.ContainsFunc(names, p.Matches) })
+}
+
+// join writes patterns for people.
+func join(patterns []Pattern) string {
+	words := make([]string, len(patterns))
+	for i, p := range patterns {
+		words[i] = string(p)
+	}
+	return strings.Join(words, " or ")
+}

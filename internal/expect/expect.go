@@ -1,0 +1,183 @@
+// Package expect compares a machine with what its owner expects of machines of
+// its type: eight GPUs, eight NICs at PIX, MOFED 24.10 or newer. It is pure: the
+// text of a file and the facts of a machine in, a result out. docs/expect.md
+// describes the file.
+//
+// An expectation is met, violated or unknown. Nothing unreadable is a violation,
+// and nothing unreadable is met.
+package expect
+
+import (
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// File is what is expected of the machines of a fleet.
+type File struct {
+	// Types are the types of machines. The first that matches counts.
+	Types []Type
+}
+
+// Type is what is expected of one type of machine.
+type Type struct {
+	Name   string
+	Match  Match
+	Expect Expectations
+}
+
+// Match says by what a machine is recognised: all of it must hold. A list is
+// alternatives, an empty one says nothing. The zero value matches every machine
+// that has an NVIDIA GPU.
+type Match struct {
+	// Product, Vendor and Board are names that the firmware gives the machine.
+	Product, Vendor, Board []Pattern
+	// GPU and NIC are products, of which one is there at least.
+	GPU, NIC []Pattern
+	// Topology is what the label gdr.topology says.
+	Topology []topology.Source
+}
+
+// firmware tells whether the machine is recognised by its own name.
+func (m *Match) firmware() bool { return len(m.Product)+len(m.Vendor)+len(m.Board) > 0 }
+
+// any tells that nothing is asked.
+func (m *Match) any() bool {
+	return !m.firmware() && len(m.GPU)+len(m.NIC)+len(m.Topology) == 0
+}
+
+// Expectations are what is expected. What is nil or empty is not asked.
+type Expectations struct {
+	GPUs, NICs []Group
+	// Level is the farthest that a GPU's nearest NIC may be.
+	Level topology.Level
+	// NearestRate is that of an active port of the nearest NICs of each GPU.
+	NearestRate *Range
+	// Driver is the version of the GPU driver, Modules "open" or "closed".
+	Driver  *Versions
+	Modules string
+	// MOFED is its version, or Inbox: the kernel's own drivers.
+	MOFED *Versions
+	Inbox bool
+	// Mechanism is "peermem", "dmabuf", "either" or "both".
+	Mechanism string
+	// IOMMU and ACS are the values that the labels may have.
+	IOMMU, ACS []string
+	Ready      *bool
+}
+
+// Group is the GPUs, or the NICs, of one product, or all of them.
+type Group struct {
+	// Model picks the members; empty for all.
+	Model []Pattern
+	Count Range
+	// FullLink: as many PCI Express lanes as both ends have, and for NICs as
+	// fast. (A GPU without work slows its link down.)
+	FullLink bool
+
+	// The rest is of NICs.
+
+	// ActivePorts counts ports that carry traffic; LinkLayer and Rate (Gbit/s)
+	// are of each of them.
+	ActivePorts *Range
+	LinkLayer   string
+	Rate        *Range
+	Firmware    *Versions
+}
+
+// Needs tells what must be read of a machine beyond what labels need.
+type Needs struct{ Firmware, Links bool }
+
+// Needs tells it for all types of the file.
+func (f *File) Needs() (n Needs) {
+	for i := range f.Types {
+		e := &f.Types[i].Expect
+		for _, groups := range [][]Group{e.GPUs, e.NICs} {
+			for _, g := range groups {
+				n.Firmware = n.Firmware || g.Firmware != nil
+				n.Links = n.Links || g.FullLink
+			}
+		}
+	}
+	return n
+}
+
+// Text is a line of a file of the firmware. Known is false when it could not be
+// read; a firmware that leaves it empty is known.
+type Text struct {
+	Value string
+	Known bool
+}
+
+// DMI are the names that the firmware gives the machine, from product_name,
+// sys_vendor and board_name below /sys/class/dmi/id.
+type DMI struct{ Product, Vendor, Board Text }
+
+// Extras are facts that nobody else needs, by function: the firmware of its RDMA
+// device (fw_ver), and the state of its PCI Express link and of that link's upper
+// end. What is missing could not be read.
+type Extras struct {
+	Firmware map[pci.Address]string
+	Links    map[pci.Address]Ends
+}
+
+// Ends are the two ends of a link; Upper is nil where none shows.
+type Ends struct{ Own, Upper *pci.Link }
+
+// Facts are what is compared with the file.
+type Facts struct {
+	// PCIRead is false when the PCI bus could not be read at all.
+	PCIRead bool
+	PCI     *pci.Inventory
+	RDMA    *rdma.Inventory
+	Kmod    *kmod.State
+	Map     *topology.Map
+	Verdict *verdict.Verdict
+	DMI     DMI
+	Extras  Extras
+}
+
+// Result is how a machine compares.
+type Result struct {
+	// State is true when every expectation is proven to be met, false when one
+	// is proven not to be, and unknown otherwise.
+	State tri.State
+	// Type is the name of the machine's type, "" when none matches or when it
+	// cannot be told.
+	Type string
+	// NoType: it is proven that no type matches.
+	NoType bool
+	// Machine says what the machine is, in words that match takes.
+	Machine string
+	// Checks are the expectations one by one.
+	Checks []Check
+}
+
+// Check is one expectation.
+type Check struct {
+	// Name is that of the key in the file: "gpus.count", "mofed".
+	Name  string
+	State tri.State
+	// Expected and Found are words for people: "8 GPUs", "7".
+	Expected, Found string
+	// Fix is what to do when it is not met.
+	Fix string
+	// Sources are the files it was read from.
+	Sources []string
+}
+
+// Deviations names the expectations that are proven not to be met, each once.
+func (r *Result) Deviations() []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, c := range r.Checks {
+		if c.State == tri.False && !seen[c.Name] {
+			seen[c.Name] = true
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}

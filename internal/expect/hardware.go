@@ -1,0 +1,169 @@
+package expect
+
+import (
+	"fmt"
+
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// members gives the eligible GPUs or NICs of a group, as the labels gdr.gpus and
+// gdr.nics count them: no virtual function whose physical one is here.
+func (f *Facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Function {
+	var all []*pci.Function
+	for i := range f.PCI.Functions {
+		fn := &f.PCI.Functions[i]
+		if eligible(fn) && !f.virtualHere(fn) && (len(g.Model) == 0 || matchesAny(g.Model, names(fn)...)) {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
+// virtualHere tells a virtual function whose physical one is listed too.
+func (f *Facts) virtualHere(fn *pci.Function) bool {
+	return fn.PhysFn != nil && f.PCI.Find(*fn.PhysFn) != nil
+}
+
+// unidentified counts functions that might be members of any group; negative
+// when there is no telling.
+func (f *Facts) unidentified() int {
+	if !f.PCIRead {
+		return -1
+	}
+	n := 0
+	for i := range f.PCI.Functions {
+		if f.PCI.Functions[i].Unidentified {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *Facts) gpuGroup(g *Group) []Check {
+	members := f.members(g, (*pci.Function).GPUEligible)
+	all := []Check{f.count("gpus", "GPUs", "10de", g, members)}
+	if g.FullLink {
+		all = append(all, f.fullLink("gpus", g, members))
+	}
+	return all
+}
+
+func (f *Facts) nicGroup(g *Group) []Check {
+	members := f.members(g, (*pci.Function).NICEligible)
+	all := []Check{f.count("nics", "NICs", "15b3", g, members)}
+	if g.FullLink {
+		all = append(all, f.fullLink("nics", g, members))
+	}
+	if g.ActivePorts != nil {
+		all = append(all, f.activePorts(g, members))
+	}
+	if g.LinkLayer != "" {
+		all = append(all, f.linkLayer(g, members))
+	}
+	if g.Rate != nil {
+		all = append(all, f.rate(g, members))
+	}
+	if g.Firmware != nil {
+		all = append(all, f.firmware(g, members))
+	}
+	return all
+}
+
+// of writes which members are meant, to follow a word.
+func (g *Group) of() string {
+	if len(g.Model) == 0 {
+		return ""
+	}
+	return " " + join(g.Model)
+}
+
+func (f *Facts) count(key, what, vendor string, g *Group, members []*pci.Function) Check {
+	fix := "compare lspci -d " + vendor + ": with a sound machine; a device that fell off the bus (dmesg) may come back with a power cycle"
+	if len(members) > g.Count.Max {
+		fix = "find out what was added, or correct the file"
+	}
+	return Check{
+		Name: key + ".count", State: g.Count.Counted(len(members), f.unidentified()),
+		Expected: g.Count.String() + " " + what + g.of(), Found: fmt.Sprint(len(members)),
+		Fix: fix, Sources: []string{pciDevices},
+	}
+}
+
+// fullLink compares the width, and for NICs the speed, of each member's link with
+// what both ends of it can do.
+func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
+	t := f.tally()
+	for _, fn := range members {
+		state, what := f.Extras.Links[fn.Address].full(fn.Kind() == pci.NIC)
+		t.add(state, fn.Address.String()+" "+what)
+	}
+	return Check{
+		Name: key + ".pcie", State: t.state(), Expected: "full PCIe links of all " + key + g.of(), Found: t.found("none there"),
+		Fix:     "lspci -vv -s ADDRESS (LnkCap, LnkSta); reseat the card, try another slot or riser, then replace it",
+		Sources: []string{pciDevices + "/*/current_link_width", pciDevices + "/*/current_link_speed"},
+	}
+}
+
+// full tells whether a link runs with all lanes, and at full speed if that is
+// asked for. Less than the function itself can do is proven to be wrong only when
+// the upper end can do more, too.
+func (e Ends) full(speed bool) (tri.State, string) {
+	if e.Own == nil {
+		return tri.Unknown, ""
+	}
+	upper := pci.Link{}
+	if e.Upper != nil {
+		upper = *e.Upper
+	}
+	width := fullOne(float64(e.Own.Width), float64(e.Own.MaxWidth), float64(upper.MaxWidth))
+	if width == tri.False {
+		return width, fmt.Sprintf("x%d of x%d", e.Own.Width, min(e.Own.MaxWidth, upper.MaxWidth))
+	}
+	if !speed {
+		return width, ""
+	}
+	fast := fullOne(e.Own.Speed, e.Own.MaxSpeed, upper.MaxSpeed)
+	if fast == tri.False {
+		return fast, fmt.Sprintf("%g of %g GT/s", e.Own.Speed, min(e.Own.MaxSpeed, upper.MaxSpeed))
+	}
+	return tri.And(width, fast), ""
+}
+
+// fullOne compares what is with what both ends can; 0 is unknown.
+func fullOne(now, own, upper float64) tri.State {
+	switch {
+	case now == 0, own == 0:
+		return tri.Unknown
+	case now >= own:
+		return tri.True
+	case upper == 0:
+		return tri.Unknown
+	}
+	return tri.Of(now >= min(own, upper))
+}
+
+// firmware compares that of each member. The functions of a card have one: where
+// only some have an RDMA device (a bond has one for two), that tells it.
+func (f *Facts) firmware(g *Group, members []*pci.Function) Check {
+	cardOf := func(fn *pci.Function) pci.Address { card := fn.Address; card.Function = 0; return card }
+	known := map[pci.Address]string{}
+	for _, fn := range members {
+		if version := f.Extras.Firmware[fn.Address]; version != "" {
+			known[cardOf(fn)] = version
+		}
+	}
+	t := f.tally()
+	for _, fn := range members {
+		version := f.Extras.Firmware[fn.Address]
+		if version == "" {
+			version = known[cardOf(fn)]
+		}
+		t.add(g.Firmware.Holds(version), version+" on "+fn.Address.String())
+	}
+	return Check{
+		Name: "nics.firmware", State: t.state(), Expected: "firmware " + g.Firmware.String() + " of all NICs" + g.of(), Found: t.found("none there"),
+		Fix:     "mlxfwmanager, or flint -d ADDRESS query; update, then reset the card (mlxfwreset) or power cycle",
+		Sources: []string{"/sys/class/infiniband/*/fw_ver"},
+	}
+}

@@ -1,0 +1,127 @@
+package expect
+
+import (
+	"fmt"
+	"strings"
+
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+)
+
+// Files that checks rest on.
+const (
+	pciDevices = "/sys/bus/pci/devices"
+	ibPorts    = "/sys/class/infiniband/*/ports/*/"
+	nvVersion  = "/proc/driver/nvidia/version"
+	kallsyms   = "/proc/kallsyms"
+)
+
+// Judge compares a machine with a file.
+func Judge(file *File, f *Facts) Result {
+	r := Result{Machine: f.machine()}
+	t, known := file.find(f)
+	if t == nil {
+		r.NoType = known
+		return r
+	}
+	r.Type, r.State = t.Name, tri.True
+	r.Checks = f.checks(&t.Expect)
+	for _, c := range r.Checks {
+		r.State = tri.And(r.State, c.State)
+	}
+	return r
+}
+
+// checks compares what is asked, in the order of the documentation.
+func (f *Facts) checks(e *Expectations) []Check {
+	var all []Check
+	for i := range e.GPUs {
+		all = append(all, f.gpuGroup(&e.GPUs[i])...)
+	}
+	for i := range e.NICs {
+		all = append(all, f.nicGroup(&e.NICs[i])...)
+	}
+	if e.Level != topology.Unknown {
+		all = append(all, f.level(e.Level))
+	}
+	if e.NearestRate != nil {
+		all = append(all, f.nearestRate(*e.NearestRate))
+	}
+	return append(all, f.software(e)...)
+}
+
+// tally collects what is true of the members of a group.
+type tally struct {
+	good    int
+	bad     []string // what is wrong, and with which
+	unknown int
+	// open: there may be more members than are known.
+	open bool
+}
+
+func (f *Facts) tally() tally { return tally{open: f.unidentified() != 0} }
+
+func (t *tally) add(state tri.State, what string) {
+	switch state {
+	case tri.True:
+		t.good++
+	case tri.False:
+		t.bad = append(t.bad, what)
+	case tri.Unknown:
+		t.unknown++
+	}
+}
+
+// state is false when something is wrong with one, or when there is none to
+// speak of.
+func (t *tally) state() tri.State {
+	switch {
+	case len(t.bad) > 0:
+		return tri.False
+	case t.unknown > 0, t.open:
+		return tri.Unknown
+	}
+	return tri.Of(t.good > 0)
+}
+
+// found lists what is wrong; none says what there is none of.
+func (t *tally) found(none string) string {
+	const most = 4
+	switch n := len(t.bad); {
+	case n > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(t.bad[:most], ", "), n-most)
+	case n > 0:
+		return strings.Join(t.bad, ", ")
+	}
+	return none
+}
+
+// level compares the farthest of the GPUs' nearest NICs.
+func (f *Facts) level(limit topology.Level) Check {
+	c := Check{
+		Name: "level", State: tri.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
+		Fix:     "compare gdr-features topo with a sound machine: a NIC is missing, or in another slot",
+		Sources: []string{pciDevices, pciDevices + "/*/numa_node"},
+	}
+	if limit != topology.PIX {
+		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"
+	}
+	for _, link := range f.Map.Nearest {
+		if link.Level > limit && f.counted() { // else what is not identified may be a nearer NIC
+			c.State, c.Found = tri.False, fmt.Sprintf("%v for %v", link.Level, link.GPU.Address)
+			return c
+		}
+	}
+	switch {
+	case f.Map.Level != topology.Unknown:
+		c.State = tri.True
+	case f.counted() && f.Map.EligibleGPUs == 0:
+		c.State, c.Found = tri.False, "no GPU"
+	case f.counted() && f.Map.EligibleNICs == 0:
+		c.State, c.Found = tri.False, "no NIC"
+	}
+	return c
+}
+
+// counted: every function is known for what it is.
+func (f *Facts) counted() bool { return f.PCIRead && f.Map.Counted }

@@ -1,0 +1,127 @@
+package expect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// find gives the first type that matches. known is false when an earlier one
+// might: then it cannot be told which one counts.
+func (f *File) find(facts *Facts) (t *Type, known bool) {
+	for i := range f.Types {
+		switch facts.matches(&f.Types[i].Match) {
+		case tri.True:
+			return &f.Types[i], true
+		case tri.Unknown:
+			return nil, false
+		case tri.False:
+		}
+	}
+	return nil, true
+}
+
+// Strange tells that it is proven that no type of the file matches. PCI bus and
+// DMI are enough to ask; what else is missing leaves it open.
+func (f *File) Strange(facts *Facts) bool {
+	t, known := f.find(facts)
+	return known && t == nil
+}
+
+// matches tells whether a machine is what a match says. Without a name of the
+// firmware it has a GPU at least: a node without one belongs to a type only when
+// it is called by name.
+func (f *Facts) matches(m *Match) tri.State {
+	out := tri.And(
+		f.DMI.Product.matches(m.Product), f.DMI.Vendor.matches(m.Vendor), f.DMI.Board.matches(m.Board),
+		f.has(pci.GPU, m.GPU), f.has(pci.NIC, m.NIC),
+	)
+	if len(m.Topology) > 0 {
+		state := tri.Unknown
+		if f.Map.Source != "" {
+			state = tri.Of(slices.Contains(m.Topology, f.Map.Source))
+		}
+		out = tri.And(out, state)
+	}
+	if !m.firmware() {
+		out = tri.And(out, f.has(pci.GPU, []Pattern{"*"}))
+	}
+	return out
+}
+
+// matches compares a name of the firmware with patterns, of which none asks
+// nothing.
+func (t Text) matches(patterns []Pattern) tri.State {
+	switch {
+	case len(patterns) == 0:
+		return tri.True
+	case !t.Known:
+		return tri.Unknown
+	}
+	return tri.Of(matchesAny(patterns, t.Value))
+}
+
+// has tells whether there is a function of a kind and of one of some products.
+func (f *Facts) has(kind pci.Kind, models []Pattern) tri.State {
+	if len(models) == 0 {
+		return tri.True
+	}
+	if !f.PCIRead {
+		return tri.Unknown
+	}
+	for i := range f.PCI.Functions {
+		if fn := &f.PCI.Functions[i]; fn.Kind() == kind && matchesAny(models, names(fn)...) {
+			return tri.True
+		}
+	}
+	if f.PCI.Unidentified() {
+		return tri.Unknown
+	}
+	return tri.False
+}
+
+// names are what a model may be called: the product's name, and its ids.
+func names(f *pci.Function) []string {
+	return []string{f.Name(), fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)}
+}
+
+// modelName is the first of them that there is.
+func modelName(f *pci.Function) string {
+	all := names(f)
+	if all[0] != "" {
+		return all[0]
+	}
+	return all[1]
+}
+
+// machine says what the machine is, as a match would.
+func (f *Facts) machine() string {
+	var parts []string
+	for _, text := range [...]struct {
+		key string
+		Text
+	}{{"product", f.DMI.Product}, {"vendor", f.DMI.Vendor}, {"board", f.DMI.Board}} {
+		if text.Known {
+			parts = append(parts, fmt.Sprintf("%s %q", text.key, text.Value))
+		}
+	}
+	if !f.PCIRead {
+		return strings.Join(parts, ", ")
+	}
+	var models []string
+	for i := range f.PCI.Functions {
+		if fn := &f.PCI.Functions[i]; fn.Kind() == pci.GPU && !slices.Contains(models, modelName(fn)) {
+			models = append(models, modelName(fn))
+		}
+	}
+	for _, model := range models {
+		parts = append(parts, fmt.Sprintf("gpu %q", model))
+	}
+	if len(models) == 0 {
+		parts = append(parts, "no gpu")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,176 @@
+package expect
+
+import (
+	"fmt"
+	"strings"
+
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+)
+
+// port is a port of an RDMA device.
+type port struct {
+	rdma.Port
+	device string
+}
+
+func (p port) String() string { return fmt.Sprintf("%s port %d", p.device, p.Number) }
+
+// carries tells whether the port carries traffic.
+func (p port) carries() tri.State {
+	switch {
+	case p.Active():
+		return tri.True
+	case p.State == "", p.State == "ACTIVE" && p.LinkLayer == "":
+		return tri.Unknown
+	}
+	return tri.False
+}
+
+// ports lists those of some functions, without those of subfunctions. open tells
+// that there may be more.
+func (f *Facts) ports(functions ...*pci.Function) (ports []port, open bool) {
+	open = !f.RDMA.Complete
+	for _, fn := range functions {
+		for _, d := range f.RDMA.Of(fn.Address) {
+			if d.Auxiliary || d.NVLinkManagement {
+				continue
+			}
+			open = open || !d.PortsRead
+			for _, p := range d.Ports {
+				ports = append(ports, port{p, d.Name})
+			}
+		}
+	}
+	return ports, open
+}
+
+func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
+	ports, open := f.ports(members...)
+	active, more := 0, 0
+	var down []string
+	for _, p := range ports {
+		switch p.carries() {
+		case tri.True:
+			active++
+		case tri.False:
+			down = append(down, p.String())
+		case tri.Unknown:
+			more++
+		}
+	}
+	if open || f.unidentified() != 0 {
+		more = -1
+	}
+	found := fmt.Sprint(active)
+	if len(down) > 0 {
+		t := tally{bad: down}
+		found += " (not " + t.found("") + ")"
+	}
+	return Check{
+		Name: "nics.active-ports", State: g.ActivePorts.Counted(active, more),
+		Expected: g.ActivePorts.String() + " active ports of the NICs" + g.of(), Found: found,
+		Fix:     "ibstat; check cables, transceivers, the switch's ports and, for InfiniBand, that a subnet manager runs",
+		Sources: []string{ibPorts + "state", ibPorts + "link_layer"},
+	}
+}
+
+// eachActive asks something of each active port. A port that may be active and of
+// which that is not known either leaves it open.
+func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tri.State, string)) tally {
+	t := f.tally()
+	ports, open := f.ports(members...)
+	t.open = t.open || open
+	for _, p := range ports {
+		switch p.carries() {
+		case tri.True:
+			state, what := ask(p)
+			t.add(state, what+" on "+p.String())
+		case tri.Unknown:
+			t.unknown++
+		case tri.False:
+		}
+	}
+	return t
+}
+
+func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
+	t := f.eachActive(members, func(p port) (tri.State, string) {
+		layer := strings.ToLower(p.LinkLayer) // an active port has one of the two
+		return tri.Of(layer == g.LinkLayer), layer
+	})
+	return Check{
+		Name: "nics.link", State: t.state(), Expected: "link layer " + g.LinkLayer + " of the NICs" + g.of(), Found: t.found("no active port"),
+		Fix:     "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card",
+		Sources: []string{ibPorts + "link_layer"},
+	}
+}
+
+func (f *Facts) rate(g *Group, members []*pci.Function) Check {
+	t := f.eachActive(members, func(p port) (tri.State, string) {
+		return g.Rate.rated(p.RateGbps), fmt.Sprintf("%g", p.RateGbps)
+	})
+	return Check{
+		Name: "nics.rate", State: t.state(), Expected: "rate " + g.Rate.String() + " (Gbit/s) of the NICs" + g.of(), Found: t.found("no active port"),
+		Fix:     slowLink,
+		Sources: []string{ibPorts + "rate"},
+	}
+}
+
+const slowLink = "mlxlink -d DEVICE tells why a link came up slower: cable, transceiver, or the switch's port"
+
+// rated compares the rate of a port, 0 when it was not read.
+func (r Range) rated(gbps float64) tri.State {
+	if gbps == 0 {
+		return tri.Unknown
+	}
+	return tri.Of(float64(r.Min) <= gbps && gbps <= float64(r.Max))
+}
+
+// nearestRate asks of each GPU whether one of the NICs nearest to it has an
+// active port of a rate.
+func (f *Facts) nearestRate(want Range) Check {
+	t := f.tally()
+	for _, link := range f.Map.Nearest {
+		if link.Level == topology.Unknown {
+			t.unknown++
+			continue
+		}
+		state, best := tri.False, "no active port"
+		fastest := 0.0
+		ports, open := f.ports(f.nearest(link)...)
+		if open || !f.counted() { // what is not identified may be one of the nearest
+			state = tri.Unknown
+		}
+		for _, p := range ports {
+			one := tri.And(p.carries(), want.rated(p.RateGbps))
+			state = tri.Or(state, one)
+			if p.carries() == tri.True && p.RateGbps > fastest {
+				fastest, best = p.RateGbps, fmt.Sprintf("%g on %v", p.RateGbps, p)
+			}
+		}
+		t.add(state, fmt.Sprintf("%s for %v", best, link.GPU.Address))
+	}
+	return Check{
+		Name: "nearest-rate", State: t.state(), Expected: "rate " + want.String() + " (Gbit/s) of a nearest NIC of every GPU",
+		Found: t.found("no GPU"), Fix: slowLink,
+		Sources: []string{pciDevices, ibPorts + "state", ibPorts + "rate"},
+	}
+}
+
+// nearest lists the NICs as near to a GPU as its nearest one.
+func (f *Facts) nearest(link topology.Link) []*pci.Function {
+	var all []*pci.Function
+	seen := map[pci.Address]bool{}
+	for _, p := range f.Map.Pairs {
+		n := &f.Map.NICs[p.NIC]
+		if f.Map.GPUs[p.GPU].Function != link.GPU || p.Level != link.Level || !n.Eligible || f.virtualHere(n.Function) || seen[n.Function.Address] {
+			continue
+		}
+		seen[n.Function.Address] = true
+		all = append(all, n.Function)
+	}
+	return all
+}

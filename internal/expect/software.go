@@ -1,0 +1,150 @@
+package expect
+
+import (
+	"slices"
+	"strings"
+
+	"gdr-features/internal/tri"
+	"gdr-features/source/kmod"
+)
+
+// software compares drivers, and what follows from them.
+func (f *Facts) software(e *Expectations) []Check {
+	var all []Check
+	if e.Driver != nil {
+		all = append(all, f.driver(*e.Driver))
+	}
+	if e.Modules != "" {
+		all = append(all, f.modules(e.Modules))
+	}
+	if e.MOFED != nil || e.Inbox {
+		all = append(all, f.mofed(e.MOFED))
+	}
+	if e.Mechanism != "" {
+		all = append(all, f.mechanism(e.Mechanism))
+	}
+	if len(e.IOMMU) > 0 {
+		all = append(all, value("iommu", "IOMMU", e.IOMMU, f.Verdict.IOMMU,
+			"the kernel's command line (iommu=, intel_iommu=, amd_iommu=) and the firmware's setting",
+			pciDevices+"/*/iommu_group", "/sys/kernel/iommu_groups/*/type"))
+	}
+	if len(e.ACS) > 0 {
+		all = append(all, value("acs", "ACS", e.ACS, f.Verdict.ACS,
+			"the firmware's setting of ACS, or setpci at boot; virtual machines need redirection", pciDevices+"/*/config"))
+	}
+	if e.Ready != nil {
+		all = append(all, f.ready(*e.Ready))
+	}
+	return all
+}
+
+func (f *Facts) driver(want Versions) Check {
+	driver := f.Kmod.Driver
+	c := Check{
+		Name: "driver", Expected: "GPU driver " + want.String(), Found: driver.Version,
+		Fix: "install that driver (GPU Operator: driver.version) and reload it, or correct the file", Sources: []string{nvVersion},
+	}
+	switch {
+	case driver.Loaded == tri.False:
+		c.State, c.Found = tri.False, "none loaded"
+	case driver.Version != "":
+		c.State = want.Holds(driver.Version)
+	}
+	return c
+}
+
+func (f *Facts) modules(want string) Check {
+	driver := f.Kmod.Driver
+	c := Check{
+		Name: "modules", Expected: want + " GPU kernel modules", Found: "closed ones",
+		Fix: "install the other flavour of the driver (GPU Operator: driver.kernelModuleType)", Sources: []string{nvVersion},
+	}
+	switch {
+	case driver.Loaded == tri.False:
+		c.State, c.Found = tri.False, "none loaded"
+	case want == "open":
+		c.State = driver.Open
+	default:
+		c.State, c.Found = tri.Not(driver.Open), "open ones"
+	}
+	return c
+}
+
+// mofed compares the version of MOFED; nil expects the kernel's own drivers.
+func (f *Facts) mofed(want *Versions) Check {
+	found := f.Kmod.Stack.MOFED
+	c := Check{
+		Name: "mofed", Expected: "the kernel's own RDMA drivers", Found: "MOFED " + found.Version,
+		Fix:     "remove MOFED and reboot, or correct the file",
+		Sources: []string{"/sys/module/mlx5_core/version", "/sys/module/mlx_compat"},
+	}
+	if want != nil {
+		c.Expected, c.Found = "MOFED "+want.String(), found.Version
+		c.Fix = "install that version (Network Operator: ofedDriver.version), rebuild what is built against it, restart openibd"
+	}
+	switch found.Origin {
+	case kmod.OriginNotLoaded:
+		c.State, c.Found = tri.False, "neither mlx5_core nor mlx4_core loaded"
+	case kmod.OriginInbox:
+		if c.State = tri.True; want != nil {
+			c.State, c.Found = tri.False, "the kernel's own drivers"
+		}
+	case kmod.OriginMOFED:
+		switch {
+		case want == nil:
+			c.State = tri.False
+		case found.Version != "":
+			c.State = want.Holds(found.Version)
+		}
+	case kmod.OriginUnknown:
+	}
+	return c
+}
+
+func (f *Facts) mechanism(want string) Check {
+	peermem, dmabuf := f.Verdict.Peermem, f.Verdict.DMABuf
+	c := Check{
+		Name: "mechanism", Expected: map[string]string{
+			"peermem": "peermem", "dmabuf": "DMA-BUF", "either": "peermem or DMA-BUF", "both": "peermem and DMA-BUF",
+		}[want],
+		Found: "neither", Fix: "see the findings peermem and dmabuf",
+		Sources: []string{"/sys/module/nvidia_peermem/initstate", nvVersion, kallsyms},
+	}
+	switch want {
+	case "peermem":
+		c.State = peermem
+	case "dmabuf":
+		c.State = dmabuf
+	case "either":
+		c.State = tri.Or(peermem, dmabuf)
+	case "both":
+		c.State = tri.And(peermem, dmabuf)
+	}
+	switch {
+	case peermem == tri.True:
+		c.Found = "peermem alone"
+	case dmabuf == tri.True:
+		c.Found = "DMA-BUF alone"
+	}
+	return c
+}
+
+// value compares a word that is "" when not known.
+func value(name, what string, want []string, found, fix string, sources ...string) Check {
+	c := Check{Name: name, Expected: what + " " + strings.Join(want, " or "), Found: found, Fix: fix, Sources: sources}
+	if found != "" {
+		c.State = tri.Of(slices.Contains(want, found))
+	}
+	return c
+}
+
+func (f *Facts) ready(want bool) Check {
+	c := Check{
+		Name: "ready", State: f.Verdict.Ready, Expected: "ready", Found: "not ready (" + string(f.Verdict.Reason) + ")",
+		Fix: "see the findings above", Sources: []string{pciDevices, "/sys/class/infiniband", "/sys/module", kallsyms},
+	}
+	if !want {
+		c.State, c.Expected, c.Found, c.Fix = tri.Not(c.State), "not ready", "ready", "correct the file when this machine is in use"
+	}
+	return c
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"context"
+	"errors"
+
+	"gdr-features/internal/expect"
+	"gdr-features/internal/host"
+	"gdr-features/internal/label"
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+// wanted is what is expected of the machine, and what was read for it alone: the
+// names that the firmware gives the machine, firmware of adapters, PCI Express
+// links. All reads of expectations are in this file.
+type wanted struct {
+	file   *expect.File
+	needs  expect.Needs // what extras were read for
+	dmi    expect.DMI
+	extras part[expect.Extras]
+}
+
+// expect takes what is expected now.
+func (rd *Reader) expect(r *Report) {
+	if rd.options.Expect == nil {
+		if rd.options.Detail == pci.Everything { // a copy of what was read may be compared elsewhere
+			readDMI(rd.fs)
+		}
+		return
+	}
+	file, err := rd.options.Expect()
+	if err != nil {
+		r.problem(err)
+	}
+	rd.want.file = file
+	if file != nil && (r.Fresh&PCI != 0 || rd.want.dmi == (expect.DMI{})) {
+		rd.want.dmi = readDMI(rd.fs)
+	}
+}
+
+// expected tells whether something may be expected of a machine without GPU.
+func (rd *Reader) expected(r *Report) bool {
+	return rd.want.file != nil && !rd.want.file.Strange(&expect.Facts{
+		PCIRead: r.PCIRead, PCI: &r.PCI, Map: &topology.Map{}, DMI: rd.want.dmi,
+	})
+}
+
+// readDMI reads the machine's names. An empty one is known to be empty.
+func readDMI(fs *host.FS) expect.DMI {
+	read := func(file string) expect.Text {
+		text, err := fs.Line("sys/class/dmi/id/" + file)
+		return expect.Text{Value: text, Known: err == nil || errors.Is(err, host.ErrEmpty)}
+	}
+	return expect.DMI{Product: read("product_name"), Vendor: read("sys_vendor"), Board: read("board_name")}
+}
+
+// readExtras reads what only expectations need, and only when they do.
+func (rd *Reader) readExtras(ctx context.Context, r *Report) {
+	if rd.want.file == nil {
+		return
+	}
+	needs := rd.want.file.Needs()
+	extras := &rd.want.extras
+	if extras.done && extras.err == nil && needs == rd.want.needs && r.Fresh&(PCI|RDMA) == 0 {
+		return
+	}
+	rd.want.needs = needs
+	fs, functions, devices := rd.fs, r.PCI, r.RDMA.Devices
+	found, err := extras.one.Read(ctx, func() (expect.Extras, error) {
+		read := expect.Extras{Firmware: map[pci.Address]string{}, Links: map[pci.Address]expect.Ends{}}
+		for i := range devices {
+			if d := &devices[i]; needs.Firmware && d.PCI != nil {
+				if version := d.ReadFirmware(fs); version != "" {
+					read.Firmware[*d.PCI] = version
+				}
+			}
+		}
+		for i := range functions.Functions {
+			if f := &functions.Functions[i]; needs.Links && (f.GPUEligible() || f.NICEligible()) {
+				read.Links[f.Address] = readEnds(fs, f)
+			}
+		}
+		return read, nil
+	})
+	extras.take(found, err, "PCI Express links and firmware of adapters", nil)
+}
+
+func readEnds(fs *host.FS, f *pci.Function) expect.Ends {
+	ends := expect.Ends{Own: pci.ReadLink(fs, f.Address)}
+	if n := len(f.Bridges); n > 0 {
+		ends.Upper = pci.ReadLink(fs, f.Bridges[n-1])
+	}
+	return ends
+}
+
+// compare completes the report by what is expected.
+func (rd *Reader) compare(r *Report) {
+	if rd.options.Expect == nil {
+		return
+	}
+	r.Expected = &expect.Result{}
+	if rd.want.file != nil {
+		rd.want.extras.tell(r)
+		*r.Expected = expect.Judge(rd.want.file, &expect.Facts{
+			PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Map: &r.Map, Verdict: &r.Verdict,
+			DMI: rd.want.dmi, Extras: rd.want.extras.value,
+		})
+		r.Verdict.Findings = append(r.Verdict.Findings, r.Expected.Findings()...)
+	}
+	switch {
+	case len(r.Map.GPUs) == 0 || r.Expected.NoType: // no label: not of a node without GPU either
+	case r.Expected.State == tri.Unknown:
+		r.Unknown[label.Expected] = true
+	default:
+		r.Labels[label.Expected] = r.Expected.State.String()
+	}
+}
