@@ -312,7 +312,7 @@ func TestRefused(t *testing.T) {
 			t.Error("not lost after minutes")
 		}
 		known = true
-		if took := during(errors.New("connection refused")); took < 5*time.Minute || took > 15*time.Minute || s.lost() {
+		if took := during(errors.New("connection refused")); took < 8*time.Minute || took > 20*time.Minute || s.lost() {
 			t.Errorf("rested %v while the object is known; lost %v", took, s.lost())
 		}
 		known = false
