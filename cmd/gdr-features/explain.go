@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/docs/reasons"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/explain"
 	"gdr-features/internal/render"
@@ -20,8 +22,8 @@ var explainReads = report.Options{Detail: pci.Everything}
 func (a *app) explainCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
-		Use:   "explain [GPU NIC]",
-		Short: "Tell the way from a GPU to a NIC, and which driver waits for which",
+		Use:   "explain [GPU NIC | WORD]",
+		Short: "Tell the way from a GPU to a NIC, which driver waits for which, or what a word means",
 		Long: `explain GPU NIC lists every function on the way between them, with its PCIe link,
 NUMA node, IOMMU group and ACS, and says which rule gives their level, how NCCL
 rates them, and whether it uses GPUDirect RDMA there. GPUs are named as topo does
@@ -29,9 +31,13 @@ rates them, and whether it uses GPUDirect RDMA there. GPUs are named as topo doe
 address.
 
 Without arguments it lists the NICs nearest to each GPU, and the chain from the
-hardware over drivers and devices to GPU memory, with the first broken link.`,
+hardware over drivers and devices to GPU memory, with the first broken link.
+
+explain WORD tells of a word that check says (PeermemNotLoaded): what it means, how it
+shows, what to do, and what does not help.`,
 		Example: `  gdr-features explain
   gdr-features explain GPU0 mlx5_3
+  gdr-features explain PeermemNotLoaded
   gdr-features explain 0000:1b:00.0 0000:18:00.0 -o json`,
 		ValidArgsFunction: a.completeExplain,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +58,7 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	case 1:
 		return a.explainReason(args[0])
 	default:
-		return errors.New("explain takes a GPU and a NIC, or nothing")
+		return errors.New("explain takes a GPU and a NIC, or a word that check says, or nothing")
 	}
 	r, err := a.collect(cmd.Context(), explainReads)
 	if err != nil {
@@ -79,22 +85,31 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	return render.ExplainPair(a.out, r, p)
 }
 
-// explainReason prints the page of a reason.
+// explainReason prints the page of a word that check says.
 func (a *app) explainReason(word string) error {
-	return fmt.Errorf("%q alone: explain takes a GPU and a NIC, or nothing", word)
+	page, ok := reasons.Page(word)
+	if !ok {
+		return fmt.Errorf("%q alone: explain takes a GPU and a NIC, or a word that check says, as PeermemNotLoaded, or nothing", word)
+	}
+	_, err := io.WriteString(a.out, page)
+	return err
 }
 
-// completeExplain offers the machine's GPUs, then its NICs.
+// completeExplain offers the machine's GPUs and the words that have a page, then its
+// NICs.
 func (a *app) completeExplain(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 1 {
 		return nil, none
 	}
+	var offers []string
+	if len(args) == 0 {
+		offers = reasons.Tokens()
+	}
 	r, err := a.collect(cmd.Context(), explainReads)
 	if err != nil {
-		return nil, none
+		return offers, none
 	}
-	var offers []string
 	offer := func(name string, about ...string) {
 		offers = append(offers, name+"\t"+strings.TrimSpace(strings.Join(about, " ")))
 	}

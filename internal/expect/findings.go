@@ -12,24 +12,25 @@ import (
 func (r *Result) Findings() []verdict.Finding {
 	if r.Type == "" {
 		out := verdict.Finding{
-			Check: "expected", Status: verdict.Undecidable, Detail: "no machine type of the file matches: " + r.Machine,
+			Check: "expected", Status: verdict.Undecidable, Code: verdict.NoMachineType, Detail: "no machine type of the file matches: " + r.Machine,
 			Fix:     "add a type to the file that matches this machine, or correct the match of its type",
 			Sources: []string{"/sys/class/dmi/id", pciDevices},
 		}
 		if !r.NoType {
 			out.Detail = "which machine type of the file this is cannot be told: " + r.Machine
-			out.Fix = "see what could not be read; or match by something else"
+			out.Code, out.Fix = verdict.Code(verdict.Unreadable), "see what could not be read; or match by something else"
 		}
 		return []verdict.Finding{out}
 	}
 	var all []verdict.Finding
 	for _, c := range r.Checks {
-		out := verdict.Finding{Check: "expected", Status: verdict.Fail, Detail: r.Type + ": " + c.Expected + " expected, " + c.Found + " found", Fix: c.Fix, Sources: c.Sources}
+		out := verdict.Finding{Check: "expected", Status: verdict.Fail, Code: verdict.Deviation, Detail: r.Type + ": " + c.Expected + " expected, " + c.Found + " found", Fix: c.Fix, Sources: c.Sources}
 		switch c.State {
 		case tri.True:
 			continue
 		case tri.Unknown:
-			out.Status, out.Detail, out.Fix = verdict.Undecidable, r.Type+": "+c.Expected+" expected, and not known", ""
+			out.Status, out.Code = verdict.Undecidable, verdict.Code(verdict.Unreadable)
+			out.Detail, out.Fix = r.Type+": "+c.Expected+" expected, and not known", ""
 		case tri.False:
 		}
 		all = append(all, out)

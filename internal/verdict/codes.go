@@ -53,6 +53,10 @@ const (
 	LinkDegraded    Code = "LinkDegraded"
 	NUMABalancing   Code = "NUMABalancing"
 	StorageIOMMU    Code = "StorageIOMMU"
+
+	// expected.
+	Deviation     Code = "Deviation"     // the machine is not what --expect says
+	NoMachineType Code = "NoMachineType" // --expect knows no machine like this
 )
 
 // Codes lists every word that a finding can bear, the verdict's reasons first.
@@ -71,5 +75,6 @@ func Codes() []Code {
 		OperatorsWait, OperatorRDMAOff, PeermemSidecar, OFEDReloadBlocked,
 		GPUWithoutNearNIC, SharedNearNIC, VirtualTopology, BeyondNCCLDefault,
 		IOMMUTranslated, ACSRedirect, ACSUnreadable, LinkDegraded, NUMABalancing, StorageIOMMU,
+		Deviation, NoMachineType,
 	)
 }
