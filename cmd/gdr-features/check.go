@@ -45,7 +45,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 					return err
 				}
 			}
-			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Needed})
+			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Advised})
 			if err != nil {
 				return err
 			}

@@ -189,7 +189,11 @@ func (w *writer) rdma(f *Function, dir, name string) {
 	}
 	number := map[string]int{"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}[state]
 	w.file(dev+"/ports/1/state", fmt.Sprintf("%d: %s\n", number, state))
-	w.file(dev+"/ports/1/phys_state", "5: LinkUp\n")
+	physical := "5: LinkUp" // a port that waits for its subnet manager too
+	if state == "DOWN" {
+		physical = "2: Polling"
+	}
+	w.file(dev+"/ports/1/phys_state", physical+"\n")
 	w.file(dev+"/ports/1/link_layer", layer+"\n")
 	w.file(dev+"/ports/1/rate", "400 Gb/sec (4X NDR)\n")
 }
@@ -198,6 +202,8 @@ func (w *writer) module(name, state string) {
 	w.file("sys/module/"+name+"/initstate", state+"\n")
 	w.file("sys/module/"+name+"/refcnt", "0\n")
 }
+
+const numaBalancing = "proc/sys/kernel/numa_balancing"
 
 func (w *writer) modules() {
 	w.mkdir("sys/module/kernel/parameters")
@@ -223,14 +229,20 @@ func (w *writer) modules() {
 	}
 	for name, state := range w.s.Modules {
 		w.module(name, state)
+		if name == "nvidia_peermem" {
+			w.file("sys/module/nvidia_peermem/version", w.s.NVIDIA+"\n")
+		}
 	}
 	for name, text := range w.s.Files {
 		w.file(name, text)
 	}
 }
 
-// kernel writes /proc/kallsyms.
+// kernel writes /proc/kallsyms and settings.
 func (w *writer) kernel() {
+	if _, own := w.s.Files[numaBalancing]; !own && w.m.Nodes > 1 {
+		w.file(numaBalancing, "0\n")
+	}
 	switch {
 	case w.s.Kallsyms != nil:
 		w.file("proc/kallsyms", *w.s.Kallsyms)

@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
 )
 
@@ -103,6 +104,22 @@ type findingJSON struct {
 	Detail  string   `json:"detail"`
 	Fix     string   `json:"fix"`
 	Sources []string `json:"sources"`
+	// Code names what was found, Help is the page about it; "" where Status is OK.
+	Code string `json:"code"`
+	Help string `json:"help"`
+	// Evidence are the files that matter with what they held, "file=value".
+	Evidence []string `json:"evidence"`
+}
+
+func finding(f *verdict.Finding) findingJSON {
+	out := findingJSON{
+		Check: f.Check, Status: string(f.Status), Reason: string(f.Reason), Detail: f.Detail, Fix: f.Fix,
+		Sources: f.Sources, Code: string(f.Code), Evidence: append([]string{}, f.Evidence...),
+	}
+	if f.Code != "" {
+		out.Help = "docs/reasons/" + string(f.Code) + ".md"
+	}
+	return out
 }
 
 type checkJSON struct {
@@ -134,8 +151,8 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 		known := s == tri.True
 		out.NCCLDefault = &known
 	}
-	for _, f := range v.Findings {
-		out.Findings = append(out.Findings, findingJSON{f.Check, string(f.Status), string(f.Reason), f.Detail, f.Fix, f.Sources})
+	for i := range v.Findings {
+		out.Findings = append(out.Findings, finding(&v.Findings[i]))
 	}
 	return writeJSON(w, out)
 }

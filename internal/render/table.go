@@ -12,7 +12,6 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
 )
 
@@ -276,25 +275,4 @@ func Summary(r *report.Report) string {
 	case tri.Unknown:
 	}
 	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
-}
-
-// Check writes a line a check, what to do about it and where it was read.
-func Check(w io.Writer, r *report.Report) error {
-	var t strings.Builder
-	for _, f := range r.Verdict.Findings {
-		detail := f.Detail
-		if f.Reason != "" {
-			detail = string(f.Reason) + ": " + detail
-		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, detail)
-		if f.Fix != "" {
-			fmt.Fprintf(&t, "\t\tfix: %s\n", f.Fix)
-		}
-		if f.Status != verdict.OK {
-			fmt.Fprintf(&t, "\t\tread from: %s\n", strings.Join(f.Sources, " "))
-		}
-	}
-	out := columns(t.String()) + "\n" + Summary(r) + "\n" + problems(r)
-	_, err := io.WriteString(w, out)
-	return err
 }

@@ -52,7 +52,7 @@ func damaged(t *testing.T, seed uint64, wounds int) {
 	for range wounds {
 		wound(dir, random)
 	}
-	for _, detail := range []pci.Detail{pci.Needed, pci.Everything} {
+	for _, detail := range []pci.Detail{pci.Needed, pci.Advised, pci.Everything} {
 		done := make(chan report.Report, 1)
 		go func() { done <- collect(t, dir, detail) }()
 		select {

@@ -191,7 +191,9 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 
 // request says what is to be read of the drivers.
 func (rd *Reader) request() kmod.Request {
-	request := kmod.Request{AllSymbols: rd.options.Detail == pci.Everything, Memory: rd.memory}
+	request := kmod.Request{
+		AllSymbols: rd.options.Detail == pci.Everything, Advice: rd.options.Detail >= pci.Advised, Memory: rd.memory,
+	}
 	functions := rd.pci.value.Functions
 	for i := range functions {
 		f := &functions[i]

@@ -40,7 +40,7 @@ type Report struct {
 // Options say what Collect reads.
 type Options struct {
 	// Detail is pci.Needed for labels and verdict, pci.Published for publishers,
-	// pci.Everything for people.
+	// pci.Advised for a verdict with advice, pci.Everything for people.
 	Detail pci.Detail
 	// OnlyWithGPU: a machine without NVIDIA GPU needs no more than its PCI bus
 	// read, since it has no labels.

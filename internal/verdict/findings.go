@@ -26,12 +26,15 @@ type Finding struct {
 	Status Status
 	// Reason is the verdict's word for a failed prerequisite, "" for others.
 	Reason Reason
+	// Code names what was found; "" only where Status is OK.
+	Code Code
 	// Detail is what was found, in one sentence.
 	Detail string
 	// Fix is what to do about it, "" for nothing.
 	Fix string
-	// Sources are the files it was read from.
-	Sources []string
+	// Sources are the files it was read from. Evidence is what those that matter
+	// held, "file=value".
+	Sources, Evidence []string
 }
 
 // Files that findings rest on.
@@ -42,19 +45,40 @@ const (
 	kallsyms   = "/proc/kallsyms"
 	peermemDir = "/sys/module/nvidia_peermem"
 	verbsNodes = "/dev/infiniband/uverbs*"
+	netnsMode  = "/sys/module/ib_core/parameters/netns_mode"
 )
 
 // findings walks the checks in the order of the verdict.
 func (f *Facts) findings(v Verdict) []Finding {
 	list := []Finding{f.hardware(v)}
 	if len(f.Map.GPUs) == 0 || v.Capable == tri.False {
-		return list // drivers do not matter
+		return named(list) // drivers do not matter
 	}
-	list = append(list,
-		f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v),
-		f.peermem(v), f.dmabufFinding(v), f.stack(),
-		f.level(), f.ncclDefault(), iommuFinding(v), f.acsFinding(v),
-	)
+	list = append(list, f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v))
+	list = append(list, f.nearPorts(v)...)
+	list = append(list, f.peermem(v), f.dmabufFinding(v), f.stack())
+	list = append(list, f.operators(v)...)
+	list = append(list, f.held()...)
+	list = append(list, f.level(), f.ncclDefault())
+	list = append(list, f.sharedNearNIC()...)
+	list = append(list, f.iommuFinding(v), f.acsFinding(v))
+	list = append(list, f.links()...)
+	list = append(list, f.numaBalancing()...)
+	list = append(list, f.storage(v)...)
+	return named(list)
+}
+
+// named gives every finding that has none its code: the verdict's reason.
+func named(list []Finding) []Finding {
+	for i := range list {
+		switch f := &list[i]; {
+		case f.Code != "":
+		case f.Reason != "":
+			f.Code = Code(f.Reason)
+		case f.Status == Undecidable:
+			f.Code = Code(Unreadable)
+		}
+	}
 	return list
 }
 
@@ -79,18 +103,31 @@ func (f *Facts) hardware(v Verdict) Finding {
 		out.Detail = fmt.Sprintf("%s and %s can do GPUDirect RDMA", count(m.EligibleGPUs, "GPU"), count(m.EligibleNICs, "adapter"))
 	case NoGPU:
 		out.Detail = "no NVIDIA GPU on the PCI bus"
+		if tegra := f.advice().Tegra; tegra != "" {
+			out.Code = TegraGPU
+			out.Detail += ": that of a Tegra is part of the processor, and is not judged"
+			out.Evidence = append(out.Evidence, saw("/proc/device-tree/compatible", tegra))
+		}
 	case GPUUnsupported:
 		out.Detail = fmt.Sprintf("%s is not a product that NVIDIA supports GPUDirect RDMA on", gpuName(m.GPUs[0].Function))
 		out.Fix = "use a data-center or professional GPU; GeForce, TITAN and GB10 are refused by the driver"
+		out.Evidence = f.ids(pci.GPU)
 	case NoNIC:
 		out.Detail = "no NVIDIA ConnectX or BlueField network function on the PCI bus"
 		out.Fix = "install a ConnectX-4 or newer adapter; adapters of other vendors are not judged"
 	case NICUnsupported:
 		out.Detail = "the network functions of vendor 15b3 are older than ConnectX-3, manage an NVLink fabric, or have another class than Ethernet (0200) or InfiniBand (0207)"
 		out.Fix = "install a ConnectX-4 or newer adapter"
+		out.Evidence = f.ids(pci.NIC)
 	case PlatformForbidsP2P:
 		out.Detail = "on this processor the NVIDIA driver maps GPU memory only for an adapter below a common PCIe bridge, and no pair has one"
-		out.Fix = "move an adapter and a GPU below one PCIe switch"
+		out.Fix = "move an adapter and a GPU below one PCIe switch; NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try all the same, and is for tests"
+		for _, gpu := range m.GPUs {
+			out.Evidence = append(out.Evidence, sawPlace(gpu.Function))
+		}
+		if override := f.advice().TopoOverride; override != "" {
+			out.Evidence = append(out.Evidence, saw("/proc/driver/nvidia/params", "GrdmaPciTopoCheckOverride: "+override))
+		}
 	default:
 		out.Detail = "PCI functions cannot be read"
 		out.Fix = "see the problems listed below; mount the host's /sys"
@@ -104,10 +141,14 @@ func (f *Facts) gpuDriver() Finding {
 		out.Status, out.Reason = Fail, GPUPassthrough
 		out.Detail = "every eligible GPU is bound to vfio-pci, for virtual machines"
 		out.Fix = "GPUDirect RDMA is up to the virtual machines; for use on this host bind the GPUs to nvidia"
+		out.Evidence = f.drivers((*pci.Function).GPUEligible)
 		return out
 	}
 	driven := f.gpuDriven()
 	out.Status = fromState(driven, Fail)
+	if driven != tri.True {
+		out.Evidence = f.drivers((*pci.Function).GPUEligible)
+	}
 	switch driven {
 	case tri.True:
 		out.Detail = "nvidia " + orUnknown(f.Kmod.Driver.Version) + ", " + flavour(f.Kmod.Driver.Open)
@@ -145,6 +186,9 @@ func (f *Facts) nicDriver() Finding {
 	case tri.Unknown:
 		out.Reason, out.Detail = Unreadable, "the adapters' drivers cannot be read"
 	}
+	if driven != tri.True {
+		out.Evidence = f.drivers((*pci.Function).NICEligible)
+	}
 	return out
 }
 
@@ -165,47 +209,13 @@ func (f *Facts) rdmaDevices() Finding {
 		out.Detail = "no eligible adapter has an RDMA device"
 		out.Fix = "modprobe mlx5_ib; on a function with RDMA switched off: devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit"
 	case f.RDMA.Exclusive:
-		out.Reason = Unreadable
+		out.Reason, out.Code = Unreadable, RDMANamespaces
 		out.Detail = "RDMA devices belong to network namespaces (netns_mode exclusive), so those of containers are not seen from here"
 		out.Fix = "rdma system show; read from the host's network namespace"
-		out.Sources = append(out.Sources, "/sys/module/ib_core/parameters/netns_mode")
+		out.Sources = append(out.Sources, netnsMode)
+		out.Evidence = []string{saw(netnsMode, "N")}
 	default:
 		out.Reason, out.Detail = Unreadable, "the RDMA devices cannot be read"
-	}
-	return out
-}
-
-func (f *Facts) ports(v Verdict) Finding {
-	state := f.activePort()
-	out := Finding{Check: "port", Status: fromState(state, Fail), Sources: []string{ibClass + "/*/ports/*/state", ibClass + "/*/ports/*/link_layer"}}
-	active, total := 0, 0
-	for i := range f.Map.NICs {
-		if n := &f.Map.NICs[i]; n.Eligible && n.RDMA != nil {
-			for _, p := range n.RDMA.Ports {
-				total++
-				if p.Active() {
-					active++
-				}
-			}
-		}
-	}
-	out.Detail = fmt.Sprintf("%d of %s ACTIVE", active, count(total, "port"))
-	switch state {
-	case tri.True:
-		if v.Link != "" {
-			out.Detail += ", " + v.Link
-		}
-		if active < total {
-			out.Status, out.Fix = Warn, "ibstat shows the ports that are down; check cables, transceivers and the subnet manager"
-		}
-	case tri.False:
-		out.Reason = NoActivePort
-		out.Fix = "ibstat; check cables, transceivers and, for InfiniBand, that a subnet manager runs"
-		if f.rdmaDevice() != tri.True {
-			out.Detail = "no RDMA device, no port"
-		}
-	case tri.Unknown:
-		out.Reason, out.Detail = Unreadable, "the ports' state cannot be read"
 	}
 	return out
 }
@@ -216,42 +226,6 @@ func either(way, other tri.State) Status {
 		return OK
 	}
 	return fromState(way, Fail)
-}
-
-func (f *Facts) peermem(v Verdict) Finding {
-	out := Finding{
-		Check: "peermem", Status: either(v.Peermem, v.DMABuf),
-		Sources: []string{peermemDir + "/initstate", "/sys/module/nv_peer_mem/initstate", "/sys/kernel/mm/memory_peers"},
-	}
-	symbol := f.Kmod.Symbols.PeerMemory
-	switch {
-	case v.Peermem == tri.True:
-		out.Detail = f.Kmod.PeermemBy + " is registered with the RDMA stack"
-	case v.Peermem == tri.Unknown:
-		out.Reason, out.Detail = Unreadable, "the state of the kernel's modules cannot be read"
-	case v.DMABuf == tri.True:
-		out.Detail = "not loaded, and not needed: DMA-BUF serves (NCCL 2.13 and newer)"
-	case symbol == tri.True:
-		out.Reason = PeermemNotLoaded
-		out.Detail = "not loaded, though the RDMA stack has the interface for it"
-		out.Fix = "modprobe nvidia-peermem (GPU Operator: driver.rdma.enabled=true); if that says Invalid argument, rebuild the GPU driver against the installed MOFED"
-		out.Sources = append(out.Sources, kallsyms)
-	default:
-		out.Reason = NoPeerMemoryPath
-		out.Detail = "not loaded, and the RDMA stack shows no interface for it (ib_register_peer_memory_client)"
-		if symbol == tri.Unknown {
-			out.Detail = "not loaded; whether the RDMA stack has an interface for it cannot be read"
-		}
-		out.Fix = "install MOFED / DOCA-OFED and rebuild the GPU driver against it, or use DMA-BUF"
-		if symbol == tri.Unknown {
-			out.Fix = "modprobe nvidia-peermem; it says Unknown symbol or Invalid argument where there is no interface"
-		}
-		out.Sources = append(out.Sources, kallsyms)
-	}
-	if f.Kmod.PeermemModule == kmod.Coming || f.Kmod.PeermemModule == kmod.Going {
-		out.Detail += "; nvidia_peermem is " + string(f.Kmod.PeermemModule) + " just now"
-	}
-	return out
 }
 
 func (f *Facts) stack() Finding {
@@ -271,10 +245,38 @@ func (f *Facts) stack() Finding {
 		out.Detail += ", PeerDirect " + string(level)
 	}
 	if f.Kmod.Stack.PeerDirect == kmod.PeerDirectLegacy {
-		out.Status = Warn
-		out.Fix = "with GPU drivers before 560 load nvidia-peermem with peerdirect_support=1; better, move to MOFED 5.1 or newer"
+		f.legacy(&out)
 	}
 	return out
+}
+
+// legacy: on a MOFED before 5.1 nvidia-peermem works with peerdirect_support=1
+// only, unless the driver is of 560 or newer, whose persistent API does without.
+func (f *Facts) legacy(out *Finding) {
+	p := &f.advice().Peermem
+	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
+	switch {
+	case persistent, p.LegacyAPI == "1", f.Kmod.PeermemBy == "nv_peer_mem":
+		out.Detail += ", as the peer memory module is set to use it"
+		return
+	}
+	const file = peermemDir + "/parameters/peerdirect_support"
+	out.Status, out.Code = Warn, LegacyPeerDirect
+	out.Detail += ", which nvidia-peermem of a driver before 560 must be told of"
+	out.Fix = "options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: driver.kernelModuleConfig), and load it anew; better, move to MOFED 5.1 or newer"
+	out.Sources = append(out.Sources, file)
+	out.Evidence = []string{saw("/sys/module/mlx5_core/version", f.Kmod.Stack.MOFED.Version), saw(file, orAbsent(p.LegacyAPI)), saw(nvVersion, f.Kmod.Driver.Version)}
+}
+
+// ids is evidence of what the functions of a kind are.
+func (f *Facts) ids(kind pci.Kind) []string {
+	var all []string
+	for i := range f.PCI.Functions {
+		if fn := &f.PCI.Functions[i]; fn.Kind() == kind {
+			all = append(all, saw(device(fn.Address)+"/modalias", fmt.Sprintf("%04x:%04x class %06x", fn.Vendor, fn.Device, fn.Class)))
+		}
+	}
+	return all
 }
 
 func gpuName(f *pci.Function) string {

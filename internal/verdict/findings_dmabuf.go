@@ -5,12 +5,15 @@ import (
 	"strings"
 
 	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
 )
 
 // prerequisite is one thing DMA-BUF needs, and what to say when it is missing.
 type prerequisite struct {
 	state      tri.State
+	code       Code
 	lacks, fix string
+	evidence   string
 }
 
 const (
@@ -20,17 +23,31 @@ const (
 
 // prerequisites are in the order in which the first missing one is named.
 func (f *Facts) prerequisites() []prerequisite {
+	driver := saw(nvVersion, strings.TrimSpace(f.Kmod.Driver.Version+" "+flavour(f.Kmod.Driver.Open)))
 	parts := []prerequisite{
-		{f.Kmod.Driver.Open, "the GPU driver is not the open kernel module", "install the open kernel modules (GPU Operator: kernelModuleType open; Turing or newer)"},
-		{f.turing(), "no eligible GPU that the driver drives is of the Turing generation or newer", "use nvidia-peermem: DMA-BUF needs Turing or newer"},
-		{f.mlx5Device(), "no eligible adapter has an RDMA device of mlx5", "DMA-BUF needs ConnectX-4 or newer with mlx5_ib"},
+		{
+			f.Kmod.Driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",
+			"install the open kernel modules (GPU Operator: kernelModuleType open; Turing or newer)", driver,
+		},
+		{
+			f.turing(), PreTuring, "no eligible GPU that the driver drives is of the Turing generation or newer",
+			"use nvidia-peermem: DMA-BUF needs Turing or newer", strings.Join(f.ids(pci.GPU), " "),
+		},
+		{
+			f.mlx5Device(), NoMLX5Device, "no eligible adapter has an RDMA device of mlx5",
+			"DMA-BUF needs ConnectX-4 or newer with mlx5_ib", strings.Join(f.drivers((*pci.Function).NICEligible), " "),
+		},
 	}
 	if said := f.devicesSay(); said != tri.Unknown {
-		return append(parts, prerequisite{said, "the RDMA devices cannot register DMA-BUF", newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING"})
+		return append(parts, prerequisite{
+			said, DMABufRefused, "the RDMA devices cannot register DMA-BUF",
+			newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING", saw(verbsNodes, "operation not supported"),
+		})
 	}
+	umem, mlx5 := f.Kmod.Symbols.UmemDMABuf, f.Kmod.Symbols.MLX5DMABuf
 	return append(parts,
-		prerequisite{f.Kmod.Symbols.UmemDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", newerStack},
-		prerequisite{f.Kmod.Symbols.MLX5DMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", newerMLX5})
+		prerequisite{umem, NoDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", newerStack, sawSymbol("ib_umem_dmabuf_get", umem)},
+		prerequisite{mlx5, NoDMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", newerMLX5, sawSymbol("mlx5_ib_reg_user_mr_dmabuf", mlx5)})
 }
 
 func (f *Facts) dmabufFinding(v Verdict) Finding {
@@ -49,7 +66,7 @@ func (f *Facts) dmabufFinding(v Verdict) Finding {
 		first := parts[slices.IndexFunc(parts, func(p prerequisite) bool { return p.state == tri.False })]
 		out.Detail = first.lacks
 		if v.Peermem != tri.True {
-			out.Fix = first.fix
+			out.Code, out.Fix, out.Evidence = first.code, first.fix, []string{first.evidence}
 		} else {
 			out.Detail += "; not needed, peermem serves"
 		}

@@ -60,6 +60,7 @@ func (s *scanner) hypervisorFlag() tri.State {
 			return tri.False
 		}
 	}
+	s.arm = bytes.Contains(buf, []byte("\nFeatures\t"))
 	return tri.Unknown
 }
 

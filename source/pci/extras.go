@@ -7,6 +7,33 @@ import (
 	"gdr-features/internal/host"
 )
 
+// links reads the links of GPUs and NICs and of the ports they are plugged into.
+// Virtual functions have none of their own. Everything has read them already.
+func (s *scanner) links() {
+	if s.detail != Advised {
+		return
+	}
+	for i := range s.inv.Functions {
+		f := &s.inv.Functions[i]
+		if kind := f.Kind(); kind != GPU && kind != NIC || f.PhysFn != nil {
+			continue
+		}
+		f.Link = readLink(s.fs, devicesDir+"/"+f.Address.String()+"/")
+		if port := s.inv.Port(f); port != nil && port.Link == nil {
+			port.Link = readLink(s.fs, devicesDir+"/"+port.Address.String()+"/")
+		}
+	}
+}
+
+// Port gives the port that a function is plugged into, the bridge right above
+// it; nil where there is none.
+func (inv *Inventory) Port(f *Function) *Function {
+	if len(f.Bridges) == 0 {
+		return nil
+	}
+	return inv.Find(f.Bridges[len(f.Bridges)-1])
+}
+
 // extras reads link, ACS and VPD. What the reader may not see stays nil and is
 // no problem: it is the normal view of an unprivileged process.
 func (s *scanner) extras(f *Function, base string) {

@@ -75,10 +75,13 @@ type Function struct {
 	// on machines with data-direct functions, and by Everything.
 	VPD *VPD
 
+	// Link is the PCI Express link towards the root; nil where there is none.
+	// Read by Advised for GPUs, NICs and the ports above them, by Everything for
+	// all.
+	Link *Link
+
 	// The rest is read by Everything only.
 
-	// Link is the PCI Express link towards the root; nil where there is none.
-	Link *Link
 	// ACS are the access control services; nil when not readable.
 	ACS *ACS
 }

@@ -24,6 +24,9 @@ const (
 	// Published reads also what is published beyond the labels: the rates of
 	// ports.
 	Published
+	// Advised reads also what check gives advice by: the links of GPUs and NICs
+	// and of the ports above them, the physical state of ports.
+	Advised
 	// Everything reads every field of every function, for people and for raw
 	// features. It touches configuration space and VPD where that is allowed.
 	Everything
@@ -71,6 +74,7 @@ func Scan(fs *host.FS, detail Detail) (Inventory, error) {
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
 	s.knownAsBridges()
 	s.inheritNUMA()
+	s.links()
 	s.dataDirect()
 	s.managementMarks()
 	return s.inv, nil

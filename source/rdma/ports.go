@@ -181,6 +181,15 @@ func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
 		if p.LinkLayer, err = linkLayer(fs, base+"link_layer"); err != nil {
 			problem(err)
 		}
+		if detail >= pci.Advised && p.State != "ACTIVE" {
+			if text, err := fs.Line(base + "phys_state"); host.Absent(err) {
+				// it says no more than why
+			} else if err != nil {
+				problem(err)
+			} else if p.Physical, err = parsePhysical(text); err != nil {
+				problem(fmt.Errorf("/%sphys_state: %w", base, err))
+			}
+		}
 		if detail >= pci.Published {
 			if text, err := fs.Line(base + "rate"); err != nil {
 				problem(err)

@@ -185,7 +185,7 @@ func TestPorts(t *testing.T) {
 					put(t, dir, ports+"/"+n+"/rate", "25 Gb/sec (1X EDR)\n")
 				}
 			},
-			[]Port{{0, "DOWN", "Ethernet", 25}, good, {2, "DOWN", "Ethernet", 25}, {10, "DOWN", "Ethernet", 25}, {255, "DOWN", "Ethernet", 25}},
+			[]Port{{Number: 0, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}, good, {Number: 2, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}, {Number: 10, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}, {Number: 255, State: "DOWN", LinkLayer: "Ethernet", RateGbps: 25}},
 			false, nil,
 		},
 		{
@@ -281,7 +281,7 @@ func TestSoftwarePorts(t *testing.T) {
 		t.Errorf("needed: ports %v, node type %q; want neither", d.Ports, d.NodeType)
 	}
 	inv = scan(t, dir, pci.Everything)
-	want := Device{Name: "siw0", NodeType: "RNIC", PortsRead: true, Ports: []Port{{1, "ACTIVE", "Ethernet", 2.5}}}
+	want := Device{Name: "siw0", NodeType: "RNIC", PortsRead: true, Ports: []Port{{Number: 1, State: "ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5}}}
 	if diff := cmp.Diff(want, inv.Devices[0], whole); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)
 	}

@@ -68,6 +68,10 @@ type Port struct {
 	LinkLayer string
 	// RateGbps is the signalling rate in Gbit/s, from rate; 0 when not read.
 	RateGbps float64
+	// Physical is the physical state of a port that is not ACTIVE, "Polling",
+	// "Disabled", "LinkUp", ...; "" when not readable or not read. From
+	// phys_state, by pci.Advised and more.
+	Physical string
 }
 
 // Active tells whether the port carries traffic NCCL would use: ACTIVE, with
@@ -305,6 +309,20 @@ func parseState(text string) (string, error) {
 }
 
 var portStates = [...]string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
+
+// parsePhysical reads "2: Polling" by its number (PortInfo:PortPhysicalState).
+func parsePhysical(text string) (string, error) {
+	number, _, ok := strings.Cut(text, ":")
+	n, err := strconv.Atoi(strings.TrimSpace(number))
+	if !ok || err != nil || n < 0 || n >= len(physicalStates) {
+		return "", fmt.Errorf("%q is not a physical state", text)
+	}
+	return physicalStates[n], nil
+}
+
+var physicalStates = [...]string{
+	"", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "Phy Test",
+}
 
 // parseRate reads "400 Gb/sec (4X NDR)" as Gbit/s.
 func parseRate(text string) (float64, error) {

@@ -1,0 +1,61 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/report"
+	"gdr-features/internal/verdict"
+)
+
+// Check writes a line a check, what to do about it and where it was read, and at
+// the end which pages tell more.
+func Check(w io.Writer, r *report.Report) error {
+	var t strings.Builder
+	var pages []string
+	for i := range r.Verdict.Findings {
+		f := &r.Verdict.Findings[i]
+		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, headline(f))
+		if f.Fix != "" {
+			fmt.Fprintf(&t, "\t\tfix: %s\n", f.Fix)
+		}
+		if f.Status != verdict.OK {
+			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
+		}
+		if f.Code != "" && !slices.Contains(pages, string(f.Code)) {
+			pages = append(pages, string(f.Code))
+		}
+	}
+	out := columns(t.String()) + "\n" + Summary(r) + "\n"
+	for _, page := range pages {
+		out += "see: gdr-features explain " + page + "\n"
+	}
+	_, err := io.WriteString(w, out+problems(r))
+	return err
+}
+
+// headline is what was found, behind its words: the verdict's reason, and the
+// code where that says more.
+func headline(f *verdict.Finding) string {
+	switch {
+	case f.Code == "":
+		return f.Detail
+	case f.Reason == "", string(f.Reason) == string(f.Code):
+		return string(f.Code) + ": " + f.Detail
+	}
+	return string(f.Reason) + ", " + string(f.Code) + ": " + f.Detail
+}
+
+// evidence names a few files with what they held, else the files alone.
+func evidence(f *verdict.Finding) string {
+	const few = 3
+	switch {
+	case len(f.Evidence) == 0:
+		return strings.Join(f.Sources, " ")
+	case len(f.Evidence) <= few:
+		return strings.Join(f.Evidence, " ")
+	}
+	return fmt.Sprintf("%s and %d more (-o json)", strings.Join(f.Evidence[:few], " "), len(f.Evidence)-few)
+}

@@ -1,0 +1,79 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/topology"
+	"gdr-features/internal/tri"
+	"gdr-features/source/pci"
+)
+
+func (f *Facts) acsFinding(v Verdict) Finding {
+	out := Finding{Check: "acs", Status: OK, Detail: v.ACS, Sources: []string{pciDevices + "/*/config"}}
+	switch v.ACS {
+	case "":
+		out.Status, out.Code, out.Detail = Undecidable, ACSUnreadable, "the ACS registers of the bridges between GPUs and NICs cannot be read"
+		out.Fix = "read as root (CAP_SYS_ADMIN)"
+		if !slices.ContainsFunc(f.Map.Nearest, func(l topology.Link) bool { return len(l.Between()) > 0 }) {
+			out.Detail, out.Fix = "no bridge between the GPUs and their nearest NICs shows on this machine", ""
+		}
+	case "redirect":
+		f.redirect(&out)
+	}
+	return out
+}
+
+// redirect judges ACS redirect by platform: where the GPU shares memory with its
+// processor, and where devices are handed to virtual machines, it belongs there.
+func (f *Facts) redirect(out *Finding) {
+	bridges := f.redirecting()
+	var names []string
+	for _, b := range bridges {
+		names = append(names, b.String())
+		out.Evidence = append(out.Evidence, saw(device(b)+"/config", fmt.Sprintf("ACSCtl %04x", f.ACS[b].Control)))
+	}
+	if f.coherent() {
+		out.Detail = "redirect on " + some(names) + ", which belongs there on this platform (rdma_topo check judges the pattern)"
+		return
+	}
+	out.Status, out.Code = Warn, ACSRedirect
+	out.Detail = "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by " + some(names)
+	switch passed := f.passed(); {
+	case f.Kmod.Virtual == tri.True:
+		out.Fix = "leave it on in a virtual machine: on the hypervisor, enable ATS of the adapter (mlxconfig ATS_ENABLED=true) and ACS Direct Translated P2P on the switch ports above GPU and adapter"
+	case len(passed) > 0:
+		out.Fix = "leave it on: it keeps functions of virtual machines apart (" + some(passed) + " are bound to vfio); for GPUDirect RDMA inside them enable ATS of the adapter and ACS Direct Translated P2P"
+	default:
+		out.Fix = "only where no device of this host goes to virtual machines: " + setpci(names) + " after each boot, or boot with pci=disable_acs_redir= and these addresses, a semicolon between them"
+	}
+}
+
+// redirecting lists the bridges between GPUs and their nearest NICs that
+// redirect, by address.
+func (f *Facts) redirecting() []pci.Address {
+	var all []pci.Address
+	for _, link := range f.Map.Nearest {
+		for _, bridge := range link.Between() {
+			if acs := f.ACS[bridge]; acs != nil && acs.Redirect() && !slices.Contains(all, bridge) {
+				all = append(all, bridge)
+			}
+		}
+	}
+	slices.SortFunc(all, pci.Address.Compare)
+	return all
+}
+
+// coherent: some eligible GPU shares memory with its processor.
+func (f *Facts) coherent() bool {
+	return slices.ContainsFunc(f.Map.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Coherent() })
+}
+
+// setpci is the command that clears the redirect bits of bridges, and no others.
+func setpci(bridges []string) string {
+	if len(bridges) == 1 {
+		return "setpci -s " + bridges[0] + " ECAP_ACS+0x6.w=0000:002c"
+	}
+	return "for b in " + strings.Join(bridges, " ") + "; do setpci -s $b ECAP_ACS+0x6.w=0000:002c; done"
+}

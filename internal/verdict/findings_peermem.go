@@ -1,0 +1,211 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/tri"
+	"gdr-features/source/kmod"
+)
+
+// advice are the facts behind advice; empty ones where they were not read.
+func (f *Facts) advice() *kmod.Advice {
+	if f.Kmod.Advice == nil {
+		return &kmod.Advice{}
+	}
+	return f.Kmod.Advice
+}
+
+const peerSymbol = "ib_register_peer_memory_client"
+
+func (f *Facts) peermem(v Verdict) Finding {
+	out := Finding{
+		Check: "peermem", Status: either(v.Peermem, v.DMABuf),
+		Sources:  []string{peermemDir + "/initstate", "/sys/module/nv_peer_mem/initstate", "/sys/kernel/mm/memory_peers"},
+		Evidence: []string{saw(peermemDir+"/initstate", string(f.Kmod.PeermemModule))},
+	}
+	switch {
+	case v.Peermem == tri.True:
+		out.Detail = f.Kmod.PeermemBy + " is registered with the RDMA stack"
+		if v.DMABuf == tri.False {
+			f.unseenByNCCL(&out)
+		}
+	case v.Peermem == tri.Unknown:
+		out.Reason, out.Detail = Unreadable, "the state of the kernel's modules cannot be read"
+		out.Fix = "read with the host's /sys in place"
+	case v.DMABuf == tri.True:
+		out.Detail = "not loaded, and not needed: DMA-BUF serves (NCCL 2.13 and newer)"
+	default:
+		f.peermemMissing(&out)
+	}
+	if f.Kmod.PeermemModule == kmod.Coming || f.Kmod.PeermemModule == kmod.Going {
+		out.Detail += "; nvidia_peermem is " + string(f.Kmod.PeermemModule) + " just now"
+	}
+	return out
+}
+
+// unseenByNCCL: NCCL up to 2.22 looks for the client's directory alone, newer
+// ones for /sys/module/nvidia_peermem/version too (NVIDIA/nccl src/transport/
+// net_ib/gdr.cc). RDMA stacks from MOFED 24.04 on make no such directory.
+func (f *Facts) unseenByNCCL(out *Finding) {
+	a := f.advice()
+	if f.Kmod.Advice == nil || a.NCCLClient != tri.False {
+		return
+	}
+	out.Status, out.Code = Warn, MemoryPeersMissing
+	out.Evidence = append(out.Evidence, sawFile("/sys/kernel/mm/memory_peers/nv_mem/version", tri.False),
+		sawFile("/sys/kernel/mm/memory_peers/nv_mem_nc/version", tri.False), saw(peermemDir+"/version", orAbsent(a.Peermem.Version)))
+	if f.Kmod.PeermemModule == kmod.Live && a.Peermem.Version != "" {
+		out.Detail += "; NCCL before 2.23 does not see it, as this stack makes no memory_peers, and DMA-BUF does not stand in"
+		out.Fix = "use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)" + f.orDMABuf()
+		return
+	}
+	out.Detail += ", where no NCCL looks for it: neither memory_peers nor nvidia_peermem/version is there"
+	out.Fix = "unload " + f.clientModule() + " and load nvidia-peermem of the GPU driver, with NCCL 2.23 or newer"
+}
+
+func (f *Facts) clientModule() string {
+	if strings.HasPrefix(f.Kmod.PeermemBy, "/") {
+		return "the module behind " + f.Kmod.PeermemBy
+	}
+	return f.Kmod.PeermemBy
+}
+
+func orAbsent(s string) string {
+	if s == "" {
+		return "absent"
+	}
+	return s
+}
+
+// peermemMissing says why no client is there and what to do: by the symbol, which
+// tells whether the RDMA stack has an interface for one, and by the module's
+// dependencies, which tell what it was built for.
+func (f *Facts) peermemMissing(out *Finding) {
+	symbol, file := f.Kmod.Symbols.PeerMemory, &f.advice().File
+	out.Reason = NoPeerMemoryPath
+	if symbol == tri.True {
+		out.Reason = PeermemNotLoaded
+	}
+	out.Sources = append(out.Sources, kallsyms)
+	out.Sources = append(out.Sources, file.Dep...)
+	out.Evidence = append(out.Evidence, sawSymbol(peerSymbol, symbol))
+	out.Evidence = append(out.Evidence, f.sawModuleFile()...)
+	running, onDisk := f.Kmod.Symbols.PeerMemoryOwner, exporter(file)
+	switch {
+	case file.Listed == tri.False && symbol == tri.True:
+		out.Code, out.Detail = PeermemNotInstalled, "the RDMA stack has the interface for it, and no module nvidia-peermem is installed for this kernel"
+		out.Fix = f.install()
+	case file.Listed == tri.True && len(file.Needs) == 0:
+		out.Code, out.Detail = PeermemStub, file.Name+" was built without the RDMA stack's peer memory symbols: loading it ends in Invalid argument"
+		out.Fix = f.rebuild() + f.orDMABuf()
+		if symbol == tri.False {
+			out.Fix = "install MOFED / DOCA-OFED, then " + f.rebuild() + f.orDMABuf()
+		}
+	case file.Listed == tri.True && symbol == tri.False && onDisk == "":
+		out.Code, out.Detail = PeermemUnknownSymbol, file.Name+" was built for MOFED, and neither the RDMA drivers that run nor those on disk have "+peerSymbol+": loading it ends in Unknown symbol"
+		out.Fix = "install MOFED / DOCA-OFED for this kernel, then " + f.rebuild() + f.orDMABuf()
+	case file.Listed == tri.True && symbol == tri.False:
+		out.Code, out.Detail = PeermemUnknownSymbol, onDisk+" on disk has "+peerSymbol+", and the one that runs does not: the RDMA drivers were installed and not loaded since"
+		out.Fix = "restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe nvidia-peermem"
+	case onDisk != "" && running != "" && onDisk != running:
+		out.Code = PeermemSymbolMismatch
+		out.Detail = fmt.Sprintf("%s on disk belongs to an RDMA stack whose %s has the interface, and in the running one %s has it: loading it ends in disagrees about version of symbol, or Unknown symbol", file.Name, onDisk, running)
+		out.Fix = "restart the RDMA drivers or reboot where MOFED was upgraded; where it was not, " + f.rebuild()
+	case symbol == tri.True:
+		out.Detail = "not loaded, though the RDMA stack has the interface for it"
+		out.Fix = f.modprobe() + "; if that says Invalid argument or dmesg disagrees about version of symbol, " + f.rebuild() + "; if it says Unknown symbol, see PeermemUnknownSymbol"
+	case symbol == tri.False:
+		out.Detail = "not loaded, and the RDMA stack shows no interface for it (" + peerSymbol + ")"
+		out.Fix = "install MOFED / DOCA-OFED, then " + f.rebuild() + f.orDMABuf()
+	default:
+		out.Detail = "not loaded; whether the RDMA stack has an interface for it cannot be read"
+		out.Fix = "modprobe nvidia-peermem; it says Unknown symbol or Invalid argument where there is no interface, or it was built without"
+	}
+}
+
+// exporter tells which module on disk has the PeerDirect API, by what peermem
+// depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core
+// itself, or ib_core; "" for none.
+func exporter(file *kmod.ModuleFile) string {
+	for _, module := range [...]string{"ib_uverbs", "ib_core"} {
+		if slices.Contains(file.Needs, module) {
+			return module
+		}
+	}
+	return ""
+}
+
+func (f *Facts) sawModuleFile() []string {
+	file := &f.advice().File
+	var all []string
+	for _, dep := range file.Dep {
+		switch {
+		case file.Listed != tri.True:
+			all = append(all, saw(dep, "no nvidia-peermem"))
+		case len(file.Needs) == 0:
+			all = append(all, saw(dep, file.Name+" needs nothing"))
+		default:
+			all = append(all, saw(dep, file.Name+" needs "+strings.Join(file.Needs, " ")))
+		}
+	}
+	return all
+}
+
+// modprobe says how the module is loaded here.
+func (f *Facts) modprobe() string {
+	switch f.advice().Operators.GPU {
+	case tri.True:
+		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: modprobe nvidia-peermem" + f.legacyParameter()
+	case tri.False:
+		return "modprobe nvidia-peermem" + f.legacyParameter() + ", and its name into /etc/modules-load.d/nvidia-peermem.conf for the next boot"
+	case tri.Unknown:
+	}
+	return "modprobe nvidia-peermem" + f.legacyParameter() + " (GPU Operator: driver.rdma.enabled=true)"
+}
+
+// legacyParameter is what the module must be told on a MOFED before 5.1.
+func (f *Facts) legacyParameter() string {
+	if f.Kmod.Stack.PeerDirect == kmod.PeerDirectLegacy && !f.persistentByDefault() {
+		return " peerdirect_support=1"
+	}
+	return ""
+}
+
+// persistentByDefault: from driver 560 on, nvidia-peermem uses the persistent
+// API unless told otherwise, and peerdirect_support has no effect.
+func (f *Facts) persistentByDefault() bool {
+	major, _, _ := strings.Cut(f.Kmod.Driver.Version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 560
+}
+
+// rebuild says how the module is built anew here, for the RDMA stack that runs.
+func (f *Facts) rebuild() string {
+	if f.advice().Operators.GPU == tri.True && f.advice().Operators.DriverReady == tri.True {
+		return "delete the GPU Operator's driver Pod of this node when no job runs: it builds the driver anew, against the RDMA stack it finds"
+	}
+	version := f.Kmod.Driver.Version
+	if version == "" {
+		return "build the GPU driver anew against the RDMA stack that runs (its installer, or DKMS)"
+	}
+	return fmt.Sprintf("build the GPU driver anew against the RDMA stack that runs (its installer, or dkms build --force nvidia/%[1]s && dkms install --force nvidia/%[1]s)", version)
+}
+
+// install says where a missing module comes from.
+func (f *Facts) install() string {
+	if f.advice().Operators.GPU == tri.True {
+		return "use a driver image that has nvidia-peermem for this kernel; where the driver Pod only reinstalled user space, delete it once, so that it installs the modules too"
+	}
+	return "install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them), or an image that has it" + f.orDMABuf()
+}
+
+// orDMABuf names the other way where this machine's GPUs can go it.
+func (f *Facts) orDMABuf() string {
+	if f.Kmod.Driver.Open == tri.False && f.turing() == tri.True {
+		return "; or go without it: the open GPU driver with DMA-BUF (Linux 5.12 or newer, or MOFED 5.5 or newer)"
+	}
+	return ""
+}

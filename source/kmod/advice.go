@@ -1,0 +1,270 @@
+package kmod
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
+)
+
+// Advice are facts that decide nothing and help to say why something is missing
+// and what to do about it. They are read on request only.
+type Advice struct {
+	// File is the module file of nvidia-peermem, or of nv_peer_mem; looked for
+	// while neither is loaded.
+	File ModuleFile
+	// Peermem is what the loaded nvidia_peermem shows of itself.
+	Peermem PeermemModule
+	// NCCLClient: one of the two files by which every NCCL knows a peer memory
+	// client, nv_mem/version and nv_mem_nc/version below
+	// /sys/kernel/mm/memory_peers.
+	NCCLClient tri.State
+	// Holders are the modules that keep ib_core and ib_uverbs from being
+	// unloaded, by the module they hold: /sys/module/<name>/holders.
+	Holders map[string][]string
+	// NUMABalancing is /proc/sys/kernel/numa_balancing; "" when not readable.
+	NUMABalancing string
+	// CommandLine are the words of /proc/cmdline about the IOMMU.
+	CommandLine []string
+	// Arm: /proc/cpuinfo is that of an Arm processor.
+	Arm bool
+	// Tegra is the model in the device tree of a Tegra, "" for other machines.
+	Tegra string
+	// TopoOverride is GrdmaPciTopoCheckOverride of the loaded GPU driver: "1"
+	// allows and "2" refuses every pair, whatever its place. From
+	// /proc/driver/nvidia/params; "" when it is not there.
+	TopoOverride string
+	Operators    Operators
+}
+
+// PeermemModule is the loaded nvidia_peermem, from /sys/module/nvidia_peermem.
+type PeermemModule struct {
+	Version string // version; "" without the file
+	// LegacyAPI and PersistentAPI are the parameters peerdirect_support and
+	// persistent_api_support ("0" or "1"); "" without the files.
+	LegacyAPI, PersistentAPI string
+	// Users is refcnt, the number of GPU memory regions registered; -1 unknown.
+	Users int
+}
+
+// ModuleFile is the file of a module as depmod knows it.
+type ModuleFile struct {
+	// Listed: some modules.dep has the module. False when all that are there
+	// lack it, and one is there.
+	Listed tri.State
+	// Name is that of the module in the kernel, "nvidia_peermem".
+	Name string
+	// Dep are the files looked into: the one that has it, or all that lack it.
+	Dep []string
+	// Needs are the modules it depends on, "nvidia", "ib_uverbs". None at all: a
+	// stub, built where there was no PeerDirect API to be found.
+	Needs []string
+}
+
+// Operators are the marks that GPU Operator and Network Operator leave on a node
+// for each other (NVIDIA/gpu-operator cmd/nvidia-validator, NVIDIA/
+// gpu-driver-container, Mellanox/doca-driver-build).
+type Operators struct {
+	// GPU: the GPU Operator works on this node: /run/nvidia/validations.
+	GPU tri.State
+	// DriverReady: its driver container has loaded the GPU driver:
+	// .driver-ctr-ready there. RDMA is GPU_DIRECT_RDMA_ENABLED in that file.
+	DriverReady, RDMA tri.State
+	// MOFEDReady: the Network Operator's container has loaded the RDMA drivers:
+	// /run/mellanox/drivers/.driver-ready.
+	MOFEDReady tri.State
+}
+
+// Files of the operators, and where the GPU driver's container is seen.
+const (
+	validations  = "run/nvidia/validations"
+	driverCtr    = validations + "/.driver-ctr-ready"
+	mofedReady   = "run/mellanox/drivers/.driver-ready"
+	driverModule = "run/nvidia/driver/lib/modules/"
+	hostModule   = "lib/modules/"
+)
+
+// advice reads what only advice needs. What is not there is no problem.
+func (s *scanner) advice() {
+	a := &Advice{Peermem: PeermemModule{Users: -1}, Holders: map[string][]string{}}
+	s.st.Advice = a
+	if s.st.Peermem != tri.True {
+		a.File = s.moduleFile()
+	}
+	if s.st.PeermemModule == Live {
+		s.loadedPeermem(&a.Peermem)
+	}
+	a.NCCLClient = tri.Or(s.there("sys/kernel/mm/memory_peers/nv_mem/version"), s.there("sys/kernel/mm/memory_peers/nv_mem_nc/version"))
+	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
+		holders, err := s.fs.Names("sys/module/" + module + "/holders")
+		s.problem(err)
+		if len(holders) > 0 {
+			slices.Sort(holders)
+			a.Holders[module] = holders
+		}
+	}
+	a.NUMABalancing = s.word("proc/sys/kernel/numa_balancing")
+	s.commandLine(a)
+	a.Arm = s.arm
+	a.Tegra = s.tegra()
+	a.TopoOverride = s.topoOverride()
+	a.Operators = s.operators()
+}
+
+// word reads a line; "" when it is not there.
+func (s *scanner) word(name string) string {
+	text, err := s.fs.Line(name)
+	s.problem(err)
+	return text
+}
+
+func (s *scanner) there(name string) tri.State {
+	ok, err := s.fs.Exists(name)
+	if err != nil {
+		s.problem(err)
+		return tri.Unknown
+	}
+	return tri.Of(ok)
+}
+
+func (s *scanner) loadedPeermem(p *PeermemModule) {
+	const dir = "sys/module/nvidia_peermem/"
+	p.Version = s.word(dir + "version")
+	p.LegacyAPI, p.PersistentAPI = s.word(dir+"parameters/peerdirect_support"), s.word(dir+"parameters/persistent_api_support")
+	if n, err := strconv.Atoi(s.word(dir + "refcnt")); err == nil && n >= 0 {
+		p.Users = n
+	}
+}
+
+// maxDep is several times the largest modules.dep seen (1 MB).
+const maxDep = 4 << 20
+
+// moduleFile looks for nvidia-peermem, then for nv_peer_mem, in what depmod
+// wrote for the running kernel: in the GPU driver's container and on the host.
+func (s *scanner) moduleFile() ModuleFile {
+	release := s.word("proc/sys/kernel/osrelease")
+	if release == "" || strings.ContainsAny(release, "/ ") {
+		return ModuleFile{}
+	}
+	absent := ModuleFile{Listed: tri.False}
+	var found ModuleFile
+	for _, place := range [...]string{driverModule, hostModule} {
+		name := place + release + "/modules.dep"
+		text, err := s.fs.Bytes(name, maxDep)
+		switch {
+		case host.Absent(err):
+			continue
+		case err != nil:
+			s.problem(err)
+			absent.Listed = tri.Unknown
+			continue
+		}
+		absent.Dep = append(absent.Dep, "/"+name)
+		for _, module := range [...]string{"nvidia_peermem", "nv_peer_mem"} {
+			needs, ok := needsOf(string(text), module)
+			if ok && (found.Name == "" || found.Name == "nv_peer_mem" && module == "nvidia_peermem") {
+				found = ModuleFile{Listed: tri.True, Name: module, Dep: []string{"/" + name}, Needs: needs}
+			}
+		}
+	}
+	switch {
+	case found.Name != "":
+		return found
+	case len(absent.Dep) == 0:
+		return ModuleFile{}
+	}
+	return absent
+}
+
+// needsOf finds the line "updates/dkms/nvidia-peermem.ko.zst: a.ko.zst b.ko.zst"
+// of a module and gives the names of the modules it depends on.
+func needsOf(text, module string) (needs []string, ok bool) {
+	for at := 0; ; {
+		// Names of files have dashes where names of modules have none.
+		next := strings.Index(text[at:], "peer")
+		if next < 0 {
+			return nil, false
+		}
+		at += next
+		start := strings.LastIndexByte(text[:at], '\n') + 1
+		line, _, _ := strings.Cut(text[start:], "\n")
+		file, rest, colon := strings.Cut(line, ":")
+		if colon && moduleName(file) == module {
+			for file := range strings.FieldsSeq(rest) {
+				needs = append(needs, moduleName(file))
+			}
+			return needs, true
+		}
+		at = start + len(line)
+	}
+}
+
+// moduleName turns "updates/dkms/nvidia-peermem.ko.zst" into "nvidia_peermem".
+func moduleName(file string) string {
+	base, _, _ := strings.Cut(file[strings.LastIndexByte(file, '/')+1:], ".ko")
+	return strings.ReplaceAll(base, "-", "_")
+}
+
+// commandLine keeps what the kernel was told about the IOMMU, and nothing else.
+func (s *scanner) commandLine(a *Advice) {
+	for word := range strings.FieldsSeq(s.word("proc/cmdline")) {
+		if key, _, _ := strings.Cut(word, "="); strings.Contains(key, "iommu") {
+			a.CommandLine = append(a.CommandLine, word)
+		}
+	}
+}
+
+// tegra reads the models in the device tree, "nvidia,p3701\x00nvidia,tegra234\x00".
+func (s *scanner) tegra() string {
+	text, err := s.fs.Bytes("proc/device-tree/compatible", 4<<10)
+	s.problem(err)
+	for name := range strings.SplitSeq(string(text), "\x00") {
+		if strings.HasPrefix(name, "nvidia,tegra") {
+			return name
+		}
+	}
+	return ""
+}
+
+// topoOverride reads "GrdmaPciTopoCheckOverride: 0".
+func (s *scanner) topoOverride() string {
+	text, err := s.fs.Bytes("proc/driver/nvidia/params", 64<<10)
+	s.problem(err)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && key == "GrdmaPciTopoCheckOverride" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func (s *scanner) operators() Operators {
+	o := Operators{GPU: s.there(validations), MOFEDReady: s.there(mofedReady)}
+	if o.GPU != tri.True {
+		return o
+	}
+	text, err := s.fs.Bytes(driverCtr, 4<<10)
+	switch {
+	case host.Absent(err):
+		o.DriverReady = tri.False
+		return o
+	case err != nil && !errors.Is(err, host.ErrEmpty): // older drivers leave it empty
+		s.problem(err)
+		return o
+	}
+	o.DriverReady = tri.True
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && key == "GPU_DIRECT_RDMA_ENABLED" {
+			switch strings.Trim(value, `"'`) {
+			case "true":
+				o.RDMA = tri.True
+			case "false", "":
+				o.RDMA = tri.False
+			}
+		}
+	}
+	return o
+}
