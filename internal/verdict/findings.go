@@ -195,10 +195,14 @@ func (f *Facts) nicDriver() Finding {
 func (f *Facts) rdmaDevices() Finding {
 	state := f.rdmaDevice()
 	out := Finding{Check: "rdma-device", Status: fromState(state, Fail), Sources: []string{ibClass}}
-	var names []string
+	var names, without []string
 	for i := range f.Map.NICs {
-		if n := &f.Map.NICs[i]; n.Eligible && n.RDMA != nil {
+		switch n := &f.Map.NICs[i]; {
+		case !n.Eligible:
+		case n.RDMA != nil:
 			names = append(names, n.RDMA.Name)
+		default:
+			without = append(without, saw(device(n.Function.Address)+"/infiniband", "absent"))
 		}
 	}
 	switch {
@@ -208,6 +212,7 @@ func (f *Facts) rdmaDevices() Finding {
 		out.Reason = NoRDMADevice
 		out.Detail = "no eligible adapter has an RDMA device"
 		out.Fix = "modprobe mlx5_ib; on a function with RDMA switched off: devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit"
+		out.Evidence = without
 	case f.RDMA.Exclusive:
 		out.Reason, out.Code = Unreadable, RDMANamespaces
 		out.Detail = "RDMA devices belong to network namespaces (netns_mode exclusive), so those of containers are not seen from here"

@@ -16,7 +16,11 @@ func (f *Facts) acsFinding(v Verdict) Finding {
 	case "":
 		out.Status, out.Code, out.Detail = Undecidable, ACSUnreadable, "the ACS registers of the bridges between GPUs and NICs cannot be read"
 		out.Fix = "read as root (CAP_SYS_ADMIN)"
-		if !slices.ContainsFunc(f.Map.Nearest, func(l topology.Link) bool { return len(l.Between()) > 0 }) {
+		bridges := f.between(func(acs *pci.ACS) bool { return acs == nil })
+		for _, b := range bridges {
+			out.Evidence = append(out.Evidence, saw(device(b)+"/config", ""))
+		}
+		if len(bridges) == 0 {
 			out.Detail, out.Fix = "no bridge between the GPUs and their nearest NICs shows on this machine", ""
 		}
 	case "redirect":
@@ -28,19 +32,24 @@ func (f *Facts) acsFinding(v Verdict) Finding {
 // redirect judges ACS redirect by platform: where the GPU shares memory with its
 // processor, and where devices are handed to virtual machines, it belongs there.
 func (f *Facts) redirect(out *Finding) {
-	bridges := f.redirecting()
 	var names []string
-	for _, b := range bridges {
+	redirects := func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
+	for _, b := range f.between(redirects) {
 		names = append(names, b.String())
 		out.Evidence = append(out.Evidence, saw(device(b)+"/config", fmt.Sprintf("ACSCtl %04x", f.ACS[b].Control)))
 	}
-	if f.coherent() {
+	switch {
+	case f.coherent():
 		out.Detail = "redirect on " + some(names) + ", which belongs there on this platform (rdma_topo check judges the pattern)"
+		return
+	case !f.redirectedPair(redirects):
+		out.Detail = "redirect on " + some(names) + ", where traffic passes the root complex anyway"
 		return
 	}
 	out.Status, out.Code = Warn, ACSRedirect
 	out.Detail = "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by " + some(names)
-	switch passed := f.passed(); {
+	passed := f.passed()
+	switch {
 	case f.Kmod.Virtual == tri.True:
 		out.Fix = "leave it on in a virtual machine: on the hypervisor, enable ATS of the adapter (mlxconfig ATS_ENABLED=true) and ACS Direct Translated P2P on the switch ports above GPU and adapter"
 	case len(passed) > 0:
@@ -50,19 +59,41 @@ func (f *Facts) redirect(out *Finding) {
 	}
 }
 
-// redirecting lists the bridges between GPUs and their nearest NICs that
-// redirect, by address.
-func (f *Facts) redirecting() []pci.Address {
+// passed lists the GPUs and adapters that are handed to virtual machines, which
+// ACS keeps apart. Drivers of other functions are not read.
+func (f *Facts) passed() []string {
+	var all []string
+	for i := range f.PCI.Functions {
+		fn := &f.PCI.Functions[i]
+		if kind := fn.Kind(); (kind == pci.GPU || kind == pci.NIC) && strings.Contains(fn.Driver, "vfio") {
+			all = append(all, fn.Address.String())
+		}
+	}
+	return all
+}
+
+// between lists the bridges between GPUs and their nearest NICs whose ACS, nil
+// when not readable, is as asked for, by address.
+func (f *Facts) between(is func(*pci.ACS) bool) []pci.Address {
 	var all []pci.Address
 	for _, link := range f.Map.Nearest {
 		for _, bridge := range link.Between() {
-			if acs := f.ACS[bridge]; acs != nil && acs.Redirect() && !slices.Contains(all, bridge) {
+			if is(f.ACS[bridge]) && !slices.Contains(all, bridge) {
 				all = append(all, bridge)
 			}
 		}
 	}
 	slices.SortFunc(all, pci.Address.Compare)
 	return all
+}
+
+// redirectedPair: some pair would not leave its switch but for a bridge that
+// redirects.
+func (f *Facts) redirectedPair(redirects func(*pci.ACS) bool) bool {
+	return slices.ContainsFunc(f.Map.Nearest, func(l topology.Link) bool {
+		return l.NIC != nil && l.GPU.CommonBridges(l.NIC) > 0 &&
+			slices.ContainsFunc(l.Between(), func(b pci.Address) bool { return redirects(f.ACS[b]) })
+	})
 }
 
 // coherent: some eligible GPU shares memory with its processor.

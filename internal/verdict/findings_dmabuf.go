@@ -61,6 +61,11 @@ func (f *Facts) dmabufFinding(v Verdict) Finding {
 	case tri.Unknown:
 		out.Reason, out.Detail = Unreadable, "the kernel's symbols or the GPU driver's flavour cannot be read"
 		out.Fix = "read as root, or in a container that shows /proc/kallsyms"
+		for _, p := range f.prerequisites() {
+			if p.state == tri.Unknown && p.evidence != "" && !slices.Contains(out.Evidence, p.evidence) {
+				out.Evidence = append(out.Evidence, p.evidence)
+			}
+		}
 	case tri.False:
 		parts := f.prerequisites()
 		first := parts[slices.IndexFunc(parts, func(p prerequisite) bool { return p.state == tri.False })]

@@ -156,14 +156,10 @@ func (f *Facts) sawModuleFile() []string {
 
 // modprobe says how the module is loaded here.
 func (f *Facts) modprobe() string {
-	switch f.advice().Operators.GPU {
-	case tri.True:
+	if f.advice().Operators.GPU == tri.True {
 		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: modprobe nvidia-peermem" + f.legacyParameter()
-	case tri.False:
-		return "modprobe nvidia-peermem" + f.legacyParameter() + ", and its name into /etc/modules-load.d/nvidia-peermem.conf for the next boot"
-	case tri.Unknown:
 	}
-	return "modprobe nvidia-peermem" + f.legacyParameter() + " (GPU Operator: driver.rdma.enabled=true)"
+	return "modprobe nvidia-peermem" + f.legacyParameter() + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)"
 }
 
 // legacyParameter is what the module must be told on a MOFED before 5.1.

@@ -159,18 +159,6 @@ func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci
 	return idle
 }
 
-// passed lists functions that are handed to virtual machines, which ACS and
-// translation keep apart.
-func (f *Facts) passed() []string {
-	var all []string
-	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; fn.Driver == "vfio-pci" || strings.HasPrefix(fn.Driver, "nvidia-vgpu") {
-			all = append(all, fn.Address.String())
-		}
-	}
-	return all
-}
-
 func (f *Facts) iommuFinding(v Verdict) Finding {
 	out := Finding{Check: "iommu", Status: OK, Detail: v.IOMMU, Sources: []string{pciDevices + "/*/iommu_group", "/sys/kernel/iommu_groups/*/type"}}
 	switch v.IOMMU {

@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"slices"
 	"testing"
 
 	"gdr-features/internal/topology"
@@ -209,6 +210,9 @@ func TestFindings(t *testing.T) {
 			for _, f := range v.Findings {
 				if f.Check == "" || f.Detail == "" || len(f.Sources) == 0 || f.Status == "" {
 					t.Errorf("incomplete: %+v", f)
+				}
+				if (f.Status == verdict.OK) != (f.Code == "") || f.Code != "" && !slices.Contains(verdict.Codes(), f.Code) {
+					t.Errorf("code %q at %s: %+v", f.Code, f.Status, f)
 				}
 				if f.Status == verdict.Fail && f.Reason == "" && v.Ready != tri.True && f.Check != "dmabuf" {
 					t.Errorf("failed without a reason: %+v", f)

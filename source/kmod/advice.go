@@ -68,7 +68,8 @@ type ModuleFile struct {
 // for each other (NVIDIA/gpu-operator cmd/nvidia-validator, NVIDIA/
 // gpu-driver-container, Mellanox/doca-driver-build).
 type Operators struct {
-	// GPU: the GPU Operator works on this node: /run/nvidia/validations.
+	// GPU: the GPU Operator works on this node: /run/nvidia/validations. False
+	// says little: a container sees a /run of its own.
 	GPU tri.State
 	// DriverReady: its driver container has loaded the GPU driver:
 	// .driver-ctr-ready there. RDMA is GPU_DIRECT_RDMA_ENABLED in that file.
@@ -145,14 +146,14 @@ const maxDep = 4 << 20
 // moduleFile looks for nvidia-peermem, then for nv_peer_mem, in what depmod
 // wrote for the running kernel: in the GPU driver's container and on the host.
 func (s *scanner) moduleFile() ModuleFile {
-	release := s.word("proc/sys/kernel/osrelease")
-	if release == "" || strings.ContainsAny(release, "/ ") {
+	version := s.word("proc/sys/kernel/osrelease")
+	if version == "" || strings.ContainsAny(version, "/ ") {
 		return ModuleFile{}
 	}
 	absent := ModuleFile{Listed: tri.False}
 	var found ModuleFile
 	for _, place := range [...]string{driverModule, hostModule} {
-		name := place + release + "/modules.dep"
+		name := place + version + "/modules.dep"
 		text, err := s.fs.Bytes(name, maxDep)
 		switch {
 		case host.Absent(err):
@@ -257,13 +258,15 @@ func (s *scanner) operators() Operators {
 	}
 	o.DriverReady = tri.True
 	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && key == "GPU_DIRECT_RDMA_ENABLED" {
-			switch strings.Trim(value, `"'`) {
-			case "true":
-				o.RDMA = tri.True
-			case "false", "":
-				o.RDMA = tri.False
-			}
+		key, value, ok := strings.Cut(line, ":") // YAML
+		if !ok || strings.TrimSpace(key) != "GPU_DIRECT_RDMA_ENABLED" {
+			continue
+		}
+		switch strings.TrimSpace(value) {
+		case "true":
+			o.RDMA = tri.True
+		case "false":
+			o.RDMA = tri.False
 		}
 	}
 	return o

@@ -181,7 +181,7 @@ func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
 		if p.LinkLayer, err = linkLayer(fs, base+"link_layer"); err != nil {
 			problem(err)
 		}
-		if detail >= pci.Advised && p.State != "ACTIVE" {
+		if detail >= pci.Advised && p.State != "ACTIVE" && p.State != "" {
 			if text, err := fs.Line(base + "phys_state"); host.Absent(err) {
 				// it says no more than why
 			} else if err != nil {

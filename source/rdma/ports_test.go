@@ -129,7 +129,37 @@ func TestPorts(t *testing.T) {
 		{
 			"another state",
 			func(t *testing.T, dir string) { put(t, dir, ports+"/1/state", "2: INIT\n") },
-			with(func(p *Port) { p.State = "INIT" }), false, nil,
+			with(func(p *Port) { p.State, p.Physical = "INIT", "LinkUp" }), false, nil,
+		},
+		{
+			"a cable without signal",
+			func(t *testing.T, dir string) {
+				put(t, dir, ports+"/1/state", "1: DOWN\n")
+				put(t, dir, ports+"/1/phys_state", "2: Polling\n")
+			},
+			with(func(p *Port) { p.State, p.Physical = "DOWN", "Polling" }), false, nil,
+		},
+		{
+			"no physical state",
+			func(t *testing.T, dir string) {
+				put(t, dir, ports+"/1/state", "1: DOWN\n")
+				remove(t, dir, ports+"/1/phys_state")
+			},
+			with(func(p *Port) { p.State = "DOWN" }), false, nil,
+		},
+		{
+			"garbage for a physical state",
+			func(t *testing.T, dir string) {
+				put(t, dir, ports+"/1/state", "1: DOWN\n")
+				put(t, dir, ports+"/1/phys_state", "8: Asleep\n")
+			},
+			with(func(p *Port) { p.State = "DOWN" }), false,
+			[]string{"/" + ports + `/1/phys_state: "8: Asleep" is not a physical state`},
+		},
+		{
+			"garbage for the physical state of an active port",
+			func(t *testing.T, dir string) { put(t, dir, ports+"/1/phys_state", "8: Asleep\n") },
+			[]Port{good}, false, nil,
 		},
 		{
 			"garbage for a state",

@@ -60,6 +60,7 @@ func TestScan(t *testing.T) {
 		d := &want.Devices[i]
 		d.Board, d.Firmware, d.NodeType = "MT_0000000838", "28.42.1000", "CA"
 		d.Ports[0].RateGbps = 400
+		d.Ports[0].Physical = map[string]string{"DOWN": "Polling", "INIT": "LinkUp"}[d.Ports[0].State]
 	}
 	roce := &want.Devices[2]
 	roce.Board, roce.Firmware, roce.NetDevs = "", "", []string{"ens2f0np0", "ens2f1np1", "ens2f2np2"}

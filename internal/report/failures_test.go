@@ -1,0 +1,260 @@
+package report_test
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/internal/tri"
+	"gdr-features/internal/verdict"
+	"gdr-features/source/pci"
+	"gdr-features/source/verbs"
+)
+
+// pair is a GPU and an adapter below a switch on each of two sockets, with ACS
+// that does not redirect.
+const pair = `nodes 2
+pci0000:10 numa=0
+  0000:10:01.0 port 8086:352a
+    0000:11:00.0 switch 10b5:9797
+      0000:12:00.0 port 10b5:9797 acs=0001
+        0000:13:00.0 gpu 10de:2330
+      0000:12:01.0 port 10b5:9797 acs=0001
+        0000:14:00.0 ib 15b3:1021 rdma=mlx5_0
+pci0000:80 numa=1
+  0000:80:01.0 port 8086:352a
+    0000:81:00.0 switch 10b5:9797
+      0000:82:00.0 port 10b5:9797 acs=0001
+        0000:83:00.0 gpu 10de:2330
+      0000:82:01.0 port 10b5:9797 acs=0001
+        0000:84:00.0 ib 15b3:1021 rdma=mlx5_1
+`
+
+// shared is a board of which the tree hides that each GPU has an adapter.
+const shared = `pci0000:10 numa=0
+  0000:10:01.0 port 8086:352a
+    0000:11:00.0 switch 1000:c010
+      0000:12:00.0 port 1000:c010
+        0000:13:00.0 gpu 10de:20b0
+      0000:12:01.0 port 1000:c010
+        0000:14:00.0 gpu 10de:20b0
+      0000:12:02.0 port 1000:c010
+        0000:15:00.0 ib 15b3:101b rdma=mlx5_0
+pci0000:20 numa=0
+  0000:20:01.0 port 8086:352a
+    0000:21:00.0 ib 15b3:101b rdma=mlx5_1
+`
+
+func text(t *testing.T, name string) *machine.Machine {
+	t.Helper()
+	texts := map[string]string{
+		"pair": pair, "shared": shared,
+		"redirect":  strings.Replace(pair, "acs=0001", "acs=001d", 2),
+		"passed":    strings.Replace(pair, "acs=0001", "acs=001d", 2) + "        0000:84:01.0 ib 15b3:101e physfn=0000:84:00.0 driver=vfio-pci\n",
+		"one each":  strings.Replace(shared, "0000:14:00.0 gpu 10de:20b0", "0000:14:00.0 ib 15b3:101b rdma=mlx5_2", 1),
+		"far":       strings.Replace(pair, "        0000:84:00.0 ib 15b3:1021 rdma=mlx5_1\n", "", 1),
+		"numa":      strings.ReplaceAll(pair, " numa=0\n", "\n"),
+		"old GPUs":  strings.ReplaceAll(pair, "10de:2330", "10de:1db1"),
+		"no GPU":    strings.ReplaceAll(pair, "gpu 10de:2330", "040300 10de:22a3"),
+		"other GPU": strings.ReplaceAll(pair, "gpu 10de:2330", "gpu 1002:7408"),
+		"no NIC":    strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:165f"),
+		"old NICs":  strings.ReplaceAll(pair, "15b3:1021", "15b3:673c"),
+		"mlx4":      strings.ReplaceAll(pair, "15b3:1021", "15b3:1007"),
+		"far redirect": "pci0000:10 numa=0\n  0000:10:01.0 port 8086:352a acs=001d\n    0000:13:00.0 gpu 10de:2330\n" +
+			"  0000:10:02.0 port 8086:352a acs=001d\n    0000:14:00.0 ib 15b3:1021 rdma=mlx5_0\n",
+		"guest": "virtual\n" + strings.Replace(pair, "acs=0001", "acs=001d", 2),
+	}
+	if desc, ok := texts[name]; ok {
+		m, err := machine.Parse(desc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Changes to a state that is ready.
+type change = func(*machine.State)
+
+func all(changes ...change) change {
+	return func(s *machine.State) {
+		for _, c := range changes {
+			c(s)
+		}
+	}
+}
+
+func closed(s *machine.State)    { s.Open, s.NVIDIA = false, "550.54.14" }
+func unloaded(s *machine.State)  { s.Modules = map[string]string{} }
+func loaded(s *machine.State)    { s.Modules = map[string]string{"nvidia_peermem": "live"} }
+func noDriver(s *machine.State)  { s.GPUDriver, s.NVIDIA = "", "" }
+func noNIC(s *machine.State)     { s.NICDriver = "" }
+func inbox(s *machine.State)     { s.MOFED, s.Compat = "", false; symbols(false, "")(s) }
+func withNIC(s *machine.State)   { s.NICDriver = "mlx5_core" }
+func inState(name string) change { return func(s *machine.State) { *s, _ = machine.StateNamed(name) } }
+
+func file(name, text string) change {
+	return func(s *machine.State) {
+		files := map[string]string{name: text}
+		for k, v := range s.Files {
+			if k != name {
+				files[k] = v
+			}
+		}
+		s.Files = files
+	}
+}
+
+// symbols sets whether the PeerDirect API is in kallsyms, and whose it is.
+func symbols(peer bool, owner string) change {
+	return func(s *machine.State) {
+		s.Symbols = []string{"ib_umem_dmabuf_get\t[ib_uverbs]", "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]"}
+		if peer {
+			s.Symbols = append(s.Symbols, "ib_register_peer_memory_client\t["+owner+"]")
+		}
+	}
+}
+
+// Lines of modules.dep.
+const (
+	otherModule = "kernel/drivers/net/bonding/bonding.ko.zst: kernel/net/tls/tls.ko.zst\n"
+	stub        = "updates/dkms/nvidia-peermem.ko.zst:\n"
+	forMOFED    = "updates/dkms/nvidia-peermem.ko.zst: updates/dkms/nvidia.ko.zst\n"
+	forUverbs   = "updates/dkms/nvidia-peermem.ko.zst: updates/dkms/ib_uverbs.ko.zst updates/dkms/ib_core.ko.zst updates/dkms/nvidia.ko.zst\n"
+	legacyCore  = "updates/nv_peer_mem.ko: updates/dkms/ib_core.ko updates/dkms/nvidia.ko\n"
+)
+
+// onDisk says what depmod knows below a root directory.
+func onDisk(root, line string) change {
+	return all(file("proc/sys/kernel/osrelease", "6.8.0-60-generic\n"), file(root+"lib/modules/6.8.0-60-generic/modules.dep", otherModule+line))
+}
+
+const driverRoot = "run/nvidia/driver/"
+
+func driverCtr(rdma string) change {
+	return file("run/nvidia/validations/.driver-ctr-ready", "GDRCOPY_ENABLED: false\nGDS_ENABLED: false\nGPU_DIRECT_RDMA_ENABLED: "+rdma+"\n")
+}
+
+var (
+	gpuOperator = file("run/nvidia/validations/.keep", "")
+	mofedIsUp   = file("run/mellanox/drivers/.driver-ready", "")
+	clientDir   = file("sys/kernel/mm/memory_peers/nv_mem/version", "550.54.14\n")
+)
+
+// failure is one way in which GPUDirect RDMA fails in practice: the state that
+// shows it, the code that names it, and what makes it well again.
+type failure struct {
+	number     int // 0: not from a report
+	name, from string
+	// untold says why it leaves no trace in the files of a node.
+	untold string
+
+	machine string // "" is pair
+	sick    change // nil: the machine itself is
+	code    verdict.Code
+	well    change
+	wellOn  string    // where another machine makes it well
+	asked   tri.State // what the RDMA devices say when asked, while sick
+	fix     string    // part of the fix
+}
+
+// TestFailures: every case is recognised by its own code, with a fix and with
+// evidence that is in the tree, and its healthy neighbour is not taken for it.
+func TestFailures(t *testing.T) {
+	numbers, codes := map[int]bool{}, map[verdict.Code]bool{}
+	for _, c := range failures() {
+		numbers[c.number], codes[c.code] = true, true
+		if (c.untold == "") == (c.code == "") || c.number > 0 && c.from == "" {
+			t.Errorf("%d %s: told by a code, or untold for a reason; from where?", c.number, c.name)
+		}
+		if c.untold != "" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			c.machine = cmp.Or(c.machine, "pair")
+			dir, findings := c.findings(t, c.machine, c.sick)
+			i := slices.IndexFunc(findings, func(f verdict.Finding) bool { return f.Code == c.code })
+			if i < 0 {
+				t.Fatalf("no finding %s among %+v", c.code, findings)
+			}
+			if f := findings[i]; f.Status == verdict.OK || f.Fix == "" && c.code != "NoGPU" && c.code != "TegraGPU" || !strings.Contains(f.Fix, c.fix) {
+				t.Errorf("%s: %+v", c.code, f)
+			}
+			checkEvidence(t, dir, &findings[i])
+			c.asked = tri.Unknown
+			if _, findings = c.findings(t, cmp.Or(c.wellOn, c.machine), c.sick, c.well); slices.ContainsFunc(findings, func(f verdict.Finding) bool { return f.Code == c.code }) {
+				t.Errorf("the healthy neighbour shows %s", c.code)
+			}
+		})
+	}
+	for n := range 33 {
+		if !numbers[n+1] {
+			t.Errorf("case %d is missing", n+1)
+		}
+	}
+	for _, code := range verdict.Codes() {
+		if !codes[code] {
+			t.Errorf("no case shows %s", code)
+		}
+	}
+}
+
+func (c *failure) findings(t *testing.T, name string, changes ...change) (string, []verdict.Finding) {
+	t.Helper()
+	s := state(t, "ready")
+	for _, change := range changes {
+		if change != nil {
+			change(&s)
+		}
+	}
+	dir := text(t, name).Tree(t, s)
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fs.Close()
+	options := report.Options{Detail: pci.Advised}
+	if c.asked != tri.Unknown {
+		options.AskVerbs = func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
+			for _, d := range devices {
+				answers = append(answers, verbs.Answer{Device: d, DMABuf: c.asked})
+			}
+			return answers
+		}
+	}
+	r := report.Collect(t.Context(), fs, options)
+	return dir, r.Verdict.Findings
+}
+
+// checkEvidence holds evidence against the tree: what is absent is not there,
+// everything else is.
+func checkEvidence(t *testing.T, dir string, f *verdict.Finding) {
+	t.Helper()
+	if len(f.Evidence) == 0 && f.Code != "NoGPU" && f.Code != "NoNIC" {
+		t.Errorf("%s: no evidence", f.Code)
+	}
+	for _, e := range f.Evidence {
+		for _, piece := range strings.Split(e, " /") {
+			name, value, ok := strings.Cut(piece, "=")
+			if !ok || value == "" || value == "?" || strings.Contains(name, "*") {
+				continue // asked of a device
+			}
+			_, err := os.Stat(filepath.Join(dir, name))
+			if (value == "absent") != os.IsNotExist(err) {
+				t.Errorf("%s: evidence %q: %v", f.Code, piece, err)
+			}
+		}
+	}
+}

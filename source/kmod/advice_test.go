@@ -1,0 +1,146 @@
+package kmod
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/tri"
+)
+
+const (
+	kernelRel = "6.8.0-60-generic"
+	relFile   = "proc/sys/kernel/osrelease"
+	depFile   = "lib/modules/" + kernelRel + "/modules.dep"
+	ctrDep    = "run/nvidia/driver/" + depFile
+	other     = "kernel/net/tls/tls.ko:\nkernel/fs/peerfs.ko.zst: kernel/net/tls/tls.ko\n"
+)
+
+// TestModuleFile: the module's file is found where depmod lists it, in the
+// driver's container and on the host, and what it depends on tells how it was
+// built.
+func TestModuleFile(t *testing.T) {
+	stub := ModuleFile{Listed: tri.True, Name: "nvidia_peermem", Dep: []string{"/" + depFile}}
+	full := stub
+	full.Needs = []string{"ib_uverbs", "nvidia"}
+	inContainer := full
+	inContainer.Dep = []string{"/" + ctrDep}
+	old := full
+	old.Name = "nv_peer_mem"
+	const line = "updates/dkms/nvidia-peermem.ko.zst: updates/dkms/ib_uverbs.ko.zst updates/dkms/nvidia.ko.zst\n"
+	oldLine := strings.Replace(line, "nvidia-peermem", "nv_peer_mem", 1)
+	for _, tc := range []struct {
+		name     string
+		files    map[string]string
+		want     ModuleFile
+		problems []string
+	}{
+		{"no release", map[string]string{depFile: line}, ModuleFile{}, nil},
+		{"a release that is a path", map[string]string{relFile: "../../x\n", depFile: line}, ModuleFile{}, nil},
+		{"no modules.dep", map[string]string{relFile: kernelRel + "\n"}, ModuleFile{}, nil},
+		{"not listed", map[string]string{relFile: kernelRel, depFile: other}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
+		{"a stub", map[string]string{relFile: kernelRel, depFile: other + "updates/nvidia-peermem.ko.xz:\n"}, stub, nil},
+		{"without newline", map[string]string{relFile: kernelRel, depFile: other + "nvidia-peermem.ko:"}, stub, nil},
+		{"a whole one", map[string]string{relFile: kernelRel, depFile: other + line + other}, full, nil},
+		{"as a dependency only", map[string]string{relFile: kernelRel, depFile: "x.ko: updates/nvidia-peermem.ko\n"}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
+		{"first as a dependency", map[string]string{relFile: kernelRel, depFile: "x.ko: updates/nvidia-peermem.ko\n" + line}, full, nil},
+		{"in the container", map[string]string{relFile: kernelRel, depFile: other, ctrDep: line}, inContainer, nil},
+		{"in neither", map[string]string{relFile: kernelRel, depFile: other, ctrDep: other}, ModuleFile{Listed: tri.False, Dep: []string{"/" + ctrDep, "/" + depFile}}, nil},
+		{"the old name", map[string]string{relFile: kernelRel, depFile: oldLine}, old, nil},
+		{"the old name in the container, the new one on the host", map[string]string{relFile: kernelRel, ctrDep: oldLine, depFile: line}, full, nil},
+		{"one of two is unreadable", map[string]string{relFile: kernelRel, ctrDep: isDir, depFile: other}, ModuleFile{Dep: []string{"/" + depFile}}, []string{"read /" + ctrDep}},
+		{"garbage", map[string]string{relFile: kernelRel, depFile: "\x7fELF peer\x00peer"}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			st := scan(t, tc.files, Request{Advice: true})
+			if diff := cmp.Diff(tc.want, st.Advice.File); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			wantProblems(t, st.Problems, tc.problems...)
+		})
+	}
+}
+
+// FuzzNeedsOf: any text ends the search, and only a line that begins with the
+// module's file counts.
+func FuzzNeedsOf(f *testing.F) {
+	f.Add("updates/nvidia-peermem.ko.zst: a/ib_core.ko b/nvidia.ko\n")
+	f.Add("peer\npeer: \nnvidia-peermem.ko:")
+	f.Fuzz(func(t *testing.T, text string) {
+		needs, ok := needsOf(text, "nvidia_peermem")
+		if ok && !strings.Contains(text, "peermem") {
+			t.Errorf("found in %q", text)
+		}
+		for _, name := range needs {
+			if strings.ContainsAny(name, "-/ \n") {
+				t.Errorf("%q is no name of a module", name)
+			}
+		}
+	})
+}
+
+// TestAdvice reads everything else that advice rests on.
+func TestAdvice(t *testing.T) {
+	const module = "sys/module/nvidia_peermem/"
+	files := map[string]string{
+		module + "initstate": "live\n", module + "version": "570.86.15\n", module + "refcnt": "7\n",
+		module + "parameters/peerdirect_support": "1\n", module + "parameters/persistent_api_support": "0\n",
+		"sys/kernel/mm/memory_peers/nv_mem_nc/version": "570.86.15\n",
+		"sys/module/ib_uverbs/holders/nvidia_peermem":  isDir,
+		"sys/module/ib_uverbs/holders/mlx5_ib":         isDir,
+		"proc/sys/kernel/numa_balancing":               "1\n",
+		"proc/cmdline":                                 "BOOT_IMAGE=/vmlinuz root=UUID=1-2 intel_iommu=on iommu=pt quiet\n",
+		"proc/cpuinfo":                                 "processor\t: 0\nFeatures\t: fp asimd\n",
+		"proc/device-tree/compatible":                  "nvidia,p3701\x00nvidia,tegra234\x00",
+		"proc/driver/nvidia/params":                    "Other: 1\nGrdmaPciTopoCheckOverride: 2\n",
+		"run/nvidia/validations/.driver-ctr-ready":     "GDS_ENABLED: false\nGPU_DIRECT_RDMA_ENABLED: true\n",
+		"run/mellanox/drivers/.driver-ready":           "x",
+		relFile:                                        kernelRel, depFile: "nvidia-peermem.ko:\n", // not looked for while loaded
+	}
+	want := &Advice{
+		Peermem:       PeermemModule{Version: "570.86.15", LegacyAPI: "1", PersistentAPI: "0", Users: 7},
+		NCCLClient:    tri.True,
+		Holders:       map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
+		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Arm: true, Tegra: "nvidia,tegra234", TopoOverride: "2",
+		Operators: Operators{GPU: tri.True, DriverReady: tri.True, RDMA: tri.True, MOFEDReady: tri.True},
+	}
+	st := scan(t, files, Request{Advice: true})
+	if diff := cmp.Diff(want, st.Advice); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	wantProblems(t, st.Problems)
+	if st := scan(t, files, Request{}); st.Advice != nil {
+		t.Errorf("advice that nobody asked for: %+v", st.Advice)
+	}
+	// On a bare tree nothing is known, and nothing is a problem.
+	st = scan(t, nil, Request{Advice: true})
+	want = &Advice{
+		Peermem: PeermemModule{Users: -1}, NCCLClient: tri.False, Holders: map[string][]string{},
+		Operators: Operators{GPU: tri.False, MOFEDReady: tri.False},
+	}
+	if diff := cmp.Diff(want, st.Advice); diff != "" {
+		t.Errorf("bare (-want +got):\n%s", diff)
+	}
+	wantProblems(t, st.Problems)
+}
+
+// TestOperators: an empty mark of an older driver says that it is ready and no
+// more.
+func TestOperators(t *testing.T) {
+	const mark = "run/nvidia/validations/.driver-ctr-ready"
+	for text, want := range map[string]Operators{
+		"":                                      {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
+		"GPU_DIRECT_RDMA_ENABLED:\n":            {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
+		"GPU_DIRECT_RDMA_ENABLED: false":        {GPU: tri.True, DriverReady: tri.True, RDMA: tri.False, MOFEDReady: tri.False},
+		"A: b\nGPU_DIRECT_RDMA_ENABLED: true\n": {GPU: tri.True, DriverReady: tri.True, RDMA: tri.True, MOFEDReady: tri.False},
+		"GPU_DIRECT_RDMA_ENABLED: maybe\n":      {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
+		"GPU_DIRECT_RDMA_ENABLED\n":             {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
+		isDir:                                   {GPU: tri.True, MOFEDReady: tri.False},
+	} {
+		st := scan(t, map[string]string{mark: text}, Request{Advice: true})
+		if diff := cmp.Diff(want, st.Advice.Operators); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
