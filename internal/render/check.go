@@ -19,7 +19,7 @@ func Check(w io.Writer, r *report.Report) error {
 		f := &r.Verdict.Findings[i]
 		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, headline(f))
 		if f.Fix != "" {
-			fmt.Fprintf(&t, "\t\tfix: %s\n", f.Fix)
+			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.ReplaceAll(f.Fix, "; ", "\n\t\t     "))
 		}
 		if f.Status != verdict.OK {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
@@ -50,7 +50,7 @@ func headline(f *verdict.Finding) string {
 
 // evidence names a few files with what they held, else the files alone.
 func evidence(f *verdict.Finding) string {
-	const few = 3
+	const few = 2
 	switch {
 	case len(f.Evidence) == 0:
 		return strings.Join(f.Sources, " ")

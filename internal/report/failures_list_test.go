@@ -128,7 +128,7 @@ func reportedPlatform() []failure {
 		},
 		{
 			number: 25, name: "ACS redirects", from: github + "NVIDIA/nccl/issues/1086", machine: "redirect",
-			code: "ACSRedirect", wellOn: "pair", fix: "for b in 0000:12:00.0 0000:12:01.0; do setpci -s $b ECAP_ACS+0x6.w=0000:002c",
+			code: "ACSRedirect", wellOn: "pair", fix: "0000:12:00.0 0000:12:01.0 | xargs -I{} setpci -s {} ECAP_ACS+0x6.w=0000:002c",
 		},
 		{
 			number: 25, name: "ACS redirects, for virtual machines", from: github + "NVIDIA/nccl-tests/issues/256", machine: "passed",

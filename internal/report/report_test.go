@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,6 +153,11 @@ func TestDetailDoesNotMatter(t *testing.T) {
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, state(t, "ready"))
+			for _, detail := range []pci.Detail{pci.Needed, pci.Published} {
+				if r := collect(t, dir, detail); r.Kmod.Advice != nil || slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil }) {
+					t.Errorf("detail %d reads what only advice needs", detail)
+				}
+			}
 			needed, advised, everything := collect(t, dir, pci.Needed), collect(t, dir, pci.Advised), collect(t, dir, pci.Everything)
 			if diff := cmp.Diff(advised.Verdict, everything.Verdict); diff != "" && len(needed.Map.GPUs) > 0 {
 				t.Errorf("verdict (-advised +everything):\n%s", diff)

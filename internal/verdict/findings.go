@@ -30,7 +30,8 @@ type Finding struct {
 	Code Code
 	// Detail is what was found, in one sentence.
 	Detail string
-	// Fix is what to do about it, "" for nothing.
+	// Fix is what to do about it, "" for nothing. A semicolon and a space stand
+	// between alternatives and steps.
 	Fix string
 	// Sources are the files it was read from. Evidence is what those that matter
 	// held, "file=value".
@@ -110,18 +111,18 @@ func (f *Facts) hardware(v Verdict) Finding {
 		}
 	case GPUUnsupported:
 		out.Detail = fmt.Sprintf("%s is not a product that NVIDIA supports GPUDirect RDMA on", gpuName(m.GPUs[0].Function))
-		out.Fix = "use a data-center or professional GPU; GeForce, TITAN and GB10 are refused by the driver"
+		out.Fix = "use a data-center or professional GPU (GeForce, TITAN and GB10 are refused by the driver)"
 		out.Evidence = f.ids(pci.GPU)
 	case NoNIC:
 		out.Detail = "no NVIDIA ConnectX or BlueField network function on the PCI bus"
-		out.Fix = "install a ConnectX-4 or newer adapter; adapters of other vendors are not judged"
+		out.Fix = "install a ConnectX-4 or newer adapter (those of other vendors are not judged)"
 	case NICUnsupported:
 		out.Detail = "the network functions of vendor 15b3 are older than ConnectX-3, manage an NVLink fabric, or have another class than Ethernet (0200) or InfiniBand (0207)"
 		out.Fix = "install a ConnectX-4 or newer adapter"
 		out.Evidence = f.ids(pci.NIC)
 	case PlatformForbidsP2P:
 		out.Detail = "on this processor the NVIDIA driver maps GPU memory only for an adapter below a common PCIe bridge, and no pair has one"
-		out.Fix = "move an adapter and a GPU below one PCIe switch; NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try all the same, and is for tests"
+		out.Fix = "move an adapter and a GPU below one PCIe switch (NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try all the same, and is for tests)"
 		for _, gpu := range m.GPUs {
 			out.Evidence = append(out.Evidence, sawPlace(gpu.Function))
 		}

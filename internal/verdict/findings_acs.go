@@ -55,7 +55,7 @@ func (f *Facts) redirect(out *Finding) {
 	case len(passed) > 0:
 		out.Fix = "leave it on: it keeps functions of virtual machines apart (" + some(passed) + " are bound to vfio); for GPUDirect RDMA inside them enable ATS of the adapter and ACS Direct Translated P2P"
 	default:
-		out.Fix = "only where no device of this host goes to virtual machines: " + setpci(names) + " after each boot, or boot with pci=disable_acs_redir= and these addresses, a semicolon between them"
+		out.Fix = "only where no device of this host goes to virtual machines: " + setpci(names) + " after each boot; or boot with pci=disable_acs_redir=" + bootList(names)
 	}
 }
 
@@ -101,10 +101,18 @@ func (f *Facts) coherent() bool {
 	return slices.ContainsFunc(f.Map.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Coherent() })
 }
 
+// bootList is how the kernel's command line takes bridges.
+func bootList(bridges []string) string {
+	if len(bridges) == 1 {
+		return bridges[0]
+	}
+	return " and these addresses, a semicolon between them"
+}
+
 // setpci is the command that clears the redirect bits of bridges, and no others.
 func setpci(bridges []string) string {
 	if len(bridges) == 1 {
 		return "setpci -s " + bridges[0] + " ECAP_ACS+0x6.w=0000:002c"
 	}
-	return "for b in " + strings.Join(bridges, " ") + "; do setpci -s $b ECAP_ACS+0x6.w=0000:002c; done"
+	return `printf '%s\n' ` + strings.Join(bridges, " ") + " | xargs -I{} setpci -s {} ECAP_ACS+0x6.w=0000:002c"
 }

@@ -27,7 +27,7 @@ func (f *Facts) prerequisites() []prerequisite {
 	parts := []prerequisite{
 		{
 			f.Kmod.Driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",
-			"install the open kernel modules (GPU Operator: kernelModuleType open; Turing or newer)", driver,
+			"install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer", driver,
 		},
 		{
 			f.turing(), PreTuring, "no eligible GPU that the driver drives is of the Turing generation or newer",

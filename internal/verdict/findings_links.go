@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"gdr-features/internal/tri"
@@ -13,30 +14,36 @@ import (
 // slows its link down to save power.
 func (f *Facts) links() []Finding {
 	var degraded, evidence []string
+	var seen []*pci.Function
 	read := 0
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
-		if !fn.GPUEligible() && !fn.NICEligible() || fn.PhysFn != nil || fn.Link == nil {
+		if !fn.GPUEligible() && !fn.NICEligible() || fn.PhysFn != nil {
 			continue
 		}
-		port := f.PCI.Port(fn)
-		width, speed := fn.Link.MaxWidth, fn.Link.MaxSpeed
+		card := f.PCI.Card(fn)
+		if card.Link == nil || slices.Contains(seen, card) {
+			continue
+		}
+		seen = append(seen, card)
+		port := f.PCI.Port(card)
+		width, speed := card.Link.MaxWidth, card.Link.MaxSpeed
 		if port != nil && port.Link != nil {
 			width, speed = least(width, port.Link.MaxWidth), least(speed, port.Link.MaxSpeed)
 		}
-		if fn.Link.Width == 0 || width == 0 {
+		if card.Link.Width == 0 || width == 0 {
 			continue
 		}
 		read++
-		if fn.Link.Width < width {
-			degraded = append(degraded, fmt.Sprintf("%s %v runs at x%d of x%d", kindName(fn), fn.Address, fn.Link.Width, width))
-			evidence = append(evidence, saw(device(fn.Address)+"/current_link_width", strconv.Itoa(fn.Link.Width)))
-			evidence = append(evidence, saw(device(fn.Address)+"/max_link_width", strconv.Itoa(fn.Link.MaxWidth)))
+		if card.Link.Width < width {
+			degraded = append(degraded, fmt.Sprintf("%s %v runs at x%d of x%d", kindName(fn), fn.Address, card.Link.Width, width))
+			evidence = append(evidence, saw(device(card.Address)+"/current_link_width", strconv.Itoa(card.Link.Width)))
+			evidence = append(evidence, saw(device(card.Address)+"/max_link_width", strconv.Itoa(card.Link.MaxWidth)))
 		}
-		if fn.Kind() == pci.NIC && fn.Link.Speed > 0 && fn.Link.Speed < speed {
-			degraded = append(degraded, fmt.Sprintf("%s %v runs at %g of %g GT/s", kindName(fn), fn.Address, fn.Link.Speed, speed))
-			evidence = append(evidence, saw(device(fn.Address)+"/current_link_speed", fmt.Sprintf("%g GT/s", fn.Link.Speed)))
-			evidence = append(evidence, saw(device(fn.Address)+"/max_link_speed", fmt.Sprintf("%g GT/s", fn.Link.MaxSpeed)))
+		if fn.Kind() == pci.NIC && card.Link.Speed > 0 && card.Link.Speed < speed {
+			degraded = append(degraded, fmt.Sprintf("%s %v runs at %g of %g GT/s", kindName(fn), fn.Address, card.Link.Speed, speed))
+			evidence = append(evidence, saw(device(card.Address)+"/current_link_speed", fmt.Sprintf("%g GT/s", card.Link.Speed)))
+			evidence = append(evidence, saw(device(card.Address)+"/max_link_speed", fmt.Sprintf("%g GT/s", card.Link.MaxSpeed)))
 		}
 	}
 	if read == 0 {
@@ -51,7 +58,7 @@ func (f *Facts) links() []Finding {
 		out.Detail = some(degraded)
 		out.Fix = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware; a cold boot trains the link anew"
 		if f.Kmod.Virtual == tri.True {
-			out.Fix = "look on the hypervisor, which shows the real link; there, " + out.Fix
+			out.Fix = "look on the hypervisor, which shows the real link: there, " + out.Fix
 		}
 	}
 	return []Finding{out}

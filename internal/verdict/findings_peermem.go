@@ -29,7 +29,7 @@ func (f *Facts) peermem(v Verdict) Finding {
 	switch {
 	case v.Peermem == tri.True:
 		out.Detail = f.Kmod.PeermemBy + " is registered with the RDMA stack"
-		if v.DMABuf == tri.False {
+		if v.Ready == tri.True && v.DMABuf == tri.False {
 			f.unseenByNCCL(&out)
 		}
 	case v.Peermem == tri.Unknown:

@@ -30,7 +30,7 @@ func (f *Facts) level() Finding {
 		out.Status, out.Code = Warn, GPUWithoutNearNIC
 		far, evidence := f.farGPUs()
 		out.Detail = fmt.Sprintf("a GPU's nearest adapter is at %v: %s", l, some(far))
-		out.Fix = "put an adapter below the GPU's PCIe switch; expect less bandwidth through the processor"
+		out.Fix = "put an adapter below the GPU's PCIe switch, or expect less bandwidth through the processor"
 		out.Evidence = evidence
 	}
 	if f.Map.Source == topology.Virtual && (l > topology.PXB || l == topology.Unknown) {
@@ -206,7 +206,7 @@ func (f *Facts) passthroughFix() string {
 	if slices.Contains(f.advice().CommandLine, word) {
 		return "the kernel was told " + word + ", and these groups are not: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
 	}
-	fix := "boot with " + word + ", as NVIDIA recommends for GPUDirect RDMA; devices handed to virtual machines stay isolated"
+	fix := "boot with " + word + ", as NVIDIA recommends for GPUDirect RDMA (devices handed to virtual machines stay isolated)"
 	if f.Kmod.Virtual == tri.True {
 		fix = "in this virtual machine: boot with " + word + ", or have the hypervisor leave its virtual IOMMU out"
 	}

@@ -80,7 +80,7 @@ func portFix(p rdma.Port) string {
 	case p.Physical == "Polling", p.Physical == "Sleep":
 		return "Polling: no signal from the other end: check cable, transceiver and the switch port"
 	case p.Physical == "LinkUp" && p.LinkLayer == "InfiniBand":
-		return "LinkUp but not ACTIVE: no subnet manager reaches it (sminfo; opensm or UFM)"
+		return "LinkUp but not ACTIVE: no subnet manager reaches it, run opensm or UFM"
 	}
 	return "ibstat and mlxlink show why a port is down: check cables, transceivers and, for InfiniBand, the subnet manager"
 }
@@ -101,7 +101,7 @@ func (x *fixes) text() string { return strings.Join(*x, "; ") }
 
 // some lists a few and counts the rest.
 func some(list []string) string {
-	const few = 4
+	const few = 3
 	if len(list) <= few {
 		return strings.Join(list, ", ")
 	}

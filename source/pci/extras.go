@@ -7,7 +7,7 @@ import (
 	"gdr-features/internal/host"
 )
 
-// links reads the links of GPUs and NICs and of the ports they are plugged into.
+// links reads the links of GPU and NIC cards and of the ports they are plugged into.
 // Virtual functions have none of their own. Everything has read them already.
 func (s *scanner) links() {
 	if s.detail != Advised {
@@ -18,11 +18,28 @@ func (s *scanner) links() {
 		if kind := f.Kind(); kind != GPU && kind != NIC || f.PhysFn != nil {
 			continue
 		}
-		f.Link = readLink(s.fs, devicesDir+"/"+f.Address.String()+"/")
-		if port := s.inv.Port(f); port != nil && port.Link == nil {
-			port.Link = readLink(s.fs, devicesDir+"/"+port.Address.String()+"/")
+		card := s.inv.Card(f)
+		for _, end := range [...]*Function{card, s.inv.Port(card)} {
+			if end != nil && end.Link == nil {
+				end.Link = readLink(s.fs, devicesDir+"/"+end.Address.String()+"/")
+			}
 		}
 	}
+}
+
+// Card gives the function whose link leads out of f's card: f itself, or of an
+// adapter with a switch of its own (BlueField, ConnectX-8) the switch's upstream
+// port.
+func (inv *Inventory) Card(f *Function) *Function {
+	card := f
+	for i := len(f.Bridges) - 1; i >= 0 && f.Vendor == VendorMellanox; i-- {
+		above := inv.Find(f.Bridges[i])
+		if above == nil || above.Vendor != VendorMellanox {
+			break
+		}
+		card = above
+	}
+	return card
 }
 
 // Port gives the port that a function is plugged into, the bridge right above

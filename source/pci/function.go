@@ -76,8 +76,8 @@ type Function struct {
 	VPD *VPD
 
 	// Link is the PCI Express link towards the root; nil where there is none.
-	// Read by Advised for GPUs, NICs and the ports above them, by Everything for
-	// all.
+	// Read by Advised for GPU and NIC cards and the ports above them, by
+	// Everything for all.
 	Link *Link
 
 	// The rest is read by Everything only.

@@ -1,0 +1,74 @@
+package reasons_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/docs/reasons"
+	"gdr-features/internal/verdict"
+)
+
+// TestTokens: every word that a finding can bear has a page, and every page is
+// of such a word.
+func TestTokens(t *testing.T) {
+	var codes []string
+	for _, code := range verdict.Codes() {
+		if slices.Contains(codes, string(code)) {
+			t.Errorf("%s is there twice", code)
+		}
+		codes = append(codes, string(code))
+		if _, ok := reasons.Page(string(code)); !ok {
+			t.Errorf("%s has no page", code)
+		}
+	}
+	for _, token := range reasons.Tokens() {
+		if !slices.Contains(codes, token) {
+			t.Errorf("%s.md is of no word that a finding can bear", token)
+		}
+	}
+	for _, token := range []string{"", "README", "Nothing", "../fleet", "reasons.go"} {
+		if _, ok := reasons.Page(token); ok {
+			t.Errorf("%q has a page", token)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)]*)\)`)
+
+// TestPages: all pages are built alike, fit a screen, and lead to pages that are
+// there; the index lists them all.
+func TestPages(t *testing.T) {
+	index, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]string{"README": string(index)}
+	for _, token := range reasons.Tokens() {
+		page, _ := reasons.Page(token)
+		pages[token] = page
+		if !strings.HasPrefix(page, "# "+token+"\n\n") {
+			t.Errorf("%s: no title", token)
+		}
+		for _, section := range []string{"## How it shows", "## What does not help"} {
+			if !strings.Contains(page, "\n"+section+"\n") {
+				t.Errorf("%s: no %q", token, section)
+			}
+		}
+		if n := strings.Count(page, "\n"); n < 15 || n > 45 {
+			t.Errorf("%s: %d lines", token, n)
+		}
+		if !strings.Contains(string(index), "["+token+"]("+token+".md)") {
+			t.Errorf("the index does not list %s", token)
+		}
+	}
+	for token, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			if _, err := os.Stat(m[1]); err != nil && !strings.Contains(m[1], "://") {
+				t.Errorf("%s: %v", token, err)
+			}
+		}
+	}
+}
