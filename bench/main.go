@@ -107,7 +107,7 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 	return report(out, all, start, hour, life)
 }
 
-// subjects are the programs on each tree; ghw.PCI on the first alone. What a
+// subjects are the programs on each tree; ghw.PCI and check on the first alone. What a
 // program must print proves that it read the tree.
 func subjects(bin binaries, trees []tree) []subject {
 	var all []subject
@@ -120,6 +120,8 @@ func subjects(bin binaries, trees []tree) []subject {
 		}
 		if i == 0 {
 			s.ghw = &series{name: ghwpci, argv: []string{bin.ghwpci, t.dir}, want: counted}
+			s.check = &series{name: product + " check", argv: []string{bin.product, "--root", t.dir, "check"}, want: "PCIe links"}
+			s.bareCheck = &series{name: bare + " check", argv: []string{bin.bare, t.dir, "check"}, want: counted}
 		}
 		all = append(all, s)
 	}

@@ -25,10 +25,12 @@ type series struct {
 	costs []cost
 }
 
-// subject is one tree and the programs on it; ghw may be nil.
+// subject is one tree and the programs on it. ghw, and check with what it is held
+// against, may be nil.
 type subject struct {
 	functions          int
 	product, bare, ghw *series
+	check, bareCheck   *series
 }
 
 // programs are in the order they take turns in.
@@ -36,7 +38,7 @@ func (s subject) programs() []*series {
 	if s.ghw == nil {
 		return []*series{s.product, s.bare}
 	}
-	return []*series{s.product, s.bare, s.ghw}
+	return []*series{s.product, s.bare, s.ghw, s.check, s.bareCheck}
 }
 
 // warmUp rounds come first and do not count.

@@ -68,6 +68,7 @@ func claims(base subject, steps []step, st start, hour idle, l life) []claim {
 	}
 	return []claim{
 		{"CPU of a run, 8 GPUs, times that of bare", times(base.bare), 3, true},
+		{"CPU of check, 8 GPUs, times that of bare reading the same", median(base.check.cpu()) / median(base.bareCheck.cpu()), 3, true},
 		{"CPU of a run, 8 GPUs, times that of ghw.PCI alone", times(base.ghw), 0.5, true},
 		{"peak resident memory, 8 GPUs, MB", base.product.peak(), 24, false},
 		{"CPU of a further function, times that of bare, worst step", worst, 3, true},

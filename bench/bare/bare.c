@@ -1,6 +1,7 @@
 // bare reads what a discovery of GPUDirect RDMA cannot do without, from the tree
 // it is given, and concludes nothing from it: the floor that gdr-features is
-// measured against. Each file is opened, read and closed once, by the shortest
+// measured against; with "check" behind the tree, what the advice of check rests
+// on too. Each file is opened, read and closed once, by the shortest
 // name there is.
 //
 // Left out is what gdr-features reads beyond that, to be right on more machines
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 static char buf[64 << 10];
+static int advice; // read for check
 
 // slurp opens, reads and closes a file: one read, as sysfs needs.
 static ssize_t slurp(int dir, const char *name, size_t size)
@@ -60,6 +62,19 @@ static const char *next(DIR *d)
 	while ((e = readdir(d)) && e->d_name[0] == '.')
 		;
 	return e ? e->d_name : NULL;
+}
+
+// links reads the link of a GPU or an adapter and of the port above it.
+static void links(int devices, const char *address)
+{
+	static const char *const files[] = {
+		"current_link_speed", "max_link_speed", "current_link_width", "max_link_width",
+	};
+	for (int i = 0; i < 8; i++) {
+		char name[512];
+		snprintf(name, sizeof name, "%s/%s%s", address, i < 4 ? "" : "../", files[i % 4]);
+		slurp(devices, name, 64);
+	}
 }
 
 // attributes reads what is needed of a GPU or an adapter.
@@ -106,6 +121,8 @@ static void functions(void)
 		nics += nic;
 		if (gpu || nic)
 			attributes(dirfd(devices), address, nic);
+		if (advice && (gpu || nic))
+			links(dirfd(devices), address);
 	}
 	closedir(devices);
 	printf("functions=%d gpus=%d nics=%d", all, gpus, nics);
@@ -128,6 +145,9 @@ static void rdma(void)
 				slurp(dirfd(ports), name, 64);
 				snprintf(name, sizeof name, "%s/link_layer", port);
 				slurp(dirfd(ports), name, 64);
+				snprintf(name, sizeof name, "%s/rate", port);
+				if (advice)
+					slurp(dirfd(ports), name, 64);
 			}
 			closedir(ports);
 		}
@@ -159,10 +179,35 @@ static void symbols(void)
 	printf(" kallsyms=%lld\n", size);
 }
 
+// settings reads what advice rests on besides, most of which is not there.
+static void settings(void)
+{
+	static const char *const files[] = {
+		"sys/module/nvidia_peermem/version", "sys/module/nvidia_peermem/refcnt",
+		"sys/module/nvidia_peermem/parameters/peerdirect_support",
+		"sys/module/nvidia_peermem/parameters/persistent_api_support",
+		"sys/kernel/mm/memory_peers/nv_mem/version", "sys/kernel/mm/memory_peers/nv_mem_nc/version",
+		"proc/sys/kernel/numa_balancing", "proc/cmdline", "proc/device-tree/compatible",
+		"proc/driver/nvidia/params", "run/nvidia/validations", "run/mellanox/drivers/.driver-ready",
+	};
+	static const char *const held[] = {"sys/module/ib_core/holders", "sys/module/ib_uverbs/holders"};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		slurp(AT_FDCWD, files[i], 4096);
+	for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+		DIR *holders = directory(AT_FDCWD, held[i]);
+		if (!holders)
+			continue;
+		while (next(holders))
+			;
+		closedir(holders);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 2 || chdir(argv[1])) {
-		perror("bare: usage: bare TREE");
+	advice = argc == 3 && !strcmp(argv[2], "check");
+	if (argc != 2 + advice || chdir(argv[1])) {
+		perror("bare: usage: bare TREE [check]");
 		return 1;
 	}
 	functions();
@@ -174,6 +219,8 @@ int main(int argc, char **argv)
 		closedir(nodes);
 	}
 	drivers();
+	if (advice)
+		settings();
 	symbols();
 	return 0;
 }

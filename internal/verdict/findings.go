@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/tri"
@@ -55,18 +56,24 @@ func (f *Facts) findings(v Verdict) []Finding {
 	if len(f.Map.GPUs) == 0 || v.Capable == tri.False {
 		return named(list) // drivers do not matter
 	}
-	list = append(list, f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v))
-	list = append(list, f.nearPorts(v)...)
-	list = append(list, f.peermem(v), f.dmabufFinding(v), f.stack())
-	list = append(list, f.operators(v)...)
-	list = append(list, f.held()...)
-	list = append(list, f.level(), f.ncclDefault())
-	list = append(list, f.sharedNearNIC()...)
-	list = append(list, f.iommuFinding(v), f.acsFinding(v))
-	list = append(list, f.links()...)
-	list = append(list, f.numaBalancing()...)
-	list = append(list, f.storage(v)...)
+	list = append(list,
+		f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v),
+		f.peermem(v), f.dmabufFinding(v), f.stack(),
+		f.level(), f.ncclDefault(), f.iommuFinding(v), f.acsFinding(v),
+	)
+	if f.Kmod.Advice != nil {
+		list = append(list, f.advised(v)...)
+	}
 	return named(list)
+}
+
+// advised are the checks that only advice is about. Each says something where
+// there is something to say.
+func (f *Facts) advised(v Verdict) []Finding {
+	return slices.Concat(
+		f.nearPorts(), f.sharedNearNIC(), f.operators(v), f.held(),
+		f.links(), f.numaBalancing(), f.storage(v),
+	)
 }
 
 // named gives every finding that has none its code: the verdict's reason.

@@ -20,7 +20,7 @@ const (
 // for mlx5_core (useHostMofed) or for the Network Operator's mark.
 func (f *Facts) operators(v Verdict) []Finding {
 	o := f.advice().Operators
-	if f.Kmod.Advice == nil || o.GPU != tri.True || v.Peermem != tri.False {
+	if o.GPU != tri.True || v.Peermem != tri.False {
 		return nil
 	}
 	out := Finding{Check: "operators", Status: Warn, Sources: []string{validations, mofedReady, pciDevices + "/*/driver"}}

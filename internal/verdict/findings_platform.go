@@ -101,9 +101,9 @@ func (f *Facts) sharedNearNIC() []Finding {
 	nearest := map[*pci.Function]bool{}
 	for i, gpu := range f.Map.GPUs {
 		best, at := topology.Unknown, []*pci.Function(nil)
-		for _, p := range f.Map.Pairs {
+		for _, p := range f.pairsOf(i) {
 			n := &f.Map.NICs[p.NIC]
-			if p.GPU != i || !n.Eligible || n.Function.PhysFn != nil || p.Level == topology.Unknown {
+			if !n.Eligible || n.Function.PhysFn != nil || p.Level == topology.Unknown {
 				continue
 			}
 			switch {
@@ -123,8 +123,11 @@ func (f *Facts) sharedNearNIC() []Finding {
 	for i := range f.PCI.Functions {
 		nic := &f.PCI.Functions[i]
 		gpus := served[nic]
+		if len(gpus) < 2 {
+			continue
+		}
 		idle := f.idleTwin(nic, nearest)
-		if len(gpus) < 2 || idle == nil {
+		if idle == nil {
 			continue
 		}
 		return []Finding{{

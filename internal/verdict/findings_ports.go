@@ -110,7 +110,7 @@ func some(list []string) string {
 
 // nearPorts finds GPUs whose nearest adapters have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
-func (f *Facts) nearPorts(v Verdict) []Finding {
+func (f *Facts) nearPorts() []Finding {
 	if f.activePort() != tri.True || !f.Map.Counted || !f.RDMA.Complete {
 		return nil
 	}
@@ -142,10 +142,11 @@ func (f *Facts) nearPorts(v Verdict) []Finding {
 // nearestOf gives a GPU's nearest pair, and the nearest one whose adapter has an
 // active port; nil where a level or a port is not known.
 func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
-	for i := range f.Map.Pairs {
-		p := &f.Map.Pairs[i]
+	pairs := f.pairsOf(gpu)
+	for i := range pairs {
+		p := &pairs[i]
 		n := &f.Map.NICs[p.NIC]
-		if p.GPU != gpu || !n.Eligible {
+		if !n.Eligible {
 			continue
 		}
 		active := usable(n)
@@ -162,12 +163,18 @@ func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
 	return near, left
 }
 
+// pairsOf gives the pairs of one GPU: the Map has them in its order.
+func (f *Facts) pairsOf(gpu int) []topology.Pair {
+	n := len(f.Map.NICs)
+	return f.Map.Pairs[gpu*n : (gpu+1)*n]
+}
+
 // usable: the adapter has an active port.
 func usable(n *topology.NIC) tri.State {
 	if n.RDMA == nil {
 		return tri.False
 	}
-	answer := tri.Of(false)
+	answer := tri.False
 	if !n.RDMA.PortsRead {
 		answer = tri.Unknown
 	}
