@@ -28,11 +28,13 @@ func Check(w io.Writer, r *report.Report) error {
 			pages = append(pages, string(f.Code))
 		}
 	}
-	out := columns(t.String()) + "\n" + Summary(r) + "\n"
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n%s\n", columns(t.String()), Summary(r))
 	for _, page := range pages {
-		out += "see: gdr-features explain " + page + "\n"
+		fmt.Fprintf(&out, "see: gdr-features explain %s\n", page)
 	}
-	_, err := io.WriteString(w, out+problems(r))
+	out.WriteString(problems(r))
+	_, err := io.WriteString(w, out.String())
 	return err
 }
 

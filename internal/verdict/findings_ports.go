@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/topology"
@@ -89,12 +90,9 @@ func portFix(p rdma.Port) string {
 type fixes []string
 
 func (x *fixes) add(fix string) {
-	for _, have := range *x {
-		if have == fix {
-			return
-		}
+	if !slices.Contains(*x, fix) {
+		*x = append(*x, fix)
 	}
-	*x = append(*x, fix)
 }
 
 func (x *fixes) text() string { return strings.Join(*x, "; ") }

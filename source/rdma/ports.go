@@ -182,12 +182,8 @@ func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
 			problem(err)
 		}
 		if detail >= pci.Advised && p.State != "ACTIVE" && p.State != "" {
-			if text, err := fs.Line(base + "phys_state"); host.Absent(err) {
-				// it says no more than why
-			} else if err != nil {
+			if p.Physical, err = physical(fs, base+"phys_state"); err != nil {
 				problem(err)
-			} else if p.Physical, err = parsePhysical(text); err != nil {
-				problem(fmt.Errorf("/%sphys_state: %w", base, err))
 			}
 		}
 		if detail >= pci.Published {
@@ -201,6 +197,21 @@ func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
 	}
 	slices.SortFunc(a.ports, func(a, b Port) int { return a.Number - b.Number })
 	return a
+}
+
+// physical reads a port's physical state; "" where the driver has none.
+func physical(fs *host.FS, name string) (string, error) {
+	text, err := fs.Line(name)
+	switch {
+	case host.Absent(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	if text, err = parsePhysical(text); err != nil {
+		return "", fmt.Errorf("/%s: %w", name, err)
+	}
+	return text, nil
 }
 
 // linkLayer reads one of the words the kernel knows (rdma_port_get_link_layer).
