@@ -25,7 +25,8 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Say whether GPUDirect RDMA is ready here, and why not",
 		Long: `check goes through everything GPUDirect RDMA needs and prints a line for each: OK,
-WARN, FAIL or UNKNOWN, what was found, what to do, and the files it was read from.
+WARN, FAIL or UNKNOWN, what was found, what to do, and the files it was read from. A
+finding that is not OK has a word (code in JSON), which "explain WORD" tells more of.
 "Ready" means that all prerequisites are in place; only a transfer proves more.
 
 Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than

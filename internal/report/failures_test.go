@@ -246,7 +246,7 @@ func checkEvidence(t *testing.T, dir string, f *verdict.Finding) {
 		t.Errorf("%s: no evidence", f.Code)
 	}
 	for _, e := range f.Evidence {
-		for _, piece := range strings.SplitSeq(e, " /") {
+		for piece := range strings.SplitSeq(e, " /") {
 			name, value, ok := strings.Cut(piece, "=")
 			if !ok || value == "" || value == "?" || strings.Contains(name, "*") {
 				continue // asked of a device

@@ -274,11 +274,15 @@ func (f *Facts) legacy(out *Finding) {
 		return
 	}
 	const file = peermemDir + "/parameters/peerdirect_support"
+	parameter := saw(file, p.LegacyAPI)
+	if f.Kmod.PeermemModule == kmod.Absent {
+		parameter = sawFile(file, tri.False)
+	}
 	out.Status, out.Code = Warn, LegacyPeerDirect
 	out.Detail += ", which nvidia-peermem of a driver before 560 must be told of"
 	out.Fix = "options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: driver.kernelModuleConfig), and load it anew; better, move to MOFED 5.1 or newer"
 	out.Sources = append(out.Sources, file)
-	out.Evidence = []string{saw("/sys/module/mlx5_core/version", f.Kmod.Stack.MOFED.Version), saw(file, orAbsent(p.LegacyAPI)), saw(nvVersion, f.Kmod.Driver.Version)}
+	out.Evidence = []string{saw("/sys/module/mlx5_core/version", f.Kmod.Stack.MOFED.Version), parameter, saw(nvVersion, f.Kmod.Driver.Version)}
 }
 
 // ids is evidence of what the functions of a kind are.

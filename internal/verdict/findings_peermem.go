@@ -51,13 +51,14 @@ func (f *Facts) peermem(v Verdict) Finding {
 // net_ib/gdr.cc). RDMA stacks from MOFED 24.04 on make no such directory.
 func (f *Facts) unseenByNCCL(out *Finding) {
 	a := f.advice()
-	if f.Kmod.Advice == nil || a.NCCLClient != tri.False {
+	seen := tri.And(tri.Of(f.Kmod.PeermemModule == kmod.Live), a.Peermem.Version) // by NCCL 2.23
+	if a.NCCLClient != tri.False || f.Kmod.Advice == nil || seen == tri.Unknown {
 		return
 	}
 	out.Status, out.Code = Warn, MemoryPeersMissing
 	out.Evidence = append(out.Evidence, sawFile("/sys/kernel/mm/memory_peers/nv_mem/version", tri.False),
-		sawFile("/sys/kernel/mm/memory_peers/nv_mem_nc/version", tri.False), saw(peermemDir+"/version", orAbsent(a.Peermem.Version)))
-	if f.Kmod.PeermemModule == kmod.Live && a.Peermem.Version != "" {
+		sawFile("/sys/kernel/mm/memory_peers/nv_mem_nc/version", tri.False), sawFile(peermemDir+"/version", seen))
+	if seen == tri.True {
 		out.Detail += "; NCCL before 2.23 does not see it, as this stack makes no memory_peers, and DMA-BUF does not stand in"
 		out.Fix = "use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)" + f.orDMABuf()
 		return
@@ -71,13 +72,6 @@ func (f *Facts) clientModule() string {
 		return "the module behind " + f.Kmod.PeermemBy
 	}
 	return f.Kmod.PeermemBy
-}
-
-func orAbsent(s string) string {
-	if s == "" {
-		return "absent"
-	}
-	return s
 }
 
 // peermemMissing says why no client is there and what to do: by the symbol, which
@@ -105,15 +99,15 @@ func (f *Facts) peermemMissing(out *Finding) {
 			out.Fix = "install MOFED / DOCA-OFED, then " + f.rebuild() + f.orDMABuf()
 		}
 	case file.Listed == tri.True && symbol == tri.False && onDisk == "":
-		out.Code, out.Detail = PeermemUnknownSymbol, file.Name+" was built for MOFED, and neither the RDMA drivers that run nor those on disk have "+peerSymbol+": loading it ends in Unknown symbol"
-		out.Fix = "install MOFED / DOCA-OFED for this kernel, then " + f.rebuild() + f.orDMABuf()
+		out.Code, out.Detail = PeermemUnknownSymbol, file.Name+" was built for an RDMA stack with "+peerSymbol+", which the one that runs lacks: loading it ends in Unknown symbol"
+		out.Fix = "have MOFED / DOCA-OFED for this kernel installed and loaded, then " + f.rebuild() + f.orDMABuf()
 	case file.Listed == tri.True && symbol == tri.False:
 		out.Code, out.Detail = PeermemUnknownSymbol, onDisk+" on disk has "+peerSymbol+", and the one that runs does not: the RDMA drivers were installed and not loaded since"
 		out.Fix = "restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe nvidia-peermem"
 	case onDisk != "" && running != "" && onDisk != running:
 		out.Code = PeermemSymbolMismatch
-		out.Detail = fmt.Sprintf("%s on disk belongs to an RDMA stack whose %s has the interface, and in the running one %s has it: loading it ends in disagrees about version of symbol, or Unknown symbol", file.Name, onDisk, running)
-		out.Fix = "restart the RDMA drivers or reboot where MOFED was upgraded; where it was not, " + f.rebuild()
+		out.Detail = fmt.Sprintf("not loaded, and another RDMA stack runs than is installed: the interface for it is in %s on disk, and in %s of the running kernel", onDisk, running)
+		out.Fix = f.modprobe() + "; if that says Invalid argument or Unknown symbol, restart the RDMA drivers or reboot where MOFED was upgraded; where it was not, " + f.rebuild()
 	case symbol == tri.True:
 		out.Detail = "not loaded, though the RDMA stack has the interface for it"
 		out.Fix = f.modprobe() + "; if that says Invalid argument or dmesg disagrees about version of symbol, " + f.rebuild() + "; if it says Unknown symbol, see PeermemUnknownSymbol"
@@ -128,8 +122,12 @@ func (f *Facts) peermemMissing(out *Finding) {
 
 // exporter tells which module on disk has the PeerDirect API, by what peermem
 // depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core
-// itself, or ib_core; "" for none.
+// itself, or ib_core; "" for none. What a driver's container has on disk is not
+// the RDMA stack of the node.
 func exporter(file *kmod.ModuleFile) string {
+	if file.Listed != tri.True || strings.HasPrefix(file.Dep[0], "/run/") {
+		return ""
+	}
 	for _, module := range [...]string{"ib_uverbs", "ib_core"} {
 		if slices.Contains(file.Needs, module) {
 			return module

@@ -14,7 +14,7 @@ func (f *Facts) ports(v Verdict) Finding {
 	state := f.activePort()
 	out := Finding{Check: "port", Status: fromState(state, Fail), Sources: []string{ibClass + "/*/ports/*/state", ibClass + "/*/ports/*/link_layer"}}
 	active, total := 0, 0
-	var down []string
+	var down, unread []string
 	fix := fixes{}
 	for i := range f.Map.NICs {
 		n := &f.Map.NICs[i]
@@ -27,7 +27,12 @@ func (f *Facts) ports(v Verdict) Finding {
 				active++
 				continue
 			}
-			down = append(down, fmt.Sprintf("%s/%d %s", n.RDMA.Name, p.Number, portState(p)))
+			name := fmt.Sprintf("%s/%d %s", n.RDMA.Name, p.Number, portState(p))
+			if portActive(p) == tri.False {
+				down = append(down, name)
+			} else {
+				unread = append(unread, name)
+			}
 			out.Evidence = append(out.Evidence, saw(fmt.Sprintf("%s/%s/ports/%d/state", ibClass, n.RDMA.Name, p.Number), portState(p)))
 			fix.add(portFix(p))
 		}
@@ -38,10 +43,12 @@ func (f *Facts) ports(v Verdict) Finding {
 		if v.Link != "" {
 			out.Detail += ", " + v.Link
 		}
-		if active < total {
+		if len(down)+len(unread) > 0 {
+			out.Detail += "; not: " + some(append(down, unread...))
+			out.Status, out.Fix = Undecidable, fix.text()
+		}
+		if len(down) > 0 {
 			out.Status, out.Code = Warn, PortDown
-			out.Detail += "; not: " + some(down)
-			out.Fix = fix.text()
 		}
 	case tri.False:
 		out.Reason = NoActivePort

@@ -42,7 +42,8 @@ type Advice struct {
 
 // PeermemModule is the loaded nvidia_peermem, from /sys/module/nvidia_peermem.
 type PeermemModule struct {
-	Version string // version; "" without the file
+	// Version: there is a file version, by which NCCL from 2.23 on knows it.
+	Version tri.State
 	// LegacyAPI and PersistentAPI are the parameters peerdirect_support and
 	// persistent_api_support ("0" or "1"); "" without the files.
 	LegacyAPI, PersistentAPI string
@@ -133,7 +134,7 @@ func (s *scanner) there(name string) tri.State {
 
 func (s *scanner) loadedPeermem(p *PeermemModule) {
 	const dir = "sys/module/nvidia_peermem/"
-	p.Version = s.word(dir + "version")
+	p.Version = s.there(dir + "version")
 	p.LegacyAPI, p.PersistentAPI = s.word(dir+"parameters/peerdirect_support"), s.word(dir+"parameters/persistent_api_support")
 	if n, err := strconv.Atoi(s.word(dir + "refcnt")); err == nil && n >= 0 {
 		p.Users = n

@@ -99,7 +99,7 @@ func TestAdvice(t *testing.T) {
 		relFile:                                        kernelRel, depFile: "nvidia-peermem.ko:\n", // not looked for while loaded
 	}
 	want := &Advice{
-		Peermem:       PeermemModule{Version: "570.86.15", LegacyAPI: "1", PersistentAPI: "0", Users: 7},
+		Peermem:       PeermemModule{Version: tri.True, LegacyAPI: "1", PersistentAPI: "0", Users: 7},
 		NCCLClient:    tri.True,
 		Holders:       map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
 		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Arm: true, Tegra: "nvidia,tegra234", TopoOverride: "2",
