@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
 )
 
@@ -50,7 +49,7 @@ func (f *Facts) redirect(out *Finding) {
 	out.Detail = "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by " + some(names)
 	passed := f.passed()
 	switch {
-	case f.Kmod.Virtual == tri.True:
+	case f.guest():
 		out.Fix = "leave it on in a virtual machine: on the hypervisor, enable ATS of the adapter (mlxconfig ATS_ENABLED=true) and ACS Direct Translated P2P on the switch ports above GPU and adapter"
 	case len(passed) > 0:
 		out.Fix = "leave it on: it keeps functions of virtual machines apart (" + some(passed) + " are bound to vfio); for GPUDirect RDMA inside them enable ATS of the adapter and ACS Direct Translated P2P"

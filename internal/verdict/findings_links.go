@@ -10,58 +10,67 @@ import (
 )
 
 // links compares the PCI Express link of each eligible GPU and adapter with what
-// it and the port above it can do. The speed of a GPU is left out: an idle one
-// slows its link down to save power.
+// it and the port above it can do.
 func (f *Facts) links() []Finding {
 	var degraded, evidence []string
 	var seen []*pci.Function
-	read := 0
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
-		if !fn.GPUEligible() && !fn.NICEligible() || fn.PhysFn != nil {
-			continue
-		}
 		card := f.PCI.Card(fn)
-		if card.Link == nil || slices.Contains(seen, card) {
+		if !fn.GPUEligible() && !fn.NICEligible() || fn.PhysFn != nil || slices.Contains(seen, card) {
 			continue
 		}
-		seen = append(seen, card)
-		port := f.PCI.Port(card)
-		width, speed := card.Link.MaxWidth, card.Link.MaxSpeed
-		if port != nil && port.Link != nil {
-			width, speed = least(width, port.Link.MaxWidth), least(speed, port.Link.MaxSpeed)
+		known, lacks, saw := f.degraded(fn, card)
+		if known {
+			seen = append(seen, card)
 		}
-		if card.Link.Width == 0 || width == 0 {
-			continue
-		}
-		read++
-		if card.Link.Width < width {
-			degraded = append(degraded, fmt.Sprintf("%s %v runs at x%d of x%d", kindName(fn), fn.Address, card.Link.Width, width))
-			evidence = append(evidence, saw(device(card.Address)+"/current_link_width", strconv.Itoa(card.Link.Width)))
-			evidence = append(evidence, saw(device(card.Address)+"/max_link_width", strconv.Itoa(card.Link.MaxWidth)))
-		}
-		if fn.Kind() == pci.NIC && card.Link.Speed > 0 && card.Link.Speed < speed {
-			degraded = append(degraded, fmt.Sprintf("%s %v runs at %g of %g GT/s", kindName(fn), fn.Address, card.Link.Speed, speed))
-			evidence = append(evidence, saw(device(card.Address)+"/current_link_speed", fmt.Sprintf("%g GT/s", card.Link.Speed)))
-			evidence = append(evidence, saw(device(card.Address)+"/max_link_speed", fmt.Sprintf("%g GT/s", card.Link.MaxSpeed)))
-		}
+		degraded, evidence = append(degraded, lacks...), append(evidence, saw...)
 	}
-	if read == 0 {
+	if len(seen) == 0 {
 		return nil
 	}
 	out := Finding{
-		Check: "link", Status: OK, Detail: fmt.Sprintf("%s of GPUs and adapters at full width, adapters at full speed", count(read, "PCIe link")),
+		Check: "link", Status: OK, Detail: fmt.Sprintf("%s of GPUs and adapters at full width, adapters at full speed", count(len(seen), "PCIe link")),
 		Sources: []string{pciDevices + "/*/current_link_width", pciDevices + "/*/max_link_width", pciDevices + "/*/current_link_speed", pciDevices + "/*/max_link_speed"},
 	}
 	if len(degraded) > 0 {
 		out.Status, out.Code, out.Evidence = Warn, LinkDegraded, evidence
 		out.Detail = some(degraded)
 		out.Fix = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware; a cold boot trains the link anew"
-		if f.Kmod.Virtual == tri.True {
+		if f.guest() {
 			out.Fix = "look on the hypervisor, which shows the real link: there, " + out.Fix
 		}
 	}
 	return []Finding{out}
+}
+
+// degraded tells what the link of a card lacks, with the evidence. The speed of a
+// GPU is left out: an idle one slows its link down to save power.
+func (f *Facts) degraded(fn, card *pci.Function) (known bool, lacks, evidence []string) {
+	link := card.Link
+	if link == nil {
+		return false, nil, nil
+	}
+	width, speed := link.MaxWidth, link.MaxSpeed
+	if port := f.PCI.Port(card); port != nil && port.Link != nil {
+		width, speed = least(width, port.Link.MaxWidth), least(speed, port.Link.MaxSpeed)
+	}
+	if link.Width == 0 || width == 0 {
+		return false, nil, nil
+	}
+	dir, kind := device(card.Address), "adapter"
+	if fn.Kind() == pci.GPU {
+		kind = "GPU"
+	}
+	if link.Width < width {
+		lacks = append(lacks, fmt.Sprintf("%s %v runs at x%d of x%d", kind, fn.Address, link.Width, width))
+		evidence = append(evidence, saw(dir+"/current_link_width", strconv.Itoa(link.Width)), saw(dir+"/max_link_width", strconv.Itoa(link.MaxWidth)))
+	}
+	if fn.Kind() == pci.NIC && link.Speed > 0 && link.Speed < speed {
+		lacks = append(lacks, fmt.Sprintf("%s %v runs at %g of %g GT/s", kind, fn.Address, link.Speed, speed))
+		evidence = append(evidence, saw(dir+"/current_link_speed", fmt.Sprintf("%g GT/s", link.Speed)), saw(dir+"/max_link_speed", fmt.Sprintf("%g GT/s", link.MaxSpeed)))
+	}
+	return true, lacks, evidence
 }
 
 // least is the smaller of two limits, of which 0 is not known.
@@ -70,13 +79,6 @@ func least[T int | float64](a, b T) T {
 		return b
 	}
 	return a
-}
-
-func kindName(f *pci.Function) string {
-	if f.Kind() == pci.GPU {
-		return "GPU"
-	}
-	return "adapter"
 }
 
 // numaBalancing: moving pages between NUMA nodes unmaps them, which costs those

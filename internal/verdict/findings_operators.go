@@ -29,7 +29,7 @@ func (f *Facts) operators(v Verdict) []Finding {
 	switch {
 	case f.gpuDriven() == tri.False && o.DriverReady == tri.False && o.MOFEDReady == tri.False && f.allPassthrough() == tri.False:
 		out.Code = OperatorsWait
-		out.Detail = "with driver.rdma.enabled the GPU Operator's driver waits, without end, for the Network Operator's drivers, which are not ready"
+		out.Detail = "if driver.rdma.enabled is set, the GPU Operator's driver waits without end for the Network Operator's drivers, which are not ready"
 		out.Fix = "install MOFED by the Network Operator (NicClusterPolicy ofedDriver) and see its Pod on this node; or driver.rdma.enabled=false, as DMA-BUF needs no order"
 		if host {
 			out.Detail += ", though the adapters have a driver of the host"

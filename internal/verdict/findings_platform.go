@@ -41,6 +41,12 @@ func (f *Facts) level() Finding {
 	return out
 }
 
+// guest: this is a virtual machine, as the processor, the firmware or the PCI tree
+// tells.
+func (f *Facts) guest() bool {
+	return f.Kmod.Virtual == tri.True || f.Map.Source == topology.Virtual
+}
+
 // withoutNUMA is evidence of GPUs and adapters that no node is known of, on a
 // machine that has several.
 func (f *Facts) withoutNUMA() []string {
@@ -210,7 +216,7 @@ func (f *Facts) passthroughFix() string {
 		return "the kernel was told " + word + ", and these groups are not: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
 	}
 	fix := "boot with " + word + ", as NVIDIA recommends for GPUDirect RDMA (devices handed to virtual machines stay isolated)"
-	if f.Kmod.Virtual == tri.True {
+	if f.guest() {
 		fix = "in this virtual machine: boot with " + word + ", or have the hypervisor leave its virtual IOMMU out"
 	}
 	return fix

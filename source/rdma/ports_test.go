@@ -159,7 +159,8 @@ func TestPorts(t *testing.T) {
 		{
 			"garbage for the physical state of an active port",
 			func(t *testing.T, dir string) { put(t, dir, ports+"/1/phys_state", "8: Asleep\n") },
-			[]Port{good}, false, nil,
+			[]Port{good},
+			false, nil,
 		},
 		{
 			"garbage for a state",
