@@ -190,6 +190,8 @@ func unreported() []failure {
 		{name: "a processor without peer to peer", machine: "ampere-altra-a100", code: "PlatformForbidsP2P", wellOn: "pair"},
 		{name: "passed through", sick: inState("vfio"), code: "GPUPassthrough", well: ready},
 		{name: "no GPU driver", sick: noDriver, code: "GPUDriverNotLoaded", well: ready},
+		{name: "no GPU driver is no closed one", sick: all(closed, unloaded), code: "ClosedDriver", well: noDriver},
+		{name: "unloaded RDMA drivers show no interface", sick: all(closed, unloaded, inbox, onDisk("", forUverbs)), code: "PeermemUnknownSymbol", well: noNIC},
 		{name: "no NIC driver", sick: noNIC, code: "NICDriverNotLoaded", well: withNIC},
 		{name: "no RDMA device", sick: inState("no-rdma"), code: "NoRDMADevice", well: ready},
 		{name: "RDMA namespaces", sick: all(inState("no-rdma"), file("sys/module/ib_core/parameters/netns_mode", "N\n")), code: "RDMANamespaces", well: ready},

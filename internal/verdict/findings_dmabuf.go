@@ -24,6 +24,9 @@ const (
 // prerequisites are in the order in which the first missing one is named.
 func (f *Facts) prerequisites() []prerequisite {
 	driver := saw(nvVersion, strings.TrimSpace(f.Kmod.Driver.Version+" "+flavour(f.Kmod.Driver.Open)))
+	if f.Kmod.Driver.Loaded == tri.False { // neither open nor closed
+		return []prerequisite{{tri.False, Code(f.gpuDriver().Reason), "no GPU driver is loaded", "see gpu-driver", sawFile("/sys/module/nvidia", tri.False)}}
+	}
 	parts := []prerequisite{
 		{
 			f.Kmod.Driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",

@@ -89,6 +89,10 @@ func (f *Facts) peermemMissing(out *Finding) {
 	out.Evidence = append(out.Evidence, f.sawModuleFile()...)
 	running, onDisk := f.Kmod.Symbols.PeerMemoryOwner, exporter(file)
 	switch {
+	case f.gpuDriven() == tri.False:
+		out.Detail, out.Fix = "not loaded; the GPU driver, which it needs, comes first", "see gpu-driver"
+	case symbol == tri.False && f.nicDriven() == tri.False:
+		out.Detail, out.Fix = "not loaded, and neither are the RDMA drivers, whose interface it needs", "see nic-driver"
 	case file.Listed == tri.False && symbol == tri.True:
 		out.Code, out.Detail = PeermemNotInstalled, "the RDMA stack has the interface for it, and no module nvidia-peermem is installed for this kernel"
 		out.Fix = f.install()

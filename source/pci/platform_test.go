@@ -353,3 +353,47 @@ func TestScanLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestScanAdvised: the links of GPU and NIC cards are read and of the ports above
+// them, and no others. An adapter with a switch of its own is one card.
+func TestScanAdvised(t *testing.T) {
+	dir := write(t, `pci0000:10 numa=0
+  0000:10:01.0 port 8086:352a
+    0000:11:00.0 switch 10b5:9797
+      0000:12:00.0 port 10b5:9797
+        0000:13:00.0 gpu 10de:2330
+      0000:12:01.0 port 10b5:9797
+        0000:14:00.0 switch 15b3:197b
+          0000:15:00.0 port 15b3:197b
+            0000:16:00.0 eth 15b3:a2dc
+            0000:16:00.1 eth 15b3:101e physfn=0000:16:00.0
+  0000:10:02.0 port 8086:352a
+    0000:17:00.0 010802 144d:a80a
+`)
+	linked := func(detail pci.Detail) (all []string) {
+		inv := scan(t, dir, detail)
+		for i := range inv.Functions {
+			if f := &inv.Functions[i]; f.Link != nil {
+				all = append(all, f.Address.String())
+			}
+		}
+		return all
+	}
+	want := []string{"0000:12:00.0", "0000:12:01.0", "0000:13:00.0", "0000:14:00.0"}
+	if diff := cmp.Diff(want, linked(pci.Advised)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, detail := range []pci.Detail{pci.Needed, pci.Published} {
+		if got := linked(detail); got != nil {
+			t.Errorf("detail %d: links of %v", detail, got)
+		}
+	}
+	inv := scan(t, dir, pci.Needed)
+	for address, card := range map[string]string{
+		"0000:16:00.0": "0000:14:00.0", "0000:13:00.0": "0000:13:00.0", "0000:17:00.0": "0000:17:00.0",
+	} {
+		if got := inv.Card(find(t, &inv, address)).Address.String(); got != card {
+			t.Errorf("%s is on card %s, want %s", address, got, card)
+		}
+	}
+}
