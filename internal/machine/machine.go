@@ -36,6 +36,7 @@
 //	port=STATE   "DOWN", "INIT", ... whatever the state says
 //	acs=HEX      ACS control register; its absence means no ACS capability
 //	width=N      max_link_width
+//	group=N      IOMMU group (one for each function without)
 //	vpd=TEXT     a VPD with this product name, or KEY:TEXT for a keyword
 //	path=DIR     directory between the root bus's parent and this root bus
 package machine

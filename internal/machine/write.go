@@ -105,7 +105,11 @@ func (w *writer) function(f *Function, index int) {
 	w.link("sys/bus/pci/devices/"+f.Address, dir)
 	w.link(dir+"/subsystem", "sys/bus/pci")
 	if w.s.IOMMU != "" && !f.IsBridge() {
-		group := fmt.Sprintf("sys/kernel/iommu_groups/%d", index)
+		number := f.Attrs["group"]
+		if number == "" {
+			number = strconv.Itoa(index)
+		}
+		group := "sys/kernel/iommu_groups/" + number
 		w.file(group+"/type", w.s.IOMMU+"\n")
 		w.link(dir+"/iommu_group", group)
 	}

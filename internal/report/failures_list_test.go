@@ -119,6 +119,10 @@ func reportedPlatform() []failure {
 			sick: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", well: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
 		},
 		{
+			number: 22, name: "a GPU and the data-direct function beside it are kept apart", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
+			code: "DataDirectApart", wellOn: "gb300-datadirect", fix: "rdma_topo",
+		},
+		{
 			number: 23, name: "too far for NCCL", from: github + "NVIDIA/nccl/issues/1657", machine: "far",
 			code: "BeyondNCCLDefault", wellOn: "pair", fix: "NCCL_NET_GDR_LEVEL",
 		},

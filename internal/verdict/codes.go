@@ -46,10 +46,11 @@ const (
 	VirtualTopology   Code = "VirtualTopology"
 	BeyondNCCLDefault Code = "BeyondNCCLDefault"
 
-	// iommu, acs, link, numa, storage.
+	// iommu, acs, data-direct, link, numa, storage.
 	IOMMUTranslated Code = "IOMMUTranslated"
 	ACSRedirect     Code = "ACSRedirect"
 	ACSUnreadable   Code = "ACSUnreadable"
+	DataDirectApart Code = "DataDirectApart" // a GPU and the function beside it are in two IOMMU groups
 	LinkDegraded    Code = "LinkDegraded"
 	NUMABalancing   Code = "NUMABalancing"
 	StorageIOMMU    Code = "StorageIOMMU"
@@ -74,7 +75,7 @@ func Codes() []Code {
 		ClosedDriver, PreTuring, NoMLX5Device, NoDMABuf, DMABufRefused, LegacyPeerDirect,
 		OperatorsWait, OperatorRDMAOff, PeermemSidecar, OFEDReloadBlocked,
 		GPUWithoutNearNIC, SharedNearNIC, VirtualTopology, BeyondNCCLDefault,
-		IOMMUTranslated, ACSRedirect, ACSUnreadable, LinkDegraded, NUMABalancing, StorageIOMMU,
+		IOMMUTranslated, ACSRedirect, ACSUnreadable, DataDirectApart, LinkDegraded, NUMABalancing, StorageIOMMU,
 		Deviation, NoMachineType,
 	)
 }

@@ -72,7 +72,7 @@ func (f *Facts) findings(v Verdict) []Finding {
 func (f *Facts) advised(v Verdict) []Finding {
 	return slices.Concat(
 		f.nearPorts(), f.sharedNearNIC(), f.operators(v), f.held(),
-		f.links(), f.numaBalancing(), f.storage(v),
+		f.dataDirect(), f.links(), f.numaBalancing(), f.storage(v),
 	)
 }
 
