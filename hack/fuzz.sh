@@ -11,7 +11,7 @@ trap 'rm -f "$log"' EXIT
 # writes no failing input (https://go.dev/issue/75804, fixed in Go 1.27); only then is it run again.
 fuzz() {
 	for _ in 1 2 3; do
-		if go test "./$1" -run '^$' -fuzz "^$2\$" -fuzztime "$time" >"$log" 2>&1; then
+		if go test "./$1" -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10x >"$log" 2>&1; then
 			cat "$log"
 			return 0
 		fi

@@ -61,7 +61,7 @@ func TestExpectAgain(t *testing.T) {
 		{"the same again", func() { write(t, path, file("b")) }, "b", ""},
 		{"a link", func() { link("1", file("c")) }, "c", ""},
 		{"another link", func() { link("2", file("d")) }, "d", ""},
-		{"too large", func() { link("3", strings.Repeat("#", 1<<20+1)) }, "d", "larger than 1048576 bytes; " + still},
+		{"too large", func() { link("3", strings.Repeat("#", 1<<18+1)) }, "d", "larger than 262144 bytes; " + still},
 		{"a directory", func() {
 			remove()
 			if err := os.Mkdir(path, 0o755); err != nil {
