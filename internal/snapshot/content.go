@@ -24,8 +24,9 @@ type part struct {
 
 func (p part) end() int64 { return p.at + int64(len(p.data)) }
 
-// read fills buf from an offset. ok is false where nothing is known.
-func (c *content) read(buf []byte, offset int64) (n int, f fault, ok bool) {
+// read fills buf from an offset. ok is false where nothing is known; on a tape
+// that was read back, a file that failed somewhere fails there too.
+func (c *content) read(buf []byte, offset int64, replay bool) (n int, f fault, ok bool) {
 	for _, p := range c.parts {
 		if p.at <= offset && offset < p.end() {
 			return copy(buf, p.data[offset-p.at:]), "", true
@@ -34,7 +35,7 @@ func (c *content) read(buf []byte, offset int64) (n int, f fault, ok bool) {
 	switch {
 	case c.ended && offset >= c.end:
 		return 0, "", true
-	case c.fault != "" && offset == c.failed:
+	case c.fault != "" && (offset == c.failed || replay):
 		return 0, c.fault, true
 	}
 	return 0, "", false

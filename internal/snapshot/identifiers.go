@@ -34,7 +34,7 @@ func (ids *identifiers) look(serial string) {
 		return r
 	}, serial)
 	if len(serial) >= length && len(digits) > most {
-		ids.words = append(ids.words, strings.ToLower(serial))
+		ids.words = append(ids.words, string(lowered([]byte(serial))))
 	}
 }
 
@@ -46,7 +46,7 @@ func (ids *identifiers) rename(text []byte) {
 			return -1
 		}
 		return r
-	}, strings.ToLower(string(text)))
+	}, string(lowered(text)))
 	if strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" {
 		return
 	}
@@ -70,7 +70,7 @@ func (ids *identifiers) rename(text []byte) {
 // clean overwrites every identifier in a text: the words that are known, and what
 // has the form of one.
 func (ids *identifiers) clean(text []byte) {
-	lower := bytes.ToLower(text)
+	lower := lowered(text)
 	for _, serial := range ids.words {
 		for at := 0; ; at += len(serial) {
 			i := bytes.Index(lower[at:], []byte(serial))
@@ -97,12 +97,28 @@ func (ids *identifiers) clean(text []byte) {
 	}
 }
 
+// lowered gives a text of the same length in lower case, as far as it is ASCII.
+func lowered(text []byte) []byte {
+	lower := make([]byte, len(text))
+	for i, b := range text {
+		if b >= 'A' && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		lower[i] = b
+	}
+	return lower
+}
+
+// Digits of the shortest identifier that is known by its form, a MAC, and of the
+// longest, a hash.
+const shortest, longest = 12, 128
+
 // identifier measures the identifier that a text in lower case begins with, 0 for
 // none: a UUID; groups of up to four hexadecimal digits with the same separator
-// that make a MAC, GUID or GID; or twelve such digits and more in a row.
+// that make a MAC, GUID or GID; or as many such digits in a row.
 func identifier(text []byte) int {
 	first := run(text)
-	if first >= 12 {
+	if first >= shortest && first <= longest {
 		return first
 	}
 	if n := uuid(text); n > 0 {
@@ -122,7 +138,7 @@ func identifier(text []byte) int {
 		}
 		groups, digits, end = groups+1, digits+n, end+1+n
 	}
-	if groups >= 6 && separator != '.' || groups >= 3 && digits >= 12 {
+	if groups >= 6 && separator != '.' || groups >= 3 && digits >= shortest {
 		return end
 	}
 	return 0

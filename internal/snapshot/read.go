@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func (p *parser) entries() error {
 		case line == "":
 			continue
 		}
-		if err := errors.Join(p.enter(), p.entry(line)); err != nil {
+		if err := cmp.Or(p.enter(), p.entry(line)); err != nil {
 			return err
 		}
 	}
@@ -100,11 +101,11 @@ func (p *parser) entry(line string) error {
 	kind, value, _ := strings.Cut(strings.TrimPrefix(rest, " "), " ")
 	switch {
 	case dir && rest == "":
-		return errors.Join(set(&n.dir, struct{}{}, ""), p.list(&n.names))
+		return cmp.Or(set(&n.dir, struct{}{}, ""), p.list(&n.names))
 	case dir:
 		return setFault(&n.dir, kind)
 	case rest == "":
-		return errors.Join(set(&n.open, struct{}{}, ""), p.content(&n.content))
+		return cmp.Or(set(&n.open, struct{}{}, ""), p.content(&n.content))
 	case kind == "=":
 		n.content.store([]byte(value+"\n"), 0)
 		n.content.finish(n.content.last())
@@ -114,7 +115,7 @@ func (p *parser) entry(line string) error {
 		if more != "" {
 			err = errForm
 		}
-		return errors.Join(err, set(&n.link, to, ""))
+		return cmp.Or(err, set(&n.link, to, ""))
 	case kind == "->":
 		return setFault(&n.link, value)
 	case kind == "exists" && (value == "yes" || value == "no"):
@@ -155,7 +156,7 @@ func set[T any](a *answer[T], value T, f fault) error {
 func setFault[T any](a *answer[T], word string) error {
 	f, err := parseFault(word)
 	var none T
-	return errors.Join(err, set(a, none, f))
+	return cmp.Or(err, set(a, none, f))
 }
 
 func parseFault(word string) (fault, error) {

@@ -72,7 +72,7 @@ func (s *stream) once(buf []byte, offset int64, read func([]byte) (int, error)) 
 	s.n.asking.Lock()
 	defer s.n.asking.Unlock()
 	t.mu.Lock()
-	n, f, known := c.read(buf, offset)
+	n, f, known := c.read(buf, offset, t.from == nil)
 	if known || t.from == nil {
 		t.mu.Unlock()
 		if !known {
