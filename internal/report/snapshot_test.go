@@ -28,7 +28,7 @@ func FuzzSnapshot(f *testing.F) {
 
 // TestSnapshotOfDamage is the fuzz target over a fixed range, for every test run.
 func TestSnapshotOfDamage(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(200) {
 		sameOnSnapshot(t, seed, int(seed%12)+1)
 	}
 }

@@ -11,6 +11,7 @@ import (
 // they stand for. The same in any spelling gets the same number.
 type identifiers struct {
 	numbers map[string]int
+	given   map[string]bool // what they were replaced by
 	// words are those to look for wherever they occur, in lower case: a serial
 	// number has no form of its own to know it by.
 	words []string
@@ -41,13 +42,8 @@ func (ids *identifiers) look(serial string) {
 // rename overwrites an identifier by its number. What is all zeros or ones is no
 // identifier.
 func (ids *identifiers) rename(text []byte) {
-	key := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(":.- ", r) {
-			return -1
-		}
-		return r
-	}, string(lowered(text)))
-	if strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" {
+	key := bare(text)
+	if strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" || ids.given[key] {
 		return
 	}
 	number := ids.numbers[key]
@@ -57,7 +53,7 @@ func (ids *identifiers) rename(text []byte) {
 	}
 	digits := strconv.Itoa(number)
 	for i := len(text) - 1; i >= 0; i-- {
-		if strings.IndexByte(":.- ", text[i]) >= 0 {
+		if strings.IndexByte(separators, text[i]) >= 0 {
 			continue
 		}
 		text[i] = '0'
@@ -65,6 +61,19 @@ func (ids *identifiers) rename(text []byte) {
 			text[i], digits = digits[len(digits)-1], digits[:len(digits)-1]
 		}
 	}
+	ids.given[bare(text)] = true
+}
+
+const separators = ":.- "
+
+// bare gives an identifier in the spelling that all others are compared in.
+func bare(text []byte) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(separators, r) {
+			return -1
+		}
+		return r
+	}, string(lowered(text)))
 }
 
 // clean overwrites every identifier in a text: the words that are known, and what

@@ -17,15 +17,20 @@ import (
 func (t *Tape) Scrub() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := scrubber{ids: identifiers{numbers: map[string]int{}}}
+	s := scrubber{ids: identifiers{numbers: map[string]int{}, given: map[string]bool{}}}
 	names := slices.Sorted(maps.Keys(t.nodes))
-	for _, name := range names {
-		s.reduce(name, &t.nodes[name].content)
+	for _, step := range []func(string, *content){cut, s.find, s.replace, s.clean} {
+		for _, name := range names {
+			step(name, &t.nodes[name].content)
+		}
 	}
 	scrubbed := make(map[string]*node, len(t.nodes))
 	for _, name := range names {
 		n := t.nodes[name]
-		s.node(name, n)
+		n.link.value = s.name(n.link.value)
+		for i, entry := range n.names.value {
+			n.names.value[i] = s.name(entry)
+		}
 		scrubbed[s.name(name)] = n
 	}
 	t.nodes = scrubbed
@@ -40,16 +45,12 @@ type scrubber struct {
 	users int
 }
 
-// reduce cuts files down to what decides, and replaces what is known to be an
-// identifier by its place.
-func (s *scrubber) reduce(name string, c *content) {
-	base := path.Base(name)
+// cut leaves what decides of the files that are long.
+func cut(name string, c *content) {
 	data, whole := c.whole()
 	switch {
-	case base == "config":
-		pci.ScrubConfig(c.from)
-	case !whole || len(data) == 0:
-	case name == "proc/kallsyms":
+	case !whole:
+	case name == "proc/kallsyms" && len(data) > 0:
 		c.replace(kmod.DecidingLines(data, c.ended && c.fault == ""))
 	case name == "proc/cpuinfo":
 		if first := kmod.FirstProcessor(data); len(first) < len(data) {
@@ -57,37 +58,42 @@ func (s *scrubber) reduce(name string, c *content) {
 			c.store(first, 0)
 			c.finish(c.last())
 		}
+	}
+}
+
+// find notes the serial numbers that are to be looked for everywhere.
+func (s *scrubber) find(name string, c *content) {
+	data, _ := c.whole()
+	if path.Base(name) != "vpd" {
+		for _, value := range secrets(name, data) {
+			s.ids.look(string(value))
+		}
+	} else if vpd, err := pci.ParseVPD(data); err == nil {
+		s.ids.look(vpd.Fields["SN"])
+	}
+}
+
+// replace overwrites what is known to be an identifier by its place.
+func (s *scrubber) replace(name string, c *content) {
+	data, whole := c.whole()
+	switch base := path.Base(name); {
+	case base == "config":
+		pci.ScrubConfig(c.from)
+	case !whole || len(data) == 0:
 	case base == "vpd":
-		c.replace(pci.ScrubVPD(data, s.keyword, s.ids.clean))
+		c.replace(pci.ScrubVPD(data, s.ids.replace, s.ids.clean))
 	default:
 		s.users += hideUsers(data)
-		if secret(base) {
-			s.value(data)
-		}
-		for line := range bytes.Lines(data) {
-			if i := bytes.IndexAny(line, ":="); i > 0 && secret(string(line[:i])) {
-				s.value(line[i+1:])
-			}
+		for _, value := range secrets(name, data) {
+			s.ids.rename(value)
 		}
 	}
 }
 
-// keyword gives the other name of a value in VPD.
-func (s *scrubber) keyword(key, text string) string {
-	if key == "SN" {
-		s.ids.look(text)
-	}
-	return s.ids.replace(text)
-}
-
-// node replaces everything that has the form of an identifier.
-func (s *scrubber) node(name string, n *node) {
-	n.link.value = s.name(n.link.value)
-	for i, entry := range n.names.value {
-		n.names.value[i] = s.name(entry)
-	}
+// clean overwrites everything that has the form of an identifier.
+func (s *scrubber) clean(name string, c *content) {
 	base := path.Base(name)
-	for _, p := range n.content.parts {
+	for _, p := range c.parts {
 		if base != "config" && base != "vpd" && (base != "board_id" || !isBoard(p.data)) {
 			s.ids.clean(p.data)
 		}
@@ -101,11 +107,18 @@ func (s *scrubber) name(name string) string {
 	return string(text)
 }
 
-// value overwrites a whole value.
-func (s *scrubber) value(text []byte) {
-	trimmed := bytes.TrimSpace(text)
-	s.ids.look(string(trimmed))
-	s.ids.rename(trimmed)
+// secrets gives the values in a file that belong to this machine alone: the whole
+// of it, or those of its lines "key: value".
+func secrets(name string, text []byte) (values [][]byte) {
+	if secret(path.Base(name)) {
+		return [][]byte{bytes.TrimSpace(text)}
+	}
+	for line := range bytes.Lines(text) {
+		if i := bytes.IndexAny(line, ":="); i > 0 && secret(string(line[:i])) {
+			values = append(values, bytes.TrimSpace(line[i+1:]))
+		}
+	}
+	return values
 }
 
 // secret tells by the name of a file or field that its value belongs to this

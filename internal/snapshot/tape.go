@@ -171,22 +171,22 @@ func (t *Tape) Late() []string {
 
 // seal turns questions without answer into faults, and tells whether there are.
 func (n *node) seal() (late bool) {
-	for _, busy := range []bool{
-		n.link.giveUp(), n.exists.giveUp(), n.dir.giveUp(), n.names.giveUp(), n.open.giveUp(),
+	if c := &n.content; c.busy {
+		c.busy = false
+		c.fail(noAnswer, c.asked)
+	}
+	late = n.content.fault == noAnswer
+	for _, busy := range [...]bool{
+		n.link.seal(), n.exists.seal(), n.dir.seal(), n.names.seal(), n.open.seal(),
 	} {
 		late = late || busy
-	}
-	if c := &n.content; c.busy {
-		c.busy, late = false, true
-		c.fail(noAnswer, c.asked)
 	}
 	return late
 }
 
-func (a *answer[T]) giveUp() bool {
-	if !a.busy {
-		return false
+func (a *answer[T]) seal() (late bool) {
+	if a.busy {
+		a.busy, a.known, a.fault = false, true, noAnswer
 	}
-	a.busy, a.known, a.fault = false, true, noAnswer
-	return true
+	return a.fault == noAnswer
 }

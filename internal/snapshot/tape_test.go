@@ -162,6 +162,10 @@ func TestNotRecorded(t *testing.T) {
 /sys/devices/
 ...
 /sys/gone !ENOENT
+/sys/secret !EACCES
+/sys/secret/ !EACCES
+/sys/secret exists !EACCES
+/sys/secret/below -> !EACCES
 /sys/part
 |begin
 ...
@@ -185,6 +189,10 @@ end
 		{"never asked whether it is a link", of(tree.Link("sys/never")), ErrNotRecorded},
 		{"never asked whether it is there", of(tree.Exists("sys/never")), ErrNotRecorded},
 		{"was not there", of(tree.Line("sys/gone")), fs.ErrNotExist},
+		{"may not be read", of(tree.Line("sys/secret")), fs.ErrPermission},
+		{"may not be listed", of(tree.Names("sys/secret")), fs.ErrPermission},
+		{"may not be looked at", of(tree.Exists("sys/secret")), fs.ErrPermission},
+		{"may not be entered", of(tree.Link("sys/secret/below")), fs.ErrPermission},
 		{"was not there; another question", of(tree.Link("sys/gone")), ErrNotRecorded},
 		{"listed, and never read", of(tree.Line("sys/class/net")), ErrNotRecorded},
 		{"not in the list of its directory", of(tree.Line("sys/class/infiniband")), fs.ErrNotExist},

@@ -7,11 +7,11 @@ import (
 
 // ScrubVPD gives vital product data that tell the same about the product and
 // nothing about the single board. Each value that may identify it is handed to
-// replace with its keyword, which gives another of the same length. The identifier string, part
+// replace, which gives another of the same length. The identifier string, part
 // number, engineering change and manufacturer stay but for what clean overwrites in
 // them, and so does the mark of an adapter that manages NVLink switches. What
 // ParseVPD refuses stays refused, and nothing else of it is left.
-func ScrubVPD(data []byte, replace func(key, text string) string, clean func(text []byte)) []byte {
+func ScrubVPD(data []byte, replace func(text string) string, clean func(text []byte)) []byte {
 	scrubbed := slices.Clone(data)
 	used, checksum := 0, -1
 	err := walkVPD(scrubbed, func(tag byte, key string, value []byte) {
@@ -21,8 +21,10 @@ func ScrubVPD(data []byte, replace func(key, text string) string, clean func(tex
 		case "":
 			if tag == vpdIdentifier {
 				clean(value)
-			} else {
-				clear(value)
+				return
+			}
+			for i := range value {
+				value[i] = 0xff // zeros would be keywords
 			}
 		case "PN", "EC", "MN":
 			clean(value)
@@ -32,7 +34,7 @@ func ScrubVPD(data []byte, replace func(key, text string) string, clean func(tex
 				checksum = at
 			}
 		default:
-			scrubValue(key, value, replace)
+			scrubValue(value, replace)
 		}
 	})
 	if err != nil {
@@ -49,7 +51,7 @@ func ScrubVPD(data []byte, replace func(key, text string) string, clean func(tex
 	return scrubbed
 }
 
-func scrubValue(key string, value []byte, replace func(key, text string) string) {
+func scrubValue(value []byte, replace func(text string) string) {
 	text := printable(value)
 	clear(value)
 	switch {
@@ -57,7 +59,7 @@ func scrubValue(key string, value []byte, replace func(key, text string) string)
 	case strings.Contains(text, managementMark):
 		copy(value, managementMark)
 	default:
-		copy(value, replace(key, text))
+		copy(value, replace(text))
 	}
 }
 
