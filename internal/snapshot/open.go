@@ -36,7 +36,7 @@ func Open(o host.Options) (*host.FS, error) {
 }
 
 func load(name string) (string, error) {
-	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) //nolint:gosec // the file that --root names
 	if err != nil {
 		return "", err
 	}

@@ -52,6 +52,8 @@ var (
 	ErrNotRecorded = errors.New("not in the snapshot")
 	// ErrNoAnswer: the machine had not answered when the snapshot was taken.
 	ErrNoAnswer = errors.New("no answer when the snapshot was taken")
+	// ErrTooLarge: more than a snapshot of any machine holds.
+	ErrTooLarge = errors.New("larger than a snapshot can be")
 )
 
 // fault is an error in the text: the name of an errno, or one of the words below;

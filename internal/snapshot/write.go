@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,9 +10,6 @@ import (
 )
 
 const magic = "gdr-features snapshot 1"
-
-// ErrTooLarge: more than a snapshot of any machine holds.
-var ErrTooLarge = errors.New("larger than a snapshot can be")
 
 // Text writes the tape. It gives ErrTooLarge for what Parse would refuse.
 func (t *Tape) Text() ([]byte, error) {

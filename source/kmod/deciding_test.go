@@ -18,9 +18,11 @@ func TestDecidingLines(t *testing.T) {
 		{"empty", "", "", true},
 		{"no table", "\x7fELF\n0000000000000000 t ib_umem_dmabuf_get\n", "\x7fELF\n", true},
 		{"no table, and long", long, long[:64], true},
-		{"the first line and what decides",
+		{
+			"the first line and what decides",
 			"0000000000000000 A first\n0000000000000000 t vfs_read\n0000000000000000 t ib_umem_dmabuf_get\t[ib_uverbs]\n",
-			"0000000000000000 A first\n0000000000000000 t ib_umem_dmabuf_get\t[ib_uverbs]\n", true},
+			"0000000000000000 A first\n0000000000000000 t ib_umem_dmabuf_get\t[ib_uverbs]\n", true,
+		},
 		{"addresses", "ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\n", "ffffffffffffffff T _text\nffffffff t ib_umem_dmabuf_get\n", true},
 		{"a last line without newline", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n00000000 t ib_umem_dmabuf_get", true},
 		{"a line that was not read to its end", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n", false},

@@ -98,7 +98,7 @@ func TestScrubConfig(t *testing.T) {
 // FuzzScrubConfig: any configuration space, whole or not, comes to an end.
 func FuzzScrubConfig(f *testing.F) {
 	f.Add(make([]byte, 256))
-	f.Fuzz(func(t *testing.T, config []byte) {
+	f.Fuzz(func(_ *testing.T, config []byte) {
 		length := len(config)
 		ScrubConfig(func(offset int64) []byte { return config[min(offset, int64(length)):] })
 	})
