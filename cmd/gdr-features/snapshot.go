@@ -71,7 +71,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 		_ = report.Collect(ctx, tape.FS(fs.Root()), o)
 		cancel()
 	}
-	for _, name := range tape.Late() {
+	for _, name := range tape.Finish() {
 		a.log.Warnf("%s: no answer in time, and none in the snapshot", name)
 	}
 	tape.Header = []string{
@@ -87,18 +87,14 @@ func writeWhole(name string, text []byte) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: not a regular file", name)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
+	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
 	defer func() {
 		if err != nil {
-			_ = os.Remove(temp.Name())
+			_ = os.Remove(temp)
 		}
 	}()
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	if err = os.WriteFile(temp, text, 0o644); err != nil { //nolint:gosec // for others to read: it is to be sent
 		return err
 	}
-	return os.Rename(temp.Name(), name)
+	return os.Rename(temp, name)
 }

@@ -50,7 +50,7 @@ func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 	for _, o := range report.Verbs {
 		_ = report.Collect(t.Context(), tape.FS(dir), o)
 	}
-	if late := tape.Late(); late != nil {
+	if late := tape.Finish(); late != nil {
 		t.Fatalf("seed %d, %d wounds: no answer from %q", seed, wounds, late)
 	}
 	tape.Scrub()

@@ -49,7 +49,7 @@ const every = magic + `
 /sys/devices/many/
 - a
 !too-large
-/sys/devices/node -> "\xff\n"
+/sys/devices/node -> "\xff \u00fc"
 /sys/kernel/mm exists no
 /sys/module/
 ...
@@ -146,6 +146,9 @@ func TestMalformed(t *testing.T) {
 		{"listed twice", begin + "/sys/a/\n- b\n/sys/a/\nend\n", "line 5: told twice"},
 		{"an entry that leads up", begin + "/sys/a/\n- ../../etc\nend\n", "line 4: not a line of a snapshot"},
 		{"an entry without a name", begin + "/sys/a/\n- \"\"\nend\n", "line 4: not a line of a snapshot"},
+		{"a name for the terminal", begin + "/sys/a/\n- \"\\x1b[2J\"\nend\n", "line 4: not a line of a snapshot"},
+		{"a target for the terminal", begin + "/sys/a -> \"\\u009b2J\"\nend\n", "line 3: not a line of a snapshot"},
+		{"half a list", begin + "/sys/a/\n....\nend\n", "line 4: not a line of a snapshot"},
 		{"half a byte", begin + "/sys/a\n:0 012\nend\n", "line 4: not a line of a snapshot"},
 		{"backwards", begin + "/sys/a\n:8 01\n:0 01\nend\n", "line 5: not a line of a snapshot"},
 		{"a negative offset", begin + "/sys/a\n:-8 01\nend\n", "line 4: not a line of a snapshot"},
@@ -154,7 +157,7 @@ func TestMalformed(t *testing.T) {
 		{"two links", begin + "/sys/a -> b c\nend\n", "line 3: not a line of a snapshot"},
 		{"too large", begin + strings.Repeat("\n", maxText), "larger than a snapshot can be"},
 		{"too many", begin + strings.Repeat("/sys/a/\n", maxEntries+1), "line 4: told twice"},
-		{"too many entries", begin + "/sys/a/\n" + strings.Repeat("- a\n", maxEntries+1), "line 131075: more entries than a machine has"},
+		{"too many entries", begin + "/sys/a/\n" + strings.Repeat("- a\n", maxNames+1), "line 4100: more entries than a machine has"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Parse(tt.text)

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
-// Bounds of a snapshot. One of a machine with 8 GPUs has 200 KB.
+// Bounds of a snapshot. One of a machine with 8 GPUs and 100 PCI functions has 90
+// KB, 2000 entries, and 100 names in a directory.
 const (
 	maxText    = 16 << 20
-	maxEntries = 1 << 17 // answers, entries of directories and pieces of files
+	maxEntries = 1 << 17 // answers, names in directories and pieces of files
+	maxNames   = 1 << 12 // in one directory: every GPU is paired with every NIC
 	maxOffset  = 1 << 40
 )
 
@@ -21,7 +24,7 @@ var errMagic = errors.New("not a snapshot: does not begin with \"" + magic + "\"
 // Parse reads a snapshot. Anything that Text does not write is an error.
 func Parse(text string) (*Tape, error) {
 	if len(text) > maxText {
-		return nil, ErrTooLarge
+		return nil, errSize
 	}
 	p := parser{rest: text, t: Tape{nodes: map[string]*node{}}}
 	if line, _ := p.next(); line != magic {
@@ -57,7 +60,7 @@ func (p *parser) next() (line string, ok bool) {
 
 func (p *parser) enter() error {
 	if p.entered++; p.entered > maxEntries {
-		return errors.New("more entries than a machine has")
+		return errCount
 	}
 	return nil
 }
@@ -79,8 +82,11 @@ func (p *parser) entries() error {
 	}
 }
 
-// errForm: a line that is none of the forms.
-var errForm = errors.New("not a line of a snapshot")
+var (
+	errForm  = errors.New("not a line of a snapshot")
+	errSize  = errors.New("larger than a snapshot can be")
+	errCount = errors.New("more entries than a machine has")
+)
 
 // entry reads the line that begins an entry, and those that belong to it.
 func (p *parser) entry(line string) error {
@@ -135,7 +141,10 @@ func token(line string) (name, rest string, err error) {
 			return "", "", errForm
 		}
 		name, err = strconv.Unquote(q)
-		return name, line[len(q):], err
+		if err != nil || strings.ContainsFunc(name, unicode.IsControl) { // nothing for a terminal
+			return "", "", errForm
+		}
+		return name, line[len(q):], nil
 	}
 	end := strings.IndexByte(line, ' ')
 	if end < 0 {
@@ -179,11 +188,14 @@ func (p *parser) list(a *answer[[]string]) error {
 				return errForm
 			}
 			a.value = append(a.value, name)
-			if err := p.enter(); err != nil {
-				return err
+			if err := p.enter(); err != nil || len(a.value) > maxNames {
+				return errCount
 			}
-		case strings.HasPrefix(p.rest, "..."):
-			_, _ = p.next()
+		case strings.HasPrefix(p.rest, "."):
+			line, _ := p.next()
+			if line != "..." {
+				return errForm
+			}
 			a.known = false
 			return nil
 		case strings.HasPrefix(p.rest, "!"):

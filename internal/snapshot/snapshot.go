@@ -5,8 +5,8 @@
 // its answer: a file's content, a link's target, the names in a directory, and as
 // well that there was none, that it was not allowed, or that no answer came. What
 // was asked once is answered from the tape from then on, so that all verbs see one
-// moment. A tape that was read back knows no machine: it never opens a file, and
-// no link of it is followed. What nobody asked is "not in the snapshot", another
+// moment. A tape that was read back knows no machine: it never opens a file, and a
+// link leads to what the tape knows at most. What nobody asked is "not in the snapshot", another
 // thing than a file that was not there.
 //
 // The text, a question and its answer at a time, sorted by name:
@@ -52,8 +52,6 @@ var (
 	ErrNotRecorded = errors.New("not in the snapshot")
 	// ErrNoAnswer: the machine had not answered when the snapshot was taken.
 	ErrNoAnswer = errors.New("no answer when the snapshot was taken")
-	// ErrTooLarge: more than a snapshot of any machine holds.
-	ErrTooLarge = errors.New("larger than a snapshot can be")
 )
 
 // fault is an error in the text: the name of an errno, or one of the words below;

@@ -154,12 +154,11 @@ func (l *lister) Close() error {
 	return l.dir.Close()
 }
 
-// Late names what has not answered, and ends the recording.
-func (t *Tape) Late() []string {
+// Finish ends the recording and names what gave no answer.
+func (t *Tape) Finish() (late []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sealed = true
-	var late []string
 	for name, n := range t.nodes {
 		if n.seal() {
 			late = append(late, "/"+name)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func TestReplay(t *testing.T) {
 	if diff := cmp.Diff(want, asked(tape.FS("tape"))); diff != "" {
 		t.Errorf("while recording (-machine +tape):\n%s", diff)
 	}
-	if late := tape.Late(); late != nil {
+	if late := tape.Finish(); late != nil {
 		t.Errorf("no answer from %q", late)
 	}
 	read := reread(t, tape)
@@ -212,6 +213,28 @@ end
 	}
 }
 
+// What would be refused from a stranger is not written.
+func TestNotKept(t *testing.T) {
+	dir := t.TempDir()
+	tree, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tree.Close() }()
+	for i := range maxNames + 1 {
+		if err := os.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tape := Record(tree)
+	if _, err := tape.FS("").Names("."); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tape.Text(); !errors.Is(err, errCount) {
+		t.Errorf("%v, want %v", err, errCount)
+	}
+}
+
 // sick is a machine of which some files never answer.
 type sick struct {
 	host.Source
@@ -261,7 +284,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 	late := ask(tree)
 	time.Sleep(100 * time.Millisecond)
-	if diff := cmp.Diff([]string{"/sys/dir", "/sys/line"}, tape.Late()); diff != "" {
+	if diff := cmp.Diff([]string{"/sys/dir", "/sys/line"}, tape.Finish()); diff != "" {
 		t.Errorf("late (-want +got):\n%s", diff)
 	}
 	want := text(t, tape)
