@@ -83,18 +83,21 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 }
 
 // writeWhole makes a file that has all of the text as soon as it has its name.
-func writeWhole(name string, text []byte) (err error) {
+func writeWhole(name string, text []byte) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: not a regular file", name)
 	}
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp)
-		}
-	}()
-	if err = os.WriteFile(temp, text, 0o644); err != nil { //nolint:gosec // for others to read: it is to be sent
+	to, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // for others to read: it is to be sent
+	if err != nil {
 		return err
 	}
-	return os.Rename(temp, name)
+	_, err = to.Write(text)
+	if err = errors.Join(err, to.Close()); err == nil {
+		err = os.Rename(temp, name)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+	}
+	return err
 }
