@@ -57,7 +57,7 @@ func (f *FS) dirInSource(name string) (*Dir, error) {
 	return &Dir{name: name, from: from, tree: f}, nil
 }
 
-func (d *Dir) namesInSource() ([]string, error) {
+func (d *Dir) listSource() ([]string, error) {
 	names, err := d.from.Names()
 	if err != nil {
 		return names, pathError("readdir", d.name, err)
