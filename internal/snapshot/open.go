@@ -18,8 +18,8 @@ func Is(root string) bool {
 
 // Open opens a machine: its files, or a snapshot of it.
 func Open(o host.Options) (*host.FS, error) {
-	if o.Root == "" || o.Root == "/" || !Is(o.Root) {
-		return host.Open(o)
+	if fs, err := host.Open(o); err == nil || !Is(o.Root) {
+		return fs, err
 	}
 	if o.Sysfs != "" || o.Procfs != "" {
 		return nil, fmt.Errorf("--sysfs and --procfs do not go with --root %s, a snapshot", o.Root)
