@@ -58,6 +58,11 @@ func cut(name string, c *content) {
 			c.store(first, 0)
 			c.finish(c.last())
 		}
+	case !c.ended || len(data) == 0:
+	case path.Base(name) == "modules.dep":
+		c.replace(kmod.DecidingModules(data))
+	case name == "proc/cmdline":
+		c.replace(kmod.DecidingWords(data))
 	}
 }
 

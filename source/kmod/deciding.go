@@ -59,3 +59,31 @@ func FirstProcessor(cpuinfo []byte) []byte {
 	}
 	return cpuinfo
 }
+
+// DecidingModules gives the lines of a modules.dep about peer memory, and its first.
+func DecidingModules(dep []byte) []byte {
+	var kept []byte
+	for line := range bytes.Lines(dep) {
+		switch {
+		case bytes.Contains(line, []byte("peer")):
+			kept = append(kept, line...)
+		case len(kept) == 0:
+			kept = append(kept, line[:min(len(line), 256)]...)
+		}
+	}
+	return kept
+}
+
+// DecidingWords gives the words of the kernel's command line about the IOMMU, and
+// "..." for others: those may be anything, passwords too.
+func DecidingWords(cmdline []byte) []byte {
+	var kept [][]byte
+	for word := range bytes.FieldsSeq(cmdline) {
+		if key, _, _ := bytes.Cut(word, []byte("=")); !bytes.Contains(key, []byte("iommu")) {
+			word = []byte("...")
+		}
+		kept = append(kept, word)
+	}
+	kept = slices.CompactFunc(kept, bytes.Equal)
+	return append(bytes.Join(kept, []byte(" ")), '\n')
+}

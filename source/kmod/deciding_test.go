@@ -74,3 +74,28 @@ func TestFirstProcessor(t *testing.T) {
 		}
 	}
 }
+
+func TestDecidingModules(t *testing.T) {
+	const first, peer = "kernel/a.ko: kernel/b.ko\n", "updates/nvidia-peermem.ko.zst: updates/nvidia.ko.zst\n"
+	for _, tt := range []struct{ dep, want string }{
+		{first + "kernel/b.ko:\n" + peer + "kernel/c.ko:\n" + "peer", first + peer + "peer"},
+		{peer + first, peer},
+		{strings.Repeat("x", 1000), strings.Repeat("x", 256)},
+	} {
+		if diff := cmp.Diff(tt.want, string(DecidingModules([]byte(tt.dep)))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestDecidingWords(t *testing.T) {
+	for _, tt := range []struct{ cmdline, want string }{
+		{"BOOT_IMAGE=/vmlinuz root=UUID=6f1b0c9e intel_iommu=on iommu=pt password=secret", "... intel_iommu=on iommu=pt ...\n"},
+		{"quiet\n", "...\n"},
+		{"root=/dev/iommu iommu.passthrough=1\n", "... iommu.passthrough=1\n"},
+	} {
+		if got := string(DecidingWords([]byte(tt.cmdline))); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
