@@ -1,6 +1,9 @@
 package snapshot
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // content is what was read of a file, in pieces: of configuration space only a
 // few bytes here and there are.
@@ -43,7 +46,7 @@ func (c *content) read(buf []byte, offset int64, replay bool) (n int, f fault, o
 
 // store keeps what a read at an offset gave that was not known.
 func (c *content) store(data []byte, offset int64) {
-	i, _ := slices.BinarySearchFunc(c.parts, offset, func(p part, at int64) int { return int(p.at - at) })
+	i, _ := slices.BinarySearchFunc(c.parts, offset, func(p part, at int64) int { return cmp.Compare(p.at, at) })
 	if i < len(c.parts) && offset+int64(len(data)) > c.parts[i].at {
 		data = data[:c.parts[i].at-offset]
 	}

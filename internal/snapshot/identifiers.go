@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,8 +35,9 @@ func (ids *identifiers) look(serial string) {
 		}
 		return r
 	}, serial)
-	if len(serial) >= length && len(digits) > most {
-		ids.words = append(ids.words, string(lowered([]byte(serial))))
+	word := string(lowered([]byte(serial)))
+	if len(serial) >= length && len(digits) > most && !slices.Contains(ids.words, word) {
+		ids.words = append(ids.words, word)
 	}
 }
 
