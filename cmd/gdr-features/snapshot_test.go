@@ -21,11 +21,17 @@ import (
 // otherRoots are the verbs that read no machine, or no snapshot.
 var otherRoots = []string{"run", "nodes", "version", "completion", "help", "snapshot"}
 
+// moreForms are those of verbs with arguments.
+var moreForms = []string{
+	"explain GPU0 mlx5_0", "explain GPU0 mlx5_0 -o json",
+	"check --expect testdata/expect-all.yaml", "check --expect testdata/expect-all.yaml -o json", "labels --expect testdata/expect-all.yaml",
+}
+
 // everyForm gives the arguments of every verb that takes a snapshot, in every form
 // of its output; "" is the overview.
 func everyForm(t *testing.T) []string {
 	t.Helper()
-	forms := []string{""}
+	forms := append([]string{""}, moreForms...)
 	for _, c := range (&app{}).command().Commands() {
 		if slices.Contains(otherRoots, c.Name()) {
 			continue
@@ -86,12 +92,12 @@ func compareForms(t *testing.T, root, snapshot string, forms []string) {
 // in every state, each verb prints of the snapshot what it prints of the machine.
 func TestSnapshotPrintsTheSame(t *testing.T) {
 	forms := everyForm(t)
-	for _, must := range []string{"", "labels -o text", "labels -o json", "topo -o table", "topo -o json", "check -o table", "check -o json"} {
+	for _, must := range []string{"", "explain -o text", "topo -o nccl-xml", "labels -o text", "labels -o json", "topo -o table", "topo -o json", "check -o table", "check -o json"} {
 		if !slices.Contains(forms, must) {
 			t.Fatalf("%q is not among %q", must, forms)
 		}
 	}
-	inAll := []string{"a40-8gpu-2cx7-nccl1343", "vfs-with-pf", "gb300-datadirect"}
+	inAll := []string{"gb300-datadirect", "vfs-with-pf"}
 	inSome := []string{"ready", "closed-no-peermem", "kallsyms-garbage"}
 	for _, file := range machines(t) {
 		m, err := machine.Load(file)
@@ -107,6 +113,9 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 					dir := m.Tree(t, s)
 					file := take(t, dir)
 					compareForms(t, dir, file, forms)
+					if m.Name == inAll[0] && s.Name == inSome[0] {
+						noMistake(t, file, moreForms)
+					}
 					text, _ := tell(t, file, "snapshot")
 					if diff := cmp.Diff(read(t, file), text); diff != "" {
 						t.Errorf("a snapshot of it (-first +second):\n%s", diff)
@@ -114,6 +123,16 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// noMistake checks that arguments are none.
+func noMistake(t *testing.T, root string, forms []string) {
+	t.Helper()
+	for _, form := range forms {
+		if said, status := tell(t, root, strings.Fields(form)...); status == 1 {
+			t.Errorf("%q: %s", form, said)
+		}
 	}
 }
 
