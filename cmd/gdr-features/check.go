@@ -10,7 +10,6 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
-	"gdr-features/source/pci"
 )
 
 // Exit statuses of check.
@@ -54,7 +53,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			if err != nil {
 				return err
 			}
-			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Advised, Expect: want})
+			r, err := a.collect(cmd.Context(), report.ForCheck.Expecting(want))
 			if err != nil {
 				return err
 			}

@@ -13,11 +13,7 @@ import (
 	"gdr-features/internal/explain"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
-
-// explainReads is what explain reads of the machine.
-var explainReads = report.Options{Detail: pci.Everything}
 
 func (a *app) explainCommand() *cobra.Command {
 	var format string
@@ -60,7 +56,7 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	default:
 		return errors.New("explain takes a GPU and a NIC, or a word that check says, or nothing")
 	}
-	r, err := a.collect(cmd.Context(), explainReads)
+	r, err := a.collect(cmd.Context(), report.ForTopo)
 	if err != nil {
 		return err
 	}
@@ -106,7 +102,7 @@ func (a *app) completeExplain(cmd *cobra.Command, args []string, _ string) ([]st
 	if len(args) == 0 {
 		offers = reasons.Tokens()
 	}
-	r, err := a.collect(cmd.Context(), explainReads)
+	r, err := a.collect(cmd.Context(), report.ForTopo)
 	if err != nil {
 		return offers, none
 	}

@@ -12,7 +12,6 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
 
 const defaultPrefix = label.DefaultPrefix
@@ -77,7 +76,7 @@ func (a *app) labels(ctx context.Context, o labelOptions) error {
 		a.exit(1)
 	})
 	defer limit.Stop()
-	r, err := a.collect(ctx, report.Options{Detail: pci.Needed, OnlyWithGPU: true, Expect: want})
+	r, err := a.collect(ctx, report.ForLabels.Expecting(want))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -30,5 +31,6 @@ func main() {
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle
 		exit:     os.Exit,
 		become:   become,
+		now:      time.Now,
 	}))
 }

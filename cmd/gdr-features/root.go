@@ -13,6 +13,7 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/report"
+	"gdr-features/internal/snapshot"
 )
 
 // hookLimit is how long printing labels may take in all, whatever it waits for:
@@ -27,6 +28,7 @@ type streams struct {
 	// become replaces the process by a program that lies beside it, with these
 	// arguments; it comes back only with an error.
 	become func(program string, args []string) error
+	now    func() time.Time
 }
 
 // statusError ends a run with an exit status and no message of its own.
@@ -45,7 +47,7 @@ type app struct {
 // run is the whole program but for the process around it. It gives the exit
 // status.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{streams: s, log: logrus.New(), args: args}
+	a := &app{streams: s, log: logrus.New(), args: args, Common: cli.Common{Open: snapshot.Open}}
 	root := a.command()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -75,7 +77,8 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
   gdr-features check                   # why not, and what to do
   gdr-features topo -o json            # every pair of GPU and NIC, for programs
   gdr-features labels                  # what NFD would put on the node
-  gdr-features --root /mnt/node check  # the same for another machine's /sys and /proc`,
+  gdr-features snapshot -f node7       # all of it in one file, for somebody else
+  gdr-features --root node7 check      # the same from such a file, or another machine's /sys and /proc`,
 		Args:          noVerb,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -94,7 +97,7 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 	c.SetErr(a.err)
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
-	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
+	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.snapshotCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
 	refuseUnknownShells(c)
 	return c
 }

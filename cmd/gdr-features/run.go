@@ -10,13 +10,19 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/config"
+	"gdr-features/internal/snapshot"
 )
 
 // runCommand knows the flags of run for help, completion and mistakes. What it
 // does, another program does.
 func (a *app) runCommand() *cobra.Command {
 	c := cli.RunCommand(&config.Agent{})
-	c.RunE = func(*cobra.Command, []string) error { return a.become(cli.AgentProgram, a.args) }
+	c.RunE = func(*cobra.Command, []string) error {
+		if snapshot.Is(a.Host.Root) {
+			return fmt.Errorf("run follows a machine, and --root %s is a snapshot of one", a.Host.Root)
+		}
+		return a.become(cli.AgentProgram, a.args)
+	}
 	return c
 }
 

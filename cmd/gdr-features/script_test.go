@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/term"
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"gdr-features": func() {
 			os.Exit(run(context.Background(), os.Args[1:], streams{
-				out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())), become: become,
+				out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())), become: become, now: time.Now,
 			}))
 		},
 	})

@@ -13,7 +13,6 @@ import (
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
 
 // topoForms are the forms of topo, the usual one first.
@@ -58,7 +57,7 @@ devices and processors to it by itself. --topology-file shows what NCCL makes of
 			if err := cli.OneOf("output", format, names...); err != nil {
 				return err
 			}
-			r, err := a.collect(cmd.Context(), report.Options{Detail: pci.Everything})
+			r, err := a.collect(cmd.Context(), report.ForTopo)
 			if err != nil {
 				return err
 			}
@@ -72,7 +71,7 @@ devices and processors to it by itself. --topology-file shows what NCCL makes of
 
 // overview is what a person sees who types no verb.
 func (a *app) overview(ctx context.Context) error {
-	r, err := a.collect(ctx, report.Options{Detail: pci.Everything})
+	r, err := a.collect(ctx, report.ForTopo)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,10 @@ var (
 
 // Common are the flags that every verb has.
 type Common struct {
-	Host         host.Options
+	Host host.Options
+	// Open opens what Host names; nil is host.Open.
+	Open func(host.Options) (*host.FS, error)
+
 	TopologyFile string
 	ProbeVerbs   bool
 	LogLevel     string
@@ -48,7 +51,7 @@ func (c *Common) Define(f *pflag.FlagSet) {
 
 // DefineMachine adds those that tell which machine to read, and how.
 func (c *Common) DefineMachine(f *pflag.FlagSet) {
-	f.StringVar(&c.Host.Root, "root", "/", "directory that holds the machine's sys/ and proc/")
+	f.StringVar(&c.Host.Root, "root", "/", "directory that holds the machine's sys/ and proc/, or a file that snapshot wrote")
 	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory that stands in for /sys of --root")
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory that stands in for /proc of --root")
 	f.StringVar(&c.TopologyFile, "topology-file", "", "NCCL topology file (XML) to take the levels from")
@@ -95,7 +98,11 @@ func (c *Common) Machine() (*host.FS, *topology.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	fs, err := host.Open(c.Host)
+	open := host.Open
+	if c.Open != nil {
+		open = c.Open
+	}
+	fs, err := open(c.Host)
 	return fs, file, err
 }
 

@@ -39,6 +39,7 @@ var (
 type FS struct {
 	root, sys, proc opener
 	dir, sysfs      string
+	source          Source // answers instead of the openers; nil for none
 }
 
 // opener opens files below one directory and never above it.
@@ -111,6 +112,9 @@ func (f *FS) at(name string) (opener, string) {
 // Open opens a file for reading. The caller closes it. Reads never block on a
 // FIFO.
 func (f *FS) Open(name string) (*File, error) {
+	if f.source != nil {
+		return f.openSource(name)
+	}
 	op, below := f.at(name)
 	fd, err := op.open(below, unix.O_RDONLY)
 	if err != nil {
@@ -122,6 +126,9 @@ func (f *FS) Open(name string) (*File, error) {
 // Exists tells whether name is there, following links. A name that may not be
 // looked at is an error.
 func (f *FS) Exists(name string) (bool, error) {
+	if f.source != nil {
+		return f.existsInSource(name)
+	}
 	op, below := f.at(name)
 	fd, err := op.open(below, unix.O_PATH)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,6 +143,9 @@ func (f *FS) Exists(name string) (bool, error) {
 // Inode gives the number of the file that name ends at, following links. What
 // was removed and made anew has another one: sysfs counts on.
 func (f *FS) Inode(name string) (uint64, error) {
+	if f.source != nil {
+		return 0, pathError("stat", name, unix.ENOTSUP)
+	}
 	op, below := f.at(name)
 	fd, err := op.open(below, unix.O_PATH)
 	if err != nil {
@@ -206,6 +216,9 @@ func (f *FS) Line(name string) (string, error) {
 
 // Link gives the text of a symbolic link.
 func (f *FS) Link(name string) (string, error) {
+	if f.source != nil {
+		return f.linkInSource(name)
+	}
 	op, below := f.at(name)
 	to, err := op.readlink(below)
 	if err != nil {
@@ -223,65 +236,6 @@ func (f *FS) Base(name string) (string, error) {
 	}
 	return filepath.Base(to), nil
 }
-
-// Names lists a directory, unsorted.
-func (f *FS) Names(name string) ([]string, error) {
-	d, err := f.Dir(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Names()
-}
-
-// Dir is an open directory.
-type Dir struct {
-	fd   int
-	name string
-}
-
-// Dir opens a directory whose entries are listed and, where they are links,
-// read: cheaper than by the whole name each time. The caller closes it.
-func (f *FS) Dir(name string) (*Dir, error) {
-	op, below := f.at(name)
-	fd, err := op.open(below, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, pathError("open", name, err)
-	}
-	return &Dir{fd: fd, name: name}, nil
-}
-
-// Names lists the directory, unsorted. After an error it holds what was listed
-// until then.
-func (d *Dir) Names() ([]string, error) {
-	var names []string
-	buf := make([]byte, 16<<10)
-	for {
-		n, err := ignoringEINTR(func() (int, error) { return unix.ReadDirent(d.fd, buf) })
-		if err != nil {
-			return names, pathError("readdir", d.name, err)
-		}
-		if n <= 0 {
-			return names, nil
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
-		if len(names) > maxNames {
-			return names[:maxNames], pathError("readdir", d.name, ErrTooLarge)
-		}
-	}
-}
-
-// Link gives the text of the entry's link.
-func (d *Dir) Link(entry string) (string, error) {
-	to, err := readlinkat(d.fd, entry)
-	if err != nil {
-		return "", pathError("readlink", d.name+"/"+entry, err)
-	}
-	return to, nil
-}
-
-// Close gives the handle back.
-func (d *Dir) Close() error { return unix.Close(d.fd) }
 
 // Resolve follows every link in name and gives the name of what it ends at. It
 // is for the few places where a link's text is not enough.

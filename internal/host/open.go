@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"strings"
 
@@ -63,7 +64,7 @@ func (c confined) readlink(name string) (string, error) {
 
 func (c confined) close() error { return unix.Close(c.fd) }
 
-// walked is confined for kernels without openat2.
+// walked is confined for kernels without openat2. Its errors are bare too.
 type walked struct{ root *os.Root }
 
 func (w walked) open(name string, flags int) (int, error) {
@@ -72,14 +73,27 @@ func (w walked) open(name string, flags int) (int, error) {
 	}
 	file, err := w.root.OpenFile(strings.TrimPrefix(name, "/"), flags|readFlags, 0)
 	if err != nil {
-		return -1, err
+		return -1, bare(err)
 	}
 	defer file.Close()
 	return unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
 func (w walked) readlink(name string) (string, error) {
-	return w.root.Readlink(strings.TrimPrefix(name, "/"))
+	to, err := w.root.Readlink(strings.TrimPrefix(name, "/"))
+	if err != nil {
+		return "", bare(err)
+	}
+	return to, nil
+}
+
+// bare takes the kernel's errno out of an error of os.Root. What os.Root itself
+// refuses, a link that would leave the root, is what openat2 says to that.
+func bare(err error) error {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		return errno
+	}
+	return unix.EXDEV
 }
 
 func (w walked) close() error { return w.root.Close() }
@@ -115,6 +129,7 @@ func ignoringEINTR(call func() (int, error)) (int, error) {
 type File struct {
 	fd   int
 	name string
+	from Handle // nil for the kernel
 }
 
 // Name is the file's name on its machine, with a leading slash.
@@ -123,6 +138,9 @@ func (f *File) Name() string { return "/" + f.name }
 // Read fills buf as far as one read goes; 0 and no error is the end. A FIFO or
 // device that would block is at its end.
 func (f *File) Read(buf []byte) (int, error) {
+	if f.from != nil {
+		return f.named(f.from.Read(buf))
+	}
 	n, err := ignoringEINTR(func() (int, error) { return unix.Read(f.fd, buf) })
 	if err == unix.EAGAIN { //nolint:errorlint // a bare errno from the call itself
 		return 0, nil
@@ -136,6 +154,9 @@ func (f *File) Read(buf []byte) (int, error) {
 // ReadAt fills buf from an offset and gives what was there: less than asked for
 // is no error here, since configuration space ends early without privilege.
 func (f *File) ReadAt(buf []byte, offset int64) (int, error) {
+	if f.from != nil {
+		return f.named(f.from.ReadAt(buf, offset))
+	}
 	done := 0
 	for done < len(buf) {
 		n, err := ignoringEINTR(func() (int, error) {
@@ -153,7 +174,12 @@ func (f *File) ReadAt(buf []byte, offset int64) (int, error) {
 }
 
 // Close gives the handle back.
-func (f *File) Close() error { return unix.Close(f.fd) }
+func (f *File) Close() error {
+	if f.from != nil {
+		return f.from.Close()
+	}
+	return unix.Close(f.fd)
+}
 
 // fill reads until buf is full or the file ends.
 func (f *File) fill(buf []byte) (int, error) {

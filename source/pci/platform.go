@@ -160,6 +160,8 @@ func (s *scanner) marked(f *Function) bool {
 	return vpd != nil && vpd.nvlinkManagement()
 }
 
+const managementMark = "SW_MNG"
+
 // nvlinkManagement looks for the mark in the VPD: the field SMDL=SW_MNG of a
 // vendor keyword, or the product name of the baseboard's adapter.
 func (v *VPD) nvlinkManagement() bool {
@@ -167,7 +169,7 @@ func (v *VPD) nvlinkManagement() bool {
 		return true
 	}
 	for _, value := range v.Fields {
-		if strings.Contains(value, "SW_MNG") {
+		if strings.Contains(value, managementMark) {
 			return true
 		}
 	}

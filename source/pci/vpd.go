@@ -50,46 +50,57 @@ var errVPD = errors.New("not vital product data")
 // some devices' do, count as far as they go; data that do not begin with a tag
 // are an error.
 func ParseVPD(data []byte) (*VPD, error) {
-	if len(data) == 0 || data[0] != vpdIdentifier && data[0] != vpdRead {
-		return nil, errVPD
-	}
 	vpd := &VPD{Fields: map[string]string{}}
-	for len(data) > 0 && data[0] != vpdEnd {
-		tag, head, size := data[0], 1, int(data[0]&7)
-		if tag&vpdLarge != 0 {
-			if len(data) < 3 {
-				return vpd, nil
-			}
-			head, size = 3, int(data[1])|int(data[2])<<8
+	err := walkVPD(data, func(tag byte, key string, value []byte) {
+		switch {
+		case tag == vpdIdentifier:
+			vpd.Product = printable(value)
+		case key != "" && key != "RV" && key != "RW": // checksum and free space are not text
+			vpd.Fields[key] = printable(value)
 		}
-		if len(data) < head+size {
-			return nil, fmt.Errorf("%w: tag %#x is longer than the data", errVPD, tag)
-		}
-		body := data[head : head+size]
-		switch tag {
-		case vpdIdentifier:
-			vpd.Product = printable(body)
-		case vpdRead, vpdWrite:
-			vpd.keywords(body)
-		}
-		data = data[head+size:]
+	})
+	if err != nil {
+		return nil, err
 	}
 	return vpd, nil
 }
 
-// keywords reads entries of two letters, a length and a value.
-func (v *VPD) keywords(body []byte) {
-	for len(body) >= 3 {
-		size := int(body[2])
-		if len(body) < 3+size {
-			return
-		}
-		// RV and RW are checksum and free space, not text.
-		if key := string(body[:2]); key != "RV" && key != "RW" {
-			v.Fields[key] = printable(body[3 : 3+size])
-		}
-		body = body[3+size:]
+// walkVPD shows the body of every resource, and of those with keywords each value
+// with its key. What is left over at the end of one has neither key nor use.
+func walkVPD(data []byte, show func(tag byte, key string, value []byte)) error {
+	if len(data) == 0 || data[0] != vpdIdentifier && data[0] != vpdRead {
+		return errVPD
 	}
+	for len(data) > 0 && data[0] != vpdEnd {
+		tag, head, size := data[0], 1, int(data[0]&7)
+		if tag&vpdLarge != 0 {
+			if len(data) < 3 {
+				return nil
+			}
+			head, size = 3, int(data[1])|int(data[2])<<8
+		}
+		if len(data) < head+size {
+			return fmt.Errorf("%w: tag %#x is longer than the data", errVPD, tag)
+		}
+		body := data[head : head+size]
+		if tag == vpdRead || tag == vpdWrite {
+			body = walkKeywords(tag, body, show)
+		}
+		show(tag, "", body)
+		data = data[head+size:]
+	}
+	return nil
+}
+
+// walkKeywords shows entries of two letters, a length and a value, and gives what
+// is left.
+func walkKeywords(tag byte, body []byte, show func(tag byte, key string, value []byte)) []byte {
+	for len(body) >= 3 && len(body) >= 3+int(body[2]) {
+		end := 3 + int(body[2])
+		show(tag, string(body[:2]), body[3:end])
+		body = body[end:]
+	}
+	return body
 }
 
 func printable(raw []byte) string {

@@ -1,0 +1,23 @@
+package report
+
+import (
+	"gdr-features/internal/expect"
+	"gdr-features/source/pci"
+)
+
+// What each verb reads of a machine.
+var (
+	ForLabels = Options{Detail: pci.Needed, OnlyWithGPU: true}
+	ForCheck  = Options{Detail: pci.Advised}
+	ForTopo   = Options{Detail: pci.Everything} // and explain, and the overview
+)
+
+// Verbs are all of them, the one that reads most first: what a snapshot has to
+// hold. It reads what may be expected of a machine too.
+var Verbs = [...]Options{ForTopo, ForCheck, ForLabels}
+
+// Expecting gives options that compare with what is expected as well.
+func (o Options) Expecting(want func() (*expect.File, error)) Options {
+	o.Expect = want
+	return o
+}

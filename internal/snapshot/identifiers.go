@@ -1,0 +1,215 @@
+package snapshot
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// identifiers gives serial numbers, GUIDs, UUIDs and MACs other names: numbers, in
+// the order they are met, written as long and with the same separators as what
+// they stand for. The same in any spelling gets the same number.
+type identifiers struct {
+	numbers map[string]int
+	given   map[string]bool // what they were replaced by
+	// words are those to look for wherever they occur, in lower case: a serial
+	// number has no form of its own to know it by.
+	words []string
+}
+
+// replace gives the other name of a text that is an identifier.
+func (ids *identifiers) replace(text string) string {
+	renamed := []byte(text)
+	ids.rename(renamed)
+	return string(renamed)
+}
+
+// look has a serial number looked for everywhere, unless it may as well be a word:
+// drivers have names like mlx5_core.
+func (ids *identifiers) look(serial string) {
+	const length, most = 6, 3
+	digits := strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, serial)
+	word := string(lowered([]byte(serial)))
+	if len(serial) >= length && len(digits) > most && !slices.Contains(ids.words, word) {
+		ids.words = append(ids.words, word)
+	}
+}
+
+// rename overwrites an identifier by its number. What is all zeros or ones is no
+// identifier.
+func (ids *identifiers) rename(text []byte) {
+	key := bare(text)
+	if strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" || ids.given[key] {
+		return
+	}
+	number := ids.numbers[key]
+	if number == 0 {
+		number = len(ids.numbers) + 1
+		ids.numbers[key] = number
+	}
+	digits := strconv.Itoa(number)
+	for i := len(text) - 1; i >= 0; i-- {
+		if strings.IndexByte(separators, text[i]) >= 0 {
+			continue
+		}
+		text[i] = '0'
+		if digits != "" {
+			text[i], digits = digits[len(digits)-1], digits[:len(digits)-1]
+		}
+	}
+	ids.given[bare(text)] = true
+}
+
+const separators = ":.- "
+
+// bare gives an identifier in the spelling that all others are compared in.
+func bare(text []byte) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(separators, r) {
+			return -1
+		}
+		return r
+	}, string(lowered(text)))
+}
+
+// clean overwrites every identifier in a text: the words that are known, and what
+// has the form of one.
+func (ids *identifiers) clean(text []byte) {
+	lower := lowered(text)
+	for _, serial := range ids.words {
+		for at := 0; ; at += len(serial) {
+			i := bytes.Index(lower[at:], []byte(serial))
+			if i < 0 {
+				break
+			}
+			at += i
+			ids.rename(text[at : at+len(serial)])
+			copy(lower[at:], bytes.Repeat([]byte{'_'}, len(serial))) // done
+		}
+	}
+	for i := 0; i < len(lower); {
+		if bytes.HasPrefix(lower[i:], []byte("pci:v")) { // a modalias
+			i += word(lower[i:])
+			continue
+		}
+		n := identifier(lower[i:])
+		if n == 0 {
+			i += max(1, run(lower[i:]))
+			continue
+		}
+		ids.rename(text[i : i+n])
+		i += n
+	}
+}
+
+// lowered gives a text of the same length in lower case, as far as it is ASCII.
+func lowered(text []byte) []byte {
+	lower := make([]byte, len(text))
+	for i, b := range text {
+		if b >= 'A' && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		lower[i] = b
+	}
+	return lower
+}
+
+// Digits of the shortest identifier that is known by its form, a MAC, and of the
+// longest, a hash.
+const shortest, longest = 12, 128
+
+// identifier measures the identifier that a text in lower case begins with, 0 for
+// none: a UUID; groups of up to four hexadecimal digits with the same separator
+// that make a MAC, GUID or GID; or as many such digits in a row.
+func identifier(text []byte) int {
+	first := run(text)
+	if first >= shortest && first <= longest {
+		return first
+	}
+	if n := uuid(text); n > 0 {
+		return n
+	}
+	if first == 0 || first > 4 || first == len(text) {
+		return 0
+	}
+	groups, digits, end, separator := 1, first, first, text[first]
+	if separator != ':' && separator != '-' && separator != '.' {
+		return 0
+	}
+	for end < len(text) && text[end] == separator {
+		n := run(text[end+1:])
+		if n == 0 || n > 4 {
+			break
+		}
+		groups, digits, end = groups+1, digits+n, end+1+n
+	}
+	if groups >= 6 && separator != '.' || groups >= 3 && digits >= shortest {
+		return end
+	}
+	return 0
+}
+
+func uuid(text []byte) int {
+	end := 0
+	for i, size := range [...]int{8, 4, 4, 4, 12} {
+		if i > 0 {
+			if end >= len(text) || text[end] != '-' {
+				return 0
+			}
+			end++
+		}
+		if run(text[end:]) != size {
+			return 0
+		}
+		end += size
+	}
+	return end
+}
+
+// word measures what comes before the next space, quotation mark or control
+// character.
+func word(text []byte) int {
+	for i, b := range text {
+		if b <= ' ' || b == '"' {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// run counts the hexadecimal digits that a text in lower case begins with.
+func run(text []byte) int {
+	for i, b := range text {
+		if (b < '0' || b > '9') && (b < 'a' || b > 'f') {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// hideUsers overwrites what stands in "(user@host)", and tells how often.
+func hideUsers(text []byte) (found int) {
+	for at := range text {
+		if text[at] != '@' {
+			continue
+		}
+		start := bytes.LastIndexByte(text[:at], '(') + 1
+		length := bytes.IndexByte(text[at:], ')')
+		if start == 0 || length < 0 || bytes.ContainsAny(text[start:at+length], " \t\n") {
+			continue
+		}
+		for i := start; i < at+length; i++ {
+			if i != at {
+				text[i] = 'x'
+			}
+		}
+		found++
+	}
+	return found
+}

@@ -1,0 +1,101 @@
+package kmod
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecidingLines(t *testing.T) {
+	long := strings.Repeat("y", keptLine+1)
+	for _, tt := range []struct {
+		name, table, want string
+		ended             bool
+	}{
+		{"empty", "", "", true},
+		{"no table", "\x7fELF\n0000000000000000 t ib_umem_dmabuf_get\n", "\x7fELF\n", true},
+		{"no table, and long", long, long[:64], true},
+		{
+			"the first line and what decides",
+			"0000000000000000 A first\n0000000000000000 t vfs_read\n0000000000000000 t ib_umem_dmabuf_get\t[ib_uverbs]\n",
+			"0000000000000000 A first\n0000000000000000 t ib_umem_dmabuf_get\t[ib_uverbs]\n", true,
+		},
+		{"addresses", "ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\n", "ffffffffffffffff T _text\nffffffff t ib_umem_dmabuf_get\n", true},
+		{"a last line without newline", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n00000000 t ib_umem_dmabuf_get", true},
+		{"a line that was not read to its end", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n", false},
+		{"an endless line", "00000000 A first\n" + long, "00000000 A first\n" + strings.Repeat("x", keptLine+1), false},
+		{"a long first line", "00000000 A " + long + "\n", "00000000 A " + long[:53] + "\n", true},
+		{"a long line", "00000000 A first\n" + long + " ib_umem_dmabuf_get\n", "00000000 A first\n", true},
+	} {
+		if diff := cmp.Diff(tt.want, string(DecidingLines([]byte(tt.table), tt.ended))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	if got := DecidingLines([]byte(strings.Repeat("00000000 t ib_umem_dmabuf_get\n", 1e5)), true); len(got) > keptLines*100 {
+		t.Errorf("%d bytes kept", len(got))
+	}
+}
+
+// FuzzDecidingLines: the lines that are kept lead to what the whole table leads to.
+func FuzzDecidingLines(f *testing.F) {
+	f.Add("ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\t[ib_uverbs]\n", true)
+	f.Add("00000000 T a\n00000000 r __ksymtab_ib_register_peer_memory_client\t[ib_core]\n00000000 t ib_register_peer_memory_client.cold\t[x]", true)
+	f.Add("garbage\nib_umem_dmabuf_get", false)
+	all := [len(wanted)]bool{true, true, true}
+	f.Fuzz(func(t *testing.T, table string, ended bool) {
+		search := func(text []byte) (found [len(wanted)]hit, end bool, err error) {
+			from := bytes.NewReader(text)
+			return searchSymbols(func(buf []byte) (int, error) {
+				n, _ := from.Read(buf)
+				if n == 0 && !ended {
+					return 0, errBroken
+				}
+				return n, nil
+			}, all)
+		}
+		found, end, err := search([]byte(table))
+		gotFound, gotEnd, gotErr := search(DecidingLines([]byte(table), ended))
+		if found != gotFound || end != gotEnd || !errors.Is(gotErr, err) || (err == nil) != (gotErr == nil) {
+			t.Errorf("%v, %v, %v; of the whole table %v, %v, %v", gotFound, gotEnd, gotErr, found, end, err)
+		}
+	})
+}
+
+var errBroken = errors.New("broken")
+
+func TestFirstProcessor(t *testing.T) {
+	const first = "processor\t: 0\nflags\t\t: fpu\n"
+	for _, text := range []string{first, first + "\n", first + "\nprocessor\t: 1\n\n"} {
+		if got := string(FirstProcessor([]byte(text))); got != first {
+			t.Errorf("%q of %q", got, text)
+		}
+	}
+}
+
+func TestDecidingModules(t *testing.T) {
+	const first, peer = "kernel/a.ko: kernel/b.ko\n", "updates/nvidia-peermem.ko.zst: updates/nvidia.ko.zst\n"
+	for _, tt := range []struct{ dep, want string }{
+		{first + "kernel/b.ko:\n" + peer + "kernel/c.ko:\n" + "peer", first + peer + "peer"},
+		{peer + first, peer},
+		{strings.Repeat("x", 1000), strings.Repeat("x", 256)},
+	} {
+		if diff := cmp.Diff(tt.want, string(DecidingModules([]byte(tt.dep)))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestDecidingWords(t *testing.T) {
+	for _, tt := range []struct{ cmdline, want string }{
+		{"BOOT_IMAGE=/vmlinuz root=UUID=6f1b0c9e intel_iommu=on iommu=pt password=secret", "... intel_iommu=on iommu=pt ...\n"},
+		{"quiet\n", "...\n"},
+		{"root=/dev/iommu iommu.passthrough=1\n", "... iommu.passthrough=1\n"},
+	} {
+		if got := string(DecidingWords([]byte(tt.cmdline))); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
