@@ -193,6 +193,11 @@ func run(text []byte) int {
 	return len(text)
 }
 
+// isWord accepts printable ASCII without spaces.
+func isWord(text []byte) bool {
+	return isText(text) && !bytes.ContainsAny(text, " \t\n")
+}
+
 // hideUsers overwrites what stands in "(user@host)", and tells how often.
 func hideUsers(text []byte) (found int) {
 	for at := range text {
@@ -201,7 +206,7 @@ func hideUsers(text []byte) (found int) {
 		}
 		start := bytes.LastIndexByte(text[:at], '(') + 1
 		length := bytes.IndexByte(text[at:], ')')
-		if start == 0 || length < 0 || bytes.ContainsAny(text[start:at+length], " \t\n") {
+		if start == 0 || length < 0 || !isWord(text[start:at+length]) {
 			continue
 		}
 		for i := start; i < at+length; i++ {

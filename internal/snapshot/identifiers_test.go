@@ -43,6 +43,7 @@ func TestHideUsers(t *testing.T) {
 		{"(a@b) (c@d)", "(x@x) (x@x)", 2},
 		{"pcie@20000000", "pcie@20000000", 0},
 		{"(not @ one)", "(not @ one)", 0},
+		{"(gar\x01bage@\xff)", "(gar\x01bage@\xff)", 0},
 		{"(open@end", "(open@end", 0},
 	} {
 		text := []byte(tt.text)
