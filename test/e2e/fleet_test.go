@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -156,14 +157,15 @@ func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 	times.waited = nil // most of that is the outage
 	w.revive(t)
 	time.Sleep(recovery)
+	// A write is repeated whose answer got lost, and changes nothing then.
 	changed := p.end(t, f.name, f.nodes[tenth:2*tenth], times)
-	if changed.writes.least != 1 || changed.writes.most != 1 {
+	if changed.writes.least < 1 || changed.writes.most > 2 {
 		t.Errorf("restart: %d to %d writes of a node that changed", changed.writes.least, changed.writes.most)
 	}
-	ours := p.end(t, f.name, f.nodes, times)
-	if ours.writes.sum != tenth {
-		t.Errorf("restart: %d writes, %d nodes have changed", ours.writes.sum, tenth)
+	if others := p.end(t, f.name, slices.Concat(f.nodes[:tenth], f.nodes[2*tenth:]), times); others.writes.sum > 0 {
+		t.Errorf("restart: %d writes of nodes that did not change", others.writes.sum)
 	}
+	ours := p.end(t, f.name, f.nodes, times)
 	ours.note = p.returned(t, f.nodes, published)
 	return []row{ours, p.end(t, w.name, w.nodes, row{})}
 }
