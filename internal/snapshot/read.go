@@ -141,7 +141,7 @@ func token(line string) (name, rest string, err error) {
 			return "", "", errForm
 		}
 		name, err = strconv.Unquote(q)
-		if err != nil || strings.ContainsFunc(name, unicode.IsControl) { // nothing for a terminal
+		if err != nil || strings.ContainsFunc(name, acts) {
 			return "", "", errForm
 		}
 		return name, line[len(q):], nil
@@ -151,8 +151,15 @@ func token(line string) (name, rest string, err error) {
 		end = len(line)
 	}
 	name = strings.TrimSuffix(line[:end], "/")
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }) { // Text quotes them
+		return "", "", errForm
+	}
 	return name, line[len(name):], nil
 }
+
+// acts tells what a terminal or a browser may act on: control characters and those
+// that turn the direction of text.
+func acts(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
 func set[T any](a *answer[T], value T, f fault) error {
 	if a.known {

@@ -264,7 +264,8 @@ func (s *scanner) attributes(f *Function, base string) {
 	if f.NUMA, err = s.numa(base); err != nil {
 		s.inv.Problems = append(s.inv.Problems, err)
 	}
-	f.Driver, err = s.fs.Base(base + "driver")
+	driver, err := s.fs.Base(base + "driver")
+	f.Driver = host.Printable(driver)
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
 	s.physFn(f, base)

@@ -176,8 +176,8 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 			continue // most functions without a device have no such directory
 		}
 		for _, name := range names {
-			if !listed[name] {
-				devices = append(devices, Device{Name: name, PCI: &f.Address, placed: true, dir: dir + "/" + name})
+			if !listed[host.Printable(name)] {
+				devices = append(devices, Device{Name: host.Printable(name), PCI: &f.Address, placed: true, dir: dir + "/" + name})
 			}
 		}
 	}
@@ -224,7 +224,7 @@ var managementBoards = [...]string{
 // What is neither link nor directory is no device.
 func byClass(fs *host.FS, functions *pci.Inventory, name string) (d Device, ok bool) {
 	entry := classDir + "/" + name
-	d = Device{Name: name, dir: entry}
+	d = Device{Name: host.Printable(name), dir: entry}
 	to, err := fs.Link(entry)
 	if err == nil && d.place(to) {
 		return d, true
