@@ -163,7 +163,7 @@ func (f *Facts) gpuDriver() Finding {
 	case tri.False:
 		out.Reason = GPUDriverNotLoaded
 		out.Detail = "no eligible GPU is bound to the NVIDIA driver"
-		out.Fix = "modprobe nvidia, or wait for the GPU Operator's driver container"
+		out.Fix = f.gpuDriverFix()
 	case tri.Unknown:
 		out.Reason, out.Detail = Unreadable, "the GPUs' drivers cannot be read"
 	}
@@ -190,7 +190,7 @@ func (f *Facts) nicDriver() Finding {
 	case tri.False:
 		out.Reason = NICDriverNotLoaded
 		out.Detail = "no eligible adapter is bound to mlx5_core or mlx4_core"
-		out.Fix = "modprobe mlx5_core, or wait for the Network Operator's driver container"
+		out.Fix = f.nicDriverFix()
 	case tri.Unknown:
 		out.Reason, out.Detail = Unreadable, "the adapters' drivers cannot be read"
 	}
@@ -219,7 +219,7 @@ func (f *Facts) rdmaDevices() Finding {
 	case state == tri.False:
 		out.Reason = NoRDMADevice
 		out.Detail = "no eligible adapter has an RDMA device"
-		out.Fix = "modprobe mlx5_ib; on a function with RDMA switched off: devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit"
+		out.Fix = f.rdmaDeviceFix()
 		out.Evidence = without
 	case f.RDMA.Exclusive:
 		out.Reason, out.Code = Unreadable, RDMANamespaces

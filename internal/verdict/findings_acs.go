@@ -64,7 +64,7 @@ func (f *Facts) passed() []string {
 	var all []string
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
-		if kind := fn.Kind(); (kind == pci.GPU || kind == pci.NIC) && strings.Contains(fn.Driver, "vfio") {
+		if kind := fn.Kind(); (kind == pci.GPU || kind == pci.NIC) && vfio(fn) {
 			all = append(all, fn.Address.String())
 		}
 	}

@@ -27,19 +27,25 @@ func (f *Facts) prerequisites() []prerequisite {
 	if f.Kmod.Driver.Loaded == tri.False { // neither open nor closed
 		return []prerequisite{{tri.False, Code(f.gpuDriver().Reason), "no GPU driver is loaded", "see gpu-driver", sawFile("/sys/module/nvidia", tri.False)}}
 	}
-	parts := []prerequisite{
-		{
-			f.Kmod.Driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",
-			"install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer", driver,
-		},
+	if f.gpuDriven() == tri.False {
+		return []prerequisite{{tri.False, Code(f.gpuDriver().Reason), "no eligible GPU is bound to the NVIDIA driver", "see gpu-driver", strings.Join(f.drivers((*pci.Function).GPUEligible), " ")}}
+	}
+	parts := []prerequisite{ // hardware before drivers: open ones do not drive older GPUs
 		{
 			f.turing(), PreTuring, "no eligible GPU that the driver drives is of the Turing generation or newer",
 			"use nvidia-peermem: DMA-BUF needs Turing or newer", strings.Join(f.ids(pci.GPU), " "),
 		},
 		{
+			f.Kmod.Driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",
+			"install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer", driver,
+		},
+		{
 			f.mlx5Device(), NoMLX5Device, "no eligible adapter has an RDMA device of mlx5",
 			"DMA-BUF needs ConnectX-4 or newer with mlx5_ib", strings.Join(f.drivers((*pci.Function).NICEligible), " "),
 		},
+	}
+	if f.mlx() == "mlx4" {
+		parts[1], parts[2] = parts[2], parts[1]
 	}
 	if said := f.devicesSay(); said != tri.Unknown {
 		return append(parts, prerequisite{

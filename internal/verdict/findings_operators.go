@@ -71,7 +71,7 @@ func orOff(v Verdict) string {
 // adapters' drivers out and then cannot unload the core, which peermem holds.
 func (f *Facts) held() []Finding {
 	a := f.advice()
-	if f.nicDriven() != tri.False && f.rdmaDevice() != tri.False {
+	if f.nicDriven() != tri.False && f.rdmaDevice() != tri.False || f.nicPassed() {
 		return nil
 	}
 	for _, core := range [...]string{"ib_uverbs", "ib_core"} {

@@ -107,7 +107,7 @@ func (f *Facts) peermemMissing(out *Finding) {
 		out.Fix = "have MOFED / DOCA-OFED for this kernel installed and loaded, then " + f.rebuild() + f.orDMABuf()
 	case file.Listed == tri.True && symbol == tri.False:
 		out.Code, out.Detail = PeermemUnknownSymbol, onDisk+" on disk has "+peerSymbol+", and the one that runs does not: the RDMA drivers were installed and not loaded since"
-		out.Fix = "restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe nvidia-peermem"
+		out.Fix = "restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe " + f.peermemName()
 	case onDisk != "" && running != "" && onDisk != running:
 		out.Code = PeermemSymbolMismatch
 		out.Detail = fmt.Sprintf("not loaded, and another RDMA stack runs than is installed: the interface for it is in %s on disk, and in %s of the running kernel", onDisk, running)
@@ -120,7 +120,7 @@ func (f *Facts) peermemMissing(out *Finding) {
 		out.Fix = "install MOFED / DOCA-OFED, then " + f.rebuild() + f.orDMABuf()
 	default:
 		out.Detail = "not loaded; whether the RDMA stack has an interface for it cannot be read"
-		out.Fix = "modprobe nvidia-peermem; it says Unknown symbol or Invalid argument where there is no interface, or it was built without"
+		out.Fix = "modprobe " + f.peermemName() + "; it says Unknown symbol or Invalid argument where there is no interface, or it was built without"
 	}
 }
 
@@ -156,8 +156,22 @@ func (f *Facts) sawModuleFile() []string {
 	return all
 }
 
+// peermemName is what to load: the old module where that alone is installed.
+func (f *Facts) peermemName() string {
+	if f.advice().File.Name == oldPeermem {
+		return oldPeermem
+	}
+	return "nvidia-peermem"
+}
+
+// oldPeermem is a package of its own; the GPU driver has nvidia-peermem from 470 on.
+const oldPeermem = "nv_peer_mem"
+
 // modprobe says how the module is loaded here.
 func (f *Facts) modprobe() string {
+	if f.peermemName() == oldPeermem {
+		return "modprobe nv_peer_mem, the one that is installed; better, move to nvidia-peermem of GPU driver 470 or newer"
+	}
 	if f.advice().Operators.GPU == tri.True {
 		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: modprobe nvidia-peermem" + f.legacyParameter()
 	}
@@ -182,6 +196,9 @@ func (f *Facts) persistentByDefault() bool {
 
 // rebuild says how the module is built anew here, for the RDMA stack that runs.
 func (f *Facts) rebuild() string {
+	if f.peermemName() == oldPeermem {
+		return "build nv_peer_mem anew against the RDMA stack that runs; better, move to nvidia-peermem of GPU driver 470 or newer"
+	}
 	if f.advice().Operators.GPU == tri.True && f.advice().Operators.DriverReady == tri.True {
 		return "delete the GPU Operator's driver Pod of this node when no job runs: it builds the driver anew, against the RDMA stack it finds"
 	}
@@ -197,12 +214,12 @@ func (f *Facts) install() string {
 	if f.advice().Operators.GPU == tri.True {
 		return "use a driver image that has nvidia-peermem for this kernel; where the driver Pod only reinstalled user space, delete it once, so that it installs the modules too"
 	}
-	return "install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them), or an image that has it" + f.orDMABuf()
+	return "install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it" + f.orDMABuf()
 }
 
 // orDMABuf names the other way where this machine's GPUs can go it.
 func (f *Facts) orDMABuf() string {
-	if f.Kmod.Driver.Open == tri.False && f.turing() == tri.True {
+	if f.Kmod.Driver.Open == tri.False && f.turing() == tri.True && f.mlx() == "mlx5" {
 		return "; or go without it: the open GPU driver with DMA-BUF (Linux 5.12 or newer, or MOFED 5.5 or newer)"
 	}
 	return ""

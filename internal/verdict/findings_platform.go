@@ -33,7 +33,7 @@ func (f *Facts) level() Finding {
 		out.Fix = "put an adapter below the GPU's PCIe switch, or expect less bandwidth through the processor"
 		out.Evidence = evidence
 	}
-	if f.Map.Source == topology.Virtual && (l > topology.PXB || l == topology.Unknown) {
+	if f.Map.Source == topology.Virtual && out.Status != OK && (l > topology.PXB || l == topology.Unknown) {
 		out.Code = VirtualTopology
 		out.Detail += "; this is a hypervisor's PCI tree, which may hide the real one"
 		out.Fix = "give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file; or have the hypervisor show switches (QEMU: pxb-pcie and x3130 ports) like those of the hardware"

@@ -170,6 +170,12 @@ var notConnectX = [...]uint16{
 	0xcf86, 0xd2f0, 0xd2f2, 0xd2f4, 0xd2f6, 0xd2f8, 0xd2fa, 0xd2fc,
 }
 
+// MLX4 tells a ConnectX-3, whose driver is mlx4 (kernel: drivers/net/ethernet/
+// mellanox/mlx4/main.c, id table).
+func (f *Function) MLX4() bool {
+	return f.Kind() == NIC && f.Device >= 0x1003 && f.Device <= 0x1010
+}
+
 // NICEligible tells whether an adapter may do GPUDirect RDMA as far as its
 // product goes: Ethernet (0200) or InfiniBand (0207) class, ConnectX-3 or newer
 // or BlueField, and not a management function of an NVLink fabric.

@@ -1,0 +1,59 @@
+package report_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/machine"
+	"gdr-features/internal/verdict"
+)
+
+// TestFixes: what is advised can work on the machine at hand.
+func TestFixes(t *testing.T) {
+	mlx4 := func(s *machine.State) { s.NICDriver = "mlx4_core" }
+	passed := func(s *machine.State) { s.NICDriver = "vfio-pci" }
+	holds := file("sys/module/ib_uverbs/holders/nvidia_peermem/x", "")
+	notLoaded := all(closed, unloaded)
+	for _, c := range []struct {
+		name, machine string
+		state         change
+		check         string
+		code          verdict.Code
+		fix, never    string
+	}{
+		{"nouveau has the GPUs", "", inState("nouveau"), "gpu-driver", "GPUDriverNotLoaded", "blacklist nouveau", ""},
+		{"nvidia took none", "", func(s *machine.State) { s.GPUDriver = "" }, "gpu-driver", "GPUDriverNotLoaded", "NVRM", "modprobe"},
+		{"nvidia took none, DMA-BUF", "", all(unloaded, func(s *machine.State) { s.GPUDriver = "" }), "dmabuf", "GPUDriverNotLoaded", "see gpu-driver", "peermem"},
+		{"adapters of virtual machines", "", passed, "nic-driver", "NICDriverNotLoaded", "vfio", "modprobe"},
+		{"adapters of virtual machines, and peermem", "", all(passed, holds), "modules", "", "", ""},
+		{"adapters without driver, and peermem", "", all(noNIC, holds), "modules", "OFEDReloadBlocked", "modprobe -r", ""},
+		{"ConnectX-3 without driver", "mlx4", noNIC, "nic-driver", "NICDriverNotLoaded", "modprobe mlx4_core", "mlx5"},
+		{"ConnectX-3 without RDMA device", "mlx4", all(inState("no-rdma"), mlx4), "rdma-device", "NoRDMADevice", "modprobe mlx4_ib", "devlink"},
+		{"no driver, no RDMA device", "", noNIC, "rdma-device", "NoRDMADevice", "see nic-driver", "modprobe"},
+		{"ConnectX-3 has no DMA-BUF", "mlx4", all(notLoaded, mlx4), "dmabuf", "NoMLX5Device", "ConnectX-4", "open"},
+		{"ConnectX-3 has no DMA-BUF instead of peermem", "mlx4", all(notLoaded, mlx4, inbox), "peermem", "NoPeerMemoryPath", "MOFED", "DMA-BUF"},
+		{"no open driver for old GPUs", "old GPUs", notLoaded, "dmabuf", "PreTuring", "nvidia-peermem", "open"},
+		{"nv_peer_mem alone is installed", "", all(notLoaded, symbols(true, "ib_core"), onDisk("", legacyCore)), "peermem", "PeermemNotLoaded", "modprobe nv_peer_mem", "modprobe nvidia-peermem"},
+		{"nv_peer_mem is not of the GPU driver", "", all(notLoaded, onDisk("", legacyCore)), "peermem", "PeermemSymbolMismatch", "build nv_peer_mem", "dkms build"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := failure{}
+			_, findings := f.findings(t, cmp.Or(c.machine, "pair"), c.state)
+			i := slices.IndexFunc(findings, func(f verdict.Finding) bool { return f.Check == c.check })
+			if c.code == "" {
+				if i >= 0 {
+					t.Errorf("%+v", findings[i])
+				}
+				return
+			}
+			if i < 0 {
+				t.Fatalf("no %s among %+v", c.check, findings)
+			}
+			if f := findings[i]; f.Code != c.code || !strings.Contains(f.Fix, c.fix) || c.never != "" && strings.Contains(f.Fix, c.never) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
