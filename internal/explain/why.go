@@ -177,10 +177,13 @@ func (w *way) notes(hops []Hop) []string {
 	return notes
 }
 
+// redirects names the ports below the turn that send across traffic up.
 func redirects(hops []Hop) []string {
 	var list []string
-	for _, h := range hops {
-		if !h.Turn && h.Function != nil && h.Function.ACS != nil && h.Function.ACS.Redirect() {
+	turn := slices.IndexFunc(hops, func(h Hop) bool { return h.Turn })
+	for i, h := range hops {
+		crossing := i == turn-1 || i == turn+1 // others go up anyway: see topology.Link.Crossing
+		if crossing && h.Function != nil && h.Function.ACS != nil && h.Function.ACS.Redirect() {
 			list = append(list, h.Name)
 		}
 	}

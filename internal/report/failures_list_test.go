@@ -204,6 +204,7 @@ func unreported() []failure {
 		{name: "unreadable", sick: inState("kallsyms-missing"), code: "Unreadable", well: ready},
 		{name: "ACS not readable", sick: file("sys/bus/pci/devices/0000:12:00.0/config", strings.Repeat("\x00", 64)), code: "ACSUnreadable", well: ready},
 		{name: "ACS redirects where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", wellOn: "far redirect"},
+		{name: "ACS redirects in the adapter's own switch, where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", wellOn: "bluefield3-l40s"},
 		{name: "ACS redirects where the platform wants it", machine: "redirect", code: "ACSRedirect", wellOn: "gb300-datadirect"},
 		{name: "an old GPU", machine: "old GPUs", sick: unloaded, code: "PreTuring", wellOn: "pair"},
 		{name: "mlx4", machine: "mlx4", sick: all(unloaded, func(s *machine.State) { s.NICDriver = "mlx4_core" }), code: "NoMLX5Device", well: withNIC, wellOn: "pair"},

@@ -174,3 +174,24 @@ func (l Link) Between() []pci.Address {
 	bridges = append(bridges, l.GPU.Bridges[common:]...)
 	return append(bridges, l.NIC.Bridges[common:]...)
 }
+
+// Crossing are the ports that this traffic passes from one to the other, right below
+// the deepest common bridge: ACS redirect at these alone sends it to the root complex.
+// At one below them it goes up anyway (PCI Express Base Specification 5.0, 6.12.1.1:
+// redirect is between the downstream ports of one switch). None without a common bridge.
+func (l Link) Crossing() []pci.Address {
+	if l.NIC == nil {
+		return nil
+	}
+	common := l.GPU.CommonBridges(l.NIC)
+	if common == 0 {
+		return nil
+	}
+	var ports []pci.Address
+	for _, end := range [...]*pci.Function{l.GPU, l.NIC} {
+		if common < len(end.Bridges) {
+			ports = append(ports, end.Bridges[common])
+		}
+	}
+	return ports
+}

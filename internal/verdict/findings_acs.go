@@ -31,9 +31,14 @@ func (f *Facts) acsFinding(v Verdict) Finding {
 // redirect judges ACS redirect by platform: where the GPU shares memory with its
 // processor, and where devices are handed to virtual machines, it belongs there.
 func (f *Facts) redirect(out *Finding) {
-	var names []string
 	redirects := func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
-	for _, b := range f.between(redirects) {
+	bridges := bridgesOf(f.Map.Nearest, topology.Link.Crossing, f.ACS, redirects)
+	crossing := len(bridges) > 0
+	if !crossing {
+		bridges = f.between(redirects)
+	}
+	var names []string
+	for _, b := range bridges {
 		names = append(names, b.String())
 		out.Evidence = append(out.Evidence, saw(device(b)+"/config", fmt.Sprintf("ACSCtl %04x", f.ACS[b].Control)))
 	}
@@ -41,8 +46,8 @@ func (f *Facts) redirect(out *Finding) {
 	case f.coherent():
 		out.Detail = "redirect on " + some(names) + ", which belongs there on this platform (rdma_topo check judges the pattern)"
 		return
-	case !f.redirectedPair(redirects):
-		out.Detail = "redirect on " + some(names) + ", where traffic passes the root complex anyway"
+	case !crossing:
+		out.Detail = "redirect on " + some(names) + ", where traffic between GPU and NIC goes up anyway"
 		return
 	}
 	out.Status, out.Code = Warn, ACSRedirect
@@ -74,25 +79,20 @@ func (f *Facts) passed() []string {
 // between lists the bridges between GPUs and their nearest NICs whose ACS, nil
 // when not readable, is as asked for, by address.
 func (f *Facts) between(is func(*pci.ACS) bool) []pci.Address {
+	return bridgesOf(f.Map.Nearest, topology.Link.Between, f.ACS, is)
+}
+
+func bridgesOf(links []topology.Link, on func(topology.Link) []pci.Address, acs map[pci.Address]*pci.ACS, is func(*pci.ACS) bool) []pci.Address {
 	var all []pci.Address
-	for _, link := range f.Map.Nearest {
-		for _, bridge := range link.Between() {
-			if is(f.ACS[bridge]) && !slices.Contains(all, bridge) {
+	for _, link := range links {
+		for _, bridge := range on(link) {
+			if is(acs[bridge]) && !slices.Contains(all, bridge) {
 				all = append(all, bridge)
 			}
 		}
 	}
 	slices.SortFunc(all, pci.Address.Compare)
 	return all
-}
-
-// redirectedPair: some pair would not leave its switch but for a bridge that
-// redirects.
-func (f *Facts) redirectedPair(redirects func(*pci.ACS) bool) bool {
-	return slices.ContainsFunc(f.Map.Nearest, func(l topology.Link) bool {
-		return l.NIC != nil && l.GPU.CommonBridges(l.NIC) > 0 &&
-			slices.ContainsFunc(l.Between(), func(b pci.Address) bool { return redirects(f.ACS[b]) })
-	})
 }
 
 // coherent: some eligible GPU shares memory with its processor.
