@@ -276,7 +276,7 @@ func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
 	r.problems(verbs.Problems(rd.asked[:count]))
 }
 
-func (r *Report) problem(err error) { r.Problems = append(r.Problems, err.Error()) }
+func (r *Report) problem(err error) { r.Problems = append(r.Problems, host.Printable(err.Error())) }
 
 func (r *Report) problems(errs []error) {
 	for _, err := range errs {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/host"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 )
@@ -105,9 +106,10 @@ func (s *scrubber) clean(name string, c *content) {
 	}
 }
 
-// name scrubs a file's name: udev makes names of MACs and GUIDs.
+// name scrubs a file's name: udev makes names of MACs and GUIDs. What no reader
+// prints as it is, is as they print it: one odd name must not spoil all.
 func (s *scrubber) name(name string) string {
-	text := []byte(name)
+	text := []byte(host.Printable(name))
 	s.ids.clean(text)
 	return string(text)
 }

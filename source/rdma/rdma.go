@@ -208,6 +208,9 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, detail pci.Detai
 	}
 	if d.PCI != nil {
 		d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") // InfiniBand may have none
+		for i, name := range d.NetDevs {
+			d.NetDevs[i] = host.Printable(name)
+		}
 		slices.Sort(d.NetDevs)
 	}
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/machine"
+)
+
+// TestOddNames: a device and a network interface with names that a terminal would
+// act on are told without, and neither keeps a snapshot from being taken.
+func TestOddNames(t *testing.T) {
+	odd := strings.NewReplacer("mlx5_1", "mlx5\x1b[2J\u202e1", "ibxb83fd20300a1c2e4", "mlx5_0").Replace(identified)
+	m, err := machine.Parse(odd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := m.Tree(t, machine.States()[0])
+	function := filepath.Join(dir, "sys/bus/pci/devices/0000:19:00.1")
+	state := filepath.Join(function, "infiniband/mlx5\x1b[2J\u202e1/ports/1/state")
+	for _, d := range []string{filepath.Join(function, "net", "eth\n\x1b[31m0"), state} { // the latter is a problem to be told
+		if err := os.RemoveAll(d); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, verb := range []string{"topo", "topo -o wide", "check", "explain", "explain GPU0 0000:19:00.1", "topo -o json"} {
+		said, status := tell(t, dir, strings.Fields(verb)...)
+		if status == 1 || strings.ContainsAny(said, "\x1b\u202e") || !strings.Contains(said, "mlx5?[2J?1") {
+			t.Errorf("%s: %d, %+q", verb, status, said)
+		}
+	}
+	file := take(t, dir)
+	compareForms(t, dir, file, []string{"labels", "topo", "topo -o wide", "topo -o json", "check", "check -o json", "explain"})
+}
