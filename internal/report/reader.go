@@ -39,6 +39,7 @@ type Reader struct {
 	pci     part[pci.Inventory]
 	rdma    part[rdma.Inventory]
 	kmod    part[kmod.State]
+	advised timed.One[kmod.State]
 	acs     part[map[pci.Address]*pci.ACS]
 	file    part[*topology.File]
 	asked   []verbs.Answer
@@ -183,12 +184,32 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 			_ = wait(ctx) // it notes its own failure
 		}
 		state, err := done(ctx)
+		if err == nil && rd.options.Detail >= pci.Advised {
+			rd.advise(ctx, &state)
+		}
 		rd.kmod.take(state, err, "modules and symbols", state.Problems)
 		return
 	}
 	if err != nil {
 		_ = wait(ctx) // as above
 	}
+}
+
+// adviseTime is how long the files may take that only advice is read from: no fact
+// waits for them.
+const adviseTime = time.Second
+
+func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
+	ctx, cancel := context.WithTimeout(ctx, adviseTime)
+	defer cancel()
+	fs, facts := rd.fs, *state
+	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, facts), nil })
+	if err == nil {
+		*state = advised
+		return
+	}
+	state.Advice = kmod.NoAdvice()
+	state.Problems = append(state.Problems, fmt.Errorf("what advice is read from: %w", err))
 }
 
 // startRDMA begins to read the RDMA devices. The function it gives waits for
@@ -206,7 +227,7 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 // request says what is to be read of the drivers.
 func (rd *Reader) request() kmod.Request {
 	request := kmod.Request{
-		AllSymbols: rd.options.Detail == pci.Everything, Advice: rd.options.Detail >= pci.Advised, Memory: rd.memory,
+		AllSymbols: rd.options.Detail == pci.Everything, Memory: rd.memory,
 	}
 	functions := rd.pci.value.Functions
 	for i := range functions {

@@ -209,7 +209,7 @@ func (f *Facts) translated() (devices, evidence []string) {
 // Devices of virtual machines stay translated and apart.
 func (f *Facts) passthroughFix() string {
 	word := "iommu=pt"
-	if f.advice().Arm {
+	if f.Kmod.Arm {
 		word = "iommu.passthrough=1"
 	}
 	if slices.Contains(f.advice().CommandLine, word) {

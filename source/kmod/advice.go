@@ -29,8 +29,6 @@ type Advice struct {
 	NUMABalancing string
 	// CommandLine are the words of /proc/cmdline about the IOMMU.
 	CommandLine []string
-	// Arm: /proc/cpuinfo is that of an Arm processor.
-	Arm bool
 	// Tegra is the model in the device tree of a Tegra, "" for other machines.
 	Tegra string
 	// TopoOverride is GrdmaPciTopoCheckOverride of the loaded GPU driver: "1"
@@ -89,9 +87,23 @@ const (
 	hostModule   = "lib/modules/"
 )
 
-// advice reads what only advice needs. What is not there is no problem.
+// NoAdvice is what is known before Advise.
+func NoAdvice() *Advice {
+	return &Advice{Peermem: PeermemModule{Users: -1}, Holders: map[string][]string{}}
+}
+
+// Advise adds to a state what only advice needs. It is apart from Scan as it reads
+// files of other file systems, which decide nothing and may hang. What is not there
+// is no problem.
+func Advise(fs *host.FS, st State) State {
+	s := &scanner{fs: fs, st: st}
+	s.st.Problems = slices.Clone(st.Problems)
+	s.advice()
+	return s.st
+}
+
 func (s *scanner) advice() {
-	a := &Advice{Peermem: PeermemModule{Users: -1}, Holders: map[string][]string{}}
+	a := NoAdvice()
 	s.st.Advice = a
 	if s.st.Peermem != tri.True {
 		a.File = s.moduleFile()
@@ -110,7 +122,6 @@ func (s *scanner) advice() {
 	}
 	a.NUMABalancing = s.word("proc/sys/kernel/numa_balancing")
 	s.commandLine(a)
-	a.Arm = s.arm
 	a.Tegra = s.tegra()
 	a.TopoOverride = s.topoOverride()
 	a.Operators = s.operators()

@@ -53,7 +53,7 @@ func TestModuleFile(t *testing.T) {
 		{"garbage", map[string]string{relFile: kernelRel, depFile: "\x7fELF peer\x00peer"}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			st := scan(t, tc.files, Request{Advice: true})
+			st := advise(t, tc.files, Request{})
 			if diff := cmp.Diff(tc.want, st.Advice.File); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -80,6 +80,13 @@ func FuzzNeedsOf(f *testing.F) {
 	})
 }
 
+func advise(t *testing.T, files map[string]string, want Request) State {
+	t.Helper()
+	all := withKernel(files)
+	fs := tree(t, all)
+	return Advise(fs, Scan(fs, want))
+}
+
 // TestAdvice reads everything else that advice rests on.
 func TestAdvice(t *testing.T) {
 	const module = "sys/module/nvidia_peermem/"
@@ -102,19 +109,22 @@ func TestAdvice(t *testing.T) {
 		Peermem:       PeermemModule{Version: tri.True, LegacyAPI: "1", PersistentAPI: "0", Users: 7},
 		NCCLClient:    tri.True,
 		Holders:       map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
-		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Arm: true, Tegra: "nvidia,tegra234", TopoOverride: "2",
+		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234", TopoOverride: "2",
 		Operators: Operators{GPU: tri.True, DriverReady: tri.True, RDMA: tri.True, MOFEDReady: tri.True},
 	}
-	st := scan(t, files, Request{Advice: true})
+	st := advise(t, files, Request{})
 	if diff := cmp.Diff(want, st.Advice); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !st.Arm {
+		t.Error("an Arm processor is not seen")
 	}
 	wantProblems(t, st.Problems)
 	if st := scan(t, files, Request{}); st.Advice != nil {
 		t.Errorf("advice that nobody asked for: %+v", st.Advice)
 	}
 	// On a bare tree nothing is known, and nothing is a problem.
-	st = scan(t, nil, Request{Advice: true})
+	st = advise(t, nil, Request{})
 	want = &Advice{
 		Peermem: PeermemModule{Users: -1}, NCCLClient: tri.False, Holders: map[string][]string{},
 		Operators: Operators{GPU: tri.False, MOFEDReady: tri.False},
@@ -138,7 +148,7 @@ func TestOperators(t *testing.T) {
 		"GPU_DIRECT_RDMA_ENABLED\n":             {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
 		isDir:                                   {GPU: tri.True, MOFEDReady: tri.False},
 	} {
-		st := scan(t, map[string]string{mark: text}, Request{Advice: true})
+		st := advise(t, map[string]string{mark: text}, Request{})
 		if diff := cmp.Diff(want, st.Advice.Operators); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}

@@ -39,7 +39,9 @@ type State struct {
 	// evidence.
 	Virtual   tri.State
 	VirtualBy string
-	// Advice are the facts behind the advice of check; nil when not asked for.
+	// Arm: /proc/cpuinfo is that of an Arm processor.
+	Arm bool
+	// Advice are the facts behind the advice of check; nil before Advise.
 	Advice *Advice
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
@@ -87,8 +89,6 @@ type Request struct {
 	// all (20 to 50 ms of kernel time), and not only for those that can still
 	// decide anything.
 	AllSymbols bool
-	// Advice: read what Advice holds.
-	Advice bool
 }
 
 // Scan reads the state. Nothing in it can fail as a whole.
@@ -107,9 +107,6 @@ func Scan(fs *host.FS, want Request) State {
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
 	s.groups(want.Groups)
 	s.virtual()
-	if want.Advice {
-		s.advice()
-	}
 	return s.st
 }
 
@@ -124,7 +121,6 @@ func onlyTrue(s tri.State) tri.State {
 type scanner struct {
 	fs      *host.FS
 	modules tri.State // True: /sys/module can be read
-	arm     bool      // /proc/cpuinfo is that of an Arm processor
 	st      State
 }
 

@@ -59,13 +59,17 @@ func tree(t *testing.T, files map[string]string) *host.FS {
 // a processor that knows no hypervisor, and symbols that matter to nobody.
 func scan(t *testing.T, files map[string]string, want Request) State {
 	t.Helper()
+	return Scan(tree(t, withKernel(files)), want)
+}
+
+func withKernel(files map[string]string) map[string]string {
 	all := map[string]string{
 		"sys/module/kernel": isDir,
 		"proc/cpuinfo":      "flags\t\t: fpu vme\n",
 		kallsyms:            "0000000000000000 T vfs_read\n",
 	}
 	maps.Copy(all, files)
-	return Scan(tree(t, all), want)
+	return all
 }
 
 // wantProblems checks that there are problems with these beginnings, in this

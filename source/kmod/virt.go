@@ -60,7 +60,7 @@ func (s *scanner) hypervisorFlag() tri.State {
 			return tri.False
 		}
 	}
-	s.arm = bytes.Contains(buf, []byte("\nFeatures\t"))
+	s.st.Arm = bytes.Contains(buf, []byte("\nFeatures\t"))
 	return tri.Unknown
 }
 

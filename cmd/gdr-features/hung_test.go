@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/machine"
+)
+
+// TestHungAdvice: a file that only advice is read from, and that gives no answer,
+// leaves the verdict as it is.
+func TestHungAdvice(t *testing.T) {
+	t.Parallel()
+	m, err := machine.Load(filepath.Join(machinesDir, "dell-xe9680-h100.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	healthy := read(t, take(t, m.Tree(t, machine.States()[0])))
+	hung := strings.Replace(healthy, "/run/nvidia/validations exists no\n", "/run/nvidia/validations exists !no-answer\n", 1)
+	file := filepath.Join(t.TempDir(), "hung")
+	if err := os.WriteFile(file, []byte(hung), 0o644); err != nil || hung == healthy {
+		t.Fatal(err)
+	}
+	said, status := tell(t, file, "check")
+	if status != 0 || strings.Contains(said, "UNKNOWN") || !strings.Contains(said, "ready by peermem") || !strings.Contains(said, "advice") {
+		t.Errorf("status %d\n%s", status, said)
+	}
+}
