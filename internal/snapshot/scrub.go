@@ -96,9 +96,18 @@ func (s *scrubber) replace(name string, c *content) {
 	}
 }
 
+// numbers are attributes that the kernel writes one number into. Garbage in them must
+// not become one: that of an identifier would be.
+var numbers = [...]string{
+	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
+}
+
 // clean overwrites everything that has the form of an identifier.
 func (s *scrubber) clean(name string, c *content) {
 	base := path.Base(name)
+	if slices.Contains(numbers[:], base) {
+		return
+	}
 	for _, p := range c.parts {
 		if base != "config" && base != "vpd" && (base != "board_id" || !isBoard(p.data)) {
 			s.ids.clean(p.data)

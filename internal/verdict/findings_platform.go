@@ -80,6 +80,19 @@ func (f *Facts) farGPUs() (far, evidence []string) {
 	return far, evidence
 }
 
+// places is evidence of where GPUs and their nearest adapters stand.
+func (f *Facts) places() []string {
+	var all []string
+	for _, link := range f.Map.Nearest {
+		for _, end := range [...]*pci.Function{link.GPU, link.NIC} {
+			if end != nil && !slices.Contains(all, sawPlace(end)) {
+				all = append(all, sawPlace(end))
+			}
+		}
+	}
+	return all
+}
+
 func (f *Facts) ncclDefault() Finding {
 	out := Finding{Check: "nccl-default", Status: fromState(f.Map.NCCLDefault, Warn), Sources: []string{pciDevices}}
 	switch f.Map.NCCLDefault {
@@ -89,7 +102,9 @@ func (f *Facts) ncclDefault() Finding {
 		out.Code = BeyondNCCLDefault
 		out.Detail = "NCCL's default limit (PXB, P2C on Grace) leaves out at least one GPU"
 		out.Fix = "set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without"
-		_, out.Evidence = f.farGPUs()
+		if _, out.Evidence = f.farGPUs(); len(out.Evidence) == 0 { // near, and not in NCCL's eyes
+			out.Evidence = f.places()
+		}
 	case tri.Unknown:
 		out.Detail = "the places of GPUs and adapters in NCCL's eyes are not known"
 	}

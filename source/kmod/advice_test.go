@@ -53,7 +53,7 @@ func TestModuleFile(t *testing.T) {
 		{"garbage", map[string]string{relFile: kernelRel, depFile: "\x7fELF peer\x00peer"}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			st := advise(t, tc.files, Request{})
+			st := advise(t, tc.files)
 			if diff := cmp.Diff(tc.want, st.Advice.File); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -80,11 +80,10 @@ func FuzzNeedsOf(f *testing.F) {
 	})
 }
 
-func advise(t *testing.T, files map[string]string, want Request) State {
+func advise(t *testing.T, files map[string]string) State {
 	t.Helper()
-	all := withKernel(files)
-	fs := tree(t, all)
-	return Advise(fs, Scan(fs, want))
+	fs := tree(t, withKernel(files))
+	return Advise(fs, Scan(fs, Request{}))
 }
 
 // TestAdvice reads everything else that advice rests on.
@@ -112,7 +111,7 @@ func TestAdvice(t *testing.T) {
 		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234", TopoOverride: "2",
 		Operators: Operators{GPU: tri.True, DriverReady: tri.True, RDMA: tri.True, MOFEDReady: tri.True},
 	}
-	st := advise(t, files, Request{})
+	st := advise(t, files)
 	if diff := cmp.Diff(want, st.Advice); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -124,7 +123,7 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("advice that nobody asked for: %+v", st.Advice)
 	}
 	// On a bare tree nothing is known, and nothing is a problem.
-	st = advise(t, nil, Request{})
+	st = advise(t, nil)
 	want = &Advice{
 		Peermem: PeermemModule{Users: -1}, NCCLClient: tri.False, Holders: map[string][]string{},
 		Operators: Operators{GPU: tri.False, MOFEDReady: tri.False},
@@ -148,7 +147,7 @@ func TestOperators(t *testing.T) {
 		"GPU_DIRECT_RDMA_ENABLED\n":             {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
 		isDir:                                   {GPU: tri.True, MOFEDReady: tri.False},
 	} {
-		st := advise(t, map[string]string{mark: text}, Request{})
+		st := advise(t, map[string]string{mark: text})
 		if diff := cmp.Diff(want, st.Advice.Operators); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
