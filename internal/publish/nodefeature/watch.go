@@ -50,12 +50,13 @@ func newSentry(log logrus.FieldLogger, known func() bool) *sentry {
 	return &sentry{log: log, known: known, denied: make(chan struct{}, 1)}
 }
 
-// lost tells whether the object has to be read instead. A server that is away or
-// busy would not answer that either.
+// lost tells whether the object has to be read instead: where watching is refused,
+// and what is known is old, or nothing is. A server that is away or busy would not
+// answer that either.
 func (s *sentry) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.old && s.mood == refusing
+	return s.mood == refusing && (s.old || !s.known())
 }
 
 // expire makes what is known old.
@@ -196,18 +197,46 @@ func (c *client) listWatch(s *sentry) cache.ListerWatcher {
 			if o.SendInitialEvents == nil {
 				s.watching()
 			}
-			return apiwatch.Filter(got, func(e apiwatch.Event) (apiwatch.Event, bool) { return s.hear(ctx, e), true }), nil
+			return s.overhear(ctx, got), nil
 		},
 	}
 }
 
+// overhear hands the events of a watch on and hears them. It ends when it is
+// stopped, whether somebody takes the next event or not: the reflector does not,
+// after an error.
+func (s *sentry) overhear(ctx context.Context, got apiwatch.Interface) apiwatch.Interface {
+	events := make(chan apiwatch.Event)
+	on := apiwatch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		defer got.Stop()
+		for {
+			select {
+			case e, ok := <-got.ResultChan():
+				if !ok {
+					return
+				}
+				s.hear(ctx, e)
+				select {
+				case events <- e:
+				case <-on.StopChan():
+					return
+				}
+			case <-on.StopChan():
+				return
+			}
+		}
+	}()
+	return on
+}
+
 // hear notes what an event tells of the watch itself. A server that cannot yet
 // answer begins with an answer all the same, and has the error follow.
-func (s *sentry) hear(ctx context.Context, e apiwatch.Event) apiwatch.Event {
+func (s *sentry) hear(ctx context.Context, e apiwatch.Event) {
 	if e.Type == apiwatch.Error {
 		s.failed(ctx, apierrors.FromObject(e.Object))
 	} else {
 		s.watching()
 	}
-	return e
 }
