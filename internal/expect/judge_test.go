@@ -180,7 +180,7 @@ var rows = []struct {
 	{name: "the kernel's own drivers", state: "inbox-ubuntu", label: "false", want: []string{"mofed: the kernel's own drivers"}},
 	{name: "translated", state: "iommu-translated", label: "false", want: []string{"iommu: translated"}},
 	{name: "no IOMMU", state: "iommu-off", label: "true"},
-	{name: "no symbols", state: "kallsyms-missing", label: "false", want: []string{"mechanism: neither", "ready?"}},
+	{name: "no symbols", state: "kallsyms-missing", label: "false", want: []string{"mechanism: no peermem", "ready?"}},
 	{name: "no symbols, with peermem", files: map[string]string{"proc/kallsyms": "-"}, want: []string{"mechanism?"}},
 	{
 		name: "a GPU less", files: map[string]string{strings.TrimSuffix(gpu0, "/"): "-"}, label: "false",

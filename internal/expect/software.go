@@ -107,7 +107,7 @@ func (f *Facts) mechanism(want string) Check {
 		Name: "mechanism", Expected: map[string]string{
 			"peermem": "peermem", "dmabuf": "DMA-BUF", "either": "peermem or DMA-BUF", "both": "peermem and DMA-BUF",
 		}[want],
-		Found: "neither", Fix: "see the findings peermem and dmabuf",
+		Found: "no DMA-BUF", Fix: "see the findings peermem and dmabuf",
 		Sources: []string{"/sys/module/nvidia_peermem/initstate", nvVersion, kallsyms},
 	}
 	switch want {
@@ -125,6 +125,10 @@ func (f *Facts) mechanism(want string) Check {
 		c.Found = "peermem alone"
 	case dmabuf == tri.True:
 		c.Found = "DMA-BUF alone"
+	case peermem == tri.False && dmabuf == tri.False:
+		c.Found = "neither"
+	case peermem == tri.False:
+		c.Found = "no peermem"
 	}
 	return c
 }
