@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -79,12 +81,12 @@ func Parse(text []byte) (Node, error) {
 	var document, second yaml.Node
 	in := yaml.NewDecoder(bytes.NewReader(text))
 	if err := in.Decode(&document); err != nil {
-		return root, located(err)
+		return root, located(err, text)
 	}
 	if err := in.Decode(&second); err == nil {
 		return root, wrong(second.Line, "a second document; put all into the first")
 	} else if !errors.Is(err, io.EOF) {
-		return root, located(err)
+		return root, located(err, text)
 	}
 	return tree(&document, 0)
 }
@@ -107,17 +109,33 @@ func printable(text []byte) error {
 	return nil
 }
 
+const foreign = "anchors, aliases and tags are not for this file"
+
+// fromZero are the errors whose lines the parser counts from 0, and leaves that one
+// out; in the others it counts from 1.
+var fromZero = []string{"expected key", "expected ',' or ']'", "expected ',' or '}'", "expected '-' indicator", "expected node content", "expected <document start>"}
+
 // located makes one line of the parser's error, which has the line in it. That there
 // is nothing at all is none.
-func located(err error) error {
+func located(err error, text []byte) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	first, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
-	if !strings.HasPrefix(first, "line ") { // it counts from 0, and leaves that out
-		first = "line 1: " + first
+	what, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
+	if strings.HasPrefix(what, "unknown anchor") { // which has no line
+		return errors.New(foreign)
 	}
-	return fmt.Errorf("%s; a text that begins with a sign (>) or holds a colon must be in quotes", first)
+	line := 0
+	if number, rest, ok := strings.Cut(strings.TrimPrefix(what, "line "), ": "); ok {
+		if n, err := strconv.Atoi(number); err == nil {
+			line, what = n, rest
+		}
+	}
+	if line == 0 || slices.ContainsFunc(fromZero, func(s string) bool { return strings.HasSuffix(what, s) }) {
+		line++
+	}
+	last := 1 + bytes.Count(bytes.TrimRight(text, "\r\n"), []byte("\n"))
+	return wrong(min(line, last), "%s; a text that begins with a sign (>) or holds a colon must be in quotes", what)
 }
 
 // tree turns a node of the parser into ours.
@@ -127,7 +145,7 @@ func tree(n *yaml.Node, depth int) (Node, error) {
 	case depth > MaxDepth:
 		return out, wrong(out.Line, "nested deeper than %d", MaxDepth)
 	case n.Kind == yaml.AliasNode, n.Anchor != "", n.Style&yaml.TaggedStyle != 0:
-		return out, wrong(out.Line, "anchors, aliases and tags are not for this file")
+		return out, wrong(out.Line, foreign)
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
