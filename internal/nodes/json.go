@@ -19,6 +19,8 @@ type nodeJSON struct {
 	Peermem string `json:"peermem"`
 	DMABuf  string `json:"dmabuf"`
 	Storage string `json:"storage"`
+	// Expected is unknown too where nothing is expected of the node.
+	Expected string `json:"expected"`
 	// What follows is "" or null where it is not known.
 	PeerDirect  string    `json:"peerdirect"`
 	MOFED       string    `json:"mofed"`
@@ -59,7 +61,7 @@ func (n *Node) json() nodeJSON {
 	out := nodeJSON{
 		Node: n.Name, Namespace: n.Namespace,
 		Capable: n.state(label.Capable), Ready: n.state(label.Ready), Reason: n.Labels[label.Reason],
-		Peermem: n.state(label.Peermem), DMABuf: n.state(label.DMABuf), Storage: n.state(label.Storage),
+		Peermem: n.state(label.Peermem), DMABuf: n.state(label.DMABuf), Storage: n.state(label.Storage), Expected: n.state(label.Expected),
 		PeerDirect: n.Labels[label.PeerDirect], MOFED: n.Labels[label.MOFED],
 		Level: n.Labels[label.Level], LevelBest: n.Labels[label.BestLevel],
 		GPUs: number(n.Labels[label.GPUs]), NICs: number(n.Labels[label.NICs]),

@@ -51,6 +51,7 @@ var (
 		of("PEERDIRECT", label.PeerDirect),
 		of("TOPOLOGY", label.Topology),
 		of("STORAGE", label.Storage),
+		of("EXPECTED", label.Expected),
 		{"GPU-PRODUCTS", func(n *Node, _ time.Time) string { return products(n.GPUs) }},
 		{"NIC-PRODUCTS", func(n *Node, _ time.Time) string { return products(n.NICs) }},
 	}
@@ -77,9 +78,16 @@ func products(all []Product) string {
 	return strings.Join(parts, ", ")
 }
 
+// widest is how many characters a cell may have: one that is longer would move the
+// columns of all the others.
+const widest = 120
+
 // printable keeps what an agent may have published from moving the cursor, and
 // to its cell.
 func printable(text string) string {
+	if runes := []rune(text); len(runes) > widest {
+		text = string(runes[:widest-1]) + "…"
+	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
