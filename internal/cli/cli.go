@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -156,7 +157,14 @@ func Words(c *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// OneLine prints an error as one line.
+// OneLine prints an error as one line. What others wrote into it, a server or a
+// file, does not move the cursor.
 func OneLine(w io.Writer, err error) {
-	fmt.Fprintf(w, "gdr-features: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, strings.ReplaceAll(err.Error(), "\n", "; "))
+	fmt.Fprintf(w, "gdr-features: %s\n", text)
 }
