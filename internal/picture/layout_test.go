@@ -171,7 +171,7 @@ func faults(s scene) []string {
 	for _, p := range s.parts {
 		rects = append(rects, p.rects...)
 		for _, t := range p.texts {
-			box := t.box()
+			box := roomOf(t)
 			box.class = fmt.Sprintf("text %q", t.s)
 			words = append(words, box)
 			if t.style.size < 11 {
@@ -254,4 +254,18 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// roomOf is the room a text takes.
+func roomOf(t text) rect {
+	w := t.style.width(t.s)
+	x := t.x
+	switch t.align {
+	case middle:
+		x -= w / 2
+	case end:
+		x -= w
+	case start:
+	}
+	return rect{x: x, y: t.y - t.style.size, w: w, h: t.style.size + t.style.size/4}
 }

@@ -52,20 +52,6 @@ const (
 	end
 )
 
-// box is the room a text takes.
-func (t text) box() rect {
-	w := t.style.width(t.s)
-	x := t.x
-	switch t.align {
-	case middle:
-		x -= w / 2
-	case end:
-		x -= w
-	case start:
-	}
-	return rect{x: x, y: t.y - t.style.size, w: w, h: t.style.size + t.style.size/4}
-}
-
 // add takes over another scene's parts, moved.
 func (s *scene) add(o scene, dx, dy int) {
 	for _, p := range o.parts {
