@@ -52,6 +52,9 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	switch len(args) {
 	case 0, 2:
 	case 1:
+		if asJSON {
+			return errors.New("explain WORD prints a page of text; -o json goes with a GPU and a NIC, or nothing")
+		}
 		return a.explainReason(args[0])
 	default:
 		return errors.New("explain takes a GPU and a NIC, or a word that check says, or nothing")

@@ -22,8 +22,8 @@ func (a *app) snapshotCommand() *cobra.Command {
 		Short: "Write what was read of this machine to one text file, for somebody else",
 		Long: `snapshot reads what all verbs read, once, and writes it as one text: each file with
 its content, each link, each directory, and what was missing, not allowed, or gave
-no answer. Every verb but run takes the file as --root and prints what it prints
-here.
+no answer. Every verb but run and nodes takes the file as --root and prints what it
+prints here.
 
 Serial numbers, GUIDs, UUIDs and MACs are replaced by numbers, the same by the same;
 kernel addresses, users and host names are overwritten. Where a device is named
