@@ -109,6 +109,9 @@ func (f *Facts) machine() string {
 		}
 	}
 	if !f.PCIRead {
+		if len(parts) == 0 {
+			return "nothing of it can be read"
+		}
 		return strings.Join(parts, ", ")
 	}
 	var models []string

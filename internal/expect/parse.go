@@ -133,6 +133,10 @@ func (d *decoder) match(n yamltree.Node) (m Match) {
 }
 
 func (d *decoder) expectations(n yamltree.Node) (e Expectations) {
+	if n.Kind == yamltree.Map && len(n.Entries) == 0 { // any machine would be as expected
+		d.wrong(n.Line, "expect: has no keys; name what is expected, or leave the type out")
+		return e
+	}
 	d.keys(n, "expect", map[string]reader{
 		"gpus":         func(n yamltree.Node) { e.GPUs = d.groups(n, "gpus", d.gpus) },
 		"nics":         func(n yamltree.Node) { e.NICs = d.groups(n, "nics", d.nics) },

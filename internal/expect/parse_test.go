@@ -60,6 +60,7 @@ func TestParseErrors(t *testing.T) {
 		{with("match: any", "match:\n      gpu: ['']"), "line 4: gpu: must be a text"},
 		{with("match: any", "match:\n      topology: bare"), `line 4: topology: "bare": must be of physical, virtual, file`},
 		{with("expect:\n      gpus: 8\n", "expect: true\n"), "line 4: expect: must have keys of acs, driver"},
+		{with("expect:\n      gpus: 8\n", "expect: {}\n"), "line 4: expect: has no keys; name what is expected, or leave the type out"},
 		{gpus("gups: 8"), "line 5: gups: no such key of expect; there are acs, driver, gpus"},
 		{gpus("gpus:"), "line 5: gpus: has no value"},
 		{gpus("gpus: eight"), `line 5: gpus: "eight" is no number; write 8, ">= 8"`},
