@@ -232,7 +232,7 @@ func TestRefused(t *testing.T) {
 		st.agent.Monitor = &monitor
 		st.run()
 		st.until(time.Hour)
-		if n := len(f.asked); n < 30 || n > 75 || monitor.failed != n || monitor.well != 0 {
+		if n := f.questions(); n < 30 || n > 75 || monitor.failed != n || monitor.well != 0 {
 			t.Errorf("asked %d times in an hour, told of %d failures", n, monitor.failed)
 		}
 		f.mu.Lock()
@@ -260,11 +260,11 @@ func TestBusy(t *testing.T) {
 		st := newStage(t, ready, f)
 		st.run()
 		st.until(10 * time.Second)
-		if n := len(f.asked); n < 3 {
+		if n := f.questions(); n < 3 {
 			t.Errorf("asked %d times in ten seconds", n)
 		}
 		st.until(time.Hour)
-		if n := len(f.asked); n < 60 || n > 130 {
+		if n := f.questions(); n < 60 || n > 130 {
 			t.Errorf("asked %d times in an hour", n)
 		}
 		st.quit()

@@ -101,6 +101,13 @@ func (f *fake) Last(context.Context) (label.Set, error) {
 	return maps.Clone(f.is), nil
 }
 
+// questions is how often it was asked for what is published.
+func (f *fake) questions() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.asked)
+}
+
 func (f *fake) Publish(ctx context.Context, c publish.Content) (bool, error) {
 	if err := f.wait(ctx); err != nil {
 		return false, err
