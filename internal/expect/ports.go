@@ -18,17 +18,6 @@ type port struct {
 
 func (p port) String() string { return fmt.Sprintf("%s port %d", p.device, p.Number) }
 
-// carries tells whether the port carries traffic.
-func (p port) carries() tri.State {
-	switch {
-	case p.Active():
-		return tri.True
-	case p.State == "", p.State == "ACTIVE" && p.LinkLayer == "":
-		return tri.Unknown
-	}
-	return tri.False
-}
-
 // ports lists those of some functions, without those of subfunctions. open tells
 // that there may be more.
 func (f *Facts) ports(functions ...*pci.Function) (ports []port, open bool) {
@@ -52,7 +41,7 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 	active, more := 0, 0
 	var down []string
 	for _, p := range ports {
-		switch p.carries() {
+		switch p.Carries() {
 		case tri.True:
 			active++
 		case tri.False:
@@ -84,7 +73,7 @@ func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tri.State, s
 	ports, open := f.ports(members...)
 	t.open = t.open || open
 	for _, p := range ports {
-		switch p.carries() {
+		switch p.Carries() {
 		case tri.True:
 			state, what := ask(p)
 			t.add(state, what+" on "+p.String())
@@ -145,9 +134,9 @@ func (f *Facts) nearestRate(want Range) Check {
 			state = tri.Unknown
 		}
 		for _, p := range ports {
-			one := tri.And(p.carries(), want.rated(p.RateGbps))
+			one := tri.And(p.Carries(), want.rated(p.RateGbps))
 			state = tri.Or(state, one)
-			if p.carries() == tri.True && p.RateGbps > fastest {
+			if p.Carries() == tri.True && p.RateGbps > fastest {
 				fastest, best = p.RateGbps, fmt.Sprintf("%g on %v", p.RateGbps, p)
 			}
 		}

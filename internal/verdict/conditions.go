@@ -4,7 +4,6 @@ import (
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
-	"gdr-features/source/rdma"
 )
 
 // boundTo tells whether a function is bound to a driver.
@@ -85,20 +84,10 @@ func (f *Facts) activePort() tri.State {
 			answer = tri.Unknown
 		}
 		for _, p := range n.RDMA.Ports {
-			answer = tri.Or(answer, portActive(p))
+			answer = tri.Or(answer, p.Carries())
 		}
 		return answer
 	})
-}
-
-func portActive(p rdma.Port) tri.State {
-	switch {
-	case p.Active():
-		return tri.True
-	case p.State == "", p.State == "ACTIVE" && p.LinkLayer == "":
-		return tri.Unknown
-	}
-	return tri.False
 }
 
 // dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can
@@ -156,7 +145,7 @@ func (f *Facts) link() (layer string, open bool) {
 		}
 		open = open || !n.RDMA.PortsRead
 		for _, p := range n.RDMA.Ports {
-			switch portActive(p) {
+			switch p.Carries() {
 			case tri.True:
 				layers[p.LinkLayer] = true
 			case tri.Unknown:

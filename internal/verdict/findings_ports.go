@@ -28,7 +28,7 @@ func (f *Facts) ports(v Verdict) Finding {
 				continue
 			}
 			name := fmt.Sprintf("%s/%d %s", n.RDMA.Name, p.Number, portState(p))
-			if portActive(p) == tri.False {
+			if p.Carries() == tri.False {
 				down = append(down, name)
 			} else {
 				unread = append(unread, name)
@@ -184,7 +184,7 @@ func usable(n *topology.NIC) tri.State {
 		answer = tri.Unknown
 	}
 	for _, p := range n.RDMA.Ports {
-		answer = tri.Or(answer, portActive(p))
+		answer = tri.Or(answer, p.Carries())
 	}
 	return answer
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
 )
 
@@ -72,6 +73,17 @@ type Port struct {
 	// "Disabled", "LinkUp", ...; "" when not readable or not read. From
 	// phys_state, by pci.Advised and more.
 	Physical string
+}
+
+// Carries is Active, and unknown where that could not be read.
+func (p Port) Carries() tri.State {
+	switch {
+	case p.Active():
+		return tri.True
+	case p.State == "", p.State == "ACTIVE" && p.LinkLayer == "":
+		return tri.Unknown
+	}
+	return tri.False
 }
 
 // Active tells whether the port carries traffic NCCL would use: ACTIVE, with
