@@ -117,6 +117,9 @@ func (d *decoder) match(n yamltree.Node) (m Match) {
 	if n.Kind == yamltree.Text && n.Text == "any" {
 		return m
 	}
+	if n.Kind == yamltree.Map && len(n.Entries) == 0 {
+		d.wrong(n.Line, "match: asks nothing; write any for every machine")
+	}
 	d.keys(n, "match (or any)", map[string]reader{
 		"product": func(n yamltree.Node) { m.Product = d.patterns(n, "product") },
 		"vendor":  func(n yamltree.Node) { m.Vendor = d.patterns(n, "vendor") },

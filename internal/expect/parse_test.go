@@ -74,6 +74,7 @@ func TestParseErrors(t *testing.T) {
 		{gpus("nics:\n        count: 8\n        link: ib"), `line 7: link: "ib": must be infiniband, ethernet`},
 		{gpus("nics:\n        count: 8\n        rate: 400G"), `line 7: rate: "400G" is no number`},
 		{gpus("nics:\n        count: 8\n        firmware: v28"), `line 7: firmware: "v28" is no version; write it as 28.39.1002`},
+		{"types:\n  - name: a\n    match: {}\n    expect:\n      gpus: 8\n", "line 3: match: asks nothing; write any for every machine"},
 		{gpus("level: P2C"), `line 5: level: "P2C" is not a level`},
 		{gpus("level: near"), `line 5: level: "near" is not a level; levels are PIX`},
 		{gpus("mofed: 24.10-1.1.4.0"), `line 5: mofed: "24.10-1.1.4.0" is no version; write it as 24.10-1.1.4 or its beginning, or ">= 24.10-1.1.4"`},
