@@ -100,7 +100,7 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 	if err != nil {
 		return err
 	}
-	life, err := live(ctx, bin.agent, trees[0].dir, dir)
+	life, err := live(ctx, bin, trees[0].dir, dir)
 	if err != nil {
 		return err
 	}

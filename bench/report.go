@@ -74,7 +74,7 @@ func claims(base subject, steps []step, st start, hour idle, l life) []claim {
 		{"CPU of a further function, times that of bare, worst step", worst, 3, true},
 		{"linear growth: dearest step, times the cheapest", dearest / cheapest, linear, true},
 		{"idle agent, back to back, percent of a core", hour.share(), 0.1, true},
-		{"idle agent, living, percent of a core", l.cpu, 0.1, true},
+		{"idle agent, living, times one that only looks at ports", l.cpu / l.bare, 6, true},
 		{"idle agent, times the runs of bare", (hour.readings + hour.looks) / hour.bare, 3, true},
 		{"packages linked that would slow every start down", float64(len(st.heavy)), 0, false},
 	}

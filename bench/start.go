@@ -15,7 +15,7 @@ import (
 )
 
 // binaries are the programs built.
-type binaries struct{ product, agent, bare, ghwpci, launch string }
+type binaries struct{ product, agent, bare, life, ghwpci, launch string }
 
 // build compiles everything that is run: Go as for a release, C by the usual
 // compiler.
@@ -23,6 +23,7 @@ func build(ctx context.Context, dir string) (binaries, error) {
 	b := binaries{
 		product: filepath.Join(dir, "gdr-features"), agent: filepath.Join(dir, "gdr-features-agent"), bare: filepath.Join(dir, "bare"),
 		ghwpci: filepath.Join(dir, "ghwpci"), launch: filepath.Join(dir, "launch"),
+		life: filepath.Join(dir, "life"),
 	}
 	cc, err := compiler()
 	if err != nil {
@@ -35,6 +36,7 @@ func build(ctx context.Context, dir string) (binaries, error) {
 		{"go", "build", "-trimpath", "-ldflags", strip, "-o", b.ghwpci, "./bench/ghwpci"},
 		{cc, "-O2", "-o", b.bare, "bench/bare/bare.c"},
 		{cc, "-O2", "-o", b.launch, "bench/launch/launch.c"},
+		{cc, "-O2", "-o", b.life, "bench/life/life.c"},
 	} {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
