@@ -199,7 +199,7 @@ func (p *parser) mapping(indent, depth int) (Node, error) {
 		}
 		key, rest, ok := cutKey(l.text)
 		if !ok {
-			return out, wrong(l.number, "%q is not key: value; keys are letters, digits and dashes, and a space follows the colon", shorten(l.text))
+			return out, wrong(l.number, "%q is not key: value; keys are letters, digits and dashes, 128 at most, and a space follows the colon", shorten(l.text))
 		}
 		if before := lines[key]; before != 0 {
 			return out, wrong(l.number, "%s is there already, in line %d", key, before)
@@ -251,11 +251,15 @@ func (p *parser) misplaced() error {
 // cutKey takes "key:" off a line.
 func cutKey(text string) (key, rest string, ok bool) {
 	key, rest, ok = strings.Cut(text, ":")
-	if !ok || rest != "" && rest[0] != ' ' || key == "" || key[0] == '-' || strings.Trim(key, keyChars) != "" {
+	if !ok || rest != "" && rest[0] != ' ' || key == "" || len(key) > maxKey || key[0] == '-' || strings.Trim(key, keyChars) != "" {
 		return "", "", false
 	}
 	return key, strings.TrimLeft(rest, " "), true
 }
+
+// maxKey is the length of a key: YAML's own limit is 1024, for all that stands before
+// the colon.
+const maxKey = 128
 
 const keyChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 

@@ -85,6 +85,7 @@ func TestErrors(t *testing.T) {
 		"a: \x00":                             "line 1: a character that cannot be printed",
 		"a: \xff":                             "line 1: a character that cannot be printed, or is no UTF-8",
 		"a: 1\nb 2":                           `line 2: "b 2" is not key: value`,
+		strings.Repeat("k", 129) + ": 1":      "is not key: value; keys are letters, digits and dashes, 128 at most",
 		"a:1":                                 `line 1: "a:1" is not key: value`,
 		"\"a\": 1":                            "is not key: value",
 		"a: 1\nb: 2\na: 3":                    "line 3: a is there already, in line 1",
