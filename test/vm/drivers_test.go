@@ -51,9 +51,9 @@ func (m *machine) expectDrivers(uid uint32) {
 		"peermem": "FAIL NoPeerMemoryPath", "dmabuf": "FAIL", "rdma-stack": "OK",
 	}, "--probe-verbs")
 	for check, want := range map[string]string{
-		"peermem":    "shows no interface for it (ib_register_peer_memory_client)", // kallsyms was read, and lacks it
-		"rdma-stack": "the kernel's own drivers, PeerDirect none",
-		"dmabuf":     "; asked: rxe0 cannot", // the kernel has the method, rxe has not (EOPNOTSUPP)
+		"peermem":    "not loaded; the GPU driver, which it needs, comes first",
+		"rdma-stack": "the kernel's own drivers, PeerDirect none", // kallsyms was read, and lacks the interface
+		"dmabuf":     "; asked: rxe0 cannot",                      // the kernel has the method, rxe has not (EOPNOTSUPP)
 	} {
 		if got := v.details[check]; !strings.Contains(got, want) {
 			m.t.Errorf("user %d, %s: %s, want %s", uid, check, got, want)
