@@ -101,7 +101,7 @@ func split(text []byte) ([]line, error) {
 		return nil, fmt.Errorf("larger than %d bytes", MaxSize)
 	}
 	var lines []line
-	number := 0
+	number, begun := 0, false
 	for whole := range strings.SplitSeq(string(text), "\n") {
 		number++
 		whole = strings.TrimRight(strings.TrimSuffix(whole, "\r"), " ")
@@ -115,8 +115,11 @@ func split(text []byte) ([]line, error) {
 		} else if at >= 0 {
 			return nil, wrong(number, "a character that cannot be printed, or is no UTF-8")
 		}
-		start := len(lines) == 0 && said == "---" && whole == said
-		if comment || said == "" || start {
+		if comment || said == "" {
+			continue
+		}
+		if said == "---" && whole == said && len(lines) == 0 && !begun {
+			begun = true // a second one would begin another document
 			continue
 		}
 		lines = append(lines, line{number, len(whole) - len(said), said})

@@ -111,6 +111,7 @@ func TestErrors(t *testing.T) {
 		"a: [b, [c]]":                         "must be in quotes",
 		"a: [, b]":                            "line 1: an item of the list is empty",
 		"- - a":                               "line 1: a list in a list",
+		"---\n---\na: 1":                      `line 2: "---" is not key: value`,
 		"a: 1\n---\nb: 2":                     `line 2: "---" is not key: value`,
 		"a: b\n  c":                           `line 2: "c" is not indented like`,
 		deep:                                  "nested deeper than 16",
