@@ -78,16 +78,22 @@ func (f *Facts) rdmaDevice() tri.State {
 
 // activePort: some port of those devices carries traffic.
 func (f *Facts) activePort() tri.State {
-	return f.anyDevice(func(n *topology.NIC) tri.State {
-		answer := tri.False
-		if !n.RDMA.PortsRead {
-			answer = tri.Unknown
-		}
-		for _, p := range n.RDMA.Ports {
-			answer = tri.Or(answer, p.Carries())
-		}
-		return answer
-	})
+	return f.anyDevice(usable)
+}
+
+// usable: the adapter has an active port.
+func usable(n *topology.NIC) tri.State {
+	if n.RDMA == nil {
+		return tri.False
+	}
+	answer := tri.False
+	if !n.RDMA.PortsRead {
+		answer = tri.Unknown
+	}
+	for _, p := range n.RDMA.Ports {
+		answer = tri.Or(answer, p.Carries())
+	}
+	return answer
 }
 
 // dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can

@@ -174,21 +174,6 @@ func (f *Facts) pairsOf(gpu int) []topology.Pair {
 	return f.Map.Pairs[gpu*n : (gpu+1)*n]
 }
 
-// usable: the adapter has an active port.
-func usable(n *topology.NIC) tri.State {
-	if n.RDMA == nil {
-		return tri.False
-	}
-	answer := tri.False
-	if !n.RDMA.PortsRead {
-		answer = tri.Unknown
-	}
-	for _, p := range n.RDMA.Ports {
-		answer = tri.Or(answer, p.Carries())
-	}
-	return answer
-}
-
 func nicName(n *topology.NIC) string {
 	if name := n.Name(); name != "" {
 		return name
