@@ -25,9 +25,6 @@ type wanted struct {
 // expect takes what is expected now.
 func (rd *Reader) expect(r *Report) {
 	if rd.options.Expect == nil {
-		if rd.options.Detail == pci.Everything { // a copy of what was read may be compared elsewhere
-			readDMI(rd.fs)
-		}
 		return
 	}
 	file, err := rd.options.Expect()
@@ -71,15 +68,21 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 	found, err := extras.one.Read(ctx, func() (expect.Extras, error) {
 		read := expect.Extras{Firmware: map[pci.Address]string{}, Links: map[pci.Address]expect.Ends{}}
 		for i := range devices {
-			if d := &devices[i]; needs.Firmware && d.PCI != nil {
-				if version := d.ReadFirmware(fs); version != "" {
-					read.Firmware[*d.PCI] = version
-				}
+			d := &devices[i]
+			if !needs.Firmware || d.PCI == nil {
+				continue
+			}
+			version := d.Firmware
+			if version == "" {
+				version = d.ReadFirmware(fs)
+			}
+			if version != "" {
+				read.Firmware[*d.PCI] = version
 			}
 		}
 		for i := range functions.Functions {
 			if f := &functions.Functions[i]; needs.Links && (f.GPUEligible() || f.NICEligible()) {
-				read.Links[f.Address] = readEnds(fs, f)
+				read.Links[f.Address] = readEnds(fs, &functions, f)
 			}
 		}
 		return read, nil
@@ -87,10 +90,18 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 	extras.take(found, err, "PCI Express links and firmware of adapters", nil)
 }
 
-func readEnds(fs *host.FS, f *pci.Function) expect.Ends {
-	ends := expect.Ends{Own: pci.ReadLink(fs, f.Address)}
+// readEnds gives the link of a function and of the port above it, read where that
+// was not done before.
+func readEnds(fs *host.FS, all *pci.Inventory, f *pci.Function) expect.Ends {
+	link := func(a pci.Address) *pci.Link {
+		if known := all.Find(a); known != nil && known.Link != nil {
+			return known.Link
+		}
+		return pci.ReadLink(fs, a)
+	}
+	ends := expect.Ends{Own: link(f.Address)}
 	if n := len(f.Bridges); n > 0 {
-		ends.Upper = pci.ReadLink(fs, f.Bridges[n-1])
+		ends.Upper = link(f.Bridges[n-1])
 	}
 	return ends
 }
