@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"gdr-features/internal/cli/script"
 	"gdr-features/internal/machine"
 )
 
@@ -35,20 +34,7 @@ func TestScripts(t *testing.T) {
 			"machine": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(machine.LayOut(filepath.Join(machines, args[0]+".txt"), args[1], ts.MkAbs(args[2])))
 			},
-			// fails COMMAND... runs a command that must end with status 1, say
-			// nothing on standard output and one line on standard error.
-			"fails": func(ts *testscript.TestScript, _ bool, args []string) {
-				var exit *exec.ExitError
-				if err := ts.Exec(args[0], args[1:]...); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-					ts.Fatalf("ended with %v, not with status 1", err)
-				}
-				if out := ts.ReadFile("stdout"); out != "" {
-					ts.Fatalf("said on standard output: %s", out)
-				}
-				if err := ts.ReadFile("stderr"); strings.Count(err, "\n") != 1 || !strings.HasPrefix(err, "gdr-features: ") {
-					ts.Fatalf("said on standard error: %s", err)
-				}
-			},
+			"fails": script.Fails,
 			// large FILE N makes a file of N bytes of comment.
 			"large": func(ts *testscript.TestScript, _ bool, args []string) {
 				n, err := strconv.Atoi(args[1])

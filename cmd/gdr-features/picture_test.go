@@ -4,49 +4,9 @@ import (
 	"bytes"
 	"image/png"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	"gdr-features/internal/machine"
 )
-
-// drawn are the machines whose pictures are kept as golden files: they are
-// large, and the tests of internal/picture look at all of them.
-var drawn = map[string][]string{
-	"topo.svg":  {"broadcom-nested", "gb300-datadirect", "vfs-with-pf", "nic-only"},
-	"topo.html": {"bluefield3-l40s"},
-}
-
-// TestGoldenPictures compares the pictures of topo; the text for Graphviz of
-// every machine.
-func TestGoldenPictures(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(machinesDir, "*.txt"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no machines")
-	}
-	for _, file := range files {
-		m, err := machine.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(m.Name, func(t *testing.T) {
-			dir := m.Tree(t, machine.States()[0])
-			for _, name := range []string{"topo.dot", "topo.svg", "topo.html"} {
-				if machines := drawn[name]; machines != nil && !slices.Contains(machines, m.Name) {
-					continue
-				}
-				var out, errs bytes.Buffer
-				form := strings.TrimPrefix(name, "topo.")
-				if status := run(t.Context(), []string{"--root", dir, "topo", "-o", form}, streams{out: &out, err: &errs}); status != 0 || errs.Len() > 0 {
-					t.Errorf("%s: status %d, %s", form, status, errs.String())
-				}
-				golden(t, filepath.Join(goldenDir, m.Name, name), out.Bytes())
-			}
-		})
-	}
-}
 
 // TestReadmePicture: the README shows a screenshot, of a size for a page, with
 // words for those who do not see it.

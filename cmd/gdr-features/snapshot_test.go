@@ -99,11 +99,7 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 	}
 	inAll := []string{"gb300-datadirect", "vfs-with-pf"}
 	inSome := []string{"ready", "closed-no-peermem", "kallsyms-garbage"}
-	for _, file := range machines(t) {
-		m, err := machine.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
 			for _, s := range machine.States() {
 				if !slices.Contains(inAll, m.Name) && !slices.Contains(inSome, s.Name) {
@@ -134,15 +130,6 @@ func noMistake(t *testing.T, root string, forms []string) {
 			t.Errorf("%q: %s", form, said)
 		}
 	}
-}
-
-func machines(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(machinesDir, "*.txt"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no machines")
-	}
-	return files
 }
 
 func read(t *testing.T, file string) string {
@@ -205,10 +192,7 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("no space left 
 
 // A snapshot that cannot be written leaves nothing behind, and what was there.
 func TestSnapshotWholeOrNot(t *testing.T) {
-	m, err := machine.Load(machines(t)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := machine.All(t, machinesDir)[0]
 	root, dir := m.Tree(t, machine.States()[0]), t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o755); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package explain_test
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,15 +18,7 @@ import (
 // everyMachine reads every machine in some states and hands the reports on.
 func everyMachine(t *testing.T, states []machine.State, see func(t *testing.T, r *report.Report)) {
 	t.Helper()
-	files, err := filepath.Glob("../../testdata/machines/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no machines: %v", err)
-	}
-	for _, file := range files {
-		m, err := machine.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range machine.All(t, "../../testdata/machines") {
 		for _, s := range states {
 			t.Run(m.Name+"/"+s.Name, func(t *testing.T) { see(t, collect(t, m, s)) })
 		}

@@ -1,13 +1,36 @@
 package machine
 
-import "os"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
 
-// TB is what Tree needs of a testing.TB.
+// TB is what Tree and All need of a testing.TB.
 type TB interface {
 	Helper()
 	TempDir() string
 	Cleanup(func())
 	Fatal(args ...any)
+}
+
+// All loads every description of a directory, by name. It is fatal when there is
+// none: a test over all of them would show nothing.
+func All(t TB, dir string) []*Machine {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(fmt.Sprintf("no machines in %s", dir), err)
+	}
+	all := make([]*Machine, 0, len(files))
+	for _, file := range files {
+		m, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
 }
 
 // memory is a file system in memory on Linux. Trees are thousands of small

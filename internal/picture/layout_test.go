@@ -49,14 +49,9 @@ func named(t testing.TB, name, state string) *report.Report {
 
 // TestEverywhere draws every machine in several states, and made-up ones.
 func TestEverywhere(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/machines/*.txt")
-	if err != nil || len(files) < 14 {
-		t.Fatalf("machines: %d, %v", len(files), err)
-	}
-	for _, file := range files {
+	for _, m := range machine.All(t, "../../testdata/machines") {
 		for _, state := range []string{"ready", "no-drivers", "no-rdma", "ports-down"} {
-			name := strings.TrimSuffix(filepath.Base(file), ".txt")
-			t.Run(name+"/"+state, func(t *testing.T) { checkAll(t, named(t, name, state), fullWidth) })
+			t.Run(m.Name+"/"+state, func(t *testing.T) { checkAll(t, named(t, m.Name, state), fullWidth) })
 		}
 	}
 	for name, text := range madeUp() {

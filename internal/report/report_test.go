@@ -116,15 +116,7 @@ func TestStates(t *testing.T) {
 // TestHardwareLabelsStandStill compares the hardware labels of every machine
 // over all states of software: no driver, link or module moves them.
 func TestHardwareLabelsStandStill(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(machinesDir, "*.txt"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no machines")
-	}
-	for _, file := range files {
-		m, err := machine.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
 			for _, s := range machine.States() {
@@ -145,12 +137,7 @@ func TestHardwareLabelsStandStill(t *testing.T) {
 // TestDetailDoesNotMatter: labels and verdict rest on what every detail reads;
 // only advice rests on more, and Everything reads what Advised does.
 func TestDetailDoesNotMatter(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join(machinesDir, "*.txt"))
-	for _, file := range files {
-		m, err := machine.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, state(t, "ready"))
 			for _, detail := range []pci.Detail{pci.Needed, pci.Published} {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,13 +21,8 @@ import (
 // TestWriteFileRoundTrip: the NCCL topology file of every machine, given back as
 // its topology file, makes the same NCCL levels.
 func TestWriteFileRoundTrip(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(machinesDir, "*.txt"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no machines: %v", err)
-	}
 	pairs := 0
-	for _, file := range files {
-		m := load(t, strings.TrimSuffix(filepath.Base(file), ".txt"))
+	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
 			r := collect(t, m, machine.States()[0], nil)
 			text, err := r.Map.WriteFile(&r.PCI)

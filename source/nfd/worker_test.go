@@ -1,7 +1,6 @@
 package nfd
 
 import (
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -44,10 +43,6 @@ func labels(t *testing.T, fs *host.FS) map[string]string {
 // The worker publishes the labels of the report on every machine, in every
 // state, and the master accepts them.
 func TestLabels(t *testing.T) {
-	files, err := filepath.Glob(machines + "*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("machines %v, error %v", files, err)
-	}
 	check := func(m *machine.Machine, state string) {
 		t.Run(m.Name+"/"+state, func(t *testing.T) {
 			t.Parallel()
@@ -62,8 +57,8 @@ func TestLabels(t *testing.T) {
 			}
 		})
 	}
-	for _, file := range files {
-		check(load(t, file), "ready")
+	for _, m := range machine.All(t, machines) {
+		check(m, "ready")
 	}
 	for _, s := range machine.States()[1:] {
 		check(small(t), s.Name)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -25,15 +24,7 @@ type seen struct {
 // them is wrong.
 func TestAgainstGHW(t *testing.T) {
 	t.Setenv("PCIDB_PATH", os.DevNull) // names do not matter here
-	files, err := filepath.Glob("../../testdata/machines/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no machines: %v", err)
-	}
-	for _, file := range files {
-		m, err := machine.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range machine.All(t, "../../testdata/machines") {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, machine.States()[0])
 			want := byGHW(t, dir)
