@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/printable"
 	"gdr-features/internal/topology"
 	"gdr-features/source/verbs"
 )
@@ -160,11 +160,5 @@ func Words(c *cobra.Command, flag string, values ...string) {
 // OneLine prints an error as one line. What others wrote into it, a server or a
 // file, does not move the cursor.
 func OneLine(w io.Writer, err error) {
-	text := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, strings.ReplaceAll(err.Error(), "\n", "; "))
-	fmt.Fprintf(w, "gdr-features: %s\n", text)
+	fmt.Fprintf(w, "gdr-features: %s\n", printable.Text(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }

@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -279,17 +278,6 @@ func (f *FS) Resolve(name string) (string, error) {
 // pathError names the file as the machine itself would: with a leading slash.
 func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: "/" + name, Err: err}
-}
-
-// Printable is a name of the machine's without what would act on a terminal or
-// break a line: "?" stands for it.
-func Printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, name)
 }
 
 // Absent tells that err says no more than "there is no such file".

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/printable"
 )
 
 // Style is how a table looks.
@@ -82,18 +82,13 @@ func products(all []Product) string {
 // columns of all the others.
 const widest = 120
 
-// printable keeps what an agent may have published from moving the cursor, and
+// fit keeps what an agent may have published from moving the cursor, and
 // to its cell.
-func printable(text string) string {
+func fit(text string) string {
 	if runes := []rune(text); len(runes) > widest {
 		text = string(runes[:widest-1]) + "…"
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
+	return printable.Text(text)
 }
 
 // Table writes a line a node.
@@ -110,7 +105,7 @@ func Table(w io.Writer, all []Node, s Style) error {
 	t := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
 	row := func(cell func(column) string) {
 		for i, c := range columns {
-			text := printable(cell(c))
+			text := fit(cell(c))
 			if text == "" {
 				text = "-"
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/explain"
+	"gdr-features/internal/printable"
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
@@ -104,7 +105,7 @@ func group(f *pci.Function, kind string) string {
 	case kind == "":
 		return strconv.Itoa(f.IOMMUGroup)
 	}
-	return strconv.Itoa(f.IOMMUGroup) + " " + plain(kind)
+	return strconv.Itoa(f.IOMMUGroup) + " " + printable.Text(kind)
 }
 
 // acs names the bits of a bridge that redirect peer to peer traffic.

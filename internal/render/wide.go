@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
+	"gdr-features/internal/printable"
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 	"gdr-features/source/pci"
@@ -48,24 +48,13 @@ func wideDevices(r *report.Report) string {
 func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.NIC) string {
 	firmware, board, netdevs := "-", "-", "-"
 	if n != nil && n.RDMA != nil {
-		firmware, board = orDash(plain(n.RDMA.Firmware)), orDash(plain(n.RDMA.Board))
-		netdevs = orDash(plain(strings.Join(n.RDMA.NetDevs, ",")))
+		firmware, board = orDash(printable.Text(n.RDMA.Firmware)), orDash(printable.Text(n.RDMA.Board))
+		netdevs = orDash(printable.Text(strings.Join(n.RDMA.NetDevs, ",")))
 	}
 	return strings.Join([]string{
 		name, f.Address.String(), Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Kmod.GroupTypes[f.IOMMUGroup]),
 		firmware, board, netdevs, Driver(f),
 	}, "\t") + "\n"
-}
-
-// plain is a text of the machine's without what would act on a terminal or
-// break a table.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }
 
 // role is what a NIC is to this program.

@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/host"
 	"gdr-features/internal/label"
+	"gdr-features/internal/printable"
 	"gdr-features/internal/timed"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/verdict"
@@ -297,7 +298,7 @@ func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
 	r.problems(verbs.Problems(rd.asked[:count]))
 }
 
-func (r *Report) problem(err error) { r.Problems = append(r.Problems, host.Printable(err.Error())) }
+func (r *Report) problem(err error) { r.Problems = append(r.Problems, printable.Text(err.Error())) }
 
 func (r *Report) problems(errs []error) {
 	for _, err := range errs {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/host"
+	"gdr-features/internal/printable"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 )
@@ -118,7 +118,7 @@ func (s *scrubber) clean(name string, c *content) {
 // name scrubs a file's name: udev makes names of MACs and GUIDs. What no reader
 // prints as it is, is as they print it: one odd name must not spoil all.
 func (s *scrubber) name(name string) string {
-	text := []byte(host.Printable(name))
+	text := []byte(printable.Text(name))
 	s.ids.clean(text)
 	return string(text)
 }

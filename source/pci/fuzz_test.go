@@ -134,7 +134,7 @@ func FuzzParseVPD(f *testing.F) {
 			t.Errorf("accepted though it begins with %#x", data[0])
 		}
 		// Every text is out of the data, less what cannot be printed.
-		all := printable(data)
+		all := ascii(data)
 		check := func(what, text string) {
 			if !strings.Contains(all, text) || strings.TrimSpace(text) != text {
 				t.Errorf("%s %q is not in the data", what, text)

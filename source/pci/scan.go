@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/printable"
 )
 
 // devicesDir is where the kernel lists every PCI function, as links into the
@@ -265,7 +266,7 @@ func (s *scanner) attributes(f *Function, base string) {
 		s.inv.Problems = append(s.inv.Problems, err)
 	}
 	driver, err := s.fs.Base(base + "driver")
-	f.Driver = host.Printable(driver)
+	f.Driver = printable.Text(driver)
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
 	s.physFn(f, base)

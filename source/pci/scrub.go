@@ -52,7 +52,7 @@ func ScrubVPD(data []byte, replace func(text string) string, clean func(text []b
 }
 
 func scrubValue(value []byte, replace func(text string) string) {
-	text := printable(value)
+	text := ascii(value)
 	clear(value)
 	switch {
 	case text == "":

@@ -54,9 +54,9 @@ func ParseVPD(data []byte) (*VPD, error) {
 	err := walkVPD(data, func(tag byte, key string, value []byte) {
 		switch {
 		case tag == vpdIdentifier:
-			vpd.Product = printable(value)
+			vpd.Product = ascii(value)
 		case key != "" && key != "RV" && key != "RW": // checksum and free space are not text
-			vpd.Fields[key] = printable(value)
+			vpd.Fields[key] = ascii(value)
 		}
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func walkKeywords(tag byte, body []byte, show func(tag byte, key string, value [
 	return body
 }
 
-func printable(raw []byte) string {
+func ascii(raw []byte) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return -1

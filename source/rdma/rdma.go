@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/printable"
 	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
 )
@@ -188,8 +189,8 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 			continue // most functions without a device have no such directory
 		}
 		for _, name := range names {
-			if !listed[host.Printable(name)] {
-				devices = append(devices, Device{Name: host.Printable(name), PCI: &f.Address, placed: true, dir: dir + "/" + name})
+			if !listed[printable.Text(name)] {
+				devices = append(devices, Device{Name: printable.Text(name), PCI: &f.Address, placed: true, dir: dir + "/" + name})
 			}
 		}
 	}
@@ -221,7 +222,7 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, detail pci.Detai
 	if d.PCI != nil {
 		d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") // InfiniBand may have none
 		for i, name := range d.NetDevs {
-			d.NetDevs[i] = host.Printable(name)
+			d.NetDevs[i] = printable.Text(name)
 		}
 		slices.Sort(d.NetDevs)
 	}
@@ -239,7 +240,7 @@ var managementBoards = [...]string{
 // What is neither link nor directory is no device.
 func byClass(fs *host.FS, functions *pci.Inventory, name string) (d Device, ok bool) {
 	entry := classDir + "/" + name
-	d = Device{Name: host.Printable(name), dir: entry}
+	d = Device{Name: printable.Text(name), dir: entry}
 	to, err := fs.Link(entry)
 	if err == nil && d.place(to) {
 		return d, true
