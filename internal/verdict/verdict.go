@@ -127,7 +127,7 @@ func (f *Facts) capable() (tri.State, Reason) {
 // steps are the prerequisites in their order.
 func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
 	memory := Step{tri.Or(v.Peermem, v.DMABuf), NoPeerMemoryPath}
-	if f.Kmod.Symbols.PeerMemory == tri.True {
+	if f.Kmod.Peermem != tri.True && f.Kmod.Symbols.PeerMemory == tri.True {
 		memory.Reason = PeermemNotLoaded
 	}
 	return []Step{

@@ -5,40 +5,30 @@ import (
 	"slices"
 )
 
-// Longest lines and most lines of a symbol table that are kept.
-const (
-	keptLine  = 4 << 10 // as searchSymbols
-	keptLines = 1 << 10
-)
-
 // DecidingLines gives the lines of a symbol table, or of its beginning, that
-// searching it comes to the same with: the first, and those with a symbol looked
-// for. Addresses are zero where they were, and all ones where they were not.
+// searching it comes to the same with: the first, and the first with each symbol
+// looked for. Addresses are zero where they were, and all ones where they were not.
 // ended tells whether the table ended where the data does.
 func DecidingLines(table []byte, ended bool) []byte {
+	if !isSymbolLine(table) { // no table: so is its beginning
+		first, _, _ := bytes.Cut(table, []byte{'\n'})
+		return table[:min(len(table), len(first)+1, 64)]
+	}
 	var kept []byte
-	count := 0
+	var found [len(wanted)]hit
 	for line := range bytes.Lines(table) {
-		if count == 0 && len(line) > keptLine && isSymbolLine(line) {
-			line = append(line[:64:64], '\n')
+		if _, fit := wholeLines(line); !fit { // searching ended here
+			return append(kept, bytes.Repeat([]byte("x"), maxLine+1)...)
 		}
-		whole := ended || line[len(line)-1] == '\n'
-		switch {
-		case len(kept) == 0 && !isSymbolLine(line):
-			return line[:min(len(line), 64)] // no table: so is its beginning
-		case !whole && len(line) > keptLine: // searching ended here
-			return append(kept, bytes.Repeat([]byte("x"), keptLine+1)...)
-		case len(kept) > 0 && (!whole || !decides(line)), len(line) > keptLine, count == keptLines:
-			continue
+		before := found
+		if ended || bytes.HasSuffix(line, []byte{'\n'}) {
+			searchLines(line, &found)
 		}
-		kept = append(kept, hideAddress(line)...)
-		count++
+		if len(kept) == 0 || found != before {
+			kept = append(kept, hideAddress(line)...)
+		}
 	}
 	return kept
-}
-
-func decides(line []byte) bool {
-	return slices.ContainsFunc(wanted[:], func(symbol string) bool { return bytes.Contains(line, []byte(symbol)) })
 }
 
 // hideAddress gives a line without what its address tells.

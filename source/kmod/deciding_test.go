@@ -10,7 +10,7 @@ import (
 )
 
 func TestDecidingLines(t *testing.T) {
-	long := strings.Repeat("y", keptLine+1)
+	long := strings.Repeat("y", maxLine+1)
 	for _, tt := range []struct {
 		name, table, want string
 		ended             bool
@@ -26,38 +26,45 @@ func TestDecidingLines(t *testing.T) {
 		{"addresses", "ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\n", "ffffffffffffffff T _text\nffffffff t ib_umem_dmabuf_get\n", true},
 		{"a last line without newline", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n00000000 t ib_umem_dmabuf_get", true},
 		{"a line that was not read to its end", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n", false},
-		{"an endless line", "00000000 A first\n" + long, "00000000 A first\n" + strings.Repeat("x", keptLine+1), false},
-		{"a long first line", "00000000 A " + long + "\n", "00000000 A " + long[:53] + "\n", true},
-		{"a long line", "00000000 A first\n" + long + " ib_umem_dmabuf_get\n", "00000000 A first\n", true},
+		{"an endless line", "00000000 A first\n" + long, "00000000 A first\n" + strings.Repeat("x", maxLine+1), false},
+		{"a long first line", "00000000 A " + long + "\n", strings.Repeat("x", maxLine+1), true},
+		{"a long line", "00000000 A first\n" + long + "\n00000000 t ib_umem_dmabuf_get\n", "00000000 A first\n" + strings.Repeat("x", maxLine+1), true},
+		{"a long last line", "00000000 A first\n" + long, "00000000 A first\n" + strings.Repeat("x", maxLine+1), true},
+		{
+			"the same symbol again", strings.Repeat("00000000 t ib_umem_dmabuf_get\n", 1e5) + "00000000 t ib_umem_dmabuf_get\t[m]\n",
+			"00000000 t ib_umem_dmabuf_get\n", true,
+		},
 	} {
 		if diff := cmp.Diff(tt.want, string(DecidingLines([]byte(tt.table), tt.ended))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	if got := DecidingLines([]byte(strings.Repeat("00000000 t ib_umem_dmabuf_get\n", 1e5)), true); len(got) > keptLines*100 {
-		t.Errorf("%d bytes kept", len(got))
-	}
 }
 
-// FuzzDecidingLines: the lines that are kept lead to what the whole table leads to.
+// FuzzDecidingLines: the lines that are kept lead to what the whole table leads to,
+// however many bytes a read of it gives.
 func FuzzDecidingLines(f *testing.F) {
-	f.Add("ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\t[ib_uverbs]\n", true)
-	f.Add("00000000 T a\n00000000 r __ksymtab_ib_register_peer_memory_client\t[ib_core]\n00000000 t ib_register_peer_memory_client.cold\t[x]", true)
-	f.Add("garbage\nib_umem_dmabuf_get", false)
+	f.Add("ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\t[ib_uverbs]\n", true, uint16(1<<15))
+	f.Add("00000000 T a\n00000000 r __ksymtab_ib_register_peer_memory_client\t[ib_core]\n00000000 t ib_register_peer_memory_client.cold\t[x]", true, uint16(7))
+	f.Add("00000000 T a\n00000000 t ib_umem_dmabuf_get\n"+strings.Repeat("y", maxLine+1), true, uint16(4000))
+	f.Add("00000000 T a\n"+strings.Repeat("y", maxLine+1)+"\n00000000 t ib_umem_dmabuf_get\n", true, uint16(64<<10-1))
+	f.Add("garbage\nib_umem_dmabuf_get", false, uint16(0))
 	all := [len(wanted)]bool{true, true, true}
-	f.Fuzz(func(t *testing.T, table string, ended bool) {
-		search := func(text []byte) (found [len(wanted)]hit, end bool, err error) {
+	f.Fuzz(func(t *testing.T, table string, ended bool, most uint16) {
+		search := func(text []byte, most int) (found [len(wanted)]hit, end bool, err error) {
 			from := bytes.NewReader(text)
 			return searchSymbols(func(buf []byte) (int, error) {
-				n, _ := from.Read(buf)
+				n, _ := from.Read(buf[:min(most, len(buf))])
 				if n == 0 && !ended {
 					return 0, errBroken
 				}
 				return n, nil
 			}, all)
 		}
-		found, end, err := search([]byte(table))
-		gotFound, gotEnd, gotErr := search(DecidingLines([]byte(table), ended))
+		// Less than the first line is no beginning of a table.
+		first, _, _ := strings.Cut(table, "\n")
+		found, end, err := search([]byte(table), max(1+int(most), len(first)))
+		gotFound, gotEnd, gotErr := search(DecidingLines([]byte(table), ended), 1<<20)
 		if found != gotFound || end != gotEnd || !errors.Is(gotErr, err) || (err == nil) != (gotErr == nil) {
 			t.Errorf("%v, %v, %v; of the whole table %v, %v, %v", gotFound, gotEnd, gotErr, found, end, err)
 		}

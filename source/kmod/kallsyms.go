@@ -73,6 +73,8 @@ func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
 	found, end, err := searchSymbols(file.Read, needed)
 	state := func(i int) tri.State {
 		switch {
+		case !end && !needed[i]: // where the search ended is nothing to tell of
+			return tri.Unknown
 		case found[i].yes:
 			return tri.True
 		case end:
@@ -83,10 +85,11 @@ func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
 	if err != nil {
 		s.problem(fmt.Errorf("/%s: %w", kallsyms, err))
 	}
-	return Symbols{
-		PeerMemory: state(peerMemory), PeerMemoryOwner: found[peerMemory].owner,
-		UmemDMABuf: state(umemDMABuf), MLX5DMABuf: state(mlx5DMABuf),
+	symbols := Symbols{PeerMemory: state(peerMemory), UmemDMABuf: state(umemDMABuf), MLX5DMABuf: state(mlx5DMABuf)}
+	if symbols.PeerMemory == tri.True {
+		symbols.PeerMemoryOwner = found[peerMemory].owner
 	}
+	return symbols
 }
 
 // hit tells that a symbol was seen, and the module that has it.
@@ -95,15 +98,20 @@ type hit struct {
 	owner string
 }
 
+// maxLine is the longest line of a symbol table, without its newline; a symbol of
+// Linux has up to 511 bytes.
+const maxLine = 4 << 10
+
 // searchSymbols reads a table of lines "address type name[\t[module]]" and looks
 // for the wanted ones, until it has those needed. Only when it came to the end
-// is what was not found not there.
+// is what was not found not there. Of the needed it tells the same however many
+// bytes a read gives; the others may be found or not.
 //
 // Every read goes to the same aligned place, with the line that the read before
 // left unfinished right in front of it: copying to odd addresses costs twice
 // the time.
 func searchSymbols(read func([]byte) (int, error), needed [len(wanted)]bool) (found [len(wanted)]hit, end bool, err error) {
-	const front, chunk = 4 << 10, 64 << 10
+	const front, chunk = maxLine, 64 << 10
 	buf := make([]byte, front+chunk)
 	kept, total := 0, 0
 	for {
@@ -123,18 +131,31 @@ func searchSymbols(read func([]byte) (int, error), needed [len(wanted)]bool) (fo
 			}
 			return found, true, nil
 		}
-		whole := bytes.LastIndexByte(text, '\n') + 1
+		whole, fit := wholeLines(text)
 		searchLines(text[:whole], &found)
 		if enough(&found, needed) {
 			return found, false, nil
 		}
-		if kept = len(text) - whole; kept > front {
-			return found, false, errNoTable // a line of 4 KiB
+		if !fit {
+			return found, false, errNoTable
 		}
-		copy(buf[front-kept:], text[whole:])
+		kept = copy(buf[front-(len(text)-whole):], text[whole:])
 		if total > maxKallsyms {
 			return found, false, host.ErrTooLarge
 		}
+	}
+}
+
+// wholeLines gives the length of the whole lines that text begins with, up to the
+// first that is too long; fit is false where there is one, or begins to be.
+func wholeLines(text []byte) (length int, fit bool) {
+	for {
+		rest := text[length:]
+		last := bytes.LastIndexByte(rest[:min(len(rest), maxLine+1)], '\n')
+		if last < 0 {
+			return length, len(rest) <= maxLine
+		}
+		length += last + 1
 	}
 }
 
@@ -185,8 +206,12 @@ func searchLines(text []byte, found *[len(wanted)]hit) {
 }
 
 // note accepts the symbol itself, a function (t, T) that a compiler may have
-// given a suffix (".cold", ".llvm.123"), or the entry of its export.
+// given a suffix (".cold", ".llvm.123"), or the entry of its export. The first that
+// comes tells whose it is.
 func (h *hit) note(text []byte, start, end int) {
+	if h.yes {
+		return
+	}
 	before, rest := text[:start], text[end:]
 	function := bytes.HasSuffix(before, []byte(" t ")) || bytes.HasSuffix(before, []byte(" T "))
 	export := bytes.HasSuffix(before, []byte(" __ksymtab_"))
@@ -199,7 +224,7 @@ func (h *hit) note(text []byte, start, end int) {
 		return
 	}
 	h.yes = true
-	if _, module, ok := bytes.Cut(rest, []byte{'['}); ok && h.owner == "" {
+	if _, module, ok := bytes.Cut(rest, []byte{'['}); ok {
 		owner, _, _ := bytes.Cut(module, []byte{']'})
 		h.owner = string(owner)
 	}
