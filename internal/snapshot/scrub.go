@@ -50,6 +50,10 @@ type scrubber struct {
 func cut(name string, c *content) {
 	data, whole := c.whole()
 	switch {
+	case name == "proc/cmdline" && !c.ended: // no reader looks at what it could not read to its end
+		for _, p := range c.parts {
+			copy(p.data, bytes.Repeat([]byte("x"), len(p.data)))
+		}
 	case !whole:
 	case name == "proc/kallsyms" && len(data) > 0:
 		c.replace(kmod.DecidingLines(data, c.ended && c.fault == ""))

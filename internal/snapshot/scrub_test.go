@@ -1,6 +1,9 @@
 package snapshot
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestScrubNumbers: garbage where a number belongs stays garbage.
 func TestScrubNumbers(t *testing.T) {
@@ -18,5 +21,17 @@ func TestScrubNumbers(t *testing.T) {
 		if got := string(tape.nodes[name].content.parts[0].data); (got != garbage+"\n") != scrubbed {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// TestScrubCommandLine: a command line that is too long is read in vain, and kept for
+// its length only.
+func TestScrubCommandLine(t *testing.T) {
+	const name = "proc/cmdline"
+	tape := &Tape{nodes: map[string]*node{name: {}}}
+	tape.nodes[name].content.store([]byte(strings.Repeat("password=secret iommu=pt ", 200)[:4097]), 0)
+	tape.Scrub()
+	if got := string(tape.nodes[name].content.parts[0].data); got != strings.Repeat("x", 4097) {
+		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

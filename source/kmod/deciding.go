@@ -42,7 +42,8 @@ func hideAddress(line []byte) []byte {
 	return hidden
 }
 
-// FirstProcessor gives the first block of /proc/cpuinfo: no reader goes further.
+// FirstProcessor gives the first block of /proc/cpuinfo, or of its beginning. No
+// reader goes further.
 func FirstProcessor(cpuinfo []byte) []byte {
 	if i := bytes.Index(cpuinfo, []byte("\n\n")); i >= 0 {
 		return cpuinfo[:i+1]
@@ -50,15 +51,17 @@ func FirstProcessor(cpuinfo []byte) []byte {
 	return cpuinfo
 }
 
-// DecidingModules gives the lines of a modules.dep about peer memory, and its first.
+// DecidingModules gives the lines of a modules.dep about peer memory, behind the
+// beginning of its first: a file without a line is none.
 func DecidingModules(dep []byte) []byte {
-	var kept []byte
+	first, _, _ := bytes.Cut(dep, []byte{'\n'})
+	kept := append(bytes.Clone(first[:min(len(first), 255)]), '\n')
+	if bytes.Contains(first, []byte("peer")) {
+		kept = nil
+	}
 	for line := range bytes.Lines(dep) {
-		switch {
-		case bytes.Contains(line, []byte("peer")):
+		if bytes.Contains(line, []byte("peer")) {
 			kept = append(kept, line...)
-		case len(kept) == 0:
-			kept = append(kept, line[:min(len(line), 256)]...)
 		}
 	}
 	return kept

@@ -3,6 +3,7 @@ package kmod
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,12 +88,32 @@ func TestDecidingModules(t *testing.T) {
 	for _, tt := range []struct{ dep, want string }{
 		{first + "kernel/b.ko:\n" + peer + "kernel/c.ko:\n" + "peer", first + peer + "peer"},
 		{peer + first, peer},
-		{strings.Repeat("x", 1000), strings.Repeat("x", 256)},
+		{strings.Repeat("x", 1000), strings.Repeat("x", 255) + "\n"},
+		{strings.Repeat("x", 1000) + ":\n" + peer, strings.Repeat("x", 255) + "\n" + peer},
 	} {
 		if diff := cmp.Diff(tt.want, string(DecidingModules([]byte(tt.dep)))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+}
+
+// FuzzDecidingModules: the lines that are kept tell of the same modules.
+func FuzzDecidingModules(f *testing.F) {
+	f.Add("kernel/a.ko: kernel/b.ko\nupdates/nvidia-peermem.ko.zst: updates/nvidia.ko.zst\n")
+	f.Add(strings.Repeat("kernel/", 100) + ".ko:\nextra/nv_peer_mem.ko: kernel/ib_core.ko")
+	f.Fuzz(func(t *testing.T, dep string) {
+		kept := string(DecidingModules([]byte(dep)))
+		if kept == "" {
+			t.Errorf("nothing is left of %q", dep)
+		}
+		for _, module := range [...]string{"nvidia_peermem", "nv_peer_mem"} {
+			want, listed := needsOf(dep, module)
+			got, ok := needsOf(kept, module)
+			if ok != listed || !slices.Equal(got, want) {
+				t.Errorf("%s: %q, %v; of the whole %q, %v", module, got, ok, want, listed)
+			}
+		}
+	})
 }
 
 func TestDecidingWords(t *testing.T) {

@@ -51,13 +51,18 @@ func (s *scanner) hypervisorFlag() tri.State {
 			break
 		}
 		buf = buf[:len(buf)+n]
-		if flags, ok := cpuFlags(buf); ok {
+		first := FirstProcessor(buf)
+		if flags, ok := cpuFlags(first); ok {
 			for flag := range strings.FieldsSeq(flags) {
 				if flag == "hypervisor" {
 					return tri.True
 				}
 			}
 			return tri.False
+		}
+		if len(first) < len(buf) {
+			buf = first
+			break
 		}
 	}
 	s.st.Arm = bytes.Contains(buf, []byte("\nFeatures\t"))

@@ -33,6 +33,7 @@ func TestScanVirtual(t *testing.T) {
 		{"a flag of a similar name", map[string]string{cpu: "flags\t\t: fpu nohypervisor hypervisors\n"}, tri.False, "", nil},
 		{"the flag in another line", map[string]string{cpu: "model name\t: hypervisor\nvmx flags\t: hypervisor\nflags\t\t: fpu\n"}, tri.False, "", nil},
 		{"the flag of the second processor", map[string]string{cpu: bare + guest}, tri.False, "", nil},
+		{"flags of the second processor alone", map[string]string{cpu: "processor\t: 0\n\n" + guest}, tri.Unknown, "", nil},
 		{"no flag, and QEMU's firmware", map[string]string{cpu: bare, vendor: "QEMU\n"}, tri.True, "/sys/class/dmi/id/sys_vendor: QEMU", nil},
 
 		{"Arm server", map[string]string{cpu: arm, vendor: "NVIDIA\n", product: "Grace\n"}, tri.False, "", nil},
