@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
-	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"gdr-features/internal/explain"
 	"gdr-features/internal/label"
@@ -83,7 +84,7 @@ func wound(dir string, random *rand.Rand) {
 	}
 	path, other := paths[random.IntN(len(paths))], paths[random.IntN(len(paths))]
 	replace := func(with func()) { _ = os.RemoveAll(path); with() }
-	switch random.IntN(12) {
+	switch random.IntN(13) {
 	case 0:
 		_ = os.RemoveAll(path)
 	case 1:
@@ -115,6 +116,11 @@ func wound(dir string, random *rand.Rand) {
 			b := []byte(text)
 			b[random.IntN(len(b))] ^= byte(1 << random.IntN(8))
 			_ = os.WriteFile(path, b, 0o644)
+		}
+	case 12:
+		if text, err := regular(path); err == nil {
+			at := random.IntN(len(text) + 1)
+			_ = os.WriteFile(path, []byte(text[:at]+"\x1b[2J"+text[at:]), 0o644)
 		}
 	}
 }
@@ -151,10 +157,17 @@ func objections(dir string, r *report.Report) string {
 			return name + ": no valid JSON"
 		}
 	}
-	for name, draw := range map[string]func(io.Writer, *report.Report) error{"svg": picture.SVG, "html": picture.HTML, "dot": picture.Dot} {
+	for name, show := range map[string]func(io.Writer, *report.Report) error{
+		"svg": picture.SVG, "html": picture.HTML, "dot": picture.Dot,
+		"topo": render.Topo, "wide": render.TopoWide, "check": render.Check, "explain": render.Explain,
+		"labels": func(w io.Writer, r *report.Report) error { return render.Labels(w, r.Labels, label.DefaultPrefix) },
+	} {
 		var out bytes.Buffer
-		if err := draw(&out, r); err != nil || name != "dot" && xml.Unmarshal(out.Bytes(), &struct{}{}) != nil {
+		if err := show(&out, r); err != nil || (name == "svg" || name == "html") && xml.Unmarshal(out.Bytes(), &struct{}{}) != nil {
 			return name + ": not well-formed"
+		}
+		if line := unprintable(out.String()); line != "" {
+			return fmt.Sprintf("%s: not to be printed: %q", name, line)
 		}
 	}
 	if why := unexplained(r); why != "" {
@@ -184,8 +197,19 @@ func objections(dir string, r *report.Report) string {
 	return ""
 }
 
-// unexplained looks at every way, at the texts for people and at the topology
-// file.
+// unprintable gives a line that would act on a terminal.
+func unprintable(text string) string {
+	for line := range strings.Lines(text) {
+		for _, r := range strings.TrimSuffix(line, "\n") {
+			if !unicode.IsPrint(r) {
+				return line
+			}
+		}
+	}
+	return ""
+}
+
+// unexplained looks at every way, and at the topology file.
 func unexplained(r *report.Report) string {
 	for _, p := range r.Map.Pairs {
 		var out bytes.Buffer
@@ -193,12 +217,10 @@ func unexplained(r *report.Report) string {
 		if err := render.ExplainPairJSON(&out, r, way); err != nil || !json.Valid(out.Bytes()) || way.Why == "" {
 			return "explain GPU NIC: no valid JSON, or no reason"
 		}
-		if err := render.ExplainPair(io.Discard, r, way); err != nil {
-			return "explain GPU NIC: " + err.Error()
+		out.Reset()
+		if err := render.ExplainPair(&out, r, way); err != nil || unprintable(out.String()) != "" {
+			return fmt.Sprintf("explain GPU NIC: %v, %q", err, unprintable(out.String()))
 		}
-	}
-	if err := errors.Join(render.Explain(io.Discard, r), render.TopoWide(io.Discard, r)); err != nil {
-		return err.Error()
 	}
 	if text, err := r.Map.WriteFile(&r.PCI); err == nil {
 		if _, err := topology.ParseFile(text); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/printable"
 	"gdr-features/internal/tri"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -54,7 +55,7 @@ const (
 func (f *Facts) findings(v Verdict) []Finding {
 	list := []Finding{f.hardware(v)}
 	if len(f.Map.GPUs) == 0 || v.Capable == tri.False {
-		return named(list) // drivers do not matter
+		return finished(list) // drivers do not matter
 	}
 	list = append(list,
 		f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v),
@@ -64,7 +65,7 @@ func (f *Facts) findings(v Verdict) []Finding {
 	if f.Kmod.Advice != nil {
 		list = append(list, f.advised(v)...)
 	}
-	return named(list)
+	return finished(list)
 }
 
 // advised are the checks that only advice is about. Each says something where
@@ -76,10 +77,18 @@ func (f *Facts) advised(v Verdict) []Finding {
 	)
 }
 
-// named gives every finding that has none its code: the verdict's reason.
-func named(list []Finding) []Finding {
+// finished gives every finding that has none its code, the verdict's reason, and
+// makes what machines say in it fit to be shown.
+func finished(list []Finding) []Finding {
 	for i := range list {
-		switch f := &list[i]; {
+		f := &list[i]
+		f.Detail, f.Fix = printable.Text(f.Detail), printable.Text(f.Fix)
+		for _, texts := range [...][]string{f.Sources, f.Evidence} {
+			for j, text := range texts {
+				texts[j] = printable.Text(text)
+			}
+		}
+		switch {
 		case f.Code != "":
 		case f.Reason != "":
 			f.Code = Code(f.Reason)

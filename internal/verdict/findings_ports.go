@@ -33,7 +33,7 @@ func (f *Facts) ports(v Verdict) Finding {
 			} else {
 				unread = append(unread, name)
 			}
-			out.Evidence = append(out.Evidence, saw(fmt.Sprintf("%s/%s/ports/%d/state", ibClass, n.RDMA.Name, p.Number), portState(p)))
+			out.Evidence = append(out.Evidence, sawPort(n.RDMA.Name, p))
 			fix.add(portFix(p))
 		}
 	}
@@ -62,13 +62,14 @@ func (f *Facts) ports(v Verdict) Finding {
 	return out
 }
 
-// portState is "DOWN" or, where the cable says more, "DOWN (Polling)".
+// portState is that of a port that is not active, or not known to be: "DOWN" or,
+// where the cable says more, "DOWN (Polling)".
 func portState(p rdma.Port) string {
 	switch {
 	case p.State == "":
 		return "?"
 	case p.State == "ACTIVE":
-		return "ACTIVE, link layer " + orUnknown(p.LinkLayer)
+		return "ACTIVE, link layer unknown"
 	case p.Physical != "":
 		return p.State + " (" + p.Physical + ")"
 	}
@@ -188,7 +189,16 @@ func (f *Facts) sawPorts(n *topology.NIC) []string {
 	}
 	var all []string
 	for _, p := range n.RDMA.Ports {
-		all = append(all, saw(fmt.Sprintf("%s/%s/ports/%d/state", ibClass, n.RDMA.Name, p.Number), portState(p)))
+		all = append(all, sawPort(n.RDMA.Name, p))
 	}
 	return all
+}
+
+// sawPort is evidence of a port that is not active, or not known to be.
+func sawPort(device string, p rdma.Port) string {
+	dir := fmt.Sprintf("%s/%s/ports/%d/", ibClass, device, p.Number)
+	if p.State == "ACTIVE" {
+		return saw(dir+"link_layer", p.LinkLayer)
+	}
+	return saw(dir+"state", portState(p))
 }

@@ -1,7 +1,9 @@
 package verdict_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"gdr-features/internal/topology"
@@ -229,5 +231,40 @@ func TestFindings(t *testing.T) {
 				t.Errorf("reason %q is not among the findings", v.Reason)
 			}
 		})
+	}
+}
+
+// TestFindingsPrintable: what a machine calls its files and drivers does not act on
+// a terminal.
+func TestFindingsPrintable(t *testing.T) {
+	n := ready()
+	n.kmod.Peermem, n.kmod.Driver.Open, n.kmod.Driver.Version = no, no, "570\x1b[2J"
+	n.kmod.Advice = kmod.NoAdvice()
+	n.kmod.Advice.File = kmod.ModuleFile{Listed: yes, Name: "nvidia_peermem", Dep: []string{"/lib/modules/6.8\x1b[2J/modules.dep"}, Needs: []string{"ib_uverbs\r"}}
+	v := n.judge()
+	all := fmt.Sprintf("%q %q", finding(t, v, "gpu-driver"), finding(t, v, "peermem"))
+	for _, want := range []string{`nvidia 570?[2J`, `"/lib/modules/6.8?[2J/modules.dep"`, `"/lib/modules/6.8?[2J/modules.dep=nvidia_peermem needs ib_uverbs?"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in %s", want, all)
+		}
+	}
+	if strings.Contains(all, `\x1b`) || strings.Contains(all, `\r`) {
+		t.Error(all)
+	}
+}
+
+// TestPortOfUnknownLinkLayer: an active port that nobody can tell the use of is shown
+// by the file that is missing.
+func TestPortOfUnknownLinkLayer(t *testing.T) {
+	n := ready()
+	n.addNIC()
+	n.rdma.Devices[1].Ports, n.rdma.Devices[1].PortsRead = slices.Clone(n.rdma.Devices[0].Ports), true
+	n.port().LinkLayer = ""
+	got := finding(t, n.judge(), "port")
+	if want := "mlx5_0/1 ACTIVE, link layer unknown"; !strings.Contains(got.Detail, want) {
+		t.Errorf("no %q in %q", want, got.Detail)
+	}
+	if want := []string{"/sys/class/infiniband/mlx5_0/ports/1/link_layer=?"}; !slices.Equal(got.Evidence, want) {
+		t.Errorf("evidence %q, want %q", got.Evidence, want)
 	}
 }
