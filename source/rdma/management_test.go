@@ -32,6 +32,7 @@ func TestScanNVLinkManagement(t *testing.T) {
 		{"another board", "ib 15b3:1021", "MT_0000001120", pci.Needed, append(board[:1:1], ports...), false},
 		{"another board, everything", "ib 15b3:1021", "MT_0000001120", pci.Everything, all, false},
 		{"Ethernet, which none of them is", "eth 15b3:1021", "MT_0000001121", pci.Needed, ports, false},
+		{"Ethernet, everything", "eth 15b3:1021", "MT_0000001121", pci.Everything, all, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -206,11 +206,12 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, detail pci.Detai
 		f = functions.Find(*d.PCI)
 	}
 	base := d.dir + "/"
+	infiniband := f != nil && f.Kind() == pci.NIC && f.Class>>8 == 0x0207
 	if f != nil && f.NVLinkManagement {
 		d.NVLinkManagement = true
-	} else if f != nil && f.Kind() == pci.NIC && f.Class>>8 == 0x0207 || detail == pci.Everything {
+	} else if infiniband || detail == pci.Everything {
 		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
-		d.NVLinkManagement = slices.Contains(managementBoards[:], d.Board)
+		d.NVLinkManagement = infiniband && slices.Contains(managementBoards[:], d.Board)
 	}
 	if detail != pci.Everything || d.NVLinkManagement {
 		return
