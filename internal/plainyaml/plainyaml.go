@@ -1,8 +1,9 @@
 // Package plainyaml reads the plain part of YAML, as people write it by hand:
 // mappings and lists by indentation, texts of one line, plain or in quotes, and
-// [a, b]. What it takes, every YAML parser reads the same; the rest of YAML
-// (anchors, tags, texts over several lines, mappings in braces, escapes) is an
-// error that names the line.
+// [a, b]. What it takes has the same structure for every YAML parser, and every
+// value is the text that stands there: 24.10 is no number, and off no boolean. The
+// rest of YAML (anchors, tags, texts over several lines, mappings in braces,
+// escapes) is an error that names the line.
 //
 // It is here because the libraries for all of YAML build their tables whenever a
 // program starts that holds them: 0.1 ms and 40 page faults of a run that takes

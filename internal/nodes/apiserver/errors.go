@@ -22,6 +22,10 @@ func explain(err error, namespace string) error {
 		return fmt.Errorf("the API server does not accept these credentials; log in again, or give another --context: %w", err)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the API server knows no NodeFeatures; install Node Feature Discovery 0.14 or newer: %w", err)
+	case apierrors.IsResourceExpired(err):
+		return fmt.Errorf("the list could not be read before it changed, twice; ask for fewer nodes, by name: %w", err)
+	case apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
+		return fmt.Errorf("the API server has trouble of its own; try again in a while (kubectl get --raw /readyz?verbose tells more): %w", err)
 	case errors.As(err, &unreachable):
 		return fmt.Errorf("the API server cannot be reached; is this the right --context? %w", err)
 	}

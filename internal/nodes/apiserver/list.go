@@ -121,6 +121,7 @@ func list(ctx context.Context, client rest.Interface, q Query) ([]nodes.Node, er
 		options.LabelSelector += "," + nodeName + " in (" + strings.Join(q.Names, ",") + ")"
 	}
 	var all []nodes.Node
+	asked := map[string]bool{}
 	for read := 0; ; {
 		p, err := one(ctx, client, q.Namespace, options)
 		if err != nil {
@@ -135,14 +136,14 @@ func list(ctx context.Context, client rest.Interface, q Query) ([]nodes.Node, er
 		if read += len(p.Items); q.Progress != nil {
 			q.Progress(read)
 		}
-		switch next := p.Metadata.Continue; next {
-		case "":
+		next := p.Metadata.Continue
+		switch {
+		case next == "":
 			return all, nil
-		case options.Continue:
-			return nil, errors.New("the API server gives the same part of the list again and again")
-		default:
-			options.Continue = next
+		case asked[next]:
+			return nil, errors.New("the API server gives the same part of the list again and again; what stands between it and here may be broken")
 		}
+		asked[next], options.Continue = true, next
 	}
 }
 

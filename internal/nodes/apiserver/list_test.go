@@ -128,6 +128,20 @@ func TestNoList(t *testing.T) {
 	}
 }
 
+// A server whose parts lead to each other is not asked for ever.
+func TestCircle(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		fmt.Fprintf(w, `{"metadata": {"continue": "%d"}, "items": []}`, requests%3)
+	}))
+	defer server.Close()
+	_, err := List(t.Context(), &rest.Config{Host: server.URL}, Query{})
+	if err == nil || !strings.Contains(err.Error(), "again and again") || requests != 4 {
+		t.Errorf("error %v after %d requests", err, requests)
+	}
+}
+
 // Few nodes are asked for by name, and many picked from all.
 func TestNames(t *testing.T) {
 	a := api{items: fleet()}
@@ -181,7 +195,8 @@ func TestErrors(t *testing.T) {
 		401: "does not accept these credentials; log in again",
 		403: "no right to list the NodeFeatures of namespace gdr; the ClusterRole gdr-features-reader",
 		404: "knows no NodeFeatures; install Node Feature Discovery",
-		500: "because",
+		410: "could not be read before it changed, twice; ask for fewer nodes",
+		500: "has trouble of its own; try again in a while",
 	} {
 		a := api{status: status, failing: 100}
 		all, _, err := a.ask(t, Query{Namespace: "gdr"})
