@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/topology"
@@ -153,9 +154,10 @@ func (f *Facts) nearestRate(want Range) Check {
 func (f *Facts) nearest(link topology.Link) []*pci.Function {
 	var all []*pci.Function
 	seen := map[pci.Address]bool{}
-	for _, p := range f.Map.Pairs {
+	gpu := slices.IndexFunc(f.Map.GPUs, func(g topology.GPU) bool { return g.Function == link.GPU })
+	for _, p := range f.Map.PairsOf(gpu) {
 		n := &f.Map.NICs[p.NIC]
-		if f.Map.GPUs[p.GPU].Function != link.GPU || p.Level != link.Level || !n.Eligible || f.virtualHere(n.Function) || seen[n.Function.Address] {
+		if p.Level != link.Level || !n.Eligible || f.virtualHere(n.Function) || seen[n.Function.Address] {
 			continue
 		}
 		seen[n.Function.Address] = true

@@ -41,8 +41,8 @@ func nearest(r *report.Report, gpu int) Nearest {
 	if !known {
 		return out
 	}
-	for _, p := range r.Map.Pairs {
-		if p.GPU == gpu && p.Level == best && counts(r, &r.Map.NICs[p.NIC]) {
+	for _, p := range r.Map.PairsOf(gpu) {
+		if p.Level == best && counts(r, &r.Map.NICs[p.NIC]) {
 			out.NICs = append(out.NICs, p.NIC)
 		}
 	}
@@ -65,8 +65,8 @@ func bestOf(r *report.Report, gpu int) (best topology.Level, known bool) {
 		}
 	}
 	best = topology.SYS + 1
-	for _, p := range r.Map.Pairs {
-		if p.GPU != gpu || !counts(r, &r.Map.NICs[p.NIC]) {
+	for _, p := range r.Map.PairsOf(gpu) {
+		if !counts(r, &r.Map.NICs[p.NIC]) {
 			continue
 		}
 		if p.Level == topology.Unknown {

@@ -49,7 +49,7 @@ type Path struct {
 // Way explains one pair of GPU and NIC.
 func Way(r *report.Report, gpu, nic int) Path {
 	p := Path{GPU: gpu, NIC: nic}
-	pair := findPair(r, gpu, nic)
+	pair := r.Map.PairsOf(gpu)[nic]
 	p.Level, p.NCCL = pair.Level, pair.NCCL
 	w := way{r: r, pair: pair, gpu: r.Map.GPUs[gpu].Function, nic: &r.Map.NICs[nic]}
 	if w.nic.Function == nil {
@@ -66,15 +66,6 @@ func Way(r *report.Report, gpu, nic int) Path {
 	}
 	p.Notes = w.notes(p.Hops)
 	return p
-}
-
-func findPair(r *report.Report, gpu, nic int) topology.Pair {
-	for _, p := range r.Map.Pairs {
-		if p.GPU == gpu && p.NIC == nic {
-			return p
-		}
-	}
-	return topology.Pair{GPU: gpu, NIC: nic}
 }
 
 // way is a pair whose NIC has a function.

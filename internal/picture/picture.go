@@ -279,7 +279,7 @@ func (m *model) rate(r *report.Report, index []*device) {
 		var row []topology.Level
 		for j := range index {
 			if index[j] != nil {
-				row = append(row, r.Map.Pairs[i*len(index)+j].Level)
+				row = append(row, r.Map.PairsOf(i)[j].Level)
 			}
 		}
 		m.levels = append(m.levels, row)

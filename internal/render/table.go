@@ -89,8 +89,8 @@ func matrix(r *report.Report) string {
 	t.WriteString("\tNUMA\n")
 	for i, g := range r.Map.GPUs {
 		fmt.Fprintf(&t, "GPU%d %s", i, Short(g.Address.String()))
-		for _, p := range r.Map.Pairs {
-			if p.GPU == i && !Folded(r, &r.Map.NICs[p.NIC]) {
+		for _, p := range r.Map.PairsOf(i) {
+			if !Folded(r, &r.Map.NICs[p.NIC]) {
 				t.WriteString("\t" + orQuestion(p.Level.String()))
 			}
 		}

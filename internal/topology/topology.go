@@ -70,7 +70,7 @@ type Map struct {
 	// GPUs are sorted by address, NICs by address and then name.
 	GPUs []GPU
 	NICs []NIC
-	// Pairs holds every GPU with every NIC, in their order.
+	// Pairs holds every GPU with every NIC, in their order; see PairsOf.
 	Pairs []Pair
 
 	// The rest is of eligible GPUs and eligible adapter functions, whether or
@@ -99,6 +99,12 @@ type Map struct {
 	// FileUnread: there is an NCCL topology file that cannot be read, so that no
 	// level is known.
 	FileUnread bool
+}
+
+// PairsOf gives the pairs of a GPU with every NIC, in their order.
+func (m *Map) PairsOf(gpu int) []Pair {
+	n := len(m.NICs)
+	return m.Pairs[gpu*n : (gpu+1)*n]
 }
 
 // Link is an eligible GPU and the adapter nearest to it.

@@ -122,7 +122,7 @@ func (f *Facts) sharedNearNIC() []Finding {
 	nearest := map[*pci.Function]bool{}
 	for i, gpu := range f.Map.GPUs {
 		best, at := topology.Unknown, []*pci.Function(nil)
-		for _, p := range f.pairsOf(i) {
+		for _, p := range f.Map.PairsOf(i) {
 			n := &f.Map.NICs[p.NIC]
 			if !n.Eligible || n.Function.PhysFn != nil || p.Level == topology.Unknown {
 				continue

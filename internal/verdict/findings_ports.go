@@ -148,7 +148,7 @@ func (f *Facts) nearPorts() []Finding {
 // nearestOf gives a GPU's nearest pair, and the nearest one whose adapter has an
 // active port; nil where a level or a port is not known.
 func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
-	pairs := f.pairsOf(gpu)
+	pairs := f.Map.PairsOf(gpu)
 	for i := range pairs {
 		p := &pairs[i]
 		n := &f.Map.NICs[p.NIC]
@@ -167,12 +167,6 @@ func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
 		}
 	}
 	return near, left
-}
-
-// pairsOf gives the pairs of one GPU: the Map has them in its order.
-func (f *Facts) pairsOf(gpu int) []topology.Pair {
-	n := len(f.Map.NICs)
-	return f.Map.Pairs[gpu*n : (gpu+1)*n]
 }
 
 func nicName(n *topology.NIC) string {
