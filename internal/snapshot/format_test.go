@@ -152,6 +152,8 @@ func TestMalformed(t *testing.T) {
 		{"a plain target for the terminal", begin + "/sys/a -> \x1b[2J\nend\n", "line 3: not a line of a snapshot"},
 		{"a plain entry for the terminal", begin + "/sys/a/\n- mlx5_\u202e0\nend\n", "line 4: not a line of a snapshot"},
 		{"an entry that turns text", begin + "/sys/a/\n- \"mlx5_\\u202e0\"\nend\n", "line 4: not a line of a snapshot"},
+		{"a name longer than any path", begin + "/sys/" + strings.Repeat("a/", 2048) + " = 1\nend\n", "line 3: not a line of a snapshot"},
+		{"a target longer than any link", begin + "/sys/a -> " + strings.Repeat("0000:00:00.0/", 316) + "\nend\n", "line 3: not a line of a snapshot"},
 		{"half a list", begin + "/sys/a/\n....\nend\n", "line 4: not a line of a snapshot"},
 		{"half a byte", begin + "/sys/a\n:0 012\nend\n", "line 4: not a line of a snapshot"},
 		{"backwards", begin + "/sys/a\n:8 01\n:0 01\nend\n", "line 5: not a line of a snapshot"},

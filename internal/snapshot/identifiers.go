@@ -13,8 +13,8 @@ import (
 type identifiers struct {
 	numbers map[string]int
 	given   map[string]bool // what they were replaced by
-	// words are those to look for wherever they occur, in lower case: a serial
-	// number has no form of its own to know it by.
+	// words are those to look for wherever they occur, in lower case, the longest
+	// first: a serial number has no form of its own to know it by.
 	words []string
 }
 
@@ -25,27 +25,32 @@ func (ids *identifiers) replace(text string) string {
 	return string(renamed)
 }
 
-// look has a serial number looked for everywhere, unless it may as well be a word:
-// drivers have names like mlx5_core.
+// look has a serial number looked for everywhere, unless it may as well be a word, as
+// drivers have names like mlx5_core, or an address.
 func (ids *identifiers) look(serial string) {
 	const length, most = 6, 3
-	digits := strings.Map(func(r rune) rune {
-		if r < '0' || r > '9' {
-			return -1
-		}
-		return r
-	}, serial)
 	word := string(lowered([]byte(serial)))
-	if len(serial) >= length && len(digits) > most && !slices.Contains(ids.words, word) {
-		ids.words = append(ids.words, word)
+	digits := 0
+	for _, b := range []byte(word) {
+		if isDigit(b) {
+			digits++
+		}
 	}
+	if len(word) < length || digits <= most || empty(bare([]byte(word))) || strings.ContainsAny(word, ":/") || slices.Contains(ids.words, word) {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(ids.words, word, func(w, word string) int { return len(word) - len(w) })
+	ids.words = slices.Insert(ids.words, i, word)
 }
+
+// empty tells a number that stands for none: all zeros or all ones.
+func empty(key string) bool { return strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" }
 
 // rename overwrites an identifier by its number. What is all zeros or ones is no
 // identifier.
 func (ids *identifiers) rename(text []byte) {
 	key := bare(text)
-	if strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" || ids.given[key] {
+	if empty(key) || ids.given[key] {
 		return
 	}
 	number := ids.numbers[key]
@@ -89,8 +94,10 @@ func (ids *identifiers) clean(text []byte) {
 				break
 			}
 			at += i
-			ids.rename(text[at : at+len(serial)])
-			copy(lower[at:], bytes.Repeat([]byte{'_'}, len(serial))) // done
+			if stands(lower, at, len(serial)) {
+				ids.rename(text[at : at+len(serial)])
+				copy(lower[at:], bytes.Repeat([]byte{'_'}, len(serial))) // done
+			}
 		}
 	}
 	for i := 0; i < len(lower); {
@@ -99,14 +106,28 @@ func (ids *identifiers) clean(text []byte) {
 			continue
 		}
 		n := identifier(lower[i:])
-		if n == 0 {
-			i += max(1, run(lower[i:]))
+		if n == 0 || n == run(lower[i:]) && bytes.HasSuffix(lower[:i], []byte("-g")) { // of git: the version of a kernel
+			i += max(1, n, run(lower[i:]))
 			continue
 		}
 		ids.rename(text[i : i+n])
 		i += n
 	}
 }
+
+// stands tells whether a word that was found is one: a short number is found in many
+// a longer one, and in the ids of PCI, without being there.
+func stands(text []byte, at, length int) bool {
+	if run(text[at:at+length]) < length { // of other letters than hexadecimal digits
+		return true
+	}
+	isPart := func(i int) bool {
+		return i >= 0 && i < len(text) && (isDigit(text[i]) || text[i] >= 'a' && text[i] <= 'z')
+	}
+	return !isPart(at-1) && !isPart(at+length)
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // lowered gives a text of the same length in lower case, as far as it is ASCII.
 func lowered(text []byte) []byte {
@@ -200,13 +221,15 @@ func isWord(text []byte) bool {
 
 // hideUsers overwrites what stands in "(user@host)", and tells how often.
 func hideUsers(text []byte) (found int) {
+	const most = 512 // bytes before the @, and behind it
 	for at := range text {
 		if text[at] != '@' {
 			continue
 		}
-		start := bytes.LastIndexByte(text[:at], '(') + 1
-		length := bytes.IndexByte(text[at:], ')')
-		if start == 0 || length < 0 || !isWord(text[start:at+length]) {
+		before := text[max(0, at-most):at]
+		start := at - len(before) + bytes.LastIndexByte(before, '(') + 1
+		length := bytes.IndexByte(text[at:min(len(text), at+most)], ')')
+		if start == at-len(before) || length < 0 || !isWord(text[start:at+length]) {
 			continue
 		}
 		for i := start; i < at+length; i++ {

@@ -21,7 +21,8 @@ const (
 
 var errMagic = errors.New("not a snapshot: does not begin with \"" + magic + "\"")
 
-// Parse reads a snapshot. Anything that Text does not write is an error.
+// Parse reads a snapshot. A person may have taken entries out, put blank lines in or
+// changed their order; what is not of the form that Text writes is an error.
 func Parse(text string) (*Tape, error) {
 	if len(text) > maxText {
 		return nil, errSize
@@ -132,9 +133,20 @@ func (p *parser) entry(line string) error {
 	return setFault(&n.open, strings.TrimPrefix(rest, " "))
 }
 
+// longestName is PATH_MAX of Linux: no link and no path that is asked for is longer.
+const longestName = 4096
+
 // token takes a name, quoted or plain, from the beginning of a line. The "/" that
 // makes a plain one a directory stays behind.
 func token(line string) (name, rest string, err error) {
+	name, rest, err = anyToken(line)
+	if err == nil && len(name) > longestName {
+		err = errForm
+	}
+	return name, rest, err
+}
+
+func anyToken(line string) (name, rest string, err error) {
 	if strings.HasPrefix(line, `"`) {
 		q, err := strconv.QuotedPrefix(line)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/printable"
+	"gdr-features/internal/topology"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 )
@@ -29,9 +30,11 @@ func (t *Tape) Scrub() {
 	for _, name := range names {
 		n := t.nodes[name]
 		n.link.value = s.name(n.link.value)
+		names := make([]string, len(n.names.value)) // whoever was left behind may still read the old ones
 		for i, entry := range n.names.value {
-			n.names.value[i] = s.name(entry)
+			names[i] = s.name(entry)
 		}
+		n.names.value = names
 		scrubbed[s.name(name)] = n
 	}
 	t.nodes = scrubbed
@@ -41,6 +44,9 @@ func (t *Tape) Scrub() {
 		"of /proc/kallsyms the first line and those that decide, without addresses")
 }
 
+// isTopology tells a topology file of NCCL's by its name.
+func isTopology(name string) bool { return path.Ext(name) == ".xml" }
+
 type scrubber struct {
 	ids   identifiers
 	users int
@@ -49,9 +55,10 @@ type scrubber struct {
 // cut leaves what decides of the files that are long.
 func cut(name string, c *content) {
 	data, whole := c.whole()
+	base := path.Base(name)
 	switch {
-	case name == "proc/cmdline" && !c.ended: // no reader looks at what it could not read to its end
-		for _, p := range c.parts {
+	case !c.ended && (name == "proc/cmdline" || base == "modules.dep" || isTopology(name)):
+		for _, p := range c.parts { // no reader looks at what it could not read to its end
 			copy(p.data, bytes.Repeat([]byte("x"), len(p.data)))
 		}
 	case !whole:
@@ -64,7 +71,9 @@ func cut(name string, c *content) {
 			c.finish(c.last())
 		}
 	case !c.ended || len(data) == 0:
-	case path.Base(name) == "modules.dep":
+	case isTopology(name):
+		c.replace(topology.DecidingText(data))
+	case base == "modules.dep":
 		c.replace(kmod.DecidingModules(data))
 	case name == "proc/cmdline":
 		c.replace(kmod.DecidingWords(data))
@@ -100,10 +109,11 @@ func (s *scrubber) replace(name string, c *content) {
 	}
 }
 
-// numbers are attributes that the kernel writes one number into. Garbage in them must
+// numbers are attributes in which the kernel writes a number. Garbage in them must
 // not become one: that of an identifier would be.
 var numbers = [...]string{
 	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
+	"state", "phys_state", "rate",
 }
 
 // clean overwrites everything that has the form of an identifier.
@@ -119,18 +129,28 @@ func (s *scrubber) clean(name string, c *content) {
 	}
 }
 
-// name scrubs a file's name: udev makes names of MACs and GUIDs. What no reader
-// prints as it is, is as they print it: one odd name must not spoil all.
+// name scrubs a file's name, part by part: udev makes names of MACs and GUIDs. A part
+// that is a number stays one, of a port or a group. What no reader prints as it is,
+// is as they print it: one odd name must not spoil all.
 func (s *scrubber) name(name string) string {
-	text := []byte(printable.Text(name))
-	s.ids.clean(text)
-	return string(text)
+	parts := strings.Split(printable.Text(name), "/")
+	for i, part := range parts {
+		if strings.Trim(part, "0123456789") != "" {
+			text := []byte(part)
+			s.ids.clean(text)
+			parts[i] = string(text)
+		}
+	}
+	return strings.Join(parts, "/")
 }
 
 // secrets gives the values in a file that belong to this machine alone: the whole
 // of it, or those of its lines "key: value".
 func secrets(name string, text []byte) (values [][]byte) {
-	if secret(path.Base(name)) {
+	switch {
+	case isTopology(name):
+		return nil
+	case secret(path.Base(name)):
 		return [][]byte{bytes.TrimSpace(text)}
 	}
 	for line := range bytes.Lines(text) {
@@ -153,14 +173,12 @@ func secret(name string) bool {
 	return name == "address" || name == "perm_address"
 }
 
-// isBoard accepts a PSID: letters, then ten digits.
+// isBoard accepts a PSID, which a kind of board has and no single one: up to 16
+// characters, letters and then ten digits or more ("MT_0000000838", "NVD0000000079").
 func isBoard(text []byte) bool {
 	text = bytes.TrimSpace(text)
-	if len(text) < 12 || len(text) > 14 {
-		return false
-	}
-	letters, digits := text[:len(text)-10], text[len(text)-10:]
-	return len(bytes.Trim(digits, "0123456789")) == 0 && len(bytes.Trim(letters, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")) == 0
+	letters := bytes.TrimRight(text, "0123456789")
+	return len(text) <= 16 && len(text)-len(letters) >= 10 && len(letters) > 0 && len(bytes.Trim(letters, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")) == 0
 }
 
 // from gives the bytes that are known from an offset on.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/printable"
 	"gdr-features/internal/tri"
 )
 
@@ -159,7 +160,7 @@ const maxDep = 4 << 20
 // wrote for the running kernel: in the GPU driver's container and on the host.
 func (s *scanner) moduleFile() ModuleFile {
 	version := s.word("proc/sys/kernel/osrelease")
-	if version == "" || strings.ContainsAny(version, "/ ") {
+	if version == "" || strings.ContainsAny(version, "/ ") || printable.Text(version) != version {
 		return ModuleFile{}
 	}
 	absent := ModuleFile{Listed: tri.False}

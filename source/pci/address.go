@@ -1,6 +1,10 @@
 package pci
 
-import "fmt"
+import (
+	"fmt"
+
+	"gdr-features/internal/printable"
+)
 
 // Address names one PCI function: domain:bus:device.function. Domains behind
 // Intel VMD have more than 16 bits (10000:e1:00.0).
@@ -14,7 +18,7 @@ type Address struct {
 func ParseAddress(s string) (Address, error) {
 	a, ok := parseAddress(s)
 	if !ok {
-		return Address{}, fmt.Errorf("%q is not a PCI address (dddd:bb:dd.f)", s)
+		return Address{}, fmt.Errorf("%q is not a PCI address (dddd:bb:dd.f)", printable.Text(s))
 	}
 	return a, nil
 }

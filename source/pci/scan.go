@@ -127,13 +127,13 @@ func (s *scanner) place(f *Function, name string) {
 	}
 	cut := strings.LastIndexByte(to, '/')
 	if cut < 0 || !strings.EqualFold(to[cut+1:], name) {
-		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: link to %q is not a path in the device tree", devicesDir, name, to))
+		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: link to %q is not a path in the device tree", devicesDir, name, printable.Text(to)))
 		return
 	}
 	above := to[:cut]
 	root, bridges, ok := splitPath(above)
 	if !ok {
-		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: no root bus in %q", devicesDir, name, to))
+		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: no root bus in %q", devicesDir, name, printable.Text(to)))
 		return
 	}
 	if known, ok := s.bridges[above]; ok {
@@ -276,7 +276,7 @@ func (s *scanner) attributes(f *Function, base string) {
 	if err == nil {
 		if f.IOMMUGroup, err = strconv.Atoi(group); err != nil || f.IOMMUGroup < 0 {
 			f.IOMMUGroup, f.IOMMUKnown = None, false
-			s.problem(fmt.Errorf("/%siommu_group: %q is not a group", base, group))
+			s.problem(fmt.Errorf("/%siommu_group: %q is not a group", base, printable.Text(group)))
 		}
 	}
 }
