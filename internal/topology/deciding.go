@@ -3,7 +3,6 @@ package topology
 import (
 	"bytes"
 	"encoding/xml"
-	"regexp"
 	"slices"
 )
 
@@ -14,10 +13,6 @@ var keptAttrs = [...]string{
 	"version", "affinity", "arch", "familyid", "modelid", "class", "link_speed", "link_width",
 	"name", "dev", "port", "speed", "latency", "maxconn", "gdr", "sm", "rank", "count", "target", "tclass",
 }
-
-// attribute is one in a start tag that was accepted: the name without its prefix, and
-// the value without its quotation marks.
-var attribute = regexp.MustCompile(`([^\s=<>"'/:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')`)
 
 // DecidingText gives a topology file of the same length and lines that ParseFile comes
 // to the same with: comments, texts and attributes that it does not look at are
@@ -50,16 +45,22 @@ func DecidingText(data []byte) []byte {
 	}
 }
 
+// overwriteAttrs goes from one name="value" to the next in a start tag that was
+// accepted. A prefix of the name is no part of it.
 func overwriteAttrs(tag []byte) {
-	for _, at := range attribute.FindAllSubmatchIndex(tag, -1) {
-		if slices.Contains(keptAttrs[:], string(tag[at[2]:at[3]])) {
-			continue
+	for {
+		before, behind, ok := bytes.Cut(tag, []byte{'='})
+		behind = bytes.TrimLeft(behind, " \t\r\n")
+		if !ok || len(behind) == 0 {
+			return
 		}
-		for _, value := range [...][]int{at[4:6], at[6:8]} {
-			if value[0] >= 0 {
-				overwrite(tag[value[0]:value[1]])
-			}
+		name := bytes.TrimRight(before, " \t\r\n")
+		name = name[bytes.LastIndexAny(name, " \t\r\n:")+1:]
+		value, rest, _ := bytes.Cut(behind[1:], behind[:1]) // between quotation marks, of either kind
+		if !slices.Contains(keptAttrs[:], string(name)) {
+			overwrite(value)
 		}
+		tag = rest
 	}
 }
 

@@ -302,7 +302,8 @@ func FuzzParseFile(f *testing.F) {
 // named is a file that tells whose it is.
 const named = `<?xml version="1.0"?>
 <!-- hostname: gpu-node-7.example.com -->
-<system version="1" hostname="gpu-node-7.example.com" serial='MT2310XZ0ABC &amp; 2'>
+<system version="1" x:hostname = "gpu-node-7.example.com"
+  serial='MT2310XZ0ABC &amp; 2'>
   <cpu numaid="0" arch="x86_64"><pci busid="0001:00:00.0" link_speed="32.0 GT/s PCIe"/>node 7</cpu>
 </system>
 behind it: node-7
@@ -311,7 +312,8 @@ behind it: node-7
 func TestDecidingText(t *testing.T) {
 	const want = `<?xml version="1.0"?>
 <!-- xxxxxxxx: xxx-xxxx-x.xxxxxxx.xxx -->
-<system version="1" hostname="xxx-xxxx-x.xxxxxxx.xxx" serial='xxxxxxxxxxxx &amp; x'>
+<system version="1" x:hostname = "xxx-xxxx-x.xxxxxxx.xxx"
+  serial='xxxxxxxxxxxx &amp; x'>
   <cpu numaid="0" arch="x86_64"><pci busid="0001:00:00.0" link_speed="32.0 GT/s PCIe"/>xxxx x</cpu>
 </system>
 xxxxxx xx: xxxx-x
