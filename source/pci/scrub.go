@@ -64,29 +64,53 @@ func scrubValue(value []byte, replace func(text string) string) {
 }
 
 // ScrubConfig overwrites, in configuration space, the registers that hold a serial
-// number or a piece of the VPD. at gives what is known from an offset on.
+// number or a piece of the VPD, and nothing that ReadACS looks at. at gives what is
+// known from an offset on.
 func ScrubConfig(at func(offset int64) []byte) {
 	const serialNumber, vitalProductData = 0x0003, 0x03
-	if head := at(0); len(head) > 0x34 {
-		for next, steps := int64(head[0x34]), 0; next >= 0x40 && steps < 48; steps++ {
-			b := at(next &^ 3)
+	const first, legacyStart = 0x34, 0x40
+	legacy := []int64{extendedStart} // behind all of them
+	if head := at(0); len(head) > first {
+		for next := int64(head[first]) &^ 3; next >= legacyStart && len(legacy) < 48; {
+			b := at(next)
 			if len(b) < 2 {
 				break
 			}
-			if b[0] == vitalProductData {
-				clear(b[2:min(8, len(b))])
-			}
-			next = int64(b[1])
+			legacy = append(legacy, next)
+			next = int64(b[1]) &^ 3
 		}
 	}
-	for next, steps := int64(extendedStart), 0; next >= extendedStart && steps < (extendedEnd-extendedStart)/8; steps++ {
+	for _, start := range legacy[1:] {
+		if b := at(start); b[0] == vitalProductData {
+			clearRegisters(b, 2, 8, start, legacy)
+		}
+	}
+	var extended []int64
+	for next := int64(extendedStart); next >= extendedStart && len(extended) < (extendedEnd-extendedStart)/8; {
 		b := at(next)
 		if len(b) < 4 {
 			break
 		}
-		if id := uint16(b[0]) | uint16(b[1])<<8; id == serialNumber {
-			clear(b[4:min(12, len(b))])
-		}
+		extended = append(extended, next)
 		next = (int64(b[2])>>4 | int64(b[3])<<4) &^ 3
+	}
+	for _, start := range extended {
+		if b := at(start); uint16(b[0])|uint16(b[1])<<8 == serialNumber {
+			clearRegisters(b, 4, 12, start, extended)
+		}
+	}
+}
+
+// clearRegisters clears those of the capability that begins at start, as far as they
+// are known and no other capability begins.
+func clearRegisters(b []byte, from, to, start int64, starts []int64) {
+	to = min(to, int64(len(b)))
+	for _, other := range starts {
+		if other > start {
+			to = min(to, other-start)
+		}
+	}
+	if from < to {
+		clear(b[from:to])
 	}
 }

@@ -95,11 +95,27 @@ func TestScrubConfig(t *testing.T) {
 	}
 }
 
-// FuzzScrubConfig: any configuration space, whole or not, comes to an end.
+// FuzzScrubConfig: any configuration space, whole or not, comes to an end, and tells
+// the same of ACS.
 func FuzzScrubConfig(f *testing.F) {
 	f.Add(make([]byte, 256))
-	f.Fuzz(func(_ *testing.T, config []byte) {
-		length := len(config)
-		ScrubConfig(func(offset int64) []byte { return config[min(offset, int64(length)):] })
+	overlap := make([]byte, 4096)
+	overlap[0x06], overlap[0x34] = 1<<4, 0xfc
+	copy(overlap[0xfc:], "\x03\x00") // VPD, up to the end
+	binary.LittleEndian.PutUint32(overlap[0x100:], 0x0003|1<<16|0x104<<20)
+	binary.LittleEndian.PutUint32(overlap[0x104:], 0x000d|1<<16)
+	overlap[0x10a] = 0x1d
+	f.Add(overlap)
+	f.Add(overlap[:0x102])
+	f.Fuzz(func(t *testing.T, config []byte) {
+		config = slices.Clone(config)
+		read := func(buf []byte, offset int64) (int, error) {
+			return copy(buf, config[min(int(offset), len(config)):]), nil
+		}
+		before := walkACS(read)
+		ScrubConfig(func(offset int64) []byte { return config[min(int(offset), len(config)):] })
+		if diff := cmp.Diff(before, walkACS(read)); diff != "" {
+			t.Errorf("(-before +after):\n%s", diff)
+		}
 	})
 }
