@@ -44,6 +44,19 @@ func (c *content) read(buf []byte, offset int64, replay bool) (n int, f fault, o
 	return 0, "", false
 }
 
+// keep takes down what a read at an offset gave: bytes, the end, or an error.
+func (c *content) keep(data []byte, offset int64, err error) {
+	f := faultOf(err)
+	if f == "" && len(data) == 0 {
+		c.finish(offset)
+		return
+	}
+	c.store(data, offset)
+	if f != "" {
+		c.fail(f, offset+int64(len(data)))
+	}
+}
+
 // store keeps what a read at an offset gave that was not known.
 func (c *content) store(data []byte, offset int64) {
 	i, _ := slices.BinarySearchFunc(c.parts, offset, func(p part, at int64) int { return cmp.Compare(p.at, at) })

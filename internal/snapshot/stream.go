@@ -34,9 +34,15 @@ func (t *Tape) Open(name string) (host.Handle, error) {
 	return s, nil
 }
 
-// Read goes on where the read before ended.
+// Read goes on where the read before ended. A reader of one line is content with one
+// read; another one, at once, tells that this was all.
 func (s *stream) Read(buf []byte) (int, error) {
-	n, err := s.once(buf, s.at, s.readMachine)
+	n, err := s.once(buf, s.at, s.readMachine, func() ([]byte, error) {
+		tail := make([]byte, attribute)
+		n, err := s.file.Read(tail)
+		s.pos += int64(n)
+		return tail[:n], err
+	})
 	s.at += int64(n)
 	return n, err
 }
@@ -45,7 +51,7 @@ func (s *stream) Read(buf []byte) (int, error) {
 func (s *stream) ReadAt(buf []byte, offset int64) (int, error) {
 	for done := 0; ; {
 		at := offset + int64(done)
-		n, err := s.once(buf[done:], at, func(buf []byte) (int, error) { return s.readMachineAt(buf, at) })
+		n, err := s.once(buf[done:], at, func(buf []byte) (int, error) { return s.readMachineAt(buf, at) }, nil)
 		done += n
 		if n == 0 || err != nil || done == len(buf) {
 			return done, err
@@ -53,21 +59,17 @@ func (s *stream) ReadAt(buf []byte, offset int64) (int, error) {
 	}
 }
 
-// Close closes the machine's file. A reader of one line is content with one read;
-// another one tells that this was all.
+// Close closes the machine's file.
 func (s *stream) Close() error {
 	if s.file == nil {
 		return nil
-	}
-	if s.at > 0 && s.at < attribute {
-		_, _ = s.Read(make([]byte, attribute)) // kept; of no use here
 	}
 	return s.file.Close()
 }
 
 // once gives what is known at an offset, or reads the machine and keeps what it
-// gives.
-func (s *stream) once(buf []byte, offset int64, read func([]byte) (int, error)) (int, error) {
+// gives. behind, where it is not nil, reads on where a small file seems to end.
+func (s *stream) once(buf []byte, offset int64, read func([]byte) (int, error), behind func() ([]byte, error)) (int, error) {
 	t, c := s.t, &s.n.content
 	s.n.asking.Lock()
 	defer s.n.asking.Unlock()
@@ -83,22 +85,23 @@ func (s *stream) once(buf []byte, offset int64, read func([]byte) (int, error)) 
 	c.busy, c.asked = true, offset
 	t.mu.Unlock()
 	n, err := read(buf)
+	end := offset + int64(n)
+	var tail []byte
+	tailErr := ErrNotRecorded // nobody asked
+	if behind != nil && err == nil && n > 0 && n < len(buf) && end < attribute {
+		tail, tailErr = behind()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.busy = false
-	switch f := faultOf(err); {
-	case t.sealed, errors.Is(err, ErrNotRecorded):
+	if t.sealed || errors.Is(err, ErrNotRecorded) {
 		return 0, ErrNotRecorded
-	case f != "":
-		c.store(buf[:n], offset)
-		c.fail(f, offset+int64(n))
-		return n, f.err()
-	case n == 0:
-		c.finish(offset)
-	default:
-		c.store(buf[:n], offset)
 	}
-	return n, nil
+	c.keep(buf[:n], offset, err)
+	if !errors.Is(tailErr, ErrNotRecorded) {
+		c.keep(tail, end, tailErr)
+	}
+	return n, faultOf(err).err()
 }
 
 // machine opens the file itself, where that was done for an earlier stream.
