@@ -10,10 +10,17 @@ import (
 // Text is a text without what would act on a terminal or break a line: "?" stands
 // for each such character.
 func Text(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' { // as good as never
+			return strings.Map(fit, s)
 		}
-		return '?'
-	}, s)
+	}
+	return s
+}
+
+func fit(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return '?'
 }
