@@ -15,8 +15,8 @@ var keptAttrs = [...]string{
 }
 
 // DecidingText gives a topology file of the same length and lines that ParseFile comes
-// to the same with: comments, texts and attributes that it does not look at are
-// overwritten, and so is all behind the first error.
+// to the same with: comments, texts and attributes that are not NCCL's are overwritten,
+// and so is all behind the first error.
 func DecidingText(data []byte) []byte {
 	out := bytes.Clone(data)
 	dec := xml.NewDecoder(bytes.NewReader(data))
