@@ -61,8 +61,8 @@ func Way(r *report.Report, gpu, nic int) Path {
 	p.Hops = w.hops(w.n, "NIC")
 	p.Why, p.NCCLWhy = w.why(), w.ncclWhy()
 	p.Default, p.DefaultWhy = w.byDefault()
-	if dd := topology.InNCCL(&r.PCI, w.n).Function; dd != w.n {
-		p.DataDirect = w.hops(dd, "data direct")
+	if at := r.Map.InNCCL(&r.PCI, w.nic.Function).Function; at != nil && at.Kind() == pci.DataDirect {
+		p.DataDirect = w.hops(at, "data direct")
 	}
 	p.Notes = w.notes(p.Hops)
 	return p

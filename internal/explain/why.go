@@ -65,7 +65,7 @@ func (w *way) whyNode() string {
 // ncclWhy gives NCCL's own rule with this pair's facts, and why the rating
 // differs where it does.
 func (w *way) ncclWhy() string {
-	g, n := topology.InNCCL(&w.r.PCI, w.g), topology.InNCCL(&w.r.PCI, w.n)
+	g, n := w.r.Map.InNCCL(&w.r.PCI, w.gpu), w.r.Map.InNCCL(&w.r.PCI, w.nic.Function)
 	var text string
 	switch w.pair.NCCL {
 	case topology.Unknown:
@@ -75,23 +75,44 @@ func (w *way) ncclWhy() string {
 	case topology.PIX, topology.PXB:
 		text = ncclSwitches(w.pair, g, n)
 	case topology.PHB:
-		text = fmt.Sprintf("both hang on the CPU of NUMA node %d and on no common switch%s", g.Function.RootNUMA, ncclPHB(w.pair, g, n))
+		text = fmt.Sprintf("both hang on the CPU of NUMA node %s and on no common switch%s", g.CPU, w.ncclPHB(g))
 	case topology.SYS:
-		text = fmt.Sprintf("they hang on the CPUs of NUMA nodes %d and %d", g.Function.RootNUMA, n.Function.RootNUMA)
+		text = fmt.Sprintf("they hang on the CPUs of NUMA nodes %s and %s", g.CPU, n.CPU)
+		if w.wide() {
+			text += "; NCCL cuts the address in a PCI domain of more than 16 bits, finds no function there and takes CPU -1"
+		}
 	case topology.NODE: // NCCL has none
 	}
 	if w.pair.FromFile {
 		text = "so the topology file has it"
 	}
-	if n.Function != w.n {
-		text += fmt.Sprintf("; NCCL 2.27.3 and newer goes by the NIC's data-direct function %v", n.Function.Address)
+	return text + w.standIn(n)
+}
+
+// standIn tells whose place NCCL takes for the NIC's where that is another's.
+func (w *way) standIn(n topology.NCCLPlace) string {
+	switch f := n.Function; {
+	case f == nil:
+		return "; NCCL looks for device 0, function 0 of the NIC's bus, which is not there, and takes the first CPU"
+	case f.Kind() == pci.DataDirect:
+		return fmt.Sprintf("; NCCL 2.27.3 and newer goes by the NIC's data-direct function %v", f.Address)
+	case f.Address.Device != w.n.Address.Device:
+		return fmt.Sprintf("; NCCL takes the place of %v, device 0, function 0 of the NIC's bus", f.Address)
 	}
-	return text
+	return ""
+}
+
+// wide tells whether an address has a PCI domain of more than 16 bits.
+func (w *way) wide() bool {
+	return w.gpu.Address.Domain > 0xffff || w.nic.Function.Address.Domain > 0xffff
 }
 
 func (w *way) ncclUnknown() string {
 	if w.r.Map.FileUnread {
 		return fileUnread
+	}
+	if w.r.Map.NCCLFails() {
+		return "NCCL fails with an internal error on the Broadcom switches of this machine"
 	}
 	if w.nic.RDMA != nil && w.nic.RDMA.Auxiliary {
 		return "the RDMA device is no PCI device itself but hangs on an auxiliary device: NCCL puts it on the first CPU it knows of"
@@ -117,16 +138,16 @@ func ncclSwitches(pair topology.Pair, g, n topology.NCCLPlace) string {
 }
 
 // ncclPHB tells why what nvidia-smi rates otherwise is PHB to NCCL.
-func ncclPHB(pair topology.Pair, g, n topology.NCCLPlace) string {
+func (w *way) ncclPHB(g topology.NCCLPlace) string {
 	switch {
-	case g.Function.RootNUMA == pci.None:
+	case w.wide():
+		return "; NCCL cuts an address in a PCI domain of more than 16 bits, finds no function there and takes CPU -1"
+	case g.CPU == "-1":
 		return "; numa_node is -1, which NCCL takes for a CPU of its own"
-	case pair.Level == topology.NODE:
+	case w.pair.Level == topology.NODE:
 		return "; NCCL has no NODE"
-	case pair.Level != topology.PIX && pair.Level != topology.PXB:
+	case w.pair.Level != topology.PIX && w.pair.Level != topology.PXB:
 		return ""
-	case g.Function.Address.Domain > 0xffff || n.Function.Address.Domain > 0xffff:
-		return "; a PCI domain of more than 16 bits is the root complex to NCCL"
 	}
 	return "; a root port is no switch to NCCL"
 }

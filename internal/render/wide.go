@@ -78,7 +78,7 @@ func role(r *report.Report, n *topology.NIC) string {
 
 // TopoNCCLXML writes the machine as an NCCL topology file.
 func TopoNCCLXML(w io.Writer, r *report.Report) error {
-	file, err := r.Map.WriteFile(&r.PCI)
+	file, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		return fmt.Errorf("-o nccl-xml: %w", err)
 	}

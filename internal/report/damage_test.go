@@ -223,7 +223,7 @@ func unexplained(r *report.Report) string {
 			return fmt.Sprintf("explain GPU NIC: %v, %q", err, unprintable(out.String()))
 		}
 	}
-	if text, err := r.Map.WriteFile(&r.PCI); err == nil {
+	if text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor); err == nil {
 		if _, err := topology.ParseFile(text); err != nil {
 			return "topo -o nccl-xml: " + err.Error()
 		}

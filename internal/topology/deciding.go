@@ -18,8 +18,14 @@ var keptAttrs = [...]string{
 // to the same with: comments, texts and attributes that are not NCCL's are overwritten,
 // and so is all behind the first error.
 func DecidingText(data []byte) []byte {
+	blank := withoutComments(data)
 	out := bytes.Clone(data)
-	dec := xml.NewDecoder(bytes.NewReader(data))
+	for i := range out {
+		if blank[i] != data[i] { // within a comment
+			overwrite(out[i : i+1])
+		}
+	}
+	dec := xml.NewDecoder(bytes.NewReader(blank))
 	for {
 		from := dec.InputOffset()
 		token, err := dec.Token()
@@ -29,8 +35,6 @@ func DecidingText(data []byte) []byte {
 		}
 		raw := out[from:dec.InputOffset()]
 		switch t := token.(type) {
-		case xml.Comment:
-			overwrite(raw[len("<!--"):])
 		case xml.CharData:
 			overwrite(bytes.TrimPrefix(raw, []byte("<![CDATA[")))
 		case xml.Directive:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,14 +16,12 @@ import (
 // File is an NCCL topology file: what NCCL takes for the truth where a machine
 // has one, as virtual machines do (src/graph/xml.cc, ncclTopoGetXmlFromFile).
 type File struct {
-	byAddress map[pci.Address]filePlace
-}
+	system *element
+	byBus  map[string]*element // the first pci element of each bus id
+	count  int                 // elements of any kind
 
-// filePlace is the place of one element: its CPU, then the switches above it,
-// the topmost first.
-type filePlace struct {
-	cpu      string
-	switches []ncclSwitch
+	// Refused is why NCCL would not start with this file, nil where it would.
+	Refused error
 }
 
 // MaxFile is the largest topology file read, in bytes: many times the largest in
@@ -35,15 +34,17 @@ const (
 	maxElements = 1 << 16
 )
 
-// ParseFile reads the elements cpu and pci; others are passed over. A file without any pci element is an error.
+// ParseFile reads the elements cpu and pci; others are passed over. A file
+// without any pci element is an error. A file that NCCL refuses is read as far as
+// it is XML; see File.Refused.
 func ParseFile(data []byte) (*File, error) {
-	f := &File{byAddress: map[pci.Address]filePlace{}}
-	var stack []element
-	dec := xml.NewDecoder(bytes.NewReader(data))
-	for count := 0; ; {
+	f := &File{system: &element{tag: "system"}, byBus: map[string]*element{}, Refused: Refused(data)}
+	open := []*element{{tag: "document"}}
+	dec := xml.NewDecoder(bytes.NewReader(withoutComments(data)))
+	for {
 		token, err := dec.Token()
 		switch {
-		case errors.Is(err, io.EOF) && len(f.byAddress) == 0:
+		case errors.Is(err, io.EOF) && len(f.byBus) == 0:
 			return nil, errors.New("no pci element in it")
 		case errors.Is(err, io.EOF):
 			return f, nil
@@ -52,65 +53,59 @@ func ParseFile(data []byte) (*File, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if count++; count > maxElements || len(stack) >= maxDepth {
+			if f.count++; f.count > maxElements || len(open) > maxDepth {
 				return nil, errors.New("more elements than a machine has")
 			}
-			e := newElement(t)
-			if err := f.add(e, stack); err != nil {
-				return nil, err
-			}
-			stack = append(stack, e)
+			open = append(open, f.add(open[len(open)-1], t))
 		case xml.EndElement:
-			stack = stack[:len(stack)-1]
+			open = open[:len(open)-1]
 		}
 	}
 }
 
-// element is what matters of an XML element.
-type element struct {
-	name  string
-	attrs map[string]string
-}
-
-func newElement(t xml.StartElement) element {
-	e := element{t.Name.Local, make(map[string]string, len(t.Attr))}
+// add puts an element below the one it stands in, and gives the one that others
+// may stand in: itself where it is a cpu, or a pci below a cpu.
+func (f *File) add(above *element, t xml.StartElement) *element {
+	attrs := make(map[string]string, len(t.Attr))
 	for _, a := range t.Attr {
-		e.attrs[a.Name.Local] = a.Value
+		attrs[a.Name.Local] = a.Value
 	}
+	e := &element{tag: t.Name.Local, text: attributesOf(t), parent: above}
+	switch {
+	case e.tag == "system" && above.tag == "document":
+		return f.system
+	case e.tag == "cpu" && above == f.system:
+		e.key = attrs["numaid"]
+	case e.tag == "pci" && (above.tag == "cpu" || above.tag == "pci"):
+		e.key, e.class, e.ids = attrs["busid"], attrs["class"], joinIDs(attrs)
+		if _, ok := f.byBus[e.key]; !ok {
+			f.byBus[e.key] = e
+		}
+	default:
+		return &element{tag: "other"}
+	}
+	above.below = append(above.below, e)
 	return e
 }
 
-// add notes the place of a pci element.
-func (f *File) add(e element, above []element) error {
-	if e.name != "pci" {
-		return nil
-	}
-	a, err := pci.ParseAddress(e.attrs["busid"])
-	if err != nil {
-		return fmt.Errorf("pci element: busid: %w", err)
-	}
-	f.byAddress[a] = placeBelow(above)
-	return nil
-}
-
-func placeBelow(above []element) filePlace {
-	p := filePlace{cpu: "-1"}
-	for _, e := range above {
-		switch e.name {
-		case "cpu":
-			p.cpu = e.attrs["host_hash"] + "/" + e.attrs["numaid"]
-		case "pci":
-			p.switches = append(p.switches, ncclSwitch{name: strings.ToLower(e.attrs["busid"]), ids: e.ids()})
+// attributesOf is what tells an element from others: its attributes, as far as
+// they are NCCL's. That of the host is overwritten by every process.
+func attributesOf(t xml.StartElement) string {
+	var b strings.Builder
+	for _, a := range t.Attr {
+		if a.Name.Local != "host_hash" && slices.Contains(keptAttrs[:], a.Name.Local) {
+			fmt.Fprintf(&b, "%s=%q ", a.Name.Local, a.Value)
 		}
 	}
-	return p
+	return b.String()
 }
 
-// ids joins the four ids as NCCL does; what is missing adds nothing.
-func (e element) ids() uint64 {
+// joinIDs joins the four ids as NCCL does (src/graph/topo.cc,
+// ncclTopoGetIntDevice); what is missing adds nothing.
+func joinIDs(attrs map[string]string) uint64 {
 	var ids uint64
 	for _, key := range [...]string{"vendor", "device", "subsystem_vendor", "subsystem_device"} {
-		n, err := strconv.ParseUint(e.attrs[key], 0, 16)
+		n, err := strconv.ParseUint(attrs[key], 0, 16)
 		if err != nil {
 			n = 0
 		}
@@ -119,46 +114,67 @@ func (e element) ids() uint64 {
 	return ids
 }
 
-// find looks for a function by its address, for an adapter also by the one NCCL
-// merges its ports and virtual functions into. Names of RDMA devices do not
-// count: they come and go with the driver.
-func (f *File) find(fn *pci.Function) (filePlace, bool) {
-	if p, ok := f.byAddress[fn.Address]; ok {
-		return p, true
+// withoutComments blanks comments, which end at the first "-->" to NCCL whatever
+// stands in them; XML forbids two hyphens there.
+func withoutComments(data []byte) []byte {
+	out := bytes.Clone(data)
+	for rest := out; ; {
+		start := bytes.Index(rest, []byte("<!--"))
+		if start < 0 {
+			return out
+		}
+		length := bytes.Index(rest[start+len("<!--"):], []byte("-->"))
+		if length < 0 {
+			return out // an error of the file
+		}
+		end := start + len("<!--") + length + len("-->")
+		for i := start; i < end; i++ {
+			if rest[i] != '\n' {
+				rest[i] = ' '
+			}
+		}
+		rest = rest[end:]
 	}
-	if fn.Kind() == pci.GPU {
-		return filePlace{}, false
-	}
-	merged := fn.Address
-	merged.Function = 0
-	if p, ok := f.byAddress[merged]; ok {
-		return p, true
-	}
-	merged.Device = 0
-	p, ok := f.byAddress[merged]
-	return p, ok
 }
 
-// levels rates two places of the file in both vocabularies. The file knows
-// switches and NUMA nodes and no host bridges: two switches apart below one CPU
-// is PHB in both.
-func (p filePlace) levels(q filePlace) (level, nccl Level) {
-	return p.nccl(false).level(q.nccl(false)), p.nccl(true).level(q.nccl(true))
+// find looks for a function by its address, in lower case as NCCL does, for an
+// adapter also by the one NCCL merges its ports and virtual functions into. Names of RDMA devices do not
+// count: they come and go with the driver. A nil file has none.
+func (f *File) find(fn *pci.Function) *element {
+	if f == nil {
+		return nil
+	}
+	a := fn.Address
+	if e := f.byBus[a.String()]; e != nil || fn.Kind() == pci.GPU {
+		return e
+	}
+	a.Function = 0
+	if e := f.byBus[a.String()]; e != nil {
+		return e
+	}
+	a.Device = 0
+	return f.byBus[a.String()]
 }
 
-// nccl gives the place as NCCL has it, with or without flattening.
-func (p filePlace) nccl(flat bool) ncclPlace {
-	place := ncclPlace{known: true, switches: p.switches, cpu: p.cpu}
-	if flat {
-		place.switches, _ = flatten(p.switches)
+// level rates two elements of a file. It knows switches and NUMA nodes and no
+// host bridges: two switches apart below one CPU is PHB.
+func (e *element) level(o *element) Level {
+	switch {
+	case e == o, e.parent == o.parent && e.parent.tag == "pci":
+		return PIX
 	}
-	return place
-}
-
-// numaText names the CPU of a NUMA node as a topology file does; -1 is one too.
-func numaText(n int) string {
-	if n == pci.Unread {
-		return ""
+	var above []*element
+	for up := e.parent; up != nil && up.tag != "system"; up = up.parent {
+		above = append(above, up)
 	}
-	return "/" + strconv.Itoa(n)
+	for up := o.parent; up != nil; up = up.parent {
+		switch {
+		case !slices.Contains(above, up):
+		case up.tag == "pci":
+			return PXB
+		default:
+			return PHB
+		}
+	}
+	return SYS
 }

@@ -28,9 +28,9 @@ const azure = `<?xml version="1.0"?>
     </pci>
   </cpu>
   <cpu numaid="1">
-    <pci busid="FFFF:FF:03.0" class="0x060400">
-      <pci busid="000A:00:00.0" class="0x030200"/>
-      <pci busid="010A:00:00.0" class="0x020700"/>
+    <pci busid="ffff:ff:03.0" class="0x060400">
+      <pci busid="000a:00:00.0" class="0x030200"/>
+      <pci busid="010a:00:00.0" class="0x020700"/>
     </pci>
     <pci busid="000b:00:00.0" class="0x030200"/>
   </cpu>
@@ -65,23 +65,33 @@ func nic(t *testing.T, address string) *pci.Function {
 	return &pci.Function{Address: at(t, address), Vendor: pci.VendorMellanox, Device: 0x101e, Class: 0x020700}
 }
 
+// rated gives the level of two functions that the file must know.
+func rated(t *testing.T, f *File, a, b *pci.Function) Level {
+	t.Helper()
+	p, q := f.find(a), f.find(b)
+	if p == nil || q == nil {
+		t.Fatalf("%v found: %v, %v found: %v", a.Address, p != nil, b.Address, q != nil)
+	}
+	level := p.level(q)
+	if l := q.level(p); l != level {
+		t.Errorf("%v and %v: %v, and %v the other way round", a.Address, b.Address, level, l)
+	}
+	return level
+}
+
+// inNCCLFile gives NCCL's level of two functions that are below no bridge of their
+// own on NUMA node 0, with the file.
+func inNCCLFile(f *File, a, b *pci.Function) Level {
+	for _, fn := range []*pci.Function{a, b} {
+		fn.RootBus = "pci0000:00"
+	}
+	inv := &pci.Inventory{Functions: []pci.Function{*a, *b}}
+	slices.SortFunc(inv.Functions, func(x, y pci.Function) int { return x.Address.Compare(y.Address) })
+	return newNCCLRatings(inv, f, []*pci.Function{a}, []*pci.Function{b}).level(a, inNCCL(inv, b))
+}
+
 // inBoth is a level of nvidia-smi's and one of NCCL's.
 type inBoth struct{ Level, NCCL Level }
-
-// rated gives the levels of two functions the file must know.
-func rated(t *testing.T, f *File, a, b *pci.Function) inBoth {
-	t.Helper()
-	p, ok := f.find(a)
-	q, ok2 := f.find(b)
-	if !ok || !ok2 {
-		t.Fatalf("%v found: %v, %v found: %v", a.Address, ok, b.Address, ok2)
-	}
-	level, nccl := p.levels(q)
-	if l, n := q.levels(p); l != level || n != nccl {
-		t.Errorf("%v and %v: %v, %v, and %v, %v the other way round", a.Address, b.Address, level, nccl, l, n)
-	}
-	return inBoth{level, nccl}
-}
 
 func TestParseFile(t *testing.T) {
 	nested := func(upper, lower string) string {
@@ -105,7 +115,6 @@ func TestParseFile(t *testing.T) {
 		{"one invented switch", azure, "0001:00:00.0", "0101:00:00.0", inBoth{PIX, PIX}},
 		{"two switches of one CPU", azure, "0001:00:00.0", "0102:00:00.0", inBoth{PHB, PHB}},
 		{"two CPUs", azure, "0001:00:00.0", "010a:00:00.0", inBoth{SYS, SYS}},
-		{"bus ids in upper case", azure, "000a:00:00.0", "010a:00:00.0", inBoth{PIX, PIX}},
 		{"no switch above one of them", azure, "000b:00:00.0", "010a:00:00.0", inBoth{PHB, PHB}},
 		{"a switch below a switch", nested("", ""), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PXB}},
 		{"a switch below one of another kind", nested(gen5, plx), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PXB}},
@@ -115,38 +124,47 @@ func TestParseFile(t *testing.T) {
 		{"an id of more than 16 bits adds nothing", nested(`vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x10001"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PIX}},
 		{"garbage for ids", nested(`vendor="4096x" device="0xc030"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PXB}},
 		{
-			"no NUMA nodes: one CPU",
-			`<system><cpu><pci busid="0000:01:00.0"/></cpu><cpu><pci busid="0000:02:00.0"/></cpu></system>`,
-			"0000:01:00.0", "0000:02:00.0",
-			inBoth{PHB, PHB},
-		},
-		{
-			"no CPUs: one CPU",
-			`<system><pci busid="0000:01:00.0"/><pci busid="0000:02:00.0"/></system>`,
-			"0000:01:00.0", "0000:02:00.0",
-			inBoth{PHB, PHB},
-		},
-		{
-			"one NUMA node of two machines",
-			`<system><cpu numaid="0" host_hash="0x1"><pci busid="0000:01:00.0"/></cpu><cpu numaid="0" host_hash="0x2"><pci busid="0000:02:00.0"/></cpu></system>`,
+			"two CPUs of one number",
+			`<system version="1"><cpu numaid="0" host_hash="0x1"><pci busid="0000:01:00.0"/></cpu><cpu numaid="0" host_hash="0x2"><pci busid="0000:02:00.0"/></cpu></system>`,
 			"0000:01:00.0", "0000:02:00.0",
 			inBoth{SYS, SYS},
 		},
 		{
+			"two switches of one bus id, below two CPUs",
+			`<system version="1"><cpu numaid="0"><pci busid="ffff:ff:01.0" class="0x060400"><pci busid="0000:01:00.0"/></pci></cpu>
+				<cpu numaid="1"><pci busid="ffff:ff:01.0" class="0x060400"><pci busid="0000:02:00.0"/></pci></cpu></system>`,
+			"0000:01:00.0", "0000:02:00.0",
+			inBoth{SYS, SYS},
+		},
+		{
+			"two switches of one bus id, one below the other",
+			`<system version="1"><cpu numaid="0"><pci busid="ffff:ff:01.0" class="0x060400"><pci busid="0000:01:00.0"/>
+				<pci busid="ffff:ff:01.0" class="0x060400"><pci busid="0000:02:00.0"/></pci></pci></cpu></system>`,
+			"0000:01:00.0", "0000:02:00.0",
+			inBoth{PXB, PXB},
+		},
+		{
 			"other elements are passed over",
-			`<root><other busid="x"/><cpu numaid="0"><group><pci busid="0000:01:00.0"><gpu dev="0"/></pci></group><pci busid="0000:02:00.0"><nic><net name="mlx5_0"/></nic></pci></cpu></root>`,
+			`<system version="1"><other busid="x"/><cpu numaid="0"><pci busid="0000:01:00.0"><gpu dev="0"/></pci><group><pci busid="0000:02:00.0"/></group></cpu>
+				<cpu numaid="1"><pci busid="0000:02:00.0"><nic><net name="mlx5_0"/></nic></pci></cpu></system>`,
+			"0000:01:00.0", "0000:02:00.0",
+			inBoth{SYS, SYS},
+		},
+		{
+			"two hyphens within a comment",
+			`<system version="1"><!-- a -- b --><cpu numaid="0"><pci busid="0000:01:00.0"/><!----><pci busid="0000:02:00.0"/></cpu></system>`,
 			"0000:01:00.0", "0000:02:00.0",
 			inBoth{PHB, PHB},
 		},
 		{
-			"the last of two elements of one function",
-			`<system><cpu numaid="0"><pci busid="0000:01:00.0"/></cpu><cpu numaid="1"><pci busid="0000:01:00.0"/><pci busid="0000:02:00.0"/></cpu></system>`,
+			"the first of two elements of one function",
+			`<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0"/></cpu><cpu numaid="1"><pci busid="0000:01:00.0"/><pci busid="0000:02:00.0"/></cpu></system>`,
 			"0000:01:00.0", "0000:02:00.0",
-			inBoth{PHB, PHB},
+			inBoth{SYS, SYS},
 		},
 		{
 			"the same numbers on another switch",
-			`<system><cpu numaid="0"><pci busid="0000:01:00.0"><pci busid="0000:02:00.0"><pci busid="0000:03:00.0"/></pci></pci>
+			`<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0"><pci busid="0000:02:00.0"><pci busid="0000:03:00.0"/></pci></pci>
 				<pci busid="0000:0a:00.0"><pci busid="0000:0b:00.0"><pci busid="0000:0c:00.0"/></pci></pci></cpu></system>`,
 			"0000:03:00.0", "0000:0c:00.0",
 			inBoth{PHB, PHB},
@@ -154,7 +172,8 @@ func TestParseFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := rated(t, parse(t, tt.text), gpu(t, tt.gpu), nic(t, tt.nic)); got != tt.want {
+			f, a, b := parse(t, tt.text), gpu(t, tt.gpu), nic(t, tt.nic)
+			if got := (inBoth{rated(t, f, a, b), inNCCLFile(f, a, b)}); got != tt.want {
 				t.Errorf("%v, %v; want %v, %v", got.Level, got.NCCL, tt.want.Level, tt.want.NCCL)
 			}
 		})
@@ -163,29 +182,28 @@ func TestParseFile(t *testing.T) {
 
 func TestParseFileRefuses(t *testing.T) {
 	deep := func(n int) string {
-		return strings.Repeat("<group>", n) + `<pci busid="0000:01:00.0"/>` + strings.Repeat("</group>", n)
+		return "<system><cpu>" + strings.Repeat(`<pci busid="0000:01:00.0">`, n) + strings.Repeat("</pci>", n) + "</cpu></system>"
 	}
 	many := func(n int) string {
-		return "<system>" + strings.Repeat(`<pci busid="0000:01:00.0"/>`, n) + "</system>"
+		return "<system><cpu>" + strings.Repeat(`<pci busid="0000:01:00.0"/>`, n) + "</cpu></system>"
 	}
 	tests := []struct {
 		name, text string
 		want       string // how the error begins, "" for none
 	}{
-		{"as deep as can be", deep(63), ""},
-		{"deeper", deep(64), "more elements than a machine has"},
-		{"as many as can be", many(65535), ""},
-		{"more", many(65536), "more elements than a machine has"},
+		{"as deep as can be", deep(62), ""},
+		{"deeper", deep(63), "more elements than a machine has"},
+		{"as many as can be", many(65534), ""},
+		{"more", many(65535), "more elements than a machine has"},
 		{"empty", "", "no pci element"},
 		{"no pci element", `<system><cpu numaid="0"/></system>`, "no pci element"},
+		{"no system", `<root><cpu numaid="0"><pci busid="0000:01:00.0"/></cpu></root>`, "no pci element"},
+		{"a pci element outside of any cpu", `<system><pci busid="0000:01:00.0"/></system>`, "no pci element"},
 		{"text", "not XML at all", "no pci element"},
 		{"broken", strings.Replace(azure, "</cpu>", "<cpu>", 1), "XML syntax error"},
 		{"cut off", azure[:len(azure)/2], "XML syntax error"},
 		{"cut off before the end", strings.TrimSuffix(azure, "</system>\n"), "XML syntax error on line 21: unexpected EOF"},
 		{"an end too many", azure + "</system>", "XML syntax error on line 22: unexpected end element"},
-		{"no bus id", `<system><pci class="0x030200"/></system>`, `pci element: busid: "" is not a PCI address`},
-		{"garbage for a bus id", `<system><pci busid="GPU0"/></system>`, `pci element: busid: "GPU0" is not a PCI address`},
-		{"spaces in a bus id", `<system><pci busid=" 0000:01:00.0"/></system>`, `pci element: busid: " 0000:01:00.0" is not a PCI address`},
 		{"binary", "\x7fELF\x02\x01\x01\x00", "XML syntax error on line 1: illegal character"},
 	}
 	for _, tt := range tests {
@@ -210,29 +228,33 @@ func TestFind(t *testing.T) {
 		<cpu numaid="1"><pci busid="0000:11:00.0"/></cpu>
 		<cpu numaid="2"><pci busid="0000:12:03.0"/></cpu>
 		<cpu numaid="3"><pci busid="0000:12:00.0"/></cpu>
-		<cpu numaid="4"><pci busid="0000:13:00.1"/></cpu>
+		<cpu numaid="4"><pci busid="0000:13:00.1"/><pci busid="000A:00:00.0"/></cpu>
 	</system>`)
 	tests := []struct {
 		name string
 		fn   *pci.Function
 		cpu  string // "" where it is not found
 	}{
-		{"by address", nic(t, "0000:11:00.0"), "/1"},
-		{"the second port of an adapter", nic(t, "0000:11:00.1"), "/1"},
-		{"a virtual function: the same device first", nic(t, "0000:12:03.5"), "/2"},
-		{"a virtual function: then the first of the bus", nic(t, "0000:12:04.5"), "/3"},
-		{"a virtual function: then the first of the bus, whatever its number", nic(t, "0000:12:04.0"), "/3"},
+		{"by address", nic(t, "0000:11:00.0"), "1"},
+		{"the second port of an adapter", nic(t, "0000:11:00.1"), "1"},
+		{"a virtual function: the same device first", nic(t, "0000:12:03.5"), "2"},
+		{"a virtual function: then the first of the bus", nic(t, "0000:12:04.5"), "3"},
+		{"a virtual function: then the first of the bus, whatever its number", nic(t, "0000:12:04.0"), "3"},
 		{"another function of the same device does not do", nic(t, "0000:13:00.2"), ""},
 		{"another bus does not do", nic(t, "0000:16:00.1"), ""},
 		{"another domain does not do", nic(t, "0001:11:00.0"), ""},
-		{"a GPU by address", gpu(t, "0000:11:00.0"), "/1"},
+		{"a GPU by address", gpu(t, "0000:11:00.0"), "1"},
 		{"a GPU is not merged", gpu(t, "0000:11:00.1"), ""},
+		{"a bus id in upper case, which NCCL does not find", gpu(t, "000a:00:00.0"), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, ok := f.find(tt.fn)
-			if p.cpu != tt.cpu || ok != (tt.cpu != "") {
-				t.Errorf("CPU %q, %v; want %q", p.cpu, ok, tt.cpu)
+			cpu := ""
+			if e := f.find(tt.fn); e != nil {
+				cpu = e.parent.key
+			}
+			if cpu != tt.cpu {
+				t.Errorf("CPU %q, want %q", cpu, tt.cpu)
 			}
 		})
 	}
@@ -262,40 +284,31 @@ func FuzzParseFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(file.byAddress) == 0 {
+		if len(file.byBus) == 0 {
 			t.Fatal("accepted without functions")
 		}
-		text := strings.ToLower(string(data))
-		var places []filePlace
-		for address, place := range file.byAddress {
-			if !strings.Contains(text, strings.TrimLeft(address.String(), "0")) && !strings.Contains(text, "&") {
-				t.Errorf("%v is not in the data", address)
+		var elements []*element
+		for _, e := range file.byBus {
+			if elements = append(elements, e); len(elements) == 10 {
+				break
 			}
-			if got, ok := file.find(&pci.Function{Address: address}); !ok || got.cpu != place.cpu || !slices.Equal(got.switches, place.switches) {
-				t.Errorf("%v is not found where it stands", address)
-			}
-			if len(place.switches) >= 64 {
-				t.Errorf("%v stands below %d switches", address, len(place.switches))
-			}
-			places = append(places, place)
 		}
-		places = places[:min(len(places), 10)]
-		for _, p := range places {
-			if level, nccl := p.levels(p); level > PHB || nccl > PHB || level == Unknown || (level == PIX) != (len(p.switches) > 0) {
-				t.Errorf("%v to itself: %v, %v", p, level, nccl)
+		for _, p := range elements {
+			if level := p.level(p); level != PIX {
+				t.Errorf("%q to itself: %v", p.key, level)
 			}
-			for _, q := range places {
-				level, nccl := p.levels(q)
-				if l, n := q.levels(p); l != level || n != nccl {
-					t.Errorf("%v and %v: %v, %v, and %v, %v the other way round", p, q, level, nccl, l, n)
-				}
-				for _, l := range []Level{level, nccl} {
-					if l != PIX && l != PXB && l != PHB && l != SYS {
-						t.Errorf("%v and %v: %v, NCCL's %v", p, q, level, nccl)
-					}
+			for _, q := range elements {
+				level := p.level(q)
+				if back := q.level(p); back != level || level != PIX && level != PXB && level != PHB && level != SYS {
+					t.Errorf("%q and %q: %v, and %v the other way round", p.key, q.key, level, back)
 				}
 			}
 		}
+		inv := &pci.Inventory{Functions: []pci.Function{*gpu(t, "0000:01:00.0"), *nic(t, "0000:02:00.0")}}
+		for i := range inv.Functions {
+			inv.Functions[i].RootBus = "pci0000:00"
+		}
+		newNCCLRatings(inv, file, []*pci.Function{&inv.Functions[0]}, []*pci.Function{&inv.Functions[1]})
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 // part of the Map that no driver moves.
 func (b *builder) hardware() {
 	adapters := b.adapters()
-	b.promoteC2C(adapters)
+	b.nccl = b.rateNCCL(adapters)
 	b.m.Counted = !b.PCI.Unidentified()
 	b.m.EligibleNICs = len(adapters)
 	b.m.Reachable = tri.False
@@ -36,7 +36,7 @@ func (b *builder) hardware() {
 		for _, nic := range adapters {
 			r := b.rate(gpu, nic)
 			spans = append(spans, r.span)
-			byDefault = tri.Or(byDefault, b.usedByDefault(nic, r.nccl))
+			byDefault = tri.Or(byDefault, b.usedByDefault(nic, b.nccl.level(gpu, inNCCL(b.PCI, nic))))
 			b.m.Reachable = tri.Or(b.m.Reachable, b.allowed(gpu, nic))
 		}
 		best := nearest(spans)
@@ -90,33 +90,6 @@ func (b *builder) link(gpu *pci.Function, adapters []*pci.Function, best Level) 
 		}
 	}
 	return Link{GPU: gpu}
-}
-
-// promoteC2C rates PHB as P2C where NCCL does (src/graph/paths.cc,
-// mergePathType): the GPU shares memory with the CPU both hang on, and no NIC is
-// nearer to it. NCCL breaks ties by the ports' speed as well, which is no fact
-// about places and is left out.
-func (b *builder) promoteC2C(adapters []*pci.Function) {
-	for i := range b.m.GPUs {
-		gpu := b.m.GPUs[i].Function
-		if !gpu.Coherent() {
-			continue
-		}
-		nearer := false
-		for _, nic := range adapters {
-			level := b.rate(gpu, nic).nccl
-			nearer = nearer || level == PIX || level == PXB
-		}
-		if nearer {
-			continue
-		}
-		for key, r := range b.rated {
-			if key[0] == gpu.Address && r.nccl == PHB {
-				r.nccl = P2C
-				b.rated[key] = r
-			}
-		}
-	}
 }
 
 // usedByDefault tells whether NCCL uses GPUDirect RDMA at a level without being

@@ -99,6 +99,8 @@ type Map struct {
 	// FileUnread: there is an NCCL topology file that cannot be read, so that no
 	// level is known.
 	FileUnread bool
+
+	nccl *ncclRatings
 }
 
 // PairsOf gives the pairs of a GPU with every NIC, in their order.
@@ -127,18 +129,10 @@ type Facts struct {
 
 // Build rates every pair.
 func Build(facts Facts) Map {
-	b := builder{Facts: facts, places: map[pci.Address]*place{}, rated: map[[2]pci.Address]rating{}}
+	b := builder{Facts: facts, rated: map[[2]pci.Address]rating{}}
 	b.virtual = b.Virtual == tri.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()
-	for i := range b.m.GPUs {
-		for j := range b.m.NICs {
-			if f := b.m.NICs[j].Function; f != nil {
-				b.rate(b.m.GPUs[i].Function, f)
-			}
-			b.m.Pairs = append(b.m.Pairs, Pair{GPU: i, NIC: j})
-		}
-	}
 	b.hardware()
 	b.pairs()
 	b.m.Source, b.m.FileUnread = b.source(), b.FileUnread
@@ -147,24 +141,64 @@ func Build(facts Facts) Map {
 
 // pairs gives every pair its levels.
 func (b *builder) pairs() {
-	for i := range b.m.Pairs {
-		p := &b.m.Pairs[i]
-		n := &b.m.NICs[p.NIC]
-		if n.Function == nil {
-			continue
+	b.m.nccl = b.allNICs()
+	for i := range b.m.GPUs {
+		gpu := b.m.GPUs[i].Function
+		for j := range b.m.NICs {
+			p := Pair{GPU: i, NIC: j}
+			if n := &b.m.NICs[j]; n.Function != nil {
+				r := b.rate(gpu, n.Function)
+				p.Level, p.FromFile = r.span.level, r.fromFile
+				if n.RDMA == nil || !n.RDMA.Auxiliary { // NCCL hangs others on the first CPU of each process
+					p.NCCL = b.m.nccl.level(gpu, inNCCL(b.PCI, n.Function))
+				}
+				p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
+				p.Allowed = b.allowed(gpu, n.Function)
+			}
+			b.m.Pairs = append(b.m.Pairs, p)
 		}
-		r := b.rate(b.m.GPUs[p.GPU].Function, n.Function)
-		p.Level, p.NCCL, p.FromFile = r.span.level, ncclOf(n, r), r.fromFile
-		p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
-		p.Allowed = b.allowed(b.m.GPUs[p.GPU].Function, n.Function)
 	}
+}
+
+// allNICs gives the ratings for RDMA devices too whose functions are no eligible
+// adapters: those of b.adapters alone where there are none.
+func (b *builder) allNICs() *ncclRatings {
+	all := b.adapters()
+	more := false
+	for i := range b.m.NICs {
+		if f := b.m.NICs[i].Function; f != nil && !b.nccl.knows(inNCCL(b.PCI, f)) {
+			all, more = append(all, f), true
+		}
+	}
+	if !more {
+		return b.nccl
+	}
+	return b.rateNCCL(all)
+}
+
+// rateNCCL gives NCCL's ratings of all GPUs and some NICs.
+func (b *builder) rateNCCL(nics []*pci.Function) *ncclRatings {
+	gpus := make([]*pci.Function, len(b.m.GPUs))
+	for i := range b.m.GPUs {
+		gpus[i] = b.m.GPUs[i].Function
+	}
+	r := newNCCLRatings(b.PCI, b.File, gpus, nics)
+	for _, gpu := range gpus {
+		if gpu.Coherent() {
+			r.promote(gpu)
+		}
+	}
+	if b.FileUnread {
+		r.levels = nil
+	}
+	return r
 }
 
 type builder struct {
 	Facts
-	m      Map
-	places map[pci.Address]*place
-	rated  map[[2]pci.Address]rating
+	m     Map
+	nccl  *ncclRatings // of eligible adapters
+	rated map[[2]pci.Address]rating
 	// virtual: the PCI tree is a hypervisor's.
 	virtual bool
 	// fromFile: some level is from the topology file.
@@ -176,19 +210,7 @@ type builder struct {
 // rating is what is known of a GPU and an adapter function.
 type rating struct {
 	span     span
-	nccl     Level
 	fromFile bool
-}
-
-// place is where a function counts: its physical function's place where it is a
-// virtual one.
-type place struct {
-	fn   *pci.Function
-	nccl ncclPlace
-	// file and ncclFile are the places of a topology file, and of what NCCL
-	// looks up in it.
-	file, ncclFile filePlace
-	inFile         bool
 }
 
 func (b *builder) source() Source {
@@ -257,55 +279,21 @@ func (b *builder) bare(next int, has map[pci.Address]bool, until *pci.Address) i
 	return next
 }
 
-// place finds where a function counts, once for each.
-func (b *builder) place(f *pci.Function) *place {
-	fn := b.PCI.Place(f)
-	p, ok := b.places[fn.Address]
-	if ok {
-		return p
-	}
-	counts := countsInNCCL(b.PCI, fn)
-	p = &place{fn: fn, nccl: ncclPlaceOf(b.PCI, counts)}
-	if b.File != nil {
-		p.file, p.inFile = b.File.find(fn)
-		p.ncclFile = p.file
-		if there, ok := b.File.byAddress[counts.Address]; ok {
-			p.ncclFile = there
-		}
-	}
-	b.places[fn.Address] = p
-	return p
-}
-
-// rate gives both levels of a GPU and an adapter function.
+// rate gives the level of a GPU and an adapter function, once for each place: a
+// virtual function counts where its physical one stands.
 func (b *builder) rate(gpu, nic *pci.Function) rating {
-	p, q := b.place(gpu), b.place(nic)
-	key := [2]pci.Address{p.fn.Address, q.fn.Address}
+	gpu, nic = b.PCI.Place(gpu), b.PCI.Place(nic)
+	key := [2]pci.Address{gpu.Address, nic.Address}
 	if r, ok := b.rated[key]; ok {
 		return r
 	}
-	var r rating
-	switch {
-	case b.FileUnread:
-		r = rating{span: atLeast(PIX)}
-	case p.inFile && q.inFile:
+	r := rating{span: sysfsLevel(gpu, nic, b.PCI.NUMANodes)}
+	if b.FileUnread {
+		r.span = atLeast(PIX)
+	} else if p, q := b.File.find(gpu), b.File.find(nic); p != nil && q != nil {
 		b.fromFile = true
-		level, _ := p.file.levels(q.file)
-		_, nccl := p.ncclFile.levels(q.ncclFile)
-		r = rating{exactly(level), nccl, true}
-	default:
-		r = rating{sysfsLevel(p.fn, q.fn, b.PCI.NUMANodes), p.nccl.level(q.nccl), false}
+		r = rating{exactly(p.level(q)), true}
 	}
 	b.rated[key] = r
 	return r
-}
-
-// ncclOf is NCCL's level of a pair. A device on an auxiliary device is no PCI
-// device to NCCL, which hangs it on the first processor it knows of
-// (src/graph/topo.cc, ncclTopoFillNet): that is not told by places.
-func ncclOf(n *NIC, r rating) Level {
-	if n.RDMA != nil && n.RDMA.Auxiliary {
-		return Unknown
-	}
-	return r.nccl
 }

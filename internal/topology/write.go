@@ -6,122 +6,127 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 )
 
-// What NCCL takes of a topology file (src/graph/topo.h, src/graph/xml.h): so many
-// elements with those it adds itself, and so many below one (newer releases take
-// more).
-const (
-	ncclElements = 256
-	ncclChildren = 128
-)
+// ncclChildren is how many elements NCCL takes below one (src/graph/xml.h,
+// MAX_SUBS; newer releases take more).
+const ncclChildren = 128
 
 // ErrFromFile tells that the levels are those of an NCCL topology file, so that
 // there is none to be made from the PCI tree.
 var ErrFromFile = errors.New("the levels are those of an NCCL topology file already")
 
-// WriteFile gives the machine as an NCCL topology file (NCCL_TOPO_FILE): GPUs,
-// adapters and the switches above them, each below the NUMA node that NCCL would
-// put it on. NCCL fills in elements gpu, nic and net and the processors'
-// attributes where it runs, so they are left out; so is what could not be read.
+// WriteFile gives the machine as an NCCL topology file (NCCL_TOPO_FILE): the
+// tree that NCCL makes of it, with GPUs and with adapters under the function that
+// NCCL looks for. NCCL fills in elements gpu, nic and net where it runs, so they
+// are left out; so is what could not be read. The processors are written: NCCL
+// does not fill in one that holds nothing on the PCI bus, and then fails.
 //
 // NCCL's reader is not an XML parser: it refuses an XML declaration, and takes
 // one space between attributes, no tabs, and no entities.
-func (m *Map) WriteFile(inv *pci.Inventory) ([]byte, error) {
+func (m *Map) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) {
 	if m.Source == FromFile {
 		return nil, ErrFromFile
 	}
-	w := fileWriter{m: m, inv: inv, cpus: map[int]*branch{}}
-	w.names()
-	for i := range inv.Functions {
-		w.function(&inv.Functions[i])
-	}
-	if len(w.cpus) == 0 {
+	w := fileWriter{m: m, inv: inv, called: map[string][]string{}}
+	system := w.tree()
+	if len(system.below) == 0 {
 		return nil, errors.New("no GPU or adapter whose place is known")
 	}
-	return w.write()
-}
-
-// branch is an element with what is below it.
-type branch struct {
-	address string
-	fn      *pci.Function // nil for a bridge of which nothing is known
-	below   []*branch
-	by      map[string]*branch
-}
-
-// under gives the branch of an address below b, a new one where there is none.
-func (b *branch) under(address string, fn *pci.Function) *branch {
-	if c, ok := b.by[address]; ok {
-		return c
-	}
-	c := &branch{address: address, fn: fn}
-	if b.by == nil {
-		b.by = map[string]*branch{}
-	}
-	b.by[address] = c
-	b.below = append(b.below, c)
-	return c
+	return w.write(system, processor(cpu))
 }
 
 type fileWriter struct {
-	m        *Map
-	inv      *pci.Inventory
-	called   map[pci.Address][]string // what GPUs and adapters are called
-	cpus     map[int]*branch          // by NUMA node
-	left     []string                 // functions whose place is not known
-	adapters int
-	elements int
-	out      bytes.Buffer
+	m      *Map
+	inv    *pci.Inventory
+	called map[string][]string // what GPUs and adapters are called, by bus id
+	notes  []string
+	nets   int // elements nic and net that NCCL adds
+	count  int // elements in the file
+	out    bytes.Buffer
 }
 
-// names finds the functions that belong into the file.
-func (w *fileWriter) names() {
-	w.called = map[pci.Address][]string{}
+// tree is the tree of all GPUs, adapters and data-direct functions.
+func (w *fileWriter) tree() *element {
+	var gpus []*pci.Function
 	for i := range w.m.GPUs {
-		w.called[w.m.GPUs[i].Address] = []string{fmt.Sprintf("GPU%d", i)}
+		gpu := w.m.GPUs[i].Function
+		gpus = append(gpus, gpu)
+		w.call(gpu, fmt.Sprintf("GPU%d", i))
 	}
+	var nics []ncclFunction
 	for i := range w.m.NICs {
 		n := &w.m.NICs[i]
 		if n.Function == nil {
 			continue
 		}
-		a := w.inv.Place(n.Function).Address
-		names := w.called[a]
-		if n.Name() != "" && n.Function.Address == a {
-			names = append(names, n.Name())
-		}
-		w.called[a] = names
+		nics = append(nics, w.adapter(n)...)
+		w.nets += max(1, portsOf(n))
 	}
 	for i := range w.inv.Functions {
 		if f := &w.inv.Functions[i]; f.Kind() == pci.DataDirect {
-			w.called[f.Address] = []string{"data direct"}
+			nics = append(nics, ncclFunction{fn: f, known: f.RootBus != "", numa: f.RootNUMA})
+			w.call(f, "data direct")
+			w.nets++
 		}
+	}
+	system := ncclTree(nil, gpus, nics)
+	system.below = slices.DeleteFunc(system.below, func(cpu *element) bool {
+		if cpu.key == unknownCPU {
+			w.leaveOut(cpu)
+		}
+		return cpu.key == unknownCPU || len(cpu.below) == 0
+	})
+	return system
+}
+
+func (w *fileWriter) call(f *pci.Function, name string) {
+	key := f.Address.String()
+	if name != "" {
+		w.called[key] = append(w.called[key], name)
+	}
+	if f.RootBus == "" {
+		w.leaveOut(&element{tag: "pci", key: key})
 	}
 }
 
-// function puts a function below its switches.
-func (w *fileWriter) function(f *pci.Function) {
-	if _, ok := w.called[f.Address]; !ok {
-		return
+// adapter gives the function that NCCL looks for to place an adapter, and the
+// adapter's own where NCCL before 2.27.3 knows no data-direct functions.
+func (w *fileWriter) adapter(n *NIC) []ncclFunction {
+	own := *n.Function
+	own.DataDirect = nil
+	at := inNCCL(w.inv, &own)
+	switch {
+	case !at.known:
+		w.call(n.Function, "")
+		return nil
+	case at.fn == nil:
+		w.notes = append(w.notes, fmt.Sprintf("%s: NCCL looks for device 0, function 0 of its bus, which is not there, and takes the first CPU; NCCL_IB_MERGE_VFS=0 makes it look for function 0",
+			strings.TrimSpace(n.Address()+" "+n.Name())))
+	default:
+		w.call(at.fn, n.Name())
 	}
-	if f.RootBus == "" || f.RootNUMA == pci.Unread {
-		w.left = append(w.left, f.Address.String())
-		return
+	return []ncclFunction{at}
+}
+
+func portsOf(n *NIC) int {
+	if n.RDMA == nil {
+		return 0
 	}
-	b, ok := w.cpus[f.RootNUMA]
-	if !ok {
-		b = &branch{}
-		w.cpus[f.RootNUMA] = b
+	return len(n.RDMA.Ports)
+}
+
+// leaveOut notes what has no known place.
+func (w *fileWriter) leaveOut(e *element) {
+	if _, ok := w.called[e.key]; ok || e.tag == "pci" && len(e.below) == 0 {
+		w.notes = append(w.notes, "left out, its place is not known: "+e.key)
 	}
-	for _, a := range slices.Backward(f.Switches()) {
-		b = b.under(a.String(), w.inv.Find(a))
-	}
-	b.under(f.Address.String(), f)
-	if f.Kind() != pci.GPU {
-		w.adapters++
+	for _, c := range e.below {
+		w.leaveOut(c)
 	}
 }
 
@@ -131,45 +136,76 @@ const aboutVirtual = `<!-- This is the PCI tree that the hypervisor shows. Where
   <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16"> ... </pci> -->
 `
 
-func (w *fileWriter) write() ([]byte, error) {
+func (w *fileWriter) write(system *element, cpu string) ([]byte, error) {
 	if w.m.Source == Virtual {
 		w.out.WriteString(aboutVirtual)
 	}
-	for _, a := range w.left {
-		fmt.Fprintf(&w.out, "<!-- left out, its place is not known: %s -->\n", a)
+	for _, note := range w.notes {
+		fmt.Fprintf(&w.out, "<!-- %s -->\n", withinComment(note))
 	}
 	w.out.WriteString("<system version=\"1\">\n")
-	nodes := make([]int, 0, len(w.cpus))
-	for n := range w.cpus {
-		nodes = append(nodes, n)
-	}
-	slices.Sort(nodes)
-	w.elements = 1 + len(nodes)
-	for _, n := range nodes {
-		fmt.Fprintf(&w.out, "  <cpu numaid=\"%d\">\n", n)
-		if err := w.children(w.cpus[n], 4); err != nil {
+	w.count = 1 + len(system.below)
+	for _, e := range system.below {
+		fmt.Fprintf(&w.out, "  <cpu numaid=\"%s\"%s>\n", e.key, cpu)
+		if err := w.children(e, 4); err != nil {
 			return nil, err
 		}
 		w.out.WriteString("  </cpu>\n")
 	}
 	w.out.WriteString("</system>\n")
-	const own = 1 // each process adds its own GPU, and nic and net of each adapter
-	if total := w.elements + own + 2*w.adapters; total > ncclElements {
+	if total := w.count + w.nets + w.ofGPUs(); total > ncclElements {
 		return nil, fmt.Errorf("this machine makes %d elements with those that NCCL adds, and NCCL takes no more than %d", total, ncclElements)
 	}
 	return w.out.Bytes(), nil
 }
 
-func (w *fileWriter) children(b *branch, indent int) error {
-	if len(b.below) > ncclChildren {
-		return fmt.Errorf("%d elements below one, and NCCL takes no more than %d", len(b.below), ncclChildren)
+// ofGPUs counts the elements that NCCL adds for GPUs: gpu, nvlink for each
+// NVSwitch, c2c.
+func (w *fileWriter) ofGPUs() int {
+	nvSwitches := 0
+	for i := range w.inv.Functions {
+		if f := &w.inv.Functions[i]; f.Vendor == pci.VendorNVIDIA && f.Class>>8 == 0x0680 {
+			nvSwitches++
+		}
 	}
-	slices.SortFunc(b.below, func(x, y *branch) int { return strings.Compare(x.address, y.address) })
+	n := 0
+	for i := range w.m.GPUs {
+		n += 1 + nvSwitches
+		if w.m.GPUs[i].Coherent() {
+			n++
+		}
+	}
+	return n
+}
+
+// processor writes the attributes of a cpu element, none where the processor is
+// not known.
+func processor(p kmod.Processor) string {
+	if p.Arch == "" {
+		return ""
+	}
+	text := fmt.Sprintf(" arch=\"%s\"", p.Arch)
+	if p.Vendor != "" && p.Family > 0 && !strings.ContainsFunc(p.Vendor, func(r rune) bool {
+		return r != ' ' && !unicode.IsLetter(r) || r > unicode.MaxASCII
+	}) {
+		text += fmt.Sprintf(" vendor=\"%s\" familyid=\"%d\" modelid=\"%d\"", p.Vendor, p.Family, p.Model)
+	}
+	return text
+}
+
+func (w *fileWriter) children(e *element, indent int) error {
+	if len(e.below) > ncclChildren {
+		return fmt.Errorf("%d elements below one, and NCCL takes no more than %d", len(e.below), ncclChildren)
+	}
 	space := strings.Repeat(" ", indent)
-	for _, c := range b.below {
-		w.elements++
-		w.out.WriteString(w.comment(c, space))
-		w.out.WriteString(space + "<pci busid=\"" + c.address + "\"" + w.attributes(c))
+	for _, c := range e.below {
+		w.count++
+		if len(c.nics) > 0 {
+			w.count++ // the element nic
+		}
+		f := w.functionAt(c.key)
+		w.out.WriteString(w.comment(c, f, space))
+		w.out.WriteString(space + "<pci busid=\"" + c.key + "\"" + w.attributes(f))
 		if len(c.below) == 0 {
 			w.out.WriteString("/>\n")
 			continue
@@ -183,39 +219,46 @@ func (w *fileWriter) children(b *branch, indent int) error {
 	return nil
 }
 
-// comment says what a GPU or adapter is. Nothing in it may end the comment.
-func (w *fileWriter) comment(b *branch, space string) string {
-	if b.fn == nil {
+// functionAt gives the function of a bus id, nil for a bridge of which nothing is
+// known.
+func (w *fileWriter) functionAt(busid string) *pci.Function {
+	a, err := pci.ParseAddress(busid)
+	if err != nil {
+		return nil
+	}
+	return w.inv.Find(a)
+}
+
+// comment says what a GPU or adapter is.
+func (w *fileWriter) comment(e *element, f *pci.Function, space string) string {
+	names, ok := w.called[e.key]
+	if f != nil && f.Name() != "" && (ok || len(e.nics) > 0) {
+		names = append(slices.Clip(names), f.Name())
+	}
+	if len(names) == 0 {
 		return ""
 	}
-	names, ok := w.called[b.fn.Address]
-	if !ok {
-		return ""
-	}
-	words := names
-	if product := b.fn.Name(); product != "" {
-		words = append(slices.Clip(names), product)
-	}
-	text := strings.Map(func(r rune) rune {
+	return space + "<!-- " + withinComment(strings.Join(names, " ")) + " -->\n"
+}
+
+// withinComment replaces what may not stand in a comment, or would end it.
+func withinComment(text string) string {
+	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
-	}, strings.Join(words, " "))
+	}, text)
 	for strings.Contains(text, "--") {
 		text = strings.ReplaceAll(text, "--", "-")
 	}
-	if text == "" {
-		return ""
-	}
-	return space + "<!-- " + text + " -->\n"
+	return text
 }
 
 const bridgeClass = 0x060400
 
 // attributes are what is known of a function in NCCL's words.
-func (w *fileWriter) attributes(b *branch) string {
-	f := b.fn
+func (w *fileWriter) attributes(f *pci.Function) string {
 	if f == nil || f.Vendor == 0 && f.Class == 0 { // others stand below it
 		return fmt.Sprintf(" class=\"%#06x\"", bridgeClass)
 	}

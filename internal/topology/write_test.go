@@ -25,7 +25,7 @@ func TestWriteFileRoundTrip(t *testing.T) {
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
 			r := collect(t, m, machine.States()[0], nil)
-			text, err := r.Map.WriteFile(&r.PCI)
+			text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
 			if len(r.Map.GPUs)+len(r.Map.NICs) == 0 {
 				if err == nil {
 					t.Error("a file of a machine without GPUs and NICs")
@@ -153,13 +153,13 @@ func parsed(t *testing.T, text string) report.Report {
 // into comments, where they must not end anything.
 func TestWriteFileHostileName(t *testing.T) {
 	r := parsed(t, "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:352a\n    0000:02:00.0 ib 15b3:1021 rdma=mlx5_0\n")
-	plain, err := r.Map.WriteFile(&r.PCI)
+	plain, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"--><pci busid=\"0000:99:00.0\"/><!--", "---->", "a--", "\x00\xff\t\n", "&lt;\"'", "-"} {
 		r.Map.NICs[0].RDMA.Name = name
-		text, err := r.Map.WriteFile(&r.PCI)
+		text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,10 +192,10 @@ pci0000:00 numa=0
 			f.RootBus = ""
 		}
 	}
-	text, err := r.Map.WriteFile(&r.PCI)
+	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
 	const want = `<!-- left out, its place is not known: 0000:05:00.0 -->
 <system version="1">
-  <cpu numaid="1">
+  <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
     <pci busid="0000:01:00.0" class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x0016" link_speed="32.0 GT/s PCIe" link_width="8">
       <!-- GPU0 H100 SXM5 80GB -->
       <pci busid="0000:03:00.0" class="0x030200" vendor="0x10de" device="0x2330" link_speed="32.0 GT/s PCIe" link_width="16"/>
@@ -234,12 +234,15 @@ func TestWriteFileRefuses(t *testing.T) {
 		{"many adapters", flat(83), ""},
 		{"more elements than NCCL takes", flat(84), "this machine makes 257 elements with those that NCCL adds, and NCCL takes no more than 256"},
 		{"more below one than NCCL takes", many(129), "129 elements below one, and NCCL takes no more than 128"},
-		{"as many below one as NCCL takes", many(128), ""},
+		{"as many elements as NCCL takes, two for each GPU", many(127), ""},
+		{"one GPU more", many(128), "this machine makes 258 elements with those that NCCL adds, and NCCL takes no more than 256"},
+		{"and one for each NVSwitch that a GPU is linked to", many(84) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", ""},
+		{"one GPU more, with an NVSwitch", many(85) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", "this machine makes 257 elements with those that NCCL adds, and NCCL takes no more than 256"},
 		{"nothing", "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n", "no GPU or adapter whose place is known"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := parsed(t, tt.text)
-			_, err := r.Map.WriteFile(&r.PCI)
+			_, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
 			if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && got != tt.want {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -247,7 +250,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	}
 	m := load(t, "azure-ndv5-h100")
 	r := collect(t, m, machine.States()[0], nil)
-	text, err := r.Map.WriteFile(&r.PCI)
+	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +259,7 @@ func TestWriteFileRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = collect(t, m, machine.States()[0], file)
-	if _, err := r.Map.WriteFile(&r.PCI); !errors.Is(err, topology.ErrFromFile) {
+	if _, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor); !errors.Is(err, topology.ErrFromFile) {
 		t.Errorf("%v", err)
 	}
 }

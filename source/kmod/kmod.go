@@ -41,6 +41,8 @@ type State struct {
 	VirtualBy string
 	// Arm: /proc/cpuinfo is that of an Arm processor.
 	Arm bool
+	// Processor is the first processor of /proc/cpuinfo.
+	Processor Processor
 	// Advice are the facts behind the advice of check; nil before Advise.
 	Advice *Advice
 	// Problems are the facts that could not be read, one error each.
@@ -55,6 +57,18 @@ type Driver struct {
 	Open tri.State
 	// Version as in "570.86.15"; "" when not known.
 	Version string
+}
+
+// Processor is a processor in the words of NCCL's topology (src/graph/xml.cc,
+// ncclTopoGetXmlFromCpu), as /proc/cpuinfo has it.
+type Processor struct {
+	// Arch is "x86_64", "arm64" or "ppc64"; "" when not known.
+	Arch string
+	// Vendor is vendor_id, "GenuineIntel"; of x86 alone.
+	Vendor string
+	// Family and Model are those of CPUID, the extended family times 16 added to
+	// the family as NCCL does; 0 when not known. Of x86 alone.
+	Family, Model int
 }
 
 // Init is the state of a module, from /sys/module/<name>/initstate.

@@ -2,6 +2,7 @@ package kmod
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"gdr-features/internal/tri"
@@ -52,7 +53,8 @@ func (s *scanner) hypervisorFlag() tri.State {
 		}
 		buf = buf[:len(buf)+n]
 		first := FirstProcessor(buf)
-		if flags, ok := cpuFlags(first); ok {
+		if flags, ok := cpuValue(first, "flags"); ok {
+			s.st.Processor = x86(first)
 			for flag := range strings.FieldsSeq(flags) {
 				if flag == "hypervisor" {
 					return tri.True
@@ -66,15 +68,40 @@ func (s *scanner) hypervisorFlag() tri.State {
 		}
 	}
 	s.st.Arm = bytes.Contains(buf, []byte("\nFeatures\t"))
+	if cpu, ok := cpuValue(buf, "cpu"); s.st.Arm {
+		s.st.Processor.Arch = "arm64"
+	} else if ok && strings.HasPrefix(cpu, "POWER") {
+		s.st.Processor.Arch = "ppc64"
+	}
 	return tri.Unknown
 }
 
-// cpuFlags finds the first whole line "flags\t\t: fpu vme ...".
-func cpuFlags(text []byte) (flags string, ok bool) {
+// x86 reads a processor that has flags.
+func x86(text []byte) Processor {
+	number := func(key string) int {
+		value, _ := cpuValue(text, key)
+		n, err := strconv.ParseUint(value, 10, 12)
+		if err != nil {
+			return 0
+		}
+		return int(n)
+	}
+	p := Processor{Arch: "x86_64", Family: number("cpu family"), Model: number("model")}
+	p.Vendor, _ = cpuValue(text, "vendor_id")
+	const base = 15 // the kernel adds the extended family to this one (arch/x86/lib/cpu.c, x86_family)
+	if p.Family > base {
+		p.Family = base + (p.Family-base)<<4
+	}
+	return p
+}
+
+// cpuValue finds the first whole line of a key: "vendor_id\t: GenuineIntel".
+// One space follows the colon, others are part of the value.
+func cpuValue(text []byte, key string) (value string, ok bool) {
 	for line := range bytes.Lines(text) {
-		key, value, colon := bytes.Cut(line, []byte{':'})
-		if colon && string(bytes.TrimSpace(key)) == "flags" && line[len(line)-1] == '\n' {
-			return string(value), true
+		name, value, colon := bytes.Cut(line, []byte{':'})
+		if colon && string(bytes.TrimSpace(name)) == key && line[len(line)-1] == '\n' {
+			return strings.TrimPrefix(strings.TrimSuffix(string(value), "\n"), " "), true
 		}
 	}
 	return "", false

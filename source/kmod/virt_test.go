@@ -99,17 +99,40 @@ func TestCPUFlags(t *testing.T) {
 		name, in, want string
 		ok             bool
 	}{
-		{"as the kernel writes it", "processor\t: 0\nflags\t\t: fpu vme\nbugs\t\t:\n", " fpu vme\n", true},
-		{"no flags at all", "flags\t\t:\n", "\n", true},
-		{"the first line counts", "flags\t\t: a\nflags\t\t: b\n", " a\n", true},
-		{"a colon in the flags", "flags: a:b\n", " a:b\n", true},
+		{"as the kernel writes it", "processor\t: 0\nflags\t\t: fpu vme\nbugs\t\t:\n", "fpu vme", true},
+		{"no flags at all", "flags\t\t:\n", "", true},
+		{"the first line counts", "flags\t\t: a\nflags\t\t: b\n", "a", true},
+		{"a colon in the flags", "flags: a:b\n", "a:b", true},
 		{"a line that is not over yet", "flags\t\t: fpu vm", "", false},
 		{"other flags", "vmx flags\t: vnmi\nFlags: x\nflagship: y\nflags\n", "", false},
 		{"empty", "", "", false},
 	}
 	for _, tt := range tests {
-		if got, ok := cpuFlags([]byte(tt.in)); got != tt.want || ok != tt.ok {
+		if got, ok := cpuValue([]byte(tt.in), "flags"); got != tt.want || ok != tt.ok {
 			t.Errorf("%s: %q, %v; want %q, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+// TestProcessor: the words that NCCL has for a processor.
+func TestProcessor(t *testing.T) {
+	const intel = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R)\n"
+	tests := []struct {
+		name, in string
+		want     Processor
+	}{
+		{"Sapphire Rapids", intel + "flags\t\t: fpu\n\n", Processor{"x86_64", "GenuineIntel", 6, 143}},
+		{"family 25, which CPUID has as 15 and 10", "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nflags\t\t: fpu\n", Processor{"x86_64", "AuthenticAMD", 175, 17}},
+		{"a vendor with spaces at both ends", "vendor_id\t:   Shanghai  \ncpu family\t: 7\nmodel\t\t: 91\nflags\t\t: fpu\n", Processor{"x86_64", "  Shanghai  ", 7, 91}},
+		{"numbers that are none", "vendor_id\t: GenuineIntel\ncpu family\t: six\nmodel\t\t: -1\nflags\t\t: fpu\n", Processor{"x86_64", "GenuineIntel", 0, 0}},
+		{"Arm", "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd\n\n", Processor{Arch: "arm64"}},
+		{"POWER", "processor\t: 0\ncpu\t\t: POWER9, altivec supported\n\n", Processor{Arch: "ppc64"}},
+		{"cut off before the flags", intel, Processor{}},
+		{"empty", "", Processor{}},
+	}
+	for _, tt := range tests {
+		if got := scan(t, map[string]string{"proc/cpuinfo": tt.in}, Request{}).Processor; got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }

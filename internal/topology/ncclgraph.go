@@ -1,0 +1,399 @@
+package topology
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/source/pci"
+)
+
+// nodeKind is the type of a node in NCCL's graph (src/graph/topo.h).
+type nodeKind uint8
+
+const (
+	cpuNode nodeKind = iota
+	switchNode
+	nicNode
+	gpuNode
+	otherNode
+	nodeKinds = iota - 1
+)
+
+// node names a node of the graph by its place in the list of its kind. NCCL uses
+// pointers into arrays; where it leaves a stale one, it means the node that has
+// taken that place.
+type node struct {
+	kind nodeKind
+	at   int
+}
+
+// graphNode is what the graph holds of a node.
+type graphNode struct {
+	id  int64  // a bus id as a number
+	ids uint64 // of a switch: vendor, device, subsystem vendor and device
+	// links lead to other nodes. Only the first live ones count; NCCL leaves old
+	// entries behind them, which its sort brings back.
+	links []graphLink
+	live  int
+}
+
+type graphLink struct {
+	to node
+	bw float64
+}
+
+// ncclGraph is NCCL's graph of a machine (src/graph/topo.cc,
+// ncclTopoGetSystemFromXml), without NVLink.
+type ncclGraph struct {
+	inv   *pci.Inventory
+	nodes [nodeKinds][]graphNode
+	// switches is how many switch nodes count; removed ones stay behind.
+	switches int
+	gpus     map[int]int   // the node of each GPU
+	nics     map[int][]int // the nodes of each NIC
+	byID     map[int64]int // the NIC nodes
+	taken    []int64       // the ids of switches that were taken into others
+	// failed: NCCL ends here with an internal error.
+	failed bool
+}
+
+// Bandwidths in GB/s, which order the links of a node. Those of PCIe are taken
+// as equal.
+const (
+	localBandwidth = 5000
+	pcieBandwidth  = 48
+	cpuBandwidth   = 20
+)
+
+func newNCCLGraph(inv *pci.Inventory, system *element) *ncclGraph {
+	g := &ncclGraph{inv: inv, gpus: map[int]int{}, nics: map[int][]int{}, byID: map[int64]int{}}
+	for _, e := range system.below {
+		if e.tag == "cpu" {
+			g.addCPU(e)
+		}
+	}
+	g.switches = len(g.nodes[switchNode])
+	g.flatten()
+	g.connectCPUs()
+	for i := range g.nodes[cpuNode] {
+		g.sort(node{cpuNode, i}, nil, 0)
+	}
+	return g
+}
+
+func (g *ncclGraph) at(n node) *graphNode { return &g.nodes[n.kind][n.at] }
+
+func (g *ncclGraph) create(kind nodeKind, id int64) node {
+	g.nodes[kind] = append(g.nodes[kind], graphNode{id: id})
+	return node{kind, len(g.nodes[kind]) - 1}
+}
+
+// addCPU adds a cpu element with all below it (ncclTopoAddCpu).
+func (g *ncclGraph) addCPU(e *element) {
+	cpu := g.create(cpuNode, 0)
+	for _, c := range e.below {
+		if c.tag == "pci" {
+			g.addPCI(c, cpu)
+		}
+	}
+	g.addNIC(e, 0, cpu, localBandwidth)
+}
+
+// addNIC adds the NICs of an element. Elements of one bus id have one node,
+// which hangs where the first stands; NICs without function all have the same.
+func (g *ncclGraph) addNIC(e *element, id int64, parent node, bw float64) {
+	if len(e.nics) == 0 {
+		return
+	}
+	at, known := g.byID[id]
+	if !known {
+		n := g.create(nicNode, id)
+		g.connect(n, parent, bw)
+		g.connect(parent, n, bw)
+		at = n.at
+		g.byID[id] = at
+	}
+	for _, i := range e.nics {
+		g.nics[i] = append(g.nics[i], at)
+	}
+}
+
+// addPCI adds a pci element (ncclTopoAddPci): GPUs and NICs are ends, and
+// whatever else is no GPU, NIC, NVSwitch or CPU by its class is a switch.
+func (g *ncclGraph) addPCI(e *element, parent node) {
+	id := busNumber(e.key)
+	for _, i := range e.gpus {
+		n := g.create(gpuNode, id)
+		g.gpus[i] = n.at
+		g.connect(n, parent, pcieBandwidth)
+		g.connect(parent, n, pcieBandwidth)
+	}
+	class, ids := g.describe(e)
+	switch {
+	case len(e.nics) > 0:
+		g.addNIC(e, id, parent, pcieBandwidth)
+	case kindOfClass(class) == switchNode:
+		n := g.create(switchNode, id)
+		g.at(n).ids = ids
+		for _, c := range e.below {
+			g.addPCI(c, n)
+		}
+		g.connect(n, parent, pcieBandwidth)
+		g.connect(parent, n, pcieBandwidth)
+	}
+}
+
+// describe gives class and ids of a pci element: the class is that of sysfs
+// where the function is there, the ids are those of the file where it has them.
+func (g *ncclGraph) describe(e *element) (class string, ids uint64) {
+	class, ids = e.class, e.ids
+	a, err := pci.ParseAddress(e.key)
+	if err != nil || a.Domain > 0xffff {
+		return class, ids
+	}
+	if f := g.inv.Find(a); f != nil && f.Class != 0 {
+		class = "0x" + strconv.FormatUint(uint64(f.Class)|1<<24, 16)[1:]
+		if ids == 0 {
+			ids = uint64(f.Vendor)<<48 | uint64(f.Device)<<32 | uint64(f.SubVendor)<<16 | uint64(f.SubDevice)
+		}
+	}
+	return class, ids
+}
+
+// kindOfClass is what a function of a class is to NCCL (kvDictPciClass).
+func kindOfClass(class string) nodeKind {
+	for _, prefix := range [...]string{"0x068000", "0x068001", "0x03", "0x02"} { // NVSwitch, POWER NVLink bridge, GPU, NIC
+		if strings.HasPrefix(class, prefix) {
+			return otherNode
+		}
+	}
+	return switchNode
+}
+
+// busNumber reads a bus id as a number (src/misc/utils.cc, busIdToInt64).
+func busNumber(key string) int64 {
+	digits := strings.Map(func(r rune) rune {
+		if r == ':' || r == '.' {
+			return -1
+		}
+		return r
+	}, key)
+	end := strings.IndexFunc(digits, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
+	if end >= 0 {
+		digits = digits[:end]
+	}
+	n, err := strconv.ParseInt(digits[:min(len(digits), 16)], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// connect adds a link, the links of a node being ordered by bandwidth
+// (ncclTopoConnectNodes).
+func (g *ncclGraph) connect(from, to node, bw float64) {
+	n := g.at(from)
+	n.links = append(n.links, graphLink{to, bw})
+	n.live++
+	for i := len(n.links) - 1; i > 0 && n.links[i-1].bw < n.links[i].bw; i-- {
+		n.links[i-1], n.links[i] = n.links[i], n.links[i-1]
+	}
+}
+
+func (g *ncclGraph) connectCPUs() {
+	for i := range g.nodes[cpuNode] {
+		for j := range g.nodes[cpuNode] {
+			if i != j {
+				g.connect(node{cpuNode, i}, node{cpuNode, j}, cpuBandwidth)
+			}
+		}
+	}
+}
+
+// broadcomGeneration knows the PCIe switches whose chips show as two levels
+// (getBcmGen): 4 or 5, 0 for any other.
+func broadcomGeneration(ids uint64, level uint64) int {
+	switch ids &^ 0xfff {
+	case 0x1000c0101000a000:
+		return 4
+	case 0x1000c03010000000 | level*0x1000:
+		return 5
+	}
+	return 0
+}
+
+// flatten takes the switches right below a Broadcom switch of the same chip into
+// it (ncclTopoFlattenBcmSwitches), and one right above it too, since it goes by
+// links. Removing a node moves those behind it; NCCL keeps the switch by its
+// place, and so does this: after one before it was taken in, its place is
+// another's.
+func (g *ncclGraph) flatten() {
+	for s := 0; s < g.switches && !g.failed; s++ {
+		top := node{switchNode, s}
+		gen := broadcomGeneration(g.at(top).ids, 0)
+		if gen == 0 {
+			continue
+		}
+		for _, id := range g.cutSubSwitches(top, gen) {
+			g.takeIn(top, id)
+		}
+		g.at(top).ids |= 0xffff // is not looked at again
+		s = -1
+	}
+}
+
+// cutSubSwitches removes the links to switches of the same chip and gives their
+// ids.
+func (g *ncclGraph) cutSubSwitches(top node, gen int) []int64 {
+	var subs []int64
+	n := g.at(top)
+	for l := 0; l < n.live; l++ {
+		to := n.links[l].to
+		if to.kind == switchNode && broadcomGeneration(g.at(to).ids, 1) == gen {
+			subs = append(subs, g.at(to).id)
+			n.unlink(l)
+			l--
+		}
+	}
+	return subs
+}
+
+// unlink removes the link at l. What moves leaves its last entry behind.
+func (n *graphNode) unlink(l int) {
+	copy(n.links[l:n.live-1], n.links[l+1:n.live])
+	n.live--
+}
+
+// takeIn gives the links of the first switch of an id to another and removes it.
+func (g *ncclGraph) takeIn(top node, id int64) {
+	index := slices.IndexFunc(g.nodes[switchNode][:g.switches], func(n graphNode) bool { return n.id == id })
+	if index < 0 {
+		g.failed = true
+		return
+	}
+	sub := node{switchNode, index}
+	for l := 0; l < g.at(sub).live; l++ {
+		link := g.at(sub).links[l]
+		if link.to == top {
+			continue
+		}
+		n := g.at(top)
+		if n.live == len(n.links) {
+			n.links = append(n.links, link)
+		}
+		n.links[n.live] = link
+		n.live++
+		back := g.at(link.to)
+		if i := slices.IndexFunc(back.links[:back.live], func(l graphLink) bool { return l.to == sub }); i >= 0 {
+			back.links[i].to = top
+		}
+	}
+	g.taken = append(g.taken, id)
+	g.remove(sub)
+}
+
+// remove takes a switch out of the list (ncclTopoRemoveNode): links to those
+// behind it follow, as far as they count.
+func (g *ncclGraph) remove(gone node) {
+	for kind := range g.nodes {
+		for at := range g.nodes[kind] {
+			here := node{nodeKind(kind), at}
+			if here == gone || kind == int(switchNode) && at >= g.switches {
+				continue
+			}
+			n := g.at(here)
+			for l := 0; l < n.live; l++ {
+				for l < n.live && n.links[l].to == gone {
+					n.unlink(l)
+				}
+				if l < n.live && n.links[l].to.kind == switchNode && n.links[l].to.at > gone.at {
+					n.links[l].to.at--
+				}
+			}
+		}
+	}
+	list := g.nodes[switchNode][:g.switches]
+	copy(list[gone.at:], list[gone.at+1:])
+	last := &list[len(list)-1]
+	last.links = slices.Clone(last.links)
+	g.switches--
+}
+
+// maxGraphDepth is deeper than any tree of PCI functions; NCCL's own recursion
+// does not end where stale links lead in circles.
+const maxGraphDepth = 1 << 10
+
+// sort puts the link that leads up last (ncclTopoSort). It goes beyond the links
+// that count, so that one left behind may take the place of the link up.
+func (g *ncclGraph) sort(at node, up *node, depth int) {
+	n := g.at(at)
+	if up != nil {
+		l := slices.IndexFunc(n.links, func(l graphLink) bool { return l.to == *up })
+		if l < 0 || depth > maxGraphDepth {
+			g.failed = true
+			return
+		}
+		link := n.links[l]
+		n.links = append(slices.Delete(n.links, l, l+1), link)
+	}
+	for l := 0; l < n.live && !g.failed; l++ {
+		to := n.links[l].to
+		if (up == nil || to != *up) && (at.kind != cpuNode || to.kind != cpuNode) {
+			g.sort(to, &at, depth+1)
+		}
+	}
+}
+
+// hop is the type of the way from one node to the next (src/graph/paths.cc,
+// ncclTopoSetPaths).
+func hop(from, to node) Level {
+	switch {
+	case from.kind == cpuNode && to.kind == cpuNode:
+		return SYS
+	case from.kind == cpuNode || to.kind == cpuNode:
+		return PHB
+	case from.kind == switchNode && to.kind == switchNode:
+		return PXB
+	}
+	return PIX
+}
+
+// search gives the best way from a NIC's node to each GPU's node, Unknown for
+// none (ncclTopoSetPaths). NCCL fails where a link has none back.
+func (g *ncclGraph) search(nic int) []Level {
+	var best [nodeKinds][]Level
+	for kind := range best {
+		best[kind] = make([]Level, len(g.nodes[kind]))
+	}
+	const here = PIX // the nearest there is
+	best[nicNode][nic] = here
+	for list := []node{{nicNode, nic}}; len(list) > 0; {
+		var next []node
+		for _, from := range list {
+			if from.kind == gpuNode {
+				continue // no way leads through one
+			}
+			n := g.at(from)
+			for _, link := range n.links[:n.live] {
+				level := max(best[from.kind][from.at], hop(from, link.to))
+				known := &best[link.to.kind][link.to.at]
+				if *known != Unknown && *known <= level {
+					continue
+				}
+				if *known == Unknown && !g.leadsTo(link.to, from) {
+					g.failed = true
+				}
+				*known = level
+				next = append(next, link.to)
+			}
+		}
+		list = next
+	}
+	return best[gpuNode]
+}
+
+func (g *ncclGraph) leadsTo(from, to node) bool {
+	n := g.at(from)
+	return slices.ContainsFunc(n.links[:n.live], func(l graphLink) bool { return l.to == to })
+}

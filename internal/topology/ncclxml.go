@@ -1,0 +1,268 @@
+package topology
+
+import (
+	"slices"
+	"strconv"
+
+	"gdr-features/source/pci"
+)
+
+// element is an element of NCCL's topology XML (src/graph/xml.h, struct
+// ncclXmlNode): the system, a cpu or a pci. The elements gpu, nic and net are
+// kept as indexes in the element that they stand in.
+type element struct {
+	tag string // "system", "cpu" or "pci"
+	key string // numaid of a cpu, busid of a pci
+	// text is the start tag where the element comes from a topology file. It is
+	// what tells elements of one name apart when NCCL joins the trees that its
+	// processes have made (ncclTopoFuseXml).
+	text  string
+	class string // as in the file, "" for none
+	ids   uint64 // vendor, device, subsystem vendor and device; 0 for none
+
+	parent *element
+	below  []*element
+	gpus   []int // indexes of GPUs
+	nics   []int // indexes of NICs
+	// filled: NCCL has added the attributes that a cpu of the file lacks.
+	filled bool
+}
+
+// add puts a new element below e: a pci before the first with a greater bus id,
+// as NCCL orders those it finds in sysfs (ncclTopoGetXmlFromSys).
+func (e *element) add(c *element) {
+	c.parent = e
+	at := len(e.below)
+	if c.tag == "pci" {
+		if i := slices.IndexFunc(e.below, func(o *element) bool { return o.tag == "pci" && c.key < o.key }); i >= 0 {
+			at = i
+		}
+	}
+	e.below = slices.Insert(e.below, at, c)
+}
+
+// find gives the first pci element of a bus id, nil for none.
+func (e *element) find(busid string) *element {
+	if e.tag == "pci" && e.key == busid {
+		return e
+	}
+	for _, c := range e.below {
+		if found := c.find(busid); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// clone copies an element with all below it.
+func (e *element) clone(parent *element) *element {
+	c := *e
+	c.parent, c.below = parent, make([]*element, len(e.below))
+	for i, b := range e.below {
+		c.below[i] = b.clone(&c)
+	}
+	return &c
+}
+
+// trim removes what holds no GPU and no NIC (ncclTopoTrimXml) and tells whether
+// anything is left.
+func (e *element) trim() bool {
+	e.below = slices.DeleteFunc(e.below, func(c *element) bool { return !c.trim() })
+	return len(e.below)+len(e.gpus)+len(e.nics) > 0
+}
+
+// fuse adds what another process's tree has and this one has not
+// (ncclTopoFuseXml). An element is the same when its start tag is; the first of
+// several takes it all.
+func (e *element) fuse(other *element) {
+	for _, i := range other.nics {
+		if !slices.Contains(e.nics, i) {
+			e.nics = append(e.nics, i)
+		}
+	}
+	e.gpus = append(e.gpus, other.gpus...)
+	for _, c := range other.below {
+		same := func(o *element) bool {
+			return o.tag == c.tag && o.key == c.key && o.text == c.text && o.filled == c.filled
+		}
+		if i := slices.IndexFunc(e.below, same); i >= 0 {
+			e.below[i].fuse(c)
+			continue
+		}
+		c.parent = e
+		e.below = append(e.below, c)
+	}
+}
+
+// unknownCPU is the numaid of functions whose numa_node cannot be read.
+const unknownCPU = "?"
+
+// xmlTree is the tree that one process of NCCL makes: from the topology file,
+// and from sysfs for what that does not name.
+type xmlTree struct {
+	system *element
+	byBus  map[string]*element // the first of each bus id
+	cpus   []*element
+}
+
+func newXMLTree(file *File) *xmlTree {
+	t := &xmlTree{system: &element{tag: "system"}, byBus: map[string]*element{}}
+	if file != nil {
+		t.system = file.system.clone(nil)
+		t.index(t.system)
+	}
+	return t
+}
+
+func (t *xmlTree) index(e *element) {
+	switch _, known := t.byBus[e.key]; {
+	case e.tag == "cpu":
+		t.cpus = append(t.cpus, e)
+	case e.tag == "pci" && !known:
+		t.byBus[e.key] = e
+	}
+	for _, c := range e.below {
+		t.index(c)
+	}
+}
+
+// pci gives the element of a function at an address below some bridges, a new
+// one where there is none yet, as ncclTopoGetXmlFromSys makes it: every second
+// bridge is its parent, a switch named by its upstream port, and what has none
+// above it hangs on the CPU of its NUMA node. An address with a domain of more
+// than 16 bits is cut, so that NCCL finds nothing there and takes CPU -1.
+func (t *xmlTree) pci(a pci.Address, above []pci.Address, numa string) *element {
+	key := a.String()
+	e, ok := t.byBus[key]
+	if !ok {
+		e = &element{tag: "pci", key: key}
+		t.byBus[key] = e
+	}
+	if e.parent == nil {
+		n := len(above)
+		switch {
+		case a.Domain > 0xffff:
+			t.cpu(t.cpus, "-1").add(e)
+		case n < 2 || above[n-1].Domain > 0xffff || above[n-2].Domain > 0xffff:
+			t.cpu(t.system.below, numa).add(e)
+		default:
+			t.pci(above[n-2], above[:n-2], numa).add(e)
+		}
+	}
+	for up := e; up != nil; up = up.parent {
+		up.filled = up.filled || up.tag == "cpu"
+	}
+	return e
+}
+
+// cpu gives the cpu element of a NUMA node, a new one where none of the list is.
+func (t *xmlTree) cpu(among []*element, numa string) *element {
+	for _, e := range among {
+		if e.tag == "cpu" && e.key == numa {
+			return e
+		}
+	}
+	e := &element{tag: "cpu", key: numa}
+	t.cpus = append(t.cpus, e)
+	t.system.add(e)
+	return e
+}
+
+// numaText is the numaid of a NUMA node.
+func numaText(n int) string {
+	if n == pci.Unread {
+		return unknownCPU
+	}
+	return strconv.Itoa(n)
+}
+
+// addGPU puts a GPU into the tree (ncclTopoFillGpu).
+func (t *xmlTree) addGPU(index int, f *pci.Function) {
+	if f.RootBus != "" {
+		e := t.pci(f.Address, f.Bridges, numaText(f.RootNUMA))
+		e.gpus = append(e.gpus, index)
+	}
+}
+
+// addNIC puts a NIC into the tree (ncclTopoFillNet): below the function that
+// NCCL looks for, or on the first CPU where that is not there.
+func (t *xmlTree) addNIC(index int, at ncclFunction) {
+	e := t.firstCPU()
+	switch {
+	case !at.known:
+		return
+	case at.fn != nil:
+		e = t.pci(at.fn.Address, at.fn.Bridges, numaText(at.numa))
+	}
+	if !slices.Contains(e.nics, index) {
+		e.nics = append(e.nics, index)
+	}
+}
+
+func (t *xmlTree) firstCPU() *element {
+	if len(t.cpus) > 0 {
+		return t.cpus[0]
+	}
+	return t.cpu(nil, "0")
+}
+
+// ncclFunction is the PCI function that NCCL's IB transport looks for to place a
+// NIC (src/transport/net_ib/init.cc, ncclIbGetPciPath).
+type ncclFunction struct {
+	// fn is nil where the function is not there. known is false where that, or
+	// its place, cannot be read.
+	fn    *pci.Function
+	known bool
+	numa  int // the NUMA node of the topmost switch, see pci.Function.RootNUMA
+}
+
+// inNCCL finds the function that stands for a NIC: its data-direct function
+// where it has one, else the one with device and function number 0 on its bus.
+// NCCL takes all functions of a bus for ports and virtual functions of one
+// adapter (NCCL_IB_MERGE_VFS=1, its default).
+func inNCCL(inv *pci.Inventory, f *pci.Function) ncclFunction {
+	if f.RootBus == "" {
+		return ncclFunction{}
+	}
+	if f.DataDirect != nil {
+		if dd := inv.Find(*f.DataDirect); dd != nil {
+			return ncclFunction{fn: dd, known: dd.RootBus != "", numa: dd.RootNUMA}
+		}
+	}
+	at := f.Address
+	at.Device, at.Function = 0, 0
+	switch g := inv.Find(at); {
+	case g == nil:
+		return ncclFunction{known: true}
+	case g.RootBus == "":
+		return ncclFunction{}
+	case g.RootBus != f.RootBus || !slices.Equal(g.Bridges, f.Bridges):
+		return ncclFunction{known: true}
+	default: // the kernel gives all functions of a bus one NUMA node
+		return ncclFunction{fn: g, known: true, numa: f.RootNUMA}
+	}
+}
+
+// ncclTree gives the tree that NCCL's processes, one for each GPU, come to
+// together (ncclTopoGetSystem). Without a GPU it holds the NICs alone.
+func ncclTree(file *File, gpus []*pci.Function, nics []ncclFunction) *element {
+	var all *element
+	for i := range max(len(gpus), 1) {
+		t := newXMLTree(file)
+		if len(gpus) > 0 {
+			t.addGPU(i, gpus[i])
+		}
+		if all == nil || file != nil { // without a file every process places the NICs alike
+			for j, nic := range nics {
+				t.addNIC(j, nic)
+			}
+		}
+		t.system.trim()
+		if all == nil {
+			all = t.system
+			continue
+		}
+		all.fuse(t.system)
+	}
+	return all
+}

@@ -1,0 +1,254 @@
+package topology
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ncclElements is how many elements NCCL holds, those it adds itself included
+// (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES).
+const ncclElements = 256
+
+// ncclText is the longest name or value that NCCL's reader takes, in bytes
+// (src/graph/xml.h, MAX_STR_LEN with its end).
+const ncclText = 253
+
+// Refused tells why NCCL would not start with a topology file, nil where it
+// would. Its reader (src/graph/xml.cc, xmlGetNode and xmlLoadSub) is no XML
+// parser: it wants one system of version 1, takes spaces and line ends between
+// tags alone, and only spaces within them.
+func Refused(data []byte) error {
+	r := ncclReader{rest: data, line: 1}
+	if err := r.content("", 0); err != nil {
+		return fmt.Errorf("line %d: %w", r.line, err)
+	}
+	return nil
+}
+
+// known are the elements that NCCL looks at, by the one they stand in.
+var known = map[string][]string{
+	"": {"system"}, "system": {"cpu"}, "cpu": {"pci", "nic"}, "pci": {"pci", "gpu", "nic", "pcilink"},
+	"gpu": {"nvlink", "c2c"}, "nic": {"net"},
+}
+
+type ncclReader struct {
+	rest  []byte
+	line  int
+	count int // elements that NCCL looks at
+}
+
+var errEnds = errors.New("it ends within an element")
+
+// next takes one byte.
+func (r *ncclReader) next() (byte, error) {
+	if len(r.rest) == 0 {
+		return 0, errEnds
+	}
+	c := r.rest[0]
+	r.rest = r.rest[1:]
+	if c == '\n' {
+		r.line++
+	}
+	return c, nil
+}
+
+// content reads what stands in an element up to its end tag, or the whole file.
+func (r *ncclReader) content(within string, depth int) error {
+	if depth > maxDepth {
+		return errors.New("elements nested deeper than any machine's")
+	}
+	for {
+		if r.count == ncclElements {
+			return fmt.Errorf("%d elements or more; NCCL takes fewer", ncclElements)
+		}
+		t, err := r.tag()
+		switch {
+		case err != nil:
+			return err
+		case t.kind == noTag && depth == 0:
+			return nil
+		case t.kind == noTag:
+			return errEnds
+		case t.kind == endTag && depth > 0 && t.name == within:
+			return nil
+		case t.kind == endTag:
+			return errors.New("an end tag that ends no element")
+		}
+		inside := "other"
+		if slices.Contains(known[within], t.name) {
+			r.count++
+			inside = t.name
+		}
+		if inside == "system" && t.version != 1 {
+			return errors.New(`the element system has no version="1"`)
+		}
+		if t.kind == openTag {
+			if inside == "other" {
+				err = r.other(t.name, depth+1)
+			} else {
+				err = r.content(inside, depth+1)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// other passes over an element that NCCL does not know, with all that it holds.
+func (r *ncclReader) other(name string, depth int) error {
+	if depth > maxDepth {
+		return errors.New("elements nested deeper than any machine's")
+	}
+	for {
+		switch t, err := r.tag(); {
+		case err != nil:
+			return err
+		case t.kind == noTag:
+			return errEnds
+		case t.kind == endTag && t.name == name:
+			return nil
+		case t.kind == endTag:
+			return errors.New("an end tag that ends no element")
+		case t.kind == openTag:
+			if err := r.other(t.name, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+type tagKind uint8
+
+const (
+	noTag tagKind = iota // the end of the file
+	openTag
+	endTag
+	emptyTag // <a/>
+)
+
+type tag struct {
+	kind    tagKind
+	name    string
+	version int64 // the attribute, 0 for none
+}
+
+// tag reads the next tag, comments left out.
+func (r *ncclReader) tag() (tag, error) {
+	for {
+		r.space()
+		if len(r.rest) == 0 {
+			return tag{}, nil
+		}
+		if r.rest[0] != '<' {
+			return tag{}, errors.New("text, a tab or an XML declaration between tags; NCCL takes spaces and line ends alone")
+		}
+		r.rest = r.rest[1:]
+		if !bytes.HasPrefix(r.rest, []byte("!--")) {
+			return r.named()
+		}
+		end := bytes.Index(r.rest, []byte("-->"))
+		if end < 0 {
+			return tag{}, errors.New("a comment without end")
+		}
+		r.line += bytes.Count(r.rest[:end], []byte{'\n'})
+		r.rest = r.rest[end+len("-->"):]
+	}
+}
+
+func (r *ncclReader) space() {
+	for len(r.rest) > 0 && (r.rest[0] == ' ' || r.rest[0] == '\n' || r.rest[0] == '\r') {
+		_, _ = r.next()
+	}
+}
+
+// named reads a tag behind its "<".
+func (r *ncclReader) named() (tag, error) {
+	name, _, valued, last, err := r.word()
+	if err == nil && valued {
+		err = errors.New("a name with a value, or a tab behind a name")
+	}
+	if err == nil && name == "" && last == '/' {
+		name, _, valued, last, err = r.word()
+		if err == nil && (valued || last != '>') {
+			err = errors.New("more than a name in an end tag")
+		}
+		return tag{kind: endTag, name: name}, err
+	}
+	t := tag{kind: openTag, name: name}
+	for err == nil && last == ' ' {
+		var key, value string
+		var valued bool
+		key, value, valued, last, err = r.word()
+		if valued && key == "version" && t.version == 0 {
+			t.version = leadingInt(value)
+		}
+	}
+	if err == nil && last == '/' {
+		t.kind = emptyTag
+		_, _, _, last, err = r.word()
+	}
+	if err == nil && last != '>' {
+		err = errors.New("a tab, a line end or another character within a tag; NCCL takes one space between attributes")
+	}
+	return t, err
+}
+
+// word reads a name, with a value in quotation marks where "=" follows, and the
+// byte behind it (xmlGetToken, xmlGetValue).
+func (r *ncclReader) word() (name, value string, valued bool, last byte, err error) {
+	var b []byte
+	for {
+		c, err := r.next()
+		switch {
+		case err != nil:
+			return "", "", false, 0, err
+		case c == '=':
+			value, last, err = r.quoted()
+			return string(b), value, true, last, err
+		case len(b) > ncclText:
+			return "", "", false, 0, fmt.Errorf("a name of more than %d characters", ncclText)
+		case strings.IndexByte(" >/\n\r", c) >= 0:
+			return string(b), "", false, c, nil
+		}
+		b = append(b, c)
+	}
+}
+
+func (r *ncclReader) quoted() (value string, last byte, err error) {
+	quote, err := r.next()
+	if err == nil && quote != '"' && quote != '\'' {
+		err = errors.New("a value without quotation marks")
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	end := bytes.IndexByte(r.rest, quote)
+	switch {
+	case end < 0:
+		return "", 0, errEnds
+	case end > ncclText:
+		return "", 0, fmt.Errorf("a value of more than %d characters", ncclText)
+	}
+	value = string(r.rest[:end])
+	r.line += strings.Count(value, "\n")
+	r.rest = r.rest[end+1:]
+	last, err = r.next()
+	return value, last, err
+}
+
+// leadingInt reads the number that a text begins with, as C's strtol does; 0 for
+// none.
+func leadingInt(s string) int64 {
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	for end := len(s); end > 0; end-- {
+		if n, err := strconv.ParseInt(s[:end], 0, 32); err == nil && !strings.ContainsRune(s[:end], '_') {
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,179 @@
+//go:build nccl
+
+package nccl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+	"gdr-features/source/pci"
+)
+
+const machinesDir = "../../testdata/machines"
+
+// collect reads a tree, with a topology file or without.
+func collect(t *testing.T, root string, file *topology.File) report.Report {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close() })
+	return report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything, TopologyFile: file})
+}
+
+// compare holds our levels against NCCL's and gives the number of pairs.
+func compare(t *testing.T, what string, r *report.Report, a answer) int {
+	t.Helper()
+	if a.fails != "" {
+		if r.Map.NCCLFails() {
+			return 0
+		}
+		t.Errorf("%s: NCCL fails: %s", what, a.fails)
+		return 0
+	}
+	ours, pairs := said(r), 0
+	for i := range r.Map.NICs {
+		n := &r.Map.NICs[i]
+		if n.Function == nil {
+			continue
+		}
+		for _, g := range r.Map.GPUs {
+			name := pairName(g.Address.String(), n)
+			theirs := a.levels[name]
+			if why := left(n); why != "" {
+				t.Logf("%s: %s: not compared (%s): %q, NCCL %s", what, name, why, ours[name], theirs)
+				continue
+			}
+			pairs++
+			if theirs != ours[name] {
+				t.Errorf("%s: %s: %q, NCCL %s", what, name, ours[name], theirs)
+			}
+		}
+	}
+	return pairs
+}
+
+// bothWays compares a tree as sysfs shows it, and by the topology file that is
+// written of it; and lets NCCL start with that file where the only network
+// interface has no PCI device.
+func bothWays(t *testing.T, root string) (pairs int, answers map[string]string) {
+	t.Helper()
+	addBuses(t, root)
+	r := collect(t, root, nil)
+	if len(r.Map.GPUs) == 0 {
+		return 0, nil
+	}
+	a := ask(t, &r, question{root: root})
+	pairs = compare(t, "sysfs", &r, a)
+	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	if err != nil {
+		t.Logf("no nccl-xml: %v", err)
+		return pairs, a.levels
+	}
+	if why := topology.Refused(text); why != nil {
+		t.Errorf("nccl-xml: %v", why)
+	}
+	if err := os.WriteFile(filepath.Join(root, "topo.xml"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	file, err := topology.ParseFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := collect(t, root, file)
+	b := ask(t, &again, question{root: root, file: "/topo.xml"})
+	pairs += compare(t, "nccl-xml", &again, b)
+	if a.fails == "" && fmt.Sprint(a.levels) != fmt.Sprint(b.levels) {
+		t.Errorf("with nccl-xml NCCL rates otherwise:\n%v\n%v\n%s", a.levels, b.levels, text)
+	}
+	if c := ask(t, &r, question{root: root, file: "/topo.xml", socket: true}); c.fails != "" && a.fails == "" {
+		t.Errorf("nccl-xml, and a network interface without PCI device: NCCL fails: %s", c.fails)
+	}
+	return pairs, a.levels
+}
+
+// TestMachines compares every machine, and keeps what NCCL says of it.
+func TestMachines(t *testing.T) {
+	pairs := 0
+	for _, m := range machine.All(t, machinesDir) {
+		t.Run(m.Name, func(t *testing.T) {
+			n, answers := bothWays(t, m.Tree(t, machine.States()[0]))
+			pairs += n
+			var lines []string
+			for name, level := range answers {
+				lines = append(lines, name+" "+level+"\n")
+			}
+			sort.Strings(lines)
+			keep(t, m.Name, strings.Join(lines, ""))
+		})
+	}
+	t.Logf("%d pairs", pairs)
+}
+
+func keep(t *testing.T, name, text string) {
+	t.Helper()
+	kept := filepath.Join("../../testdata/nccl", name+".txt")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(kept, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if was, err := os.ReadFile(kept); err != nil || string(was) != text {
+		t.Errorf("%s is not what NCCL says (%v); UPDATE=1 writes it", kept, err)
+	}
+}
+
+// TestElements: NCCL starts with the largest file that is written, and not with
+// one of one adapter more.
+func TestElements(t *testing.T) {
+	for _, nvSwitch := range []bool{false, true} {
+		started, refused := 0, 0
+		for adapters := 70; adapters < 84; adapters++ {
+			var text strings.Builder
+			for i := range 8 {
+				fmt.Fprintf(&text, "pci%04x:00 numa=0\n  %04x:00:00.0 gpu 10de:2330\n", i, i)
+			}
+			for i := range adapters {
+				fmt.Fprintf(&text, "pci%04x:00 numa=%d\n  %04x:00:00.0 ib 15b3:1021 rdma=mlx5_%d\n", i+8, i%2, i+8, i)
+			}
+			if nvSwitch {
+				text.WriteString("pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n")
+			}
+			m, err := machine.Parse(text.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			root := m.Tree(t, machine.States()[0])
+			addBuses(t, root)
+			r := collect(t, root, nil)
+			file, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+			a := ask(t, &r, question{root: root, nvlink: nvSwitch})
+			if (err != nil) != (a.fails != "") {
+				t.Errorf("%d adapters: file %v, NCCL %q", adapters, err, a.fails)
+			}
+			if err != nil {
+				refused++
+				continue
+			}
+			started++
+			if err := os.WriteFile(filepath.Join(root, "topo.xml"), file, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if a := ask(t, &r, question{root: root, file: "/topo.xml", nvlink: nvSwitch}); a.fails != "" {
+				t.Errorf("%d adapters, with the file: NCCL fails: %s", adapters, a.fails)
+			}
+		}
+		if started == 0 || refused == 0 {
+			t.Errorf("%d files written, %d refused", started, refused)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+//go:build nccl
+
+package nccl
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/report"
+	"gdr-features/internal/topology"
+)
+
+// oracle is the program that answers with NCCL's own topology code.
+func oracle(t *testing.T) string {
+	t.Helper()
+	program := os.Getenv("NCCL_ORACLE")
+	if program == "" {
+		t.Fatal("NCCL_ORACLE names no program; see test/nccl/README.md")
+	}
+	path, err := filepath.Abs(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// question is what the oracle is asked.
+type question struct {
+	root string // a tree with sys/ and proc/
+	file string // NCCL_TOPO_FILE, as a path within root; "" for none
+	// nvlink: all GPUs hang on one NVSwitch.
+	nvlink bool
+	// socket is a network interface without PCI device, "" for none: then the
+	// NICs are left out.
+	socket bool
+}
+
+// answer is what it says of each GPU and NIC, NCCL's level and whether it uses
+// GPUDirect RDMA with its default settings ("PIX true"), or why NCCL fails.
+type answer struct {
+	levels map[string]string
+	fails  string
+}
+
+// pairName names a GPU and an entry of the map's NICs.
+func pairName(gpu string, nic *topology.NIC) string {
+	return strings.TrimRight(gpu+" "+nic.Address()+" "+nic.Name(), " ")
+}
+
+// ask gives NCCL's answer for the GPUs and NICs of a report.
+func ask(t *testing.T, r *report.Report, q question) answer {
+	t.Helper()
+	var in strings.Builder
+	fmt.Fprintf(&in, "root %s\n", q.root)
+	if q.file != "" {
+		fmt.Fprintf(&in, "topofile %s\n", q.file)
+	}
+	if q.nvlink {
+		in.WriteString("nvlink\n")
+	}
+	for _, g := range r.Map.GPUs {
+		sm, links := 80, 0
+		if g.Coherent() {
+			sm, links = 90, 10
+		}
+		fmt.Fprintf(&in, "gpu %v %d %d\n", g.Address, sm, links)
+	}
+	names := map[string]string{}
+	const rate = 400000 // one for all: NCCL breaks ties by port speed
+	for i := range r.Map.NICs {
+		n := &r.Map.NICs[i]
+		if n.Function == nil || q.socket {
+			continue
+		}
+		name := fmt.Sprintf("net%d", i)
+		names[name] = pairName("", n)
+		kind, what := "ib", n.Name()
+		if dd := n.Function.DataDirect; dd != nil {
+			kind, what = "path", sysPath(t, q.root, dd.String())
+		} else if n.RDMA == nil {
+			kind, what = "fn", n.Address()
+		}
+		fmt.Fprintf(&in, "net %s %s %s %d\n", name, kind, what, rate)
+	}
+	if q.socket {
+		fmt.Fprintf(&in, "net bond0 path /devices/virtual/net/bond0 %d\n", rate)
+	}
+	cmd := exec.CommandContext(t.Context(), oracle(t))
+	cmd.Stdin = strings.NewReader(in.String())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, in.String(), out)
+	}
+	return parseAnswer(string(out), names)
+}
+
+func parseAnswer(out string, names map[string]string) answer {
+	a := answer{levels: map[string]string{}}
+	for line := range strings.Lines(out) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 5 && words[0] == "pair":
+			name := words[1] + names[words[2]]
+			if _, twice := a.levels[name]; !twice { // NCCL goes by the first of two nodes of one NIC
+				a.levels[name] = fmt.Sprint(words[3], " ", words[5] != "Disabled")
+			}
+		case len(words) > 1 && words[0] == "fails":
+			a.fails = strings.TrimSpace(strings.TrimPrefix(line, "fails"))
+		}
+	}
+	return a
+}
+
+// sysPath is a function's path below /sys.
+func sysPath(t *testing.T, root, address string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(filepath.Join(root, "sys/bus/pci/devices", address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(path, filepath.Join(root, "sys"))
+}
+
+// addBuses makes the links of /sys/class/pci_bus, through which NCCL finds a
+// function.
+func addBuses(t *testing.T, root string) {
+	t.Helper()
+	devices := filepath.Join(root, "sys/bus/pci/devices")
+	entries, err := os.ReadDir(devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		path, err := filepath.EvalSymlinks(filepath.Join(devices, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bus := e.Name()[:strings.LastIndexByte(e.Name(), ':')]
+		dir := filepath.Join(filepath.Dir(path), "pci_bus", bus)
+		link := filepath.Join(root, "sys/class/pci_bus", bus)
+		if _, err := os.Lstat(link); err == nil {
+			continue
+		}
+		to, err := filepath.Rel(filepath.Dir(link), dir)
+		if err == nil {
+			err = os.MkdirAll(dir, 0o755)
+		}
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(link), 0o755)
+		}
+		if err == nil {
+			err = os.Symlink(to, link)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// said gives our own answer in the same words.
+func said(r *report.Report) map[string]string {
+	levels := map[string]string{}
+	for _, p := range r.Map.Pairs {
+		n := &r.Map.NICs[p.NIC]
+		if n.Function != nil {
+			levels[pairName(r.Map.GPUs[p.GPU].Address.String(), n)] = fmt.Sprint(p.NCCL, " ", p.Default)
+		}
+	}
+	return levels
+}
+
+// left tells why a pair is not compared, "" where it is.
+func left(n *topology.NIC) string {
+	if n.RDMA != nil && n.RDMA.Auxiliary {
+		return "auxiliary device"
+	}
+	return ""
+}

@@ -1,0 +1,232 @@
+//go:build nccl
+
+package nccl
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/machine"
+	"gdr-features/internal/topology"
+)
+
+// trees is how many random machines are compared.
+func trees(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("TREES")
+	if text == "" {
+		return 200
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// grower makes a machine that hardly anybody builds and the rules must hold for.
+type grower struct {
+	*rand.Rand
+	text      strings.Builder
+	functions []string // GPUs and NICs
+	bus, nic  int
+	domain    string
+}
+
+// switchIDs are those of switches that NCCL knows, and of others.
+var switchIDs = [...]string{
+	"1000:c010 sub=1000:a096", "1000:c010 sub=1000:a001", "1000:c030 sub=1000:0001", "1000:c030 sub=1000:0016",
+	"1000:c030 sub=1000:1001", "1000:c030 sub=1000:1016", "11f8:4000", "10b5:8796",
+}
+
+func (g *grower) line(depth int, format string, args ...any) {
+	fmt.Fprintf(&g.text, "%s%s\n", strings.Repeat("  ", depth), fmt.Sprintf(format, args...))
+}
+
+func (g *grower) nextBus() int { g.bus++; return g.bus }
+
+// below puts what stands on a bus.
+func (g *grower) below(depth, bus int) {
+	at := func(device, function int) string { return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function) }
+	switch kind := g.IntN(10); {
+	case kind < 4 && depth < 9:
+		g.line(depth, "%s switch %s", at(0, 0), switchIDs[g.IntN(len(switchIDs))])
+		inner := g.nextBus()
+		for port := range 1 + g.IntN(4) {
+			g.line(depth+1, "%s:%02x:%02x.0 port 1000:c030", g.domain, inner, port)
+			if g.IntN(8) > 0 {
+				g.below(depth+2, g.nextBus())
+			}
+		}
+	case kind < 5 && depth < 9: // one bridge more than a switch has
+		g.line(depth, "%s port 1b21:1080", at(0, 0))
+		g.below(depth+1, g.nextBus())
+	case kind < 7:
+		g.line(depth, "%s gpu 10de:2330", at(0, 0))
+		g.functions = append(g.functions, at(0, 0))
+	default:
+		g.adapter(depth, bus)
+	}
+}
+
+// adapter puts an adapter on a bus: a card with one or two ports, one at another
+// device number, or a virtual function on its own or below its physical one.
+func (g *grower) adapter(depth, bus int) {
+	at := func(device, function int) string { return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function) }
+	put := func(address, more string) {
+		g.line(depth, "%s ib 15b3:%s rdma=mlx5_%d", address, more, g.nic)
+		g.functions = append(g.functions, address)
+		g.nic++
+	}
+	switch g.IntN(6) {
+	case 0:
+		put(at(0, 0), "1021")
+		put(at(0, 1), "1021")
+	case 1:
+		put(at(1+g.IntN(20), 0), "1021") // nothing at device 0
+	case 2:
+		put(at(0, 0), "1021")
+		put(at(3, g.IntN(8)), "101e physfn="+at(0, 0))
+	case 3:
+		put(at(2, 1), "101e")
+		g.line(depth, "%s 010802 144d:a80a", at(0, 0)) // another function in its place
+	default:
+		put(at(0, 0), "1021")
+	}
+}
+
+// grow describes a machine.
+func grow(seed uint64) (description string, functions []string) {
+	g := &grower{Rand: rand.New(rand.NewPCG(seed, 2307))}
+	nodes := 1 + g.IntN(4)
+	fmt.Fprintf(&g.text, "title Random %d\nnodes %d\n\n", seed, nodes)
+	for root := range 1 + g.IntN(6) {
+		g.domain, g.bus = fmt.Sprintf("%04x", root/2), root%2*0x80
+		switch g.IntN(8) {
+		case 0:
+			g.domain = fmt.Sprintf("%05x", 0x10000+root)
+		case 1:
+			g.domain = fmt.Sprintf("%04x", 0xa000+root)
+		}
+		g.line(0, "pci%s:%02x numa=%d", g.domain, g.bus, g.IntN(nodes+1)-1)
+		root := g.bus
+		for port := range 1 + g.IntN(4) {
+			if g.IntN(6) == 0 {
+				g.adapterOrGPU(root, port)
+				continue
+			}
+			g.line(1, "%s:%02x:%02x.0 port 8086:352a", g.domain, root, port+1)
+			g.below(2, g.nextBus())
+		}
+	}
+	return g.text.String(), g.functions
+}
+
+// adapterOrGPU puts a function on the root bus itself.
+func (g *grower) adapterOrGPU(bus, device int) {
+	address := fmt.Sprintf("%s:%02x:%02x.0", g.domain, bus, 16+device)
+	what := fmt.Sprintf("ib 15b3:1021 rdma=mlx5_%d", g.nic)
+	if g.IntN(2) == 0 {
+		what = "gpu 10de:2330"
+	} else {
+		g.nic++
+	}
+	g.line(1, "%s %s", address, what)
+	g.functions = append(g.functions, address)
+}
+
+func plant(t *testing.T, seed uint64) (root string, functions []string) {
+	t.Helper()
+	text, functions := grow(seed)
+	m, err := machine.Parse(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return m.Tree(t, machine.States()[0]), functions
+}
+
+// TestRandomTrees compares machines that nobody chose.
+func TestRandomTrees(t *testing.T) {
+	pairs := 0
+	for seed := range trees(t) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			root, _ := plant(t, uint64(seed))
+			n, _ := bothWays(t, root)
+			pairs += n
+		})
+	}
+	t.Logf("%d pairs", pairs)
+}
+
+// TestRandomFiles compares machines with topology files that name some of their
+// functions, in places of their own, some twice.
+func TestRandomFiles(t *testing.T) {
+	pairs := 0
+	for seed := range trees(t) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			root, functions := plant(t, uint64(seed))
+			addBuses(t, root)
+			text := topologyFile(rand.New(rand.NewPCG(uint64(seed), 11)), functions)
+			file, err := topology.ParseFile([]byte(text))
+			if err != nil {
+				t.Skip("no function in it")
+			}
+			r := collect(t, root, file)
+			if len(r.Map.GPUs) == 0 {
+				return
+			}
+			if err := os.WriteFile(filepath.Join(root, "topo.xml"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			a := ask(t, &r, question{root: root, file: "/topo.xml"})
+			pairs += compare(t, "file", &r, a)
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+	t.Logf("%d pairs", pairs)
+}
+
+// topologyFile writes a file with about half of the functions.
+func topologyFile(r *rand.Rand, functions []string) string {
+	var b strings.Builder
+	b.WriteString("<system version=\"1\">\n")
+	const processor = ` arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"`
+	leaf := func() string {
+		if len(functions) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("<pci busid=%q class=\"0x020700\"/>\n", functions[r.IntN(len(functions))])
+	}
+	bridge := func(inner string) string {
+		ids := ""
+		if r.IntN(2) == 0 {
+			ids = fmt.Sprintf(` vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x%d001"`, r.IntN(2))
+		}
+		return fmt.Sprintf("<pci busid=\"ffff:ff:%02x.0\" class=\"0x060400\"%s>\n%s</pci>\n", r.IntN(12), ids, inner)
+	}
+	for cpu := range 1 + r.IntN(3) {
+		fmt.Fprintf(&b, "<cpu numaid=\"%d\"%s>\n", cpu, processor)
+		for range r.IntN(4) {
+			switch r.IntN(4) {
+			case 0:
+				b.WriteString(leaf())
+			case 1:
+				b.WriteString(bridge(leaf() + leaf()))
+			case 2:
+				b.WriteString(bridge(bridge(leaf()+leaf()) + leaf()))
+			default:
+				b.WriteString(bridge(bridge(leaf()) + bridge(bridge(leaf())+leaf())))
+			}
+		}
+		b.WriteString("</cpu>\n")
+	}
+	b.WriteString("</system>\n")
+	return b.String()
+}
