@@ -136,6 +136,7 @@ func (c *Common) readTopologyFile() (*topology.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file %s: %w", c.TopologyFile, err)
 	}
+	file.Name = c.TopologyFile
 	return file, nil
 }
 

@@ -186,7 +186,12 @@ func untold() []failure {
 // unreported are further states that have a code of their own.
 func unreported() []failure {
 	ready := inState("ready")
+	const virtual = "var/run/nvidia-topologyd/virtualTopology.xml"
+	topologyFile := func(version string) change {
+		return file(virtual, "<system version=\""+version+"\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\"/></cpu></system>\n")
+	}
 	return []failure{
+		{name: "a topology file that NCCL refuses", sick: topologyFile("2"), code: "TopologyFileRefused", well: topologyFile("1"), fix: "nccl-xml"},
 		{name: "no GPU", machine: "no GPU", code: "NoGPU", wellOn: "pair"},
 		{name: "a Tegra", machine: "no GPU", sick: file("proc/device-tree/compatible", "nvidia,p3701\x00nvidia,tegra234\x00"), code: "TegraGPU", wellOn: "pair"},
 		{name: "no adapter", machine: "no NIC", code: "NoNIC", wellOn: "pair"},

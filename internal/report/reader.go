@@ -102,6 +102,9 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil
 	}
 	r.place(facts)
+	if why := r.Map.FileRefused; why != nil {
+		r.problem(fmt.Errorf("NCCL refuses the topology file %s and does not start: %w", r.Map.FileName, why))
+	}
 	if parts == All {
 		rd.readACS(ctx, &r.Map)
 	}
@@ -257,6 +260,8 @@ func (rd *Reader) readFile() {
 	if err == nil {
 		if file, err = topology.ParseFile(data); err != nil {
 			err = fmt.Errorf("/%s: %w", machineTopology, err)
+		} else {
+			file.Name = "/" + machineTopology
 		}
 	}
 	rd.file.take(file, err, "", nil)

@@ -20,6 +20,8 @@ type File struct {
 	byBus  map[string]*element // the first pci element of each bus id
 	count  int                 // elements of any kind
 
+	// Name is the file's path, for evidence; its reader sets it.
+	Name string
 	// Refused is why NCCL would not start with this file, nil where it would.
 	Refused error
 }

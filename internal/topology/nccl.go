@@ -52,7 +52,7 @@ func (r *ncclRatings) rate(g *ncclGraph, gpus, nics int) {
 		levels[i] = make([]Level, gpus)
 		for _, at := range g.nics[i] {
 			if _, done := found[at]; !done {
-				found[at] = g.search(at)
+				found[at] = g.search(node{nicNode, at})
 			}
 			for j := range levels[i] {
 				n, ok := g.gpus[j]

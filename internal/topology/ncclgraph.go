@@ -79,6 +79,7 @@ func newNCCLGraph(inv *pci.Inventory, system *element) *ncclGraph {
 	for i := range g.nodes[cpuNode] {
 		g.sort(node{cpuNode, i}, nil, 0)
 	}
+	g.searchAll()
 	return g
 }
 
@@ -211,115 +212,6 @@ func (g *ncclGraph) connectCPUs() {
 	}
 }
 
-// broadcomGeneration knows the PCIe switches whose chips show as two levels
-// (getBcmGen): 4 or 5, 0 for any other.
-func broadcomGeneration(ids uint64, level uint64) int {
-	switch ids &^ 0xfff {
-	case 0x1000c0101000a000:
-		return 4
-	case 0x1000c03010000000 | level*0x1000:
-		return 5
-	}
-	return 0
-}
-
-// flatten takes the switches right below a Broadcom switch of the same chip into
-// it (ncclTopoFlattenBcmSwitches), and one right above it too, since it goes by
-// links. Removing a node moves those behind it; NCCL keeps the switch by its
-// place, and so does this: after one before it was taken in, its place is
-// another's.
-func (g *ncclGraph) flatten() {
-	for s := 0; s < g.switches && !g.failed; s++ {
-		top := node{switchNode, s}
-		gen := broadcomGeneration(g.at(top).ids, 0)
-		if gen == 0 {
-			continue
-		}
-		for _, id := range g.cutSubSwitches(top, gen) {
-			g.takeIn(top, id)
-		}
-		g.at(top).ids |= 0xffff // is not looked at again
-		s = -1
-	}
-}
-
-// cutSubSwitches removes the links to switches of the same chip and gives their
-// ids.
-func (g *ncclGraph) cutSubSwitches(top node, gen int) []int64 {
-	var subs []int64
-	n := g.at(top)
-	for l := 0; l < n.live; l++ {
-		to := n.links[l].to
-		if to.kind == switchNode && broadcomGeneration(g.at(to).ids, 1) == gen {
-			subs = append(subs, g.at(to).id)
-			n.unlink(l)
-			l--
-		}
-	}
-	return subs
-}
-
-// unlink removes the link at l. What moves leaves its last entry behind.
-func (n *graphNode) unlink(l int) {
-	copy(n.links[l:n.live-1], n.links[l+1:n.live])
-	n.live--
-}
-
-// takeIn gives the links of the first switch of an id to another and removes it.
-func (g *ncclGraph) takeIn(top node, id int64) {
-	index := slices.IndexFunc(g.nodes[switchNode][:g.switches], func(n graphNode) bool { return n.id == id })
-	if index < 0 {
-		g.failed = true
-		return
-	}
-	sub := node{switchNode, index}
-	for l := 0; l < g.at(sub).live; l++ {
-		link := g.at(sub).links[l]
-		if link.to == top {
-			continue
-		}
-		n := g.at(top)
-		if n.live == len(n.links) {
-			n.links = append(n.links, link)
-		}
-		n.links[n.live] = link
-		n.live++
-		back := g.at(link.to)
-		if i := slices.IndexFunc(back.links[:back.live], func(l graphLink) bool { return l.to == sub }); i >= 0 {
-			back.links[i].to = top
-		}
-	}
-	g.taken = append(g.taken, id)
-	g.remove(sub)
-}
-
-// remove takes a switch out of the list (ncclTopoRemoveNode): links to those
-// behind it follow, as far as they count.
-func (g *ncclGraph) remove(gone node) {
-	for kind := range g.nodes {
-		for at := range g.nodes[kind] {
-			here := node{nodeKind(kind), at}
-			if here == gone || kind == int(switchNode) && at >= g.switches {
-				continue
-			}
-			n := g.at(here)
-			for l := 0; l < n.live; l++ {
-				for l < n.live && n.links[l].to == gone {
-					n.unlink(l)
-				}
-				if l < n.live && n.links[l].to.kind == switchNode && n.links[l].to.at > gone.at {
-					n.links[l].to.at--
-				}
-			}
-		}
-	}
-	list := g.nodes[switchNode][:g.switches]
-	copy(list[gone.at:], list[gone.at+1:])
-	last := &list[len(list)-1]
-	last.links = slices.Clone(last.links)
-	g.switches--
-}
-
 // maxGraphDepth is deeper than any tree of PCI functions; NCCL's own recursion
 // does not end where stale links lead in circles.
 const maxGraphDepth = 1 << 10
@@ -359,19 +251,32 @@ func hop(from, to node) Level {
 	return PIX
 }
 
-// search gives the best way from a NIC's node to each GPU's node, Unknown for
-// none (ncclTopoSetPaths). NCCL fails where a link has none back.
-func (g *ncclGraph) search(nic int) []Level {
+// searchAll searches from every end, as NCCL does: it fails where a link that it
+// comes to has none back, which merging switches can leave behind.
+func (g *ncclGraph) searchAll() {
+	if len(g.taken) == 0 {
+		return
+	}
+	for _, kind := range [...]nodeKind{cpuNode, gpuNode, nicNode} {
+		for at := range g.nodes[kind] {
+			g.search(node{kind, at})
+		}
+	}
+}
+
+// search gives the best way from a NIC's node, or another end's, to each GPU's
+// node, Unknown for none (ncclTopoSetPaths).
+func (g *ncclGraph) search(base node) []Level {
 	var best [nodeKinds][]Level
 	for kind := range best {
 		best[kind] = make([]Level, len(g.nodes[kind]))
 	}
 	const here = PIX // the nearest there is
-	best[nicNode][nic] = here
-	for list := []node{{nicNode, nic}}; len(list) > 0; {
+	best[base.kind][base.at] = here
+	for list := []node{base}; len(list) > 0; {
 		var next []node
 		for _, from := range list {
-			if from.kind == gpuNode {
+			if from.kind == gpuNode && from != base {
 				continue // no way leads through one
 			}
 			n := g.at(from)

@@ -99,6 +99,11 @@ type Map struct {
 	// FileUnread: there is an NCCL topology file that cannot be read, so that no
 	// level is known.
 	FileUnread bool
+	// FileRefused is why NCCL does not start with the topology file that the
+	// levels are from; nil where it does, and without a file.
+	FileRefused error
+	// FileName is that file's path.
+	FileName string
 
 	nccl *ncclRatings
 }
@@ -136,6 +141,9 @@ func Build(facts Facts) Map {
 	b.hardware()
 	b.pairs()
 	b.m.Source, b.m.FileUnread = b.source(), b.FileUnread
+	if b.File != nil {
+		b.m.FileRefused, b.m.FileName = b.File.Refused, b.File.Name
+	}
 	return b.m
 }
 

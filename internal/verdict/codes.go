@@ -45,6 +45,8 @@ const (
 	SharedNearNIC     Code = "SharedNearNIC"
 	VirtualTopology   Code = "VirtualTopology"
 	BeyondNCCLDefault Code = "BeyondNCCLDefault"
+	// NCCL does not start with the machine's topology file.
+	TopologyFileRefused Code = "TopologyFileRefused"
 
 	// iommu, acs, data-direct, link, numa, storage.
 	IOMMUTranslated Code = "IOMMUTranslated"
@@ -74,7 +76,7 @@ func Codes() []Code {
 		PeermemNotInstalled, PeermemStub, PeermemUnknownSymbol, PeermemSymbolMismatch, MemoryPeersMissing,
 		ClosedDriver, PreTuring, NoMLX5Device, NoDMABuf, DMABufRefused, LegacyPeerDirect,
 		OperatorsWait, OperatorRDMAOff, PeermemSidecar, OFEDReloadBlocked,
-		GPUWithoutNearNIC, SharedNearNIC, VirtualTopology, BeyondNCCLDefault,
+		GPUWithoutNearNIC, SharedNearNIC, VirtualTopology, BeyondNCCLDefault, TopologyFileRefused,
 		IOMMUTranslated, ACSRedirect, ACSUnreadable, DataDirectApart, LinkDegraded, NUMABalancing, StorageIOMMU,
 		Deviation, NoMachineType,
 	)

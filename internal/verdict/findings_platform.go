@@ -108,6 +108,12 @@ func (f *Facts) ncclDefault() Finding {
 	case tri.Unknown:
 		out.Detail = "the places of GPUs and adapters in NCCL's eyes are not known"
 	}
+	if why := f.Map.FileRefused; why != nil {
+		out.Status, out.Code = Warn, TopologyFileRefused
+		out.Detail = "NCCL refuses the topology file and does not start: " + why.Error()
+		out.Evidence = []string{saw(f.Map.FileName, why.Error())}
+		out.Fix = "correct the file; gdr-features topo -o nccl-xml writes one that NCCL takes"
+	}
 	return out
 }
 

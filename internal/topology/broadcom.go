@@ -1,0 +1,121 @@
+package topology
+
+import "slices"
+
+// broadcomGeneration knows the PCIe switches whose chips show as two levels
+// (getBcmGen): 4 or 5, 0 for any other.
+func broadcomGeneration(ids uint64, level uint64) int {
+	switch ids &^ 0xfff {
+	case 0x1000c0101000a000:
+		return 4
+	case 0x1000c03010000000 | level*0x1000:
+		return 5
+	}
+	return 0
+}
+
+// flatten takes the switches right below a Broadcom switch of the same chip into
+// it (ncclTopoFlattenBcmSwitches), and one right above it too, since it goes by
+// links. Removing a node moves those behind it; NCCL keeps the switch by its
+// place, and so does this: after one before it was taken in, its place is
+// another's.
+func (g *ncclGraph) flatten() {
+	for s := 0; s < g.switches && !g.failed; s++ {
+		top := node{switchNode, s}
+		gen := broadcomGeneration(g.at(top).ids, 0)
+		if gen == 0 {
+			continue
+		}
+		for _, id := range g.cutSubSwitches(top, gen) {
+			if !g.failed {
+				g.takeIn(top, id)
+			}
+		}
+		g.at(top).ids |= 0xffff // is not looked at again
+		s = -1
+	}
+}
+
+// cutSubSwitches removes the links to switches of the same chip and gives their
+// ids.
+func (g *ncclGraph) cutSubSwitches(top node, gen int) []int64 {
+	var subs []int64
+	n := g.at(top)
+	for l := 0; l < n.live; l++ {
+		to := n.links[l].to
+		if to.kind == switchNode && broadcomGeneration(g.at(to).ids, 1) == gen {
+			subs = append(subs, g.at(to).id)
+			n.unlink(l)
+			l--
+		}
+	}
+	return subs
+}
+
+// unlink removes the link at l. What moves leaves its last entry behind.
+func (n *graphNode) unlink(l int) {
+	copy(n.links[l:n.live-1], n.links[l+1:n.live])
+	n.live--
+}
+
+// maxLinks is how many links a node has (src/graph/topo.h, NCCL_TOPO_MAX_LINKS).
+const maxLinks = 576
+
+// takeIn gives the links of the first switch of an id to another and removes it.
+func (g *ncclGraph) takeIn(top node, id int64) {
+	index := slices.IndexFunc(g.nodes[switchNode][:g.switches], func(n graphNode) bool { return n.id == id })
+	if index < 0 {
+		g.failed = true
+		return
+	}
+	sub := node{switchNode, index}
+	for l := 0; l < g.at(sub).live; l++ {
+		link := g.at(sub).links[l]
+		if link.to == top {
+			continue
+		}
+		n := g.at(top)
+		if n.live == maxLinks { // of itself, where a stale place is the switch's own
+			g.failed = true
+			return
+		}
+		if n.live == len(n.links) {
+			n.links = append(n.links, link)
+		}
+		n.links[n.live] = link
+		n.live++
+		back := g.at(link.to)
+		if i := slices.IndexFunc(back.links[:back.live], func(l graphLink) bool { return l.to == sub }); i >= 0 {
+			back.links[i].to = top
+		}
+	}
+	g.taken = append(g.taken, id)
+	g.remove(sub)
+}
+
+// remove takes a switch out of the list (ncclTopoRemoveNode): links to those
+// behind it follow, as far as they count.
+func (g *ncclGraph) remove(gone node) {
+	for kind := range g.nodes {
+		for at := range g.nodes[kind] {
+			here := node{nodeKind(kind), at}
+			if here == gone || kind == int(switchNode) && at >= g.switches {
+				continue
+			}
+			n := g.at(here)
+			for l := 0; l < n.live; l++ {
+				for l < n.live && n.links[l].to == gone {
+					n.unlink(l)
+				}
+				if l < n.live && n.links[l].to.kind == switchNode && n.links[l].to.at > gone.at {
+					n.links[l].to.at--
+				}
+			}
+		}
+	}
+	list := g.nodes[switchNode][:g.switches]
+	copy(list[gone.at:], list[gone.at+1:])
+	last := &list[len(list)-1]
+	last.links = slices.Clone(last.links)
+	g.switches--
+}

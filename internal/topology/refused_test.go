@@ -1,0 +1,66 @@
+package topology
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRefused: what NCCL 2.30.7's own reader said of each of these texts.
+func TestRefused(t *testing.T) {
+	const good = `<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x030200"/></cpu></system>`
+	with := func(old, text string) string { return strings.Replace(good, old, text, 1) }
+	many := func(n int) string {
+		return with(`<pci busid="0000:01:00.0" class="0x030200"/>`, strings.Repeat(`<pci busid="ffff:ff:01.0"/>`, n))
+	}
+	for _, tt := range []struct {
+		name, text string
+		want       string // "" where NCCL takes it
+	}{
+		{"as NCCL writes it", good, ""},
+		{"nothing at all", "", ""},
+		{"line ends between tags", strings.ReplaceAll(good, "><", ">\n  <") + "\n", ""},
+		{"two hyphens in a comment", "<!-- a -- b -->" + good, ""},
+		{"version 1 in hexadecimal, and text behind", with(`"1"`, `"0x1 "`), ""},
+		{"two spaces between attributes", with(" class", "  class"), ""},
+		{"a space in front of the end of a tag", with("/>", " />"), ""},
+		{"an element that NCCL does not know", with("<cpu", `<a><b c="d">`+"</b></a><cpu"), ""},
+		{"values in single quotes", strings.ReplaceAll(good, `"`, "'"), ""},
+		{"254 elements", many(252), ""},
+		{"no version", with(` version="1"`, ""), `line 1: the element system has no version="1"`},
+		{"version 2", with(`"1"`, `"2"`), `line 1: the element system has no version="1"`},
+		{"an XML declaration", `<?xml version="1.0"?>` + good, "line 1: a tab, a line end or another character within a tag"},
+		{"a tab between attributes", with(" class", "\tclass"), "line 1: a tab, a line end or another character within a tag"},
+		{"a tab behind a name", with("<pci ", "<pci\t"), "line 1: a name with a value, or a tab behind a name"},
+		{"a line end between attributes", with(" class", "\n class"), "line 2: a tab, a line end or another character within a tag"},
+		{"a tab between tags", with("<cpu", "\n\t<cpu"), "line 2: text, a tab or an XML declaration between tags"},
+		{"text behind the end", good + "\nend", "line 2: text, a tab or an XML declaration between tags"},
+		{"an end too many", good + "</system>", "line 1: an end tag that ends no element"},
+		{"no end", strings.TrimSuffix(good, "</system>"), "line 1: it ends within an element"},
+		{"cut off", good[:40], "line 1: it ends within an element"},
+		{"a comment without end", good + "<!-- a", "line 1: a comment without end"},
+		{"no quotation marks", with(`"1"`, "1"), "line 1: a value without quotation marks"},
+		{"a value of 254 characters", with("0x030200", strings.Repeat("0", 254)), "line 1: a value of more than 253 characters"},
+		{"a value of 253 characters", with("0x030200", strings.Repeat("0", 253)), ""},
+		{"256 elements", many(254), "line 1: 256 elements or more"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := Refused([]byte(tt.text))
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzRefused: no text stops the reader, and what it takes has a system or
+// nothing.
+func FuzzRefused(f *testing.F) {
+	f.Add([]byte(azure))
+	f.Add([]byte(`<system version="1"/>`))
+	f.Add([]byte("<a/><!---->"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := Refused(data); err != nil && !strings.HasPrefix(err.Error(), "line ") {
+			t.Errorf("%v", err)
+		}
+	})
+}
