@@ -36,6 +36,12 @@ func TestFixes(t *testing.T) {
 		{"ConnectX-3 has no DMA-BUF instead of peermem", "mlx4", all(notLoaded, mlx4, inbox), "peermem", "NoPeerMemoryPath", "MOFED", "DMA-BUF"},
 		{"no open driver for old GPUs", "old GPUs", notLoaded, "dmabuf", "PreTuring", "nvidia-peermem", "open"},
 		{"nv_peer_mem alone is installed", "", all(notLoaded, symbols(true, "ib_core"), onDisk("", legacyCore)), "peermem", "PeermemNotLoaded", "modprobe nv_peer_mem", "modprobe nvidia-peermem"},
+		{"a new driver Pod keeps a stub", "", all(notLoaded, driverCtr("true"), mofedIsUp, onDisk(driverRoot, stub)), "peermem", "PeermemStub", "drain this node and reboot it", "delete"},
+		{"a new driver Pod keeps a module of another stack", "", all(notLoaded, driverCtr("true"), mofedIsUp, symbols(true, "ib_core"), onDisk("", forUverbs)), "peermem", "PeermemSymbolMismatch", "FORCE_REINSTALL=true", "delete"},
+		{"a new driver Pod installs user space only", "", all(notLoaded, driverCtr("true"), mofedIsUp, onDisk(driverRoot, "")), "peermem", "PeermemNotInstalled", "drain this node and reboot it", "delete"},
+		{"the kubelet restarts the sidecar", "", all(notLoaded, driverCtr("true"), mofedIsUp), "operators", "PeermemSidecar", "the kubelet restarts the container", "delete the Pod"},
+		{"the module is in the driver container", "", all(notLoaded, driverCtr("false")), "peermem", "PeermemNotLoaded", "chroot /run/nvidia/driver modprobe nvidia-peermem", "by hand: modprobe"},
+		{"a ConfigMap of module parameters has no options line", "", all(inState("mofed-4.9"), closed), "rdma-stack", "LegacyPeerDirect", "the line peerdirect_support=1 alone", ""},
 		{"nv_peer_mem is not of the GPU driver", "", all(notLoaded, onDisk("", legacyCore)), "peermem", "PeermemSymbolMismatch", "build nv_peer_mem", "dkms build"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -289,7 +289,7 @@ func (f *Facts) legacy(out *Finding) {
 	}
 	out.Status, out.Code = Warn, LegacyPeerDirect
 	out.Detail += ", which nvidia-peermem of a driver before 560 must be told of"
-	out.Fix = "options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: driver.kernelModuleConfig), and load it anew; better, move to MOFED 5.1 or newer"
+	out.Fix = "options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), and load it anew; better, move to MOFED 5.1 or newer"
 	out.Sources = append(out.Sources, file)
 	out.Evidence = []string{saw("/sys/module/mlx5_core/version", f.Kmod.Stack.MOFED.Version), parameter, saw(nvVersion, f.Kmod.Driver.Version)}
 }

@@ -17,7 +17,8 @@ const (
 // operators says who waits for whom on a node of the GPU Operator, as far as its
 // marks show. Its containers wait without end: before the GPU driver is loaded in
 // the init container k8s-driver-manager, after it in nvidia-peermem-ctr, either
-// for mlx5_core (useHostMofed) or for the Network Operator's mark.
+// for mlx5_core (useHostMofed) or for the Network Operator's mark
+// (docs/operators.md#manager-wait, #ctr-peermem).
 func (f *Facts) operators(v Verdict) []Finding {
 	o := f.advice().Operators
 	if o.GPU != tri.True || v.Peermem != tri.False {
@@ -51,7 +52,7 @@ func (f *Facts) operators(v Verdict) []Finding {
 	case o.RDMA == tri.True && o.MOFEDReady == tri.True && host:
 		out.Code = PeermemSidecar
 		out.Detail = "both operators' drivers are ready, and nvidia-peermem is not loaded: its container failed, or the RDMA drivers were restarted since"
-		out.Fix = "kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; what it says of modprobe is explained under peermem; delete the Pod to have it tried again"
+		out.Fix = "kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; what it says of modprobe is explained under peermem; the kubelet restarts the container until the module is loaded, so a new Pod changes nothing"
 		out.Fix += orOff(v)
 		out.Evidence = append(out.Evidence, saw(driverCtr, "GPU_DIRECT_RDMA_ENABLED: true"))
 	default:

@@ -120,7 +120,7 @@ func (f *Facts) peermemMissing(out *Finding) {
 		out.Fix = "install MOFED / DOCA-OFED, then " + f.rebuild() + f.orDMABuf()
 	default:
 		out.Detail = "not loaded; whether the RDMA stack has an interface for it cannot be read"
-		out.Fix = "modprobe " + f.peermemName() + "; it says Unknown symbol or Invalid argument where there is no interface, or it was built without"
+		out.Fix = f.load() + "; it says Unknown symbol or Invalid argument where there is no interface, or it was built without"
 	}
 }
 
@@ -173,9 +173,18 @@ func (f *Facts) modprobe() string {
 		return "modprobe nv_peer_mem, the one that is installed; better, move to nvidia-peermem of GPU driver 470 or newer"
 	}
 	if f.advice().Operators.GPU == tri.True {
-		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: modprobe nvidia-peermem" + f.legacyParameter()
+		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: " + f.load() + f.legacyParameter()
 	}
-	return "modprobe nvidia-peermem" + f.legacyParameter() + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)"
+	return f.load() + f.legacyParameter() + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)"
+}
+
+// load is the command that loads the module. The GPU Operator's driver container
+// has it in a file system of its own (docs/operators.md#ctr-peermem).
+func (f *Facts) load() string {
+	if f.advice().Operators.DriverReady == tri.True {
+		return "chroot /run/nvidia/driver modprobe " + f.peermemName()
+	}
+	return "modprobe " + f.peermemName()
 }
 
 // legacyParameter is what the module must be told on a MOFED before 5.1.
@@ -194,13 +203,20 @@ func (f *Facts) persistentByDefault() bool {
 	return err == nil && n >= 560
 }
 
+// operatorRebuild is how the GPU Operator builds the driver anew. A new driver Pod
+// alone does not: it keeps modules that were loaded with the same configuration
+// (docs/operators.md#manager-skip, #ctr-userspace, #manager-force).
+const operatorRebuild = "drain this node and reboot it, so that the GPU Operator builds the driver anew " +
+	"(since v26.3 deleting its driver Pod keeps the modules that are loaded), " +
+	"or set FORCE_REINSTALL=true in driver.manager.env, which rebuilds it on all nodes of that driver"
+
 // rebuild says how the module is built anew here, for the RDMA stack that runs.
 func (f *Facts) rebuild() string {
 	if f.peermemName() == oldPeermem {
 		return "build nv_peer_mem anew against the RDMA stack that runs; better, move to nvidia-peermem of GPU driver 470 or newer"
 	}
 	if f.advice().Operators.GPU == tri.True && f.advice().Operators.DriverReady == tri.True {
-		return "delete the GPU Operator's driver Pod of this node when no job runs: it builds the driver anew, against the RDMA stack it finds"
+		return operatorRebuild
 	}
 	version := f.Kmod.Driver.Version
 	if version == "" {
@@ -212,7 +228,7 @@ func (f *Facts) rebuild() string {
 // install says where a missing module comes from.
 func (f *Facts) install() string {
 	if f.advice().Operators.GPU == tri.True {
-		return "use a driver image that has nvidia-peermem for this kernel; where the driver Pod only reinstalled user space, delete it once, so that it installs the modules too"
+		return "use a driver image that has nvidia-peermem for this kernel; where the log of the driver Pod says userspace-only install, " + operatorRebuild
 	}
 	return "install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it" + f.orDMABuf()
 }
