@@ -38,6 +38,7 @@ var variants = []struct {
 	{"host-sys", overlays + "host-sys", []string{"--set", "hostSys=true"}, []string{"hostPath"}},
 	{"expect", overlays + "expect", []string{"--set-file", "expect=" + placeholder}, nil},
 	{"monitoring", overlays + "monitoring", []string{"--set", "monitoring.enabled=true"}, nil},
+	{"node-critical", overlays + "node-critical", []string{"--set", "priorityClassName=system-node-critical"}, nil},
 }
 
 // The API server would accept all of every variant, and Helm has nothing against
