@@ -2,7 +2,6 @@ package reasons_test
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,19 +35,14 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)]*)\)`)
-
-// TestPages: all pages are built alike, fit a screen, and lead to pages that are
-// there; the index lists them all.
+// TestPages: all pages are built alike and fit a screen; the index lists them all.
 func TestPages(t *testing.T) {
 	index, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := map[string]string{"README": string(index)}
 	for _, token := range reasons.Tokens() {
 		page, _ := reasons.Page(token)
-		pages[token] = page
 		if !strings.HasPrefix(page, "# "+token+"\n\n") {
 			t.Errorf("%s: no title", token)
 		}
@@ -62,13 +56,6 @@ func TestPages(t *testing.T) {
 		}
 		if !strings.Contains(string(index), "["+token+"]("+token+".md)") {
 			t.Errorf("the index does not list %s", token)
-		}
-	}
-	for token, page := range pages {
-		for _, m := range link.FindAllStringSubmatch(page, -1) {
-			if _, err := os.Stat(m[1]); err != nil && !strings.Contains(m[1], "://") {
-				t.Errorf("%s: %v", token, err)
-			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/docs/reasons"
 	"gdr-features/internal/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
@@ -209,6 +210,10 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%s: %+v", c.code, f)
 			}
 			checkEvidence(t, dir, &findings[i])
+			page, _ := reasons.Page(string(c.code))
+			if f := findings[i]; strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
+				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.Fix)
+			}
 			c.asked = tri.Unknown
 			if _, findings = c.findings(t, cmp.Or(c.wellOn, c.machine), c.sick, c.well); slices.ContainsFunc(findings, func(f verdict.Finding) bool { return f.Code == c.code }) {
 				t.Errorf("the healthy neighbour shows %s", c.code)

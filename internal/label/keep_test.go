@@ -1,0 +1,53 @@
+package label
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/yaml"
+)
+
+// TestKeepHardware: the patch that we ship for the NodeFeatures of agents that will
+// not come back leaves the hardware labels, all of them, and nothing else.
+func TestKeepHardware(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/examples/keep-hardware.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type spec struct {
+		Labels   map[string]string `json:"labels"`
+		Features map[string]string `json:"features,omitempty"`
+	}
+	type object struct {
+		Spec spec `json:"spec"`
+	}
+	all, kept := Set{}, Set{}
+	for _, name := range hardware {
+		all[name], kept[name] = "x", "x"
+	}
+	for _, name := range state {
+		all[name] = "x"
+	}
+	before, err := json.Marshal(object{spec{Labels: all.Prefixed(DefaultPrefix), Features: map[string]string{"gdr.node": "x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got object
+	if err := json.Unmarshal(after, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(object{spec{Labels: kept.Prefixed(DefaultPrefix)}}, got); diff != "" {
+		t.Errorf("the patched object (-want +got):\n%s", diff)
+	}
+}
