@@ -88,7 +88,7 @@ func (r *ncclReader) content(within string, depth int) error {
 		}
 		if t.kind == openTag {
 			if inside == "other" {
-				err = r.other(t.name, depth+1)
+				err = r.other(depth + 1)
 			} else {
 				err = r.content(inside, depth+1)
 			}
@@ -99,8 +99,9 @@ func (r *ncclReader) content(within string, depth int) error {
 	}
 }
 
-// other passes over an element that NCCL does not know, with all that it holds.
-func (r *ncclReader) other(name string, depth int) error {
+// other passes over an element that NCCL does not know. To NCCL any end tag ends
+// it.
+func (r *ncclReader) other(depth int) error {
 	if depth > maxDepth {
 		return errors.New("elements nested deeper than any machine's")
 	}
@@ -110,12 +111,10 @@ func (r *ncclReader) other(name string, depth int) error {
 			return err
 		case t.kind == noTag:
 			return errEnds
-		case t.kind == endTag && t.name == name:
-			return nil
 		case t.kind == endTag:
-			return errors.New("an end tag that ends no element")
+			return nil
 		case t.kind == openTag:
-			if err := r.other(t.name, depth+1); err != nil {
+			if err := r.other(depth + 1); err != nil {
 				return err
 			}
 		}

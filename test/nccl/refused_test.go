@@ -1,0 +1,56 @@
+//go:build nccl
+
+package nccl
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/machine"
+	"gdr-features/internal/topology"
+)
+
+// TestRefused changes a topology file in many ways: what we say NCCL refuses, it
+// refuses, and what its reader refuses, we say.
+func TestRefused(t *testing.T) {
+	m, err := machine.Load(filepath.Join(machinesDir, "numa-far.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := m.Tree(t, machine.States()[0])
+	addBuses(t, root)
+	r := collect(t, root, nil)
+	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	const bits = " \t\n<>/=\"'a-!?1"
+	seen := map[bool]int{}
+	for range 300 {
+		changed := slices.Clone(text)
+		for range 1 + random.IntN(2) {
+			at := random.IntN(len(changed))
+			changed = slices.Replace(changed, at, at+random.IntN(2), bits[random.IntN(len(bits))])
+		}
+		if err := os.WriteFile(filepath.Join(root, "topo.xml"), changed, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		a := ask(t, &r, question{root: root, file: "/topo.xml"})
+		why := topology.Refused(changed)
+		seen[why != nil]++
+		if why != nil && a.fails == "" {
+			t.Errorf("we say %v, and NCCL takes it:\n%s", why, changed)
+		}
+		if why == nil && strings.Contains(a.fails, "XML") {
+			t.Errorf("NCCL says %s, and we take it:\n%s", a.fails, changed)
+		}
+	}
+	if seen[true] < 50 || seen[false] < 50 {
+		t.Errorf("refused and taken: %v", seen)
+	}
+}
