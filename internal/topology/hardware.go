@@ -23,6 +23,10 @@ func (b *builder) hardware() {
 		case pci.Other, pci.GPU, pci.Bridge:
 		}
 	}
+	at := make([]ncclFunction, len(adapters))
+	for i, nic := range adapters {
+		at[i] = inNCCL(b.PCI, nic)
+	}
 	var bests, all []span
 	b.m.NCCLDefault = tri.True
 	for i := range b.m.GPUs {
@@ -33,10 +37,10 @@ func (b *builder) hardware() {
 		b.m.EligibleGPUs++
 		var spans []span
 		byDefault := tri.False
-		for _, nic := range adapters {
+		for i, nic := range adapters {
 			r := b.rate(gpu, nic)
 			spans = append(spans, r.span)
-			byDefault = tri.Or(byDefault, b.usedByDefault(nic, b.nccl.level(gpu, inNCCL(b.PCI, nic))))
+			byDefault = tri.Or(byDefault, b.usedByDefault(nic, b.nccl.level(gpu, at[i])))
 			b.m.Reachable = tri.Or(b.m.Reachable, b.allowed(gpu, nic))
 		}
 		best := nearest(spans)

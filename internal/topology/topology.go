@@ -150,6 +150,12 @@ func Build(facts Facts) Map {
 // pairs gives every pair its levels.
 func (b *builder) pairs() {
 	b.m.nccl = b.allNICs()
+	at := make([]ncclFunction, len(b.m.NICs))
+	for j := range b.m.NICs {
+		if n := &b.m.NICs[j]; n.Function != nil && (n.RDMA == nil || !n.RDMA.Auxiliary) { // each process of NCCL hangs others on its own first CPU
+			at[j] = inNCCL(b.PCI, n.Function)
+		}
+	}
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function
 		for j := range b.m.NICs {
@@ -157,9 +163,7 @@ func (b *builder) pairs() {
 			if n := &b.m.NICs[j]; n.Function != nil {
 				r := b.rate(gpu, n.Function)
 				p.Level, p.FromFile = r.span.level, r.fromFile
-				if n.RDMA == nil || !n.RDMA.Auxiliary { // NCCL hangs others on the first CPU of each process
-					p.NCCL = b.m.nccl.level(gpu, inNCCL(b.PCI, n.Function))
-				}
+				p.NCCL = b.m.nccl.level(gpu, at[j])
 				p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
 			}
