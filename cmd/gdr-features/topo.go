@@ -43,10 +43,11 @@ needing the GPU driver, and what each of them is. The form wide adds links, NUMA
 nodes, IOMMU groups, firmware and network devices.
 
 The form nccl-xml is a topology file for NCCL_TOPO_FILE, for virtual machines whose
-PCI tree is not the host's: write it on the host, or in the machine and group GPUs
-and adapters below switches by hand; each bus id must be that of the machine NCCL
-runs in, those of switches must be no function's there. NCCL adds GPUs, network
-devices and processors to it by itself. --topology-file shows what NCCL makes of it.`,
+PCI tree is not the host's: write it in the virtual machine and group GPUs and NICs
+below switches by hand. Use the guest's bus IDs for GPUs and NICs, and unused bus
+IDs for switches. A NIC stands there under device 0, function 0 of its bus: NCCL
+looks for it there (NCCL_IB_MERGE_VFS=1). NCCL adds GPUs and network devices to the
+file by itself. --topology-file shows what NCCL makes of it.`,
 		Example: `  gdr-features topo
   gdr-features topo -o html > topo.html
   gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'
