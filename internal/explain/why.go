@@ -75,7 +75,7 @@ func (w *way) ncclWhy() string {
 	case topology.PIX, topology.PXB:
 		text = ncclSwitches(w.pair, g, n)
 	case topology.PHB:
-		text = fmt.Sprintf("both hang on the CPU of NUMA node %s and on no common switch%s", g.CPU, w.ncclPHB(g))
+		text = fmt.Sprintf("both hang on the CPU of NUMA node %s and on no common switch%s", g.CPU, w.ncclPHB(g, n))
 	case topology.SYS:
 		text = fmt.Sprintf("they hang on the CPUs of NUMA nodes %s and %s", g.CPU, n.CPU)
 		if w.wide() {
@@ -83,15 +83,36 @@ func (w *way) ncclWhy() string {
 		}
 	case topology.NODE: // NCCL has none
 	}
-	if w.pair.FromFile {
+	if w.pair.NCCL == topology.Unknown {
+		return text
+	}
+	switch named := w.inFile(); {
+	case w.pair.FromFile:
 		text = "so the topology file has it"
+	case named != "":
+		text = fmt.Sprintf("NCCL takes the place of %s from the topology file, and the other one's from the PCI tree", named)
 	}
 	return text + w.standIn(n)
+}
+
+// inFile names the one of both that stands in the topology file, "" where not
+// just one does.
+func (w *way) inFile() string {
+	gpu, nic := w.r.Map.InFile(w.g), w.r.Map.InFile(w.n)
+	switch {
+	case gpu && !nic:
+		return "the GPU"
+	case nic && !gpu:
+		return "the NIC"
+	}
+	return ""
 }
 
 // standIn tells whose place NCCL takes for the NIC's where that is another's.
 func (w *way) standIn(n topology.NCCLPlace) string {
 	switch f := n.Function; {
+	case !n.Known:
+		return ""
 	case f == nil:
 		return "; NCCL looks for device 0, function 0 of the NIC's bus, which is not there, and takes the first CPU"
 	case f.Kind() == pci.DataDirect:
@@ -111,8 +132,8 @@ func (w *way) ncclUnknown() string {
 	if w.r.Map.FileUnread {
 		return fileUnread
 	}
-	if w.r.Map.NCCLFails() {
-		return "NCCL fails with an internal error on the Broadcom switches of this machine"
+	if why := w.r.Map.NCCLFails(); why != nil {
+		return "NCCL does not start: " + why.Error()
 	}
 	if w.nic.RDMA != nil && w.nic.RDMA.Auxiliary {
 		return "the RDMA device is no PCI device itself but hangs on an auxiliary device: NCCL puts it on the first CPU it knows of"
@@ -125,11 +146,14 @@ func ncclSwitches(pair topology.Pair, g, n topology.NCCLPlace) string {
 	for i := 0; i < len(g.Switches) && i < len(n.Switches) && g.Switches[i] == n.Switches[i]; i++ {
 		meet = g.Switches[i]
 	}
-	text := "both hang on the switch with the upstream port " + meet
+	text, where := "both hang on one switch", ", that with the upstream port "+meet
 	if pair.NCCL == topology.PXB {
-		text = "the way leads through several switches and no CPU; they meet in the one with the upstream port " + meet
+		text, where = "the way leads through several switches and no CPU", "; they meet in the one with the upstream port "+meet
 	}
-	merged := slices.Concat(g.Dissolved, n.Dissolved)
+	if meet != "" {
+		text += where
+	}
+	merged := slices.Concat(g.Merged, n.Merged)
 	slices.Sort(merged)
 	if merged = slices.Compact(merged); len(merged) > 0 {
 		text += "; NCCL takes both levels of a Broadcom chip for one switch, here " + strings.Join(merged, " and ")
@@ -138,7 +162,7 @@ func ncclSwitches(pair topology.Pair, g, n topology.NCCLPlace) string {
 }
 
 // ncclPHB tells why what nvidia-smi rates otherwise is PHB to NCCL.
-func (w *way) ncclPHB(g topology.NCCLPlace) string {
+func (w *way) ncclPHB(g, n topology.NCCLPlace) string {
 	switch {
 	case w.wide():
 		return "; NCCL cuts an address in a PCI domain of more than 16 bits, finds no function there and takes CPU -1"
@@ -148,8 +172,10 @@ func (w *way) ncclPHB(g topology.NCCLPlace) string {
 		return "; NCCL has no NODE"
 	case w.pair.Level != topology.PIX && w.pair.Level != topology.PXB:
 		return ""
+	case w.g.CommonBridges(w.n) == 1 && n.Function == w.n:
+		return "; a root port is no switch to NCCL"
 	}
-	return "; a root port is no switch to NCCL"
+	return ""
 }
 
 // byDefault tells whether NCCL uses GPUDirect RDMA here without being told to,

@@ -1,6 +1,9 @@
 package topology
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // broadcomGeneration knows the PCIe switches whose chips show as two levels
 // (getBcmGen): 4 or 5, 0 for any other.
@@ -14,20 +17,23 @@ func broadcomGeneration(ids uint64, level uint64) int {
 	return 0
 }
 
+// errStale is an end of NCCL's that its merging of Broadcom switches leads to.
+var errStale = errors.New("merging Broadcom switches, NCCL loses links between them")
+
 // flatten takes the switches right below a Broadcom switch of the same chip into
 // it (ncclTopoFlattenBcmSwitches), and one right above it too, since it goes by
-// links. Removing a node moves those behind it; NCCL keeps the switch by its
-// place, and so does this: after one before it was taken in, its place is
-// another's.
+// links. NCCL keeps a pointer into the array of switches. When a switch in front
+// of it is removed, the array moves up and the pointer means the next switch; this
+// does the same.
 func (g *ncclGraph) flatten() {
-	for s := 0; s < g.switches && !g.failed; s++ {
+	for s := 0; s < g.switches && g.failed == nil; s++ {
 		top := node{switchNode, s}
 		gen := broadcomGeneration(g.at(top).ids, 0)
 		if gen == 0 {
 			continue
 		}
 		for _, id := range g.cutSubSwitches(top, gen) {
-			if !g.failed {
+			if g.failed == nil {
 				g.takeIn(top, id)
 			}
 		}
@@ -65,7 +71,7 @@ const maxLinks = 576
 func (g *ncclGraph) takeIn(top node, id int64) {
 	index := slices.IndexFunc(g.nodes[switchNode][:g.switches], func(n graphNode) bool { return n.id == id })
 	if index < 0 {
-		g.failed = true
+		g.failed = errStale
 		return
 	}
 	sub := node{switchNode, index}
@@ -76,7 +82,7 @@ func (g *ncclGraph) takeIn(top node, id int64) {
 		}
 		n := g.at(top)
 		if n.live == maxLinks { // of itself, where a stale place is the switch's own
-			g.failed = true
+			g.failed = errStale
 			return
 		}
 		if n.live == len(n.links) {

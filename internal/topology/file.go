@@ -19,6 +19,7 @@ type File struct {
 	system *element
 	byBus  map[string]*element // the first pci element of each bus id
 	count  int                 // elements of any kind
+	begun  bool                // there was a system
 
 	// Name is the file's path, for evidence; its reader sets it.
 	Name string
@@ -74,10 +75,12 @@ func (f *File) add(above *element, t xml.StartElement) *element {
 	}
 	e := &element{tag: t.Name.Local, text: attributesOf(t), parent: above}
 	switch {
-	case e.tag == "system" && above.tag == "document":
+	case e.tag == "system" && above.tag == "document" && !f.begun: // NCCL goes by the first
+		f.begun = true
 		return f.system
 	case e.tag == "cpu" && above == f.system:
-		e.key = attrs["numaid"]
+		numaid, ok := attrs["numaid"]
+		e.key, e.incomplete = numaid, !ok
 	case e.tag == "pci" && (above.tag == "cpu" || above.tag == "pci"):
 		e.key, e.class, e.ids = attrs["busid"], attrs["class"], joinIDs(attrs)
 		if _, ok := f.byBus[e.key]; !ok {

@@ -14,8 +14,7 @@ import (
 
 // azure is the beginning of a file as Azure ships it: the switches are invented
 // (bus ffff:ff), the functions each have a domain of their own.
-const azure = `<?xml version="1.0"?>
-<!-- a comment -->
+const azure = `<!-- a comment -->
 <system version="1">
   <cpu numaid="0" affinity="ffffffff,ffffffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
     <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16" vendor="0x0000" device="0x0000" subsystem_vendor="0x0000" subsystem_device="0x0000">
@@ -164,15 +163,15 @@ func TestParseFile(t *testing.T) {
 		},
 		{
 			"the same numbers on another switch",
-			`<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0"><pci busid="0000:02:00.0"><pci busid="0000:03:00.0"/></pci></pci>
-				<pci busid="0000:0a:00.0"><pci busid="0000:0b:00.0"><pci busid="0000:0c:00.0"/></pci></pci></cpu></system>`,
+			`<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x060400"><pci busid="0000:02:00.0" class="0x060400"><pci busid="0000:03:00.0"/></pci></pci>
+				<pci busid="0000:0a:00.0" class="0x060400"><pci busid="0000:0b:00.0" class="0x060400"><pci busid="0000:0c:00.0"/></pci></pci></cpu></system>`,
 			"0000:03:00.0", "0000:0c:00.0",
 			inBoth{PHB, PHB},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f, a, b := parse(t, tt.text), gpu(t, tt.gpu), nic(t, tt.nic)
+			f, a, b := parse(t, strings.ReplaceAll(tt.text, "\t", "")), gpu(t, tt.gpu), nic(t, tt.nic)
 			if got := (inBoth{rated(t, f, a, b), inNCCLFile(f, a, b)}); got != tt.want {
 				t.Errorf("%v, %v; want %v, %v", got.Level, got.NCCL, tt.want.Level, tt.want.NCCL)
 			}
@@ -202,8 +201,8 @@ func TestParseFileRefuses(t *testing.T) {
 		{"text", "not XML at all", "no pci element"},
 		{"broken", strings.Replace(azure, "</cpu>", "<cpu>", 1), "XML syntax error"},
 		{"cut off", azure[:len(azure)/2], "XML syntax error"},
-		{"cut off before the end", strings.TrimSuffix(azure, "</system>\n"), "XML syntax error on line 21: unexpected EOF"},
-		{"an end too many", azure + "</system>", "XML syntax error on line 22: unexpected end element"},
+		{"cut off before the end", strings.TrimSuffix(azure, "</system>\n"), "XML syntax error on line 20: unexpected EOF"},
+		{"an end too many", azure + "</system>", "XML syntax error on line 21: unexpected end element"},
 		{"binary", "\x7fELF\x02\x01\x01\x00", "XML syntax error on line 1: illegal character"},
 	}
 	for _, tt := range tests {

@@ -14,8 +14,10 @@ type ncclRatings struct {
 	// levels by NIC and GPU; nil where NCCL ends with an internal error.
 	levels [][]Level
 	// taken are the switches that NCCL takes for one with another.
-	taken  []int64
-	failed bool
+	taken []int64
+	// failed is why NCCL does not start; fault the same where the topology file
+	// is to blame.
+	failed, fault error
 }
 
 // newNCCLRatings rates every GPU with every NIC.
@@ -32,13 +34,18 @@ func newNCCLRatings(inv *pci.Inventory, file *File, gpus, nics []*pci.Function) 
 			functions = append(functions, at)
 		}
 	}
-	if len(gpus) == 0 || file != nil && file.count > ncclElements { // NCCL refuses a larger one
+	switch {
+	case len(gpus) == 0:
+		return r
+	case file != nil && file.Refused != nil:
+		r.failed = file.Refused
 		return r
 	}
 	r.system = ncclTree(file, gpus, functions)
 	g := newNCCLGraph(inv, r.system)
 	r.taken = g.taken
 	r.rate(g, len(gpus), len(functions))
+	r.fault = g.fault
 	return r
 }
 
@@ -69,7 +76,7 @@ func (r *ncclRatings) rate(g *ncclGraph, gpus, nics int) {
 			}
 		}
 	}
-	if r.failed = g.failed; !g.failed {
+	if r.failed = g.failed; g.failed == nil {
 		r.levels = levels
 	}
 }
@@ -135,6 +142,8 @@ func (r *ncclRatings) promote(gpu *pci.Function) {
 
 // NCCLPlace is where NCCL finds a function in the PCI tree.
 type NCCLPlace struct {
+	// Known is false where the place cannot be read.
+	Known bool
 	// Function is the one whose place counts: an adapter's data-direct function,
 	// or the one with device and function number 0 on its bus. nil where that is
 	// not there, so that NCCL takes the first CPU.
@@ -142,44 +151,57 @@ type NCCLPlace struct {
 	// CPU is the NUMA node that it hangs on, as text; "" where that is not known.
 	CPU string
 	// Switches are the switches above it, the topmost first, by their upstream
-	// ports. Dissolved are those that NCCL takes for one with another of the
-	// same chip.
-	Switches, Dissolved []string
+	// ports. Merged are those that NCCL takes for one with another of the same
+	// chip.
+	Switches, Merged []string
 }
 
 // InNCCL finds a GPU's or adapter's place as NCCL has it.
 func (m *Map) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
-	p := NCCLPlace{Function: f}
+	at := ncclFunction{fn: f, known: f.RootBus != ""}
 	if f.Kind() != pci.GPU {
-		p.Function = inNCCL(inv, f).fn
+		at = inNCCL(inv, f)
 	}
-	if p.Function == nil {
+	p := NCCLPlace{Known: at.known, Function: at.fn}
+	if !at.known || m.nccl == nil || m.nccl.system == nil {
 		return p
 	}
-	if m.nccl == nil || m.nccl.system == nil {
-		return p
-	}
-	e := m.nccl.system.find(p.Function.Address.String())
-	if e == nil {
-		return p
-	}
-	for e = e.parent; e.tag == "pci"; e = e.parent {
-		if slices.Contains(m.nccl.taken, busNumber(e.key)) {
-			p.Dissolved = append(p.Dissolved, e.key)
-			continue
+	e := m.nccl.cpuOf(at)
+	if at.fn != nil {
+		if e = m.nccl.system.find(at.fn.Address.String()); e != nil {
+			e = e.parent
 		}
-		p.Switches = append(p.Switches, e.key)
 	}
-	if e.key != unknownCPU {
-		p.CPU = e.key
+	for ; e != nil; e = e.parent {
+		switch {
+		case e.tag == "cpu" && e.key != unknownCPU:
+			p.CPU = e.key
+		case e.tag == "pci" && slices.Contains(m.nccl.taken, busNumber(e.key)):
+			p.Merged = append(p.Merged, e.key)
+		case e.tag == "pci":
+			p.Switches = append(p.Switches, e.key)
+		}
 	}
 	slices.Reverse(p.Switches)
-	slices.Reverse(p.Dissolved)
+	slices.Reverse(p.Merged)
 	return p
 }
 
-// NCCLFails tells whether NCCL ends with an internal error on this machine: where
-// it merges Broadcom switches it can lose a link's way back.
-func (m *Map) NCCLFails() bool {
-	return m.nccl != nil && m.nccl.failed
+// cpuOf gives the CPU that a NIC without function hangs on, nil for none.
+func (r *ncclRatings) cpuOf(at ncclFunction) *element {
+	for _, e := range r.system.below {
+		if i, ok := r.nics[at]; ok && slices.Contains(e.nics, i) {
+			return e
+		}
+	}
+	return nil
+}
+
+// NCCLFails tells why NCCL does not start on this machine, or with its topology
+// file; nil where it does.
+func (m *Map) NCCLFails() error {
+	if m.nccl == nil {
+		return nil
+	}
+	return m.nccl.failed
 }

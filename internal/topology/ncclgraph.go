@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +18,7 @@ const (
 	switchNode
 	nicNode
 	gpuNode
-	otherNode
-	nodeKinds = iota - 1
+	nodeKinds = iota
 )
 
 // node names a node of the graph by its place in the list of its kind. NCCL uses
@@ -54,8 +55,9 @@ type ncclGraph struct {
 	nics     map[int][]int // the nodes of each NIC
 	byID     map[int64]int // the NIC nodes
 	taken    []int64       // the ids of switches that were taken into others
-	// failed: NCCL ends here with an internal error.
-	failed bool
+	// failed is why NCCL ends here with an internal error; nil where it does not.
+	// fault is set where it is the topology file's.
+	failed, fault error
 }
 
 // Bandwidths in GB/s, which order the links of a node. Those of PCIe are taken
@@ -75,6 +77,10 @@ func newNCCLGraph(inv *pci.Inventory, system *element) *ncclGraph {
 	}
 	g.switches = len(g.nodes[switchNode])
 	g.flatten()
+	if len(g.nodes[cpuNode]) > maxLinks {
+		g.failed = fmt.Errorf("NCCL takes %d NUMA nodes at most", maxLinks)
+		return g
+	}
 	g.connectCPUs()
 	for i := range g.nodes[cpuNode] {
 		g.sort(node{cpuNode, i}, nil, 0)
@@ -92,6 +98,9 @@ func (g *ncclGraph) create(kind nodeKind, id int64) node {
 
 // addCPU adds a cpu element with all below it (ncclTopoAddCpu).
 func (g *ncclGraph) addCPU(e *element) {
+	if e.incomplete {
+		g.blame(errors.New("a cpu element without numaid"))
+	}
 	cpu := g.create(cpuNode, 0)
 	for _, c := range e.below {
 		if c.tag == "pci" {
@@ -131,10 +140,13 @@ func (g *ncclGraph) addPCI(e *element, parent node) {
 		g.connect(parent, n, pcieBandwidth)
 	}
 	class, ids := g.describe(e)
+	if class == "" && len(e.gpus)+len(e.nics) == 0 {
+		g.blame(fmt.Errorf("the pci element %q without class", e.key))
+	}
 	switch {
 	case len(e.nics) > 0:
 		g.addNIC(e, id, parent, pcieBandwidth)
-	case kindOfClass(class) == switchNode:
+	case isSwitch(class) && (class != "" || len(e.gpus) == 0): // NCCL gives a GPU its class
 		n := g.create(switchNode, id)
 		g.at(n).ids = ids
 		for _, c := range e.below {
@@ -162,14 +174,22 @@ func (g *ncclGraph) describe(e *element) (class string, ids uint64) {
 	return class, ids
 }
 
-// kindOfClass is what a function of a class is to NCCL (kvDictPciClass).
-func kindOfClass(class string) nodeKind {
-	for _, prefix := range [...]string{"0x068000", "0x068001", "0x03", "0x02"} { // NVSwitch, POWER NVLink bridge, GPU, NIC
+// isSwitch tells whether NCCL takes a function of a class for a switch: whatever
+// is no NVSwitch, POWER NVLink bridge, GPU or network device (kvDictPciClass).
+func isSwitch(class string) bool {
+	for _, prefix := range [...]string{"0x068000", "0x068001", "0x03", "0x02"} {
 		if strings.HasPrefix(class, prefix) {
-			return otherNode
+			return false
 		}
 	}
-	return switchNode
+	return true
+}
+
+// blame notes what the topology file lacks.
+func (g *ncclGraph) blame(what error) {
+	if g.fault == nil {
+		g.failed, g.fault = what, what
+	}
 }
 
 // busNumber reads a bus id as a number (src/misc/utils.cc, busIdToInt64).
@@ -223,13 +243,13 @@ func (g *ncclGraph) sort(at node, up *node, depth int) {
 	if up != nil {
 		l := slices.IndexFunc(n.links, func(l graphLink) bool { return l.to == *up })
 		if l < 0 || depth > maxGraphDepth {
-			g.failed = true
+			g.failed = errStale
 			return
 		}
 		link := n.links[l]
 		n.links = append(slices.Delete(n.links, l, l+1), link)
 	}
-	for l := 0; l < n.live && !g.failed; l++ {
+	for l := 0; l < n.live && g.failed == nil; l++ {
 		to := n.links[l].to
 		if (up == nil || to != *up) && (at.kind != cpuNode || to.kind != cpuNode) {
 			g.sort(to, &at, depth+1)
@@ -281,13 +301,16 @@ func (g *ncclGraph) search(base node) []Level {
 			}
 			n := g.at(from)
 			for _, link := range n.links[:n.live] {
+				if hop(from, link.to) == SYS && best[from.kind][from.at] == SYS {
+					continue // the CPU before has been to them all
+				}
 				level := max(best[from.kind][from.at], hop(from, link.to))
 				known := &best[link.to.kind][link.to.at]
 				if *known != Unknown && *known <= level {
 					continue
 				}
 				if *known == Unknown && !g.leadsTo(link.to, from) {
-					g.failed = true
+					g.failed = errStale
 				}
 				*known = level
 				next = append(next, link.to)

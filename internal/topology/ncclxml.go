@@ -24,6 +24,8 @@ type element struct {
 	below  []*element
 	gpus   []int // indexes of GPUs
 	nics   []int // indexes of NICs
+	// incomplete: a cpu of the file without numaid.
+	incomplete bool
 	// filled: NCCL has added the attributes that a cpu of the file lacks.
 	filled bool
 }
@@ -139,20 +141,26 @@ func (t *xmlTree) pci(a pci.Address, above []pci.Address, numa string) *element 
 		t.byBus[key] = e
 	}
 	if e.parent == nil {
-		n := len(above)
-		switch {
-		case a.Domain > 0xffff:
-			t.cpu(t.cpus, "-1").add(e)
-		case n < 2 || above[n-1].Domain > 0xffff || above[n-2].Domain > 0xffff:
-			t.cpu(t.system.below, numa).add(e)
-		default:
-			t.pci(above[n-2], above[:n-2], numa).add(e)
+		parent := t.parent(a, above, numa)
+		if e.parent == nil { // an address that stands in its own path has its place by now
+			parent.add(e)
 		}
 	}
 	for up := e; up != nil; up = up.parent {
 		up.filled = up.filled || up.tag == "cpu"
 	}
 	return e
+}
+
+func (t *xmlTree) parent(a pci.Address, above []pci.Address, numa string) *element {
+	n := len(above)
+	switch {
+	case a.Domain > 0xffff:
+		return t.cpu(t.cpus, "-1")
+	case n < 2 || above[n-1].Domain > 0xffff || above[n-2].Domain > 0xffff:
+		return t.cpu(t.system.below, numa)
+	}
+	return t.pci(above[n-2], above[:n-2], numa)
 }
 
 // cpu gives the cpu element of a NUMA node, a new one where none of the list is.
@@ -178,10 +186,12 @@ func numaText(n int) string {
 
 // addGPU puts a GPU into the tree (ncclTopoFillGpu).
 func (t *xmlTree) addGPU(index int, f *pci.Function) {
-	if f.RootBus != "" {
-		e := t.pci(f.Address, f.Bridges, numaText(f.RootNUMA))
-		e.gpus = append(e.gpus, index)
+	if f.RootBus == "" { // nobody knows which CPU is the first then
+		t.cpu(t.system.below, unknownCPU)
+		return
 	}
+	e := t.pci(f.Address, f.Bridges, numaText(f.RootNUMA))
+	e.gpus = append(e.gpus, index)
 }
 
 // addNIC puts a NIC into the tree (ncclTopoFillNet): below the function that

@@ -144,19 +144,40 @@ func (r *ncclReader) tag() (tag, error) {
 			return tag{}, nil
 		}
 		if r.rest[0] != '<' {
-			return tag{}, errors.New("text, a tab or an XML declaration between tags; NCCL takes spaces and line ends alone")
+			return tag{}, errors.New("text or a tab between tags; NCCL takes spaces and line ends alone")
 		}
 		r.rest = r.rest[1:]
-		if !bytes.HasPrefix(r.rest, []byte("!--")) {
+		switch {
+		case bytes.HasPrefix(r.rest, []byte{'?'}):
+			return tag{}, errors.New("an XML declaration (<?xml ... ?>); NCCL takes none")
+		case !bytes.HasPrefix(r.rest, []byte("!--")):
 			return r.named()
 		}
-		end := bytes.Index(r.rest, []byte("-->"))
-		if end < 0 {
-			return tag{}, errors.New("a comment without end")
+		if err := r.comment(); err != nil {
+			return tag{}, err
 		}
-		r.line += bytes.Count(r.rest[:end], []byte{'\n'})
-		r.rest = r.rest[end+len("-->"):]
 	}
+}
+
+// comment passes over a comment behind its "<". NCCL reads its first word as a
+// name, in which "=" is an error (xmlSkipComment).
+func (r *ncclReader) comment() error {
+	r.rest = r.rest[len("!--"):]
+	end := bytes.Index(r.rest, []byte("-->"))
+	if end < 0 {
+		return errors.New("a comment without end")
+	}
+	text := r.rest[:end]
+	first := text[:len(text)-len(bytes.TrimLeftFunc(text, func(c rune) bool { return !strings.ContainsRune(" />\n\r", c) }))]
+	switch {
+	case bytes.IndexByte(first, '=') >= 0:
+		return errors.New(`"=" in the first word of a comment`)
+	case len(first) > ncclText-len("!--"):
+		return fmt.Errorf("a name of more than %d characters", ncclText)
+	}
+	r.line += bytes.Count(text, []byte{'\n'})
+	r.rest = r.rest[end+len("-->"):]
+	return nil
 }
 
 func (r *ncclReader) space() {

@@ -106,7 +106,11 @@ type Map struct {
 	FileName string
 
 	nccl *ncclRatings
+	file *File
 }
+
+// InFile tells whether a function stands in the machine's topology file.
+func (m *Map) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
 
 // PairsOf gives the pairs of a GPU with every NIC, in their order.
 func (m *Map) PairsOf(gpu int) []Pair {
@@ -141,8 +145,11 @@ func Build(facts Facts) Map {
 	b.hardware()
 	b.pairs()
 	b.m.Source, b.m.FileUnread = b.source(), b.FileUnread
-	if b.File != nil {
-		b.m.FileRefused, b.m.FileName = b.File.Refused, b.File.Name
+	if b.m.file = b.File; b.File != nil {
+		b.m.FileName, b.m.FileRefused = b.File.Name, b.File.Refused
+		if b.m.FileRefused == nil {
+			b.m.FileRefused = b.nccl.fault
+		}
 	}
 	return b.m
 }
@@ -152,9 +159,11 @@ func (b *builder) pairs() {
 	b.m.nccl = b.allNICs()
 	at := make([]ncclFunction, len(b.m.NICs))
 	for j := range b.m.NICs {
-		if n := &b.m.NICs[j]; n.Function != nil && (n.RDMA == nil || !n.RDMA.Auxiliary) { // each process of NCCL hangs others on its own first CPU
-			at[j] = inNCCL(b.PCI, n.Function)
+		n := &b.m.NICs[j]
+		if n.Function == nil || n.RDMA != nil && n.RDMA.Auxiliary {
+			continue // on an auxiliary device it is left unknown: NCCL takes it for no PCI device
 		}
+		at[j] = inNCCL(b.PCI, n.Function)
 	}
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function

@@ -29,7 +29,7 @@ var ErrFromFile = errors.New("the levels are those of an NCCL topology file alre
 // NCCL's reader is not an XML parser: it refuses an XML declaration, and takes
 // one space between attributes, no tabs, and no entities.
 func (m *Map) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) {
-	if m.Source == FromFile {
+	if m.Source == FromFile && m.FileRefused == nil {
 		return nil, ErrFromFile
 	}
 	w := fileWriter{m: m, inv: inv, called: map[string][]string{}}

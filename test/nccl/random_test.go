@@ -52,7 +52,9 @@ func (g *grower) nextBus() int { g.bus++; return g.bus }
 
 // below puts what stands on a bus.
 func (g *grower) below(depth, bus int) {
-	at := func(device, function int) string { return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function) }
+	at := func(device, function int) string {
+		return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function)
+	}
 	switch kind := g.IntN(10); {
 	case kind < 4 && depth < 9:
 		g.line(depth, "%s switch %s", at(0, 0), switchIDs[g.IntN(len(switchIDs))])
@@ -77,7 +79,9 @@ func (g *grower) below(depth, bus int) {
 // adapter puts an adapter on a bus: a card with one or two ports, one at another
 // device number, or a virtual function on its own or below its physical one.
 func (g *grower) adapter(depth, bus int) {
-	at := func(device, function int) string { return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function) }
+	at := func(device, function int) string {
+		return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function)
+	}
 	put := func(address, more string) {
 		g.line(depth, "%s ib 15b3:%s rdma=mlx5_%d", address, more, g.nic)
 		g.functions = append(g.functions, address)

@@ -3,6 +3,7 @@
 package nccl
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -31,8 +32,13 @@ func TestRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	const bits = " \t\n<>/=\"'a-!?1"
 	seen := map[bool]int{}
-	for range 300 {
+	for i := range 300 {
 		changed := slices.Clone(text)
+		if i%10 == 0 {
+			changed = bytes.Replace(changed, []byte("<!-- "), []byte("<!--"), 1)
+			at := bytes.Index(changed, []byte("<!--")) + len("<!--") + random.IntN(6)
+			changed = slices.Insert(changed, at, "=/ ->"[random.IntN(5)])
+		}
 		for range 1 + random.IntN(2) {
 			at := random.IntN(len(changed))
 			changed = slices.Replace(changed, at, at+random.IntN(2), bits[random.IntN(len(bits))])

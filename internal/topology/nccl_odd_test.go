@@ -1,0 +1,88 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gdr-features/source/pci"
+)
+
+// placed gives a function below some bridges of a root bus.
+func placed(f *pci.Function, numa int, bridges ...pci.Address) *pci.Function {
+	f.RootBus, f.Bridges, f.RootNUMA, f.NearNUMA = "pci0000:00", bridges, numa, numa
+	return f
+}
+
+func ratedBy(file *File, gpus, nics []*pci.Function) *ncclRatings {
+	inv := &pci.Inventory{}
+	for _, f := range append(append([]*pci.Function{}, gpus...), nics...) {
+		inv.Functions = append(inv.Functions, *f)
+	}
+	return newNCCLRatings(inv, file, gpus, nics)
+}
+
+// TestOddPaths: an address that stands in its own path, as no kernel writes it,
+// ends the way up and nothing else.
+func TestOddPaths(t *testing.T) {
+	a, b := at(t, "0000:02:00.0"), at(t, "0000:01:00.0")
+	for _, bridges := range [][]pci.Address{{a, b}, {a, b, a, b}, {b, b, b, b}, {a, a, b, b, a}} {
+		done := make(chan bool)
+		go func() {
+			ratedBy(nil, []*pci.Function{placed(gpu(t, "0000:02:00.0"), 0, bridges...)}, []*pci.Function{placed(nic(t, "0000:04:00.0"), 0, bridges...)})
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no end below %v", bridges)
+		}
+	}
+}
+
+// TestFirstCPUUnknown: where the first GPU's place cannot be read, nobody knows
+// the CPU of a NIC without function 00.0.
+func TestFirstCPUUnknown(t *testing.T) {
+	first, second := gpu(t, "0000:05:00.0"), placed(gpu(t, "0000:83:00.0"), 1)
+	lost := placed(nic(t, "0000:84:01.0"), 1)
+	if r := ratedBy(nil, []*pci.Function{first, second}, []*pci.Function{lost}); r.level(second, inNCCL(&pci.Inventory{}, lost)) != Unknown {
+		t.Errorf("%v with the first GPU's place unknown", r.levels)
+	}
+	placed(first, 1)
+	if r := ratedBy(nil, []*pci.Function{first, second}, []*pci.Function{lost}); r.level(second, inNCCL(&pci.Inventory{}, lost)) != PHB {
+		t.Errorf("%v with it known", r.levels)
+	}
+}
+
+// TestFileFault: what NCCL finds missing in the elements of a file when it starts.
+func TestFileFault(t *testing.T) {
+	g, n := placed(gpu(t, "0000:01:00.0"), 0), placed(nic(t, "0000:02:00.0"), 0)
+	const text = `<system version="1"><cpu numaid="0"><pci busid="ffff:ff:01.0" class="0x060400"><pci busid="0000:01:00.0"/><pci busid="0000:02:00.0"/></pci></cpu></system>`
+	for _, tt := range []struct{ name, text, want string }{
+		{"complete", text, "<nil>"},
+		{"no class", strings.Replace(text, ` class="0x060400"`, "", 1), `the pci element "ffff:ff:01.0" without class`},
+		{"no numaid", strings.Replace(text, ` numaid="0"`, "", 1), "a cpu element without numaid"},
+		{"refused as a whole", strings.Replace(text, `"1"`, `"2"`, 1), "line 1: the element system has no version=\"1\""},
+		{"a second system, which does not count", strings.Replace(text, "<system", `<system version="1"><cpu numaid="1"><pci busid="0000:01:00.0"/></cpu></system><system`, 1), "<nil>"},
+	} {
+		r := ratedBy(parse(t, tt.text), []*pci.Function{g}, []*pci.Function{n})
+		if fmt.Sprint(r.failed) != tt.want || (r.levels == nil) != (tt.want != "<nil>") {
+			t.Errorf("%s: %v, levels %v; want %s", tt.name, r.failed, r.levels, tt.want)
+		}
+	}
+}
+
+// TestManyCPUs: NCCL links every CPU with every other, up to 576 of them.
+func TestManyCPUs(t *testing.T) {
+	for _, n := range []int{maxLinks, maxLinks + 1} {
+		var gpus, nics []*pci.Function
+		for i := range n {
+			gpus = append(gpus, placed(gpu(t, fmt.Sprintf("%04x:01:00.0", i)), i))
+		}
+		nics = append(nics, placed(nic(t, "0000:02:00.0"), 0))
+		if r := ratedBy(nil, gpus, nics); (r.failed == nil) != (n == maxLinks) {
+			t.Errorf("%d CPUs: %v", n, r.failed)
+		}
+	}
+}
