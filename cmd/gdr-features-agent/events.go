@@ -57,16 +57,24 @@ func events(ctx context.Context, log logrus.FieldLogger, listen func() (listener
 		}
 	}
 	go func() {
-		deaf := false
+		deaf := false // the socket failed and has not worked for a while since
 		for ctx.Err() == nil {
 			l, err := listen()
 			if err == nil {
 				if deaf {
 					hear(uevent.Lost) // what happened meanwhile
 				}
+				works := time.After(relisten)
 				err = l.Run(ctx, hear)
+				select {
+				case <-works:
+					deaf = false
+				default:
+				}
 			}
-			if err != nil && !deaf { // a sandbox may never let us: once is enough
+			// Once for each loss: some sandboxes never allow the socket, or close
+			// it at once each time.
+			if err != nil && !deaf {
 				log.WithError(err).Warn("the kernel's events cannot be heard; changes show at the next interval")
 				deaf = true
 			}

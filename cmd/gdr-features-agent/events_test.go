@@ -49,3 +49,46 @@ func TestDeaf(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Each loss of a socket that has worked is logged once. One that opens and fails
+// again at once is no new loss.
+func TestEachLossIsLogged(t *testing.T) {
+	failed := errors.New("recvfrom: bad file descriptor")
+	for _, tt := range []struct {
+		name  string
+		works time.Duration // how long each socket works
+		want  int           // lines logged while four sockets fail
+	}{
+		{"sockets that work for an hour", time.Hour, 4},
+		{"sockets that fail at once", 0, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancel(t.Context())
+				log, hook := logtest.NewNullLogger()
+				opened := 0
+				events(ctx, log, func() (listener, error) {
+					if opened++; opened == 5 {
+						end()
+						return nil, ctx.Err()
+					}
+					return listens(func(context.Context, func(uevent.Event)) error {
+						time.Sleep(tt.works)
+						return failed
+					}), nil
+				})
+				<-ctx.Done()
+				n := 0
+				for _, entry := range hook.AllEntries() {
+					if err, is := entry.Data["error"].(error); is && errors.Is(err, failed) {
+						n++
+					}
+				}
+				if n != tt.want {
+					t.Errorf("%d lines logged, want %d", n, tt.want)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
