@@ -104,6 +104,26 @@ func TestSearchSymbolsNames(t *testing.T) {
 	}
 }
 
+// Any symbol can be looked for, whatever letters it has.
+func TestSearchSymbolsOfAnyName(t *testing.T) {
+	defer func(before [len(wanted)]string) { wanted = before }(wanted)
+	for _, symbol := range []string{"ib_uverbs_client", "efa_reg_user_mr_dmabuf", "g", "ag", "ga", "_", "p2pdma_0", "aaa", "printk"} {
+		wanted[umemDMABuf] = symbol
+		const around = "0000000000000000 t ibibib_uvuverbs_aaaa\n"
+		for text, want := range map[string]finds{
+			around + "0000000000000000 t " + symbol + "\t[owner]\n" + around: {symbol: "owner"},
+			around + "0000000000000000 t " + symbol:                          {symbol: ""},
+			around + "0000000000000000 t x" + symbol + "\n" + around:         {},
+			around + symbol + symbol + "\n" + around:                         {},
+		} {
+			got, err := search(inChunks(text, 1<<20))
+			if err != nil || !cmp.Equal(want, got) {
+				t.Errorf("%q in %q: %v, %v; want %v", symbol, text, got, err, want)
+			}
+		}
+	}
+}
+
 func TestSearchSymbols(t *testing.T) {
 	line := func(name string) string { return "0000000000000000 t " + name + "\n" }
 	all := line(peer+"\t[ib_uverbs]") + line(umem) + line(mlx5+"\t[mlx5_ib]")
