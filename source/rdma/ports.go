@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"gdr-features/internal/host"
@@ -21,35 +21,6 @@ type answer struct {
 	ports    []Port
 	err      error
 	problems []error
-}
-
-// relay reads the ports of devices one after the other. A reader that gets
-// stuck in a device is left behind, and another goes on with the next.
-type relay struct {
-	mu      sync.Mutex
-	answers []*answer // by device, nil for none yet
-	next    int       // the device to read next
-	missing int       // how many answers are missing
-	all     chan struct{}
-}
-
-func (r *relay) run(read func(i int) answer) {
-	for {
-		r.mu.Lock()
-		i := r.next
-		r.next++
-		r.mu.Unlock()
-		if i >= len(r.answers) {
-			return
-		}
-		a := read(i)
-		r.mu.Lock()
-		r.answers[i] = &a
-		if r.missing--; r.missing == 0 {
-			close(r.all)
-		}
-		r.mu.Unlock()
-	}
 }
 
 // readPorts reads the ports of every device that may be touched. When ctx ends,
@@ -68,12 +39,9 @@ func (inv *Inventory) readPorts(ctx context.Context, detail pci.Detail, read fun
 	for i, d := range devices {
 		dirs[i] = d.dir
 	}
-	r := &relay{answers: make([]*answer, len(devices)), missing: len(devices), all: make(chan struct{})}
-	r.wait(ctx, func(i int) answer { return read(dirs[i]) })
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	answers := inTurn(ctx, len(devices), func(i int) answer { return read(dirs[i]) })
 	for i, d := range devices {
-		if a := r.answers[i]; a != nil {
+		if a := answers[i]; a != nil {
 			inv.take(d, a)
 		} else {
 			inv.problem(fmt.Errorf("/%s/ports: no answer from the device", d.dir))
@@ -81,28 +49,50 @@ func (inv *Inventory) readPorts(ctx context.Context, detail pci.Detail, read fun
 	}
 }
 
-// wait runs a reader, and another whenever one has got no further for a while,
-// until all devices have answered or ctx ends.
-func (r *relay) wait(ctx context.Context, read func(i int) answer) {
-	go r.run(read)
-	ticks := time.NewTicker(patience)
-	defer ticks.Stop()
-	for before := 0; ; {
-		select {
-		case <-r.all:
-			return
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			r.mu.Lock()
-			stuck := r.next == before
-			before = r.next
-			r.mu.Unlock()
-			if stuck {
-				go r.run(read)
+// inTurn reads n devices one after the other and gives their answers, nil for
+// none. A reader that has got no further for a while is left to its device, and
+// another goes on with the next. When ctx ends, no further device is read.
+func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
+	type numbered struct {
+		device int
+		answer answer
+	}
+	from := make(chan numbered, n) // a reader never waits to tell
+	var begun atomic.Int64         // devices whose reading has begun
+	reader := func() {
+		for ctx.Err() == nil {
+			i := int(begun.Add(1)) - 1
+			if i >= n {
+				return
 			}
+			from <- numbered{i, read(i)}
 		}
 	}
+	go reader()
+	ticks := time.NewTicker(patience)
+	defer ticks.Stop()
+	answers := make([]*answer, n)
+	take := func(a numbered) { answers[a.device] = &a.answer }
+	before := int64(0)
+	for missing := n; missing > 0; {
+		select {
+		case a := <-from:
+			take(a)
+			missing--
+		case <-ticks.C:
+			if now := begun.Load(); now > before {
+				before = now
+			} else if int(now) < n {
+				go reader()
+			}
+		case <-ctx.Done():
+			for len(from) > 0 { // both were there
+				take(<-from)
+			}
+			return answers
+		}
+	}
+	return answers
 }
 
 func (inv *Inventory) take(d *Device, a *answer) {
@@ -113,10 +103,10 @@ func (inv *Inventory) take(d *Device, a *answer) {
 	inv.Problems = append(inv.Problems, a.problems...)
 }
 
-// errStuck tells that a device is still being read by an earlier scan.
+// errStuck tells that an earlier Scan is still reading a device.
 var errStuck = errors.New("no answer from the device since an earlier reading")
 
-// ports reads the ports of one device, unless an earlier scan still does.
+// ports reads the ports of one device, unless an earlier Scan still does.
 func (s *Scanner) ports(fs *host.FS, device string, detail pci.Detail) answer {
 	if _, busy := s.stuck.LoadOrStore(device, true); busy {
 		return answer{err: fmt.Errorf("/%s/ports: %w", device, errStuck)}
@@ -127,7 +117,7 @@ func (s *Scanner) ports(fs *host.FS, device string, detail pci.Detail) answer {
 
 // Moved tells whether the state of some port is another one than when inv was
 // scanned. It reads no more than that, and nothing of a device that an earlier
-// reading is stuck in.
+// Scan or Moved is still reading.
 func (s *Scanner) Moved(fs *host.FS, inv *Inventory) bool {
 	for i := range inv.Devices {
 		if d := &inv.Devices[i]; d.PortsRead && s.moved(fs, d) {
@@ -138,10 +128,13 @@ func (s *Scanner) Moved(fs *host.FS, inv *Inventory) bool {
 }
 
 func (s *Scanner) moved(fs *host.FS, d *Device) bool {
-	if _, busy := s.stuck.LoadOrStore(d.dir, true); busy {
+	if _, busy := s.stuck.Load(d.dir); busy {
 		return false
 	}
-	defer s.stuck.Delete(d.dir)
+	if _, busy := s.polled.LoadOrStore(d.dir, true); busy {
+		return false
+	}
+	defer s.polled.Delete(d.dir)
 	for _, p := range d.Ports {
 		text, err := fs.Line(d.dir + "/ports/" + strconv.Itoa(p.Number) + "/state")
 		state := ""

@@ -116,9 +116,12 @@ func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci
 }
 
 // Scanner scans again and again. It leaves a device alone that has not answered
-// an earlier scan: each would leave another reader behind.
+// an earlier scan: each would leave another reader behind. Scan and Moved may run
+// at the same time.
 type Scanner struct {
-	stuck sync.Map // directories of devices that are being read
+	// Directories of devices that are being read, by Scan and by Moved. Scan goes
+	// by its own: a slow answer to Moved does not keep it from reading a device.
+	stuck, polled sync.Map
 }
 
 // Scan is as the function of that name.

@@ -18,7 +18,7 @@ import (
 
 // A device that does not answer costs its own answer only, and those that are
 // merely slow are not asked at once. The clock is synctest's: nothing waits.
-func TestRelay(t *testing.T) {
+func TestInTurn(t *testing.T) {
 	const (
 		stuck   = time.Hour
 		timeout = 10 * time.Second
@@ -53,21 +53,18 @@ func TestRelay(t *testing.T) {
 					time.Sleep(tt.delays[i])
 					return answer{ports: []Port{{Number: i}}}
 				}
-				r := &relay{answers: make([]*answer, len(tt.delays)), missing: len(tt.delays), all: make(chan struct{})}
 				start := time.Now()
-				r.wait(ctx, read)
+				answers := inTurn(ctx, len(tt.delays), read)
 				if took := time.Since(start); took > tt.took {
 					t.Errorf("took %v, want %v at the most", took, tt.took)
 				}
-				r.mu.Lock()
 				var got []bool
-				for i, a := range r.answers {
+				for i, a := range answers {
 					got = append(got, a != nil)
 					if a != nil && a.ports[0].Number != i {
 						t.Errorf("device %d has the answer of %d", i, a.ports[0].Number)
 					}
 				}
-				r.mu.Unlock()
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("answered (-want +got):\n%s", diff)
 				}
