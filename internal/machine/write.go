@@ -73,8 +73,10 @@ func (w *writer) mkdir(name string) {
 	}
 }
 
-// platform writes processors, firmware names and NUMA nodes.
+// platform writes processors, firmware names, NUMA nodes and the list of IOMMU
+// groups.
 func (w *writer) platform() {
+	w.mkdir("sys/kernel/iommu_groups") // empty where there is no IOMMU
 	flags, vendor, product := "fpu vme de pse sse2", "Example Inc.", "Example 9000"
 	if w.m.Virtual {
 		flags, vendor, product = flags+" hypervisor", "QEMU", "Standard PC (Q35 + ICH9, 2009)"

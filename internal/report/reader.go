@@ -236,8 +236,11 @@ func (rd *Reader) request() kmod.Request {
 	functions := rd.pci.value.Functions
 	for i := range functions {
 		f := &functions[i]
-		if kind := f.Kind(); f.IOMMUGroup != pci.None && (kind == pci.GPU || kind == pci.NIC) {
-			request.Groups = append(request.Groups, f.IOMMUGroup)
+		if kind := f.Kind(); kind == pci.GPU || kind == pci.NIC {
+			request.IOMMU = true
+			if f.IOMMUGroup != pci.None {
+				request.Groups = append(request.Groups, f.IOMMUGroup)
+			}
 		}
 		request.DriverBound = request.DriverBound || f.Kind() == pci.GPU && f.Driver == "nvidia"
 	}

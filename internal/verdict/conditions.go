@@ -175,6 +175,8 @@ func (f *Facts) link() (layer string, open bool) {
 
 // iommu judges by the groups of the eligible GPUs and adapters, not by the
 // kernel's command line: one translated device is enough to slow a pair down.
+// Devices without a group prove that the IOMMU is off only where the kernel's list
+// of groups was read.
 func (f *Facts) iommu() (mode string, open bool) {
 	var seen, grouped, translated bool
 	look := func(fn *pci.Function) {
@@ -205,6 +207,8 @@ func (f *Facts) iommu() (mode string, open bool) {
 		return "", open || !f.Map.Counted
 	case grouped:
 		return "passthrough", false
+	case f.Kmod.IOMMU == tri.Unknown: // they are in no group, and whether there are groups is not known
+		return "", true
 	}
 	return "off", false
 }

@@ -192,8 +192,14 @@ func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci
 func (f *Facts) iommuFinding(v Verdict) Finding {
 	out := Finding{Check: "iommu", Status: OK, Detail: v.IOMMU, Sources: []string{pciDevices + "/*/iommu_group", "/sys/kernel/iommu_groups/*/type"}}
 	switch v.IOMMU {
+	case "off":
+		out.Sources[1] = "/sys/kernel/iommu_groups"
 	case "":
 		out.Status, out.Detail = Undecidable, "the IOMMU groups' types cannot be read"
+		if f.Kmod.IOMMU == tri.Unknown {
+			out.Detail = "whether the kernel has IOMMU groups cannot be read"
+			out.Sources[1] = "/sys/kernel/iommu_groups"
+		}
 	case "translated":
 		out.Status, out.Code = Warn, IOMMUTranslated
 		devices, evidence := f.translated()

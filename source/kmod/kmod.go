@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/host"
+	"gdr-features/internal/printable"
 	"gdr-features/internal/tri"
 )
 
@@ -35,6 +36,11 @@ type State struct {
 	// "identity", "DMA", "DMA-FQ", ...; "" for unreadable. From
 	// /sys/kernel/iommu_groups/<n>/type.
 	GroupTypes map[int]string
+	// IOMMU: some device is in an IOMMU group. True when Request.Groups names one,
+	// otherwise from /sys/kernel/iommu_groups: False only where that directory is
+	// there and empty, and /sys/class/iommu lists no IOMMU. Unknown also when it was
+	// not asked for.
+	IOMMU tri.State
 	// Virtual: this system runs under a hypervisor. VirtualBy names the
 	// evidence.
 	Virtual   tri.State
@@ -95,6 +101,8 @@ func (i Init) Loaded() tri.State {
 type Request struct {
 	// Groups are the IOMMU groups whose type is wanted.
 	Groups []int
+	// IOMMU: State.IOMMU is wanted, also where Groups is empty.
+	IOMMU bool
 	// DriverBound: a GPU is bound to the driver nvidia, so that one is loaded.
 	DriverBound bool
 	// Memory keeps the symbols from one Scan for the next; nil for none.
@@ -120,6 +128,7 @@ func Scan(fs *host.FS, want Request) State {
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
 	s.groups(want.Groups)
+	s.st.IOMMU = s.iommu(want)
 	s.virtual()
 	return s.st
 }
@@ -300,4 +309,32 @@ func (s *scanner) groups(numbers []int) {
 	if missing != nil {
 		s.unread(missing)
 	}
+}
+
+// iommu tells whether the kernel has put any device into an IOMMU group (kernel:
+// drivers/iommu/iommu.c makes the list of groups at boot, iommu-sysfs.c the class
+// of IOMMUs that run). Where there is no list at all, nothing is known.
+func (s *scanner) iommu(want Request) tri.State {
+	const groups, units = "sys/kernel/iommu_groups", "sys/class/iommu"
+	switch {
+	case len(want.Groups) > 0:
+		return tri.True
+	case !want.IOMMU:
+		return tri.Unknown
+	}
+	if names, err := s.fs.Names(groups); err != nil {
+		s.unread(err)
+		return tri.Unknown
+	} else if len(names) > 0 {
+		return tri.True
+	}
+	switch names, err := s.fs.Names(units); {
+	case err != nil && !host.Absent(err):
+		s.problem(err)
+		return tri.Unknown
+	case len(names) > 0:
+		s.problem(fmt.Errorf("/%s has %s, and /%s is empty", units, printable.Text(names[0]), groups))
+		return tri.Unknown
+	}
+	return tri.False
 }

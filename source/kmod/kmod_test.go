@@ -294,3 +294,40 @@ func TestScanGroups(t *testing.T) {
 		t.Errorf("nothing asked for: %v, want an empty map", got)
 	}
 }
+
+// Whether the kernel has IOMMU groups is told only where its list of them was
+// read.
+func TestScanIOMMU(t *testing.T) {
+	const groups, units = "sys/kernel/iommu_groups", "sys/class/iommu"
+	for _, tt := range []struct {
+		name    string
+		files   map[string]string
+		want    tri.State
+		problem string
+	}{
+		{"no group, no class", map[string]string{groups: isDir}, tri.False, ""},
+		{"no group, no IOMMU", map[string]string{groups: isDir, units: isDir}, tri.False, ""},
+		{"some group", map[string]string{groups + "/0/type": "DMA\n"}, tri.True, ""},
+		{"no /sys/kernel", nil, tri.Unknown, "open /" + groups + ": no such file"},
+		{"no list of groups", map[string]string{"sys/kernel/mm": isDir}, tri.Unknown, "open /" + groups + ": no such file"},
+		{"an unreadable list", map[string]string{groups: isLoop}, tri.Unknown, "open /" + groups + ": too many levels"},
+		{"no group, and an IOMMU", map[string]string{groups: isDir, units + "/dmar0/intel-iommu/version": "1:0\n"}, tri.Unknown, "/" + units + " has dmar0, and /" + groups + " is empty"},
+		{"no group, and an unreadable class", map[string]string{groups: isDir, units: isLoop}, tri.Unknown, "open /" + units + ": too many levels"},
+	} {
+		st := scan(t, tt.files, Request{IOMMU: true})
+		if st.IOMMU != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, st.IOMMU, tt.want)
+		}
+		var problems []string
+		if tt.problem != "" {
+			problems = []string{tt.problem}
+		}
+		wantProblems(t, st.Problems, problems...)
+	}
+	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, Request{IOMMU: true, Groups: []int{3}}); st.IOMMU != tri.True {
+		t.Errorf("a device is in a group: %v", st.IOMMU)
+	}
+	if st := scan(t, map[string]string{groups: isDir}, Request{}); st.IOMMU != tri.Unknown {
+		t.Errorf("not asked for: %v", st.IOMMU)
+	}
+}
