@@ -117,15 +117,12 @@ type Text struct {
 type DMI struct{ Product, Vendor, Board Text }
 
 // Extras are facts that nobody else needs, by function: the firmware of its RDMA
-// device (fw_ver), and the state of its PCI Express link and of that link's upper
-// end. What is missing could not be read.
+// device (fw_ver), and the PCI Express link that leads out of its card (pci.Slot).
+// What is missing could not be read.
 type Extras struct {
 	Firmware map[pci.Address]string
-	Links    map[pci.Address]Ends
+	Links    map[pci.Address]pci.LinkEnds
 }
-
-// Ends are the two ends of a link; Upper is nil where none shows.
-type Ends struct{ Own, Upper *pci.Link }
 
 // Facts are what is compared with the file.
 type Facts struct {

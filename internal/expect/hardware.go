@@ -2,8 +2,8 @@ package expect
 
 import (
 	"fmt"
+	"strings"
 
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
 )
 
@@ -90,57 +90,28 @@ func (f *Facts) count(key, what, vendor string, g *Group, members []*pci.Functio
 	}
 }
 
-// fullLink compares the width, and for NICs the speed, of each member's link with
-// what both ends of it can do.
+// fullLink judges the link of each member's card.
 func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	t := f.tally()
 	for _, fn := range members {
-		state, what := f.Extras.Links[fn.Address].full(fn.Kind() == pci.NIC)
-		t.add(state, fn.Address.String()+" "+what)
+		state, lacks := f.Extras.Links[fn.Address].Full(fn.Kind())
+		words := []string{fn.Address.String()}
+		for i, l := range lacks {
+			if i > 0 {
+				words = append(words, "and")
+			}
+			words = append(words, l.String())
+		}
+		if card, _ := f.PCI.Slot(fn); card != fn {
+			words = append(words, "at "+card.Address.String())
+		}
+		t.add(state, strings.Join(words, " "))
 	}
 	return Check{
 		Name: key + ".pcie", State: t.state(), Expected: "full PCIe links of all " + key + g.of(), Found: t.found("none there"),
 		Fix:     "lspci -vv -s ADDRESS (LnkCap, LnkSta); reseat the card, try another slot or riser, then replace it",
 		Sources: []string{pciDevices + "/*/current_link_width", pciDevices + "/*/current_link_speed"},
 	}
-}
-
-// full tells whether a link runs with all lanes, and at full speed if that is
-// asked for. Less than the function itself can do is proven to be wrong only when
-// the upper end can do more, too.
-func (e Ends) full(speed bool) (tri.State, string) {
-	if e.Own == nil {
-		return tri.Unknown, ""
-	}
-	upper := pci.Link{}
-	if e.Upper != nil {
-		upper = *e.Upper
-	}
-	width := fullOne(float64(e.Own.Width), float64(e.Own.MaxWidth), float64(upper.MaxWidth))
-	if width == tri.False {
-		return width, fmt.Sprintf("x%d of x%d", e.Own.Width, min(e.Own.MaxWidth, upper.MaxWidth))
-	}
-	if !speed {
-		return width, ""
-	}
-	fast := fullOne(e.Own.Speed, e.Own.MaxSpeed, upper.MaxSpeed)
-	if fast == tri.False {
-		return fast, fmt.Sprintf("%g of %g GT/s", e.Own.Speed, min(e.Own.MaxSpeed, upper.MaxSpeed))
-	}
-	return tri.And(width, fast), ""
-}
-
-// fullOne compares what is with what both ends can; 0 is unknown.
-func fullOne(now, own, upper float64) tri.State {
-	switch {
-	case now == 0, own == 0:
-		return tri.Unknown
-	case now >= own:
-		return tri.True
-	case upper == 0:
-		return tri.Unknown
-	}
-	return tri.Of(now >= min(own, upper))
 }
 
 // firmware compares that of each member. The functions of a card have one: where

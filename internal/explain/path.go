@@ -190,10 +190,11 @@ func rate(hops []Hop, i int) float64 {
 	l := hops[i].Function.Link
 	speed := l.Speed
 	if i == 0 || i == 1 && ends(hops[1]) {
-		speed = l.MaxSpeed
-		if o := hops[1-i]; (i == 1 || ends(o)) && o.Function != nil && o.Function.Link != nil && o.Function.Link.MaxSpeed > 0 {
-			speed = min(speed, o.Function.Link.MaxSpeed)
+		both := pci.LinkEnds{Lower: l}
+		if o := hops[1-i]; (i == 1 || ends(o)) && o.Function != nil {
+			both.Upper = o.Function.Link
 		}
+		speed, _ = both.Most()
 	}
 	const codedIn8b10b = 8.0 // below 8 GT/s eight bits take ten
 	if speed < codedIn8b10b {

@@ -66,7 +66,7 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 	rd.want.needs = needs
 	fs, functions, devices := rd.fs, r.PCI, r.RDMA.Devices
 	found, err := extras.one.Read(ctx, func() (expect.Extras, error) {
-		read := expect.Extras{Firmware: map[pci.Address]string{}, Links: map[pci.Address]expect.Ends{}}
+		read := expect.Extras{Firmware: map[pci.Address]string{}, Links: map[pci.Address]pci.LinkEnds{}}
 		for i := range devices {
 			d := &devices[i]
 			if !needs.Firmware || d.PCI == nil {
@@ -90,20 +90,20 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 	extras.take(found, err, "PCI Express links and firmware of adapters", nil)
 }
 
-// readEnds gives the link of a function and of the port above it, read where that
-// was not done before.
-func readEnds(fs *host.FS, all *pci.Inventory, f *pci.Function) expect.Ends {
-	link := func(a pci.Address) *pci.Link {
-		if known := all.Find(a); known != nil && known.Link != nil {
-			return known.Link
+// readEnds gives the link that leads out of a function's card, read where that was
+// not done before.
+func readEnds(fs *host.FS, all *pci.Inventory, f *pci.Function) pci.LinkEnds {
+	link := func(f *pci.Function) *pci.Link {
+		switch {
+		case f == nil:
+			return nil
+		case f.Link != nil:
+			return f.Link
 		}
-		return pci.ReadLink(fs, a)
+		return pci.ReadLink(fs, f.Address)
 	}
-	ends := expect.Ends{Own: link(f.Address)}
-	if n := len(f.Bridges); n > 0 {
-		ends.Upper = link(f.Bridges[n-1])
-	}
-	return ends
+	card, port := all.Slot(f)
+	return pci.LinkEnds{Lower: link(card), Upper: link(port)}
 }
 
 // compare completes the report by what is expected.

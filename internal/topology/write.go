@@ -279,22 +279,9 @@ func (w *fileWriter) attributes(f *pci.Function) string {
 // link is the most that a function and the bridge above it can do together, as
 // NCCL takes it (src/graph/xml.cc, ncclTopoGetXmlFromSys); 0 for unknown.
 func (w *fileWriter) link(f *pci.Function) (speed float64, width int) {
-	ends := []*pci.Link{f.Link}
-	if n := len(f.Bridges); n > 0 {
-		if above := w.inv.Find(f.Bridges[n-1]); above != nil {
-			ends = append(ends, above.Link)
-		}
+	ends := pci.LinkEnds{Lower: f.Link}
+	if port := w.inv.Port(f); port != nil {
+		ends.Upper = port.Link
 	}
-	for _, end := range ends {
-		if end == nil {
-			continue
-		}
-		if speed == 0 || end.MaxSpeed > 0 && end.MaxSpeed < speed {
-			speed = end.MaxSpeed
-		}
-		if width == 0 || end.MaxWidth > 0 && end.MaxWidth < width {
-			width = end.MaxWidth
-		}
-	}
-	return speed, width
+	return ends.Most()
 }

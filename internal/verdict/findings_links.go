@@ -9,22 +9,30 @@ import (
 	"gdr-features/source/pci"
 )
 
-// links compares the PCI Express link of each eligible GPU and adapter with what
-// it and the port above it can do.
+// links judges the PCI Express link of the card of each eligible GPU and adapter.
 func (f *Facts) links() []Finding {
 	var degraded, evidence []string
 	var seen []*pci.Function
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
-		card := f.PCI.Card(fn)
+		card, port := f.PCI.Slot(fn)
 		if !fn.GPUEligible() && !fn.NICEligible() || fn.PhysFn != nil || slices.Contains(seen, card) {
 			continue
 		}
-		known, lacks, saw := f.degraded(fn, card)
-		if known {
-			seen = append(seen, card)
+		ends := pci.LinkEnds{Lower: card.Link}
+		if port != nil {
+			ends.Upper = port.Link
 		}
-		degraded, evidence = append(degraded, lacks...), append(evidence, saw...)
+		full, lacks := ends.Full(fn.Kind())
+		if full == tri.Unknown && len(lacks) == 0 {
+			continue
+		}
+		seen = append(seen, card)
+		for _, l := range lacks {
+			degraded = append(degraded, fmt.Sprintf("%s %v runs at %v", kindName(fn), fn.Address, l))
+			file := func(which string) string { return device(card.Address) + "/" + which + "_link_" + l.Property }
+			evidence = append(evidence, saw(file("current"), l.Value(l.Now)), saw(file("max"), l.Value(l.Own)))
+		}
 	}
 	if len(seen) == 0 {
 		return nil
@@ -44,41 +52,11 @@ func (f *Facts) links() []Finding {
 	return []Finding{out}
 }
 
-// degraded tells what the link of a card lacks, with the evidence. The speed of a
-// GPU is left out: an idle one slows its link down to save power.
-func (f *Facts) degraded(fn, card *pci.Function) (known bool, lacks, evidence []string) {
-	link := card.Link
-	if link == nil {
-		return false, nil, nil
+func kindName(f *pci.Function) string {
+	if f.Kind() == pci.GPU {
+		return "GPU"
 	}
-	width, speed := link.MaxWidth, link.MaxSpeed
-	if port := f.PCI.Port(card); port != nil && port.Link != nil {
-		width, speed = least(width, port.Link.MaxWidth), least(speed, port.Link.MaxSpeed)
-	}
-	if link.Width == 0 || width == 0 {
-		return false, nil, nil
-	}
-	dir, kind := device(card.Address), "adapter"
-	if fn.Kind() == pci.GPU {
-		kind = "GPU"
-	}
-	if link.Width < width {
-		lacks = append(lacks, fmt.Sprintf("%s %v runs at x%d of x%d", kind, fn.Address, link.Width, width))
-		evidence = append(evidence, saw(dir+"/current_link_width", strconv.Itoa(link.Width)), saw(dir+"/max_link_width", strconv.Itoa(link.MaxWidth)))
-	}
-	if fn.Kind() == pci.NIC && link.Speed > 0 && link.Speed < speed {
-		lacks = append(lacks, fmt.Sprintf("%s %v runs at %g of %g GT/s", kind, fn.Address, link.Speed, speed))
-		evidence = append(evidence, saw(dir+"/current_link_speed", fmt.Sprintf("%g GT/s", link.Speed)), saw(dir+"/max_link_speed", fmt.Sprintf("%g GT/s", link.MaxSpeed)))
-	}
-	return true, lacks, evidence
-}
-
-// least is the smaller of two limits, of which 0 is not known.
-func least[T int | float64](a, b T) T {
-	if b != 0 && (a == 0 || b < a) {
-		return b
-	}
-	return a
+	return "adapter"
 }
 
 // numaBalancing: moving pages between NUMA nodes unmaps them, which costs those

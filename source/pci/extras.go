@@ -18,37 +18,13 @@ func (s *scanner) links() {
 		if kind := f.Kind(); kind != GPU && kind != NIC || f.PhysFn != nil {
 			continue
 		}
-		card := s.inv.Card(f)
-		for _, end := range [...]*Function{card, s.inv.Port(card)} {
+		card, port := s.inv.Slot(f)
+		for _, end := range [...]*Function{card, port} {
 			if end != nil && end.Link == nil {
 				end.Link = readLink(s.fs, devicesDir+"/"+end.Address.String()+"/")
 			}
 		}
 	}
-}
-
-// Card gives the function whose link leads out of f's card: f itself, or of an
-// adapter with a switch of its own (BlueField, ConnectX-8) the switch's upstream
-// port.
-func (inv *Inventory) Card(f *Function) *Function {
-	card := f
-	for i := len(f.Bridges) - 1; i >= 0 && f.Vendor == VendorMellanox; i-- {
-		above := inv.Find(f.Bridges[i])
-		if above == nil || above.Vendor != VendorMellanox {
-			break
-		}
-		card = above
-	}
-	return card
-}
-
-// Port gives the port that a function is plugged into, the bridge right above
-// it; nil where there is none.
-func (inv *Inventory) Port(f *Function) *Function {
-	if len(f.Bridges) == 0 {
-		return nil
-	}
-	return inv.Find(f.Bridges[len(f.Bridges)-1])
 }
 
 // extras reads link, ACS and VPD. What the reader may not see stays nil and is

@@ -1,9 +1,123 @@
 package pci
 
-import "gdr-features/internal/host"
+import (
+	"fmt"
+	"strconv"
+
+	"gdr-features/internal/host"
+	"gdr-features/internal/tri"
+)
 
 // ReadLink reads the state of a function's link; nil where it has none, or none
 // that can be read.
 func ReadLink(fs *host.FS, a Address) *Link {
 	return readLink(fs, devicesDir+"/"+a.String()+"/")
+}
+
+// Slot gives the functions at both ends of the link that leads out of f's card:
+// the card's own end, which is f itself or, of an adapter with a switch of its own
+// (BlueField, ConnectX-8), the switch's upstream port; and the port right above,
+// nil where there is none.
+func (inv *Inventory) Slot(f *Function) (card, port *Function) {
+	card = f
+	for i := len(f.Bridges) - 1; i >= 0 && f.Vendor == VendorMellanox; i-- {
+		above := inv.Find(f.Bridges[i])
+		if above == nil || above.Vendor != VendorMellanox {
+			break
+		}
+		card = above
+	}
+	return card, inv.Port(card)
+}
+
+// Port gives the port that a function is plugged into, the bridge right above
+// it; nil where there is none.
+func (inv *Inventory) Port(f *Function) *Function {
+	if len(f.Bridges) == 0 {
+		return nil
+	}
+	return inv.Find(f.Bridges[len(f.Bridges)-1])
+}
+
+// LinkEnds is a link as the functions at its two ends show it; nil for one that
+// shows nothing.
+type LinkEnds struct{ Lower, Upper *Link }
+
+// Most is the most that a link can do, in GT/s and lanes: the lesser of its two
+// ends, or that of the one that is known; 0 for unknown.
+func (e LinkEnds) Most() (speed float64, width int) {
+	for _, end := range [...]*Link{e.Lower, e.Upper} {
+		if end != nil {
+			speed, width = least(speed, end.MaxSpeed), least(width, end.MaxWidth)
+		}
+	}
+	return speed, width
+}
+
+// least is the smaller of two limits, of which 0 is not known.
+func least[T int | float64](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// LinkLack is a property of which a link has less than its ends can do. Now is what
+// it has, Own what its lower end can do, and Most what both can as far as that is
+// known: lanes, or GT/s.
+type LinkLack struct {
+	Property       string // "width" or "speed", as in current_link_width
+	Now, Own, Most float64
+}
+
+// String is "x4 of x16" or "16 of 32 GT/s".
+func (l LinkLack) String() string {
+	if l.Property == "width" {
+		return fmt.Sprintf("x%g of x%g", l.Now, l.Most)
+	}
+	return fmt.Sprintf("%g of %g GT/s", l.Now, l.Most)
+}
+
+// Value writes a number of the property as its file does.
+func (l LinkLack) Value(n float64) string {
+	text := strconv.FormatFloat(n, 'g', -1, 64)
+	if l.Property == "speed" {
+		text += " GT/s"
+	}
+	return text
+}
+
+// Full judges the link of a GPU's or NIC's card, whose ends Slot gives: whether it
+// runs with all the lanes and, for a NIC, at the speed that both ends can do, and
+// what it lacks. Less than the lower end can do is proven to be a fault only where
+// the upper end is known to do more: where that is not known full is unknown, and
+// lacks names it all the same. The speed of a GPU is left out: an idle one slows
+// its link down to save power.
+func (e LinkEnds) Full(kind Kind) (full tri.State, lacks []LinkLack) {
+	if e.Lower == nil {
+		return tri.Unknown, nil
+	}
+	own, upper := *e.Lower, Link{}
+	if e.Upper != nil {
+		upper = *e.Upper
+	}
+	judge := func(property string, now, own, upper float64) tri.State {
+		switch most := least(own, upper); {
+		case now == 0, own == 0:
+			return tri.Unknown
+		case now >= most:
+			return tri.True
+		default:
+			lacks = append(lacks, LinkLack{property, now, own, most})
+		}
+		if upper == 0 {
+			return tri.Unknown
+		}
+		return tri.False
+	}
+	full = judge("width", float64(own.Width), float64(own.MaxWidth), float64(upper.MaxWidth))
+	if kind == NIC {
+		full = tri.And(full, judge("speed", own.Speed, own.MaxSpeed, upper.MaxSpeed))
+	}
+	return full, lacks
 }

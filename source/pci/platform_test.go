@@ -389,11 +389,14 @@ func TestScanAdvised(t *testing.T) {
 		}
 	}
 	inv := scan(t, dir, pci.Needed)
-	for address, card := range map[string]string{
-		"0000:16:00.0": "0000:14:00.0", "0000:13:00.0": "0000:13:00.0", "0000:17:00.0": "0000:17:00.0",
+	for address, want := range map[string][2]string{
+		"0000:16:00.0": {"0000:14:00.0", "0000:12:01.0"},
+		"0000:13:00.0": {"0000:13:00.0", "0000:12:00.0"},
+		"0000:17:00.0": {"0000:17:00.0", "0000:10:02.0"},
 	} {
-		if got := inv.Card(find(t, &inv, address)).Address.String(); got != card {
-			t.Errorf("%s is on card %s, want %s", address, got, card)
+		card, port := inv.Slot(find(t, &inv, address))
+		if got := [2]string{card.Address.String(), port.Address.String()}; got != want {
+			t.Errorf("card and port of %s: %s, want %s", address, got, want)
 		}
 	}
 }
