@@ -96,16 +96,6 @@ func usable(n *topology.NIC) tri.State {
 	return answer
 }
 
-// dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can
-// register it, as far as both show.
-func (f *Facts) dmabuf() tri.State {
-	registers := f.devicesSay()
-	if registers == tri.Unknown {
-		registers = tri.And(f.Kmod.Symbols.UmemDMABuf, f.Kmod.Symbols.MLX5DMABuf)
-	}
-	return tri.And(f.Kmod.Driver.Open, f.turing(), f.mlx5Device(), registers)
-}
-
 // devicesSay: some mlx5 device of an eligible adapter said that it registers
 // DMA-BUF. It is false only when all were asked and said no.
 func (f *Facts) devicesSay() tri.State {

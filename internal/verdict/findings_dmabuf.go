@@ -9,11 +9,12 @@ import (
 )
 
 // prerequisite is one thing DMA-BUF needs, and what to say when it is missing.
+// evidence is asked for only then, and when it is unknown.
 type prerequisite struct {
 	state      tri.State
 	code       Code
 	lacks, fix string
-	evidence   string
+	evidence   func() string
 }
 
 const (
@@ -21,47 +22,80 @@ const (
 	newerMLX5  = newerStack + ", with mlx5_ib loaded"
 )
 
+// dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can
+// register it, as far as both show.
+func (f *Facts) dmabuf() tri.State {
+	all := tri.True
+	for _, p := range f.prerequisites() {
+		all = tri.And(all, p.state)
+	}
+	return all
+}
+
 // prerequisites are in the order in which the first missing one is named.
 func (f *Facts) prerequisites() []prerequisite {
-	driver := saw(nvVersion, strings.TrimSpace(f.Kmod.Driver.Version+" "+flavour(f.Kmod.Driver.Open)))
-	if f.Kmod.Driver.Loaded == tri.False { // neither open nor closed
-		return []prerequisite{{tri.False, Code(f.gpuDriver().Reason), "no GPU driver is loaded", "see gpu-driver", sawFile("/sys/module/nvidia", tri.False)}}
+	driver := &f.Kmod.Driver
+	without := GPUDriverNotLoaded
+	if f.allPassthrough() == tri.True {
+		without = GPUPassthrough
 	}
-	if f.gpuDriven() == tri.False {
-		return []prerequisite{{tri.False, Code(f.gpuDriver().Reason), "no eligible GPU is bound to the NVIDIA driver", "see gpu-driver", strings.Join(f.drivers((*pci.Function).GPUEligible), " ")}}
+	loaded := prerequisite{
+		driver.Loaded, Code(without), "no GPU driver is loaded", "see gpu-driver",
+		func() string { return sawFile("/sys/module/nvidia", driver.Loaded) },
 	}
-	parts := []prerequisite{ // hardware before drivers: open ones do not drive older GPUs
-		{
-			f.turing(), PreTuring, "no eligible GPU that the driver drives is of the Turing generation or newer",
-			"use nvidia-peermem: DMA-BUF needs Turing or newer", strings.Join(f.ids(pci.GPU), " "),
-		},
-		{
-			f.Kmod.Driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",
-			"install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer", driver,
-		},
-		{
-			f.mlx5Device(), NoMLX5Device, "no eligible adapter has an RDMA device of mlx5",
-			"DMA-BUF needs ConnectX-4 or newer with mlx5_ib", strings.Join(f.drivers((*pci.Function).NICEligible), " "),
-		},
+	bound := prerequisite{
+		f.gpuDriven(), Code(without), "no eligible GPU is bound to the NVIDIA driver", "see gpu-driver",
+		func() string { return strings.Join(f.drivers((*pci.Function).GPUEligible), " ") },
 	}
+	turing := prerequisite{
+		f.turing(), PreTuring, "no eligible GPU that the driver drives is of the Turing generation or newer",
+		"use nvidia-peermem: DMA-BUF needs Turing or newer",
+		func() string { return strings.Join(f.ids(pci.GPU), " ") },
+	}
+	open := prerequisite{
+		driver.Open, ClosedDriver, "the GPU driver is not the open kernel module",
+		"install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer",
+		func() string { return saw(nvVersion, strings.TrimSpace(driver.Version+" "+flavour(driver.Open))) },
+	}
+	device := prerequisite{
+		f.mlx5Device(), NoMLX5Device, "no eligible adapter has an RDMA device of mlx5",
+		"DMA-BUF needs ConnectX-4 or newer with mlx5_ib",
+		func() string { return strings.Join(f.drivers((*pci.Function).NICEligible), " ") },
+	}
+	// Hardware before drivers: open ones do not drive older GPUs.
+	parts := []prerequisite{loaded, bound, turing, open, device}
 	if f.mlx() == "mlx4" {
-		parts[1], parts[2] = parts[2], parts[1]
+		parts = []prerequisite{loaded, bound, turing, device, open}
 	}
+	return append(parts, f.registration()...)
+}
+
+// registration is what the RDMA stack needs to register DMA-BUF: what the devices
+// said where they were asked, otherwise the kernel's symbols.
+func (f *Facts) registration() []prerequisite {
 	if said := f.devicesSay(); said != tri.Unknown {
-		return append(parts, prerequisite{
+		return []prerequisite{{
 			said, DMABufRefused, "the RDMA devices cannot register DMA-BUF",
-			newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING", saw(verbsNodes, "operation not supported"),
-		})
+			newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING",
+			func() string { return saw(verbsNodes, "operation not supported") },
+		}}
 	}
 	umem, mlx5 := f.Kmod.Symbols.UmemDMABuf, f.Kmod.Symbols.MLX5DMABuf
-	return append(parts,
-		prerequisite{umem, NoDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", newerStack, sawSymbol("ib_umem_dmabuf_get", umem)},
-		prerequisite{mlx5, NoDMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", newerMLX5, sawSymbol("mlx5_ib_reg_user_mr_dmabuf", mlx5)})
+	return []prerequisite{
+		{
+			umem, NoDMABuf, "the RDMA core has no DMA-BUF (ib_umem_dmabuf_get)", newerStack,
+			func() string { return sawSymbol("ib_umem_dmabuf_get", umem) },
+		},
+		{
+			mlx5, NoDMABuf, "mlx5_ib has no DMA-BUF (mlx5_ib_reg_user_mr_dmabuf)", newerMLX5,
+			func() string { return sawSymbol("mlx5_ib_reg_user_mr_dmabuf", mlx5) },
+		},
+	}
 }
 
 func (f *Facts) dmabufFinding(v Verdict) Finding {
 	out := Finding{Check: "dmabuf", Status: either(v.DMABuf, v.Peermem), Sources: []string{nvVersion, kallsyms}}
-	switch v.DMABuf {
+	switch parts := f.prerequisites(); v.DMABuf {
 	case tri.True:
 		out.Detail = "the open GPU driver and mlx5 show all that DMA-BUF needs (inferred; only a transfer proves it)"
 		if f.devicesSay() == tri.True {
@@ -70,19 +104,20 @@ func (f *Facts) dmabufFinding(v Verdict) Finding {
 	case tri.Unknown:
 		out.Reason, out.Detail = Unreadable, "the kernel's symbols or the GPU driver's flavour cannot be read"
 		out.Fix = "read as root, or in a container that shows /proc/kallsyms"
-		for _, p := range f.prerequisites() {
-			if p.state == tri.Unknown && p.evidence != "" && !slices.Contains(out.Evidence, p.evidence) {
-				out.Evidence = append(out.Evidence, p.evidence)
+		for _, p := range parts {
+			if p.state != tri.Unknown {
+				continue
+			}
+			if evidence := p.evidence(); evidence != "" && !slices.Contains(out.Evidence, evidence) {
+				out.Evidence = append(out.Evidence, evidence)
 			}
 		}
 	case tri.False:
-		parts := f.prerequisites()
-		first := parts[slices.IndexFunc(parts, func(p prerequisite) bool { return p.state == tri.False })]
-		out.Detail = first.lacks
-		if v.Peermem != tri.True {
-			out.Code, out.Fix, out.Evidence = first.code, first.fix, []string{first.evidence}
-		} else {
-			out.Detail += "; not needed, peermem serves"
+		for _, p := range parts {
+			if p.state == tri.False {
+				out.missing(p, v.Peermem)
+				break
+			}
 		}
 	}
 	if len(f.Asked) > 0 {
@@ -90,6 +125,17 @@ func (f *Facts) dmabufFinding(v Verdict) Finding {
 		out.Sources = append(out.Sources, verbsNodes)
 	}
 	return out
+}
+
+// missing says that a prerequisite is missing, and what to do unless peermem
+// serves.
+func (out *Finding) missing(p prerequisite, peermem tri.State) {
+	out.Detail = p.lacks
+	if peermem == tri.True {
+		out.Detail += "; not needed, peermem serves"
+		return
+	}
+	out.Code, out.Fix, out.Evidence = p.code, p.fix, []string{p.evidence()}
 }
 
 // asked lists what devices said when they were asked.

@@ -183,6 +183,43 @@ func TestDMABuf(t *testing.T) {
 	}
 }
 
+// TestDMABufFinding: the state and what check says of it follow from the same
+// prerequisites. A missing one is named, and so are files that could not be read.
+func TestDMABufFinding(t *testing.T) {
+	states := []tri.State{yes, no, unknown}
+	gpus := map[string]func(*node){
+		"driven": func(*node) {}, "not driven": func(n *node) { n.gpu().Driver = "" }, "passed through": func(n *node) { n.gpu().Driver = "vfio-pci" },
+		"driver unreadable": func(n *node) { n.gpu().Driver, n.gpu().DriverKnown = "", false }, "Volta": func(n *node) { n.gpu().Device = 0x1db1 },
+	}
+	nics := map[string]func(*node){
+		"mlx5": func(*node) {}, "mlx4": func(n *node) { n.nic().Driver = "mlx4_core" }, "no device": func(n *node) { n.rdma.Devices = nil },
+		"hidden": func(n *node) { n.rdma = rdma.Inventory{Exclusive: true} }, "refuses": func(n *node) { n.asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}} },
+		"accepts": func(n *node) { n.asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: yes}} },
+	}
+	for gpu, changeGPU := range gpus {
+		for nic, changeNIC := range nics {
+			for i := range 81 {
+				loaded, open, umem, mlx5 := states[i%3], states[i/3%3], states[i/9%3], states[i/27]
+				n := ready()
+				changeGPU(n)
+				changeNIC(n)
+				n.kmod.Peermem = no
+				n.kmod.Driver.Loaded, n.kmod.Driver.Open, n.kmod.Symbols.UmemDMABuf, n.kmod.Symbols.MLX5DMABuf = loaded, open, umem, mlx5
+				v := n.judge()
+				got := finding(t, v, "dmabuf")
+				name := fmt.Sprintf("GPU %s, NIC %s, loaded %v, open %v, umem %v, mlx5 %v", gpu, nic, loaded, open, umem, mlx5)
+				if loaded == no && v.DMABuf != no {
+					t.Errorf("%s: %v without a driver", name, v.DMABuf)
+				}
+				want := map[tri.State]verdict.Status{yes: verdict.OK, no: verdict.Fail, unknown: verdict.Undecidable}[v.DMABuf]
+				if got.Status != want || (got.Code == "") != (v.DMABuf == yes) || (got.Code == "Unreadable") != (v.DMABuf == unknown) || (len(got.Evidence) == 0) != (v.DMABuf == yes) {
+					t.Errorf("%s: %v, and check says %+v", name, v.DMABuf, got)
+				}
+			}
+		}
+	}
+}
+
 // TestFindings: every finding says something, failures say what to do, and the
 // verdict's reason is among them.
 func TestFindings(t *testing.T) {
