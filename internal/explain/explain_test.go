@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gdr-features/internal/explain"
 	"gdr-features/internal/host"
 	"gdr-features/internal/machine"
@@ -105,6 +107,26 @@ func TestFirstBrokenLink(t *testing.T) {
 	}
 	if !seen[verdict.Unreadable] || !seen[""] {
 		t.Error("nothing unreadable, or nothing ready")
+	}
+}
+
+// TestChainGoesByName: the chain is the same in whatever order the verdict has its
+// steps, and a step that it lacks is not known.
+func TestChainGoesByName(t *testing.T) {
+	m := machine.All(t, "../../testdata/machines")[0]
+	for _, s := range machine.States() {
+		r := collect(t, m, s)
+		want := explain.Stack(r)
+		slices.Reverse(r.Verdict.Steps)
+		if diff := cmp.Diff(want, explain.Stack(r)); diff != "" {
+			t.Errorf("%s: with the steps in another order (-want +got):\n%s", s.Name, diff)
+		}
+		r.Verdict.Steps = nil
+		for _, l := range explain.Stack(r) {
+			if !l.Either && l.State != tri.Unknown {
+				t.Errorf("%s: without steps %s is %v", s.Name, l.Name, l.State)
+			}
+		}
 	}
 }
 

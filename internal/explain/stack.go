@@ -24,22 +24,23 @@ type Link struct {
 	Reason verdict.Reason
 }
 
-// chain lists the links in their order with the checks that tell of them, and
-// the steps of the verdict that decide them, none for one of two ways.
+// chain lists the links in their order, and for each the check that tells of it.
+// The verdict's steps of that check decide it; either is one of two ways, which no
+// step decides alone.
 var chain = [...]struct {
 	name, check string
-	steps       []int
+	either      bool
 	waits       []string
 }{
-	{"hardware", "hardware", []int{0}, nil},
-	{"GPU driver", "gpu-driver", []int{1, 2}, []string{"hardware"}},
-	{"NIC driver", "nic-driver", []int{3}, []string{"hardware"}},
-	{"RDMA device", "rdma-device", []int{4}, []string{"NIC driver"}},
-	{"port", "port", []int{5}, []string{"RDMA device"}},
-	{peerDirect, "rdma-stack", nil, nil},
-	{peermem, "peermem", nil, []string{"GPU driver", peerDirect}},
-	{dmabuf, "dmabuf", nil, []string{"GPU driver", "RDMA device"}},
-	{"GPU memory", "", []int{6}, []string{peermem + " or " + dmabuf}},
+	{"hardware", "hardware", false, nil},
+	{"GPU driver", "gpu-driver", false, []string{"hardware"}},
+	{"NIC driver", "nic-driver", false, []string{"hardware"}},
+	{"RDMA device", "rdma-device", false, []string{"NIC driver"}},
+	{"port", "port", false, []string{"RDMA device"}},
+	{peerDirect, "rdma-stack", true, nil},
+	{peermem, "peermem", true, []string{"GPU driver", peerDirect}},
+	{dmabuf, "dmabuf", true, []string{"GPU driver", "RDMA device"}},
+	{"GPU memory", verdict.GPUMemory, false, []string{peermem + " or " + dmabuf}},
 }
 
 const (
@@ -62,19 +63,16 @@ func Stack(r *report.Report) []Link {
 	}
 	var links []Link
 	for _, c := range chain {
-		l := Link{Name: c.name, Waits: c.waits, Either: c.steps == nil, State: either[c.name]}
+		l := Link{Name: c.name, Waits: c.waits, Either: c.either, State: either[c.name]}
 		if !l.Either {
-			l.State = tri.True
-			for _, i := range c.steps {
-				l.State = tri.And(l.State, v.Steps[i].Met)
-			}
+			l.State = met(v.Steps, c.check)
 		}
 		for _, f := range v.Findings {
 			if f.Check == c.check {
 				l.Detail, l.Sources = f.Detail, f.Sources
 			}
 		}
-		if c.check == "" {
+		if c.check == verdict.GPUMemory {
 			l.Detail = ways(v)
 		}
 		links = append(links, l)
@@ -84,6 +82,20 @@ func Stack(r *report.Report) []Link {
 	}
 	markFirst(links, v)
 	return links
+}
+
+// met tells whether all steps of a check are met; unknown where there is none.
+func met(steps []verdict.Step, check string) tri.State {
+	all, found := tri.True, false
+	for _, s := range steps {
+		if s.Check == check {
+			all, found = tri.And(all, s.Met), true
+		}
+	}
+	if !found {
+		return tri.Unknown
+	}
+	return all
 }
 
 // ways names the ways to GPU memory that are there.
@@ -107,7 +119,7 @@ func markFirst(links []Link, v *verdict.Verdict) {
 	if v.Ready == tri.True {
 		return
 	}
-	memory := links[len(links)-1].State
+	memory := tri.Or(v.Peermem, v.DMABuf)
 	for i := range links {
 		l := &links[i]
 		switch {

@@ -74,11 +74,16 @@ type Verdict struct {
 	Findings []Finding
 }
 
-// Step is one prerequisite: whether it is met, and the reason when it is not.
+// Step is one prerequisite: the check that tells of it, whether it is met, and the
+// reason when it is not.
 type Step struct {
+	Check  string // as Finding.Check, or GPUMemory
 	Met    tri.State
 	Reason Reason
 }
+
+// GPUMemory is the Check of the step that takes both ways to GPU memory together.
+const GPUMemory = "gpu-memory"
 
 // Judge takes the facts together.
 func Judge(f Facts) Verdict {
@@ -126,17 +131,17 @@ func (f *Facts) capable() (tri.State, Reason) {
 
 // steps are the prerequisites in their order.
 func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
-	memory := Step{tri.Or(v.Peermem, v.DMABuf), NoPeerMemoryPath}
+	memory := Step{GPUMemory, tri.Or(v.Peermem, v.DMABuf), NoPeerMemoryPath}
 	if f.Kmod.Peermem != tri.True && f.Kmod.Symbols.PeerMemory == tri.True {
 		memory.Reason = PeermemNotLoaded
 	}
 	return []Step{
-		{v.Capable, notCapable},
-		{tri.Not(f.allPassthrough()), GPUPassthrough},
-		{f.gpuDriven(), GPUDriverNotLoaded},
-		{f.nicDriven(), NICDriverNotLoaded},
-		{f.rdmaDevice(), NoRDMADevice},
-		{f.activePort(), NoActivePort},
+		{"hardware", v.Capable, notCapable},
+		{"gpu-driver", tri.Not(f.allPassthrough()), GPUPassthrough},
+		{"gpu-driver", f.gpuDriven(), GPUDriverNotLoaded},
+		{"nic-driver", f.nicDriven(), NICDriverNotLoaded},
+		{"rdma-device", f.rdmaDevice(), NoRDMADevice},
+		{"port", f.activePort(), NoActivePort},
 		memory,
 	}
 }
