@@ -2,7 +2,6 @@ package expect
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"gdr-features/internal/topology"
@@ -154,14 +153,18 @@ func (f *Facts) nearestRate(want Range) Check {
 func (f *Facts) nearest(link topology.Link) []*pci.Function {
 	var all []*pci.Function
 	seen := map[pci.Address]bool{}
-	gpu := slices.IndexFunc(f.Map.GPUs, func(g topology.GPU) bool { return g.Function == link.GPU })
-	for _, p := range f.Map.PairsOf(gpu) {
-		n := &f.Map.NICs[p.NIC]
-		if p.Level != link.Level || !n.Eligible || f.virtualHere(n.Function) || seen[n.Function.Address] {
+	for i, gpu := range f.Map.GPUs {
+		if gpu.Function != link.GPU {
 			continue
 		}
-		seen[n.Function.Address] = true
-		all = append(all, n.Function)
+		for _, p := range f.Map.PairsOf(i) {
+			n := &f.Map.NICs[p.NIC]
+			if p.Level != link.Level || !n.Eligible || f.virtualHere(n.Function) || seen[n.Function.Address] {
+				continue
+			}
+			seen[n.Function.Address] = true
+			all = append(all, n.Function)
+		}
 	}
 	return all
 }

@@ -31,19 +31,18 @@ const maxKallsyms = 128 << 20
 
 var errNoTable = errors.New("not a symbol table")
 
-// wanted are the symbols looked for.
-var wanted = [...]string{
-	"ib_register_peer_memory_client",
-	"ib_umem_dmabuf_get",
-	"mlx5_ib_reg_user_mr_dmabuf",
-}
-
-// Symbols that may be needed, by their place in wanted.
+// Symbols that are looked for, by their place in wanted.
 const (
 	peerMemory = iota
 	umemDMABuf
 	mlx5DMABuf
 )
+
+var wanted = [...]string{
+	peerMemory: "ib_register_peer_memory_client",
+	umemDMABuf: "ib_umem_dmabuf_get",
+	mlx5DMABuf: "mlx5_ib_reg_user_mr_dmabuf",
+}
 
 // needed tells which symbols can still decide anything: a registered client
 // proves the PeerDirect API, and without the open GPU driver there is no DMA-BUF.
