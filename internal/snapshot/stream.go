@@ -71,8 +71,7 @@ func (s *stream) Close() error {
 // gives. behind, where it is not nil, reads on where a small file seems to end.
 func (s *stream) once(buf []byte, offset int64, read func([]byte) (int, error), behind func() ([]byte, error)) (int, error) {
 	t, c := s.t, &s.n.content
-	s.n.asking.Lock()
-	defer s.n.asking.Unlock()
+	defer t.ask(s.n)()
 	t.mu.Lock()
 	n, f, known := c.read(buf, offset, t.from == nil)
 	if known || t.from == nil {

@@ -74,10 +74,19 @@ func (t *Tape) raise(f fault) error {
 	return f.err()
 }
 
+// ask keeps others from asking the machine the same, until the function it gives is
+// called. A tape that was read back asks nobody, and nobody waits for another.
+func (t *Tape) ask(n *node) (done func()) {
+	if t.from == nil {
+		return func() {}
+	}
+	n.asking.Lock()
+	return n.asking.Unlock
+}
+
 // once gives the answer that is known, or asks the machine and keeps what it says.
 func once[T any](t *Tape, n *node, a *answer[T], name string, ask func() (T, error)) (T, error) {
-	n.asking.Lock()
-	defer n.asking.Unlock()
+	defer t.ask(n)()
 	t.mu.Lock()
 	if known, value, f := a.known, a.value, a.fault; known || t.from == nil {
 		t.mu.Unlock()

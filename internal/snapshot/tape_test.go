@@ -299,6 +299,12 @@ func TestNoAnswer(t *testing.T) {
 	start := time.Now()
 	read := reread(t, tape)
 	answers := ask(read.FS(""))
+	time.Sleep(100 * time.Millisecond)
+	if file, err := read.FS("").Open("sys/line"); err != nil || time.Since(start) > patience-time.Second {
+		t.Fatalf("opening what another reader waits for: %v after %v", err, time.Since(start))
+	} else if err := file.Close(); err != nil {
+		t.Error(err)
+	}
 	select {
 	case err := <-answers:
 		t.Errorf("an answer: %v", err)
