@@ -19,6 +19,10 @@ help: ## list the targets
 build: ## build the programs into bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gdr-features ./cmd/gdr-features-agent ./cmd/kubectl-gdr
 
+.PHONY: build-all
+build-all: ## build for every platform into bin/OS-ARCH/: kubectl-gdr for Linux, macOS and Windows, the rest for Linux
+	@./hack/build-all.sh '$(LDFLAGS)'
+
 .PHONY: run
 run: build ## show this machine; where it has no GPU, an example machine too
 	@./hack/run.sh $(BINARY) $(EXAMPLE)

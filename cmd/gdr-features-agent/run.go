@@ -19,6 +19,7 @@ import (
 
 	"gdr-features/internal/agent"
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/config"
 	"gdr-features/internal/monitor"
 	"gdr-features/internal/publish"
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string, now func() time.Time, out, err io.W
 }
 
 type program struct {
-	cli.Common
+	machineflags.Flags
 	settings config.Agent
 	err      io.Writer
 	log      *logrus.Logger
@@ -60,7 +61,7 @@ func (p *program) command() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	p.Define(root.PersistentFlags())
-	c := cli.RunCommand(&p.settings)
+	c := machineflags.RunCommand(&p.settings)
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error { return p.configure(cmd) }
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.do(cmd.Context()) }
 	root.AddCommand(c)
@@ -160,9 +161,9 @@ func (p *program) openMachine(a *agent.Agent) error {
 	if err != nil {
 		return err
 	}
-	want := cli.ExpectAgain(p.settings.Expect)
+	want := machineflags.ExpectAgain(p.settings.Expect)
 	if p.settings.Once { // somebody waits for the error
-		if want, err = cli.ExpectOnce(p.settings.Expect); err != nil {
+		if want, err = machineflags.ExpectOnce(p.settings.Expect); err != nil {
 			return err
 		}
 	}
@@ -170,7 +171,7 @@ func (p *program) openMachine(a *agent.Agent) error {
 		Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file, AskVerbs: p.AskVerbs(), Expect: want,
 	})
 	a.Collect = func(ctx context.Context, parts report.Parts) report.Report {
-		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 		defer cancel()
 		return machine.Read(ctx, parts)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
@@ -49,7 +50,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 					return err
 				}
 			}
-			want, err := cli.ExpectOnce(expected)
+			want, err := machineflags.ExpectOnce(expected)
 			if err != nil {
 				return err
 			}
@@ -69,7 +70,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	}
 	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
 	c.Flags().StringVar(&level, "level", "", "the farthest a GPU's nearest NIC may be: PIX, PXB, PHB, NODE or SYS")
-	cli.DefineExpect(c.Flags(), &expected)
+	machineflags.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "output", "table", "json")
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c

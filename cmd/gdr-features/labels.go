@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
@@ -36,7 +37,7 @@ standard error.`,
 	}
 	c.Flags().StringVarP(&o.format, "output", "o", "text", "output format: text or json")
 	c.Flags().StringVar(&o.prefix, "label-prefix", defaultPrefix, "what each label's name begins with: a DNS name and a slash, or nothing")
-	cli.DefineExpect(c.Flags(), &o.expect)
+	machineflags.DefineExpect(c.Flags(), &o.expect)
 	cli.Words(c, "output", "text", "json")
 	return c
 }
@@ -67,7 +68,7 @@ func (a *app) labels(ctx context.Context, o labelOptions) error {
 	if !validPrefix(o.prefix) {
 		return fmt.Errorf("--label-prefix %q: must be a DNS name and a slash, such as %s", o.prefix, defaultPrefix)
 	}
-	want, err := cli.ExpectOnce(o.expect)
+	want, err := machineflags.ExpectOnce(o.expect)
 	if err != nil {
 		return err
 	}

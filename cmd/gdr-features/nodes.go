@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 )
 
 // nodesCommand knows the flags of nodes for help, completion and mistakes. What
 // it does, another program does.
 func (a *app) nodesCommand() *cobra.Command {
 	c := cli.NodesCommand(&cli.Nodes{})
-	var machine cli.Common // its flags, hidden here
+	var machine machineflags.Flags // its flags, hidden here
 	others := pflag.NewFlagSet("", pflag.ContinueOnError)
 	machine.DefineMachine(others)
 	others.VisitAll(func(f *pflag.Flag) { f.Hidden = true })

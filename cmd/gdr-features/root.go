@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/report"
 	"gdr-features/internal/snapshot"
 )
@@ -39,7 +40,7 @@ func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s
 // app holds the flags that every verb has.
 type app struct {
 	streams
-	cli.Common
+	machineflags.Flags
 	log  *logrus.Logger
 	args []string
 }
@@ -47,7 +48,7 @@ type app struct {
 // run is the whole program but for the process around it. It gives the exit
 // status.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{streams: s, log: logrus.New(), args: args, Common: cli.Common{Open: snapshot.Open}}
+	a := &app{streams: s, log: logrus.New(), args: args, Flags: machineflags.Flags{Open: snapshot.Open}}
 	root := a.command()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -136,7 +137,7 @@ func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, er
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+	ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 	defer cancel()
 	o.TopologyFile, o.AskVerbs = file, a.AskVerbs()
 	r := report.Collect(ctx, fs, o)

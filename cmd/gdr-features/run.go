@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/config"
 	"gdr-features/internal/snapshot"
 )
@@ -16,12 +16,12 @@ import (
 // runCommand knows the flags of run for help, completion and mistakes. What it
 // does, another program does.
 func (a *app) runCommand() *cobra.Command {
-	c := cli.RunCommand(&config.Agent{})
+	c := machineflags.RunCommand(&config.Agent{})
 	c.RunE = func(*cobra.Command, []string) error {
 		if snapshot.Is(a.Host.Root) {
 			return fmt.Errorf("run follows a machine, and --root %s is a snapshot of one", a.Host.Root)
 		}
-		return a.become(cli.AgentProgram, a.args)
+		return a.become(machineflags.AgentProgram, a.args)
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/report"
 	"gdr-features/internal/snapshot"
 )
@@ -67,7 +68,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	}
 	tape := snapshot.Record(fs)
 	for _, o := range report.Verbs {
-		ctx, cancel := context.WithTimeout(ctx, cli.ReadLimit)
+		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 		_ = report.Collect(ctx, tape.FS(fs.Root()), o)
 		cancel()
 	}

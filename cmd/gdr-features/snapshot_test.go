@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/machine"
 )
 
@@ -168,7 +168,7 @@ func TestSnapshotOfSickMachine(t *testing.T) {
 	if said, status := tell(t, file, "check"); status == 1 || !strings.Contains(said, "no answer") {
 		t.Errorf("check: status %d\n%s", status, said)
 	}
-	if took := time.Since(start); took < cli.ReadLimit || took > 2*cli.ReadLimit {
+	if took := time.Since(start); took < machineflags.ReadLimit || took > 2*machineflags.ReadLimit {
 		t.Errorf("check took %v", took)
 	}
 }

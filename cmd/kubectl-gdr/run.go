@@ -176,7 +176,7 @@ type progress struct {
 	to    io.Writer // nil for nobody
 	now   func() time.Time
 	begun time.Time
-	shown bool
+	width int // of the line shown, in characters; 0 for none
 }
 
 func (p *program) progress() *progress {
@@ -191,13 +191,15 @@ func (g *progress) tell(n int) {
 	if g.to == nil || g.now().Sub(g.begun) < patience {
 		return
 	}
-	g.shown = true
-	fmt.Fprintf(g.to, "\r%d nodes read", n)
+	line := fmt.Sprintf("%d nodes read", n)
+	g.width = len(line)
+	fmt.Fprint(g.to, "\r"+line)
 }
 
-// clear removes the line again.
+// clear writes spaces over the line: a Windows console may print escape sequences
+// instead of obeying them.
 func (g *progress) clear() {
-	if g.shown {
-		fmt.Fprint(g.to, "\r\x1b[K")
+	if g.width > 0 {
+		fmt.Fprintf(g.to, "\r%*s\r", g.width, "")
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +74,7 @@ func TestRun(t *testing.T) {
 		out, err   string
 	}{
 		{"all", "", true, 0, 0, table, ""},
-		{"a slow server, a terminal", "", true, 2 * time.Second, 0, table, "\r2 nodes read\r4 nodes read\r\x1b[K"},
+		{"a slow server, a terminal", "", true, 2 * time.Second, 0, table, "\r2 nodes read\r4 nodes read\r            \r"},
 		{"a slow server, no terminal", "", false, 2 * time.Second, 0, table, ""},
 		{"summary", "--summary", false, 0, 0, summary, ""},
 		{"summary of none", "--summary --ready unknown", false, 0, 0, "0 nodes, 0 ready\n", ""},
@@ -98,5 +100,23 @@ func TestRun(t *testing.T) {
 				t.Errorf("status %d\nprinted %s\nand on standard error %q", status, out.String(), errs.String())
 			}
 		})
+	}
+}
+
+// It runs where people work, on macOS and Windows as well: it must not depend on
+// what reads a machine, which is a Linux machine.
+func TestReadsNoMachine(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(out))
+	if !slices.Contains(packages, "gdr-features/internal/nodes") {
+		t.Fatalf("dependencies are %q", packages)
+	}
+	for _, name := range packages {
+		if name == "gdr-features/internal/host" || strings.HasPrefix(name, "gdr-features/source/") {
+			t.Errorf("kubectl-gdr depends on %s", name)
+		}
 	}
 }

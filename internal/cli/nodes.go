@@ -7,7 +7,9 @@ import (
 )
 
 // NodesProgram is the program that `gdr-features nodes` becomes, and kubectl runs
-// for `kubectl gdr`. It is one of its own for the same reason as AgentProgram.
+// for `kubectl gdr`. It is one of its own
+// since all that speaks to Kubernetes would slow down every start of the others, and
+// since it runs where kubectl runs, also on macOS and Windows.
 const NodesProgram = "kubectl-gdr"
 
 // Nodes are the flags of the verb nodes.
@@ -30,7 +32,7 @@ func NodesCommand(o *Nodes) *cobra.Command {
 		Long: `nodes shows what the agents of a cluster have published, a line a node, and below
 how many are ready and the reasons of the others, the most frequent first. It
 reads the NodeFeature objects gdr-features-NODE, and changes nothing. As a plugin
-of kubectl the same command is kubectl gdr.
+of kubectl the same command is kubectl gdr, which also runs on macOS and Windows.
 
 A dash is what is not known, and everything on a node without NVIDIA GPU. LEVEL is
 the level that every GPU reaches with its nearest NIC; GPUS and NICS count those

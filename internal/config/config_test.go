@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/config"
 )
 
 // settings are all that the agent has.
 type settings struct {
-	cli.Common
+	machineflags.Flags
 	config.Agent
 }
 
@@ -21,7 +21,7 @@ type settings struct {
 func flags(env map[string]string) (*settings, *pflag.FlagSet) {
 	var s settings
 	f := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	s.Common.Define(f)
+	s.Flags.Define(f)
 	s.Agent.Define(f, func(name string) string { return env[name] })
 	return &s, f
 }

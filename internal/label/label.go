@@ -1,18 +1,13 @@
-// Package label turns a verdict into node labels. It is pure. Hardware labels
-// change only when hardware changes; state labels follow drivers and links. An
-// unknown fact is an absent label.
+// Package label names the node labels and says what their values may be; package
+// derive gives them. It is pure and knows nothing of how a machine is read.
+// Hardware labels change only when hardware changes; state labels follow drivers
+// and links. An unknown fact is an absent label.
 package label
 
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
-	"gdr-features/source/kmod"
 )
 
 // DefaultPrefix is the namespace NFD publishes labels in.
@@ -42,63 +37,30 @@ const (
 	IOMMU      = "gdr.iommu"
 	ACS        = "gdr.acs"
 	Storage    = "gpudirect.storage"
-	// Expected is not of Of: it follows from what the owner expects as well.
+	// Expected is not of package derive: it follows from what the owner expects as well.
 	Expected = "gdr.expected"
 )
 
 // Set is labels by name, without prefix.
 type Set map[string]string
 
-// Of gives the labels of a node: none at all where there is no NVIDIA GPU.
-func Of(m *topology.Map, v *verdict.Verdict, k *kmod.State) Set {
-	s := Set{}
-	if len(m.GPUs) == 0 {
-		return s
-	}
-	s.state(Capable, v.Capable)
-	s.text(Level, m.Level.String())
-	s.text(BestLevel, m.Best.String())
-	s.state(NCCLDefault, m.NCCLDefault)
-	if m.Counted {
-		s.text(GPUs, strconv.Itoa(m.EligibleGPUs))
-		s.text(NICs, strconv.Itoa(m.EligibleNICs))
-	}
-	s.text(Topology, string(m.Source))
-	if m.DataDirect {
-		s.text(DataDirect, "true")
-	}
-
-	s.state(Ready, v.Ready)
-	s.text(Reason, string(v.Reason))
-	s.state(Peermem, v.Peermem)
-	s.state(DMABuf, v.DMABuf)
-	s.text(PeerDirect, string(k.Stack.PeerDirect))
-	s.text(MOFED, MOFEDValue(k.Stack.MOFED))
-	s.text(Link, v.Link)
-	s.text(IOMMU, v.IOMMU)
-	s.text(ACS, v.ACS)
-	s.state(Storage, k.Storage)
-	return s
-}
-
-// MOFEDValue is the version of MOFED, "inbox" for a kernel's own drivers, ""
-// when neither is known.
-func MOFEDValue(m kmod.MOFED) string {
-	switch m.Origin {
-	case kmod.OriginMOFED:
-		return m.Version
-	case kmod.OriginInbox:
-		return "inbox"
-	case kmod.OriginUnknown, kmod.OriginNotLoaded:
-	}
-	return ""
-}
-
 // hardware and state are all labels there are.
 var (
 	hardware = []string{Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect}
 	state    = []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Link, IOMMU, ACS, Storage, Expected}
 )
+
+// Names is a set of labels' names, without prefix.
+type Names map[string]bool
+
+// All names every label.
+func All() Names {
+	n := Names{}
+	for _, name := range slices.Concat(hardware, state) {
+		n[name] = true
+	}
+	return n
+}
 
 // Hardware tells whether a label is about the hardware.
 func Hardware(name string) bool { return slices.Contains(hardware, name) }
@@ -107,7 +69,7 @@ func Hardware(name string) bool { return slices.Contains(hardware, name) }
 func Known(name string) bool { return Hardware(name) || slices.Contains(state, name) }
 
 // Parse gives the name of a label that was published under a key of the usual
-// prefix. ok is false for somebody else's, and for a value that Of never gives.
+// prefix. ok is false for somebody else's, and for a value that is never published.
 func Parse(key, value string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, DefaultPrefix)
 	return name, ok && Known(name) && value != "" && value == Value(value)
@@ -122,18 +84,6 @@ func (s Set) Hardware() Set {
 		}
 	}
 	return out
-}
-
-func (s Set) state(name string, value tri.State) {
-	if value != tri.Unknown {
-		s[name] = value.String()
-	}
-}
-
-func (s Set) text(name, value string) {
-	if value = Value(value); value != "" {
-		s[name] = value
-	}
 }
 
 // Prefixed gives the labels with a prefix before each name.

@@ -9,11 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
-	"gdr-features/source/kmod"
 )
 
 func TestValue(t *testing.T) {
@@ -91,60 +86,6 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-func TestOf(t *testing.T) {
-	gpu := []topology.GPU{{}}
-	everything := topology.Map{
-		GPUs: gpu, Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
-		NCCLDefault: tri.False, Source: topology.Physical, DataDirect: true,
-	}
-	allTrue := verdict.Verdict{
-		Capable: tri.True, Ready: tri.False, Reason: verdict.NoActivePort, Peermem: tri.True, DMABuf: tri.False,
-		Link: "infiniband", IOMMU: "passthrough", ACS: "clear",
-	}
-	software := kmod.State{Storage: tri.False}
-	software.Stack.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
-	software.Stack.PeerDirect = kmod.PeerDirectCurrent
-	tests := []struct {
-		name string
-		m    topology.Map
-		v    verdict.Verdict
-		k    kmod.State
-		want Set
-	}{
-		{"no GPU", topology.Map{Counted: true, Level: topology.PIX}, allTrue, software, Set{}},
-		{"nothing known", topology.Map{GPUs: gpu}, verdict.Verdict{}, kmod.State{}, Set{}},
-		{"everything known", everything, allTrue, software, Set{
-			Capable: "true", Level: "NODE", BestLevel: "PIX", NCCLDefault: "false", GPUs: "8", NICs: "10",
-			Topology: "physical", DataDirect: "true",
-			Ready: "false", Reason: "NoActivePort", Peermem: "true", DMABuf: "false", PeerDirect: "current",
-			MOFED: "24.10-1.1.4.0__OFED", Link: "infiniband", IOMMU: "passthrough", ACS: "clear", Storage: "false",
-		}},
-		{"counted, and none is eligible", topology.Map{GPUs: gpu, Counted: true}, verdict.Verdict{}, kmod.State{}, Set{GPUs: "0", NICs: "0"}},
-	}
-	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, Of(&tt.m, &tt.v, &tt.k)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
-	}
-}
-
-func TestMOFEDValue(t *testing.T) {
-	for want, mofed := range map[string]kmod.MOFED{
-		"24.10-1.1.4": {Origin: kmod.OriginMOFED, Version: "24.10-1.1.4"},
-		"inbox":       {Origin: kmod.OriginInbox},
-		"":            {Origin: kmod.OriginUnknown},
-	} {
-		if got := MOFEDValue(mofed); got != want {
-			t.Errorf("%+v: %q, want %q", mofed, got, want)
-		}
-	}
-	for _, mofed := range []kmod.MOFED{{Origin: kmod.OriginMOFED}, {Origin: kmod.OriginNotLoaded}} {
-		if got := MOFEDValue(mofed); got != "" {
-			t.Errorf("%+v: %q, want none", mofed, got)
-		}
-	}
-}
-
 // The names are published: other programs select nodes by them.
 func TestNamesOfLabels(t *testing.T) {
 	hardware := []string{
@@ -205,7 +146,7 @@ func TestPrefixedAndNames(t *testing.T) {
 	}
 }
 
-// Only our own labels are read back, and values that Of could have given.
+// Only our own labels are read back, and values that could have been published.
 func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		key, value, name string

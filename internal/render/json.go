@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
 	"gdr-features/internal/topology"
 	"gdr-features/internal/tri"
@@ -147,7 +148,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	v := &r.Verdict
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
-		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: label.MOFEDValue(r.Kmod.Stack.MOFED),
+		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: derive.MOFED(r.Kmod.Stack.MOFED),
 		Level: r.Map.Level, LevelBest: r.Map.Best, NCCLDefault: known(r.Map.NCCLDefault), Findings: []findingJSON{},
 		Problems: append([]string{}, r.Problems...),
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/host"
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 	"gdr-features/internal/printable"
 	"gdr-features/internal/timed"
 	"gdr-features/internal/topology"
@@ -333,9 +334,9 @@ func (r *Report) place(facts topology.Facts) {
 func (r *Report) judge(facts verdict.Facts) {
 	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Map = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Map
 	r.Verdict = verdict.Judge(facts)
-	r.Labels = label.Of(&r.Map, &r.Verdict, &r.Kmod)
+	r.Labels = derive.Labels(&r.Map, &r.Verdict, &r.Kmod)
 	r.Unknown = label.All()
 	if r.PCIRead {
-		r.Unknown = label.Unknown(&r.Map, &r.Verdict, &r.Kmod)
+		r.Unknown = derive.Unknown(&r.Map, &r.Verdict, &r.Kmod)
 	}
 }

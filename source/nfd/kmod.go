@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/source"
 
 	"gdr-features/internal/host"
-	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 	"gdr-features/internal/timed"
 	"gdr-features/source/kmod"
 )
@@ -60,7 +60,7 @@ func drivers(st *kmod.State) attrs {
 	a.state("symbolUmemDMABuf", st.Symbols.UmemDMABuf)
 	a.state("symbolMLX5DMABuf", st.Symbols.MLX5DMABuf)
 	a.text("peerdirect", string(st.Stack.PeerDirect))
-	a.text("mofed", label.MOFEDValue(st.Stack.MOFED))
+	a.text("mofed", derive.MOFED(st.Stack.MOFED))
 	a.state("storage", st.Storage)
 	a.state("virtual", st.Virtual)
 	a.text("virtualBy", st.VirtualBy)

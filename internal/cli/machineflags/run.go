@@ -1,10 +1,11 @@
-package cli
+package machineflags
 
 import (
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/config"
 )
 
@@ -37,6 +38,6 @@ environment, then the file. Unless told otherwise it logs from info on.`,
 		Args: cobra.NoArgs,
 	}
 	agent.Define(c.Flags(), os.Getenv)
-	Words(c, "publish", config.Publishers...)
+	cli.Words(c, "publish", config.Publishers...)
 	return c
 }
