@@ -3,6 +3,7 @@ package pci
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,7 @@ type Inventory struct {
 
 // Find gives the function at an address, nil when there is none.
 func (inv *Inventory) Find(a Address) *Function {
-	i, ok := slices.BinarySearchFunc(inv.Functions, a, func(f Function, a Address) int { return f.Address.Compare(a) })
+	i, ok := sort.Find(len(inv.Functions), func(i int) int { return a.Compare(inv.Functions[i].Address) })
 	if !ok {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,16 +128,11 @@ type Scanner struct {
 // Scan is as the function of that name.
 func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci.Detail) Inventory {
 	inv := Inventory{Complete: true}
-	names, err := fs.Names(classDir)
-	if err != nil && !host.Absent(err) {
+	if err := inv.listClass(fs, functions, detail); err != nil && !host.Absent(err) {
 		inv.Complete = false
 		inv.problem(err)
 	}
-	for _, name := range names {
-		if d, ok := byClass(fs, functions, name); ok {
-			inv.add(fs, functions, d, detail)
-		}
-	}
+	slices.SortFunc(inv.Devices, compare) // Of searches them
 	for _, d := range inv.byFunction(fs, functions) {
 		inv.add(fs, functions, d, detail)
 	}
@@ -144,6 +140,22 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 	inv.readPorts(ctx, detail, func(device string) answer { return s.ports(fs, device, detail) })
 	inv.namespaceMode(fs, functions)
 	return inv
+}
+
+// listClass lists the devices of the class, as far as it can be read.
+func (inv *Inventory) listClass(fs *host.FS, functions *pci.Inventory, detail pci.Detail) error {
+	class, err := fs.Dir(classDir)
+	if err != nil {
+		return err
+	}
+	defer class.Close()
+	names, err := class.Names()
+	for _, name := range names {
+		if d, ok := byClass(fs, class, functions, name); ok {
+			inv.add(fs, functions, d, detail)
+		}
+	}
+	return err
 }
 
 func (inv *Inventory) problem(err error) { inv.Problems = append(inv.Problems, err) }
@@ -242,10 +254,10 @@ var managementBoards = [...]string{
 // link into the device tree, .../0000:1a:00.0/infiniband/mlx5_0, or with an
 // auxiliary device in between, .../0000:1a:00.0/mlx5_core.sf.2/infiniband/mlx5_2.
 // What is neither link nor directory is no device.
-func byClass(fs *host.FS, functions *pci.Inventory, name string) (d Device, ok bool) {
+func byClass(fs *host.FS, class *host.Dir, functions *pci.Inventory, name string) (d Device, ok bool) {
 	entry := classDir + "/" + name
 	d = Device{Name: printable.Text(name), dir: entry}
-	to, err := fs.Link(entry)
+	to, err := class.Link(name)
 	if err == nil && d.place(to) {
 		return d, true
 	}
@@ -308,11 +320,13 @@ func (inv *Inventory) namespaceMode(fs *host.FS, functions *pci.Inventory) {
 
 // Of gives the devices that belong to a function.
 func (inv *Inventory) Of(a pci.Address) []*Device {
+	first := sort.Search(len(inv.Devices), func(i int) bool {
+		d := &inv.Devices[i]
+		return d.PCI != nil && d.PCI.Compare(a) >= 0
+	})
 	var devices []*Device
-	for i := range inv.Devices {
-		if d := &inv.Devices[i]; d.PCI != nil && *d.PCI == a {
-			devices = append(devices, d)
-		}
+	for i := first; i < len(inv.Devices) && *inv.Devices[i].PCI == a; i++ {
+		devices = append(devices, &inv.Devices[i])
 	}
 	return devices
 }
