@@ -1,7 +1,7 @@
 // Command bench measures what a run of gdr-features costs and holds it against
 // what is claimed: run it in the root of the repository, as `make bench` does.
 //
-//	go run ./bench [-n ROUNDS] [-dir DIRECTORY] [-noisy]
+//	go run ./bench [-n ROUNDS] [-dir DIRECTORY]
 //
 // It compares three programs on the same trees: `gdr-features --root TREE
 // labels`; bare (bare/bare.c, as dear as reading the files must be); and ghwpci
@@ -9,7 +9,9 @@
 // after the other, so that whatever slows the machine down slows down all of
 // them. Costs are whole processes, from exec to exit: user and system time and
 // peak resident memory, from wait4(2). Ratios are those of medians over rounds,
-// so they can be checked against the table.
+// so they can be checked against the table. Where other programs used the machine
+// meanwhile, or where the runs of bare differ from each other, no claim about time
+// is judged: bench says so and why, and judges the others.
 //
 // The trees are files, in memory where that is possible, and so is their
 // kallsyms. A kernel takes 20 ms and more to make up the real one, for every
@@ -27,6 +29,8 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+
+	"gdr-features/test/busy"
 )
 
 // Names of the programs in the tables.
@@ -38,17 +42,12 @@ const (
 
 const machineFile = "testdata/machines/dell-xe9680-h100.txt"
 
-var (
-	// errOver: something is dearer than claimed.
-	errOver = errors.New("over the limit")
-	// errNoisy: something looks dearer, on a machine that does other things.
-	errNoisy = errors.New("not judged; try again on a quiet machine")
-)
+// errOver: something is dearer than claimed.
+var errOver = errors.New("over the limit")
 
 func main() {
 	rounds := flag.Int("n", 40, "measured `rounds`; each runs every program once on each tree")
-	dir := flag.String("dir", "", "`directory` for programs and trees, 350 MB (default /dev/shm where it has room, else the temporary one)")
-	noisy := flag.Bool("noisy", false, "succeed where claims about time cannot be judged, as the machine is not quiet")
+	dir := flag.String("dir", "", "`directory` for programs and trees, 400 MB (default /dev/shm where it has room, else the temporary one)")
 	flag.Parse()
 	if flag.NArg() > 0 || *rounds < 1 {
 		flag.Usage()
@@ -57,11 +56,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, *rounds, *dir)
 	stop()
-	if err == nil {
-		return
-	}
-	fmt.Fprintln(os.Stderr, "bench:", err)
-	if !*noisy || !errors.Is(err, errNoisy) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
@@ -84,27 +80,50 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 		return err
 	}
 	fmt.Fprintf(out, "%d rounds on %d CPUs, %s, trees in %s\n", rounds, runtime.NumCPU(), runtime.Version(), parent)
-	trees, err := layOut(dir)
+	trees, shared, err := layOut(dir)
 	if err != nil {
 		return fmt.Errorf("trees: %w", err)
 	}
-	all := subjects(bin, trees)
+	m, err := measureAll(ctx, bin, subjects(bin, append(trees, shared)), trees[0].dir, dir, rounds)
+	if err != nil {
+		return err
+	}
+	return report(out, m)
+}
+
+// measured is all that is measured.
+type measured struct {
+	// subjects are the machine, the machine with more and more functions, and last
+	// the machine with virtual functions.
+	subjects []subject
+	start    start
+	hour     idle
+	life     life
+	// others is the share of the CPU time, 0 to 1, that other programs took
+	// meanwhile.
+	others float64
+}
+
+func measureAll(ctx context.Context, bin binaries, all []subject, tree, dir string, rounds int) (m measured, err error) {
+	others, err := busy.Watch(os.Getpid())
+	if err != nil {
+		return m, err
+	}
+	m.subjects = all
 	if err := measure(ctx, bin.launch, all, rounds); err != nil {
-		return err
+		return m, err
 	}
-	start, err := startUp(ctx, bin.product, trees[0].dir, rounds)
-	if err != nil {
-		return err
+	if m.start, err = startUp(ctx, bin.product, tree, rounds); err != nil {
+		return m, err
 	}
-	hour, err := idleHour(ctx, trees[0].dir, all[0].bare)
-	if err != nil {
-		return err
+	if m.hour, err = idleHour(ctx, tree, all[0].bare); err != nil {
+		return m, err
 	}
-	life, err := live(ctx, bin, trees[0].dir, dir)
-	if err != nil {
-		return err
+	if m.life, err = live(ctx, bin, tree, dir); err != nil {
+		return m, err
 	}
-	return report(out, all, start, hour, life)
+	m.others, err = others()
+	return m, err
 }
 
 // subjects are the programs on each tree; ghw.PCI and check on the first alone. What a

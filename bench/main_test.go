@@ -1,8 +1,10 @@
 package main
 
 import (
-	"io"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"gdr-features/internal/machine"
@@ -61,28 +63,130 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// Only what rests on time is excused, and only where the machine was not quiet.
+// Every virtual function has an RDMA device of its own and a physical function that
+// is there.
+func TestShare(t *testing.T) {
+	m, err := machine.Load("../" + machineFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := len(m.Functions)
+	physical, seen := map[string]bool{}, map[string]bool{}
+	for _, f := range m.Functions {
+		physical[f.Address], seen[f.Address], seen[f.Attrs["rdma"]] = true, true, true
+	}
+	shared := share(m, virtualFunctions).Functions
+	if len(m.Functions) != base || len(shared) != base+virtualFunctions {
+		t.Fatalf("%d functions of %d; base changed to %d", len(shared), base+virtualFunctions, len(m.Functions))
+	}
+	for _, f := range shared[base:] {
+		if rdma := f.Attrs["rdma"]; seen[f.Address] || rdma == "" || seen[rdma] || !physical[f.Attrs["physfn"]] {
+			t.Errorf("%s, RDMA device %q, physical function %q", f.Address, rdma, f.Attrs["physfn"])
+		}
+		seen[f.Address], seen[f.Attrs["rdma"]] = true, true
+	}
+}
+
+// What rests on time is not judged on a busy machine. Everything else is.
 func TestClaims(t *testing.T) {
-	holds, late, fat := claim{"", 1, 2, true}, claim{"", 3, 2, true}, claim{"", 3, 2, false}
+	holds, slow, fat := claim{"", 1, 2, true}, claim{"", 3, 2, true}, claim{"", 3, 2, false}
 	for _, c := range []struct {
-		claims        []claim
-		noise         float64
-		over, spoiled bool
+		claims []claim
+		busy   string
+		over   bool
 	}{
-		{[]claim{holds}, 2, false, false},
-		{[]claim{holds, late}, 1.1, true, false},
-		{[]claim{holds, late}, 1.3, false, true},
-		{[]claim{fat}, 1.3, true, false},
-		{[]claim{late, fat}, 1.3, true, true},
+		{[]claim{holds}, "", false},
+		{[]claim{holds}, "others", false},
+		{[]claim{holds, slow}, "", true},
+		{[]claim{holds, slow}, "others", false},
+		{[]claim{fat}, "", true},
+		{[]claim{fat}, "others", true},
+		{[]claim{slow, fat}, "others", true},
 	} {
-		if over, spoiled := claimTable(io.Discard, c.claims, c.noise); over != c.over || spoiled != c.spoiled {
-			t.Errorf("%v with noise %v: over %v, spoiled %v", c.claims, c.noise, over, spoiled)
+		var out strings.Builder
+		if over := claimTable(&out, c.claims, c.busy); over != c.over {
+			t.Errorf("%v, busy by %q: over %v", c.claims, c.busy, over)
+		}
+		said := strings.Contains(out.String(), "not judged, what rests on time: the machine is busy: others\n")
+		if said != (c.busy != "") {
+			t.Errorf("%v, busy by %q: printed %s", c.claims, c.busy, &out)
+		}
+	}
+}
+
+// A machine is busy by what others took of it, or by what bare's runs show, and not
+// by what the product's do.
+func TestReason(t *testing.T) {
+	for _, c := range []struct {
+		others, spread float64
+		want           string
+	}{
+		{0, 1.1, ""},
+		{0.2, 1.2, ""},
+		{0.21, 1, "other programs took 21 % of the CPU time of all processors, more than 20 % (/proc/stat)"},
+		{0, 1.25, "the median of bare's own runs is 1.25 times their minimum, more than 1.2"},
+	} {
+		if got := reason(c.others, c.spread); got != c.want {
+			t.Errorf("others %v, spread %v: %q, want %q", c.others, c.spread, got, c.want)
 		}
 	}
 	calm, wild := &series{costs: []cost{{cpu: 1}, {cpu: 1.1}, {cpu: 1.2}}}, &series{costs: []cost{{cpu: 1}, {cpu: 1.5}, {cpu: 9}}}
-	quiet, loud := subject{bare: calm, product: calm}, subject{bare: calm, product: wild}
-	if n := noise([]subject{quiet, loud}); n != 1.5 {
-		t.Errorf("noise %v", n)
+	if n := spread([]subject{{bare: calm, product: wild}}); n != 1.1 {
+		t.Errorf("spread %v where bare is calm", n)
+	}
+	if n := spread([]subject{{bare: calm, product: calm}, {bare: wild, product: calm}}); n != 1.5 {
+		t.Errorf("spread %v where bare is not", n)
+	}
+}
+
+// README.md names the bounds.
+func TestBoundsInReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("more than %v times the one, %v of the other, or %v MB, or when a further PCI function, or a virtual "+
+		"function with its RDMA device, costs more than %v times what it costs the bare program", mostOfBare, mostOfGHW, mostMB, mostOfBareMore)
+	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+		t.Errorf("README.md does not say: %s", want)
+	}
+}
+
+// A product that is too dear by a little fails on a quiet machine.
+func TestBounds(t *testing.T) {
+	times := func(ms float64) *series { return &series{costs: []cost{{cpu: ms}}} }
+	trees := func(product float64) []subject {
+		base := subject{functions: 100, product: times(product), bare: times(1), ghw: times(20), check: times(4), bareCheck: times(1)}
+		grown := func(functions int, bare, ratio float64) subject {
+			return subject{functions: functions, product: times(product + ratio*bare), bare: times(1 + bare)}
+		}
+		return []subject{base, grown(200, 1, 3), grown(300, 2, 3), grown(2100, 30, 3)}
+	}
+	quiet := measured{hour: idle{bare: 1}, life: life{cpu: 1, bare: 1}}
+	for _, c := range []struct {
+		name    string
+		change  func(*measured)
+		product float64
+		want    error
+	}{
+		{"at the bounds", func(*measured) {}, 4, nil},
+		{"a run", func(*measured) {}, 4.1, errOver},
+		{"a run, on a busy machine", func(m *measured) { m.others = 0.5 }, 4.1, nil},
+		{"a further function", func(m *measured) { m.subjects[2].product = times(10.2) }, 4, errOver},
+		{"a virtual function", func(m *measured) { m.subjects[3].product = times(95) }, 4, errOver},
+		{"a virtual function, on a busy machine", func(m *measured) { m.subjects[3].product, m.others = times(95), 0.5 }, 4, nil},
+		{"ghw.PCI", func(m *measured) { m.subjects[0].ghw = times(13) }, 4, errOver},
+		{"memory", func(m *measured) { m.subjects[0].product.costs[0].peak = 24.1 }, 4, errOver},
+		{"memory, on a busy machine", func(m *measured) { m.subjects[0].product.costs[0].peak, m.others = 24.1, 0.5 }, 4, errOver},
+		{"a package, on a busy machine", func(m *measured) { m.start.heavy, m.others = []string{"k8s.io/api"}, 0.5 }, 4, errOver},
+	} {
+		m := quiet
+		m.subjects = trees(c.product)
+		c.change(&m)
+		var out strings.Builder
+		if err := report(&out, m); err != c.want {
+			t.Errorf("%s: %v, want %v\n%s", c.name, err, c.want, &out)
+		}
 	}
 }
 

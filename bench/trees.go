@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,33 +16,69 @@ var sizes = []int{1000, 2000, 3000}
 // kallsymsSize is that of a usual kernel's table with its modules'.
 const kallsymsSize = 6 << 20
 
+// virtualFunctions is how many of them, each with an RDMA device, one more tree has
+// than the machine.
+const virtualFunctions = 2000
+
 // tree is a machine laid out.
 type tree struct {
 	dir       string
 	functions int
 }
 
-// layOut writes the machine as it is, then with more and more functions.
-func layOut(dir string) ([]tree, error) {
+// layOut writes the machine as it is, then with more and more functions, and last
+// with virtual functions alone.
+func layOut(dir string) (grown []tree, shared tree, err error) {
 	m, err := machine.Load(machineFile)
 	if err != nil {
-		return nil, err
+		return nil, shared, err
 	}
 	state, ok := machine.StateNamed("ready")
 	if !ok {
-		return nil, fmt.Errorf("no state %q", "ready")
+		return nil, shared, fmt.Errorf("no state %q", "ready")
 	}
 	kallsyms := machine.Kallsyms(kallsymsSize, state.Symbols)
 	state.Kallsyms = &kallsyms
-	var trees []tree
-	for _, size := range append([]int{len(m.Functions)}, sizes...) {
-		t := tree{filepath.Join(dir, fmt.Sprint(size)), size}
-		if err := grow(m, size).Write(t.dir, state); err != nil {
-			return nil, err
-		}
-		trees = append(trees, t)
+	write := func(m *machine.Machine) (tree, error) {
+		t := tree{filepath.Join(dir, fmt.Sprint(len(m.Functions))), len(m.Functions)}
+		return t, m.Write(t.dir, state)
 	}
-	return trees, nil
+	for _, size := range append([]int{len(m.Functions)}, sizes...) {
+		t, err := write(grow(m, size))
+		if err != nil {
+			return nil, shared, err
+		}
+		grown = append(grown, t)
+	}
+	shared, err = write(share(m, virtualFunctions))
+	return grown, shared, err
+}
+
+// adaptersOf are the machine's adapters of vendor 15b3.
+func adaptersOf(m *machine.Machine) []machine.Function {
+	var adapters []machine.Function
+	for _, f := range m.Functions {
+		if f.IsNIC() {
+			adapters = append(adapters, f)
+		}
+	}
+	return adapters
+}
+
+// share gives the machine with n virtual functions more, spread over its adapters,
+// each with an RDMA device. Those of one adapter have a bus of their own, one that
+// the machine does not use.
+func share(m *machine.Machine, n int) *machine.Machine {
+	const firstBus = 0xe0
+	adapters := adaptersOf(m)
+	shared := *m
+	shared.Functions = slices.Clone(m.Functions)
+	for i := range n {
+		which, slot := i%len(adapters), i/len(adapters)
+		address := fmt.Sprintf("0000:%02x:%02x.%d", firstBus+which, slot/8, slot%8)
+		shared.Functions = append(shared.Functions, virtual(adapters[which], address, map[string]string{"rdma": fmt.Sprintf("mlx5_%d", 100+i)}))
+	}
+	return &shared
 }
 
 // grow gives the machine with as many functions more as make it size. Ten at a
@@ -49,16 +86,16 @@ func layOut(dir string) ([]tree, error) {
 // virtual function of an adapter. Every other virtual function has an RDMA device
 // here, the rest are given away to virtual machines.
 func grow(m *machine.Machine, size int) *machine.Machine {
-	var adapters []machine.Function
-	for _, f := range m.Functions {
-		if f.IsNIC() {
-			adapters = append(adapters, f)
-		}
-	}
+	adapters := adaptersOf(m)
 	grown := *m
 	grown.Functions = slices.Clone(m.Functions)
 	for block := 0; len(grown.Functions) < size; block++ {
-		more := append(drives(block), virtual(adapters[block%len(adapters)], block/len(adapters), block))
+		attrs := map[string]string{"driver": "vfio-pci"}
+		if block%2 == 0 {
+			attrs = map[string]string{"rdma": fmt.Sprintf("mlx5_%d", 100+block)}
+		}
+		adapter := adapters[block%len(adapters)]
+		more := append(drives(block), virtual(adapter, behind(adapter, block/len(adapters)), attrs))
 		grown.Functions = append(grown.Functions, more[:min(len(more), size-len(grown.Functions))]...)
 	}
 	return &grown
@@ -90,18 +127,21 @@ func drives(block int) []machine.Function {
 	return all
 }
 
-// virtual makes the n-th virtual function of an adapter, on the adapter's bus
-// behind its physical functions.
-func virtual(adapter machine.Function, n, block int) machine.Function {
+// behind is the address of the n-th virtual function on the adapter's own bus,
+// behind its physical functions, of which a bus has two at most.
+func behind(adapter machine.Function, n int) string {
 	bus, function := adapter.Address[:len("0000:00:")], adapter.Address[len(adapter.Address)-1]
-	slot := 8 + 2*n + int(function-'0') // two physical functions a bus at most
+	slot := 8 + 2*n + int(function-'0')
+	return fmt.Sprintf("%s%02x.%d", bus, slot/8, slot%8)
+}
+
+// virtual makes a virtual function of an adapter.
+func virtual(adapter machine.Function, address string, attrs map[string]string) machine.Function {
 	f := adapter
-	f.Address = fmt.Sprintf("%s%02x.%d", bus, slot/8, slot%8)
-	f.Path = f.Path[:strings.LastIndexByte(f.Path, '/')+1] + f.Address
+	f.Address = address
+	f.Path = f.Path[:strings.LastIndexByte(f.Path, '/')+1] + address
 	f.Device = "101e"
-	f.Attrs = map[string]string{"physfn": adapter.Address, "driver": "vfio-pci"}
-	if block%2 == 0 {
-		f.Attrs = map[string]string{"physfn": adapter.Address, "rdma": fmt.Sprintf("mlx5_%d", 100+block)}
-	}
+	f.Attrs = maps.Clone(attrs)
+	f.Attrs["physfn"] = adapter.Address
 	return f
 }
