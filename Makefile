@@ -80,7 +80,7 @@ cover: ## print the test coverage of each package
 .PHONY: e2e
 e2e: ## see the labels get onto a Node through a real NFD and API server; minutes the first time
 	@./test/e2e/build.sh
-	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 5m ./...
+	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 10m ./...
 
 NODES ?= 5000
 .PHONY: fleet

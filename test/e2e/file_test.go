@@ -19,17 +19,19 @@ import (
 // one event a second, the other updates Nodes once a second. A change that just
 // misses both is some 100 ms later. These do not: each comes when half the time to
 // the master's next round is over.
+//
+// No test runs beside this one. Where other programs use the machine, it is skipped,
+// and says so.
 func TestFeatureFile(t *testing.T) {
-	t.Parallel()
 	n := newNode(t, &shared, "feature-file")
 	n.work(t, time.Minute)
 	tree := machine(t, "dell-xe9680-h100", "ready")
 	a := n.run(t, tree, "--publish=file", "--interval=100ms", "--settle=0s")
 	n.expect(t, labelsOf(t, tree))
 	checkFile(t, n.featureFile())
-	time.Sleep(10 * time.Second) // what starts beside this has started then
 
 	const limit = 2 * time.Second
+	busy := watchLoad(t)
 	var longest time.Duration
 	for i := range 30 {
 		time.Sleep(400 * time.Millisecond)
@@ -60,14 +62,21 @@ func TestFeatureFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := changed(t, n.featureFile())
-		if err := until(t.Context(), limit-time.Since(at), func(ctx context.Context) error {
+		if err := until(t.Context(), 5*limit, func(ctx context.Context) error {
 			return n.has(ctx, labels)
 		}, n.processes()...); err != nil {
-			t.Fatalf("change %d is not on the Node %v after it was in the file: %v", i, limit, err)
+			t.Fatalf("change %d is in the file, and not on the Node: %v", i, err)
 		}
 		longest = max(longest, time.Since(at))
 	}
-	t.Logf("at most %v from the file to the Node", longest.Round(time.Millisecond))
+	longest = longest.Round(time.Millisecond)
+	t.Logf("at most %v from the file to the Node", longest)
+	switch reason := busy(); {
+	case reason != "":
+		t.Skipf("not judged, %v against %v: the machine is busy: %s", longest, limit, reason)
+	case longest > limit:
+		t.Errorf("%v from the file to the Node, more than %v", longest, limit)
+	}
 }
 
 // checkFile looks at how a feature file is built: only state labels expire.

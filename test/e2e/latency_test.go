@@ -13,11 +13,11 @@ import (
 // From a changed fact to the label on the Node: 200 changes on ten nodes. No
 // kernel tells of what happens in a tree of files, so the agent looks four times a
 // second, which stands for the events of a machine. Of the time that it takes,
-// nfd-master has up to a second: it updates Nodes once in that time.
+// nfd-master has up to a second: it updates Nodes once in that time. No test runs
+// beside this one. Where other programs use the machine, it is skipped, and says so.
 func TestLatency(t *testing.T) {
-	t.Parallel()
 	const nodes, changes, limit = 10, 20, 2 * time.Second
-	time.Sleep(25 * time.Second) // most of what runs beside this has ended then
+	busy := watchLoad(t)
 	took := make(chan time.Duration, nodes*changes)
 	t.Run("changes", func(t *testing.T) {
 		for i := range nodes {
@@ -45,8 +45,11 @@ func TestLatency(t *testing.T) {
 	}
 	at := func(percent int) time.Duration { return all[len(all)*percent/100-1].Round(time.Millisecond) }
 	t.Logf("%d changes: p50 %v, p90 %v, p99 %v, longest %v", len(all), at(50), at(90), at(99), at(100))
-	if at(99) > limit {
-		t.Errorf("p99 is %v", at(99))
+	switch reason := busy(); {
+	case reason != "":
+		t.Skipf("not judged, p99 of %v against %v: the machine is busy: %s", at(99), limit, reason)
+	case at(99) > limit:
+		t.Errorf("p99 is %v, more than %v", at(99), limit)
 	}
 }
 

@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// watchLoad watches what programs other than this test, and those it has started, take
+// of the machine. The function it gives tells why times measured meanwhile mean
+// nothing, or "".
+func watchLoad(t *testing.T) func() string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "watch")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./test/busy/watch")
+	build.Dir = repository
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	cmd := exec.CommandContext(t.Context(), program, strconv.Itoa(os.Getpid()))
+	var said, wrong strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &wrong
+	end, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		t.Helper()
+		if err := errors.Join(end.Close(), cmd.Wait()); err != nil {
+			t.Fatalf("%v: %s", err, &wrong)
+		}
+		return strings.TrimSpace(said.String())
+	}
+}
