@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -184,7 +185,7 @@ func TestBounds(t *testing.T) {
 		m.subjects = trees(c.product)
 		c.change(&m)
 		var out strings.Builder
-		if err := report(&out, m); err != c.want {
+		if err := report(&out, m); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v\n%s", c.name, err, c.want, &out)
 		}
 	}

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the programs for every platform they run on, into bin/OS-ARCH/, and vets
-# there the packages of ours that they are made of. kubectl-gdr runs where kubectl
-# runs; the other programs read a Linux machine.
+# Builds the programs for every platform they run on, into bin/OS-ARCH/. kubectl-gdr
+# runs where kubectl runs: the packages of ours that it is made of are vetted for each
+# platform, with their tests. The other programs read a Linux machine.
 # usage: build-all.sh LDFLAGS
 set -eu
 ldflags=$1
@@ -17,6 +17,6 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 
 	to=bin/$GOOS-$GOARCH
 	go build -trimpath -ldflags "$ldflags" -o "$to/" "$@"
 	# shellcheck disable=SC2046 # one argument for each package
-	go vet $(go list -deps -f '{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}' "$@")
+	go vet $(go list -deps -f '{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}' ./cmd/kubectl-gdr)
 	echo "$to: $(ls "$to" | tr '\n' ' ')"
 done
