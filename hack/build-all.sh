@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the programs for every platform they run on, into bin/OS-ARCH/. kubectl-gdr
 # runs where kubectl runs: the packages of ours that it is made of are vetted for each
-# platform, with their tests. The other programs read a Linux machine.
+# platform, with their tests. Beside it lies what completes its flags in a shell. The
+# other programs read a Linux machine.
 # usage: build-all.sh LDFLAGS
 set -eu
 ldflags=$1
@@ -10,12 +11,15 @@ export CGO_ENABLED=0
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
 	GOOS=${platform%/*} GOARCH=${platform#*/}
 	export GOOS GOARCH
+	complete=hack/kubectl_complete-gdr
+	set -- ./cmd/kubectl-gdr
 	case $GOOS in
-	linux) set -- ./cmd/gdr-features ./cmd/gdr-features-agent ./cmd/kubectl-gdr ;;
-	*) set -- ./cmd/kubectl-gdr ;;
+	linux) set -- "$@" ./cmd/gdr-features ./cmd/gdr-features-agent ;;
+	windows) complete=$complete.cmd ;;
 	esac
 	to=bin/$GOOS-$GOARCH
 	go build -trimpath -ldflags "$ldflags" -o "$to/" "$@"
+	cp "$complete" "$to/"
 	# shellcheck disable=SC2046 # one argument for each package
 	go vet $(go list -deps -f '{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}' ./cmd/kubectl-gdr)
 	echo "$to: $(ls "$to" | tr '\n' ' ')"
