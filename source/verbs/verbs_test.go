@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,47 +136,52 @@ func TestOncePerLoad(t *testing.T) {
 // does; its answer counts when it comes, unless its driver was loaded again.
 func TestHanging(t *testing.T) {
 	for _, reload := range []bool{false, true} {
-		tr, x := newTree(t), newExchange()
+		synctest.Test(t, func(t *testing.T) { hanging(t, reload) })
+	}
+}
+
+func hanging(t *testing.T, reload bool) {
+	t.Helper()
+	tr, x := newTree(t), newExchange()
+	tr.load("uverbs0", "mlx5_0", "231:192")
+	tr.load("uverbs1", "mlx5_1", "231:193")
+	hang, started := make(chan struct{}), 0
+	connect := x.connect
+	x.connect = func(dir string, n node) (kernel, func(), error) {
+		if n.name == "uverbs0" {
+			started++
+			<-hang
+		}
+		return connect(dir, n)
+	}
+	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
+	x.fakes["uverbs1"] = &fake{driver: driverMLX5, register: unix.EBADF}
+	far, cancelFar := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancelFar()
+	ctx, cancel := context.WithTimeout(far, 3*patience)
+	defer cancel()
+	for i := range 3 {
+		start := time.Now()
+		answers := x.Ask(ctx, tr.fs, []string{"mlx5_0", "mlx5_1"})
+		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, timed.ErrNoAnswer) {
+			t.Fatal(got, answers[0].Err)
+		}
+		if took := time.Since(start); i > 0 && took > patience {
+			t.Errorf("waited %v for a device that was left behind", took)
+		}
+		ctx = far
+	}
+	x.Ask(ctx, tr.fs, []string{"mlx5_1"}) // it is gone from the list while it hangs
+	if reload {
 		tr.load("uverbs0", "mlx5_0", "231:192")
-		tr.load("uverbs1", "mlx5_1", "231:193")
-		hang, started := make(chan struct{}), 0
-		connect := x.connect
-		x.connect = func(dir string, n node) (kernel, func(), error) {
-			if n.name == "uverbs0" {
-				started++
-				<-hang
-			}
-			return connect(dir, n)
-		}
-		x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
-		x.fakes["uverbs1"] = &fake{driver: driverMLX5, register: unix.EBADF}
-		far, cancelFar := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancelFar()
-		ctx, cancel := context.WithTimeout(far, 3*patience)
-		defer cancel()
-		for i := range 3 {
-			start := time.Now()
-			answers := x.Ask(ctx, tr.fs, []string{"mlx5_0", "mlx5_1"})
-			if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, timed.ErrNoAnswer) {
-				t.Fatal(got, answers[0].Err)
-			}
-			if took := time.Since(start); i > 0 && took > patience {
-				t.Errorf("waited %v for a device that was left behind", took)
-			}
-			ctx = far
-		}
-		x.Ask(ctx, tr.fs, []string{"mlx5_1"}) // it is gone from the list while it hangs
-		if reload {
-			tr.load("uverbs0", "mlx5_0", "231:192")
-		}
-		close(hang)
-		last := Answer{Err: timed.ErrNoAnswer}
-		for deadline := time.Now().Add(20 * time.Second); errors.Is(last.Err, timed.ErrNoAnswer) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			last = x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]
-		}
-		if last.DMABuf != tri.True || reload != (started == 2) {
-			t.Errorf("reload %v: asked %d times, %+v", reload, started, last)
-		}
+	}
+	close(hang)
+	last := Answer{Err: timed.ErrNoAnswer}
+	for deadline := time.Now().Add(20 * time.Second); errors.Is(last.Err, timed.ErrNoAnswer) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		last = x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]
+	}
+	if last.DMABuf != tri.True || reload != (started == 2) {
+		t.Errorf("reload %v: asked %d times, %+v", reload, started, last)
 	}
 }
 
