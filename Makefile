@@ -36,7 +36,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
-	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults ./test/vm/... ./test/faults/...
+	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl ./test/vm/... ./test/faults/... ./test/nccl/...
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/monitoring && $(GO) mod tidy -diff
@@ -115,6 +115,10 @@ worker-test: ## build the example nfd-worker and compare its labels with ours
 rules: ## check and test the alerts and the dashboard with promtool; minutes the first time
 	@./test/monitoring/build.sh
 	cd test/monitoring && $(GO) test -count=1 ./...
+
+.PHONY: nccl
+nccl: ## hold our NCCL ratings against NCCL's own code, NCCL_ORACLE=PROGRAM (see test/nccl/README.md)
+	$(GO) test -count=1 -timeout 60m -tags nccl ./test/nccl -v
 
 .PHONY: browser
 browser: ## look at the pictures of topo in a headless Chromium (needs chromium, graphviz, fonts-liberation)

@@ -73,7 +73,7 @@ func TestNCCLAnswers(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			kept, err := os.ReadFile(filepath.Join("../../testdata/nccl", m.Name+".txt"))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%v: UPDATE=1 make nccl writes it (test/nccl/README.md)", err)
 			}
 			said := map[string]string{}
 			for line := range strings.Lines(string(kept)) {

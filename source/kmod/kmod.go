@@ -38,8 +38,8 @@ type State struct {
 	GroupTypes map[int]string
 	// IOMMU: some device is in an IOMMU group. True when Request.Groups names one,
 	// otherwise from /sys/kernel/iommu_groups: False only where that directory is
-	// there and empty, and /sys/class/iommu lists no IOMMU. Unknown also when it was
-	// not asked for.
+	// empty, or missing from a /sys/kernel that has others, and /sys/class/iommu
+	// lists no IOMMU. Unknown also when it was not asked for.
 	IOMMU tri.State
 	// Virtual: this system runs under a hypervisor. VirtualBy names the
 	// evidence.
@@ -313,19 +313,27 @@ func (s *scanner) groups(numbers []int) {
 
 // iommu tells whether the kernel has put any device into an IOMMU group (kernel:
 // drivers/iommu/iommu.c makes the list of groups at boot, iommu-sysfs.c the class
-// of IOMMUs that run). Where there is no list at all, nothing is known.
+// of IOMMUs that run). A kernel that has other directories in /sys/kernel and no
+// list was built without; where there is no /sys/kernel, nothing is known.
 func (s *scanner) iommu(want Request) tri.State {
-	const groups, units = "sys/kernel/iommu_groups", "sys/class/iommu"
+	const kernel, groups, units = "sys/kernel", "sys/kernel/iommu_groups", "sys/class/iommu"
 	switch {
 	case len(want.Groups) > 0:
 		return tri.True
 	case !want.IOMMU:
 		return tri.Unknown
 	}
-	if names, err := s.fs.Names(groups); err != nil {
+	names, err := s.fs.Names(groups)
+	if host.Absent(err) {
+		if others, missing := s.fs.Names(kernel); missing == nil && len(others) > 0 {
+			err = nil
+		}
+	}
+	switch {
+	case err != nil:
 		s.unread(err)
 		return tri.Unknown
-	} else if len(names) > 0 {
+	case len(names) > 0:
 		return tri.True
 	}
 	switch names, err := s.fs.Names(units); {
