@@ -118,7 +118,7 @@ rules: ## check and test the alerts and the dashboard with promtool; minutes the
 
 .PHONY: nccl
 nccl: ## hold our NCCL ratings against NCCL's own code, NCCL_ORACLE=PROGRAM (see test/nccl/README.md)
-	$(GO) test -count=1 -timeout 60m -tags nccl ./test/nccl -v
+	NCCL_ORACLE='$(abspath $(NCCL_ORACLE))' $(GO) test -count=1 -timeout 60m -tags nccl -v ./test/nccl
 
 .PHONY: browser
 browser: ## look at the pictures of topo in a headless Chromium (needs chromium, graphviz, fonts-liberation)
