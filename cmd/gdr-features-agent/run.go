@@ -244,7 +244,7 @@ func (p *program) nodeFeature(ctx context.Context) (publish.Publisher, error) {
 		return nil, errors.New("the namespace for the NodeFeature is not known; give --namespace or $POD_NAMESPACE")
 	}
 	log := p.log.WithField("publisher", config.NodeFeature)
-	one, err := nodefeature.New(access, p.settings.Namespace, p.settings.NodeName, log)
+	one, err := nodefeature.New(access, p.settings.Namespace, p.settings.NodeName, p.now, log)
 	if err != nil {
 		return nil, err
 	}

@@ -270,3 +270,51 @@ func TestBusy(t *testing.T) {
 		st.quit()
 	})
 }
+
+// The cause that is logged last is the one that publishing fails for.
+func TestCauseLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one", err: errors.New("read tcp 127.0.0.1:40001: EOF")}
+		st := newStage(t, ready, f)
+		st.run()
+		st.until(s)
+		f.fails(&publish.Refusal{Err: errors.New("forbidden")})
+		st.until(10 * time.Minute)
+		if n := st.logged(logrus.WarnLevel, "for another reason"); n != 1 {
+			t.Errorf("another cause was logged %d times", n)
+		}
+		for _, e := range st.hook.AllEntries() {
+			if e.Level == logrus.WarnLevel && e.Message == "publishing still does not work, for another reason" && e.Data["error"].(error).Error() != "forbidden" {
+				t.Errorf("logged %v", e.Data)
+			}
+		}
+		st.quit()
+	})
+}
+
+// What nobody confirms is no success and no failure.
+func TestUnconfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one"}
+		st := newStage(t, ready, f)
+		var monitor told
+		st.agent.Monitor = &monitor
+		st.run()
+		st.until(30 * s)
+		before := monitor
+		f.fails(publish.ErrUnconfirmed)
+		st.until(5*time.Minute + 30*s)
+		if monitor != before || before.well != 1 {
+			t.Errorf("told of %v, before %v", monitor, before)
+		}
+		if n := len(f.made()); n != 6 {
+			t.Errorf("asked %d times", n)
+		}
+		f.fails(nil)
+		st.until(6*time.Minute + 30*s)
+		if monitor.well != before.well+1 || monitor.failed != 0 {
+			t.Errorf("told of %v, before %v", monitor, before)
+		}
+		st.quit()
+	})
+}

@@ -29,7 +29,8 @@ type worker struct {
 	deferred wait.Backoff // while the other side is busy
 	refused  wait.Backoff // after refusals
 	failing  bool
-	retry    *time.Timer // nil when nothing failed or is put off
+	cause    publish.Cause // of what fails, as last logged
+	retry    *time.Timer   // nil when nothing failed or is put off
 	// restores limits how often what somebody else changes is set right: two
 	// who each insist would write for ever.
 	restores  *rate.Limiter
@@ -126,6 +127,9 @@ func (w *worker) publish(ctx context.Context, restoring bool) {
 		return
 	}
 	wrote, err := w.publisher.Publish(ctx, w.content)
+	if errors.Is(err, publish.ErrUnconfirmed) {
+		return // the next sight asks again
+	}
 	w.tell(ctx, wrote, err)
 	if err != nil {
 		w.failed(ctx, err)
@@ -168,7 +172,8 @@ func (w *worker) waiting() <-chan time.Time {
 	return w.retry.C
 }
 
-// failed logs the first of a row of failures and sets the time of the next try.
+// failed logs the first of a row of failures, and those with another cause, and
+// sets the time of the next try.
 func (w *worker) failed(ctx context.Context, err error) {
 	backoff := &w.backoff
 	if no := (*publish.Refusal)(nil); errors.As(err, &no) {
@@ -183,19 +188,23 @@ func (w *worker) failed(ctx context.Context, err error) {
 		return
 	}
 	log := w.agent.log(w.publisher).WithError(err)
-	if w.failing {
+	news := w.cause.News(err, w.agent.Now())
+	switch {
+	case !w.failing:
+		log.Warn("publishing fails; what is published stays as it is; trying again until it works")
+	case news:
+		log.Warn("publishing still does not work, for another reason")
+	default:
 		log.Debugf("failed again; next try in %v", delay.Round(time.Millisecond))
-		return
 	}
 	w.failing = true
-	log.Warn("publishing fails; what is published stays as it is; trying again until it works")
 }
 
 func (w *worker) succeeded() {
 	w.retry, w.postponed = nil, false
 	w.backoff, w.deferred, w.refused = publish.Patience(), publish.Deference(), publish.Resignation()
 	if w.failing {
-		w.failing = false
+		w.failing, w.cause = false, publish.Cause{}
 		w.agent.log(w.publisher).Info("publishing works again")
 	}
 }

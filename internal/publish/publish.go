@@ -3,6 +3,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -42,6 +43,11 @@ func (b *Busy) Error() string { return b.Err.Error() }
 // Unwrap gives what went wrong.
 func (b *Busy) Unwrap() error { return b.Err }
 
+// ErrUnconfirmed tells that nothing is to be written, as far as is known, and that
+// nobody has answered for a moment who would know better. That is no success, and
+// not yet a failure.
+var ErrUnconfirmed = errors.New("what is published is not confirmed")
+
 // Patience is how long to wait after failures: up to four seconds with jitter, so
 // that things are right again soon after an outage, and not all nodes come at
 // once.
@@ -72,7 +78,8 @@ type Publisher interface {
 	// nothing is.
 	Last(context.Context) (label.Set, error)
 	// Publish makes what is published what it should be, and does nothing where
-	// it is that. The error tells why it could not; trying again may help.
+	// it is that. The error tells why it could not, where trying again may help, or
+	// is ErrUnconfirmed.
 	Publish(context.Context, Content) (wrote bool, err error)
 	// Changed receives something when what is published may have been changed
 	// by somebody else. Nil for a publisher that does not notice.

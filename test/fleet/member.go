@@ -48,7 +48,7 @@ func access(server string, ca []byte, token string, t *times) *rest.Config {
 // run is what the agent's program does, with its default settings.
 func (m *member) run(ctx context.Context, sees *report.Report) {
 	m.set(sees)
-	p, err := nodefeature.New(m.access, m.namespace, m.name, m.log)
+	p, err := nodefeature.New(m.access, m.namespace, m.name, m.fleet.now, m.log)
 	if err != nil {
 		m.fleet.writes.failed(err)
 		m.done()

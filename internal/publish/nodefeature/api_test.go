@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
@@ -242,7 +243,7 @@ func (a *api) publisher(bound string) (*Publisher, *logtest.Hook) {
 	}
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.InfoLevel)
-	p, err := New(access, namespace, node, log)
+	p, err := New(access, namespace, node, time.Now, log)
 	if err != nil {
 		a.Fatal(err)
 	}

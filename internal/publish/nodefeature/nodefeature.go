@@ -31,6 +31,7 @@ type Publisher struct {
 	config *rest.Config
 	client *client
 	node   string
+	now    func() time.Time
 	log    logrus.FieldLogger
 	store  *store
 	watch  bool // the object is to be watched
@@ -38,6 +39,7 @@ type Publisher struct {
 
 	ownerKnown bool
 	ownerRef   *metav1.OwnerReference
+	fate       fate
 	leftOut    []string // of the features, as last logged
 
 	published label.Set // what was published last, by this agent or the one before
@@ -48,13 +50,13 @@ type Publisher struct {
 var _ publish.Publisher = (*Publisher)(nil)
 
 // New publishes for a node in a namespace.
-func New(config *rest.Config, namespace, node string, log logrus.FieldLogger) (*Publisher, error) {
+func New(config *rest.Config, namespace, node string, now func() time.Time, log logrus.FieldLogger) (*Publisher, error) {
 	c, err := newClient(config, namespace, Name(node))
 	if err != nil {
 		return nil, err
 	}
 	known := newStore()
-	return &Publisher{config: config, client: c, node: node, log: log, store: known, sentry: newSentry(log, known.known)}, nil
+	return &Publisher{config: config, client: c, node: node, now: now, log: log, store: known, sentry: newSentry(now, log, known.known)}, nil
 }
 
 // Watch begins to watch the object, until ctx ends. Without, the object is read
@@ -129,7 +131,9 @@ func (p *Publisher) await(ctx context.Context) (denied bool, err error) {
 }
 
 // Publish writes the object if it is not what it should be. A node without
-// labels gets none, and one that was there is emptied.
+// labels gets none, and one that was there is emptied. The error is
+// publish.ErrUnconfirmed where nothing is to be written and the API server has
+// not been heard for a moment.
 func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool, err error) {
 	now, err := p.current(ctx)
 	if err != nil {
@@ -138,6 +142,7 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 	if now == nil && len(c.Labels) == 0 {
 		return false, nil
 	}
+	_ = p.fate.found(now != nil, p.now()) // that it was deleted is mended below
 	spec, left, err := specOf(c, now)
 	if err != nil {
 		return false, err
@@ -150,6 +155,15 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 	}
 	if wrote, err = p.write(ctx, now, spec); err != nil {
 		return wrote, marked(err)
+	}
+	switch {
+	case wrote && now == nil && len(p.published) > 0: // somebody has deleted it, and may do so again
+		err = p.stays(ctx)
+	case !wrote:
+		err = p.confirmed()
+	}
+	if err != nil {
+		return false, err
 	}
 	p.remember(p.published, c.Labels, c.Seen)
 	p.published = maps.Clone(c.Labels)
@@ -165,7 +179,10 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 	}
 	want := object(p.client.namespace, p.client.name, p.node, owner, spec)
 	if now != nil && same(now, want) {
-		return false, nil
+		if !p.fate.repeats(p.now()) {
+			return false, nil
+		}
+		nudge(now, want)
 	}
 	is, err := p.client.apply(ctx, want)
 	if err != nil {
@@ -181,6 +198,7 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 		}
 	}
 	p.store.wrote(is)
+	p.fate.wrote(is.ResourceVersion, owner, p.now())
 	return true, nil
 }
 

@@ -191,7 +191,7 @@ func TestNoServer(t *testing.T) {
 	a := newAPI(t)
 	p, _ := a.publisher(node)
 	p.config.Host = "http://127.0.0.1:1"
-	q, err := New(p.config, namespace, node, p.log)
+	q, err := New(p.config, namespace, node, time.Now, p.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestNoServer(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := New(&rest.Config{Host: "http://[not a host"}, namespace, node, p.log); err == nil {
+	if _, err := New(&rest.Config{Host: "http://[not a host"}, namespace, node, time.Now, p.log); err == nil {
 		t.Error("no error for a host that is none")
 	}
 }

@@ -58,19 +58,23 @@ func boundNode(token string) Bound {
 // those who may change the Node's finalizers. Nil for none. The error tells that
 // asking may help later.
 //
-// A Node that is deleted and registered anew has another UID, and the garbage
-// collector deletes what belongs to the old one: so the token is read each time,
-// which the kubelet exchanges, and the Node is asked for again when the object
-// is gone.
+// A Node that is deleted and registered again has another UID, and the garbage
+// collector deletes what belongs to the old one. So the token, which the kubelet
+// renews, is read each time; the Node is asked for again when the object is gone;
+// and a UID of the token whose objects are deleted is not used (see fate).
 func (p *Publisher) owner(ctx context.Context, gone bool) (*metav1.OwnerReference, error) {
 	bound, err := BoundNode(p.config)
 	if err != nil {
 		return nil, err
 	}
 	uid := bound.UID
-	if bound.Name != p.node || uid == "" {
+	if bound.Name != p.node || uid == "" || uid == p.fate.doubted {
 		if p.ownerKnown && !gone {
 			return p.ownerRef, nil
+		}
+		if uid != "" && p.ownerRef != nil && p.ownerRef.UID == uid {
+			p.log.Warnf("the garbage collector deletes what belongs to the Node with UID %s, which the token names: "+
+				"was %s registered again? The NodeFeature has no such owner until the token is renewed", uid, p.node)
 		}
 		uid, err = p.client.nodeUID(ctx, p.node)
 		switch {

@@ -3,6 +3,7 @@ package nodefeature
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,12 +20,18 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// stale is how long the object may go unwatched, where watching is refused, before
-// it is read each time.
-const stale = time.Minute
+const (
+	// stale is how long the object may go unwatched before it is read each time,
+	// where watching is refused, and before that is a failure to publish, where the
+	// server is away.
+	stale = time.Minute
+	// between two watches there may be a moment without.
+	between = 5 * time.Second
+)
 
 // sentry knows whether the object is being watched.
 type sentry struct {
+	now    func() time.Time
 	log    logrus.FieldLogger
 	known  func() bool   // the object is known from before
 	denied chan struct{} // receives when watching was refused
@@ -34,6 +41,10 @@ type sentry struct {
 	old     bool        // it has run out
 	mood    mood        // of the server, as its last answer shows
 	backoff wait.Backoff
+	alive   bool      // there is a watch
+	heard   time.Time // when the server was last known to tell of the object, while there is none
+	cause   error     // why there is none
+	told    publish.Cause
 }
 
 // mood is why a server does not do what it is asked for.
@@ -46,8 +57,8 @@ const (
 	refusing
 )
 
-func newSentry(log logrus.FieldLogger, known func() bool) *sentry {
-	return &sentry{log: log, known: known, denied: make(chan struct{}, 1)}
+func newSentry(now func() time.Time, log logrus.FieldLogger, known func() bool) *sentry {
+	return &sentry{now: now, log: log, known: known, denied: make(chan struct{}, 1), heard: now(), cause: errUnheard}
 }
 
 // lost tells whether the object has to be read instead: where watching is refused,
@@ -57,6 +68,43 @@ func (s *sentry) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mood == refusing && (s.old || !s.known())
+}
+
+// confirmed gives no error while the API server tells of every change of the
+// object: what is known of it is what it is. Without a watch that is not so; the
+// error is publish.ErrUnconfirmed at first, and after a while says why.
+func (p *Publisher) confirmed() error {
+	if !p.watch || p.sentry.lost() {
+		return nil // it was read just now
+	}
+	return p.sentry.confirmed()
+}
+
+func (s *sentry) confirmed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	age := s.now().Sub(s.heard)
+	switch {
+	case s.alive, age < between:
+		return nil
+	case age < stale:
+		return publish.ErrUnconfirmed
+	}
+	return fmt.Errorf("the NodeFeature has not been watched for %v: %w", age.Round(time.Second), s.cause)
+}
+
+// silent notes that a watch has ended.
+func (s *sentry) silent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quiet()
+}
+
+// quiet is silent for those who hold the lock.
+func (s *sentry) quiet() {
+	if s.alive {
+		s.alive, s.heard, s.cause = false, s.now(), errUnheard
+	}
 }
 
 // expire makes what is known old.
@@ -105,14 +153,23 @@ func (s *sentry) rest(ctx context.Context) error {
 	}
 }
 
-// failed notes a failure and says so when it is the first. That the server has
-// forgotten what came after the last event is none.
+// listed notes that the server has told what there is.
+func (s *sentry) listed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = s.now()
+}
+
+// failed notes a failure and says so when it is the first or has another cause.
+// That the server has forgotten what came after the last event is none.
 func (s *sentry) failed(ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.quiet()
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
+	s.cause = err
 	if now := moodOf(err); now != s.mood || s.backoff.Duration == 0 {
 		s.mood = now
 		s.backoff = s.patience()
@@ -123,9 +180,13 @@ func (s *sentry) failed(ctx context.Context, err error) {
 		default:
 		}
 	}
-	if s.failing == nil {
+	news := s.told.News(err, s.now())
+	switch {
+	case s.failing == nil:
 		s.failing = time.AfterFunc(stale, s.expire)
 		s.log.WithError(err).Warn("the NodeFeature cannot be watched; trying again until it can")
+	case news:
+		s.log.WithError(err).Warn("the NodeFeature still cannot be watched, for another reason")
 	}
 }
 
@@ -136,7 +197,7 @@ func (s *sentry) watching() {
 		s.failing.Stop()
 		s.log.Info("the NodeFeature is watched again")
 	}
-	s.failing, s.old, s.mood = nil, false, well
+	s.failing, s.old, s.mood, s.alive, s.told = nil, false, well, true, publish.Cause{}
 }
 
 // moodOf tells why an error came. A refusal will be the same the next time, unless
@@ -181,8 +242,10 @@ func (c *client) listWatch(s *sentry) cache.ListerWatcher {
 			got, err := request(o).Do(ctx).Get()
 			if err != nil {
 				s.failed(ctx, err)
+				return nil, err
 			}
-			return got, err
+			s.listed()
+			return got, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			if err := s.rest(ctx); err != nil {
@@ -215,6 +278,7 @@ func (s *sentry) overhear(ctx context.Context, got apiwatch.Interface) apiwatch.
 			select {
 			case e, ok := <-got.ResultChan():
 				if !ok {
+					s.silent() // before the reflector, who may watch again, sees it
 					return
 				}
 				s.hear(ctx, e)

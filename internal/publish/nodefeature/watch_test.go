@@ -22,7 +22,7 @@ func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := logtest.NewNullLogger()
 		known := false
-		s := newSentry(log, func() bool { return known })
+		s := newSentry(time.Now, log, func() bool { return known })
 		during := func(err error) time.Duration {
 			start := time.Now()
 			for range 20 {
@@ -85,7 +85,7 @@ func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := logtest.NewNullLogger()
 		known := newStore()
-		p := &Publisher{watch: true, sentry: newSentry(log, known.known), store: known} // it has no client
+		p := &Publisher{now: time.Now, watch: true, sentry: newSentry(time.Now, log, known.known), store: known} // it has no client
 		if _, err := p.Last(t.Context()); !errors.As(err, &full) || !errors.Is(err, errUnheard) {
 			t.Errorf("no answer to the watch: error %v", err)
 		}
@@ -120,7 +120,7 @@ func TestWatchRefused(t *testing.T) {
 // A watch may fail after it has begun: the server says so in an event.
 func TestHear(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
-	s := newSentry(log, func() bool { return true })
+	s := newSentry(time.Now, log, func() bool { return true })
 	for _, tc := range []struct {
 		event *metav1.Status
 		want  mood
@@ -148,7 +148,7 @@ func TestHear(t *testing.T) {
 func TestOverhear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := logtest.NewNullLogger()
-		s := newSentry(log, func() bool { return true })
+		s := newSentry(time.Now, log, func() bool { return true })
 		got := apiwatch.NewRaceFreeFake()
 		w := s.overhear(t.Context(), got)
 		got.Add(&v1alpha1.NodeFeature{})
@@ -175,6 +175,92 @@ func TestOverhear(t *testing.T) {
 		got.Stop()
 		if e, ok := <-w.ResultChan(); ok {
 			t.Errorf("%v after the end", e)
+		}
+		s.watching()
+	})
+}
+
+// What is known from a watch is confirmed as long as there is a watch: not from
+// a moment after it has ended on, and after a while that is a failure, with the
+// cause. Where watching is refused the object is read, which confirms it.
+func TestConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logtest.NewNullLogger()
+		known := newStore()
+		p := &Publisher{now: time.Now, watch: true, sentry: newSentry(time.Now, log, known.known), store: known}
+		if err := known.Replace(nil, "1"); err != nil {
+			t.Fatal(err)
+		}
+		s := p.sentry
+		down := errors.New("connection refused")
+		unconfirmed := func() bool { return errors.Is(p.confirmed(), publish.ErrUnconfirmed) }
+		for _, end := range []struct {
+			name  string
+			do    func()
+			cause error
+		}{
+			{"the watch ends", s.silent, errUnheard},
+			{"the watch fails", func() { s.failed(t.Context(), down) }, down},
+			{"the server has forgotten", func() { s.failed(t.Context(), apierrors.NewResourceExpired("too old")) }, errUnheard},
+		} {
+			s.watching()
+			time.Sleep(time.Hour)
+			if err := p.confirmed(); err != nil {
+				t.Errorf("watched: %v", err)
+			}
+			end.do()
+			if err := p.confirmed(); err != nil {
+				t.Errorf("%s, a moment ago: %v", end.name, err)
+			}
+			time.Sleep(between)
+			if !unconfirmed() {
+				t.Errorf("%s, %v ago: %v", end.name, between, p.confirmed())
+			}
+			time.Sleep(stale)
+			if err := p.confirmed(); unconfirmed() || !errors.Is(err, end.cause) {
+				t.Errorf("%s, a minute ago: %v", end.name, err)
+			}
+		}
+		s.failed(t.Context(), apierrors.NewUnauthorized("who are you?"))
+		time.Sleep(stale)
+		synctest.Wait()
+		if err := p.confirmed(); err != nil {
+			t.Errorf("read: %v", err)
+		}
+		s.listed()
+		s.mood = busy
+		if err := p.confirmed(); err != nil {
+			t.Errorf("listed: %v", err)
+		}
+
+		s.watching()
+		got := apiwatch.NewRaceFreeFake()
+		w := s.overhear(t.Context(), got)
+		got.Stop()
+		<-w.ResultChan()
+		if s.alive {
+			t.Error("a watch that has ended is taken for one")
+		}
+		s.watching()
+	})
+}
+
+// Each cause of a row of failures is logged, not the first alone.
+func TestCauseOfWatchFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, hook := logtest.NewNullLogger()
+		s := newSentry(time.Now, log, func() bool { return false })
+		for range 5 {
+			s.failed(t.Context(), errors.New("EOF"))
+			time.Sleep(5 * time.Second)
+		}
+		for range 5 {
+			s.failed(t.Context(), apierrors.NewForbidden(v1alpha1.Resource(resource), "x", nil))
+			time.Sleep(time.Minute)
+		}
+		lines := hook.AllEntries()
+		if len(lines) != 2 || !apierrors.IsForbidden(lines[1].Data["error"].(error)) {
+			t.Errorf("%d lines logged", len(lines))
 		}
 		s.watching()
 	})

@@ -1,0 +1,196 @@
+package nodefeature
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/internal/publish"
+)
+
+// The garbage collector deletes what belongs to a Node that is gone. After two
+// such deletions the object is written without that owner, which is logged once.
+// The owner comes back when the token names another Node, or the API server says
+// which one it is.
+func TestOwnerGone(t *testing.T) {
+	claim := func(p *Publisher, uid string) {
+		t.Helper()
+		claims := fmt.Sprintf(`{"kubernetes.io":{"node":{"name":%q,"uid":%q}}}`, node, uid)
+		if err := os.WriteFile(p.config.BearerTokenFile, []byte(token(claims)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner := func(a *api) string {
+		if owners := a.is().OwnerReferences; len(owners) > 0 {
+			return string(owners[0].UID)
+		}
+		return ""
+	}
+	c := small(t, "ready")
+	for _, test := range []struct {
+		name   string
+		status int // of the answer to who asks for the Node
+		want   string
+	}{
+		{"the Node may not be read", 403, ""},
+		{"there is no Node yet", 404, ""},
+		{"the Node may be read", 200, uid},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newAPI(t)
+			if test.status != 200 {
+				a.says("NODE", test.status)
+			}
+			p, hook := a.publisher(node)
+			p.config.BearerTokenFile = filepath.Join(t.TempDir(), "token")
+			claim(p, "old")
+			for range enough {
+				a.must(p, true, c, "GET APPLY")
+				if got := owner(a); got != "old" {
+					t.Errorf("owner %q before the second deletion", got)
+				}
+				a.object = nil
+			}
+			a.must(p, true, c, "GET NODE APPLY")
+			a.must(p, false, c, "GET")
+			if got := owner(a); got != test.want {
+				t.Errorf("owner %q, want %q", got, test.want)
+			}
+			if n := len(hook.AllEntries()); n != 1 || !strings.Contains(hook.LastEntry().Message, "registered again?") {
+				t.Errorf("%d lines logged, the last: %v", n, hook.LastEntry())
+			}
+			claim(p, "new")
+			a.must(p, true, c, "GET APPLY")
+			if got := owner(a); got != "new" {
+				t.Errorf("owner %q after the token was renewed", got)
+			}
+		})
+	}
+}
+
+// A deletion long after the write says nothing about the owner.
+func TestFate(t *testing.T) {
+	start := time.Unix(1700000000, 0)
+	owner := &metav1.OwnerReference{UID: uid}
+	for _, test := range []struct {
+		name    string
+		after   []time.Duration // the deletions come, each after its write
+		doubted bool
+	}{
+		{"one", []time.Duration{time.Second}, false},
+		{"two", []time.Duration{time.Second, time.Minute}, true},
+		{"the first late", []time.Duration{2 * soon, time.Second}, false},
+		{"the second late", []time.Duration{time.Second, 2 * soon, time.Second}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var f fate
+			now := start
+			for _, d := range test.after {
+				f.wrote("1", owner, now)
+				if err := f.found(true, now.Add(d/2)); err != nil {
+					t.Error(err)
+				}
+				now = now.Add(d)
+				if err := f.found(false, now); (err != nil) != (d <= soon) {
+					t.Errorf("deleted after %v: error %v", d, err)
+				}
+				if err := f.found(false, now); err != nil {
+					t.Errorf("told twice: %v", err)
+				}
+			}
+			if (f.doubted == uid) != test.doubted {
+				t.Errorf("doubted %q", f.doubted)
+			}
+		})
+	}
+}
+
+// An object without owner may have been written before its Node was registered
+// again. It is written again for a while, with an annotation and without in turn.
+func TestRepeated(t *testing.T) {
+	now := time.Unix(1700000000, 0)
+	f := fate{doubted: uid, since: now}
+	f.wrote("1", nil, now)
+	for _, test := range []struct {
+		after time.Duration
+		want  bool
+	}{{time.Second, false}, {repeatAfter, true}, {repeating - 1, true}, {repeating, false}} {
+		if got := f.repeats(now.Add(test.after)); got != test.want {
+			t.Errorf("after %v: %v", test.after, got)
+		}
+	}
+	f.wrote("2", &metav1.OwnerReference{UID: "new"}, now)
+	if f.repeats(now.Add(time.Minute)) {
+		t.Error("repeats what has an owner")
+	}
+
+	a := newAPI(t)
+	p, _ := a.publisher(node)
+	c := small(t, "ready")
+	a.says("NODE", 403)
+	p.fate.doubted, p.fate.since = uid, time.Now()
+	a.must(p, true, c, "GET NODE APPLY")
+	for i := range 4 {
+		p.fate.at = time.Now().Add(-repeatAfter)
+		a.must(p, true, c, "GET APPLY")
+		if _, ok := a.is().Annotations[v1alpha1.WorkerPodUIDAnnotation]; ok != (i%2 == 0) {
+			t.Errorf("annotations %v", a.is().Annotations)
+		}
+		a.must(p, false, c, "GET")
+	}
+}
+
+// What was deleted and is written again counts as published when it has stayed
+// for a while; somebody who deletes it each time is fought less and less often.
+func TestStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logtest.NewNullLogger()
+		known := newStore()
+		p := &Publisher{now: time.Now, watch: true, sentry: newSentry(time.Now, log, known.known), store: known}
+		version := 0
+		next := func() *v1alpha1.NodeFeature {
+			version++
+			return &v1alpha1.NodeFeature{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version)}}
+		}
+		stays := func(event func(any) error) (took time.Duration, err error) {
+			o := next()
+			if err := known.Add(o); err != nil { // the event may come before the answer
+				t.Error(err)
+			}
+			known.wrote(o)
+			p.fate.wrote(o.ResourceVersion, nil, time.Now())
+			if event != nil {
+				later := next()
+				time.AfterFunc(10*time.Millisecond, func() { _ = event(later) })
+			}
+			start := time.Now()
+			err = p.stays(t.Context())
+			return time.Since(start), err
+		}
+		if took, err := stays(nil); took != trial || err != nil {
+			t.Errorf("it stays: %v after %v", err, took)
+		}
+		if took, err := stays(known.Update); took != 10*time.Millisecond || err != nil || len(known.changed) != 1 {
+			t.Errorf("it is changed: %v after %v; %d changes to look at", err, took, len(known.changed))
+		}
+		for i := range enough + 2 {
+			took, err := stays(known.Delete)
+			no := (*publish.Refusal)(nil)
+			if took != 10*time.Millisecond || err == nil || !strings.Contains(err.Error(), "deleted 10ms after it was written") {
+				t.Errorf("it is deleted: %v after %v", err, took)
+			}
+			if refused := errors.As(err, &no); refused != (i >= enough) {
+				t.Errorf("deletion %d: refused %v", i+1, refused)
+			}
+		}
+	})
+}
