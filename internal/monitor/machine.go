@@ -21,12 +21,18 @@ type machine struct {
 
 func machineOf(r *report.Report) machine {
 	m := machine{known: true, ready: number(r.Verdict.Ready), capable: number(r.Verdict.Capable), reason: string(r.Verdict.Reason)}
+	// Devices of one NIC whose names are no text may have become the same name. Of
+	// series that are the same there can be one.
+	known := make(map[[4]string]bool, len(r.Map.Pairs))
 	for _, p := range r.Map.Pairs {
-		if level := p.Level.String(); level != "" {
-			n := &r.Map.NICs[p.NIC]
-			name := strings.ToValidUTF8(n.Name(), "_") // a directory's name, whatever that is
-			m.pairs = append(m.pairs, [4]string{r.Map.GPUs[p.GPU].Address.String(), n.Address(), name, level})
+		n := &r.Map.NICs[p.NIC]
+		name := strings.ToValidUTF8(n.Name(), "_") // a directory's name, whatever that is
+		pair := [4]string{r.Map.GPUs[p.GPU].Address.String(), n.Address(), name, p.Level.String()}
+		if pair[3] == "" || known[pair] {
+			continue
 		}
+		known[pair] = true
+		m.pairs = append(m.pairs, pair)
 	}
 	if r.Expected != nil {
 		state := number(r.Expected.State)

@@ -43,7 +43,7 @@ func New(version string, publishers []string, patience time.Duration, now func()
 			Name: "gdr_publish_total", Help: "Publications by result: written or failed. What is the same already is not written.",
 		}, []string{"publisher", "result"}),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gdr_last_publish_timestamp_seconds", Help: "When what is published was last found or made right.",
+			Name: "gdr_last_publish_timestamp_seconds", Help: "When what is published was last made right or confirmed to be right.",
 		}, []string{"publisher"}),
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gdr_build_info", Help: "The program that runs; always 1."}, []string{"version"})
@@ -92,11 +92,18 @@ func (m *Monitor) Published(publisher string, wrote bool, err error) {
 	delete(m.waiting, publisher)
 }
 
+// scrapes is how many answers with metrics are made at a time. Each takes up to a
+// megabyte; who asks for one more is told to come later.
+const scrapes = 4
+
 // Handler serves /metrics, /healthz (the loop turns) and /readyz (every
 // publisher has published once).
 func (m *Monitor) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: scrapes,
+		ErrorHandling:       promhttp.ContinueOnError, // one metric that is wrong does not take the others along
+	}))
 	mux.HandleFunc("GET /healthz", answer(m.alive))
 	mux.HandleFunc("GET /readyz", answer(m.ready))
 	return mux

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,4 +146,79 @@ func TestHealth(t *testing.T) {
 	m.Published("nodefeature", false, nil)
 	expect("/readyz", http.StatusOK)
 	expect("/", http.StatusNotFound)
+}
+
+// Two RDMA devices of one NIC whose names are no text do not take all metrics away.
+func TestNamesThatAreNoText(t *testing.T) {
+	m := monitor.New("v1", nil, time.Minute, time.Now)
+	m.Read(look(t, "ready", func(dir string) {
+		for _, name := range []string{"\xff", "\xfe"} {
+			for path, link := range map[string]string{
+				"sys/class/infiniband/" + name: "../../devices/pci0000:e0/0000:e0:03.1/0000:e2:00.0/infiniband/" + name,
+				"sys/devices/pci0000:e0/0000:e0:03.1/0000:e2:00.0/infiniband/" + name + "/device": "../..",
+			} {
+				path = filepath.Join(dir, path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(link, path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}), time.Millisecond, false)
+	status, body := get(t, m, "/metrics")
+	if status != http.StatusOK || !strings.Contains(body, "gdr_ready 1\n") {
+		t.Errorf("status %d\n%s", status, body)
+	}
+	if n := strings.Count(body, `nic="0000:e2:00.0",rdma="mlx5_0"`); n != 3 {
+		t.Errorf("%d pairs with the device beside them", n)
+	}
+	if n := strings.Count(body, "rdma=\"\uFFFD\""); n != 3 {
+		t.Errorf("%d pairs with what is no text, want one of each GPU\n%s", n, ours(body))
+	}
+}
+
+// Who asks for metrics while others are being answered, as many as may be, is told
+// to come later; health is told all the same.
+func TestScrapesAtATime(t *testing.T) {
+	m := monitor.New("v1", nil, time.Minute, time.Now)
+	m.Read(look(t, "ready", nil), time.Millisecond, true)
+	handler := m.Handler()
+	block, blocked := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			handler.ServeHTTP(&slow{httptest.NewRecorder(), block, blocked}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		})
+	}
+	for range 4 {
+		<-blocked
+	}
+	for path, want := range map[string]int{"/metrics": http.StatusServiceUnavailable, "/healthz": http.StatusOK} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+	}
+	close(block)
+	all.Wait()
+	if status, _ := get(t, m, "/metrics"); status != http.StatusOK {
+		t.Errorf("afterwards: %d", status)
+	}
+}
+
+// slow is a connection that takes the answer only when it is unblocked.
+type slow struct {
+	*httptest.ResponseRecorder
+	block   <-chan struct{}
+	blocked chan<- struct{}
+}
+
+func (w *slow) Write(text []byte) (int, error) {
+	select {
+	case <-w.block:
+	default:
+		w.blocked <- struct{}{}
+		<-w.block
+	}
+	return w.ResponseRecorder.Write(text)
 }

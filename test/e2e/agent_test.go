@@ -82,7 +82,13 @@ func (n *node) run(t *testing.T, tree string, args ...string) *agent {
 
 // environment is what the DaemonSet gives the agent.
 func (a *agent) environment() []string {
-	return []string{"NODE_NAME=" + a.name, "POD_NAMESPACE=" + agentName}
+	all := []string{"NODE_NAME=" + a.name, "POD_NAMESPACE=" + agentName}
+	for _, e := range a.pod.Spec.Containers[0].Env {
+		if e.Value != "" {
+			all = append(all, e.Name+"="+e.Value)
+		}
+	}
+	return all
 }
 
 // arguments are what a cluster that is no cluster takes more.
