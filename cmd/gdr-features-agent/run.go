@@ -12,8 +12,6 @@ import (
 	"github.com/bombsimon/logrusr/v4"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
@@ -252,28 +250,4 @@ func (p *program) nodeFeature(ctx context.Context) (publish.Publisher, error) {
 		one.Watch(ctx)
 	}
 	return one, nil
-}
-
-// access gives the way to the API server.
-func (p *program) access() (*rest.Config, error) {
-	if p.settings.Kubeconfig == "" {
-		access, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("this is not a pod of a cluster; give --kubeconfig, or --publish file for a feature file alone")
-		}
-		return p.named(access), err
-	}
-	access, err := clientcmd.BuildConfigFromFlags("", p.settings.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
-	}
-	return p.named(access), nil
-}
-
-// named tells the API server who asks.
-func (p *program) named(access *rest.Config) *rest.Config {
-	if access != nil {
-		access.UserAgent = "gdr-features/" + cli.Version(version)
-	}
-	return access
 }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"gdr-features/internal/cli"
+)
+
+// access gives the way to the API server. In a Pod, client-go reads the token and
+// the certificate authority again when their files change.
+func (p *program) access() (*rest.Config, error) {
+	agent := "gdr-features/" + cli.Version(version)
+	if p.settings.Kubeconfig == "" {
+		access, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, errors.New("this is not a pod of a cluster; give --kubeconfig, or --publish file for a feature file alone")
+		}
+		if access != nil {
+			access.UserAgent = agent
+		}
+		return access, err
+	}
+	way := &kubeconfig{path: p.settings.Kubeconfig}
+	now, err := way.read()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return &rest.Config{
+		Host: way.server.String(), Transport: way, UserAgent: agent,
+		// Not for the requests: the token tells whose it is.
+		BearerToken: now.BearerToken, BearerTokenFile: now.BearerTokenFile,
+	}, nil
+}
+
+// kubeconfig sends each request as the file says by then: a token, a certificate or
+// a server that was replaced there counts from the next request on. While the file
+// cannot be used, it counts as it was.
+type kubeconfig struct {
+	path string
+
+	mu     sync.Mutex
+	text   []byte // what counts
+	server *url.URL
+	sender http.RoundTripper
+}
+
+// read makes the file count as it is. The configuration is nil when it counted
+// already.
+func (k *kubeconfig) read() (*rest.Config, error) {
+	text, err := os.ReadFile(k.path) //nolint:gosec // the administrator names it
+	if err != nil || k.sender != nil && bytes.Equal(text, k.text) {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", k.path)
+	if err != nil {
+		return nil, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	sender, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	k.text, k.server, k.sender = text, server, sender
+	return config, nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (k *kubeconfig) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	_, _ = k.read()
+	server, sender := k.server, k.sender
+	k.mu.Unlock()
+	r = r.Clone(r.Context())
+	r.Header.Del("Authorization") // which the sender knows better
+	r.URL.Scheme, r.URL.Host = server.Scheme, server.Host
+	return sender.RoundTrip(r)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// A token, a certificate authority or a server that is replaced in the kubeconfig
+// counts from the next request on; a file that is no kubeconfig changes nothing.
+func TestKubeconfigReplaced(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	var got string // the last request's token, and who was asked
+	serve := func(name string) *httptest.Server {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = name + " " + r.Header.Get("Authorization") + " " + r.UserAgent()
+		}))
+		t.Cleanup(server.Close)
+		return server
+	}
+	one, two := serve("one"), serve("two")
+	authority := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.Certificate().Raw}))
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := func(server, authority, token string) string {
+		return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %q}}],
+users: [{name: u, user: {token: %q}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, server, authority, token)
+	}
+	other := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n"))
+
+	var p program
+	p.settings.Kubeconfig = path
+	if _, err := p.access(); err == nil {
+		t.Error("no error without a file")
+	}
+	write(text(one.URL, authority, "first"))
+	access, err := p.access()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ name, text, want string }{
+		{"as it was", text(one.URL, authority, "first"), "one Bearer first"},
+		{"another token", text(one.URL, authority, "second"), "one Bearer second"},
+		{"half a file", "{apiVersion: v1, ki", "one Bearer second"},
+		{"a certificate that is none", text(two.URL, other, "third"), "one Bearer second"},
+		{"another server", text(two.URL, authority, "third"), "two Bearer third"},
+		{"no authority", text(two.URL, "", "third"), ""},
+		{"an authority again", text(two.URL, authority, "fourth"), "two Bearer fourth"},
+	} {
+		write(step.text)
+		got = ""
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, access.Host+"/api", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("User-Agent", access.UserAgent)
+		answer, err := client.Do(request)
+		if (err != nil) != (step.want == "") {
+			t.Errorf("%s: error %v", step.name, err)
+		}
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if want := step.want; want != "" && got != want+" gdr-features/(devel)" {
+			t.Errorf("%s: %q, want %q", step.name, got, want)
+		}
+	}
+}
