@@ -20,6 +20,7 @@ import (
 // access is what the bearer of a token can do.
 type access struct {
 	token   string
+	config  *rest.Config
 	kube    *kubernetes.Clientset
 	nfd     *nfd.Clientset
 	dynamic *dynamic.DynamicClient
@@ -34,7 +35,7 @@ func (c *cluster) access(token string) (access, error) {
 		QPS:             -1, // no limit of requests
 		WarningHandler:  rest.NoWarnings{},
 	}
-	a := access{token: token}
+	a := access{token: token, config: config}
 	var err error
 	if a.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return a, err

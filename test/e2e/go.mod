@@ -9,6 +9,9 @@ require (
 	k8s.io/apiserver v0.35.3
 	k8s.io/client-go v0.35.3
 	k8s.io/component-helpers v0.35.3
+	k8s.io/controller-manager v0.35.3
+	k8s.io/klog/v2 v2.140.0
+	k8s.io/kubernetes v1.35.3
 	sigs.k8s.io/node-feature-discovery v0.19.0
 	sigs.k8s.io/node-feature-discovery/api/nfd v0.19.0
 )
@@ -164,12 +167,10 @@ require (
 	k8s.io/cloud-provider v0.35.3 // indirect
 	k8s.io/cluster-bootstrap v0.0.0 // indirect
 	k8s.io/component-base v0.35.3 // indirect
-	k8s.io/controller-manager v0.35.3 // indirect
 	k8s.io/csi-translation-lib v0.35.3 // indirect
 	k8s.io/dynamic-resource-allocation v0.35.3 // indirect
 	k8s.io/endpointslice v0.0.0 // indirect
 	k8s.io/externaljwt v0.0.0 // indirect
-	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kms v0.35.3 // indirect
 	k8s.io/kube-aggregator v0.0.0 // indirect
 	k8s.io/kube-controller-manager v0.0.0 // indirect
@@ -178,7 +179,6 @@ require (
 	k8s.io/kube-scheduler v0.35.3 // indirect
 	k8s.io/kubectl v0.35.3 // indirect
 	k8s.io/kubelet v0.35.3 // indirect
-	k8s.io/kubernetes v1.35.3 // indirect
 	k8s.io/metrics v0.35.3 // indirect
 	k8s.io/mount-utils v0.35.3 // indirect
 	k8s.io/pod-security-admission v0.35.3 // indirect
