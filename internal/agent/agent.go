@@ -56,6 +56,9 @@ const (
 	// as much later each time, up to the interval.
 	soon        = time.Second
 	mostDoubled = 10
+	// forget is how long a problem must be away before it is logged again. One
+	// that comes and goes must not fill the log.
+	forget = 10 * time.Minute
 )
 
 // sight is one look at the machine.
@@ -71,24 +74,21 @@ func (s *sight) reading() calm.Reading {
 	}
 }
 
-// look reads the machine and logs what is wrong with it when that is news.
-func (a *Agent) look(ctx context.Context, parts report.Parts, known map[string]bool) *sight {
+// look reads the machine and logs what is wrong with it when that is news. known
+// has when each problem was last there.
+func (a *Agent) look(ctx context.Context, parts report.Parts, known map[string]time.Time) *sight {
 	start := a.Now()
 	s := &sight{report: a.Collect(ctx, parts), at: a.Now()}
 	if a.Monitor != nil {
 		a.Monitor.Read(&s.report, s.at.Sub(start), parts == report.All)
 	}
-	now := map[string]bool{}
 	for _, problem := range s.report.Problems {
-		now[problem] = true
-		if !known[problem] {
+		if _, ok := known[problem]; !ok {
 			a.Log.Warn(problem)
 		}
+		known[problem] = s.at
 	}
-	clear(known)
-	for problem := range now {
-		known[problem] = true
-	}
+	maps.DeleteFunc(known, func(_ string, last time.Time) bool { return s.at.Sub(last) >= forget })
 	return s
 }
 
@@ -113,7 +113,7 @@ func (a *Agent) loop(ctx context.Context, workers []*worker, hurry <-chan time.D
 	if a.Moved != nil {
 		due.poll = a.Poll
 	}
-	known := map[string]bool{}
+	known := map[string]time.Time{}
 	var last time.Time
 	late := 0 // readings in a row that something was missing from
 	for ctx.Err() == nil {
@@ -180,7 +180,7 @@ func (a *Agent) each(do func(publish.Publisher) error) error {
 // same about the hardware, and publishes what it found.
 func (a *Agent) Once(ctx context.Context) error {
 	var sights []*sight
-	known := map[string]bool{}
+	known := map[string]time.Time{}
 	for len(sights) < 2 || len(sights) < attempts && !alike(sights) {
 		if len(sights) > 0 {
 			select {
