@@ -47,8 +47,21 @@ func (m *machine) do(q wire.Request) (wire.Response, error) {
 		return wire.Response{}, unix.DeleteModule(q.Path, unix.O_NONBLOCK)
 	case wire.AddRXE:
 		return wire.Response{}, addRXE(q.Path, q.Device)
+	case wire.Clock:
+		return moveClock(time.Duration(q.Offset) * time.Second)
 	}
 	return wire.Response{}, fmt.Errorf("verb %q", q.Verb)
+}
+
+// moveClock moves the clock on the wall and gives what it says then.
+func moveClock(by time.Duration) (wire.Response, error) {
+	var now unix.Timeval
+	if err := unix.Gettimeofday(&now); err != nil {
+		return wire.Response{}, err
+	}
+	to := time.Unix(now.Unix()).Add(by)
+	now = unix.NsecToTimeval(to.UnixNano())
+	return wire.Response{Out: to.UTC().Format(time.RFC3339)}, unix.Settimeofday(&now)
 }
 
 // spawn starts a program as somebody. Its environment is empty.

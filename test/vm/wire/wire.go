@@ -20,6 +20,7 @@ const (
 	Insert Verb = "insert" // the kernel module in the file Path
 	Remove Verb = "remove" // the kernel module of that name
 	AddRXE Verb = "rxe"    // a software RDMA device named Path on the network device Device
+	Clock  Verb = "clock"  // move the clock on the wall by Offset seconds: Out, what it says then (RFC 3339)
 )
 
 // Request is one thing to do.
