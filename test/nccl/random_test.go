@@ -52,12 +52,10 @@ func (g *grower) nextBus() int { g.bus++; return g.bus }
 
 // below puts what stands on a bus.
 func (g *grower) below(depth, bus int) {
-	at := func(device, function int) string {
-		return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function)
-	}
+	at := fmt.Sprintf("%s:%02x:00.0", g.domain, bus)
 	switch kind := g.IntN(10); {
 	case kind < 4 && depth < 9:
-		g.line(depth, "%s switch %s", at(0, 0), switchIDs[g.IntN(len(switchIDs))])
+		g.line(depth, "%s switch %s", at, switchIDs[g.IntN(len(switchIDs))])
 		inner := g.nextBus()
 		for port := range 1 + g.IntN(4) {
 			g.line(depth+1, "%s:%02x:%02x.0 port 1000:c030", g.domain, inner, port)
@@ -66,11 +64,11 @@ func (g *grower) below(depth, bus int) {
 			}
 		}
 	case kind < 5 && depth < 9: // one bridge more than a switch has
-		g.line(depth, "%s port 1b21:1080", at(0, 0))
+		g.line(depth, "%s port 1b21:1080", at)
 		g.below(depth+1, g.nextBus())
 	case kind < 7:
-		g.line(depth, "%s gpu 10de:2330", at(0, 0))
-		g.functions = append(g.functions, at(0, 0))
+		g.line(depth, "%s gpu 10de:2330", at)
+		g.functions = append(g.functions, at)
 	default:
 		g.adapter(depth, bus)
 	}
