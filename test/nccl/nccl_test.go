@@ -34,6 +34,10 @@ func collect(t *testing.T, root string, file *topology.File) report.Report {
 func compare(t *testing.T, what string, r *report.Report, a answer) int {
 	t.Helper()
 	if a.fails != "" {
+		if strings.Contains(a.fails, "too many XML nodes") {
+			t.Logf("%s: not compared (more elements than NCCL takes): %s", what, a.fails)
+			return 0
+		}
 		if r.Map.NCCLFails() != nil {
 			return 0
 		}
