@@ -142,9 +142,10 @@ func withoutComments(data []byte) []byte {
 	}
 }
 
-// find looks for a function by its address, in lower case as NCCL does, for an
-// adapter also by the one NCCL merges its ports and virtual functions into. Names of RDMA devices do not
-// count: they come and go with the driver. A nil file has none.
+// find gives the first pci element of a function, nil for none. The bus id must be
+// in lower case, as NCCL wants it. An adapter may also stand under function 0 of its
+// device, or under device 0, function 0 of its bus, where NCCL looks for it. Names of
+// RDMA devices do not count: they come and go with the driver. A nil file has none.
 func (f *File) find(fn *pci.Function) *element {
 	if f == nil {
 		return nil
