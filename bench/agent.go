@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	machine "gdr-features/internal/report"
 	"gdr-features/source/pci"
 )

@@ -194,7 +194,7 @@ func TestBounds(t *testing.T) {
 func TestHeavy(t *testing.T) {
 	for name, want := range map[string]bool{
 		"k8s.io/apimachinery/pkg/types": true, "k8s.io/client-go/rest": true,
-		"github.com/prometheus/procfs": true, "gdr-features/source/nfd": false, "net/http": false,
+		"github.com/prometheus/procfs": true, "gdr-features/nfdsource": false, "net/http": false,
 	} {
 		if got := isHeavy(name); got != want {
 			t.Errorf("isHeavy(%q) = %v", name, got)

@@ -9,8 +9,8 @@ import (
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // Exit statuses of check.
@@ -81,9 +81,9 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
 	tooFar := func(l topology.Link) bool { return l.Level > limit }
 	switch {
-	case r.Verdict.Ready == tri.False, limited && slices.ContainsFunc(r.Map.Nearest, tooFar), r.Expected != nil && r.Expected.State == tri.False:
+	case r.Verdict.Ready == tristate.False, limited && slices.ContainsFunc(r.Map.Nearest, tooFar), r.Expected != nil && r.Expected.State == tristate.False:
 		return exitNotReady
-	case r.Verdict.Ready == tri.Unknown, limited && r.Map.Level == topology.Unknown, r.Expected != nil && r.Expected.State == tri.Unknown:
+	case r.Verdict.Ready == tristate.Unknown, limited && r.Map.Level == topology.Unknown, r.Expected != nil && r.Expected.State == tristate.Unknown:
 		return exitUnknown
 	}
 	return nil

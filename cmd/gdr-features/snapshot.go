@@ -67,7 +67,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	tape := snapshot.Record(fs)
-	for _, o := range report.Verbs {
+	for _, o := range report.Commands {
 		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 		_ = report.Collect(ctx, tape.FS(fs.Root()), o)
 		cancel()

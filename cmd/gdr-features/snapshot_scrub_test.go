@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/snapshot"
 	"gdr-features/source/pci"

@@ -115,7 +115,7 @@ func TestReadsNoMachine(t *testing.T) {
 		t.Fatalf("dependencies are %q", packages)
 	}
 	for _, name := range packages {
-		if name == "gdr-features/internal/host" || strings.HasPrefix(name, "gdr-features/source/") {
+		if name == "gdr-features/host" || strings.HasPrefix(name, "gdr-features/source/") {
 			t.Errorf("kubectl-gdr depends on %s", name)
 		}
 	}

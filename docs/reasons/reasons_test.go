@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/docs/reasons"
-	"gdr-features/internal/verdict"
+	"gdr-features/verdict"
 )
 
 // TestTokens: every word that a finding can bear has a page, and every page is

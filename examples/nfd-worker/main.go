@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/pkg/version"
 	"sigs.k8s.io/node-feature-discovery/source"
 
-	"gdr-features/source/nfd"
+	"gdr-features/nfdsource"
 )
 
 func main() {
@@ -49,7 +49,7 @@ func run(osArgs []string) error {
 // which shows drivers and kernel symbols as the node's does;
 // GDR_FEATURES_PROCFS names another.
 func register() error {
-	sources, err := nfd.Sources(nfd.Options{
+	sources, err := nfdsource.Sources(nfdsource.Options{
 		Sysfs:  hostpath.SysfsDir.Path(),
 		Procfs: os.Getenv("GDR_FEATURES_PROCFS"),
 	})

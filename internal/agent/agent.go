@@ -12,7 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"gdr-features/internal/calm"
+	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
 )
@@ -67,8 +67,8 @@ type sight struct {
 	at     time.Time
 }
 
-func (s *sight) reading() calm.Reading {
-	return calm.Reading{
+func (s *sight) reading() hysteresis.Reading {
+	return hysteresis.Reading{
 		Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at,
 		Partial: s.report.Fresh&report.PCI == 0,
 	}
@@ -184,7 +184,7 @@ func (a *Agent) Once(ctx context.Context) error {
 	for len(sights) < 2 || len(sights) < attempts && !alike(sights) {
 		if len(sights) > 0 {
 			select {
-			case <-time.After(calm.Moment):
+			case <-time.After(hysteresis.Moment):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -209,7 +209,7 @@ func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, sights []*
 	if err != nil {
 		return err
 	}
-	keeper := calm.Published(0, last)
+	keeper := hysteresis.Published(0, last)
 	content := publish.Content{}
 	for _, s := range sights[len(sights)-2:] {
 		labels, _, _ := keeper.Next(s.reading())

@@ -10,8 +10,8 @@ import (
 
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
 	"gdr-features/source/rdma"
+	"gdr-features/topology"
 )
 
 // portIs is a report of a machine with one port in a state.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"gdr-features/internal/calm"
+	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/publish"
 )
 
@@ -20,7 +20,7 @@ type worker struct {
 	sights    chan *sight          // holds the latest
 	hurry     chan<- time.Duration // asks for the next sight soon
 
-	keeper  *calm.Keeper
+	keeper  *hysteresis.Keeper
 	details details
 	content publish.Content
 	ready   bool // there is content to publish
@@ -88,7 +88,7 @@ func (w *worker) readBack(ctx context.Context) bool {
 	for {
 		last, err := w.publisher.Last(ctx)
 		if err == nil {
-			w.keeper = calm.Published(w.agent.Settle, last)
+			w.keeper = hysteresis.Published(w.agent.Settle, last)
 			w.succeeded()
 			return true
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gdr-features/internal/printable"
+	"gdr-features/internal/sanitize"
 )
 
 // OneOf checks the value of a flag.
@@ -35,5 +35,5 @@ func Words(c *cobra.Command, flag string, values ...string) {
 // OneLine prints an error as one line. What others wrote into it, a server or a
 // file, does not move the cursor.
 func OneLine(w io.Writer, err error) {
-	fmt.Fprintf(w, "gdr-features: %s\n", printable.Text(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	fmt.Fprintf(w, "gdr-features: %s\n", sanitize.Terminal(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }

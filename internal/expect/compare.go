@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 // Range is whole numbers from Min to Max. "8" is exactly 8; ">= 4", "<= 9" and
@@ -46,18 +46,18 @@ func ParseRange(text string) (Range, error) {
 
 // Counted tells whether a count is in the range, of which so many are proven,
 // and up to so many more are possible; more is negative for no limit.
-func (r Range) Counted(proven, more int) tri.State {
+func (r Range) Counted(proven, more int) tristate.State {
 	most := proven + more
 	if more < 0 {
 		most = math.MaxInt
 	}
 	switch {
 	case r.Min <= proven && most <= r.Max:
-		return tri.True
+		return tristate.True
 	case most < r.Min, r.Max < proven:
-		return tri.False
+		return tristate.False
 	}
-	return tri.Unknown
+	return tristate.Unknown
 }
 
 // Versions are the versions that a constraint accepts: "24.10" itself, with
@@ -146,7 +146,7 @@ func digits(text string) (int, bool) {
 // Holds tells whether a version is accepted. Numbers are compared one by one, as
 // many as the constraint has; where the version has fewer, and they are the same
 // so far, it is unknown.
-func (v Versions) Holds(version string) tri.State {
+func (v Versions) Holds(version string) tristate.State {
 	var numbers []int
 	for _, part := range strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' }) {
 		n, ok := digits(part)
@@ -155,30 +155,30 @@ func (v Versions) Holds(version string) tri.State {
 		}
 		numbers = append(numbers, n)
 	}
-	out := tri.True
+	out := tristate.True
 	for _, b := range v.bounds {
-		out = tri.And(out, b.holds(numbers))
+		out = tristate.And(out, b.holds(numbers))
 	}
 	return out
 }
 
-func (b bound) holds(version []int) tri.State {
+func (b bound) holds(version []int) tristate.State {
 	common := min(len(b.numbers), len(version))
 	order := slices.Compare(version[:common], b.numbers[:common])
 	if order == 0 && common < len(b.numbers) {
-		return tri.Unknown
+		return tristate.Unknown
 	}
 	switch b.op {
 	case ">=":
-		return tri.Of(order >= 0)
+		return tristate.Of(order >= 0)
 	case ">":
-		return tri.Of(order > 0)
+		return tristate.Of(order > 0)
 	case "<=":
-		return tri.Of(order <= 0)
+		return tristate.Of(order <= 0)
 	case "<":
-		return tri.Of(order < 0)
+		return tristate.Of(order < 0)
 	}
-	return tri.Of(order == 0)
+	return tristate.Of(order == 0)
 }
 
 // cutOperator takes ">=", ">", "<=", "<" or "" off a constraint.

@@ -4,34 +4,34 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 func TestRange(t *testing.T) {
 	for _, test := range []struct {
 		text         string
 		proven, more int
-		want         tri.State
+		want         tristate.State
 	}{
-		{"8", 8, 0, tri.True},
-		{"8", 7, 0, tri.False},
-		{"8", 9, 0, tri.False},
-		{"8", 7, 1, tri.Unknown},
-		{"8", 8, 1, tri.Unknown},
-		{"8", 9, 1, tri.False},
-		{"8", 6, 1, tri.False},
-		{"8", 9, -1, tri.False},
-		{"8", 8, -1, tri.Unknown},
-		{"0", 0, 0, tri.True},
-		{">= 8", 8, -1, tri.True},
-		{">= 8", 7, -1, tri.Unknown},
-		{">=8", 7, 0, tri.False},
-		{"<= 8", 0, -1, tri.Unknown},
-		{"<= 8", 9, -1, tri.False},
-		{"<= 8", 7, 1, tri.True},
-		{">= 4, <= 8", 4, 4, tri.True},
-		{">= 4, <= 8", 4, 5, tri.Unknown},
-		{">= 4 , <= 8", 3, 0, tri.False},
+		{"8", 8, 0, tristate.True},
+		{"8", 7, 0, tristate.False},
+		{"8", 9, 0, tristate.False},
+		{"8", 7, 1, tristate.Unknown},
+		{"8", 8, 1, tristate.Unknown},
+		{"8", 9, 1, tristate.False},
+		{"8", 6, 1, tristate.False},
+		{"8", 9, -1, tristate.False},
+		{"8", 8, -1, tristate.Unknown},
+		{"0", 0, 0, tristate.True},
+		{">= 8", 8, -1, tristate.True},
+		{">= 8", 7, -1, tristate.Unknown},
+		{">=8", 7, 0, tristate.False},
+		{"<= 8", 0, -1, tristate.Unknown},
+		{"<= 8", 9, -1, tristate.False},
+		{"<= 8", 7, 1, tristate.True},
+		{">= 4, <= 8", 4, 4, tristate.True},
+		{">= 4, <= 8", 4, 5, tristate.Unknown},
+		{">= 4 , <= 8", 3, 0, tristate.False},
 	} {
 		r, err := ParseRange(test.text)
 		if err != nil || r.String() != test.text {
@@ -53,7 +53,7 @@ func TestRated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for gbps, want := range map[float64]tri.State{0: tri.Unknown, 2.5: tri.False, 99.9: tri.False, 100: tri.True, 1e5: tri.True} {
+	for gbps, want := range map[float64]tristate.State{0: tristate.Unknown, 2.5: tristate.False, 99.9: tristate.False, 100: tristate.True, 1e5: tristate.True} {
 		if got := r.rated(gbps); got != want {
 			t.Errorf("%g: %v, want %v", gbps, got, want)
 		}
@@ -64,37 +64,37 @@ func TestVersions(t *testing.T) {
 	for _, test := range []struct {
 		constraint, version string
 		form                Form
-		want                tri.State
+		want                tristate.State
 	}{
-		{"24.10", "24.10-1.1.4", mofedForm, tri.True},
-		{"24.10-1.1.4", "24.10-1.1.4", mofedForm, tri.True},
-		{"24.10-1.1.4", "24.10-1.1.5", mofedForm, tri.False},
-		{"24.10-1.1", "24.10-1.1.4", mofedForm, tri.True},
-		{"24", "24.04-0.6.6", mofedForm, tri.True},
-		{"24.1", "24.10-1.1.4", mofedForm, tri.False},
-		{">= 24.10", "24.10-0.5.5", mofedForm, tri.True},
-		{">= 24.10", "25.01-0.6.0", mofedForm, tri.True},
-		{">= 24.10", "24.07-0.6.1", mofedForm, tri.False},
-		{">= 24.10", "4.9-4.0.8", mofedForm, tri.False},
-		{">= 24.10-2", "24.10-1.1.4", mofedForm, tri.False},
-		{"> 24.10", "24.10-1.1.4", mofedForm, tri.False},
-		{"> 24.10", "25.01-0.6.0", mofedForm, tri.True},
-		{"<= 24.10", "24.10-3.2.5", mofedForm, tri.True},
-		{"< 24.10", "24.10-0.0.1", mofedForm, tri.False},
-		{">= 24.10, < 25", "24.10-1.1.4", mofedForm, tri.True},
-		{">= 24.10, < 25", "25.01-0.6.0", mofedForm, tri.False},
-		{">= 24.10-1.1.4", "24.10-1.1.4.kver.6", mofedForm, tri.True},
-		{">= 24.10-1.1.4", "24.10-1.1", mofedForm, tri.Unknown},
-		{">= 24.10-1.1.4", "24.10-1.2", mofedForm, tri.True},
-		{">= 24.10-1.1.4", "24.10-x", mofedForm, tri.Unknown},
-		{">= 24.10", "", mofedForm, tri.Unknown},
-		{">= 24.10", "none", mofedForm, tri.Unknown},
-		{"570", "570.86.15", driverForm, tri.True},
-		{">= 550.54, < 580", "570.86", driverForm, tri.True},
-		{">= 570.86.16", "570.86.15", driverForm, tri.False},
-		{">= 570.86.15", "570.86", driverForm, tri.Unknown},
-		{">= 28.39.1002", "28.39.2048", firmwareForm, tri.True},
-		{">= 28.39.1002", "28.4.0", firmwareForm, tri.False},
+		{"24.10", "24.10-1.1.4", mofedForm, tristate.True},
+		{"24.10-1.1.4", "24.10-1.1.4", mofedForm, tristate.True},
+		{"24.10-1.1.4", "24.10-1.1.5", mofedForm, tristate.False},
+		{"24.10-1.1", "24.10-1.1.4", mofedForm, tristate.True},
+		{"24", "24.04-0.6.6", mofedForm, tristate.True},
+		{"24.1", "24.10-1.1.4", mofedForm, tristate.False},
+		{">= 24.10", "24.10-0.5.5", mofedForm, tristate.True},
+		{">= 24.10", "25.01-0.6.0", mofedForm, tristate.True},
+		{">= 24.10", "24.07-0.6.1", mofedForm, tristate.False},
+		{">= 24.10", "4.9-4.0.8", mofedForm, tristate.False},
+		{">= 24.10-2", "24.10-1.1.4", mofedForm, tristate.False},
+		{"> 24.10", "24.10-1.1.4", mofedForm, tristate.False},
+		{"> 24.10", "25.01-0.6.0", mofedForm, tristate.True},
+		{"<= 24.10", "24.10-3.2.5", mofedForm, tristate.True},
+		{"< 24.10", "24.10-0.0.1", mofedForm, tristate.False},
+		{">= 24.10, < 25", "24.10-1.1.4", mofedForm, tristate.True},
+		{">= 24.10, < 25", "25.01-0.6.0", mofedForm, tristate.False},
+		{">= 24.10-1.1.4", "24.10-1.1.4.kver.6", mofedForm, tristate.True},
+		{">= 24.10-1.1.4", "24.10-1.1", mofedForm, tristate.Unknown},
+		{">= 24.10-1.1.4", "24.10-1.2", mofedForm, tristate.True},
+		{">= 24.10-1.1.4", "24.10-x", mofedForm, tristate.Unknown},
+		{">= 24.10", "", mofedForm, tristate.Unknown},
+		{">= 24.10", "none", mofedForm, tristate.Unknown},
+		{"570", "570.86.15", driverForm, tristate.True},
+		{">= 550.54, < 580", "570.86", driverForm, tristate.True},
+		{">= 570.86.16", "570.86.15", driverForm, tristate.False},
+		{">= 570.86.15", "570.86", driverForm, tristate.Unknown},
+		{">= 28.39.1002", "28.39.2048", firmwareForm, tristate.True},
+		{">= 28.39.1002", "28.4.0", firmwareForm, tristate.False},
 	} {
 		v, err := ParseVersions(test.constraint, test.form)
 		if err != nil || v.String() != test.constraint {
@@ -125,7 +125,7 @@ func FuzzVersions(f *testing.F) {
 		if strings.ContainsAny(other, "<>=,") {
 			return
 		}
-		states := map[string]tri.State{}
+		states := map[string]tristate.State{}
 		for _, op := range []string{"", "<", "<=", ">", ">="} {
 			v, err := ParseVersions(op+other, mofedForm)
 			if err != nil {
@@ -134,19 +134,19 @@ func FuzzVersions(f *testing.F) {
 			states[op] = v.Holds(version)
 		}
 		less, equal, more := states["<"], states[""], states[">"]
-		if less == tri.Unknown || equal == tri.Unknown || more == tri.Unknown {
+		if less == tristate.Unknown || equal == tristate.Unknown || more == tristate.Unknown {
 			if less != equal || equal != more {
 				t.Errorf("%q and %q: %v", version, other, states)
 			}
 			return
 		}
 		count := 0
-		for _, s := range []tri.State{less, equal, more} {
-			if s == tri.True {
+		for _, s := range []tristate.State{less, equal, more} {
+			if s == tristate.True {
 				count++
 			}
 		}
-		if count != 1 || states["<="] != tri.Or(less, equal) || states[">="] != tri.Or(more, equal) {
+		if count != 1 || states["<="] != tristate.Or(less, equal) || states[">="] != tristate.Or(more, equal) {
 			t.Errorf("%q and %q: %v", version, other, states)
 		}
 	})

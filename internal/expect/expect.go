@@ -8,12 +8,12 @@
 package expect
 
 import (
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // File is what is expected of the machines of a fleet.
@@ -141,7 +141,7 @@ type Facts struct {
 type Result struct {
 	// State is true when every expectation is proven to be met, false when one
 	// is proven not to be, and unknown otherwise.
-	State tri.State
+	State tristate.State
 	// Type is the name of the machine's type, "" when none matches or when it
 	// cannot be told.
 	Type string
@@ -157,7 +157,7 @@ type Result struct {
 type Check struct {
 	// Name is that of the key in the file: "gpus.count", "mofed".
 	Name  string
-	State tri.State
+	State tristate.State
 	// Expected and Found are words for people: "8 GPUs", "7".
 	Expected, Found string
 	// Fix is what to do when it is not met.
@@ -171,7 +171,7 @@ func (r *Result) Deviations() []string {
 	var names []string
 	seen := map[string]bool{}
 	for _, c := range r.Checks {
-		if c.State == tri.False && !seen[c.Name] {
+		if c.State == tristate.False && !seen[c.Name] {
 			seen[c.Name] = true
 			names = append(names, c.Name)
 		}

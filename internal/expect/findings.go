@@ -3,8 +3,8 @@ package expect
 import (
 	"fmt"
 
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Findings turns the result into findings of check: a line for each deviation and
@@ -26,12 +26,12 @@ func (r *Result) Findings() []verdict.Finding {
 	for _, c := range r.Checks {
 		out := verdict.Finding{Check: "expected", Status: verdict.Fail, Code: verdict.Deviation, Detail: r.Type + ": " + c.Expected + " expected, " + c.Found + " found", Fix: c.Fix, Sources: c.Sources}
 		switch c.State {
-		case tri.True:
+		case tristate.True:
 			continue
-		case tri.Unknown:
+		case tristate.Unknown:
 			out.Status, out.Code = verdict.Undecidable, verdict.Code(verdict.Unreadable)
 			out.Detail, out.Fix = r.Type+": "+c.Expected+" expected, and not known", ""
-		case tri.False:
+		case tristate.False:
 		}
 		all = append(all, out)
 	}

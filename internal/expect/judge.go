@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // Files that checks rest on.
@@ -24,10 +24,10 @@ func Judge(file *File, f *Facts) Result {
 		r.NoType = known
 		return r
 	}
-	r.Type, r.State = t.Name, tri.True
+	r.Type, r.State = t.Name, tristate.True
 	r.Checks = f.checks(&t.Expect)
 	for _, c := range r.Checks {
-		r.State = tri.And(r.State, c.State)
+		r.State = tristate.And(r.State, c.State)
 	}
 	return r
 }
@@ -61,27 +61,27 @@ type tally struct {
 
 func (f *Facts) tally() tally { return tally{open: f.unidentified() != 0} }
 
-func (t *tally) add(state tri.State, what string) {
+func (t *tally) add(state tristate.State, what string) {
 	switch state {
-	case tri.True:
+	case tristate.True:
 		t.good++
-	case tri.False:
+	case tristate.False:
 		t.bad = append(t.bad, what)
-	case tri.Unknown:
+	case tristate.Unknown:
 		t.unknown++
 	}
 }
 
 // state is false when something is wrong with one, or when there is none to
 // speak of.
-func (t *tally) state() tri.State {
+func (t *tally) state() tristate.State {
 	switch {
 	case len(t.bad) > 0:
-		return tri.False
+		return tristate.False
 	case t.unknown > 0, t.open:
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	return tri.Of(t.good > 0)
+	return tristate.Of(t.good > 0)
 }
 
 // found lists what is wrong; none says what there is none of.
@@ -99,7 +99,7 @@ func (t *tally) found(none string) string {
 // level compares the farthest of the GPUs' nearest NICs.
 func (f *Facts) level(limit topology.Level) Check {
 	c := Check{
-		Name: "level", State: tri.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
+		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
 		Fix:     "compare gdr-features topo with a sound machine: a NIC is missing, or in another slot",
 		Sources: []string{pciDevices, pciDevices + "/*/numa_node"},
 	}
@@ -108,17 +108,17 @@ func (f *Facts) level(limit topology.Level) Check {
 	}
 	for _, link := range f.Map.Nearest {
 		if link.Level > limit && f.counted() { // else what is not identified may be a nearer NIC
-			c.State, c.Found = tri.False, fmt.Sprintf("%v for %v", link.Level, link.GPU.Address)
+			c.State, c.Found = tristate.False, fmt.Sprintf("%v for %v", link.Level, link.GPU.Address)
 			return c
 		}
 	}
 	switch {
 	case f.Map.Level != topology.Unknown:
-		c.State = tri.True
+		c.State = tristate.True
 	case f.counted() && f.Map.EligibleGPUs == 0:
-		c.State, c.Found = tri.False, "no GPU"
+		c.State, c.Found = tristate.False, "no GPU"
 	case f.counted() && f.Map.EligibleNICs == 0:
-		c.State, c.Found = tri.False, "no NIC"
+		c.State, c.Found = tristate.False, "no NIC"
 	}
 	return c
 }

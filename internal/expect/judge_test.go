@@ -9,13 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 // rails are two GPUs with a NIC each, and a bond of two functions with one RDMA
@@ -130,11 +130,11 @@ func odd(r *expect.Result) []string {
 	var list []string
 	for _, c := range r.Checks {
 		switch c.State {
-		case tri.False:
+		case tristate.False:
 			list = append(list, c.Name+": "+c.Found)
-		case tri.Unknown:
+		case tristate.Unknown:
 			list = append(list, c.Name+"?")
-		case tri.True:
+		case tristate.True:
 		}
 	}
 	return list
@@ -284,12 +284,12 @@ func TestJudge(t *testing.T) {
 			if diff := cmp.Diff(row.want, odd(r.Expected)); diff != "" {
 				t.Errorf("not met (-want +got):\n%s", diff)
 			}
-			want := map[string]tri.State{"true": tri.True, "false": tri.False}[row.label]
+			want := map[string]tristate.State{"true": tristate.True, "false": tristate.False}[row.label]
 			if r.Expected.State != want || r.Labels[label.Expected] != row.label || r.Unknown[label.Expected] != (row.label == "") {
 				t.Errorf("state %v, label %q, unknown %v", r.Expected.State, r.Labels[label.Expected], r.Unknown[label.Expected])
 			}
 			for _, c := range r.Expected.Checks {
-				if c.Expected == "" || c.Fix == "" || len(c.Sources) == 0 || c.State == tri.False && c.Found == "" {
+				if c.Expected == "" || c.Fix == "" || len(c.Sources) == 0 || c.State == tristate.False && c.Found == "" {
 					t.Errorf("%+v", c)
 				}
 			}
@@ -319,7 +319,7 @@ func TestRowsAreComplete(t *testing.T) {
 // Without a PCI bus nothing is known of the machine.
 func TestNoBus(t *testing.T) {
 	r := read(t, t.TempDir(), everything, report.Options{})
-	if r.Expected.State != tri.Unknown || r.Expected.Type != "" || r.Expected.NoType || !r.Unknown[label.Expected] {
+	if r.Expected.State != tristate.Unknown || r.Expected.Type != "" || r.Expected.NoType || !r.Unknown[label.Expected] {
 		t.Errorf("%+v, unknown %v", r.Expected, r.Unknown)
 	}
 	named := "types:\n- name: all\n  match:\n    product: x\n  expect:\n    gpus: 1\n    level: PIX\n    nics:\n      count: 1\n      link: ethernet\n"

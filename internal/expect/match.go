@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 // find gives the first type that matches. known is false when an earlier one
@@ -14,11 +14,11 @@ import (
 func (f *File) find(facts *Facts) (t *Type, known bool) {
 	for i := range f.Types {
 		switch facts.matches(&f.Types[i].Match) {
-		case tri.True:
+		case tristate.True:
 			return &f.Types[i], true
-		case tri.Unknown:
+		case tristate.Unknown:
 			return nil, false
-		case tri.False:
+		case tristate.False:
 		}
 	}
 	return nil, true
@@ -34,53 +34,53 @@ func (f *File) Strange(facts *Facts) bool {
 // matches tells whether a machine is what a match says. Without a name of the
 // firmware it has a GPU at least: a node without one belongs to a type only when
 // it is called by name.
-func (f *Facts) matches(m *Match) tri.State {
-	out := tri.And(
+func (f *Facts) matches(m *Match) tristate.State {
+	out := tristate.And(
 		f.DMI.Product.matches(m.Product), f.DMI.Vendor.matches(m.Vendor), f.DMI.Board.matches(m.Board),
 		f.has(pci.GPU, m.GPU), f.has(pci.NIC, m.NIC),
 	)
 	if len(m.Topology) > 0 {
-		state := tri.Unknown
+		state := tristate.Unknown
 		if f.Map.Source != "" {
-			state = tri.Of(slices.Contains(m.Topology, f.Map.Source))
+			state = tristate.Of(slices.Contains(m.Topology, f.Map.Source))
 		}
-		out = tri.And(out, state)
+		out = tristate.And(out, state)
 	}
 	if !m.firmware() {
-		out = tri.And(out, f.has(pci.GPU, []Pattern{"*"}))
+		out = tristate.And(out, f.has(pci.GPU, []Pattern{"*"}))
 	}
 	return out
 }
 
 // matches compares a name of the firmware with patterns, of which none asks
 // nothing.
-func (t Text) matches(patterns []Pattern) tri.State {
+func (t Text) matches(patterns []Pattern) tristate.State {
 	switch {
 	case len(patterns) == 0:
-		return tri.True
+		return tristate.True
 	case !t.Known:
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	return tri.Of(matchesAny(patterns, t.Value))
+	return tristate.Of(matchesAny(patterns, t.Value))
 }
 
 // has tells whether there is a function of a kind and of one of some products.
-func (f *Facts) has(kind pci.Kind, models []Pattern) tri.State {
+func (f *Facts) has(kind pci.Kind, models []Pattern) tristate.State {
 	if len(models) == 0 {
-		return tri.True
+		return tristate.True
 	}
 	if !f.PCIRead {
-		return tri.Unknown
+		return tristate.Unknown
 	}
 	for i := range f.PCI.Functions {
 		if fn := &f.PCI.Functions[i]; fn.Kind() == kind && matchesAny(models, names(fn)...) {
-			return tri.True
+			return tristate.True
 		}
 	}
 	if f.PCI.Unidentified() {
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	return tri.False
+	return tristate.False
 }
 
 // names are what a model may be called: the product's name, and its ids.

@@ -10,7 +10,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 const (
@@ -94,7 +94,7 @@ func TestMatch(t *testing.T) {
 func TestAllGPUsLost(t *testing.T) {
 	const file = "types:\n- name: this\n  match:\n    product: Example*\n  expect:\n    gpus: 8\n    level: PIX\n    nics: '>= 1'\n"
 	r := read(t, tree(t, load(t, "nic-only"), "ready", nil), file, report.Options{OnlyWithGPU: true})
-	if r.Expected.State != tri.False || len(r.Labels) != 0 || r.Unknown[label.Expected] {
+	if r.Expected.State != tristate.False || len(r.Labels) != 0 || r.Unknown[label.Expected] {
 		t.Errorf("%+v, labels %v", r.Expected, r.Labels)
 	}
 	if got := odd(r.Expected); len(got) != 2 || got[0] != "gpus.count: 0" || got[1] != "level: no GPU" {
@@ -144,9 +144,9 @@ func TestFindings(t *testing.T) {
 	}{
 		{expect.Result{NoType: true, Machine: `product "X"`}, `UNKNOWN no machine type of the file matches: product "X"`},
 		{expect.Result{Machine: `no gpu`}, `UNKNOWN which machine type of the file this is cannot be told: no gpu`},
-		{expect.Result{Type: "a", State: tri.True, Checks: []expect.Check{{State: tri.True}, {State: tri.True}}}, "OK a: as expected (2 of 2)"},
+		{expect.Result{Type: "a", State: tristate.True, Checks: []expect.Check{{State: tristate.True}, {State: tristate.True}}}, "OK a: as expected (2 of 2)"},
 		{expect.Result{Type: "a", Checks: []expect.Check{
-			{State: tri.True}, {State: tri.False, Expected: "8 GPUs", Found: "7"}, {State: tri.Unknown, Expected: "ACS clear"},
+			{State: tristate.True}, {State: tristate.False, Expected: "8 GPUs", Found: "7"}, {State: tristate.Unknown, Expected: "ACS clear"},
 		}}, "FAIL a: 8 GPUs expected, 7 found\nUNKNOWN a: ACS clear expected, and not known"},
 	} {
 		var lines []string

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/plainyaml"
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // MaxSize is the size of a file that is read.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/topology"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // minimal is the smallest file, as lines that errors can be put in for.

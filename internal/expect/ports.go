@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // port is a port of an RDMA device.
@@ -42,11 +42,11 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 	var down []string
 	for _, p := range ports {
 		switch p.Carries() {
-		case tri.True:
+		case tristate.True:
 			active++
-		case tri.False:
+		case tristate.False:
 			down = append(down, p.String())
-		case tri.Unknown:
+		case tristate.Unknown:
 			more++
 		}
 	}
@@ -68,27 +68,27 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 
 // eachActive asks something of each active port. A port that may be active and of
 // which that is not known either leaves it open.
-func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tri.State, string)) tally {
+func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tristate.State, string)) tally {
 	t := f.tally()
 	ports, open := f.ports(members...)
 	t.open = t.open || open
 	for _, p := range ports {
 		switch p.Carries() {
-		case tri.True:
+		case tristate.True:
 			state, what := ask(p)
 			t.add(state, what+" on "+p.String())
-		case tri.Unknown:
+		case tristate.Unknown:
 			t.unknown++
-		case tri.False:
+		case tristate.False:
 		}
 	}
 	return t
 }
 
 func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
-	t := f.eachActive(members, func(p port) (tri.State, string) {
+	t := f.eachActive(members, func(p port) (tristate.State, string) {
 		layer := strings.ToLower(p.LinkLayer) // an active port has one of the two
-		return tri.Of(layer == g.LinkLayer), layer
+		return tristate.Of(layer == g.LinkLayer), layer
 	})
 	return Check{
 		Name: "nics.link", State: t.state(), Expected: "link layer " + g.LinkLayer + " of the NICs" + g.of(), Found: t.found("no active port"),
@@ -98,7 +98,7 @@ func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
 }
 
 func (f *Facts) rate(g *Group, members []*pci.Function) Check {
-	t := f.eachActive(members, func(p port) (tri.State, string) {
+	t := f.eachActive(members, func(p port) (tristate.State, string) {
 		return g.Rate.rated(p.RateGbps), fmt.Sprintf("%g", p.RateGbps)
 	})
 	return Check{
@@ -111,11 +111,11 @@ func (f *Facts) rate(g *Group, members []*pci.Function) Check {
 const slowLink = "mlxlink -d DEVICE tells why a link came up slower: cable, transceiver, or the switch's port"
 
 // rated compares the rate of a port, 0 when it was not read.
-func (r Range) rated(gbps float64) tri.State {
+func (r Range) rated(gbps float64) tristate.State {
 	if gbps == 0 {
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	return tri.Of(float64(r.Min) <= gbps && gbps <= float64(r.Max))
+	return tristate.Of(float64(r.Min) <= gbps && gbps <= float64(r.Max))
 }
 
 // nearestRate asks of each GPU whether one of the NICs nearest to it has an
@@ -127,16 +127,16 @@ func (f *Facts) nearestRate(want Range) Check {
 			t.unknown++
 			continue
 		}
-		state, best := tri.False, "no active port"
+		state, best := tristate.False, "no active port"
 		fastest := 0.0
 		ports, open := f.ports(f.nearest(link)...)
 		if open || !f.counted() { // what is not identified may be one of the nearest
-			state = tri.Unknown
+			state = tristate.Unknown
 		}
 		for _, p := range ports {
-			one := tri.And(p.Carries(), want.rated(p.RateGbps))
-			state = tri.Or(state, one)
-			if p.Carries() == tri.True && p.RateGbps > fastest {
+			one := tristate.And(p.Carries(), want.rated(p.RateGbps))
+			state = tristate.Or(state, one)
+			if p.Carries() == tristate.True && p.RateGbps > fastest {
 				fastest, best = p.RateGbps, fmt.Sprintf("%g on %v", p.RateGbps, p)
 			}
 		}

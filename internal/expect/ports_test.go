@@ -3,8 +3,8 @@ package expect
 import (
 	"testing"
 
-	"gdr-features/internal/topology"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 // A GPU that the map does not list has no nearest NIC.

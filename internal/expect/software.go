@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/tri"
 	"gdr-features/source/kmod"
+	"gdr-features/tristate"
 )
 
 // software compares drivers, and what follows from them.
@@ -45,8 +45,8 @@ func (f *Facts) driver(want Versions) Check {
 		Fix: "install that driver (GPU Operator: driver.version) and reload it, or correct the file", Sources: []string{nvVersion},
 	}
 	switch {
-	case driver.Loaded == tri.False:
-		c.State, c.Found = tri.False, "none loaded"
+	case driver.Loaded == tristate.False:
+		c.State, c.Found = tristate.False, "none loaded"
 	case driver.Version != "":
 		c.State = want.Holds(driver.Version)
 	}
@@ -60,12 +60,12 @@ func (f *Facts) modules(want string) Check {
 		Fix: "install the other flavour of the driver (GPU Operator: driver.kernelModuleType)", Sources: []string{nvVersion},
 	}
 	switch {
-	case driver.Loaded == tri.False:
-		c.State, c.Found = tri.False, "none loaded"
+	case driver.Loaded == tristate.False:
+		c.State, c.Found = tristate.False, "none loaded"
 	case want == "open":
 		c.State = driver.Open
 	default:
-		c.State, c.Found = tri.Not(driver.Open), "open ones"
+		c.State, c.Found = tristate.Not(driver.Open), "open ones"
 	}
 	return c
 }
@@ -84,15 +84,15 @@ func (f *Facts) mofed(want *Versions) Check {
 	}
 	switch found.Origin {
 	case kmod.OriginNotLoaded:
-		c.State, c.Found = tri.False, "neither mlx5_core nor mlx4_core loaded"
+		c.State, c.Found = tristate.False, "neither mlx5_core nor mlx4_core loaded"
 	case kmod.OriginInbox:
-		if c.State = tri.True; want != nil {
-			c.State, c.Found = tri.False, "the kernel's own drivers"
+		if c.State = tristate.True; want != nil {
+			c.State, c.Found = tristate.False, "the kernel's own drivers"
 		}
 	case kmod.OriginMOFED:
 		switch {
 		case want == nil:
-			c.State = tri.False
+			c.State = tristate.False
 		case found.Version != "":
 			c.State = want.Holds(found.Version)
 		}
@@ -116,18 +116,18 @@ func (f *Facts) mechanism(want string) Check {
 	case "dmabuf":
 		c.State = dmabuf
 	case "either":
-		c.State = tri.Or(peermem, dmabuf)
+		c.State = tristate.Or(peermem, dmabuf)
 	case "both":
-		c.State = tri.And(peermem, dmabuf)
+		c.State = tristate.And(peermem, dmabuf)
 	}
 	switch {
-	case peermem == tri.True:
+	case peermem == tristate.True:
 		c.Found = "peermem alone"
-	case dmabuf == tri.True:
+	case dmabuf == tristate.True:
 		c.Found = "DMA-BUF alone"
-	case peermem == tri.False && dmabuf == tri.False:
+	case peermem == tristate.False && dmabuf == tristate.False:
 		c.Found = "neither"
-	case peermem == tri.False:
+	case peermem == tristate.False:
 		c.Found = "no peermem"
 	}
 	return c
@@ -137,7 +137,7 @@ func (f *Facts) mechanism(want string) Check {
 func value(name, what string, want []string, found, fix string, sources ...string) Check {
 	c := Check{Name: name, Expected: what + " " + strings.Join(want, " or "), Found: found, Fix: fix, Sources: sources}
 	if found != "" {
-		c.State = tri.Of(slices.Contains(want, found))
+		c.State = tristate.Of(slices.Contains(want, found))
 	}
 	return c
 }
@@ -148,7 +148,7 @@ func (f *Facts) ready(want bool) Check {
 		Fix: "see the findings above", Sources: []string{pciDevices, "/sys/class/infiniband", "/sys/module", kallsyms},
 	}
 	if !want {
-		c.State, c.Expected, c.Found, c.Fix = tri.Not(c.State), "not ready", "ready", "correct the file when this machine is in use"
+		c.State, c.Expected, c.Found, c.Fix = tristate.Not(c.State), "not ready", "ready", "correct the file when this machine is in use"
 	}
 	return c
 }

@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/host"
 	"gdr-features/internal/explain"
-	"gdr-features/internal/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // everyMachine reads every machine in some states and hands the reports on.
@@ -69,7 +69,7 @@ func TestFirstBrokenLink(t *testing.T) {
 			if l.First {
 				marked = append(marked, l)
 			}
-			if broken == "" && l.State == tri.False && (!l.Either || memory.State == tri.False) {
+			if broken == "" && l.State == tristate.False && (!l.Either || memory.State == tristate.False) {
 				broken = l.Name
 			}
 			if l.Detail == "" {
@@ -81,7 +81,7 @@ func TestFirstBrokenLink(t *testing.T) {
 				}
 			}
 		}
-		if r.Verdict.Ready == tri.True {
+		if r.Verdict.Ready == tristate.True {
 			if len(marked) != 0 || broken != "" {
 				t.Errorf("ready, and broken at %q, marked %v", broken, marked)
 			}
@@ -91,7 +91,7 @@ func TestFirstBrokenLink(t *testing.T) {
 			t.Fatalf("%s: marked %+v", reason, marked)
 		}
 		if reason == verdict.Unreadable {
-			if marked[0].State != tri.Unknown || broken != "" {
+			if marked[0].State != tristate.Unknown || broken != "" {
 				t.Errorf("marked %+v, broken %q", marked[0], broken)
 			}
 			return
@@ -123,7 +123,7 @@ func TestChainGoesByName(t *testing.T) {
 		}
 		r.Verdict.Steps = nil
 		for _, l := range explain.Stack(r) {
-			if !l.Either && l.State != tri.Unknown {
+			if !l.Either && l.State != tristate.Unknown {
 				t.Errorf("%s: without steps %s is %v", s.Name, l.Name, l.State)
 			}
 		}

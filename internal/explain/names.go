@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // GPUName is what topo calls a GPU.

@@ -2,8 +2,8 @@ package explain
 
 import (
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // Nearest are a GPU and the NICs nearest to it.
@@ -16,7 +16,7 @@ type Nearest struct {
 	// NCCL and Default are those of the first of them, as in topology.Pair, and
 	// Hops is the way there.
 	NCCL    topology.Level
-	Default tri.State
+	Default tristate.State
 	Hops    []Hop
 }
 

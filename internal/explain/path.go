@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // Hop is one station on the way from a GPU to a NIC.
@@ -38,7 +38,7 @@ type Path struct {
 	Why, NCCLWhy string
 	// Default: NCCL uses GPUDirect RDMA here with its default settings once drivers
 	// are in place. DefaultWhy says so, and what would change it.
-	Default    tri.State
+	Default    tristate.State
 	DefaultWhy string
 	// DataDirect is the way to the NIC's data-direct function, nil for none.
 	DataDirect []Hop

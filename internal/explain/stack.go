@@ -2,9 +2,9 @@ package explain
 
 import (
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Link is one part of the chain from hardware to GPU memory.
@@ -12,7 +12,7 @@ type Link struct {
 	Name string
 	// Waits names the links that this one waits for.
 	Waits []string
-	State tri.State
+	State tristate.State
 	// Either: one of two ways to GPU memory, and no more needed than one.
 	Either bool
 	// Detail is what was found, Sources the files it was read from.
@@ -53,13 +53,13 @@ const (
 // where the chain is broken. On hardware that cannot do it the rest is left out.
 func Stack(r *report.Report) []Link {
 	v := &r.Verdict
-	either := map[string]tri.State{
+	either := map[string]tristate.State{
 		peerDirect: r.Kmod.Symbols.PeerMemory,
 		peermem:    v.Peermem,
 		dmabuf:     v.DMABuf,
 	}
 	if r.Kmod.Stack.PeerDirect != "" { // a registered client proves the interface too
-		either[peerDirect] = tri.Of(r.Kmod.Stack.PeerDirect != kmod.PeerDirectNone)
+		either[peerDirect] = tristate.Of(r.Kmod.Stack.PeerDirect != kmod.PeerDirectNone)
 	}
 	var links []Link
 	for _, c := range chain {
@@ -76,7 +76,7 @@ func Stack(r *report.Report) []Link {
 			l.Detail = ways(v)
 		}
 		links = append(links, l)
-		if c.name == "hardware" && v.Capable == tri.False {
+		if c.name == "hardware" && v.Capable == tristate.False {
 			break
 		}
 	}
@@ -85,15 +85,15 @@ func Stack(r *report.Report) []Link {
 }
 
 // met tells whether all steps of a check are met; unknown where there is none.
-func met(steps []verdict.Step, check string) tri.State {
-	all, found := tri.True, false
+func met(steps []verdict.Step, check string) tristate.State {
+	all, found := tristate.True, false
 	for _, s := range steps {
 		if s.Check == check {
-			all, found = tri.And(all, s.Met), true
+			all, found = tristate.And(all, s.Met), true
 		}
 	}
 	if !found {
-		return tri.Unknown
+		return tristate.Unknown
 	}
 	return all
 }
@@ -101,13 +101,13 @@ func met(steps []verdict.Step, check string) tri.State {
 // ways names the ways to GPU memory that are there.
 func ways(v *verdict.Verdict) string {
 	switch {
-	case v.Peermem == tri.True && v.DMABuf == tri.True:
+	case v.Peermem == tristate.True && v.DMABuf == tristate.True:
 		return "by peermem and by DMA-BUF"
-	case v.Peermem == tri.True:
+	case v.Peermem == tristate.True:
 		return "by peermem"
-	case v.DMABuf == tri.True:
+	case v.DMABuf == tristate.True:
 		return "by DMA-BUF"
-	case v.Peermem == tri.False && v.DMABuf == tri.False:
+	case v.Peermem == tristate.False && v.DMABuf == tristate.False:
 		return "neither way is there"
 	}
 	return "no way is proven"
@@ -116,14 +116,14 @@ func ways(v *verdict.Verdict) string {
 // markFirst finds the link that the verdict's reason is about. One of the two
 // ways counts as broken when both are; the interface alone leaves nothing open.
 func markFirst(links []Link, v *verdict.Verdict) {
-	if v.Ready == tri.True {
+	if v.Ready == tristate.True {
 		return
 	}
-	memory := tri.Or(v.Peermem, v.DMABuf)
+	memory := tristate.Or(v.Peermem, v.DMABuf)
 	for i := range links {
 		l := &links[i]
 		switch {
-		case l.State != v.Ready, l.Either && memory != v.Ready, l.Name == peerDirect && v.Ready == tri.Unknown:
+		case l.State != v.Ready, l.Either && memory != v.Ready, l.Name == peerDirect && v.Ready == tristate.Unknown:
 			continue
 		}
 		l.First, l.Reason = true, v.Reason

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 const fileUnread = "the machine has an NCCL topology file, which cannot be read"
@@ -180,20 +180,20 @@ func (w *way) ncclPHB(g, n topology.NCCLPlace) string {
 
 // byDefault tells whether NCCL uses GPUDirect RDMA here without being told to,
 // and why.
-func (w *way) byDefault() (tri.State, string) {
+func (w *way) byDefault() (tristate.State, string) {
 	switch {
 	case !w.gpu.GPUEligible():
-		return tri.False, "no: NVIDIA does not support GPUDirect RDMA on this GPU"
+		return tristate.False, "no: NVIDIA does not support GPUDirect RDMA on this GPU"
 	case !w.nic.Eligible:
-		return tri.Unknown, "not judged: this NIC does not count"
-	case w.pair.Allowed == tri.False:
-		return tri.False, "no: on this processor the NVIDIA driver maps GPU memory only for an adapter below a common PCIe bridge"
-	case w.pair.Default == tri.True:
-		return tri.True, "yes, with its default settings (NCCL_NET_GDR_LEVEL is PXB, P2C on Grace)"
-	case w.pair.Default == tri.Unknown:
-		return tri.Unknown, "not known"
+		return tristate.Unknown, "not judged: this NIC does not count"
+	case w.pair.Allowed == tristate.False:
+		return tristate.False, "no: on this processor the NVIDIA driver maps GPU memory only for an adapter below a common PCIe bridge"
+	case w.pair.Default == tristate.True:
+		return tristate.True, "yes, with its default settings (NCCL_NET_GDR_LEVEL is PXB, P2C on Grace)"
+	case w.pair.Default == tristate.Unknown:
+		return tristate.Unknown, "not known"
 	}
-	return tri.False, fmt.Sprintf("not with its default settings; NCCL_NET_GDR_LEVEL=%v allows it: measure, it may be slower than without", w.pair.NCCL)
+	return tristate.False, fmt.Sprintf("not with its default settings; NCCL_NET_GDR_LEVEL=%v allows it: measure, it may be slower than without", w.pair.NCCL)
 }
 
 // notes tell what else matters on the way.

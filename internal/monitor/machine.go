@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 // machine is what the metrics tell of a machine.
@@ -42,13 +42,13 @@ func machineOf(r *report.Report) machine {
 }
 
 // number is 1 for true, 0 for false and -1 for unknown.
-func number(s tri.State) float64 {
+func number(s tristate.State) float64 {
 	switch s {
-	case tri.True:
+	case tristate.True:
 		return 1
-	case tri.False:
+	case tristate.False:
 		return 0
-	case tri.Unknown:
+	case tristate.Unknown:
 	}
 	return -1
 }

@@ -15,13 +15,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/monitor"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 // look reads an example machine in a state.
@@ -76,8 +76,8 @@ func TestMetrics(t *testing.T) {
 		t.Error("gdr_ready before anything was read")
 	}
 	deviates := look(t, "closed-no-peermem", nil)
-	deviates.Expected = &expect.Result{State: tri.False, Type: "epyc", Checks: []expect.Check{
-		{Name: "gpus.count", State: tri.True}, {Name: "nics.rate", State: tri.False}, {Name: "nics.rate", State: tri.False}, {Name: "acs"},
+	deviates.Expected = &expect.Result{State: tristate.False, Type: "epyc", Checks: []expect.Check{
+		{Name: "gpus.count", State: tristate.True}, {Name: "nics.rate", State: tristate.False}, {Name: "nics.rate", State: tristate.False}, {Name: "acs"},
 	}}
 	m.Read(deviates, 20*time.Millisecond, true)
 	m.Published("file", true, nil)

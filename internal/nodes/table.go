@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/printable"
+	"gdr-features/internal/sanitize"
 )
 
 // Style is how a table looks.
@@ -88,7 +88,7 @@ func fit(text string) string {
 	if runes := []rune(text); len(runes) > widest {
 		text = string(runes[:widest-1]) + "…"
 	}
-	return printable.Text(text)
+	return sanitize.Terminal(text)
 }
 
 // Table writes a line a node.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // edgeColors are those of the light scheme.

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // printed gives a form as text.

@@ -6,7 +6,7 @@ import (
 
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/verdict"
+	"gdr-features/verdict"
 )
 
 // sheet styles the page around the picture.

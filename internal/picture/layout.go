@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // Measures in pixels. fullWidth is what a page of 1280 has room for beside its

@@ -2,7 +2,7 @@ package picture
 
 import (
 	"gdr-features/internal/render"
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // drawLeaf draws a device as a box of a width, and gives its height: its name

@@ -12,11 +12,11 @@ import (
 
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // most is how many GPUs, and how many NICs, are drawn. No machine has as many
@@ -85,11 +85,11 @@ type status struct {
 
 func statusOf(v *verdict.Verdict) status {
 	switch {
-	case v.Ready == tri.True:
+	case v.Ready == tristate.True:
 		return status{"READY", verdict.OK}
-	case v.Capable == tri.False:
+	case v.Capable == tristate.False:
 		return status{"NOT POSSIBLE", verdict.Fail}
-	case v.Ready == tri.False:
+	case v.Ready == tristate.False:
 		return status{"NOT READY", verdict.Fail}
 	}
 	return status{"UNKNOWN", verdict.Undecidable}

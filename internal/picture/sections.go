@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"gdr-features/internal/render"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/verdict"
+	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // drawWhole lays out everything on one sheet: the verdict, the tree, the levels

@@ -7,8 +7,8 @@ import (
 
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 // panel is all that hangs on one NUMA node.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/verdict"
+	"gdr-features/verdict"
 )
 
 // Check writes a line a check, what to do about it and where it was read, and at

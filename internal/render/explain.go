@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"gdr-features/internal/explain"
-	"gdr-features/internal/printable"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // ExplainPair writes the way from a GPU to a NIC, a line a hop, and what follows
@@ -105,7 +105,7 @@ func group(f *pci.Function, kind string) string {
 	case kind == "":
 		return strconv.Itoa(f.IOMMUGroup)
 	}
-	return strconv.Itoa(f.IOMMUGroup) + " " + printable.Text(kind)
+	return strconv.Itoa(f.IOMMUGroup) + " " + sanitize.Terminal(kind)
 }
 
 // acs names the bits of a bridge that redirect peer to peer traffic.
@@ -160,13 +160,13 @@ func nearestLines(r *report.Report) string {
 	return t.String()
 }
 
-func byDefault(s tri.State) string {
+func byDefault(s tristate.State) string {
 	switch s {
-	case tri.True:
+	case tristate.True:
 		return "yes"
-	case tri.False:
+	case tristate.False:
 		return "no"
-	case tri.Unknown:
+	case tristate.Unknown:
 	}
 	return "?"
 }
@@ -222,7 +222,7 @@ func chainLines(r *report.Report) string {
 		if l.First {
 			mark = "->"
 			what := "First broken link"
-			if l.State == tri.Unknown {
+			if l.State == tristate.Unknown {
 				what = "First link that is not known"
 			}
 			last = fmt.Sprintf("%s: %s (%s)", what, l.Name, l.Reason)
@@ -239,13 +239,13 @@ func chainLines(r *report.Report) string {
 	return columns(t.String()) + last
 }
 
-func stateWord(s tri.State) string {
+func stateWord(s tristate.State) string {
 	switch s {
-	case tri.True:
+	case tristate.True:
 		return "ok"
-	case tri.False:
+	case tristate.False:
 		return "NO"
-	case tri.Unknown:
+	case tristate.Unknown:
 	}
 	return "UNKNOWN"
 }

@@ -6,10 +6,10 @@ import (
 
 	"gdr-features/internal/explain"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 type hopJSON struct {
@@ -129,7 +129,7 @@ type nearestJSON struct {
 
 type chainJSON struct {
 	Name    string         `json:"name"`
-	State   tri.State      `json:"state"`
+	State   tristate.State `json:"state"`
 	Waits   []string       `json:"waitsFor"`
 	Either  bool           `json:"either"`
 	Detail  string         `json:"detail"`
@@ -139,7 +139,7 @@ type chainJSON struct {
 }
 
 type explainJSON struct {
-	Ready    tri.State      `json:"ready"`
+	Ready    tristate.State `json:"ready"`
 	Reason   verdict.Reason `json:"reason"`
 	Nearest  []nearestJSON  `json:"nearest"`
 	Chain    []chainJSON    `json:"chain"`

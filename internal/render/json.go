@@ -8,10 +8,10 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 type gpuJSON struct {
@@ -124,11 +124,11 @@ func finding(f *verdict.Finding) findingJSON {
 }
 
 type checkJSON struct {
-	Capable    tri.State      `json:"capable"`
-	Ready      tri.State      `json:"ready"`
+	Capable    tristate.State `json:"capable"`
+	Ready      tristate.State `json:"ready"`
 	Reason     string         `json:"reason"`
-	Peermem    tri.State      `json:"peermem"`
-	DMABuf     tri.State      `json:"dmabuf"`
+	Peermem    tristate.State `json:"peermem"`
+	DMABuf     tristate.State `json:"dmabuf"`
 	PeerDirect string         `json:"peerdirect"`
 	MOFED      string         `json:"mofed"`
 	Level      topology.Level `json:"level"`
@@ -139,8 +139,8 @@ type checkJSON struct {
 	Problems    []string      `json:"problems"`
 	// Expected and MachineType are there with --expect alone; the type is "" where
 	// none matches.
-	Expected    *tri.State `json:"expected,omitempty"`
-	MachineType *string    `json:"machineType,omitempty"`
+	Expected    *tristate.State `json:"expected,omitempty"`
+	MachineType *string         `json:"machineType,omitempty"`
 }
 
 // CheckJSON writes the verdict and its findings.
@@ -162,11 +162,11 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 }
 
 // known gives a state as a boolean, nil where it is not known.
-func known(s tri.State) *bool {
-	if s == tri.Unknown {
+func known(s tristate.State) *bool {
+	if s == tristate.Unknown {
 		return nil
 	}
-	is := s == tri.True
+	is := s == tristate.True
 	return &is
 }
 

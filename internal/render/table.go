@@ -10,9 +10,9 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
@@ -253,12 +253,12 @@ func problems(r *report.Report) string {
 func Summary(r *report.Report) string {
 	v := &r.Verdict
 	switch v.Ready {
-	case tri.True:
+	case tristate.True:
 		var ways []string
-		if v.Peermem == tri.True {
+		if v.Peermem == tristate.True {
 			ways = append(ways, "peermem")
 		}
-		if v.DMABuf == tri.True {
+		if v.DMABuf == tristate.True {
 			ways = append(ways, "DMA-BUF")
 		}
 		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
@@ -270,12 +270,12 @@ func Summary(r *report.Report) string {
 			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Map.Level)
 		}
 		return line
-	case tri.False:
-		if v.Capable == tri.False {
+	case tristate.False:
+		if v.Capable == tristate.False {
 			return "GPUDirect RDMA: not possible on this machine (" + string(v.Reason) + ")"
 		}
 		return "GPUDirect RDMA: not ready (" + string(v.Reason) + ")"
-	case tri.Unknown:
+	case tristate.Unknown:
 	}
 	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"

@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"gdr-features/internal/printable"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 // TopoWide writes the matrix, and beside what Topo tells of each device its
@@ -48,8 +48,8 @@ func wideDevices(r *report.Report) string {
 func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.NIC) string {
 	firmware, board, netdevs := "-", "-", "-"
 	if n != nil && n.RDMA != nil {
-		firmware, board = orDash(printable.Text(n.RDMA.Firmware)), orDash(printable.Text(n.RDMA.Board))
-		netdevs = orDash(printable.Text(strings.Join(n.RDMA.NetDevs, ",")))
+		firmware, board = orDash(sanitize.Terminal(n.RDMA.Firmware)), orDash(sanitize.Terminal(n.RDMA.Board))
+		netdevs = orDash(sanitize.Terminal(strings.Join(n.RDMA.NetDevs, ",")))
 	}
 	return strings.Join([]string{
 		name, f.Address.String(), Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Kmod.GroupTypes[f.IOMMUGroup]),

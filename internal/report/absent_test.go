@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
+	"gdr-features/verdict"
 )
 
 // Devices without an IOMMU group prove that the IOMMU is off only where

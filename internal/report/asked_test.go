@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
+	"gdr-features/tristate"
 )
 
 // TestAskVerbs: the devices that count are asked, and software devices, at every
@@ -32,12 +32,12 @@ pci0000:20 numa=0
 		answer verbs.Answer
 		want   string
 	}{
-		{"ready", verbs.Answer{DMABuf: tri.True}, "true"},
-		{"inbox-old", verbs.Answer{DMABuf: tri.True}, "true"},
-		{"kallsyms-missing", verbs.Answer{DMABuf: tri.True}, "true"},
-		{"closed-peermem", verbs.Answer{DMABuf: tri.True}, "false"},
-		{"dmabuf-only", verbs.Answer{DMABuf: tri.False}, "false"},
-		{"kallsyms-missing", verbs.Answer{DMABuf: tri.False}, "false"},
+		{"ready", verbs.Answer{DMABuf: tristate.True}, "true"},
+		{"inbox-old", verbs.Answer{DMABuf: tristate.True}, "true"},
+		{"kallsyms-missing", verbs.Answer{DMABuf: tristate.True}, "true"},
+		{"closed-peermem", verbs.Answer{DMABuf: tristate.True}, "false"},
+		{"dmabuf-only", verbs.Answer{DMABuf: tristate.False}, "false"},
+		{"kallsyms-missing", verbs.Answer{DMABuf: tristate.False}, "false"},
 		{"dmabuf-only", verbs.Answer{Err: errors.New("mute")}, "true"},
 		{"inbox-old", verbs.Answer{Err: errors.New("mute")}, "false"},
 		{"kallsyms-missing", verbs.Answer{Err: errors.New("mute")}, ""},

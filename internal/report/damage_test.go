@@ -22,9 +22,9 @@ import (
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // FuzzDamage breaks files, links and directories of a machine and then asks for
@@ -185,11 +185,11 @@ func objections(dir string, r *report.Report) string {
 		stated bool
 		proven bool
 	}{
-		{"capable", r.Verdict.Capable == tri.True, evidence.gpu && evidence.nic},
-		{"peermem", r.Verdict.Peermem == tri.True, evidence.peermem},
-		{"dmabuf", r.Verdict.DMABuf == tri.True, evidence.dmabuf},
-		{"ready", r.Verdict.Ready == tri.True, evidence.gpu && evidence.nic && evidence.port && (evidence.peermem || evidence.dmabuf)},
-		{"label", r.Labels[label.Ready] == "true", r.Verdict.Ready == tri.True},
+		{"capable", r.Verdict.Capable == tristate.True, evidence.gpu && evidence.nic},
+		{"peermem", r.Verdict.Peermem == tristate.True, evidence.peermem},
+		{"dmabuf", r.Verdict.DMABuf == tristate.True, evidence.dmabuf},
+		{"ready", r.Verdict.Ready == tristate.True, evidence.gpu && evidence.nic && evidence.port && (evidence.peermem || evidence.dmabuf)},
+		{"label", r.Labels[label.Ready] == "true", r.Verdict.Ready == tristate.True},
 	} {
 		if claim.stated && !claim.proven {
 			return claim.name + " without evidence"

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
+	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/host"
 	"gdr-features/internal/label"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // wanted is what is expected of the machine, and what was read for it alone: the
@@ -122,7 +122,7 @@ func (rd *Reader) compare(r *Report) {
 	}
 	switch {
 	case len(r.Map.GPUs) == 0 || r.Expected.NoType: // no label: not of a node without GPU either
-	case r.Expected.State == tri.Unknown:
+	case r.Expected.State == tristate.Unknown:
 		r.Unknown[label.Expected] = true
 	default:
 		r.Labels[label.Expected] = r.Expected.State.String()

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 func expectations(t *testing.T, keys string) *expect.File {
@@ -36,27 +36,27 @@ func TestReaderExpects(t *testing.T) {
 	wrong := errors.New("no file yet")
 	rd := report.NewReader(fs, report.Options{Detail: pci.Needed, Expect: func() (*expect.File, error) { return file, wrong }})
 	r := rd.Read(t.Context(), report.All)
-	if r.Expected == nil || r.Expected.State != tri.Unknown || r.Expected.NoType || !r.Unknown[label.Expected] || len(r.Problems) != 1 || r.Problems[0] != "no file yet" {
+	if r.Expected == nil || r.Expected.State != tristate.Unknown || r.Expected.NoType || !r.Unknown[label.Expected] || len(r.Problems) != 1 || r.Problems[0] != "no file yet" {
 		t.Errorf("without a file: %+v, problems %q", r.Expected, r.Problems)
 	}
 	file, wrong = expectations(t, "nics:\n      count: 1\n      rate: 400"), nil
-	step := func(name string, parts report.Parts, want tri.State) {
+	step := func(name string, parts report.Parts, want tristate.State) {
 		t.Helper()
 		r := rd.Read(t.Context(), parts)
 		if r.Expected.Type != "one" || r.Expected.State != want || r.Unknown[label.Expected] || r.Labels[label.Expected] != want.String() || len(r.Problems) > 0 {
 			t.Errorf("%s: %+v, labels %v, problems %q", name, r.Expected, r.Labels, r.Problems)
 		}
 	}
-	step("a file", report.Drivers, tri.True)
+	step("a file", report.Drivers, tristate.True)
 	file = expectations(t, "nics:\n      count: 1\n      firmware: '28.42.1000'")
-	step("a file that needs more", report.Drivers, tri.True)
+	step("a file that needs more", report.Drivers, tristate.True)
 	if err := os.WriteFile(filepath.Join(dir, "sys/class/infiniband/mlx5_0/fw_ver"), []byte("28.43.1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	step("firmware is not read with drivers", report.Drivers, tri.True)
-	step("but with RDMA devices", report.RDMA, tri.False)
+	step("firmware is not read with drivers", report.Drivers, tristate.True)
+	step("but with RDMA devices", report.RDMA, tristate.False)
 	file = expectations(t, "gpus: 1")
-	step("another file", report.RDMA, tri.True)
+	step("another file", report.RDMA, tristate.True)
 }
 
 // Findings of the verdict come first and stay as they are.

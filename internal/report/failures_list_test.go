@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/machine"
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 const (
@@ -108,7 +108,7 @@ func reportedPlatform() []failure {
 		},
 		{
 			number: 20, name: "the RDMA devices refuse DMA-BUF", from: github + "NVIDIA/nccl/issues/778",
-			sick: unloaded, asked: tri.False, code: "DMABufRefused", fix: "ON_DEMAND_PAGING",
+			sick: unloaded, asked: tristate.False, code: "DMABufRefused", fix: "ON_DEMAND_PAGING",
 		},
 		{
 			number: 21, name: "the closed driver cannot export DMA-BUF", from: github + "microsoft/mscclpp/issues/657",

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"gdr-features/docs/reasons"
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // pair is a GPU and an adapter below a switch on each of two sockets, with ACS
@@ -182,9 +182,9 @@ type failure struct {
 	sick    change // nil: the machine itself is
 	code    verdict.Code
 	well    change
-	wellOn  string    // where another machine makes it well
-	asked   tri.State // what the RDMA devices say when asked, while sick
-	fix     string    // part of the fix
+	wellOn  string         // where another machine makes it well
+	asked   tristate.State // what the RDMA devices say when asked, while sick
+	fix     string         // part of the fix
 }
 
 // TestFailures: every case is recognised by its own code, with a fix and with
@@ -214,7 +214,7 @@ func TestFailures(t *testing.T) {
 			if f := findings[i]; strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
 				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.Fix)
 			}
-			c.asked = tri.Unknown
+			c.asked = tristate.Unknown
 			if _, findings = c.findings(t, cmp.Or(c.wellOn, c.machine), c.sick, c.well); slices.ContainsFunc(findings, func(f verdict.Finding) bool { return f.Code == c.code }) {
 				t.Errorf("the healthy neighbour shows %s", c.code)
 			}
@@ -250,7 +250,7 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 	}
 	defer fs.Close()
 	options := report.Options{Detail: pci.Advised}
-	if c.asked != tri.Unknown {
+	if c.asked != tristate.Unknown {
 		options.AskVerbs = func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
 			for _, d := range devices {
 				answers = append(answers, verbs.Answer{Device: d, DMABuf: c.asked})

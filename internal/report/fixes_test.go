@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/machine"
-	"gdr-features/internal/verdict"
+	"gdr-features/verdict"
 )
 
 // TestFixes: what is advised can work on the machine at hand.

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 const fullLinks = `
@@ -33,7 +33,7 @@ types:
 
 // degradedLinks reads a machine and tells which links check finds degraded, and
 // what becomes of the expectation of full links.
-func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expected tri.State) {
+func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expected tristate.State) {
 	t.Helper()
 	file, err := expect.Parse([]byte(fullLinks))
 	if err != nil {
@@ -50,13 +50,13 @@ func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expect
 			found = append(found, f.Detail)
 		}
 	}
-	expected = tri.True
+	expected = tristate.True
 	for _, c := range r.Expected.Checks {
 		if !strings.HasSuffix(c.Name, ".pcie") {
 			continue
 		}
-		expected = tri.And(expected, c.State)
-		if c.State == tri.False {
+		expected = tristate.And(expected, c.State)
+		if c.State == tristate.False {
 			unexpected = append(unexpected, c.Found)
 		}
 	}
@@ -92,7 +92,7 @@ func TestLinksAreJudgedAlike(t *testing.T) {
 	degraded := 0
 	for _, m := range machine.All(t, machinesDir) {
 		dir := m.Tree(t, state(t, "ready"))
-		if r := collect(t, dir, pci.Needed); r.Verdict.Capable != tri.True {
+		if r := collect(t, dir, pci.Needed); r.Verdict.Capable != tristate.True {
 			continue // its links are no finding
 		}
 		for range 8 {
@@ -105,7 +105,7 @@ func TestLinksAreJudgedAlike(t *testing.T) {
 				}
 			}
 			found, unexpected, expected := degradedLinks(t, dir)
-			if found != nil && expected == tri.True || found == nil && unexpected != nil {
+			if found != nil && expected == tristate.True || found == nil && unexpected != nil {
 				t.Errorf("%s: found %q, unexpected %q, as expected: %v", m.Name, found, unexpected, expected)
 			}
 			degraded += len(found)

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"time"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
+	"gdr-features/internal/deadline"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
-	"gdr-features/internal/printable"
-	"gdr-features/internal/timed"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/verdict"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
+	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // Parts of a machine that can be read without the others.
@@ -41,7 +41,7 @@ type Reader struct {
 	pci     part[pci.Inventory]
 	rdma    part[rdma.Inventory]
 	kmod    part[kmod.State]
-	advised timed.One[kmod.State]
+	advised deadline.Single[kmod.State]
 	acs     part[map[pci.Address]*pci.ACS]
 	file    part[*topology.File]
 	asked   []verbs.Answer
@@ -51,7 +51,7 @@ type Reader struct {
 
 // part is what was last read of one kind.
 type part[T any] struct {
-	one      timed.One[T]
+	one      deadline.Single[T]
 	value    T
 	err      error // it could not be read
 	problems []error
@@ -127,7 +127,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 // answer until ctx ends, the others are looked at the next time.
 func (rd *Reader) PortsMoved(ctx context.Context) bool {
 	fs, last := rd.fs, rd.rdma.value
-	moved, err := timed.Start(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
+	moved, err := deadline.Start(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
 	return err == nil && moved
 }
 
@@ -148,7 +148,7 @@ func (rd *Reader) missing(parts Parts) Parts {
 // take keeps what was read. name is what to call it when there was no answer.
 func (p *part[T]) take(value T, err error, name string, problems []error) {
 	p.value, p.err, p.problems, p.done = value, err, problems, true
-	if errors.Is(err, timed.ErrNoAnswer) && name != "" {
+	if errors.Is(err, deadline.ErrTimeout) && name != "" {
 		p.err = fmt.Errorf("%s: %w", name, err)
 	}
 }
@@ -157,7 +157,7 @@ func (p *part[T]) take(value T, err error, name string, problems []error) {
 func (p *part[T]) tell(r *Report) {
 	if p.err != nil {
 		r.problem(p.err)
-		r.Late = r.Late || errors.Is(p.err, timed.ErrNoAnswer)
+		r.Late = r.Late || errors.Is(p.err, deadline.ErrTimeout)
 	}
 	r.problems(p.problems)
 }
@@ -307,7 +307,7 @@ func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
 	r.problems(verbs.Problems(rd.asked[:count]))
 }
 
-func (r *Report) problem(err error) { r.Problems = append(r.Problems, printable.Text(err.Error())) }
+func (r *Report) problem(err error) { r.Problems = append(r.Problems, sanitize.Terminal(err.Error())) }
 
 func (r *Report) problems(errs []error) {
 	for _, err := range errs {

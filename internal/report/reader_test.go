@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"

@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 // TestFileStandsStill: hardware labels that rest on a topology file do not move

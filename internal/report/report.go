@@ -5,15 +5,15 @@ package report
 import (
 	"context"
 
+	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/host"
 	"gdr-features/internal/label"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
+	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // Report is a machine at one moment.

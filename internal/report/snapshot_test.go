@@ -14,7 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/render"
@@ -126,7 +126,7 @@ func fromSnapshot(t *testing.T, dir string, gone ...string) (diff string) {
 	}
 	defer func() { _ = fs.Close() }()
 	tape := snapshot.Record(fs)
-	for _, o := range report.Verbs {
+	for _, o := range report.Commands {
 		_ = report.Collect(t.Context(), tape.FS(dir), o)
 	}
 	if late := tape.Finish(); late != nil {
@@ -146,7 +146,7 @@ func fromSnapshot(t *testing.T, dir string, gone ...string) (diff string) {
 			return g + " is in the snapshot"
 		}
 	}
-	for i, o := range report.Verbs {
+	for i, o := range report.Commands {
 		want := report.Collect(t.Context(), fs, o)
 		got := report.Collect(t.Context(), read.FS("snapshot"), o)
 		if diff := gocmp.Diff(shown(t, &want), shown(t, &got)); diff != "" {

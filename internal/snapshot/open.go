@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // Is tells whether a root is a file, not a directory: it can only be a snapshot.

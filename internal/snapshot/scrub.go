@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/printable"
-	"gdr-features/internal/topology"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 // Scrub takes out of a tape what no verb needs and what identifies the machine,
@@ -133,7 +133,7 @@ func (s *scrubber) clean(name string, c *content) {
 // that is a number stays one, of a port or a group. What no reader prints as it is,
 // is as they print it: one odd name must not spoil all.
 func (s *scrubber) name(name string) string {
-	parts := strings.Split(printable.Text(name), "/")
+	parts := strings.Split(sanitize.Terminal(name), "/")
 	for i, part := range parts {
 		if strings.Trim(part, "0123456789") != "" {
 			text := []byte(part)

@@ -43,7 +43,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // Sentinel errors, to be tested with errors.Is.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // attribute is the size of the largest file of one line, a page.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // Tape is a machine as it was read. It is a host.Source.

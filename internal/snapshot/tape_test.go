@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // oddTree holds one of everything that can stand where a file should.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/printable"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/internal/sanitize"
+	"gdr-features/tristate"
 )
 
 // Advice are facts that decide nothing and help to say why something is missing
@@ -22,7 +22,7 @@ type Advice struct {
 	// NCCLClient: one of the two files by which every NCCL knows a peer memory
 	// client, nv_mem/version and nv_mem_nc/version below
 	// /sys/kernel/mm/memory_peers.
-	NCCLClient tri.State
+	NCCLClient tristate.State
 	// Holders are the modules that keep ib_core and ib_uverbs from being
 	// unloaded, by the module they hold: /sys/module/<name>/holders.
 	Holders map[string][]string
@@ -42,7 +42,7 @@ type Advice struct {
 // PeermemModule is the loaded nvidia_peermem, from /sys/module/nvidia_peermem.
 type PeermemModule struct {
 	// Version: there is a file version, by which NCCL from 2.23 on knows it.
-	Version tri.State
+	Version tristate.State
 	// LegacyAPI and PersistentAPI are the parameters peerdirect_support and
 	// persistent_api_support ("0" or "1"); "" without the files.
 	LegacyAPI, PersistentAPI string
@@ -54,7 +54,7 @@ type PeermemModule struct {
 type ModuleFile struct {
 	// Listed: some modules.dep has the module. False when all that are there
 	// lack it, and one is there.
-	Listed tri.State
+	Listed tristate.State
 	// Name is that of the module in the kernel, "nvidia_peermem".
 	Name string
 	// Dep are the files looked into: the one that has it, or all that lack it.
@@ -70,13 +70,13 @@ type ModuleFile struct {
 type Operators struct {
 	// GPU: the GPU Operator works on this node: /run/nvidia/validations. False
 	// says little: a container sees a /run of its own.
-	GPU tri.State
+	GPU tristate.State
 	// DriverReady: its driver container has loaded the GPU driver:
 	// .driver-ctr-ready there. RDMA is GPU_DIRECT_RDMA_ENABLED in that file.
-	DriverReady, RDMA tri.State
+	DriverReady, RDMA tristate.State
 	// MOFEDReady: the Network Operator's container has loaded the RDMA drivers:
 	// /run/mellanox/drivers/.driver-ready.
-	MOFEDReady tri.State
+	MOFEDReady tristate.State
 }
 
 // Files of the operators, and where the GPU driver's container is seen.
@@ -106,13 +106,13 @@ func Advise(fs *host.FS, st State) State {
 func (s *scanner) advice() {
 	a := NoAdvice()
 	s.st.Advice = a
-	if s.st.Peermem != tri.True {
+	if s.st.Peermem != tristate.True {
 		a.File = s.moduleFile()
 	}
 	if s.st.PeermemModule == Live {
 		s.loadedPeermem(&a.Peermem)
 	}
-	a.NCCLClient = tri.Or(s.there("sys/kernel/mm/memory_peers/nv_mem/version"), s.there("sys/kernel/mm/memory_peers/nv_mem_nc/version"))
+	a.NCCLClient = tristate.Or(s.there("sys/kernel/mm/memory_peers/nv_mem/version"), s.there("sys/kernel/mm/memory_peers/nv_mem_nc/version"))
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
 		holders, err := s.fs.Names("sys/module/" + module + "/holders")
 		s.problem(err)
@@ -135,13 +135,13 @@ func (s *scanner) word(name string) string {
 	return text
 }
 
-func (s *scanner) there(name string) tri.State {
+func (s *scanner) there(name string) tristate.State {
 	ok, err := s.fs.Exists(name)
 	if err != nil {
 		s.problem(err)
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	return tri.Of(ok)
+	return tristate.Of(ok)
 }
 
 func (s *scanner) loadedPeermem(p *PeermemModule) {
@@ -160,10 +160,10 @@ const maxDep = 4 << 20
 // wrote for the running kernel: in the GPU driver's container and on the host.
 func (s *scanner) moduleFile() ModuleFile {
 	version := s.word("proc/sys/kernel/osrelease")
-	if version == "" || strings.ContainsAny(version, "/ ") || printable.Text(version) != version {
+	if version == "" || strings.ContainsAny(version, "/ ") || sanitize.Terminal(version) != version {
 		return ModuleFile{}
 	}
-	absent := ModuleFile{Listed: tri.False}
+	absent := ModuleFile{Listed: tristate.False}
 	var found ModuleFile
 	for _, place := range [...]string{driverModule, hostModule} {
 		name := place + version + "/modules.dep"
@@ -173,14 +173,14 @@ func (s *scanner) moduleFile() ModuleFile {
 			continue
 		case err != nil:
 			s.problem(err)
-			absent.Listed = tri.Unknown
+			absent.Listed = tristate.Unknown
 			continue
 		}
 		absent.Dep = append(absent.Dep, "/"+name)
 		for _, module := range [...]string{"nvidia_peermem", "nv_peer_mem"} {
 			needs, ok := needsOf(string(text), module)
 			if ok && (found.Name == "" || found.Name == "nv_peer_mem" && module == "nvidia_peermem") {
-				found = ModuleFile{Listed: tri.True, Name: module, Dep: []string{"/" + name}, Needs: needs}
+				found = ModuleFile{Listed: tristate.True, Name: module, Dep: []string{"/" + name}, Needs: needs}
 			}
 		}
 	}
@@ -257,19 +257,19 @@ func (s *scanner) topoOverride() string {
 
 func (s *scanner) operators() Operators {
 	o := Operators{GPU: s.there(validations), MOFEDReady: s.there(mofedReady)}
-	if o.GPU != tri.True {
+	if o.GPU != tristate.True {
 		return o
 	}
 	text, err := s.fs.Bytes(driverCtr, 4<<10)
 	switch {
 	case host.Absent(err):
-		o.DriverReady = tri.False
+		o.DriverReady = tristate.False
 		return o
 	case err != nil && !errors.Is(err, host.ErrEmpty): // older drivers leave it empty
 		s.problem(err)
 		return o
 	}
-	o.DriverReady = tri.True
+	o.DriverReady = tristate.True
 	for line := range strings.Lines(string(text)) {
 		key, value, ok := strings.Cut(line, ":") // YAML
 		if !ok || strings.TrimSpace(key) != "GPU_DIRECT_RDMA_ENABLED" {
@@ -277,9 +277,9 @@ func (s *scanner) operators() Operators {
 		}
 		switch strings.TrimSpace(value) {
 		case "true":
-			o.RDMA = tri.True
+			o.RDMA = tristate.True
 		case "false":
-			o.RDMA = tri.False
+			o.RDMA = tristate.False
 		}
 	}
 	return o

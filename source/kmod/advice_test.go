@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // driver's container and on the host, and what it depends on tells how it was
 // built.
 func TestModuleFile(t *testing.T) {
-	stub := ModuleFile{Listed: tri.True, Name: "nvidia_peermem", Dep: []string{"/" + depFile}}
+	stub := ModuleFile{Listed: tristate.True, Name: "nvidia_peermem", Dep: []string{"/" + depFile}}
 	full := stub
 	full.Needs = []string{"ib_uverbs", "nvidia"}
 	inContainer := full
@@ -39,18 +39,18 @@ func TestModuleFile(t *testing.T) {
 		{"no release", map[string]string{depFile: line}, ModuleFile{}, nil},
 		{"a release that is a path", map[string]string{relFile: "../../x\n", depFile: line}, ModuleFile{}, nil},
 		{"no modules.dep", map[string]string{relFile: kernelRel + "\n"}, ModuleFile{}, nil},
-		{"not listed", map[string]string{relFile: kernelRel, depFile: other}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
+		{"not listed", map[string]string{relFile: kernelRel, depFile: other}, ModuleFile{Listed: tristate.False, Dep: []string{"/" + depFile}}, nil},
 		{"a stub", map[string]string{relFile: kernelRel, depFile: other + "updates/nvidia-peermem.ko.xz:\n"}, stub, nil},
 		{"without newline", map[string]string{relFile: kernelRel, depFile: other + "nvidia-peermem.ko:"}, stub, nil},
 		{"a whole one", map[string]string{relFile: kernelRel, depFile: other + line + other}, full, nil},
-		{"as a dependency only", map[string]string{relFile: kernelRel, depFile: "x.ko: updates/nvidia-peermem.ko\n"}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
+		{"as a dependency only", map[string]string{relFile: kernelRel, depFile: "x.ko: updates/nvidia-peermem.ko\n"}, ModuleFile{Listed: tristate.False, Dep: []string{"/" + depFile}}, nil},
 		{"first as a dependency", map[string]string{relFile: kernelRel, depFile: "x.ko: updates/nvidia-peermem.ko\n" + line}, full, nil},
 		{"in the container", map[string]string{relFile: kernelRel, depFile: other, ctrDep: line}, inContainer, nil},
-		{"in neither", map[string]string{relFile: kernelRel, depFile: other, ctrDep: other}, ModuleFile{Listed: tri.False, Dep: []string{"/" + ctrDep, "/" + depFile}}, nil},
+		{"in neither", map[string]string{relFile: kernelRel, depFile: other, ctrDep: other}, ModuleFile{Listed: tristate.False, Dep: []string{"/" + ctrDep, "/" + depFile}}, nil},
 		{"the old name", map[string]string{relFile: kernelRel, depFile: oldLine}, old, nil},
 		{"the old name in the container, the new one on the host", map[string]string{relFile: kernelRel, ctrDep: oldLine, depFile: line}, full, nil},
 		{"one of two is unreadable", map[string]string{relFile: kernelRel, ctrDep: isDir, depFile: other}, ModuleFile{Dep: []string{"/" + depFile}}, []string{"read /" + ctrDep}},
-		{"garbage", map[string]string{relFile: kernelRel, depFile: "\x7fELF peer\x00peer"}, ModuleFile{Listed: tri.False, Dep: []string{"/" + depFile}}, nil},
+		{"garbage", map[string]string{relFile: kernelRel, depFile: "\x7fELF peer\x00peer"}, ModuleFile{Listed: tristate.False, Dep: []string{"/" + depFile}}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := advise(t, tc.files)
@@ -105,11 +105,11 @@ func TestAdvice(t *testing.T) {
 		relFile:                                        kernelRel, depFile: "nvidia-peermem.ko:\n", // not looked for while loaded
 	}
 	want := &Advice{
-		Peermem:       PeermemModule{Version: tri.True, LegacyAPI: "1", PersistentAPI: "0", Users: 7},
-		NCCLClient:    tri.True,
+		Peermem:       PeermemModule{Version: tristate.True, LegacyAPI: "1", PersistentAPI: "0", Users: 7},
+		NCCLClient:    tristate.True,
 		Holders:       map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
 		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234", TopoOverride: "2",
-		Operators: Operators{GPU: tri.True, DriverReady: tri.True, RDMA: tri.True, MOFEDReady: tri.True},
+		Operators: Operators{GPU: tristate.True, DriverReady: tristate.True, RDMA: tristate.True, MOFEDReady: tristate.True},
 	}
 	st := advise(t, files)
 	if diff := cmp.Diff(want, st.Advice); diff != "" {
@@ -125,8 +125,8 @@ func TestAdvice(t *testing.T) {
 	// On a bare tree nothing is known, and nothing is a problem.
 	st = advise(t, nil)
 	want = &Advice{
-		Peermem: PeermemModule{Users: -1}, NCCLClient: tri.False, Holders: map[string][]string{},
-		Operators: Operators{GPU: tri.False, MOFEDReady: tri.False},
+		Peermem: PeermemModule{Users: -1}, NCCLClient: tristate.False, Holders: map[string][]string{},
+		Operators: Operators{GPU: tristate.False, MOFEDReady: tristate.False},
 	}
 	if diff := cmp.Diff(want, st.Advice); diff != "" {
 		t.Errorf("bare (-want +got):\n%s", diff)
@@ -139,13 +139,13 @@ func TestAdvice(t *testing.T) {
 func TestOperators(t *testing.T) {
 	const mark = "run/nvidia/validations/.driver-ctr-ready"
 	for text, want := range map[string]Operators{
-		"":                                      {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
-		"GPU_DIRECT_RDMA_ENABLED:\n":            {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
-		"GPU_DIRECT_RDMA_ENABLED: false":        {GPU: tri.True, DriverReady: tri.True, RDMA: tri.False, MOFEDReady: tri.False},
-		"A: b\nGPU_DIRECT_RDMA_ENABLED: true\n": {GPU: tri.True, DriverReady: tri.True, RDMA: tri.True, MOFEDReady: tri.False},
-		"GPU_DIRECT_RDMA_ENABLED: maybe\n":      {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
-		"GPU_DIRECT_RDMA_ENABLED\n":             {GPU: tri.True, DriverReady: tri.True, MOFEDReady: tri.False},
-		isDir:                                   {GPU: tri.True, MOFEDReady: tri.False},
+		"":                                      {GPU: tristate.True, DriverReady: tristate.True, MOFEDReady: tristate.False},
+		"GPU_DIRECT_RDMA_ENABLED:\n":            {GPU: tristate.True, DriverReady: tristate.True, MOFEDReady: tristate.False},
+		"GPU_DIRECT_RDMA_ENABLED: false":        {GPU: tristate.True, DriverReady: tristate.True, RDMA: tristate.False, MOFEDReady: tristate.False},
+		"A: b\nGPU_DIRECT_RDMA_ENABLED: true\n": {GPU: tristate.True, DriverReady: tristate.True, RDMA: tristate.True, MOFEDReady: tristate.False},
+		"GPU_DIRECT_RDMA_ENABLED: maybe\n":      {GPU: tristate.True, DriverReady: tristate.True, MOFEDReady: tristate.False},
+		"GPU_DIRECT_RDMA_ENABLED\n":             {GPU: tristate.True, DriverReady: tristate.True, MOFEDReady: tristate.False},
+		isDir:                                   {GPU: tristate.True, MOFEDReady: tristate.False},
 	} {
 		st := advise(t, map[string]string{mark: text})
 		if diff := cmp.Diff(want, st.Advice.Operators); diff != "" {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/tristate"
 )
 
 // The forms once more, in other words than the parsers'.
@@ -33,7 +33,7 @@ func FuzzParseDriver(f *testing.F) {
 		open, version := parseDriver(text)
 		line, _, _ := strings.Cut(text, "\n")
 		known := strings.HasPrefix(line, "NVRM version:") && strings.Contains(line, "Kernel Module")
-		if (open != tri.Unknown) != known || (open == tri.True) != (known && strings.Contains(line, "Open Kernel Module")) {
+		if (open != tristate.Unknown) != known || (open == tristate.True) != (known && strings.Contains(line, "Open Kernel Module")) {
 			t.Errorf("open: %v", open)
 		}
 		want := ""
@@ -73,7 +73,7 @@ func FuzzRelease(f *testing.F) {
 			}
 		}
 		// A stack with the symbol is of one level or the other.
-		if level := peerDirect(MOFED{OriginMOFED, text}, tri.True); level != PeerDirectLegacy && level != PeerDirectCurrent {
+		if level := peerDirect(MOFED{OriginMOFED, text}, tristate.True); level != PeerDirectLegacy && level != PeerDirectCurrent {
 			t.Errorf("level %q", level)
 		}
 	})

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/tristate"
 )
 
 // Symbols are the functions of the running kernel that tell what it can do.
@@ -15,13 +15,13 @@ import (
 // it could not be read, is empty, or was not read because nothing depends on it.
 type Symbols struct {
 	// PeerMemory: ib_register_peer_memory_client, the PeerDirect API.
-	PeerMemory tri.State
+	PeerMemory tristate.State
 	// PeerMemoryOwner is the module that has it, "ib_core" or "ib_uverbs".
 	PeerMemoryOwner string
 	// UmemDMABuf: ib_umem_dmabuf_get, DMA-BUF in the RDMA core (Linux 5.12).
-	UmemDMABuf tri.State
+	UmemDMABuf tristate.State
 	// MLX5DMABuf: mlx5_ib_reg_user_mr_dmabuf, DMA-BUF in mlx5.
-	MLX5DMABuf tri.State
+	MLX5DMABuf tristate.State
 }
 
 const kallsyms = "proc/kallsyms"
@@ -47,8 +47,8 @@ var wanted = [...]string{
 // needed tells which symbols can still decide anything: a registered client
 // proves the PeerDirect API, and without the open GPU driver there is no DMA-BUF.
 func (s *scanner) needed(want Request) (needed [len(wanted)]bool) {
-	needed[peerMemory] = want.AllSymbols || s.st.Peermem != tri.True
-	needed[umemDMABuf] = want.AllSymbols || s.st.Driver.Open != tri.False
+	needed[peerMemory] = want.AllSymbols || s.st.Peermem != tristate.True
+	needed[umemDMABuf] = want.AllSymbols || s.st.Driver.Open != tristate.False
 	needed[mlx5DMABuf] = needed[umemDMABuf]
 	return needed
 }
@@ -66,22 +66,22 @@ func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
 	}
 	defer file.Close()
 	found, end, err := searchSymbols(file.Read, needed)
-	state := func(i int) tri.State {
+	state := func(i int) tristate.State {
 		switch {
 		case !end && !needed[i]: // where the search ended is nothing to tell of
-			return tri.Unknown
+			return tristate.Unknown
 		case found[i].yes:
-			return tri.True
+			return tristate.True
 		case end:
-			return tri.False
+			return tristate.False
 		}
-		return tri.Unknown
+		return tristate.Unknown
 	}
 	if err != nil {
 		s.problem(fmt.Errorf("/%s: %w", kallsyms, err))
 	}
 	symbols := Symbols{PeerMemory: state(peerMemory), UmemDMABuf: state(umemDMABuf), MLX5DMABuf: state(mlx5DMABuf)}
-	if symbols.PeerMemory == tri.True {
+	if symbols.PeerMemory == tristate.True {
 		symbols.PeerMemoryOwner = found[peerMemory].owner
 	}
 	return symbols

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/tristate"
 )
 
 // inChunks reads text like a file that gives at most size bytes at once.
@@ -279,12 +279,12 @@ func TestScanSymbols(t *testing.T) {
 	}{
 		{
 			"all", line(peer+"\t[ib_core]") + line(umem+"\t[ib_uverbs]") + line(mlx5+"\t[mlx5_ib]"),
-			Symbols{PeerMemory: tri.True, PeerMemoryOwner: "ib_core", UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
+			Symbols{PeerMemory: tristate.True, PeerMemoryOwner: "ib_core", UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
 			nil,
 		},
-		{"one", line("x") + line(umem+"\t[ib_uverbs]"), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.True, MLX5DMABuf: tri.False}, nil},
-		{"another", line(mlx5), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.False, MLX5DMABuf: tri.True}, nil},
-		{"none", line("x"), Symbols{PeerMemory: tri.False, UmemDMABuf: tri.False, MLX5DMABuf: tri.False}, nil},
+		{"one", line("x") + line(umem+"\t[ib_uverbs]"), Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.True, MLX5DMABuf: tristate.False}, nil},
+		{"another", line(mlx5), Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.False, MLX5DMABuf: tristate.True}, nil},
+		{"none", line("x"), Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.False, MLX5DMABuf: tristate.False}, nil},
 		{"no file", absent, Symbols{}, []string{"open /proc/kallsyms: no such file"}},
 		{"empty", "", Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a FIFO", isFIFO, Symbols{}, []string{"/proc/kallsyms: file is empty"}},
@@ -294,7 +294,7 @@ func TestScanSymbols(t *testing.T) {
 		{
 			"a table that turns into garbage",
 			line(umem+"\t[ib_uverbs]") + strings.Repeat("x", 1<<17),
-			Symbols{UmemDMABuf: tri.True},
+			Symbols{UmemDMABuf: tristate.True},
 			[]string{"/proc/kallsyms: not a symbol table"},
 		},
 	}
@@ -328,17 +328,17 @@ func TestNeededSymbols(t *testing.T) {
 		{
 			"DMA-BUF decides, and what else is near is not told of",
 			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + line(peer+"\t[ib_core]") + line(mlx5)},
-			Symbols{UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
+			Symbols{UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
 		},
 		{
 			"DMA-BUF decides: the one symbol, much else, the other symbol",
 			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + strings.Repeat(line("x"), 1<<13) + line(mlx5)},
-			Symbols{UmemDMABuf: tri.True, MLX5DMABuf: tri.True},
+			Symbols{UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
 		},
 		{
 			"the client decides",
 			map[string]string{driver: closed, kallsyms: line(umem)},
-			Symbols{PeerMemory: tri.False, UmemDMABuf: tri.True, MLX5DMABuf: tri.False},
+			Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.True, MLX5DMABuf: tristate.False},
 		},
 	}
 	for _, tt := range tests {

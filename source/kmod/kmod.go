@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/printable"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/internal/sanitize"
+	"gdr-features/tristate"
 )
 
 // State is the software side of a machine.
@@ -22,7 +22,7 @@ type State struct {
 	// Peermem: a peer memory client for GPU memory is registered with the RDMA
 	// stack. PeermemBy names the evidence: "nvidia_peermem", "nv_peer_mem", or
 	// the client's directory.
-	Peermem   tri.State
+	Peermem   tristate.State
 	PeermemBy string
 	// PeermemModule is the state of nvidia_peermem itself, for advice.
 	PeermemModule Init
@@ -31,7 +31,7 @@ type State struct {
 	// Stack is the RDMA stack.
 	Stack Stack
 	// Storage: nvidia-fs (GPUDirect Storage) is loaded.
-	Storage tri.State
+	Storage tristate.State
 	// GroupTypes are the types of the IOMMU groups asked for, by group number:
 	// "identity", "DMA", "DMA-FQ", ...; "" for unreadable. From
 	// /sys/kernel/iommu_groups/<n>/type.
@@ -40,10 +40,10 @@ type State struct {
 	// otherwise from /sys/kernel/iommu_groups: False only where that directory is
 	// empty, or missing from a /sys/kernel that has others, and /sys/class/iommu
 	// lists no IOMMU. Unknown also when it was not asked for.
-	IOMMU tri.State
+	IOMMU tristate.State
 	// Virtual: this system runs under a hypervisor. VirtualBy names the
 	// evidence.
-	Virtual   tri.State
+	Virtual   tristate.State
 	VirtualBy string
 	// Arm: /proc/cpuinfo is that of an Arm processor.
 	Arm bool
@@ -58,9 +58,9 @@ type State struct {
 // Driver is the NVIDIA GPU driver as loaded, from /proc/driver/nvidia/version.
 type Driver struct {
 	// Loaded: the kernel module nvidia is loaded.
-	Loaded tri.State
+	Loaded tristate.State
 	// Open: it is the open flavour. False also when no driver is loaded.
-	Open tri.State
+	Open tristate.State
 	// Version as in "570.86.15"; "" when not known.
 	Version string
 }
@@ -90,11 +90,11 @@ const (
 )
 
 // Loaded turns a module's state into a fact: only "live" proves it.
-func (i Init) Loaded() tri.State {
+func (i Init) Loaded() tristate.State {
 	if i == Unread {
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	return tri.Of(i == Live)
+	return tristate.Of(i == Live)
 }
 
 // Request says what Scan is to read beyond the modules.
@@ -123,8 +123,8 @@ func Scan(fs *host.FS, want Request) State {
 	s.st.Stack.MOFED = s.mofed()
 	s.st.Symbols = want.Memory.symbols(s, want)
 	api := s.st.Symbols.PeerMemory
-	if s.st.Peermem == tri.True { // a registered client proves it too
-		api = tri.True
+	if s.st.Peermem == tristate.True { // a registered client proves it too
+		api = tristate.True
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
 	s.groups(want.Groups)
@@ -134,16 +134,16 @@ func Scan(fs *host.FS, want Request) State {
 }
 
 // onlyTrue keeps the proof and drops the disproof.
-func onlyTrue(s tri.State) tri.State {
-	if s == tri.True {
-		return tri.True
+func onlyTrue(s tristate.State) tristate.State {
+	if s == tristate.True {
+		return tristate.True
 	}
-	return tri.Unknown
+	return tristate.Unknown
 }
 
 type scanner struct {
 	fs      *host.FS
-	modules tri.State // True: /sys/module can be read
+	modules tristate.State // True: /sys/module can be read
 	st      State
 }
 
@@ -159,21 +159,21 @@ func (s *scanner) unread(err error) { s.st.Problems = append(s.st.Problems, err)
 
 // modulesReadable tells whether the absence of a module's directory proves that
 // it is not loaded.
-func (s *scanner) modulesReadable() tri.State {
+func (s *scanner) modulesReadable() tristate.State {
 	dir, err := s.fs.Dir("sys/module")
 	if err != nil {
 		s.unread(err)
-		return tri.Unknown
+		return tristate.Unknown
 	}
 	s.problem(dir.Close())
-	return tri.True
+	return tristate.True
 }
 
 // init reads a module's state.
 func (s *scanner) init(module string) Init {
 	text, err := s.fs.Line("sys/module/" + module + "/initstate")
 	switch {
-	case host.Absent(err) && s.modules == tri.True:
+	case host.Absent(err) && s.modules == tristate.True:
 		return Absent
 	case err != nil:
 		s.problem(err)
@@ -189,16 +189,16 @@ func (s *scanner) init(module string) Init {
 
 // present tells whether a module's directory is there, as it is for modules in
 // any state and for built-in ones with parameters.
-func (s *scanner) present(module string) tri.State {
+func (s *scanner) present(module string) tristate.State {
 	ok, err := s.fs.Exists("sys/module/" + module)
 	if err != nil {
 		s.problem(err)
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	if !ok && s.modules != tri.True {
-		return tri.Unknown
+	if !ok && s.modules != tristate.True {
+		return tristate.Unknown
 	}
-	return tri.Of(ok)
+	return tristate.Of(ok)
 }
 
 // driver reads the GPU driver. Without a version file the module's directory
@@ -207,34 +207,34 @@ func (s *scanner) driver(bound bool) {
 	const file = "proc/driver/nvidia/version"
 	text, err := s.fs.Bytes(file, 16<<10)
 	if err != nil {
-		s.st.Driver.Loaded = tri.Or(tri.Of(bound), s.present("nvidia"))
+		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present("nvidia"))
 		switch s.st.Driver.Loaded {
-		case tri.True:
+		case tristate.True:
 			s.unread(err)
-		case tri.False:
+		case tristate.False:
 			s.problem(err)
-			s.st.Driver.Open = tri.False
-		case tri.Unknown: // the modules that cannot be read are a problem already
+			s.st.Driver.Open = tristate.False
+		case tristate.Unknown: // the modules that cannot be read are a problem already
 			s.problem(err)
 		}
 		return
 	}
 	open, version := parseDriver(string(text))
-	if open == tri.Unknown {
+	if open == tristate.Unknown {
 		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", file))
-		s.st.Driver.Loaded = tri.Or(tri.Of(bound), s.present("nvidia"))
+		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present("nvidia"))
 		return
 	}
-	s.st.Driver = Driver{Loaded: tri.True, Open: open, Version: version}
+	s.st.Driver = Driver{Loaded: tristate.True, Open: open, Version: version}
 }
 
 // parseDriver reads the line "NVRM version: NVIDIA UNIX Open Kernel Module for
 // x86_64  595.45.04  Release Build ..." or, of the closed flavour, "NVRM version:
 // NVIDIA UNIX x86_64 Kernel Module  550.54.14  <date>".
-func parseDriver(text string) (open tri.State, version string) {
+func parseDriver(text string) (open tristate.State, version string) {
 	line, _, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(line, "NVRM version:") || !strings.Contains(line, "Kernel Module") {
-		return tri.Unknown, ""
+		return tristate.Unknown, ""
 	}
 	for word := range strings.FieldsSeq(line) {
 		if isDriverVersion(word) {
@@ -242,7 +242,7 @@ func parseDriver(text string) (open tri.State, version string) {
 			break
 		}
 	}
-	return tri.Of(strings.Contains(line, "Open Kernel Module")), version
+	return tristate.Of(strings.Contains(line, "Open Kernel Module")), version
 }
 
 // isDriverVersion accepts "550.54.14" and "570.86": three or four digits, then
@@ -266,7 +266,7 @@ func isDriverVersion(word string) bool {
 func (s *scanner) peermem() {
 	s.st.PeermemModule = s.init("nvidia_peermem")
 	old := s.init("nv_peer_mem")
-	s.st.Peermem = tri.Or(s.st.PeermemModule.Loaded(), old.Loaded())
+	s.st.Peermem = tristate.Or(s.st.PeermemModule.Loaded(), old.Loaded())
 	switch {
 	case s.st.PeermemModule == Live:
 		s.st.PeermemBy = "nvidia_peermem"
@@ -281,9 +281,9 @@ func (s *scanner) peermem() {
 			switch {
 			case err != nil:
 				s.problem(err)
-				s.st.Peermem = tri.Or(s.st.Peermem, tri.Unknown)
+				s.st.Peermem = tristate.Or(s.st.Peermem, tristate.Unknown)
 			case ok:
-				s.st.Peermem, s.st.PeermemBy = tri.True, "/"+place+"/"+client
+				s.st.Peermem, s.st.PeermemBy = tristate.True, "/"+place+"/"+client
 				return
 			}
 		}
@@ -315,13 +315,13 @@ func (s *scanner) groups(numbers []int) {
 // drivers/iommu/iommu.c makes the list of groups at boot, iommu-sysfs.c the class
 // of IOMMUs that run). A kernel that has other directories in /sys/kernel and no
 // list was built without; where there is no /sys/kernel, nothing is known.
-func (s *scanner) iommu(want Request) tri.State {
+func (s *scanner) iommu(want Request) tristate.State {
 	const kernel, groups, units = "sys/kernel", "sys/kernel/iommu_groups", "sys/class/iommu"
 	switch {
 	case len(want.Groups) > 0:
-		return tri.True
+		return tristate.True
 	case !want.IOMMU:
-		return tri.Unknown
+		return tristate.Unknown
 	}
 	names, err := s.fs.Names(groups)
 	if host.Absent(err) {
@@ -332,17 +332,17 @@ func (s *scanner) iommu(want Request) tri.State {
 	switch {
 	case err != nil:
 		s.unread(err)
-		return tri.Unknown
+		return tristate.Unknown
 	case len(names) > 0:
-		return tri.True
+		return tristate.True
 	}
 	switch names, err := s.fs.Names(units); {
 	case err != nil && !host.Absent(err):
 		s.problem(err)
-		return tri.Unknown
+		return tristate.Unknown
 	case len(names) > 0:
-		s.problem(fmt.Errorf("/%s has %s, and /%s is empty", units, printable.Text(names[0]), groups))
-		return tri.Unknown
+		s.problem(fmt.Errorf("/%s has %s, and /%s is empty", units, sanitize.Terminal(names[0]), groups))
+		return tristate.Unknown
 	}
-	return tri.False
+	return tristate.False
 }

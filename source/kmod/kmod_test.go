@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 const (
@@ -18,8 +18,8 @@ const (
 // A GPU that is bound to the driver proves it loaded, of whatever flavour.
 func TestScanBoundDriver(t *testing.T) {
 	for bound, want := range map[bool]Driver{
-		false: {Loaded: tri.False, Open: tri.False},
-		true:  {Loaded: tri.True, Open: tri.Unknown},
+		false: {Loaded: tristate.False, Open: tristate.False},
+		true:  {Loaded: tristate.True, Open: tristate.Unknown},
 	} {
 		if got := scan(t, nil, Request{DriverBound: bound}).Driver; got != want {
 			t.Errorf("bound %v: %+v, want %+v", bound, got, want)
@@ -30,25 +30,25 @@ func TestScanBoundDriver(t *testing.T) {
 func TestParseDriver(t *testing.T) {
 	tests := []struct {
 		name, in string
-		open     tri.State
+		open     tristate.State
 		version  string
 	}{
-		{"open", openLine + "GCC version:  gcc version 12.3.0\n", tri.True, "595.45.04"},
-		{"open on Arm", "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  570.86.15  Release Build\n", tri.True, "570.86.15"},
-		{"closed", closedLine + "GCC version:  gcc version 12.3.0\n", tri.False, "550.54.14"},
-		{"closed on Arm", "NVRM version: NVIDIA UNIX aarch64 Kernel Module  535.104.12  Sat Aug 19 01:15:15 UTC 2023\n", tri.False, "535.104.12"},
-		{"an old one of two numbers", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  418.67  Sat Apr  6 03:07:24 CDT 2019\n", tri.False, "418.67"},
-		{"no newline", strings.TrimSuffix(closedLine, "\n"), tri.False, "550.54.14"},
-		{"the first of two versions", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  570.86.15\n", tri.False, "550.54.14"},
-		{"no version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  unknown\n", tri.True, ""},
-		{"a version of the compiler alone", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\nGCC version: 570.86.15\n", tri.True, ""},
-		{"empty", "", tri.Unknown, ""},
-		{"garbage", "\x7fELF\x02\x01\x01", tri.Unknown, ""},
-		{"another driver", "nouveau 570.86.15\n", tri.Unknown, ""},
-		{"the compiler alone", "GCC version:  gcc version 12.3.0\n", tri.Unknown, ""},
-		{"no kernel module", "NVRM version: NVIDIA 570.86.15\n", tri.Unknown, ""},
-		{"a kernel module in the second line", "NVRM version: NVIDIA\nUNIX Open Kernel Module 570.86.15\n", tri.Unknown, ""},
-		{"open in the second line", closedLine + "Open Kernel Module\n", tri.False, "550.54.14"},
+		{"open", openLine + "GCC version:  gcc version 12.3.0\n", tristate.True, "595.45.04"},
+		{"open on Arm", "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  570.86.15  Release Build\n", tristate.True, "570.86.15"},
+		{"closed", closedLine + "GCC version:  gcc version 12.3.0\n", tristate.False, "550.54.14"},
+		{"closed on Arm", "NVRM version: NVIDIA UNIX aarch64 Kernel Module  535.104.12  Sat Aug 19 01:15:15 UTC 2023\n", tristate.False, "535.104.12"},
+		{"an old one of two numbers", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  418.67  Sat Apr  6 03:07:24 CDT 2019\n", tristate.False, "418.67"},
+		{"no newline", strings.TrimSuffix(closedLine, "\n"), tristate.False, "550.54.14"},
+		{"the first of two versions", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  570.86.15\n", tristate.False, "550.54.14"},
+		{"no version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  unknown\n", tristate.True, ""},
+		{"a version of the compiler alone", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\nGCC version: 570.86.15\n", tristate.True, ""},
+		{"empty", "", tristate.Unknown, ""},
+		{"garbage", "\x7fELF\x02\x01\x01", tristate.Unknown, ""},
+		{"another driver", "nouveau 570.86.15\n", tristate.Unknown, ""},
+		{"the compiler alone", "GCC version:  gcc version 12.3.0\n", tristate.Unknown, ""},
+		{"no kernel module", "NVRM version: NVIDIA 570.86.15\n", tristate.Unknown, ""},
+		{"a kernel module in the second line", "NVRM version: NVIDIA\nUNIX Open Kernel Module 570.86.15\n", tristate.Unknown, ""},
+		{"open in the second line", closedLine + "Open Kernel Module\n", tristate.False, "550.54.14"},
 	}
 	for _, tt := range tests {
 		if open, version := parseDriver(tt.in); open != tt.open || version != tt.version {
@@ -79,13 +79,13 @@ func TestScanDriver(t *testing.T) {
 		want     Driver
 		problems []string
 	}{
-		{"none", nil, Driver{Loaded: tri.False, Open: tri.False}, nil},
-		{"open", map[string]string{version: openLine}, Driver{tri.True, tri.True, "595.45.04"}, nil},
-		{"closed", map[string]string{version: closedLine}, Driver{tri.True, tri.False, "550.54.14"}, nil},
+		{"none", nil, Driver{Loaded: tristate.False, Open: tristate.False}, nil},
+		{"open", map[string]string{version: openLine}, Driver{tristate.True, tristate.True, "595.45.04"}, nil},
+		{"closed", map[string]string{version: closedLine}, Driver{tristate.True, tristate.False, "550.54.14"}, nil},
 		{
 			"the module without its version file",
 			map[string]string{"sys/module/nvidia/initstate": "live\n"},
-			Driver{Loaded: tri.True},
+			Driver{Loaded: tristate.True},
 			[]string{"open /proc/driver/nvidia/version: no such file"},
 		},
 		{
@@ -103,25 +103,25 @@ func TestScanDriver(t *testing.T) {
 		{
 			"garbage, without the module",
 			map[string]string{version: "garbage\n"},
-			Driver{Loaded: tri.False},
+			Driver{Loaded: tristate.False},
 			[]string{"/" + version + ": no NVIDIA driver version in it"},
 		},
 		{
 			"garbage, with the module",
 			map[string]string{version: "garbage\n", "sys/module/nvidia/initstate": "live\n"},
-			Driver{Loaded: tri.True},
+			Driver{Loaded: tristate.True},
 			[]string{"/" + version + ": no NVIDIA driver version in it"},
 		},
 		{
 			"an empty file",
 			map[string]string{version: "", "sys/module/nvidia/initstate": "live\n"},
-			Driver{Loaded: tri.True},
+			Driver{Loaded: tristate.True},
 			[]string{"read /" + version + ": file is empty"},
 		},
 		{
 			"a file without end",
 			map[string]string{version: openLine + strings.Repeat("x", 16<<10), "sys/module/nvidia/initstate": "live\n"},
-			Driver{Loaded: tri.True},
+			Driver{Loaded: tristate.True},
 			[]string{"read /" + version + ": more data than expected"},
 		},
 	}
@@ -144,20 +144,20 @@ func TestScanInit(t *testing.T) {
 		name     string
 		files    map[string]string
 		want     Init
-		loaded   tri.State
+		loaded   tristate.State
 		problems []string
 	}{
-		{"live", map[string]string{file: "live\n"}, Live, tri.True, nil},
-		{"coming", map[string]string{file: "coming\n"}, Coming, tri.False, nil},
-		{"going", map[string]string{file: "going\n"}, Going, tri.False, nil},
-		{"not loaded", nil, Absent, tri.False, nil},
-		{"built in: a directory without state", map[string]string{"sys/module/nvidia_peermem/parameters": isDir}, Absent, tri.False, nil},
-		{"garbage", map[string]string{file: "alive\n"}, Unread, tri.Unknown, []string{"/" + file + `: "alive" is not a module state`}},
-		{"a word of ours", map[string]string{file: "absent\n"}, Unread, tri.Unknown, []string{"/" + file + `: "absent" is not a module state`}},
-		{"empty", map[string]string{file: ""}, Unread, tri.Unknown, []string{"read /" + file + ": file is empty"}},
-		{"a FIFO", map[string]string{file: isFIFO}, Unread, tri.Unknown, []string{"read /" + file + ": file is empty"}},
-		{"a directory", map[string]string{file: isDir}, Unread, tri.Unknown, []string{"read /" + file + ": is a directory"}},
-		{"no modules to see", map[string]string{"sys/module/kernel": absent}, Unread, tri.Unknown, []string{"open /sys/module: no such file"}},
+		{"live", map[string]string{file: "live\n"}, Live, tristate.True, nil},
+		{"coming", map[string]string{file: "coming\n"}, Coming, tristate.False, nil},
+		{"going", map[string]string{file: "going\n"}, Going, tristate.False, nil},
+		{"not loaded", nil, Absent, tristate.False, nil},
+		{"built in: a directory without state", map[string]string{"sys/module/nvidia_peermem/parameters": isDir}, Absent, tristate.False, nil},
+		{"garbage", map[string]string{file: "alive\n"}, Unread, tristate.Unknown, []string{"/" + file + `: "alive" is not a module state`}},
+		{"a word of ours", map[string]string{file: "absent\n"}, Unread, tristate.Unknown, []string{"/" + file + `: "absent" is not a module state`}},
+		{"empty", map[string]string{file: ""}, Unread, tristate.Unknown, []string{"read /" + file + ": file is empty"}},
+		{"a FIFO", map[string]string{file: isFIFO}, Unread, tristate.Unknown, []string{"read /" + file + ": file is empty"}},
+		{"a directory", map[string]string{file: isDir}, Unread, tristate.Unknown, []string{"read /" + file + ": is a directory"}},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, Unread, tristate.Unknown, []string{"open /sys/module: no such file"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,13 +208,13 @@ func TestScanStorage(t *testing.T) {
 	tests := []struct {
 		name  string
 		files map[string]string
-		want  tri.State
+		want  tristate.State
 	}{
-		{"live", map[string]string{file: "live\n"}, tri.True},
-		{"coming", map[string]string{file: "coming\n"}, tri.False},
-		{"not loaded", nil, tri.False},
-		{"empty", map[string]string{file: ""}, tri.Unknown},
-		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tri.Unknown},
+		{"live", map[string]string{file: "live\n"}, tristate.True},
+		{"coming", map[string]string{file: "coming\n"}, tristate.False},
+		{"not loaded", nil, tristate.False},
+		{"empty", map[string]string{file: ""}, tristate.Unknown},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tristate.Unknown},
 	}
 	for _, tt := range tests {
 		if got := scan(t, tt.files, Request{}).Storage; got != tt.want {
@@ -233,38 +233,38 @@ func TestScanPeermem(t *testing.T) {
 	tests := []struct {
 		name     string
 		files    map[string]string
-		want     tri.State
+		want     tristate.State
 		by       string
 		problems []string
 	}{
-		{"nothing", nil, tri.False, "", nil},
-		{"nvidia_peermem", map[string]string{module: "live\n"}, tri.True, "nvidia_peermem", nil},
-		{"nv_peer_mem", map[string]string{old: "live\n"}, tri.True, "nv_peer_mem", nil},
-		{"both", map[string]string{module: "live\n", old: "live\n"}, tri.True, "nvidia_peermem", nil},
-		{"one comes, the other is there", map[string]string{module: "coming\n", old: "live\n"}, tri.True, "nv_peer_mem", nil},
-		{"both come or go", map[string]string{module: "coming\n", old: "going\n"}, tri.False, "", nil},
-		{"the client nv_mem", map[string]string{mm + "nv_mem/version": "550.54.14\n"}, tri.True, "/sys/kernel/mm/memory_peers/nv_mem", nil},
-		{"the client nv_mem_nc", map[string]string{mm + "nv_mem_nc/version": "550.54.14\n"}, tri.True, "/sys/kernel/mm/memory_peers/nv_mem_nc", nil},
-		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": isDir}, tri.True, "/sys/kernel/memory_peers/nv_mem", nil},
-		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": isDir}, tri.True, "/sys/memory_peers/nv_mem_nc", nil},
-		{"a client of another vendor", map[string]string{mm + "amd_mem/version": "1\n"}, tri.False, "", nil},
-		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tri.Unknown, "", []string{"open /sys/module: no such file"}},
+		{"nothing", nil, tristate.False, "", nil},
+		{"nvidia_peermem", map[string]string{module: "live\n"}, tristate.True, "nvidia_peermem", nil},
+		{"nv_peer_mem", map[string]string{old: "live\n"}, tristate.True, "nv_peer_mem", nil},
+		{"both", map[string]string{module: "live\n", old: "live\n"}, tristate.True, "nvidia_peermem", nil},
+		{"one comes, the other is there", map[string]string{module: "coming\n", old: "live\n"}, tristate.True, "nv_peer_mem", nil},
+		{"both come or go", map[string]string{module: "coming\n", old: "going\n"}, tristate.False, "", nil},
+		{"the client nv_mem", map[string]string{mm + "nv_mem/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem", nil},
+		{"the client nv_mem_nc", map[string]string{mm + "nv_mem_nc/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem_nc", nil},
+		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": isDir}, tristate.True, "/sys/kernel/memory_peers/nv_mem", nil},
+		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": isDir}, tristate.True, "/sys/memory_peers/nv_mem_nc", nil},
+		{"a client of another vendor", map[string]string{mm + "amd_mem/version": "1\n"}, tristate.False, "", nil},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tristate.Unknown, "", []string{"open /sys/module: no such file"}},
 		{
 			"no modules to see, and a client",
 			map[string]string{"sys/module/kernel": absent, mm + "nv_mem": isDir},
-			tri.True, "/sys/kernel/mm/memory_peers/nv_mem",
+			tristate.True, "/sys/kernel/mm/memory_peers/nv_mem",
 			[]string{"open /sys/module: no such file"},
 		},
 		{
 			"clients that cannot be looked at",
 			map[string]string{"sys/kernel/mm/memory_peers": "a file"},
-			tri.Unknown, "",
+			tristate.Unknown, "",
 			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
 		},
 		{
 			"clients that cannot be looked at, and one in the next place",
 			map[string]string{"sys/kernel/mm/memory_peers": "a file", "sys/kernel/memory_peers/nv_mem": isDir},
-			tri.True, "/sys/kernel/memory_peers/nv_mem",
+			tristate.True, "/sys/kernel/memory_peers/nv_mem",
 			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
 		},
 	}
@@ -302,18 +302,18 @@ func TestScanIOMMU(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		files   map[string]string
-		want    tri.State
+		want    tristate.State
 		problem string
 	}{
-		{"no group, no class", map[string]string{groups: isDir}, tri.False, ""},
-		{"no group, no IOMMU", map[string]string{groups: isDir, units: isDir}, tri.False, ""},
-		{"some group", map[string]string{groups + "/0/type": "DMA\n"}, tri.True, ""},
-		{"no /sys/kernel", nil, tri.Unknown, "open /" + groups + ": no such file"},
-		{"an empty /sys/kernel", map[string]string{"sys/kernel": isDir}, tri.Unknown, "open /" + groups + ": no such file"},
-		{"a kernel without IOMMU groups", map[string]string{"sys/kernel/mm": isDir}, tri.False, ""},
-		{"an unreadable list", map[string]string{groups: isLoop}, tri.Unknown, "open /" + groups + ": too many levels"},
-		{"no group, and an IOMMU", map[string]string{groups: isDir, units + "/dmar0/intel-iommu/version": "1:0\n"}, tri.Unknown, "/" + units + " has dmar0, and /" + groups + " is empty"},
-		{"no group, and an unreadable class", map[string]string{groups: isDir, units: isLoop}, tri.Unknown, "open /" + units + ": too many levels"},
+		{"no group, no class", map[string]string{groups: isDir}, tristate.False, ""},
+		{"no group, no IOMMU", map[string]string{groups: isDir, units: isDir}, tristate.False, ""},
+		{"some group", map[string]string{groups + "/0/type": "DMA\n"}, tristate.True, ""},
+		{"no /sys/kernel", nil, tristate.Unknown, "open /" + groups + ": no such file"},
+		{"an empty /sys/kernel", map[string]string{"sys/kernel": isDir}, tristate.Unknown, "open /" + groups + ": no such file"},
+		{"a kernel without IOMMU groups", map[string]string{"sys/kernel/mm": isDir}, tristate.False, ""},
+		{"an unreadable list", map[string]string{groups: isLoop}, tristate.Unknown, "open /" + groups + ": too many levels"},
+		{"no group, and an IOMMU", map[string]string{groups: isDir, units + "/dmar0/intel-iommu/version": "1:0\n"}, tristate.Unknown, "/" + units + " has dmar0, and /" + groups + " is empty"},
+		{"no group, and an unreadable class", map[string]string{groups: isDir, units: isLoop}, tristate.Unknown, "open /" + units + ": too many levels"},
 	} {
 		st := scan(t, tt.files, Request{IOMMU: true})
 		if st.IOMMU != tt.want {
@@ -325,10 +325,10 @@ func TestScanIOMMU(t *testing.T) {
 		}
 		wantProblems(t, st.Problems, problems...)
 	}
-	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, Request{IOMMU: true, Groups: []int{3}}); st.IOMMU != tri.True {
+	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, Request{IOMMU: true, Groups: []int{3}}); st.IOMMU != tristate.True {
 		t.Errorf("a device is in a group: %v", st.IOMMU)
 	}
-	if st := scan(t, map[string]string{groups: isDir}, Request{}); st.IOMMU != tri.Unknown {
+	if st := scan(t, map[string]string{groups: isDir}, Request{}); st.IOMMU != tristate.Unknown {
 		t.Errorf("not asked for: %v", st.IOMMU)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"hash/maphash"
 	"strings"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/tristate"
 )
 
 // Memory spares whoever scans again and again from reading /proc/kallsyms, the
@@ -45,7 +45,7 @@ func (m *Memory) symbols(s *scanner, want Request) Symbols {
 	}
 	want.AllSymbols = true
 	m.table, m.key = s.symbols(s.needed(want)), key
-	m.known = m.table.UmemDMABuf != tri.Unknown && m.table.MLX5DMABuf != tri.Unknown && m.table.PeerMemory != tri.Unknown
+	m.known = m.table.UmemDMABuf != tristate.Unknown && m.table.MLX5DMABuf != tristate.Unknown && m.table.PeerMemory != tristate.Unknown
 	return m.table
 }
 

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/machine"
-	"gdr-features/internal/tri"
 	"gdr-features/source/kmod"
+	"gdr-features/tristate"
 )
 
 // The symbol table is read once for each set of modules, whoever uses them, and
@@ -35,7 +35,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	request := kmod.Request{Memory: &kmod.Memory{}}
-	expect := func(what string, want tri.State) {
+	expect := func(what string, want tristate.State) {
 		t.Helper()
 		if got := kmod.Scan(fs, request).Symbols.UmemDMABuf; got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
@@ -44,21 +44,21 @@ func TestMemory(t *testing.T) {
 	const none = "0000000000000000 T nothing\n"
 	write(list, "mlx5_ib 100 0 - Live 0x0000000000000000\n")
 	write(table, "")
-	expect("empty", tri.Unknown)
+	expect("empty", tristate.Unknown)
 	write(table, string(symbols))
-	expect("first reading", tri.True)
+	expect("first reading", tristate.True)
 	write(table, none)
-	expect("the same modules", tri.True)
+	expect("the same modules", tristate.True)
 	write(list, "mlx5_ib 100 3 rdma_ucm, Live 0x0000000000000000\n")
-	expect("used by another", tri.True)
+	expect("used by another", tristate.True)
 	write(list, "mlx5_ib 200 3 rdma_ucm, Live 0x0000000000000000\n")
-	expect("another module of that name", tri.False)
+	expect("another module of that name", tristate.False)
 	write(table, string(symbols))
-	expect("the same modules again", tri.False)
+	expect("the same modules again", tristate.False)
 	if err := os.Remove(list); err != nil {
 		t.Fatal(err)
 	}
-	expect("a kernel without modules", tri.True)
+	expect("a kernel without modules", tristate.True)
 	write(table, none)
 	if err := os.WriteFile(filepath.Join(dir, "sys/module/mlx5_ib/srcversion"), []byte("1\n"), 0o644); err != nil {
 		if err := os.MkdirAll(filepath.Join(dir, "sys/module/mlx5_ib"), 0o755); err != nil {
@@ -66,5 +66,5 @@ func TestMemory(t *testing.T) {
 		}
 		write(filepath.Join(dir, "sys/module/mlx5_ib/srcversion"), "1\n")
 	}
-	expect("another build", tri.False)
+	expect("another build", tristate.False)
 }

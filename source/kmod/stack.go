@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/tristate"
 )
 
 // Stack is the RDMA stack that runs.
@@ -52,11 +52,11 @@ func (s *scanner) mofed() MOFED {
 	compat := s.present("mlx_compat")
 	for _, module := range [...]string{"mlx5_core", "mlx4_core"} {
 		switch s.present(module) {
-		case tri.False:
+		case tristate.False:
 			continue
-		case tri.Unknown:
+		case tristate.Unknown:
 			return MOFED{}
-		case tri.True:
+		case tristate.True:
 		}
 		file := "sys/module/" + module + "/version"
 		version, err := s.fs.Line(file)
@@ -69,27 +69,27 @@ func (s *scanner) mofed() MOFED {
 		})
 	}
 	switch compat {
-	case tri.True:
+	case tristate.True:
 		return MOFED{Origin: OriginMOFED}
-	case tri.Unknown:
+	case tristate.Unknown:
 		return MOFED{}
-	case tri.False:
+	case tristate.False:
 	}
 	return MOFED{Origin: OriginNotLoaded}
 }
 
 // judgeMOFED takes the facts about a loaded mlx5_core or mlx4_core together:
 // whether mlx_compat is loaded, and the module's version, "" for none.
-func judgeMOFED(compat tri.State, version string, garbage func()) MOFED {
+func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
 	switch {
 	case isMOFEDVersion(version):
 		return MOFED{OriginMOFED, version}
-	case compat == tri.True:
+	case compat == tristate.True:
 		return MOFED{Origin: OriginMOFED}
 	case version != "" && !isInboxVersion(version):
 		garbage()
 		return MOFED{}
-	case compat == tri.Unknown:
+	case compat == tristate.Unknown:
 		return MOFED{}
 	}
 	return MOFED{Origin: OriginInbox}
@@ -135,13 +135,13 @@ func numbers(s string) bool {
 
 // peerDirect infers the level: there is no marker for it but the symbol and the
 // version of the stack that exports it.
-func peerDirect(m MOFED, symbol tri.State) PeerDirect {
+func peerDirect(m MOFED, symbol tristate.State) PeerDirect {
 	switch symbol {
-	case tri.Unknown:
+	case tristate.Unknown:
 		return ""
-	case tri.False:
+	case tristate.False:
 		return PeerDirectNone
-	case tri.True:
+	case tristate.True:
 	}
 	switch m.Origin {
 	case OriginInbox:

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 func TestRelease(t *testing.T) {
@@ -87,13 +87,13 @@ func TestJudgeMOFED(t *testing.T) {
 		{version: "1.2", absent: none, present: mofed, maybe: none, garbage: true},
 	}
 	for _, tt := range tests {
-		for compat, want := range map[tri.State]MOFED{tri.False: tt.absent, tri.True: tt.present, tri.Unknown: tt.maybe} {
+		for compat, want := range map[tristate.State]MOFED{tristate.False: tt.absent, tristate.True: tt.present, tristate.Unknown: tt.maybe} {
 			complaints := 0
 			got := judgeMOFED(compat, tt.version, func() { complaints++ })
 			if got != want {
 				t.Errorf("version %q, mlx_compat %v: %+v, want %+v", tt.version, compat, got, want)
 			}
-			if (complaints == 1) != (tt.garbage && compat != tri.True) || complaints > 1 {
+			if (complaints == 1) != (tt.garbage && compat != tristate.True) || complaints > 1 {
 				t.Errorf("version %q, mlx_compat %v: %d complaints", tt.version, compat, complaints)
 			}
 		}
@@ -120,7 +120,7 @@ func TestPeerDirect(t *testing.T) {
 		{origin(OriginNotLoaded), ""},
 	}
 	for _, tt := range tests {
-		for symbol, want := range map[tri.State]PeerDirect{tri.True: tt.want, tri.False: PeerDirectNone, tri.Unknown: ""} {
+		for symbol, want := range map[tristate.State]PeerDirect{tristate.True: tt.want, tristate.False: PeerDirectNone, tristate.Unknown: ""} {
 			if got := peerDirect(tt.mofed, symbol); got != want {
 				t.Errorf("%+v, symbol %v: %q, want %q", tt.mofed, symbol, got, want)
 			}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // Contents of files that are none.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 // virtual looks for a hypervisor: the processor's own flag on x86, Xen's
@@ -13,7 +13,7 @@ import (
 // of systemd, src/basic/virt.c). Without anything readable it stays unknown.
 func (s *scanner) virtual() {
 	flag := s.hypervisorFlag()
-	if flag == tri.True {
+	if flag == tristate.True {
 		s.found("/proc/cpuinfo: flag hypervisor")
 		return
 	}
@@ -25,24 +25,24 @@ func (s *scanner) virtual() {
 	}
 	vendor, evidence, readable := s.firmware()
 	switch {
-	case vendor == dmiVirtual, vendor == dmiCloud && flag == tri.Unknown:
+	case vendor == dmiVirtual, vendor == dmiCloud && flag == tristate.Unknown:
 		s.found(evidence)
-	case flag == tri.False, readable:
-		s.st.Virtual = tri.False
+	case flag == tristate.False, readable:
+		s.st.Virtual = tristate.False
 	}
 }
 
 func (s *scanner) found(evidence string) {
-	s.st.Virtual, s.st.VirtualBy = tri.True, evidence
+	s.st.Virtual, s.st.VirtualBy = tristate.True, evidence
 }
 
 // hypervisorFlag reads the flags of the first processor. Other architectures
 // have none.
-func (s *scanner) hypervisorFlag() tri.State {
+func (s *scanner) hypervisorFlag() tristate.State {
 	file, err := s.fs.Open("proc/cpuinfo")
 	if err != nil {
 		s.problem(err)
-		return tri.Unknown
+		return tristate.Unknown
 	}
 	defer file.Close()
 	buf := make([]byte, 0, 16<<10)
@@ -57,10 +57,10 @@ func (s *scanner) hypervisorFlag() tri.State {
 			s.st.Processor = x86(first)
 			for flag := range strings.FieldsSeq(flags) {
 				if flag == "hypervisor" {
-					return tri.True
+					return tristate.True
 				}
 			}
-			return tri.False
+			return tristate.False
 		}
 		if len(first) < len(buf) {
 			buf = first
@@ -73,7 +73,7 @@ func (s *scanner) hypervisorFlag() tri.State {
 	} else if ok && strings.HasPrefix(cpu, "POWER") {
 		s.st.Processor.Arch = "ppc64"
 	}
-	return tri.Unknown
+	return tristate.Unknown
 }
 
 // x86 reads a processor that has flags.

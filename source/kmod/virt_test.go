@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 func TestScanVirtual(t *testing.T) {
@@ -21,52 +21,52 @@ func TestScanVirtual(t *testing.T) {
 	tests := []struct {
 		name     string
 		files    map[string]string
-		want     tri.State
+		want     tristate.State
 		by       string
 		problems []string
 	}{
-		{"flag", map[string]string{cpu: guest}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
-		{"flag at the end of the line", map[string]string{cpu: "flags\t\t: fpu hypervisor\n"}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
-		{"flag on a server's firmware", map[string]string{cpu: guest, product: "PowerEdge XE9680\n"}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
-		{"no flag", map[string]string{cpu: bare}, tri.False, "", nil},
-		{"no flag, a server", map[string]string{cpu: bare, vendor: "Dell Inc.\n", product: "PowerEdge XE9680\n"}, tri.False, "", nil},
-		{"a flag of a similar name", map[string]string{cpu: "flags\t\t: fpu nohypervisor hypervisors\n"}, tri.False, "", nil},
-		{"the flag in another line", map[string]string{cpu: "model name\t: hypervisor\nvmx flags\t: hypervisor\nflags\t\t: fpu\n"}, tri.False, "", nil},
-		{"the flag of the second processor", map[string]string{cpu: bare + guest}, tri.False, "", nil},
-		{"flags of the second processor alone", map[string]string{cpu: "processor\t: 0\n\n" + guest}, tri.Unknown, "", nil},
-		{"no flag, and QEMU's firmware", map[string]string{cpu: bare, vendor: "QEMU\n"}, tri.True, "/sys/class/dmi/id/sys_vendor: QEMU", nil},
+		{"flag", map[string]string{cpu: guest}, tristate.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"flag at the end of the line", map[string]string{cpu: "flags\t\t: fpu hypervisor\n"}, tristate.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"flag on a server's firmware", map[string]string{cpu: guest, product: "PowerEdge XE9680\n"}, tristate.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"no flag", map[string]string{cpu: bare}, tristate.False, "", nil},
+		{"no flag, a server", map[string]string{cpu: bare, vendor: "Dell Inc.\n", product: "PowerEdge XE9680\n"}, tristate.False, "", nil},
+		{"a flag of a similar name", map[string]string{cpu: "flags\t\t: fpu nohypervisor hypervisors\n"}, tristate.False, "", nil},
+		{"the flag in another line", map[string]string{cpu: "model name\t: hypervisor\nvmx flags\t: hypervisor\nflags\t\t: fpu\n"}, tristate.False, "", nil},
+		{"the flag of the second processor", map[string]string{cpu: bare + guest}, tristate.False, "", nil},
+		{"flags of the second processor alone", map[string]string{cpu: "processor\t: 0\n\n" + guest}, tristate.Unknown, "", nil},
+		{"no flag, and QEMU's firmware", map[string]string{cpu: bare, vendor: "QEMU\n"}, tristate.True, "/sys/class/dmi/id/sys_vendor: QEMU", nil},
 
-		{"Arm server", map[string]string{cpu: arm, vendor: "NVIDIA\n", product: "Grace\n"}, tri.False, "", nil},
-		{"Arm guest of QEMU", map[string]string{cpu: arm, vendor: "QEMU\n", product: "KVM Virtual Machine\n"}, tri.True, "/sys/class/dmi/id/product_name: KVM Virtual Machine", nil},
-		{"Arm without firmware", map[string]string{cpu: arm}, tri.Unknown, "", nil},
-		{"VMware", map[string]string{cpu: arm, product: "VMware7,1\n"}, tri.True, "/sys/class/dmi/id/product_name: VMware7,1", nil},
-		{"VirtualBox", map[string]string{cpu: arm, dmi + "board_vendor": "innotek GmbH\n"}, tri.True, "/sys/class/dmi/id/board_vendor: innotek GmbH", nil},
-		{"Bochs", map[string]string{cpu: arm, dmi + "bios_vendor": "Bochs\n"}, tri.True, "/sys/class/dmi/id/bios_vendor: Bochs", nil},
-		{"the name of a hypervisor in the midst", map[string]string{cpu: arm, product: "Server for VMware\n"}, tri.False, "", nil},
-		{"Hyper-V", map[string]string{cpu: arm, vendor: "Microsoft Corporation\n", product: "Virtual Machine\n"}, tri.True, "/sys/class/dmi/id/product_name: Virtual Machine", nil},
-		{"a laptop of Microsoft", map[string]string{cpu: arm, vendor: "Microsoft Corporation\n", product: "Surface Laptop\n"}, tri.False, "", nil},
-		{"a virtual machine of somebody else", map[string]string{cpu: arm, vendor: "Example Inc.\n", product: "Virtual Machine\n"}, tri.False, "", nil},
+		{"Arm server", map[string]string{cpu: arm, vendor: "NVIDIA\n", product: "Grace\n"}, tristate.False, "", nil},
+		{"Arm guest of QEMU", map[string]string{cpu: arm, vendor: "QEMU\n", product: "KVM Virtual Machine\n"}, tristate.True, "/sys/class/dmi/id/product_name: KVM Virtual Machine", nil},
+		{"Arm without firmware", map[string]string{cpu: arm}, tristate.Unknown, "", nil},
+		{"VMware", map[string]string{cpu: arm, product: "VMware7,1\n"}, tristate.True, "/sys/class/dmi/id/product_name: VMware7,1", nil},
+		{"VirtualBox", map[string]string{cpu: arm, dmi + "board_vendor": "innotek GmbH\n"}, tristate.True, "/sys/class/dmi/id/board_vendor: innotek GmbH", nil},
+		{"Bochs", map[string]string{cpu: arm, dmi + "bios_vendor": "Bochs\n"}, tristate.True, "/sys/class/dmi/id/bios_vendor: Bochs", nil},
+		{"the name of a hypervisor in the midst", map[string]string{cpu: arm, product: "Server for VMware\n"}, tristate.False, "", nil},
+		{"Hyper-V", map[string]string{cpu: arm, vendor: "Microsoft Corporation\n", product: "Virtual Machine\n"}, tristate.True, "/sys/class/dmi/id/product_name: Virtual Machine", nil},
+		{"a laptop of Microsoft", map[string]string{cpu: arm, vendor: "Microsoft Corporation\n", product: "Surface Laptop\n"}, tristate.False, "", nil},
+		{"a virtual machine of somebody else", map[string]string{cpu: arm, vendor: "Example Inc.\n", product: "Virtual Machine\n"}, tristate.False, "", nil},
 
-		{"EC2 on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "g5g.16xlarge\n"}, tri.True, "/sys/class/dmi/id/sys_vendor: Amazon EC2", nil},
-		{"EC2 metal on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "g5g.metal\n"}, tri.False, "", nil},
-		{"EC2 metal of a size on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "c7g.metal-48xl\n"}, tri.False, "", nil},
-		{"EC2 metal on x86", map[string]string{cpu: bare, vendor: "Amazon EC2\n", product: "p4d.24xlarge\n"}, tri.False, "", nil},
-		{"EC2 on x86", map[string]string{cpu: guest, vendor: "Amazon EC2\n", product: "p5.48xlarge\n"}, tri.True, "/proc/cpuinfo: flag hypervisor", nil},
-		{"Google on Arm", map[string]string{cpu: arm, product: "Google Compute Engine\n"}, tri.True, "/sys/class/dmi/id/product_name: Google Compute Engine", nil},
-		{"Google bare metal on x86", map[string]string{cpu: bare, product: "Google Compute Engine\n"}, tri.False, "", nil},
+		{"EC2 on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "g5g.16xlarge\n"}, tristate.True, "/sys/class/dmi/id/sys_vendor: Amazon EC2", nil},
+		{"EC2 metal on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "g5g.metal\n"}, tristate.False, "", nil},
+		{"EC2 metal of a size on Arm", map[string]string{cpu: arm, vendor: "Amazon EC2\n", product: "c7g.metal-48xl\n"}, tristate.False, "", nil},
+		{"EC2 metal on x86", map[string]string{cpu: bare, vendor: "Amazon EC2\n", product: "p4d.24xlarge\n"}, tristate.False, "", nil},
+		{"EC2 on x86", map[string]string{cpu: guest, vendor: "Amazon EC2\n", product: "p5.48xlarge\n"}, tristate.True, "/proc/cpuinfo: flag hypervisor", nil},
+		{"Google on Arm", map[string]string{cpu: arm, product: "Google Compute Engine\n"}, tristate.True, "/sys/class/dmi/id/product_name: Google Compute Engine", nil},
+		{"Google bare metal on x86", map[string]string{cpu: bare, product: "Google Compute Engine\n"}, tristate.False, "", nil},
 
-		{"Xen guest", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n"}, tri.True, "/sys/hypervisor/type: xen", nil},
-		{"Xen guest with capabilities", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "none\n"}, tri.True, "/sys/hypervisor/type: xen", nil},
-		{"Xen's own domain", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "control_d\n"}, tri.False, "", nil},
-		{"Xen's own domain on Arm", map[string]string{cpu: arm, product: "Altra\n", "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "control_d\n"}, tri.False, "", nil},
+		{"Xen guest", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n"}, tristate.True, "/sys/hypervisor/type: xen", nil},
+		{"Xen guest with capabilities", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "none\n"}, tristate.True, "/sys/hypervisor/type: xen", nil},
+		{"Xen's own domain", map[string]string{cpu: bare, "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "control_d\n"}, tristate.False, "", nil},
+		{"Xen's own domain on Arm", map[string]string{cpu: arm, product: "Altra\n", "sys/hypervisor/type": "xen\n", "proc/xen/capabilities": "control_d\n"}, tristate.False, "", nil},
 
-		{"nothing readable", map[string]string{cpu: absent}, tri.Unknown, "", nil},
-		{"empty files", map[string]string{cpu: "", product: "", vendor: "", "sys/hypervisor/type": ""}, tri.Unknown, "", nil},
-		{"FIFOs", map[string]string{cpu: isFIFO, product: isFIFO, vendor: isFIFO, "sys/hypervisor/type": isFIFO}, tri.Unknown, "", nil},
-		{"no processors, a server", map[string]string{cpu: absent, vendor: "Dell Inc.\n"}, tri.False, "", nil},
-		{"processors that cannot be opened", map[string]string{cpu: absent, kallsyms: absent, "proc": "a file"}, tri.Unknown, "", []string{"open /proc/driver/nvidia/version: not a", "open /proc/kallsyms: not a", "open /proc/cpuinfo: not a"}},
-		{"flags that are cut off", map[string]string{cpu: "flags\t\t: fpu hypervisor"}, tri.Unknown, "", nil},
-		{"flags behind much else", map[string]string{cpu: strings.Repeat("x", 17<<10) + "\n" + guest}, tri.Unknown, "", nil},
+		{"nothing readable", map[string]string{cpu: absent}, tristate.Unknown, "", nil},
+		{"empty files", map[string]string{cpu: "", product: "", vendor: "", "sys/hypervisor/type": ""}, tristate.Unknown, "", nil},
+		{"FIFOs", map[string]string{cpu: isFIFO, product: isFIFO, vendor: isFIFO, "sys/hypervisor/type": isFIFO}, tristate.Unknown, "", nil},
+		{"no processors, a server", map[string]string{cpu: absent, vendor: "Dell Inc.\n"}, tristate.False, "", nil},
+		{"processors that cannot be opened", map[string]string{cpu: absent, kallsyms: absent, "proc": "a file"}, tristate.Unknown, "", []string{"open /proc/driver/nvidia/version: not a", "open /proc/kallsyms: not a", "open /proc/cpuinfo: not a"}},
+		{"flags that are cut off", map[string]string{cpu: "flags\t\t: fpu hypervisor"}, tristate.Unknown, "", nil},
+		{"flags behind much else", map[string]string{cpu: strings.Repeat("x", 17<<10) + "\n" + guest}, tristate.Unknown, "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestHypervisorNames(t *testing.T) {
 	} {
 		for _, file := range []string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
 			st := scan(t, map[string]string{"proc/cpuinfo": absent, "sys/class/dmi/id/" + file: name + " 1.0\n"}, Request{})
-			if want := "/sys/class/dmi/id/" + file + ": " + name + " 1.0"; st.Virtual != tri.True || st.VirtualBy != want {
+			if want := "/sys/class/dmi/id/" + file + ": " + name + " 1.0"; st.Virtual != tristate.True || st.VirtualBy != want {
 				t.Errorf("%v by %q, want %q", st.Virtual, st.VirtualBy, want)
 			}
 		}

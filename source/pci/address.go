@@ -3,7 +3,7 @@ package pci
 import (
 	"fmt"
 
-	"gdr-features/internal/printable"
+	"gdr-features/internal/sanitize"
 )
 
 // Address names one PCI function: domain:bus:device.function. Domains behind
@@ -18,7 +18,7 @@ type Address struct {
 func ParseAddress(s string) (Address, error) {
 	a, ok := parseAddress(s)
 	if !ok {
-		return Address{}, fmt.Errorf("%q is not a PCI address (dddd:bb:dd.f)", printable.Text(s))
+		return Address{}, fmt.Errorf("%q is not a PCI address (dddd:bb:dd.f)", sanitize.Terminal(s))
 	}
 	return a, nil
 }

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // links reads the links of GPU and NIC cards and of the ports they are plugged into.

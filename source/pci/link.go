@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/tristate"
 )
 
 // ReadLink reads the state of a function's link; nil where it has none, or none
@@ -93,31 +93,31 @@ func (l LinkLack) Value(n float64) string {
 // the upper end is known to do more: where that is not known full is unknown, and
 // lacks names it all the same. The speed of a GPU is left out: an idle one slows
 // its link down to save power.
-func (e LinkEnds) Full(kind Kind) (full tri.State, lacks []LinkLack) {
+func (e LinkEnds) Full(kind Kind) (full tristate.State, lacks []LinkLack) {
 	if e.Lower == nil {
-		return tri.Unknown, nil
+		return tristate.Unknown, nil
 	}
 	own, upper := *e.Lower, Link{}
 	if e.Upper != nil {
 		upper = *e.Upper
 	}
-	judge := func(property string, now, own, upper float64) tri.State {
+	judge := func(property string, now, own, upper float64) tristate.State {
 		switch most := least(own, upper); {
 		case now == 0, own == 0:
-			return tri.Unknown
+			return tristate.Unknown
 		case now >= most:
-			return tri.True
+			return tristate.True
 		default:
 			lacks = append(lacks, LinkLack{property, now, own, most})
 		}
 		if upper == 0 {
-			return tri.Unknown
+			return tristate.Unknown
 		}
-		return tri.False
+		return tristate.False
 	}
 	full = judge("width", float64(own.Width), float64(own.MaxWidth), float64(upper.MaxWidth))
 	if kind == NIC {
-		full = tri.And(full, judge("speed", own.Speed, own.MaxSpeed, upper.MaxSpeed))
+		full = tristate.And(full, judge("speed", own.Speed, own.MaxSpeed, upper.MaxSpeed))
 	}
 	return full, lacks
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"gdr-features/internal/tri"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 func TestLinkEnds(t *testing.T) {
@@ -16,27 +16,27 @@ func TestLinkEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		ends     pci.LinkEnds
-		nic, gpu tri.State
+		nic, gpu tristate.State
 		lacks    string // of the NIC
 		speed    float64
 		width    int
 	}{
-		{"full", pci.LinkEnds{Lower: gen5, Upper: gen5}, tri.True, tri.True, "[]", 32, 16},
-		{"half the lanes", pci.LinkEnds{Lower: link(32, 32, 8, 16), Upper: gen5}, tri.False, tri.False, "[x8 of x16]", 32, 16},
-		{"half the speed", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: gen5}, tri.False, tri.True, "[16 of 32 GT/s]", 32, 16},
-		{"half of both", pci.LinkEnds{Lower: link(2.5, 32, 1, 16), Upper: gen5}, tri.False, tri.False, "[x1 of x16 2.5 of 32 GT/s]", 32, 16},
-		{"a slot of fewer lanes", pci.LinkEnds{Lower: link(32, 32, 8, 16), Upper: link(32, 32, 8, 8)}, tri.True, tri.True, "[]", 32, 8},
-		{"a slower slot", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: link(16, 16, 16, 16)}, tri.True, tri.True, "[]", 16, 16},
-		{"a slower slot that lost lanes", pci.LinkEnds{Lower: link(16, 32, 4, 16), Upper: link(16, 16, 4, 8)}, tri.False, tri.False, "[x4 of x8]", 16, 8},
-		{"a faster slot", pci.LinkEnds{Lower: link(16, 16, 8, 8), Upper: gen5}, tri.True, tri.True, "[]", 16, 8},
-		{"full, and nothing known of the slot", pci.LinkEnds{Lower: gen5}, tri.True, tri.True, "[]", 32, 16},
-		{"less lanes, and nothing known of the slot", pci.LinkEnds{Lower: link(32, 32, 8, 16)}, tri.Unknown, tri.Unknown, "[x8 of x16]", 32, 16},
-		{"less speed, and the slot's not known", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: link(0, 0, 16, 16)}, tri.Unknown, tri.True, "[16 of 32 GT/s]", 32, 16},
-		{"less lanes, and the speed not known", pci.LinkEnds{Lower: link(0, 32, 8, 16), Upper: gen5}, tri.False, tri.False, "[x8 of x16]", 32, 16},
-		{"the state not known", pci.LinkEnds{Lower: link(0, 32, 0, 16), Upper: gen5}, tri.Unknown, tri.Unknown, "[]", 32, 16},
-		{"the function's own most not known", pci.LinkEnds{Lower: link(16, 0, 8, 0), Upper: gen5}, tri.Unknown, tri.Unknown, "[]", 32, 16},
-		{"only the slot known", pci.LinkEnds{Upper: gen5}, tri.Unknown, tri.Unknown, "[]", 32, 16},
-		{"nothing known", pci.LinkEnds{}, tri.Unknown, tri.Unknown, "[]", 0, 0},
+		{"full", pci.LinkEnds{Lower: gen5, Upper: gen5}, tristate.True, tristate.True, "[]", 32, 16},
+		{"half the lanes", pci.LinkEnds{Lower: link(32, 32, 8, 16), Upper: gen5}, tristate.False, tristate.False, "[x8 of x16]", 32, 16},
+		{"half the speed", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: gen5}, tristate.False, tristate.True, "[16 of 32 GT/s]", 32, 16},
+		{"half of both", pci.LinkEnds{Lower: link(2.5, 32, 1, 16), Upper: gen5}, tristate.False, tristate.False, "[x1 of x16 2.5 of 32 GT/s]", 32, 16},
+		{"a slot of fewer lanes", pci.LinkEnds{Lower: link(32, 32, 8, 16), Upper: link(32, 32, 8, 8)}, tristate.True, tristate.True, "[]", 32, 8},
+		{"a slower slot", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: link(16, 16, 16, 16)}, tristate.True, tristate.True, "[]", 16, 16},
+		{"a slower slot that lost lanes", pci.LinkEnds{Lower: link(16, 32, 4, 16), Upper: link(16, 16, 4, 8)}, tristate.False, tristate.False, "[x4 of x8]", 16, 8},
+		{"a faster slot", pci.LinkEnds{Lower: link(16, 16, 8, 8), Upper: gen5}, tristate.True, tristate.True, "[]", 16, 8},
+		{"full, and nothing known of the slot", pci.LinkEnds{Lower: gen5}, tristate.True, tristate.True, "[]", 32, 16},
+		{"less lanes, and nothing known of the slot", pci.LinkEnds{Lower: link(32, 32, 8, 16)}, tristate.Unknown, tristate.Unknown, "[x8 of x16]", 32, 16},
+		{"less speed, and the slot's not known", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: link(0, 0, 16, 16)}, tristate.Unknown, tristate.True, "[16 of 32 GT/s]", 32, 16},
+		{"less lanes, and the speed not known", pci.LinkEnds{Lower: link(0, 32, 8, 16), Upper: gen5}, tristate.False, tristate.False, "[x8 of x16]", 32, 16},
+		{"the state not known", pci.LinkEnds{Lower: link(0, 32, 0, 16), Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
+		{"the function's own most not known", pci.LinkEnds{Lower: link(16, 0, 8, 0), Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
+		{"only the slot known", pci.LinkEnds{Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
+		{"nothing known", pci.LinkEnds{}, tristate.Unknown, tristate.Unknown, "[]", 0, 0},
 	} {
 		full, lacks := tt.ends.Full(pci.NIC)
 		if full != tt.nic || fmt.Sprint(lacks) != tt.lacks {

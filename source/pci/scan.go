@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/printable"
+	"gdr-features/host"
+	"gdr-features/internal/sanitize"
 )
 
 // devicesDir is where the kernel lists every PCI function, as links into the
@@ -128,13 +128,13 @@ func (s *scanner) place(f *Function, name string) {
 	}
 	cut := strings.LastIndexByte(to, '/')
 	if cut < 0 || !strings.EqualFold(to[cut+1:], name) {
-		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: link to %q is not a path in the device tree", devicesDir, name, printable.Text(to)))
+		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: link to %q is not a path in the device tree", devicesDir, name, sanitize.Terminal(to)))
 		return
 	}
 	above := to[:cut]
 	root, bridges, ok := splitPath(above)
 	if !ok {
-		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: no root bus in %q", devicesDir, name, printable.Text(to)))
+		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: no root bus in %q", devicesDir, name, sanitize.Terminal(to)))
 		return
 	}
 	if known, ok := s.bridges[above]; ok {
@@ -267,7 +267,7 @@ func (s *scanner) attributes(f *Function, base string) {
 		s.inv.Problems = append(s.inv.Problems, err)
 	}
 	driver, err := s.fs.Base(base + "driver")
-	f.Driver = printable.Text(driver)
+	f.Driver = sanitize.Terminal(driver)
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
 	s.physFn(f, base)
@@ -277,7 +277,7 @@ func (s *scanner) attributes(f *Function, base string) {
 	if err == nil {
 		if f.IOMMUGroup, err = strconv.Atoi(group); err != nil || f.IOMMUGroup < 0 {
 			f.IOMMUGroup, f.IOMMUKnown = None, false
-			s.problem(fmt.Errorf("/%siommu_group: %q is not a group", base, printable.Text(group)))
+			s.problem(fmt.Errorf("/%siommu_group: %q is not a group", base, sanitize.Terminal(group)))
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 // VPD are the vital product data of a function (PCI Local Bus Specification

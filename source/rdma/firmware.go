@@ -1,6 +1,6 @@
 package rdma
 
-import "gdr-features/internal/host"
+import "gdr-features/host"
 
 // ReadFirmware reads the version of the device's firmware, "28.39.1002", from
 // fw_ver; "" where there is none to read. A device that manages an NVLink fabric

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/source/pci"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/source/pci"
 )
 

@@ -20,10 +20,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/printable"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 const (
@@ -78,14 +78,14 @@ type Port struct {
 }
 
 // Carries is Active, and unknown where that could not be read.
-func (p Port) Carries() tri.State {
+func (p Port) Carries() tristate.State {
 	switch {
 	case p.Active():
-		return tri.True
+		return tristate.True
 	case p.State == "", p.State == "ACTIVE" && p.LinkLayer == "":
-		return tri.Unknown
+		return tristate.Unknown
 	}
-	return tri.False
+	return tristate.False
 }
 
 // Active tells whether the port carries traffic NCCL would use: ACTIVE, with
@@ -204,8 +204,8 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 			continue // most functions without a device have no such directory
 		}
 		for _, name := range names {
-			if !listed[printable.Text(name)] {
-				devices = append(devices, Device{Name: printable.Text(name), PCI: &f.Address, placed: true, dir: dir + "/" + name})
+			if !listed[sanitize.Terminal(name)] {
+				devices = append(devices, Device{Name: sanitize.Terminal(name), PCI: &f.Address, placed: true, dir: dir + "/" + name})
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, detail pci.Detai
 	if d.PCI != nil {
 		d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") // InfiniBand may have none
 		for i, name := range d.NetDevs {
-			d.NetDevs[i] = printable.Text(name)
+			d.NetDevs[i] = sanitize.Terminal(name)
 		}
 		slices.Sort(d.NetDevs)
 	}
@@ -256,7 +256,7 @@ var managementBoards = [...]string{
 // What is neither link nor directory is no device.
 func byClass(fs *host.FS, class *host.Dir, functions *pci.Inventory, name string) (d Device, ok bool) {
 	entry := classDir + "/" + name
-	d = Device{Name: printable.Text(name), dir: entry}
+	d = Device{Name: sanitize.Terminal(name), dir: entry}
 	to, err := class.Link(name)
 	if err == nil && d.place(to) {
 		return d, true

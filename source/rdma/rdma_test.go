@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/source/pci"
 )
 

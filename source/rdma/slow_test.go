@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/source/pci"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/source/pci"
 )

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 // kernel is the other side of an open uverbs device.
@@ -47,37 +47,37 @@ type asker struct {
 
 // ask finds out whether a device registers DMA-BUF. Only what the kernel's code
 // tells for certain is true or false.
-func ask(k kernel) (tri.State, error) {
+func ask(k kernel) (tristate.State, error) {
 	a := &asker{kernel: k}
 	var pin runtime.Pinner // requests hold addresses of their own parts
 	pin.Pin(a)
 	defer pin.Unpin()
 	if err := a.findDriver(); err != nil {
-		return tri.Unknown, err
+		return tristate.Unknown, err
 	}
 	a.begin(a.driver, objectMR, methodRegDMABufMR)
 	switch errno := a.do(); errno {
 	case unix.EINVAL:
 	case unix.EPROTONOSUPPORT:
-		return tri.False, nil // before Linux 5.12
+		return tristate.False, nil // before Linux 5.12
 	default:
-		return tri.Unknown, failed("looking for REG_DMABUF_MR", errno)
+		return tristate.Unknown, failed("looking for REG_DMABUF_MR", errno)
 	}
 	if errno := a.context(); errno != 0 {
-		return tri.Unknown, failed("opening a context", errno)
+		return tristate.Unknown, failed("opening a context", errno)
 	}
 	if errno := a.protectionDomain(); errno != 0 {
-		return tri.Unknown, failed("making a protection domain", errno)
+		return tristate.Unknown, failed("making a protection domain", errno)
 	}
 	switch errno := a.register(); errno {
 	case 0, unix.EBADF:
-		return tri.True, nil
+		return tristate.True, nil
 	case unix.EOPNOTSUPP, unix.EPROTONOSUPPORT:
-		return tri.False, nil
+		return tristate.False, nil
 	case unix.EINVAL:
-		return tri.Unknown, errRefused
+		return tristate.Unknown, errRefused
 	default:
-		return tri.Unknown, failed("registering", errno)
+		return tristate.Unknown, failed("registering", errno)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/tri"
+	"gdr-features/tristate"
 )
 
 // fake is a kernel with one device. It is as strict as the real one; what each
@@ -139,31 +139,31 @@ func TestAsk(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		fake fake
-		want tri.State
+		want tristate.State
 		err  error
 	}{
-		{"it can", fake{register: unix.EBADF}, tri.True, nil},
-		{"it can, handle of the domain is zero", fake{pd: 0, register: unix.EBADF}, tri.True, nil},
-		{"it did", fake{}, tri.True, nil},
-		{"driver without", fake{register: unix.EOPNOTSUPP}, tri.False, nil},
-		{"kernel says so late", fake{register: unix.EPROTONOSUPPORT}, tri.False, nil},
-		{"kernel before 5.12", fake{method: unix.EPROTONOSUPPORT}, tri.False, nil},
-		{"rxe", fake{driver: driverRXE, register: unix.EOPNOTSUPP}, tri.False, nil},
+		{"it can", fake{register: unix.EBADF}, tristate.True, nil},
+		{"it can, handle of the domain is zero", fake{pd: 0, register: unix.EBADF}, tristate.True, nil},
+		{"it did", fake{}, tristate.True, nil},
+		{"driver without", fake{register: unix.EOPNOTSUPP}, tristate.False, nil},
+		{"kernel says so late", fake{register: unix.EPROTONOSUPPORT}, tristate.False, nil},
+		{"kernel before 5.12", fake{method: unix.EPROTONOSUPPORT}, tristate.False, nil},
+		{"rxe", fake{driver: driverRXE, register: unix.EOPNOTSUPP}, tristate.False, nil},
 
-		{"another driver", fake{driver: 9, register: unix.EBADF}, tri.Unknown, errDriver},
-		{"refused", fake{register: unix.EINVAL}, tri.Unknown, errRefused},
-		{"no memory", fake{register: unix.ENOMEM}, tri.Unknown, unix.ENOMEM},
-		{"no such domain", fake{register: unix.ENOENT}, tri.Unknown, unix.ENOENT},
-		{"not allowed", fake{register: unix.EPERM}, tri.Unknown, unix.EPERM},
-		{"gone while asked", fake{register: unix.EIO}, tri.Unknown, unix.EIO},
-		{"gone", fake{method: unix.EIO}, tri.Unknown, unix.EIO},
-		{"kernel without ioctls", fake{control: unix.ENOTTY}, tri.Unknown, unix.ENOTTY},
-		{"device resets", fake{context: unix.EAGAIN, register: unix.EBADF}, tri.Unknown, unix.EAGAIN},
-		{"kernel does not like the context", fake{context: unix.EOPNOTSUPP}, tri.Unknown, unix.EOPNOTSUPP},
-		{"EBADF from elsewhere", fake{context: unix.EBADF}, tri.Unknown, unix.EBADF},
-		{"no domain", fake{domain: unix.ENOMEM, register: unix.EBADF}, tri.Unknown, unix.ENOMEM},
-		{"no commands through ioctl", fake{domain: unix.EPROTONOSUPPORT}, tri.Unknown, unix.EPROTONOSUPPORT},
-		{"EBADF instead of a domain", fake{domain: unix.EBADF}, tri.Unknown, unix.EBADF},
+		{"another driver", fake{driver: 9, register: unix.EBADF}, tristate.Unknown, errDriver},
+		{"refused", fake{register: unix.EINVAL}, tristate.Unknown, errRefused},
+		{"no memory", fake{register: unix.ENOMEM}, tristate.Unknown, unix.ENOMEM},
+		{"no such domain", fake{register: unix.ENOENT}, tristate.Unknown, unix.ENOENT},
+		{"not allowed", fake{register: unix.EPERM}, tristate.Unknown, unix.EPERM},
+		{"gone while asked", fake{register: unix.EIO}, tristate.Unknown, unix.EIO},
+		{"gone", fake{method: unix.EIO}, tristate.Unknown, unix.EIO},
+		{"kernel without ioctls", fake{control: unix.ENOTTY}, tristate.Unknown, unix.ENOTTY},
+		{"device resets", fake{context: unix.EAGAIN, register: unix.EBADF}, tristate.Unknown, unix.EAGAIN},
+		{"kernel does not like the context", fake{context: unix.EOPNOTSUPP}, tristate.Unknown, unix.EOPNOTSUPP},
+		{"EBADF from elsewhere", fake{context: unix.EBADF}, tristate.Unknown, unix.EBADF},
+		{"no domain", fake{domain: unix.ENOMEM, register: unix.EBADF}, tristate.Unknown, unix.ENOMEM},
+		{"no commands through ioctl", fake{domain: unix.EPROTONOSUPPORT}, tristate.Unknown, unix.EPROTONOSUPPORT},
+		{"EBADF instead of a domain", fake{domain: unix.EBADF}, tristate.Unknown, unix.EBADF},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := tc.fake
@@ -220,19 +220,19 @@ func FuzzAsk(f *testing.F) {
 		if s.calls > 6 {
 			t.Errorf("%d calls", s.calls)
 		}
-		if (state == tri.Unknown) != (err != nil) {
+		if (state == tristate.Unknown) != (err != nil) {
 			t.Errorf("%v, %v", state, err)
 		}
 		switch state {
-		case tri.True:
+		case tristate.True:
 			if s.calls < 5 || s.last != 0 && s.last != unix.EBADF {
 				t.Errorf("true after %d calls, the last with %v", s.calls, s.last)
 			}
-		case tri.False:
+		case tristate.False:
 			if s.last != unix.EOPNOTSUPP && s.last != unix.EPROTONOSUPPORT {
 				t.Errorf("false with %v", s.last)
 			}
-		case tri.Unknown:
+		case tristate.Unknown:
 		}
 	})
 }

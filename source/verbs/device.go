@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 )
 
 const (

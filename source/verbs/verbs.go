@@ -19,16 +19,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/timed"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/internal/deadline"
+	"gdr-features/tristate"
 )
 
 // Answer is what one device said.
 type Answer struct {
 	Device string
 	// DMABuf tells whether it registers DMA-BUF. Unknown comes with Err.
-	DMABuf tri.State
+	DMABuf tristate.State
 	Err    error
 }
 
@@ -56,7 +56,7 @@ type memory struct {
 }
 
 // waiter waits for the answer of one device, as long as it is allowed to.
-type waiter func(context.Context) (tri.State, error)
+type waiter func(context.Context) (tristate.State, error)
 
 var (
 	errRoot   = errors.New("only devices of the running machine are asked, not those of another --root")
@@ -140,10 +140,10 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 		connect = dial
 	}
 	m.node = n
-	m.wait = timed.Start(func() (tri.State, error) {
+	m.wait = deadline.Start(func() (tristate.State, error) {
 		k, hangUp, err := connect(dir, n)
 		if err != nil {
-			return tri.Unknown, err
+			return tristate.Unknown, err
 		}
 		defer hangUp()
 		return ask(k)
@@ -156,12 +156,12 @@ func (m *memory) take(ctx context.Context, fs *host.FS) {
 		return
 	}
 	m.answer.DMABuf, m.answer.Err = m.wait(ctx)
-	if errors.Is(m.answer.Err, timed.ErrNoAnswer) {
+	if errors.Is(m.answer.Err, deadline.ErrTimeout) {
 		return
 	}
 	m.wait = nil
 	if !m.node.still(fs, m.answer.Device) {
-		m.answer.DMABuf, m.answer.Err = tri.Unknown, errReload
+		m.answer.DMABuf, m.answer.Err = tristate.Unknown, errReload
 		return
 	}
 	m.final = m.answer.Err == nil || errors.Is(m.answer.Err, errRefused) || errors.Is(m.answer.Err, errDriver)

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/host"
-	"gdr-features/internal/timed"
-	"gdr-features/internal/tri"
+	"gdr-features/host"
+	"gdr-features/internal/deadline"
+	"gdr-features/tristate"
 )
 
 // tree is a machine with verbs devices.
@@ -163,7 +163,7 @@ func hanging(t *testing.T, reload bool) {
 	for i := range 3 {
 		start := time.Now()
 		answers := x.Ask(ctx, tr.fs, []string{"mlx5_0", "mlx5_1"})
-		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, timed.ErrNoAnswer) {
+		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, deadline.ErrTimeout) {
 			t.Fatal(got, answers[0].Err)
 		}
 		if took := time.Since(start); i > 0 && took > patience {
@@ -176,11 +176,11 @@ func hanging(t *testing.T, reload bool) {
 		tr.load("uverbs0", "mlx5_0", "231:192")
 	}
 	close(hang)
-	last := Answer{Err: timed.ErrNoAnswer}
-	for deadline := time.Now().Add(20 * time.Second); errors.Is(last.Err, timed.ErrNoAnswer) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	last := Answer{Err: deadline.ErrTimeout}
+	for end := time.Now().Add(20 * time.Second); errors.Is(last.Err, deadline.ErrTimeout) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		last = x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]
 	}
-	if last.DMABuf != tri.True || reload != (started == 2) {
+	if last.DMABuf != tristate.True || reload != (started == 2) {
 		t.Errorf("reload %v: asked %d times, %+v", reload, started, last)
 	}
 }
@@ -195,7 +195,7 @@ func TestReloadedWhileAsked(t *testing.T) {
 		}
 	}}
 	for _, want := range []error{errReload, nil, nil} {
-		if got := x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]; !errors.Is(got.Err, want) || (want == nil) != (got.DMABuf == tri.True) {
+		if got := x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]; !errors.Is(got.Err, want) || (want == nil) != (got.DMABuf == tristate.True) {
 			t.Errorf("%+v, want %v", got, want)
 		}
 	}
@@ -228,7 +228,7 @@ func TestNodes(t *testing.T) {
 	p.Dir = dir
 	answers := p.Ask(t.Context(), tr.fs, []string{"device0", "device1", "device2", "device3", "device4", "device5", "device6", "device7", "device8"})
 	for i, want := range []error{errOther, unix.ENOENT, errOther, errOther, errOther, errOther, errEntry, errOther, errEntry} {
-		if a := answers[i]; a.DMABuf != tri.Unknown || !errors.Is(a.Err, want) {
+		if a := answers[i]; a.DMABuf != tristate.Unknown || !errors.Is(a.Err, want) {
 			t.Errorf("%s: %v, %v", a.Device, a.DMABuf, a.Err)
 		}
 	}
@@ -263,7 +263,7 @@ func TestAnotherDevice(t *testing.T) {
 	before := descriptors(t)
 	for range 10 {
 		answers := p.Ask(t.Context(), tr.fs, []string{"device", "other"})
-		if a := answers[0]; a.DMABuf != tri.Unknown || !errors.Is(a.Err, unix.ENOTTY) {
+		if a := answers[0]; a.DMABuf != tristate.Unknown || !errors.Is(a.Err, unix.ENOTTY) {
 			t.Fatalf("%+v", a)
 		}
 		if a := answers[1]; !errors.Is(a.Err, errOther) {

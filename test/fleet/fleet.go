@@ -14,7 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/klog/v2"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 )

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 const machinesDir = "../../testdata/machines"

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // oracle is the program that answers with NCCL's own topology code.

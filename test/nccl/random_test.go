@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/machine"
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // trees is how many random machines are compared.

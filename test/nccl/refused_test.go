@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/machine"
-	"gdr-features/internal/topology"
+	"gdr-features/topology"
 )
 
 // TestRefused changes a topology file in many ways: what we say NCCL refuses, it

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gdr-features/host"
 	"gdr-features/internal/cli"
-	"gdr-features/internal/host"
-	"gdr-features/internal/topology"
 	"gdr-features/source/verbs"
+	"gdr-features/topology"
 )
 
 // ReadLimit is how long reading a machine may take; what has not answered by

@@ -5,10 +5,10 @@ import (
 	"strconv"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Labels gives the labels of a node: none at all where there is no NVIDIA GPU.
@@ -44,8 +44,8 @@ func Labels(m *topology.Map, v *verdict.Verdict, k *kmod.State) label.Set {
 }
 
 // state adds a label unless its fact is unknown.
-func state(s label.Set, name string, value tri.State) {
-	if value != tri.Unknown {
+func state(s label.Set, name string, value tristate.State) {
+	if value != tristate.Unknown {
 		s[name] = value.String()
 	}
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 func TestLabels(t *testing.T) {
 	gpu := []topology.GPU{{}}
 	everything := topology.Map{
 		GPUs: gpu, Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
-		NCCLDefault: tri.False, Source: topology.Physical, DataDirect: true,
+		NCCLDefault: tristate.False, Source: topology.Physical, DataDirect: true,
 	}
 	allTrue := verdict.Verdict{
-		Capable: tri.True, Ready: tri.False, Reason: verdict.NoActivePort, Peermem: tri.True, DMABuf: tri.False,
+		Capable: tristate.True, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
 		Link: "infiniband", IOMMU: "passthrough", ACS: "clear",
 	}
-	software := kmod.State{Storage: tri.False}
+	software := kmod.State{Storage: tristate.False}
 	software.Stack.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
 	software.Stack.PeerDirect = kmod.PeerDirectCurrent
 	tests := []struct {

@@ -2,10 +2,10 @@ package derive
 
 import (
 	"gdr-features/internal/label"
-	"gdr-features/internal/topology"
-	"gdr-features/internal/tri"
-	"gdr-features/internal/verdict"
 	"gdr-features/source/kmod"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Unknown names the labels that Labels leaves out because their facts could not be
@@ -31,18 +31,18 @@ func Unknown(m *topology.Map, v *verdict.Verdict, k *kmod.State) label.Names {
 	if !m.Counted || m.EligibleGPUs > 0 && m.EligibleNICs > 0 {
 		add(m.Level == topology.Unknown, label.Level)
 		add(m.Best == topology.Unknown, label.BestLevel)
-		add(m.NCCLDefault == tri.Unknown, label.NCCLDefault)
+		add(m.NCCLDefault == tristate.Unknown, label.NCCLDefault)
 	}
 	add(m.Source == "", label.Topology)
-	add(v.Capable == tri.Unknown, label.Capable)
-	add(v.Ready == tri.Unknown, label.Ready, label.Reason)
-	add(v.Peermem == tri.Unknown, label.Peermem)
-	add(v.DMABuf == tri.Unknown, label.DMABuf)
+	add(v.Capable == tristate.Unknown, label.Capable)
+	add(v.Ready == tristate.Unknown, label.Ready, label.Reason)
+	add(v.Peermem == tristate.Unknown, label.Peermem)
+	add(v.DMABuf == tristate.Unknown, label.DMABuf)
 	add(k.Stack.PeerDirect == "", label.PeerDirect)
 	add(MOFED(k.Stack.MOFED) == "" && k.Stack.MOFED.Origin != kmod.OriginNotLoaded, label.MOFED)
 	add(v.Open.Link, label.Link)
 	add(v.Open.IOMMU, label.IOMMU)
 	add(v.Open.ACS, label.ACS)
-	add(k.Storage == tri.Unknown, label.Storage)
+	add(k.Storage == tristate.Unknown, label.Storage)
 	return n
 }

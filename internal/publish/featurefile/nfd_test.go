@@ -23,7 +23,7 @@ func TestNFDReads(t *testing.T) {
 	p := newPlace(t)
 	parse := filepath.Join(t.TempDir(), "parse")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", parse, "-ldflags", "-X "+variable+"="+p.dir+"/",
-		"gdr-features/source/nfd/testdata/parse")
+		"gdr-features/nfdsource/testdata/parse")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

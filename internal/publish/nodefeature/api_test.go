@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"

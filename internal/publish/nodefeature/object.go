@@ -14,7 +14,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
-	"gdr-features/source/nfd"
+	"gdr-features/nfdsource"
 )
 
 // largest is the size of a spec that an API server surely takes: etcd's limit is
@@ -82,7 +82,7 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 	if len(c.Labels) == 0 {
 		return v1alpha1.NodeFeatureSpec{Labels: map[string]string{}, Features: *v1alpha1.NewFeatures()}, nil, nil
 	}
-	features := nfd.Features(c.Report)
+	features := nfdsource.Features(c.Report)
 	features.Attributes["gdr.node"] = v1alpha1.NewAttributeFeatures(maps.Clone(c.Labels))
 	if old != nil {
 		for _, name := range unlisted(c.Report) {

@@ -15,8 +15,8 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
-	"gdr-features/internal/topology"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 // spec of what is to be published, from scratch.

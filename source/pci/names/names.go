@@ -10,7 +10,7 @@ import (
 	"context"
 	"strings"
 
-	"gdr-features/internal/host"
+	"gdr-features/host"
 	"gdr-features/source/pci"
 
 	"github.com/jaypipes/ghw"

@@ -1,0 +1,39 @@
+package deadline
+
+import "context"
+
+// Single runs reads of one kind, never two at the same time: while one that was
+// left behind is still stuck, there is no other. So whoever reads a sick machine
+// again and again leaves no more than one read behind. The zero value is ready.
+// Its method may not be called from two goroutines at the same time.
+type Single[T any] struct {
+	stuck func(context.Context) (T, error)
+}
+
+// Read runs a read and waits for it. It gives ErrTimeout when ctx ends first,
+// or when an earlier read is still stuck.
+func (o *Single[T]) Read(ctx context.Context, read func() (T, error)) (T, error) {
+	return o.Start(read)(ctx)
+}
+
+// Start runs a read beside the caller, as the function of that name does, unless
+// an earlier one is still stuck.
+func (o *Single[T]) Start(read func() (T, error)) func(context.Context) (T, error) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	if o.stuck != nil {
+		if _, err := o.stuck(now); err == ErrTimeout { //nolint:errorlint // that very value: the read's own errors are not meant
+			return func(context.Context) (none T, err error) { return none, ErrTimeout }
+		}
+		o.stuck = nil // what it found is old
+	}
+	wait := Start(read)
+	return func(ctx context.Context) (T, error) {
+		value, err := wait(ctx)
+		o.stuck = nil
+		if err == ErrTimeout { //nolint:errorlint // as above
+			o.stuck = wait
+		}
+		return value, err
+	}
+}

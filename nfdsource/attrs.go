@@ -1,0 +1,74 @@
+package nfdsource
+
+import (
+	"fmt"
+	"strconv"
+
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/source/pci"
+	"gdr-features/tristate"
+)
+
+// attrs are the attributes of one instance, or an attribute set. Its methods
+// leave out what is not known.
+type attrs map[string]string
+
+func (a attrs) text(key, value string) {
+	if value != "" {
+		a[key] = value
+	}
+}
+
+func (a attrs) state(key string, s tristate.State) {
+	if s != tristate.Unknown {
+		a[key] = s.String()
+	}
+}
+
+// number takes pci.None and pci.Unread for not known.
+func (a attrs) number(key string, n int) {
+	if n >= 0 {
+		a[key] = strconv.Itoa(n)
+	}
+}
+
+// amount takes 0 for not known.
+func (a attrs) amount(key string, x float64) {
+	if x != 0 {
+		a[key] = strconv.FormatFloat(x, 'f', -1, 64)
+	}
+}
+
+func (a attrs) address(key string, to *pci.Address) {
+	if to != nil {
+		a[key] = to.String()
+	}
+}
+
+func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
+
+// ofFunction are the attributes by which every PCI function is told: address,
+// device, name, numaNode and pcieRoot.
+func ofFunction(f *pci.Function) attrs {
+	a := attrs{"address": f.Address.String()}
+	if identified(f) {
+		a["device"] = hex4(f.Device)
+	}
+	a.text("name", f.Name())
+	a.number("numaNode", f.NUMA)
+	a.text("pcieRoot", f.RootBus)
+	return a
+}
+
+// identified tells whether the function's ids could be read: no vendor is 0000.
+func identified(f *pci.Function) bool { return f.Vendor != 0 }
+
+// instances makes a feature of one instance for each of list.
+func instances[T any](list []T, of func(*T) attrs) v1alpha1.InstanceFeatureSet {
+	elements := make([]v1alpha1.InstanceFeature, len(list))
+	for i := range list {
+		elements[i].Attributes = of(&list[i])
+	}
+	return v1alpha1.NewInstanceFeatures(elements...)
+}

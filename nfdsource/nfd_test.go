@@ -1,0 +1,295 @@
+package nfdsource
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+	"sigs.k8s.io/node-feature-discovery/source"
+
+	"gdr-features/host"
+	"gdr-features/internal/machine"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/tristate"
+)
+
+const machines = "../../testdata/machines/"
+
+// load reads the description of a machine.
+func load(t *testing.T, file string) *machine.Machine {
+	t.Helper()
+	m, err := machine.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// tree lays a machine out in a state and opens it.
+func tree(t *testing.T, m *machine.Machine, state string) *host.FS {
+	t.Helper()
+	s, ok := machine.StateNamed(state)
+	if !ok {
+		t.Fatalf("no state %s", state)
+	}
+	dir := t.TempDir()
+	if err := m.Write(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, dir)
+}
+
+func open(t *testing.T, dir string) *host.FS {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fs
+}
+
+// small is a machine of one GPU and a NIC of two ports.
+func small(t *testing.T) *machine.Machine { return load(t, machines+"vllm-1gpu-dualport-node.txt") }
+
+func all(fs *host.FS) []source.FeatureSource {
+	return []source.FeatureSource{NewNode(fs), NewPCI(fs), NewRDMA(fs), NewKmod(fs)}
+}
+
+// text gives features one line an instance or attribute, sorted within each
+// feature by key.
+func text(f *v1alpha1.Features) string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
+		for _, key := range slices.Sorted(maps.Keys(f.Attributes[name].Elements)) {
+			fmt.Fprintf(&out, "%s: %s=%s\n", name, key, f.Attributes[name].Elements[key])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Instances)) {
+		for _, e := range f.Instances[name].Elements {
+			out.WriteString(name + ":")
+			for _, key := range slices.Sorted(maps.Keys(e.Attributes)) {
+				fmt.Fprintf(&out, " %s=%s", key, strings.ReplaceAll(e.Attributes[key], " ", "~"))
+			}
+			out.WriteByte('\n')
+		}
+	}
+	return out.String()
+}
+
+func TestFeatures(t *testing.T) {
+	fs := tree(t, small(t), "ready")
+	for _, tc := range []struct {
+		source source.FeatureSource
+		want   string
+	}{
+		{NewNode(fs), `
+node: gdr.acs=clear
+node: gdr.dmabuf=true
+node: gdr.gpus=1
+node: gdr.iommu=passthrough
+node: gdr.level=NODE
+node: gdr.level.best=NODE
+node: gdr.link=ethernet
+node: gdr.mofed=24.10-1.1.4
+node: gdr.nccl-default=false
+node: gdr.nics=2
+node: gdr.peerdirect=current
+node: gdr.peermem=true
+node: gdr.topology=physical
+node: gpudirect.rdma=true
+node: gpudirect.rdma.capable=true
+node: gpudirect.storage=false
+gpu: address=0000:02:00.0 device=20f1 name=A100~PCIe~40GB numaNode=1 pcieRoot=pci0000:01
+nic: address=0000:04:00.0 device=101d linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_0 state=ACTIVE
+nic: address=0000:04:00.1 device=101d linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_1 state=ACTIVE
+pair: gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.0 rdma=mlx5_0
+pair: gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.1 rdma=mlx5_1
+`},
+		{NewPCI(fs), `
+function: address=0000:01:01.0 class=060400 device=0000 driver=pcieport linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 numaNode=1 parent= pcieRoot=pci0000:01 vendor=8086
+function: address=0000:02:00.0 class=030200 device=20f1 driver=nvidia eligible=true iommuGroup=1 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=A100~PCIe~40GB numaNode=1 parent=0000:01:01.0 pcieRoot=pci0000:01 vendor=10de
+function: address=0000:03:01.0 class=060400 device=0000 driver=pcieport linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 numaNode=1 parent= pcieRoot=pci0000:03 vendor=8086
+function: address=0000:04:00.0 class=020000 device=101d driver=mlx5_core eligible=true iommuGroup=3 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
+function: address=0000:04:00.1 class=020000 device=101d driver=mlx5_core eligible=true iommuGroup=4 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
+`},
+		{NewRDMA(fs), `
+device: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 nodeType=CA rdma=mlx5_0
+device: address=0000:04:00.1 board=MT_0000000838 firmware=28.42.1000 nodeType=CA rdma=mlx5_1
+port: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=400 rdma=mlx5_0 state=ACTIVE
+port: address=0000:04:00.1 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=400 rdma=mlx5_1 state=ACTIVE
+`},
+		{NewKmod(fs), `
+state: driverLoaded=true
+state: driverOpen=true
+state: driverVersion=570.86.15
+state: mofed=24.10-1.1.4
+state: peerdirect=current
+state: peermem=true
+state: peermemBy=nvidia_peermem
+state: peermemModule=live
+state: storage=false
+state: symbolMLX5DMABuf=true
+state: symbolPeerMemory=true
+state: symbolPeerMemoryOwner=ib_uverbs
+state: symbolUmemDMABuf=true
+state: virtual=false
+`},
+	} {
+		t.Run(tc.source.Name(), func(t *testing.T) {
+			if err := tc.source.Discover(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), text(tc.source.GetFeatures())); diff != "" {
+				t.Errorf("features (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is not known must have no attribute; the small machine knows it all.
+func TestUnknown(t *testing.T) {
+	above, physical := pci.Address{Bus: 1}, pci.Address{Bus: 2}
+	for _, tc := range []struct {
+		name string
+		got  attrs
+		want attrs
+	}{
+		{
+			"function not readable",
+			function(&pci.Function{NUMA: pci.None, IOMMUGroup: pci.None}),
+			attrs{"address": "0000:00:00.0"},
+		},
+		{
+			"function on a root bus without driver",
+			function(&pci.Function{RootBus: "pci0000:00", DriverKnown: true, NUMA: pci.None, IOMMUGroup: pci.None}),
+			attrs{"address": "0000:00:00.0", "pcieRoot": "pci0000:00", "parent": "", "driver": ""},
+		},
+		{
+			"bridge with ACS",
+			function(&pci.Function{
+				Vendor: 0x1000, Device: 0xc030, Class: 0x060400, RootBus: "pci0000:00", Bridges: []pci.Address{above},
+				NUMA: 0, IOMMUGroup: pci.None, ACS: &pci.ACS{Present: true, Control: 0x1d}, Link: &pci.Link{Speed: 2.5, MaxWidth: 16},
+			}),
+			attrs{
+				"address": "0000:00:00.0", "vendor": "1000", "device": "c030", "class": "060400", "numaNode": "0",
+				"pcieRoot": "pci0000:00", "parent": "0000:01:00.0", "acs": "001d", "linkSpeed": "2.5", "maxLinkWidth": "16",
+			},
+		},
+		{
+			"virtual function",
+			function(&pci.Function{
+				Vendor: pci.VendorMellanox, Device: 0xfffe, Class: 0x020700, PhysFn: &physical,
+				NUMA: pci.None, IOMMUGroup: 7, ACS: &pci.ACS{}, NVLinkManagement: true,
+			}),
+			attrs{
+				"address": "0000:00:00.0", "vendor": "15b3", "device": "fffe", "class": "020700", "physfn": "0000:02:00.0",
+				"iommuGroup": "7", "eligible": "false",
+			},
+		},
+		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
+		{"drivers", drivers(&kmod.State{}), attrs{}},
+		{"driver absent", drivers(&kmod.State{Driver: kmod.Driver{Loaded: tristate.False}}), attrs{"driverLoaded": "false"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("attributes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The port that stands for a device in gdr.nic is the first active one.
+func TestTelling(t *testing.T) {
+	down, up := rdma.Port{Number: 1, State: "DOWN", LinkLayer: "InfiniBand"}, rdma.Port{Number: 2, State: "ACTIVE", LinkLayer: "InfiniBand"}
+	for _, tc := range []struct {
+		ports []rdma.Port
+		want  int // 0 for none
+	}{{nil, 0}, {[]rdma.Port{down}, 1}, {[]rdma.Port{down, up}, 2}, {[]rdma.Port{up, down}, 2}} {
+		got := 0
+		if p := telling(tc.ports); p != nil {
+			got = p.Number
+		}
+		if got != tc.want {
+			t.Errorf("telling(%v) = %d, want %d", tc.ports, got, tc.want)
+		}
+	}
+}
+
+// Before any discovery there is nothing, and nobody gets hurt.
+func TestNeverDiscovered(t *testing.T) {
+	fs := open(t, t.TempDir())
+	for _, s := range all(fs) {
+		if diff := cmp.Diff(v1alpha1.NewFeatures(), s.GetFeatures()); diff != "" {
+			t.Errorf("%s: features (-want +got):\n%s", s.Name(), diff)
+		}
+	}
+	if labels, err := NewNode(fs).GetLabels(); err != nil || len(labels) != 0 {
+		t.Errorf("labels %v, error %v", labels, err)
+	}
+}
+
+// A bus that cannot be read is an error, and what was found before is gone. The
+// drivers are known all the same.
+func TestNoBus(t *testing.T) {
+	for _, s := range all(open(t, t.TempDir())) {
+		if s, ok := s.(interface {
+			keep(*v1alpha1.Features, []error)
+		}); ok {
+			s.keep(&v1alpha1.Features{Attributes: map[string]v1alpha1.AttributeFeatureSet{"old": {}}}, nil)
+		}
+		err := s.Discover()
+		if s.Name() == "gdr-kmod" {
+			if err != nil {
+				t.Errorf("%s: %v", s.Name(), err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "PCI bus") || !strings.Contains(err.Error(), "/sys/bus/pci/devices") {
+			t.Errorf("%s: error %v", s.Name(), err)
+		}
+		if diff := cmp.Diff(v1alpha1.NewFeatures(), s.GetFeatures()); diff != "" {
+			t.Errorf("%s: features (-want +got):\n%s", s.Name(), diff)
+		}
+	}
+}
+
+// The worker and its event loop may ask while a discovery runs.
+func TestConcurrent(t *testing.T) {
+	sources := all(tree(t, small(t), "ready"))
+	var wg sync.WaitGroup
+	for _, s := range slices.Concat(sources, sources) {
+		wg.Go(func() {
+			for range 5 {
+				if err := s.Discover(); err != nil {
+					t.Error(err)
+				}
+				text(s.GetFeatures())
+				if s, ok := s.(source.LabelSource); ok {
+					if labels, err := s.GetLabels(); err != nil || len(labels) == 0 {
+						t.Errorf("labels %v, error %v", labels, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestSources(t *testing.T) {
+	if _, err := Sources(Options{Root: filepath.Join(t.TempDir(), "missing")}); err == nil {
+		t.Error("no error for a root that is not there")
+	}
+}

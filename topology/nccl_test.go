@@ -1,0 +1,190 @@
+package topology_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/machine"
+	"gdr-features/topology"
+)
+
+// ncclLevels gives NCCL's levels by the names that the description uses.
+func ncclLevels(m *machine.Machine, tm *topology.Map) map[string]string {
+	names := map[string]string{}
+	for _, f := range m.Functions {
+		names[f.Address] = f.Attrs["name"]
+	}
+	out := map[string]string{}
+	for _, p := range tm.Pairs {
+		out[names[tm.GPUs[p.GPU].Address.String()]+" "+tm.NICs[p.NIC].Name()] = p.NCCL.String()
+	}
+	return out
+}
+
+// TestNCCLLevels tells what NCCL makes of machines where it differs from
+// nvidia-smi.
+func TestNCCLLevels(t *testing.T) {
+	for _, tc := range []struct {
+		machine string
+		want    map[string]string
+	}{
+		{"broadcom-nested", map[string]string{ // two levels of one chip are one switch
+			"GPU0 mlx5_0": "PIX", "GPU0 mlx5_1": "PHB", "GPU0 mlx5_2": "PHB",
+			"GPU1 mlx5_0": "PHB", "GPU1 mlx5_1": "PIX", "GPU1 mlx5_2": "PHB",
+			"GPU2 mlx5_0": "PHB", "GPU2 mlx5_1": "PHB", "GPU2 mlx5_2": "PXB",
+		}},
+		{"bluefield3-l40s", map[string]string{"GPU0 rocep27s0f0": "PXB", "GPU0 rocep27s0f1": "PXB"}},
+		{"epyc-3gpu-phb-nccltests320", map[string]string{ // no NODE in NCCL
+			"GPU0 mlx5_0": "PHB", "GPU0 mlx5_1": "PHB", "GPU1 mlx5_0": "PHB",
+			"GPU1 mlx5_1": "PHB", "GPU2 mlx5_0": "PHB", "GPU2 mlx5_1": "PHB",
+		}},
+		{"vmd-domain", map[string]string{ // NCCL cuts an address with a domain of 17 bits and finds nothing
+			"GPU0 mlx5_0": "PHB", "GPU0 mlx5_1": "SYS",
+		}},
+		{"numa-unknown", map[string]string{"GPU0 mlx5_0": "PHB", "GPU0 mlx5_1": "PHB"}},
+		{"gb300-datadirect", map[string]string{ // the data-direct function's place counts
+			"GPU0 mlx5_0": "PIX", "GPU0 mlx5_1": "SYS",
+			"GPU1 mlx5_0": "SYS", "GPU1 mlx5_1": "PIX",
+		}},
+		{"vfs-with-pf", map[string]string{
+			"GPU0 rdma_rail0": "PIX", "GPU0 mlx5_2": "PIX", "GPU0 mlx5_3": "PIX", "GPU0 mlx5_4": "PHB", "GPU0 mlx5_9": "",
+		}},
+	} {
+		t.Run(tc.machine, func(t *testing.T) {
+			m := load(t, tc.machine)
+			r := collect(t, m, machine.States()[0], nil)
+			if diff := cmp.Diff(tc.want, ncclLevels(m, &r.Map)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNCCLAnswers holds our ratings against what NCCL's own code says of every
+// machine ("make nccl" wrote it down), from sysfs and from the topology file.
+func TestNCCLAnswers(t *testing.T) {
+	pairs := 0
+	for _, m := range machine.All(t, machinesDir) {
+		t.Run(m.Name, func(t *testing.T) {
+			kept, err := os.ReadFile(filepath.Join("../../testdata/nccl", m.Name+".txt"))
+			if err != nil {
+				t.Fatalf("%v: UPDATE=1 make nccl writes it (test/nccl/README.md)", err)
+			}
+			said := map[string]string{}
+			for line := range strings.Lines(string(kept)) {
+				words := strings.Fields(line)
+				said[strings.Join(words[:len(words)-2], " ")] = strings.Join(words[len(words)-2:], " ")
+			}
+			r := collect(t, m, machine.States()[0], nil)
+			for i := range r.Map.Pairs {
+				p := &r.Map.Pairs[i]
+				n := &r.Map.NICs[p.NIC]
+				if n.Function == nil || n.RDMA != nil && n.RDMA.Auxiliary {
+					continue // NCCL's place for these is not told by theirs
+				}
+				pairs++
+				name := strings.TrimSpace(r.Map.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name())
+				if got := fmt.Sprint(p.NCCL, " ", p.Default); got != said[name] {
+					t.Errorf("%s: %s, NCCL says %q", name, got, said[name])
+				}
+			}
+		})
+	}
+	if pairs < 600 {
+		t.Errorf("only %d pairs", pairs)
+	}
+}
+
+// TestGrace: over C2C a GPU reaches the NICs of its own processor, no others.
+func TestGrace(t *testing.T) {
+	m := load(t, "rhel-gb200-cdmm-off-and-on")
+	r := collect(t, m, machine.States()[0], nil)
+	seen := map[string]int{}
+	for _, p := range r.Map.Pairs {
+		want := "P2C"
+		if r.Map.GPUs[p.GPU].NUMA != r.Map.NICs[p.NIC].Function.NUMA {
+			want = "SYS"
+		}
+		seen[want]++
+		if p.NCCL.String() != want {
+			t.Errorf("%v %s: %v, want %s", r.Map.GPUs[p.GPU].Address, r.Map.NICs[p.NIC].Name(), p.NCCL, want)
+		}
+	}
+	if seen["P2C"] == 0 || seen["SYS"] == 0 {
+		t.Errorf("pairs: %v", seen)
+	}
+}
+
+// TestTopologyFile: where a machine has an NCCL topology file, its structure
+// decides both levels, and pairs it does not know stay with sysfs.
+func TestTopologyFile(t *testing.T) {
+	const text = `<system version="1">
+  <cpu numaid="0">
+    <pci busid="ffff:ff:01.0" class="0x060400">
+      <pci busid="0001:00:00.0" class="0x030200"/>
+      <pci busid="ffff:ff:02.0" class="0x060400">
+        <pci busid="0102:00:00.0" class="0x020700"><nic><net name="mlx5_1"/></nic></pci>
+      </pci>
+      <pci busid="0101:00:00.0" class="0x020700"><nic><net name="mlx5_0"/></nic></pci>
+    </pci>
+    <pci busid="0103:00:00.0" class="0x020700"/>
+  </cpu>
+  <cpu numaid="1"><pci busid="0104:00:00.0" class="0x020700"/></cpu>
+</system>`
+	file, err := topology.ParseFile([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := load(t, "azure-ndv5-h100")
+	r := collect(t, m, machine.States()[0], file)
+	got := levels(m, &r.Map)
+	nccl := ncclLevels(m, &r.Map)
+	for pair, want := range map[string]string{
+		"GPU0 mlx5_0": "PIX PIX",
+		"GPU0 mlx5_1": "PXB PXB",
+		"GPU0 mlx5_2": "PHB PHB",
+		"GPU0 mlx5_3": "SYS SYS",
+		"GPU0 mlx5_4": "SYS SYS",  // not in the file
+		"GPU1 mlx5_0": "NODE PHB", // not in the file
+	} {
+		if level := got[pair] + " " + nccl[pair]; level != want {
+			t.Errorf("%s: %s, want %s", pair, level, want)
+		}
+	}
+	if r.Map.Source != topology.FromFile {
+		t.Errorf("source %q", r.Map.Source)
+	}
+}
+
+// TestUnrelatedFunctionChangesNothing adds what is neither GPU, NIC nor between
+// them.
+func TestUnrelatedFunctionChangesNothing(t *testing.T) {
+	for _, name := range []string{"epyc-3gpu-phb-nccltests320", "bluefield3-l40s", "vfs-with-pf", "gb300-datadirect"} {
+		text, err := os.ReadFile(filepath.Join(machinesDir, name+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		description, _, _ := strings.Cut(string(text), "\nmatrix")
+		before, err := machine.Parse(description)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := machine.Parse(description + "\npci0000:fe numa=0\n  0000:fe:00.0 port 8086:09a2\n    0000:ff:00.0 010802 144d:a80a\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := collect(t, before, machine.States()[0], nil)
+		b := collect(t, after, machine.States()[0], nil)
+		if diff := cmp.Diff(levels(before, &a.Map), levels(before, &b.Map)); diff != "" {
+			t.Errorf("%s: levels (-before +after):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(a.Labels, b.Labels); diff != "" {
+			t.Errorf("%s: labels (-before +after):\n%s", name, diff)
+		}
+	}
+}

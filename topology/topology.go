@@ -1,0 +1,320 @@
+package topology
+
+import (
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/tristate"
+)
+
+// Source is what the levels rest on.
+type Source string
+
+// Sources of the levels; "" when it is not known whether the machine is virtual.
+const (
+	Physical Source = "physical" // the PCI tree of bare metal
+	Virtual  Source = "virtual"  // the PCI tree a hypervisor shows
+	FromFile Source = "file"     // an NCCL topology file
+)
+
+// GPU is an NVIDIA GPU.
+type GPU struct {
+	*pci.Function
+	Eligible bool
+}
+
+// NIC is an RDMA device, or an eligible adapter function that has none.
+type NIC struct {
+	// RDMA is the RDMA device, nil when the function has none.
+	RDMA *rdma.Device
+	// Function is the PCI function, nil for an RDMA device without one.
+	Function *pci.Function
+	Eligible bool
+}
+
+// Name is the RDMA device's name, "" without one.
+func (n *NIC) Name() string {
+	if n.RDMA == nil {
+		return ""
+	}
+	return n.RDMA.Name
+}
+
+// Address is the function's address as text, "" without a function.
+func (n *NIC) Address() string {
+	switch {
+	case n.Function != nil:
+		return n.Function.Address.String()
+	case n.RDMA != nil && n.RDMA.PCI != nil:
+		return n.RDMA.PCI.String()
+	}
+	return ""
+}
+
+// Pair is a GPU and a NIC, by their indexes in the Map.
+type Pair struct {
+	GPU, NIC    int
+	Level, NCCL Level
+	// FromFile: the levels are those of an NCCL topology file.
+	FromFile bool
+	// Default: NCCL uses GPUDirect RDMA for the pair without being told to, as
+	// far as their places go.
+	Default tristate.State
+	// Allowed: the NVIDIA driver maps the GPU's memory for the NIC, as far as
+	// their places go. See pci.Inventory.NeedsCommonBridge.
+	Allowed tristate.State
+}
+
+// Map is how the GPUs and NICs of a machine stand to each other.
+type Map struct {
+	Source Source
+	// GPUs are sorted by address, NICs by address and then name.
+	GPUs []GPU
+	NICs []NIC
+	// Pairs holds every GPU with every NIC, in their order; see PairsOf.
+	Pairs []Pair
+
+	// The rest is of eligible GPUs and eligible adapter functions, whether or
+	// not these have RDMA devices.
+
+	// EligibleGPUs and EligibleNICs are counts; NICs without virtual functions
+	// whose physical one is here. Counted is false when some function could not
+	// be identified.
+	EligibleGPUs, EligibleNICs int
+	Counted                    bool
+	// Adapters counts the network functions of vendor 15b3, eligible or not.
+	Adapters int
+	// Level is the worst GPU's best, Best the best of all.
+	Level, Best Level
+	// NCCLDefault: every GPU has a NIC that NCCL uses GPUDirect RDMA with by
+	// default.
+	NCCLDefault tristate.State
+	// Nearest gives for each eligible GPU the adapter nearest to it (the first
+	// by address of those equally near), nil where it is not known.
+	Nearest []Link
+	// Reachable: some pair that the NVIDIA driver does not refuse for its
+	// place. See pci.Inventory.NeedsCommonBridge.
+	Reachable tristate.State
+	// DataDirect: there is a data-direct function.
+	DataDirect bool
+	// FileUnread: there is an NCCL topology file that cannot be read, so that no
+	// level is known.
+	FileUnread bool
+	// FileRefused is why NCCL does not start with the topology file that the
+	// levels are from; nil where it does, and without a file.
+	FileRefused error
+	// FileName is that file's path.
+	FileName string
+
+	nccl *ncclRatings
+	file *File
+}
+
+// InFile tells whether a function stands in the machine's topology file.
+func (m *Map) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
+
+// PairsOf gives the pairs of a GPU with every NIC, in their order.
+func (m *Map) PairsOf(gpu int) []Pair {
+	n := len(m.NICs)
+	return m.Pairs[gpu*n : (gpu+1)*n]
+}
+
+// Link is an eligible GPU and the adapter nearest to it.
+type Link struct {
+	GPU, NIC *pci.Function
+	Level    Level
+}
+
+// Facts are what a Map is built from.
+type Facts struct {
+	PCI  *pci.Inventory
+	RDMA *rdma.Inventory
+	// File is the machine's NCCL topology file, nil when it has none.
+	// FileUnread: it has one, which cannot be read, so that no level is known.
+	File       *File
+	FileUnread bool
+	// Virtual: the system runs under a hypervisor.
+	Virtual tristate.State
+}
+
+// Build rates every pair.
+func Build(facts Facts) Map {
+	b := builder{Facts: facts, rated: map[[2]pci.Address]rating{}}
+	b.virtual = b.Virtual == tristate.True || b.PCI.Hypervisor() != nil
+	b.gpus()
+	b.nics()
+	b.hardware()
+	b.pairs()
+	b.m.Source, b.m.FileUnread = b.source(), b.FileUnread
+	if b.m.file = b.File; b.File != nil {
+		b.m.FileName, b.m.FileRefused = b.File.Name, b.File.Refused
+		if b.m.FileRefused == nil {
+			b.m.FileRefused = b.nccl.fault
+		}
+	}
+	return b.m
+}
+
+// pairs gives every pair its levels.
+func (b *builder) pairs() {
+	b.m.nccl = b.allNICs()
+	at := make([]ncclFunction, len(b.m.NICs))
+	for j := range b.m.NICs {
+		n := &b.m.NICs[j]
+		if n.Function == nil || n.RDMA != nil && n.RDMA.Auxiliary {
+			continue // on an auxiliary device it is left unknown: NCCL takes it for no PCI device
+		}
+		at[j] = inNCCL(b.PCI, n.Function)
+	}
+	for i := range b.m.GPUs {
+		gpu := b.m.GPUs[i].Function
+		for j := range b.m.NICs {
+			p := Pair{GPU: i, NIC: j}
+			if n := &b.m.NICs[j]; n.Function != nil {
+				r := b.rate(gpu, n.Function)
+				p.Level, p.FromFile = r.span.level, r.fromFile
+				p.NCCL = b.m.nccl.level(gpu, at[j])
+				p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
+				p.Allowed = b.allowed(gpu, n.Function)
+			}
+			b.m.Pairs = append(b.m.Pairs, p)
+		}
+	}
+}
+
+// allNICs gives the ratings for RDMA devices too whose functions are no eligible
+// adapters: those of b.adapters alone where there are none.
+func (b *builder) allNICs() *ncclRatings {
+	all := b.adapters()
+	more := false
+	for i := range b.m.NICs {
+		if f := b.m.NICs[i].Function; f != nil && !b.nccl.knows(inNCCL(b.PCI, f)) {
+			all, more = append(all, f), true
+		}
+	}
+	if !more {
+		return b.nccl
+	}
+	return b.rateNCCL(all)
+}
+
+// rateNCCL gives NCCL's ratings of all GPUs and some NICs.
+func (b *builder) rateNCCL(nics []*pci.Function) *ncclRatings {
+	gpus := make([]*pci.Function, len(b.m.GPUs))
+	for i := range b.m.GPUs {
+		gpus[i] = b.m.GPUs[i].Function
+	}
+	r := newNCCLRatings(b.PCI, b.File, gpus, nics)
+	for _, gpu := range gpus {
+		if gpu.Coherent() {
+			r.promote(gpu)
+		}
+	}
+	if b.FileUnread {
+		r.levels = nil
+	}
+	return r
+}
+
+type builder struct {
+	Facts
+	m     Map
+	nccl  *ncclRatings // of eligible adapters
+	rated map[[2]pci.Address]rating
+	// virtual: the PCI tree is a hypervisor's.
+	virtual bool
+	// fromFile: some level is from the topology file.
+	fromFile bool
+	// commonBridge: only pairs under a common bridge reach each other.
+	commonBridge bool
+}
+
+// rating is what is known of a GPU and an adapter function.
+type rating struct {
+	span     span
+	fromFile bool
+}
+
+func (b *builder) source() Source {
+	switch {
+	case b.FileUnread:
+		return ""
+	case b.fromFile:
+		return FromFile
+	case b.virtual:
+		return Virtual
+	case b.Virtual == tristate.False || b.PCI.ProcessorPort():
+		return Physical
+	}
+	return ""
+}
+
+// here tells a virtual function whose physical one is listed too.
+func (b *builder) here(f *pci.Function) bool {
+	return f.PhysFn != nil && b.PCI.Find(*f.PhysFn) != nil
+}
+
+func (b *builder) gpus() {
+	for i := range b.PCI.Functions {
+		f := &b.PCI.Functions[i]
+		if f.Kind() == pci.GPU && !b.here(f) {
+			b.m.GPUs = append(b.m.GPUs, GPU{f, f.GPUEligible()})
+		}
+	}
+}
+
+// nics lists the RDMA devices and the eligible functions without one, by
+// address: both lists are sorted, so they are merged.
+func (b *builder) nics() {
+	has := map[pci.Address]bool{}
+	for i := range b.RDMA.Devices {
+		if d := &b.RDMA.Devices[i]; d.PCI != nil {
+			has[*d.PCI] = true
+		}
+	}
+	next := 0
+	for i := range b.RDMA.Devices {
+		d := &b.RDMA.Devices[i]
+		if d.PCI == nil {
+			b.m.NICs = append(b.m.NICs, NIC{RDMA: d})
+			continue
+		}
+		next = b.bare(next, has, d.PCI)
+		f := b.PCI.Find(*d.PCI)
+		b.m.NICs = append(b.m.NICs, NIC{RDMA: d, Function: f, Eligible: f != nil && f.NICEligible() && !d.NVLinkManagement})
+	}
+	b.bare(next, has, nil)
+}
+
+// bare adds the eligible functions without RDMA device from index next up to an
+// address, and gives the index to go on from.
+func (b *builder) bare(next int, has map[pci.Address]bool, until *pci.Address) int {
+	for ; next < len(b.PCI.Functions); next++ {
+		f := &b.PCI.Functions[next]
+		if until != nil && f.Address.Compare(*until) >= 0 {
+			break
+		}
+		if f.NICEligible() && !has[f.Address] {
+			b.m.NICs = append(b.m.NICs, NIC{Function: f, Eligible: true})
+		}
+	}
+	return next
+}
+
+// rate gives the level of a GPU and an adapter function, once for each place: a
+// virtual function counts where its physical one stands.
+func (b *builder) rate(gpu, nic *pci.Function) rating {
+	gpu, nic = b.PCI.Place(gpu), b.PCI.Place(nic)
+	key := [2]pci.Address{gpu.Address, nic.Address}
+	if r, ok := b.rated[key]; ok {
+		return r
+	}
+	r := rating{span: sysfsLevel(gpu, nic, b.PCI.NUMANodes)}
+	if b.FileUnread {
+		r.span = atLeast(PIX)
+	} else if p, q := b.File.find(gpu), b.File.find(nic); p != nil && q != nil {
+		b.fromFile = true
+		r = rating{exactly(p.level(q)), true}
+	}
+	b.rated[key] = r
+	return r
+}

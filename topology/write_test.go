@@ -1,0 +1,265 @@
+package topology_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/topology"
+)
+
+// TestWriteFileRoundTrip: the NCCL topology file of every machine, given back as
+// its topology file, makes the same NCCL levels.
+func TestWriteFileRoundTrip(t *testing.T) {
+	pairs := 0
+	for _, m := range machine.All(t, machinesDir) {
+		t.Run(m.Name, func(t *testing.T) {
+			r := collect(t, m, machine.States()[0], nil)
+			text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+			if len(r.Map.GPUs)+len(r.Map.NICs) == 0 {
+				if err == nil {
+					t.Error("a file of a machine without GPUs and NICs")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, objection := range ncclObjects(text) {
+				t.Error(objection)
+			}
+			back, err := topology.ParseFile(text)
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, text)
+			}
+			again := collect(t, m, machine.States()[0], back)
+			if diff := cmp.Diff(rated(&r), rated(&again)); diff != "" {
+				t.Errorf("NCCL levels (-machine +file):\n%s\n%s", diff, text)
+			}
+			for _, p := range again.Map.Pairs {
+				pairs++
+				if f := again.Map.NICs[p.NIC].Function; f != nil && f.RootBus != "" && !p.FromFile {
+					t.Errorf("%v and %s are not in the file", again.Map.GPUs[p.GPU].Address, again.Map.NICs[p.NIC].Address())
+				}
+			}
+		})
+	}
+	if pairs < 600 {
+		t.Errorf("only %d pairs", pairs)
+	}
+}
+
+// rated gives what NCCL makes of each pair.
+func rated(r *report.Report) map[string]string {
+	out := map[string]string{}
+	for _, p := range r.Map.Pairs {
+		n := &r.Map.NICs[p.NIC]
+		key := r.Map.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name()
+		out[key] = fmt.Sprint(p.NCCL, " ", p.Default)
+	}
+	return out
+}
+
+var (
+	comments  = regexp.MustCompile(`<!-- (?s:.*?) -->`)
+	ncclLine  = regexp.MustCompile(`^ *(<(system|cpu|pci)( [a-z_]+="[^"<>&']*")+/?>|</(system|cpu|pci)>)?$`)
+	attribute = regexp.MustCompile(` ([a-z_]+)="([^"]*)"`)
+	within    = map[string]string{"system": "", "cpu": "system", "pci": "cpu pci"}
+)
+
+// ncclObjects tells what NCCL's reader would not take (src/graph/xml.cc, xml.h):
+// it is no XML parser, so each line must have the form that NCCL itself writes.
+func ncclObjects(text []byte) []string {
+	var list []string
+	for line := range strings.Lines(comments.ReplaceAllString(string(text), "")) {
+		if !ncclLine.MatchString(strings.TrimSuffix(line, "\n")) {
+			list = append(list, fmt.Sprintf("line %q", line))
+		}
+		attributes := attribute.FindAllStringSubmatch(line, -1)
+		if len(attributes) > 16 {
+			list = append(list, fmt.Sprintf("%d attributes: %s", len(attributes), line))
+		}
+		for _, a := range attributes {
+			if len(a[2]) > 255 || a[2] == "" {
+				list = append(list, "value of "+a[0])
+			}
+		}
+	}
+	if !bytes.Contains(text, []byte(`<system version="1">`)) {
+		list = append(list, "no system of version 1")
+	}
+	return append(list, structure(text)...)
+}
+
+// structure reads the file as XML and checks nesting and NCCL's bounds.
+func structure(text []byte) []string {
+	var list, open []string
+	below := []int{0}
+	elements := 0
+	dec := xml.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return append(list, err.Error())
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			elements++
+			parent := ""
+			if len(open) > 0 {
+				parent = open[len(open)-1]
+			}
+			if !slices.Contains(strings.Split(within[e.Name.Local], " "), parent) {
+				list = append(list, e.Name.Local+" below "+parent)
+			}
+			if below[len(below)-1]++; below[len(below)-1] > 128 {
+				list = append(list, "more than 128 below "+parent)
+			}
+			open, below = append(open, e.Name.Local), append(below, 0)
+		case xml.EndElement:
+			open, below = open[:len(open)-1], below[:len(below)-1]
+		}
+	}
+	if elements > 256 {
+		list = append(list, fmt.Sprintf("%d elements", elements))
+	}
+	return list
+}
+
+// parsed reads a machine from a description.
+func parsed(t *testing.T, text string) report.Report {
+	t.Helper()
+	m, err := machine.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return collect(t, m, machine.States()[0], nil)
+}
+
+// TestWriteFileHostileName: names of RDMA devices come from the machine and go
+// into comments, where they must not end anything.
+func TestWriteFileHostileName(t *testing.T) {
+	r := parsed(t, "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:352a\n    0000:02:00.0 ib 15b3:1021 rdma=mlx5_0\n")
+	plain, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"--><pci busid=\"0000:99:00.0\"/><!--", "---->", "a--", "\x00\xff\t\n", "&lt;\"'", "-"} {
+		r.Map.NICs[0].RDMA.Name = name
+		text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		odd := bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') })
+		if objections := ncclObjects(text); len(objections) > 0 || odd >= 0 || bytes.Count(text, []byte("\n")) != bytes.Count(plain, []byte("\n")) {
+			t.Errorf("%q: %v\n%s", name, objections, text)
+		}
+	}
+}
+
+// TestWriteFilePlaces: the NUMA node is that of the topmost switch, the link is
+// the slower of both ends, and what is not known is left out.
+func TestWriteFilePlaces(t *testing.T) {
+	r := parsed(t, `nodes 2
+pci0000:00 numa=0
+  0000:00:01.0 port 8086:352a width=8
+    0000:01:00.0 switch 1000:c030 sub=1000:0016 numa=1
+      0000:02:00.0 port 1000:c030
+        0000:03:00.0 gpu 10de:2330 numa=0
+      0000:02:01.0 port 1000:c030 width=4
+        0000:04:00.0 ib 15b3:1021 rdma=mlx5_0
+      0000:02:02.0 port 1000:c030
+        0000:05:00.0 ib 15b3:1021 rdma=mlx5_1
+`)
+	for i := range r.PCI.Functions {
+		switch f := &r.PCI.Functions[i]; f.Address.Bus {
+		case 3:
+			f.Link = nil
+		case 5:
+			f.RootBus = ""
+		}
+	}
+	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	const want = `<!-- left out, its place is not known: 0000:05:00.0 -->
+<system version="1">
+  <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+    <pci busid="0000:01:00.0" class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x0016" link_speed="32.0 GT/s PCIe" link_width="8">
+      <!-- GPU0 H100 SXM5 80GB -->
+      <pci busid="0000:03:00.0" class="0x030200" vendor="0x10de" device="0x2330" link_speed="32.0 GT/s PCIe" link_width="16"/>
+      <!-- mlx5_0 ConnectX-7 -->
+      <pci busid="0000:04:00.0" class="0x020700" vendor="0x15b3" device="0x1021" link_speed="32.0 GT/s PCIe" link_width="4"/>
+    </pci>
+  </cpu>
+</system>
+`
+	if diff := cmp.Diff(want, string(text)); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestWriteFileRefuses: no file that NCCL would refuse, and none of what is one
+// already.
+func TestWriteFileRefuses(t *testing.T) {
+	flat := func(n int) string {
+		var b strings.Builder
+		b.WriteString("pci0000:00 numa=0\n  0000:00:01.0 gpu 10de:2330\n")
+		for i := range n {
+			fmt.Fprintf(&b, "pci%04x:00 numa=%d\n  %04x:00:00.0 ib 15b3:1021 rdma=mlx5_%d\n", i+1, i%2, i+1, i)
+		}
+		return b.String()
+	}
+	many := func(gpus int) string {
+		var b strings.Builder
+		for i := range gpus {
+			fmt.Fprintf(&b, "pci%04x:00 numa=0\n  %04x:00:00.0 gpu 10de:2330\n", i, i)
+		}
+		return b.String()
+	}
+	for _, tt := range []struct {
+		name, text, want string
+	}{
+		{"many adapters", flat(83), ""},
+		{"more elements than NCCL takes", flat(84), "this machine makes 257 elements with those that NCCL adds, and NCCL takes no more than 256"},
+		{"more below one than NCCL takes", many(129), "129 elements below one, and NCCL takes no more than 128"},
+		{"as many elements as NCCL takes, two for each GPU", many(127), ""},
+		{"one GPU more", many(128), "this machine makes 258 elements with those that NCCL adds, and NCCL takes no more than 256"},
+		{"and one for each NVSwitch that a GPU is linked to", many(84) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", ""},
+		{"one GPU more, with an NVSwitch", many(85) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", "this machine makes 257 elements with those that NCCL adds, and NCCL takes no more than 256"},
+		{"nothing", "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n", "no GPU or adapter whose place is known"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := parsed(t, tt.text)
+			_, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+			if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && got != tt.want {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+	m := load(t, "azure-ndv5-h100")
+	r := collect(t, m, machine.States()[0], nil)
+	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := topology.ParseFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = collect(t, m, machine.States()[0], file)
+	if _, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor); !errors.Is(err, topology.ErrFromFile) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,167 @@
+// Package verdict judges whether a node can do GPUDirect RDMA (its hardware) and
+// whether it does it now (its drivers and links), and says why. It is pure:
+// facts in, a verdict out. What no fact proves is unknown.
+package verdict
+
+import (
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Reason is why a node is not ready, as one word.
+type Reason string
+
+// Reasons, in the order in which they are looked for.
+const (
+	NoGPU              Reason = "NoGPU"
+	GPUUnsupported     Reason = "GPUUnsupported"
+	NoNIC              Reason = "NoNIC"
+	NICUnsupported     Reason = "NICUnsupported"
+	PlatformForbidsP2P Reason = "PlatformForbidsP2P"
+	GPUPassthrough     Reason = "GPUPassthrough"
+	GPUDriverNotLoaded Reason = "GPUDriverNotLoaded"
+	NICDriverNotLoaded Reason = "NICDriverNotLoaded"
+	NoRDMADevice       Reason = "NoRDMADevice"
+	NoActivePort       Reason = "NoActivePort"
+	PeermemNotLoaded   Reason = "PeermemNotLoaded"
+	NoPeerMemoryPath   Reason = "NoPeerMemoryPath"
+	Unreadable         Reason = "Unreadable"
+)
+
+// Facts are what is judged.
+type Facts struct {
+	// PCIRead is false when the PCI bus could not be read at all.
+	PCIRead bool
+	PCI     *pci.Inventory
+	RDMA    *rdma.Inventory
+	Kmod    kmod.State
+	Map     topology.Map
+	// ACS of the bridges between GPUs and their nearest NICs; nil for one that
+	// could not be read.
+	ACS map[pci.Address]*pci.ACS
+	// ACSUnread: reading them took too long.
+	ACSUnread bool
+	// Asked are RDMA devices that were asked whether they register DMA-BUF.
+	Asked []verbs.Answer
+}
+
+// Verdict is the judgement.
+type Verdict struct {
+	// Capable: the hardware can. Ready: every prerequisite is in place now.
+	Capable, Ready tristate.State
+	// Reason is why Ready is not true; "" when it is.
+	Reason Reason
+	// Peermem and DMABuf are the two ways a NIC can reach GPU memory.
+	Peermem, DMABuf tristate.State
+	// Link is the link layer of the active ports of eligible NICs:
+	// "infiniband", "ethernet", "mixed"; "" for none or unknown.
+	Link string
+	// IOMMU is "off", "passthrough" or "translated"; "" for unknown.
+	IOMMU string
+	// ACS is "clear" or "redirect"; "" for unknown.
+	ACS string
+	// Open tells which of these three are "" for what could not be read. ACS
+	// registers that this process may not read are no such thing.
+	Open struct{ Link, IOMMU, ACS bool }
+	// Steps are the prerequisites in the order in which they are looked at, the
+	// two ways to GPU memory as one, last.
+	Steps []Step
+	// Findings are the checks one by one.
+	Findings []Finding
+}
+
+// Step is one prerequisite: the check that tells of it, whether it is met, and the
+// reason when it is not.
+type Step struct {
+	Check  string // as Finding.Check, or GPUMemory
+	Met    tristate.State
+	Reason Reason
+}
+
+// GPUMemory is the Check of the step that takes both ways to GPU memory together.
+const GPUMemory = "gpu-memory"
+
+// Judge takes the facts together.
+func Judge(f Facts) Verdict {
+	var v Verdict
+	v.Peermem = f.Kmod.Peermem
+	v.DMABuf = f.dmabuf()
+	v.Link, v.Open.Link = f.link()
+	v.IOMMU, v.Open.IOMMU = f.iommu()
+	v.ACS, v.Open.ACS = f.acs()
+	var why Reason
+	v.Capable, why = f.capable()
+	v.Steps = f.steps(v, why)
+	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
+	v.Findings = f.findings(v)
+	return v
+}
+
+// capable judges the hardware, by PCI ids and places alone.
+func (f *Facts) capable() (tristate.State, Reason) {
+	m := &f.Map
+	var why Reason
+	switch {
+	case !f.PCIRead:
+		return tristate.Unknown, Unreadable
+	case len(m.GPUs) == 0:
+		why = NoGPU
+	case m.EligibleGPUs == 0:
+		why = GPUUnsupported
+	case m.Adapters == 0:
+		why = NoNIC
+	case m.EligibleNICs == 0:
+		why = NICUnsupported
+	case m.Reachable == tristate.True:
+		return tristate.True, ""
+	case m.Reachable == tristate.False:
+		why = PlatformForbidsP2P
+	default:
+		return tristate.Unknown, Unreadable
+	}
+	if !m.Counted { // what could not be identified may be what is missing
+		return tristate.Unknown, Unreadable
+	}
+	return tristate.False, why
+}
+
+// steps are the prerequisites in their order.
+func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
+	memory := Step{GPUMemory, tristate.Or(v.Peermem, v.DMABuf), NoPeerMemoryPath}
+	if f.Kmod.Peermem != tristate.True && f.Kmod.Symbols.PeerMemory == tristate.True {
+		memory.Reason = PeermemNotLoaded
+	}
+	return []Step{
+		{"hardware", v.Capable, notCapable},
+		{"gpu-driver", tristate.Not(f.allPassthrough()), GPUPassthrough},
+		{"gpu-driver", f.gpuDriven(), GPUDriverNotLoaded},
+		{"nic-driver", f.nicDriven(), NICDriverNotLoaded},
+		{"rdma-device", f.rdmaDevice(), NoRDMADevice},
+		{"port", f.activePort(), NoActivePort},
+		memory,
+	}
+}
+
+// ready walks the prerequisites in their order. The first that is proven
+// missing is the reason; only when none is proven missing does an unknown one
+// count.
+func ready(pciRead bool, steps []Step) (tristate.State, Reason) {
+	if !pciRead {
+		return tristate.Unknown, Unreadable
+	}
+	all := tristate.True
+	for _, s := range steps {
+		if s.Met == tristate.False {
+			return tristate.False, s.Reason
+		}
+		all = tristate.And(all, s.Met)
+	}
+	if all == tristate.Unknown {
+		return tristate.Unknown, Unreadable
+	}
+	return tristate.True, ""
+}
