@@ -21,7 +21,7 @@ import (
 	"gdr-features/tristate"
 )
 
-const machines = "../../testdata/machines/"
+const machines = "../testdata/machines/"
 
 // load reads the description of a machine.
 func load(t *testing.T, file string) *machine.Machine {

@@ -13,7 +13,7 @@ import (
 )
 
 // machinesDir holds the descriptions of real and of made-up machines.
-const machinesDir = "../../testdata/machines"
+const machinesDir = "../testdata/machines"
 
 // collect reads a machine in a state from a tree on disk, as a command would.
 func collect(t *testing.T, m *machine.Machine, s machine.State, file *topology.File) report.Report {

@@ -71,7 +71,7 @@ func TestNCCLAnswers(t *testing.T) {
 	pairs := 0
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
-			kept, err := os.ReadFile(filepath.Join("../../testdata/nccl", m.Name+".txt"))
+			kept, err := os.ReadFile(filepath.Join("../testdata/nccl", m.Name+".txt"))
 			if err != nil {
 				t.Fatalf("%v: UPDATE=1 make nccl writes it (test/nccl/README.md)", err)
 			}
