@@ -61,7 +61,7 @@ func TestFeatureFile(t *testing.T) {
 // The worker's configuration says nothing that NFD does not know, but for what
 // it says to an older one.
 func TestWorkerConf(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/nfd-worker-conf.yaml")
+	text, err := os.ReadFile("../deploy/nfd-worker-conf.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
