@@ -28,15 +28,23 @@ run: build ## show this machine; where it has no GPU, an example machine too
 	@./hack/run.sh $(BINARY) $(EXAMPLE)
 
 .PHONY: test
-test: ## run all tests, with the race detector
-	CGO_ENABLED=1 $(GO) test -race ./...
+test: ## run the tests: some machines with the race detector, all of them without
+	@GO='$(GO)' ./hack/test.sh
+
+.PHONY: test-long
+test-long: ## run all tests on all machines and inputs, with the race detector; minutes
+	@GO='$(GO)' ./hack/test.sh long
+
+.PHONY: test-budget
+test-budget: ## say when make test takes longer than 100 s with a warm build cache
+	@./hack/test-budget.sh
 
 .PHONY: lint
 lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
-	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl ./test/vm/... ./test/faults/... ./test/nccl/...
+	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./nfdsource
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/monitoring && $(GO) mod tidy -diff
@@ -108,7 +116,8 @@ image-test: image ## run the image as the DaemonSet's Pod (needs root and runc)
 	$(GO) test -count=1 -tags image ./test/image
 
 .PHONY: worker-test
-worker-test: ## build the example nfd-worker and compare its labels with ours
+worker-test: ## run our sources in NFD's worker, and compare its labels with ours
+	$(GO) test -count=1 -tags worker ./nfdsource
 	cd examples/nfd-worker && $(GO) test -count=1 ./...
 
 .PHONY: rules

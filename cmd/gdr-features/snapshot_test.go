@@ -16,6 +16,7 @@ import (
 
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/machine"
+	"gdr-features/internal/testsize"
 )
 
 // otherRoots are the verbs that read no machine, or no snapshot.
@@ -99,7 +100,7 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 	}
 	inAll := []string{"gb300-datadirect", "vfs-with-pf"}
 	inSome := []string{"ready", "closed-no-peermem", "kallsyms-garbage"}
-	for _, m := range machine.All(t, machinesDir) {
+	for _, m := range testsize.Some(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			for _, s := range machine.States() {
 				if !slices.Contains(inAll, m.Name) && !slices.Contains(inSome, s.Name) {

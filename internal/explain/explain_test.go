@@ -11,16 +11,19 @@ import (
 	"gdr-features/internal/explain"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-// everyMachine reads every machine in some states and hands the reports on.
-func everyMachine(t *testing.T, states []machine.State, see func(t *testing.T, r *report.Report)) {
+const machinesDir = "../../testdata/machines"
+
+// everyMachine reads machines in some states and hands the reports on.
+func everyMachine(t *testing.T, machines []*machine.Machine, states []machine.State, see func(t *testing.T, r *report.Report)) {
 	t.Helper()
-	for _, m := range machine.All(t, "../../testdata/machines") {
+	for _, m := range machines {
 		for _, s := range states {
 			t.Run(m.Name+"/"+s.Name, func(t *testing.T) { see(t, collect(t, m, s)) })
 		}
@@ -58,7 +61,7 @@ var brokenFor = map[verdict.Reason][]string{
 // node that is ready.
 func TestFirstBrokenLink(t *testing.T) {
 	seen := map[verdict.Reason]bool{}
-	everyMachine(t, machine.States(), func(t *testing.T, r *report.Report) {
+	everyMachine(t, testsize.Some(machine.All(t, machinesDir)), machine.States(), func(t *testing.T, r *report.Report) {
 		reason := r.Verdict.Reason
 		seen[reason] = true
 		links := explain.Stack(r)
@@ -100,6 +103,9 @@ func TestFirstBrokenLink(t *testing.T) {
 			t.Errorf("%s: marked %q, first broken %q", reason, marked[0].Name, broken)
 		}
 	})
+	if testsize.Partial() {
+		return
+	}
 	for reason := range brokenFor {
 		if !seen[reason] {
 			t.Errorf("no machine in any state shows %s", reason)
@@ -113,7 +119,7 @@ func TestFirstBrokenLink(t *testing.T) {
 // TestChainGoesByName: the chain is the same in whatever order the verdict has its
 // steps, and a step that it lacks is not known.
 func TestChainGoesByName(t *testing.T) {
-	m := machine.All(t, "../../testdata/machines")[0]
+	m := machine.All(t, machinesDir)[0]
 	for _, s := range machine.States() {
 		r := collect(t, m, s)
 		want := explain.Stack(r)
@@ -173,7 +179,7 @@ func (s shape) levelOf() topology.Level {
 // rating has its reason.
 func TestWays(t *testing.T) {
 	count := 0
-	everyMachine(t, machine.States()[:1], func(t *testing.T, r *report.Report) {
+	everyMachine(t, machine.All(t, machinesDir), machine.States()[:1], func(t *testing.T, r *report.Report) {
 		for _, pair := range r.Map.Pairs {
 			p := explain.Way(r, pair.GPU, pair.NIC)
 			name := explain.GPUName(p.GPU) + " " + explain.NICName(&r.Map.NICs[p.NIC])
@@ -199,7 +205,7 @@ func TestWays(t *testing.T) {
 
 // TestNearest: what is listed for a GPU is at its nearest level, and all of it.
 func TestNearest(t *testing.T) {
-	everyMachine(t, machine.States()[:1], func(t *testing.T, r *report.Report) {
+	everyMachine(t, machine.All(t, machinesDir), machine.States()[:1], func(t *testing.T, r *report.Report) {
 		list := explain.NearestNICs(r)
 		if len(list) != len(r.Map.GPUs) {
 			t.Fatalf("%d of %d GPUs", len(list), len(r.Map.GPUs))

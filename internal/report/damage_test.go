@@ -22,6 +22,7 @@ import (
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -38,9 +39,9 @@ func FuzzDamage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, wounds uint8) { damaged(t, seed, int(wounds)%40+1) })
 }
 
-// TestDamage is the fuzz target over a fixed range, for every test run.
+// TestDamage is the fuzz target over a fixed range.
 func TestDamage(t *testing.T) {
-	for seed := range uint64(600) {
+	for seed := range testsize.Inputs(600) {
 		damaged(t, seed, int(seed%12)+1)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
 )
 
@@ -116,7 +117,7 @@ func TestStates(t *testing.T) {
 // TestHardwareLabelsStandStill compares the hardware labels of every machine
 // over all states of software: no driver, link or module moves them.
 func TestHardwareLabelsStandStill(t *testing.T) {
-	for _, m := range machine.All(t, machinesDir) {
+	for _, m := range testsize.Some(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
 			for _, s := range machine.States() {

@@ -20,6 +20,7 @@ import (
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/internal/snapshot"
+	"gdr-features/internal/testsize"
 )
 
 // FuzzSnapshot breaks a machine and takes a snapshot of it: what is read from that
@@ -31,9 +32,9 @@ func FuzzSnapshot(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, wounds uint8) { sameOnSnapshot(t, seed, int(wounds)%40+1) })
 }
 
-// TestSnapshotOfDamage is the fuzz target over a fixed range, for every test run.
+// TestSnapshotOfDamage is the fuzz target over a fixed range.
 func TestSnapshotOfDamage(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range testsize.Inputs(200) {
 		sameOnSnapshot(t, seed, int(seed%12)+1)
 	}
 }
@@ -100,7 +101,7 @@ func TestSnapshotOfOddities(t *testing.T) {
 		{name: "a symbol table that ends in a long line", files: map[string]string{"proc/kallsyms": "0000000000000000 t a\n" + strings.Repeat("y", 5000)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, state := range machine.States() {
+			for _, state := range testsize.Some(machine.States()) {
 				dir := parse(t, cmp.Or(tt.machine, one)).Tree(t, state)
 				for name, text := range tt.files {
 					path := filepath.Join(dir, name)

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Says when make test takes longer than BUDGET seconds (100) with a warm build cache,
+# unless other programs use the machine.
+set -euo pipefail
+budget=${BUDGET:-100}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+go build -o "$dir/watch" ./test/busy/watch
+make test >"$dir/log" || { cat "$dir/log"; exit 1; } # fills the build cache
+go clean -testcache
+mkfifo "$dir/end"
+"$dir/watch" $$ <"$dir/end" >"$dir/busy" &
+exec 3>"$dir/end"
+started=$SECONDS
+make test | tail -7
+took=$((SECONDS - started))
+exec 3>&-
+wait $!
+if [ -s "$dir/busy" ]; then
+	echo "make test took $took s; not judged: $(cat "$dir/busy")"
+elif [ "$took" -gt "$budget" ]; then
+	echo "make test took $took s with a warm build cache, more than the $budget s it may take"
+	exit 1
+else
+	echo "make test took $took s with a warm build cache, of $budget s"
+fi
