@@ -33,21 +33,23 @@ func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 	return no
 }
 
-// allPassthrough: every eligible GPU is handed to virtual machines.
-func (f *Facts) allPassthrough() tristate.State {
+// AllPassthrough tells whether every eligible GPU is bound to vfio-pci, which hands
+// it to a virtual machine.
+func (f *Facts) AllPassthrough() tristate.State {
 	if f.Map.EligibleGPUs == 0 {
 		return f.unlessUnidentified(tristate.False)
 	}
 	return tristate.Not(f.anyGPU(func(gpu *pci.Function) tristate.State { return tristate.Not(boundTo(gpu, "vfio-pci")) }))
 }
 
-// gpuDriven: some eligible GPU is bound to the NVIDIA driver.
-func (f *Facts) gpuDriven() tristate.State {
+// GPUDriven tells whether some eligible GPU is bound to the NVIDIA driver.
+func (f *Facts) GPUDriven() tristate.State {
 	return f.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, "nvidia") })
 }
 
-// nicDriven: some eligible adapter, physical or virtual, is bound to its driver.
-func (f *Facts) nicDriven() tristate.State {
+// NICDriven tells whether some eligible NIC function, physical or virtual, is bound
+// to its driver.
+func (f *Facts) NICDriven() tristate.State {
 	answer := tristate.False
 	for i := range f.PCI.Functions {
 		if fn := &f.PCI.Functions[i]; fn.NICEligible() {
@@ -72,17 +74,19 @@ func (f *Facts) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State
 	return f.unlessUnidentified(answer)
 }
 
-func (f *Facts) rdmaDevice() tristate.State {
+// RDMADevice tells whether some eligible NIC has an RDMA device.
+func (f *Facts) RDMADevice() tristate.State {
 	return f.anyDevice(func(*topology.NIC) tristate.State { return tristate.True })
 }
 
-// activePort: some port of those devices carries traffic.
-func (f *Facts) activePort() tristate.State {
-	return f.anyDevice(usable)
+// ActivePort tells whether some port of those devices is ACTIVE with link layer
+// InfiniBand or Ethernet.
+func (f *Facts) ActivePort() tristate.State {
+	return f.anyDevice(HasActivePort)
 }
 
-// usable: the adapter has an active port.
-func usable(n *topology.NIC) tristate.State {
+// HasActivePort tells whether a NIC has such a port.
+func HasActivePort(n *topology.NIC) tristate.State {
 	if n.RDMA == nil {
 		return tristate.False
 	}
@@ -96,9 +100,9 @@ func usable(n *topology.NIC) tristate.State {
 	return answer
 }
 
-// devicesSay: some mlx5 device of an eligible adapter said that it registers
-// DMA-BUF. It is false only when all were asked and said no.
-func (f *Facts) devicesSay() tristate.State {
+// DevicesSay tells whether some mlx5 device of an eligible NIC answered, when it was
+// asked, that it registers DMA-BUF. False only when all were asked and all said no.
+func (f *Facts) DevicesSay() tristate.State {
 	if len(f.Asked) == 0 {
 		return tristate.Unknown
 	}
@@ -116,18 +120,6 @@ func (f *Facts) devicesSay() tristate.State {
 		return tristate.Unknown
 	}
 	return answer
-}
-
-// turing: some eligible GPU that the driver drives is of Turing or newer.
-func (f *Facts) turing() tristate.State {
-	return f.anyGPU(func(gpu *pci.Function) tristate.State {
-		return tristate.And(boundTo(gpu, "nvidia"), tristate.Of(gpu.Turing()))
-	})
-}
-
-// mlx5Device: some eligible adapter has an RDMA device of mlx5.
-func (f *Facts) mlx5Device() tristate.State {
-	return f.anyDevice(func(n *topology.NIC) tristate.State { return boundTo(n.Function, "mlx5_core") })
 }
 
 // link names the link layer of the active ports of eligible adapters. A port

@@ -70,14 +70,12 @@ type Verdict struct {
 	// Steps are the prerequisites in the order in which they are looked at, the
 	// two ways to GPU memory as one, last.
 	Steps []Step
-	// Findings are the checks one by one.
-	Findings []Finding
 }
 
 // Step is one prerequisite: the check that tells of it, whether it is met, and the
 // reason when it is not.
 type Step struct {
-	Check  string // as Finding.Check, or GPUMemory
+	Check  string // "hardware", "gpu-driver", ..., or GPUMemory
 	Met    tristate.State
 	Reason Reason
 }
@@ -97,7 +95,6 @@ func Judge(f Facts) Verdict {
 	v.Capable, why = f.capable()
 	v.Steps = f.steps(v, why)
 	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
-	v.Findings = f.findings(v)
 	return v
 }
 
@@ -137,11 +134,11 @@ func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
 	}
 	return []Step{
 		{"hardware", v.Capable, notCapable},
-		{"gpu-driver", tristate.Not(f.allPassthrough()), GPUPassthrough},
-		{"gpu-driver", f.gpuDriven(), GPUDriverNotLoaded},
-		{"nic-driver", f.nicDriven(), NICDriverNotLoaded},
-		{"rdma-device", f.rdmaDevice(), NoRDMADevice},
-		{"port", f.activePort(), NoActivePort},
+		{"gpu-driver", tristate.Not(f.AllPassthrough()), GPUPassthrough},
+		{"gpu-driver", f.GPUDriven(), GPUDriverNotLoaded},
+		{"nic-driver", f.NICDriven(), NICDriverNotLoaded},
+		{"rdma-device", f.RDMADevice(), NoRDMADevice},
+		{"port", f.ActivePort(), NoActivePort},
 		memory,
 	}
 }

@@ -199,7 +199,7 @@ func operatorPages(t *testing.T, root fs.FS) []string {
 	pages := map[string]bool{}
 	for _, pattern := range []string{
 		"*.md", "docs/*.md", "docs/reasons/*.md", "deploy/*.md", "deploy/*.yaml", "deploy/*/*.md",
-		"deploy/gpu-operator/*.yaml", "deploy/examples/*.yaml", "examples/*/*.md", "verdict/*.go",
+		"deploy/gpu-operator/*.yaml", "deploy/examples/*.yaml", "examples/*/*.md", "internal/findings/*.go",
 	} {
 		names, err := fs.Glob(root, pattern)
 		if err != nil || len(names) == 0 {

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"gdr-features/docs/reasons"
-	"gdr-features/verdict"
+	"gdr-features/internal/findings"
 )
 
 // TestTokens: every word that a finding can bear has a page, and every page is
 // of such a word.
 func TestTokens(t *testing.T) {
 	var codes []string
-	for _, code := range verdict.Codes() {
+	for _, code := range findings.Codes() {
 		if slices.Contains(codes, string(code)) {
 			t.Errorf("%s is there twice", code)
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
@@ -132,32 +131,6 @@ func TestExample(t *testing.T) {
 		e := read(t, tree(t, load(t, row.machine), row.state, row.files), string(text), report.Options{}).Expected
 		if got := odd(e); e.Type != row.want || len(got) != row.odd || e.NoType != (row.want == "") {
 			t.Errorf("%s %s: type %q, %q", row.machine, row.state, e.Type, got)
-		}
-	}
-}
-
-// Findings are a line for each deviation, or one in all.
-func TestFindings(t *testing.T) {
-	for _, test := range []struct {
-		r    expect.Result
-		want string
-	}{
-		{expect.Result{NoType: true, Machine: `product "X"`}, `UNKNOWN no machine type of the file matches: product "X"`},
-		{expect.Result{Machine: `no gpu`}, `UNKNOWN which machine type of the file this is cannot be told: no gpu`},
-		{expect.Result{Type: "a", State: tristate.True, Checks: []expect.Check{{State: tristate.True}, {State: tristate.True}}}, "OK a: as expected (2 of 2)"},
-		{expect.Result{Type: "a", Checks: []expect.Check{
-			{State: tristate.True}, {State: tristate.False, Expected: "8 GPUs", Found: "7"}, {State: tristate.Unknown, Expected: "ACS clear"},
-		}}, "FAIL a: 8 GPUs expected, 7 found\nUNKNOWN a: ACS clear expected, and not known"},
-	} {
-		var lines []string
-		for _, f := range test.r.Findings() {
-			lines = append(lines, string(f.Status)+" "+f.Detail)
-			if f.Check != "expected" {
-				t.Errorf("%+v", f)
-			}
-		}
-		if got := strings.Join(lines, "\n"); got != test.want {
-			t.Errorf("%s\nwant %s", got, test.want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func Stack(r *report.Report) []Link {
 		if !l.Either {
 			l.State = met(v.Steps, c.check)
 		}
-		for _, f := range v.Findings {
+		for _, f := range r.Findings {
 			if f.Check == c.check {
 				l.Detail, l.Sources = f.Detail, f.Sources
 			}

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
-	"gdr-features/verdict"
 )
 
 // printed gives a form as text.
@@ -185,13 +185,13 @@ func TestMatrixTable(t *testing.T) {
 func TestVerdictOnPage(t *testing.T) {
 	r := named(t, "a40-8gpu-2cx7-nccl1343", "closed-no-peermem")
 	html, svg := written(t, HTML, r), written(t, SVG, r)
-	for _, f := range r.Verdict.Findings {
+	for _, f := range r.Findings {
 		for _, text := range []string{f.Detail, f.Fix} {
 			if !strings.Contains(html, escape(text)) {
 				t.Errorf("the page lacks %q", text)
 			}
 		}
-		if first, _, _ := strings.Cut(f.Fix, " "); f.Status != verdict.OK && !strings.Contains(svg, "fix: "+escape(first)) {
+		if first, _, _ := strings.Cut(f.Fix, " "); f.Status != findings.OK && !strings.Contains(svg, "fix: "+escape(first)) {
 			t.Errorf("the picture lacks %q", f.Fix)
 		}
 	}
@@ -245,9 +245,9 @@ func evil(r *report.Report, text string) {
 		}
 		r.Map.GPUs[i].Function = &f
 	}
-	for i := range r.Verdict.Findings {
-		f := &r.Verdict.Findings[i]
-		f.Detail, f.Fix, f.Sources, f.Status = text, text, []string{text}, verdict.Fail
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		f.Detail, f.Fix, f.Sources, f.Status = text, text, []string{text}, findings.Fail
 	}
 }
 
@@ -269,7 +269,7 @@ func FuzzWords(f *testing.F) {
 		for _, clean := range reports {
 			r := *clean
 			r.Map.NICs, r.Map.GPUs = slices.Clone(r.Map.NICs), slices.Clone(r.Map.GPUs)
-			r.Map.Nearest, r.Verdict.Findings = slices.Clone(r.Map.Nearest), slices.Clone(r.Verdict.Findings)
+			r.Map.Nearest, r.Findings = slices.Clone(r.Map.Nearest), slices.Clone(r.Findings)
 			evil(&r, text)
 			for _, form := range []func(io.Writer, *report.Report) error{SVG, HTML} {
 				list := parsed(t, printed(t, form, &r))

@@ -4,9 +4,9 @@ import (
 	"io"
 	"strings"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/verdict"
 )
 
 // sheet styles the page around the picture.
@@ -141,7 +141,7 @@ func (p *page) checks(m *model) {
 		if f.Fix != "" {
 			p.f("<p><strong>fix:</strong> %s</p>", f.Fix)
 		}
-		if f.Status != verdict.OK {
+		if f.Status != findings.OK {
 			p.f("<p class=\"from\">read from: <span class=\"code\">%s</span></p>", strings.Join(f.Sources, " "))
 		}
 		p.f("</td></tr>\n")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
@@ -71,8 +72,8 @@ type model struct {
 	panels  []panel
 	legend  []legendEntry
 	notes   []string // about what is not drawn, and what the levels rest on
-	checks  []verdict.Finding
-	cause   *verdict.Finding // the check that decides a bad verdict
+	checks  []findings.Finding
+	cause   *findings.Finding // the check that decides a bad verdict
 	unread  []string
 	nothing string // why there is no picture, "" when there is one
 }
@@ -80,19 +81,19 @@ type model struct {
 // status is the verdict in a word, and that of a check that would end so.
 type status struct {
 	word string
-	like verdict.Status
+	like findings.Status
 }
 
 func statusOf(v *verdict.Verdict) status {
 	switch {
 	case v.Ready == tristate.True:
-		return status{"READY", verdict.OK}
+		return status{"READY", findings.OK}
 	case v.Capable == tristate.False:
-		return status{"NOT POSSIBLE", verdict.Fail}
+		return status{"NOT POSSIBLE", findings.Fail}
 	case v.Ready == tristate.False:
-		return status{"NOT READY", verdict.Fail}
+		return status{"NOT READY", findings.Fail}
 	}
-	return status{"UNKNOWN", verdict.Undecidable}
+	return status{"UNKNOWN", findings.Undecidable}
 }
 
 // legendEntry explains a level.
@@ -103,8 +104,8 @@ type legendEntry struct {
 
 // newModel takes from a report what is drawn.
 func newModel(r *report.Report) *model {
-	m := &model{title: render.Summary(r), status: statusOf(&r.Verdict), checks: r.Verdict.Findings, unread: r.Problems}
-	if i := slices.IndexFunc(m.checks, func(f verdict.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }); i >= 0 {
+	m := &model{title: render.Summary(r), status: statusOf(&r.Verdict), checks: r.Findings, unread: r.Problems}
+	if i := slices.IndexFunc(m.checks, func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }); i >= 0 {
 		m.cause = &m.checks[i]
 	}
 	m.nothing = nothing(r)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/render"
 	"gdr-features/topology"
-	"gdr-features/verdict"
 )
 
 // drawWhole lays out everything on one sheet: the verdict, the tree, the levels
@@ -156,7 +156,7 @@ func drawChecks(m *model, width int) scene {
 	}
 	fine := 0
 	for _, f := range m.checks {
-		if f.Status == verdict.OK {
+		if f.Status == findings.OK {
 			fine++
 			continue
 		}
@@ -180,7 +180,7 @@ func drawChecks(m *model, width int) scene {
 }
 
 // detail is what was found, after the verdict's word for it.
-func detail(f verdict.Finding) string {
+func detail(f findings.Finding) string {
 	if f.Reason == "" {
 		return f.Detail
 	}

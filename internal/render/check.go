@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
-	"gdr-features/verdict"
 )
 
 // Check writes a line a check, what to do about it and where it was read, and at
@@ -15,13 +15,13 @@ import (
 func Check(w io.Writer, r *report.Report) error {
 	var t strings.Builder
 	var pages []string
-	for i := range r.Verdict.Findings {
-		f := &r.Verdict.Findings[i]
+	for i := range r.Findings {
+		f := &r.Findings[i]
 		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, headline(f))
 		if f.Fix != "" {
 			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.ReplaceAll(f.Fix, "; ", "\n\t\t     "))
 		}
-		if f.Status != verdict.OK {
+		if f.Status != findings.OK {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
 		}
 		if f.Code != "" && !slices.Contains(pages, string(f.Code)) {
@@ -40,7 +40,7 @@ func Check(w io.Writer, r *report.Report) error {
 
 // headline is what was found, behind its words: the verdict's reason, and the
 // code where that says more.
-func headline(f *verdict.Finding) string {
+func headline(f *findings.Finding) string {
 	switch {
 	case f.Code == "":
 		return f.Detail
@@ -51,7 +51,7 @@ func headline(f *verdict.Finding) string {
 }
 
 // evidence names a few files with what they held, else the files alone.
-func evidence(f *verdict.Finding) string {
+func evidence(f *findings.Finding) string {
 	const few = 2
 	switch {
 	case len(f.Evidence) == 0:

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"io"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 type gpuJSON struct {
@@ -112,7 +112,7 @@ type findingJSON struct {
 	Evidence []string `json:"evidence"`
 }
 
-func finding(f *verdict.Finding) findingJSON {
+func finding(f *findings.Finding) findingJSON {
 	out := findingJSON{
 		Check: f.Check, Status: string(f.Status), Reason: string(f.Reason), Detail: f.Detail, Fix: f.Fix,
 		Sources: f.Sources, Code: string(f.Code), Evidence: append([]string{}, f.Evidence...),
@@ -155,8 +155,8 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	if r.Expected != nil {
 		out.Expected, out.MachineType = &r.Expected.State, &r.Expected.Type
 	}
-	for i := range v.Findings {
-		out.Findings = append(out.Findings, finding(&v.Findings[i]))
+	for i := range r.Findings {
+		out.Findings = append(out.Findings, finding(&r.Findings[i]))
 	}
 	return writeJSON(w, out)
 }

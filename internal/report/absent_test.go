@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
 	"gdr-features/source/pci"
-	"gdr-features/verdict"
 )
 
 // Devices without an IOMMU group prove that the IOMMU is off only where
@@ -51,8 +51,8 @@ func TestNoIOMMUNeedsEvidence(t *testing.T) {
 			if got, ok := r.Labels[label.IOMMU]; got != tt.want || r.Unknown[label.IOMMU] == ok {
 				t.Errorf("label %q, unknown: %v; want %q", got, r.Unknown[label.IOMMU], tt.want)
 			}
-			for _, f := range r.Verdict.Findings {
-				if f.Check == "iommu" && (f.Status == verdict.OK) != (tt.want != "") {
+			for _, f := range r.Findings {
+				if f.Check == "iommu" && (f.Status == findings.OK) != (tt.want != "") {
 					t.Errorf("finding %+v", f)
 				}
 			}

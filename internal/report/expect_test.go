@@ -68,9 +68,9 @@ func TestFindingsFollow(t *testing.T) {
 	}
 	plain := report.Collect(t.Context(), fs, report.Options{})
 	r := report.Collect(t.Context(), fs, report.Options{Expect: func() (*expect.File, error) { return expectations(t, "gpus: 2\n    level: PIX"), nil }})
-	n := len(plain.Verdict.Findings)
-	if len(r.Verdict.Findings) != n+1 || r.Verdict.Findings[n].Check != "expected" || plain.Expected != nil {
-		t.Errorf("%+v", r.Verdict.Findings)
+	n := len(plain.Findings)
+	if len(r.Findings) != n+1 || r.Findings[n].Check != "expected" || plain.Expected != nil {
+		t.Errorf("%+v", r.Findings)
 	}
 	if _, ok := plain.Labels[label.Expected]; ok || plain.Unknown[label.Expected] {
 		t.Error("a label that nobody asked for")

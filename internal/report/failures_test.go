@@ -11,12 +11,12 @@ import (
 
 	"gdr-features/docs/reasons"
 	"gdr-features/host"
+	"gdr-features/internal/findings"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 // pair is a GPU and an adapter below a switch on each of two sockets, with ACS
@@ -180,7 +180,7 @@ type failure struct {
 
 	machine string // "" is pair
 	sick    change // nil: the machine itself is
-	code    verdict.Code
+	code    findings.Code
 	well    change
 	wellOn  string         // where another machine makes it well
 	asked   tristate.State // what the RDMA devices say when asked, while sick
@@ -190,7 +190,7 @@ type failure struct {
 // TestFailures: every case is recognised by its own code, with a fix and with
 // evidence that is in the tree, and its healthy neighbour is not taken for it.
 func TestFailures(t *testing.T) {
-	numbers, codes := map[int]bool{}, map[verdict.Code]bool{}
+	numbers, codes := map[int]bool{}, map[findings.Code]bool{}
 	for _, c := range failures() {
 		numbers[c.number], codes[c.code] = true, true
 		if (c.untold == "") == (c.code == "") || c.number > 0 && c.from == "" {
@@ -201,21 +201,21 @@ func TestFailures(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			c.machine = cmp.Or(c.machine, "pair")
-			dir, findings := c.findings(t, c.machine, c.sick)
-			i := slices.IndexFunc(findings, func(f verdict.Finding) bool { return f.Code == c.code })
+			dir, list := c.findings(t, c.machine, c.sick)
+			i := slices.IndexFunc(list, func(f findings.Finding) bool { return f.Code == c.code })
 			if i < 0 {
-				t.Fatalf("no finding %s among %+v", c.code, findings)
+				t.Fatalf("no finding %s among %+v", c.code, list)
 			}
-			if f := findings[i]; f.Status == verdict.OK || f.Fix == "" && c.code != "NoGPU" && c.code != "TegraGPU" || !strings.Contains(f.Fix, c.fix) {
+			if f := list[i]; f.Status == findings.OK || f.Fix == "" && c.code != "NoGPU" && c.code != "TegraGPU" || !strings.Contains(f.Fix, c.fix) {
 				t.Errorf("%s: %+v", c.code, f)
 			}
-			checkEvidence(t, dir, &findings[i])
+			checkEvidence(t, dir, &list[i])
 			page, _ := reasons.Page(string(c.code))
-			if f := findings[i]; strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
+			if f := list[i]; strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
 				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.Fix)
 			}
 			c.asked = tristate.Unknown
-			if _, findings = c.findings(t, cmp.Or(c.wellOn, c.machine), c.sick, c.well); slices.ContainsFunc(findings, func(f verdict.Finding) bool { return f.Code == c.code }) {
+			if _, list = c.findings(t, cmp.Or(c.wellOn, c.machine), c.sick, c.well); slices.ContainsFunc(list, func(f findings.Finding) bool { return f.Code == c.code }) {
 				t.Errorf("the healthy neighbour shows %s", c.code)
 			}
 		})
@@ -225,8 +225,8 @@ func TestFailures(t *testing.T) {
 			t.Errorf("case %d is missing", n+1)
 		}
 	}
-	for _, code := range verdict.Codes() {
-		if code == verdict.Deviation || code == verdict.NoMachineType {
+	for _, code := range findings.Codes() {
+		if code == findings.Deviation || code == findings.NoMachineType {
 			continue // what somebody expects is no way to fail: see package expect
 		}
 		if !codes[code] {
@@ -235,7 +235,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func (c *failure) findings(t *testing.T, name string, changes ...change) (string, []verdict.Finding) {
+func (c *failure) findings(t *testing.T, name string, changes ...change) (string, []findings.Finding) {
 	t.Helper()
 	s := state(t, "ready")
 	for _, change := range changes {
@@ -259,12 +259,12 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 		}
 	}
 	r := report.Collect(t.Context(), fs, options)
-	return dir, r.Verdict.Findings
+	return dir, r.Findings
 }
 
 // checkEvidence holds evidence against the tree: what is absent is not there,
 // everything else is.
-func checkEvidence(t *testing.T, dir string, f *verdict.Finding) {
+func checkEvidence(t *testing.T, dir string, f *findings.Finding) {
 	t.Helper()
 	if len(f.Evidence) == 0 && f.Code != "NoGPU" && f.Code != "NoNIC" {
 		t.Errorf("%s: no evidence", f.Code)

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/machine"
-	"gdr-features/verdict"
 )
 
 // TestFixes: what is advised can work on the machine at hand.
@@ -20,7 +20,7 @@ func TestFixes(t *testing.T) {
 		name, machine string
 		state         change
 		check         string
-		code          verdict.Code
+		code          findings.Code
 		fix, never    string
 	}{
 		{"nouveau has the GPUs", "", inState("nouveau"), "gpu-driver", "GPUDriverNotLoaded", "blacklist nouveau", ""},
@@ -46,18 +46,18 @@ func TestFixes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := failure{}
-			_, findings := f.findings(t, cmp.Or(c.machine, "pair"), c.state)
-			i := slices.IndexFunc(findings, func(f verdict.Finding) bool { return f.Check == c.check })
+			_, list := f.findings(t, cmp.Or(c.machine, "pair"), c.state)
+			i := slices.IndexFunc(list, func(f findings.Finding) bool { return f.Check == c.check })
 			if c.code == "" {
 				if i >= 0 {
-					t.Errorf("%+v", findings[i])
+					t.Errorf("%+v", list[i])
 				}
 				return
 			}
 			if i < 0 {
-				t.Fatalf("no %s among %+v", c.check, findings)
+				t.Fatalf("no %s among %+v", c.check, list)
 			}
-			if f := findings[i]; f.Code != c.code || !strings.Contains(f.Fix, c.fix) || c.never != "" && strings.Contains(f.Fix, c.never) {
+			if f := list[i]; f.Code != c.code || !strings.Contains(f.Fix, c.fix) || c.never != "" && strings.Contains(f.Fix, c.never) {
 				t.Errorf("%+v", f)
 			}
 		})

@@ -10,11 +10,11 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
+	"gdr-features/internal/findings"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 const fullLinks = `
@@ -45,8 +45,8 @@ func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expect
 	}
 	defer fs.Close()
 	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Advised, Expect: func() (*expect.File, error) { return file, nil }})
-	for _, f := range r.Verdict.Findings {
-		if f.Code == verdict.LinkDegraded {
+	for _, f := range r.Findings {
+		if f.Code == findings.LinkDegraded {
 			found = append(found, f.Detail)
 		}
 	}

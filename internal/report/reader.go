@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
+	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/sanitize"
@@ -86,8 +87,9 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.expected(&r) {
 		r.RDMA.Complete = true
 		r.place(topology.Facts{})
-		r.judge(verdict.Facts{})
+		facts := r.judge(verdict.Facts{})
 		rd.compare(&r)
+		r.Findings = findings.All(&findings.Facts{Facts: facts, Verdict: r.Verdict, Expected: r.Expected})
 		return r
 	}
 	rd.readRest(ctx, parts)
@@ -116,9 +118,10 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if r.Map.Source == "" && len(r.Map.GPUs) > 0 && !facts.FileUnread {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
 	}
-	r.judge(verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
+	judged := r.judge(verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
 	rd.readExtras(ctx, &r)
 	rd.compare(&r)
+	r.Findings = findings.All(&findings.Facts{Facts: judged, Verdict: r.Verdict, Expected: r.Expected})
 	return r
 }
 
@@ -330,8 +333,9 @@ func (r *Report) place(facts topology.Facts) {
 	r.Map = topology.Build(facts)
 }
 
-// judge completes the report by verdict and labels.
-func (r *Report) judge(facts verdict.Facts) {
+// judge completes the report by verdict and labels. It gives the facts that were
+// judged.
+func (r *Report) judge(facts verdict.Facts) verdict.Facts {
 	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Map = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Map
 	r.Verdict = verdict.Judge(facts)
 	r.Labels = derive.Labels(&r.Map, &r.Verdict, &r.Kmod)
@@ -339,4 +343,5 @@ func (r *Report) judge(facts verdict.Facts) {
 	if r.PCIRead {
 		r.Unknown = derive.Unknown(&r.Map, &r.Verdict, &r.Kmod)
 	}
+	return facts
 }

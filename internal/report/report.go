@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
+	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -25,6 +26,8 @@ type Report struct {
 	Kmod    kmod.State
 	Map     topology.Map
 	Verdict verdict.Verdict
+	// Findings are the checks one by one.
+	Findings []findings.Finding
 	// Expected is how the machine compares with what is expected of it; nil when
 	// nobody asks.
 	Expected *expect.Result

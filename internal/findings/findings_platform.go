@@ -1,4 +1,4 @@
-package verdict
+package findings
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 func (f *Facts) level() Finding {
@@ -189,7 +190,7 @@ func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci
 	return idle
 }
 
-func (f *Facts) iommuFinding(v Verdict) Finding {
+func (f *Facts) iommuFinding(v verdict.Verdict) Finding {
 	out := Finding{Check: "iommu", Status: OK, Detail: v.IOMMU, Sources: []string{pciDevices + "/*/iommu_group", "/sys/kernel/iommu_groups/*/type"}}
 	switch v.IOMMU {
 	case "off":

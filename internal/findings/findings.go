@@ -1,14 +1,19 @@
-package verdict
+// Package findings says what check found: one finding for each check, with what to
+// do about it and the files it was read from. It is pure: facts and their verdict in,
+// findings out.
+package findings
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"gdr-features/internal/expect"
 	"gdr-features/internal/sanitize"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Status is how a check ended.
@@ -27,7 +32,7 @@ type Finding struct {
 	Check  string
 	Status Status
 	// Reason is the verdict's word for a failed prerequisite, "" for others.
-	Reason Reason
+	Reason verdict.Reason
 	// Code names what was found; "" only where Status is OK.
 	Code Code
 	// Detail is what was found, in one sentence.
@@ -51,11 +56,26 @@ const (
 	netnsMode  = "/sys/module/ib_core/parameters/netns_mode"
 )
 
-// findings walks the checks in the order of the verdict.
-func (f *Facts) findings(v Verdict) []Finding {
+// Facts are what findings are made of.
+type Facts struct {
+	verdict.Facts
+	Verdict verdict.Verdict
+	// Expected is how the machine compares with what is expected of it; nil when
+	// nobody asks.
+	Expected *expect.Result
+}
+
+// All gives the findings: the checks in the order of the verdict, then those that
+// advise, then what is expected.
+func All(f *Facts) []Finding {
+	return append(finished(f.checks()), expected(f.Expected)...)
+}
+
+func (f *Facts) checks() []Finding {
+	v := f.Verdict
 	list := []Finding{f.hardware(v)}
 	if len(f.Map.GPUs) == 0 || v.Capable == tristate.False {
-		return finished(list) // drivers do not matter
+		return list // drivers do not matter
 	}
 	list = append(list,
 		f.gpuDriver(), f.nicDriver(), f.rdmaDevices(), f.ports(v),
@@ -65,12 +85,12 @@ func (f *Facts) findings(v Verdict) []Finding {
 	if f.Kmod.Advice != nil {
 		list = append(list, f.advised(v)...)
 	}
-	return finished(list)
+	return list
 }
 
 // advised are the checks that only advice is about. Each says something where
 // there is something to say.
-func (f *Facts) advised(v Verdict) []Finding {
+func (f *Facts) advised(v verdict.Verdict) []Finding {
 	return slices.Concat(
 		f.nearPorts(), f.sharedNearNIC(), f.operators(v), f.held(),
 		f.dataDirect(), f.links(), f.numaBalancing(), f.storage(v),
@@ -93,7 +113,7 @@ func finished(list []Finding) []Finding {
 		case f.Reason != "":
 			f.Code = Code(f.Reason)
 		case f.Status == Undecidable:
-			f.Code = Code(Unreadable)
+			f.Code = Code(verdict.Unreadable)
 		}
 	}
 	return list
@@ -111,32 +131,35 @@ func fromState(s tristate.State, otherwise Status) Status {
 	return Undecidable
 }
 
-func (f *Facts) hardware(v Verdict) Finding {
-	_, reason := f.capable()
+// notCapable is the reason of the verdict's first step.
+func (f *Facts) notCapable() verdict.Reason { return f.Verdict.Steps[0].Reason }
+
+func (f *Facts) hardware(v verdict.Verdict) Finding {
+	reason := f.notCapable()
 	out := Finding{Check: "hardware", Status: fromState(v.Capable, Fail), Reason: reason, Sources: []string{pciDevices}}
 	m := &f.Map
 	switch reason {
 	case "":
 		out.Detail = fmt.Sprintf("%s and %s can do GPUDirect RDMA", count(m.EligibleGPUs, "GPU"), count(m.EligibleNICs, "adapter"))
-	case NoGPU:
+	case verdict.NoGPU:
 		out.Detail = "no NVIDIA GPU on the PCI bus"
 		if tegra := f.advice().Tegra; tegra != "" {
 			out.Code = TegraGPU
 			out.Detail += ": that of a Tegra is part of the processor, and is not judged"
 			out.Evidence = append(out.Evidence, saw("/proc/device-tree/compatible", tegra))
 		}
-	case GPUUnsupported:
+	case verdict.GPUUnsupported:
 		out.Detail = fmt.Sprintf("%s is not a product that NVIDIA supports GPUDirect RDMA on", gpuName(m.GPUs[0].Function))
 		out.Fix = "use a data-center or professional GPU (GeForce, TITAN and GB10 are refused by the driver)"
 		out.Evidence = f.ids(pci.GPU)
-	case NoNIC:
+	case verdict.NoNIC:
 		out.Detail = "no NVIDIA ConnectX or BlueField network function on the PCI bus"
 		out.Fix = "install a ConnectX-4 or newer adapter (those of other vendors are not judged)"
-	case NICUnsupported:
+	case verdict.NICUnsupported:
 		out.Detail = "the network functions of vendor 15b3 are older than ConnectX-3, manage an NVLink fabric, or have another class than Ethernet (0200) or InfiniBand (0207)"
 		out.Fix = "install a ConnectX-4 or newer adapter"
 		out.Evidence = f.ids(pci.NIC)
-	case PlatformForbidsP2P:
+	case verdict.PlatformForbidsP2P:
 		out.Detail = "on this processor the NVIDIA driver maps GPU memory only for an adapter below a common PCIe bridge, and no pair has one"
 		out.Fix = "move an adapter and a GPU below one PCIe switch (NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try all the same, and is for tests)"
 		for _, gpu := range m.GPUs {
@@ -154,14 +177,14 @@ func (f *Facts) hardware(v Verdict) Finding {
 
 func (f *Facts) gpuDriver() Finding {
 	out := Finding{Check: "gpu-driver", Sources: []string{pciDevices + "/*/driver", nvVersion}}
-	if f.allPassthrough() == tristate.True {
-		out.Status, out.Reason = Fail, GPUPassthrough
+	if f.AllPassthrough() == tristate.True {
+		out.Status, out.Reason = Fail, verdict.GPUPassthrough
 		out.Detail = "every eligible GPU is bound to vfio-pci, for virtual machines"
 		out.Fix = "GPUDirect RDMA is up to the virtual machines; for use on this host bind the GPUs to nvidia"
 		out.Evidence = f.drivers((*pci.Function).GPUEligible)
 		return out
 	}
-	driven := f.gpuDriven()
+	driven := f.GPUDriven()
 	out.Status = fromState(driven, Fail)
 	if driven != tristate.True {
 		out.Evidence = f.drivers((*pci.Function).GPUEligible)
@@ -170,11 +193,11 @@ func (f *Facts) gpuDriver() Finding {
 	case tristate.True:
 		out.Detail = "nvidia " + orUnknown(f.Kmod.Driver.Version) + ", " + flavour(f.Kmod.Driver.Open)
 	case tristate.False:
-		out.Reason = GPUDriverNotLoaded
+		out.Reason = verdict.GPUDriverNotLoaded
 		out.Detail = "no eligible GPU is bound to the NVIDIA driver"
 		out.Fix = f.gpuDriverFix()
 	case tristate.Unknown:
-		out.Reason, out.Detail = Unreadable, "the GPUs' drivers cannot be read"
+		out.Reason, out.Detail = verdict.Unreadable, "the GPUs' drivers cannot be read"
 	}
 	return out
 }
@@ -191,17 +214,17 @@ func flavour(open tristate.State) string {
 }
 
 func (f *Facts) nicDriver() Finding {
-	driven := f.nicDriven()
+	driven := f.NICDriven()
 	out := Finding{Check: "nic-driver", Status: fromState(driven, Fail), Sources: []string{pciDevices + "/*/driver"}}
 	switch driven {
 	case tristate.True:
 		out.Detail = "an eligible adapter is bound to its driver"
 	case tristate.False:
-		out.Reason = NICDriverNotLoaded
+		out.Reason = verdict.NICDriverNotLoaded
 		out.Detail = "no eligible adapter is bound to mlx5_core or mlx4_core"
 		out.Fix = f.nicDriverFix()
 	case tristate.Unknown:
-		out.Reason, out.Detail = Unreadable, "the adapters' drivers cannot be read"
+		out.Reason, out.Detail = verdict.Unreadable, "the adapters' drivers cannot be read"
 	}
 	if driven != tristate.True {
 		out.Evidence = f.drivers((*pci.Function).NICEligible)
@@ -210,7 +233,7 @@ func (f *Facts) nicDriver() Finding {
 }
 
 func (f *Facts) rdmaDevices() Finding {
-	state := f.rdmaDevice()
+	state := f.RDMADevice()
 	out := Finding{Check: "rdma-device", Status: fromState(state, Fail), Sources: []string{ibClass}}
 	var names, without []string
 	for i := range f.Map.NICs {
@@ -226,18 +249,18 @@ func (f *Facts) rdmaDevices() Finding {
 	case state == tristate.True:
 		out.Detail = strings.Join(names, " ")
 	case state == tristate.False:
-		out.Reason = NoRDMADevice
+		out.Reason = verdict.NoRDMADevice
 		out.Detail = "no eligible adapter has an RDMA device"
 		out.Fix = f.rdmaDeviceFix()
 		out.Evidence = without
 	case f.RDMA.Exclusive:
-		out.Reason, out.Code = Unreadable, RDMANamespaces
+		out.Reason, out.Code = verdict.Unreadable, RDMANamespaces
 		out.Detail = "RDMA devices belong to network namespaces (netns_mode exclusive), so those of containers are not seen from here"
 		out.Fix = "rdma system show; read from the host's network namespace"
 		out.Sources = append(out.Sources, netnsMode)
 		out.Evidence = []string{saw(netnsMode, "N")}
 	default:
-		out.Reason, out.Detail = Unreadable, "the RDMA devices cannot be read"
+		out.Reason, out.Detail = verdict.Unreadable, "the RDMA devices cannot be read"
 	}
 	return out
 }

@@ -1,4 +1,6 @@
-package verdict
+package findings
+
+import "gdr-features/verdict"
 
 // Code names what a finding has found, as one stable word. A finding that is not
 // OK always has one: the verdict's Reason, or a word that is more exact. Each has
@@ -65,9 +67,9 @@ const (
 // Codes lists every word that a finding can bear, the verdict's reasons first.
 func Codes() []Code {
 	var all []Code
-	for _, r := range [...]Reason{
-		NoGPU, GPUUnsupported, NoNIC, NICUnsupported, PlatformForbidsP2P, GPUPassthrough, GPUDriverNotLoaded,
-		NICDriverNotLoaded, NoRDMADevice, NoActivePort, PeermemNotLoaded, NoPeerMemoryPath, Unreadable,
+	for _, r := range [...]verdict.Reason{
+		verdict.NoGPU, verdict.GPUUnsupported, verdict.NoNIC, verdict.NICUnsupported, verdict.PlatformForbidsP2P, verdict.GPUPassthrough, verdict.GPUDriverNotLoaded,
+		verdict.NICDriverNotLoaded, verdict.NoRDMADevice, verdict.NoActivePort, verdict.PeermemNotLoaded, verdict.NoPeerMemoryPath, verdict.Unreadable,
 	} {
 		all = append(all, Code(r))
 	}

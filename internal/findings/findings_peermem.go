@@ -1,4 +1,4 @@
-package verdict
+package findings
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // advice are the facts behind advice; empty ones where they were not read.
@@ -20,7 +21,7 @@ func (f *Facts) advice() *kmod.Advice {
 
 const peerSymbol = "ib_register_peer_memory_client"
 
-func (f *Facts) peermem(v Verdict) Finding {
+func (f *Facts) peermem(v verdict.Verdict) Finding {
 	out := Finding{
 		Check: "peermem", Status: either(v.Peermem, v.DMABuf),
 		Sources:  []string{peermemDir + "/initstate", "/sys/module/nv_peer_mem/initstate", "/sys/kernel/mm/memory_peers"},
@@ -33,7 +34,7 @@ func (f *Facts) peermem(v Verdict) Finding {
 			f.unseenByNCCL(&out)
 		}
 	case v.Peermem == tristate.Unknown:
-		out.Reason, out.Detail = Unreadable, "the state of the kernel's modules cannot be read"
+		out.Reason, out.Detail = verdict.Unreadable, "the state of the kernel's modules cannot be read"
 		out.Fix = "read with the host's /sys in place"
 	case v.DMABuf == tristate.True:
 		out.Detail = "not loaded, and not needed: DMA-BUF serves (NCCL 2.13 and newer)"
@@ -79,9 +80,9 @@ func (f *Facts) clientModule() string {
 // dependencies, which tell what it was built for.
 func (f *Facts) peermemMissing(out *Finding) {
 	symbol, file := f.Kmod.Symbols.PeerMemory, &f.advice().File
-	out.Reason = NoPeerMemoryPath
+	out.Reason = verdict.NoPeerMemoryPath
 	if symbol == tristate.True {
-		out.Reason = PeermemNotLoaded
+		out.Reason = verdict.PeermemNotLoaded
 	}
 	out.Sources = append(out.Sources, kallsyms)
 	out.Sources = append(out.Sources, file.Dep...)
@@ -89,9 +90,9 @@ func (f *Facts) peermemMissing(out *Finding) {
 	out.Evidence = append(out.Evidence, f.sawModuleFile()...)
 	running, onDisk := f.Kmod.Symbols.PeerMemoryOwner, exporter(file)
 	switch {
-	case f.gpuDriven() == tristate.False:
+	case f.GPUDriven() == tristate.False:
 		out.Detail, out.Fix = "not loaded; the GPU driver, which it needs, comes first", "see gpu-driver"
-	case symbol == tristate.False && f.nicDriven() == tristate.False:
+	case symbol == tristate.False && f.NICDriven() == tristate.False:
 		out.Detail, out.Fix = "not loaded, and neither are the RDMA drivers, whose interface it needs", "see nic-driver"
 	case file.Listed == tristate.False && symbol == tristate.True:
 		out.Code, out.Detail = PeermemNotInstalled, "the RDMA stack has the interface for it, and no module nvidia-peermem is installed for this kernel"
@@ -235,7 +236,7 @@ func (f *Facts) install() string {
 
 // orDMABuf names the other way where this machine's GPUs can go it.
 func (f *Facts) orDMABuf() string {
-	if f.Kmod.Driver.Open == tristate.False && f.turing() == tristate.True && f.mlx() == "mlx5" {
+	if f.Kmod.Driver.Open == tristate.False && f.Turing() == tristate.True && f.NICFamily() == "mlx5" {
 		return "; or go without it: the open GPU driver with DMA-BUF (Linux 5.12 or newer, or MOFED 5.5 or newer)"
 	}
 	return ""

@@ -1,4 +1,4 @@
-package verdict
+package findings
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // links judges the PCI Express link of the card of each eligible GPU and adapter.
@@ -79,7 +80,7 @@ func (f *Facts) numaBalancing() []Finding {
 }
 
 // storage: GPUDirect Storage through a translating IOMMU is not supported.
-func (f *Facts) storage(v Verdict) []Finding {
+func (f *Facts) storage(v verdict.Verdict) []Finding {
 	if f.Kmod.Storage != tristate.True || v.IOMMU != "translated" {
 		return nil
 	}

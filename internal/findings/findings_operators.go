@@ -1,10 +1,11 @@
-package verdict
+package findings
 
 import (
 	"slices"
 	"strconv"
 
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Marks of the operators; see kmod.Operators.
@@ -19,16 +20,16 @@ const (
 // the init container k8s-driver-manager, after it in nvidia-peermem-ctr, either
 // for mlx5_core (useHostMofed) or for the Network Operator's mark
 // (docs/operators.md#manager-wait, #ctr-peermem).
-func (f *Facts) operators(v Verdict) []Finding {
+func (f *Facts) operators(v verdict.Verdict) []Finding {
 	o := f.advice().Operators
 	if o.GPU != tristate.True || v.Peermem != tristate.False {
 		return nil
 	}
 	out := Finding{Check: "operators", Status: Warn, Sources: []string{validations, mofedReady, pciDevices + "/*/driver"}}
 	out.Evidence = []string{sawFile(mofedReady, o.MOFEDReady), sawFile(driverCtr, o.DriverReady)}
-	host := f.nicDriven() == tristate.True
+	host := f.NICDriven() == tristate.True
 	switch {
-	case f.gpuDriven() == tristate.False && o.DriverReady == tristate.False && o.MOFEDReady == tristate.False && f.allPassthrough() == tristate.False:
+	case f.GPUDriven() == tristate.False && o.DriverReady == tristate.False && o.MOFEDReady == tristate.False && f.AllPassthrough() == tristate.False:
 		out.Code = OperatorsWait
 		out.Detail = "if driver.rdma.enabled is set, the GPU Operator's driver waits without end for the Network Operator's drivers, which are not ready"
 		out.Fix = "install MOFED by the Network Operator (NicClusterPolicy ofedDriver) and see its Pod on this node; or driver.rdma.enabled=false, as DMA-BUF needs no order"
@@ -61,7 +62,7 @@ func (f *Facts) operators(v Verdict) []Finding {
 	return []Finding{out}
 }
 
-func orOff(v Verdict) string {
+func orOff(v verdict.Verdict) string {
 	if v.DMABuf == tristate.True {
 		return "; or driver.rdma.enabled=false, as DMA-BUF serves"
 	}
@@ -72,7 +73,7 @@ func orOff(v Verdict) string {
 // adapters' drivers out and then cannot unload the core, which peermem holds.
 func (f *Facts) held() []Finding {
 	a := f.advice()
-	if f.nicDriven() != tristate.False && f.rdmaDevice() != tristate.False || f.nicPassed() {
+	if f.NICDriven() != tristate.False && f.RDMADevice() != tristate.False || f.nicPassed() {
 		return nil
 	}
 	for _, core := range [...]string{"ib_uverbs", "ib_core"} {

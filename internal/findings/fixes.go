@@ -1,4 +1,4 @@
-package verdict
+package findings
 
 import (
 	"strings"
@@ -24,37 +24,20 @@ func (f *Facts) gpuDriverFix() string {
 // nicDriverFix says how an adapter gets its driver.
 func (f *Facts) nicDriverFix() string {
 	if f.nicPassed() {
-		return "the adapters are bound to vfio, for virtual machines; for use on this host unbind one there that no machine uses, and bind it to " + f.mlx() + "_core"
+		return "the adapters are bound to vfio, for virtual machines; for use on this host unbind one there that no machine uses, and bind it to " + f.NICFamily() + "_core"
 	}
-	return "modprobe " + f.mlx() + "_core, or wait for the Network Operator's driver container"
+	return "modprobe " + f.NICFamily() + "_core, or wait for the Network Operator's driver container"
 }
 
 func (f *Facts) rdmaDeviceFix() string {
-	fix := "modprobe " + f.mlx() + "_ib"
+	fix := "modprobe " + f.NICFamily() + "_ib"
 	switch {
-	case f.nicDriven() == tristate.False:
+	case f.NICDriven() == tristate.False:
 		return "see nic-driver"
-	case f.mlx() == "mlx5":
+	case f.NICFamily() == "mlx5":
 		fix += "; on a function with RDMA switched off: devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit, then devlink dev reload pci/ADDRESS when nothing uses it"
 	}
 	return fix
-}
-
-// mlx is the driver of this machine's eligible adapters: mlx4 where all are
-// ConnectX-3, which have no DMA-BUF.
-func (f *Facts) mlx() string {
-	name := "mlx5"
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
-		switch {
-		case !fn.NICEligible():
-		case fn.MLX4():
-			name = "mlx4"
-		default:
-			return "mlx5"
-		}
-	}
-	return name
 }
 
 // nicPassed: every eligible adapter is handed to virtual machines.

@@ -1,4 +1,4 @@
-package verdict
+package findings
 
 import (
 	"fmt"
@@ -7,9 +7,10 @@ import (
 
 	"gdr-features/source/pci"
 	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
-func (f *Facts) acsFinding(v Verdict) Finding {
+func (f *Facts) acsFinding(v verdict.Verdict) Finding {
 	out := Finding{Check: "acs", Status: OK, Detail: v.ACS, Sources: []string{pciDevices + "/*/config"}}
 	switch v.ACS {
 	case "":

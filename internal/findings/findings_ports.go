@@ -1,4 +1,4 @@
-package verdict
+package findings
 
 import (
 	"fmt"
@@ -8,10 +8,11 @@ import (
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
-func (f *Facts) ports(v Verdict) Finding {
-	state := f.activePort()
+func (f *Facts) ports(v verdict.Verdict) Finding {
+	state := f.ActivePort()
 	out := Finding{Check: "port", Status: fromState(state, Fail), Sources: []string{ibClass + "/*/ports/*/state", ibClass + "/*/ports/*/link_layer"}}
 	active, total := 0, 0
 	var down, unread []string
@@ -51,13 +52,13 @@ func (f *Facts) ports(v Verdict) Finding {
 			out.Status, out.Code = Warn, PortDown
 		}
 	case tristate.False:
-		out.Reason = NoActivePort
+		out.Reason = verdict.NoActivePort
 		out.Fix = fix.text()
-		if f.rdmaDevice() != tristate.True {
+		if f.RDMADevice() != tristate.True {
 			out.Detail, out.Fix = "no RDMA device, no port", "see rdma-device"
 		}
 	case tristate.Unknown:
-		out.Reason, out.Detail = Unreadable, "the ports' state cannot be read"
+		out.Reason, out.Detail = verdict.Unreadable, "the ports' state cannot be read"
 	}
 	return out
 }
@@ -117,7 +118,7 @@ func some(list []string) string {
 // nearPorts finds GPUs whose nearest adapters have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
 func (f *Facts) nearPorts() []Finding {
-	if f.activePort() != tristate.True || !f.Map.Counted || !f.RDMA.Complete {
+	if f.ActivePort() != tristate.True || !f.Map.Counted || !f.RDMA.Complete {
 		return nil
 	}
 	var worse, evidence []string
@@ -155,7 +156,7 @@ func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
 		if !n.Eligible {
 			continue
 		}
-		active := usable(n)
+		active := verdict.HasActivePort(n)
 		if p.Level == topology.Unknown || active == tristate.Unknown {
 			return nil, nil
 		}

@@ -1,0 +1,40 @@
+package findings_test
+
+import (
+	"strings"
+	"testing"
+
+	"gdr-features/internal/expect"
+	"gdr-features/internal/findings"
+	"gdr-features/internal/sample"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// TestExpected: a finding for each deviation, or one in all; none where nobody asks.
+func TestExpected(t *testing.T) {
+	for _, test := range []struct {
+		r    expect.Result
+		want string
+	}{
+		{expect.Result{NoType: true, Machine: `product "X"`}, `UNKNOWN no machine type of the file matches: product "X"`},
+		{expect.Result{Machine: `no gpu`}, `UNKNOWN which machine type of the file this is cannot be told: no gpu`},
+		{expect.Result{Type: "a", State: tristate.True, Checks: []expect.Check{{State: tristate.True}, {State: tristate.True}}}, "OK a: as expected (2 of 2)"},
+		{expect.Result{Type: "a", Checks: []expect.Check{
+			{State: tristate.True}, {State: tristate.False, Expected: "8 GPUs", Found: "7"}, {State: tristate.Unknown, Expected: "ACS clear"},
+		}}, "FAIL a: 8 GPUs expected, 7 found\nUNKNOWN a: ACS clear expected, and not known"},
+		{expect.Result{}, ""},
+	} {
+		var lines []string
+		f := findings.Facts{Facts: sample.Ready().Facts(), Expected: &test.r}
+		f.Verdict = verdict.Judge(f.Facts)
+		for _, f := range findings.All(&f) {
+			if f.Check == "expected" {
+				lines = append(lines, string(f.Status)+" "+f.Detail)
+			}
+		}
+		if got := strings.Join(lines, "\n"); got != test.want {
+			t.Errorf("%s\nwant %s", got, test.want)
+		}
+	}
+}

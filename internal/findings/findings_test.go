@@ -1,0 +1,198 @@
+package findings_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/findings"
+	"gdr-features/internal/sample"
+	"gdr-features/source/kmod"
+	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+const (
+	yes     = tristate.True
+	no      = tristate.False
+	unknown = tristate.Unknown
+)
+
+func judge(n *sample.Node) (verdict.Verdict, []findings.Finding) {
+	f := findings.Facts{Facts: n.Facts()}
+	f.Verdict = verdict.Judge(f.Facts)
+	return f.Verdict, findings.All(&f)
+}
+
+func finding(t *testing.T, list []findings.Finding, check string) findings.Finding {
+	t.Helper()
+	for _, f := range list {
+		if f.Check == check {
+			return f
+		}
+	}
+	t.Fatalf("no finding %s", check)
+	return findings.Finding{}
+}
+
+func findingOf(t *testing.T, n *sample.Node, check string) findings.Finding {
+	t.Helper()
+	_, list := judge(n)
+	return finding(t, list, check)
+}
+
+// TestAskedFindings: the finding of devices that say no says what to do.
+func TestAskedFindings(t *testing.T) {
+	n := sample.Ready()
+	n.Kmod.Peermem = no
+	n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}, {Device: "rxe0", DMABuf: no}}
+	f := findingOf(t, n, "dmabuf")
+	const detail = "the RDMA devices cannot register DMA-BUF; asked: mlx5_0 rxe0 cannot"
+	if f.Status != findings.Fail || f.Detail != detail || !strings.Contains(f.Fix, "ON_DEMAND_PAGING") {
+		t.Errorf("%+v", f)
+	}
+	if last := f.Sources[len(f.Sources)-1]; last != "/dev/infiniband/uverbs*" {
+		t.Errorf("sources %q", f.Sources)
+	}
+	n.Asked[0].DMABuf = yes
+	n.Kmod.Symbols = kmod.Symbols{}
+	f = findingOf(t, n, "dmabuf")
+	const can = "the GPU driver is the open one, and mlx5 can register DMA-BUF (only a transfer proves more); asked: mlx5_0 can, rxe0 cannot"
+	if f.Status != findings.OK || f.Detail != can {
+		t.Errorf("%+v", f)
+	}
+	n.Asked[1].DMABuf = unknown
+	f = findingOf(t, n, "dmabuf")
+	if want := "asked: mlx5_0 can, rxe0 gave no clear answer"; !strings.HasSuffix(f.Detail, want) {
+		t.Errorf("%q lacks %q", f.Detail, want)
+	}
+	n.Asked = nil
+	if f = findingOf(t, n, "dmabuf"); strings.Contains(f.Detail, "asked") {
+		t.Error(f.Detail)
+	}
+}
+
+// TestDMABufFinding: the state and what check says of it follow from the same
+// prerequisites. A missing one is named, and so are files that could not be read.
+func TestDMABufFinding(t *testing.T) {
+	states := []tristate.State{yes, no, unknown}
+	gpus := map[string]func(*sample.Node){
+		"driven": func(*sample.Node) {}, "not driven": func(n *sample.Node) { n.GPU().Driver = "" }, "passed through": func(n *sample.Node) { n.GPU().Driver = "vfio-pci" },
+		"driver unreadable": func(n *sample.Node) { n.GPU().Driver, n.GPU().DriverKnown = "", false }, "Volta": func(n *sample.Node) { n.GPU().Device = 0x1db1 },
+	}
+	nics := map[string]func(*sample.Node){
+		"mlx5": func(*sample.Node) {}, "mlx4": func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, "no device": func(n *sample.Node) { n.RDMA.Devices = nil },
+		"hidden": func(n *sample.Node) { n.RDMA = rdma.Inventory{Exclusive: true} }, "refuses": func(n *sample.Node) { n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}} },
+		"accepts": func(n *sample.Node) { n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: yes}} },
+	}
+	for gpu, changeGPU := range gpus {
+		for nic, changeNIC := range nics {
+			for i := range 81 {
+				loaded, open, umem, mlx5 := states[i%3], states[i/3%3], states[i/9%3], states[i/27]
+				n := sample.Ready()
+				changeGPU(n)
+				changeNIC(n)
+				n.Kmod.Peermem = no
+				n.Kmod.Driver.Loaded, n.Kmod.Driver.Open, n.Kmod.Symbols.UmemDMABuf, n.Kmod.Symbols.MLX5DMABuf = loaded, open, umem, mlx5
+				v, list := judge(n)
+				got := finding(t, list, "dmabuf")
+				name := fmt.Sprintf("GPU %s, NIC %s, loaded %v, open %v, umem %v, mlx5 %v", gpu, nic, loaded, open, umem, mlx5)
+				if loaded == no && v.DMABuf != no {
+					t.Errorf("%s: %v without a driver", name, v.DMABuf)
+				}
+				want := map[tristate.State]findings.Status{yes: findings.OK, no: findings.Fail, unknown: findings.Undecidable}[v.DMABuf]
+				if got.Status != want || (got.Code == "") != (v.DMABuf == yes) || (got.Code == "Unreadable") != (v.DMABuf == unknown) || (len(got.Evidence) == 0) != (v.DMABuf == yes) {
+					t.Errorf("%s: %v, and check says %+v", name, v.DMABuf, got)
+				}
+			}
+		}
+	}
+}
+
+// TestFindings: every finding says something, failures say what to do, and the
+// verdict's reason is among them.
+func TestFindings(t *testing.T) {
+	changes := map[string]func(*sample.Node){
+		"ready":       func(*sample.Node) {},
+		"no bus":      func(n *sample.Node) { *n = sample.Node{RDMA: rdma.Inventory{Complete: true}} },
+		"no GPU":      func(n *sample.Node) { n.Drop(sample.GPU) },
+		"GeForce":     func(n *sample.Node) { n.GPU().Device = 0x2684 },
+		"no NIC":      func(n *sample.Node) { n.Drop(sample.NIC); n.RDMA.Devices = nil },
+		"passthrough": func(n *sample.Node) { n.GPU().Driver = "vfio-pci" },
+		"no driver":   func(n *sample.Node) { n.GPU().Driver = "" },
+		"no ports":    func(n *sample.Node) { n.Port().State = "DOWN" },
+		"hidden":      func(n *sample.Node) { n.RDMA = rdma.Inventory{Exclusive: true} },
+		"legacy":      func(n *sample.Node) { n.Kmod.Stack.PeerDirect = kmod.PeerDirectLegacy },
+		"nothing":     func(n *sample.Node) { n.Kmod = kmod.State{} },
+		"no path": func(n *sample.Node) {
+			n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Symbols.PeerMemory = tristate.False, tristate.False, tristate.False
+		},
+		"not loaded": func(n *sample.Node) { n.Kmod.Peermem, n.Kmod.Driver.Open = tristate.False, tristate.False },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			n := sample.Ready()
+			change(n)
+			v, list := judge(n)
+			named := v.Reason == ""
+			for _, f := range list {
+				if f.Check == "" || f.Detail == "" || len(f.Sources) == 0 || f.Status == "" {
+					t.Errorf("incomplete: %+v", f)
+				}
+				if (f.Status == findings.OK) != (f.Code == "") || f.Code != "" && !slices.Contains(findings.Codes(), f.Code) {
+					t.Errorf("code %q at %s: %+v", f.Code, f.Status, f)
+				}
+				if f.Status == findings.Fail && f.Reason == "" && v.Ready != tristate.True && f.Check != "dmabuf" {
+					t.Errorf("failed without a reason: %+v", f)
+				}
+				if f.Status == findings.Fail && f.Fix == "" && f.Reason != verdict.NoGPU {
+					t.Errorf("failed without a fix: %+v", f)
+				}
+				if v.Ready == tristate.True && f.Status == findings.Fail {
+					t.Errorf("ready, and failed: %+v", f)
+				}
+				named = named || f.Reason == v.Reason
+			}
+			if !named {
+				t.Errorf("reason %q is not among the findings", v.Reason)
+			}
+		})
+	}
+}
+
+// TestFindingsPrintable: what a machine calls its files and drivers does not act on
+// a terminal.
+func TestFindingsPrintable(t *testing.T) {
+	n := sample.Ready()
+	n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Driver.Version = no, no, "570\x1b[2J"
+	n.Kmod.Advice = kmod.NoAdvice()
+	n.Kmod.Advice.File = kmod.ModuleFile{Listed: yes, Name: "nvidia_peermem", Dep: []string{"/lib/modules/6.8\x1b[2J/modules.dep"}, Needs: []string{"ib_uverbs\r"}}
+	all := fmt.Sprintf("%q %q", findingOf(t, n, "gpu-driver"), findingOf(t, n, "peermem"))
+	for _, want := range []string{`nvidia 570?[2J`, `"/lib/modules/6.8?[2J/modules.dep"`, `"/lib/modules/6.8?[2J/modules.dep=nvidia_peermem needs ib_uverbs?"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in %s", want, all)
+		}
+	}
+	if strings.Contains(all, `\x1b`) || strings.Contains(all, `\r`) {
+		t.Error(all)
+	}
+}
+
+// TestPortOfUnknownLinkLayer: an active port that nobody can tell the use of is shown
+// by the file that is missing.
+func TestPortOfUnknownLinkLayer(t *testing.T) {
+	n := sample.Ready()
+	n.AddNIC()
+	n.RDMA.Devices[1].Ports, n.RDMA.Devices[1].PortsRead = slices.Clone(n.RDMA.Devices[0].Ports), true
+	n.Port().LinkLayer = ""
+	got := findingOf(t, n, "port")
+	if want := "mlx5_0/1 ACTIVE, link layer unknown"; !strings.Contains(got.Detail, want) {
+		t.Errorf("no %q in %q", want, got.Detail)
+	}
+	if want := []string{"/sys/class/infiniband/mlx5_0/ports/1/link_layer=?"}; !slices.Equal(got.Evidence, want) {
+		t.Errorf("evidence %q, want %q", got.Evidence, want)
+	}
+}

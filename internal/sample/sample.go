@@ -1,0 +1,84 @@
+// Package sample gives tests a machine in plain values.
+package sample
+
+import (
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// Node is a machine that is ready, in plain values that a test may change.
+type Node struct {
+	PCIRead bool
+	PCI     pci.Inventory
+	RDMA    rdma.Inventory
+	Kmod    kmod.State
+	Virtual tristate.State
+	Asked   []verbs.Answer
+}
+
+// Places of the two functions in Node.PCI.
+const (
+	GPU = iota
+	NIC
+)
+
+// At makes an address: every function stands below one switch.
+func At(bus uint8) pci.Address { return pci.Address{Bus: bus} }
+
+// Function makes a function on a bus, below the same switch as the others, bound to
+// a driver.
+func Function(bus uint8, vendor, device uint16, class uint32, driver string) pci.Function {
+	return pci.Function{
+		Address: At(bus), Vendor: vendor, Device: device, Class: class,
+		RootBus: "pci0000:00", Bridges: []pci.Address{{Bus: 0, Device: 1}, {Bus: 1}, {Bus: 2, Device: bus}},
+		Driver: driver, DriverKnown: true, IOMMUGroup: pci.None, IOMMUKnown: true,
+	}
+}
+
+// Ready gives a machine with one GPU and one NIC, and every prerequisite in place.
+func Ready() *Node {
+	nic := At(0x20)
+	return &Node{
+		PCIRead: true,
+		PCI: pci.Inventory{NUMANodes: 1, Functions: []pci.Function{
+			GPU: Function(0x10, 0x10de, 0x2330, 0x030200, "nvidia"),
+			NIC: Function(0x20, 0x15b3, 0x1021, 0x020700, "mlx5_core"),
+		}},
+		RDMA: rdma.Inventory{Complete: true, Devices: []rdma.Device{{
+			Name: "mlx5_0", PCI: &nic, PortsRead: true,
+			Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}},
+		}}},
+		Kmod: kmod.State{
+			Driver: kmod.Driver{Loaded: tristate.True, Open: tristate.True}, Peermem: tristate.True, PeermemBy: "nvidia_peermem",
+			Symbols: kmod.Symbols{PeerMemory: tristate.True, UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
+		},
+	}
+}
+
+// Facts gives what the verdict judges.
+func (n *Node) Facts() verdict.Facts {
+	return verdict.Facts{
+		PCIRead: n.PCIRead, PCI: &n.PCI, RDMA: &n.RDMA, Kmod: n.Kmod, Asked: n.Asked,
+		Map: topology.Build(topology.Facts{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual}),
+	}
+}
+
+// GPU, NIC and Port are those of Ready.
+func (n *Node) GPU() *pci.Function { return &n.PCI.Functions[GPU] }
+func (n *Node) NIC() *pci.Function { return &n.PCI.Functions[NIC] }
+func (n *Node) Port() *rdma.Port   { return &n.RDMA.Devices[0].Ports[0] }
+
+// Drop takes a function out.
+func (n *Node) Drop(i int) { n.PCI.Functions = append(n.PCI.Functions[:i:i], n.PCI.Functions[i+1:]...) }
+
+// AddNIC adds a second adapter beside the first.
+func (n *Node) AddNIC() {
+	second := At(0x21)
+	n.PCI.Functions = append(n.PCI.Functions, Function(0x21, 0x15b3, 0x1021, 0x020700, "mlx5_core"))
+	n.RDMA.Devices = append(n.RDMA.Devices, rdma.Device{Name: "mlx5_1", PCI: &second, PortsRead: true})
+}
