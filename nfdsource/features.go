@@ -37,9 +37,9 @@ func Features(r *report.Report) *v1alpha1.Features { return features(r, Name+"."
 func features(r *report.Report, prefix string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes[prefix+nodeFeature] = v1alpha1.NewAttributeFeatures(maps.Clone(r.Labels))
-	f.Instances[prefix+gpuFeature] = instances(r.Map.GPUs, func(g *topology.GPU) attrs { return ofFunction(g.Function) })
-	f.Instances[prefix+nicFeature] = instances(r.Map.NICs, nic)
-	f.Instances[prefix+pairFeature] = instances(r.Map.Pairs, func(p *topology.Pair) attrs { return pair(&r.Map, p) })
+	f.Instances[prefix+gpuFeature] = instances(r.Matrix.GPUs, func(g *topology.GPU) attrs { return ofFunction(g.Function) })
+	f.Instances[prefix+nicFeature] = instances(r.Matrix.NICs, nic)
+	f.Instances[prefix+pairFeature] = instances(r.Matrix.Pairs, func(p *topology.Pair) attrs { return pair(&r.Matrix, p) })
 	return f
 }
 
@@ -70,7 +70,7 @@ func telling(ports []rdma.Port) *rdma.Port {
 	return &ports[0]
 }
 
-func pair(m *topology.Map, p *topology.Pair) attrs {
+func pair(m *topology.Matrix, p *topology.Pair) attrs {
 	n := &m.NICs[p.NIC]
 	a := attrs{"gpu": m.GPUs[p.GPU].Address.String(), "nic": n.Address(), "rdma": n.Name()}
 	a.text("level", p.Level.String())

@@ -6,7 +6,7 @@ import (
 )
 
 // hardware fills in what follows from eligible GPUs and adapter functions: the
-// part of the Map that no driver moves.
+// part of the Matrix that no driver moves.
 func (b *builder) hardware() {
 	adapters := b.adapters()
 	b.nccl = b.rateNCCL(adapters)

@@ -52,7 +52,7 @@ func TestPublishedMatrices(t *testing.T) {
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			r := collect(t, m, machine.States()[0], nil)
-			got := levels(m, &r.Map)
+			got := levels(m, &r.Matrix)
 			count := &made
 			if m.Evidence != "" {
 				machines++
@@ -79,7 +79,7 @@ func TestPublishedMatrices(t *testing.T) {
 }
 
 // levels gives the levels by the names that the description uses.
-func levels(m *machine.Machine, tm *topology.Map) map[string]string {
+func levels(m *machine.Machine, tm *topology.Matrix) map[string]string {
 	names := map[string]string{}
 	for _, f := range m.Functions {
 		names[f.Address] = f.Attrs["name"]

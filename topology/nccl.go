@@ -157,7 +157,7 @@ type NCCLPlace struct {
 }
 
 // InNCCL finds a GPU's or adapter's place as NCCL has it.
-func (m *Map) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
+func (m *Matrix) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
 	at := ncclFunction{fn: f, known: f.RootBus != ""}
 	if f.Kind() != pci.GPU {
 		at = inNCCL(inv, f)
@@ -199,7 +199,7 @@ func (r *ncclRatings) cpuOf(at ncclFunction) *element {
 
 // NCCLFails tells why NCCL does not start on this machine, or with its topology
 // file; nil where it does.
-func (m *Map) NCCLFails() error {
+func (m *Matrix) NCCLFails() error {
 	if m.nccl == nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // ncclLevels gives NCCL's levels by the names that the description uses.
-func ncclLevels(m *machine.Machine, tm *topology.Map) map[string]string {
+func ncclLevels(m *machine.Machine, tm *topology.Matrix) map[string]string {
 	names := map[string]string{}
 	for _, f := range m.Functions {
 		names[f.Address] = f.Attrs["name"]
@@ -58,7 +58,7 @@ func TestNCCLLevels(t *testing.T) {
 		t.Run(tc.machine, func(t *testing.T) {
 			m := load(t, tc.machine)
 			r := collect(t, m, machine.States()[0], nil)
-			if diff := cmp.Diff(tc.want, ncclLevels(m, &r.Map)); diff != "" {
+			if diff := cmp.Diff(tc.want, ncclLevels(m, &r.Matrix)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -81,14 +81,14 @@ func TestNCCLAnswers(t *testing.T) {
 				said[strings.Join(words[:len(words)-2], " ")] = strings.Join(words[len(words)-2:], " ")
 			}
 			r := collect(t, m, machine.States()[0], nil)
-			for i := range r.Map.Pairs {
-				p := &r.Map.Pairs[i]
-				n := &r.Map.NICs[p.NIC]
+			for i := range r.Matrix.Pairs {
+				p := &r.Matrix.Pairs[i]
+				n := &r.Matrix.NICs[p.NIC]
 				if n.Function == nil || n.RDMA != nil && n.RDMA.Auxiliary {
 					continue // NCCL's place for these is not told by theirs
 				}
 				pairs++
-				name := strings.TrimSpace(r.Map.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name())
+				name := strings.TrimSpace(r.Matrix.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name())
 				if got := fmt.Sprint(p.NCCL, " ", p.Default); got != said[name] {
 					t.Errorf("%s: %s, NCCL says %q", name, got, said[name])
 				}
@@ -105,14 +105,14 @@ func TestGrace(t *testing.T) {
 	m := load(t, "rhel-gb200-cdmm-off-and-on")
 	r := collect(t, m, machine.States()[0], nil)
 	seen := map[string]int{}
-	for _, p := range r.Map.Pairs {
+	for _, p := range r.Matrix.Pairs {
 		want := "P2C"
-		if r.Map.GPUs[p.GPU].NUMA != r.Map.NICs[p.NIC].Function.NUMA {
+		if r.Matrix.GPUs[p.GPU].NUMA != r.Matrix.NICs[p.NIC].Function.NUMA {
 			want = "SYS"
 		}
 		seen[want]++
 		if p.NCCL.String() != want {
-			t.Errorf("%v %s: %v, want %s", r.Map.GPUs[p.GPU].Address, r.Map.NICs[p.NIC].Name(), p.NCCL, want)
+			t.Errorf("%v %s: %v, want %s", r.Matrix.GPUs[p.GPU].Address, r.Matrix.NICs[p.NIC].Name(), p.NCCL, want)
 		}
 	}
 	if seen["P2C"] == 0 || seen["SYS"] == 0 {
@@ -142,8 +142,8 @@ func TestTopologyFile(t *testing.T) {
 	}
 	m := load(t, "azure-ndv5-h100")
 	r := collect(t, m, machine.States()[0], file)
-	got := levels(m, &r.Map)
-	nccl := ncclLevels(m, &r.Map)
+	got := levels(m, &r.Matrix)
+	nccl := ncclLevels(m, &r.Matrix)
 	for pair, want := range map[string]string{
 		"GPU0 mlx5_0": "PIX PIX",
 		"GPU0 mlx5_1": "PXB PXB",
@@ -156,8 +156,8 @@ func TestTopologyFile(t *testing.T) {
 			t.Errorf("%s: %s, want %s", pair, level, want)
 		}
 	}
-	if r.Map.Source != topology.FromFile {
-		t.Errorf("source %q", r.Map.Source)
+	if r.Matrix.Origin != topology.FromFile {
+		t.Errorf("source %q", r.Matrix.Origin)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestUnrelatedFunctionChangesNothing(t *testing.T) {
 		}
 		a := collect(t, before, machine.States()[0], nil)
 		b := collect(t, after, machine.States()[0], nil)
-		if diff := cmp.Diff(levels(before, &a.Map), levels(before, &b.Map)); diff != "" {
+		if diff := cmp.Diff(levels(before, &a.Matrix), levels(before, &b.Matrix)); diff != "" {
 			t.Errorf("%s: levels (-before +after):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(a.Labels, b.Labels); diff != "" {

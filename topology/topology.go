@@ -6,14 +6,14 @@ import (
 	"gdr-features/tristate"
 )
 
-// Source is what the levels rest on.
-type Source string
+// Origin is what the levels rest on.
+type Origin string
 
-// Sources of the levels; "" when it is not known whether the machine is virtual.
+// Origins of the levels; "" when it is not known whether the machine is virtual.
 const (
-	Physical Source = "physical" // the PCI tree of bare metal
-	Virtual  Source = "virtual"  // the PCI tree a hypervisor shows
-	FromFile Source = "file"     // an NCCL topology file
+	Physical Origin = "physical" // the PCI tree of bare metal
+	Virtual  Origin = "virtual"  // the PCI tree a hypervisor shows
+	FromFile Origin = "file"     // an NCCL topology file
 )
 
 // GPU is an NVIDIA GPU.
@@ -50,7 +50,7 @@ func (n *NIC) Address() string {
 	return ""
 }
 
-// Pair is a GPU and a NIC, by their indexes in the Map.
+// Pair is a GPU and a NIC, by their indexes in the Matrix.
 type Pair struct {
 	GPU, NIC    int
 	Level, NCCL Level
@@ -64,9 +64,9 @@ type Pair struct {
 	Allowed tristate.State
 }
 
-// Map is how the GPUs and NICs of a machine stand to each other.
-type Map struct {
-	Source Source
+// Matrix is how the GPUs and NICs of a machine stand to each other.
+type Matrix struct {
+	Origin Origin
 	// GPUs are sorted by address, NICs by address and then name.
 	GPUs []GPU
 	NICs []NIC
@@ -110,10 +110,10 @@ type Map struct {
 }
 
 // InFile tells whether a function stands in the machine's topology file.
-func (m *Map) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
+func (m *Matrix) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
 
 // PairsOf gives the pairs of a GPU with every NIC, in their order.
-func (m *Map) PairsOf(gpu int) []Pair {
+func (m *Matrix) PairsOf(gpu int) []Pair {
 	n := len(m.NICs)
 	return m.Pairs[gpu*n : (gpu+1)*n]
 }
@@ -124,7 +124,7 @@ type Link struct {
 	Level    Level
 }
 
-// Facts are what a Map is built from.
+// Facts are what a Matrix is built from.
 type Facts struct {
 	PCI  *pci.Inventory
 	RDMA *rdma.Inventory
@@ -137,14 +137,14 @@ type Facts struct {
 }
 
 // Build rates every pair.
-func Build(facts Facts) Map {
+func Build(facts Facts) Matrix {
 	b := builder{Facts: facts, rated: map[[2]pci.Address]rating{}}
 	b.virtual = b.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()
 	b.hardware()
 	b.pairs()
-	b.m.Source, b.m.FileUnread = b.source(), b.FileUnread
+	b.m.Origin, b.m.FileUnread = b.origin(), b.FileUnread
 	if b.m.file = b.File; b.File != nil {
 		b.m.FileName, b.m.FileRefused = b.File.Name, b.File.Refused
 		if b.m.FileRefused == nil {
@@ -217,7 +217,7 @@ func (b *builder) rateNCCL(nics []*pci.Function) *ncclRatings {
 
 type builder struct {
 	Facts
-	m     Map
+	m     Matrix
 	nccl  *ncclRatings // of eligible adapters
 	rated map[[2]pci.Address]rating
 	// virtual: the PCI tree is a hypervisor's.
@@ -234,7 +234,7 @@ type rating struct {
 	fromFile bool
 }
 
-func (b *builder) source() Source {
+func (b *builder) origin() Origin {
 	switch {
 	case b.FileUnread:
 		return ""

@@ -28,8 +28,8 @@ var ErrFromFile = errors.New("the levels are those of an NCCL topology file alre
 //
 // NCCL's reader is not an XML parser: it refuses an XML declaration, and takes
 // one space between attributes, no tabs, and no entities.
-func (m *Map) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) {
-	if m.Source == FromFile && m.FileRefused == nil {
+func (m *Matrix) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) {
+	if m.Origin == FromFile && m.FileRefused == nil {
 		return nil, ErrFromFile
 	}
 	w := fileWriter{m: m, inv: inv, called: map[string][]string{}}
@@ -41,7 +41,7 @@ func (m *Map) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) 
 }
 
 type fileWriter struct {
-	m      *Map
+	m      *Matrix
 	inv    *pci.Inventory
 	called map[string][]string // what GPUs and adapters are called, by bus id
 	notes  []string
@@ -137,7 +137,7 @@ const aboutVirtual = `<!-- This is the PCI tree that the hypervisor shows. Where
 `
 
 func (w *fileWriter) write(system *element, cpu string) ([]byte, error) {
-	if w.m.Source == Virtual {
+	if w.m.Origin == Virtual {
 		w.out.WriteString(aboutVirtual)
 	}
 	for _, note := range w.notes {

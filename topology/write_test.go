@@ -25,8 +25,8 @@ func TestWriteFileRoundTrip(t *testing.T) {
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
 			r := collect(t, m, machine.States()[0], nil)
-			text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
-			if len(r.Map.GPUs)+len(r.Map.NICs) == 0 {
+			text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+			if len(r.Matrix.GPUs)+len(r.Matrix.NICs) == 0 {
 				if err == nil {
 					t.Error("a file of a machine without GPUs and NICs")
 				}
@@ -46,10 +46,10 @@ func TestWriteFileRoundTrip(t *testing.T) {
 			if diff := cmp.Diff(rated(&r), rated(&again)); diff != "" {
 				t.Errorf("NCCL levels (-machine +file):\n%s\n%s", diff, text)
 			}
-			for _, p := range again.Map.Pairs {
+			for _, p := range again.Matrix.Pairs {
 				pairs++
-				if f := again.Map.NICs[p.NIC].Function; f != nil && f.RootBus != "" && !p.FromFile {
-					t.Errorf("%v and %s are not in the file", again.Map.GPUs[p.GPU].Address, again.Map.NICs[p.NIC].Address())
+				if f := again.Matrix.NICs[p.NIC].Function; f != nil && f.RootBus != "" && !p.FromFile {
+					t.Errorf("%v and %s are not in the file", again.Matrix.GPUs[p.GPU].Address, again.Matrix.NICs[p.NIC].Address())
 				}
 			}
 		})
@@ -62,9 +62,9 @@ func TestWriteFileRoundTrip(t *testing.T) {
 // rated gives what NCCL makes of each pair.
 func rated(r *report.Report) map[string]string {
 	out := map[string]string{}
-	for _, p := range r.Map.Pairs {
-		n := &r.Map.NICs[p.NIC]
-		key := r.Map.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name()
+	for _, p := range r.Matrix.Pairs {
+		n := &r.Matrix.NICs[p.NIC]
+		key := r.Matrix.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name()
 		out[key] = fmt.Sprint(p.NCCL, " ", p.Default)
 	}
 	return out
@@ -153,13 +153,13 @@ func parsed(t *testing.T, text string) report.Report {
 // into comments, where they must not end anything.
 func TestWriteFileHostileName(t *testing.T) {
 	r := parsed(t, "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:352a\n    0000:02:00.0 ib 15b3:1021 rdma=mlx5_0\n")
-	plain, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	plain, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"--><pci busid=\"0000:99:00.0\"/><!--", "---->", "a--", "\x00\xff\t\n", "&lt;\"'", "-"} {
-		r.Map.NICs[0].RDMA.Name = name
-		text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+		r.Matrix.NICs[0].RDMA.Name = name
+		text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ pci0000:00 numa=0
 			f.RootBus = ""
 		}
 	}
-	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 	const want = `<!-- left out, its place is not known: 0000:05:00.0 -->
 <system version="1">
   <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
@@ -242,7 +242,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := parsed(t, tt.text)
-			_, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+			_, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 			if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && got != tt.want {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -250,7 +250,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	}
 	m := load(t, "azure-ndv5-h100")
 	r := collect(t, m, machine.States()[0], nil)
-	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestWriteFileRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = collect(t, m, machine.States()[0], file)
-	if _, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor); !errors.Is(err, topology.ErrFromFile) {
+	if _, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor); !errors.Is(err, topology.ErrFromFile) {
 		t.Errorf("%v", err)
 	}
 }

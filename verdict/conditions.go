@@ -18,7 +18,7 @@ func boundTo(f *pci.Function, driver string) tristate.State {
 // that could not be identified may be one that would.
 func (f *Facts) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 	answer := tristate.False
-	for _, gpu := range f.Map.GPUs {
+	for _, gpu := range f.Matrix.GPUs {
 		if gpu.Eligible {
 			answer = tristate.Or(answer, ask(gpu.Function))
 		}
@@ -27,7 +27,7 @@ func (f *Facts) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 }
 
 func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
-	if no == tristate.False && !f.Map.Counted {
+	if no == tristate.False && !f.Matrix.Counted {
 		return tristate.Unknown
 	}
 	return no
@@ -36,7 +36,7 @@ func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 // AllPassthrough tells whether every eligible GPU is bound to vfio-pci, which hands
 // it to a virtual machine.
 func (f *Facts) AllPassthrough() tristate.State {
-	if f.Map.EligibleGPUs == 0 {
+	if f.Matrix.EligibleGPUs == 0 {
 		return f.unlessUnidentified(tristate.False)
 	}
 	return tristate.Not(f.anyGPU(func(gpu *pci.Function) tristate.State { return tristate.Not(boundTo(gpu, "vfio-pci")) }))
@@ -63,8 +63,8 @@ func (f *Facts) NICDriven() tristate.State {
 // that may be hidden might say yes.
 func (f *Facts) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
 	answer := tristate.False
-	for i := range f.Map.NICs {
-		if n := &f.Map.NICs[i]; n.Eligible && n.RDMA != nil {
+	for i := range f.Matrix.NICs {
+		if n := &f.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
 			answer = tristate.Or(answer, ask(n))
 		}
 	}
@@ -127,7 +127,7 @@ func (f *Facts) DevicesSay() tristate.State {
 func (f *Facts) link() (layer string, open bool) {
 	layers := map[string]bool{}
 	open = !f.RDMA.Complete
-	for _, n := range f.Map.NICs {
+	for _, n := range f.Matrix.NICs {
 		if !n.Eligible || n.RDMA == nil {
 			continue
 		}
@@ -152,7 +152,7 @@ func (f *Facts) link() (layer string, open bool) {
 	case layers["Ethernet"]:
 		return "ethernet", false
 	}
-	return "", !f.Map.Counted
+	return "", !f.Matrix.Counted
 }
 
 // iommu judges by the groups of the eligible GPUs and adapters, not by the
@@ -186,7 +186,7 @@ func (f *Facts) iommu() (mode string, open bool) {
 	case translated:
 		return "translated", false
 	case open, !seen:
-		return "", open || !f.Map.Counted
+		return "", open || !f.Matrix.Counted
 	case grouped:
 		return "passthrough", false
 	case f.Kmod.IOMMU == tristate.Unknown: // they are in no group, and whether there are groups is not known
@@ -200,12 +200,12 @@ func (f *Facts) iommu() (mode string, open bool) {
 // where it failed for all, this process may not read them. A function that could
 // not be identified may be the nearest one.
 func (f *Facts) acs() (state string, open bool) {
-	if !f.Map.Counted {
+	if !f.Matrix.Counted {
 		return "", true
 	}
-	missing := len(f.Map.Nearest) == 0
+	missing := len(f.Matrix.Nearest) == 0
 	var denied, read bool
-	for _, link := range f.Map.Nearest {
+	for _, link := range f.Matrix.Nearest {
 		between := link.Between()
 		missing = missing || len(between) == 0 // nothing is known of what is between them
 		for _, bridge := range between {

@@ -39,7 +39,7 @@ type Facts struct {
 	PCI     *pci.Inventory
 	RDMA    *rdma.Inventory
 	Kmod    kmod.State
-	Map     topology.Map
+	Matrix  topology.Matrix
 	// ACS of the bridges between GPUs and their nearest NICs; nil for one that
 	// could not be read.
 	ACS map[pci.Address]*pci.ACS
@@ -100,7 +100,7 @@ func Judge(f Facts) Verdict {
 
 // capable judges the hardware, by PCI ids and places alone.
 func (f *Facts) capable() (tristate.State, Reason) {
-	m := &f.Map
+	m := &f.Matrix
 	var why Reason
 	switch {
 	case !f.PCIRead:

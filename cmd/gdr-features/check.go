@@ -81,9 +81,9 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
 	tooFar := func(l topology.Link) bool { return l.Level > limit }
 	switch {
-	case r.Verdict.Ready == tristate.False, limited && slices.ContainsFunc(r.Map.Nearest, tooFar), r.Expected != nil && r.Expected.State == tristate.False:
+	case r.Verdict.Ready == tristate.False, limited && slices.ContainsFunc(r.Matrix.Nearest, tooFar), r.Expected != nil && r.Expected.State == tristate.False:
 		return exitNotReady
-	case r.Verdict.Ready == tristate.Unknown, limited && r.Map.Level == topology.Unknown, r.Expected != nil && r.Expected.State == tristate.Unknown:
+	case r.Verdict.Ready == tristate.Unknown, limited && r.Matrix.Level == topology.Unknown, r.Expected != nil && r.Expected.State == tristate.Unknown:
 		return exitUnknown
 	}
 	return nil

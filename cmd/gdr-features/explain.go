@@ -113,13 +113,13 @@ func (a *app) completeExplain(cmd *cobra.Command, args []string, _ string) ([]st
 		offers = append(offers, name+"\t"+strings.TrimSpace(strings.Join(about, " ")))
 	}
 	if len(args) == 0 {
-		for i, g := range r.Map.GPUs {
+		for i, g := range r.Matrix.GPUs {
 			offer(explain.GPUName(i), g.Address.String(), g.Name())
 		}
 		return offers, none
 	}
-	for i := range r.Map.NICs {
-		n := &r.Map.NICs[i]
+	for i := range r.Matrix.NICs {
+		n := &r.Matrix.NICs[i]
 		product := ""
 		if n.Function != nil {
 			product = n.Function.Name()

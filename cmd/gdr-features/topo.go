@@ -80,7 +80,7 @@ func (a *app) overview(ctx context.Context) error {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "\n%s\n", render.Summary(r))
-	if err == nil && r.Verdict.Reason != "" && len(r.Map.GPUs) > 0 {
+	if err == nil && r.Verdict.Reason != "" && len(r.Matrix.GPUs) > 0 {
 		_, err = fmt.Fprintln(a.out, "gdr-features check says why, and what to do.")
 	}
 	return err

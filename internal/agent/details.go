@@ -40,5 +40,5 @@ func (d *details) take(s *sight, news bool) (show *report.Report, again time.Dur
 
 // alikeInDetail tells whether two reports list the same.
 func alikeInDetail(a, b *report.Report) bool {
-	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Map, &b.Map)
+	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix)
 }

@@ -17,11 +17,11 @@ import (
 // portIs is a report of a machine with one port in a state.
 func portIs(state string) report.Report {
 	d := &rdma.Device{Name: "mlx5_0", Ports: []rdma.Port{{Number: 1, State: state}}}
-	return report.Report{PCIRead: true, Fresh: report.All, Labels: ready, Map: topology.Map{NICs: []topology.NIC{{RDMA: d}}}}
+	return report.Report{PCIRead: true, Fresh: report.All, Labels: ready, Matrix: topology.Matrix{NICs: []topology.NIC{{RDMA: d}}}}
 }
 
 // portOf is the opposite.
-func portOf(r *report.Report) string { return r.Map.NICs[0].RDMA.Ports[0].State }
+func portOf(r *report.Report) string { return r.Matrix.NICs[0].RDMA.Ports[0].State }
 
 func TestDetails(t *testing.T) {
 	const settle = 10 * time.Second

@@ -38,7 +38,7 @@ type Match struct {
 	// GPU and NIC are products, of which one is there at least.
 	GPU, NIC []Pattern
 	// Topology is what the label gdr.topology says.
-	Topology []topology.Source
+	Topology []topology.Origin
 }
 
 // firmware tells whether the machine is recognised by its own name.
@@ -131,7 +131,7 @@ type Facts struct {
 	PCI     *pci.Inventory
 	RDMA    *rdma.Inventory
 	Kmod    *kmod.State
-	Map     *topology.Map
+	Matrix  *topology.Matrix
 	Verdict *verdict.Verdict
 	DMI     DMI
 	Extras  Extras

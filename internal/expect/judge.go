@@ -106,22 +106,22 @@ func (f *Facts) level(limit topology.Level) Check {
 	if limit != topology.PIX {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"
 	}
-	for _, link := range f.Map.Nearest {
+	for _, link := range f.Matrix.Nearest {
 		if link.Level > limit && f.counted() { // else what is not identified may be a nearer NIC
 			c.State, c.Found = tristate.False, fmt.Sprintf("%v for %v", link.Level, link.GPU.Address)
 			return c
 		}
 	}
 	switch {
-	case f.Map.Level != topology.Unknown:
+	case f.Matrix.Level != topology.Unknown:
 		c.State = tristate.True
-	case f.counted() && f.Map.EligibleGPUs == 0:
+	case f.counted() && f.Matrix.EligibleGPUs == 0:
 		c.State, c.Found = tristate.False, "no GPU"
-	case f.counted() && f.Map.EligibleNICs == 0:
+	case f.counted() && f.Matrix.EligibleNICs == 0:
 		c.State, c.Found = tristate.False, "no NIC"
 	}
 	return c
 }
 
 // counted: every function is known for what it is.
-func (f *Facts) counted() bool { return f.PCIRead && f.Map.Counted }
+func (f *Facts) counted() bool { return f.PCIRead && f.Matrix.Counted }

@@ -41,8 +41,8 @@ func (f *Facts) matches(m *Match) tristate.State {
 	)
 	if len(m.Topology) > 0 {
 		state := tristate.Unknown
-		if f.Map.Source != "" {
-			state = tristate.Of(slices.Contains(m.Topology, f.Map.Source))
+		if f.Matrix.Origin != "" {
+			state = tristate.Of(slices.Contains(m.Topology, f.Matrix.Origin))
 		}
 		out = tristate.And(out, state)
 	}

@@ -125,7 +125,7 @@ func (d *decoder) match(n plainyaml.Node) (m Match) {
 		"nic":     func(n plainyaml.Node) { m.NIC = d.patterns(n, "nic") },
 		"topology": func(n plainyaml.Node) {
 			for _, word := range d.words(n, "topology", "physical", "virtual", "file") {
-				m.Topology = append(m.Topology, topology.Source(word))
+				m.Topology = append(m.Topology, topology.Origin(word))
 			}
 		},
 	})

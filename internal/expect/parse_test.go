@@ -119,7 +119,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		facts := Facts{
-			PCI: &pci.Inventory{}, RDMA: &rdma.Inventory{}, Kmod: &kmod.State{}, Map: &topology.Map{}, Verdict: &verdict.Verdict{},
+			PCI: &pci.Inventory{}, RDMA: &rdma.Inventory{}, Kmod: &kmod.State{}, Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{},
 		}
 		if r := Judge(file, &facts); r.State != 0 || r.NoType {
 			t.Errorf("nothing is known, and yet %+v", r)

@@ -122,7 +122,7 @@ func (r Range) rated(gbps float64) tristate.State {
 // active port of a rate.
 func (f *Facts) nearestRate(want Range) Check {
 	t := f.tally()
-	for _, link := range f.Map.Nearest {
+	for _, link := range f.Matrix.Nearest {
 		if link.Level == topology.Unknown {
 			t.unknown++
 			continue
@@ -153,12 +153,12 @@ func (f *Facts) nearestRate(want Range) Check {
 func (f *Facts) nearest(link topology.Link) []*pci.Function {
 	var all []*pci.Function
 	seen := map[pci.Address]bool{}
-	for i, gpu := range f.Map.GPUs {
+	for i, gpu := range f.Matrix.GPUs {
 		if gpu.Function != link.GPU {
 			continue
 		}
-		for _, p := range f.Map.PairsOf(i) {
-			n := &f.Map.NICs[p.NIC]
+		for _, p := range f.Matrix.PairsOf(i) {
+			n := &f.Matrix.NICs[p.NIC]
 			if p.Level != link.Level || !n.Eligible || f.virtualHere(n.Function) || seen[n.Function.Address] {
 				continue
 			}

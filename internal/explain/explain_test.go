@@ -180,9 +180,9 @@ func (s shape) levelOf() topology.Level {
 func TestWays(t *testing.T) {
 	count := 0
 	everyMachine(t, machine.All(t, machinesDir), machine.States()[:1], func(t *testing.T, r *report.Report) {
-		for _, pair := range r.Map.Pairs {
+		for _, pair := range r.Matrix.Pairs {
 			p := explain.Way(r, pair.GPU, pair.NIC)
-			name := explain.GPUName(p.GPU) + " " + explain.NICName(&r.Map.NICs[p.NIC])
+			name := explain.GPUName(p.GPU) + " " + explain.NICName(&r.Matrix.NICs[p.NIC])
 			if p.Level != pair.Level || p.NCCL != pair.NCCL {
 				t.Errorf("%s: %v, %v; topo says %v, %v", name, p.Level, p.NCCL, pair.Level, pair.NCCL)
 			}
@@ -207,19 +207,19 @@ func TestWays(t *testing.T) {
 func TestNearest(t *testing.T) {
 	everyMachine(t, machine.All(t, machinesDir), machine.States()[:1], func(t *testing.T, r *report.Report) {
 		list := explain.NearestNICs(r)
-		if len(list) != len(r.Map.GPUs) {
-			t.Fatalf("%d of %d GPUs", len(list), len(r.Map.GPUs))
+		if len(list) != len(r.Matrix.GPUs) {
+			t.Fatalf("%d of %d GPUs", len(list), len(r.Matrix.GPUs))
 		}
-		for _, link := range r.Map.Nearest {
+		for _, link := range r.Matrix.Nearest {
 			for _, n := range list {
-				if r.Map.GPUs[n.GPU].Address != link.GPU.Address {
+				if r.Matrix.GPUs[n.GPU].Address != link.GPU.Address {
 					continue
 				}
 				if n.Level != link.Level || (link.NIC == nil) != (len(n.NICs) == 0) {
 					t.Errorf("GPU%d: %v %v, the map has %v", n.GPU, n.Level, n.NICs, link.Level)
 				}
-				if link.NIC != nil && r.Map.NICs[n.NICs[0]].Address() != link.NIC.Address.String() {
-					t.Errorf("GPU%d: first %s, the map has %v", n.GPU, r.Map.NICs[n.NICs[0]].Address(), link.NIC.Address)
+				if link.NIC != nil && r.Matrix.NICs[n.NICs[0]].Address() != link.NIC.Address.String() {
+					t.Errorf("GPU%d: first %s, the map has %v", n.GPU, r.Matrix.NICs[n.NICs[0]].Address(), link.NIC.Address)
 				}
 			}
 		}

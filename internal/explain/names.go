@@ -27,14 +27,14 @@ func NICName(n *topology.NIC) string {
 // FindGPU gives the index of a GPU by name ("GPU0"), index or PCI address, with
 // or without the domain 0000. The error lists what there is.
 func FindGPU(r *report.Report, name string) (int, error) {
-	for i := range r.Map.GPUs {
-		if strings.EqualFold(name, GPUName(i)) || name == strconv.Itoa(i) || isAddress(name, r.Map.GPUs[i].Address.String()) {
+	for i := range r.Matrix.GPUs {
+		if strings.EqualFold(name, GPUName(i)) || name == strconv.Itoa(i) || isAddress(name, r.Matrix.GPUs[i].Address.String()) {
 			return i, nil
 		}
 	}
 	var there []string
-	for i := range r.Map.GPUs {
-		there = append(there, fmt.Sprintf("%s (%v)", GPUName(i), r.Map.GPUs[i].Address))
+	for i := range r.Matrix.GPUs {
+		there = append(there, fmt.Sprintf("%s (%v)", GPUName(i), r.Matrix.GPUs[i].Address))
 	}
 	return 0, unknown(r, "GPU", name, there)
 }
@@ -48,15 +48,15 @@ func FindNIC(r *report.Report, name string) (int, error) {
 		func(n *topology.NIC) bool { return isAddress(name, n.Address()) },
 	}
 	for _, match := range matches {
-		for i := range r.Map.NICs {
-			if name != "" && match(&r.Map.NICs[i]) {
+		for i := range r.Matrix.NICs {
+			if name != "" && match(&r.Matrix.NICs[i]) {
 				return i, nil
 			}
 		}
 	}
 	var there []string
-	for i := range r.Map.NICs {
-		n := &r.Map.NICs[i]
+	for i := range r.Matrix.NICs {
+		n := &r.Matrix.NICs[i]
 		text := NICName(n)
 		if n.Name() != "" && n.Address() != "" {
 			text += " (" + n.Address() + ")"

@@ -22,7 +22,7 @@ type Nearest struct {
 
 // NearestNICs finds the nearest NICs of every GPU, of those that count.
 func NearestNICs(r *report.Report) []Nearest {
-	list := make([]Nearest, len(r.Map.GPUs))
+	list := make([]Nearest, len(r.Matrix.GPUs))
 	for i := range list {
 		list[i] = nearest(r, i)
 	}
@@ -41,8 +41,8 @@ func nearest(r *report.Report, gpu int) Nearest {
 	if !known {
 		return out
 	}
-	for _, p := range r.Map.PairsOf(gpu) {
-		if p.Level == best && counts(r, &r.Map.NICs[p.NIC]) {
+	for _, p := range r.Matrix.PairsOf(gpu) {
+		if p.Level == best && counts(r, &r.Matrix.NICs[p.NIC]) {
 			out.NICs = append(out.NICs, p.NIC)
 		}
 	}
@@ -56,17 +56,17 @@ func nearest(r *report.Report, gpu int) Nearest {
 // bestOf is a GPU's nearest level. For a GPU that counts the map has it; for
 // others a level that is not known leaves it open.
 func bestOf(r *report.Report, gpu int) (best topology.Level, known bool) {
-	g := r.Map.GPUs[gpu]
+	g := r.Matrix.GPUs[gpu]
 	if g.Eligible {
-		for _, l := range r.Map.Nearest {
+		for _, l := range r.Matrix.Nearest {
 			if l.GPU.Address == g.Address {
 				return l.Level, l.NIC != nil
 			}
 		}
 	}
 	best = topology.SYS + 1
-	for _, p := range r.Map.PairsOf(gpu) {
-		if !counts(r, &r.Map.NICs[p.NIC]) {
+	for _, p := range r.Matrix.PairsOf(gpu) {
+		if !counts(r, &r.Matrix.NICs[p.NIC]) {
 			continue
 		}
 		if p.Level == topology.Unknown {

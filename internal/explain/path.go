@@ -49,9 +49,9 @@ type Path struct {
 // Way explains one pair of GPU and NIC.
 func Way(r *report.Report, gpu, nic int) Path {
 	p := Path{GPU: gpu, NIC: nic}
-	pair := r.Map.PairsOf(gpu)[nic]
+	pair := r.Matrix.PairsOf(gpu)[nic]
 	p.Level, p.NCCL = pair.Level, pair.NCCL
-	w := way{r: r, pair: pair, gpu: r.Map.GPUs[gpu].Function, nic: &r.Map.NICs[nic]}
+	w := way{r: r, pair: pair, gpu: r.Matrix.GPUs[gpu].Function, nic: &r.Matrix.NICs[nic]}
 	if w.nic.Function == nil {
 		p.Why = "the RDMA device has no PCI function on this machine, so that it has no place"
 		p.NCCLWhy, p.DefaultWhy = p.Why, "not known"
@@ -61,7 +61,7 @@ func Way(r *report.Report, gpu, nic int) Path {
 	p.Hops = w.hops(w.n, "NIC")
 	p.Why, p.NCCLWhy = w.why(), w.ncclWhy()
 	p.Default, p.DefaultWhy = w.byDefault()
-	if at := r.Map.InNCCL(&r.PCI, w.nic.Function).Function; at != nil && at.Kind() == pci.DataDirect {
+	if at := r.Matrix.InNCCL(&r.PCI, w.nic.Function).Function; at != nil && at.Kind() == pci.DataDirect {
 		p.DataDirect = w.hops(at, "data direct")
 	}
 	p.Notes = w.notes(p.Hops)

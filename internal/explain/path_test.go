@@ -117,8 +117,8 @@ func TestUnreadablePlace(t *testing.T) {
 	r := readOneSwitch(t)
 	nic := find(t, r, "0000:04:00.0")
 	nic.RootBus, nic.Bridges = "", nil
-	for i := range r.Map.Pairs {
-		r.Map.Pairs[i].Level = 0
+	for i := range r.Matrix.Pairs {
+		r.Matrix.Pairs[i].Level = 0
 	}
 	p := explain.Way(r, 0, 0)
 	var names []string
@@ -136,7 +136,7 @@ func TestUnreadablePlace(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	r := readOneSwitch(t)
-	r.Map.NICs[1].RDMA.NetDevs = []string{"ib1", "eth1"}
+	r.Matrix.NICs[1].RDMA.NetDevs = []string{"ib1", "eth1"}
 	for name, want := range map[string]string{
 		"GPU0": "0", "gpu0": "0", "0": "0", "0000:03:00.0": "0", "03:00.0": "0",
 		"GPU1": `no GPU "GPU1"; there are GPU0 (0000:03:00.0)`,
@@ -160,7 +160,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("NIC %q: %s, want %s", name, got, want)
 		}
 	}
-	r.Map.GPUs = nil
+	r.Matrix.GPUs = nil
 	if _, err := explain.FindGPU(r, "GPU0"); err == nil || err.Error() != `no GPU "GPU0": this machine has none` {
 		t.Errorf("%v", err)
 	}

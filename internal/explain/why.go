@@ -16,7 +16,7 @@ const fileUnread = "the machine has an NCCL topology file, which cannot be read"
 func (w *way) why() string {
 	common := w.g.CommonBridges(w.n)
 	switch {
-	case w.r.Map.FileUnread:
+	case w.r.Matrix.FileUnread:
 		return fileUnread
 	case w.pair.FromFile:
 		return "so the NCCL topology file has it, which knows switches and NUMA nodes alone"
@@ -65,7 +65,7 @@ func (w *way) whyNode() string {
 // ncclWhy gives NCCL's own rule with this pair's facts, and why the rating
 // differs where it does.
 func (w *way) ncclWhy() string {
-	g, n := w.r.Map.InNCCL(&w.r.PCI, w.gpu), w.r.Map.InNCCL(&w.r.PCI, w.nic.Function)
+	g, n := w.r.Matrix.InNCCL(&w.r.PCI, w.gpu), w.r.Matrix.InNCCL(&w.r.PCI, w.nic.Function)
 	var text string
 	switch w.pair.NCCL {
 	case topology.Unknown:
@@ -98,7 +98,7 @@ func (w *way) ncclWhy() string {
 // inFile names the one of both that stands in the topology file, "" where not
 // just one does.
 func (w *way) inFile() string {
-	gpu, nic := w.r.Map.InFile(w.g), w.r.Map.InFile(w.n)
+	gpu, nic := w.r.Matrix.InFile(w.g), w.r.Matrix.InFile(w.n)
 	switch {
 	case gpu && !nic:
 		return "the GPU"
@@ -129,10 +129,10 @@ func (w *way) wide() bool {
 }
 
 func (w *way) ncclUnknown() string {
-	if w.r.Map.FileUnread {
+	if w.r.Matrix.FileUnread {
 		return fileUnread
 	}
-	if why := w.r.Map.NCCLFails(); why != nil {
+	if why := w.r.Matrix.NCCLFails(); why != nil {
 		return "NCCL does not start: " + why.Error()
 	}
 	if w.nic.RDMA != nil && w.nic.RDMA.Auxiliary {
@@ -209,7 +209,7 @@ func (w *way) notes(hops []Hop) []string {
 	if w.gpu.Coherent() {
 		say("the GPU hangs on its CPU by NVLink-C2C as well")
 	}
-	if w.r.Map.Source == topology.Virtual {
+	if w.r.Matrix.Origin == topology.Virtual {
 		say("this is the PCI tree that the hypervisor shows; the host's may be another")
 	}
 	if w.pair.FromFile {

@@ -74,7 +74,7 @@ func All(f *Facts) []Finding {
 func (f *Facts) checks() []Finding {
 	v := f.Verdict
 	list := []Finding{f.hardware(v)}
-	if len(f.Map.GPUs) == 0 || v.Capable == tristate.False {
+	if len(f.Matrix.GPUs) == 0 || v.Capable == tristate.False {
 		return list // drivers do not matter
 	}
 	list = append(list,
@@ -137,7 +137,7 @@ func (f *Facts) notCapable() verdict.Reason { return f.Verdict.Steps[0].Reason }
 func (f *Facts) hardware(v verdict.Verdict) Finding {
 	reason := f.notCapable()
 	out := Finding{Check: "hardware", Status: fromState(v.Capable, Fail), Reason: reason, Sources: []string{pciDevices}}
-	m := &f.Map
+	m := &f.Matrix
 	switch reason {
 	case "":
 		out.Detail = fmt.Sprintf("%s and %s can do GPUDirect RDMA", count(m.EligibleGPUs, "GPU"), count(m.EligibleNICs, "adapter"))
@@ -236,8 +236,8 @@ func (f *Facts) rdmaDevices() Finding {
 	state := f.RDMADevice()
 	out := Finding{Check: "rdma-device", Status: fromState(state, Fail), Sources: []string{ibClass}}
 	var names, without []string
-	for i := range f.Map.NICs {
-		switch n := &f.Map.NICs[i]; {
+	for i := range f.Matrix.NICs {
+		switch n := &f.Matrix.NICs[i]; {
 		case !n.Eligible:
 		case n.RDMA != nil:
 			names = append(names, n.RDMA.Name)

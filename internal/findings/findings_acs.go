@@ -33,7 +33,7 @@ func (f *Facts) acsFinding(v verdict.Verdict) Finding {
 // processor, and where devices are handed to virtual machines, it belongs there.
 func (f *Facts) redirect(out *Finding) {
 	redirects := func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
-	bridges := bridgesOf(f.Map.Nearest, topology.Link.Crossing, f.ACS, redirects)
+	bridges := bridgesOf(f.Matrix.Nearest, topology.Link.Crossing, f.ACS, redirects)
 	crossing := len(bridges) > 0
 	if !crossing {
 		bridges = f.between(redirects)
@@ -80,7 +80,7 @@ func (f *Facts) passed() []string {
 // between lists the bridges between GPUs and their nearest NICs whose ACS, nil
 // when not readable, is as asked for, by address.
 func (f *Facts) between(is func(*pci.ACS) bool) []pci.Address {
-	return bridgesOf(f.Map.Nearest, topology.Link.Between, f.ACS, is)
+	return bridgesOf(f.Matrix.Nearest, topology.Link.Between, f.ACS, is)
 }
 
 func bridgesOf(links []topology.Link, on func(topology.Link) []pci.Address, acs map[pci.Address]*pci.ACS, is func(*pci.ACS) bool) []pci.Address {
@@ -98,7 +98,7 @@ func bridgesOf(links []topology.Link, on func(topology.Link) []pci.Address, acs 
 
 // coherent: some eligible GPU shares memory with its processor.
 func (f *Facts) coherent() bool {
-	return slices.ContainsFunc(f.Map.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Coherent() })
+	return slices.ContainsFunc(f.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Coherent() })
 }
 
 // bootList is how the kernel's command line takes bridges.

@@ -19,7 +19,7 @@ func (f *Facts) dataDirect() []Finding {
 		return nil
 	}
 	var apart, evidence []string
-	for _, gpu := range f.Map.GPUs {
+	for _, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup == pci.None {
 			continue
 		}

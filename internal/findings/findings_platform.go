@@ -13,7 +13,7 @@ import (
 
 func (f *Facts) level() Finding {
 	out := Finding{Check: "level", Sources: []string{pciDevices, pciDevices + "/*/numa_node"}}
-	l := f.Map.Level
+	l := f.Matrix.Level
 	switch {
 	case l == topology.Unknown:
 		out.Status, out.Detail = Undecidable, "the place of a GPU or an adapter is not known"
@@ -24,7 +24,7 @@ func (f *Facts) level() Finding {
 		out.Status, out.Detail = OK, "every GPU has an adapter at PIX"
 	case l == topology.PXB:
 		out.Status, out.Detail = OK, "every GPU has an adapter at PXB or nearer"
-	case f.Map.NCCLDefault == tristate.True: // by C2C or a data-direct function
+	case f.Matrix.NCCLDefault == tristate.True: // by C2C or a data-direct function
 		out.Status = OK
 		out.Detail = fmt.Sprintf("the PCI tree has a GPU's nearest adapter at %v; NCCL reaches it through the processor's C2C link or a data-direct function", l)
 	default:
@@ -34,7 +34,7 @@ func (f *Facts) level() Finding {
 		out.Fix = "put an adapter below the GPU's PCIe switch, or expect less bandwidth through the processor"
 		out.Evidence = evidence
 	}
-	if f.Map.Source == topology.Virtual && out.Status != OK && (l > topology.PXB || l == topology.Unknown) {
+	if f.Matrix.Origin == topology.Virtual && out.Status != OK && (l > topology.PXB || l == topology.Unknown) {
 		out.Code = VirtualTopology
 		out.Detail += "; this is a hypervisor's PCI tree, which may hide the real one"
 		out.Fix = "give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file; or have the hypervisor show switches (QEMU: pxb-pcie and x3130 ports) like those of the hardware"
@@ -45,7 +45,7 @@ func (f *Facts) level() Finding {
 // guest: this is a virtual machine, as the processor, the firmware or the PCI tree
 // tells.
 func (f *Facts) guest() bool {
-	return f.Kmod.Virtual == tristate.True || f.Map.Source == topology.Virtual
+	return f.Kmod.Virtual == tristate.True || f.Matrix.Origin == topology.Virtual
 }
 
 // withoutNUMA is evidence of GPUs and adapters that no node is known of, on a
@@ -63,12 +63,12 @@ func (f *Facts) withoutNUMA() []string {
 
 // farGPUs lists the GPUs whose nearest adapter is beyond PXB, with it.
 func (f *Facts) farGPUs() (far, evidence []string) {
-	for _, link := range f.Map.Nearest {
+	for _, link := range f.Matrix.Nearest {
 		if link.Level <= topology.PXB || link.NIC == nil {
 			continue
 		}
 		pair := fmt.Sprintf("%v and %v", link.GPU.Address, link.NIC.Address)
-		if link.Level != f.Map.Level {
+		if link.Level != f.Matrix.Level {
 			pair += " at " + link.Level.String()
 		}
 		far = append(far, pair)
@@ -84,7 +84,7 @@ func (f *Facts) farGPUs() (far, evidence []string) {
 // places is evidence of where GPUs and their nearest adapters stand.
 func (f *Facts) places() []string {
 	var all []string
-	for _, link := range f.Map.Nearest {
+	for _, link := range f.Matrix.Nearest {
 		for _, end := range [...]*pci.Function{link.GPU, link.NIC} {
 			if end != nil && !slices.Contains(all, sawPlace(end)) {
 				all = append(all, sawPlace(end))
@@ -95,8 +95,8 @@ func (f *Facts) places() []string {
 }
 
 func (f *Facts) ncclDefault() Finding {
-	out := Finding{Check: "nccl-default", Status: fromState(f.Map.NCCLDefault, Warn), Sources: []string{pciDevices}}
-	switch f.Map.NCCLDefault {
+	out := Finding{Check: "nccl-default", Status: fromState(f.Matrix.NCCLDefault, Warn), Sources: []string{pciDevices}}
+	switch f.Matrix.NCCLDefault {
 	case tristate.True:
 		out.Detail = "NCCL uses GPUDirect RDMA for every GPU with its default settings"
 	case tristate.False:
@@ -109,10 +109,10 @@ func (f *Facts) ncclDefault() Finding {
 	case tristate.Unknown:
 		out.Detail = "the places of GPUs and adapters in NCCL's eyes are not known"
 	}
-	if why := f.Map.FileRefused; why != nil {
+	if why := f.Matrix.FileRefused; why != nil {
 		out.Status, out.Code = Warn, TopologyFileRefused
 		out.Detail = "NCCL refuses the topology file and does not start: " + why.Error()
-		out.Evidence = []string{saw(f.Map.FileName, why.Error())}
+		out.Evidence = []string{saw(f.Matrix.FileName, why.Error())}
 		out.Fix = "correct the file; gdr-features topo -o nccl-xml writes one that NCCL takes"
 	}
 	return out
@@ -122,15 +122,15 @@ func (f *Facts) ncclDefault() Finding {
 // the same model is nearest to none and there is one for each GPU: a PCI tree
 // that may not be the board's, as some Gen4 switches show with virtual bridges.
 func (f *Facts) sharedNearNIC() []Finding {
-	if f.Map.Source != topology.Physical || !f.Map.Counted {
+	if f.Matrix.Origin != topology.Physical || !f.Matrix.Counted {
 		return nil
 	}
 	served := map[*pci.Function][]string{} // by an adapter that alone is nearest
 	nearest := map[*pci.Function]bool{}
-	for i, gpu := range f.Map.GPUs {
+	for i, gpu := range f.Matrix.GPUs {
 		best, at := topology.Unknown, []*pci.Function(nil)
-		for _, p := range f.Map.PairsOf(i) {
-			n := &f.Map.NICs[p.NIC]
+		for _, p := range f.Matrix.PairsOf(i) {
+			n := &f.Matrix.NICs[p.NIC]
 			if !n.Eligible || n.Function.PhysFn != nil || p.Level == topology.Unknown {
 				continue
 			}
@@ -184,7 +184,7 @@ func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci
 			idle = g
 		}
 	}
-	if twins < f.Map.EligibleGPUs {
+	if twins < f.Matrix.EligibleGPUs {
 		return nil
 	}
 	return idle

@@ -17,8 +17,8 @@ func (f *Facts) ports(v verdict.Verdict) Finding {
 	active, total := 0, 0
 	var down, unread []string
 	fix := fixes{}
-	for i := range f.Map.NICs {
-		n := &f.Map.NICs[i]
+	for i := range f.Matrix.NICs {
+		n := &f.Matrix.NICs[i]
 		if !n.Eligible || n.RDMA == nil {
 			continue
 		}
@@ -118,20 +118,20 @@ func some(list []string) string {
 // nearPorts finds GPUs whose nearest adapters have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
 func (f *Facts) nearPorts() []Finding {
-	if f.ActivePort() != tristate.True || !f.Map.Counted || !f.RDMA.Complete {
+	if f.ActivePort() != tristate.True || !f.Matrix.Counted || !f.RDMA.Complete {
 		return nil
 	}
 	var worse, evidence []string
-	for i := range f.Map.GPUs {
-		if !f.Map.GPUs[i].Eligible {
+	for i := range f.Matrix.GPUs {
+		if !f.Matrix.GPUs[i].Eligible {
 			continue
 		}
 		near, left := f.nearestOf(i)
 		if near == nil || left == nil || left.Level <= near.Level {
 			continue
 		}
-		dead, alive := &f.Map.NICs[near.NIC], &f.Map.NICs[left.NIC]
-		worse = append(worse, fmt.Sprintf("%v has %s at %v with no active port, and %s at %v next", f.Map.GPUs[i].Address, nicName(dead), near.Level, nicName(alive), left.Level))
+		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
+		worse = append(worse, fmt.Sprintf("%v has %s at %v with no active port, and %s at %v next", f.Matrix.GPUs[i].Address, nicName(dead), near.Level, nicName(alive), left.Level))
 		evidence = append(evidence, f.sawPorts(dead)...)
 	}
 	if len(worse) == 0 {
@@ -149,10 +149,10 @@ func (f *Facts) nearPorts() []Finding {
 // nearestOf gives a GPU's nearest pair, and the nearest one whose adapter has an
 // active port; nil where a level or a port is not known.
 func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
-	pairs := f.Map.PairsOf(gpu)
+	pairs := f.Matrix.PairsOf(gpu)
 	for i := range pairs {
 		p := &pairs[i]
-		n := &f.Map.NICs[p.NIC]
+		n := &f.Matrix.NICs[p.NIC]
 		if !n.Eligible {
 			continue
 		}

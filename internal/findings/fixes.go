@@ -10,7 +10,7 @@ import (
 // gpuDriverFix says how a GPU gets the driver nvidia: one that another driver has
 // is not given up by loading nvidia, nor is nvidia loaded twice.
 func (f *Facts) gpuDriverFix() string {
-	for _, gpu := range f.Map.GPUs {
+	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && driver != "" && driver != "vfio-pci" {
 			return "keep " + driver + ", which has the GPUs, from loading (blacklist " + driver + " in /etc/modprobe.d, rebuild the initial ramdisk, reboot); then modprobe nvidia, or wait for the GPU Operator's driver container"
 		}

@@ -23,11 +23,11 @@ func machineOf(r *report.Report) machine {
 	m := machine{known: true, ready: number(r.Verdict.Ready), capable: number(r.Verdict.Capable), reason: string(r.Verdict.Reason)}
 	// Devices of one NIC whose names are no text may have become the same name. Of
 	// series that are the same there can be one.
-	known := make(map[[4]string]bool, len(r.Map.Pairs))
-	for _, p := range r.Map.Pairs {
-		n := &r.Map.NICs[p.NIC]
+	known := make(map[[4]string]bool, len(r.Matrix.Pairs))
+	for _, p := range r.Matrix.Pairs {
+		n := &r.Matrix.NICs[p.NIC]
 		name := strings.ToValidUTF8(n.Name(), "_") // a directory's name, whatever that is
-		pair := [4]string{r.Map.GPUs[p.GPU].Address.String(), n.Address(), name, p.Level.String()}
+		pair := [4]string{r.Matrix.GPUs[p.GPU].Address.String(), n.Address(), name, p.Level.String()}
 		if pair[3] == "" || known[pair] {
 			continue
 		}

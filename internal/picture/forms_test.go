@@ -171,10 +171,10 @@ func TestMatrixTable(t *testing.T) {
 			cells = append(cells, e.text)
 		}
 	}
-	if len(cells) != len(r.Map.Pairs) || len(cells) != 8*12 {
-		t.Fatalf("%d cells for %d pairs", len(cells), len(r.Map.Pairs))
+	if len(cells) != len(r.Matrix.Pairs) || len(cells) != 8*12 {
+		t.Fatalf("%d cells for %d pairs", len(cells), len(r.Matrix.Pairs))
 	}
-	for i, p := range r.Map.Pairs {
+	for i, p := range r.Matrix.Pairs {
 		if cells[i] != p.Level.String() {
 			t.Errorf("pair %d: %s, want %v", i, cells[i], p.Level)
 		}
@@ -232,18 +232,18 @@ func TestNoPicture(t *testing.T) {
 func evil(r *report.Report, text string) {
 	r.Problems = []string{text}
 	r.PCI.Functions = slices.Clone(r.PCI.Functions)
-	for i := range r.Map.NICs {
-		r.Map.NICs[i].RDMA = &rdma.Device{Name: text, PortsRead: true, Ports: []rdma.Port{{Number: 1, State: text, LinkLayer: text, RateGbps: 1}}}
+	for i := range r.Matrix.NICs {
+		r.Matrix.NICs[i].RDMA = &rdma.Device{Name: text, PortsRead: true, Ports: []rdma.Port{{Number: 1, State: text, LinkLayer: text, RateGbps: 1}}}
 	}
-	for i := range r.Map.GPUs {
-		f := *r.Map.GPUs[i].Function
+	for i := range r.Matrix.GPUs {
+		f := *r.Matrix.GPUs[i].Function
 		f.Driver, f.DriverKnown = text, true
-		for j := range r.Map.Nearest {
-			if r.Map.Nearest[j].GPU == r.Map.GPUs[i].Function {
-				r.Map.Nearest[j].GPU = &f
+		for j := range r.Matrix.Nearest {
+			if r.Matrix.Nearest[j].GPU == r.Matrix.GPUs[i].Function {
+				r.Matrix.Nearest[j].GPU = &f
 			}
 		}
-		r.Map.GPUs[i].Function = &f
+		r.Matrix.GPUs[i].Function = &f
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -268,8 +268,8 @@ func FuzzWords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, clean := range reports {
 			r := *clean
-			r.Map.NICs, r.Map.GPUs = slices.Clone(r.Map.NICs), slices.Clone(r.Map.GPUs)
-			r.Map.Nearest, r.Findings = slices.Clone(r.Map.Nearest), slices.Clone(r.Findings)
+			r.Matrix.NICs, r.Matrix.GPUs = slices.Clone(r.Matrix.NICs), slices.Clone(r.Matrix.GPUs)
+			r.Matrix.Nearest, r.Findings = slices.Clone(r.Matrix.Nearest), slices.Clone(r.Findings)
 			evil(&r, text)
 			for _, form := range []func(io.Writer, *report.Report) error{SVG, HTML} {
 				list := parsed(t, printed(t, form, &r))
@@ -295,7 +295,7 @@ func checkNear(t *testing.T, r *report.Report) {
 	m := newModel(r)
 	for i, g := range m.gpus {
 		best := topology.Unknown
-		for _, l := range r.Map.Nearest {
+		for _, l := range r.Matrix.Nearest {
 			if l.GPU == g.fn {
 				best = l.Level
 			}
@@ -382,9 +382,9 @@ func TestNUMATitles(t *testing.T) {
 // TestHomeless: what has no place in the tree is drawn, too.
 func TestHomeless(t *testing.T) {
 	r := described(t, many(1, 1))
-	r.Map.NICs = append(r.Map.NICs, topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}})
-	r.Map.Pairs = append(r.Map.Pairs, topology.Pair{GPU: 0, NIC: 1})
-	r.Map.GPUs[0].Function = &pci.Function{Vendor: pci.VendorNVIDIA}
+	r.Matrix.NICs = append(r.Matrix.NICs, topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}})
+	r.Matrix.Pairs = append(r.Matrix.Pairs, topology.Pair{GPU: 0, NIC: 1})
+	r.Matrix.GPUs[0].Function = &pci.Function{Vendor: pci.VendorNVIDIA}
 	m := newModel(r)
 	if last := m.panels[len(m.panels)-1]; last.title != "Elsewhere" || len(last.buses[0].below) != 2 {
 		t.Errorf("%+v", last)

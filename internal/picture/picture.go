@@ -37,7 +37,7 @@ const (
 type device struct {
 	kind kind
 	// id names GPUs and NICs within the picture: g0, n0, by their places in the
-	// report's Map. Data-direct functions have none.
+	// report's Matrix. Data-direct functions have none.
 	id                     string
 	name, product, address string
 	numa, driver           string
@@ -118,8 +118,8 @@ func newModel(r *report.Report) *model {
 			m.legend = append(m.legend, legendEntry{topology.Level(level), meaning})
 		}
 	}
-	m.counts = count(len(r.Map.GPUs), "GPU") + ", " + count(len(r.Map.NICs), "NIC")
-	switch r.Map.Source {
+	m.counts = count(len(r.Matrix.GPUs), "GPU") + ", " + count(len(r.Matrix.NICs), "NIC")
+	switch r.Matrix.Origin {
 	case topology.Virtual:
 		m.notes = append(m.notes, "Levels are those of the PCI tree that the hypervisor shows.")
 	case topology.FromFile:
@@ -132,26 +132,26 @@ func newModel(r *report.Report) *model {
 // nothing says why a machine has no matrix, as the table does.
 func nothing(r *report.Report) string {
 	switch {
-	case len(r.Map.GPUs) == 0 && !r.PCIRead:
+	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
 		return "The PCI bus cannot be read."
-	case len(r.Map.GPUs) == 0:
+	case len(r.Matrix.GPUs) == 0:
 		return "No NVIDIA GPU on this machine."
-	case len(r.Map.NICs) == 0:
+	case len(r.Matrix.NICs) == 0:
 		return "No RDMA device and no ConnectX or BlueField adapter on this machine."
 	}
 	return ""
 }
 
 // addDevices takes the devices that are drawn, and gives the NICs by their
-// indexes in the Map, nil for one that is not drawn.
+// indexes in the Matrix, nil for one that is not drawn.
 func (m *model) addDevices(r *report.Report) []*device {
-	for i := range r.Map.GPUs[:min(len(r.Map.GPUs), most)] {
-		m.gpus = append(m.gpus, newGPU(i, r.Map.GPUs[i]))
+	for i := range r.Matrix.GPUs[:min(len(r.Matrix.GPUs), most)] {
+		m.gpus = append(m.gpus, newGPU(i, r.Matrix.GPUs[i]))
 	}
-	index := make([]*device, len(r.Map.NICs))
+	index := make([]*device, len(r.Matrix.NICs))
 	folded, left := 0, 0
-	for i := range r.Map.NICs {
-		switch n := &r.Map.NICs[i]; {
+	for i := range r.Matrix.NICs {
+		switch n := &r.Matrix.NICs[i]; {
 		case render.Folded(r, n):
 			folded++
 		case len(m.nics) == most:
@@ -169,7 +169,7 @@ func (m *model) addDevices(r *report.Report) []*device {
 	if folded > 0 {
 		m.notes = append(m.notes, count(folded, "virtual function")+" not drawn: they stand where their physical ones do.")
 	}
-	if left += len(r.Map.GPUs) - len(m.gpus); left > 0 {
+	if left += len(r.Matrix.GPUs) - len(m.gpus); left > 0 {
 		m.notes = append(m.notes, count(left, "device")+" more than fit into a picture; topo -o json lists all.")
 	}
 	return index
@@ -280,7 +280,7 @@ func (m *model) rate(r *report.Report, index []*device) {
 		var row []topology.Level
 		for j := range index {
 			if index[j] != nil {
-				row = append(row, r.Map.PairsOf(i)[j].Level)
+				row = append(row, r.Matrix.PairsOf(i)[j].Level)
 			}
 		}
 		m.levels = append(m.levels, row)
@@ -291,11 +291,11 @@ func (m *model) rate(r *report.Report, index []*device) {
 func (m *model) link(r *report.Report) {
 	for i, g := range m.gpus {
 		g.rated = g.counted && len(m.nics) > 0
-		at := slices.IndexFunc(r.Map.Nearest, func(l topology.Link) bool { return l.GPU == g.fn })
-		if at < 0 || r.Map.Nearest[at].Level == topology.Unknown {
+		at := slices.IndexFunc(r.Matrix.Nearest, func(l topology.Link) bool { return l.GPU == g.fn })
+		if at < 0 || r.Matrix.Nearest[at].Level == topology.Unknown {
 			continue
 		}
-		g.level = r.Map.Nearest[at].Level
+		g.level = r.Matrix.Nearest[at].Level
 		for j, n := range m.nics {
 			if !n.counted || m.levels[i][j] != g.level {
 				continue

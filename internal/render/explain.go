@@ -18,7 +18,7 @@ import (
 // from it.
 func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 	var t strings.Builder
-	n := &r.Map.NICs[p.NIC]
+	n := &r.Matrix.NICs[p.NIC]
 	fmt.Fprintf(&t, "%s to %s: %s\n\n", explain.GPUName(p.GPU), explain.NICName(n), levelOrUnknown(p.Level))
 	t.WriteString(hops(p.Hops))
 	if p.DataDirect != nil {
@@ -136,7 +136,7 @@ func sourcesOfHops() string {
 // Explain writes the nearest NICs of each GPU and the chain of drivers.
 func Explain(w io.Writer, r *report.Report) error {
 	var t strings.Builder
-	if len(r.Map.GPUs) > 0 {
+	if len(r.Matrix.GPUs) > 0 {
 		t.WriteString(columns(nearestLines(r)) + "\n")
 	}
 	t.WriteString(chainLines(r))
@@ -172,7 +172,7 @@ func byDefault(s tristate.State) string {
 }
 
 func none(r *report.Report) string {
-	if r.Map.EligibleNICs == 0 {
+	if r.Matrix.EligibleNICs == 0 {
 		return "none that counts"
 	}
 	return "not known"
@@ -187,7 +187,7 @@ func someNICs(r *report.Report, list []int) string {
 			names = append(names, fmt.Sprintf("and %d more", len(list)-most))
 			break
 		}
-		names = append(names, NICName(&r.Map.NICs[n]))
+		names = append(names, NICName(&r.Matrix.NICs[n]))
 	}
 	return strings.Join(names, " ")
 }

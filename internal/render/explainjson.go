@@ -74,11 +74,11 @@ func ExplainPairJSON(w io.Writer, r *report.Report, p explain.Path) error {
 }
 
 func gpuEnd(r *report.Report, i int) endJSON {
-	return endJSON{explain.GPUName(i), r.Map.GPUs[i].Address.String()}
+	return endJSON{explain.GPUName(i), r.Matrix.GPUs[i].Address.String()}
 }
 
 func nicEnd(r *report.Report, i int) endJSON {
-	n := &r.Map.NICs[i]
+	n := &r.Matrix.NICs[i]
 	return endJSON{explain.NICName(n), n.Address()}
 }
 

@@ -62,23 +62,23 @@ type topoJSON struct {
 // TopoJSON writes GPUs, NICs and every pair.
 func TopoJSON(w io.Writer, r *report.Report) error {
 	out := topoJSON{
-		Topology: string(r.Map.Source),
+		Topology: string(r.Matrix.Origin),
 		GPUs:     []gpuJSON{}, NICs: []nicJSON{}, Pairs: []pairJSON{},
 		Problems: append([]string{}, r.Problems...),
 	}
-	for _, g := range r.Map.GPUs {
+	for _, g := range r.Matrix.GPUs {
 		out.GPUs = append(out.GPUs, gpuJSON{
 			Address: g.Address.String(), Device: hex4(g.Device), Name: g.Name(),
 			NUMANode: max(g.NUMA, pci.None), PCIeRoot: g.RootBus, Driver: g.Driver, Eligible: g.Eligible,
 		})
 	}
-	for i := range r.Map.NICs {
-		out.NICs = append(out.NICs, nic(&r.Map.NICs[i]))
+	for i := range r.Matrix.NICs {
+		out.NICs = append(out.NICs, nic(&r.Matrix.NICs[i]))
 	}
-	for _, p := range r.Map.Pairs {
-		n := &r.Map.NICs[p.NIC]
+	for _, p := range r.Matrix.Pairs {
+		n := &r.Matrix.NICs[p.NIC]
 		out.Pairs = append(out.Pairs, pairJSON{
-			GPU: r.Map.GPUs[p.GPU].Address.String(), NIC: n.Address(), RDMA: n.Name(), Level: p.Level, NCCL: p.NCCL,
+			GPU: r.Matrix.GPUs[p.GPU].Address.String(), NIC: n.Address(), RDMA: n.Name(), Level: p.Level, NCCL: p.NCCL,
 		})
 	}
 	return writeJSON(w, out)
@@ -149,7 +149,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
 		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: derive.MOFED(r.Kmod.Stack.MOFED),
-		Level: r.Map.Level, LevelBest: r.Map.Best, NCCLDefault: known(r.Map.NCCLDefault), Findings: []findingJSON{},
+		Level: r.Matrix.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.NCCLDefault), Findings: []findingJSON{},
 		Problems: append([]string{}, r.Problems...),
 	}
 	if r.Expected != nil {

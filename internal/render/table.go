@@ -47,19 +47,19 @@ func Topo(w io.Writer, r *report.Report) error { return topo(w, r, devices) }
 func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) error {
 	var out strings.Builder
 	switch {
-	case len(r.Map.GPUs) == 0 && !r.PCIRead:
+	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
 		out.WriteString("The PCI bus cannot be read.\n")
-	case len(r.Map.GPUs) == 0:
+	case len(r.Matrix.GPUs) == 0:
 		out.WriteString("No NVIDIA GPU on this machine.\n")
-	case len(r.Map.NICs) == 0:
+	case len(r.Matrix.NICs) == 0:
 		out.WriteString("No RDMA device and no ConnectX or BlueField adapter on this machine.\n")
 	default:
 		out.WriteString(matrix(r) + "\n")
 	}
-	if len(r.Map.GPUs)+len(r.Map.NICs) > 0 {
+	if len(r.Matrix.GPUs)+len(r.Matrix.NICs) > 0 {
 		out.WriteString(columns(devices(r)))
 	}
-	if len(r.Map.Pairs) > 0 {
+	if len(r.Matrix.Pairs) > 0 {
 		out.WriteString("\n" + legend(r))
 	}
 	out.WriteString(problems(r))
@@ -72,25 +72,25 @@ const wide = 24
 
 // Folded tells the NICs that have no column of their own in a wide matrix.
 func Folded(r *report.Report, n *topology.NIC) bool {
-	return len(r.Map.NICs) > wide && n.Function != nil && n.Function.PhysFn != nil && r.PCI.Find(*n.Function.PhysFn) != nil
+	return len(r.Matrix.NICs) > wide && n.Function != nil && n.Function.PhysFn != nil && r.PCI.Find(*n.Function.PhysFn) != nil
 }
 
 // matrix has a row a GPU and a column a NIC.
 func matrix(r *report.Report) string {
 	var t strings.Builder
 	left := 0
-	for i := range r.Map.NICs {
-		if n := &r.Map.NICs[i]; Folded(r, n) {
+	for i := range r.Matrix.NICs {
+		if n := &r.Matrix.NICs[i]; Folded(r, n) {
 			left++
 		} else {
 			t.WriteString("\t" + NICName(n))
 		}
 	}
 	t.WriteString("\tNUMA\n")
-	for i, g := range r.Map.GPUs {
+	for i, g := range r.Matrix.GPUs {
 		fmt.Fprintf(&t, "GPU%d %s", i, Short(g.Address.String()))
-		for _, p := range r.Map.PairsOf(i) {
-			if !Folded(r, &r.Map.NICs[p.NIC]) {
+		for _, p := range r.Matrix.PairsOf(i) {
+			if !Folded(r, &r.Matrix.NICs[p.NIC]) {
 				t.WriteString("\t" + orQuestion(p.Level.String()))
 			}
 		}
@@ -131,11 +131,11 @@ func numa(n int) string {
 // devices lists GPUs and NICs, a line each.
 func devices(r *report.Report) string {
 	var t strings.Builder
-	for i, g := range r.Map.GPUs {
+	for i, g := range r.Matrix.GPUs {
 		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, Product(g.Function), Driver(g.Function), GPUNote(g))
 	}
-	for i := range r.Map.NICs {
-		n := &r.Map.NICs[i]
+	for i := range r.Matrix.NICs {
+		n := &r.Matrix.NICs[i]
 		if Folded(r, n) {
 			continue
 		}
@@ -221,7 +221,7 @@ func legend(r *report.Report) string {
 		}
 	}
 	out := columns(t.String())
-	switch r.Map.Source {
+	switch r.Matrix.Origin {
 	case topology.Virtual:
 		out += "Levels are those of the PCI tree that the hypervisor shows.\n"
 	case topology.FromFile:
@@ -262,12 +262,12 @@ func Summary(r *report.Report) string {
 			ways = append(ways, "DMA-BUF")
 		}
 		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
-		switch r.Map.Level {
+		switch r.Matrix.Level {
 		case topology.Unknown:
 		case topology.PIX:
 			line += ", every GPU has a NIC at PIX"
 		default:
-			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Map.Level)
+			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Matrix.Level)
 		}
 		return line
 	case tristate.False:

@@ -56,8 +56,8 @@ func TestWideMatrix(t *testing.T) {
 // the table.
 func TestWideText(t *testing.T) {
 	r := manyFunctions(t, 0)
-	r.Map.NICs[0].RDMA.Firmware = "28\x1b[2J\t42"
-	r.Map.NICs[0].RDMA.NetDevs = []string{"ib0", "eth\n1", "b\u009bx"}
+	r.Matrix.NICs[0].RDMA.Firmware = "28\x1b[2J\t42"
+	r.Matrix.NICs[0].RDMA.NetDevs = []string{"ib0", "eth\n1", "b\u009bx"}
 	var out strings.Builder
 	if err := TopoWide(&out, &r); err != nil {
 		t.Fatal(err)

@@ -20,15 +20,15 @@ func TopoWide(w io.Writer, r *report.Report) error {
 func wideDevices(r *report.Report) string {
 	var t strings.Builder
 	t.WriteString("NAME\tADDRESS\tPRODUCT\tROLE\tLINK\tNUMA\tIOMMU\tFIRMWARE\tBOARD\tNETDEV\tDRIVER\n")
-	for i, g := range r.Map.GPUs {
+	for i, g := range r.Matrix.GPUs {
 		role := "GPU"
 		if !g.Eligible {
 			role = "GPU, not supported"
 		}
 		t.WriteString(wideRow(r, fmt.Sprintf("GPU%d", i), role, g.Function, nil))
 	}
-	for i := range r.Map.NICs {
-		n := &r.Map.NICs[i]
+	for i := range r.Matrix.NICs {
+		n := &r.Matrix.NICs[i]
 		switch {
 		case Folded(r, n):
 		case n.Function == nil:
@@ -78,7 +78,7 @@ func role(r *report.Report, n *topology.NIC) string {
 
 // TopoNCCLXML writes the machine as an NCCL topology file.
 func TopoNCCLXML(w io.Writer, r *report.Report) error {
-	file, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	file, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		return fmt.Errorf("-o nccl-xml: %w", err)
 	}

@@ -213,7 +213,7 @@ func unprintable(text string) string {
 
 // unexplained looks at every way, and at the topology file.
 func unexplained(r *report.Report) string {
-	for _, p := range r.Map.Pairs {
+	for _, p := range r.Matrix.Pairs {
 		var out bytes.Buffer
 		way := explain.Way(r, p.GPU, p.NIC)
 		if err := render.ExplainPairJSON(&out, r, way); err != nil || !json.Valid(out.Bytes()) || way.Why == "" {
@@ -224,7 +224,7 @@ func unexplained(r *report.Report) string {
 			return fmt.Sprintf("explain GPU NIC: %v, %q", err, unprintable(out.String()))
 		}
 	}
-	if text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor); err == nil {
+	if text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor); err == nil {
 		if _, err := topology.ParseFile(text); err != nil {
 			return "topo -o nccl-xml: " + err.Error()
 		}

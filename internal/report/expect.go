@@ -40,7 +40,7 @@ func (rd *Reader) expect(r *Report) {
 // expected tells whether something may be expected of a machine without GPU.
 func (rd *Reader) expected(r *Report) bool {
 	return rd.want.file != nil && !rd.want.file.Strange(&expect.Facts{
-		PCIRead: r.PCIRead, PCI: &r.PCI, Map: &topology.Map{}, DMI: rd.want.dmi,
+		PCIRead: r.PCIRead, PCI: &r.PCI, Matrix: &topology.Matrix{}, DMI: rd.want.dmi,
 	})
 }
 
@@ -115,12 +115,12 @@ func (rd *Reader) compare(r *Report) {
 	if rd.want.file != nil {
 		rd.want.extras.tell(r)
 		*r.Expected = expect.Judge(rd.want.file, &expect.Facts{
-			PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Map: &r.Map, Verdict: &r.Verdict,
+			PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Matrix: &r.Matrix, Verdict: &r.Verdict,
 			DMI: rd.want.dmi, Extras: rd.want.extras.value,
 		})
 	}
 	switch {
-	case len(r.Map.GPUs) == 0 || r.Expected.NoType: // no label: not of a node without GPU either
+	case len(r.Matrix.GPUs) == 0 || r.Expected.NoType: // no label: not of a node without GPU either
 	case r.Expected.State == tristate.Unknown:
 		r.Unknown[label.Expected] = true
 	default:

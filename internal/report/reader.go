@@ -105,17 +105,17 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil
 	}
 	r.place(facts)
-	if why := r.Map.FileRefused; why != nil {
-		r.problem(fmt.Errorf("NCCL refuses the topology file %s and does not start: %w", r.Map.FileName, why))
+	if why := r.Matrix.FileRefused; why != nil {
+		r.problem(fmt.Errorf("NCCL refuses the topology file %s and does not start: %w", r.Matrix.FileName, why))
 	}
 	if parts == All {
-		rd.readACS(ctx, &r.Map)
+		rd.readACS(ctx, &r.Matrix)
 	}
 	rd.acs.tell(&r)
 	if rd.options.AskVerbs != nil {
 		rd.askVerbs(ctx, &r)
 	}
-	if r.Map.Source == "" && len(r.Map.GPUs) > 0 && !facts.FileUnread {
+	if r.Matrix.Origin == "" && len(r.Matrix.GPUs) > 0 && !facts.FileUnread {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
 	}
 	judged := r.judge(verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
@@ -275,7 +275,7 @@ func (rd *Reader) readFile() {
 }
 
 // readACS reads the bridges between GPUs and their nearest NICs.
-func (rd *Reader) readACS(ctx context.Context, m *topology.Map) {
+func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 	fs, nearest := rd.fs, m.Nearest
 	read, err := rd.acs.one.Read(ctx, func() (map[pci.Address]*pci.ACS, error) {
 		read := map[pci.Address]*pci.ACS{}
@@ -295,8 +295,8 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Map) {
 // what they tell of the way there. Those do not count, nor do their problems.
 func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
 	var devices []string
-	for i := range r.Map.NICs {
-		if n := &r.Map.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.Driver == "mlx5_core" {
+	for i := range r.Matrix.NICs {
+		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.Driver == "mlx5_core" {
 			devices = append(devices, n.RDMA.Name)
 		}
 	}
@@ -330,18 +330,18 @@ func (r *Report) hasGPU() bool {
 // place builds the map of the machine.
 func (r *Report) place(facts topology.Facts) {
 	facts.PCI, facts.RDMA, facts.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
-	r.Map = topology.Build(facts)
+	r.Matrix = topology.Build(facts)
 }
 
 // judge completes the report by verdict and labels. It gives the facts that were
 // judged.
 func (r *Report) judge(facts verdict.Facts) verdict.Facts {
-	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Map = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Map
+	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Matrix = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Matrix
 	r.Verdict = verdict.Judge(facts)
-	r.Labels = derive.Labels(&r.Map, &r.Verdict, &r.Kmod)
+	r.Labels = derive.Labels(&r.Matrix, &r.Verdict, &r.Kmod)
 	r.Unknown = label.All()
 	if r.PCIRead {
-		r.Unknown = derive.Unknown(&r.Map, &r.Verdict, &r.Kmod)
+		r.Unknown = derive.Unknown(&r.Matrix, &r.Verdict, &r.Kmod)
 	}
 	return facts
 }

@@ -74,7 +74,7 @@ pci0000:03
 					t.Errorf("%s = %q", name, value)
 				}
 			}
-			if p := r.Map.Pairs[0]; p.Level != topology.Unknown || p.NCCL != topology.Unknown {
+			if p := r.Matrix.Pairs[0]; p.Level != topology.Unknown || p.NCCL != topology.Unknown {
 				t.Errorf("level %q, nccl %q", p.Level, p.NCCL)
 			}
 		})

@@ -24,7 +24,7 @@ type Report struct {
 	PCI     pci.Inventory
 	RDMA    rdma.Inventory
 	Kmod    kmod.State
-	Map     topology.Map
+	Matrix  topology.Matrix
 	Verdict verdict.Verdict
 	// Findings are the checks one by one.
 	Findings []findings.Finding

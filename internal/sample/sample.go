@@ -64,7 +64,7 @@ func Ready() *Node {
 func (n *Node) Facts() verdict.Facts {
 	return verdict.Facts{
 		PCIRead: n.PCIRead, PCI: &n.PCI, RDMA: &n.RDMA, Kmod: n.Kmod, Asked: n.Asked,
-		Map: topology.Build(topology.Facts{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual}),
+		Matrix: topology.Build(topology.Facts{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual}),
 	}
 }
 

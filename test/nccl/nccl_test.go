@@ -38,19 +38,19 @@ func compare(t *testing.T, what string, r *report.Report, a answer) int {
 			t.Logf("%s: not compared (more elements than NCCL takes): %s", what, a.fails)
 			return 0
 		}
-		if r.Map.NCCLFails() != nil {
+		if r.Matrix.NCCLFails() != nil {
 			return 0
 		}
 		t.Errorf("%s: NCCL fails: %s", what, a.fails)
 		return 0
 	}
 	ours, pairs := said(r), 0
-	for i := range r.Map.NICs {
-		n := &r.Map.NICs[i]
+	for i := range r.Matrix.NICs {
+		n := &r.Matrix.NICs[i]
 		if n.Function == nil {
 			continue
 		}
-		for _, g := range r.Map.GPUs {
+		for _, g := range r.Matrix.GPUs {
 			name := pairName(g.Address.String(), n)
 			theirs := a.levels[name]
 			if why := left(n); why != "" {
@@ -73,12 +73,12 @@ func bothWays(t *testing.T, root string) (pairs int, answers map[string]string) 
 	t.Helper()
 	addBuses(t, root)
 	r := collect(t, root, nil)
-	if len(r.Map.GPUs) == 0 {
+	if len(r.Matrix.GPUs) == 0 {
 		return 0, nil
 	}
 	a := ask(t, &r, question{root: root})
 	pairs = compare(t, "sysfs", &r, a)
-	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		t.Logf("no nccl-xml: %v", err)
 		return pairs, a.levels
@@ -159,7 +159,7 @@ func TestElements(t *testing.T) {
 			root := m.Tree(t, machine.States()[0])
 			addBuses(t, root)
 			r := collect(t, root, nil)
-			file, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+			file, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 			a := ask(t, &r, question{root: root, nvlink: nvSwitch})
 			if (err != nil) != (a.fails != "") {
 				t.Errorf("%d adapters: file %v, NCCL %q", adapters, err, a.fails)

@@ -63,7 +63,7 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 	if q.nvlink {
 		in.WriteString("nvlink\n")
 	}
-	for _, g := range r.Map.GPUs {
+	for _, g := range r.Matrix.GPUs {
 		sm, links := 80, 0
 		if g.Coherent() {
 			sm, links = 90, 10
@@ -72,8 +72,8 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 	}
 	names := map[string]string{}
 	const rate = 400000 // one for all: NCCL breaks ties by port speed
-	for i := range r.Map.NICs {
-		n := &r.Map.NICs[i]
+	for i := range r.Matrix.NICs {
+		n := &r.Matrix.NICs[i]
 		if n.Function == nil || q.socket {
 			continue
 		}
@@ -168,10 +168,10 @@ func addBuses(t *testing.T, root string) {
 // said gives our own answer in the same words.
 func said(r *report.Report) map[string]string {
 	levels := map[string]string{}
-	for _, p := range r.Map.Pairs {
-		n := &r.Map.NICs[p.NIC]
+	for _, p := range r.Matrix.Pairs {
+		n := &r.Matrix.NICs[p.NIC]
 		if n.Function != nil {
-			levels[pairName(r.Map.GPUs[p.GPU].Address.String(), n)] = fmt.Sprint(p.NCCL, " ", p.Default)
+			levels[pairName(r.Matrix.GPUs[p.GPU].Address.String(), n)] = fmt.Sprint(p.NCCL, " ", p.Default)
 		}
 	}
 	return levels

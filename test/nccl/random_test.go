@@ -183,15 +183,15 @@ func TestRandomFiles(t *testing.T) {
 				t.Skip("no function in it")
 			}
 			r := collect(t, root, file)
-			if len(r.Map.GPUs) == 0 {
+			if len(r.Matrix.GPUs) == 0 {
 				return
 			}
 			if err := os.WriteFile(filepath.Join(root, "topo.xml"), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			a := ask(t, &r, question{root: root, file: "/topo.xml"})
-			if seed == leftUnknown && r.Map.NCCLFails() != nil {
-				t.Logf("not compared: we say that NCCL fails: %v", r.Map.NCCLFails())
+			if seed == leftUnknown && r.Matrix.NCCLFails() != nil {
+				t.Logf("not compared: we say that NCCL fails: %v", r.Matrix.NCCLFails())
 				return
 			}
 			pairs += compare(t, "file", &r, a)

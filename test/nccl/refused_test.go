@@ -25,7 +25,7 @@ func TestRefused(t *testing.T) {
 	root := m.Tree(t, machine.States()[0])
 	addBuses(t, root)
 	r := collect(t, root, nil)
-	text, err := r.Map.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Labels gives the labels of a node: none at all where there is no NVIDIA GPU.
-func Labels(m *topology.Map, v *verdict.Verdict, k *kmod.State) label.Set {
+func Labels(m *topology.Matrix, v *verdict.Verdict, k *kmod.State) label.Set {
 	s := label.Set{}
 	if len(m.GPUs) == 0 {
 		return s
@@ -25,7 +25,7 @@ func Labels(m *topology.Map, v *verdict.Verdict, k *kmod.State) label.Set {
 		text(s, label.GPUs, strconv.Itoa(m.EligibleGPUs))
 		text(s, label.NICs, strconv.Itoa(m.EligibleNICs))
 	}
-	text(s, label.Topology, string(m.Source))
+	text(s, label.Topology, string(m.Origin))
 	if m.DataDirect {
 		text(s, label.DataDirect, "true")
 	}

@@ -14,9 +14,9 @@ import (
 
 func TestLabels(t *testing.T) {
 	gpu := []topology.GPU{{}}
-	everything := topology.Map{
+	everything := topology.Matrix{
 		GPUs: gpu, Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
-		NCCLDefault: tristate.False, Source: topology.Physical, DataDirect: true,
+		NCCLDefault: tristate.False, Origin: topology.Physical, DataDirect: true,
 	}
 	allTrue := verdict.Verdict{
 		Capable: tristate.True, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
@@ -27,20 +27,20 @@ func TestLabels(t *testing.T) {
 	software.Stack.PeerDirect = kmod.PeerDirectCurrent
 	tests := []struct {
 		name string
-		m    topology.Map
+		m    topology.Matrix
 		v    verdict.Verdict
 		k    kmod.State
 		want label.Set
 	}{
-		{"no GPU", topology.Map{Counted: true, Level: topology.PIX}, allTrue, software, label.Set{}},
-		{"nothing known", topology.Map{GPUs: gpu}, verdict.Verdict{}, kmod.State{}, label.Set{}},
+		{"no GPU", topology.Matrix{Counted: true, Level: topology.PIX}, allTrue, software, label.Set{}},
+		{"nothing known", topology.Matrix{GPUs: gpu}, verdict.Verdict{}, kmod.State{}, label.Set{}},
 		{"everything known", everything, allTrue, software, label.Set{
 			label.Capable: "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
 			label.Topology: "physical", label.DataDirect: "true",
 			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
 			label.MOFED: "24.10-1.1.4.0__OFED", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 		}},
-		{"counted, and none is eligible", topology.Map{GPUs: gpu, Counted: true}, verdict.Verdict{}, kmod.State{}, label.Set{label.GPUs: "0", label.NICs: "0"}},
+		{"counted, and none is eligible", topology.Matrix{GPUs: gpu, Counted: true}, verdict.Verdict{}, kmod.State{}, label.Set{label.GPUs: "0", label.NICs: "0"}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, Labels(&tt.m, &tt.v, &tt.k)); diff != "" {

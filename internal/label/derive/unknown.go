@@ -11,7 +11,7 @@ import (
 // Unknown names the labels that Labels leaves out because their facts could not be
 // read, and not because there is nothing to tell. Such a label may be kept as it
 // was last published. It reads what Labels reads, from a PCI bus that could be read.
-func Unknown(m *topology.Map, v *verdict.Verdict, k *kmod.State) label.Names {
+func Unknown(m *topology.Matrix, v *verdict.Verdict, k *kmod.State) label.Names {
 	if len(m.GPUs) == 0 {
 		if m.Counted {
 			return label.Names{} // a node without GPU has no labels
@@ -33,7 +33,7 @@ func Unknown(m *topology.Map, v *verdict.Verdict, k *kmod.State) label.Names {
 		add(m.Best == topology.Unknown, label.BestLevel)
 		add(m.NCCLDefault == tristate.Unknown, label.NCCLDefault)
 	}
-	add(m.Source == "", label.Topology)
+	add(m.Origin == "", label.Topology)
 	add(v.Capable == tristate.Unknown, label.Capable)
 	add(v.Ready == tristate.Unknown, label.Ready, label.Reason)
 	add(v.Peermem == tristate.Unknown, label.Peermem)

@@ -99,14 +99,14 @@ func large(gpus, nics int, name string) *report.Report {
 	r.RDMA.Complete = true
 	f := &pci.Function{RootBus: name}
 	for range gpus {
-		r.Map.GPUs = append(r.Map.GPUs, topology.GPU{Function: f})
+		r.Matrix.GPUs = append(r.Matrix.GPUs, topology.GPU{Function: f})
 	}
 	for range nics {
-		r.Map.NICs = append(r.Map.NICs, topology.NIC{Function: f})
+		r.Matrix.NICs = append(r.Matrix.NICs, topology.NIC{Function: f})
 	}
 	for g := range gpus {
 		for n := range nics {
-			r.Map.Pairs = append(r.Map.Pairs, topology.Pair{GPU: g, NIC: n, Level: topology.PIX, NCCL: topology.PIX})
+			r.Matrix.Pairs = append(r.Matrix.Pairs, topology.Pair{GPU: g, NIC: n, Level: topology.PIX, NCCL: topology.PIX})
 		}
 	}
 	return r
