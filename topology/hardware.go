@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"slices"
+
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -30,24 +32,20 @@ func (b *builder) hardware() {
 	var bests, all []span
 	b.m.NCCLDefault = tristate.True
 	for i := range b.m.GPUs {
-		gpu := b.m.GPUs[i].Function
-		if !b.m.GPUs[i].Eligible {
+		gpu := &b.m.GPUs[i]
+		spans := b.nearestNICs(gpu, adapters)
+		if !gpu.Eligible {
 			continue
 		}
 		b.m.EligibleGPUs++
-		var spans []span
 		byDefault := tristate.False
 		for i, nic := range adapters {
-			r := b.rate(gpu, nic)
-			spans = append(spans, r.span)
-			byDefault = tristate.Or(byDefault, b.usedByDefault(nic, b.nccl.level(gpu, at[i])))
-			b.m.Reachable = tristate.Or(b.m.Reachable, b.allowed(gpu, nic))
+			byDefault = tristate.Or(byDefault, b.usedByDefault(nic, b.nccl.level(gpu.Function, at[i])))
+			b.m.Reachable = tristate.Or(b.m.Reachable, b.allowed(gpu.Function, nic))
 		}
-		best := nearest(spans)
-		bests = append(bests, exactly(best))
+		bests = append(bests, exactly(gpu.Level))
 		all = append(all, spans...)
 		b.m.NCCLDefault = tristate.And(b.m.NCCLDefault, byDefault)
-		b.m.Nearest = append(b.m.Nearest, b.link(gpu, adapters, best))
 	}
 	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
 		b.m.NCCLDefault = tristate.Unknown
@@ -62,12 +60,12 @@ func (b *builder) hardware() {
 	}
 }
 
-// adapters are the eligible functions, without virtual ones whose physical one
-// is here.
+// adapters are the eligible NIC functions, without virtual functions whose
+// physical function is listed.
 func (b *builder) adapters() []*pci.Function {
 	var adapters []*pci.Function
 	for i := range b.PCI.Functions {
-		if f := &b.PCI.Functions[i]; f.NICEligible() && !b.here(f) {
+		if f := &b.PCI.Functions[i]; f.NICEligible() && b.PCI.Physical(f) == nil {
 			adapters = append(adapters, f)
 		}
 	}
@@ -86,14 +84,20 @@ func farthest(spans []span) Level {
 	return worst
 }
 
-// link finds the adapter at the GPU's best level.
-func (b *builder) link(gpu *pci.Function, adapters []*pci.Function, best Level) Link {
-	for _, nic := range adapters {
-		if best != Unknown && b.rate(gpu, nic).span.level == best {
-			return Link{gpu, nic, best}
+// nearestNICs finds the adapters nearest to a GPU, all that are equally near, and
+// gives what is known of the level of each adapter.
+func (b *builder) nearestNICs(gpu *GPU, adapters []*pci.Function) []span {
+	spans := make([]span, len(adapters))
+	for i, nic := range adapters {
+		spans[i] = b.rate(gpu.Function, nic).span
+	}
+	gpu.Level = nearest(spans)
+	for i, nic := range adapters {
+		if gpu.Level != Unknown && spans[i].level == gpu.Level {
+			gpu.Nearest = append(gpu.Nearest, nic)
 		}
 	}
-	return Link{GPU: gpu}
+	return spans
 }
 
 // usedByDefault tells whether NCCL uses GPUDirect RDMA at a level without being
@@ -140,32 +144,34 @@ func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 	return tristate.Unknown // a virtual machine may show no bridge where there is one
 }
 
-// Between lists the bridges that traffic between the GPU and the NIC passes
-// below the deepest bridge they share, or all above both when they share none.
-func (l Link) Between() []pci.Address {
-	if l.NIC == nil {
+// Between lists the bridges that traffic between the GPU and the first of its
+// nearest NICs passes: those below the deepest bridge that both stand under, or
+// all above either where there is no such bridge. Empty where Nearest is.
+func (g GPU) Between() []pci.Address {
+	if len(g.Nearest) == 0 {
 		return nil
 	}
-	common := l.GPU.CommonBridges(l.NIC)
-	var bridges []pci.Address
-	bridges = append(bridges, l.GPU.Bridges[common:]...)
-	return append(bridges, l.NIC.Bridges[common:]...)
+	nic := g.Nearest[0]
+	common := g.CommonBridges(nic)
+	return slices.Concat(g.Bridges[common:], nic.Bridges[common:])
 }
 
-// Crossing are the ports that this traffic passes from one to the other, right below
-// the deepest common bridge: ACS redirect at these alone sends it to the root complex.
-// At one below them it goes up anyway (PCI Express Base Specification 5.0, 6.12.1.1:
-// redirect is between the downstream ports of one switch). None without a common bridge.
-func (l Link) Crossing() []pci.Address {
-	if l.NIC == nil {
+// Crossing lists those of Between right below the deepest common bridge, where
+// this traffic crosses from one to the other. ACS redirect sends it to the root
+// complex at these alone; below them it goes up anyway (PCI Express Base
+// Specification 5.0, 6.12.1.1: redirect is between the downstream ports of one
+// switch). Empty without a common bridge.
+func (g GPU) Crossing() []pci.Address {
+	if len(g.Nearest) == 0 {
 		return nil
 	}
-	common := l.GPU.CommonBridges(l.NIC)
+	nic := g.Nearest[0]
+	common := g.CommonBridges(nic)
 	if common == 0 {
 		return nil
 	}
 	var ports []pci.Address
-	for _, end := range [...]*pci.Function{l.GPU, l.NIC} {
+	for _, end := range [...]*pci.Function{g.Function, nic} {
 		if common < len(end.Bridges) {
 			ports = append(ports, end.Bridges[common])
 		}

@@ -16,10 +16,18 @@ const (
 	FromFile Origin = "file"     // an NCCL topology file
 )
 
-// GPU is an NVIDIA GPU.
+// GPU is an NVIDIA GPU with the NICs nearest to it.
 type GPU struct {
 	*pci.Function
 	Eligible bool
+	// Nearest are all NICs at Level, the smallest level that the GPU has with
+	// any: eligible functions by address, without virtual functions whose
+	// physical function is listed. Empty where Level is Unknown.
+	Nearest []*pci.Function
+	// Level is Unknown where there is no such NIC, and where one whose level is
+	// not known may be nearer. NIC functions that could not be identified are
+	// left out; see Matrix.Counted.
+	Level Level
 }
 
 // NIC is an RDMA device, or an eligible adapter function that has none.
@@ -88,9 +96,6 @@ type Matrix struct {
 	// NCCLDefault: every GPU has a NIC that NCCL uses GPUDirect RDMA with by
 	// default.
 	NCCLDefault tristate.State
-	// Nearest gives for each eligible GPU the adapter nearest to it (the first
-	// by address of those equally near), nil where it is not known.
-	Nearest []Link
 	// Reachable: some pair that the NVIDIA driver does not refuse for its
 	// place. See pci.Inventory.NeedsCommonBridge.
 	Reachable tristate.State
@@ -116,12 +121,6 @@ func (m *Matrix) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
 func (m *Matrix) PairsOf(gpu int) []Pair {
 	n := len(m.NICs)
 	return m.Pairs[gpu*n : (gpu+1)*n]
-}
-
-// Link is an eligible GPU and the adapter nearest to it.
-type Link struct {
-	GPU, NIC *pci.Function
-	Level    Level
 }
 
 // Facts are what a Matrix is built from.
@@ -248,16 +247,11 @@ func (b *builder) origin() Origin {
 	return ""
 }
 
-// here tells a virtual function whose physical one is listed too.
-func (b *builder) here(f *pci.Function) bool {
-	return f.PhysFn != nil && b.PCI.Find(*f.PhysFn) != nil
-}
-
 func (b *builder) gpus() {
 	for i := range b.PCI.Functions {
 		f := &b.PCI.Functions[i]
-		if f.Kind() == pci.GPU && !b.here(f) {
-			b.m.GPUs = append(b.m.GPUs, GPU{f, f.GPUEligible()})
+		if f.Kind() == pci.GPU && b.PCI.Physical(f) == nil {
+			b.m.GPUs = append(b.m.GPUs, GPU{Function: f, Eligible: f.GPUEligible()})
 		}
 	}
 }

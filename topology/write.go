@@ -276,8 +276,9 @@ func (w *fileWriter) attributes(f *pci.Function) string {
 	return text
 }
 
-// link is the most that a function and the bridge above it can do together, as
-// NCCL takes it (src/graph/xml.cc, ncclTopoGetXmlFromSys); 0 for unknown.
+// link is the most that a function and the bridge right above it can do together,
+// in GT/s and lanes, 0 for unknown (src/graph/xml.cc, ncclTopoGetXmlFromSys). NCCL
+// asks this of every hop, so the card's own slot (pci.Inventory.Slot) plays no part.
 func (w *fileWriter) link(f *pci.Function) (speed float64, width int) {
 	ends := pci.LinkEnds{Lower: f.Link}
 	if port := w.inv.Port(f); port != nil {

@@ -203,10 +203,13 @@ func (f *Facts) acs() (state string, open bool) {
 	if !f.Matrix.Counted {
 		return "", true
 	}
-	missing := len(f.Matrix.Nearest) == 0
+	missing := f.Matrix.EligibleGPUs == 0
 	var denied, read bool
-	for _, link := range f.Matrix.Nearest {
-		between := link.Between()
+	for _, gpu := range f.Matrix.GPUs {
+		if !gpu.Eligible {
+			continue
+		}
+		between := gpu.Between()
 		missing = missing || len(between) == 0 // nothing is known of what is between them
 		for _, bridge := range between {
 			switch acs := f.ACS[bridge]; {

@@ -79,9 +79,9 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 // checkStatus turns verdict, level and expectations into an exit status. A level
 // that is not known is no proof of being near enough.
 func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
-	tooFar := func(l topology.Link) bool { return l.Level > limit }
+	tooFar := func(g topology.GPU) bool { return g.Eligible && g.Level > limit }
 	switch {
-	case r.Verdict.Ready == tristate.False, limited && slices.ContainsFunc(r.Matrix.Nearest, tooFar), r.Expected != nil && r.Expected.State == tristate.False:
+	case r.Verdict.Ready == tristate.False, limited && slices.ContainsFunc(r.Matrix.GPUs, tooFar), r.Expected != nil && r.Expected.State == tristate.False:
 		return exitNotReady
 	case r.Verdict.Ready == tristate.Unknown, limited && r.Matrix.Level == topology.Unknown, r.Expected != nil && r.Expected.State == tristate.Unknown:
 		return exitUnknown

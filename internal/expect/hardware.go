@@ -13,16 +13,11 @@ func (f *Facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Func
 	var all []*pci.Function
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
-		if eligible(fn) && !f.virtualHere(fn) && (len(g.Model) == 0 || matchesAny(g.Model, names(fn)...)) {
+		if eligible(fn) && f.PCI.Physical(fn) == nil && (len(g.Model) == 0 || matchesAny(g.Model, names(fn)...)) {
 			all = append(all, fn)
 		}
 	}
 	return all
-}
-
-// virtualHere tells a virtual function whose physical one is listed too.
-func (f *Facts) virtualHere(fn *pci.Function) bool {
-	return fn.PhysFn != nil && f.PCI.Find(*fn.PhysFn) != nil
 }
 
 // unidentified counts functions that might be members of any group; negative

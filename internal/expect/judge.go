@@ -106,9 +106,9 @@ func (f *Facts) level(limit topology.Level) Check {
 	if limit != topology.PIX {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"
 	}
-	for _, link := range f.Matrix.Nearest {
-		if link.Level > limit && f.counted() { // else what is not identified may be a nearer NIC
-			c.State, c.Found = tristate.False, fmt.Sprintf("%v for %v", link.Level, link.GPU.Address)
+	for _, gpu := range f.Matrix.GPUs {
+		if gpu.Eligible && gpu.Level > limit && f.counted() { // else what is not identified may be a nearer NIC
+			c.State, c.Found = tristate.False, fmt.Sprintf("%v for %v", gpu.Level, gpu.Address)
 			return c
 		}
 	}

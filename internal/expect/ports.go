@@ -122,14 +122,17 @@ func (r Range) rated(gbps float64) tristate.State {
 // active port of a rate.
 func (f *Facts) nearestRate(want Range) Check {
 	t := f.tally()
-	for _, link := range f.Matrix.Nearest {
-		if link.Level == topology.Unknown {
+	for _, gpu := range f.Matrix.GPUs {
+		switch {
+		case !gpu.Eligible:
+			continue
+		case gpu.Level == topology.Unknown:
 			t.unknown++
 			continue
 		}
 		state, best := tristate.False, "no active port"
 		fastest := 0.0
-		ports, open := f.ports(f.nearest(link)...)
+		ports, open := f.ports(gpu.Nearest...)
 		if open || !f.counted() { // what is not identified may be one of the nearest
 			state = tristate.Unknown
 		}
@@ -140,31 +143,11 @@ func (f *Facts) nearestRate(want Range) Check {
 				fastest, best = p.RateGbps, fmt.Sprintf("%g on %v", p.RateGbps, p)
 			}
 		}
-		t.add(state, fmt.Sprintf("%s for %v", best, link.GPU.Address))
+		t.add(state, fmt.Sprintf("%s for %v", best, gpu.Address))
 	}
 	return Check{
 		Name: "nearest-rate", State: t.state(), Expected: "rate " + want.String() + " (Gbit/s) of a nearest NIC of every GPU",
 		Found: t.found("no GPU"), Fix: slowLink,
 		Sources: []string{pciDevices, ibPorts + "state", ibPorts + "rate"},
 	}
-}
-
-// nearest lists the NICs as near to a GPU as its nearest one.
-func (f *Facts) nearest(link topology.Link) []*pci.Function {
-	var all []*pci.Function
-	seen := map[pci.Address]bool{}
-	for i, gpu := range f.Matrix.GPUs {
-		if gpu.Function != link.GPU {
-			continue
-		}
-		for _, p := range f.Matrix.PairsOf(i) {
-			n := &f.Matrix.NICs[p.NIC]
-			if p.Level != link.Level || !n.Eligible || f.virtualHere(n.Function) || seen[n.Function.Address] {
-				continue
-			}
-			seen[n.Function.Address] = true
-			all = append(all, n.Function)
-		}
-	}
-	return all
 }

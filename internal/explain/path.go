@@ -183,9 +183,9 @@ func markNarrowest(hops []Hop) {
 	}
 }
 
-// rate is what the link of a hop carries in Gbit/s; 0 for unknown. An idle GPU
-// lowers the speed of its link, so that there the most counts that both ends can
-// do.
+// rate is what the link of a hop carries in Gbit/s; 0 for unknown. It compares
+// hops and judges none: pci.LinkEnds.Full does that. An idle GPU lowers the speed
+// of its link, so for that link the most that both ends can do counts.
 func rate(hops []Hop, i int) float64 {
 	l := hops[i].Function.Link
 	speed := l.Speed

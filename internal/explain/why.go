@@ -229,7 +229,7 @@ func redirects(hops []Hop) []string {
 	var list []string
 	turn := slices.IndexFunc(hops, func(h Hop) bool { return h.Turn })
 	for i, h := range hops {
-		crossing := i == turn-1 || i == turn+1 // others go up anyway: see topology.Link.Crossing
+		crossing := i == turn-1 || i == turn+1 // others go up anyway: see topology.GPU.Crossing
 		if crossing && h.Function != nil && h.Function.ACS != nil && h.Function.ACS.Redirect() {
 			list = append(list, h.Name)
 		}

@@ -33,7 +33,7 @@ func (f *Facts) acsFinding(v verdict.Verdict) Finding {
 // processor, and where devices are handed to virtual machines, it belongs there.
 func (f *Facts) redirect(out *Finding) {
 	redirects := func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
-	bridges := bridgesOf(f.Matrix.Nearest, topology.Link.Crossing, f.ACS, redirects)
+	bridges := bridgesOf(f.Matrix.GPUs, topology.GPU.Crossing, f.ACS, redirects)
 	crossing := len(bridges) > 0
 	if !crossing {
 		bridges = f.between(redirects)
@@ -80,14 +80,14 @@ func (f *Facts) passed() []string {
 // between lists the bridges between GPUs and their nearest NICs whose ACS, nil
 // when not readable, is as asked for, by address.
 func (f *Facts) between(is func(*pci.ACS) bool) []pci.Address {
-	return bridgesOf(f.Matrix.Nearest, topology.Link.Between, f.ACS, is)
+	return bridgesOf(f.Matrix.GPUs, topology.GPU.Between, f.ACS, is)
 }
 
-func bridgesOf(links []topology.Link, on func(topology.Link) []pci.Address, acs map[pci.Address]*pci.ACS, is func(*pci.ACS) bool) []pci.Address {
+func bridgesOf(gpus []topology.GPU, on func(topology.GPU) []pci.Address, acs map[pci.Address]*pci.ACS, is func(*pci.ACS) bool) []pci.Address {
 	var all []pci.Address
-	for _, link := range links {
-		for _, bridge := range on(link) {
-			if is(acs[bridge]) && !slices.Contains(all, bridge) {
+	for _, gpu := range gpus {
+		for _, bridge := range on(gpu) {
+			if gpu.Eligible && is(acs[bridge]) && !slices.Contains(all, bridge) {
 				all = append(all, bridge)
 			}
 		}

@@ -63,16 +63,16 @@ func (f *Facts) withoutNUMA() []string {
 
 // farGPUs lists the GPUs whose nearest adapter is beyond PXB, with it.
 func (f *Facts) farGPUs() (far, evidence []string) {
-	for _, link := range f.Matrix.Nearest {
-		if link.Level <= topology.PXB || link.NIC == nil {
+	for _, gpu := range f.Matrix.GPUs {
+		if !gpu.Eligible || gpu.Level <= topology.PXB {
 			continue
 		}
-		pair := fmt.Sprintf("%v and %v", link.GPU.Address, link.NIC.Address)
-		if link.Level != f.Matrix.Level {
-			pair += " at " + link.Level.String()
+		pair := fmt.Sprintf("%v and %v", gpu.Address, gpu.Nearest[0].Address)
+		if gpu.Level != f.Matrix.Level {
+			pair += " at " + gpu.Level.String()
 		}
 		far = append(far, pair)
-		for _, end := range [...]*pci.Function{link.GPU, link.NIC} {
+		for _, end := range [...]*pci.Function{gpu.Function, gpu.Nearest[0]} {
 			if place := sawPlace(end); !slices.Contains(evidence, place) {
 				evidence = append(evidence, place)
 			}
@@ -84,10 +84,13 @@ func (f *Facts) farGPUs() (far, evidence []string) {
 // places is evidence of where GPUs and their nearest adapters stand.
 func (f *Facts) places() []string {
 	var all []string
-	for _, link := range f.Matrix.Nearest {
-		for _, end := range [...]*pci.Function{link.GPU, link.NIC} {
-			if end != nil && !slices.Contains(all, sawPlace(end)) {
-				all = append(all, sawPlace(end))
+	for _, gpu := range f.Matrix.GPUs {
+		if !gpu.Eligible {
+			continue
+		}
+		for _, end := range append([]*pci.Function{gpu.Function}, gpu.Nearest[:min(1, len(gpu.Nearest))]...) {
+			if place := sawPlace(end); !slices.Contains(all, place) {
+				all = append(all, place)
 			}
 		}
 	}
@@ -127,25 +130,12 @@ func (f *Facts) sharedNearNIC() []Finding {
 	}
 	served := map[*pci.Function][]string{} // by an adapter that alone is nearest
 	nearest := map[*pci.Function]bool{}
-	for i, gpu := range f.Matrix.GPUs {
-		best, at := topology.Unknown, []*pci.Function(nil)
-		for _, p := range f.Matrix.PairsOf(i) {
-			n := &f.Matrix.NICs[p.NIC]
-			if !n.Eligible || n.Function.PhysFn != nil || p.Level == topology.Unknown {
-				continue
-			}
-			switch {
-			case best == topology.Unknown, p.Level < best:
-				best, at = p.Level, []*pci.Function{n.Function}
-			case p.Level == best && !slices.Contains(at, n.Function):
-				at = append(at, n.Function)
-			}
-		}
-		for _, nic := range at {
+	for _, gpu := range f.Matrix.GPUs {
+		for _, nic := range gpu.Nearest {
 			nearest[nic] = true
 		}
-		if gpu.Eligible && len(at) == 1 && best <= topology.PXB {
-			served[at[0]] = append(served[at[0]], gpu.Address.String())
+		if gpu.Eligible && len(gpu.Nearest) == 1 && gpu.Level <= topology.PXB {
+			served[gpu.Nearest[0]] = append(served[gpu.Nearest[0]], gpu.Address.String())
 		}
 	}
 	for i := range f.PCI.Functions {

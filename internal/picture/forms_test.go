@@ -238,11 +238,6 @@ func evil(r *report.Report, text string) {
 	for i := range r.Matrix.GPUs {
 		f := *r.Matrix.GPUs[i].Function
 		f.Driver, f.DriverKnown = text, true
-		for j := range r.Matrix.Nearest {
-			if r.Matrix.Nearest[j].GPU == r.Matrix.GPUs[i].Function {
-				r.Matrix.Nearest[j].GPU = &f
-			}
-		}
 		r.Matrix.GPUs[i].Function = &f
 	}
 	for i := range r.Findings {
@@ -269,7 +264,7 @@ func FuzzWords(f *testing.F) {
 		for _, clean := range reports {
 			r := *clean
 			r.Matrix.NICs, r.Matrix.GPUs = slices.Clone(r.Matrix.NICs), slices.Clone(r.Matrix.GPUs)
-			r.Matrix.Nearest, r.Findings = slices.Clone(r.Matrix.Nearest), slices.Clone(r.Findings)
+			r.Findings = slices.Clone(r.Findings)
 			evil(&r, text)
 			for _, form := range []func(io.Writer, *report.Report) error{SVG, HTML} {
 				list := parsed(t, printed(t, form, &r))
@@ -294,14 +289,8 @@ func checkNear(t *testing.T, r *report.Report) {
 	t.Helper()
 	m := newModel(r)
 	for i, g := range m.gpus {
-		best := topology.Unknown
-		for _, l := range r.Matrix.Nearest {
-			if l.GPU == g.fn {
-				best = l.Level
-			}
-		}
-		for j, n := range m.nics {
-			want := best != topology.Unknown && n.counted && m.levels[i][j] == best
+		for _, n := range m.nics {
+			want := g.counted && n.counted && slices.Contains(r.Matrix.GPUs[i].Nearest, r.PCI.Place(n.fn))
 			if got := slices.Contains(g.near, n); got != want || slices.Contains(n.near, g) != want {
 				t.Errorf("%s and %s: near %v, want %v", g.name, n.name, got, want)
 			}

@@ -291,13 +291,12 @@ func (m *model) rate(r *report.Report, index []*device) {
 func (m *model) link(r *report.Report) {
 	for i, g := range m.gpus {
 		g.rated = g.counted && len(m.nics) > 0
-		at := slices.IndexFunc(r.Matrix.Nearest, func(l topology.Link) bool { return l.GPU == g.fn })
-		if at < 0 || r.Matrix.Nearest[at].Level == topology.Unknown {
+		if !g.counted {
 			continue
 		}
-		g.level = r.Matrix.Nearest[at].Level
-		for j, n := range m.nics {
-			if !n.counted || m.levels[i][j] != g.level {
+		g.level = r.Matrix.GPUs[i].Level
+		for _, n := range m.nics {
+			if !n.counted || !slices.Contains(r.Matrix.GPUs[i].Nearest, r.PCI.Place(n.fn)) { // a virtual one stands with its physical one
 				continue
 			}
 			g.near, n.near = append(g.near, n), append(n.near, g)

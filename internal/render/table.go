@@ -72,7 +72,7 @@ const wide = 24
 
 // Folded tells the NICs that have no column of their own in a wide matrix.
 func Folded(r *report.Report, n *topology.NIC) bool {
-	return len(r.Matrix.NICs) > wide && n.Function != nil && n.Function.PhysFn != nil && r.PCI.Find(*n.Function.PhysFn) != nil
+	return len(r.Matrix.NICs) > wide && n.Function != nil && r.PCI.Physical(n.Function) != nil
 }
 
 // matrix has a row a GPU and a column a NIC.

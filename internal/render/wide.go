@@ -68,7 +68,7 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "NVLink management"
 	case !n.Eligible:
 		return "NIC, not counted"
-	case f.PhysFn != nil && r.PCI.Find(*f.PhysFn) != nil:
+	case r.PCI.Physical(f) != nil:
 		return "VF of " + Short(f.PhysFn.String())
 	case f.PhysFn != nil:
 		return "virtual function"

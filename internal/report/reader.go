@@ -276,12 +276,12 @@ func (rd *Reader) readFile() {
 
 // readACS reads the bridges between GPUs and their nearest NICs.
 func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
-	fs, nearest := rd.fs, m.Nearest
+	fs, gpus := rd.fs, m.GPUs
 	read, err := rd.acs.one.Read(ctx, func() (map[pci.Address]*pci.ACS, error) {
 		read := map[pci.Address]*pci.ACS{}
-		for _, link := range nearest {
-			for _, bridge := range link.Between() {
-				if _, done := read[bridge]; !done {
+		for _, gpu := range gpus {
+			for _, bridge := range gpu.Between() {
+				if _, done := read[bridge]; gpu.Eligible && !done {
 					read[bridge] = pci.ReadACS(fs, bridge)
 				}
 			}

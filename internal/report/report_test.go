@@ -147,17 +147,17 @@ func TestDetailDoesNotMatter(t *testing.T) {
 				}
 			}
 			needed, advised, everything := collect(t, dir, pci.Needed), collect(t, dir, pci.Advised), collect(t, dir, pci.Everything)
-			if diff := cmp.Diff(advised.Verdict, everything.Verdict); diff != "" && len(needed.Map.GPUs) > 0 {
+			if diff := cmp.Diff(advised.Verdict, everything.Verdict); diff != "" && len(needed.Matrix.GPUs) > 0 {
 				t.Errorf("verdict (-advised +everything):\n%s", diff)
 			}
-			if diff := cmp.Diff(advised.Findings, everything.Findings); diff != "" && len(needed.Map.GPUs) > 0 {
+			if diff := cmp.Diff(advised.Findings, everything.Findings); diff != "" && len(needed.Matrix.GPUs) > 0 {
 				t.Errorf("findings (-advised +everything):\n%s", diff)
 			}
 			for detail, r := range map[string]report.Report{"advised": advised, "everything": everything} {
 				if diff := cmp.Diff(needed.Labels, r.Labels); diff != "" {
 					t.Errorf("labels (-needed +%s):\n%s", detail, diff)
 				}
-				if diff := cmp.Diff(needed.Verdict, r.Verdict); diff != "" && len(needed.Map.GPUs) > 0 {
+				if diff := cmp.Diff(needed.Verdict, r.Verdict); diff != "" && len(needed.Matrix.GPUs) > 0 {
 					t.Errorf("verdict (-needed +%s):\n%s", detail, diff)
 				}
 			}

@@ -30,13 +30,20 @@ func (f *Function) CommonBridges(g *Function) int {
 	return n
 }
 
-// Place gives the function whose place in the tree counts for f: the physical
-// function of a virtual one where that is here, else f itself.
-func (inv *Inventory) Place(f *Function) *Function {
+// Physical gives the physical function of a virtual one; nil for any other
+// function, and where the physical one is not listed, as in a virtual machine
+// that was given the virtual function alone.
+func (inv *Inventory) Physical(f *Function) *Function {
 	if f.PhysFn == nil {
-		return f
+		return nil
 	}
-	if pf := inv.Find(*f.PhysFn); pf != nil && pf.RootBus != "" {
+	return inv.Find(*f.PhysFn)
+}
+
+// Place gives the function whose place in the tree counts for f: the physical
+// function of a virtual one where it is listed with its place, else f itself.
+func (inv *Inventory) Place(f *Function) *Function {
+	if pf := inv.Physical(f); pf != nil && pf.RootBus != "" {
 		return pf
 	}
 	return f

@@ -112,7 +112,7 @@ func inventory(functions ...Function) *Inventory {
 	return &Inventory{Functions: functions}
 }
 
-func TestFindAndPlace(t *testing.T) {
+func TestFindPhysicalAndPlace(t *testing.T) {
 	pf, lost := at(t, "0000:44:00.0"), at(t, "0000:46:00.0")
 	gone := at(t, "0000:50:00.0")
 	inv := inventory(
@@ -139,10 +139,20 @@ func TestFindAndPlace(t *testing.T) {
 		"0000:44:00.0": "0000:44:00.0",
 		"0000:44:00.1": "0000:44:00.0",
 		"0000:46:00.1": "0000:46:00.1", // the physical one has no place
-		"0000:50:00.1": "0000:50:00.1", // the physical one is not here
+		"0000:50:00.1": "0000:50:00.1", // the physical one is not listed
 	} {
 		if got := inv.Place(inv.Find(at(t, function))); got != inv.Find(at(t, want)) {
 			t.Errorf("Place(%s) = %v, want %s", function, got.Address, want)
+		}
+	}
+	for function, want := range map[string]*Function{
+		"0000:43:00.0": nil,
+		"0000:44:00.1": inv.Find(pf),
+		"0000:46:00.1": inv.Find(lost),
+		"0000:50:00.1": nil,
+	} {
+		if got := inv.Physical(inv.Find(at(t, function))); got != want {
+			t.Errorf("Physical(%s) = %v, want %v", function, got, want)
 		}
 	}
 }

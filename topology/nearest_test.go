@@ -1,0 +1,149 @@
+package topology_test
+
+import (
+	"slices"
+	"testing"
+
+	"gdr-features/internal/machine"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+)
+
+// TestNearestNICs holds the nearest NICs of every GPU of every machine against
+// the levels of all its pairs: the smallest level, and every NIC that is there.
+func TestNearestNICs(t *testing.T) {
+	ties := 0
+	for _, m := range machine.All(t, machinesDir) {
+		t.Run(m.Name, func(t *testing.T) {
+			r := collect(t, m, machine.States()[0], nil)
+			for i, gpu := range r.Matrix.GPUs {
+				best, unknown := topology.SYS+1, false
+				var want []*pci.Function
+				for _, p := range r.Matrix.PairsOf(i) {
+					n := &r.Matrix.NICs[p.NIC]
+					switch {
+					case n.Function == nil, !n.Function.NICEligible(), slices.Contains(want, n.Function):
+					case n.Function.PhysFn != nil && r.PCI.Find(*n.Function.PhysFn) != nil:
+					case p.Level == topology.Unknown:
+						unknown = true
+					case p.Level < best:
+						best, want = p.Level, []*pci.Function{n.Function}
+					case p.Level == best:
+						want = append(want, n.Function)
+					}
+				}
+				if unknown && gpu.Level == topology.Unknown || want == nil {
+					best, want = topology.Unknown, nil // a NIC of unknown level may be nearer
+				}
+				if gpu.Level != best || !slices.Equal(gpu.Nearest, want) {
+					t.Errorf("GPU%d: %v %v, want %v %v", i, gpu.Level, addresses(gpu.Nearest), best, addresses(want))
+				}
+				if len(want) > 1 {
+					ties++
+				}
+			}
+		})
+	}
+	if ties < 20 {
+		t.Errorf("only %d GPUs with several NICs at the same level", ties)
+	}
+}
+
+func addresses(functions []*pci.Function) []pci.Address {
+	var all []pci.Address
+	for _, f := range functions {
+		all = append(all, f.Address)
+	}
+	return all
+}
+
+func at(t *testing.T, text string) pci.Address {
+	t.Helper()
+	a, err := pci.ParseAddress(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// build makes a matrix of functions alone.
+func build(nodes int, functions ...pci.Function) topology.Matrix {
+	return topology.Build(topology.Facts{PCI: &pci.Inventory{Functions: functions, NUMANodes: nodes}, RDMA: &rdma.Inventory{}})
+}
+
+// TestNearestOfOddMachines: ties, virtual functions, unknown places.
+func TestNearestOfOddMachines(t *testing.T) {
+	port := at(t, "0000:10:00.0")
+	gpu := pci.Function{Address: at(t, "0000:11:00.0"), Vendor: 0x10de, Device: 0x2330, Class: 0x030200, RootBus: "pci0000:10", Bridges: []pci.Address{port}, NearNUMA: 0}
+	nic := func(address string, numa int, bridges ...pci.Address) pci.Function {
+		return pci.Function{Address: at(t, address), Vendor: 0x15b3, Device: 0x1021, Class: 0x020700, RootBus: "pci" + address[:7], Bridges: bridges, NearNUMA: numa}
+	}
+	near, second, far := nic("0000:10:01.0", 0, port), nic("0000:10:02.0", 0, port), nic("0000:20:00.0", 1)
+	virtual := nic("0000:10:01.1", 0, port)
+	virtual.PhysFn = &near.Address
+	lost := near
+	lost.RootBus = ""
+	noNode := nic("0000:30:00.0", pci.None)
+
+	tests := []struct {
+		name      string
+		functions []pci.Function
+		level     topology.Level
+		nearest   []string
+	}{
+		{"no NIC", []pci.Function{gpu}, topology.Unknown, nil},
+		{"one", []pci.Function{gpu, far}, topology.SYS, []string{"0000:20:00.0"}},
+		{"two at the same level", []pci.Function{near, second, gpu, far}, topology.PIX, []string{"0000:10:01.0", "0000:10:02.0"}},
+		{"a virtual function and its physical one", []pci.Function{near, virtual, gpu}, topology.PIX, []string{"0000:10:01.0"}},
+		{"a virtual function alone", []pci.Function{virtual, gpu}, topology.PIX, []string{"0000:10:01.1"}},
+		{"one without place may be nearer", []pci.Function{lost, gpu, far}, topology.Unknown, nil},
+		{"none is nearer than PIX", []pci.Function{lost, second, gpu}, topology.PIX, []string{"0000:10:02.0"}},
+		{"one without NUMA node may be nearer", []pci.Function{gpu, far, noNode}, topology.Unknown, nil},
+		{"one without NUMA node is farther", []pci.Function{near, gpu, noNode}, topology.PIX, []string{"0000:10:01.0"}},
+	}
+	for _, tt := range tests {
+		for _, device := range []uint16{0x2330, 0x2684} { // H100, GeForce RTX 4090
+			functions := slices.Clone(tt.functions)
+			i := slices.IndexFunc(functions, func(f pci.Function) bool { return f.Vendor == 0x10de })
+			functions[i].Device = device
+			m := build(2, functions...)
+			got := m.GPUs[0]
+			var names []string
+			for _, f := range got.Nearest {
+				names = append(names, f.Address.String())
+			}
+			if got.Level != tt.level || !slices.Equal(names, tt.nearest) {
+				t.Errorf("%s, GPU %04x: %v %v, want %v %v", tt.name, device, got.Level, names, tt.level, tt.nearest)
+			}
+		}
+	}
+}
+
+// TestBetween: the bridges on the way to the first of the nearest NICs, and the
+// ports where the way crosses from one to the other.
+func TestBetween(t *testing.T) {
+	root, up, down1, down2 := at(t, "0000:10:01.0"), at(t, "0000:11:00.0"), at(t, "0000:12:00.0"), at(t, "0000:12:01.0")
+	gpu := pci.Function{Address: at(t, "0000:13:00.0"), Vendor: 0x10de, Device: 0x2330, Class: 0x030200, RootBus: "pci0000:10", Bridges: []pci.Address{root, up, down1}}
+	nic := pci.Function{Address: at(t, "0000:14:00.0"), Vendor: 0x15b3, Device: 0x1021, Class: 0x020700, RootBus: "pci0000:10", Bridges: []pci.Address{root, up, down2}}
+	apart := nic
+	apart.RootBus, apart.Bridges = "pci0000:20", []pci.Address{at(t, "0000:20:01.0")}
+	tests := []struct {
+		name              string
+		functions         []pci.Function
+		between, crossing []pci.Address
+	}{
+		{"no NIC", []pci.Function{gpu}, nil, nil},
+		{"one switch", []pci.Function{gpu, nic}, []pci.Address{down1, down2}, []pci.Address{down1, down2}},
+		{"two root buses", []pci.Function{gpu, apart}, []pci.Address{root, up, down1, apart.Bridges[0]}, nil},
+	}
+	for _, tt := range tests {
+		m := build(1, tt.functions...)
+		if got := m.GPUs[0].Between(); !slices.Equal(got, tt.between) {
+			t.Errorf("%s: between %v, want %v", tt.name, got, tt.between)
+		}
+		if got := m.GPUs[0].Crossing(); !slices.Equal(got, tt.crossing) {
+			t.Errorf("%s: crossing %v, want %v", tt.name, got, tt.crossing)
+		}
+	}
+}
