@@ -13,6 +13,7 @@ import (
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/view"
 )
 
 // topoForms are the forms of topo, the usual one first.
@@ -79,7 +80,7 @@ func (a *app) overview(ctx context.Context) error {
 	if err := render.Topo(a.out, r); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\n%s\n", render.Summary(r))
+	_, err = fmt.Fprintf(a.out, "\n%s\n", view.Summary(r))
 	if err == nil && r.Verdict.Reason != "" && len(r.Matrix.GPUs) > 0 {
 		_, err = fmt.Fprintln(a.out, "gdr-features check says why, and what to do.")
 	}

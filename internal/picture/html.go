@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"gdr-features/internal/findings"
-	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/view"
 )
 
 // sheet styles the page around the picture.
@@ -102,7 +102,7 @@ func (p *page) matrix(m *model) {
 	}
 	p.f("<th scope=\"col\">NUMA</th></tr></thead>\n<tbody>\n")
 	for i, g := range m.gpus {
-		p.f("<tr class=\"i %s\"><th scope=\"row\">%s <span class=\"code\">%s</span></th>", strings.Join(rowMarks(g), " "), g.name, render.Short(g.address))
+		p.f("<tr class=\"i %s\"><th scope=\"row\">%s <span class=\"code\">%s</span></th>", strings.Join(rowMarks(g), " "), g.name, view.Short(g.address))
 		for _, level := range m.levels[i] {
 			p.f("<td class=\"cell %s on-%s\">%s</td>", levelClass(level), levelClass(level), levelWord(level))
 		}

@@ -1,7 +1,7 @@
 package picture
 
 import (
-	"gdr-features/internal/render"
+	"gdr-features/internal/view"
 	"gdr-features/topology"
 )
 
@@ -30,7 +30,7 @@ func drawLeaf(n *node, x, y, w int) (part, int) {
 	at++
 	write(plain, "second", d.product, room)
 	if d.address != "" {
-		write(mono, "second", render.Short(d.address), room)
+		write(mono, "second", view.Short(d.address), room)
 	}
 	for _, note := range d.notes {
 		class := "note"

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"gdr-features/internal/findings"
-	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -104,16 +104,16 @@ type legendEntry struct {
 
 // newModel takes from a report what is drawn.
 func newModel(r *report.Report) *model {
-	m := &model{title: render.Summary(r), status: statusOf(&r.Verdict), checks: r.Findings, unread: r.Problems}
+	m := &model{title: view.Summary(r), status: statusOf(&r.Verdict), checks: r.Findings, unread: r.Problems}
 	if i := slices.IndexFunc(m.checks, func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }); i >= 0 {
 		m.cause = &m.checks[i]
 	}
-	m.nothing = nothing(r)
+	m.nothing = view.Nothing(r)
 	index := m.addDevices(r)
 	m.rate(r, index)
 	m.link(r)
 	m.panels = plant(r, m)
-	for level, meaning := range render.Meanings {
+	for level, meaning := range view.Meanings {
 		if meaning != "" {
 			m.legend = append(m.legend, legendEntry{topology.Level(level), meaning})
 		}
@@ -129,19 +129,6 @@ func newModel(r *report.Report) *model {
 	return m
 }
 
-// nothing says why a machine has no matrix, as the table does.
-func nothing(r *report.Report) string {
-	switch {
-	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
-		return "The PCI bus cannot be read."
-	case len(r.Matrix.GPUs) == 0:
-		return "No NVIDIA GPU on this machine."
-	case len(r.Matrix.NICs) == 0:
-		return "No RDMA device and no ConnectX or BlueField adapter on this machine."
-	}
-	return ""
-}
-
 // addDevices takes the devices that are drawn, and gives the NICs by their
 // indexes in the Matrix, nil for one that is not drawn.
 func (m *model) addDevices(r *report.Report) []*device {
@@ -152,7 +139,7 @@ func (m *model) addDevices(r *report.Report) []*device {
 	folded, left := 0, 0
 	for i := range r.Matrix.NICs {
 		switch n := &r.Matrix.NICs[i]; {
-		case render.Folded(r, n):
+		case view.Folded(r, n):
 			folded++
 		case len(m.nics) == most:
 			left++
@@ -178,7 +165,7 @@ func (m *model) addDevices(r *report.Report) []*device {
 func newGPU(i int, g topology.GPU) *device {
 	d := &device{kind: gpu, id: fmt.Sprintf("g%d", i), name: fmt.Sprintf("GPU%d", i), counted: g.Eligible, fn: g.Function}
 	d.identify(g.Function)
-	if note := render.GPUNote(g); note != "" {
+	if note := view.GPUNote(g); note != "" {
 		d.notes = append(d.notes, note1("not supported"))
 		d.said = note
 	}
@@ -187,8 +174,8 @@ func newGPU(i int, g topology.GPU) *device {
 
 func newNIC(i int, n *topology.NIC) *device {
 	d := &device{
-		kind: nic, id: fmt.Sprintf("n%d", i), name: render.NICName(n), counted: n.Eligible, fn: n.Function,
-		product: "software device", address: n.Address(), driver: "-", numa: "-", said: render.NICNote(n),
+		kind: nic, id: fmt.Sprintf("n%d", i), name: view.NICName(n), counted: n.Eligible, fn: n.Function,
+		product: "software device", address: n.Address(), driver: "-", numa: "-", said: view.NICNote(n),
 	}
 	switch {
 	case n.Function != nil:
@@ -215,7 +202,7 @@ func newDataDirect(f *pci.Function, nics []*device) *device {
 }
 
 func (d *device) identify(f *pci.Function) {
-	d.product, d.address, d.driver = render.Product(f), f.Address.String(), render.Driver(f)
+	d.product, d.address, d.driver = view.Product(f), f.Address.String(), view.Driver(f)
 	d.numa = "-"
 	if f.NearNUMA >= 0 {
 		d.numa = fmt.Sprint(f.NearNUMA)

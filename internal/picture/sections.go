@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/findings"
-	"gdr-features/internal/render"
+	"gdr-features/internal/view"
 	"gdr-features/topology"
 )
 
@@ -84,7 +84,7 @@ func drawMatrix(m *model, width int) scene {
 	}
 	head, wide := 0, 50
 	for _, g := range m.gpus {
-		head = max(head, rowName+mono.width(render.Short(g.address))+12)
+		head = max(head, rowName+mono.width(view.Short(g.address))+12)
 	}
 	for _, n := range m.nics {
 		wide = max(wide, min(strong.width(clean(n.name))+10, leastLeaf))
@@ -112,7 +112,7 @@ func drawCells(m *model, from, to, head, wide int) scene {
 		y := (i + 1) * high
 		row := part{class: "row", marks: rowMarks(g), texts: []text{
 			{x: 0, y: y + 15, style: strong, class: "ink", s: g.name},
-			{x: head - 12, y: y + 15, align: end, style: mono, class: "mut", s: render.Short(g.address)},
+			{x: head - 12, y: y + 15, align: end, style: mono, class: "mut", s: view.Short(g.address)},
 		}}
 		var said []string
 		for j := from; j < to; j++ {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 )
@@ -132,7 +132,7 @@ func (p *planter) branch(bus *node, bridges []pci.Address) *node {
 }
 
 func (p *planter) bridge(depth int, a pci.Address) *node {
-	n := &node{form: pcieSwitch, name: "bridge", address: render.Short(a.String())}
+	n := &node{form: pcieSwitch, name: "bridge", address: view.Short(a.String())}
 	if depth == 0 {
 		n.form, n.name = rootPort, "root port"
 		return n
@@ -158,7 +158,7 @@ func bridgeProduct(f *pci.Function) string {
 	case f.Vendor == vendorPLX && f.Device >= 0x8500:
 		return fmt.Sprintf("PEX %04x", f.Device)
 	}
-	return render.Product(f)
+	return view.Product(f)
 }
 
 // mark notes on the way between a GPU and each NIC nearest to it that it leads

@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
+	"gdr-features/internal/view"
 )
 
 // Check writes a line a check, what to do about it and where it was read, and at
@@ -29,7 +30,7 @@ func Check(w io.Writer, r *report.Report) error {
 		}
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n%s\n", columns(t.String()), Summary(r))
+	fmt.Fprintf(&out, "%s\n%s\n", columns(t.String()), view.Summary(r))
 	for _, page := range pages {
 		fmt.Fprintf(&out, "see: gdr-features explain %s\n", page)
 	}

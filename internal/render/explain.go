@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/explain"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -67,7 +68,7 @@ func hops(list []explain.Hop) string {
 			fmt.Fprintf(&t, "%s\t%s\t?\t?\t?\t?\t?\t%s\n", h.Role, h.Name, mark)
 		default:
 			f := h.Function
-			fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Role, h.Name, Product(f), link(f.Link), numa(f.NUMA), group(f, h.IOMMU), acs(f), mark)
+			fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Role, h.Name, view.Product(f), link(f.Link), numa(f.NUMA), group(f, h.IOMMU), acs(f), mark)
 		}
 	}
 	return columns(t.String())
@@ -140,7 +141,7 @@ func Explain(w io.Writer, r *report.Report) error {
 		t.WriteString(columns(nearestLines(r)) + "\n")
 	}
 	t.WriteString(chainLines(r))
-	t.WriteString("\n" + Summary(r) + "\n")
+	t.WriteString("\n" + view.Summary(r) + "\n")
 	t.WriteString(problems(r))
 	_, err := io.WriteString(w, t.String())
 	return err
@@ -154,7 +155,7 @@ func nearestLines(r *report.Report) string {
 			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none(r))
 			continue
 		}
-		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, orQuestion(n.NCCL.String()), byDefault(n.Default),
+		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, view.OrQuestion(n.NCCL.String()), byDefault(n.Default),
 			someNICs(r, n.NICs), compact(n.Hops))
 	}
 	return t.String()
@@ -187,7 +188,7 @@ func someNICs(r *report.Report, list []int) string {
 			names = append(names, fmt.Sprintf("and %d more", len(list)-most))
 			break
 		}
-		names = append(names, NICName(&r.Matrix.NICs[n]))
+		names = append(names, view.NICName(&r.Matrix.NICs[n]))
 	}
 	return strings.Join(names, " ")
 }
@@ -207,7 +208,7 @@ func compact(list []explain.Hop) string {
 		default:
 			t.WriteString(" > ")
 		}
-		t.WriteString(Short(h.Name))
+		t.WriteString(view.Short(h.Name))
 		turned, cpu = turned || h.Turn || isCPU, isCPU
 	}
 	return t.String()

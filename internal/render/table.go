@@ -10,9 +10,8 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
+	"gdr-features/internal/view"
 	"gdr-features/topology"
-	"gdr-features/tristate"
 )
 
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
@@ -46,14 +45,9 @@ func Topo(w io.Writer, r *report.Report) error { return topo(w, r, devices) }
 // topo writes the matrix, a list of devices and the legend.
 func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) error {
 	var out strings.Builder
-	switch {
-	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
-		out.WriteString("The PCI bus cannot be read.\n")
-	case len(r.Matrix.GPUs) == 0:
-		out.WriteString("No NVIDIA GPU on this machine.\n")
-	case len(r.Matrix.NICs) == 0:
-		out.WriteString("No RDMA device and no ConnectX or BlueField adapter on this machine.\n")
-	default:
+	if nothing := view.Nothing(r); nothing != "" {
+		out.WriteString(nothing + "\n")
+	} else {
 		out.WriteString(matrix(r) + "\n")
 	}
 	if len(r.Matrix.GPUs)+len(r.Matrix.NICs) > 0 {
@@ -67,31 +61,23 @@ func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) er
 	return err
 }
 
-// wide is the number of NICs from which on virtual functions get no column.
-const wide = 24
-
-// Folded tells the NICs that have no column of their own in a wide matrix.
-func Folded(r *report.Report, n *topology.NIC) bool {
-	return len(r.Matrix.NICs) > wide && n.Function != nil && r.PCI.Physical(n.Function) != nil
-}
-
 // matrix has a row a GPU and a column a NIC.
 func matrix(r *report.Report) string {
 	var t strings.Builder
 	left := 0
 	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; Folded(r, n) {
+		if n := &r.Matrix.NICs[i]; view.Folded(r, n) {
 			left++
 		} else {
-			t.WriteString("\t" + NICName(n))
+			t.WriteString("\t" + view.NICName(n))
 		}
 	}
 	t.WriteString("\tNUMA\n")
 	for i, g := range r.Matrix.GPUs {
-		fmt.Fprintf(&t, "GPU%d %s", i, Short(g.Address.String()))
+		fmt.Fprintf(&t, "GPU%d %s", i, view.Short(g.Address.String()))
 		for _, p := range r.Matrix.PairsOf(i) {
-			if !Folded(r, &r.Matrix.NICs[p.NIC]) {
-				t.WriteString("\t" + orQuestion(p.Level.String()))
+			if !view.Folded(r, &r.Matrix.NICs[p.NIC]) {
+				t.WriteString("\t" + view.OrQuestion(p.Level.String()))
 			}
 		}
 		t.WriteString("\t" + numa(g.NearNUMA) + "\n")
@@ -101,24 +87,6 @@ func matrix(r *report.Report) string {
 		out += fmt.Sprintf("%d virtual functions stand where their physical ones do (-o json lists them)\n", left)
 	}
 	return out
-}
-
-// NICName is what a matrix calls a NIC: its RDMA device, or its address.
-func NICName(n *topology.NIC) string {
-	if name := n.Name(); name != "" {
-		return name
-	}
-	return Short(n.Address())
-}
-
-// Short leaves the domain out where it is 0000, as lspci does.
-func Short(address string) string { return strings.TrimPrefix(address, "0000:") }
-
-func orQuestion(s string) string {
-	if s == "" {
-		return "?"
-	}
-	return s
 }
 
 func numa(n int) string {
@@ -132,90 +100,26 @@ func numa(n int) string {
 func devices(r *report.Report) string {
 	var t strings.Builder
 	for i, g := range r.Matrix.GPUs {
-		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, Product(g.Function), Driver(g.Function), GPUNote(g))
+		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, view.Product(g.Function), view.Driver(g.Function), view.GPUNote(g))
 	}
 	for i := range r.Matrix.NICs {
 		n := &r.Matrix.NICs[i]
-		if Folded(r, n) {
+		if view.Folded(r, n) {
 			continue
 		}
 		what, drv := "software device", "-"
 		if n.Function != nil {
-			what, drv = Product(n.Function), Driver(n.Function)
+			what, drv = view.Product(n.Function), view.Driver(n.Function)
 		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", orDash(n.Name()), orDash(n.Address()), what, drv, NICNote(n))
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", view.OrDash(n.Name()), view.OrDash(n.Address()), what, drv, view.NICNote(n))
 	}
 	return t.String()
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// Product is the name of a function's product, or its ids.
-func Product(f *pci.Function) string {
-	if name := f.Name(); name != "" {
-		return name
-	}
-	return hex4(f.Vendor) + ":" + hex4(f.Device)
-}
-
-// Driver is the bound driver, "-" for none, "?" where that cannot be read.
-func Driver(f *pci.Function) string {
-	if !f.DriverKnown {
-		return "?"
-	}
-	return orDash(f.Driver)
-}
-
-// GPUNote says what is special about a GPU, "" for nothing.
-func GPUNote(g topology.GPU) string {
-	if !g.Eligible {
-		return "no GPUDirect RDMA on this product"
-	}
-	return ""
-}
-
-// NICNote says how the ports of a NIC are, or why it has none.
-func NICNote(n *topology.NIC) string {
-	switch {
-	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
-		return "NVLink management, not read"
-	case n.RDMA == nil:
-		return "no RDMA device"
-	case !n.RDMA.PortsRead:
-		return "ports not readable"
-	}
-	var notes []string
-	for _, p := range n.RDMA.Ports {
-		note := fmt.Sprintf("%d: %s %s", p.Number, orQuestion(p.State), orQuestion(p.LinkLayer))
-		if p.RateGbps > 0 {
-			note += " " + strconv.FormatFloat(p.RateGbps, 'f', -1, 64) + "G"
-		}
-		notes = append(notes, note)
-	}
-	if !n.Eligible {
-		notes = append(notes, "not counted")
-	}
-	return strings.Join(notes, ", ")
-}
-
-// Meanings explains the levels; "" for one that is not shown.
-var Meanings = [...]string{
-	topology.PIX:  "at most one PCIe switch between them",
-	topology.PXB:  "several PCIe switches, no host bridge",
-	topology.PHB:  "a PCIe host bridge, as a rule the CPU",
-	topology.NODE: "several PCIe host bridges of one NUMA node",
-	topology.SYS:  "the interconnect between NUMA nodes",
 }
 
 // legend explains the levels and where they come from.
 func legend(r *report.Report) string {
 	var t strings.Builder
-	for level, meaning := range Meanings {
+	for level, meaning := range view.Meanings {
 		if meaning != "" {
 			fmt.Fprintf(&t, "%v\t%s\n", topology.Level(level), meaning)
 		}
@@ -247,35 +151,4 @@ func problems(r *report.Report) string {
 		t.WriteString("  " + p + "\n")
 	}
 	return t.String()
-}
-
-// Summary is the verdict in one line.
-func Summary(r *report.Report) string {
-	v := &r.Verdict
-	switch v.Ready {
-	case tristate.True:
-		var ways []string
-		if v.Peermem == tristate.True {
-			ways = append(ways, "peermem")
-		}
-		if v.DMABuf == tristate.True {
-			ways = append(ways, "DMA-BUF")
-		}
-		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
-		switch r.Matrix.Level {
-		case topology.Unknown:
-		case topology.PIX:
-			line += ", every GPU has a NIC at PIX"
-		default:
-			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Matrix.Level)
-		}
-		return line
-	case tristate.False:
-		if v.Capable == tristate.False {
-			return "GPUDirect RDMA: not possible on this machine (" + string(v.Reason) + ")"
-		}
-		return "GPUDirect RDMA: not ready (" + string(v.Reason) + ")"
-	case tristate.Unknown:
-	}
-	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
 }

@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 )
@@ -30,11 +31,11 @@ func wideDevices(r *report.Report) string {
 	for i := range r.Matrix.NICs {
 		n := &r.Matrix.NICs[i]
 		switch {
-		case Folded(r, n):
+		case view.Folded(r, n):
 		case n.Function == nil:
-			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", orDash(n.Name()), orDash(n.Address()), role(r, n))
+			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", view.OrDash(n.Name()), view.OrDash(n.Address()), role(r, n))
 		default:
-			t.WriteString(wideRow(r, orDash(n.Name()), role(r, n), n.Function, n))
+			t.WriteString(wideRow(r, view.OrDash(n.Name()), role(r, n), n.Function, n))
 		}
 	}
 	for i := range r.PCI.Functions {
@@ -48,12 +49,12 @@ func wideDevices(r *report.Report) string {
 func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.NIC) string {
 	firmware, board, netdevs := "-", "-", "-"
 	if n != nil && n.RDMA != nil {
-		firmware, board = orDash(sanitize.Terminal(n.RDMA.Firmware)), orDash(sanitize.Terminal(n.RDMA.Board))
-		netdevs = orDash(sanitize.Terminal(strings.Join(n.RDMA.NetDevs, ",")))
+		firmware, board = view.OrDash(sanitize.Terminal(n.RDMA.Firmware)), view.OrDash(sanitize.Terminal(n.RDMA.Board))
+		netdevs = view.OrDash(sanitize.Terminal(strings.Join(n.RDMA.NetDevs, ",")))
 	}
 	return strings.Join([]string{
-		name, f.Address.String(), Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Kmod.GroupTypes[f.IOMMUGroup]),
-		firmware, board, netdevs, Driver(f),
+		name, f.Address.String(), view.Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Kmod.GroupTypes[f.IOMMUGroup]),
+		firmware, board, netdevs, view.Driver(f),
 	}, "\t") + "\n"
 }
 
@@ -69,7 +70,7 @@ func role(r *report.Report, n *topology.NIC) string {
 	case !n.Eligible:
 		return "NIC, not counted"
 	case r.PCI.Physical(f) != nil:
-		return "VF of " + Short(f.PhysFn.String())
+		return "VF of " + view.Short(f.PhysFn.String())
 	case f.PhysFn != nil:
 		return "virtual function"
 	}

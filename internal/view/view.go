@@ -1,0 +1,151 @@
+// Package view says in words what a machine has, for every form of output: tables,
+// pictures, pages. It is pure.
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// wide is the most NICs that a matrix gives a column each, virtual functions too.
+const wide = 24
+
+// Folded tells whether a NIC has no column of its own: in a wide matrix, a virtual
+// function whose physical function is listed.
+func Folded(r *report.Report, n *topology.NIC) bool {
+	return len(r.Matrix.NICs) > wide && n.Function != nil && r.PCI.Physical(n.Function) != nil
+}
+
+// NICName is what a matrix calls a NIC: its RDMA device, or its address.
+func NICName(n *topology.NIC) string {
+	if name := n.Name(); name != "" {
+		return name
+	}
+	return Short(n.Address())
+}
+
+// Short leaves the domain out where it is 0000, as lspci does.
+func Short(address string) string { return strings.TrimPrefix(address, "0000:") }
+
+// Product is the name of a function's product, or its ids.
+func Product(f *pci.Function) string {
+	if name := f.Name(); name != "" {
+		return name
+	}
+	return fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)
+}
+
+// Driver is the bound driver, "-" for none, "?" where that cannot be read.
+func Driver(f *pci.Function) string {
+	if !f.DriverKnown {
+		return "?"
+	}
+	return OrDash(f.Driver)
+}
+
+// GPUNote says what is special about a GPU, "" for nothing.
+func GPUNote(g topology.GPU) string {
+	if !g.Eligible {
+		return "no GPUDirect RDMA on this product"
+	}
+	return ""
+}
+
+// NICNote says how the ports of a NIC are, or why it has none.
+func NICNote(n *topology.NIC) string {
+	switch {
+	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
+		return "NVLink management, not read"
+	case n.RDMA == nil:
+		return "no RDMA device"
+	case !n.RDMA.PortsRead:
+		return "ports not readable"
+	}
+	var notes []string
+	for _, p := range n.RDMA.Ports {
+		note := fmt.Sprintf("%d: %s %s", p.Number, OrQuestion(p.State), OrQuestion(p.LinkLayer))
+		if p.RateGbps > 0 {
+			note += " " + strconv.FormatFloat(p.RateGbps, 'f', -1, 64) + "G"
+		}
+		notes = append(notes, note)
+	}
+	if !n.Eligible {
+		notes = append(notes, "not counted")
+	}
+	return strings.Join(notes, ", ")
+}
+
+// Meanings explains the levels; "" for one that is not shown.
+var Meanings = [...]string{
+	topology.PIX:  "at most one PCIe switch between them",
+	topology.PXB:  "several PCIe switches, no host bridge",
+	topology.PHB:  "a PCIe host bridge, as a rule the CPU",
+	topology.NODE: "several PCIe host bridges of one NUMA node",
+	topology.SYS:  "the interconnect between NUMA nodes",
+}
+
+// Nothing says why a machine has no matrix, "" where it has one.
+func Nothing(r *report.Report) string {
+	switch {
+	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
+		return "The PCI bus cannot be read."
+	case len(r.Matrix.GPUs) == 0:
+		return "No NVIDIA GPU on this machine."
+	case len(r.Matrix.NICs) == 0:
+		return "No RDMA device and no ConnectX or BlueField adapter on this machine."
+	}
+	return ""
+}
+
+// Summary is the verdict in one line.
+func Summary(r *report.Report) string {
+	v := &r.Verdict
+	switch v.Ready {
+	case tristate.True:
+		var ways []string
+		if v.Peermem == tristate.True {
+			ways = append(ways, "peermem")
+		}
+		if v.DMABuf == tristate.True {
+			ways = append(ways, "DMA-BUF")
+		}
+		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
+		switch r.Matrix.Level {
+		case topology.Unknown:
+		case topology.PIX:
+			line += ", every GPU has a NIC at PIX"
+		default:
+			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Matrix.Level)
+		}
+		return line
+	case tristate.False:
+		if v.Capable == tristate.False {
+			return "GPUDirect RDMA: not possible on this machine (" + string(v.Reason) + ")"
+		}
+		return "GPUDirect RDMA: not ready (" + string(v.Reason) + ")"
+	case tristate.Unknown:
+	}
+	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
+}
+
+// OrDash is "-" for an empty text: there is none.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// OrQuestion is "?" for an empty text: it is not known.
+func OrQuestion(s string) string {
+	if s == "" {
+		return "?"
+	}
+	return s
+}
