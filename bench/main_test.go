@@ -146,8 +146,9 @@ func TestBoundsInReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("more than %v times the one, %v of the other, or %v MB, or when a further PCI function, or a virtual "+
-		"function with its RDMA device, costs more than %v times what it costs the bare program", mostOfBare, mostOfGHW, mostMB, mostOfBareMore)
+	want := fmt.Sprintf("more than %v times the CPU time of the bare program, more than %v times that of `ghw.PCI()`, or more than %v MB "+
+		"of memory, or if a further PCI function, or a virtual function with its RDMA device, costs more than %v times what it costs "+
+		"the bare program", mostOfBare, mostOfGHW, mostMB, mostOfBareMore)
 	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
 		t.Errorf("README.md does not say: %s", want)
 	}
