@@ -1,4 +1,4 @@
-{{/* The labels of every object. Pods and selectors have the first alone. */}}
+{{/* The labels of every object. Pods and selectors have only the first. */}}
 {{- define "gdr-features.labels" -}}
 app.kubernetes.io/name: gdr-features
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -11,7 +11,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if or .Values.acs (has "file" .Values.publish) }}true{{ end }}
 {{- end }}
 
-{{/* Whether Pod Security lets the Pods in as privileged only: "true" or nothing. */}}
+{{/* Whether Pod Security admits the Pods only as privileged: "true" or nothing. */}}
 {{- define "gdr-features.privileged" -}}
 {{- if or .Values.acs .Values.hostSys (has "file" .Values.publish) }}true{{ end }}
 {{- end }}
