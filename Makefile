@@ -24,7 +24,7 @@ build-all: ## build for every platform into bin/OS-ARCH/: kubectl-gdr for Linux,
 	@./hack/build-all.sh '$(LDFLAGS)'
 
 .PHONY: run
-run: build ## show this machine; where it has no GPU, an example machine too
+run: build ## show this machine; if it has no GPU, show an example machine too
 	@./hack/run.sh $(BINARY) $(EXAMPLE)
 
 .PHONY: test
@@ -63,12 +63,12 @@ bench: ## measure CPU and memory against a bare C program and ghw (needs gcc and
 	$(GO) run ./bench $(BENCHFLAGS)
 
 .PHONY: golden
-golden: ## write the golden files from what the program prints now; review the diff
+golden: ## update the golden files with what the program prints now; review the diff
 	$(GO) test ./cmd/gdr-features -run TestGolden -update
 	git diff --stat testdata/golden
 
 .PHONY: man
-man: ## write the manual pages, man/, from the commands
+man: ## update the manual pages in man/ from the commands
 	$(GO) test ./cmd/gdr-features -run TestMan -update
 	git diff --stat man
 
@@ -86,24 +86,24 @@ cover: ## print the test coverage of each package
 	$(GO) test -cover ./cmd/... ./internal/... ./source/...
 
 .PHONY: e2e
-e2e: ## see the labels get onto a Node through a real NFD and API server; minutes the first time
+e2e: ## test that labels reach a Node through a real NFD and API server; takes minutes the first time
 	@./test/e2e/build.sh
 	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 10m ./...
 
 NODES ?= 5000
 .PHONY: fleet
-fleet: ## run NODES (5000) agents against one API server and print what they cost it
+fleet: ## run NODES (5000) agents against one API server and print the load they cause
 	@./test/e2e/build.sh
 	$(GO) build -o test/e2e/.bin/fleet ./test/fleet
 	cd test/e2e && FLEET_NODES=$(NODES) $(GO) test -tags fleet -count=1 -v -run '^TestFleet$$' -timeout 60m .
 
 .PHONY: e2e-vm
-e2e-vm: ## run on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86)
+e2e-vm: ## test on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86)
 	@./test/vm/build.sh
 	$(GO) test -count=1 -v -timeout 20m -tags vm ./test/vm
 
 .PHONY: faults
-faults: build ## kill the agent's writer a thousand times, fill its disk, make its machine sick (needs root)
+faults: build ## test with the writer killed a thousand times, full disks and hanging devices (needs root)
 	$(GO) test -count=1 -v -run TestKilled ./internal/publish/featurefile -kills 1000
 	$(GO) test -count=1 -v -tags faults ./test/faults
 
@@ -112,7 +112,7 @@ image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs
 	@./hack/image.sh bin/gdr-features-image.tar '$(VERSION)' '$(LDFLAGS)'
 
 .PHONY: image-test
-image-test: image ## run the image as the DaemonSet's Pod (needs root and runc)
+image-test: image ## test the image, run as the DaemonSet's Pod (needs root and runc)
 	$(GO) test -count=1 -tags image ./test/image
 
 .PHONY: worker-test
@@ -121,24 +121,24 @@ worker-test: ## run our sources in NFD's worker, and compare its labels with our
 	cd examples/nfd-worker && $(GO) test -count=1 ./...
 
 .PHONY: rules
-rules: ## check and test the alerts and the dashboard with promtool; minutes the first time
+rules: ## check and test the alerts and the dashboard with promtool; takes minutes the first time
 	@./test/monitoring/build.sh
 	cd test/monitoring && $(GO) test -count=1 ./...
 
 .PHONY: nccl
-nccl: ## hold our NCCL ratings against NCCL's own code, NCCL_ORACLE=PROGRAM (see test/nccl/README.md)
+nccl: ## compare our NCCL ratings with NCCL's own code, NCCL_ORACLE=PROGRAM (see test/nccl/README.md)
 	NCCL_ORACLE='$(abspath $(NCCL_ORACLE))' $(GO) test -count=1 -timeout 60m -tags nccl -v ./test/nccl
 
 .PHONY: browser
-browser: ## look at the pictures of topo in a headless Chromium (needs chromium, graphviz, fonts-liberation)
+browser: ## test the pages of topo in a headless Chromium (needs chromium, graphviz, fonts-liberation)
 	cd test/browser && $(GO) test -count=1 ./...
 
 .PHONY: screenshot
-screenshot: ## take the README's picture, docs/topo.png (needs chromium, fonts-liberation)
+screenshot: ## update the README's picture, docs/topo.png (needs chromium, fonts-liberation)
 	cd test/browser && $(GO) run . -o ../../docs/topo.png
 
 .PHONY: names
-names: ## write source/pci/ids.txt from PCI_IDS=FILE
+names: ## update source/pci/ids.txt from PCI_IDS=FILE
 	$(GO) run ./source/pci/genids $(PCI_IDS) > source/pci/ids.txt.new
 	mv source/pci/ids.txt.new source/pci/ids.txt
 
