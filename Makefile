@@ -83,7 +83,7 @@ install: build ## install programs, manual pages and shell completion below DEST
 
 .PHONY: cover
 cover: ## print the test coverage of each package
-	$(GO) test -cover ./cmd/... ./internal/... ./source/...
+	$(GO) test -cover ./cmd/... ./host/... ./internal/... ./nfdsource/... ./source/... ./topology/... ./tristate/... ./verdict/...
 
 .PHONY: e2e
 e2e: ## test that labels reach a Node through a real NFD and API server; takes minutes the first time

@@ -22,7 +22,7 @@ ended() {
 	[ "$(grep '^ ' "$log")" = "    context deadline exceeded" ] && ! grep -qi 'failing input\|^panic\|^fatal' "$log"
 }
 
-grep -rl --include='*_test.go' '^func Fuzz' cmd internal source | xargs -n1 dirname | sort -u | while read -r dir; do
+grep -rl --include='*_test.go' '^func Fuzz' cmd host internal nfdsource source topology tristate verdict | xargs -n1 dirname | sort -u | while read -r dir; do
 	grep -h '^func Fuzz' "$dir"/*_test.go | sed 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/' | while read -r target; do
 		echo "$dir $target"
 		fuzz "$dir" "$target"
