@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/yaml"
 
 	"gdr-features/internal/agent"
 	"gdr-features/internal/cli"
@@ -24,6 +22,7 @@ import (
 	"gdr-features/internal/publish/featurefile"
 	"gdr-features/internal/publish/nodefeature"
 	"gdr-features/internal/report"
+	"gdr-features/internal/strictyaml"
 	"gdr-features/source/pci"
 )
 
@@ -66,9 +65,6 @@ func (p *program) command() *cobra.Command {
 	return root
 }
 
-// largestConfig is the size of a configuration file that is read.
-const largestConfig = 1 << 20
-
 // configure adds the environment and the file to the command line.
 func (p *program) configure(cmd *cobra.Command) error {
 	f := cmd.Flags()
@@ -76,11 +72,11 @@ func (p *program) configure(cmd *cobra.Command) error {
 		return err
 	}
 	if p.settings.Path != "" {
-		values, err := readFile(p.settings.Path)
-		if err == nil {
-			err = config.FromFile(f, values)
-		}
+		text, err := machineflags.ReadFile(p.settings.Path, strictyaml.MaxSize)
 		if err != nil {
+			return fmt.Errorf("--config: %w", err)
+		}
+		if err := config.FromFile(f, text); err != nil {
 			return fmt.Errorf("--config %s: %w", p.settings.Path, err)
 		}
 	}
@@ -95,41 +91,6 @@ func (p *program) configure(cmd *cobra.Command) error {
 	}
 	klog.SetLogger(logrusr.New(p.log))
 	return p.settings.Validate()
-}
-
-func readFile(path string) (map[string]any, error) {
-	in, err := os.Open(path) //nolint:gosec // the administrator names it
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, largestConfig+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > largestConfig {
-		return nil, fmt.Errorf("larger than %d bytes", largestConfig)
-	}
-	if several(text) {
-		return nil, errors.New("it has more than one YAML document; put all into the first")
-	}
-	var values map[string]any
-	err = yaml.UnmarshalStrict(text, &values)
-	return values, err
-}
-
-// several tells whether a text holds more than one YAML document, of which only the
-// first would be read.
-func several(text []byte) bool {
-	content := false
-	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("---")) && content {
-			return true
-		}
-		line = bytes.TrimSpace(line)
-		content = content || len(line) > 0 && line[0] != '#' && !bytes.HasPrefix(line, []byte("---"))
-	}
-	return false
 }
 
 // do runs the agent as the settings say.

@@ -1,12 +1,15 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"gdr-features/internal/strictyaml"
 )
 
 // envPrefix begins the names of environment variables.
@@ -34,68 +37,53 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 	return first
 }
 
-// FromFile sets the flags that neither command line nor environment has set.
-// values are what the file says, by the names of flags; a list for a flag that
-// takes one, or its text.
-func FromFile(f *pflag.FlagSet, values map[string]any) error {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		flag := f.Lookup(key)
-		if flag == nil || !setting(flag) || key == "config" {
-			return fmt.Errorf("%s: no such setting; they are named like the flags of run", key)
-		}
-		if flag.Changed {
-			continue
-		}
-		text, err := scalar(flag.Value.Type(), values[key])
-		if err == nil {
-			err = f.Set(key, text)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
+// FromFile sets the flags that neither command line nor environment has set. The keys
+// of the file are the names of flags. A flag that takes a list takes its text too.
+func FromFile(f *pflag.FlagSet, text []byte) error {
+	root, err := strictyaml.Parse(text)
+	if err != nil || root.ShortTag() == "!!null" {
+		return err
 	}
-	return nil
+	keys := strictyaml.Keys{}
+	f.VisitAll(func(flag *pflag.Flag) {
+		if !setting(flag) || flag.Name == "config" {
+			return
+		}
+		keys[flag.Name] = func(n *yaml.Node) error {
+			value, err := value(flag.Value.Type(), n)
+			if err != nil || flag.Changed {
+				return err
+			}
+			return f.Set(flag.Name, value)
+		}
+	})
+	return strictyaml.Map(root, "the file", keys)
 }
 
-// setting leaves flags out that are none.
+// setting leaves out the flags that are not settings.
 func setting(flag *pflag.Flag) bool { return flag.Name != "help" }
 
-// scalar gives a value of a file as the text of a flag of a type. A number or a
-// word that YAML takes for something else is no text: 1e3 would not be the name
-// of node 1e3.
-func scalar(kind string, value any) (string, error) {
-	switch v := value.(type) {
-	case string:
-		return v, nil
-	case bool:
-		if kind == "bool" {
-			return fmt.Sprint(v), nil
+// value gives a value of the file as the text of a flag of a type. What YAML reads as
+// a number or a boolean is no name: 1e3 could mean a node 1e3 or a node 1000.
+func value(kind string, n *yaml.Node) (string, error) {
+	switch kind {
+	case "stringSlice":
+		words, err := strictyaml.Texts(n)
+		return strings.Join(words, ","), err
+	case "bool":
+		var is bool
+		if n.Decode(&is) != nil {
+			return "", errors.New("must be true or false")
 		}
-	case float64, int64:
-		if kind == "duration" {
-			return fmt.Sprint(v), nil // which says that the unit is missing
+		return strconv.FormatBool(is), nil
+	case "duration":
+		if n.Kind != yaml.ScalarNode {
+			return "", errors.New("must be a time such as 60s")
 		}
-	case []any:
-		if kind == "stringSlice" {
-			return list(v)
+	default:
+		if n.ShortTag() != "!!str" {
+			return "", errors.New("must be a text; put it in quotes")
 		}
 	}
-	wanted := map[string]string{"bool": "true or false", "stringSlice": "a list of words", "duration": "a time such as 60s"}[kind]
-	if wanted == "" {
-		wanted = "a text; put it in quotes"
-	}
-	return "", fmt.Errorf("%v: must be %s", value, wanted)
-}
-
-// list gives a list as a flag takes it.
-func list(items []any) (string, error) {
-	var texts []string
-	for _, item := range items {
-		text, ok := item.(string)
-		if !ok {
-			return "", fmt.Errorf("%v: must be a list of words", items)
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, ","), nil
+	return n.Value, nil
 }

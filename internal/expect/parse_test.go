@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -26,6 +28,10 @@ func TestParse(t *testing.T) {
 	if err != nil || len(f.Types) != 1 || f.Types[0].Name != "a" || !f.Types[0].Match.any() || f.Types[0].Expect.GPUs[0].Count != (Range{8, 8, "8"}) {
 		t.Errorf("%+v, %v", f, err)
 	}
+	braces, err := Parse([]byte("types: [{name: a, match: any, expect: {gpus: 8}}]"))
+	if diff := cmp.Diff(f, braces, cmp.AllowUnexported(Range{})); err != nil || diff != "" {
+		t.Errorf("written with braces: %v, %s", err, diff)
+	}
 	if f.Needs() != (Needs{}) {
 		t.Errorf("needs %+v", f.Needs())
 	}
@@ -40,57 +46,58 @@ func TestParseErrors(t *testing.T) {
 	with := func(old, replacement string) string { return strings.Replace(minimal, old, replacement, 1) }
 	gpus := func(text string) string { return with("gpus: 8", text) }
 	for _, test := range []struct{ text, want string }{
-		{"", "line 1: the file: must have keys of types, indented below it"},
-		{"- a", "line 1: the file: must have keys"},
-		{"typs: x", "line 1: typs: no such key of the file; there are types"},
+		{"", "line 1: the file must be a mapping (key: value) with these keys: types"},
+		{"- a", "line 1: the file must be a mapping"},
+		{"typs: x", "line 1: typs: unknown key in the file (did you mean types?); known keys: types"},
 		{"types:", "line 1: types: has no value"},
 		{"types: x", "line 1: types: must be a list"},
-		{"types: []", "line 1: types: must be a list"},
-		{"types: [a]", "line 1: a type: must have keys of expect, match, name"},
-		{minimal + "extra: 1", "line 6: extra: no such key of the file"},
+		{"types: []", "line 1: types: must be a list of machine types"},
+		{"types: [a]", "line 1: a type must be a mapping (key: value) with these keys: expect, match, name"},
+		{minimal + "extra: 1", "line 6: extra: unknown key in the file; known"},
 		{with("    match: any\n", ""), "line 2: a type: the key match is missing"},
 		{with("name: a\n    match", "match"), "line 2: a type: the key name is missing"},
 		{with("name: a", "name: a b"), `line 2: name: "a b": must be up to 63 letters`},
 		{with("name: a", "name: -a"), `line 2: name: "-a": must be`},
 		{with("name: a", "name: "+strings.Repeat("x", 64)), "must be up to 63"},
 		{with("name: a", "name: [a]"), "line 2: name: must be a text"},
-		{with("match: any", "match: all"), "line 3: match (or any): must have keys of board, gpu, nic, product, topology, vendor"},
-		{with("match: any", "match:\n      gpus: 8"), "line 4: gpus: no such key of match"},
+		{with("match: any", "match: all"), "line 3: match: must be any, or a mapping"},
+		{with("match: any", "match:\n      gpus: 8"), "line 4: gpus: unknown key in match (did you mean gpu?); known keys: board, gpu, nic, product, topology, vendor"},
 		{with("match: any", "match:\n      gpu: []"), "line 4: gpu: the list is empty"},
 		{with("match: any", "match:\n      gpu: ['']"), "line 4: gpu: must be a text"},
-		{with("match: any", "match:\n      topology: bare"), `line 4: topology: "bare": must be of physical, virtual, file`},
-		{with("expect:\n      gpus: 8\n", "expect: true\n"), "line 4: expect: must have keys of acs, driver"},
-		{with("expect:\n      gpus: 8\n", "expect: {}\n"), `line 4: {} must be in quotes`},
+		{with("match: any", "match:\n      topology: bare"), `line 4: topology: "bare": must be one of physical, virtual, file`},
+		{with("expect:\n      gpus: 8\n", "expect: true\n"), "line 4: expect must be a mapping (key: value) with these keys: acs, driver"},
 		{with("expect:\n      gpus: 8\n", "expect:\n"), "line 4: expect: has no value"},
-		{gpus("gups: 8"), "line 5: gups: no such key of expect; there are acs, driver, gpus"},
+		{gpus("gups: 8"), "line 5: gups: unknown key in expect (did you mean gpus?); known keys: acs, driver, gpus"},
 		{gpus("gpus:"), "line 5: gpus: has no value"},
-		{gpus("gpus: eight"), `line 5: gpus: "eight" is no number; write 8, ">= 8"`},
-		{gpus("gpus: -8"), `"-8" is no number`},
+		{gpus("gpus: eight"), `line 5: gpus: "eight" is no`},
+		{gpus("gpus: -8"), `line 5: gpus: "-8" is no`},
 		{gpus("gpus: []"), "line 5: gpus: the list is empty"},
-		{gpus("gpus: [8]"), "line 5: gpus: must have keys of count, model, pcie"},
+		{gpus("gpus: [8]"), "line 5: gpus must be a mapping (key: value) with these keys: count, model, pcie"},
 		{gpus("gpus:\n        model: H100"), "line 6: gpus: the key count is missing"},
-		{gpus("gpus:\n        count: 8\n        rate: 400"), "line 7: rate: no such key of gpus; there are count, model, pcie"},
+		{gpus("gpus:\n        count: 8\n        rate: 400"), "line 7: rate: unknown key in gpus; known keys: count, model, pcie"},
 		{gpus("gpus:\n        count: 8\n        pcie: x16"), `line 7: pcie: "x16": must be full`},
-		{gpus("nics:\n        - count: 8\n        - cuont: 8"), "line 7: cuont: no such key of nics; there are active-ports, count"},
-		{gpus("nics:\n        count: 8\n        link: ib"), `line 7: link: "ib": must be infiniband, ethernet`},
-		{gpus("nics:\n        count: 8\n        rate: 400G"), `line 7: rate: "400G" is no number`},
-		{gpus("nics:\n        count: 8\n        firmware: v28"), `line 7: firmware: "v28" is no version; write it as 28.39.1002`},
+		{gpus("nics:\n        - count: 8\n        - cuont: 8"), "line 7: cuont: unknown key in nics (did you mean count?); known keys: active-ports, count"},
+		{gpus("nics:\n        count: 8\n        link: ib"), `line 7: link: "ib": must be one of infiniband, ethernet`},
+		{gpus("nics:\n        count: 8\n        rate: 400G"), `line 7: rate: "400G" is no`},
+		{gpus("nics:\n        count: 8\n        firmware: v28"), `line 7: firmware: "v28" is no`},
 		{gpus("level: P2C"), `line 5: level: "P2C" is not a level`},
 		{gpus("level: near"), `line 5: level: "near" is not a level; levels are PIX`},
-		{gpus("mofed: 24.10-1.1.4.0"), `line 5: mofed: "24.10-1.1.4.0" is no version; write it as 24.10-1.1.4 or its beginning, or ">= 24.10-1.1.4"`},
-		{gpus("mofed: OFED-24.10"), `is no version`},
-		{gpus("driver: 570.86.15.1"), `is no version; write it as 570.86.15`},
-		{gpus("driver: >= 570"), `line 5: >= 570 must be in quotes: ">= 570"`},
-		{gpus("modules: closed ones"), `line 5: modules: "closed ones": must be open, closed`},
-		{gpus("mechanism: any"), `line 5: mechanism: "any": must be peermem, dmabuf, either, both`},
-		{gpus("iommu: [off, pt]"), `line 5: iommu: "pt": must be of off, passthrough, translated`},
-		{gpus("acs: off"), `line 5: acs: "off": must be of clear, redirect`},
-		{gpus("ready: yes"), `line 5: ready: "yes": must be true, false`},
-		{gpus("gpus: 8\n      gpus: 9"), "line 6: gpus is there already, in line 5"},
-		{minimal + "  - name: a\n    match: any\n    expect:\n      gpus: 1", "line 6: no machine gets here, since a, above, matches any; put that last"},
+		{gpus("mofed: 24.10-1.1.4.0"), `line 5: mofed: "24.10-1.1.4.0" is no`},
+		{gpus("mofed: OFED-24.10"), `line 5: mofed: "OFED-24.10" is no`},
+		{gpus("driver: 570.86.15.1"), `line 5: driver: "570.86.15.1" is no`},
+		{gpus("driver: >= 570"), `line 5: did not find expected comment or line break; put the value in quotes: ">= 570"`},
+		{gpus("modules: closed ones"), `line 5: modules: "closed ones": must be one of open, closed`},
+		{gpus("mechanism: any"), `line 5: mechanism: "any": must be one of peermem, dmabuf, either, both`},
+		{gpus("iommu: [off, pt]"), `line 5: iommu: "pt": must be one of off, passthrough, translated`},
+		{gpus("acs: off"), `line 5: acs: "off": must be one of clear, redirect`},
+		{gpus("ready: yes"), `line 5: ready: "yes": must be one of true, false`},
+		{gpus("gpus: 8\n      gpus: 9"), "line 6: gpus: already given in line 5"},
+		{minimal + "  - name: a\n    match: any\n    expect:\n      gpus: 1", "line 6: unreachable: type a above matches every machine; move it to the end"},
+		{gpus(`driver: "570\e[2J"`), `line 5: driver: "570\x1b[2J": must be one line of printable characters`},
+		{gpus("gpus: &n 8\n      nics: *n"), "line 5: anchors (&) and aliases (*) are not supported"},
 		{
 			with("match: any", "match:\n      gpu: x") + "  - name: a\n    match: any\n    expect:\n      gpus: 1",
-			"line 7: name: a is there already, in line 2",
+			"line 7: name: a: already given in line 2",
 		},
 	} {
 		_, err := Parse([]byte(test.text))
@@ -165,6 +172,6 @@ func TestDocumentation(t *testing.T) {
 
 // after gives the keys that an error lists.
 func after(err error) []string {
-	_, list, _ := strings.Cut(err.Error(), "; there are ")
+	_, list, _ := strings.Cut(err.Error(), "; known keys: ")
 	return slices.DeleteFunc(strings.Split(list, ", "), func(s string) bool { return s == "" })
 }

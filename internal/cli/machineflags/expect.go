@@ -3,26 +3,26 @@ package machineflags
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/pflag"
 
 	"gdr-features/internal/expect"
+	"gdr-features/internal/strictyaml"
 )
 
 // DefineExpect adds the flag --expect to a set.
 func DefineExpect(f *pflag.FlagSet, path *string) {
-	f.StringVar(path, "expect", "", "YAML file of what is expected of machines, see docs/expect.md")
+	f.StringVar(path, "expect", "", "YAML file of what machines should be, see docs/expect.md")
 }
 
-// ExpectOnce reads a file of expectations, for the options of a report; nil for
-// none.
+// ExpectOnce reads a file of expectations once, for the options of a report. No path
+// gives nil.
 func ExpectOnce(path string) (func() (*expect.File, error), error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // no file is no error
 	}
-	text, err := readExpect(path)
+	text, err := ReadFile(path, strictyaml.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("--expect: %w", err)
 	}
@@ -33,25 +33,25 @@ func ExpectOnce(path string) (func() (*expect.File, error), error) {
 	return func() (*expect.File, error) { return file, nil }, nil
 }
 
-// ExpectAgain gives the same for one who stays: the file is read at each call. One
-// that cannot be read, or is wrong, is an error, and what the last good one said
-// still holds. No path gives nil.
+// ExpectAgain gives the same for a program that keeps running: the file is read at
+// each call. While it cannot be read or is wrong, each call gives an error, and the
+// last good expectations stay in force. No path gives nil.
 func ExpectAgain(path string) func() (*expect.File, error) {
 	if path == "" {
 		return nil
 	}
-	return (&replaced{path: path}).current
+	return (&reloaded{path: path}).current
 }
 
-// replaced is a file that somebody may replace, or write, at any time.
-type replaced struct {
+// reloaded is a file that may be replaced or written at any time.
+type reloaded struct {
 	path  string
-	text  []byte       // as last read; nil for never
-	wrong error        // with that text
-	good  *expect.File // the last good one; nil for none yet
+	text  []byte       // as last read; nil before the first read
+	wrong error        // what is wrong with that text
+	good  *expect.File // the last good file; nil before the first one
 }
 
-func (r *replaced) current() (*expect.File, error) {
+func (r *reloaded) current() (*expect.File, error) {
 	text, err := r.read()
 	if err == nil {
 		r.parse(text)
@@ -61,26 +61,26 @@ func (r *replaced) current() (*expect.File, error) {
 	case err == nil:
 		return r.good, nil
 	case r.good == nil:
-		return nil, fmt.Errorf("--expect: %w; nothing is expected until that is right", err)
+		return nil, fmt.Errorf("--expect: %w; no expectations until the file is corrected", err)
 	}
-	return r.good, fmt.Errorf("--expect: %w; what it said before still holds", err)
+	return r.good, fmt.Errorf("--expect: %w; the last good version stays in force", err)
 }
 
-// read refuses what might never answer, a pipe for one.
-func (r *replaced) read() ([]byte, error) {
+// read refuses what might block for ever, such as a pipe.
+func (r *reloaded) read() ([]byte, error) {
 	info, err := os.Stat(r.path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", r.path)
+		return nil, fmt.Errorf("%s: not a regular file", r.path)
 	}
-	return readExpect(r.path)
+	return ReadFile(r.path, strictyaml.MaxSize)
 }
 
-// parse takes a text that is not the one before. It is small: comparing it is
-// surer than any time of change.
-func (r *replaced) parse(text []byte) {
+// parse parses the text if it has changed. The text is small, and comparing it is more
+// reliable than comparing modification times.
+func (r *reloaded) parse(text []byte) {
 	if r.text != nil && bytes.Equal(r.text, text) {
 		return
 	}
@@ -91,21 +91,4 @@ func (r *replaced) parse(text []byte) {
 		return
 	}
 	r.good = file
-}
-
-// readExpect reads the whole file.
-func readExpect(path string) ([]byte, error) {
-	in, err := os.Open(path) //nolint:gosec // the administrator names it
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, expect.MaxSize+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > expect.MaxSize {
-		return nil, fmt.Errorf("%s: larger than %d bytes", path, expect.MaxSize)
-	}
-	return text, nil
 }

@@ -39,7 +39,7 @@ func TestExpectAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const until, still = "nothing is expected until that is right", "what it said before still holds"
+	const until, still = "no expectations until the file is corrected", "the last good version stays in force"
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -47,12 +47,12 @@ func TestExpectAgain(t *testing.T) {
 		err  string
 	}{
 		{"not there", func() {}, "", "no such file or directory; " + until},
-		{"empty", func() { write(t, path, "") }, "", "line 1: the file: must have keys of types, indented below it; " + until},
+		{"empty", func() { write(t, path, "") }, "", "line 1: the file must be a mapping (key: value) with these keys: types; " + until},
 		{"wrong", func() { write(t, path, "types: 1") }, "", path + ": line 1: types: must be a list"},
 		{"right", func() { write(t, path, file("a")) }, "a", ""},
 		{"the same", func() {}, "a", ""},
 		{"of the same size", func() { write(t, path, file("b")) }, "b", ""},
-		{"wrong again", func() { write(t, path, file("b")+"x: 1\n") }, "b", "line 6: x: no such key of the file; there are types; " + still},
+		{"wrong again", func() { write(t, path, file("b")+"x: 1\n") }, "b", "line 6: x: unknown key in the file; known keys: types; " + still},
 		{"still wrong", func() {}, "b", still},
 		{"gone", remove, "b", "no such file or directory; " + still},
 		{"back, and still wrong", func() { write(t, path, file("b")+"x: 1\n") }, "b", "line 6"},
@@ -67,13 +67,13 @@ func TestExpectAgain(t *testing.T) {
 			if err := os.Mkdir(path, 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}, "d", "is no file; " + still},
+		}, "d", "not a regular file; " + still},
 		{"a pipe that nobody writes to", func() {
 			remove()
 			if err := syscall.Mkfifo(path, 0o644); err != nil {
 				t.Fatal(err)
 			}
-		}, "d", "is no file; " + still},
+		}, "d", "not a regular file; " + still},
 	} {
 		step.do()
 		f, err := current()
@@ -95,9 +95,9 @@ func TestExpectAgain(t *testing.T) {
 
 func TestExpectNothing(t *testing.T) {
 	if ExpectAgain("") != nil {
-		t.Error("something is expected, again")
+		t.Error("ExpectAgain without a path is not nil")
 	}
 	if once, err := ExpectOnce(""); once != nil || err != nil {
-		t.Errorf("something is expected, once: %v", err)
+		t.Errorf("ExpectOnce without a path is not nil, or fails: %v", err)
 	}
 }

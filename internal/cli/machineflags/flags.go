@@ -118,17 +118,9 @@ func (c *Flags) readTopologyFile() (*topology.File, error) {
 	if c.TopologyFile == "" {
 		return nil, nil //nolint:nilnil // no file is no error
 	}
-	in, err := os.Open(c.TopologyFile)
+	data, err := ReadFile(c.TopologyFile, topology.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, topology.MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("--topology-file: %w", err)
-	}
-	if len(data) > topology.MaxFile {
-		return nil, fmt.Errorf("--topology-file %s: larger than %d bytes", c.TopologyFile, topology.MaxFile)
 	}
 	file, err := topology.ParseFile(data)
 	if err != nil {
@@ -136,4 +128,18 @@ func (c *Flags) readTopologyFile() (*topology.File, error) {
 	}
 	file.Name = c.TopologyFile
 	return file, nil
+}
+
+// ReadFile reads a file of at most so many bytes.
+func ReadFile(path string, most int64) ([]byte, error) {
+	in, err := os.Open(path) //nolint:gosec // the administrator names it
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s: larger than %d bytes", path, most)
+	}
+	return data, err
 }
