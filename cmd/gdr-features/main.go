@@ -1,9 +1,3 @@
-// A run is over in milliseconds: asking the cgroup how many processors there
-// are, and asking again later, would be a good part of it.
-//
-//go:debug containermaxprocs=0
-//go:debug updatemaxprocs=0
-
 // Command gdr-features tells whether a machine can do GPUDirect RDMA, whether it
 // does it now, and how near its GPUs and RDMA adapters are to each other, from
 // /sys and /proc alone. It prints labels for Node Feature Discovery, and tables
@@ -13,7 +7,6 @@ package main
 import (
 	"context"
 	"os"
-	"runtime"
 	"time"
 
 	"golang.org/x/term"
@@ -23,9 +16,6 @@ import (
 var version string
 
 func main() {
-	// One processor: what runs beside each other here waits for files, and
-	// waking threads up would cost more than it brings.
-	runtime.GOMAXPROCS(1)
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle

@@ -1,7 +1,6 @@
 // Command genids writes the table of product names that source/pci embeds: the
-// GPUs of vendor 10de and the adapters and bridges of vendor 15b3, out of a
-// pci.ids file as ghw's database reads it, plus products that it does not name
-// yet.
+// GPUs of vendor 10de and the NICs and bridges of vendor 15b3, out of a pci.ids file,
+// plus products that it does not name yet.
 //
 //	go run ./source/pci/genids /usr/share/misc/pci.ids > source/pci/ids.txt
 package main
@@ -12,7 +11,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/jaypipes/pcidb"
@@ -71,15 +70,10 @@ func run(args []string, out io.Writer) error {
 		}
 	}
 	maps.Copy(names, later)
-	ids := make([]string, 0, len(names))
-	for id := range names {
-		ids = append(ids, id)
-	}
-	sort.Strings(ids)
 	if _, err := fmt.Fprintf(out, "# Product names from pci.ids %s (10de, 15b3) and later products; written by genids.\n", version); err != nil {
 		return err
 	}
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
 		if _, err := fmt.Fprintf(out, "%s %s\n", id, names[id]); err != nil {
 			return err
 		}
@@ -88,7 +82,7 @@ func run(args []string, out io.Writer) error {
 }
 
 // shorten gives the product that people know, "H100 SXM5 80GB" of "GH100 [H100
-// SXM5 80GB]"; "" for what is no GPU and no product.
+// SXM5 80GB]"; "" for a function of vendor 10de that is not a GPU.
 func shorten(vendor, name string) string {
 	p := product.FindStringSubmatch(name)
 	if vendor == "10de" && !strings.Contains(name, "GeForce") && (p == nil || notAGPU.MatchString(name)) {
