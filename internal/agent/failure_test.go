@@ -226,7 +226,7 @@ func (m *told) Published(_ string, _ bool, err error) {
 // refused; a failure to read back what is published counts as one.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{name: "one", lastErr: &publish.Refusal{Err: errDown}}
+		f := &fake{name: "one", lastErr: publish.Denied(errDown)}
 		st := newStage(t, ready, f)
 		var monitor told
 		st.agent.Monitor = &monitor
@@ -242,7 +242,7 @@ func TestRefused(t *testing.T) {
 		if got := f.shows(); got != "PIX true" || monitor.well == 0 {
 			t.Errorf("shows %q", got)
 		}
-		f.fails(errors.Join(&publish.Refusal{Err: errDown}))
+		f.fails(errors.Join(publish.Denied(errDown)))
 		st.machine.becomes(other)
 		tries := len(f.made())
 		st.until(2 * time.Hour)
@@ -256,7 +256,7 @@ func TestRefused(t *testing.T) {
 // A busy server is asked less and less often too, and the first times soon.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{name: "one", lastErr: &publish.Busy{Err: errDown}}
+		f := &fake{name: "one", lastErr: publish.Overloaded(errDown)}
 		st := newStage(t, ready, f)
 		st.run()
 		st.until(10 * time.Second)
@@ -278,7 +278,7 @@ func TestCauseLogged(t *testing.T) {
 		st := newStage(t, ready, f)
 		st.run()
 		st.until(s)
-		f.fails(&publish.Refusal{Err: errors.New("forbidden")})
+		f.fails(publish.Denied(errors.New("forbidden")))
 		st.until(10 * time.Minute)
 		if n := st.logged(logrus.WarnLevel, "for another reason"); n != 1 {
 			t.Errorf("another cause was logged %d times", n)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/publish"
@@ -25,12 +24,10 @@ type worker struct {
 	content publish.Content
 	ready   bool // there is content to publish
 
-	backoff  wait.Backoff // after failures
-	deferred wait.Backoff // while the other side is busy
-	refused  wait.Backoff // after refusals
-	failing  bool
-	cause    publish.Cause // of what fails, as last logged
-	retry    *time.Timer   // nil when nothing failed or is put off
+	backoff publish.Backoff
+	failing bool
+	cause   publish.Cause // of what fails, as last logged
+	retry   *time.Timer   // nil when nothing failed or is put off
 	// restores limits how often what somebody else changes is set right: two
 	// who each insist would write for ever.
 	restores  *rate.Limiter
@@ -41,7 +38,7 @@ func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worke
 	return &worker{
 		agent: a, publisher: p, sights: make(chan *sight, 1), hurry: hurry,
 		details: details{settle: a.Settle}, restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
-		backoff: publish.Patience(), deferred: publish.Deference(), refused: publish.Resignation(),
+		backoff: publish.Backoff{},
 	}
 }
 
@@ -175,14 +172,7 @@ func (w *worker) waiting() <-chan time.Time {
 // failed logs the first of a row of failures, and those with another cause, and
 // sets the time of the next try.
 func (w *worker) failed(ctx context.Context, err error) {
-	backoff := &w.backoff
-	if no := (*publish.Refusal)(nil); errors.As(err, &no) {
-		backoff = &w.refused
-	}
-	if full := (*publish.Busy)(nil); errors.As(err, &full) {
-		backoff = &w.deferred
-	}
-	delay := backoff.Step()
+	delay := w.backoff.Next(err)
 	w.retry, w.postponed = time.NewTimer(delay), false
 	if ctx.Err() != nil {
 		return
@@ -202,7 +192,7 @@ func (w *worker) failed(ctx context.Context, err error) {
 
 func (w *worker) succeeded() {
 	w.retry, w.postponed = nil, false
-	w.backoff, w.deferred, w.refused = publish.Patience(), publish.Deference(), publish.Resignation()
+	clear(w.backoff)
 	if w.failing {
 		w.failing, w.cause = false, publish.Cause{}
 		w.agent.log(w.publisher).Info("publishing works again")

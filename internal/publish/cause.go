@@ -8,20 +8,20 @@ import (
 	"unicode"
 )
 
-// causeGap is the least time between two causes of one row of failures that are
-// told. Two that take turns must not fill a log.
-const causeGap = 10 * time.Second
+// causeInterval is the least time between two causes that are logged: two that take
+// turns must not fill the log.
+const causeInterval = 10 * time.Second
 
-// Cause remembers the cause that was last told of a row of failures. The zero value
+// Cause remembers the cause that was logged last in a row of failures. The zero value
 // stands for a row that begins.
 type Cause struct {
-	text string
-	told time.Time
+	text   string
+	logged time.Time
 }
 
-// News tells whether a failure is to be told: it is the first, or its cause is
-// another than the one last told. What was asked for does not count, nor do numbers:
-// each try has another port, time or version in its text.
+// News tells whether a failure is to be logged: it is the first, or its cause is not
+// the one logged last. The URL and numbers do not make a difference: each try has
+// another port, time or version in its text.
 func (c *Cause) News(err error, now time.Time) bool {
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		err = request.Err
@@ -32,9 +32,9 @@ func (c *Cause) News(err error, now time.Time) bool {
 		}
 		return r
 	}, err.Error())
-	if c.text == text || !c.told.IsZero() && now.Sub(c.told) < causeGap {
+	if c.text == text || !c.logged.IsZero() && now.Sub(c.logged) < causeInterval {
 		return false
 	}
-	c.text, c.told = text, now
+	c.text, c.logged = text, now
 	return true
 }

@@ -3,6 +3,7 @@ package nodefeature
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,20 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/internal/publish"
 )
 
 const (
 	// fieldManager owns what is applied.
 	fieldManager = "gdr-features"
 	resource     = "nodefeatures"
-	// requestLimit is how long a single request may take. What a busy server has
-	// begun to do would be lost if it ended sooner.
-	requestLimit = 30 * time.Second
+	// requestTimeout leaves an overloaded server the time to finish what it has begun.
+	requestTimeout = 30 * time.Second
 )
 
-// client speaks to the API server about one NodeFeature. NFD's generated
-// clientset does the same with twice the memory, since it links every type of
-// Kubernetes.
+// client makes requests for one NodeFeature. NFD's generated clientset does the same
+// with twice the memory, since it links every type of Kubernetes.
 type client struct {
 	nfd, core       rest.Interface
 	namespace, name string
@@ -58,31 +59,30 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	return &client{nfd, coreClient, namespace, name}, nil
 }
 
-// all narrows a request down to the NodeFeatures of the namespace. An answer that
-// says to come again (429) is an error like others: client-go would ask each second,
-// as all other nodes do in the same moment.
-func (c *client) all(verb *rest.Request) *rest.Request {
-	return verb.Namespace(c.namespace).Resource(resource).MaxRetries(0)
+// all directs a request to the NodeFeatures of the namespace. Status 429 is an error
+// like others: client-go would try again each second, at the same moments on all nodes.
+func (c *client) all(r *rest.Request) *rest.Request {
+	return r.Namespace(c.namespace).Resource(resource).MaxRetries(0)
 }
 
-// request narrows a request down to the object.
-func (c *client) request(verb *rest.Request) *rest.Request { return c.all(verb).Name(c.name) }
+// request directs a request to the object.
+func (c *client) request(r *rest.Request) *rest.Request { return c.all(r).Name(c.name) }
 
 func (c *client) get(ctx context.Context) (*v1alpha1.NodeFeature, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var got v1alpha1.NodeFeature
 	return &got, c.request(c.nfd.Get()).Do(ctx).Into(&got)
 }
 
 func (c *client) delete(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return c.request(c.nfd.Delete()).Do(ctx).Error()
 }
 
-// apply is a server-side apply: it makes the object where there is none, and
-// takes the fields over that somebody else has set.
+// apply is a server-side apply: it creates the object where there is none, and takes
+// over fields that others have set.
 func (c *client) apply(ctx context.Context, want *v1alpha1.NodeFeature) (*v1alpha1.NodeFeature, error) {
 	body, err := json.Marshal(want)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *client) merge(ctx context.Context, body []byte) (*v1alpha1.NodeFeature,
 }
 
 func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, force *bool) (*v1alpha1.NodeFeature, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var got v1alpha1.NodeFeature
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}
@@ -109,9 +109,9 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, f
 	return &got, err
 }
 
-// nodeUID asks the API server, which allows it to few.
+// nodeUID reads the UID of a Node, which few are allowed to.
 func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	raw, err := c.core.Get().Resource("nodes").Name(node).MaxRetries(0).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()
@@ -121,4 +121,21 @@ func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 	var meta metav1.PartialObjectMetadata
 	err = json.Unmarshal(raw, &meta)
 	return meta.UID, err
+}
+
+// denied tells whether an error stays the same until somebody changes the cluster.
+func denied(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// classify marks an error with how soon to try again.
+func classify(err error) error {
+	switch {
+	case denied(err):
+		return publish.Denied(err)
+	case apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return publish.Overloaded(err)
+	}
+	return err
 }

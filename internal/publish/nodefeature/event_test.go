@@ -11,9 +11,9 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// Readiness that turns is an event; that it shows for the first time, or that
-// the reason is another one, is none.
-func TestTurned(t *testing.T) {
+// A change of readiness is an event; that it is known for the first time, or has
+// another reason, is none.
+func TestReadyChange(t *testing.T) {
 	none, yes := label.Set{}, label.Set{label.Ready: "true"}
 	no := label.Set{label.Ready: "false", label.Reason: "NoActivePort"}
 	no2 := label.Set{label.Ready: "false", label.Reason: "NoRDMADevice"}
@@ -34,7 +34,7 @@ func TestTurned(t *testing.T) {
 		{"gone", yes, none, "Warning", "GPUDirectRDMALost", "no NVIDIA GPU"},
 		{"gone, and was not ready", no, none, "", "", ""},
 	} {
-		kind, reason, message, ok := turned(test.before, test.after)
+		kind, reason, message, ok := readyChange(test.before, test.after)
 		if kind != test.kind || reason != test.reason || ok != (test.reason != "") || !strings.Contains(message, test.says) {
 			t.Errorf("%s: %v %s %s %q", test.name, ok, kind, reason, message)
 		}
@@ -78,13 +78,13 @@ func TestEvents(t *testing.T) {
 	a.says("EVENT-HERE", 403)
 	turn("ready", "GET APPLY EVENT EVENT-HERE")
 	turn("ports-down", "GET APPLY EVENT EVENT-HERE")
-	if n := len(hook.AllEntries()); n != 1 || len(p.pending) != 0 {
-		t.Errorf("%d lines logged, %d events wait", n, len(p.pending))
+	if n := len(hook.AllEntries()); n != 1 || len(p.events) != 0 {
+		t.Errorf("%d lines logged, %d events wait", n, len(p.events))
 	}
-	for range 2 * mostPending {
-		p.remember(label.Set{label.Ready: "true"}, label.Set{label.Ready: "false"}, at)
+	for range 2 * maxQueued {
+		p.queueEvent(label.Set{label.Ready: "true"}, label.Set{label.Ready: "false"}, at)
 	}
-	if n := len(p.pending); n != mostPending || p.pending[n-1].Reason != lostReady {
+	if n := len(p.events); n != maxQueued || p.events[n-1].Reason != lostReady {
 		t.Errorf("%d events wait", n)
 	}
 }

@@ -20,12 +20,12 @@ const (
 	lostReady   = "GPUDirectRDMALost"
 )
 
-// mostPending is how many events wait for an API server that does not take them.
-const mostPending = 8
+// maxQueued is how many events are kept for an API server that does not take them.
+const maxQueued = 8
 
-// turned tells whether readiness turned between two publications, and what to
-// say about it. That it is published for the first time is no turn.
-func turned(before, after label.Set) (kind, reason, message string, ok bool) {
+// readyChange gives the event for a change of readiness between two publications; ok is
+// false for none, and when readiness is published for the first time.
+func readyChange(before, after label.Set) (kind, reason, message string, ok bool) {
 	was, had := before[label.Ready]
 	is := after[label.Ready]
 	switch {
@@ -38,13 +38,13 @@ func turned(before, after label.Set) (kind, reason, message string, ok bool) {
 	}
 	why := after[label.Reason]
 	if why == "" {
-		why = "no NVIDIA GPU is seen any more"
+		why = "no NVIDIA GPU is found any more"
 	}
 	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why, true
 }
 
-// event is about the Node. Events about what has no namespace lie in default,
-// where `kubectl describe node` looks for them.
+// event gives an event about the Node. Events about objects without namespace belong
+// to namespace default, where `kubectl describe node` looks for them.
 func (p *Publisher) event(kind, reason, message string, at time.Time, uid types.UID) *corev1.Event {
 	if uid == "" {
 		uid = types.UID(p.node) // as the kubelet gives it
@@ -61,9 +61,9 @@ func (p *Publisher) event(kind, reason, message string, at time.Time, uid types.
 	}
 }
 
-// remember notes an event if what was published turns readiness.
-func (p *Publisher) remember(before, after label.Set, at time.Time) {
-	kind, reason, message, ok := turned(before, after)
+// queueEvent queues an event if a publication has changed readiness.
+func (p *Publisher) queueEvent(before, after label.Set, at time.Time) {
+	kind, reason, message, ok := readyChange(before, after)
 	if !ok {
 		return
 	}
@@ -71,46 +71,46 @@ func (p *Publisher) remember(before, after label.Set, at time.Time) {
 	if p.ownerRef != nil {
 		uid = p.ownerRef.UID
 	}
-	p.pending = append(p.pending, p.event(kind, reason, message, at, uid))
-	if len(p.pending) > mostPending {
-		p.pending = p.pending[1:]
+	p.events = append(p.events, p.event(kind, reason, message, at, uid))
+	if len(p.events) > maxQueued {
+		p.events = p.events[1:]
 	}
 }
 
-// tell sends the events that wait. What cannot be sent waits for the next time;
-// what is not allowed is dropped, after saying so once.
-func (p *Publisher) tell(ctx context.Context) {
-	for len(p.pending) > 0 {
-		err := p.client.create(ctx, p.pending[0])
+// sendEvents sends the queued events. What cannot be sent now is kept; what is not
+// allowed is dropped, which is logged once.
+func (p *Publisher) sendEvents(ctx context.Context) {
+	for len(p.events) > 0 {
+		err := p.client.create(ctx, p.events[0])
 		if apierrors.IsForbidden(err) {
-			err = p.client.create(ctx, here(p.pending[0], p.client.namespace))
+			err = p.client.create(ctx, moved(p.events[0], p.client.namespace))
 		}
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsNotFound(err):
-			if !p.silenced {
-				p.log.WithError(err).Warn("events about the Node cannot be written")
-				p.silenced = true
+			if !p.eventsDenied {
+				p.log.WithError(err).Warn("cannot write events about the Node")
+				p.eventsDenied = true
 			}
 		default:
 			return
 		}
-		p.pending = p.pending[1:]
+		p.events = p.events[1:]
 	}
 }
 
-// here is the event for an agent that may write none in default: in its own
-// namespace, where `kubectl get events` finds it. The API server wants the
-// namespaces of the event and of what it is about to agree.
-func here(e *corev1.Event, namespace string) *corev1.Event {
+// moved gives the event in the agent's own namespace, where `kubectl get events` finds
+// it, for an agent that may not write to default. The API server demands that the event
+// and the object it is about are in the same namespace.
+func moved(e *corev1.Event, namespace string) *corev1.Event {
 	e = e.DeepCopy()
 	e.Namespace, e.InvolvedObject.Namespace = namespace, namespace
 	return e
 }
 
-// create makes an event.
+// create creates an event.
 func (c *client) create(ctx context.Context, e *corev1.Event) error {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	body, err := json.Marshal(e)
 	if err != nil {

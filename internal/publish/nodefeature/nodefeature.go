@@ -1,10 +1,9 @@
-// Package nodefeature publishes labels as a NodeFeature object, which the
-// nfd-master makes labels of the Node from.
+// Package nodefeature publishes labels as a NodeFeature object, from which nfd-master
+// makes labels of the Node.
 package nodefeature
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -23,67 +22,69 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// Name gives the name of a node's object.
+// Name gives the name of the object of a node.
 func Name(node string) string { return "gdr-features-" + node }
 
-// Publisher keeps the object what it should be. It writes only where it is not.
+// Publisher keeps the object as it should be, and writes only where it is not.
 type Publisher struct {
 	config *rest.Config
 	client *client
 	node   string
 	now    func() time.Time
 	log    logrus.FieldLogger
-	store  *store
-	watch  bool // the object is to be watched
-	sentry *sentry
+	cache  *objectCache // nil where the object is not watched
 
 	ownerKnown bool
 	ownerRef   *metav1.OwnerReference
-	fate       fate
-	leftOut    []string // of the features, as last logged
+	history    history
+	omitted    []string // of the features, as last logged
 
-	published label.Set // what was published last, by this agent or the one before
-	pending   []*corev1.Event
-	silenced  bool // that events are not allowed has been said
+	published    label.Set       // what was published last, by this agent or the one before
+	events       []*corev1.Event // to be sent
+	eventsDenied bool            // logged already
 }
 
 var _ publish.Publisher = (*Publisher)(nil)
 
-// New publishes for a node in a namespace.
+// New gives the publisher of a node, with its object in a namespace.
 func New(config *rest.Config, namespace, node string, now func() time.Time, log logrus.FieldLogger) (*Publisher, error) {
 	c, err := newClient(config, namespace, Name(node))
 	if err != nil {
 		return nil, err
 	}
-	known := newStore()
-	return &Publisher{config: config, client: c, node: node, now: now, log: log, store: known, sentry: newSentry(now, log, known.known)}, nil
+	return &Publisher{config: config, client: c, node: node, now: now, log: log}, nil
 }
 
-// Watch begins to watch the object, until ctx ends. Without, the object is read
-// each time. To be called once, before anything else.
+// Watch begins to watch the object, until ctx ends; without, it is read each time. It
+// is to be called once, before everything else.
 func (p *Publisher) Watch(ctx context.Context) {
-	p.watch = true
-	backoff := publish.Patience()
-	r := cache.NewReflectorWithOptions(p.client.listWatch(p.sentry), &v1alpha1.NodeFeature{}, p.store, cache.ReflectorOptions{
+	p.cache = newObjectCache(p.now, p.log)
+	backoff := rewatchBackoff
+	r := cache.NewReflectorWithOptions(p.client.listWatch(p.cache), &v1alpha1.NodeFeature{}, p.cache, cache.ReflectorOptions{
 		Name: "NodeFeature of this node",
-		// An object that hardly ever changes need not be asked for every five
-		// minutes. A connection that is dead is noticed without (HTTP/2 pings).
+		// The object hardly ever changes, so a watch need not be renewed every five
+		// minutes. HTTP/2 pings notice a dead connection.
 		MinWatchTimeout: 30 * time.Minute,
 		Backoff:         &backoff,
 	})
-	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the sentry says what is wrong, once
+	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the cache logs failures, each once
 }
 
 // Name implements publish.Publisher.
 func (*Publisher) Name() string { return "nodefeature" }
 
-// Changed receives when the object is another one than was written.
-func (p *Publisher) Changed() <-chan struct{} { return p.store.changed }
+// Changed receives when others may have changed the object.
+func (p *Publisher) Changed() <-chan struct{} {
+	if p.cache == nil {
+		return nil
+	}
+	return p.cache.changed
+}
 
 // Close has nothing to wait for.
 func (*Publisher) Close(context.Context) error { return nil }
 
-// Last gives the labels of the object. The error may be that of ctx.
+// Last gives the labels of the object.
 func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	now, err := p.current(ctx)
 	if err != nil || now == nil {
@@ -93,47 +94,25 @@ func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	return maps.Clone(p.published), nil
 }
 
-// errUnheard: there is no answer to the watch, nor to the requests before it.
-var errUnheard = errors.New("the API server does not tell what is published")
-
-// current gives the object as it is, nil for none: as watched, or, where that
-// does not work, as read. A server that is slow or away is not asked in one more
-// way.
+// current gives the object as it is, nil for none: from the watch, or read where it is
+// not watched.
 func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) {
-	if p.watch && !p.sentry.lost() {
-		denied, err := p.await(ctx)
-		if !denied || err != nil {
-			return p.store.current(), err
+	if p.cache != nil {
+		known, err := p.cache.await(ctx)
+		if known || err != nil {
+			return p.cache.current(), err
 		}
 	}
 	now, err := p.client.get(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}
-	return now, marked(err)
+	return now, classify(err)
 }
 
-// await waits until the object is known from watching it.
-func (p *Publisher) await(ctx context.Context) (denied bool, err error) {
-	if p.store.known() {
-		return false, nil
-	}
-	select {
-	case <-p.store.synced:
-		return false, nil
-	case <-p.sentry.denied:
-		return true, nil
-	case <-time.After(requestLimit):
-		return false, &publish.Busy{Err: errUnheard}
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-}
-
-// Publish writes the object if it is not what it should be. A node without
-// labels gets none, and one that was there is emptied. The error is
-// publish.ErrUnconfirmed where nothing is to be written and the API server has
-// not been heard for a moment.
+// Publish writes the object if it is not as it should be. A node without labels gets
+// none, and one that is there is emptied. The error is publish.ErrUnconfirmed where
+// nothing is to be written, as far as is known, but the object is not watched now.
 func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool, err error) {
 	now, err := p.current(ctx)
 	if err != nil {
@@ -142,54 +121,54 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 	if now == nil && len(c.Labels) == 0 {
 		return false, nil
 	}
-	_ = p.fate.found(now != nil, p.now()) // that it was deleted is mended below
-	spec, left, err := specOf(c, now)
+	_ = p.history.found(now != nil, p.now()) // a deletion is reverted below
+	spec, omitted, err := specOf(c, now)
 	if err != nil {
 		return false, err
 	}
-	if !slices.Equal(left, p.leftOut) {
-		p.leftOut = left
-		if len(left) > 0 {
-			p.log.Warnf("too much for one NodeFeature, left out: %s", strings.Join(left, ", "))
+	if !slices.Equal(omitted, p.omitted) {
+		p.omitted = omitted
+		if len(omitted) > 0 {
+			p.log.Warnf("too much for one NodeFeature; left out: %s", strings.Join(omitted, ", "))
 		}
 	}
 	if wrote, err = p.write(ctx, now, spec); err != nil {
-		return wrote, marked(err)
+		return wrote, classify(err)
 	}
 	switch {
-	case wrote && now == nil && len(p.published) > 0: // somebody has deleted it, and may do so again
-		err = p.stays(ctx)
-	case !wrote:
-		err = p.confirmed()
+	case wrote && now == nil && len(p.published) > 0: // it was deleted, and may be again
+		err = p.checkKept(ctx)
+	case !wrote && p.cache != nil:
+		err = p.cache.confirmed()
 	}
 	if err != nil {
 		return false, err
 	}
-	p.remember(p.published, c.Labels, c.Seen)
+	p.queueEvent(p.published, c.Labels, c.Seen)
 	p.published = maps.Clone(c.Labels)
-	p.tell(ctx)
+	p.sendEvents(ctx)
 	return wrote, nil
 }
 
-// write makes the object have this spec, if it does not have it.
+// write makes the object have this spec, if it does not have it already.
 func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v1alpha1.NodeFeatureSpec) (wrote bool, err error) {
 	owner, err := p.owner(ctx, now == nil)
 	if err != nil {
 		return false, err
 	}
 	want := object(p.client.namespace, p.client.name, p.node, owner, spec)
-	if now != nil && same(now, want) {
-		if !p.fate.repeats(p.now()) {
+	if now != nil && matches(now, want) {
+		if !p.history.repeats(p.now()) {
 			return false, nil
 		}
-		nudge(now, want)
+		toggleAnnotation(now, want)
 	}
 	is, err := p.client.apply(ctx, want)
 	if err != nil {
 		return false, err
 	}
-	if !sameSpec(&is.Spec, &want.Spec) { // somebody has added to it
-		patch, err := difference(&is.Spec, &want.Spec)
+	if !sameSpec(&is.Spec, &want.Spec) { // others have added to it
+		patch, err := mergePatch(&is.Spec, &want.Spec)
 		if err != nil {
 			return false, err
 		}
@@ -197,13 +176,15 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 			return false, err
 		}
 	}
-	p.store.wrote(is)
-	p.fate.wrote(is.ResourceVersion, owner, p.now())
+	if p.cache != nil {
+		p.cache.wrote(is)
+	}
+	p.history.wrote(is.ResourceVersion, owner, p.now())
 	return true, nil
 }
 
-// Remove deletes the object. Where that is not allowed, it is emptied, which
-// takes the labels off the node all the same.
+// Remove deletes the object. Where that is not allowed, it is emptied, which removes
+// the labels from the Node too.
 func (p *Publisher) Remove(ctx context.Context) error {
 	err := p.client.delete(ctx)
 	switch {

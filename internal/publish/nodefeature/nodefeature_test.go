@@ -1,6 +1,7 @@
 package nodefeature
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -239,18 +240,15 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// While the object is watched nothing is asked; where it cannot be watched it is
-// read.
+// While the object is watched nothing is read; where watching is denied it is read, once
+// the watch has been missing for a while.
 func TestWatched(t *testing.T) {
 	a := newAPI(t)
 	p, hook := a.publisher(node)
-	p.watch = true
-	ctx, cancel := contextFor(t, 50*time.Millisecond)
-	defer cancel()
-	if _, err := p.Last(ctx); err == nil {
-		t.Error("no error without an answer")
-	}
-	if err := p.store.Replace(nil, "1"); err != nil {
+	now := time.Now()
+	p.cache = newObjectCache(func() time.Time { return now }, p.log)
+	p.cache.opened(true)
+	if err := p.cache.Replace(nil, "1"); err != nil {
 		t.Fatal(err)
 	}
 	a.version = 1
@@ -260,22 +258,25 @@ func TestWatched(t *testing.T) {
 	if last, err := p.Last(t.Context()); len(last) != len(c.Labels) || err != nil {
 		t.Errorf("last %v, error %v", last, err)
 	}
-	a.must(p, true, small(t, "ports-down"), "APPLY EVENT")
-	a.asked("")
+	c = small(t, "ports-down")
+	a.must(p, true, c, "APPLY EVENT")
 
-	forbidden := apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil)
-	p.sentry.failed(t.Context(), forbidden)
-	a.must(p, false, small(t, "ports-down"), "") // a while without does not matter
-	p.sentry.expire()
+	p.cache.ended()
+	p.cache.failed(t.Context(), apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil))
+	if _, err := p.Publish(t.Context(), c); !errors.Is(err, publish.ErrUnconfirmed) {
+		t.Errorf("error %v", err)
+	}
+	a.asked("")
+	now = now.Add(unwatchedLimit)
 	a.object = nil
-	a.must(p, true, small(t, "ports-down"), "GET APPLY")
+	a.must(p, true, c, "GET APPLY")
 	a.says(http.MethodGet, 403)
 	if _, err := p.Publish(t.Context(), c); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v", err)
 	}
 	a.asked("GET")
-	p.sentry.watching()
-	a.must(p, false, small(t, "ports-down"), "")
+	p.cache.opened(false)
+	a.must(p, false, c, "")
 	if n := len(hook.AllEntries()); n != 2 {
 		t.Errorf("%d lines logged", n)
 	}

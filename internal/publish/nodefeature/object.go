@@ -17,11 +17,11 @@ import (
 	"gdr-features/nfdsource"
 )
 
-// largest is the size of a spec that an API server surely takes: etcd's limit is
-// 1.5 MiB, of which the managed fields want a part.
-const largest = 1 << 20
+// maxSpecSize in bytes fits into any API server: etcd's limit for an object is 1.5 MiB,
+// of which the managed fields take a part.
+const maxSpecSize = 1 << 20
 
-// managedBy is the usual label that names who made an object.
+// managedBy is the usual label that names the creator of an object.
 const managedBy = "app.kubernetes.io/managed-by"
 
 // object gives the object with this content.
@@ -40,8 +40,9 @@ func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1a
 	return o
 }
 
-// same tells whether what is there is what it should be.
-func same(is, should *v1alpha1.NodeFeature) bool {
+// matches tells whether what is there is as it should be. More labels and owners do not
+// matter.
+func matches(is, should *v1alpha1.NodeFeature) bool {
 	for key, value := range should.Labels {
 		if is.Labels[key] != value {
 			return false
@@ -59,9 +60,9 @@ func sameSpec(is, should *v1alpha1.NodeFeatureSpec) bool {
 	return equality.Semantic.DeepEqual(is, should)
 }
 
-// difference is a merge patch that makes the spec of what is there what it
-// should be, also where others have added to it.
-func difference(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
+// mergePatch gives the JSON merge patch that makes the spec as it should be, and removes
+// what others have added.
+func mergePatch(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
 	type object struct {
 		Spec *v1alpha1.NodeFeatureSpec `json:"spec"`
 	}
@@ -76,16 +77,16 @@ func difference(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
 	return jsonpatch.CreateMergePatch(from, to)
 }
 
-// specOf gives the spec to publish. What the report could not list stays as it
-// is in old; nil for none. left tells what was too much for one object.
-func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFeatureSpec, left []string, err error) {
+// specOf gives the spec to publish. What the report could not list stays as it is in
+// old, which is nil for no object. omitted tells what was too much for one object.
+func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFeatureSpec, omitted []string, err error) {
 	if len(c.Labels) == 0 {
 		return v1alpha1.NodeFeatureSpec{Labels: map[string]string{}, Features: *v1alpha1.NewFeatures()}, nil, nil
 	}
 	features := nfdsource.Features(c.Report)
 	features.Attributes["gdr.node"] = v1alpha1.NewAttributeFeatures(maps.Clone(c.Labels))
 	if old != nil {
-		for _, name := range unlisted(c.Report) {
+		for _, name := range incomplete(c.Report) {
 			if before, ok := old.Spec.Features.Instances[name]; ok {
 				features.Instances[name] = before
 			}
@@ -94,17 +95,17 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 	spec = v1alpha1.NodeFeatureSpec{Labels: c.Labels.Prefixed(label.DefaultPrefix), Features: *features}
 	for _, name := range []string{"gdr.pair", "gdr.nic"} {
 		text, err := json.Marshal(spec)
-		if err != nil || len(text) <= largest {
-			return spec, left, err
+		if err != nil || len(text) <= maxSpecSize {
+			return spec, omitted, err
 		}
-		left = append(left, fmt.Sprintf("%d instances of %s", len(features.Instances[name].Elements), name))
+		omitted = append(omitted, fmt.Sprintf("%d instances of %s", len(features.Instances[name].Elements), name))
 		delete(features.Instances, name)
 	}
-	return spec, left, nil
+	return spec, omitted, nil
 }
 
-// unlisted names the features whose instances the report may not have in full.
-func unlisted(r *report.Report) []string {
+// incomplete names the features of which the report may lack instances.
+func incomplete(r *report.Report) []string {
 	switch {
 	case !r.PCIRead:
 		return []string{"gdr.gpu", "gdr.nic", "gdr.pair"}
@@ -114,7 +115,7 @@ func unlisted(r *report.Report) []string {
 	return nil
 }
 
-// labelsOf gives our labels of an object, without prefix.
+// labelsOf gives our own labels of an object, without prefix.
 func labelsOf(o *v1alpha1.NodeFeature) label.Set {
 	labels := label.Set{}
 	for key, value := range o.Spec.Labels {

@@ -136,7 +136,7 @@ func TestLarge(t *testing.T) {
 					t.Errorf("%s: %v", feature, ok)
 				}
 			}
-			if text, err := json.Marshal(s); err != nil || len(text) > largest {
+			if text, err := json.Marshal(s); err != nil || len(text) > maxSpecSize {
 				t.Errorf("%d bytes, error %v", len(text), err)
 			}
 			if len(s.Labels) != 1 {
@@ -169,7 +169,7 @@ func TestLargeLogged(t *testing.T) {
 }
 
 // The patch makes of what is there what it should be, whatever was added.
-func TestDifference(t *testing.T) {
+func TestMergePatch(t *testing.T) {
 	should, _ := spec(t, small(t, "ready"), nil)
 	empty, _ := spec(t, publish.Content{}, nil)
 	for name, edit := range map[string]func(*v1alpha1.NodeFeatureSpec){
@@ -190,7 +190,7 @@ func TestDifference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patch, err := difference(is, want)
+			patch, err := mergePatch(is, want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-func TestSame(t *testing.T) {
+func TestMatches(t *testing.T) {
 	s, _ := spec(t, small(t, "ready"), nil)
 	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node, UID: uid}
 	for _, test := range []struct {
@@ -233,7 +233,7 @@ func TestSame(t *testing.T) {
 			should := object(namespace, "x", node, owner, s)
 			is := should.DeepCopy()
 			test.edit(is)
-			if got := same(is, should); got != test.want {
+			if got := matches(is, should); got != test.want {
 				t.Errorf("same: %v", got)
 			}
 		})

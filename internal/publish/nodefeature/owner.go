@@ -14,16 +14,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Bound is the node that a pod-bound service account token names: the one that
-// its pod runs on. The zero value stands for none.
+// Bound is the node that a service account token bound to a Pod names: the one that
+// the Pod runs on. The zero value stands for none.
 type Bound struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
 }
 
-// BoundNode reads the node claim of the token that config has (KEP-4193, in
-// every pod's token since Kubernetes 1.30). The signature is the API server's
-// business. The error tells that the token's file cannot be read.
+// BoundNode reads the node claim of the token of config (KEP-4193, in the token of
+// every Pod since Kubernetes 1.30). It leaves the signature to the API server. The
+// error tells that the file of the token cannot be read.
 func BoundNode(config *rest.Config) (Bound, error) {
 	token := config.BearerToken
 	if config.BearerTokenFile != "" {
@@ -36,8 +36,8 @@ func BoundNode(config *rest.Config) (Bound, error) {
 	return boundNode(token), nil
 }
 
-// boundNode reads the claim "kubernetes.io".node of a JSON web token, if the
-// text is one.
+// boundNode reads the claim "kubernetes.io".node of a JSON web token; none where the
+// text is not one.
 func boundNode(token string) Bound {
 	var claims struct {
 		Kubernetes struct {
@@ -53,28 +53,27 @@ func boundNode(token string) Bound {
 	return claims.Kubernetes.Node
 }
 
-// owner finds the reference to the Node that the object belongs to: it goes with
-// the node. Without blockOwnerDeletion, which the API server allows only to
-// those who may change the Node's finalizers. Nil for none. The error tells that
-// asking may help later.
+// owner gives the reference to the Node with which the object is deleted; nil for
+// none. It has no blockOwnerDeletion, which the API server allows only to those who may
+// change the Node's finalizers. After an error trying again may help.
 //
 // A Node that is deleted and registered again has another UID, and the garbage
 // collector deletes what belongs to the old one. So the token, which the kubelet
-// renews, is read each time; the Node is asked for again when the object is gone;
-// and a UID of the token whose objects are deleted is not used (see fate).
+// renews, is read each time; the Node is read again when the object is gone; and a UID
+// of the token whose objects are deleted is not used (see history).
 func (p *Publisher) owner(ctx context.Context, gone bool) (*metav1.OwnerReference, error) {
 	bound, err := BoundNode(p.config)
 	if err != nil {
 		return nil, err
 	}
 	uid := bound.UID
-	if bound.Name != p.node || uid == "" || uid == p.fate.doubted {
+	if bound.Name != p.node || uid == "" || uid == p.history.doubted {
 		if p.ownerKnown && !gone {
 			return p.ownerRef, nil
 		}
 		if uid != "" && p.ownerRef != nil && p.ownerRef.UID == uid {
 			p.log.Warnf("the garbage collector deletes what belongs to the Node with UID %s, which the token names: "+
-				"was %s registered again? The NodeFeature has no such owner until the token is renewed", uid, p.node)
+				"was %s registered again? The NodeFeature is written without that owner until the token is renewed", uid, p.node)
 		}
 		uid, err = p.client.nodeUID(ctx, p.node)
 		switch {

@@ -1,6 +1,7 @@
 package nodefeature
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,295 +13,268 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/publish"
 )
 
-const (
-	// stale is how long the object may go unwatched before it is read each time,
-	// where watching is refused, and before that is a failure to publish, where the
-	// server is away.
-	stale = time.Minute
-	// between two watches there may be a moment without.
-	between = 5 * time.Second
-)
+// unwatchedLimit is how long the object may go unwatched before it is read each time,
+// where watching is denied, or before that counts as a failure to publish, where the
+// API server does not answer.
+const unwatchedLimit = time.Minute
 
-// sentry knows whether the object is being watched.
-type sentry struct {
-	now    func() time.Time
-	log    logrus.FieldLogger
-	known  func() bool   // the object is known from before
-	denied chan struct{} // receives when watching was refused
+// rewatchBackoff has the pauses between tries to watch the object, up to a minute. A
+// watch serves the rare case that others change the object, and an API server that
+// starts has more urgent things to do than to answer thousands of nodes at once.
+var rewatchBackoff = wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 1, Steps: 4, Cap: 30 * time.Second}
+
+// errNoWatch stands for the reason where the API server gave none.
+var errNoWatch = errors.New("the API server does not answer the watch")
+
+// objectCache holds the newest known state of the object, from watching it and from
+// the answers to our own writes, and knows whether the watch is alive. It is the store
+// of a cache.Reflector.
+type objectCache struct {
+	now     func() time.Time
+	log     logrus.FieldLogger
+	changed chan struct{} // receives after a change by others, and when a watch begins
+	settled chan struct{} // receives when the object becomes known or watching is denied
 
 	mu      sync.Mutex
-	failing *time.Timer // runs since watching fails, nil while it does not
-	old     bool        // it has run out
-	mood    mood        // of the server, as its last answer shows
-	backoff wait.Backoff
-	alive   bool      // there is a watch
-	heard   time.Time // when the server was last known to tell of the object, while there is none
-	cause   error     // why there is none
-	told    publish.Cause
+	known   bool                  // object has been listed
+	object  *v1alpha1.NodeFeature // nil for none
+	version string                // resource version of object, or of its deletion
+
+	open  bool      // the API server has accepted a watch
+	alive bool      // and has sent the state that the watch starts from
+	since time.Time // when the last watch ended
+	err   error     // why there is none since then; nil where no request failed
+	cause publish.Cause
 }
 
-// mood is why a server does not do what it is asked for.
-type mood uint8
-
-const (
-	well     mood = iota
-	troubled      // or not there at all
-	busy
-	refusing
-)
-
-func newSentry(now func() time.Time, log logrus.FieldLogger, known func() bool) *sentry {
-	return &sentry{now: now, log: log, known: known, denied: make(chan struct{}, 1), heard: now(), cause: errUnheard}
+func newObjectCache(now func() time.Time, log logrus.FieldLogger) *objectCache {
+	return &objectCache{now: now, log: log, since: now(), changed: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
 }
 
-// lost tells whether the object has to be read instead: where watching is refused,
-// and what is known is old, or nothing is. A server that is away or busy would not
-// answer that either.
-func (s *sentry) lost() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mood == refusing && (s.old || !s.known())
-}
-
-// confirmed gives no error while the API server tells of every change of the
-// object: what is known of it is what it is. Without a watch that is not so; the
-// error is publish.ErrUnconfirmed at first, and after a while says why.
-func (p *Publisher) confirmed() error {
-	if !p.watch || p.sentry.lost() {
-		return nil // it was read just now
+// notify makes a channel of capacity one receive, unless it is full.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
-	return p.sentry.confirmed()
 }
 
-func (s *sentry) confirmed() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	age := s.now().Sub(s.heard)
+// current gives the object, which nobody may change, or nil for none.
+func (c *objectCache) current() *v1alpha1.NodeFeature {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.object
+}
+
+// await waits until the object is known. Without an error, known is false where the
+// object has to be read, since watching it is denied. An API server that is overloaded
+// or away is not sent another kind of request.
+func (c *objectCache) await(ctx context.Context) (known bool, err error) {
+	timeout := time.After(requestTimeout)
+	for {
+		c.mu.Lock()
+		known, read := c.known, c.mustRead()
+		c.mu.Unlock()
+		if known || read {
+			return !read, nil
+		}
+		select {
+		case <-c.settled:
+		case <-timeout:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return false, c.failure()
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// confirmed gives no error where every change of the object is known: the watch is
+// alive, or the object is read each time. Otherwise it gives publish.ErrUnconfirmed,
+// and after unwatchedLimit the reason.
+func (c *objectCache) confirmed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case s.alive, age < between:
+	case c.alive, c.mustRead():
 		return nil
-	case age < stale:
+	case !c.old():
 		return publish.ErrUnconfirmed
 	}
-	return fmt.Errorf("the NodeFeature has not been watched for %v: %w", age.Round(time.Second), s.cause)
+	return c.failure()
 }
 
-// silent notes that a watch has ended.
-func (s *sentry) silent() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.quiet()
+// mustRead tells whether the object has to be read. The lock is held.
+func (c *objectCache) mustRead() bool { return denied(c.err) && (!c.known || c.old()) }
+
+// old tells whether what is known is old. The lock is held.
+func (c *objectCache) old() bool { return !c.alive && c.now().Sub(c.since) >= unwatchedLimit }
+
+// failure tells since when and why the object is not watched. The lock is held.
+func (c *objectCache) failure() error {
+	age := c.now().Sub(c.since).Round(time.Second)
+	return fmt.Errorf("the NodeFeature has not been watched for %v: %w", age, cmp.Or(c.err, errNoWatch))
 }
 
-// quiet is silent for those who hold the lock.
-func (s *sentry) quiet() {
-	if s.alive {
-		s.alive, s.heard, s.cause = false, s.now(), errUnheard
+// wrote takes the answer to a write of our own. It may come after the event that the
+// object is gone again.
+func (c *objectCache) wrote(o *v1alpha1.NodeFeature) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.newer(o) {
+		c.object, c.version = o, o.ResourceVersion
 	}
 }
 
-// expire makes what is known old.
-func (s *sentry) expire() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.old = s.failing != nil
+// newer tells whether a state is newer than the one known. The lock is held.
+func (c *objectCache) newer(o *v1alpha1.NodeFeature) bool {
+	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, c.version)
+	return err != nil || order > 0
 }
 
-// leisure is how long who knows the object waits before watching it again: up to a
-// minute. It is for the rare case that somebody changes it, and an API server that
-// starts has better things to do than to greet thousands at once.
-func leisure() wait.Backoff {
-	return wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 1, Steps: 4, Cap: 30 * time.Second}
-}
-
-// patience of a server's mood. While the server is away and the object is not even
-// known, what the reflector waits is enough.
-func (s *sentry) patience() wait.Backoff {
-	switch {
-	case s.mood == refusing:
-		return publish.Resignation()
-	case s.known():
-		return leisure()
-	case s.mood == busy:
-		return publish.Deference()
+// event takes an event of the watch.
+func (c *objectCache) event(event any, deleted bool) error {
+	o, ok := event.(*v1alpha1.NodeFeature)
+	if !ok {
+		return fmt.Errorf("watching a NodeFeature gave %T", event)
 	}
-	return wait.Backoff{}
-}
-
-// rest waits before the next try, beyond what the reflector waits, where the last
-// ones failed: thousands of nodes that ask every few seconds are a load that helps
-// nobody.
-func (s *sentry) rest(ctx context.Context) error {
-	s.mu.Lock()
-	var delay time.Duration
-	if s.mood != well {
-		delay = s.backoff.Step()
-	}
-	s.mu.Unlock()
-	select {
-	case <-time.After(delay):
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.newer(o) {
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	}
+	if c.object, c.version = o, o.ResourceVersion; deleted {
+		c.object = nil
+	}
+	notify(c.changed)
+	return nil
+}
+
+// Add implements cache.ReflectorStore, as do the methods below.
+func (c *objectCache) Add(o any) error { return c.event(o, false) }
+
+// Update takes a change.
+func (c *objectCache) Update(o any) error { return c.event(o, false) }
+
+// Delete takes a deletion.
+func (c *objectCache) Delete(o any) error { return c.event(o, true) }
+
+// Replace takes the state that a watch starts from: no object or one.
+func (c *objectCache) Replace(list []any, version string) error {
+	var object *v1alpha1.NodeFeature
+	for _, item := range list {
+		var ok bool
+		if object, ok = item.(*v1alpha1.NodeFeature); !ok {
+			return fmt.Errorf("listing NodeFeatures gave %T", item)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.object, c.version = true, object, version
+	if c.open {
+		c.begin()
+	}
+	notify(c.changed)
+	notify(c.settled)
+	return nil
+}
+
+// Resync has nothing to do.
+func (c *objectCache) Resync() error { return nil }
+
+// opened notes that the API server has accepted a watch. Where that is to send the
+// initial state first, it is alive after Replace.
+func (c *objectCache) opened(initial bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open = true; !initial {
+		c.begin()
 	}
 }
 
-// listed notes that the server has told what there is.
-func (s *sentry) listed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heard = s.now()
+// begin notes that the watch tells of changes from now on. The lock is held.
+func (c *objectCache) begin() {
+	if c.err != nil {
+		c.log.Info("the NodeFeature is watched again")
+	}
+	c.alive, c.err, c.cause = true, nil, publish.Cause{}
+	notify(c.changed)
 }
 
-// failed notes a failure and says so when it is the first or has another cause.
-// That the server has forgotten what came after the last event is none.
-func (s *sentry) failed(ctx context.Context, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.quiet()
+// ended notes the end of the watch, if there was one.
+func (c *objectCache) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.alive {
+		c.since = c.now()
+	}
+	c.open, c.alive = false, false
+}
+
+// failed notes that a request to list or watch failed, and logs the first failure in a
+// row and those with another cause. That the API server has forgotten the version to
+// start from is no failure: the reflector lists again.
+func (c *objectCache) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
-	s.cause = err
-	if now := moodOf(err); now != s.mood || s.backoff.Duration == 0 {
-		s.mood = now
-		s.backoff = s.patience()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err = err; denied(err) {
+		notify(c.settled)
 	}
-	if s.mood == refusing {
-		select {
-		case s.denied <- struct{}{}:
-		default:
-		}
-	}
-	news := s.told.News(err, s.now())
-	switch {
-	case s.failing == nil:
-		s.failing = time.AfterFunc(stale, s.expire)
-		s.log.WithError(err).Warn("the NodeFeature cannot be watched; trying again until it can")
-	case news:
-		s.log.WithError(err).Warn("the NodeFeature still cannot be watched, for another reason")
+	if c.cause.News(err, c.now()) {
+		c.log.WithError(err).Warn("cannot watch the NodeFeature; trying again until it works")
 	}
 }
 
-func (s *sentry) watching() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failing != nil {
-		s.failing.Stop()
-		s.log.Info("the NodeFeature is watched again")
-	}
-	s.failing, s.old, s.mood, s.alive, s.told = nil, false, well, true, publish.Cause{}
-}
-
-// moodOf tells why an error came. A refusal will be the same the next time, unless
-// somebody changes the cluster.
-func moodOf(err error) mood {
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err),
-		apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
-		return refusing
-	case apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
-		return busy
-	}
-	return troubled
-}
-
-// marked marks an error as what it is.
-func marked(err error) error {
-	if err == nil {
-		return nil
-	}
-	switch moodOf(err) {
-	case refusing:
-		return &publish.Refusal{Err: err}
-	case busy:
-		return &publish.Busy{Err: err}
-	case well, troubled:
-	}
-	return err
-}
-
-// listWatch lists and watches the one object.
-func (c *client) listWatch(s *sentry) cache.ListerWatcher {
+// listWatch lists and watches the one object and tells the cache how that goes.
+func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
 		return c.all(c.nfd.Get()).VersionedParams(&o, metav1.ParameterCodec)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if err := s.rest(ctx); err != nil {
-				return nil, err
-			}
-			got, err := request(o).Do(ctx).Get()
+			list, err := request(o).Do(ctx).Get()
 			if err != nil {
-				s.failed(ctx, err)
-				return nil, err
+				to.failed(ctx, err)
 			}
-			s.listed()
-			return got, nil
+			return list, err
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			if err := s.rest(ctx); err != nil {
-				return nil, err
-			}
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			got, err := request(o).Watch(ctx)
+			w, err := request(o).Watch(ctx)
 			if err != nil {
-				s.failed(ctx, err)
+				to.failed(ctx, err)
 				return nil, err
 			}
-			if o.SendInitialEvents == nil {
-				s.watching()
-			}
-			return s.overhear(ctx, got), nil
+			to.opened(o.SendInitialEvents != nil)
+			return &endingWatch{w, to.ended}, nil
 		},
 	}
 }
 
-// overhear hands the events of a watch on and hears them. It ends when it is
-// stopped, whether somebody takes the next event or not: the reflector does not,
-// after an error.
-func (s *sentry) overhear(ctx context.Context, got apiwatch.Interface) apiwatch.Interface {
-	events := make(chan apiwatch.Event)
-	on := apiwatch.NewProxyWatcher(events)
-	go func() {
-		defer close(events)
-		defer got.Stop()
-		for {
-			select {
-			case e, ok := <-got.ResultChan():
-				if !ok {
-					s.silent() // before the reflector, who may watch again, sees it
-					return
-				}
-				s.hear(ctx, e)
-				select {
-				case events <- e:
-				case <-on.StopChan():
-					return
-				}
-			case <-on.StopChan():
-				return
-			}
-		}
-	}()
-	return on
+// endingWatch tells of its end: the reflector stops every watch before it starts
+// another, also one that has ended by itself.
+type endingWatch struct {
+	watch.Interface
+	ended func()
 }
 
-// hear notes what an event tells of the watch itself. A server that cannot yet
-// answer begins with an answer all the same, and has the error follow.
-func (s *sentry) hear(ctx context.Context, e apiwatch.Event) {
-	if e.Type == apiwatch.Error {
-		s.failed(ctx, apierrors.FromObject(e.Object))
-	} else {
-		s.watching()
-	}
+// Stop implements watch.Interface.
+func (w *endingWatch) Stop() {
+	w.Interface.Stop()
+	w.ended()
 }

@@ -1,79 +1,313 @@
 package nodefeature
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/publish"
 )
 
-// What is refused is asked for less and less often; so is what fails otherwise, once
-// the object is known.
-func TestRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, _ := logtest.NewNullLogger()
-		known := false
-		s := newSentry(time.Now, log, func() bool { return known })
-		during := func(err error) time.Duration {
-			start := time.Now()
-			for range 20 {
-				if err := s.rest(t.Context()); err != nil {
-					t.Fatal(err)
+// client-go limits how often it handles errors by a clock that all tests share, each of
+// which has a time of its own.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil
+	m.Run()
+}
+
+// answer is how an API server answers to requests that list or watch.
+type answer string
+
+const (
+	works   answer = "works"
+	silent  answer = "accepts a watch and sends nothing"
+	refuses answer = "connection refused"
+	// an Error event is all that a watch sends
+	errs answer = "error event"
+	// with a status
+	denies     answer = "403"
+	overloaded answer = "429"
+	broken     answer = "500"
+	listOnly   answer = "403 to a watch, but not to a list"
+)
+
+// server is the other end of a publisher's connection. It takes no network, so that
+// time can be that of a synctest bubble.
+type server struct {
+	mu      sync.Mutex
+	answer  answer
+	times   []time.Time // of requests to list or watch
+	gets    int
+	streams []*io.PipeWriter
+}
+
+var failures = map[answer]*apierrors.StatusError{
+	denies:     apierrors.NewForbidden(v1alpha1.Resource(resource), "x", nil),
+	listOnly:   apierrors.NewForbidden(v1alpha1.Resource(resource), "x", nil),
+	overloaded: apierrors.NewTooManyRequests("later", 1),
+	broken:     apierrors.NewInternalError(errors.New("etcd")),
+	errs:       apierrors.NewTimeoutError("etcd", 1),
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	watch := r.URL.Query().Get("watch") != ""
+	if !watch && r.URL.Query().Get("fieldSelector") == "" {
+		s.gets++
+		return respond(http.StatusNotFound, &apierrors.NewNotFound(v1alpha1.Resource(resource), "x").ErrStatus), nil
+	}
+	s.times = append(s.times, time.Now())
+	status := failures[s.answer]
+	switch {
+	case s.answer == refuses:
+		return nil, syscall.ECONNREFUSED
+	case !watch && (s.answer == works || s.answer == listOnly):
+		return respond(http.StatusOK, &v1alpha1.NodeFeatureList{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeatureList"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "5"},
+		}), nil
+	case status != nil && !(watch && s.answer == errs):
+		return respond(int(status.ErrStatus.Code), &status.ErrStatus), nil
+	}
+	out, in := io.Pipe()
+	s.streams = append(s.streams, in)
+	context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(io.EOF) })
+	send := func(kind string, object any) {
+		_ = json.NewEncoder(in).Encode(map[string]any{"type": kind, "object": object})
+	}
+	go func() {
+		switch s.answer {
+		case works: // there is no object
+			send("BOOKMARK", &v1alpha1.NodeFeature{
+				TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
+				ObjectMeta: metav1.ObjectMeta{ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}},
+			})
+		case errs:
+			send("ERROR", &status.ErrStatus)
+		}
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: out}, nil
+}
+
+func respond(status int, object any) *http.Response {
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text))}
+}
+
+// becomes changes the answer, ends all watches and forgets the requests there were.
+func (s *server) becomes(a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer, s.times = a, nil
+	for _, stream := range s.streams {
+		_ = stream.CloseWithError(io.EOF)
+	}
+	s.streams = nil
+}
+
+// requests gives the times of the requests to list or watch since the last change.
+func (s *server) requests() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.times)
+}
+
+// watched gives a publisher that watches its object on a server.
+func watched(t *testing.T, a answer) (*Publisher, *server, *logtest.Hook) {
+	t.Helper()
+	s := &server{answer: a}
+	log, hook := logtest.NewNullLogger()
+	p, err := New(&rest.Config{Host: "http://api", Transport: s, QPS: -1}, namespace, node, time.Now, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		time.Sleep(2 * time.Minute) // a pause of the reflector may go on
+	})
+	p.Watch(ctx)
+	return p, s, hook
+}
+
+// How ever an API server fails, it is asked less and less often, and at no regular
+// times. Failures are logged once, and so is that the watch works again.
+func TestWatchBackoff(t *testing.T) {
+	for _, from := range []answer{works, silent} {
+		for _, a := range []answer{refuses, denies, overloaded, broken, errs} {
+			t.Run(string(from)+", then "+string(a), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					_, s, hook := watched(t, from)
+					time.Sleep(10 * time.Minute)
+					s.becomes(a)
+					time.Sleep(20 * time.Second)
+					if n := len(s.requests()); n < 2 || n > 8 {
+						t.Errorf("%d requests in the first 20 s", n)
+					}
+					s.becomes(a)
+					time.Sleep(time.Hour)
+					times := s.requests()
+					if n := len(times); n < 80 || n > 300 {
+						t.Errorf("%d requests in an hour", n)
+					}
+					pauses := map[time.Duration]bool{}
+					for i := range max(0, len(times)-1) {
+						pauses[times[i+1].Sub(times[i])] = true
+					}
+					if len(pauses) < 30 {
+						t.Errorf("%d different pauses", len(pauses))
+					}
+					s.becomes(works)
+					time.Sleep(61 * time.Second)
+					var lines []string
+					for _, e := range hook.AllEntries() {
+						lines = append(lines, e.Level.String()+" "+e.Message)
+					}
+					want := []string{"warning cannot watch the NodeFeature; trying again until it works", "info the NodeFeature is watched again"}
+					if !slices.Equal(lines, want) {
+						t.Errorf("logged %q", lines)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What is known is confirmed while the watch is alive. From its end on that is open, and
+// a minute later a failure that names the cause, until there is a watch again.
+func TestConfirmed(t *testing.T) {
+	for _, test := range []struct {
+		answer answer
+		cause  string // none where the object is read instead
+	}{
+		{refuses, "connection refused"},
+		{overloaded, "later"},
+		{broken, "an error on the server"},
+		{errs, "unable to return a response in the time allotted"}, // of the list that follows
+		{denies, ""},
+		{listOnly, ""},
+	} {
+		t.Run(string(test.answer), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s, _ := watched(t, works)
+				time.Sleep(time.Hour)
+				if err := p.cache.confirmed(); err != nil {
+					t.Errorf("watched: %v", err)
 				}
-				s.failed(t.Context(), err)
-			}
-			return time.Since(start)
-		}
-		if took := during(errors.New("connection refused")); took != 0 {
-			t.Errorf("rested %v after what is no refusal", took)
-		}
-		if took := during(apierrors.NewUnauthorized("who are you?")); took < 10*time.Minute || took > 27*time.Minute {
-			t.Errorf("20 refusals took %v", took)
-		}
-		if !s.lost() {
-			t.Error("not lost after minutes")
-		}
-		known = true
-		if took := during(errors.New("connection refused")); took < 8*time.Minute || took > 20*time.Minute || s.lost() {
-			t.Errorf("rested %v while the object is known; lost %v", took, s.lost())
-		}
-		known = false
-		s.watching()
-		if took := during(errors.New("EOF")); took != 0 || s.lost() {
-			t.Errorf("rested %v when all was well before; lost %v", took, s.lost())
-		}
-		time.Sleep(stale - 1)
-		if s.lost() {
-			t.Error("lost before its time")
-		}
-		s.watching()
-		time.Sleep(2 * stale)
-		if s.lost() {
-			t.Error("lost while it is watched")
+				s.becomes(test.answer)
+				synctest.Wait()
+				for range 59 {
+					if err := p.cache.confirmed(); !errors.Is(err, publish.ErrUnconfirmed) {
+						t.Errorf("error %v", err)
+					}
+					time.Sleep(time.Second)
+				}
+				time.Sleep(time.Second)
+				err := p.cache.confirmed()
+				if (err != nil) != (test.cause != "") || err != nil && !strings.Contains(err.Error(), "1m0s: ") || !strings.Contains(fmt.Sprint(err), test.cause) {
+					t.Errorf("after a minute: %v", err)
+				}
+				if _, err := p.current(t.Context()); err != nil || (s.gets > 0) != (test.cause == "") {
+					t.Errorf("read %d times, error %v", s.gets, err)
+				}
+				for len(p.Changed()) > 0 {
+					<-p.Changed()
+				}
+				s.becomes(works)
+				time.Sleep(61 * time.Second)
+				if err := p.cache.confirmed(); err != nil || len(p.Changed()) != 1 {
+					t.Errorf("watched again: error %v, %d changes to look at", err, len(p.Changed()))
+				}
+			})
+		})
+	}
+}
+
+// Before the object is known it is read where watching is denied, and soon. An API server
+// that is overloaded, away or silent is not asked in one more way: the error tells why
+// nothing is known.
+func TestUnknown(t *testing.T) {
+	for _, test := range []struct {
+		answer answer
+		want   string
+	}{
+		{works, ""},
+		{denies, ""},
+		{refuses, "30s: Get "},
+		{overloaded, "30s: the server has received too many requests"},
+		{broken, "30s: an error on the server"},
+		{silent, "30s: " + errNoWatch.Error()},
+	} {
+		t.Run(string(test.answer), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s, _ := watched(t, test.answer)
+				for _, want := range []string{test.want, strings.Replace(test.want, "30s", "1m0s", 1)} {
+					start := time.Now()
+					_, err := p.Last(t.Context())
+					if (err != nil) != (want != "") || !strings.Contains(fmt.Sprint(err), want) {
+						t.Errorf("error %v, want %s", err, want)
+					}
+					if took := time.Since(start); took > time.Second && took != requestTimeout {
+						t.Errorf("it took %v", took)
+					}
+				}
+				if want := map[answer]int{denies: 2}[test.answer]; s.gets != want {
+					t.Errorf("read %d times, want %d", s.gets, want)
+				}
+			})
+		})
+	}
+}
+
+// Each cause in a row of failures is logged, not the first alone.
+func TestCauseOfWatchFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s, hook := watched(t, refuses)
+		time.Sleep(5 * time.Minute)
+		s.becomes(denies)
+		time.Sleep(5 * time.Minute)
+		lines := hook.AllEntries()
+		if len(lines) != 2 || !apierrors.IsForbidden(lines[1].Data["error"].(error)) || lines[1].Level != logrus.WarnLevel {
+			t.Errorf("%d lines logged", len(lines))
 		}
 	})
 }
 
-// A server that is busy is left alone: nothing is asked a second time at once, nor
-// in another way, and the errors say so.
-func TestBusy(t *testing.T) {
+// An overloaded server is left alone: no request is repeated at once, and the errors
+// tell the agent to wait.
+func TestOverloaded(t *testing.T) {
 	a := newAPI(t)
 	p, _ := a.publisher(node)
 	c := small(t, "ready")
-	var full *publish.Busy
 	for what, requests := range map[string]string{http.MethodGet: "GET", "APPLY": "GET APPLY"} {
 		for _, status := range []int{http.StatusTooManyRequests, http.StatusGatewayTimeout} {
 			a.says(what, status)
-			if _, err := p.Publish(t.Context(), c); !errors.As(err, &full) {
+			_, err := p.Publish(t.Context(), c)
+			if slow := (*publish.SlowRetry)(nil); !errors.As(err, &slow) {
 				t.Errorf("%s %d: error %v", what, status, err)
 			}
 			a.asked(requests)
@@ -81,187 +315,103 @@ func TestBusy(t *testing.T) {
 		a.says(what, -1)
 	}
 	a.must(p, true, c, "GET APPLY")
-
-	synctest.Test(t, func(t *testing.T) {
-		log, _ := logtest.NewNullLogger()
-		known := newStore()
-		p := &Publisher{now: time.Now, watch: true, sentry: newSentry(time.Now, log, known.known), store: known} // it has no client
-		if _, err := p.Last(t.Context()); !errors.As(err, &full) || !errors.Is(err, errUnheard) {
-			t.Errorf("no answer to the watch: error %v", err)
-		}
-		s := p.sentry
-		start := time.Now()
-		for range 12 {
-			if err := s.rest(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			s.failed(t.Context(), apierrors.NewTooManyRequests("later", 1))
-		}
-		if took := time.Since(start); took < 2*time.Minute || took > 6*time.Minute {
-			t.Errorf("12 tries took %v", took)
-		}
-	})
 }
 
-// Where watching is refused the object is read, and soon.
-func TestWatchRefused(t *testing.T) {
-	a := newAPI(t)
-	p, _ := a.publisher(node)
-	p.watch = true
-	p.sentry.failed(t.Context(), apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil))
-	start := time.Now()
-	a.must(p, true, small(t, "ready"), "GET APPLY")
-	a.must(p, false, small(t, "ready"), "GET") // nor does the next one wait to hear of it again
-	if took := time.Since(start); took > requestLimit/2 {
-		t.Errorf("it took %v", took)
+// testCache gives a cache that nothing fills but the test.
+func testCache() *objectCache {
+	log, _ := logtest.NewNullLogger()
+	return newObjectCache(time.Now, log)
+}
+
+// In whatever order answers and events come, the newest state counts, and others are
+// notified of an event that tells something new.
+func TestCache(t *testing.T) {
+	type step struct {
+		do      string // list, none, add, update, delete, wrote
+		version string
+		is      string // the version that is known then, "" for none
+		changed bool
 	}
-}
-
-// A watch may fail after it has begun: the server says so in an event.
-func TestHear(t *testing.T) {
-	log, hook := logtest.NewNullLogger()
-	s := newSentry(time.Now, log, func() bool { return true })
-	for _, tc := range []struct {
-		event *metav1.Status
-		want  mood
-		lines int
+	tests := []struct {
+		name  string
+		steps []step
 	}{
-		{nil, well, 0},
-		{&apierrors.NewResourceExpired("too old").ErrStatus, well, 0},
-		{&apierrors.NewTimeoutError("Too large resource version", 1).ErrStatus, busy, 1},
-		{&apierrors.NewInternalError(errors.New("etcd")).ErrStatus, troubled, 1},
-		{nil, well, 2},
-	} {
-		e := apiwatch.Event{Type: apiwatch.Bookmark}
-		if tc.event != nil {
-			e = apiwatch.Event{Type: apiwatch.Error, Object: tc.event}
-		}
-		s.hear(t.Context(), e)
-		if n := len(hook.AllEntries()); s.mood != tc.want || n != tc.lines {
-			t.Errorf("after %v: mood %d, want %d; %d lines logged, want %d", tc.event, s.mood, tc.want, n, tc.lines)
-		}
+		{"none, then written", []step{{"none", "5", "", true}, {"wrote", "6", "6", false}, {"add", "6", "6", false}}},
+		{"the event before the answer", []step{{"none", "5", "", true}, {"add", "6", "6", true}, {"wrote", "6", "6", false}}},
+		{"somebody's change", []step{{"list", "5", "5", true}, {"update", "7", "7", true}}},
+		{"late events", []step{{"list", "5", "5", true}, {"wrote", "9", "9", false}, {"update", "7", "9", false}, {"update", "9", "9", false}, {"update", "10", "10", true}}},
+		{"versions are numbers", []step{{"list", "99", "99", true}, {"update", "100", "100", true}, {"update", "99", "100", false}}},
+		{"deleted", []step{{"list", "5", "5", true}, {"delete", "6", "", true}, {"wrote", "7", "7", false}}},
+		{"a late deletion", []step{{"list", "5", "5", true}, {"wrote", "9", "9", false}, {"delete", "8", "9", false}}},
+		{"written and deleted before the answer", []step{{"none", "5", "", true}, {"add", "6", "6", true}, {"delete", "7", "", true}, {"wrote", "6", "", false}}},
+		{"listed as gone before the answer", []step{{"list", "5", "5", true}, {"none", "9", "", true}, {"wrote", "8", "", false}, {"wrote", "10", "10", false}}},
+		{"listed again", []step{{"list", "5", "5", true}, {"wrote", "9", "9", false}, {"list", "7", "7", true}, {"update", "9", "9", true}}},
+		{"a server that begins anew", []step{{"list", "500", "500", true}, {"list", "5", "5", true}, {"update", "6", "6", true}}},
+		{"a version that is none", []step{{"list", "5", "5", true}, {"update", "x", "x", true}, {"update", "6", "6", true}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := testCache()
+			for i, step := range test.steps {
+				o := &v1alpha1.NodeFeature{ObjectMeta: metav1.ObjectMeta{ResourceVersion: step.version}}
+				var err error
+				switch step.do {
+				case "list":
+					err = s.Replace([]any{o}, step.version)
+				case "none":
+					err = s.Replace(nil, step.version)
+				case "add":
+					err = s.Add(o)
+				case "update":
+					err = s.Update(o)
+				case "delete":
+					err = s.Delete(o)
+				case "wrote":
+					s.wrote(o)
+				}
+				is := ""
+				if o := s.current(); o != nil {
+					is = o.ResourceVersion
+				}
+				if is != step.is || err != nil {
+					t.Errorf("step %d: %q is known, want %q, error %v", i, is, step.is, err)
+				}
+				if changed := len(s.changed) == 1; changed != step.changed {
+					t.Errorf("step %d: changed %v", i, changed)
+				}
+				for len(s.changed) > 0 {
+					<-s.changed
+				}
+			}
+		})
 	}
 }
 
-// A watch that is stopped ends, whatever nobody has taken of it. (A goroutine that
-// stays makes synctest fail.)
-func TestOverhear(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, _ := logtest.NewNullLogger()
-		s := newSentry(time.Now, log, func() bool { return true })
-		got := apiwatch.NewRaceFreeFake()
-		w := s.overhear(t.Context(), got)
-		got.Add(&v1alpha1.NodeFeature{})
-		got.Error(&apierrors.NewTimeoutError("Too large resource version", 1).ErrStatus)
-		if e := <-w.ResultChan(); e.Type != apiwatch.Added {
-			t.Errorf("%v", e)
-		}
-		synctest.Wait() // the next one is offered
-		if s.mood != busy {
-			t.Errorf("mood %d", s.mood)
-		}
-		w.Stop()
-		synctest.Wait()
-		if !got.IsStopped() {
-			t.Error("the watch below goes on")
-		}
-
-		w = s.overhear(t.Context(), apiwatch.NewRaceFreeFake()) // of which nothing is heard
-		w.Stop()
-		synctest.Wait()
-
-		got = apiwatch.NewRaceFreeFake()
-		w = s.overhear(t.Context(), got)
-		got.Stop()
-		if e, ok := <-w.ResultChan(); ok {
-			t.Errorf("%v after the end", e)
-		}
-		s.watching()
-	})
-}
-
-// What is known from a watch is confirmed as long as there is a watch: not from
-// a moment after it has ended on, and after a while that is a failure, with the
-// cause. Where watching is refused the object is read, which confirms it.
-func TestConfirmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, _ := logtest.NewNullLogger()
-		known := newStore()
-		p := &Publisher{now: time.Now, watch: true, sentry: newSentry(time.Now, log, known.known), store: known}
-		if err := known.Replace(nil, "1"); err != nil {
+// Only a list makes the object known, and several changes are one.
+func TestCacheKnown(t *testing.T) {
+	s := testCache()
+	if err := s.Resync(); err != nil || s.known || len(s.settled) > 0 {
+		t.Errorf("known from the beginning; error %v", err)
+	}
+	for range 3 {
+		if err := s.Replace(nil, "1"); err != nil {
 			t.Fatal(err)
 		}
-		s := p.sentry
-		down := errors.New("connection refused")
-		unconfirmed := func() bool { return errors.Is(p.confirmed(), publish.ErrUnconfirmed) }
-		for _, end := range []struct {
-			name  string
-			do    func()
-			cause error
-		}{
-			{"the watch ends", s.silent, errUnheard},
-			{"the watch fails", func() { s.failed(t.Context(), down) }, down},
-			{"the server has forgotten", func() { s.failed(t.Context(), apierrors.NewResourceExpired("too old")) }, errUnheard},
-		} {
-			s.watching()
-			time.Sleep(time.Hour)
-			if err := p.confirmed(); err != nil {
-				t.Errorf("watched: %v", err)
-			}
-			end.do()
-			if err := p.confirmed(); err != nil {
-				t.Errorf("%s, a moment ago: %v", end.name, err)
-			}
-			time.Sleep(between)
-			if !unconfirmed() {
-				t.Errorf("%s, %v ago: %v", end.name, between, p.confirmed())
-			}
-			time.Sleep(stale)
-			if err := p.confirmed(); unconfirmed() || !errors.Is(err, end.cause) {
-				t.Errorf("%s, a minute ago: %v", end.name, err)
-			}
-		}
-		s.failed(t.Context(), apierrors.NewUnauthorized("who are you?"))
-		time.Sleep(stale)
-		synctest.Wait()
-		if err := p.confirmed(); err != nil {
-			t.Errorf("read: %v", err)
-		}
-		s.listed()
-		s.mood = busy
-		if err := p.confirmed(); err != nil {
-			t.Errorf("listed: %v", err)
-		}
-
-		s.watching()
-		got := apiwatch.NewRaceFreeFake()
-		w := s.overhear(t.Context(), got)
-		got.Stop()
-		<-w.ResultChan()
-		if s.alive {
-			t.Error("a watch that has ended is taken for one")
-		}
-		s.watching()
-	})
+	}
+	if !s.known || len(s.settled) != 1 || len(s.changed) != 1 {
+		t.Errorf("known %v, %d notices of that, %d changes", s.known, len(s.settled), len(s.changed))
+	}
 }
 
-// Each cause of a row of failures is logged, not the first alone.
-func TestCauseOfWatchFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, hook := logtest.NewNullLogger()
-		s := newSentry(time.Now, log, func() bool { return false })
-		for range 5 {
-			s.failed(t.Context(), errors.New("EOF"))
-			time.Sleep(5 * time.Second)
+// Anything but a NodeFeature is an error and changes nothing.
+func TestCacheOther(t *testing.T) {
+	s := testCache()
+	for _, err := range []error{s.Add("x"), s.Update(nil), s.Delete(1), s.Replace([]any{&metav1.Status{}}, "1")} {
+		if err == nil {
+			t.Error("no error")
 		}
-		for range 5 {
-			s.failed(t.Context(), apierrors.NewForbidden(v1alpha1.Resource(resource), "x", nil))
-			time.Sleep(time.Minute)
-		}
-		lines := hook.AllEntries()
-		if len(lines) != 2 || !apierrors.IsForbidden(lines[1].Data["error"].(error)) {
-			t.Errorf("%d lines logged", len(lines))
-		}
-		s.watching()
-	})
+	}
+	if s.current() != nil || len(s.changed) > 0 {
+		t.Errorf("known: %v", s.current())
+	}
 }

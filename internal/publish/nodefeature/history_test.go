@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	logtest "github.com/sirupsen/logrus/hooks/test"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
@@ -53,7 +52,7 @@ func TestOwnerGone(t *testing.T) {
 			p, hook := a.publisher(node)
 			p.config.BearerTokenFile = filepath.Join(t.TempDir(), "token")
 			claim(p, "old")
-			for range enough {
+			for range deletionsForDoubt {
 				a.must(p, true, c, "GET APPLY")
 				if got := owner(a); got != "old" {
 					t.Errorf("owner %q before the second deletion", got)
@@ -78,7 +77,7 @@ func TestOwnerGone(t *testing.T) {
 }
 
 // A deletion long after the write says nothing about the owner.
-func TestFate(t *testing.T) {
+func TestHistory(t *testing.T) {
 	start := time.Unix(1700000000, 0)
 	owner := &metav1.OwnerReference{UID: uid}
 	for _, test := range []struct {
@@ -88,11 +87,11 @@ func TestFate(t *testing.T) {
 	}{
 		{"one", []time.Duration{time.Second}, false},
 		{"two", []time.Duration{time.Second, time.Minute}, true},
-		{"the first late", []time.Duration{2 * soon, time.Second}, false},
-		{"the second late", []time.Duration{time.Second, 2 * soon, time.Second}, false},
+		{"the first late", []time.Duration{2 * deletedSoon, time.Second}, false},
+		{"the second late", []time.Duration{time.Second, 2 * deletedSoon, time.Second}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var f fate
+			var f history
 			now := start
 			for _, d := range test.after {
 				f.wrote("1", owner, now)
@@ -100,7 +99,7 @@ func TestFate(t *testing.T) {
 					t.Error(err)
 				}
 				now = now.Add(d)
-				if err := f.found(false, now); (err != nil) != (d <= soon) {
+				if err := f.found(false, now); (err != nil) != (d <= deletedSoon) {
 					t.Errorf("deleted after %v: error %v", d, err)
 				}
 				if err := f.found(false, now); err != nil {
@@ -118,12 +117,12 @@ func TestFate(t *testing.T) {
 // again. It is written again for a while, with an annotation and without in turn.
 func TestRepeated(t *testing.T) {
 	now := time.Unix(1700000000, 0)
-	f := fate{doubted: uid, since: now}
+	f := history{doubted: uid, since: now}
 	f.wrote("1", nil, now)
 	for _, test := range []struct {
 		after time.Duration
 		want  bool
-	}{{time.Second, false}, {repeatAfter, true}, {repeating - 1, true}, {repeating, false}} {
+	}{{time.Second, false}, {repeatEvery, true}, {repeatFor - 1, true}, {repeatFor, false}} {
 		if got := f.repeats(now.Add(test.after)); got != test.want {
 			t.Errorf("after %v: %v", test.after, got)
 		}
@@ -137,10 +136,10 @@ func TestRepeated(t *testing.T) {
 	p, _ := a.publisher(node)
 	c := small(t, "ready")
 	a.says("NODE", 403)
-	p.fate.doubted, p.fate.since = uid, time.Now()
+	p.history.doubted, p.history.since = uid, time.Now()
 	a.must(p, true, c, "GET NODE APPLY")
 	for i := range 4 {
-		p.fate.at = time.Now().Add(-repeatAfter)
+		p.history.written = time.Now().Add(-repeatEvery)
 		a.must(p, true, c, "GET APPLY")
 		if _, ok := a.is().Annotations[v1alpha1.WorkerPodUIDAnnotation]; ok != (i%2 == 0) {
 			t.Errorf("annotations %v", a.is().Annotations)
@@ -153,9 +152,8 @@ func TestRepeated(t *testing.T) {
 // for a while; somebody who deletes it each time is fought less and less often.
 func TestStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, _ := logtest.NewNullLogger()
-		known := newStore()
-		p := &Publisher{now: time.Now, watch: true, sentry: newSentry(time.Now, log, known.known), store: known}
+		known := testCache()
+		p := &Publisher{now: time.Now, cache: known}
 		version := 0
 		next := func() *v1alpha1.NodeFeature {
 			version++
@@ -167,29 +165,29 @@ func TestStays(t *testing.T) {
 				t.Error(err)
 			}
 			known.wrote(o)
-			p.fate.wrote(o.ResourceVersion, nil, time.Now())
+			p.history.wrote(o.ResourceVersion, nil, time.Now())
 			if event != nil {
 				later := next()
 				time.AfterFunc(10*time.Millisecond, func() { _ = event(later) })
 			}
 			start := time.Now()
-			err = p.stays(t.Context())
+			err = p.checkKept(t.Context())
 			return time.Since(start), err
 		}
-		if took, err := stays(nil); took != trial || err != nil {
+		if took, err := stays(nil); took != keptFor || err != nil {
 			t.Errorf("it stays: %v after %v", err, took)
 		}
 		if took, err := stays(known.Update); took != 10*time.Millisecond || err != nil || len(known.changed) != 1 {
 			t.Errorf("it is changed: %v after %v; %d changes to look at", err, took, len(known.changed))
 		}
-		for i := range enough + 2 {
+		for i := range deletionsForDoubt + 2 {
 			took, err := stays(known.Delete)
-			no := (*publish.Refusal)(nil)
+			slow := (*publish.SlowRetry)(nil)
 			if took != 10*time.Millisecond || err == nil || !strings.Contains(err.Error(), "deleted 10ms after it was written") {
 				t.Errorf("it is deleted: %v after %v", err, took)
 			}
-			if refused := errors.As(err, &no); refused != (i >= enough) {
-				t.Errorf("deletion %d: refused %v", i+1, refused)
+			if slowly := errors.As(err, &slow); slowly != (i >= deletionsForDoubt) {
+				t.Errorf("deletion %d: slow retry %v", i+1, slowly)
 			}
 		}
 	})

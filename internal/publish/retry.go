@@ -1,0 +1,60 @@
+package publish
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// ErrUnconfirmed tells that, as far as is known, nothing is to be written, and that
+// this cannot be confirmed at the moment. It is neither a success nor yet a failure.
+var ErrUnconfirmed = errors.New("what is published cannot be confirmed at the moment")
+
+// Limits of the pause between two tries; jitter adds as much again at most.
+const (
+	// retryLimit makes things right again soon after an outage.
+	retryLimit = 2 * time.Second
+	// overloadLimit lets any number of nodes that want something at once come to ask
+	// no more often than the server can answer.
+	overloadLimit = 30 * time.Second
+	// denialLimit is for what somebody has to allow first: thousands of nodes that ask
+	// every few seconds are a load that helps nobody.
+	denialLimit = time.Minute
+)
+
+// SlowRetry is an error after which trying again soon does not help, or does harm.
+type SlowRetry struct {
+	Err   error
+	Limit time.Duration // of the pause, without jitter
+}
+
+// Error implements error.
+func (s *SlowRetry) Error() string { return s.Err.Error() }
+
+// Unwrap gives what went wrong.
+func (s *SlowRetry) Unwrap() error { return s.Err }
+
+// Overloaded marks an error of a server that has too much to do.
+func Overloaded(err error) error { return &SlowRetry{err, overloadLimit} }
+
+// Denied marks an error that stays the same until somebody steps in: a missing right, a
+// kind that the server does not know.
+func Denied(err error) error { return &SlowRetry{err, denialLimit} }
+
+// Backoff has the pauses between the tries of one publisher, by limit: what fails in
+// another way than before is tried again soon.
+type Backoff map[time.Duration]*wait.Backoff
+
+// Next gives the pause after an error: half a second, doubled up to the limit of the
+// error, with jitter, so that nodes do not all come back at once.
+func (b Backoff) Next(err error) time.Duration {
+	limit := retryLimit
+	if slow := (*SlowRetry)(nil); errors.As(err, &slow) {
+		limit = slow.Limit
+	}
+	if b[limit] == nil {
+		b[limit] = &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: limit}
+	}
+	return b[limit].Step()
+}
