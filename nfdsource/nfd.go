@@ -1,17 +1,17 @@
-// Package nfd is the face of the sources towards Node Feature Discovery: it lets
-// a custom nfd-worker compile them in, next to NFD's own. The worker then
-// publishes as raw features, for NodeFeatureRules:
+// Package nfdsource lets a custom nfd-worker of Node Feature Discovery compile the
+// sources of this program in, next to NFD's own. The worker then publishes as raw
+// features, for NodeFeatureRules:
 //
 //	gdr.node           attributes  every label, its name without prefix
 //	gdr.gpu            instances   NVIDIA GPUs
-//	gdr.nic            instances   RDMA devices, and eligible adapters without one
+//	gdr.nic            instances   RDMA devices, and eligible NICs without one
 //	gdr.pair           instances   every GPU with every NIC, and how near they are
 //	gdr-pci.function   instances   every PCI function
 //	gdr-rdma.device    instances   every RDMA device
 //	gdr-rdma.port      instances   every port of every RDMA device
 //	gdr-kmod.state     attributes  drivers and what they can do
 //
-// and the labels of source gdr as node labels. What precedes the dot is the name
+// and the labels of source gdr as node labels. The part before the dot is the name
 // of the source, which the worker adds. A fact that is not known has no
 // attribute. Where the object of a node becomes too large, the worker's option
 // core.noPublishFeatures leaves "gdr-pci.*" out. Nobody else should publish gdr.*
@@ -23,8 +23,6 @@ package nfdsource
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -33,12 +31,12 @@ import (
 	"sigs.k8s.io/node-feature-discovery/source"
 
 	"gdr-features/host"
-	"gdr-features/internal/deadline"
-	"gdr-features/source/pci"
+	"gdr-features/internal/features"
+	"gdr-features/internal/label"
 )
 
 // readLimit is how long one discovery may read. What has not been read by then
-// is unknown: a sick device must not hold the worker up.
+// is unknown: a device that does not answer must not hold the worker up.
 const readLimit = 4 * time.Second
 
 // Options says where the machine's files lie. The zero value is the machine
@@ -48,55 +46,82 @@ const readLimit = 4 * time.Second
 type Options = host.Options
 
 // Sources gives all sources, to be handed to source.Register one by one before
-// the worker runs. The error tells that a directory cannot be opened.
+// the worker runs. The first, gdr, is a source of labels too. The error tells that
+// a directory cannot be opened.
 func Sources(o Options) ([]source.FeatureSource, error) {
 	fs, err := host.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	return []source.FeatureSource{NewNode(fs), NewPCI(fs), NewRDMA(fs), NewKmod(fs)}, nil
+	return sources(fs), nil
 }
 
-// base is what every source has: its name, the machine's files, and what the
-// last discovery found. Its methods may be called from any goroutine.
-type base struct {
+func sources(fs *host.FS) []source.FeatureSource {
+	return []source.FeatureSource{
+		&labelSource{featureSource{name: "gdr", read: readNode, fs: fs}},
+		&featureSource{name: "gdr-pci", read: readPCI, fs: fs}, // NFD has a source pci of its own
+		&featureSource{name: "gdr-rdma", read: readRDMA, fs: fs},
+		&featureSource{name: "gdr-kmod", read: readKmod, fs: fs},
+	}
+}
+
+var _ source.LabelSource = (*labelSource)(nil)
+
+// featureSource is one source. Its methods may be called from any goroutine.
+type featureSource struct {
 	name string
+	// read reads the machine. Problems are facts that could not be read. An error
+	// says that the PCI bus cannot be read, without which nothing can be told.
+	read func(context.Context, *host.FS) (f *v1alpha1.Features, problems []error, err error)
 	fs   *host.FS
-	last atomic.Pointer[v1alpha1.Features]
+	last atomic.Pointer[v1alpha1.Features] // what the last discovery found
 }
 
 // Name implements source.Source.
-func (b *base) Name() string { return b.name }
+func (s *featureSource) Name() string { return s.name }
 
-// GetFeatures gives what the last Discover found, nothing before the first and
-// after one that failed. The features are shared: nobody may change them.
-func (b *base) GetFeatures() *v1alpha1.Features {
-	if f := b.last.Load(); f != nil {
+// Discover implements source.FeatureSource. After an error there are no features.
+// Facts that could not be read are no error; they are logged at verbosity 1.
+func (s *featureSource) Discover() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+	defer cancel()
+	f, problems, err := s.read(ctx, s.fs)
+	if err != nil {
+		s.last.Store(nil)
+		return err
+	}
+	s.last.Store(f)
+	for _, problem := range problems {
+		klog.V(1).InfoS("fact not readable", "featureSource", s.name, "problem", problem)
+	}
+	return nil
+}
+
+// GetFeatures implements source.FeatureSource: what the last Discover found. The
+// features are shared, so nobody may change them.
+func (s *featureSource) GetFeatures() *v1alpha1.Features {
+	if f := s.last.Load(); f != nil {
 		return f
 	}
 	return v1alpha1.NewFeatures()
 }
 
-// keep takes over what a discovery found. Facts that could not be read are no
-// failure and are logged at verbosity 1.
-func (b *base) keep(f *v1alpha1.Features, problems []error) {
-	b.last.Store(f)
-	for _, problem := range problems {
-		klog.V(1).InfoS("fact not readable", "featureSource", b.name, "problem", problem)
+// labelSource is the source gdr, whose attributes are node labels too.
+type labelSource struct{ featureSource }
+
+// GetLabels implements source.LabelSource: the labels that the last Discover
+// found, none where there is no NVIDIA GPU. Each name has its namespace: the worker
+// takes such a name as it is, and would put the name of the source before any
+// other. It never fails.
+func (s *labelSource) GetLabels() (source.FeatureLabels, error) {
+	labels := source.FeatureLabels{}
+	for name, value := range s.GetFeatures().Attributes[features.Labels].Elements {
+		labels[label.DefaultPrefix+name] = value
 	}
+	return labels, nil
 }
 
-// failed forgets what was found before and gives err back.
-func (b *base) failed(err error) error {
-	b.last.Store(nil)
-	return err
-}
-
-// scanPCI reads the PCI bus. Without it there is nothing to tell.
-func scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) (pci.Inventory, error) {
-	inv, err := deadline.Start(func() (pci.Inventory, error) { return pci.Scan(fs, detail) })(ctx)
-	if errors.Is(err, deadline.ErrTimeout) {
-		err = fmt.Errorf("PCI bus: %w", err)
-	}
-	return inv, err
-}
+// Priority implements source.LabelSource. It is that of NFD's own sources: an
+// administrator's custom rules (10) and feature files (20) have the last word on a
+// label.
+func (s *labelSource) Priority() int { return 0 }

@@ -15,10 +15,6 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/machine"
-	"gdr-features/source/kmod"
-	"gdr-features/source/pci"
-	"gdr-features/source/rdma"
-	"gdr-features/tristate"
 )
 
 const machines = "../testdata/machines/"
@@ -64,9 +60,8 @@ func open(t *testing.T, dir string) *host.FS {
 // small is a machine of one GPU and a NIC of two ports.
 func small(t *testing.T) *machine.Machine { return load(t, machines+"vllm-1gpu-dualport-node.txt") }
 
-func all(fs *host.FS) []source.FeatureSource {
-	return []source.FeatureSource{NewNode(fs), NewPCI(fs), NewRDMA(fs), NewKmod(fs)}
-}
+// node is the source of the labels.
+func node(fs *host.FS) *labelSource { return sources(fs)[0].(*labelSource) }
 
 // text gives features one line an instance or attribute, sorted within each
 // feature by key.
@@ -90,12 +85,12 @@ func text(f *v1alpha1.Features) string {
 }
 
 func TestFeatures(t *testing.T) {
-	fs := tree(t, small(t), "ready")
+	all := sources(tree(t, small(t), "ready"))
 	for _, tc := range []struct {
 		source source.FeatureSource
 		want   string
 	}{
-		{NewNode(fs), `
+		{all[0], `
 node: gdr.acs=clear
 node: gdr.dmabuf=true
 node: gdr.gpus=1
@@ -118,20 +113,20 @@ nic: address=0000:04:00.1 device=101d linkLayer=Ethernet name=ConnectX-6~Dx numa
 pair: gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.0 rdma=mlx5_0
 pair: gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.1 rdma=mlx5_1
 `},
-		{NewPCI(fs), `
+		{all[1], `
 function: address=0000:01:01.0 class=060400 device=0000 driver=pcieport linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 numaNode=1 parent= pcieRoot=pci0000:01 vendor=8086
 function: address=0000:02:00.0 class=030200 device=20f1 driver=nvidia eligible=true iommuGroup=1 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=A100~PCIe~40GB numaNode=1 parent=0000:01:01.0 pcieRoot=pci0000:01 vendor=10de
 function: address=0000:03:01.0 class=060400 device=0000 driver=pcieport linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 numaNode=1 parent= pcieRoot=pci0000:03 vendor=8086
 function: address=0000:04:00.0 class=020000 device=101d driver=mlx5_core eligible=true iommuGroup=3 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
 function: address=0000:04:00.1 class=020000 device=101d driver=mlx5_core eligible=true iommuGroup=4 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
 `},
-		{NewRDMA(fs), `
+		{all[2], `
 device: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 nodeType=CA rdma=mlx5_0
 device: address=0000:04:00.1 board=MT_0000000838 firmware=28.42.1000 nodeType=CA rdma=mlx5_1
 port: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=400 rdma=mlx5_0 state=ACTIVE
 port: address=0000:04:00.1 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=400 rdma=mlx5_1 state=ACTIVE
 `},
-		{NewKmod(fs), `
+		{all[3], `
 state: driverLoaded=true
 state: driverOpen=true
 state: driverVersion=570.86.15
@@ -159,84 +154,15 @@ state: virtual=false
 	}
 }
 
-// What is not known must have no attribute; the small machine knows it all.
-func TestUnknown(t *testing.T) {
-	above, physical := pci.Address{Bus: 1}, pci.Address{Bus: 2}
-	for _, tc := range []struct {
-		name string
-		got  attrs
-		want attrs
-	}{
-		{
-			"function not readable",
-			function(&pci.Function{NUMA: pci.None, IOMMUGroup: pci.None}),
-			attrs{"address": "0000:00:00.0"},
-		},
-		{
-			"function on a root bus without driver",
-			function(&pci.Function{RootBus: "pci0000:00", DriverKnown: true, NUMA: pci.None, IOMMUGroup: pci.None}),
-			attrs{"address": "0000:00:00.0", "pcieRoot": "pci0000:00", "parent": "", "driver": ""},
-		},
-		{
-			"bridge with ACS",
-			function(&pci.Function{
-				Vendor: 0x1000, Device: 0xc030, Class: 0x060400, RootBus: "pci0000:00", Bridges: []pci.Address{above},
-				NUMA: 0, IOMMUGroup: pci.None, ACS: &pci.ACS{Present: true, Control: 0x1d}, Link: &pci.Link{Speed: 2.5, MaxWidth: 16},
-			}),
-			attrs{
-				"address": "0000:00:00.0", "vendor": "1000", "device": "c030", "class": "060400", "numaNode": "0",
-				"pcieRoot": "pci0000:00", "parent": "0000:01:00.0", "acs": "001d", "linkSpeed": "2.5", "maxLinkWidth": "16",
-			},
-		},
-		{
-			"virtual function",
-			function(&pci.Function{
-				Vendor: pci.VendorMellanox, Device: 0xfffe, Class: 0x020700, PhysFn: &physical,
-				NUMA: pci.None, IOMMUGroup: 7, ACS: &pci.ACS{}, NVLinkManagement: true,
-			}),
-			attrs{
-				"address": "0000:00:00.0", "vendor": "15b3", "device": "fffe", "class": "020700", "physfn": "0000:02:00.0",
-				"iommuGroup": "7", "eligible": "false",
-			},
-		},
-		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
-		{"drivers", drivers(&kmod.State{}), attrs{}},
-		{"driver absent", drivers(&kmod.State{Driver: kmod.Driver{Loaded: tristate.False}}), attrs{"driverLoaded": "false"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-				t.Errorf("attributes (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// The port that stands for a device in gdr.nic is the first active one.
-func TestTelling(t *testing.T) {
-	down, up := rdma.Port{Number: 1, State: "DOWN", LinkLayer: "InfiniBand"}, rdma.Port{Number: 2, State: "ACTIVE", LinkLayer: "InfiniBand"}
-	for _, tc := range []struct {
-		ports []rdma.Port
-		want  int // 0 for none
-	}{{nil, 0}, {[]rdma.Port{down}, 1}, {[]rdma.Port{down, up}, 2}, {[]rdma.Port{up, down}, 2}} {
-		got := 0
-		if p := telling(tc.ports); p != nil {
-			got = p.Number
-		}
-		if got != tc.want {
-			t.Errorf("telling(%v) = %d, want %d", tc.ports, got, tc.want)
-		}
-	}
-}
-
 // Before any discovery there is nothing, and nobody gets hurt.
 func TestNeverDiscovered(t *testing.T) {
 	fs := open(t, t.TempDir())
-	for _, s := range all(fs) {
+	for _, s := range sources(fs) {
 		if diff := cmp.Diff(v1alpha1.NewFeatures(), s.GetFeatures()); diff != "" {
 			t.Errorf("%s: features (-want +got):\n%s", s.Name(), diff)
 		}
 	}
-	if labels, err := NewNode(fs).GetLabels(); err != nil || len(labels) != 0 {
+	if labels, err := node(fs).GetLabels(); err != nil || len(labels) != 0 {
 		t.Errorf("labels %v, error %v", labels, err)
 	}
 }
@@ -244,11 +170,13 @@ func TestNeverDiscovered(t *testing.T) {
 // A bus that cannot be read is an error, and what was found before is gone. The
 // drivers are known all the same.
 func TestNoBus(t *testing.T) {
-	for _, s := range all(open(t, t.TempDir())) {
-		if s, ok := s.(interface {
-			keep(*v1alpha1.Features, []error)
-		}); ok {
-			s.keep(&v1alpha1.Features{Attributes: map[string]v1alpha1.AttributeFeatureSet{"old": {}}}, nil)
+	for _, s := range sources(open(t, t.TempDir())) {
+		old := &v1alpha1.Features{Attributes: map[string]v1alpha1.AttributeFeatureSet{"old": {}}}
+		switch s := s.(type) {
+		case *featureSource:
+			s.last.Store(old)
+		case *labelSource:
+			s.last.Store(old)
 		}
 		err := s.Discover()
 		if s.Name() == "gdr-kmod" {
@@ -268,9 +196,9 @@ func TestNoBus(t *testing.T) {
 
 // The worker and its event loop may ask while a discovery runs.
 func TestConcurrent(t *testing.T) {
-	sources := all(tree(t, small(t), "ready"))
+	all := sources(tree(t, small(t), "ready"))
 	var wg sync.WaitGroup
-	for _, s := range slices.Concat(sources, sources) {
+	for _, s := range slices.Concat(all, all) {
 		wg.Go(func() {
 			for range 5 {
 				if err := s.Discover(); err != nil {

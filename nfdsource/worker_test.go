@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/source"
 
 	"gdr-features/host"
+	"gdr-features/internal/features"
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
@@ -31,7 +32,7 @@ func collect(t *testing.T, fs *host.FS) report.Report {
 // labels discovers and gives the labels as the worker takes them.
 func labels(t *testing.T, fs *host.FS) map[string]string {
 	t.Helper()
-	s := NewNode(fs)
+	s := node(fs)
 	if err := s.Discover(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestNoGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewNode(tree(t, m, "ready"))
+	s := node(tree(t, m, "ready"))
 	if err := s.Discover(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestNoGPU(t *testing.T) {
 
 // A real worker with NFD's own sources beside ours publishes what Features says.
 func TestWorker(t *testing.T) {
-	if source.GetFeatureSource(Name) != nil {
+	if source.GetFeatureSource("gdr") != nil {
 		t.Skip("the registry of this process has the sources of an earlier run")
 	}
 	const node = "node-1"
@@ -121,7 +122,7 @@ func TestWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything})
-	want := Features(&r)
+	want := features.Node(&r, "gdr.")
 	for name, f := range want.Attributes {
 		if diff := cmp.Diff(f, got.Spec.Features.Attributes[name]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

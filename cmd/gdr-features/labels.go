@@ -13,6 +13,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 )
 
 const defaultPrefix = label.DefaultPrefix
@@ -81,7 +82,7 @@ func (a *app) labels(ctx context.Context, o labelOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, problem := range r.Problems {
+	for _, problem := range sanitize.Errors(r.Problems) {
 		a.log.Warn(problem)
 	}
 	if o.format == "json" {

@@ -15,6 +15,7 @@ import (
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 )
 
 // Agent is what runs on a node.
@@ -82,7 +83,7 @@ func (a *Agent) look(ctx context.Context, parts report.Parts, known map[string]t
 	if a.Monitor != nil {
 		a.Monitor.Read(&s.report, s.at.Sub(start), parts == report.All)
 	}
-	for _, problem := range s.report.Problems {
+	for _, problem := range sanitize.Errors(s.report.Problems) {
 		if _, ok := known[problem]; !ok {
 			a.Log.Warn(problem)
 		}

@@ -116,7 +116,8 @@ func TestSlowPublisher(t *testing.T) {
 func TestProblems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, ready, &fake{name: "one"})
-		st.machine.problems = []string{"cannot read A", "cannot read B"}
+		a, b := errors.New("cannot read A"), errors.New("cannot read B")
+		st.machine.problems = []error{a, b}
 		st.run()
 		st.until(200 * s)
 		if a, b := st.logged(logrus.WarnLevel, "read A"), st.logged(logrus.WarnLevel, "read B"); a != 1 || b != 1 {
@@ -126,7 +127,7 @@ func TestProblems(t *testing.T) {
 			away time.Duration // how long A is not among the problems
 			want int           // lines about it then
 		}{{time.Minute, 1}, {9 * time.Minute, 1}, {11 * time.Minute, 2}, {time.Minute, 2}} {
-			for _, problems := range [][]string{{"cannot read B"}, {"cannot read A", "cannot read B"}} {
+			for _, problems := range [][]error{{b}, {a, b}} {
 				st.machine.mu.Lock()
 				st.machine.problems = problems
 				st.machine.mu.Unlock()

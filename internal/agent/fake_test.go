@@ -30,7 +30,7 @@ type machine struct {
 	mu       sync.Mutex
 	labels   label.Set
 	unknown  label.Names
-	problems []string
+	problems []error
 	reads    []time.Duration // when, since the beginning
 	start    time.Time
 	slow     time.Duration // to answer, whatever the context says

@@ -230,7 +230,7 @@ func TestNoPicture(t *testing.T) {
 
 // evil puts a text wherever a machine's own words are shown.
 func evil(r *report.Report, text string) {
-	r.Problems = []string{text}
+	r.Problems = []error{errors.New(text)}
 	r.PCI.Functions = slices.Clone(r.PCI.Functions)
 	for i := range r.Matrix.NICs {
 		r.Matrix.NICs[i].RDMA = &rdma.Device{Name: text, PortsRead: true, Ports: []rdma.Port{{Number: 1, State: text, LinkLayer: text, RateGbps: 1}}}

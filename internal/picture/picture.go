@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -104,7 +105,7 @@ type legendEntry struct {
 
 // newModel takes from a report what is drawn.
 func newModel(r *report.Report) *model {
-	m := &model{title: view.Summary(r), status: statusOf(&r.Verdict), checks: r.Findings, unread: r.Problems}
+	m := &model{title: view.Summary(r), status: statusOf(&r.Verdict), checks: r.Findings, unread: sanitize.Errors(r.Problems)}
 	if i := slices.IndexFunc(m.checks, func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }); i >= 0 {
 		m.cause = &m.checks[i]
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gdr-features/internal/explain"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -69,7 +70,7 @@ func ExplainPairJSON(w io.Writer, r *report.Report, p explain.Path) error {
 		GPU: gpuEnd(r, p.GPU), NIC: nicEnd(r, p.NIC),
 		Level: p.Level, Why: p.Why, NCCL: p.NCCL, NCCLWhy: p.NCCLWhy, Default: known(p.Default), DefaultWhy: p.DefaultWhy,
 		Hops: hopsJSON(p.Hops), DataDirect: hopsJSON(p.DataDirect),
-		Notes: append([]string{}, p.Notes...), Problems: append([]string{}, r.Problems...),
+		Notes: append([]string{}, p.Notes...), Problems: sanitize.Errors(r.Problems),
 	})
 }
 
@@ -150,7 +151,7 @@ type explainJSON struct {
 func ExplainJSON(w io.Writer, r *report.Report) error {
 	out := explainJSON{
 		Ready: r.Verdict.Ready, Reason: r.Verdict.Reason, Nearest: []nearestJSON{}, Chain: []chainJSON{},
-		Problems: append([]string{}, r.Problems...),
+		Problems: sanitize.Errors(r.Problems),
 	}
 	for _, n := range explain.NearestNICs(r) {
 		j := nearestJSON{GPU: gpuEnd(r, n.GPU), Level: n.Level, NCCL: n.NCCL, Default: known(n.Default), NICs: []endJSON{}, Way: []string{}}

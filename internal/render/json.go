@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -64,7 +65,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 	out := topoJSON{
 		Topology: string(r.Matrix.Origin),
 		GPUs:     []gpuJSON{}, NICs: []nicJSON{}, Pairs: []pairJSON{},
-		Problems: append([]string{}, r.Problems...),
+		Problems: sanitize.Errors(r.Problems),
 	}
 	for _, g := range r.Matrix.GPUs {
 		out.GPUs = append(out.GPUs, gpuJSON{
@@ -150,7 +151,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
 		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: derive.MOFED(r.Kmod.Stack.MOFED),
 		Level: r.Matrix.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.NCCLDefault), Findings: []findingJSON{},
-		Problems: append([]string{}, r.Problems...),
+		Problems: sanitize.Errors(r.Problems),
 	}
 	if r.Expected != nil {
 		out.Expected, out.MachineType = &r.Expected.State, &r.Expected.Type

@@ -10,6 +10,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
 	"gdr-features/topology"
 )
@@ -143,7 +144,7 @@ func problems(r *report.Report) string {
 	const most = 20
 	var t strings.Builder
 	t.WriteString("\nNot readable:\n")
-	for i, p := range r.Problems {
+	for i, p := range sanitize.Errors(r.Problems) {
 		if i == most {
 			fmt.Fprintf(&t, "  and %d more (see -o json)\n", len(r.Problems)-most)
 			break

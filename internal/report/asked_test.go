@@ -73,7 +73,7 @@ pci0000:20 numa=0
 				t.Errorf("%s, %+v: dmabuf %q, want %q", tc.state, tc.answer, got, tc.want)
 			}
 			more := r.Problems[before:]
-			if tc.answer.Err == nil && len(more) > 0 || tc.answer.Err != nil && (len(more) != 1 || more[0] != "--probe-verbs: mlx5_0 and 1 more: mute") {
+			if tc.answer.Err == nil && len(more) > 0 || tc.answer.Err != nil && (len(more) != 1 || more[0].Error() != "--probe-verbs: mlx5_0 and 1 more: mute") {
 				t.Errorf("%s, %+v: problems %q", tc.state, tc.answer, more)
 			}
 		}

@@ -36,7 +36,7 @@ func TestReaderExpects(t *testing.T) {
 	wrong := errors.New("no file yet")
 	rd := report.NewReader(fs, report.Options{Detail: pci.Needed, Expect: func() (*expect.File, error) { return file, wrong }})
 	r := rd.Read(t.Context(), report.All)
-	if r.Expected == nil || r.Expected.State != tristate.Unknown || r.Expected.NoType || !r.Unknown[label.Expected] || len(r.Problems) != 1 || r.Problems[0] != "no file yet" {
+	if r.Expected == nil || r.Expected.State != tristate.Unknown || r.Expected.NoType || !r.Unknown[label.Expected] || len(r.Problems) != 1 || r.Problems[0].Error() != "no file yet" {
 		t.Errorf("without a file: %+v, problems %q", r.Expected, r.Problems)
 	}
 	file, wrong = expectations(t, "nics:\n      count: 1\n      rate: 400"), nil

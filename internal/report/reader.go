@@ -11,7 +11,6 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
-	"gdr-features/internal/sanitize"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -162,7 +161,7 @@ func (p *part[T]) tell(r *Report) {
 		r.problem(p.err)
 		r.Late = r.Late || errors.Is(p.err, deadline.ErrTimeout)
 	}
-	r.problems(p.problems)
+	r.problem(p.problems...)
 }
 
 func (rd *Reader) readPCI(ctx context.Context) {
@@ -307,16 +306,10 @@ func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
 		}
 	}
 	rd.asked = rd.options.AskVerbs(ctx, rd.fs, devices)
-	r.problems(verbs.Problems(rd.asked[:count]))
+	r.problem(verbs.Problems(rd.asked[:count])...)
 }
 
-func (r *Report) problem(err error) { r.Problems = append(r.Problems, sanitize.Terminal(err.Error())) }
-
-func (r *Report) problems(errs []error) {
-	for _, err := range errs {
-		r.problem(err)
-	}
-}
+func (r *Report) problem(errs ...error) { r.Problems = append(r.Problems, errs...) }
 
 func (r *Report) hasGPU() bool {
 	for i := range r.PCI.Functions {

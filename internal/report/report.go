@@ -40,8 +40,9 @@ type Report struct {
 	Fresh Parts
 	// Late: some part has not answered in time. It may, when asked again.
 	Late bool
-	// Problems are the facts that could not be read, one sentence each.
-	Problems []string
+	// Problems are the facts that could not be read. Their texts may hold anything
+	// that the machine shows: see sanitize.Errors.
+	Problems []error
 }
 
 // Options say what Collect reads.

@@ -19,6 +19,7 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/internal/snapshot"
 	"gdr-features/internal/testsize"
 )
@@ -162,7 +163,7 @@ func fromSnapshot(t *testing.T, dir string, gone ...string) (diff string) {
 // into a message; nor are names made of GUIDs.
 func shown(t *testing.T, r *report.Report) map[string]string {
 	t.Helper()
-	all := map[string]string{"problems": strings.Join(r.Problems, "\n")}
+	all := map[string]string{"problems": strings.Join(sanitize.Errors(r.Problems), "\n")}
 	for name, show := range map[string]func(io.Writer, *report.Report) error{
 		"topo": render.Topo, "topo json": render.TopoJSON, "check": render.Check, "check json": render.CheckJSON,
 		"explain": render.Explain, "wide": render.TopoWide,

@@ -24,3 +24,12 @@ func fit(r rune) rune {
 	}
 	return '?'
 }
+
+// Errors gives the text of each error, safe for a terminal.
+func Errors(errs []error) []string {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = Terminal(err.Error())
+	}
+	return texts
+}

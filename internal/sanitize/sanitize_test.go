@@ -1,6 +1,8 @@
 package sanitize_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"gdr-features/internal/sanitize"
@@ -17,5 +19,12 @@ func TestText(t *testing.T) {
 		if got := sanitize.Terminal(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	got := sanitize.Errors([]error{errors.New("a\x1b[2Jb"), errors.New("c")})
+	if want := []string{"a?[2Jb", "c"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/features"
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
-	"gdr-features/nfdsource"
 )
 
 // maxSpecSize in bytes fits into any API server: etcd's limit for an object is 1.5 MiB,
@@ -83,7 +83,7 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 	if len(c.Labels) == 0 {
 		return v1alpha1.NodeFeatureSpec{Labels: map[string]string{}, Features: *v1alpha1.NewFeatures()}, nil, nil
 	}
-	features := nfdsource.Features(c.Report)
+	features := features.Node(c.Report, "gdr.")
 	features.Attributes["gdr.node"] = v1alpha1.NewAttributeFeatures(maps.Clone(c.Labels))
 	if old != nil {
 		for _, name := range incomplete(c.Report) {

@@ -1,42 +1,17 @@
-package nfdsource
+package features
 
 import (
-	"context"
-	"fmt"
-
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
-	"sigs.k8s.io/node-feature-discovery/source"
 
-	"gdr-features/host"
-	"gdr-features/internal/deadline"
 	"gdr-features/internal/label/derive"
 	"gdr-features/source/kmod"
 )
 
-// Kmod is the source of raw features about the drivers and what they can do,
-// from /sys/module, /proc/driver/nvidia and /proc/kallsyms. Its feature is
-// "state".
-type Kmod struct{ base }
-
-var _ source.FeatureSource = (*Kmod)(nil)
-
-// NewKmod gives the source gdr-kmod.
-func NewKmod(fs *host.FS) *Kmod { return &Kmod{base{name: "gdr-kmod", fs: fs}} }
-
-// Discover reads the state of the drivers. It never fails.
-func (s *Kmod) Discover() error {
-	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
-	defer cancel()
-	st, err := deadline.Start(func() (kmod.State, error) {
-		return kmod.Scan(s.fs, kmod.Request{AllSymbols: true}), nil
-	})(ctx)
-	if err != nil {
-		st.Problems = append(st.Problems, fmt.Errorf("modules and symbols: %w", err))
-	}
+// Kmod gives the raw features of the source gdr-kmod: attributes state.
+func Kmod(st *kmod.State) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(&st))
-	s.keep(f, st.Problems)
-	return nil
+	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st))
+	return f
 }
 
 // drivers gives the state of the drivers. Facts are "true" or "false":

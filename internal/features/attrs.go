@@ -1,4 +1,4 @@
-package nfdsource
+package features
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // attrs are the attributes of one instance, or an attribute set. Its methods
-// leave out what is not known.
+// leave unknown facts out.
 type attrs map[string]string
 
 func (a attrs) text(key, value string) {
@@ -26,14 +26,14 @@ func (a attrs) state(key string, s tristate.State) {
 	}
 }
 
-// number takes pci.None and pci.Unread for not known.
+// number takes pci.None and pci.Unread for unknown.
 func (a attrs) number(key string, n int) {
 	if n >= 0 {
 		a[key] = strconv.Itoa(n)
 	}
 }
 
-// amount takes 0 for not known.
+// amount takes 0 for unknown.
 func (a attrs) amount(key string, x float64) {
 	if x != 0 {
 		a[key] = strconv.FormatFloat(x, 'f', -1, 64)
@@ -48,8 +48,8 @@ func (a attrs) address(key string, to *pci.Address) {
 
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
 
-// ofFunction are the attributes by which every PCI function is told: address,
-// device, name, numaNode and pcieRoot.
+// ofFunction gives the attributes that every PCI function has: address, device,
+// name, numaNode and pcieRoot.
 func ofFunction(f *pci.Function) attrs {
 	a := attrs{"address": f.Address.String()}
 	if identified(f) {
@@ -61,10 +61,10 @@ func ofFunction(f *pci.Function) attrs {
 	return a
 }
 
-// identified tells whether the function's ids could be read: no vendor is 0000.
+// identified tells whether the function's IDs could be read: no vendor has ID 0000.
 func identified(f *pci.Function) bool { return f.Vendor != 0 }
 
-// instances makes a feature of one instance for each of list.
+// instances makes a feature with one instance for each of list.
 func instances[T any](list []T, of func(*T) attrs) v1alpha1.InstanceFeatureSet {
 	elements := make([]v1alpha1.InstanceFeature, len(list))
 	for i := range list {

@@ -1,58 +1,36 @@
-package nfdsource
+package features
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
-	"sigs.k8s.io/node-feature-discovery/source"
 
-	"gdr-features/host"
 	"gdr-features/source/pci"
-	"gdr-features/source/pci/names"
 )
 
-// PCI is the source of raw features about the PCI functions and their tree, from
-// /sys/bus/pci/devices. Its feature is "function".
-type PCI struct{ base }
-
-var _ source.FeatureSource = (*PCI)(nil)
-
-// NewPCI gives the source gdr-pci. NFD has a source pci of its own.
-func NewPCI(fs *host.FS) *PCI { return &PCI{base{name: "gdr-pci", fs: fs}} }
-
-// Discover reads the PCI functions. The error tells that the bus itself cannot
-// be read; then there are no features.
-func (s *PCI) Discover() error {
-	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
-	defer cancel()
-	inv, err := scanPCI(ctx, s.fs, pci.Everything)
-	if err != nil {
-		return s.failed(err)
-	}
+// PCI gives the raw features of the source gdr-pci: instances function, every PCI
+// function. names are product names from the machine's pci.ids, by function; they
+// come before our own.
+func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	known := names.Read(ctx, s.fs)
-	f.Instances["function"] = instances(inv.Functions, func(fn *pci.Function) attrs {
+	f.Instances["function"] = instances(functions, func(fn *pci.Function) attrs {
 		a := function(fn)
-		if name := known[fn.Address]; name != "" {
-			a["name"] = name
-		}
+		a.text("name", names[fn.Address])
 		return a
 	})
-	s.keep(f, inv.Problems)
-	return nil
+	return f
 }
 
 // function gives one PCI function:
-//   - address, name (from the machine's pci.ids where it has one), pcieRoot; vendor and device with four hexadecimal digits,
-//     class with six; numaNode; iommuGroup;
+//   - address, name, pcieRoot, numaNode, iommuGroup; vendor and device with four
+//     hexadecimal digits, class with six;
 //   - driver, "" for none; parent, the address of the bridge right above, "" on
 //     a root bus; physfn, the address of a virtual function's physical one;
 //   - linkSpeed and maxLinkSpeed in GT/s, linkWidth and maxLinkWidth in lanes;
 //   - acs, the ACS control register with four hexadecimal digits, where there is
 //     one and the worker may read it (it needs CAP_SYS_ADMIN);
-//   - eligible, of GPUs and adapters: whether the product can do GPUDirect RDMA.
+//   - eligible, of GPUs and NICs: whether the product can do GPUDirect RDMA.
 func function(f *pci.Function) attrs {
 	a := ofFunction(f)
 	if identified(f) {

@@ -1,51 +1,22 @@
-package nfdsource
+package features
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
-	"sigs.k8s.io/node-feature-discovery/source"
 
-	"gdr-features/host"
-	"gdr-features/internal/deadline"
-	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 )
 
-// RDMA is the source of raw features about the RDMA devices, from
-// /sys/class/infiniband. Its features are "device" and "port".
-type RDMA struct{ base }
-
-var _ source.FeatureSource = (*RDMA)(nil)
-
-// NewRDMA gives the source gdr-rdma.
-func NewRDMA(fs *host.FS) *RDMA { return &RDMA{base{name: "gdr-rdma", fs: fs}} }
-
-// Discover reads the RDMA devices. The error tells that the PCI bus cannot be
-// read, without which it is not known which ports must be left alone; then there
-// are no features.
-func (s *RDMA) Discover() error {
-	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
-	defer cancel()
-	functions, err := scanPCI(ctx, s.fs, pci.Needed)
-	if err != nil {
-		return s.failed(err)
-	}
-	inv, err := deadline.Start(func() (rdma.Inventory, error) {
-		return rdma.Scan(ctx, s.fs, &functions, pci.Everything), nil
-	})(ctx)
-	if err != nil {
-		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))
-	}
+// RDMA gives the raw features of the source gdr-rdma: instances device, every RDMA
+// device, and port, every port of every device.
+func RDMA(devices []rdma.Device) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	f.Instances["device"] = instances(inv.Devices, device)
-	f.Instances["port"] = ports(inv.Devices)
-	s.keep(f, inv.Problems)
-	return nil
+	f.Instances["device"] = instances(devices, device)
+	f.Instances["port"] = ports(devices)
+	return f
 }
 
 // device gives one RDMA device: rdma, its name; address, of its PCI function;

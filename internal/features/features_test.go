@@ -1,0 +1,81 @@
+package features
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/tristate"
+)
+
+// TestUnknown: an unknown fact has no attribute. Package nfdsource tests known ones.
+func TestUnknown(t *testing.T) {
+	above, physical := pci.Address{Bus: 1}, pci.Address{Bus: 2}
+	for _, tc := range []struct {
+		name string
+		got  attrs
+		want attrs
+	}{
+		{
+			"function not readable",
+			function(&pci.Function{NUMA: pci.None, IOMMUGroup: pci.None}),
+			attrs{"address": "0000:00:00.0"},
+		},
+		{
+			"function on a root bus without driver",
+			function(&pci.Function{RootBus: "pci0000:00", DriverKnown: true, NUMA: pci.None, IOMMUGroup: pci.None}),
+			attrs{"address": "0000:00:00.0", "pcieRoot": "pci0000:00", "parent": "", "driver": ""},
+		},
+		{
+			"bridge with ACS",
+			function(&pci.Function{
+				Vendor: 0x1000, Device: 0xc030, Class: 0x060400, RootBus: "pci0000:00", Bridges: []pci.Address{above},
+				NUMA: 0, IOMMUGroup: pci.None, ACS: &pci.ACS{Present: true, Control: 0x1d}, Link: &pci.Link{Speed: 2.5, MaxWidth: 16},
+			}),
+			attrs{
+				"address": "0000:00:00.0", "vendor": "1000", "device": "c030", "class": "060400", "numaNode": "0",
+				"pcieRoot": "pci0000:00", "parent": "0000:01:00.0", "acs": "001d", "linkSpeed": "2.5", "maxLinkWidth": "16",
+			},
+		},
+		{
+			"virtual function",
+			function(&pci.Function{
+				Vendor: pci.VendorMellanox, Device: 0xfffe, Class: 0x020700, PhysFn: &physical,
+				NUMA: pci.None, IOMMUGroup: 7, ACS: &pci.ACS{}, NVLinkManagement: true,
+			}),
+			attrs{
+				"address": "0000:00:00.0", "vendor": "15b3", "device": "fffe", "class": "020700", "physfn": "0000:02:00.0",
+				"iommuGroup": "7", "eligible": "false",
+			},
+		},
+		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
+		{"drivers", drivers(&kmod.State{}), attrs{}},
+		{"driver absent", drivers(&kmod.State{Driver: kmod.Driver{Loaded: tristate.False}}), attrs{"driverLoaded": "false"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("attributes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPortOf: the port that stands for a device in gdr.nic is the first active one.
+func TestPortOf(t *testing.T) {
+	down, up := rdma.Port{Number: 1, State: "DOWN", LinkLayer: "InfiniBand"}, rdma.Port{Number: 2, State: "ACTIVE", LinkLayer: "InfiniBand"}
+	for _, tc := range []struct {
+		ports []rdma.Port
+		want  int // 0 for none
+	}{{nil, 0}, {[]rdma.Port{down}, 1}, {[]rdma.Port{down, up}, 2}, {[]rdma.Port{up, down}, 2}} {
+		got := 0
+		if p := portOf(tc.ports); p != nil {
+			got = p.Number
+		}
+		if got != tc.want {
+			t.Errorf("portOf(%v) = %d, want %d", tc.ports, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package nfdsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/host"
+	"gdr-features/internal/deadline"
+	"gdr-features/internal/features"
+	"gdr-features/internal/report"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/pci/names"
+	"gdr-features/source/rdma"
+)
+
+// readNode reads and judges the whole machine.
+func readNode(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
+	r := report.Collect(ctx, fs, report.Options{Detail: pci.Published})
+	if !r.PCIRead {
+		return nil, nil, errors.Join(r.Problems...)
+	}
+	return features.Node(&r, ""), r.Problems, nil
+}
+
+// readPCI reads the PCI functions and their tree, from /sys/bus/pci/devices.
+func readPCI(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
+	inv, err := scanPCI(ctx, fs, pci.Everything)
+	if err != nil {
+		return nil, nil, err
+	}
+	return features.PCI(inv.Functions, names.Read(ctx, fs)), inv.Problems, nil
+}
+
+// readRDMA reads the RDMA devices, from /sys/class/infiniband. Which ports must be
+// left alone is known from the PCI bus.
+func readRDMA(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
+	functions, err := scanPCI(ctx, fs, pci.Needed)
+	if err != nil {
+		return nil, nil, err
+	}
+	inv, err := deadline.Start(func() (rdma.Inventory, error) {
+		return rdma.Scan(ctx, fs, &functions, pci.Everything), nil
+	})(ctx)
+	if err != nil {
+		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))
+	}
+	return features.RDMA(inv.Devices), inv.Problems, nil
+}
+
+// readKmod reads the drivers and what they can do, from /sys/module,
+// /proc/driver/nvidia and /proc/kallsyms. It never fails.
+func readKmod(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
+	state, err := deadline.Start(func() (kmod.State, error) {
+		return kmod.Scan(fs, kmod.Request{AllSymbols: true}), nil
+	})(ctx)
+	if err != nil {
+		state.Problems = append(state.Problems, fmt.Errorf("modules and symbols: %w", err))
+	}
+	return features.Kmod(&state), state.Problems, nil
+}
+
+func scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) (pci.Inventory, error) {
+	inv, err := deadline.Start(func() (pci.Inventory, error) { return pci.Scan(fs, detail) })(ctx)
+	if errors.Is(err, deadline.ErrTimeout) {
+		err = fmt.Errorf("PCI bus: %w", err)
+	}
+	return inv, err
+}
