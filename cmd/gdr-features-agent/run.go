@@ -134,7 +134,7 @@ func (p *program) openMachine(a *agent.Agent) error {
 		defer cancel()
 		return machine.Read(ctx, parts)
 	}
-	a.Moved = func(ctx context.Context) bool {
+	a.PortsChanged = func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, poll)
 		defer cancel()
 		return machine.PortsMoved(ctx)

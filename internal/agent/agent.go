@@ -1,5 +1,5 @@
-// Package agent keeps what is published about a node true: it reads the machine
-// over and over and hands what it finds to the publishers.
+// Package agent keeps what is published about a node up to date: it reads the machine
+// again and again and gives what it finds to the publishers.
 package agent
 
 import (
@@ -18,23 +18,22 @@ import (
 	"gdr-features/internal/sanitize"
 )
 
-// Agent is what runs on a node.
+// Agent reads the machine and drives the publishers.
 type Agent struct {
-	// Collect reads some parts of the machine. It comes back whatever the
-	// machine does.
+	// Collect reads these parts of the machine. It returns even if a read hangs.
 	Collect    func(context.Context, report.Parts) report.Report
 	Publishers []publish.Publisher
-	// Events tells which parts may have changed; nil for nobody who does.
+	// Events receives the parts that may have changed; nil without a source of events.
 	Events <-chan report.Parts
-	// Moved tells whether a port has changed its state, of which no event
-	// tells; it is asked every Poll. Nil for nobody to ask.
-	Moved func(context.Context) bool
-	Poll  time.Duration
-	// Monitor is told what happens; nil for nobody.
+	// PortsChanged tells whether a port has changed its state since the last call. It
+	// is called every Poll, since the kernel sends no event for that. May be nil.
+	PortsChanged func(context.Context) bool
+	Poll         time.Duration
+	// Monitor is told what happens; may be nil.
 	Monitor Monitor
 	// Interval is the time between two readings when nothing happens.
 	Interval time.Duration
-	// Settle is how long the cause must hold that takes a state label away.
+	// Settle is how long a condition must persist before a state label is taken away.
 	Settle time.Duration
 	Now    func() time.Time
 	Log    logrus.FieldLogger
@@ -42,44 +41,44 @@ type Agent struct {
 
 // Monitor is told what the agent does.
 type Monitor interface {
-	// Read tells of the machine as it was read; whole that all of it was.
+	// Read tells what was read; whole tells that all parts were.
 	Read(r *report.Report, took time.Duration, whole bool)
-	// Published tells how a publication went.
+	// Published tells the result of a publication.
 	Published(publisher string, wrote bool, err error)
 }
 
 const (
-	// farewell is how long ending may take.
-	farewell = 3 * time.Second
-	// attempts is how often Once reads a machine that is another one each time.
-	attempts = 6
-	// soon is when a machine is read again that has not answered in time; twice
-	// as much later each time, up to the interval.
-	soon        = time.Second
-	mostDoubled = 10
-	// forget is how long a problem must be away before it is logged again. One
+	// shutdownTimeout is how long ending may take.
+	shutdownTimeout = 3 * time.Second
+	// maxReadings is how often Once reads hardware that looks different each time.
+	maxReadings = 6
+	// lateRetry is when a machine is read again that did not answer in time, doubled
+	// each time, maxDoublings times at most, up to the interval.
+	lateRetry    = time.Second
+	maxDoublings = 10
+	// problemMemory is how long a problem must be gone before it is logged again. One
 	// that comes and goes must not fill the log.
-	forget = 10 * time.Minute
+	problemMemory = 10 * time.Minute
 )
 
-// sight is one look at the machine.
-type sight struct {
+// sample is the machine as it was read at one time.
+type sample struct {
 	report report.Report
 	at     time.Time
 }
 
-func (s *sight) reading() hysteresis.Reading {
+func (s *sample) reading() hysteresis.Reading {
 	return hysteresis.Reading{
 		Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at,
 		Partial: s.report.Fresh&report.PCI == 0,
 	}
 }
 
-// look reads the machine and logs what is wrong with it when that is news. known
-// has when each problem was last there.
-func (a *Agent) look(ctx context.Context, parts report.Parts, known map[string]time.Time) *sight {
+// read reads the machine and logs new problems. known has when each problem was last
+// found.
+func (a *Agent) read(ctx context.Context, parts report.Parts, known map[string]time.Time) *sample {
 	start := a.Now()
-	s := &sight{report: a.Collect(ctx, parts), at: a.Now()}
+	s := &sample{report: a.Collect(ctx, parts), at: a.Now()}
 	if a.Monitor != nil {
 		a.Monitor.Read(&s.report, s.at.Sub(start), parts == report.All)
 	}
@@ -89,65 +88,66 @@ func (a *Agent) look(ctx context.Context, parts report.Parts, known map[string]t
 		}
 		known[problem] = s.at
 	}
-	maps.DeleteFunc(known, func(_ string, last time.Time) bool { return s.at.Sub(last) >= forget })
+	maps.DeleteFunc(known, func(_ string, last time.Time) bool { return s.at.Sub(last) >= problemMemory })
 	return s
 }
 
 // Run reads and publishes until ctx ends. What is published stays.
 func (a *Agent) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	hurry := make(chan time.Duration, len(a.Publishers))
+	rescan := make(chan time.Duration, len(a.Publishers))
 	var workers []*worker
 	for _, p := range a.Publishers {
-		w := newWorker(a, p, hurry)
+		w := newWorker(a, p, rescan)
 		workers = append(workers, w)
 		all.Go(func() { w.run(ctx) })
 	}
-	a.loop(ctx, workers, hurry)
+	a.loop(ctx, workers, rescan)
 	all.Wait()
-	return a.leave(ctx)
+	return a.close(ctx)
 }
 
-// loop reads what is due and shows it to the workers.
-func (a *Agent) loop(ctx context.Context, workers []*worker, hurry <-chan time.Duration) {
-	due := wake{interval: a.Interval}
-	if a.Moved != nil {
-		due.poll = a.Poll
+// loop reads the parts that are due and gives them to the workers, which ask for the
+// next reading by rescan.
+func (a *Agent) loop(ctx context.Context, workers []*worker, rescan <-chan time.Duration) {
+	plan := schedule{interval: a.Interval}
+	if a.PortsChanged != nil {
+		plan.poll = a.Poll
 	}
 	known := map[string]time.Time{}
 	var last time.Time
-	late := 0 // readings in a row that something was missing from
+	late := 0 // readings in a row in which something did not answer in time
 	for ctx.Err() == nil {
-		parts, polled := due.take(a.Now())
-		if polled && a.Moved(ctx) {
+		parts, poll := plan.due(a.Now())
+		if poll && a.PortsChanged(ctx) {
 			parts |= report.RDMA
 		}
 		if parts != 0 {
-			s := a.look(ctx, parts, known)
+			s := a.read(ctx, parts, known)
 			last = s.at
 			for _, w := range workers {
-				w.show(s)
+				w.offer(s)
 			}
 			if late++; !s.report.Late {
 				late = 0
 			}
-			if late > 0 { // a busy machine soon answers, a sick one does not
-				due.hurry(last.Add(soon << min(late, mostDoubled)))
+			if late > 0 { // a busy machine soon answers, a broken one does not
+				plan.readAllBy(last.Add(lateRetry << min(late, maxDoublings)))
 			}
 		}
-		a.pause(ctx, &due, last, hurry)
+		a.pause(ctx, &plan, last, rescan)
 	}
 }
 
 // pause waits until something is due.
-func (a *Agent) pause(ctx context.Context, due *wake, last time.Time, hurry <-chan time.Duration) {
+func (a *Agent) pause(ctx context.Context, plan *schedule, last time.Time, rescan <-chan time.Duration) {
 	for {
-		timer := time.NewTimer(due.next().Sub(a.Now()))
+		timer := time.NewTimer(plan.next().Sub(a.Now()))
 		select {
-		case sooner := <-hurry:
-			due.hurry(last.Add(sooner))
+		case within := <-rescan:
+			plan.readAllBy(last.Add(within))
 		case parts := <-a.Events:
-			due.hear(parts, a.Now())
+			plan.event(parts, a.Now())
 		case <-timer.C:
 			return
 		case <-ctx.Done():
@@ -158,15 +158,14 @@ func (a *Agent) pause(ctx context.Context, due *wake, last time.Time, hurry <-ch
 	}
 }
 
-// leave lets every publisher finish, which has a little time for it although ctx
-// has ended.
-func (a *Agent) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+// close closes every publisher, with some time for it although ctx has ended.
+func (a *Agent) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	return a.each(func(p publish.Publisher) error { return p.Close(ctx) })
 }
 
-// each does something with every publisher and joins the errors.
+// each calls do with every publisher and joins the errors.
 func (a *Agent) each(do func(publish.Publisher) error) error {
 	var all error
 	for _, p := range a.Publishers {
@@ -177,65 +176,56 @@ func (a *Agent) each(do func(publish.Publisher) error) error {
 	return all
 }
 
-// Once reads the machine twice, a moment apart, or until two readings say the
-// same about the hardware, and publishes what it found.
+// Once reads the machine until two readings in a row find the same hardware, and
+// publishes what the last one found.
 func (a *Agent) Once(ctx context.Context) error {
-	var sights []*sight
 	known := map[string]time.Time{}
-	for len(sights) < 2 || len(sights) < attempts && !alike(sights) {
-		if len(sights) > 0 {
-			select {
-			case <-time.After(hysteresis.Moment):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+	last := a.read(ctx, report.All, known)
+	for range maxReadings - 1 {
+		select {
+		case <-time.After(hysteresis.RecheckDelay):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		sights = append(sights, a.look(ctx, report.All, known))
+		before := last
+		last = a.read(ctx, report.All, known)
+		if maps.Equal(before.report.Labels.Hardware(), last.report.Labels.Hardware()) {
+			all := a.each(func(p publish.Publisher) error { return a.publishOnce(ctx, p, before, last) })
+			return errors.Join(all, a.close(ctx))
+		}
 	}
-	if !alike(sights) {
-		return errors.New("the hardware looks different each time it is read; nothing was published")
-	}
-	all := a.each(func(p publish.Publisher) error { return a.publishOnce(ctx, p, sights) })
-	return errors.Join(all, a.leave(ctx))
+	return errors.New("the hardware looks different each time it is read; nothing was published")
 }
 
-// alike tells whether the last two readings found the same hardware.
-func alike(sights []*sight) bool {
-	n := len(sights)
-	return n >= 2 && maps.Equal(sights[n-2].report.Labels.Hardware(), sights[n-1].report.Labels.Hardware())
-}
-
-func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, sights []*sight) error {
+func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, samples ...*sample) error {
 	last, err := p.Last(ctx)
 	if err != nil {
 		return err
 	}
-	keeper := hysteresis.Published(0, last)
-	content := publish.Content{}
-	for _, s := range sights[len(sights)-2:] {
-		labels, _, _ := keeper.Next(s.reading())
+	filter := hysteresis.New(0, last)
+	var content publish.Content
+	for _, s := range samples {
+		labels, _, _ := filter.Next(s.reading())
 		content = publish.Content{Labels: labels, Report: &s.report, Seen: s.at}
 	}
 	wrote, err := p.Publish(ctx, content)
-	if err == nil {
-		a.log(p).WithField("labels", len(content.Labels)).Info(outcome(wrote))
+	if err != nil {
+		return err
 	}
-	return err
+	result := "published"
+	if !wrote {
+		result = "nothing to change"
+	}
+	a.log(p).WithField("labels", len(content.Labels)).Info(result)
+	return nil
 }
 
 func (a *Agent) log(p publish.Publisher) logrus.FieldLogger {
 	return a.Log.WithField("publisher", p.Name())
 }
 
-func outcome(wrote bool) string {
-	if wrote {
-		return "published"
-	}
-	return "nothing to change"
-}
-
-// Cleanup takes away what is published.
+// Cleanup removes what is published.
 func (a *Agent) Cleanup(ctx context.Context) error {
 	all := a.each(func(p publish.Publisher) error { return p.Remove(ctx) })
-	return errors.Join(all, a.leave(ctx))
+	return errors.Join(all, a.close(ctx))
 }

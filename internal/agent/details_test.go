@@ -20,17 +20,17 @@ func portIs(state string) report.Report {
 	return report.Report{PCIRead: true, Fresh: report.All, Labels: ready, Matrix: topology.Matrix{NICs: []topology.NIC{{RDMA: d}}}}
 }
 
-// portOf is the opposite.
+// portOf gives that state.
 func portOf(r *report.Report) string { return r.Matrix.NICs[0].RDMA.Ports[0].State }
 
 func TestDetails(t *testing.T) {
 	const settle = 10 * time.Second
 	type step struct {
-		at    time.Duration
-		state string
-		news  bool
-		want  string
-		again time.Duration
+		at     time.Duration
+		state  string
+		labels bool
+		want   string
+		again  time.Duration
 	}
 	for name, test := range map[string]struct {
 		settle time.Duration
@@ -69,7 +69,7 @@ func TestDetails(t *testing.T) {
 			d := details{settle: test.settle}
 			start := time.Unix(1e9, 0)
 			for i, step := range test.steps {
-				show, again := d.take(&sight{report: portIs(step.state), at: start.Add(step.at)}, step.news)
+				show, again := d.filter(&sample{report: portIs(step.state), at: start.Add(step.at)}, step.labels)
 				if got := portOf(show); got != step.want || again != step.again {
 					t.Errorf("step %d: %s, again in %v; want %s, %v", i, got, again, step.want, step.again)
 				}
@@ -78,55 +78,55 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// watched is a publisher that notes what it is given in detail.
-type watched struct {
+// detailed is a publisher that keeps the states of the port that it is given.
+type detailed struct {
 	fake
 	ports []string
 }
 
-func (w *watched) Publish(ctx context.Context, c publish.Content) (bool, error) {
+func (w *detailed) Publish(ctx context.Context, c publish.Content) (bool, error) {
 	w.mu.Lock()
 	w.ports = append(w.ports, portOf(c.Report))
 	w.mu.Unlock()
 	return w.fake.Publish(ctx, c)
 }
 
-// shown lists what it was given, each once in a row.
-func (w *watched) shown() []string {
+// states lists what it was given, without repetitions.
+func (w *detailed) states() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Compact(slices.Clone(w.ports))
 }
 
-// A port that goes up and down every second, with no label resting on it, is no
-// news; what it is in the end is, without waiting for the interval.
+// A port that goes up and down every second, on which no label depends, is not published
+// each time; its state in the end is, without waiting for the interval.
 func TestFlappingPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, ready)
-		w := &watched{fake: fake{name: "one", changed: make(chan struct{}, 1), start: st.start}}
-		st.agent.Publishers = []publish.Publisher{w}
+		h := newHarness(t, ready)
+		w := &detailed{fake: fake{name: "one", changed: make(chan struct{}, 1), start: h.start}}
+		h.agent.Publishers = []publish.Publisher{w}
 		var state atomic.Value
-		var moved atomic.Bool
-		becomes := func(to string) { state.Store(to); moved.Store(true) }
+		var changed atomic.Bool
+		becomes := func(to string) { state.Store(to); changed.Store(true) }
 		becomes("ACTIVE")
-		st.agent.Poll, st.agent.Moved = s, func(context.Context) bool { return moved.Swap(false) }
-		st.agent.Collect = func(context.Context, report.Parts) report.Report { return portIs(state.Load().(string)) }
-		st.run()
-		st.until(10*s + 10*ms)
+		h.agent.Poll, h.agent.PortsChanged = s, func(context.Context) bool { return changed.Swap(false) }
+		h.agent.Collect = func(context.Context, report.Parts) report.Report { return portIs(state.Load().(string)) }
+		h.run()
+		h.sleepUntil(10*s + 10*ms)
 		for range 20 {
 			for _, to := range []string{"DOWN", "ACTIVE"} {
 				becomes(to)
 				time.Sleep(s)
 			}
 		}
-		if shown := w.shown(); !slices.Equal(shown, []string{"ACTIVE"}) {
-			t.Errorf("published %v", shown)
+		if states := w.states(); !slices.Equal(states, []string{"ACTIVE"}) {
+			t.Errorf("published %v", states)
 		}
 		becomes("DOWN")
 		time.Sleep(12 * s)
-		if shown := w.shown(); !slices.Equal(shown, []string{"ACTIVE", "DOWN"}) {
-			t.Errorf("in the end published %v", shown)
+		if states := w.states(); !slices.Equal(states, []string{"ACTIVE", "DOWN"}) {
+			t.Errorf("in the end published %v", states)
 		}
-		st.quit()
+		h.stopCleanly()
 	})
 }

@@ -18,22 +18,22 @@ import (
 	"gdr-features/internal/report"
 )
 
-// Labels as machines have them here.
+// Labels of the machines in these tests.
 var (
 	ready    = label.Set{label.Capable: "true", label.Level: "PIX", label.Ready: "true"}
 	notReady = label.Set{label.Capable: "true", label.Level: "PIX", label.Ready: "false", label.Reason: "NoActivePort"}
 	other    = label.Set{label.Capable: "true", label.Level: "SYS", label.Ready: "true"}
 )
 
-// machine is what is read.
+// machine is read by the agent.
 type machine struct {
 	mu       sync.Mutex
 	labels   label.Set
 	unknown  label.Names
 	problems []error
-	reads    []time.Duration // when, since the beginning
+	reads    []time.Duration // since the beginning
 	start    time.Time
-	slow     time.Duration // to answer, whatever the context says
+	slow     time.Duration // how long it takes to answer, whatever the context says
 	next     func(n int) label.Set
 }
 
@@ -50,7 +50,7 @@ func (m *machine) collect(_ context.Context, parts report.Parts) report.Report {
 	}
 }
 
-func (m *machine) becomes(labels label.Set) {
+func (m *machine) setLabels(labels label.Set) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.labels = labels
@@ -62,8 +62,8 @@ func (m *machine) readAt() []time.Duration {
 	return slices.Clone(m.reads)
 }
 
-// try is a call of Publish.
-type try struct {
+// attempt is a call of Publish.
+type attempt struct {
 	at     time.Duration
 	labels string // "level ready"
 	failed bool
@@ -79,10 +79,10 @@ type fake struct {
 	is       label.Set // what is published
 	err      error     // of everything
 	lastErr  error
-	slow     time.Duration // to publish and to close; ends with the context
-	stubborn bool          // it does not
-	tries    []try
-	asked    []time.Duration // for what is published
+	slow     time.Duration // how long Publish and Close take; they end with the context
+	stubborn bool          // they do not end with the context
+	tries    []attempt
+	asked    []time.Duration // calls of Last
 	busy     int             // calls of Publish and Close under way
 	closed   int
 	removed  int
@@ -101,8 +101,8 @@ func (f *fake) Last(context.Context) (label.Set, error) {
 	return maps.Clone(f.is), nil
 }
 
-// questions is how often it was asked for what is published.
-func (f *fake) questions() int {
+// readBacks counts the calls of Last.
+func (f *fake) readBacks() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.asked)
@@ -114,7 +114,7 @@ func (f *fake) Publish(ctx context.Context, c publish.Content) (bool, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tries = append(f.tries, try{time.Since(f.start), short(c.Labels), f.err != nil})
+	f.tries = append(f.tries, attempt{time.Since(f.start), short(c.Labels), f.err != nil})
 	if f.err != nil {
 		return false, f.err
 	}
@@ -161,8 +161,8 @@ func (f *fake) wait(ctx context.Context) error {
 	}
 }
 
-// edited is somebody else's change.
-func (f *fake) edited() {
+// edit is a change by others.
+func (f *fake) edit() {
 	f.mu.Lock()
 	f.is = label.Set{}
 	f.mu.Unlock()
@@ -172,20 +172,20 @@ func (f *fake) edited() {
 	}
 }
 
-func (f *fake) fails(err error) {
+func (f *fake) setErr(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = err
 }
 
-// made gives the calls of Publish.
-func (f *fake) made() []try {
+// publications gives the calls of Publish.
+func (f *fake) publications() []attempt {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.tries)
 }
 
-func (f *fake) shows() string {
+func (f *fake) published() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return short(f.is)
@@ -196,8 +196,8 @@ func short(s label.Set) string {
 	return strings.TrimSpace(s[label.Level] + " " + s[label.Ready] + " " + s[label.Reason])
 }
 
-// stage is an agent with a machine and publishers, in a bubble of time.
-type stage struct {
+// harness is an agent with a machine and publishers, in a synctest bubble.
+type harness struct {
 	*testing.T
 	machine *machine
 	agent   *Agent
@@ -207,13 +207,13 @@ type stage struct {
 	done    chan error
 }
 
-// newStage makes an agent that reads every minute and lets things settle for ten
+// newHarness makes an agent with an interval of a minute and a settle time of ten
 // seconds.
-func newStage(t *testing.T, labels label.Set, publishers ...*fake) *stage {
+func newHarness(t *testing.T, labels label.Set, publishers ...*fake) *harness {
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
-	s := &stage{T: t, hook: hook, start: time.Now(), machine: &machine{labels: labels, start: time.Now()}}
+	s := &harness{T: t, hook: hook, start: time.Now(), machine: &machine{labels: labels, start: time.Now()}}
 	s.agent = &Agent{Collect: s.machine.collect, Interval: time.Minute, Settle: 10 * time.Second, Now: time.Now, Log: log}
 	for _, p := range publishers {
 		p.start, p.changed = s.start, make(chan struct{}, 1)
@@ -223,28 +223,28 @@ func newStage(t *testing.T, labels label.Set, publishers ...*fake) *stage {
 }
 
 // run lets the agent run until the bubble's function ends.
-func (s *stage) run() {
+func (s *harness) run() {
 	ctx, cancel := context.WithCancel(s.Context())
 	s.end, s.done = cancel, make(chan error, 1)
 	go func() { s.done <- s.agent.Run(ctx) }()
 }
 
-// until waits for a time since the beginning.
-func (s *stage) until(at time.Duration) {
+// sleepUntil waits until a time since the beginning.
+func (s *harness) sleepUntil(at time.Duration) {
 	time.Sleep(time.Until(s.start.Add(at)))
 	synctest.Wait()
 }
 
 // stop ends the agent and gives how long that took.
-func (s *stage) stop() (took time.Duration, err error) {
+func (s *harness) stop() (took time.Duration, err error) {
 	before := time.Now()
 	s.end()
 	err = <-s.done
 	return time.Since(before), err
 }
 
-// quit ends the agent, which must end well.
-func (s *stage) quit() {
+// stopCleanly ends the agent, which must give no error.
+func (s *harness) stopCleanly() {
 	s.Helper()
 	if _, err := s.stop(); err != nil {
 		s.Error(err)
@@ -252,7 +252,7 @@ func (s *stage) quit() {
 }
 
 // logged counts messages of a level that contain a text.
-func (s *stage) logged(level logrus.Level, text string) (n int) {
+func (s *harness) logged(level logrus.Level, text string) (n int) {
 	for _, e := range s.hook.AllEntries() {
 		if e.Level == level && strings.Contains(e.Message, text) {
 			n++

@@ -41,27 +41,27 @@ func TestOnce(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{name: "one", is: test.last}
-				st := newStage(t, nil, f)
-				st.machine.next = func(n int) label.Set {
-					st.machine.unknown = label.Names{}
+				h := newHarness(t, nil, f)
+				h.machine.next = func(n int) label.Set {
+					h.machine.unknown = label.Names{}
 					for _, blind := range test.blind {
 						if n == blind {
-							st.machine.unknown = label.All()
+							h.machine.unknown = label.All()
 						}
 					}
 					return test.reads[min(n, len(test.reads))-1]
 				}
-				err := st.agent.Once(t.Context())
+				err := h.agent.Once(t.Context())
 				if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 					t.Errorf("error %v, want %q", err, test.err)
 				}
-				if got := f.shows(); got != test.want {
-					t.Errorf("shows %q, want %q", got, test.want)
+				if got := f.published(); got != test.want {
+					t.Errorf("published %q, want %q", got, test.want)
 				}
-				if took := time.Since(st.start); took != test.took {
+				if took := time.Since(h.start); took != test.took {
 					t.Errorf("took %v, want %v", took, test.took)
 				}
-				if tries := len(f.made()); tries != map[bool]int{true: 1}[test.err == ""] {
+				if tries := len(f.publications()); tries != map[bool]int{true: 1}[test.err == ""] {
 					t.Errorf("published %d times", tries)
 				}
 			})
@@ -69,24 +69,24 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// One publisher's failure is told, and the others publish; all finish.
+// The failure of one publisher is an error, and the others publish; all are closed.
 func TestOnceFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		deaf := &fake{name: "deaf", lastErr: errors.New("cannot be read back")}
+		unreadable := &fake{name: "unreadable", lastErr: errors.New("cannot be read back")}
 		bad, good := &fake{name: "bad", err: errDown}, &fake{name: "good"}
-		st := newStage(t, ready, deaf, bad, good)
-		err := st.agent.Once(t.Context())
-		want := "publisher deaf: cannot be read back\npublisher bad: connection refused"
+		h := newHarness(t, ready, unreadable, bad, good)
+		err := h.agent.Once(t.Context())
+		want := "publisher unreadable: cannot be read back\npublisher bad: connection refused"
 		if err == nil || err.Error() != want || !errors.Is(err, errDown) {
 			t.Errorf("error %v, want %s", err, want)
 		}
-		if good.shows() != "PIX true" || len(deaf.made()) != 0 {
-			t.Errorf("good shows %q, deaf published %v", good.shows(), deaf.made())
+		if good.published() != "PIX true" || len(unreadable.publications()) != 0 {
+			t.Errorf("good published %q, unreadable published %v", good.published(), unreadable.publications())
 		}
-		if deaf.closed != 1 || bad.closed != 1 || good.closed != 1 {
+		if unreadable.closed != 1 || bad.closed != 1 || good.closed != 1 {
 			t.Error("not all are closed")
 		}
-		if n := st.logged(logrus.InfoLevel, "published"); n != 1 {
+		if n := h.logged(logrus.InfoLevel, "published"); n != 1 {
 			t.Errorf("%d times logged as published", n)
 		}
 	})
@@ -95,11 +95,11 @@ func TestOnceFails(t *testing.T) {
 func TestOnceInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one"}
-		st := newStage(t, ready, f)
+		h := newHarness(t, ready, f)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
 		defer cancel()
-		if err := st.agent.Once(ctx); !errors.Is(err, context.DeadlineExceeded) || len(f.made()) > 0 {
-			t.Errorf("error %v, published %v", err, f.made())
+		if err := h.agent.Once(ctx); !errors.Is(err, context.DeadlineExceeded) || len(f.publications()) > 0 {
+			t.Errorf("error %v, published %v", err, f.publications())
 		}
 	})
 }
@@ -109,12 +109,12 @@ func TestOnceInterrupted(t *testing.T) {
 func TestCleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, good := &fake{name: "bad", err: errDown}, &fake{name: "good"}
-		st := newStage(t, ready, bad, good)
-		err := st.agent.Cleanup(t.Context())
+		h := newHarness(t, ready, bad, good)
+		err := h.agent.Cleanup(t.Context())
 		if err == nil || err.Error() != "publisher bad: connection refused" {
 			t.Errorf("error %v", err)
 		}
-		got := []int{bad.removed, bad.closed, good.removed, good.closed, len(st.machine.readAt())}
+		got := []int{bad.removed, bad.closed, good.removed, good.closed, len(h.machine.readAt())}
 		if diff := cmp.Diff([]int{1, 1, 1, 1, 0}, got); diff != "" {
 			t.Errorf("removed, closed, removed, closed, readings (-want +got):\n%s", diff)
 		}

@@ -12,43 +12,46 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// worker serves one publisher, so that none waits for another.
+// revertPause is when a change by others is reverted that comes too soon after many.
+const revertPause = 30 * time.Second
+
+// worker drives one publisher, so that none waits for another.
 type worker struct {
 	agent     *Agent
 	publisher publish.Publisher
-	sights    chan *sight          // holds the latest
-	hurry     chan<- time.Duration // asks for the next sight soon
+	samples   chan *sample         // holds the latest
+	rescan    chan<- time.Duration // asks for the next sample within this time
 
-	keeper  *hysteresis.Keeper
+	filter  *hysteresis.Filter
 	details details
 	content publish.Content
 	ready   bool // there is content to publish
 
 	backoff publish.Backoff
 	failing bool
-	cause   publish.Cause // of what fails, as last logged
-	retry   *time.Timer   // nil when nothing failed or is put off
-	// restores limits how often what somebody else changes is set right: two
-	// who each insist would write for ever.
-	restores  *rate.Limiter
-	postponed bool // retry is for a restoration
+	cause   publish.Cause // of the failure, as last logged
+	retry   *time.Timer   // nil when nothing failed or is postponed
+	// reverts limits how often changes by others are reverted: two who insist would
+	// write for ever.
+	reverts   *rate.Limiter
+	postponed bool // retry is for a revert
 }
 
-func newWorker(a *Agent, p publish.Publisher, hurry chan<- time.Duration) *worker {
+func newWorker(a *Agent, p publish.Publisher, rescan chan<- time.Duration) *worker {
 	return &worker{
-		agent: a, publisher: p, sights: make(chan *sight, 1), hurry: hurry,
-		details: details{settle: a.Settle}, restores: rate.NewLimiter(rate.Every(10*time.Second), 10),
+		agent: a, publisher: p, samples: make(chan *sample, 1), rescan: rescan,
+		details: details{settle: a.Settle}, reverts: rate.NewLimiter(rate.Every(10*time.Second), 10),
 		backoff: publish.Backoff{},
 	}
 }
 
-// show hands a sight over; one that was not looked at yet is forgotten.
-func (w *worker) show(s *sight) {
+// offer gives the worker a sample, in place of one that it has not taken yet.
+func (w *worker) offer(s *sample) {
 	select {
-	case <-w.sights:
+	case <-w.samples:
 	default:
 	}
-	w.sights <- s
+	w.samples <- s
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -56,122 +59,113 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	for {
-		restoring := false
+		reverting := false
 		select {
-		case s := <-w.sights:
-			news := w.take(s)
-			if w.retry != nil && (!w.postponed || !news) {
+		case s := <-w.samples:
+			changed := w.update(s)
+			if w.retry != nil && (!w.postponed || !changed) {
 				continue
 			}
 		case <-w.publisher.Changed():
 			if w.retry != nil {
 				continue
 			}
-			restoring = true
-		case <-w.waiting():
+			reverting = true
+		case <-w.retryDue():
 			w.retry = nil
 		case <-ctx.Done():
 			return
 		}
 		if w.ready {
-			w.publish(ctx, restoring)
+			w.publish(ctx, reverting)
 		}
 	}
 }
 
-// readBack asks what is published, until there is an answer: what cannot be read
-// of the machine stays as that is.
+// readBack reads what is published, until that works: what cannot be read of the machine
+// stays as published. It gives false when ctx ends first.
 func (w *worker) readBack(ctx context.Context) bool {
 	for {
 		last, err := w.publisher.Last(ctx)
 		if err == nil {
-			w.keeper = hysteresis.Published(w.agent.Settle, last)
+			w.filter = hysteresis.New(w.agent.Settle, last)
 			w.succeeded()
 			return true
 		}
-		w.tell(ctx, false, err)
 		w.failed(ctx, err)
 		select {
-		case <-w.waiting():
+		case <-w.retryDue():
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-// take decides what is to be published now, and tells whether that is new.
-func (w *worker) take(s *sight) (news bool) {
-	labels, again, ok := w.keeper.Next(s.reading())
+// update decides what is to be published now, and tells whether labels have changed.
+func (w *worker) update(s *sample) (changed bool) {
+	labels, wait, ok := w.filter.Next(s.reading())
 	if ok {
-		news = !maps.Equal(labels, w.content.Labels)
-		show, later := w.details.take(s, news)
+		changed = !maps.Equal(labels, w.content.Labels)
+		show, detailWait := w.details.filter(s, changed)
 		w.content, w.ready = publish.Content{Labels: labels, Report: show, Seen: s.at}, true
-		if again == 0 {
-			again = later
+		if wait == 0 {
+			wait = detailWait
 		}
 	}
-	if again > 0 {
+	if wait > 0 {
 		select {
-		case w.hurry <- again:
-		default: // the next sight is due as soon already
+		case w.rescan <- wait:
+		default: // the next sample is due as soon already
 		}
 	}
-	return news
+	return changed
 }
 
-func (w *worker) publish(ctx context.Context, restoring bool) {
-	if restoring && !w.mayRestore() {
+func (w *worker) publish(ctx context.Context, reverting bool) {
+	if reverting && w.reverts.Tokens() < 1 { // changes of the machine do not wait for it
+		w.retry, w.postponed = time.NewTimer(revertPause), true
 		return
 	}
 	wrote, err := w.publisher.Publish(ctx, w.content)
 	if errors.Is(err, publish.ErrUnconfirmed) {
-		return // the next sight asks again
+		return // the next sample asks again
 	}
-	w.tell(ctx, wrote, err)
 	if err != nil {
 		w.failed(ctx, err)
 		return
 	}
+	w.report(ctx, wrote, nil)
 	w.succeeded()
 	if !wrote {
 		return
 	}
 	log := w.agent.log(w.publisher).WithField("labels", len(w.content.Labels))
-	if restoring {
-		w.restores.Allow()
-		log.Warn("somebody changed what is published; restored it")
+	if reverting {
+		w.reverts.Allow()
+		log.Warn("somebody else changed what is published; reverted it")
 		return
 	}
 	log.Info("published")
 }
 
-// tell tells the monitor how it went.
-func (w *worker) tell(ctx context.Context, wrote bool, err error) {
+// report gives the result to the monitor.
+func (w *worker) report(ctx context.Context, wrote bool, err error) {
 	if m := w.agent.Monitor; m != nil && ctx.Err() == nil {
 		m.Published(w.publisher.Name(), wrote, err)
 	}
 }
 
-// mayRestore puts a restoration off that comes too soon after many others. News
-// of the machine do not wait for it.
-func (w *worker) mayRestore() bool {
-	if w.restores.Tokens() >= 1 {
-		return true
-	}
-	w.retry, w.postponed = time.NewTimer(30*time.Second), true
-	return false
-}
-
-func (w *worker) waiting() <-chan time.Time {
+func (w *worker) retryDue() <-chan time.Time {
 	if w.retry == nil {
 		return nil
 	}
 	return w.retry.C
 }
 
-// failed logs the first of a row of failures, and those with another cause, and
-// sets the time of the next try.
+// failed sets the time of the next try, and logs the first failure in a row and those
+// with another cause.
 func (w *worker) failed(ctx context.Context, err error) {
+	w.report(ctx, false, err)
 	delay := w.backoff.Next(err)
 	w.retry, w.postponed = time.NewTimer(delay), false
 	if ctx.Err() != nil {
@@ -183,7 +177,7 @@ func (w *worker) failed(ctx context.Context, err error) {
 	case !w.failing:
 		log.Warn("publishing fails; what is published stays as it is; trying again until it works")
 	case news:
-		log.Warn("publishing still does not work, for another reason")
+		log.Warn("publishing still fails, for another reason")
 	default:
 		log.Debugf("failed again; next try in %v", delay.Round(time.Millisecond))
 	}

@@ -1,11 +1,11 @@
-// Package hysteresis decides which labels are published, so that they follow the
-// machine and not each short change of it. It is pure: what one reading found goes
-// in, what is to be published comes out.
+// Package hysteresis decides which labels are published, so that they do not follow each
+// short change of the machine. It is pure: what a reading found goes in, what is to be
+// published comes out.
 //
 //   - Hardware labels change only after two equal readings.
-//   - A state label turns true at once. It turns anything else, where it was
-//     published before, only when it has not been true, or has not been the
-//     published value, for the settle time without a break.
+//   - A state label becomes true at once. A published value is taken away or replaced
+//     by another one only after the machine has not had it for the settle time without
+//     a break.
 //   - A label whose facts could not be read stays as it was published.
 package hysteresis
 
@@ -16,64 +16,64 @@ import (
 	"gdr-features/internal/label"
 )
 
-// Moment is how long after a reading that must be confirmed the next one is due,
-// and how often something is looked at that has yet to settle.
-const Moment = 500 * time.Millisecond
+// RecheckDelay is when the next reading is due while a change of the hardware is to be
+// confirmed or a state label has yet to settle.
+const RecheckDelay = 500 * time.Millisecond
 
-// Reading is what one look at the machine found.
+// Reading is what one reading of the machine found.
 type Reading struct {
 	Labels  label.Set
 	Unknown label.Names
 	At      time.Time
-	// Partial: the hardware was not looked at again, and is as in the reading
+	// Partial tells that the hardware was not read again and is as in the reading
 	// before.
 	Partial bool
 }
 
-// Keeper remembers what is published and what is on its way to be. The zero
-// value has published nothing and lets nothing settle.
-type Keeper struct {
-	// Settle is how long a cause must hold before it takes a state label away.
+// Filter remembers what is published and which changes are pending. The zero value has
+// published nothing and has no settle time.
+type Filter struct {
+	// Settle is how long a condition must persist before a state label changes, other
+	// than to true.
 	Settle time.Duration
 
 	published label.Set
-	hardware  label.Set            // as last read, not yet published
-	since     map[string]time.Time // when a state label stopped being what is published
+	hardware  label.Set            // as last read
+	since     map[string]time.Time // when a state label stopped having the published value
 }
 
-// Published starts a keeper from what is published already.
-func Published(settle time.Duration, last label.Set) *Keeper {
-	return &Keeper{Settle: settle, published: maps.Clone(last)}
+// New gives a filter that starts from what is published already.
+func New(settle time.Duration, published label.Set) *Filter {
+	return &Filter{Settle: settle, published: maps.Clone(published)}
 }
 
-// Next takes a reading and gives the labels to publish. With none (ok is false),
-// nothing can be said before the next reading. again is when that is due; 0
-// means that there is no hurry.
-func (k *Keeper) Next(r Reading) (labels label.Set, again time.Duration, ok bool) {
+// Next takes a reading and gives the labels to publish; ok is false when nothing is to be
+// published before the next reading. wait is when that is due; 0 for no hurry.
+func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool) {
 	next := label.Set{}
-	confirmed := k.takeHardware(next, r)
+	confirmed := f.addHardware(next, r)
 	if !confirmed {
-		again = Moment
-		if len(k.published) == 0 {
-			return nil, again, false
+		wait = RecheckDelay
+		if len(f.published) == 0 {
+			return nil, wait, false
 		}
 	}
-	if k.takeState(next, r) {
-		again = Moment
+	if f.addState(next, r) {
+		wait = RecheckDelay
 	}
-	k.published = next
-	return maps.Clone(next), again, true
+	f.published = next
+	return maps.Clone(next), wait, true
 }
 
-// takeHardware puts the hardware labels to publish into next: those of this
-// reading if the one before had the same.
-func (k *Keeper) takeHardware(next label.Set, r Reading) (confirmed bool) {
+// addHardware adds the hardware labels to publish to next: those of this reading if the
+// one before had the same.
+func (f *Filter) addHardware(next label.Set, r Reading) (confirmed bool) {
 	read, old := label.Set{}, label.Set{}
 	for name := range label.All() {
 		if !label.Hardware(name) {
 			continue
 		}
-		was, had := k.published[name]
+		was, had := f.published[name]
 		if had {
 			old[name] = was
 		}
@@ -83,12 +83,12 @@ func (k *Keeper) takeHardware(next label.Set, r Reading) (confirmed bool) {
 			read[name] = was
 		}
 	}
-	if r.Partial { // the same once more confirms nothing
+	if r.Partial { // the same reading once more confirms nothing
 		maps.Copy(next, old)
 		return maps.Equal(read, old)
 	}
-	confirmed = maps.Equal(read, old) || k.hardware != nil && maps.Equal(read, k.hardware)
-	k.hardware = read
+	confirmed = maps.Equal(read, old) || f.hardware != nil && maps.Equal(read, f.hardware)
+	f.hardware = read
 	if confirmed {
 		maps.Copy(next, read)
 	} else {
@@ -97,74 +97,73 @@ func (k *Keeper) takeHardware(next label.Set, r Reading) (confirmed bool) {
 	return confirmed
 }
 
-// takeState puts the state labels to publish into next and tells whether one has
-// yet to settle.
-func (k *Keeper) takeState(next label.Set, r Reading) (settling bool) {
-	if k.since == nil {
-		k.since = map[string]time.Time{}
+// addState adds the state labels to publish to next and tells whether one has yet to
+// settle.
+func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
+	if f.since == nil {
+		f.since = map[string]time.Time{}
 	}
 	for name := range label.All() {
 		if label.Hardware(name) || name == label.Reason {
 			continue
 		}
-		value, changed := k.settled(name, r, &settling)
+		value, changed := f.settled(name, r, &settling)
 		if value != "" {
 			next[name] = value
 		}
 		if name == label.Ready {
-			k.takeReason(next, r, value, changed, &settling)
+			f.addReason(next, r, value, changed, &settling)
 		}
 	}
 	return settling
 }
 
-// takeReason publishes the reason that belongs to what is published about
-// readiness: none where that is true, the present one where it has just changed,
-// and some reason as long as it is false.
-func (k *Keeper) takeReason(next label.Set, r Reading, ready string, changed bool, settling *bool) {
-	was := k.published[label.Reason]
+// addReason adds the reason for the readiness that is published: none where that is true,
+// the present one where it has just changed, and some reason as long as it is false.
+func (f *Filter) addReason(next label.Set, r Reading, ready string, changed bool, settling *bool) {
+	was := f.published[label.Reason]
 	reason, ok := r.Labels[label.Reason]
 	if !ok && r.Unknown[label.Reason] {
 		reason = was
 	}
 	switch {
 	case ready == "true":
-		delete(k.since, label.Reason)
+		delete(f.since, label.Reason)
 		return
 	case ready == "", changed:
-		delete(k.since, label.Reason)
+		delete(f.since, label.Reason)
 	case !ok:
 		reason = was // it goes when readiness goes
 	default:
-		reason, _ = k.settled(label.Reason, r, settling)
+		reason, _ = f.settled(label.Reason, r, settling)
 	}
 	if reason != "" {
 		next[label.Reason] = reason
 	}
 }
 
-// settled gives the value of a state label to publish, "" for none, and whether
-// that is another one than before.
-func (k *Keeper) settled(name string, r Reading, settling *bool) (value string, changed bool) {
-	was, had := k.published[name]
+// settled gives the value of a state label to publish, "" for none, and whether it has
+// changed.
+func (f *Filter) settled(name string, r Reading, settling *bool) (value string, changed bool) {
+	was, had := f.published[name]
 	value, ok := r.Labels[name]
 	switch {
 	case r.Unknown[name] && (!ok || had):
-		return was, false // neither proves the old value nor another; what was seen before still counts
+		return was, false // an unknown value is no break: since stays
 	case value == was:
-		delete(k.since, name)
+		delete(f.since, name)
 		return was, false
 	case !had, value == "true":
-		delete(k.since, name)
+		delete(f.since, name)
 		return value, true
 	}
-	since, waiting := k.since[name]
+	since, waiting := f.since[name]
 	if !waiting {
 		since = r.At
-		k.since[name] = since
+		f.since[name] = since
 	}
-	if r.At.Sub(since) >= k.Settle {
-		delete(k.since, name)
+	if r.At.Sub(since) >= f.Settle {
+		delete(f.since, name)
 		return value, true
 	}
 	*settling = true

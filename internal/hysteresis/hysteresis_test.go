@@ -13,7 +13,7 @@ import (
 
 const (
 	settle = 10 * time.Second
-	moment = 500 * time.Millisecond
+	recheck = 500 * time.Millisecond
 )
 
 // words stand for labels in these tests.
@@ -60,7 +60,7 @@ type step struct {
 	at            time.Duration
 	read, unknown string
 	want          string
-	hurry         bool // the next reading is due in a moment
+	hurry         bool // the next reading is due after the recheck delay
 }
 
 // no GPU here: no labels, and none unknown.
@@ -119,7 +119,7 @@ func TestNext(t *testing.T) {
 			{0, "capable=true level=PIX", "", "capable=true", true},
 			{s, "capable=true level=PIX", "", "capable=true level=PIX", false},
 		}},
-		{"a moment without sight between is no confirmation", settle, "gpus=8", []step{
+		{"readings with an unreadable one between do not confirm each other", settle, "gpus=8", []step{
 			{0, "gpus=7", "", "gpus=8", true},
 			{1 * s, "", "all", "gpus=8", false},
 			{2 * s, "gpus=7", "", "gpus=8", true},
@@ -207,7 +207,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			k := hysteresis.Published(test.settle, set(t, test.last))
+			k := hysteresis.New(test.settle, set(t, test.last))
 			start := time.Unix(1e9, 0)
 			for i, step := range test.steps {
 				r := hysteresis.Reading{Labels: set(t, step.read), Unknown: names(t, step.unknown), At: start.Add(step.at)}
@@ -220,7 +220,7 @@ func TestNext(t *testing.T) {
 						t.Fatalf("step %d (-want +got):\n%s", i, diff)
 					}
 				}
-				if want := map[bool]time.Duration{true: moment}[step.hurry]; again != want {
+				if want := map[bool]time.Duration{true: recheck}[step.hurry]; again != want {
 					t.Errorf("step %d: the next reading in %v, want %v", i, again, want)
 				}
 			}
@@ -232,14 +232,14 @@ func TestNext(t *testing.T) {
 // one before it saw.
 func TestPartial(t *testing.T) {
 	was, odd := "gpus=8 ready=true", "gpus=7 ready=true"
-	k := hysteresis.Published(settle, set(t, was))
+	k := hysteresis.New(settle, set(t, was))
 	for i, step := range []struct {
 		read    string
 		partial bool
 		want    string
 		hurry   bool
 	}{
-		{odd, true, was, true}, // of a sight that nobody was shown
+		{odd, true, was, true}, // the reading before was not given to the filter
 		{odd, false, was, true},
 		{odd, true, was, true},
 		{"gpus=7 ready=false reason=NoRDMADevice", true, was, true},
@@ -255,20 +255,20 @@ func TestPartial(t *testing.T) {
 			t.Errorf("step %d: ok %v, again in %v (-want +got):\n%s", i, ok, again, diff)
 		}
 	}
-	fresh := hysteresis.Published(settle, nil)
+	fresh := hysteresis.New(settle, nil)
 	if got, _, ok := fresh.Next(hysteresis.Reading{Labels: set(t, was), Partial: true}); ok {
 		t.Errorf("published after a partial reading: %v", got)
 	}
 }
 
-// A driver that is loaded and unloaded twenty times in a row does not show, and
-// one that is unloaded in the end shows once.
+// A driver that is unloaded and loaded twenty times in a row changes no label, and
+// unloaded in the end it changes them once.
 func TestReloads(t *testing.T) {
 	up, down := set(t, "gpus=8 ready=true"), set(t, "gpus=8 ready=false reason=GPUDriverNotLoaded")
-	k := hysteresis.Published(settle, up)
+	k := hysteresis.New(settle, up)
 	at, changes, last := time.Unix(1e9, 0), 0, up
 	show := func(labels label.Set, during time.Duration) {
-		for end := at.Add(during); at.Before(end); at = at.Add(moment) {
+		for end := at.Add(during); at.Before(end); at = at.Add(recheck) {
 			got, _, ok := k.Next(hysteresis.Reading{Labels: labels, At: at})
 			if !ok {
 				t.Fatal("nothing to publish")
@@ -292,11 +292,10 @@ func TestReloads(t *testing.T) {
 	}
 }
 
-// What a keeper gives away and is given is not its own: the caller may do with
-// it what it likes.
+// The caller may change the labels that it gives to a filter or gets from it.
 func TestNothingShared(t *testing.T) {
 	last := set(t, "gpus=8 ready=true")
-	k := hysteresis.Published(settle, last)
+	k := hysteresis.New(settle, last)
 	clear(last)
 	blind := hysteresis.Reading{Unknown: label.All(), At: time.Unix(1e9, 0)}
 	first, _, _ := k.Next(blind)
@@ -310,9 +309,9 @@ func TestNothingShared(t *testing.T) {
 	}
 }
 
-// The zero value lets nothing settle.
+// The zero value has no settle time.
 func TestZero(t *testing.T) {
-	var k hysteresis.Keeper
+	var k hysteresis.Filter
 	for range 2 {
 		k.Next(hysteresis.Reading{Labels: set(t, "gpus=8 ready=true")})
 	}

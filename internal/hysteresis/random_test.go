@@ -69,15 +69,15 @@ func (h *history) lately() []hysteresis.Reading {
 	return h.readings[first:]
 }
 
-// TestRandom holds a keeper to what the package promises, whatever it is shown.
+// TestRandom checks what the package promises on random readings.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h := &history{settle: pick(r, 0, time.Second, 10*time.Second), published: []label.Set{{}}}
-		k := hysteresis.Published(h.settle, nil)
+		k := hysteresis.New(h.settle, nil)
 		at := time.Unix(1e9, 0)
 		for range 40 {
-			at = at.Add(pick(r, moment, moment, 3*time.Second, time.Minute))
+			at = at.Add(pick(r, recheck, recheck, 3*time.Second, time.Minute))
 			reading := random(r, at)
 			if len(h.readings) > 0 && r.IntN(2) == 0 {
 				reading = h.readings[len(h.readings)-1] // things last

@@ -14,19 +14,19 @@ import (
 )
 
 // readings lists what an agent reads, and when, while something happens.
-func readings(t *testing.T, happen func(events chan<- report.Parts, moved *atomic.Bool)) map[time.Duration]report.Parts {
+func readings(t *testing.T, happen func(events chan<- report.Parts, changed *atomic.Bool)) map[time.Duration]report.Parts {
 	t.Helper()
 	seen := map[time.Duration]report.Parts{}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		events := make(chan report.Parts)
-		var moved atomic.Bool
+		var changed atomic.Bool
 		start := time.Now()
 		log := logrus.New()
 		log.SetOutput(t.Output())
 		a := Agent{
 			Interval: time.Minute, Poll: time.Second, Now: time.Now, Log: log, Events: events,
-			Moved: func(context.Context) bool { return moved.Swap(false) },
+			PortsChanged: func(context.Context) bool { return changed.Swap(false) },
 			Collect: func(_ context.Context, parts report.Parts) report.Report {
 				seen[time.Since(start)] = parts
 				return report.Report{}
@@ -35,7 +35,7 @@ func readings(t *testing.T, happen func(events chan<- report.Parts, moved *atomi
 		ended := make(chan error)
 		go func() { ended <- a.Run(ctx) }()
 		time.Sleep(10*time.Second + 10*time.Millisecond) // between two looks at the ports
-		happen(events, &moved)
+		happen(events, &changed)
 		time.Sleep(80 * time.Second)
 		end()
 		if err := <-ended; err != nil {
@@ -45,7 +45,7 @@ func readings(t *testing.T, happen func(events chan<- report.Parts, moved *atomi
 	return seen
 }
 
-func TestWake(t *testing.T) {
+func TestSchedule(t *testing.T) {
 	const ms = time.Millisecond
 	began := 10*time.Second + 10*ms
 	for name, test := range map[string]struct {
@@ -56,8 +56,8 @@ func TestWake(t *testing.T) {
 			func(chan<- report.Parts, *atomic.Bool) {},
 			map[time.Duration]report.Parts{0: report.All, time.Minute: report.All},
 		},
-		"a port moves": {
-			func(_ chan<- report.Parts, moved *atomic.Bool) { moved.Store(true) },
+		"a port changes": {
+			func(_ chan<- report.Parts, changed *atomic.Bool) { changed.Store(true) },
 			map[time.Duration]report.Parts{0: report.All, 11 * time.Second: report.RDMA, time.Minute: report.All},
 		},
 		"one event": {
@@ -102,43 +102,42 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// What the bus showed once, in the midst of a change, is not confirmed by a
-// reading of the RDMA devices alone that follows at once.
+// A reading of the PCI bus in the middle of a change is not confirmed by a reading of the
+// RDMA devices alone that follows at once.
 func TestHardwareReadTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one"}
-		st := newStage(t, ready, f)
+		h := newHarness(t, ready, f)
 		events := make(chan report.Parts)
-		st.agent.Events = events
-		st.agent.Collect = func(ctx context.Context, parts report.Parts) report.Report {
+		h.agent.Events = events
+		h.agent.Collect = func(ctx context.Context, parts report.Parts) report.Report {
 			if parts&report.PCI == 0 {
-				return report.Report{Labels: st.machine.labels, Fresh: parts}
+				return report.Report{Labels: h.machine.labels, Fresh: parts}
 			}
-			return st.machine.collect(ctx, parts)
+			return h.machine.collect(ctx, parts)
 		}
-		st.run()
-		st.until(10 * s)
-		st.machine.becomes(other)
+		h.run()
+		h.sleepUntil(10 * s)
+		h.machine.setLabels(other)
 		events <- report.PCI
-		st.until(10*s + 150*ms) // read once
+		h.sleepUntil(10*s + 150*ms) // read once
 		events <- report.RDMA
-		st.until(10*s + 400*ms)
-		if got := f.shows(); got != "PIX true" {
+		h.sleepUntil(10*s + 400*ms)
+		if got := f.published(); got != "PIX true" {
 			t.Errorf("published after one reading: %q", got)
 		}
-		st.machine.becomes(ready)
-		st.until(20 * s)
-		for _, try := range f.made() {
+		h.machine.setLabels(ready)
+		h.sleepUntil(20 * s)
+		for _, try := range f.publications() {
 			if try.labels != "PIX true" {
 				t.Errorf("published %q at %v", try.labels, try.at)
 			}
 		}
-		st.quit()
+		h.stopCleanly()
 	})
 }
 
-// A machine that does not answer in time is asked again soon, and less and less
-// often.
+// A machine that does not answer in time is read again soon, and less and less often.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())

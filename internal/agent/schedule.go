@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"time"
+
+	"gdr-features/internal/report"
+)
+
+const (
+	// eventQuiet is how long no event must come before the machine is read: one change
+	// causes many events. eventMaxDelay limits the wait.
+	eventQuiet    = 100 * time.Millisecond
+	eventMaxDelay = 500 * time.Millisecond
+	// rereadAfter is when the same parts are read once more: a driver may still be at
+	// work when the kernel sends the event.
+	rereadAfter = time.Second
+)
+
+// schedule decides when the machine is read next, and which parts of it.
+type schedule struct {
+	interval, poll time.Duration // poll 0: ports are not polled
+
+	all   time.Time // when all parts are due
+	ports time.Time // when a poll of the ports is due
+
+	eventDue, firstEvent time.Time    // when the parts of events are due; zero for none
+	eventParts           report.Parts // that the events are about
+	rereadDue            time.Time    // zero for never
+	rereadParts          report.Parts
+}
+
+// event takes an event about some parts.
+func (s *schedule) event(parts report.Parts, now time.Time) {
+	if s.eventParts == 0 {
+		s.firstEvent = now
+	}
+	s.eventParts |= parts
+	s.eventDue = now.Add(eventQuiet)
+	if last := s.firstEvent.Add(eventMaxDelay); last.Before(s.eventDue) {
+		s.eventDue = last
+	}
+}
+
+// readAllBy makes all parts due by a time.
+func (s *schedule) readAllBy(by time.Time) {
+	if by.Before(s.all) {
+		s.all = by
+	}
+}
+
+// next is when something is due.
+func (s *schedule) next() time.Time {
+	next := s.all
+	for _, at := range []time.Time{s.eventDue, s.rereadDue} {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	if s.poll > 0 && s.ports.Before(next) {
+		next = s.ports
+	}
+	return next
+}
+
+// due gives the parts that are due now and plans when they are due again. poll tells
+// that the ports are to be polled, and are not read anyway.
+func (s *schedule) due(now time.Time) (parts report.Parts, poll bool) {
+	past := func(at time.Time) bool { return !at.IsZero() && !at.After(now) }
+	if past(s.eventDue) {
+		parts |= s.eventParts
+		s.rereadDue, s.rereadParts = now.Add(rereadAfter), s.eventParts
+		s.eventDue, s.eventParts = time.Time{}, 0
+	} else if past(s.rereadDue) {
+		parts |= s.rereadParts
+		s.rereadDue = time.Time{}
+	}
+	if !s.all.After(now) || parts&report.PCI != 0 {
+		parts |= report.All
+		s.all = now.Add(s.interval)
+	}
+	if s.poll > 0 && !s.ports.After(now) {
+		poll = parts&report.RDMA == 0
+		s.ports = now.Add(s.poll)
+	}
+	return parts, poll
+}
