@@ -1,5 +1,5 @@
-// Package featurefile publishes labels as a feature file, which the nfd-worker
-// of the node reads.
+// Package featurefile publishes labels as a feature file, which the nfd-worker of the
+// node reads.
 package featurefile
 
 import (
@@ -20,37 +20,37 @@ import (
 const (
 	// Name of the file.
 	Name = "gdr-features.features"
-	// life is how long state labels last; they are renewed at half of it.
-	life = time.Hour
-	// nudging is how long a file is touched after it has moved in, every so
-	// often, until somebody has read it. NFD 0.19 acts on the first event in the
-	// directory and ignores all others until its ticker of a second has ticked
-	// (source/local, runNotifier): so it notices the file at last, soon after.
-	nudging = 1100 * time.Millisecond
-	often   = 100 * time.Millisecond
-	// longest is the size NFD reads (source/local, MaxFeatureFileSize).
-	longest = 64 << 10
-	mode    = 0o644
-	// staged begins the names of temporary files.
-	staged = "." + Name + "."
+	// stateTTL is how long state labels last; they are renewed at half of it.
+	stateTTL = time.Hour
+	// touchFor is how long a file is touched every touchEvery after it was moved in,
+	// unless somebody reads it before. NFD 0.19 acts on the first event in the directory
+	// and ignores all others until its ticker of a second has ticked (source/local,
+	// runNotifier), so one of the events soon after is noticed.
+	touchFor   = 1100 * time.Millisecond
+	touchEvery = 100 * time.Millisecond
+	// maxFileSize in bytes is what NFD reads (source/local, MaxFeatureFileSize).
+	maxFileSize = 64 << 10
+	fileMode    = 0o644
+	// stagedPrefix begins the names of temporary files.
+	stagedPrefix = "." + Name + "."
 )
 
-// Publisher writes the file. It appears whole or not at all: it is written
-// beside the directory, where nobody watches, and moved in.
+// Publisher writes the file, which appears whole or not at all: it is staged in the
+// parent directory, which nobody watches, then renamed into place.
 type Publisher struct {
-	dir    string
-	now    func() time.Time
-	stop   chan struct{} // closed to end the nudging; nil before any
-	nudged chan struct{} // closed after it
-	swept  bool          // of what a killed predecessor left behind
+	dir          string
+	now          func() time.Time
+	stopTouching chan struct{} // closed to stop touching the file; nil at first
+	touched      chan struct{} // closed when that has ended
+	swept        bool          // no staged files of killed agents are left
 
-	text string      // of the file as it was last read or written
+	text string      // of the file as last read or written
 	info os.FileInfo // of that file; nil for none
 }
 
 var _ publish.Publisher = (*Publisher)(nil)
 
-// New publishes in a directory, features.d as a rule. It need not exist yet.
+// New gives a publisher for a directory, usually features.d, which need not exist yet.
 func New(dir string, now func() time.Time) *Publisher { return &Publisher{dir: dir, now: now} }
 
 // Name implements publish.Publisher.
@@ -67,11 +67,11 @@ func (p *Publisher) Last(context.Context) (label.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(text).alive(p.now()), nil
+	return parse(text).unexpired(p.now()), nil
 }
 
-// Publish writes the file when the labels in it are others, or when its state
-// labels have lived half their time. Without labels there is no file.
+// Publish writes the file when its labels are not these, or when half the lifetime of its
+// state labels is over. Without labels there is no file.
 func (p *Publisher) Publish(_ context.Context, c publish.Content) (wrote bool, err error) {
 	text, err := p.read()
 	if err != nil {
@@ -81,43 +81,42 @@ func (p *Publisher) Publish(_ context.Context, c publish.Content) (wrote bool, e
 		return p.remove()
 	}
 	f := parse(text)
-	fresh := f.expiry.Sub(c.Seen) > life/2 && !f.expiry.After(c.Seen.Add(life))
+	fresh := f.expiry.Sub(c.Seen) > stateTTL/2 && !f.expiry.After(c.Seen.Add(stateTTL))
 	if text == format(c.Labels, f.expiry) && (fresh || !f.expires) {
 		return false, nil
 	}
-	err = p.write(format(c.Labels, c.Seen.Add(life)))
+	err = p.write(format(c.Labels, c.Seen.Add(stateTTL)))
 	return err == nil, err
 }
 
-// Remove removes the file, and what a killed agent has left of others.
+// Remove removes the file, and staged files that killed agents have left.
 func (p *Publisher) Remove(context.Context) error {
-	p.sweep(p.beside(), p.dir)
+	p.removeStaged()
 	_, err := p.remove()
 	return err
 }
 
-// Close waits for the end of the nudging, so that the worker has noticed the file.
+// Close waits until the file is not touched any more, so that nfd-worker has noticed it.
 func (p *Publisher) Close(ctx context.Context) error {
-	if p.stop == nil {
+	if p.stopTouching == nil {
 		return nil
 	}
 	select {
-	case <-p.nudged:
+	case <-p.touched:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-// open opens the file, and no other one that a link leads to.
+// open opens the file, but does not follow a symlink in its place.
 func (p *Publisher) open() (*os.File, error) {
 	return os.OpenFile(p.path(), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
-// read gives the text of the file, "" when there is none, or something else in
-// its place. A file that is still the one it was is not read again: whoever
-// reads it is to be NFD.
+// read gives the text of the file, "" when there is none or something else in its place.
+// A file that has not changed is not read again, so that a read of it is one by NFD.
 func (p *Publisher) read() (string, error) {
-	if info, err := os.Lstat(p.path()); err == nil && p.same(info) {
+	if info, err := os.Lstat(p.path()); err == nil && p.unchanged(info) {
 		return p.text, nil
 	}
 	p.info = nil
@@ -135,32 +134,32 @@ func (p *Publisher) read() (string, error) {
 	if err != nil || !info.Mode().IsRegular() {
 		return "", err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, longest))
+	text, err := io.ReadAll(io.LimitReader(f, maxFileSize))
 	if err == nil {
 		p.text, p.info = string(text), info
 	}
 	return string(text), err
 }
 
-// same tells whether a file is the one whose text is known.
-func (p *Publisher) same(info os.FileInfo) bool {
+// unchanged tells whether a file is the one whose text is known.
+func (p *Publisher) unchanged(info os.FileInfo) bool {
 	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
 }
 
-// beside is where files are staged.
-func (p *Publisher) beside() string { return filepath.Dir(filepath.Clean(p.dir)) }
+// stagingDir is where files are staged.
+func (p *Publisher) stagingDir() string { return filepath.Dir(filepath.Clean(p.dir)) }
 
-// write puts the text beside the directory and moves it in. Where that is no
-// place to write to, or on another file system, the directory itself has to do:
-// NFD passes over names that begin with a dot.
+// write stages the text and moves it in. Where the parent directory cannot be written, or
+// is another file system, the text is staged in the directory itself: NFD ignores names
+// that begin with a dot.
 func (p *Publisher) write(text string) error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil { //nolint:gosec // the worker, which is not root, must see into it
 		return err
 	}
-	p.sweep(p.beside(), p.dir)
-	err := p.place(p.beside(), text)
+	p.removeStaged()
+	err := p.moveIn(p.stagingDir(), text)
 	if err != nil {
-		if inside := p.place(p.dir, text); inside != nil {
+		if inside := p.moveIn(p.dir, text); inside != nil {
 			return errors.Join(err, inside)
 		}
 	}
@@ -168,18 +167,18 @@ func (p *Publisher) write(text string) error {
 	return nil
 }
 
-// sweep removes temporary files that a killed agent has left. One that is young
-// may belong to an agent that is just being replaced, and is left for later.
-func (p *Publisher) sweep(dirs ...string) {
+// removeStaged removes staged files that killed agents have left. A young one may belong
+// to an agent that is just being replaced, and is left for later.
+func (p *Publisher) removeStaged() {
 	if p.swept {
 		return
 	}
 	p.swept = true
-	for _, dir := range dirs {
+	for _, dir := range []string{p.stagingDir(), p.dir} {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			info, err := e.Info()
-			if err != nil || !strings.HasPrefix(e.Name(), staged) {
+			if err != nil || !strings.HasPrefix(e.Name(), stagedPrefix) {
 				continue
 			}
 			if p.now().Sub(info.ModTime()) <= time.Minute {
@@ -191,9 +190,9 @@ func (p *Publisher) sweep(dirs ...string) {
 	}
 }
 
-// place writes a temporary file in a directory and moves it to its place.
-func (p *Publisher) place(dir, text string) (err error) {
-	f, err := os.CreateTemp(dir, staged+"*")
+// moveIn stages a file in a directory and renames it into place.
+func (p *Publisher) moveIn(dir, text string) (err error) {
+	f, err := os.CreateTemp(dir, stagedPrefix+"*")
 	if err != nil {
 		return err
 	}
@@ -204,7 +203,7 @@ func (p *Publisher) place(dir, text string) (err error) {
 	}()
 	_, err = f.WriteString(text)
 	if err == nil {
-		err = f.Chmod(mode)
+		err = f.Chmod(fileMode)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -219,11 +218,11 @@ func (p *Publisher) place(dir, text string) (err error) {
 		return err
 	}
 	p.info = info
-	p.nudge(w)
+	p.touchUntilRead(w)
 	return nil
 }
 
-// remove takes away what stands in the file's place.
+// remove removes the file, or what is in its place.
 func (p *Publisher) remove() (removed bool, err error) {
 	err = os.Remove(p.path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -232,24 +231,24 @@ func (p *Publisher) remove() (removed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p.nudge(nobody)
+	p.touchUntilRead(noReadWatch)
 	return true, nil
 }
 
-// nudge touches the file for a while, in place of any nudging before, until the
-// witness has seen it read.
-func (p *Publisher) nudge(w witness) {
-	if p.stop != nil {
-		close(p.stop)
+// touchUntilRead touches the file for a while, until w has seen a read of it. It ends the
+// touching of an earlier file.
+func (p *Publisher) touchUntilRead(w readWatch) {
+	if p.stopTouching != nil {
+		close(p.stopTouching)
 	}
-	stop, nudged := make(chan struct{}), make(chan struct{})
-	p.stop, p.nudged = stop, nudged
+	stop, touched := make(chan struct{}), make(chan struct{})
+	p.stopTouching, p.touched = stop, touched
 	go func() {
-		defer close(nudged)
+		defer close(touched)
 		defer w.close()
-		ticks := time.NewTicker(often)
+		ticks := time.NewTicker(touchEvery)
 		defer ticks.Stop()
-		for range nudging / often {
+		for range touchFor / touchEvery {
 			select {
 			case <-ticks.C:
 				if w.read() {
@@ -263,17 +262,17 @@ func (p *Publisher) nudge(w witness) {
 	}()
 }
 
-// touch makes an event in the directory: setting the mode that the file has, or,
-// where it was removed, putting a hidden file there for a moment.
+// touch causes an event in the directory: it sets the mode that the file has, or, where
+// the file was removed, creates a hidden file for a moment.
 func (p *Publisher) touch() {
 	if f, err := p.open(); err == nil {
-		err = f.Chmod(mode)
+		err = f.Chmod(fileMode)
 		_ = f.Close()
 		if err == nil {
 			return
 		}
 	}
-	if f, err := os.CreateTemp(p.dir, staged+"*"); err == nil {
+	if f, err := os.CreateTemp(p.dir, stagedPrefix+"*"); err == nil {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}

@@ -15,49 +15,49 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// place is a publisher with a directory and a clock.
-type place struct {
+// testPublisher is a publisher with a directory and a clock.
+type testPublisher struct {
 	*testing.T
 	parent, dir string
 	clock       time.Time
 	*Publisher
 }
 
-// newPlace makes a publisher whose directory is not there yet.
-func newPlace(t *testing.T) *place {
+// newPublisher makes a publisher whose directory is not there yet.
+func newPublisher(t *testing.T) *testPublisher {
 	t.Helper()
 	parent := t.TempDir()
 	return at(t, parent, filepath.Join(parent, "features.d"))
 }
 
-func at(t *testing.T, parent, dir string) *place {
+func at(t *testing.T, parent, dir string) *testPublisher {
 	t.Helper()
-	p := &place{T: t, parent: parent, dir: dir, clock: noon}
+	p := &testPublisher{T: t, parent: parent, dir: dir, clock: noon}
 	p.Publisher = New(dir, func() time.Time { return p.clock })
 	t.Cleanup(func() {
-		if p.stop != nil {
-			close(p.stop)
-			<-p.nudged
+		if p.stopTouching != nil {
+			close(p.stopTouching)
+			<-p.touched
 		}
 	})
 	return p
 }
 
 // publish publishes labels that were read now.
-func (p *place) publish(labels label.Set) (wrote bool, err error) {
+func (p *testPublisher) publish(labels label.Set) (wrote bool, err error) {
 	return p.Publish(p.Context(), publish.Content{Labels: labels, Seen: p.clock})
 }
 
 // must publishes, and must write or not.
-func (p *place) must(write bool, labels label.Set) {
+func (p *testPublisher) must(write bool, labels label.Set) {
 	p.Helper()
 	if wrote, err := p.publish(labels); wrote != write || err != nil {
 		p.Errorf("wrote %v, want %v; error %v", wrote, write, err)
 	}
 }
 
-// shows checks the file and that nothing else was left.
-func (p *place) shows(want string) {
+// wantFile checks the file and that nothing else was left.
+func (p *testPublisher) wantFile(want string) {
 	p.Helper()
 	file := filepath.Join(p.dir, Name)
 	got, err := os.ReadFile(file)
@@ -67,14 +67,14 @@ func (p *place) shows(want string) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		p.Errorf("the file (-want +got):\n%s", diff)
 	}
-	if info, err := os.Lstat(file); err != nil || info.Mode() != mode {
+	if info, err := os.Lstat(file); err != nil || info.Mode() != fileMode {
 		p.Errorf("mode %v, error %v", info.Mode(), err)
 	}
-	p.clean()
+	p.wantClean()
 }
 
 // left lists temporary files.
-func (p *place) left() (names []string) {
+func (p *testPublisher) left() (names []string) {
 	p.Helper()
 	for _, dir := range []string{p.parent, p.dir} {
 		entries, err := os.ReadDir(dir)
@@ -90,14 +90,14 @@ func (p *place) left() (names []string) {
 	return names
 }
 
-func (p *place) clean() {
+func (p *testPublisher) wantClean() {
 	p.Helper()
 	if left := p.left(); len(left) > 0 {
 		p.Errorf("left behind: %v", left)
 	}
 }
 
-func (p *place) put(text string) {
+func (p *testPublisher) put(text string) {
 	p.Helper()
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		p.Fatal(err)
@@ -107,19 +107,19 @@ func (p *place) put(text string) {
 	}
 }
 
-// absent checks that there is no file.
-func (p *place) absent() {
+// wantAbsent checks that there is no file.
+func (p *testPublisher) wantAbsent() {
 	p.Helper()
 	if _, err := os.Lstat(filepath.Join(p.dir, Name)); !os.IsNotExist(err) {
 		p.Errorf("there is a file, error %v", err)
 	}
-	p.clean()
+	p.wantClean()
 }
 
-// A file is written when labels have changed and when state labels have lived
-// half their time, and not otherwise.
+// A file is written when labels have changed and when half the lifetime of state labels is
+// over, and not otherwise.
 func TestPublish(t *testing.T) {
-	p := newPlace(t)
+	p := newPublisher(t)
 	notReady := ready()
 	notReady[label.Ready], notReady[label.Reason] = "false", "NoActivePort"
 	at := func(minutes float64) time.Time { return noon.Add(time.Duration(minutes * float64(time.Minute))) }
@@ -150,16 +150,16 @@ func TestPublish(t *testing.T) {
 		if wrote, err := p.publish(test.labels); wrote != test.wrote || err != nil {
 			t.Errorf("%d: wrote %v, error %v", i, wrote, err)
 		}
-		p.shows(format(test.labels, at(test.expiry)))
+		p.wantFile(format(test.labels, at(test.expiry)))
 	}
 	p.must(true, nil)
-	p.absent()
+	p.wantAbsent()
 	p.must(false, nil)
 }
 
 // A node without labels gets neither file nor directory.
 func TestNothing(t *testing.T) {
-	p := newPlace(t)
+	p := newPublisher(t)
 	p.must(false, nil)
 	if last, err := p.Last(t.Context()); len(last) > 0 || err != nil {
 		t.Errorf("last %v, error %v", last, err)
@@ -173,7 +173,7 @@ func TestNothing(t *testing.T) {
 }
 
 func TestLast(t *testing.T) {
-	p := newPlace(t)
+	p := newPublisher(t)
 	p.must(true, ready())
 	for _, test := range []struct {
 		now  time.Time
@@ -188,10 +188,10 @@ func TestLast(t *testing.T) {
 	if err := p.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	p.absent()
+	p.wantAbsent()
 }
 
-// Whatever somebody does to the file, it is set right.
+// Any change of the file by others is reverted.
 func TestEdited(t *testing.T) {
 	for name, edited := range map[string]string{
 		"empty":      "",
@@ -210,26 +210,26 @@ func TestEdited(t *testing.T) {
 		"not a text": "\x00\xff\xfe",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newPublisher(t)
 			p.put(edited)
 			p.must(true, ready())
-			p.shows(text)
+			p.wantFile(text)
 			p.must(false, ready())
 		})
 	}
 }
 
-// What stands in the file's place is nothing that was published, and goes when
-// something is, or when nothing is to be; what a link leads to stays as it is.
+// Something else in place of the file counts as nothing published, and is removed by the
+// next publication; the target of a symlink stays as it is.
 func TestInItsPlace(t *testing.T) {
-	for name, make := range map[string]func(p *place, path string) error{
-		"pipe":       func(_ *place, path string) error { return syscall.Mkfifo(path, 0o600) },
-		"lost link":  func(_ *place, path string) error { return os.Symlink("nowhere", path) },
-		"loop":       func(_ *place, path string) error { return os.Symlink(Name, path) },
-		"empty file": func(_ *place, path string) error { return os.WriteFile(path, nil, 0o600) },
-		"link":       func(p *place, path string) error { return os.Symlink(filepath.Join(p.parent, "theirs"), path) },
-		"directory":  func(_ *place, path string) error { return os.Mkdir(path, 0o700) },
-		"socket": func(p *place, _ string) error {
+	for name, make := range map[string]func(p *testPublisher, path string) error{
+		"pipe":       func(_ *testPublisher, path string) error { return syscall.Mkfifo(path, 0o600) },
+		"lost link":  func(_ *testPublisher, path string) error { return os.Symlink("nowhere", path) },
+		"loop":       func(_ *testPublisher, path string) error { return os.Symlink(Name, path) },
+		"empty file": func(_ *testPublisher, path string) error { return os.WriteFile(path, nil, 0o600) },
+		"link":       func(p *testPublisher, path string) error { return os.Symlink(filepath.Join(p.parent, "theirs"), path) },
+		"directory":  func(_ *testPublisher, path string) error { return os.Mkdir(path, 0o700) },
+		"socket": func(p *testPublisher, _ string) error {
 			p.Chdir(p.dir) // a socket's path must be short
 			s, err := net.ListenUnix("unix", &net.UnixAddr{Name: Name, Net: "unix"})
 			if err == nil {
@@ -240,7 +240,7 @@ func TestInItsPlace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newPublisher(t)
 			theirs := filepath.Join(p.parent, "theirs")
 			if err := os.WriteFile(theirs, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -263,21 +263,21 @@ func TestInItsPlace(t *testing.T) {
 					if wrote, err := p.publish(labels); wrote || err == nil {
 						t.Errorf("wrote %v, error %v", wrote, err)
 					}
-					p.clean()
+					p.wantClean()
 					continue
 				}
 				p.must(true, labels)
 				if labels == nil {
-					p.absent()
+					p.wantAbsent()
 				} else {
-					p.shows(text)
+					p.wantFile(text)
 				}
 			}
 			if got, err := os.ReadFile(theirs); err != nil || string(got) != text {
-				t.Errorf("what the link leads to was changed, error %v", err)
+				t.Errorf("the target of the link was changed, error %v", err)
 			}
 			if info, err := os.Stat(theirs); err != nil || info.Mode() != 0o600 {
-				t.Errorf("mode of what the link leads to: %v, error %v", info.Mode(), err)
+				t.Errorf("mode of the target of the link: %v, error %v", info.Mode(), err)
 			}
 		})
 	}
@@ -285,11 +285,11 @@ func TestInItsPlace(t *testing.T) {
 
 // The file can be read by a worker that is not root, whatever the umask.
 func TestUmask(t *testing.T) {
-	p := newPlace(t)
+	p := newPublisher(t)
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	defer syscall.Umask(syscall.Umask(0o077))
 	p.must(true, ready())
-	p.shows(text)
+	p.wantFile(text)
 }

@@ -20,7 +20,7 @@ func TestNFDReads(t *testing.T) {
 		t.Skip("links a program")
 	}
 	const variable = "sigs.k8s.io/node-feature-discovery/source/local.featureFilesDir"
-	p := newPlace(t)
+	p := newPublisher(t)
 	parse := filepath.Join(t.TempDir(), "parse")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", parse, "-ldflags", "-X "+variable+"="+p.dir+"/",
 		"gdr-features/nfdsource/testdata/parse")
@@ -39,8 +39,8 @@ func TestNFDReads(t *testing.T) {
 		labels, want label.Set
 	}{
 		{"fresh", 0, all, all},
-		{"nearly expired", life - time.Minute, all, all},
-		{"expired", life + time.Minute, all, hardware(all)},
+		{"nearly expired", stateTTL - time.Minute, all, all},
+		{"expired", stateTTL + time.Minute, all, hardware(all)},
 		{"no state", 1000 * time.Hour, hardware(all), hardware(all)},
 		{"no hardware", 0, label.Set{label.Ready: "true"}, label.Set{label.Ready: "true"}},
 		{"nothing", 0, nil, nil},

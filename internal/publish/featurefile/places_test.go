@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Where there is no writing beside the directory, the directory itself has to do.
-func TestNotBeside(t *testing.T) {
+// Where the parent directory cannot be written, files are staged in the directory itself.
+func TestParentNotWritable(t *testing.T) {
 	parent := t.TempDir()
 	open, err := os.Open(parent)
 	if err != nil {
@@ -20,18 +20,18 @@ func TestNotBeside(t *testing.T) {
 	defer open.Close()
 	// Nobody, not even root, makes files in /proc/self/fd.
 	p := at(t, parent, fmt.Sprintf("/proc/self/fd/%d", open.Fd()))
-	if beside, err := os.CreateTemp(p.beside(), ""); err == nil {
-		t.Fatalf("wrote %s", beside.Name())
+	if f, err := os.CreateTemp(p.stagingDir(), ""); err == nil {
+		t.Fatalf("wrote %s", f.Name())
 	}
 	p.must(true, ready())
-	p.shows(text)
+	p.wantFile(text)
 	p.must(true, hardware(ready()))
 	p.must(true, nil)
-	p.absent()
+	p.wantAbsent()
 }
 
-// So it is where beside is another file system, as in a pod that has the
-// directory alone mounted.
+// The same holds where the parent directory is another file system, as in a Pod in which
+// only the directory is mounted.
 func TestOtherFileSystem(t *testing.T) {
 	parent := memory(t)
 	elsewhere := t.TempDir()
@@ -51,9 +51,9 @@ func TestOtherFileSystem(t *testing.T) {
 	}
 	p := at(t, parent, dir)
 	p.must(true, ready())
-	p.shows(text)
+	p.wantFile(text)
 	p.must(true, nil)
-	p.absent()
+	p.wantAbsent()
 }
 
 // A relative directory, a trailing slash, a dot: all are directories.
@@ -64,26 +64,26 @@ func TestNames(t *testing.T) {
 			t.Chdir(parent)
 			p := at(t, parent, dir)
 			p.must(true, ready())
-			p.shows(text)
+			p.wantFile(text)
 		})
 	}
 }
 
-// A directory that is gone comes back with the next look.
+// A directory that was removed is created again by the next publication.
 func TestDirectoryVanishes(t *testing.T) {
-	p := newPlace(t)
+	p := newPublisher(t)
 	p.must(true, ready())
 	if err := os.RemoveAll(p.dir); err != nil {
 		t.Fatal(err)
 	}
 	p.touch()
 	p.must(true, ready())
-	p.shows(text)
+	p.wantFile(text)
 }
 
-// No place at all is an error for as long as it is so.
-func TestNoPlace(t *testing.T) {
-	p := newPlace(t)
+// A file in place of the directory is an error until it is removed.
+func TestNoDirectory(t *testing.T) {
+	p := newPublisher(t)
 	if err := os.WriteFile(p.dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -98,32 +98,32 @@ func TestNoPlace(t *testing.T) {
 	if _, err := p.Last(t.Context()); err == nil {
 		t.Error("read back")
 	}
-	if p.stop != nil {
-		t.Error("touches what it has not written")
+	if p.stopTouching != nil {
+		t.Error("touches a file that it has not written")
 	}
 	if err := os.Remove(p.dir); err != nil {
 		t.Fatal(err)
 	}
 	p.must(true, ready())
-	p.shows(text)
+	p.wantFile(text)
 }
 
-// On a full disk the old file stays, whole, and nothing is left of the new one.
-// A process that may not write files of any size has a full disk.
+// On a full disk the old file stays whole, and nothing is left of the new one. A file
+// size limit of zero stands for the full disk.
 func TestFull(t *testing.T) {
-	p := newPlace(t)
+	p := newPublisher(t)
 	p.must(true, ready())
 	out, err := helper(t, "full", p.dir).CombinedOutput()
 	if want := "file too large"; err == nil || !strings.Contains(string(out), want) {
 		t.Fatalf("error %v, says %q, want %q", err, out, want)
 	}
-	p.shows(text)
+	p.wantFile(text)
 }
 
-// What killed agents have left is removed, when it is no longer young, and
-// nothing else is.
-func TestSweep(t *testing.T) {
-	p := newPlace(t)
+// Staged files of killed agents are removed once they are a minute old, and nothing else
+// is.
+func TestRemoveStaged(t *testing.T) {
+	p := newPublisher(t)
 	p.put("")
 	leave := func(dir, name string, age time.Duration) string {
 		path := filepath.Join(dir, name)
@@ -135,10 +135,10 @@ func TestSweep(t *testing.T) {
 		}
 		return path
 	}
-	leave(p.parent, staged+"1", time.Hour)
-	leave(p.dir, staged+"2", 61*time.Second)
-	young := leave(p.parent, staged+"3", 59*time.Second)
-	future := leave(p.dir, staged+"4", -time.Hour)
+	leave(p.parent, stagedPrefix+"1", time.Hour)
+	leave(p.dir, stagedPrefix+"2", 61*time.Second)
+	young := leave(p.parent, stagedPrefix+"3", 59*time.Second)
+	future := leave(p.dir, stagedPrefix+"4", -time.Hour)
 	others := []string{leave(p.parent, ".other", time.Hour), leave(p.dir, ".hidden.features", time.Hour)}
 	check := func(when string, want ...string) {
 		t.Helper()

@@ -8,14 +8,14 @@ import (
 	"gdr-features/internal/label"
 )
 
-// expiryDirective ends the life of the labels below it (NFD, source/local).
+// expiryDirective says when the labels below it expire (NFD, source/local).
 const expiryDirective = "# +expiry-time="
 
 const header = "# Labels of this node for Node Feature Discovery, written by gdr-features run.\n" +
 	"# Those below an expiry time are about drivers and links.\n"
 
-// format writes a feature file: hardware labels, which never expire, then the
-// others, which do. The names in each part are sorted.
+// format gives the text of a feature file: hardware labels, which never expire, then state
+// labels, which do, each sorted by name.
 func format(labels label.Set, expiry time.Time) string {
 	var hardware, state strings.Builder
 	for _, name := range labels.Names() {
@@ -32,16 +32,14 @@ func format(labels label.Set, expiry time.Time) string {
 	return text
 }
 
-// file is what a feature file says.
+// file is the content of a feature file.
 type file struct {
-	labels label.Set
-	// expiry is when the state labels expire, if anything does.
-	expiry  time.Time
-	expires bool
+	labels  label.Set
+	expiry  time.Time // of the state labels
+	expires bool      // it has an expiry time
 }
 
-// parse reads a feature file that format wrote. It passes over everything else,
-// so that what somebody put into it does no harm.
+// parse reads a feature file that format wrote, and ignores everything else in it.
 func parse(text string) file {
 	f := file{labels: label.Set{}}
 	for line := range strings.Lines(text) {
@@ -59,8 +57,8 @@ func parse(text string) file {
 	return f
 }
 
-// alive gives the labels that have not expired.
-func (f file) alive(now time.Time) label.Set {
+// unexpired gives the labels that have not expired.
+func (f file) unexpired(now time.Time) label.Set {
 	labels := label.Set{}
 	for name, value := range f.labels {
 		if label.Hardware(name) || f.expiry.After(now) {

@@ -39,7 +39,7 @@ feature.node.kubernetes.io/gpudirect.storage=false
 
 var (
 	noon   = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	expiry = noon.Add(life)
+	expiry = noon.Add(stateTTL)
 )
 
 func TestFormat(t *testing.T) {
@@ -92,12 +92,12 @@ func TestAlive(t *testing.T) {
 		{expiry, hardware(ready())},
 		{expiry.Add(1000 * time.Hour), hardware(ready())},
 	} {
-		if diff := cmp.Diff(test.want, parse(text).alive(test.now)); diff != "" {
+		if diff := cmp.Diff(test.want, parse(text).unexpired(test.now)); diff != "" {
 			t.Errorf("at %v (-want +got):\n%s", test.now, diff)
 		}
 	}
 	for name := range label.All() {
-		untimed := parse(label.DefaultPrefix + name + "=x\n").alive(noon)
+		untimed := parse(label.DefaultPrefix + name + "=x\n").unexpired(noon)
 		if (len(untimed) > 0) != label.Hardware(name) {
 			t.Errorf("%s without expiry: %v", name, untimed)
 		}

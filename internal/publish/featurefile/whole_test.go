@@ -21,7 +21,7 @@ import (
 // kills is how often TestKilled kills; `make faults` has it do so a thousand times.
 var kills = flag.Int("kills", 40, "how many writers are killed")
 
-// helperDoes is the variable that makes a helper of this program.
+// helperDoes is the environment variable that makes this program a helper.
 const helperDoes = "GDR_FEATURES_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	write()
 }
 
-// helper is this program, to write into a directory, features.d.
+// helper runs this program to write into a directory, features.d.
 func helper(t *testing.T, does, dir string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -84,8 +84,8 @@ func memory(t *testing.T) string {
 	return dir
 }
 
-// Who reads while it is written a thousand times sees a whole file each time,
-// and no other file in the directory.
+// A reader sees a whole file each time while it is written a thousand times, and no other
+// file in the directory.
 func TestWhole(t *testing.T) {
 	parent := memory(t)
 	p := at(t, parent, filepath.Join(parent, "features.d"))
@@ -122,11 +122,11 @@ func TestWhole(t *testing.T) {
 	}
 	close(done)
 	t.Logf("read %d times", <-read)
-	p.shows(text)
+	p.wantFile(text)
 }
 
-// A writer that is killed leaves the old file or the new one; what else it
-// leaves, another one removes later.
+// A writer that is killed leaves the old file or the new one; the next one removes what
+// else it leaves.
 func TestKilled(t *testing.T) {
 	parent := memory(t)
 	p := at(t, parent, filepath.Join(parent, "features.d"))
@@ -152,5 +152,5 @@ func TestKilled(t *testing.T) {
 	later := at(t, parent, p.dir)
 	later.clock = time.Now().Add(time.Hour)
 	later.must(true, versions[1])
-	later.clean()
+	later.wantClean()
 }

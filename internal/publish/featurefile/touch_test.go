@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher sees what NFD's own watcher (fsnotify) sees of a directory.
+// watcher sees the events of a directory that NFD's own watcher (fsnotify) sees.
 type watcher struct {
 	*testing.T
 	fd int
@@ -54,7 +54,7 @@ func (w *watcher) events() (names []string) {
 			unix.IN_DELETE: "delete", unix.IN_MOVED_FROM: "from", unix.IN_MOVED_TO: "to",
 		}
 		text := words[e.Mask&^unix.IN_ISDIR] + " " + strings.TrimRight(string(name), "\x00")
-		if strings.Contains(text, staged) {
+		if strings.Contains(text, stagedPrefix) {
 			text, _, _ = strings.Cut(text, " ")
 		}
 		names = append(names, text)
@@ -69,18 +69,18 @@ func (w *watcher) want(what string, want ...string) {
 	}
 }
 
-// NFD sees one event when a file moves in, and then one every 100 ms until it
-// surely listens again: 1.1 s after the last of several writes, and none later.
-func TestNudge(t *testing.T) {
+// A file that is moved in causes one event, and then one every 100 ms until NFD surely
+// listens again: 1.1 s after the last of several writes, and none later.
+func TestTouch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
+		p := newPublisher(t)
 		if err := os.Mkdir(p.dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		w := watch(t, p.dir)
 		step := func(what string, want ...string) {
 			t.Helper()
-			time.Sleep(often)
+			time.Sleep(touchEvery)
 			synctest.Wait()
 			w.want(what, want...)
 		}
@@ -89,11 +89,11 @@ func TestNudge(t *testing.T) {
 			synctest.Wait()
 			w.want("a write", "to "+Name)
 			for range 5 {
-				step("nudged", "attrib "+Name)
+				step("touched", "attrib "+Name)
 			}
 		}
 		for range 6 {
-			step("nudged on", "attrib "+Name)
+			step("touched later", "attrib "+Name)
 		}
 		step("afterwards")
 		time.Sleep(time.Hour)
@@ -106,11 +106,11 @@ func TestNudge(t *testing.T) {
 	})
 }
 
-// Once somebody has read the file it is left alone: every touch makes NFD look,
-// and then overlook for a second. That the agent itself looks does not count.
-func TestNudgeUntilRead(t *testing.T) {
+// Once somebody has read the file it is not touched any more: after each event NFD ignores
+// others for a second. Reads by the agent itself do not count.
+func TestTouchUntilRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
+		p := newPublisher(t)
 		if err := os.Mkdir(p.dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestNudgeUntilRead(t *testing.T) {
 		if _, err := p.Last(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * often)
+		time.Sleep(2 * touchEvery)
 		synctest.Wait()
 		w.want("not read yet", "to "+Name, "attrib "+Name)
 		if _, err := os.ReadFile(p.path()); err != nil {
@@ -132,45 +132,45 @@ func TestNudgeUntilRead(t *testing.T) {
 	})
 }
 
-// A file that goes is noticed too.
-func TestNudgeRemoved(t *testing.T) {
+// The removal of a file is noticed too.
+func TestTouchRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t)
+		p := newPublisher(t)
 		p.must(true, ready())
 		time.Sleep(time.Hour)
 		w := watch(t, p.dir)
 		p.must(true, nil)
 		w.want("removed", "delete "+Name)
-		for range nudging / often {
-			time.Sleep(often)
+		for range touchFor / touchEvery {
+			time.Sleep(touchEvery)
 			synctest.Wait()
-			w.want("nudged", "create", "delete")
+			w.want("touched", "create", "delete")
 		}
 		p.must(false, nil)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		w.want("after nothing was removed")
-		p.clean()
+		p.wantClean()
 	})
 }
 
-// Close waits for the nudging, and no longer than it may.
+// Close waits until the file is not touched any more, but no longer than its context.
 func TestClose(t *testing.T) {
 	tests := []struct {
 		name              string
 		before, may, took time.Duration
-		nudged            bool
+		touched           bool
 	}{
-		{"at once", 0, time.Minute, nudging, true},
-		{"soon", time.Second, time.Minute, nudging - time.Second, true},
-		{"in time", nudging, time.Minute, 0, true},
+		{"at once", 0, time.Minute, touchFor, true},
+		{"soon", time.Second, time.Minute, touchFor - time.Second, true},
+		{"in time", touchFor, time.Minute, 0, true},
 		{"long ago", time.Hour, time.Minute, 0, true},
-		{"no time", 0, often / 2, often / 2, false},
+		{"no time", 0, touchEvery / 2, touchEvery / 2, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPlace(t)
+				p := newPublisher(t)
 				p.must(true, ready())
 				w := watch(t, p.dir)
 				time.Sleep(test.before)
@@ -183,15 +183,15 @@ func TestClose(t *testing.T) {
 				if took := time.Since(start); took != test.took {
 					t.Errorf("took %v", took)
 				}
-				if nudged := len(w.events()) == 1; nudged != test.nudged {
-					t.Errorf("nudged: %v", nudged)
+				if touched := len(w.events()) == 1; touched != test.touched {
+					t.Errorf("touched: %v", touched)
 				}
 			})
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		if err := newPlace(t).Close(t.Context()); err != nil || time.Since(start) != 0 {
+		if err := newPublisher(t).Close(t.Context()); err != nil || time.Since(start) != 0 {
 			t.Errorf("without any write: error %v after %v", err, time.Since(start))
 		}
 	})
