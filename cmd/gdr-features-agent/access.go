@@ -15,46 +15,45 @@ import (
 	"gdr-features/internal/cli"
 )
 
-// access gives the way to the API server. In a Pod, client-go reads the token and
-// the certificate authority again when their files change.
+// access gives the configuration of a client for the API server. In a Pod, client-go reads
+// the token and the certificate authority again when their files change.
 func (p *program) access() (*rest.Config, error) {
 	agent := "gdr-features/" + cli.Version(version)
 	if p.settings.Kubeconfig == "" {
 		access, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("this is not a pod of a cluster; give --kubeconfig, or --publish file for a feature file alone")
+			return nil, errors.New("not running in a Pod; set --kubeconfig, or --publish file to write only a feature file")
 		}
 		if access != nil {
 			access.UserAgent = agent
 		}
 		return access, err
 	}
-	way := &kubeconfig{path: p.settings.Kubeconfig}
-	now, err := way.read()
+	file := &kubeconfig{path: p.settings.Kubeconfig}
+	now, err := file.read()
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	return &rest.Config{
-		Host: way.server.String(), Transport: way, UserAgent: agent,
-		// Not for the requests: the token tells whose it is.
+		Host: file.server.String(), Transport: file, UserAgent: agent,
+		// Not for the requests, but because the token names the node.
 		BearerToken: now.BearerToken, BearerTokenFile: now.BearerTokenFile,
 	}, nil
 }
 
-// kubeconfig sends each request as the file says by then: a token, a certificate or
-// a server that was replaced there counts from the next request on. While the file
-// cannot be used, it counts as it was.
+// kubeconfig sends each request as the file says at that time: a token, a certificate or a
+// server that is replaced in it is used from the next request on. While the file cannot be
+// used, its last usable content is.
 type kubeconfig struct {
 	path string
 
 	mu     sync.Mutex
-	text   []byte // what counts
+	text   []byte // last usable content
 	server *url.URL
 	sender http.RoundTripper
 }
 
-// read makes the file count as it is. The configuration is nil when it counted
-// already.
+// read reads the file. The configuration is nil when it has not changed.
 func (k *kubeconfig) read() (*rest.Config, error) {
 	text, err := os.ReadFile(k.path) //nolint:gosec // the administrator names it
 	if err != nil || k.sender != nil && bytes.Equal(text, k.text) {
@@ -83,7 +82,7 @@ func (k *kubeconfig) RoundTrip(r *http.Request) (*http.Response, error) {
 	server, sender := k.server, k.sender
 	k.mu.Unlock()
 	r = r.Clone(r.Context())
-	r.Header.Del("Authorization") // which the sender knows better
+	r.Header.Del("Authorization") // the sender sets it
 	r.URL.Scheme, r.URL.Host = server.Scheme, server.Host
 	return sender.RoundTrip(r)
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A token, a certificate authority or a server that is replaced in the kubeconfig
-// counts from the next request on; a file that is no kubeconfig changes nothing.
+// A token, a certificate authority or a server that is replaced in the kubeconfig is used
+// from the next request on; a file that is not a kubeconfig changes nothing.
 func TestKubeconfigReplaced(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	var got string // the last request's token, and who was asked
@@ -59,7 +59,7 @@ users: [{name: u, user: {token: %q}}], contexts: [{name: c, context: {cluster: c
 		{"as it was", text(one.URL, authority, "first"), "one Bearer first"},
 		{"another token", text(one.URL, authority, "second"), "one Bearer second"},
 		{"half a file", "{apiVersion: v1, ki", "one Bearer second"},
-		{"a certificate that is none", text(two.URL, other, "third"), "one Bearer second"},
+		{"an invalid certificate", text(two.URL, other, "third"), "one Bearer second"},
 		{"another server", text(two.URL, authority, "third"), "two Bearer third"},
 		{"no authority", text(two.URL, "", "third"), ""},
 		{"an authority again", text(two.URL, authority, "fourth"), "two Bearer fourth"},

@@ -10,11 +10,11 @@ import (
 	"gdr-features/internal/uevent"
 )
 
-// relisten is how long after the kernel's socket failed it is opened again.
-const relisten = 10 * time.Second
+// reopenAfter is how long after a failure of the kernel's socket it is opened again.
+const reopenAfter = 10 * time.Second
 
-// concerns gives the parts of the machine that an event is about; 0 for none.
-func concerns(e uevent.Event) report.Parts {
+// partsOf gives the parts of the machine that an event is about; 0 for none.
+func partsOf(e uevent.Event) report.Parts {
 	switch e.Subsystem {
 	case "pci":
 		return report.PCI
@@ -31,18 +31,18 @@ func concerns(e uevent.Event) report.Parts {
 
 // listener is what uevent.Listen gives.
 type listener interface {
-	Run(ctx context.Context, hear func(uevent.Event)) error
+	Run(ctx context.Context, handle func(uevent.Event)) error
 }
 
 // listen is uevent.Listen.
 func listen() (listener, error) { return uevent.Listen() }
 
-// events tells which parts of the machine may have changed, until ctx ends. What
-// nobody has taken yet is put together with what follows.
+// events sends the parts of the machine that may have changed, until ctx ends. Parts that
+// have not been received yet are merged with those that follow.
 func events(ctx context.Context, log logrus.FieldLogger, listen func() (listener, error)) <-chan report.Parts {
 	to := make(chan report.Parts, 1)
-	hear := func(e uevent.Event) {
-		parts := concerns(e)
+	handle := func(e uevent.Event) {
+		parts := partsOf(e)
 		if parts == 0 {
 			return
 		}
@@ -57,29 +57,29 @@ func events(ctx context.Context, log logrus.FieldLogger, listen func() (listener
 		}
 	}
 	go func() {
-		deaf := false // the socket failed and has not worked for a while since
+		failed := false // the socket failed and has not worked for reopenAfter since
 		for ctx.Err() == nil {
 			l, err := listen()
 			if err == nil {
-				if deaf {
-					hear(uevent.Lost) // what happened meanwhile
+				if failed {
+					handle(uevent.Lost) // anything may have happened meanwhile
 				}
-				works := time.After(relisten)
-				err = l.Run(ctx, hear)
+				works := time.After(reopenAfter)
+				err = l.Run(ctx, handle)
 				select {
 				case <-works:
-					deaf = false
+					failed = false
 				default:
 				}
 			}
-			// Once for each loss: some sandboxes never allow the socket, or close
-			// it at once each time.
-			if err != nil && !deaf {
-				log.WithError(err).Warn("the kernel's events cannot be heard; changes show at the next interval")
-				deaf = true
+			// Logged once: some sandboxes never allow the socket, or close it at once each
+			// time.
+			if err != nil && !failed {
+				log.WithError(err).Warn("cannot receive kernel events; changes are noticed at the next interval")
+				failed = true
 			}
 			select {
-			case <-time.After(relisten):
+			case <-time.After(reopenAfter):
 			case <-ctx.Done():
 			}
 		}

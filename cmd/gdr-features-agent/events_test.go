@@ -14,23 +14,23 @@ import (
 	"gdr-features/internal/uevent"
 )
 
-type listens func(context.Context, func(uevent.Event)) error
+type listenFunc func(context.Context, func(uevent.Event)) error
 
-func (l listens) Run(ctx context.Context, hear func(uevent.Event)) error { return l(ctx, hear) }
+func (l listenFunc) Run(ctx context.Context, handle func(uevent.Event)) error { return l(ctx, handle) }
 
-// Where the kernel's events cannot be heard that is said once, and nothing is
-// read for it; when they can be heard again, everything is.
-func TestDeaf(t *testing.T) {
+// That kernel events cannot be received is logged once, and causes no reading; once they can
+// be received everything is read.
+func TestNoSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		log, hook := logtest.NewNullLogger()
-		var heard atomic.Bool
+		var allowed atomic.Bool
 		to := events(ctx, log, func() (listener, error) {
-			if !heard.Load() {
+			if !allowed.Load() {
 				return nil, errors.New("permission denied")
 			}
-			return listens(func(ctx context.Context, hear func(uevent.Event)) error {
-				hear(uevent.Event{Action: "add", Subsystem: "infiniband"})
+			return listenFunc(func(ctx context.Context, handle func(uevent.Event)) error {
+				handle(uevent.Event{Action: "add", Subsystem: "infiniband"})
 				<-ctx.Done()
 				return nil
 			}), nil
@@ -39,20 +39,20 @@ func TestDeaf(t *testing.T) {
 		if n := len(hook.AllEntries()); n != 1 || len(to) != 0 {
 			t.Errorf("%d lines logged, %d events", n, len(to))
 		}
-		heard.Store(true)
-		time.Sleep(relisten)
+		allowed.Store(true)
+		time.Sleep(reopenAfter)
 		synctest.Wait()
 		if parts := <-to; parts != report.All {
-			t.Errorf("%b is to be read, not everything", parts)
+			t.Errorf("parts %b are to be read, want all", parts)
 		}
 		end()
 		synctest.Wait()
 	})
 }
 
-// Each loss of a socket that has worked is logged once. One that opens and fails
-// again at once is no new loss.
-func TestEachLossIsLogged(t *testing.T) {
+// Each failure of a socket that has worked is logged once. One that opens and fails again at
+// once is not logged again.
+func TestEachFailureLogged(t *testing.T) {
 	failed := errors.New("recvfrom: bad file descriptor")
 	for _, tt := range []struct {
 		name  string
@@ -72,7 +72,7 @@ func TestEachLossIsLogged(t *testing.T) {
 						end()
 						return nil, ctx.Err()
 					}
-					return listens(func(context.Context, func(uevent.Event)) error {
+					return listenFunc(func(context.Context, func(uevent.Event)) error {
 						time.Sleep(tt.works)
 						return failed
 					}), nil

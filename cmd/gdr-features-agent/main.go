@@ -1,5 +1,5 @@
-// Command gdr-features-agent is the node agent. It is started by `gdr-features
-// run`, whose command line it takes.
+// Command gdr-features-agent is the node agent. `gdr-features run` starts it with its own
+// command line.
 package main
 
 import (

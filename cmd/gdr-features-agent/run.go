@@ -26,8 +26,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// run is the whole program but for the process around it. It gives the exit
-// status.
+// run is the whole program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, now func() time.Time, out, err io.Writer) int {
 	p := program{err: err, log: logrus.New(), now: now}
 	root := p.command()
@@ -60,7 +59,7 @@ func (p *program) command() *cobra.Command {
 	p.Define(root.PersistentFlags())
 	c := machineflags.RunCommand(&p.settings)
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error { return p.configure(cmd) }
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.do(cmd.Context()) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runAgent(cmd.Context()) }
 	root.AddCommand(c)
 	return root
 }
@@ -93,10 +92,10 @@ func (p *program) configure(cmd *cobra.Command) error {
 	return p.settings.Validate()
 }
 
-// do runs the agent as the settings say.
-func (p *program) do(ctx context.Context) error {
+// runAgent runs the agent as the settings say.
+func (p *program) runAgent(ctx context.Context) error {
 	a := agent.Agent{Interval: p.settings.Interval, Settle: p.settings.Settle, Poll: poll, Now: p.now, Log: p.log}
-	if !p.settings.Cleanup { // which needs no machine
+	if !p.settings.Cleanup { // cleanup does not read the machine
 		if err := p.openMachine(&a); err != nil {
 			return err
 		}
@@ -111,17 +110,17 @@ func (p *program) do(ctx context.Context) error {
 	case p.settings.Once:
 		return a.Once(ctx)
 	}
-	return p.stay(ctx, &a)
+	return p.runUntilEnd(ctx, &a)
 }
 
-// openMachine gives the agent its machine.
+// openMachine opens the machine that the agent reads.
 func (p *program) openMachine(a *agent.Agent) error {
 	fs, file, err := p.Machine()
 	if err != nil {
 		return err
 	}
 	want := machineflags.ExpectAgain(p.settings.Expect)
-	if p.settings.Once { // somebody waits for the error
+	if p.settings.Once { // the error ends the command
 		if want, err = machineflags.ExpectOnce(p.settings.Expect); err != nil {
 			return err
 		}
@@ -143,25 +142,24 @@ func (p *program) openMachine(a *agent.Agent) error {
 }
 
 const (
-	// poll is how often ports are looked at: no event tells of a link that goes
-	// up or down.
+	// poll is how often the state of the ports is read: the kernel sends no event when a
+	// link goes up or down.
 	poll = time.Second
-	// stuck is how much longer than two intervals the agent may take between two
-	// readings before it counts as dead.
-	stuck = 30 * time.Second
+	// stuckAfter two intervals and this time without a reading, the agent counts as stuck.
+	stuckAfter = 30 * time.Second
 )
 
-// stay runs the agent until ctx ends.
-func (p *program) stay(ctx context.Context, a *agent.Agent) error {
+// runUntilEnd runs the agent until ctx ends.
+func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
 	p.log.WithField("version", cli.Version(version)).Info("gdr-features runs")
 	if p.settings.Listen != "" {
-		m := monitor.New(cli.Version(version), p.settings.Publish, 2*p.settings.Interval+stuck, p.now)
+		m := monitor.New(cli.Version(version), p.settings.Publish, 2*p.settings.Interval+stuckAfter, p.now)
 		if err := p.serve(ctx, p.settings.Listen, m.Handler()); err != nil {
 			return err
 		}
 		a.Monitor = m
 	}
-	if p.Host.Root == "/" { // not for a copy of another machine
+	if p.Host.Root == "/" { // the events are not about a copy of another machine
 		a.Events = events(ctx, p.log, listen)
 	}
 	return a.Run(ctx)
@@ -198,9 +196,9 @@ func (p *program) nodeFeature(ctx context.Context) (publish.Publisher, error) {
 	}
 	switch {
 	case p.settings.NodeName == "":
-		return nil, errors.New("the name of this node is not known; give --node-name or $NODE_NAME")
+		return nil, errors.New("the name of this node is unknown; set --node-name or $NODE_NAME")
 	case p.settings.Namespace == "":
-		return nil, errors.New("the namespace for the NodeFeature is not known; give --namespace or $POD_NAMESPACE")
+		return nil, errors.New("the namespace for the NodeFeature is unknown; set --namespace or $POD_NAMESPACE")
 	}
 	log := p.log.WithField("publisher", config.NodeFeature)
 	one, err := nodefeature.New(access, p.settings.Namespace, p.settings.NodeName, p.now, log)

@@ -11,28 +11,27 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// What anybody who reaches the address may make the agent hold in memory. Whoever
-// comes when there are so many connections waits until one of them has ended, which
-// takes 15 seconds at most.
+// Limits of the memory that clients can make the agent use. Further connections wait until
+// one has ended, which takes 15 seconds at most.
 const (
-	connections   = 64
-	longestHeader = 8 << 10
+	maxConnections = 64
+	maxHeader      = 8 << 10 // bytes
 )
 
-// serve answers at an address until ctx ends. The error tells that nobody can
+// serve answers HTTP requests at an address until ctx ends. The error tells that it cannot
 // listen there.
 func (p *program) serve(ctx context.Context, address string, handler http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w; give another address, or none to serve nothing", address, err)
+		return fmt.Errorf("--listen %s: %w; set another address, or an empty one to serve nothing", address, err)
 	}
-	server := http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: longestHeader}
-	server.SetKeepAlivesEnabled(false) // nobody who is done with it keeps a connection from others
+	server := http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader}
+	server.SetKeepAlivesEnabled(false) // idle clients must not keep connections from others
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	p.log.WithField("address", listener.Addr()).Info("serving /metrics, /healthz and /readyz")
 	go func() {
-		if err := server.Serve(netutil.LimitListener(listener, connections)); !errors.Is(err, http.ErrServerClosed) {
-			p.log.WithError(err).Error("metrics and health are not served any more")
+		if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+			p.log.WithError(err).Error("metrics and health are no longer served")
 		}
 	}()
 	return nil

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	settle = 10 * time.Second
+	settle  = 10 * time.Second
 	recheck = 500 * time.Millisecond
 )
 

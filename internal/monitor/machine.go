@@ -9,24 +9,24 @@ import (
 	"gdr-features/tristate"
 )
 
-// machine is what the metrics tell of a machine.
+// machine is what the metrics tell about a machine.
 type machine struct {
 	known          bool
 	ready, capable float64
 	reason         string
 	pairs          [][4]string // gpu, nic, rdma, level
-	expected       *float64    // nil where nothing is expected
+	expected       *float64    // nil without --expect
 	deviations     []string
 }
 
 func machineOf(r *report.Report) machine {
 	m := machine{known: true, ready: number(r.Verdict.Ready), capable: number(r.Verdict.Capable), reason: string(r.Verdict.Reason)}
-	// Devices of one NIC whose names are no text may have become the same name. Of
-	// series that are the same there can be one.
+	// Names of devices that are not UTF-8 may become equal, and Prometheus takes each
+	// series once.
 	known := make(map[[4]string]bool, len(r.Matrix.Pairs))
 	for _, p := range r.Matrix.Pairs {
 		n := &r.Matrix.NICs[p.NIC]
-		name := strings.ToValidUTF8(n.Name(), "_") // a directory's name, whatever that is
+		name := strings.ToValidUTF8(n.Name(), "_") // the name of a directory, which may have any bytes
 		pair := [4]string{r.Matrix.GPUs[p.GPU].Address.String(), n.Address(), name, p.Level.String()}
 		if pair[3] == "" || known[pair] {
 			continue
@@ -53,8 +53,8 @@ func number(s tristate.State) float64 {
 	return -1
 }
 
-// machineCollector makes the metrics of the machine as it was last read: series
-// of what is gone are gone.
+// machineCollector makes the metrics of the machine as last read, without series for what
+// is gone.
 type machineCollector struct{ m *Monitor }
 
 // Describe implements prometheus.Collector.
@@ -69,11 +69,11 @@ type description struct{ ready, capable, reason, pair, expected, deviation *prom
 
 func descriptions() description {
 	return description{
-		ready:     prometheus.NewDesc("gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when not known.", nil, nil),
-		capable:   prometheus.NewDesc("gdr_capable", "The hardware can do GPUDirect RDMA: 1, 0, or -1 when not known.", nil, nil),
+		ready:     prometheus.NewDesc("gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when unknown.", nil, nil),
+		capable:   prometheus.NewDesc("gdr_capable", "The hardware can do GPUDirect RDMA: 1, 0, or -1 when unknown.", nil, nil),
 		reason:    prometheus.NewDesc("gdr_reason", "Why GPUDirect RDMA does not work now; always 1.", []string{"reason"}, nil),
 		pair:      prometheus.NewDesc("gdr_pair_level", "How near a GPU is to a NIC; always 1.", []string{"gpu", "nic", "rdma", "level"}, nil),
-		expected:  prometheus.NewDesc("gdr_expected", "The machine is as --expect says: 1, 0, or -1 when not known or of no type there.", nil, nil),
+		expected:  prometheus.NewDesc("gdr_expected", "The machine is as --expect says: 1, 0, or -1 when unknown or of no type listed there.", nil, nil),
 		deviation: prometheus.NewDesc("gdr_deviation", "What is not as --expect says; always 1.", []string{"expectation"}, nil),
 	}
 }

@@ -1,5 +1,5 @@
-// Package monitor tells others how the agent and its machine are: metrics for
-// Prometheus, and health for the kubelet.
+// Package monitor reports on the agent and its machine: metrics for Prometheus, and health
+// for the kubelet.
 package monitor
 
 import (
@@ -15,10 +15,10 @@ import (
 	"gdr-features/internal/report"
 )
 
-// Monitor collects what is told. Its methods may be called from any goroutine.
+// Monitor collects what it is told. Its methods may be called from any goroutine.
 type Monitor struct {
 	now      func() time.Time
-	patience time.Duration
+	maxAge   time.Duration
 	registry *prometheus.Registry
 	collect  prometheus.Histogram
 	publish  *prometheus.CounterVec
@@ -30,30 +30,30 @@ type Monitor struct {
 	waiting map[string]bool // publishers that have not published yet
 }
 
-// New gives a monitor of an agent with these publishers. patience is how long the
-// agent's loop may go without reading the machine before it counts as stuck.
-func New(version string, publishers []string, patience time.Duration, now func() time.Time) *Monitor {
+// New gives a monitor of an agent with these publishers. maxAge is how old the last
+// reading of the machine may be before the agent's main loop counts as stuck.
+func New(version string, publishers []string, maxAge time.Duration, now func() time.Time) *Monitor {
 	m := &Monitor{
-		now: now, patience: patience, seen: now(), registry: prometheus.NewRegistry(), waiting: map[string]bool{},
+		now: now, maxAge: maxAge, seen: now(), registry: prometheus.NewRegistry(), waiting: map[string]bool{},
 		collect: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gdr_collect_seconds", Help: "Time to read and judge the whole machine.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 		publish: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gdr_publish_total", Help: "Publications by result: written or failed. What is the same already is not written.",
+			Name: "gdr_publish_total", Help: "Publications by result: written or failed. Content that has not changed is not written.",
 		}, []string{"publisher", "result"}),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gdr_last_publish_timestamp_seconds", Help: "When what is published was last made right or confirmed to be right.",
+			Name: "gdr_last_publish_timestamp_seconds", Help: "When what is published was last written or confirmed to be up to date.",
 		}, []string{"publisher"}),
 	}
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gdr_build_info", Help: "The program that runs; always 1."}, []string{"version"})
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gdr_build_info", Help: "Version of the running program; always 1."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(build, m.collect, m.publish, m.last, machineCollector{m},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, p := range publishers {
 		m.waiting[p] = true
 		for _, result := range []string{written, failed} {
-			m.publish.WithLabelValues(p, result) // series that start at zero can be counted from
+			m.publish.WithLabelValues(p, result) // a series that starts at zero shows its first increase
 		}
 	}
 	return m
@@ -65,8 +65,7 @@ const (
 	failed  = "failed"
 )
 
-// Read tells that the machine was read. How long that took counts when it was
-// the whole of it.
+// Read notes that the machine was read, and how long that took where all of it was.
 func (m *Monitor) Read(r *report.Report, took time.Duration, whole bool) {
 	if whole {
 		m.collect.Observe(took.Seconds())
@@ -76,8 +75,8 @@ func (m *Monitor) Read(r *report.Report, took time.Duration, whole bool) {
 	m.seen, m.machine = m.now(), machineOf(r)
 }
 
-// Published tells how a publication went. Without error and unwritten, it was
-// right already.
+// Published notes the result of a publication. Without error and not written, there was
+// nothing to change.
 func (m *Monitor) Published(publisher string, wrote bool, err error) {
 	switch {
 	case err != nil:
@@ -92,24 +91,24 @@ func (m *Monitor) Published(publisher string, wrote bool, err error) {
 	delete(m.waiting, publisher)
 }
 
-// scrapes is how many answers with metrics are made at a time. Each takes up to a
-// megabyte; who asks for one more is told to come later.
-const scrapes = 4
+// maxScrapes is how many scrapes are served at the same time, each with up to a megabyte
+// of memory; further ones get status 503.
+const maxScrapes = 4
 
-// Handler serves /metrics, /healthz (the loop turns) and /readyz (every
-// publisher has published once).
+// Handler serves /metrics, /healthz (the main loop is running) and /readyz (every publisher
+// has published once).
 func (m *Monitor) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: scrapes,
-		ErrorHandling:       promhttp.ContinueOnError, // one metric that is wrong does not take the others along
+		MaxRequestsInFlight: maxScrapes,
+		ErrorHandling:       promhttp.ContinueOnError, // a metric with an error does not suppress the others
 	}))
 	mux.HandleFunc("GET /healthz", answer(m.alive))
 	mux.HandleFunc("GET /readyz", answer(m.ready))
 	return mux
 }
 
-// answer gives status 200 or 503, and a line that says why.
+// answer gives status 200, or 503 with the reason.
 func answer(check func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if err := check(); err != nil {
@@ -123,7 +122,7 @@ func answer(check func() error) http.HandlerFunc {
 func (m *Monitor) alive() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if age := m.now().Sub(m.seen); age > m.patience {
+	if age := m.now().Sub(m.seen); age > m.maxAge {
 		return fmt.Errorf("the machine was last read %v ago", age.Round(time.Second))
 	}
 	return nil

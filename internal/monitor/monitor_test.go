@@ -24,8 +24,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// look reads an example machine in a state.
-func look(t *testing.T, state string, damage func(dir string)) *report.Report {
+// read reads an example machine in a state.
+func read(t *testing.T, state string, damage func(dir string)) *report.Report {
 	t.Helper()
 	m, err := machine.Load("../../testdata/machines/epyc-3gpu-phb-nccltests320.txt")
 	if err != nil {
@@ -58,7 +58,7 @@ func get(t *testing.T, m *monitor.Monitor, path string) (status int, body string
 	return w.Code, string(text)
 }
 
-// ours leaves Go's own metrics out, and the comments.
+// ours leaves out Go's own metrics and the comments.
 func ours(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -75,7 +75,7 @@ func TestMetrics(t *testing.T) {
 	if _, body := get(t, m, "/metrics"); strings.Contains(body, "gdr_ready ") {
 		t.Error("gdr_ready before anything was read")
 	}
-	deviates := look(t, "closed-no-peermem", nil)
+	deviates := read(t, "closed-no-peermem", nil)
 	deviates.Expected = &expect.Result{State: tristate.False, Type: "epyc", Checks: []expect.Check{
 		{Name: "gpus.count", State: tristate.True}, {Name: "nics.rate", State: tristate.False}, {Name: "nics.rate", State: tristate.False}, {Name: "acs"},
 	}}
@@ -97,18 +97,18 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(string(want), ours(body)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	// What is gone is gone.
-	m.Read(look(t, "ready", nil), time.Millisecond, true)
+	// Series of what is gone are gone.
+	m.Read(read(t, "ready", nil), time.Millisecond, true)
 	_, body = get(t, m, "/metrics")
 	if strings.Contains(body, "gdr_reason{") || strings.Contains(body, "gdr_expected") || strings.Contains(body, "gdr_deviation") || !strings.Contains(body, "gdr_ready 1\n") {
-		t.Error("ready, and yet:\n" + ours(body))
+		t.Error("ready, but:\n" + ours(body))
 	}
 }
 
-// Unknown is -1, and a name that is no text does no harm.
+// Unknown is -1, and a name that is not UTF-8 is harmless.
 func TestUnknown(t *testing.T) {
 	m := monitor.New("v1", nil, time.Minute, time.Now)
-	m.Read(look(t, "ready", func(dir string) {
+	m.Read(read(t, "ready", func(dir string) {
 		if err := os.RemoveAll(filepath.Join(dir, "sys/module")); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestHealth(t *testing.T) {
 	expect("/readyz", http.StatusServiceUnavailable)
 	now = now.Add(61 * time.Second)
 	expect("/healthz", http.StatusServiceUnavailable)
-	m.Read(look(t, "ready", nil), time.Millisecond, true)
+	m.Read(read(t, "ready", nil), time.Millisecond, true)
 	expect("/healthz", http.StatusOK)
 	m.Published("file", true, nil)
 	m.Published("nodefeature", false, errors.New("down"))
@@ -148,10 +148,10 @@ func TestHealth(t *testing.T) {
 	expect("/", http.StatusNotFound)
 }
 
-// Two RDMA devices of one NIC whose names are no text do not take all metrics away.
-func TestNamesThatAreNoText(t *testing.T) {
+// Two RDMA devices of one NIC whose names are not UTF-8 do not break the metrics.
+func TestNamesNotUTF8(t *testing.T) {
 	m := monitor.New("v1", nil, time.Minute, time.Now)
-	m.Read(look(t, "ready", func(dir string) {
+	m.Read(read(t, "ready", func(dir string) {
 		for _, name := range []string{"\xff", "\xfe"} {
 			for path, link := range map[string]string{
 				"sys/class/infiniband/" + name: "../../devices/pci0000:e0/0000:e0:03.1/0000:e2:00.0/infiniband/" + name,
@@ -172,15 +172,14 @@ func TestNamesThatAreNoText(t *testing.T) {
 		t.Errorf("%d pairs with the device beside them", n)
 	}
 	if n := strings.Count(body, "rdma=\"\uFFFD\""); n != 3 {
-		t.Errorf("%d pairs with what is no text, want one of each GPU\n%s", n, ours(body))
+		t.Errorf("%d pairs with names that are not UTF-8, want one of each GPU\n%s", n, ours(body))
 	}
 }
 
-// Who asks for metrics while others are being answered, as many as may be, is told
-// to come later; health is told all the same.
-func TestScrapesAtATime(t *testing.T) {
+// A scrape beyond maxScrapes at the same time gets status 503; health is still served.
+func TestMaxScrapes(t *testing.T) {
 	m := monitor.New("v1", nil, time.Minute, time.Now)
-	m.Read(look(t, "ready", nil), time.Millisecond, true)
+	m.Read(read(t, "ready", nil), time.Millisecond, true)
 	handler := m.Handler()
 	block, blocked := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
@@ -206,7 +205,7 @@ func TestScrapesAtATime(t *testing.T) {
 	}
 }
 
-// slow is a connection that takes the answer only when it is unblocked.
+// slow is a connection that takes the answer only once it is unblocked.
 type slow struct {
 	*httptest.ResponseRecorder
 	block   <-chan struct{}

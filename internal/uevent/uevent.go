@@ -1,6 +1,6 @@
-// Package uevent hears from the kernel when devices, drivers and modules come
-// and go. It needs no privileges, and in a pod it works in the pod's own network
-// namespace: the kernel tells every namespace that the first user namespace owns
+// Package uevent receives the kernel's events about devices, drivers and modules. It
+// needs no privileges, and in a Pod it works in the Pod's own network namespace: the
+// kernel sends to every namespace that the initial user namespace owns
 // (lib/kobject_uevent.c, uevent_net_broadcast).
 package uevent
 
@@ -13,30 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Event is one thing that happened.
+// Event is an event about one device, driver or module.
 type Event struct {
 	// Action is "add", "remove", "change", "bind", "unbind", "move", ...
 	Action string
 	// Subsystem is "pci", "module", "infiniband", "net", ...
 	Subsystem string
-	// Path is the device's, below /sys.
+	// Path is that of the device, below /sys.
 	Path string
 }
 
-// Lost stands for events that the kernel had no room for: anything may have
+// Lost stands for events that did not fit into the socket buffer: anything may have
 // happened.
 var Lost = Event{Action: "lost"}
 
 const (
-	// kernelGroup is the multicast group that the kernel speaks to; udev's is 2.
+	// kernelGroup is the multicast group that the kernel sends to; udev's is 2.
 	kernelGroup = 1
-	// longest is more than a message can have (UEVENT_BUFFER_SIZE and the path).
-	longest = 16 << 10
+	// maxMessage in bytes is more than a message can have (UEVENT_BUFFER_SIZE and the path).
+	maxMessage = 16 << 10
 )
 
-// Parse reads a message: "action@path", then "KEY=value", each ended by a zero
-// byte (Documentation/core-api/kobject.rst). ok is false for anything else, as
-// udev's own messages are.
+// Parse reads a message: "action@path", then "KEY=value", each ended by a zero byte
+// (Documentation/core-api/kobject.rst). ok is false for anything else, such as the messages
+// of udev.
 func Parse(message []byte) (e Event, ok bool) {
 	head, rest, _ := strings.Cut(string(message), "\x00")
 	if e.Action, e.Path, ok = strings.Cut(head, "@"); !ok || e.Action == "" {
@@ -53,8 +53,7 @@ func Parse(message []byte) (e Event, ok bool) {
 // Listener is an open socket to the kernel.
 type Listener struct{ file *os.File }
 
-// Listen begins to listen. The error tells that this kernel or sandbox does not
-// let us.
+// Listen opens a socket. The error tells that this kernel or sandbox does not allow it.
 func Listen() (*Listener, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_KOBJECT_UEVENT)
 	if err != nil {
@@ -66,8 +65,8 @@ func Listen() (*Listener, error) {
 	return &Listener{os.NewFile(uintptr(fd), "uevents")}, nil //nolint:gosec // a file handle is not negative
 }
 
-// Run calls hear for each event until ctx ends or the socket fails.
-func (l *Listener) Run(ctx context.Context, hear func(Event)) error {
+// Run calls handle for each event until ctx ends or the socket fails.
+func (l *Listener) Run(ctx context.Context, handle func(Event)) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.file.Close() })
 	defer stop()
 	defer l.file.Close()
@@ -75,22 +74,22 @@ func (l *Listener) Run(ctx context.Context, hear func(Event)) error {
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, longest)
+	buf := make([]byte, maxMessage)
 	for {
 		e, ok, err := receive(conn, buf)
 		if ctx.Err() != nil {
-			return nil // that the socket is closed is our own doing
+			return nil // we have closed the socket ourselves
 		}
 		if err != nil {
 			return err
 		}
 		if ok {
-			hear(e)
+			handle(e)
 		}
 	}
 }
 
-// receive waits for a message. ok is false for one that is not the kernel's.
+// receive waits for a message. ok is false for one that is not from the kernel.
 func receive(conn interface {
 	Read(func(fd uintptr) bool) error
 }, buf []byte,

@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Listening is open to everybody, and ends with its context.
+// Listening needs no privileges and ends with its context.
 func TestListen(t *testing.T) {
 	l, err := uevent.Listen()
 	if err != nil {
@@ -61,8 +61,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// The kernel tells of what root makes up.
-func TestHear(t *testing.T) {
+// The kernel sends events that root triggers.
+func TestRun(t *testing.T) {
 	const made = "/sys/class/net/lo/uevent"
 	l, err := uevent.Listen()
 	if err != nil {
@@ -84,6 +84,6 @@ func TestHear(t *testing.T) {
 		t.Error(err)
 	}
 	if !heard {
-		t.Errorf("%v was not heard", want)
+		t.Errorf("%v was not received", want)
 	}
 }
