@@ -19,8 +19,8 @@ import (
 	"gdr-features/source/pci"
 )
 
-// patience is how long the fleet may take for what it is told.
-const patience = 15 * time.Minute
+// commandTimeout is how long the writes after a command may take.
+const commandTimeout = 15 * time.Minute
 
 type options struct {
 	server, ca, namespace, nodes, before, after string
@@ -36,12 +36,12 @@ type fleet struct {
 
 func newFleet(ctx context.Context, o options, now func() time.Time) (*fleet, error) {
 	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard) // thousands tell the same when the API server ends
+	klog.SetOutput(io.Discard) // thousands log the same when the API server ends
 	f := &fleet{now: now}
 	f.writes.now = now
 	for dir, to := range map[string]*report.Report{o.before: &f.before, o.after: &f.after} {
 		var err error
-		if *to, err = see(ctx, dir); err != nil {
+		if *to, err = readMachine(ctx, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -65,8 +65,8 @@ func newFleet(ctx context.Context, o options, now func() time.Time) (*fleet, err
 	return f, nil
 }
 
-// see reads a machine as the agent does.
-func see(ctx context.Context, dir string) (report.Report, error) {
+// readMachine reads a machine as the agent does.
+func readMachine(ctx context.Context, dir string) (report.Report, error) {
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		return report.Report{}, err
@@ -79,33 +79,33 @@ func see(ctx context.Context, dir string) (report.Report, error) {
 	return r, nil
 }
 
-// start starts all agents, each at some moment within a time, but no more than
-// some at once: a DaemonSet waits for the pods that are not ready.
+// start starts all agents, each at a random moment within a time, with at most some at once
+// that have not published yet: a DaemonSet waits for Pods that are not ready.
 func (f *fleet) start(ctx context.Context, within time.Duration, atOnce int) {
 	f.writes.clear()
-	places := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, atOnce)
 	for _, m := range f.members {
 		after := rand.N(within + 1) //nolint:gosec // no secret
-		m.done = sync.OnceFunc(func() { <-places })
+		m.done = sync.OnceFunc(func() { <-slots })
 		time.AfterFunc(after, func() {
-			places <- struct{}{}
+			slots <- struct{}{}
 			m.run(ctx, &f.before)
 		})
 	}
 }
 
-// change changes the machines of some nodes, and tells their agents as the
-// kernel does.
+// change changes the machines of some nodes and sends their agents an event, as the kernel
+// does.
 func (f *fleet) change(from, to int) {
 	f.writes.clear()
 	for _, m := range f.members[from:to] {
-		m.becomes(&f.after)
+		m.change(&f.after)
 	}
 }
 
-// written waits until there are n writes and sums them up.
+// written waits until there are n writes and gives their times.
 func (f *fleet) written(ctx context.Context, n int) (result, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

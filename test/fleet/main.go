@@ -1,13 +1,12 @@
-// Command fleet runs the publishing loops of many agents in one process, each
-// with a token and a connection of its own, as if each were on its node. What
-// they see of a machine is read once. `make fleet` starts it and tells it on
-// standard input what is to happen:
+// Command fleet runs the publishing loops of many agents in one process, each with a token
+// and a connection of its own, as if each were on its node. The machine that all of them
+// publish is read once. `make fleet` starts it and sends it commands on standard input:
 //
-//	start DURATION N   all agents start, each at a random moment of that time,
-//	                   but N at once at most
-//	change FROM TO     the machines of these nodes change
+//	start DURATION N   start all agents, each at a random moment within that time, with
+//	                   at most N at once that have not published yet
+//	change FROM TO     change the machines of these nodes
 //
-// When all agents concerned have written, it says how long that took.
+// When all agents concerned have written, it prints how long that took.
 package main
 
 import (
@@ -30,18 +29,18 @@ func main() {
 	}
 }
 
-// run obeys commands until there are no more.
+// run executes commands until there are no more.
 func run(ctx context.Context, args []string, commands io.Reader, out io.Writer, now func() time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var o options
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	flags.StringVar(&o.server, "server", "", "URL of the API server")
-	flags.StringVar(&o.ca, "ca", "", "file with its certificate")
+	flags.StringVar(&o.ca, "ca", "", "file with its CA certificate")
 	flags.StringVar(&o.namespace, "namespace", "gdr-features", "namespace of the NodeFeatures")
-	flags.StringVar(&o.nodes, "nodes", "", "file with a node's name and token on each line")
+	flags.StringVar(&o.nodes, "nodes", "", "file with the name and the token of a node on each line")
 	flags.StringVar(&o.before, "before", "", "directory with a machine's sys/ and proc/")
-	flags.StringVar(&o.after, "after", "", "the same after a change")
+	flags.StringVar(&o.after, "after", "", "the same machine after a change")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func run(ctx context.Context, args []string, commands io.Reader, out io.Writer, 
 	}
 	lines := bufio.NewScanner(commands)
 	for lines.Scan() {
-		result, err := f.obey(ctx, lines.Text())
+		result, err := f.execute(ctx, lines.Text())
 		if err != nil {
 			return fmt.Errorf("%s: %w", lines.Text(), err)
 		}
@@ -62,10 +61,10 @@ func run(ctx context.Context, args []string, commands io.Reader, out io.Writer, 
 	return lines.Err()
 }
 
-// obey does what a line says and waits until it is done.
-func (f *fleet) obey(ctx context.Context, line string) (result, error) {
-	verb, rest, _ := strings.Cut(line, " ")
-	switch verb {
+// execute executes the command on a line and waits until it is done.
+func (f *fleet) execute(ctx context.Context, line string) (result, error) {
+	command, rest, _ := strings.Cut(line, " ")
+	switch command {
 	case "start":
 		var text string
 		var atOnce int
@@ -89,5 +88,5 @@ func (f *fleet) obey(ctx context.Context, line string) (result, error) {
 		f.change(from, to)
 		return f.written(ctx, to-from)
 	}
-	return result{}, errors.New("no such command")
+	return result{}, errors.New("unknown command")
 }

@@ -23,18 +23,18 @@ type member struct {
 	namespace string
 	access    *rest.Config
 	log       *logrus.Logger
-	sees      atomic.Pointer[report.Report]
-	since     atomic.Pointer[time.Time] // when it began to see that
+	machine   atomic.Pointer[report.Report]
+	since     atomic.Pointer[time.Time] // when the machine was last changed
 	events    chan report.Parts
-	done      func() // it has started
+	done      func() // called when it has published or failed for the first time
 }
 
 func (f *fleet) newMember(name string, access *rest.Config, namespace string, log *logrus.Logger) *member {
 	return &member{fleet: f, name: name, namespace: namespace, access: access, log: log, events: make(chan report.Parts, 1)}
 }
 
-// access is what a pod has: a connection that it shares with nobody. client-go
-// lets all who dial alike share one, so each dials for itself.
+// access is that of a Pod, with a connection of its own. client-go shares connections
+// between configurations that are equal, so each has its own dialer.
 func access(server string, ca []byte, token string, t *times) *rest.Config {
 	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	return &rest.Config{
@@ -45,9 +45,9 @@ func access(server string, ca []byte, token string, t *times) *rest.Config {
 	}
 }
 
-// run is what the agent's program does, with its default settings.
-func (m *member) run(ctx context.Context, sees *report.Report) {
-	m.set(sees)
+// run runs the agent with its default settings.
+func (m *member) run(ctx context.Context, machine *report.Report) {
+	m.set(machine)
 	p, err := nodefeature.New(m.access, m.namespace, m.name, m.fleet.now, m.log)
 	if err != nil {
 		m.fleet.writes.failed(err)
@@ -62,21 +62,21 @@ func (m *member) run(ctx context.Context, sees *report.Report) {
 	m.fleet.writes.failed(a.Run(ctx))
 }
 
-func (m *member) set(sees *report.Report) {
+func (m *member) set(machine *report.Report) {
 	now := m.fleet.now()
 	m.since.Store(&now)
-	m.sees.Store(sees)
+	m.machine.Store(machine)
 }
 
-// becomes changes the machine.
-func (m *member) becomes(what *report.Report) {
-	m.set(what)
+// change changes the machine.
+func (m *member) change(to *report.Report) {
+	m.set(to)
 	m.events <- report.All
 }
 
-// collect stands for reading the machine.
+// collect replaces reading the machine.
 func (m *member) collect(_ context.Context, parts report.Parts) report.Report {
-	r := *m.sees.Load()
+	r := *m.machine.Load()
 	r.Fresh = parts
 	return r
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// times are the times that writes have taken.
+// times has the times that writes have taken.
 type times struct {
 	now func() time.Time
 
@@ -19,14 +19,14 @@ type times struct {
 	err      error // the last one
 }
 
-// result sums up what happened. Its times are the median, the 90th and the 99th
-// percentile, and the longest.
+// result is printed after a command. Its times are the median, the 90th and the 99th
+// percentile, and the maximum.
 type result struct {
 	Writes   int              `json:"writes"`
 	Waited   [4]time.Duration `json:"waited"`
 	Answered [4]time.Duration `json:"answered"`
 	Last     time.Time        `json:"last"`
-	// CPU is that of this process, so far.
+	// CPU is the CPU time of this process so far.
 	CPU time.Duration `json:"cpu"`
 }
 
@@ -84,7 +84,7 @@ func percentiles(all []time.Duration) (p [4]time.Duration) {
 	return p
 }
 
-// stopwatch takes the time of the writes that pass.
+// stopwatch measures the writes of a transport.
 type stopwatch struct {
 	next  http.RoundTripper
 	times *times
