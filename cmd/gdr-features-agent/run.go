@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"gdr-features/host"
 	"gdr-features/internal/agent"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
@@ -64,7 +65,8 @@ func (p *program) command() *cobra.Command {
 	return root
 }
 
-// configure adds the environment and the file to the command line.
+// configure adds the settings of the environment and of the file to those of the
+// command line.
 func (p *program) configure(cmd *cobra.Command) error {
 	f := cmd.Flags()
 	if err := config.FromEnvironment(f, os.LookupEnv); err != nil {
@@ -115,7 +117,7 @@ func (p *program) runAgent(ctx context.Context) error {
 
 // openMachine opens the machine that the agent reads.
 func (p *program) openMachine(a *agent.Agent) error {
-	fs, file, err := p.Machine()
+	fs, file, err := p.Machine(host.Open)
 	if err != nil {
 		return err
 	}

@@ -23,14 +23,14 @@ func (a *app) checkCommand() *cobra.Command {
 	var format, level, expected string
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Say whether GPUDirect RDMA is ready here, and why not",
-		Long: `check goes through everything GPUDirect RDMA needs and prints a line for each: OK,
-WARN, FAIL or UNKNOWN, what was found, what to do, and the files it was read from. A
-finding that is not OK has a word (code in JSON), which "explain WORD" tells more of.
-"Ready" means that all prerequisites are in place; only a transfer proves more.
+		Short: "Tell whether GPUDirect RDMA is ready here, and why not",
+		Long: `check tests every prerequisite of GPUDirect RDMA and prints a line for each: OK, WARN,
+FAIL or UNKNOWN, what was found, how to fix it, and the files it was read from. Every
+finding that is not OK has a code, and "explain CODE" tells more about it. "Ready"
+means that all prerequisites are in place; only a transfer proves more.
 
 With --expect it compares the machine with what the file expects of machines of its
-type (docs/expect.md), with a line for each deviation.
+type (docs/expect.md) and prints a line for each deviation.
 
 Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 --level, or a deviation from --expect; 3 unknown; 1 on an error.`,
@@ -69,15 +69,15 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
-	c.Flags().StringVar(&level, "level", "", "the farthest a GPU's nearest NIC may be: PIX, PXB, PHB, NODE or SYS")
+	c.Flags().StringVar(&level, "level", "", "how far a GPU's nearest NIC may be at most: PIX, PXB, PHB, NODE or SYS")
 	machineflags.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "output", "table", "json")
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c
 }
 
-// checkStatus turns verdict, level and expectations into an exit status. A level
-// that is not known is no proof of being near enough.
+// checkStatus gives the exit status for verdict, level and expectations. An unknown
+// level does not count as near enough.
 func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
 	tooFar := func(g topology.GPU) bool { return g.Eligible && g.Level > limit }
 	switch {

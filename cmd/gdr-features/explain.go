@@ -18,19 +18,19 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
-		Use:   "explain [GPU NIC | WORD]",
-		Short: "Tell the way from a GPU to a NIC, which driver waits for which, or what a word means",
-		Long: `explain GPU NIC lists every function on the way between them, with its PCIe link,
-NUMA node, IOMMU group and ACS, and says which rule gives their level, how NCCL
-rates them, and whether it uses GPUDirect RDMA there. GPUs are named as topo does
-(GPU0), by index or by PCI address; NICs by RDMA device, network device or PCI
+		Use:   "explain [GPU NIC | CODE]",
+		Short: "Explain the path from a GPU to a NIC, the driver stack, or a code of check",
+		Long: `explain GPU NIC lists every PCI function on the path between the two, with its PCIe
+link, NUMA node, IOMMU group and ACS, and says which rule gives their level, how NCCL
+rates them, and whether it uses GPUDirect RDMA there. Name the GPU as topo does
+(GPU0), by index or by PCI address; name the NIC by RDMA device, network device or PCI
 address.
 
-Without arguments it lists the NICs nearest to each GPU, and the chain from the
-hardware over drivers and devices to GPU memory, with the first broken link.
+Without arguments it lists the NICs nearest to each GPU, and the steps from the
+hardware over drivers and devices to GPU memory, with the first one that fails.
 
-explain WORD tells of a word that check says (PeermemNotLoaded): what it means, how it
-shows, what to do, and what does not help.`,
+explain CODE tells about a code that check prints (PeermemNotLoaded): what it means,
+how to recognise it, how to fix it, and what does not help.`,
 		Example: `  gdr-features explain
   gdr-features explain GPU0 mlx5_3
   gdr-features explain PeermemNotLoaded
@@ -53,11 +53,11 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	case 0, 2:
 	case 1:
 		if asJSON {
-			return errors.New("explain WORD prints a page of text; -o json goes with a GPU and a NIC, or nothing")
+			return errors.New("explain CODE prints a page of text; -o json needs a GPU and a NIC, or no argument")
 		}
 		return a.explainReason(args[0])
 	default:
-		return errors.New("explain takes a GPU and a NIC, or a word that check says, or nothing")
+		return errors.New("explain takes a GPU and a NIC, or a code that check prints, or no argument")
 	}
 	r, err := a.collect(cmd.Context(), report.ForTopo)
 	if err != nil {
@@ -84,18 +84,17 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	return render.ExplainPair(a.out, r, p)
 }
 
-// explainReason prints the page of a word that check says.
-func (a *app) explainReason(word string) error {
-	page, ok := reasons.Page(word)
+// explainReason prints the page about a code of check.
+func (a *app) explainReason(code string) error {
+	page, ok := reasons.Page(code)
 	if !ok {
-		return fmt.Errorf("%q alone: explain takes a GPU and a NIC, or a word that check says, as PeermemNotLoaded, or nothing", word)
+		return fmt.Errorf("%q is not a code that check prints, such as PeermemNotLoaded; a GPU needs a NIC beside it: explain GPU NIC", code)
 	}
 	_, err := io.WriteString(a.out, page)
 	return err
 }
 
-// completeExplain offers the machine's GPUs and the words that have a page, then its
-// NICs.
+// completeExplain offers the machine's GPUs and the codes of check, then its NICs.
 func (a *app) completeExplain(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 1 {

@@ -76,7 +76,7 @@ func paired(m *machine.Machine) bool {
 // smallMachine is one whose JSON a person can review.
 const smallMachine = 30
 
-// TestGolden compares what every verb prints on every machine.
+// TestGolden compares what every command prints on every machine.
 func TestGolden(t *testing.T) {
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// printed is what a verb prints on a machine.
+// printed is what a command prints on a machine.
 func printed(t *testing.T, dir, args string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer

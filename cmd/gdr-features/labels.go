@@ -26,18 +26,18 @@ func (a *app) labelsCommand() *cobra.Command {
 		Use:   "labels",
 		Short: "Print the node labels, as a feature file of Node Feature Discovery",
 		Long: `labels prints one label a line, key=value, sorted, and nothing else: a valid
-feature file of Node Feature Discovery. A machine without NVIDIA GPU has no labels,
-and a fact that cannot be read has none. What could not be read is logged on
-standard error.`,
+feature file of Node Feature Discovery. A machine without an NVIDIA GPU has no
+labels, and an unreadable fact produces no label. What could not be read is logged
+on standard error.`,
 		Example: `  gdr-features labels
   gdr-features labels -o json
-  cd /etc/kubernetes/node-feature-discovery   # whole or not at all: written beside, then moved
+  cd /etc/kubernetes/node-feature-discovery   # NFD must never see half a file: write it elsewhere, then move it
   gdr-features labels > gdr.tmp && mv gdr.tmp features.d/gdr-features.features`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.labels(cmd.Context(), o) },
 	}
 	c.Flags().StringVarP(&o.format, "output", "o", "text", "output format: text or json")
-	c.Flags().StringVar(&o.prefix, "label-prefix", defaultPrefix, "what each label's name begins with: a DNS name and a slash, or nothing")
+	c.Flags().StringVar(&o.prefix, "label-prefix", defaultPrefix, "prefix of all labels: a DNS name and a slash, or nothing")
 	machineflags.DefineExpect(c.Flags(), &o.expect)
 	cli.Words(c, "output", "text", "json")
 	return c

@@ -1,7 +1,6 @@
-// Command gdr-features tells whether a machine can do GPUDirect RDMA, whether it
-// does it now, and how near its GPUs and RDMA adapters are to each other, from
-// /sys and /proc alone. It prints labels for Node Feature Discovery, and tables
-// for people.
+// Command gdr-features tells whether a machine can do GPUDirect RDMA, whether it is
+// ready for it now, and how close its GPUs and NICs are to each other, from /sys and
+// /proc alone. It prints labels for Node Feature Discovery, and tables for people.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 	"gdr-features/internal/machine"
 )
 
-// TestOddNames: a device and a network interface with names that a terminal would
-// act on are told without, and neither keeps a snapshot from being taken.
+// TestOddNames: control characters in the names of a device and of a network interface
+// are not printed, and do not prevent a snapshot.
 func TestOddNames(t *testing.T) {
 	odd := strings.NewReplacer("mlx5_1", "mlx5\x1b[2J\u202e1", "ibxb83fd20300a1c2e4", "mlx5_0").Replace(identified)
 	m, err := machine.Parse(odd)
@@ -28,10 +28,10 @@ func TestOddNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, verb := range []string{"topo", "topo -o wide", "check", "explain", "explain GPU0 0000:19:00.1", "topo -o json"} {
-		said, status := tell(t, dir, strings.Fields(verb)...)
+	for _, command := range []string{"topo", "topo -o wide", "check", "explain", "explain GPU0 0000:19:00.1", "topo -o json"} {
+		said, status := tell(t, dir, strings.Fields(command)...)
 		if status == 1 || strings.ContainsAny(said, "\x1b\u202e") || !strings.Contains(said, "mlx5?[2J?1") {
-			t.Errorf("%s: %d, %+q", verb, status, said)
+			t.Errorf("%s: %d, %+q", command, status, said)
 		}
 	}
 	file := take(t, dir)

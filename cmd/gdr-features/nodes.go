@@ -10,18 +10,18 @@ import (
 	"gdr-features/internal/cli/machineflags"
 )
 
-// nodesCommand knows the flags of nodes for help, completion and mistakes. What
-// it does, another program does.
+// nodesCommand has the flags of nodes, for help, completion and mistakes. kubectl-gdr
+// does the work.
 func (a *app) nodesCommand() *cobra.Command {
 	c := cli.NodesCommand(&cli.Nodes{})
-	var machine machineflags.Flags // its flags, hidden here
-	others := pflag.NewFlagSet("", pflag.ContinueOnError)
-	machine.DefineMachine(others)
-	others.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
-	c.Flags().AddFlagSet(others)
+	var machine machineflags.Flags // accepted only to explain why they do not fit
+	machineOnly := pflag.NewFlagSet("", pflag.ContinueOnError)
+	machine.DefineMachine(machineOnly)
+	machineOnly.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
+	c.Flags().AddFlagSet(machineOnly)
 	c.RunE = func(cmd *cobra.Command, names []string) error {
 		var wrong error
-		others.VisitAll(func(f *pflag.Flag) {
+		machineOnly.VisitAll(func(f *pflag.Flag) {
 			if f.Changed {
 				wrong = fmt.Errorf("--%s is about one machine and does not go with nodes, which reads a cluster", f.Name)
 			}
@@ -34,7 +34,7 @@ func (a *app) nodesCommand() *cobra.Command {
 	return c
 }
 
-// given writes down again the flags that were set.
+// given gives the flags that were set as arguments.
 func given(flags *pflag.FlagSet) []string {
 	var args []string
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -17,8 +17,7 @@ import (
 	"gdr-features/internal/snapshot"
 )
 
-// hookLimit is how long printing labels may take in all, whatever it waits for:
-// NFD waits for its hooks.
+// hookLimit is how long printing labels may take in all: NFD waits for its hooks.
 const hookLimit = 5 * time.Second
 
 // streams are where a run writes.
@@ -26,18 +25,18 @@ type streams struct {
 	out, err io.Writer
 	terminal bool      // out is a terminal
 	exit     func(int) // ends the process
-	// become replaces the process by a program that lies beside it, with these
-	// arguments; it comes back only with an error.
+	// become replaces the process by another of our programs, with these arguments.
+	// It returns only on an error.
 	become func(program string, args []string) error
 	now    func() time.Time
 }
 
-// statusError ends a run with an exit status and no message of its own.
+// statusError ends a run with an exit status and without a message.
 type statusError int
 
 func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// app holds the flags that every verb has.
+// app holds the flags of all commands.
 type app struct {
 	streams
 	machineflags.Flags
@@ -45,10 +44,9 @@ type app struct {
 	args []string
 }
 
-// run is the whole program but for the process around it. It gives the exit
-// status.
+// run is the program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{streams: s, log: logrus.New(), args: args, Flags: machineflags.Flags{Open: snapshot.Open}}
+	a := &app{streams: s, log: logrus.New(), args: args}
 	root := a.command()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -67,20 +65,20 @@ func (a *app) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gdr-features",
 		Short: "Tell whether this machine can do GPUDirect RDMA, and why not",
-		Long: `gdr-features reads /sys and /proc and tells whether GPUs and RDMA adapters of this
-machine can exchange data directly (GPUDirect RDMA), whether all that it needs is
-in place now, and how near each GPU is to each adapter. It needs no privileges, no
-GPU driver and no CUDA, and changes nothing.
+		Long: `gdr-features reads /sys and /proc and tells whether the GPUs and NICs of this machine
+can exchange data directly (GPUDirect RDMA), whether all prerequisites are in place
+now, and how close each GPU is to each NIC. It needs no privileges, no GPU driver
+and no CUDA, and changes nothing.
 
-Without a verb it shows the matrix and the verdict on a terminal, and prints node
-labels otherwise, as a hook of Node Feature Discovery does.`,
+Without a command it shows the matrix and the verdict on a terminal, and prints the
+node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
 		Example: `  gdr-features                         # what is here, and is it ready?
-  gdr-features check                   # why not, and what to do
+  gdr-features check                   # why is it not ready, and how to fix it
   gdr-features topo -o json            # every pair of GPU and NIC, for programs
-  gdr-features labels                  # what NFD would put on the node
-  gdr-features snapshot -f node7       # all of it in one file, for somebody else
-  gdr-features --root node7 check      # the same from such a file, or another machine's /sys and /proc`,
-		Args:          noVerb,
+  gdr-features labels                  # the labels NFD would put on the node
+  gdr-features snapshot -f node7       # everything that was read, in one file to send
+  gdr-features --root node7 check      # check that file, or a copy of another machine's /sys and /proc`,
+		Args:          noCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -103,7 +101,7 @@ labels otherwise, as a hook of Node Feature Discovery does.`,
 	return c
 }
 
-// refuseUnknownShells makes an error of what cobra answers with help.
+// refuseUnknownShells makes an unknown shell an error, where cobra prints help.
 func refuseUnknownShells(c *cobra.Command) {
 	c.InitDefaultCompletionCmd()
 	completion, _, err := c.Find([]string{"completion"})
@@ -119,8 +117,8 @@ func refuseUnknownShells(c *cobra.Command) {
 	}
 }
 
-// noVerb refuses what is no verb with a hint at what is.
-func noVerb(cmd *cobra.Command, args []string) error {
+// noCommand refuses an unknown command and suggests a known one.
+func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -128,12 +126,12 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return fmt.Errorf("no such verb: %q; %s", args[0], hint)
+	return fmt.Errorf("no such command: %q; %s", args[0], hint)
 }
 
 // collect reads the machine that the flags name.
 func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
-	fs, file, err := a.Machine()
+	fs, file, err := a.Machine(snapshot.Open)
 	if err != nil {
 		return nil, err
 	}

@@ -13,21 +13,21 @@ import (
 	"gdr-features/internal/snapshot"
 )
 
-// runCommand knows the flags of run for help, completion and mistakes. What it
-// does, another program does.
+// runCommand has the flags of run, for help, completion and mistakes.
+// gdr-features-agent does the work.
 func (a *app) runCommand() *cobra.Command {
 	c := machineflags.RunCommand(&config.Agent{})
 	c.RunE = func(*cobra.Command, []string) error {
 		if snapshot.Is(a.Host.Root) {
-			return fmt.Errorf("run follows a machine, and --root %s is a snapshot of one", a.Host.Root)
+			return fmt.Errorf("run needs a live machine; --root %s is a snapshot", a.Host.Root)
 		}
 		return a.become(machineflags.AgentProgram, a.args)
 	}
 	return c
 }
 
-// become replaces this process by the program of that name that lies beside it,
-// in the same environment.
+// become replaces this process by the program of that name in the directory of this
+// one, with the same environment.
 func become(program string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {

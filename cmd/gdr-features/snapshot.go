@@ -62,7 +62,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	if a.TopologyFile != "" {
 		return nil, errors.New("--topology-file is no part of a snapshot; give it to the verb that reads the snapshot")
 	}
-	fs, _, err := a.Machine()
+	fs, _, err := a.Machine(snapshot.Open)
 	if err != nil {
 		return nil, err
 	}

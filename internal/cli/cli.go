@@ -1,6 +1,5 @@
-// Package cli is what the command lines of all three programs have in common:
-// flags and errors. It reads no machine, so that kubectl-gdr, which it is part of,
-// builds for macOS and Windows.
+// Package cli is what the command lines of all programs share: flags and errors. It
+// reads no machine, so that kubectl-gdr can be built for macOS and Windows.
 package cli
 
 import (
@@ -32,8 +31,8 @@ func Words(c *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// OneLine prints an error as one line. What others wrote into it, a server or a
-// file, does not move the cursor.
+// OneLine prints an error as one line, without control characters that a server or a
+// file may have put into it.
 func OneLine(w io.Writer, err error) {
 	fmt.Fprintf(w, "gdr-features: %s\n", sanitize.Terminal(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }

@@ -6,13 +6,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NodesProgram is the program that `gdr-features nodes` becomes, and kubectl runs
-// for `kubectl gdr`. It is one of its own
-// since all that speaks to Kubernetes would slow down every start of the others, and
-// since it runs where kubectl runs, also on macOS and Windows.
+// NodesProgram is the program that `gdr-features nodes` executes in its own place, and
+// that kubectl runs for `kubectl gdr`. It is a program of its own because it also runs
+// on macOS and Windows.
 const NodesProgram = "kubectl-gdr"
 
-// Nodes are the flags of the verb nodes.
+// Nodes are the flags of the command nodes.
 type Nodes struct {
 	Kubeconfig, Context  string
 	Namespace            string
@@ -24,26 +23,26 @@ type Nodes struct {
 	ChunkSize            int
 }
 
-// NodesCommand is the verb nodes, without what it does.
+// NodesCommand is the command nodes with its flags and help, without what it does.
 func NodesCommand(o *Nodes) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nodes [NODE...]",
-		Short: "Show all nodes of a cluster, a line each, and why some are not ready",
-		Long: `nodes shows what the agents of a cluster have published, a line a node, and below
-how many are ready and the reasons of the others, the most frequent first. It
-reads the NodeFeature objects gdr-features-NODE, and changes nothing. As a plugin
-of kubectl the same command is kubectl gdr, which also runs on macOS and Windows.
+		Short: "Show the nodes of a cluster, one line each, and why some are not ready",
+		Long: `nodes shows what the agents of a cluster have published, one line a node, followed by
+the number of ready nodes and the reasons of the others, the most frequent first. It
+reads the NodeFeature objects gdr-features-NODE and changes nothing. The kubectl
+plugin kubectl gdr is the same command; it also runs on macOS and Windows.
 
-A dash is what is not known, and everything on a node without NVIDIA GPU. LEVEL is
-the level that every GPU reaches with its nearest NIC; GPUS and NICS count those
-that are eligible. MECHANISM is the way to GPU memory: peermem, DMA-BUF, or both.
-AGE is how long ago the agent last changed what it publishes, which it does when
-something changes: a great age means that nothing has changed, or that the agent
-does not run (kubectl -n gdr-features get pods).
+A dash means unknown; a node without an NVIDIA GPU has only dashes. LEVEL is the level
+that every GPU reaches with its nearest NIC; GPUS and NICS count eligible devices.
+MECHANISM is the way to GPU memory: peermem, DMA-BUF, or both. AGE is the time since
+the agent last changed what it publishes, which it does only when something changes: a
+high AGE means that nothing has changed, or that the agent does not run (kubectl -n
+gdr-features get pods).
 
---selector takes what kubectl takes, over the published labels, with or without
-their prefix. Exit status: 0, whether nodes are ready or not; 1 on an error, also
-when a NODE has published nothing.`,
+--selector has the syntax of kubectl, and selects by the published labels, with or
+without their prefix. Exit status: 0, whether nodes are ready or not; 1 on an error,
+also when a NODE has published nothing.`,
 		Example: `  kubectl gdr                                     # all nodes, and the reasons in numbers
   kubectl gdr --ready false --reason PeermemNotLoaded
   kubectl gdr -l 'gdr.level in (PIX, PXB)' -o wide
@@ -55,13 +54,13 @@ when a NODE has published nothing.`,
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
 	f.StringVarP(&o.Namespace, "namespace", "n", "gdr-features", "namespace of the agents")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "agents of all namespaces")
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "show the agents of all namespaces")
 	f.StringVarP(&o.Selector, "selector", "l", "", "label selector, such as gdr.level=PIX,gdr.gpus")
-	f.StringVar(&o.Ready, "ready", "", "only nodes that are ready, that are not, or of which it is unknown: true, false or unknown")
+	f.StringVar(&o.Ready, "ready", "", "only nodes with this readiness: true, false or unknown")
 	f.StringSliceVar(&o.Reasons, "reason", nil, "only nodes with one of these reasons")
 	f.StringVarP(&o.Output, "output", "o", "table", "output format: table, wide or json")
-	f.BoolVar(&o.NoHeaders, "no-headers", false, "the lines of nodes alone, for scripts: neither headings nor summary")
-	f.BoolVar(&o.Summarize, "summary", false, "the summary alone")
+	f.BoolVar(&o.NoHeaders, "no-headers", false, "print neither headings nor summary, for scripts")
+	f.BoolVar(&o.Summarize, "summary", false, "print only the summary")
 	f.IntVar(&o.ChunkSize, "chunk-size", 500, "how many objects to ask the API server for at a time, 0 for all at once")
 	Words(c, "output", nodesOutputs...)
 	Words(c, "ready", nodesReady...)
@@ -73,7 +72,7 @@ var (
 	nodesReady   = []string{"true", "false", "unknown"}
 )
 
-// Validate checks what flags alone can tell.
+// Validate finds flags that are wrong or contradict each other.
 func (o *Nodes) Validate() error {
 	if err := OneOf("output", o.Output, nodesOutputs...); err != nil {
 		return err
@@ -85,9 +84,9 @@ func (o *Nodes) Validate() error {
 	}
 	switch {
 	case o.Summarize && o.NoHeaders:
-		return errors.New("--summary and --no-headers leave nothing to show")
+		return errors.New("--summary and --no-headers exclude each other")
 	case o.Namespace == "" && !o.AllNamespaces:
-		return errors.New("--namespace is empty; -A is for all namespaces")
+		return errors.New("--namespace is empty; use -A for all namespaces")
 	case o.ChunkSize < 0:
 		return errors.New("--chunk-size: must be 0 or more")
 	}

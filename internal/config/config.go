@@ -1,5 +1,5 @@
-// Package config is the settings of the node agent, as flags, as environment
-// variables and as a file.
+// Package config has the settings of the node agent: flags, environment variables and
+// a file.
 package config
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Publishers that there are.
+// Names of the publishers.
 const (
 	NodeFeature = "nodefeature"
 	File        = "file"
@@ -23,7 +23,7 @@ var Publishers = []string{NodeFeature, File}
 
 // Agent is the settings of the node agent.
 type Agent struct {
-	// Once publishes and ends, Cleanup takes away what was published and ends.
+	// Once publishes and exits, Cleanup removes what was published and exits.
 	Once, Cleanup bool
 	// Publish names publishers.
 	Publish []string
@@ -41,8 +41,8 @@ type Agent struct {
 	Path string
 }
 
-// The shortest and the longest interval. Feature files are renewed within half
-// an hour.
+// The shortest and the longest interval. The state labels in a feature file expire
+// after an hour and must be renewed before.
 const (
 	shortest = 100 * time.Millisecond
 	longest  = 30 * time.Minute
@@ -57,15 +57,15 @@ func (a *Agent) Define(f *pflag.FlagSet, getenv func(string) string) {
 	f.StringVar(&a.NodeName, "node-name", getenv("NODE_NAME"), "name of this node; by default $NODE_NAME, or the node of the service account token")
 	f.StringVar(&a.Namespace, "namespace", getenv("POD_NAMESPACE"), "namespace of the NodeFeature; by default $POD_NAMESPACE")
 	f.StringVar(&a.Kubeconfig, "kubeconfig", "", "kubeconfig file; by default the one of the pod")
-	f.StringVar(&a.FeaturesDir, "features-dir", "/etc/kubernetes/node-feature-discovery/features.d", "directory of the feature file; written by way of its parent")
-	f.DurationVar(&a.Interval, "interval", time.Minute, "time between two readings when nothing happens, 100ms to 30m")
-	f.DurationVar(&a.Settle, "settle", 10*time.Second, "how long a cause must hold before it takes a state label away")
-	f.StringVar(&a.Listen, "listen", ":9400", "address to serve /metrics, /healthz and /readyz at; empty for none")
-	f.StringVar(&a.Expect, "expect", "", "YAML file of what is expected of machines; read again when it changes")
-	f.StringVar(&a.Path, "config", "", "YAML file with the same settings, by the names of the flags")
+	f.StringVar(&a.FeaturesDir, "features-dir", "/etc/kubernetes/node-feature-discovery/features.d", "directory of the feature file; the file is staged in its parent directory, then renamed into place")
+	f.DurationVar(&a.Interval, "interval", time.Minute, "time between two readings when no event comes, 100ms to 30m")
+	f.DurationVar(&a.Settle, "settle", 10*time.Second, "how long a condition must persist before a state label changes")
+	f.StringVar(&a.Listen, "listen", ":9400", "address to serve /metrics, /healthz and /readyz on; empty to serve nothing")
+	f.StringVar(&a.Expect, "expect", "", "YAML file with what is expected of each type of machine; reloaded when it changes")
+	f.StringVar(&a.Path, "config", "", "YAML file with the same settings; the keys are the names of the flags")
 }
 
-// Validate finds the first setting that makes no sense.
+// Validate finds the first invalid setting.
 func (a *Agent) Validate() error {
 	switch {
 	case len(a.Publish) == 0:

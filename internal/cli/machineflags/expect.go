@@ -13,7 +13,7 @@ import (
 
 // DefineExpect adds the flag --expect to a set.
 func DefineExpect(f *pflag.FlagSet, path *string) {
-	f.StringVar(path, "expect", "", "YAML file of what machines should be, see docs/expect.md")
+	f.StringVar(path, "expect", "", "YAML file with what is expected of each type of machine, see docs/expect.md")
 }
 
 // ExpectOnce reads a file of expectations once, for the options of a report. No path

@@ -1,5 +1,5 @@
-// Package machineflags are the flags of the programs that read a machine: where
-// its files lie, what is expected of it, and how to log.
+// Package machineflags has the flags of the programs that read a machine: where its
+// files are, what is expected of it, and how to log.
 package machineflags
 
 import (
@@ -20,8 +20,8 @@ import (
 	"gdr-features/topology"
 )
 
-// ReadLimit is how long reading a machine may take; what has not answered by
-// then is unknown.
+// ReadLimit is how long reading a machine may take. What has not been read by then is
+// unknown.
 const ReadLimit = 4 * time.Second
 
 var (
@@ -29,12 +29,9 @@ var (
 	logFormats = []string{"text", "json"}
 )
 
-// Flags are those that every command about a machine has.
+// Flags are the flags of every command that reads a machine.
 type Flags struct {
-	Host host.Options
-	// Open opens what Host names; nil is host.Open.
-	Open func(host.Options) (*host.FS, error)
-
+	Host         host.Options
 	TopologyFile string
 	ProbeVerbs   bool
 	LogLevel     string
@@ -48,13 +45,13 @@ func (c *Flags) Define(f *pflag.FlagSet) {
 	f.StringVar(&c.LogFormat, "log-format", "text", "how to log on standard error: text or json")
 }
 
-// DefineMachine adds those that tell which machine to read, and how.
+// DefineMachine adds the flags that say which machine to read, and how.
 func (c *Flags) DefineMachine(f *pflag.FlagSet) {
-	f.StringVar(&c.Host.Root, "root", "/", "directory that holds the machine's sys/ and proc/, or a file that snapshot wrote")
-	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory that stands in for /sys of --root")
-	f.StringVar(&c.Host.Procfs, "procfs", "", "directory that stands in for /proc of --root")
-	f.StringVar(&c.TopologyFile, "topology-file", "", "NCCL topology file (XML) to take the levels from")
-	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices themselves about DMA-BUF, through /dev/infiniband")
+	f.StringVar(&c.Host.Root, "root", "/", "directory with the machine's sys/ and proc/, or a file written by snapshot")
+	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory to read instead of /sys of --root")
+	f.StringVar(&c.Host.Procfs, "procfs", "", "directory to read instead of /proc of --root")
+	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML)")
+	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
 }
 
 // Complete offers the values of the flags to shell completion.
@@ -63,7 +60,7 @@ func (c *Flags) Complete(cmd *cobra.Command) {
 	cli.Words(cmd, "log-format", logFormats...)
 }
 
-// SetUp makes log what the flags say.
+// SetUp configures a logger as the flags say.
 func (c *Flags) SetUp(log *logrus.Logger, out io.Writer) error {
 	if err := cli.OneOf("log-level", c.LogLevel, logLevels...); err != nil {
 		return err
@@ -84,9 +81,9 @@ func (c *Flags) SetUp(log *logrus.Logger, out io.Writer) error {
 	return nil
 }
 
-// Machine opens the machine that the flags name. Its handles stay open: a read
-// that was left behind may still use them.
-func (c *Flags) Machine() (*host.FS, *topology.File, error) {
+// Machine opens the machine that the flags name, by open, which is host.Open or also
+// accepts snapshots. The files stay open: a read that timed out may still use them.
+func (c *Flags) Machine(open func(host.Options) (*host.FS, error)) (*host.FS, *topology.File, error) {
 	if c.Host.Root == "" {
 		return nil, nil, errors.New("--root is empty; leave it out for this machine")
 	}
@@ -97,16 +94,11 @@ func (c *Flags) Machine() (*host.FS, *topology.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	open := host.Open
-	if c.Open != nil {
-		open = c.Open
-	}
 	fs, err := open(c.Host)
 	return fs, file, err
 }
 
-// AskVerbs gives what --probe-verbs wants for the options of a report, nil for
-// nothing.
+// AskVerbs is the option of a report that --probe-verbs sets; nil without it.
 func (c *Flags) AskVerbs() func(context.Context, *host.FS, []string) []verbs.Answer {
 	if !c.ProbeVerbs {
 		return nil

@@ -9,28 +9,28 @@ import (
 	"gdr-features/internal/config"
 )
 
-// AgentProgram is the program that `gdr-features run` becomes. It lies beside
-// gdr-features. It is one of its own since all that speaks to Kubernetes would
-// slow down every start of the others.
+// AgentProgram is the program that `gdr-features run` executes in its own place, from
+// the directory of gdr-features. In one binary client-go would take every command to
+// five times the CPU of a bare C program, and the bound is four (make bench).
 const AgentProgram = "gdr-features-agent"
 
-// RunCommand is the verb run, without what it does.
+// RunCommand is the command run with its flags and help, without what it does.
 func RunCommand(agent *config.Agent) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run the node agent: publish the labels and keep them true",
-		Long: `run reads the machine over and over and publishes its labels: as a NodeFeature
-object (nodefeature), or as a feature file (file), or both. It writes when
-something has changed, and when somebody has changed what it published. What is
-published stays when it ends; --cleanup removes it.
+		Short: "Run the node agent: publish the labels and keep them up to date",
+		Long: `run keeps reading the machine and publishes its labels as a NodeFeature object
+(nodefeature), as a feature file (file), or both. It writes when something has
+changed, and reverts changes made by others. What is published stays when it ends;
+--cleanup removes it.
 
-Hardware labels change after two equal readings. State labels turn true at once,
-and anything else when the cause has held for --settle. What cannot be read keeps
-the labels it had.
+Hardware labels change after two equal readings. State labels become true at once;
+any other change must persist for --settle. If a fact cannot be read, the labels
+derived from it keep their last published value.
 
-Every flag is also an environment variable, GDR_FEATURES_INTERVAL for --interval,
-and a key of the file that --config names. The command line comes first, then the
-environment, then the file. Unless told otherwise it logs from info on.`,
+Every flag is also an environment variable (GDR_FEATURES_INTERVAL for --interval) and
+a key of the YAML file that --config names. The command line takes precedence over
+the environment, and that over the file. The log level is info by default.`,
 		Example: `  gdr-features run                                    # in a pod: a NodeFeature of this node
   gdr-features run --publish file                     # a feature file for the nfd-worker of this node
   gdr-features run --once --kubeconfig ~/.kube/config --node-name n1 --namespace gdr-features
