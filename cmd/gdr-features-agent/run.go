@@ -153,7 +153,7 @@ const (
 
 // runUntilEnd runs the agent until ctx ends.
 func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
-	p.log.WithField("version", cli.Version(version)).Info("gdr-features runs")
+	p.log.WithField("version", cli.Version(version)).Info("gdr-features started")
 	if p.settings.Listen != "" {
 		m := monitor.New(cli.Version(version), p.settings.Publish, 2*p.settings.Interval+stuckAfter, p.now)
 		if err := p.serve(ctx, p.settings.Listen, m.Handler()); err != nil {
