@@ -22,8 +22,8 @@ const (
 )
 
 // surfaces are the outputs kept as golden files. JSON of large machines is left
-// to the tests that compare values: nobody reads a thousand pairs. Pictures are
-// large, and kept of some machines; the tests of internal/picture look at all.
+// to the tests that compare values: nobody reads a thousand pairs. Pages are large, and
+// kept of one machine; the tests of internal/picture look at all.
 var surfaces = []struct {
 	file, args string
 	small      bool
@@ -39,7 +39,6 @@ var surfaces = []struct {
 	{"explain.txt", "explain", false, nil},
 	{"explain.json", "explain -o json", true, nil},
 	{"topo.dot", "topo -o dot", false, nil},
-	{"topo.svg", "topo -o svg", false, []string{"broadcom-nested", "gb300-datadirect", "vfs-with-pf", "nic-only"}},
 	{"topo.html", "topo -o html", false, []string{"bluefield3-l40s"}},
 }
 

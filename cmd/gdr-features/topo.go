@@ -16,16 +16,15 @@ import (
 	"gdr-features/internal/view"
 )
 
-// topoForms are the forms of topo, the usual one first.
-var topoForms = []struct {
-	name string
-	show func(io.Writer, *report.Report) error
+// topoFormats are the values of topo's -o, the default first.
+var topoFormats = []struct {
+	name  string
+	write func(io.Writer, *report.Report) error
 }{
 	{"table", render.Topo},
 	{"json", render.TopoJSON},
 	{"wide", render.TopoWide},
 	{"dot", picture.Dot},
-	{"svg", picture.SVG},
 	{"html", picture.HTML},
 	{"nccl-xml", render.TopoNCCLXML},
 }
@@ -33,24 +32,28 @@ var topoForms = []struct {
 func (a *app) topoCommand() *cobra.Command {
 	var format string
 	var names []string
-	for _, form := range topoForms {
-		names = append(names, form.name)
+	for _, f := range topoFormats {
+		names = append(names, f.name)
 	}
 	c := &cobra.Command{
 		Use:   "topo",
 		Short: "Show how near each GPU is to each NIC",
-		Long: `topo prints the matrix of GPUs and NICs in the manner of nvidia-smi topo -m, without
-needing the GPU driver, and what each of them is. The form wide adds links, NUMA
-nodes, IOMMU groups, firmware and network devices.
+		Long: `topo prints the matrix of GPUs and NICs as nvidia-smi topo -m does, without needing
+the GPU driver, and what each of them is. -o wide adds links, NUMA nodes, IOMMU
+groups, firmware and network devices.
 
-The form nccl-xml is a topology file for NCCL_TOPO_FILE, for virtual machines whose
-PCI tree is not the host's: write it in the virtual machine and group GPUs and NICs
-below switches by hand. Use the guest's bus IDs for GPUs and NICs, and unused bus
-IDs for switches. A NIC stands there under device 0, function 0 of its bus: NCCL
-looks for it there (NCCL_IB_MERGE_VFS=1). NCCL adds GPUs and network devices to the
-file by itself. --topology-file shows what NCCL makes of it.`,
+-o html is a page for a browser, with the PCI tree, the matrix and what check finds.
+-o dot is the same tree and matrix for Graphviz, which makes pictures of it.
+
+-o nccl-xml is a topology file for NCCL_TOPO_FILE, for virtual machines whose PCI tree
+is not the host's: write it in the virtual machine and group GPUs and NICs below
+switches by hand. Use the guest's bus IDs for GPUs and NICs, and unused bus IDs for
+switches. A NIC is there as device 0, function 0 of its bus, which is where NCCL looks
+for it (NCCL_IB_MERGE_VFS=1). NCCL adds GPUs and network devices to the file by itself.
+--topology-file shows what NCCL makes of it.`,
 		Example: `  gdr-features topo
   gdr-features topo -o html > topo.html
+  gdr-features topo -o dot | dot -Tsvg > topo.svg
   gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'
   gdr-features topo -o nccl-xml > topo.xml   # then: export NCCL_TOPO_FILE=$PWD/topo.xml
   gdr-features topo --topology-file topo.xml`,
@@ -63,7 +66,7 @@ file by itself. --topology-file shows what NCCL makes of it.`,
 			if err != nil {
 				return err
 			}
-			return topoForms[slices.Index(names, format)].show(a.out, r)
+			return topoFormats[slices.Index(names, format)].write(a.out, r)
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", names[0], "output format: "+strings.Join(names, ", "))
@@ -71,7 +74,7 @@ file by itself. --topology-file shows what NCCL makes of it.`,
 	return c
 }
 
-// overview is what a person sees who types no verb.
+// overview prints what a person sees who gives no command.
 func (a *app) overview(ctx context.Context) error {
 	r, err := a.collect(ctx, report.ForTopo)
 	if err != nil {

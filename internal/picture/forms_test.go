@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"slices"
 	"strings"
@@ -12,10 +13,13 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 )
+
+var forms = map[string]func(io.Writer, *report.Report) error{"html": HTML, "dot": Dot}
 
 // printed gives a form as text.
 func printed(t testing.TB, form func(io.Writer, *report.Report) error, r *report.Report) string {
@@ -74,10 +78,9 @@ func parsed(t testing.TB, text string) []element {
 
 // Elements and attributes there may be: none that loads or runs anything.
 var (
-	elements = strings.Fields("html head meta title style body main header span h1 h2 p figure figcaption section div dl dt dd table " +
-		"caption thead tbody tr th td strong code br ul li svg desc g rect path text")
-	attributes = strings.Fields("lang charset http-equiv content name class id scope xmlns role aria-labelledby aria-describedby aria-label " +
-		"tabindex width height viewBox x y rx d font-size text-anchor")
+	elements = strings.Fields("html head meta title style body main header section div h1 h2 h3 p span strong code br ul li " +
+		"dl dt dd table caption thead tbody tr th td")
+	attributes = strings.Fields("lang charset http-equiv content name class id scope role aria-label tabindex style")
 )
 
 // harmless finds what does not belong into a page that stands alone.
@@ -103,39 +106,50 @@ func harmless(t testing.TB, list []element) {
 	}
 }
 
-// checkForms: SVG and HTML are well-formed, load nothing, and
-// have each GPU and NIC once, to be stepped to and read aloud.
+// checkForms checks that both forms are well-formed and have every device, that the
+// page loads nothing, and that its GPUs and NICs can have the focus.
 func checkForms(t *testing.T, r *report.Report) {
 	t.Helper()
 	m := newModel(r)
-	for name, form := range map[string]func(io.Writer, *report.Report) error{"svg": SVG, "html": HTML} {
-		list := parsed(t, written(t, form, r))
-		harmless(t, list)
-		found := map[string]element{}
-		for _, e := range list {
-			if e.attrs["tabindex"] != "" {
-				found[e.attrs["id"]] = e
-			}
-		}
-		if len(found) != len(m.gpus)+len(m.nics) {
-			t.Errorf("%s: %d of %d GPUs and NICs can be stepped to", name, len(found), len(m.gpus)+len(m.nics))
-		}
-		for _, d := range append(slices.Clone(m.gpus), m.nics...) {
-			e := found[d.id]
-			if label := e.attrs["aria-label"]; e.attrs["role"] != "img" || !strings.Contains(label, clean(d.name)) || !strings.Contains(label, d.address) {
-				t.Errorf("%s: %s is read aloud as %q", name, d.name, label)
-			}
+	list := parsed(t, written(t, HTML, r))
+	harmless(t, list)
+	boxes := map[string]bool{}
+	for _, e := range list {
+		if e.name == "li" && e.attrs["id"] != "" && e.attrs["tabindex"] == "0" {
+			boxes[e.attrs["id"]] = true
 		}
 	}
-	if text := written(t, Dot, r); dotFault(text) != "" {
-		t.Errorf("dot: %s\n%s", dotFault(text), text)
+	if len(boxes) != len(m.GPUs)+len(m.NICs) {
+		t.Errorf("%d boxes for %d GPUs and %d NICs", len(boxes), len(m.GPUs), len(m.NICs))
+	}
+	dot := written(t, Dot, r)
+	checkDot(t, dot)
+	for _, d := range slices.Concat(m.GPUs, m.NICs, m.Others) {
+		if d.ID != "" && !boxes[d.ID] {
+			t.Errorf("%s has no box", d.Name)
+		}
+		if !strings.Contains(dot, `[label="`+d.Name+`\n`+d.Product+`\n`+d.Address) {
+			t.Errorf("%s is not in the graph", d.Name)
+		}
 	}
 }
 
-// dotFault checks text for Graphviz: braces in pairs, strings that end in their
+// checkDot checks the text for Graphviz, and the table in it, which is XML.
+func checkDot(t testing.TB, text string) {
+	t.Helper()
+	if fault := dotFault(text); fault != "" {
+		t.Errorf("dot: %s\n%s", fault, text)
+	}
+	if _, table, found := strings.Cut(text, "label=<"); found {
+		table, _, _ = strings.Cut(table, "</table>")
+		parsed(t, table+"</table>")
+	}
+}
+
+// dotFault checks text for Graphviz: brackets in pairs, strings that end in their
 // line, nothing printable outside them but the words of the language.
 func dotFault(text string) string {
-	depth, quoted := 0, false
+	depth, tags, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
@@ -143,11 +157,16 @@ func dotFault(text string) string {
 			if i == len(text) || !strings.ContainsRune(`n"\`, rune(text[i])) {
 				return "an unknown escape"
 			}
-		case c == '"':
+		case tags == 0 && c == '"':
 			quoted = !quoted
 		case quoted && c == '\n':
 			return "a string that does not end"
 		case quoted:
+		case c == '<':
+			tags++
+		case c == '>':
+			tags--
+		case tags > 0:
 		case c == '{':
 			depth++
 		case c == '}':
@@ -156,75 +175,74 @@ func dotFault(text string) string {
 			return fmt.Sprintf("%q outside a string", c)
 		}
 	}
-	if depth != 0 || quoted {
+	if depth != 0 || tags != 0 || quoted {
 		return "something is not closed"
 	}
 	return ""
 }
 
-// TestMatrixTable: the table of the page says of every pair what the Map says.
-func TestMatrixTable(t *testing.T) {
+// TestMatrix: the tables of the page and of the graph say of every pair what the Matrix says.
+func TestMatrix(t *testing.T) {
 	r := named(t, "dell-xe9680-h100", "ready")
-	var cells []string
+	if len(r.Matrix.Pairs) != 8*12 {
+		t.Fatalf("%d pairs", len(r.Matrix.Pairs))
+	}
+	var want, page, graph []string
+	for _, p := range r.Matrix.Pairs {
+		want = append(want, p.Level.String())
+	}
 	for _, e := range parsed(t, written(t, HTML, r)) {
-		if e.name == "td" && strings.HasPrefix(e.attrs["class"], "cell") {
-			cells = append(cells, e.text)
+		if e.name == "td" && strings.HasPrefix(e.attrs["class"], "level ") {
+			page = append(page, e.text)
 		}
 	}
-	if len(cells) != len(r.Matrix.Pairs) || len(cells) != 8*12 {
-		t.Fatalf("%d cells for %d pairs", len(cells), len(r.Matrix.Pairs))
+	_, table, _ := strings.Cut(written(t, Dot, r), "label=<<table")
+	for _, cell := range strings.SplitAfter(table, "</font>")[:len(want)] {
+		level := strings.TrimSuffix(cell, "</font>")
+		graph = append(graph, level[strings.LastIndex(level, ">")+1:])
 	}
-	for i, p := range r.Matrix.Pairs {
-		if cells[i] != p.Level.String() {
-			t.Errorf("pair %d: %s, want %v", i, cells[i], p.Level)
-		}
+	if !slices.Equal(page, want) {
+		t.Errorf("the page has %v, want %v", page, want)
+	}
+	if !slices.Equal(graph, want) {
+		t.Errorf("the graph has %v, want %v", graph, want)
 	}
 }
 
 // TestVerdictOnPage: the reason, every finding and every fix can be read.
 func TestVerdictOnPage(t *testing.T) {
 	r := named(t, "a40-8gpu-2cx7-nccl1343", "closed-no-peermem")
-	html, svg := written(t, HTML, r), written(t, SVG, r)
+	html, dot := written(t, HTML, r), written(t, Dot, r)
 	for _, f := range r.Findings {
 		for _, text := range []string{f.Detail, f.Fix} {
-			if !strings.Contains(html, escape(text)) {
+			if !strings.Contains(html, template.HTMLEscapeString(text)) {
 				t.Errorf("the page lacks %q", text)
 			}
-		}
-		if first, _, _ := strings.Cut(f.Fix, " "); f.Status != findings.OK && !strings.Contains(svg, "fix: "+escape(first)) {
-			t.Errorf("the picture lacks %q", f.Fix)
 		}
 	}
 	if head, _, _ := strings.Cut(html, "</header>"); !strings.Contains(head, "fix:</strong> modprobe nvidia-peermem") {
 		t.Errorf("the page does not begin with the fix:\n%s", head)
 	}
-	for name, text := range map[string]string{"page": html, "picture": svg} {
+	for name, text := range map[string]string{"page": html, "graph": dot} {
 		if !strings.Contains(text, "not ready (PeermemNotLoaded)") {
 			t.Errorf("the %s lacks the verdict", name)
 		}
 	}
 }
 
-// TestNoPicture: a machine without GPU says so.
-func TestNoPicture(t *testing.T) {
-	for name, want := range map[string]string{
-		"bridges-only": "No RDMA device", "nic-only": "No NVIDIA GPU on this machine.",
+// TestNoPairs: a machine without pairs says why.
+func TestNoPairs(t *testing.T) {
+	for why, r := range map[string]*report.Report{
+		"No RDMA device":                 named(t, "bridges-only", "ready"),
+		"No NVIDIA GPU on this machine.": named(t, "nic-only", "ready"),
+		"The PCI bus cannot be read.":    {},
+		"No RDMA device and no":          described(t, many(2, 0)),
 	} {
-		r := named(t, name, "ready")
-		for _, form := range []func(io.Writer, *report.Report) error{SVG, HTML, Dot} {
-			if text := written(t, form, r); !strings.Contains(text, want) {
-				t.Errorf("%s does not say so:\n%s", name, text)
+		for name, form := range forms {
+			if text := written(t, form, r); !strings.Contains(text, why) || strings.Contains(text, "<table class=\"matrix") || strings.Contains(text, "matrix [") {
+				t.Errorf("%s does not say %q, or has a matrix:\n%s", name, why, text)
 			}
 		}
-	}
-	unread := report.Report{}
-	for _, form := range []func(io.Writer, *report.Report) error{SVG, HTML, Dot} {
-		if text := written(t, form, &unread); !strings.Contains(text, "The PCI bus cannot be read.") {
-			t.Errorf("nothing was read: %s", text)
-		}
-	}
-	if r := described(t, many(2, 0)); !strings.Contains(written(t, SVG, r), "No RDMA device") {
-		t.Error("no adapter, and no word of it")
 	}
 }
 
@@ -246,13 +264,13 @@ func evil(r *report.Report, text string) {
 	}
 }
 
-// FuzzWords: whatever a machine calls its devices, the forms stay well-formed,
-// harmless and free of overlaps.
+// FuzzWords: whatever a machine calls its devices, both forms stay well-formed, free of
+// what a terminal acts on, and the page stays harmless.
 func FuzzWords(f *testing.F) {
 	for _, text := range []string{
 		"", "mlx5_0", `"><script>alert(1)</script>`, "<img src=x onerror=alert(1)>", "]]>", "&lt;", "a\nb\tc\x00d", "\xff\xfe",
 		"\u202etxt", "e\u0301\u0301\u0301", "\U0001f600 \u4e2d\u6587", `\"`, `\`, `\N`, `"]; evil [label="`, "--", "%s%d%!", strings.Repeat("W", 400),
-		strings.Repeat("word ", 100), "</style>", "]]></svg>",
+		strings.Repeat("word ", 100), "</style>", "]]></svg>", ">]", "<!--", "{{.}}",
 	} {
 		f.Add(text)
 	}
@@ -266,93 +284,95 @@ func FuzzWords(f *testing.F) {
 			r.Matrix.NICs, r.Matrix.GPUs = slices.Clone(r.Matrix.NICs), slices.Clone(r.Matrix.GPUs)
 			r.Findings = slices.Clone(r.Findings)
 			evil(&r, text)
-			for _, form := range []func(io.Writer, *report.Report) error{SVG, HTML} {
-				list := parsed(t, printed(t, form, &r))
-				harmless(t, list)
-			}
-			if out := printed(t, Dot, &r); dotFault(out) != "" {
-				t.Errorf("dot: %s\n%s", dotFault(out), out)
-			}
-			m := newModel(&r)
-			for _, s := range []scene{drawTree(m), drawWhole(m)} {
-				for _, fault := range faults(s) {
-					t.Error(fault)
+			page, graph := printed(t, HTML, &r), printed(t, Dot, &r)
+			harmless(t, parsed(t, page))
+			checkDot(t, graph)
+			for c := range strings.SplitSeq(page+graph, "") {
+				if c != "\n" && sanitize.Terminal(c) != c {
+					t.Errorf("%q is to be printed", c)
 				}
 			}
 		}
 	})
 }
 
-// checkNear: a GPU is joined with the NICs at its nearest level, all of them and no others,
-// and what leads there carries its mark.
+// checkNear: a GPU is joined with the NICs at its nearest level, all of them and
+// no others.
 func checkNear(t *testing.T, r *report.Report) {
 	t.Helper()
 	m := newModel(r)
-	for i, g := range m.gpus {
-		for _, n := range m.nics {
-			want := g.counted && n.counted && slices.Contains(r.Matrix.GPUs[i].Nearest, r.PCI.Place(n.fn))
-			if got := slices.Contains(g.near, n); got != want || slices.Contains(n.near, g) != want {
-				t.Errorf("%s and %s: near %v, want %v", g.name, n.name, got, want)
-			}
-		}
-	}
-	for _, p := range drawTree(m).parts {
-		for _, d := range m.gpus {
-			isNear := slices.ContainsFunc(d.near, func(n *device) bool { return n.id == p.id })
-			if p.id != "" && slices.Contains(p.marks, d.id) != (p.id == d.id || isNear) {
-				t.Errorf("%s is marked %v", p.id, p.marks)
+	for i, g := range m.GPUs {
+		best := r.Matrix.GPUs[i].Level
+		for j, n := range m.NICs {
+			want := g.Eligible && best != topology.Unknown && n.Eligible && m.Matrix[i][j] == best
+			if got := slices.Contains(g.Near, n); got != want || slices.Contains(n.Near, g) != want {
+				t.Errorf("%s and %s: near %v, want %v", g.Name, n.Name, got, want)
 			}
 		}
 	}
 }
 
-// TestWay looks at the lines of one machine: the way between a GPU and its
-// nearest NIC has their level, others none.
-func TestWay(t *testing.T) {
-	r := named(t, "broadcom-nested", "ready")
-	m := newModel(r)
-	var ways []string
-	var walk func(n *node, way string)
-	walk = func(n *node, way string) {
-		way += "/" + n.name + n.address
-		if n.device != nil {
-			way += n.device.name
+// TestWays looks at one tree: a GPU meets its nearest NIC in the switch above both, and
+// the lines to it have their level, others none.
+func TestWays(t *testing.T) {
+	m := newModel(named(t, "broadcom-nested", "ready"))
+	var got []string
+	var walk func(n *node, path string)
+	walk = func(n *node, path string) {
+		path += "/" + n.Name + n.Address
+		if n.Device != nil {
+			path += n.Device.Name
 		}
-		if n.form != rootBus {
-			ways = append(ways, fmt.Sprintf("%s %v %v", way, n.level, n.marks))
-		}
-		for _, child := range n.below {
-			walk(child, way)
+		got = append(got, fmt.Sprintf("%s way=%v meets=%v", path, n.way, n.Meets))
+		for _, child := range n.Below {
+			walk(child, path)
 		}
 	}
-	walk(m.panels[0].buses[2], "")
+	walk(m.Panels[0].Below[2], "")
 	want := []string{
-		"/pci0000:30/root port30:01.0  []",
-		"/pci0000:30/root port30:01.0/switch31:00.0  []",
-		"/pci0000:30/root port30:01.0/switch31:00.0/switch33:00.0 PXB [g2 n2]",
-		"/pci0000:30/root port30:01.0/switch31:00.0/switch33:00.0/GPU2 PXB [g2 n2]",
-		"/pci0000:30/root port30:01.0/switch31:00.0/mlx5_2 PXB [n2 g2]",
+		"/pci0000:30 way= meets=",
+		"/pci0000:30/root port30:01.0 way= meets=",
+		"/pci0000:30/root port30:01.0/switch31:00.0 way= meets=PXB",
+		"/pci0000:30/root port30:01.0/switch31:00.0/switch33:00.0 way=PXB meets=",
+		"/pci0000:30/root port30:01.0/switch31:00.0/switch33:00.0/GPU2 way=PXB meets=",
+		"/pci0000:30/root port30:01.0/switch31:00.0/mlx5_2 way=PXB meets=",
 	}
-	if !slices.Equal(ways, want) {
-		t.Errorf("ways:\n%s\nwant:\n%s", strings.Join(ways, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(got, want) {
+		t.Errorf("ways:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// TestBounded: of many functions only what leads to GPUs and NICs is drawn, and
-// what is left out is said.
+// TestMeets: two devices meet in the NUMA node where they have no root bus in common,
+// and nowhere where they have no NUMA node in common.
+func TestMeets(t *testing.T) {
+	for _, tc := range []struct {
+		numa  int
+		level topology.Level
+		meets topology.Level
+	}{{0, topology.NODE, topology.NODE}, {1, topology.SYS, topology.Unknown}} {
+		m := newModel(described(t, fmt.Sprintf("nodes 2\npci0000:00 numa=0\n  0000:00:01.0 gpu 10de:2330\npci0000:10 numa=%d\n  0000:10:01.0 ib 15b3:1021 rdma=x\n", tc.numa)))
+		if m.GPUs[0].Level != tc.level || m.Panels[0].Meets != tc.meets {
+			t.Errorf("%v, meets at %v: %+v", m.GPUs[0].Level, m.Panels[0].Meets, tc)
+		}
+	}
+}
+
+// TestBounded: of many functions only what leads to GPUs and NICs is shown, and what is
+// left out is said.
 func TestBounded(t *testing.T) {
 	r := described(t, crowded())
-	text := written(t, SVG, r)
-	if !strings.Contains(text, "700 virtual functions not drawn") || len(text) > 20000 {
-		t.Errorf("%d bytes", len(text))
-	}
-	if text := written(t, SVG, described(t, many(70, 70))); !strings.Contains(text, "12 devices more than fit") {
-		t.Error("not said that devices are left out")
+	for name, form := range forms {
+		if text := written(t, form, r); !strings.Contains(text, "700 virtual functions left out") || len(text) > 20000 {
+			t.Errorf("%s: %d bytes", name, len(text))
+		}
+		if text := written(t, form, described(t, many(70, 70))); !strings.Contains(text, "12 devices left out") {
+			t.Errorf("%s does not say that devices are left out", name)
+		}
 	}
 }
 
-// TestNUMATitles: a panel says what is known of its NUMA node.
-func TestNUMATitles(t *testing.T) {
+// TestNUMANames: a panel says what is known of its NUMA node.
+func TestNUMANames(t *testing.T) {
 	two := "nodes 2\npci0000:00%s\n  0000:00:01.0 port 8086:1\n    0000:01:00.0 gpu 10de:2330%s\n    0000:02:00.0 ib 15b3:1021 rdma=x%s\n"
 	for _, tc := range []struct{ text, want string }{
 		{fmt.Sprintf(two, " numa=1", "", ""), "NUMA node 1"},
@@ -362,23 +382,21 @@ func TestNUMATitles(t *testing.T) {
 		{strings.Replace(fmt.Sprintf(two, "", "", ""), "nodes 2", "nodes 0", 1), "No NUMA nodes"},
 	} {
 		m := newModel(described(t, tc.text))
-		if len(m.panels) != 1 || m.panels[0].title != tc.want {
-			t.Errorf("%v, want %s", m.panels, tc.want)
+		if len(m.Panels) != 1 || m.Panels[0].Name != tc.want {
+			t.Errorf("%v, want %s", m.Panels, tc.want)
 		}
 	}
 }
 
-// TestHomeless: what has no place in the tree is drawn, too.
-func TestHomeless(t *testing.T) {
+// TestElsewhere: what is not in the PCI tree is shown, too.
+func TestElsewhere(t *testing.T) {
 	r := described(t, many(1, 1))
 	r.Matrix.NICs = append(r.Matrix.NICs, topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}})
 	r.Matrix.Pairs = append(r.Matrix.Pairs, topology.Pair{GPU: 0, NIC: 1})
 	r.Matrix.GPUs[0].Function = &pci.Function{Vendor: pci.VendorNVIDIA}
 	m := newModel(r)
-	if last := m.panels[len(m.panels)-1]; last.title != "Elsewhere" || len(last.buses[0].below) != 2 {
+	if last := m.Panels[len(m.Panels)-1]; last.Name != "Elsewhere" || len(last.Below[0].Below) != 2 {
 		t.Errorf("%+v", last)
 	}
-	if found := faults(drawTree(m)); len(found) > 0 {
-		t.Error(found)
-	}
+	checkForms(t, r)
 }

@@ -1,12 +1,12 @@
-// Package picture draws a machine: the PCI tree that leads to its GPUs and NICs,
-// coloured by the level each GPU reaches, the matrix, and the verdict. A report
-// becomes plain values, those a layout in whole pixels, and that SVG, HTML or
-// Graphviz text. Everything is self-contained: no script, no font, nothing to
-// load. It is pure and prints the same for the same report.
+// Package picture shows a machine as a page (HTML) and as a graph (Dot): the PCI tree
+// that leads to its GPUs and NICs, colored by the level that each GPU reaches, and the
+// matrix of levels. The layout is left to the browser and to Graphviz. The package is
+// pure and writes the same for the same report.
 package picture
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -21,326 +21,251 @@ import (
 	"gdr-features/verdict"
 )
 
-// most is how many GPUs, and how many NICs, are drawn. No machine has as many
-// adapters; virtual functions are folded before.
+// most is how many GPUs, and how many NICs, are shown. It bounds the matrix on broken
+// machines; working ones have fewer, since their virtual functions are left out before.
 const most = 64
 
-// kind is what a device is in a picture.
-type kind uint8
+const mostProblems = 20
+
+// colors are how a level is shown: the fill of a cell, the text on it, and the line
+// around a box. Hue and lightness both differ from level to level, so that the
+// color-blind can tell them apart too.
+type colors struct{ Fill, Text, Line string }
+
+// levels are all that a cell of the matrix can say, the nearest first.
+var levels = []struct {
+	Level       topology.Level
+	Light, Dark colors
+}{
+	{topology.PIX, colors{"#0a7a55", "#ffffff", "#0a7a55"}, colors{"#22a97c", "#03130d", "#22a97c"}},
+	{topology.PXB, colors{"#1d63b8", "#ffffff", "#1d63b8"}, colors{"#6aa7f2", "#04101f", "#6aa7f2"}},
+	{topology.PHB, colors{"#fbe6ae", "#614300", "#b78103"}, colors{"#43370f", "#f5d478", "#d6a625"}},
+	{topology.NODE, colors{"#fbe0cf", "#7d340a", "#d0601a"}, colors{"#472a12", "#f7b585", "#e2853f"}},
+	{topology.SYS, colors{"#f5e3ec", "#80204f", "#b0447c"}, colors{"#401d30", "#f3abce", "#d36a9f"}},
+	{topology.Unknown, colors{"#e7eaef", "#47525f", "#8d99aa"}, colors{"#2a3340", "#c3ccd8", "#67758a"}},
+}
+
+// light gives the colors of a level on white paper.
+func light(level topology.Level) colors {
+	for _, l := range levels {
+		if l.Level == level {
+			return l.Light
+		}
+	}
+	return light(topology.Unknown)
+}
+
+// kind is what a device is; its text is a class of the page.
+type kind string
 
 const (
-	gpu kind = iota
-	nic
-	dataDirect
+	gpu        kind = "gpu"
+	nic        kind = "nic"
+	dataDirect kind = "data-direct"
 )
 
 // device is a GPU, a NIC, or the data-direct function of a NIC.
 type device struct {
-	kind kind
-	// id names GPUs and NICs within the picture: g0, n0, by their places in the
+	Kind kind
+	// ID names GPUs and NICs within the page: g0, n0, by their indexes in the
 	// report's Matrix. Data-direct functions have none.
-	id                     string
-	name, product, address string
-	numa, driver           string
-	// notes are what to say of it in a few letters, said is all of it.
-	notes []note
-	said  string
-	// level is the nearest one of a GPU, and for a NIC that of the GPU that has
-	// it as its nearest. near are the devices at the other end.
-	level topology.Level
-	near  []*device
-	// counted: eligible. Others are drawn faintly. rated: a level is to be shown,
-	// be it unknown.
-	counted, rated bool
-	fn             *pci.Function // nil for a software device
+	ID                     string
+	Name, Product, Address string
+	NUMA, Driver           string // "-" for none
+	// State is how its ports are, or why it does not take part; Good means that a
+	// port is active.
+	State string
+	Good  bool
+	// Eligible devices take part in GPUDirect RDMA.
+	Eligible bool
+	// Level is that of a GPU with its nearest NICs; of a NIC, the nearest one at
+	// which a GPU has it as a nearest NIC. Near are the devices at the other end.
+	Level topology.Level
+	Near  []*device
+
+	// Rated devices have a level to show, be it an unknown one.
+	Rated bool
+
+	function *pci.Function // nil for a software device
+	leaf     *node         // its node in the tree
 }
 
-// note is a short remark; good and bad are said by the words, too.
-type note struct {
-	text string
-	bad  bool
-}
+// Short is the address as lspci prints it.
+func (d *device) Short() string { return view.Short(d.Address) }
 
-// model is all that is drawn.
-type model struct {
-	title   string // the verdict in one line
-	counts  string // what the machine has
-	status  status
-	gpus    []*device
-	nics    []*device
-	others  []*device // data-direct functions
-	levels  [][]topology.Level
-	panels  []panel
-	legend  []legendEntry
-	notes   []string // about what is not drawn, and what the levels rest on
-	checks  []findings.Finding
-	cause   *findings.Finding // the check that decides a bad verdict
-	unread  []string
-	nothing string // why there is no picture, "" when there is one
-}
-
-// status is the verdict in a word, and that of a check that would end so.
-type status struct {
-	word string
-	like findings.Status
-}
-
-func statusOf(v *verdict.Verdict) status {
+// Nearest is the level of the device and who is at it.
+func (d *device) Nearest() string {
 	switch {
-	case v.Ready == tristate.True:
-		return status{"READY", findings.OK}
-	case v.Capable == tristate.False:
-		return status{"NOT POSSIBLE", findings.Fail}
-	case v.Ready == tristate.False:
-		return status{"NOT READY", findings.Fail}
-	}
-	return status{"UNKNOWN", findings.Undecidable}
-}
-
-// legendEntry explains a level.
-type legendEntry struct {
-	level   topology.Level
-	meaning string
-}
-
-// newModel takes from a report what is drawn.
-func newModel(r *report.Report) *model {
-	m := &model{title: view.Summary(r), status: statusOf(&r.Verdict), checks: r.Findings, unread: sanitize.Errors(r.Problems)}
-	if i := slices.IndexFunc(m.checks, func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }); i >= 0 {
-		m.cause = &m.checks[i]
-	}
-	m.nothing = view.Nothing(r)
-	index := m.addDevices(r)
-	m.rate(r, index)
-	m.link(r)
-	m.panels = plant(r, m)
-	for level, meaning := range view.Meanings {
-		if meaning != "" {
-			m.legend = append(m.legend, legendEntry{topology.Level(level), meaning})
+	case len(d.Near) > 0:
+		var names []string
+		for _, other := range d.Near {
+			names = append(names, other.Name)
 		}
-	}
-	m.counts = count(len(r.Matrix.GPUs), "GPU") + ", " + count(len(r.Matrix.NICs), "NIC")
-	switch r.Matrix.Origin {
-	case topology.Virtual:
-		m.notes = append(m.notes, "Levels are those of the PCI tree that the hypervisor shows.")
-	case topology.FromFile:
-		m.notes = append(m.notes, "Levels are those of the NCCL topology file; the tree is the machine's own.")
-	case topology.Physical:
-	}
-	return m
-}
-
-// addDevices takes the devices that are drawn, and gives the NICs by their
-// indexes in the Matrix, nil for one that is not drawn.
-func (m *model) addDevices(r *report.Report) []*device {
-	for i := range r.Matrix.GPUs[:min(len(r.Matrix.GPUs), most)] {
-		m.gpus = append(m.gpus, newGPU(i, r.Matrix.GPUs[i]))
-	}
-	index := make([]*device, len(r.Matrix.NICs))
-	folded, left := 0, 0
-	for i := range r.Matrix.NICs {
-		switch n := &r.Matrix.NICs[i]; {
-		case view.Folded(r, n):
-			folded++
-		case len(m.nics) == most:
-			left++
-		default:
-			index[i] = newNIC(i, n)
-			m.nics = append(m.nics, index[i])
-		}
-	}
-	for i := range r.PCI.Functions {
-		if f := &r.PCI.Functions[i]; f.Kind() == pci.DataDirect && len(m.others) < most {
-			m.others = append(m.others, newDataDirect(f, m.nics))
-		}
-	}
-	if folded > 0 {
-		m.notes = append(m.notes, count(folded, "virtual function")+" not drawn: they stand where their physical ones do.")
-	}
-	if left += len(r.Matrix.GPUs) - len(m.gpus); left > 0 {
-		m.notes = append(m.notes, count(left, "device")+" more than fit into a picture; topo -o json lists all.")
-	}
-	return index
-}
-
-func newGPU(i int, g topology.GPU) *device {
-	d := &device{kind: gpu, id: fmt.Sprintf("g%d", i), name: fmt.Sprintf("GPU%d", i), counted: g.Eligible, fn: g.Function}
-	d.identify(g.Function)
-	if note := view.GPUNote(g); note != "" {
-		d.notes = append(d.notes, note1("not supported"))
-		d.said = note
-	}
-	return d
-}
-
-func newNIC(i int, n *topology.NIC) *device {
-	d := &device{
-		kind: nic, id: fmt.Sprintf("n%d", i), name: view.NICName(n), counted: n.Eligible, fn: n.Function,
-		product: "software device", address: n.Address(), driver: "-", numa: "-", said: view.NICNote(n),
-	}
-	switch {
-	case n.Function != nil:
-		d.identify(n.Function)
-	case d.address != "": // the PCI bus does not list it
-		d.product, d.driver = "unknown product", "?"
-	}
-	d.notes = append(d.notes, nicNotes(n)...)
-	return d
-}
-
-// newDataDirect stands for the way that an adapter's data takes into a GPU's
-// tree; whose it is shows to root only.
-func newDataDirect(f *pci.Function, nics []*device) *device {
-	d := &device{kind: dataDirect, name: "data-direct", fn: f, said: "which adapter it belongs to is not readable"}
-	d.identify(f)
-	for _, n := range nics {
-		if n.fn != nil && n.fn.DataDirect != nil && *n.fn.DataDirect == f.Address {
-			d.said = "of " + n.name
-			d.notes = []note{{text: d.said}}
-		}
-	}
-	return d
-}
-
-func (d *device) identify(f *pci.Function) {
-	d.product, d.address, d.driver = view.Product(f), f.Address.String(), view.Driver(f)
-	d.numa = "-"
-	if f.NearNUMA >= 0 {
-		d.numa = fmt.Sprint(f.NearNUMA)
-	}
-	if d.driver == "-" && d.kind != dataDirect {
-		d.notes = append(d.notes, note1("no driver"))
-	}
-}
-
-func note1(text string) note { return note{text: text, bad: true} }
-
-// nicNotes are the states of the ports in the letters there is room for.
-func nicNotes(n *topology.NIC) []note {
-	switch {
-	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
-		return []note{note1("manages NVLink")}
-	case n.RDMA == nil:
-		return []note{note1("no RDMA device")}
-	case !n.RDMA.PortsRead:
-		return []note{note1("ports unreadable")}
-	}
-	var notes []note
-	const room = 2
-	for i, p := range n.RDMA.Ports {
-		if i == room {
-			notes = append(notes, note{text: fmt.Sprintf("and %d more", len(n.RDMA.Ports)-room)})
-			break
-		}
-		notes = append(notes, note{text: portText(p), bad: !p.Active()})
-	}
-	if !n.Eligible {
-		notes = append(notes, note1("not counted"))
-	}
-	return notes
-}
-
-// portText is "ACTIVE IB 400G".
-func portText(p rdma.Port) string {
-	layer := p.LinkLayer
-	switch layer {
-	case "InfiniBand":
-		layer = "IB"
-	case "Ethernet":
-		layer = "Eth"
-	case "":
-		layer = "?"
-	}
-	state := p.State
-	if state == "" {
-		state = "?"
-	}
-	if p.RateGbps > 0 {
-		return fmt.Sprintf("%s %s %gG", state, layer, p.RateGbps)
-	}
-	return state + " " + layer
-}
-
-// rate copies the matrix of what is drawn. The Map holds every GPU with every
-// NIC in their order.
-func (m *model) rate(r *report.Report, index []*device) {
-	for i := range m.gpus {
-		var row []topology.Level
-		for j := range index {
-			if index[j] != nil {
-				row = append(row, r.Matrix.PairsOf(i)[j].Level)
-			}
-		}
-		m.levels = append(m.levels, row)
-	}
-}
-
-// link joins each GPU with the NICs at its nearest level.
-func (m *model) link(r *report.Report) {
-	for i, g := range m.gpus {
-		g.rated = g.counted && len(m.nics) > 0
-		if !g.counted {
-			continue
-		}
-		g.level = r.Matrix.GPUs[i].Level
-		for _, n := range m.nics {
-			if !n.counted || !slices.Contains(r.Matrix.GPUs[i].Nearest, r.PCI.Place(n.fn)) { // a virtual one stands with its physical one
-				continue
-			}
-			g.near, n.near = append(g.near, n), append(n.near, g)
-			if n.level == topology.Unknown || g.level < n.level {
-				n.level = g.level
-			}
-		}
-	}
-}
-
-// label is what a screen reader says of a device.
-func (d *device) label() string {
-	words := []string{d.name, d.product, d.address}
-	if d.numa != "-" {
-		words = append(words, "NUMA node "+d.numa)
-	}
-	if d.driver == "-" {
-		words = append(words, "no driver")
-	} else {
-		words = append(words, "driver "+d.driver)
-	}
-	if d.said != "" {
-		words = append(words, d.said)
-	}
-	text := strings.Join(words, ", ") + "."
-	switch {
-	case d.kind == dataDirect:
-	case d.kind == gpu && d.rated && d.level == topology.Unknown:
-		text += " Nearest NIC unknown."
-	case d.kind == gpu && d.rated:
-		text += fmt.Sprintf(" Nearest NICs, at %v: %s.", d.level, names(d.near))
-	case d.kind == nic && len(d.near) > 0:
-		text += fmt.Sprintf(" Nearest, at %v, to %s.", d.level, names(d.near))
-	}
-	return text
-}
-
-// nearest is a level and who is at it.
-func (d *device) nearest() string {
-	switch {
-	case len(d.near) > 0:
-		return d.level.String() + ": " + names(d.near)
-	case d.rated:
+		return d.Level.String() + ": " + strings.Join(names, " ")
+	case d.Rated:
 		return "unknown"
-	case d.kind == gpu && !d.counted:
+	case d.Kind == gpu && !d.Eligible:
 		return "not rated"
 	}
 	return "none"
 }
 
-func names(devices []*device) string {
-	var list []string
-	for _, d := range devices {
-		list = append(list, d.name)
+// model is all that is shown.
+type model struct {
+	Title  string          // the verdict in one line
+	Word   string          // the verdict in a word
+	Status findings.Status // the status of a finding that says the same
+	Counts string          // how many GPUs and NICs there are
+	// Missing says why there are no pairs, "" when there are some.
+	Missing  string
+	GPUs     []*device
+	NICs     []*device
+	Others   []*device          // data-direct functions
+	Matrix   [][]topology.Level // a row a GPU, a column a NIC
+	Panels   []*node            // the trees of the NUMA nodes
+	Notes    []string           // what is left out, and where the levels come from
+	Findings []findings.Finding
+	Cause    *findings.Finding // the finding with the verdict's reason
+	Problems []string          // what could not be read
+	// MoreProblems is how many others there are.
+	MoreProblems int
+}
+
+// newModel takes from a report what is shown.
+func newModel(r *report.Report) *model {
+	m := &model{
+		Title: view.Summary(r), Missing: view.Nothing(r), Findings: r.Findings,
+		Problems: sanitize.Errors(r.Problems[:min(len(r.Problems), mostProblems)]), MoreProblems: max(0, len(r.Problems)-mostProblems),
+		Counts: count(len(r.Matrix.GPUs), "GPU") + ", " + count(len(r.Matrix.NICs), "NIC"),
 	}
-	return strings.Join(list, " ")
+	m.Word, m.Status = word(&r.Verdict)
+	for i := range m.Findings {
+		if f := &m.Findings[i]; f.Reason != "" && f.Reason == r.Verdict.Reason {
+			m.Cause = f
+			break
+		}
+	}
+	m.addDevices(r)
+	for i, g := range m.GPUs {
+		if g.Eligible {
+			m.connect(g, r.Matrix.GPUs[i], &r.PCI)
+		}
+	}
+	m.Panels = newTree(r, m)
+	switch r.Matrix.Origin {
+	case topology.Virtual:
+		m.Notes = append(m.Notes, "Levels are those of the PCI tree that the hypervisor shows.")
+	case topology.FromFile:
+		m.Notes = append(m.Notes, "Levels are those of the NCCL topology file; the tree is the machine's own.")
+	case topology.Physical:
+	}
+	return m
+}
+
+func word(v *verdict.Verdict) (string, findings.Status) {
+	switch {
+	case v.Ready == tristate.True:
+		return "READY", findings.OK
+	case v.Capable == tristate.False:
+		return "NOT POSSIBLE", findings.Fail
+	case v.Ready == tristate.False:
+		return "NOT READY", findings.Fail
+	}
+	return "UNKNOWN", findings.Undecidable
+}
+
+// addDevices takes the devices that are shown, and their part of the matrix.
+func (m *model) addDevices(r *report.Report) {
+	for i := range r.Matrix.GPUs[:min(len(r.Matrix.GPUs), most)] {
+		m.GPUs = append(m.GPUs, newGPU(i, r.Matrix.GPUs[i]))
+	}
+	m.Matrix = make([][]topology.Level, len(m.GPUs))
+	folded, left := 0, len(r.Matrix.GPUs)-len(m.GPUs)
+	for j := range r.Matrix.NICs {
+		switch n := &r.Matrix.NICs[j]; {
+		case view.Folded(r, n):
+			folded++
+		case len(m.NICs) == most:
+			left++
+		default:
+			m.NICs = append(m.NICs, newNIC(j, n))
+			for i := range m.Matrix {
+				m.Matrix[i] = append(m.Matrix[i], r.Matrix.PairsOf(i)[j].Level)
+			}
+		}
+	}
+	for i := range r.PCI.Functions {
+		if f := &r.PCI.Functions[i]; f.Kind() == pci.DataDirect && len(m.Others) < most {
+			m.Others = append(m.Others, newDataDirect(f, m.NICs))
+		}
+	}
+	if folded > 0 {
+		m.Notes = append(m.Notes, count(folded, "virtual function")+" left out, which have the levels of their physical ones.")
+	}
+	if left > 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("Only the first %d GPUs and %d NICs are shown, %s left out; topo -o json lists all.", most, most, count(left, "device")))
+	}
+}
+
+func newGPU(i int, g topology.GPU) *device {
+	d := &device{Kind: gpu, ID: fmt.Sprintf("g%d", i), Name: fmt.Sprintf("GPU%d", i), State: view.GPUNote(g), Eligible: g.Eligible}
+	d.identify(g.Function)
+	return d
+}
+
+func newNIC(i int, n *topology.NIC) *device {
+	d := &device{
+		Kind: nic, ID: fmt.Sprintf("n%d", i), Name: view.NICName(n), State: view.NICNote(n), Eligible: n.Eligible,
+		Good:    n.Eligible && n.RDMA != nil && slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active),
+		Product: "software device", Address: n.Address(), NUMA: "-", Driver: "-",
+	}
+	switch {
+	case n.Function != nil:
+		d.identify(n.Function)
+	case d.Address != "": // the PCI bus does not list it
+		d.Product, d.Driver = "unknown product", "?"
+	}
+	return d
+}
+
+// newDataDirect is the function through which a NIC's data enters the PCI tree of a
+// GPU. Only root can read which NIC it belongs to.
+func newDataDirect(f *pci.Function, nics []*device) *device {
+	d := &device{Kind: dataDirect, Name: "data-direct", State: "NIC not readable", Eligible: true}
+	for _, n := range nics {
+		if n.function != nil && n.function.DataDirect != nil && *n.function.DataDirect == f.Address {
+			d.State, d.Good = "of "+n.Name, true
+		}
+	}
+	d.identify(f)
+	return d
+}
+
+func (d *device) identify(f *pci.Function) {
+	d.function = f
+	d.Product, d.Address, d.Driver, d.NUMA = view.Product(f), f.Address.String(), view.Driver(f), "-"
+	if f.NearNUMA >= 0 {
+		d.NUMA = fmt.Sprint(f.NearNUMA)
+	}
+}
+
+// connect joins a GPU with its nearest NICs. A virtual one is as near as its physical one.
+func (m *model) connect(g *device, of topology.GPU, inventory *pci.Inventory) {
+	g.Level, g.Rated = of.Level, len(m.NICs) > 0
+	for _, n := range m.NICs {
+		if n.Eligible && slices.Contains(of.Nearest, inventory.Place(n.function)) {
+			g.Near, n.Near = append(g.Near, n), append(n.Near, g)
+			n.Level, n.Rated = nearer(n.Level, g.Level), true
+		}
+	}
+}
+
+// nearer gives the nearer of two levels; Unknown is farther than any.
+func nearer(a, b topology.Level) topology.Level {
+	if a == topology.Unknown || b != topology.Unknown && b < a {
+		return b
+	}
+	return a
 }
 
 func count(n int, what string) string {
@@ -348,4 +273,18 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// write writes a text without what a terminal would act on.
+func write(w io.Writer, text string) error {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		body, end := strings.CutSuffix(line, "\n")
+		out.WriteString(sanitize.Terminal(body))
+		if end {
+			out.WriteByte('\n')
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
 }

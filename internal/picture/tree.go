@@ -11,144 +11,181 @@ import (
 	"gdr-features/topology"
 )
 
-// panel is all that hangs on one NUMA node.
-type panel struct {
-	title string
-	holds string // how many GPUs and NICs
-	buses []*node
-}
-
-// form is what a node of the tree is.
-type form uint8
+// form is what a node of the tree is; its text is a class of the page.
+type form string
 
 const (
-	rootBus form = iota
-	rootPort
-	// pcieSwitch is an upstream port together with the downstream ports below it.
-	pcieSwitch
-	leaf
+	numaNode form = "numa"
+	rootBus  form = "bus"
+	rootPort form = "port"
+	// pcieSwitch is the upstream port of a switch together with the downstream
+	// ports below it. A bridge with nothing below but functions is one, too.
+	pcieSwitch form = "switch"
+	leaf       form = "leaf"
 )
 
-// node is a place in the PCI tree.
+// node is a place in the tree of a machine.
 type node struct {
-	form    form
-	name    string  // of a root bus or bridge
-	address string  // address of a bridge
-	product string  // of a switch
-	device  *device // of a leaf
-	above   *node
-	below   []*node
-	// level is that of the nearest pair whose way leads over the line above this
-	// node, and marks are the ids of the devices whose ways do.
-	level topology.Level
-	marks []string
+	Form    form
+	Name    string  // of a NUMA node or root bus; of a bridge, what it is
+	Address string  // of a bridge, as lspci prints it
+	Product string  // of a switch
+	Device  *device // of a leaf
+	Below   []*node
+	// Meets is the nearest level of the GPUs and their nearest NICs that have this
+	// node as their deepest common one.
+	Meets topology.Level
+
+	above *node
+	// way is the nearest level of the GPUs and their nearest NICs whose way to each
+	// other leads over the line above this node.
+	way topology.Level
 }
 
-// planter grows the trees.
-type planter struct {
-	r     *report.Report
-	buses map[string]*node
-	// at finds the node of a bridge by the root bus and the way to it: in a
-	// damaged tree one address may stand in two places.
-	at     map[string]*node
-	leaves map[*device]*node
+// Holds says how many GPUs and NICs there are below a node.
+func (n *node) Holds() string {
+	gpus, nics := 0, 0
+	for _, d := range n.devices() {
+		switch d.Kind {
+		case gpu:
+			gpus++
+		case nic:
+			nics++
+		case dataDirect:
+		}
+	}
+	return count(gpus, "GPU") + ", " + count(nics, "NIC")
 }
 
-// plant puts the devices into the trees they stand in, by NUMA node.
-func plant(r *report.Report, m *model) []panel {
-	p := planter{r: r, buses: map[string]*node{}, at: map[string]*node{}, leaves: map[*device]*node{}}
-	devices := slices.Concat(m.gpus, m.nics, m.others)
-	slices.SortStableFunc(devices, byPlace)
-	var order, homeless []*node
+// devices are those in the leaves below a node.
+func (n *node) devices() []*device {
+	if n.Device != nil {
+		return []*device{n.Device}
+	}
+	var list []*device
+	for _, child := range n.Below {
+		list = append(list, child.devices()...)
+	}
+	return list
+}
+
+// numas are the NUMA nodes of the functions below a root bus, each once, sorted: one
+// on a machine whose firmware is right.
+func (n *node) numas() []int {
+	var list []int
+	for _, d := range n.devices() {
+		if d.function.NearNUMA >= 0 {
+			list = append(list, d.function.NearNUMA)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (n *node) add(child *node) {
+	child.above = n
+	n.Below = append(n.Below, child)
+}
+
+// builder builds the tree.
+type builder struct {
+	inventory *pci.Inventory
+	buses     []*node // in the order of the addresses of what is below them
+}
+
+// newTree puts the devices where they are in the PCI tree, and gives a tree for each
+// NUMA node.
+func newTree(r *report.Report, m *model) []*node {
+	b := builder{inventory: &r.PCI}
+	devices := slices.Concat(m.GPUs, m.NICs, m.Others)
+	slices.SortStableFunc(devices, byAddress)
+	outside := &node{Form: rootBus, Name: "not in the PCI tree"}
 	for _, d := range devices {
-		if d.fn == nil || p.r.PCI.Place(d.fn).RootBus == "" {
-			homeless = append(homeless, p.leaf(d, nil))
+		d.leaf = &node{Form: leaf, Device: d}
+		if d.function == nil || r.PCI.Place(d.function).RootBus == "" {
+			outside.Below = append(outside.Below, d.leaf) // no node above: nothing meets there
 			continue
 		}
-		f := p.r.PCI.Place(d.fn)
-		bus := p.buses[f.RootBus]
-		if bus == nil {
-			bus = &node{form: rootBus, name: f.RootBus}
-			p.buses[f.RootBus] = bus
-			order = append(order, bus)
-		}
-		p.leaf(d, p.branch(bus, f.Bridges))
+		place := r.PCI.Place(d.function)
+		b.branch(b.bus(place.RootBus), place.Bridges).add(d.leaf)
 	}
-	p.mark(m)
-	panels := p.group(order)
-	if len(homeless) > 0 {
-		bus := &node{form: rootBus, name: "no place in the PCI tree", below: homeless}
-		panels = append(panels, panel{title: "Elsewhere", buses: []*node{bus}})
+	panels := b.panels()
+	if len(outside.Below) > 0 {
+		panels = append(panels, &node{Form: numaNode, Name: "Elsewhere", Below: []*node{outside}})
+	}
+	for _, g := range m.GPUs {
+		for _, n := range g.Near {
+			join(g.leaf, n.leaf, g.Level)
+		}
 	}
 	return panels
 }
 
-// byPlace sorts by address; software devices come last.
-func byPlace(a, b *device) int {
+// byAddress puts software devices last.
+func byAddress(a, b *device) int {
 	switch {
-	case a.fn != nil && b.fn != nil:
-		return a.fn.Address.Compare(b.fn.Address)
-	case a.fn != nil:
+	case a.function != nil && b.function != nil:
+		return a.function.Address.Compare(b.function.Address)
+	case a.function != nil:
 		return -1
-	case b.fn != nil:
+	case b.function != nil:
 		return 1
 	}
 	return 0
 }
 
-func (p *planter) leaf(d *device, above *node) *node {
-	n := &node{form: leaf, device: d, above: above, level: d.level}
-	if above != nil {
-		above.below = append(above.below, n)
+// bus finds or makes the node of a root bus.
+func (b *builder) bus(name string) *node {
+	for _, bus := range b.buses {
+		if bus.Name == name {
+			return bus
+		}
 	}
-	p.leaves[d] = n
-	return n
+	bus := &node{Form: rootBus, Name: name}
+	b.buses = append(b.buses, bus)
+	return bus
 }
 
-// branch finds or makes the node that a function below some bridges hangs on:
-// the first bridge is a root port, then upstream and downstream ports of
-// switches take turns, and the downstream ones are not drawn.
-func (p *planter) branch(bus *node, bridges []pci.Address) *node {
+// branch finds or makes the node that a function below some bridges belongs to. The
+// first bridge is a root port; then upstream and downstream ports of switches take
+// turns, and downstream ports get no node of their own.
+func (b *builder) branch(bus *node, bridges []pci.Address) *node {
 	at := bus
-	way := bus.name
-	for i, bridge := range bridges {
-		way += "/" + bridge.String()
+	for i, address := range bridges {
 		if i > 0 && i%2 == 0 {
-			if at.name == "bridge" {
-				at.name = "switch"
+			if at.Form == pcieSwitch {
+				at.Name = "switch"
 			}
 			continue
 		}
-		next := p.at[way]
-		if next == nil {
-			next = p.bridge(i, bridge)
-			next.above = at
-			at.below = append(at.below, next)
-			p.at[way] = next
+		next := b.bridge(i, address)
+		if j := slices.IndexFunc(at.Below, func(n *node) bool { return n.Form == next.Form && n.Address == next.Address }); j >= 0 {
+			next = at.Below[j]
+		} else {
+			at.add(next)
 		}
 		at = next
 	}
 	return at
 }
 
-func (p *planter) bridge(depth int, a pci.Address) *node {
-	n := &node{form: pcieSwitch, name: "bridge", address: view.Short(a.String())}
+func (b *builder) bridge(depth int, address pci.Address) *node {
+	n := &node{Form: rootPort, Name: "root port", Address: view.Short(address.String())}
 	if depth == 0 {
-		n.form, n.name = rootPort, "root port"
 		return n
 	}
-	n.product = "unknown product"
-	if f := p.r.PCI.Find(a); f != nil && f.Vendor != 0 {
-		n.product = bridgeProduct(f)
+	n.Form, n.Name, n.Product = pcieSwitch, "bridge", "unknown product"
+	if f := b.inventory.Find(address); f != nil && f.Vendor != 0 {
+		n.Product = bridgeProduct(f)
 	}
 	return n
 }
 
 const vendorPLX = 0x10b5
 
-// bridgeProduct names a bridge as pci.ids does: the two Broadcom switches that
-// stand between GPUs and NICs, those of PLX, whose device id is the product's
-// number, and NVIDIA's own.
+// bridgeProduct names a bridge as pci.ids does: the two Broadcom switches that stand
+// between GPUs and NICs, those of PLX, whose device id is the product's number, and
+// NVIDIA's own.
 func bridgeProduct(f *pci.Function) string {
 	switch {
 	case f.Vendor == pci.VendorBroadcom && f.Device == 0xc010:
@@ -161,114 +198,57 @@ func bridgeProduct(f *pci.Function) string {
 	return view.Product(f)
 }
 
-// mark notes on the way between a GPU and each NIC nearest to it that it leads
-// there.
-func (p *planter) mark(m *model) {
-	for d, n := range p.leaves {
-		if d.kind != dataDirect {
-			n.add(d.level, d.id)
+// panels puts the root buses below the NUMA nodes of their functions; those without a
+// known one come last.
+func (b *builder) panels() []*node {
+	slices.SortStableFunc(b.buses, func(x, y *node) int {
+		i, j := x.numas(), y.numas()
+		if (len(i) == 0) != (len(j) == 0) {
+			return len(j) - len(i)
 		}
-	}
-	for _, g := range m.gpus {
-		for _, n := range g.near {
-			for _, id := range []string{g.id, n.id} {
-				way(p.leaves[g], p.leaves[n], g.level, id)
-				way(p.leaves[n], p.leaves[g], g.level, id)
-			}
-		}
-	}
-}
-
-// way marks the lines from a leaf up to the place where the other stands below
-// too, or to the root bus.
-func way(from, to *node, level topology.Level, id string) {
-	over := map[*node]bool{}
-	for n := to; n != nil; n = n.above {
-		over[n] = true
-	}
-	for n := from; n != nil && !over[n]; n = n.above {
-		n.add(level, id)
-	}
-}
-
-func (n *node) add(level topology.Level, id string) {
-	if !slices.Contains(n.marks, id) {
-		n.marks = append(n.marks, id)
-	}
-	if n.level == topology.Unknown || level != topology.Unknown && level < n.level {
-		n.level = level
-	}
-}
-
-// group puts root buses under the NUMA nodes of what hangs on them.
-func (p *planter) group(buses []*node) []panel {
-	byNode := map[string]*panel{}
-	var keys [][]int
-	for _, bus := range buses {
-		numa := numaOf(bus, nil)
-		key := fmt.Sprint(numa)
-		if byNode[key] == nil {
-			byNode[key] = &panel{title: p.numaTitle(numa)}
-			keys = append(keys, numa)
-		}
-		byNode[key].buses = append(byNode[key].buses, bus)
-	}
-	slices.SortFunc(keys, func(a, b []int) int {
-		if (len(a) == 0) != (len(b) == 0) {
-			return len(b) - len(a) // those of no known node last
-		}
-		return slices.Compare(a, b)
+		return slices.Compare(i, j)
 	})
-	var panels []panel
-	for _, numa := range keys {
-		p := byNode[fmt.Sprint(numa)]
-		p.count()
-		panels = append(panels, *p)
+	var panels []*node
+	for _, bus := range b.buses {
+		name := numaName(bus.numas(), b.inventory.NUMANodes)
+		if len(panels) == 0 || panels[len(panels)-1].Name != name {
+			panels = append(panels, &node{Form: numaNode, Name: name})
+		}
+		panels[len(panels)-1].add(bus)
 	}
 	return panels
 }
 
-// count says what a panel holds.
-func (p *panel) count() {
-	var n [dataDirect + 1]int
-	var walk func(nodes []*node)
-	walk = func(nodes []*node) {
-		for _, at := range nodes {
-			if at.device != nil {
-				n[at.device.kind]++
-			}
-			walk(at.below)
-		}
-	}
-	walk(p.buses)
-	p.holds = count(n[gpu], "GPU") + ", " + count(n[nic], "NIC")
-}
-
-// numaOf collects the NUMA nodes of the functions below, each once, sorted: one
-// where the firmware is sane.
-func numaOf(n *node, found []int) []int {
-	if n.device != nil {
-		if numa := n.device.fn.NearNUMA; numa >= 0 && !slices.Contains(found, numa) {
-			found = append(found, numa)
-			slices.Sort(found)
-		}
-	}
-	for _, child := range n.below {
-		found = numaOf(child, found)
-	}
-	return found
-}
-
-func (p *planter) numaTitle(numa []int) string {
+// numaName names the NUMA nodes of a root bus on a machine with a number of them.
+func numaName(of []int, onMachine int) string {
 	switch {
-	case len(numa) == 1:
-		return fmt.Sprintf("NUMA node %d", numa[0])
-	case len(numa) > 1:
-		return "NUMA nodes " + strings.Trim(fmt.Sprint(numa), "[]")
-	case p.r.PCI.NUMANodes == 0:
+	case len(of) == 1:
+		return fmt.Sprintf("NUMA node %d", of[0])
+	case len(of) > 1:
+		return "NUMA nodes " + strings.Trim(fmt.Sprint(of), "[]")
+	case onMachine == 0:
 		return "No NUMA nodes"
-	case p.r.PCI.NUMANodes == 1:
+	case onMachine == 1:
 		return "One NUMA node"
 	}
 	return "NUMA node unknown"
+}
+
+// join notes the level of a GPU and one of its nearest NICs where they meet and on the
+// way there.
+func join(g, n *node, level topology.Level) {
+	above := map[*node]bool{}
+	for at := g; at != nil; at = at.above {
+		above[at] = true
+	}
+	meet := n
+	for ; meet != nil && !above[meet]; meet = meet.above {
+		meet.way = nearer(meet.way, level)
+	}
+	for at := g; at != meet; at = at.above {
+		at.way = nearer(at.way, level)
+	}
+	if meet != nil {
+		meet.Meets = nearer(meet.Meets, level)
+	}
 }

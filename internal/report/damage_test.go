@@ -160,12 +160,12 @@ func objections(dir string, r *report.Report) string {
 		}
 	}
 	for name, show := range map[string]func(io.Writer, *report.Report) error{
-		"svg": picture.SVG, "html": picture.HTML, "dot": picture.Dot,
+		"html": picture.HTML, "dot": picture.Dot,
 		"topo": render.Topo, "wide": render.TopoWide, "check": render.Check, "explain": render.Explain,
 		"labels": func(w io.Writer, r *report.Report) error { return render.Labels(w, r.Labels, label.DefaultPrefix) },
 	} {
 		var out bytes.Buffer
-		if err := show(&out, r); err != nil || (name == "svg" || name == "html") && xml.Unmarshal(out.Bytes(), &struct{}{}) != nil {
+		if err := show(&out, r); err != nil || name == "html" && xml.Unmarshal(out.Bytes(), &struct{}{}) != nil {
 			return name + ": not well-formed"
 		}
 		if line := unprintable(out.String()); line != "" {

@@ -1,5 +1,5 @@
-// Command browser looks at the pictures of topo in a real Chromium: its tests
-// measure them, and run without tests it takes the screenshot of the README.
+// Command browser takes the screenshot of the README, a page of topo -o html, with a
+// real Chromium. Its tests measure the pages of all machines there.
 //
 //	go run . -o ../../docs/topo.png
 package main
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -18,8 +19,22 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// width is the page's in a window of 1280 pixels with a scroll bar.
-const width = 1265
+// view is how a page is looked at.
+type view struct {
+	name          string
+	media, scheme string // screen or print; light or dark
+	width         int64  // in CSS pixels
+	scale         float64
+}
+
+// The views of a page. A window of 1280 pixels with a scroll bar leaves 1265.
+var (
+	light = view{"light", "screen", "light", 1265, 1}
+	dark  = view{"dark", "screen", "dark", 1265, 1}
+	phone = view{"phone", "screen", "dark", 375, 2}
+	paper = view{"paper", "print", "dark", 718, 1} // A4 with margins of 10 mm
+	sharp = view{"sharp", "screen", "light", 1265, 2}
+)
 
 // repository is where the product lies, seen from here.
 const repository = "../.."
@@ -54,12 +69,12 @@ func start(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	return ctx, func() { cancel(); stop() }, nil
 }
 
-// seen sets the window up: its size in pixels, the color scheme, no motion.
-func seen(scheme string, height int64, scale float64) chromedp.Action {
+// set sets the window up for a view, without motion.
+func (v view) set() chromedp.Action {
 	return chromedp.Tasks{
-		emulation.SetDeviceMetricsOverride(width, height, scale, false),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: scheme},
+		emulation.SetDeviceMetricsOverride(v.width, 900, v.scale, false),
+		emulation.SetEmulatedMedia().WithMedia(v.media).WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: v.scheme},
 			{Name: "prefers-reduced-motion", Value: "reduce"},
 		}),
 	}
@@ -97,32 +112,38 @@ func newMachines(ctx context.Context, dir string) (*machines, error) {
 	return &machines{dir, binary, mktree}, err
 }
 
-// topo writes a form of a machine in a state to a file and gives its name.
-func (m *machines) topo(ctx context.Context, machine, state, form string) (string, error) {
-	tree := filepath.Join(m.dir, machine+"-"+state)
+// description is the file that describes a machine of the tests.
+func description(machine string) string {
+	return filepath.Join(repository, "testdata/machines", machine+".txt")
+}
+
+// topo writes what topo says of a machine in a state to a file and gives its name.
+func (m *machines) topo(ctx context.Context, description, state, format string) (string, error) {
+	name := strings.TrimSuffix(filepath.Base(description), ".txt")
+	tree := filepath.Join(m.dir, name+"-"+state)
 	if _, err := os.Stat(tree); err != nil {
-		lay := exec.CommandContext(ctx, m.mktree, filepath.Join(repository, "testdata/machines", machine+".txt"), tree, state)
+		lay := exec.CommandContext(ctx, m.mktree, description, tree, state)
 		if out, err := lay.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("lay out %s: %w\n%s", machine, err, out)
+			return "", fmt.Errorf("lay out %s: %w\n%s", name, err, out)
 		}
 	}
-	text, err := exec.CommandContext(ctx, m.product, "--root", tree, "topo", "-o", form).Output()
+	text, err := exec.CommandContext(ctx, m.product, "--root", tree, "topo", "-o", format).Output()
 	if err != nil {
-		return "", fmt.Errorf("topo -o %s of %s: %w", form, machine, err)
+		return "", fmt.Errorf("topo -o %s of %s: %w", format, name, err)
 	}
-	file := tree + "." + form
+	file := tree + "." + format
 	return file, os.WriteFile(file, text, 0o600)
 }
 
 // screenshot takes the page of a machine down to the end of its matrix.
-func screenshot(ctx context.Context, file string, scale float64) ([]byte, error) {
+func screenshot(ctx context.Context, file string) ([]byte, error) {
 	var bottom float64
 	var png []byte
-	err := chromedp.Run(ctx, seen("light", 1000, scale), chromedp.Navigate("file://"+file),
+	err := chromedp.Run(ctx, sharp.set(), chromedp.Navigate("file://"+file),
 		chromedp.Evaluate(`document.querySelector("table.matrix").getBoundingClientRect().bottom`, &bottom),
 		chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			png, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).
-				WithClip(&page.Viewport{Width: width, Height: bottom + 16, Scale: 1}).Do(ctx)
+				WithClip(&page.Viewport{Width: float64(sharp.width), Height: bottom + 16, Scale: 1}).Do(ctx)
 			return err
 		}))
 	return png, err

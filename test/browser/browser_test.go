@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"image"
 	"image/png"
@@ -23,19 +25,61 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Machines that are looked at: the README's with 8 GPUs and 12 NICs, one with
-// switches below switches and a cause why it is not ready, one without switches
-// whose ports are down, one with adapters that do not count, one with a level
-// that is not known.
-var shown = []struct {
-	machine, state string
-	gpus, nics     int
-}{
-	{example, "ready", 8, 12},
-	{"dgx-a100-nps4", "closed-no-peermem", 8, 11},
-	{"rhel-gb200-cdmm-off-and-on", "ports-down", 4, 8},
-	{"b200-nvlink-management", "ports-down", 4, 8},
-	{"numa-unknown", "kallsyms-empty", 1, 2},
+// states are other states than "ready" that machines are looked at in: a cause why one
+// is not ready, ports that are down, a fact that cannot be read.
+var states = map[string]string{
+	"dgx-a100-nps4":              "closed-no-peermem",
+	"rhel-gb200-cdmm-off-and-on": "ports-down",
+	"b200-nvlink-management":     "ports-down",
+	"numa-unknown":               "kallsyms-empty",
+}
+
+// shown is a machine in a state.
+type shown struct{ name, description, state string }
+
+// everyMachine are those of the tests, and the largest that is shown in full.
+func everyMachine(t *testing.T) []shown {
+	t.Helper()
+	files, err := filepath.Glob(description("*"))
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d machines, %v", len(files), err)
+	}
+	list := []shown{{"largest", largest(t), "ready"}}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		list = append(list, shown{name, file, cmp.Or(states[name], "ready")})
+	}
+	return list
+}
+
+// largest describes a machine of 64 GPUs and 64 NICs, each four in a tree of switches of
+// their own, with long names.
+func largest(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("nodes 2\n")
+	line := func(indent, domain, bus, device int, what string) {
+		fmt.Fprintf(&text, "%*s%04x:%02x:%02x.0 %s\n", indent, "", domain, bus, device, what)
+	}
+	for i := range 16 {
+		fmt.Fprintf(&text, "pci%04x:00 numa=%d\n", i, i/8)
+		line(2, i, 0, 1, "port 8086:1")
+		line(4, i, 1, 0, "switch 1000:c030")
+		for j := range 4 {
+			bus := 16 + 8*j
+			line(6, i, 2, j, "port 1000:c030")
+			line(8, i, bus, 0, "switch 1000:c030")
+			line(10, i, bus+1, 0, "port 1000:c030")
+			line(12, i, bus+2, 0, "gpu 10de:2330")
+			line(10, i, bus+1, 1, "port 1000:c030")
+			line(12, i, bus+3, 0, fmt.Sprintf("ib 15b3:1021 rdma=rocep%ds%df0np0", i, j))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "largest.txt")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 //go:embed measure.js
@@ -43,10 +87,13 @@ var measure string
 
 // measured is what measure.js gives.
 type measured struct {
-	Texts, Rects, Scripts int
-	Faults                []string
-	Least, Smallest       float64
-	Dark                  bool
+	Texts, Scripts   int
+	Faults, Scrolled []string
+	GPUs, NICs       []string // names in boxes, sorted
+	Heads            []string // names above the matrix
+	Levels           [][]string
+	Least, Smallest  float64
+	Dark             bool
 }
 
 // window starts a browser for a test.
@@ -57,7 +104,7 @@ func window(t *testing.T) context.Context {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -71,9 +118,9 @@ func laidOut(t *testing.T) *machines {
 	return m
 }
 
-func form(t *testing.T, m *machines, machine, state, form string) string {
+func (s shown) topo(t *testing.T, m *machines, format string) string {
 	t.Helper()
-	file, err := m.topo(t.Context(), machine, state, form)
+	file, err := m.topo(t.Context(), s.description, s.state, format)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,45 +163,72 @@ func (l *listener) heard() []string {
 	return slices.Clone(l.events)
 }
 
-// open shows a file in a color scheme.
-func open(ctx context.Context, t *testing.T, file, scheme string) {
+// open shows a file in a view.
+func open(ctx context.Context, t *testing.T, file string, v view) {
 	t.Helper()
-	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), seen(scheme, 900, 1), chromedp.Navigate("file://"+file)); err != nil {
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), v.set(), chromedp.Navigate("file://"+file)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestShown measures pages and pictures in both color schemes: all text can be
-// read, nothing overlaps, nothing is wider than the window, nothing is loaded.
+// TestShown measures the page of every machine in every view: all text can be read,
+// nothing overlaps or is cut off, nothing is loaded, and the boxes and the matrix hold
+// what topo -o json says. Only tables that are wider than the window scroll.
 func TestShown(t *testing.T) {
 	ctx := window(t)
 	m := laidOut(t)
-	for _, s := range shown {
-		for _, kind := range []string{"html", "svg"} {
-			file := form(t, m, s.machine, s.state, kind)
-			for _, scheme := range []string{"light", "dark"} {
-				t.Run(s.machine+"/"+kind+"/"+scheme, func(t *testing.T) {
-					tab, closeTab := chromedp.NewContext(ctx)
-					defer closeTab()
-					events := listen(tab, file)
-					open(tab, t, file, scheme)
-					var got measured
-					if err := chromedp.Run(tab, chromedp.Evaluate(measure, &got)); err != nil {
-						t.Fatal(err)
-					}
-					for _, fault := range got.Faults {
-						t.Error(fault)
-					}
-					if got.Texts < 5*(s.gpus+s.nics) || got.Rects < 2*(s.gpus+s.nics) || got.Scripts != 0 || got.Dark != (scheme == "dark") {
-						t.Errorf("%+v", got)
-					}
-					if heard := events.heard(); len(heard) > 0 {
-						t.Error(heard)
-					}
-					t.Logf("%d texts, the smallest %v pixels, the least contrast %.1f", got.Texts, got.Smallest, got.Least)
-				})
+	for _, s := range everyMachine(t) {
+		t.Run(s.name, func(t *testing.T) {
+			file, want := s.topo(t, m, "html"), read(t, s.topo(t, m, "json"))
+			tab, closeTab := chromedp.NewContext(ctx)
+			defer closeTab()
+			events := listen(tab, file)
+			views := []view{light, dark, phone}
+			if s.name != "largest" { // 64 columns are too many for a sheet
+				views = append(views, paper)
 			}
-		}
+			for _, v := range views {
+				open(tab, t, file, v)
+				var got measured
+				if err := chromedp.Run(tab, chromedp.Evaluate(measure, &got)); err != nil {
+					t.Fatal(err)
+				}
+				for _, fault := range got.Faults {
+					t.Errorf("%s: %s", v.name, fault)
+				}
+				if len(got.Scrolled) > 0 && v.width == light.width && s.name != "largest" {
+					t.Errorf("%s: tables scroll: %v", v.name, got.Scrolled)
+				}
+				if got.Scripts != 0 || got.Dark != (v == dark || v == phone) {
+					t.Errorf("%s: %d scripts, dark: %v", v.name, got.Scripts, got.Dark)
+				}
+				if heard := events.heard(); len(heard) > 0 {
+					t.Errorf("%s: %v", v.name, heard)
+				}
+				want.check(t, got)
+			}
+		})
+	}
+}
+
+// check compares a page with the machine.
+func (w *machine) check(t *testing.T, got measured) {
+	t.Helper()
+	gpus, nics := w.names()
+	heads := nics
+	if len(gpus) == 0 || len(nics) == 0 {
+		heads = nil
+	}
+	if !slices.Equal(got.Heads, heads) {
+		t.Errorf("the matrix has the columns %v, want %v", got.Heads, heads)
+	}
+	if levels := w.levels(); !slices.EqualFunc(got.Levels, levels, slices.Equal) {
+		t.Errorf("the matrix is %v, want %v", got.Levels, levels)
+	}
+	slices.Sort(gpus)
+	slices.Sort(nics)
+	if !slices.Equal(got.GPUs, gpus) || !slices.Equal(got.NICs, nics) {
+		t.Errorf("boxes for %v and %v, want %v and %v", got.GPUs, got.NICs, gpus, nics)
 	}
 }
 
@@ -162,27 +236,35 @@ func TestShown(t *testing.T) {
 func TestMeasureSees(t *testing.T) {
 	ctx := window(t)
 	file := filepath.Join(t.TempDir(), "faulty.html")
-	const faulty = `<!DOCTYPE html><title>x</title><body style="background:#fff"><p style="font-size:9px">small</p><p style="color:#999">pale</p>
-<div class="scroll" style="overflow:auto;width:100px"><div style="width:300px">wide</div></div><div style="width:2000px">page</div>
-<svg width="300" height="100"><rect class="box" x="0" y="0" width="50" height="30" fill="#eee"/><rect x="40" y="10" width="50" height="30" fill="#eee"/>
-<text x="5" y="70">over</text><text x="9" y="72">lapping</text><text x="30" y="25" font-size="12">out of its box</text></svg></body>`
+	const faulty = `<!DOCTYPE html><title>x</title><style>.device{width:50px;height:30px;position:absolute;top:300px}</style>
+<body style="background:#fff"><p style="font-size:9px">small</p><p style="color:#999">pale</p>
+<p style="overflow:hidden;width:100px;white-space:nowrap">a text that is cut off somewhere</p>
+<div class="scroll" tabindex="0" aria-label="wide" style="overflow:auto;width:100px"><div style="width:300px">wide</div></div>
+<div style="width:2000px;text-align:right">page</div><p>over</p><p style="margin-top:-30px">lapping</p>
+<div class="device" style="left:0">a</div><div class="device" style="left:40px;top:310px">b</div>
+<div class="device" style="left:200px;white-space:nowrap">out of its box</div></body>`
 	if err := os.WriteFile(file, []byte(faulty), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	open(ctx, t, file, "light")
+	open(ctx, t, file, light)
 	var got measured
 	if err := chromedp.Run(ctx, chromedp.Evaluate(measure, &got)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"small" at`, `"pale" at`, "DIV of 100", "the page is 20", "rectangles", `"lapping" at`, "crosses a box"} {
+	for _, want := range []string{
+		`"small" at`, `"pale" at`, "P of 100 pixels cuts off", `"page" at`, "the page is 20", "boxes DIV device", `"lapping" at`, `"out of its box" at`,
+	} {
 		if !slices.ContainsFunc(got.Faults, func(fault string) bool { return strings.Contains(fault, want) }) {
 			t.Errorf("%s is not among %q", want, got.Faults)
 		}
 	}
+	if !slices.Equal(got.Scrolled, []string{"wide"}) {
+		t.Errorf("scrolled: %q", got.Scrolled)
+	}
 }
 
-// pairs is what topo -o json tells of a machine.
-type pairs struct {
+// machine is what topo -o json tells.
+type machine struct {
 	GPUs []struct {
 		Address  string
 		Eligible bool
@@ -194,70 +276,139 @@ type pairs struct {
 	Pairs []struct{ GPU, NIC, RDMA, Level string }
 }
 
-// nearest finds, for each GPU by its id in the page, the ids of those that must
-// stay bright with it.
-func nearest(t *testing.T, file string) map[string][]string {
+func read(t *testing.T, file string) *machine {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p pairs
-	if err := json.Unmarshal(text, &p); err != nil {
+	var m machine
+	if err := json.Unmarshal(text, &m); err != nil {
 		t.Fatal(err)
 	}
-	order := []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
-	near := map[string][]string{}
-	for i := range p.GPUs {
-		id, best := fmt.Sprintf("g%d", i), len(order)
-		for j := range p.NICs {
-			if p.NICs[j].Eligible {
-				if at := slices.Index(order, p.Pairs[i*len(p.NICs)+j].Level); at >= 0 {
-					best = min(best, at)
-				}
-			}
-		}
-		near[id] = []string{id}
-		for j := range p.NICs {
-			if p.NICs[j].Eligible && p.Pairs[i*len(p.NICs)+j].Level == order[best] {
-				near[id] = append(near[id], fmt.Sprintf("n%d", j))
-			}
-		}
-		slices.Sort(near[id])
-	}
-	for id, list := range near {
-		for _, other := range list {
-			if other[0] == 'n' && !slices.Contains(near[other], id) {
-				near[other] = append(near[other], id)
-			}
-		}
-	}
-	for j := range p.NICs {
-		id := fmt.Sprintf("n%d", j)
-		near[id] = append(near[id], id)
-		slices.Sort(near[id])
-	}
-	return near
+	return &m
 }
 
-// TestGraphviz: the real dot takes the text of every machine.
+// names are those of the GPUs and of the NICs in their order.
+func (w *machine) names() (gpus, nics []string) {
+	for i := range w.GPUs {
+		gpus = append(gpus, fmt.Sprintf("GPU%d", i))
+	}
+	for _, n := range w.NICs {
+		nics = append(nics, cmp.Or(n.RDMA, strings.TrimPrefix(n.Address, "0000:")))
+	}
+	return gpus, nics
+}
+
+// levels has a row a GPU, a column a NIC.
+func (w *machine) levels() [][]string {
+	var rows [][]string
+	for i, p := range w.Pairs {
+		if i%len(w.NICs) == 0 {
+			rows = append(rows, nil)
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], cmp.Or(p.Level, "?"))
+	}
+	return rows
+}
+
+// nearest gives the level of a GPU with its nearest NICs, "" for an unknown one, and
+// the indexes of those.
+func (w *machine) nearest(gpu int) (level string, nics []int) {
+	if !w.GPUs[gpu].Eligible {
+		return "", nil
+	}
+	row := w.levels()[gpu]
+	for _, level := range []string{"PIX", "PXB", "PHB", "NODE", "SYS"} {
+		for j, l := range row {
+			if w.NICs[j].Eligible && l == level {
+				nics = append(nics, j)
+			}
+		}
+		if len(nics) > 0 {
+			return level, nics
+		}
+	}
+	return "", nil
+}
+
+// TestGraphviz: Graphviz draws the graph of every machine, with every GPU and NIC, the
+// level of every pair in the matrix, and that of a GPU's nearest NICs on the line to it.
 func TestGraphviz(t *testing.T) {
 	dot, err := exec.LookPath("dot")
 	if err != nil {
 		t.Fatal("no dot: apt-get install graphviz")
 	}
-	files, err := filepath.Glob(filepath.Join(repository, "testdata/golden/*/topo.dot"))
-	if err != nil || len(files) < 14 {
-		t.Fatalf("files: %d, %v", len(files), err)
+	m := laidOut(t)
+	for _, s := range everyMachine(t) {
+		t.Run(s.name, func(t *testing.T) {
+			var words strings.Builder
+			draw := exec.CommandContext(t.Context(), dot, "-Tsvg", s.topo(t, m, "dot"))
+			draw.Stderr = &words
+			out, err := draw.Output()
+			if err != nil || words.Len() > 0 {
+				t.Fatalf("%v\n%s", err, words.String())
+			}
+			checkGraph(t, out, read(t, s.topo(t, m, "json")))
+		})
 	}
-	for _, file := range files {
-		var words strings.Builder
-		draw := exec.CommandContext(t.Context(), dot, "-Tsvg", file)
-		draw.Stderr = &words
-		out, err := draw.Output()
-		if err != nil || words.Len() > 0 || !strings.Contains(string(out), "</svg>") {
-			t.Errorf("%s: %v\n%s", file, err, words.String())
+}
+
+// checkGraph compares what Graphviz drew with the machine.
+func checkGraph(t *testing.T, drawn []byte, want *machine) {
+	t.Helper()
+	var svg struct {
+		Groups []struct {
+			Title string   `xml:"title"`
+			Texts []string `xml:"text"`
+		} `xml:"g>g"`
+	}
+	if err := xml.Unmarshal(drawn, &svg); err != nil {
+		t.Fatal(err)
+	}
+	var matrix []string
+	vertex, above := map[string]string{}, map[string]string{} // by the name of a device, and by its vertex
+	for _, g := range svg.Groups {
+		switch _, to, isLine := strings.Cut(g.Title, "--"); {
+		case isLine && len(g.Texts) > 0:
+			above[to] = g.Texts[0]
+		case isLine:
+		case g.Title == "matrix":
+			matrix = g.Texts
+		case len(g.Texts) > 0:
+			vertex[strings.Join(g.Texts, " ")] = g.Title
 		}
+	}
+	at := func(name, address string) string {
+		for text, v := range vertex {
+			if strings.HasPrefix(text, name+" ") && strings.Contains(text, address) {
+				return v
+			}
+		}
+		t.Errorf("%s %s is not drawn", name, address)
+		return ""
+	}
+	gpus, nics := want.names()
+	for j, n := range want.NICs {
+		at(nics[j], n.Address)
+	}
+	var cells []string
+	if len(want.Pairs) > 0 {
+		cells = append([]string{"GPU"}, nics...)
+	}
+	for i, g := range want.GPUs {
+		v := at(gpus[i], g.Address)
+		if len(nics) == 0 {
+			continue
+		}
+		cells = append(cells, gpus[i]+" "+strings.TrimPrefix(g.Address, "0000:"))
+		cells = append(cells, want.levels()[i]...)
+		if level, _ := want.nearest(i); above[v] != level {
+			t.Errorf("the line to %s says %q, want %q", gpus[i], above[v], level)
+		}
+	}
+	if !slices.Equal(matrix, cells) {
+		t.Errorf("the matrix is drawn as %q, want %q", matrix, cells)
 	}
 }
 

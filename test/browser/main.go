@@ -37,7 +37,7 @@ func run(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	file, err := m.topo(ctx, example, "ready", "html")
+	file, err := m.topo(ctx, description(example), "ready", "html")
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func run(ctx context.Context, out string) error {
 		return err
 	}
 	defer stop()
-	shot, err := screenshot(ctx, file, 2)
+	shot, err := screenshot(ctx, file)
 	if err != nil {
 		return err
 	}
