@@ -29,11 +29,10 @@ func TestKeepHardware(t *testing.T) {
 		Spec spec `json:"spec"`
 	}
 	all, kept := Set{}, Set{}
-	for _, name := range hardware {
-		all[name], kept[name] = "x", "x"
-	}
-	for _, name := range state {
-		all[name] = "x"
+	for name := range All() {
+		if all[name] = "x"; Hardware(name) {
+			kept[name] = "x"
+		}
 	}
 	before, err := json.Marshal(object{spec{Labels: all.Prefixed(DefaultPrefix), Features: map[string]string{"gdr.node": "x"}}})
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package label names the node labels and says what their values may be; package
-// derive gives them. It is pure and knows nothing of how a machine is read.
-// Hardware labels change only when hardware changes; state labels follow drivers
-// and links. An unknown fact is an absent label.
+// Package label names the node labels and says which are about the hardware and what
+// their values may be; package derive gives the values. It is pure and knows nothing
+// of how a machine is read, so kubectl-gdr can use it on any system.
 package label
 
 import (
@@ -13,7 +12,7 @@ import (
 // DefaultPrefix is the namespace NFD publishes labels in.
 const DefaultPrefix = "feature.node.kubernetes.io/"
 
-// Labels about the hardware, without prefix.
+// Names of the labels, without prefix.
 const (
 	Capable     = "gpudirect.rdma.capable"
 	Level       = "gdr.level"
@@ -23,10 +22,7 @@ const (
 	NICs        = "gdr.nics"
 	Topology    = "gdr.topology"
 	DataDirect  = "gdr.datadirect"
-)
 
-// Labels about drivers and links, without prefix.
-const (
 	Ready      = "gpudirect.rdma"
 	Reason     = "gdr.reason"
 	Peermem    = "gdr.peermem"
@@ -37,18 +33,29 @@ const (
 	IOMMU      = "gdr.iommu"
 	ACS        = "gdr.acs"
 	Storage    = "gpudirect.storage"
-	// Expected is not of package derive: it follows from what the owner expects as well.
-	Expected = "gdr.expected"
+	Expected   = "gdr.expected"
 )
 
-// Set is labels by name, without prefix.
+// kind is what a label is about: it may change only when the hardware changes, or
+// it follows drivers and links.
+type kind uint8
+
+const (
+	hardware kind = iota
+	state
+)
+
+// kinds has every label. Its value is a row of package derive.
+var kinds = map[string]kind{
+	Capable: hardware, Level: hardware, BestLevel: hardware, NCCLDefault: hardware,
+	GPUs: hardware, NICs: hardware, Topology: hardware, DataDirect: hardware,
+
+	Ready: state, Reason: state, Peermem: state, DMABuf: state, PeerDirect: state, MOFED: state,
+	Link: state, IOMMU: state, ACS: state, Storage: state, Expected: state,
+}
+
+// Set is labels by name, without prefix. A fact that is not known has no label.
 type Set map[string]string
-
-// hardware and state are all labels there are.
-var (
-	hardware = []string{Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect}
-	state    = []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Link, IOMMU, ACS, Storage, Expected}
-)
 
 // Names is a set of labels' names, without prefix.
 type Names map[string]bool
@@ -56,20 +63,26 @@ type Names map[string]bool
 // All names every label.
 func All() Names {
 	n := Names{}
-	for _, name := range slices.Concat(hardware, state) {
+	for name := range kinds {
 		n[name] = true
 	}
 	return n
 }
 
 // Hardware tells whether a label is about the hardware.
-func Hardware(name string) bool { return slices.Contains(hardware, name) }
+func Hardware(name string) bool {
+	k, ok := kinds[name]
+	return ok && k == hardware
+}
 
 // Known tells whether there is such a label, its name without prefix.
-func Known(name string) bool { return Hardware(name) || slices.Contains(state, name) }
+func Known(name string) bool {
+	_, ok := kinds[name]
+	return ok
+}
 
-// Parse gives the name of a label that was published under a key of the usual
-// prefix. ok is false for somebody else's, and for a value that is never published.
+// Parse gives the name of a published label from its key with DefaultPrefix. ok is
+// false for somebody else's label, and for a value that is never published.
 func Parse(key, value string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, DefaultPrefix)
 	return name, ok && Known(name) && value != "" && value == Value(value)
@@ -101,9 +114,10 @@ func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
 // maxValue is the longest label value Kubernetes accepts.
 const maxValue = 63
 
-// Value makes a valid Kubernetes label value of any text: what may not stand in
-// one becomes "_", the ends are letters or digits, and it has 63 characters at
-// the most (k8s.io/apimachinery, validation.IsValidLabelValue).
+// Value makes a valid Kubernetes label value of any text: each character that is not
+// allowed becomes "_", other characters than letters and digits are cut off both
+// ends, and it has at most 63 characters (k8s.io/apimachinery,
+// validation.IsValidLabelValue).
 func Value(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

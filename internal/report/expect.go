@@ -6,10 +6,8 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/label"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
-	"gdr-features/tristate"
 )
 
 // wanted is what is expected of the machine, and what was read for it alone: the
@@ -106,24 +104,18 @@ func readEnds(fs *host.FS, all *pci.Inventory, f *pci.Function) pci.LinkEnds {
 	return pci.LinkEnds{Lower: link(card), Upper: link(port)}
 }
 
-// compare completes the report by what is expected.
-func (rd *Reader) compare(r *Report) {
-	if rd.options.Expect == nil {
-		return
-	}
-	r.Expected = &expect.Result{}
-	if rd.want.file != nil {
-		rd.want.extras.tell(r)
-		*r.Expected = expect.Judge(rd.want.file, &expect.Facts{
-			PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Matrix: &r.Matrix, Verdict: &r.Verdict,
-			DMI: rd.want.dmi, Extras: rd.want.extras.value,
-		})
-	}
+// compare judges the machine by what is expected of it; nil when nobody asks.
+func (rd *Reader) compare(r *Report) *expect.Result {
 	switch {
-	case len(r.Matrix.GPUs) == 0 || r.Expected.NoType: // no label: not of a node without GPU either
-	case r.Expected.State == tristate.Unknown:
-		r.Unknown[label.Expected] = true
-	default:
-		r.Labels[label.Expected] = r.Expected.State.String()
+	case rd.options.Expect == nil:
+		return nil
+	case rd.want.file == nil:
+		return &expect.Result{}
 	}
+	rd.want.extras.tell(r)
+	result := expect.Judge(rd.want.file, &expect.Facts{
+		PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Matrix: &r.Matrix, Verdict: &r.Verdict,
+		DMI: rd.want.dmi, Extras: rd.want.extras.value,
+	})
+	return &result
 }

@@ -9,7 +9,6 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -86,9 +85,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.expected(&r) {
 		r.RDMA.Complete = true
 		r.place(topology.Facts{})
-		facts := r.judge(verdict.Facts{})
-		rd.compare(&r)
-		r.Findings = findings.All(&findings.Facts{Facts: facts, Verdict: r.Verdict, Expected: r.Expected})
+		rd.judge(&r, verdict.Facts{})
 		return r
 	}
 	rd.readRest(ctx, parts)
@@ -117,10 +114,8 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if r.Matrix.Origin == "" && len(r.Matrix.GPUs) > 0 && !facts.FileUnread {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
 	}
-	judged := r.judge(verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
 	rd.readExtras(ctx, &r)
-	rd.compare(&r)
-	r.Findings = findings.All(&findings.Facts{Facts: judged, Verdict: r.Verdict, Expected: r.Expected})
+	rd.judge(&r, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
 	return r
 }
 
@@ -326,15 +321,13 @@ func (r *Report) place(facts topology.Facts) {
 	r.Matrix = topology.Build(facts)
 }
 
-// judge completes the report by verdict and labels. It gives the facts that were
-// judged.
-func (r *Report) judge(facts verdict.Facts) verdict.Facts {
+// judge completes the report by all that follows from its facts.
+func (rd *Reader) judge(r *Report, facts verdict.Facts) {
 	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Matrix = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Matrix
 	r.Verdict = verdict.Judge(facts)
-	r.Labels = derive.Labels(&r.Matrix, &r.Verdict, &r.Kmod)
-	r.Unknown = label.All()
-	if r.PCIRead {
-		r.Unknown = derive.Unknown(&r.Matrix, &r.Verdict, &r.Kmod)
-	}
-	return facts
+	r.Expected = rd.compare(r)
+	r.Labels, r.Unknown = derive.Labels(&derive.Facts{
+		PCIRead: r.PCIRead, Matrix: &r.Matrix, Verdict: &r.Verdict, Kmod: &r.Kmod, Expected: r.Expected,
+	})
+	r.Findings = findings.All(&findings.Facts{Facts: facts, Verdict: r.Verdict, Expected: r.Expected})
 }

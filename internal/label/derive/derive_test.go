@@ -1,10 +1,13 @@
 package derive
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
 	"gdr-features/source/kmod"
 	"gdr-features/topology"
@@ -14,6 +17,11 @@ import (
 
 func TestLabels(t *testing.T) {
 	gpu := []topology.GPU{{}}
+	all := slices.Collect(maps.Keys(label.All()))
+	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
+	unreadable.Open.Link, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true
+	noMOFED := kmod.State{}
+	noMOFED.Stack.MOFED.Origin = kmod.OriginNotLoaded
 	everything := topology.Matrix{
 		GPUs: gpu, Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
 		NCCLDefault: tristate.False, Origin: topology.Physical, DataDirect: true,
@@ -26,27 +34,74 @@ func TestLabels(t *testing.T) {
 	software.Stack.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
 	software.Stack.PeerDirect = kmod.PeerDirectCurrent
 	tests := []struct {
-		name string
-		m    topology.Matrix
-		v    verdict.Verdict
-		k    kmod.State
-		want label.Set
+		name    string
+		facts   Facts
+		want    label.Set
+		unknown []string
 	}{
-		{"no GPU", topology.Matrix{Counted: true, Level: topology.PIX}, allTrue, software, label.Set{}},
-		{"nothing known", topology.Matrix{GPUs: gpu}, verdict.Verdict{}, kmod.State{}, label.Set{}},
-		{"everything known", everything, allTrue, software, label.Set{
+		{"no GPU", Facts{PCIRead: true, Matrix: &topology.Matrix{Counted: true, Level: topology.PIX}, Verdict: &allTrue, Kmod: &software}, label.Set{}, nil},
+		{"no bus", Facts{Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}}, label.Set{}, all},
+		{"a function that may be a GPU", Facts{PCIRead: true, Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}}, label.Set{}, all},
+		{
+			"nothing known but a GPU",
+			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}, Expected: &expect.Result{}},
+			label.Set{},
+			without(all, label.Link, label.IOMMU, label.ACS), // of these three the verdict tells whether they are unknown
+		},
+		{"everything known", Facts{PCIRead: true, Matrix: &everything, Verdict: &allTrue, Kmod: &software, Expected: &expect.Result{State: tristate.False}}, label.Set{
 			label.Capable: "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
 			label.Topology: "physical", label.DataDirect: "true",
 			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
 			label.MOFED: "24.10-1.1.4.0__OFED", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
-		}},
-		{"counted, and none is eligible", topology.Matrix{GPUs: gpu, Counted: true}, verdict.Verdict{}, kmod.State{}, label.Set{label.GPUs: "0", label.NICs: "0"}},
+			label.Expected: "false",
+		}, nil},
+		{
+			"counted, and none is eligible",
+			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu, Counted: true, Origin: topology.Virtual}, Verdict: &allTrue, Kmod: &software},
+			label.Set{
+				label.Capable: "true", label.GPUs: "0", label.NICs: "0", label.Topology: "virtual",
+				label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
+				label.MOFED: "24.10-1.1.4.0__OFED", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
+			},
+			nil,
+		},
+		{
+			"counted, and no level is known",
+			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu, Counted: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: &unreadable, Kmod: &noMOFED, Expected: &expect.Result{NoType: true}},
+			label.Set{label.GPUs: "1", label.NICs: "1", label.Reason: "Unreadable", label.Peermem: "false"},
+			[]string{
+				label.Capable, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Ready, label.Reason,
+				label.DMABuf, label.PeerDirect, label.Link, label.IOMMU, label.ACS, label.Storage,
+			},
+		},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, Labels(&tt.m, &tt.v, &tt.k)); diff != "" {
+		labels, unknown := Labels(&tt.facts)
+		if diff := cmp.Diff(tt.want, labels); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(tt.unknown)), slices.Sorted(maps.Keys(unknown))); diff != "" {
+			t.Errorf("%s: unknown (-want +got):\n%s", tt.name, diff)
+		}
 	}
+}
+
+// TestRows: every label has a value, and every value a label.
+func TestRows(t *testing.T) {
+	left := label.All()
+	for _, row := range rows {
+		if !left[row.name] {
+			t.Errorf("%s is no label, or has two rows", row.name)
+		}
+		delete(left, row.name)
+	}
+	if len(left) > 0 {
+		t.Errorf("no row: %v", slices.Collect(maps.Keys(left)))
+	}
+}
+
+func without(names []string, left ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(left, name) })
 }
 
 func TestMOFED(t *testing.T) {
