@@ -1,6 +1,6 @@
-// Command kubectl-gdr shows the nodes of a cluster: which can do GPUDirect RDMA,
-// which do, and why the others do not. kubectl runs it for `kubectl gdr`, and
-// `gdr-features nodes` becomes it.
+// Command kubectl-gdr shows the nodes of a cluster: which can do GPUDirect RDMA, which
+// are ready for it, and why the others are not. kubectl runs it for `kubectl gdr`, and
+// `gdr-features nodes` executes it in its own place.
 package main
 
 import (

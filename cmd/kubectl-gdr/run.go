@@ -28,10 +28,9 @@ type streams struct {
 	now      func() time.Time
 }
 
-// run is the whole program but for the process around it. It gives the exit
-// status.
+// run is the program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, s streams) int {
-	klog.LogToStderr(false) // what client-go has to say is in its errors
+	klog.LogToStderr(false) // client-go logs what its errors say anyway
 	klog.SetOutput(io.Discard)
 	p := program{streams: s}
 	c := p.command()
@@ -66,7 +65,7 @@ func (p *program) do(ctx context.Context, names []string) error {
 	}
 	for _, name := range names {
 		if name == "" || name != label.Value(name) {
-			return fmt.Errorf("%q: no node of that name can have a NodeFeature", name)
+			return fmt.Errorf("%q: not a valid node name", name)
 		}
 	}
 	access, err := p.access()
@@ -78,7 +77,7 @@ func (p *program) do(ctx context.Context, names []string) error {
 		query.Namespace = ""
 	}
 	progress := p.progress()
-	query.Progress = progress.tell
+	query.Progress = progress.show
 	all, err := apiserver.List(ctx, access, query)
 	progress.clear()
 	if err != nil {
@@ -94,12 +93,12 @@ func (p *program) do(ctx context.Context, names []string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("no agent has published a NodeFeature of %s; is that the name of a node, and one with an NVIDIA GPU?", strings.Join(missing, ", "))
+		return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA GPU?", strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-// filter makes one of the flags.
+// filter gives the filter that the flags describe.
 func (p *program) filter() (nodes.Filter, error) {
 	f := nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
 	if err := p.flags.Validate(); err != nil {
@@ -111,7 +110,7 @@ func (p *program) filter() (nodes.Filter, error) {
 	return f, nil
 }
 
-// show writes those of all nodes that were picked as the flags say.
+// show writes the picked nodes in the form that the flags say.
 func (p *program) show(picked, all []nodes.Node) error {
 	json, summary := p.flags.Output == "json", nodes.Summarize(picked)
 	switch {
@@ -136,7 +135,7 @@ func (p *program) show(picked, all []nodes.Node) error {
 	return summary.Text(p.out)
 }
 
-// none says that nothing was picked, and the reasons there are to pick from.
+// none says that no node matches, and which reasons there are to select by.
 func (p *program) none(all []nodes.Node) error {
 	text := "no node matches"
 	var reasons []string
@@ -144,13 +143,13 @@ func (p *program) none(all []nodes.Node) error {
 		reasons = append(reasons, r.Reason)
 	}
 	if len(p.flags.Reasons) > 0 && len(reasons) > 0 {
-		text += "; reasons there are: " + strings.Join(reasons, " ")
+		text += "; existing reasons: " + strings.Join(reasons, " ")
 	}
 	_, err := fmt.Fprintln(p.err, text)
 	return err
 }
 
-// access gives the way to the API server, found as kubectl finds it.
+// access says how to reach the API server. It looks where kubectl looks.
 func (p *program) access() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = p.flags.Kubeconfig
@@ -168,15 +167,15 @@ func (p *program) access() (*rest.Config, error) {
 	return access, nil
 }
 
-// patience is how long a list may take before its progress is shown.
-const patience = time.Second
+// quiet is how long a list may take before its progress is shown.
+const quiet = time.Second
 
-// progress tells a person that waits how far it is.
+// progress shows on a terminal how many nodes have been read.
 type progress struct {
-	to    io.Writer // nil for nobody
+	to    io.Writer // nil for no terminal
 	now   func() time.Time
 	begun time.Time
-	width int // of the line shown, in characters; 0 for none
+	width int // of the line shown, in characters; 0 for no line
 }
 
 func (p *program) progress() *progress {
@@ -187,8 +186,8 @@ func (p *program) progress() *progress {
 	return g
 }
 
-func (g *progress) tell(n int) {
-	if g.to == nil || g.now().Sub(g.begun) < patience {
+func (g *progress) show(n int) {
+	if g.to == nil || g.now().Sub(g.begun) < quiet {
 		return
 	}
 	line := fmt.Sprintf("%d nodes read", n)
@@ -196,8 +195,8 @@ func (g *progress) tell(n int) {
 	fmt.Fprint(g.to, "\r"+line)
 }
 
-// clear writes spaces over the line: a Windows console may print escape sequences
-// instead of obeying them.
+// clear overwrites the line with spaces: a Windows console may print escape sequences
+// instead of interpreting them.
 func (g *progress) clear() {
 	if g.width > 0 {
 		fmt.Fprintf(g.to, "\r%*s\r", g.width, "")

@@ -79,16 +79,16 @@ func TestRun(t *testing.T) {
 		{"summary", "--summary", false, 0, 0, summary, ""},
 		{"summary of none", "--summary --ready unknown", false, 0, 0, "0 nodes, 0 ready\n", ""},
 		{"none", "--ready unknown", false, 0, 0, "", "no node matches\n"},
-		{"a reason that no node has", "--reason NoNICS", false, 0, 0, "", "no node matches; reasons there are: NoNIC\n"},
+		{"a reason that no node has", "--reason NoNICS", false, 0, 0, "", "no node matches; existing reasons: NoNIC\n"},
 		{"none for scripts", "--ready unknown --no-headers", false, 0, 0, "", "no node matches\n"},
 		{"without headings", "--no-headers n2", false, 0, 0, "n2   unknown   true   PIX   -   -   -   -   -   120m\n", ""},
 		{
 			"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   unknown   true   PIX   -   -   -   -   -   120m\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is that the name of a node, and one with an NVIDIA GPU?\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n",
 		},
-		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is that the name of a node, and one with an NVIDIA GPU?\n"},
+		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n"},
 		{"nobody there", "-n empty -o json", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
-			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file make none)\n"},
+			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file write none)\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)

@@ -19,9 +19,9 @@ type nodeJSON struct {
 	Peermem string `json:"peermem"`
 	DMABuf  string `json:"dmabuf"`
 	Storage string `json:"storage"`
-	// Expected is unknown too where nothing is expected of the node.
+	// Expected is also unknown where the agent runs without --expect.
 	Expected string `json:"expected"`
-	// What follows is "" or null where it is not known.
+	// The rest is "" or null where it is unknown.
 	PeerDirect  string    `json:"peerdirect"`
 	MOFED       string    `json:"mofed"`
 	Level       string    `json:"level"`
@@ -52,7 +52,7 @@ func JSON(w io.Writer, all []Node) error {
 	return writeJSON(w, out)
 }
 
-// SummaryJSON writes the summary alone, in the same place.
+// SummaryJSON writes only the summary, under the same key as JSON.
 func SummaryJSON(w io.Writer, s Summary) error {
 	return writeJSON(w, map[string]Summary{"summary": s})
 }
@@ -80,7 +80,7 @@ func (n *Node) json() nodeJSON {
 	return out
 }
 
-// number gives nil for what is none.
+// number gives nil for a text that is not a number.
 func number(text string) *int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package nodes shows a fleet at a glance: a line for each node from what its
-// agent has published, and how many are ready and why the others are not. It is
-// pure; package apiserver reads what is shown.
+// Package nodes shows a cluster at a glance: a line for each node from what its agent
+// has published, how many nodes are ready, and why the others are not. It is pure;
+// package apiserver reads what is shown.
 package nodes
 
 import (
@@ -15,16 +15,16 @@ import (
 // Node is what the agent of a node has published.
 type Node struct {
 	Name, Namespace string
-	// Labels are the agent's, without prefix. There are none on a node without
-	// NVIDIA GPU, and none after `gdr-features run --cleanup`.
+	// Labels are those of the agent, without prefix. There are none on a node without
+	// an NVIDIA GPU, nor after `gdr-features run --cleanup`.
 	Labels label.Set
 	// Written is when the agent last changed the object; zero for unknown.
 	Written time.Time
-	// GPUs and NICs are the products found, whether eligible or not.
+	// GPUs and NICs are the products found, eligible or not.
 	GPUs, NICs []Product
 }
 
-// Product is a number of devices of one name.
+// Product is how many devices there are of one name.
 type Product struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
@@ -52,7 +52,7 @@ func (n *Node) state(name string) string {
 	return Unknown
 }
 
-// mechanism names the ways for an adapter to reach GPU memory; "" for none known.
+// mechanism names the ways a NIC can reach GPU memory; "" for none or unknown.
 func (n *Node) mechanism() string {
 	peermem, dmabuf := n.Labels[label.Peermem] == "true", n.Labels[label.DMABuf] == "true"
 	switch {
@@ -72,7 +72,7 @@ type Summary struct {
 	Ready    int `json:"ready"`
 	NotReady int `json:"notReady"`
 	Unknown  int `json:"unknown"`
-	// Unlabelled have published no labels.
+	// Unlabelled is the number of nodes without labels.
 	Unlabelled int `json:"unlabelled"`
 	// Reasons are those of nodes that are not ready, the most frequent first.
 	Reasons []Reason `json:"reasons"`
@@ -84,7 +84,7 @@ type Reason struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// Summarize counts.
+// Summarize counts nodes and reasons.
 func Summarize(all []Node) Summary {
 	s := Summary{Nodes: len(all), Reasons: []Reason{}}
 	reasons := map[string]int{}

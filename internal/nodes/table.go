@@ -14,16 +14,16 @@ import (
 	"gdr-features/internal/sanitize"
 )
 
-// Style is how a table looks.
+// Style says what a table shows.
 type Style struct {
-	// Now is what ages are counted to.
+	// Now is the time that ages are relative to.
 	Now time.Time
 	// Namespaces and Wide add columns.
 	Namespaces, Wide bool
 	Headers          bool
 }
 
-// column is a heading and what stands below it; "" becomes a dash.
+// column is a heading and what its cells show; "" is shown as a dash.
 type column struct {
 	heading string
 	cell    func(*Node, time.Time) string
@@ -57,12 +57,12 @@ var (
 	}
 )
 
-// of is a column with the value of a label.
+// of gives a column that shows a label.
 func of(heading, name string) column {
 	return column{heading, func(n *Node, _ time.Time) string { return n.Labels[name] }}
 }
 
-// age is how long ago the agent last wrote, as kubectl puts it.
+// age is the time since the agent last wrote, in kubectl's format.
 func age(n *Node, now time.Time) string {
 	if n.Written.IsZero() {
 		return ""
@@ -78,12 +78,11 @@ func products(all []Product) string {
 	return strings.Join(parts, ", ")
 }
 
-// widest is how many characters a cell may have: one that is longer would move the
-// columns of all the others.
+// widest is how many characters a cell may have: a longer one would push the columns of
+// all nodes apart.
 const widest = 120
 
-// fit keeps what an agent may have published from moving the cursor, and
-// to its cell.
+// fit shortens a text to its cell and replaces control characters.
 func fit(text string) string {
 	if runes := []rune(text); len(runes) > widest {
 		text = string(runes[:widest-1]) + "…"
@@ -91,7 +90,7 @@ func fit(text string) string {
 	return sanitize.Terminal(text)
 }
 
-// Table writes a line a node.
+// Table writes one line a node.
 func Table(w io.Writer, all []Node, s Style) error {
 	var columns []column
 	if s.Namespaces {
@@ -129,7 +128,7 @@ func Table(w io.Writer, all []Node, s Style) error {
 	return err
 }
 
-// Text writes the summary: the counts in a line, then the reasons, a line each.
+// Text writes the summary: the counts in one line, then one line a reason.
 func (s *Summary) Text(w io.Writer) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s, %d ready", plural(s.Nodes, "node"), s.Ready)

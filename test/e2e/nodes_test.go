@@ -140,7 +140,7 @@ func TestNodes(t *testing.T) {
 		}
 	}
 	kubeconfig := asGroup(t, "gpu-admins")
-	fails(t, kubeconfig, "kubectl gdr", "no right to list the NodeFeatures of namespace gdr-features; the ClusterRole gdr-features-reader of deploy/examples/reader.yaml has it: nodefeatures.nfd.k8s-sigs.io is forbidden")
+	fails(t, kubeconfig, "kubectl gdr", "you may not list the NodeFeatures of namespace gdr-features; bind the ClusterRole gdr-features-reader of deploy/examples/reader.yaml: nodefeatures.nfd.k8s-sigs.io is forbidden")
 	if err := shared.apply(t.Context(), shipped(t, "examples/reader.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func TestNodes(t *testing.T) {
 	if out, errs, _ := shell(t, kubeconfig, "PATH=$PATH:"+hack+" kubectl __complete gdr --ready ''"); !strings.Contains(out, "unknown\n:4") {
 		t.Errorf("kubectl completes %s%s", out, errs)
 	}
-	fails(t, kubeconfig, "kubectl gdr -A", "no right to list the NodeFeatures of all namespaces")
-	fails(t, kubeconfig, "kubectl gdr -n default", "no right to list the NodeFeatures of namespace default")
+	fails(t, kubeconfig, "kubectl gdr -A", "you may not list the NodeFeatures of all namespaces")
+	fails(t, kubeconfig, "kubectl gdr -n default", "you may not list the NodeFeatures of namespace default")
 	admin := asGroup(t, "system:masters")
 	fails(t, admin, "kubectl gdr -n default", "no agent has published a NodeFeature in namespace default; is the DaemonSet running there?")
 	fails(t, admin, "kubectl gdr seen-z", "no agent has published a NodeFeature of seen-z")
@@ -271,7 +271,7 @@ func TestNodesWithoutNFD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fails(t, kubeconfig, "gdr-features nodes", "the API server knows no NodeFeatures; install Node Feature Discovery 0.14 or newer")
+	fails(t, kubeconfig, "gdr-features nodes", "the API server has no resource NodeFeature; install Node Feature Discovery 0.14 or newer")
 	stranger, err := c.kubeconfig(c.dir, "stranger", "no-such-token")
 	if err != nil {
 		t.Fatal(err)
@@ -280,5 +280,5 @@ func TestNodesWithoutNFD(t *testing.T) {
 	if err := c.api.stop(); err != nil {
 		t.Fatal(err)
 	}
-	fails(t, kubeconfig, "gdr-features nodes", "the API server cannot be reached; is this the right --context?")
+	fails(t, kubeconfig, "gdr-features nodes", "cannot reach the API server; is this the right --context?")
 }

@@ -29,10 +29,10 @@ const (
 	nodeName = "nfd.node.kubernetes.io/node-name"
 	// ours selects the objects of our agents among all NodeFeatures.
 	ours = "app.kubernetes.io/managed-by=" + manager
-	// mostNames is how many nodes are asked for by name: more would make the
-	// address of the request too long.
+	// mostNames is how many nodes are selected by name: more would make the URL too
+	// long.
 	mostNames = 100
-	// pageLimit is how long a page may take.
+	// pageLimit is the timeout of a page.
 	pageLimit = time.Minute
 )
 
@@ -44,12 +44,13 @@ type Query struct {
 	Names []string
 	// PageSize is how many objects are asked for at a time, 0 for all at once.
 	PageSize int
-	// Progress, if any, is told after each page how many objects have been read.
+	// Progress, if not nil, is called after each page with the number of objects read
+	// so far.
 	Progress func(int)
 }
 
-// page and object are the parts of a list of NodeFeatures that are shown. The
-// pairs of GPU and NIC, most of an object, are passed over.
+// page and object are the parts of a list of NodeFeatures that are shown. The pairs of
+// GPU and NIC, which are most of an object, are not decoded.
 type page struct {
 	Metadata struct {
 		Continue string `json:"continue"`
@@ -101,7 +102,7 @@ func List(ctx context.Context, config *rest.Config, q Query) ([]nodes.Node, erro
 	return all, nil
 }
 
-// open gives a client for NodeFeatures that knows no types but those of errors.
+// open gives a client for NodeFeatures. It decodes no types but those of errors.
 func open(config *rest.Config) (rest.Interface, error) {
 	version := schema.GroupVersion{Group: "nfd.k8s-sigs.io", Version: "v1alpha1"}
 	types := runtime.NewScheme()
@@ -114,7 +115,8 @@ func open(config *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(c)
 }
 
-// list reads page by page.
+// list reads page by page. client-go's pager would follow a server whose continue
+// tokens go in a circle for ever, and reads everything at once when a token expires.
 func list(ctx context.Context, client rest.Interface, q Query) ([]nodes.Node, error) {
 	options := metav1.ListOptions{LabelSelector: ours, Limit: int64(q.PageSize)}
 	if n := len(q.Names); n > 0 && n <= mostNames {
@@ -123,7 +125,7 @@ func list(ctx context.Context, client rest.Interface, q Query) ([]nodes.Node, er
 	var all []nodes.Node
 	asked := map[string]bool{}
 	for read := 0; ; {
-		p, err := one(ctx, client, q.Namespace, options)
+		p, err := readPage(ctx, client, q.Namespace, options)
 		if err != nil {
 			return nil, err
 		}
@@ -141,13 +143,13 @@ func list(ctx context.Context, client rest.Interface, q Query) ([]nodes.Node, er
 		case next == "":
 			return all, nil
 		case asked[next]:
-			return nil, errors.New("the API server gives the same part of the list again and again; what stands between it and here may be broken")
+			return nil, errors.New("the API server returns the same part of the list again and again; a proxy in between may be broken")
 		}
 		asked[next], options.Continue = true, next
 	}
 }
 
-func one(ctx context.Context, client rest.Interface, namespace string, options metav1.ListOptions) (*page, error) {
+func readPage(ctx context.Context, client rest.Interface, namespace string, options metav1.ListOptions) (*page, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageLimit)
 	defer cancel()
 	answer := client.Get().Namespace(namespace).Resource("nodefeatures").VersionedParams(&options, metav1.ParameterCodec).Do(ctx)
@@ -160,13 +162,13 @@ func one(ctx context.Context, client rest.Interface, namespace string, options m
 	}
 	var p page
 	if err := json.Unmarshal(text, &p); err != nil {
-		return nil, fmt.Errorf("what the API server lists is no list of NodeFeatures: %w", err)
+		return nil, fmt.Errorf("the answer of the API server is not a list of NodeFeatures: %w", err)
 	}
 	return &p, nil
 }
 
-// node gives what an agent has published; ok is false for an object of another
-// name than an agent gives it.
+// node gives what an agent has published; ok is false for an object that an agent
+// would have named differently.
 func (o *object) node() (n nodes.Node, ok bool) {
 	m := &o.Metadata
 	n = nodes.Node{Name: m.Labels[nodeName], Namespace: m.Namespace, Labels: label.Set{}}
@@ -187,23 +189,20 @@ func (o *object) node() (n nodes.Node, ok bool) {
 	return n, true
 }
 
-// products counts the functions of each name. An adapter with two RDMA devices
-// is one function.
+// products counts the functions of each product. A NIC with two RDMA devices has two
+// elements and is one function.
 func (i *instances) products() []nodes.Product {
-	functions := map[string]map[string]bool{}
+	type function struct{ name, address string }
+	seen, counts := map[function]bool{}, map[string]int{}
 	for _, e := range i.Elements {
-		name, address := e.Attributes["name"], e.Attributes["address"]
-		if name == "" {
-			continue
+		if f := (function{e.Attributes["name"], e.Attributes["address"]}); f.name != "" && !seen[f] {
+			seen[f] = true
+			counts[f.name]++
 		}
-		if functions[name] == nil {
-			functions[name] = map[string]bool{}
-		}
-		functions[name][address] = true
 	}
 	var all []nodes.Product
-	for name, addresses := range functions {
-		all = append(all, nodes.Product{Name: name, Count: len(addresses)})
+	for name, n := range counts {
+		all = append(all, nodes.Product{Name: name, Count: n})
 	}
 	slices.SortFunc(all, func(a, b nodes.Product) int {
 		return cmp.Or(b.Count-a.Count, strings.Compare(a.Name, b.Name))

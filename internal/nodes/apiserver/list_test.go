@@ -116,8 +116,8 @@ func TestExpired(t *testing.T) {
 func TestNoList(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"metadata": {"continue": "x"}, "items": []}`: "the same part of the list again and again",
-		`<html>`:                      "no list of NodeFeatures",
-		`{"items": [{"spec": true}]}`: "no list of NodeFeatures",
+		`<html>`:                      "is not a list of NodeFeatures",
+		`{"items": [{"spec": true}]}`: "is not a list of NodeFeatures",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
 		all, err := List(t.Context(), &rest.Config{Host: server.URL}, Query{})
@@ -193,10 +193,10 @@ func TestObject(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for status, want := range map[int]string{
 		401: "does not accept these credentials; log in again",
-		403: "no right to list the NodeFeatures of namespace gdr; the ClusterRole gdr-features-reader",
-		404: "knows no NodeFeatures; install Node Feature Discovery",
-		410: "could not be read before it changed, twice; ask for fewer nodes",
-		500: "has trouble of its own; try again in a while",
+		403: "you may not list the NodeFeatures of namespace gdr; bind the ClusterRole gdr-features-reader",
+		404: "has no resource NodeFeature; install Node Feature Discovery",
+		410: "list expired twice while it was read; ask for fewer nodes",
+		500: "returned a temporary error; try again later",
 	} {
 		a := api{status: status, failing: 100}
 		all, _, err := a.ask(t, Query{Namespace: "gdr"})
@@ -209,7 +209,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("in all namespaces: error %v", err)
 	}
 	_, err := List(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, Query{})
-	if err == nil || !strings.Contains(err.Error(), "cannot be reached; is this the right --context?") {
+	if err == nil || !strings.Contains(err.Error(), "cannot reach the API server; is this the right --context?") {
 		t.Errorf("without server: %v", err)
 	}
 	for namespace, want := range map[string]string{"gdr": "kubectl -n gdr get daemonsets", "": "kubectl get daemonsets -A"} {
