@@ -1,5 +1,5 @@
-// Package deadline runs reads that may never end: one from a sick device cannot be
-// interrupted, only left behind.
+// Package deadline puts a time limit on reads that may block for ever. A read of a sick
+// device cannot be interrupted; it is left running in its own goroutine.
 package deadline
 
 import (
@@ -7,12 +7,11 @@ import (
 	"errors"
 )
 
-// ErrTimeout tells that a part of the machine was not read in time.
+// ErrTimeout: a read did not end in time.
 var ErrTimeout = errors.New("no answer in time")
 
-// Start runs read beside the caller. The function it gives waits for the result,
-// or leaves the read behind with ErrTimeout when the context ends first; it may
-// be called again with a longer one.
+// Start starts a read and gives a function that waits for its result. That function
+// gives ErrTimeout when the context ends first; it may be called again.
 func Start[T any](read func() (T, error)) func(context.Context) (T, error) {
 	type answer struct {
 		value T
@@ -30,7 +29,7 @@ func Start[T any](read func() (T, error)) func(context.Context) (T, error) {
 		case <-ctx.Done():
 		}
 		select {
-		case a := <-from: // both were there
+		case a := <-from: // both were ready
 			return a.value, a.err
 		default:
 			var none T

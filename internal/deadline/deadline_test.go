@@ -26,8 +26,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Single leaves one read behind and no more, and reads again once that is back.
-func TestOne(t *testing.T) {
+// Single leaves at most one read behind, and reads again once that has ended.
+func TestSingle(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	var o Single[int]

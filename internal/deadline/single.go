@@ -2,30 +2,31 @@ package deadline
 
 import "context"
 
-// Single runs reads of one kind, never two at the same time: while one that was
-// left behind is still stuck, there is no other. So whoever reads a sick machine
-// again and again leaves no more than one read behind. The zero value is ready.
-// Its method may not be called from two goroutines at the same time.
+// Single runs reads of one kind, never two at the same time: while one is stuck, the
+// next ones fail at once. So reading a sick machine again and again leaves no more than
+// one goroutine behind. (x/sync/singleflight would hand the stuck read's result, which
+// is old by then, to a later caller.) The zero value is ready. Its methods may not be
+// called from two goroutines at the same time.
 type Single[T any] struct {
 	stuck func(context.Context) (T, error)
 }
 
-// Read runs a read and waits for it. It gives ErrTimeout when ctx ends first,
+// Read runs a read and waits for its result. It gives ErrTimeout when ctx ends first,
 // or when an earlier read is still stuck.
 func (o *Single[T]) Read(ctx context.Context, read func() (T, error)) (T, error) {
 	return o.Start(read)(ctx)
 }
 
-// Start runs a read beside the caller, as the function of that name does, unless
-// an earlier one is still stuck.
+// Start starts a read as the function of that name does, unless an earlier one is still
+// stuck.
 func (o *Single[T]) Start(read func() (T, error)) func(context.Context) (T, error) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	if o.stuck != nil {
-		if _, err := o.stuck(now); err == ErrTimeout { //nolint:errorlint // that very value: the read's own errors are not meant
+		if _, err := o.stuck(now); err == ErrTimeout { //nolint:errorlint // not an ErrTimeout that the read itself gave
 			return func(context.Context) (none T, err error) { return none, ErrTimeout }
 		}
-		o.stuck = nil // what it found is old
+		o.stuck = nil // its result is old
 	}
 	wait := Start(read)
 	return func(ctx context.Context) (T, error) {

@@ -1,9 +1,7 @@
-// Package names asks the machine's own pci.ids, through ghw, what its PCI
-// functions are called. It is for features that people read. Labels, verdicts
-// and the command line rest on the table in source/pci instead, which comes
-// from the same database: reading all of pci.ids takes longer than everything
-// else together, and linking ghw alone (net/http, crypto, yaml) costs every
-// start of the program 0.4 to 0.8 ms.
+// Package names reads the names of a machine's PCI functions from its own pci.ids,
+// through ghw. They are for features that people read. Labels, verdicts and the command
+// line use the table in source/pci instead, which comes from the same database: reading
+// all of pci.ids costs several times a whole run of gdr-features (make bench).
 package names
 
 import (
@@ -11,13 +9,14 @@ import (
 	"strings"
 
 	"gdr-features/host"
+	"gdr-features/internal/deadline"
 	"gdr-features/source/pci"
 
 	"github.com/jaypipes/ghw"
 )
 
-// Read gives names by address. A machine without pci.ids, or one that does not
-// answer before ctx ends, has none: names are a convenience.
+// Read gives names by address. It gives none without a pci.ids, and when ctx ends
+// before everything is read.
 func Read(ctx context.Context, fs *host.FS) map[pci.Address]string {
 	options := []any{ghw.WithDisableWarnings(), ghw.WithDisableTopology(), ghw.WithChroot(fs.Root())}
 	if sysfs := fs.Sysfs(); sysfs != "" {
@@ -26,18 +25,7 @@ func Read(ctx context.Context, fs *host.FS) map[pci.Address]string {
 			ghw.WithPathOverrides(map[string]string{"/sys": sysfs}),
 		}
 	}
-	from := make(chan map[pci.Address]string, 1)
-	go func() { from <- read(options) }()
-	select {
-	case names := <-from:
-		return names
-	case <-ctx.Done():
-		return nil
-	}
-}
-
-func read(options []any) map[pci.Address]string {
-	info, err := ghw.PCI(options...)
+	info, err := deadline.Start(func() (*ghw.PCIInfo, error) { return ghw.PCI(options...) })(ctx)
 	if err != nil {
 		return nil
 	}
