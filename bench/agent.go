@@ -12,8 +12,8 @@ import (
 	"gdr-features/source/pci"
 )
 
-// What the node agent does in an hour when nothing happens: it reads everything
-// every minute and looks at the ports every second.
+// What the node agent does in an hour when nothing happens: it reads everything every
+// minute and the state of ports every second.
 const (
 	readings = 60
 	looks    = 3600
@@ -22,15 +22,15 @@ const (
 // idle is what an hour of the agent costs, in ms of CPU.
 type idle struct {
 	readings, looks float64
-	// bare is what as many runs of bare cost.
+	// bare is the cost of as many runs of bare.
 	bare float64
 }
 
-// share is the part of one core that is, in percent.
+// share is the CPU use, in percent of one core.
 func (i idle) share() float64 { return (i.readings + i.looks) / time.Hour.Seconds() / 1e3 * 100 }
 
-// idleHour does an hour's reading of a tree at once, and takes the dearest of
-// some hours. An agent that sleeps in between finds colder caches.
+// idleHour does the readings of an hour back to back, and gives the most expensive of
+// three such hours. An agent that sleeps in between wakes with colder caches.
 func idleHour(ctx context.Context, tree string, bare *series) (idle, error) {
 	fs, err := host.Open(host.Options{Root: tree})
 	if err != nil {
@@ -66,7 +66,7 @@ func idleHour(ctx context.Context, tree string, bare *series) (idle, error) {
 	return worst, nil
 }
 
-// spent is the CPU time of this process that something takes, in ms.
+// spent is the CPU time of a function in this process, in ms.
 func spent(do func()) float64 {
 	before := usage()
 	do()

@@ -12,27 +12,28 @@ import (
 	"time"
 )
 
-// life is what an agent takes that lives while nothing happens. Unlike in an hour
-// at once, it sleeps in between and finds everything cold.
+// life is what a running agent costs while nothing happens. Unlike in idleHour, it sleeps
+// between its readings and wakes with cold caches.
 type life struct {
-	cpu float64 // ms in its lifetime
-	// bare is what a program takes in the same time that only looks at the ports.
+	cpu float64 // ms within lifetime
+	// bare is what a program costs in the same time that only reads the state of ports.
 	bare float64
 }
 
-// share is the part of one core that is, in percent.
+// share is the CPU use, in percent of one core.
 func (l life) share() float64 { return l.cpu / lifetime.Seconds() / 1e3 * 100 }
 
 const (
-	// lifetime is its interval: it reads everything once, and looks at the ports
-	// every second.
+	// lifetime is how long it is measured: its interval, in which it reads everything
+	// once, and the ports every second.
 	lifetime = time.Minute
-	// birth is how long it may take to publish, infancy what it does thereafter.
-	birth   = 10 * time.Second
-	infancy = 3 * time.Second
+	// startLimit is how long it may take to publish, and warmUpTime is left out after
+	// that.
+	startLimit = 10 * time.Second
+	warmUpTime = 3 * time.Second
 )
 
-// live runs the agent on a tree, and beside it a program that only looks at the
+// live measures the agent on a tree, and beside it a program that only reads the state of
 // ports.
 func live(ctx context.Context, bin binaries, tree, dir string) (l life, err error) {
 	features := filepath.Join(dir, "staging", "features.d")
@@ -58,11 +59,11 @@ func live(ctx context.Context, bin binaries, tree, dir string) (l life, err erro
 		if _, err := os.Stat(filepath.Join(features, "gdr-features.features")); err == nil {
 			break
 		}
-		if time.Since(began) > birth {
-			return l, fmt.Errorf("the agent has not published within %v: %s", birth, &log)
+		if time.Since(began) > startLimit {
+			return l, fmt.Errorf("the agent has not published within %v: %s", startLimit, &log)
 		}
 	}
-	time.Sleep(infancy)
+	time.Sleep(warmUpTime)
 	before, err := ran(agent.Process.Pid, bare.Process.Pid)
 	if err != nil {
 		return l, err
@@ -79,9 +80,9 @@ func live(ctx context.Context, bin binaries, tree, dir string) (l life, err erro
 	return life{cpu: after[0] - before[0], bare: after[1] - before[1]}, nil
 }
 
-// ran is the time in ms that the threads of processes have run: the first number of
-// /proc/PID/task/TID/schedstat, in ns. The times in its stat are of ticks, which an
-// agent that runs for a moment falls between.
+// ran is the CPU time of processes in ms: the sum of the first number, ns, of
+// /proc/PID/task/TID/schedstat. The times in stat count ticks, which are too coarse for an
+// agent that runs for a moment.
 func ran(pids ...int) ([]float64, error) {
 	sums := make([]float64, len(pids))
 	for i, pid := range pids {
@@ -105,7 +106,7 @@ func ran(pids ...int) ([]float64, error) {
 }
 
 func lifeTable(w io.Writer, l life) {
-	fmt.Fprintf(w, "\n%-40s %8s\n", fmt.Sprintf("%v of a life with nothing to do, 8 GPUs", lifetime), "CPU ms")
+	fmt.Fprintf(w, "\n%-40s %8s\n", fmt.Sprintf("%v of an idle agent, 8 GPUs", lifetime), "CPU ms")
 	fmt.Fprintf(w, "%-40s %8.0f  (%.3f %% of a core)\n", "the agent", l.cpu, l.share())
-	fmt.Fprintf(w, "%-40s %8.0f\n", "for comparison: only looking at ports", l.bare)
+	fmt.Fprintf(w, "%-40s %8.0f\n", "for comparison: only reading ports", l.bare)
 }

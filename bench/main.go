@@ -1,10 +1,10 @@
-// Command bench measures what a run of gdr-features costs and holds it against
-// what is claimed: run it in the root of the repository, as `make bench` does.
+// Command bench measures what a run of gdr-features costs and compares it with what
+// README.md claims. Run it in the root of the repository, as `make bench` does.
 //
 //	go run ./bench [-n ROUNDS] [-dir DIRECTORY]
 //
 // It compares three programs on the same trees: `gdr-features --root TREE
-// labels`; bare (bare/bare.c, as dear as reading the files must be); and ghwpci
+// labels`; bare (bare/bare.c, the cost of only reading the files); and ghwpci
 // (ghwpci/main.go, one call of ghw.PCI). Each round runs all of them once, one
 // after the other, so that whatever slows the machine down slows down all of
 // them. Costs are whole processes, from exec to exit: user and system time and
@@ -42,7 +42,7 @@ const (
 
 const machineFile = "testdata/machines/dell-xe9680-h100.txt"
 
-// errOver: something is dearer than claimed.
+// errOver: something costs more than claimed.
 var errOver = errors.New("over the limit")
 
 func main() {

@@ -108,7 +108,7 @@ func TestClaims(t *testing.T) {
 		if over := claimTable(&out, c.claims, c.busy); over != c.over {
 			t.Errorf("%v, busy by %q: over %v", c.claims, c.busy, over)
 		}
-		said := strings.Contains(out.String(), "not judged, what rests on time: the machine is busy: others\n")
+		said := strings.Contains(out.String(), "claims about time are not judged: the machine is busy: others\n")
 		if said != (c.busy != "") {
 			t.Errorf("%v, busy by %q: printed %s", c.claims, c.busy, &out)
 		}

@@ -9,19 +9,19 @@ import (
 	"gdr-features/test/busy"
 )
 
-// claim is something said about cost: value must not be over limit.
+// claim is a statement about cost: value must not exceed limit.
 type claim struct {
 	text         string
 	value, limit float64
-	// timed: it rests on time, which other load on the machine spoils.
+	// timed: it depends on time, which other load on the machine distorts.
 	timed bool
 }
 
-// steady is how far the median of bare's runs may be above their minimum where time
-// is to tell anything: on a quiet machine it is 1.1.
+// steady is how many times the minimum the median of bare's runs may be for times to be
+// judged. On a quiet machine it is 1.1.
 const steady = 1.2
 
-// spread is how far it is, on the tree where that is most.
+// spread is that ratio on the tree where it is largest.
 func spread(all []subject) float64 {
 	most := 0.0
 	for _, s := range all {
@@ -30,8 +30,8 @@ func spread(all []subject) float64 {
 	return most
 }
 
-// reason is why no claim about time can be judged, "" where they can: others is the
-// share of the CPU time that other programs took, spread that of bare's runs.
+// reason says why claims about time cannot be judged; "" when they can. others is the
+// share of CPU time that other programs took, spread that of bare's runs.
 func reason(others, spread float64) string {
 	if why := busy.Reason(others); why != "" {
 		return why
@@ -48,10 +48,10 @@ type step struct {
 	product, bare float64
 }
 
-// ratio is how much dearer it is than for bare.
+// ratio is the cost relative to bare.
 func (s step) ratio() float64 { return s.product / s.bare }
 
-// report prints tables and claims. It gives errOver when a claim does not hold.
+// report prints tables and claims. It gives errOver when a claim fails.
 func report(out io.Writer, m measured) error {
 	last := len(m.subjects) - 1
 	steps := stepsOf(m.subjects[:last])
@@ -80,13 +80,13 @@ const (
 	mostOfBareMore = 3   // CPU of a further function, times that of bare
 )
 
-// claims are what the documentation says.
+// claims are those of README.md.
 func claims(m measured, steps []step, virtual step) []claim {
 	base := m.subjects[0]
 	times := func(other *series) float64 { return median(base.product.cpu()) / median(other.cpu()) }
-	dearest, cheapest, worst := 0.0, steps[0].product, 0.0
+	highest, lowest, worst := 0.0, steps[0].product, 0.0
 	for _, s := range steps {
-		dearest, cheapest = max(dearest, s.product), min(cheapest, s.product)
+		highest, lowest = max(highest, s.product), min(lowest, s.product)
 		worst = max(worst, s.ratio())
 	}
 	return []claim{
@@ -96,16 +96,16 @@ func claims(m measured, steps []step, virtual step) []claim {
 		{"peak resident memory, 8 GPUs, MB", base.product.peak(), mostMB, false},
 		{"CPU of a further function, times that of bare, worst step", worst, mostOfBareMore, true},
 		{"CPU of a virtual function with RDMA device, times bare", virtual.ratio(), mostOfBareMore, true},
-		{"linear growth: dearest step, times the cheapest", dearest / cheapest, linear, true},
+		{"linear growth: highest step, times the lowest", highest / lowest, linear, true},
 		{"idle agent, back to back, percent of a core", m.hour.share(), 0.1, true},
-		{"idle agent, living, times one that only looks at ports", m.life.cpu / m.life.bare, 6, true},
-		{"idle agent, times the runs of bare", (m.hour.readings + m.hour.looks) / m.hour.bare, 3, true},
-		{"packages linked that would slow every start down", float64(len(m.start.heavy)), 0, false},
+		{"idle agent, times a program that only reads ports", m.life.cpu / m.life.bare, 6, true},
+		{"idle agent, back to back, times as many runs of bare", (m.hour.readings + m.hour.looks) / m.hour.bare, 3, true},
+		{"linked packages that would slow down every start", float64(len(m.start.heavy)), 0, false},
 	}
 }
 
-// linear is how far the steps of a linear growth may be apart: some hold more
-// garbage collections than others. Growth with the square would show as 4.
+// linear is how much steps of linear growth may differ: some contain more garbage
+// collections than others. Quadratic growth would show as 4.
 const linear = 1.5
 
 func costTable(w io.Writer, all []subject) {
@@ -126,7 +126,7 @@ func stepsOf(all []subject) []step {
 	return steps
 }
 
-// between compares two trees.
+// between is the step from one tree to another.
 func between(from, to subject) step {
 	each := func(less, more *series) float64 {
 		return (median(more.cpu()) - median(less.cpu())) * 1e3 / float64(to.functions-from.functions)
@@ -145,7 +145,7 @@ func stepTable(w io.Writer, steps []step, virtual step) {
 	line(fmt.Sprintf("%d virtual, RDMA", virtual.to-virtual.from), virtual)
 }
 
-// startTable prints the dearest packages of those that initialise anything.
+// startTable prints the packages that take longest to initialise.
 func startTable(w io.Writer, st start) {
 	const most = 5
 	fmt.Fprintf(w, "\ninitialisation of %d packages of %d linked: %.3f ms, thereof\n", len(st.packages), st.linked, st.total)
@@ -153,12 +153,12 @@ func startTable(w io.Writer, st start) {
 		fmt.Fprintf(w, "%-40s %6.3f ms\n", p.name, p.ms)
 	}
 	for _, name := range st.heavy {
-		fmt.Fprintf(w, "linked, and must not be: %s\n", name)
+		fmt.Fprintf(w, "linked but must not be: %s\n", name)
 	}
 }
 
-// claimTable prints the claims and tells whether one does not hold. Where busy
-// gives a reason, those that rest on time are not judged.
+// claimTable prints the claims and tells whether one fails. If busy gives a reason, those
+// that depend on time are not judged.
 func claimTable(w io.Writer, all []claim, busy string) (over bool) {
 	fmt.Fprintf(w, "\n%-58s %6s %8s\n", "claim", "is", "at most")
 	for _, c := range all {
@@ -172,7 +172,7 @@ func claimTable(w io.Writer, all []claim, busy string) (over bool) {
 		fmt.Fprintf(w, "%-58s %6.2f %8g  %s\n", c.text, c.value, c.limit, verdict)
 	}
 	if busy != "" {
-		fmt.Fprintf(w, "not judged, what rests on time: the machine is busy: %s\n", busy)
+		fmt.Fprintf(w, "claims about time are not judged: the machine is busy: %s\n", busy)
 	}
 	return over
 }

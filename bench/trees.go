@@ -13,21 +13,21 @@ import (
 // sizes are the numbers of PCI functions that the machine is grown to.
 var sizes = []int{1000, 2000, 3000}
 
-// kallsymsSize is that of a usual kernel's table with its modules'.
+// kallsymsSize is that of a usual kernel with its modules, in bytes.
 const kallsymsSize = 6 << 20
 
-// virtualFunctions is how many of them, each with an RDMA device, one more tree has
-// than the machine.
+// virtualFunctions is how many virtual functions, each with an RDMA device, the last tree
+// has more than the machine.
 const virtualFunctions = 2000
 
-// tree is a machine laid out.
+// tree is a machine written as files.
 type tree struct {
 	dir       string
 	functions int
 }
 
-// layOut writes the machine as it is, then with more and more functions, and last
-// with virtual functions alone.
+// layOut writes the machine as it is, then with more and more functions, and last with
+// more virtual functions only.
 func layOut(dir string) (grown []tree, shared tree, err error) {
 	m, err := machine.Load(machineFile)
 	if err != nil {
@@ -54,39 +54,39 @@ func layOut(dir string) (grown []tree, shared tree, err error) {
 	return grown, shared, err
 }
 
-// adaptersOf are the machine's adapters of vendor 15b3.
-func adaptersOf(m *machine.Machine) []machine.Function {
-	var adapters []machine.Function
+// nicsOf gives the machine's NICs.
+func nicsOf(m *machine.Machine) []machine.Function {
+	var nics []machine.Function
 	for _, f := range m.Functions {
 		if f.IsNIC() {
-			adapters = append(adapters, f)
+			nics = append(nics, f)
 		}
 	}
-	return adapters
+	return nics
 }
 
-// share gives the machine with n virtual functions more, spread over its adapters,
-// each with an RDMA device. Those of one adapter have a bus of their own, one that
-// the machine does not use.
+// share gives the machine with n virtual functions more, spread over its NICs, each with
+// an RDMA device. Those of one NIC have a bus of their own, which the machine does not
+// use.
 func share(m *machine.Machine, n int) *machine.Machine {
 	const firstBus = 0xe0
-	adapters := adaptersOf(m)
+	nics := nicsOf(m)
 	shared := *m
 	shared.Functions = slices.Clone(m.Functions)
 	for i := range n {
-		which, slot := i%len(adapters), i/len(adapters)
+		which, slot := i%len(nics), i/len(nics)
 		address := fmt.Sprintf("0000:%02x:%02x.%d", firstBus+which, slot/8, slot%8)
-		shared.Functions = append(shared.Functions, virtual(adapters[which], address, map[string]string{"rdma": fmt.Sprintf("mlx5_%d", 100+i)}))
+		shared.Functions = append(shared.Functions, virtual(nics[which], address, map[string]string{"rdma": fmt.Sprintf("mlx5_%d", 100+i)}))
 	}
 	return &shared
 }
 
-// grow gives the machine with as many functions more as make it size. Ten at a
-// time: a root bus with a switch, its ports and four drives, nine together, and a
-// virtual function of an adapter. Every other virtual function has an RDMA device
-// here, the rest are given away to virtual machines.
+// grow adds functions to the machine until it has size of them, ten at a time: a root bus
+// with a switch, its ports and four drives, nine together, and a virtual function of a
+// NIC. Every other virtual function has an RDMA device, the rest belong to virtual
+// machines.
 func grow(m *machine.Machine, size int) *machine.Machine {
-	adapters := adaptersOf(m)
+	nics := nicsOf(m)
 	grown := *m
 	grown.Functions = slices.Clone(m.Functions)
 	for block := 0; len(grown.Functions) < size; block++ {
@@ -94,8 +94,8 @@ func grow(m *machine.Machine, size int) *machine.Machine {
 		if block%2 == 0 {
 			attrs = map[string]string{"rdma": fmt.Sprintf("mlx5_%d", 100+block)}
 		}
-		adapter := adapters[block%len(adapters)]
-		more := append(drives(block), virtual(adapter, behind(adapter, block/len(adapters)), attrs))
+		nic := nics[block%len(nics)]
+		more := append(drives(block), virtual(nic, behind(nic, block/len(nics)), attrs))
 		grown.Functions = append(grown.Functions, more[:min(len(more), size-len(grown.Functions))]...)
 	}
 	return &grown
@@ -127,21 +127,21 @@ func drives(block int) []machine.Function {
 	return all
 }
 
-// behind is the address of the n-th virtual function on the adapter's own bus,
-// behind its physical functions, of which a bus has two at most.
-func behind(adapter machine.Function, n int) string {
-	bus, function := adapter.Address[:len("0000:00:")], adapter.Address[len(adapter.Address)-1]
+// behind is the address of the n-th virtual function on the NIC's own bus, behind its
+// physical functions, of which a bus has two at most.
+func behind(nic machine.Function, n int) string {
+	bus, function := nic.Address[:len("0000:00:")], nic.Address[len(nic.Address)-1]
 	slot := 8 + 2*n + int(function-'0')
 	return fmt.Sprintf("%s%02x.%d", bus, slot/8, slot%8)
 }
 
-// virtual makes a virtual function of an adapter.
-func virtual(adapter machine.Function, address string, attrs map[string]string) machine.Function {
-	f := adapter
+// virtual makes a virtual function of a NIC.
+func virtual(nic machine.Function, address string, attrs map[string]string) machine.Function {
+	f := nic
 	f.Address = address
 	f.Path = f.Path[:strings.LastIndexByte(f.Path, '/')+1] + address
 	f.Device = "101e"
 	f.Attrs = maps.Clone(attrs)
-	f.Attrs["physfn"] = adapter.Address
+	f.Attrs["physfn"] = nic.Address
 	return f
 }

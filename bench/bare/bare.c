@@ -6,14 +6,14 @@
 //
 // Left out is what gdr-features reads beyond that, to be right on more machines
 // (as strace shows it):
-//   - configuration space of the bridges between GPUs and adapters, for ACS
-//   - numa_node of the topmost switch above a GPU or adapter, where NCCL hangs it
-//   - max_link_width and vpd of InfiniBand adapters and board_id of their RDMA
+//   - configuration space of the bridges between GPUs and NICs, for ACS
+//   - numa_node of the topmost switch above a GPU or NIC, where NCCL hangs it
+//   - max_link_width and vpd of InfiniBand NICs and board_id of their RDMA
 //     devices, to leave the management port of NVLink switches alone
 //   - the machine's DMI names and /sys/hypervisor, for hypervisors that hide
 //   - a virtual machine's NCCL topology file
 //   - whether mlx5_core is there at all, and whether /sys/module can be read
-//   - ib_core's namespace mode, where an adapter has no RDMA device
+//   - ib_core's namespace mode, where a NIC has no RDMA device
 // It also does not confine its names to the tree (openat2) and does not read on
 // until a file's end.
 #define _GNU_SOURCE
@@ -64,7 +64,7 @@ static const char *next(DIR *d)
 	return e ? e->d_name : NULL;
 }
 
-// links reads the link of a GPU or an adapter and of the port above it.
+// links reads the link of a GPU or a NIC and of the port above it.
 static void links(int devices, const char *address)
 {
 	static const char *const files[] = {
@@ -77,7 +77,7 @@ static void links(int devices, const char *address)
 	}
 }
 
-// attributes reads what is needed of a GPU or an adapter.
+// attributes reads what is needed of a GPU or a NIC.
 static void attributes(int devices, const char *address, int nic)
 {
 	char name[512];
