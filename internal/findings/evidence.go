@@ -1,10 +1,24 @@
 package findings
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
+)
+
+// Files that findings rest on.
+const (
+	pciDevices = "/sys/bus/pci/devices"
+	ibClass    = "/sys/class/infiniband"
+	nvVersion  = "/proc/driver/nvidia/version"
+	kallsyms   = "/proc/kallsyms"
+	peermemDir = "/sys/module/nvidia_peermem"
+	verbsNodes = "/dev/infiniband/uverbs*"
+	netnsMode  = "/sys/module/ib_core/parameters/netns_mode"
+	groupTypes = "/sys/kernel/iommu_groups/*/type"
 )
 
 // saw is one piece of evidence, "file=what it held".
@@ -39,36 +53,85 @@ func sawSymbol(symbol string, there tristate.State) string {
 	return saw(kallsyms, "")
 }
 
-// sawPlace is evidence of where a function stands.
+// device is the directory of a PCI function.
+func device(a pci.Address) string { return pciDevices + "/" + a.String() }
+
+// sawPlace is evidence of where a function is in the PCI tree.
 func sawPlace(f *pci.Function) string {
+	if f.RootBus == "" {
+		return saw(device(f.Address), "")
+	}
 	path := []string{f.RootBus}
 	for _, bridge := range f.Bridges {
 		path = append(path, bridge.String())
 	}
-	if f.RootBus == "" {
-		return saw(device(f.Address), "")
-	}
 	return saw(device(f.Address), strings.Join(append(path, f.Address.String()), "/"))
 }
 
-func sawDriver(f *pci.Function) string {
-	driver := f.Driver
-	if f.DriverKnown && driver == "" {
-		driver = "absent"
-	}
-	return saw(device(f.Address)+"/driver", driver)
-}
-
-// device is the directory of a PCI function.
-func device(a pci.Address) string { return pciDevices + "/" + a.String() }
-
-// drivers is evidence of what the functions of a kind are bound to.
-func (f *Facts) drivers(eligible func(*pci.Function) bool) []string {
+// of gives a piece of evidence for each function of a kind.
+func (f *Facts) of(kind func(*pci.Function) bool, saw func(*pci.Function) string) []string {
 	var all []string
 	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; eligible(fn) {
-			all = append(all, sawDriver(fn))
+		if fn := &f.PCI.Functions[i]; kind(fn) {
+			all = append(all, saw(fn))
 		}
 	}
 	return all
+}
+
+// Kinds of functions.
+
+func isGPU(fn *pci.Function) bool       { return fn.Kind() == pci.GPU }
+func isNIC(fn *pci.Function) bool       { return fn.Kind() == pci.NIC }
+func eligibleGPU(fn *pci.Function) bool { return fn.GPUEligible() }
+func eligibleNIC(fn *pci.Function) bool { return fn.NICEligible() }
+func eligible(fn *pci.Function) bool    { return eligibleGPU(fn) || eligibleNIC(fn) }
+
+// evidence is what files held, "file=value" each.
+type evidence func(*Facts) []string
+
+// join puts pieces of evidence together, each piece once.
+func join(pieces ...evidence) evidence {
+	return func(f *Facts) []string {
+		var all []string
+		for _, piece := range pieces {
+			all = append(all, piece(f)...)
+		}
+		return unique(all)
+	}
+}
+
+// unique keeps each text once.
+func unique(texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// always is evidence that does not depend on the machine.
+func always(texts ...string) evidence {
+	return func(*Facts) []string { return slices.Clone(texts) }
+}
+
+func gpuDrivers(f *Facts) []string { return f.of(eligibleGPU, sawDriver) }
+func nicDrivers(f *Facts) []string { return f.of(eligibleNIC, sawDriver) }
+func gpuIDs(f *Facts) []string     { return f.of(isGPU, sawID) }
+func nicIDs(f *Facts) []string     { return f.of(isNIC, sawID) }
+
+// sawDriver is evidence of the driver that a function is bound to.
+func sawDriver(fn *pci.Function) string {
+	driver := fn.Driver
+	if fn.DriverKnown && driver == "" {
+		driver = "absent"
+	}
+	return saw(device(fn.Address)+"/driver", driver)
+}
+
+// sawID is evidence of what a function is.
+func sawID(fn *pci.Function) string {
+	return saw(device(fn.Address)+"/modalias", fmt.Sprintf("%04x:%04x class %06x", fn.Vendor, fn.Device, fn.Class))
 }

@@ -5,45 +5,65 @@ import (
 
 	"gdr-features/internal/expect"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
-// expected turns a comparison into findings: one for each deviation and for what is
-// unknown, or one for a machine that is as expected.
-func expected(r *expect.Result) []Finding {
-	if r == nil || r.Machine == "" && r.Type == "" {
-		return nil // nobody asks, or there is no file
-	}
-	if r.Type == "" {
-		out := Finding{
-			Check: "expected", Status: Undecidable, Code: NoMachineType, Detail: "no machine type of the file matches: " + r.Machine,
-			Fix:     "add a type to the file that matches this machine, or correct the match of its type",
-			Sources: []string{"/sys/class/dmi/id", pciDevices},
-		}
-		if !r.NoType {
-			out.Detail = "which machine type of the file this is cannot be told: " + r.Machine
-			out.Code, out.Fix = Code(verdict.Unreadable), "see what could not be read; or match by something else"
-		}
-		return []Finding{out}
+// expectedCheck is what --expect adds.
+var expectedCheck = check{name: "expected", rows: []row{
+	{
+		status: Undecidable, code: "NoMachineType", when: func(f *Facts) bool { return f.Expected.NoType },
+		text: say("no machine type of the file matches: %s", machine),
+		fix:  say("add a type to the file that matches this machine, or correct the match of its type"),
+	}, {
+		status: Undecidable, when: func(f *Facts) bool { return f.Expected.Type == "" },
+		text: say("cannot determine which machine type applies: %s", machine),
+		fix:  say("see what could not be read; or match by something else"),
+	}, {
+		status: Fail, code: "Deviation", when: func(f *Facts) bool { return f.unmet != nil && f.unmet.State == tristate.False },
+		text: func(f *Facts) string {
+			return fmt.Sprintf("%s: %s expected, %s found", f.Expected.Type, f.unmet.Expected, f.unmet.Found)
+		},
+		fix: func(f *Facts) string { return f.unmet.Fix },
+	}, {
+		status: Undecidable, when: func(f *Facts) bool { return f.unmet != nil },
+		text: func(f *Facts) string {
+			return fmt.Sprintf("%s: %s expected, actual value unknown", f.Expected.Type, f.unmet.Expected)
+		},
+	}, {
+		status: OK, text: func(f *Facts) string {
+			n := len(f.Expected.Checks)
+			return fmt.Sprintf("%s: as expected (%d of %d)", f.Expected.Type, n, n)
+		},
+	},
+}}
+
+func machine(f *Facts) string { return f.Expected.Machine }
+
+// expected tells how the machine compares with what is expected of it: a finding for
+// each expectation that is not proven to be met, or one for a machine that is as
+// expected.
+func (f *Facts) expected() []Finding {
+	r := f.Expected
+	switch {
+	case r == nil, r.Type == "" && r.Machine == "": // nobody asks, or there is no file
+		return nil
+	case r.Type == "":
+		return f.expectation(nil, "/sys/class/dmi/id", pciDevices)
 	}
 	var all []Finding
-	for _, c := range r.Checks {
-		out := Finding{Check: "expected", Status: Fail, Code: Deviation, Detail: r.Type + ": " + c.Expected + " expected, " + c.Found + " found", Fix: c.Fix, Sources: c.Sources}
-		switch c.State {
-		case tristate.True:
-			continue
-		case tristate.Unknown:
-			out.Status, out.Code = Undecidable, Code(verdict.Unreadable)
-			out.Detail, out.Fix = r.Type+": "+c.Expected+" expected, and not known", ""
-		case tristate.False:
+	for i := range r.Checks {
+		if c := &r.Checks[i]; c.State != tristate.True {
+			all = append(all, f.expectation(c, c.Sources...)...)
 		}
-		all = append(all, out)
 	}
-	if len(all) > 0 {
-		return all
+	if len(all) == 0 {
+		return f.expectation(nil, pciDevices)
 	}
-	return []Finding{{
-		Check: "expected", Status: OK, Detail: fmt.Sprintf("%s: as expected (%d of %d)", r.Type, len(r.Checks), len(r.Checks)),
-		Sources: []string{pciDevices},
-	}}
+	return all
+}
+
+func (f *Facts) expectation(unmet *expect.Check, sources ...string) []Finding {
+	about, c := *f, expectedCheck
+	about.unmet, c.sources = unmet, sources
+	found, _ := c.find(&about) // the last row always holds
+	return []Finding{found}
 }

@@ -18,11 +18,11 @@ func TestExpected(t *testing.T) {
 		want string
 	}{
 		{expect.Result{NoType: true, Machine: `product "X"`}, `UNKNOWN no machine type of the file matches: product "X"`},
-		{expect.Result{Machine: `no gpu`}, `UNKNOWN which machine type of the file this is cannot be told: no gpu`},
+		{expect.Result{Machine: `no gpu`}, `UNKNOWN cannot determine which machine type applies: no gpu`},
 		{expect.Result{Type: "a", State: tristate.True, Checks: []expect.Check{{State: tristate.True}, {State: tristate.True}}}, "OK a: as expected (2 of 2)"},
 		{expect.Result{Type: "a", Checks: []expect.Check{
 			{State: tristate.True}, {State: tristate.False, Expected: "8 GPUs", Found: "7"}, {State: tristate.Unknown, Expected: "ACS clear"},
-		}}, "FAIL a: 8 GPUs expected, 7 found\nUNKNOWN a: ACS clear expected, and not known"},
+		}}, "FAIL a: 8 GPUs expected, 7 found\nUNKNOWN a: ACS clear expected, actual value unknown"},
 		{expect.Result{}, ""},
 	} {
 		var lines []string

@@ -42,7 +42,7 @@ func reportedPeermem() []failure {
 		},
 		{
 			number: 3, name: "the module disagrees about the symbol's version, which no file shows", from: github + "NVIDIA/gpu-operator/issues/2868",
-			sick: all(notLoaded, onDisk("", forUverbs)), code: "PeermemNotLoaded", well: loaded, fix: "disagrees about version of symbol, build the GPU driver anew",
+			sick: all(notLoaded, onDisk("", forUverbs)), code: "PeermemNotLoaded", well: loaded, fix: "disagrees about version of symbol, rebuild the GPU driver",
 		},
 		{
 			number: 3, name: "the symbol's owner on disk is not the one that runs", from: github + "NVIDIA/gpu-operator/issues/2844",

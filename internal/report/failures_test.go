@@ -226,7 +226,7 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	for _, code := range findings.Codes() {
-		if code == findings.Deviation || code == findings.NoMachineType {
+		if code == "Deviation" || code == "NoMachineType" {
 			continue // what somebody expects is no way to fail: see package expect
 		}
 		if !codes[code] {

@@ -42,7 +42,7 @@ func TestFixes(t *testing.T) {
 		{"the kubelet restarts the sidecar", "", all(notLoaded, driverCtr("true"), mofedIsUp), "operators", "PeermemSidecar", "the kubelet restarts the container", "delete the Pod"},
 		{"the module is in the driver container", "", all(notLoaded, driverCtr("false")), "peermem", "PeermemNotLoaded", "chroot /run/nvidia/driver modprobe nvidia-peermem", "by hand: modprobe"},
 		{"a ConfigMap of module parameters has no options line", "", all(inState("mofed-4.9"), closed), "rdma-stack", "LegacyPeerDirect", "the line peerdirect_support=1 alone", ""},
-		{"nv_peer_mem is not of the GPU driver", "", all(notLoaded, onDisk("", legacyCore)), "peermem", "PeermemSymbolMismatch", "build nv_peer_mem", "dkms build"},
+		{"nv_peer_mem is not of the GPU driver", "", all(notLoaded, onDisk("", legacyCore)), "peermem", "PeermemSymbolMismatch", "rebuild nv_peer_mem", "dkms build"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := failure{}

@@ -51,7 +51,7 @@ func (m *machine) expectDrivers(uid uint32) {
 		"peermem": "FAIL NoPeerMemoryPath", "dmabuf": "FAIL", "rdma-stack": "OK",
 	}, "--probe-verbs")
 	for check, want := range map[string]string{
-		"peermem":    "not loaded; the GPU driver, which it needs, comes first",
+		"peermem":    "not loaded; it needs the GPU driver first",
 		"rdma-stack": "the kernel's own drivers, PeerDirect none", // kallsyms was read, and lacks the interface
 		"dmabuf":     "; asked: rxe0 cannot",                      // the kernel has the method, rxe has not (EOPNOTSUPP)
 	} {

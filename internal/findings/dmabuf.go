@@ -1,0 +1,216 @@
+package findings
+
+import (
+	"strings"
+
+	"gdr-features/source/kmod"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+var dmabuf = check{name: "dmabuf", sources: []string{nvVersion, kallsyms}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
+	{
+		status: OK, when: all(is(dmabufWay, tristate.True), is((*Facts).DevicesSay, tristate.True)),
+		text: say("the GPU driver has open kernel modules, and mlx5 can register DMA-BUF (only a transfer proves more)"),
+	}, {
+		status: OK, when: is(dmabufWay, tristate.True),
+		text: say("the GPU driver's open kernel modules and mlx5 show everything that DMA-BUF needs (inferred; only a transfer proves it)"),
+	}, {
+		status: Undecidable, reason: verdict.Unreadable, when: is(dmabufWay, tristate.Unknown),
+		text:     say("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read"),
+		fix:      say("run as root, or in a container that shows /proc/kallsyms"),
+		evidence: unreadNeeds,
+	},
+}, lackRows()...)}
+
+const newerStack = "use Linux 5.12 or newer, or MOFED 5.5 or newer"
+
+// lacks say what DMA-BUF needs and this machine does not have, in any order: the
+// verdict gives the needs in theirs.
+var lacks = []struct {
+	need verdict.Need
+	row
+}{
+	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: passthrough, text: noDriver, fix: seeDriver, evidence: sawNVIDIA}},
+	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawNVIDIA}},
+	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: passthrough, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
+	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
+	{verdict.TuringGPU, row{
+		code: "PreTuring", text: say("no eligible GPU that the driver drives is of the Turing generation or newer"),
+		fix: say("use nvidia-peermem: DMA-BUF needs Turing or newer"), evidence: gpuIDs,
+	}},
+	{verdict.OpenModules, row{
+		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
+		fix: say("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: sawModuleType,
+	}},
+	{verdict.MLX5Device, row{
+		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device of mlx5"),
+		fix: say("DMA-BUF needs ConnectX-4 or newer with mlx5_ib"), evidence: nicDrivers,
+	}},
+	{verdict.DevicesAccept, row{
+		code: "DMABufRefused", text: say("the RDMA devices cannot register DMA-BUF"),
+		fix: say(newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING"),
+	}},
+	{verdict.CoreSymbol, row{
+		code: "NoDMABuf", text: say("the RDMA core has no DMA-BUF (" + coreSymbol + ")"),
+		fix: say(newerStack), evidence: sawCoreSymbol,
+	}},
+	{verdict.DriverSymbol, row{
+		code: "NoDMABuf", text: say("mlx5_ib has no DMA-BUF (" + driverSymbol + ")"),
+		fix: say(newerStack + ", with mlx5_ib loaded"), evidence: sawDriverSymbol,
+	}},
+}
+
+const (
+	coreSymbol   = "ib_umem_dmabuf_get"
+	driverSymbol = "mlx5_ib_reg_user_mr_dmabuf"
+)
+
+var (
+	noDriver  = say("no GPU driver is loaded")
+	notBound  = say("no eligible GPU is bound to the NVIDIA driver")
+	seeDriver = say("see gpu-driver")
+)
+
+// lackRows makes each a row that holds where its need is the first that is not met,
+// and one before it for where that does not matter.
+func lackRows() []row {
+	var rows []row
+	for _, l := range lacks {
+		first := func(f *Facts) bool { return firstUnmet(f) == l.need }
+		if l.when != nil {
+			first = all(first, l.when)
+		}
+		r := l.row
+		r.status, r.when = Fail, first
+		served := row{status: OK, when: all(first, is(peermemWay, tristate.True)), text: say("%s; not needed: peermem is available", l.text)}
+		rows = append(rows, served, r)
+	}
+	return rows
+}
+
+// firstUnmet is the first need of DMA-BUF that is not met; "" for none.
+func firstUnmet(f *Facts) verdict.Need {
+	for _, p := range f.DMABufNeeds() {
+		if p.Met == tristate.False {
+			return p.Need
+		}
+	}
+	return ""
+}
+
+// unreadNeeds is the evidence of the needs that nobody can tell of.
+func unreadNeeds(f *Facts) []string {
+	var unread []evidence
+	for _, p := range f.DMABufNeeds() {
+		for _, l := range lacks {
+			if p.Met == tristate.Unknown && l.need == p.Need && l.evidence != nil {
+				unread = append(unread, l.evidence)
+			}
+		}
+	}
+	return join(unread...)(f)
+}
+
+func sawNVIDIA(f *Facts) []string {
+	return []string{sawFile("/sys/module/nvidia", f.Kmod.Driver.Loaded)}
+}
+
+func sawModuleType(f *Facts) []string {
+	return []string{saw(nvVersion, strings.TrimSpace(f.Kmod.Driver.Version+" "+moduleType(f)))}
+}
+
+func sawCoreSymbol(f *Facts) []string {
+	return []string{sawSymbol(coreSymbol, f.Kmod.Symbols.UmemDMABuf)}
+}
+
+func sawDriverSymbol(f *Facts) []string {
+	return []string{sawSymbol(driverSymbol, f.Kmod.Symbols.MLX5DMABuf)}
+}
+
+// devicesSaid lists what devices said when they were asked.
+func devicesSaid(f *Facts) string {
+	var names [3][]string
+	for _, a := range f.Asked {
+		names[a.DMABuf] = append(names[a.DMABuf], a.Device)
+	}
+	var parts []string
+	for _, answer := range [...]struct {
+		state tristate.State
+		words string
+	}{{tristate.True, "can"}, {tristate.False, "cannot"}, {tristate.Unknown, "gave no clear answer"}} {
+		if list := names[answer.state]; len(list) > 0 {
+			parts = append(parts, strings.Join(list, " ")+" "+answer.words)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; asked: " + strings.Join(parts, ", ")
+}
+
+// sawAnswers is evidence of them.
+func sawAnswers(f *Facts) []string {
+	if said := strings.TrimPrefix(devicesSaid(f), "; asked: "); said != "" {
+		return []string{saw(verbsNodes, said)}
+	}
+	return nil
+}
+
+var rdmaStack = check{name: "rdma-stack", sources: []string{"/sys/module/mlx_compat", "/sys/module/mlx5_core/version", kallsyms}, rows: []row{
+	{
+		status: Warn, code: "LegacyPeerDirect", when: all(legacyStack, not(legacyConfigured)),
+		text:     say("%s%s, which nvidia-peermem of a driver before 560 uses only when told to", stackOrigin, peerDirect),
+		fix:      say("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module; better, move to MOFED 5.1 or newer"),
+		evidence: sawLegacy,
+	}, {
+		status: OK, when: all(legacyStack, originKnown),
+		text: say("%s%s, as the peer memory module is set to use it", stackOrigin, peerDirect),
+	}, {
+		status: OK, when: originKnown, text: say("%s%s", stackOrigin, peerDirect),
+	}, {
+		status: Undecidable, text: say("the origin of the RDMA drivers cannot be read%s", peerDirect),
+	},
+}}
+
+func originKnown(f *Facts) bool { return f.Kmod.Stack.MOFED.Origin != kmod.OriginUnknown }
+
+func stackOrigin(f *Facts) string {
+	switch m := f.Kmod.Stack.MOFED; m.Origin {
+	case kmod.OriginMOFED:
+		return "MOFED " + orUnknown(m.Version)
+	case kmod.OriginInbox:
+		return "the kernel's own drivers"
+	case kmod.OriginNotLoaded:
+		return "neither mlx5_core nor mlx4_core is loaded"
+	case kmod.OriginUnknown:
+	}
+	return "drivers of unknown origin"
+}
+
+func peerDirect(f *Facts) string {
+	if level := f.Kmod.Stack.PeerDirect; level != "" {
+		return ", PeerDirect " + string(level)
+	}
+	return ""
+}
+
+func legacyStack(f *Facts) bool { return f.Kmod.Stack.PeerDirect == kmod.PeerDirectLegacy }
+
+// legacyConfigured: on a MOFED before 5.1 nvidia-peermem works with
+// peerdirect_support=1 only, unless the driver is 560 or newer, whose persistent API
+// works without.
+func legacyConfigured(f *Facts) bool {
+	p := &f.advised().Peermem
+	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
+	return persistent || p.LegacyAPI == "1" || f.Kmod.PeermemBy == oldPeermem
+}
+
+func sawLegacy(f *Facts) []string {
+	const file = peermemDir + "/parameters/peerdirect_support"
+	parameter := saw(file, f.advised().Peermem.LegacyAPI)
+	if f.Kmod.PeermemModule == kmod.Absent {
+		parameter = sawFile(file, tristate.False)
+	}
+	return []string{saw("/sys/module/mlx5_core/version", f.Kmod.Stack.MOFED.Version), parameter, saw(nvVersion, f.Kmod.Driver.Version)}
+}

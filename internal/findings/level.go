@@ -1,0 +1,190 @@
+package findings
+
+import (
+	"fmt"
+
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+const (
+	placeUnknown    = "the place of a GPU or a NIC is not known"
+	virtualTree     = "; this is a hypervisor's PCI tree, which may hide the real one"
+	giveATopology   = "give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file; or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports)"
+	nearestNICIsFar = "a GPU's nearest NIC is at %s: %s"
+)
+
+var level = check{name: "level", sources: []string{pciDevices, pciDevices + "/*/numa_node"}, rows: []row{
+	{
+		status: Undecidable, code: "VirtualTopology", when: all(levelIs(topology.Unknown), hypervisorTree),
+		text: say(placeUnknown + virtualTree), fix: say(giveATopology),
+		evidence: func(f *Facts) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
+	}, {
+		status: Undecidable, when: levelIs(topology.Unknown), which: functionsWithoutNUMA,
+		text: say(placeUnknown), fix: say("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
+	}, {
+		status: Undecidable, when: levelIs(topology.Unknown), text: say(placeUnknown),
+	}, {
+		status: OK, when: levelIs(topology.PIX), text: say("every GPU has a NIC at PIX"),
+	}, {
+		status: OK, when: levelIs(topology.PXB), text: say("every GPU has a NIC at PXB or nearer"),
+	}, {
+		status: OK, when: is(ncclByDefault, tristate.True), // by C2C or a data-direct function
+		text: say("in the PCI tree a GPU's nearest NIC is at %s; NCCL reaches it through the CPU's C2C link or a data-direct function", worstLevel),
+	}, {
+		status: Warn, code: "VirtualTopology", when: hypervisorTree, which: farGPUs,
+		text: say(nearestNICIsFar+virtualTree, worstLevel, which), fix: say(giveATopology),
+	}, {
+		status: Warn, code: "GPUWithoutNearNIC", which: farGPUs,
+		text: say(nearestNICIsFar, worstLevel, which),
+		fix:  say("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU"),
+	},
+}}
+
+func levelIs(l topology.Level) func(*Facts) bool {
+	return func(f *Facts) bool { return f.Matrix.Level == l }
+}
+
+func worstLevel(f *Facts) string { return f.Matrix.Level.String() }
+
+func ncclByDefault(f *Facts) tristate.State { return f.Matrix.NCCLDefault }
+
+func hypervisorTree(f *Facts) bool { return f.Matrix.Origin == topology.Virtual }
+
+// guest: this is a virtual machine, as the CPU, the firmware or the PCI tree tells.
+func guest(f *Facts) bool { return f.Kmod.Virtual == tristate.True || hypervisorTree(f) }
+
+// withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
+func withoutNUMA(f *Facts) func(*pci.Function) bool {
+	return func(fn *pci.Function) bool {
+		return eligible(fn) && fn.NearNUMA == pci.None && f.PCI.NUMANodes > 1
+	}
+}
+
+func sawNoNUMA(fn *pci.Function) string { return saw(device(fn.Address)+"/numa_node", "-1") }
+
+func functionsWithoutNUMA(f *Facts) (names, evidence []string) {
+	return f.of(withoutNUMA(f), address), f.of(withoutNUMA(f), sawNoNUMA)
+}
+
+func address(fn *pci.Function) string { return fn.Address.String() }
+
+// farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it.
+func farGPUs(f *Facts) (far, evidence []string) {
+	for _, gpu := range f.Matrix.GPUs {
+		if !gpu.Eligible || gpu.Level <= topology.PXB {
+			continue
+		}
+		nearest := gpu.Nearest[0]
+		pair := fmt.Sprintf("%v and %v", gpu.Address, nearest.Address)
+		if gpu.Level != f.Matrix.Level {
+			pair += " at " + gpu.Level.String()
+		}
+		far = append(far, pair)
+		evidence = append(evidence, sawPlace(gpu.Function), sawPlace(nearest))
+	}
+	return far, unique(evidence)
+}
+
+var ncclDefault = check{name: "nccl-default", sources: []string{pciDevices}, rows: []row{
+	{
+		status: Warn, code: "TopologyFileRefused", which: refusedFile,
+		text: say("NCCL refuses the topology file and does not start: %s", which),
+		fix:  say("correct the file; gdr-features topo -o nccl-xml writes one that NCCL accepts"),
+	}, {
+		status: OK, when: is(ncclByDefault, tristate.True),
+		text: say("NCCL uses GPUDirect RDMA for every GPU with its default settings"),
+	}, {
+		status: Warn, code: "BeyondNCCLDefault", when: is(ncclByDefault, tristate.False),
+		text:     say("at least one GPU is beyond NCCL's default limit (PXB, P2C on Grace)"),
+		fix:      say("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
+		evidence: sawFar,
+	}, {
+		status: Undecidable, text: say("how NCCL rates the places of GPUs and NICs is not known"),
+	},
+}}
+
+func refusedFile(f *Facts) (why, evidence []string) {
+	if f.Matrix.FileRefused == nil {
+		return nil, nil
+	}
+	text := f.Matrix.FileRefused.Error()
+	return []string{text}, []string{saw(f.Matrix.FileName, text)}
+}
+
+// sawFar is evidence of the GPUs that are far from their NICs; where none is in the
+// PCI tree, of where all are.
+func sawFar(f *Facts) []string {
+	if _, evidence := farGPUs(f); len(evidence) > 0 {
+		return evidence
+	}
+	var all []string
+	for _, gpu := range f.Matrix.GPUs {
+		if !gpu.Eligible {
+			continue
+		}
+		all = append(all, sawPlace(gpu.Function))
+		if len(gpu.Nearest) > 0 {
+			all = append(all, sawPlace(gpu.Nearest[0]))
+		}
+	}
+	return unique(all)
+}
+
+var sharedNIC = check{name: "shared-nic", sources: []string{pciDevices}, rows: []row{{
+	status: Warn, code: "SharedNearNIC", which: sharedNearNIC,
+	text: say("NIC %s", which),
+	fix:  say("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)"),
+}}}
+
+// sharedNearNIC finds two GPUs with the same nearest NIC, while another NIC of the
+// same model is nearest to none and there is one for each GPU: a PCI tree that may
+// not be the board's, as some Gen4 switches show with virtual bridges.
+func sharedNearNIC(f *Facts) (shared, evidence []string) {
+	if f.Matrix.Origin != topology.Physical || !f.Matrix.Counted {
+		return nil, nil
+	}
+	served := map[*pci.Function][]string{} // the GPUs of a NIC that alone is nearest
+	nearest := map[*pci.Function]bool{}
+	for _, gpu := range f.Matrix.GPUs {
+		for _, nic := range gpu.Nearest {
+			nearest[nic] = true
+		}
+		if gpu.Eligible && len(gpu.Nearest) == 1 && gpu.Level <= topology.PXB {
+			served[gpu.Nearest[0]] = append(served[gpu.Nearest[0]], gpu.Address.String())
+		}
+	}
+	for i := range f.PCI.Functions {
+		nic := &f.PCI.Functions[i]
+		if len(served[nic]) < 2 {
+			continue
+		}
+		if idle := f.idleTwin(nic, nearest); idle != nil {
+			what := fmt.Sprintf("%v is the nearest of the GPUs %s, and %v, of the same model, is near none", nic.Address, firstFew(served[nic]), idle.Address)
+			return []string{what}, []string{sawPlace(nic), sawPlace(idle)}
+		}
+	}
+	return nil, nil
+}
+
+// idleTwin gives a NIC of the same model that is nearest to no GPU, where there are
+// as many of the model as there are GPUs.
+func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci.Function {
+	var idle *pci.Function
+	twins := 0
+	for i := range f.PCI.Functions {
+		g := &f.PCI.Functions[i]
+		if !eligibleNIC(g) || g.PhysFn != nil || g.Device != nic.Device || g.Class != nic.Class || g.Address.Function != 0 {
+			continue
+		}
+		twins++
+		if !nearest[g] && idle == nil {
+			idle = g
+		}
+	}
+	if twins < f.Matrix.EligibleGPUs {
+		return nil
+	}
+	return idle
+}

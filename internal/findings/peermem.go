@@ -1,0 +1,210 @@
+package findings
+
+import (
+	"slices"
+	"strings"
+
+	"gdr-features/source/kmod"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+const peerSymbol = "ib_register_peer_memory_client"
+
+// peermem reads the reason for its absence from two facts: the symbol tells whether
+// the RDMA stack has an interface for a client, and the module's dependencies tell
+// what the module was built for.
+var peermem = check{
+	name: "peermem", sources: []string{peermemDir + "/initstate", "/sys/module/nv_peer_mem/initstate", "/sys/kernel/mm/memory_peers"},
+	tail: peermemMoving, evidence: sawPeermem, reason: noPeermem,
+	rows: append([]row{
+		{
+			status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.True)),
+			text:     say("%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF is not available instead", registered),
+			fix:      say("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)%s", orDMABuf),
+			evidence: sawClientFiles,
+		}, {
+			status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.False)),
+			text:     say("%s, in a place no NCCL version checks: neither memory_peers nor nvidia_peermem/version is there", registered),
+			fix:      say("unload %s and load nvidia-peermem of the GPU driver, with NCCL 2.23 or newer", clientModule),
+			evidence: sawClientFiles,
+		}, {
+			status: OK, when: is(peermemWay, tristate.True), text: registered,
+		}, {
+			status: Undecidable, reason: verdict.Unreadable, when: is(peermemWay, tristate.Unknown),
+			text: say("the state of the kernel modules cannot be read"), fix: say("mount the host's /sys"),
+		}, {
+			status: OK, when: is(dmabufWay, tristate.True),
+			text: say("not loaded, and not needed: DMA-BUF is available (NCCL 2.13 and newer)"),
+		},
+	}, notLoaded...),
+}
+
+// notLoaded are the reasons why no client is there.
+var notLoaded = []row{
+	{
+		status: Fail, evidence: sawWhyNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
+		text: say("not loaded; it needs the GPU driver first"), fix: say("see gpu-driver"),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, when: all(is(interfaceFor, tristate.False), is((*Facts).NICDriven, tristate.False)),
+		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: say("see nic-driver"),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemNotInstalled", when: all(is(installed, tristate.False), is(interfaceFor, tristate.True)),
+		text: say("the RDMA stack has the interface for it, but no module nvidia-peermem is installed for this kernel"), fix: install,
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: all(stub, is(interfaceFor, tristate.False)), text: builtAsStub,
+		fix: say("install MOFED / DOCA-OFED, then %s%s", rebuild, orDMABuf),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: stub, text: builtAsStub, fix: say("%s%s", rebuild, orDMABuf),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False), noExporter),
+		text: say("%s was built for an RDMA stack with "+peerSymbol+", which the running one lacks: loading it fails with Unknown symbol", moduleFile),
+		fix:  say("install and load MOFED / DOCA-OFED for this kernel, then %s%s", rebuild, orDMABuf),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False)),
+		text: say("%s on disk has "+peerSymbol+", but the running one does not: the RDMA drivers were installed and not loaded since", exporter),
+		fix:  say("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe %s", peermemName),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemSymbolMismatch", when: otherStack,
+		text: say("not loaded, and the running RDMA stack is not the installed one: the interface for it is in %s on disk, and in %s of the running kernel", exporter, runningExporter),
+		fix:  say("%s; if that says Invalid argument or Unknown symbol: restart the RDMA drivers or reboot where MOFED was upgraded; where it was not, %s", modprobe, rebuild),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
+		text: say("not loaded, though the RDMA stack has the interface for it"),
+		fix:  say("%s; if that says Invalid argument or dmesg disagrees about version of symbol, %s; if it says Unknown symbol, see PeermemUnknownSymbol", modprobe, rebuild),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
+		text: say("not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")"),
+		fix:  say("install MOFED / DOCA-OFED, then %s%s", rebuild, orDMABuf),
+	}, {
+		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath,
+		text: say("not loaded; whether the RDMA stack has an interface for it cannot be read"),
+		fix:  say("%s; it says Unknown symbol or Invalid argument where there is no interface, or where it was built without one", load),
+	},
+}
+
+// noPeermem is the verdict's reason where neither way to GPU memory is there.
+func noPeermem(f *Facts) verdict.Reason {
+	if interfaceFor(f) == tristate.True {
+		return verdict.PeermemNotLoaded
+	}
+	return verdict.NoPeerMemoryPath
+}
+
+func peermemWay(f *Facts) tristate.State { return f.Verdict.Peermem }
+func dmabufWay(f *Facts) tristate.State  { return f.Verdict.DMABuf }
+
+// interfaceFor tells whether the running RDMA stack has the interface for clients.
+func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols.PeerMemory }
+
+func runningExporter(f *Facts) string { return f.Kmod.Symbols.PeerMemoryOwner }
+
+func registered(f *Facts) string { return f.Kmod.PeermemBy + " is registered with the RDMA stack" }
+
+func peermemMoving(f *Facts) string {
+	switch state := f.Kmod.PeermemModule; state {
+	case kmod.Coming, kmod.Going:
+		return "; nvidia_peermem is just " + string(state)
+	case kmod.Unread, kmod.Absent, kmod.Live:
+	}
+	return ""
+}
+
+// advised are the facts behind advice; empty ones where they were not read.
+func (f *Facts) advised() *kmod.Advice {
+	if f.Kmod.Advice == nil {
+		return &kmod.Advice{}
+	}
+	return f.Kmod.Advice
+}
+
+// unseenByOldNCCL: NCCL up to 2.22 looks for the client's directory alone, newer
+// ones for /sys/module/nvidia_peermem/version too (NVIDIA/nccl src/transport/
+// net_ib/gdr.cc). RDMA stacks from MOFED 24.04 on make no such directory.
+func unseenByOldNCCL(f *Facts) bool {
+	return f.Verdict.Ready == tristate.True && f.Verdict.Peermem == tristate.True && f.Verdict.DMABuf == tristate.False &&
+		f.Kmod.Advice != nil && f.Kmod.Advice.NCCLClient == tristate.False
+}
+
+// seenByNCCL tells whether NCCL 2.23 and newer find it.
+func seenByNCCL(f *Facts) tristate.State {
+	return tristate.And(tristate.Of(f.Kmod.PeermemModule == kmod.Live), f.advised().Peermem.Version)
+}
+
+func clientModule(f *Facts) string {
+	if strings.HasPrefix(f.Kmod.PeermemBy, "/") {
+		return "the module behind " + f.Kmod.PeermemBy
+	}
+	return f.Kmod.PeermemBy
+}
+
+// The module on disk.
+
+func installed(f *Facts) tristate.State { return f.advised().File.Listed }
+
+func moduleFile(f *Facts) string { return f.advised().File.Name }
+
+// stub: the module was built where there was no PeerDirect API.
+func stub(f *Facts) bool { return installed(f) == tristate.True && len(f.advised().File.Needs) == 0 }
+
+func builtAsStub(f *Facts) string {
+	return moduleFile(f) + " was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument"
+}
+
+// exporter tells which module on disk has the PeerDirect API, by what peermem
+// depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core
+// itself, or ib_core; "" for none. What a driver's container has on disk is not
+// the RDMA stack of the node.
+func exporter(f *Facts) string {
+	file := &f.advised().File
+	if file.Listed != tristate.True || strings.HasPrefix(file.Dep[0], "/run/") {
+		return ""
+	}
+	for _, module := range [...]string{"ib_uverbs", "ib_core"} {
+		if slices.Contains(file.Needs, module) {
+			return module
+		}
+	}
+	return ""
+}
+
+func noExporter(f *Facts) bool { return exporter(f) == "" }
+
+// otherStack: the interface is in another module on disk than in the kernel.
+func otherStack(f *Facts) bool {
+	return exporter(f) != "" && runningExporter(f) != "" && exporter(f) != runningExporter(f)
+}
+
+// Evidence.
+
+func sawPeermem(f *Facts) []string {
+	return []string{saw(peermemDir+"/initstate", string(f.Kmod.PeermemModule))}
+}
+
+func sawClientFiles(f *Facts) []string {
+	const peers = "/sys/kernel/mm/memory_peers"
+	return []string{
+		sawFile(peers+"/nv_mem/version", tristate.False), sawFile(peers+"/nv_mem_nc/version", tristate.False),
+		sawFile(peermemDir+"/version", seenByNCCL(f)),
+	}
+}
+
+var sawWhyNotLoaded = join(sawInterface, sawModuleFile)
+
+func sawInterface(f *Facts) []string { return []string{sawSymbol(peerSymbol, interfaceFor(f))} }
+
+func sawModuleFile(f *Facts) []string {
+	file := &f.advised().File
+	var all []string
+	for _, dep := range file.Dep {
+		switch {
+		case file.Listed != tristate.True:
+			all = append(all, saw(dep, "no nvidia-peermem"))
+		case len(file.Needs) == 0:
+			all = append(all, saw(dep, file.Name+" needs nothing"))
+		default:
+			all = append(all, saw(dep, file.Name+" needs "+strings.Join(file.Needs, " ")))
+		}
+	}
+	return all
+}

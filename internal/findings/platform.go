@@ -1,0 +1,274 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+var iommu = check{name: "iommu", sources: []string{pciDevices + "/*/iommu_group", "/sys/kernel/iommu_groups"}, rows: []row{
+	{
+		status: Warn, code: "IOMMUTranslated", which: translated,
+		text: say("translated for %s: traffic between GPU and NIC goes through the root complex", which),
+		fix:  passthroughIOMMU, evidence: sawCommandLine,
+	}, {
+		status: OK, when: func(f *Facts) bool { return f.Verdict.IOMMU != "" },
+		text: func(f *Facts) string { return f.Verdict.IOMMU },
+	}, {
+		status: Undecidable, when: func(f *Facts) bool { return f.Kmod.IOMMU == tristate.Unknown },
+		text: say("whether the kernel has IOMMU groups cannot be read"),
+	}, {
+		status: Undecidable, text: say("the types of the IOMMU groups cannot be read"),
+	},
+}}
+
+// translated lists the GPUs and NICs whose addresses the IOMMU translates.
+func translated(f *Facts) (devices, evidence []string) {
+	for i := range f.PCI.Functions {
+		fn := &f.PCI.Functions[i]
+		if !eligible(fn) || fn.IOMMUGroup == pci.None {
+			continue
+		}
+		if kind := f.Kmod.GroupTypes[fn.IOMMUGroup]; kind == "DMA" || kind == "DMA-FQ" {
+			devices = append(devices, fn.Address.String())
+			evidence = append(evidence, saw(fmt.Sprintf("/sys/kernel/iommu_groups/%d/type", fn.IOMMUGroup), kind))
+		}
+	}
+	return devices, unique(evidence)
+}
+
+func sawCommandLine(f *Facts) []string {
+	if words := f.advised().CommandLine; len(words) > 0 {
+		return []string{saw("/proc/cmdline", strings.Join(words, " "))}
+	}
+	return nil
+}
+
+var acs = check{name: "acs", sources: []string{pciDevices + "/*/config"}, rows: []row{
+	{
+		status: Undecidable, code: "ACSUnreadable", when: acsIs(""), which: unreadBridges,
+		text: say("the ACS registers of the bridges between GPUs and NICs cannot be read"),
+		fix:  say("run as root (CAP_SYS_ADMIN)"),
+	}, {
+		status: Undecidable, code: "ACSUnreadable", when: acsIs(""),
+		text: say("no bridge between the GPUs and their nearest NICs is visible on this machine"),
+	}, {
+		status: OK, when: all(acsIs("redirect"), coherent), which: redirecting,
+		text: say("redirect on %s, as this platform needs it (rdma_topo check judges the pattern)", which),
+	}, {
+		status: OK, when: all(acsIs("redirect"), not(redirectOnTheWay)), which: redirecting,
+		text: say("redirect on %s, where traffic between GPU and NIC passes the root complex anyway", which),
+	}, {
+		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), guest), which: redirecting, text: redirected,
+		fix: say("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC (mlxconfig ATS_ENABLED=true) and ACS Direct Translated P2P on the switch ports above GPU and NIC"),
+	}, {
+		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), anyVFIO), which: redirecting, text: redirected,
+		fix: say("leave it on: it isolates the functions of virtual machines (%s are bound to vfio); for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P", vfioFunctions),
+	}, {
+		status: Warn, code: "ACSRedirect", when: acsIs("redirect"), which: redirecting, text: redirected,
+		fix: say("only where no device of this host is given to virtual machines: %s after each boot; or boot with %s",
+			func(f *Facts) string { return setpci(f.which) }, func(f *Facts) string { return disableRedirect(f.which) }),
+	}, {
+		status: OK, text: func(f *Facts) string { return f.Verdict.ACS },
+	},
+}}
+
+func acsIs(state string) func(*Facts) bool {
+	return func(f *Facts) bool { return f.Verdict.ACS == state }
+}
+
+var redirected = say("peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by %s", which)
+
+func unreadBridges(f *Facts) (names, evidence []string) {
+	for _, bridge := range f.bridges(topology.GPU.Between, func(acs *pci.ACS) bool { return acs == nil }) {
+		names, evidence = append(names, bridge.String()), append(evidence, saw(device(bridge)+"/config", ""))
+	}
+	return names, evidence
+}
+
+// redirecting names the bridges that redirect: those that the traffic crosses between
+// two of their ports, and where there is none, all between GPU and NIC.
+func redirecting(f *Facts) (names, evidence []string) {
+	between := topology.GPU.Between
+	if redirectOnTheWay(f) {
+		between = topology.GPU.Crossing
+	}
+	for _, bridge := range f.bridges(between, redirects) {
+		names = append(names, bridge.String())
+		evidence = append(evidence, saw(device(bridge)+"/config", fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
+	}
+	return names, evidence
+}
+
+func redirects(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
+
+// redirectOnTheWay: a bridge redirects traffic that would else not reach the root
+// complex.
+func redirectOnTheWay(f *Facts) bool { return len(f.bridges(topology.GPU.Crossing, redirects)) > 0 }
+
+// bridges lists the bridges of the GPUs and their nearest NICs whose ACS, nil when it
+// could not be read, is as asked for, by address.
+func (f *Facts) bridges(of func(topology.GPU) []pci.Address, is func(*pci.ACS) bool) []pci.Address {
+	var all []pci.Address
+	for _, gpu := range f.Matrix.GPUs {
+		for _, bridge := range of(gpu) {
+			if gpu.Eligible && is(f.ACS[bridge]) && !slices.Contains(all, bridge) {
+				all = append(all, bridge)
+			}
+		}
+	}
+	slices.SortFunc(all, pci.Address.Compare)
+	return all
+}
+
+// coherent: some eligible GPU shares memory with its CPU.
+func coherent(f *Facts) bool {
+	return slices.ContainsFunc(f.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Coherent() })
+}
+
+// vfioFunctions lists the GPUs and NICs that are given to virtual machines, which ACS
+// isolates. Drivers of other functions are not read.
+func vfioFunctions(f *Facts) string {
+	return firstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && vfio(fn) }, address))
+}
+
+func anyVFIO(f *Facts) bool { return vfioFunctions(f) != "" }
+
+var dataDirect = check{name: "data-direct", sources: []string{pciDevices + "/*/iommu_group", pciDevices}, rows: []row{{
+	status: Warn, code: "DataDirectApart", which: dataDirectApart,
+	text: say("a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: %s", which),
+	fix:  say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; they need a reboot"),
+}}}
+
+// dataDirectApart finds GPUs that share memory with their CPU and stand below one
+// switch with a NIC's data-direct function, but in another IOMMU group. The GPU
+// driver then refuses to map their memory for it (open kernel modules: nv-pci.c,
+// nv_pci_is_valid_topology_for_direct_pci). ACS makes the groups. In a virtual
+// machine they are the hypervisor's.
+func dataDirectApart(f *Facts) (apart, evidence []string) {
+	for _, gpu := range f.Matrix.GPUs {
+		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup == pci.None {
+			continue
+		}
+		i := slices.IndexFunc(f.PCI.Functions, func(fn pci.Function) bool {
+			return fn.Kind() == pci.DataDirect && fn.CommonBridges(gpu.Function) > 1 // more than the root port
+		})
+		if i < 0 || f.PCI.Functions[i].IOMMUGroup == pci.None || f.PCI.Functions[i].IOMMUGroup == gpu.IOMMUGroup {
+			continue
+		}
+		beside := &f.PCI.Functions[i]
+		apart = append(apart, fmt.Sprintf("%v and %v", gpu.Address, beside.Address))
+		for _, fn := range [...]*pci.Function{gpu.Function, beside} {
+			evidence = append(evidence, saw(device(fn.Address)+"/iommu_group", strconv.Itoa(fn.IOMMUGroup)))
+		}
+	}
+	return apart, evidence
+}
+
+var link = check{
+	name: "link",
+	sources: []string{
+		pciDevices + "/*/current_link_width", pciDevices + "/*/max_link_width",
+		pciDevices + "/*/current_link_speed", pciDevices + "/*/max_link_speed",
+	},
+	rows: []row{
+		{
+			status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: which,
+			fix: say("look on the hypervisor, which shows the real link: there, " + reseat),
+		}, {
+			status: Warn, code: "LinkDegraded", which: degraded, text: which, fix: say(reseat),
+		}, {
+			status: OK, when: func(f *Facts) bool { return len(f.links()) > 0 },
+			text: say("%s of GPUs and NICs at full width, NICs at full speed", func(f *Facts) string { return count(len(f.links()), "PCIe link") }),
+		},
+	},
+}
+
+const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware; a cold boot trains the link again"
+
+// cardLink is the PCI Express link of a card: its own end, the function that the card
+// is there for, and what the link lacks.
+type cardLink struct {
+	card, fn *pci.Function
+	lacks    []pci.LinkLack
+}
+
+// links gives the link of the card of each eligible GPU and NIC, once each, as far as
+// it can be judged.
+func (f *Facts) links() []cardLink {
+	var all []cardLink
+	for i := range f.PCI.Functions {
+		fn := &f.PCI.Functions[i]
+		card, port := f.PCI.Slot(fn)
+		if !eligible(fn) || fn.PhysFn != nil || slices.ContainsFunc(all, func(l cardLink) bool { return l.card == card }) {
+			continue
+		}
+		ends := pci.LinkEnds{Lower: card.Link}
+		if port != nil {
+			ends.Upper = port.Link
+		}
+		if full, lacks := ends.Full(fn.Kind()); full != tristate.Unknown || len(lacks) > 0 {
+			all = append(all, cardLink{card, fn, lacks})
+		}
+	}
+	return all
+}
+
+// degraded lists what has fewer lanes, or is slower, than both ends can do.
+func degraded(f *Facts) (names, evidence []string) {
+	for _, l := range f.links() {
+		kind := "NIC"
+		if isGPU(l.fn) {
+			kind = "GPU"
+		}
+		for _, lack := range l.lacks {
+			names = append(names, fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack))
+			file := func(which string) string { return device(l.card.Address) + "/" + which + "_link_" + lack.Property }
+			evidence = append(evidence, saw(file("current"), lack.Value(lack.Now)), saw(file("max"), lack.Value(lack.Own)))
+		}
+	}
+	return names, evidence
+}
+
+const numaBalancing = "/proc/sys/kernel/numa_balancing"
+
+// numa: moving pages between NUMA nodes unmaps them, which costs those who
+// registered them (NCCL's and RCCL's guides recommend to switch it off).
+var numa = check{name: "numa", sources: []string{numaBalancing}, rows: []row{
+	{
+		status: Warn, code: "NUMABalancing", which: balancing,
+		text: say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
+		fix:  say("sysctl -w kernel.numa_balancing=0 and measure; into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
+	}, {
+		status: OK, when: func(f *Facts) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off"),
+	},
+}}
+
+// balancingMode is not known on a machine with one node, where it does not matter.
+func balancingMode(f *Facts) (mode int, ok bool) {
+	mode, err := strconv.Atoi(f.advised().NUMABalancing)
+	return mode, err == nil && f.PCI.NUMANodes > 1
+}
+
+func balancing(f *Facts) (mode, evidence []string) {
+	if n, ok := balancingMode(f); !ok || n&1 == 0 { // 2 is memory tiering alone
+		return nil, nil
+	}
+	return []string{f.advised().NUMABalancing}, []string{saw(numaBalancing, f.advised().NUMABalancing)}
+}
+
+const storageState = "/sys/module/nvidia_fs/initstate"
+
+// storage: GPUDirect Storage is not supported with a translating IOMMU.
+var storage = check{name: "storage", sources: []string{storageState, groupTypes}, rows: []row{{
+	status: Warn, code: "StorageIOMMU",
+	when:     func(f *Facts) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
+	text:     say("nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through"),
+	fix:      say("%s; gdscheck -p shows whether GPUDirect Storage accepts it", passthroughIOMMU),
+	evidence: join(always(saw(storageState, "live")), func(f *Facts) []string { _, evidence := translated(f); return evidence }),
+}}}

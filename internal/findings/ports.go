@@ -1,0 +1,215 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+var port = check{name: "port", sources: []string{ibClass + "/*/ports/*/state", ibClass + "/*/ports/*/link_layer"}, rows: []row{
+	{
+		status: Warn, code: "PortDown", when: all(is((*Facts).ActivePort, tristate.True), anyDown), which: idlePorts,
+		text: say("%s%s; not: %s", activePorts, linkLayer, which), fix: portFixes,
+	}, {
+		status: Undecidable, when: is((*Facts).ActivePort, tristate.True), which: idlePorts,
+		text: say("%s%s; not: %s", activePorts, linkLayer, which), fix: portFixes,
+	}, {
+		status: OK, when: is((*Facts).ActivePort, tristate.True), text: say("%s%s", activePorts, linkLayer),
+	}, {
+		status: Fail, reason: verdict.NoActivePort,
+		when: func(f *Facts) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
+		text: say("no RDMA device, so no port"), fix: say("see rdma-device"), evidence: sawIdlePorts,
+	}, {
+		status: Fail, reason: verdict.NoActivePort, when: is((*Facts).ActivePort, tristate.False),
+		text: activePorts, fix: portFixes, evidence: sawIdlePorts,
+	}, {
+		status: Undecidable, reason: verdict.Unreadable,
+		text: say("the state of the ports cannot be read"), evidence: sawIdlePorts,
+	},
+}}
+
+// eachPort calls do for the ports of the eligible NICs.
+func (f *Facts) eachPort(do func(device string, p rdma.Port)) {
+	for i := range f.Matrix.NICs {
+		n := &f.Matrix.NICs[i]
+		if !n.Eligible || n.RDMA == nil {
+			continue
+		}
+		for _, p := range n.RDMA.Ports {
+			do(n.RDMA.Name, p)
+		}
+	}
+}
+
+func activePorts(f *Facts) string {
+	active, total := 0, 0
+	f.eachPort(func(_ string, p rdma.Port) {
+		total++
+		if p.Active() {
+			active++
+		}
+	})
+	return fmt.Sprintf("%d of %s ACTIVE", active, count(total, "port"))
+}
+
+func linkLayer(f *Facts) string {
+	if f.Verdict.Link == "" {
+		return ""
+	}
+	return ", " + f.Verdict.Link
+}
+
+func anyDown(f *Facts) (down bool) {
+	f.eachPort(func(_ string, p rdma.Port) { down = down || p.Carries() == tristate.False })
+	return down
+}
+
+// idlePorts names the ports that are not active, those that are down first, and then
+// those that may be.
+func idlePorts(f *Facts) (names, evidence []string) {
+	var unread []string
+	f.eachPort(func(device string, p rdma.Port) {
+		name := fmt.Sprintf("%s/%d %s", device, p.Number, portState(p))
+		switch p.Carries() {
+		case tristate.False:
+			names = append(names, name)
+		case tristate.Unknown:
+			unread = append(unread, name)
+		case tristate.True:
+			return
+		}
+		evidence = append(evidence, sawPort(device, p))
+	})
+	return append(names, unread...), evidence
+}
+
+func sawIdlePorts(f *Facts) []string {
+	_, evidence := idlePorts(f)
+	return evidence
+}
+
+// portState is that of a port that is not active, or not known to be: "DOWN" or,
+// where the physical state says more, "DOWN (Polling)".
+func portState(p rdma.Port) string {
+	switch {
+	case p.State == "":
+		return "?"
+	case p.State == "ACTIVE":
+		return "ACTIVE, link layer unknown"
+	case p.Physical != "":
+		return p.State + " (" + p.Physical + ")"
+	}
+	return p.State
+}
+
+// portFixes says what the ports that are not active need, each advice once.
+func portFixes(f *Facts) string {
+	var fixes []string
+	f.eachPort(func(_ string, p rdma.Port) {
+		if fix := portFix(p); !p.Active() && !slices.Contains(fixes, fix) {
+			fixes = append(fixes, fix)
+		}
+	})
+	return strings.Join(fixes, "; ")
+}
+
+// portFix goes by the port's physical state.
+func portFix(p rdma.Port) string {
+	switch {
+	case p.State == "", p.State == "ACTIVE":
+		return "a port whose state or link layer cannot be read: ibstat"
+	case p.Physical == "Disabled" && p.LinkLayer == "Ethernet":
+		return "Disabled: set its network interface up (rdma link names it; ip link set INTERFACE up)"
+	case p.Physical == "Disabled":
+		return "Disabled: enable it from another node with ibportstate"
+	case p.Physical == "Polling", p.Physical == "Sleep":
+		return "Polling: no signal from the other end: check the cable, the transceiver and the switch port"
+	case p.Physical == "LinkUp" && p.LinkLayer == "InfiniBand":
+		return "LinkUp but not ACTIVE: no subnet manager reaches it, run opensm or UFM"
+	}
+	return "ibstat and mlxlink show why a port is down: check cables, transceivers and, for InfiniBand, the subnet manager"
+}
+
+// sawPort is evidence of a port that is not active, or not known to be.
+func sawPort(device string, p rdma.Port) string {
+	dir := fmt.Sprintf("%s/%s/ports/%d/", ibClass, device, p.Number)
+	if p.State == "ACTIVE" {
+		return saw(dir+"link_layer", p.LinkLayer)
+	}
+	return saw(dir+"state", portState(p))
+}
+
+var nearPort = check{name: "near-port", sources: []string{ibClass + "/*/ports/*/state", pciDevices}, rows: []row{{
+	status: Warn, code: "NearPortDown", which: nearPortsDown,
+	text: say("a GPU cannot use its nearest NIC: %s", which),
+	fix:  say("bring the port of the nearest NIC up (see port); until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA"),
+}}}
+
+// nearPortsDown finds GPUs whose nearest NICs have no active port while farther
+// ones have: the pair that is left is worse than the machine's level says.
+func nearPortsDown(f *Facts) (names, evidence []string) {
+	if f.ActivePort() != tristate.True || !f.Matrix.Counted || !f.RDMA.Complete {
+		return nil, nil
+	}
+	for i := range f.Matrix.GPUs {
+		if !f.Matrix.GPUs[i].Eligible {
+			continue
+		}
+		near, left := f.nearestOf(i)
+		if near == nil || left == nil || left.Level <= near.Level {
+			continue
+		}
+		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
+		names = append(names, fmt.Sprintf("%v has %s at %v with no active port, and %s at %v next", f.Matrix.GPUs[i].Address, nicName(dead), near.Level, nicName(alive), left.Level))
+		evidence = append(evidence, sawPorts(dead)...)
+	}
+	return names, evidence
+}
+
+// nearestOf gives a GPU's nearest pair, and the nearest one whose NIC has an active
+// port; nil where a level or a port is not known.
+func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
+	pairs := f.Matrix.PairsOf(gpu)
+	for i := range pairs {
+		p := &pairs[i]
+		n := &f.Matrix.NICs[p.NIC]
+		if !n.Eligible {
+			continue
+		}
+		active := verdict.HasActivePort(n)
+		if p.Level == topology.Unknown || active == tristate.Unknown {
+			return nil, nil
+		}
+		if near == nil && p.Level == f.Matrix.GPUs[gpu].Level {
+			near = p
+		}
+		if active == tristate.True && (left == nil || p.Level < left.Level) {
+			left = p
+		}
+	}
+	return near, left
+}
+
+func nicName(n *topology.NIC) string {
+	if name := n.Name(); name != "" {
+		return name
+	}
+	return n.Address()
+}
+
+// sawPorts is evidence of a NIC's ports, or of there being no RDMA device.
+func sawPorts(n *topology.NIC) []string {
+	if n.RDMA == nil {
+		return []string{sawNoRDMA(n.Function.Address)}
+	}
+	var all []string
+	for _, p := range n.RDMA.Ports {
+		all = append(all, sawPort(n.RDMA.Name, p))
+	}
+	return all
+}
