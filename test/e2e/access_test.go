@@ -17,7 +17,7 @@ import (
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
-// access is what the bearer of a token can do.
+// access has the clients of the bearer of a token.
 type access struct {
 	token   string
 	config  *rest.Config
@@ -27,7 +27,7 @@ type access struct {
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// access gives that of a token.
+// access gives the clients of the bearer of a token.
 func (c *cluster) access(token string) (access, error) {
 	config := &rest.Config{
 		Host: c.server, BearerToken: token,
@@ -53,8 +53,8 @@ func (a *access) ready(ctx context.Context) error {
 	return a.kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// token gives a new token of a service account, bound to the pod unless that is
-// nil. A pod that has a node gives the token the node's name and UID.
+// token gives a new token of a service account, bound to the Pod unless that is nil. The
+// token of a Pod on a node names the node and its UID.
 func (c *cluster) token(ctx context.Context, namespace, account string, pod *corev1.Pod) (string, error) {
 	request := &authv1.TokenRequest{}
 	if pod != nil {
@@ -69,7 +69,7 @@ func (c *cluster) token(ctx context.Context, namespace, account string, pod *cor
 	return answer.Status.Token, nil
 }
 
-// write applies a NodeFeature on the server's side.
+// write creates or changes a NodeFeature by server-side apply.
 func (a *access) write(ctx context.Context, f *nfdv1alpha1.NodeFeature, dryRun ...string) error {
 	text, err := json.Marshal(f)
 	if err != nil {

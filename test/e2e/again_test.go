@@ -14,10 +14,10 @@ import (
 )
 
 // A Node is deleted and registered again under its name while the agent runs. The
-// token of its Pod names the old Node's UID, and the garbage collector deletes
-// what belongs to that. Until a write stays, publications are counted as failed
-// and the log says why; within five seconds after it the Node has its labels, and
-// keeps them, also when the token is renewed.
+// token of its Pod names the UID of the old Node, and the garbage collector deletes what
+// belongs to that. Until a NodeFeature stays, publications are counted as failed and the
+// log says why; within five seconds after that the Node has its labels, and keeps them
+// when the token is renewed.
 func TestRegisteredAgain(t *testing.T) {
 	shared.collectGarbage(t)
 	for name, away := range map[string]time.Duration{"at-once": 0, "after-a-while": 8 * time.Second} {
@@ -63,7 +63,7 @@ func TestRegisteredAgain(t *testing.T) {
 				}
 			}
 
-			// The token is renewed, as a kubelet does it. No label goes.
+			// The token is renewed, as by a kubelet. No label is lost.
 			missing := n.watch(t, labels)
 			a.renewToken(t, made.UID)
 			for _, what := range missing() {
@@ -79,11 +79,11 @@ func TestRegisteredAgain(t *testing.T) {
 	}
 }
 
-// failures is the metric of publications that failed.
+// failures is the metric that counts failed publications.
 const failures = `gdr_publish_total{publisher="nodefeature",result="failed"}`
 
-// renewToken gives the agent a token of a Pod of the Node with this UID, which
-// from then on owns the NodeFeature.
+// renewToken gives the agent the token of a Pod on the Node with this UID, which is to own
+// the NodeFeature from then on.
 func (a *agent) renewToken(t *testing.T, uid types.UID) {
 	t.Helper()
 	pod, err := a.cluster.createPod(t.Context(), a.name)
@@ -108,7 +108,7 @@ func (a *agent) renewToken(t *testing.T, uid types.UID) {
 	}
 }
 
-// said tells whether the agent's log has a text.
+// said tells whether the agent's log contains a text.
 func (a *agent) said(t *testing.T, text string) bool {
 	t.Helper()
 	log, err := os.ReadFile(a.process.log())

@@ -15,12 +15,11 @@ import (
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
-// agentName is what everything of the agent is called: namespace, service
-// account, role, DaemonSet.
+// agentName is the name of the agent's namespace, service account, role and DaemonSet.
 const agentName = "gdr-features"
 
-// deployAgent applies what we ship, the default variant, and waits until its
-// admission policy counts. The DaemonSet stays without pods.
+// deployAgent applies the default variant of our manifests and waits until the admission
+// policy is in force. The DaemonSet has no Pods.
 func (c *cluster) deployAgent(ctx context.Context) error {
 	objects, err := render(ctx, "kustomize", "build", deploy+"/kustomize/base")
 	if err != nil {
@@ -51,13 +50,13 @@ func (c *cluster) deployAgent(ctx context.Context) error {
 type agent struct {
 	*node
 	pod *corev1.Pod
-	// tree holds the machine that it sees.
+	// tree is the directory with the machine that it reads.
 	tree    string
 	process *process
 }
 
-// run starts the agent on the node, for the machine in the tree, with the token
-// of a pod of our DaemonSet. It goes with the test.
+// run starts the agent on the node, for the machine in the tree, with the token of a Pod of
+// our DaemonSet. It is stopped after the test.
 func (n *node) run(t *testing.T, tree string, args ...string) *agent {
 	t.Helper()
 	pod, err := n.cluster.createPod(t.Context(), n.name)
@@ -80,7 +79,7 @@ func (n *node) run(t *testing.T, tree string, args ...string) *agent {
 	return a
 }
 
-// environment is what the DaemonSet gives the agent.
+// environment is the environment that the DaemonSet gives the agent.
 func (a *agent) environment() []string {
 	all := []string{"NODE_NAME=" + a.name, "POD_NAMESPACE=" + agentName}
 	for _, e := range a.pod.Spec.Containers[0].Env {
@@ -91,7 +90,7 @@ func (a *agent) environment() []string {
 	return all
 }
 
-// arguments are what a cluster that is no cluster takes more.
+// arguments adds the flags that a process outside of a Pod needs.
 func (a *agent) arguments(more ...string) []string {
 	return append([]string{
 		"run", "--root=" + a.tree, "--listen=", "--interval=1s", "--settle=1s",
@@ -99,8 +98,7 @@ func (a *agent) arguments(more ...string) []string {
 	}, more...)
 }
 
-// command runs the agent beside the one that runs, or after it, until it ends by
-// itself.
+// command runs another process of the agent on the node until it ends by itself.
 func (a *agent) command(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(agentName), a.arguments(args...)...)
@@ -115,8 +113,7 @@ func (a *agent) published(ctx context.Context) (*nfdv1alpha1.NodeFeature, error)
 	return a.cluster.admin.nfd.NfdV1alpha1().NodeFeatures(agentName).Get(ctx, feature(a.name).Name, metav1.GetOptions{})
 }
 
-// right gives an error unless the agent lives and its NodeFeature has the labels
-// of the machine in the tree.
+// right gives an error unless the agent is running and its NodeFeature has these labels.
 func (a *agent) right(ctx context.Context, labels map[string]string) error {
 	if err := a.process.alive(); err != nil {
 		return err
@@ -139,12 +136,12 @@ func feature(node string) *nfdv1alpha1.NodeFeature {
 			Name: agentName + "-" + node, Namespace: agentName,
 			Labels: map[string]string{nfdv1alpha1.NodeFeatureObjNodeNameLabel: node},
 		},
-		// Its Go type writes null for what is not set, which its schema refuses.
+		// The Go type writes null for unset fields, which the schema refuses.
 		Spec: nfdv1alpha1.NodeFeatureSpec{Features: *nfdv1alpha1.NewFeatures(), Labels: map[string]string{}},
 	}
 }
 
-// createPod makes a pod of the deployed DaemonSet on a node.
+// createPod creates a Pod of the deployed DaemonSet on a node.
 func (c *cluster) createPod(ctx context.Context, node string) (*corev1.Pod, error) {
 	set, err := c.admin.kube.AppsV1().DaemonSets(agentName).Get(ctx, agentName, metav1.GetOptions{})
 	if err != nil {
@@ -155,7 +152,7 @@ func (c *cluster) createPod(ctx context.Context, node string) (*corev1.Pod, erro
 	return c.admin.kube.CoreV1().Pods(agentName).Create(ctx, pod, metav1.CreateOptions{})
 }
 
-// podOf makes a pod from the template, as a controller does.
+// podOf makes a Pod from the template, as a controller does.
 func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.GenerateName = agentName + "-"

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// auditLog is where in its directory a cluster writes down every request.
+// auditLog is the name of the audit log in the directory of a cluster.
 const auditLog = "audit.log"
 
-// auditPolicy makes the API server tell of every request, and what a write of a
-// NodeFeature was and came to.
+// auditPolicy makes the API server log every request, and the bodies of writes of
+// NodeFeatures and of the answers.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -54,7 +54,7 @@ func (c *cluster) startAPI(ctx context.Context) error {
 		"--audit-policy-file=audit.yaml", "--audit-log-path="+auditLog, "--audit-log-mode=blocking"); err != nil {
 		return err
 	}
-	// It makes itself a certificate first, which we need to speak to it.
+	// It first creates its certificate, which we need to connect to it.
 	if err := until(ctx, time.Minute, func(ctx context.Context) error {
 		if c.admin, err = c.access(token); err != nil {
 			return err
@@ -92,8 +92,8 @@ func (c *cluster) writeFiles(token string) error {
 	return nil
 }
 
-// kubeconfig writes one for the bearer of a token and gives its name. The token
-// lies in a file of its own, as it does in a pod.
+// kubeconfig writes a kubeconfig for the bearer of a token and gives its name. The token is
+// in a file of its own, as in a Pod.
 func (c *cluster) kubeconfig(dir, name, token string) (string, error) {
 	base := filepath.Join(dir, name)
 	text := fmt.Sprintf(`apiVersion: v1

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// watchLoad watches what programs other than this test, and those it has started, take
-// of the machine. The function it gives tells why times measured meanwhile mean
-// nothing, or "".
+// watchLoad measures the CPU time of other programs than this test and those it has
+// started. The function that it gives tells why times measured meanwhile are meaningless,
+// or "".
 func watchLoad(t *testing.T) func() string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "watch")

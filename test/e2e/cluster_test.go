@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nfdNamespace is NFD's own, where its workers write.
+// nfdNamespace is the namespace of NFD, to which its workers write.
 const nfdNamespace = "node-feature-discovery"
 
-// cluster is an etcd, a kube-apiserver, an nfd-master and nfd-gc with the rights
-// that NFD's own manifests give them, and what we ship. It has no kubelet, no scheduler and
-// no controllers: its nodes and pods are what a test makes.
+// cluster is an etcd, a kube-apiserver, an nfd-master and nfd-gc with the rights that NFD's
+// own manifests give them, and our manifests. It has no kubelet, no scheduler and no
+// controllers: tests create its nodes and Pods.
 type cluster struct {
 	dir               string
 	server            string
@@ -69,14 +69,14 @@ func (c *cluster) startNFD(ctx context.Context, name, dir, node string, args ...
 	if err != nil {
 		return nil, err
 	}
-	// Without a port they do not listen, which they do on all addresses: they log
-	// that they cannot, and go on.
+	// An invalid port keeps them from listening on all addresses: they log an error and
+	// go on.
 	args = append([]string{"-kubeconfig=" + kubeconfig, "-port=-1"}, args...)
 	return start(dir, name, []string{"NODE_NAME=" + node, "KUBERNETES_NAMESPACE=" + nfdNamespace}, args...)
 }
 
-// createNode makes a Node as a kubelet does: nfd-master cannot patch one that
-// has no label or no annotation.
+// createNode creates a Node as a kubelet does: nfd-master cannot patch one without labels
+// or annotations.
 func (c *cluster) createNode(ctx context.Context, name string) (*corev1.Node, error) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name:        name,
@@ -86,13 +86,13 @@ func (c *cluster) createNode(ctx context.Context, name string) (*corev1.Node, er
 	return c.admin.kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 }
 
-// processes gives those that run, in the order of their start.
+// processes gives the running processes, in the order of their start.
 func (c *cluster) processes() []*process {
 	all := []*process{c.etcd, c.api, c.master, c.collector}
 	return slices.DeleteFunc(all, func(p *process) bool { return p == nil })
 }
 
-// stop ends all processes, the last first.
+// stop ends all processes, in the reverse order of their start.
 func (c *cluster) stop() error {
 	var all error
 	for _, p := range slices.Backward(c.processes()) {
@@ -101,7 +101,7 @@ func (c *cluster) stop() error {
 	return all
 }
 
-// freePorts finds ports of 127.0.0.1 that nobody listens on.
+// freePorts finds unused ports of 127.0.0.1.
 func freePorts(n int) ([]string, error) {
 	var ports []string
 	for range n {
@@ -109,7 +109,7 @@ func freePorts(n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // all at once, so that no two are the same
+		defer l.Close() // at the end, so that no two ports are the same
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return nil, err

@@ -20,16 +20,16 @@ const (
 	base     = deploy + "/kustomize/base"
 	overlays = deploy + "/kustomize/overlays/"
 	chart    = deploy + "/helm/gdr-features"
-	// placeholder is the file of expectations that the overlay has.
+	// placeholder is the file of expectations in the overlay.
 	placeholder = overlays + "expect/expect.yaml"
 )
 
-// variants are what can be deployed: the kustomization, and the values that make
-// the chart the same.
+// variants are the ways to deploy: a kustomization, and the values of the chart that give
+// the same.
 var variants = []struct {
 	name, kustomization string
 	values              []string
-	// violates is what Pod Security "restricted" has against its pods.
+	// violates is what Pod Security "restricted" objects to in its Pods.
 	violates []string
 }{
 	{"base", base, nil, nil},
@@ -41,9 +41,9 @@ var variants = []struct {
 	{"node-critical", overlays + "node-critical", []string{"--set", "priorityClassName=system-node-critical"}, nil},
 }
 
-// The API server would accept all of every variant, and Helm has nothing against
-// the chart. The chart and the kustomization are the same but for the Namespace,
-// which is no business of a chart, and Helm's own labels.
+// The API server accepts every object of every variant in a dry run, and Helm's lint finds
+// no fault with the chart. Chart and kustomization give the same objects, except for the
+// Namespace, which a chart does not create, and Helm's own labels.
 func TestManifests(t *testing.T) {
 	applyOperators(t)
 	for _, v := range variants {
@@ -84,8 +84,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// Every value of the chart comes to something that the API server accepts, and
-// wrong ones to an error.
+// The API server accepts the objects for every value of the chart, and wrong values are an
+// error.
 func TestChart(t *testing.T) {
 	applyOperators(t)
 	template := []string{"template", agentName, chart, "--namespace", agentName}
@@ -128,12 +128,12 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// byName gives the contents of objects by their kinds and names, which differ.
+// byName gives the contents of objects by kind and name, which are unique.
 func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	all := map[string]any{}
 	for _, o := range objects {
-		text, err := json.Marshal(o) // makes the same numbers the same
+		text, err := json.Marshal(o) // gives numbers the same type
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +149,9 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	return all
 }
 
-// The namespace that we ship enforces Pod Security "restricted". The API server
-// admits the pods of the default variant there and refuses those of the others,
-// which the namespace of their own variant admits.
+// Our namespace enforces Pod Security "restricted". The API server admits the Pods of the
+// default variant to it and refuses those of the others, which the namespace of their own
+// variant admits.
 func TestPodSecurity(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestPodSecurity(t *testing.T) {
 				}
 			}
 
-			// Their own, under another name.
+			// The namespace of the variant, under another name.
 			namespace := only[corev1.Namespace](t, objects, "Namespace")
 			namespace.Name = agentName + "-" + v.name
 			createNamespace(t, namespace, agentName)
@@ -189,7 +189,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// admit gives what the API server has against a pod.
+// admit gives the error of the API server for a Pod.
 func admit(t *testing.T, namespace string, pod *corev1.Pod) error {
 	t.Helper()
 	_, err := shared.admin.kube.CoreV1().Pods(namespace).Create(t.Context(), pod,
@@ -197,7 +197,7 @@ func admit(t *testing.T, namespace string, pod *corev1.Pod) error {
 	return err
 }
 
-// createNamespace makes a namespace with a service account.
+// createNamespace creates a namespace with a service account.
 func createNamespace(t *testing.T, namespace *corev1.Namespace, account string) {
 	t.Helper()
 	core, create := shared.admin.kube.CoreV1(), metav1.CreateOptions{}

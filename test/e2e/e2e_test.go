@@ -1,10 +1,10 @@
-// Package e2e tests that what `gdr-features labels` prints gets onto a Node: by
-// a feature file to an nfd-worker, by a NodeFeature to an nfd-master, in a real
-// kube-apiserver on a real etcd; and what we ship to deploy it there. `make e2e`
-// builds them all and runs it.
+// Package e2e tests that what `gdr-features labels` prints becomes labels of a Node: by a
+// feature file and nfd-worker, and by a NodeFeature and nfd-master, with a real
+// kube-apiserver and etcd; and it tests our manifests. `make e2e` builds all of these and
+// runs the tests.
 //
-// Tests that wait more than they work run at the same time, after all others:
-// some measure seconds, which a machine full of work does not have.
+// Tests that mostly wait run at the same time, after all others: some measure times, which
+// a busy machine would spoil.
 package e2e
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// shared is the cluster of all tests that stop nothing of it.
+// shared is the cluster of all tests that stop no part of it.
 var shared cluster
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -49,7 +49,7 @@ func run(m *testing.M) (code int) {
 	return code
 }
 
-// program gives the path of what build.sh has built.
+// program gives the path of a program that build.sh has built.
 func program(name string) string {
 	path, err := filepath.Abs(filepath.Join(".bin", name))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// When readiness turns there is an event on the Node, one for each turn, with
-// the reason; and none when the agent starts.
+// Each change of readiness causes one event on the Node, with the reason; the start of the
+// agent causes none.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &shared, "events")
@@ -46,7 +46,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// ports gives all ports of the machine in the tree a state.
+// ports sets the state of all ports of the machine in the tree.
 func ports(t *testing.T, tree, state string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(tree, "sys/class/infiniband/*/ports/*/state"))

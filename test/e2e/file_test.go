@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Thirty changes in a row get onto the Node by way of the feature file, each
-// within two seconds, though the worker looks by itself only once a minute, and
-// does not see what follows within a second on another program's file.
+// Thirty changes in a row reach the Node through the feature file, each within two seconds,
+// although the worker reads by itself only once a minute, and ignores events within a
+// second after one for another program's file.
 //
-// Of the two seconds nfd-worker and nfd-master may take one each: the one looks at
-// one event a second, the other updates Nodes once a second. A change that just
-// misses both is some 100 ms later. These do not: each comes when half the time to
-// the master's next round is over.
+// Of the two seconds nfd-worker and nfd-master may take one each: the worker handles one
+// event a second, the master updates Nodes once a second. A change that just misses both
+// takes some 100 ms more. These do not: each is made in the middle between two rounds of
+// the master.
 //
-// No test runs beside this one. Where other programs use the machine, it is skipped,
+// No test runs at the same time. Where other programs use the machine, the test is skipped
 // and says so.
 func TestFeatureFile(t *testing.T) {
 	n := newNode(t, &shared, "feature-file")
@@ -79,7 +79,7 @@ func TestFeatureFile(t *testing.T) {
 	}
 }
 
-// checkFile looks at how a feature file is built: only state labels expire.
+// checkFile checks the feature file: only state labels expire.
 func checkFile(t *testing.T, name string) {
 	t.Helper()
 	text, err := os.ReadFile(name)

@@ -17,16 +17,16 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// phase is a time in which requests are counted.
+// phase is a period in which requests are counted.
 type phase struct {
 	name    string
 	cluster *cluster
-	from    int64 // in the audit log
+	from    int64 // position in the audit log
 	api     time.Duration
 	start   time.Time
 }
 
-// row is what a phase came to for some nodes.
+// row is the result of a phase for some nodes.
 type row struct {
 	phase, who    string
 	nodes         int
@@ -39,7 +39,7 @@ type row struct {
 	note          string            // what does not fit into the table
 }
 
-// counts are the requests of each node.
+// counts are numbers of requests of a node.
 type counts struct{ sum, least, most int }
 
 func (c *counts) add(n int, first bool) {
@@ -50,16 +50,16 @@ func (c *counts) add(n int, first bool) {
 	}
 }
 
-// end counts what some nodes have asked for in the phase, and completes the row.
+// end counts the requests of some nodes in the phase, and completes the row.
 func (p *phase) end(t *testing.T, who string, nodes []string, r row) row {
 	t.Helper()
 	r.phase, r.who, r.nodes, r.took = p.name, who, len(nodes), time.Since(p.start)
 	r.api, r.resident = p.cluster.api.spent(t)-p.api, p.cluster.api.uses(t).resident
 	reads, writes := map[string]int{}, map[string]int{}
 	for _, e := range p.requests(t, nodes) {
-		refused := e.ResponseStatus.Code >= 400 && e.ResponseStatus.Code != 404 // there is none yet
+		refused := e.ResponseStatus.Code >= 400 && e.ResponseStatus.Code != 404 // there is no object yet
 		switch {
-		case refused && write(&e): // nothing is written
+		case refused && write(&e): // nothing was written
 		case write(&e):
 			writes[nodeOf(&e)]++
 		default:
@@ -95,7 +95,7 @@ func (p *phase) requests(t *testing.T, nodes []string) []auditv1.Event {
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatalf("audit log: %v", err)
 		}
-		// A watch that ends has begun before, perhaps in another phase.
+		// A watch that ends began before, perhaps in another phase.
 		ended := e.Verb == "watch" && e.Stage == auditv1.StageResponseComplete && e.ResponseStatus.Code == 200
 		if ended || seen[string(e.AuditID)] || !wanted[nodeOf(&e)] {
 			continue
@@ -106,8 +106,8 @@ func (p *phase) requests(t *testing.T, nodes []string) []auditv1.Event {
 	return found
 }
 
-// nodeOf gives the node that a request was made for: that of the token, or, as
-// our nfd-workers have no pods, that of the object.
+// nodeOf gives the node that a request was made for: that of the token, or that of the
+// object, since the nfd-workers here have no Pods.
 func nodeOf(e *auditv1.Event) string {
 	if claim := e.User.Extra[nodeClaim]; len(claim) == 1 {
 		return claim[0]
@@ -120,8 +120,8 @@ func nodeOf(e *auditv1.Event) string {
 
 func write(e *auditv1.Event) bool { return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) }
 
-// returned looks at the agents' ways back after a restart: all watch again, and
-// not all in the same moment. It sums up what it saw.
+// returned checks how the agents come back after a restart: all watch again, and not all
+// at the same moment. It gives a summary.
 func (p *phase) returned(t *testing.T, nodes []string, published time.Duration) string {
 	t.Helper()
 	watching, answers, perSecond := map[string]bool{}, map[string]int{}, map[int64]int{}
@@ -195,7 +195,7 @@ func (f *fleetTable) String() string {
 	return b.String()
 }
 
-// per gives the mean, and the most where nodes differ.
+// per gives the number for each node; the mean and the maximum where nodes differ.
 func (c counts) per(nodes int) string {
 	if c.least == c.most {
 		return fmt.Sprint(c.most)

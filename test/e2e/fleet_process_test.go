@@ -19,7 +19,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// agents are the program that runs the agents of all nodes.
+// agents is the program that runs the agents of all nodes.
 type agents struct {
 	cluster *cluster
 	name    string
@@ -28,7 +28,7 @@ type agents struct {
 	out     *bufio.Reader
 }
 
-// newAgents makes n nodes and starts the program, which waits for commands.
+// newAgents creates n nodes and starts the program, which waits for commands.
 func newAgents(t *testing.T, c *cluster, n int) *agents {
 	t.Helper()
 	f := &agents{cluster: c, name: "gdr-features"}
@@ -66,13 +66,13 @@ func newAgents(t *testing.T, c *cluster, n int) *agents {
 	}
 	t.Cleanup(func() {
 		in.Close()
-		_ = cmd.Wait() // a failure has shown in what it did not answer
+		_ = cmd.Wait() // a failure has shown as a missing answer
 	})
 	f.in, f.out = in, bufio.NewReader(out)
 	return f
 }
 
-// do tells the program to do something and waits until it is done.
+// do sends the program a command and waits until it is done.
 func (f *agents) do(t *testing.T, command string) row {
 	t.Helper()
 	if _, err := fmt.Fprintln(f.in, command); err != nil {
@@ -96,8 +96,8 @@ func (f *agents) do(t *testing.T, command string) row {
 	return row{waited: &answer.Waited, last: answer.Last}
 }
 
-// nfdWorkers are nfd-worker processes, each on a node of its own, with the same
-// labels to publish from a feature file.
+// nfdWorkers are nfd-worker processes, each on a node of its own, that publish the same
+// labels from a feature file.
 type nfdWorkers struct {
 	name          string
 	nodes         []string
@@ -121,8 +121,8 @@ func newWorkers(t *testing.T, c *cluster) *nfdWorkers {
 	return w
 }
 
-// start starts them all, with the interval that NFD has by default, and waits
-// until they have written.
+// start starts all workers with NFD's default interval, and waits until they have
+// written.
 func (w *nfdWorkers) start(t *testing.T) {
 	t.Helper()
 	w.since = time.Now()
@@ -133,8 +133,8 @@ func (w *nfdWorkers) start(t *testing.T) {
 	time.Sleep(5 * time.Second)
 }
 
-// change changes the feature files of some, and waits longer than the workers
-// do.
+// change changes the feature files of some workers, and waits until these must have
+// noticed.
 func (w *nfdWorkers) change(t *testing.T, from, to int) {
 	t.Helper()
 	w.since = time.Now()
@@ -144,7 +144,7 @@ func (w *nfdWorkers) change(t *testing.T, from, to int) {
 	time.Sleep(5 * time.Second)
 }
 
-// revive starts those that have ended, as the kubelet does.
+// revive starts workers again that have ended, as the kubelet does.
 func (w *nfdWorkers) revive(t *testing.T) {
 	t.Helper()
 	ended := 0

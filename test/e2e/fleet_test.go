@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fleetAudit notes every request of a service account, but not what was written.
+// fleetAudit logs every request of a service account, without bodies.
 const fleetAudit = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -29,25 +29,24 @@ rules:
 `
 
 const (
-	// perSecond is how many agents start in a second, at random moments, as long as no
-	// more than a part of them have yet to publish: our DaemonSet's maxUnavailable is
-	// 10 %.
+	// perSecond is how many agents start in a second, at random moments, while at most
+	// one in unavailable has yet to publish: maxUnavailable of our DaemonSet is 10 %.
 	perSecond   = 25
 	unavailable = 10
-	// idling is longer than the agent's and the worker's interval.
+	// idling is longer than the interval of agent and worker.
 	idling = 65 * time.Second
-	// outage is how long the API server is away.
+	// outage is how long the API server is down.
 	outage = 5 * time.Second
-	// recovery is how long requests are counted after all is published again: agents
+	// recovery is how long requests are counted after all changes are published: agents
 	// wait up to a minute before they watch again.
 	recovery = 90 * time.Second
 	// workers is how many nfd-workers there are.
 	workers = 40
 )
 
-// TestFleet runs as many agents as FLEET_NODES says against one API server, and
-// some of NFD's workers beside them. nfd-master and nfd-gc are left out: what
-// they do does not depend on who writes the NodeFeatures.
+// TestFleet runs FLEET_NODES agents against one API server, and some nfd-workers for
+// comparison. nfd-master and nfd-gc are left out: their load does not depend on who writes
+// the NodeFeatures.
 func TestFleet(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("FLEET_NODES"))
 	if err != nil || n < 20 {
@@ -79,8 +78,7 @@ func (f *agents) phase(t *testing.T, name string) *phase {
 	return &phase{name: name, cluster: f.cluster, from: f.cluster.auditEnd(t), api: f.cluster.api.spent(t), start: time.Now()}
 }
 
-// rollOut starts the workers and then the agents: each of these reads once and
-// writes once.
+// rollOut starts the workers and then the agents: each agent reads once and writes once.
 func (f *agents) rollOut(t *testing.T, w *nfdWorkers) []row {
 	p := f.phase(t, "roll-out")
 	w.start(t)
@@ -93,7 +91,7 @@ func (f *agents) rollOut(t *testing.T, w *nfdWorkers) []row {
 	return []row{ours, theirs}
 }
 
-// idle waits: the agents ask for nothing.
+// idle waits: the agents make no requests.
 func (f *agents) idle(t *testing.T, w *nfdWorkers) []row {
 	p := f.phase(t, "idle")
 	time.Sleep(idling)
@@ -121,8 +119,9 @@ func (f *agents) change(t *testing.T, w *nfdWorkers) []row {
 	return []row{ours, p.end(t, w.name, w.nodes[:workers/10], w.row(t, p))}
 }
 
-// restart kills the API server. While it is away another tenth of the machines
-// changes. Then all agents come back, not all at once, and these write once.
+// restart kills the API server. While it is down another tenth of the machines changes.
+// Afterwards all agents come back, not all at once, and those of changed machines write
+// once.
 func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 	tenth := len(f.nodes) / 10
 	if err := f.cluster.api.kill(); err != nil {
@@ -135,7 +134,7 @@ func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 	time.Sleep(outage)
 	starts := 0
 	if err := until(t.Context(), 5*time.Minute, func(ctx context.Context) error {
-		if api := f.cluster.api; api.stopped || api.alive() != nil { // it ends when it is too slow, and is started again
+		if api := f.cluster.api; api.stopped || api.alive() != nil { // it exits when it starts too slowly
 			starts++
 			if err := api.start(); err != nil {
 				return err
@@ -146,7 +145,7 @@ func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 		t.Fatal(err)
 	}
 	t.Logf("restart: kube-apiserver was started %d times until it was ready", starts)
-	p := &phase{name: "restart", cluster: f.cluster, from: from, start: time.Now()} // the API server's CPU from its start
+	p := &phase{name: "restart", cluster: f.cluster, from: from, start: time.Now()} // its CPU time counts from its start
 	var times row
 	select {
 	case times = <-done:
@@ -154,10 +153,10 @@ func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 		t.Fatal("not all have written after the restart")
 	}
 	published := max(0, times.last.Sub(p.start))
-	times.waited = nil // most of that is the outage
+	times.waited = nil // mostly the outage
 	w.revive(t)
 	time.Sleep(recovery)
-	// A write is repeated whose answer got lost, and changes nothing then.
+	// A write whose answer was lost is repeated, and changes nothing.
 	changed := p.end(t, f.name, f.nodes[tenth:2*tenth], times)
 	if changed.writes.least < 1 || changed.writes.most > 2 {
 		t.Errorf("restart: %d to %d writes of a node that changed", changed.writes.least, changed.writes.most)
@@ -170,8 +169,8 @@ func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 	return []row{ours, p.end(t, w.name, w.nodes, row{})}
 }
 
-// makeNodes makes nodes with a pod of our DaemonSet on each, and gives a line for
-// each with its name and the pod's token.
+// makeNodes creates nodes with a Pod of our DaemonSet on each, and gives a line for each
+// with its name and the token of the Pod.
 func (c *cluster) makeNodes(ctx context.Context, nodes []string) ([]string, error) {
 	set, err := c.admin.kube.AppsV1().DaemonSets(agentName).Get(ctx, agentName, metav1.GetOptions{})
 	if err != nil {
@@ -195,7 +194,7 @@ func (c *cluster) makeNodes(ctx context.Context, nodes []string) ([]string, erro
 	return lines, errors.Join(errs...)
 }
 
-// makeNode makes a node with this pod on it.
+// makeNode creates a node with this Pod on it.
 func (c *cluster) makeNode(ctx context.Context, name string, pod *corev1.Pod) (string, error) {
 	if _, err := c.createNode(ctx, name); err != nil {
 		return "", err

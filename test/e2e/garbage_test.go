@@ -13,12 +13,11 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 )
 
-// collectGarbage runs Kubernetes' own garbage collector until the test ends: the
-// controller of kube-controller-manager that deletes what belongs to an owner that
-// does not exist.
+// collectGarbage runs the garbage collector of kube-controller-manager until the test ends:
+// it deletes objects whose owner does not exist.
 func (c *cluster) collectGarbage(t *testing.T) {
 	t.Helper()
-	ctx := klog.NewContext(t.Context(), klog.Logger{}) // which says nothing
+	ctx := klog.NewContext(t.Context(), klog.Logger{}) // logs nothing
 	client, err := metadata.NewForConfig(c.admin.config)
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What gdr-features prints as a hook, which is run without arguments, becomes
-// exactly its labels in NFD, on every machine. NFD has one parser for the output
-// of hooks and for feature files; today only feature files get there.
+// The output of gdr-features as a hook, which is run without arguments, becomes exactly its
+// labels in NFD, on every machine. NFD has one parser for the output of hooks and for
+// feature files; today it reads only feature files.
 func TestHook(t *testing.T) {
 	files, err := filepath.Glob(repository + "/testdata/machines/*.txt")
 	if err != nil || len(files) == 0 {

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// From a changed fact to the label on the Node: 200 changes on ten nodes. No
-// kernel tells of what happens in a tree of files, so the agent looks four times a
-// second, which stands for the events of a machine. Of the time that it takes,
-// nfd-master has up to a second: it updates Nodes once in that time. No test runs
-// beside this one. Where other programs use the machine, it is skipped, and says so.
+// The time from a changed fact to the label on the Node: 200 changes on ten nodes. The
+// kernel sends no events about a directory of files, so the agent reads it four times a
+// second instead. nfd-master takes up to a second of the time: it updates Nodes once a
+// second. No test runs at the same time. Where other programs use the machine, the test is
+// skipped and says so.
 func TestLatency(t *testing.T) {
 	const nodes, changes, limit = 10, 20, 2 * time.Second
 	busy := watchLoad(t)
@@ -29,7 +29,7 @@ func TestLatency(t *testing.T) {
 				n.expect(t, labelsOf(t, tree))
 				for j := range changes {
 					took <- n.change(t, a, tree, j%2 == 0)
-					time.Sleep(time.Duration(i*37%250) * time.Millisecond) // each in its own rhythm
+					time.Sleep(time.Duration(i*37%250) * time.Millisecond) // not in step with each other
 				}
 			})
 		}
@@ -53,8 +53,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// change loads the module or unloads it, and gives the time until the Node shows
-// that.
+// change loads or unloads the module, and gives the time until the label of the Node
+// changes.
 func (n *node) change(t *testing.T, a *agent, tree string, loaded bool) time.Duration {
 	t.Helper()
 	const label = prefix + "gpudirect.storage"

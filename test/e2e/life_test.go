@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// As long as nothing changes the agent writes nothing: neither in the API server
-// nor on the disk, in a minute in which it looks at the machine sixty times, as
-// often as else in an hour. Nor does it grow.
+// As long as nothing changes the agent writes nothing, neither to the API server nor to the
+// disk, in a minute in which it reads the machine sixty times, as often as by default in an
+// hour. Its memory does not grow.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &shared, "idle")
@@ -43,7 +43,7 @@ func TestIdle(t *testing.T) {
 	}
 	t.Logf("%d requests in %v", len(requests), idle)
 
-	// The log that shows no write would show one.
+	// The audit log would show a write.
 	load(t, tree)
 	if err := until(t.Context(), 5*time.Second, func(context.Context) error {
 		if n := len(writes(shared.requests(t, from, n.name))); n != 1 {
@@ -65,9 +65,8 @@ func changed(t *testing.T, name string) time.Time {
 	return info.ModTime()
 }
 
-// When the agent ends, all labels stay. When it starts again it writes nothing,
-// as it reads back what it has published. After --cleanup they are gone, and
-// --once brings them back.
+// When the agent ends all labels stay. When it starts again it writes nothing, since it
+// reads back what it has published. --cleanup removes them, and --once brings them back.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &shared, "stopped")
@@ -113,7 +112,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// With the Node goes its NodeFeature.
+// The NodeFeature is deleted with its Node.
 func TestNodeDeleted(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &shared, "deleted")
@@ -136,7 +135,7 @@ func TestNodeDeleted(t *testing.T) {
 	}
 }
 
-// A machine without NVIDIA GPU has no labels, and not even a NodeFeature.
+// A machine without NVIDIA GPU has neither labels nor a NodeFeature.
 func TestNoGPU(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &shared, "no-gpu")

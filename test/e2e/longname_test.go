@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NFD cannot label a node whose name is longer than a label's value may be. The
-// agent says so, and so does nfd-worker: the feature file is no way out. Labelling
-// by hand is, as deploy/README.md has it.
+// NFD cannot label a node whose name is longer than the value of a label may be. The agent
+// says so, and so does nfd-worker: a feature file does not help. Labelling by hand, as in
+// deploy/README.md, does.
 func TestLongName(t *testing.T) {
 	t.Parallel()
 	name := "gpu-" + strings.Repeat("x", 60) + ".example.com"

@@ -13,7 +13,7 @@ const (
 	prefix     = "feature.node.kubernetes.io/"
 )
 
-// machine lays a machine out in a new directory, which it gives.
+// machine writes the files of a machine to a new directory and gives its name.
 func machine(t *testing.T, name, state string) string {
 	t.Helper()
 	tree := t.TempDir()
@@ -50,7 +50,7 @@ func parse(t *testing.T, out []byte) map[string]string {
 	return labels
 }
 
-// labelsOf gives the labels of the machine in the tree, of which there are some.
+// labelsOf gives the labels of the machine in the tree, which must have some.
 func labelsOf(t *testing.T, tree string) map[string]string {
 	t.Helper()
 	labels := parse(t, printed(t, tree))
@@ -60,10 +60,10 @@ func labelsOf(t *testing.T, tree string) map[string]string {
 	return labels
 }
 
-// module is one that a single label follows from, gpudirect.storage.
+// module is a kernel module on which only the label gpudirect.storage depends.
 const module = "nvidia_fs"
 
-// load makes the module live on the machine in the tree, all at once.
+// load makes the module live on the machine in the tree, in one step.
 func load(t *testing.T, tree string) {
 	t.Helper()
 	beside := filepath.Join(tree, "loading")
@@ -78,7 +78,7 @@ func load(t *testing.T, tree string) {
 	}
 }
 
-// unload takes the module away again, all at once.
+// unload removes the module again, in one step.
 func unload(t *testing.T, tree string) {
 	t.Helper()
 	beside := filepath.Join(tree, "unloading")

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// deploy is what we ship.
+// deploy is the directory of our manifests.
 const deploy = repository + "/deploy"
 
 // decode gives the objects of a YAML text.
@@ -59,7 +59,7 @@ func shipped(t *testing.T, name string) []*unstructured.Unstructured {
 	return objects
 }
 
-// applyOperators makes the cluster know the resources of other people's operators.
+// applyOperators installs the custom resources of other operators.
 func applyOperators(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(program("operators.yaml"))
@@ -75,7 +75,7 @@ func applyOperators(t *testing.T) {
 	}
 }
 
-// convert makes an object one of its Go type.
+// convert converts an object to its Go type.
 func convert[T any](t *testing.T, o *unstructured.Unstructured) *T {
 	t.Helper()
 	into := new(T)
@@ -85,7 +85,7 @@ func convert[T any](t *testing.T, o *unstructured.Unstructured) *T {
 	return into
 }
 
-// only gives the one object of the kind, converted.
+// only gives the only object of the kind, converted.
 func only[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) *T {
 	t.Helper()
 	found := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
@@ -110,9 +110,8 @@ func render(ctx context.Context, name string, args ...string) ([]*unstructured.U
 	return decode(out)
 }
 
-// apply applies objects on the server's side, in their order, as an
-// administrator does, and waits until custom resources among them are served.
-// Unknown fields are errors.
+// apply applies objects by server-side apply, in their order, as an administrator, and
+// waits until custom resources among them are served. Unknown fields are errors.
 func (c *cluster) apply(ctx context.Context, objects []*unstructured.Unstructured, dryRun ...string) error {
 	for _, o := range objects {
 		if _, err := c.applyOne(ctx, o, dryRun...); err != nil {
@@ -127,7 +126,7 @@ func (c *cluster) apply(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
-// applyOne applies an object and gives what it came to.
+// applyOne applies an object and gives the result.
 func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
 	resource, err := c.resource(o)
 	if err != nil {
@@ -143,8 +142,7 @@ func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured, dr
 	})
 }
 
-// resource gives the administrator's access to the objects of this one's kind
-// and namespace.
+// resource gives the administrator's client for the kind and namespace of this object.
 func (c *cluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	mapping, err := c.admin.mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -22,11 +22,11 @@ type node struct {
 	uid     types.UID
 	// dir is the node's /etc/kubernetes/node-feature-discovery.
 	dir string
-	// worker is its nfd-worker, nil for none.
+	// worker is its nfd-worker; nil for none.
 	worker *process
 }
 
-// newNode makes a node that nothing runs on.
+// newNode creates a node on which nothing runs.
 func newNode(t *testing.T, c *cluster, name string) *node {
 	t.Helper()
 	made, err := c.createNode(t.Context(), name)
@@ -40,9 +40,8 @@ func newNode(t *testing.T, c *cluster, name string) *node {
 	return n
 }
 
-// work starts an nfd-worker on the node, which goes with the test. It has the
-// configuration that we deploy, but looks at feature files only, and every
-// interval.
+// work starts an nfd-worker on the node, which is stopped after the test. It has our
+// configuration, but reads only feature files, every interval.
 func (n *node) work(t *testing.T, interval time.Duration) {
 	t.Helper()
 	config, err := filepath.Abs(deploy + "/nfd-worker-conf.yaml")
@@ -57,7 +56,7 @@ func (n *node) work(t *testing.T, interval time.Duration) {
 	stopAfter(t, n.worker)
 }
 
-// stopAfter ends a process with the test, which fails if it had ended before.
+// stopAfter stops a process after the test, which fails if it has ended before.
 func stopAfter(t *testing.T, p *process) {
 	t.Cleanup(func() {
 		if err := p.stop(); err != nil && !t.Failed() {
@@ -66,13 +65,12 @@ func stopAfter(t *testing.T, p *process) {
 	})
 }
 
-// featureFile gives the name of ours.
+// featureFile gives the name of our feature file.
 func (n *node) featureFile() string {
 	return filepath.Join(n.dir, "features.d", "gdr-features.features")
 }
 
-// update hands what `gdr-features labels` printed to the worker as the README
-// says.
+// update gives the output of `gdr-features labels` to the worker as the README describes.
 func (n *node) update(t *testing.T, out []byte) {
 	t.Helper()
 	beside := filepath.Join(n.dir, "gdr.tmp")
@@ -84,7 +82,7 @@ func (n *node) update(t *testing.T, out []byte) {
 	}
 }
 
-// processes gives what the labels of the node need.
+// processes gives the processes that the labels of the node need.
 func (n *node) processes() []*process {
 	all := n.cluster.processes()
 	if n.worker != nil {
@@ -93,8 +91,8 @@ func (n *node) processes() []*process {
 	return all
 }
 
-// has gives an error unless the Node has these labels, the one it was made with,
-// and no other.
+// has gives an error unless the Node has exactly these labels and the one it was created
+// with.
 func (n *node) has(ctx context.Context, labels map[string]string) error {
 	want := map[string]string{corev1.LabelHostname: n.name}
 	maps.Copy(want, labels)
@@ -119,8 +117,8 @@ func (n *node) expect(t *testing.T, labels map[string]string) {
 	t.Logf("%d labels of gdr-features are on the Node", len(labels))
 }
 
-// watch watches the Node, which has the labels, from now on. The function that it
-// gives ends that and tells which of the labels went, at whatever moment.
+// watch watches the Node, which has the labels, from now on. The function that it gives ends
+// the watch and tells which of the labels were missing at any moment.
 func (n *node) watch(t *testing.T, labels map[string]string) (missing func() []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// seen are nodes of a fleet, by name, which TestNodes looks at among those of all
-// other tests.
+// seen are nodes of a fleet, by name, which TestNodes compares, among those of all other
+// tests.
 var seen = map[string]struct{ machine, state string }{
 	"seen-a": {"dell-xe9680-h100", "ready"},
 	"seen-b": {"dell-xe9680-h100", "closed-no-peermem"},
@@ -30,7 +30,7 @@ var seen = map[string]struct{ machine, state string }{
 	"seen-g": {"dgx-a100-nps4", "kallsyms-missing"},
 }
 
-// seenTable is what is printed of them.
+// seenTable is the table of them.
 const seenTable = `NODE     CAPABLE   READY     LEVEL   GPUS   NICS   MECHANISM   MOFED         REASON             AGE
 seen-a   true      true      PIX     8      12     both        24.10-1.1.4   -                  ...
 seen-b   true      false     PIX     8      12     -           24.10-1.1.4   PeermemNotLoaded   ...
@@ -93,7 +93,7 @@ func prints(t *testing.T, kubeconfig, args string) string {
 	return texts[0]
 }
 
-// fails runs a command line that must fail with one line that has the text.
+// fails runs a command line that must fail with one line that contains the text.
 func fails(t *testing.T, kubeconfig, line, text string) {
 	t.Helper()
 	out, errs, status := shell(t, kubeconfig, line)
@@ -102,7 +102,7 @@ func fails(t *testing.T, kubeconfig, line, text string) {
 	}
 }
 
-// asGroup writes the kubeconfig of somebody who has no rights but those of a group.
+// asGroup writes a kubeconfig with only the rights of a group.
 func asGroup(t *testing.T, group string) string {
 	t.Helper()
 	name, err := shared.kubeconfig(t.TempDir(), "admin", shared.admin.token)
@@ -120,8 +120,8 @@ func asGroup(t *testing.T, group string) string {
 	return name
 }
 
-// The fleet at a glance: real agents on different machines, the reader that we
-// ship, through kubectl.
+// The table of a fleet: real agents on different machines, with the rights of our reader
+// role, through kubectl.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	trees := map[string]string{}
@@ -135,7 +135,7 @@ func TestNodes(t *testing.T) {
 		if err := until(t.Context(), 20*time.Second, func(ctx context.Context) error { return a.right(ctx, want) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.process.stop(); err != nil { // others need the processors
+		if err := a.process.stop(); err != nil { // other tests need the CPUs
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestNodes(t *testing.T) {
 	}
 	testSeen(t, kubeconfig, trees)
 
-	// The whole fleet: all that is seen, counted.
+	// The whole fleet, counted.
 	rows := strings.Split(prints(t, kubeconfig, "--no-headers"), "\n")
 	for name := range seen {
 		if !slices.ContainsFunc(rows, func(row string) bool { return strings.HasPrefix(row, name+" ") }) {
@@ -178,7 +178,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// testSeen compares all forms of what is printed of the nodes.
+// testSeen compares all output formats for the nodes.
 func testSeen(t *testing.T, kubeconfig string, trees map[string]string) {
 	names := " " + strings.Join(slices.Sorted(maps.Keys(seen)), " ")
 	for _, args := range []string{"", "--chunk-size=2", "--chunk-size=0"} {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestOutages stops one after the other everything that the labels pass through
-// on their way to the Node, in a cluster of its own.
+// TestOutages stops one after the other each process that the labels pass on their way to
+// the Node, in a cluster of its own.
 func TestOutages(t *testing.T) {
 	c := &cluster{dir: filepath.Join(shared.dir, "outages")}
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
@@ -24,7 +24,7 @@ func TestOutages(t *testing.T) {
 	if err := c.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Parallel() // not before: a cluster that starts takes what others need
+	t.Parallel() // only now: a cluster that starts takes CPU time from other tests
 	n := newNode(t, c, "unlucky")
 	n.work(t, time.Second)
 	tree := machine(t, "dell-xe9680-h100", "ready")
@@ -40,8 +40,8 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// restartNFD restarts nfd-master and nfd-worker. No label goes from the Node at
-// any time, and later changes get there.
+// restartNFD restarts nfd-master and nfd-worker. The Node loses no label at any time, and
+// later changes reach it.
 func restartNFD(t *testing.T, a *agent) {
 	missing := a.watch(t, labelsOf(t, a.tree))
 	for _, p := range []*process{a.cluster.master, a.worker} {
@@ -49,7 +49,7 @@ func restartNFD(t *testing.T, a *agent) {
 		if err := p.restart(); err != nil {
 			t.Fatal(err)
 		}
-		// A change that is on the Node shows that it works again.
+		// A change that reaches the Node shows that it works again.
 		load(t, a.tree)
 		a.expect(t, labelsOf(t, a.tree))
 		unload(t, a.tree)
@@ -60,17 +60,16 @@ func restartNFD(t *testing.T, a *agent) {
 	}
 }
 
-// interrupt kills a process that the API server needs, or is, for a time in which
-// the machine changes. The agent lives, and what it publishes is right within
-// five seconds of the API server's being ready. (nfd-master may take a minute
-// more. nfd-worker ends when it does not reach the API server, as it leaves it to
-// the kubelet to start it again; there is none here.)
+// interrupt kills the API server, or a process that it needs, while the machine changes. The
+// agent keeps running, and what it publishes is right within five seconds after the API
+// server is ready. (nfd-master may take a minute more. nfd-worker exits when it does not
+// reach the API server, and relies on the kubelet to start it again; there is none here.)
 func interrupt(t *testing.T, a *agent, p *process, pause time.Duration) {
 	before := labelsOf(t, a.tree)
 	if err := p.kill(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // also after a failure: the next needs it
+	t.Cleanup(func() { // also after a failure: the next test needs it
 		if !p.stopped {
 			return
 		}
@@ -101,8 +100,8 @@ func interrupt(t *testing.T, a *agent, p *process, pause time.Duration) {
 	a.worker.stopped = a.worker.alive() != nil
 }
 
-// checkRetries looks at the agent's log of an outage of twenty seconds: it tried
-// again, ever less often, and at no regular times.
+// checkRetries checks the agent's log of an outage of twenty seconds: it tried again, less
+// and less often, and at irregular times.
 func checkRetries(t *testing.T, p *process) {
 	t.Helper()
 	log, err := os.ReadFile(p.log())

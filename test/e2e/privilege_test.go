@@ -18,7 +18,7 @@ import (
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
-// bearer gives the access of a new agent's pod on the node.
+// bearer gives the access of a new Pod of the agent on the node.
 func (n *node) bearer(t *testing.T) access {
 	t.Helper()
 	pod, err := n.cluster.createPod(t.Context(), n.name)
@@ -28,7 +28,7 @@ func (n *node) bearer(t *testing.T) access {
 	return bearer(t, n.cluster, pod)
 }
 
-// bearer gives an agent's access, with a token bound to the pod unless nil.
+// bearer gives the access of the agent, with a token bound to the Pod unless that is nil.
 func bearer(t *testing.T, c *cluster, pod *corev1.Pod) access {
 	t.Helper()
 	token, err := c.token(t.Context(), agentName, agentName, pod)
@@ -42,7 +42,7 @@ func bearer(t *testing.T, c *cluster, pod *corev1.Pod) access {
 	return a
 }
 
-// With the role that we ship an agent can do its work.
+// Our role allows all that an agent needs.
 func TestRoleAllows(t *testing.T) {
 	n := newNode(t, &shared, "allowed")
 	agent := n.bearer(t)
@@ -94,8 +94,8 @@ func TestRoleAllows(t *testing.T) {
 	}
 }
 
-// What the role does not need to allow it does not: the API server's own list of
-// what an agent may do has nothing else, and what must not be is refused.
+// Our role allows nothing more than an agent needs: the API server's own list of its rights
+// has nothing else, and forbidden requests are refused.
 func TestRoleRefuses(t *testing.T) {
 	n, other := newNode(t, &shared, "refused"), newNode(t, &shared, "refused-other")
 	agent := n.bearer(t)
@@ -148,8 +148,8 @@ func TestRoleRefuses(t *testing.T) {
 // second gives the error of two results.
 func second[T any](_ T, err error) error { return err }
 
-// rules gives what the API server says that somebody may do in a namespace, but
-// for asking who he is and what he may do, as everybody may.
+// rules gives the rights in a namespace as the API server lists them, without those that
+// everybody has: to ask who one is and what one may do.
 func rules(t *testing.T, a access, namespace string) []string {
 	t.Helper()
 	review, err := a.kube.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
@@ -222,7 +222,7 @@ func TestPolicy(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := stored(t, test.feature)
-			// The least change that is one: nothing is admitted that would be a no-op.
+			// The smallest change: a patch that changes nothing is not checked.
 			if test.feature.Spec.Labels == nil {
 				test.feature.Spec.Labels = map[string]string{}
 			}

@@ -14,9 +14,8 @@ import (
 // grace is how long a process may take to end before it is killed.
 const grace = 10 * time.Second
 
-// process is a program that runs until it is stopped, and can be started again.
-// It is for one goroutine; others may look whether it is alive meanwhile only if
-// nobody stops or starts it.
+// process is a program that runs until it is stopped, and can be started again. It is for
+// one goroutine; others may call alive only while nobody stops or starts it.
 type process struct {
 	dir, name string
 	env, args []string
@@ -24,12 +23,12 @@ type process struct {
 	cancel    context.CancelFunc
 	signal    os.Signal // that ends it
 	ended     chan struct{}
-	how       string // it ended, once it has
+	how       string // how it ended, once it has
 	stopped   bool   // by us
 }
 
-// start runs a program of .bin in dir, where its output goes to a file. It sees
-// the given environment and nothing of ours, and does not outlive us.
+// start runs a program of .bin in dir, where its output goes to a file. It gets only the
+// given environment, and ends with this process.
 func start(dir, name string, env []string, args ...string) (*process, error) {
 	p := &process{dir: dir, name: name, env: env, args: args}
 	return p, p.start()
@@ -58,17 +57,17 @@ func (p *process) start() error {
 	p.cancel, p.ended, p.how, p.stopped = cancel, ended, "", false
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // says no more than the state
+		_ = cmd.Wait() // the error tells no more than the state
 		p.how = cmd.ProcessState.String()
 	}()
 	return nil
 }
 
-// stop asks the process to end, unless it did before, and waits for it. It is an
-// error if it had ended by itself.
+// stop asks the process to end and waits for it. It is an error if the process has ended by
+// itself.
 func (p *process) stop() error { return p.end(syscall.SIGTERM) }
 
-// kill is stop, but does not ask.
+// kill is like stop, but does not ask.
 func (p *process) kill() error { return p.end(syscall.SIGKILL) }
 
 func (p *process) end(signal os.Signal) error {
@@ -115,11 +114,11 @@ func (p *process) tail() []byte {
 	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }
 
-// attempt is how long until waits for a single try.
+// attempt is the timeout of a single call in until.
 const attempt = 5 * time.Second
 
-// until polls until done gives no error. It fails at the limit, with the last
-// error, and as soon as one of the processes has ended.
+// until calls done until it gives no error. It fails with the last error at the limit, and
+// as soon as one of the processes has ended.
 func until(ctx context.Context, limit time.Duration, done func(context.Context) error, processes ...*process) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -10,9 +10,9 @@ import (
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
-// The agent's NodeFeature puts on the Node exactly what `labels` prints. It
-// belongs to the Node from the first write. That takes no more than the role
-// allows, and no more than the agent's own object.
+// The agent's NodeFeature gives the Node exactly the labels that `labels` prints. The Node
+// owns it from the first write. The agent requests nothing that its role does not allow,
+// and no other object.
 func TestNodeFeature(t *testing.T) {
 	for _, name := range []string{"dell-xe9680-h100", "dgx-a100-nps4", "kvm-h200-flat-passthrough"} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestNodeFeature(t *testing.T) {
 	}
 }
 
-// checkRequests looks at everything that the agent has asked of the API server.
+// checkRequests checks all requests of the agent to the API server.
 func checkRequests(t *testing.T, a *agent, from int64, owners []metav1.OwnerReference) {
 	t.Helper()
 	requests := shared.requests(t, from, a.name)

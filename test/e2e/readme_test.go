@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pool is the label by which the README picks its nodes.
+// pool is the label by which the README selects its nodes.
 const pool = "pool"
 
-// What the README shows of a cluster is what kubectl prints, but for the age.
+// What the README shows of a cluster is what kubectl prints, except for the age.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
@@ -61,8 +61,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// shown makes a node of the README: the agent's labels are on it, and it looks as
-// if a kubelet were there.
+// shown creates a node of the README: it has the agent's labels, and looks as if it had a
+// kubelet.
 func shown(t *testing.T, name, kind, state string) {
 	t.Helper()
 	n := newNode(t, &shared, name)

@@ -13,8 +13,8 @@ import (
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
-// Whatever somebody does to the agent's NodeFeature is undone within two
-// seconds, though the agent would look at the machine only a minute later.
+// Any change of the agent's NodeFeature by others is reverted within two seconds, although
+// the agent reads the machine only once a minute.
 func TestRestored(t *testing.T) {
 	n := newNode(t, &shared, "restored")
 	tree := machine(t, "dell-xe9680-h100", "ready")

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// applyRules applies the NodeFeatureRules that we ship, which are over what the
-// agents of three nodes publish: instances (gdr.pair, gdr.nic) and attributes
-// (gdr.node). They add the labels that they say, and take them with them.
+// applyRules applies our NodeFeatureRules, which match what the agents of three nodes
+// publish: instances (gdr.pair, gdr.nic) and attributes (gdr.node). They add their labels,
+// which are removed with them.
 func applyRules(t *testing.T, a *agent) {
 	far, other := newNode(t, a.cluster, "far"), newNode(t, a.cluster, "other")
 	nodes := []struct {

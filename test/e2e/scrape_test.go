@@ -14,10 +14,9 @@ import (
 	"time"
 )
 
-// Whoever reaches the agent's port cannot make it use more memory than it is
-// deployed with: it lives in a cgroup with the limit of the DaemonSet, and the peak
-// of what is resident stays below that. It answers health in time for a kubelet,
-// and metrics afterwards.
+// Clients of the agent's port cannot make it use more memory than its limit: it runs in a
+// cgroup with the limit of the DaemonSet, and the peak of its resident memory stays below
+// that. It answers health probes in time for a kubelet, and serves metrics afterwards.
 func TestScraped(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &shared, "scraped")
@@ -88,8 +87,8 @@ func TestScraped(t *testing.T) {
 	}
 }
 
-// send sends a text to the agent's port and keeps the connection for a while. An
-// agent that ends it sooner is right.
+// send sends a text to the agent's port and keeps the connection open for a while. The
+// agent may close it sooner.
 func (a *agent) send(ctx context.Context, text string, keep time.Duration) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.listens())
 	if err != nil {
@@ -102,8 +101,8 @@ func (a *agent) send(ctx context.Context, text string, keep time.Duration) error
 	return nil
 }
 
-// confine puts a process into a cgroup with a limit of memory, as a container
-// runtime does. Where the machine does not allow that, the peak alone can tell.
+// confine puts a process into a cgroup with a memory limit, as a container runtime does.
+// Where the machine does not allow that, only the peak is checked.
 func (p *process) confine(t *testing.T, limit int64) {
 	t.Helper()
 	for parent, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
@@ -112,7 +111,7 @@ func (p *process) confine(t *testing.T, limit int64) {
 			continue
 		}
 		t.Cleanup(func() { _ = os.Remove(dir) })
-		stopAfter(t, p) // and before that
+		stopAfter(t, p) // is called before that
 		if os.WriteFile(filepath.Join(dir, file), fmt.Append(nil, limit), 0) == nil &&
 			os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, p.pid), 0) == nil {
 			t.Logf("the limit of %d bytes is enforced in %s", limit, dir)
@@ -122,7 +121,7 @@ func (p *process) confine(t *testing.T, limit int64) {
 	t.Log("no cgroup can be made here: the peak of what is resident has to do")
 }
 
-// peak gives the most that a process has had resident, in KiB.
+// peak gives the peak of the resident memory of a process, in KiB.
 func (p *process) peak(t *testing.T) (size int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))

@@ -14,8 +14,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// fleet gives six nodes that differ in what matters to those who select, with the
-// labels that `gdr-features labels` prints there, by their names.
+// fleet gives six nodes that differ in the labels that selectors use, by name, each with the
+// labels that `gdr-features labels` prints there.
 func fleet(t *testing.T) map[string]*corev1.Node {
 	t.Helper()
 	unreadable := machine(t, "dell-xe9680-h100", "ready")
@@ -37,7 +37,7 @@ func fleet(t *testing.T) map[string]*corev1.Node {
 	return nodes
 }
 
-// hide makes unreadable what the PCI functions of a vendor are.
+// hide makes the PCI ids of the functions of a vendor unreadable.
 func hide(t *testing.T, tree, vendor string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(tree, "sys/bus/pci/devices/*"))
@@ -60,7 +60,7 @@ func hide(t *testing.T, tree, vendor string) {
 	}
 }
 
-// picked names the nodes that the scheduler would look at for a pod.
+// picked names the nodes that the scheduler would consider for a Pod.
 func picked(t *testing.T, spec corev1.PodSpec, nodes map[string]*corev1.Node) []string {
 	t.Helper()
 	required := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: spec})
@@ -85,8 +85,8 @@ func expectPicked(t *testing.T, what string, spec corev1.PodSpec, nodes map[stri
 	}
 }
 
-// The examples go where they say, and the API server accepts them: the Pods where
-// Pod Security is restricted, as they say.
+// The examples run on the nodes that they name, and the API server accepts them: the Pods
+// with Pod Security "restricted".
 func TestExamples(t *testing.T) {
 	nodes := fleet(t)
 	const namespace = "examples"
@@ -134,8 +134,8 @@ func TestExamples(t *testing.T) {
 	expectPicked(t, "gdr-bandwidth", job.Spec.Template.Spec, nodes, "far", "ready")
 }
 
-// Each of the two NVIDIADrivers takes its nodes and no node takes both. The
-// Network Operator's driver goes where the first goes.
+// Each of the two NVIDIADrivers selects its nodes, and no node is selected by both. The
+// driver of the Network Operator runs on the nodes of the first.
 func TestGate(t *testing.T) {
 	nodes := fleet(t)
 	applyOperators(t)
@@ -176,7 +176,7 @@ func TestGate(t *testing.T) {
 	checkValues(t)
 }
 
-// checkValues looks at what the GPU Operator's chart makes of our values.
+// checkValues checks what the chart of the GPU Operator makes of our values.
 func checkValues(t *testing.T) {
 	t.Helper()
 	objects, err := render(t.Context(), "helm", "template", "gpu-operator", program("gpu-operator"),

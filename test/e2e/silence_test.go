@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// While the API server is out of reach and nothing is to be written, the time of
-// the last publication stands still; after a minute the agent counts failures and
-// says why. That is what the alert GDRFeaturesPublishFailing goes by, which
-// test/monitoring sees firing at such metrics. Afterwards all is well again.
+// While the API server cannot be reached and nothing is to be written, the time of the last
+// publication stays the same; after a minute the agent counts failures and logs why. The
+// alert GDRFeaturesPublishFailing depends on that: test/monitoring checks that it fires for
+// such metrics. Afterwards publishing works again.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	const last = `gdr_last_publish_timestamp_seconds{publisher="nodefeature"}`
 	for name, test := range map[string]struct {
 		hang    bool
-		noticed time.Duration // when the agent knows that nobody answers
+		noticed time.Duration // when the agent knows that the API server does not answer
 	}{
 		"refused": {false, 10 * time.Second},
 		"hangs":   {true, 55 * time.Second}, // HTTP/2 pings: 30 s, and 15 for the answer
@@ -36,7 +36,7 @@ func TestSilence(t *testing.T) {
 			before := a.metric(t, last)
 			time.Sleep(3 * time.Second)
 			if now := a.metric(t, last); now <= before {
-				t.Errorf("while the object is watched, %s stands still", last)
+				t.Errorf("while the object is watched, %s does not advance", last)
 			}
 
 			way.cut(test.hang)
@@ -77,14 +77,14 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// relay passes connections on, as long as it is let.
+// relay forwards connections until it is cut.
 type relay struct {
 	address, to string
 
 	mu    sync.Mutex
 	open  []net.Conn
 	alive bool
-	stuck chan struct{} // closed when what hangs may go on
+	stuck chan struct{} // closed when connections do not hang
 }
 
 func newRelay(t *testing.T, to string) *relay {
@@ -136,7 +136,7 @@ func (r *relay) serve(from net.Conn) {
 	}
 }
 
-// passage passes bytes on, or keeps them.
+// passage forwards bytes, or holds them back.
 type passage struct {
 	net.Conn
 	relay *relay
@@ -151,7 +151,7 @@ func (p *passage) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// cut closes all connections and those that come, or lets them hang.
+// cut closes all connections and refuses new ones, or makes them hang.
 func (r *relay) cut(hang bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +166,7 @@ func (r *relay) cut(hang bool) {
 	r.open = nil
 }
 
-// mend ends that.
+// mend ends the cut.
 func (r *relay) mend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *relay) mend() {
 	}
 }
 
-// runAt is run with another address of the API server.
+// runAt is like run, with another address of the API server.
 func (n *node) runAt(t *testing.T, server, tree string, args ...string) *agent {
 	t.Helper()
 	path, err := n.cluster.kubeconfig(n.dir, "relayed", "")

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// usage is what a process has of the machine.
+// usage is what a process uses.
 type usage struct {
 	resident             int // KiB
 	descriptors, threads int
 }
 
-// most is what the agent may have resident, in KiB.
+// most is the limit of the resident memory of the agent, in KiB.
 const most = 30 << 10
 
-// uses reads it of a process.
+// uses reads the usage of a process.
 func (p *process) uses(t *testing.T) usage {
 	t.Helper()
 	var u usage
@@ -43,11 +43,11 @@ func (p *process) uses(t *testing.T) usage {
 	return u
 }
 
-// grew complains of what the process has more than before, and of too much.
+// grew fails the test where the process uses more than before, or too much.
 func (p *process) grew(t *testing.T, before usage) {
 	t.Helper()
 	now := p.uses(t)
-	for range 20 { // some may be open just now: a file that is read
+	for range 20 { // a file may just be open for reading
 		if now.descriptors <= before.descriptors {
 			break
 		}
@@ -56,7 +56,7 @@ func (p *process) grew(t *testing.T, before usage) {
 	}
 	t.Logf("%d KiB resident (%+d), %d descriptors (%+d), %d threads (%+d)", now.resident, now.resident-before.resident,
 		now.descriptors, now.descriptors-before.descriptors, now.threads, now.threads-before.threads)
-	const breath = 4 << 10 // a garbage collection more or less
+	const breath = 4 << 10 // one garbage collection more or less
 	if now.resident > before.resident+breath || now.resident > most {
 		t.Errorf("%d KiB resident, before %d", now.resident, before.resident)
 	}

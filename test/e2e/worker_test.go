@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A machine's labels are on its Node, and in the NodeFeature, which belongs to
-// nobody as there is no pod.
+// The labels of a machine are on its Node, and in the NodeFeature, which has no owner since
+// there is no Pod.
 func TestMachines(t *testing.T) {
 	for _, name := range []string{"dell-xe9680-h100", "dgx-1v", "azure-ndv5-h100"} {
 		t.Run(name, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// When a machine's state changes, so do its Node's labels: values change, labels
-// come and go. Without the feature file they are all gone.
+// When the state of a machine changes, so do the labels of its Node: values change, labels
+// are added and removed. Without the feature file all are removed.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, &shared, "changing")

@@ -1,7 +1,7 @@
 //go:build faults
 
-// Package faults takes the disk away from the node agent, and gives it back. It
-// needs root, to mount a small file system; `make faults` runs it.
+// Package faults tests the node agent with a disk that fails and recovers. It needs root,
+// to mount a small file system; `make faults` runs it.
 package faults
 
 import (
@@ -22,20 +22,20 @@ import (
 	"gdr-features/internal/machine"
 )
 
-// patience is how long the agent may take to notice something.
-const patience = 10 * time.Second
+// noticeTimeout is how long the agent may take to notice something.
+const noticeTimeout = 10 * time.Second
 
-// place is an agent and the small disk that it writes its feature file to.
-type place struct {
+// testAgent is an agent with the small file system that it writes its feature file to.
+type testAgent struct {
 	*testing.T
 	disk, tree, address string
 	log                 string
 	process             *exec.Cmd
 }
 
-func newPlace(t *testing.T) *place {
+func newPlace(t *testing.T) *testAgent {
 	t.Helper()
-	p := &place{T: t, disk: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
+	p := &testAgent{T: t, disk: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
 	if err := syscall.Mount("tmpfs", p.disk, "tmpfs", 0, "size=64k"); err != nil {
 		t.Fatalf("mounting a small file system, which only root may: %v", err)
 	}
@@ -54,7 +54,7 @@ func newPlace(t *testing.T) *place {
 }
 
 // start starts the agent and waits until it has published.
-func (p *place) start() {
+func (p *testAgent) start() {
 	p.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,10 +82,10 @@ func (p *place) start() {
 	p.until("the first publication", func() bool { return p.file() != "" })
 }
 
-func (p *place) dir() string { return filepath.Join(p.disk, "nfd", "features.d") }
+func (p *testAgent) dir() string { return filepath.Join(p.disk, "nfd", "features.d") }
 
-// file gives the text of the feature file, "" for none.
-func (p *place) file() string {
+// file gives the text of the feature file; "" for none.
+func (p *testAgent) file() string {
 	text, err := os.ReadFile(filepath.Join(p.dir(), "gdr-features.features"))
 	if err != nil {
 		return ""
@@ -93,8 +93,8 @@ func (p *place) file() string {
 	return string(text)
 }
 
-// change changes the machine: whether nvidia-fs is loaded.
-func (p *place) change(loaded bool) (label string) {
+// change loads or unloads nvidia-fs on the machine.
+func (p *testAgent) change(loaded bool) (label string) {
 	p.Helper()
 	module := filepath.Join(p.tree, "sys/module/nvidia_fs")
 	err := os.RemoveAll(module)
@@ -109,18 +109,18 @@ func (p *place) change(loaded bool) (label string) {
 	return fmt.Sprintf("gpudirect.storage=%v\n", loaded)
 }
 
-func (p *place) until(what string, is func() bool) {
+func (p *testAgent) until(what string, is func() bool) {
 	p.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(noticeTimeout); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			log, _ := os.ReadFile(p.log)
-			p.Fatalf("no %s in %v\n%s", what, patience, log)
+			p.Fatalf("no %s in %v\n%s", what, noticeTimeout, log)
 		}
 	}
 }
 
 // metric gives the value of a metric as it is printed.
-func (p *place) metric(name string) string {
+func (p *testAgent) metric(name string) string {
 	p.Helper()
 	answer, err := http.Get("http://" + p.address + "/metrics") //nolint:noctx // a test
 	if err != nil {
@@ -136,8 +136,8 @@ func (p *place) metric(name string) string {
 	return value
 }
 
-// said counts the lines of the log that have a text.
-func (p *place) said(text string) int {
+// said counts the lines of the log that contain a text.
+func (p *testAgent) said(text string) int {
 	log, err := os.ReadFile(p.log)
 	if err != nil {
 		p.Fatal(err)
@@ -145,9 +145,9 @@ func (p *place) said(text string) int {
 	return bytes.Count(log, []byte(text))
 }
 
-// A full disk, one that is read-only and a directory that vanishes: what is
-// published stays whole, the failure is said once and counted, and when the
-// fault is over the agent recovers by itself. What it needs does not grow.
+// A full disk, a read-only one and a directory that vanishes: what is published stays whole,
+// the failure is logged once and counted, and afterwards the agent recovers by itself. Its
+// memory does not grow.
 func TestFaults(t *testing.T) {
 	p := newPlace(t)
 	const failed = `gdr_publish_total{publisher="file",result="failed"}`
@@ -195,13 +195,13 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: the file has changed to\n%s", fault.name, now)
 		}
 		if n := p.said("publishing fails"); n != i+1 {
-			t.Errorf("%s: failures were said %d times, want %d", fault.name, n, i+1)
+			t.Errorf("%s: failures were logged %d times, want %d", fault.name, n, i+1)
 		}
 		if err := fault.end(); err != nil {
 			t.Fatalf("end of %s: %v", fault.name, err)
 		}
 		p.until("recovery from "+fault.name, func() bool { return strings.Contains(p.file(), want) })
-		p.until("word of the recovery from "+fault.name, func() bool { return p.said("publishing works again") == i+1 })
+		p.until("log of the recovery from "+fault.name, func() bool { return p.said("publishing works again") == i+1 })
 	}
 	if err := os.RemoveAll(p.dir()); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestFaults(t *testing.T) {
 	t.Logf("goroutines %s before, %s after", grew, p.metric("go_goroutines"))
 }
 
-// Files of the machine that give no answer never stop the loop.
+// Files of the machine whose reads hang never stop the main loop.
 func TestSickMachine(t *testing.T) {
 	p := newPlace(t)
 	files, err := filepath.Glob(filepath.Join(p.tree, "sys/class/infiniband/*/ports/*/state"))
