@@ -137,31 +137,28 @@ func (s *server) requests() []time.Time {
 }
 
 // watched gives a publisher that watches its object on a server.
-func watched(t *testing.T, a answer) (*Publisher, *server, *logtest.Hook) {
+func (s *server) watched(t *testing.T) (*Publisher, *logtest.Hook) {
 	t.Helper()
-	s := &server{answer: a}
 	log, hook := logtest.NewNullLogger()
 	p, err := New(&rest.Config{Host: "http://api", Transport: s, QPS: -1}, namespace, node, time.Now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(func() {
-		cancel()
-		time.Sleep(2 * time.Minute) // a pause of the reflector may go on
-	})
-	p.Watch(ctx)
-	return p, s, hook
+	p.Watch(t.Context())
+	// The bubble's end waits for the reflector's pause, which ignores its context.
+	t.Cleanup(func() { time.Sleep(2 * time.Minute) })
+	return p, hook
 }
 
-// How ever an API server fails, it is asked less and less often, and at no regular
+// However an API server fails, it is asked less and less often, and at no regular
 // times. Failures are logged once, and so is that the watch works again.
 func TestWatchBackoff(t *testing.T) {
 	for _, from := range []answer{works, silent} {
 		for _, a := range []answer{refuses, denies, overloaded, broken, errs} {
 			t.Run(string(from)+", then "+string(a), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					_, s, hook := watched(t, from)
+					s := &server{answer: from}
+					_, hook := s.watched(t)
 					time.Sleep(10 * time.Minute)
 					s.becomes(a)
 					time.Sleep(20 * time.Second)
@@ -197,6 +194,50 @@ func TestWatchBackoff(t *testing.T) {
 	}
 }
 
+// After an outage of the API server, be it short or long, all nodes watch again within a
+// minute, and never many of them in the same second. (That all notice the outage at the
+// same moment costs nothing: there is no server to answer.)
+func TestNoHerd(t *testing.T) {
+	const nodes = 200
+	for _, outage := range []time.Duration{5 * time.Second, 30 * time.Second, 10 * time.Minute} {
+		t.Run(outage.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answer: works}
+				var all []*Publisher
+				for range nodes {
+					p, _ := s.watched(t)
+					all = append(all, p)
+				}
+				time.Sleep(10 * time.Minute)
+				s.becomes(refuses)
+				time.Sleep(outage)
+				for _, phase := range []struct {
+					answer answer
+					lasts  time.Duration
+				}{{overloaded, 10 * time.Second}, {works, 61 * time.Second}} {
+					s.becomes(phase.answer)
+					time.Sleep(phase.lasts)
+					perSecond, most := map[time.Duration]int{}, 0
+					for _, at := range s.requests() {
+						second := time.Since(at).Truncate(time.Second)
+						perSecond[second]++
+						most = max(most, perSecond[second])
+					}
+					t.Logf("%s: %d requests, %d in the busiest second", phase.answer, len(s.requests()), most)
+					if most > nodes/4 {
+						t.Errorf("%s: %d requests of %d nodes in a second", phase.answer, most, nodes)
+					}
+				}
+				for _, p := range all {
+					if err := p.cache.confirmed(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // What is known is confirmed while the watch is alive. From its end on that is open, and
 // a minute later a failure that names the cause, until there is a watch again.
 func TestConfirmed(t *testing.T) {
@@ -213,7 +254,8 @@ func TestConfirmed(t *testing.T) {
 	} {
 		t.Run(string(test.answer), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, s, _ := watched(t, works)
+				s := &server{answer: works}
+				p, _ := s.watched(t)
 				time.Sleep(time.Hour)
 				if err := p.cache.confirmed(); err != nil {
 					t.Errorf("watched: %v", err)
@@ -264,7 +306,8 @@ func TestUnknown(t *testing.T) {
 	} {
 		t.Run(string(test.answer), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, s, _ := watched(t, test.answer)
+				s := &server{answer: test.answer}
+				p, _ := s.watched(t)
 				for _, want := range []string{test.want, strings.Replace(test.want, "30s", "1m0s", 1)} {
 					start := time.Now()
 					_, err := p.Last(t.Context())
@@ -286,7 +329,8 @@ func TestUnknown(t *testing.T) {
 // Each cause in a row of failures is logged, not the first alone.
 func TestCauseOfWatchFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, s, hook := watched(t, refuses)
+		s := &server{answer: refuses}
+		_, hook := s.watched(t)
 		time.Sleep(5 * time.Minute)
 		s.becomes(denies)
 		time.Sleep(5 * time.Minute)
