@@ -36,12 +36,11 @@ const (
 	uid       = "6c5f3b9e-0000-4000-8000-000000000001"
 )
 
-// noSuchKind makes a request be answered like one for a kind that the server has
-// never heard of.
+// noSuchKind makes a request get the answer for a kind that the server does not know.
 const noSuchKind = 1
 
-// api is as much of an API server as the publisher needs: it keeps one object.
-// The real one has tests of its own.
+// api is as much of an API server as the publisher needs: it keeps one object. The tests in
+// test/e2e use a real one.
 type api struct {
 	*testing.T
 	url string
@@ -51,9 +50,9 @@ type api struct {
 	version  int
 	requests []string
 	events   []corev1.Event
-	// answers are statuses by request, "DELETE": 403; 0 closes the connection.
+	// answers has statuses by request, "DELETE": 403; 0 closes the connection.
 	answers map[string]int
-	// theirs is what another manager has applied besides.
+	// theirs is what another field manager applies at each write.
 	theirs func(*v1alpha1.NodeFeature)
 }
 
@@ -199,7 +198,7 @@ func (a *api) status(w http.ResponseWriter, code int) {
 	}
 }
 
-// asked checks and forgets the requests there were.
+// asked checks the requests since the last call.
 func (a *api) asked(want string) {
 	a.Helper()
 	a.mu.Lock()
@@ -210,7 +209,7 @@ func (a *api) asked(want string) {
 	a.requests = nil
 }
 
-// says makes a request be answered with a status; -1 for what it really is.
+// says sets the status that answers a request; -1 for the real answer.
 func (a *api) says(request string, status int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -219,7 +218,7 @@ func (a *api) says(request string, status int) {
 	}
 }
 
-// edit is another manager's change, once or at every apply too.
+// edit is a change by another field manager, once, or at each apply too.
 func (a *api) edit(edit func(*v1alpha1.NodeFeature), always bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -234,7 +233,7 @@ func (a *api) is() *v1alpha1.NodeFeature {
 	return a.object.DeepCopy()
 }
 
-// publisher gives one whose token is bound to a node, "" for a token that is not.
+// publisher gives a publisher whose token is bound to a node; "" for a token that is not.
 func (a *api) publisher(bound string) (*Publisher, *logtest.Hook) {
 	a.Helper()
 	access := &rest.Config{Host: a.url, BearerToken: "no token"}
@@ -250,7 +249,7 @@ func (a *api) publisher(bound string) (*Publisher, *logtest.Hook) {
 	return p, hook
 }
 
-// reports of the small machine by state, each read once.
+// reports has the reports of the small machine by state.
 var reports sync.Map
 
 // small is a machine with one GPU and two RDMA devices in a state.
@@ -277,7 +276,7 @@ func small(t *testing.T, state string) publish.Content {
 	return publish.Content{Labels: maps.Clone(r.Labels), Report: &r}
 }
 
-// elements gives what an instance feature has for a key, in order.
+// elements gives the values that the instances of a feature have for a key, sorted.
 func elements(spec *v1alpha1.NodeFeatureSpec, feature, key string) (values []string) {
 	for _, e := range spec.Features.Instances[feature].Elements {
 		values = append(values, e.Attributes[key])
@@ -286,5 +285,5 @@ func elements(spec *v1alpha1.NodeFeatureSpec, feature, key string) (values []str
 	return values
 }
 
-// known makes labels without prefix of an object's.
+// known gives the labels of an object, without prefix.
 func known(o *v1alpha1.NodeFeature) map[string]string { return labelsOf(o) }

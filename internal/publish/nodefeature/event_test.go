@@ -41,9 +41,9 @@ func TestReadyChange(t *testing.T) {
 	}
 }
 
-// Events wait while the server does not take them, go into the agent's namespace
-// where others are not allowed, and are given up where none is; labels are
-// published in any case.
+// Events are kept while the server does not take them, go to the agent's namespace where
+// the default one is not allowed, and are dropped where neither is; labels are published in
+// any case.
 func TestEvents(t *testing.T) {
 	a := newAPI(t)
 	p, hook := a.publisher(node)

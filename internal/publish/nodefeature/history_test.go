@@ -16,10 +16,9 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// The garbage collector deletes what belongs to a Node that is gone. After two
-// such deletions the object is written without that owner, which is logged once.
-// The owner comes back when the token names another Node, or the API server says
-// which one it is.
+// The garbage collector deletes what belongs to a Node that is gone. After two such
+// deletions the object is written without that owner, which is logged once. It has an owner
+// again when the token names another Node, or when the Node can be read.
 func TestOwnerGone(t *testing.T) {
 	claim := func(p *Publisher, uid string) {
 		t.Helper()
@@ -37,7 +36,7 @@ func TestOwnerGone(t *testing.T) {
 	c := small(t, "ready")
 	for _, test := range []struct {
 		name   string
-		status int // of the answer to who asks for the Node
+		status int // of the answer to a read of the Node
 		want   string
 	}{
 		{"the Node may not be read", 403, ""},
@@ -76,7 +75,7 @@ func TestOwnerGone(t *testing.T) {
 	}
 }
 
-// A deletion long after the write says nothing about the owner.
+// A deletion long after the write casts no doubt on the owner.
 func TestHistory(t *testing.T) {
 	start := time.Unix(1700000000, 0)
 	owner := &metav1.OwnerReference{UID: uid}
@@ -113,8 +112,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// An object without owner may have been written before its Node was registered
-// again. It is written again for a while, with an annotation and without in turn.
+// An object without owner may have been written before its Node was registered again. It is
+// written again for a while, alternately with and without an annotation.
 func TestRepeated(t *testing.T) {
 	now := time.Unix(1700000000, 0)
 	f := history{doubted: uid, since: now}
@@ -148,9 +147,9 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// What was deleted and is written again counts as published when it has stayed
-// for a while; somebody who deletes it each time is fought less and less often.
-func TestStays(t *testing.T) {
+// An object that was deleted and written again counts as published once it has stayed for a
+// while; where somebody deletes it each time it is written less and less often.
+func TestKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := testCache()
 		p := &Publisher{now: time.Now, cache: known}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -59,13 +60,15 @@ func New(config *rest.Config, namespace, node string, now func() time.Time, log 
 // is to be called once, before everything else.
 func (p *Publisher) Watch(ctx context.Context) {
 	p.cache = newObjectCache(p.now, p.log)
-	backoff := rewatchBackoff
 	r := cache.NewReflectorWithOptions(p.client.listWatch(p.cache), &v1alpha1.NodeFeature{}, p.cache, cache.ReflectorOptions{
 		Name: "NodeFeature of this node",
 		// The object hardly ever changes, so a watch need not be renewed every five
 		// minutes. HTTP/2 pings notice a dead connection.
 		MinWatchTimeout: 30 * time.Minute,
-		Backoff:         &backoff,
+		// 5 to 15 s at first, 20 to 60 s later. A watch serves the rare case that others
+		// change the object, and an API server that starts has more urgent things to do
+		// than to answer thousands of nodes at once.
+		Backoff: &wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 2, Steps: 3, Cap: 20 * time.Second},
 	})
 	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the cache logs failures, each once
 }

@@ -18,7 +18,7 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// must publishes, and must write or not, by these requests.
+// must publishes, and checks whether that wrote and which requests it made.
 func (a *api) must(p *Publisher, wrote bool, c publish.Content, requests string) {
 	a.Helper()
 	if got, err := p.Publish(a.Context(), c); got != wrote || err != nil {
@@ -27,7 +27,7 @@ func (a *api) must(p *Publisher, wrote bool, c publish.Content, requests string)
 	a.asked(requests)
 }
 
-// One request to write, one to see; and none to a Node where the token names it.
+// One request writes, one reads; and the Node is not read where the token names it.
 func TestPublish(t *testing.T) {
 	a := newAPI(t)
 	p, hook := a.publisher(node)
@@ -88,8 +88,8 @@ func TestNothing(t *testing.T) {
 	a.asked("DELETE")
 }
 
-// Labels that the report does not have, since they are from before, are
-// published and in gdr.node too.
+// Labels that are kept from before are published, and are in gdr.node, although the report
+// does not have them.
 func TestKeptLabels(t *testing.T) {
 	a := newAPI(t)
 	p, _ := a.publisher(node)
@@ -104,8 +104,8 @@ func TestKeptLabels(t *testing.T) {
 	}
 }
 
-// What others do to the object is undone: what they changed by the apply, what
-// they added by a merge patch.
+// Changes by others are reverted: what they changed by the apply, what they added by a merge
+// patch.
 func TestEdited(t *testing.T) {
 	c := small(t, "ready")
 	tests := []struct {
@@ -151,7 +151,7 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// Errors come back as what they are, and the next try works.
+// Errors are returned as they are, and the next try works.
 func TestErrors(t *testing.T) {
 	c := small(t, "ready")
 	for _, test := range []struct {

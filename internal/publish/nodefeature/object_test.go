@@ -53,8 +53,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// What the report could not list stays as it was published; what it has listed
-// does not.
+// What the report could not list stays as published; what it has listed is replaced.
 func TestUnlisted(t *testing.T) {
 	old := &v1alpha1.NodeFeature{Spec: v1alpha1.NodeFeatureSpec{Features: *v1alpha1.NewFeatures()}}
 	for _, feature := range []string{"gdr.gpu", "gdr.nic", "gdr.pair", "gdr.more"} {
@@ -112,7 +111,7 @@ func large(gpus, nics int, name string) *report.Report {
 	return r
 }
 
-// What is too much for one object is left out, the pairs first; the labels never.
+// What is too much for one object is left out, the pairs first, but never the labels.
 func TestLarge(t *testing.T) {
 	for _, test := range []struct {
 		name             string
@@ -146,7 +145,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// What is left out is logged when it changes, and nothing when it is nothing.
+// What is left out is logged when that changes; nothing left out is not logged.
 func TestLargeLogged(t *testing.T) {
 	a := newAPI(t)
 	p, hook := a.publisher(node)
@@ -168,7 +167,7 @@ func TestLargeLogged(t *testing.T) {
 	}
 }
 
-// The patch makes of what is there what it should be, whatever was added.
+// The patch makes the spec as it should be, whatever was added.
 func TestMergePatch(t *testing.T) {
 	should, _ := spec(t, small(t, "ready"), nil)
 	empty, _ := spec(t, publish.Content{}, nil)

@@ -24,7 +24,7 @@ func token(claims string) string {
 	return part([]byte(`{"alg":"RS256"}`)) + "." + part([]byte(claims)) + "." + part([]byte("signature"))
 }
 
-// claims of a pod's token, as Kubernetes 1.35 makes them.
+// claims of the token of a Pod, as Kubernetes 1.35 makes them.
 const claims = `{"aud":["https://kubernetes.default.svc"],"exp":1795000000,"iss":"https://kubernetes.default.svc",
 "kubernetes.io":{"namespace":"gdr-features","node":{"name":"node-1","uid":"` + uid + `"},
 "pod":{"name":"gdr-features-x","uid":"2"},"serviceaccount":{"name":"gdr-features","uid":"3"}},
@@ -54,8 +54,8 @@ func TestBoundNode(t *testing.T) {
 	}
 }
 
-// The token of a file counts, not the one that was there when the configuration
-// was made; a file that cannot be read is an error.
+// The present token of a file counts, not the one in the configuration; a file that cannot
+// be read is an error.
 func TestBoundNodeFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	access := &rest.Config{BearerToken: token(`{"kubernetes.io":{"node":{"name":"old"}}}`), BearerTokenFile: file}
@@ -86,8 +86,8 @@ func FuzzBoundNode(f *testing.F) {
 	})
 }
 
-// The owner is the token's node; otherwise the API server is asked for the Node,
-// once; who may not ask gets no owner.
+// The owner is the node of the token; without one, the Node is read once; without the right
+// to do so there is no owner.
 func TestOwner(t *testing.T) {
 	for _, test := range []struct {
 		name, bound string
@@ -132,8 +132,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// A question that may be answered later is asked again before anything is
-// written: the object is to be owned from the first.
+// An error that may go away is waited out before anything is written: the object is to have
+// its owner from the first write.
 func TestOwnerLater(t *testing.T) {
 	a := newAPI(t)
 	p, _ := a.publisher("")
@@ -152,9 +152,9 @@ func TestOwnerLater(t *testing.T) {
 	}
 }
 
-// A Node that was deleted and registered anew owns the object as soon as its UID
-// is known: in the token, which is exchanged, or when the object is gone.
-func TestOwnerAnew(t *testing.T) {
+// A Node that was deleted and registered again owns the object as soon as its UID is known:
+// from a renewed token, or by reading the Node when the object is gone.
+func TestOwnerRegisteredAgain(t *testing.T) {
 	a := newAPI(t)
 	p, _ := a.publisher(node)
 	p.config.BearerTokenFile = filepath.Join(t.TempDir(), "token")

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -27,11 +26,6 @@ import (
 // where watching is denied, or before that counts as a failure to publish, where the
 // API server does not answer.
 const unwatchedLimit = time.Minute
-
-// rewatchBackoff has the pauses between tries to watch the object: 5 to 15 s at first, 20
-// to 60 s later. A watch serves the rare case that others change the object, and an API
-// server that starts has more urgent things to do than to answer thousands of nodes at once.
-var rewatchBackoff = wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 2, Steps: 3, Cap: 20 * time.Second}
 
 // errNoWatch stands for the reason where the API server gave none.
 var errNoWatch = errors.New("the API server does not answer the watch")

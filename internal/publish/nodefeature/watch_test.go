@@ -50,8 +50,8 @@ const (
 	listOnly   answer = "403 to a watch, but not to a list"
 )
 
-// server is the other end of a publisher's connection. It takes no network, so that
-// time can be that of a synctest bubble.
+// server answers the requests of publishers without a network, so that its time can be that
+// of a synctest bubble.
 type server struct {
 	mu      sync.Mutex
 	answer  answer
