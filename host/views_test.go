@@ -41,9 +41,9 @@ func views(t *testing.T, dir string) []view {
 		t.Fatal(err)
 	}
 	all := []view{
-		{"plain", &FS{dir: "/", root: plain{}}, strings.TrimPrefix(dir, "/") + "/", false},
+		{"plain", New(&kernel{root: plain{}}, "/"), strings.TrimPrefix(dir, "/") + "/", false},
 		{"confined", byKernel, "", true},
-		{"walked", &FS{dir: dir, root: walked{root}}, "", true},
+		{"walked", New(&kernel{root: walked{root}}, dir), "", true},
 	}
 	t.Cleanup(func() {
 		for _, v := range all {

@@ -98,7 +98,7 @@ func (f *File) add(above *element, t xml.StartElement) *element {
 func attributesOf(t xml.StartElement) string {
 	var b strings.Builder
 	for _, a := range t.Attr {
-		if a.Name.Local != "host_hash" && slices.Contains(keptAttrs[:], a.Name.Local) {
+		if a.Name.Local != "host_hash" && IsAttribute(a.Name.Local) {
 			fmt.Fprintf(&b, "%s=%q ", a.Name.Local, a.Value)
 		}
 	}

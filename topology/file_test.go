@@ -1,13 +1,10 @@
 package topology
 
 import (
-	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/source/pci"
 )
@@ -270,15 +267,11 @@ func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(`<pci busid="0000:00:00.0"><net name=""/></pci><net/>`))
 	f.Add([]byte(""))
 	f.Add([]byte("&#A"))
-	f.Add([]byte(named))
 	f.Add([]byte(`<!DOCTYPE x [<!ENTITY a "b">]><?p q?><a b:busid='1&amp;2'>&lt;<![CDATA[x]]></a><b>`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := ParseFile(data)
 		if (file == nil) != (err != nil) {
 			t.Fatalf("%v, %v: neither or both", file, err)
-		}
-		if same, sameErr := ParseFile(DecidingText(data)); !reflect.DeepEqual(file, same) || fmt.Sprint(err) != fmt.Sprint(sameErr) {
-			t.Fatalf("%v, %v; with the text that decides %v, %v", file, err, same, sameErr)
 		}
 		if err != nil {
 			return
@@ -309,32 +302,4 @@ func FuzzParseFile(f *testing.F) {
 		}
 		newNCCLRatings(inv, file, []*pci.Function{&inv.Functions[0]}, []*pci.Function{&inv.Functions[1]})
 	})
-}
-
-// named is a file that tells whose it is.
-const named = `<?xml version="1.0"?>
-<!-- hostname: gpu-node-7.example.com -->
-<system version="1" x:hostname = "gpu-node-7.example.com"
-  serial='MT2310XZ0ABC &amp; 2'>
-  <cpu numaid="0" arch="x86_64"><pci busid="0001:00:00.0" link_speed="32.0 GT/s PCIe"/>node 7</cpu>
-</system>
-behind it: node-7
-`
-
-func TestDecidingText(t *testing.T) {
-	const want = `<?xml version="1.0"?>
-<!-- xxxxxxxx: xxx-xxxx-x.xxxxxxx.xxx -->
-<system version="1" x:hostname = "xxx-xxxx-x.xxxxxxx.xxx"
-  serial='xxxxxxxxxxxx &amp; x'>
-  <cpu numaid="0" arch="x86_64"><pci busid="0001:00:00.0" link_speed="32.0 GT/s PCIe"/>xxxx x</cpu>
-</system>
-xxxxxx xx: xxxx-x
-`
-	if diff := cmp.Diff(want, string(DecidingText([]byte(named)))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	const broken, hidden = "<a host='x'><b></a> node-7", "<a host='x'><b></a> xxxx-x"
-	if got := string(DecidingText([]byte(broken))); got != hidden {
-		t.Errorf("%q, want %q", got, hidden)
-	}
 }

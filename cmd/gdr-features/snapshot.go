@@ -21,18 +21,18 @@ func (a *app) snapshotCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Write what was read of this machine to one text file, for somebody else",
-		Long: `snapshot reads what all verbs read, once, and writes it as one text: each file with
-its content, each link, each directory, and what was missing, not allowed, or gave
-no answer. Every verb but run and nodes takes the file as --root and prints what it
-prints here.
+		Long: `snapshot reads what all commands read, once, and writes it to one text file: the
+content of each file, each link, each directory, and what was missing, not permitted,
+or gave no answer. Every command but run and nodes accepts the file as --root and
+prints what it prints on this machine.
 
-Serial numbers, GUIDs, UUIDs and MACs are replaced by numbers, the same by the same;
-kernel addresses, users and host names are overwritten. Where a device is named
-after its MAC or GUID, its name is another one then. PCI addresses, products,
-versions and NUMA nodes are in it as they are: look through it before you send it.
+Serial numbers, GUIDs, UUIDs and MACs are replaced by numbers, consistently. Kernel
+addresses, users and host names are overwritten. A device that is named after its MAC
+or GUID gets another name. PCI addresses, products, versions and NUMA nodes are kept:
+look through the file before you send it.
 
-Take it as root: what only root may read (ACS, VPD) is not in it otherwise. What
---probe-verbs asks devices and what --topology-file names are no part of it.`,
+Run it as root: what only root may read (ACS, VPD) is missing otherwise. Results of
+--probe-verbs and the contents of --topology-file are not included.`,
 		Example: `  gdr-features snapshot -f node7.snapshot
   gdr-features --root node7.snapshot check           # on any other machine
   ssh node7 sudo gdr-features snapshot > node7.snapshot
@@ -54,36 +54,38 @@ Take it as root: what only root may read (ACS, VPD) is not in it otherwise. What
 	return c
 }
 
-// snapshot reads what every verb reads.
+// snapshot reads what every command reads.
 func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	if a.ProbeVerbs {
-		return nil, errors.New("--probe-verbs asks devices, and what they say is no part of a snapshot")
+		return nil, errors.New("--probe-verbs does not go with snapshot: answers of devices are not included in it")
 	}
 	if a.TopologyFile != "" {
-		return nil, errors.New("--topology-file is no part of a snapshot; give it to the verb that reads the snapshot")
+		return nil, errors.New("--topology-file does not go with snapshot; use it with the command that reads the snapshot")
 	}
 	fs, _, err := a.Machine(snapshot.Open)
 	if err != nil {
 		return nil, err
 	}
-	tape := snapshot.Record(fs)
+	recorder := snapshot.Record(fs)
 	for _, o := range report.Commands {
 		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
-		_ = report.Collect(ctx, tape.FS(fs.Root()), o)
+		_ = report.Collect(ctx, recorder.FS(fs.Root()), o)
 		cancel()
 	}
-	for _, name := range tape.Finish() {
-		a.log.Warnf("%s: no answer in time, and none in the snapshot", name)
+	recording, late := recorder.Finish()
+	for _, name := range late {
+		a.log.Warnf("%s: no answer in time; the snapshot says so", name)
 	}
-	tape.Header = []string{
+	recording.Header = []string{
 		"gdr-features " + cli.Version(version),
 		"taken " + a.now().UTC().Format(time.RFC3339),
 	}
-	tape.Scrub()
-	return tape.Text()
+	recording.Scrub()
+	return recording.Text()
 }
 
-// writeWhole makes a file that has all of the text as soon as it has its name.
+// writeWhole writes a file under another name and renames it, so that it is never
+// seen in part.
 func writeWhole(name string, text []byte) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: not a regular file", name)

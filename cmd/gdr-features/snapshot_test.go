@@ -158,7 +158,7 @@ func TestSnapshotOfSickMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, status := tell(t, root, "snapshot", "-f", file)
-	if want := "level=warning msg=\"" + port + ": no answer in time, and none in the snapshot\"\n"; status != 0 || said != want {
+	if want := "level=warning msg=\"" + port + ": no answer in time; the snapshot says so\"\n"; status != 0 || said != want {
 		t.Errorf("status %d, %s", status, said)
 	}
 	if diff := cmp.Diff(sick, read(t, file)); diff != "" {

@@ -127,15 +127,16 @@ func fromSnapshot(t *testing.T, dir string, gone ...string) (diff string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = fs.Close() }()
-	tape := snapshot.Record(fs)
+	recorder := snapshot.Record(fs)
 	for _, o := range report.Commands {
-		_ = report.Collect(t.Context(), tape.FS(dir), o)
+		_ = report.Collect(t.Context(), recorder.FS(dir), o)
 	}
-	if late := tape.Finish(); late != nil {
+	recording, late := recorder.Finish()
+	if late != nil {
 		return fmt.Sprintf("no answer from %q", late)
 	}
-	tape.Scrub()
-	text, err := tape.Text()
+	recording.Scrub()
+	text, err := recording.Text()
 	if err != nil {
 		return err.Error()
 	}
@@ -152,7 +153,7 @@ func fromSnapshot(t *testing.T, dir string, gone ...string) (diff string) {
 		want := report.Collect(t.Context(), fs, o)
 		got := report.Collect(t.Context(), read.FS("snapshot"), o)
 		if diff := gocmp.Diff(shown(t, &want), shown(t, &got)); diff != "" {
-			return fmt.Sprintf("verb %d (-machine +snapshot):\n%s\n%s", i, diff, text)
+			return fmt.Sprintf("command %d (-machine +snapshot):\n%s\n%s", i, diff, text)
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -89,15 +90,7 @@ func TestForms(t *testing.T) {
 // again reads a snapshot and writes it.
 func again(t *testing.T, text string) string {
 	t.Helper()
-	tape, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := tape.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(got)
+	return written(t, parse(t, text))
 }
 
 // Files are written so that people can read them.
@@ -114,12 +107,10 @@ func TestContentForms(t *testing.T) {
 		{"caf\u00e9\n", "/f\n:0 636166c3a90a\n"},
 		{strings.Repeat("\x00", 33), "/f\n:0 " + strings.Repeat("00", 32) + "\n:20 00\n"},
 	} {
-		n := &node{}
-		n.open.known = true
-		n.content.store([]byte(tt.content), 0)
-		n.content.finish(int64(len(tt.content)))
+		a := &answer{}
+		a.note([]byte(tt.content), 0, io.EOF)
 		var w bytes.Buffer
-		n.write(&w, "/f")
+		a.write(&w, "/f", read)
 		if w.String() != tt.want {
 			t.Errorf("%q is written as\n%s", tt.content, w.String())
 		}
@@ -182,22 +173,15 @@ func FuzzParse(f *testing.F) {
 		f.Add(magic + "\n\n" + line + "end\n")
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		tape, err := Parse(text)
+		recording, err := Parse(text)
 		if err != nil {
 			return
 		}
-		first, err := tape.Text()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(first), again(t, string(first))); diff != "" {
+		first := written(t, recording)
+		if diff := cmp.Diff(first, again(t, first)); diff != "" {
 			t.Errorf("written again (-first +second):\n%s", diff)
 		}
-		tape.Scrub()
-		scrubbed, err := tape.Text()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again(t, string(scrubbed))
+		recording.Scrub()
+		again(t, written(t, recording))
 	})
 }

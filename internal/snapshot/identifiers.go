@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,34 +14,42 @@ import (
 type identifiers struct {
 	numbers map[string]int
 	given   map[string]bool // what they were replaced by
-	// words are those to look for wherever they occur, in lower case, the longest
-	// first: a serial number has no form of its own to know it by.
-	words []string
+	serials []string        // to look for wherever they occur, in lower case, the longest first
+	form    *regexp.Regexp
 }
 
-// replace gives the other name of a text that is an identifier.
-func (ids *identifiers) replace(text string) string {
-	renamed := []byte(text)
-	ids.rename(renamed)
-	return string(renamed)
+// form finds, in lower case, a word that is none, a UUID, twelve or more hexadecimal
+// digits in a row, or groups of up to four with the same separator. Groups are an
+// identifier if they are long enough, see clean. A run of digits that is no such thing is
+// found as well, so that nothing is found in the middle of it.
+const form = `pci:v[^\x00-\x20"]*` + // a modalias
+	`|-g[0-9a-f]+` + // of git: the version of a kernel
+	`|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
+	`|[0-9a-f]{5,}` +
+	`|[0-9a-f]{1,4}(?::[0-9a-f]{1,4})+|[0-9a-f]{1,4}(?:-[0-9a-f]{1,4})+|[0-9a-f]{1,4}(?:\.[0-9a-f]{1,4})+` +
+	`|[0-9a-f]+`
+
+func newIdentifiers() *identifiers {
+	return &identifiers{numbers: map[string]int{}, given: map[string]bool{}, form: regexp.MustCompile(form)}
 }
 
 // look has a serial number looked for everywhere, unless it may as well be a word, as
 // drivers have names like mlx5_core, or an address.
 func (ids *identifiers) look(serial string) {
-	const length, most = 6, 3
-	word := string(lowered([]byte(serial)))
-	digits := 0
-	for _, b := range []byte(word) {
-		if isDigit(b) {
-			digits++
+	const shortest, digits = 6, 4
+	serial = string(lowered([]byte(serial)))
+	found := 0
+	for i := range len(serial) {
+		if isDigit(serial[i]) {
+			found++
 		}
 	}
-	if len(word) < length || digits <= most || empty(bare([]byte(word))) || strings.ContainsAny(word, ":/") || slices.Contains(ids.words, word) {
+	if len(serial) < shortest || found < digits || empty(bare([]byte(serial))) ||
+		strings.ContainsAny(serial, ":/") || slices.Contains(ids.serials, serial) {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(ids.words, word, func(w, word string) int { return len(word) - len(w) })
-	ids.words = slices.Insert(ids.words, i, word)
+	ids.serials = append(ids.serials, serial)
+	slices.SortStableFunc(ids.serials, func(a, b string) int { return len(b) - len(a) })
 }
 
 // empty tells a number that stands for none: all zeros or all ones.
@@ -59,12 +68,12 @@ func (ids *identifiers) rename(text []byte) {
 		ids.numbers[key] = number
 	}
 	digits := strconv.Itoa(number)
-	for i := len(text) - 1; i >= 0; i-- {
-		if strings.IndexByte(separators, text[i]) >= 0 {
-			continue
-		}
-		text[i] = '0'
-		if digits != "" {
+	for i, b := range slices.Backward(text) {
+		switch {
+		case strings.IndexByte(separators, b) >= 0:
+		case digits == "":
+			text[i] = '0'
+		default:
 			text[i], digits = digits[len(digits)-1], digits[:len(digits)-1]
 		}
 	}
@@ -83,11 +92,11 @@ func bare(text []byte) string {
 	}, string(lowered(text)))
 }
 
-// clean overwrites every identifier in a text: the words that are known, and what
-// has the form of one.
+// clean overwrites every identifier in a text: the serial numbers that are known, and
+// what has the form of an identifier.
 func (ids *identifiers) clean(text []byte) {
 	lower := lowered(text)
-	for _, serial := range ids.words {
+	for _, serial := range ids.serials {
 		for at := 0; ; at += len(serial) {
 			i := bytes.Index(lower[at:], []byte(serial))
 			if i < 0 {
@@ -100,25 +109,32 @@ func (ids *identifiers) clean(text []byte) {
 			}
 		}
 	}
-	for i := 0; i < len(lower); {
-		if bytes.HasPrefix(lower[i:], []byte("pci:v")) { // a modalias
-			i += word(lower[i:])
-			continue
+	for _, at := range ids.form.FindAllIndex(lower, -1) {
+		if word := lower[at[0]:at[1]]; isIdentifier(word) {
+			ids.rename(text[at[0]:at[1]])
 		}
-		n := identifier(lower[i:])
-		if n == 0 || n == run(lower[i:]) && bytes.HasSuffix(lower[:i], []byte("-g")) { // of git: the version of a kernel
-			i += max(1, n, run(lower[i:]))
-			continue
-		}
-		ids.rename(text[i : i+n])
-		i += n
 	}
 }
 
-// stands tells whether a word that was found is one: a short number is found in many
+// isIdentifier judges what form has found.
+func isIdentifier(word []byte) bool {
+	const mac, hash = 12, 128 // digits of the shortest identifier and of the longest
+	digits := len(bare(word))
+	switch i := bytes.IndexAny(word, ":.-"); {
+	case i == 0 || word[0] == 'p': // a version, a modalias
+		return false
+	case i < 0:
+		return digits >= mac && digits <= hash
+	default:
+		groups := bytes.Count(word, word[i:i+1]) + 1
+		return groups >= 6 && word[i] != '.' || groups >= 3 && digits >= mac
+	}
+}
+
+// stands tells whether a serial number that was found is one: a short number is found in many
 // a longer one, and in the ids of PCI, without being there.
 func stands(text []byte, at, length int) bool {
-	if run(text[at:at+length]) < length { // of other letters than hexadecimal digits
+	if len(bytes.Trim(text[at:at+length], "0123456789abcdef")) > 0 {
 		return true
 	}
 	isPart := func(i int) bool {
@@ -131,113 +147,11 @@ func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // lowered gives a text of the same length in lower case, as far as it is ASCII.
 func lowered(text []byte) []byte {
-	lower := make([]byte, len(text))
-	for i, b := range text {
+	lower := bytes.Clone(text)
+	for i, b := range lower {
 		if b >= 'A' && b <= 'Z' {
-			b += 'a' - 'A'
+			lower[i] += 'a' - 'A'
 		}
-		lower[i] = b
 	}
 	return lower
-}
-
-// Digits of the shortest identifier that is known by its form, a MAC, and of the
-// longest, a hash.
-const shortest, longest = 12, 128
-
-// identifier measures the identifier that a text in lower case begins with, 0 for
-// none: a UUID; groups of up to four hexadecimal digits with the same separator
-// that make a MAC, GUID or GID; or as many such digits in a row.
-func identifier(text []byte) int {
-	first := run(text)
-	if first >= shortest && first <= longest {
-		return first
-	}
-	if n := uuid(text); n > 0 {
-		return n
-	}
-	if first == 0 || first > 4 || first == len(text) {
-		return 0
-	}
-	groups, digits, end, separator := 1, first, first, text[first]
-	if separator != ':' && separator != '-' && separator != '.' {
-		return 0
-	}
-	for end < len(text) && text[end] == separator {
-		n := run(text[end+1:])
-		if n == 0 || n > 4 {
-			break
-		}
-		groups, digits, end = groups+1, digits+n, end+1+n
-	}
-	if groups >= 6 && separator != '.' || groups >= 3 && digits >= shortest {
-		return end
-	}
-	return 0
-}
-
-func uuid(text []byte) int {
-	end := 0
-	for i, size := range [...]int{8, 4, 4, 4, 12} {
-		if i > 0 {
-			if end >= len(text) || text[end] != '-' {
-				return 0
-			}
-			end++
-		}
-		if run(text[end:]) != size {
-			return 0
-		}
-		end += size
-	}
-	return end
-}
-
-// word measures what comes before the next space, quotation mark or control
-// character.
-func word(text []byte) int {
-	for i, b := range text {
-		if b <= ' ' || b == '"' {
-			return i
-		}
-	}
-	return len(text)
-}
-
-// run counts the hexadecimal digits that a text in lower case begins with.
-func run(text []byte) int {
-	for i, b := range text {
-		if (b < '0' || b > '9') && (b < 'a' || b > 'f') {
-			return i
-		}
-	}
-	return len(text)
-}
-
-// isWord accepts printable ASCII without spaces.
-func isWord(text []byte) bool {
-	return isText(text) && !bytes.ContainsAny(text, " \t\n")
-}
-
-// hideUsers overwrites what stands in "(user@host)", and tells how often.
-func hideUsers(text []byte) (found int) {
-	const most = 512 // bytes before the @, and behind it
-	for at := range text {
-		if text[at] != '@' {
-			continue
-		}
-		before := text[max(0, at-most):at]
-		start := at - len(before) + bytes.LastIndexByte(before, '(') + 1
-		length := bytes.IndexByte(text[at:min(len(text), at+most)], ')')
-		if start == at-len(before) || length < 0 || !isWord(text[start:at+length]) {
-			continue
-		}
-		for i := start; i < at+length; i++ {
-			if i != at {
-				text[i] = 'x'
-			}
-		}
-		found++
-	}
-	return found
 }

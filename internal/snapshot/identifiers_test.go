@@ -3,7 +3,7 @@ package snapshot
 import "testing"
 
 func TestIdentifiers(t *testing.T) {
-	ids := identifiers{numbers: map[string]int{}, given: map[string]bool{}}
+	ids := newIdentifiers()
 	ids.look("MT2310XZ0ABC")
 	ids.look("MT2310XZ0ABC9Y") // begins like another
 	ids.look("123456")
@@ -55,8 +55,9 @@ func TestHideUsers(t *testing.T) {
 		{"(open@end", "(open@end", 0},
 	} {
 		text := []byte(tt.text)
-		if found := hideUsers(text); found != tt.found || string(text) != tt.want {
-			t.Errorf("%s became %s, %d found", tt.text, text, found)
+		s := newScrubber()
+		if s.hideUsers(text); s.users != tt.found || string(text) != tt.want {
+			t.Errorf("%s became %s, %d found", tt.text, text, s.users)
 		}
 	}
 }

@@ -5,128 +5,255 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"gdr-features/internal/sanitize"
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
-	"gdr-features/topology"
 )
 
-// Scrub takes out of a tape what no verb needs and what identifies the machine,
-// and says in the header what it did. The verbs come to the same with what is left.
-func (t *Tape) Scrub() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := scrubber{ids: identifiers{numbers: map[string]int{}, given: map[string]bool{}}}
-	names := slices.Sorted(maps.Keys(t.nodes))
-	for _, step := range []func(string, *content){cut, s.find, s.replace, s.clean} {
-		for _, name := range names {
-			step(name, &t.nodes[name].content)
-		}
+// Scrub takes out of a recording what no command reads and what identifies the
+// machine, and says in the header what it did. Every command says the same on what
+// is left.
+func (r *Recording) Scrub() {
+	s := newScrubber()
+	questions := slices.SortedFunc(maps.Keys(r.answers), compareQuestions)
+	for _, q := range questions {
+		reduce(q.name, &r.answers[q].content)
 	}
-	scrubbed := make(map[string]*node, len(t.nodes))
-	for _, name := range names {
-		n := t.nodes[name]
-		n.link.value = s.name(n.link.value)
-		names := make([]string, len(n.names.value)) // whoever was left behind may still read the old ones
-		for i, entry := range n.names.value {
-			names[i] = s.name(entry)
-		}
-		n.names.value = names
-		scrubbed[s.name(name)] = n
+	for _, q := range questions {
+		s.findSerial(q.name, &r.answers[q].content)
 	}
-	t.nodes = scrubbed
-	t.Header = append(t.Header,
+	scrubbed := make(map[question]*answer, len(r.answers))
+	for _, q := range questions {
+		a := r.answers[q]
+		s.content(q.name, &a.content)
+		a.target = s.name(a.target)
+		for i, entry := range a.names {
+			a.names[i] = s.name(entry)
+		}
+		q.name = s.name(q.name)
+		scrubbed[q] = a
+	}
+	r.answers = scrubbed
+	r.Header = append(r.Header,
 		fmt.Sprintf("serial numbers, GUIDs, UUIDs and MACs replaced by numbers: %d", len(s.ids.numbers)),
 		fmt.Sprintf("users and host names overwritten: %d", s.users),
 		"of /proc/kallsyms the first line and those that decide, without addresses")
 }
 
-// isTopology tells a topology file of NCCL's by its name.
-func isTopology(name string) bool { return path.Ext(name) == ".xml" }
-
-type scrubber struct {
-	ids   identifiers
-	users int
-}
-
-// cut leaves what decides of the files that are long.
-func cut(name string, c *content) {
+// reduce leaves of the files that hold more than is read of them what is read.
+func reduce(name string, c *content) {
 	data, whole := c.whole()
 	base := path.Base(name)
+	isTopology := path.Ext(name) == ".xml"
 	switch {
-	case !c.ended && (name == "proc/cmdline" || base == "modules.dep" || isTopology(name)):
-		for _, p := range c.parts { // no reader looks at what it could not read to its end
-			copy(p.data, bytes.Repeat([]byte("x"), len(p.data)))
-		}
-	case !whole:
-	case name == "proc/kallsyms" && len(data) > 0:
-		c.replace(kmod.DecidingLines(data, c.ended && c.fault == ""))
-	case name == "proc/cpuinfo":
-		if first := kmod.FirstProcessor(data); len(first) < len(data) {
+	case base == "config":
+		keepCapabilities(c)
+	case !whole || len(data) == 0:
+	case name == "proc/kallsyms":
+		c.replace(symbolLines(data, c.ended && c.err == nil))
+	case name == "proc/cpuinfo": // the first CPU tells for all
+		if i := bytes.Index(data, []byte("\n\n")); i >= 0 {
 			*c = content{}
-			c.store(first, 0)
+			c.note(data[:i+1], 0, nil)
 			c.finish(c.last())
 		}
-	case !c.ended || len(data) == 0:
-	case isTopology(name):
-		c.replace(topology.DecidingText(data))
+	case base != "vpd" && base != "modules.dep" && name != "proc/cmdline" && !isTopology:
+	case !c.ended: // nothing is read of a file that is too large
+		c.replace(bytes.Repeat([]byte("x"), len(data)))
 	case base == "modules.dep":
-		c.replace(kmod.DecidingModules(data))
+		c.replace(peerLines(data))
 	case name == "proc/cmdline":
-		c.replace(kmod.DecidingWords(data))
+		c.replace(iommuWords(data))
+	case isTopology:
+		overwriteTopology(data)
 	}
 }
 
-// find notes the serial numbers that are to be looked for everywhere.
-func (s *scrubber) find(name string, c *content) {
-	data, _ := c.whole()
-	if path.Base(name) != "vpd" {
-		for _, value := range secrets(name, data) {
-			s.ids.look(string(value))
+// keepCapabilities clears of configuration space all but its header, the lists of
+// capabilities and the ACS registers: serial numbers, pieces of the VPD.
+func keepCapabilities(c *content) {
+	const first, legacy, extended, size = 0x34, 0x40, 0x100, 0x1000
+	const acs = 0x000d
+	var kept [size]bool
+	keep := func(at, n int) {
+		for i := at; i < min(at+n, size); i++ {
+			kept[i] = true
 		}
-	} else if vpd, err := pci.ParseVPD(data); err == nil {
-		s.ids.look(vpd.Fields["SN"])
+	}
+	keep(0, legacy)
+	if head := c.at(first); head != nil {
+		for at := int(head[0]) &^ 3; at >= legacy && !kept[at]; {
+			keep(at, 2) // its id and where the next one is
+			b := c.at(int64(at))
+			if len(b) < 2 {
+				break
+			}
+			at = int(b[1]) &^ 3
+		}
+	}
+	for at, steps := extended, 0; at >= extended && steps < size/8; steps++ {
+		keep(at, 4)
+		b := c.at(int64(at))
+		if len(b) < 4 {
+			break
+		}
+		if uint16(b[0])|uint16(b[1])<<8 == acs {
+			keep(at, 8)
+		}
+		at = (int(b[2])>>4 | int(b[3])<<4) &^ 3
+	}
+	for _, p := range c.parts {
+		for i := range p.data {
+			if at := p.at + int64(i); at >= size || !kept[at] {
+				p.data[i] = 0
+			}
+		}
 	}
 }
 
-// replace overwrites what is known to be an identifier by its place.
-func (s *scrubber) replace(name string, c *content) {
-	data, whole := c.whole()
-	switch base := path.Base(name); {
-	case base == "config":
-		pci.ScrubConfig(c.from)
-	case !whole || len(data) == 0:
-	case base == "vpd":
-		c.replace(pci.ScrubVPD(data, s.ids.replace, s.ids.clean))
-	default:
-		s.users += hideUsers(data)
-		for _, value := range secrets(name, data) {
-			s.ids.rename(value)
+// symbolLines gives the lines of a symbol table, or of its beginning, that searching
+// it for symbols of RDMA comes to the same with: the first, and those with such a
+// symbol. Addresses are zero where they were, and all ones where they were not.
+// ended tells whether the table ended where the data does.
+func symbolLines(table []byte, ended bool) []byte {
+	const longest = 4 << 10 // a line that kmod takes; it gives up at a longer one
+	first := regexp.MustCompile(`^[0-9A-Fa-f]{8,16} `)
+	decides := regexp.MustCompile(`( [tT] | __ksymtab_)(ib_register_peer_memory_client|ib_umem_dmabuf_get|\w+_reg_user_mr_dmabuf)([.\s]|$)`)
+	if !first.Match(table) { // not a symbol table, nor is its beginning
+		return table[:min(len(table), 16)]
+	}
+	var kept []byte
+	seen := map[string]bool{}
+	for line := range bytes.Lines(table) {
+		text, newline := bytes.CutSuffix(line, []byte("\n"))
+		if len(text) > longest {
+			return append(kept, bytes.Repeat([]byte("x"), longest+1)...)
+		}
+		if len(seen) > 0 && (!decides.Match(line) || !newline && !ended) {
+			continue
+		}
+		if address, _, _ := bytes.Cut(line, []byte(" ")); len(bytes.Trim(address, "0")) > 0 {
+			copy(address, bytes.Repeat([]byte("f"), len(address)))
+		}
+		if !seen[string(line)] {
+			seen[string(line)] = true
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+// peerLines gives the lines of a modules.dep about peer memory.
+func peerLines(dep []byte) []byte {
+	kept := []byte("...\n") // a file without a line is none
+	for line := range bytes.Lines(dep) {
+		if bytes.Contains(line, []byte("peer")) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+// iommuWords gives the words of the kernel's command line about the IOMMU, and
+// "..." for others: those may be anything, passwords too.
+func iommuWords(cmdline []byte) []byte {
+	var kept [][]byte
+	for word := range bytes.FieldsSeq(cmdline) {
+		if key, _, _ := bytes.Cut(word, []byte("=")); !bytes.Contains(key, []byte("iommu")) {
+			word = []byte("...")
+		}
+		kept = append(kept, word)
+	}
+	kept = slices.CompactFunc(kept, bytes.Equal)
+	return append(bytes.Join(kept, []byte(" ")), '\n')
+}
+
+type scrubber struct {
+	ids   *identifiers
+	user  *regexp.Regexp // "(user@host)"
+	users int            // that were found
+}
+
+func newScrubber() *scrubber {
+	return &scrubber{ids: newIdentifiers(), user: regexp.MustCompile(`\(([!-'*-?A-~]+)@([!-'*-~]+)\)`)}
+}
+
+// hideUsers overwrites names of users and hosts, by which kernels and drivers tell
+// who built them.
+func (s *scrubber) hideUsers(text []byte) {
+	for _, at := range s.user.FindAllSubmatchIndex(text, -1) {
+		for _, name := range [][]byte{text[at[2]:at[3]], text[at[4]:at[5]]} {
+			copy(name, bytes.Repeat([]byte("x"), len(name)))
+		}
+		s.users++
+	}
+}
+
+// findSerial notes the serial number in vital product data: it has no form to know
+// it by elsewhere.
+func (s *scrubber) findSerial(name string, c *content) {
+	if data, whole := c.whole(); whole && path.Base(name) == "vpd" {
+		if vpd, err := pci.ParseVPD(data); err == nil {
+			s.ids.look(vpd.Fields["SN"])
 		}
 	}
 }
 
 // numbers are attributes in which the kernel writes a number. Garbage in them must
-// not become one: that of an identifier would be.
+// not become one: that of an identifier would be. board_id names a kind of board.
 var numbers = [...]string{
 	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
-	"state", "phys_state", "rate",
+	"state", "phys_state", "rate", "board_id", "config",
 }
 
-// clean overwrites everything that has the form of an identifier.
-func (s *scrubber) clean(name string, c *content) {
-	base := path.Base(name)
-	if slices.Contains(numbers[:], base) {
-		return
-	}
-	for _, p := range c.parts {
-		if base != "config" && base != "vpd" && (base != "board_id" || !isBoard(p.data)) {
+// content overwrites what identifies the machine.
+func (s *scrubber) content(name string, c *content) {
+	data, whole := c.whole()
+	switch base := path.Base(name); {
+	case base == "vpd":
+		if whole && len(data) > 0 && c.ended {
+			c.replace(s.vpd(data))
+		}
+	case slices.Contains(numbers[:], base):
+	default:
+		for _, p := range c.parts {
+			s.hideUsers(p.data)
 			s.ids.clean(p.data)
 		}
 	}
+}
+
+// vpd gives vital product data with the product and all fields. Part number,
+// engineering change and manufacturer are those of many boards; any other field may
+// identify the single one.
+func (s *scrubber) vpd(data []byte) []byte {
+	const management = "SW_MNG" // by which a NIC that manages NVLink switches is known
+	vpd, err := pci.ParseVPD(data)
+	if err != nil {
+		return []byte{0} // no VPD either
+	}
+	var fields []byte
+	for _, key := range slices.Sorted(maps.Keys(vpd.Fields)) {
+		value := []byte(vpd.Fields[key])
+		switch {
+		case key == "PN" || key == "EC" || key == "MN":
+			s.ids.clean(value)
+		case bytes.Contains(value, []byte(management)):
+			value = []byte(management)
+		default:
+			s.ids.rename(value)
+		}
+		fields = append(append(fields, key[0], key[1], byte(len(value))), value...)
+	}
+	product := []byte(vpd.Product)
+	s.ids.clean(product)
+	resource := func(tag byte, body []byte) []byte {
+		return append([]byte{tag, byte(len(body)), byte(len(body) >> 8)}, body...)
+	}
+	return slices.Concat(resource(0x82, product), resource(0x90, fields), []byte{0x78})
 }
 
 // name scrubs a file's name, part by part: udev makes names of MACs and GUIDs. A part
@@ -144,59 +271,12 @@ func (s *scrubber) name(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// secrets gives the values in a file that belong to this machine alone: the whole
-// of it, or those of its lines "key: value".
-func secrets(name string, text []byte) (values [][]byte) {
-	switch {
-	case isTopology(name):
-		return nil
-	case secret(path.Base(name)):
-		return [][]byte{bytes.TrimSpace(text)}
-	}
-	for line := range bytes.Lines(text) {
-		if i := bytes.IndexAny(line, ":="); i > 0 && secret(string(line[:i])) {
-			values = append(values, bytes.TrimSpace(line[i+1:]))
-		}
-	}
-	return values
-}
-
-// secret tells by the name of a file or field that its value belongs to this
-// machine alone.
-func secret(name string) bool {
-	name = strings.ToLower(name)
-	for _, word := range [...]string{"serial", "uuid", "guid", "asset_tag", "hostname", "node_desc"} {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return name == "address" || name == "perm_address"
-}
-
-// isBoard accepts a PSID, which a kind of board has and no single one: up to 16
-// characters, letters and then ten digits or more ("MT_0000000838", "NVD0000000079").
-func isBoard(text []byte) bool {
-	text = bytes.TrimSpace(text)
-	letters := bytes.TrimRight(text, "0123456789")
-	return len(text) <= 16 && len(text)-len(letters) >= 10 && len(letters) > 0 && len(bytes.Trim(letters, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")) == 0
-}
-
-// from gives the bytes that are known from an offset on.
-func (c *content) from(offset int64) []byte {
-	for _, p := range c.parts {
-		if p.at <= offset && offset < p.end() {
-			return p.data[offset-p.at:]
-		}
-	}
-	return nil
-}
-
 // replace puts other bytes in the place of a whole file's; what was behind them
 // is behind these.
 func (c *content) replace(data []byte) {
 	before := c.last()
 	c.parts = nil
-	c.store(data, 0)
+	c.note(data, 0, nil)
 	if c.ended && c.end == before {
 		c.end = c.last()
 	}

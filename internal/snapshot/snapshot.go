@@ -1,15 +1,14 @@
 // Package snapshot keeps what was read of a machine in one text file and answers
 // from it as the machine did.
 //
-// A Tape stands between the readers and the machine and notes each question and
-// its answer: a file's content, a link's target, the names in a directory, and as
-// well that there was none, that it was not allowed, or that no answer came. What
-// was asked once is answered from the tape from then on, so that all verbs see one
-// moment. A tape that was read back knows no machine: it never opens a file, and a
-// link leads to what the tape knows at most. What nobody asked is "not in the snapshot", another
-// thing than a file that was not there.
+// A Recorder stands between the readers and the machine. It notes each question
+// and its answer: a file's content, a link's target, the names in a directory,
+// and also that a file was missing, that it was not allowed to read it, or that
+// no answer came. A Recording is what it noted; it is written to a file, read
+// back, and then answers in place of a machine. It never opens a file, and what
+// was not asked before is ErrNotRecorded, which is not the same as a missing file.
 //
-// The text, a question and its answer at a time, sorted by name:
+// The text has an entry for each question, sorted by name:
 //
 //	gdr-features snapshot 1
 //	# anything about it
@@ -19,6 +18,8 @@
 //	/sys/class/infiniband/mlx5_0 -> ../../devices/pci0000:15/...
 //	/sys/class/infiniband/mlx5_0/board_id !ENOENT
 //	/sys/class/infiniband/mlx5_0/ports/1/state !no-answer
+//	/sys/module/
+//	...
 //	/sys/module/mlx_compat exists no
 //	/sys/class/dmi/id/product_name = Example 9000
 //	/proc/driver/nvidia/version
@@ -38,8 +39,10 @@
 package snapshot
 
 import (
+	"cmp"
 	"errors"
-	"sync"
+	"io"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -48,79 +51,191 @@ import (
 
 // Sentinel errors, to be tested with errors.Is.
 var (
-	// ErrNotRecorded: nobody asked the machine this when the snapshot was taken.
+	// ErrNotRecorded: the machine was not asked this when the snapshot was taken.
 	ErrNotRecorded = errors.New("not in the snapshot")
 	// ErrNoAnswer: the machine had not answered when the snapshot was taken.
 	ErrNoAnswer = errors.New("no answer when the snapshot was taken")
 )
 
-// fault is an error in the text: the name of an errno, or one of the words below;
-// "" for none.
-type fault string
+// faults are the errors that are not named after an errno, by their word.
+var faults = map[string]error{"no-answer": ErrNoAnswer, "too-large": host.ErrTooLarge}
 
-const (
-	noAnswer fault = "no-answer" // ErrNoAnswer
-	tooLarge fault = "too-large" // host.ErrTooLarge
-)
-
-// faultOf gives the fault for an error of host.FS. What the kernel cannot have
-// said counts as EIO.
-func faultOf(err error) fault {
-	errno, ok := errors.AsType[unix.Errno](err)
-	switch {
-	case err == nil:
+// fault gives the word for an error, "" for none. What the kernel cannot have
+// said is EIO.
+func fault(err error) string {
+	if err == nil {
 		return ""
-	case errors.Is(err, ErrNoAnswer):
-		return noAnswer
-	case errors.Is(err, host.ErrTooLarge):
-		return tooLarge
-	case ok && unix.ErrnoName(errno) != "":
-		return fault(unix.ErrnoName(errno))
+	}
+	for word, is := range faults {
+		if errors.Is(err, is) {
+			return word
+		}
+	}
+	if errno, ok := errors.AsType[unix.Errno](err); ok && unix.ErrnoName(errno) != "" {
+		return unix.ErrnoName(errno)
 	}
 	return "EIO"
 }
 
-// valid tells whether f is a fault that faultOf can give.
-func (f fault) valid() bool { return f == noAnswer || f == tooLarge || errnoNamed(string(f)) != 0 }
-
-// err gives the error without its name; nil for none.
-func (f fault) err() error {
-	switch f {
-	case "":
-		return nil
-	case noAnswer:
-		return ErrNoAnswer
-	case tooLarge:
-		return host.ErrTooLarge
-	}
-	return errnoNamed(string(f))
-}
-
-func errnoNamed(name string) unix.Errno {
+// faultNamed gives the error for a word, nil where there is none.
+func faultNamed(word string) error {
 	const highest = 133 // EHWPOISON, on every architecture but MIPS, PA-RISC and SPARC
 	for e := unix.Errno(1); e <= highest; e++ {
-		if unix.ErrnoName(e) == name {
+		if word != "" && unix.ErrnoName(e) == word {
 			return e
 		}
 	}
-	return 0
+	return faults[word]
 }
 
-// node is all that is known of one name: an answer for each question.
-type node struct {
-	asking sync.Mutex // held while the machine is asked
-
-	link    answer[string]
-	exists  answer[bool]
-	dir     answer[struct{}] // opening it as a directory
-	names   answer[[]string] // and listing it
-	open    answer[struct{}] // opening it as a file
-	content content          // and reading it
+// question is what a machine can be asked about a name.
+type question struct {
+	name string
+	kind kind
 }
 
-// answer is what the machine said to one question.
-type answer[T any] struct {
-	known, busy bool // busy: asked, and no answer yet
-	value       T
-	fault       fault
+// kind is one of the questions of a host.Source, in the order of the text.
+type kind byte
+
+const (
+	link kind = iota
+	exists
+	list
+	read
+)
+
+func compareQuestions(a, b question) int {
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind))
+}
+
+// answer is what a machine said to one question.
+type answer struct {
+	done   chan struct{} // of a Recorder: closed when the machine has answered
+	err    error         // of the question itself; it has no other answer then
+	target string        // of a link
+	names  []string      // of a directory
+	listed error         // of listing it, once it was open; ErrNotRecorded if it was not listed
+	content
+}
+
+// content is what was read of a file, in pieces: of configuration space only a
+// few bytes here and there are.
+type content struct {
+	parts   []part // not overlapping
+	ended   bool   // a read at end gave nothing
+	end     int64
+	err     error // a read at failed gave it
+	failed  int64
+	reading chan struct{} // of a Recorder: closed when the read at asked comes back
+	asked   int64
+}
+
+type part struct {
+	at   int64
+	data []byte
+}
+
+func (p part) end() int64 { return p.at + int64(len(p.data)) }
+
+// known tells whether it is known what a read at an offset gives.
+func (c *content) known(offset int64) bool {
+	return c.at(offset) != nil || c.ended && offset >= c.end || c.err != nil && offset == c.failed
+}
+
+// at gives the bytes from an offset on up to the next gap, nil for none.
+func (c *content) at(offset int64) []byte {
+	for _, p := range c.parts {
+		if p.at <= offset && offset < p.end() {
+			return p.data[offset-p.at:]
+		}
+	}
+	return nil
+}
+
+// read gives what is known at an offset, up to the next gap. Where nothing is, a
+// file that failed somewhere fails too.
+func (c *content) read(buf []byte, offset int64) (int, error) {
+	data := c.at(offset)
+	switch {
+	case data != nil:
+		return copy(buf, data), nil
+	case c.ended && offset >= c.end:
+		return 0, io.EOF
+	case c.err != nil:
+		return 0, c.err
+	}
+	return 0, ErrNotRecorded
+}
+
+// gap gives how many of size bytes from an offset on are not known.
+func (c *content) gap(offset int64, size int) int {
+	for _, p := range c.parts {
+		if p.at > offset {
+			size = int(min(int64(size), p.at-offset))
+		}
+	}
+	return size
+}
+
+// note notes what a read at an offset gave.
+func (c *content) note(data []byte, offset int64, err error) {
+	if last := len(c.parts) - 1; last >= 0 && c.parts[last].end() == offset {
+		c.parts[last].data = append(c.parts[last].data, data...)
+	} else if len(data) > 0 {
+		c.parts = append(c.parts, part{offset, slices.Clone(data)})
+	}
+	switch end := offset + int64(len(data)); {
+	case errors.Is(err, io.EOF):
+		c.finish(end)
+	case err != nil && !errors.Is(err, ErrNotRecorded):
+		c.fail(err, end)
+	}
+}
+
+// finish notes that the file ends at an offset.
+func (c *content) finish(offset int64) {
+	if !c.ended || offset < c.end {
+		c.ended, c.end = true, offset
+	}
+}
+
+// fail notes that reading failed at an offset.
+func (c *content) fail(err error, offset int64) {
+	if c.err == nil {
+		c.err, c.failed = err, offset
+	}
+}
+
+// join sorts the parts and makes one of those that touch.
+func (c *content) join() {
+	slices.SortFunc(c.parts, func(a, b part) int { return cmp.Compare(a.at, b.at) })
+	var joined []part
+	for _, p := range c.parts {
+		if last := len(joined) - 1; last >= 0 && joined[last].end() == p.at {
+			joined[last].data = append(joined[last].data, p.data...)
+		} else {
+			joined = append(joined, part{p.at, slices.Clone(p.data)})
+		}
+	}
+	c.parts = joined
+}
+
+// last is the offset behind the last byte.
+func (c *content) last() int64 {
+	if len(c.parts) == 0 {
+		return 0
+	}
+	return c.parts[len(c.parts)-1].end()
+}
+
+// whole gives the bytes of a file of which everything from the beginning up to
+// where reading stopped is known.
+func (c *content) whole() (data []byte, ok bool) {
+	switch {
+	case len(c.parts) == 0:
+		return nil, true
+	case len(c.parts) == 1 && c.parts[0].at == 0:
+		return c.parts[0].data, true
+	}
+	return nil, false
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,78 +12,59 @@ import (
 
 const magic = "gdr-features snapshot 1"
 
-// Text writes the tape, and makes sure that it can be read back: a machine may have
-// more, or odder names, than is accepted from a stranger.
-func (t *Tape) Text() ([]byte, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Text writes the recording, and makes sure that it can be read back: a machine may
+// have more files, or odder names, than Parse accepts.
+func (r *Recording) Text() ([]byte, error) {
 	var w bytes.Buffer
 	fmt.Fprintln(&w, magic)
-	for _, line := range t.Header {
+	for _, line := range r.Header {
 		fmt.Fprintf(&w, "# %s\n", line)
 	}
 	fmt.Fprintln(&w)
-	for _, name := range slices.Sorted(maps.Keys(t.nodes)) {
-		t.nodes[name].write(&w, quoted("/"+name))
+	for _, q := range slices.SortedFunc(maps.Keys(r.answers), compareQuestions) {
+		r.answers[q].write(&w, quoted("/"+q.name), q.kind)
 	}
 	fmt.Fprintln(&w, "end")
 	if _, err := Parse(w.String()); err != nil {
-		return nil, fmt.Errorf("what was read cannot be kept: %w", err)
+		return nil, fmt.Errorf("what was read cannot be written: %w", err)
 	}
 	return w.Bytes(), nil
 }
 
-func (n *node) write(w *bytes.Buffer, name string) {
-	if n.link.known {
-		fmt.Fprintf(w, "%s -> %s\n", name, n.link.fault.or(quoted(n.link.value)))
-	}
-	if n.exists.known {
-		word := "no"
-		if n.exists.value {
-			word = "yes"
-		}
-		fmt.Fprintf(w, "%s exists %s\n", name, n.exists.fault.or(word))
-	}
-	if n.dir.known {
-		n.writeNames(w, name)
-	}
-	if n.open.known {
-		n.content.write(w, name, n.open.fault)
+func (a *answer) write(w *bytes.Buffer, name string, k kind) {
+	f := fault(a.err)
+	switch {
+	case k == exists && f == "":
+		fmt.Fprintf(w, "%s exists yes\n", name)
+	case k == exists && f == "ENOENT":
+		fmt.Fprintf(w, "%s exists no\n", name)
+	case f != "":
+		form := map[kind]string{link: "%s -> !%s\n", exists: "%s exists !%s\n", list: "%s/ !%s\n", read: "%s !%s\n"}[k]
+		fmt.Fprintf(w, form, name, f)
+	case k == link:
+		fmt.Fprintf(w, "%s -> %s\n", name, quoted(a.target))
+	case k == list:
+		a.writeNames(w, name)
+	default:
+		a.content.write(w, name)
 	}
 }
 
-// or gives the word for a fault, or else a value.
-func (f fault) or(value string) string {
-	if f != "" {
-		return "!" + string(f)
-	}
-	return value
-}
-
-func (n *node) writeNames(w *bytes.Buffer, name string) {
-	if n.dir.fault != "" {
-		fmt.Fprintf(w, "%s/ !%s\n", name, n.dir.fault)
-		return
-	}
+func (a *answer) writeNames(w *bytes.Buffer, name string) {
 	fmt.Fprintf(w, "%s/\n", name)
-	for _, entry := range n.names.value {
+	for _, entry := range a.names {
 		fmt.Fprintf(w, "- %s\n", quoted(entry))
 	}
-	switch {
-	case !n.names.known:
+	if errors.Is(a.listed, ErrNotRecorded) {
 		fmt.Fprintln(w, "...")
-	case n.names.fault != "":
-		fmt.Fprintf(w, "!%s\n", n.names.fault)
+	} else if a.listed != nil {
+		fmt.Fprintf(w, "!%s\n", fault(a.listed))
 	}
 }
 
-func (c *content) write(w *bytes.Buffer, name string, open fault) {
-	if open != "" {
-		fmt.Fprintf(w, "%s !%s\n", name, open)
-		return
-	}
+func (c *content) write(w *bytes.Buffer, name string) {
 	data, whole := c.whole()
-	complete := c.fault == "" && c.ended && c.end == c.last()
+	complete := c.err == nil && c.ended && c.end == c.last()
 	if line, ok := oneLine(data); whole && complete && ok {
 		fmt.Fprintf(w, "%s = %s\n", name, line)
 		return
@@ -92,45 +74,34 @@ func (c *content) write(w *bytes.Buffer, name string, open fault) {
 		writeLines(w, data)
 	} else {
 		for _, p := range c.parts {
-			p.write(w)
+			for row := range slices.Chunk(p.data, 32) {
+				fmt.Fprintf(w, ":%x %x\n", p.at, row)
+				p.at += int64(len(row))
+			}
 		}
 	}
-	c.writeEnd(w)
-}
-
-// writeEnd tells what is behind the last byte: nothing where that is the end.
-func (c *content) writeEnd(w *bytes.Buffer) {
-	if c.fault != "" {
-		fmt.Fprintf(w, "!%s", c.fault)
+	if c.err != nil {
+		fmt.Fprintf(w, "!%s", fault(c.err))
 		if c.failed != c.last() {
 			fmt.Fprintf(w, " %x", c.failed)
 		}
 		fmt.Fprintln(w)
 	}
 	switch {
-	case c.ended && (c.end != c.last() || c.fault != ""):
+	case c.ended && !complete:
 		fmt.Fprintf(w, ".%x\n", c.end)
-	case !c.ended && c.fault == "":
+	case !c.ended && c.err == nil:
 		fmt.Fprintln(w, "...")
 	}
 }
 
 func writeLines(w *bytes.Buffer, data []byte) {
 	for line := range bytes.Lines(data) {
-		text, newline := bytes.CutSuffix(line, []byte("\n"))
-		mark := `\`
-		if newline {
-			mark = "|"
+		if text, newline := bytes.CutSuffix(line, []byte("\n")); newline {
+			fmt.Fprintf(w, "|%s\n", text)
+		} else {
+			fmt.Fprintf(w, "\\%s\n", text)
 		}
-		fmt.Fprintf(w, "%s%s\n", mark, text)
-	}
-}
-
-func (p part) write(w *bytes.Buffer) {
-	at := p.at
-	for row := range slices.Chunk(p.data, 32) {
-		fmt.Fprintf(w, ":%x %x\n", at, row)
-		at += int64(len(row))
 	}
 }
 
@@ -142,23 +113,14 @@ func oneLine(data []byte) (line string, ok bool) {
 
 // isText accepts printable ASCII, tabs and newlines.
 func isText(data []byte) bool {
-	for _, b := range data {
-		if (b < ' ' || b > '~') && b != '\t' && b != '\n' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(data, func(b byte) bool { return (b < ' ' || b > '~') && b != '\t' && b != '\n' })
 }
 
-// quoted gives a name as it is where it cannot be taken for anything else.
+// quoted gives a name as it is, or quoted if it could be taken for something else.
 func quoted(name string) string {
-	if name == "" || name[0] == '"' || name[0] == '!' || strings.HasSuffix(name, "/") {
+	odd := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
+	if odd || name == "" || name[0] == '"' || name[0] == '!' || strings.HasSuffix(name, "/") {
 		return strconv.QuoteToASCII(name)
-	}
-	for i := range len(name) {
-		if name[i] <= ' ' || name[i] > '~' {
-			return strconv.QuoteToASCII(name)
-		}
 	}
 	return name
 }

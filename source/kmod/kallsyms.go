@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"gdr-features/host"
@@ -65,7 +66,14 @@ func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
 		return Symbols{}
 	}
 	defer file.Close()
-	found, end, err := searchSymbols(file.Read, needed)
+	table := io.NewSectionReader(file, 0, 2*maxKallsyms)
+	found, end, err := searchSymbols(func(buf []byte) (int, error) {
+		n, err := table.Read(buf)
+		if n > 0 || errors.Is(err, io.EOF) {
+			err = nil // if it failed behind these bytes, the next read fails too
+		}
+		return n, err
+	}, needed)
 	state := func(i int) tristate.State {
 		switch {
 		case !end && !needed[i]: // where the search ended is nothing to tell of

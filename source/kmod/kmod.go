@@ -160,7 +160,7 @@ func (s *scanner) unread(err error) { s.st.Problems = append(s.st.Problems, err)
 // modulesReadable tells whether the absence of a module's directory proves that
 // it is not loaded.
 func (s *scanner) modulesReadable() tristate.State {
-	dir, err := s.fs.Dir("sys/module")
+	dir, err := s.fs.Open("sys/module/")
 	if err != nil {
 		s.unread(err)
 		return tristate.Unknown

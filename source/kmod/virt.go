@@ -47,12 +47,12 @@ func (s *scanner) hypervisorFlag() tristate.State {
 	defer file.Close()
 	buf := make([]byte, 0, 16<<10)
 	for len(buf) < cap(buf) {
-		n, err := file.Read(buf[len(buf):cap(buf)])
-		if err != nil || n == 0 {
+		n, _ := file.ReadAt(buf[len(buf):min(len(buf)+4<<10, cap(buf))], int64(len(buf)))
+		if n == 0 { // the end, or unreadable from here on
 			break
 		}
 		buf = buf[:len(buf)+n]
-		first := FirstProcessor(buf)
+		first := firstCPU(buf)
 		if flags, ok := cpuValue(first, "flags"); ok {
 			s.st.Processor = x86(first)
 			for flag := range strings.FieldsSeq(flags) {
@@ -154,4 +154,12 @@ func (s *scanner) firmware() (kind dmi, evidence string, readable bool) {
 		kind = dmiOther
 	}
 	return kind, evidence, len(names) > 0
+}
+
+// firstCPU gives the first block of /proc/cpuinfo, or of its beginning.
+func firstCPU(cpuinfo []byte) []byte {
+	if i := bytes.Index(cpuinfo, []byte("\n\n")); i >= 0 {
+		return cpuinfo[:i+1]
+	}
+	return cpuinfo
 }

@@ -1,6 +1,8 @@
 package pci
 
 import (
+	"errors"
+	"io"
 	"strconv"
 	"strings"
 
@@ -124,7 +126,13 @@ func ReadACS(fs *host.FS, a Address) *ACS {
 		return nil
 	}
 	defer config.Close()
-	return walkACS(config.ReadAt)
+	return walkACS(func(buf []byte, offset int64) (int, error) {
+		n, err := config.ReadAt(buf, offset)
+		if errors.Is(err, io.EOF) {
+			err = nil // less than asked for
+		}
+		return n, err
+	})
 }
 
 // Configuration space: where the extended one begins and ends, and the id.

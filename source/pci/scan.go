@@ -58,13 +58,8 @@ func (inv *Inventory) Find(a Address) *Function {
 // Scan reads the PCI functions. The error tells that the bus itself cannot be
 // read; whatever is wrong with a single function is a problem in the inventory.
 func Scan(fs *host.FS, detail Detail) (Inventory, error) {
-	dir, err := fs.Dir(devicesDir)
-	if err != nil {
-		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
-	}
-	defer dir.Close()
-	s := scanner{fs: fs, dir: dir, detail: detail, bridges: map[string][]Address{}}
-	names, err := dir.Names()
+	s := scanner{fs: fs, detail: detail, bridges: map[string][]Address{}}
+	names, err := fs.Names(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
 	}
@@ -84,7 +79,6 @@ func Scan(fs *host.FS, detail Detail) (Inventory, error) {
 
 type scanner struct {
 	fs      *host.FS
-	dir     *host.Dir
 	detail  Detail
 	inv     Inventory
 	bridges map[string][]Address // by the path they stand in
@@ -121,7 +115,7 @@ func (s *scanner) function(name string) {
 // place reads the function's path in the device tree from its link:
 // ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0.
 func (s *scanner) place(f *Function, name string) {
-	to, err := s.dir.Link(name)
+	to, err := s.fs.Link(devicesDir + "/" + name)
 	if err != nil {
 		s.inv.Problems = append(s.inv.Problems, err)
 		return

@@ -144,14 +144,9 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 
 // listClass lists the devices of the class, as far as it can be read.
 func (inv *Inventory) listClass(fs *host.FS, functions *pci.Inventory, detail pci.Detail) error {
-	class, err := fs.Dir(classDir)
-	if err != nil {
-		return err
-	}
-	defer class.Close()
-	names, err := class.Names()
+	names, err := fs.Names(classDir)
 	for _, name := range names {
-		if d, ok := byClass(fs, class, functions, name); ok {
+		if d, ok := byClass(fs, functions, name); ok {
 			inv.add(fs, functions, d, detail)
 		}
 	}
@@ -254,15 +249,15 @@ var managementBoards = [...]string{
 // link into the device tree, .../0000:1a:00.0/infiniband/mlx5_0, or with an
 // auxiliary device in between, .../0000:1a:00.0/mlx5_core.sf.2/infiniband/mlx5_2.
 // What is neither link nor directory is no device.
-func byClass(fs *host.FS, class *host.Dir, functions *pci.Inventory, name string) (d Device, ok bool) {
+func byClass(fs *host.FS, functions *pci.Inventory, name string) (d Device, ok bool) {
 	entry := classDir + "/" + name
 	d = Device{Name: sanitize.Terminal(name), dir: entry}
-	to, err := class.Link(name)
+	to, err := fs.Link(entry)
 	if err == nil && d.place(to) {
 		return d, true
 	}
 	if err != nil {
-		dir, err := fs.Dir(entry)
+		dir, err := fs.Open(entry + "/")
 		if err != nil {
 			return d, !errors.Is(err, unix.ENOTDIR)
 		}

@@ -30,10 +30,10 @@ func slowTree(t *testing.T, text string, delay time.Duration) (*slow, *host.FS) 
 	t.Cleanup(func() { _ = fs.Close() })
 	s := &slow{FS: fs}
 	s.delay.Store(int64(delay))
-	return s, host.From(s, "slow")
+	return s, host.New(s, "slow")
 }
 
-func (s *slow) Open(name string) (host.Handle, error) {
+func (s *slow) Open(name string) (host.File, error) {
 	if strings.HasSuffix(name, "/state") {
 		s.reading.Add(1)
 		defer s.reading.Add(-1)
@@ -41,8 +41,6 @@ func (s *slow) Open(name string) (host.Handle, error) {
 	}
 	return s.FS.Open(name)
 }
-
-func (s *slow) Dir(name string) (host.Lister, error) { return s.FS.Dir(name) }
 
 // withAdapters describes a machine with some adapters, an RDMA device each.
 func withAdapters(n int) string {

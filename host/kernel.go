@@ -1,0 +1,278 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernel is the Source of a directory tree, "/" or another.
+type kernel struct{ root, sys, proc opener }
+
+// opener opens files below one directory and never above it. Its errors are
+// plain errnos.
+type opener interface {
+	open(name string, flags int) (fd int, err error)
+	readlink(name string) (string, error)
+	Close() error
+}
+
+func openKernel(o Options) (*kernel, error) {
+	k := &kernel{}
+	for _, part := range []struct {
+		dir string
+		to  *opener
+	}{{o.Root, &k.root}, {o.Sysfs, &k.sys}, {o.Procfs, &k.proc}} {
+		if part.dir == "" {
+			continue
+		}
+		op, err := openDir(part.dir)
+		if err != nil {
+			return nil, errors.Join(err, k.Close())
+		}
+		*part.to = op
+	}
+	return k, nil
+}
+
+// openDir opens a directory as the root of a tree. "/" needs no confinement.
+func openDir(dir string) (opener, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	if dir == "/" {
+		return plain{}, nil
+	}
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	c := confined{fd: fd}
+	probe, err := c.open(".", unix.O_PATH)
+	if err == nil {
+		return c, unix.Close(probe)
+	}
+	// Before Linux 5.6, and under seccomp profiles of that age, there is no
+	// openat2: os.Root goes link by link, and refuses absolute ones.
+	if err := unix.Close(fd); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return walked{root}, nil
+}
+
+// at gives the opener that serves name and the name below it.
+func (k *kernel) at(name string) (opener, string) {
+	if below, ok := strings.CutPrefix(name, "sys/"); ok && k.sys != nil {
+		return k.sys, below
+	}
+	if below, ok := strings.CutPrefix(name, "proc/"); ok && k.proc != nil {
+		return k.proc, below
+	}
+	return k.root, name
+}
+
+func (k *kernel) Open(name string) (File, error) {
+	op, below := k.at(name)
+	fd, err := op.open(below, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return nil, PathError("open", name, err)
+	}
+	return &file{fd: fd, name: name}, nil
+}
+
+func (k *kernel) Names(name string) ([]string, error) {
+	const most = 1 << 17
+	op, below := k.at(name)
+	fd, err := op.open(below, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, PathError("open", name, err)
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	names, err := dir.Readdirnames(most + 1)
+	switch {
+	case len(names) > most:
+		names, err = names[:most], PathError("readdir", name, ErrTooLarge)
+	case errors.Is(err, io.EOF): // an empty one
+		return nil, nil
+	case err != nil:
+		err = PathError("readdir", name, bare(err))
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+func (k *kernel) Link(name string) (string, error) {
+	op, below := k.at(name)
+	to, err := op.readlink(below)
+	if err != nil {
+		return "", PathError("readlink", name, err)
+	}
+	return to, nil
+}
+
+func (k *kernel) Inode(name string) (uint64, error) {
+	op, below := k.at(name)
+	fd, err := op.open(below, unix.O_PATH)
+	if err != nil {
+		return 0, PathError("stat", name, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, PathError("stat", name, err)
+	}
+	return st.Ino, nil
+}
+
+func (k *kernel) Close() error {
+	var errs []error
+	for _, op := range []opener{k.root, k.sys, k.proc} {
+		if op != nil {
+			errs = append(errs, op.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// file is an open file of the kernel's.
+type file struct {
+	fd   int
+	name string
+}
+
+// ReadAt takes what cannot be read at an offset, a FIFO or a terminal, for empty.
+func (f *file) ReadAt(buf []byte, offset int64) (int, error) {
+	done := 0
+	for done < len(buf) {
+		n, err := ignoringEINTR(func() (int, error) { return unix.Pread(f.fd, buf[done:], offset+int64(done)) })
+		switch {
+		case err == unix.ESPIPE, err == unix.EAGAIN: //nolint:errorlint // bare errnos from the call itself
+			return done, io.EOF
+		case err != nil:
+			return done, PathError("read", f.name, err)
+		case n == 0:
+			return done, io.EOF
+		}
+		done += n
+	}
+	return done, nil
+}
+
+func (f *file) Close() error { return unix.Close(f.fd) }
+
+// plain opens files of the running machine.
+type plain struct{}
+
+func (plain) open(name string, flags int) (int, error) {
+	return ignoringEINTR(func() (int, error) { return unix.Open("/"+name, flags|unix.O_CLOEXEC, 0) })
+}
+
+func (plain) readlink(name string) (string, error) { return readlinkat(unix.AT_FDCWD, "/"+name) }
+
+func (plain) Close() error { return nil }
+
+// confined opens files below a directory as if it were "/": absolute links and
+// ".." stay inside (openat2(2), RESOLVE_IN_ROOT).
+type confined struct{ fd int }
+
+func (c confined) open(name string, flags int) (int, error) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags | unix.O_CLOEXEC), //nolint:gosec // open flags are not negative
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	// While anything on the machine is renamed, the kernel may be unable to tell
+	// where ".." leads, and asks to try again.
+	const tries = 1000
+	for try := 1; ; try++ {
+		fd, err := ignoringEINTR(func() (int, error) { return unix.Openat2(c.fd, name, &how) })
+		if err != unix.EAGAIN || try == tries { //nolint:errorlint // a bare errno from the call itself
+			return fd, err
+		}
+	}
+}
+
+// readlink opens the link itself, then reads it by its handle, so that the path
+// to it is resolved in the root like any other.
+func (c confined) readlink(name string) (string, error) {
+	fd, err := c.open(name, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	to, err := readlinkat(fd, "")
+	if err == unix.ENOENT { //nolint:errorlint // a bare errno; the kernel's answer for a handle to no link
+		return "", unix.EINVAL
+	}
+	return to, err
+}
+
+func (c confined) Close() error { return unix.Close(c.fd) }
+
+// walked is confined for kernels without openat2.
+type walked struct{ *os.Root }
+
+func (w walked) open(name string, flags int) (int, error) {
+	// os.Root takes no O_PATH. Without it, a file is opened for reading.
+	file, err := w.OpenFile(strings.TrimPrefix(name, "/"), flags&^unix.O_PATH|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return -1, bare(err)
+	}
+	defer file.Close()
+	return unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+func (w walked) readlink(name string) (string, error) {
+	to, err := w.Readlink(strings.TrimPrefix(name, "/"))
+	if err != nil {
+		return "", bare(err)
+	}
+	return to, nil
+}
+
+// bare takes the kernel's errno out of an error of package os. A link that leads
+// out of an os.Root has none; openat2 says EXDEV to it.
+func bare(err error) error {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		return errno
+	}
+	return unix.EXDEV
+}
+
+func readlinkat(fd int, name string) (string, error) {
+	var short [512]byte
+	buf := short[:]
+	n, err := ignoringEINTR(func() (int, error) { return unix.Readlinkat(fd, name, buf) })
+	if err == nil && n == len(buf) {
+		buf = make([]byte, unix.PathMax)
+		n, err = ignoringEINTR(func() (int, error) { return unix.Readlinkat(fd, name, buf) })
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// ignoringEINTR repeats a call that a signal interrupted.
+func ignoringEINTR(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != unix.EINTR { //nolint:errorlint // a bare errno from the call itself
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gdr-features/host"
+)
+
+// Recording is what a machine said. It is a host.Source.
+type Recording struct {
+	// Header are the lines at the beginning of the text, for people.
+	Header []string
+
+	answers map[question]*answer
+	timeout <-chan struct{} // closed when questions without answer end with an error
+}
+
+// answerTimeout is how long a question that had no answer has none here either. It
+// is longer than any command waits, and ends, so that no reader waits for ever.
+const answerTimeout = 5 * time.Second
+
+// Is tells whether a root is a file, not a directory: it can only be a snapshot.
+func Is(root string) bool {
+	info, err := os.Stat(root)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Open opens a machine: its files, or a snapshot of it.
+func Open(o host.Options) (*host.FS, error) {
+	if fs, err := host.Open(o); err == nil || !Is(o.Root) {
+		return fs, err
+	}
+	if o.Sysfs != "" || o.Procfs != "" {
+		return nil, fmt.Errorf("--sysfs and --procfs do not go with --root %s, a snapshot", o.Root)
+	}
+	file, err := os.OpenFile(o.Root, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxText+1))
+	if err != nil {
+		return nil, err
+	}
+	r, err := Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Root, err)
+	}
+	return r.FS(o.Root), nil
+}
+
+// FS is the tree of files that the recording answers for. root is the name to show.
+func (r *Recording) FS(root string) *host.FS { return host.New(r, root) }
+
+// answer gives what was said to a question. op names it in an error.
+func (r *Recording) answer(op, name string, k kind) (*answer, error) {
+	a := r.answers[question{name, k}]
+	switch {
+	case a == nil:
+		return nil, host.PathError(op, name, r.unknown(name))
+	case a.err != nil:
+		return nil, host.PathError(op, name, r.late(a.err))
+	}
+	return a, nil
+}
+
+// unknown is the error for what was not asked: a name is known to be missing if its
+// directory was listed without it.
+func (r *Recording) unknown(name string) error {
+	dir, base := path.Split(name)
+	above := r.answers[question{path.Clean(dir), list}]
+	if above == nil || above.err != nil || above.listed != nil || slices.Contains(above.names, base) {
+		return ErrNotRecorded
+	}
+	return unix.ENOENT
+}
+
+// late waits as long as the readers of the machine waited, if err says so.
+func (r *Recording) late(err error) error {
+	if errors.Is(err, ErrNoAnswer) {
+		<-r.timeout
+	}
+	return err
+}
+
+// Link implements host.Source.
+func (r *Recording) Link(name string) (string, error) {
+	a, err := r.answer("readlink", name, link)
+	if err != nil {
+		return "", err
+	}
+	return a.target, nil
+}
+
+// Inode implements host.Source.
+func (r *Recording) Inode(name string) (uint64, error) {
+	_, err := r.answer("stat", name, exists)
+	return 0, err
+}
+
+// Names implements host.Source.
+func (r *Recording) Names(name string) ([]string, error) {
+	a, err := r.answer("open", name, list)
+	if err != nil {
+		return nil, err
+	}
+	if a.listed != nil {
+		err = host.PathError("readdir", name, r.late(a.listed))
+	}
+	return slices.Clone(a.names), err
+}
+
+// Open implements host.Source.
+func (r *Recording) Open(name string) (host.File, error) {
+	k := read
+	dir, isDir := strings.CutSuffix(name, "/")
+	if isDir {
+		k = list
+	}
+	a, err := r.answer("open", dir, k)
+	if err != nil {
+		return nil, err
+	}
+	return &replayedFile{r: r, name: dir, content: &a.content}, nil
+}
+
+// replayedFile is an open file of a Recording.
+type replayedFile struct {
+	r       *Recording
+	name    string
+	content *content
+}
+
+func (f *replayedFile) ReadAt(buf []byte, offset int64) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var more int
+		more, err = f.content.read(buf[n:], offset+int64(n))
+		n += more
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = host.PathError("read", f.name, f.r.late(err))
+	}
+	return n, err
+}
+
+func (f *replayedFile) Close() error { return nil }

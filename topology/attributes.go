@@ -1,0 +1,14 @@
+package topology
+
+import "slices"
+
+// attributes are those of NCCL's that say what a machine is and not which.
+var attributes = [...]string{
+	"host_hash", "numaid", "busid", "vendor", "device", "subsystem_vendor", "subsystem_device",
+	"version", "affinity", "arch", "familyid", "modelid", "class", "link_speed", "link_width",
+	"name", "dev", "port", "speed", "latency", "maxconn", "gdr", "sm", "rank", "count", "target", "tclass",
+}
+
+// IsAttribute tells whether ParseFile looks at attributes of this name, "busid" or
+// "numaid". NCCL reads others as well, "guid" of a NIC among them.
+func IsAttribute(name string) bool { return slices.Contains(attributes[:], name) }
