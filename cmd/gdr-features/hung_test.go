@@ -18,7 +18,7 @@ func TestHungAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	healthy := read(t, take(t, m.Tree(t, machine.States()[0])))
-	hung := strings.Replace(healthy, "/run/nvidia/validations exists no\n", "/run/nvidia/validations exists !no-answer\n", 1)
+	hung := strings.Replace(healthy, `{"exists":"/run/nvidia/validations","error":"ENOENT"}`, `{"exists":"/run/nvidia/validations","error":"no-answer"}`, 1)
 	file := filepath.Join(t.TempDir(), "hung")
 	if err := os.WriteFile(file, []byte(hung), 0o644); err != nil || hung == healthy {
 		t.Fatal(err)

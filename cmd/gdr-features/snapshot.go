@@ -76,7 +76,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	for _, name := range late {
 		a.log.Warnf("%s: no answer in time; the snapshot says so", name)
 	}
-	recording.Header = []string{
+	recording.Notes = []string{
 		"gdr-features " + cli.Version(version),
 		"taken " + a.now().UTC().Format(time.RFC3339),
 	}

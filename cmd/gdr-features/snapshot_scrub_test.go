@@ -159,7 +159,7 @@ func TestSnapshotScrubbed(t *testing.T) {
 	}
 }
 
-var hexLine = regexp.MustCompile(`(?m)^:[0-9a-f]+ ([0-9a-f]+)$`)
+var hexLine = regexp.MustCompile(`"hex":"([0-9a-f]+)"`)
 
 // bytesOf gives the bytes that a snapshot shows in hexadecimal.
 func bytesOf(t *testing.T, text string) string {

@@ -3,7 +3,9 @@ package snapshot
 import (
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,40 +18,47 @@ import (
 type Recorder struct {
 	machine host.Source
 
-	mu      sync.Mutex // of all that follows; not held while the machine is asked
-	answers map[question]*answer
+	mu    sync.Mutex // of asked; not held while the machine is asked
+	asked map[question]*asked
+}
+
+// asked is a question that a Recorder has asked.
+type asked struct {
+	done chan struct{} // closed when the machine has answered
+	answer
+	data []byte // of a read
 }
 
 // Record gives a recorder of a machine.
 func Record(machine host.Source) *Recorder {
-	return &Recorder{machine: machine, answers: map[question]*answer{}}
+	return &Recorder{machine: machine, asked: map[question]*asked{}}
 }
 
 // FS is the tree of files that the recorder answers for. root is the name to show.
 func (r *Recorder) FS(root string) *host.FS { return host.New(r, root) }
 
-// answer gives the answer to a question, for which it calls ask if the machine was
-// not asked before.
-func (r *Recorder) answer(q question, ask func(*answer) error) *answer {
+// ask gives the answer to a question, for which it calls machine if it was not asked
+// before.
+func (r *Recorder) ask(q question, machine func(*asked) error) *asked {
 	r.mu.Lock()
-	a, asked := r.answers[q]
-	if !asked {
-		a = &answer{done: make(chan struct{})}
-		r.answers[q] = a
+	a, ok := r.asked[q]
+	if !ok {
+		a = &asked{done: make(chan struct{})}
+		r.asked[q] = a
 	}
 	r.mu.Unlock()
-	if asked {
+	if ok {
 		<-a.done
 		return a
 	}
-	a.err = ask(a)
+	a.err = machine(a)
 	close(a.done)
 	return a
 }
 
 // Link implements host.Source.
 func (r *Recorder) Link(name string) (string, error) {
-	a := r.answer(question{name, link}, func(a *answer) (err error) {
+	a := r.ask(question{name: name, kind: link}, func(a *asked) (err error) {
 		a.target, err = r.machine.Link(name)
 		return err
 	})
@@ -58,7 +67,7 @@ func (r *Recorder) Link(name string) (string, error) {
 
 // Inode implements host.Source.
 func (r *Recorder) Inode(name string) (uint64, error) {
-	a := r.answer(question{name, exists}, func(*answer) error {
+	a := r.ask(question{name: name, kind: exists}, func(*asked) error {
 		_, err := r.machine.Inode(name)
 		return err
 	})
@@ -67,26 +76,26 @@ func (r *Recorder) Inode(name string) (uint64, error) {
 
 // Names implements host.Source.
 func (r *Recorder) Names(name string) ([]string, error) {
-	a := r.answer(question{name, list}, func(a *answer) error {
+	a := r.ask(question{name: name, kind: list}, func(a *asked) error {
 		names, err := r.machine.Names(name)
 		if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op == "open" {
 			return err
 		}
-		a.names, a.listed = names, err
+		a.names, a.listing = names, err
 		return nil
 	})
-	return slices.Clone(a.names), cmp.Or(a.err, a.listed)
+	return slices.Clone(a.names), cmp.Or(a.err, a.listing)
 }
 
 // Open implements host.Source.
 func (r *Recorder) Open(name string) (host.File, error) {
 	f := &recordedFile{r: r, name: name}
-	f.answer = r.answer(question{name, read}, func(*answer) (err error) {
+	a := r.ask(question{name: name, kind: read}, func(*asked) (err error) {
 		f.machine, err = r.machine.Open(name)
 		return err
 	})
-	if f.answer.err != nil {
-		return nil, f.answer.err
+	if a.err != nil {
+		return nil, a.err
 	}
 	return f, nil
 }
@@ -95,52 +104,21 @@ func (r *Recorder) Open(name string) (host.File, error) {
 type recordedFile struct {
 	r       *Recorder
 	name    string
-	answer  *answer
-	machine host.File // nil if it was opened before and all that was read is noted
+	machine host.File // nil if it was opened before, until more is read
 }
 
-func (f *recordedFile) ReadAt(buf []byte, offset int64) (n int, err error) {
-	for n < len(buf) && err == nil {
-		var more int
-		more, err = f.read(buf[n:], offset+int64(n))
-		n += more
-	}
-	return n, err
-}
-
-// read gives what is noted at an offset, or else reads the machine up to the next
-// bytes that are.
-func (f *recordedFile) read(buf []byte, offset int64) (int, error) {
-	c := &f.answer.content
-	f.r.mu.Lock()
-	defer f.r.mu.Unlock()
-	for c.reading != nil && !c.known(offset) { // another reader may get there
-		reading := c.reading
-		f.r.mu.Unlock()
-		<-reading
-		f.r.mu.Lock()
-	}
-	if c.known(offset) {
-		return c.read(buf, offset)
-	}
-	buf = buf[:c.gap(offset, len(buf))]
-	c.reading, c.asked = make(chan struct{}), offset
-	f.r.mu.Unlock()
-	n, err := f.readMachine(buf, offset)
-	f.r.mu.Lock()
-	c.note(buf[:n], offset, err)
-	close(c.reading)
-	c.reading = nil
-	return n, err
-}
-
-func (f *recordedFile) readMachine(buf []byte, offset int64) (n int, err error) {
-	if f.machine == nil {
-		if f.machine, err = f.r.machine.Open(f.name); err != nil {
-			return 0, err
+func (f *recordedFile) ReadAt(buf []byte, at int64) (int, error) {
+	a := f.r.ask(question{f.name, read, at, len(buf)}, func(a *asked) (err error) {
+		if f.machine == nil {
+			if f.machine, err = f.r.machine.Open(f.name); err != nil {
+				return err
+			}
 		}
-	}
-	return f.machine.ReadAt(buf, offset)
+		n, err := f.machine.ReadAt(buf, at)
+		a.data = slices.Clone(buf[:n])
+		return err
+	})
+	return copy(buf, a.data), a.err
 }
 
 func (f *recordedFile) Close() error {
@@ -156,47 +134,48 @@ func (r *Recorder) Finish() (recording *Recording, late []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	recording = &Recording{answers: map[question]*answer{}}
-	for q, a := range r.answers {
-		noted := a.copy()
-		if errors.Is(cmp.Or(noted.err, noted.listed, noted.content.err), ErrNoAnswer) {
+	for _, q := range slices.SortedFunc(maps.Keys(r.asked), compareQuestions) {
+		a := r.asked[q].byNow()
+		if errors.Is(cmp.Or(a.err, a.listing), ErrNoAnswer) {
 			late = append(late, "/"+q.name)
 		}
-		if dir, ok := strings.CutSuffix(q.name, "/"); ok { // a directory that was opened
-			q = question{dir, list}
-			noted.listed = ErrNotRecorded
-			if r.answers[q] != nil {
-				continue
+		if q.size > 0 { // a read, which comes behind the opening of its file
+			if file := recording.answers[question{name: q.name, kind: read}]; file != nil {
+				file.add(a.data, q.at, cmp.Or(a.err, ErrNotRecorded))
 			}
+			continue
 		}
-		if !errors.Is(noted.err, ErrNotRecorded) {
-			recording.answers[q] = noted
+		if dir, ok := strings.CutSuffix(q.name, "/"); ok { // a directory was opened
+			q = question{name: dir, kind: list}
+			a.listing = ErrNotRecorded
+		}
+		if known := recording.answers[q]; known == nil && !errors.Is(a.err, ErrNotRecorded) {
+			a.stop = ErrNotRecorded
+			recording.answers[q] = &a.answer
 		}
 	}
 	slices.Sort(late)
 	return recording, slices.Compact(late)
 }
 
-// copy gives what is known by now.
-func (a *answer) copy() *answer {
+// byNow gives a copy of the answer if there is one by now. Errors are as the text
+// tells them, without the file's name.
+func (a *asked) byNow() asked {
 	select {
 	case <-a.done:
 	default:
-		return &answer{err: ErrNoAnswer}
+		return asked{answer: answer{err: ErrNoAnswer}}
 	}
-	noted := &answer{err: told(a.err), target: a.target, names: slices.Clone(a.names), listed: told(a.listed), content: a.content}
-	noted.content.err = told(a.content.err)
-	noted.join()
-	if a.reading != nil {
-		noted.fail(ErrNoAnswer, a.asked)
-		noted.reading = nil
-	}
-	return noted
+	return asked{data: a.data, answer: answer{
+		err: told(a.err), target: a.target, names: slices.Clone(a.names), listing: told(a.listing),
+	}}
 }
 
-// told gives an error as the text of a snapshot tells it, without the file's name.
+// told gives an error as the text of a snapshot tells it.
 func told(err error) error {
-	if errors.Is(err, ErrNotRecorded) {
-		return ErrNotRecorded
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
 	}
-	return faultNamed(fault(err))
+	err, _ = errorOf(word(err))
+	return err
 }

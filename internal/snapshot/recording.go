@@ -17,8 +17,8 @@ import (
 
 // Recording is what a machine said. It is a host.Source.
 type Recording struct {
-	// Header are the lines at the beginning of the text, for people.
-	Header []string
+	// Notes are for people. They stand at the beginning of the text.
+	Notes []string
 
 	answers map[question]*answer
 	timeout <-chan struct{} // closed when questions without answer end with an error
@@ -63,7 +63,7 @@ func (r *Recording) FS(root string) *host.FS { return host.New(r, root) }
 
 // answer gives what was said to a question. op names it in an error.
 func (r *Recording) answer(op, name string, k kind) (*answer, error) {
-	a := r.answers[question{name, k}]
+	a := r.answers[question{name: name, kind: k}]
 	switch {
 	case a == nil:
 		return nil, host.PathError(op, name, r.unknown(name))
@@ -77,8 +77,8 @@ func (r *Recording) answer(op, name string, k kind) (*answer, error) {
 // directory was listed without it.
 func (r *Recording) unknown(name string) error {
 	dir, base := path.Split(name)
-	above := r.answers[question{path.Clean(dir), list}]
-	if above == nil || above.err != nil || above.listed != nil || slices.Contains(above.names, base) {
+	above := r.answers[question{name: path.Clean(dir), kind: list}]
+	if above == nil || above.err != nil || above.listing != nil || slices.Contains(above.names, base) {
 		return ErrNotRecorded
 	}
 	return unix.ENOENT
@@ -113,8 +113,8 @@ func (r *Recording) Names(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.listed != nil {
-		err = host.PathError("readdir", name, r.late(a.listed))
+	if a.listing != nil {
+		err = host.PathError("readdir", name, r.late(a.listing))
 	}
 	return slices.Clone(a.names), err
 }

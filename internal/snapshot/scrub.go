@@ -2,7 +2,9 @@ package snapshot
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"regexp"
@@ -14,7 +16,7 @@ import (
 )
 
 // Scrub takes out of a recording what no command reads and what identifies the
-// machine, and says in the header what it did. Every command says the same on what
+// machine, and says in the notes what it did. Every command says the same on what
 // is left.
 func (r *Recording) Scrub() {
 	s := newScrubber()
@@ -37,7 +39,7 @@ func (r *Recording) Scrub() {
 		scrubbed[q] = a
 	}
 	r.answers = scrubbed
-	r.Header = append(r.Header,
+	r.Notes = append(r.Notes,
 		fmt.Sprintf("serial numbers, GUIDs, UUIDs and MACs replaced by numbers: %d", len(s.ids.numbers)),
 		fmt.Sprintf("users and host names overwritten: %d", s.users),
 		"of /proc/kallsyms the first line and those that decide, without addresses")
@@ -48,20 +50,18 @@ func reduce(name string, c *content) {
 	data, whole := c.whole()
 	base := path.Base(name)
 	isTopology := path.Ext(name) == ".xml"
+	ended := errors.Is(c.stop, io.EOF)
 	switch {
-	case base == "config":
-		keepCapabilities(c)
 	case !whole || len(data) == 0:
 	case name == "proc/kallsyms":
-		c.replace(symbolLines(data, c.ended && c.err == nil))
+		c.replace(symbolLines(data, ended))
 	case name == "proc/cpuinfo": // the first CPU tells for all
 		if i := bytes.Index(data, []byte("\n\n")); i >= 0 {
 			*c = content{}
-			c.note(data[:i+1], 0, nil)
-			c.finish(c.last())
+			c.add(data[:i+1], 0, io.EOF)
 		}
 	case base != "vpd" && base != "modules.dep" && name != "proc/cmdline" && !isTopology:
-	case !c.ended: // nothing is read of a file that is too large
+	case !ended: // nothing is read of a file that is too large
 		c.replace(bytes.Repeat([]byte("x"), len(data)))
 	case base == "modules.dep":
 		c.replace(peerLines(data))
@@ -69,48 +69,6 @@ func reduce(name string, c *content) {
 		c.replace(iommuWords(data))
 	case isTopology:
 		overwriteTopology(data)
-	}
-}
-
-// keepCapabilities clears of configuration space all but its header, the lists of
-// capabilities and the ACS registers: serial numbers, pieces of the VPD.
-func keepCapabilities(c *content) {
-	const first, legacy, extended, size = 0x34, 0x40, 0x100, 0x1000
-	const acs = 0x000d
-	var kept [size]bool
-	keep := func(at, n int) {
-		for i := at; i < min(at+n, size); i++ {
-			kept[i] = true
-		}
-	}
-	keep(0, legacy)
-	if head := c.at(first); head != nil {
-		for at := int(head[0]) &^ 3; at >= legacy && !kept[at]; {
-			keep(at, 2) // its id and where the next one is
-			b := c.at(int64(at))
-			if len(b) < 2 {
-				break
-			}
-			at = int(b[1]) &^ 3
-		}
-	}
-	for at, steps := extended, 0; at >= extended && steps < size/8; steps++ {
-		keep(at, 4)
-		b := c.at(int64(at))
-		if len(b) < 4 {
-			break
-		}
-		if uint16(b[0])|uint16(b[1])<<8 == acs {
-			keep(at, 8)
-		}
-		at = (int(b[2])>>4 | int(b[3])<<4) &^ 3
-	}
-	for _, p := range c.parts {
-		for i := range p.data {
-			if at := p.at + int64(i); at >= size || !kept[at] {
-				p.data[i] = 0
-			}
-		}
 	}
 }
 
@@ -214,7 +172,7 @@ func (s *scrubber) content(name string, c *content) {
 	data, whole := c.whole()
 	switch base := path.Base(name); {
 	case base == "vpd":
-		if whole && len(data) > 0 && c.ended {
+		if whole && len(data) > 0 && errors.Is(c.stop, io.EOF) {
 			c.replace(s.vpd(data))
 		}
 	case slices.Contains(numbers[:], base):
@@ -269,18 +227,4 @@ func (s *scrubber) name(name string) string {
 		}
 	}
 	return strings.Join(parts, "/")
-}
-
-// replace puts other bytes in the place of a whole file's; what was behind them
-// is behind these.
-func (c *content) replace(data []byte) {
-	before := c.last()
-	c.parts = nil
-	c.note(data, 0, nil)
-	if c.ended && c.end == before {
-		c.end = c.last()
-	}
-	if c.failed == before {
-		c.failed = c.last()
-	}
 }

@@ -8,34 +8,20 @@
 // back, and then answers in place of a machine. It never opens a file, and what
 // was not asked before is ErrNotRecorded, which is not the same as a missing file.
 //
-// The text has an entry for each question, sorted by name:
+// The text has a JSON object in each line, one for each question, sorted by name:
 //
-//	gdr-features snapshot 1
-//	# anything about it
+//	{"format":"gdr-features snapshot 2","notes":["anything about it"]}
+//	{"read":"/proc/driver/nvidia/version","text":"NVRM version: ...\nGCC version: ...\n"}
+//	{"read":"/sys/bus/pci/devices/0000:15:01.0/config","bytes":[{"at":256,"hex":"01008114"}],"stop":"more"}
+//	{"list":"/sys/class/infiniband","names":["mlx5_0"]}
+//	{"link":"/sys/class/infiniband/mlx5_0","to":"../../devices/pci0000:15/..."}
+//	{"read":"/sys/class/infiniband/mlx5_0/board_id","error":"ENOENT"}
+//	{"read":"/sys/class/infiniband/mlx5_0/ports/1/state","stop":"no-answer"}
+//	{"list":"/sys/module","stop":"more"}
+//	{"exists":"/sys/module/mlx_compat"}
+//	{"end":true}
 //
-//	/sys/class/infiniband/
-//	- mlx5_0
-//	/sys/class/infiniband/mlx5_0 -> ../../devices/pci0000:15/...
-//	/sys/class/infiniband/mlx5_0/board_id !ENOENT
-//	/sys/class/infiniband/mlx5_0/ports/1/state !no-answer
-//	/sys/module/
-//	...
-//	/sys/module/mlx_compat exists no
-//	/sys/class/dmi/id/product_name = Example 9000
-//	/proc/driver/nvidia/version
-//	|NVRM version: ...
-//	|GCC version: ...
-//	/sys/bus/pci/devices/0000:15:01.0/config
-//	:100 0100811400000000
-//	...
-//	end
-//
-// A directory's name ends in "/" and its entries follow, each after "- ". A file of
-// one line follows " = ". The lines of another one follow after "|", a last one
-// without newline after "\", bytes that are no text after ":" and their offset, all
-// numbers hexadecimal. Below them, "..." tells that the rest was not read, ".40"
-// that the file ended there, "!EIO" that reading failed there. Names with characters
-// beyond printable ASCII are quoted as in Go.
+// See entry for the meaning of each field.
 package snapshot
 
 import (
@@ -57,16 +43,14 @@ var (
 	ErrNoAnswer = errors.New("no answer when the snapshot was taken")
 )
 
-// faults are the errors that are not named after an errno, by their word.
-var faults = map[string]error{"no-answer": ErrNoAnswer, "too-large": host.ErrTooLarge}
+// words stand in the text for errors that are not named after an errno.
+var words = map[string]error{
+	"": nil, "more": ErrNotRecorded, "no-answer": ErrNoAnswer, "too-large": host.ErrTooLarge,
+}
 
-// fault gives the word for an error, "" for none. What the kernel cannot have
-// said is EIO.
-func fault(err error) string {
-	if err == nil {
-		return ""
-	}
-	for word, is := range faults {
+// word gives the word for an error. What the kernel cannot have said is EIO.
+func word(err error) string {
+	for word, is := range words {
 		if errors.Is(err, is) {
 			return word
 		}
@@ -77,24 +61,29 @@ func fault(err error) string {
 	return "EIO"
 }
 
-// faultNamed gives the error for a word, nil where there is none.
-func faultNamed(word string) error {
+// errorOf gives the error for a word.
+func errorOf(word string) (err error, ok bool) {
+	if err, ok := words[word]; ok {
+		return err, true
+	}
 	const highest = 133 // EHWPOISON, on every architecture but MIPS, PA-RISC and SPARC
 	for e := unix.Errno(1); e <= highest; e++ {
-		if word != "" && unix.ErrnoName(e) == word {
-			return e
+		if unix.ErrnoName(e) == word {
+			return e, true
 		}
 	}
-	return faults[word]
+	return nil, false
 }
 
 // question is what a machine can be asked about a name.
 type question struct {
 	name string
 	kind kind
+	at   int64 // of a Recorder: where in an open file,
+	size int   // and how much of it; 0 to open it
 }
 
-// kind is one of the questions of a host.Source, in the order of the text.
+// kind is one of the questions of a host.Source.
 type kind byte
 
 const (
@@ -105,29 +94,24 @@ const (
 )
 
 func compareQuestions(a, b question) int {
-	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind))
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind), cmp.Compare(a.at, b.at), cmp.Compare(a.size, b.size))
 }
 
 // answer is what a machine said to one question.
 type answer struct {
-	done   chan struct{} // of a Recorder: closed when the machine has answered
-	err    error         // of the question itself; it has no other answer then
-	target string        // of a link
-	names  []string      // of a directory
-	listed error         // of listing it, once it was open; ErrNotRecorded if it was not listed
+	err     error    // in place of an answer
+	target  string   // of a link
+	names   []string // of a directory
+	listing error    // how listing it ended, once it was open
 	content
 }
 
-// content is what was read of a file, in pieces: of configuration space only a
-// few bytes here and there are.
+// content is what was read of a file, in parts: of configuration space only a few
+// bytes here and there are.
 type content struct {
-	parts   []part // not overlapping
-	ended   bool   // a read at end gave nothing
-	end     int64
-	err     error // a read at failed gave it
-	failed  int64
-	reading chan struct{} // of a Recorder: closed when the read at asked comes back
-	asked   int64
+	parts []part // sorted, neither overlapping nor touching
+	stop  error  // why no more was read: io.EOF, an error, or ErrNotRecorded
+	at    int64  // where
 }
 
 type part struct {
@@ -137,89 +121,6 @@ type part struct {
 
 func (p part) end() int64 { return p.at + int64(len(p.data)) }
 
-// known tells whether it is known what a read at an offset gives.
-func (c *content) known(offset int64) bool {
-	return c.at(offset) != nil || c.ended && offset >= c.end || c.err != nil && offset == c.failed
-}
-
-// at gives the bytes from an offset on up to the next gap, nil for none.
-func (c *content) at(offset int64) []byte {
-	for _, p := range c.parts {
-		if p.at <= offset && offset < p.end() {
-			return p.data[offset-p.at:]
-		}
-	}
-	return nil
-}
-
-// read gives what is known at an offset, up to the next gap. Where nothing is, a
-// file that failed somewhere fails too.
-func (c *content) read(buf []byte, offset int64) (int, error) {
-	data := c.at(offset)
-	switch {
-	case data != nil:
-		return copy(buf, data), nil
-	case c.ended && offset >= c.end:
-		return 0, io.EOF
-	case c.err != nil:
-		return 0, c.err
-	}
-	return 0, ErrNotRecorded
-}
-
-// gap gives how many of size bytes from an offset on are not known.
-func (c *content) gap(offset int64, size int) int {
-	for _, p := range c.parts {
-		if p.at > offset {
-			size = int(min(int64(size), p.at-offset))
-		}
-	}
-	return size
-}
-
-// note notes what a read at an offset gave.
-func (c *content) note(data []byte, offset int64, err error) {
-	if last := len(c.parts) - 1; last >= 0 && c.parts[last].end() == offset {
-		c.parts[last].data = append(c.parts[last].data, data...)
-	} else if len(data) > 0 {
-		c.parts = append(c.parts, part{offset, slices.Clone(data)})
-	}
-	switch end := offset + int64(len(data)); {
-	case errors.Is(err, io.EOF):
-		c.finish(end)
-	case err != nil && !errors.Is(err, ErrNotRecorded):
-		c.fail(err, end)
-	}
-}
-
-// finish notes that the file ends at an offset.
-func (c *content) finish(offset int64) {
-	if !c.ended || offset < c.end {
-		c.ended, c.end = true, offset
-	}
-}
-
-// fail notes that reading failed at an offset.
-func (c *content) fail(err error, offset int64) {
-	if c.err == nil {
-		c.err, c.failed = err, offset
-	}
-}
-
-// join sorts the parts and makes one of those that touch.
-func (c *content) join() {
-	slices.SortFunc(c.parts, func(a, b part) int { return cmp.Compare(a.at, b.at) })
-	var joined []part
-	for _, p := range c.parts {
-		if last := len(joined) - 1; last >= 0 && joined[last].end() == p.at {
-			joined[last].data = append(joined[last].data, p.data...)
-		} else {
-			joined = append(joined, part{p.at, slices.Clone(p.data)})
-		}
-	}
-	c.parts = joined
-}
-
 // last is the offset behind the last byte.
 func (c *content) last() int64 {
 	if len(c.parts) == 0 {
@@ -228,8 +129,39 @@ func (c *content) last() int64 {
 	return c.parts[len(c.parts)-1].end()
 }
 
-// whole gives the bytes of a file of which everything from the beginning up to
-// where reading stopped is known.
+// add notes what a read gave. Reads are added by their offsets.
+func (c *content) add(data []byte, at int64, err error) {
+	last := c.last()
+	if known := min(max(last-at, 0), int64(len(data))); known > 0 {
+		data, at = data[known:], at+known
+	}
+	switch {
+	case len(data) == 0:
+	case at == last && last > 0:
+		end := &c.parts[len(c.parts)-1]
+		end.data = append(end.data, data...)
+	default:
+		c.parts = append(c.parts, part{at, slices.Clone(data)})
+	}
+	if c.stop == nil || errors.Is(c.stop, ErrNotRecorded) {
+		c.stop, c.at = err, at+int64(len(data))
+	}
+}
+
+// read gives what is known from an offset on, up to the next gap.
+func (c *content) read(buf []byte, at int64) (int, error) {
+	for _, p := range c.parts {
+		if p.at <= at && at < p.end() {
+			return copy(buf, p.data[at-p.at:]), nil
+		}
+	}
+	if errors.Is(c.stop, io.EOF) && at < c.at {
+		return 0, ErrNotRecorded
+	}
+	return 0, c.stop
+}
+
+// whole gives the bytes of a file that was read from its beginning without gaps.
 func (c *content) whole() (data []byte, ok bool) {
 	switch {
 	case len(c.parts) == 0:
@@ -238,4 +170,15 @@ func (c *content) whole() (data []byte, ok bool) {
 		return c.parts[0].data, true
 	}
 	return nil, false
+}
+
+// replace puts other bytes in the place of a whole file's; what was behind them
+// is behind these.
+func (c *content) replace(data []byte) {
+	last, stop, at := c.last(), c.stop, c.at
+	*c = content{}
+	c.add(data, 0, stop)
+	if at != last {
+		c.at = at
+	}
 }

@@ -142,11 +142,13 @@ const (
 	acsCapability = 0x000d
 )
 
+// walkACS reads no more than it looks at: behind other capabilities' headers are
+// serial numbers, which a snapshot must not have.
 func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
-	var head [8]byte
+	var head [4]byte
 	for offset, steps := extendedStart, 0; ; steps++ {
 		n, err := readAt(head[:], int64(offset))
-		if err != nil || n < 4 {
+		if err != nil || n < len(head) {
 			if offset == extendedStart && err == nil && n == 0 && conventional(readAt) {
 				return &ACS{}
 			}
@@ -161,10 +163,12 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 			return nil // no answer from the device
 		case id == 0 && next == 0:
 			return &ACS{} // no extended capabilities
-		case id == acsCapability && n < len(head):
-			return nil
 		case id == acsCapability:
-			return &ACS{Present: true, Control: uint16(head[6]) | uint16(head[7])<<8}
+			const control = 6
+			if n, err := readAt(head[:2], int64(offset)+control); err != nil || n < 2 {
+				return nil
+			}
+			return &ACS{Present: true, Control: uint16(head[0]) | uint16(head[1])<<8}
 		case next == 0:
 			return &ACS{}
 		case next < extendedStart:
@@ -175,26 +179,33 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 }
 
 // conventional tells a function of conventional PCI, whose configuration space
-// of 256 bytes was read in full, from one whose reader may not see more and from
+// of 256 bytes can be read in full, from one whose reader may not see more and from
 // one of PCI Express whose extended space cannot be reached.
 func conventional(readAt func([]byte, int64) (int, error)) bool {
 	const status, capabilities, first, express = 0x06, 1 << 4, 0x34, 0x10
-	var config [extendedStart]byte
-	if n, err := readAt(config[:], 0); err != nil || n < len(config) {
+	var b [2]byte
+	read := func(offset int) bool {
+		n, err := readAt(b[:], int64(offset))
+		return err == nil && n == len(b)
+	}
+	if !read(extendedStart-len(b)) || !read(status) {
 		return false
 	}
-	if config[status]&capabilities == 0 {
+	if b[0]&capabilities == 0 {
 		return true
 	}
-	next := int(config[first])
-	for range len(config) / 4 {
-		if next &^= 3; next < 0x40 {
+	if !read(first) {
+		return false
+	}
+	for range extendedStart / 4 {
+		next := int(b[0]) &^ 3
+		if next < 0x40 {
 			return true
 		}
-		if config[next] == express {
+		if !read(next) || b[0] == express {
 			return false
 		}
-		next = int(config[next+1])
+		b[0] = b[1]
 	}
 	return false // a circle
 }

@@ -166,7 +166,7 @@ func FuzzWalkACS(f *testing.F) {
 			if reads++; reads > (extendedEnd-extendedStart)/4 {
 				t.Fatalf("still reading after %d times", reads)
 			}
-			if offset < extendedStart && offset != 0 || offset+4 > extendedEnd {
+			if offset < 0 || offset+int64(len(buf)) > extendedEnd {
 				t.Fatalf("reads at %#x", offset)
 			}
 			return space(data).readAt(buf, offset)

@@ -1,0 +1,242 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// header is the first line of a snapshot.
+type header struct {
+	Format string   `json:"format"`
+	Notes  []string `json:"notes"`
+}
+
+const format = "gdr-features snapshot 2"
+
+// entry is a question and its answer, a line of the text.
+type entry struct {
+	// One of these is what was asked, with the path.
+	Link   string `json:"link,omitempty"`   // where a link leads to
+	Exists string `json:"exists,omitempty"` // whether it is there
+	List   string `json:"list,omitempty"`   // the names in a directory
+	Read   string `json:"read,omitempty"`   // the content of a file
+
+	// Error in place of an answer: the name of an errno, or one of words.
+	Error string   `json:"error,omitempty"`
+	To    string   `json:"to,omitempty"`
+	Names []string `json:"names,omitempty"`
+	// Text is the file from its beginning, if it is text; otherwise the bytes that
+	// were read.
+	Text  string  `json:"text,omitempty"`
+	Bytes []piece `json:"bytes,omitempty"`
+	// Stop is why listing or reading ended: "more" if the rest was not asked for, an
+	// error as above, or nothing if this is all. At is where, if not behind the
+	// last byte.
+	Stop string `json:"stop,omitempty"`
+	At   *int64 `json:"at,omitempty"`
+
+	// End marks the last line.
+	End bool `json:"end,omitempty"`
+}
+
+type piece struct {
+	At  int64  `json:"at"`
+	Hex string `json:"hex"`
+}
+
+// Bounds of a snapshot. One of a machine with 8 GPUs and 100 PCI functions has 150
+// KB, 2000 answers, and 100 names in a directory.
+const (
+	maxText    = 16 << 20
+	maxAnswers = 1 << 17
+	maxNames   = 1 << 12 // in one directory: every GPU is paired with every NIC
+	maxName    = 4096    // PATH_MAX of Linux
+	maxOffset  = 1 << 40
+)
+
+// Text writes the recording, and makes sure that it can be read back: a machine may
+// have more files, or odder names, than Parse accepts.
+func (r *Recording) Text() ([]byte, error) {
+	var w bytes.Buffer
+	enc := json.NewEncoder(&w)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(header{format, r.Notes})
+	for _, q := range slices.SortedFunc(maps.Keys(r.answers), compareQuestions) {
+		err = cmp.Or(err, enc.Encode(r.answers[q].entry(q)))
+	}
+	if err = cmp.Or(err, enc.Encode(entry{End: true})); err == nil {
+		_, err = Parse(w.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what was read cannot be written: %w", err)
+	}
+	return w.Bytes(), nil
+}
+
+// asked gives the field of the question.
+func (e *entry) asked(k kind) *string {
+	return [...]*string{link: &e.Link, exists: &e.Exists, list: &e.List, read: &e.Read}[k]
+}
+
+func (a *answer) entry(q question) *entry {
+	e := &entry{Error: word(a.err), To: a.target, Names: a.names}
+	*e.asked(q.kind) = "/" + q.name
+	if q.kind == list {
+		e.Stop = word(a.listing)
+	}
+	if q.kind != read || a.err != nil {
+		return e
+	}
+	if data, whole := a.whole(); whole && isText(data) {
+		e.Text = string(data)
+	} else {
+		for _, p := range a.parts {
+			e.Bytes = append(e.Bytes, piece{p.at, hex.EncodeToString(p.data)})
+		}
+	}
+	if !errors.Is(a.stop, io.EOF) {
+		e.Stop = word(a.stop)
+	}
+	if a.at != a.last() && e.Stop != "more" {
+		e.At = &a.at
+	}
+	return e
+}
+
+// isText accepts printable ASCII, tabs and newlines.
+func isText(data []byte) bool {
+	return !slices.ContainsFunc(data, func(b byte) bool { return (b < ' ' || b > '~') && b != '\t' && b != '\n' })
+}
+
+// Parse reads a snapshot. A person may have taken lines out or changed their order.
+func Parse(text string) (*Recording, error) {
+	timeout := make(chan struct{})
+	r := &Recording{answers: map[question]*answer{}, timeout: timeout}
+	first, rest, _ := strings.Cut(text, "\n")
+	var h header
+	switch err := decode(first, &h); {
+	case len(text) > maxText:
+		return nil, errors.New("larger than a snapshot can be")
+	case strings.HasPrefix(text, "gdr-features snapshot 1"):
+		return nil, errors.New("a snapshot of an older format; take it again with this version of gdr-features")
+	case err != nil || h.Format != format:
+		return nil, fmt.Errorf("not a snapshot: does not begin with {\"format\":%q", format)
+	}
+	r.Notes = h.Notes
+	number, ended := 1, false
+	for line := range strings.Lines(rest) {
+		number++
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var e entry
+		err := decode(line, &e)
+		switch {
+		case ended:
+			err = errors.New("behind the end")
+		case err == nil && e.End:
+			ended = true
+			continue
+		case err == nil:
+			err = r.add(&e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	if !ended {
+		return nil, fmt.Errorf("line %d: it is cut off: the last line is missing", number)
+	}
+	time.AfterFunc(answerTimeout, func() { close(timeout) })
+	return r, nil
+}
+
+var errForm = errors.New("not a line of a snapshot")
+
+// decode reads a line. Fields that are not known are an error.
+func decode(line string, to any) error {
+	dec := json.NewDecoder(strings.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(to); err != nil || dec.More() {
+		return errForm
+	}
+	return nil
+}
+
+// add takes an entry over that a stranger may have written.
+func (r *Recording) add(e *entry) error {
+	var q question
+	for k := link; k <= read; k++ {
+		if name := *e.asked(k); name != "" && q.name == "" {
+			q = question{name: strings.TrimPrefix(name, "/"), kind: k}
+		} else if name != "" {
+			return errForm
+		}
+	}
+	if q.name == "" || !shows(append(e.Names, q.name, e.To)...) || slices.ContainsFunc(e.Names, func(name string) bool {
+		return name == "" || strings.Contains(name, "/")
+	}) {
+		return errForm
+	}
+	if r.answers[q] != nil {
+		return errors.New("told twice")
+	}
+	if len(r.answers) == maxAnswers || len(e.Names) > maxNames {
+		return errors.New("more than a machine has")
+	}
+	a, err := e.answer(q.kind)
+	r.answers[q] = a
+	return err
+}
+
+// shows tells whether names can be shown on a terminal: none has control characters,
+// or others that change the direction of text.
+func shows(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool {
+			return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+		})
+	})
+}
+
+func (e *entry) answer(k kind) (*answer, error) {
+	err, ok := errorOf(e.Error)
+	stop, stopOK := errorOf(e.Stop)
+	if !ok || !stopOK {
+		return nil, errForm
+	}
+	a := &answer{err: err, target: e.To, names: e.Names}
+	if k == list {
+		a.listing = stop
+		return a, nil
+	}
+	if k != read {
+		return a, nil
+	}
+	a.content.add([]byte(e.Text), 0, nil)
+	for _, b := range e.Bytes {
+		data, err := hex.DecodeString(b.Hex)
+		if err != nil || b.At < a.last() || b.At > maxOffset {
+			return nil, errForm
+		}
+		a.content.add(data, b.At, nil)
+	}
+	a.stop, a.at = cmp.Or(stop, io.EOF), a.last()
+	if e.At != nil {
+		a.at = *e.At
+	}
+	if a.at < 0 || a.at > maxOffset {
+		return nil, errForm
+	}
+	return a, nil
+}

@@ -1,0 +1,145 @@
+package snapshot
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const begin = `{"format":"gdr-features snapshot 2","notes":["gdr-features v1.2.3"]}` + "\n"
+
+// every has each form that a snapshot knows.
+const every = begin +
+	`{"read":"/proc/cpuinfo","text":"processor\t: 0\n\nflags\t\t: fpu\nno newline here"}
+{"read":"/proc/empty"}
+{"read":"/proc/kallsyms","text":"0000000000000000 T _text\n","stop":"more"}
+{"read":"/sys/bus/pci/devices/0000:15:01.0/config","bytes":[{"at":256,"hex":"01008114"},{"at":328,"hex":"0d000100"}],"stop":"more"}
+{"read":"/sys/bus/pci/devices/0000:18:00.0/config","bytes":[{"at":0,"hex":"0001"}],"at":64}
+{"read":"/sys/bus/pci/devices/0000:18:00.0/vpd","error":"EACCES"}
+{"read":"/sys/bus/pci/devices/0000:19:00.0/config","bytes":[{"at":0,"hex":"0001"}],"stop":"EIO","at":256}
+{"list":"/sys/class/infiniband","names":["mlx5_0","with space"]}
+{"link":"/sys/class/infiniband/mlx5_0","to":"../../devices/pci0000:15/0000:19:00.0/infiniband/mlx5_0"}
+{"list":"/sys/class/infiniband/mlx5_0/ports","error":"no-answer"}
+{"read":"/sys/class/infiniband/mlx5_0/ports/1/rate","stop":"EIO"}
+{"read":"/sys/class/infiniband/mlx5_0/ports/1/state","text":"4: \n","stop":"no-answer"}
+{"link":"/sys/class/infiniband/mlx5_1","error":"EINVAL"}
+{"list":"/sys/class/infiniband/mlx5_1"}
+{"list":"/sys/devices/many","names":["a"],"stop":"too-large"}
+{"link":"/sys/devices/node","to":"<\u00fc> &"}
+{"exists":"/sys/kernel/mm","error":"ENOENT"}
+{"list":"/sys/module","stop":"more"}
+{"exists":"/sys/module/mlx_compat"}
+{"exists":"/sys/module/nvidia","error":"EACCES"}
+{"read":"/sys/module/nvidia/initstate","text":"live\n"}
+{"list":"/sys/with space","names":["x"]}
+{"read":"/sys/with space","text":"x\n"}
+{"end":true}
+`
+
+// TestForms: what is written is read, and written again the same.
+func TestForms(t *testing.T) {
+	want := strings.ReplaceAll(every, `\u00fc`, "ü")
+	if diff := cmp.Diff(want, again(t, every)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := again(t, strings.ReplaceAll(every, "\n", "\r\n")+"\n\n"); got != want {
+		t.Error("lines that end in CR LF are read otherwise")
+	}
+}
+
+// again reads a snapshot and writes it.
+func again(t *testing.T, text string) string {
+	t.Helper()
+	return written(t, parse(t, text))
+}
+
+// Files are written so that people can read them.
+func TestContentForms(t *testing.T) {
+	for content, want := range map[string]string{
+		"live\n":                   `"text":"live\n"`,
+		"\n":                       `"text":"\n"`,
+		" live":                    `"text":" live"`,
+		"one\r\n":                  `"bytes":[{"at":0,"hex":"6f6e650d0a"}]`,
+		"caf\u00e9\n":              `"bytes":[{"at":0,"hex":"636166c3a90a"}]`,
+		strings.Repeat("\x00", 33): `"bytes":[{"at":0,"hex":"` + strings.Repeat("00", 33) + `"}]`,
+	} {
+		a := &answer{}
+		a.add([]byte(content), 0, io.EOF)
+		r := &Recording{answers: map[question]*answer{{name: "f", kind: read}: a}}
+		if got := written(t, r); !strings.Contains(got, `{"read":"/f",`+want+"}\n") {
+			t.Errorf("%q is written as\n%s", content, got)
+		}
+	}
+}
+
+// A stranger's file may hold anything: one clear line tells what is wrong with it.
+func TestMalformed(t *testing.T) {
+	const none, older = `not a snapshot: does not begin with {"format":"gdr-features snapshot 2"`, "a snapshot of an older format; take it again with this version of gdr-features"
+	const end = `{"end":true}` + "\n"
+	form := func(line string) string { return begin + line + "\n" + end }
+	longest := strings.Repeat("a/", 2048)
+	for _, tt := range []struct{ name, text, want string }{
+		{"empty", "", none},
+		{"something else", "\x7fELF\x02\x01", none},
+		{"other JSON", "{\"kind\":\"Pod\"}\n", none},
+		{"a later format", `{"format":"gdr-features snapshot 3"}` + "\n" + end, none},
+		{"an older format", "gdr-features snapshot 1\n\nend\n", older},
+		{"cut off", begin + `{"exists":"/sys/a"}` + "\n", "line 2: it is cut off: the last line is missing"},
+		{"cut off within a line", begin + `{"exists":"/sys/`, "line 2: not a line of a snapshot"},
+		{"something behind the end", begin + end + `{"exists":"/sys/a"}`, "line 3: behind the end"},
+		{"no JSON", form("live"), "line 2: not a line of a snapshot"},
+		{"two objects", form(`{"exists":"/sys/a"} {}`), "line 2: not a line of a snapshot"},
+		{"no question", form(`{"text":"live"}`), "line 2: not a line of a snapshot"},
+		{"two questions", form(`{"link":"/a","read":"/a"}`), "line 2: not a line of a snapshot"},
+		{"the root itself", form(`{"list":"/"}`), "line 2: not a line of a snapshot"},
+		{"no such field", form(`{"exists":"/sys/a","mode":1}`), "line 2: not a line of a snapshot"},
+		{"another kind of value", form(`{"exists":"/sys/a","names":1}`), "line 2: not a line of a snapshot"},
+		{"no such error", form(`{"exists":"/sys/a","error":"ENOSUCH"}`), "line 2: not a line of a snapshot"},
+		{"told twice", begin + "\n" + strings.Repeat(`{"exists":"/sys/a"}`+"\n", 2) + end, "line 4: told twice"},
+		{"an entry that leads up", form(`{"list":"/sys/a","names":["../../etc"]}`), "line 2: not a line of a snapshot"},
+		{"an entry without a name", form(`{"list":"/sys/a","names":[""]}`), "line 2: not a line of a snapshot"},
+		{"a name for the terminal", form(`{"list":"/sys/a","names":["\u001b[2J"]}`), "line 2: not a line of a snapshot"},
+		{"a target for the terminal", form(`{"link":"/sys/a","to":"\u009b2J"}`), "line 2: not a line of a snapshot"},
+		{"a path for the terminal", form(`{"exists":"/sys/a\u001b[2J"}`), "line 2: not a line of a snapshot"},
+		{"an entry that turns text", form("{\"list\":\"/sys/a\",\"names\":[\"mlx5_\u202e0\"]}"), "line 2: not a line of a snapshot"},
+		{"a name longer than any path", form(`{"exists":"/` + longest + `a"}`), "line 2: not a line of a snapshot"},
+		{"a target longer than any link", form(`{"link":"/a","to":"` + longest + `a"}`), "line 2: not a line of a snapshot"},
+		{"half a byte", form(`{"read":"/a","bytes":[{"at":0,"hex":"012"}]}`), "line 2: not a line of a snapshot"},
+		{"backwards", form(`{"read":"/a","bytes":[{"at":8,"hex":"01"},{"at":0,"hex":"01"}]}`), "line 2: not a line of a snapshot"},
+		{"a negative offset", form(`{"read":"/a","bytes":[{"at":-8,"hex":"01"}]}`), "line 2: not a line of a snapshot"},
+		{"beyond any file", form(`{"read":"/a","bytes":[{"at":9223372036854775807,"hex":"01"}]}`), "line 2: not a line of a snapshot"},
+		{"an end before the beginning", form(`{"read":"/a","at":-1}`), "line 2: not a line of a snapshot"},
+		{"too large", begin + strings.Repeat("\n", maxText), "larger than a snapshot can be"},
+		{"too many entries", form(`{"list":"/a","names":["b"` + strings.Repeat(`,"b"`, maxNames) + `]}`), "line 2: more than a machine has"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse(tt.text)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzParse reads anything: no panic, and what is accepted is written in a form
+// that is read and written the same.
+func FuzzParse(f *testing.F) {
+	f.Add(every)
+	for line := range strings.Lines(every) {
+		f.Add(begin + line + `{"end":true}`)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		recording, err := Parse(text)
+		if err != nil {
+			return
+		}
+		first := written(t, recording)
+		if diff := cmp.Diff(first, again(t, first)); diff != "" {
+			t.Errorf("written again (-first +second):\n%s", diff)
+		}
+		recording.Scrub()
+		again(t, written(t, recording))
+	})
+}
