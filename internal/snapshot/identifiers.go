@@ -14,46 +14,71 @@ import (
 type identifiers struct {
 	numbers map[string]int
 	given   map[string]bool // what they were replaced by
-	serials []string        // to look for wherever they occur, in lower case, the longest first
-	form    *regexp.Regexp
+	serials *regexp.Regexp  // serial numbers that are known, wherever they occur
+	form    *regexp.Regexp  // what may be an identifier by its form
 }
 
-// form finds, in lower case, a word that is none, a UUID, twelve or more hexadecimal
-// digits in a row, or groups of up to four with the same separator. Groups are an
-// identifier if they are long enough, see clean. A run of digits that is no such thing is
-// found as well, so that nothing is found in the middle of it.
-const form = `pci:v[^\x00-\x20"]*` + // a modalias
-	`|-g[0-9a-f]+` + // of git: the version of a kernel
-	`|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
-	`|[0-9a-f]{5,}` +
-	`|[0-9a-f]{1,4}(?::[0-9a-f]{1,4})+|[0-9a-f]{1,4}(?:-[0-9a-f]{1,4})+|[0-9a-f]{1,4}(?:\.[0-9a-f]{1,4})+` +
-	`|[0-9a-f]+`
-
-func newIdentifiers() *identifiers {
-	return &identifiers{numbers: map[string]int{}, given: map[string]bool{}, form: regexp.MustCompile(form)}
+func newIdentifiers(serials []string) *identifiers {
+	// Of what form finds, isIdentifier takes a UUID, digits in a row, and groups of digits
+	// with the same separator. The rest is found so that nothing is found in its middle:
+	// modaliases, versions that are hashes of git, and other hexadecimal digits.
+	const form = `(?i)pci:v[^\x00-\x20"]*|-g[0-9a-f]+` +
+		`|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
+		`|[0-9a-f]{5,}` +
+		`|[0-9a-f]{1,4}(?:(?::[0-9a-f]{1,4})+|(?:-[0-9a-f]{1,4})+|(?:\.[0-9a-f]{1,4})+|)`
+	return &identifiers{
+		numbers: map[string]int{}, given: map[string]bool{},
+		serials: anyOf(serials), form: regexp.MustCompile(form),
+	}
 }
 
-// look has a serial number looked for everywhere, unless it may as well be a word, as
-// drivers have names like mlx5_core, or an address.
-func (ids *identifiers) look(serial string) {
-	const shortest, digits = 6, 4
-	serial = string(lowered([]byte(serial)))
-	found := 0
-	for i := range len(serial) {
-		if isDigit(serial[i]) {
-			found++
+// anyOf finds serial numbers, but for those that may as well be a word, as drivers
+// have names like mlx5_core, or an address. A number is found in many a longer one, and
+// in the ids of PCI, without being there: it must stand alone.
+func anyOf(serials []string) *regexp.Regexp {
+	likely := regexp.MustCompile(`^[^:/]{6,}$`)
+	digits := regexp.MustCompile(`[0-9][^0-9]*[0-9][^0-9]*[0-9][^0-9]*[0-9]`)
+	isHex := regexp.MustCompile(`^[0-9A-Fa-f]+$`)
+	slices.SortFunc(serials, func(a, b string) int { return len(b) - len(a) }) // one may begin like another
+	words := []string{`$^`}                                                    // nothing
+	for _, s := range serials {
+		switch {
+		case !likely.MatchString(s) || !digits.MatchString(s) || empty(bare([]byte(s))):
+		case isHex.MatchString(s):
+			words = append(words, `\b`+s+`\b`)
+		default:
+			words = append(words, regexp.QuoteMeta(s))
 		}
 	}
-	if len(serial) < shortest || found < digits || empty(bare([]byte(serial))) ||
-		strings.ContainsAny(serial, ":/") || slices.Contains(ids.serials, serial) {
-		return
-	}
-	ids.serials = append(ids.serials, serial)
-	slices.SortStableFunc(ids.serials, func(a, b string) int { return len(b) - len(a) })
+	return regexp.MustCompile(`(?i)` + strings.Join(words, "|"))
 }
 
-// empty tells a number that stands for none: all zeros or all ones.
-func empty(key string) bool { return strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" }
+// clean overwrites every identifier in a text.
+func (ids *identifiers) clean(text []byte) {
+	for _, at := range ids.serials.FindAllIndex(text, -1) {
+		ids.rename(text[at[0]:at[1]])
+	}
+	for _, at := range ids.form.FindAllIndex(text, -1) {
+		if word := text[at[0]:at[1]]; isIdentifier(word) {
+			ids.rename(word)
+		}
+	}
+}
+
+// isIdentifier judges what form has found.
+func isIdentifier(word []byte) bool {
+	const mac, hash = 12, 128 // digits of the shortest identifier and of the longest
+	digits := len(bare(word))
+	switch i := bytes.IndexAny(word, ":.-"); {
+	case i == 0 || word[0] == 'p' || word[0] == 'P': // a version, a modalias
+		return false
+	case i < 0:
+		return digits >= mac && digits <= hash
+	default:
+		groups := bytes.Count(word, word[i:i+1]) + 1
+		return groups >= 6 && word[i] != '.' || groups >= 3 && digits >= mac
+	}
+}
 
 // rename overwrites an identifier by its number. What is all zeros or ones is no
 // identifier.
@@ -89,69 +114,8 @@ func bare(text []byte) string {
 			return -1
 		}
 		return r
-	}, string(lowered(text)))
+	}, strings.ToLower(string(text)))
 }
 
-// clean overwrites every identifier in a text: the serial numbers that are known, and
-// what has the form of an identifier.
-func (ids *identifiers) clean(text []byte) {
-	lower := lowered(text)
-	for _, serial := range ids.serials {
-		for at := 0; ; at += len(serial) {
-			i := bytes.Index(lower[at:], []byte(serial))
-			if i < 0 {
-				break
-			}
-			at += i
-			if stands(lower, at, len(serial)) {
-				ids.rename(text[at : at+len(serial)])
-				copy(lower[at:], bytes.Repeat([]byte{'_'}, len(serial))) // done
-			}
-		}
-	}
-	for _, at := range ids.form.FindAllIndex(lower, -1) {
-		if word := lower[at[0]:at[1]]; isIdentifier(word) {
-			ids.rename(text[at[0]:at[1]])
-		}
-	}
-}
-
-// isIdentifier judges what form has found.
-func isIdentifier(word []byte) bool {
-	const mac, hash = 12, 128 // digits of the shortest identifier and of the longest
-	digits := len(bare(word))
-	switch i := bytes.IndexAny(word, ":.-"); {
-	case i == 0 || word[0] == 'p': // a version, a modalias
-		return false
-	case i < 0:
-		return digits >= mac && digits <= hash
-	default:
-		groups := bytes.Count(word, word[i:i+1]) + 1
-		return groups >= 6 && word[i] != '.' || groups >= 3 && digits >= mac
-	}
-}
-
-// stands tells whether a serial number that was found is one: a short number is found in many
-// a longer one, and in the ids of PCI, without being there.
-func stands(text []byte, at, length int) bool {
-	if len(bytes.Trim(text[at:at+length], "0123456789abcdef")) > 0 {
-		return true
-	}
-	isPart := func(i int) bool {
-		return i >= 0 && i < len(text) && (isDigit(text[i]) || text[i] >= 'a' && text[i] <= 'z')
-	}
-	return !isPart(at-1) && !isPart(at+length)
-}
-
-func isDigit(b byte) bool { return b >= '0' && b <= '9' }
-
-// lowered gives a text of the same length in lower case, as far as it is ASCII.
-func lowered(text []byte) []byte {
-	lower := bytes.Clone(text)
-	for i, b := range lower {
-		if b >= 'A' && b <= 'Z' {
-			lower[i] += 'a' - 'A'
-		}
-	}
-	return lower
-}
+// empty tells a number that stands for none: all zeros or all ones.
+func empty(key string) bool { return strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" }

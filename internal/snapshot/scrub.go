@@ -19,14 +19,17 @@ import (
 // machine, and says in the notes what it did. Every command says the same on what
 // is left.
 func (r *Recording) Scrub() {
-	s := newScrubber()
 	questions := slices.SortedFunc(maps.Keys(r.answers), compareQuestions)
+	var serials []string // they have no form to know them by where they occur elsewhere
 	for _, q := range questions {
 		reduce(q.name, &r.answers[q].content)
+		if data, whole := r.answers[q].whole(); whole && path.Base(q.name) == "vpd" {
+			if vpd, err := pci.ParseVPD(data); err == nil {
+				serials = append(serials, vpd.Fields["SN"])
+			}
+		}
 	}
-	for _, q := range questions {
-		s.findSerial(q.name, &r.answers[q].content)
-	}
+	s := newScrubber(serials)
 	scrubbed := make(map[question]*answer, len(r.answers))
 	for _, q := range questions {
 		a := r.answers[q]
@@ -135,8 +138,8 @@ type scrubber struct {
 	users int            // that were found
 }
 
-func newScrubber() *scrubber {
-	return &scrubber{ids: newIdentifiers(), user: regexp.MustCompile(`\(([!-'*-?A-~]+)@([!-'*-~]+)\)`)}
+func newScrubber(serials []string) *scrubber {
+	return &scrubber{ids: newIdentifiers(serials), user: regexp.MustCompile(`\(([!-'*-?A-~]+)@([!-'*-~]+)\)`)}
 }
 
 // hideUsers overwrites names of users and hosts, by which kernels and drivers tell
@@ -147,16 +150,6 @@ func (s *scrubber) hideUsers(text []byte) {
 			copy(name, bytes.Repeat([]byte("x"), len(name)))
 		}
 		s.users++
-	}
-}
-
-// findSerial notes the serial number in vital product data: it has no form to know
-// it by elsewhere.
-func (s *scrubber) findSerial(name string, c *content) {
-	if data, whole := c.whole(); whole && path.Base(name) == "vpd" {
-		if vpd, err := pci.ParseVPD(data); err == nil {
-			s.ids.look(vpd.Fields["SN"])
-		}
 	}
 }
 
