@@ -46,9 +46,10 @@ type Source interface {
 	Inode(name string) (uint64, error)
 }
 
-// File is an open file. ReadAt gives less than asked for only with an error,
-// io.EOF at the end. Use io.NewSectionReader to read one from its beginning.
+// File is an open file, with Read and ReadAt as in package io. sysfs gives an
+// attribute of one line with the first Read.
 type File interface {
+	io.Reader
 	io.ReaderAt
 	io.Closer
 }
@@ -150,12 +151,10 @@ func (f *FS) Line(name string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	var short [256]byte // most are shorter than this
-	text := short[:]
-	n, err := file.ReadAt(text, 0)
-	if err == nil {
-		text = make([]byte, maxLine+1)
-		copy(text, short[:])
+	text := make([]byte, 256) // most are shorter than this
+	n, err := file.Read(text)
+	if err == nil && (n == len(text) || text[n-1] != '\n') { // this need not be all
+		text = append(text[:n], make([]byte, maxLine+1-n)...)
 		var more int
 		more, err = file.ReadAt(text[n:], int64(n))
 		n += more

@@ -155,22 +155,30 @@ type file struct {
 	name string
 }
 
-// ReadAt takes what cannot be read at an offset, a FIFO or a terminal, for empty.
-func (f *file) ReadAt(buf []byte, offset int64) (int, error) {
-	done := 0
-	for done < len(buf) {
-		n, err := ignoringEINTR(func() (int, error) { return unix.Pread(f.fd, buf[done:], offset+int64(done)) })
-		switch {
-		case err == unix.ESPIPE, err == unix.EAGAIN: //nolint:errorlint // bare errnos from the call itself
-			return done, io.EOF
-		case err != nil:
-			return done, PathError("read", f.name, err)
-		case n == 0:
-			return done, io.EOF
-		}
+func (f *file) Read(buf []byte) (int, error) {
+	return f.read(func() (int, error) { return unix.Read(f.fd, buf) })
+}
+
+func (f *file) ReadAt(buf []byte, offset int64) (done int, err error) {
+	for done < len(buf) && err == nil {
+		var n int
+		n, err = f.read(func() (int, error) { return unix.Pread(f.fd, buf[done:], offset+int64(done)) })
 		done += n
 	}
-	return done, nil
+	return done, err
+}
+
+// read takes a FIFO or terminal with nothing to read, which would block or cannot be
+// read at an offset, for one that ends.
+func (f *file) read(call func() (int, error)) (int, error) {
+	switch n, err := ignoringEINTR(call); {
+	case err == nil && n > 0:
+		return n, nil
+	case err == nil, err == unix.ESPIPE, err == unix.EAGAIN: //nolint:errorlint // bare errnos from the call itself
+		return 0, io.EOF
+	default:
+		return 0, PathError("read", f.name, err)
+	}
 }
 
 func (f *file) Close() error { return unix.Close(f.fd) }
@@ -254,13 +262,8 @@ func bare(err error) error {
 }
 
 func readlinkat(fd int, name string) (string, error) {
-	var short [512]byte
-	buf := short[:]
-	n, err := ignoringEINTR(func() (int, error) { return unix.Readlinkat(fd, name, buf) })
-	if err == nil && n == len(buf) {
-		buf = make([]byte, unix.PathMax)
-		n, err = ignoringEINTR(func() (int, error) { return unix.Readlinkat(fd, name, buf) })
-	}
+	var buf [unix.PathMax]byte // no target is longer
+	n, err := ignoringEINTR(func() (int, error) { return unix.Readlinkat(fd, name, buf[:]) })
 	if err != nil {
 		return "", err
 	}

@@ -97,7 +97,13 @@ func (r *Recorder) Open(name string) (host.File, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	return f, nil
+	return openFile{io.NewSectionReader(f, 0, maxOffset), f}, nil
+}
+
+// openFile is a file that is read at offsets.
+type openFile struct {
+	*io.SectionReader
+	io.Closer
 }
 
 // recordedFile is an open file of a Recorder.

@@ -265,6 +265,11 @@ type sickFile struct {
 	name string
 }
 
+func (f sickFile) Read(buf []byte) (int, error) {
+	f.s.ask("read " + f.name)
+	return f.File.Read(buf)
+}
+
 func (f sickFile) ReadAt(buf []byte, offset int64) (int, error) {
 	f.s.ask("read " + f.name)
 	return f.File.ReadAt(buf, offset)

@@ -130,7 +130,8 @@ func (r *Recording) Open(name string) (host.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &replayedFile{r: r, name: dir, content: &a.content}, nil
+	f := &replayedFile{r: r, name: dir, content: &a.content}
+	return openFile{io.NewSectionReader(f, 0, maxOffset), f}, nil
 }
 
 // replayedFile is an open file of a Recording.

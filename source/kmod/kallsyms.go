@@ -66,9 +66,8 @@ func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
 		return Symbols{}
 	}
 	defer file.Close()
-	table := io.NewSectionReader(file, 0, 2*maxKallsyms)
 	found, end, err := searchSymbols(func(buf []byte) (int, error) {
-		n, err := table.Read(buf)
+		n, err := file.Read(buf)
 		if n > 0 || errors.Is(err, io.EOF) {
 			err = nil // if it failed behind these bytes, the next read fails too
 		}

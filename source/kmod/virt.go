@@ -47,7 +47,7 @@ func (s *scanner) hypervisorFlag() tristate.State {
 	defer file.Close()
 	buf := make([]byte, 0, 16<<10)
 	for len(buf) < cap(buf) {
-		n, _ := file.ReadAt(buf[len(buf):min(len(buf)+4<<10, cap(buf))], int64(len(buf)))
+		n, _ := file.Read(buf[len(buf):cap(buf)])
 		if n == 0 { // the end, or unreadable from here on
 			break
 		}
