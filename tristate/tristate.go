@@ -1,9 +1,9 @@
-// Package tristate holds the three-valued logic everything here is judged in: a fact
-// is true, false, or unknown when nothing readable proves it either way.
+// Package tristate is three-valued logic: a fact is true, false, or unknown if nothing
+// that can be read proves it either way.
 package tristate
 
-// State is true, false or unknown. The zero value is Unknown, so that a fact
-// nobody read is never taken for a proof.
+// State is true, false or unknown. The zero value is Unknown: a fact that was not
+// read proves nothing.
 type State uint8
 
 // The three states.
@@ -21,7 +21,7 @@ func Of(b bool) State {
 	return False
 }
 
-// And is True when all are, False when any is, and Unknown otherwise (Kleene's
+// And is True if all are, False if any is, and Unknown otherwise (Kleene's
 // strong conjunction). And() is True.
 func And(states ...State) State {
 	out := True
@@ -37,7 +37,7 @@ func And(states ...State) State {
 	return out
 }
 
-// Or is True when any is, False when all are, and Unknown otherwise. Or() is
+// Or is True if any is, False if all are, and Unknown otherwise. Or() is
 // False.
 func Or(states ...State) State {
 	out := False

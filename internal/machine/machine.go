@@ -1,10 +1,10 @@
-// Package machine describes whole machines in a text that people can read and
-// extend, and lays them out as the /sys and /proc that a kernel would show. It
+// Package machine reads descriptions of whole machines, in a text that people can
+// read and extend, and writes them as the /sys and /proc that a kernel would show. It
 // serves tests, benchmarks and the example of `make run`; the product does not
 // use it.
 //
-// A description is a tree of PCI functions, indented as they hang on each other,
-// below the root buses they stand on:
+// A description is a tree of PCI functions, each indented below the bridge or root
+// bus that it is on:
 //
 //	title  Two GPUs and a NIC on one switch
 //	source where the facts are from
@@ -30,7 +30,7 @@
 //	sub=V:D      subsystem ids
 //	name=GPU0    what the matrix calls a GPU
 //	rdma=A,B     RDMA devices
-//	aux=NAME     the RDMA devices hang on an auxiliary device of this name
+//	aux=NAME     the RDMA devices are below an auxiliary device of this name
 //	physfn=ADDR  this is a virtual function of ADDR
 //	driver=NAME  bound whatever the state says; "none" for unbound
 //	port=STATE   "DOWN", "INIT", ... whatever the state says
@@ -99,7 +99,7 @@ func Load(name string) (*Machine, error) {
 	return m, nil
 }
 
-// level is a line that others may hang on.
+// level is a line that others may be below.
 type level struct {
 	indent int
 	path   string
@@ -207,7 +207,7 @@ func (p *parser) function(indent int, words []string) error {
 		p.above = p.above[:len(p.above)-1]
 	}
 	if len(p.above) == 0 || len(words) < 3 {
-		return fmt.Errorf("%q hangs on nothing, or lacks class or ids", words[0])
+		return fmt.Errorf("%q is below nothing, or lacks class or ids", words[0])
 	}
 	attrs, err := attributes(words[3:])
 	if err != nil {

@@ -3,9 +3,10 @@ package machine
 // State is the software of a machine: drivers, links, what the kernel shows.
 type State struct {
 	Name string
-	// GPUDriver and NICDriver are bound to every GPU and adapter; "" for none.
+	// GPUDriver and NICDriver are bound to every GPU and NIC; "" for none.
 	GPUDriver, NICDriver string
-	// NVIDIA is the version of the loaded driver, "" for none; Open its flavour.
+	// NVIDIA is the version of the loaded driver, "" for none. Open: it is the open
+	// kernel modules, otherwise the proprietary ones.
 	NVIDIA string
 	Open   bool
 	// MOFED is mlx5_core's version, "" for no version file. Compat: mlx_compat
@@ -18,7 +19,7 @@ type State struct {
 	Files map[string]string
 	// Port is the state of every port, "ACTIVE" or another.
 	Port string
-	// NoRDMA: adapters have no RDMA devices though their driver is bound.
+	// NoRDMA: NICs have no RDMA devices though their driver is bound.
 	NoRDMA bool
 	// Symbols are the names and owners in kallsyms besides the common ones;
 	// nil for no kallsyms at all.
@@ -46,8 +47,8 @@ func ready(name string) State {
 	}
 }
 
-// States are the states of software that every machine is tried in. The first
-// has everything in place.
+// States are the states of software that tests put every machine in. In the first,
+// everything is in place.
 func States() []State {
 	empty := ""
 	garbage := "\x7fELF\x02\x01\x01 not a symbol table\n"

@@ -37,7 +37,7 @@ func All(t TB, dir string) []*Machine {
 // files: writing them to a disk takes twenty times as long.
 const memory = "/dev/shm"
 
-// Tree lays the machine out in a directory that is gone when the test ends.
+// Tree writes the machine to a directory that is removed when the test ends.
 func (m *Machine) Tree(t TB, s State) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(memory, "gdr-features-test-")

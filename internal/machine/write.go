@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// LayOut writes the machine that a file describes, in a state, into a directory.
+// LayOut writes the machine that a file describes, in a named state, into a
+// directory.
 func LayOut(file, state, dir string) error {
 	m, err := Load(file)
 	if err != nil {
@@ -21,7 +22,7 @@ func LayOut(file, state, dir string) error {
 	return m.Write(dir, s)
 }
 
-// Write lays a machine in a state out below dir, as sys/ and proc/.
+// Write writes a machine in a state below dir, as sys/ and proc/.
 func (m *Machine) Write(dir string, s State) error {
 	w := writer{dir: dir, m: m, s: s}
 	w.platform()
@@ -73,8 +74,7 @@ func (w *writer) mkdir(name string) {
 	}
 }
 
-// platform writes processors, firmware names, NUMA nodes and the list of IOMMU
-// groups.
+// platform writes CPUs, firmware names, NUMA nodes and the list of IOMMU groups.
 func (w *writer) platform() {
 	w.mkdir("sys/kernel/iommu_groups") // empty where there is no IOMMU
 	flags, vendor, product := "fpu vme de pse sse2", "Example Inc.", "Example 9000"
@@ -158,7 +158,7 @@ func (w *writer) linkFiles(f *Function, dir string) {
 	}
 }
 
-// driver tells what the function is bound to.
+// driver gives the driver that the function is bound to, "" for none.
 func (w *writer) driver(f *Function) string {
 	switch own, ok := f.Attrs["driver"]; {
 	case own == "none":
