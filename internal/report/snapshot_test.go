@@ -118,6 +118,36 @@ func TestSnapshotOfOddities(t *testing.T) {
 	}
 }
 
+// FuzzSnapshotOfFile: whatever is in the files of which a snapshot keeps only some lines,
+// the same is read from those.
+func FuzzSnapshotOfFile(f *testing.F) {
+	const symbols, dependencies = "proc/kallsyms", "lib/modules/6.8/modules.dep"
+	for _, table := range []string{
+		"ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\t[ib_uverbs]\n",
+		"00000000 T a\n00000000 r __ksymtab_ib_register_peer_memory_client\t[ib_core]\n00000000 t ib_register_peer_memory_client.cold\t[x]",
+		"00000000 T a\n00000000 t ib_umem_dmabuf_get\n" + strings.Repeat("y", 4097),
+		"00000000 T a\n" + strings.Repeat("y", 4097) + "\n00000000 t ib_umem_dmabuf_get\n",
+		"garbage\nib_umem_dmabuf_get",
+	} {
+		f.Add(symbols, table)
+	}
+	f.Add(dependencies, "kernel/a.ko: kernel/b.ko\nupdates/nvidia-peermem.ko.zst: updates/nvidia.ko.zst\n")
+	f.Add(dependencies, strings.Repeat("kernel/", 100)+".ko:\nextra/nv_peer_mem.ko: kernel/ib_core.ko")
+	f.Fuzz(func(t *testing.T, name, text string) {
+		s := state(t, "dmabuf-only")
+		s.Files = map[string]string{"proc/sys/kernel/osrelease": "6.8\n", dependencies: ""}
+		if name == symbols || name == dependencies {
+			s.Files[name] = text
+		}
+		if s.Files[symbols] != "" {
+			s.Symbols = nil
+		}
+		if diff := fromSnapshot(t, parse(t, one).Tree(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // fromSnapshot takes a snapshot of a machine, and compares what is read from it with
 // what is read from the machine. Texts that are gone are not in it.
 func fromSnapshot(t *testing.T, dir string, gone ...string) (diff string) {
