@@ -94,18 +94,18 @@ func (d *dot) matrix(m *model) {
 	cell := func(attributes, text string) {
 		fmt.Fprintf(d, "<td%s>%s</td>", attributes, html.EscapeString(text))
 	}
-	d.WriteString("  matrix [shape=plain style=\"\" label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"2\">\n    <tr>")
+	d.f("  matrix [shape=plain style=\"\" label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"2\">\n    <tr>")
 	cell("", "GPU")
 	for _, n := range m.NICs {
 		cell("", n.Name)
 	}
 	for i, g := range m.GPUs {
-		d.WriteString("</tr>\n    <tr>")
+		d.f("</tr>\n    <tr>")
 		cell(` align="left"`, g.Name+" "+g.Short())
 		for _, level := range m.Matrix[i] {
 			c := light(level)
 			fmt.Fprintf(d, `<td bgcolor="%s"><font color="%s">%s</font></td>`, c.Fill, c.Text, view.OrQuestion(level.String()))
 		}
 	}
-	d.WriteString("</tr>\n  </table>>]\n")
+	d.f("</tr>\n  </table>>]\n")
 }

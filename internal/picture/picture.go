@@ -25,10 +25,11 @@ import (
 // machines; working ones have fewer, since their virtual functions are left out before.
 const most = 64
 
+// mostProblems is how many facts that could not be read are listed.
 const mostProblems = 20
 
 // colors are how a level is shown: the fill of a cell, the text on it, and the line
-// around a box. Hue and lightness both differ from level to level, so that the
+// around a box. Levels differ both in hue and in lightness, so that the
 // color-blind can tell them apart too.
 type colors struct{ Fill, Text, Line string }
 
@@ -275,7 +276,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// write writes a text without what a terminal would act on.
+// write writes a text of several lines without what a terminal would act on: names from
+// a machine may hold anything.
 func write(w io.Writer, text string) error {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
