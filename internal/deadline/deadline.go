@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// ErrTimeout: a read did not end in time.
+// ErrTimeout is the error of a read that did not end in time.
 var ErrTimeout = errors.New("no answer in time")
 
 // Start starts a read and gives a function that waits for its result. That function

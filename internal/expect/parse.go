@@ -103,12 +103,12 @@ func (e *Expectations) readMOFED(n *yaml.Node) error {
 // groups reads a number, one group or a list of groups.
 func groups(to *[]Group, read func(*Group, *yaml.Node) error) reader {
 	return func(n *yaml.Node) error {
-		items := []*yaml.Node{n}
-		switch n.Kind {
-		case yaml.ScalarNode:
+		if n.Kind == yaml.ScalarNode {
 			*to = make([]Group, 1)
 			return one(&(*to)[0].Count, ParseRange)(n)
-		case yaml.SequenceNode:
+		}
+		items := []*yaml.Node{n}
+		if n.Kind == yaml.SequenceNode {
 			var err error
 			if items, err = strictyaml.List(n); err != nil {
 				return err
