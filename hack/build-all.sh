@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds the programs for every platform they run on, into bin/OS-ARCH/. kubectl-gdr
-# runs where kubectl runs: the packages of ours that it is made of are vetted for each
-# platform, with their tests. Beside it lies what completes its flags in a shell. The
-# other programs read a Linux machine.
+# runs wherever kubectl runs: the packages it consists of, and their tests, are vetted
+# for each platform. The script for shell completion is put beside it. The other programs
+# run on Linux only.
 # usage: build-all.sh LDFLAGS
 set -eu
 ldflags=$1

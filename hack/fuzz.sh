@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target of the repository for a while, each once.
+# Runs every fuzz target of the repository for a while, one after the other.
 # usage: fuzz.sh DURATION
 set -eu
 time=$1
@@ -14,10 +14,10 @@ fuzz() {
 	[ "$status" -eq 0 ] || ended
 }
 
-# ended tells whether the target failed only because its time ended. Go's fuzzer may
-# report that as "context deadline exceeded", and nothing else, instead of success
-# (https://go.dev/issue/75804, fixed in Go 1.27). Of an input that fails it says
-# more, also when the time ends while it makes that input smaller.
+# ended succeeds if the target failed only because its time was over. Go's fuzzer may
+# report that as "context deadline exceeded" instead of success
+# (https://go.dev/issue/75804, fixed in Go 1.27). For a failing input it prints more, also
+# when the time ends while it minimizes that input.
 ended() {
 	[ "$(grep '^ ' "$log")" = "    context deadline exceeded" ] && ! grep -qi 'failing input\|^panic\|^fatal' "$log"
 }

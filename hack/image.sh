@@ -16,8 +16,8 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export CGO_ENABLED=0 TMPDIR="$tmp"
 
-# store runs buildah on a storage of its own. vfs and chroot are what works in a
-# container without privileges too.
+# store runs buildah on a storage of its own. vfs and chroot also work in a container
+# without privileges.
 store() {
 	buildah --root "$tmp/root" --runroot "$tmp/runroot" --storage-driver vfs "$@"
 }

@@ -9,7 +9,7 @@ echo
 "$binary" topo
 status=0
 "$binary" check || status=$?
-# 2 and 3 are verdicts, no errors.
+# 2 and 3 are verdicts, not errors.
 case $status in 0 | 2 | 3) ;; *) exit "$status" ;; esac
 if grep -qs '^0x10de' /sys/bus/pci/devices/*/vendor; then
 	exit 0
