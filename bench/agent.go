@@ -9,7 +9,6 @@ import (
 
 	"gdr-features/host"
 	machine "gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
 
 // What the node agent does in an hour when nothing happens: it reads everything every
@@ -37,7 +36,7 @@ func idleHour(ctx context.Context, tree string, bare *series) (idle, error) {
 		return idle{}, err
 	}
 	defer fs.Close()
-	r := machine.NewReader(fs, machine.Options{Detail: pci.Published, OnlyWithGPU: true})
+	r := machine.NewReader(fs, machine.ForPublishing)
 	if first := r.Read(ctx, machine.All); len(first.Labels) == 0 {
 		return idle{}, fmt.Errorf("%s has no labels", tree)
 	}

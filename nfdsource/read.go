@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/features"
 	"gdr-features/internal/report"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/pci/names"
@@ -19,7 +20,7 @@ import (
 
 // readNode reads and judges the whole machine.
 func readNode(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
-	r := report.Collect(ctx, fs, report.Options{Detail: pci.Published})
+	r := report.Collect(ctx, fs, report.Options{Facts: report.ForPublishing.Facts})
 	if !r.PCIRead {
 		return nil, nil, errors.Join(r.Problems...)
 	}
@@ -28,7 +29,7 @@ func readNode(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, er
 
 // readPCI reads the PCI functions and their tree, from /sys/bus/pci/devices.
 func readPCI(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
-	inv, err := scanPCI(ctx, fs, pci.Everything)
+	inv, err := scanPCI(ctx, fs, pci.EveryFunction|pci.Capabilities)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,12 +39,12 @@ func readPCI(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, err
 // readRDMA reads the RDMA devices, from /sys/class/infiniband. Which ports must be
 // left alone is known from the PCI bus.
 func readRDMA(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
-	functions, err := scanPCI(ctx, fs, pci.Needed)
+	functions, err := scanPCI(ctx, fs, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	inv, err := deadline.Start(func() (rdma.Inventory, error) {
-		return rdma.Scan(ctx, fs, &functions, pci.Everything), nil
+		return rdma.Scan(ctx, fs, &functions, rdma.Rates|rdma.SoftwareDevices|rdma.PhysicalStates|rdma.Details), nil
 	})(ctx)
 	if err != nil {
 		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))
@@ -55,7 +56,7 @@ func readRDMA(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, er
 // /proc/driver/nvidia and /proc/kallsyms. It never fails.
 func readKmod(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
 	state, err := deadline.Start(func() (kmod.State, error) {
-		return kmod.Scan(fs, kmod.Request{AllSymbols: true}), nil
+		return kmod.Scan(fs, kmod.Request{Families: family.Known(), AllSymbols: true}), nil
 	})(ctx)
 	if err != nil {
 		state.Problems = append(state.Problems, fmt.Errorf("modules and symbols: %w", err))
@@ -63,8 +64,8 @@ func readKmod(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, er
 	return features.Kmod(&state), state.Problems, nil
 }
 
-func scanPCI(ctx context.Context, fs *host.FS, detail pci.Detail) (pci.Inventory, error) {
-	inv, err := deadline.Start(func() (pci.Inventory, error) { return pci.Scan(fs, detail) })(ctx)
+func scanPCI(ctx context.Context, fs *host.FS, facts pci.Facts) (pci.Inventory, error) {
+	inv, err := deadline.Start(func() (pci.Inventory, error) { return pci.Scan(fs, family.Known(), facts) })(ctx)
 	if errors.Is(err, deadline.ErrTimeout) {
 		err = fmt.Errorf("PCI bus: %w", err)
 	}

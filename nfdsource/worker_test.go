@@ -21,12 +21,11 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
 
 func collect(t *testing.T, fs *host.FS) report.Report {
 	t.Helper()
-	return report.Collect(t.Context(), fs, report.Options{Detail: pci.Needed})
+	return report.Collect(t.Context(), fs, report.Options{})
 }
 
 // labels discovers and gives the labels as the worker takes them.
@@ -121,7 +120,7 @@ func TestWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything})
+	r := report.Collect(t.Context(), fs, report.ForTopo)
 	want := features.Node(&r, "gdr.")
 	for name, f := range want.Attributes {
 		if diff := cmp.Diff(f, got.Spec.Features.Attributes[name]); diff != "" {

@@ -151,7 +151,7 @@ func (f *File) find(fn *pci.Function) *element {
 		return nil
 	}
 	a := fn.Address
-	if e := f.byBus[a.String()]; e != nil || fn.Kind() == pci.GPU {
+	if e := f.byBus[a.String()]; e != nil || fn.GPU != nil {
 		return e
 	}
 	a.Function = 0

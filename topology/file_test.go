@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -53,12 +53,16 @@ func at(t *testing.T, s string) pci.Address {
 
 func gpu(t *testing.T, address string) *pci.Function {
 	t.Helper()
-	return &pci.Function{Address: at(t, address), Vendor: pci.VendorNVIDIA, Device: 0x2330, Class: 0x030200}
+	f := pci.Function{Address: at(t, address), Vendor: 0x10de, Device: 0x2330, Class: 0x030200}
+	f.Classify(family.Known())
+	return &f
 }
 
 func nic(t *testing.T, address string) *pci.Function {
 	t.Helper()
-	return &pci.Function{Address: at(t, address), Vendor: pci.VendorMellanox, Device: 0x101e, Class: 0x020700}
+	f := pci.Function{Address: at(t, address), Vendor: 0x15b3, Device: 0x101e, Class: 0x020700}
+	f.Classify(family.Known())
+	return &f
 }
 
 // rated gives the level of two functions that the file must know.

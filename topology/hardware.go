@@ -17,12 +17,11 @@ func (b *builder) hardware() {
 	b.m.Reachable = tristate.False
 	b.commonBridge = b.PCI.NeedsCommonBridge()
 	for i := range b.PCI.Functions {
-		switch b.PCI.Functions[i].Kind() {
-		case pci.DataDirect:
+		switch f := &b.PCI.Functions[i]; {
+		case f.DataDirectOf != nil:
 			b.m.DataDirect = true
-		case pci.NIC:
+		case f.NIC != nil:
 			b.m.Adapters++
-		case pci.Other, pci.GPU, pci.Bridge:
 		}
 	}
 	at := make([]ncclFunction, len(adapters))
@@ -120,9 +119,7 @@ func (b *builder) usedByDefault(nic *pci.Function, level Level) tristate.State {
 // unmatchedDataDirect tells whether an adapter may have a data-direct function
 // without its VPD, readable to root only, saying which.
 func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
-	const connectX8, connectX9 = 0x1023, 0x1025
-	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil &&
-		(nic.Device == connectX8 || nic.Device == connectX9)
+	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }
 
 // allowed tells whether the NVIDIA driver maps the GPU's memory for the NIC as

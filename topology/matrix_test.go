@@ -8,7 +8,6 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 )
 
@@ -23,7 +22,7 @@ func collect(t *testing.T, m *machine.Machine, s machine.State, file *topology.F
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything, TopologyFile: file})
+	return report.Collect(t.Context(), fs, report.Options{Facts: report.ForTopo.Facts, TopologyFile: file})
 }
 
 func load(t *testing.T, name string) *machine.Machine {

@@ -159,7 +159,7 @@ type NCCLPlace struct {
 // InNCCL finds a GPU's or adapter's place as NCCL has it.
 func (m *Matrix) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
 	at := ncclFunction{fn: f, known: f.RootBus != ""}
-	if f.Kind() != pci.GPU {
+	if f.GPU == nil {
 		at = inNCCL(inv, f)
 	}
 	p := NCCLPlace{Known: at.known, Function: at.fn}

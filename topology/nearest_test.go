@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/machine"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -69,6 +70,9 @@ func at(t *testing.T, text string) pci.Address {
 
 // build makes a matrix of functions alone.
 func build(nodes int, functions ...pci.Function) topology.Matrix {
+	for i := range functions {
+		functions[i].Classify(family.Known())
+	}
 	return topology.Build(topology.Facts{PCI: &pci.Inventory{Functions: functions, NUMANodes: nodes}, RDMA: &rdma.Inventory{}})
 }
 

@@ -16,7 +16,7 @@ const (
 	FromFile Origin = "file"     // an NCCL topology file
 )
 
-// GPU is an NVIDIA GPU with the NICs nearest to it.
+// GPU is a GPU of a known family with the NICs nearest to it.
 type GPU struct {
 	*pci.Function
 	Eligible bool
@@ -89,7 +89,7 @@ type Matrix struct {
 	// be identified.
 	EligibleGPUs, EligibleNICs int
 	Counted                    bool
-	// Adapters counts the network functions of vendor 15b3, eligible or not.
+	// Adapters counts the NICs of known families, eligible or not.
 	Adapters int
 	// Level is the worst GPU's best, Best the best of all.
 	Level, Best Level
@@ -250,7 +250,7 @@ func (b *builder) origin() Origin {
 func (b *builder) gpus() {
 	for i := range b.PCI.Functions {
 		f := &b.PCI.Functions[i]
-		if f.Kind() == pci.GPU && b.PCI.Physical(f) == nil {
+		if f.GPU != nil && b.PCI.Physical(f) == nil {
 			b.m.GPUs = append(b.m.GPUs, GPU{Function: f, Eligible: f.GPUEligible()})
 		}
 	}

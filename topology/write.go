@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 )
@@ -68,7 +69,7 @@ func (w *fileWriter) tree() *element {
 		w.nets += max(1, portsOf(n))
 	}
 	for i := range w.inv.Functions {
-		if f := &w.inv.Functions[i]; f.Kind() == pci.DataDirect {
+		if f := &w.inv.Functions[i]; f.DataDirectOf != nil {
 			nics = append(nics, ncclFunction{fn: f, known: f.RootBus != "", numa: f.RootNUMA})
 			w.call(f, "data direct")
 			w.nets++
@@ -162,15 +163,20 @@ func (w *fileWriter) write(system *element, cpu string) ([]byte, error) {
 // ofGPUs counts the elements that NCCL adds for GPUs: gpu, nvlink for each
 // NVSwitch, c2c.
 func (w *fileWriter) ofGPUs() int {
-	nvSwitches := 0
+	switches := map[*family.GPU]int{}
+	for i := range w.m.GPUs {
+		switches[w.m.GPUs[i].GPU] = 0
+	}
 	for i := range w.inv.Functions {
-		if f := &w.inv.Functions[i]; f.Vendor == pci.VendorNVIDIA && f.Class>>8 == 0x0680 {
-			nvSwitches++
+		for g := range switches {
+			if g.SwitchOf(w.inv.Functions[i].IDs()) {
+				switches[g]++
+			}
 		}
 	}
 	n := 0
 	for i := range w.m.GPUs {
-		n += 1 + nvSwitches
+		n += 1 + switches[w.m.GPUs[i].GPU]
 		if w.m.GPUs[i].Coherent() {
 			n++
 		}

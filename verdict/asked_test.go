@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/sample"
+	"gdr-features/source/kmod"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -47,7 +48,7 @@ func TestAsked(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			n := sample.Ready()
 			n.AddNIC()
-			n.Kmod.Symbols.UmemDMABuf, n.Kmod.Symbols.MLX5DMABuf = tc.symbols, tc.symbols
+			n.Kmod.Symbols[kmod.UmemDMABuf], n.Kmod.Symbols[sample.MLX5DMABuf] = kmod.Symbol{Found: tc.symbols}, kmod.Symbol{Found: tc.symbols}
 			for _, device := range []string{"mlx5_0", "mlx5_1", "rxe0"} {
 				if state, ok := tc.said[device]; ok {
 					n.Asked = append(n.Asked, verbs.Answer{Device: device, DMABuf: state})

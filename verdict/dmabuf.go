@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -44,7 +45,7 @@ func (f *Facts) DMABufNeeds() []Prerequisite {
 	if accept := f.DevicesSay(); accept != tristate.Unknown {
 		return append(needs, Prerequisite{DevicesAccept, accept})
 	}
-	return append(needs, Prerequisite{CoreSymbol, f.Kmod.Symbols.UmemDMABuf}, Prerequisite{DriverSymbol, f.Kmod.Symbols.MLX5DMABuf})
+	return append(needs, Prerequisite{CoreSymbol, f.Kmod.Symbols[kmod.UmemDMABuf].Found}, Prerequisite{DriverSymbol, f.Kmod.Symbols["mlx5_ib_reg_user_mr_dmabuf"].Found})
 }
 
 // dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can
@@ -61,7 +62,7 @@ func (f *Facts) dmabuf() tristate.State {
 // generation or newer.
 func (f *Facts) Turing() tristate.State {
 	return f.anyGPU(func(gpu *pci.Function) tristate.State {
-		return tristate.And(boundTo(gpu, "nvidia"), tristate.Of(gpu.Turing()))
+		return tristate.And(boundTo(gpu, "nvidia"), tristate.Of(gpu.OpenModules()))
 	})
 }
 
@@ -78,7 +79,7 @@ func (f *Facts) NICFamily() string {
 		fn := &f.PCI.Functions[i]
 		switch {
 		case !fn.NICEligible():
-		case fn.MLX4():
+		case fn.NIC.Name == "mlx4":
 			name = "mlx4"
 		default:
 			return "mlx5"

@@ -86,7 +86,7 @@ const GPUMemory = "gpu-memory"
 // Judge takes the facts together.
 func Judge(f Facts) Verdict {
 	var v Verdict
-	v.Peermem = f.Kmod.Peermem
+	v.Peermem = f.Kmod.AnyPeermem().Registered
 	v.DMABuf = f.dmabuf()
 	v.Link, v.Open.Link = f.link()
 	v.IOMMU, v.Open.IOMMU = f.iommu()
@@ -129,7 +129,7 @@ func (f *Facts) capable() (tristate.State, Reason) {
 // steps are the prerequisites in their order.
 func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
 	memory := Step{GPUMemory, tristate.Or(v.Peermem, v.DMABuf), NoPeerMemoryPath}
-	if f.Kmod.Peermem != tristate.True && f.Kmod.Symbols.PeerMemory == tristate.True {
+	if v.Peermem != tristate.True && f.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
 		memory.Reason = PeermemNotLoaded
 	}
 	return []Step{

@@ -60,17 +60,21 @@ func TestRows(t *testing.T) {
 		{"ports unreadable", func(n *sample.Node) { n.RDMA.Devices[0].Ports, n.RDMA.Devices[0].PortsRead = nil, false }, tristate.True, tristate.Unknown, "Unreadable"},
 
 		{"peermem alone", func(n *sample.Node) { n.Kmod.Driver.Open = tristate.False }, tristate.True, tristate.True, ""},
-		{"DMA-BUF alone", func(n *sample.Node) { n.Kmod.Peermem = tristate.False }, tristate.True, tristate.True, ""},
-		{"DMA-BUF, peermem unreadable", func(n *sample.Node) { n.Kmod.Peermem = tristate.Unknown }, tristate.True, tristate.True, ""},
-		{"neither, the other unreadable", func(n *sample.Node) { n.Kmod.Peermem, n.Kmod.Driver.Open = tristate.False, tristate.Unknown }, tristate.True, tristate.Unknown, "Unreadable"},
-		{"neither, API there", func(n *sample.Node) { n.Kmod.Peermem, n.Kmod.Driver.Open = tristate.False, tristate.False }, tristate.True, tristate.False, "PeermemNotLoaded"},
+		{"DMA-BUF alone", func(n *sample.Node) { n.Kmod.Peermem = sample.Peermem(tristate.False) }, tristate.True, tristate.True, ""},
+		{"DMA-BUF, peermem unreadable", func(n *sample.Node) { n.Kmod.Peermem = sample.Peermem(tristate.Unknown) }, tristate.True, tristate.True, ""},
+		{"neither, the other unreadable", func(n *sample.Node) {
+			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.Unknown
+		}, tristate.True, tristate.Unknown, "Unreadable"},
+		{"neither, API there", func(n *sample.Node) {
+			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.False
+		}, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"neither, no API", func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Symbols.PeerMemory = tristate.False, tristate.False, tristate.False
+			n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), tristate.False, kmod.Symbol{Found: tristate.False}
 		}, tristate.True, tristate.False, "NoPeerMemoryPath"},
 
 		{"no way to GPU memory beats an unreadable port", func(n *sample.Node) {
 			n.Port().State = ""
-			n.Kmod.Peermem, n.Kmod.Driver.Open = tristate.False, tristate.False
+			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.False
 		}, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"proven missing beats unreadable before it", func(n *sample.Node) { n.GPU().DriverKnown = false; n.RDMA.Devices = nil }, tristate.True, tristate.False, "NoRDMADevice"},
 		{"the first of several missing", func(n *sample.Node) { n.GPU().Driver, n.NIC().Driver = "", "" }, tristate.True, tristate.False, "GPUDriverNotLoaded"},
@@ -105,8 +109,8 @@ func TestDMABuf(t *testing.T) {
 		{"GPU not driven", func(n *sample.Node) { n.GPU().Driver = "" }, tristate.False},
 		{"mlx4", func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, tristate.False},
 		{"no RDMA device", func(n *sample.Node) { n.RDMA.Devices = nil }, tristate.False},
-		{"no umem symbol", func(n *sample.Node) { n.Kmod.Symbols.UmemDMABuf = tristate.False }, tristate.False},
-		{"no mlx5 symbol", func(n *sample.Node) { n.Kmod.Symbols.MLX5DMABuf = tristate.False }, tristate.False},
+		{"no umem symbol", func(n *sample.Node) { n.Kmod.Symbols[kmod.UmemDMABuf] = kmod.Symbol{Found: tristate.False} }, tristate.False},
+		{"no mlx5 symbol", func(n *sample.Node) { n.Kmod.Symbols[sample.MLX5DMABuf] = kmod.Symbol{Found: tristate.False} }, tristate.False},
 		{"no kallsyms", func(n *sample.Node) { n.Kmod.Symbols = kmod.Symbols{} }, tristate.Unknown},
 		{"no kallsyms, closed driver", func(n *sample.Node) { n.Kmod.Symbols, n.Kmod.Driver.Open = kmod.Symbols{}, tristate.False }, tristate.False},
 	} {

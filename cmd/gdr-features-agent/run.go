@@ -24,7 +24,6 @@ import (
 	"gdr-features/internal/publish/nodefeature"
 	"gdr-features/internal/report"
 	"gdr-features/internal/strictyaml"
-	"gdr-features/source/pci"
 )
 
 // run is the whole program without the process around it. It gives the exit status.
@@ -128,7 +127,7 @@ func (p *program) openMachine(a *agent.Agent) error {
 		}
 	}
 	machine := report.NewReader(fs, report.Options{
-		Detail: pci.Published, OnlyWithGPU: true, TopologyFile: file, AskVerbs: p.AskVerbs(), Expect: want,
+		Facts: report.ForPublishing.Facts, OnlyWithGPU: true, TopologyFile: file, AskVerbs: p.AskVerbs(), Expect: want,
 	})
 	a.Collect = func(ctx context.Context, parts report.Parts) report.Report {
 		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)

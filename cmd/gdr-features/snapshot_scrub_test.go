@@ -14,6 +14,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/snapshot"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -185,7 +186,7 @@ func scan(t *testing.T, root string) *pci.Inventory {
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	inv, err := pci.Scan(fs, pci.Everything)
+	inv, err := pci.Scan(fs, family.Known(), pci.EveryFunction|pci.Capabilities)
 	if err != nil {
 		t.Fatal(err)
 	}

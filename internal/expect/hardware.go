@@ -89,7 +89,7 @@ func (f *Facts) count(key, what, vendor string, g *Group, members []*pci.Functio
 func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	t := f.tally()
 	for _, fn := range members {
-		state, lacks := f.Extras.Links[fn.Address].Full(fn.Kind())
+		state, lacks := f.Extras.Links[fn.Address].Full(fn.NIC != nil)
 		words := []string{fn.Address.String()}
 		for i, l := range lacks {
 			if i > 0 {

@@ -14,7 +14,6 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -277,7 +276,7 @@ func TestJudge(t *testing.T) {
 			if row.text == "" {
 				row.text = rails
 			}
-			r := read(t, tree(t, row.text, row.state, row.files), everything, report.Options{Detail: pci.Needed})
+			r := read(t, tree(t, row.text, row.state, row.files), everything, report.Options{})
 			if r.Expected.Type != "rails" {
 				t.Fatalf("type %q of %s", r.Expected.Type, r.Expected.Machine)
 			}

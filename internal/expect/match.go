@@ -37,7 +37,7 @@ func (f *File) Strange(facts *Facts) bool {
 func (f *Facts) matches(m *Match) tristate.State {
 	out := tristate.And(
 		f.DMI.Product.matches(m.Product), f.DMI.Vendor.matches(m.Vendor), f.DMI.Board.matches(m.Board),
-		f.has(pci.GPU, m.GPU), f.has(pci.NIC, m.NIC),
+		f.has(isGPU, m.GPU), f.has(isNIC, m.NIC),
 	)
 	if len(m.Topology) > 0 {
 		state := tristate.Unknown
@@ -47,7 +47,7 @@ func (f *Facts) matches(m *Match) tristate.State {
 		out = tristate.And(out, state)
 	}
 	if !m.firmware() {
-		out = tristate.And(out, f.has(pci.GPU, []Pattern{"*"}))
+		out = tristate.And(out, f.has(isGPU, []Pattern{"*"}))
 	}
 	return out
 }
@@ -64,8 +64,9 @@ func (t Text) matches(patterns []Pattern) tristate.State {
 	return tristate.Of(matchesAny(patterns, t.Value))
 }
 
-// has tells whether there is a function of a kind and of one of some products.
-func (f *Facts) has(kind pci.Kind, models []Pattern) tristate.State {
+// has tells whether there is a function of a kind, isGPU or isNIC, and of one of some
+// products.
+func (f *Facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.State {
 	if len(models) == 0 {
 		return tristate.True
 	}
@@ -73,7 +74,7 @@ func (f *Facts) has(kind pci.Kind, models []Pattern) tristate.State {
 		return tristate.Unknown
 	}
 	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; fn.Kind() == kind && matchesAny(models, names(fn)...) {
+		if fn := &f.PCI.Functions[i]; kind(fn) && matchesAny(models, names(fn)...) {
 			return tristate.True
 		}
 	}
@@ -82,6 +83,9 @@ func (f *Facts) has(kind pci.Kind, models []Pattern) tristate.State {
 	}
 	return tristate.False
 }
+
+func isGPU(f *pci.Function) bool { return f.GPU != nil }
+func isNIC(f *pci.Function) bool { return f.NIC != nil }
 
 // names are what a model may be called: the product's name, and its ids.
 func names(f *pci.Function) []string {
@@ -116,7 +120,7 @@ func (f *Facts) machine() string {
 	}
 	var models []string
 	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; fn.Kind() == pci.GPU && !slices.Contains(models, modelName(fn)) {
+		if fn := &f.PCI.Functions[i]; isGPU(fn) && !slices.Contains(models, modelName(fn)) {
 			models = append(models, modelName(fn))
 		}
 	}

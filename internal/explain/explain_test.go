@@ -12,7 +12,6 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/internal/testsize"
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -37,7 +36,7 @@ func collect(t *testing.T, m *machine.Machine, s machine.State) *report.Report {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything})
+	r := report.Collect(t.Context(), fs, report.ForTopo)
 	return &r
 }
 

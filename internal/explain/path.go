@@ -61,7 +61,7 @@ func Way(r *report.Report, gpu, nic int) Path {
 	p.Hops = w.hops(w.n, "NIC")
 	p.Why, p.NCCLWhy = w.why(), w.ncclWhy()
 	p.Default, p.DefaultWhy = w.byDefault()
-	if at := r.Matrix.InNCCL(&r.PCI, w.nic.Function).Function; at != nil && at.Kind() == pci.DataDirect {
+	if at := r.Matrix.InNCCL(&r.PCI, w.nic.Function).Function; at != nil && at.DataDirectOf != nil {
 		p.DataDirect = w.hops(at, "data direct")
 	}
 	p.Notes = w.notes(p.Hops)

@@ -54,7 +54,7 @@ const (
 func Stack(r *report.Report) []Link {
 	v := &r.Verdict
 	either := map[string]tristate.State{
-		peerDirect: r.Kmod.Symbols.PeerMemory,
+		peerDirect: r.Kmod.Symbols[kmod.PeerMemoryAPI].Found,
 		peermem:    v.Peermem,
 		dmabuf:     v.DMABuf,
 	}

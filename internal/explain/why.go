@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -115,7 +114,7 @@ func (w *way) standIn(n topology.NCCLPlace) string {
 		return ""
 	case f == nil:
 		return "; NCCL looks for device 0, function 0 of the NIC's bus, which is not there, and takes the first CPU"
-	case f.Kind() == pci.DataDirect:
+	case f.DataDirectOf != nil:
 		return fmt.Sprintf("; NCCL 2.27.3 and newer goes by the NIC's data-direct function %v", f.Address)
 	case f.Address.Device != w.n.Address.Device:
 		return fmt.Sprintf("; NCCL takes the place of %v, device 0, function 0 of the NIC's bus", f.Address)

@@ -26,7 +26,7 @@ const Labels = "node"
 //   - instances pair: gpu and nic (addresses), rdma, level, nccl.
 //
 // All four features are always there, if need be without elements. The rate is
-// known to a report of pci.Published or more.
+// known to a report for publishing.
 func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes[prefix+Labels] = v1alpha1.NewAttributeFeatures(maps.Clone(r.Labels))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -42,10 +43,10 @@ func TestUnknown(t *testing.T) {
 		},
 		{
 			"virtual function",
-			function(&pci.Function{
-				Vendor: pci.VendorMellanox, Device: 0xfffe, Class: 0x020700, PhysFn: &physical,
+			function(classified(pci.Function{
+				Vendor: 0x15b3, Device: 0xfffe, Class: 0x020700, PhysFn: &physical,
 				NUMA: pci.None, IOMMUGroup: 7, ACS: &pci.ACS{}, NVLinkManagement: true,
-			}),
+			})),
 			attrs{
 				"address": "0000:00:00.0", "vendor": "15b3", "device": "fffe", "class": "020700", "physfn": "0000:02:00.0",
 				"iommuGroup": "7", "eligible": "false",
@@ -78,4 +79,8 @@ func TestPortOf(t *testing.T) {
 			t.Errorf("portOf(%v) = %d, want %d", tc.ports, got, tc.want)
 		}
 	}
+}
+func classified(f pci.Function) *pci.Function {
+	f.Classify(family.Known())
+	return &f
 }

@@ -1,9 +1,12 @@
 package features
 
 import (
+	"strings"
+
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 )
 
@@ -19,7 +22,7 @@ func Kmod(st *kmod.State) *v1alpha1.Features {
 //   - peermem, a peer memory client for GPU memory is registered; peermemBy, the
 //     evidence; peermemModule, the state of nvidia_peermem ("live", "absent");
 //   - symbolPeerMemory and symbolPeerMemoryOwner, symbolUmemDMABuf and
-//     symbolMLX5DMABuf: what the running kernel can do;
+//     symbol<FAMILY>DMABuf (symbolMLX5DMABuf): what the running kernel can do;
 //   - peerdirect and mofed, as the labels of these names; storage, nvidia-fs is
 //     loaded; virtual and virtualBy, a hypervisor and the evidence.
 func drivers(st *kmod.State) attrs {
@@ -27,13 +30,18 @@ func drivers(st *kmod.State) attrs {
 	a.state("driverLoaded", st.Driver.Loaded)
 	a.state("driverOpen", st.Driver.Open)
 	a.text("driverVersion", st.Driver.Version)
-	a.state("peermem", st.Peermem)
-	a.text("peermemBy", st.PeermemBy)
+	peermem := st.AnyPeermem()
+	a.state("peermem", peermem.Registered)
+	a.text("peermemBy", peermem.By)
 	a.text("peermemModule", string(st.PeermemModule))
-	a.state("symbolPeerMemory", st.Symbols.PeerMemory)
-	a.text("symbolPeerMemoryOwner", st.Symbols.PeerMemoryOwner)
-	a.state("symbolUmemDMABuf", st.Symbols.UmemDMABuf)
-	a.state("symbolMLX5DMABuf", st.Symbols.MLX5DMABuf)
+	a.state("symbolPeerMemory", st.Symbols[kmod.PeerMemoryAPI].Found)
+	a.text("symbolPeerMemoryOwner", st.Symbols[kmod.PeerMemoryAPI].Owner)
+	a.state("symbolUmemDMABuf", st.Symbols[kmod.UmemDMABuf].Found)
+	for _, n := range family.Known().NICs {
+		if n.DMABuf != "" {
+			a.state("symbol"+strings.ToUpper(n.Name)+"DMABuf", st.Symbols[n.DMABuf].Found)
+		}
+	}
 	a.text("peerdirect", string(st.Stack.PeerDirect))
 	a.text("mofed", derive.MOFED(st.Stack.MOFED))
 	a.state("storage", st.Storage)

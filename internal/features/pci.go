@@ -57,12 +57,8 @@ func function(f *pci.Function) attrs {
 	if f.ACS != nil && f.ACS.Present {
 		a["acs"] = hex4(f.ACS.Control)
 	}
-	switch f.Kind() {
-	case pci.GPU:
-		a["eligible"] = strconv.FormatBool(f.GPUEligible())
-	case pci.NIC:
-		a["eligible"] = strconv.FormatBool(f.NICEligible())
-	case pci.Other, pci.DataDirect, pci.Bridge:
+	if f.GPU != nil || f.NIC != nil {
+		a["eligible"] = strconv.FormatBool(f.Eligible)
 	}
 	return a
 }

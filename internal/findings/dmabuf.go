@@ -121,11 +121,11 @@ func sawModuleType(f *Facts) []string {
 }
 
 func sawCoreSymbol(f *Facts) []string {
-	return []string{sawSymbol(coreSymbol, f.Kmod.Symbols.UmemDMABuf)}
+	return []string{sawSymbol(coreSymbol, f.Kmod.Symbols[coreSymbol].Found)}
 }
 
 func sawDriverSymbol(f *Facts) []string {
-	return []string{sawSymbol(driverSymbol, f.Kmod.Symbols.MLX5DMABuf)}
+	return []string{sawSymbol(driverSymbol, f.Kmod.Symbols[driverSymbol].Found)}
 }
 
 // devicesSaid lists what devices said when they were asked.
@@ -203,7 +203,7 @@ func legacyStack(f *Facts) bool { return f.Kmod.Stack.PeerDirect == kmod.PeerDir
 func legacyConfigured(f *Facts) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
-	return persistent || p.LegacyAPI == "1" || f.Kmod.PeermemBy == oldPeermem
+	return persistent || p.LegacyAPI == "1" || f.Kmod.AnyPeermem().By == oldPeermem
 }
 
 func sawLegacy(f *Facts) []string {

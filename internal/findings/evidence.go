@@ -81,8 +81,8 @@ func (f *Facts) of(kind func(*pci.Function) bool, saw func(*pci.Function) string
 
 // Kinds of functions.
 
-func isGPU(fn *pci.Function) bool       { return fn.Kind() == pci.GPU }
-func isNIC(fn *pci.Function) bool       { return fn.Kind() == pci.NIC }
+func isGPU(fn *pci.Function) bool       { return fn.GPU != nil }
+func isNIC(fn *pci.Function) bool       { return fn.NIC != nil }
 func eligibleGPU(fn *pci.Function) bool { return fn.GPUEligible() }
 func eligibleNIC(fn *pci.Function) bool { return fn.NICEligible() }
 func eligible(fn *pci.Function) bool    { return eligibleGPU(fn) || eligibleNIC(fn) }

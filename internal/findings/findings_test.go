@@ -47,7 +47,7 @@ func findingOf(t *testing.T, n *sample.Node, check string) findings.Finding {
 // TestAskedFindings: the finding of devices that say no says what to do.
 func TestAskedFindings(t *testing.T) {
 	n := sample.Ready()
-	n.Kmod.Peermem = no
+	n.Kmod.Peermem = sample.Peermem(no)
 	n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}, {Device: "rxe0", DMABuf: no}}
 	f := findingOf(t, n, "dmabuf")
 	const detail = "the RDMA devices cannot register DMA-BUF; asked: mlx5_0 rxe0 cannot"
@@ -95,8 +95,8 @@ func TestDMABufFinding(t *testing.T) {
 				n := sample.Ready()
 				changeGPU(n)
 				changeNIC(n)
-				n.Kmod.Peermem = no
-				n.Kmod.Driver.Loaded, n.Kmod.Driver.Open, n.Kmod.Symbols.UmemDMABuf, n.Kmod.Symbols.MLX5DMABuf = loaded, open, umem, mlx5
+				n.Kmod.Peermem = sample.Peermem(no)
+				n.Kmod.Driver.Loaded, n.Kmod.Driver.Open, n.Kmod.Symbols[kmod.UmemDMABuf], n.Kmod.Symbols[sample.MLX5DMABuf] = loaded, open, kmod.Symbol{Found: umem}, kmod.Symbol{Found: mlx5}
 				v, list := judge(n)
 				got := finding(t, list, "dmabuf")
 				name := fmt.Sprintf("GPU %s, NIC %s, loaded %v, open %v, umem %v, mlx5 %v", gpu, nic, loaded, open, umem, mlx5)
@@ -128,9 +128,11 @@ func TestFindings(t *testing.T) {
 		"legacy":      func(n *sample.Node) { n.Kmod.Stack.PeerDirect = kmod.PeerDirectLegacy },
 		"nothing":     func(n *sample.Node) { n.Kmod = kmod.State{} },
 		"no path": func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Symbols.PeerMemory = tristate.False, tristate.False, tristate.False
+			n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), tristate.False, kmod.Symbol{Found: tristate.False}
 		},
-		"not loaded": func(n *sample.Node) { n.Kmod.Peermem, n.Kmod.Driver.Open = tristate.False, tristate.False },
+		"not loaded": func(n *sample.Node) {
+			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.False
+		},
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +169,7 @@ func TestFindings(t *testing.T) {
 // a terminal.
 func TestFindingsPrintable(t *testing.T) {
 	n := sample.Ready()
-	n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Driver.Version = no, no, "570\x1b[2J"
+	n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Driver.Version = sample.Peermem(no), no, "570\x1b[2J"
 	n.Kmod.Advice = kmod.NoAdvice()
 	n.Kmod.Advice.File = kmod.ModuleFile{Listed: yes, Name: "nvidia_peermem", Dep: []string{"/lib/modules/6.8\x1b[2J/modules.dep"}, Needs: []string{"ib_uverbs\r"}}
 	all := fmt.Sprintf("%q %q", findingOf(t, n, "gpu-driver"), findingOf(t, n, "peermem"))

@@ -95,11 +95,13 @@ func peermemWay(f *Facts) tristate.State { return f.Verdict.Peermem }
 func dmabufWay(f *Facts) tristate.State  { return f.Verdict.DMABuf }
 
 // interfaceFor tells whether the running RDMA stack has the interface for clients.
-func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols.PeerMemory }
+func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Found }
 
-func runningExporter(f *Facts) string { return f.Kmod.Symbols.PeerMemoryOwner }
+func runningExporter(f *Facts) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner }
 
-func registered(f *Facts) string { return f.Kmod.PeermemBy + " is registered with the RDMA stack" }
+func registered(f *Facts) string {
+	return f.Kmod.AnyPeermem().By + " is registered with the RDMA stack"
+}
 
 func peermemMoving(f *Facts) string {
 	switch state := f.Kmod.PeermemModule; state {
@@ -132,10 +134,10 @@ func seenByNCCL(f *Facts) tristate.State {
 }
 
 func clientModule(f *Facts) string {
-	if strings.HasPrefix(f.Kmod.PeermemBy, "/") {
-		return "the module behind " + f.Kmod.PeermemBy
+	if strings.HasPrefix(f.Kmod.AnyPeermem().By, "/") {
+		return "the module behind " + f.Kmod.AnyPeermem().By
 	}
-	return f.Kmod.PeermemBy
+	return f.Kmod.AnyPeermem().By
 }
 
 // The module on disk.

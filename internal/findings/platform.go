@@ -156,7 +156,7 @@ func dataDirectApart(f *Facts) (apart, evidence []string) {
 			continue
 		}
 		i := slices.IndexFunc(f.PCI.Functions, func(fn pci.Function) bool {
-			return fn.Kind() == pci.DataDirect && fn.CommonBridges(gpu.Function) > 1 // more than the root port
+			return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 // more than the root port
 		})
 		if i < 0 || f.PCI.Functions[i].IOMMUGroup == pci.None || f.PCI.Functions[i].IOMMUGroup == gpu.IOMMUGroup {
 			continue
@@ -212,7 +212,7 @@ func (f *Facts) links() []cardLink {
 		if port != nil {
 			ends.Upper = port.Link
 		}
-		if full, lacks := ends.Full(fn.Kind()); full != tristate.Unknown || len(lacks) > 0 {
+		if full, lacks := ends.Full(fn.NIC != nil); full != tristate.Unknown || len(lacks) > 0 {
 			all = append(all, cardLink{card, fn, lacks})
 		}
 	}

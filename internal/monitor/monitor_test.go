@@ -20,7 +20,6 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/monitor"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -43,7 +42,7 @@ func read(t *testing.T, state string, damage func(dir string)) *report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := report.Collect(context.Background(), fs, report.Options{Detail: pci.Needed})
+	r := report.Collect(context.Background(), fs, report.Options{})
 	return &r
 }
 

@@ -393,7 +393,7 @@ func TestElsewhere(t *testing.T) {
 	r := described(t, many(1, 1))
 	r.Matrix.NICs = append(r.Matrix.NICs, topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}})
 	r.Matrix.Pairs = append(r.Matrix.Pairs, topology.Pair{GPU: 0, NIC: 1})
-	r.Matrix.GPUs[0].Function = &pci.Function{Vendor: pci.VendorNVIDIA}
+	r.Matrix.GPUs[0].Function = &pci.Function{Vendor: 0x10de}
 	m := newModel(r)
 	if last := m.Panels[len(m.Panels)-1]; last.Name != "Elsewhere" || len(last.Below[0].Below) != 2 {
 		t.Errorf("%+v", last)

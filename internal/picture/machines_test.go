@@ -10,7 +10,6 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/internal/testsize"
-	"gdr-features/source/pci"
 )
 
 // collect reads a machine in a state from a tree on disk, as a command would.
@@ -21,7 +20,7 @@ func collect(t testing.TB, m *machine.Machine, s machine.State) *report.Report {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything})
+	r := report.Collect(t.Context(), fs, report.ForTopo)
 	return &r
 }
 

@@ -196,7 +196,7 @@ func (m *model) addDevices(r *report.Report) {
 		}
 	}
 	for i := range r.PCI.Functions {
-		if f := &r.PCI.Functions[i]; f.Kind() == pci.DataDirect && len(m.Others) < most {
+		if f := &r.PCI.Functions[i]; f.DataDirectOf != nil && len(m.Others) < most {
 			m.Others = append(m.Others, newDataDirect(f, m.NICs))
 		}
 	}

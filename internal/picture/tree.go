@@ -181,16 +181,16 @@ func (b *builder) bridge(depth int, address pci.Address) *node {
 	return n
 }
 
-const vendorPLX = 0x10b5
+const vendorPLX, broadcom = 0x10b5, 0x1000
 
 // bridgeProduct names a bridge as pci.ids does: the two Broadcom switches that stand
 // between GPUs and NICs, those of PLX, whose device id is the product's number, and
 // NVIDIA's own.
 func bridgeProduct(f *pci.Function) string {
 	switch {
-	case f.Vendor == pci.VendorBroadcom && f.Device == 0xc010:
+	case f.Vendor == broadcom && f.Device == 0xc010:
 		return "PEX880xx"
-	case f.Vendor == pci.VendorBroadcom && f.Device == 0xc030:
+	case f.Vendor == broadcom && f.Device == 0xc030:
 		return "PEX890xx"
 	case f.Vendor == vendorPLX && f.Device >= 0x8500:
 		return fmt.Sprintf("PEX %04x", f.Device)

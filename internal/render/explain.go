@@ -112,7 +112,7 @@ func group(f *pci.Function, kind string) string {
 // acs names the bits of a bridge that redirect peer to peer traffic.
 func acs(f *pci.Function) string {
 	switch {
-	case f.Kind() != pci.Bridge:
+	case !f.Bridge():
 		return "-"
 	case f.ACS == nil:
 		return "not readable without root"

@@ -113,7 +113,7 @@ func (j *hopJSON) function(f *pci.Function, groupType string) {
 		j.Sources["iommuGroup.number"] = dir + "/iommu_group"
 		j.Sources["iommuGroup.type"] = fmt.Sprintf("/sys/kernel/iommu_groups/%d/type", f.IOMMUGroup)
 	}
-	if f.Kind() == pci.Bridge && f.ACS != nil {
+	if f.Bridge() && f.ACS != nil {
 		j.ACS = &acsJSON{f.ACS.Present, append([]string{}, f.ACS.Redirects()...)}
 		j.Sources["acs"] = dir + "/config"
 	}

@@ -8,7 +8,6 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
 
 // manyFunctions is a machine whose adapter has a number of virtual functions.
@@ -29,7 +28,7 @@ func manyFunctions(t *testing.T, virtual int) report.Report {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything})
+	return report.Collect(t.Context(), fs, report.ForTopo)
 }
 
 // TestWideMatrix: a matrix stays readable on an adapter with many virtual

@@ -39,7 +39,7 @@ func wideDevices(r *report.Report) string {
 		}
 	}
 	for i := range r.PCI.Functions {
-		if f := &r.PCI.Functions[i]; f.Kind() == pci.DataDirect {
+		if f := &r.PCI.Functions[i]; f.DataDirectOf != nil {
 			t.WriteString(wideRow(r, "-", "data direct", f, nil))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
-	"gdr-features/source/pci"
+	"gdr-features/internal/report"
 )
 
 // Devices without an IOMMU group prove that the IOMMU is off only where
@@ -47,7 +47,7 @@ func TestNoIOMMUNeedsEvidence(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := m.Tree(t, state(t, "iommu-off"))
 			tt.change(t, dir)
-			r := collect(t, dir, pci.Advised)
+			r := collect(t, dir, report.ForCheck.Facts)
 			if got, ok := r.Labels[label.IOMMU]; got != tt.want || r.Unknown[label.IOMMU] == ok {
 				t.Errorf("label %q, unknown: %v; want %q", got, r.Unknown[label.IOMMU], tt.want)
 			}

@@ -12,7 +12,6 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 )
@@ -52,7 +51,7 @@ pci0000:20 numa=0
 		}
 		var asked [][]string
 		rd := report.NewReader(fs, report.Options{
-			Detail: pci.Published,
+			Facts: report.ForPublishing.Facts,
 			AskVerbs: func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
 				asked = append(asked, devices)
 				for _, d := range devices {
@@ -66,7 +65,7 @@ pci0000:20 numa=0
 				return answers
 			},
 		})
-		before := len(collect(t, dir, pci.Published).Problems)
+		before := len(collect(t, dir, report.ForPublishing.Facts).Problems)
 		for range 2 {
 			r := rd.Read(t.Context(), report.RDMA)
 			if got := r.Labels[label.DMABuf]; got != tc.want {

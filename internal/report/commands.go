@@ -3,14 +3,23 @@ package report
 import (
 	"gdr-features/internal/expect"
 	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
 )
 
 // What each command reads of a machine.
 var (
-	ForLabels = Options{Detail: pci.Needed, OnlyWithGPU: true}
-	ForCheck  = Options{Detail: pci.Advised}
-	ForTopo   = Options{Detail: pci.Everything} // and explain, and the overview
+	ForLabels = Options{OnlyWithGPU: true}
+	ForCheck  = Options{Facts: Facts{PCI: pci.Links, RDMA: forPorts | rdma.PhysicalStates, Advice: true}}
+	// ForTopo is for topo, explain and the overview: every fact.
+	ForTopo = Options{Facts: Facts{
+		PCI: pci.EveryFunction | pci.Capabilities, RDMA: forPorts | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
+	}}
+	// ForPublishing is for those who publish ports with their rates beside the labels.
+	ForPublishing = Options{Facts: Facts{RDMA: forPorts}, OnlyWithGPU: true}
 )
+
+// forPorts are the rates of all ports.
+const forPorts = rdma.Rates | rdma.SoftwareDevices
 
 // Commands are all of them, the one that reads most first: what a snapshot has to
 // hold, so that what is expected of a machine can be compared with it too.

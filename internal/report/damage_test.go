@@ -23,7 +23,6 @@ import (
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/internal/testsize"
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -58,9 +57,9 @@ func damaged(t *testing.T, seed uint64, wounds int) {
 	for range wounds {
 		wound(dir, random)
 	}
-	for _, detail := range []pci.Detail{pci.Needed, pci.Advised, pci.Everything} {
+	for _, facts := range []report.Facts{{}, report.ForCheck.Facts, report.ForTopo.Facts} {
 		done := make(chan report.Report, 1)
-		go func() { done <- collect(t, dir, detail) }()
+		go func() { done <- collect(t, dir, facts) }()
 		select {
 		case r := <-done:
 			if why := objections(dir, &r); why != "" {

@@ -8,7 +8,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
-	"gdr-features/source/pci"
+	"gdr-features/internal/report"
 )
 
 // TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps
@@ -22,14 +22,14 @@ func TestEmptyFileNeverLies(t *testing.T) {
 		for _, s := range []string{"ready", "closed-no-peermem"} {
 			t.Run(name+" "+s, func(t *testing.T) {
 				dir := m.Tree(t, state(t, s))
-				before := collect(t, dir, pci.Needed).Labels
+				before := collect(t, dir, report.Facts{}).Labels
 				emptied := 0
 				eachFile(t, dir, func(path string, text []byte) {
 					emptied++
 					if err := os.Truncate(path, 0); err != nil {
 						t.Fatal(err)
 					}
-					after := collect(t, dir, pci.Needed)
+					after := collect(t, dir, report.Facts{})
 					for name, value := range after.Labels {
 						if was, ok := before[name]; name != label.Reason && (!ok || was != value) {
 							t.Errorf("%s empty: %s was %q, is %q", path[len(dir):], name, was, value)

@@ -11,7 +11,6 @@ import (
 	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -34,7 +33,7 @@ func TestReaderExpects(t *testing.T) {
 	}
 	var file *expect.File
 	wrong := errors.New("no file yet")
-	rd := report.NewReader(fs, report.Options{Detail: pci.Needed, Expect: func() (*expect.File, error) { return file, wrong }})
+	rd := report.NewReader(fs, report.Options{Expect: func() (*expect.File, error) { return file, wrong }})
 	r := rd.Read(t.Context(), report.All)
 	if r.Expected == nil || r.Expected.State != tristate.Unknown || r.Expected.NoType || !r.Unknown[label.Expected] || len(r.Problems) != 1 || r.Problems[0].Error() != "no file yet" {
 		t.Errorf("without a file: %+v, problems %q", r.Expected, r.Problems)

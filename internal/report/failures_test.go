@@ -14,7 +14,6 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 )
@@ -249,7 +248,7 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	options := report.Options{Detail: pci.Advised}
+	options := report.ForCheck
 	if c.asked != tristate.Unknown {
 		options.AskVerbs = func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
 			for _, d := range devices {

@@ -12,7 +12,6 @@ import (
 	"gdr-features/internal/expect"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -43,7 +42,7 @@ func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expect
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	r := report.Collect(t.Context(), fs, report.Options{Detail: pci.Advised, Expect: func() (*expect.File, error) { return file, nil }})
+	r := report.Collect(t.Context(), fs, report.Options{Facts: report.ForCheck.Facts, Expect: func() (*expect.File, error) { return file, nil }})
 	for _, f := range r.Findings {
 		if f.Code == "LinkDegraded" {
 			found = append(found, f.Detail)
@@ -91,7 +90,7 @@ func TestLinksAreJudgedAlike(t *testing.T) {
 	degraded := 0
 	for _, m := range machine.All(t, machinesDir) {
 		dir := m.Tree(t, state(t, "ready"))
-		if r := collect(t, dir, pci.Needed); r.Verdict.Capable != tristate.True {
+		if r := collect(t, dir, report.Facts{}); r.Verdict.Capable != tristate.True {
 			continue // its links are no finding
 		}
 		for range 8 {

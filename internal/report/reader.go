@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -66,7 +67,10 @@ func NewReader(fs *host.FS, o Options) *Reader {
 
 func newReader(fs *host.FS, o Options) Reader {
 	if o.Expect != nil {
-		o.Detail = max(o.Detail, pci.Published) // the rates of ports
+		o.Facts.RDMA |= forPorts
+	}
+	if len(o.Families.GPUs) == 0 {
+		o.Families = family.Known()
 	}
 	return Reader{fs: fs, options: o}
 }
@@ -160,8 +164,8 @@ func (p *part[T]) tell(r *Report) {
 }
 
 func (rd *Reader) readPCI(ctx context.Context) {
-	fs, detail := rd.fs, rd.options.Detail
-	inv, err := rd.pci.one.Read(ctx, func() (pci.Inventory, error) { return pci.Scan(fs, detail) })
+	fs, o := rd.fs, rd.options
+	inv, err := rd.pci.one.Read(ctx, func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Facts.PCI) })
 	rd.pci.take(inv, err, "PCI bus", inv.Problems)
 }
 
@@ -186,7 +190,7 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 			_ = wait(ctx) // it notes its own failure
 		}
 		state, err := done(ctx)
-		if err == nil && rd.options.Detail >= pci.Advised {
+		if err == nil && rd.options.Facts.Advice {
 			rd.advise(ctx, &state)
 		}
 		rd.kmod.take(state, err, "modules and symbols", state.Problems)
@@ -217,8 +221,8 @@ func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
 // startRDMA begins to read the RDMA devices. The function it gives waits for
 // them and may be called again with a longer context.
 func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
-	fs, functions, detail := rd.fs, rd.pci.value, rd.options.Detail
-	done := rd.rdma.one.Start(func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, detail), nil })
+	fs, functions, facts := rd.fs, rd.pci.value, rd.options.Facts.RDMA
+	done := rd.rdma.one.Start(func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, facts), nil })
 	return func(ctx context.Context) error {
 		inv, err := done(ctx)
 		rd.rdma.take(inv, err, "RDMA devices", inv.Problems)
@@ -229,18 +233,20 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 // request says what is to be read of the drivers.
 func (rd *Reader) request() kmod.Request {
 	request := kmod.Request{
-		AllSymbols: rd.options.Detail == pci.Everything, Memory: rd.memory,
+		Families:   rd.options.Families,
+		Present:    rd.pci.value.Families(rd.options.Families),
+		AllSymbols: rd.options.Facts.AllSymbols, Memory: rd.memory,
 	}
 	functions := rd.pci.value.Functions
 	for i := range functions {
 		f := &functions[i]
-		if kind := f.Kind(); kind == pci.GPU || kind == pci.NIC {
+		if f.GPU != nil || f.NIC != nil {
 			request.IOMMU = true
 			if f.IOMMUGroup != pci.None {
 				request.Groups = append(request.Groups, f.IOMMUGroup)
 			}
 		}
-		request.DriverBound = request.DriverBound || f.Kind() == pci.GPU && f.Driver == "nvidia"
+		request.DriverBound = request.DriverBound || f.GPU != nil && f.Driver == f.GPU.Driver
 	}
 	return request
 }
@@ -285,12 +291,12 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 	rd.acs.take(read, err, "ACS registers", nil)
 }
 
-// askVerbs asks the mlx5 devices of eligible adapters, and software devices, for
-// what they tell of the way there. Those do not count, nor do their problems.
+// askVerbs asks the devices of eligible NICs that can be asked, and software devices,
+// for what they tell of the way there. Those do not count, nor do their problems.
 func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
 	var devices []string
 	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.Driver == "mlx5_core" {
+		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.NIC.Uverbs.Driver != 0 && n.Function.NIC.Drives(n.Function.Driver) {
 			devices = append(devices, n.RDMA.Name)
 		}
 	}
@@ -308,7 +314,7 @@ func (r *Report) problem(errs ...error) { r.Problems = append(r.Problems, errs..
 
 func (r *Report) hasGPU() bool {
 	for i := range r.PCI.Functions {
-		if r.PCI.Functions[i].Kind() == pci.GPU {
+		if r.PCI.Functions[i].GPU != nil {
 			return true
 		}
 	}

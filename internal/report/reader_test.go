@@ -16,7 +16,6 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
-	"gdr-features/source/pci"
 )
 
 func reader(t *testing.T, dir string) *report.Reader {
@@ -26,7 +25,7 @@ func reader(t *testing.T, dir string) *report.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return report.NewReader(fs, report.Options{Detail: pci.Published, OnlyWithGPU: true})
+	return report.NewReader(fs, report.ForPublishing)
 }
 
 // A machine that is read again and again looks as if it were read once.
@@ -42,7 +41,7 @@ func TestReaderIsCollect(t *testing.T) {
 		}
 		for _, s := range []string{"ready", "closed-no-peermem"} {
 			dir := m.Tree(t, state(t, s))
-			once := collect(t, dir, pci.Published)
+			once := collect(t, dir, report.ForPublishing.Facts)
 			rd := reader(t, dir)
 			for _, parts := range []report.Parts{report.All, report.RDMA, report.Drivers, report.RDMA | report.Drivers, report.PCI, report.All} {
 				again := rd.Read(t.Context(), parts)

@@ -12,7 +12,6 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 )
 
@@ -68,7 +67,7 @@ pci0000:03
 					t.Fatal(err)
 				}
 			}
-			r := collect(t, dir, pci.Needed)
+			r := collect(t, dir, report.Facts{})
 			for _, name := range []string{label.Level, label.BestLevel, label.NCCLDefault} {
 				if value, ok := r.Labels[name]; ok {
 					t.Errorf("%s = %q", name, value)
@@ -92,7 +91,7 @@ func TestPhysicalByItsPorts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := collect(t, dir, pci.Needed)
+		r := collect(t, dir, report.Facts{})
 		if got := r.Labels[label.Topology]; got != want {
 			t.Errorf("below %s: %q, want %q", port, got, want)
 		}

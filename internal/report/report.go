@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -47,11 +48,13 @@ type Report struct {
 
 // Options say what Collect reads.
 type Options struct {
-	// Detail is pci.Needed for labels and verdict, pci.Published for publishers,
-	// pci.Advised for a verdict with advice, pci.Everything for people.
-	Detail pci.Detail
-	// OnlyWithGPU: a machine without NVIDIA GPU needs no more than its PCI bus
-	// read, since it has no labels.
+	// Facts are what is read beyond what labels and verdict rest on.
+	Facts Facts
+	// Families are those of GPUs and NICs to look for; the zero value stands for
+	// family.Known.
+	Families family.Table
+	// OnlyWithGPU: a machine without a GPU of these families needs no more than its
+	// PCI bus read, since it has no labels.
 	OnlyWithGPU bool
 	// TopologyFile is an NCCL topology file that takes the place of the
 	// machine's own; nil for none.
@@ -62,6 +65,16 @@ type Options struct {
 	// Expect gives what is expected of machines, at each reading. The error tells
 	// why it is nothing, or what was expected before. Nil: nobody asks.
 	Expect func() (*expect.File, error)
+}
+
+// Facts are what Collect reads beyond what labels and verdict rest on.
+type Facts struct {
+	PCI  pci.Facts
+	RDMA rdma.Facts
+	// AllSymbols: look for symbols that can no longer decide anything, too.
+	AllSymbols bool
+	// Advice: read what findings say more by; see kmod.Advice.
+	Advice bool
 }
 
 // Collect reads and judges a machine once. It never fails: what cannot be read,

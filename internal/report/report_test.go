@@ -40,14 +40,14 @@ func parse(t *testing.T, text string) *machine.Machine {
 	return m
 }
 
-func collect(t *testing.T, dir string, detail pci.Detail) report.Report {
+func collect(t *testing.T, dir string, facts report.Facts) report.Report {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = fs.Close() }()
-	return report.Collect(t.Context(), fs, report.Options{Detail: detail})
+	return report.Collect(t.Context(), fs, report.Options{Facts: facts})
 }
 
 func state(t *testing.T, name string) machine.State {
@@ -98,7 +98,7 @@ func TestStates(t *testing.T) {
 	m := parse(t, one)
 	for _, s := range machine.States() {
 		t.Run(s.Name, func(t *testing.T) {
-			r := collect(t, m.Tree(t, s), pci.Needed)
+			r := collect(t, m.Tree(t, s), report.Facts{})
 			var got []string
 			for _, name := range stateLabels {
 				value, ok := r.Labels[name]
@@ -121,7 +121,7 @@ func TestHardwareLabelsStandStill(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
 			for _, s := range machine.States() {
-				r := collect(t, m.Tree(t, s), pci.Needed)
+				r := collect(t, m.Tree(t, s), report.Facts{})
 				hardware := maps.Clone(r.Labels)
 				maps.DeleteFunc(hardware, func(name, _ string) bool { return !label.Hardware(name) })
 				if first == nil {
@@ -135,30 +135,30 @@ func TestHardwareLabelsStandStill(t *testing.T) {
 	}
 }
 
-// TestDetailDoesNotMatter: labels and verdict rest on what every detail reads;
-// only advice rests on more, and Everything reads what Advised does.
-func TestDetailDoesNotMatter(t *testing.T) {
+// TestFactsDoNotMatter: labels and verdict rest on what is always read; only advice
+// rests on more, and ForTopo reads all that ForCheck does.
+func TestFactsDoNotMatter(t *testing.T) {
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, state(t, "ready"))
-			for _, detail := range []pci.Detail{pci.Needed, pci.Published} {
-				if r := collect(t, dir, detail); r.Kmod.Advice != nil || slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil }) {
-					t.Errorf("detail %d reads what only advice needs", detail)
+			for _, facts := range []report.Facts{{}, report.ForPublishing.Facts} {
+				if r := collect(t, dir, facts); r.Kmod.Advice != nil || slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil }) {
+					t.Errorf("%+v reads what only advice needs", facts)
 				}
 			}
-			needed, advised, everything := collect(t, dir, pci.Needed), collect(t, dir, pci.Advised), collect(t, dir, pci.Everything)
+			needed, advised, everything := collect(t, dir, report.Facts{}), collect(t, dir, report.ForCheck.Facts), collect(t, dir, report.ForTopo.Facts)
 			if diff := cmp.Diff(advised.Verdict, everything.Verdict); diff != "" && len(needed.Matrix.GPUs) > 0 {
 				t.Errorf("verdict (-advised +everything):\n%s", diff)
 			}
 			if diff := cmp.Diff(advised.Findings, everything.Findings); diff != "" && len(needed.Matrix.GPUs) > 0 {
 				t.Errorf("findings (-advised +everything):\n%s", diff)
 			}
-			for detail, r := range map[string]report.Report{"advised": advised, "everything": everything} {
+			for command, r := range map[string]report.Report{"advised": advised, "everything": everything} {
 				if diff := cmp.Diff(needed.Labels, r.Labels); diff != "" {
-					t.Errorf("labels (-needed +%s):\n%s", detail, diff)
+					t.Errorf("labels (-needed +%s):\n%s", command, diff)
 				}
 				if diff := cmp.Diff(needed.Verdict, r.Verdict); diff != "" && len(needed.Matrix.GPUs) > 0 {
-					t.Errorf("verdict (-needed +%s):\n%s", detail, diff)
+					t.Errorf("verdict (-needed +%s):\n%s", command, diff)
 				}
 			}
 		})
@@ -197,7 +197,7 @@ func TestMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := collect(t, m.Tree(t, state(t, tc.state)), pci.Needed)
+			r := collect(t, m.Tree(t, state(t, tc.state)), report.Facts{})
 			for name, want := range tc.want {
 				if got := r.Labels[name]; got != want {
 					t.Errorf("%s = %q, want %q", name, got, want)
@@ -217,7 +217,7 @@ func TestNoGPUNoLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := collect(t, m.Tree(t, state(t, "ready")), pci.Needed); len(r.Labels) != 0 {
+	if r := collect(t, m.Tree(t, state(t, "ready")), report.Facts{}); len(r.Labels) != 0 {
 		t.Errorf("labels: %v", r.Labels)
 	}
 }

@@ -2,6 +2,7 @@
 package sample
 
 import (
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -54,14 +55,34 @@ func Ready() *Node {
 			Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}},
 		}}},
 		Kmod: kmod.State{
-			Driver: kmod.Driver{Loaded: tristate.True, Open: tristate.True}, Peermem: tristate.True, PeermemBy: "nvidia_peermem",
-			Symbols: kmod.Symbols{PeerMemory: tristate.True, UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
+			Driver: kmod.Driver{Loaded: tristate.True, Open: tristate.True}, Peermem: Peermem(tristate.True),
+			Symbols: Symbols(tristate.True, tristate.True, tristate.True),
 		},
 	}
 }
 
+// Peermem is a client that serves every family of NICs.
+func Peermem(s tristate.State) map[string]kmod.Peermem {
+	p := kmod.Peermem{Registered: s}
+	if s == tristate.True {
+		p.By = "nvidia_peermem"
+	}
+	return map[string]kmod.Peermem{"mlx5": p, "mlx4": p}
+}
+
+// MLX5DMABuf is the function of mlx5 that registers DMA-BUF.
+const MLX5DMABuf = "mlx5_ib_reg_user_mr_dmabuf"
+
+// Symbols are those of the PeerDirect API, of the RDMA core's DMA-BUF and of mlx5's.
+func Symbols(api, umem, mlx5 tristate.State) kmod.Symbols {
+	return kmod.Symbols{kmod.PeerMemoryAPI: {Found: api}, kmod.UmemDMABuf: {Found: umem}, MLX5DMABuf: {Found: mlx5}}
+}
+
 // Facts gives what the verdict judges.
 func (n *Node) Facts() verdict.Facts {
+	for i := range n.PCI.Functions {
+		n.PCI.Functions[i].Classify(family.Known())
+	}
 	return verdict.Facts{
 		PCIRead: n.PCIRead, PCI: &n.PCI, RDMA: &n.RDMA, Kmod: n.Kmod, Asked: n.Asked,
 		Matrix: topology.Build(topology.Facts{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual}),

@@ -106,7 +106,7 @@ func Advise(fs *host.FS, st State) State {
 func (s *scanner) advice() {
 	a := NoAdvice()
 	s.st.Advice = a
-	if s.st.Peermem != tristate.True {
+	if s.st.AnyPeermem().Registered != tristate.True {
 		a.File = s.moduleFile()
 	}
 	if s.st.PeermemModule == Live {

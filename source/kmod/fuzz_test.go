@@ -1,7 +1,6 @@
 package kmod
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"regexp"
@@ -104,47 +103,37 @@ func FuzzCPUFlags(f *testing.F) {
 }
 
 // naive is searchSymbols in simple words: line by line, with regular expressions.
-func naive(text []byte) (found [len(wanted)]hit, err error) {
+func naive(text []byte) (Symbols, error) {
 	if len(text) == 0 {
-		return found, host.ErrEmpty
+		return Symbols{}, host.ErrEmpty
 	}
 	if !isSymbolLine(text) {
-		return found, errNoTable
+		return Symbols{}, errNoTable
 	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, len(text)+1)
-	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) { // ScanLines, but for the \r
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			return i + 1, data[:i], nil
-		}
-		if atEOF && len(data) > 0 {
-			return len(data), data, nil
-		}
-		return 0, nil, nil
-	})
-	for lines.Scan() {
-		if len(lines.Bytes()) > maxLine && !enough(&found, allNeeded) {
+	found := Symbols{}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if len(line) > maxLine && len(found) < len(all) {
 			return found, errNoTable
 		}
-		for i, form := range symbolForms {
-			for _, at := range form.FindAllIndex(lines.Bytes(), -1) {
-				if found[i].yes {
-					break
-				}
-				found[i].yes = true
-				if m := ownerForm.FindSubmatch(lines.Bytes()[at[1]:]); m != nil {
-					found[i].owner = string(m[1])
-				}
+		for name, form := range symbolForms {
+			if m := form.FindStringSubmatch(line); m != nil && found[name].Found != tristate.True {
+				found[name] = Symbol{tristate.True, m[1]}
 			}
 		}
 	}
-	return found, lines.Err()
+	for _, name := range all {
+		if found[name].Found != tristate.True {
+			found[name] = Symbol{Found: tristate.False}
+		}
+	}
+	return found, nil
 }
 
-// symbolForms match a function, or the entry of its export, up to what ends it.
-var symbolForms = func() (forms [len(wanted)]*regexp.Regexp) {
-	for i, symbol := range wanted {
-		forms[i] = regexp.MustCompile(`( [tT] ` + symbol + `($|[\t \r.]))|( __ksymtab_` + symbol + `($|[\t \r]))`)
+// symbolForms match a function, or the entry of its export, with its owner.
+var symbolForms = func() map[string]*regexp.Regexp {
+	forms := map[string]*regexp.Regexp{}
+	for _, symbol := range all {
+		forms[symbol] = regexp.MustCompile(`(?s)^[^ ]* (?:[tT] ` + symbol + `(?:$|[\t \r.])|. __ksymtab_` + symbol + `(?:$|[\t \r]))(?:[^\[]*\[([^\]]*))?`)
 	}
 	return forms
 }()
@@ -166,16 +155,16 @@ func FuzzSearchSymbols(f *testing.F) {
 		// The first line comes in one piece, as the kernel gives it.
 		size := max(bytes.IndexByte(text, '\n')+1, 32)
 		rest := text
-		got, _, err := searchSymbols(func(buf []byte) (int, error) {
+		got, err := searchSymbols(reader(func(buf []byte) (int, error) {
 			n := copy(buf[:min(size, len(buf))], rest)
 			rest, size = rest[n:], int(chunk)+1
 			return n, nil
-		}, allNeeded)
+		}), all)
 		want, wantErr := naive(text)
 		if !errors.Is(err, wantErr) {
 			t.Fatalf("error %v, want %v", err, wantErr)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(hit{})); diff != "" {
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("found (-naive +got):\n%s", diff)
 		}
 	})

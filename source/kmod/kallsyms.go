@@ -1,29 +1,36 @@
 package kmod
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"gdr-features/host"
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
-// Symbols are the functions of the running kernel that tell what it can do.
-// False means that the whole table was read and lacks the symbol; Unknown that
-// it could not be read, is empty, or was not read because nothing depends on it.
-type Symbols struct {
-	// PeerMemory: ib_register_peer_memory_client, the PeerDirect API.
-	PeerMemory tristate.State
-	// PeerMemoryOwner is the module that has it, "ib_core" or "ib_uverbs".
-	PeerMemoryOwner string
-	// UmemDMABuf: ib_umem_dmabuf_get, DMA-BUF in the RDMA core (Linux 5.12).
-	UmemDMABuf tristate.State
-	// MLX5DMABuf: mlx5_ib_reg_user_mr_dmabuf, DMA-BUF in mlx5.
-	MLX5DMABuf tristate.State
+// Functions of the RDMA core that tell what it can do, whatever the NIC.
+const (
+	PeerMemoryAPI = "ib_register_peer_memory_client" // PeerDirect
+	UmemDMABuf    = "ib_umem_dmabuf_get"             // DMA-BUF (Linux 5.12)
+)
+
+// Symbol is a function of the running kernel.
+type Symbol struct {
+	// Found is False where the whole table was read and lacks the function.
+	Found tristate.State
+	// Owner is the module that has it, "" for the kernel itself.
+	Owner string
 }
+
+// Symbols are functions of the running kernel by name, from /proc/kallsyms. The zero
+// Symbol, Unknown, stands for those that were not looked for, because nothing
+// depends on them, and for all of a table that cannot be read or is empty.
+type Symbols map[string]Symbol
 
 const kallsyms = "proc/kallsyms"
 
@@ -32,148 +39,86 @@ const maxKallsyms = 128 << 20
 
 var errNoTable = errors.New("not a symbol table")
 
-// Symbols that are looked for, by their place in wanted.
-const (
-	peerMemory = iota
-	umemDMABuf
-	mlx5DMABuf
-)
-
-var wanted = [...]string{
-	peerMemory: "ib_register_peer_memory_client",
-	umemDMABuf: "ib_umem_dmabuf_get",
-	mlx5DMABuf: "mlx5_ib_reg_user_mr_dmabuf",
-}
-
-// needed tells which symbols can still decide anything: a registered client
+// wanted lists the symbols that can still decide anything: a registered client
 // proves the PeerDirect API, and without the open GPU driver there is no DMA-BUF.
-func (s *scanner) needed(want Request) (needed [len(wanted)]bool) {
-	needed[peerMemory] = want.AllSymbols || s.st.Peermem != tristate.True
-	needed[umemDMABuf] = want.AllSymbols || s.st.Driver.Open != tristate.False
-	needed[mlx5DMABuf] = needed[umemDMABuf]
-	return needed
+func (s *scanner) wanted(want Request) []string {
+	var names []string
+	if want.AllSymbols || slices.ContainsFunc(want.Present.NICs, func(n *family.NIC) bool {
+		return s.st.Peermem[n.Name].Registered != tristate.True
+	}) {
+		names = append(names, PeerMemoryAPI)
+	}
+	if want.AllSymbols || s.st.Driver.Open != tristate.False {
+		names = append(names, UmemDMABuf)
+		for _, n := range want.Present.NICs {
+			if n.DMABuf != "" {
+				names = append(names, n.DMABuf)
+			}
+		}
+	}
+	return names
 }
 
-// symbols searches /proc/kallsyms in one pass, up to the last symbol needed, and
-// keeps nothing of it.
-func (s *scanner) symbols(needed [len(wanted)]bool) Symbols {
-	if needed == [len(wanted)]bool{} {
-		return Symbols{}
+// symbols looks for some symbols in /proc/kallsyms.
+func (s *scanner) symbols(names []string) Symbols {
+	if len(names) == 0 {
+		return nil
 	}
 	file, err := s.fs.Open(kallsyms)
 	if err != nil {
 		s.unread(err)
-		return Symbols{}
+		return nil
 	}
 	defer file.Close()
-	found, end, err := searchSymbols(func(buf []byte) (int, error) {
-		n, err := file.Read(buf)
-		if n > 0 || errors.Is(err, io.EOF) {
-			err = nil // if it failed behind these bytes, the next read fails too
-		}
-		return n, err
-	}, needed)
-	state := func(i int) tristate.State {
-		switch {
-		case !end && !needed[i]: // where the search ended is nothing to tell of
-			return tristate.Unknown
-		case found[i].yes:
-			return tristate.True
-		case end:
-			return tristate.False
-		}
-		return tristate.Unknown
-	}
+	found, err := searchSymbols(file, names)
 	if err != nil {
 		s.problem(fmt.Errorf("/%s: %w", kallsyms, err))
 	}
-	symbols := Symbols{PeerMemory: state(peerMemory), UmemDMABuf: state(umemDMABuf), MLX5DMABuf: state(mlx5DMABuf)}
-	if symbols.PeerMemory == tristate.True {
-		symbols.PeerMemoryOwner = found[peerMemory].owner
-	}
-	return symbols
-}
-
-// hit tells that a symbol was seen, and the module that has it.
-type hit struct {
-	yes   bool
-	owner string
+	return found
 }
 
 // maxLine is the longest line of a symbol table, without its newline; a symbol of
 // Linux has up to 511 bytes.
 const maxLine = 4 << 10
 
-// searchSymbols reads a table of lines "address type name[\t[module]]" and looks
-// for the wanted ones, until it has those needed. Only when it came to the end
-// is what was not found not there. Of the needed it tells the same however many
-// bytes a read gives; the others may be found or not.
-//
-// Every read goes to the same aligned place, with the line that the read before
-// left unfinished right in front of it: copying to odd addresses costs twice
-// the time.
-func searchSymbols(read func([]byte) (int, error), needed [len(wanted)]bool) (found [len(wanted)]hit, end bool, err error) {
-	const front, chunk = maxLine, 64 << 10
-	buf := make([]byte, front+chunk)
-	kept, total := 0, 0
-	for {
-		n, err := read(buf[front:])
-		if err != nil {
-			return found, false, err
+// searchSymbols reads a table of lines "address type name[\t[module]]" up to the last
+// of some symbols. Of one that it does not find it knows that there is none only when
+// it comes to the end; what it found before an error stays found.
+func searchSymbols(table io.Reader, names []string) (Symbols, error) {
+	found := make(Symbols, len(names))
+	lines := bufio.NewReaderSize(table, 64<<10)
+	for total := 0; len(found) < len(names); {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case total == 0 && len(line) == 0 && errors.Is(err, io.EOF):
+			return found, host.ErrEmpty
+		case total == 0 && len(line) > 0 && !isSymbolLine(line), len(bytes.TrimSuffix(line, []byte{'\n'})) > maxLine:
+			return found, errNoTable
+		case err != nil && !errors.Is(err, io.EOF):
+			return found, err
+		case total+len(line) > maxKallsyms:
+			return found, host.ErrTooLarge
 		}
-		text := buf[front-kept : front+n]
-		if total == 0 && n > 0 && !isSymbolLine(text) {
-			return found, false, errNoTable
+		total += len(line)
+		if name, owner, ok := symbolIn(line, names); ok && found[name].Found != tristate.True {
+			found[name] = Symbol{tristate.True, owner}
 		}
-		total += n
-		if n == 0 { // the end: a last line without newline counts
-			searchLines(append(text[:kept:kept], '\n'), &found)
-			if total == 0 {
-				return found, false, host.ErrEmpty
+		if err != nil { // the end, perhaps of a last line without newline
+			for _, name := range names {
+				if found[name].Found != tristate.True {
+					found[name] = Symbol{Found: tristate.False}
+				}
 			}
-			return found, true, nil
-		}
-		whole, fit := wholeLines(text)
-		searchLines(text[:whole], &found)
-		if enough(&found, needed) {
-			return found, false, nil
-		}
-		if !fit {
-			return found, false, errNoTable
-		}
-		kept = copy(buf[front-(len(text)-whole):], text[whole:])
-		if total > maxKallsyms {
-			return found, false, host.ErrTooLarge
+			return found, nil
 		}
 	}
-}
-
-// wholeLines gives the length of the whole lines that text begins with, up to the
-// first that is too long; fit is false where there is one, or begins to be.
-func wholeLines(text []byte) (length int, fit bool) {
-	for {
-		rest := text[length:]
-		last := bytes.LastIndexByte(rest[:min(len(rest), maxLine+1)], '\n')
-		if last < 0 {
-			return length, len(rest) <= maxLine
-		}
-		length += last + 1
-	}
-}
-
-func enough(found *[len(wanted)]hit, needed [len(wanted)]bool) bool {
-	for i := range found {
-		if needed[i] && !found[i].yes {
-			return false
-		}
-	}
-	return true
+	return found, nil
 }
 
 // isSymbolLine accepts "ffffffff81000000 T name": addresses may be all zero for
 // readers without privilege.
-func isSymbolLine(text []byte) bool {
-	line, _, _ := bytes.Cut(text, []byte{'\n'})
+func isSymbolLine(line []byte) bool {
+	line, _, _ = bytes.Cut(line, []byte{'\n'})
 	address, rest, ok := bytes.Cut(line, []byte{' '})
 	if !ok || len(address) < 8 || len(address) > 16 || len(rest) < 3 || rest[1] != ' ' {
 		return false
@@ -186,55 +131,33 @@ func isSymbolLine(text []byte) bool {
 	return true
 }
 
-// searchLines looks at whole lines. It searches for a symbol from its rarest
-// letter on, which takes a third of the time: first letters such as "i" are
-// everywhere.
-func searchLines(text []byte, found *[len(wanted)]hit) {
-	for i, symbol := range wanted {
-		from := rarest(symbol)
-		tail := []byte(symbol[from:])
-		for at := from; at < len(text) && !found[i].yes; at++ {
-			next := bytes.Index(text[at:], tail)
-			if next < 0 {
-				break
-			}
-			at += next
-			if start := at - from; string(text[start:at]) == symbol[:from] {
-				found[i].note(text, start, at+len(tail))
-			}
+// symbolIn tells which of some names a line of the table has, and the module that it
+// belongs to: the symbol itself, a function (t, T) that a compiler may have given a
+// suffix (".cold", ".llvm.123"), or the entry of its export.
+func symbolIn(line []byte, names []string) (name, owner string, ok bool) {
+	i := bytes.IndexByte(line, ' ')
+	if i < 0 || len(line) < i+4 || line[i+2] != ' ' {
+		return "", "", false
+	}
+	kind, symbol := line[i+1], line[i+3:]
+	function := kind == 't' || kind == 'T'
+	if !function {
+		var export bool
+		if symbol, export = bytes.CutPrefix(symbol, []byte("__ksymtab_")); !export {
+			return "", "", false
 		}
 	}
-}
-
-// rarest is where in a symbol its rarest letter is, by how often the kernel's
-// symbol tables have each.
-func rarest(symbol string) int {
-	for _, letter := range "jzqwyvhkgumxlnob" {
-		if i := strings.IndexRune(symbol, letter); i >= 0 {
-			return i
+	for _, name := range names {
+		if len(symbol) < len(name) || string(symbol[:len(name)]) != name {
+			continue
 		}
+		rest := bytes.TrimSuffix(symbol[len(name):], []byte{'\n'})
+		if len(rest) > 0 && !bytes.ContainsRune([]byte("\t \r"), rune(rest[0])) && (rest[0] != '.' || !function) {
+			continue
+		}
+		_, module, _ := bytes.Cut(rest, []byte{'['})
+		module, _, _ = bytes.Cut(module, []byte{']'})
+		return name, string(module), true
 	}
-	return 0
-}
-
-// note accepts the symbol itself, a function (t, T) that a compiler may have
-// given a suffix (".cold", ".llvm.123"), or the entry of its export, and takes
-// down whose it is.
-func (h *hit) note(text []byte, start, end int) {
-	before, rest := text[:start], text[end:]
-	function := bytes.HasSuffix(before, []byte(" t ")) || bytes.HasSuffix(before, []byte(" T "))
-	export := bytes.HasSuffix(before, []byte(" __ksymtab_"))
-	rest, _, _ = bytes.Cut(rest, []byte{'\n'})
-	switch {
-	case !function && !export:
-		return
-	case len(rest) == 0, rest[0] == '\t', rest[0] == ' ', rest[0] == '\r', rest[0] == '.' && function:
-	default:
-		return
-	}
-	h.yes = true
-	if _, module, ok := bytes.Cut(rest, []byte{'['}); ok {
-		owner, _, _ := bytes.Cut(module, []byte{']'})
-		h.owner = string(owner)
-	}
+	return "", "", false
 }

@@ -7,10 +7,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gdr-features/host"
 	"gdr-features/tristate"
 )
+
+// reader is a function that reads, and gives no bytes at the end.
+type reader func([]byte) (int, error)
+
+func (read reader) Read(buf []byte) (int, error) {
+	n, err := read(buf)
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
 
 // inChunks reads text like a file that gives at most size bytes at once.
 func inChunks(text string, size int) func([]byte) (int, error) {
@@ -21,18 +33,21 @@ func inChunks(text string, size int) func([]byte) (int, error) {
 	}
 }
 
-// allNeeded lets a search go on to the end.
-var allNeeded = [len(wanted)]bool{true, true, true}
+// all are the symbols that are looked for on a machine with ConnectX.
+var all = []string{peer, umem, mlx5}
 
 // finds is what searchSymbols found, by symbol, with the owner.
 type finds map[string]string
 
-func search(read func([]byte) (int, error)) (finds, error) {
-	found, _, err := searchSymbols(read, allNeeded)
+func search(read func([]byte) (int, error), names ...string) (finds, error) {
+	if names == nil {
+		names = all
+	}
+	found, err := searchSymbols(reader(read), names)
 	f := finds{}
-	for i, hit := range found {
-		if hit.yes {
-			f[wanted[i]] = hit.owner
+	for name, symbol := range found {
+		if symbol.Found == tristate.True {
+			f[name] = symbol.Owner
 		}
 	}
 	return f, err
@@ -106,9 +121,7 @@ func TestSearchSymbolsNames(t *testing.T) {
 
 // Any symbol can be looked for, whatever letters it has.
 func TestSearchSymbolsOfAnyName(t *testing.T) {
-	defer func(before [len(wanted)]string) { wanted = before }(wanted)
 	for _, symbol := range []string{"ib_uverbs_client", "efa_reg_user_mr_dmabuf", "g", "ag", "ga", "_", "p2pdma_0", "aaa", "printk"} {
-		wanted[umemDMABuf] = symbol
 		const around = "0000000000000000 t ibibib_uvuverbs_aaaa\n"
 		for text, want := range map[string]finds{
 			around + "0000000000000000 t " + symbol + "\t[owner]\n" + around: {symbol: "owner"},
@@ -116,7 +129,7 @@ func TestSearchSymbolsOfAnyName(t *testing.T) {
 			around + "0000000000000000 t x" + symbol + "\n" + around:         {},
 			around + symbol + symbol + "\n" + around:                         {},
 		} {
-			got, err := search(inChunks(text, 1<<20))
+			got, err := search(inChunks(text, 1<<20), symbol)
 			if err != nil || !cmp.Equal(want, got) {
 				t.Errorf("%q in %q: %v, %v; want %v", symbol, text, got, err, want)
 			}
@@ -126,7 +139,7 @@ func TestSearchSymbolsOfAnyName(t *testing.T) {
 
 func TestSearchSymbols(t *testing.T) {
 	line := func(name string) string { return "0000000000000000 t " + name + "\n" }
-	all := line(peer+"\t[ib_uverbs]") + line(umem) + line(mlx5+"\t[mlx5_ib]")
+	three := line(peer+"\t[ib_uverbs]") + line(umem) + line(mlx5+"\t[mlx5_ib]")
 	filler := strings.Repeat(line("gadget_go_ing\t[gig]"), 5000)
 	tests := []struct {
 		name string
@@ -134,9 +147,9 @@ func TestSearchSymbols(t *testing.T) {
 		want finds
 		err  error
 	}{
-		{"all", all, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
-		{"all behind much else", filler + all, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
-		{"all before much else", all + filler, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
+		{"all", three, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
+		{"all behind much else", filler + three, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
+		{"all before much else", three + filler, finds{peer: "ib_uverbs", umem: "", mlx5: "mlx5_ib"}, nil},
 		{"none", filler, finds{}, nil},
 		{"a last line without newline", filler + strings.TrimSuffix(line(umem+"\t[ib_uverbs]"), "\n"), finds{umem: "ib_uverbs"}, nil},
 		{"a last line that ends in the symbol", filler + strings.TrimSuffix(line(umem), "\n"), finds{umem: ""}, nil},
@@ -150,9 +163,9 @@ func TestSearchSymbols(t *testing.T) {
 		{"addresses of 32 bits", "c0100000 T _stext\n" + line(umem), finds{umem: ""}, nil},
 
 		{"empty", "", finds{}, host.ErrEmpty},
-		{"garbage", "\x7fELF\x02\x01\x01 not a symbol table\n" + all, finds{}, errNoTable},
-		{"a blank first line", "\n" + all, finds{}, errNoTable},
-		{"a line of 64 KiB", all[:len(all)/2] + strings.Repeat("g", 64<<10) + all, finds{peer: "ib_uverbs"}, errNoTable},
+		{"garbage", "\x7fELF\x02\x01\x01 not a symbol table\n" + three, finds{}, errNoTable},
+		{"a blank first line", "\n" + three, finds{}, errNoTable},
+		{"a line of 64 KiB", three[:len(three)/2] + strings.Repeat("g", 64<<10) + three, finds{peer: "ib_uverbs"}, errNoTable},
 	}
 	for _, tt := range tests {
 		for _, chunk := range []int{27, 100, 4096, 65536, 1 << 20} {
@@ -170,7 +183,7 @@ func TestSearchSymbols(t *testing.T) {
 // A symbol is found wherever the reader's buffer happens to end.
 func TestSearchSymbolsAtBoundaries(t *testing.T) {
 	const buffer = 64 << 10
-	for _, symbol := range wanted {
+	for _, symbol := range all {
 		line := "0000000000000000 t " + symbol + "\t[owner]\n"
 		want := finds{symbol: "owner"}
 		for start := buffer - len(line) - 2; start <= buffer+2; start++ {
@@ -279,13 +292,13 @@ func TestScanSymbols(t *testing.T) {
 	}{
 		{
 			"all", line(peer+"\t[ib_core]") + line(umem+"\t[ib_uverbs]") + line(mlx5+"\t[mlx5_ib]"),
-			Symbols{PeerMemory: tristate.True, PeerMemoryOwner: "ib_core", UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
+			Symbols{peer: {tristate.True, "ib_core"}, umem: {tristate.True, "ib_uverbs"}, mlx5: {tristate.True, "mlx5_ib"}},
 			nil,
 		},
-		{"one", line("x") + line(umem+"\t[ib_uverbs]"), Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.True, MLX5DMABuf: tristate.False}, nil},
-		{"another", line(mlx5), Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.False, MLX5DMABuf: tristate.True}, nil},
-		{"none", line("x"), Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.False, MLX5DMABuf: tristate.False}, nil},
-		{"no file", absent, Symbols{}, []string{"open /proc/kallsyms: no such file"}},
+		{"one", line("x") + line(umem+"\t[ib_uverbs]"), Symbols{peer: {Found: tristate.False}, umem: {tristate.True, "ib_uverbs"}, mlx5: {Found: tristate.False}}, nil},
+		{"another", line(mlx5), Symbols{peer: {Found: tristate.False}, umem: {Found: tristate.False}, mlx5: {Found: tristate.True}}, nil},
+		{"none", line("x"), Symbols{peer: {Found: tristate.False}, umem: {Found: tristate.False}, mlx5: {Found: tristate.False}}, nil},
+		{"no file", absent, nil, []string{"open /proc/kallsyms: no such file"}},
 		{"empty", "", Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a FIFO", isFIFO, Symbols{}, []string{"/proc/kallsyms: file is empty"}},
 		{"a directory", isDir, Symbols{}, []string{"/proc/kallsyms: read /proc/kallsyms: is a directory"}},
@@ -294,14 +307,14 @@ func TestScanSymbols(t *testing.T) {
 		{
 			"a table that turns into garbage",
 			line(umem+"\t[ib_uverbs]") + strings.Repeat("x", 1<<17),
-			Symbols{UmemDMABuf: tristate.True},
+			Symbols{umem: {tristate.True, "ib_uverbs"}},
 			[]string{"/proc/kallsyms: not a symbol table"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, map[string]string{kallsyms: tt.text}, Request{AllSymbols: true})
-			if diff := cmp.Diff(tt.want, st.Symbols); diff != "" {
+			if diff := cmp.Diff(tt.want, st.Symbols, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("symbols (-want +got):\n%s", diff)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
@@ -324,34 +337,35 @@ func TestNeededSymbols(t *testing.T) {
 		files map[string]string
 		want  Symbols
 	}{
-		{"nothing decides", map[string]string{live: "live\n", driver: closed, kallsyms: "garbage\n"}, Symbols{}},
+		{"nothing decides", map[string]string{live: "live\n", driver: closed, kallsyms: "garbage\n"}, nil},
 		{
 			"DMA-BUF decides, and what else is near is not told of",
 			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + line(peer+"\t[ib_core]") + line(mlx5)},
-			Symbols{UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
+			Symbols{umem: {Found: tristate.True}, mlx5: {Found: tristate.True}},
 		},
 		{
 			"DMA-BUF decides: the one symbol, much else, the other symbol",
 			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + strings.Repeat(line("x"), 1<<13) + line(mlx5)},
-			Symbols{UmemDMABuf: tristate.True, MLX5DMABuf: tristate.True},
+			Symbols{umem: {Found: tristate.True}, mlx5: {Found: tristate.True}},
 		},
 		{
 			"the client decides",
 			map[string]string{driver: closed, kallsyms: line(umem)},
-			Symbols{PeerMemory: tristate.False, UmemDMABuf: tristate.True, MLX5DMABuf: tristate.False},
+			Symbols{peer: {Found: tristate.False}},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			if diff := cmp.Diff(tt.want, st.Symbols); diff != "" {
+			if diff := cmp.Diff(tt.want, st.Symbols, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("symbols (-want +got):\n%s", diff)
 			}
 			wantProblems(t, st.Problems)
 		})
 	}
-	found, end, err := searchSymbols(inChunks(line(umem)+line(mlx5)+strings.Repeat(line("x"), 1<<13)+line(peer), 1<<10), [len(wanted)]bool{umemDMABuf: true, mlx5DMABuf: true})
-	if err != nil || end || found[peerMemory].yes || !found[umemDMABuf].yes {
-		t.Errorf("read on: end %v, found %v, error %v", end, found, err)
+	read := 0
+	rest := inChunks(line(umem)+line(mlx5)+strings.Repeat(line("x"), 1<<13), 1<<10)
+	if _, err := search(func(buf []byte) (int, error) { read++; return rest(buf) }, umem, mlx5); err != nil || read > 1 {
+		t.Errorf("read on: %d reads, error %v", read, err)
 	}
 }

@@ -1,6 +1,7 @@
 // Package kmod reads which drivers run and what they can do: the GPU driver and
-// its flavour, nvidia-peermem and its forerunners, the RDMA stack and its
-// PeerDirect level, the symbols DMA-BUF needs, the IOMMU, the hypervisor.
+// whether it is the open kernel modules, nvidia-peermem and its forerunners, the RDMA
+// stack and its PeerDirect level, the symbols DMA-BUF needs, the IOMMU, the
+// hypervisor. What of this is a vendor's own stands in package family.
 //
 // A module counts as loaded when the kernel says so (initstate "live"). A module
 // file on disk and a reference count prove nothing.
@@ -8,23 +9,24 @@ package kmod
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
 // State is the software side of a machine.
 type State struct {
-	// Driver is the NVIDIA GPU driver.
+	// Driver is the GPU driver.
 	Driver Driver
-	// Peermem: a peer memory client for GPU memory is registered with the RDMA
-	// stack. PeermemBy names the evidence: "nvidia_peermem", "nv_peer_mem", or
-	// the client's directory.
-	Peermem   tristate.State
-	PeermemBy string
-	// PeermemModule is the state of nvidia_peermem itself, for advice.
+	// Peermem are the peer memory clients for GPU memory, by the name of the family
+	// of NICs that they serve.
+	Peermem map[string]Peermem
+	// PeermemModule is the state of the module that is such a client, nvidia_peermem,
+	// for advice.
 	PeermemModule Init
 	// Symbols are what /proc/kallsyms tells.
 	Symbols Symbols
@@ -55,14 +57,39 @@ type State struct {
 	Problems []error
 }
 
-// Driver is the NVIDIA GPU driver as loaded, from /proc/driver/nvidia/version.
+// Driver is the GPU driver as loaded, from /proc/driver/nvidia/version.
 type Driver struct {
-	// Loaded: the kernel module nvidia is loaded.
+	// Loaded: its kernel module is loaded.
 	Loaded tristate.State
-	// Open: it is the open flavour. False also when no driver is loaded.
+	// Open: it is the open kernel modules. False also when no driver is loaded.
 	Open tristate.State
 	// Version as in "570.86.15"; "" when not known.
 	Version string
+}
+
+// Peermem tells whether a peer memory client for GPU memory is registered with the
+// RDMA stack.
+type Peermem struct {
+	Registered tristate.State
+	// By names the evidence: a module, "nvidia_peermem", or the client's directory,
+	// "/sys/kernel/mm/memory_peers/nv_mem"; "" for none.
+	By string
+}
+
+// AnyPeermem gives the client of some family of NICs that has one, and otherwise what
+// is known of all.
+func (s *State) AnyPeermem() Peermem {
+	if len(s.Peermem) == 0 {
+		return Peermem{}
+	}
+	all := Peermem{Registered: tristate.False}
+	for _, p := range s.Peermem {
+		if p.Registered == tristate.True {
+			return p
+		}
+		all.Registered = tristate.Or(all.Registered, p.Registered)
+	}
+	return all
 }
 
 // Processor is a processor in the words of NCCL's topology (src/graph/xml.cc,
@@ -99,11 +126,17 @@ func (i Init) Loaded() tristate.State {
 
 // Request says what Scan is to read beyond the modules.
 type Request struct {
+	// Families are all that are known: the version of MOFED shows at any of its drivers,
+	// whatever NICs there are.
+	Families family.Table
+	// Present are those of the machine, whose drivers, clients and symbols are read
+	// (pci.Inventory.Families); the zero value stands for all. Of GPUs the first counts.
+	Present family.Table
 	// Groups are the IOMMU groups whose type is wanted.
 	Groups []int
 	// IOMMU: State.IOMMU is wanted, also where Groups is empty.
 	IOMMU bool
-	// DriverBound: a GPU is bound to the driver nvidia, so that one is loaded.
+	// DriverBound: a GPU is bound to its family's driver, so that one is loaded.
 	DriverBound bool
 	// Memory keeps the symbols from one Scan for the next; nil for none.
 	Memory *Memory
@@ -117,13 +150,18 @@ type Request struct {
 func Scan(fs *host.FS, want Request) State {
 	s := &scanner{fs: fs}
 	s.modules = s.modulesReadable()
-	s.driver(want.DriverBound)
-	s.peermem()
+	if len(want.Present.GPUs) == 0 {
+		want.Present = want.Families
+	}
+	if len(want.Present.GPUs) > 0 {
+		s.driver(want.Present.GPUs[0], want.DriverBound)
+	}
+	s.peermem(want.Present.NICs)
 	s.st.Storage = s.init("nvidia_fs").Loaded()
-	s.st.Stack.MOFED = s.mofed()
+	s.st.Stack.MOFED = s.mofed(want.Families.NICs)
 	s.st.Symbols = want.Memory.symbols(s, want)
-	api := s.st.Symbols.PeerMemory
-	if s.st.Peermem == tristate.True { // a registered client proves it too
+	api := s.st.Symbols[PeerMemoryAPI].Found
+	if s.st.AnyPeermem().Registered == tristate.True { // a registered client proves it too
 		api = tristate.True
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
@@ -203,11 +241,10 @@ func (s *scanner) present(module string) tristate.State {
 
 // driver reads the GPU driver. Without a version file the module's directory
 // decides whether one is loaded, or a GPU that is bound to it.
-func (s *scanner) driver(bound bool) {
-	const file = "proc/driver/nvidia/version"
-	text, err := s.fs.Bytes(file, 16<<10)
+func (s *scanner) driver(gpu *family.GPU, bound bool) {
+	text, err := s.fs.Bytes(gpu.VersionFile, 16<<10)
 	if err != nil {
-		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present("nvidia"))
+		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present(gpu.Driver))
 		switch s.st.Driver.Loaded {
 		case tristate.True:
 			s.unread(err)
@@ -221,15 +258,15 @@ func (s *scanner) driver(bound bool) {
 	}
 	open, version := parseDriver(string(text))
 	if open == tristate.Unknown {
-		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", file))
-		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present("nvidia"))
+		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", gpu.VersionFile))
+		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present(gpu.Driver))
 		return
 	}
 	s.st.Driver = Driver{Loaded: tristate.True, Open: open, Version: version}
 }
 
 // parseDriver reads the line "NVRM version: NVIDIA UNIX Open Kernel Module for
-// x86_64  595.45.04  Release Build ..." or, of the closed flavour, "NVRM version:
+// x86_64  595.45.04  Release Build ..." or, of the proprietary modules, "NVRM version:
 // NVIDIA UNIX x86_64 Kernel Module  550.54.14  <date>".
 func parseDriver(text string) (open tristate.State, version string) {
 	line, _, _ := strings.Cut(text, "\n")
@@ -260,34 +297,54 @@ func isDriverVersion(word string) bool {
 	return true
 }
 
-// peermem looks for a registered client: a live module (its init fails, and it
-// is gone, when it cannot register), or the client's directory as older
-// PeerDirect stacks make it, in the three places it has been seen in.
-func (s *scanner) peermem() {
-	s.st.PeermemModule = s.init("nvidia_peermem")
-	old := s.init("nv_peer_mem")
-	s.st.Peermem = tristate.Or(s.st.PeermemModule.Loaded(), old.Loaded())
-	switch {
-	case s.st.PeermemModule == Live:
-		s.st.PeermemBy = "nvidia_peermem"
-		return
-	case old == Live:
-		s.st.PeermemBy = "nv_peer_mem"
-		return
+// peermem looks for the clients that serve some families of NICs.
+func (s *scanner) peermem(nics []*family.NIC) {
+	s.st.Peermem = make(map[string]Peermem, len(nics))
+	var done []*family.NIC
+	for _, n := range nics {
+		same := func(other *family.NIC) bool {
+			return slices.Equal(n.PeerMemory.Modules, other.PeerMemory.Modules) && slices.Equal(n.PeerMemory.Clients, other.PeerMemory.Clients)
+		}
+		if i := slices.IndexFunc(done, same); i >= 0 { // one problem is told of once
+			s.st.Peermem[n.Name] = s.st.Peermem[done[i].Name]
+			continue
+		}
+		s.st.Peermem[n.Name] = s.client(n.PeerMemory)
+		done = append(done, n)
+	}
+}
+
+// client looks for a registered client: a live module (its init fails, and it is gone,
+// when it cannot register), or the client's directory as older PeerDirect stacks make
+// it, in the three places it has been seen in.
+func (s *scanner) client(p family.PeerMemory) Peermem {
+	out := Peermem{Registered: tristate.False}
+	for i, module := range p.Modules {
+		state := s.init(module)
+		if i == 0 && s.st.PeermemModule == Unread {
+			s.st.PeermemModule = state
+		}
+		if state == Live && out.By == "" {
+			out.By = module
+		}
+		out.Registered = tristate.Or(out.Registered, state.Loaded())
+	}
+	if out.By != "" {
+		return out
 	}
 	for _, place := range [...]string{"sys/kernel/mm/memory_peers", "sys/kernel/memory_peers", "sys/memory_peers"} {
-		for _, client := range [...]string{"nv_mem", "nv_mem_nc"} {
+		for _, client := range p.Clients {
 			ok, err := s.fs.Exists(place + "/" + client)
 			switch {
 			case err != nil:
 				s.problem(err)
-				s.st.Peermem = tristate.Or(s.st.Peermem, tristate.Unknown)
+				out.Registered = tristate.Or(out.Registered, tristate.Unknown)
 			case ok:
-				s.st.Peermem, s.st.PeermemBy = tristate.True, "/"+place+"/"+client
-				return
+				return Peermem{tristate.True, "/" + place + "/" + client}
 			}
 		}
 	}
+	return out
 }
 
 // groups reads the types of IOMMU groups.

@@ -162,7 +162,7 @@ func TestScanInit(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			if st.PeermemModule != tt.want || st.Peermem != tt.loaded || tt.want.Loaded() != tt.loaded {
+			if st.PeermemModule != tt.want || st.AnyPeermem().Registered != tt.loaded || tt.want.Loaded() != tt.loaded {
 				t.Errorf("state %q, peermem %v; want %q, %v", st.PeermemModule, st.Peermem, tt.want, tt.loaded)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
@@ -196,7 +196,7 @@ func TestScanGivesHandlesBack(t *testing.T) {
 			return len(entries)
 		}
 		before := open()
-		Scan(fs, Request{AllSymbols: true})
+		Scan(fs, known(Request{AllSymbols: true}))
 		if after := open(); after != before {
 			t.Errorf("%s: %d descriptors are open, %d before", name, after, before)
 		}
@@ -271,8 +271,9 @@ func TestScanPeermem(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			if st.Peermem != tt.want || st.PeermemBy != tt.by {
-				t.Errorf("%v by %q, want %v by %q", st.Peermem, st.PeermemBy, tt.want, tt.by)
+			want := Peermem{tt.want, tt.by}
+			if got := st.Peermem; got["mlx5"] != want || got["mlx4"] != want || len(got) != 2 || st.AnyPeermem() != want {
+				t.Errorf("%+v, want %+v", got, want)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
 		})

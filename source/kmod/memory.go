@@ -2,6 +2,7 @@ package kmod
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"gdr-features/host"
@@ -14,7 +15,7 @@ import (
 type Memory struct {
 	seed  maphash.Seed
 	known bool
-	key   uint64 // of the modules that were loaded
+	key   uint64 // of the modules that were loaded, and the symbols looked for
 	table Symbols
 }
 
@@ -24,28 +25,35 @@ const maxModules = 4 << 20
 // symbols gives what the symbol table tells: what is remembered if the same
 // modules are loaded as then. Only a table that was read to its end is.
 func (m *Memory) symbols(s *scanner, want Request) Symbols {
-	needed := s.needed(want)
-	if m == nil || needed == [len(wanted)]bool{} {
-		return s.symbols(needed)
+	names := s.wanted(want)
+	if m == nil || len(names) == 0 {
+		return s.symbols(names)
 	}
 	list, err := s.fs.Bytes("proc/modules", maxModules)
 	if err != nil && !host.Absent(err) { // a kernel without modules has no list
-		return s.symbols(needed)
+		return s.symbols(names)
 	}
 	if !m.known {
 		m.seed = maphash.MakeSeed()
 	}
-	for _, module := range [...]string{"ib_core", "ib_uverbs", "mlx5_ib"} {
+	want.AllSymbols = true
+	names = s.wanted(want)
+	modules := []string{"ib_core", "ib_uverbs"}
+	for _, n := range want.Present.NICs {
+		if n.DMABuf != "" {
+			modules = append(modules, n.Module)
+		}
+	}
+	for _, module := range modules {
 		source, _ := s.fs.Line("sys/module/" + module + "/srcversion") // built in, or built without
 		list = append(list, source+"\n"...)
 	}
-	key := loaded(m.seed, string(list))
+	key := loaded(m.seed, string(list)+strings.Join(names, "\n"))
 	if m.known && key == m.key {
 		return m.table
 	}
-	want.AllSymbols = true
-	m.table, m.key = s.symbols(s.needed(want)), key
-	m.known = m.table.UmemDMABuf != tristate.Unknown && m.table.MLX5DMABuf != tristate.Unknown && m.table.PeerMemory != tristate.Unknown
+	m.table, m.key = s.symbols(names), key
+	m.known = !slices.ContainsFunc(names, func(name string) bool { return m.table[name].Found == tristate.Unknown })
 	return m.table
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/machine"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
 )
@@ -34,10 +35,10 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	request := kmod.Request{Memory: &kmod.Memory{}}
+	request := kmod.Request{Families: family.Known(), Memory: &kmod.Memory{}}
 	expect := func(what string, want tristate.State) {
 		t.Helper()
-		if got := kmod.Scan(fs, request).Symbols.UmemDMABuf; got != want {
+		if got := kmod.Scan(fs, request).Symbols[kmod.UmemDMABuf].Found; got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/host"
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
@@ -21,7 +22,7 @@ type Origin uint8
 // Origins of the RDMA drivers.
 const (
 	OriginUnknown   Origin = iota
-	OriginNotLoaded        // neither mlx5_core nor mlx4_core is loaded
+	OriginNotLoaded        // no driver that MOFED has is loaded
 	OriginInbox            // the kernel's own
 	OriginMOFED            // MLNX_OFED or DOCA-OFED
 )
@@ -46,11 +47,17 @@ const (
 )
 
 // mofed tells MOFED from a kernel's own drivers. mlx_compat belongs to MOFED
-// alone. Kernels up to 5.10 gave mlx5_core and mlx4_core a version as well,
-// constants that are no MOFED's.
-func (s *scanner) mofed() MOFED {
+// alone. Kernels up to 5.10 gave their drivers a version as well, constants that are
+// no MOFED's.
+func (s *scanner) mofed(nics []*family.NIC) MOFED {
 	compat := s.present("mlx_compat")
-	for _, module := range [...]string{"mlx5_core", "mlx4_core"} {
+	var modules []string
+	for _, n := range nics {
+		if n.MOFED {
+			modules = append(modules, n.Drivers...)
+		}
+	}
+	for _, module := range modules {
 		switch s.present(module) {
 		case tristate.False:
 			continue
@@ -78,7 +85,7 @@ func (s *scanner) mofed() MOFED {
 	return MOFED{Origin: OriginNotLoaded}
 }
 
-// judgeMOFED takes the facts about a loaded mlx5_core or mlx4_core together:
+// judgeMOFED takes the facts about a loaded driver that MOFED has together:
 // whether mlx_compat is loaded, and the module's version, "" for none.
 func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
 	switch {

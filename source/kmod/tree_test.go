@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gdr-features/host"
+	"gdr-features/source/family"
 )
 
 // Contents of files that are none.
@@ -59,7 +60,15 @@ func tree(t *testing.T, files map[string]string) *host.FS {
 // a processor that knows no hypervisor, and symbols that matter to nobody.
 func scan(t *testing.T, files map[string]string, want Request) State {
 	t.Helper()
-	return Scan(tree(t, withKernel(files)), want)
+	return Scan(tree(t, withKernel(files)), known(want))
+}
+
+// known asks for all families where a request names none.
+func known(want Request) Request {
+	if want.Families.NICs == nil {
+		want.Families = family.Known()
+	}
+	return want
 }
 
 func withKernel(files map[string]string) map[string]string {

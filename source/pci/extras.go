@@ -10,14 +10,14 @@ import (
 )
 
 // links reads the links of GPU and NIC cards and of the ports they are plugged into.
-// Virtual functions have none of their own. Everything has read them already.
+// Virtual functions have none of their own.
 func (s *scanner) links() {
-	if s.detail != Advised {
+	if s.facts&Links == 0 {
 		return
 	}
 	for i := range s.inv.Functions {
 		f := &s.inv.Functions[i]
-		if kind := f.Kind(); kind != GPU && kind != NIC || f.PhysFn != nil {
+		if f.GPU == nil && f.NIC == nil || f.PhysFn != nil {
 			continue
 		}
 		card, port := s.inv.Slot(f)
@@ -27,14 +27,6 @@ func (s *scanner) links() {
 			}
 		}
 	}
-}
-
-// extras reads link, ACS and VPD. What the reader may not see stays nil and is
-// no problem: it is the normal view of an unprivileged process.
-func (s *scanner) extras(f *Function, base string) {
-	f.Link = readLink(s.fs, base)
-	f.ACS = ReadACS(s.fs, f.Address)
-	f.VPD = ReadVPD(s.fs, f.Address)
 }
 
 // readLink reads the four link files; nil when the function has no link, as

@@ -1,22 +1,12 @@
 // Package pci reads the PCI functions of a machine and the tree they stand in
-// from /sys/bus/pci/devices, and decides from PCI ids alone which of them are
-// GPUs and adapters that GPUDirect RDMA is about.
+// from /sys/bus/pci/devices, and notes which of them are GPUs and NICs of a table
+// of families.
 //
 // It reads by itself instead of through a library because this is the hot path
 // of every run: one link and one file tell a function's place and its ids.
 package pci
 
-import (
-	"slices"
-	"strings"
-)
-
-// Vendor ids.
-const (
-	VendorNVIDIA   = 0x10de
-	VendorMellanox = 0x15b3
-	VendorBroadcom = 0x1000
-)
+import "gdr-features/source/family"
 
 // Values of a number that is none.
 const (
@@ -36,6 +26,15 @@ type Function struct {
 	// Unidentified: ids could not be read, and what could be leaves it open
 	// that this is a GPU or a NIC.
 	Unidentified bool
+
+	// GPU and NIC are the family of GPUs or NICs that the function is one of, and
+	// DataDirectOf the family of NICs whose data-direct function it is; nil
+	// otherwise. At most one of them is set.
+	GPU          *family.GPU
+	NIC          *family.NIC
+	DataDirectOf *family.NIC
+	// Eligible: a GPU or NIC that can do GPUDirect RDMA as far as its product goes.
+	Eligible bool
 
 	// RootBus is the root bus above the function, "pci0000:15"; "" when the
 	// function's path could not be read. From the target of the entry's link.
@@ -64,25 +63,21 @@ type Function struct {
 	// IOMMUKnown is false when the group could not be read.
 	IOMMUKnown bool
 
-	// NVLinkManagement marks the adapter on a GPU baseboard that manages the
-	// NVLink switches and carries no traffic; see managementMarks.
+	// NVLinkManagement marks the NIC on a GPU baseboard that manages the NVLink
+	// switches and carries no traffic; see managementMarks.
 	NVLinkManagement bool
 
-	// DataDirect is the function that moves an adapter's data into GPU memory,
-	// known where the VPD of both can be read.
+	// DataDirect is the function that moves a NIC's data into GPU memory, known
+	// where the VPD of both can be read.
 	DataDirect *Address
-	// VPD are the vital product data; nil when not readable. Read for adapters
-	// on machines with data-direct functions, and by Everything.
+	// VPD are the vital product data; nil when not readable. Read for NICs on
+	// machines with data-direct functions, and of all functions on request.
 	VPD *VPD
-
-	// Link is the PCI Express link towards the root; nil where there is none.
-	// Read by Advised for GPU and NIC cards and the ports above them, by
-	// Everything for all.
+	// Link is the PCI Express link towards the root; nil where there is none, and
+	// where it was not asked for.
 	Link *Link
-
-	// The rest is read by Everything only.
-
-	// ACS are the access control services; nil when not readable.
+	// ACS are the access control services; nil when not readable, and where they
+	// were not asked for.
 	ACS *ACS
 }
 
@@ -94,94 +89,50 @@ type Link struct {
 	Width, MaxWidth int
 }
 
-// Kind is what a function is to this program.
-type Kind uint8
-
-// Kinds of functions.
-const (
-	Other Kind = iota
-	GPU
-	NIC
-	DataDirect
-	Bridge
-)
-
-// Kind tells what the function is, by vendor and class:
-//   - GPU: NVIDIA, display controller, VGA or 3D (0300, 0302);
-//   - NIC: Mellanox, any network controller (02xx) but a data-direct function;
-//   - DataDirect: the DMA function of a ConnectX-8 or newer (15b3:2100, 0801xx)
-//     that stands in the GPU's PCIe tree (rdma-core kernel-boot/rdma_topo);
-//   - Bridge: PCI to PCI (0604).
-func (f *Function) Kind() Kind {
-	switch class := f.Class >> 8; {
-	case f.Vendor == VendorNVIDIA && (class == 0x0300 || class == 0x0302):
-		return GPU
-	case f.Vendor == VendorMellanox && class>>8 == 0x02:
-		return NIC
-	case f.Vendor == VendorMellanox && f.Device == 0x2100 && class == 0x0801:
-		return DataDirect
-	case class == 0x0604:
-		return Bridge
-	}
-	return Other
+// IDs gives the ids of the function.
+func (f *Function) IDs() family.IDs {
+	return family.IDs{Vendor: f.Vendor, Device: f.Device, SubVendor: f.SubVendor, SubDevice: f.SubDevice, Class: f.Class}
 }
+
+// Classify sets GPU, NIC, DataDirectOf and Eligible from the function's ids and
+// NVLinkManagement. Scan has done so.
+func (f *Function) Classify(t family.Table) {
+	ids := f.IDs()
+	f.GPU, f.NIC, f.DataDirectOf = t.GPU(ids), t.NIC(ids), t.DataDirect(ids)
+	switch {
+	case f.GPU != nil:
+		f.Eligible = f.GPU.Eligible(ids, f.Name())
+	case f.NIC != nil:
+		f.Eligible = f.NIC.Eligible(ids) && !f.NVLinkManagement
+	default:
+		f.Eligible = false
+	}
+}
+
+// classified tells whether the function is one of a family.
+func (f *Function) classified() bool { return f.GPU != nil || f.NIC != nil || f.DataDirectOf != nil }
+
+// Bridge tells whether the function is a bridge from PCI to PCI (class 0604).
+func (f *Function) Bridge() bool { return f.Class>>8 == 0x0604 }
+
+// InfiniBand tells whether this is a NIC with the class of InfiniBand (0207).
+func (f *Function) InfiniBand() bool { return f.NIC != nil && f.Class>>8 == 0x0207 }
 
 // Name is the product name that belongs to the function's ids, "" when the
 // embedded table has none.
 func (f *Function) Name() string { return productName(f.Vendor, f.Device) }
 
-// GPUEligible tells whether a GPU may do GPUDirect RDMA as far as its product
-// goes: NVIDIA supports it on data-center and professional products, not on
-// GeForce and TITAN, and not on the GB10 of DGX Spark. An id that names no
-// product counts as eligible.
-func (f *Function) GPUEligible() bool {
-	if f.Kind() != GPU {
-		return false
-	}
-	name := f.Name()
-	consumer := strings.Contains(name, "GeForce") || strings.Contains(strings.ToUpper(name), "TITAN")
-	return !consumer && name != "GB10"
-}
+// GPUEligible tells whether this is a GPU that can do GPUDirect RDMA as far as its
+// product goes.
+func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible }
 
-// Turing tells whether a GPU is of the Turing generation or newer, the ones the
-// open kernel modules drive: their lowest device id is 1e02, the highest of the
-// generation before is 1df6 (id table of the open kernel modules).
-func (f *Function) Turing() bool { return f.Kind() == GPU && f.Device >= 0x1e00 }
+// NICEligible tells whether this is a NIC that can do GPUDirect RDMA as far as its
+// product goes.
+func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible }
 
-// Coherent tells whether a GPU hangs on its CPU by NVLink-C2C (Grace).
-func (f *Function) Coherent() bool {
-	return f.Kind() == GPU && slices.Contains(coherentGPUs[:], f.Device)
-}
+// Coherent tells whether this is a GPU that shares memory with its CPU over
+// NVLink-C2C (Grace).
+func (f *Function) Coherent() bool { return f.GPU != nil && f.GPU.Coherent.Has(f.Device) }
 
-// coherentGPUs are the device ids of GPUs that share memory with a Grace CPU:
-// GH200, GB200, GB300 (kernel: drivers/vfio/pci/nvgrace-gpu/main.c, 6.18).
-var coherentGPUs = [...]uint16{0x2342, 0x2345, 0x2348, 0x2941, 0x31c2}
-
-// notConnectX are ids of vendor 15b3 whose functions have a network class and
-// are no ConnectX-3 or newer: InfiniHost, ConnectX and ConnectX-2, then network
-// processors and the switch chips Spectrum and Quantum (pci.ids). Every other
-// id, an unknown one too, counts as newer.
-var notConnectX = [...]uint16{
-	0x1002, 0x5274, 0x5a44, 0x5a45, 0x5a46, 0x5e8c, 0x5e8d, 0x6274, 0x6278, 0x6279, 0x6282,
-	0x6340, 0x634a, 0x6354, 0x6368, 0x6372, 0x6732, 0x673c, 0x6746, 0x6750, 0x675a, 0x6764,
-	0x676e, 0x6778,
-	0x7101, 0x7102, 0x7103, 0x7121, 0x7122, 0x7123, 0x8200,
-	0xc738, 0xc739, 0xc838, 0xc839, 0xcb84, 0xcf08, 0xcf6c, 0xcf70, 0xcf80, 0xcf82, 0xcf84,
-	0xcf86, 0xd2f0, 0xd2f2, 0xd2f4, 0xd2f6, 0xd2f8, 0xd2fa, 0xd2fc,
-}
-
-// MLX4 tells a ConnectX-3, whose driver is mlx4 (kernel: drivers/net/ethernet/
-// mellanox/mlx4/main.c, id table).
-func (f *Function) MLX4() bool {
-	return f.Kind() == NIC && f.Device >= 0x1003 && f.Device <= 0x1010
-}
-
-// NICEligible tells whether an adapter may do GPUDirect RDMA as far as its
-// product goes: Ethernet (0200) or InfiniBand (0207) class, ConnectX-3 or newer
-// or BlueField, and not a management function of an NVLink fabric.
-func (f *Function) NICEligible() bool {
-	if class := f.Class >> 8; f.Kind() != NIC || class != 0x0200 && class != 0x0207 {
-		return false
-	}
-	return !slices.Contains(notConnectX[:], f.Device) && !f.NVLinkManagement
-}
+// OpenModules tells whether this is a GPU that the open kernel modules drive.
+func (f *Function) OpenModules() bool { return f.GPU != nil && f.Device >= f.GPU.OpenFrom }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/source/family"
 )
 
 func TestParseModalias(t *testing.T) {
@@ -100,40 +102,53 @@ func TestParseWidth(t *testing.T) {
 	}
 }
 
-func TestKind(t *testing.T) {
+func TestClassify(t *testing.T) {
 	tests := []struct {
 		name           string
 		vendor, device uint16
 		class          uint32
-		want           Kind
+		want           string
 	}{
-		{"3D controller of NVIDIA", 0x10de, 0x2330, 0x030200, GPU},
-		{"VGA controller of NVIDIA", 0x10de, 0x2684, 0x030000, GPU},
-		{"VGA with another interface", 0x10de, 0x2684, 0x030001, GPU},
-		{"audio of a GPU", 0x10de, 0x22ba, 0x040300, Other},
-		{"USB of a GPU", 0x10de, 0x1ad6, 0x0c0330, Other},
-		{"XGA controller of NVIDIA", 0x10de, 0x2330, 0x030100, Other},
-		{"NVSwitch", 0x10de, 0x22a3, 0x068000, Other},
-		{"root port of Grace", 0x10de, 0x22b1, 0x060400, Bridge},
-		{"VGA of a BMC", 0x1a03, 0x2000, 0x030000, Other},
-		{"3D controller of AMD", 0x1002, 0x74a1, 0x030200, Other},
-		{"Ethernet", 0x15b3, 0x101d, 0x020000, NIC},
-		{"InfiniBand", 0x15b3, 0x1021, 0x020700, NIC},
-		{"other network controller", 0x15b3, 0x1021, 0x028000, NIC},
-		{"network controller of another vendor", 0x14e4, 0x165f, 0x020000, Other},
-		{"data-direct function", 0x15b3, 0x2100, 0x080100, DataDirect},
-		{"data-direct id in another class", 0x15b3, 0x2100, 0x020000, NIC},
-		{"DMA controller of Mellanox", 0x15b3, 0xc2d5, 0x080100, Other},
-		{"DMA controller of another vendor", 0x8086, 0x2100, 0x080100, Other},
-		{"switch in an adapter", 0x15b3, 0x197b, 0x060400, Bridge},
-		{"host bridge", 0x8086, 0x09a2, 0x060000, Other},
-		{"subtractive bridge", 0x8086, 0x244e, 0x060401, Bridge},
-		{"nothing known", 0, 0, 0, Other},
+		{"3D controller of NVIDIA", 0x10de, 0x2330, 0x030200, "GPU nvidia"},
+		{"VGA controller of NVIDIA", 0x10de, 0x2684, 0x030000, "GPU nvidia"},
+		{"VGA with another interface", 0x10de, 0x2684, 0x030001, "GPU nvidia"},
+		{"audio of a GPU", 0x10de, 0x22ba, 0x040300, ""},
+		{"USB of a GPU", 0x10de, 0x1ad6, 0x0c0330, ""},
+		{"XGA controller of NVIDIA", 0x10de, 0x2330, 0x030100, ""},
+		{"NVSwitch", 0x10de, 0x22a3, 0x068000, ""},
+		{"root port of Grace", 0x10de, 0x22b1, 0x060400, "bridge"},
+		{"VGA of a BMC", 0x1a03, 0x2000, 0x030000, ""},
+		{"3D controller of AMD", 0x1002, 0x74a1, 0x030200, ""},
+		{"Ethernet", 0x15b3, 0x101d, 0x020000, "NIC mlx5"},
+		{"ConnectX-3", 0x15b3, 0x1003, 0x020000, "NIC mlx4"},
+		{"InfiniBand", 0x15b3, 0x1021, 0x020700, "NIC mlx5"},
+		{"other network controller", 0x15b3, 0x1021, 0x028000, "NIC mlx5"},
+		{"network controller of another vendor", 0x14e4, 0x165f, 0x020000, ""},
+		{"data-direct function", 0x15b3, 0x2100, 0x080100, "data-direct mlx5"},
+		{"data-direct id in another class", 0x15b3, 0x2100, 0x020000, "NIC mlx5"},
+		{"DMA controller of Mellanox", 0x15b3, 0xc2d5, 0x080100, ""},
+		{"DMA controller of another vendor", 0x8086, 0x2100, 0x080100, ""},
+		{"switch in an adapter", 0x15b3, 0x197b, 0x060400, "bridge"},
+		{"host bridge", 0x8086, 0x09a2, 0x060000, ""},
+		{"subtractive bridge", 0x8086, 0x244e, 0x060401, "bridge"},
+		{"nothing known", 0, 0, 0, ""},
 	}
 	for _, tt := range tests {
 		f := Function{Vendor: tt.vendor, Device: tt.device, Class: tt.class}
-		if got := f.Kind(); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		f.Classify(family.Known())
+		got := ""
+		switch {
+		case f.GPU != nil:
+			got = "GPU " + f.GPU.Name
+		case f.NIC != nil:
+			got = "NIC " + f.NIC.Name
+		case f.DataDirectOf != nil:
+			got = "data-direct " + f.DataDirectOf.Name
+		case f.Bridge():
+			got = "bridge"
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
@@ -162,7 +177,8 @@ func TestGPUEligible(t *testing.T) {
 		{0x2330, 0x040300, "H100 SXM5 80GB", false}, // no display controller
 	}
 	for _, tt := range tests {
-		f := Function{Vendor: VendorNVIDIA, Device: tt.device, Class: tt.class}
+		f := Function{Vendor: 0x10de, Device: tt.device, Class: tt.class}
+		f.Classify(family.Known())
 		if f.Name() != tt.name {
 			t.Errorf("%04x: name %q, want %q", tt.device, f.Name(), tt.name)
 		}
@@ -171,16 +187,17 @@ func TestGPUEligible(t *testing.T) {
 		}
 	}
 	amd := Function{Vendor: 0x1002, Device: 0x2330, Class: 0x030200}
+	amd.Classify(family.Known())
 	if amd.GPUEligible() {
 		t.Error("a GPU of another vendor is eligible")
 	}
 }
 
-func TestTuringAndCoherent(t *testing.T) {
+func TestOpenModulesAndCoherent(t *testing.T) {
 	tests := []struct {
-		device           uint16
-		class            uint32
-		turing, coherent bool
+		device         uint16
+		class          uint32
+		open, coherent bool
 	}{
 		{0x1db1, 0x030200, false, false}, // V100
 		{0x1df6, 0x030200, false, false}, // V100S, the highest id before Turing
@@ -196,10 +213,11 @@ func TestTuringAndCoherent(t *testing.T) {
 		{0x2342, 0x040300, false, false},
 	}
 	for _, tt := range tests {
-		f := Function{Vendor: VendorNVIDIA, Device: tt.device, Class: tt.class}
-		if f.Turing() != tt.turing || f.Coherent() != tt.coherent {
-			t.Errorf("%04x, class %06x: Turing %v, Coherent %v; want %v, %v",
-				tt.device, tt.class, f.Turing(), f.Coherent(), tt.turing, tt.coherent)
+		f := Function{Vendor: 0x10de, Device: tt.device, Class: tt.class}
+		f.Classify(family.Known())
+		if f.OpenModules() != tt.open || f.Coherent() != tt.coherent {
+			t.Errorf("%04x, class %06x: open modules %v, Coherent %v; want %v, %v",
+				tt.device, tt.class, f.OpenModules(), f.Coherent(), tt.open, tt.coherent)
 		}
 	}
 }
@@ -225,11 +243,13 @@ func TestNICEligible(t *testing.T) {
 			0x020000: true, 0x020700: true,
 			0x028000: false, 0x020100: false, 0x060400: false, 0x010802: false, 0x080100: false, 0: false,
 		} {
-			f := Function{Vendor: VendorMellanox, Device: device, Class: class}
+			f := Function{Vendor: 0x15b3, Device: device, Class: class}
+			f.Classify(family.Known())
 			if got := f.NICEligible(); got != want {
 				t.Errorf("%04x (%s), class %06x: eligible %v, want %v", device, name, class, got, want)
 			}
 			f.NVLinkManagement = true
+			f.Classify(family.Known())
 			if f.NICEligible() {
 				t.Errorf("%04x (%s), class %06x: eligible as manager of NVLink switches", device, name, class)
 			}
@@ -248,7 +268,8 @@ func TestNICEligible(t *testing.T) {
 	} {
 		for _, device := range ids {
 			for _, class := range []uint32{0x020000, 0x020700} {
-				f := Function{Vendor: VendorMellanox, Device: device, Class: class}
+				f := Function{Vendor: 0x15b3, Device: device, Class: class}
+				f.Classify(family.Known())
 				if f.NICEligible() {
 					t.Errorf("%04x (%s), class %06x: eligible", device, name, class)
 				}
@@ -256,6 +277,7 @@ func TestNICEligible(t *testing.T) {
 		}
 	}
 	other := Function{Vendor: 0x14e4, Device: 0x1021, Class: 0x020000}
+	other.Classify(family.Known())
 	if other.NICEligible() {
 		t.Error("an adapter of another vendor is eligible")
 	}
@@ -285,7 +307,7 @@ func TestProductNames(t *testing.T) {
 		t.Errorf("only %d products", len(known))
 	}
 	// No other id has a name: those next to a line, before all and behind all.
-	for _, vendor := range []uint16{0, 0x10dd, VendorNVIDIA, 0x10df, 0x15b2, VendorMellanox, 0x15b4, 0xffff} {
+	for _, vendor := range []uint16{0, 0x10dd, 0x10de, 0x10df, 0x15b2, 0x15b3, 0x15b4, 0xffff} {
 		for device := range 1 << 16 {
 			if known[fmt.Sprintf("%04x:%04x", vendor, device)] {
 				continue

@@ -28,7 +28,7 @@ func TestAgainstGHW(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, machine.States()[0])
 			want := byGHW(t, dir)
-			inv := scan(t, dir, pci.Everything)
+			inv := scan(t, dir, everything)
 			wantProblems(t, inv.Problems)
 			got := map[string]seen{}
 			for i := range inv.Functions {

@@ -15,14 +15,13 @@ func ReadLink(fs *host.FS, a Address) *Link {
 }
 
 // Slot gives the functions at both ends of the link that leads out of f's card:
-// the card's own end, which is f itself or, of an adapter with a switch of its own
-// (BlueField, ConnectX-8), the switch's upstream port; and the port right above,
-// nil where there is none.
+// the card's own end, which is f itself or, of a NIC with a switch of its own, the
+// switch's upstream port; and the port right above, nil where there is none.
 func (inv *Inventory) Slot(f *Function) (card, port *Function) {
 	card = f
-	for i := len(f.Bridges) - 1; i >= 0 && f.Vendor == VendorMellanox; i-- {
+	for i := len(f.Bridges) - 1; i >= 0 && f.NIC != nil && f.NIC.OwnSwitch; i-- {
 		above := inv.Find(f.Bridges[i])
-		if above == nil || above.Vendor != VendorMellanox {
+		if above == nil || above.Vendor != f.Vendor {
 			break
 		}
 		card = above
@@ -88,12 +87,12 @@ func (l LinkLack) Value(n float64) string {
 }
 
 // Full judges the link of a GPU's or NIC's card, whose ends Slot gives: whether it
-// runs with all the lanes and, for a NIC, at the speed that both ends can do, and
-// what it lacks. Less than the lower end can do is proven to be a fault only where
-// the upper end is known to do more: where that is not known full is unknown, and
-// lacks names it all the same. The speed of a GPU is left out: an idle one slows
-// its link down to save power.
-func (e LinkEnds) Full(kind Kind) (full tristate.State, lacks []LinkLack) {
+// runs with all the lanes and, where speed is to be judged, at the speed that both
+// ends can do, and what it lacks. Less than the lower end can do is proven to be a
+// fault only where the upper end is known to do more: where that is not known full
+// is unknown, and lacks names it all the same. An idle GPU slows its link down to
+// save power, so that its speed says nothing.
+func (e LinkEnds) Full(speed bool) (full tristate.State, lacks []LinkLack) {
 	if e.Lower == nil {
 		return tristate.Unknown, nil
 	}
@@ -116,7 +115,7 @@ func (e LinkEnds) Full(kind Kind) (full tristate.State, lacks []LinkLack) {
 		return tristate.False
 	}
 	full = judge("width", float64(own.Width), float64(own.MaxWidth), float64(upper.MaxWidth))
-	if kind == NIC {
+	if speed {
 		full = tristate.And(full, judge("speed", own.Speed, own.MaxSpeed, upper.MaxSpeed))
 	}
 	return full, lacks

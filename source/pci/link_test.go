@@ -38,11 +38,11 @@ func TestLinkEnds(t *testing.T) {
 		{"only the slot known", pci.LinkEnds{Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
 		{"nothing known", pci.LinkEnds{}, tristate.Unknown, tristate.Unknown, "[]", 0, 0},
 	} {
-		full, lacks := tt.ends.Full(pci.NIC)
+		full, lacks := tt.ends.Full(true)
 		if full != tt.nic || fmt.Sprint(lacks) != tt.lacks {
 			t.Errorf("%s: NIC %v %v, want %v %s", tt.name, full, lacks, tt.nic, tt.lacks)
 		}
-		if full, _ := tt.ends.Full(pci.GPU); full != tt.gpu {
+		if full, _ := tt.ends.Full(false); full != tt.gpu {
 			t.Errorf("%s: GPU %v, want %v", tt.name, full, tt.gpu)
 		}
 		if speed, width := tt.ends.Most(); speed != tt.speed || width != tt.width {

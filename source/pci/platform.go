@@ -15,7 +15,7 @@ var noPeerToPeer = map[uint16][]uint16{
 		0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110,
 		0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207,
 	},
-	VendorNVIDIA: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
+	0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
 }
 
 // NeedsCommonBridge tells whether this machine's processor is one of those on
@@ -23,7 +23,7 @@ var noPeerToPeer = map[uint16][]uint16{
 func (inv *Inventory) NeedsCommonBridge() bool {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
-		if class := f.Class >> 8; class != 0x0600 && class != 0x0604 {
+		if f.Class>>8 != 0x0600 && !f.Bridge() {
 			continue
 		}
 		if slices.Contains(noPeerToPeer[f.Vendor], f.Device) {
@@ -57,31 +57,23 @@ func (inv *Inventory) Hypervisor() *Function {
 	return nil
 }
 
-// virtualByID tells a virtual function of a Mellanox adapter by its id: each
-// generation up to ConnectX-6 has its own, all later ones share 101e (kernel:
-// drivers/net/ethernet/mellanox/mlx5/core/main.c and mlx4/main.c, id tables).
-func (f *Function) virtualByID() bool {
-	switch f.Device {
-	case 0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3:
-		return f.Kind() == NIC
-	}
-	return false
-}
+// virtualByID tells a virtual function of a NIC by its id.
+func (f *Function) virtualByID() bool { return f.NIC != nil && f.NIC.Virtual.Has(f.Device) }
 
 // ProcessorPort tells whether a GPU hangs below a root port of a processor: no
 // hypervisor makes those up. (What QEMU calls ioh3420 is 8086:3420.)
 func (inv *Inventory) ProcessorPort() bool {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
-		if f.Kind() != GPU || len(f.Bridges) == 0 {
+		if f.GPU == nil || len(f.Bridges) == 0 {
 			continue
 		}
 		port := inv.Find(f.Bridges[0])
-		if port == nil || port.Kind() != Bridge {
+		if port == nil || !port.Bridge() {
 			continue
 		}
 		switch port.Vendor {
-		case 0x1022, VendorNVIDIA, 0x1def, 0x1014: // AMD, NVIDIA, Ampere, IBM
+		case 0x1022, 0x10de, 0x1def, 0x1014: // AMD, NVIDIA, Ampere, IBM
 			return true
 		case 0x8086:
 			return port.Device != 0x3420
@@ -97,7 +89,7 @@ func (s *scanner) dataDirect() {
 	functions := s.inv.Functions
 	byUUID := map[string]*Address{}
 	for i := range functions {
-		if f := &functions[i]; f.Kind() == DataDirect {
+		if f := &functions[i]; f.DataDirectOf != nil {
 			if uuid := s.vpd(f).UUID(); uuid != "" {
 				byUUID[uuid] = &f.Address
 			}
@@ -107,7 +99,7 @@ func (s *scanner) dataDirect() {
 		return
 	}
 	for i := range functions {
-		if f := &functions[i]; f.Kind() == NIC && f.PhysFn == nil {
+		if f := &functions[i]; f.NIC != nil && f.PhysFn == nil {
 			f.DataDirect = byUUID[s.vpd(f).UUID()]
 		}
 	}
@@ -126,33 +118,29 @@ func (s *scanner) vpd(f *Function) *VPD {
 // ports and counters fails and floods the kernel log, and no traffic goes
 // through it. What tells it apart are facts of the PCI function alone:
 //   - SMDL=SW_MNG, or its product name, in the VPD (root only);
-//   - a ConnectX-7 that can have two PCIe lanes at most, which no adapter is
-//     sold with (max_link_width, readable by everybody).
+//   - a device id that is in the family's row and two PCIe lanes at most, which no
+//     card is sold with (max_link_width, readable by everybody).
 //
 // One marked function marks its whole slot.
 func (s *scanner) managementMarks() {
 	for i := range s.inv.Functions {
 		f := &s.inv.Functions[i]
-		if f.Kind() != NIC || f.Class>>8 != 0x0207 || f.PhysFn != nil || f.NVLinkManagement {
-			continue
-		}
-		if !s.marked(f) {
+		if !f.InfiniBand() || f.NIC.NVLinkManagement == nil || f.PhysFn != nil || f.NVLinkManagement || !s.marked(f) {
 			continue
 		}
 		for j := range s.inv.Functions {
 			g := &s.inv.Functions[j]
-			if g.Kind() == NIC && sameSlot(f.Address, g.Address) {
-				g.NVLinkManagement = true
+			if g.NIC == f.NIC && sameSlot(f.Address, g.Address) {
+				g.NVLinkManagement, g.Eligible = true, false
 			}
 		}
 	}
 }
 
 func (s *scanner) marked(f *Function) bool {
-	const connectX7 = 0x1021
-	base := devicesDir + "/" + f.Address.String() + "/"
-	if f.Device == connectX7 {
-		if width, err := s.fs.Line(base + "max_link_width"); err == nil && parseWidth(width) == 2 {
+	if f.NIC.NVLinkManagement.Narrow.Has(f.Device) {
+		width, err := s.fs.Line(devicesDir + "/" + f.Address.String() + "/max_link_width")
+		if err == nil && parseWidth(width) == 2 {
 			return true
 		}
 	}

@@ -37,7 +37,7 @@ func TestScanUnidentified(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, switched)
-			want := scan(t, dir, pci.Needed)
+			want := scan(t, dir, 0)
 			base := devices + tt.function + "/"
 			remove(t, dir, base+"modalias")
 			for file, text := range tt.spoil {
@@ -47,7 +47,7 @@ func TestScanUnidentified(t *testing.T) {
 					put(t, dir, base+file, text+"\n")
 				}
 			}
-			got := scan(t, dir, pci.Needed)
+			got := scan(t, dir, 0)
 			wantProblems(t, got.Problems, "ids of "+tt.function+": ")
 			if got.Unidentified() != tt.want {
 				t.Errorf("Unidentified() = %v, want %v", got.Unidentified(), tt.want)
@@ -93,7 +93,7 @@ pci0000:15 numa=-1
 		"0000:20:00.0": {pci.None, 1, pci.None},
 		"0000:21:00.0": {pci.None, pci.None, pci.None},
 	}
-	for detail, name := range map[pci.Detail]string{pci.Needed: "needed", pci.Everything: "everything"} {
+	for detail, name := range map[pci.Facts]string{0: "needed", everything: "everything"} {
 		dir := write(t, description)
 		inv := scan(t, dir, detail)
 		got := map[string]numa{}
@@ -107,7 +107,7 @@ pci0000:15 numa=-1
 		wantProblems(t, inv.Problems)
 		// Only functions that somebody asks about take over what is above: other
 		// vendors' adapters are shown, and not judged.
-		near := map[pci.Detail]int{pci.Needed: pci.None, pci.Everything: 1}[detail]
+		near := map[pci.Facts]int{0: pci.None, everything: 1}[detail]
 		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != near {
 			t.Errorf("%s: another vendor's adapter is near node %d, want %d", name, f.NearNUMA, near)
 		}
@@ -115,7 +115,7 @@ pci0000:15 numa=-1
 	// A bridge above several functions is read once, and is one problem.
 	dir := write(t, description)
 	put(t, dir, devices+"0000:16:00.0/numa_node", "garbage\n")
-	inv := scan(t, dir, pci.Needed)
+	inv := scan(t, dir, 0)
 	wantProblems(t, inv.Problems, "/"+devices+`0000:16:00.0/numa_node: "garbage" is not a NUMA node`)
 	f := find(t, &inv, "0000:18:00.0")
 	if f.NearNUMA != 1 || f.RootNUMA != 1 {
@@ -141,7 +141,7 @@ func TestScanWithoutNUMANode(t *testing.T) {
 			dir := write(t, "nodes 2\npci0000:15 numa=0\n  0000:18:00.0 gpu 10de:2330\n")
 			remove(t, dir, devices+"0000:18:00.0/numa_node")
 			tt.change(t, dir)
-			inv := scan(t, dir, pci.Needed)
+			inv := scan(t, dir, 0)
 			if f := find(t, &inv, "0000:18:00.0"); f.NUMA != tt.want || f.NearNUMA != tt.want || f.RootNUMA != tt.want {
 				t.Errorf("own %d, near %d, root %d; want %d", f.NUMA, f.NearNUMA, f.RootNUMA, tt.want)
 			}
@@ -161,7 +161,7 @@ pci10000:e0 numa=0 path=pci0000:d7/0000:d7:05.5
         10000:e3:00.0 gpu 10de:26b9
 pci0001:00 numa=0 path=LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-0001-0000-3130-444532334544
   0001:00:00.0 gpu 10de:2330
-`), pci.Needed)
+`), 0)
 	wantProblems(t, inv.Problems)
 	vmd := find(t, &inv, "10000:e3:00.0")
 	if want := []pci.Address{at(t, "10000:e0:02.0"), at(t, "10000:e1:00.0"), at(t, "10000:e2:00.0")}; vmd.RootBus != "pci10000:e0" || !cmp.Equal(vmd.Bridges, want) {
@@ -207,7 +207,7 @@ func TestScanNVLinkManagement(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inv := scan(t, write(t, "pci0000:15 numa=0\n  "+strings.Join(tt.functions, "\n  ")), pci.Needed)
+			inv := scan(t, write(t, "pci0000:15 numa=0\n  "+strings.Join(tt.functions, "\n  ")), 0)
 			wantProblems(t, inv.Problems)
 			var got []bool
 			for i := range inv.Functions {
@@ -234,7 +234,7 @@ pci0000:00
   0000:03:00.0 ib 15b3:1023 vpd=VU:third
   0000:04:00.0 ib 15b3:1023
   0000:05:00.0 gpu 10de:31c2 vpd=VU:first
-`), pci.Needed)
+`), 0)
 	wantProblems(t, inv.Problems)
 	want := map[string]string{
 		"0000:01:00.0": "0009:02:00.0", "0000:02:00.0": "0009:01:00.0", "0000:02:00.1": "0009:01:00.0",
@@ -303,7 +303,7 @@ pci0000:15
 		"0000:15:06.0": {Product: "ConnectX", Fields: map[string]string{"PN": "900"}},
 	}
 	tree := open(t, dir)
-	inv := scan(t, dir, pci.Everything)
+	inv := scan(t, dir, everything)
 	for address, vpd := range want {
 		if diff := cmp.Diff(vpd, pci.ReadVPD(tree, at(t, address))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", address, diff)
@@ -313,7 +313,7 @@ pci0000:15
 		}
 	}
 	// A GPU's says nothing that labels need.
-	inv = scan(t, dir, pci.Needed)
+	inv = scan(t, dir, 0)
 	if f := find(t, &inv, "0000:15:06.0"); f.VPD != nil {
 		t.Errorf("read though it is not needed: %v", f.VPD)
 	}
@@ -338,7 +338,7 @@ func TestScanLinks(t *testing.T) {
 	remove(t, dir, root+"current_link_speed")
 	remove(t, dir, root+"max_link_speed")
 	remove(t, dir, root+"max_link_width")
-	inv := scan(t, dir, pci.Everything)
+	inv := scan(t, dir, everything)
 	wantProblems(t, inv.Problems)
 	for address, want := range map[string]*pci.Link{
 		"0000:15:01.0": {Width: 16},
@@ -370,7 +370,7 @@ func TestScanAdvised(t *testing.T) {
   0000:10:02.0 port 8086:352a
     0000:17:00.0 010802 144d:a80a
 `)
-	linked := func(detail pci.Detail) (all []string) {
+	linked := func(detail pci.Facts) (all []string) {
 		inv := scan(t, dir, detail)
 		for i := range inv.Functions {
 			if f := &inv.Functions[i]; f.Link != nil {
@@ -380,15 +380,15 @@ func TestScanAdvised(t *testing.T) {
 		return all
 	}
 	want := []string{"0000:12:00.0", "0000:12:01.0", "0000:13:00.0", "0000:14:00.0"}
-	if diff := cmp.Diff(want, linked(pci.Advised)); diff != "" {
+	if diff := cmp.Diff(want, linked(pci.Links)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, detail := range []pci.Detail{pci.Needed, pci.Published} {
+	for _, detail := range []pci.Facts{0, 0} {
 		if got := linked(detail); got != nil {
 			t.Errorf("detail %d: links of %v", detail, got)
 		}
 	}
-	inv := scan(t, dir, pci.Needed)
+	inv := scan(t, dir, 0)
 	for address, want := range map[string][2]string{
 		"0000:16:00.0": {"0000:14:00.0", "0000:12:01.0"},
 		"0000:13:00.0": {"0000:13:00.0", "0000:12:00.0"},

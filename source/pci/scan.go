@@ -9,29 +9,28 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
 )
 
 // devicesDir is where the kernel lists every PCI function, as links into the
 // device tree (Documentation/ABI/testing/sysfs-bus-pci).
 const devicesDir = "sys/bus/pci/devices"
 
-// Detail says how much Scan reads.
-type Detail uint8
+// Facts are what Scan reads beyond what it always does: the ids and place of every
+// function, and what else Function has of GPUs, NICs and data-direct functions but
+// for VPD, Link and ACS.
+type Facts uint8
 
-// Details of a scan.
+// Facts to ask for.
 const (
-	// Needed reads what levels, verdict and labels rest on: ids and place of
-	// every function, the rest for GPUs, NICs and data-direct functions only.
-	Needed Detail = iota
-	// Published reads also what is published beyond the labels: the rates of
-	// ports.
-	Published
-	// Advised reads also what check gives advice by: the links of GPUs and NICs
-	// and of the ports above them, the physical state of ports.
-	Advised
-	// Everything reads every field of every function, for people and for raw
-	// features. It touches configuration space and VPD where that is allowed.
-	Everything
+	// Links are the links of GPU and NIC cards and of the ports above them.
+	Links Facts = 1 << iota
+	// EveryFunction reads of every function what is read of GPUs and NICs, and its
+	// link.
+	EveryFunction
+	// Capabilities are ACS and VPD of every function. Reading them touches
+	// configuration space.
+	Capabilities
 )
 
 // Inventory is the PCI side of a machine.
@@ -57,8 +56,8 @@ func (inv *Inventory) Find(a Address) *Function {
 
 // Scan reads the PCI functions. The error tells that the bus itself cannot be
 // read; whatever is wrong with a single function is a problem in the inventory.
-func Scan(fs *host.FS, detail Detail) (Inventory, error) {
-	s := scanner{fs: fs, detail: detail, bridges: map[string][]Address{}}
+func Scan(fs *host.FS, table family.Table, facts Facts) (Inventory, error) {
+	s := scanner{fs: fs, table: table, facts: facts, bridges: map[string][]Address{}}
 	names, err := fs.Names(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
@@ -79,7 +78,8 @@ func Scan(fs *host.FS, detail Detail) (Inventory, error) {
 
 type scanner struct {
 	fs      *host.FS
-	detail  Detail
+	table   family.Table
+	facts   Facts
 	inv     Inventory
 	bridges map[string][]Address // by the path they stand in
 }
@@ -103,11 +103,16 @@ func (s *scanner) function(name string) {
 	if err := s.ids(&f, base); err != nil {
 		s.inv.Problems = append(s.inv.Problems, err)
 	}
-	if kind := f.Kind(); s.detail == Everything || kind == GPU || kind == NIC || kind == DataDirect {
+	f.Classify(s.table)
+	every := s.facts&EveryFunction != 0
+	if every || f.classified() {
 		s.attributes(&f, base)
 	}
-	if s.detail == Everything {
-		s.extras(&f, base)
+	if every {
+		f.Link = readLink(s.fs, base)
+	}
+	if s.facts&Capabilities != 0 {
+		f.ACS, f.VPD = ReadACS(s.fs, address), ReadVPD(s.fs, address)
 	}
 	s.inv.Functions = append(s.inv.Functions, f)
 }
@@ -178,7 +183,7 @@ func (s *scanner) ids(f *Function, base string) error {
 		id.set(n)
 	}
 	if len(errs) > 0 {
-		f.Unidentified = couldMatter(*f)
+		f.Unidentified = s.table.MayHold(f.IDs())
 		f.Vendor, f.Device, f.Class = 0, 0, 0
 		return fmt.Errorf("ids of %v: %w", f.Address, errs[0])
 	}
@@ -190,16 +195,6 @@ func (s *scanner) ids(f *Function, base string) error {
 		f.SubDevice = uint16(n) //nolint:gosec // bounded
 	}
 	return nil
-}
-
-// couldMatter tells whether the ids that could be read leave it open that the
-// function is a GPU or a NIC.
-func couldMatter(f Function) bool {
-	if f.Vendor != 0 && f.Vendor != VendorNVIDIA && f.Vendor != VendorMellanox {
-		return false
-	}
-	base := f.Class >> 16
-	return f.Class == 0 || base == 0x02 || base == 0x03 || base == 0x08
 }
 
 func (s *scanner) hexFile(name string, limit uint32) (uint32, error) {
@@ -337,8 +332,8 @@ func (s *scanner) inheritNUMA() {
 	for i := range s.inv.Functions {
 		f := &s.inv.Functions[i]
 		f.NearNUMA, f.RootNUMA = f.NUMA, f.NUMA
-		network := s.detail == Everything && f.Class>>16 == 0x02 // other vendors' too
-		if kind := f.Kind(); kind != GPU && kind != NIC && kind != DataDirect && !network {
+		network := s.facts&EveryFunction != 0 && f.Class>>16 == 0x02 // other vendors' too
+		if !f.classified() && !network {
 			continue
 		}
 		for j := len(f.Bridges) - 1; j >= 0 && f.NearNUMA < 0; j-- {
@@ -354,7 +349,7 @@ func (s *scanner) inheritNUMA() {
 }
 
 func (s *scanner) bridgeNUMA(a Address) int {
-	if s.detail == Everything {
+	if s.facts&EveryFunction != 0 {
 		if f := s.inv.Find(a); f != nil {
 			return f.NUMA
 		}

@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/machine"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -50,9 +51,11 @@ func open(t *testing.T, dir string) *host.FS {
 	return tree
 }
 
-func scan(t *testing.T, dir string, detail pci.Detail) pci.Inventory {
+const everything = pci.EveryFunction | pci.Capabilities
+
+func scan(t *testing.T, dir string, facts pci.Facts) pci.Inventory {
 	t.Helper()
-	inv, err := pci.Scan(open(t, dir), detail)
+	inv, err := pci.Scan(open(t, dir), family.Known(), facts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,10 @@ func TestScan(t *testing.T) {
 		},
 	}}
 	want.Functions[1].SubVendor = 0x1000
-	if diff := cmp.Diff(want, scan(t, dir, pci.Needed)); diff != "" {
+	for i := range want.Functions {
+		want.Functions[i].Classify(family.Known())
+	}
+	if diff := cmp.Diff(want, scan(t, dir, 0)); diff != "" {
 		t.Errorf("needed (-want +got):\n%s", diff)
 	}
 
@@ -166,20 +172,20 @@ func TestScan(t *testing.T) {
 		f.NUMA, f.NearNUMA, f.RootNUMA = 0, 0, 0
 		f.DriverKnown, f.IOMMUKnown = true, true
 		f.Link = &pci.Link{Speed: 32, MaxSpeed: 32, Width: 16, MaxWidth: 16}
-		if f.Kind() == pci.Bridge {
+		if f.Bridge() {
 			f.Driver, f.ACS = "pcieport", &pci.ACS{}
 		}
 	}
 	want.Functions[2].ACS = &pci.ACS{Present: true, Control: 0x1d}
 	want.Functions[3].ACS = &pci.ACS{Present: true}
-	if diff := cmp.Diff(want, scan(t, dir, pci.Everything)); diff != "" {
+	if diff := cmp.Diff(want, scan(t, dir, everything)); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)
 	}
 }
 
 func TestScanWithoutBus(t *testing.T) {
 	dir := t.TempDir()
-	_, err := pci.Scan(open(t, dir), pci.Needed)
+	_, err := pci.Scan(open(t, dir), family.Known(), 0)
 	if want := "PCI bus: open /sys/bus/pci/devices: no such file or directory"; !errors.Is(err, fs.ErrNotExist) || err.Error() != want {
 		t.Errorf("no bus: %v, want %s", err, want)
 	}
@@ -187,14 +193,14 @@ func TestScanWithoutBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, dir, "sys/bus/pci/devices", "")
-	if _, err := pci.Scan(open(t, dir), pci.Needed); err == nil {
+	if _, err := pci.Scan(open(t, dir), family.Known(), 0); err == nil {
 		t.Error("a file in place of the bus: no error")
 	}
 	remove(t, dir, "sys/bus/pci/devices")
 	if err := os.Mkdir(filepath.Join(dir, "sys/bus/pci/devices"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(pci.Inventory{Functions: []pci.Function{}}, scan(t, dir, pci.Needed)); diff != "" {
+	if diff := cmp.Diff(pci.Inventory{Functions: []pci.Function{}}, scan(t, dir, 0)); diff != "" {
 		t.Errorf("an empty bus (-want +got):\n%s", diff)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -247,13 +248,13 @@ func TestScanSpoiled(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, switched)
-			want := scan(t, dir, pci.Needed)
+			want := scan(t, dir, 0)
 			if tt.change != nil {
 				gpu, vf := find(t, &want, "0000:18:00.0"), find(t, &want, "0000:19:00.1")
 				tt.change(&want, gpu, vf)
 			}
 			tt.spoil(t, dir)
-			got := scan(t, dir, pci.Needed)
+			got := scan(t, dir, 0)
 			wantProblems(t, got.Problems, tt.problems...)
 			got.Problems = nil
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -277,7 +278,7 @@ func TestScanGivesHandlesBack(t *testing.T) {
 	remove(t, dir, devices+"0000:18:00.0/modalias")
 	tree := open(t, dir)
 	before := count()
-	if _, err := pci.Scan(tree, pci.Everything); err != nil {
+	if _, err := pci.Scan(tree, family.Known(), everything); err != nil {
 		t.Fatal(err)
 	}
 	if after := count(); after != before {

@@ -1,5 +1,11 @@
 package pci
 
+import (
+	"slices"
+
+	"gdr-features/source/family"
+)
+
 // Switches are the PCIe switches above a function as NCCL counts them, the
 // nearest first, each named by its upstream port: from the function up, every
 // second bridge, until what is above is no function (NVIDIA/nccl
@@ -47,6 +53,33 @@ func (inv *Inventory) Place(f *Function) *Function {
 		return pf
 	}
 	return f
+}
+
+// Families gives the families of a table that eligible functions are of; all of its
+// GPUs or NICs where there are none, or where a function that could not be identified
+// may be one.
+func (inv *Inventory) Families(t family.Table) family.Table {
+	if inv.Unidentified() {
+		return t
+	}
+	var here family.Table
+	for _, g := range t.GPUs {
+		if slices.ContainsFunc(inv.Functions, func(f Function) bool { return f.GPU == g && f.Eligible }) {
+			here.GPUs = append(here.GPUs, g)
+		}
+	}
+	for _, n := range t.NICs {
+		if slices.ContainsFunc(inv.Functions, func(f Function) bool { return f.NIC == n && f.Eligible }) {
+			here.NICs = append(here.NICs, n)
+		}
+	}
+	if here.GPUs == nil {
+		here.GPUs = t.GPUs
+	}
+	if here.NICs == nil {
+		here.NICs = t.NICs
+	}
+	return here
 }
 
 // Unidentified tells whether some function could be a GPU or a NIC for all that

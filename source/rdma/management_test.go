@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"gdr-features/source/pci"
 )
 
 // Nothing is read of a device that manages an NVLink fabric: its firmware
@@ -19,20 +17,20 @@ func TestScanNVLinkManagement(t *testing.T) {
 		name   string
 		nic    string
 		board  string
-		detail pci.Detail
+		detail Facts
 		opened []string
 		mark   bool
 	}{
-		{"two lanes", "ib 15b3:1021 width=2", "MT_0000000838", pci.Needed, nil, true},
-		{"two lanes, everything", "ib 15b3:1021 width=2", "MT_0000000838", pci.Everything, nil, true},
-		{"product name", "ib 15b3:1021 vpd=Nvidia~ConnectX-7~mezz~internal", "MT_0000000838", pci.Everything, nil, true},
-		{"board of a B200", "ib 15b3:1021", "MT_0000001121", pci.Needed, board, true},
-		{"board of a B200, everything", "ib 15b3:1021", "MT_0000001121", pci.Everything, board, true},
-		{"board of a B300", "ib 15b3:1021", "NVD0000000079", pci.Needed, board, true},
-		{"another board", "ib 15b3:1021", "MT_0000001120", pci.Needed, append(board[:1:1], ports...), false},
-		{"another board, everything", "ib 15b3:1021", "MT_0000001120", pci.Everything, all, false},
-		{"Ethernet, which none of them is", "eth 15b3:1021", "MT_0000001121", pci.Needed, ports, false},
-		{"Ethernet, everything", "eth 15b3:1021", "MT_0000001121", pci.Everything, all, false},
+		{"two lanes", "ib 15b3:1021 width=2", "MT_0000000838", 0, nil, true},
+		{"two lanes, everything", "ib 15b3:1021 width=2", "MT_0000000838", everything, nil, true},
+		{"product name", "ib 15b3:1021 vpd=Nvidia~ConnectX-7~mezz~internal", "MT_0000000838", everything, nil, true},
+		{"board of a B200", "ib 15b3:1021", "MT_0000001121", 0, board, true},
+		{"board of a B200, everything", "ib 15b3:1021", "MT_0000001121", everything, board, true},
+		{"board of a B300", "ib 15b3:1021", "NVD0000000079", 0, board, true},
+		{"another board", "ib 15b3:1021", "MT_0000001120", 0, append(board[:1:1], ports...), false},
+		{"another board, everything", "ib 15b3:1021", "MT_0000001120", everything, all, false},
+		{"Ethernet, which none of them is", "eth 15b3:1021", "MT_0000001121", 0, ports, false},
+		{"Ethernet, everything", "eth 15b3:1021", "MT_0000001121", everything, all, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,7 +58,7 @@ func TestManagementBoards(t *testing.T) {
 	} {
 		dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
 		put(t, dir, "sys/class/infiniband/mlx5_0/board_id", board+"\n")
-		if d := scan(t, dir, pci.Needed).Devices[0]; !d.NVLinkManagement || d.Board != board {
+		if d := scan(t, dir, 0).Devices[0]; !d.NVLinkManagement || d.Board != board {
 			t.Errorf("%s: board %q, marked %v", board, d.Board, d.NVLinkManagement)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gdr-features/host"
-	"gdr-features/source/pci"
 )
 
 // patience is how long one device may hold up the others.
@@ -25,10 +24,10 @@ type answer struct {
 
 // readPorts reads the ports of every device that may be touched. When ctx ends,
 // those that have not answered stay unread.
-func (inv *Inventory) readPorts(ctx context.Context, detail pci.Detail, read func(device string) answer) {
+func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(device string) answer) {
 	var devices []*Device
 	for i := range inv.Devices {
-		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || detail >= pci.Published) {
+		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || facts&SoftwareDevices != 0) {
 			devices = append(devices, d)
 		}
 	}
@@ -97,6 +96,9 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 
 func (inv *Inventory) take(d *Device, a *answer) {
 	d.Ports, d.PortsRead = a.ports, a.err == nil
+	for i := range d.Ports {
+		d.Ports[i].Layers = d.layers
+	}
 	if a.err != nil {
 		inv.problem(a.err)
 	}
@@ -107,12 +109,12 @@ func (inv *Inventory) take(d *Device, a *answer) {
 var errStuck = errors.New("no answer from the device since an earlier reading")
 
 // ports reads the ports of one device, unless an earlier Scan still does.
-func (s *Scanner) ports(fs *host.FS, device string, detail pci.Detail) answer {
+func (s *Scanner) ports(fs *host.FS, device string, facts Facts) answer {
 	if _, busy := s.stuck.LoadOrStore(device, true); busy {
 		return answer{err: fmt.Errorf("/%s/ports: %w", device, errStuck)}
 	}
 	defer s.stuck.Delete(device)
-	return portsOf(fs, device, detail)
+	return portsOf(fs, device, facts)
 }
 
 // Moved tells whether the state of some port is another one than when inv was
@@ -150,7 +152,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 
 // portsOf reads the ports of one device. It runs beside the others and shares
 // nothing with them.
-func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
+func portsOf(fs *host.FS, device string, facts Facts) (a answer) {
 	dir := device + "/ports"
 	names, err := fs.Names(dir)
 	if err != nil {
@@ -174,12 +176,12 @@ func portsOf(fs *host.FS, device string, detail pci.Detail) (a answer) {
 		if p.LinkLayer, err = linkLayer(fs, base+"link_layer"); err != nil {
 			problem(err)
 		}
-		if detail >= pci.Advised && p.State != "ACTIVE" && p.State != "" {
+		if facts&PhysicalStates != 0 && p.State != "ACTIVE" && p.State != "" {
 			if p.Physical, err = physical(fs, base+"phys_state"); err != nil {
 				problem(err)
 			}
 		}
-		if detail >= pci.Published {
+		if facts&Rates != 0 {
 			if text, err := fs.Line(base + "rate"); err != nil {
 				problem(err)
 			} else if p.RateGbps, err = parseRate(text); err != nil {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
-
-	"gdr-features/source/pci"
 )
 
 func TestParseState(t *testing.T) {
@@ -269,7 +267,7 @@ func TestPorts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n  0000:17:00.0 ib 15b3:1021 rdma=mlx5_1\n")
 			tt.change(t, dir)
-			inv := scan(t, dir, pci.Everything)
+			inv := scan(t, dir, everything)
 			wantProblems(t, inv.Problems, tt.problems...)
 			d, other := inv.Devices[0], inv.Devices[1]
 			if diff := cmp.Diff(tt.want, d.Ports); diff != "" || d.PortsRead == tt.unread {
@@ -289,7 +287,7 @@ func TestPorts(t *testing.T) {
 func TestRateIsNotNeeded(t *testing.T) {
 	dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
 	opened := watch(t, filepath.Join(dir, "sys/class/infiniband/mlx5_0"), "ports/1/")
-	inv := scan(t, dir, pci.Needed)
+	inv := scan(t, dir, 0)
 	if diff := cmp.Diff([]string{"ports/1/link_layer", "ports/1/state"}, opened()); diff != "" {
 		t.Errorf("files opened (-want +got):\n%s", diff)
 	}
@@ -307,11 +305,11 @@ func TestSoftwarePorts(t *testing.T) {
 	put(t, dir, device+"/ports/1/rate", "2.5 Gb/sec (1X SDR)\n")
 	put(t, dir, device+"/node_type", "4: RNIC\n")
 	link(t, dir, "sys/class/infiniband/siw0", "../../devices/virtual/infiniband/siw0")
-	inv := scan(t, dir, pci.Needed)
+	inv := scan(t, dir, 0)
 	if d := inv.Devices[0]; d.PortsRead || d.Ports != nil || d.NodeType != "" {
 		t.Errorf("needed: ports %v, node type %q; want neither", d.Ports, d.NodeType)
 	}
-	inv = scan(t, dir, pci.Everything)
+	inv = scan(t, dir, everything)
 	want := Device{Name: "siw0", NodeType: "RNIC", PortsRead: true, Ports: []Port{{Number: 1, State: "ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5}}}
 	if diff := cmp.Diff(want, inv.Devices[0], whole); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)

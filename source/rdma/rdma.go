@@ -22,6 +22,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -50,15 +51,17 @@ type Device struct {
 	// read but board_id.
 	NVLinkManagement bool
 
-	// The rest is read for people and raw features only (pci.Everything).
+	// The rest is read on request (Details), but for Board, which also tells some of
+	// the devices that manage an NVLink fabric.
 
 	NodeType string   // node_type: "CA", "RNIC", ...
 	Firmware string   // fw_ver
 	Board    string   // board_id, the PSID
 	NetDevs  []string // names in the function's net/
 
-	placed bool   // whether PCI could be found out, also that there is none
-	dir    string // where its files are
+	placed bool     // whether PCI could be found out, also that there is none
+	dir    string   // where its files are
+	layers []string // as Port.Layers
 }
 
 // Port is one port of a device, with its file below ports/<number>/.
@@ -69,12 +72,15 @@ type Port struct {
 	State string
 	// LinkLayer is "InfiniBand", "Ethernet" or what else link_layer says.
 	LinkLayer string
-	// RateGbps is the signalling rate in Gbit/s, from rate; 0 when not read.
+	// RateGbps is the signalling rate in Gbit/s, from rate; 0 when not read (Rates).
 	RateGbps float64
 	// Physical is the physical state of a port that is not ACTIVE, "Polling",
-	// "Disabled", "LinkUp", ...; "" when not readable or not read. From
-	// phys_state, by pci.Advised and more.
+	// "Disabled", "LinkUp", ...; "" when not readable or not read (PhysicalStates).
+	// From phys_state.
 	Physical string
+	// Layers are the link layers with which a port of this family of NICs carries
+	// traffic; nil for InfiniBand and Ethernet.
+	Layers []string
 }
 
 // Carries is Active, and unknown where that could not be read.
@@ -88,11 +94,32 @@ func (p Port) Carries() tristate.State {
 	return tristate.False
 }
 
-// Active tells whether the port carries traffic NCCL would use: ACTIVE, with
-// link layer InfiniBand or Ethernet (NVIDIA/nccl src/transport/net_ib/init.cc).
+// Active tells whether the port carries traffic: ACTIVE, with a link layer of its
+// family, which is InfiniBand or Ethernet for the ones that NCCL's own transport uses
+// (NVIDIA/nccl src/transport/net_ib/init.cc).
 func (p Port) Active() bool {
-	return p.State == "ACTIVE" && (p.LinkLayer == "InfiniBand" || p.LinkLayer == "Ethernet")
+	layers := p.Layers
+	if layers == nil {
+		layers = []string{"InfiniBand", "Ethernet"}
+	}
+	return p.State == "ACTIVE" && slices.Contains(layers, p.LinkLayer)
 }
+
+// Facts are what Scan reads beyond the devices and, of each port of a device with a
+// PCI function, number, state and link layer.
+type Facts uint8
+
+// Facts to ask for.
+const (
+	// Rates are the rates of ports.
+	Rates Facts = 1 << iota
+	// SoftwareDevices are the ports of devices without a PCI function.
+	SoftwareDevices
+	// PhysicalStates are the physical states of ports that are not ACTIVE.
+	PhysicalStates
+	// Details are node type, firmware, board and network devices.
+	Details
+)
 
 // Inventory is the RDMA side of a machine.
 type Inventory struct {
@@ -111,9 +138,9 @@ type Inventory struct {
 // Scan lists the RDMA devices and reads their ports. It needs the PCI functions
 // to know which ports not to touch. When ctx ends, devices that have not
 // answered stay without ports.
-func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci.Detail) Inventory {
+func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Facts) Inventory {
 	var s Scanner
-	return s.Scan(ctx, fs, functions, detail)
+	return s.Scan(ctx, fs, functions, facts)
 }
 
 // Scanner scans again and again. It leaves a device alone that has not answered
@@ -126,28 +153,28 @@ type Scanner struct {
 }
 
 // Scan is as the function of that name.
-func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, detail pci.Detail) Inventory {
+func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Facts) Inventory {
 	inv := Inventory{Complete: true}
-	if err := inv.listClass(fs, functions, detail); err != nil && !host.Absent(err) {
+	if err := inv.listClass(fs, functions, facts); err != nil && !host.Absent(err) {
 		inv.Complete = false
 		inv.problem(err)
 	}
 	slices.SortFunc(inv.Devices, compare) // Of searches them
 	for _, d := range inv.byFunction(fs, functions) {
-		inv.add(fs, functions, d, detail)
+		inv.add(fs, functions, d, facts)
 	}
 	slices.SortFunc(inv.Devices, compare)
-	inv.readPorts(ctx, detail, func(device string) answer { return s.ports(fs, device, detail) })
+	inv.readPorts(ctx, facts, func(device string) answer { return s.ports(fs, device, facts) })
 	inv.namespaceMode(fs, functions)
 	return inv
 }
 
 // listClass lists the devices of the class, as far as it can be read.
-func (inv *Inventory) listClass(fs *host.FS, functions *pci.Inventory, detail pci.Detail) error {
+func (inv *Inventory) listClass(fs *host.FS, functions *pci.Inventory, facts Facts) error {
 	names, err := fs.Names(classDir)
 	for _, name := range names {
 		if d, ok := byClass(fs, functions, name); ok {
-			inv.add(fs, functions, d, detail)
+			inv.add(fs, functions, d, facts)
 		}
 	}
 	return err
@@ -171,12 +198,12 @@ func compare(a, b Device) int {
 }
 
 // add describes a device and lists it.
-func (inv *Inventory) add(fs *host.FS, functions *pci.Inventory, d Device, detail pci.Detail) {
+func (inv *Inventory) add(fs *host.FS, functions *pci.Inventory, d Device, facts Facts) {
 	if !d.placed {
 		inv.Complete = false
 		inv.problem(fmt.Errorf("/%s: no path to its PCI function", d.dir))
 	}
-	describe(fs, functions, &d, detail)
+	describe(fs, functions, &d, facts)
 	inv.Devices = append(inv.Devices, d)
 }
 
@@ -190,7 +217,7 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 	var devices []Device
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
-		if f.Kind() != pci.NIC || len(inv.Of(f.Address)) > 0 {
+		if f.NIC == nil || len(inv.Of(f.Address)) > 0 {
 			continue
 		}
 		dir := functionDir(f.Address) + "/infiniband"
@@ -210,20 +237,26 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 func functionDir(a pci.Address) string { return "sys/bus/pci/devices/" + a.String() }
 
 // describe finds out what must not be touched, and what people want to know.
-func describe(fs *host.FS, functions *pci.Inventory, d *Device, detail pci.Detail) {
+func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
 	var f *pci.Function
 	if d.PCI != nil {
 		f = functions.Find(*d.PCI)
 	}
 	base := d.dir + "/"
-	infiniband := f != nil && f.Kind() == pci.NIC && f.Class>>8 == 0x0207
+	var management *family.NVLinkManagement
+	if f != nil && f.InfiniBand() {
+		management = f.NIC.NVLinkManagement
+	}
+	if f != nil && f.NIC != nil {
+		d.layers = f.NIC.LinkLayers
+	}
 	if f != nil && f.NVLinkManagement {
 		d.NVLinkManagement = true
-	} else if infiniband || detail == pci.Everything {
+	} else if management != nil || facts&Details != 0 {
 		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
-		d.NVLinkManagement = infiniband && slices.Contains(managementBoards[:], d.Board)
+		d.NVLinkManagement = management != nil && slices.Contains(management.Boards, d.Board)
 	}
-	if detail != pci.Everything || d.NVLinkManagement {
+	if facts&Details == 0 || d.NVLinkManagement {
 		return
 	}
 	d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
@@ -237,12 +270,6 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, detail pci.Detai
 		}
 		slices.Sort(d.NetDevs)
 	}
-}
-
-// managementBoards are the PSIDs of adapters on GPU baseboards (B200, B300) that
-// manage the NVLink switches (mstflint's "Canoe" boards; scitix/sichek).
-var managementBoards = [...]string{
-	"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006",
 }
 
 // byClass finds the PCI function in the path of a device: its class entry is a
@@ -271,7 +298,7 @@ func byClass(fs *host.FS, functions *pci.Inventory, name string) (d Device, ok b
 	}
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
-		if f.Kind() != pci.NIC {
+		if f.NIC == nil {
 			continue
 		}
 		if ok, err := fs.Exists(functionDir(f.Address) + "/infiniband/" + name); err == nil && ok {
@@ -303,7 +330,7 @@ func (d *Device) place(path string) bool {
 func (inv *Inventory) namespaceMode(fs *host.FS, functions *pci.Inventory) {
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
-		if f.Kind() != pci.NIC || f.NVLinkManagement || len(inv.Of(f.Address)) > 0 {
+		if f.NIC == nil || f.NVLinkManagement || len(inv.Of(f.Address)) > 0 {
 			continue
 		}
 		if mode, err := fs.Line(netnsMode); err == nil && mode == "N" {

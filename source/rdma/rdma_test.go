@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gdr-features/host"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -47,7 +48,7 @@ func TestScan(t *testing.T) {
 		{Name: "rdma_rail0", PCI: at(t, "0000:17:00.1"), Ports: port("INIT", "Ethernet"), PortsRead: true},
 		{Name: "mlx5_2", PCI: at(t, "0000:18:00.0"), Auxiliary: true, Ports: port("ACTIVE", "Ethernet"), PortsRead: true},
 	}}
-	if diff := cmp.Diff(want, scan(t, dir, pci.Needed), whole); diff != "" {
+	if diff := cmp.Diff(want, scan(t, dir, 0), whole); diff != "" {
 		t.Errorf("needed (-want +got):\n%s", diff)
 	}
 
@@ -64,7 +65,7 @@ func TestScan(t *testing.T) {
 	}
 	roce := &want.Devices[2]
 	roce.Board, roce.Firmware, roce.NetDevs = "", "", []string{"ens2f0np0", "ens2f1np1", "ens2f2np2"}
-	if diff := cmp.Diff(want, scan(t, dir, pci.Everything), whole); diff != "" {
+	if diff := cmp.Diff(want, scan(t, dir, everything), whole); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)
 	}
 }
@@ -201,7 +202,7 @@ func TestScanPlaces(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, one)
 			tt.change(t, dir)
-			got := scan(t, dir, pci.Needed)
+			got := scan(t, dir, 0)
 			wantProblems(t, got.Problems, tt.problems...)
 			got.Problems = nil
 			if diff := cmp.Diff(tt.want, got, whole); diff != "" {
@@ -215,7 +216,7 @@ func TestScanPlaces(t *testing.T) {
 func TestScanWithoutClass(t *testing.T) {
 	dir := write(t, adapters)
 	remove(t, dir, "sys/class/infiniband")
-	inv := scan(t, dir, pci.Needed)
+	inv := scan(t, dir, 0)
 	var got []string
 	for i := range inv.Devices {
 		got = append(got, fmt.Sprint(inv.Devices[i].PCI, " ", inv.Devices[i].Name))
@@ -250,7 +251,7 @@ func TestScanNamespaceMode(t *testing.T) {
 			if tt.mode != "" {
 				put(t, dir, "sys/module/ib_core/parameters/netns_mode", tt.mode)
 			}
-			inv := scan(t, dir, pci.Needed)
+			inv := scan(t, dir, 0)
 			if inv.Exclusive != tt.exclusive || inv.Complete == tt.exclusive {
 				t.Errorf("exclusive %v, complete %v; want %v, %v", inv.Exclusive, inv.Complete, tt.exclusive, !tt.exclusive)
 			}
@@ -281,7 +282,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	inv := scan(t, write(t, adapters), pci.Needed)
+	inv := scan(t, write(t, adapters), 0)
 	want := map[string]string{
 		"0000:16:00.0": "mlx5_0", "0000:17:00.1": "mlx5_bond_0 rdma_rail0", "0000:18:00.0": "mlx5_2", "0000:1a:00.0": "", "ffff:00:00.0": "",
 	}
@@ -307,7 +308,7 @@ func TestScanGivesHandlesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	functions, err := pci.Scan(tree, pci.Needed)
+	functions, err := pci.Scan(tree, family.Known(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +320,7 @@ func TestScanGivesHandlesBack(t *testing.T) {
 		return len(entries)
 	}
 	before := count()
-	Scan(t.Context(), tree, &functions, pci.Everything)
+	Scan(t.Context(), tree, &functions, everything)
 	if after := count(); after != before {
 		t.Errorf("%d descriptors are open, %d before", after, before)
 	}
@@ -337,13 +338,13 @@ func TestScanCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	functions, err := pci.Scan(tree, pci.Needed)
+	functions, err := pci.Scan(tree, family.Known(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	inv := Scan(ctx, tree, &functions, pci.Needed)
+	inv := Scan(ctx, tree, &functions, 0)
 	if len(inv.Devices) != 32 || !inv.Complete {
 		t.Errorf("%d devices, complete %v; want 32, true", len(inv.Devices), inv.Complete)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gdr-features/host"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -55,13 +56,13 @@ func withAdapters(n int) string {
 // scanOf scans with a time limit.
 func scanOf(t *testing.T, s *Scanner, fs *host.FS, limit time.Duration) Inventory {
 	t.Helper()
-	functions, err := pci.Scan(fs, pci.Needed)
+	functions, err := pci.Scan(fs, family.Known(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	return s.Scan(ctx, fs, &functions, pci.Needed)
+	return s.Scan(ctx, fs, &functions, 0)
 }
 
 // A reader that a scan leaves behind reads no further device: the next scan finds

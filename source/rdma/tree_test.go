@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/machine"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -21,22 +22,24 @@ func write(t *testing.T, description string) (dir string) {
 	return m.Tree(t, machine.States()[0])
 }
 
+const everything = Rates | SoftwareDevices | PhysicalStates | Details
+
 // scan reads a tree as the program does: PCI functions, then RDMA devices.
-func scan(t *testing.T, dir string, detail pci.Detail) Inventory {
+func scan(t *testing.T, dir string, facts Facts) Inventory {
 	t.Helper()
 	tree, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tree.Close() })
-	functions, err := pci.Scan(tree, detail)
+	functions, err := pci.Scan(tree, family.Known(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(functions.Problems) > 0 {
 		t.Fatal(functions.Problems)
 	}
-	return Scan(t.Context(), tree, &functions, detail)
+	return Scan(t.Context(), tree, &functions, facts)
 }
 
 // put writes a file and the directories above it.

@@ -70,39 +70,16 @@ const (
 // one pointer that is for write(2) only, struct ib_uverbs_alloc_pd_resp out.
 const cmdAllocPD = 3
 
-// Drivers, enum rdma_driver_id (ib_user_ioctl_verbs.h).
-const (
-	driverMLX5 = 1  // RDMA_DRIVER_MLX5
-	driverRXE  = 14 // RDMA_DRIVER_RXE
-)
-
-// mlx5Context is struct mlx5_ib_alloc_ucontext_req_v2 (mlx5-abi.h).
-type mlx5Context struct {
-	totalBfregs      uint32
-	lowLatencyBfregs uint32
-	flags            uint32
-	compMask         uint32
-	maxCQEVersion    uint8
-	reserved0        uint8
-	reserved1        uint16
-	reserved2        uint32
-	libCaps          uint64
-}
-
-// What rdma-core asks for too (providers/mlx5). With MLX5_LIB_CAP_DYN_UAR, Linux
-// 5.7 and newer set no doorbell pages aside for the context.
-const (
-	bfregs           = 16
-	lowLatencyBfregs = 4
-	libCaps          = 1<<0 | 1<<1 // MLX5_LIB_CAP_4K_UAR, MLX5_LIB_CAP_DYN_UAR (mlx5-abi.h)
-)
+// driverRXE is RDMA_DRIVER_RXE of enum rdma_driver_id (ib_user_ioctl_verbs.h), the
+// kernel's software device. Those of NICs stand in the rows of their families.
+const driverRXE = 14
 
 // request is what one ioctl gets: header and attributes, and behind them, in the
 // same memory, what attributes point to.
 type request struct {
 	header     header
 	attributes [9]attribute
-	mlx5       mlx5Context
+	context    [16]uint32 // what goes to a driver with the request for a context
 	pd         uint32     // struct ib_uverbs_alloc_pd_resp (ib_user_verbs.h)
 	keys       [2]uint32  // of the memory region
 	uhw        [32]uint64 // a driver's answer, cut off at this; nobody reads it

@@ -12,7 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"gdr-features/source/family"
 )
+
+// mlx5 is the driver that the C programs ask.
+var mlx5 = family.Known().NICs[0].Uverbs
 
 // numbers are what this package says and the C expression for the same.
 var numbers = []struct {
@@ -66,17 +71,10 @@ var numbers = []struct {
 	{uint64(unsafe.Sizeof(request{}.pd)), "sizeof(struct ib_uverbs_alloc_pd_resp)"},
 	{0, "offsetof(struct ib_uverbs_alloc_pd_resp, pd_handle)"},
 
-	{driverMLX5, "RDMA_DRIVER_MLX5"},
+	{uint64(mlx5.Driver), "RDMA_DRIVER_MLX5"},
 	{driverRXE, "RDMA_DRIVER_RXE"},
 
-	{uint64(unsafe.Sizeof(mlx5Context{})), "sizeof(struct mlx5_ib_alloc_ucontext_req_v2)"},
-	{uint64(unsafe.Offsetof(mlx5Context{}.totalBfregs)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, total_num_bfregs)"},
-	{uint64(unsafe.Offsetof(mlx5Context{}.lowLatencyBfregs)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, num_low_latency_bfregs)"},
-	{uint64(unsafe.Offsetof(mlx5Context{}.flags)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, flags)"},
-	{uint64(unsafe.Offsetof(mlx5Context{}.compMask)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, comp_mask)"},
-	{uint64(unsafe.Offsetof(mlx5Context{}.maxCQEVersion)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, max_cqe_version)"},
-	{uint64(unsafe.Offsetof(mlx5Context{}.libCaps)), "offsetof(struct mlx5_ib_alloc_ucontext_req_v2, lib_caps)"},
-	{libCaps, "MLX5_LIB_CAP_4K_UAR | MLX5_LIB_CAP_DYN_UAR"},
+	{uint64(len(mlx5.Context)) * 4, "sizeof(struct mlx5_ib_alloc_ucontext_req_v2)"},
 }
 
 // A C program with the kernel's own headers agrees with every number here.
@@ -139,7 +137,7 @@ func TestRequests(t *testing.T) {
 	end();
 `
 	var sent bytes.Buffer
-	f := &fake{driver: driverMLX5, pd: 77, register: unix.EBADF, seen: func(r *request) {
+	f := &fake{driver: mlx5.Driver, pd: 77, register: unix.EBADF, seen: func(r *request) {
 		plain := *r
 		for i := range plain.attributes {
 			if a := &plain.attributes[i]; r.inside(a.data) {
@@ -148,10 +146,10 @@ func TestRequests(t *testing.T) {
 		}
 		fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&plain)), r.header.length)))
 		if r.header.method == methodGetContext {
-			fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&r.mlx5)), unsafe.Sizeof(r.mlx5))))
+			fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&r.context)), 4*len(mlx5.Context))))
 		}
 	}}
-	if _, err := ask(f); err != nil {
+	if _, err := ask(f, drivers(family.Known())); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(runC(t, program), sent.String()); diff != "" {

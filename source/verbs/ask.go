@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
@@ -19,7 +20,7 @@ type kernel interface {
 
 // Answers that stay the same until the driver is loaded again.
 var (
-	errDriver = errors.New("it is neither a device of mlx5 nor of rxe")
+	errDriver = errors.New("its driver is not one that can be asked")
 	// errRefused: mlx5 says so of firmware that cannot (umr_modify_entity_size_disabled),
 	// and of requests that it does not like.
 	errRefused = errors.New("it refuses the registration of DMA-BUF as invalid, so that its answer is not clear")
@@ -42,20 +43,32 @@ var (
 type asker struct {
 	kernel
 	request
-	driver uint32
+	drivers []family.Uverbs // that it may be
+	driver  family.Uverbs   // that it is
 }
 
-// ask finds out whether a device registers DMA-BUF. Only what the kernel's code
-// tells for certain is true or false.
-func ask(k kernel) (tristate.State, error) {
-	a := &asker{kernel: k}
+// drivers are those that are asked: of a table's NICs, and rxe.
+func drivers(t family.Table) []family.Uverbs {
+	var all []family.Uverbs
+	for _, n := range t.NICs {
+		if n.Uverbs.Driver != 0 {
+			all = append(all, n.Uverbs)
+		}
+	}
+	return append(all, family.Uverbs{Driver: driverRXE})
+}
+
+// ask finds out whether a device of one of some drivers registers DMA-BUF. Only what
+// the kernel's code tells for certain is true or false.
+func ask(k kernel, drivers []family.Uverbs) (tristate.State, error) {
+	a := &asker{kernel: k, drivers: drivers}
 	var pin runtime.Pinner // requests hold addresses of their own parts
 	pin.Pin(a)
 	defer pin.Unpin()
 	if err := a.findDriver(); err != nil {
 		return tristate.Unknown, err
 	}
-	a.begin(a.driver, objectMR, methodRegDMABufMR)
+	a.begin(a.driver.Driver, objectMR, methodRegDMABufMR)
 	switch errno := a.do(); errno {
 	case unix.EINVAL:
 	case unix.EPROTONOSUPPORT:
@@ -91,8 +104,8 @@ func failed(doing string, errno unix.Errno) error {
 func (a *asker) do() unix.Errno { return a.ioctl(&a.request) }
 
 func (a *asker) findDriver() error {
-	for _, driver := range [...]uint32{driverMLX5, driverRXE} {
-		a.begin(driver, objectMR, methodNone)
+	for _, driver := range a.drivers {
+		a.begin(driver.Driver, objectMR, methodNone)
 		switch errno := a.do(); errno {
 		case unix.EPROTONOSUPPORT:
 			a.driver = driver
@@ -106,17 +119,16 @@ func (a *asker) findDriver() error {
 }
 
 func (a *asker) context() unix.Errno {
-	a.begin(a.driver, objectDevice, methodGetContext)
-	if a.driver == driverMLX5 {
-		a.mlx5 = mlx5Context{totalBfregs: bfregs, lowLatencyBfregs: lowLatencyBfregs, libCaps: libCaps}
-		a.to(attrUHWIn, unsafe.Pointer(&a.mlx5), unsafe.Sizeof(a.mlx5)) //nolint:gosec // pinned by ask
+	a.begin(a.driver.Driver, objectDevice, methodGetContext)
+	if n := copy(a.request.context[:], a.driver.Context); n > 0 {
+		a.to(attrUHWIn, unsafe.Pointer(&a.request.context), uintptr(n)*unsafe.Sizeof(a.request.context[0])) //nolint:gosec // pinned by ask
 	}
 	a.toUHW()
 	return a.do()
 }
 
 func (a *asker) protectionDomain() unix.Errno {
-	a.begin(a.driver, objectDevice, methodInvokeWrite)
+	a.begin(a.driver.Driver, objectDevice, methodInvokeWrite)
 	a.add(attrWriteCmd, 8, cmdAllocPD)
 	a.add(attrCoreIn, 8, 0)
 	a.to(attrCoreOut, unsafe.Pointer(&a.pd), unsafe.Sizeof(a.pd)) //nolint:gosec // pinned by ask
@@ -132,7 +144,7 @@ func (a *asker) toUHW() {
 func (a *asker) register() unix.Errno {
 	const noFile = 0xffffffff // -1 in the four bytes that a file handle has here
 	pd := a.pd
-	a.begin(a.driver, objectMR, methodRegDMABufMR)
+	a.begin(a.driver.Driver, objectMR, methodRegDMABufMR)
 	a.object(attrHandle, 0)
 	a.to(attrLKey, unsafe.Pointer(&a.keys[0]), unsafe.Sizeof(a.keys[0])) //nolint:gosec // pinned by ask
 	a.to(attrRKey, unsafe.Pointer(&a.keys[1]), unsafe.Sizeof(a.keys[1])) //nolint:gosec // pinned by ask

@@ -3,11 +3,13 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
@@ -78,12 +80,12 @@ func (f *fake) getContext(r *request) unix.Errno {
 	switch {
 	case f.inContext, !ok, !r.inside(out.data):
 		return unix.EINVAL
-	case f.driver == driverMLX5:
+	case f.driver == mlx5.Driver:
 		in, ok := r.attribute(attrUHWIn, 32)
-		if !ok || in.data != uint64(uintptr(unsafe.Pointer(&r.mlx5))) || r.mlx5.lowLatencyBfregs >= r.mlx5.totalBfregs {
+		if !ok || in.data != uint64(uintptr(unsafe.Pointer(&r.context))) || r.context[1] >= r.context[0] {
 			return unix.EINVAL
 		}
-		if r.mlx5.flags != 0 || r.mlx5.compMask != 0 || r.mlx5.reserved0 != 0 || r.mlx5.reserved1 != 0 || r.mlx5.reserved2 != 0 {
+		if !slices.Equal(r.context[2:6], make([]uint32, 4)) { // flags and what is reserved
 			return unix.EOPNOTSUPP
 		}
 	}
@@ -168,9 +170,9 @@ func TestAsk(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := tc.fake
 			if f.driver == 0 {
-				f.driver = driverMLX5
+				f.driver = mlx5.Driver
 			}
-			got, err := ask(&f)
+			got, err := ask(&f, drivers(family.Known()))
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("%v, %v; want %v, %v", got, err, tc.want, tc.err)
 			}
@@ -216,7 +218,7 @@ func FuzzAsk(f *testing.F) {
 	f.Add([]byte{noMethod, noMethod}, byte(1))
 	f.Fuzz(func(t *testing.T, errs []byte, fill byte) {
 		s := &scripted{errs: errs, fill: fill}
-		state, err := ask(s)
+		state, err := ask(s, drivers(family.Known()))
 		if s.calls > 6 {
 			t.Errorf("%d calls", s.calls)
 		}

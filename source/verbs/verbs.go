@@ -21,6 +21,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
@@ -40,6 +41,9 @@ type Prober struct {
 	// the files of the running machine alone: those of another one must not lead
 	// to devices here.
 	Dir string
+	// Families are those whose devices are asked; the zero value stands for
+	// family.Known.
+	Families family.Table
 
 	memory map[string]*memory
 	// connect opens a device for tests, nil for the kernel itself.
@@ -139,6 +143,11 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 	if connect == nil {
 		connect = dial
 	}
+	families := p.Families
+	if families.NICs == nil {
+		families = family.Known()
+	}
+	asked := drivers(families)
 	m.node = n
 	m.wait = deadline.Start(func() (tristate.State, error) {
 		k, hangUp, err := connect(dir, n)
@@ -146,7 +155,7 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 			return tristate.Unknown, err
 		}
 		defer hangUp()
-		return ask(k)
+		return ask(k, asked)
 	})
 }
 

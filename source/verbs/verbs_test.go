@@ -94,8 +94,8 @@ func TestOncePerLoad(t *testing.T) {
 	tr.load("uverbs0", "mlx5_0", "231:192")
 	tr.load("uverbs1", "mlx5_1", "231:193")
 	tr.write("abi_version", "6")
-	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
-	x.fakes["uverbs1"] = &fake{driver: driverMLX5, context: unix.EAGAIN, register: unix.EOPNOTSUPP}
+	x.fakes["uverbs0"] = &fake{driver: mlx5.Driver, register: unix.EBADF}
+	x.fakes["uverbs1"] = &fake{driver: mlx5.Driver, context: unix.EAGAIN, register: unix.EOPNOTSUPP}
 	expect := func(want string, dialed0, dialed1 int) {
 		t.Helper()
 		for range 3 { // known answers cost no more
@@ -121,7 +121,7 @@ func TestOncePerLoad(t *testing.T) {
 	x.fakes["uverbs1"].driver = 9
 	tr.load("uverbs1", "mlx5_1", "231:193")
 	expect("mlx5_0 unknown\nmlx5_1 unknown\n", 2, 5) // nobody knows how to ask it
-	x.fakes["uverbs1"].driver = driverMLX5
+	x.fakes["uverbs1"].driver = mlx5.Driver
 
 	tr.write("uverbs0/ibdev", "mlx5_1") // rdma dev set mlx5_0 name ...
 	tr.write("uverbs1/ibdev", "mlx5_0")
@@ -154,8 +154,8 @@ func hanging(t *testing.T, reload bool) {
 		}
 		return connect(dir, n)
 	}
-	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF}
-	x.fakes["uverbs1"] = &fake{driver: driverMLX5, register: unix.EBADF}
+	x.fakes["uverbs0"] = &fake{driver: mlx5.Driver, register: unix.EBADF}
+	x.fakes["uverbs1"] = &fake{driver: mlx5.Driver, register: unix.EBADF}
 	far, cancelFar := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancelFar()
 	ctx, cancel := context.WithTimeout(far, 3*patience)
@@ -189,7 +189,7 @@ func hanging(t *testing.T, reload bool) {
 func TestReloadedWhileAsked(t *testing.T) {
 	tr, x := newTree(t), newExchange()
 	tr.load("uverbs0", "mlx5_0", "231:192")
-	x.fakes["uverbs0"] = &fake{driver: driverMLX5, register: unix.EBADF, seen: func(r *request) {
+	x.fakes["uverbs0"] = &fake{driver: mlx5.Driver, register: unix.EBADF, seen: func(r *request) {
 		if x.dialed["uverbs0"] == 1 && r.header.method == methodGetContext {
 			tr.load("uverbs0", "mlx5_0", "231:192")
 		}

@@ -16,7 +16,6 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
 
 // commandTimeout is how long the writes after a command may take.
@@ -72,7 +71,7 @@ func readMachine(ctx context.Context, dir string) (report.Report, error) {
 		return report.Report{}, err
 	}
 	defer fs.Close()
-	r := report.Collect(ctx, fs, report.Options{Detail: pci.Published, OnlyWithGPU: true})
+	r := report.Collect(ctx, fs, report.ForPublishing)
 	if len(r.Labels) == 0 {
 		return r, fmt.Errorf("%s: this machine has no labels", dir)
 	}

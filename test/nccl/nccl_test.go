@@ -13,7 +13,6 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 )
 
@@ -27,7 +26,7 @@ func collect(t *testing.T, root string, file *topology.File) report.Report {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return report.Collect(t.Context(), fs, report.Options{Detail: pci.Everything, TopologyFile: file})
+	return report.Collect(t.Context(), fs, report.Options{Facts: report.ForTopo.Facts, TopologyFile: file})
 }
 
 // compare holds our levels against NCCL's and gives the number of pairs.

@@ -27,7 +27,6 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 )
 
 const (
@@ -269,7 +268,7 @@ func small(t *testing.T, state string) publish.Content {
 			t.Fatal(err)
 		}
 		defer fs.Close()
-		return report.Collect(t.Context(), fs, report.Options{Detail: pci.Published})
+		return report.Collect(t.Context(), fs, report.Options{Facts: report.ForPublishing.Facts})
 	}
 	once, _ := reports.LoadOrStore(state, sync.OnceValue(read))
 	r := once.(func() report.Report)()
