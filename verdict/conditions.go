@@ -1,17 +1,18 @@
 package verdict
 
 import (
+	"slices"
+
 	"gdr-features/source/pci"
-	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
-// boundTo tells whether a function is bound to a driver.
-func boundTo(f *pci.Function, driver string) tristate.State {
+// boundTo tells whether a function is bound to one of some drivers.
+func boundTo(f *pci.Function, drivers ...string) tristate.State {
 	if !f.DriverKnown {
 		return tristate.Unknown
 	}
-	return tristate.Of(f.Driver == driver)
+	return tristate.Of(slices.Contains(drivers, f.Driver))
 }
 
 // anyGPU asks a question of every eligible GPU until one says yes. A function
@@ -33,126 +34,19 @@ func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 	return no
 }
 
-// AllPassthrough tells whether every eligible GPU is bound to vfio-pci, which hands
-// it to a virtual machine.
+// AllPassthrough tells whether every eligible GPU is bound to a driver that hands it
+// to a virtual machine (vfio-pci).
 func (f *Facts) AllPassthrough() tristate.State {
 	if f.Matrix.EligibleGPUs == 0 {
 		return f.unlessUnidentified(tristate.False)
 	}
-	return tristate.Not(f.anyGPU(func(gpu *pci.Function) tristate.State { return tristate.Not(boundTo(gpu, "vfio-pci")) }))
+	return tristate.Not(f.anyGPU(func(gpu *pci.Function) tristate.State { return tristate.Not(boundTo(gpu, gpu.GPU.Passthrough...)) }))
 }
 
-// GPUDriven tells whether some eligible GPU is bound to the NVIDIA driver.
+// GPUDriven tells whether some eligible GPU is bound to the driver of its
+// family.
 func (f *Facts) GPUDriven() tristate.State {
-	return f.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, "nvidia") })
-}
-
-// NICDriven tells whether some eligible NIC function, physical or virtual, is bound
-// to its driver.
-func (f *Facts) NICDriven() tristate.State {
-	answer := tristate.False
-	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; fn.NICEligible() {
-			answer = tristate.Or(answer, boundTo(fn, "mlx5_core"), boundTo(fn, "mlx4_core"))
-		}
-	}
-	return f.unlessUnidentified(answer)
-}
-
-// anyDevice asks a question of the RDMA devices of eligible adapters. Devices
-// that may be hidden might say yes.
-func (f *Facts) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
-	answer := tristate.False
-	for i := range f.Matrix.NICs {
-		if n := &f.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
-			answer = tristate.Or(answer, ask(n))
-		}
-	}
-	if answer == tristate.False && !f.RDMA.Complete {
-		return tristate.Unknown
-	}
-	return f.unlessUnidentified(answer)
-}
-
-// RDMADevice tells whether some eligible NIC has an RDMA device.
-func (f *Facts) RDMADevice() tristate.State {
-	return f.anyDevice(func(*topology.NIC) tristate.State { return tristate.True })
-}
-
-// ActivePort tells whether some port of those devices is ACTIVE with link layer
-// InfiniBand or Ethernet.
-func (f *Facts) ActivePort() tristate.State {
-	return f.anyDevice(HasActivePort)
-}
-
-// HasActivePort tells whether a NIC has such a port.
-func HasActivePort(n *topology.NIC) tristate.State {
-	if n.RDMA == nil {
-		return tristate.False
-	}
-	answer := tristate.False
-	if !n.RDMA.PortsRead {
-		answer = tristate.Unknown
-	}
-	for _, p := range n.RDMA.Ports {
-		answer = tristate.Or(answer, p.Carries())
-	}
-	return answer
-}
-
-// DevicesSay tells whether some mlx5 device of an eligible NIC answered, when it was
-// asked, that it registers DMA-BUF. False only when all were asked and all said no.
-func (f *Facts) DevicesSay() tristate.State {
-	if len(f.Asked) == 0 {
-		return tristate.Unknown
-	}
-	said := make(map[string]tristate.State, len(f.Asked))
-	for _, a := range f.Asked {
-		said[a.Device] = a.DMABuf
-	}
-	asked := false
-	answer := f.anyDevice(func(n *topology.NIC) tristate.State {
-		mlx5 := boundTo(n.Function, "mlx5_core")
-		asked = asked || mlx5 == tristate.True
-		return tristate.And(mlx5, said[n.RDMA.Name])
-	})
-	if !asked {
-		return tristate.Unknown
-	}
-	return answer
-}
-
-// link names the link layer of the active ports of eligible adapters. A port
-// that could not be read leaves it open, unless both layers are there already.
-func (f *Facts) link() (layer string, open bool) {
-	layers := map[string]bool{}
-	open = !f.RDMA.Complete
-	for _, n := range f.Matrix.NICs {
-		if !n.Eligible || n.RDMA == nil {
-			continue
-		}
-		open = open || !n.RDMA.PortsRead
-		for _, p := range n.RDMA.Ports {
-			switch p.Carries() {
-			case tristate.True:
-				layers[p.LinkLayer] = true
-			case tristate.Unknown:
-				open = true
-			case tristate.False:
-			}
-		}
-	}
-	switch {
-	case len(layers) == 2:
-		return "mixed", false
-	case open:
-		return "", true
-	case layers["InfiniBand"]:
-		return "infiniband", false
-	case layers["Ethernet"]:
-		return "ethernet", false
-	}
-	return "", !f.Matrix.Counted
+	return f.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, gpu.GPU.Driver) })
 }
 
 // iommu judges by the groups of the eligible GPUs and adapters, not by the

@@ -4,6 +4,7 @@
 package verdict
 
 import (
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -34,6 +35,9 @@ const (
 
 // Facts are what is judged.
 type Facts struct {
+	// Families are those that the other facts were read for; the zero value stands
+	// for family.Known.
+	Families family.Table
 	// PCIRead is false when the PCI bus could not be read at all.
 	PCIRead bool
 	PCI     *pci.Inventory
@@ -55,10 +59,11 @@ type Verdict struct {
 	Capable, Ready tristate.State
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
-	// Peermem and DMABuf are the two ways a NIC can reach GPU memory.
+	// Peermem and DMABuf are the two ways a NIC can reach GPU memory, each true when
+	// it is true for one family of NICs.
 	Peermem, DMABuf tristate.State
 	// Link is the link layer of the active ports of eligible NICs:
-	// "infiniband", "ethernet", "mixed"; "" for none or unknown.
+	// "infiniband", "ethernet", "unspecified", "mixed"; "" for none or unknown.
 	Link string
 	// IOMMU is "off", "passthrough" or "translated"; "" for unknown.
 	IOMMU string
@@ -86,8 +91,10 @@ const GPUMemory = "gpu-memory"
 // Judge takes the facts together.
 func Judge(f Facts) Verdict {
 	var v Verdict
-	v.Peermem = f.Kmod.AnyPeermem().Registered
-	v.DMABuf = f.dmabuf()
+	v.Peermem, v.DMABuf = tristate.False, tristate.False
+	for _, n := range f.eachFamily() {
+		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, n.peermem()), tristate.Or(v.DMABuf, n.dmabuf())
+	}
 	v.Link, v.Open.Link = f.link()
 	v.IOMMU, v.Open.IOMMU = f.iommu()
 	v.ACS, v.Open.ACS = f.acs()
@@ -128,19 +135,11 @@ func (f *Facts) capable() (tristate.State, Reason) {
 
 // steps are the prerequisites in their order.
 func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
-	memory := Step{GPUMemory, tristate.Or(v.Peermem, v.DMABuf), NoPeerMemoryPath}
-	if v.Peermem != tristate.True && f.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
-		memory.Reason = PeermemNotLoaded
-	}
-	return []Step{
+	return append([]Step{
 		{"hardware", v.Capable, notCapable},
 		{"gpu-driver", tristate.Not(f.AllPassthrough()), GPUPassthrough},
 		{"gpu-driver", f.GPUDriven(), GPUDriverNotLoaded},
-		{"nic-driver", f.NICDriven(), NICDriverNotLoaded},
-		{"rdma-device", f.RDMADevice(), NoRDMADevice},
-		{"port", f.ActivePort(), NoActivePort},
-		memory,
-	}
+	}, f.furthest().steps()...)
 }
 
 // ready walks the prerequisites in their order. The first that is proven

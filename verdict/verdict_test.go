@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"strings"
 	"testing"
 
 	"gdr-features/internal/sample"
@@ -48,7 +49,9 @@ func TestRows(t *testing.T) {
 		{"GPU's driver unreadable", func(n *sample.Node) { n.GPU().DriverKnown = false }, tristate.True, tristate.Unknown, "Unreadable"},
 		{"NIC unbound", func(n *sample.Node) { n.NIC().Driver = "" }, tristate.True, tristate.False, "NICDriverNotLoaded"},
 		{"NIC's driver unreadable", func(n *sample.Node) { n.NIC().DriverKnown = false }, tristate.True, tristate.Unknown, "Unreadable"},
-		{"NIC bound to mlx4", func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, tristate.True, tristate.True, ""},
+		{"NIC bound to the driver of another family", func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, tristate.True, tristate.False, "NICDriverNotLoaded"},
+		{"ConnectX-3", connectX3, tristate.True, tristate.True, ""},
+		{"ConnectX-3, without a peer memory client", func(n *sample.Node) { connectX3(n); n.Kmod.Peermem = sample.Peermem(tristate.False) }, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"no RDMA device", func(n *sample.Node) { n.RDMA.Devices = nil }, tristate.True, tristate.False, "NoRDMADevice"},
 		{"RDMA devices hidden", func(n *sample.Node) { n.RDMA = rdma.Inventory{Exclusive: true} }, tristate.True, tristate.Unknown, "Unreadable"},
 		{"RDMA device of management only", func(n *sample.Node) { n.RDMA.Devices[0].NVLinkManagement = true }, tristate.True, tristate.False, "NoRDMADevice"},
@@ -91,6 +94,80 @@ func TestRows(t *testing.T) {
 }
 
 // addAltra puts the root complex of an Ampere Altra into the machine.
+func connectX3(n *sample.Node) { n.NIC().Device, n.NIC().Driver = 0x1003, "mlx4_core" }
+
+// TestFamilies: the prerequisites of NICs hold within one family, and the family that
+// comes furthest speaks for the node. The first NIC is of mlx4, the second of mlx5.
+func TestFamilies(t *testing.T) {
+	const (
+		mlx4 = iota
+		mlx5
+	)
+	driver := func(n *sample.Node, i int, name string) { n.PCI.Functions[1+i].Driver = name }
+	port := func(n *sample.Node, i int, state string) { n.RDMA.Devices[i].Ports[0].State = state }
+	for _, tc := range []struct {
+		name                   string
+		change                 func(*sample.Node)
+		ready                  tristate.State
+		reason                 verdict.Reason
+		family                 string
+		peermem, dmabuf, steps string
+	}{
+		{"all in place", func(*sample.Node) {}, yes, "", "mlx5", "true", "true", "true true true true"},
+		{"mlx5 is down", func(n *sample.Node) { port(n, mlx5, "DOWN") }, yes, "", "mlx4", "true", "true", "true true true true"},
+		{"mlx5 is down, and DMA-BUF is its way alone", func(n *sample.Node) {
+			port(n, mlx5, "DOWN")
+			n.Kmod.Peermem = sample.Peermem(no)
+		}, no, "PeermemNotLoaded", "mlx4", "false", "true", "true true true false"},
+		{"a client that serves mlx5 alone, which is down", func(n *sample.Node) {
+			port(n, mlx5, "DOWN")
+			n.Kmod.Peermem["mlx4"] = kmod.Peermem{Registered: no}
+		}, no, "PeermemNotLoaded", "mlx4", "true", "true", "true true true false"},
+		{"mlx4 has no driver, mlx5 no RDMA device", func(n *sample.Node) {
+			driver(n, mlx4, "")
+			n.RDMA.Devices = nil
+		}, no, "NoRDMADevice", "mlx5", "true", "false", "true false false true"},
+		{"both are down", func(n *sample.Node) {
+			port(n, mlx4, "DOWN")
+			port(n, mlx5, "DOWN")
+		}, no, "NoActivePort", "mlx5", "true", "true", "true true false true"},
+		{"one is not known, the other is down", func(n *sample.Node) {
+			port(n, mlx4, "")
+			port(n, mlx5, "DOWN")
+		}, unknown, "Unreadable", "mlx4", "true", "true", "true true unknown true"},
+		{"no driver at all", func(n *sample.Node) {
+			driver(n, mlx4, "vfio-pci")
+			driver(n, mlx5, "")
+		}, no, "NICDriverNotLoaded", "mlx5", "true", "false", "false true true true"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := sample.Ready()
+			connectX3(n)
+			n.AddNIC()
+			n.RDMA.Devices[mlx5].Ports = []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}}
+			tc.change(n)
+			facts := n.Facts()
+			v := verdict.Judge(facts)
+			if v.Ready != tc.ready || v.Reason != tc.reason {
+				t.Errorf("ready %v, reason %q; want %v, %q", v.Ready, v.Reason, tc.ready, tc.reason)
+			}
+			if got := facts.NICFamily().Name; got != tc.family {
+				t.Errorf("%s comes furthest, want %s", got, tc.family)
+			}
+			if v.Peermem.String() != tc.peermem || v.DMABuf.String() != tc.dmabuf {
+				t.Errorf("peermem %v, DMA-BUF %v; want %s, %s", v.Peermem, v.DMABuf, tc.peermem, tc.dmabuf)
+			}
+			var steps []string
+			for _, s := range v.Steps[3:] {
+				steps = append(steps, s.Met.String())
+			}
+			if got := strings.Join(steps, " "); got != tc.steps {
+				t.Errorf("NIC driver, RDMA device, port, GPU memory: %s, want %s", got, tc.steps)
+			}
+		})
+	}
+}
+
 func addAltra(n *sample.Node) {
 	n.PCI.Functions = append(n.PCI.Functions, sample.Function(0xff, 0x1def, 0xe100, 0x060000, ""))
 }

@@ -11,10 +11,10 @@ import (
 var dmabuf = check{name: "dmabuf", sources: []string{nvVersion, kallsyms}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
 	{
 		status: OK, when: all(is(dmabufWay, tristate.True), is((*Facts).DevicesSay, tristate.True)),
-		text: say("the GPU driver has open kernel modules, and mlx5 can register DMA-BUF (only a transfer proves more)"),
+		text: say("the GPU driver has open kernel modules, and %s can register DMA-BUF (only a transfer proves more)", nicFamily),
 	}, {
 		status: OK, when: is(dmabufWay, tristate.True),
-		text: say("the GPU driver's open kernel modules and mlx5 show everything that DMA-BUF needs (inferred; only a transfer proves it)"),
+		text: say("the GPU driver's open kernel modules and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)", nicFamily),
 	}, {
 		status: Undecidable, reason: verdict.Unreadable, when: is(dmabufWay, tristate.Unknown),
 		text:     say("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read"),
@@ -22,8 +22,6 @@ var dmabuf = check{name: "dmabuf", sources: []string{nvVersion, kallsyms}, tail:
 		evidence: unreadNeeds,
 	},
 }, lackRows()...)}
-
-const newerStack = "use Linux 5.12 or newer, or MOFED 5.5 or newer"
 
 // lacks say what DMA-BUF needs and this machine does not have, in any order: the
 // verdict gives the needs in theirs.
@@ -44,27 +42,22 @@ var lacks = []struct {
 		fix: say("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: sawModuleType,
 	}},
 	{verdict.MLX5Device, row{
-		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device of mlx5"),
-		fix: say("DMA-BUF needs ConnectX-4 or newer with mlx5_ib"), evidence: nicDrivers,
+		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"),
+		fix: say("DMA-BUF needs %s", newerNIC), evidence: nicDrivers,
 	}},
 	{verdict.DevicesAccept, row{
 		code: "DMABufRefused", text: say("the RDMA devices cannot register DMA-BUF"),
-		fix: say(newerStack + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING"),
+		fix: say("%s, with CONFIG_INFINIBAND_ON_DEMAND_PAGING", newerStack),
 	}},
 	{verdict.CoreSymbol, row{
-		code: "NoDMABuf", text: say("the RDMA core has no DMA-BUF (" + coreSymbol + ")"),
-		fix: say(newerStack), evidence: sawCoreSymbol,
+		code: "NoDMABuf", text: say("the RDMA core has no DMA-BUF (" + kmod.UmemDMABuf + ")"),
+		fix: newerStack, evidence: sawCoreSymbol,
 	}},
 	{verdict.DriverSymbol, row{
-		code: "NoDMABuf", text: say("mlx5_ib has no DMA-BUF (" + driverSymbol + ")"),
-		fix: say(newerStack + ", with mlx5_ib loaded"), evidence: sawDriverSymbol,
+		code: "NoDMABuf", text: say("%s has no DMA-BUF (%s)", rdmaModule, dmabufSymbol),
+		fix: say("%s, with %s loaded", newerStack, rdmaModule), evidence: sawDriverSymbol,
 	}},
 }
-
-const (
-	coreSymbol   = "ib_umem_dmabuf_get"
-	driverSymbol = "mlx5_ib_reg_user_mr_dmabuf"
-)
 
 var (
 	noDriver  = say("no GPU driver is loaded")
@@ -121,11 +114,11 @@ func sawModuleType(f *Facts) []string {
 }
 
 func sawCoreSymbol(f *Facts) []string {
-	return []string{sawSymbol(coreSymbol, f.Kmod.Symbols[coreSymbol].Found)}
+	return []string{sawSymbol(kmod.UmemDMABuf, f.Kmod.Symbols[kmod.UmemDMABuf].Found)}
 }
 
 func sawDriverSymbol(f *Facts) []string {
-	return []string{sawSymbol(driverSymbol, f.Kmod.Symbols[driverSymbol].Found)}
+	return []string{sawSymbol(dmabufSymbol(f), f.Kmod.Symbols[dmabufSymbol(f)].Found)}
 }
 
 // devicesSaid lists what devices said when they were asked.
@@ -182,7 +175,7 @@ func stackOrigin(f *Facts) string {
 	case kmod.OriginInbox:
 		return "the kernel's own drivers"
 	case kmod.OriginNotLoaded:
-		return "neither mlx5_core nor mlx4_core is loaded"
+		return "no driver that MOFED has is loaded"
 	case kmod.OriginUnknown:
 	}
 	return "drivers of unknown origin"

@@ -99,6 +99,9 @@ type row struct {
 // All gives the findings: the checks in the order of the verdict, those that
 // advise, and what is expected.
 func All(f *Facts) []Finding {
+	own := *f
+	f = &own
+	f.Verdict.Peermem, f.Verdict.DMABuf = f.Ways() // of the NICs that all the findings are about
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.find(f); ok {

@@ -126,7 +126,7 @@ var nicDriver = check{name: "nic-driver", sources: []string{pciDevices + "/*/dri
 		text: say("an eligible NIC is bound to its driver"),
 	}, {
 		status: Fail, reason: verdict.NICDriverNotLoaded, when: is((*Facts).NICDriven, tristate.False),
-		text: say("no eligible NIC is bound to mlx5_core or mlx4_core"), fix: bindNIC,
+		text: say("no eligible NIC is bound to its driver (%s)", nicDriverName), fix: bindNIC,
 		evidence: nicDrivers,
 	}, {
 		status: Undecidable, reason: verdict.Unreadable,

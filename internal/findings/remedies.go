@@ -10,32 +10,28 @@ import (
 	"gdr-features/tristate"
 )
 
-// What to do, where it takes more than a sentence. Remedies name what the drivers of
-// this machine's NICs are called: rdmaDrivers.
+// What to do, where it takes more than a sentence, and the names of what it takes: those
+// in the row of the family of NICs that the other findings are about.
 
-// rdmaDrivers names the drivers of a family of NICs.
-type rdmaDrivers struct {
-	pci, rdma string // modules of the PCI function and of its RDMA device
-	// enable makes RDMA available on a function where it is switched off; "" for
-	// nothing.
-	enable string
-}
+func nicFamily(f *Facts) string     { return f.NICFamily().Name }
+func nicDriverName(f *Facts) string { return f.NICFamily().Drivers[0] }
+func rdmaModule(f *Facts) string    { return f.NICFamily().Module }
+func dmabufSymbol(f *Facts) string  { return f.NICFamily().DMABuf }
+func newerNIC(f *Facts) string      { return f.NICFamily().Help.Product }
 
-func (f *Facts) rdmaDrivers() rdmaDrivers {
-	if f.NICFamily() == "mlx4" {
-		return rdmaDrivers{pci: "mlx4_core", rdma: "mlx4_ib"}
+// newerStack is what registers DMA-BUF for these NICs.
+func newerStack(f *Facts) string {
+	if stack := f.NICFamily().Help.DMABufStack; stack != "" {
+		return "use " + stack
 	}
-	return rdmaDrivers{
-		pci: "mlx5_core", rdma: "mlx5_ib",
-		enable: "; if RDMA is switched off on the function: devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit, then devlink dev reload pci/ADDRESS when nothing uses it",
-	}
+	return "use an RDMA stack that registers DMA-BUF"
 }
 
 // bindGPU says how a GPU gets the driver nvidia. Loading nvidia does not take a GPU
 // from another driver, and does nothing when it is loaded already.
 func bindGPU(f *Facts) string {
 	for _, gpu := range f.Matrix.GPUs {
-		if driver := gpu.Driver; gpu.Eligible && driver != "" && driver != "vfio-pci" {
+		if driver := gpu.Driver; gpu.Eligible && driver != "" && !slices.Contains(gpu.GPU.Passthrough, driver) {
 			return driver + " is bound to the GPUs: blacklist " + driver + " in /etc/modprobe.d, rebuild the initramfs and reboot; then modprobe nvidia, or wait for the GPU Operator's driver container"
 		}
 	}
@@ -46,19 +42,26 @@ func bindGPU(f *Facts) string {
 }
 
 func bindNIC(f *Facts) string {
-	driver := f.rdmaDrivers().pci
+	nic := f.NICFamily()
+	driver := nic.Drivers[0]
 	if allNICsVFIO(f) {
 		return "the NICs are bound to vfio, for virtual machines; to use one on this host, unbind one that no virtual machine uses and bind it to " + driver
 	}
-	return "modprobe " + driver + ", or wait for the Network Operator's driver container"
+	if nic.Help.Operator == "" {
+		return "modprobe " + driver
+	}
+	return "modprobe " + driver + ", or wait for " + nic.Help.Operator
 }
 
 func loadRDMA(f *Facts) string {
 	if f.NICDriven() == tristate.False {
 		return "see nic-driver"
 	}
-	names := f.rdmaDrivers()
-	return "modprobe " + names.rdma + names.enable
+	fix := "modprobe " + rdmaModule(f)
+	if enable := f.NICFamily().Help.EnableRDMA; enable != "" {
+		fix += "; if RDMA is switched off on the function: " + enable
+	}
+	return fix
 }
 
 // vfio tells a function that is given to a virtual machine: vfio-pci, mlx5_vfio_pci.
@@ -147,7 +150,7 @@ func install(f *Facts) string {
 
 // orDMABuf names the other way where this machine's GPUs and NICs can go it.
 func orDMABuf(f *Facts) string {
-	if f.Kmod.Driver.Open == tristate.False && f.Turing() == tristate.True && f.NICFamily() == "mlx5" {
+	if f.Kmod.Driver.Open == tristate.False && f.Turing() == tristate.True && f.NICFamily().DMABuf != "" {
 		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (Linux 5.12 or newer, or MOFED 5.5 or newer)"
 	}
 	return ""

@@ -34,6 +34,7 @@
 //	physfn=ADDR  this is a virtual function of ADDR
 //	driver=NAME  bound whatever the state says; "none" for unbound
 //	port=STATE   "DOWN", "INIT", ... whatever the state says
+//	layer=WORD   link layer of the ports, whatever the class says
 //	acs=HEX      ACS control register; its absence means no ACS capability
 //	width=N      max_link_width
 //	group=N      IOMMU group (one for each function without)

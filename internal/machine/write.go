@@ -130,7 +130,7 @@ func (w *writer) function(f *Function, index int) {
 		w.mkdir("sys/bus/pci/drivers/" + driver)
 		w.link(dir+"/driver", "sys/bus/pci/drivers/"+driver)
 	}
-	if strings.HasPrefix(driver, "mlx") && !w.s.NoRDMA {
+	if driver != "" && driver != "vfio-pci" && !w.s.NoRDMA {
 		for name := range strings.SplitSeq(f.Attrs["rdma"], ",") {
 			if name != "" {
 				w.rdma(f, dir, name)
@@ -192,6 +192,9 @@ func (w *writer) rdma(f *Function, dir, name string) {
 	}
 	if strings.HasPrefix(f.Class, "0200") {
 		layer = "Ethernet"
+	}
+	if own := f.Attrs["layer"]; own != "" {
+		layer = own
 	}
 	number := map[string]int{"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}[state]
 	w.file(dev+"/ports/1/state", fmt.Sprintf("%d: %s\n", number, state))

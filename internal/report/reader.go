@@ -329,6 +329,7 @@ func (r *Report) place(facts topology.Facts) {
 
 // judge completes the report by all that follows from its facts.
 func (rd *Reader) judge(r *Report, facts verdict.Facts) {
+	facts.Families = rd.options.Families
 	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Matrix = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Matrix
 	r.Verdict = verdict.Judge(facts)
 	r.Expected = rd.compare(r)

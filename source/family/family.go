@@ -155,8 +155,9 @@ type Help struct {
 	Product string
 	// DMABufStack is the software from which on the RDMA driver registers DMA-BUF.
 	DMABufStack string
-	// Operator is what loads the drivers on Kubernetes; "" for nothing known.
-	Operator string
+	// Operator is what loads the drivers on Kubernetes, and EnableRDMA the commands
+	// that switch RDMA on where a function has it off; "" for nothing known.
+	Operator, EnableRDMA string
 }
 
 // GPU is a family of GPUs.

@@ -81,6 +81,7 @@ var mlx5 = NIC{
 		Product:     "ConnectX-4 or newer",
 		DMABufStack: "Linux 5.12 or newer, or MOFED 5.5 or newer",
 		Operator:    "the Network Operator's driver container",
+		EnableRDMA:  "devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit, then devlink dev reload pci/ADDRESS when nothing uses it",
 	},
 }
 
