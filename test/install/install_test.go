@@ -65,7 +65,7 @@ func TestInstall(t *testing.T) {
 		"gdr-features version":                        "gdr-features ",
 		"gdr-features run --no-such-flag 2>&1 || :":   "unknown flag: --no-such-flag",
 		"gdr-features nodes -l gdr.no-such 2>&1 || :": "the agent publishes no label gdr.no-such", // kubectl-gdr says so
-		"gdr-features run --config /no/such 2>&1 ||:": "--config /no/such: open /no/such",         // and gdr-features-agent
+		"gdr-features run --config /no/such 2>&1 ||:": "--config: open /no/such",                  // and gdr-features-agent
 		"kubectl_complete-gdr --ready ''":             "unknown\n",
 		// As bash-completion loads it, and asks.
 		`. "$DIR/opt/gdr/share/bash-completion/completions/gdr-features"; complete -p gdr-features`: "__start_gdr-features gdr-features",
