@@ -47,6 +47,8 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./nfdsource
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+	cd examples/levels && $(GO) mod tidy -diff
+	cd examples/levels && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/monitoring && $(GO) mod tidy -diff
 	cd test/monitoring && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/browser && $(GO) mod tidy -diff
@@ -119,6 +121,10 @@ image-test: image ## test the image, run as the DaemonSet's Pod (needs root and 
 worker-test: ## run our sources in NFD's worker, and compare its labels with ours
 	$(GO) test -count=1 -tags worker ./nfdsource
 	cd examples/nfd-worker && $(GO) test -count=1 ./...
+
+.PHONY: importer
+importer: ## build and run examples/levels, a module of its own that imports the public packages
+	cd examples/levels && $(GO) test -count=1 ./...
 
 .PHONY: rules
 rules: ## check and test the alerts and the dashboard with promtool; takes minutes the first time

@@ -28,11 +28,11 @@ func (b *builder) hardware() {
 	for i, nic := range adapters {
 		at[i] = inNCCL(b.PCI, nic)
 	}
-	var bests, all []span
+	var bests, all []bound
 	b.m.NCCLDefault = tristate.True
 	for i := range b.m.GPUs {
 		gpu := &b.m.GPUs[i]
-		spans := b.nearestNICs(gpu, adapters)
+		bounds := b.nearestNICs(gpu, adapters)
 		if !gpu.Eligible {
 			continue
 		}
@@ -43,7 +43,7 @@ func (b *builder) hardware() {
 			b.m.Reachable = tristate.Or(b.m.Reachable, b.allowed(gpu.Function, nic))
 		}
 		bests = append(bests, exactly(gpu.Level))
-		all = append(all, spans...)
+		all = append(all, bounds...)
 		b.m.NCCLDefault = tristate.And(b.m.NCCLDefault, byDefault)
 	}
 	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
@@ -72,9 +72,9 @@ func (b *builder) adapters() []*pci.Function {
 }
 
 // farthest is the largest of some levels, Unknown when one is not known.
-func farthest(spans []span) Level {
+func farthest(bounds []bound) Level {
 	worst := Unknown
-	for _, s := range spans {
+	for _, s := range bounds {
 		if s.level == Unknown {
 			return Unknown
 		}
@@ -85,18 +85,18 @@ func farthest(spans []span) Level {
 
 // nearestNICs finds the adapters nearest to a GPU, all that are equally near, and
 // gives what is known of the level of each adapter.
-func (b *builder) nearestNICs(gpu *GPU, adapters []*pci.Function) []span {
-	spans := make([]span, len(adapters))
+func (b *builder) nearestNICs(gpu *GPU, adapters []*pci.Function) []bound {
+	bounds := make([]bound, len(adapters))
 	for i, nic := range adapters {
-		spans[i] = b.rate(gpu.Function, nic).span
+		bounds[i] = b.rate(gpu.Function, nic).bound
 	}
-	gpu.Level = nearest(spans)
+	gpu.Level = nearest(bounds)
 	for i, nic := range adapters {
-		if gpu.Level != Unknown && spans[i].level == gpu.Level {
+		if gpu.Level != Unknown && bounds[i].level == gpu.Level {
 			gpu.Nearest = append(gpu.Nearest, nic)
 		}
 	}
-	return spans
+	return bounds
 }
 
 // usedByDefault tells whether NCCL uses GPUDirect RDMA at a level without being

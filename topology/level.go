@@ -1,4 +1,4 @@
-// Package topology tells how far each GPU is from each RDMA adapter, in the
+// Package topology tells how far each GPU is from each NIC, in the
 // words of nvidia-smi and in those of NCCL. It is pure: facts in, levels out.
 package topology
 
@@ -45,22 +45,22 @@ func ParseLevel(s string) (Level, error) {
 	return Unknown, fmt.Errorf("%q is not a level; levels are PIX, PXB, PHB, NODE and SYS", s)
 }
 
-// span is what is known of a level: the level itself, or how near it may be at
+// bound is what is known of a level: the level itself, or how near it may be at
 // the most when it is not known.
-type span struct {
+type bound struct {
 	level Level
 	floor Level
 }
 
-func exactly(l Level) span { return span{l, l} }
+func exactly(l Level) bound { return bound{l, l} }
 
-func atLeast(l Level) span { return span{Unknown, l} }
+func atLeast(l Level) bound { return bound{Unknown, l} }
 
 // nearest is the smallest of some levels, Unknown when one that is not known
 // could be smaller, or when there are none.
-func nearest(spans []span) Level {
+func nearest(bounds []bound) Level {
 	best, floor := SYS+1, SYS+1
-	for _, s := range spans {
+	for _, s := range bounds {
 		if s.level == Unknown {
 			floor = min(floor, s.floor)
 		} else {

@@ -48,23 +48,23 @@ func TestParseLevel(t *testing.T) {
 func TestNearest(t *testing.T) {
 	tests := []struct {
 		name  string
-		spans []span
+		bounds []bound
 		want  Level
 	}{
 		{"none", nil, Unknown},
-		{"one", []span{exactly(NODE)}, NODE},
-		{"the farthest", []span{exactly(SYS)}, SYS},
-		{"the nearest of several", []span{exactly(SYS), exactly(PXB), exactly(PHB)}, PXB},
-		{"the nearest first", []span{exactly(PIX), exactly(SYS)}, PIX},
-		{"none is known", []span{atLeast(PIX), atLeast(NODE)}, Unknown},
-		{"one that is not known may be nearer", []span{exactly(NODE), atLeast(PIX)}, Unknown},
-		{"one that is not known may be as near at the most", []span{exactly(NODE), atLeast(NODE)}, NODE},
-		{"one that is not known is farther", []span{exactly(PIX), atLeast(NODE)}, PIX},
-		{"nothing is nearer than PIX", []span{atLeast(PIX), exactly(PIX)}, PIX},
-		{"the nearest of those not known counts", []span{exactly(PHB), atLeast(NODE), atLeast(PXB)}, Unknown},
+		{"one", []bound{exactly(NODE)}, NODE},
+		{"the farthest", []bound{exactly(SYS)}, SYS},
+		{"the nearest of several", []bound{exactly(SYS), exactly(PXB), exactly(PHB)}, PXB},
+		{"the nearest first", []bound{exactly(PIX), exactly(SYS)}, PIX},
+		{"none is known", []bound{atLeast(PIX), atLeast(NODE)}, Unknown},
+		{"one that is not known may be nearer", []bound{exactly(NODE), atLeast(PIX)}, Unknown},
+		{"one that is not known may be as near at the most", []bound{exactly(NODE), atLeast(NODE)}, NODE},
+		{"one that is not known is farther", []bound{exactly(PIX), atLeast(NODE)}, PIX},
+		{"nothing is nearer than PIX", []bound{atLeast(PIX), exactly(PIX)}, PIX},
+		{"the nearest of those not known counts", []bound{exactly(PHB), atLeast(NODE), atLeast(PXB)}, Unknown},
 	}
 	for _, tt := range tests {
-		if got := nearest(tt.spans); got != tt.want {
+		if got := nearest(tt.bounds); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestNearest(t *testing.T) {
 // nearest knows the answer exactly when every way the unknown levels may turn
 // out gives the same one.
 func TestNearestIsProven(t *testing.T) {
-	var choices []span
+	var choices []bound
 	for level := PIX; level <= SYS; level++ {
 		choices = append(choices, exactly(level))
 		if level < SYS { // a level that is SYS at the least is known
@@ -83,7 +83,7 @@ func TestNearestIsProven(t *testing.T) {
 	for _, a := range choices {
 		for _, b := range choices {
 			for _, c := range choices {
-				if got, want := nearest([]span{a, b, c}), proven(a, b, c); got != want {
+				if got, want := nearest([]bound{a, b, c}), proven(a, b, c); got != want {
 					t.Errorf("%+v, %+v, %+v: %v, want %v", a, b, c, got, want)
 				}
 			}
@@ -92,8 +92,8 @@ func TestNearestIsProven(t *testing.T) {
 }
 
 // proven tries every way three levels may turn out.
-func proven(a, b, c span) Level {
-	last := func(s span) Level {
+func proven(a, b, c bound) Level {
+	last := func(s bound) Level {
 		if s.level == Unknown {
 			return SYS
 		}

@@ -4,7 +4,7 @@ import "gdr-features/source/pci"
 
 // sysfsLevel rates two functions by their places in the kernel's device tree:
 // their root buses, the bridges above them, their NUMA nodes.
-func sysfsLevel(gpu, nic *pci.Function, numaNodes int) span {
+func sysfsLevel(gpu, nic *pci.Function, numaNodes int) bound {
 	if gpu.RootBus == "" || nic.RootBus == "" {
 		return atLeast(PIX)
 	}

@@ -170,7 +170,7 @@ func (b *builder) pairs() {
 			p := Pair{GPU: i, NIC: j}
 			if n := &b.m.NICs[j]; n.Function != nil {
 				r := b.rate(gpu, n.Function)
-				p.Level, p.FromFile = r.span.level, r.fromFile
+				p.Level, p.FromFile = r.bound.level, r.fromFile
 				p.NCCL = b.m.nccl.level(gpu, at[j])
 				p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
@@ -229,7 +229,7 @@ type builder struct {
 
 // rating is what is known of a GPU and an adapter function.
 type rating struct {
-	span     span
+	bound     bound
 	fromFile bool
 }
 
@@ -302,9 +302,9 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 	if r, ok := b.rated[key]; ok {
 		return r
 	}
-	r := rating{span: sysfsLevel(gpu, nic, b.PCI.NUMANodes)}
+	r := rating{bound: sysfsLevel(gpu, nic, b.PCI.NUMANodes)}
 	if b.FileUnread {
-		r.span = atLeast(PIX)
+		r.bound = atLeast(PIX)
 	} else if p, q := b.File.find(gpu), b.File.find(nic); p != nil && q != nil {
 		b.fromFile = true
 		r = rating{exactly(p.level(q)), true}

@@ -232,23 +232,9 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 
 // request says what is to be read of the drivers.
 func (rd *Reader) request() kmod.Request {
-	request := kmod.Request{
-		Families:   rd.options.Families,
-		Present:    rd.pci.value.Families(rd.options.Families),
-		AllSymbols: rd.options.Facts.AllSymbols, Memory: rd.memory,
-	}
-	functions := rd.pci.value.Functions
-	for i := range functions {
-		f := &functions[i]
-		if f.GPU != nil || f.NIC != nil {
-			request.IOMMU = true
-			if f.IOMMUGroup != pci.None {
-				request.Groups = append(request.Groups, f.IOMMUGroup)
-			}
-		}
-		request.DriverBound = request.DriverBound || f.GPU != nil && f.Driver == f.GPU.Driver
-	}
-	return request
+	want := kmod.For(&rd.pci.value, rd.options.Families)
+	want.AllSymbols, want.Memory = rd.options.Facts.AllSymbols, rd.memory
+	return want
 }
 
 // machineTopology is where a virtual machine's NCCL topology lies (nccl
