@@ -41,9 +41,8 @@ const (
 	works   answer = "works"
 	silent  answer = "accepts a watch and sends nothing"
 	refuses answer = "connection refused"
-	// an Error event is all that a watch sends
-	errs answer = "error event"
-	// with a status
+	errs    answer = "error event" // is all that a watch sends
+
 	denies     answer = "403"
 	overloaded answer = "429"
 	broken     answer = "500"
@@ -87,7 +86,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeatureList"},
 			ListMeta: metav1.ListMeta{ResourceVersion: "5"},
 		}), nil
-	case status != nil && !(watch && s.answer == errs):
+	case status != nil && (!watch || s.answer != errs):
 		return respond(int(status.ErrStatus.Code), &status.ErrStatus), nil
 	}
 	out, in := io.Pipe()
@@ -96,17 +95,17 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	send := func(kind string, object any) {
 		_ = json.NewEncoder(in).Encode(map[string]any{"type": kind, "object": object})
 	}
-	go func() {
-		switch s.answer {
-		case works: // there is no object
+	go func(a answer) {
+		if a == works { // there is no object
 			send("BOOKMARK", &v1alpha1.NodeFeature{
 				TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
 				ObjectMeta: metav1.ObjectMeta{ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}},
 			})
-		case errs:
+		}
+		if a == errs {
 			send("ERROR", &status.ErrStatus)
 		}
-	}()
+	}(s.answer)
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: out}, nil
 }
 
