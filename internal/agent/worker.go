@@ -24,13 +24,11 @@ type worker struct {
 
 	filter  *hysteresis.Filter
 	details details
-	content publish.Content
-	ready   bool // there is content to publish
+	content publish.Content // without Report until there is something to publish
 
 	backoff publish.Backoff
-	failing bool
-	cause   publish.Cause // of the failure, as last logged
-	retry   *time.Timer   // nil when nothing failed or is postponed
+	cause   publish.Cause    // of the failure, as last logged; zero where nothing fails
+	retry   <-chan time.Time // receives at the next try; nil when nothing failed or is postponed
 	// reverts limits how often changes by others are reverted: two who insist would
 	// write for ever.
 	reverts   *rate.Limiter
@@ -71,12 +69,12 @@ func (w *worker) run(ctx context.Context) {
 				continue
 			}
 			reverting = true
-		case <-w.retryDue():
+		case <-w.retry:
 			w.retry = nil
 		case <-ctx.Done():
 			return
 		}
-		if w.ready {
+		if w.content.Report != nil {
 			w.publish(ctx, reverting)
 		}
 	}
@@ -94,7 +92,7 @@ func (w *worker) readBack(ctx context.Context) bool {
 		}
 		w.failed(ctx, err)
 		select {
-		case <-w.retryDue():
+		case <-w.retry:
 		case <-ctx.Done():
 			return false
 		}
@@ -107,7 +105,7 @@ func (w *worker) update(s *sample) (changed bool) {
 	if ok {
 		changed = !maps.Equal(labels, w.content.Labels)
 		show, detailWait := w.details.filter(s, changed)
-		w.content, w.ready = publish.Content{Labels: labels, Report: show, Seen: s.at}, true
+		w.content = publish.Content{Labels: labels, Report: show, Seen: s.at}
 		if wait == 0 {
 			wait = detailWait
 		}
@@ -123,7 +121,7 @@ func (w *worker) update(s *sample) (changed bool) {
 
 func (w *worker) publish(ctx context.Context, reverting bool) {
 	if reverting && w.reverts.Tokens() < 1 { // changes of the machine do not wait for it
-		w.retry, w.postponed = time.NewTimer(revertPause), true
+		w.retry, w.postponed = time.After(revertPause), true
 		return
 	}
 	wrote, err := w.publisher.Publish(ctx, w.content)
@@ -155,40 +153,32 @@ func (w *worker) report(ctx context.Context, wrote bool, err error) {
 	}
 }
 
-func (w *worker) retryDue() <-chan time.Time {
-	if w.retry == nil {
-		return nil
-	}
-	return w.retry.C
-}
-
 // failed sets the time of the next try, and logs the first failure in a row and those
 // with another cause.
 func (w *worker) failed(ctx context.Context, err error) {
 	w.report(ctx, false, err)
 	delay := w.backoff.Next(err)
-	w.retry, w.postponed = time.NewTimer(delay), false
+	w.retry, w.postponed = time.After(delay), false
 	if ctx.Err() != nil {
 		return
 	}
 	log := w.agent.log(w.publisher).WithError(err)
-	news := w.cause.News(err, w.agent.Now())
-	switch {
-	case !w.failing:
+	first := w.cause == publish.Cause{}
+	switch news := w.cause.News(err, w.agent.Now()); {
+	case first:
 		log.Warn("publishing fails; what is published stays as it is; trying again until it works")
 	case news:
 		log.Warn("publishing still fails, for another reason")
 	default:
 		log.Debugf("failed again; next try in %v", delay.Round(time.Millisecond))
 	}
-	w.failing = true
 }
 
 func (w *worker) succeeded() {
 	w.retry, w.postponed = nil, false
 	clear(w.backoff)
-	if w.failing {
-		w.failing, w.cause = false, publish.Cause{}
+	if w.cause != (publish.Cause{}) {
+		w.cause = publish.Cause{}
 		w.agent.log(w.publisher).Info("publishing works again")
 	}
 }

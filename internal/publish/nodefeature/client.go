@@ -59,26 +59,26 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	return &client{nfd, coreClient, namespace, name}, nil
 }
 
-// all directs a request to the NodeFeatures of the namespace. Status 429 is an error
-// like others: client-go would try again each second, at the same moments on all nodes.
-func (c *client) all(r *rest.Request) *rest.Request {
-	return r.Namespace(c.namespace).Resource(resource).MaxRetries(0)
+// request directs a request to the object.
+func (c *client) request(r *rest.Request) *rest.Request {
+	return r.Namespace(c.namespace).Resource(resource).Name(c.name)
 }
 
-// request directs a request to the object.
-func (c *client) request(r *rest.Request) *rest.Request { return c.all(r).Name(c.name) }
-
-func (c *client) get(ctx context.Context) (*v1alpha1.NodeFeature, error) {
+// do sends a request. Status 429 is an error like others: client-go would try again each
+// second, at the same moments on all nodes.
+func do(ctx context.Context, r *rest.Request) rest.Result {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	return r.MaxRetries(0).Do(ctx)
+}
+
+func (c *client) get(ctx context.Context) (*v1alpha1.NodeFeature, error) {
 	var got v1alpha1.NodeFeature
-	return &got, c.request(c.nfd.Get()).Do(ctx).Into(&got)
+	return &got, do(ctx, c.request(c.nfd.Get())).Into(&got)
 }
 
 func (c *client) delete(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return c.request(c.nfd.Delete()).Do(ctx).Error()
+	return do(ctx, c.request(c.nfd.Delete())).Error()
 }
 
 // apply is a server-side apply: it creates the object where there is none, and takes
@@ -98,11 +98,9 @@ func (c *client) merge(ctx context.Context, body []byte) (*v1alpha1.NodeFeature,
 }
 
 func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, force *bool) (*v1alpha1.NodeFeature, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	var got v1alpha1.NodeFeature
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}
-	err := c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body).Do(ctx).Into(&got)
+	err := do(ctx, c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body)).Into(&got)
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		err = fmt.Errorf("the API server knows no NodeFeatures, is Node Feature Discovery installed? %w", err)
 	}
@@ -111,10 +109,8 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, f
 
 // nodeUID reads the UID of a Node, which few are allowed to.
 func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	raw, err := c.core.Get().Resource("nodes").Name(node).MaxRetries(0).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()
+	raw, err := do(ctx, c.core.Get().Resource("nodes").Name(node).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")).Raw()
 	if err != nil {
 		return "", err
 	}

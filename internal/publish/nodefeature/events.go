@@ -110,11 +110,9 @@ func moved(e *corev1.Event, namespace string) *corev1.Event {
 
 // create creates an event.
 func (c *client) create(ctx context.Context, e *corev1.Event) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	body, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	return c.core.Post().Namespace(e.Namespace).Resource("events").MaxRetries(0).Body(body).SetHeader("Content-Type", "application/json").Do(ctx).Error()
+	return do(ctx, c.core.Post().Namespace(e.Namespace).Resource("events").Body(body).SetHeader("Content-Type", "application/json")).Error()
 }

@@ -237,7 +237,7 @@ func (c *objectCache) failed(ctx context.Context, err error) {
 func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
-		return c.all(c.nfd.Get()).VersionedParams(&o, metav1.ParameterCodec)
+		return c.nfd.Get().Namespace(c.namespace).Resource(resource).MaxRetries(0).VersionedParams(&o, metav1.ParameterCodec)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
