@@ -33,18 +33,16 @@ type Reading struct {
 // Filter remembers what is published and which changes are pending. The zero value has
 // published nothing and has no settle time.
 type Filter struct {
-	// Settle is how long a condition must persist before a state label changes, other
-	// than to true.
-	Settle time.Duration
-
+	settle    time.Duration
 	published label.Set
 	hardware  label.Set            // as last read
 	since     map[string]time.Time // when a state label stopped having the published value
 }
 
-// New gives a filter that starts from what is published already.
+// New gives a filter that starts from what is published already. settle is how long a
+// condition must persist before a state label changes, other than to true.
 func New(settle time.Duration, published label.Set) *Filter {
-	return &Filter{Settle: settle, published: maps.Clone(published)}
+	return &Filter{settle: settle, published: maps.Clone(published)}
 }
 
 // Next takes a reading and gives the labels to publish; ok is false when nothing is to be
@@ -162,7 +160,7 @@ func (f *Filter) settled(name string, r Reading, settling *bool) (value string, 
 		since = r.At
 		f.since[name] = since
 	}
-	if r.At.Sub(since) >= f.Settle {
+	if r.At.Sub(since) >= f.settle {
 		delete(f.since, name)
 		return value, true
 	}
