@@ -247,7 +247,7 @@ func TestWatched(t *testing.T) {
 	p, hook := a.publisher(node)
 	now := time.Now()
 	p.cache = newObjectCache(func() time.Time { return now }, p.log)
-	p.cache.opened(true)
+	p.cache.opened(false)
 	if err := p.cache.Replace(nil, "1"); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestWatched(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	a.asked("GET")
-	p.cache.opened(false)
+	p.cache.opened(true)
 	a.must(p, false, c, "")
 	if n := len(hook.AllEntries()); n != 2 {
 		t.Errorf("%d lines logged", n)

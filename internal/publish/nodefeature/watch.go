@@ -187,12 +187,12 @@ func (c *objectCache) Replace(list []any, version string) error {
 // Resync has nothing to do.
 func (c *objectCache) Resync() error { return nil }
 
-// opened notes that the API server has accepted a watch. Where that is to send the
-// initial state first, it is alive after Replace.
-func (c *objectCache) opened(initial bool) {
+// opened notes that the API server has accepted a watch. One that does not resume another
+// is alive after Replace.
+func (c *objectCache) opened(resumes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open = true; !initial {
+	if c.open = true; resumes {
 		c.begin()
 	}
 }
@@ -250,11 +250,18 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
 			w, err := request(o).Watch(ctx)
+			resumes := o.SendInitialEvents == nil
 			if err != nil {
 				to.failed(ctx, err)
+				if resumes {
+					// The reflector would pause and resume, pause once more since an API
+					// server that has restarted does not know the version to resume from, and
+					// list. After an error of a type that it does not know it lists at once.
+					err = errors.New(err.Error())
+				}
 				return nil, err
 			}
-			to.opened(o.SendInitialEvents != nil)
+			to.opened(resumes)
 			return &endingWatch{w, to.ended}, nil
 		},
 	}

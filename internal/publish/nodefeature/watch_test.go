@@ -57,6 +57,9 @@ type server struct {
 	times   []time.Time // of requests to list or watch
 	gets    int
 	streams []*io.PipeWriter
+	// restarted tells that versions from before are forgotten: a watch from one of them
+	// gets an error event.
+	restarted bool
 }
 
 var failures = map[answer]*apierrors.StatusError{
@@ -66,6 +69,8 @@ var failures = map[answer]*apierrors.StatusError{
 	broken:     apierrors.NewInternalError(errors.New("etcd")),
 	errs:       apierrors.NewTimeoutError("etcd", 1),
 }
+
+var expired = apierrors.NewResourceExpired("too old resource version")
 
 // RoundTrip implements http.RoundTripper.
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -95,14 +100,17 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	send := func(kind string, object any) {
 		_ = json.NewEncoder(in).Encode(map[string]any{"type": kind, "object": object})
 	}
+	resumes := s.restarted && r.URL.Query().Get("sendInitialEvents") == ""
 	go func(a answer) {
-		if a == works { // there is no object
+		switch {
+		case a == works && resumes:
+			send("ERROR", &expired.ErrStatus)
+		case a == works: // there is no object
 			send("BOOKMARK", &v1alpha1.NodeFeature{
 				TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
 				ObjectMeta: metav1.ObjectMeta{ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}},
 			})
-		}
-		if a == errs {
+		case a == errs:
 			send("ERROR", &status.ErrStatus)
 		}
 	}(s.answer)
@@ -121,6 +129,7 @@ func respond(status int, object any) *http.Response {
 func (s *server) becomes(a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.restarted = s.restarted || s.answer == refuses
 	s.answer, s.times = a, nil
 	for _, stream := range s.streams {
 		_ = stream.CloseWithError(io.EOF)
