@@ -254,9 +254,10 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 			if err != nil {
 				to.failed(ctx, err)
 				if resumes {
-					// The reflector would pause and resume, pause once more since an API
-					// server that has restarted does not know the version to resume from, and
-					// list. After an error of a type that it does not know it lists at once.
+					// After an error that the reflector takes for temporary it pauses and
+					// resumes; an API server that has restarted does not know the version to
+					// resume from, so it pauses again before it lists. After others it pauses
+					// once and lists.
 					err = errors.New(err.Error())
 				}
 				return nil, err
