@@ -101,7 +101,7 @@ func (k *kernel) Names(name string) ([]string, error) {
 	if err != nil {
 		return nil, PathError("open", name, err)
 	}
-	dir := os.NewFile(uintptr(fd), name)
+	dir := os.NewFile(uintptr(fd), name) //nolint:gosec // the kernel gave it
 	defer dir.Close()
 	names, err := dir.Readdirnames(most + 1)
 	switch {

@@ -182,6 +182,6 @@ func told(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	err, _ = errorOf(word(err))
-	return err
+	is, _ := errorOf(word(err))
+	return is
 }

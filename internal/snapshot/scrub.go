@@ -197,12 +197,12 @@ func (s *scrubber) vpd(data []byte) []byte {
 		default:
 			s.ids.rename(value)
 		}
-		fields = append(append(fields, key[0], key[1], byte(len(value))), value...)
+		fields = append(append(fields, key[0], key[1], byte(len(value))), value...) //nolint:gosec // as long as it was
 	}
 	product := []byte(vpd.Product)
 	s.ids.clean(product)
 	resource := func(tag byte, body []byte) []byte {
-		return append([]byte{tag, byte(len(body)), byte(len(body) >> 8)}, body...)
+		return append([]byte{tag, byte(len(body)), byte(len(body) >> 8)}, body...) //nolint:gosec // at most as long as it was
 	}
 	return slices.Concat(resource(0x82, product), resource(0x90, fields), []byte{0x78})
 }

@@ -61,18 +61,18 @@ func word(err error) string {
 	return "EIO"
 }
 
-// errorOf gives the error for a word.
-func errorOf(word string) (err error, ok bool) {
-	if err, ok := words[word]; ok {
-		return err, true
+// errorOf gives the error that a word stands for.
+func errorOf(word string) (is, err error) {
+	if is, ok := words[word]; ok {
+		return is, nil
 	}
 	const highest = 133 // EHWPOISON, on every architecture but MIPS, PA-RISC and SPARC
 	for e := unix.Errno(1); e <= highest; e++ {
 		if unix.ErrnoName(e) == word {
-			return e, true
+			return e, nil
 		}
 	}
-	return nil, false
+	return nil, errForm
 }
 
 // question is what a machine can be asked about a name.

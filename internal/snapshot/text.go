@@ -210,26 +210,25 @@ func shows(names ...string) bool {
 }
 
 func (e *entry) answer(k kind) (*answer, error) {
-	err, ok := errorOf(e.Error)
-	stop, stopOK := errorOf(e.Stop)
-	if !ok || !stopOK {
-		return nil, errForm
+	is, err := errorOf(e.Error)
+	stop, stopErr := errorOf(e.Stop)
+	if err = cmp.Or(err, stopErr); err != nil {
+		return nil, err
 	}
-	a := &answer{err: err, target: e.To, names: e.Names}
+	a := &answer{err: is, target: e.To, names: e.Names}
 	if k == list {
 		a.listing = stop
-		return a, nil
 	}
 	if k != read {
 		return a, nil
 	}
-	a.content.add([]byte(e.Text), 0, nil)
+	a.add([]byte(e.Text), 0, nil)
 	for _, b := range e.Bytes {
 		data, err := hex.DecodeString(b.Hex)
 		if err != nil || b.At < a.last() || b.At > maxOffset {
 			return nil, errForm
 		}
-		a.content.add(data, b.At, nil)
+		a.add(data, b.At, nil)
 	}
 	a.stop, a.at = cmp.Or(stop, io.EOF), a.last()
 	if e.At != nil {

@@ -60,7 +60,7 @@ func TestContentForms(t *testing.T) {
 	for content, want := range map[string]string{
 		"live\n":                   `"text":"live\n"`,
 		"\n":                       `"text":"\n"`,
-		" live":                    `"text":" live"`,
+		"no newline":               `"text":"no newline"`,
 		"one\r\n":                  `"bytes":[{"at":0,"hex":"6f6e650d0a"}]`,
 		"caf\u00e9\n":              `"bytes":[{"at":0,"hex":"636166c3a90a"}]`,
 		strings.Repeat("\x00", 33): `"bytes":[{"at":0,"hex":"` + strings.Repeat("00", 33) + `"}]`,
