@@ -129,8 +129,10 @@ func Parse(text string) (*Recording, error) {
 		return nil, errors.New("larger than a snapshot can be")
 	case strings.HasPrefix(text, "gdr-features snapshot 1"):
 		return nil, errors.New("a snapshot of an older format; take it again with this version of gdr-features")
-	case err != nil || h.Format != format:
-		return nil, fmt.Errorf("not a snapshot: does not begin with {\"format\":%q", format)
+	case err != nil || h.Format == "":
+		return nil, errors.New("not a snapshot of gdr-features")
+	case h.Format != format:
+		return nil, fmt.Errorf("format %q; this version of gdr-features reads %q", h.Format, format)
 	}
 	r.Notes = h.Notes
 	number, ended := 1, false

@@ -76,7 +76,7 @@ func TestContentForms(t *testing.T) {
 
 // A stranger's file may hold anything: one clear line tells what is wrong with it.
 func TestMalformed(t *testing.T) {
-	const none, older = `not a snapshot: does not begin with {"format":"gdr-features snapshot 2"`, "a snapshot of an older format; take it again with this version of gdr-features"
+	const none, older = "not a snapshot of gdr-features", "a snapshot of an older format; take it again with this version of gdr-features"
 	const end = `{"end":true}` + "\n"
 	form := func(line string) string { return begin + line + "\n" + end }
 	longest := strings.Repeat("a/", 2048)
@@ -84,7 +84,7 @@ func TestMalformed(t *testing.T) {
 		{"empty", "", none},
 		{"something else", "\x7fELF\x02\x01", none},
 		{"other JSON", "{\"kind\":\"Pod\"}\n", none},
-		{"a later format", `{"format":"gdr-features snapshot 3"}` + "\n" + end, none},
+		{"a later format", `{"format":"gdr-features snapshot 3"}` + "\n" + end, `format "gdr-features snapshot 3"; this version of gdr-features reads "gdr-features snapshot 2"`},
 		{"an older format", "gdr-features snapshot 1\n\nend\n", older},
 		{"cut off", begin + `{"exists":"/sys/a"}` + "\n", "line 2: it is cut off: the last line is missing"},
 		{"cut off within a line", begin + `{"exists":"/sys/`, "line 2: not a line of a snapshot"},
