@@ -7,13 +7,13 @@ import (
 	"gdr-features/tristate"
 )
 
-// hardware fills in what follows from eligible GPUs and adapter functions: the
-// part of the Matrix that no driver moves.
+// hardware fills in what follows from eligible GPUs and eligible NIC functions. No
+// driver, module or link changes this part of the Matrix.
 func (b *builder) hardware() {
-	adapters := b.adapters()
-	b.nccl = b.rateNCCL(adapters)
+	nics := b.eligibleNICs()
+	b.nccl = b.rateNCCL(nics)
 	b.m.Counted = !b.PCI.Unidentified()
-	b.m.EligibleNICs = len(adapters)
+	b.m.EligibleNICs = len(nics)
 	b.m.Reachable = tristate.False
 	b.commonBridge = b.PCI.NeedsCommonBridge()
 	for i := range b.PCI.Functions {
@@ -24,26 +24,26 @@ func (b *builder) hardware() {
 			b.m.Adapters++
 		}
 	}
-	at := make([]ncclFunction, len(adapters))
-	for i, nic := range adapters {
+	at := make([]ncclFunction, len(nics))
+	for i, nic := range nics {
 		at[i] = inNCCL(b.PCI, nic)
 	}
 	var bests, all []bound
 	b.m.NCCLDefault = tristate.True
 	for i := range b.m.GPUs {
 		gpu := &b.m.GPUs[i]
-		bounds := b.nearestNICs(gpu, adapters)
+		levels := b.nearestNICs(gpu, nics)
 		if !gpu.Eligible {
 			continue
 		}
 		b.m.EligibleGPUs++
 		byDefault := tristate.False
-		for i, nic := range adapters {
+		for i, nic := range nics {
 			byDefault = tristate.Or(byDefault, b.usedByDefault(nic, b.nccl.level(gpu.Function, at[i])))
 			b.m.Reachable = tristate.Or(b.m.Reachable, b.allowed(gpu.Function, nic))
 		}
 		bests = append(bests, exactly(gpu.Level))
-		all = append(all, bounds...)
+		all = append(all, levels...)
 		b.m.NCCLDefault = tristate.And(b.m.NCCLDefault, byDefault)
 	}
 	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
@@ -59,22 +59,22 @@ func (b *builder) hardware() {
 	}
 }
 
-// adapters are the eligible NIC functions, without virtual functions whose
+// eligibleNICs lists the eligible NIC functions, without virtual functions whose
 // physical function is listed.
-func (b *builder) adapters() []*pci.Function {
-	var adapters []*pci.Function
+func (b *builder) eligibleNICs() []*pci.Function {
+	var nics []*pci.Function
 	for i := range b.PCI.Functions {
 		if f := &b.PCI.Functions[i]; f.NICEligible() && b.PCI.Physical(f) == nil {
-			adapters = append(adapters, f)
+			nics = append(nics, f)
 		}
 	}
-	return adapters
+	return nics
 }
 
 // farthest is the largest of some levels, Unknown when one is not known.
-func farthest(bounds []bound) Level {
+func farthest(levels []bound) Level {
 	worst := Unknown
-	for _, s := range bounds {
+	for _, s := range levels {
 		if s.level == Unknown {
 			return Unknown
 		}
@@ -83,25 +83,25 @@ func farthest(bounds []bound) Level {
 	return worst
 }
 
-// nearestNICs finds the adapters nearest to a GPU, all that are equally near, and
-// gives what is known of the level of each adapter.
-func (b *builder) nearestNICs(gpu *GPU, adapters []*pci.Function) []bound {
-	bounds := make([]bound, len(adapters))
-	for i, nic := range adapters {
-		bounds[i] = b.rate(gpu.Function, nic).bound
+// nearestNICs fills in the NICs nearest to a GPU, all that are equally near, and gives
+// what is known of the level of each NIC.
+func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
+	levels := make([]bound, len(nics))
+	for i, nic := range nics {
+		levels[i] = b.rate(gpu.Function, nic).level
 	}
-	gpu.Level = nearest(bounds)
-	for i, nic := range adapters {
-		if gpu.Level != Unknown && bounds[i].level == gpu.Level {
+	gpu.Level = nearest(levels)
+	for i, nic := range nics {
+		if gpu.Level != Unknown && levels[i].level == gpu.Level {
 			gpu.Nearest = append(gpu.Nearest, nic)
 		}
 	}
-	return bounds
+	return levels
 }
 
-// usedByDefault tells whether NCCL uses GPUDirect RDMA at a level without being
-// told to. An adapter with a data-direct function that could not be matched is
-// nearer than its own place says.
+// usedByDefault tells whether NCCL uses GPUDirect RDMA at a level with its default
+// settings. A NIC may be nearer than its own place says, by a data-direct function
+// that could not be matched to it.
 func (b *builder) usedByDefault(nic *pci.Function, level Level) tristate.State {
 	switch level {
 	case PIX, PXB, P2C:
@@ -116,14 +116,14 @@ func (b *builder) usedByDefault(nic *pci.Function, level Level) tristate.State {
 	return tristate.False
 }
 
-// unmatchedDataDirect tells whether an adapter may have a data-direct function
-// without its VPD, readable to root only, saying which.
+// unmatchedDataDirect tells whether a NIC may have a data-direct function and its VPD,
+// which names it, could not be read: only root may.
 func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
 	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }
 
-// allowed tells whether the NVIDIA driver maps the GPU's memory for the NIC as
-// far as their places go.
+// allowed tells whether the NVIDIA driver maps the GPU's memory for the NIC, judged
+// by their places in the PCI tree.
 func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 	if gpu.Coherent() || b.virtual || !b.commonBridge {
 		return tristate.True

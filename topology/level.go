@@ -1,5 +1,6 @@
-// Package topology tells how far each GPU is from each NIC, in the
-// words of nvidia-smi and in those of NCCL. It is pure: facts in, levels out.
+// Package topology says how near each GPU of a machine is to each RDMA NIC, as
+// nvidia-smi rates them and as NCCL does, and which NICs are nearest to each GPU. It
+// is pure: facts in, levels out.
 package topology
 
 import (
@@ -7,17 +8,17 @@ import (
 	"strings"
 )
 
-// Level is the distance between a GPU and a NIC, the nearer the smaller.
+// Level is the distance between a GPU and a NIC; nearer is smaller.
 type Level uint8
 
-// Levels, as `nvidia-smi topo -m` names them. P2C is a word of NCCL's alone,
-// and NODE one that NCCL does not have.
+// Levels, as `nvidia-smi topo -m` names them. Only NCCL has P2C, and NCCL has no
+// NODE (src/graph/topo.h, PATH_PIX to PATH_SYS).
 const (
 	Unknown Level = iota
 	PIX           // at most one PCIe switch between them
 	PXB           // several PCIe switches, no host bridge
 	P2C           // over the GPU's NVLink-C2C to its CPU, then PCIe (Grace)
-	PHB           // a PCIe host bridge, as a rule the CPU
+	PHB           // a PCIe host bridge, usually the CPU
 	NODE          // several host bridges of one NUMA node
 	SYS           // the interconnect between NUMA nodes
 )
@@ -35,7 +36,7 @@ func (l Level) String() string {
 // MarshalText implements encoding.TextMarshaler with the text of String.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// ParseLevel reads one of the levels that `gdr.level` can have.
+// ParseLevel reads one of the levels that nvidia-smi has, in upper or lower case.
 func ParseLevel(s string) (Level, error) {
 	for l, name := range levelNames {
 		if l != int(Unknown) && l != int(P2C) && strings.EqualFold(name, s) {
@@ -45,8 +46,8 @@ func ParseLevel(s string) (Level, error) {
 	return Unknown, fmt.Errorf("%q is not a level; levels are PIX, PXB, PHB, NODE and SYS", s)
 }
 
-// bound is what is known of a level: the level itself, or how near it may be at
-// the most when it is not known.
+// bound is what is known of a level: the level itself, or Unknown and the smallest
+// that it may be.
 type bound struct {
 	level Level
 	floor Level
@@ -56,11 +57,11 @@ func exactly(l Level) bound { return bound{l, l} }
 
 func atLeast(l Level) bound { return bound{Unknown, l} }
 
-// nearest is the smallest of some levels, Unknown when one that is not known
-// could be smaller, or when there are none.
-func nearest(bounds []bound) Level {
+// nearest is the smallest of some levels. It is Unknown when there are none, and when
+// a level that is not known may be smaller.
+func nearest(levels []bound) Level {
 	best, floor := SYS+1, SYS+1
-	for _, s := range bounds {
+	for _, s := range levels {
 		if s.level == Unknown {
 			floor = min(floor, s.floor)
 		} else {

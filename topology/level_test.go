@@ -47,9 +47,9 @@ func TestParseLevel(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	tests := []struct {
-		name  string
-		bounds []bound
-		want  Level
+		name   string
+		levels []bound
+		want   Level
 	}{
 		{"none", nil, Unknown},
 		{"one", []bound{exactly(NODE)}, NODE},
@@ -64,7 +64,7 @@ func TestNearest(t *testing.T) {
 		{"the nearest of those not known counts", []bound{exactly(PHB), atLeast(NODE), atLeast(PXB)}, Unknown},
 	}
 	for _, tt := range tests {
-		if got := nearest(tt.bounds); got != tt.want {
+		if got := nearest(tt.levels); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

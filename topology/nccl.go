@@ -83,7 +83,7 @@ func (r *ncclRatings) rate(g *ncclGraph, gpus, nics int) {
 
 type indexes struct{ gpus, nics []bool }
 
-// onUnknownCPU tells which GPUs and NICs hang on a CPU that is not known.
+// onUnknownCPU tells which GPUs and NICs are attached to an unknown CPU.
 func (r *ncclRatings) onUnknownCPU(gpus, nics int) indexes {
 	set := indexes{make([]bool, gpus), make([]bool, nics)}
 	var mark func(e *element)
@@ -144,7 +144,7 @@ func (r *ncclRatings) promote(gpu *pci.Function) {
 type NCCLPlace struct {
 	// Known is false where the place cannot be read.
 	Known bool
-	// Function is the one whose place counts: an adapter's data-direct function,
+	// Function is the one whose place counts: a NIC's data-direct function,
 	// or the one with device and function number 0 on its bus. nil where that is
 	// not there, so that NCCL takes the first CPU.
 	Function *pci.Function
@@ -156,7 +156,7 @@ type NCCLPlace struct {
 	Switches, Merged []string
 }
 
-// InNCCL finds a GPU's or adapter's place as NCCL has it.
+// InNCCL finds the place of a GPU or NIC as NCCL does (src/graph/xml.cc).
 func (m *Matrix) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
 	at := ncclFunction{fn: f, known: f.RootBus != ""}
 	if f.GPU == nil {
@@ -197,8 +197,8 @@ func (r *ncclRatings) cpuOf(at ncclFunction) *element {
 	return nil
 }
 
-// NCCLFails tells why NCCL does not start on this machine, or with its topology
-// file; nil where it does.
+// NCCLFails says why NCCL does not start on this machine, or with its topology file;
+// nil where it does.
 func (m *Matrix) NCCLFails() error {
 	if m.nccl == nil {
 		return nil

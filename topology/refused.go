@@ -17,8 +17,7 @@ const ncclElements = 256
 // (src/graph/xml.h, MAX_STR_LEN with its end).
 const ncclText = 253
 
-// Refused tells why NCCL would not start with a topology file, nil where it
-// would. Its reader (src/graph/xml.cc, xmlGetNode and xmlLoadSub) is no XML
+// Refused says why NCCL would not start with a topology file, nil where it would. Its reader (src/graph/xml.cc, xmlGetNode and xmlLoadSub) is no XML
 // parser: it wants one system of version 1, takes spaces and line ends between
 // tags alone, and only spaces within them.
 func Refused(data []byte) error {

@@ -9,7 +9,8 @@ import (
 // Origin is what the levels rest on.
 type Origin string
 
-// Origins of the levels; "" when it is not known whether the machine is virtual.
+// Origins of the levels. It is "" when it is not known whether the machine is
+// virtual, and when the machine's topology file cannot be read.
 const (
 	Physical Origin = "physical" // the PCI tree of bare metal
 	Virtual  Origin = "virtual"  // the PCI tree a hypervisor shows
@@ -30,9 +31,9 @@ type GPU struct {
 	Level Level
 }
 
-// NIC is an RDMA device, or an eligible adapter function that has none.
+// NIC is an RDMA device, or an eligible NIC function that has none.
 type NIC struct {
-	// RDMA is the RDMA device, nil when the function has none.
+	// RDMA is the RDMA device (/sys/class/infiniband), nil when the function has none.
 	RDMA *rdma.Device
 	// Function is the PCI function, nil for an RDMA device without one.
 	Function *pci.Function
@@ -47,7 +48,7 @@ func (n *NIC) Name() string {
 	return n.RDMA.Name
 }
 
-// Address is the function's address as text, "" without a function.
+// Address is the PCI address as text, "" for a device that has none.
 func (n *NIC) Address() string {
 	switch {
 	case n.Function != nil:
@@ -58,21 +59,23 @@ func (n *NIC) Address() string {
 	return ""
 }
 
-// Pair is a GPU and a NIC, by their indexes in the Matrix.
+// Pair is a GPU and a NIC, by their indexes in the Matrix, and how near they are.
 type Pair struct {
-	GPU, NIC    int
+	GPU, NIC int
+	// Level is that of nvidia-smi topo -m, NCCL that of NCCL's own search
+	// (src/graph/paths.cc).
 	Level, NCCL Level
 	// FromFile: the levels are those of an NCCL topology file.
 	FromFile bool
-	// Default: NCCL uses GPUDirect RDMA for the pair without being told to, as
-	// far as their places go.
+	// Default tells whether NCCL uses GPUDirect RDMA for the pair with its default
+	// settings (NCCL_NET_GDR_LEVEL), judged by their places in the PCI tree.
 	Default tristate.State
-	// Allowed: the NVIDIA driver maps the GPU's memory for the NIC, as far as
-	// their places go. See pci.Inventory.NeedsCommonBridge.
+	// Allowed tells whether the GPU's driver maps its memory for the NIC, judged
+	// by their places in the PCI tree. See pci.Inventory.NeedsCommonBridge.
 	Allowed tristate.State
 }
 
-// Matrix is how the GPUs and NICs of a machine stand to each other.
+// Matrix holds the GPUs and NICs of a machine and how near they are to each other.
 type Matrix struct {
 	Origin Origin
 	// GPUs are sorted by address, NICs by address and then name.
@@ -81,33 +84,32 @@ type Matrix struct {
 	// Pairs holds every GPU with every NIC, in their order; see PairsOf.
 	Pairs []Pair
 
-	// The rest is of eligible GPUs and eligible adapter functions, whether or
-	// not these have RDMA devices.
+	// What follows is about eligible GPUs and eligible NIC functions, with or
+	// without RDMA devices.
 
-	// EligibleGPUs and EligibleNICs are counts; NICs without virtual functions
-	// whose physical one is here. Counted is false when some function could not
-	// be identified.
+	// EligibleGPUs and EligibleNICs are counts, the latter without virtual
+	// functions whose physical function is listed. Counted is false when some
+	// function could not be identified, so that there may be more.
 	EligibleGPUs, EligibleNICs int
 	Counted                    bool
 	// Adapters counts the NICs of known families, eligible or not.
 	Adapters int
-	// Level is the worst GPU's best, Best the best of all.
+	// Level is the smallest level that every GPU reaches: the largest GPU.Level.
+	// Best is the smallest level of any pair.
 	Level, Best Level
-	// NCCLDefault: every GPU has a NIC that NCCL uses GPUDirect RDMA with by
-	// default.
+	// NCCLDefault tells whether every GPU has a NIC with Pair.Default.
 	NCCLDefault tristate.State
-	// Reachable: some pair that the NVIDIA driver does not refuse for its
-	// place. See pci.Inventory.NeedsCommonBridge.
+	// Reachable tells whether there is a pair with Pair.Allowed.
 	Reachable tristate.State
-	// DataDirect: there is a data-direct function.
+	// DataDirect tells whether there is a data-direct function (ConnectX-8).
 	DataDirect bool
-	// FileUnread: there is an NCCL topology file that cannot be read, so that no
+	// FileUnread: the machine has an NCCL topology file that cannot be read, so no
 	// level is known.
 	FileUnread bool
-	// FileRefused is why NCCL does not start with the topology file that the
-	// levels are from; nil where it does, and without a file.
+	// FileRefused is why NCCL does not start with the topology file; nil where it
+	// does, and without a file.
 	FileRefused error
-	// FileName is that file's path.
+	// FileName is the topology file's path, "" without a file.
 	FileName string
 
 	nccl *ncclRatings
@@ -127,15 +129,16 @@ func (m *Matrix) PairsOf(gpu int) []Pair {
 type Facts struct {
 	PCI  *pci.Inventory
 	RDMA *rdma.Inventory
-	// File is the machine's NCCL topology file, nil when it has none.
-	// FileUnread: it has one, which cannot be read, so that no level is known.
+	// File is the machine's NCCL topology file, nil when it has none or when it
+	// cannot be read (FileUnread).
 	File       *File
 	FileUnread bool
-	// Virtual: the system runs under a hypervisor.
+	// Virtual tells whether the system runs under a hypervisor.
 	Virtual tristate.State
 }
 
-// Build rates every pair.
+// Build rates every pair of GPU and NIC. It never fails: what the facts leave open is
+// Unknown.
 func Build(facts Facts) Matrix {
 	b := builder{Facts: facts, rated: map[[2]pci.Address]rating{}}
 	b.virtual = b.Virtual == tristate.True || b.PCI.Hypervisor() != nil
@@ -160,7 +163,7 @@ func (b *builder) pairs() {
 	for j := range b.m.NICs {
 		n := &b.m.NICs[j]
 		if n.Function == nil || n.RDMA != nil && n.RDMA.Auxiliary {
-			continue // on an auxiliary device it is left unknown: NCCL takes it for no PCI device
+			continue // unknown on an auxiliary device, which is no PCI device to NCCL
 		}
 		at[j] = inNCCL(b.PCI, n.Function)
 	}
@@ -170,7 +173,7 @@ func (b *builder) pairs() {
 			p := Pair{GPU: i, NIC: j}
 			if n := &b.m.NICs[j]; n.Function != nil {
 				r := b.rate(gpu, n.Function)
-				p.Level, p.FromFile = r.bound.level, r.fromFile
+				p.Level, p.FromFile = r.level.level, r.fromFile
 				p.NCCL = b.m.nccl.level(gpu, at[j])
 				p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
@@ -180,10 +183,9 @@ func (b *builder) pairs() {
 	}
 }
 
-// allNICs gives the ratings for RDMA devices too whose functions are no eligible
-// adapters: those of b.adapters alone where there are none.
+// allNICs rates eligible NICs and the functions of all other RDMA devices.
 func (b *builder) allNICs() *ncclRatings {
-	all := b.adapters()
+	all := b.eligibleNICs()
 	more := false
 	for i := range b.m.NICs {
 		if f := b.m.NICs[i].Function; f != nil && !b.nccl.knows(inNCCL(b.PCI, f)) {
@@ -217,7 +219,7 @@ func (b *builder) rateNCCL(nics []*pci.Function) *ncclRatings {
 type builder struct {
 	Facts
 	m     Matrix
-	nccl  *ncclRatings // of eligible adapters
+	nccl  *ncclRatings // of eligible NICs
 	rated map[[2]pci.Address]rating
 	// virtual: the PCI tree is a hypervisor's.
 	virtual bool
@@ -227,9 +229,9 @@ type builder struct {
 	commonBridge bool
 }
 
-// rating is what is known of a GPU and an adapter function.
+// rating is what is known of the level of a GPU and a NIC function.
 type rating struct {
-	bound     bound
+	level    bound
 	fromFile bool
 }
 
@@ -272,16 +274,16 @@ func (b *builder) nics() {
 			b.m.NICs = append(b.m.NICs, NIC{RDMA: d})
 			continue
 		}
-		next = b.bare(next, has, d.PCI)
+		next = b.withoutRDMA(next, has, d.PCI)
 		f := b.PCI.Find(*d.PCI)
 		b.m.NICs = append(b.m.NICs, NIC{RDMA: d, Function: f, Eligible: f != nil && f.NICEligible() && !d.NVLinkManagement})
 	}
-	b.bare(next, has, nil)
+	b.withoutRDMA(next, has, nil)
 }
 
-// bare adds the eligible functions without RDMA device from index next up to an
-// address, and gives the index to go on from.
-func (b *builder) bare(next int, has map[pci.Address]bool, until *pci.Address) int {
+// withoutRDMA adds the eligible functions that have no RDMA device, from index next
+// up to an address, and gives the index to go on from.
+func (b *builder) withoutRDMA(next int, has map[pci.Address]bool, until *pci.Address) int {
 	for ; next < len(b.PCI.Functions); next++ {
 		f := &b.PCI.Functions[next]
 		if until != nil && f.Address.Compare(*until) >= 0 {
@@ -294,17 +296,17 @@ func (b *builder) bare(next int, has map[pci.Address]bool, until *pci.Address) i
 	return next
 }
 
-// rate gives the level of a GPU and an adapter function, once for each place: a
-// virtual function counts where its physical one stands.
+// rate gives the level of a GPU and a NIC function. A virtual function stands where
+// its physical function does. Each pair of places is rated once.
 func (b *builder) rate(gpu, nic *pci.Function) rating {
 	gpu, nic = b.PCI.Place(gpu), b.PCI.Place(nic)
 	key := [2]pci.Address{gpu.Address, nic.Address}
 	if r, ok := b.rated[key]; ok {
 		return r
 	}
-	r := rating{bound: sysfsLevel(gpu, nic, b.PCI.NUMANodes)}
+	r := rating{level: sysfsLevel(gpu, nic, b.PCI.NUMANodes)}
 	if b.FileUnread {
-		r.bound = atLeast(PIX)
+		r.level = atLeast(PIX)
 	} else if p, q := b.File.find(gpu), b.File.find(nic); p != nil && q != nil {
 		b.fromFile = true
 		r = rating{exactly(p.level(q)), true}

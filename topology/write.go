@@ -17,15 +17,17 @@ import (
 // MAX_SUBS; newer releases take more).
 const ncclChildren = 128
 
-// ErrFromFile tells that the levels are those of an NCCL topology file, so that
-// there is none to be made from the PCI tree.
-var ErrFromFile = errors.New("the levels are those of an NCCL topology file already")
+// ErrFromFile says that the levels already come from an NCCL topology file, so none
+// is written from the PCI tree.
+var ErrFromFile = errors.New("the levels already come from an NCCL topology file")
 
 // WriteFile gives the machine as an NCCL topology file (NCCL_TOPO_FILE): the
-// tree that NCCL makes of it, with GPUs and with adapters under the function that
-// NCCL looks for. NCCL fills in elements gpu, nic and net where it runs, so they
-// are left out; so is what could not be read. The processors are written: NCCL
-// does not fill in one that holds nothing on the PCI bus, and then fails.
+// tree that NCCL makes of it, with GPUs, and with NICs under the function that NCCL
+// looks for. NCCL adds the elements gpu, nic and net where it runs, so they are left
+// out, and so are functions whose place could not be read. The attributes of CPUs are
+// written, since NCCL does not fill them in for a CPU without PCI functions, and
+// then fails. The error is ErrFromFile, or says that there is nothing to write or
+// more than NCCL accepts.
 //
 // NCCL's reader is not an XML parser: it refuses an XML declaration, and takes
 // one space between attributes, no tabs, and no entities.
@@ -36,22 +38,22 @@ func (m *Matrix) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, erro
 	w := fileWriter{m: m, inv: inv, called: map[string][]string{}}
 	system := w.tree()
 	if len(system.below) == 0 {
-		return nil, errors.New("no GPU or adapter whose place is known")
+		return nil, errors.New("no GPU or NIC whose place is known")
 	}
-	return w.write(system, processor(cpu))
+	return w.write(system, cpuAttributes(cpu))
 }
 
 type fileWriter struct {
 	m      *Matrix
 	inv    *pci.Inventory
-	called map[string][]string // what GPUs and adapters are called, by bus id
+	called map[string][]string // what GPUs and NICs are called, by bus id
 	notes  []string
 	nets   int // elements nic and net that NCCL adds
 	count  int // elements in the file
 	out    bytes.Buffer
 }
 
-// tree is the tree of all GPUs, adapters and data-direct functions.
+// tree is the tree of all GPUs, NICs and data-direct functions.
 func (w *fileWriter) tree() *element {
 	var gpus []*pci.Function
 	for i := range w.m.GPUs {
@@ -65,7 +67,7 @@ func (w *fileWriter) tree() *element {
 		if n.Function == nil {
 			continue
 		}
-		nics = append(nics, w.adapter(n)...)
+		nics = append(nics, w.nic(n)...)
 		w.nets += max(1, portsOf(n))
 	}
 	for i := range w.inv.Functions {
@@ -95,9 +97,9 @@ func (w *fileWriter) call(f *pci.Function, name string) {
 	}
 }
 
-// adapter gives the function that NCCL looks for to place an adapter, and the
-// adapter's own where NCCL before 2.27.3 knows no data-direct functions.
-func (w *fileWriter) adapter(n *NIC) []ncclFunction {
+// nic gives the function that NCCL looks for to place a NIC, and not its data-direct
+// function, which NCCL before 2.27.3 does not know.
+func (w *fileWriter) nic(n *NIC) []ncclFunction {
 	own := *n.Function
 	own.DataDirect = nil
 	at := inNCCL(w.inv, &own)
@@ -131,7 +133,7 @@ func (w *fileWriter) leaveOut(e *element) {
 	}
 }
 
-const aboutVirtual = `<!-- This is the PCI tree that the hypervisor shows. Where GPUs and adapters share
+const aboutVirtual = `<!-- This is the PCI tree that the hypervisor shows. Where GPUs and NICs share
   a switch on the host, put their pci elements below one here too, with a bus id
   that no function of this machine has:
   <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16"> ... </pci> -->
@@ -184,9 +186,8 @@ func (w *fileWriter) ofGPUs() int {
 	return n
 }
 
-// processor writes the attributes of a cpu element, none where the processor is
-// not known.
-func processor(p kmod.Processor) string {
+// cpuAttributes are those of a cpu element, "" where the CPU is not known.
+func cpuAttributes(p kmod.Processor) string {
 	if p.Arch == "" {
 		return ""
 	}
@@ -235,7 +236,7 @@ func (w *fileWriter) functionAt(busid string) *pci.Function {
 	return w.inv.Find(a)
 }
 
-// comment says what a GPU or adapter is.
+// comment says what a GPU or NIC is.
 func (w *fileWriter) comment(e *element, f *pci.Function, space string) string {
 	names, ok := w.called[e.key]
 	if f != nil && f.Name() != "" && (ok || len(e.nics) > 0) {

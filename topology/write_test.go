@@ -238,7 +238,7 @@ func TestWriteFileRefuses(t *testing.T) {
 		{"one GPU more", many(128), "this machine makes 258 elements with those that NCCL adds, and NCCL takes no more than 256"},
 		{"and one for each NVSwitch that a GPU is linked to", many(84) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", ""},
 		{"one GPU more, with an NVSwitch", many(85) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", "this machine makes 257 elements with those that NCCL adds, and NCCL takes no more than 256"},
-		{"nothing", "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n", "no GPU or adapter whose place is known"},
+		{"nothing", "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n", "no GPU or NIC whose place is known"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := parsed(t, tt.text)

@@ -77,7 +77,7 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	p := explain.Way(r, gpu, nic)
+	p := explain.PathOf(r, gpu, nic)
 	if asJSON {
 		return render.ExplainPairJSON(a.out, r, p)
 	}

@@ -29,7 +29,7 @@ func ParseRange(text string) (Range, error) {
 		op, number := cutOperator(part)
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 0 || n > maxNumber || number[0] == '+' || op != "" && op != ">=" && op != "<=" {
-			return Range{}, fmt.Errorf("%q is no number; write 8, \">= 8\", \"<= 8\" or \">= 4, <= 8\"", text)
+			return Range{}, fmt.Errorf("%q is not a number; write 8, \">= 8\", \"<= 8\" or \">= 4, <= 8\"", text)
 		}
 		if op != "<=" {
 			r.Min = max(r.Min, n)
@@ -44,9 +44,9 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// Counted tells whether a count is in the range, of which so many are proven,
-// and up to so many more are possible; more is negative for no limit.
-func (r Range) Counted(proven, more int) tristate.State {
+// Holds tells whether a count is in the range of which so many are proven, and up to
+// so many more are possible; more is negative for no limit.
+func (r Range) Holds(proven, more int) tristate.State {
 	most := proven + more
 	if more < 0 {
 		most = math.MaxInt
@@ -85,8 +85,8 @@ type Form struct {
 	groups, dash int
 }
 
-// Forms of versions: as the GPU driver, MOFED's modules and the firmware of
-// adapters tell them.
+// Forms of versions: as the GPU driver, MOFED's modules and the firmware of NICs
+// show them.
 var (
 	driverForm   = Form{"570.86.15", 3, 0}
 	mofedForm    = Form{"24.10-1.1.4", 5, 2}
@@ -100,14 +100,14 @@ func ParseVersions(text string, form Form) (Versions, error) {
 		op, version := cutOperator(part)
 		numbers, ok := form.numbers(version)
 		if !ok {
-			return Versions{}, fmt.Errorf("%q is no version; write it as %s or its beginning, or \">= %s\"", text, form.example, form.example)
+			return Versions{}, fmt.Errorf("%q is not a version; write it as %s or its beginning, or \">= %s\"", text, form.example, form.example)
 		}
 		v.bounds = append(v.bounds, bound{op, numbers})
 	}
 	return v, nil
 }
 
-// numbers takes a version of the form apart.
+// numbers splits a version of the form into its numbers.
 func (f Form) numbers(version string) ([]int, bool) {
 	head, tail, dashed := version, "", false
 	if f.dash > 0 {
@@ -134,7 +134,7 @@ func (f Form) numbers(version string) ([]int, bool) {
 	return numbers, true
 }
 
-// digits reads a number of nine digits at the most.
+// digits reads a number of at most nine digits.
 func digits(text string) (int, bool) {
 	if text == "" || len(text) > 9 || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -144,8 +144,8 @@ func digits(text string) (int, bool) {
 }
 
 // Holds tells whether a version is accepted. Numbers are compared one by one, as
-// many as the constraint has; where the version has fewer, and they are the same
-// so far, it is unknown.
+// many as the constraint has. Where the version has fewer numbers and these are the
+// same, the answer is unknown.
 func (v Versions) Holds(version string) tristate.State {
 	var numbers []int
 	for _, part := range strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' }) {
@@ -218,7 +218,7 @@ func (p Pattern) Matches(name string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// matchesAny tells whether one of some patterns matches.
+// matchesAny tells whether any of the patterns matches any of the names.
 func matchesAny(patterns []Pattern, names ...string) bool {
 	return slices.ContainsFunc(patterns, func(p Pattern) bool { return slices.ContainsFunc(names, p.Matches) })
 }

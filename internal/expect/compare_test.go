@@ -37,7 +37,7 @@ func TestRange(t *testing.T) {
 		if err != nil || r.String() != test.text {
 			t.Errorf("%s: %v, %v", test.text, r, err)
 		}
-		if got := r.Counted(test.proven, test.more); got != test.want {
+		if got := r.Holds(test.proven, test.more); got != test.want {
 			t.Errorf("%d and up to %d more are %s: %v, want %v", test.proven, test.more, test.text, got, test.want)
 		}
 	}

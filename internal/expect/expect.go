@@ -3,8 +3,8 @@
 // text of a file and the facts of a machine in, a result out. docs/expect.md
 // describes the file.
 //
-// An expectation is met, violated or unknown. Nothing unreadable is a violation,
-// and nothing unreadable is met.
+// An expectation is met, violated or unknown. It is unknown where it depends on a
+// fact that could not be read.
 package expect
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // File is what is expected of the machines of a fleet.
 type File struct {
-	// Types are the types of machines. The first that matches counts.
+	// Types are the types of machines. The first that matches is the machine's.
 	Types []Type
 }
 
@@ -29,34 +29,36 @@ type Type struct {
 	Expect Expectations
 }
 
-// Match says by what a machine is recognised: all of it must hold. A list is
-// alternatives, an empty one says nothing. The zero value matches every machine
-// that has an NVIDIA GPU.
+// Match says how to recognise a machine of the type: all of it must hold. A list
+// holds alternatives; an empty list is not asked. The zero value matches every
+// machine that has an NVIDIA GPU.
 type Match struct {
 	// Product, Vendor and Board are names that the firmware gives the machine.
 	Product, Vendor, Board []Pattern
-	// GPU and NIC are products, of which one is there at least.
+	// GPU and NIC are products of which the machine has at least one.
 	GPU, NIC []Pattern
-	// Topology is what the label gdr.topology says.
+	// Topology is the value of the label gdr.topology.
 	Topology []topology.Origin
 }
 
-// firmware tells whether the machine is recognised by its own name.
+// firmware tells whether the machine is recognised by a name from its firmware.
 func (m *Match) firmware() bool { return len(m.Product)+len(m.Vendor)+len(m.Board) > 0 }
 
-// any tells that nothing is asked.
+// any tells whether the match asks nothing.
 func (m *Match) any() bool {
 	return !m.firmware() && len(m.GPU)+len(m.NIC)+len(m.Topology) == 0
 }
 
-// Expectations are what is expected. What is nil or empty is not asked.
+// Expectations are what is expected. A nil or empty field is not asked.
 type Expectations struct {
 	GPUs, NICs []Group
-	// Level is the farthest that a GPU's nearest NIC may be.
+	// Level is the largest that GPU.Level may be for any GPU.
 	Level topology.Level
-	// NearestRate is that of an active port of the nearest NICs of each GPU.
+	// NearestRate is the rate, in Gbit/s, of an active port of the nearest NICs of
+	// each GPU.
 	NearestRate *Range
-	// Driver is the version of the GPU driver, Modules "open" or "closed".
+	// Driver is the version of the GPU driver. Modules is "open" or "closed": the
+	// open kernel modules or the proprietary ones.
 	Driver  *Versions
 	Modules string
 	// MOFED is its version, or Inbox: the kernel's own drivers.
@@ -74,24 +76,24 @@ type Group struct {
 	// Model picks the members; empty for all.
 	Model []Pattern
 	Count Range
-	// FullLink: as many PCI Express lanes as both ends have, and for NICs as
-	// fast. (A GPU without work slows its link down.)
+	// FullLink: the PCI Express link of each card runs with as many lanes as both
+	// ends have and, for NICs, as fast as both ends can; see pci.LinkEnds.Full.
 	FullLink bool
 
-	// The rest is of NICs.
+	// What follows is for NICs only.
 
-	// ActivePorts counts ports that carry traffic; LinkLayer and Rate (Gbit/s)
-	// are of each of them.
+	// ActivePorts is the number of ports that carry traffic. LinkLayer and Rate
+	// (Gbit/s) must hold for each of them.
 	ActivePorts *Range
 	LinkLayer   string
 	Rate        *Range
 	Firmware    *Versions
 }
 
-// Needs tells what must be read of a machine beyond what labels need.
+// Needs says what must be read of a machine in addition to what labels need.
 type Needs struct{ Firmware, Links bool }
 
-// Needs tells it for all types of the file.
+// Needs takes all types of the file together.
 func (f *File) Needs() (n Needs) {
 	for i := range f.Types {
 		e := &f.Types[i].Expect
@@ -105,20 +107,20 @@ func (f *File) Needs() (n Needs) {
 	return n
 }
 
-// Text is a line of a file of the firmware. Known is false when it could not be
-// read; a firmware that leaves it empty is known.
+// Text is a name that the firmware gives the machine. Known is false when it could
+// not be read; an empty name is known.
 type Text struct {
 	Value string
 	Known bool
 }
 
-// DMI are the names that the firmware gives the machine, from product_name,
-// sys_vendor and board_name below /sys/class/dmi/id.
+// DMI holds the names that the firmware gives the machine, from product_name,
+// sys_vendor and board_name in /sys/class/dmi/id.
 type DMI struct{ Product, Vendor, Board Text }
 
-// Extras are facts that nobody else needs, by function: the firmware of its RDMA
-// device (fw_ver), and the PCI Express link that leads out of its card (pci.Slot).
-// What is missing could not be read.
+// Extras are facts that only expectations need, by function: the firmware of its RDMA
+// device (fw_ver), and the PCI Express link of its card to the slot (see
+// pci.Inventory.Slot). An entry is missing where it could not be read.
 type Extras struct {
 	Firmware map[pci.Address]string
 	Links    map[pci.Address]pci.LinkEnds
@@ -142,20 +144,20 @@ type Result struct {
 	// State is true when every expectation is proven to be met, false when one
 	// is proven not to be, and unknown otherwise.
 	State tristate.State
-	// Type is the name of the machine's type, "" when none matches or when it
-	// cannot be told.
+	// Type is the name of the machine's type, "" when none matches and when the
+	// type is not known.
 	Type string
 	// NoType: it is proven that no type matches.
 	NoType bool
-	// Machine says what the machine is, in words that match takes.
+	// Machine describes the machine in the words of match.
 	Machine string
-	// Checks are the expectations one by one.
+	// Checks are the expectations, one by one.
 	Checks []Check
 }
 
 // Check is one expectation.
 type Check struct {
-	// Name is that of the key in the file: "gpus.count", "mofed".
+	// Name is the key in the file: "gpus.count", "mofed".
 	Name  string
 	State tristate.State
 	// Expected and Found are words for people: "8 GPUs", "7".
@@ -166,7 +168,7 @@ type Check struct {
 	Sources []string
 }
 
-// Deviations names the expectations that are proven not to be met, each once.
+// Deviations names the violated expectations, each once.
 func (r *Result) Deviations() []string {
 	var names []string
 	seen := map[string]bool{}

@@ -7,8 +7,8 @@ import (
 	"gdr-features/source/pci"
 )
 
-// members gives the eligible GPUs or NICs of a group, as the labels gdr.gpus and
-// gdr.nics count them: no virtual function whose physical one is here.
+// members lists the eligible GPUs or NICs of a group as the labels gdr.gpus and
+// gdr.nics count them: without virtual functions whose physical function is listed.
 func (f *Facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Function {
 	var all []*pci.Function
 	for i := range f.PCI.Functions {
@@ -20,8 +20,8 @@ func (f *Facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Func
 	return all
 }
 
-// unidentified counts functions that might be members of any group; negative
-// when there is no telling.
+// unidentified counts functions that may be members of any group; -1 when the PCI bus
+// could not be read.
 func (f *Facts) unidentified() int {
 	if !f.PCIRead {
 		return -1
@@ -65,8 +65,8 @@ func (f *Facts) nicGroup(g *Group) []Check {
 	return all
 }
 
-// of writes which members are meant, to follow a word.
-func (g *Group) of() string {
+// suffix names the members' models, to follow "GPUs" or "NICs".
+func (g *Group) suffix() string {
 	if len(g.Model) == 0 {
 		return ""
 	}
@@ -74,18 +74,18 @@ func (g *Group) of() string {
 }
 
 func (f *Facts) count(key, what, vendor string, g *Group, members []*pci.Function) Check {
-	fix := "compare lspci -d " + vendor + ": with a sound machine; a device that fell off the bus (dmesg) may come back with a power cycle"
+	fix := "compare lspci -d " + vendor + ": with a healthy machine; a device that fell off the bus (dmesg) may come back after a power cycle"
 	if len(members) > g.Count.Max {
-		fix = "find out what was added, or correct the file"
+		fix = "find out which device was added, or correct the file"
 	}
 	return Check{
-		Name: key + ".count", State: g.Count.Counted(len(members), f.unidentified()),
-		Expected: g.Count.String() + " " + what + g.of(), Found: fmt.Sprint(len(members)),
+		Name: key + ".count", State: g.Count.Holds(len(members), f.unidentified()),
+		Expected: g.Count.String() + " " + what + g.suffix(), Found: fmt.Sprint(len(members)),
 		Fix: fix, Sources: []string{pciDevices},
 	}
 }
 
-// fullLink judges the link of each member's card.
+// fullLink judges the PCI Express link of each member's card to its slot.
 func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	t := f.tally()
 	for _, fn := range members {
@@ -103,14 +103,15 @@ func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 		t.add(state, strings.Join(words, " "))
 	}
 	return Check{
-		Name: key + ".pcie", State: t.state(), Expected: "full PCIe links of all " + key + g.of(), Found: t.found("none there"),
+		Name: key + ".pcie", State: t.state(), Expected: "full PCIe links of all " + key + g.suffix(), Found: t.found("none"),
 		Fix:     "lspci -vv -s ADDRESS (LnkCap, LnkSta); reseat the card, try another slot or riser, then replace it",
 		Sources: []string{pciDevices + "/*/current_link_width", pciDevices + "/*/current_link_speed"},
 	}
 }
 
-// firmware compares that of each member. The functions of a card have one: where
-// only some have an RDMA device (a bond has one for two), that tells it.
+// firmware compares the firmware of each member. The functions of a card share one:
+// where only some have an RDMA device (a bond has one for two), that one counts for
+// all.
 func (f *Facts) firmware(g *Group, members []*pci.Function) Check {
 	cardOf := func(fn *pci.Function) pci.Address { card := fn.Address; card.Function = 0; return card }
 	known := map[pci.Address]string{}
@@ -128,7 +129,7 @@ func (f *Facts) firmware(g *Group, members []*pci.Function) Check {
 		t.add(g.Firmware.Holds(version), version+" on "+fn.Address.String())
 	}
 	return Check{
-		Name: "nics.firmware", State: t.state(), Expected: "firmware " + g.Firmware.String() + " of all NICs" + g.of(), Found: t.found("none there"),
+		Name: "nics.firmware", State: t.state(), Expected: "firmware " + g.Firmware.String() + " of all NICs" + g.suffix(), Found: t.found("none"),
 		Fix:     "mlxfwmanager, or flint -d ADDRESS query; update, then reset the card (mlxfwreset) or power cycle",
 		Sources: []string{"/sys/class/infiniband/*/fw_ver"},
 	}

@@ -8,7 +8,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Files that checks rest on.
+// Files that checks are read from.
 const (
 	pciDevices = "/sys/bus/pci/devices"
 	ibPorts    = "/sys/class/infiniband/*/ports/*/"
@@ -32,7 +32,7 @@ func Judge(file *File, f *Facts) Result {
 	return r
 }
 
-// checks compares what is asked, in the order of the documentation.
+// checks judges each expectation, in the order of docs/expect.md.
 func (f *Facts) checks(e *Expectations) []Check {
 	var all []Check
 	for i := range e.GPUs {
@@ -50,10 +50,10 @@ func (f *Facts) checks(e *Expectations) []Check {
 	return append(all, f.software(e)...)
 }
 
-// tally collects what is true of the members of a group.
+// tally counts for how many members of a group an expectation holds.
 type tally struct {
 	good    int
-	bad     []string // what is wrong, and with which
+	bad     []string // for each that it does not hold for: what was found, and where
 	unknown int
 	// open: there may be more members than are known.
 	open bool
@@ -72,8 +72,7 @@ func (t *tally) add(state tristate.State, what string) {
 	}
 }
 
-// state is false when something is wrong with one, or when there is none to
-// speak of.
+// state is false when the expectation fails for a member, or when there are none.
 func (t *tally) state() tristate.State {
 	switch {
 	case len(t.bad) > 0:
@@ -84,7 +83,7 @@ func (t *tally) state() tristate.State {
 	return tristate.Of(t.good > 0)
 }
 
-// found lists what is wrong; none says what there is none of.
+// found lists what was found instead; none is the text where there are no members.
 func (t *tally) found(none string) string {
 	const most = 4
 	switch n := len(t.bad); {
@@ -96,18 +95,18 @@ func (t *tally) found(none string) string {
 	return none
 }
 
-// level compares the farthest of the GPUs' nearest NICs.
+// level compares the level that every GPU reaches.
 func (f *Facts) level(limit topology.Level) Check {
 	c := Check{
 		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
-		Fix:     "compare gdr-features topo with a sound machine: a NIC is missing, or in another slot",
+		Fix:     "compare gdr-features topo with a healthy machine: a NIC is missing, or in another slot",
 		Sources: []string{pciDevices, pciDevices + "/*/numa_node"},
 	}
 	if limit != topology.PIX {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"
 	}
 	for _, gpu := range f.Matrix.GPUs {
-		if gpu.Eligible && gpu.Level > limit && f.counted() { // else what is not identified may be a nearer NIC
+		if gpu.Eligible && gpu.Level > limit && f.counted() { // otherwise an unidentified function may be a nearer NIC
 			c.State, c.Found = tristate.False, fmt.Sprintf("%v for %v", gpu.Level, gpu.Address)
 			return c
 		}
@@ -123,5 +122,5 @@ func (f *Facts) level(limit topology.Level) Check {
 	return c
 }
 
-// counted: every function is known for what it is.
+// counted tells whether every PCI function was identified.
 func (f *Facts) counted() bool { return f.PCIRead && f.Matrix.Counted }

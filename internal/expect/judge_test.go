@@ -158,11 +158,11 @@ var rows = []struct {
 }{
 	{name: "all is well", label: "true"},
 	{name: "the open driver, but closed", state: "closed-peermem", label: "false", want: []string{
-		"driver: 550.54.14", "modules: closed ones", "mechanism: peermem alone",
+		"driver: 550.54.14", "modules: proprietary ones", "mechanism: peermem only",
 	}},
-	{name: "no peermem", state: "dmabuf-only", label: "false", want: []string{"mechanism: DMA-BUF alone"}},
+	{name: "no peermem", state: "dmabuf-only", label: "false", want: []string{"mechanism: DMA-BUF only"}},
 	{name: "neither way", state: "closed-no-peermem", label: "false", want: []string{
-		"driver: 550.54.14", "modules: closed ones", "mechanism: neither", "ready: not ready (PeermemNotLoaded)",
+		"driver: 550.54.14", "modules: proprietary ones", "mechanism: neither", "ready: not ready (PeermemNotLoaded)",
 	}},
 	{name: "no drivers", state: "no-drivers", label: "false", want: []string{
 		"nics.active-ports: 0", "nics.link: no active port", "nics.rate: no active port", "nics.firmware?",

@@ -9,8 +9,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// find gives the first type that matches. known is false when an earlier one
-// might: then it cannot be told which one counts.
+// find gives the first type that matches, nil for none. known is false where a type
+// may match but this cannot be determined; then the machine's type is not known.
 func (f *File) find(facts *Facts) (t *Type, known bool) {
 	for i := range f.Types {
 		switch facts.matches(&f.Types[i].Match) {
@@ -24,16 +24,16 @@ func (f *File) find(facts *Facts) (t *Type, known bool) {
 	return nil, true
 }
 
-// Strange tells that it is proven that no type of the file matches. PCI bus and
-// DMI are enough to ask; what else is missing leaves it open.
-func (f *File) Strange(facts *Facts) bool {
+// MatchesNone tells whether it is proven that no type of the file matches. It needs
+// the PCI bus and DMI; a type that depends on a fact that is missing may match.
+func (f *File) MatchesNone(facts *Facts) bool {
 	t, known := f.find(facts)
 	return known && t == nil
 }
 
-// matches tells whether a machine is what a match says. Without a name of the
-// firmware it has a GPU at least: a node without one belongs to a type only when
-// it is called by name.
+// matches tells whether a machine is what a match describes. A match that asks for no
+// name from the firmware asks for a GPU instead: a machine without GPU belongs to a
+// type only by its name.
 func (f *Facts) matches(m *Match) tristate.State {
 	out := tristate.And(
 		f.DMI.Product.matches(m.Product), f.DMI.Vendor.matches(m.Vendor), f.DMI.Board.matches(m.Board),
@@ -52,8 +52,7 @@ func (f *Facts) matches(m *Match) tristate.State {
 	return out
 }
 
-// matches compares a name of the firmware with patterns, of which none asks
-// nothing.
+// matches compares a name from the firmware with patterns. No patterns match any name.
 func (t Text) matches(patterns []Pattern) tristate.State {
 	switch {
 	case len(patterns) == 0:
@@ -64,7 +63,7 @@ func (t Text) matches(patterns []Pattern) tristate.State {
 	return tristate.Of(matchesAny(patterns, t.Value))
 }
 
-// has tells whether there is a function of a kind, isGPU or isNIC, and of one of some
+// has tells whether there is a function of a kind, isGPU or isNIC, that is one of some
 // products.
 func (f *Facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.State {
 	if len(models) == 0 {
@@ -87,12 +86,12 @@ func (f *Facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.St
 func isGPU(f *pci.Function) bool { return f.GPU != nil }
 func isNIC(f *pci.Function) bool { return f.NIC != nil }
 
-// names are what a model may be called: the product's name, and its ids.
+// names are what a pattern may call a function: its product name, and its IDs.
 func names(f *pci.Function) []string {
 	return []string{f.Name(), fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)}
 }
 
-// modelName is the first of them that there is.
+// modelName is the product name, or the IDs where it is not known.
 func modelName(f *pci.Function) string {
 	all := names(f)
 	if all[0] != "" {
@@ -101,7 +100,7 @@ func modelName(f *pci.Function) string {
 	return all[1]
 }
 
-// machine says what the machine is, as a match would.
+// machine describes the machine in the words of a match.
 func (f *Facts) machine() string {
 	var parts []string
 	for _, text := range [...]struct {
@@ -114,7 +113,7 @@ func (f *Facts) machine() string {
 	}
 	if !f.PCIRead {
 		if len(parts) == 0 {
-			return "nothing of it can be read"
+			return "neither its PCI bus nor its name can be read"
 		}
 		return strings.Join(parts, ", ")
 	}

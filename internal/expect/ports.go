@@ -18,7 +18,7 @@ type port struct {
 
 func (p port) String() string { return fmt.Sprintf("%s port %d", p.device, p.Number) }
 
-// ports lists those of some functions, without those of subfunctions. open tells
+// ports lists the ports of some functions, without those of subfunctions. open says
 // that there may be more.
 func (f *Facts) ports(functions ...*pci.Function) (ports []port, open bool) {
 	open = !f.RDMA.Complete
@@ -59,15 +59,15 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 		found += " (not " + t.found("") + ")"
 	}
 	return Check{
-		Name: "nics.active-ports", State: g.ActivePorts.Counted(active, more),
-		Expected: g.ActivePorts.String() + " active ports of the NICs" + g.of(), Found: found,
-		Fix:     "ibstat; check cables, transceivers, the switch's ports and, for InfiniBand, that a subnet manager runs",
+		Name: "nics.active-ports", State: g.ActivePorts.Holds(active, more),
+		Expected: g.ActivePorts.String() + " active ports of the NICs" + g.suffix(), Found: found,
+		Fix:     "ibstat; check cables, transceivers, switch ports and, for InfiniBand, that a subnet manager runs",
 		Sources: []string{ibPorts + "state", ibPorts + "link_layer"},
 	}
 }
 
-// eachActive asks something of each active port. A port that may be active and of
-// which that is not known either leaves it open.
+// eachActive asks something of each active port. The answer is unknown for a port of
+// which it is not known whether it is active.
 func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tristate.State, string)) tally {
 	t := f.tally()
 	ports, open := f.ports(members...)
@@ -87,11 +87,11 @@ func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tristate.Sta
 
 func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
 	t := f.eachActive(members, func(p port) (tristate.State, string) {
-		layer := strings.ToLower(p.LinkLayer) // an active port has one of the two
+		layer := strings.ToLower(p.LinkLayer) // an active port has a link layer
 		return tristate.Of(layer == g.LinkLayer), layer
 	})
 	return Check{
-		Name: "nics.link", State: t.state(), Expected: "link layer " + g.LinkLayer + " of the NICs" + g.of(), Found: t.found("no active port"),
+		Name: "nics.link", State: t.state(), Expected: "link layer " + g.LinkLayer + " of the NICs" + g.suffix(), Found: t.found("no active port"),
 		Fix:     "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card",
 		Sources: []string{ibPorts + "link_layer"},
 	}
@@ -102,15 +102,15 @@ func (f *Facts) rate(g *Group, members []*pci.Function) Check {
 		return g.Rate.rated(p.RateGbps), fmt.Sprintf("%g", p.RateGbps)
 	})
 	return Check{
-		Name: "nics.rate", State: t.state(), Expected: "rate " + g.Rate.String() + " (Gbit/s) of the NICs" + g.of(), Found: t.found("no active port"),
+		Name: "nics.rate", State: t.state(), Expected: "rate " + g.Rate.String() + " (Gbit/s) of the NICs" + g.suffix(), Found: t.found("no active port"),
 		Fix:     slowLink,
 		Sources: []string{ibPorts + "rate"},
 	}
 }
 
-const slowLink = "mlxlink -d DEVICE tells why a link came up slower: cable, transceiver, or the switch's port"
+const slowLink = "mlxlink -d DEVICE shows why a link came up slower: cable, transceiver or switch port"
 
-// rated compares the rate of a port, 0 when it was not read.
+// rated compares the rate of a port in Gbit/s, 0 for unknown.
 func (r Range) rated(gbps float64) tristate.State {
 	if gbps == 0 {
 		return tristate.Unknown
@@ -118,8 +118,8 @@ func (r Range) rated(gbps float64) tristate.State {
 	return tristate.Of(float64(r.Min) <= gbps && gbps <= float64(r.Max))
 }
 
-// nearestRate asks of each GPU whether one of the NICs nearest to it has an
-// active port of a rate.
+// nearestRate asks for each GPU whether one of the NICs nearest to it has an active
+// port of a rate.
 func (f *Facts) nearestRate(want Range) Check {
 	t := f.tally()
 	for _, gpu := range f.Matrix.GPUs {
@@ -133,7 +133,7 @@ func (f *Facts) nearestRate(want Range) Check {
 		state, best := tristate.False, "no active port"
 		fastest := 0.0
 		ports, open := f.ports(gpu.Nearest...)
-		if open || !f.counted() { // what is not identified may be one of the nearest
+		if open || !f.counted() { // an unidentified function may be one of the nearest
 			state = tristate.Unknown
 		}
 		for _, p := range ports {

@@ -8,7 +8,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// software compares drivers, and what follows from them.
+// software judges the expectations about drivers.
 func (f *Facts) software(e *Expectations) []Check {
 	var all []Check
 	if e.Driver != nil {
@@ -30,7 +30,7 @@ func (f *Facts) software(e *Expectations) []Check {
 	}
 	if len(e.ACS) > 0 {
 		all = append(all, value("acs", "ACS", e.ACS, f.Verdict.ACS,
-			"the firmware's setting of ACS, or setpci at boot; virtual machines need redirection", pciDevices+"/*/config"))
+			"the firmware's setting of ACS, or setpci at boot; virtual machines need the redirection", pciDevices+"/*/config"))
 	}
 	if e.Ready != nil {
 		all = append(all, f.ready(*e.Ready))
@@ -53,11 +53,14 @@ func (f *Facts) driver(want Versions) Check {
 	return c
 }
 
+// moduleType is NVIDIA's name for each value of modules.
+var moduleType = map[string]string{"open": "open", "closed": "proprietary"}
+
 func (f *Facts) modules(want string) Check {
 	driver := f.Kmod.Driver
 	c := Check{
-		Name: "modules", Expected: want + " GPU kernel modules", Found: "closed ones",
-		Fix: "install the other flavour of the driver (GPU Operator: driver.kernelModuleType)", Sources: []string{nvVersion},
+		Name: "modules", Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
+		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)", Sources: []string{nvVersion},
 	}
 	switch {
 	case driver.Loaded == tristate.False:
@@ -70,7 +73,7 @@ func (f *Facts) modules(want string) Check {
 	return c
 }
 
-// mofed compares the version of MOFED; nil expects the kernel's own drivers.
+// mofed compares the version of MOFED; nil stands for the kernel's own drivers.
 func (f *Facts) mofed(want *Versions) Check {
 	found := f.Kmod.Stack.MOFED
 	c := Check{
@@ -122,9 +125,9 @@ func (f *Facts) mechanism(want string) Check {
 	}
 	switch {
 	case peermem == tristate.True:
-		c.Found = "peermem alone"
+		c.Found = "peermem only"
 	case dmabuf == tristate.True:
-		c.Found = "DMA-BUF alone"
+		c.Found = "DMA-BUF only"
 	case peermem == tristate.False && dmabuf == tristate.False:
 		c.Found = "neither"
 	case peermem == tristate.False:
@@ -133,7 +136,7 @@ func (f *Facts) mechanism(want string) Check {
 	return c
 }
 
-// value compares a word that is "" when not known.
+// value compares a label's value, "" for unknown.
 func value(name, what string, want []string, found, fix string, sources ...string) Check {
 	c := Check{Name: name, Expected: what + " " + strings.Join(want, " or "), Found: found, Fix: fix, Sources: sources}
 	if found != "" {
@@ -148,7 +151,7 @@ func (f *Facts) ready(want bool) Check {
 		Fix: "see the findings above", Sources: []string{pciDevices, "/sys/class/infiniband", "/sys/module", kallsyms},
 	}
 	if !want {
-		c.State, c.Expected, c.Found, c.Fix = tristate.Not(c.State), "not ready", "ready", "correct the file when this machine is in use"
+		c.State, c.Expected, c.Found, c.Fix = tristate.Not(c.State), "not ready", "ready", "correct the file if this machine is in use"
 	}
 	return c
 }

@@ -64,7 +64,7 @@ func TestFirstBrokenLink(t *testing.T) {
 		reason := r.Verdict.Reason
 		seen[reason] = true
 		links := explain.Stack(r)
-		var marked []explain.Link
+		var marked []explain.Step
 		broken := "" // the first in the order of the chain that is needed
 		memory := links[len(links)-1]
 		for _, l := range links {
@@ -78,7 +78,7 @@ func TestFirstBrokenLink(t *testing.T) {
 				t.Errorf("%s: nothing found", l.Name)
 			}
 			for _, w := range l.Waits {
-				if !slices.ContainsFunc(links, func(o explain.Link) bool { return strings.Contains(w, o.Name) }) {
+				if !slices.ContainsFunc(links, func(o explain.Step) bool { return strings.Contains(w, o.Name) }) {
 					t.Errorf("%s waits for %s, which is not in the chain", l.Name, w)
 				}
 			}
@@ -180,7 +180,7 @@ func TestWays(t *testing.T) {
 	count := 0
 	everyMachine(t, machine.All(t, machinesDir), machine.States()[:1], func(t *testing.T, r *report.Report) {
 		for _, pair := range r.Matrix.Pairs {
-			p := explain.Way(r, pair.GPU, pair.NIC)
+			p := explain.PathOf(r, pair.GPU, pair.NIC)
 			name := explain.GPUName(p.GPU) + " " + explain.NICName(&r.Matrix.NICs[p.NIC])
 			if p.Level != pair.Level || p.NCCL != pair.NCCL {
 				t.Errorf("%s: %v, %v; topo says %v, %v", name, p.Level, p.NCCL, pair.Level, pair.NCCL)

@@ -1,6 +1,6 @@
-// Package explain tells why a machine is as its report says: the way from a GPU
-// to a NIC function by function, the rule that gives its level, and which part
-// of the driver stack waits for which. It is pure: a report in, words out.
+// Package explain says why a report is as it is: the path from a GPU to a NIC, hop by
+// hop, the rule that gives its level, and which part of the driver stack waits for
+// which. It is pure: a report in, words out.
 package explain
 
 import (
@@ -70,7 +70,7 @@ func isAddress(name, address string) bool {
 	return strings.EqualFold(name, address) || strings.EqualFold("0000:"+name, address)
 }
 
-// unknown is the error for a name that is none, in one line.
+// unknown is the error for a name that no device has, in one line.
 func unknown(r *report.Report, kind, name string, there []string) error {
 	const most = 24
 	switch {

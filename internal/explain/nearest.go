@@ -12,18 +12,16 @@ import (
 type Nearest struct {
 	GPU   int
 	Level topology.Level
-	// NICs are all at that level, by their indexes in the Matrix, without virtual
-	// functions whose physical function is listed; none where the level is not
-	// known.
+	// NICs are the RDMA devices and functions of topology.GPU.Nearest, by their
+	// indexes in the Matrix.
 	NICs []int
-	// NCCL and Default are those of the first of them, as in topology.Pair, and
-	// Hops is the way there.
+	// NCCL, Default and Hops are those of the path to the first of them.
 	NCCL    topology.Level
 	Default tristate.State
 	Hops    []Hop
 }
 
-// NearestNICs finds the nearest NICs of every GPU, of those that count.
+// NearestNICs gives the nearest NICs of every GPU.
 func NearestNICs(r *report.Report) []Nearest {
 	list := make([]Nearest, len(r.Matrix.GPUs))
 	for i := range list {
@@ -41,8 +39,8 @@ func nearest(r *report.Report, gpu int) Nearest {
 		}
 	}
 	if len(out.NICs) > 0 {
-		way := Way(r, gpu, out.NICs[0])
-		out.Level, out.NCCL, out.Default, out.Hops = g.Level, way.NCCL, way.Default, way.Hops
+		path := PathOf(r, gpu, out.NICs[0])
+		out.Level, out.NCCL, out.Default, out.Hops = g.Level, path.NCCL, path.Default, path.Hops
 	}
 	return out
 }

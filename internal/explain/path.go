@@ -9,51 +9,51 @@ import (
 	"gdr-features/tristate"
 )
 
-// Hop is one station on the way from a GPU to a NIC.
+// Hop is one device on the path from a GPU to a NIC.
 type Hop struct {
-	// Role is what the station is: "GPU", "NIC", "data direct", "root port",
-	// "upstream port", "downstream port", "bridge", "host bridge", "CPU". Ports
-	// are told apart by their place in the chain, as NCCL does.
+	// Role is "GPU", "NIC", "data direct", "root port", "upstream port",
+	// "downstream port", "bridge", "host bridge" or "CPU". The role of a port
+	// follows from its place in the chain, as in NCCL.
 	Role string
-	// Name is what to call it: a PCI address, a root bus ("pci0000:15"), or "NUMA
-	// node 0".
+	// Name is a PCI address, a root bus ("pci0000:15"), or "NUMA node 0".
 	Name string
-	// Function is the PCI function, nil for what is none or could not be read.
+	// Function is the PCI function, nil where the hop is not one or it could not
+	// be read.
 	Function *pci.Function
-	// PCI: Name is the address of a PCI function.
+	// PCI says that Name is the address of a PCI function.
 	PCI bool
 	// IOMMU is the type of the function's IOMMU group, "" for unknown.
 	IOMMU string
-	// Turn: the way leads up to here, and down from here.
+	// Turn says that the path leads up to here and down from here.
 	Turn bool
-	// Narrowest: no link on the way carries less.
+	// Narrowest says that no link on the path carries less, and another more.
 	Narrowest bool
 }
 
-// Path is a GPU, a NIC and the way between them.
+// Path is a GPU, a NIC and the path between them.
 type Path struct {
 	GPU, NIC     int
 	Level, NCCL  topology.Level
 	Hops         []Hop
 	Why, NCCLWhy string
-	// Default: NCCL uses GPUDirect RDMA here with its default settings once drivers
-	// are in place. DefaultWhy says so, and what would change it.
+	// Default tells whether NCCL uses GPUDirect RDMA here with its default settings,
+	// once drivers are in place. DefaultWhy says why, and what would change it.
 	Default    tristate.State
 	DefaultWhy string
-	// DataDirect is the way to the NIC's data-direct function, nil for none.
+	// DataDirect is the path to the NIC's data-direct function, nil for none.
 	DataDirect []Hop
-	// Notes are what else is to be known of this way, a sentence each.
+	// Notes are what else to know about this path, a sentence each.
 	Notes []string
 }
 
-// Way explains one pair of GPU and NIC.
-func Way(r *report.Report, gpu, nic int) Path {
+// PathOf explains one pair of GPU and NIC.
+func PathOf(r *report.Report, gpu, nic int) Path {
 	p := Path{GPU: gpu, NIC: nic}
 	pair := r.Matrix.PairsOf(gpu)[nic]
 	p.Level, p.NCCL = pair.Level, pair.NCCL
-	w := way{r: r, pair: pair, gpu: r.Matrix.GPUs[gpu].Function, nic: &r.Matrix.NICs[nic]}
+	w := path{r: r, pair: pair, gpu: r.Matrix.GPUs[gpu].Function, nic: &r.Matrix.NICs[nic]}
 	if w.nic.Function == nil {
-		p.Why = "the RDMA device has no PCI function on this machine, so that it has no place"
+		p.Why = "the RDMA device has no PCI function on this machine"
 		p.NCCLWhy, p.DefaultWhy = p.Why, "not known"
 		return p
 	}
@@ -68,30 +68,30 @@ func Way(r *report.Report, gpu, nic int) Path {
 	return p
 }
 
-// way is a pair whose NIC has a function.
-type way struct {
+// path is a pair whose NIC has a function.
+type path struct {
 	r    *report.Report
 	pair topology.Pair
 	gpu  *pci.Function
 	nic  *topology.NIC
-	// g and n are the functions whose places count.
+	// g and n are the functions whose places count: see pci.Inventory.Place.
 	g, n *pci.Function
 }
 
-// hops lists the stations from the GPU to a function: up to the deepest common
-// bridge, or to the root bus and over the NUMA nodes, and down again.
-func (w *way) hops(to *pci.Function, role string) []Hop {
-	up := []Hop{w.station("GPU", w.g.Address)}
-	down := []Hop{w.station(role, to.Address)}
+// hops lists the hops from the GPU to a function: up to the deepest common bridge, or
+// to the root bus and over the NUMA nodes, and down again.
+func (w *path) hops(to *pci.Function, role string) []Hop {
+	up := []Hop{w.hop("GPU", w.g.Address)}
+	down := []Hop{w.hop(role, to.Address)}
 	common := w.g.CommonBridges(to)
 	for i := len(w.g.Bridges) - 1; i >= common; i-- {
-		up = append(up, w.station(portRole(i, len(w.g.Bridges)), w.g.Bridges[i]))
+		up = append(up, w.hop(portRole(i, len(w.g.Bridges)), w.g.Bridges[i]))
 	}
 	for i := len(to.Bridges) - 1; i >= common; i-- {
-		down = append(down, w.station(portRole(i, len(to.Bridges)), to.Bridges[i]))
+		down = append(down, w.hop(portRole(i, len(to.Bridges)), to.Bridges[i]))
 	}
 	if common > 0 {
-		turn := w.station(portRole(common-1, len(w.g.Bridges)), w.g.Bridges[common-1])
+		turn := w.hop(portRole(common-1, len(w.g.Bridges)), w.g.Bridges[common-1])
 		turn.Turn = true
 		up = append(up, turn)
 	} else {
@@ -104,8 +104,8 @@ func (w *way) hops(to *pci.Function, role string) []Hop {
 	return up
 }
 
-// overRoot are the stations above all bridges.
-func (w *way) overRoot(to *pci.Function) []Hop {
+// overRoot lists the hops above all bridges.
+func (w *path) overRoot(to *pci.Function) []Hop {
 	from := rootHop(w.g)
 	if w.g.RootBus == to.RootBus {
 		from.Turn = w.g.RootBus != ""
@@ -137,9 +137,9 @@ func nodeName(n int) string {
 	return fmt.Sprintf("NUMA node %d", n)
 }
 
-// portRole names the bridge at index i of a chain of n: the first stands on the
-// root bus, and a switch is an upstream port and a downstream port. In a chain
-// with one left over nobody knows which it is.
+// portRole names the bridge at index i of a chain of n: the first is on the root bus,
+// and each switch is an upstream port and a downstream port. In a chain with one
+// bridge left over the roles are not known.
 func portRole(i, n int) string {
 	switch {
 	case i == 0:
@@ -152,7 +152,7 @@ func portRole(i, n int) string {
 	return "downstream port"
 }
 
-func (w *way) station(role string, a pci.Address) Hop {
+func (w *path) hop(role string, a pci.Address) Hop {
 	h := Hop{Role: role, Name: a.String(), Function: w.r.PCI.Find(a), PCI: true}
 	if f := h.Function; f != nil && f.IOMMUGroup != pci.None {
 		h.IOMMU = w.r.Kmod.GroupTypes[f.IOMMUGroup]
@@ -160,10 +160,9 @@ func (w *way) station(role string, a pci.Address) Hop {
 	return h
 }
 
-// markNarrowest marks the links that carry least, unless all carry the same. A
-// link shows at both its ends. That of a switch's upstream port is not on the
-// way where the way turns there; that of a bridge that may be either is not
-// judged.
+// markNarrowest marks the links that carry least, unless all carry the same. Both ends
+// of a link show it. The link of an upstream port is not on the path where the path
+// turns there. The link of a bridge whose role is not known is left out.
 func markNarrowest(hops []Hop) {
 	rates := make([]float64, len(hops))
 	least, most := 0.0, 0.0
@@ -203,7 +202,7 @@ func rate(hops []Hop, i int) float64 {
 	return speed * float64(l.Width)
 }
 
-// ends tells a port whose link is the one below it.
+// ends tells whether a hop is a port whose link is the one below it.
 func ends(h Hop) bool { return h.Role == "root port" || h.Role == "downstream port" }
 
 // Files are the files that the facts of a hop are read from, below
@@ -212,7 +211,7 @@ var Files = [...]struct {
 	Fact  string
 	Names []string
 }{
-	{"way", []string{"(the link itself)"}},
+	{"path", []string{"(the symbolic link itself)"}},
 	{"product", []string{"modalias"}},
 	{"link", []string{"current_link_speed", "current_link_width", "max_link_speed", "max_link_width"}},
 	{"NUMA", []string{"numa_node"}},

@@ -84,7 +84,7 @@ func TestNarrowest(t *testing.T) {
 				find(t, r, address).Link = l
 			}
 			var got []string
-			for _, h := range explain.Way(r, 0, 0).Hops {
+			for _, h := range explain.PathOf(r, 0, 0).Hops {
 				if h.Narrowest {
 					got = append(got, h.Name)
 				}
@@ -99,14 +99,14 @@ func TestNarrowest(t *testing.T) {
 // TestNotes: what else is to be known of a way is told, and only where it holds.
 func TestNotes(t *testing.T) {
 	r := readOneSwitch(t)
-	acs := "ACS sends peer to peer traffic up to the root complex instead of across, at 0000:02:00.0 0000:02:01.0"
+	acs := "ACS redirects peer-to-peer traffic to the root complex at 0000:02:00.0 0000:02:01.0"
 	for nic, want := range map[int][]string{0: {acs}, 1: nil} { // over the host bridge it goes up anyway
-		if diff := cmp.Diff(want, explain.Way(r, 0, nic).Notes); diff != "" {
+		if diff := cmp.Diff(want, explain.PathOf(r, 0, nic).Notes); diff != "" {
 			t.Errorf("NIC %d (-want +got):\n%s", nic, diff)
 		}
 	}
 	find(t, r, "0000:03:00.0").Link.Speed = 2.5
-	if notes := explain.Way(r, 0, 1).Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "an idle GPU") {
+	if notes := explain.PathOf(r, 0, 1).Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "an idle GPU") {
 		t.Errorf("%v", notes)
 	}
 }
@@ -120,7 +120,7 @@ func TestUnreadablePlace(t *testing.T) {
 	for i := range r.Matrix.Pairs {
 		r.Matrix.Pairs[i].Level = 0
 	}
-	p := explain.Way(r, 0, 0)
+	p := explain.PathOf(r, 0, 0)
 	var names []string
 	for _, h := range p.Hops {
 		names = append(names, h.Name)

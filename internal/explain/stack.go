@@ -7,26 +7,26 @@ import (
 	"gdr-features/verdict"
 )
 
-// Link is one part of the chain from hardware to GPU memory.
-type Link struct {
+// Step is one part of the chain from hardware to GPU memory.
+type Step struct {
 	Name string
-	// Waits names the links that this one waits for.
+	// Waits names the steps that this one waits for.
 	Waits []string
 	State tristate.State
-	// Either: one of two ways to GPU memory, and no more needed than one.
+	// Either says that this is one of two ways to GPU memory, of which one is
+	// enough.
 	Either bool
 	// Detail is what was found, Sources the files it was read from.
 	Detail  string
 	Sources []string
-	// First: the first broken link, or where none is, the first that is not
-	// known, of a node that is not ready. Reason is the verdict's then.
+	// First marks, on a node that is not ready, the first broken step, or the
+	// first unknown one where none is broken. Reason is the verdict's then.
 	First  bool
 	Reason verdict.Reason
 }
 
-// chain lists the links in their order, and for each the check that tells of it.
-// The verdict's steps of that check decide it; either is one of two ways, which no
-// step decides alone.
+// chain lists the steps in their order, and for each the check that shows it. The
+// verdict's steps of that check decide its state; those marked either have their own.
 var chain = [...]struct {
 	name, check string
 	either      bool
@@ -49,9 +49,9 @@ const (
 	dmabuf     = "DMA-BUF"
 )
 
-// Stack tells which part of the hardware and driver stack waits for which, and
-// where the chain is broken. On hardware that cannot do it the rest is left out.
-func Stack(r *report.Report) []Link {
+// Stack says which part of the hardware and driver stack waits for which, and where
+// the chain is broken. On hardware that is not capable the rest is left out.
+func Stack(r *report.Report) []Step {
 	v := &r.Verdict
 	either := map[string]tristate.State{
 		peerDirect: r.Kmod.Symbols[kmod.PeerMemoryAPI].Found,
@@ -61,9 +61,9 @@ func Stack(r *report.Report) []Link {
 	if r.Kmod.Stack.PeerDirect != "" { // a registered client proves the interface too
 		either[peerDirect] = tristate.Of(r.Kmod.Stack.PeerDirect != kmod.PeerDirectNone)
 	}
-	var links []Link
+	var steps []Step
 	for _, c := range chain {
-		l := Link{Name: c.name, Waits: c.waits, Either: c.either, State: either[c.name]}
+		l := Step{Name: c.name, Waits: c.waits, Either: c.either, State: either[c.name]}
 		if !l.Either {
 			l.State = met(v.Steps, c.check)
 		}
@@ -75,13 +75,13 @@ func Stack(r *report.Report) []Link {
 		if c.check == verdict.GPUMemory {
 			l.Detail = ways(v)
 		}
-		links = append(links, l)
+		steps = append(steps, l)
 		if c.name == "hardware" && v.Capable == tristate.False {
 			break
 		}
 	}
-	markFirst(links, v)
-	return links
+	markFirst(steps, v)
+	return steps
 }
 
 // met tells whether all steps of a check are met; unknown where there is none.
@@ -98,7 +98,7 @@ func met(steps []verdict.Step, check string) tristate.State {
 	return all
 }
 
-// ways names the ways to GPU memory that are there.
+// ways names the ways to GPU memory that are available.
 func ways(v *verdict.Verdict) string {
 	switch {
 	case v.Peermem == tristate.True && v.DMABuf == tristate.True:
@@ -108,20 +108,20 @@ func ways(v *verdict.Verdict) string {
 	case v.DMABuf == tristate.True:
 		return "by DMA-BUF"
 	case v.Peermem == tristate.False && v.DMABuf == tristate.False:
-		return "neither way is there"
+		return "neither way is available"
 	}
 	return "no way is proven"
 }
 
-// markFirst finds the link that the verdict's reason is about. One of the two
-// ways counts as broken when both are; the interface alone leaves nothing open.
-func markFirst(links []Link, v *verdict.Verdict) {
+// markFirst finds the step that the verdict's reason is about. One of the two ways
+// counts as broken only when both are.
+func markFirst(steps []Step, v *verdict.Verdict) {
 	if v.Ready == tristate.True {
 		return
 	}
 	memory := tristate.Or(v.Peermem, v.DMABuf)
-	for i := range links {
-		l := &links[i]
+	for i := range steps {
+		l := &steps[i]
 		switch {
 		case l.State != v.Ready, l.Either && memory != v.Ready, l.Name == peerDirect && v.Ready == tristate.Unknown:
 			continue

@@ -15,8 +15,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// ExplainPair writes the way from a GPU to a NIC, a line a hop, and what follows
-// from it.
+// ExplainPair writes the path from a GPU to a NIC, a line for each hop, and what
+// follows from it.
 func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 	var t strings.Builder
 	n := &r.Matrix.NICs[p.NIC]
@@ -48,7 +48,7 @@ func levelOrUnknown(l topology.Level) string {
 	return l.String()
 }
 
-// hops is a table with a line a hop.
+// hops is a table with a line for each hop.
 func hops(list []explain.Hop) string {
 	var t strings.Builder
 	t.WriteString("HOP\tADDRESS\tPRODUCT\tLINK\tNUMA\tIOMMU GROUP\tACS\t\n")
@@ -74,7 +74,7 @@ func hops(list []explain.Hop) string {
 	return columns(t.String())
 }
 
-// link writes the state of a link, and the most it can do where that is more.
+// link writes the speed and width of a link, and its maximum where that is more.
 func link(l *pci.Link) string {
 	if l == nil {
 		return "-"
@@ -109,7 +109,7 @@ func group(f *pci.Function, kind string) string {
 	return strconv.Itoa(f.IOMMUGroup) + " " + sanitize.Terminal(kind)
 }
 
-// acs names the bits of a bridge that redirect peer to peer traffic.
+// acs names the ACS bits of a bridge that redirect peer-to-peer traffic.
 func acs(f *pci.Function) string {
 	switch {
 	case !f.Bridge():
@@ -124,7 +124,7 @@ func acs(f *pci.Function) string {
 	return strings.Join(f.ACS.Redirects(), " ")
 }
 
-// sourcesOfHops tells the file that each column was read from.
+// sourcesOfHops names the files that each column is read from.
 func sourcesOfHops() string {
 	var t strings.Builder
 	t.WriteString("Read from /sys/bus/pci/devices/ADDRESS:\n")
@@ -134,7 +134,8 @@ func sourcesOfHops() string {
 	return t.String()
 }
 
-// Explain writes the nearest NICs of each GPU and the chain of drivers.
+// Explain writes the nearest NICs of each GPU and the chain from hardware to GPU
+// memory.
 func Explain(w io.Writer, r *report.Report) error {
 	var t strings.Builder
 	if len(r.Matrix.GPUs) > 0 {
@@ -149,7 +150,7 @@ func Explain(w io.Writer, r *report.Report) error {
 
 func nearestLines(r *report.Report) string {
 	var t strings.Builder
-	t.WriteString("GPU\tLEVEL\tIN NCCL\tUSED BY DEFAULT\tNEAREST NICS\tWAY\n")
+	t.WriteString("GPU\tLEVEL\tIN NCCL\tUSED BY DEFAULT\tNEAREST NICS\tPATH\n")
 	for _, n := range explain.NearestNICs(r) {
 		if len(n.NICs) == 0 {
 			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none(r))
@@ -174,7 +175,7 @@ func byDefault(s tristate.State) string {
 
 func none(r *report.Report) string {
 	if r.Matrix.EligibleNICs == 0 {
-		return "none that counts"
+		return "none eligible"
 	}
 	return "not known"
 }
@@ -193,7 +194,7 @@ func someNICs(r *report.Report, list []int) string {
 	return strings.Join(names, " ")
 }
 
-// compact writes a way in one line: up by ">", over the CPU, down by "<".
+// compact writes a path in one line: ">" leads up, "=" from CPU to CPU, "<" down.
 func compact(list []explain.Hop) string {
 	var t strings.Builder
 	turned, cpu := false, false
@@ -216,15 +217,15 @@ func compact(list []explain.Hop) string {
 
 func chainLines(r *report.Report) string {
 	var t strings.Builder
-	t.WriteString("\tSTATE\tLINK\tWAITS FOR\tFOUND\n")
+	t.WriteString("\tSTATE\tSTEP\tWAITS FOR\tFOUND\n")
 	last := ""
 	for _, l := range explain.Stack(r) {
 		mark, waits := "", "-"
 		if l.First {
 			mark = "->"
-			what := "First broken link"
+			what := "First broken step"
 			if l.State == tristate.Unknown {
-				what = "First link that is not known"
+				what = "First unknown step"
 			}
 			last = fmt.Sprintf("%s: %s (%s)", what, l.Name, l.Reason)
 			if len(l.Sources) > 0 {

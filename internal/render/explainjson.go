@@ -64,7 +64,7 @@ type pathJSON struct {
 	Problems   []string       `json:"problems"`
 }
 
-// ExplainPairJSON writes one way.
+// ExplainPairJSON writes one path.
 func ExplainPairJSON(w io.Writer, r *report.Report, p explain.Path) error {
 	return writeJSON(w, pathJSON{
 		GPU: gpuEnd(r, p.GPU), NIC: nicEnd(r, p.NIC),
@@ -95,7 +95,7 @@ func hopsJSON(list []explain.Hop) []hopJSON {
 	return out
 }
 
-// function fills in what is known of a PCI function, and the file it is from.
+// function fills in what is known of a PCI function, and the files it is read from.
 func (j *hopJSON) function(f *pci.Function, groupType string) {
 	dir := "/sys/bus/pci/devices/" + f.Address.String()
 	j.Product, j.Device = f.Name(), hex4(f.Vendor)+":"+hex4(f.Device)
@@ -147,7 +147,7 @@ type explainJSON struct {
 	Problems []string       `json:"problems"`
 }
 
-// ExplainJSON writes the nearest NICs and the chain of drivers.
+// ExplainJSON writes the nearest NICs and the chain from hardware to GPU memory.
 func ExplainJSON(w io.Writer, r *report.Report) error {
 	out := explainJSON{
 		Ready: r.Verdict.Ready, Reason: r.Verdict.Reason, Nearest: []nearestJSON{}, Chain: []chainJSON{},

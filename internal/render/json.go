@@ -138,7 +138,7 @@ type checkJSON struct {
 	NCCLDefault *bool         `json:"ncclDefault"`
 	Findings    []findingJSON `json:"findings"`
 	Problems    []string      `json:"problems"`
-	// Expected and MachineType are there with --expect alone; the type is "" where
+	// Expected and MachineType are there only with --expect; the type is "" where
 	// none matches.
 	Expected    *tristate.State `json:"expected,omitempty"`
 	MachineType *string         `json:"machineType,omitempty"`
@@ -162,7 +162,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	return writeJSON(w, out)
 }
 
-// known gives a state as a boolean, nil where it is not known.
+// known gives a state as a boolean, nil for unknown.
 func known(s tristate.State) *bool {
 	if s == tristate.Unknown {
 		return nil

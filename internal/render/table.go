@@ -27,7 +27,7 @@ func Labels(w io.Writer, labels label.Set, prefix string) error {
 	return err
 }
 
-// columns lines up cells that are separated by tabs.
+// columns aligns cells that are separated by tabs.
 func columns(text string) string {
 	var out bytes.Buffer
 	tw := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
@@ -40,7 +40,7 @@ func columns(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Topo writes the matrix of GPUs and NICs with what they are.
+// Topo writes the matrix of GPUs and NICs, and a line about each of them.
 func Topo(w io.Writer, r *report.Report) error { return topo(w, r, devices) }
 
 // topo writes the matrix, a list of devices and the legend.
@@ -62,7 +62,7 @@ func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) er
 	return err
 }
 
-// matrix has a row a GPU and a column a NIC.
+// matrix has a row for each GPU and a column for each NIC.
 func matrix(r *report.Report) string {
 	var t strings.Builder
 	left := 0
@@ -85,7 +85,7 @@ func matrix(r *report.Report) string {
 	}
 	out := columns(t.String())
 	if left > 0 {
-		out += fmt.Sprintf("%d virtual functions stand where their physical ones do (-o json lists them)\n", left)
+		out += fmt.Sprintf("%d virtual functions have the levels of their physical functions (-o json lists them)\n", left)
 	}
 	return out
 }
@@ -97,7 +97,7 @@ func numa(n int) string {
 	return strconv.Itoa(n)
 }
 
-// devices lists GPUs and NICs, a line each.
+// devices has a line for each GPU and NIC.
 func devices(r *report.Report) string {
 	var t strings.Builder
 	for i, g := range r.Matrix.GPUs {
@@ -117,7 +117,7 @@ func devices(r *report.Report) string {
 	return t.String()
 }
 
-// legend explains the levels and where they come from.
+// legend explains the levels, and what they rest on.
 func legend(r *report.Report) string {
 	var t strings.Builder
 	for level, meaning := range view.Meanings {
@@ -128,9 +128,9 @@ func legend(r *report.Report) string {
 	out := columns(t.String())
 	switch r.Matrix.Origin {
 	case topology.Virtual:
-		out += "Levels are those of the PCI tree that the hypervisor shows.\n"
+		out += "The levels are those of the PCI tree that the hypervisor shows.\n"
 	case topology.FromFile:
-		out += "Levels are those of the NCCL topology file.\n"
+		out += "The levels are those of the NCCL topology file.\n"
 	case topology.Physical:
 	}
 	return out

@@ -45,7 +45,7 @@ func TestWideMatrix(t *testing.T) {
 		if got := len(strings.Fields(head)) == 2; got != folds { // the physical one, and NUMA
 			t.Errorf("%d virtual functions: folded %v: %s", virtual, got, head)
 		}
-		note := fmt.Sprintf("%d virtual functions stand where", virtual)
+		note := fmt.Sprintf("%d virtual functions have the levels of", virtual)
 		if strings.Contains(out.String(), note) != folds {
 			t.Errorf("%d virtual functions: note %q", virtual, note)
 		}

@@ -12,7 +12,7 @@ import (
 	"gdr-features/topology"
 )
 
-// TopoWide writes the matrix, and beside what Topo tells of each device its
+// TopoWide writes the matrix and, in addition to what Topo says about each device, its
 // role, link, NUMA node, IOMMU group, firmware and network devices.
 func TopoWide(w io.Writer, r *report.Report) error {
 	return topo(w, r, wideDevices)
@@ -58,7 +58,7 @@ func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.N
 	}, "\t") + "\n"
 }
 
-// role is what a NIC is to this program.
+// role says what kind of NIC it is.
 func role(r *report.Report, n *topology.NIC) string {
 	switch f := n.Function; {
 	case f == nil && n.Address() == "":
@@ -68,7 +68,7 @@ func role(r *report.Report, n *topology.NIC) string {
 	case f.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
 		return "NVLink management"
 	case !n.Eligible:
-		return "NIC, not counted"
+		return "NIC, not eligible"
 	case r.PCI.Physical(f) != nil:
 		return "VF of " + view.Short(f.PhysFn.String())
 	case f.PhysFn != nil:

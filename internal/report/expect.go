@@ -10,18 +10,17 @@ import (
 	"gdr-features/topology"
 )
 
-// wanted is what is expected of the machine, and what was read for it alone: the
-// names that the firmware gives the machine, firmware of adapters, PCI Express
-// links. All reads of expectations are in this file.
+// wanted is what is expected of the machine, and what is read for that purpose only:
+// the names that the firmware gives the machine, firmware of NICs, PCI Express links.
 type wanted struct {
 	file   *expect.File
-	needs  expect.Needs // what extras were read for
+	needs  expect.Needs // which extras were read
 	dmi    expect.DMI
 	extras part[expect.Extras]
 }
 
-// expect takes what is expected now.
-func (rd *Reader) expect(r *Report) {
+// readExpectations asks what is expected now, and reads the machine's name.
+func (rd *Reader) readExpectations(r *Report) {
 	if rd.options.Expect == nil {
 		return
 	}
@@ -35,14 +34,14 @@ func (rd *Reader) expect(r *Report) {
 	}
 }
 
-// expected tells whether something may be expected of a machine without GPU.
-func (rd *Reader) expected(r *Report) bool {
-	return rd.want.file != nil && !rd.want.file.Strange(&expect.Facts{
+// mayBeExpected tells whether something may be expected of a machine without GPU.
+func (rd *Reader) mayBeExpected(r *Report) bool {
+	return rd.want.file != nil && !rd.want.file.MatchesNone(&expect.Facts{
 		PCIRead: r.PCIRead, PCI: &r.PCI, Matrix: &topology.Matrix{}, DMI: rd.want.dmi,
 	})
 }
 
-// readDMI reads the machine's names. An empty one is known to be empty.
+// readDMI reads the machine's names. An empty file is a known name.
 func readDMI(fs *host.FS) expect.DMI {
 	read := func(file string) expect.Text {
 		text, err := fs.Line("sys/class/dmi/id/" + file)
@@ -51,7 +50,7 @@ func readDMI(fs *host.FS) expect.DMI {
 	return expect.DMI{Product: read("product_name"), Vendor: read("sys_vendor"), Board: read("board_name")}
 }
 
-// readExtras reads what only expectations need, and only when they do.
+// readExtras reads what only expectations need, where they need it.
 func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 	if rd.want.file == nil {
 		return
@@ -85,11 +84,11 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 		}
 		return read, nil
 	})
-	extras.take(found, err, "PCI Express links and firmware of adapters", nil)
+	extras.set(found, err, "PCI Express links and firmware of NICs", nil)
 }
 
-// readEnds gives the link that leads out of a function's card, read where that was
-// not done before.
+// readEnds gives the link of a function's card to its slot. It reads what has not been
+// read yet.
 func readEnds(fs *host.FS, all *pci.Inventory, f *pci.Function) pci.LinkEnds {
 	link := func(f *pci.Function) *pci.Link {
 		switch {
@@ -112,7 +111,7 @@ func (rd *Reader) compare(r *Report) *expect.Result {
 	case rd.want.file == nil:
 		return &expect.Result{}
 	}
-	rd.want.extras.tell(r)
+	rd.want.extras.addProblems(r)
 	result := expect.Judge(rd.want.file, &expect.Facts{
 		PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Matrix: &r.Matrix, Verdict: &r.Verdict,
 		DMI: rd.want.dmi, Extras: rd.want.extras.value,

@@ -30,9 +30,9 @@ const (
 	All     = PCI | RDMA | Drivers
 )
 
-// Reader reads one machine again and again. What it is not asked to read stays
-// as it was. A read that gets stuck is not started a second time. Its methods may
-// not be called at the same time.
+// Reader reads one machine again and again. Parts that it is not asked to read stay
+// as they were. A read that hangs is not started a second time. A Reader must not be
+// used by several goroutines at a time.
 type Reader struct {
 	fs      *host.FS
 	options Options
@@ -84,9 +84,9 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.readPCI(ctx)
 	}
 	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil, Fresh: parts}
-	rd.pci.tell(&r)
-	rd.expect(&r)
-	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.expected(&r) {
+	rd.pci.addProblems(&r)
+	rd.readExpectations(&r)
+	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.mayBeExpected(&r) {
 		r.RDMA.Complete = true
 		r.place(topology.Facts{})
 		rd.judge(&r, verdict.Facts{})
@@ -94,14 +94,14 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	}
 	rd.readRest(ctx, parts)
 	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
-	rd.rdma.tell(&r)
-	rd.kmod.tell(&r)
+	rd.rdma.addProblems(&r)
+	rd.kmod.addProblems(&r)
 	facts := topology.Facts{File: rd.options.TopologyFile}
 	if facts.File == nil {
 		if parts == All {
 			rd.readFile()
 		}
-		rd.file.tell(&r)
+		rd.file.addProblems(&r)
 		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil
 	}
 	r.place(facts)
@@ -111,28 +111,28 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if parts == All {
 		rd.readACS(ctx, &r.Matrix)
 	}
-	rd.acs.tell(&r)
+	rd.acs.addProblems(&r)
 	if rd.options.AskVerbs != nil {
-		rd.askVerbs(ctx, &r)
+		rd.probeVerbs(ctx, &r)
 	}
 	if r.Matrix.Origin == "" && len(r.Matrix.GPUs) > 0 && !facts.FileUnread {
-		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id tells whether this is a virtual machine"))
+		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id says whether this is a virtual machine"))
 	}
 	rd.readExtras(ctx, &r)
 	rd.judge(&r, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
 	return r
 }
 
-// PortsMoved tells whether the state of some port has changed since the RDMA
-// devices were read. It is much cheaper than reading them. Where a device does not
-// answer until ctx ends, the others are looked at the next time.
+// PortsMoved tells whether the state of any port has changed since the RDMA devices
+// were read. It is much cheaper than reading them. Where a device does not answer
+// before ctx ends, the next call looks at the others.
 func (rd *Reader) PortsMoved(ctx context.Context) bool {
 	fs, last := rd.fs, rd.rdma.value
 	moved, err := deadline.Start(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
 	return err == nil && moved
 }
 
-// missing adds to parts what has not been read, and what follows from them.
+// missing adds to parts what could not be read before, and what depends on them.
 func (rd *Reader) missing(parts Parts) Parts {
 	if !rd.pci.done || rd.pci.err != nil || parts&PCI != 0 {
 		return All
@@ -146,16 +146,16 @@ func (rd *Reader) missing(parts Parts) Parts {
 	return parts
 }
 
-// take keeps what was read. name is what to call it when there was no answer.
-func (p *part[T]) take(value T, err error, name string, problems []error) {
+// set keeps what was read. name is what to call it in the error of a timeout.
+func (p *part[T]) set(value T, err error, name string, problems []error) {
 	p.value, p.err, p.problems, p.done = value, err, problems, true
 	if errors.Is(err, deadline.ErrTimeout) && name != "" {
 		p.err = fmt.Errorf("%s: %w", name, err)
 	}
 }
 
-// tell adds the problems of a part to those of the report.
-func (p *part[T]) tell(r *Report) {
+// addProblems adds the problems of a part to those of the report.
+func (p *part[T]) addProblems(r *Report) {
 	if p.err != nil {
 		r.problem(p.err)
 		r.Late = r.Late || errors.Is(p.err, deadline.ErrTimeout)
@@ -166,12 +166,12 @@ func (p *part[T]) tell(r *Report) {
 func (rd *Reader) readPCI(ctx context.Context) {
 	fs, o := rd.fs, rd.options
 	inv, err := rd.pci.one.Read(ctx, func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Facts.PCI) })
-	rd.pci.take(inv, err, "PCI bus", inv.Problems)
+	rd.pci.set(inv, err, "PCI bus", inv.Problems)
 }
 
-// headStart is how long the RDMA devices may take before the rest is read
-// beside them. One after the other costs less processor time, and sick devices
-// must not keep the drivers from being read.
+// headStart is how long reading the RDMA devices may take before the drivers are read
+// at the same time. One after the other costs less CPU time, and devices that do not
+// answer must not keep the drivers from being read.
 const headStart = 500 * time.Millisecond
 
 // readRest reads the RDMA devices and the drivers.
@@ -187,13 +187,13 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 		fs, request := rd.fs, rd.request()
 		done := rd.kmod.one.Start(func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
 		if err != nil {
-			_ = wait(ctx) // it notes its own failure
+			_ = wait(ctx) // it keeps its own error
 		}
 		state, err := done(ctx)
 		if err == nil && rd.options.Facts.Advice {
 			rd.advise(ctx, &state)
 		}
-		rd.kmod.take(state, err, "modules and symbols", state.Problems)
+		rd.kmod.set(state, err, "modules and symbols", state.Problems)
 		return
 	}
 	if err != nil {
@@ -201,12 +201,12 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 	}
 }
 
-// adviseTime is how long the files may take that only advice is read from: no fact
+// adviceTimeout is how long reading the files may take that only advice needs. No fact
 // waits for them.
-const adviseTime = time.Second
+const adviceTimeout = time.Second
 
 func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
-	ctx, cancel := context.WithTimeout(ctx, adviseTime)
+	ctx, cancel := context.WithTimeout(ctx, adviceTimeout)
 	defer cancel()
 	fs, facts := rd.fs, *state
 	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, facts), nil })
@@ -215,17 +215,17 @@ func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
 		return
 	}
 	state.Advice = kmod.NoAdvice()
-	state.Problems = append(state.Problems, fmt.Errorf("what advice is read from: %w", err))
+	state.Problems = append(state.Problems, fmt.Errorf("files that advice is read from: %w", err))
 }
 
-// startRDMA begins to read the RDMA devices. The function it gives waits for
-// them and may be called again with a longer context.
+// startRDMA starts to read the RDMA devices. The function that it gives waits for them,
+// and may be called again with a longer context.
 func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 	fs, functions, facts := rd.fs, rd.pci.value, rd.options.Facts.RDMA
 	done := rd.rdma.one.Start(func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, facts), nil })
 	return func(ctx context.Context) error {
 		inv, err := done(ctx)
-		rd.rdma.take(inv, err, "RDMA devices", inv.Problems)
+		rd.rdma.set(inv, err, "RDMA devices", inv.Problems)
 		return err
 	}
 }
@@ -237,7 +237,7 @@ func (rd *Reader) request() kmod.Request {
 	return want
 }
 
-// machineTopology is where a virtual machine's NCCL topology lies (nccl
+// machineTopology is where NCCL looks for a machine's own topology file (nccl
 // src/graph/topo.cc).
 const machineTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 
@@ -246,7 +246,7 @@ const machineTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 func (rd *Reader) readFile() {
 	data, err := rd.fs.Bytes(machineTopology, topology.MaxFile)
 	if host.Absent(err) {
-		rd.file.take(nil, nil, "", nil)
+		rd.file.set(nil, nil, "", nil)
 		return
 	}
 	var file *topology.File
@@ -257,7 +257,7 @@ func (rd *Reader) readFile() {
 			file.Name = "/" + machineTopology
 		}
 	}
-	rd.file.take(file, err, "", nil)
+	rd.file.set(file, err, "", nil)
 }
 
 // readACS reads the bridges between GPUs and their nearest NICs.
@@ -274,12 +274,13 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 		}
 		return read, nil
 	})
-	rd.acs.take(read, err, "ACS registers", nil)
+	rd.acs.set(read, err, "ACS registers", nil)
 }
 
-// askVerbs asks the devices of eligible NICs that can be asked, and software devices,
-// for what they tell of the way there. Those do not count, nor do their problems.
-func (rd *Reader) askVerbs(ctx context.Context, r *Report) {
+// probeVerbs asks the devices of eligible NICs that can be asked whether they register
+// DMA-BUF. It asks software devices too, which show whether asking works at all, but
+// leaves their problems out.
+func (rd *Reader) probeVerbs(ctx context.Context, r *Report) {
 	var devices []string
 	for i := range r.Matrix.NICs {
 		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.NIC.Uverbs.Driver != 0 && n.Function.NIC.Drives(n.Function.Driver) {
@@ -307,13 +308,13 @@ func (r *Report) hasGPU() bool {
 	return false
 }
 
-// place builds the map of the machine.
+// place builds the matrix of the machine.
 func (r *Report) place(facts topology.Facts) {
 	facts.PCI, facts.RDMA, facts.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
 	r.Matrix = topology.Build(facts)
 }
 
-// judge completes the report by all that follows from its facts.
+// judge completes the report with all that follows from its facts.
 func (rd *Reader) judge(r *Report, facts verdict.Facts) {
 	facts.Families = rd.options.Families
 	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Matrix = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Matrix

@@ -32,14 +32,14 @@ type Report struct {
 	// Expected is how the machine compares with what is expected of it; nil when
 	// nobody asks.
 	Expected *expect.Result
-	// Labels are without prefix. Unknown names those that are not there because
-	// their facts could not be read.
+	// Labels are without prefix. Unknown names those whose facts could not be read;
+	// see derive.Labels.
 	Labels  label.Set
 	Unknown label.Names
-	// Fresh are the parts that were read for this report. The others are as they
-	// were read before.
+	// Fresh are the parts that were read for this report. The others are from
+	// earlier readings.
 	Fresh Parts
-	// Late: some part has not answered in time. It may, when asked again.
+	// Late says that some part timed out. It may answer when read again.
 	Late bool
 	// Problems are the facts that could not be read. Their texts may hold anything
 	// that the machine shows: see sanitize.Errors.

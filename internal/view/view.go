@@ -1,5 +1,5 @@
-// Package view says in words what a machine has, for every form of output: tables,
-// pictures, pages. It is pure.
+// Package view has the words that every form of output uses for a machine: tables, the
+// page and the graph of topo. It is pure.
 package view
 
 import (
@@ -49,7 +49,7 @@ func Driver(f *pci.Function) string {
 	return OrDash(f.Driver)
 }
 
-// GPUNote says what is special about a GPU, "" for nothing.
+// GPUNote says why a GPU is not eligible, "" where it is.
 func GPUNote(g topology.GPU) string {
 	if !g.Eligible {
 		return "no GPUDirect RDMA on this product"
@@ -57,7 +57,7 @@ func GPUNote(g topology.GPU) string {
 	return ""
 }
 
-// NICNote says how the ports of a NIC are, or why it has none.
+// NICNote gives the state of each port of a NIC, or says why there is none to show.
 func NICNote(n *topology.NIC) string {
 	switch {
 	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
@@ -76,16 +76,16 @@ func NICNote(n *topology.NIC) string {
 		notes = append(notes, note)
 	}
 	if !n.Eligible {
-		notes = append(notes, "not counted")
+		notes = append(notes, "not eligible")
 	}
 	return strings.Join(notes, ", ")
 }
 
-// Meanings explains the levels; "" for one that is not shown.
+// Meanings explains the levels by their numbers; "" for a level that no matrix shows.
 var Meanings = [...]string{
 	topology.PIX:  "at most one PCIe switch between them",
 	topology.PXB:  "several PCIe switches, no host bridge",
-	topology.PHB:  "a PCIe host bridge, as a rule the CPU",
+	topology.PHB:  "a PCIe host bridge, usually the CPU",
 	topology.NODE: "several PCIe host bridges of one NUMA node",
 	topology.SYS:  "the interconnect between NUMA nodes",
 }
@@ -98,12 +98,12 @@ func Nothing(r *report.Report) string {
 	case len(r.Matrix.GPUs) == 0:
 		return "No NVIDIA GPU on this machine."
 	case len(r.Matrix.NICs) == 0:
-		return "No RDMA device and no ConnectX or BlueField adapter on this machine."
+		return "No RDMA device and no ConnectX or BlueField NIC on this machine."
 	}
 	return ""
 }
 
-// Summary is the verdict in one line.
+// Summary gives the verdict in one line.
 func Summary(r *report.Report) string {
 	v := &r.Verdict
 	switch v.Ready {
@@ -134,7 +134,7 @@ func Summary(r *report.Report) string {
 	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
 }
 
-// OrDash is "-" for an empty text: there is none.
+// OrDash gives "-" for an empty text, which stands for none.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -142,7 +142,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// OrQuestion is "?" for an empty text: it is not known.
+// OrQuestion gives "?" for an empty text, which stands for unknown.
 func OrQuestion(s string) string {
 	if s == "" {
 		return "?"
