@@ -1,4 +1,4 @@
-package report_test
+package findings_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package report_test
+package findings_test
 
 import (
 	"cmp"
@@ -18,7 +18,18 @@ import (
 	"gdr-features/tristate"
 )
 
-// pair is a GPU and an adapter below a switch on each of two sockets, with ACS
+const machinesDir = "../../testdata/machines"
+
+func state(t *testing.T, name string) machine.State {
+	t.Helper()
+	s, ok := machine.StateNamed(name)
+	if !ok {
+		t.Fatalf("no state %q", name)
+	}
+	return s
+}
+
+// pair is a GPU and a NIC below a switch on each of two sockets, with ACS
 // that does not redirect.
 const pair = `nodes 2
 pci0000:10 numa=0
