@@ -1,0 +1,65 @@
+package view
+
+import (
+	"testing"
+
+	"gdr-features/internal/report"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+func TestSummary(t *testing.T) {
+	for _, tt := range []struct {
+		verdict verdict.Verdict
+		level   topology.Level
+		want    string
+	}{
+		{verdict.Verdict{Ready: tristate.True, Capable: tristate.True, Peermem: tristate.True}, topology.PIX, "GPUDirect RDMA: ready by peermem, every GPU has a NIC at PIX"},
+		{verdict.Verdict{Ready: tristate.True, Capable: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, topology.NODE, "GPUDirect RDMA: ready by peermem and DMA-BUF, every GPU has a NIC at NODE or nearer"},
+		{verdict.Verdict{Ready: tristate.True, Capable: tristate.True, DMABuf: tristate.True}, topology.Unknown, "GPUDirect RDMA: ready by DMA-BUF"},
+		{verdict.Verdict{Ready: tristate.False, Capable: tristate.True, Reason: verdict.NoActivePort}, topology.PIX, "GPUDirect RDMA: not ready (NoActivePort)"},
+		{verdict.Verdict{Ready: tristate.False, Capable: tristate.False, Reason: verdict.NoNIC}, topology.Unknown, "GPUDirect RDMA: not possible on this machine (NoNIC)"},
+		{verdict.Verdict{Reason: verdict.Unreadable}, topology.PIX, "GPUDirect RDMA: unknown (Unreadable)"},
+	} {
+		if got := Summary(&report.Report{Verdict: tt.verdict, Matrix: topology.Matrix{Level: tt.level}}); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestNothing(t *testing.T) {
+	for _, tt := range []struct {
+		report report.Report
+		want   string
+	}{
+		{report.Report{}, "The PCI bus cannot be read."},
+		{report.Report{PCIRead: true}, "No NVIDIA GPU on this machine."},
+		{report.Report{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}}}, "No RDMA device and no ConnectX or BlueField NIC on this machine."},
+		{report.Report{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}, NICs: []topology.NIC{{}}}}, ""},
+	} {
+		if got := Nothing(&tt.report); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestNICNote(t *testing.T) {
+	ports := []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand", RateGbps: 400}, {Number: 2}}
+	for _, tt := range []struct {
+		nic  topology.NIC
+		want string
+	}{
+		{topology.NIC{Function: &pci.Function{NVLinkManagement: true}}, "NVLink management, not read"},
+		{topology.NIC{Function: &pci.Function{}, Eligible: true}, "no RDMA device"},
+		{topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0"}, Eligible: true}, "ports not readable"},
+		{topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0", PortsRead: true, Ports: ports}, Eligible: true}, "1: ACTIVE InfiniBand 400G, 2: ? ?"},
+		{topology.NIC{RDMA: &rdma.Device{Name: "rxe0", PortsRead: true}}, "not eligible"},
+	} {
+		if got := NICNote(&tt.nic); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
