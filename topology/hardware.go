@@ -135,7 +135,7 @@ func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 	if g.CommonBridges(n) > 0 {
 		return tristate.True
 	}
-	if b.Virtual == tristate.False || b.PCI.ProcessorPort() {
+	if b.Virtual == tristate.False || b.PCI.CPUPort() {
 		return tristate.False
 	}
 	return tristate.Unknown // a virtual machine may show no bridge where there is one

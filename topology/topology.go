@@ -243,7 +243,7 @@ func (b *builder) origin() Origin {
 		return FromFile
 	case b.virtual:
 		return Virtual
-	case b.Virtual == tristate.False || b.PCI.ProcessorPort():
+	case b.Virtual == tristate.False || b.PCI.CPUPort():
 		return Physical
 	}
 	return ""

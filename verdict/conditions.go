@@ -49,7 +49,7 @@ func (f *Facts) GPUDriven() tristate.State {
 	return f.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, gpu.GPU.Driver) })
 }
 
-// iommu judges by the groups of the eligible GPUs and adapters, not by the
+// iommu judges by the groups of the eligible GPUs and NICs, not by the
 // kernel's command line: one translated device is enough to slow a pair down.
 // Devices without a group prove that the IOMMU is off only where the kernel's list
 // of groups was read.

@@ -112,7 +112,7 @@ func (s *scanner) advice() {
 	if s.st.PeermemModule == Live {
 		s.loadedPeermem(&a.Peermem)
 	}
-	a.NCCLClient = tristate.Or(s.there("sys/kernel/mm/memory_peers/nv_mem/version"), s.there("sys/kernel/mm/memory_peers/nv_mem_nc/version"))
+	a.NCCLClient = tristate.Or(s.exists("sys/kernel/mm/memory_peers/nv_mem/version"), s.exists("sys/kernel/mm/memory_peers/nv_mem_nc/version"))
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
 		holders, err := s.fs.Names("sys/module/" + module + "/holders")
 		s.problem(err)
@@ -121,21 +121,21 @@ func (s *scanner) advice() {
 			a.Holders[module] = holders
 		}
 	}
-	a.NUMABalancing = s.word("proc/sys/kernel/numa_balancing")
+	a.NUMABalancing = s.line("proc/sys/kernel/numa_balancing")
 	s.commandLine(a)
 	a.Tegra = s.tegra()
 	a.TopoOverride = s.topoOverride()
 	a.Operators = s.operators()
 }
 
-// word reads a line; "" when it is not there.
-func (s *scanner) word(name string) string {
+// line reads a line; "" when it is not there.
+func (s *scanner) line(name string) string {
 	text, err := s.fs.Line(name)
 	s.problem(err)
 	return text
 }
 
-func (s *scanner) there(name string) tristate.State {
+func (s *scanner) exists(name string) tristate.State {
 	ok, err := s.fs.Exists(name)
 	if err != nil {
 		s.problem(err)
@@ -146,9 +146,9 @@ func (s *scanner) there(name string) tristate.State {
 
 func (s *scanner) loadedPeermem(p *PeermemModule) {
 	const dir = "sys/module/nvidia_peermem/"
-	p.Version = s.there(dir + "version")
-	p.LegacyAPI, p.PersistentAPI = s.word(dir+"parameters/peerdirect_support"), s.word(dir+"parameters/persistent_api_support")
-	if n, err := strconv.Atoi(s.word(dir + "refcnt")); err == nil && n >= 0 {
+	p.Version = s.exists(dir + "version")
+	p.LegacyAPI, p.PersistentAPI = s.line(dir+"parameters/peerdirect_support"), s.line(dir+"parameters/persistent_api_support")
+	if n, err := strconv.Atoi(s.line(dir + "refcnt")); err == nil && n >= 0 {
 		p.Users = n
 	}
 }
@@ -159,7 +159,7 @@ const maxDep = 4 << 20
 // moduleFile looks for nvidia-peermem, then for nv_peer_mem, in what depmod
 // wrote for the running kernel: in the GPU driver's container and on the host.
 func (s *scanner) moduleFile() ModuleFile {
-	version := s.word("proc/sys/kernel/osrelease")
+	version := s.line("proc/sys/kernel/osrelease")
 	if version == "" || strings.ContainsAny(version, "/ ") || sanitize.Terminal(version) != version {
 		return ModuleFile{}
 	}
@@ -224,7 +224,7 @@ func moduleName(file string) string {
 
 // commandLine keeps what the kernel was told about the IOMMU, and nothing else.
 func (s *scanner) commandLine(a *Advice) {
-	for word := range strings.FieldsSeq(s.word("proc/cmdline")) {
+	for word := range strings.FieldsSeq(s.line("proc/cmdline")) {
 		if key, _, _ := strings.Cut(word, "="); strings.Contains(key, "iommu") {
 			a.CommandLine = append(a.CommandLine, word)
 		}
@@ -256,7 +256,7 @@ func (s *scanner) topoOverride() string {
 }
 
 func (s *scanner) operators() Operators {
-	o := Operators{GPU: s.there(validations), MOFEDReady: s.there(mofedReady)}
+	o := Operators{GPU: s.exists(validations), MOFEDReady: s.exists(mofedReady)}
 	if o.GPU != tristate.True {
 		return o
 	}

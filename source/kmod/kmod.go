@@ -47,9 +47,9 @@ type State struct {
 	// evidence.
 	Virtual   tristate.State
 	VirtualBy string
-	// Arm: /proc/cpuinfo is that of an Arm processor.
+	// Arm: /proc/cpuinfo is that of an Arm CPU.
 	Arm bool
-	// Processor is the first processor of /proc/cpuinfo.
+	// Processor is the first CPU of /proc/cpuinfo.
 	Processor Processor
 	// Advice are the facts behind the advice of check; nil before Advise.
 	Advice *Advice
@@ -92,7 +92,7 @@ func (s *State) AnyPeermem() Peermem {
 	return all
 }
 
-// Processor is a processor in the words of NCCL's topology (src/graph/xml.cc,
+// Processor is a CPU in the words of NCCL's topology (src/graph/xml.cc,
 // ncclTopoGetXmlFromCpu), as /proc/cpuinfo has it.
 type Processor struct {
 	// Arch is "x86_64", "arm64" or "ppc64"; "" when not known.

@@ -8,7 +8,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// virtual looks for a hypervisor: the processor's own flag on x86, Xen's
+// virtual looks for a hypervisor: the CPU's own flag on x86, Xen's
 // directory, and what the firmware says the machine is (the strings are those
 // of systemd, src/basic/virt.c). Without anything readable it stays unknown.
 func (s *scanner) virtual() {
@@ -36,7 +36,7 @@ func (s *scanner) found(evidence string) {
 	s.st.Virtual, s.st.VirtualBy = tristate.True, evidence
 }
 
-// hypervisorFlag reads the flags of the first processor. Other architectures
+// hypervisorFlag reads the flags of the first CPU. Other architectures
 // have none.
 func (s *scanner) hypervisorFlag() tristate.State {
 	file, err := s.fs.Open("proc/cpuinfo")
@@ -76,7 +76,7 @@ func (s *scanner) hypervisorFlag() tristate.State {
 	return tristate.Unknown
 }
 
-// x86 reads a processor that has flags.
+// x86 reads a CPU that has flags.
 func x86(text []byte) Processor {
 	number := func(key string) int {
 		value, _ := cpuValue(text, key)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// noPeerToPeer are the host bridges and root ports of processors on which the
+// noPeerToPeer are the host bridges and root ports of CPUs on which the
 // NVIDIA driver (R580 and newer) maps GPU memory for another PCI device only
 // when both stand under a common bridge: Ampere Altra, AmpereOne 160 and Grace
 // (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
@@ -18,7 +18,7 @@ var noPeerToPeer = map[uint16][]uint16{
 	0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
 }
 
-// NeedsCommonBridge tells whether this machine's processor is one of those on
+// NeedsCommonBridge tells whether this machine's CPU is one of those on
 // which a GPU and a NIC reach each other below a common bridge only.
 func (inv *Inventory) NeedsCommonBridge() bool {
 	for i := range inv.Functions {
@@ -35,7 +35,7 @@ func (inv *Inventory) NeedsCommonBridge() bool {
 
 // hypervisorPart tells functions that exist only as a hypervisor's emulation:
 // QEMU's bridges and devices (vendor Red Hat), VMware's, VirtualBox's. Virtio is
-// not among them: BlueField adapters emulate it on bare metal.
+// not among them: BlueField cards emulate it on bare metal.
 func (f *Function) hypervisorPart() bool {
 	switch f.Vendor {
 	case 0x1b36, 0x15ad, 0x80ee:
@@ -60,9 +60,9 @@ func (inv *Inventory) Hypervisor() *Function {
 // virtualByID tells a virtual function of a NIC by its id.
 func (f *Function) virtualByID() bool { return f.NIC != nil && f.NIC.Virtual.Has(f.Device) }
 
-// ProcessorPort tells whether a GPU hangs below a root port of a processor: no
-// hypervisor makes those up. (What QEMU calls ioh3420 is 8086:3420.)
-func (inv *Inventory) ProcessorPort() bool {
+// CPUPort tells whether a GPU hangs below a root port of a CPU: no hypervisor makes
+// those up. (What QEMU calls ioh3420 is 8086:3420.)
+func (inv *Inventory) CPUPort() bool {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
 		if f.GPU == nil || len(f.Bridges) == 0 {
@@ -82,7 +82,7 @@ func (inv *Inventory) ProcessorPort() bool {
 	return false
 }
 
-// dataDirect joins adapters with their data-direct functions by the UUID that
+// dataDirect joins NICs with their data-direct functions by the UUID that
 // both carry in their VPD (kernel: drivers/infiniband/hw/mlx5/data_direct.c).
 // Where the VPD cannot be read, nothing is joined.
 func (s *scanner) dataDirect() {
@@ -99,7 +99,7 @@ func (s *scanner) dataDirect() {
 		return
 	}
 	for i := range functions {
-		if f := &functions[i]; f.NIC != nil && f.PhysFn == nil {
+		if f := &functions[i]; f.NIC != nil && len(f.NIC.WithDataDirect) > 0 && f.PhysFn == nil {
 			f.DataDirect = byUUID[s.vpd(f).UUID()]
 		}
 	}
@@ -151,7 +151,7 @@ func (s *scanner) marked(f *Function) bool {
 const managementMark = "SW_MNG"
 
 // nvlinkManagement looks for the mark in the VPD: the field SMDL=SW_MNG of a
-// vendor keyword, or the product name of the baseboard's adapter.
+// vendor keyword, or the product name of the baseboard's NIC.
 func (v *VPD) nvlinkManagement() bool {
 	if strings.Contains(v.Product, "mezz internal") {
 		return true

@@ -12,8 +12,8 @@ import (
 	"gdr-features/host"
 )
 
-// patience is how long one device may hold up the others.
-const patience = 300 * time.Millisecond
+// readerTimeout is how long one device may hold up the others.
+const readerTimeout = 300 * time.Millisecond
 
 // answer is what the reader of one device found.
 type answer struct {
@@ -41,7 +41,7 @@ func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(devi
 	answers := inTurn(ctx, len(devices), func(i int) answer { return read(dirs[i]) })
 	for i, d := range devices {
 		if a := answers[i]; a != nil {
-			inv.take(d, a)
+			inv.store(d, a)
 		} else {
 			inv.problem(fmt.Errorf("/%s/ports: no answer from the device", d.dir))
 		}
@@ -68,7 +68,7 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 		}
 	}
 	go reader()
-	ticks := time.NewTicker(patience)
+	ticks := time.NewTicker(readerTimeout)
 	defer ticks.Stop()
 	answers := make([]*answer, n)
 	take := func(a numbered) { answers[a.device] = &a.answer }
@@ -94,7 +94,7 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 	return answers
 }
 
-func (inv *Inventory) take(d *Device, a *answer) {
+func (inv *Inventory) store(d *Device, a *answer) {
 	d.Ports, d.PortsRead = a.ports, a.err == nil
 	for i := range d.Ports {
 		d.Ports[i].Layers = d.layers

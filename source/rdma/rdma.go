@@ -4,8 +4,8 @@
 //
 // Counters are never read, and neither are the ports of a function that manages
 // an NVLink fabric: its firmware refuses and floods the kernel log. A port's state is
-// asked of the adapter's firmware, which may take a minute when it is sick, so
-// no device may hold up the others.
+// asked of the NIC's firmware, which may take a minute when it fails, so no device may
+// hold up the others.
 package rdma
 
 import (
@@ -207,7 +207,7 @@ func (inv *Inventory) add(fs *host.FS, functions *pci.Inventory, d Device, facts
 	inv.Devices = append(inv.Devices, d)
 }
 
-// byFunction finds devices that the class does not list below the adapters
+// byFunction finds devices that the class does not list below the NICs
 // themselves.
 func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device {
 	listed := map[string]bool{}

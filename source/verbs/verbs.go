@@ -1,6 +1,6 @@
 // Package verbs asks RDMA devices whether they can register DMA-BUF, the memory
-// of a GPU for one. Nothing in sysfs tells; the kernel's symbols tell what its
-// drivers know, not what a device can.
+// of a GPU for one. No file in sysfs says so, and the kernel's symbols say what its
+// drivers support, not what a device does.
 //
 // A device is asked as libibverbs would, through ioctls on /dev/infiniband/uverbsN:
 // a context and a protection domain are made, and a registration is tried that
@@ -68,8 +68,8 @@ var (
 	errReload = errors.New("its driver was loaded again while it was asked")
 )
 
-// patience is how long one device may hold up the others.
-const patience = 300 * time.Millisecond
+// askTimeout is how long one device may hold up the others.
+const askTimeout = 300 * time.Millisecond
 
 // Ask asks devices by their names, in order. One that has not answered when ctx
 // ends is left behind; it is neither waited for nor asked again while it hangs,
@@ -88,19 +88,19 @@ func (p *Prober) Ask(ctx context.Context, fs *host.FS, devices []string) []Answe
 	end()
 	for _, device := range devices { // one after the other as long as they are quick
 		m := p.memory[device]
-		m.take(ended, fs)
+		m.await(ended, fs)
 		if m.late = m.wait != nil; m.late || m.final && m.node.still(fs, device) {
 			continue
 		}
 		p.start(m, device, found)
-		short, cancel := context.WithTimeout(ctx, patience)
-		m.take(short, fs)
+		short, cancel := context.WithTimeout(ctx, askTimeout)
+		m.await(short, fs)
 		cancel()
 	}
 	for i, device := range devices {
 		m := p.memory[device]
 		if !m.late {
-			m.take(ctx, fs)
+			m.await(ctx, fs)
 		}
 		answers[i] = m.answer
 	}
@@ -159,8 +159,8 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 	})
 }
 
-// take waits for the answer that a device owes.
-func (m *memory) take(ctx context.Context, fs *host.FS) {
+// await waits for the answer that a device owes.
+func (m *memory) await(ctx context.Context, fs *host.FS) {
 	if m.wait == nil {
 		return
 	}

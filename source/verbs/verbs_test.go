@@ -158,7 +158,7 @@ func hanging(t *testing.T, reload bool) {
 	x.fakes["uverbs1"] = &fake{driver: mlx5.Driver, register: unix.EBADF}
 	far, cancelFar := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancelFar()
-	ctx, cancel := context.WithTimeout(far, 3*patience)
+	ctx, cancel := context.WithTimeout(far, 3*askTimeout)
 	defer cancel()
 	for i := range 3 {
 		start := time.Now()
@@ -166,7 +166,7 @@ func hanging(t *testing.T, reload bool) {
 		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, deadline.ErrTimeout) {
 			t.Fatal(got, answers[0].Err)
 		}
-		if took := time.Since(start); i > 0 && took > patience {
+		if took := time.Since(start); i > 0 && took > askTimeout {
 			t.Errorf("waited %v for a device that was left behind", took)
 		}
 		ctx = far
