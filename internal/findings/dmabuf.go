@@ -1,14 +1,16 @@
 package findings
 
 import (
+	"slices"
 	"strings"
 
 	"gdr-features/source/kmod"
+	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-var dmabuf = check{name: "dmabuf", sources: []string{nvVersion, kallsyms}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
+var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactSymbols}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
 	{
 		status: OK, when: all(is(dmabufWay, tristate.True), is((*Facts).DevicesSay, tristate.True)),
 		text: say("the GPU driver has open kernel modules, and %s can register DMA-BUF (only a transfer proves more)", nicFamily),
@@ -106,20 +108,19 @@ func unreadNeeds(f *Facts) []string {
 }
 
 func sawNVIDIA(f *Facts) []string {
-	return []string{sawFile("/sys/module/nvidia", f.Kmod.Driver.Loaded)}
+	files := f.Kmod.Files[kmod.FactDriver]
+	if len(files) == 0 {
+		return nil
+	}
+	return []string{sawFile(files[len(files)-1], f.Kmod.Driver.Loaded)} // looked for where there is no version
 }
 
 func sawModuleType(f *Facts) []string {
-	return []string{saw(nvVersion, strings.TrimSpace(f.Kmod.Driver.Version+" "+moduleType(f)))}
+	return f.saw(kmod.FactDriver, "", strings.TrimSpace(f.Kmod.Driver.Version+" "+moduleType(f)))
 }
 
-func sawCoreSymbol(f *Facts) []string {
-	return []string{sawSymbol(kmod.UmemDMABuf, f.Kmod.Symbols[kmod.UmemDMABuf].Found)}
-}
-
-func sawDriverSymbol(f *Facts) []string {
-	return []string{sawSymbol(dmabufSymbol(f), f.Kmod.Symbols[dmabufSymbol(f)].Found)}
-}
+func sawCoreSymbol(f *Facts) []string   { return f.sawSymbol(kmod.UmemDMABuf) }
+func sawDriverSymbol(f *Facts) []string { return f.sawSymbol(dmabufSymbol(f)) }
 
 // devicesSaid lists what devices said when they were asked.
 func devicesSaid(f *Facts) string {
@@ -145,25 +146,21 @@ func devicesSaid(f *Facts) string {
 // sawAnswers is evidence of them.
 func sawAnswers(f *Facts) []string {
 	if said := strings.TrimPrefix(devicesSaid(f), "; asked: "); said != "" {
-		return []string{saw(verbsNodes, said)}
+		return []string{saw(verbs.Nodes+"/uverbs*", said)}
 	}
 	return nil
 }
 
-var rdmaStack = check{name: "rdma-stack", sources: []string{"/sys/module/mlx_compat", "/sys/module/mlx5_core/version", kallsyms}, rows: []row{
+var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactSymbols}, rows: []row{
 	{
 		status: Warn, code: "LegacyPeerDirect", when: all(legacyStack, not(legacyConfigured)),
 		text:     say("%s%s, which nvidia-peermem of a driver before 560 uses only when told to", stackOrigin, peerDirect),
 		fix:      say("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module; better, move to MOFED 5.1 or newer"),
 		evidence: sawLegacy,
-	}, {
-		status: OK, when: all(legacyStack, originKnown),
-		text: say("%s%s, as the peer memory module is set to use it", stackOrigin, peerDirect),
-	}, {
-		status: OK, when: originKnown, text: say("%s%s", stackOrigin, peerDirect),
-	}, {
-		status: Undecidable, text: say("the origin of the RDMA drivers cannot be read%s", peerDirect),
 	},
+	{status: OK, when: all(legacyStack, originKnown), text: say("%s%s, as the peer memory module is set to use it", stackOrigin, peerDirect)},
+	{status: OK, when: originKnown, text: say("%s%s", stackOrigin, peerDirect)},
+	{status: Undecidable, text: say("the origin of the RDMA drivers cannot be read%s", peerDirect)},
 }}
 
 func originKnown(f *Facts) bool { return f.Kmod.Stack.MOFED.Origin != kmod.OriginUnknown }
@@ -200,10 +197,8 @@ func legacyConfigured(f *Facts) bool {
 }
 
 func sawLegacy(f *Facts) []string {
-	const file = peermemDir + "/parameters/peerdirect_support"
-	parameter := saw(file, f.advised().Peermem.LegacyAPI)
-	if f.Kmod.PeermemModule == kmod.Absent {
-		parameter = sawFile(file, tristate.False)
-	}
-	return []string{saw("/sys/module/mlx5_core/version", f.Kmod.Stack.MOFED.Version), parameter, saw(nvVersion, f.Kmod.Driver.Version)}
+	return slices.Concat(
+		f.saw(kmod.FactStack, "/version", f.Kmod.Stack.MOFED.Version),
+		f.saw(kmod.FactPeermemModule, "/peerdirect_support", f.advised().Peermem.LegacyAPI),
+		sawPeermem(f), f.saw(kmod.FactDriver, "", f.Kmod.Driver.Version))
 }

@@ -5,20 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
-)
-
-// Files that findings rest on.
-const (
-	pciDevices = "/sys/bus/pci/devices"
-	ibClass    = "/sys/class/infiniband"
-	nvVersion  = "/proc/driver/nvidia/version"
-	kallsyms   = "/proc/kallsyms"
-	peermemDir = "/sys/module/nvidia_peermem"
-	verbsNodes = "/dev/infiniband/uverbs*"
-	netnsMode  = "/sys/module/ib_core/parameters/netns_mode"
-	groupTypes = "/sys/kernel/iommu_groups/*/type"
 )
 
 // saw is one piece of evidence, "file=what it held".
@@ -42,30 +31,46 @@ func sawFile(file string, there tristate.State) string {
 }
 
 // sawSymbol is evidence of a symbol in the kernel's table.
-func sawSymbol(symbol string, there tristate.State) string {
-	switch there {
+func (f *Facts) sawSymbol(symbol string) []string {
+	switch f.Kmod.Symbols[symbol].Found {
 	case tristate.True:
-		return saw(kallsyms, symbol)
+		return f.saw(kmod.FactSymbols, "", symbol)
 	case tristate.False:
-		return saw(kallsyms, "no "+symbol)
+		return f.saw(kmod.FactSymbols, "", "no "+symbol)
 	case tristate.Unknown:
 	}
-	return saw(kallsyms, "")
+	return f.saw(kmod.FactSymbols, "", "")
 }
 
-// device is the directory of a PCI function.
-func device(a pci.Address) string { return pciDevices + "/" + a.String() }
+// file gives the first of the files that a fact was read from whose path has a part;
+// "" for none.
+func (f *Facts) file(fact kmod.Fact, part string) string {
+	for _, file := range f.Kmod.Files[fact] {
+		if strings.Contains(file, part) {
+			return file
+		}
+	}
+	return ""
+}
+
+// saw is what that file held; nothing where it was not read.
+func (f *Facts) saw(fact kmod.Fact, part, value string) []string {
+	if file := f.file(fact, part); file != "" {
+		return []string{saw(file, value)}
+	}
+	return nil
+}
 
 // sawPlace is evidence of where a function is in the PCI tree.
 func sawPlace(f *pci.Function) string {
 	if f.RootBus == "" {
-		return saw(device(f.Address), "")
+		return saw(f.Address.File(""), "")
 	}
 	path := []string{f.RootBus}
 	for _, bridge := range f.Bridges {
 		path = append(path, bridge.String())
 	}
-	return saw(device(f.Address), strings.Join(append(path, f.Address.String()), "/"))
+	return saw(f.Address.File(""), strings.Join(append(path, f.Address.String()), "/"))
 }
 
 // of gives a piece of evidence for each function of a kind.
@@ -112,11 +117,13 @@ func unique(texts []string) []string {
 	return all
 }
 
-// always is evidence that does not depend on the machine.
-func always(texts ...string) evidence {
-	return func(*Facts) []string { return slices.Clone(texts) }
+// evidenceOf is the evidence for what a row may be about.
+func evidenceOf(which func(*Facts) (names, evidence []string)) evidence {
+	return func(f *Facts) []string {
+		_, seen := which(f)
+		return seen
+	}
 }
-
 func gpuDrivers(f *Facts) []string { return f.of(eligibleGPU, sawDriver) }
 func nicDrivers(f *Facts) []string { return f.of(eligibleNIC, sawDriver) }
 func gpuIDs(f *Facts) []string     { return f.of(isGPU, sawID) }
@@ -128,10 +135,10 @@ func sawDriver(fn *pci.Function) string {
 	if fn.DriverKnown && driver == "" {
 		driver = "absent"
 	}
-	return saw(device(fn.Address)+"/driver", driver)
+	return saw(fn.Address.File("driver"), driver)
 }
 
 // sawID is evidence of what a function is.
 func sawID(fn *pci.Function) string {
-	return saw(device(fn.Address)+"/modalias", fmt.Sprintf("%04x:%04x class %06x", fn.Vendor, fn.Device, fn.Class))
+	return saw(fn.Address.File("modalias"), fmt.Sprintf("%04x:%04x class %06x", fn.Vendor, fn.Device, fn.Class))
 }

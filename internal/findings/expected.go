@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gdr-features/internal/expect"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -47,7 +48,7 @@ func (f *Facts) expected() []Finding {
 	case r == nil, r.Type == "" && r.Machine == "": // nobody asks, or there is no file
 		return nil
 	case r.Type == "":
-		return f.expectation(nil, "/sys/class/dmi/id", pciDevices)
+		return f.expectation(nil, "/sys/class/dmi/id", pci.Devices)
 	}
 	var all []Finding
 	for i := range r.Checks {
@@ -56,7 +57,7 @@ func (f *Facts) expected() []Finding {
 		}
 	}
 	if len(all) == 0 {
-		return f.expectation(nil, pciDevices)
+		return f.expectation(nil, pci.Devices)
 	}
 	return all
 }

@@ -220,6 +220,9 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%s: %+v", c.code, f)
 			}
 			checkEvidence(t, dir, &list[i])
+			if f := list[i]; strings.Contains(f.Detail+f.Fix, "%!") {
+				t.Errorf("a text lacks a part: %+v", f)
+			}
 			page, _ := reasons.Page(string(c.code))
 			if f := list[i]; strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
 				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.Fix)

@@ -7,12 +7,13 @@
 package findings
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	"gdr-features/internal/expect"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -67,9 +68,11 @@ type Facts struct {
 // check is one thing that is looked at.
 type check struct {
 	name string
-	// sources are the files it is read from: names, patterns and directories.
-	// Files of evidence beyond them are added.
+	// sources are the files it is read from, names, patterns and directories, and
+	// facts are those of whose files kmod keeps a record. Files of evidence beyond
+	// them are added.
 	sources []string
+	facts   []kmod.Fact
 	// tail and evidence are added to the text and evidence of every row; nil for
 	// nothing.
 	tail     words
@@ -192,32 +195,44 @@ func (c *check) finding(r *row, f *Facts, seen []string) Finding {
 	return Finding{
 		Check: c.name, Status: r.status, Reason: reason, Code: r.codeOr(reason),
 		Detail: sanitize.Terminal(r.text.of(f) + c.tail.of(f)), Fix: sanitize.Terminal(r.fix.of(f)),
-		Sources: printable(c.with(seen)), Evidence: printable(seen),
+		Sources: printable(c.files(f, seen)), Evidence: printable(seen),
 	}
 }
 
-// with adds the files of evidence that the check's sources do not cover, those of PCI
-// functions as one pattern.
-func (c *check) with(evidence []string) []string {
+// files lists what the check is read from, and the files of evidence beyond.
+func (c *check) files(f *Facts, evidence []string) []string {
 	all := slices.Clone(c.sources)
+	for _, fact := range c.facts {
+		for _, file := range f.Kmod.Files[fact] {
+			all = append(all, pattern(file))
+		}
+	}
 	for _, seen := range evidence {
 		file, _, _ := strings.Cut(seen, "=")
-		if function, ok := strings.CutPrefix(file, pciDevices+"/"); ok {
-			_, attribute, _ := strings.Cut(function, "/")
-			file = path.Join(pciDevices, "*", attribute)
-		}
-		if !slices.ContainsFunc(all, func(source string) bool { return covers(source, file) }) {
+		if file = pattern(file); !slices.ContainsFunc(all, func(source string) bool { return covers(source, file) }) {
 			all = append(all, file)
 		}
 	}
-	return all
+	return append([]string{}, unique(all)...)
 }
 
-// covers tells whether a file is, or matches, or is below a source.
-func covers(source, file string) bool {
-	matches, _ := path.Match(source, file) // sources are well formed
-	return matches || strings.HasPrefix(file, source+"/")
+// pattern folds files that there are many of: those of PCI functions and IOMMU groups,
+// and the directories of peer memory clients.
+func pattern(file string) string {
+	for _, dir := range [...]string{pci.Devices + "/", "/sys/kernel/iommu_groups/"} {
+		if _, name, ok := strings.Cut(strings.TrimPrefix(file, dir), "/"); ok && strings.HasPrefix(file, dir) {
+			return dir + "*/" + name
+		}
+	}
+	const clients = "/memory_peers"
+	if dir, _, ok := strings.Cut(file, clients+"/"); ok {
+		return dir + clients
+	}
+	return file
 }
+
+// covers tells whether a file is, or is below, a source.
+func covers(source, file string) bool { return file == source || strings.HasPrefix(file, source+"/") }
 
 func printable(texts []string) []string {
 	for i := range texts {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -15,42 +17,42 @@ func because(reason verdict.Reason) func(*Facts) bool {
 	return func(f *Facts) bool { return f.Verdict.Steps[0].Reason == reason }
 }
 
-var hardware = check{name: "hardware", sources: []string{pciDevices}, rows: []row{
+var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: OK, when: because(""),
 		text: say("%s and %s can do GPUDirect RDMA",
 			func(f *Facts) string { return count(f.Matrix.EligibleGPUs, "GPU") },
 			func(f *Facts) string { return count(f.Matrix.EligibleNICs, "NIC") }),
-	}, {
+	},
+	{
 		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", which: tegra,
 		text: say("no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged"),
-	}, {
-		status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU),
-		text: say("no NVIDIA GPU on the PCI bus"),
-	}, {
+	},
+	{status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), text: say("no NVIDIA GPU on the PCI bus")},
+	{
 		status: Fail, reason: verdict.GPUUnsupported, when: because(verdict.GPUUnsupported),
 		text:     say("NVIDIA does not support GPUDirect RDMA on %s", firstGPU),
 		fix:      say("use a data-center or professional GPU (the driver refuses GeForce, TITAN and GB10)"),
 		evidence: gpuIDs,
-	}, {
+	},
+	{
 		status: Fail, reason: verdict.NoNIC, when: because(verdict.NoNIC),
 		text: say("no NVIDIA ConnectX or BlueField network function on the PCI bus"),
 		fix:  say("install a ConnectX-4 or newer NIC (NICs of other vendors are not judged)"),
-	}, {
+	},
+	{
 		status: Fail, reason: verdict.NICUnsupported, when: because(verdict.NICUnsupported),
 		text:     say("the network functions of vendor 15b3 are older than ConnectX-3, manage an NVLink fabric, or have a class other than Ethernet (0200) and InfiniBand (0207)"),
 		fix:      say("install a ConnectX-4 or newer NIC"),
 		evidence: nicIDs,
-	}, {
+	},
+	{
 		status: Fail, reason: verdict.PlatformForbidsP2P, when: because(verdict.PlatformForbidsP2P),
 		text:     say("on this CPU the NVIDIA driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does"),
 		fix:      say("move a NIC and a GPU below one PCIe switch (NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try anyway; for tests only)"),
 		evidence: join(gpuPlaces, topoOverride),
-	}, {
-		status: Undecidable, reason: verdict.Unreadable,
-		text: say("PCI functions cannot be read"),
-		fix:  say("see the problems listed below; mount the host's /sys"),
 	},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: say("see the problems listed below; mount the host's /sys")},
 }}
 
 func tegra(f *Facts) (names, evidence []string) {
@@ -58,7 +60,7 @@ func tegra(f *Facts) (names, evidence []string) {
 	if name == "" || !because(verdict.NoGPU)(f) {
 		return nil, nil
 	}
-	return []string{name}, []string{saw("/proc/device-tree/compatible", name)}
+	return []string{name}, f.saw(kmod.FactTegra, "", name)
 }
 
 func firstGPU(f *Facts) string {
@@ -73,33 +75,28 @@ func gpuPlaces(f *Facts) []string { return f.of(isGPU, sawPlace) }
 
 func topoOverride(f *Facts) []string {
 	if value := f.advised().TopoOverride; value != "" {
-		return []string{saw("/proc/driver/nvidia/params", "GrdmaPciTopoCheckOverride: "+value)}
+		return f.saw(kmod.FactTopoOverride, "", "GrdmaPciTopoCheckOverride: "+value)
 	}
 	return nil
 }
 
-var gpuDriver = check{name: "gpu-driver", sources: []string{pciDevices + "/*/driver", nvVersion}, rows: []row{
+var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile("driver")}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
 	{
 		status: Fail, reason: verdict.GPUPassthrough, when: passthrough,
 		text:     say("every eligible GPU is bound to vfio-pci, for virtual machines"),
 		fix:      say("GPUDirect RDMA is then up to the virtual machines; to use the GPUs on this host, bind them to nvidia"),
 		evidence: gpuDrivers,
-	}, {
-		status: OK, when: is((*Facts).GPUDriven, tristate.True),
-		text: say("nvidia %s, %s", gpuDriverVersion, moduleType),
-	}, {
+	},
+	{status: OK, when: is((*Facts).GPUDriven, tristate.True), text: say("nvidia %s, %s", gpuDriverVersion, moduleType)},
+	{
 		status: Fail, reason: verdict.GPUDriverNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
 		text: say("no eligible GPU is bound to the NVIDIA driver"), fix: bindGPU,
 		evidence: gpuDrivers,
-	}, {
-		status: Undecidable, reason: verdict.Unreadable,
-		text:     say("the drivers of the GPUs cannot be read"),
-		evidence: gpuDrivers,
 	},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the GPUs cannot be read"), evidence: gpuDrivers},
 }}
 
-func passthrough(f *Facts) bool { return f.AllPassthrough() == tristate.True }
-
+func passthrough(f *Facts) bool        { return f.AllPassthrough() == tristate.True }
 func gpuDriverVersion(f *Facts) string { return orUnknown(f.Kmod.Driver.Version) }
 
 func orUnknown(version string) string {
@@ -120,37 +117,31 @@ func moduleType(f *Facts) string {
 	return "kernel module type unknown"
 }
 
-var nicDriver = check{name: "nic-driver", sources: []string{pciDevices + "/*/driver"}, rows: []row{
+var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile("driver")}, rows: []row{
+	{status: OK, when: is((*Facts).NICDriven, tristate.True), text: say("an eligible NIC is bound to its driver")},
 	{
-		status: OK, when: is((*Facts).NICDriven, tristate.True),
-		text: say("an eligible NIC is bound to its driver"),
-	}, {
 		status: Fail, reason: verdict.NICDriverNotLoaded, when: is((*Facts).NICDriven, tristate.False),
 		text: say("no eligible NIC is bound to its driver (%s)", nicDriverName), fix: bindNIC,
 		evidence: nicDrivers,
-	}, {
-		status: Undecidable, reason: verdict.Unreadable,
-		text:     say("the drivers of the NICs cannot be read"),
-		evidence: nicDrivers,
 	},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the NICs cannot be read"), evidence: nicDrivers},
 }}
 
-var rdmaDevice = check{name: "rdma-device", sources: []string{ibClass}, rows: []row{
+var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
+	{status: OK, when: is((*Facts).RDMADevice, tristate.True), text: rdmaNames},
 	{
-		status: OK, when: is((*Facts).RDMADevice, tristate.True), text: rdmaNames,
-	}, {
 		status: Fail, reason: verdict.NoRDMADevice, when: is((*Facts).RDMADevice, tristate.False),
 		text: say("no eligible NIC has an RDMA device"), fix: loadRDMA,
 		evidence: withoutRDMA,
-	}, {
+	},
+	{
 		status: Undecidable, reason: verdict.Unreadable, code: "RDMANamespaces",
 		when:     func(f *Facts) bool { return f.RDMA.Exclusive },
 		text:     say("each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here"),
 		fix:      say("rdma system show; run this program in the host's network namespace"),
-		evidence: always(saw(netnsMode, "N")),
-	}, {
-		status: Undecidable, reason: verdict.Unreadable, text: say("the RDMA devices cannot be read"),
+		evidence: func(*Facts) []string { return []string{saw(rdma.NetnsMode, "N")} },
 	},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("the RDMA devices cannot be read")},
 }}
 
 // rdmaNames lists the RDMA devices of eligible NICs.
@@ -174,4 +165,4 @@ func withoutRDMA(f *Facts) []string {
 	return all
 }
 
-func sawNoRDMA(a pci.Address) string { return saw(device(a)+"/infiniband", "absent") }
+func sawNoRDMA(a pci.Address) string { return saw(a.File("infiniband"), "absent") }

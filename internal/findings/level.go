@@ -15,27 +15,25 @@ const (
 	nearestNICIsFar = "a GPU's nearest NIC is at %s: %s"
 )
 
-var level = check{name: "level", sources: []string{pciDevices, pciDevices + "/*/numa_node"}, rows: []row{
+var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile("numa_node")}, rows: []row{
 	{
 		status: Undecidable, code: "VirtualTopology", when: all(levelIs(topology.Unknown), hypervisorTree),
 		text: say(placeUnknown + virtualTree), fix: say(giveATopology),
 		evidence: func(f *Facts) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
-	}, {
+	},
+	{
 		status: Undecidable, when: levelIs(topology.Unknown), which: functionsWithoutNUMA,
 		text: say(placeUnknown), fix: say("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
-	}, {
-		status: Undecidable, when: levelIs(topology.Unknown), text: say(placeUnknown),
-	}, {
-		status: OK, when: levelIs(topology.PIX), text: say("every GPU has a NIC at PIX"),
-	}, {
-		status: OK, when: levelIs(topology.PXB), text: say("every GPU has a NIC at PXB or nearer"),
-	}, {
+	},
+	{status: Undecidable, when: levelIs(topology.Unknown), text: say(placeUnknown)},
+	{status: OK, when: levelIs(topology.PIX), text: say("every GPU has a NIC at PIX")},
+	{status: OK, when: levelIs(topology.PXB), text: say("every GPU has a NIC at PXB or nearer")},
+	{
 		status: OK, when: is(ncclByDefault, tristate.True), // by C2C or a data-direct function
 		text: say("in the PCI tree a GPU's nearest NIC is at %s; NCCL reaches it through the CPU's C2C link or a data-direct function", worstLevel),
-	}, {
-		status: Warn, code: "VirtualTopology", when: hypervisorTree, which: farGPUs,
-		text: say(nearestNICIsFar+virtualTree, worstLevel, which), fix: say(giveATopology),
-	}, {
+	},
+	{status: Warn, code: "VirtualTopology", when: hypervisorTree, which: farGPUs, text: say(nearestNICIsFar+virtualTree, worstLevel, which), fix: say(giveATopology)},
+	{
 		status: Warn, code: "GPUWithoutNearNIC", which: farGPUs,
 		text: say(nearestNICIsFar, worstLevel, which),
 		fix:  say("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU"),
@@ -45,12 +43,9 @@ var level = check{name: "level", sources: []string{pciDevices, pciDevices + "/*/
 func levelIs(l topology.Level) func(*Facts) bool {
 	return func(f *Facts) bool { return f.Matrix.Level == l }
 }
-
-func worstLevel(f *Facts) string { return f.Matrix.Level.String() }
-
+func worstLevel(f *Facts) string            { return f.Matrix.Level.String() }
 func ncclByDefault(f *Facts) tristate.State { return f.Matrix.NCCLDefault }
-
-func hypervisorTree(f *Facts) bool { return f.Matrix.Origin == topology.Virtual }
+func hypervisorTree(f *Facts) bool          { return f.Matrix.Origin == topology.Virtual }
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree tells.
 func guest(f *Facts) bool { return f.Kmod.Virtual == tristate.True || hypervisorTree(f) }
@@ -62,7 +57,7 @@ func withoutNUMA(f *Facts) func(*pci.Function) bool {
 	}
 }
 
-func sawNoNUMA(fn *pci.Function) string { return saw(device(fn.Address)+"/numa_node", "-1") }
+func sawNoNUMA(fn *pci.Function) string { return saw(fn.Address.File("numa_node"), "-1") }
 
 func functionsWithoutNUMA(f *Facts) (names, evidence []string) {
 	return f.of(withoutNUMA(f), address), f.of(withoutNUMA(f), sawNoNUMA)
@@ -87,22 +82,20 @@ func farGPUs(f *Facts) (far, evidence []string) {
 	return far, unique(evidence)
 }
 
-var ncclDefault = check{name: "nccl-default", sources: []string{pciDevices}, rows: []row{
+var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "TopologyFileRefused", which: refusedFile,
 		text: say("NCCL refuses the topology file and does not start: %s", which),
 		fix:  say("correct the file; gdr-features topo -o nccl-xml writes one that NCCL accepts"),
-	}, {
-		status: OK, when: is(ncclByDefault, tristate.True),
-		text: say("NCCL uses GPUDirect RDMA for every GPU with its default settings"),
-	}, {
+	},
+	{status: OK, when: is(ncclByDefault, tristate.True), text: say("NCCL uses GPUDirect RDMA for every GPU with its default settings")},
+	{
 		status: Warn, code: "BeyondNCCLDefault", when: is(ncclByDefault, tristate.False),
 		text:     say("at least one GPU is beyond NCCL's default limit (PXB, P2C on Grace)"),
 		fix:      say("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
 		evidence: sawFar,
-	}, {
-		status: Undecidable, text: say("how NCCL rates the places of GPUs and NICs is not known"),
 	},
+	{status: Undecidable, text: say("how NCCL rates the places of GPUs and NICs is not known")},
 }}
 
 func refusedFile(f *Facts) (why, evidence []string) {
@@ -132,7 +125,7 @@ func sawFar(f *Facts) []string {
 	return unique(all)
 }
 
-var sharedNIC = check{name: "shared-nic", sources: []string{pciDevices}, rows: []row{{
+var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: []row{{
 	status: Warn, code: "SharedNearNIC", which: sharedNearNIC,
 	text: say("NIC %s", which),
 	fix:  say("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)"),

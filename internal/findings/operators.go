@@ -5,14 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
-)
-
-// Marks of the operators; see kmod.Operators.
-const (
-	validations = "/run/nvidia/validations"
-	driverCtr   = validations + "/.driver-ctr-ready"
-	mofedReady  = "/run/mellanox/drivers/.driver-ready"
 )
 
 // operators says who waits for whom on a node of the GPU Operator, as far as its
@@ -21,23 +16,25 @@ const (
 // for mlx5_core (useHostMofed) or for the Network Operator's mark
 // (docs/operators.md#manager-wait, #ctr-peermem).
 var operators = check{
-	name: "operators", sources: []string{validations, mofedReady, pciDevices + "/*/driver"}, evidence: sawMarks,
+	name: "operators", sources: []string{pci.AnyFile("driver")}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: sawMarks,
 	rows: []row{
 		{
 			status: Warn, code: "OperatorsWait", when: all(driverWaits, hostDrivers),
 			text: say(operatorWaits + ", though the NICs have a driver of the host"),
 			fix:  say("set driver.rdma.useHostMofed=true to use the drivers of the host; or " + installMOFED),
-		}, {
-			status: Warn, code: "OperatorsWait", when: driverWaits, text: say(operatorWaits), fix: say(installMOFED),
-		}, {
+		},
+		{status: Warn, code: "OperatorsWait", when: driverWaits, text: say(operatorWaits), fix: say(installMOFED)},
+		{
 			status: Warn, code: "OperatorRDMAOff", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.False), not(is(dmabufWay, tristate.True))),
 			text: say("the GPU Operator was not told to load nvidia-peermem"),
 			fix:  say("set driver.rdma.enabled=true, with useHostMofed=true where MOFED is installed on the host"), evidence: sawRDMAEnabled,
-		}, {
+		},
+		{
 			status: Warn, code: "OperatorsWait", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.True), is(mofedIsReady, tristate.False)),
 			text: say("the GPU Operator's container nvidia-peermem-ctr waits for the Network Operator's drivers, which are not ready; or, with useHostMofed, modprobe failed in it"),
 			fix:  say("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED by the Network Operator%s", orOff), evidence: sawRDMAEnabled,
-		}, {
+		},
+		{
 			status: Warn, code: "PeermemSidecar", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.True), is(mofedIsReady, tristate.True), hostDrivers),
 			text: say("both operators' drivers are ready, but nvidia-peermem is not loaded: its container failed, or the RDMA drivers were restarted since"),
 			fix:  say("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; the finding peermem explains what modprobe says there; the kubelet restarts the container until the module is loaded, so a new Pod changes nothing%s", orOff), evidence: sawRDMAEnabled,
@@ -54,12 +51,10 @@ const (
 func peermemLacking(f *Facts) bool {
 	return f.advised().Operators.GPU == tristate.True && f.Verdict.Peermem == tristate.False
 }
-
 func driverReady(f *Facts) tristate.State  { return f.advised().Operators.DriverReady }
 func rdmaEnabled(f *Facts) tristate.State  { return f.advised().Operators.RDMA }
 func mofedIsReady(f *Facts) tristate.State { return f.advised().Operators.MOFEDReady }
-
-func hostDrivers(f *Facts) bool { return f.NICDriven() == tristate.True }
+func hostDrivers(f *Facts) bool            { return f.NICDriven() == tristate.True }
 
 // driverWaits: neither operator has loaded its drivers.
 func driverWaits(f *Facts) bool {
@@ -68,11 +63,13 @@ func driverWaits(f *Facts) bool {
 }
 
 func sawMarks(f *Facts) []string {
-	return []string{sawFile(mofedReady, mofedIsReady(f)), sawFile(driverCtr, driverReady(f))}
+	return []string{
+		sawFile(f.file(kmod.FactMOFEDReady, ""), mofedIsReady(f)), sawFile(f.file(kmod.FactDriverReady, ""), driverReady(f)),
+	}
 }
 
 func sawRDMAEnabled(f *Facts) []string {
-	return []string{saw(driverCtr, "GPU_DIRECT_RDMA_ENABLED: "+rdmaEnabled(f).String())}
+	return f.saw(kmod.FactDriverReady, "", "GPU_DIRECT_RDMA_ENABLED: "+rdmaEnabled(f).String())
 }
 
 // modules finds RDMA drivers that were unloaded half-way: a restart takes the NICs'
@@ -81,9 +78,8 @@ var modules = check{name: "modules", rows: []row{
 	{
 		status: Warn, code: "OFEDReloadBlocked", when: func(f *Facts) bool { return f.advised().Peermem.Users > 0 }, which: held,
 		text: reloadBlocked, fix: say("end the jobs that use GPU memory over RDMA (refcnt counts their regions), then %s", unload),
-	}, {
-		status: Warn, code: "OFEDReloadBlocked", which: held, text: reloadBlocked, fix: unload,
 	},
+	{status: Warn, code: "OFEDReloadBlocked", which: held, text: reloadBlocked, fix: unload},
 }}
 
 var reloadBlocked = say("%s while NICs are without driver or RDMA device: a restart of the RDMA drivers (openibd, or the Network Operator's Pod) cannot finish", which)
@@ -98,9 +94,9 @@ func held(f *Facts) (names, evidence []string) {
 	if client == "" {
 		return nil, nil
 	}
-	evidence = []string{saw("/sys/module/"+core+"/holders", client)}
+	evidence = f.saw(kmod.FactHolders, core, client)
 	if users := f.advised().Peermem.Users; client == "nvidia_peermem" && users >= 0 {
-		evidence = append(evidence, saw(peermemDir+"/refcnt", strconv.Itoa(users)))
+		evidence = append(evidence, f.saw(kmod.FactPeermemModule, "/refcnt", strconv.Itoa(users))...)
 	}
 	return []string{fmt.Sprintf("%s holds %s", client, core)}, evidence
 }

@@ -9,13 +9,13 @@ import (
 	"gdr-features/verdict"
 )
 
-const peerSymbol = "ib_register_peer_memory_client"
+const peerSymbol = kmod.PeerMemoryAPI
 
 // peermem reads the reason for its absence from two facts: the symbol tells whether
 // the RDMA stack has an interface for a client, and the module's dependencies tell
 // what the module was built for.
 var peermem = check{
-	name: "peermem", sources: []string{peermemDir + "/initstate", "/sys/module/nv_peer_mem/initstate", "/sys/kernel/mm/memory_peers"},
+	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
 	tail: peermemMoving, evidence: sawPeermem, reason: noPeermem,
 	rows: append([]row{
 		{
@@ -23,20 +23,19 @@ var peermem = check{
 			text:     say("%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF is not available instead", registered),
 			fix:      say("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)%s", orDMABuf),
 			evidence: sawClientFiles,
-		}, {
+		},
+		{
 			status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.False)),
 			text:     say("%s, in a place no NCCL version checks: neither memory_peers nor nvidia_peermem/version is there", registered),
 			fix:      say("unload %s and load nvidia-peermem of the GPU driver, with NCCL 2.23 or newer", clientModule),
 			evidence: sawClientFiles,
-		}, {
-			status: OK, when: is(peermemWay, tristate.True), text: registered,
-		}, {
+		},
+		{status: OK, when: is(peermemWay, tristate.True), text: registered},
+		{
 			status: Undecidable, reason: verdict.Unreadable, when: is(peermemWay, tristate.Unknown),
 			text: say("the state of the kernel modules cannot be read"), fix: say("mount the host's /sys"),
-		}, {
-			status: OK, when: is(dmabufWay, tristate.True),
-			text: say("not loaded, and not needed: DMA-BUF is available (NCCL 2.13 and newer)"),
 		},
+		{status: OK, when: is(dmabufWay, tristate.True), text: say("not loaded, and not needed: DMA-BUF is available (NCCL 2.13 and newer)")},
 	}, notLoaded...),
 }
 
@@ -45,38 +44,46 @@ var notLoaded = []row{
 	{
 		status: Fail, evidence: sawWhyNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
 		text: say("not loaded; it needs the GPU driver first"), fix: say("see gpu-driver"),
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, when: all(is(interfaceFor, tristate.False), is((*Facts).NICDriven, tristate.False)),
 		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: say("see nic-driver"),
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemNotInstalled", when: all(is(installed, tristate.False), is(interfaceFor, tristate.True)),
 		text: say("the RDMA stack has the interface for it, but no module nvidia-peermem is installed for this kernel"), fix: install,
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: all(stub, is(interfaceFor, tristate.False)), text: builtAsStub,
 		fix: say("install MOFED / DOCA-OFED, then %s%s", rebuild, orDMABuf),
-	}, {
-		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: stub, text: builtAsStub, fix: say("%s%s", rebuild, orDMABuf),
-	}, {
+	},
+	{status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: stub, text: builtAsStub, fix: say("%s%s", rebuild, orDMABuf)},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False), noExporter),
 		text: say("%s was built for an RDMA stack with "+peerSymbol+", which the running one lacks: loading it fails with Unknown symbol", moduleFile),
 		fix:  say("install and load MOFED / DOCA-OFED for this kernel, then %s%s", rebuild, orDMABuf),
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False)),
 		text: say("%s on disk has "+peerSymbol+", but the running one does not: the RDMA drivers were installed and not loaded since", exporter),
 		fix:  say("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe %s", peermemName),
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemSymbolMismatch", when: otherStack,
 		text: say("not loaded, and the running RDMA stack is not the installed one: the interface for it is in %s on disk, and in %s of the running kernel", exporter, runningExporter),
 		fix:  say("%s; if that says Invalid argument or Unknown symbol: restart the RDMA drivers or reboot where MOFED was upgraded; where it was not, %s", modprobe, rebuild),
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
 		text: say("not loaded, though the RDMA stack has the interface for it"),
 		fix:  say("%s; if that says Invalid argument or dmesg disagrees about version of symbol, %s; if it says Unknown symbol, see PeermemUnknownSymbol", modprobe, rebuild),
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
 		text: say("not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")"),
 		fix:  say("install MOFED / DOCA-OFED, then %s%s", rebuild, orDMABuf),
-	}, {
+	},
+	{
 		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath,
 		text: say("not loaded; whether the RDMA stack has an interface for it cannot be read"),
 		fix:  say("%s; it says Unknown symbol or Invalid argument where there is no interface, or where it was built without one", load),
@@ -143,8 +150,7 @@ func clientModule(f *Facts) string {
 // The module on disk.
 
 func installed(f *Facts) tristate.State { return f.advised().File.Listed }
-
-func moduleFile(f *Facts) string { return f.advised().File.Name }
+func moduleFile(f *Facts) string        { return f.advised().File.Name }
 
 // stub: the module was built where there was no PeerDirect API.
 func stub(f *Facts) bool { return installed(f) == tristate.True && len(f.advised().File.Needs) == 0 }
@@ -179,21 +185,23 @@ func otherStack(f *Facts) bool {
 
 // Evidence.
 
-func sawPeermem(f *Facts) []string {
-	return []string{saw(peermemDir+"/initstate", string(f.Kmod.PeermemModule))}
-}
+func sawPeermem(f *Facts) []string { return f.saw(kmod.FactPeermem, "", string(f.Kmod.PeermemModule)) }
 
+// sawClientFiles is evidence that the files by which NCCL finds a client are not there.
 func sawClientFiles(f *Facts) []string {
-	const peers = "/sys/kernel/mm/memory_peers"
-	return []string{
-		sawFile(peers+"/nv_mem/version", tristate.False), sawFile(peers+"/nv_mem_nc/version", tristate.False),
-		sawFile(peermemDir+"/version", seenByNCCL(f)),
+	var all []string
+	for _, file := range f.Kmod.Files[kmod.FactNCCLClient] {
+		all = append(all, sawFile(file, tristate.False))
 	}
+	if file := f.file(kmod.FactPeermemModule, "/version"); file != "" {
+		all = append(all, sawFile(file, f.advised().Peermem.Version))
+	}
+	return all
 }
 
 var sawWhyNotLoaded = join(sawInterface, sawModuleFile)
 
-func sawInterface(f *Facts) []string { return []string{sawSymbol(peerSymbol, interfaceFor(f))} }
+func sawInterface(f *Facts) []string { return f.sawSymbol(peerSymbol) }
 
 func sawModuleFile(f *Facts) []string {
 	file := &f.advised().File

@@ -6,25 +6,21 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
-var iommu = check{name: "iommu", sources: []string{pciDevices + "/*/iommu_group", "/sys/kernel/iommu_groups"}, rows: []row{
+var iommu = check{name: "iommu", sources: []string{pci.AnyFile("iommu_group")}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: []row{
 	{
 		status: Warn, code: "IOMMUTranslated", which: translated,
 		text: say("translated for %s: traffic between GPU and NIC goes through the root complex", which),
 		fix:  passthroughIOMMU, evidence: sawCommandLine,
-	}, {
-		status: OK, when: func(f *Facts) bool { return f.Verdict.IOMMU != "" },
-		text: func(f *Facts) string { return f.Verdict.IOMMU },
-	}, {
-		status: Undecidable, when: func(f *Facts) bool { return f.Kmod.IOMMU == tristate.Unknown },
-		text: say("whether the kernel has IOMMU groups cannot be read"),
-	}, {
-		status: Undecidable, text: say("the types of the IOMMU groups cannot be read"),
 	},
+	{status: OK, when: func(f *Facts) bool { return f.Verdict.IOMMU != "" }, text: func(f *Facts) string { return f.Verdict.IOMMU }},
+	{status: Undecidable, when: func(f *Facts) bool { return f.Kmod.IOMMU == tristate.Unknown }, text: say("whether the kernel has IOMMU groups cannot be read")},
+	{status: Undecidable, text: say("the types of the IOMMU groups cannot be read")},
 }}
 
 // translated lists the GPUs and NICs whose addresses the IOMMU translates.
@@ -36,7 +32,7 @@ func translated(f *Facts) (devices, evidence []string) {
 		}
 		if kind := f.Kmod.GroupTypes[fn.IOMMUGroup]; kind == "DMA" || kind == "DMA-FQ" {
 			devices = append(devices, fn.Address.String())
-			evidence = append(evidence, saw(fmt.Sprintf("/sys/kernel/iommu_groups/%d/type", fn.IOMMUGroup), kind))
+			evidence = append(evidence, f.saw(kmod.FactIOMMU, fmt.Sprintf("/%d/", fn.IOMMUGroup), kind)...)
 		}
 	}
 	return devices, unique(evidence)
@@ -44,38 +40,40 @@ func translated(f *Facts) (devices, evidence []string) {
 
 func sawCommandLine(f *Facts) []string {
 	if words := f.advised().CommandLine; len(words) > 0 {
-		return []string{saw("/proc/cmdline", strings.Join(words, " "))}
+		return f.saw(kmod.FactCommandLine, "", strings.Join(words, " "))
 	}
 	return nil
 }
 
-var acs = check{name: "acs", sources: []string{pciDevices + "/*/config"}, rows: []row{
+var acs = check{name: "acs", sources: []string{pci.AnyFile("config")}, rows: []row{
 	{
 		status: Undecidable, code: "ACSUnreadable", when: acsIs(""), which: unreadBridges,
 		text: say("the ACS registers of the bridges between GPUs and NICs cannot be read"),
 		fix:  say("run as root (CAP_SYS_ADMIN)"),
-	}, {
-		status: Undecidable, code: "ACSUnreadable", when: acsIs(""),
-		text: say("no bridge between the GPUs and their nearest NICs is visible on this machine"),
-	}, {
+	},
+	{status: Undecidable, code: "ACSUnreadable", when: acsIs(""), text: say("no bridge between the GPUs and their nearest NICs is visible on this machine")},
+	{
 		status: OK, when: all(acsIs("redirect"), coherent), which: redirecting,
 		text: say("redirect on %s, as this platform needs it (rdma_topo check judges the pattern)", which),
-	}, {
+	},
+	{
 		status: OK, when: all(acsIs("redirect"), not(redirectOnTheWay)), which: redirecting,
 		text: say("redirect on %s, where traffic between GPU and NIC passes the root complex anyway", which),
-	}, {
+	},
+	{
 		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), guest), which: redirecting, text: redirected,
 		fix: say("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC (mlxconfig ATS_ENABLED=true) and ACS Direct Translated P2P on the switch ports above GPU and NIC"),
-	}, {
+	},
+	{
 		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), anyVFIO), which: redirecting, text: redirected,
 		fix: say("leave it on: it isolates the functions of virtual machines (%s are bound to vfio); for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P", vfioFunctions),
-	}, {
+	},
+	{
 		status: Warn, code: "ACSRedirect", when: acsIs("redirect"), which: redirecting, text: redirected,
 		fix: say("only where no device of this host is given to virtual machines: %s after each boot; or boot with %s",
 			func(f *Facts) string { return setpci(f.which) }, func(f *Facts) string { return disableRedirect(f.which) }),
-	}, {
-		status: OK, text: func(f *Facts) string { return f.Verdict.ACS },
 	},
+	{status: OK, text: func(f *Facts) string { return f.Verdict.ACS }},
 }}
 
 func acsIs(state string) func(*Facts) bool {
@@ -86,7 +84,7 @@ var redirected = say("peer to peer traffic between a GPU and its nearest NIC is 
 
 func unreadBridges(f *Facts) (names, evidence []string) {
 	for _, bridge := range f.bridges(topology.GPU.Between, func(acs *pci.ACS) bool { return acs == nil }) {
-		names, evidence = append(names, bridge.String()), append(evidence, saw(device(bridge)+"/config", ""))
+		names, evidence = append(names, bridge.String()), append(evidence, saw(bridge.File("config"), ""))
 	}
 	return names, evidence
 }
@@ -100,7 +98,7 @@ func redirecting(f *Facts) (names, evidence []string) {
 	}
 	for _, bridge := range f.bridges(between, redirects) {
 		names = append(names, bridge.String())
-		evidence = append(evidence, saw(device(bridge)+"/config", fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
+		evidence = append(evidence, saw(bridge.File("config"), fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
 	}
 	return names, evidence
 }
@@ -139,7 +137,7 @@ func vfioFunctions(f *Facts) string {
 
 func anyVFIO(f *Facts) bool { return vfioFunctions(f) != "" }
 
-var dataDirect = check{name: "data-direct", sources: []string{pciDevices + "/*/iommu_group", pciDevices}, rows: []row{{
+var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile("iommu_group"), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
 	text: say("a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: %s", which),
 	fix:  say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; they need a reboot"),
@@ -164,7 +162,7 @@ func dataDirectApart(f *Facts) (apart, evidence []string) {
 		beside := &f.PCI.Functions[i]
 		apart = append(apart, fmt.Sprintf("%v and %v", gpu.Address, beside.Address))
 		for _, fn := range [...]*pci.Function{gpu.Function, beside} {
-			evidence = append(evidence, saw(device(fn.Address)+"/iommu_group", strconv.Itoa(fn.IOMMUGroup)))
+			evidence = append(evidence, saw(fn.Address.File("iommu_group"), strconv.Itoa(fn.IOMMUGroup)))
 		}
 	}
 	return apart, evidence
@@ -173,16 +171,13 @@ func dataDirectApart(f *Facts) (apart, evidence []string) {
 var link = check{
 	name: "link",
 	sources: []string{
-		pciDevices + "/*/current_link_width", pciDevices + "/*/max_link_width",
-		pciDevices + "/*/current_link_speed", pciDevices + "/*/max_link_speed",
+		pci.AnyFile("current_link_width"), pci.AnyFile("max_link_width"),
+		pci.AnyFile("current_link_speed"), pci.AnyFile("max_link_speed"),
 	},
 	rows: []row{
+		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: which, fix: say("look on the hypervisor, which shows the real link: there, " + reseat)},
+		{status: Warn, code: "LinkDegraded", which: degraded, text: which, fix: say(reseat)},
 		{
-			status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: which,
-			fix: say("look on the hypervisor, which shows the real link: there, " + reseat),
-		}, {
-			status: Warn, code: "LinkDegraded", which: degraded, text: which, fix: say(reseat),
-		}, {
 			status: OK, when: func(f *Facts) bool { return len(f.links()) > 0 },
 			text: say("%s of GPUs and NICs at full width, NICs at full speed", func(f *Facts) string { return count(len(f.links()), "PCIe link") }),
 		},
@@ -228,25 +223,22 @@ func degraded(f *Facts) (names, evidence []string) {
 		}
 		for _, lack := range l.lacks {
 			names = append(names, fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack))
-			file := func(which string) string { return device(l.card.Address) + "/" + which + "_link_" + lack.Property }
+			file := func(which string) string { return l.card.Address.File(which + "_link_" + lack.Property) }
 			evidence = append(evidence, saw(file("current"), lack.Value(lack.Now)), saw(file("max"), lack.Value(lack.Own)))
 		}
 	}
 	return names, evidence
 }
 
-const numaBalancing = "/proc/sys/kernel/numa_balancing"
-
 // numa: moving pages between NUMA nodes unmaps them, which costs those who
 // registered them (NCCL's and RCCL's guides recommend to switch it off).
-var numa = check{name: "numa", sources: []string{numaBalancing}, rows: []row{
+var numa = check{name: "numa", facts: []kmod.Fact{kmod.FactNUMABalancing}, rows: []row{
 	{
 		status: Warn, code: "NUMABalancing", which: balancing,
 		text: say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
 		fix:  say("sysctl -w kernel.numa_balancing=0 and measure; into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
-	}, {
-		status: OK, when: func(f *Facts) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off"),
 	},
+	{status: OK, when: func(f *Facts) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
 }}
 
 // balancingMode is not known on a machine with one node, where it does not matter.
@@ -259,16 +251,16 @@ func balancing(f *Facts) (mode, evidence []string) {
 	if n, ok := balancingMode(f); !ok || n&1 == 0 { // 2 is memory tiering alone
 		return nil, nil
 	}
-	return []string{f.advised().NUMABalancing}, []string{saw(numaBalancing, f.advised().NUMABalancing)}
+	return []string{f.advised().NUMABalancing}, f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing)
 }
 
-const storageState = "/sys/module/nvidia_fs/initstate"
-
 // storage: GPUDirect Storage is not supported with a translating IOMMU.
-var storage = check{name: "storage", sources: []string{storageState, groupTypes}, rows: []row{{
+var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, kmod.FactIOMMU}, rows: []row{{
 	status: Warn, code: "StorageIOMMU",
 	when:     func(f *Facts) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
 	text:     say("nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through"),
 	fix:      say("%s; gdscheck -p shows whether GPUDirect Storage accepts it", passthroughIOMMU),
-	evidence: join(always(saw(storageState, "live")), func(f *Facts) []string { _, evidence := translated(f); return evidence }),
+	evidence: join(sawStorage, evidenceOf(translated)),
 }}}
+
+func sawStorage(f *Facts) []string { return f.saw(kmod.FactStorage, "", string(kmod.Live)) }

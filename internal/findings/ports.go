@@ -5,50 +5,45 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-var port = check{name: "port", sources: []string{ibClass + "/*/ports/*/state", ibClass + "/*/ports/*/link_layer"}, rows: []row{
+var port = check{name: "port", sources: []string{rdma.AnyPortFile("state"), rdma.AnyPortFile("link_layer")}, rows: []row{
 	{
 		status: Warn, code: "PortDown", when: all(is((*Facts).ActivePort, tristate.True), anyDown), which: idlePorts,
 		text: say("%s%s; not: %s", activePorts, linkLayer, which), fix: portFixes,
-	}, {
-		status: Undecidable, when: is((*Facts).ActivePort, tristate.True), which: idlePorts,
-		text: say("%s%s; not: %s", activePorts, linkLayer, which), fix: portFixes,
-	}, {
-		status: OK, when: is((*Facts).ActivePort, tristate.True), text: say("%s%s", activePorts, linkLayer),
-	}, {
+	},
+	{status: Undecidable, when: is((*Facts).ActivePort, tristate.True), which: idlePorts, text: say("%s%s; not: %s", activePorts, linkLayer, which), fix: portFixes},
+	{status: OK, when: is((*Facts).ActivePort, tristate.True), text: say("%s%s", activePorts, linkLayer)},
+	{
 		status: Fail, reason: verdict.NoActivePort,
 		when: func(f *Facts) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
-		text: say("no RDMA device, so no port"), fix: say("see rdma-device"), evidence: sawIdlePorts,
-	}, {
-		status: Fail, reason: verdict.NoActivePort, when: is((*Facts).ActivePort, tristate.False),
-		text: activePorts, fix: portFixes, evidence: sawIdlePorts,
-	}, {
-		status: Undecidable, reason: verdict.Unreadable,
-		text: say("the state of the ports cannot be read"), evidence: sawIdlePorts,
+		text: say("no RDMA device, so no port"), fix: say("see rdma-device"), evidence: evidenceOf(idlePorts),
 	},
+	{status: Fail, reason: verdict.NoActivePort, when: is((*Facts).ActivePort, tristate.False), text: activePorts, fix: portFixes, evidence: evidenceOf(idlePorts)},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("the state of the ports cannot be read"), evidence: evidenceOf(idlePorts)},
 }}
 
 // eachPort calls do for the ports of the eligible NICs.
-func (f *Facts) eachPort(do func(device string, p rdma.Port)) {
+func (f *Facts) eachPort(do func(d *rdma.Device, p rdma.Port)) {
 	for i := range f.Matrix.NICs {
 		n := &f.Matrix.NICs[i]
 		if !n.Eligible || n.RDMA == nil {
 			continue
 		}
 		for _, p := range n.RDMA.Ports {
-			do(n.RDMA.Name, p)
+			do(n.RDMA, p)
 		}
 	}
 }
 
 func activePorts(f *Facts) string {
 	active, total := 0, 0
-	f.eachPort(func(_ string, p rdma.Port) {
+	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
 		total++
 		if p.Active() {
 			active++
@@ -65,7 +60,7 @@ func linkLayer(f *Facts) string {
 }
 
 func anyDown(f *Facts) (down bool) {
-	f.eachPort(func(_ string, p rdma.Port) { down = down || p.Carries() == tristate.False })
+	f.eachPort(func(_ *rdma.Device, p rdma.Port) { down = down || p.Carries() == tristate.False })
 	return down
 }
 
@@ -73,8 +68,8 @@ func anyDown(f *Facts) (down bool) {
 // those that may be.
 func idlePorts(f *Facts) (names, evidence []string) {
 	var unread []string
-	f.eachPort(func(device string, p rdma.Port) {
-		name := fmt.Sprintf("%s/%d %s", device, p.Number, portState(p))
+	f.eachPort(func(d *rdma.Device, p rdma.Port) {
+		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p))
 		switch p.Carries() {
 		case tristate.False:
 			names = append(names, name)
@@ -83,14 +78,9 @@ func idlePorts(f *Facts) (names, evidence []string) {
 		case tristate.True:
 			return
 		}
-		evidence = append(evidence, sawPort(device, p))
+		evidence = append(evidence, sawPort(d, p))
 	})
 	return append(names, unread...), evidence
-}
-
-func sawIdlePorts(f *Facts) []string {
-	_, evidence := idlePorts(f)
-	return evidence
 }
 
 // portState is that of a port that is not active, or not known to be: "DOWN" or,
@@ -110,7 +100,7 @@ func portState(p rdma.Port) string {
 // portFixes says what the ports that are not active need, each advice once.
 func portFixes(f *Facts) string {
 	var fixes []string
-	f.eachPort(func(_ string, p rdma.Port) {
+	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
 		if fix := portFix(p); !p.Active() && !slices.Contains(fixes, fix) {
 			fixes = append(fixes, fix)
 		}
@@ -136,15 +126,14 @@ func portFix(p rdma.Port) string {
 }
 
 // sawPort is evidence of a port that is not active, or not known to be.
-func sawPort(device string, p rdma.Port) string {
-	dir := fmt.Sprintf("%s/%s/ports/%d/", ibClass, device, p.Number)
+func sawPort(d *rdma.Device, p rdma.Port) string {
 	if p.State == "ACTIVE" {
-		return saw(dir+"link_layer", p.LinkLayer)
+		return saw(d.PortFile(p.Number, "link_layer"), p.LinkLayer)
 	}
-	return saw(dir+"state", portState(p))
+	return saw(d.PortFile(p.Number, "state"), portState(p))
 }
 
-var nearPort = check{name: "near-port", sources: []string{ibClass + "/*/ports/*/state", pciDevices}, rows: []row{{
+var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile("state"), pci.Devices}, rows: []row{{
 	status: Warn, code: "NearPortDown", which: nearPortsDown,
 	text: say("a GPU cannot use its nearest NIC: %s", which),
 	fix:  say("bring the port of the nearest NIC up (see port); until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA"),
@@ -209,7 +198,7 @@ func sawPorts(n *topology.NIC) []string {
 	}
 	var all []string
 	for _, p := range n.RDMA.Ports {
-		all = append(all, sawPort(n.RDMA.Name, p))
+		all = append(all, sawPort(n.RDMA, p))
 	}
 	return all
 }

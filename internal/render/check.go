@@ -22,7 +22,7 @@ func Check(w io.Writer, r *report.Report) error {
 		if f.Fix != "" {
 			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.ReplaceAll(f.Fix, "; ", "\n\t\t     "))
 		}
-		if f.Status != findings.OK {
+		if f.Status != findings.OK && len(f.Sources) > 0 {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
 		}
 		if f.Code != "" && !slices.Contains(pages, string(f.Code)) {

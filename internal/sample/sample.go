@@ -57,6 +57,11 @@ func Ready() *Node {
 		Kmod: kmod.State{
 			Driver: kmod.Driver{Loaded: tristate.True, Open: tristate.True}, Peermem: Peermem(tristate.True),
 			Symbols: Symbols(tristate.True, tristate.True, tristate.True),
+			Files: map[kmod.Fact][]string{
+				kmod.FactDriver:  {"/proc/driver/nvidia/version", "/sys/module/nvidia"},
+				kmod.FactPeermem: {"/sys/module/nvidia_peermem/initstate"},
+				kmod.FactSymbols: {"/proc/kallsyms"},
+			},
 		},
 	}
 }
@@ -89,10 +94,14 @@ func (n *Node) Facts() verdict.Facts {
 	}
 }
 
-// GPU, NIC and Port are those of Ready.
+// GPU is the GPU of Ready.
 func (n *Node) GPU() *pci.Function { return &n.PCI.Functions[GPU] }
+
+// NIC is the NIC of Ready.
 func (n *Node) NIC() *pci.Function { return &n.PCI.Functions[NIC] }
-func (n *Node) Port() *rdma.Port   { return &n.RDMA.Devices[0].Ports[0] }
+
+// Port is the port of that NIC.
+func (n *Node) Port() *rdma.Port { return &n.RDMA.Devices[0].Ports[0] }
 
 // Drop takes a function out.
 func (n *Node) Drop(i int) { n.PCI.Functions = append(n.PCI.Functions[:i:i], n.PCI.Functions[i+1:]...) }

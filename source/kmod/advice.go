@@ -97,7 +97,7 @@ func NoAdvice() *Advice {
 // files of other file systems, which decide nothing and may hang. What is not there
 // is no problem.
 func Advise(fs *host.FS, st State) State {
-	s := &scanner{fs: fs, st: st}
+	s := newScanner(fs, st)
 	s.st.Problems = slices.Clone(st.Problems)
 	s.advice()
 	return s.st
@@ -107,12 +107,14 @@ func (s *scanner) advice() {
 	a := NoAdvice()
 	s.st.Advice = a
 	if s.st.AnyPeermem().Registered != tristate.True {
-		a.File = s.moduleFile()
+		a.File = s.about(FactModuleFile).moduleFile()
 	}
 	if s.st.PeermemModule == Live {
-		s.loadedPeermem(&a.Peermem)
+		s.about(FactPeermemModule).loadedPeermem(&a.Peermem)
 	}
+	s.about(FactNCCLClient)
 	a.NCCLClient = tristate.Or(s.exists("sys/kernel/mm/memory_peers/nv_mem/version"), s.exists("sys/kernel/mm/memory_peers/nv_mem_nc/version"))
+	s.about(FactHolders)
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
 		holders, err := s.fs.Names("sys/module/" + module + "/holders")
 		s.problem(err)
@@ -121,10 +123,10 @@ func (s *scanner) advice() {
 			a.Holders[module] = holders
 		}
 	}
-	a.NUMABalancing = s.line("proc/sys/kernel/numa_balancing")
-	s.commandLine(a)
-	a.Tegra = s.tegra()
-	a.TopoOverride = s.topoOverride()
+	a.NUMABalancing = s.about(FactNUMABalancing).line("proc/sys/kernel/numa_balancing")
+	s.about(FactCommandLine).commandLine(a)
+	a.Tegra = s.about(FactTegra).tegra()
+	a.TopoOverride = s.about(FactTopoOverride).topoOverride()
 	a.Operators = s.operators()
 }
 
@@ -256,11 +258,11 @@ func (s *scanner) topoOverride() string {
 }
 
 func (s *scanner) operators() Operators {
-	o := Operators{GPU: s.exists(validations), MOFEDReady: s.exists(mofedReady)}
+	o := Operators{GPU: s.about(FactGPUOperator).exists(validations), MOFEDReady: s.about(FactMOFEDReady).exists(mofedReady)}
 	if o.GPU != tristate.True {
 		return o
 	}
-	text, err := s.fs.Bytes(driverCtr, 4<<10)
+	text, err := s.about(FactDriverReady).fs.Bytes(driverCtr, 4<<10)
 	switch {
 	case host.Absent(err):
 		o.DriverReady = tristate.False

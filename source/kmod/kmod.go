@@ -9,6 +9,7 @@ package kmod
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,6 +54,8 @@ type State struct {
 	Processor Processor
 	// Advice are the facts behind the advice of check; nil before Advise.
 	Advice *Advice
+	// Files are the files that each fact was read from, or looked for in.
+	Files map[Fact][]string
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -148,26 +151,26 @@ type Request struct {
 
 // Scan reads the state. Nothing in it can fail as a whole.
 func Scan(fs *host.FS, want Request) State {
-	s := &scanner{fs: fs}
+	s := newScanner(fs, State{})
 	s.modules = s.modulesReadable()
 	if len(want.Present.GPUs) == 0 {
 		want.Present = want.Families
 	}
 	if len(want.Present.GPUs) > 0 {
-		s.driver(want.Present.GPUs[0], want.DriverBound)
+		s.about(FactDriver).driver(want.Present.GPUs[0], want.DriverBound)
 	}
-	s.peermem(want.Present.NICs)
-	s.st.Storage = s.init("nvidia_fs").Loaded()
-	s.st.Stack.MOFED = s.mofed(want.Families.NICs)
-	s.st.Symbols = want.Memory.symbols(s, want)
+	s.about(FactPeermem).peermem(want.Present.NICs)
+	s.st.Storage = s.about(FactStorage).init("nvidia_fs").Loaded()
+	s.st.Stack.MOFED = s.about(FactStack).mofed(want.Families.NICs)
+	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
 	api := s.st.Symbols[PeerMemoryAPI].Found
 	if s.st.AnyPeermem().Registered == tristate.True { // a registered client proves it too
 		api = tristate.True
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
-	s.groups(want.Groups)
+	s.about(FactIOMMU).groups(want.Groups)
 	s.st.IOMMU = s.iommu(want)
-	s.virtual()
+	s.about(FactVirtual).virtual()
 	return s.st
 }
 
@@ -180,9 +183,16 @@ func onlyTrue(s tristate.State) tristate.State {
 }
 
 type scanner struct {
-	fs      *host.FS
+	fs      files
 	modules tristate.State // True: /sys/module can be read
 	st      State
+}
+
+func newScanner(fs *host.FS, st State) *scanner {
+	read := map[Fact][]string{}
+	maps.Copy(read, st.Files)
+	st.Files = read
+	return &scanner{fs: files{FS: fs, read: read}, st: st}
 }
 
 // problem notes err; a file that is merely not there is none.

@@ -29,7 +29,7 @@ func (m *Memory) symbols(s *scanner, want Request) Symbols {
 	if m == nil || len(names) == 0 {
 		return s.symbols(names)
 	}
-	list, err := s.fs.Bytes("proc/modules", maxModules)
+	list, err := s.fs.FS.Bytes("proc/modules", maxModules)
 	if err != nil && !host.Absent(err) { // a kernel without modules has no list
 		return s.symbols(names)
 	}
@@ -45,11 +45,12 @@ func (m *Memory) symbols(s *scanner, want Request) Symbols {
 		}
 	}
 	for _, module := range modules {
-		source, _ := s.fs.Line("sys/module/" + module + "/srcversion") // built in, or built without
+		source, _ := s.fs.FS.Line("sys/module/" + module + "/srcversion") // built in, or built without
 		list = append(list, source+"\n"...)
 	}
 	key := loaded(m.seed, string(list)+strings.Join(names, "\n"))
 	if m.known && key == m.key {
+		s.fs.note(kallsyms) // by an earlier scan
 		return m.table
 	}
 	m.table, m.key = s.symbols(names), key

@@ -15,8 +15,8 @@ import (
 
 const (
 	class = "sys/class/infiniband_verbs"
-	// nodes is where device nodes are, for the machine that runs and no other.
-	nodes = "/dev/infiniband"
+	// Nodes is where device nodes are, for the running machine and no other.
+	Nodes = "/dev/infiniband"
 )
 
 // node is what a device is asked through.

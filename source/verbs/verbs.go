@@ -138,7 +138,7 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 	}
 	dir, connect := p.Dir, p.connect
 	if dir == "" {
-		dir = nodes
+		dir = Nodes
 	}
 	if connect == nil {
 		connect = dial

@@ -1,0 +1,61 @@
+package kmod
+
+import "gdr-features/host"
+
+// Fact names what some files are read for.
+type Fact string
+
+// Facts, by the fields of State and Advice that hold them.
+const (
+	FactDriver        Fact = "driver"         // Driver
+	FactPeermem       Fact = "peermem"        // Peermem; the first file is that of PeermemModule
+	FactStorage       Fact = "storage"        // Storage
+	FactStack         Fact = "stack"          // Stack.MOFED
+	FactSymbols       Fact = "symbols"        // Symbols
+	FactIOMMU         Fact = "iommu"          // GroupTypes, IOMMU
+	FactVirtual       Fact = "virtual"        // Virtual, Processor
+	FactModuleFile    Fact = "module-file"    // Advice.File
+	FactPeermemModule Fact = "peermem-module" // Advice.Peermem
+	FactNCCLClient    Fact = "nccl-client"    // Advice.NCCLClient
+	FactHolders       Fact = "holders"        // Advice.Holders
+	FactNUMABalancing Fact = "numa-balancing" // Advice.NUMABalancing
+	FactCommandLine   Fact = "command-line"   // Advice.CommandLine
+	FactTegra         Fact = "tegra"          // Advice.Tegra
+	FactTopoOverride  Fact = "topo-override"  // Advice.TopoOverride
+	FactGPUOperator   Fact = "gpu-operator"   // Advice.Operators.GPU
+	FactMOFEDReady    Fact = "mofed-ready"    // Advice.Operators.MOFEDReady
+	FactDriverReady   Fact = "driver-ready"   // Advice.Operators.DriverReady, RDMA
+)
+
+// files are the files of a machine. They note what is asked for, and for which fact.
+type files struct {
+	*host.FS
+	fact Fact
+	read map[Fact][]string
+}
+
+func (f *files) note(name string) {
+	if f.fact != "" {
+		f.read[f.fact] = append(f.read[f.fact], "/"+name)
+	}
+}
+
+// Line notes a file and reads it as host.FS does; so do the others.
+func (f *files) Line(name string) (string, error) { f.note(name); return f.FS.Line(name) }
+
+func (f *files) Bytes(name string, limit int) ([]byte, error) {
+	f.note(name)
+	return f.FS.Bytes(name, limit)
+}
+
+func (f *files) Exists(name string) (bool, error) { f.note(name); return f.FS.Exists(name) }
+
+func (f *files) Names(name string) ([]string, error) { f.note(name); return f.FS.Names(name) }
+
+func (f *files) Open(name string) (host.File, error) { f.note(name); return f.FS.Open(name) }
+
+// about says what the files that are read next are read for.
+func (s *scanner) about(fact Fact) *scanner {
+	s.fs.fact = fact
+	return s
+}

@@ -1,0 +1,48 @@
+package kmod
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/source/family"
+)
+
+// TestFiles: a state names the files that each fact was read from, also the symbols
+// that an earlier scan read, and what advice adds is not of the state before.
+func TestFiles(t *testing.T) {
+	fs := tree(t, map[string]string{
+		"proc/driver/nvidia/version":          openLine,
+		"proc/kallsyms":                       "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n",
+		"sys/module/nvidia_peermem/initstate": "live\n",
+		"sys/module/mlx5_core/version":        "24.10-1.1.4\n",
+		"sys/kernel/iommu_groups/7/type":      "identity\n",
+		"proc/sys/kernel/numa_balancing":      "1\n",
+		"sys/module/nvidia_peermem/refcnt":    "0\n",
+		"run/mellanox/drivers/.driver-ready":  "",
+	})
+	memory := Memory{}
+	request := Request{Families: family.Known(), Groups: []int{7}, Memory: &memory}
+	for _, scan := range []string{"first", "second"} {
+		st := Scan(fs, request)
+		for fact, want := range map[Fact][]string{
+			FactDriver:        {"/proc/driver/nvidia/version"},
+			FactPeermem:       {"/sys/module/nvidia_peermem/initstate", "/sys/module/nv_peer_mem/initstate"},
+			FactStack:         {"/sys/module/mlx_compat", "/sys/module/mlx5_core", "/sys/module/mlx5_core/version"},
+			FactSymbols:       {"/proc/kallsyms"},
+			FactIOMMU:         {"/sys/kernel/iommu_groups/7/type"},
+			FactNUMABalancing: nil,
+		} {
+			if diff := cmp.Diff(want, st.Files[fact]); diff != "" {
+				t.Errorf("%s scan, %s (-want +got):\n%s", scan, fact, diff)
+			}
+		}
+		advised := Advise(fs, st)
+		if diff := cmp.Diff([]string{"/proc/sys/kernel/numa_balancing"}, advised.Files[FactNUMABalancing]); diff != "" {
+			t.Errorf("%s scan, advice (-want +got):\n%s", scan, diff)
+		}
+		if diff := cmp.Diff(st.Files[FactDriver], advised.Files[FactDriver]); diff != "" || st.Files[FactNUMABalancing] != nil {
+			t.Errorf("%s scan, advice changes the state before, or loses its files: %s", scan, diff)
+		}
+	}
+}

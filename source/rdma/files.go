@@ -1,0 +1,23 @@
+package rdma
+
+import "strconv"
+
+// Files that an Inventory is read from: the directory of all devices, and whether
+// devices belong to network namespaces ("N") or to all ("Y").
+const (
+	Class     = "/" + classDir
+	NetnsMode = "/" + netnsMode
+)
+
+// PortFile is the path of a file of one of the device's ports: of 1 and "state",
+// "/sys/class/infiniband/mlx5_0/ports/1/state".
+func (d *Device) PortFile(port int, name string) string {
+	dir := "/" + d.dir
+	if d.dir == "" {
+		dir = Class + "/" + d.Name
+	}
+	return dir + "/ports/" + strconv.Itoa(port) + "/" + name
+}
+
+// AnyPortFile is the pattern of such files of all devices and ports.
+func AnyPortFile(name string) string { return Class + "/*/ports/*/" + name }
