@@ -12,12 +12,13 @@ import (
 	"strings"
 
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 )
 
-// Scrub takes out of a recording what no command reads and what identifies the
-// machine, and says in the notes what it did. Every command says the same on what
-// is left.
+// Scrub removes from a recording what no command looks at and what identifies the
+// machine, and says so in the notes. Every command says the same as before.
 func (r *Recording) Scrub() {
 	questions := slices.SortedFunc(maps.Keys(r.answers), compareQuestions)
 	var serials []string // they have no form to know them by where they occur elsewhere
@@ -48,7 +49,7 @@ func (r *Recording) Scrub() {
 		"of /proc/kallsyms the first line and those that decide, without addresses")
 }
 
-// reduce leaves of the files that hold more than is read of them what is read.
+// reduce cuts files of which little is used down to that.
 func reduce(name string, c *content) {
 	data, whole := c.whole()
 	base := path.Base(name)
@@ -64,7 +65,7 @@ func reduce(name string, c *content) {
 			c.add(data[:i+1], 0, io.EOF)
 		}
 	case base != "vpd" && base != "modules.dep" && name != "proc/cmdline" && !isTopology:
-	case !ended: // nothing is read of a file that is too large
+	case !ended: // too large, so that its readers use nothing of it
 		c.replace(bytes.Repeat([]byte("x"), len(data)))
 	case base == "modules.dep":
 		c.replace(peerLines(data))
@@ -75,14 +76,19 @@ func reduce(name string, c *content) {
 	}
 }
 
-// symbolLines gives the lines of a symbol table, or of its beginning, that searching
-// it for symbols of RDMA comes to the same with: the first, and those with such a
-// symbol. Addresses are zero where they were, and all ones where they were not.
-// ended tells whether the table ended where the data does.
+// symbolLines gives those lines of a symbol table, or of its beginning, that kmod
+// looks for, and the first one, which tells that it is a table. Addresses that are not
+// zero become all ones. ended tells whether the table ends where the data does.
 func symbolLines(table []byte, ended bool) []byte {
 	const longest = 4 << 10 // a line that kmod takes; it gives up at a longer one
+	names := []string{kmod.PeerMemoryAPI, kmod.UmemDMABuf}
+	for _, nic := range family.Known().NICs {
+		if nic.DMABuf != "" {
+			names = append(names, nic.DMABuf)
+		}
+	}
 	first := regexp.MustCompile(`^[0-9A-Fa-f]{8,16} `)
-	decides := regexp.MustCompile(`( [tT] | __ksymtab_)(ib_register_peer_memory_client|ib_umem_dmabuf_get|\w+_reg_user_mr_dmabuf)([.\s]|$)`)
+	decides := regexp.MustCompile(`( [tT] | __ksymtab_)(` + strings.Join(names, "|") + `)([.\s]|$)`)
 	if !first.Match(table) { // not a symbol table, nor is its beginning
 		return table[:min(len(table), 16)]
 	}
@@ -153,9 +159,10 @@ func (s *scrubber) hideUsers(text []byte) {
 	}
 }
 
-// numbers are attributes in which the kernel writes a number. Garbage in them must
-// not become one: that of an identifier would be. board_id names a kind of board.
-var numbers = [...]string{
+// kept are the names of files without identifiers. In most of them the kernel writes a
+// number: garbage there must not become the number of an identifier. A board_id is
+// that of a kind of board.
+var kept = [...]string{
 	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
 	"state", "phys_state", "rate", "board_id", "config",
 }
@@ -168,7 +175,7 @@ func (s *scrubber) content(name string, c *content) {
 		if whole && len(data) > 0 && errors.Is(c.stop, io.EOF) {
 			c.replace(s.vpd(data))
 		}
-	case slices.Contains(numbers[:], base):
+	case slices.Contains(kept[:], base):
 	default:
 		for _, p := range c.parts {
 			s.hideUsers(p.data)
@@ -181,7 +188,6 @@ func (s *scrubber) content(name string, c *content) {
 // engineering change and manufacturer are those of many boards; any other field may
 // identify the single one.
 func (s *scrubber) vpd(data []byte) []byte {
-	const management = "SW_MNG" // by which a NIC that manages NVLink switches is known
 	vpd, err := pci.ParseVPD(data)
 	if err != nil {
 		return []byte{0} // no VPD either
@@ -192,8 +198,8 @@ func (s *scrubber) vpd(data []byte) []byte {
 		switch {
 		case key == "PN" || key == "EC" || key == "MN":
 			s.ids.clean(value)
-		case bytes.Contains(value, []byte(management)):
-			value = []byte(management)
+		case bytes.Contains(value, []byte(pci.ManagementMark)):
+			value = []byte(pci.ManagementMark)
 		default:
 			s.ids.rename(value)
 		}
@@ -208,8 +214,8 @@ func (s *scrubber) vpd(data []byte) []byte {
 }
 
 // name scrubs a file's name, part by part: udev makes names of MACs and GUIDs. A part
-// that is a number stays one, of a port or a group. What no reader prints as it is,
-// is as they print it: one odd name must not spoil all.
+// that is a number, of a port or a group, stays. Characters that readers do not print
+// become what they print: because of one odd name, Parse would refuse all.
 func (s *scrubber) name(name string) string {
 	parts := strings.Split(sanitize.Terminal(name), "/")
 	for i, part := range parts {

@@ -148,7 +148,8 @@ func (s *scanner) marked(f *Function) bool {
 	return vpd != nil && vpd.nvlinkManagement()
 }
 
-const managementMark = "SW_MNG"
+// ManagementMark in a field of the VPD tells a NIC that manages NVLink switches.
+const ManagementMark = "SW_MNG"
 
 // nvlinkManagement looks for the mark in the VPD: the field SMDL=SW_MNG of a
 // vendor keyword, or the product name of the baseboard's NIC.
@@ -157,7 +158,7 @@ func (v *VPD) nvlinkManagement() bool {
 		return true
 	}
 	for _, value := range v.Fields {
-		if strings.Contains(value, managementMark) {
+		if strings.Contains(value, ManagementMark) {
 			return true
 		}
 	}
