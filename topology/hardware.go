@@ -21,7 +21,7 @@ func (b *builder) hardware() {
 		case f.DataDirectOf != nil:
 			b.m.DataDirect = true
 		case f.NIC != nil:
-			b.m.Adapters++
+			b.m.KnownNICs++
 		}
 	}
 	at := make([]ncclFunction, len(nics))

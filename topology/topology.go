@@ -92,8 +92,8 @@ type Matrix struct {
 	// function could not be identified, so that there may be more.
 	EligibleGPUs, EligibleNICs int
 	Counted                    bool
-	// Adapters counts the NICs of known families, eligible or not.
-	Adapters int
+	// KnownNICs counts the NIC functions of known families, eligible or not.
+	KnownNICs int
 	// Level is the smallest level that every GPU reaches: the largest GPU.Level.
 	// Best is the smallest level of any pair.
 	Level, Best Level

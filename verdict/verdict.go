@@ -116,7 +116,7 @@ func (f *Facts) capable() (tristate.State, Reason) {
 		why = NoGPU
 	case m.EligibleGPUs == 0:
 		why = GPUUnsupported
-	case m.Adapters == 0:
+	case m.KnownNICs == 0:
 		why = NoNIC
 	case m.EligibleNICs == 0:
 		why = NICUnsupported

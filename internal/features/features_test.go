@@ -80,6 +80,7 @@ func TestPortOf(t *testing.T) {
 		}
 	}
 }
+
 func classified(f pci.Function) *pci.Function {
 	f.Classify(family.Known())
 	return &f
