@@ -143,7 +143,7 @@ func withoutComments(data []byte) []byte {
 }
 
 // find gives the first pci element of a function, nil for none. The bus id must be
-// in lower case, as NCCL wants it. An adapter may also stand under function 0 of its
+// in lower case, as NCCL wants it. A NIC may also stand under function 0 of its
 // device, or under device 0, function 0 of its bus, where NCCL looks for it. Names of
 // RDMA devices do not count: they come and go with the driver. A nil file has none.
 func (f *File) find(fn *pci.Function) *element {

@@ -229,7 +229,7 @@ type ncclFunction struct {
 // inNCCL finds the function that stands for a NIC: its data-direct function
 // where it has one, else the one with device and function number 0 on its bus.
 // NCCL takes all functions of a bus for ports and virtual functions of one
-// adapter (NCCL_IB_MERGE_VFS=1, its default).
+// NIC (NCCL_IB_MERGE_VFS=1, its default).
 func inNCCL(inv *pci.Inventory, f *pci.Function) ncclFunction {
 	if f.RootBus == "" {
 		return ncclFunction{}
