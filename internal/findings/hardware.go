@@ -11,10 +11,20 @@ import (
 	"gdr-features/verdict"
 )
 
-// because tells whether the verdict's first step, the hardware, ended with a reason;
-// "" when it is met.
+// because tells whether the verdict's step of the hardware ended with a reason; ""
+// when it is met.
 func because(reason verdict.Reason) func(*Facts) bool {
-	return func(f *Facts) bool { return f.Verdict.Steps[0].Reason == reason }
+	return func(f *Facts) bool { return f.stepReason("hardware") == reason }
+}
+
+// stepReason is the reason of the verdict's step that a check tells of.
+func (f *Facts) stepReason(check string) verdict.Reason {
+	for _, s := range f.Verdict.Steps {
+		if s.Check == check {
+			return s.Reason
+		}
+	}
+	return ""
 }
 
 var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []row{

@@ -91,12 +91,7 @@ var notLoaded = []row{
 }
 
 // noPeermem is the verdict's reason where neither way to GPU memory is there.
-func noPeermem(f *Facts) verdict.Reason {
-	if interfaceFor(f) == tristate.True {
-		return verdict.PeermemNotLoaded
-	}
-	return verdict.NoPeerMemoryPath
-}
+func noPeermem(f *Facts) verdict.Reason { return f.stepReason(verdict.GPUMemory) }
 
 func peermemWay(f *Facts) tristate.State { return f.Verdict.Peermem }
 func dmabufWay(f *Facts) tristate.State  { return f.Verdict.DMABuf }
