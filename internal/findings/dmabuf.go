@@ -172,7 +172,7 @@ func stackOrigin(f *Facts) string {
 	case kmod.OriginInbox:
 		return "the kernel's own drivers"
 	case kmod.OriginNotLoaded:
-		return "no driver that MOFED has is loaded"
+		return "no driver that MOFED provides is loaded"
 	case kmod.OriginUnknown:
 	}
 	return "drivers of unknown origin"

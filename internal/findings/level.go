@@ -154,7 +154,7 @@ func sharedNearNIC(f *Facts) (shared, evidence []string) {
 			continue
 		}
 		if idle := f.idleTwin(nic, nearest); idle != nil {
-			what := fmt.Sprintf("%v is the nearest of the GPUs %s, and %v, of the same model, is near none", nic.Address, firstFew(served[nic]), idle.Address)
+			what := fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to none", nic.Address, firstFew(served[nic]), idle.Address)
 			return []string{what}, []string{sawPlace(nic), sawPlace(idle)}
 		}
 	}

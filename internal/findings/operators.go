@@ -32,7 +32,7 @@ var operators = check{
 		{
 			status: Warn, code: "OperatorsWait", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.True), is(mofedIsReady, tristate.False)),
 			text: say("the GPU Operator's container nvidia-peermem-ctr waits for the Network Operator's drivers, which are not ready; or, with useHostMofed, modprobe failed in it"),
-			fix:  say("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED by the Network Operator%s", orOff), evidence: sawRDMAEnabled,
+			fix:  say("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED with the Network Operator%s", orOff), evidence: sawRDMAEnabled,
 		},
 		{
 			status: Warn, code: "PeermemSidecar", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.True), is(mofedIsReady, tristate.True), hostDrivers),
@@ -43,8 +43,8 @@ var operators = check{
 }
 
 const (
-	operatorWaits = "if driver.rdma.enabled is set, the GPU Operator's driver waits without end for the Network Operator's drivers, which are not ready"
-	installMOFED  = "install MOFED by the Network Operator (NicClusterPolicy ofedDriver) and look at its Pod on this node; or set driver.rdma.enabled=false, as DMA-BUF does not depend on the order"
+	operatorWaits = "if driver.rdma.enabled is set, the GPU Operator's driver waits forever for the Network Operator's drivers, which are not ready"
+	installMOFED  = "install MOFED with the Network Operator (NicClusterPolicy ofedDriver) and look at its Pod on this node; or set driver.rdma.enabled=false, as DMA-BUF does not depend on the order"
 )
 
 // peermemLacking: a node of the GPU Operator lacks a peer memory client.

@@ -20,7 +20,7 @@ var peermem = check{
 	rows: append([]row{
 		{
 			status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.True)),
-			text:     say("%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF is not available instead", registered),
+			text:     say("%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here", registered),
 			fix:      say("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)%s", orDMABuf),
 			evidence: sawClientFiles,
 		},
@@ -106,9 +106,11 @@ func registered(f *Facts) string {
 }
 
 func peermemMoving(f *Facts) string {
-	switch state := f.Kmod.PeermemModule; state {
-	case kmod.Coming, kmod.Going:
-		return "; nvidia_peermem is just " + string(state)
+	switch f.Kmod.PeermemModule {
+	case kmod.Coming:
+		return "; nvidia_peermem is being loaded"
+	case kmod.Going:
+		return "; nvidia_peermem is being unloaded"
 	case kmod.Unread, kmod.Absent, kmod.Live:
 	}
 	return ""

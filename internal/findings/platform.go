@@ -140,7 +140,7 @@ func anyVFIO(f *Facts) bool { return vfioFunctions(f) != "" }
 var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile("iommu_group"), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
 	text: say("a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: %s", which),
-	fix:  say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; they need a reboot"),
+	fix:  say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; then reboot"),
 }}}
 
 // dataDirectApart finds GPUs that share memory with their CPU and stand below one
@@ -236,7 +236,7 @@ var numa = check{name: "numa", facts: []kmod.Fact{kmod.FactNUMABalancing}, rows:
 	{
 		status: Warn, code: "NUMABalancing", which: balancing,
 		text: say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
-		fix:  say("sysctl -w kernel.numa_balancing=0 and measure; into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
+		fix:  say("sysctl -w kernel.numa_balancing=0 and measure; put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
 	},
 	{status: OK, when: func(f *Facts) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
 }}

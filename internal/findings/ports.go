@@ -15,9 +15,9 @@ import (
 var port = check{name: "port", sources: []string{rdma.AnyPortFile("state"), rdma.AnyPortFile("link_layer")}, rows: []row{
 	{
 		status: Warn, code: "PortDown", when: all(is((*Facts).ActivePort, tristate.True), anyDown), which: idlePorts,
-		text: say("%s%s; not: %s", activePorts, linkLayer, which), fix: portFixes,
+		text: say("%s%s; others: %s", activePorts, linkLayer, which), fix: portFixes,
 	},
-	{status: Undecidable, when: is((*Facts).ActivePort, tristate.True), which: idlePorts, text: say("%s%s; not: %s", activePorts, linkLayer, which), fix: portFixes},
+	{status: Undecidable, when: is((*Facts).ActivePort, tristate.True), which: idlePorts, text: say("%s%s; others: %s", activePorts, linkLayer, which), fix: portFixes},
 	{status: OK, when: is((*Facts).ActivePort, tristate.True), text: say("%s%s", activePorts, linkLayer)},
 	{
 		status: Fail, reason: verdict.NoActivePort,

@@ -87,7 +87,7 @@ func peermemName(f *Facts) string {
 func modprobe(f *Facts) string {
 	switch {
 	case peermemName(f) == oldPeermem:
-		return "modprobe nv_peer_mem, the one that is installed; better, move to nvidia-peermem of GPU driver 470 or newer"
+		return "modprobe nv_peer_mem, which is the one installed; better, move to nvidia-peermem of GPU driver 470 or newer"
 	case f.advised().Operators.GPU == tristate.True:
 		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: " + load(f) + legacyParameter(f)
 	}
@@ -194,5 +194,5 @@ func disableRedirect(bridges []string) string {
 	if len(bridges) == 1 {
 		return "pci=disable_acs_redir=" + bridges[0]
 	}
-	return "pci=disable_acs_redir= and these addresses, a semicolon between them"
+	return "pci=disable_acs_redir= followed by these addresses, separated by semicolons"
 }
