@@ -87,8 +87,8 @@ type NIC struct {
 	// /proc/kallsyms; "" for a driver that has none.
 	DMABuf string
 	// PeerMemory is what proves that the RDMA stack takes GPU memory from a peer
-	// memory client for this family.
-	PeerMemory PeerMemory
+	// memory client for this family; nil for a family that has no such clients.
+	PeerMemory *PeerMemory
 	// LinkLayers are those of a port that carries traffic, as in ports/<n>/link_layer.
 	// None at all means InfiniBand and Ethernet, those of NCCL's IB transport
 	// (NVIDIA/nccl src/transport/net_ib/init.cc).

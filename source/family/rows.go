@@ -101,7 +101,7 @@ var mlx5 = NIC{
 	Module:     "mlx5_ib",
 	MOFED:      true,
 	DMABuf:     "mlx5_ib_reg_user_mr_dmabuf",
-	PeerMemory: peerDirect,
+	PeerMemory: &peerDirect,
 	Uverbs: Uverbs{
 		Driver: 1, // RDMA_DRIVER_MLX5
 		// struct mlx5_ib_alloc_ucontext_req_v2 (include/uapi/rdma/mlx5-abi.h) as
@@ -130,7 +130,7 @@ var mlx4 = NIC{
 	Drivers:    []string{"mlx4_core"},
 	Module:     "mlx4_ib",
 	MOFED:      true,
-	PeerMemory: peerDirect,
+	PeerMemory: &peerDirect,
 	Help: Help{
 		Product:  "ConnectX-4 or newer",
 		Operator: "the Network Operator's driver container",

@@ -10,7 +10,6 @@ package kmod
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"gdr-features/host"
@@ -68,31 +67,6 @@ type Driver struct {
 	Open tristate.State
 	// Version as in "570.86.15"; "" when not known.
 	Version string
-}
-
-// Peermem tells whether a peer memory client for GPU memory is registered with the
-// RDMA stack.
-type Peermem struct {
-	Registered tristate.State
-	// By names the evidence: a module, "nvidia_peermem", or the client's directory,
-	// "/sys/kernel/mm/memory_peers/nv_mem"; "" for none.
-	By string
-}
-
-// AnyPeermem gives the client of some family of NICs that has one, and otherwise what
-// is known of all.
-func (s *State) AnyPeermem() Peermem {
-	if len(s.Peermem) == 0 {
-		return Peermem{}
-	}
-	all := Peermem{Registered: tristate.False}
-	for _, p := range s.Peermem {
-		if p.Registered == tristate.True {
-			return p
-		}
-		all.Registered = tristate.Or(all.Registered, p.Registered)
-	}
-	return all
 }
 
 // Processor is a CPU in the words of NCCL's topology (src/graph/xml.cc,
@@ -305,56 +279,6 @@ func isDriverVersion(word string) bool {
 		}
 	}
 	return true
-}
-
-// peermem looks for the clients that serve some families of NICs.
-func (s *scanner) peermem(nics []*family.NIC) {
-	s.st.Peermem = make(map[string]Peermem, len(nics))
-	var done []*family.NIC
-	for _, n := range nics {
-		same := func(other *family.NIC) bool {
-			return slices.Equal(n.PeerMemory.Modules, other.PeerMemory.Modules) && slices.Equal(n.PeerMemory.Clients, other.PeerMemory.Clients)
-		}
-		if i := slices.IndexFunc(done, same); i >= 0 { // one problem is told of once
-			s.st.Peermem[n.Name] = s.st.Peermem[done[i].Name]
-			continue
-		}
-		s.st.Peermem[n.Name] = s.client(n.PeerMemory)
-		done = append(done, n)
-	}
-}
-
-// client looks for a registered client: a live module (its init fails, and it is gone,
-// when it cannot register), or the client's directory as older PeerDirect stacks make
-// it, in the three places it has been seen in.
-func (s *scanner) client(p family.PeerMemory) Peermem {
-	out := Peermem{Registered: tristate.False}
-	for i, module := range p.Modules {
-		state := s.init(module)
-		if i == 0 && s.st.PeermemModule == Unread {
-			s.st.PeermemModule = state
-		}
-		if state == Live && out.By == "" {
-			out.By = module
-		}
-		out.Registered = tristate.Or(out.Registered, state.Loaded())
-	}
-	if out.By != "" {
-		return out
-	}
-	for _, place := range [...]string{"sys/kernel/mm/memory_peers", "sys/kernel/memory_peers", "sys/memory_peers"} {
-		for _, client := range p.Clients {
-			ok, err := s.fs.Exists(place + "/" + client)
-			switch {
-			case err != nil:
-				s.problem(err)
-				out.Registered = tristate.Or(out.Registered, tristate.Unknown)
-			case ok:
-				return Peermem{tristate.True, "/" + place + "/" + client}
-			}
-		}
-	}
-	return out
 }
 
 // groups reads the types of IOMMU groups.
