@@ -21,8 +21,8 @@ import (
 // mesh is a family of NICs that nobody has: vendor, driver, symbol and link layer are
 // its own. It has no peer memory client.
 var mesh = family.NIC{
-	Name: "mesh", Vendor: 0xfade, Devices: family.DeviceIDs{{First: 0x0001, Last: 0x00ff}},
-	Classes: []uint16{0x0200}, Unsupported: family.DeviceIDs{{First: 0x0002}}, Virtual: family.DeviceIDs{{First: 0x0080}},
+	Name: "mesh", Vendor: 0xfade, Devices: family.DeviceRanges{{First: 0x0001, Last: 0x00ff}},
+	Classes: []uint16{0x0200}, Unsupported: family.DeviceIDs{0x0002}, Virtual: family.DeviceIDs{0x0080},
 	Drivers: []string{"mesh_net"}, Module: "mesh_rdma", DMABuf: "mesh_reg_user_mr_dmabuf", LinkLayers: []string{"Unspecified"},
 	Help: family.Help{Product: "Mesh 1", DMABufStack: "Linux 7.0 or newer", Operator: "the Mesh operator"},
 }

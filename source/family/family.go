@@ -38,17 +38,23 @@ const (
 	baseSystem  = 0x08
 )
 
-// Range is a range of PCI device ids; one alone has Last 0.
-type Range struct{ First, Last uint16 }
-
 // DeviceIDs are PCI device ids of one vendor.
-type DeviceIDs []Range
+type DeviceIDs []uint16
 
 // Has tells whether a device id is among them.
-func (ids DeviceIDs) Has(device uint16) bool {
-	return slices.ContainsFunc(ids, func(r Range) bool {
-		return r.First == device || r.First <= device && device <= r.Last
-	})
+func (ids DeviceIDs) Has(device uint16) bool { return slices.Contains(ids, device) }
+
+// DeviceRanges are ranges of PCI device ids of one vendor.
+type DeviceRanges []struct{ First, Last uint16 }
+
+// Has tells whether a device id is in one of them.
+func (ranges DeviceRanges) Has(device uint16) bool {
+	for _, r := range ranges {
+		if r.First <= device && device <= r.Last {
+			return true
+		}
+	}
+	return false
 }
 
 // NIC is a family of NICs: those that one RDMA driver drives.
@@ -58,7 +64,7 @@ type NIC struct {
 	// Vendor and Devices are the PCI ids of the family's functions, which have a
 	// network class (02xx).
 	Vendor  uint16
-	Devices DeviceIDs
+	Devices DeviceRanges
 	// Classes are base class and subclass of those that can do GPUDirect RDMA, and
 	// Unsupported the device ids of those that cannot.
 	Classes     []uint16

@@ -66,8 +66,8 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-func TestDeviceIDs(t *testing.T) {
-	ids := family.DeviceIDs{{First: 0x1003, Last: 0x1010}, {First: 0x2000}, {First: 0, Last: 1}}
+func TestDeviceRanges(t *testing.T) {
+	ids := family.DeviceRanges{{0x1003, 0x1010}, {0x2000, 0x2000}, {0, 1}}
 	for id, want := range map[uint16]bool{
 		0: true, 1: true, 2: false, 0x1002: false, 0x1003: true, 0x1008: true, 0x1010: true, 0x1011: false, 0x1fff: false, 0x2000: true, 0x2001: false,
 	} {

@@ -18,7 +18,6 @@ import (
 var (
 	driverForm = regexp.MustCompile(`^[0-9]{3,4}(\.[0-9]{1,4}){1,2}$`)
 	mofedForm  = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})-[0-9][0-9A-Za-z._-]*$`)
-	ownerForm  = regexp.MustCompile(`\[([^\]\n]*)`)
 )
 
 func FuzzParseDriver(f *testing.F) {

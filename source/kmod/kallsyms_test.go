@@ -242,6 +242,28 @@ func TestSearchSymbolsReadErrors(t *testing.T) {
 	}
 }
 
+// Bytes that come with an error count, as io.Reader has it.
+func TestSearchSymbolsWithError(t *testing.T) {
+	const line = "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n"
+	for _, tt := range []struct {
+		text    string
+		with    error
+		want    finds
+		wantErr error
+	}{
+		{line, io.ErrUnexpectedEOF, finds{umem: "ib_uverbs"}, io.ErrUnexpectedEOF},
+		{line[:len(line)-1], io.ErrUnexpectedEOF, finds{}, io.ErrUnexpectedEOF}, // there may be more of the line
+		{line[:len(line)-1], io.EOF, finds{umem: "ib_uverbs"}, nil},
+		{"not a symbol table", io.ErrUnexpectedEOF, finds{}, errNoTable},
+		{"", io.EOF, finds{}, host.ErrEmpty},
+	} {
+		got, err := search(func(buf []byte) (int, error) { return copy(buf, tt.text), tt.with })
+		if !errors.Is(err, tt.wantErr) || !cmp.Equal(tt.want, got) {
+			t.Errorf("%q with %v: %v, %v; want %v, %v", tt.text, tt.with, got, err, tt.want, tt.wantErr)
+		}
+	}
+}
+
 func TestSearchSymbolsBound(t *testing.T) {
 	page := strings.Repeat("0000000000000000 t filler\n", 4096/26)
 	total := 0
