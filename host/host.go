@@ -172,6 +172,27 @@ func (f *FS) Line(name string) (string, error) {
 	return line, nil
 }
 
+// Link is an entry of a directory of links: its name and target, or why that could not
+// be read, as Source.Link says it.
+type Link struct {
+	Name, Target string
+	Err          error
+}
+
+// Links lists a directory of links, as Source.Names and Source.Link do for each.
+func (f *FS) Links(name string) ([]Link, error) {
+	if k, ok := f.Source.(*kernel); ok {
+		return k.links(name)
+	}
+	names, err := f.Names(name)
+	links := make([]Link, 0, len(names))
+	for _, link := range names {
+		to, err := f.Link(name + "/" + link)
+		links = append(links, Link{link, to, err})
+	}
+	return links, err
+}
+
 // Base gives the last element of a link's target: the name of a driver, of an
 // IOMMU group, of a physical function.
 func (f *FS) Base(name string) (string, error) {

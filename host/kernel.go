@@ -95,6 +95,25 @@ func (k *kernel) Open(name string) (File, error) {
 }
 
 func (k *kernel) Names(name string) ([]string, error) {
+	return k.list(name, nil)
+}
+
+// links lists a directory of links and reads each by the handle of the directory,
+// which saves resolving the path to it again and again.
+func (k *kernel) links(name string) (links []Link, err error) {
+	read := func(dir int, link string) {
+		to, err := readlinkat(dir, link)
+		if err != nil {
+			err = PathError("readlink", name+"/"+link, err)
+		}
+		links = append(links, Link{link, to, err})
+	}
+	_, err = k.list(name, read)
+	return links, err
+}
+
+// list gives the sorted names in a directory, and hands each with the directory to see.
+func (k *kernel) list(name string, see func(dir int, entry string)) ([]string, error) {
 	const most = 1 << 17
 	op, below := k.at(name)
 	fd, err := op.open(below, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -113,6 +132,11 @@ func (k *kernel) Names(name string) ([]string, error) {
 		err = PathError("readdir", name, bare(err))
 	}
 	slices.Sort(names)
+	for _, entry := range names {
+		if see != nil {
+			see(fd, entry)
+		}
+	}
 	return names, err
 }
 

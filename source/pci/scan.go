@@ -58,14 +58,14 @@ func (inv *Inventory) Find(a Address) *Function {
 // read; whatever is wrong with a single function is a problem in the inventory.
 func Scan(fs *host.FS, table family.Table, facts Facts) (Inventory, error) {
 	s := scanner{fs: fs, table: table, facts: facts, bridges: map[string][]Address{}}
-	names, err := fs.Names(devicesDir)
+	links, err := fs.Links(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
 	}
 	s.numaNodes()
-	s.inv.Functions = make([]Function, 0, len(names))
-	for _, name := range names {
-		s.function(name)
+	s.inv.Functions = make([]Function, 0, len(links))
+	for _, link := range links {
+		s.function(link)
 	}
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
 	s.knownAsBridges()
@@ -91,14 +91,15 @@ func (s *scanner) problem(err error) {
 	}
 }
 
-func (s *scanner) function(name string) {
+func (s *scanner) function(link host.Link) {
+	name := link.Name
 	address, err := ParseAddress(name)
 	if err != nil {
 		s.problem(fmt.Errorf("/%s: %w", devicesDir, err))
 		return
 	}
 	f := Function{Address: address, NUMA: None, NearNUMA: None, RootNUMA: None, IOMMUGroup: None}
-	s.place(&f, name)
+	s.place(&f, link)
 	base := devicesDir + "/" + name + "/"
 	if err := s.ids(&f, base); err != nil {
 		s.inv.Problems = append(s.inv.Problems, err)
@@ -119,10 +120,10 @@ func (s *scanner) function(name string) {
 
 // place reads the function's path in the device tree from its link:
 // ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0.
-func (s *scanner) place(f *Function, name string) {
-	to, err := s.fs.Link(devicesDir + "/" + name)
-	if err != nil {
-		s.inv.Problems = append(s.inv.Problems, err)
+func (s *scanner) place(f *Function, link host.Link) {
+	name, to := link.Name, link.Target
+	if link.Err != nil {
+		s.inv.Problems = append(s.inv.Problems, link.Err)
 		return
 	}
 	cut := strings.LastIndexByte(to, '/')

@@ -171,9 +171,9 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 
 // listClass lists the devices of the class, as far as it can be read.
 func (inv *Inventory) listClass(fs *host.FS, functions *pci.Inventory, facts Facts) error {
-	names, err := fs.Names(classDir)
-	for _, name := range names {
-		if d, ok := byClass(fs, functions, name); ok {
+	links, err := fs.Links(classDir)
+	for _, link := range links {
+		if d, ok := byClass(fs, functions, link); ok {
 			inv.add(fs, functions, d, facts)
 		}
 	}
@@ -276,14 +276,14 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
 // link into the device tree, .../0000:1a:00.0/infiniband/mlx5_0, or with an
 // auxiliary device in between, .../0000:1a:00.0/mlx5_core.sf.2/infiniband/mlx5_2.
 // What is neither link nor directory is no device.
-func byClass(fs *host.FS, functions *pci.Inventory, name string) (d Device, ok bool) {
+func byClass(fs *host.FS, functions *pci.Inventory, link host.Link) (d Device, ok bool) {
+	name := link.Name
 	entry := classDir + "/" + name
 	d = Device{Name: sanitize.Terminal(name), dir: entry}
-	to, err := fs.Link(entry)
-	if err == nil && d.place(to) {
+	if link.Err == nil && d.place(link.Target) {
 		return d, true
 	}
-	if err != nil {
+	if link.Err != nil {
 		dir, err := fs.Open(entry + "/")
 		if err != nil {
 			return d, !errors.Is(err, unix.ENOTDIR)
