@@ -352,3 +352,21 @@ func TestPermission(t *testing.T) {
 		})
 	}
 }
+
+// TestLineOfNothing: a Source's Read may give no bytes and no error.
+func TestLineOfNothing(t *testing.T) {
+	if text, err := New(nothing{}, "nothing").Line("sys/line"); text != "" || !errors.Is(err, ErrEmpty) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// nothing is a Source of files whose Read gives nothing.
+type nothing struct{ Source }
+
+func (nothing) Open(string) (File, error) { return nothing{}, nil }
+
+func (nothing) Read([]byte) (int, error) { return 0, nil }
+
+func (nothing) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }
+
+func (nothing) Close() error { return nil }
