@@ -56,7 +56,7 @@ func readRDMA(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, er
 // /proc/driver/nvidia and /proc/kallsyms. It never fails.
 func readKmod(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
 	state, err := deadline.Start(func() (kmod.State, error) {
-		return kmod.Scan(fs, kmod.Request{Families: family.Known(), AllSymbols: true}), nil
+		return kmod.Scan(fs, kmod.Request{AllSymbols: true}), nil
 	})(ctx)
 	if err != nil {
 		state.Problems = append(state.Problems, fmt.Errorf("modules and symbols: %w", err))

@@ -104,7 +104,7 @@ func (i Init) Loaded() tristate.State {
 // Request says what Scan is to read beyond the modules.
 type Request struct {
 	// Families are all that are known: the version of MOFED shows at any of its drivers,
-	// whatever NICs there are.
+	// whatever NICs there are. The zero value stands for family.Known.
 	Families family.Table
 	// Present are those of the machine, whose drivers, clients and symbols are read
 	// (pci.Inventory.Families); the zero value stands for all. Of GPUs the first counts.
@@ -127,7 +127,10 @@ type Request struct {
 func Scan(fs *host.FS, want Request) State {
 	s := newScanner(fs, State{})
 	s.modules = s.modulesReadable()
-	if len(want.Present.GPUs) == 0 {
+	if len(want.Families.GPUs) == 0 && len(want.Families.NICs) == 0 {
+		want.Families = family.Known()
+	}
+	if len(want.Present.GPUs) == 0 && len(want.Present.NICs) == 0 {
 		want.Present = want.Families
 	}
 	if len(want.Present.GPUs) > 0 {
