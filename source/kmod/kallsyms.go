@@ -126,6 +126,8 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 			return found, host.ErrEmpty
 		case err != nil && !end: // what came with the error counts
 			return found, err
+		case n == 0 && !end:
+			return found, io.ErrNoProgress
 		case total > maxKallsyms:
 			return found, host.ErrTooLarge
 		}

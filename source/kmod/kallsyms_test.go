@@ -391,3 +391,15 @@ func TestNeededSymbols(t *testing.T) {
 		t.Errorf("read on: %d reads, error %v", read, err)
 	}
 }
+
+// A reader that gives nothing and no error is not asked for ever.
+func TestSearchSymbolsNoProgress(t *testing.T) {
+	table := io.MultiReader(strings.NewReader("0000000000000000 t filler\n"), idle{})
+	if _, err := searchSymbols(table, all); !errors.Is(err, io.ErrNoProgress) {
+		t.Error(err)
+	}
+}
+
+type idle struct{}
+
+func (idle) Read([]byte) (int, error) { return 0, nil }
