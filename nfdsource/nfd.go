@@ -33,6 +33,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/features"
 	"gdr-features/internal/label"
+	"gdr-features/internal/sanitize"
 )
 
 // readLimit is how long one discovery may read. What has not been read by then
@@ -91,7 +92,7 @@ func (s *featureSource) Discover() error {
 		return err
 	}
 	s.last.Store(f)
-	for _, problem := range problems {
+	for _, problem := range sanitize.Errors(problems) {
 		klog.V(1).InfoS("fact not readable", "featureSource", s.name, "problem", problem)
 	}
 	return nil
