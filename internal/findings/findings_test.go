@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/internal/sample"
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
@@ -196,5 +197,31 @@ func TestPortOfUnknownLinkLayer(t *testing.T) {
 	}
 	if want := []string{"/sys/class/infiniband/mlx5_0/ports/1/link_layer=?"}; !slices.Equal(got.Evidence, want) {
 		t.Errorf("evidence %q, want %q", got.Evidence, want)
+	}
+}
+
+// TestNearPortBesideManagement: a NIC that its RDMA device alone shows to manage NVLink
+// switches is nearest to no GPU.
+func TestNearPortBesideManagement(t *testing.T) {
+	n := sample.Ready()
+	n.Kmod.Advice = kmod.NoAdvice()
+	n.RDMA.Devices[0].NVLinkManagement = true
+	for i, state := range []string{"DOWN", "ACTIVE"} {
+		bus := uint8(0x21 + i)
+		at := sample.At(bus)
+		fn := sample.Function(bus, 0x15b3, 0x1021, 0x020700, "mlx5_core")
+		fn.Bridges = []pci.Address{{Bus: 0, Device: 1}, {Bus: 3}, {Bus: 4, Device: bus}}
+		if state == "ACTIVE" {
+			fn.RootBus = "pci0000:40"
+		}
+		n.PCI.Functions = append(n.PCI.Functions, fn)
+		n.RDMA.Devices = append(n.RDMA.Devices, rdma.Device{
+			Name: fmt.Sprintf("mlx5_%d", i+1), PCI: &at, PortsRead: true,
+			Ports: []rdma.Port{{Number: 1, State: state, LinkLayer: "InfiniBand"}},
+		})
+	}
+	f := findingOf(t, n, "near-port")
+	if f.Code != "NearPortDown" || !strings.Contains(f.Detail, "has mlx5_1 at PXB with no active port, and mlx5_2 at NODE next") {
+		t.Errorf("%+v", f)
 	}
 }

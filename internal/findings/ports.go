@@ -174,7 +174,7 @@ func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
 		if p.Level == topology.Unknown || active == tristate.Unknown {
 			return nil, nil
 		}
-		if near == nil && p.Level == f.Matrix.GPUs[gpu].Level {
+		if near == nil || p.Level < near.Level {
 			near = p
 		}
 		if active == tristate.True && (left == nil || p.Level < left.Level) {
