@@ -164,8 +164,10 @@ type Check struct {
 	Expected, Found string
 	// Fix is what to do when it is not met.
 	Fix string
-	// Sources are the files it was read from.
+	// Sources are the files it was read from, and Facts those of whose files kmod
+	// keeps a record.
 	Sources []string
+	Facts   []kmod.Fact
 }
 
 // Deviations names the violated expectations, each once.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
 )
 
 // members lists the eligible GPUs or NICs of a group as the labels gdr.gpus and
@@ -37,7 +38,7 @@ func (f *Facts) unidentified() int {
 
 func (f *Facts) gpuGroup(g *Group) []Check {
 	members := f.members(g, (*pci.Function).GPUEligible)
-	all := []Check{f.count("gpus", "GPUs", "10de", g, members)}
+	all := []Check{f.count("gpus", "GPUs", g, members)}
 	if g.FullLink {
 		all = append(all, f.fullLink("gpus", g, members))
 	}
@@ -46,7 +47,7 @@ func (f *Facts) gpuGroup(g *Group) []Check {
 
 func (f *Facts) nicGroup(g *Group) []Check {
 	members := f.members(g, (*pci.Function).NICEligible)
-	all := []Check{f.count("nics", "NICs", "15b3", g, members)}
+	all := []Check{f.count("nics", "NICs", g, members)}
 	if g.FullLink {
 		all = append(all, f.fullLink("nics", g, members))
 	}
@@ -73,15 +74,15 @@ func (g *Group) suffix() string {
 	return " " + join(g.Model)
 }
 
-func (f *Facts) count(key, what, vendor string, g *Group, members []*pci.Function) Check {
-	fix := "compare lspci -d " + vendor + ": with a healthy machine; a device that fell off the bus (dmesg) may come back after a power cycle"
+func (f *Facts) count(key, what string, g *Group, members []*pci.Function) Check {
+	fix := "compare lspci with a healthy machine; a device that fell off the bus (dmesg) may come back after a power cycle"
 	if len(members) > g.Count.Max {
 		fix = "find out which device was added, or correct the file"
 	}
 	return Check{
 		Name: key + ".count", State: g.Count.Holds(len(members), f.unidentified()),
 		Expected: g.Count.String() + " " + what + g.suffix(), Found: fmt.Sprint(len(members)),
-		Fix: fix, Sources: []string{pciDevices},
+		Fix: fix, Sources: []string{pci.Devices},
 	}
 }
 
@@ -105,7 +106,7 @@ func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	return Check{
 		Name: key + ".pcie", State: t.state(), Expected: "full PCIe links of all " + key + g.suffix(), Found: t.found("none"),
 		Fix:     "lspci -vv -s ADDRESS (LnkCap, LnkSta); reseat the card, try another slot or riser, then replace it",
-		Sources: []string{pciDevices + "/*/current_link_width", pciDevices + "/*/current_link_speed"},
+		Sources: []string{pci.AnyFile("current_link_width"), pci.AnyFile("current_link_speed")},
 	}
 }
 
@@ -131,6 +132,6 @@ func (f *Facts) firmware(g *Group, members []*pci.Function) Check {
 	return Check{
 		Name: "nics.firmware", State: t.state(), Expected: "firmware " + g.Firmware.String() + " of all NICs" + g.suffix(), Found: t.found("none"),
 		Fix:     "mlxfwmanager, or flint -d ADDRESS query; update, then reset the card (mlxfwreset) or power cycle",
-		Sources: []string{"/sys/class/infiniband/*/fw_ver"},
+		Sources: []string{rdma.Class + "/*/fw_ver"},
 	}
 }

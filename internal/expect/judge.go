@@ -4,16 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
-)
-
-// Files that checks are read from.
-const (
-	pciDevices = "/sys/bus/pci/devices"
-	ibPorts    = "/sys/class/infiniband/*/ports/*/"
-	nvVersion  = "/proc/driver/nvidia/version"
-	kallsyms   = "/proc/kallsyms"
 )
 
 // Judge compares a machine with a file.
@@ -100,7 +93,7 @@ func (f *Facts) level(limit topology.Level) Check {
 	c := Check{
 		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
 		Fix:     "compare gdr-features topo with a healthy machine: a NIC is missing, or in another slot",
-		Sources: []string{pciDevices, pciDevices + "/*/numa_node"},
+		Sources: []string{pci.Devices, pci.AnyFile("numa_node")},
 	}
 	if limit != topology.PIX {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"

@@ -168,7 +168,7 @@ var rows = []struct {
 		"nics.active-ports: 0", "nics.link: no active port", "nics.rate: no active port", "nics.firmware?",
 		"nics.active-ports: 0", "nics.link: no active port", "nics.rate: no active port", "nics.firmware?",
 		"nearest-rate: no active port for 0000:18:00.0, no active port for 0000:9a:00.0", "driver: none loaded", "modules: none loaded",
-		"mofed: neither mlx5_core nor mlx4_core loaded", "mechanism: neither", "ready: not ready (GPUDriverNotLoaded)",
+		"mofed: no driver that MOFED provides is loaded", "mechanism: neither", "ready: not ready (GPUDriverNotLoaded)",
 	}},
 	{name: "ports down", state: "ports-down", label: "false", want: []string{
 		"nics.active-ports: 0 (not mlx5_0 port 1, mlx5_1 port 1)", "nics.link: no active port", "nics.rate: no active port",
@@ -288,7 +288,7 @@ func TestJudge(t *testing.T) {
 				t.Errorf("state %v, label %q, unknown %v", r.Expected.State, r.Labels[label.Expected], r.Unknown[label.Expected])
 			}
 			for _, c := range r.Expected.Checks {
-				if c.Expected == "" || c.Fix == "" || len(c.Sources) == 0 || c.State == tristate.False && c.Found == "" {
+				if c.Expected == "" || c.Fix == "" || len(c.Sources)+len(c.Facts) == 0 || c.State == tristate.False && c.Found == "" {
 					t.Errorf("%+v", c)
 				}
 			}

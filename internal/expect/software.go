@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
 	"gdr-features/tristate"
 )
 
@@ -26,11 +28,11 @@ func (f *Facts) software(e *Expectations) []Check {
 	if len(e.IOMMU) > 0 {
 		all = append(all, value("iommu", "IOMMU", e.IOMMU, f.Verdict.IOMMU,
 			"the kernel's command line (iommu=, intel_iommu=, amd_iommu=) and the firmware's setting",
-			pciDevices+"/*/iommu_group", "/sys/kernel/iommu_groups/*/type"))
+			[]string{pci.AnyFile("iommu_group")}, kmod.FactIOMMU))
 	}
 	if len(e.ACS) > 0 {
 		all = append(all, value("acs", "ACS", e.ACS, f.Verdict.ACS,
-			"the firmware's setting of ACS, or setpci at boot; virtual machines need the redirection", pciDevices+"/*/config"))
+			"the firmware's setting of ACS, or setpci at boot; virtual machines need the redirection", []string{pci.AnyFile("config")}))
 	}
 	if e.Ready != nil {
 		all = append(all, f.ready(*e.Ready))
@@ -42,7 +44,7 @@ func (f *Facts) driver(want Versions) Check {
 	driver := f.Kmod.Driver
 	c := Check{
 		Name: "driver", Expected: "GPU driver " + want.String(), Found: driver.Version,
-		Fix: "install that driver (GPU Operator: driver.version) and reload it, or correct the file", Sources: []string{nvVersion},
+		Fix: "install that driver (GPU Operator: driver.version) and reload it, or correct the file", Facts: []kmod.Fact{kmod.FactDriver},
 	}
 	switch {
 	case driver.Loaded == tristate.False:
@@ -60,7 +62,7 @@ func (f *Facts) modules(want string) Check {
 	driver := f.Kmod.Driver
 	c := Check{
 		Name: "modules", Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
-		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)", Sources: []string{nvVersion},
+		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)", Facts: []kmod.Fact{kmod.FactDriver},
 	}
 	switch {
 	case driver.Loaded == tristate.False:
@@ -78,8 +80,8 @@ func (f *Facts) mofed(want *Versions) Check {
 	found := f.Kmod.Stack.MOFED
 	c := Check{
 		Name: "mofed", Expected: "the kernel's own RDMA drivers", Found: "MOFED " + found.Version,
-		Fix:     "remove MOFED and reboot, or correct the file",
-		Sources: []string{"/sys/module/mlx5_core/version", "/sys/module/mlx_compat"},
+		Fix:   "remove MOFED and reboot, or correct the file",
+		Facts: []kmod.Fact{kmod.FactStack},
 	}
 	if want != nil {
 		c.Expected, c.Found = "MOFED "+want.String(), found.Version
@@ -87,7 +89,7 @@ func (f *Facts) mofed(want *Versions) Check {
 	}
 	switch found.Origin {
 	case kmod.OriginNotLoaded:
-		c.State, c.Found = tristate.False, "neither mlx5_core nor mlx4_core loaded"
+		c.State, c.Found = tristate.False, "no driver that MOFED provides is loaded"
 	case kmod.OriginInbox:
 		if c.State = tristate.True; want != nil {
 			c.State, c.Found = tristate.False, "the kernel's own drivers"
@@ -111,7 +113,7 @@ func (f *Facts) mechanism(want string) Check {
 			"peermem": "peermem", "dmabuf": "DMA-BUF", "either": "peermem or DMA-BUF", "both": "peermem and DMA-BUF",
 		}[want],
 		Found: "no DMA-BUF", Fix: "see the findings peermem and dmabuf",
-		Sources: []string{"/sys/module/nvidia_peermem/initstate", nvVersion, kallsyms},
+		Facts: []kmod.Fact{kmod.FactPeermem, kmod.FactDriver, kmod.FactSymbols},
 	}
 	switch want {
 	case "peermem":
@@ -137,8 +139,8 @@ func (f *Facts) mechanism(want string) Check {
 }
 
 // value compares a label's value, "" for unknown.
-func value(name, what string, want []string, found, fix string, sources ...string) Check {
-	c := Check{Name: name, Expected: what + " " + strings.Join(want, " or "), Found: found, Fix: fix, Sources: sources}
+func value(name, what string, want []string, found, fix string, sources []string, facts ...kmod.Fact) Check {
+	c := Check{Name: name, Expected: what + " " + strings.Join(want, " or "), Found: found, Fix: fix, Sources: sources, Facts: facts}
 	if found != "" {
 		c.State = tristate.Of(slices.Contains(want, found))
 	}
@@ -148,7 +150,7 @@ func value(name, what string, want []string, found, fix string, sources ...strin
 func (f *Facts) ready(want bool) Check {
 	c := Check{
 		Name: "ready", State: f.Verdict.Ready, Expected: "ready", Found: "not ready (" + string(f.Verdict.Reason) + ")",
-		Fix: "see the findings above", Sources: []string{pciDevices, "/sys/class/infiniband", "/sys/module", kallsyms},
+		Fix: "see the findings above", Sources: []string{pci.Devices, rdma.Class}, Facts: []kmod.Fact{kmod.FactDriver, kmod.FactPeermem, kmod.FactSymbols},
 	}
 	if !want {
 		c.State, c.Expected, c.Found, c.Fix = tristate.Not(c.State), "not ready", "ready", "correct the file if this machine is in use"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gdr-features/internal/expect"
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -48,23 +49,23 @@ func (f *Facts) expected() []Finding {
 	case r == nil, r.Type == "" && r.Machine == "": // nobody asks, or there is no file
 		return nil
 	case r.Type == "":
-		return f.expectation(nil, "/sys/class/dmi/id", pci.Devices)
+		return f.expectation(nil, []string{"/sys/class/dmi/id", pci.Devices})
 	}
 	var all []Finding
 	for i := range r.Checks {
 		if c := &r.Checks[i]; c.State != tristate.True {
-			all = append(all, f.expectation(c, c.Sources...)...)
+			all = append(all, f.expectation(c, c.Sources, c.Facts...)...)
 		}
 	}
 	if len(all) == 0 {
-		return f.expectation(nil, pci.Devices)
+		return f.expectation(nil, []string{pci.Devices})
 	}
 	return all
 }
 
-func (f *Facts) expectation(unmet *expect.Check, sources ...string) []Finding {
+func (f *Facts) expectation(unmet *expect.Check, sources []string, facts ...kmod.Fact) []Finding {
 	about, c := *f, expectedCheck
-	about.unmet, c.sources = unmet, sources
+	about.unmet, c.sources, c.facts = unmet, sources, facts
 	found, _ := c.find(&about) // the last row always holds
 	return []Finding{found}
 }
