@@ -193,7 +193,7 @@ func legacyStack(f *Facts) bool { return f.Kmod.Stack.PeerDirect == kmod.PeerDir
 func legacyConfigured(f *Facts) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
-	return persistent || p.LegacyAPI == "1" || f.Kmod.AnyPeermem().By == oldPeermem
+	return persistent || p.LegacyAPI == "1" || peermemClient(f) == oldPeermem
 }
 
 func sawLegacy(f *Facts) []string {

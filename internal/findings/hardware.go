@@ -48,12 +48,12 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 	{
 		status: Fail, reason: verdict.NoNIC, when: because(verdict.NoNIC),
 		text: say("no NVIDIA ConnectX or BlueField network function on the PCI bus"),
-		fix:  say("install a ConnectX-4 or newer NIC (NICs of other vendors are not judged)"),
+		fix:  say("install a %s NIC (NICs of other vendors are not judged)", newerNIC),
 	},
 	{
 		status: Fail, reason: verdict.NICUnsupported, when: because(verdict.NICUnsupported),
-		text:     say("the network functions of vendor 15b3 are older than ConnectX-3, manage an NVLink fabric, or have a class other than Ethernet (0200) and InfiniBand (0207)"),
-		fix:      say("install a ConnectX-4 or newer NIC"),
+		text:     say("every NIC is an unsupported model, manages an NVLink fabric, or has a class other than Ethernet (0200) and InfiniBand (0207)"),
+		fix:      say("install a %s NIC", newerNIC),
 		evidence: nicIDs,
 	},
 	{

@@ -95,7 +95,7 @@ func held(f *Facts) (names, evidence []string) {
 		return nil, nil
 	}
 	evidence = f.saw(kmod.FactHolders, core, client)
-	if users := f.advised().Peermem.Users; client == "nvidia_peermem" && users >= 0 {
+	if users := f.advised().Peermem.Users; client != oldPeermem && users >= 0 {
 		evidence = append(evidence, f.saw(kmod.FactPeermemModule, "/refcnt", strconv.Itoa(users))...)
 	}
 	return []string{fmt.Sprintf("%s holds %s", client, core)}, evidence
@@ -108,7 +108,7 @@ func (f *Facts) holder() (client, core string) {
 		return "", ""
 	}
 	for _, core := range [...]string{"ib_uverbs", "ib_core"} {
-		for _, client := range [...]string{"nvidia_peermem", oldPeermem} {
+		for _, client := range peerModules(f) {
 			if slices.Contains(f.advised().Holders[core], client) {
 				return client, core
 			}

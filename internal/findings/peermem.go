@@ -101,9 +101,10 @@ func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols[kmod.PeerMemo
 
 func runningExporter(f *Facts) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner }
 
-func registered(f *Facts) string {
-	return f.Kmod.AnyPeermem().By + " is registered with the RDMA stack"
-}
+// peermemClient is the evidence of the client that serves the NICs.
+func peermemClient(f *Facts) string { return f.Kmod.Peermem[f.NICFamily().Name].By }
+
+func registered(f *Facts) string { return peermemClient(f) + " is registered with the RDMA stack" }
 
 func peermemMoving(f *Facts) string {
 	switch f.Kmod.PeermemModule {
@@ -138,10 +139,10 @@ func seenByNCCL(f *Facts) tristate.State {
 }
 
 func clientModule(f *Facts) string {
-	if strings.HasPrefix(f.Kmod.AnyPeermem().By, "/") {
-		return "the module behind " + f.Kmod.AnyPeermem().By
+	if client := peermemClient(f); !strings.HasPrefix(client, "/") {
+		return client
 	}
-	return f.Kmod.AnyPeermem().By
+	return "the module behind " + peermemClient(f)
 }
 
 // The module on disk.

@@ -19,6 +19,14 @@ func rdmaModule(f *Facts) string    { return f.NICFamily().Module }
 func dmabufSymbol(f *Facts) string  { return f.NICFamily().DMABuf }
 func newerNIC(f *Facts) string      { return f.NICFamily().Help.Product }
 
+// peerModules are the peer memory clients that serve these NICs.
+func peerModules(f *Facts) []string {
+	if p := f.NICFamily().PeerMemory; p != nil {
+		return p.Modules
+	}
+	return nil
+}
+
 // newerStack is what registers DMA-BUF for these NICs.
 func newerStack(f *Facts) string {
 	if stack := f.NICFamily().Help.DMABufStack; stack != "" {
@@ -150,8 +158,8 @@ func install(f *Facts) string {
 
 // orDMABuf names the other way where this machine's GPUs and NICs can go it.
 func orDMABuf(f *Facts) string {
-	if f.Kmod.Driver.Open == tristate.False && f.Turing() == tristate.True && f.NICFamily().DMABuf != "" {
-		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (Linux 5.12 or newer, or MOFED 5.5 or newer)"
+	if f.Kmod.Driver.Open == tristate.False && f.Turing() == tristate.True && f.NICFamily().Help.DMABufStack != "" {
+		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NICFamily().Help.DMABufStack + ")"
 	}
 	return ""
 }

@@ -66,7 +66,7 @@ func TestNewFamily(t *testing.T) {
 		words   []string // in its texts and evidence
 	}{
 		{"all in place", nil, nil, tristate.True, "", "dmabuf", findings.OK, "", []string{"mesh"}},
-		{"an id that is not supported", replace("fade:0001", "fade:0002"), nil, tristate.False, "NICUnsupported", "hardware", findings.Fail, "NICUnsupported", []string{"fade:0002"}},
+		{"an id that is not supported", replace("fade:0001", "fade:0002"), nil, tristate.False, "NICUnsupported", "hardware", findings.Fail, "NICUnsupported", []string{"unsupported model", "fade:0002"}},
 		{"an id of nobody", func(text string) string {
 			return strings.NewReplacer("fade:0001", "fade:1001", "fade:0002", "fade:1002").Replace(text)
 		}, nil, tristate.False, "NoNIC", "hardware", findings.Fail, "NoNIC", nil},

@@ -106,7 +106,7 @@ func (n *Node) Port() *rdma.Port { return &n.RDMA.Devices[0].Ports[0] }
 // Drop takes a function out.
 func (n *Node) Drop(i int) { n.PCI.Functions = append(n.PCI.Functions[:i:i], n.PCI.Functions[i+1:]...) }
 
-// AddNIC adds a second adapter beside the first.
+// AddNIC adds a second NIC beside the first.
 func (n *Node) AddNIC() {
 	second := At(0x21)
 	n.PCI.Functions = append(n.PCI.Functions, Function(0x21, 0x15b3, 0x1021, 0x020700, "mlx5_core"))
