@@ -3,6 +3,7 @@ package topology
 import (
 	"slices"
 
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -15,7 +16,6 @@ func (b *builder) hardware() {
 	b.m.Counted = !b.PCI.Unidentified()
 	b.m.EligibleNICs = len(nics)
 	b.m.Reachable = tristate.False
-	b.commonBridge = b.PCI.NeedsCommonBridge()
 	for i := range b.PCI.Functions {
 		switch f := &b.PCI.Functions[i]; {
 		case f.DataDirectOf != nil:
@@ -27,6 +27,12 @@ func (b *builder) hardware() {
 	at := make([]ncclFunction, len(nics))
 	for i, nic := range nics {
 		at[i] = inNCCL(b.PCI, nic)
+	}
+	b.commonBridge = map[*family.GPU]bool{}
+	for _, gpu := range b.m.GPUs {
+		if _, known := b.commonBridge[gpu.GPU]; !known {
+			b.commonBridge[gpu.GPU] = b.PCI.NeedsCommonBridge(gpu.GPU)
+		}
 	}
 	var bests, all []bound
 	b.m.NCCLDefault = tristate.True
@@ -122,10 +128,10 @@ func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
 	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }
 
-// allowed tells whether the NVIDIA driver maps the GPU's memory for the NIC, judged
+// allowed tells whether the driver maps the GPU's memory for the NIC, judged
 // by their places in the PCI tree.
 func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
-	if gpu.Coherent() || b.virtual || !b.commonBridge {
+	if gpu.Coherent() || b.virtual || !b.commonBridge[gpu.GPU] {
 		return tristate.True
 	}
 	g, n := b.PCI.Place(gpu), b.PCI.Place(nic)

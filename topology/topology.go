@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
@@ -71,7 +72,7 @@ type Pair struct {
 	// settings (NCCL_NET_GDR_LEVEL), judged by their places in the PCI tree.
 	Default tristate.State
 	// Allowed tells whether the GPU's driver maps its memory for the NIC, judged
-	// by their places in the PCI tree. See pci.Inventory.NeedsCommonBridge.
+	// by their places in the PCI tree. See family.GPU.CommonBridge.
 	Allowed tristate.State
 }
 
@@ -225,8 +226,8 @@ type builder struct {
 	virtual bool
 	// fromFile: some level is from the topology file.
 	fromFile bool
-	// commonBridge: only pairs under a common bridge reach each other.
-	commonBridge bool
+	// commonBridge: GPUs of a family reach only NICs under a common bridge.
+	commonBridge map[*family.GPU]bool
 }
 
 // rating is what is known of the level of a GPU and a NIC function.

@@ -192,6 +192,10 @@ type GPU struct {
 	VersionFile string
 	// OpenFrom is the lowest device id that the open kernel modules drive.
 	OpenFrom uint16
+	// CommonBridge are the host bridges and root ports, by their vendor, of CPUs on
+	// which the driver maps GPU memory for another PCI device only where both are
+	// below a common bridge.
+	CommonBridge map[uint16]DeviceIDs
 }
 
 // Of tells whether a function is one of the family's GPUs, eligible or not.

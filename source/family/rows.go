@@ -6,6 +6,10 @@ package family
 // the first generation that these drive, is 1e02, and the highest before it 1df6.
 // GPUs that share memory with a Grace CPU are GH200, GB200 and GB300 (kernel:
 // drivers/vfio/pci/nvgrace-gpu/main.c, 6.18).
+//
+// The driver (R580 and newer) demands a common bridge on Ampere Altra, AmpereOne 160
+// and Grace (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
+// _checkP2pChipsetSupport, ids from nvcst.h).
 var nvidia = GPU{
 	Name:             "nvidia",
 	Vendor:           0x10de,
@@ -18,6 +22,10 @@ var nvidia = GPU{
 	Passthrough:      []string{"vfio-pci"},
 	VersionFile:      "proc/driver/nvidia/version",
 	OpenFrom:         0x1e00,
+	CommonBridge: map[uint16]DeviceIDs{
+		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
+		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
+	},
 }
 
 // peerDirect: the clients that nvidia-peermem and its forerunner nv_peer_mem are.

@@ -1,32 +1,20 @@
 package pci
 
 import (
-	"slices"
 	"strings"
+
+	"gdr-features/source/family"
 )
 
-// noPeerToPeer are the host bridges and root ports of CPUs on which the
-// NVIDIA driver (R580 and newer) maps GPU memory for another PCI device only
-// when both stand under a common bridge: Ampere Altra, AmpereOne 160 and Grace
-// (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
-// _checkP2pChipsetSupport, ids from nvcst.h).
-var noPeerToPeer = map[uint16][]uint16{
-	0x1def: {
-		0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110,
-		0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207,
-	},
-	0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
-}
-
-// NeedsCommonBridge tells whether this machine's CPU is one of those on
-// which a GPU and a NIC reach each other below a common bridge only.
-func (inv *Inventory) NeedsCommonBridge() bool {
+// NeedsCommonBridge tells whether this machine's CPU is one of those on which the
+// driver of a family of GPUs maps memory only for a NIC below a common bridge.
+func (inv *Inventory) NeedsCommonBridge(g *family.GPU) bool {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
 		if f.Class>>8 != 0x0600 && !f.Bridge() {
 			continue
 		}
-		if slices.Contains(noPeerToPeer[f.Vendor], f.Device) {
+		if g.CommonBridge[f.Vendor].Has(f.Device) {
 			return true
 		}
 	}

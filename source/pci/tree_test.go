@@ -188,7 +188,7 @@ func TestNeedsCommonBridge(t *testing.T) {
 		for _, device := range ids {
 			for class, want := range map[uint32]bool{0x060000: true, 0x060400: true, 0x060100: false, 0x030200: false, 0x020000: false} {
 				inv := inventory(hostBridge, Function{Vendor: vendor, Device: device, Class: class})
-				if got := inv.NeedsCommonBridge(); got != want {
+				if got := inv.NeedsCommonBridge(family.Known().GPUs[0]); got != want {
 					t.Errorf("%04x:%04x, class %06x: %v, want %v", vendor, device, class, got, want)
 				}
 			}
@@ -204,7 +204,7 @@ func TestNeedsCommonBridge(t *testing.T) {
 		"a function that cannot be read":  {},
 		"a function of vendor 0, for all": {Device: 0x22b1, Class: 0x060400},
 	} {
-		if inventory(hostBridge, f).NeedsCommonBridge() {
+		if inventory(hostBridge, f).NeedsCommonBridge(family.Known().GPUs[0]) {
 			t.Errorf("%s: needs a common bridge", name)
 		}
 	}
