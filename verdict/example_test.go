@@ -3,7 +3,6 @@ package verdict_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 
 	"gdr-features/host"
@@ -23,14 +22,14 @@ func Example() {
 	defer remove()
 	tree, err := host.Open(host.Options{Root: root}) // host.Options{} is this machine
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer tree.Close()
 
 	table := family.Known()
 	functions, err := pci.Scan(tree, table, 0)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	devices := rdma.Scan(context.Background(), tree, &functions, 0)
 	drivers := kmod.Scan(tree, kmod.For(&functions, table))
@@ -67,14 +66,14 @@ pci0000:50 numa=0
     0000:51:00.0 ib 15b3:1021 rdma=mlx5_1
 `)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	if root, err = os.MkdirTemp("", "machine"); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	state, ok := machine.StateNamed("closed-no-peermem")
 	if err := m.Write(root, state); err != nil || !ok {
-		log.Fatal(err)
+		panic(err)
 	}
 	return root, func() { _ = os.RemoveAll(root) }
 }
