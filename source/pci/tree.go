@@ -1,10 +1,6 @@
 package pci
 
-import (
-	"slices"
-
-	"gdr-features/source/family"
-)
+import "gdr-features/source/family"
 
 // Switches are the PCIe switches above a function as NCCL counts them, the
 // nearest first, each named by its upstream port: from the function up, every
@@ -62,14 +58,20 @@ func (inv *Inventory) Families(t family.Table) family.Table {
 	if inv.Unidentified() {
 		return t
 	}
+	gpus, nics := map[*family.GPU]bool{}, map[*family.NIC]bool{}
+	for i := range inv.Functions {
+		if f := &inv.Functions[i]; f.Eligible {
+			gpus[f.GPU], nics[f.NIC] = true, true
+		}
+	}
 	var here family.Table
 	for _, g := range t.GPUs {
-		if slices.ContainsFunc(inv.Functions, func(f Function) bool { return f.GPU == g && f.Eligible }) {
+		if gpus[g] {
 			here.GPUs = append(here.GPUs, g)
 		}
 	}
 	for _, n := range t.NICs {
-		if slices.ContainsFunc(inv.Functions, func(f Function) bool { return f.NIC == n && f.Eligible }) {
+		if nics[n] {
 			here.NICs = append(here.NICs, n)
 		}
 	}
