@@ -23,7 +23,7 @@ var (
 	ErrEmpty = errors.New("file is empty")
 	// ErrTooLarge: the file or directory holds more than such a file ever does.
 	ErrTooLarge = errors.New("more data than expected")
-	// ErrLoop: the path does not end, however often its links are followed.
+	// ErrLoop: following the links of a path does not end.
 	ErrLoop = errors.New("too many links")
 )
 
@@ -34,15 +34,15 @@ type Source interface {
 	// Open opens a file for reading, or a directory if name ends in a slash. It
 	// does not wait for the writer of a FIFO.
 	Open(name string) (File, error)
-	// Names lists a directory, sorted. With an error it gives the names listed
-	// until then; too many are ErrTooLarge.
+	// Names lists a directory, sorted. On an error it gives the names read so far; too
+	// many names are ErrTooLarge.
 	Names(name string) ([]string, error)
-	// Link gives the target of a symbolic link as it is written there. What is
-	// there and no link is unix.EINVAL.
+	// Link gives the target of a symbolic link as it is written there. For anything but
+	// a link the error is unix.EINVAL.
 	Link(name string) (string, error)
 	// Inode gives the inode number of the file that name leads to, following
-	// links. sysfs gives a directory that was removed and made again another
-	// number. Sources other than the kernel give 0.
+	// links. In sysfs a directory that was removed and made again has another number.
+	// Sources other than the kernel give 0.
 	Inode(name string) (uint64, error)
 }
 
@@ -69,7 +69,7 @@ type FS struct {
 	root, sysfs string
 }
 
-// Options says where the tree lies.
+// Options says where the tree is.
 type Options struct {
 	// Root is the directory that holds sys/ and proc/; "" is "/".
 	Root string

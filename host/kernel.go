@@ -126,10 +126,10 @@ func (k *kernel) list(name string, see func(dir int, entry string)) ([]string, e
 	switch {
 	case len(names) > most:
 		names, err = names[:most], PathError("readdir", name, ErrTooLarge)
-	case errors.Is(err, io.EOF): // an empty one
+	case errors.Is(err, io.EOF): // an empty directory
 		return nil, nil
 	case err != nil:
-		err = PathError("readdir", name, bare(err))
+		err = PathError("readdir", name, errnoOf(err))
 	}
 	slices.Sort(names)
 	for _, entry := range names {
@@ -192,8 +192,8 @@ func (f *file) ReadAt(buf []byte, offset int64) (done int, err error) {
 	return done, err
 }
 
-// read takes a FIFO or terminal with nothing to read, which would block or cannot be
-// read at an offset, for one that ends.
+// read treats a FIFO or terminal with nothing to read, which would block or cannot
+// be read at an offset, as an empty file.
 func (f *file) read(call func() (int, error)) (int, error) {
 	switch n, err := ignoringEINTR(call); {
 	case err == nil && n > 0:
@@ -262,7 +262,7 @@ func (w walked) open(name string, flags int) (int, error) {
 	// os.Root takes no O_PATH. Without it, a file is opened for reading.
 	file, err := w.OpenFile(strings.TrimPrefix(name, "/"), flags&^unix.O_PATH|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
-		return -1, bare(err)
+		return -1, errnoOf(err)
 	}
 	defer file.Close()
 	return unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -271,14 +271,14 @@ func (w walked) open(name string, flags int) (int, error) {
 func (w walked) readlink(name string) (string, error) {
 	to, err := w.Readlink(strings.TrimPrefix(name, "/"))
 	if err != nil {
-		return "", bare(err)
+		return "", errnoOf(err)
 	}
 	return to, nil
 }
 
-// bare takes the kernel's errno out of an error of package os. A link that leads
+// errnoOf takes the kernel's errno out of an error of package os. A link that leads
 // out of an os.Root has none; openat2 says EXDEV to it.
-func bare(err error) error {
+func errnoOf(err error) error {
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return errno
 	}

@@ -14,8 +14,8 @@
 // and the labels of source gdr as node labels. The part before the dot is the name
 // of the source, which the worker adds. A fact that is not known has no
 // attribute. Where the object of a node becomes too large, the worker's option
-// core.noPublishFeatures leaves "gdr-pci.*" out. Nobody else should publish gdr.*
-// for the same node: NFD adds the instances of all NodeFeature objects up.
+// core.noPublishFeatures leaves "gdr-pci.*" out. Nothing else should publish gdr.*
+// for the same node: NFD adds up the instances of all NodeFeature objects.
 //
 // It is a package of its own because linking NFD's API costs a program 1.4 ms at
 // every start, which is much to one that is run as a hook.
@@ -37,7 +37,7 @@ import (
 )
 
 // readLimit is how long one discovery may read. What has not been read by then
-// is unknown: a device that does not answer must not hold the worker up.
+// is unknown: a device that does not answer must not block the worker.
 const readLimit = 4 * time.Second
 
 // Options says where the machine's files lie. The zero value is the machine
@@ -72,7 +72,7 @@ var _ source.LabelSource = (*labelSource)(nil)
 type featureSource struct {
 	name string
 	// read reads the machine. Problems are facts that could not be read. An error
-	// says that the PCI bus cannot be read, without which nothing can be told.
+	// says that the PCI bus cannot be read, without which nothing is known.
 	read func(context.Context, *host.FS) (f *v1alpha1.Features, problems []error, err error)
 	fs   *host.FS
 	last atomic.Pointer[v1alpha1.Features] // what the last discovery found

@@ -2,7 +2,7 @@ package topology
 
 import "slices"
 
-// attributes are those of NCCL's that say what a machine is and not which.
+// attributes are NCCL's attributes that describe a machine without identifying it.
 var attributes = [...]string{
 	"host_hash", "numaid", "busid", "vendor", "device", "subsystem_vendor", "subsystem_device",
 	"version", "affinity", "arch", "familyid", "modelid", "class", "link_speed", "link_width",

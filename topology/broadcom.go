@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// broadcomGeneration knows the PCIe switches whose chips show as two levels
-// (getBcmGen): 4 or 5, 0 for any other.
+// broadcomGeneration recognizes the PCIe switches whose chips show as two levels
+// (getBcmGen): it gives 4 or 5, and 0 for any other.
 func broadcomGeneration(ids uint64, level uint64) int {
 	switch ids &^ 0xfff {
 	case 0x1000c0101000a000:
@@ -17,14 +17,14 @@ func broadcomGeneration(ids uint64, level uint64) int {
 	return 0
 }
 
-// errStale is an end of NCCL's that its merging of Broadcom switches leads to.
+// errStale is why NCCL fails after it has merged Broadcom switches.
 var errStale = errors.New("merging Broadcom switches, NCCL loses links between them")
 
-// flatten takes the switches right below a Broadcom switch of the same chip into
-// it (ncclTopoFlattenBcmSwitches), and one right above it too, since it goes by
-// links. NCCL keeps a pointer into the array of switches. When a switch in front
-// of it is removed, the array moves up and the pointer means the next switch; this
-// does the same.
+// flatten merges the switches right below a Broadcom switch of the same chip into it
+// (ncclTopoFlattenBcmSwitches), and one right above it too, since it follows links
+// in both directions. NCCL keeps a pointer into the array of switches. When a switch
+// in front of it is removed, the array moves up and the pointer means the next
+// switch; this does the same.
 func (g *ncclGraph) flatten() {
 	for s := 0; s < g.switches && g.failed == nil; s++ {
 		top := node{switchNode, s}
@@ -37,7 +37,7 @@ func (g *ncclGraph) flatten() {
 				g.takeIn(top, id)
 			}
 		}
-		g.at(top).ids |= 0xffff // is not looked at again
+		g.at(top).ids |= 0xffff // so that it is not merged again
 		s = -1
 	}
 }
@@ -58,7 +58,8 @@ func (g *ncclGraph) cutSubSwitches(top node, gen int) []int64 {
 	return subs
 }
 
-// unlink removes the link at l. What moves leaves its last entry behind.
+// unlink removes the link at l and moves those after it up. A copy of the last one
+// stays behind them.
 func (n *graphNode) unlink(l int) {
 	copy(n.links[l:n.live-1], n.links[l+1:n.live])
 	n.live--
@@ -67,7 +68,8 @@ func (n *graphNode) unlink(l int) {
 // maxLinks is how many links a node has (src/graph/topo.h, NCCL_TOPO_MAX_LINKS).
 const maxLinks = 576
 
-// takeIn gives the links of the first switch of an id to another and removes it.
+// takeIn moves the links of the first switch with an id to another switch, and
+// removes the first.
 func (g *ncclGraph) takeIn(top node, id int64) {
 	index := slices.IndexFunc(g.nodes[switchNode][:g.switches], func(n graphNode) bool { return n.id == id })
 	if index < 0 {
@@ -81,7 +83,7 @@ func (g *ncclGraph) takeIn(top node, id int64) {
 			continue
 		}
 		n := g.at(top)
-		if n.live == maxLinks { // of itself, where a stale place is the switch's own
+		if n.live == maxLinks { // a switch is merged into itself where a stale place is its own
 			g.failed = errStale
 			return
 		}
@@ -95,20 +97,20 @@ func (g *ncclGraph) takeIn(top node, id int64) {
 			back.links[i].to = top
 		}
 	}
-	g.taken = append(g.taken, id)
+	g.merged = append(g.merged, id)
 	g.remove(sub)
 }
 
-// remove takes a switch out of the list (ncclTopoRemoveNode): links to those
-// behind it follow, as far as they count.
+// remove takes a switch out of the list (ncclTopoRemoveNode) and corrects the live
+// links to the switches after it.
 func (g *ncclGraph) remove(gone node) {
 	for kind := range g.nodes {
 		for at := range g.nodes[kind] {
-			here := node{nodeKind(kind), at}
-			if here == gone || kind == int(switchNode) && at >= g.switches {
+			other := node{nodeKind(kind), at}
+			if other == gone || kind == int(switchNode) && at >= g.switches {
 				continue
 			}
-			n := g.at(here)
+			n := g.at(other)
 			for l := 0; l < n.live; l++ {
 				for l < n.live && n.links[l].to == gone {
 					n.unlink(l)

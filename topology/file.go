@@ -13,13 +13,14 @@ import (
 	"gdr-features/source/pci"
 )
 
-// File is an NCCL topology file: what NCCL takes for the truth where a machine
-// has one, as virtual machines do (src/graph/xml.cc, ncclTopoGetXmlFromFile).
+// File is an NCCL topology file, which NCCL believes rather than sysfs where a
+// machine has one, as virtual machines do (src/graph/xml.cc,
+// ncclTopoGetXmlFromFile).
 type File struct {
 	system *element
 	byBus  map[string]*element // the first pci element of each bus id
 	count  int                 // elements of any kind
-	begun  bool                // there was a system
+	begun  bool                // a system element was read
 
 	// Name is the file's path, for evidence; its reader sets it.
 	Name string
@@ -31,13 +32,13 @@ type File struct {
 // use.
 const MaxFile = 4 << 20
 
-// Bounds of a topology file; the largest that NCCL itself accepts is far below.
+// Bounds of a topology file, far above what NCCL itself accepts.
 const (
 	maxDepth    = 64
 	maxElements = 1 << 16
 )
 
-// ParseFile reads the elements cpu and pci; others are passed over. A file
+// ParseFile reads the elements cpu and pci and ignores others. A file
 // without any pci element is an error. A file that NCCL refuses is read as far as
 // it is XML; see File.Refused.
 func ParseFile(data []byte) (*File, error) {
@@ -66,8 +67,8 @@ func ParseFile(data []byte) (*File, error) {
 	}
 }
 
-// add puts an element below the one it stands in, and gives the one that others
-// may stand in: itself where it is a cpu, or a pci below a cpu.
+// add puts an element below its parent and gives it back, as the parent of what it
+// contains. What an ignored element contains is ignored too.
 func (f *File) add(above *element, t xml.StartElement) *element {
 	attrs := make(map[string]string, len(t.Attr))
 	for _, a := range t.Attr {
@@ -75,7 +76,7 @@ func (f *File) add(above *element, t xml.StartElement) *element {
 	}
 	e := &element{tag: t.Name.Local, text: attributesOf(t), parent: above}
 	switch {
-	case e.tag == "system" && above.tag == "document" && !f.begun: // NCCL goes by the first
+	case e.tag == "system" && above.tag == "document" && !f.begun: // NCCL uses the first
 		f.begun = true
 		return f.system
 	case e.tag == "cpu" && above == f.system:
@@ -93,8 +94,8 @@ func (f *File) add(above *element, t xml.StartElement) *element {
 	return e
 }
 
-// attributesOf is what tells an element from others: its attributes, as far as
-// they are NCCL's. That of the host is overwritten by every process.
+// attributesOf identifies an element by its attributes that NCCL knows, but for
+// host_hash, which every process overwrites.
 func attributesOf(t xml.StartElement) string {
 	var b strings.Builder
 	for _, a := range t.Attr {
@@ -105,8 +106,8 @@ func attributesOf(t xml.StartElement) string {
 	return b.String()
 }
 
-// joinIDs joins the four ids as NCCL does (src/graph/topo.cc,
-// ncclTopoGetIntDevice); what is missing adds nothing.
+// joinIDs joins the four ids as NCCL does (src/graph/topo.cc, ncclTopoGetIntDevice);
+// a missing one counts as 0.
 func joinIDs(attrs map[string]string) uint64 {
 	var ids uint64
 	for _, key := range [...]string{"vendor", "device", "subsystem_vendor", "subsystem_device"} {
@@ -119,8 +120,8 @@ func joinIDs(attrs map[string]string) uint64 {
 	return ids
 }
 
-// withoutComments blanks comments, which end at the first "-->" to NCCL whatever
-// stands in them; XML forbids two hyphens there.
+// withoutComments blanks comments. To NCCL a comment ends at the first "-->",
+// whatever it contains; XML forbids two hyphens in it.
 func withoutComments(data []byte) []byte {
 	out := bytes.Clone(data)
 	for rest := out; ; {
@@ -130,7 +131,7 @@ func withoutComments(data []byte) []byte {
 		}
 		length := bytes.Index(rest[start+len("<!--"):], []byte("-->"))
 		if length < 0 {
-			return out // an error of the file
+			return out // ParseFile reports it
 		}
 		end := start + len("<!--") + length + len("-->")
 		for i := start; i < end; i++ {
@@ -143,8 +144,8 @@ func withoutComments(data []byte) []byte {
 }
 
 // find gives the first pci element of a function, nil for none. The bus id must be
-// in lower case, as NCCL wants it. A NIC may also stand under function 0 of its
-// device, or under device 0, function 0 of its bus, where NCCL looks for it. Names of
+// in lower case, as NCCL wants it. A NIC may also be listed as function 0 of its
+// device, or as device 0, function 0 of its bus, where NCCL looks for it. Names of
 // RDMA devices do not count: they come and go with the driver. A nil file has none.
 func (f *File) find(fn *pci.Function) *element {
 	if f == nil {
@@ -162,8 +163,8 @@ func (f *File) find(fn *pci.Function) *element {
 	return f.byBus[a.String()]
 }
 
-// level rates two elements of a file. It knows switches and NUMA nodes and no
-// host bridges: two switches apart below one CPU is PHB.
+// level rates two elements of a file. A file has switches and NUMA nodes but no host
+// bridges: below different switches of one CPU is PHB.
 func (e *element) level(o *element) Level {
 	switch {
 	case e == o, e.parent == o.parent && e.parent.tag == "pci":

@@ -148,8 +148,8 @@ func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 }
 
 // Between lists the bridges that traffic between the GPU and the first of its
-// nearest NICs passes: those below the deepest bridge that both stand under, or
-// all above either where there is no such bridge. Empty where Nearest is.
+// nearest NICs passes: those below their deepest common bridge, or all above either
+// where there is no such bridge. It is empty where Nearest is.
 func (g GPU) Between() []pci.Address {
 	if len(g.Nearest) == 0 {
 		return nil
@@ -159,11 +159,11 @@ func (g GPU) Between() []pci.Address {
 	return slices.Concat(g.Bridges[common:], nic.Bridges[common:])
 }
 
-// Crossing lists those of Between right below the deepest common bridge, where
-// this traffic crosses from one to the other. ACS redirect sends it to the root
-// complex at these alone; below them it goes up anyway (PCI Express Base
-// Specification 5.0, 6.12.1.1: redirect is between the downstream ports of one
-// switch). Empty without a common bridge.
+// Crossing lists the bridges of Between right below the deepest common bridge, where
+// this traffic crosses from one to the other. Only these can redirect it to the root
+// complex by ACS; below them it goes up anyway (PCI Express Base Specification 5.0,
+// 6.12.1.1: redirect is between the downstream ports of one switch). It is empty
+// without a common bridge.
 func (g GPU) Crossing() []pci.Address {
 	if len(g.Nearest) == 0 {
 		return nil

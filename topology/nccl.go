@@ -6,15 +6,15 @@ import (
 	"gdr-features/source/pci"
 )
 
-// ncclRatings are NCCL's ratings of GPUs and NICs by their places.
+// ncclRatings are NCCL's ratings of GPUs and NICs by their places in the PCI tree.
 type ncclRatings struct {
 	system *element
 	gpus   map[pci.Address]int
 	nics   map[ncclFunction]int
 	// levels by NIC and GPU; nil where NCCL ends with an internal error.
 	levels [][]Level
-	// taken are the switches that NCCL takes for one with another.
-	taken []int64
+	// merged are the switches that NCCL merges into another.
+	merged []int64
 	// failed is why NCCL does not start; fault the same where the topology file
 	// is to blame.
 	failed, fault error
@@ -43,14 +43,14 @@ func newNCCLRatings(inv *pci.Inventory, file *File, gpus, nics []*pci.Function) 
 	}
 	r.system = ncclTree(file, gpus, functions)
 	g := newNCCLGraph(inv, r.system)
-	r.taken = g.taken
+	r.merged = g.merged
 	r.rate(g, len(gpus), len(functions))
 	r.fault = g.fault
 	return r
 }
 
-// rate fills in the levels. What hangs on a CPU that is not known is rated only
-// where the way leads through switches alone.
+// rate fills in the levels. A GPU or NIC whose CPU is not known is rated only where
+// the path leads through switches alone.
 func (r *ncclRatings) rate(g *ncclGraph, gpus, nics int) {
 	unknown := r.onUnknownCPU(gpus, nics)
 	found := map[int][]Level{} // by node
@@ -115,17 +115,17 @@ func (r *ncclRatings) knows(at ncclFunction) bool {
 // level gives the rating of a GPU and of the function that stands for a NIC.
 func (r *ncclRatings) level(gpu *pci.Function, at ncclFunction) Level {
 	i, ok := r.nics[at]
-	j, there := r.gpus[gpu.Address]
-	if !ok || !there || r.levels == nil {
+	j, rated := r.gpus[gpu.Address]
+	if !ok || !rated || r.levels == nil {
 		return Unknown
 	}
 	return r.levels[i][j]
 }
 
-// promote rates PHB as P2C for a GPU that shares memory with the CPU both hang
-// on, unless a NIC is nearer to it (src/graph/paths.cc, mergePathType). NCCL
-// breaks ties by the ports' speed as well, which is no fact about places and is
-// left out.
+// promote rates PHB as P2C for a GPU that shares memory with the CPU that both are
+// attached to, unless a NIC is nearer to it (src/graph/paths.cc, mergePathType).
+// NCCL also breaks ties by the speed of ports, which has nothing to do with places
+// and is left out.
 func (r *ncclRatings) promote(gpu *pci.Function) {
 	j := r.gpus[gpu.Address]
 	for _, of := range r.levels {
@@ -145,14 +145,13 @@ type NCCLPlace struct {
 	// Known is false where the place cannot be read.
 	Known bool
 	// Function is the one whose place counts: a NIC's data-direct function,
-	// or the one with device and function number 0 on its bus. nil where that is
-	// not there, so that NCCL takes the first CPU.
+	// or the one with device and function number 0 on its bus. nil where that does not
+	// exist, so that NCCL uses the first CPU.
 	Function *pci.Function
-	// CPU is the NUMA node that it hangs on, as text; "" where that is not known.
+	// CPU is the NUMA node that it is attached to, as text; "" where that is not known.
 	CPU string
 	// Switches are the switches above it, the topmost first, by their upstream
-	// ports. Merged are those that NCCL takes for one with another of the same
-	// chip.
+	// ports. Merged are those that NCCL merges with another switch of the same chip.
 	Switches, Merged []string
 }
 
@@ -176,7 +175,7 @@ func (m *Matrix) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
 		switch {
 		case e.tag == "cpu" && e.key != unknownCPU:
 			p.CPU = e.key
-		case e.tag == "pci" && slices.Contains(m.nccl.taken, busNumber(e.key)):
+		case e.tag == "pci" && slices.Contains(m.nccl.merged, busNumber(e.key)):
 			p.Merged = append(p.Merged, e.key)
 		case e.tag == "pci":
 			p.Switches = append(p.Switches, e.key)
@@ -187,7 +186,7 @@ func (m *Matrix) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
 	return p
 }
 
-// cpuOf gives the CPU that a NIC without function hangs on, nil for none.
+// cpuOf gives the CPU that a NIC without function is attached to, nil for none.
 func (r *ncclRatings) cpuOf(at ncclFunction) *element {
 	for _, e := range r.system.below {
 		if i, ok := r.nics[at]; ok && slices.Contains(e.nics, i) {

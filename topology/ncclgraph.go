@@ -33,8 +33,8 @@ type node struct {
 type graphNode struct {
 	id  int64  // a bus id as a number
 	ids uint64 // of a switch: vendor, device, subsystem vendor and device
-	// links lead to other nodes. Only the first live ones count; NCCL leaves old
-	// entries behind them, which its sort brings back.
+	// links lead to other nodes. Only the first live ones are valid; NCCL leaves old
+	// entries after them, which its sort brings back.
 	links []graphLink
 	live  int
 }
@@ -49,14 +49,14 @@ type graphLink struct {
 type ncclGraph struct {
 	inv   *pci.Inventory
 	nodes [nodeKinds][]graphNode
-	// switches is how many switch nodes count; removed ones stay behind.
+	// switches is how many switch nodes are live; removed ones stay after them.
 	switches int
 	gpus     map[int]int   // the node of each GPU
 	nics     map[int][]int // the nodes of each NIC
 	byID     map[int64]int // the NIC nodes
-	taken    []int64       // the ids of switches that were taken into others
-	// failed is why NCCL ends here with an internal error; nil where it does not.
-	// fault is set where it is the topology file's.
+	merged   []int64       // the ids of switches that were merged into others
+	// failed is why NCCL ends here with an internal error, nil where it does not. fault
+	// is set where the topology file is to blame.
 	failed, fault error
 }
 
@@ -78,7 +78,7 @@ func newNCCLGraph(inv *pci.Inventory, system *element) *ncclGraph {
 	g.switches = len(g.nodes[switchNode])
 	g.flatten()
 	if len(g.nodes[cpuNode]) > maxLinks {
-		g.failed = fmt.Errorf("NCCL takes %d NUMA nodes at most", maxLinks)
+		g.failed = fmt.Errorf("NCCL accepts %d NUMA nodes at most", maxLinks)
 		return g
 	}
 	g.connectCPUs()
@@ -110,8 +110,8 @@ func (g *ncclGraph) addCPU(e *element) {
 	g.addNIC(e, 0, cpu, localBandwidth)
 }
 
-// addNIC adds the NICs of an element. Elements of one bus id have one node,
-// which hangs where the first stands; NICs without function all have the same.
+// addNIC adds the NICs of an element. Elements of one bus id share a node, which is
+// where the first of them is; all NICs without function share one, too.
 func (g *ncclGraph) addNIC(e *element, id int64, parent node, bw float64) {
 	if len(e.nics) == 0 {
 		return
@@ -129,8 +129,9 @@ func (g *ncclGraph) addNIC(e *element, id int64, parent node, bw float64) {
 	}
 }
 
-// addPCI adds a pci element (ncclTopoAddPci): GPUs and NICs are ends, and
-// whatever else is no GPU, NIC, NVSwitch or CPU by its class is a switch.
+// addPCI adds a pci element (ncclTopoAddPci): GPUs and NICs are leaves, and
+// everything else whose class is not that of a GPU, NIC, NVSwitch or CPU is a
+// switch.
 func (g *ncclGraph) addPCI(e *element, parent node) {
 	id := busNumber(e.key)
 	for _, i := range e.gpus {
@@ -174,8 +175,8 @@ func (g *ncclGraph) describe(e *element) (class string, ids uint64) {
 	return class, ids
 }
 
-// isSwitch tells whether NCCL takes a function of a class for a switch: whatever
-// is no NVSwitch, POWER NVLink bridge, GPU or network device (kvDictPciClass).
+// isSwitch tells whether NCCL treats functions of a class as switches: all but
+// NVSwitches, POWER NVLink bridges, GPUs and network devices (kvDictPciClass).
 func isSwitch(class string) bool {
 	for _, prefix := range [...]string{"0x068000", "0x068001", "0x03", "0x02"} {
 		if strings.HasPrefix(class, prefix) {
@@ -236,8 +237,8 @@ func (g *ncclGraph) connectCPUs() {
 // does not end where stale links lead in circles.
 const maxGraphDepth = 1 << 10
 
-// sort puts the link that leads up last (ncclTopoSort). It goes beyond the links
-// that count, so that one left behind may take the place of the link up.
+// sort puts the link that leads up last (ncclTopoSort). It looks beyond the live
+// links too, so that an old entry may take the place of the link up.
 func (g *ncclGraph) sort(at node, up *node, depth int) {
 	n := g.at(at)
 	if up != nil {
@@ -257,7 +258,7 @@ func (g *ncclGraph) sort(at node, up *node, depth int) {
 	}
 }
 
-// hop is the type of the way from one node to the next (src/graph/paths.cc,
+// hop is the type of the path from one node to the next (src/graph/paths.cc,
 // ncclTopoSetPaths).
 func hop(from, to node) Level {
 	switch {
@@ -271,10 +272,10 @@ func hop(from, to node) Level {
 	return PIX
 }
 
-// searchAll searches from every end, as NCCL does: it fails where a link that it
-// comes to has none back, which merging switches can leave behind.
+// searchAll searches from every leaf, as NCCL does. It fails at a link that has none
+// back, which merging switches can cause.
 func (g *ncclGraph) searchAll() {
-	if len(g.taken) == 0 {
+	if len(g.merged) == 0 {
 		return
 	}
 	for _, kind := range [...]nodeKind{cpuNode, gpuNode, nicNode} {
@@ -284,25 +285,25 @@ func (g *ncclGraph) searchAll() {
 	}
 }
 
-// search gives the best way from a NIC's node, or another end's, to each GPU's
+// search gives the best path from a NIC's node, or another leaf's, to each GPU's
 // node, Unknown for none (ncclTopoSetPaths).
 func (g *ncclGraph) search(base node) []Level {
 	var best [nodeKinds][]Level
 	for kind := range best {
 		best[kind] = make([]Level, len(g.nodes[kind]))
 	}
-	const here = PIX // the nearest there is
-	best[base.kind][base.at] = here
+	const start = PIX // the smallest level
+	best[base.kind][base.at] = start
 	for list := []node{base}; len(list) > 0; {
 		var next []node
 		for _, from := range list {
 			if from.kind == gpuNode && from != base {
-				continue // no way leads through one
+				continue // no path leads through a GPU
 			}
 			n := g.at(from)
 			for _, link := range n.links[:n.live] {
 				if hop(from, link.to) == SYS && best[from.kind][from.at] == SYS {
-					continue // the CPU before has been to them all
+					continue // the CPU before has reached all others
 				}
 				level := max(best[from.kind][from.at], hop(from, link.to))
 				known := &best[link.to.kind][link.to.at]

@@ -9,7 +9,7 @@ import (
 
 // element is an element of NCCL's topology XML (src/graph/xml.h, struct
 // ncclXmlNode): the system, a cpu or a pci. The elements gpu, nic and net are
-// kept as indexes in the element that they stand in.
+// kept as indexes in their parent element.
 type element struct {
 	tag string // "system", "cpu" or "pci"
 	key string // numaid of a cpu, busid of a pci
@@ -73,9 +73,9 @@ func (e *element) trim() bool {
 	return len(e.below)+len(e.gpus)+len(e.nics) > 0
 }
 
-// fuse adds what another process's tree has and this one has not
-// (ncclTopoFuseXml). An element is the same when its start tag is; the first of
-// several takes it all.
+// fuse adds what another process's tree has and this one lacks (ncclTopoFuseXml).
+// Elements with the same start tag are the same; the first of several gets
+// everything.
 func (e *element) fuse(other *element) {
 	for _, i := range other.nics {
 		if !slices.Contains(e.nics, i) {
@@ -99,8 +99,8 @@ func (e *element) fuse(other *element) {
 // unknownCPU is the numaid of functions whose numa_node cannot be read.
 const unknownCPU = "?"
 
-// xmlTree is the tree that one process of NCCL makes: from the topology file,
-// and from sysfs for what that does not name.
+// xmlTree is the tree that one process of NCCL makes: from the topology file, and
+// from sysfs for what the file does not name.
 type xmlTree struct {
 	system *element
 	byBus  map[string]*element // the first of each bus id
@@ -130,9 +130,9 @@ func (t *xmlTree) index(e *element) {
 
 // pci gives the element of a function at an address below some bridges, a new
 // one where there is none yet, as ncclTopoGetXmlFromSys makes it: every second
-// bridge is its parent, a switch named by its upstream port, and what has none
-// above it hangs on the CPU of its NUMA node. An address with a domain of more
-// than 16 bits is cut, so that NCCL finds nothing there and takes CPU -1.
+// bridge is its parent, a switch named by its upstream port, and what has none above
+// it is attached to the CPU of its NUMA node. NCCL cuts an address with a domain of
+// more than 16 bits, finds nothing there and takes CPU -1.
 func (t *xmlTree) pci(a pci.Address, above []pci.Address, numa string) *element {
 	key := a.String()
 	e, ok := t.byBus[key]
@@ -142,7 +142,7 @@ func (t *xmlTree) pci(a pci.Address, above []pci.Address, numa string) *element 
 	}
 	if e.parent == nil {
 		parent := t.parent(a, above, numa)
-		if e.parent == nil { // an address that stands in its own path has its place by now
+		if e.parent == nil { // an address that occurs in its own path has its place by now
 			parent.add(e)
 		}
 	}
@@ -163,7 +163,7 @@ func (t *xmlTree) parent(a pci.Address, above []pci.Address, numa string) *eleme
 	return t.pci(above[n-2], above[:n-2], numa)
 }
 
-// cpu gives the cpu element of a NUMA node, a new one where none of the list is.
+// cpu gives the cpu element of a NUMA node, a new one where the list has none.
 func (t *xmlTree) cpu(among []*element, numa string) *element {
 	for _, e := range among {
 		if e.tag == "cpu" && e.key == numa {
@@ -186,7 +186,7 @@ func numaText(n int) string {
 
 // addGPU puts a GPU into the tree (ncclTopoFillGpu).
 func (t *xmlTree) addGPU(index int, f *pci.Function) {
-	if f.RootBus == "" { // nobody knows which CPU is the first then
+	if f.RootBus == "" { // it is not known which CPU is the first then
 		t.cpu(t.system.below, unknownCPU)
 		return
 	}

@@ -13,13 +13,14 @@ import (
 // (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES).
 const ncclElements = 256
 
-// ncclText is the longest name or value that NCCL's reader takes, in bytes
+// ncclText is the longest name or value that NCCL's reader accepts, in bytes
 // (src/graph/xml.h, MAX_STR_LEN with its end).
 const ncclText = 253
 
-// Refused says why NCCL would not start with a topology file, nil where it would. Its reader (src/graph/xml.cc, xmlGetNode and xmlLoadSub) is no XML
-// parser: it wants one system of version 1, takes spaces and line ends between
-// tags alone, and only spaces within them.
+// Refused says why NCCL would not start with a topology file, nil where it would.
+// Its reader (src/graph/xml.cc, xmlGetNode and xmlLoadSub) is no XML parser: it
+// wants one system of version 1, and accepts only spaces and line ends between tags,
+// and only spaces within them.
 func Refused(data []byte) error {
 	r := ncclReader{rest: data, line: 1}
 	if err := r.content("", 0); err != nil {
@@ -28,7 +29,7 @@ func Refused(data []byte) error {
 	return nil
 }
 
-// known are the elements that NCCL looks at, by the one they stand in.
+// known are the elements that NCCL reads, by their parent.
 var known = map[string][]string{
 	"": {"system"}, "system": {"cpu"}, "cpu": {"pci", "nic"}, "pci": {"pci", "gpu", "nic", "pcilink"},
 	"gpu": {"nvlink", "c2c"}, "nic": {"net"},
@@ -37,7 +38,7 @@ var known = map[string][]string{
 type ncclReader struct {
 	rest  []byte
 	line  int
-	count int // elements that NCCL looks at
+	count int // elements that NCCL reads
 }
 
 var errEnds = errors.New("it ends within an element")
@@ -55,14 +56,14 @@ func (r *ncclReader) next() (byte, error) {
 	return c, nil
 }
 
-// content reads what stands in an element up to its end tag, or the whole file.
+// content reads what an element contains up to its end tag, or the whole file.
 func (r *ncclReader) content(within string, depth int) error {
 	if depth > maxDepth {
 		return errors.New("elements nested deeper than any machine's")
 	}
 	for {
 		if r.count == ncclElements {
-			return fmt.Errorf("%d elements or more; NCCL takes fewer", ncclElements)
+			return fmt.Errorf("%d elements or more; NCCL accepts fewer", ncclElements)
 		}
 		t, err := r.tag()
 		switch {
@@ -75,7 +76,7 @@ func (r *ncclReader) content(within string, depth int) error {
 		case t.kind == endTag && depth > 0 && t.name == within:
 			return nil
 		case t.kind == endTag:
-			return errors.New("an end tag that ends no element")
+			return errors.New("an end tag without a start tag")
 		}
 		inside := "other"
 		if slices.Contains(known[within], t.name) {
@@ -98,8 +99,7 @@ func (r *ncclReader) content(within string, depth int) error {
 	}
 }
 
-// other passes over an element that NCCL does not know. To NCCL any end tag ends
-// it.
+// other skips an element that NCCL does not know. To NCCL any end tag ends it.
 func (r *ncclReader) other(depth int) error {
 	if depth > maxDepth {
 		return errors.New("elements nested deeper than any machine's")
@@ -143,12 +143,12 @@ func (r *ncclReader) tag() (tag, error) {
 			return tag{}, nil
 		}
 		if r.rest[0] != '<' {
-			return tag{}, errors.New("text or a tab between tags; NCCL takes spaces and line ends alone")
+			return tag{}, errors.New("text or a tab between tags; NCCL accepts only spaces and line ends")
 		}
 		r.rest = r.rest[1:]
 		switch {
 		case bytes.HasPrefix(r.rest, []byte{'?'}):
-			return tag{}, errors.New("an XML declaration (<?xml ... ?>); NCCL takes none")
+			return tag{}, errors.New("an XML declaration (<?xml ... ?>); NCCL accepts none")
 		case !bytes.HasPrefix(r.rest, []byte("!--")):
 			return r.named()
 		}
@@ -158,7 +158,7 @@ func (r *ncclReader) tag() (tag, error) {
 	}
 }
 
-// comment passes over a comment behind its "<". NCCL reads its first word as a
+// comment skips a comment after its "<". NCCL reads its first word as a
 // name, in which "=" is an error (xmlSkipComment).
 func (r *ncclReader) comment() error {
 	r.rest = r.rest[len("!--"):]
@@ -185,11 +185,11 @@ func (r *ncclReader) space() {
 	}
 }
 
-// named reads a tag behind its "<".
+// named reads a tag after its "<".
 func (r *ncclReader) named() (tag, error) {
 	name, _, valued, last, err := r.word()
 	if err == nil && valued {
-		err = errors.New("a name with a value, or a tab behind a name")
+		err = errors.New("a name with a value, or a tab after a name")
 	}
 	if err == nil && name == "" && last == '/' {
 		name, _, valued, last, err = r.word()
@@ -212,13 +212,13 @@ func (r *ncclReader) named() (tag, error) {
 		_, _, _, last, err = r.word()
 	}
 	if err == nil && last != '>' {
-		err = errors.New("a tab, a line end or another character within a tag; NCCL takes one space between attributes")
+		err = errors.New("a tab, a line end or another character within a tag; NCCL accepts one space between attributes")
 	}
 	return t, err
 }
 
-// word reads a name, with a value in quotation marks where "=" follows, and the
-// byte behind it (xmlGetToken, xmlGetValue).
+// word reads a name, with a value in quotation marks where "=" follows, and the byte
+// after it (xmlGetToken, xmlGetValue).
 func (r *ncclReader) word() (name, value string, valued bool, last byte, err error) {
 	var b []byte
 	for {

@@ -7,7 +7,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Origin is what the levels rest on.
+// Origin is what the levels are based on.
 type Origin string
 
 // Origins of the levels. It is "" when it is not known whether the machine is
@@ -117,7 +117,7 @@ type Matrix struct {
 	file *File
 }
 
-// InFile tells whether a function stands in the machine's topology file.
+// InFile tells whether a function is in the machine's topology file.
 func (m *Matrix) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
 
 // PairsOf gives the pairs of a GPU with every NIC, in their order.
@@ -297,8 +297,8 @@ func (b *builder) withoutRDMA(next int, has map[pci.Address]bool, until *pci.Add
 	return next
 }
 
-// rate gives the level of a GPU and a NIC function. A virtual function stands where
-// its physical function does. Each pair of places is rated once.
+// rate gives the level of a GPU and a NIC function. A virtual function has the place
+// of its physical function. Each pair of places is rated once.
 func (b *builder) rate(gpu, nic *pci.Function) rating {
 	gpu, nic = b.PCI.Place(gpu), b.PCI.Place(nic)
 	key := [2]pci.Address{gpu.Address, nic.Address}

@@ -13,7 +13,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// ncclChildren is how many elements NCCL takes below one (src/graph/xml.h,
+// ncclChildren is how many elements NCCL accepts below one (src/graph/xml.h,
 // MAX_SUBS; newer releases take more).
 const ncclChildren = 128
 
@@ -29,8 +29,8 @@ var ErrFromFile = errors.New("the levels already come from an NCCL topology file
 // then fails. The error is ErrFromFile, or says that there is nothing to write or
 // more than NCCL accepts.
 //
-// NCCL's reader is not an XML parser: it refuses an XML declaration, and takes
-// one space between attributes, no tabs, and no entities.
+// NCCL's reader is not an XML parser: it accepts no XML declaration, no tabs, no
+// entities, and only one space between attributes.
 func (m *Matrix) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) {
 	if m.Origin == FromFile && m.FileRefused == nil {
 		return nil, ErrFromFile
@@ -108,7 +108,7 @@ func (w *fileWriter) nic(n *NIC) []ncclFunction {
 		w.call(n.Function, "")
 		return nil
 	case at.fn == nil:
-		w.notes = append(w.notes, fmt.Sprintf("%s: NCCL looks for device 0, function 0 of its bus, which is not there, and takes the first CPU; NCCL_IB_MERGE_VFS=0 makes it look for function 0",
+		w.notes = append(w.notes, fmt.Sprintf("%s: NCCL looks for device 0, function 0 of its bus, which does not exist, and uses the first CPU; NCCL_IB_MERGE_VFS=0 makes it look for function 0",
 			strings.TrimSpace(n.Address()+" "+n.Name())))
 	default:
 		w.call(at.fn, n.Name())
@@ -126,7 +126,7 @@ func portsOf(n *NIC) int {
 // leaveOut notes what has no known place.
 func (w *fileWriter) leaveOut(e *element) {
 	if _, ok := w.called[e.key]; ok || e.tag == "pci" && len(e.below) == 0 {
-		w.notes = append(w.notes, "left out, its place is not known: "+e.key)
+		w.notes = append(w.notes, "left out because its place is not known: "+e.key)
 	}
 	for _, c := range e.below {
 		w.leaveOut(c)
@@ -157,7 +157,7 @@ func (w *fileWriter) write(system *element, cpu string) ([]byte, error) {
 	}
 	w.out.WriteString("</system>\n")
 	if total := w.count + w.nets + w.ofGPUs(); total > ncclElements {
-		return nil, fmt.Errorf("this machine makes %d elements with those that NCCL adds, and NCCL takes no more than %d", total, ncclElements)
+		return nil, fmt.Errorf("this machine needs %d elements, with those that NCCL adds, and NCCL accepts at most %d", total, ncclElements)
 	}
 	return w.out.Bytes(), nil
 }
@@ -202,7 +202,7 @@ func cpuAttributes(p kmod.Processor) string {
 
 func (w *fileWriter) children(e *element, indent int) error {
 	if len(e.below) > ncclChildren {
-		return fmt.Errorf("%d elements below one, and NCCL takes no more than %d", len(e.below), ncclChildren)
+		return fmt.Errorf("%d elements below one, and NCCL accepts at most %d", len(e.below), ncclChildren)
 	}
 	space := strings.Repeat(" ", indent)
 	for _, c := range e.below {
@@ -248,7 +248,7 @@ func (w *fileWriter) comment(e *element, f *pci.Function, space string) string {
 	return space + "<!-- " + withinComment(strings.Join(names, " ")) + " -->\n"
 }
 
-// withinComment replaces what may not stand in a comment, or would end it.
+// withinComment replaces what a comment may not contain, or what would end it.
 func withinComment(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -266,7 +266,7 @@ const bridgeClass = 0x060400
 
 // attributes are what is known of a function in NCCL's words.
 func (w *fileWriter) attributes(f *pci.Function) string {
-	if f == nil || f.Vendor == 0 && f.Class == 0 { // others stand below it
+	if f == nil || f.Vendor == 0 && f.Class == 0 { // known only because others are below it
 		return fmt.Sprintf(" class=\"%#06x\"", bridgeClass)
 	}
 	text := fmt.Sprintf(" class=\"%#06x\" vendor=\"%#04x\" device=\"%#04x\"", f.Class, f.Vendor, f.Device)

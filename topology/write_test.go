@@ -232,12 +232,12 @@ func TestWriteFileRefuses(t *testing.T) {
 		name, text, want string
 	}{
 		{"many adapters", flat(83), ""},
-		{"more elements than NCCL takes", flat(84), "this machine makes 257 elements with those that NCCL adds, and NCCL takes no more than 256"},
-		{"more below one than NCCL takes", many(129), "129 elements below one, and NCCL takes no more than 128"},
+		{"more elements than NCCL takes", flat(84), "this machine needs 257 elements, with those that NCCL adds, and NCCL accepts at most 256"},
+		{"more below one than NCCL accepts", many(129), "129 elements below one, and NCCL accepts at most 128"},
 		{"as many elements as NCCL takes, two for each GPU", many(127), ""},
-		{"one GPU more", many(128), "this machine makes 258 elements with those that NCCL adds, and NCCL takes no more than 256"},
+		{"one GPU more", many(128), "this machine needs 258 elements, with those that NCCL adds, and NCCL accepts at most 256"},
 		{"and one for each NVSwitch that a GPU is linked to", many(84) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", ""},
-		{"one GPU more, with an NVSwitch", many(85) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", "this machine makes 257 elements with those that NCCL adds, and NCCL takes no more than 256"},
+		{"one GPU more, with an NVSwitch", many(85) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", "this machine needs 257 elements, with those that NCCL adds, and NCCL accepts at most 256"},
 		{"nothing", "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n", "no GPU or NIC whose place is known"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,8 +15,8 @@ func boundTo(f *pci.Function, drivers ...string) tristate.State {
 	return tristate.Of(slices.Contains(drivers, f.Driver))
 }
 
-// anyGPU asks a question of every eligible GPU until one says yes. A function
-// that could not be identified may be one that would.
+// anyGPU asks a question of every eligible GPU until one says yes. A function that
+// could not be identified may be such a GPU.
 func (f *Facts) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 	answer := tristate.False
 	for _, gpu := range f.Matrix.GPUs {
@@ -55,7 +55,7 @@ func (f *Facts) GPUDriven() tristate.State {
 // of groups was read.
 func (f *Facts) iommu() (mode string, open bool) {
 	var seen, grouped, translated bool
-	look := func(fn *pci.Function) {
+	inspect := func(fn *pci.Function) {
 		seen = true
 		switch {
 		case !fn.IOMMUKnown:
@@ -73,7 +73,7 @@ func (f *Facts) iommu() (mode string, open bool) {
 	}
 	for i := range f.PCI.Functions {
 		if fn := &f.PCI.Functions[i]; fn.GPUEligible() || fn.NICEligible() {
-			look(fn)
+			inspect(fn)
 		}
 	}
 	switch {
@@ -83,7 +83,7 @@ func (f *Facts) iommu() (mode string, open bool) {
 		return "", open || !f.Matrix.Counted
 	case grouped:
 		return "passthrough", false
-	case f.Kmod.IOMMU == tristate.Unknown: // they are in no group, and whether there are groups is not known
+	case f.Kmod.IOMMU == tristate.Unknown: // they are in no group, but it is not known whether there are groups
 		return "", true
 	}
 	return "off", false

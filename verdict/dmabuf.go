@@ -12,7 +12,7 @@ type Need string
 // where they were asked (Facts.Asked).
 const (
 	GPUDriverLoaded Need = "gpu-driver-loaded" // its kernel module
-	GPUBound        Need = "gpu-bound"         // to it, an eligible GPU
+	GPUBound        Need = "gpu-bound"         // an eligible GPU is bound to it
 	TuringGPU       Need = "turing-gpu"        // one of those is of Turing or newer
 	OpenModules     Need = "open-modules"      // the kernel modules are the open ones
 	MLX5Device      Need = "mlx5-device"       // an eligible NIC has an RDMA device whose driver may register it

@@ -35,7 +35,7 @@ func (f *Facts) eachFamily() []nics {
 
 // furthest gives the family that meets most prerequisites in their order: a ready
 // one, else one of which none is proven missing, else the one whose first missing one
-// comes last. It speaks for the node.
+// comes last. The node is judged by it.
 func (f *Facts) furthest() nics {
 	progress := func(n nics) int {
 		steps := n.steps()
@@ -112,7 +112,7 @@ func (n nics) port() tristate.State { return n.anyDevice(HasActivePort) }
 func (n nics) peermem() tristate.State { return n.Kmod.Peermem[n.family.Name].Registered }
 
 // dmabuf: the GPU driver can export memory as DMA-BUF and the RDMA stack can
-// register it, as far as both show.
+// register it, as far as can be read.
 func (n nics) dmabuf() tristate.State {
 	all := tristate.True
 	for _, p := range n.dmabufNeeds() {

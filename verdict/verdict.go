@@ -69,15 +69,15 @@ type Verdict struct {
 	IOMMU string
 	// ACS is "clear" or "redirect"; "" for unknown.
 	ACS string
-	// Open tells which of these three are "" for what could not be read. ACS
-	// registers that this process may not read are no such thing.
+	// Open tells which of these three are "" because something could not be read. ACS
+	// registers that this process may not read do not count.
 	Open struct{ Link, IOMMU, ACS bool }
-	// Steps are the prerequisites in the order in which they are looked at, the
-	// two ways to GPU memory as one, last.
+	// Steps are the prerequisites in the order in which they are checked. The two ways
+	// to GPU memory are one step, the last.
 	Steps []Step
 }
 
-// Step is one prerequisite: the check that tells of it, whether it is met, and the
+// Step is one prerequisite: the check that reports it, whether it is met, and the
 // reason when it is not.
 type Step struct {
 	Check  string // "hardware", "gpu-driver", ..., or GPUMemory
@@ -88,7 +88,7 @@ type Step struct {
 // GPUMemory is the Check of the step that takes both ways to GPU memory together.
 const GPUMemory = "gpu-memory"
 
-// Judge takes the facts together.
+// Judge gives the verdict on the facts.
 func Judge(f Facts) Verdict {
 	var v Verdict
 	v.Peermem, v.DMABuf = tristate.False, tristate.False
@@ -142,9 +142,8 @@ func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
 	}, f.furthest().steps()...)
 }
 
-// ready walks the prerequisites in their order. The first that is proven
-// missing is the reason; only when none is proven missing does an unknown one
-// count.
+// ready goes through the prerequisites in order. The first one proven missing is the
+// reason. If none is, but one is unknown, readiness is unknown.
 func ready(pciRead bool, steps []Step) (tristate.State, Reason) {
 	if !pciRead {
 		return tristate.Unknown, Unreadable

@@ -1,7 +1,7 @@
 // Package family is the table of what is known of vendors: one row for each
 // family of NICs and of GPUs. Rows are data. A vendor id, a driver's name or the
-// name of a driver's symbol that decides something stands in a row and nowhere
-// else, so that a family is added in one place.
+// name of a driver's symbol that decides something is in a row and nowhere else, so
+// that a family is added in one place.
 package family
 
 import (
@@ -78,8 +78,8 @@ type NIC struct {
 	// OwnSwitch: some cards have a PCIe switch of this vendor between the slot and
 	// the NIC.
 	OwnSwitch bool
-	// NVLinkManagement tells the functions that manage the NVLink switches of a GPU
-	// baseboard; nil where there are none.
+	// NVLinkManagement identifies the functions that manage the NVLink switches of a
+	// GPU baseboard; nil where there are none.
 	NVLinkManagement *NVLinkManagement
 
 	// Drivers are the PCI drivers, and Module is the kernel module of the RDMA
@@ -124,11 +124,11 @@ func (n *NIC) DataDirectOf(id IDs) bool {
 // Drives tells whether a PCI driver is one of the family's.
 func (n *NIC) Drives(driver string) bool { return slices.Contains(n.Drivers, driver) }
 
-// NVLinkManagement tells the NICs on GPU baseboards that manage NVLink switches and
-// carry no traffic. They have the class of InfiniBand.
+// NVLinkManagement identifies the NICs on GPU baseboards that manage NVLink switches
+// and carry no traffic. They have the class of InfiniBand.
 type NVLinkManagement struct {
-	// Narrow are the device ids of which a function with at most two PCIe lanes is
-	// such a one: no card with them is sold.
+	// Narrow are device ids whose functions with at most two PCIe lanes are such NICs:
+	// no card with so few lanes is sold.
 	Narrow DeviceIDs
 	// Boards are their PSIDs, as in board_id of the RDMA device.
 	Boards []string
@@ -188,7 +188,7 @@ type GPU struct {
 	// that hand a GPU to a virtual machine.
 	Driver      string
 	Passthrough []string
-	// VersionFile tells the loaded driver's version and kind, below the root.
+	// VersionFile has the loaded driver's version and kind, as a path below the root.
 	VersionFile string
 	// OpenFrom is the lowest device id that the open kernel modules drive.
 	OpenFrom uint16

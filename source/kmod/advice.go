@@ -52,8 +52,7 @@ type PeermemModule struct {
 
 // ModuleFile is the file of a module as depmod knows it.
 type ModuleFile struct {
-	// Listed: some modules.dep has the module. False when all that are there
-	// lack it, and one is there.
+	// Listed: some modules.dep has the module. False when there is one and none has it.
 	Listed tristate.State
 	// Name is that of the module in the kernel, "nvidia_peermem".
 	Name string

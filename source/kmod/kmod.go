@@ -1,7 +1,7 @@
 // Package kmod reads which drivers run and what they can do: the GPU driver and
 // whether it is the open kernel modules, nvidia-peermem and its forerunners, the RDMA
 // stack and its PeerDirect level, the symbols DMA-BUF needs, the IOMMU, the
-// hypervisor. What of this is a vendor's own stands in package family.
+// hypervisor. What is specific to a vendor is in package family.
 //
 // A module counts as loaded when the kernel says so (initstate "live"). A module
 // file on disk and a reference count prove nothing.
@@ -117,9 +117,9 @@ type Request struct {
 	DriverBound bool
 	// Memory keeps the symbols from one Scan for the next; nil for none.
 	Memory *Memory
-	// AllSymbols: look for every symbol in /proc/kallsyms, the dearest file of
-	// all (20 to 50 ms of kernel time), and not only for those that can still
-	// decide anything.
+	// AllSymbols: look for every symbol in /proc/kallsyms, the most expensive file of
+	// all (20 to 50 ms of kernel time), and not only for those that can still decide
+	// anything.
 	AllSymbols bool
 }
 
@@ -151,7 +151,7 @@ func Scan(fs *host.FS, want Request) State {
 	return s.st
 }
 
-// onlyTrue keeps the proof and drops the disproof.
+// onlyTrue keeps True and makes False unknown.
 func onlyTrue(s tristate.State) tristate.State {
 	if s == tristate.True {
 		return tristate.True
@@ -172,14 +172,14 @@ func newScanner(fs *host.FS, st State) *scanner {
 	return &scanner{fs: files{FS: fs, read: read}, st: st}
 }
 
-// problem notes err; a file that is merely not there is none.
+// problem notes err, unless the file is merely missing.
 func (s *scanner) problem(err error) {
 	if err != nil && !host.Absent(err) {
 		s.st.Problems = append(s.st.Problems, err)
 	}
 }
 
-// unread notes err where a fact stays unknown for it, also for want of a file.
+// unread notes err where it leaves a fact unknown, also when a file is missing.
 func (s *scanner) unread(err error) { s.st.Problems = append(s.st.Problems, err) }
 
 // modulesReadable tells whether the absence of a module's directory proves that

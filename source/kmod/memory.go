@@ -9,9 +9,9 @@ import (
 	"gdr-features/tristate"
 )
 
-// Memory spares whoever scans again and again from reading /proc/kallsyms, the
-// dearest file of all, which changes only with the modules that are loaded. The
-// zero value remembers nothing. One Scan at a time may use it.
+// Memory saves repeated scans from reading /proc/kallsyms, the most expensive file
+// of all, which changes only with the modules that are loaded. The zero value
+// remembers nothing. One Scan at a time may use it.
 type Memory struct {
 	seed  maphash.Seed
 	known bool
@@ -22,8 +22,8 @@ type Memory struct {
 // maxModules is many times the largest list seen (60 KB).
 const maxModules = 4 << 20
 
-// symbols gives what the symbol table tells: what is remembered if the same
-// modules are loaded as then. Only a table that was read to its end is.
+// symbols gives what the symbol table says: what is remembered if the same modules
+// are loaded as then. Only a table that was read to its end is remembered.
 func (m *Memory) symbols(s *scanner, want Request) Symbols {
 	names := s.wanted(want)
 	if m == nil || len(names) == 0 {
@@ -59,8 +59,8 @@ func (m *Memory) symbols(s *scanner, want Request) Symbols {
 }
 
 // loaded sums /proc/modules up: of each line the name, size, state and address,
-// and not how often it is used and by whom. The address is zero for readers
-// without privilege; the source versions tell them of another build.
+// and not how often it is used and by whom. The address is zero for readers without
+// privilege; to them the source versions show another build.
 func loaded(seed maphash.Seed, list string) uint64 {
 	var sum maphash.Hash
 	sum.SetSeed(seed)

@@ -46,7 +46,7 @@ const (
 	PeerDirectInbox   PeerDirect = "inbox"   // a kernel that ships the API itself
 )
 
-// mofed tells MOFED from a kernel's own drivers. mlx_compat belongs to MOFED
+// mofed distinguishes MOFED from a kernel's own drivers. mlx_compat belongs to MOFED
 // alone. Kernels up to 5.10 gave their drivers a version as well, constants that are
 // no MOFED's.
 func (s *scanner) mofed(nics []*family.NIC) MOFED {
@@ -85,8 +85,8 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 	return MOFED{Origin: OriginNotLoaded}
 }
 
-// judgeMOFED takes the facts about a loaded driver that MOFED has together:
-// whether mlx_compat is loaded, and the module's version, "" for none.
+// judgeMOFED judges by the facts about a loaded driver that MOFED has: whether
+// mlx_compat is loaded, and the module's version, "" for none.
 func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
 	switch {
 	case isMOFEDVersion(version):
@@ -102,7 +102,7 @@ func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
 	return MOFED{Origin: OriginInbox}
 }
 
-// isInboxVersion knows the constants of kernels' own mlx4 and mlx5 drivers
+// isInboxVersion recognizes the constants of kernels' own mlx4 and mlx5 drivers
 // (DRIVER_VERSION in mlx5_core.h, DRV_VERSION in mlx4.h, over the releases).
 func isInboxVersion(v string) bool {
 	switch v {
@@ -140,8 +140,8 @@ func numbers(s string) bool {
 	return s != "" && len(s) <= 4 && strings.Trim(s, "0123456789") == ""
 }
 
-// peerDirect infers the level: there is no marker for it but the symbol and the
-// version of the stack that exports it.
+// peerDirect infers the level: its only marks are the symbol and the version of the
+// stack that exports it.
 func peerDirect(m MOFED, symbol tristate.State) PeerDirect {
 	switch symbol {
 	case tristate.Unknown:

@@ -53,7 +53,7 @@ func readLink(fs *host.FS, base string) *Link {
 }
 
 // parseSpeed reads "32.0 GT/s PCIe" or the older "16 GT/s"; 0 for "Unknown" and
-// anything that is no speed a link can have.
+// anything else that is not the speed of a link.
 func parseSpeed(text string) float64 {
 	number, rest, ok := strings.Cut(text, " ")
 	if !ok || !strings.HasPrefix(rest, "GT/s") {
@@ -134,8 +134,8 @@ const (
 	acsCapability = 0x000d
 )
 
-// walkACS reads no more than it looks at: behind other capabilities' headers are
-// serial numbers, which a snapshot must not have.
+// walkACS reads no more than it needs: other capabilities hold serial numbers, which
+// a snapshot must not have.
 func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 	var head [4]byte
 	for offset, steps := extendedStart, 0; ; steps++ {

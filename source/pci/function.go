@@ -1,6 +1,6 @@
-// Package pci reads the PCI functions of a machine and the tree they stand in
-// from /sys/bus/pci/devices, and notes which of them are GPUs and NICs of a table
-// of families.
+// Package pci reads the PCI functions of a machine and the tree they form from
+// /sys/bus/pci/devices, and notes which of them are GPUs and NICs of a table of
+// families.
 //
 // It reads by itself instead of through a library because this is the hot path
 // of every run: one link and one file tell a function's place and its ids.
@@ -8,7 +8,7 @@ package pci
 
 import "gdr-features/source/family"
 
-// Values of a number that is none.
+// Values in place of a number.
 const (
 	None   = -1 // sysfs says that there is none
 	Unread = -2 // sysfs does not say, or cannot be read
@@ -23,8 +23,7 @@ type Function struct {
 	// names where there is no modalias. All zero: not readable.
 	Vendor, Device, SubVendor, SubDevice uint16
 	Class                                uint32
-	// Unidentified: ids could not be read, and what could be leaves it open
-	// that this is a GPU or a NIC.
+	// Unidentified: some ids could not be read, and the others allow a GPU or a NIC.
 	Unidentified bool
 
 	// GPU and NIC are the family of GPUs or NICs that the function is one of, and
@@ -43,14 +42,14 @@ type Function struct {
 	// direct parent last. From the same link.
 	Bridges []Address
 
-	// NUMA is numa_node: None when the firmware told none, Unread when the file
+	// NUMA is numa_node: None when the firmware gave none, Unread when the file
 	// cannot be read, or is missing on a machine with several nodes.
 	NUMA int
 	// NearNUMA is NUMA, or that of the nearest bridge above that has one.
 	NearNUMA int
 	// RootNUMA is the numa_node of the topmost switch above the function, or of
-	// the function itself where no switch is above: the CPU that NCCL hangs it
-	// on (src/graph/xml.cc, ncclTopoGetXmlFromSys). None and Unread as in NUMA.
+	// the function itself where no switch is above: the CPU that NCCL attaches it to
+	// (src/graph/xml.cc, ncclTopoGetXmlFromSys). None and Unread as in NUMA.
 	RootNUMA int
 	// Driver is the name of the bound driver ("" for none), from the link
 	// driver. DriverKnown is false when that could not be read.

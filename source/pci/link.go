@@ -88,10 +88,10 @@ func (l LinkLack) Value(n float64) string {
 
 // Full judges the link of a GPU's or NIC's card, whose ends Slot gives: whether it
 // runs with all the lanes and, where speed is to be judged, at the speed that both
-// ends can do, and what it lacks. Less than the lower end can do is proven to be a
-// fault only where the upper end is known to do more: where that is not known full
-// is unknown, and lacks names it all the same. An idle GPU slows its link down to
-// save power, so that its speed says nothing.
+// ends can do, and what it lacks. Less than the lower end can do is a proven fault
+// only where the upper end is known to do more; where that is not known, full is
+// unknown and lacks still names it. An idle GPU slows its link down to save power,
+// so that its speed says nothing.
 func (e LinkEnds) Full(speed bool) (full tristate.State, lacks []LinkLack) {
 	if e.Lower == nil {
 		return tristate.Unknown, nil

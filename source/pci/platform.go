@@ -21,7 +21,7 @@ func (inv *Inventory) NeedsCommonBridge(g *family.GPU) bool {
 	return false
 }
 
-// hypervisorPart tells functions that exist only as a hypervisor's emulation:
+// hypervisorPart recognizes functions that exist only as a hypervisor's emulation:
 // QEMU's bridges and devices (vendor Red Hat), VMware's, VirtualBox's. Virtio is
 // not among them: BlueField cards emulate it on bare metal.
 func (f *Function) hypervisorPart() bool {
@@ -34,7 +34,7 @@ func (f *Function) hypervisorPart() bool {
 
 // Hypervisor gives the function that shows this PCI tree to be a hypervisor's
 // making, nil when none does: an emulated device, or a virtual function whose
-// physical one is not here (device ids of virtual functions only).
+// physical one is not listed (device ids of virtual functions only).
 func (inv *Inventory) Hypervisor() *Function {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
@@ -45,11 +45,11 @@ func (inv *Inventory) Hypervisor() *Function {
 	return nil
 }
 
-// virtualByID tells a virtual function of a NIC by its id.
+// virtualByID recognizes a virtual function of a NIC by its id.
 func (f *Function) virtualByID() bool { return f.NIC != nil && f.NIC.Virtual.Has(f.Device) }
 
-// CPUPort tells whether a GPU hangs below a root port of a CPU: no hypervisor makes
-// those up. (What QEMU calls ioh3420 is 8086:3420.)
+// CPUPort tells whether a GPU is below a root port of a CPU, which no hypervisor
+// emulates. (What QEMU calls ioh3420 is 8086:3420.)
 func (inv *Inventory) CPUPort() bool {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
@@ -104,7 +104,7 @@ func (s *scanner) vpd(f *Function) *VPD {
 // managementMarks finds the ConnectX-7 that manages the NVLink switches of a
 // GPU baseboard (HGX B200 and later). Its firmware is restricted: reading its
 // ports and counters fails and floods the kernel log, and no traffic goes
-// through it. What tells it apart are facts of the PCI function alone:
+// through it. It is recognized by facts of the PCI function alone:
 //   - SMDL=SW_MNG, or its product name, in the VPD (root only);
 //   - a device id that is in the family's row and two PCIe lanes at most, which no
 //     card is sold with (max_link_width, readable by everybody).

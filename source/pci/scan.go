@@ -81,10 +81,10 @@ type scanner struct {
 	table   family.Table
 	facts   Facts
 	inv     Inventory
-	bridges map[string][]Address // by the path they stand in
+	bridges map[string][]Address // by their path
 }
 
-// problem notes err; a file that is merely not there is none.
+// problem notes err, unless the file is merely missing.
 func (s *scanner) problem(err error) {
 	if err != nil && !host.Absent(err) {
 		s.inv.Problems = append(s.inv.Problems, err)
@@ -306,8 +306,8 @@ func (s *scanner) numa(base string) (int, error) {
 // maxNUMANode is beyond every kernel's MAX_NUMNODES (1 << NODES_SHIFT, 10).
 const maxNUMANode = 4096
 
-// knownAsBridges: a function that others stand below is a bridge, whatever of
-// its ids could be read.
+// knownAsBridges: a function with others below it is a bridge, even if its ids could
+// not be read.
 func (s *scanner) knownAsBridges() {
 	for _, bridges := range s.bridges {
 		for _, a := range bridges {
@@ -357,7 +357,7 @@ func (s *scanner) bridgeNUMA(a Address) int {
 		return Unread
 	}
 	n, err := s.numa(devicesDir + "/" + a.String() + "/")
-	s.problem(err) // a bridge without is nothing to speak of: what is below it may have one
+	s.problem(err) // a bridge without one is no problem: what is below it may have one
 	return n
 }
 

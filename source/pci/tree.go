@@ -18,9 +18,8 @@ func (f *Function) Switches() []Address {
 	return switches
 }
 
-// CommonBridges counts the bridges that both functions stand under, from the
-// root down; 0 also when their paths are unknown or lead to different root
-// buses.
+// CommonBridges counts the bridges above both functions, from the root down; 0 also
+// when their paths are unknown or lead to different root buses.
 func (f *Function) CommonBridges(g *Function) int {
 	if f.RootBus == "" || f.RootBus != g.RootBus {
 		return 0

@@ -46,9 +46,9 @@ const (
 
 var errVPD = errors.New("not vital product data")
 
-// ParseVPD takes the resources apart. Data that end before their end tag, as
-// some devices' do, count as far as they go; data that do not begin with a tag
-// are an error.
+// ParseVPD takes the resources apart. Data that end before their end tag, as some
+// devices' do, are used as far as they go; data that do not begin with a tag are an
+// error.
 func ParseVPD(data []byte) (*VPD, error) {
 	vpd := &VPD{Fields: map[string]string{}}
 	err := walkVPD(data, func(tag byte, key string, value []byte) {
@@ -65,9 +65,10 @@ func ParseVPD(data []byte) (*VPD, error) {
 	return vpd, nil
 }
 
-// walkVPD shows the body of every resource, and of those with keywords each value
-// with its key. What is left over at the end of one has neither key nor use.
-func walkVPD(data []byte, show func(tag byte, key string, value []byte)) error {
+// walkVPD calls visit with the body of every resource, and for a resource with
+// keywords with each value and its key. Bytes left over at its end have no key and
+// no meaning.
+func walkVPD(data []byte, visit func(tag byte, key string, value []byte)) error {
 	if len(data) == 0 || data[0] != vpdIdentifier && data[0] != vpdRead {
 		return errVPD
 	}
@@ -84,20 +85,20 @@ func walkVPD(data []byte, show func(tag byte, key string, value []byte)) error {
 		}
 		body := data[head : head+size]
 		if tag == vpdRead || tag == vpdWrite {
-			body = walkKeywords(tag, body, show)
+			body = walkKeywords(tag, body, visit)
 		}
-		show(tag, "", body)
+		visit(tag, "", body)
 		data = data[head+size:]
 	}
 	return nil
 }
 
-// walkKeywords shows entries of two letters, a length and a value, and gives what
-// is left.
-func walkKeywords(tag byte, body []byte, show func(tag byte, key string, value []byte)) []byte {
+// walkKeywords calls visit with each entry, two letters, a length and a value, and
+// gives what is left.
+func walkKeywords(tag byte, body []byte, visit func(tag byte, key string, value []byte)) []byte {
 	for len(body) >= 3 && len(body) >= 3+int(body[2]) {
 		end := 3 + int(body[2])
-		show(tag, string(body[:2]), body[3:end])
+		visit(tag, string(body[:2]), body[3:end])
 		body = body[end:]
 	}
 	return body

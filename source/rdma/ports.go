@@ -49,14 +49,14 @@ func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(devi
 }
 
 // inTurn reads n devices one after the other and gives their answers, nil for
-// none. A reader that has got no further for a while is left to its device, and
-// another goes on with the next. When ctx ends, no further device is read.
+// none. A reader that makes no progress for a while is left waiting for its device,
+// and another goes on with the next. When ctx ends, no further device is read.
 func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 	type numbered struct {
 		device int
 		answer answer
 	}
-	from := make(chan numbered, n) // a reader never waits to tell
+	from := make(chan numbered, n) // so that a reader never blocks on sending
 	var begun atomic.Int64         // devices whose reading has begun
 	reader := func() {
 		for ctx.Err() == nil {
@@ -71,12 +71,12 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 	ticks := time.NewTicker(readerTimeout)
 	defer ticks.Stop()
 	answers := make([]*answer, n)
-	take := func(a numbered) { answers[a.device] = &a.answer }
+	keep := func(a numbered) { answers[a.device] = &a.answer }
 	before := int64(0)
 	for missing := n; missing > 0; {
 		select {
 		case a := <-from:
-			take(a)
+			keep(a)
 			missing--
 		case <-ticks.C:
 			if now := begun.Load(); now > before {
@@ -85,8 +85,8 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 				go reader()
 			}
 		case <-ctx.Done():
-			for len(from) > 0 { // both were there
-				take(<-from)
+			for len(from) > 0 { // answers that had come as well
+				keep(<-from)
 			}
 			return answers
 		}
@@ -117,9 +117,9 @@ func (s *Scanner) ports(fs *host.FS, device string, facts Facts) answer {
 	return portsOf(fs, device, facts)
 }
 
-// Moved tells whether the state of some port is another one than when inv was
-// scanned. It reads no more than that, and nothing of a device that an earlier
-// Scan or Moved is still reading.
+// Moved tells whether the state of some port has changed since inv was scanned. It
+// reads no more than that, and nothing of a device that an earlier Scan or Moved is
+// still reading.
 func (s *Scanner) Moved(fs *host.FS, inv *Inventory) bool {
 	for i := range inv.Devices {
 		if d := &inv.Devices[i]; d.PortsRead && s.moved(fs, d) {

@@ -1,6 +1,7 @@
 // Package rdma reads the RDMA (verbs) devices of a machine from
-// /sys/class/infiniband: their ports, and the PCI function each belongs to. Names
-// mean nothing here (mlx5_0, rocep1s0f0 and mlx5_bond_0 are all one to it).
+// /sys/class/infiniband: their ports, and the PCI function each belongs to. Names of
+// devices have no meaning here: mlx5_0, rocep1s0f0 and mlx5_bond_0 are treated
+// alike.
 //
 // Counters are never read, and neither are the ports of a function that manages
 // an NVLink fabric: its firmware refuses and floods the kernel log. A port's state is
@@ -147,12 +148,12 @@ func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Fact
 // an earlier scan: each would leave another reader behind. Scan and Moved may run
 // at the same time.
 type Scanner struct {
-	// Directories of devices that are being read, by Scan and by Moved. Scan goes
-	// by its own: a slow answer to Moved does not keep it from reading a device.
+	// Directories of devices that are being read, by Scan and by Moved. Scan checks
+	// only its own: a slow answer to Moved does not keep it from reading a device.
 	stuck, polled sync.Map
 }
 
-// Scan is as the function of that name.
+// Scan does what the function Scan does.
 func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Facts) Inventory {
 	inv := Inventory{Complete: true}
 	if err := inv.listClass(fs, functions, facts); err != nil && !host.Absent(err) {
@@ -325,7 +326,7 @@ func (d *Device) place(path string) bool {
 	return d.placed
 }
 
-// namespaceMode looks whether devices may be hidden: in exclusive mode a device
+// namespaceMode finds out whether devices may be hidden: in exclusive mode a device
 // that was moved into a container's network namespace is not seen from here.
 func (inv *Inventory) namespaceMode(fs *host.FS, functions *pci.Inventory) {
 	for i := range functions.Functions {

@@ -19,8 +19,8 @@ type header struct {
 	reserved2  uint32
 }
 
-// attribute is struct ib_uverbs_attr (rdma_user_ioctl_cmds.h). Data of up to
-// eight bytes that goes in lies in data itself, other data where data points to.
+// attribute is struct ib_uverbs_attr (rdma_user_ioctl_cmds.h). Input of up to eight
+// bytes is in data itself, other data where data points to.
 type attribute struct {
 	id       uint16
 	length   uint16 // of the data; 0 for an object's handle
@@ -71,7 +71,7 @@ const (
 const cmdAllocPD = 3
 
 // driverRXE is RDMA_DRIVER_RXE of enum rdma_driver_id (ib_user_ioctl_verbs.h), the
-// kernel's software device. Those of NICs stand in the rows of their families.
+// kernel's software device. Those of NICs are in the rows of their families.
 const driverRXE = 14
 
 // request is what one ioctl gets: header and attributes, and behind them, in the

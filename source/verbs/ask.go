@@ -35,8 +35,8 @@ var (
 //   - Does the kernel know REG_DMABUF_MR? Without any attribute it is EINVAL; where
 //     there is no such method it is EPROTONOSUPPORT.
 //   - A context, and in it a protection domain, since it takes one to be asked.
-//   - Can the device register? The file handle -1 is no DMA-BUF: EBADF comes from
-//     where it is looked up, behind all that a device could lack.
+//   - Can the device register? The file handle -1 is no DMA-BUF: EBADF comes from the
+//     lookup of the handle, which is after every check of the device.
 //
 // (drivers/infiniband/core/uverbs_ioctl.c, uverbs_std_types_mr.c; hw/mlx5/mr.c.
 // UCX asks in the same way, uct/ib/base/ib_md.c.)
@@ -58,8 +58,8 @@ func drivers(t family.Table) []family.Uverbs {
 	return append(all, family.Uverbs{Driver: driverRXE})
 }
 
-// ask finds out whether a device of one of some drivers registers DMA-BUF. Only what
-// the kernel's code tells for certain is true or false.
+// ask finds out whether a device of one of some drivers registers DMA-BUF. It is
+// true or false only where the kernel's code leaves no doubt.
 func ask(k kernel, drivers []family.Uverbs) (tristate.State, error) {
 	a := &asker{kernel: k, drivers: drivers}
 	var pin runtime.Pinner // requests hold addresses of their own parts
@@ -157,7 +157,7 @@ func (a *asker) register() unix.Errno {
 	return a.do()
 }
 
-// inline lays four bytes where the kernel looks for them, at the begin of data.
+// inline puts four bytes where the kernel looks for them, at the beginning of data.
 func inline(value uint32) (data uint64) {
 	*(*uint32)(unsafe.Pointer(&data)) = value //nolint:gosec // the first half of it
 	return data

@@ -49,9 +49,9 @@ func find(fs *host.FS) (map[string]node, error) {
 	return found, nil
 }
 
-// still tells whether a node is there as it was found: the directory of a device
-// is another one after its driver was loaded again, and a device may be renamed.
-func (n node) still(fs *host.FS, device string) bool {
+// unchanged tells whether a node is still as it was found: a device has another
+// directory after its driver was loaded again, and a device may be renamed.
+func (n node) unchanged(fs *host.FS, device string) bool {
 	load, err := fs.Inode(class + "/" + n.name)
 	if err != nil || load != n.load {
 		return false
@@ -78,11 +78,11 @@ func number(fs *host.FS, name string) (uint64, error) {
 	return 0, fmt.Errorf("/%s: %q is no device number", file, text)
 }
 
-// errOther: what lies there is another device, or none.
-var errOther = errors.New("not the character device that sysfs tells of")
+// errOther: the file there is another device, or none.
+var errOther = errors.New("not the character device that sysfs names")
 
-// open opens a node, and nothing else that might be in its place: opening some
-// devices is enough to set them off.
+// open opens a node, and nothing else that might be in its place: merely opening
+// some devices has effects.
 func open(dir string, n node) (fd int, err error) {
 	path := dir + "/" + n.name
 	handle, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -4,8 +4,8 @@
 //
 // A device is asked as libibverbs would, through ioctls on /dev/infiniband/uverbsN:
 // a context and a protection domain are made, and a registration is tried that
-// cannot succeed. Closing the device takes everything away again. It is what
-// ibv_devinfo does, and one step more.
+// cannot succeed. Closing the device removes all of it. ibv_devinfo does the same
+// but for the last step.
 package verbs
 
 import (
@@ -89,7 +89,7 @@ func (p *Prober) Ask(ctx context.Context, fs *host.FS, devices []string) []Answe
 	for _, device := range devices { // one after the other as long as they are quick
 		m := p.memory[device]
 		m.await(ended, fs)
-		if m.late = m.wait != nil; m.late || m.final && m.node.still(fs, device) {
+		if m.late = m.wait != nil; m.late || m.final && m.node.unchanged(fs, device) {
 			continue
 		}
 		p.start(m, device, found)
@@ -169,7 +169,7 @@ func (m *memory) await(ctx context.Context, fs *host.FS) {
 		return
 	}
 	m.wait = nil
-	if !m.node.still(fs, m.answer.Device) {
+	if !m.node.unchanged(fs, m.answer.Device) {
 		m.answer.DMABuf, m.answer.Err = tristate.Unknown, errReload
 		return
 	}

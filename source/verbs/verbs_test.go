@@ -236,7 +236,7 @@ func TestNodes(t *testing.T) {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 	want := []string{
-		"--probe-verbs needs " + at("uverbs0") + " and 5 more: not the character device that sysfs tells of",
+		"--probe-verbs needs " + at("uverbs0") + " and 5 more: not the character device that sysfs names",
 		"--probe-verbs needs " + at("uverbs1") + ": no such file or directory",
 		"--probe-verbs: device6 and 1 more: it has no entry in /sys/class/infiniband_verbs; modprobe ib_uverbs",
 	}
