@@ -236,7 +236,7 @@ func TestFind(t *testing.T) {
 		cpu  string // "" where it is not found
 	}{
 		{"by address", nic(t, "0000:11:00.0"), "1"},
-		{"the second port of an adapter", nic(t, "0000:11:00.1"), "1"},
+		{"the second port of a NIC", nic(t, "0000:11:00.1"), "1"},
 		{"a virtual function: the same device first", nic(t, "0000:12:03.5"), "2"},
 		{"a virtual function: then the first of the bus", nic(t, "0000:12:04.5"), "3"},
 		{"a virtual function: then the first of the bus, whatever its number", nic(t, "0000:12:04.0"), "3"},

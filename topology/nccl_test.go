@@ -100,7 +100,7 @@ func TestNCCLAnswers(t *testing.T) {
 	}
 }
 
-// TestGrace: over C2C a GPU reaches the NICs of its own processor, no others.
+// TestGrace: over C2C a GPU reaches the NICs of its own CPU, no others.
 func TestGrace(t *testing.T) {
 	m := load(t, "rhel-gb200-cdmm-off-and-on")
 	r := collect(t, m, machine.States()[0], nil)

@@ -193,7 +193,7 @@ pci0000:00 numa=0
 		}
 	}
 	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
-	const want = `<!-- left out, its place is not known: 0000:05:00.0 -->
+	const want = `<!-- left out because its place is not known: 0000:05:00.0 -->
 <system version="1">
   <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
     <pci busid="0000:01:00.0" class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x0016" link_speed="32.0 GT/s PCIe" link_width="8">
@@ -231,7 +231,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name, text, want string
 	}{
-		{"many adapters", flat(83), ""},
+		{"many NICs", flat(83), ""},
 		{"more elements than NCCL takes", flat(84), "this machine needs 257 elements, with those that NCCL adds, and NCCL accepts at most 256"},
 		{"more below one than NCCL accepts", many(129), "129 elements below one, and NCCL accepts at most 128"},
 		{"as many elements as NCCL takes, two for each GPU", many(127), ""},
