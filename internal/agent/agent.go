@@ -29,7 +29,7 @@ type Agent struct {
 	// is called every Poll, since the kernel sends no event for that. May be nil.
 	PortsChanged func(context.Context) bool
 	Poll         time.Duration
-	// Monitor is told what happens; may be nil.
+	// Monitor is notified of what happens; may be nil.
 	Monitor Monitor
 	// Interval is the time between two readings when nothing happens.
 	Interval time.Duration
@@ -39,25 +39,25 @@ type Agent struct {
 	Log    logrus.FieldLogger
 }
 
-// Monitor is told what the agent does.
+// Monitor is notified of what the agent does.
 type Monitor interface {
-	// Read tells what was read; whole tells that all parts were.
+	// Read reports a reading; whole tells that all parts were read.
 	Read(r *report.Report, took time.Duration, whole bool)
-	// Published tells the result of a publication.
+	// Published reports the result of a publication.
 	Published(publisher string, wrote bool, err error)
 }
 
 const (
 	// shutdownTimeout is how long ending may take.
 	shutdownTimeout = 3 * time.Second
-	// maxReadings is how often Once reads hardware that looks different each time.
+	// maxReadings is how many times Once reads hardware that looks different each time.
 	maxReadings = 6
-	// lateRetry is when a machine is read again that did not answer in time, doubled
-	// each time, maxDoublings times at most, up to the interval.
+	// lateRetry is the pause after which a machine that did not answer in time is read
+	// again. It doubles each time, maxDoublings times at most, up to the interval.
 	lateRetry    = time.Second
 	maxDoublings = 10
-	// problemMemory is how long a problem must be gone before it is logged again. One
-	// that comes and goes must not fill the log.
+	// problemMemory is how long a problem must be gone before it is logged again. A
+	// problem that comes and goes must not fill the log.
 	problemMemory = 10 * time.Minute
 )
 

@@ -12,7 +12,7 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// revertPause is when a change by others is reverted that comes too soon after many.
+// revertPause is how long a change by others that follows many waits to be reverted.
 const revertPause = 30 * time.Second
 
 // worker drives one publisher, so that none waits for another.
@@ -29,8 +29,8 @@ type worker struct {
 	backoff publish.Backoff
 	cause   publish.Cause    // of the failure, as last logged; zero where nothing fails
 	retry   <-chan time.Time // receives at the next try; nil when nothing failed or is postponed
-	// reverts limits how often changes by others are reverted: two who insist would
-	// write for ever.
+	// reverts limits how often changes by others are reverted: two writers that insist
+	// would write for ever.
 	reverts   *rate.Limiter
 	postponed bool // retry is for a revert
 }
@@ -43,7 +43,7 @@ func newWorker(a *Agent, p publish.Publisher, rescan chan<- time.Duration) *work
 	}
 }
 
-// offer gives the worker a sample, in place of one that it has not taken yet.
+// offer gives the worker a sample, which replaces one that it has not received yet.
 func (w *worker) offer(s *sample) {
 	select {
 	case <-w.samples:
@@ -80,8 +80,8 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// readBack reads what is published, until that works: what cannot be read of the machine
-// stays as published. It gives false when ctx ends first.
+// readBack reads what is published, and tries until that works: facts that cannot be
+// read of the machine stay as published. It gives false when ctx ends first.
 func (w *worker) readBack(ctx context.Context) bool {
 	for {
 		last, err := w.publisher.Last(ctx)
@@ -104,8 +104,8 @@ func (w *worker) update(s *sample) (changed bool) {
 	labels, wait, ok := w.filter.Next(s.reading())
 	if ok {
 		changed = !maps.Equal(labels, w.content.Labels)
-		show, detailWait := w.details.filter(s, changed)
-		w.content = publish.Content{Labels: labels, Report: show, Seen: s.at}
+		details, detailWait := w.details.filter(s, changed)
+		w.content = publish.Content{Labels: labels, Report: details, Seen: s.at}
 		if wait == 0 {
 			wait = detailWait
 		}
@@ -113,7 +113,7 @@ func (w *worker) update(s *sample) (changed bool) {
 	if wait > 0 {
 		select {
 		case w.rescan <- wait:
-		default: // the next sample is due as soon already
+		default: // another request for a sample is pending
 		}
 	}
 	return changed

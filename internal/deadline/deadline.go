@@ -1,5 +1,5 @@
-// Package deadline puts a time limit on reads that may block for ever. A read of a sick
-// device cannot be interrupted; it is left running in its own goroutine.
+// Package deadline puts a time limit on reads that may block for ever. A read of a
+// faulty device cannot be interrupted; it is left running in its own goroutine.
 package deadline
 
 import (

@@ -3,10 +3,10 @@ package deadline
 import "context"
 
 // Single runs reads of one kind, never two at the same time: while one is stuck, the
-// next ones fail at once. So reading a sick machine again and again leaves no more than
-// one goroutine behind. (x/sync/singleflight would hand the stuck read's result, which
-// is old by then, to a later caller.) The zero value is ready. Its methods may not be
-// called from two goroutines at the same time.
+// next ones fail at once. So reading a faulty machine again and again leaves at most
+// one goroutine behind. (x/sync/singleflight would give a later caller the stuck
+// read's result, which is old by then.) The zero value is ready. Its methods may not
+// be called from two goroutines at the same time.
 type Single[T any] struct {
 	stuck func(context.Context) (T, error)
 }

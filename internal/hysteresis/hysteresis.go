@@ -25,8 +25,8 @@ type Reading struct {
 	Labels  label.Set
 	Unknown label.Names
 	At      time.Time
-	// Partial tells that the hardware was not read again and is as in the reading
-	// before.
+	// Partial tells that the hardware was not read again: its labels are those of the
+	// reading before.
 	Partial bool
 }
 
@@ -46,7 +46,7 @@ func New(settle time.Duration, published label.Set) *Filter {
 }
 
 // Next takes a reading and gives the labels to publish; ok is false when nothing is to be
-// published before the next reading. wait is when that is due; 0 for no hurry.
+// published before the next reading. wait is the time until that is due; 0 for none.
 func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool) {
 	next := label.Set{}
 	confirmed := f.addHardware(next, r)
@@ -116,8 +116,8 @@ func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
 	return settling
 }
 
-// addReason adds the reason for the readiness that is published: none where that is true,
-// the present one where it has just changed, and some reason as long as it is false.
+// addReason adds the reason for the readiness that is published: none if ready, the
+// current one if readiness has just changed, and always one while not ready.
 func (f *Filter) addReason(next label.Set, r Reading, ready string, changed bool, settling *bool) {
 	was := f.published[label.Reason]
 	reason, ok := r.Labels[label.Reason]
@@ -131,7 +131,7 @@ func (f *Filter) addReason(next label.Set, r Reading, ready string, changed bool
 	case ready == "", changed:
 		delete(f.since, label.Reason)
 	case !ok:
-		reason = was // it goes when readiness goes
+		reason = was // it is removed together with readiness
 	default:
 		reason, _ = f.settled(label.Reason, r, settling)
 	}
@@ -147,7 +147,7 @@ func (f *Filter) settled(name string, r Reading, settling *bool) (value string, 
 	value, ok := r.Labels[name]
 	switch {
 	case r.Unknown[name] && (!ok || had):
-		return was, false // an unknown value is no break: since stays
+		return was, false // an unknown value does not interrupt: since stays
 	case value == was:
 		delete(f.since, name)
 		return was, false

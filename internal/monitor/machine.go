@@ -9,7 +9,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// machine is what the metrics tell about a machine.
+// machine is what the metrics say about a machine.
 type machine struct {
 	known          bool
 	ready, capable float64

@@ -15,7 +15,8 @@ import (
 	"gdr-features/internal/report"
 )
 
-// Monitor collects what it is told. Its methods may be called from any goroutine.
+// Monitor collects what its methods report. Its methods may be called from any
+// goroutine.
 type Monitor struct {
 	now      func() time.Time
 	maxAge   time.Duration
@@ -75,8 +76,8 @@ func (m *Monitor) Read(r *report.Report, took time.Duration, whole bool) {
 	m.seen, m.machine = m.now(), machineOf(r)
 }
 
-// Published notes the result of a publication. Without error and not written, there was
-// nothing to change.
+// Published notes the result of a publication. Without an error, written is false
+// when there was nothing to change.
 func (m *Monitor) Published(publisher string, wrote bool, err error) {
 	switch {
 	case err != nil:

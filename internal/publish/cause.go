@@ -8,20 +8,20 @@ import (
 	"unicode"
 )
 
-// causeInterval is the least time between two causes that are logged: two that take
-// turns must not fill the log.
+// causeInterval is the least time between two causes that are logged: two that
+// alternate must not fill the log.
 const causeInterval = 10 * time.Second
 
-// Cause remembers the cause that was logged last in a row of failures. The zero value
-// stands for a row that begins.
+// Cause remembers the cause that was logged last in a row of failures. The zero
+// value is the beginning of a row.
 type Cause struct {
 	text   string
 	logged time.Time
 }
 
 // News tells whether a failure is to be logged: it is the first, or its cause is not
-// the one logged last. The URL and numbers do not make a difference: each try has
-// another port, time or version in its text.
+// the one logged last. URLs and numbers are ignored: each try has another port, time
+// or version in its text.
 func (c *Cause) News(err error, now time.Time) bool {
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		err = request.Err

@@ -20,23 +20,23 @@ type Content struct {
 	Seen time.Time
 }
 
-// Publisher makes the labels of a node known to others. Its methods, but for Changed,
-// are not called at the same time.
+// Publisher makes the labels of a node known to others. Its methods except Changed
+// are never called at the same time.
 type Publisher interface {
 	// Name is a word for logs and metrics.
 	Name() string
 	// Last gives the labels that are published now, without prefix; none where
 	// nothing is published.
 	Last(context.Context) (label.Set, error)
-	// Publish makes what is published match the content, and does nothing where it
-	// does already. The error is ErrUnconfirmed, or tells why it failed.
+	// Publish makes what is published match the content, and does nothing if it does
+	// already. The error is ErrUnconfirmed, or says why publishing failed.
 	Publish(context.Context, Content) (wrote bool, err error)
-	// Changed receives when others may have changed what is published. It is nil for
-	// a publisher that does not notice.
+	// Changed receives when others may have changed what is published. It is nil for a
+	// publisher that does not notice changes.
 	Changed() <-chan struct{}
 	// Remove removes everything that was published.
 	Remove(context.Context) error
-	// Close waits until the consumer has noticed the last publication, where the
-	// publisher can tell. Nothing is removed.
+	// Close waits until the consumer has noticed the last publication, if the publisher
+	// can know. Nothing is removed.
 	Close(context.Context) error
 }

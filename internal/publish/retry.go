@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// ErrUnconfirmed tells that, as far as is known, nothing is to be written, and that
-// this cannot be confirmed at the moment. It is neither a success nor yet a failure.
-var ErrUnconfirmed = errors.New("what is published cannot be confirmed at the moment")
+// ErrUnconfirmed: as far as is known nothing is to be written, but this cannot be
+// confirmed now. It is neither a success nor a failure yet.
+var ErrUnconfirmed = errors.New("what is published cannot be confirmed now")
 
 // Limits of the pause between two tries; jitter adds as much again at most.
 const (
-	// retryLimit makes things right again soon after an outage.
+	// retryLimit is short, to recover soon after an outage.
 	retryLimit = 2 * time.Second
-	// overloadLimit lets any number of nodes that want something at once come to ask
-	// no more often than the server can answer.
+	// overloadLimit is long enough for the server to answer any number of nodes that
+	// try again.
 	overloadLimit = 30 * time.Second
-	// denialLimit is for what somebody has to allow first: thousands of nodes that ask
-	// every few seconds are a load that helps nobody.
+	// denialLimit is for what an administrator has to allow first: thousands of nodes
+	// that try every few seconds would be a useless load.
 	denialLimit = time.Minute
 )
 
@@ -38,12 +38,12 @@ func (s *SlowRetry) Unwrap() error { return s.Err }
 // Overloaded marks an error of a server that has too much to do.
 func Overloaded(err error) error { return &SlowRetry{err, overloadLimit} }
 
-// Denied marks an error that stays the same until somebody steps in: a missing right, a
-// kind that the server does not know.
+// Denied marks an error that stays the same until an administrator acts: a missing
+// permission, a kind that the server does not know.
 func Denied(err error) error { return &SlowRetry{err, denialLimit} }
 
-// Backoff has the pauses between the tries of one publisher, by limit: what fails in
-// another way than before is tried again soon.
+// Backoff has the pauses between the tries of one publisher, by limit: after an
+// error with another limit the pause is short again.
 type Backoff map[time.Duration]*wait.Backoff
 
 // Next gives the pause after an error: half a second, doubled up to the limit of the

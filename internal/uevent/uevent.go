@@ -23,7 +23,7 @@ type Event struct {
 	Path string
 }
 
-// Lost stands for events that did not fit into the socket buffer: anything may have
+// Lost reports that events did not fit into the socket buffer: anything may have
 // happened.
 var Lost = Event{Action: "lost"}
 
@@ -78,7 +78,7 @@ func (l *Listener) Run(ctx context.Context, handle func(Event)) error {
 	for {
 		e, ok, err := receive(conn, buf)
 		if ctx.Err() != nil {
-			return nil // we have closed the socket ourselves
+			return nil // the socket was closed because ctx ended
 		}
 		if err != nil {
 			return err

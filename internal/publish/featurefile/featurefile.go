@@ -235,8 +235,8 @@ func (p *Publisher) remove() (removed bool, err error) {
 	return true, nil
 }
 
-// touchUntilRead touches the file for a while, until w has seen a read of it. It ends the
-// touching of an earlier file.
+// touchUntilRead touches the file for a while, until w has seen a read of it. It
+// stops the touching of an earlier file.
 func (p *Publisher) touchUntilRead(w readWatch) {
 	if p.stopTouching != nil {
 		close(p.stopTouching)
@@ -263,7 +263,7 @@ func (p *Publisher) touchUntilRead(w readWatch) {
 }
 
 // touch causes an event in the directory: it sets the mode that the file has, or, where
-// the file was removed, creates a hidden file for a moment.
+// the file was removed, creates a hidden file and removes it.
 func (p *Publisher) touch() {
 	if f, err := p.open(); err == nil {
 		err = f.Chmod(fileMode)

@@ -28,7 +28,7 @@ const (
 )
 
 // client makes requests for one NodeFeature. NFD's generated clientset does the same
-// with twice the memory, since it links every type of Kubernetes.
+// but takes twice the memory, since it links every type of Kubernetes.
 type client struct {
 	nfd, core       rest.Interface
 	namespace, name string
@@ -64,8 +64,8 @@ func (c *client) request(r *rest.Request) *rest.Request {
 	return r.Namespace(c.namespace).Resource(resource).Name(c.name)
 }
 
-// do sends a request. Status 429 is an error like others: client-go would try again each
-// second, at the same moments on all nodes.
+// do sends a request. Status 429 is an error like others: client-go would try again
+// each second, at the same time on all nodes.
 func do(ctx context.Context, r *rest.Request) rest.Result {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, f
 	return &got, err
 }
 
-// nodeUID reads the UID of a Node, which few are allowed to.
+// nodeUID reads the UID of a Node, which few clients are allowed to do.
 func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 	raw, err := do(ctx, c.core.Get().Resource("nodes").Name(node).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")).Raw()

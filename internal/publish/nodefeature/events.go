@@ -20,7 +20,7 @@ const (
 	lostReady   = "GPUDirectRDMALost"
 )
 
-// maxQueued is how many events are kept for an API server that does not take them.
+// maxQueued is how many events are kept for an API server that does not accept them.
 const maxQueued = 8
 
 // readyChange gives the event for a change of readiness between two publications; ok is

@@ -32,17 +32,18 @@ const (
 	repeatEvery = 5 * time.Second
 )
 
-// history is what became of the objects that were written. It shows when their owner
-// does not exist: the Kubernetes garbage collector deletes such an object each time it
-// is written. That happens when a Node is deleted and registered again under its name
-// while the agent runs: the token of the agent's Pod names the UID of the old Node
-// until the kubelet renews it, which may take an hour. An object without owner stays.
-// When the Node is deleted for good, nfd-gc deletes the object by the name of the node.
+// history is what happened to the objects that were written. It shows when their
+// owner does not exist: the Kubernetes garbage collector deletes such an object each
+// time it is written. That happens when a Node is deleted and registered again under
+// its name while the agent runs: the token of the agent's Pod names the UID of the
+// old Node until the kubelet renews it, which may take an hour. An object without
+// owner stays. When the Node is deleted for good, nfd-gc deletes the object by the
+// name of the node.
 type history struct {
 	written   time.Time // last; zero when that object is known to have stayed or not
 	version   string    // the resource version of what was written
 	owner     types.UID // of what was written
-	deletions int       // of objects written one after the other, each soon deleted
+	deletions int       // in a row of objects that were deleted soon after they were written
 	doubted   types.UID // an owner that is not used any more
 	since     time.Time // when it was first doubted
 }
@@ -82,8 +83,8 @@ func (h *history) repeats(now time.Time) bool {
 	return h.doubted != "" && h.owner == "" && now.Sub(h.since) < repeatFor && now.Sub(h.written) >= repeatEvery
 }
 
-// toggleAnnotation makes want differ from what is there in nothing but the annotation
-// that nfd-master takes for a new publication of the same (NFD 0.19
+// toggleAnnotation makes want differ from the object only in the annotation by which
+// nfd-master recognizes a new publication of the same (NFD 0.19
 // pkg/nfd-master/nfd-api-controller.go, nodeFeaturePublishMetadataChanged).
 func toggleAnnotation(is, want *v1alpha1.NodeFeature) {
 	if _, ok := is.Annotations[v1alpha1.WorkerPodUIDAnnotation]; !ok {
@@ -93,7 +94,7 @@ func toggleAnnotation(is, want *v1alpha1.NodeFeature) {
 
 // checkKept waits until the object that was just written has been there for keptFor, or
 // others have changed it, which Publish is to revert. The error tells that it was
-// deleted. Where it is not watched nobody would notice.
+// deleted. An object that is not watched is not waited for.
 func (p *Publisher) checkKept(ctx context.Context) error {
 	if p.cache == nil {
 		return nil
@@ -118,8 +119,8 @@ func (p *Publisher) checkKept(ctx context.Context) error {
 	}
 }
 
-// deleted is the error of a write whose object was deleted. Where its owner is not the
-// reason, somebody insists, and trying again soon does not help.
+// deleted is the error of a write whose object was deleted. If its owner is not the
+// reason, others delete it deliberately, and trying again soon does not help.
 func (p *Publisher) deleted() error {
 	err := p.history.found(false, p.now())
 	if p.history.deletions > deletionsForDoubt {

@@ -56,8 +56,8 @@ func New(config *rest.Config, namespace, node string, now func() time.Time, log 
 	return &Publisher{config: config, client: c, node: node, now: now, log: log}, nil
 }
 
-// Watch begins to watch the object, until ctx ends; without, it is read each time. It
-// is to be called once, before everything else.
+// Watch begins to watch the object, until ctx ends; without a watch, it is read each
+// time. Call it at most once, before any other method.
 func (p *Publisher) Watch(ctx context.Context) {
 	p.cache = newObjectCache(p.now, p.log)
 	r := cache.NewReflectorWithOptions(p.client.listWatch(p.cache), &v1alpha1.NodeFeature{}, p.cache, cache.ReflectorOptions{
@@ -66,8 +66,8 @@ func (p *Publisher) Watch(ctx context.Context) {
 		// minutes. HTTP/2 pings notice a dead connection.
 		MinWatchTimeout: 30 * time.Minute,
 		// 5 to 15 s at first, 20 to 60 s later. A watch serves the rare case that others
-		// change the object, and an API server that starts has more urgent things to do
-		// than to answer thousands of nodes at once.
+		// change the object, and an API server that starts should not have to answer
+		// thousands of nodes at once.
 		Backoff: &wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 2, Steps: 3, Cap: 20 * time.Second},
 	})
 	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the cache logs failures, each once
@@ -84,7 +84,7 @@ func (p *Publisher) Changed() <-chan struct{} {
 	return p.cache.changed
 }
 
-// Close has nothing to wait for.
+// Close does nothing: there is nothing to wait for.
 func (*Publisher) Close(context.Context) error { return nil }
 
 // Last gives the labels of the object.
@@ -108,14 +108,15 @@ func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) 
 	}
 	now, err := p.client.get(ctx)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none, which is no error
+		return nil, nil //nolint:nilnil // no object is not an error
 	}
 	return now, classify(err)
 }
 
 // Publish writes the object if it is not as it should be. A node without labels gets
-// none, and one that is there is emptied. The error is publish.ErrUnconfirmed where
-// nothing is to be written, as far as is known, but the object is not watched now.
+// no object, and an existing one is emptied. The error is publish.ErrUnconfirmed
+// where nothing is to be written, as far as is known, but the object is not watched
+// now.
 func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool, err error) {
 	now, err := p.current(ctx)
 	if err != nil {
@@ -139,7 +140,7 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 		return wrote, classify(err)
 	}
 	switch {
-	case wrote && now == nil && len(p.published) > 0: // it was deleted, and may be again
+	case wrote && now == nil && len(p.published) > 0: // it was deleted, and may be deleted again
 		err = p.checkKept(ctx)
 	case !wrote && p.cache != nil:
 		err = p.cache.confirmed()

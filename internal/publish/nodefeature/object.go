@@ -40,8 +40,8 @@ func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1a
 	return o
 }
 
-// matches tells whether what is there is as it should be. More labels and owners do not
-// matter.
+// matches tells whether the object is as it should be. Additional labels and owners
+// do not matter.
 func matches(is, should *v1alpha1.NodeFeature) bool {
 	for key, value := range should.Labels {
 		if is.Labels[key] != value {
@@ -78,7 +78,7 @@ func mergePatch(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
 }
 
 // specOf gives the spec to publish. What the report could not list stays as it is in
-// old, which is nil for no object. omitted tells what was too much for one object.
+// old, which is nil for no object. omitted names what did not fit into one object.
 func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFeatureSpec, omitted []string, err error) {
 	if len(c.Labels) == 0 {
 		return v1alpha1.NodeFeatureSpec{Labels: map[string]string{}, Features: *v1alpha1.NewFeatures()}, nil, nil

@@ -122,7 +122,7 @@ func TestLarge(t *testing.T) {
 	}{
 		{"fits", 16, 300, "", nil, true, true, true},
 		{"too many pairs", 128, 200, "", []string{"25600 instances of gdr.pair"}, false, true, true},
-		{"too many adapters", 1, 30, strings.Repeat("x", 50000), []string{"30 instances of gdr.pair", "30 instances of gdr.nic"}, false, false, true},
+		{"too many NICs", 1, 30, strings.Repeat("x", 50000), []string{"30 instances of gdr.pair", "30 instances of gdr.nic"}, false, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := publish.Content{Labels: label.Set{label.Capable: "true"}, Report: large(test.gpus, test.nics, test.root)}

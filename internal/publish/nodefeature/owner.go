@@ -15,7 +15,7 @@ import (
 )
 
 // Bound is the node that a service account token bound to a Pod names: the one that
-// the Pod runs on. The zero value stands for none.
+// the Pod runs on. The zero value is none.
 type Bound struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`

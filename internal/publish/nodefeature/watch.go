@@ -23,11 +23,11 @@ import (
 )
 
 // unwatchedLimit is how long the object may go unwatched before it is read each time,
-// where watching is denied, or before that counts as a failure to publish, where the
+// where watching is denied, or before this counts as a failure to publish, where the
 // API server does not answer.
 const unwatchedLimit = time.Minute
 
-// errNoWatch stands for the reason where the API server gave none.
+// errNoWatch is the reason where the API server gave none.
 var errNoWatch = errors.New("the API server does not answer the watch")
 
 // objectCache holds the newest known state of the object, from watching it and from
@@ -63,7 +63,8 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// current gives the object, which nobody may change, or nil for none.
+// current gives the object, which is shared and must not be changed, or nil for
+// none.
 func (c *objectCache) current() *v1alpha1.NodeFeature {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +72,8 @@ func (c *objectCache) current() *v1alpha1.NodeFeature {
 }
 
 // await waits until the object is known. Without an error, known is false where the
-// object has to be read, since watching it is denied. An API server that is overloaded
-// or away is not sent another kind of request.
+// object has to be read, since watching it is denied. An API server that is
+// overloaded or cannot be reached is not sent another kind of request.
 func (c *objectCache) await(ctx context.Context) (known bool, err error) {
 	timeout := time.After(requestTimeout)
 	for {
@@ -121,8 +122,8 @@ func (c *objectCache) failure() error {
 	return fmt.Errorf("the NodeFeature has not been watched for %v: %w", age, cmp.Or(c.err, errNoWatch))
 }
 
-// wrote takes the answer to a write of our own. It may come after the event that the
-// object is gone again.
+// wrote notes the answer to a write of our own. It may come after the event that the
+// object was deleted again.
 func (c *objectCache) wrote(o *v1alpha1.NodeFeature) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +138,7 @@ func (c *objectCache) newer(o *v1alpha1.NodeFeature) bool {
 	return err != nil || order > 0
 }
 
-// event takes an event of the watch.
+// event handles an event of the watch.
 func (c *objectCache) event(event any, deleted bool) error {
 	o, ok := event.(*v1alpha1.NodeFeature)
 	if !ok {
@@ -158,13 +159,13 @@ func (c *objectCache) event(event any, deleted bool) error {
 // Add implements cache.ReflectorStore, as do the methods below.
 func (c *objectCache) Add(o any) error { return c.event(o, false) }
 
-// Update takes a change.
+// Update notes a change.
 func (c *objectCache) Update(o any) error { return c.event(o, false) }
 
-// Delete takes a deletion.
+// Delete notes a deletion.
 func (c *objectCache) Delete(o any) error { return c.event(o, true) }
 
-// Replace takes the state that a watch starts from: no object or one.
+// Replace notes the state that a watch starts from: no object or one.
 func (c *objectCache) Replace(list []any, version string) error {
 	var object *v1alpha1.NodeFeature
 	for _, item := range list {
@@ -197,7 +198,7 @@ func (c *objectCache) opened(resumes bool) {
 	}
 }
 
-// begin notes that the watch tells of changes from now on. The lock is held.
+// begin notes that the watch reports changes from now on. The lock is held.
 func (c *objectCache) begin() {
 	if c.err != nil {
 		c.log.Info("the NodeFeature is watched again")
@@ -233,7 +234,8 @@ func (c *objectCache) failed(ctx context.Context, err error) {
 	}
 }
 
-// listWatch lists and watches the one object and tells the cache how that goes.
+// listWatch lists and watches the one object and reports success and failure to the
+// cache.
 func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
@@ -254,10 +256,10 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 			if err != nil {
 				to.failed(ctx, err)
 				if resumes {
-					// After an error that the reflector takes for temporary it pauses and
-					// resumes; an API server that has restarted does not know the version to
-					// resume from, so it pauses again before it lists. After others it pauses
-					// once and lists.
+					// After an error that it considers temporary, the reflector pauses and resumes;
+					// an API server that has restarted does not know the version to resume from, so
+					// the reflector pauses again before it lists. After other errors it pauses once
+					// and lists.
 					err = errors.New(err.Error())
 				}
 				return nil, err
@@ -268,7 +270,7 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 	}
 }
 
-// endingWatch tells of its end: the reflector stops every watch before it starts
+// endingWatch reports its end: the reflector stops every watch before it starts
 // another, also one that has ended by itself.
 type endingWatch struct {
 	watch.Interface
