@@ -60,7 +60,7 @@ var brokenFor = map[verdict.Reason][]string{
 // node that is ready.
 func TestFirstBrokenLink(t *testing.T) {
 	seen := map[verdict.Reason]bool{}
-	everyMachine(t, testsize.Some(machine.All(t, machinesDir)), machine.States(), func(t *testing.T, r *report.Report) {
+	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), machine.States(), func(t *testing.T, r *report.Report) {
 		reason := r.Verdict.Reason
 		seen[reason] = true
 		links := explain.Stack(r)

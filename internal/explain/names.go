@@ -32,11 +32,11 @@ func FindGPU(r *report.Report, name string) (int, error) {
 			return i, nil
 		}
 	}
-	var there []string
+	var names []string
 	for i := range r.Matrix.GPUs {
-		there = append(there, fmt.Sprintf("%s (%v)", GPUName(i), r.Matrix.GPUs[i].Address))
+		names = append(names, fmt.Sprintf("%s (%v)", GPUName(i), r.Matrix.GPUs[i].Address))
 	}
-	return 0, unknown(r, "GPU", name, there)
+	return 0, unknown(r, "GPU", name, names)
 }
 
 // FindNIC gives the index of a NIC by RDMA device, network device or PCI
@@ -54,16 +54,16 @@ func FindNIC(r *report.Report, name string) (int, error) {
 			}
 		}
 	}
-	var there []string
+	var names []string
 	for i := range r.Matrix.NICs {
 		n := &r.Matrix.NICs[i]
 		text := NICName(n)
 		if n.Name() != "" && n.Address() != "" {
 			text += " (" + n.Address() + ")"
 		}
-		there = append(there, text)
+		names = append(names, text)
 	}
-	return 0, unknown(r, "NIC", name, there)
+	return 0, unknown(r, "NIC", name, names)
 }
 
 func isAddress(name, address string) bool {
@@ -71,18 +71,18 @@ func isAddress(name, address string) bool {
 }
 
 // unknown is the error for a name that no device has, in one line.
-func unknown(r *report.Report, kind, name string, there []string) error {
+func unknown(r *report.Report, kind, name string, known []string) error {
 	const most = 24
 	switch {
 	case !r.PCIRead:
 		return fmt.Errorf("no %s %q: the PCI bus cannot be read", kind, name)
-	case len(there) == 0:
+	case len(known) == 0:
 		return fmt.Errorf("no %s %q: this machine has none", kind, name)
 	}
 	more := ""
-	if len(there) > most {
-		more = fmt.Sprintf(" and %d more", len(there)-most)
-		there = there[:most]
+	if len(known) > most {
+		more = fmt.Sprintf(" and %d more", len(known)-most)
+		known = known[:most]
 	}
-	return fmt.Errorf("no %s %q; there are %s%s", kind, name, strings.Join(there, ", "), more)
+	return fmt.Errorf("no %s %q; there are %s%s", kind, name, strings.Join(known, ", "), more)
 }

@@ -26,7 +26,7 @@ type Hop struct {
 	IOMMU string
 	// Turn says that the path leads up to here and down from here.
 	Turn bool
-	// Narrowest says that no link on the path carries less, and another more.
+	// Narrowest says that no link on the path carries less, and some link carries more.
 	Narrowest bool
 }
 
@@ -182,9 +182,9 @@ func markNarrowest(hops []Hop) {
 	}
 }
 
-// rate is what the link of a hop carries in Gbit/s; 0 for unknown. It compares
-// hops and judges none: pci.LinkEnds.Full does that. An idle GPU lowers the speed
-// of its link, so for that link the most that both ends can do counts.
+// rate is what the link of a hop carries in Gbit/s; 0 for unknown. It only compares
+// hops: pci.LinkEnds.Full judges a link. An idle GPU lowers the speed of its link,
+// so for that link the most that both ends can do counts.
 func rate(hops []Hop, i int) float64 {
 	l := hops[i].Function.Link
 	speed := l.Speed

@@ -14,7 +14,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// oneSwitch has a GPU and an adapter below one switch, another adapter beside
+// oneSwitch has a GPU and a NIC below one switch, another NIC beside
 // it, and one without an RDMA device.
 const oneSwitch = `pci0000:00 numa=0
   0000:00:01.0 port 8086:352a
@@ -65,8 +65,8 @@ func TestNarrowest(t *testing.T) {
 		want  string
 	}{
 		{"all the same", nil, ""},
-		{"the adapter's link has half the lanes", map[string]*pci.Link{"0000:04:00.0": slow(32, 8), "0000:02:01.0": slow(32, 8)}, "0000:02:01.0 0000:04:00.0"},
-		{"the adapter's link runs slower", map[string]*pci.Link{"0000:04:00.0": slow(16, 16), "0000:02:01.0": slow(16, 16)}, "0000:02:01.0 0000:04:00.0"},
+		{"the NIC's link has half the lanes", map[string]*pci.Link{"0000:04:00.0": slow(32, 8), "0000:02:01.0": slow(32, 8)}, "0000:02:01.0 0000:04:00.0"},
+		{"the NIC's link runs slower", map[string]*pci.Link{"0000:04:00.0": slow(16, 16), "0000:02:01.0": slow(16, 16)}, "0000:02:01.0 0000:04:00.0"},
 		{"5 GT/s cost a fifth for coding", map[string]*pci.Link{"0000:04:00.0": slow(5, 16), "0000:02:01.0": slow(8, 9)}, "0000:04:00.0"},
 		{"an idle GPU", map[string]*pci.Link{"0000:03:00.0": slow(2.5, 16), "0000:02:00.0": slow(2.5, 16)}, ""},
 		{"a GPU that lost lanes", map[string]*pci.Link{"0000:03:00.0": slow(2.5, 8), "0000:02:00.0": slow(2.5, 8)}, "0000:03:00.0 0000:02:00.0"},

@@ -13,8 +13,7 @@ type Step struct {
 	// Waits names the steps that this one waits for.
 	Waits []string
 	State tristate.State
-	// Either says that this is one of two ways to GPU memory, of which one is
-	// enough.
+	// Either says that this is one of the two ways to GPU memory; one is enough.
 	Either bool
 	// Detail is what was found, Sources the files it was read from.
 	Detail  string

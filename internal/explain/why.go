@@ -107,13 +107,14 @@ func (w *path) inFile() string {
 	return ""
 }
 
-// standIn says which function's place NCCL takes for the NIC's, "" where it is its own.
+// standIn says which function's place NCCL uses for the NIC's, "" where it is its
+// own.
 func (w *path) standIn(n topology.NCCLPlace) string {
 	switch f := n.Function; {
 	case !n.Known:
 		return ""
 	case f == nil:
-		return "; NCCL looks for device 0, function 0 of the NIC's bus, finds none, and takes the first CPU"
+		return "; NCCL looks for device 0, function 0 of the NIC's bus, finds none, and uses the first CPU"
 	case f.DataDirectOf != nil:
 		return fmt.Sprintf("; NCCL 2.27.3 and newer uses the place of the NIC's data-direct function %v", f.Address)
 	case f.Address.Device != w.n.Address.Device:

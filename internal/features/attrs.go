@@ -10,8 +10,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// attrs are the attributes of one instance, or an attribute set. Its methods
-// leave unknown facts out.
+// attrs are the attributes of one instance, or an attribute set. Its methods skip
+// unknown facts.
 type attrs map[string]string
 
 func (a attrs) text(key, value string) {
@@ -26,14 +26,14 @@ func (a attrs) state(key string, s tristate.State) {
 	}
 }
 
-// number takes pci.None and pci.Unread for unknown.
+// number skips pci.None and pci.Unread.
 func (a attrs) number(key string, n int) {
 	if n >= 0 {
 		a[key] = strconv.Itoa(n)
 	}
 }
 
-// amount takes 0 for unknown.
+// amount skips 0, which is unknown.
 func (a attrs) amount(key string, x float64) {
 	if x != 0 {
 		a[key] = strconv.FormatFloat(x, 'f', -1, 64)

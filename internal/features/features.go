@@ -17,7 +17,7 @@ import (
 const Labels = "node"
 
 // Node gives the raw features of the source gdr, each name behind a prefix:
-// "gdr." where they stand in a NodeFeature object, "" where NFD adds it.
+// "gdr." in a NodeFeature object, "" where NFD adds it.
 //   - attributes node: every label, its name without prefix;
 //   - instances gpu: address, device, name, numaNode, pcieRoot;
 //   - instances nic: address ("" for a device without PCI function), rdma (""
@@ -25,8 +25,8 @@ const Labels = "node"
 //     of its first active port, or else its first: linkLayer, rateGbps, state;
 //   - instances pair: gpu and nic (addresses), rdma, level, nccl.
 //
-// All four features are always there, if need be without elements. The rate is
-// known to a report for publishing.
+// All four features always exist, even without elements. Only a report for
+// publishing has the rate.
 func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes[prefix+Labels] = v1alpha1.NewAttributeFeatures(maps.Clone(r.Labels))
@@ -50,7 +50,7 @@ func nic(n *topology.NIC) attrs {
 	return a
 }
 
-// portOf is the port that stands for its device: the first active one, or else
+// portOf is the port that represents its device: the first active one, or else
 // the first; nil for none.
 func portOf(ports []rdma.Port) *rdma.Port {
 	for i := range ports {

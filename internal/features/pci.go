@@ -11,7 +11,7 @@ import (
 
 // PCI gives the raw features of the source gdr-pci: instances function, every PCI
 // function. names are product names from the machine's pci.ids, by function; they
-// come before our own.
+// take precedence over our own.
 func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Instances["function"] = instances(functions, func(fn *pci.Function) attrs {

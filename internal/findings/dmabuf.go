@@ -25,8 +25,8 @@ var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.Fact
 	},
 }, lackRows()...)}
 
-// lacks say what DMA-BUF needs and this machine does not have, in any order: the
-// verdict gives the needs in theirs.
+// lacks are what DMA-BUF needs and this machine may lack. Their order does not
+// matter: the verdict gives the order of the needs.
 var lacks = []struct {
 	need verdict.Need
 	row
@@ -67,8 +67,8 @@ var (
 	seeDriver = say("see gpu-driver")
 )
 
-// lackRows makes each a row that holds where its need is the first that is not met,
-// and one before it for where that does not matter.
+// lackRows makes two rows of each: one that holds where its need is the first that
+// is not met, and one before it where peermem makes DMA-BUF unnecessary.
 func lackRows() []row {
 	var rows []row
 	for _, l := range lacks {
@@ -94,7 +94,7 @@ func firstUnmet(f *Facts) verdict.Need {
 	return ""
 }
 
-// unreadNeeds is the evidence of the needs that nobody can tell of.
+// unreadNeeds is the evidence of the needs that are unknown.
 func unreadNeeds(f *Facts) []string {
 	var unread []evidence
 	for _, p := range f.DMABufNeeds() {
@@ -154,7 +154,7 @@ func sawAnswers(f *Facts) []string {
 var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactSymbols}, rows: []row{
 	{
 		status: Warn, code: "LegacyPeerDirect", when: all(legacyStack, not(legacyConfigured)),
-		text:     say("%s%s, which nvidia-peermem of a driver before 560 uses only when told to", stackOrigin, peerDirect),
+		text:     say("%s%s, which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1", stackOrigin, peerDirect),
 		fix:      say("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module; better, move to MOFED 5.1 or newer"),
 		evidence: sawLegacy,
 	},
@@ -189,7 +189,7 @@ func legacyStack(f *Facts) bool { return f.Kmod.Stack.PeerDirect == kmod.PeerDir
 
 // legacyConfigured: on a MOFED before 5.1 nvidia-peermem works with
 // peerdirect_support=1 only, unless the driver is 560 or newer, whose persistent API
-// works without.
+// works without it.
 func legacyConfigured(f *Facts) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()

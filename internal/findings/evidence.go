@@ -18,7 +18,7 @@ func saw(file, value string) string {
 	return file + "=" + value
 }
 
-// sawFile is evidence of a file that is there or is not.
+// sawFile is evidence of a file that exists or is missing.
 func sawFile(file string, there tristate.State) string {
 	switch there {
 	case tristate.True:

@@ -18,7 +18,7 @@ var expectedCheck = check{name: "expected", rows: []row{
 	}, {
 		status: Undecidable, when: func(f *Facts) bool { return f.Expected.Type == "" },
 		text: say("cannot determine which machine type applies: %s", machine),
-		fix:  say("see what could not be read; or match by something else"),
+		fix:  say("see what could not be read, or match by other properties"),
 	}, {
 		status: Fail, code: "Deviation", when: func(f *Facts) bool { return f.unmet != nil && f.unmet.State == tristate.False },
 		text: func(f *Facts) string {
@@ -40,13 +40,13 @@ var expectedCheck = check{name: "expected", rows: []row{
 
 func machine(f *Facts) string { return f.Expected.Machine }
 
-// expected tells how the machine compares with what is expected of it: a finding for
-// each expectation that is not proven to be met, or one for a machine that is as
+// expected compares the machine with what is expected of it: one finding for each
+// expectation that is not proven to be met, or a single one if the machine is as
 // expected.
 func (f *Facts) expected() []Finding {
 	r := f.Expected
 	switch {
-	case r == nil, r.Type == "" && r.Machine == "": // nobody asks, or there is no file
+	case r == nil, r.Type == "" && r.Machine == "": // without --expect
 		return nil
 	case r.Type == "":
 		return f.expectation(nil, []string{"/sys/class/dmi/id", pci.Devices})

@@ -25,7 +25,7 @@ func reported() []failure {
 }
 
 func reportedPeermem() []failure {
-	notLoaded := all(closed, unloaded)
+	notLoaded := all(proprietary, unloaded)
 	stubHere := all(notLoaded, inbox, onDisk("", stub))
 	return []failure{
 		{
@@ -54,15 +54,15 @@ func reportedPeermem() []failure {
 		},
 		{
 			number: 5, name: "loaded, and no client in memory_peers", from: github + "NVIDIA/nccl/issues/1939",
-			sick: closed, code: "MemoryPeersMissing", well: clientDir, fix: "NCCL 2.23",
+			sick: proprietary, code: "MemoryPeersMissing", well: clientDir, fix: "NCCL 2.23",
 		},
 		{
 			number: 6, name: "nvidia-peermem took the place of nv_peer_mem", from: github + "NVIDIA/nccl/issues/1676",
-			sick: closed, code: "MemoryPeersMissing", well: func(s *machine.State) { s.Open = true },
+			sick: proprietary, code: "MemoryPeersMissing", well: func(s *machine.State) { s.Open = true },
 		},
 		{
 			number: 7, name: "the same on a newer kernel", from: github + "NVIDIA/nccl/issues/1537",
-			sick: all(closed, func(s *machine.State) { s.NVIDIA, s.MOFED = "555.42.02", "24.04-0.6.6" }), code: "MemoryPeersMissing", well: clientDir,
+			sick: all(proprietary, func(s *machine.State) { s.NVIDIA, s.MOFED = "555.42.02", "24.04-0.6.6" }), code: "MemoryPeersMissing", well: clientDir,
 		},
 		{
 			number: 8, name: "not loaded", from: github + "NVIDIA/nccl/issues/1343", machine: "a40-8gpu-2cx7-nccl1343",
@@ -111,11 +111,11 @@ func reportedPlatform() []failure {
 			sick: unloaded, asked: tristate.False, code: "DMABufRefused", fix: "ON_DEMAND_PAGING",
 		},
 		{
-			number: 21, name: "the closed driver cannot export DMA-BUF", from: github + "microsoft/mscclpp/issues/657",
-			sick: all(closed, unloaded), code: "ClosedDriver", well: func(s *machine.State) { s.Open = true }, fix: "open kernel modules",
+			number: 21, name: "the proprietary driver cannot export DMA-BUF", from: github + "microsoft/mscclpp/issues/657",
+			sick: all(proprietary, unloaded), code: "ClosedDriver", well: func(s *machine.State) { s.Open = true }, fix: "open kernel modules",
 		},
 		{
-			number: 22, name: "the adapters near the GPU are down", from: github + "ai-dynamo/nixl/pull/1768",
+			number: 22, name: "the NICs near the GPU are down", from: github + "ai-dynamo/nixl/pull/1768",
 			sick: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", well: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
 		},
 		{
@@ -127,7 +127,7 @@ func reportedPlatform() []failure {
 			code: "BeyondNCCLDefault", wellOn: "pair", fix: "NCCL_NET_GDR_LEVEL",
 		},
 		{
-			number: 24, name: "slower than without, through the processor", from: github + "Mellanox/nv_peer_memory/issues/50", machine: "epyc-3gpu-phb-nccltests320",
+			number: 24, name: "slower than without, through the CPU", from: github + "Mellanox/nv_peer_memory/issues/50", machine: "epyc-3gpu-phb-nccltests320",
 			code: "GPUWithoutNearNIC", wellOn: "pair",
 		},
 		{
@@ -148,14 +148,14 @@ func reportedPlatform() []failure {
 		},
 		{
 			number: 26, name: "the IOMMU translates, against the command line", from: github + "linux-rdma/perftest/issues/289",
-			sick: all(inState("iommu-translated"), file("proc/cmdline", "intel_iommu=on iommu=pt\n")), code: "IOMMUTranslated", well: inState("iommu-off"), fix: "the kernel was told iommu=pt",
+			sick: all(inState("iommu-translated"), file("proc/cmdline", "intel_iommu=on iommu=pt\n")), code: "IOMMUTranslated", well: inState("iommu-off"), fix: "the kernel was booted with iommu=pt",
 		},
 		{
 			number: 27, name: "a virtual machine with a flat tree", from: github + "NVIDIA/nccl-tests/issues/256", machine: "kvm-h200-flat-passthrough",
 			code: "VirtualTopology", wellOn: "pair", fix: "NCCL_TOPO_FILE",
 		},
 		{
-			number: 28, name: "two GPUs are nearest to one adapter", from: github + "NVIDIA/nccl/issues/820", machine: "shared",
+			number: 28, name: "two GPUs are nearest to one NIC", from: github + "NVIDIA/nccl/issues/820", machine: "shared",
 			code: "SharedNearNIC", wellOn: "one each", fix: "firmware",
 		},
 		{
@@ -173,11 +173,11 @@ func reportedPlatform() []failure {
 // untold are the cases that leave no trace in the files of a node.
 func untold() []failure {
 	return []failure{
-		{number: 16, name: "NFD does not label the adapter's node", from: github + "Mellanox/network-operator/issues/211", untold: "labels and NFD's settings are in the API server"},
+		{number: 16, name: "NFD does not label the NIC's node", from: github + "Mellanox/network-operator/issues/211", untold: "labels and NFD's settings are in the API server"},
 		{number: 17, name: "labels vanish with the worker's Pod", from: github + "kubernetes-sigs/node-feature-discovery/issues/1752", untold: "owners of objects are in the API server"},
 		{number: 18, name: "an old NodeFeature of another namespace wins", from: github + "kubernetes-sigs/node-feature-discovery/issues/1601", untold: "objects are in the API server"},
 		{number: 19, name: "feature files outlive their writer", from: github + "kubernetes-sigs/node-feature-discovery/issues/857", untold: "a feature file does not tell whether its writer lives; the agent's own expire"},
-		{number: 30, name: "NCCL warns of a missing data-direct path", from: github + "NVIDIA/nccl/issues/1866", untold: "normal on every adapter before ConnectX-8; topo shows the functions there are"},
+		{number: 30, name: "NCCL warns of a missing data-direct path", from: github + "NVIDIA/nccl/issues/1866", untold: "normal on every NIC before ConnectX-8; topo shows the functions there are"},
 		{number: 32, name: "peermem looked for in a container", from: github + "Mellanox/nv_peer_memory/issues/41", untold: "modules are the host's, and a container's /sys shows them"},
 		{number: 33, name: "registered, and refused at run time", from: github + "leptonai/gpud", untold: "the kernel's log alone tells (invalid context callback)"},
 	}
@@ -194,31 +194,31 @@ func unreported() []failure {
 		{name: "a topology file that NCCL refuses", sick: topologyFile("2"), code: "TopologyFileRefused", well: topologyFile("1"), fix: "nccl-xml"},
 		{name: "no GPU", machine: "no GPU", code: "NoGPU", wellOn: "pair"},
 		{name: "a Tegra", machine: "no GPU", sick: file("proc/device-tree/compatible", "nvidia,p3701\x00nvidia,tegra234\x00"), code: "TegraGPU", wellOn: "pair"},
-		{name: "no adapter", machine: "no NIC", code: "NoNIC", wellOn: "pair"},
-		{name: "old adapters", machine: "old NICs", code: "NICUnsupported", wellOn: "pair"},
-		{name: "a processor without peer to peer", machine: "ampere-altra-a100", code: "PlatformForbidsP2P", wellOn: "pair"},
+		{name: "no NIC", machine: "no NIC", code: "NoNIC", wellOn: "pair"},
+		{name: "old NICs", machine: "old NICs", code: "NICUnsupported", wellOn: "pair"},
+		{name: "a CPU without peer to peer", machine: "ampere-altra-a100", code: "PlatformForbidsP2P", wellOn: "pair"},
 		{name: "passed through", sick: inState("vfio"), code: "GPUPassthrough", well: ready},
 		{name: "no GPU driver", sick: noDriver, code: "GPUDriverNotLoaded", well: ready},
-		{name: "no GPU driver is no closed one", sick: all(closed, unloaded), code: "ClosedDriver", well: noDriver},
-		{name: "unloaded RDMA drivers show no interface", sick: all(closed, unloaded, inbox, onDisk("", forUverbs)), code: "PeermemUnknownSymbol", well: noNIC},
+		{name: "no GPU driver is not a proprietary one", sick: all(proprietary, unloaded), code: "ClosedDriver", well: noDriver},
+		{name: "unloaded RDMA drivers show no interface", sick: all(proprietary, unloaded, inbox, onDisk("", forUverbs)), code: "PeermemUnknownSymbol", well: noNIC},
 		{name: "no NIC driver", sick: noNIC, code: "NICDriverNotLoaded", well: withNIC},
 		{name: "no RDMA device", sick: inState("no-rdma"), code: "NoRDMADevice", well: ready},
 		{name: "RDMA namespaces", sick: all(inState("no-rdma"), file("sys/module/ib_core/parameters/netns_mode", "N\n")), code: "RDMANamespaces", well: ready},
 		{name: "no port", sick: inState("ports-down"), code: "NoActivePort", well: ready, fix: "Polling"},
-		{name: "no way to GPU memory", sick: all(closed, unloaded, inbox), code: "NoPeerMemoryPath", well: all(symbols(true, "ib_uverbs"), loaded)},
+		{name: "no way to GPU memory", sick: all(proprietary, unloaded, inbox), code: "NoPeerMemoryPath", well: all(symbols(true, "ib_uverbs"), loaded)},
 		{name: "unreadable", sick: inState("kallsyms-missing"), code: "Unreadable", well: ready},
 		{name: "ACS not readable", sick: file("sys/bus/pci/devices/0000:12:00.0/config", strings.Repeat("\x00", 64)), code: "ACSUnreadable", well: ready},
 		{name: "ACS redirects where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", wellOn: "far redirect"},
-		{name: "ACS redirects in the adapter's own switch, where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", wellOn: "bluefield3-l40s"},
+		{name: "ACS redirects in the NIC's own switch, where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", wellOn: "bluefield3-l40s"},
 		{name: "ACS redirects where the platform wants it", machine: "redirect", code: "ACSRedirect", wellOn: "gb300-datadirect"},
 		{name: "an old GPU", machine: "old GPUs", sick: unloaded, code: "PreTuring", wellOn: "pair"},
 		{name: "mlx4", machine: "mlx4", sick: all(unloaded, func(s *machine.State) { s.NICDriver = "mlx4_core" }), code: "NoMLX5Device", well: withNIC, wellOn: "pair"},
-		{name: "legacy PeerDirect", sick: all(closed, inState("mofed-4.9"), closed), code: "LegacyPeerDirect", well: file("sys/module/nvidia_peermem/parameters/peerdirect_support", "1\n")},
-		{name: "legacy PeerDirect, newer driver", sick: all(inState("mofed-4.9"), closed), code: "LegacyPeerDirect", well: func(s *machine.State) { s.NVIDIA = "570.86.15" }},
-		{name: "the operator was not told", sick: all(closed, unloaded, driverCtr("false")), code: "OperatorRDMAOff", well: driverCtr("true")},
+		{name: "legacy PeerDirect", sick: all(proprietary, inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", well: file("sys/module/nvidia_peermem/parameters/peerdirect_support", "1\n")},
+		{name: "legacy PeerDirect, newer driver", sick: all(inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", well: func(s *machine.State) { s.NVIDIA = "570.86.15" }},
+		{name: "the operator is not configured for RDMA", sick: all(proprietary, unloaded, driverCtr("false")), code: "OperatorRDMAOff", well: driverCtr("true")},
 		{name: "half the lanes", sick: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "8\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "16\n")},
-		{name: "an adapter at half speed", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:14:00.0/max_link_speed", "16.0 GT/s PCIe\n")},
-		{name: "an adapter in a slower slot is not degraded", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:12:01.0/max_link_speed", "16.0 GT/s PCIe\n")},
+		{name: "a NIC at half speed", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:14:00.0/max_link_speed", "16.0 GT/s PCIe\n")},
+		{name: "a NIC in a slower slot is not degraded", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:12:01.0/max_link_speed", "16.0 GT/s PCIe\n")},
 		{name: "an idle GPU is slow", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "2.5 GT/s PCIe\n"), code: "LinkDegraded", well: all(file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "32.0 GT/s PCIe\n"), file("sys/bus/pci/devices/0000:13:00.0/current_link_speed", "2.5 GT/s PCIe\n"))},
 		{name: "NUMA balancing", sick: file(numaBalancing, "1\n"), code: "NUMABalancing", well: file(numaBalancing, "2\n")},
 		{name: "storage and IOMMU", sick: all(inState("iommu-translated"), file("sys/module/nvidia_fs/initstate", "live\n")), code: "StorageIOMMU", well: func(s *machine.State) { s.IOMMU = "identity" }},

@@ -48,7 +48,7 @@ pci0000:80 numa=1
         0000:84:00.0 ib 15b3:1021 rdma=mlx5_1
 `
 
-// shared is a board of which the tree hides that each GPU has an adapter.
+// shared is a board of which the tree hides that each GPU has a NIC.
 const shared = `pci0000:10 numa=0
   0000:10:01.0 port 8086:352a
     0000:11:00.0 switch 1000:c010
@@ -63,7 +63,7 @@ pci0000:20 numa=0
     0000:21:00.0 ib 15b3:101b rdma=mlx5_1
 `
 
-// gb300 is a GPU with the data-direct function of an adapter beside it, as ACS
+// gb300 is a GPU with the data-direct function of a NIC beside it, as ACS
 // keeps them apart on a machine as it is delivered.
 const gb300 = `arm
 pci0009:00 numa=0
@@ -123,14 +123,14 @@ func all(changes ...change) change {
 	}
 }
 
-func closed(s *machine.State)    { s.Open, s.NVIDIA = false, "550.54.14" }
-func unloaded(s *machine.State)  { s.Modules = map[string]string{} }
-func loaded(s *machine.State)    { s.Modules = map[string]string{"nvidia_peermem": "live"} }
-func noDriver(s *machine.State)  { s.GPUDriver, s.NVIDIA = "", "" }
-func noNIC(s *machine.State)     { s.NICDriver = "" }
-func inbox(s *machine.State)     { s.MOFED, s.Compat = "", false; symbols(false, "")(s) }
-func withNIC(s *machine.State)   { s.NICDriver = "mlx5_core" }
-func inState(name string) change { return func(s *machine.State) { *s, _ = machine.StateNamed(name) } }
+func proprietary(s *machine.State) { s.Open, s.NVIDIA = false, "550.54.14" }
+func unloaded(s *machine.State)    { s.Modules = map[string]string{} }
+func loaded(s *machine.State)      { s.Modules = map[string]string{"nvidia_peermem": "live"} }
+func noDriver(s *machine.State)    { s.GPUDriver, s.NVIDIA = "", "" }
+func noNIC(s *machine.State)       { s.NICDriver = "" }
+func inbox(s *machine.State)       { s.MOFED, s.Compat = "", false; symbols(false, "")(s) }
+func withNIC(s *machine.State)     { s.NICDriver = "mlx5_core" }
+func inState(name string) change   { return func(s *machine.State) { *s, _ = machine.StateNamed(name) } }
 
 func file(name, text string) change {
 	return func(s *machine.State) {

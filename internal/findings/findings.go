@@ -43,8 +43,8 @@ type Finding struct {
 	Code Code
 	// Detail is what was found, in one sentence.
 	Detail string
-	// Fix is what to do about it, "" for nothing. A semicolon and a space stand
-	// between alternatives and steps.
+	// Fix is what to do about it, "" for nothing. A semicolon and a space separate
+	// alternatives and steps.
 	Fix string
 	// Sources are the files it was read from. Evidence is what those that matter
 	// held, "file=value".
@@ -55,8 +55,8 @@ type Finding struct {
 type Facts struct {
 	verdict.Facts
 	Verdict verdict.Verdict
-	// Expected is how the machine compares with what is expected of it; nil when
-	// nobody asks.
+	// Expected is how the machine compares with what is expected of it; nil without
+	// expectations.
 	Expected *expect.Result
 
 	// which and unmet are what the row at hand is about: see row.which and
@@ -89,8 +89,8 @@ type row struct {
 	reason verdict.Reason
 	// code is "" where the reason is the code, and for OK.
 	code Code
-	// The row holds when this does; nil: always. Where which is there, it must
-	// also name something that the row is about, with the evidence for it.
+	// The row holds when this does; nil: always. If which is set, it must also name
+	// something that the row is about, with the evidence for it.
 	when  func(*Facts) bool
 	which func(*Facts) (names, evidence []string)
 	// text says what was found, fix what to do about it.
@@ -114,8 +114,8 @@ func All(f *Facts) []Finding {
 	return append(all, f.expected()...)
 }
 
-// checks are those that say something of this machine. Drivers do not matter where
-// the hardware cannot do it.
+// checks are those that apply to this machine. Drivers do not matter if the hardware
+// is not capable.
 func (f *Facts) checks() []check {
 	switch {
 	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False:
@@ -132,8 +132,8 @@ var prerequisites = []check{
 	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem, dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
 }
 
-// advice are the checks that rest on kmod.Advice. Each says something only where
-// there is something to say.
+// advice are the checks that need kmod.Advice. A check without a row that holds
+// gives no finding.
 var advice = []check{nearPort, sharedNIC, operators, modules, dataDirect, link, numa, storage}
 
 // Codes lists every code that a finding can have, each once.
@@ -180,8 +180,8 @@ func (c *check) find(f *Facts) (found Finding, ok bool) {
 	return Finding{}, false
 }
 
-// finding makes the finding of a row. What machines say in it is made fit to be
-// shown on a terminal.
+// finding makes the finding of a row. Texts from the machine are made safe for a
+// terminal.
 func (c *check) finding(r *row, f *Facts, seen []string) Finding {
 	reason := r.reason
 	if reason == "" && r.status == Fail && c.reason != nil {
@@ -195,11 +195,11 @@ func (c *check) finding(r *row, f *Facts, seen []string) Finding {
 	return Finding{
 		Check: c.name, Status: r.status, Reason: reason, Code: r.codeOr(reason),
 		Detail: sanitize.Terminal(r.text.of(f) + c.tail.of(f)), Fix: sanitize.Terminal(r.fix.of(f)),
-		Sources: printable(c.files(f, seen)), Evidence: printable(seen),
+		Sources: sanitized(c.files(f, seen)), Evidence: sanitized(seen),
 	}
 }
 
-// files lists what the check is read from, and the files of evidence beyond.
+// files lists what the check is read from, and any further files of evidence.
 func (c *check) files(f *Facts, evidence []string) []string {
 	all := slices.Clone(c.sources)
 	for _, fact := range c.facts {
@@ -234,7 +234,7 @@ func pattern(file string) string {
 // covers tells whether a file is, or is below, a source.
 func covers(source, file string) bool { return file == source || strings.HasPrefix(file, source+"/") }
 
-func printable(texts []string) []string {
+func sanitized(texts []string) []string {
 	for i := range texts {
 		texts[i] = sanitize.Terminal(texts[i])
 	}

@@ -15,7 +15,7 @@ func TestFixes(t *testing.T) {
 	mlx4 := func(s *machine.State) { s.NICDriver = "mlx4_core" }
 	passed := func(s *machine.State) { s.NICDriver = "vfio-pci" }
 	holds := file("sys/module/ib_uverbs/holders/nvidia_peermem/x", "")
-	notLoaded := all(closed, unloaded)
+	notLoaded := all(proprietary, unloaded)
 	for _, c := range []struct {
 		name, machine string
 		state         change
@@ -26,9 +26,9 @@ func TestFixes(t *testing.T) {
 		{"nouveau has the GPUs", "", inState("nouveau"), "gpu-driver", "GPUDriverNotLoaded", "blacklist nouveau", ""},
 		{"nvidia took none", "", func(s *machine.State) { s.GPUDriver = "" }, "gpu-driver", "GPUDriverNotLoaded", "NVRM", "modprobe"},
 		{"nvidia took none, DMA-BUF", "", all(unloaded, func(s *machine.State) { s.GPUDriver = "" }), "dmabuf", "GPUDriverNotLoaded", "see gpu-driver", "peermem"},
-		{"adapters of virtual machines", "", passed, "nic-driver", "NICDriverNotLoaded", "vfio", "modprobe"},
-		{"adapters of virtual machines, and peermem", "", all(passed, holds), "modules", "", "", ""},
-		{"adapters without driver, and peermem", "", all(noNIC, holds), "modules", "OFEDReloadBlocked", "modprobe -r", ""},
+		{"NICs of virtual machines", "", passed, "nic-driver", "NICDriverNotLoaded", "vfio", "modprobe"},
+		{"NICs of virtual machines, and peermem", "", all(passed, holds), "modules", "", "", ""},
+		{"NICs without driver, and peermem", "", all(noNIC, holds), "modules", "OFEDReloadBlocked", "modprobe -r", ""},
 		{"ConnectX-3 without driver", "mlx4", noNIC, "nic-driver", "NICDriverNotLoaded", "modprobe mlx4_core", "mlx5"},
 		{"ConnectX-3 without RDMA device", "mlx4", all(inState("no-rdma"), mlx4), "rdma-device", "NoRDMADevice", "modprobe mlx4_ib", "devlink"},
 		{"no driver, no RDMA device", "", noNIC, "rdma-device", "NoRDMADevice", "see nic-driver", "modprobe"},
@@ -41,7 +41,7 @@ func TestFixes(t *testing.T) {
 		{"a new driver Pod installs user space only", "", all(notLoaded, driverCtr("true"), mofedIsUp, onDisk(driverRoot, "")), "peermem", "PeermemNotInstalled", "drain this node and reboot it", "delete"},
 		{"the kubelet restarts the sidecar", "", all(notLoaded, driverCtr("true"), mofedIsUp), "operators", "PeermemSidecar", "the kubelet restarts the container", "delete the Pod"},
 		{"the module is in the driver container", "", all(notLoaded, driverCtr("false")), "peermem", "PeermemNotLoaded", "chroot /run/nvidia/driver modprobe nvidia-peermem", "by hand: modprobe"},
-		{"a ConfigMap of module parameters has no options line", "", all(inState("mofed-4.9"), closed), "rdma-stack", "LegacyPeerDirect", "the line peerdirect_support=1 alone", ""},
+		{"a ConfigMap of module parameters has no options line", "", all(inState("mofed-4.9"), proprietary), "rdma-stack", "LegacyPeerDirect", "the line peerdirect_support=1 alone", ""},
 		{"nv_peer_mem is not of the GPU driver", "", all(notLoaded, onDisk("", legacyCore)), "peermem", "PeermemSymbolMismatch", "rebuild nv_peer_mem", "dkms build"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 	"gdr-features/verdict"
 )
 
-// because tells whether the verdict's step of the hardware ended with a reason; ""
-// when it is met.
+// because tells whether the reason of the verdict's step about the hardware is this
+// one; it is "" when the step is met.
 func because(reason verdict.Reason) func(*Facts) bool {
 	return func(f *Facts) bool { return f.stepReason("hardware") == reason }
 }
 
-// stepReason is the reason of the verdict's step that a check tells of.
+// stepReason is the reason of the verdict's step that a check reports.
 func (f *Facts) stepReason(check string) verdict.Reason {
 	for _, s := range f.Verdict.Steps {
 		if s.Check == check {

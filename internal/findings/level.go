@@ -47,7 +47,7 @@ func worstLevel(f *Facts) string            { return f.Matrix.Level.String() }
 func ncclByDefault(f *Facts) tristate.State { return f.Matrix.NCCLDefault }
 func hypervisorTree(f *Facts) bool          { return f.Matrix.Origin == topology.Virtual }
 
-// guest: this is a virtual machine, as the CPU, the firmware or the PCI tree tells.
+// guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
 func guest(f *Facts) bool { return f.Kmod.Virtual == tristate.True || hypervisorTree(f) }
 
 // withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.

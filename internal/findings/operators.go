@@ -10,11 +10,11 @@ import (
 	"gdr-features/tristate"
 )
 
-// operators says who waits for whom on a node of the GPU Operator, as far as its
-// marks show. Its containers wait without end: before the GPU driver is loaded in
-// the init container k8s-driver-manager, after it in nvidia-peermem-ctr, either
-// for mlx5_core (useHostMofed) or for the Network Operator's mark
-// (docs/operators.md#manager-wait, #ctr-peermem).
+// operators says which operator waits for the other on a node of the GPU Operator,
+// as far as the files that they leave show. Its containers wait without end: before
+// the GPU driver is loaded in the init container k8s-driver-manager, after it in
+// nvidia-peermem-ctr, either for mlx5_core (useHostMofed) or for the Network
+// Operator's mark (docs/operators.md#manager-wait, #ctr-peermem).
 var operators = check{
 	name: "operators", sources: []string{pci.AnyFile("driver")}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: sawMarks,
 	rows: []row{
@@ -26,7 +26,7 @@ var operators = check{
 		{status: Warn, code: "OperatorsWait", when: driverWaits, text: say(operatorWaits), fix: say(installMOFED)},
 		{
 			status: Warn, code: "OperatorRDMAOff", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.False), not(is(dmabufWay, tristate.True))),
-			text: say("the GPU Operator was not told to load nvidia-peermem"),
+			text: say("the GPU Operator is not configured to load nvidia-peermem"),
 			fix:  say("set driver.rdma.enabled=true, with useHostMofed=true where MOFED is installed on the host"), evidence: sawRDMAEnabled,
 		},
 		{

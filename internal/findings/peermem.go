@@ -39,7 +39,7 @@ var peermem = check{
 	}, notLoaded...),
 }
 
-// notLoaded are the reasons why no client is there.
+// notLoaded are the reasons why no client is registered.
 var notLoaded = []row{
 	{
 		status: Fail, evidence: sawWhyNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
@@ -71,7 +71,7 @@ var notLoaded = []row{
 	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemSymbolMismatch", when: otherStack,
 		text: say("not loaded, and the running RDMA stack is not the installed one: the interface for it is in %s on disk, and in %s of the running kernel", exporter, runningExporter),
-		fix:  say("%s; if that says Invalid argument or Unknown symbol: restart the RDMA drivers or reboot where MOFED was upgraded; where it was not, %s", modprobe, rebuild),
+		fix:  say("%s; if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot; if it was not upgraded, %s", modprobe, rebuild),
 	},
 	{
 		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
@@ -86,11 +86,11 @@ var notLoaded = []row{
 	{
 		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath,
 		text: say("not loaded; whether the RDMA stack has an interface for it cannot be read"),
-		fix:  say("%s; it says Unknown symbol or Invalid argument where there is no interface, or where it was built without one", load),
+		fix:  say("%s; it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one", load),
 	},
 }
 
-// noPeermem is the verdict's reason where neither way to GPU memory is there.
+// noPeermem is the verdict's reason where neither way to GPU memory is available.
 func noPeermem(f *Facts) verdict.Reason { return f.stepReason(verdict.GPUMemory) }
 
 func peermemWay(f *Facts) tristate.State { return f.Verdict.Peermem }

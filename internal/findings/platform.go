@@ -105,8 +105,8 @@ func redirecting(f *Facts) (names, evidence []string) {
 
 func redirects(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
 
-// redirectOnTheWay: a bridge redirects traffic that would else not reach the root
-// complex.
+// redirectOnTheWay: a bridge redirects traffic that would otherwise not reach the
+// root complex.
 func redirectOnTheWay(f *Facts) bool { return len(f.bridges(topology.GPU.Crossing, redirects)) > 0 }
 
 // bridges lists the bridges of the GPUs and their nearest NICs whose ACS, nil when it
@@ -143,7 +143,7 @@ var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile("iommu
 	fix:  say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; then reboot"),
 }}}
 
-// dataDirectApart finds GPUs that share memory with their CPU and stand below one
+// dataDirectApart finds GPUs that share memory with their CPU and are below one
 // switch with a NIC's data-direct function, but in another IOMMU group. The GPU
 // driver then refuses to map their memory for it (open kernel modules: nv-pci.c,
 // nv_pci_is_valid_topology_for_direct_pci). ACS makes the groups. In a virtual
@@ -186,8 +186,8 @@ var link = check{
 
 const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware; a cold boot trains the link again"
 
-// cardLink is the PCI Express link of a card: its own end, the function that the card
-// is there for, and what the link lacks.
+// cardLink is the PCI Express link of a card: its own end, the GPU or NIC on it, and
+// what the link lacks.
 type cardLink struct {
 	card, fn *pci.Function
 	lacks    []pci.LinkLack
@@ -230,7 +230,7 @@ func degraded(f *Facts) (names, evidence []string) {
 	return names, evidence
 }
 
-// numa: moving pages between NUMA nodes unmaps them, which costs those who
+// numa: moving pages between NUMA nodes unmaps them, which slows down programs that
 // registered them (NCCL's and RCCL's guides recommend to switch it off).
 var numa = check{name: "numa", facts: []kmod.Fact{kmod.FactNUMABalancing}, rows: []row{
 	{

@@ -64,7 +64,7 @@ func anyDown(f *Facts) (down bool) {
 	return down
 }
 
-// idlePorts names the ports that are not active, those that are down first, and then
+// idlePorts names the ports that are not active: first those that are down, then
 // those that may be.
 func idlePorts(f *Facts) (names, evidence []string) {
 	var unread []string
@@ -97,7 +97,7 @@ func portState(p rdma.Port) string {
 	return p.State
 }
 
-// portFixes says what the ports that are not active need, each advice once.
+// portFixes says what the ports that are not active need, without repeating itself.
 func portFixes(f *Facts) string {
 	var fixes []string
 	f.eachPort(func(_ *rdma.Device, p rdma.Port) {

@@ -10,8 +10,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// What to do, where it takes more than a sentence, and the names of what it takes: those
-// in the row of the family of NICs that the other findings are about.
+// Remedies that take more than a sentence, and the names in them: those in the row
+// of the family of NICs that the other findings are about.
 
 func nicFamily(f *Facts) string     { return f.NICFamily().Name }
 func nicDriverName(f *Facts) string { return f.NICFamily().Drivers[0] }
@@ -72,7 +72,8 @@ func loadRDMA(f *Facts) string {
 	return fix
 }
 
-// vfio tells a function that is given to a virtual machine: vfio-pci, mlx5_vfio_pci.
+// vfio recognizes a function that is given to a virtual machine: vfio-pci,
+// mlx5_vfio_pci.
 func vfio(fn *pci.Function) bool { return strings.Contains(fn.Driver, "vfio") }
 
 func allNICsVFIO(f *Facts) bool {
@@ -111,7 +112,7 @@ func load(f *Facts) string {
 	return "modprobe " + peermemName(f)
 }
 
-// legacyParameter is what the module must be told on a MOFED before 5.1.
+// legacyParameter is the parameter that the module needs on a MOFED before 5.1.
 func legacyParameter(f *Facts) string {
 	if legacyStack(f) && !f.persistentByDefault() {
 		return " peerdirect_support=1"
@@ -156,7 +157,7 @@ func install(f *Facts) string {
 	return "install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it" + orDMABuf(f)
 }
 
-// orDMABuf names the other way where this machine's GPUs and NICs can go it.
+// orDMABuf names the other way where this machine's GPUs and NICs support it.
 func orDMABuf(f *Facts) string {
 	if f.Kmod.Driver.Open == tristate.False && f.Turing() == tristate.True && f.NICFamily().Help.DMABufStack != "" {
 		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NICFamily().Help.DMABufStack + ")"
@@ -173,7 +174,7 @@ func passthroughIOMMU(f *Facts) string {
 	}
 	switch {
 	case slices.Contains(f.advised().CommandLine, word):
-		return "the kernel was told " + word + ", but these groups are translated: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
+		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
 	case guest(f):
 		return "in this virtual machine: boot with " + word + ", or configure the hypervisor without a virtual IOMMU"
 	}

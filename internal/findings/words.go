@@ -10,7 +10,7 @@ import (
 // words are a text about a machine.
 type words func(*Facts) string
 
-// say is a text with %s where its parts stand.
+// say is a text with %s in place of its parts.
 func say(format string, parts ...words) words {
 	if len(parts) == 0 {
 		return func(*Facts) string { return format }

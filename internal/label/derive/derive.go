@@ -19,13 +19,13 @@ type Facts struct {
 	Matrix  *topology.Matrix
 	Verdict *verdict.Verdict
 	Kmod    *kmod.State
-	// Expected is how the machine compares with what is expected of it; nil when
-	// nobody asks.
+	// Expected is how the machine compares with what is expected of it; nil without
+	// expectations.
 	Expected *expect.Result
 }
 
-// rows holds every label. The value is "" where there is nothing to tell. It is
-// unknown where a fact that it follows from could not be read.
+// rows holds every label. The value is "" where there is none. It is unknown where a
+// fact that it follows from could not be read.
 var rows = [...]struct {
 	name  string
 	value func(*Facts) (text string, unknown bool)
@@ -99,7 +99,7 @@ func state(s tristate.State) (text string, unknown bool) {
 	return s.String(), false
 }
 
-// word takes "" for unknown.
+// word makes "" unknown.
 func word[T ~string](text T) (string, bool) { return string(text), text == "" }
 
 func (f *Facts) count(n int) (text string, unknown bool) {
