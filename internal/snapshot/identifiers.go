@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// identifiers gives serial numbers, GUIDs, UUIDs and MACs other names: numbers, in
-// the order they are met, written as long and with the same separators as what
-// they stand for. The same in any spelling gets the same number.
+// identifiers replaces serial numbers, GUIDs, UUIDs and MACs with numbers in the
+// order they occur, as long as the original and with the same separators. The same
+// identifier in any spelling gets the same number.
 type identifiers struct {
 	numbers map[string]int
 	given   map[string]bool // what they were replaced by
@@ -19,9 +19,10 @@ type identifiers struct {
 }
 
 func newIdentifiers(serials []string) *identifiers {
-	// Of what form finds, isIdentifier takes a UUID, digits in a row, and groups of digits
-	// with the same separator. The rest is found so that nothing is found in its middle:
-	// modaliases, versions that are hashes of git, and other hexadecimal digits.
+	// Of the matches, isIdentifier accepts UUIDs, digits in a row, and groups of digits
+	// with the same separator. The others are matched as a whole so that no identifier
+	// is found within them: modaliases, versions that are git hashes, and other
+	// hexadecimal digits.
 	const form = `(?i)pci:v[^\x00-\x20"]*|-g[0-9a-f]+` +
 		`|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 		`|[0-9a-f]{5,}` +
@@ -32,9 +33,8 @@ func newIdentifiers(serials []string) *identifiers {
 	}
 }
 
-// anyOf finds serial numbers, but for those that may as well be a word, as drivers
-// have names like mlx5_core, or an address. A number is found in many a longer one, and
-// in the ids of PCI, without being there: it must stand alone.
+// anyOf finds serial numbers, except those that may also be a word, such as
+// mlx5_core, or an address. A number must not be part of a longer one or of PCI ids.
 func anyOf(serials []string) *regexp.Regexp {
 	likely := regexp.MustCompile(`^[^:/]{6,}$`)
 	digits := regexp.MustCompile(`[0-9][^0-9]*[0-9][^0-9]*[0-9][^0-9]*[0-9]`)
@@ -43,7 +43,7 @@ func anyOf(serials []string) *regexp.Regexp {
 	words := []string{`$^`}                                                    // nothing
 	for _, s := range serials {
 		switch {
-		case !likely.MatchString(s) || !digits.MatchString(s) || empty(bare([]byte(s))):
+		case !likely.MatchString(s) || !digits.MatchString(s) || empty(withoutSeparators([]byte(s))):
 		case isHex.MatchString(s):
 			words = append(words, `\b`+s+`\b`)
 		default:
@@ -65,10 +65,10 @@ func (ids *identifiers) clean(text []byte) {
 	}
 }
 
-// isIdentifier judges what form has found.
+// isIdentifier judges a match of form.
 func isIdentifier(word []byte) bool {
 	const mac, hash = 12, 128 // digits of the shortest identifier and of the longest
-	digits := len(bare(word))
+	digits := len(withoutSeparators(word))
 	switch i := bytes.IndexAny(word, ":.-"); {
 	case i == 0 || word[0] == 'p' || word[0] == 'P': // a version, a modalias
 		return false
@@ -80,10 +80,10 @@ func isIdentifier(word []byte) bool {
 	}
 }
 
-// rename overwrites an identifier by its number. What is all zeros or ones is no
+// rename overwrites an identifier with its number. All zeros or all ones is not an
 // identifier.
 func (ids *identifiers) rename(text []byte) {
-	key := bare(text)
+	key := withoutSeparators(text)
 	if empty(key) || ids.given[key] {
 		return
 	}
@@ -102,13 +102,13 @@ func (ids *identifiers) rename(text []byte) {
 			text[i], digits = digits[len(digits)-1], digits[:len(digits)-1]
 		}
 	}
-	ids.given[bare(text)] = true
+	ids.given[withoutSeparators(text)] = true
 }
 
 const separators = ":.- "
 
-// bare gives an identifier in the spelling that all others are compared in.
-func bare(text []byte) string {
+// withoutSeparators gives an identifier in the spelling that all others are compared in.
+func withoutSeparators(text []byte) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(separators, r) {
 			return -1
@@ -117,5 +117,5 @@ func bare(text []byte) string {
 	}, strings.ToLower(string(text)))
 }
 
-// empty tells a number that stands for none: all zeros or all ones.
+// empty tells whether a number means none: all zeros or all ones.
 func empty(key string) bool { return strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" }

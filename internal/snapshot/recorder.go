@@ -13,8 +13,8 @@ import (
 	"gdr-features/host"
 )
 
-// Recorder asks a machine and notes what it says. What was asked once is not asked
-// again: all commands see one moment of the machine. It is a host.Source.
+// Recorder reads a machine and notes its answers. Each question is asked only once,
+// so that all commands see the machine at one time. It is a host.Source.
 type Recorder struct {
 	machine host.Source
 
@@ -135,7 +135,7 @@ func (f *recordedFile) Close() error {
 }
 
 // Finish gives the recording, and the names of what gave no answer. Readers that
-// still wait for one do not change it any more.
+// still wait for an answer no longer change it.
 func (r *Recorder) Finish() (recording *Recording, late []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +145,7 @@ func (r *Recorder) Finish() (recording *Recording, late []string) {
 		if errors.Is(cmp.Or(a.err, a.listing), ErrNoAnswer) {
 			late = append(late, "/"+q.name)
 		}
-		if q.size > 0 { // a read, which comes behind the opening of its file
+		if q.size > 0 { // a read, which is sorted after the opening of its file
 			if file := recording.answers[question{name: q.name, kind: read}]; file != nil {
 				file.add(a.data, q.at, cmp.Or(a.err, ErrNotRecorded))
 			}
@@ -164,8 +164,8 @@ func (r *Recorder) Finish() (recording *Recording, late []string) {
 	return recording, slices.Compact(late)
 }
 
-// byNow gives a copy of the answer if there is one by now. Errors are as the text
-// tells them, without the file's name.
+// byNow gives a copy of the answer if there is one by now. Errors are as in the
+// text, without the file's name.
 func (a *asked) byNow() asked {
 	select {
 	case <-a.done:
@@ -173,12 +173,12 @@ func (a *asked) byNow() asked {
 		return asked{answer: answer{err: ErrNoAnswer}}
 	}
 	return asked{data: a.data, answer: answer{
-		err: told(a.err), target: a.target, names: slices.Clone(a.names), listing: told(a.listing),
+		err: asWritten(a.err), target: a.target, names: slices.Clone(a.names), listing: asWritten(a.listing),
 	}}
 }
 
-// told gives an error as the text of a snapshot tells it.
-func told(err error) error {
+// asWritten gives an error as it is written in a snapshot.
+func asWritten(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}

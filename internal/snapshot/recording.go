@@ -15,17 +15,18 @@ import (
 	"gdr-features/host"
 )
 
-// Recording is what a machine said. It is a host.Source.
+// Recording is what a machine answered. It is a host.Source.
 type Recording struct {
-	// Notes are for people. They stand at the beginning of the text.
+	// Notes are for people, at the beginning of the text.
 	Notes []string
 
 	answers map[question]*answer
-	timeout <-chan struct{} // closed when questions without answer end with an error
+	timeout <-chan struct{} // closed when waiting for missing answers ends with an error
 }
 
-// answerTimeout is how long a question that had no answer has none here either. It
-// is longer than any command waits, and ends, so that no reader waits for ever.
+// answerTimeout is how long a question that the machine did not answer is not
+// answered here either. It is longer than any command waits, but finite, so that no
+// reader waits for ever.
 const answerTimeout = 5 * time.Second
 
 // Is tells whether a root is a file, not a directory: it can only be a snapshot.
@@ -61,7 +62,7 @@ func Open(o host.Options) (*host.FS, error) {
 // FS is the tree of files that the recording answers for. root is the name to show.
 func (r *Recording) FS(root string) *host.FS { return host.New(r, root) }
 
-// answer gives what was said to a question. op names it in an error.
+// answer gives the answer to a question. op names it in an error.
 func (r *Recording) answer(op, name string, k kind) (*answer, error) {
 	a := r.answers[question{name: name, kind: k}]
 	switch {
@@ -84,7 +85,7 @@ func (r *Recording) unknown(name string) error {
 	return unix.ENOENT
 }
 
-// late waits as long as the readers of the machine waited, if err says so.
+// late waits if err says that the machine had not answered.
 func (r *Recording) late(err error) error {
 	if errors.Is(err, ErrNoAnswer) {
 		<-r.timeout

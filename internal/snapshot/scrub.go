@@ -17,11 +17,11 @@ import (
 	"gdr-features/source/pci"
 )
 
-// Scrub removes from a recording what no command looks at and what identifies the
-// machine, and says so in the notes. Every command says the same as before.
+// Scrub removes from a recording what no command reads and what identifies the
+// machine, and says so in the notes. The output of every command stays the same.
 func (r *Recording) Scrub() {
 	questions := slices.SortedFunc(maps.Keys(r.answers), compareQuestions)
-	var serials []string // they have no form to know them by where they occur elsewhere
+	var serials []string // they have no form by which they could be recognized elsewhere
 	for _, q := range questions {
 		reduce(q.name, &r.answers[q].content)
 		if data, whole := r.answers[q].whole(); whole && path.Base(q.name) == "vpd" {
@@ -46,10 +46,10 @@ func (r *Recording) Scrub() {
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("serial numbers, GUIDs, UUIDs and MACs replaced by numbers: %d", len(s.ids.numbers)),
 		fmt.Sprintf("users and host names overwritten: %d", s.users),
-		"of /proc/kallsyms the first line and those that decide, without addresses")
+		"/proc/kallsyms reduced to the first line and the symbols that matter, without addresses")
 }
 
-// reduce cuts files of which little is used down to that.
+// reduce cuts files of which little is used down to that part.
 func reduce(name string, c *content) {
 	data, whole := c.whole()
 	base := path.Base(name)
@@ -59,13 +59,13 @@ func reduce(name string, c *content) {
 	case !whole || len(data) == 0:
 	case name == "proc/kallsyms":
 		c.replace(symbolLines(data, ended))
-	case name == "proc/cpuinfo": // the first CPU tells for all
+	case name == "proc/cpuinfo": // the first CPU is enough
 		if i := bytes.Index(data, []byte("\n\n")); i >= 0 {
 			*c = content{}
 			c.add(data[:i+1], 0, io.EOF)
 		}
 	case base != "vpd" && base != "modules.dep" && name != "proc/cmdline" && !isTopology:
-	case !ended: // too large, so that its readers use nothing of it
+	case !ended: // too large: its readers use nothing of it
 		c.replace(bytes.Repeat([]byte("x"), len(data)))
 	case base == "modules.dep":
 		c.replace(peerLines(data))
@@ -77,10 +77,10 @@ func reduce(name string, c *content) {
 }
 
 // symbolLines gives those lines of a symbol table, or of its beginning, that kmod
-// looks for, and the first one, which tells that it is a table. Addresses that are not
-// zero become all ones. ended tells whether the table ends where the data does.
+// looks for, and the first one, which shows that it is a table. Addresses that are
+// not zero become all ones. ended tells whether the table ends where the data does.
 func symbolLines(table []byte, ended bool) []byte {
-	const longest = 4 << 10 // a line that kmod takes; it gives up at a longer one
+	const longest = 4 << 10 // of a line that kmod reads; it gives up at a longer one
 	names := []string{kmod.PeerMemoryAPI, kmod.UmemDMABuf}
 	for _, nic := range family.Known().NICs {
 		if nic.DMABuf != "" {
@@ -89,7 +89,7 @@ func symbolLines(table []byte, ended bool) []byte {
 	}
 	first := regexp.MustCompile(`^[0-9A-Fa-f]{8,16} `)
 	decides := regexp.MustCompile(`( [tT] | __ksymtab_)(` + strings.Join(names, "|") + `)([.\s]|$)`)
-	if !first.Match(table) { // not a symbol table, nor is its beginning
+	if !first.Match(table) { // not a symbol table
 		return table[:min(len(table), 16)]
 	}
 	var kept []byte
@@ -115,7 +115,7 @@ func symbolLines(table []byte, ended bool) []byte {
 
 // peerLines gives the lines of a modules.dep about peer memory.
 func peerLines(dep []byte) []byte {
-	kept := []byte("...\n") // a file without a line is none
+	kept := []byte("...\n") // an empty file would be an error
 	for line := range bytes.Lines(dep) {
 		if bytes.Contains(line, []byte("peer")) {
 			kept = append(kept, line...)
@@ -124,8 +124,8 @@ func peerLines(dep []byte) []byte {
 	return kept
 }
 
-// iommuWords gives the words of the kernel's command line about the IOMMU, and
-// "..." for others: those may be anything, passwords too.
+// iommuWords gives the words of the kernel's command line about the IOMMU, and "..."
+// for others, which may be anything, even passwords.
 func iommuWords(cmdline []byte) []byte {
 	var kept [][]byte
 	for word := range bytes.FieldsSeq(cmdline) {
@@ -148,7 +148,7 @@ func newScrubber(serials []string) *scrubber {
 	return &scrubber{ids: newIdentifiers(serials), user: regexp.MustCompile(`\(([!-'*-?A-~]+)@([!-'*-~]+)\)`)}
 }
 
-// hideUsers overwrites names of users and hosts, by which kernels and drivers tell
+// hideUsers overwrites names of users and hosts, with which kernels and drivers say
 // who built them.
 func (s *scrubber) hideUsers(text []byte) {
 	for _, at := range s.user.FindAllSubmatchIndex(text, -1) {
@@ -159,9 +159,9 @@ func (s *scrubber) hideUsers(text []byte) {
 	}
 }
 
-// kept are the names of files without identifiers. In most of them the kernel writes a
-// number: garbage there must not become the number of an identifier. A board_id is
-// that of a kind of board.
+// kept are the names of files without identifiers. Most of them hold a number, and
+// garbage in its place must not become the number of an identifier. A board_id names
+// a type of board.
 var kept = [...]string{
 	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
 	"state", "phys_state", "rate", "board_id", "config",
@@ -185,8 +185,8 @@ func (s *scrubber) content(name string, c *content) {
 }
 
 // vpd gives vital product data with the product and all fields. Part number,
-// engineering change and manufacturer are those of many boards; any other field may
-// identify the single one.
+// engineering change and manufacturer are shared by many boards; any other field may
+// identify a single one.
 func (s *scrubber) vpd(data []byte) []byte {
 	vpd, err := pci.ParseVPD(data)
 	if err != nil {
@@ -214,8 +214,8 @@ func (s *scrubber) vpd(data []byte) []byte {
 }
 
 // name scrubs a file's name, part by part: udev makes names of MACs and GUIDs. A part
-// that is a number, of a port or a group, stays. Characters that readers do not print
-// become what they print: because of one odd name, Parse would refuse all.
+// that is a number, of a port or a group, stays. Characters that readers replace are
+// replaced: Parse would refuse the whole text for one odd name.
 func (s *scrubber) name(name string) string {
 	parts := strings.Split(sanitize.Terminal(name), "/")
 	for i, part := range parts {

@@ -1,12 +1,12 @@
 // Package snapshot keeps what was read of a machine in one text file and answers
 // from it as the machine did.
 //
-// A Recorder stands between the readers and the machine. It notes each question
-// and its answer: a file's content, a link's target, the names in a directory,
-// and also that a file was missing, that it was not allowed to read it, or that
-// no answer came. A Recording is what it noted; it is written to a file, read
-// back, and then answers in place of a machine. It never opens a file, and what
-// was not asked before is ErrNotRecorded, which is not the same as a missing file.
+// A Recorder is between the readers and the machine. It notes each question and its
+// answer: a file's content, a link's target, the names in a directory, and also that
+// a file was missing or must not be read, or that there was no answer. A Recording
+// is what it noted; it is written to a file, read back, and then answers in place of
+// a machine. It never opens a file, and what was not asked before is ErrNotRecorded,
+// which is not the same as a missing file.
 //
 // The text has a JSON object in each line, one for each question, sorted by name:
 //
@@ -43,12 +43,12 @@ var (
 	ErrNoAnswer = errors.New("no answer when the snapshot was taken")
 )
 
-// words stand in the text for errors that are not named after an errno.
+// words are the words of the text for errors that are not named after an errno.
 var words = map[string]error{
 	"": nil, "more": ErrNotRecorded, "no-answer": ErrNoAnswer, "too-large": host.ErrTooLarge,
 }
 
-// word gives the word for an error. What the kernel cannot have said is EIO.
+// word gives the word for an error: EIO for one that the kernel cannot have given.
 func word(err error) string {
 	for word, is := range words {
 		if errors.Is(err, is) {
@@ -61,7 +61,7 @@ func word(err error) string {
 	return "EIO"
 }
 
-// errorOf gives the error that a word stands for.
+// errorOf gives the error of a word.
 func errorOf(word string) (is, err error) {
 	if is, ok := words[word]; ok {
 		return is, nil
@@ -97,7 +97,7 @@ func compareQuestions(a, b question) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind), cmp.Compare(a.at, b.at), cmp.Compare(a.size, b.size))
 }
 
-// answer is what a machine said to one question.
+// answer is a machine's answer to one question.
 type answer struct {
 	err     error    // in place of an answer
 	target  string   // of a link
@@ -106,8 +106,8 @@ type answer struct {
 	content
 }
 
-// content is what was read of a file, in parts: of configuration space only a few
-// bytes here and there are.
+// content is what was read of a file, in parts: of configuration space, only a few
+// bytes in several places are read.
 type content struct {
 	parts []part // sorted, neither overlapping nor touching
 	stop  error  // why no more was read: io.EOF, an error, or ErrNotRecorded
@@ -121,7 +121,7 @@ type part struct {
 
 func (p part) end() int64 { return p.at + int64(len(p.data)) }
 
-// last is the offset behind the last byte.
+// last is the offset after the last byte.
 func (c *content) last() int64 {
 	if len(c.parts) == 0 {
 		return 0
@@ -172,8 +172,8 @@ func (c *content) whole() (data []byte, ok bool) {
 	return nil, false
 }
 
-// replace puts other bytes in the place of a whole file's; what was behind them
-// is behind these.
+// replace replaces the bytes of a whole file; what came after them comes after the
+// new ones.
 func (c *content) replace(data []byte) {
 	last, stop, at := c.last(), c.stop, c.at
 	*c = content{}

@@ -40,8 +40,8 @@ type entry struct {
 	Text  string  `json:"text,omitempty"`
 	Bytes []piece `json:"bytes,omitempty"`
 	// Stop is why listing or reading ended: "more" if the rest was not asked for, an
-	// error as above, or nothing if this is all. At is where, if not behind the
-	// last byte.
+	// error as above, or nothing if this is all. At is where, if not after the last
+	// byte.
 	Stop string `json:"stop,omitempty"`
 	At   *int64 `json:"at,omitempty"`
 
@@ -64,8 +64,8 @@ const (
 	maxOffset  = 1 << 40
 )
 
-// Text writes the recording, and makes sure that it can be read back: a machine may
-// have more files, or odder names, than Parse accepts.
+// Text writes the recording, and checks that it can be read back: a machine may have
+// more files, or odder names, than Parse accepts.
 func (r *Recording) Text() ([]byte, error) {
 	var w bytes.Buffer
 	enc := json.NewEncoder(&w)
@@ -145,7 +145,7 @@ func Parse(text string) (*Recording, error) {
 		err := decode(line, &e)
 		switch {
 		case ended:
-			err = errors.New("behind the end")
+			err = errors.New("a line after the end")
 		case err == nil && e.End:
 			ended = true
 			continue
@@ -175,7 +175,7 @@ func decode(line string, to any) error {
 	return nil
 }
 
-// add takes an entry over that a stranger may have written.
+// add adds an entry, which a stranger may have written.
 func (r *Recording) add(e *entry) error {
 	var q question
 	for k := link; k <= read; k++ {
@@ -191,7 +191,7 @@ func (r *Recording) add(e *entry) error {
 		return errForm
 	}
 	if r.answers[q] != nil {
-		return errors.New("told twice")
+		return errors.New("this was answered in an earlier line")
 	}
 	if len(r.answers) == maxAnswers || len(e.Names) > maxNames {
 		return errors.New("more than a machine has")
@@ -201,8 +201,8 @@ func (r *Recording) add(e *entry) error {
 	return err
 }
 
-// shows tells whether names can be shown on a terminal: none has control characters,
-// or others that change the direction of text.
+// shows tells whether names can be shown on a terminal: none has control characters
+// or characters that change the direction of text.
 func shows(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		return len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool {

@@ -9,10 +9,10 @@ import (
 )
 
 // overwriteTopology overwrites in an NCCL topology file comments, texts, attributes
-// that are not NCCL's, and all behind the first error. Length and lines stay, so that
-// reading it gives the same, its errors too.
+// that are not NCCL's, and everything after the first error. Its length and lines
+// stay, so that reading it gives the same result and the same errors.
 func overwriteTopology(data []byte) {
-	text := bytes.Clone(data) // comments end at the first "-->" to NCCL, whatever stands in them
+	text := bytes.Clone(data) // to NCCL a comment ends at the first "-->", whatever it contains
 	for _, at := range regexp.MustCompile(`(?s)<!--.*?-->`).FindAllIndex(data, -1) {
 		overwrite(data[at[0]:at[1]])
 		for i := at[0]; i < at[1]; i++ {
@@ -27,7 +27,7 @@ func overwriteTopology(data []byte) {
 		from := dec.InputOffset()
 		token, err := dec.Token()
 		if err != nil {
-			overwrite(data[min(int(dec.InputOffset())+1, len(data)):]) // one byte ahead was looked at
+			overwrite(data[min(int(dec.InputOffset())+1, len(data)):]) // the decoder has read one byte ahead
 			return
 		}
 		raw := data[from:dec.InputOffset()]
@@ -50,7 +50,7 @@ func overwriteTopology(data []byte) {
 	}
 }
 
-// overwrite leaves of a text what XML gives a meaning to, entities too.
+// overwrite overwrites a text but for what has a meaning in XML, entities too.
 func overwrite(text []byte) {
 	entity := false
 	for i, b := range text {
