@@ -19,7 +19,7 @@ import (
 	"gdr-features/internal/testsize"
 )
 
-// otherRoots are the verbs that read no machine, or no snapshot.
+// otherRoots are the commands that read no machine, or no snapshot.
 var otherRoots = []string{"run", "nodes", "version", "completion", "help", "snapshot"}
 
 // moreForms are those of verbs with arguments.
@@ -28,7 +28,7 @@ var moreForms = []string{
 	"check --expect testdata/expect-all.yaml", "check --expect testdata/expect-all.yaml -o json", "labels --expect testdata/expect-all.yaml",
 }
 
-// everyForm gives the arguments of every verb that takes a snapshot, in every form
+// everyForm gives the arguments of every command that takes a snapshot, in every form
 // of its output; "" is the overview.
 func everyForm(t *testing.T) []string {
 	t.Helper()
@@ -41,7 +41,7 @@ func everyForm(t *testing.T) []string {
 		if c.Flags().Lookup("output") == nil {
 			continue
 		}
-		said, _ := tell(t, "", "__complete", c.Name(), "-o", "")
+		said, _ := runOn(t, "", "__complete", c.Name(), "-o", "")
 		for line := range strings.Lines(said) {
 			if form := strings.TrimSpace(line); !strings.HasPrefix(form, ":") {
 				forms = append(forms, c.Name()+" -o "+form)
@@ -51,8 +51,8 @@ func everyForm(t *testing.T) []string {
 	return forms
 }
 
-// tell runs the program on a root.
-func tell(t *testing.T, root string, args ...string) (said string, status int) {
+// runOn runs the program on a root.
+func runOn(t *testing.T, root string, args ...string) (said string, status int) {
 	t.Helper()
 	if root != "" {
 		args = append([]string{"--root", root}, args...)
@@ -67,11 +67,11 @@ func tell(t *testing.T, root string, args ...string) (said string, status int) {
 
 func frozen() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// take takes a snapshot of a root.
-func take(t *testing.T, root string) (file string) {
+// takeSnapshot takes a snapshot of a root.
+func takeSnapshot(t *testing.T, root string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "snapshot")
-	if said, status := tell(t, root, "snapshot", "-f", file); status != 0 || said != "" {
+	if said, status := runOn(t, root, "snapshot", "-f", file); status != 0 || said != "" {
 		t.Fatalf("snapshot: status %d, %s", status, said)
 	}
 	return file
@@ -81,8 +81,8 @@ func take(t *testing.T, root string) (file string) {
 func compareForms(t *testing.T, root, snapshot string, forms []string) {
 	t.Helper()
 	for _, form := range forms {
-		want, wantStatus := tell(t, root, strings.Fields(form)...)
-		got, status := tell(t, snapshot, strings.Fields(form)...)
+		want, wantStatus := runOn(t, root, strings.Fields(form)...)
+		got, status := runOn(t, snapshot, strings.Fields(form)...)
 		if diff := cmp.Diff(want, got); diff != "" || status != wantStatus {
 			t.Errorf("%q: status %d, want %d (-machine +snapshot):\n%s", form, status, wantStatus, diff)
 		}
@@ -90,7 +90,7 @@ func compareForms(t *testing.T, root, snapshot string, forms []string) {
 }
 
 // TestSnapshotPrintsTheSame: on every machine, in some states, and on some machines
-// in every state, each verb prints of the snapshot what it prints of the machine.
+// in every state, each command prints of the snapshot what it prints of the machine.
 func TestSnapshotPrintsTheSame(t *testing.T) {
 	forms := everyForm(t)
 	for _, must := range []string{"", "explain -o text", "topo -o nccl-xml", "labels -o text", "labels -o json", "topo -o table", "topo -o json", "check -o table", "check -o json"} {
@@ -100,7 +100,7 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 	}
 	inAll := []string{"gb300-datadirect", "vfs-with-pf"}
 	inSome := []string{"ready", "closed-no-peermem", "kallsyms-garbage"}
-	for _, m := range testsize.Some(machine.All(t, machinesDir)) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			for _, s := range machine.States() {
 				if !slices.Contains(inAll, m.Name) && !slices.Contains(inSome, s.Name) {
@@ -108,12 +108,12 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 				}
 				t.Run(s.Name, func(t *testing.T) {
 					dir := m.Tree(t, s)
-					file := take(t, dir)
+					file := takeSnapshot(t, dir)
 					compareForms(t, dir, file, forms)
 					if m.Name == inAll[0] && s.Name == inSome[0] {
 						noMistake(t, file, moreForms)
 					}
-					text, _ := tell(t, file, "snapshot")
+					text, _ := runOn(t, file, "snapshot")
 					if diff := cmp.Diff(read(t, file), text); diff != "" {
 						t.Errorf("a snapshot of it (-first +second):\n%s", diff)
 					}
@@ -127,7 +127,7 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 func noMistake(t *testing.T, root string, forms []string) {
 	t.Helper()
 	for _, form := range forms {
-		if said, status := tell(t, root, strings.Fields(form)...); status == 1 {
+		if said, status := runOn(t, root, strings.Fields(form)...); status == 1 {
 			t.Errorf("%q: %s", form, said)
 		}
 	}
@@ -151,13 +151,13 @@ func TestSnapshotOfSickMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	const port = "/sys/class/infiniband/mlx5_0/ports/1/state"
-	healthy := read(t, take(t, m.Tree(t, machine.States()[0])))
+	healthy := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
 	sick := strings.Replace(healthy, `{"read":"`+port+`","text":"4: ACTIVE\n"}`, `{"read":"`+port+`","stop":"no-answer"}`, 1)
 	root, file := filepath.Join(t.TempDir(), "sick"), filepath.Join(t.TempDir(), "snapshot")
 	if err := os.WriteFile(root, []byte(sick), 0o644); err != nil || sick == healthy {
 		t.Fatal(err)
 	}
-	said, status := tell(t, root, "snapshot", "-f", file)
+	said, status := runOn(t, root, "snapshot", "-f", file)
 	if want := "level=warning msg=\"" + port + ": no answer in time; the snapshot says so\"\n"; status != 0 || said != want {
 		t.Errorf("status %d, %s", status, said)
 	}
@@ -165,8 +165,8 @@ func TestSnapshotOfSickMachine(t *testing.T) {
 		t.Errorf("(-machine +snapshot):\n%s", diff)
 	}
 	start := time.Now()
-	// Whether the other adapter's port is read in time is a close race, as there.
-	if said, status := tell(t, file, "check"); status == 1 || !strings.Contains(said, "no answer") {
+	// Whether the other NIC's port is read in time is a close race, as there.
+	if said, status := runOn(t, file, "check"); status == 1 || !strings.Contains(said, "no answer") {
 		t.Errorf("check: status %d\n%s", status, said)
 	}
 	if took := time.Since(start); took < machineflags.ReadLimit || took > 2*machineflags.ReadLimit {
@@ -181,7 +181,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := read(t, take(t, m.Tree(t, machine.States()[0])))
+	text := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
 	_, notes, _ := strings.Cut(text, `"taken `) // behind the version
 	golden(t, filepath.Join(goldenDir, name, "snapshot.txt"), []byte(`"taken `+notes))
 }
@@ -204,7 +204,7 @@ func TestSnapshotWholeOrNot(t *testing.T) {
 		{filepath.Join(dir, "missing/file"), "no such file or directory"},
 		{"/proc/self/snapshot", "/proc/self/"},
 	} {
-		said, status := tell(t, root, "snapshot", "-f", tt.file)
+		said, status := runOn(t, root, "snapshot", "-f", tt.file)
 		if status != 1 || !strings.Contains(said, tt.want) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%s: status %d, %s", tt.file, status, said)
 		}

@@ -49,7 +49,7 @@ func named(t testing.TB, name, state string) *report.Report {
 
 // TestEverywhere shows every machine in several states, and made-up ones.
 func TestEverywhere(t *testing.T) {
-	for _, m := range testsize.Some(machine.All(t, "../../testdata/machines")) {
+	for _, m := range testsize.Share(machine.All(t, "../../testdata/machines")) {
 		for _, state := range []string{"ready", "no-drivers", "no-rdma", "ports-down"} {
 			t.Run(m.Name+"/"+state, func(t *testing.T) { checkAll(t, named(t, m.Name, state)) })
 		}
@@ -73,7 +73,7 @@ func madeUp() map[string]string {
 		"sixteen of each":  many(16, 16),
 		"more than fit":    many(70, 70),
 		"seventy GPUs":     many(70, 1),
-		"no adapter":       many(3, 0),
+		"no NIC":           many(3, 0),
 		"no bridges":       "pci0000:00\n  0000:00:02.0 gpu 10de:2330\n  0000:00:03.0 ib 15b3:1021 rdma=mlx5_0\n",
 		"many functions":   crowded(),
 		"long names":       "pci0000:00 numa=0\n  0000:00:01.0 port 8086:1\n    0000:01:00.0 gpu 10de:2bb4\n    0000:01:00.1 ib 15b3:6732 rdma=a_name_that_udev_may_give_to_a_device_and_longer,b\n",
@@ -120,7 +120,7 @@ func deep(n int) string {
 	return text.String()
 }
 
-// crowded is an adapter with 700 virtual functions and as many others around.
+// crowded is a NIC with 700 virtual functions and as many others around.
 func crowded() string {
 	var text strings.Builder
 	text.WriteString("pci0000:00 numa=0\n  0000:00:01.0 port 8086:1\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:1\n    0000:02:00.0 eth 15b3:101d rdma=mlx5_0\n")

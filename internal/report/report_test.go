@@ -117,7 +117,7 @@ func TestStates(t *testing.T) {
 // TestHardwareLabelsStandStill compares the hardware labels of every machine
 // over all states of software: no driver, link or module moves them.
 func TestHardwareLabelsStandStill(t *testing.T) {
-	for _, m := range testsize.Some(machine.All(t, machinesDir)) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
 			for _, s := range machine.States() {

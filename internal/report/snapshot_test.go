@@ -94,7 +94,7 @@ func TestSnapshotOfOddities(t *testing.T) {
 		{name: "an entry with an odd name", files: map[string]string{"sys/bus/pci/devices/0000:20:00.0\x01/vendor": "0x10de\n"}},
 		{name: "PSIDs of other vendors", files: map[string]string{device + "board_id": "SM_2001000001034\n"}},
 		{
-			name: "a management adapter of another class", machine: strings.Replace(one, "ib 15b3", "eth 15b3", 1),
+			name: "a management NIC of another class", machine: strings.Replace(one, "ib 15b3", "eth 15b3", 1),
 			files: map[string]string{device + "board_id": "MT_0000001121\n", device + "fw_ver": "28.42.1000\n"},
 		},
 		{name: "a command line with a password", gone: "secret", files: map[string]string{"proc/cmdline": "password=secret iommu=pt\n"}},
@@ -102,7 +102,7 @@ func TestSnapshotOfOddities(t *testing.T) {
 		{name: "a symbol table that ends in a long line", files: map[string]string{"proc/kallsyms": "0000000000000000 t a\n" + strings.Repeat("y", 5000)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, state := range testsize.Some(machine.States()) {
+			for _, state := range testsize.Share(machine.States()) {
 				dir := parse(t, cmp.Or(tt.machine, one)).Tree(t, state)
 				for name, text := range tt.files {
 					path := filepath.Join(dir, name)

@@ -1,5 +1,5 @@
-// Package testsize says how much of a long test one run does. Tests that go over many
-// machines or random inputs ask it for their share:
+// Package testsize says how much of a long test one run does. Tests of many machines
+// or random inputs ask it for their share:
 //
 //	make test       go test -race -short: some machines, some inputs, with the race detector
 //	                go test -short: all machines, some inputs
@@ -8,21 +8,21 @@ package testsize
 
 import "testing"
 
-// Some gives what a test goes over: all of it, and in a short run under the race
-// detector every sixth, the first included.
-func Some[T any](all []T) []T {
+// Share gives the cases of a test: all of them, or in a short run under the race
+// detector every sixth, starting with the first.
+func Share[T any](all []T) []T {
 	if !Partial() {
 		return all
 	}
-	var some []T
+	var share []T
 	for i := 0; i < len(all); i += 6 {
-		some = append(some, all[i])
+		share = append(share, all[i])
 	}
-	return some
+	return share
 }
 
-// Partial tells whether Some leaves anything out. A test that counts what it has seen
-// expects less then.
+// Partial tells whether Share leaves anything out. A test that counts what it has
+// seen expects less then.
 func Partial() bool { return testing.Short() && race }
 
 // Inputs gives how many of n random inputs a test tries: n, in a short run a tenth,
