@@ -1,4 +1,4 @@
-// Package cli is what the command lines of all programs share: flags and errors. It
+// Package cli has what the command lines of all programs share: flags and errors. It
 // reads no machine, so that kubectl-gdr can be built for macOS and Windows.
 package cli
 

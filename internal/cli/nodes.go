@@ -23,7 +23,7 @@ type Nodes struct {
 	ChunkSize            int
 }
 
-// NodesCommand is the command nodes with its flags and help, without what it does.
+// NodesCommand is the command nodes with its flags and help, but without its action.
 func NodesCommand(o *Nodes) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nodes [NODE...]",

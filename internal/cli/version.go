@@ -2,8 +2,8 @@ package cli
 
 import "runtime/debug"
 
-// Version is what the linker was told, or else what the toolchain noted: the
-// module's version, or the commit it was built from.
+// Version is the version set by the linker, or else the one that the toolchain
+// recorded: the module's version, or the commit it was built from.
 func Version(linked string) string {
 	if linked != "" {
 		return linked

@@ -38,7 +38,8 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 }
 
 // FromFile sets the flags that neither command line nor environment has set. The keys
-// of the file are the names of flags. A flag that takes a list takes its text too.
+// of the file are the names of flags. The value of a list may also be one text, as
+// on the command line.
 func FromFile(f *pflag.FlagSet, text []byte) error {
 	root, err := strictyaml.Parse(text)
 	if err != nil || root.ShortTag() == "!!null" {

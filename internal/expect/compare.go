@@ -44,8 +44,8 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// Holds tells whether a count is in the range of which so many are proven, and up to
-// so many more are possible; more is negative for no limit.
+// Holds tells whether a count is in the range, where proven is the least that it is and
+// up to more may be added; more is negative for no limit.
 func (r Range) Holds(proven, more int) tristate.State {
 	most := proven + more
 	if more < 0 {

@@ -3,8 +3,8 @@
 // text of a file and the facts of a machine in, a result out. docs/expect.md
 // describes the file.
 //
-// An expectation is met, violated or unknown. It is unknown where it depends on a
-// fact that could not be read.
+// An expectation is met, violated or unknown. It is unknown if it depends on a fact
+// that could not be read.
 package expect
 
 import (
@@ -30,7 +30,7 @@ type Type struct {
 }
 
 // Match says how to recognise a machine of the type: all of it must hold. A list
-// holds alternatives; an empty list is not asked. The zero value matches every
+// holds alternatives; an empty list matches anything. The zero value matches every
 // machine that has an NVIDIA GPU.
 type Match struct {
 	// Product, Vendor and Board are names that the firmware gives the machine.
@@ -44,12 +44,12 @@ type Match struct {
 // firmware tells whether the machine is recognised by a name from its firmware.
 func (m *Match) firmware() bool { return len(m.Product)+len(m.Vendor)+len(m.Board) > 0 }
 
-// any tells whether the match asks nothing.
+// any tells whether the match has no conditions.
 func (m *Match) any() bool {
 	return !m.firmware() && len(m.GPU)+len(m.NIC)+len(m.Topology) == 0
 }
 
-// Expectations are what is expected. A nil or empty field is not asked.
+// Expectations are what is expected. A nil or empty field expects nothing.
 type Expectations struct {
 	GPUs, NICs []Group
 	// Level is the largest that GPU.Level may be for any GPU.
@@ -93,7 +93,7 @@ type Group struct {
 // Needs says what must be read of a machine in addition to what labels need.
 type Needs struct{ Firmware, Links bool }
 
-// Needs takes all types of the file together.
+// Needs gives the needs of all types of the file.
 func (f *File) Needs() (n Needs) {
 	for i := range f.Types {
 		e := &f.Types[i].Expect

@@ -9,8 +9,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// find gives the first type that matches, nil for none. known is false where a type
-// may match but this cannot be determined; then the machine's type is not known.
+// find gives the first type that matches, nil for none. known is false if it cannot
+// be determined whether a type matches; the machine's type is not known then.
 func (f *File) find(facts *Facts) (t *Type, known bool) {
 	for i := range f.Types {
 		switch facts.matches(&f.Types[i].Match) {
@@ -31,9 +31,9 @@ func (f *File) MatchesNone(facts *Facts) bool {
 	return known && t == nil
 }
 
-// matches tells whether a machine is what a match describes. A match that asks for no
-// name from the firmware asks for a GPU instead: a machine without GPU belongs to a
-// type only by its name.
+// matches tells whether a machine is what a match describes. A match without a name
+// from the firmware requires a GPU: a machine without GPU belongs to a type only by
+// its name.
 func (f *Facts) matches(m *Match) tristate.State {
 	out := tristate.And(
 		f.DMI.Product.matches(m.Product), f.DMI.Vendor.matches(m.Vendor), f.DMI.Board.matches(m.Board),

@@ -164,7 +164,7 @@ func one[T any](to *T, parse func(string) (T, error)) reader {
 	}
 }
 
-// optional reads a text into what is nil without it.
+// optional reads a text into a value that is nil without it.
 func optional[T any](to **T, parse func(string) (T, error)) reader {
 	return func(n *yaml.Node) error {
 		*to = new(T)
@@ -213,7 +213,7 @@ func versions(form Form) func(string) (Versions, error) {
 	return func(text string) (Versions, error) { return ParseVersions(text, form) }
 }
 
-// typeName accepts the names that a machine type may have: they stand in JSON and
+// typeName accepts the names that a machine type may have: they appear in JSON and
 // in logs.
 func typeName(text string) (string, error) {
 	const most, ends = 63, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -66,8 +66,8 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 	}
 }
 
-// eachActive asks something of each active port. The answer is unknown for a port of
-// which it is not known whether it is active.
+// eachActive asks a question of each active port. The answer is unknown for a port
+// that may not be active.
 func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tristate.State, string)) tally {
 	t := f.tally()
 	ports, open := f.ports(members...)
@@ -118,8 +118,8 @@ func (r Range) rated(gbps float64) tristate.State {
 	return tristate.Of(float64(r.Min) <= gbps && gbps <= float64(r.Max))
 }
 
-// nearestRate asks for each GPU whether one of the NICs nearest to it has an active
-// port of a rate.
+// nearestRate judges for each GPU whether one of the NICs nearest to it has an
+// active port of a rate.
 func (f *Facts) nearestRate(want Range) Check {
 	t := f.tally()
 	for _, gpu := range f.Matrix.GPUs {

@@ -8,8 +8,8 @@ import (
 )
 
 // config makes configuration space: 256 bytes for a bridge without ACS as root
-// sees it, 4096 with the capability behind another one, and the 64 bytes that
-// everybody sees for what is no bridge.
+// sees it, 4096 with the capability after another one, and for anything but a bridge
+// the 64 bytes that everybody sees.
 func config(f *Function) string {
 	id := func(s string) uint16 {
 		n, err := strconv.ParseUint(s, 16, 16)

@@ -79,7 +79,7 @@ type Function struct {
 	Attrs          map[string]string
 }
 
-// classes by the word that stands for them.
+// classes by their word.
 var classes = map[string]string{
 	"port": "060400", "switch": "060400", "gpu": "030200", "vga": "030000",
 	"ib": "020700", "eth": "020000", "dma": "080100",
@@ -237,11 +237,11 @@ func (p *parser) function(indent int, words []string) error {
 	return nil
 }
 
-// IsGPU tells a display controller of NVIDIA.
+// IsGPU tells whether this is a display controller of NVIDIA.
 func (f *Function) IsGPU() bool { return strings.HasPrefix(f.Class, "03") && f.Vendor == "10de" }
 
-// IsNIC tells a network function of vendor 15b3.
+// IsNIC tells whether this is a network function of vendor 15b3.
 func (f *Function) IsNIC() bool { return strings.HasPrefix(f.Class, "02") && f.Vendor == "15b3" }
 
-// IsBridge tells a PCI to PCI bridge.
+// IsBridge tells whether this is a PCI-to-PCI bridge.
 func (f *Function) IsBridge() bool { return strings.HasPrefix(f.Class, "0604") }

@@ -30,7 +30,7 @@ type State struct {
 	IOMMU string
 }
 
-// Symbols of kernels and modules, as kallsyms writes them behind the type.
+// Symbols of kernels and modules, as kallsyms writes them after the type.
 var (
 	symPeer    = "ib_register_peer_memory_client\t[ib_uverbs]"
 	symPeerOld = "ib_register_peer_memory_client\t[ib_core]"

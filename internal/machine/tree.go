@@ -15,7 +15,7 @@ type TB interface {
 }
 
 // All loads every description of a directory, by name. It is fatal when there is
-// none: a test over all of them would show nothing.
+// none: a test of all of them would test nothing.
 func All(t TB, dir string) []*Machine {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))

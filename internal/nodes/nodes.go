@@ -1,6 +1,6 @@
 // Package nodes shows a cluster at a glance: a line for each node from what its agent
 // has published, how many nodes are ready, and why the others are not. It is pure;
-// package apiserver reads what is shown.
+// package apiserver reads the nodes.
 package nodes
 
 import (

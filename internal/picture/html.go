@@ -14,9 +14,10 @@ import (
 //go:embed page.html
 var page string
 
-// HTML writes one page that stands alone: the verdict, the PCI tree as nested boxes,
-// the matrix, findings and devices as tables. It has no script, its policy lets it
-// load and send nothing, and html/template escapes all that comes from the machine.
+// HTML writes one self-contained page: the verdict, the PCI tree as nested boxes,
+// the matrix, findings and devices as tables. It has no script, its content security
+// policy forbids loading and sending anything, and html/template escapes everything
+// that comes from the machine.
 func HTML(w io.Writer, r *report.Report) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"levels":  func() any { return levels },

@@ -21,8 +21,9 @@ import (
 	"gdr-features/verdict"
 )
 
-// most is how many GPUs, and how many NICs, are shown. It bounds the matrix on broken
-// machines; working ones have fewer, since their virtual functions are left out before.
+// most is how many GPUs, and how many NICs, are shown. It bounds the matrix on
+// broken machines; working ones have fewer, since their virtual functions are left
+// out first.
 const most = 64
 
 // mostProblems is how many facts that could not be read are listed.
@@ -33,7 +34,7 @@ const mostProblems = 20
 // color-blind can tell them apart too.
 type colors struct{ Fill, Text, Line string }
 
-// levels are all that a cell of the matrix can say, the nearest first.
+// levels are all levels that a cell of the matrix can have, the nearest first.
 var levels = []struct {
 	Level       topology.Level
 	Light, Dark colors
@@ -73,8 +74,8 @@ type device struct {
 	ID                     string
 	Name, Product, Address string
 	NUMA, Driver           string // "-" for none
-	// State is how its ports are, or why it does not take part; Good means that a
-	// port is active.
+	// State is that of its ports, or why it does not take part; Good means that a port
+	// is active.
 	State string
 	Good  bool
 	// Eligible devices take part in GPUDirect RDMA.
@@ -94,7 +95,7 @@ type device struct {
 // Short is the address as lspci prints it.
 func (d *device) Short() string { return view.Short(d.Address) }
 
-// Nearest is the level of the device and who is at it.
+// Nearest is the level of the device and the devices at that level.
 func (d *device) Nearest() string {
 	switch {
 	case len(d.Near) > 0:
@@ -223,7 +224,7 @@ func newNIC(i int, n *topology.NIC) *device {
 	switch {
 	case n.Function != nil:
 		d.identify(n.Function)
-	case d.Address != "": // the PCI bus does not list it
+	case d.Address != "": // a function that the PCI bus does not list
 		d.Product, d.Driver = "unknown product", "?"
 	}
 	return d
@@ -276,8 +277,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// write writes a text of several lines without what a terminal would act on: names from
-// a machine may hold anything.
+// write writes a text of several lines without control characters: names from a
+// machine may contain anything.
 func write(w io.Writer, text string) error {
 	var out strings.Builder
 	for line := range strings.Lines(text) {

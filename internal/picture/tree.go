@@ -37,7 +37,7 @@ type node struct {
 	Meets topology.Level
 
 	above *node
-	// way is the nearest level of the GPUs and their nearest NICs whose way to each
+	// way is the nearest level of the GPUs and their nearest NICs whose path to each
 	// other leads over the line above this node.
 	way topology.Level
 }
@@ -69,8 +69,8 @@ func (n *node) devices() []*device {
 	return list
 }
 
-// numas are the NUMA nodes of the functions below a root bus, each once, sorted: one
-// on a machine whose firmware is right.
+// numas are the NUMA nodes of the functions below a root bus, each once, sorted.
+// There is only one if the firmware is right.
 func (n *node) numas() []int {
 	var list []int
 	for _, d := range n.devices() {
@@ -147,8 +147,8 @@ func (b *builder) bus(name string) *node {
 }
 
 // branch finds or makes the node that a function below some bridges belongs to. The
-// first bridge is a root port; then upstream and downstream ports of switches take
-// turns, and downstream ports get no node of their own.
+// first bridge is a root port; then upstream and downstream ports of switches
+// alternate, and downstream ports get no node of their own.
 func (b *builder) branch(bus *node, bridges []pci.Address) *node {
 	at := bus
 	for i, address := range bridges {
@@ -183,9 +183,9 @@ func (b *builder) bridge(depth int, address pci.Address) *node {
 
 const vendorPLX, broadcom = 0x10b5, 0x1000
 
-// bridgeProduct names a bridge as pci.ids does: the two Broadcom switches that stand
-// between GPUs and NICs, those of PLX, whose device id is the product's number, and
-// NVIDIA's own.
+// bridgeProduct names a bridge as pci.ids does: the two Broadcom switches that are
+// common between GPUs and NICs, those of PLX, whose device id is the product's
+// number, and NVIDIA's own.
 func bridgeProduct(f *pci.Function) string {
 	switch {
 	case f.Vendor == broadcom && f.Device == 0xc010:
@@ -234,8 +234,8 @@ func numaName(of []int, onMachine int) string {
 	return "NUMA node unknown"
 }
 
-// join notes the level of a GPU and one of its nearest NICs where they meet and on the
-// way there.
+// join notes the level of a GPU and one of its nearest NICs where they meet and on
+// the path there.
 func join(g, n *node, level topology.Level) {
 	above := map[*node]bool{}
 	for at := g; at != nil; at = at.above {

@@ -11,8 +11,8 @@ import (
 	"gdr-features/internal/view"
 )
 
-// Check writes a line a check, what to do about it and where it was read, and at
-// the end which pages tell more.
+// Check writes a line a check, what to do about it and where it was read, and at the
+// end the pages that explain more.
 func Check(w io.Writer, r *report.Report) error {
 	var t strings.Builder
 	var pages []string
@@ -39,8 +39,8 @@ func Check(w io.Writer, r *report.Report) error {
 	return err
 }
 
-// headline is what was found, behind its words: the verdict's reason, and the
-// code where that says more.
+// headline is what was found, after the verdict's reason and, if it says more, the
+// code.
 func headline(f *findings.Finding) string {
 	switch {
 	case f.Code == "":
@@ -51,7 +51,8 @@ func headline(f *findings.Finding) string {
 	return string(f.Reason) + ", " + string(f.Code) + ": " + f.Detail
 }
 
-// evidence names a few files with what they held, else the files alone.
+// evidence names a few files with what they held, or only the files if there is no
+// evidence.
 func evidence(f *findings.Finding) string {
 	const few = 2
 	switch {

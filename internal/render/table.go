@@ -32,7 +32,7 @@ func columns(text string) string {
 	var out bytes.Buffer
 	tw := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
 	fmt.Fprint(tw, text)
-	_ = tw.Flush() // a bytes.Buffer takes everything
+	_ = tw.Flush() // writing to a bytes.Buffer never fails
 	lines := strings.Split(out.String(), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
@@ -117,7 +117,7 @@ func devices(r *report.Report) string {
 	return t.String()
 }
 
-// legend explains the levels, and what they rest on.
+// legend explains the levels, and what they are based on.
 func legend(r *report.Report) string {
 	var t strings.Builder
 	for level, meaning := range view.Meanings {

@@ -10,7 +10,7 @@ import (
 	"gdr-features/internal/report"
 )
 
-// manyFunctions is a machine whose adapter has a number of virtual functions.
+// manyFunctions is a machine whose NIC has a number of virtual functions.
 func manyFunctions(t *testing.T, virtual int) report.Report {
 	t.Helper()
 	var text strings.Builder
@@ -31,7 +31,7 @@ func manyFunctions(t *testing.T, virtual int) report.Report {
 	return report.Collect(t.Context(), fs, report.ForTopo)
 }
 
-// TestWideMatrix: a matrix stays readable on an adapter with many virtual
+// TestWideMatrix: a matrix stays readable on a NIC with many virtual
 // functions, which all stand where the physical one does.
 func TestWideMatrix(t *testing.T) {
 	const most = 24 // NICs with a column each

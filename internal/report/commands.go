@@ -14,21 +14,22 @@ var (
 	ForTopo = Options{Facts: Facts{
 		PCI: pci.EveryFunction | pci.Capabilities, RDMA: forPorts | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
 	}}
-	// ForPublishing is for those who publish ports with their rates beside the labels.
+	// ForPublishing is for publishing ports with their rates beside the labels.
 	ForPublishing = Options{Facts: Facts{RDMA: forPorts}, OnlyWithGPU: true}
 )
 
 // forPorts are the rates of all ports.
 const forPorts = rdma.Rates | rdma.SoftwareDevices
 
-// Commands are all of them, the one that reads most first: what a snapshot has to
-// hold, so that what is expected of a machine can be compared with it too.
+// Commands are all of them, the one that reads most first: what a snapshot must
+// hold. With expectations, so that a snapshot can be compared with any of them.
 var Commands = [...]Options{ForTopo.Expecting(anything), ForCheck, ForLabels}
 
-// anything expects nothing: it has read what every expectation rests on.
+// anything expects nothing, but makes the machine's names read; ForTopo reads the
+// other facts that expectations need.
 func anything() (*expect.File, error) { return &expect.File{}, nil }
 
-// Expecting gives options that compare with what is expected as well.
+// Expecting gives options that also compare with what is expected.
 func (o Options) Expecting(want func() (*expect.File, error)) Options {
 	o.Expect = want
 	return o

@@ -19,7 +19,7 @@ type wanted struct {
 	extras part[expect.Extras]
 }
 
-// readExpectations asks what is expected now, and reads the machine's name.
+// readExpectations gets what is expected now, and reads the machine's name.
 func (rd *Reader) readExpectations(r *Report) {
 	if rd.options.Expect == nil {
 		return
@@ -103,7 +103,7 @@ func readEnds(fs *host.FS, all *pci.Inventory, f *pci.Function) pci.LinkEnds {
 	return pci.LinkEnds{Lower: link(card), Upper: link(port)}
 }
 
-// compare judges the machine by what is expected of it; nil when nobody asks.
+// compare judges the machine by what is expected of it; nil without expectations.
 func (rd *Reader) compare(r *Report) *expect.Result {
 	switch {
 	case rd.options.Expect == nil:

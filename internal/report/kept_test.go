@@ -10,7 +10,7 @@ import (
 	"gdr-features/internal/report"
 )
 
-// Where the adapters can no longer be identified, every label says what it said,
+// Where the NICs can no longer be identified, every label says what it said,
 // or is unknown, so that it stays as it was published: none is taken away as if
 // there were nothing to tell.
 func TestUnidentifiedTakesNothingAway(t *testing.T) {
@@ -33,9 +33,9 @@ pci0000:10
 		if before.Labels[label.ACS] == "" || before.Labels[label.Ready] != "true" {
 			t.Fatal(before.Labels)
 		}
-		for _, adapter := range []string{"0000:05:00.0", "0000:11:00.0"}[:number] {
+		for _, nic := range []string{"0000:05:00.0", "0000:11:00.0"}[:number] {
 			for _, name := range []string{"modalias", "vendor"} {
-				if err := os.WriteFile(filepath.Join(dir, "sys/bus/pci/devices", adapter, name), nil, 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, "sys/bus/pci/devices", nic, name), nil, 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -46,7 +46,7 @@ pci0000:10
 		}
 		for name, was := range before.Labels {
 			if is, ok := after.Labels[name]; !after.Unknown[name] && (!ok || is != was) {
-				t.Errorf("%d adapters unidentified: %s was %q, is %q", number, name, was, is)
+				t.Errorf("%d NICs unidentified: %s was %q, is %q", number, name, was, is)
 			}
 		}
 	}

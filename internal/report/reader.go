@@ -30,8 +30,8 @@ const (
 	All     = PCI | RDMA | Drivers
 )
 
-// Reader reads one machine again and again. Parts that it is not asked to read stay
-// as they were. A read that hangs is not started a second time. A Reader must not be
+// Reader reads one machine again and again. Parts that are not read again stay as
+// they were. A read that hangs is not started a second time. A Reader must not be
 // used by several goroutines at a time.
 type Reader struct {
 	fs      *host.FS
@@ -124,8 +124,8 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 }
 
 // PortsMoved tells whether the state of any port has changed since the RDMA devices
-// were read. It is much cheaper than reading them. Where a device does not answer
-// before ctx ends, the next call looks at the others.
+// were read. It is much cheaper than reading them. If a device does not answer
+// before ctx ends, the next call skips it.
 func (rd *Reader) PortsMoved(ctx context.Context) bool {
 	fs, last := rd.fs, rd.rdma.value
 	moved, err := deadline.Start(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
@@ -187,7 +187,7 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 		fs, request := rd.fs, rd.request()
 		done := rd.kmod.one.Start(func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
 		if err != nil {
-			_ = wait(ctx) // it keeps its own error
+			_ = wait(ctx) // its error is kept in the part
 		}
 		state, err := done(ctx)
 		if err == nil && rd.options.Facts.Advice {
@@ -201,8 +201,8 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 	}
 }
 
-// adviceTimeout is how long reading the files may take that only advice needs. No fact
-// waits for them.
+// adviceTimeout is how long reading the files that only advice needs may take. No
+// other fact waits for them.
 const adviceTimeout = time.Second
 
 func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
@@ -314,7 +314,7 @@ func (r *Report) place(facts topology.Facts) {
 	r.Matrix = topology.Build(facts)
 }
 
-// judge completes the report with all that follows from its facts.
+// judge completes the report with everything that follows from its facts.
 func (rd *Reader) judge(r *Report, facts verdict.Facts) {
 	facts.Families = rd.options.Families
 	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Matrix = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Matrix

@@ -80,8 +80,8 @@ pci0000:03
 	}
 }
 
-// TestPhysicalByItsPorts: where neither processor nor firmware tell, a GPU below
-// a processor's own root port shows that no hypervisor made the tree up.
+// TestPhysicalByItsPorts: where neither CPU nor firmware tell, a GPU below
+// a CPU's own root port shows that no hypervisor made the tree up.
 func TestPhysicalByItsPorts(t *testing.T) {
 	for port, want := range map[string]string{"8086:352a": "physical", "1022:1483": "physical", "8086:3420": "", "1af4:0001": "", "1b36:000c": "virtual"} {
 		m := parse(t, "pci0000:01 numa=0\n  0000:01:00.0 port "+port+"\n    0000:02:00.0 gpu 10de:2330\n")

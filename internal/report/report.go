@@ -1,5 +1,4 @@
-// Package report reads everything there is to know about a machine at one
-// moment and judges it.
+// Package report reads all facts about a machine at one time and judges them.
 package report
 
 import (
@@ -18,7 +17,7 @@ import (
 	"gdr-features/verdict"
 )
 
-// Report is a machine at one moment.
+// Report is a machine at one time.
 type Report struct {
 	// PCIRead is false when the PCI bus could not be read at all.
 	PCIRead bool
@@ -29,8 +28,8 @@ type Report struct {
 	Verdict verdict.Verdict
 	// Findings are the checks one by one.
 	Findings []findings.Finding
-	// Expected is how the machine compares with what is expected of it; nil when
-	// nobody asks.
+	// Expected is how the machine compares with what is expected of it; nil without
+	// expectations.
 	Expected *expect.Result
 	// Labels are without prefix. Unknown names those whose facts could not be read;
 	// see derive.Labels.
@@ -41,7 +40,7 @@ type Report struct {
 	Fresh Parts
 	// Late says that some part timed out. It may answer when read again.
 	Late bool
-	// Problems are the facts that could not be read. Their texts may hold anything
+	// Problems are the facts that could not be read. Their texts may contain anything
 	// that the machine shows: see sanitize.Errors.
 	Problems []error
 }
@@ -53,8 +52,8 @@ type Options struct {
 	// Families are those of GPUs and NICs to look for; the zero value stands for
 	// family.Known.
 	Families family.Table
-	// OnlyWithGPU: a machine without a GPU of these families needs no more than its
-	// PCI bus read, since it has no labels.
+	// OnlyWithGPU: a machine without a GPU of these families only needs its PCI bus
+	// read, since it has no labels.
 	OnlyWithGPU bool
 	// TopologyFile is an NCCL topology file that takes the place of the
 	// machine's own; nil for none.
@@ -62,8 +61,8 @@ type Options struct {
 	// AskVerbs asks RDMA devices by their names whether they register DMA-BUF, as
 	// verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, devices []string) []verbs.Answer
-	// Expect gives what is expected of machines, at each reading. The error tells
-	// why it is nothing, or what was expected before. Nil: nobody asks.
+	// Expect gives what is expected of machines, at each reading. The error says why
+	// nothing, or what was expected before, is in force. Nil without expectations.
 	Expect func() (*expect.File, error)
 }
 
@@ -73,7 +72,7 @@ type Facts struct {
 	RDMA rdma.Facts
 	// AllSymbols: look for symbols that can no longer decide anything, too.
 	AllSymbols bool
-	// Advice: read what findings say more by; see kmod.Advice.
+	// Advice: read what only the advice in findings needs; see kmod.Advice.
 	Advice bool
 }
 

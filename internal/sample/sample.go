@@ -28,7 +28,7 @@ const (
 	NIC
 )
 
-// At makes an address: every function stands below one switch.
+// At makes an address: every function is below one switch.
 func At(bus uint8) pci.Address { return pci.Address{Bus: bus} }
 
 // Function makes a function on a bus, below the same switch as the others, bound to

@@ -1,5 +1,5 @@
-// Package sanitize makes text fit to be shown. What a machine, a server or a file
-// says may hold anything.
+// Package sanitize makes text safe to show. What a machine, a server or a file says
+// may contain anything.
 package sanitize
 
 import (
@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// Terminal is a text without what would act on a terminal or break a line: "?" stands
-// for each such character.
+// Terminal replaces each character that would act on a terminal or break a line with
+// "?".
 func Terminal(s string) string {
 	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' { // as good as never
+		if s[i] < ' ' || s[i] > '~' { // rare
 			return strings.Map(fit, s)
 		}
 	}

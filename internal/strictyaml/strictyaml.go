@@ -1,7 +1,7 @@
 // Package strictyaml reads the YAML files that administrators write for this program.
 // It is strict: a key that is unknown, given twice or without a value is an error with
-// its line. Anchors, aliases and tags are errors too: nobody needs them here, and
-// without them nothing read can grow beyond the file.
+// its line. Anchors, aliases and tags are errors too: they are not needed, and
+// without aliases what is read cannot become larger than the file.
 package strictyaml
 
 import (
@@ -100,14 +100,14 @@ func syntax(text []byte, err error) error {
 	return &Error{at + 1, errors.New(reason)}
 }
 
-// wantsQuotes tells whether a value is a text that YAML takes for something else.
+// wantsQuotes tells whether a value is a text that YAML reads as something else.
 func wantsQuotes(value string) bool {
-	const longest = 64 // that is worth showing
+	const longest = 64 // value worth showing
 	return value != "" && len(value) <= longest && !strings.ContainsAny(value, `"\`) &&
 		(strings.ContainsAny(value[:1], ">|*&!%@`") || strings.Contains(value, ": "))
 }
 
-// check refuses what no file here needs, and keys given twice, in all of a tree.
+// check refuses unsupported syntax and keys given twice, in a whole tree.
 func check(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode, n.Anchor != "":
@@ -134,11 +134,12 @@ func check(n *yaml.Node) error {
 	return nil
 }
 
-// Keys are the keys that a mapping may have, each with what reads its value.
+// Keys are the keys that a mapping may have, each with the function that reads its
+// value.
 type Keys map[string]func(*yaml.Node) error
 
-// Map reads a mapping. name is what errors call it; required are keys that must be
-// there.
+// Map reads a mapping. name is its name in errors; required are keys that must be
+// present.
 func Map(n *yaml.Node, name string, keys Keys, required ...string) error {
 	known := slices.Sorted(maps.Keys(keys))
 	if n.Kind != yaml.MappingNode {
@@ -178,7 +179,7 @@ func List(n *yaml.Node) ([]*yaml.Node, error) {
 	return n.Content, nil
 }
 
-// Text gives a text as it stands in the file: 24.10 and true are texts too.
+// Text gives a text as it is written in the file: 24.10 and true are texts too.
 func Text(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
 		return "", errors.New("must be a text")

@@ -30,7 +30,7 @@ func NICName(n *topology.NIC) string {
 	return Short(n.Address())
 }
 
-// Short leaves the domain out where it is 0000, as lspci does.
+// Short omits the domain if it is 0000, as lspci does.
 func Short(address string) string { return strings.TrimPrefix(address, "0000:") }
 
 // Product is the name of a function's product, or its ids.
@@ -90,7 +90,7 @@ var Meanings = [...]string{
 	topology.SYS:  "the interconnect between NUMA nodes",
 }
 
-// Nothing says why a machine has no matrix, "" where it has one.
+// Nothing says why a machine has no matrix, "" if it has one.
 func Nothing(r *report.Report) string {
 	switch {
 	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
@@ -134,7 +134,7 @@ func Summary(r *report.Report) string {
 	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
 }
 
-// OrDash gives "-" for an empty text, which stands for none.
+// OrDash gives "-" for an empty text, which means none.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -142,7 +142,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// OrQuestion gives "?" for an empty text, which stands for unknown.
+// OrQuestion gives "?" for an empty text, which means unknown.
 func OrQuestion(s string) string {
 	if s == "" {
 		return "?"

@@ -10,11 +10,12 @@ import (
 )
 
 // AgentProgram is the program that `gdr-features run` executes in its own place, from
-// the directory of gdr-features. In one binary client-go would take every command to
-// five times the CPU of a bare C program, and the bound is four (make bench).
+// the directory of gdr-features. In one binary, client-go would raise the CPU time
+// of every command to five times that of a bare C program; the bound is four (make
+// bench).
 const AgentProgram = "gdr-features-agent"
 
-// RunCommand is the command run with its flags and help, without what it does.
+// RunCommand is the command run with its flags and help, but without its action.
 func RunCommand(agent *config.Agent) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",

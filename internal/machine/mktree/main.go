@@ -1,4 +1,4 @@
-// Command mktree lays a machine's description out as a directory that
+// Command mktree writes a machine's description as a directory that
 // `gdr-features --root` reads.
 //
 //	go run ./internal/machine/mktree testdata/machines/dell-xe9680-h100.txt /tmp/dell [STATE]

@@ -115,8 +115,8 @@ func open(config *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(c)
 }
 
-// list reads page by page. client-go's pager would follow a server whose continue
-// tokens go in a circle for ever, and reads everything at once when a token expires.
+// list reads page by page. client-go's pager would follow continue tokens that form
+// a loop for ever, and reads everything at once when a token expires.
 func list(ctx context.Context, client rest.Interface, q Query) ([]nodes.Node, error) {
 	options := metav1.ListOptions{LabelSelector: ours, Limit: int64(q.PageSize)}
 	if n := len(q.Names); n > 0 && n <= mostNames {
