@@ -41,9 +41,9 @@ func (p *program) access() (*rest.Config, error) {
 	}, nil
 }
 
-// kubeconfig sends each request as the file says at that time: a token, a certificate or a
-// server that is replaced in it is used from the next request on. While the file cannot be
-// used, its last usable content is.
+// kubeconfig sends each request as the file says at the time: a token, a certificate
+// or a server that is replaced in it is used from the next request on. While the
+// file is not usable, its last usable content is used.
 type kubeconfig struct {
 	path string
 

@@ -96,7 +96,7 @@ func (p *program) configure(cmd *cobra.Command) error {
 // runAgent runs the agent as the settings say.
 func (p *program) runAgent(ctx context.Context) error {
 	a := agent.Agent{Interval: p.settings.Interval, Settle: p.settings.Settle, Poll: poll, Now: p.now, Log: p.log}
-	if !p.settings.Cleanup { // cleanup does not read the machine
+	if !p.settings.Cleanup { // cleanup reads no machine
 		if err := p.openMachine(&a); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (p *program) openMachine(a *agent.Agent) error {
 		return err
 	}
 	want := machineflags.ExpectAgain(p.settings.Expect)
-	if p.settings.Once { // the error ends the command
+	if p.settings.Once { // a bad file fails the command
 		if want, err = machineflags.ExpectOnce(p.settings.Expect); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ const (
 	// poll is how often the state of the ports is read: the kernel sends no event when a
 	// link goes up or down.
 	poll = time.Second
-	// stuckAfter two intervals and this time without a reading, the agent counts as stuck.
+	// The agent counts as stuck after two intervals and stuckAfter without a reading.
 	stuckAfter = 30 * time.Second
 )
 
@@ -160,7 +160,7 @@ func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
 		}
 		a.Monitor = m
 	}
-	if p.Host.Root == "/" { // the events are not about a copy of another machine
+	if p.Host.Root == "/" { // events are about the running machine only
 		a.Events = events(ctx, p.log, listen)
 	}
 	return a.Run(ctx)

@@ -69,7 +69,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
-	c.Flags().StringVar(&level, "level", "", "how far a GPU's nearest NIC may be at most: PIX, PXB, PHB, NODE or SYS")
+	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
 	machineflags.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "output", "table", "json")
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")

@@ -17,13 +17,13 @@ func TestHungAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	healthy := read(t, take(t, m.Tree(t, machine.States()[0])))
+	healthy := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
 	hung := strings.Replace(healthy, `{"exists":"/run/nvidia/validations","error":"ENOENT"}`, `{"exists":"/run/nvidia/validations","error":"no-answer"}`, 1)
 	file := filepath.Join(t.TempDir(), "hung")
 	if err := os.WriteFile(file, []byte(hung), 0o644); err != nil || hung == healthy {
 		t.Fatal(err)
 	}
-	said, status := tell(t, file, "check")
+	said, status := runOn(t, file, "check")
 	if status != 0 || strings.Contains(said, "UNKNOWN") || !strings.Contains(said, "ready by peermem") || !strings.Contains(said, "advice") {
 		t.Errorf("status %d\n%s", status, said)
 	}

@@ -43,8 +43,8 @@ on standard error.`,
 	return c
 }
 
-// validPrefix accepts a DNS subdomain and a slash, as label keys begin, or
-// nothing.
+// validPrefix accepts a DNS subdomain and a slash, with which label keys may begin,
+// or nothing.
 func validPrefix(prefix string) bool {
 	const longest = 253 // of a DNS subdomain
 	name, slash := strings.CutSuffix(prefix, "/")

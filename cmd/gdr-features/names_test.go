@@ -29,11 +29,11 @@ func TestOddNames(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"topo", "topo -o wide", "check", "explain", "explain GPU0 0000:19:00.1", "topo -o json"} {
-		said, status := tell(t, dir, strings.Fields(command)...)
+		said, status := runOn(t, dir, strings.Fields(command)...)
 		if status == 1 || strings.ContainsAny(said, "\x1b\u202e") || !strings.Contains(said, "mlx5?[2J?1") {
 			t.Errorf("%s: %d, %+q", command, status, said)
 		}
 	}
-	file := take(t, dir)
+	file := takeSnapshot(t, dir)
 	compareForms(t, dir, file, []string{"labels", "topo", "topo -o wide", "topo -o json", "check", "check -o json", "explain"})
 }

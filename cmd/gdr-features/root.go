@@ -25,7 +25,7 @@ type streams struct {
 	out, err io.Writer
 	terminal bool      // out is a terminal
 	exit     func(int) // ends the process
-	// become replaces the process by another of our programs, with these arguments.
+	// become replaces the process with another of our programs and these arguments.
 	// It returns only on an error.
 	become func(program string, args []string) error
 	now    func() time.Time

@@ -26,8 +26,8 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-// become replaces this process by the program of that name in the directory of this
-// one, with the same environment.
+// become replaces this process with the program of that name in the same directory,
+// and keeps the environment.
 func become(program string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -128,7 +128,7 @@ func TestSnapshotScrubbed(t *testing.T) {
 	}
 	dir := m.Tree(t, machine.States()[0])
 	identify(t, dir)
-	file := take(t, dir)
+	file := takeSnapshot(t, dir)
 	text := read(t, file)
 	if !strings.Contains(text, "570.86.15") || !strings.Contains(bytesOf(t, text), "900-9X81Q") {
 		t.Fatalf("what tells nothing is missing:\n%s", text)
@@ -147,7 +147,7 @@ func TestSnapshotScrubbed(t *testing.T) {
 	compareForms(t, dir, file, []string{"labels", "labels -o json"})
 	onMachine, onSnapshot := scan(t, dir), scan(t, file)
 	if diff := cmp.Diff(pairs(onMachine), pairs(onSnapshot)); diff != "" {
-		t.Errorf("adapters and their data-direct functions (-machine +snapshot):\n%s", diff)
+		t.Errorf("NICs and their data-direct functions (-machine +snapshot):\n%s", diff)
 	}
 	if want := "0000:19:00.0 0000:19:00.2\n0000:19:00.1 0000:19:00.3\nmanagement 0000:1a:00.0\n"; pairs(onMachine) != want {
 		t.Errorf("on the machine itself:\n%s", pairs(onMachine))

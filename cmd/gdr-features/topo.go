@@ -74,7 +74,7 @@ for it (NCCL_IB_MERGE_VFS=1). NCCL adds GPUs and network devices to the file by 
 	return c
 }
 
-// overview prints what a person sees who gives no command.
+// overview prints what a person sees without a command.
 func (a *app) overview(ctx context.Context) error {
 	r, err := a.collect(ctx, report.ForTopo)
 	if err != nil {

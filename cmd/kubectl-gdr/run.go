@@ -30,7 +30,7 @@ type streams struct {
 
 // run is the program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, s streams) int {
-	klog.LogToStderr(false) // client-go logs what its errors say anyway
+	klog.LogToStderr(false) // client-go also returns what it logs as errors
 	klog.SetOutput(io.Discard)
 	p := program{streams: s}
 	c := p.command()
@@ -135,7 +135,7 @@ func (p *program) show(picked, all []nodes.Node) error {
 	return summary.Text(p.out)
 }
 
-// none says that no node matches, and which reasons there are to select by.
+// none says that no node matches, and which reasons can be selected.
 func (p *program) none(all []nodes.Node) error {
 	text := "no node matches"
 	var reasons []string

@@ -29,8 +29,9 @@ func available(c *cobra.Command) []*cobra.Command {
 // name is that of a page: "gdr-features-topo".
 func name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// page writes the manual page of a command. It does not use cobra/doc, whose pages go
-// through Markdown: that takes asterisks and angle brackets in our texts for markup.
+// page writes the manual page of a command. It does not use cobra/doc, whose pages
+// go through Markdown, which treats asterisks and angle brackets in our texts as
+// markup.
 func page(c *cobra.Command) string {
 	var out strings.Builder
 	name := name(c)
@@ -111,8 +112,8 @@ func prose(text string) string {
 // verbatim escapes the characters that roff would turn into typographic ones.
 var verbatim = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
-// roff escapes text so that it is shown as it is: what is to be typed can be copied,
-// and no line is taken for a request.
+// roff escapes text so that it is shown as it is: commands can be copied, and no
+// line is a request.
 func roff(text string) string {
 	text = verbatim.Replace(text)
 	return strings.TrimPrefix(strings.ReplaceAll("\n"+text, "\n.", "\n\\&."), "\n")
