@@ -124,7 +124,7 @@ func TestReason(t *testing.T) {
 	}{
 		{0, 1.1, ""},
 		{0.2, 1.2, ""},
-		{0.21, 1, "other programs took 21 % of the CPU time of all processors, more than 20 % (/proc/stat)"},
+		{0.21, 1, "other programs took 21 % of the CPU time of all CPUs, more than 20 % (/proc/stat)"},
 		{0, 1.25, "the median of bare's own runs is 1.25 times their minimum, more than 1.2"},
 	} {
 		if got := reason(c.others, c.spread); got != c.want {

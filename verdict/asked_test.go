@@ -17,7 +17,7 @@ const (
 )
 
 // TestAsked: what devices say stands in for the kernel's symbols, and for nothing
-// else. The second adapter has mlx5_1; rxe0 is a software device.
+// else. The second NIC has mlx5_1; rxe0 is a software device.
 func TestAsked(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -116,7 +116,7 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !st.Arm {
-		t.Error("an Arm processor is not seen")
+		t.Error("an Arm CPU is not seen")
 	}
 	wantProblems(t, st.Problems)
 	if st := scan(t, files, Request{}); st.Advice != nil {

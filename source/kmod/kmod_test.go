@@ -15,7 +15,7 @@ const (
 	closedLine = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n"
 )
 
-// A GPU that is bound to the driver proves it loaded, of whatever flavour.
+// A GPU that is bound to the driver proves it loaded, whatever the type of its kernel modules.
 func TestScanBoundDriver(t *testing.T) {
 	for bound, want := range map[bool]Driver{
 		false: {Loaded: tristate.False, Open: tristate.False},

@@ -56,7 +56,7 @@ func tree(t *testing.T, files map[string]string) *host.FS {
 }
 
 // scan reads a tree of some files. Unless they say otherwise there are modules,
-// a processor that knows no hypervisor, and symbols that matter to nobody.
+// a CPU that knows no hypervisor, and symbols that matter to nobody.
 func scan(t *testing.T, files map[string]string, want Request) State {
 	t.Helper()
 	return Scan(tree(t, withKernel(files)), known(want))

@@ -32,8 +32,8 @@ func TestScanVirtual(t *testing.T) {
 		{"no flag, a server", map[string]string{cpu: bare, vendor: "Dell Inc.\n", product: "PowerEdge XE9680\n"}, tristate.False, "", nil},
 		{"a flag of a similar name", map[string]string{cpu: "flags\t\t: fpu nohypervisor hypervisors\n"}, tristate.False, "", nil},
 		{"the flag in another line", map[string]string{cpu: "model name\t: hypervisor\nvmx flags\t: hypervisor\nflags\t\t: fpu\n"}, tristate.False, "", nil},
-		{"the flag of the second processor", map[string]string{cpu: bare + guest}, tristate.False, "", nil},
-		{"flags of the second processor alone", map[string]string{cpu: "processor\t: 0\n\n" + guest}, tristate.Unknown, "", nil},
+		{"the flag of the second CPU", map[string]string{cpu: bare + guest}, tristate.False, "", nil},
+		{"flags of the second CPU alone", map[string]string{cpu: "processor\t: 0\n\n" + guest}, tristate.Unknown, "", nil},
 		{"no flag, and QEMU's firmware", map[string]string{cpu: bare, vendor: "QEMU\n"}, tristate.True, "/sys/class/dmi/id/sys_vendor: QEMU", nil},
 
 		{"Arm server", map[string]string{cpu: arm, vendor: "NVIDIA\n", product: "Grace\n"}, tristate.False, "", nil},
@@ -63,8 +63,8 @@ func TestScanVirtual(t *testing.T) {
 		{"nothing readable", map[string]string{cpu: absent}, tristate.Unknown, "", nil},
 		{"empty files", map[string]string{cpu: "", product: "", vendor: "", "sys/hypervisor/type": ""}, tristate.Unknown, "", nil},
 		{"FIFOs", map[string]string{cpu: isFIFO, product: isFIFO, vendor: isFIFO, "sys/hypervisor/type": isFIFO}, tristate.Unknown, "", nil},
-		{"no processors, a server", map[string]string{cpu: absent, vendor: "Dell Inc.\n"}, tristate.False, "", nil},
-		{"processors that cannot be opened", map[string]string{cpu: absent, kallsyms: absent, "proc": "a file"}, tristate.Unknown, "", []string{"open /proc/driver/nvidia/version: not a", "open /proc/kallsyms: not a", "open /proc/cpuinfo: not a"}},
+		{"no CPUs, a server", map[string]string{cpu: absent, vendor: "Dell Inc.\n"}, tristate.False, "", nil},
+		{"CPUs that cannot be opened", map[string]string{cpu: absent, kallsyms: absent, "proc": "a file"}, tristate.Unknown, "", []string{"open /proc/driver/nvidia/version: not a", "open /proc/kallsyms: not a", "open /proc/cpuinfo: not a"}},
 		{"flags that are cut off", map[string]string{cpu: "flags\t\t: fpu hypervisor"}, tristate.Unknown, "", nil},
 		{"flags behind much else", map[string]string{cpu: strings.Repeat("x", 17<<10) + "\n" + guest}, tristate.Unknown, "", nil},
 	}
@@ -114,7 +114,7 @@ func TestCPUFlags(t *testing.T) {
 	}
 }
 
-// TestProcessor: the words that NCCL has for a processor.
+// TestProcessor: the words that NCCL has for a CPU.
 func TestProcessor(t *testing.T) {
 	const intel = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R)\n"
 	tests := []struct {

@@ -128,7 +128,7 @@ func TestClassify(t *testing.T) {
 		{"data-direct id in another class", 0x15b3, 0x2100, 0x020000, "NIC mlx5"},
 		{"DMA controller of Mellanox", 0x15b3, 0xc2d5, 0x080100, ""},
 		{"DMA controller of another vendor", 0x8086, 0x2100, 0x080100, ""},
-		{"switch in an adapter", 0x15b3, 0x197b, 0x060400, "bridge"},
+		{"switch in a NIC", 0x15b3, 0x197b, 0x060400, "bridge"},
 		{"host bridge", 0x8086, 0x09a2, 0x060000, ""},
 		{"subtractive bridge", 0x8086, 0x244e, 0x060401, "bridge"},
 		{"nothing known", 0, 0, 0, ""},
@@ -279,7 +279,7 @@ func TestNICEligible(t *testing.T) {
 	other := Function{Vendor: 0x14e4, Device: 0x1021, Class: 0x020000}
 	other.Classify(family.Known())
 	if other.NICEligible() {
-		t.Error("an adapter of another vendor is eligible")
+		t.Error("a NIC of another vendor is eligible")
 	}
 }
 

@@ -106,10 +106,10 @@ pci0000:15 numa=-1
 		}
 		wantProblems(t, inv.Problems)
 		// Only functions that somebody asks about take over what is above: other
-		// vendors' adapters are shown, and not judged.
+		// vendors' NICs are shown, and not judged.
 		near := map[pci.Facts]int{0: pci.None, everything: 1}[detail]
 		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != near {
-			t.Errorf("%s: another vendor's adapter is near node %d, want %d", name, f.NearNUMA, near)
+			t.Errorf("%s: another vendor's NIC is near node %d, want %d", name, f.NearNUMA, near)
 		}
 	}
 	// A bridge above several functions is read once, and is one problem.
@@ -172,7 +172,7 @@ pci0001:00 numa=0 path=LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-000
 	}
 }
 
-// The adapter that manages NVLink switches is told from its lanes, which
+// The NIC that manages NVLink switches is told from its lanes, which
 // everybody may read, or from its VPD; one function marks the others in its slot.
 func TestScanNVLinkManagement(t *testing.T) {
 	const (
@@ -184,16 +184,16 @@ func TestScanNVLinkManagement(t *testing.T) {
 		functions []string // in the order of addresses
 		want      []bool
 	}{
-		{"an adapter", []string{"0000:18:00.0 ib 15b3:1021"}, []bool{false}},
+		{"a NIC", []string{"0000:18:00.0 ib 15b3:1021"}, []bool{false}},
 		{"two lanes", []string{"0000:18:00.0 ib 15b3:1021 width=2"}, []bool{true}},
 		{"one lane", []string{"0000:18:00.0 ib 15b3:1021 width=1"}, []bool{false}},
 		{"four lanes", []string{"0000:18:00.0 ib 15b3:1021 width=4"}, []bool{false}},
 		{"two lanes of another product", []string{"0000:18:00.0 ib 15b3:101b width=2"}, []bool{false}},
-		{"two lanes of an Ethernet adapter", []string{"0000:18:00.0 eth 15b3:1021 width=2"}, []bool{false}},
+		{"two lanes of an Ethernet NIC", []string{"0000:18:00.0 eth 15b3:1021 width=2"}, []bool{false}},
 		{"two lanes of a virtual function", []string{"0000:18:00.0 ib 15b3:1021", "0000:18:00.1 ib 15b3:1021 width=2 physfn=0000:18:00.0"}, []bool{false, false}},
 		{"VPD", []string{"0000:18:00.0 ib 15b3:1021 " + smdl}, []bool{true}},
 		{"VPD of another product", []string{"0000:18:00.0 ib 15b3:1023 " + smdl}, []bool{true}},
-		{"VPD of an adapter", []string{"0000:18:00.0 ib 15b3:1021 " + nic}, []bool{false}},
+		{"VPD of a NIC", []string{"0000:18:00.0 ib 15b3:1021 " + nic}, []bool{false}},
 		{"product name", []string{"0000:18:00.0 ib 15b3:1021 vpd=Nvidia~ConnectX-7~mezz~internal"}, []bool{true}},
 		{
 			"one marks its slot and no other",
@@ -203,7 +203,7 @@ func TestScanNVLinkManagement(t *testing.T) {
 			},
 			[]bool{true, true, true, false, false, false},
 		},
-		{"only adapters are marked", []string{"0000:18:00.0 ib 15b3:1021 width=2", "0000:18:00.1 gpu 10de:2330"}, []bool{true, false}},
+		{"only NICs are marked", []string{"0000:18:00.0 ib 15b3:1021 width=2", "0000:18:00.1 gpu 10de:2330"}, []bool{true, false}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -355,7 +355,7 @@ func TestScanLinks(t *testing.T) {
 }
 
 // TestScanAdvised: the links of GPU and NIC cards are read and of the ports above
-// them, and no others. An adapter with a switch of its own is one card.
+// them, and no others. A NIC with a switch of its own is one card.
 func TestScanAdvised(t *testing.T) {
 	dir := write(t, `pci0000:10 numa=0
   0000:10:01.0 port 8086:352a

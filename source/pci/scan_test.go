@@ -18,7 +18,7 @@ import (
 
 const devices = "sys/bus/pci/devices/"
 
-// switched is a machine with a GPU and two adapters below one switch.
+// switched is a machine with a GPU and two NICs below one switch.
 const switched = `
 nodes 2
 pci0000:15 numa=0

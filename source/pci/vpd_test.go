@@ -96,7 +96,7 @@ func TestVPDManagementMark(t *testing.T) {
 		vpd  VPD
 		want bool
 	}{
-		{"an adapter", VPD{Product: "NVIDIA ConnectX-7", Fields: map[string]string{"VA": "MLX:MN=MLNX:CSKU=V2"}}, false},
+		{"a NIC", VPD{Product: "NVIDIA ConnectX-7", Fields: map[string]string{"VA": "MLX:MN=MLNX:CSKU=V2"}}, false},
 		{"the product name", VPD{Product: "Nvidia ConnectX-7 mezz internal"}, true},
 		{"SMDL", VPD{Fields: map[string]string{"PN": "x", "VA": "MLX:MN=MLNX:CSKU=V2:SMDL=SW_MNG:"}}, true},
 		{"another SMDL", VPD{Fields: map[string]string{"VA": "MLX:MN=MLNX:SMDL=NIC:"}}, false},

@@ -8,7 +8,7 @@ import (
 // TestNamesForTheTerminal: an odd name is told without what a terminal acts on, its
 // files are still found, and the function tells of it once.
 func TestNamesForTheTerminal(t *testing.T) {
-	dir := write(t, strings.Replace(adapters, "rdma=mlx5_0\n", "rdma=mlx5\x1b[2J\u202e0\n", 1))
+	dir := write(t, strings.Replace(nics, "rdma=mlx5_0\n", "rdma=mlx5\x1b[2J\u202e0\n", 1))
 	inv := scan(t, dir, 0)
 	var names []string
 	for _, d := range inv.Devices {

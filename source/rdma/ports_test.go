@@ -84,7 +84,7 @@ func TestActive(t *testing.T) {
 	}
 }
 
-// Each case changes the ports of an adapter with one port.
+// Each case changes the ports of a NIC with one port.
 func TestPorts(t *testing.T) {
 	const ports = "sys/class/infiniband/mlx5_0/ports"
 	good := Port{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand", RateGbps: 400}

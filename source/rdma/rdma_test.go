@@ -20,8 +20,8 @@ import (
 // whole ignores how a device was found and compares the rest.
 var whole = cmpopts.IgnoreUnexported(Device{})
 
-// adapters is a machine with one adapter of every kind of name and place.
-const adapters = `
+// nics is a machine with one NIC of every kind of name and place.
+const nics = `
 pci0000:15
   0000:15:01.0 port 8086:352a
     0000:16:00.0 ib 15b3:1021 rdma=mlx5_0
@@ -39,7 +39,7 @@ func port(state, layer string) []Port {
 }
 
 func TestScan(t *testing.T) {
-	dir := write(t, adapters)
+	dir := write(t, nics)
 	want := Inventory{Complete: true, Devices: []Device{
 		{Name: "mlx5_0", PCI: at(t, "0000:16:00.0"), Ports: port("ACTIVE", "InfiniBand"), PortsRead: true, Board: "MT_0000000838"},
 		{Name: "mlx5_9", PCI: at(t, "0000:16:00.1"), Ports: port("ACTIVE", "InfiniBand"), PortsRead: true, Board: "MT_0000000838"},
@@ -152,7 +152,7 @@ func TestScanPlaces(t *testing.T) {
 			[]string{"/" + entry + ": no path to its PCI function"},
 		},
 		{
-			"a software device beside the adapter's",
+			"a software device beside the NIC's",
 			virtual,
 			Inventory{Devices: []Device{soft, nic}, Complete: true},
 			nil,
@@ -214,7 +214,7 @@ func TestScanPlaces(t *testing.T) {
 
 // A tree without the class still shows which functions have devices.
 func TestScanWithoutClass(t *testing.T) {
-	dir := write(t, adapters)
+	dir := write(t, nics)
 	remove(t, dir, "sys/class/infiniband")
 	inv := scan(t, dir, 0)
 	var got []string
@@ -236,12 +236,12 @@ func TestScanNamespaceMode(t *testing.T) {
 		name, description, mode string
 		exclusive               bool
 	}{
-		{"exclusive, a bare adapter", bare, "N\n", true},
-		{"shared, a bare adapter", bare, "Y\n", false},
-		{"unknown, a bare adapter", bare, "", false},
-		{"garbage, a bare adapter", bare, "maybe\n", false},
-		{"exclusive, every adapter has a device", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n", "N\n", false},
-		{"exclusive, no adapter", "pci0000:15\n  0000:16:00.0 gpu 10de:2330\n  0000:17:00.0 020000 14e4:165f\n", "N\n", false},
+		{"exclusive, a bare NIC", bare, "N\n", true},
+		{"shared, a bare NIC", bare, "Y\n", false},
+		{"unknown, a bare NIC", bare, "", false},
+		{"garbage, a bare NIC", bare, "maybe\n", false},
+		{"exclusive, every NIC has a device", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n", "N\n", false},
+		{"exclusive, no NIC", "pci0000:15\n  0000:16:00.0 gpu 10de:2330\n  0000:17:00.0 020000 14e4:165f\n", "N\n", false},
 		{"exclusive, a bare manager of NVLink switches", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 width=2\n", "N\n", false},
 		{"exclusive, no device at all", "pci0000:15\n  0000:17:00.0 eth 15b3:101d\n", "N\n", true},
 	}
@@ -282,7 +282,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	inv := scan(t, write(t, adapters), 0)
+	inv := scan(t, write(t, nics), 0)
 	want := map[string]string{
 		"0000:16:00.0": "mlx5_0", "0000:17:00.1": "mlx5_bond_0 rdma_rail0", "0000:18:00.0": "mlx5_2", "0000:1a:00.0": "", "ffff:00:00.0": "",
 	}
@@ -299,7 +299,7 @@ func TestOf(t *testing.T) {
 
 // A scan gives back what it opened, whatever it found there.
 func TestScanGivesHandlesBack(t *testing.T) {
-	dir := write(t, adapters)
+	dir := write(t, nics)
 	put(t, dir, "sys/class/infiniband/mlx5_0/ports/1/state", "")
 	remove(t, dir, "sys/class/infiniband/mlx5_9/ports")
 	put(t, dir, "sys/class/infiniband/mlx5_9/ports", "")

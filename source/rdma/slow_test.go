@@ -43,8 +43,8 @@ func (s *slow) Open(name string) (host.File, error) {
 	return s.FS.Open(name)
 }
 
-// withAdapters describes a machine with some adapters, an RDMA device each.
-func withAdapters(n int) string {
+// withNICs describes a machine with some NICs, an RDMA device each.
+func withNICs(n int) string {
 	var b strings.Builder
 	b.WriteString("pci0000:15\n")
 	for i := range n {
@@ -70,7 +70,7 @@ func scanOf(t *testing.T, s *Scanner, fs *host.FS, limit time.Duration) Inventor
 func TestReadersEndWithTheirScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const devices, each, limit = 20, 250 * time.Millisecond, 2100 * time.Millisecond
-		machine, fs := slowTree(t, withAdapters(devices), each)
+		machine, fs := slowTree(t, withNICs(devices), each)
 		var s Scanner
 		if inv := scanOf(t, &s, fs, limit); len(inv.Problems) != devices-int(limit/each) {
 			t.Errorf("%d problems with %d devices that take %v each, in %v: %v", len(inv.Problems), devices, each, limit, inv.Problems)
@@ -91,7 +91,7 @@ func TestReadersEndWithTheirScan(t *testing.T) {
 // A device that is slow to tell Moved is read by Scan all the same.
 func TestScanBesideMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		machine, fs := slowTree(t, withAdapters(2), 0)
+		machine, fs := slowTree(t, withNICs(2), 0)
 		var s Scanner
 		before := scanOf(t, &s, fs, time.Minute)
 		machine.delay.Store(int64(1500 * time.Millisecond))
@@ -110,7 +110,7 @@ func TestScanBesideMoved(t *testing.T) {
 // While Scan waits for a device, Moved does not ask it as well.
 func TestMovedBesideScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		machine, fs := slowTree(t, withAdapters(1), 0)
+		machine, fs := slowTree(t, withNICs(1), 0)
 		var s Scanner
 		before := scanOf(t, &s, fs, time.Minute)
 		machine.delay.Store(int64(time.Hour))

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Most is the largest share of the CPU time of all processors, 0 to 1, that other
-// programs may take. On two processors one program that never waits takes 0.5.
+// Most is the largest share of the CPU time of all CPUs, 0 to 1, that other
+// programs may take. On two CPUs one program that never waits takes 0.5.
 const Most = 0.2
 
 // Reason is why times measured while others took a share of the CPU time, 0 to 1,
@@ -19,11 +19,11 @@ func Reason(others float64) string {
 	if others <= Most {
 		return ""
 	}
-	return fmt.Sprintf("other programs took %.0f %% of the CPU time of all processors, more than %.0f %% (/proc/stat)", others*100, Most*100)
+	return fmt.Sprintf("other programs took %.0f %% of the CPU time of all CPUs, more than %.0f %% (/proc/stat)", others*100, Most*100)
 }
 
 // Watch begins to watch. The function it gives tells the share of the CPU time of
-// all processors, 0 to 1, that has since gone to others: neither to the process
+// all CPUs, 0 to 1, that has since gone to others: neither to the process
 // nor to those it has started, directly or not. A hypervisor that let the machine
 // wait is one of the others.
 func Watch(pid int) (func() (float64, error), error) {
@@ -42,7 +42,7 @@ func Watch(pid int) (func() (float64, error), error) {
 
 // sample is the CPU time since the machine started, in ticks.
 type sample struct {
-	all  uint64 // of all processors, idle or not
+	all  uint64 // of all CPUs, idle or not
 	idle uint64
 	own  uint64 // of a process and those it has started
 }
@@ -89,7 +89,7 @@ func read(pid int) (s sample, err error) {
 	return s, nil
 }
 
-// parseStat reads the first line of /proc/stat, the sums of all processors: user,
+// parseStat reads the first line of /proc/stat, the sums of all CPUs: user,
 // nice, system, idle, iowait, irq, softirq, steal. What follows is part of user and
 // nice (proc_stat(5)).
 func parseStat(text string) (all, idle uint64, err error) {

@@ -29,7 +29,7 @@ func TestOthers(t *testing.T) {
 			t.Errorf("%s: %v, %q", test.name, got, Reason(got))
 		}
 	}
-	if got, want := Reason(0.5), "other programs took 50 % of the CPU time of all processors, more than 20 % (/proc/stat)"; got != want {
+	if got, want := Reason(0.5), "other programs took 50 % of the CPU time of all CPUs, more than 20 % (/proc/stat)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -104,7 +104,7 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The child takes a processor, or a part of one that many others want.
+	// The child takes a CPU, or a part of one that many others want.
 	if least := 0.02 / float64(runtime.NumCPU()); other-mine < least {
 		t.Errorf("others took %.3f of the CPU time as this process sees it, %.3f as one does that sleeps: they must differ by %.3f", mine, other, least)
 	}

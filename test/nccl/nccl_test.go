@@ -136,16 +136,16 @@ func keep(t *testing.T, name, text string) {
 }
 
 // TestElements: NCCL starts with the largest file that is written, and not with
-// one of one adapter more.
+// one of one NIC more.
 func TestElements(t *testing.T) {
 	for _, nvSwitch := range []bool{false, true} {
 		started, refused := 0, 0
-		for adapters := 70; adapters < 84; adapters++ {
+		for nics := 70; nics < 84; nics++ {
 			var text strings.Builder
 			for i := range 8 {
 				fmt.Fprintf(&text, "pci%04x:00 numa=0\n  %04x:00:00.0 gpu 10de:2330\n", i, i)
 			}
-			for i := range adapters {
+			for i := range nics {
 				fmt.Fprintf(&text, "pci%04x:00 numa=%d\n  %04x:00:00.0 ib 15b3:1021 rdma=mlx5_%d\n", i+8, i%2, i+8, i)
 			}
 			if nvSwitch {
@@ -161,7 +161,7 @@ func TestElements(t *testing.T) {
 			file, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
 			a := ask(t, &r, question{root: root, nvlink: nvSwitch})
 			if (err != nil) != (a.fails != "") {
-				t.Errorf("%d adapters: file %v, NCCL %q", adapters, err, a.fails)
+				t.Errorf("%d NICs: file %v, NCCL %q", nics, err, a.fails)
 			}
 			if err != nil {
 				refused++
@@ -172,7 +172,7 @@ func TestElements(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a := ask(t, &r, question{root: root, file: "/topo.xml", nvlink: nvSwitch}); a.fails != "" {
-				t.Errorf("%d adapters, with the file: NCCL fails: %s", adapters, a.fails)
+				t.Errorf("%d NICs, with the file: NCCL fails: %s", nics, a.fails)
 			}
 		}
 		if started == 0 || refused == 0 {

@@ -33,7 +33,7 @@ func oracle(t *testing.T) string {
 type question struct {
 	root string // a tree with sys/ and proc/
 	file string // NCCL_TOPO_FILE, as a path within root; "" for none
-	// nvlink: all GPUs hang on one NVSwitch.
+	// nvlink: all GPUs are on one NVSwitch.
 	nvlink bool
 	// socket is a network interface without PCI device, "" for none: then the
 	// NICs are left out.

@@ -70,13 +70,13 @@ func (g *grower) below(depth, bus int) {
 		g.line(depth, "%s gpu 10de:2330", at)
 		g.functions = append(g.functions, at)
 	default:
-		g.adapter(depth, bus)
+		g.addNIC(depth, bus)
 	}
 }
 
-// adapter puts an adapter on a bus: a card with one or two ports, one at another
+// addNIC puts a NIC on a bus: a card with one or two ports, one at another
 // device number, or a virtual function on its own or below its physical one.
-func (g *grower) adapter(depth, bus int) {
+func (g *grower) addNIC(depth, bus int) {
 	at := func(device, function int) string {
 		return fmt.Sprintf("%s:%02x:%02x.%x", g.domain, bus, device, function)
 	}
@@ -207,7 +207,7 @@ func TestRandomFiles(t *testing.T) {
 func topologyFile(r *rand.Rand, functions []string) string {
 	var b strings.Builder
 	b.WriteString("<system version=\"1\">\n")
-	const processor = ` arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"`
+	const cpuAttributes = ` arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"`
 	leaf := func() string {
 		if len(functions) == 0 {
 			return ""
@@ -222,7 +222,7 @@ func topologyFile(r *rand.Rand, functions []string) string {
 		return fmt.Sprintf("<pci busid=\"ffff:ff:%02x.0\" class=\"0x060400\"%s>\n%s</pci>\n", r.IntN(12), ids, inner)
 	}
 	for cpu := range 1 + r.IntN(3) {
-		fmt.Fprintf(&b, "<cpu numaid=\"%d\"%s>\n", cpu, processor)
+		fmt.Fprintf(&b, "<cpu numaid=\"%d\"%s>\n", cpu, cpuAttributes)
 		for range r.IntN(4) {
 			switch r.IntN(4) {
 			case 0:

@@ -1,7 +1,7 @@
 //go:build vm
 
 // Package vm runs the programs on a real kernel: Debian's, in a virtual machine
-// whose PCI Express hierarchy has every level, with GPUs and adapters that this
+// whose PCI Express hierarchy has every level, with GPUs and NICs that this
 // test plays. It needs what build.sh builds, and Debian's qemu-system-x86.
 package vm
 
@@ -103,8 +103,8 @@ func (m *machine) qemu(image, kernelArgs string, extra []string) {
 	}
 	console := filepath.Join(m.t.TempDir(), "console")
 	args := []string{
-		// One processor: while a proxy device waits for its answer, QEMU refuses
-		// another processor's access to PCI Express configuration space.
+		// One CPU: while a proxy device waits for its answer, QEMU refuses
+		// another CPU's access to PCI Express configuration space.
 		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "768",
 		// Its time passes with its instructions, 500 million a second: other load on
 		// this machine makes the test longer, and nothing in it late.

@@ -10,8 +10,8 @@ import (
 	"gdr-features/test/vm/wire"
 )
 
-// Debian's own drivers: mlx5_core cannot drive an adapter without firmware, so it
-// is loaded and bound to none. A software RDMA device is no adapter.
+// Debian's own drivers: mlx5_core cannot drive a NIC without firmware, so it
+// is loaded and bound to none. A software RDMA device is no NIC.
 func TestDrivers(t *testing.T) {
 	m := boot(t, "")
 	a := m.startAgent(bare)

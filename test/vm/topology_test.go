@@ -37,11 +37,11 @@ func TestTopology(t *testing.T) {
 }
 
 // removeAndRescan takes functions from the machine and gives them back: an
-// adapter, and a switch with all that is below it.
+// NIC, and a switch with all that is below it.
 func (a *agent) removeAndRescan() []time.Duration {
 	rescan := func() { a.write("/sys/bus/pci/rescan", "1") }
 	return []time.Duration{
-		a.expect("adapter d removed", bare.with(labels{"gdr.nics": "4", "gdr.level": "SYS"}), func() {
+		a.expect("NIC d removed", bare.with(labels{"gdr.nics": "4", "gdr.level": "SYS"}), func() {
 			a.write(a.device("d")+"/remove", "1")
 		}),
 		a.expect("the bus scanned", bare, rescan),

@@ -11,13 +11,13 @@ import (
 // node is the machine of all tests: every level is wired on purpose.
 //
 //	host 20, node 0: port: switch: GPU A
-//	                               adapter a, two functions
+//	                               NIC a, two functions
 //	                               switch: GPU B
-//	                                       adapter b
-//	                 port: adapter c
+//	                                       NIC b
+//	                 port: NIC c
 //	host 60, node 0: port: GPU C
 //	host a0, node 1: port: GPU D
-//	                 port: adapter d
+//	                 port: NIC d
 func node() *wiring {
 	w := &wiring{}
 	first := w.hostBridge(0x20, 0)
@@ -113,7 +113,7 @@ func (w *wiring) gpu(name string, b bus) {
 	w.endpoint(b, 0, name, mpqemu.Function{Vendor: nvidia, Device: h100, Class: controller3D})
 }
 
-// nic is an adapter with a function for each class.
+// nic is a NIC with a function for each class.
 func (w *wiring) nic(b bus, names []string, classes ...uint32) {
 	for i, class := range classes {
 		w.endpoint(b, i, names[i], mpqemu.Function{Vendor: mellanox, Device: connectX7, Class: class, Several: i == 0 && len(classes) > 1})
