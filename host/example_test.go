@@ -6,8 +6,8 @@ import (
 	"gdr-features/host"
 )
 
-// A tree that was copied from another machine is read like the running one. What is
-// missing is told from what cannot be read.
+// A tree that was copied from another machine is read like the running one. A
+// missing file is not the same as one that cannot be read.
 func Example() {
 	tree, err := host.Open(host.Options{Root: "testdata/example"}) // host.Options{} is this machine
 	if err != nil {

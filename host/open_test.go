@@ -94,8 +94,8 @@ func TestRunningMachine(t *testing.T) {
 	}
 }
 
-// Directories given for sysfs and procfs stand in for those of the root, and
-// nobody learns of it from a name.
+// Directories given for sysfs and procfs replace those of the root, but do not show
+// in names.
 func TestOverrides(t *testing.T) {
 	root, sysfs, procfs := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, root, "sys/which", "root's sys\n")
@@ -154,7 +154,7 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// Every call, failing ones above all, gives back what it opened.
+// Every call closes what it opened, above all one that fails.
 func TestDescriptorsAreGivenBack(t *testing.T) {
 	dir := oddTree(t)
 	names := []string{
@@ -198,7 +198,7 @@ func TestDescriptorsAreGivenBack(t *testing.T) {
 	}
 }
 
-// Kernels before 5.6 lack openat2, and sandboxes of that age forbid it.
+// Kernels before 5.6 lack openat2, and some old sandboxes forbid it.
 func TestOpenWithoutOpenat2(t *testing.T) {
 	dir := oddTree(t)
 	for _, errno := range []unix.Errno{unix.ENOSYS, unix.EPERM} {

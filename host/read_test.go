@@ -67,8 +67,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// People read the errors: they tell what was tried, on which file of the
-// machine, and what came of it.
+// People read the errors: they say what was tried, on which file of the machine, and
+// how it failed.
 func TestErrors(t *testing.T) {
 	dir := oddTree(t)
 	write(t, dir, "sys/large", strings.Repeat("x", 5000))
@@ -138,8 +138,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A FIFO that somebody holds open for writing is where a careless reader waits
-// for ever: every handle must be one that does not wait.
+// Reading a FIFO that is held open for writing could wait for ever: no handle may
+// block.
 func TestNoHandleWaits(t *testing.T) {
 	dir := oddTree(t)
 	writer, err := os.OpenFile(filepath.Join(dir, "sys/fifo"), os.O_RDWR, 0)
@@ -234,7 +234,7 @@ func TestExists(t *testing.T) {
 	}
 }
 
-// Inode is that of the file itself, and another one when it was made anew.
+// Inode is that of the file itself, and changes when the file is made anew.
 func TestInode(t *testing.T) {
 	dir := oddTree(t)
 	for _, v := range views(t, dir) {

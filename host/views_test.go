@@ -15,7 +15,7 @@ import (
 type view struct {
 	name string
 	*FS
-	// base stands before every name: plain knows no root but "/".
+	// base is put before every name: plain knows no root but "/".
 	base string
 	// confined: links must not lead out of the tree.
 	confined bool
@@ -86,7 +86,7 @@ func mkfifo(t *testing.T, dir, name string) {
 	}
 }
 
-// oddTree holds one of everything that can stand where a file should.
+// oddTree holds one of everything that can be in the place of a file.
 func oddTree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

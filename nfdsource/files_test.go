@@ -60,8 +60,8 @@ func TestFeatureFile(t *testing.T) {
 	}
 }
 
-// The worker's configuration says nothing that NFD does not know, but for what
-// it says to an older one.
+// The worker's configuration has only options that NFD knows, except those for older
+// versions.
 func TestWorkerConf(t *testing.T) {
 	text, err := os.ReadFile("../deploy/nfd-worker-conf.yaml")
 	if err != nil {

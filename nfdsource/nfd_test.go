@@ -154,7 +154,7 @@ state: virtual=false
 	}
 }
 
-// Before any discovery there is nothing, and nobody gets hurt.
+// Before any discovery there are no features and no labels, and nothing panics.
 func TestNeverDiscovered(t *testing.T) {
 	fs := open(t, t.TempDir())
 	for _, s := range sources(fs) {

@@ -103,7 +103,7 @@ func TestParseFile(t *testing.T) {
 		plx  = `vendor="0x10b5" device="0x8796"`
 		gen5 = `vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x0001"`
 		sub5 = `vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x1001"`
-		// The ids in decimal, as nobody writes them, mean the same.
+		// Ids in decimal mean the same.
 		sub5dec = `vendor="4096" device="49200" subsystem_vendor="4096" subsystem_device="4097"`
 	)
 	tests := []struct {

@@ -70,8 +70,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// nearest knows the answer exactly when every way the unknown levels may turn
-// out gives the same one.
+// nearest knows the answer exactly when all possible values of the unknown levels
+// give the same one.
 func TestNearestIsProven(t *testing.T) {
 	var choices []bound
 	for level := PIX; level <= SYS; level++ {
@@ -91,7 +91,7 @@ func TestNearestIsProven(t *testing.T) {
 	}
 }
 
-// proven tries every way three levels may turn out.
+// proven tries all possible values of three levels.
 func proven(a, b, c bound) Level {
 	last := func(s bound) Level {
 		if s.level == Unknown {

@@ -23,8 +23,8 @@ func ratedBy(file *File, gpus, nics []*pci.Function) *ncclRatings {
 	return newNCCLRatings(inv, file, gpus, nics)
 }
 
-// TestOddPaths: an address that stands in its own path, as no kernel writes it,
-// ends the way up and nothing else.
+// TestOddPaths: an address that occurs in its own path, which no kernel writes, only
+// ends the path up.
 func TestOddPaths(t *testing.T) {
 	a, b := at(t, "0000:02:00.0"), at(t, "0000:01:00.0")
 	for _, bridges := range [][]pci.Address{{a, b}, {a, b, a, b}, {b, b, b, b}, {a, a, b, b, a}} {
@@ -41,8 +41,8 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// TestFirstCPUUnknown: where the first GPU's place cannot be read, nobody knows
-// the CPU of a NIC without function 00.0.
+// TestFirstCPUUnknown: if the first GPU's place cannot be read, the CPU of a NIC
+// without function 00.0 is unknown.
 func TestFirstCPUUnknown(t *testing.T) {
 	first, second := gpu(t, "0000:05:00.0"), placed(gpu(t, "0000:83:00.0"), 1)
 	lost := placed(nic(t, "0000:84:01.0"), 1)

@@ -26,8 +26,8 @@ func ncclLevels(m *machine.Machine, tm *topology.Matrix) map[string]string {
 	return out
 }
 
-// TestNCCLLevels tells what NCCL makes of machines where it differs from
-// nvidia-smi.
+// TestNCCLLevels checks NCCL's levels on machines where they differ from
+// nvidia-smi's.
 func TestNCCLLevels(t *testing.T) {
 	for _, tc := range []struct {
 		machine string
@@ -65,8 +65,8 @@ func TestNCCLLevels(t *testing.T) {
 	}
 }
 
-// TestNCCLAnswers holds our ratings against what NCCL's own code says of every
-// machine ("make nccl" wrote it down), from sysfs and from the topology file.
+// TestNCCLAnswers compares our ratings with those of NCCL's own code for every
+// machine ("make nccl" recorded them), from sysfs and from the topology file.
 func TestNCCLAnswers(t *testing.T) {
 	pairs := 0
 	for _, m := range machine.All(t, machinesDir) {

@@ -11,8 +11,8 @@ import (
 	"gdr-features/topology"
 )
 
-// TestNearestNICs holds the nearest NICs of every GPU of every machine against
-// the levels of all its pairs: the smallest level, and every NIC that is there.
+// TestNearestNICs compares the nearest NICs of every GPU of every machine with the
+// levels of all its pairs: the smallest level, and every NIC at it.
 func TestNearestNICs(t *testing.T) {
 	ties := 0
 	for _, m := range machine.All(t, machinesDir) {
@@ -124,8 +124,8 @@ func TestNearestOfOddMachines(t *testing.T) {
 	}
 }
 
-// TestBetween: the bridges on the way to the first of the nearest NICs, and the
-// ports where the way crosses from one to the other.
+// TestBetween: the bridges on the path to the first of the nearest NICs, and the
+// ports where the path crosses from one to the other.
 func TestBetween(t *testing.T) {
 	root, up, down1, down2 := at(t, "0000:10:01.0"), at(t, "0000:11:00.0"), at(t, "0000:12:00.0"), at(t, "0000:12:01.0")
 	gpu := pci.Function{Address: at(t, "0000:13:00.0"), Vendor: 0x10de, Device: 0x2330, Class: 0x030200, RootBus: "pci0000:10", Bridges: []pci.Address{root, up, down1}}

@@ -57,7 +57,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzRefused: no text stops the reader, and what it takes has a system or
+// FuzzRefused: no text crashes the reader, and an accepted text has a system or
 // nothing.
 func FuzzRefused(f *testing.F) {
 	f.Add([]byte(azure))

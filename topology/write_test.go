@@ -77,7 +77,7 @@ var (
 	within    = map[string]string{"system": "", "cpu": "system", "pci": "cpu pci"}
 )
 
-// ncclObjects tells what NCCL's reader would not take (src/graph/xml.cc, xml.h):
+// ncclObjects says what NCCL's reader would not accept (src/graph/xml.cc, xml.h):
 // it is no XML parser, so each line must have the form that NCCL itself writes.
 func ncclObjects(text []byte) []string {
 	var list []string
@@ -149,8 +149,8 @@ func parsed(t *testing.T, text string) report.Report {
 	return collect(t, m, machine.States()[0], nil)
 }
 
-// TestWriteFileHostileName: names of RDMA devices come from the machine and go
-// into comments, where they must not end anything.
+// TestWriteFileHostileName: names of RDMA devices come from the machine and go into
+// comments, which they must not end.
 func TestWriteFileHostileName(t *testing.T) {
 	r := parsed(t, "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:352a\n    0000:02:00.0 ib 15b3:1021 rdma=mlx5_0\n")
 	plain, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
@@ -210,8 +210,8 @@ pci0000:00 numa=0
 	}
 }
 
-// TestWriteFileRefuses: no file that NCCL would refuse, and none of what is one
-// already.
+// TestWriteFileRefuses: no file is written that NCCL would refuse, or when the
+// levels come from a file already.
 func TestWriteFileRefuses(t *testing.T) {
 	flat := func(n int) string {
 		var b strings.Builder

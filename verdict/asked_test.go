@@ -16,8 +16,8 @@ const (
 	unknown = tristate.Unknown
 )
 
-// TestAsked: what devices say stands in for the kernel's symbols, and for nothing
-// else. The second NIC has mlx5_1; rxe0 is a software device.
+// TestAsked: the devices' answers replace the kernel's symbols, and nothing else.
+// The second NIC has mlx5_1; rxe0 is a software device.
 func TestAsked(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

@@ -16,7 +16,8 @@ import (
 )
 
 // Reading a machine takes four steps: its PCI functions, its RDMA devices, its drivers,
-// and how GPUs and NICs stand to each other. The verdict follows from these facts.
+// and how near GPUs and NICs are to each other. The verdict follows from these
+// facts.
 func Example() {
 	root, remove := exampleTree()
 	defer remove()

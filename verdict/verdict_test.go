@@ -11,8 +11,8 @@ import (
 	"gdr-features/verdict"
 )
 
-// TestRows walks the rows of the verdict: what is proven missing, and what only
-// cannot be read.
+// TestRows goes through the rows of the verdict: what is proven missing, and what
+// merely cannot be read.
 func TestRows(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
@@ -96,8 +96,9 @@ func TestRows(t *testing.T) {
 // addAltra puts the root complex of an Ampere Altra into the machine.
 func connectX3(n *sample.Node) { n.NIC().Device, n.NIC().Driver = 0x1003, "mlx4_core" }
 
-// TestFamilies: the prerequisites of NICs hold within one family, and the family that
-// comes furthest speaks for the node. The first NIC is of mlx4, the second of mlx5.
+// TestFamilies: the prerequisites of NICs hold within one family, and the node is
+// judged by the family that comes furthest. The first NIC is of mlx4, the second of
+// mlx5.
 func TestFamilies(t *testing.T) {
 	const (
 		mlx4 = iota

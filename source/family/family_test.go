@@ -37,7 +37,7 @@ func TestMayHold(t *testing.T) {
 	}
 }
 
-// No device is of two families, and a row says all that a row must.
+// No device is of two families, and every row is complete.
 func TestKnown(t *testing.T) {
 	table := family.Known()
 	names := map[string]bool{}

@@ -86,7 +86,7 @@ func advise(t *testing.T, files map[string]string) State {
 	return Advise(fs, Scan(fs, known(Request{})))
 }
 
-// TestAdvice reads everything else that advice rests on.
+// TestAdvice reads everything else that advice needs.
 func TestAdvice(t *testing.T) {
 	const module = "sys/module/nvidia_peermem/"
 	files := map[string]string{
@@ -134,8 +134,7 @@ func TestAdvice(t *testing.T) {
 	wantProblems(t, st.Problems)
 }
 
-// TestOperators: an empty mark of an older driver says that it is ready and no
-// more.
+// TestOperators: an empty mark of an older driver only says that it is ready.
 func TestOperators(t *testing.T) {
 	const mark = "run/nvidia/validations/.driver-ctr-ready"
 	for text, want := range map[string]Operators{

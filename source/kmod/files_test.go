@@ -9,7 +9,7 @@ import (
 )
 
 // TestFiles: a state names the files that each fact was read from, also the symbols
-// that an earlier scan read, and what advice adds is not of the state before.
+// that an earlier scan read, and what advice adds does not change the state before.
 func TestFiles(t *testing.T) {
 	fs := tree(t, map[string]string{
 		"proc/driver/nvidia/version":          openLine,

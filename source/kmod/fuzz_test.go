@@ -14,7 +14,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// The forms once more, in other words than the parsers'.
+// The forms once more, written independently of the parsers.
 var (
 	driverForm = regexp.MustCompile(`^[0-9]{3,4}(\.[0-9]{1,4}){1,2}$`)
 	mofedForm  = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})-[0-9][0-9A-Za-z._-]*$`)
@@ -101,7 +101,8 @@ func FuzzCPUFlags(f *testing.F) {
 	})
 }
 
-// naive is searchSymbols in simple words: line by line, with regular expressions.
+// naive is searchSymbols in its simplest form: line by line, with regular
+// expressions.
 func naive(text []byte) (Symbols, error) {
 	if len(text) == 0 {
 		return Symbols{}, host.ErrEmpty

@@ -170,7 +170,7 @@ func TestScanInit(t *testing.T) {
 	}
 }
 
-// The words are published: they stand in raw features and advice.
+// The words are published in raw features and advice.
 func TestWords(t *testing.T) {
 	want := []string{"", "absent", "live", "coming", "going", "none", "legacy", "current", "inbox"}
 	got := []string{
@@ -182,7 +182,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// A scan gives back what it opened, whatever it found there.
+// A scan closes what it opened, whatever it found there.
 func TestScanGivesHandlesBack(t *testing.T) {
 	for name, text := range map[string]string{"good": "0000000000000000 t x\n", "garbage": "garbage", "empty": "", "a FIFO": isFIFO} {
 		fs := tree(t, map[string]string{
@@ -296,8 +296,7 @@ func TestScanGroups(t *testing.T) {
 	}
 }
 
-// Whether the kernel has IOMMU groups is told only where its list of them was
-// read.
+// Whether the kernel has IOMMU groups is known only where its list of them was read.
 func TestScanIOMMU(t *testing.T) {
 	const groups, units = "sys/kernel/iommu_groups", "sys/class/iommu"
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 	"gdr-features/host"
 )
 
-// Contents of files that are none.
+// Contents in place of files.
 const (
 	isDir  = "\x00directory"
 	isFIFO = "\x00FIFO"
@@ -56,7 +56,7 @@ func tree(t *testing.T, files map[string]string) *host.FS {
 }
 
 // scan reads a tree of some files. Unless they say otherwise there are modules,
-// a CPU that knows no hypervisor, and symbols that matter to nobody.
+// a CPU without a hypervisor's flag, and symbols that do not matter.
 func scan(t *testing.T, files map[string]string, want Request) State {
 	t.Helper()
 	return Scan(tree(t, withKernel(files)), known(want))

@@ -114,7 +114,7 @@ func TestCPUFlags(t *testing.T) {
 	}
 }
 
-// TestProcessor: the words that NCCL has for a CPU.
+// TestProcessor: a CPU as NCCL's topology describes it.
 func TestProcessor(t *testing.T) {
 	const intel = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R)\n"
 	tests := []struct {

@@ -11,8 +11,8 @@ import (
 	"gdr-features/source/pci"
 )
 
-// Without modalias, what the files of the ids tell decides whether the function
-// may be a GPU or a NIC.
+// Without modalias, the files of the ids decide whether the function may be a GPU or
+// a NIC.
 func TestScanUnidentified(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -105,8 +105,8 @@ pci0000:15 numa=-1
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		wantProblems(t, inv.Problems)
-		// Only functions that somebody asks about take over what is above: other
-		// vendors' NICs are shown, and not judged.
+		// Other vendors' NICs inherit from what is above only on request: they are shown,
+		// but not judged.
 		near := map[pci.Facts]int{0: pci.None, everything: 1}[detail]
 		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != near {
 			t.Errorf("%s: another vendor's NIC is near node %d, want %d", name, f.NearNUMA, near)
@@ -172,8 +172,8 @@ pci0001:00 numa=0 path=LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-000
 	}
 }
 
-// The NIC that manages NVLink switches is told from its lanes, which
-// everybody may read, or from its VPD; one function marks the others in its slot.
+// The NIC that manages NVLink switches is recognised by its lanes, which everybody
+// may read, or by its VPD; one function marks the others in its slot.
 func TestScanNVLinkManagement(t *testing.T) {
 	const (
 		smdl = "vpd=VA:MLX:MN=MLNX:CSKU=V2:UUID=V3:PCI=V0:MODL=CX7:SMDL=SW_MNG:"

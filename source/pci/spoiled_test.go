@@ -10,8 +10,8 @@ import (
 	"gdr-features/source/pci"
 )
 
-// Each change spoils one fact. It costs that fact, makes one problem where the
-// reader should hear of it, and leaves everything else as it was.
+// Each change spoils one fact. It costs that fact, makes one problem if the user
+// should know about it, and leaves everything else as it was.
 func TestScanSpoiled(t *testing.T) {
 	const gpu = devices + "0000:18:00.0"
 	const vf = devices + "0000:19:00.1"
@@ -264,7 +264,7 @@ func TestScanSpoiled(t *testing.T) {
 	}
 }
 
-// A scan gives back what it opened, whatever it found there.
+// A scan closes what it opened, whatever it found there.
 func TestScanGivesHandlesBack(t *testing.T) {
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")

@@ -9,7 +9,7 @@ import (
 	"gdr-features/source/family"
 )
 
-// below makes a function that stands under a root bus and some bridges.
+// below makes a function below a root bus and some bridges.
 func below(t *testing.T, path string) *Function {
 	t.Helper()
 	words := strings.Fields(path)

@@ -8,7 +8,7 @@ import (
 )
 
 // Nothing is read of a device that manages an NVLink fabric: its firmware
-// refuses, and floods the kernel log. The kernel tells which files were opened.
+// refuses, and floods the kernel log. The kernel reports which files were opened.
 func TestScanNVLinkManagement(t *testing.T) {
 	board := []string{"board_id"}
 	ports := []string{"ports", "ports/1/link_layer", "ports/1/state"}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNamesForTheTerminal: an odd name is told without what a terminal acts on, its
-// files are still found, and the function tells of it once.
+// TestNamesForTheTerminal: an odd name is shown without control characters, its
+// files are still found, and it is one problem.
 func TestNamesForTheTerminal(t *testing.T) {
 	dir := write(t, strings.Replace(nics, "rdma=mlx5_0\n", "rdma=mlx5\x1b[2J\u202e0\n", 1))
 	inv := scan(t, dir, 0)

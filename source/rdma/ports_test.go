@@ -283,7 +283,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// Rates are for people: who does not ask for everything causes no reading.
+// Rates are for people: they are read only on request.
 func TestRateIsNotNeeded(t *testing.T) {
 	dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
 	opened := watch(t, filepath.Join(dir, "sys/class/infiniband/mlx5_0"), "ports/1/")

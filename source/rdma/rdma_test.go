@@ -297,7 +297,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A scan gives back what it opened, whatever it found there.
+// A scan closes what it opened, whatever it found there.
 func TestScanGivesHandlesBack(t *testing.T) {
 	dir := write(t, nics)
 	put(t, dir, "sys/class/infiniband/mlx5_0/ports/1/state", "")

@@ -14,7 +14,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// slow is a machine whose ports take a while to tell their state.
+// slow is a machine whose ports take a while to give their state.
 type slow struct {
 	*host.FS
 	delay   atomic.Int64 // of each state, in nanoseconds
@@ -65,8 +65,8 @@ func scanOf(t *testing.T, s *Scanner, fs *host.FS, limit time.Duration) Inventor
 	return s.Scan(ctx, fs, &functions, 0)
 }
 
-// A reader that a scan leaves behind reads no further device: the next scan finds
-// none but the one that it is in taken.
+// A reader that a scan leaves behind reads no further device: to the next scan only
+// the one that it is reading is busy.
 func TestReadersEndWithTheirScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const devices, each, limit = 20, 250 * time.Millisecond, 2100 * time.Millisecond
@@ -88,7 +88,7 @@ func TestReadersEndWithTheirScan(t *testing.T) {
 	})
 }
 
-// A device that is slow to tell Moved is read by Scan all the same.
+// A device that is slow to answer Moved is still read by Scan.
 func TestScanBesideMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		machine, fs := slowTree(t, withNICs(2), 0)

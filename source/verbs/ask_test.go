@@ -136,7 +136,7 @@ func (f *fake) regDMABuf(r *request) unix.Errno {
 	return f.register
 }
 
-// TestAsk tells what every outcome means.
+// TestAsk checks what every outcome means.
 func TestAsk(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -209,8 +209,8 @@ func (s *scripted) ioctl(r *request) unix.Errno {
 	return s.last
 }
 
-// FuzzAsk answers with anything: there is an end, and nothing is true or false
-// but by the last answer.
+// FuzzAsk answers with anything: asking ends, and only the last answer can make it
+// true or false.
 func FuzzAsk(f *testing.F) {
 	const none, noMethod, bad = byte(unix.EINVAL), byte(unix.EPROTONOSUPPORT), byte(unix.EBADF)
 	f.Add([]byte{noMethod, none, 0, 0, bad}, byte(0))

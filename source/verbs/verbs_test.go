@@ -132,8 +132,8 @@ func TestOncePerLoad(t *testing.T) {
 	}
 }
 
-// A device that hangs holds nobody up for long and is not asked again while it
-// does; its answer counts when it comes, unless its driver was loaded again.
+// A device that hangs does not delay others for long and is not asked again
+// meanwhile; its answer counts when it comes, unless its driver was loaded again.
 func TestHanging(t *testing.T) {
 	for _, reload := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) { hanging(t, reload) })
@@ -185,7 +185,7 @@ func hanging(t *testing.T, reload bool) {
 	}
 }
 
-// What is said of a driver that was meanwhile loaded again does not count.
+// An answer does not count if the driver was loaded again meanwhile.
 func TestReloadedWhileAsked(t *testing.T) {
 	tr, x := newTree(t), newExchange()
 	tr.load("uverbs0", "mlx5_0", "231:192")
@@ -204,7 +204,7 @@ func TestReloadedWhileAsked(t *testing.T) {
 	}
 }
 
-// What lies in the place of a device node is not opened unless it is one.
+// A file in the place of a device node is opened only if it is that device node.
 func TestNodes(t *testing.T) {
 	tr := newTree(t)
 	for entry, number := range map[string]string{
