@@ -11,7 +11,8 @@ import (
 	"gdr-features/verdict"
 )
 
-// TestExpected: a finding for each deviation, or one in all; none where nobody asks.
+// TestExpected: a finding for each deviation, or a single one if there is none; no
+// finding without expectations.
 func TestExpected(t *testing.T) {
 	for _, test := range []struct {
 		r    expect.Result

@@ -17,7 +17,7 @@ const (
 // failures are the ways in which GPUDirect RDMA is reported to fail, by number,
 // and then those that no report was found for.
 func failures() []failure {
-	return append(append(reported(), untold()...), unreported()...)
+	return append(append(reported(), withoutTrace()...), unreported()...)
 }
 
 func reported() []failure {
@@ -30,72 +30,72 @@ func reportedPeermem() []failure {
 	return []failure{
 		{
 			number: 1, name: "the module file is a stub, on the kernel's own RDMA drivers", from: talos,
-			sick: stubHere, code: "PeermemStub", well: all(symbols(true, "ib_uverbs"), onDisk("", forUverbs)), fix: "DMA-BUF",
+			broken: stubHere, code: "PeermemStub", fixed: all(symbols(true, "ib_uverbs"), onDisk("", forUverbs)), fix: "DMA-BUF",
 		},
 		{
 			number: 2, name: "the module wants a symbol that the running kernel lacks", from: github + "Mellanox/nv_peer_memory/issues/79",
-			sick: all(notLoaded, inbox, onDisk("", forMOFED)), code: "PeermemUnknownSymbol", well: symbols(true, "ib_uverbs"),
+			broken: all(notLoaded, inbox, onDisk("", forMOFED)), code: "PeermemUnknownSymbol", fixed: symbols(true, "ib_uverbs"),
 		},
 		{
 			number: 2, name: "MOFED on disk has the symbol, the drivers that run do not", from: github + "Mellanox/nv_peer_memory/issues/84",
-			sick: all(notLoaded, symbols(false, ""), onDisk("", forUverbs)), code: "PeermemUnknownSymbol", well: symbols(true, "ib_uverbs"), fix: "openibd restart",
+			broken: all(notLoaded, symbols(false, ""), onDisk("", forUverbs)), code: "PeermemUnknownSymbol", fixed: symbols(true, "ib_uverbs"), fix: "openibd restart",
 		},
 		{
 			number: 3, name: "the module disagrees about the symbol's version, which no file shows", from: github + "NVIDIA/gpu-operator/issues/2868",
-			sick: all(notLoaded, onDisk("", forUverbs)), code: "PeermemNotLoaded", well: loaded, fix: "disagrees about version of symbol, rebuild the GPU driver",
+			broken: all(notLoaded, onDisk("", forUverbs)), code: "PeermemNotLoaded", fixed: loaded, fix: "disagrees about version of symbol, rebuild the GPU driver",
 		},
 		{
 			number: 3, name: "the symbol's owner on disk is not the one that runs", from: github + "NVIDIA/gpu-operator/issues/2844",
-			sick: all(notLoaded, symbols(true, "ib_core"), onDisk("", forUverbs)), code: "PeermemSymbolMismatch", well: symbols(true, "ib_uverbs"),
+			broken: all(notLoaded, symbols(true, "ib_core"), onDisk("", forUverbs)), code: "PeermemSymbolMismatch", fixed: symbols(true, "ib_uverbs"),
 		},
 		{
 			number: 4, name: "nv_peer_mem was built for another RDMA stack", from: github + "Mellanox/nv_peer_memory/issues/63",
-			sick: all(notLoaded, onDisk("", legacyCore)), code: "PeermemSymbolMismatch", well: symbols(true, "ib_core"),
+			broken: all(notLoaded, onDisk("", legacyCore)), code: "PeermemSymbolMismatch", fixed: symbols(true, "ib_core"),
 		},
 		{
 			number: 5, name: "loaded, and no client in memory_peers", from: github + "NVIDIA/nccl/issues/1939",
-			sick: proprietary, code: "MemoryPeersMissing", well: clientDir, fix: "NCCL 2.23",
+			broken: proprietary, code: "MemoryPeersMissing", fixed: clientDir, fix: "NCCL 2.23",
 		},
 		{
 			number: 6, name: "nvidia-peermem took the place of nv_peer_mem", from: github + "NVIDIA/nccl/issues/1676",
-			sick: proprietary, code: "MemoryPeersMissing", well: func(s *machine.State) { s.Open = true },
+			broken: proprietary, code: "MemoryPeersMissing", fixed: func(s *machine.State) { s.Open = true },
 		},
 		{
 			number: 7, name: "the same on a newer kernel", from: github + "NVIDIA/nccl/issues/1537",
-			sick: all(proprietary, func(s *machine.State) { s.NVIDIA, s.MOFED = "555.42.02", "24.04-0.6.6" }), code: "MemoryPeersMissing", well: clientDir,
+			broken: all(proprietary, func(s *machine.State) { s.NVIDIA, s.MOFED = "555.42.02", "24.04-0.6.6" }), code: "MemoryPeersMissing", fixed: clientDir,
 		},
 		{
 			number: 8, name: "not loaded", from: github + "NVIDIA/nccl/issues/1343", machine: "a40-8gpu-2cx7-nccl1343",
-			sick: notLoaded, code: "PeermemNotLoaded", well: loaded, fix: "modprobe nvidia-peermem",
+			broken: notLoaded, code: "PeermemNotLoaded", fixed: loaded, fix: "modprobe nvidia-peermem",
 		},
 		{
 			number: 9, name: "the image has no such module; gdrdrv is no proof", from: github + "Azure/azhpc-images/issues/316",
-			sick: all(notLoaded, onDisk("", ""), file("sys/module/gdrdrv/initstate", "live\n")), code: "PeermemNotInstalled", well: onDisk("", forUverbs),
+			broken: all(notLoaded, onDisk("", ""), file("sys/module/gdrdrv/initstate", "live\n")), code: "PeermemNotInstalled", fixed: onDisk("", forUverbs),
 		},
 		{
 			number: 10, name: "gone when the RDMA drivers were loaded anew", from: github + "Azure/aks-rdma-infiniband/issues/50",
-			sick: all(unloaded, driverCtr("true"), mofedIsUp), code: "PeermemSidecar", well: loaded, fix: "nvidia-peermem-ctr",
+			broken: all(unloaded, driverCtr("true"), mofedIsUp), code: "PeermemSidecar", fixed: loaded, fix: "nvidia-peermem-ctr",
 		},
 		{
 			number: 11, name: "a restart of the RDMA drivers stops at peermem", from: github + "Mellanox/doca-driver-build/pull/481",
-			sick: all(noNIC, file("sys/module/ib_uverbs/holders/nvidia_peermem", ""), file("sys/module/nvidia_peermem/refcnt", "3\n")),
-			code: "OFEDReloadBlocked", well: withNIC, fix: "end the jobs",
+			broken: all(noNIC, file("sys/module/ib_uverbs/holders/nvidia_peermem", ""), file("sys/module/nvidia_peermem/refcnt", "3\n")),
+			code:   "OFEDReloadBlocked", fixed: withNIC, fix: "end the jobs",
 		},
 		{
 			number: 12, name: "the driver's container has user space only", from: github + "NVIDIA/gpu-operator/issues/2619",
-			sick: all(notLoaded, driverCtr("true"), mofedIsUp, onDisk(driverRoot, "")), code: "PeermemNotInstalled", well: onDisk(driverRoot, forUverbs), fix: "driver Pod",
+			broken: all(notLoaded, driverCtr("true"), mofedIsUp, onDisk(driverRoot, "")), code: "PeermemNotInstalled", fixed: onDisk(driverRoot, forUverbs), fix: "driver Pod",
 		},
 		{
 			number: 13, name: "waiting for a MOFED container, with drivers of the host", from: github + "NVIDIA/gpu-operator/issues/2685",
-			sick: all(unloaded, driverCtr("true")), code: "OperatorsWait", well: mofedIsUp, fix: "useHostMofed=true",
+			broken: all(unloaded, driverCtr("true")), code: "OperatorsWait", fixed: mofedIsUp, fix: "useHostMofed=true",
 		},
 		{
 			number: 14, name: "the GPU driver waits for the RDMA drivers", from: github + "NVIDIA/aicr/issues/2499",
-			sick: all(noDriver, noNIC, unloaded, gpuOperator), code: "OperatorsWait", well: mofedIsUp,
+			broken: all(noDriver, noNIC, unloaded, gpuOperator), code: "OperatorsWait", fixed: mofedIsUp,
 		},
 		{
 			number: 15, name: "the container that loads it fails", from: github + "NVIDIA/gpu-operator/issues/609",
-			sick: all(notLoaded, driverCtr("true"), mofedIsUp), code: "PeermemSidecar", well: loaded, fix: "kubectl logs -c nvidia-peermem-ctr",
+			broken: all(notLoaded, driverCtr("true"), mofedIsUp), code: "PeermemSidecar", fixed: loaded, fix: "kubectl logs -c nvidia-peermem-ctr",
 		},
 	}
 }
@@ -104,82 +104,82 @@ func reportedPlatform() []failure {
 	return []failure{
 		{
 			number: 20, name: "the RDMA drivers have no DMA-BUF", from: github + "NVIDIA/nccl/issues/778",
-			sick: all(unloaded, func(s *machine.State) { s.Symbols = s.Symbols[:1] }), code: "NoDMABuf", well: symbols(true, "ib_uverbs"),
+			broken: all(unloaded, func(s *machine.State) { s.Symbols = s.Symbols[:1] }), code: "NoDMABuf", fixed: symbols(true, "ib_uverbs"),
 		},
 		{
 			number: 20, name: "the RDMA devices refuse DMA-BUF", from: github + "NVIDIA/nccl/issues/778",
-			sick: unloaded, asked: tristate.False, code: "DMABufRefused", fix: "ON_DEMAND_PAGING",
+			broken: unloaded, asked: tristate.False, code: "DMABufRefused", fix: "ON_DEMAND_PAGING",
 		},
 		{
 			number: 21, name: "the proprietary driver cannot export DMA-BUF", from: github + "microsoft/mscclpp/issues/657",
-			sick: all(proprietary, unloaded), code: "ClosedDriver", well: func(s *machine.State) { s.Open = true }, fix: "open kernel modules",
+			broken: all(proprietary, unloaded), code: "ClosedDriver", fixed: func(s *machine.State) { s.Open = true }, fix: "open kernel modules",
 		},
 		{
 			number: 22, name: "the NICs near the GPU are down", from: github + "ai-dynamo/nixl/pull/1768",
-			sick: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", well: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
+			broken: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", fixed: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
 		},
 		{
 			number: 22, name: "a GPU and the data-direct function beside it are kept apart", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
-			code: "DataDirectApart", wellOn: "gb300-datadirect", fix: "rdma_topo",
+			code: "DataDirectApart", fixedOn: "gb300-datadirect", fix: "rdma_topo",
 		},
 		{
 			number: 23, name: "too far for NCCL", from: github + "NVIDIA/nccl/issues/1657", machine: "far",
-			code: "BeyondNCCLDefault", wellOn: "pair", fix: "NCCL_NET_GDR_LEVEL",
+			code: "BeyondNCCLDefault", fixedOn: "pair", fix: "NCCL_NET_GDR_LEVEL",
 		},
 		{
 			number: 24, name: "slower than without, through the CPU", from: github + "Mellanox/nv_peer_memory/issues/50", machine: "epyc-3gpu-phb-nccltests320",
-			code: "GPUWithoutNearNIC", wellOn: "pair",
+			code: "GPUWithoutNearNIC", fixedOn: "pair",
 		},
 		{
 			number: 25, name: "ACS redirects", from: github + "NVIDIA/nccl/issues/1086", machine: "redirect",
-			code: "ACSRedirect", wellOn: "pair", fix: "0000:12:00.0 0000:12:01.0 | xargs -I{} setpci -s {} ECAP_ACS+0x6.w=0000:002c",
+			code: "ACSRedirect", fixedOn: "pair", fix: "0000:12:00.0 0000:12:01.0 | xargs -I{} setpci -s {} ECAP_ACS+0x6.w=0000:002c",
 		},
 		{
 			number: 25, name: "ACS redirects, for virtual machines", from: github + "NVIDIA/nccl-tests/issues/256", machine: "passed",
-			code: "ACSRedirect", wellOn: "pair", fix: "leave it on",
+			code: "ACSRedirect", fixedOn: "pair", fix: "leave it on",
 		},
 		{
 			number: 25, name: "ACS redirects, in a virtual machine", from: github + "NVIDIA/nccl-tests/issues/256", machine: "guest",
-			code: "ACSRedirect", wellOn: "pair", fix: "on the hypervisor",
+			code: "ACSRedirect", fixedOn: "pair", fix: "on the hypervisor",
 		},
 		{
 			number: 26, name: "the IOMMU translates", from: github + "NVIDIA/nccl/issues/1737",
-			sick: all(inState("iommu-translated"), file("proc/cmdline", "root=/dev/sda1 intel_iommu=on\n")), code: "IOMMUTranslated", well: inState("ready"), fix: "boot with iommu=pt",
+			broken: all(inState("iommu-translated"), file("proc/cmdline", "root=/dev/sda1 intel_iommu=on\n")), code: "IOMMUTranslated", fixed: inState("ready"), fix: "boot with iommu=pt",
 		},
 		{
 			number: 26, name: "the IOMMU translates, against the command line", from: github + "linux-rdma/perftest/issues/289",
-			sick: all(inState("iommu-translated"), file("proc/cmdline", "intel_iommu=on iommu=pt\n")), code: "IOMMUTranslated", well: inState("iommu-off"), fix: "the kernel was booted with iommu=pt",
+			broken: all(inState("iommu-translated"), file("proc/cmdline", "intel_iommu=on iommu=pt\n")), code: "IOMMUTranslated", fixed: inState("iommu-off"), fix: "the kernel was booted with iommu=pt",
 		},
 		{
 			number: 27, name: "a virtual machine with a flat tree", from: github + "NVIDIA/nccl-tests/issues/256", machine: "kvm-h200-flat-passthrough",
-			code: "VirtualTopology", wellOn: "pair", fix: "NCCL_TOPO_FILE",
+			code: "VirtualTopology", fixedOn: "pair", fix: "NCCL_TOPO_FILE",
 		},
 		{
 			number: 28, name: "two GPUs are nearest to one NIC", from: github + "NVIDIA/nccl/issues/820", machine: "shared",
-			code: "SharedNearNIC", wellOn: "one each", fix: "firmware",
+			code: "SharedNearNIC", fixedOn: "one each", fix: "firmware",
 		},
 		{
 			number: 29, name: "one port of many is down", from: github + "ROCm/rccl/issues/1423", machine: "dell-xe9680-h100",
-			sick: all(file("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n"), file("sys/class/infiniband/mlx5_3/ports/1/phys_state", "2: Polling\n")),
-			code: "PortDown", well: file("sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE\n"), fix: "Polling",
+			broken: all(file("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n"), file("sys/class/infiniband/mlx5_3/ports/1/phys_state", "2: Polling\n")),
+			code:   "PortDown", fixed: file("sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE\n"), fix: "Polling",
 		},
 		{
 			number: 31, name: "a consumer GPU", from: github + "aikitoria/open-gpu-kernel-modules/issues/20", machine: "geforce-4x4090",
-			code: "GPUUnsupported", wellOn: "pair",
+			code: "GPUUnsupported", fixedOn: "pair",
 		},
 	}
 }
 
-// untold are the cases that leave no trace in the files of a node.
-func untold() []failure {
+// withoutTrace are the cases that leave no trace in the files of a node.
+func withoutTrace() []failure {
 	return []failure{
-		{number: 16, name: "NFD does not label the NIC's node", from: github + "Mellanox/network-operator/issues/211", untold: "labels and NFD's settings are in the API server"},
-		{number: 17, name: "labels vanish with the worker's Pod", from: github + "kubernetes-sigs/node-feature-discovery/issues/1752", untold: "owners of objects are in the API server"},
-		{number: 18, name: "an old NodeFeature of another namespace wins", from: github + "kubernetes-sigs/node-feature-discovery/issues/1601", untold: "objects are in the API server"},
-		{number: 19, name: "feature files outlive their writer", from: github + "kubernetes-sigs/node-feature-discovery/issues/857", untold: "a feature file does not tell whether its writer lives; the agent's own expire"},
-		{number: 30, name: "NCCL warns of a missing data-direct path", from: github + "NVIDIA/nccl/issues/1866", untold: "normal on every NIC before ConnectX-8; topo shows the functions there are"},
-		{number: 32, name: "peermem looked for in a container", from: github + "Mellanox/nv_peer_memory/issues/41", untold: "modules are the host's, and a container's /sys shows them"},
-		{number: 33, name: "registered, and refused at run time", from: github + "leptonai/gpud", untold: "the kernel's log alone tells (invalid context callback)"},
+		{number: 16, name: "NFD does not label the NIC's node", from: github + "Mellanox/network-operator/issues/211", noTrace: "labels and NFD's settings are in the API server"},
+		{number: 17, name: "labels vanish with the worker's Pod", from: github + "kubernetes-sigs/node-feature-discovery/issues/1752", noTrace: "owners of objects are in the API server"},
+		{number: 18, name: "an old NodeFeature of another namespace wins", from: github + "kubernetes-sigs/node-feature-discovery/issues/1601", noTrace: "objects are in the API server"},
+		{number: 19, name: "feature files outlive their writer", from: github + "kubernetes-sigs/node-feature-discovery/issues/857", noTrace: "a feature file does not tell whether its writer lives; the agent's own expire"},
+		{number: 30, name: "NCCL warns of a missing data-direct path", from: github + "NVIDIA/nccl/issues/1866", noTrace: "normal on every NIC before ConnectX-8; topo shows the functions there are"},
+		{number: 32, name: "peermem looked for in a container", from: github + "Mellanox/nv_peer_memory/issues/41", noTrace: "modules are the host's, and a container's /sys shows them"},
+		{number: 33, name: "registered, and refused at run time", from: github + "leptonai/gpud", noTrace: "the kernel's log alone tells (invalid context callback)"},
 	}
 }
 
@@ -191,36 +191,36 @@ func unreported() []failure {
 		return file(virtual, "<system version=\""+version+"\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\"/></cpu></system>\n")
 	}
 	return []failure{
-		{name: "a topology file that NCCL refuses", sick: topologyFile("2"), code: "TopologyFileRefused", well: topologyFile("1"), fix: "nccl-xml"},
-		{name: "no GPU", machine: "no GPU", code: "NoGPU", wellOn: "pair"},
-		{name: "a Tegra", machine: "no GPU", sick: file("proc/device-tree/compatible", "nvidia,p3701\x00nvidia,tegra234\x00"), code: "TegraGPU", wellOn: "pair"},
-		{name: "no NIC", machine: "no NIC", code: "NoNIC", wellOn: "pair"},
-		{name: "old NICs", machine: "old NICs", code: "NICUnsupported", wellOn: "pair"},
-		{name: "a CPU without peer to peer", machine: "ampere-altra-a100", code: "PlatformForbidsP2P", wellOn: "pair"},
-		{name: "passed through", sick: inState("vfio"), code: "GPUPassthrough", well: ready},
-		{name: "no GPU driver", sick: noDriver, code: "GPUDriverNotLoaded", well: ready},
-		{name: "no GPU driver is not a proprietary one", sick: all(proprietary, unloaded), code: "ClosedDriver", well: noDriver},
-		{name: "unloaded RDMA drivers show no interface", sick: all(proprietary, unloaded, inbox, onDisk("", forUverbs)), code: "PeermemUnknownSymbol", well: noNIC},
-		{name: "no NIC driver", sick: noNIC, code: "NICDriverNotLoaded", well: withNIC},
-		{name: "no RDMA device", sick: inState("no-rdma"), code: "NoRDMADevice", well: ready},
-		{name: "RDMA namespaces", sick: all(inState("no-rdma"), file("sys/module/ib_core/parameters/netns_mode", "N\n")), code: "RDMANamespaces", well: ready},
-		{name: "no port", sick: inState("ports-down"), code: "NoActivePort", well: ready, fix: "Polling"},
-		{name: "no way to GPU memory", sick: all(proprietary, unloaded, inbox), code: "NoPeerMemoryPath", well: all(symbols(true, "ib_uverbs"), loaded)},
-		{name: "unreadable", sick: inState("kallsyms-missing"), code: "Unreadable", well: ready},
-		{name: "ACS not readable", sick: file("sys/bus/pci/devices/0000:12:00.0/config", strings.Repeat("\x00", 64)), code: "ACSUnreadable", well: ready},
-		{name: "ACS redirects where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", wellOn: "far redirect"},
-		{name: "ACS redirects in the NIC's own switch, where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", wellOn: "bluefield3-l40s"},
-		{name: "ACS redirects where the platform wants it", machine: "redirect", code: "ACSRedirect", wellOn: "gb300-datadirect"},
-		{name: "an old GPU", machine: "old GPUs", sick: unloaded, code: "PreTuring", wellOn: "pair"},
-		{name: "mlx4", machine: "mlx4", sick: all(unloaded, func(s *machine.State) { s.NICDriver = "mlx4_core" }), code: "NoMLX5Device", well: withNIC, wellOn: "pair"},
-		{name: "legacy PeerDirect", sick: all(proprietary, inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", well: file("sys/module/nvidia_peermem/parameters/peerdirect_support", "1\n")},
-		{name: "legacy PeerDirect, newer driver", sick: all(inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", well: func(s *machine.State) { s.NVIDIA = "570.86.15" }},
-		{name: "the operator is not configured for RDMA", sick: all(proprietary, unloaded, driverCtr("false")), code: "OperatorRDMAOff", well: driverCtr("true")},
-		{name: "half the lanes", sick: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "8\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "16\n")},
-		{name: "a NIC at half speed", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:14:00.0/max_link_speed", "16.0 GT/s PCIe\n")},
-		{name: "a NIC in a slower slot is not degraded", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", well: file("sys/bus/pci/devices/0000:12:01.0/max_link_speed", "16.0 GT/s PCIe\n")},
-		{name: "an idle GPU is slow", sick: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "2.5 GT/s PCIe\n"), code: "LinkDegraded", well: all(file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "32.0 GT/s PCIe\n"), file("sys/bus/pci/devices/0000:13:00.0/current_link_speed", "2.5 GT/s PCIe\n"))},
-		{name: "NUMA balancing", sick: file(numaBalancing, "1\n"), code: "NUMABalancing", well: file(numaBalancing, "2\n")},
-		{name: "storage and IOMMU", sick: all(inState("iommu-translated"), file("sys/module/nvidia_fs/initstate", "live\n")), code: "StorageIOMMU", well: func(s *machine.State) { s.IOMMU = "identity" }},
+		{name: "a topology file that NCCL refuses", broken: topologyFile("2"), code: "TopologyFileRefused", fixed: topologyFile("1"), fix: "nccl-xml"},
+		{name: "no GPU", machine: "no GPU", code: "NoGPU", fixedOn: "pair"},
+		{name: "a Tegra", machine: "no GPU", broken: file("proc/device-tree/compatible", "nvidia,p3701\x00nvidia,tegra234\x00"), code: "TegraGPU", fixedOn: "pair"},
+		{name: "no NIC", machine: "no NIC", code: "NoNIC", fixedOn: "pair"},
+		{name: "old NICs", machine: "old NICs", code: "NICUnsupported", fixedOn: "pair"},
+		{name: "a CPU without peer to peer", machine: "ampere-altra-a100", code: "PlatformForbidsP2P", fixedOn: "pair"},
+		{name: "passed through", broken: inState("vfio"), code: "GPUPassthrough", fixed: ready},
+		{name: "no GPU driver", broken: noDriver, code: "GPUDriverNotLoaded", fixed: ready},
+		{name: "no GPU driver is not a proprietary one", broken: all(proprietary, unloaded), code: "ClosedDriver", fixed: noDriver},
+		{name: "unloaded RDMA drivers show no interface", broken: all(proprietary, unloaded, inbox, onDisk("", forUverbs)), code: "PeermemUnknownSymbol", fixed: noNIC},
+		{name: "no NIC driver", broken: noNIC, code: "NICDriverNotLoaded", fixed: withNIC},
+		{name: "no RDMA device", broken: inState("no-rdma"), code: "NoRDMADevice", fixed: ready},
+		{name: "RDMA namespaces", broken: all(inState("no-rdma"), file("sys/module/ib_core/parameters/netns_mode", "N\n")), code: "RDMANamespaces", fixed: ready},
+		{name: "no port", broken: inState("ports-down"), code: "NoActivePort", fixed: ready, fix: "Polling"},
+		{name: "no way to GPU memory", broken: all(proprietary, unloaded, inbox), code: "NoPeerMemoryPath", fixed: all(symbols(true, "ib_uverbs"), loaded)},
+		{name: "unreadable", broken: inState("kallsyms-missing"), code: "Unreadable", fixed: ready},
+		{name: "ACS not readable", broken: file("sys/bus/pci/devices/0000:12:00.0/config", strings.Repeat("\x00", 64)), code: "ACSUnreadable", fixed: ready},
+		{name: "ACS redirects where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", fixedOn: "far redirect"},
+		{name: "ACS redirects in the NIC's own switch, where traffic goes up anyway", machine: "redirect", code: "ACSRedirect", fixedOn: "bluefield3-l40s"},
+		{name: "ACS redirects where the platform wants it", machine: "redirect", code: "ACSRedirect", fixedOn: "gb300-datadirect"},
+		{name: "an old GPU", machine: "old GPUs", broken: unloaded, code: "PreTuring", fixedOn: "pair"},
+		{name: "mlx4", machine: "mlx4", broken: all(unloaded, func(s *machine.State) { s.NICDriver = "mlx4_core" }), code: "NoMLX5Device", fixed: withNIC, fixedOn: "pair"},
+		{name: "legacy PeerDirect", broken: all(proprietary, inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", fixed: file("sys/module/nvidia_peermem/parameters/peerdirect_support", "1\n")},
+		{name: "legacy PeerDirect, newer driver", broken: all(inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", fixed: func(s *machine.State) { s.NVIDIA = "570.86.15" }},
+		{name: "the operator is not configured for RDMA", broken: all(proprietary, unloaded, driverCtr("false")), code: "OperatorRDMAOff", fixed: driverCtr("true")},
+		{name: "half the lanes", broken: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "8\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "16\n")},
+		{name: "a NIC at half speed", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:14:00.0/max_link_speed", "16.0 GT/s PCIe\n")},
+		{name: "a NIC in a slower slot is not degraded", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:12:01.0/max_link_speed", "16.0 GT/s PCIe\n")},
+		{name: "an idle GPU is slow", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "2.5 GT/s PCIe\n"), code: "LinkDegraded", fixed: all(file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "32.0 GT/s PCIe\n"), file("sys/bus/pci/devices/0000:13:00.0/current_link_speed", "2.5 GT/s PCIe\n"))},
+		{name: "NUMA balancing", broken: file(numaBalancing, "1\n"), code: "NUMABalancing", fixed: file(numaBalancing, "2\n")},
+		{name: "storage and IOMMU", broken: all(inState("iommu-translated"), file("sys/module/nvidia_fs/initstate", "live\n")), code: "StorageIOMMU", fixed: func(s *machine.State) { s.IOMMU = "identity" }},
 	}
 }

@@ -48,7 +48,7 @@ pci0000:80 numa=1
         0000:84:00.0 ib 15b3:1021 rdma=mlx5_1
 `
 
-// shared is a board of which the tree hides that each GPU has a NIC.
+// shared is a board whose PCI tree hides that each GPU has a NIC of its own.
 const shared = `pci0000:10 numa=0
   0000:10:01.0 port 8086:352a
     0000:11:00.0 switch 1000:c010
@@ -63,8 +63,8 @@ pci0000:20 numa=0
     0000:21:00.0 ib 15b3:101b rdma=mlx5_1
 `
 
-// gb300 is a GPU with the data-direct function of a NIC beside it, as ACS
-// keeps them apart on a machine as it is delivered.
+// gb300 is a GPU beside the data-direct function of a NIC, in different IOMMU groups
+// because of the ACS settings as delivered.
 const gb300 = `arm
 pci0009:00 numa=0
   0009:00:00.0 port 10de:22b1 acs=001d
@@ -144,7 +144,7 @@ func file(name, text string) change {
 	}
 }
 
-// symbols sets whether the PeerDirect API is in kallsyms, and whose it is.
+// symbols sets whether the PeerDirect API is in kallsyms, and in which module.
 func symbols(peer bool, owner string) change {
 	return func(s *machine.State) {
 		s.Symbols = []string{"ib_umem_dmabuf_get\t[ib_uverbs]", "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]"}
@@ -181,37 +181,37 @@ var (
 )
 
 // failure is one way in which GPUDirect RDMA fails in practice: the state that
-// shows it, the code that names it, and what makes it well again.
+// shows it, the code that names it, and what fixes it.
 type failure struct {
 	number     int // 0: not from a report
 	name, from string
-	// untold says why it leaves no trace in the files of a node.
-	untold string
+	// noTrace says why it leaves no trace in the files of a node.
+	noTrace string
 
 	machine string // "" is pair
-	sick    change // nil: the machine itself is
+	broken  change // nil: the machine itself is
 	code    findings.Code
-	well    change
-	wellOn  string         // where another machine makes it well
-	asked   tristate.State // what the RDMA devices say when asked, while sick
+	fixed   change
+	fixedOn string         // the machine without the failure, if it is another
+	asked   tristate.State // what the RDMA devices say when asked, while broken
 	fix     string         // part of the fix
 }
 
 // TestFailures: every case is recognised by its own code, with a fix and with
-// evidence that is in the tree, and its healthy neighbour is not taken for it.
+// evidence that is in the tree, and the fixed machine does not have that code.
 func TestFailures(t *testing.T) {
 	numbers, codes := map[int]bool{}, map[findings.Code]bool{}
 	for _, c := range failures() {
 		numbers[c.number], codes[c.code] = true, true
-		if (c.untold == "") == (c.code == "") || c.number > 0 && c.from == "" {
-			t.Errorf("%d %s: told by a code, or untold for a reason; from where?", c.number, c.name)
+		if (c.noTrace == "") == (c.code == "") || c.number > 0 && c.from == "" {
+			t.Errorf("%d %s: a case has a code or a reason why it has none, and a reported one a source", c.number, c.name)
 		}
-		if c.untold != "" {
+		if c.noTrace != "" {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			c.machine = cmp.Or(c.machine, "pair")
-			dir, list := c.findings(t, c.machine, c.sick)
+			dir, list := c.findings(t, c.machine, c.broken)
 			i := slices.IndexFunc(list, func(f findings.Finding) bool { return f.Code == c.code })
 			if i < 0 {
 				t.Fatalf("no finding %s among %+v", c.code, list)
@@ -228,8 +228,8 @@ func TestFailures(t *testing.T) {
 				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.Fix)
 			}
 			c.asked = tristate.Unknown
-			if _, list = c.findings(t, cmp.Or(c.wellOn, c.machine), c.sick, c.well); slices.ContainsFunc(list, func(f findings.Finding) bool { return f.Code == c.code }) {
-				t.Errorf("the healthy neighbour shows %s", c.code)
+			if _, list = c.findings(t, cmp.Or(c.fixedOn, c.machine), c.broken, c.fixed); slices.ContainsFunc(list, func(f findings.Finding) bool { return f.Code == c.code }) {
+				t.Errorf("the fixed machine shows %s", c.code)
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestFailures(t *testing.T) {
 	}
 	for _, code := range findings.Codes() {
 		if code == "Deviation" || code == "NoMachineType" {
-			continue // what somebody expects is no way to fail: see package expect
+			continue // deviations are not failures: see package expect
 		}
 		if !codes[code] {
 			t.Errorf("no case shows %s", code)
@@ -275,8 +275,8 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 	return dir, r.Findings
 }
 
-// checkEvidence holds evidence against the tree: what is absent is not there,
-// everything else is.
+// checkEvidence compares evidence with the tree: files said to be absent are
+// missing, all others exist.
 func checkEvidence(t *testing.T, dir string, f *findings.Finding) {
 	t.Helper()
 	if len(f.Evidence) == 0 && f.Code != "NoGPU" && f.Code != "NoNIC" {

@@ -45,7 +45,8 @@ func findingOf(t *testing.T, n *sample.Node, check string) findings.Finding {
 	return finding(t, list, check)
 }
 
-// TestAskedFindings: the finding of devices that say no says what to do.
+// TestAskedFindings: the finding of devices that cannot register DMA-BUF says what
+// to do.
 func TestAskedFindings(t *testing.T) {
 	n := sample.Ready()
 	n.Kmod.Peermem = sample.Peermem(no)
@@ -76,8 +77,8 @@ func TestAskedFindings(t *testing.T) {
 	}
 }
 
-// TestDMABufFinding: the state and what check says of it follow from the same
-// prerequisites. A missing one is named, and so are files that could not be read.
+// TestDMABufFinding: the state and the finding follow from the same prerequisites. A
+// missing one is named, and so are files that could not be read.
 func TestDMABufFinding(t *testing.T) {
 	states := []tristate.State{yes, no, unknown}
 	gpus := map[string]func(*sample.Node){
@@ -113,8 +114,8 @@ func TestDMABufFinding(t *testing.T) {
 	}
 }
 
-// TestFindings: every finding says something, failures say what to do, and the
-// verdict's reason is among them.
+// TestFindings: every finding has a text, failures say what to do, and the verdict's
+// reason is among the findings.
 func TestFindings(t *testing.T) {
 	changes := map[string]func(*sample.Node){
 		"ready":       func(*sample.Node) {},
@@ -166,9 +167,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestFindingsPrintable: what a machine calls its files and drivers does not act on
-// a terminal.
-func TestFindingsPrintable(t *testing.T) {
+// TestFindingsSanitized: names of files and drivers do not act on a terminal.
+func TestFindingsSanitized(t *testing.T) {
 	n := sample.Ready()
 	n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Driver.Version = sample.Peermem(no), no, "570\x1b[2J"
 	n.Kmod.Advice = kmod.NoAdvice()
@@ -184,8 +184,8 @@ func TestFindingsPrintable(t *testing.T) {
 	}
 }
 
-// TestPortOfUnknownLinkLayer: an active port that nobody can tell the use of is shown
-// by the file that is missing.
+// TestPortOfUnknownLinkLayer: an active port of unknown link layer is shown with the
+// missing file.
 func TestPortOfUnknownLinkLayer(t *testing.T) {
 	n := sample.Ready()
 	n.AddNIC()
