@@ -189,7 +189,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// An interval shorter than the pause for a recheck is kept.
+// An interval shorter than the pause for a recheck is respected.
 func TestShortInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, ready, &fake{name: "one"})

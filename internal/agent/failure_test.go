@@ -141,7 +141,7 @@ func TestRevert(t *testing.T) {
 	})
 }
 
-// Somebody who insists on a change is not fought without end.
+// A change that others repeat is not reverted without limit.
 func TestFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one"}
@@ -186,7 +186,7 @@ func TestRevertNowAndThen(t *testing.T) {
 	})
 }
 
-// A change of the machine is published during a fight.
+// A change of the machine is published even while changes by others are reverted.
 func TestChangeInFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one"}
@@ -208,7 +208,7 @@ func TestChangeInFight(t *testing.T) {
 	})
 }
 
-// results counts what a monitor is told.
+// results counts what is reported to a monitor.
 type results struct{ well, failed int }
 
 func (*results) Read(*report.Report, time.Duration, bool) {}
@@ -221,8 +221,8 @@ func (m *results) Published(_ string, _ bool, err error) {
 	m.well++
 }
 
-// What is denied is tried less and less often, and soon again once it is allowed; a
-// failure to read back what is published counts as one.
+// What is denied is tried less and less often, and soon after it is allowed; a
+// failure to read back what is published counts as a failure.
 func TestDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one", lastErr: publish.Denied(errDown)}
@@ -270,7 +270,7 @@ func TestOverloaded(t *testing.T) {
 	})
 }
 
-// The cause that is logged last is the one that makes publishing fail.
+// The last cause in the log is the current one.
 func TestCauseLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one", err: errors.New("read tcp 127.0.0.1:40001: EOF")}

@@ -69,7 +69,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// The failure of one publisher is an error, and the others publish; all are closed.
+// The failure of one publisher is an error, but the others publish; all are closed.
 func TestOnceFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unreadable := &fake{name: "unreadable", lastErr: errors.New("cannot be read back")}

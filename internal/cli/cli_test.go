@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An error is one line, whatever others wrote into it.
+// An error is one line, whatever text it contains.
 func TestOneLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\nb":                    "gdr-features: a; b\n",

@@ -115,8 +115,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Of two versions, the first is less, equal or greater, as far as the second
-// goes, or nobody knows.
+// The first of two versions is less, equal or greater, as far as the second goes, or
+// unknown.
 func FuzzVersions(f *testing.F) {
 	for _, seed := range [][2]string{{"24.10-1.1.4", "24.10"}, {"24", "24.10"}, {"", "1"}, {"1.x", "1.2.3"}, {"999999999", "0"}, {"1.2", ">= 1"}} {
 		f.Add(seed[0], seed[1])

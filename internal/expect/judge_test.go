@@ -147,8 +147,8 @@ const (
 	bond    = "sys/class/infiniband/mlx5_bond_0/"
 )
 
-// rows are what may be other than expected, and what is seen of it: nothing else
-// may turn.
+// rows are deviations from what is expected, and the checks that change by them: no
+// other check may change.
 var rows = []struct {
 	name, state string
 	files       map[string]string
@@ -296,7 +296,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Each kind of check is seen met, violated and unknown above.
+// Each kind of check is met, violated and unknown somewhere above.
 func TestRowsAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range rows {

@@ -29,7 +29,8 @@ func load(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The first type that matches counts; one that might, hides those behind it.
+// The first type that matches counts; after one that might match, later ones are not
+// tried.
 func TestMatch(t *testing.T) {
 	const unknown, none = "?", "-"
 	for _, row := range []struct {
@@ -88,8 +89,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A machine that has lost all its GPUs deviates when its name tells what it is;
-// it has no labels all the same.
+// A machine that has lost all its GPUs deviates if its type is known by name, but
+// has no labels.
 func TestAllGPUsLost(t *testing.T) {
 	const file = "types:\n- name: this\n  match:\n    product: Example*\n  expect:\n    gpus: 8\n    level: PIX\n    nics: '>= 1'\n"
 	r := read(t, tree(t, load(t, "nic-only"), "ready", nil), file, report.Options{OnlyWithGPU: true})

@@ -115,8 +115,8 @@ func TestFirstBrokenLink(t *testing.T) {
 	}
 }
 
-// TestChainGoesByName: the chain is the same in whatever order the verdict has its
-// steps, and a step that it lacks is not known.
+// TestChainGoesByName: the chain does not depend on the order of the verdict's
+// steps, and a missing step is unknown.
 func TestChainGoesByName(t *testing.T) {
 	m := machine.All(t, machinesDir)[0]
 	for _, s := range machine.States() {
@@ -135,7 +135,7 @@ func TestChainGoesByName(t *testing.T) {
 	}
 }
 
-// shape counts the stations of a way.
+// shape counts the hops of a path.
 type shape struct{ up, down, turns, buses, cpus int }
 
 func shapeOf(hops []explain.Hop) shape {
@@ -157,7 +157,7 @@ func shapeOf(hops []explain.Hop) shape {
 	return s
 }
 
-// levelOf gives the level by the definition, from the stations alone.
+// levelOf gives the level by the definition, from the hops alone.
 func (s shape) levelOf() topology.Level {
 	switch {
 	case s.turns == 1 && s.up <= 1 && s.down <= 1:
@@ -174,8 +174,8 @@ func (s shape) levelOf() topology.Level {
 	return topology.Unknown
 }
 
-// TestWays: the stations of every way make the level that topo prints, and every
-// rating has its reason.
+// TestWays: the hops of every path give the level that topo prints, and every rating
+// has its reason.
 func TestWays(t *testing.T) {
 	count := 0
 	everyMachine(t, machine.All(t, machinesDir), machine.States()[:1], func(t *testing.T, r *report.Report) {

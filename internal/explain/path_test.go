@@ -52,8 +52,8 @@ func find(t *testing.T, r *report.Report, address string) *pci.Function {
 	return f
 }
 
-// TestNarrowest: the links that carry least on the way are marked, at both ends;
-// an idle GPU's and that of the port where the way turns are not taken for it.
+// TestNarrowest: the links that carry least on the path are marked at both ends, but
+// not that of an idle GPU or of the port where the path turns.
 func TestNarrowest(t *testing.T) {
 	gen5 := pci.Link{Speed: 32, MaxSpeed: 32, Width: 16, MaxWidth: 16}
 	slow := func(speed float64, width int) *pci.Link {
@@ -96,7 +96,7 @@ func TestNarrowest(t *testing.T) {
 	}
 }
 
-// TestNotes: what else is to be known of a way is told, and only where it holds.
+// TestNotes: a path has the notes that apply to it, and no others.
 func TestNotes(t *testing.T) {
 	r := readOneSwitch(t)
 	acs := "ACS redirects peer-to-peer traffic to the root complex at 0000:02:00.0 0000:02:01.0"
@@ -111,8 +111,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestUnreadablePlace: a way without a place has stations, and says why it has no
-// level.
+// TestUnreadablePlace: a path of a function without a known place has hops, and says
+// why it has no level.
 func TestUnreadablePlace(t *testing.T) {
 	r := readOneSwitch(t)
 	nic := find(t, r, "0000:04:00.0")

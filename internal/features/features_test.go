@@ -64,7 +64,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestPortOf: the port that stands for a device in gdr.nic is the first active one.
+// TestPortOf: the port that represents a device in gdr.nic is the first active one.
 func TestPortOf(t *testing.T) {
 	down, up := rdma.Port{Number: 1, State: "DOWN", LinkLayer: "InfiniBand"}, rdma.Port{Number: 2, State: "ACTIVE", LinkLayer: "InfiniBand"}
 	for _, tc := range []struct {

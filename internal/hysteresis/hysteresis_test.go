@@ -228,8 +228,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A reading that did not look at the hardware again does not confirm what the
-// one before it saw.
+// A reading without the hardware does not confirm the hardware labels of the reading
+// before.
 func TestPartial(t *testing.T) {
 	was, odd := "gpus=8 ready=true", "gpus=7 ready=true"
 	k := hysteresis.New(settle, set(t, was))
@@ -261,8 +261,8 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// A driver that is unloaded and loaded twenty times in a row changes no label, and
-// unloaded in the end it changes them once.
+// A driver that is unloaded and loaded twenty times in a row changes no label; when
+// it stays unloaded, labels change once.
 func TestReloads(t *testing.T) {
 	up, down := set(t, "gpus=8 ready=true"), set(t, "gpus=8 ready=false reason=GPUDriverNotLoaded")
 	k := hysteresis.New(settle, up)

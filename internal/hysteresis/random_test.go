@@ -14,8 +14,8 @@ import (
 // pick gives one of several.
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// random makes a reading as there can be one: without GPU, blind, or with some
-// facts unknown. Reason goes with readiness.
+// random makes a possible reading: without GPU, with nothing readable, or with some
+// facts unknown. A reason comes with readiness.
 func random(r *rand.Rand, at time.Time) hysteresis.Reading {
 	now := hysteresis.Reading{Labels: label.Set{}, Unknown: label.Names{}, At: at}
 	switch r.IntN(12) {
@@ -121,8 +121,8 @@ func (h *history) ends() (before, after label.Set, now hysteresis.Reading) {
 	return h.published[n-2], h.published[n-1], h.readings[n-2]
 }
 
-// checkHardware: what changes is what two readings in a row said, as far as they
-// said anything.
+// checkHardware: hardware labels change only to what two readings in a row agree on,
+// as far as it is known.
 func (h *history) checkHardware(t *testing.T) {
 	t.Helper()
 	before, after, now := h.ends()
@@ -153,8 +153,8 @@ func (h *history) checkHardware(t *testing.T) {
 	}
 }
 
-// checkState: true at once, anything else only after it has settled, unknown
-// never.
+// checkState: a state label becomes true at once, changes to anything else only
+// after it has settled, and never to unknown.
 func (h *history) checkState(t *testing.T, ok bool) {
 	t.Helper()
 	before, after, now := h.ends()
@@ -185,8 +185,7 @@ func (h *history) checkState(t *testing.T, ok bool) {
 	}
 }
 
-// checkReason: there is a reason where readiness is not true, and none where it
-// is.
+// checkReason: there is a reason if and only if readiness is not true.
 func (h *history) checkReason(t *testing.T) {
 	t.Helper()
 	_, after, _ := h.ends()
@@ -207,7 +206,8 @@ func (h *history) checkReason(t *testing.T) {
 	}
 }
 
-// checkRest: who says that there is no hurry has published all that was read.
+// checkRest: a filter that asks for no further reading has published everything that
+// was read.
 func (h *history) checkRest(t *testing.T, again time.Duration) {
 	t.Helper()
 	before, after, now := h.ends()

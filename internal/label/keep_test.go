@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestKeepHardware: the patch that we ship for the NodeFeatures of agents that will
-// not come back leaves the hardware labels, all of them, and nothing else.
+// TestKeepHardware: the shipped patch for the NodeFeatures of agents that will not
+// come back keeps all hardware labels and nothing else.
 func TestKeepHardware(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/examples/keep-hardware.yaml")
 	if err != nil {

@@ -76,14 +76,14 @@ func parsed(t testing.TB, text string) []element {
 	}
 }
 
-// Elements and attributes there may be: none that loads or runs anything.
+// Allowed elements and attributes: none that loads or runs anything.
 var (
 	elements = strings.Fields("html head meta title style body main header section div h1 h2 h3 p span strong code br ul li " +
 		"dl dt dd table caption thead tbody tr th td")
 	attributes = strings.Fields("lang charset http-equiv content name class id scope role aria-label tabindex style")
 )
 
-// harmless finds what does not belong into a page that stands alone.
+// harmless finds what does not belong in a self-contained page.
 func harmless(t testing.TB, list []element) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -246,7 +246,7 @@ func TestNoPairs(t *testing.T) {
 	}
 }
 
-// evil puts a text wherever a machine's own words are shown.
+// evil puts a text wherever names from the machine are shown.
 func evil(r *report.Report, text string) {
 	r.Problems = []error{errors.New(text)}
 	r.PCI.Functions = slices.Clone(r.PCI.Functions)
@@ -342,8 +342,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestMeets: two devices meet in the NUMA node where they have no root bus in common,
-// and nowhere where they have no NUMA node in common.
+// TestMeets: two devices without a common root bus meet in their NUMA node, and
+// without a common NUMA node nowhere.
 func TestMeets(t *testing.T) {
 	for _, tc := range []struct {
 		numa  int
@@ -357,8 +357,8 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-// TestBounded: of many functions only what leads to GPUs and NICs is shown, and what is
-// left out is said.
+// TestBounded: of many functions only those that lead to GPUs and NICs are shown,
+// and a note says how many are left out.
 func TestBounded(t *testing.T) {
 	r := described(t, crowded())
 	for name, form := range forms {
@@ -388,7 +388,7 @@ func TestNUMANames(t *testing.T) {
 	}
 }
 
-// TestElsewhere: what is not in the PCI tree is shown, too.
+// TestElsewhere: devices that are not in the PCI tree are shown, too.
 func TestElsewhere(t *testing.T) {
 	r := described(t, many(1, 1))
 	r.Matrix.NICs = append(r.Matrix.NICs, topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}})

@@ -32,7 +32,7 @@ func manyFunctions(t *testing.T, virtual int) report.Report {
 }
 
 // TestWideMatrix: a matrix stays readable on a NIC with many virtual
-// functions, which all stand where the physical one does.
+// functions, which all have the place of the physical one.
 func TestWideMatrix(t *testing.T) {
 	const most = 24 // NICs with a column each
 	for virtual, folds := range map[int]bool{most - 1: false, most: true, 100: true} {
@@ -52,8 +52,7 @@ func TestWideMatrix(t *testing.T) {
 	}
 }
 
-// TestWideText: what devices say of themselves cannot act on a terminal or break
-// the table.
+// TestWideText: texts from devices cannot act on a terminal or break the table.
 func TestWideText(t *testing.T) {
 	r := manyFunctions(t, 0)
 	r.Matrix.NICs[0].RDMA.Firmware = "28\x1b[2J\t42"

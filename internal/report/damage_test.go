@@ -144,8 +144,7 @@ func regular(path string) (string, error) {
 	return string(text), err
 }
 
-// objections checks a report against the tree it was read from, in the most
-// naive way there is.
+// objections checks a report against the tree it was read from, in the simplest way.
 func objections(dir string, r *report.Report) string {
 	for name, show := range map[string]func(io.Writer) error{
 		"topo":    func(w io.Writer) error { return render.TopoJSON(w, r) },
@@ -179,7 +178,7 @@ func objections(dir string, r *report.Report) string {
 			return name + ": invalid value " + value
 		}
 	}
-	evidence := look(dir)
+	evidence := search(dir)
 	for _, claim := range []struct {
 		name   string
 		stated bool
@@ -210,7 +209,7 @@ func unprintable(text string) string {
 	return ""
 }
 
-// unexplained looks at every way, and at the topology file.
+// unexplained checks every path, and the topology file.
 func unexplained(r *report.Report) string {
 	for _, p := range r.Matrix.Pairs {
 		var out bytes.Buffer
@@ -233,8 +232,8 @@ func unexplained(r *report.Report) string {
 
 type evidence struct{ gpu, nic, port, peermem, dmabuf bool }
 
-// look searches the tree for evidence, file by file.
-func look(dir string) evidence {
+// search searches the tree for evidence, file by file.
+func search(dir string) evidence {
 	var e evidence
 	has := func(pattern, text string) bool { // in upper case or lower: ids are numbers
 		found, _ := filepath.Glob(filepath.Join(dir, pattern))

@@ -11,8 +11,8 @@ import (
 	"gdr-features/internal/report"
 )
 
-// TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps
-// its value or is gone as unknown, and none appears but the reason.
+// TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps its
+// value or becomes unknown, and only the reason may appear.
 func TestEmptyFileNeverLies(t *testing.T) {
 	for _, name := range []string{"epyc-3gpu-phb-nccltests320", "bluefield3-l40s", "gb300-datadirect", "vfs-with-pf"} {
 		m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
@@ -60,7 +60,7 @@ func TestEmptyFileNeverLies(t *testing.T) {
 	}
 }
 
-// privileged tells files that only root can read: their absence is no problem.
+// privileged tells whether only root can read a file: its absence is no problem.
 func privileged(path string) bool {
 	base := filepath.Base(path)
 	return base == "config" || base == "vpd"

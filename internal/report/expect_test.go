@@ -23,8 +23,8 @@ func expectations(t *testing.T, keys string) *expect.File {
 	return file
 }
 
-// A reader asks at each reading what is expected, and reads for it what it has
-// not read yet.
+// A reader gets what is expected at each reading, and reads the facts for it that it
+// has not read yet.
 func TestReaderExpects(t *testing.T) {
 	dir := parse(t, one).Tree(t, state(t, "ready"))
 	fs, err := host.Open(host.Options{Root: dir})
@@ -76,8 +76,8 @@ func TestFindingsFollow(t *testing.T) {
 	}
 }
 
-// A machine without GPU is read no further than its PCI bus unless a type asks
-// for it by name.
+// Of a machine without GPU only the PCI bus is read, unless a type matches it by
+// name.
 func TestNoGPUIsCheap(t *testing.T) {
 	m, err := os.ReadFile(filepath.Join(machinesDir, "nic-only.txt"))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"gdr-features/verdict"
 )
 
-// mesh is a family of NICs that nobody has: vendor, driver, symbol and link layer are
-// its own. It has no peer memory client.
+// mesh is a made-up family of NICs: vendor, driver, symbol and link layer are its
+// own. It has no peer memory client.
 var mesh = family.NIC{
 	Name: "mesh", Vendor: 0xfade, Devices: family.DeviceRanges{{First: 0x0001, Last: 0x00ff}},
 	Classes: []uint16{0x0200}, Unsupported: family.DeviceIDs{0x0002}, Virtual: family.DeviceIDs{0x0080},
@@ -128,8 +128,8 @@ func replace(from, to string) func(string) string {
 	return func(text string) string { return strings.Replace(text, from, to, 1) }
 }
 
-// TestNewFamilyShown: levels, labels and the matrix are those of any NIC; and in a
-// program that does not know the family there is no such NIC.
+// TestNewFamilyShown: levels, labels and the matrix are those of any NIC. A program
+// without the family in its table does not see the NIC.
 func TestNewFamilyShown(t *testing.T) {
 	s := state(t, "inbox")
 	s.NICDriver, s.Symbols = "", []string{"ib_umem_dmabuf_get\t[ib_uverbs]", mesh.DMABuf + "\t[mesh_rdma]"}

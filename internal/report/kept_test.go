@@ -10,9 +10,8 @@ import (
 	"gdr-features/internal/report"
 )
 
-// Where the NICs can no longer be identified, every label says what it said,
-// or is unknown, so that it stays as it was published: none is taken away as if
-// there were nothing to tell.
+// When the NICs can no longer be identified, every label keeps its value or is
+// unknown, and then stays as published: none is removed as if there were no NIC.
 func TestUnidentifiedTakesNothingAway(t *testing.T) {
 	for _, number := range []int{1, 2} {
 		dir := parse(t, `

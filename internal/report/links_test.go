@@ -29,8 +29,8 @@ types:
       pcie: full
 `
 
-// degradedLinks reads a machine and tells which links check finds degraded, and
-// what becomes of the expectation of full links.
+// degradedLinks reads a machine and gives the links that check reports as degraded,
+// and the result of expecting full links.
 func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expected tristate.State) {
 	t.Helper()
 	file, err := expect.Parse([]byte(fullLinks))
@@ -83,8 +83,8 @@ func TestLinkOfCardWithSwitch(t *testing.T) {
 	}
 }
 
-// What check finds degraded is not as expected where full links are, and what is
-// proven to be unexpected is found, whatever the links of the machine show.
+// A link that check reports as degraded violates the expectation of full links, and
+// a proven violation is reported by check, whatever the links show.
 func TestLinksAreJudgedAlike(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 1))
 	degraded := 0

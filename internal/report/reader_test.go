@@ -28,7 +28,7 @@ func reader(t *testing.T, dir string) *report.Reader {
 	return report.NewReader(fs, report.ForPublishing)
 }
 
-// A machine that is read again and again looks as if it were read once.
+// Reading a machine again and again gives the same as reading it once.
 func TestReaderIsCollect(t *testing.T) {
 	files, err := filepath.Glob(machinesDir + "/*.txt")
 	if err != nil || len(files) == 0 {
@@ -95,7 +95,8 @@ func TestReaderParts(t *testing.T) {
 	expect(report.RDMA, label.GPUs, "")
 }
 
-// A port that moves is noticed, once, also one that cannot be read or is gone.
+// A port that changes its state is noticed once, also one that becomes unreadable or
+// disappears.
 func TestPortsMoved(t *testing.T) {
 	m := parse(t, one)
 	dir := m.Tree(t, state(t, "ready"))
@@ -126,7 +127,7 @@ func TestPortsMoved(t *testing.T) {
 	expect("gone", true)
 }
 
-// What has not answered is unknown, and known again when it answers.
+// What does not answer is unknown until it answers.
 func TestReaderRecovers(t *testing.T) {
 	m := parse(t, one)
 	rd := reader(t, m.Tree(t, state(t, "ready")))

@@ -15,9 +15,9 @@ import (
 	"gdr-features/topology"
 )
 
-// TestFileStandsStill: hardware labels that rest on a topology file do not move
-// with drivers either, though NCCL would also find a NIC by its RDMA device.
-func TestFileStandsStill(t *testing.T) {
+// TestFileLabelsStable: hardware labels from a topology file do not change with
+// drivers either, although NCCL would also find a NIC by its RDMA device.
+func TestFileLabelsStable(t *testing.T) {
 	file, err := topology.ParseFile([]byte(`<system version="1"><cpu numaid="0">
   <pci busid="ffff:ff:01.0" class="0x060400">
     <pci busid="0000:18:00.0" class="0x030200"/>
@@ -44,7 +44,7 @@ func TestFileStandsStill(t *testing.T) {
 	}
 }
 
-// TestUnreadableNUMA: what cannot be read is no NUMA node, and not -1 either.
+// TestUnreadableNUMA: an unreadable NUMA node is neither a node nor -1.
 func TestUnreadableNUMA(t *testing.T) {
 	m := parse(t, `
 nodes 2
@@ -80,8 +80,8 @@ pci0000:03
 	}
 }
 
-// TestPhysicalByItsPorts: where neither CPU nor firmware tell, a GPU below
-// a CPU's own root port shows that no hypervisor made the tree up.
+// TestPhysicalByItsPorts: if neither CPU nor firmware say it, a GPU below a CPU's
+// root port proves that the PCI tree is physical.
 func TestPhysicalByItsPorts(t *testing.T) {
 	for port, want := range map[string]string{"8086:352a": "physical", "1022:1483": "physical", "8086:3420": "", "1af4:0001": "", "1b36:000c": "virtual"} {
 		m := parse(t, "pci0000:01 numa=0\n  0000:01:00.0 port "+port+"\n    0000:02:00.0 gpu 10de:2330\n")

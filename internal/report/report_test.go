@@ -59,12 +59,12 @@ func state(t *testing.T, name string) machine.State {
 	return s
 }
 
-// stateLabels are those that follow drivers and links; "-" stands for absent.
+// stateLabels are those that follow drivers and links; "-" means absent.
 var stateLabels = []string{
 	label.Ready, label.Reason, label.Peermem, label.DMABuf, label.PeerDirect, label.MOFED, label.Link, label.IOMMU, label.ACS, label.Storage,
 }
 
-// TestStates tells for every state of software what the labels are.
+// TestStates checks the labels of every state of software.
 func TestStates(t *testing.T) {
 	const absent = "-"
 	want := map[string]string{
@@ -114,9 +114,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestHardwareLabelsStandStill compares the hardware labels of every machine
-// over all states of software: no driver, link or module moves them.
-func TestHardwareLabelsStandStill(t *testing.T) {
+// TestHardwareLabelsStable compares the hardware labels of every machine over all
+// states of software: no driver, link or module changes them.
+func TestHardwareLabelsStable(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
@@ -135,8 +135,8 @@ func TestHardwareLabelsStandStill(t *testing.T) {
 	}
 }
 
-// TestFactsDoNotMatter: labels and verdict rest on what is always read; only advice
-// rests on more, and ForTopo reads all that ForCheck does.
+// TestFactsDoNotMatter: labels and verdict need only what is always read; only
+// advice needs more, and ForTopo reads all that ForCheck does.
 func TestFactsDoNotMatter(t *testing.T) {
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFactsDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestMachines tells what is special about some machines.
+// TestMachines checks what is special about some machines.
 func TestMachines(t *testing.T) {
 	for _, tc := range []struct {
 		machine, state string
@@ -222,7 +222,7 @@ func TestNoGPUNoLabels(t *testing.T) {
 	}
 }
 
-// TestEndedContext: what has not answered when the time is over is unknown.
+// TestEndedContext: what has not answered when the time is up is unknown.
 func TestEndedContext(t *testing.T) {
 	fs, err := host.Open(host.Options{Root: parse(t, one).Tree(t, state(t, "ready"))})
 	if err != nil {

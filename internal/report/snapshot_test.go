@@ -24,8 +24,8 @@ import (
 	"gdr-features/internal/testsize"
 )
 
-// FuzzSnapshot breaks a machine and takes a snapshot of it: what is read from that
-// is what is read from the machine, problems included.
+// FuzzSnapshot breaks a machine and takes a snapshot of it: reading the snapshot
+// gives the same as reading the machine, problems included.
 func FuzzSnapshot(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed, uint8(3))
@@ -53,8 +53,8 @@ func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 	}
 }
 
-// TestSnapshotOfOddities: what a snapshot leaves out and overwrites changes no answer,
-// also where it looks like what decides.
+// TestSnapshotOfOddities: what a snapshot leaves out and overwrites changes no
+// answer, even where it looks like a fact that matters.
 func TestSnapshotOfOddities(t *testing.T) {
 	const device, port = "sys/class/infiniband/mlx5_0/", "sys/class/infiniband/mlx5_0/ports/1/"
 	const release, topologyFile = "proc/sys/kernel/osrelease", "var/run/nvidia-topologyd/virtualTopology.xml"
@@ -118,8 +118,8 @@ func TestSnapshotOfOddities(t *testing.T) {
 	}
 }
 
-// FuzzSnapshotOfFile: whatever is in the files of which a snapshot keeps only some lines,
-// the same is read from those.
+// FuzzSnapshotOfFile: for files of which a snapshot keeps only some lines, any
+// content gives the same results from those lines.
 func FuzzSnapshotOfFile(f *testing.F) {
 	const symbols, dependencies = "proc/kallsyms", "lib/modules/6.8/modules.dep"
 	for _, table := range []string{
@@ -149,7 +149,7 @@ func FuzzSnapshotOfFile(f *testing.F) {
 }
 
 // fromSnapshot takes a snapshot of a machine, and compares what is read from it with
-// what is read from the machine. Texts that are gone are not in it.
+// what is read from the machine. Removed texts are left out of the comparison.
 func fromSnapshot(t *testing.T, dir string, gone ...string) (diff string) {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})

@@ -21,7 +21,7 @@ func TestIdentifiers(t *testing.T) {
 		{"(MT2310XZ0ABC9Y) 123456 x-123456.y", "(00000000000006) 000007 x-000007.y"},
 		{"00:00:00:00:00:01", "00:00:00:00:00:01"}, // given before
 		{"enx000000a1b2c3", "enx000000000008"},
-		// What is none:
+		// What is not an identifier:
 		{"0000:0000:0000:0000 ff:ff:ff:ff:ff:ff", "0000:0000:0000:0000 ff:ff:ff:ff:ff:ff"},
 		{"../../devices/pci0000:15/0000:15:01.0/10000:e1:00.0", "../../devices/pci0000:15/0000:15:01.0/10000:e1:00.0"},
 		{"pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00", "pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00"},

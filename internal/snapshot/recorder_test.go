@@ -21,7 +21,7 @@ import (
 	"gdr-features/host"
 )
 
-// oddTree holds one of everything that can stand where a file should.
+// oddTree holds one of everything that can be in the place of a file.
 func oddTree(t *testing.T) *host.FS {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,8 +97,8 @@ func questions(tree *host.FS) map[string]string {
 	return said
 }
 
-// TestReplay: the machine, the recorder, and the recording that is read back all say
-// the same.
+// TestReplay: the machine, the recorder, and the recording that is read back all
+// give the same answers.
 func TestReplay(t *testing.T) {
 	tree := oddTree(t)
 	want := questions(tree)
@@ -169,7 +169,7 @@ func TestReadFurther(t *testing.T) {
 	compare("from the recording", parse(t, written(t, recording)).FS(""))
 }
 
-// What was not asked is another thing than what was not there.
+// What was not asked is not the same as what was missing.
 func TestNotRecorded(t *testing.T) {
 	tree := parse(t, begin+`{"list":"/sys/class","names":["net"]}
 {"list":"/sys/devices","stop":"more"}
@@ -222,7 +222,7 @@ func TestNotRecorded(t *testing.T) {
 	}
 }
 
-// What would be refused from a stranger is not written.
+// What Parse would refuse is not written.
 func TestNotWritten(t *testing.T) {
 	names := make([]string, maxNames+1)
 	for i := range names {
@@ -234,34 +234,34 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// sick is a machine of which some files never answer.
-type sick struct {
+// hung is a machine of which some files never answer.
+type hung struct {
 	host.Source
 	hangs []string      // "read sys/line", "list sys/dir"
 	end   chan struct{} // closed when they answer all the same
 	asked atomic.Int32  // how often they were asked
 }
 
-func (s *sick) ask(question string) {
+func (s *hung) ask(question string) {
 	if slices.Contains(s.hangs, question) {
 		s.asked.Add(1)
 		<-s.end
 	}
 }
 
-func (s *sick) Open(name string) (host.File, error) {
+func (s *hung) Open(name string) (host.File, error) {
 	file, err := s.Source.Open(name)
 	return sickFile{file, s, name}, err
 }
 
-func (s *sick) Names(name string) ([]string, error) {
+func (s *hung) Names(name string) ([]string, error) {
 	s.ask("list " + name)
 	return s.Source.Names(name)
 }
 
 type sickFile struct {
 	host.File
-	s    *sick
+	s    *hung
 	name string
 }
 
@@ -283,12 +283,13 @@ func readAndList(tree *host.FS) chan error {
 	return answers
 }
 
-// What gave no answer gives none in the snapshot, and that ends. A machine that does
-// not answer is asked once, and keeps nobody from asking it something else.
+// What gave no answer gives none in the snapshot, but only for a limited time. A
+// machine that does not answer is asked once, and can be asked something else
+// meanwhile.
 func TestNoAnswer(t *testing.T) {
 	machine := oddTree(t)
 	synctest.Test(t, func(t *testing.T) {
-		s := &sick{Source: machine, end: make(chan struct{}), hangs: []string{"read sys/line", "list sys/dir"}}
+		s := &hung{Source: machine, end: make(chan struct{}), hangs: []string{"read sys/line", "list sys/dir"}}
 		recorder := Record(s)
 		tree := recorder.FS("")
 		late := readAndList(tree)
@@ -356,8 +357,8 @@ func TestReaderLeftBehind(t *testing.T) {
 	_ = file.Close()
 }
 
-// TestScrubBesideReader: what a reader that was left behind may still hold is not
-// overwritten; the race detector tells.
+// TestScrubBesideReader: data that a reader left behind may still hold is not
+// overwritten; the race detector checks that.
 func TestScrubBesideReader(t *testing.T) {
 	recorder := Record(oddTree(t))
 	tree, done := recorder.FS(""), make(chan struct{})

@@ -140,8 +140,8 @@ func TestScrubVPD(t *testing.T) {
 	}
 }
 
-// FuzzScrubVPD: what can be read, and what cannot, stays so, with the same keywords
-// and texts as long.
+// FuzzScrubVPD: readable data stay readable, with the same keywords and texts of the
+// same length, and unreadable data stay unreadable.
 func FuzzScrubVPD(f *testing.F) {
 	f.Add("\x82\x04\x00Name\x90\x08\x00SN\x01xRV\x01\x00\x78")
 	f.Add("\x90\x05\x00VU\x02id")
@@ -168,7 +168,7 @@ func FuzzScrubVPD(f *testing.F) {
 	})
 }
 
-// named is a topology file that tells whose it is.
+// named is a topology file with the names of its owner.
 const named = `<?xml version="1.0"?>
 <!-- hostname: gpu-node-7.example.com -->
 <system version="1" x:hostname = "gpu-node-7.example.com"
@@ -198,7 +198,8 @@ xxxxxx xx: xxxx-x
 	}
 }
 
-// FuzzOverwriteTopology: a topology file says the same as before, errors included.
+// FuzzOverwriteTopology: reading a topology file gives the same as before, errors
+// included.
 func FuzzOverwriteTopology(f *testing.F) {
 	f.Add([]byte(named))
 	f.Add([]byte("&#A"))

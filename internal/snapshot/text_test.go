@@ -74,7 +74,8 @@ func TestContentForms(t *testing.T) {
 	}
 }
 
-// A stranger's file may hold anything: one clear line tells what is wrong with it.
+// A file from a stranger may contain anything: one clear line says what is wrong
+// with it.
 func TestMalformed(t *testing.T) {
 	const none, older = "not a snapshot of gdr-features", "a snapshot of an older format; take it again with this version of gdr-features"
 	const end = `{"end":true}` + "\n"

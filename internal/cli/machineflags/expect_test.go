@@ -20,7 +20,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// The file is read at each call; what the last good one said holds until the next.
+// The file is read at each call; the last good version stays in force until the
+// next.
 func TestExpectAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "expect.yaml")

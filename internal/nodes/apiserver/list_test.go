@@ -56,7 +56,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		next, strings.Join(a.items[from:to], ","))
 }
 
-// ask lists from the server, and what progress was told.
+// ask lists from the server, and gives the progress that was reported.
 func (a *api) ask(t *testing.T, q Query) ([]nodes.Node, []int, error) {
 	t.Helper()
 	server := httptest.NewServer(a)
@@ -112,7 +112,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// What is no list ends.
+// An answer that is not a list is an error.
 func TestNoList(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"metadata": {"continue": "x"}, "items": []}`: "the same part of the list again and again",
@@ -128,7 +128,7 @@ func TestNoList(t *testing.T) {
 	}
 }
 
-// A server whose parts lead to each other is not asked for ever.
+// A server whose continue tokens form a loop is not asked for ever.
 func TestCircle(t *testing.T) {
 	requests := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -142,7 +142,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// Few nodes are asked for by name, and many picked from all.
+// A few nodes are selected by name, many are picked from the list of all.
 func TestNames(t *testing.T) {
 	a := api{items: fleet()}
 	all, _, err := a.ask(t, Query{Names: []string{"n2", "n4"}})
@@ -163,7 +163,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What is taken of an object, and whose objects.
+// What is read of an object, and of whose objects.
 func TestObject(t *testing.T) {
 	const fields = `, "managedFields": [
 		{"manager": "kubectl", "time": "2026-05-04T11:30:00Z", "fieldsV1": {"f:spec": {}}},
@@ -226,7 +226,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Whatever an object is, it has one line, if any, with nothing but text in it.
+// Any object gives at most one line, without control characters.
 func FuzzObject(f *testing.F) {
 	f.Add(feature("a", "}"))
 	f.Add(`{"metadata": {"name": "gdr-features-\n", "labels": {"nfd.node.kubernetes.io/node-name": "\n"}}}`)

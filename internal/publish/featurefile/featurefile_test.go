@@ -48,7 +48,7 @@ func (p *testPublisher) publish(labels label.Set) (wrote bool, err error) {
 	return p.Publish(p.Context(), publish.Content{Labels: labels, Seen: p.clock})
 }
 
-// must publishes, and must write or not.
+// must publishes, and checks whether that wrote the file.
 func (p *testPublisher) must(write bool, labels label.Set) {
 	p.Helper()
 	if wrote, err := p.publish(labels); wrote != write || err != nil {

@@ -104,8 +104,8 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// Any text gives labels that there are, with values that Kubernetes accepts; and
-// what is written of them reads the same.
+// Any text gives only known labels with values that Kubernetes accepts, and these
+// are the same when written and read again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		text, "", "\n", "=", "# +expiry-time=", "# +expiry-time=9999-12-31T23:59:59Z\n", text[:len(text)/2],
@@ -134,7 +134,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// valid says in other words than label.Value what a label value is.
+// valid checks a label value independently of label.Value.
 func valid(value string) bool {
 	const inner = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	return value != "" && len(value) <= 63 && strings.Trim(value, inner+"-_.") == "" &&

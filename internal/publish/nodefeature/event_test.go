@@ -11,8 +11,8 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// A change of readiness is an event; that it is known for the first time, or has
-// another reason, is none.
+// A change of readiness is an event; readiness that is known for the first time, or
+// has another reason, is not.
 func TestReadyChange(t *testing.T) {
 	none, yes := label.Set{}, label.Set{label.Ready: "true"}
 	no := label.Set{label.Ready: "false", label.Reason: "NoActivePort"}

@@ -148,7 +148,7 @@ func TestRepeated(t *testing.T) {
 }
 
 // An object that was deleted and written again counts as published once it has stayed for a
-// while; where somebody deletes it each time it is written less and less often.
+// while; if others delete it each time, it is written less and less often.
 func TestKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := testCache()

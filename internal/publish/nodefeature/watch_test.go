@@ -57,7 +57,7 @@ type server struct {
 	times   []time.Time // of requests to list or watch
 	gets    int
 	streams []*io.PipeWriter
-	// restarted tells that versions from before are forgotten: a watch from one of them
+	// restarted: versions from before are forgotten: a watch from one of them
 	// gets an error event.
 	restarted bool
 }
@@ -205,8 +205,8 @@ func TestWatchBackoff(t *testing.T) {
 }
 
 // After an outage of the API server, be it short or long, all nodes watch again within a
-// minute, and never many of them in the same second. (That all notice the outage at the
-// same moment costs nothing: there is no server to answer.)
+// minute, and never many of them in the same second. (That all notice the outage at
+// the same time does no harm: there is no server to answer.)
 func TestNoHerd(t *testing.T) {
 	const nodes = 200
 	for _, outage := range []time.Duration{5 * time.Second, 30 * time.Second, 10 * time.Minute} {
@@ -248,8 +248,9 @@ func TestNoHerd(t *testing.T) {
 	}
 }
 
-// What is known is confirmed while the watch is alive. From its end on that is open, and
-// a minute later a failure that names the cause, until there is a watch again.
+// What is known is confirmed while the watch is alive. After its end it is
+// unconfirmed, and after a minute a failure that names the cause, until there is a
+// watch again.
 func TestConfirmed(t *testing.T) {
 	for _, test := range []struct {
 		answer answer
@@ -300,8 +301,8 @@ func TestConfirmed(t *testing.T) {
 }
 
 // Before the object is known it is read where watching is denied, and soon. An API server
-// that is overloaded, away or silent is not asked in one more way: the error tells why
-// nothing is known.
+// that is overloaded, down or silent is not sent another kind of request: the error
+// says why nothing is known.
 func TestUnknown(t *testing.T) {
 	for _, test := range []struct {
 		answer answer
@@ -336,7 +337,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// Each cause in a row of failures is logged, not the first alone.
+// Each cause in a row of failures is logged, not only the first.
 func TestCauseOfWatchFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: refuses}
@@ -371,7 +372,7 @@ func TestOverloaded(t *testing.T) {
 	a.must(p, true, c, "GET APPLY")
 }
 
-// testCache gives a cache that nothing fills but the test.
+// testCache gives a cache that only the test fills.
 func testCache() *objectCache {
 	log, _ := logtest.NewNullLogger()
 	return newObjectCache(time.Now, log)
