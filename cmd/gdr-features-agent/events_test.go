@@ -18,8 +18,8 @@ type listenFunc func(context.Context, func(uevent.Event)) error
 
 func (l listenFunc) Run(ctx context.Context, handle func(uevent.Event)) error { return l(ctx, handle) }
 
-// That kernel events cannot be received is logged once, and causes no reading; once they can
-// be received everything is read.
+// A failure to receive kernel events is logged once and causes no reading; when they
+// can be received again, everything is read.
 func TestNoSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())

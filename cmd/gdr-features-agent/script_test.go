@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 				ts.Check(err)
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("#"+strings.Repeat("x", n-2)+"\n"), 0o644))
 			},
-			// terminate sends SIGTERM to what runs in the background.
+			// terminate sends SIGTERM to the program in the background.
 			"terminate": func(ts *testscript.TestScript, _ bool, _ []string) {
 				for _, c := range ts.BackgroundCmds() {
 					ts.Check(c.Process.Signal(syscall.SIGTERM))

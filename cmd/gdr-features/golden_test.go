@@ -21,9 +21,9 @@ const (
 	goldenDir   = "../../testdata/golden"
 )
 
-// surfaces are the outputs kept as golden files. JSON of large machines is left
-// to the tests that compare values: nobody reads a thousand pairs. Pages are large, and
-// kept of one machine; the tests of internal/picture look at all.
+// surfaces are the outputs kept as golden files. JSON of large machines is left to
+// the tests that compare values: no reviewer reads a thousand pairs. Pages are large
+// and kept for one machine only; the tests of internal/picture check all.
 var surfaces = []struct {
 	file, args string
 	small      bool

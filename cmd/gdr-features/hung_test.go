@@ -9,8 +9,8 @@ import (
 	"gdr-features/internal/machine"
 )
 
-// TestHungAdvice: a file that only advice is read from, and that gives no answer,
-// leaves the verdict as it is.
+// TestHungAdvice: a file that only advice needs does not change the verdict when
+// reading it hangs.
 func TestHungAdvice(t *testing.T) {
 	t.Parallel()
 	m, err := machine.Load(filepath.Join(machinesDir, "dell-xe9680-h100.txt"))

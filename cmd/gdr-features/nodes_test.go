@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// nodes becomes kubectl-gdr, with the flags and names that it was given; help and
-// mistakes need none.
+// nodes executes kubectl-gdr with the flags and names that it was given; help and
+// mistakes do not need it.
 func TestNodesBecomes(t *testing.T) {
 	program := install(t)
 	other := strings.TrimSuffix(program, "gdr-features") + "kubectl-gdr"

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReadmePicture: the README shows a screenshot, of a size for a page, with
-// words for those who do not see it.
+// TestReadmePicture: the README shows a screenshot of a suitable size, with an
+// alternative text.
 func TestReadmePicture(t *testing.T) {
 	data, err := os.ReadFile("../../docs/topo.png")
 	if err != nil {

@@ -34,7 +34,7 @@ func install(t *testing.T) (path string) {
 	return path
 }
 
-// run becomes the agent that lies beside: one process, with the same command
+// run executes the agent in the same directory: one process, with the same command
 // line, environment and exit status.
 func TestRunBecomes(t *testing.T) {
 	program := install(t)
@@ -53,7 +53,7 @@ func TestRunBecomes(t *testing.T) {
 	}
 }
 
-// Without the agent, run says what to do; help and mistakes need none.
+// Without the agent, run says what to do; help and mistakes do not need it.
 func TestRunWithoutAgent(t *testing.T) {
 	program := install(t)
 	for _, test := range []struct {

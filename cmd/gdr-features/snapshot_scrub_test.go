@@ -18,7 +18,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// What must not be in a snapshot: as it is known to its owner, without separators.
+// What must not be in a snapshot, written without separators.
 const (
 	serial  = "mt2310xz0abc"
 	uuid    = "6f1b0c9e3d524a7b9c8125e0d4f7ab36"
@@ -54,7 +54,7 @@ func keywords(product string, pairs ...string) string {
 	return "\x82" + size(product) + product + "\x90" + size(body) + body + "\x91" + size(rw) + rw + "\x78" + serial
 }
 
-// identified is a machine that shows who it is wherever one can.
+// identified is a machine with identifiers wherever there can be one.
 const identified = `
 nodes 1
 pci0000:15 numa=0
@@ -119,8 +119,8 @@ func identify(t *testing.T, dir string) {
 <pci busid="0000:19:00.0"><nic><net name="ibx`+guid+`" guid="0x`+strings.ToUpper(guid)+`"/></nic></pci></cpu></system>`)
 }
 
-// TestSnapshotScrubbed: who the machine is, is not in its snapshot in any spelling,
-// and what follows from it is.
+// TestSnapshotScrubbed: no identifier of the machine is in its snapshot in any
+// spelling, but the facts that follow from identifiers are.
 func TestSnapshotScrubbed(t *testing.T) {
 	m, err := machine.Parse(identified)
 	if err != nil {
@@ -193,7 +193,7 @@ func scan(t *testing.T, root string) *pci.Inventory {
 	return &inv
 }
 
-// pairs tells what follows from identities.
+// pairs gives the facts that follow from identifiers.
 func pairs(inv *pci.Inventory) string {
 	var all strings.Builder
 	for i := range inv.Functions {

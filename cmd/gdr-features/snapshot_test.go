@@ -22,7 +22,7 @@ import (
 // otherRoots are the commands that read no machine, or no snapshot.
 var otherRoots = []string{"run", "nodes", "version", "completion", "help", "snapshot"}
 
-// moreForms are those of verbs with arguments.
+// moreForms are those of commands with arguments.
 var moreForms = []string{
 	"explain GPU0 mlx5_0", "explain GPU0 mlx5_0 -o json",
 	"check --expect testdata/expect-all.yaml", "check --expect testdata/expect-all.yaml -o json", "labels --expect testdata/expect-all.yaml",
@@ -123,7 +123,7 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 	}
 }
 
-// noMistake checks that arguments are none.
+// noMistake checks that no arguments are wrong.
 func noMistake(t *testing.T, root string, forms []string) {
 	t.Helper()
 	for _, form := range forms {
@@ -142,9 +142,9 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// TestSnapshotOfSickMachine: what gave no answer gives none again. A snapshot with
-// such a place is the machine here.
-func TestSnapshotOfSickMachine(t *testing.T) {
+// TestSnapshotOfHungMachine: what gave no answer on the machine gives none on the
+// snapshot. The machine here is itself a snapshot.
+func TestSnapshotOfHungMachine(t *testing.T) {
 	t.Parallel()
 	m, err := machine.Load(filepath.Join(machinesDir, "a40-8gpu-2cx7-nccl1343.txt"))
 	if err != nil {
@@ -152,20 +152,20 @@ func TestSnapshotOfSickMachine(t *testing.T) {
 	}
 	const port = "/sys/class/infiniband/mlx5_0/ports/1/state"
 	healthy := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
-	sick := strings.Replace(healthy, `{"read":"`+port+`","text":"4: ACTIVE\n"}`, `{"read":"`+port+`","stop":"no-answer"}`, 1)
-	root, file := filepath.Join(t.TempDir(), "sick"), filepath.Join(t.TempDir(), "snapshot")
-	if err := os.WriteFile(root, []byte(sick), 0o644); err != nil || sick == healthy {
+	hung := strings.Replace(healthy, `{"read":"`+port+`","text":"4: ACTIVE\n"}`, `{"read":"`+port+`","stop":"no-answer"}`, 1)
+	root, file := filepath.Join(t.TempDir(), "hung"), filepath.Join(t.TempDir(), "snapshot")
+	if err := os.WriteFile(root, []byte(hung), 0o644); err != nil || hung == healthy {
 		t.Fatal(err)
 	}
 	said, status := runOn(t, root, "snapshot", "-f", file)
 	if want := "level=warning msg=\"" + port + ": no answer in time; the snapshot says so\"\n"; status != 0 || said != want {
 		t.Errorf("status %d, %s", status, said)
 	}
-	if diff := cmp.Diff(sick, read(t, file)); diff != "" {
+	if diff := cmp.Diff(hung, read(t, file)); diff != "" {
 		t.Errorf("(-machine +snapshot):\n%s", diff)
 	}
 	start := time.Now()
-	// Whether the other NIC's port is read in time is a close race, as there.
+	// Whether the other NIC's port is read in time is a close race, as on a machine.
 	if said, status := runOn(t, file, "check"); status == 1 || !strings.Contains(said, "no answer") {
 		t.Errorf("check: status %d\n%s", status, said)
 	}
@@ -191,7 +191,8 @@ type failing struct{ io.Writer }
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// A snapshot that cannot be written leaves nothing behind, and what was there.
+// A snapshot that cannot be written leaves no file behind, and keeps an existing
+// one.
 func TestSnapshotWholeOrNot(t *testing.T) {
 	m := machine.All(t, machinesDir)[0]
 	root, dir := m.Tree(t, machine.States()[0]), t.TempDir()

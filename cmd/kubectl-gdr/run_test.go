@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// features is a page of two NodeFeatures; more tells whether another follows.
+// features is a page of two NodeFeatures; more tells whether another page follows.
 func features(first int, more string) string {
 	item := func(n int) string {
 		state := `"feature.node.kubernetes.io/gpudirect.rdma": "true"`
@@ -50,7 +50,7 @@ n4     unknown   false   PIX     -      -      -           -       NoNIC    120m
      1 NoNIC
 `
 
-// What is printed where, and how long one waits before a terminal tells of it.
+// What is printed where, and when progress is shown on a terminal.
 func TestRun(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -103,8 +103,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// It runs where people work, on macOS and Windows as well: it must not depend on
-// what reads a machine, which is a Linux machine.
+// It also runs on macOS and Windows, so it must not depend on the packages that read
+// a machine, which need Linux.
 func TestReadsNoMachine(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -30,9 +30,9 @@ var (
 	operator  = regexp.MustCompile(`\b(?:GPU|Network|Prometheus) Operator|\bNFD [a-z]+s\b|\bnfd-(?:master|worker|gc)\b|k8s-driver-manager`)
 )
 
-// TestOperators: each behaviour of an operator has one row, which names the file
-// it was read from; pages refer to rows that are there, and to each of them; and no
-// page speaks of an operator without saying where that was read.
+// TestOperators: each behaviour of an operator has one row, which names the file it
+// was read from. Pages refer only to rows that exist, every row is referred to, and
+// no page mentions an operator without its source.
 func TestOperators(t *testing.T) {
 	root := os.DirFS(repository)
 	rows := operatorRows(t, root)
@@ -63,7 +63,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// references gives the rows that a text refers to: the names behind "operators.md#",
+// references gives the rows that a text refers to: the names after "operators.md#",
 // and those that follow in the same sentence.
 func references(text string) []string {
 	var names []string
@@ -121,8 +121,8 @@ func operatorRows(t *testing.T, root fs.FS) map[string]bool {
 	return rows
 }
 
-// TestLabelsGo: where a page shows how to take labels off nodes, it says as well what
-// goes with them where a driver waits for them.
+// TestLabelsGo: a page that shows how to remove labels from nodes also says what
+// stops with them when a driver waits for them.
 func TestLabelsGo(t *testing.T) {
 	takes := regexp.MustCompile(`delete -k|delete namespace|delete \S*nodefeature|--cleanup|rm \S*\.features`)
 	found := 0
@@ -147,7 +147,7 @@ func TestLabelsGo(t *testing.T) {
 	}
 }
 
-// TestLinks: what the pages link to is there, sections included.
+// TestLinks: the targets of all links exist, sections included.
 func TestLinks(t *testing.T) {
 	root := os.DirFS(repository)
 	for _, name := range operatorPages(t, root) {

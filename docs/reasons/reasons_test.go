@@ -10,8 +10,7 @@ import (
 	"gdr-features/internal/findings"
 )
 
-// TestTokens: every word that a finding can bear has a page, and every page is
-// of such a word.
+// TestTokens: every code of a finding has a page, and every page is about a code.
 func TestTokens(t *testing.T) {
 	var codes []string
 	for _, code := range findings.Codes() {
