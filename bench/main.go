@@ -159,7 +159,7 @@ func findPCIIDs() error {
 	return fmt.Errorf("no pci.ids at %s or %s, and ghw.PCI needs one: install the package pci.ids (Debian, Ubuntu) or hwdata", pciIDs[0], pciIDs[1])
 }
 
-// room is what programs and trees take, and half as much again.
+// room is the space that programs and trees need, and half as much again.
 const room = 512 << 20
 
 // roomyDir is a file system in memory where there is one with room: containers

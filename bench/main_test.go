@@ -65,7 +65,7 @@ func TestGrow(t *testing.T) {
 }
 
 // Every virtual function has an RDMA device of its own and a physical function that
-// is there.
+// exists.
 func TestShare(t *testing.T) {
 	m, err := machine.Load("../" + machineFile)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// What rests on time is not judged on a busy machine. Everything else is.
+// Claims about time are not judged on a busy machine; all others are.
 func TestClaims(t *testing.T) {
 	holds, slow, fat := claim{"", 1, 2, true}, claim{"", 3, 2, true}, claim{"", 3, 2, false}
 	for _, c := range []struct {
@@ -115,8 +115,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// A machine is busy by what others took of it, or by what bare's runs show, and not
-// by what the product's do.
+// Whether a machine is busy follows from what other programs took or from bare's
+// runs, not from the product's runs.
 func TestReason(t *testing.T) {
 	for _, c := range []struct {
 		others, spread float64
@@ -154,7 +154,7 @@ func TestBoundsInReadme(t *testing.T) {
 	}
 }
 
-// A product that is too dear by a little fails on a quiet machine.
+// A product that is slightly too expensive fails on a quiet machine.
 func TestBounds(t *testing.T) {
 	times := func(ms float64) *series { return &series{costs: []cost{{cpu: ms}}} }
 	trees := func(product float64) []subject {

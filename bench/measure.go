@@ -62,8 +62,8 @@ func measure(ctx context.Context, launch string, all []subject, rounds int) erro
 	return nil
 }
 
-// once runs the program through launch, in an empty environment: no setting of
-// the Go runtime, nobody's own pci.ids.
+// once runs the program through launch, in an empty environment: no settings of the
+// Go runtime, and no user's own pci.ids.
 func (s *series) once(ctx context.Context, launch string) (c cost, err error) {
 	report, w, err := os.Pipe()
 	if err != nil {

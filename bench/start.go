@@ -71,7 +71,7 @@ type initCost struct {
 	ms   float64
 }
 
-// startUp measures the initialisation of packages and looks what is linked in.
+// startUp measures the initialisation of packages and finds out what is linked in.
 func startUp(ctx context.Context, product, tree string, runs int) (start, error) {
 	var st start
 	byPackage := map[string][]float64{}
@@ -137,7 +137,7 @@ func linkedPackages(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(text)), nil
 }
 
-// isHeavy tells packages that would slow down every start.
+// isHeavy tells whether a package would slow down every start.
 func isHeavy(name string) bool {
 	for _, prefix := range []string{"k8s.io/client-go", "k8s.io/api", "github.com/prometheus", "sigs.k8s.io/node-feature-discovery"} {
 		if strings.HasPrefix(name, prefix) {

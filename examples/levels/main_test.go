@@ -52,8 +52,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// What the public packages take and give is public too: no identifier that go doc shows
-// is of an internal package.
+// The public packages use only public types: no identifier that go doc shows is of
+// an internal package.
 func TestPublic(t *testing.T) {
 	internal, err := filepath.Glob("../../internal/*")
 	if err != nil || len(internal) < 10 {

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// view is how a page is looked at.
+// view is how a page is displayed.
 type view struct {
 	name          string
 	media, scheme string // screen or print; light or dark
@@ -36,7 +36,7 @@ var (
 	sharp = view{"sharp", "screen", "light", 1265, 2}
 )
 
-// repository is where the product lies, seen from here.
+// repository is the root of the repository, relative to this directory.
 const repository = "../.."
 
 // chromium finds the browser.

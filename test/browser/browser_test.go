@@ -232,7 +232,7 @@ func (w *machine) check(t *testing.T, got measured) {
 	}
 }
 
-// TestMeasureSees: a page with every fault is found out.
+// TestMeasureSees: every kind of fault in a page is found.
 func TestMeasureSees(t *testing.T) {
 	ctx := window(t)
 	file := filepath.Join(t.TempDir(), "faulty.html")

@@ -58,7 +58,7 @@ func run(ctx context.Context, out string) error {
 }
 
 // paletted writes a PNG with the 256 colors it has most of, and for each other
-// the nearest of those: text and flat surfaces lose nothing that shows.
+// the nearest of those: text and flat surfaces look the same.
 func paletted(data []byte) ([]byte, error) {
 	img, err := png.Decode(bytes.NewReader(data))
 	if err != nil {

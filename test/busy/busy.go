@@ -14,7 +14,7 @@ import (
 const Most = 0.2
 
 // Reason is why times measured while others took a share of the CPU time, 0 to 1,
-// mean nothing; "" where they mean something.
+// mean nothing; "" if they are valid.
 func Reason(others float64) string {
 	if others <= Most {
 		return ""
@@ -22,10 +22,10 @@ func Reason(others float64) string {
 	return fmt.Sprintf("other programs took %.0f %% of the CPU time of all CPUs, more than %.0f %% (/proc/stat)", others*100, Most*100)
 }
 
-// Watch begins to watch. The function it gives tells the share of the CPU time of
+// Watch begins to watch. The function it gives returns the share of the CPU time of
 // all CPUs, 0 to 1, that has since gone to others: neither to the process
-// nor to those it has started, directly or not. A hypervisor that let the machine
-// wait is one of the others.
+// nor to those it has started, directly or not. Time that a hypervisor took from the
+// machine counts as theirs.
 func Watch(pid int) (func() (float64, error), error) {
 	before, err := read(pid)
 	if err != nil {

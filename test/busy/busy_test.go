@@ -68,8 +68,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// On this machine: what a child does is ours, and not another program's, and what a
-// process does that is not below the one watched is another's.
+// On this machine: the time of a child is ours, not another program's; that of a
+// process that is not below the watched one is another's.
 func TestWatch(t *testing.T) {
 	child := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
 	if err := child.Start(); err != nil {

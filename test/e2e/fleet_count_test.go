@@ -120,8 +120,8 @@ func nodeOf(e *auditv1.Event) string {
 
 func write(e *auditv1.Event) bool { return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) }
 
-// returned checks how the agents come back after a restart: all watch again, and not all
-// at the same moment. It gives a summary.
+// returned checks how the agents come back after a restart: all watch again, but not
+// all at the same time. It gives a summary.
 func (p *phase) returned(t *testing.T, nodes []string, published time.Duration) string {
 	t.Helper()
 	watching, answers, perSecond := map[string]bool{}, map[string]int{}, map[int64]int{}

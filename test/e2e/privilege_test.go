@@ -148,8 +148,8 @@ func TestRoleRefuses(t *testing.T) {
 // second gives the error of two results.
 func second[T any](_ T, err error) error { return err }
 
-// rules gives the rights in a namespace as the API server lists them, without those that
-// everybody has: to ask who one is and what one may do.
+// rules gives the rights in a namespace as the API server lists them, without those
+// that everybody has: to query one's own identity and rights.
 func rules(t *testing.T, a access, namespace string) []string {
 	t.Helper()
 	review, err := a.kube.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),

@@ -15,7 +15,8 @@ import (
 const grace = 10 * time.Second
 
 // process is a program that runs until it is stopped, and can be started again. It is for
-// one goroutine; others may call alive only while nobody stops or starts it.
+// one goroutine; others may call alive only while it is not being stopped or
+// started.
 type process struct {
 	dir, name string
 	env, args []string

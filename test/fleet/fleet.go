@@ -78,8 +78,9 @@ func readMachine(ctx context.Context, dir string) (report.Report, error) {
 	return r, nil
 }
 
-// start starts all agents, each at a random moment within a time, with at most some at once
-// that have not published yet: a DaemonSet waits for Pods that are not ready.
+// start starts all agents, each at a random time within a period, with at most some
+// at once that have not published yet: a DaemonSet waits for Pods that are not
+// ready.
 func (f *fleet) start(ctx context.Context, within time.Duration, atOnce int) {
 	f.writes.clear()
 	slots := make(chan struct{}, atOnce)

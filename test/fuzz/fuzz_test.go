@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A target that fails has failed, at its first run. Only where Go's fuzzer reports
-// the end of its time as a failure of its own, nothing is wrong.
+// A target that fails once has failed. The only exception is Go's fuzzer reporting
+// the end of its time as a failure.
 func TestFuzz(t *testing.T) {
 	script, err := filepath.Abs("../../hack/fuzz.sh")
 	if err != nil {

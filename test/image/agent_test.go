@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// featuresDir is where the agent writes feature files unless told otherwise.
+// featuresDir is where the agent writes feature files by default.
 const featuresDir = "/etc/kubernetes/node-feature-discovery/features.d"
 
 // agentPod is the Pod of the variant feature-file on a node that is the example
@@ -124,7 +124,7 @@ func TestCannotPublish(t *testing.T) {
 	}
 }
 
-// What is run is the program beside it, and nothing else.
+// Only the program in the same directory is executed.
 func TestAgentMissing(t *testing.T) {
 	p := newPod(t)
 	if err := os.Remove(p.path("rootfs/gdr-features-agent")); err != nil {

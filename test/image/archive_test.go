@@ -133,7 +133,7 @@ func (a archive) images(list descriptor) ([]image, error) {
 	return images, nil
 }
 
-// blob gives what a descriptor points at, after a look at its digest.
+// blob gives what a descriptor points at, after checking its digest.
 func (a archive) blob(d descriptor, mediaType string) ([]byte, error) {
 	hash, ok := strings.CutPrefix(d.Digest, "sha256:")
 	body := a["blobs/sha256/"+hash]

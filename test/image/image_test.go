@@ -94,8 +94,8 @@ func checkConfig(t *testing.T, name string, c config) {
 	}
 }
 
-// checkFiles tells of a file too many or too few, and of one that somebody other
-// than root could change.
+// checkFiles reports unexpected and missing files, and files that others than root
+// could change.
 func checkFiles(t *testing.T, i image) {
 	t.Helper()
 	found := map[string]bool{}
@@ -118,7 +118,7 @@ func checkFiles(t *testing.T, i image) {
 	}
 }
 
-// checkProgram tells of a program for another machine, and of one that needs a
+// checkProgram reports a program for another architecture, and one that needs a
 // dynamic linker.
 func checkProgram(t *testing.T, f file, machine elf.Machine) {
 	t.Helper()

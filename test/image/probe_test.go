@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// probe tells what a process may do here.
+// probe finds out what a process may do in the container.
 func probe() map[string]string {
 	found := map[string]string{"pid": fmt.Sprint(os.Getpid())}
 	status, err := os.ReadFile("/proc/self/status")
@@ -113,7 +113,7 @@ func (p *pod) probe(t *testing.T) map[string]string {
 	return found
 }
 
-// The container that the other tests run in is as narrow as the Pod.
+// The container that the other tests run in is as restricted as the Pod.
 func TestPod(t *testing.T) {
 	got := newPod(t).probe(t)
 	const none = "0000000000000000"
@@ -135,8 +135,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// The variant acs reads what it is for: user 0, the one capability, and the same
-// read-only /sys.
+// The variant acs can read ACS: user 0, one capability, and the same read-only /sys.
 func TestACS(t *testing.T) {
 	p := newPod(t)
 	p.root, p.caps = true, []string{"CAP_SYS_ADMIN"}

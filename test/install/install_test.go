@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestInstall: every program, page and completion is in its place and works from
-// there.
+// TestInstall: every program, page and completion is installed in its place and
+// works there.
 func TestInstall(t *testing.T) {
 	dir := t.TempDir()
 	sh := func(command string) string {

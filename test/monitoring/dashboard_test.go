@@ -59,7 +59,7 @@ func load(t *testing.T) (d dashboard) {
 	return d
 }
 
-// chosen stands for what the user chooses.
+// chosen replaces the user's choices.
 var chosen = strings.NewReplacer("$node", "n1", "$__rate_interval", "2m")
 
 // dashboardExprs gives the expressions of all panels and of the variables.
@@ -88,7 +88,7 @@ func dashboardExprs(t *testing.T) map[string]string {
 var builtIn = []string{"row", "stat", "table", "timeseries", "state-timeline"}
 
 // The dashboard needs no plugin and no data source of a certain name, and its
-// panels do not lie on each other.
+// panels do not overlap.
 func TestDashboard(t *testing.T) {
 	d := load(t)
 	if d.UID != "gdr-features" || d.Schema != 42 { // the last schema before another API

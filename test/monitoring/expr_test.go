@@ -59,11 +59,11 @@ func exported(t *testing.T) metrics {
 	return known
 }
 
-// words are labels whose every value stands in the README.
+// words are labels whose values are all in the README.
 var words = []string{"reason", "level"}
 
-// judge tells what is wrong with an expression: a metric or a label that nobody
-// exports, a value that never comes.
+// judge says what is wrong with an expression: a metric or a label that is not
+// exported, a value that never occurs.
 func judge(text string, known metrics, readme string) (wrong []string) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
@@ -115,7 +115,7 @@ func (known metrics) below(e parser.Expr) map[string]bool {
 	return has
 }
 
-// selector tells what is wrong with a selector.
+// selector says what is wrong with a selector.
 func (known metrics) selector(s *parser.VectorSelector, readme string) (wrong []string) {
 	has, ok := known[s.Name]
 	if !ok {
@@ -141,7 +141,7 @@ func (known metrics) selector(s *parser.VectorSelector, readme string) (wrong []
 	return wrong
 }
 
-// What rules and dashboard ask for exists.
+// The metrics and labels that rules and dashboard use exist.
 func TestExpressions(t *testing.T) {
 	known, readme := exported(t), string(read(t, filepath.Join(repository, "README.md")))
 	exprs := dashboardExprs(t)
@@ -160,7 +160,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// The test above sees what is wrong.
+// The test above finds mistakes.
 func TestJudge(t *testing.T) {
 	known, readme := exported(t), string(read(t, filepath.Join(repository, "README.md")))
 	for expr, want := range map[string]string{

@@ -90,7 +90,7 @@ func promtool(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// The rules are what Prometheus takes, and alert when they should.
+// Prometheus accepts the rules, and they alert when they should.
 func TestPromtool(t *testing.T) {
 	dir := t.TempDir()
 	var object map[string]any
@@ -110,7 +110,7 @@ func TestPromtool(t *testing.T) {
 	promtool(t, dir, "test", "rules", "alerts.yaml")
 }
 
-// Each alert is seen firing and, a moment before, silent.
+// Each alert fires in a test and, shortly before, does not.
 func TestEveryAlertIsTested(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -140,8 +140,8 @@ func TestEveryAlertIsTested(t *testing.T) {
 	}
 }
 
-// Each alert waits a while, and tells what is wrong, what that means and what to
-// do, here and in the page.
+// Each alert waits a while, and says what is wrong, what that means and what to do,
+// in its annotations and on its page.
 func TestAlertsTell(t *testing.T) {
 	page := string(read(t, filepath.Join(shipped, "README.md")))
 	for _, a := range alerts(t) {
@@ -165,7 +165,7 @@ func TestAlertsTell(t *testing.T) {
 	}
 }
 
-// A chart sees no file outside of it, and has copies.
+// A chart cannot use files outside of it, so it has copies.
 func TestChartHasTheSame(t *testing.T) {
 	for _, name := range []string{"prometheusrule.yaml", "dashboard.json"} {
 		from, to := filepath.Join(shipped, name), filepath.Join(chartFiles, name)

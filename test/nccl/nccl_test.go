@@ -29,7 +29,7 @@ func collect(t *testing.T, root string, file *topology.File) report.Report {
 	return report.Collect(t.Context(), fs, report.Options{Facts: report.ForTopo.Facts, TopologyFile: file})
 }
 
-// compare holds our levels against NCCL's and gives the number of pairs.
+// compare compares our levels with NCCL's and gives the number of pairs.
 func compare(t *testing.T, what string, r *report.Report, a answer) int {
 	t.Helper()
 	if a.fails != "" {
@@ -135,8 +135,8 @@ func keep(t *testing.T, name, text string) {
 	}
 }
 
-// TestElements: NCCL starts with the largest file that is written, and not with
-// one of one NIC more.
+// TestElements: NCCL starts with the largest file that we write, but not with one
+// NIC more.
 func TestElements(t *testing.T) {
 	for _, nvSwitch := range []bool{false, true} {
 		started, refused := 0, 0

@@ -47,7 +47,7 @@ type answer struct {
 	fails  string
 }
 
-// pairName names a GPU and an entry of the map's NICs.
+// pairName names a GPU and an entry of the matrix's NICs.
 func pairName(gpu string, nic *topology.NIC) string {
 	return strings.TrimRight(gpu+" "+nic.Address()+" "+nic.Name(), " ")
 }
@@ -177,7 +177,7 @@ func said(r *report.Report) map[string]string {
 	return levels
 }
 
-// left tells why a pair is not compared, "" where it is.
+// left says why a pair is not compared, "" where it is.
 func left(n *topology.NIC) string {
 	if n.RDMA != nil && n.RDMA.Auxiliary {
 		return "auxiliary device"

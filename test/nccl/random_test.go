@@ -29,7 +29,7 @@ func trees(t *testing.T) int {
 	return n
 }
 
-// grower makes a machine that hardly anybody builds and the rules must hold for.
+// grower makes an unusual machine, for which the rules must hold too.
 type grower struct {
 	*rand.Rand
 	text      strings.Builder
@@ -50,7 +50,7 @@ func (g *grower) line(depth int, format string, args ...any) {
 
 func (g *grower) nextBus() int { g.bus++; return g.bus }
 
-// below puts what stands on a bus.
+// below puts functions on a bus.
 func (g *grower) below(depth, bus int) {
 	at := fmt.Sprintf("%s:%02x:00.0", g.domain, bus)
 	switch kind := g.IntN(10); {
@@ -119,7 +119,7 @@ func grow(seed uint64) (description string, functions []string) {
 		root := g.bus
 		for port := range 1 + g.IntN(4) {
 			if g.IntN(6) == 0 {
-				g.adapterOrGPU(root, port)
+				g.nicOrGPU(root, port)
 				continue
 			}
 			g.line(1, "%s:%02x:%02x.0 port 8086:352a", g.domain, root, port+1)
@@ -129,8 +129,8 @@ func grow(seed uint64) (description string, functions []string) {
 	return g.text.String(), g.functions
 }
 
-// adapterOrGPU puts a function on the root bus itself.
-func (g *grower) adapterOrGPU(bus, device int) {
+// nicOrGPU puts a function on the root bus itself.
+func (g *grower) nicOrGPU(bus, device int) {
 	address := fmt.Sprintf("%s:%02x:%02x.0", g.domain, bus, 16+device)
 	what := fmt.Sprintf("ib 15b3:1021 rdma=mlx5_%d", g.nic)
 	if g.IntN(2) == 0 {
@@ -152,7 +152,7 @@ func plant(t *testing.T, seed uint64) (root string, functions []string) {
 	return m.Tree(t, machine.States()[0]), functions
 }
 
-// TestRandomTrees compares machines that nobody chose.
+// TestRandomTrees compares random machines.
 func TestRandomTrees(t *testing.T) {
 	pairs := 0
 	for seed := range trees(t) {

@@ -15,8 +15,8 @@ import (
 	"gdr-features/topology"
 )
 
-// TestRefused changes a topology file in many ways: what we say NCCL refuses, it
-// refuses, and what its reader refuses, we say.
+// TestRefused changes a topology file in many ways: we report exactly the files that
+// NCCL's reader refuses.
 func TestRefused(t *testing.T) {
 	m, err := machine.Load(filepath.Join(machinesDir, "numa-far.txt"))
 	if err != nil {

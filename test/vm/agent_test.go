@@ -20,8 +20,8 @@ const (
 	soon = 2 * time.Second
 	// rounds is how often something may take too long before that counts.
 	rounds = 3
-	// late is when waiting for the feature file ends: a reading that failed is
-	// done again after the interval.
+	// late is when waiting for the feature file ends: a failed reading is repeated
+	// after the interval.
 	late = 3 * time.Minute
 	// featureFile is what the agent writes.
 	featureFile = "/run/nfd/features.d/gdr-features.features"
@@ -37,7 +37,7 @@ type agent struct {
 // startAgent starts the agent and waits for it to publish these labels.
 func (m *machine) startAgent(want labels) *agent {
 	m.t.Helper()
-	r := m.do(wire.Request{Verb: wire.Start, Path: agentLog, Args: []string{
+	r := m.do(wire.Request{Command: wire.Start, Path: agentLog, Args: []string{
 		"/gdr-features", "run", "--publish=file", "--features-dir=/run/nfd/features.d", "--interval=" + interval, "--settle=0s",
 	}})
 	a := &agent{m, r.PID}
@@ -60,7 +60,7 @@ func (a *agent) expect(what string, want labels, change func()) time.Duration {
 	var text []byte
 	var got labels
 	for !maps.Equal(got, want) && a.up-start < late {
-		text = a.do(wire.Request{Verb: wire.Await, Path: featureFile, Data: text}).Data
+		text = a.do(wire.Request{Command: wire.Await, Path: featureFile, Data: text}).Data
 		got = parseLabels(string(text))
 	}
 	took := a.up - start
@@ -84,11 +84,11 @@ func (a *agent) soon(round func() []time.Duration) {
 	a.t.Errorf("published after more than %v in each of %d rounds", soon, rounds)
 }
 
-// stop ends the agent, which must leave the file and say that all is well.
+// stop ends the agent, which must leave the file and exit with status 0.
 func (a *agent) stop() {
 	a.t.Helper()
 	before := a.read(featureFile)
-	if r := a.do(wire.Request{Verb: wire.Kill, PID: a.pid}); r.Status != 0 {
+	if r := a.do(wire.Request{Command: wire.Kill, PID: a.pid}); r.Status != 0 {
 		a.t.Errorf("the agent ended with %d", r.Status)
 	}
 	if diff := cmp.Diff(before, a.read(featureFile)); diff != "" {

@@ -38,7 +38,7 @@ const (
 // they need.
 var packed = []string{"mlx5_core", "mlx5_ib", "rdma_rxe", "crc32_generic", "dummy", "vfio_pci"}
 
-// kernelOptions make the kernel bear emulation. On a busy machine it would find
+// kernelOptions let the kernel run under emulation. On a busy machine it would find
 // that its timer does not work, and give up; and every timer of high resolution,
 // which Go's runtime sets one after the other, costs as much as many system calls.
 const kernelOptions = "console=ttyS0 panic=-1 no_timer_check highres=off "
@@ -106,8 +106,8 @@ func (m *machine) qemu(image, kernelArgs string, extra []string) {
 		// One CPU: while a proxy device waits for its answer, QEMU refuses
 		// another CPU's access to PCI Express configuration space.
 		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "768",
-		// Its time passes with its instructions, 500 million a second: other load on
-		// this machine makes the test longer, and nothing in it late.
+		// Its time passes with its instructions, 500 million a second: other load on this
+		// machine makes the test longer, but no event in it late.
 		"-icount", "shift=1",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", kernels[0], "-initrd", image, "-append", kernelOptions + kernelArgs,
@@ -176,7 +176,7 @@ func withoutSharing(text string) string {
 	return strings.Join(kept, "")
 }
 
-// players are those who answer for the functions.
+// players are the goroutines that answer for the functions.
 type players struct {
 	all  sync.WaitGroup
 	over atomic.Bool // QEMU may be cut short in the midst of a message

@@ -18,14 +18,14 @@ func TestClock(t *testing.T) {
 	a := m.startAgent(bare)
 	for _, by := range []time.Duration{3 * time.Hour, -6 * time.Hour} {
 		before := a.read(featureFile)
-		now, err := time.Parse(time.RFC3339, a.do(wire.Request{Verb: wire.Clock, Offset: int64(by / time.Second)}).Out)
+		now, err := time.Parse(time.RFC3339, a.do(wire.Request{Command: wire.Clock, Offset: int64(by / time.Second)}).Out)
 		if err != nil {
 			t.Fatal(err)
 		}
 		start := a.up
 		text := before
 		for text == before && a.up-start < late {
-			text = string(a.do(wire.Request{Verb: wire.Await, Path: featureFile, Data: []byte(before)}).Data)
+			text = string(a.do(wire.Request{Command: wire.Await, Path: featureFile, Data: []byte(before)}).Data)
 		}
 		took := a.up - start
 		_, rest, _ := strings.Cut(text, "# +expiry-time=")

@@ -37,7 +37,7 @@ func (m *machine) addRXE() {
 	m.load("rdma_rxe")
 	m.load("crc32_generic") // which rdma_rxe asks for by the name of the algorithm
 	m.load("dummy")
-	m.do(wire.Request{Verb: wire.AddRXE, Path: "rxe0", Device: "dummy0"})
+	m.do(wire.Request{Command: wire.AddRXE, Path: "rxe0", Device: "dummy0"})
 	if state := m.read("/sys/class/infiniband/rxe0/ports/1/state"); state != "4: ACTIVE\n" {
 		m.t.Fatalf("rxe0 is %s", state)
 	}

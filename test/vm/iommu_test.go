@@ -17,7 +17,7 @@ import (
 var iommu = []string{"-device", "intel-iommu"}
 
 // With an IOMMU the kernel turns the ACS redirects on, where a port has them.
-// Nobody but root may read them.
+// Only root may read them.
 func TestTranslated(t *testing.T) {
 	m := boot(t, "intel_iommu=on", iommu...)
 	m.expectGroups("DMA", "DMA-FQ")
@@ -71,7 +71,7 @@ func TestPassthrough(t *testing.T) {
 func (m *machine) expectGroups(types ...string) {
 	m.t.Helper()
 	for name := range m.address {
-		group := path.Base(m.do(wire.Request{Verb: wire.Link, Path: m.device(name) + "/iommu_group"}).Out)
+		group := path.Base(m.do(wire.Request{Command: wire.Link, Path: m.device(name) + "/iommu_group"}).Out)
 		if kind := strings.TrimSpace(m.read("/sys/kernel/iommu_groups/" + group + "/type")); !slices.Contains(types, kind) {
 			m.t.Errorf("function %s is in group %s of type %q", name, group, kind)
 		}
@@ -85,7 +85,7 @@ func (m *machine) clearACS() {
 	for address := range m.functions() {
 		file := devices + address + "/config"
 		if at := acsControl([]byte(m.read(file))); at > 0 {
-			m.do(wire.Request{Verb: wire.Write, Path: file, Data: []byte{0, 0}, Offset: at})
+			m.do(wire.Request{Command: wire.Write, Path: file, Data: []byte{0, 0}, Offset: at})
 			cleared++
 		}
 	}

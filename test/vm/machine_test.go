@@ -68,18 +68,18 @@ func (m *machine) do(q wire.Request) wire.Response {
 
 func (m *machine) read(path string) string {
 	m.t.Helper()
-	return string(m.do(wire.Request{Verb: wire.Read, Path: path}).Data)
+	return string(m.do(wire.Request{Command: wire.Read, Path: path}).Data)
 }
 
 func (m *machine) write(path, text string) {
 	m.t.Helper()
-	m.do(wire.Request{Verb: wire.Write, Path: path, Data: []byte(text)})
+	m.do(wire.Request{Command: wire.Write, Path: path, Data: []byte(text)})
 }
 
 // functions are the addresses of all PCI functions.
 func (m *machine) functions() iter.Seq[string] {
 	m.t.Helper()
-	return strings.SplitSeq(m.do(wire.Request{Verb: wire.List, Path: devices}).Out, "\n")
+	return strings.SplitSeq(m.do(wire.Request{Command: wire.List, Path: devices}).Out, "\n")
 }
 
 // locate finds out where the kernel sees the functions that were wired.
@@ -119,7 +119,7 @@ func (m *machine) gdr(uid uint32, status int, args ...string) string {
 	m.t.Helper()
 	var r wire.Response
 	for range rounds {
-		r = m.do(wire.Request{Verb: wire.Run, UID: uid, Args: append([]string{"/gdr-features"}, args...)})
+		r = m.do(wire.Request{Command: wire.Run, UID: uid, Args: append([]string{"/gdr-features"}, args...)})
 		if !strings.Contains(r.Err, "no answer in time") {
 			break
 		}
@@ -160,7 +160,7 @@ func (m *machine) loadNeeds(module string) {
 // insert loads one module, unless it is there.
 func (m *machine) insert(module string) {
 	m.t.Helper()
-	r := m.try(wire.Request{Verb: wire.Insert, Path: "/modules/" + module + ".ko"})
+	r := m.try(wire.Request{Command: wire.Insert, Path: "/modules/" + module + ".ko"})
 	if r.Failed != "" && r.Failed != "file exists" {
 		m.t.Fatalf("%s: %s", module, r.Failed)
 	}
@@ -168,5 +168,5 @@ func (m *machine) insert(module string) {
 
 func (m *machine) unload(module string) {
 	m.t.Helper()
-	m.do(wire.Request{Verb: wire.Remove, Path: module})
+	m.do(wire.Request{Command: wire.Remove, Path: module})
 }

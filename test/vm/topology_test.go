@@ -36,8 +36,8 @@ func TestTopology(t *testing.T) {
 	a.stop()
 }
 
-// removeAndRescan takes functions from the machine and gives them back: an
-// NIC, and a switch with all that is below it.
+// removeAndRescan takes functions from the machine and gives them back: a NIC, and a
+// switch with all that is below it.
 func (a *agent) removeAndRescan() []time.Duration {
 	rescan := func() { a.write("/sys/bus/pci/rescan", "1") }
 	return []time.Duration{

@@ -63,7 +63,7 @@ type wiring struct {
 	ports     int
 }
 
-// bus is where the next thing hangs.
+// bus is where the next device goes.
 type bus struct {
 	name       string // QEMU's
 	host, node int    // number of the root bus, NUMA node
@@ -120,8 +120,8 @@ func (w *wiring) nic(b bus, names []string, classes ...uint32) {
 	}
 }
 
-// endpoint adds a function. QEMU gets its socket behind those of the functions
-// before it.
+// endpoint adds a function. QEMU gets its socket after those of the functions before
+// it.
 func (w *wiring) endpoint(b bus, number int, name string, f mpqemu.Function) {
 	several := "off"
 	if f.Several {

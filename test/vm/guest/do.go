@@ -22,7 +22,7 @@ type machine struct {
 }
 
 func (m *machine) do(q wire.Request) (wire.Response, error) {
-	switch q.Verb {
+	switch q.Command {
 	case wire.Run:
 		return run(q)
 	case wire.Start:
@@ -50,7 +50,7 @@ func (m *machine) do(q wire.Request) (wire.Response, error) {
 	case wire.Clock:
 		return moveClock(time.Duration(q.Offset) * time.Second)
 	}
-	return wire.Response{}, fmt.Errorf("verb %q", q.Verb)
+	return wire.Response{}, fmt.Errorf("command %q", q.Command)
 }
 
 // moveClock moves the clock on the wall and gives what it says then.
@@ -83,7 +83,7 @@ func run(q wire.Request) (wire.Response, error) {
 	}
 	p, err := spawn(q, out.in, errs.in)
 	// The ends that the program writes to are closed before the others are read,
-	// which end when nobody can write any more.
+	// which end when no writer is left.
 	r := wire.Response{Out: out.text(), Err: errs.text()}
 	if err != nil {
 		return r, err

@@ -41,7 +41,7 @@ func (w *Writer) Dir(name string) {
 	w.entry(name, directory, nil)
 }
 
-// Close ends the archive and tells of the first error.
+// Close ends the archive and gives the first error.
 func (w *Writer) Close() error {
 	w.entry("TRAILER!!!", 0, nil)
 	return w.err

@@ -1,6 +1,6 @@
-// Package mpqemu is the far end of QEMU's multi-process protocol, as much of it
-// as a PCI function needs that has nothing but a configuration space: QEMU's
-// device x-pci-proxy-dev asks over a socket, and Serve answers
+// Package mpqemu is the far end of QEMU's multi-process protocol, as far as a PCI
+// function with nothing but a configuration space needs it: QEMU's device
+// x-pci-proxy-dev asks over a socket, and Serve answers
 // (include/hw/remote/mpqemu-link.h and hw/remote/proxy.c of QEMU 7.2).
 package mpqemu
 
@@ -45,8 +45,8 @@ type Message struct {
 }
 
 // ReadMessage reads a message. The file handles that came with it, the memory of
-// the guest and its interrupts, are closed by the kernel since nobody asks for
-// them.
+// the guest and its interrupts, are closed by the kernel since they are not asked
+// for.
 func ReadMessage(in io.Reader) (Message, error) {
 	var head [headerSize]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {

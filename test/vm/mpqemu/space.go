@@ -19,7 +19,7 @@ const (
 	manyFuncsBit = 0x80
 )
 
-// Function is who a PCI function says it is.
+// Function is the identity of a PCI function.
 type Function struct {
 	Vendor, Device       uint16
 	SubVendor, SubDevice uint16

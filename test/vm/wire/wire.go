@@ -4,35 +4,35 @@ package wire
 
 import "time"
 
-// Verb is what to do.
-type Verb string
+// Command is what to do.
+type Command string
 
 // What the first process of the machine can do.
 const (
-	Run    Verb = "run"    // run Args to their end: Out, Err, Status
-	Start  Verb = "start"  // start Args and leave them running: PID; standard output and error go to Path
-	Kill   Verb = "kill"   // SIGTERM to PID, wait for its end: Status
-	Read   Verb = "read"   // the file Path: Data
-	Await  Verb = "await"  // the file Path as soon as it is another than Data: Data; as it is after some seconds
-	Write  Verb = "write"  // Data at Offset of the file Path, which is there
-	List   Verb = "list"   // the names in the directory Path, a line each: Out
-	Link   Verb = "link"   // the target of the symbolic link Path: Out
-	Insert Verb = "insert" // the kernel module in the file Path
-	Remove Verb = "remove" // the kernel module of that name
-	AddRXE Verb = "rxe"    // a software RDMA device named Path on the network device Device
-	Clock  Verb = "clock"  // move the clock on the wall by Offset seconds: Out, what it says then (RFC 3339)
+	Run    Command = "run"    // run Args to their end: Out, Err, Status
+	Start  Command = "start"  // start Args and leave them running: PID; standard output and error go to Path
+	Kill   Command = "kill"   // SIGTERM to PID, wait for its end: Status
+	Read   Command = "read"   // the file Path: Data
+	Await  Command = "await"  // the file Path as soon as it is another than Data: Data; as it is after some seconds
+	Write  Command = "write"  // Data at Offset of the file Path, which is there
+	List   Command = "list"   // the names in the directory Path, a line each: Out
+	Link   Command = "link"   // the target of the symbolic link Path: Out
+	Insert Command = "insert" // the kernel module in the file Path
+	Remove Command = "remove" // the kernel module of that name
+	AddRXE Command = "rxe"    // a software RDMA device named Path on the network device Device
+	Clock  Command = "clock"  // move the clock on the wall by Offset seconds: Out, what it says then (RFC 3339)
 )
 
 // Request is one thing to do.
 type Request struct {
-	Verb   Verb
-	Args   []string `json:",omitempty"`
-	UID    uint32   `json:",omitempty"`
-	Path   string   `json:",omitempty"`
-	Device string   `json:",omitempty"`
-	Data   []byte   `json:",omitempty"`
-	Offset int64    `json:",omitempty"`
-	PID    int      `json:",omitempty"`
+	Command Command
+	Args    []string `json:",omitempty"`
+	UID     uint32   `json:",omitempty"`
+	Path    string   `json:",omitempty"`
+	Device  string   `json:",omitempty"`
+	Data    []byte   `json:",omitempty"`
+	Offset  int64    `json:",omitempty"`
+	PID     int      `json:",omitempty"`
 }
 
 // Response tells what came of it. Failed is why it could not be done.
