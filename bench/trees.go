@@ -95,7 +95,7 @@ func grow(m *machine.Machine, size int) *machine.Machine {
 			attrs = map[string]string{"rdma": fmt.Sprintf("mlx5_%d", 100+block)}
 		}
 		nic := nics[block%len(nics)]
-		more := append(drives(block), virtual(nic, behind(nic, block/len(nics)), attrs))
+		more := append(drives(block), virtual(nic, virtualAddress(nic, block/len(nics)), attrs))
 		grown.Functions = append(grown.Functions, more[:min(len(more), size-len(grown.Functions))]...)
 	}
 	return &grown
@@ -127,9 +127,9 @@ func drives(block int) []machine.Function {
 	return all
 }
 
-// behind is the address of the n-th virtual function on the NIC's own bus, behind its
-// physical functions, of which a bus has two at most.
-func behind(nic machine.Function, n int) string {
+// virtualAddress is the address of the n-th virtual function on the NIC's own bus,
+// after its physical functions, of which a bus has two at most.
+func virtualAddress(nic machine.Function, n int) string {
 	bus, function := nic.Address[:len("0000:00:")], nic.Address[len(nic.Address)-1]
 	slot := 8 + 2*n + int(function-'0')
 	return fmt.Sprintf("%s%02x.%d", bus, slot/8, slot%8)

@@ -99,7 +99,7 @@ func (s *featureSource) Discover() error {
 }
 
 // GetFeatures implements source.FeatureSource: what the last Discover found. The
-// features are shared, so nobody may change them.
+// features are shared and must not be changed.
 func (s *featureSource) GetFeatures() *v1alpha1.Features {
 	if f := s.last.Load(); f != nil {
 		return f

@@ -20,7 +20,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "snapshot",
-		Short: "Write what was read of this machine to one text file, for somebody else",
+		Short: "Write what was read of this machine to one text file, to send to others",
 		Long: `snapshot reads what all commands read, once, and writes it to one text file: the
 content of each file, each link, each directory, and what was missing, not permitted,
 or gave no answer. Every command but run and nodes accepts the file as --root and

@@ -140,7 +140,7 @@ func (w *worker) publish(ctx context.Context, reverting bool) {
 	log := w.agent.log(w.publisher).WithField("labels", len(w.content.Labels))
 	if reverting {
 		w.reverts.Allow()
-		log.Warn("somebody else changed what is published; reverted it")
+		log.Warn("what is published was changed by others; reverted it")
 		return
 	}
 	log.Info("published")

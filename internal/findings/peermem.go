@@ -117,7 +117,7 @@ func peermemMoving(f *Facts) string {
 	return ""
 }
 
-// advised are the facts behind advice; empty ones where they were not read.
+// advised are the facts for advice; empty if they were not read.
 func (f *Facts) advised() *kmod.Advice {
 	if f.Kmod.Advice == nil {
 		return &kmod.Advice{}

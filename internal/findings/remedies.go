@@ -35,8 +35,8 @@ func newerStack(f *Facts) string {
 	return "use an RDMA stack that registers DMA-BUF"
 }
 
-// bindGPU says how a GPU gets the driver nvidia. Loading nvidia does not take a GPU
-// from another driver, and does nothing when it is loaded already.
+// bindGPU says how a GPU gets the driver nvidia. Loading nvidia does not unbind a
+// GPU from another driver, and does nothing if it is loaded already.
 func bindGPU(f *Facts) string {
 	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && driver != "" && !slices.Contains(gpu.GPU.Passthrough, driver) {

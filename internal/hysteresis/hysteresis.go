@@ -45,8 +45,9 @@ func New(settle time.Duration, published label.Set) *Filter {
 	return &Filter{settle: settle, published: maps.Clone(published)}
 }
 
-// Next takes a reading and gives the labels to publish; ok is false when nothing is to be
-// published before the next reading. wait is the time until that is due; 0 for none.
+// Next gives the labels to publish after a reading; ok is false when nothing is to
+// be published before the next reading. wait is the time until that is due; 0 for
+// none.
 func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool) {
 	next := label.Set{}
 	confirmed := f.addHardware(next, r)

@@ -82,7 +82,7 @@ func Known(name string) bool {
 }
 
 // Parse gives the name of a published label from its key with DefaultPrefix. ok is
-// false for somebody else's label, and for a value that is never published.
+// false for a label that is not ours, and for a value that is never published.
 func Parse(key, value string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, DefaultPrefix)
 	return name, ok && Known(name) && value != "" && value == Value(value)

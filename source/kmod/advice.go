@@ -223,7 +223,7 @@ func moduleName(file string) string {
 	return strings.ReplaceAll(base, "-", "_")
 }
 
-// commandLine keeps what the kernel was told about the IOMMU, and nothing else.
+// commandLine keeps only the words of the kernel's command line about the IOMMU.
 func (s *scanner) commandLine(a *Advice) {
 	for word := range strings.FieldsSeq(s.line("proc/cmdline")) {
 		if key, _, _ := strings.Cut(word, "="); strings.Contains(key, "iommu") {

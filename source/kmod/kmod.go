@@ -51,7 +51,7 @@ type State struct {
 	Arm bool
 	// Processor is the first CPU of /proc/cpuinfo.
 	Processor Processor
-	// Advice are the facts behind the advice of check; nil before Advise.
+	// Advice are the facts for the advice of check; nil before Advise.
 	Advice *Advice
 	// Files are the files that each fact was read from, or looked for in.
 	Files map[Fact][]string

@@ -74,7 +74,7 @@ const cmdAllocPD = 3
 // kernel's software device. Those of NICs are in the rows of their families.
 const driverRXE = 14
 
-// request is what one ioctl gets: header and attributes, and behind them, in the
+// request is what one ioctl gets: header and attributes, and after them, in the
 // same memory, what attributes point to.
 type request struct {
 	header     header
@@ -82,7 +82,7 @@ type request struct {
 	context    [16]uint32 // what goes to a driver with the request for a context
 	pd         uint32     // struct ib_uverbs_alloc_pd_resp (ib_user_verbs.h)
 	keys       [2]uint32  // of the memory region
-	uhw        [32]uint64 // a driver's answer, cut off at this; nobody reads it
+	uhw        [32]uint64 // a driver's answer, cut off at this size; it is not read
 }
 
 // begin makes it a request without attributes.

@@ -23,7 +23,7 @@ const (
 	// stateTTL is how long state labels last; they are renewed at half of it.
 	stateTTL = time.Hour
 	// touchFor is how long a file is touched every touchEvery after it was moved in,
-	// unless somebody reads it before. NFD 0.19 acts on the first event in the directory
+	// unless it is read before. NFD 0.19 acts on the first event in the directory
 	// and ignores all others until its ticker of a second has ticked (source/local,
 	// runNotifier), so one of the events soon after is noticed.
 	touchFor   = 1100 * time.Millisecond
@@ -36,7 +36,7 @@ const (
 )
 
 // Publisher writes the file, which appears whole or not at all: it is staged in the
-// parent directory, which nobody watches, then renamed into place.
+// parent directory, which is not watched, then renamed into place.
 type Publisher struct {
 	dir          string
 	now          func() time.Time

@@ -96,7 +96,7 @@ func shorten(vendor, name string) string {
 
 // versionOf reads the line "#	Version: 2025.07.11" at the head of a pci.ids.
 func versionOf(file string) (string, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // the file it is told to read
+	text, err := os.ReadFile(file) //nolint:gosec // the file named on the command line
 	if err != nil {
 		return "", err
 	}
