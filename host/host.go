@@ -153,7 +153,7 @@ func (f *FS) Line(name string) (string, error) {
 	defer file.Close()
 	text := make([]byte, 256) // most are shorter than this
 	n, err := file.Read(text)
-	if err == nil && (n == 0 || n == len(text) || text[n-1] != '\n') { // this need not be all
+	if err == nil && (n == 0 || n == len(text) || text[n-1] != '\n') { // there may be more
 		text = append(text[:n], make([]byte, maxLine+1-n)...)
 		var more int
 		more, err = file.ReadAt(text[n:], int64(n))

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// ErrUnconfirmed means that, as far as is known, nothing is to be written, but this cannot be
-// confirmed now. It is neither a success nor a failure yet.
+// ErrUnconfirmed means that, as far as is known, nothing is to be written, but this
+// cannot be confirmed now. It is neither a success nor a failure yet.
 var ErrUnconfirmed = errors.New("what is published cannot be confirmed now")
 
 // Limits of the pause between two tries; jitter adds as much again at most.

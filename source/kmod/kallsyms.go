@@ -82,11 +82,11 @@ func (s *scanner) symbols(names []string) Symbols {
 const maxLine = 4 << 10
 
 // searchSymbols reads a table of lines "address type name[\t[module]]" up to the last
-// of some symbols. Of one that it does not find it knows that there is none only when
-// it comes to the end; what it found before an error stays found.
+// of some symbols. A symbol is known to be missing only when the table was read to
+// its end; what was found before an error stays found.
 //
-// Only the few pieces of the table that may hold a symbol are looked at line by line:
-// there are 200,000 lines.
+// There are 200,000 lines, so only the few pieces of the table that may hold a
+// symbol are read line by line.
 func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 	found := make(Symbols, len(names))
 	buf := make([]byte, 64<<10)

@@ -69,7 +69,7 @@ type Driver struct {
 	Version string
 }
 
-// Processor is a CPU in the words of NCCL's topology (src/graph/xml.cc,
+// Processor is a CPU as NCCL's topology describes it (src/graph/xml.cc,
 // ncclTopoGetXmlFromCpu), as /proc/cpuinfo has it.
 type Processor struct {
 	// Arch is "x86_64", "arm64" or "ppc64"; "" when not known.

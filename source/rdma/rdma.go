@@ -276,7 +276,7 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
 // byClass finds the PCI function in the path of a device: its class entry is a
 // link into the device tree, .../0000:1a:00.0/infiniband/mlx5_0, or with an
 // auxiliary device in between, .../0000:1a:00.0/mlx5_core.sf.2/infiniband/mlx5_2.
-// What is neither link nor directory is no device.
+// An entry that is neither a link nor a directory is not a device.
 func byClass(fs *host.FS, functions *pci.Inventory, link host.Link) (d Device, ok bool) {
 	name := link.Name
 	entry := classDir + "/" + name
