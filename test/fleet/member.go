@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -25,6 +26,7 @@ type member struct {
 	log       *logrus.Logger
 	machine   atomic.Pointer[report.Report]
 	since     atomic.Pointer[time.Time] // when the machine was last changed
+	pending   atomic.Bool               // that change has not been published
 	events    chan report.Parts
 	done      func() // called when it has published or failed for the first time
 }
@@ -66,6 +68,7 @@ func (m *member) set(machine *report.Report) {
 	now := m.fleet.now()
 	m.since.Store(&now)
 	m.machine.Store(machine)
+	m.pending.Store(true)
 }
 
 // change changes the machine.
@@ -90,7 +93,10 @@ type observed struct {
 // Publish implements publish.Publisher.
 func (o observed) Publish(ctx context.Context, c publish.Content) (wrote bool, err error) {
 	wrote, err = o.Publisher.Publish(ctx, c)
-	if wrote {
+	// A write whose answer was lost may turn out to have been made.
+	made := err == nil && maps.Equal(c.Labels, o.member.machine.Load().Labels) && o.member.pending.Swap(false)
+	if wrote || made {
+		o.member.pending.Store(false)
 		o.member.fleet.writes.wrote(*o.member.since.Load())
 		o.member.done()
 	}
