@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/testsize"
 )
 
 // TestMain lets scripts run this program by its name.
@@ -34,8 +35,12 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts, error %v", err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: testsize.Share(scripts),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// machine NAME STATE DIR lays a machine out.
 			"machine": func(ts *testscript.TestScript, _ bool, args []string) {

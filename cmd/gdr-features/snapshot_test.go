@@ -102,6 +102,7 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 	inSome := []string{"ready", "closed-no-peermem", "kallsyms-garbage"}
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
 			for _, s := range machine.States() {
 				if !slices.Contains(inAll, m.Name) && !slices.Contains(inSome, s.Name) {
 					continue
