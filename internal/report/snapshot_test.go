@@ -102,7 +102,7 @@ func TestSnapshotOfOddities(t *testing.T) {
 		{name: "a symbol table that ends in a long line", files: map[string]string{"proc/kallsyms": "0000000000000000 t a\n" + strings.Repeat("y", 5000)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, state := range testsize.Share(machine.States()) {
+			for _, state := range testsize.Few(machine.States()) {
 				dir := parse(t, cmp.Or(tt.machine, one)).Tree(t, state)
 				for name, text := range tt.files {
 					path := filepath.Join(dir, name)
