@@ -101,19 +101,21 @@ func (k *kernel) Names(name string) ([]string, error) {
 // links lists a directory of links and reads each by the handle of the directory,
 // which saves resolving the path to it again and again.
 func (k *kernel) links(name string) (links []Link, err error) {
-	read := func(dir int, link string) {
-		to, err := readlinkat(dir, link)
-		if err != nil {
-			err = PathError("readlink", name+"/"+link, err)
+	_, err = k.list(name, func(dir int, names []string) {
+		links = make([]Link, len(names))
+		for i, link := range names {
+			to, err := readlinkat(dir, link)
+			if err != nil {
+				err = PathError("readlink", name+"/"+link, err)
+			}
+			links[i] = Link{link, to, err}
 		}
-		links = append(links, Link{link, to, err})
-	}
-	_, err = k.list(name, read)
+	})
 	return links, err
 }
 
-// list gives the sorted names in a directory, and hands each with the directory to see.
-func (k *kernel) list(name string, see func(dir int, entry string)) ([]string, error) {
+// list gives the sorted names in a directory, and hands them to use with its handle.
+func (k *kernel) list(name string, use func(dir int, names []string)) ([]string, error) {
 	const most = 1 << 17
 	op, below := k.at(name)
 	fd, err := op.open(below, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -132,10 +134,8 @@ func (k *kernel) list(name string, see func(dir int, entry string)) ([]string, e
 		err = PathError("readdir", name, errnoOf(err))
 	}
 	slices.Sort(names)
-	for _, entry := range names {
-		if see != nil {
-			see(fd, entry)
-		}
+	if use != nil {
+		use(fd, names)
 	}
 	return names, err
 }
