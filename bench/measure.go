@@ -89,7 +89,7 @@ func (s *series) once(ctx context.Context, launch string) (c cost, err error) {
 	return cost{cpu: (user + system) / 1e3, peak: peak * 1024 / 1e6}, nil
 }
 
-// cpu gives the times of all runs.
+// cpu returns the times of all runs.
 func (s *series) cpu() []float64 {
 	all := make([]float64, len(s.costs))
 	for i, c := range s.costs {
@@ -107,7 +107,7 @@ func (s *series) peak() float64 {
 	return peak
 }
 
-// median gives the value in the middle, or half way between the two there.
+// median returns the value in the middle, or half way between the two there.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2

@@ -157,7 +157,7 @@ func startTable(w io.Writer, st start) {
 	}
 }
 
-// claimTable prints the claims and tells whether one fails. If busy gives a reason, those
+// claimTable prints the claims and reports whether one fails. If busy gives a reason, those
 // that depend on time are not judged.
 func claimTable(w io.Writer, all []claim, busy string) (over bool) {
 	fmt.Fprintf(w, "\n%-58s %6s %8s\n", "claim", "is", "at most")

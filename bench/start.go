@@ -137,7 +137,7 @@ func linkedPackages(ctx context.Context) ([]string, error) {
 	return strings.Fields(string(text)), nil
 }
 
-// isHeavy tells whether a package would slow down every start.
+// isHeavy reports whether a package would slow down every start.
 func isHeavy(name string) bool {
 	for _, prefix := range []string{"k8s.io/client-go", "k8s.io/api", "github.com/prometheus", "sigs.k8s.io/node-feature-discovery"} {
 		if strings.HasPrefix(name, prefix) {

@@ -54,7 +54,7 @@ func layOut(dir string) (grown []tree, shared tree, err error) {
 	return grown, shared, err
 }
 
-// nicsOf gives the machine's NICs.
+// nicsOf returns the machine's NICs.
 func nicsOf(m *machine.Machine) []machine.Function {
 	var nics []machine.Function
 	for _, f := range m.Functions {
@@ -65,7 +65,7 @@ func nicsOf(m *machine.Machine) []machine.Function {
 	return nics
 }
 
-// share gives the machine with n virtual functions more, spread over its NICs, each with
+// share returns the machine with n virtual functions more, spread over its NICs, each with
 // an RDMA device. Those of one NIC have a bus of their own, which the machine does not
 // use.
 func share(m *machine.Machine, n int) *machine.Machine {

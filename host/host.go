@@ -37,10 +37,10 @@ type Source interface {
 	// Names lists a directory, sorted. On an error it gives the names read so far; too
 	// many names are ErrTooLarge.
 	Names(name string) ([]string, error)
-	// Link gives the target of a symbolic link as it is written there. For anything but
+	// Link returns the target of a symbolic link as it is written there. For anything but
 	// a link the error is unix.EINVAL.
 	Link(name string) (string, error)
-	// Inode gives the inode number of the file that name leads to, following
+	// Inode returns the inode number of the file that name leads to, following
 	// links. In sysfs a directory that was removed and made again has another number.
 	// Sources other than the kernel give 0.
 	Inode(name string) (uint64, error)
@@ -60,7 +60,7 @@ func PathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: "/" + strings.TrimSuffix(name, "/"), Err: err}
 }
 
-// Absent tells whether err says that there is no such file.
+// Absent reports whether err says that there is no such file.
 func Absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // FS is the file tree of one machine: a Source, and what is commonly read of one.
@@ -91,7 +91,7 @@ func Open(o Options) (*FS, error) {
 	return &FS{Source: k, root: o.Root, sysfs: o.Sysfs}, nil
 }
 
-// New gives the tree that a source answers for. root is the name to show for it.
+// New returns the tree that a source answers for. root is the name to show for it.
 func New(source Source, root string) *FS { return &FS{Source: source, root: root} }
 
 // Close releases what Open opened.
@@ -108,7 +108,7 @@ func (f *FS) Root() string { return f.root }
 // Sysfs is the directory in use in place of Root's sys/, "" for none.
 func (f *FS) Sysfs() string { return f.sysfs }
 
-// Exists tells whether name leads to anything, following links. It is an error
+// Exists reports whether name leads to anything, following links. It is an error
 // if that cannot be determined.
 func (f *FS) Exists(name string) (bool, error) {
 	_, err := f.Inode(name)
@@ -193,7 +193,7 @@ func (f *FS) Links(name string) ([]Link, error) {
 	return links, err
 }
 
-// Base gives the last element of a link's target: the name of a driver, of an
+// Base returns the last element of a link's target: the name of a driver, of an
 // IOMMU group, of a physical function.
 func (f *FS) Base(name string) (string, error) {
 	to, err := f.Link(name)

@@ -74,7 +74,7 @@ func openDir(dir string) (opener, error) {
 	return walked{root}, nil
 }
 
-// at gives the opener that serves name and the name below it.
+// at returns the opener that serves name and the name below it.
 func (k *kernel) at(name string) (opener, string) {
 	if below, ok := strings.CutPrefix(name, "sys/"); ok && k.sys != nil {
 		return k.sys, below
@@ -114,7 +114,7 @@ func (k *kernel) links(name string) (links []Link, err error) {
 	return links, err
 }
 
-// list gives the sorted names in a directory, and hands them to use with its handle.
+// list returns the sorted names in a directory, and hands them to use with its handle.
 func (k *kernel) list(name string, use func(dir int, names []string)) ([]string, error) {
 	const most = 1 << 17
 	op, below := k.at(name)

@@ -46,7 +46,7 @@ const readLimit = 4 * time.Second
 // and symbols in /proc are the node's in every pod.
 type Options = host.Options
 
-// Sources gives all sources, to be handed to source.Register one by one before
+// Sources returns all sources, to be handed to source.Register one by one before
 // the worker runs. The first, gdr, is a source of labels too. The error tells that
 // a directory cannot be opened.
 func Sources(o Options) ([]source.FeatureSource, error) {

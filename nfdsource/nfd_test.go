@@ -63,7 +63,7 @@ func small(t *testing.T) *machine.Machine { return load(t, machines+"vllm-1gpu-d
 // node is the source of the labels.
 func node(fs *host.FS) *labelSource { return sources(fs)[0].(*labelSource) }
 
-// text gives features one line an instance or attribute, sorted within each
+// text returns features one line an instance or attribute, sorted within each
 // feature by key.
 func text(f *v1alpha1.Features) string {
 	var out strings.Builder

@@ -9,6 +9,6 @@ var attributes = [...]string{
 	"name", "dev", "port", "speed", "latency", "maxconn", "gdr", "sm", "rank", "count", "target", "tclass",
 }
 
-// IsAttribute tells whether ParseFile looks at attributes of this name, "busid" or
+// IsAttribute reports whether ParseFile looks at attributes of this name, "busid" or
 // "numaid". NCCL reads others as well, "guid" of a NIC among them.
 func IsAttribute(name string) bool { return slices.Contains(attributes[:], name) }

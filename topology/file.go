@@ -143,7 +143,7 @@ func withoutComments(data []byte) []byte {
 	}
 }
 
-// find gives the first pci element of a function, nil for none. The bus id must be
+// find returns the first pci element of a function, nil for none. The bus id must be
 // in lower case, as NCCL wants it. A NIC may also be listed as function 0 of its
 // device, or as device 0, function 0 of its bus, where NCCL looks for it. Names of
 // RDMA devices do not count: they come and go with the driver. A nil file has none.

@@ -65,7 +65,7 @@ func nic(t *testing.T, address string) *pci.Function {
 	return &f
 }
 
-// rated gives the level of two functions that the file must know.
+// rated returns the level of two functions that the file must know.
 func rated(t *testing.T, f *File, a, b *pci.Function) Level {
 	t.Helper()
 	p, q := f.find(a), f.find(b)
@@ -79,7 +79,7 @@ func rated(t *testing.T, f *File, a, b *pci.Function) Level {
 	return level
 }
 
-// inNCCLFile gives NCCL's level of two functions that are below no bridge of their
+// inNCCLFile returns NCCL's level of two functions that are below no bridge of their
 // own on NUMA node 0, with the file.
 func inNCCLFile(f *File, a, b *pci.Function) Level {
 	for _, fn := range []*pci.Function{a, b} {

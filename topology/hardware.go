@@ -105,7 +105,7 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 	return levels
 }
 
-// usedByDefault tells whether NCCL uses GPUDirect RDMA at a level with its default
+// usedByDefault reports whether NCCL uses GPUDirect RDMA at a level with its default
 // settings. A NIC may be nearer than its own place says, by a data-direct function
 // that could not be matched to it.
 func (b *builder) usedByDefault(nic *pci.Function, level Level) tristate.State {
@@ -122,13 +122,13 @@ func (b *builder) usedByDefault(nic *pci.Function, level Level) tristate.State {
 	return tristate.False
 }
 
-// unmatchedDataDirect tells whether a NIC may have a data-direct function and its VPD,
+// unmatchedDataDirect reports whether a NIC may have a data-direct function and its VPD,
 // which names it, could not be read: only root may.
 func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
 	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }
 
-// allowed tells whether the driver maps the GPU's memory for the NIC, judged
+// allowed reports whether the driver maps the GPU's memory for the NIC, judged
 // by their places in the PCI tree.
 func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 	if gpu.Coherent() || b.virtual || !b.commonBridge[gpu.GPU] {

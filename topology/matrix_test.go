@@ -77,7 +77,7 @@ func TestPublishedMatrices(t *testing.T) {
 	}
 }
 
-// levels gives the levels by the names that the description uses.
+// levels returns the levels by the names that the description uses.
 func levels(m *machine.Machine, tm *topology.Matrix) map[string]string {
 	names := map[string]string{}
 	for _, f := range m.Functions {

@@ -106,13 +106,13 @@ func (r *ncclRatings) onUnknownCPU(gpus, nics int) indexes {
 	return set
 }
 
-// knows tells whether a NIC was rated.
+// knows reports whether a NIC was rated.
 func (r *ncclRatings) knows(at ncclFunction) bool {
 	_, ok := r.nics[at]
 	return ok || !at.known
 }
 
-// level gives the rating of a GPU and of the function that stands for a NIC.
+// level returns the rating of a GPU and of the function that stands for a NIC.
 func (r *ncclRatings) level(gpu *pci.Function, at ncclFunction) Level {
 	i, ok := r.nics[at]
 	j, rated := r.gpus[gpu.Address]
@@ -186,7 +186,7 @@ func (m *Matrix) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
 	return p
 }
 
-// cpuOf gives the CPU that a NIC without function is attached to, nil for none.
+// cpuOf returns the CPU that a NIC without function is attached to, nil for none.
 func (r *ncclRatings) cpuOf(at ncclFunction) *element {
 	for _, e := range r.system.below {
 		if i, ok := r.nics[at]; ok && slices.Contains(e.nics, i) {

@@ -9,7 +9,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// placed gives a function below some bridges of a root bus.
+// placed returns a function below some bridges of a root bus.
 func placed(f *pci.Function, numa int, bridges ...pci.Address) *pci.Function {
 	f.RootBus, f.Bridges, f.RootNUMA, f.NearNUMA = "pci0000:00", bridges, numa, numa
 	return f

@@ -13,7 +13,7 @@ import (
 	"gdr-features/topology"
 )
 
-// ncclLevels gives NCCL's levels by the names that the description uses.
+// ncclLevels returns NCCL's levels by the names that the description uses.
 func ncclLevels(m *machine.Machine, tm *topology.Matrix) map[string]string {
 	names := map[string]string{}
 	for _, f := range m.Functions {

@@ -158,7 +158,7 @@ func (g *ncclGraph) addPCI(e *element, parent node) {
 	}
 }
 
-// describe gives class and ids of a pci element: the class is that of sysfs
+// describe returns class and ids of a pci element: the class is that of sysfs
 // where the function is there, the ids are those of the file where it has them.
 func (g *ncclGraph) describe(e *element) (class string, ids uint64) {
 	class, ids = e.class, e.ids
@@ -175,7 +175,7 @@ func (g *ncclGraph) describe(e *element) (class string, ids uint64) {
 	return class, ids
 }
 
-// isSwitch tells whether NCCL treats functions of a class as switches: all but
+// isSwitch reports whether NCCL treats functions of a class as switches: all but
 // NVSwitches, POWER NVLink bridges, GPUs and network devices (kvDictPciClass).
 func isSwitch(class string) bool {
 	for _, prefix := range [...]string{"0x068000", "0x068001", "0x03", "0x02"} {
@@ -285,7 +285,7 @@ func (g *ncclGraph) searchAll() {
 	}
 }
 
-// search gives the best path from a NIC's node, or another leaf's, to each GPU's
+// search returns the best path from a NIC's node, or another leaf's, to each GPU's
 // node, Unknown for none (ncclTopoSetPaths).
 func (g *ncclGraph) search(base node) []Level {
 	var best [nodeKinds][]Level

@@ -43,7 +43,7 @@ func (e *element) add(c *element) {
 	e.below = slices.Insert(e.below, at, c)
 }
 
-// find gives the first pci element of a bus id, nil for none.
+// find returns the first pci element of a bus id, nil for none.
 func (e *element) find(busid string) *element {
 	if e.tag == "pci" && e.key == busid {
 		return e
@@ -66,7 +66,7 @@ func (e *element) clone(parent *element) *element {
 	return &c
 }
 
-// trim removes what holds no GPU and no NIC (ncclTopoTrimXml) and tells whether
+// trim removes what holds no GPU and no NIC (ncclTopoTrimXml) and reports whether
 // anything is left.
 func (e *element) trim() bool {
 	e.below = slices.DeleteFunc(e.below, func(c *element) bool { return !c.trim() })
@@ -128,7 +128,7 @@ func (t *xmlTree) index(e *element) {
 	}
 }
 
-// pci gives the element of a function at an address below some bridges, a new
+// pci returns the element of a function at an address below some bridges, a new
 // one where there is none yet, as ncclTopoGetXmlFromSys makes it: every second
 // bridge is its parent, a switch named by its upstream port, and what has none above
 // it is attached to the CPU of its NUMA node. NCCL cuts an address with a domain of
@@ -163,7 +163,7 @@ func (t *xmlTree) parent(a pci.Address, above []pci.Address, numa string) *eleme
 	return t.pci(above[n-2], above[:n-2], numa)
 }
 
-// cpu gives the cpu element of a NUMA node, a new one where the list has none.
+// cpu returns the cpu element of a NUMA node, a new one where the list has none.
 func (t *xmlTree) cpu(among []*element, numa string) *element {
 	for _, e := range among {
 		if e.tag == "cpu" && e.key == numa {
@@ -253,7 +253,7 @@ func inNCCL(inv *pci.Inventory, f *pci.Function) ncclFunction {
 	}
 }
 
-// ncclTree gives the tree that NCCL's processes, one for each GPU, come to
+// ncclTree returns the tree that NCCL's processes, one for each GPU, come to
 // together (ncclTopoGetSystem). Without a GPU it holds the NICs alone.
 func ncclTree(file *File, gpus []*pci.Function, nics []ncclFunction) *element {
 	var all *element

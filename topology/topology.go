@@ -68,10 +68,10 @@ type Pair struct {
 	Level, NCCL Level
 	// FromFile: the levels are those of an NCCL topology file.
 	FromFile bool
-	// Default tells whether NCCL uses GPUDirect RDMA for the pair with its default
+	// Default reports whether NCCL uses GPUDirect RDMA for the pair with its default
 	// settings (NCCL_NET_GDR_LEVEL), judged by their places in the PCI tree.
 	Default tristate.State
-	// Allowed tells whether the GPU's driver maps its memory for the NIC, judged
+	// Allowed reports whether the GPU's driver maps its memory for the NIC, judged
 	// by their places in the PCI tree. See family.GPU.CommonBridge.
 	Allowed tristate.State
 }
@@ -98,11 +98,11 @@ type Matrix struct {
 	// Level is the smallest level that every GPU reaches: the largest GPU.Level.
 	// Best is the smallest level of any pair.
 	Level, Best Level
-	// NCCLDefault tells whether every GPU has a NIC with Pair.Default.
+	// NCCLDefault reports whether every GPU has a NIC with Pair.Default.
 	NCCLDefault tristate.State
-	// Reachable tells whether there is a pair with Pair.Allowed.
+	// Reachable reports whether there is a pair with Pair.Allowed.
 	Reachable tristate.State
-	// DataDirect tells whether there is a data-direct function (ConnectX-8).
+	// DataDirect reports whether there is a data-direct function (ConnectX-8).
 	DataDirect bool
 	// FileUnread: the machine has an NCCL topology file that cannot be read, so no
 	// level is known.
@@ -117,10 +117,10 @@ type Matrix struct {
 	file *File
 }
 
-// InFile tells whether a function is in the machine's topology file.
+// InFile reports whether a function is in the machine's topology file.
 func (m *Matrix) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
 
-// PairsOf gives the pairs of a GPU with every NIC, in their order.
+// PairsOf returns the pairs of a GPU with every NIC, in their order.
 func (m *Matrix) PairsOf(gpu int) []Pair {
 	n := len(m.NICs)
 	return m.Pairs[gpu*n : (gpu+1)*n]
@@ -134,7 +134,7 @@ type Facts struct {
 	// cannot be read (FileUnread).
 	File       *File
 	FileUnread bool
-	// Virtual tells whether the system runs under a hypervisor.
+	// Virtual reports whether the system runs under a hypervisor.
 	Virtual tristate.State
 }
 
@@ -157,7 +157,7 @@ func Build(facts Facts) Matrix {
 	return b.m
 }
 
-// pairs gives every pair its levels.
+// pairs returns every pair its levels.
 func (b *builder) pairs() {
 	b.m.nccl = b.allNICs()
 	at := make([]ncclFunction, len(b.m.NICs))
@@ -199,7 +199,7 @@ func (b *builder) allNICs() *ncclRatings {
 	return b.rateNCCL(all)
 }
 
-// rateNCCL gives NCCL's ratings of all GPUs and some NICs.
+// rateNCCL returns NCCL's ratings of all GPUs and some NICs.
 func (b *builder) rateNCCL(nics []*pci.Function) *ncclRatings {
 	gpus := make([]*pci.Function, len(b.m.GPUs))
 	for i := range b.m.GPUs {
@@ -297,7 +297,7 @@ func (b *builder) withoutRDMA(next int, has map[pci.Address]bool, until *pci.Add
 	return next
 }
 
-// rate gives the level of a GPU and a NIC function. A virtual function has the place
+// rate returns the level of a GPU and a NIC function. A virtual function has the place
 // of its physical function. Each pair of places is rated once.
 func (b *builder) rate(gpu, nic *pci.Function) rating {
 	gpu, nic = b.PCI.Place(gpu), b.PCI.Place(nic)

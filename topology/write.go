@@ -21,7 +21,7 @@ const ncclChildren = 128
 // is written from the PCI tree.
 var ErrFromFile = errors.New("the levels already come from an NCCL topology file")
 
-// WriteFile gives the machine as an NCCL topology file (NCCL_TOPO_FILE): the
+// WriteFile returns the machine as an NCCL topology file (NCCL_TOPO_FILE): the
 // tree that NCCL makes of it, with GPUs, and with NICs under the function that NCCL
 // looks for. NCCL adds the elements gpu, nic and net where it runs, so they are left
 // out, and so are functions whose place could not be read. The attributes of CPUs are
@@ -97,7 +97,7 @@ func (w *fileWriter) call(f *pci.Function, name string) {
 	}
 }
 
-// nic gives the function that NCCL looks for to place a NIC, and not its data-direct
+// nic returns the function that NCCL looks for to place a NIC, and not its data-direct
 // function, which NCCL before 2.27.3 does not know.
 func (w *fileWriter) nic(n *NIC) []ncclFunction {
 	own := *n.Function
@@ -226,7 +226,7 @@ func (w *fileWriter) children(e *element, indent int) error {
 	return nil
 }
 
-// functionAt gives the function of a bus id, nil for a bridge of which nothing is
+// functionAt returns the function of a bus id, nil for a bridge of which nothing is
 // known.
 func (w *fileWriter) functionAt(busid string) *pci.Function {
 	a, err := pci.ParseAddress(busid)

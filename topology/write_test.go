@@ -59,7 +59,7 @@ func TestWriteFileRoundTrip(t *testing.T) {
 	}
 }
 
-// rated gives what NCCL makes of each pair.
+// rated returns what NCCL makes of each pair.
 func rated(r *report.Report) map[string]string {
 	out := map[string]string{}
 	for _, p := range r.Matrix.Pairs {

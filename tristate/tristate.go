@@ -65,7 +65,7 @@ func Not(s State) State {
 	return Unknown
 }
 
-// String gives "true", "false" or "unknown".
+// String returns "true", "false" or "unknown".
 func (s State) String() string {
 	switch s {
 	case True:

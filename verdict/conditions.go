@@ -7,7 +7,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// boundTo tells whether a function is bound to one of some drivers.
+// boundTo reports whether a function is bound to one of some drivers.
 func boundTo(f *pci.Function, drivers ...string) tristate.State {
 	if !f.DriverKnown {
 		return tristate.Unknown
@@ -34,7 +34,7 @@ func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 	return no
 }
 
-// AllPassthrough tells whether every eligible GPU is bound to a driver that hands it
+// AllPassthrough reports whether every eligible GPU is bound to a driver that hands it
 // to a virtual machine (vfio-pci).
 func (f *Facts) AllPassthrough() tristate.State {
 	if f.Matrix.EligibleGPUs == 0 {
@@ -43,7 +43,7 @@ func (f *Facts) AllPassthrough() tristate.State {
 	return tristate.Not(f.anyGPU(func(gpu *pci.Function) tristate.State { return tristate.Not(boundTo(gpu, gpu.GPU.Passthrough...)) }))
 }
 
-// GPUDriven tells whether some eligible GPU is bound to the driver of its
+// GPUDriven reports whether some eligible GPU is bound to the driver of its
 // family.
 func (f *Facts) GPUDriven() tristate.State {
 	return f.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, gpu.GPU.Driver) })

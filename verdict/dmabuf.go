@@ -27,7 +27,7 @@ type Prerequisite struct {
 	Met  tristate.State
 }
 
-// Turing tells whether some eligible GPU that the driver drives is of the Turing
+// Turing reports whether some eligible GPU that the driver drives is of the Turing
 // generation or newer.
 func (f *Facts) Turing() tristate.State {
 	return f.anyGPU(func(gpu *pci.Function) tristate.State {

@@ -19,7 +19,7 @@ type nics struct {
 	family *family.NIC
 }
 
-// eachFamily gives the families that are judged: those of which the machine has
+// eachFamily returns the families that are judged: those of which the machine has
 // eligible functions, and all where that is not known.
 func (f *Facts) eachFamily() []nics {
 	table := f.Families
@@ -33,7 +33,7 @@ func (f *Facts) eachFamily() []nics {
 	return all
 }
 
-// furthest gives the family that meets most prerequisites in their order: a ready
+// furthest returns the family that meets most prerequisites in their order: a ready
 // one, else one of which none is proven missing, else the one whose first missing one
 // comes last. The node is judged by it.
 func (f *Facts) furthest() nics {
@@ -163,22 +163,22 @@ func (n nics) devicesSay() tristate.State {
 	return answer
 }
 
-// NICFamily gives the family of NICs that comes furthest in the order of the
+// NICFamily returns the family of NICs that comes furthest in the order of the
 // prerequisites. The other answers about NICs are about this one.
 func (f *Facts) NICFamily() *family.NIC { return f.furthest().family }
 
-// NICDriven tells whether some eligible NIC function, physical or virtual, is bound
+// NICDriven reports whether some eligible NIC function, physical or virtual, is bound
 // to its driver.
 func (f *Facts) NICDriven() tristate.State { return f.furthest().driven() }
 
-// RDMADevice tells whether some eligible NIC has an RDMA device.
+// RDMADevice reports whether some eligible NIC has an RDMA device.
 func (f *Facts) RDMADevice() tristate.State { return f.furthest().device() }
 
-// ActivePort tells whether some port of those devices is ACTIVE with a link layer of
+// ActivePort reports whether some port of those devices is ACTIVE with a link layer of
 // its family.
 func (f *Facts) ActivePort() tristate.State { return f.furthest().port() }
 
-// Ways tells whether the NICs can reach GPU memory by a peer memory client, and by
+// Ways reports whether the NICs can reach GPU memory by a peer memory client, and by
 // DMA-BUF.
 func (f *Facts) Ways() (peermem, dmabuf tristate.State) {
 	n := f.furthest()
@@ -189,11 +189,11 @@ func (f *Facts) Ways() (peermem, dmabuf tristate.State) {
 // missing is to be named.
 func (f *Facts) DMABufNeeds() []Prerequisite { return f.furthest().dmabufNeeds() }
 
-// DevicesSay tells whether some RDMA device of an eligible NIC answered, when it was
+// DevicesSay reports whether some RDMA device of an eligible NIC answered, when it was
 // asked, that it registers DMA-BUF. False only when all were asked and all said no.
 func (f *Facts) DevicesSay() tristate.State { return f.furthest().devicesSay() }
 
-// HasActivePort tells whether a NIC has a port that carries traffic.
+// HasActivePort reports whether a NIC has a port that carries traffic.
 func HasActivePort(n *topology.NIC) tristate.State {
 	if n.RDMA == nil {
 		return tristate.False

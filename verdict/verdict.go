@@ -88,7 +88,7 @@ type Step struct {
 // GPUMemory is the Check of the step that takes both ways to GPU memory together.
 const GPUMemory = "gpu-memory"
 
-// Judge gives the verdict on the facts.
+// Judge returns the verdict on the facts.
 func Judge(f Facts) Verdict {
 	var v Verdict
 	v.Peermem, v.DMABuf = tristate.False, tristate.False

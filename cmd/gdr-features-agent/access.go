@@ -15,7 +15,7 @@ import (
 	"gdr-features/internal/cli"
 )
 
-// access gives the configuration of a client for the API server. In a Pod, client-go reads
+// access returns the configuration of a client for the API server. In a Pod, client-go reads
 // the token and the certificate authority again when their files change.
 func (p *program) access() (*rest.Config, error) {
 	agent := "gdr-features/" + cli.Version(version)

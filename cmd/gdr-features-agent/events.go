@@ -13,7 +13,7 @@ import (
 // reopenAfter is how long after a failure of the kernel's socket it is opened again.
 const reopenAfter = 10 * time.Second
 
-// partsOf gives the parts of the machine that an event is about; 0 for none.
+// partsOf returns the parts of the machine that an event is about; 0 for none.
 func partsOf(e uevent.Event) report.Parts {
 	switch e.Subsystem {
 	case "pci":

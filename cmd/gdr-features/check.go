@@ -76,7 +76,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	return c
 }
 
-// checkStatus gives the exit status for verdict, level and expectations. An unknown
+// checkStatus returns the exit status for verdict, level and expectations. An unknown
 // level does not count as near enough.
 func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
 	tooFar := func(g topology.GPU) bool { return g.Eligible && g.Level > limit }

@@ -4,7 +4,7 @@
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Command gdr-features tells whether a machine can do GPUDirect RDMA, whether it is
+// Command gdr-features reports whether a machine can do GPUDirect RDMA, whether it is
 // ready for it now, and how close its GPUs and NICs are to each other, from /sys and
 // /proc alone. It prints labels for Node Feature Discovery, and tables for people.
 package main

@@ -34,7 +34,7 @@ func (a *app) nodesCommand() *cobra.Command {
 	return c
 }
 
-// given gives the flags that were set as arguments.
+// given returns the flags that were set as arguments.
 func given(flags *pflag.FlagSet) []string {
 	var args []string
 	flags.VisitAll(func(f *pflag.Flag) {

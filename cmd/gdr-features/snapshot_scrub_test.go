@@ -162,7 +162,7 @@ func TestSnapshotScrubbed(t *testing.T) {
 
 var hexLine = regexp.MustCompile(`"hex":"([0-9a-f]+)"`)
 
-// bytesOf gives the bytes that a snapshot shows in hexadecimal.
+// bytesOf returns the bytes that a snapshot shows in hexadecimal.
 func bytesOf(t *testing.T, text string) string {
 	t.Helper()
 	var all bytes.Buffer
@@ -193,7 +193,7 @@ func scan(t *testing.T, root string) *pci.Inventory {
 	return &inv
 }
 
-// pairs gives the facts that follow from identifiers.
+// pairs returns the facts that follow from identifiers.
 func pairs(inv *pci.Inventory) string {
 	var all strings.Builder
 	for i := range inv.Functions {

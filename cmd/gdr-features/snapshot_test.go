@@ -28,7 +28,7 @@ var moreForms = []string{
 	"check --expect testdata/expect-all.yaml", "check --expect testdata/expect-all.yaml -o json", "labels --expect testdata/expect-all.yaml",
 }
 
-// everyForm gives the arguments of every command that takes a snapshot, in every form
+// everyForm returns the arguments of every command that takes a snapshot, in every form
 // of its output; "" is the overview.
 func everyForm(t *testing.T) []string {
 	t.Helper()

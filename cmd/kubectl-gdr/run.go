@@ -98,7 +98,7 @@ func (p *program) do(ctx context.Context, names []string) error {
 	return nil
 }
 
-// filter gives the filter that the flags describe.
+// filter returns the filter that the flags describe.
 func (p *program) filter() (nodes.Filter, error) {
 	f := nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
 	if err := p.flags.Validate(); err != nil {

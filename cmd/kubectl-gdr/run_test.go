@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// features is a page of two NodeFeatures; more tells whether another page follows.
+// features is a page of two NodeFeatures; more reports whether another page follows.
 func features(first int, more string) string {
 	item := func(n int) string {
 		state := `"feature.node.kubernetes.io/gpudirect.rdma": "true"`

@@ -63,7 +63,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// references gives the rows that a text refers to: the names after "operators.md#",
+// references returns the rows that a text refers to: the names after "operators.md#",
 // and those that follow in the same sentence.
 func references(text string) []string {
 	var names []string
@@ -85,7 +85,7 @@ func operatorParts(name, text string) []string {
 	return strings.Split(shown.ReplaceAllString(text, ""), "\n## ")
 }
 
-// operatorRows gives the names of the rows, each of which must be whole.
+// operatorRows returns the names of the rows, each of which must be whole.
 func operatorRows(t *testing.T, root fs.FS) map[string]bool {
 	t.Helper()
 	text, err := fs.ReadFile(root, operators)
@@ -176,7 +176,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// titles gives the names by which the parts of a page can be linked to.
+// titles returns the names by which the parts of a page can be linked to.
 func titles(t *testing.T, root fs.FS, name string) []string {
 	t.Helper()
 	text, err := fs.ReadFile(root, name)
@@ -193,7 +193,7 @@ func titles(t *testing.T, root fs.FS, name string) []string {
 	return all
 }
 
-// operatorPages gives what people read, and the sources of the findings.
+// operatorPages returns what people read, and the sources of the findings.
 func operatorPages(t *testing.T, root fs.FS) []string {
 	t.Helper()
 	pages := map[string]bool{}

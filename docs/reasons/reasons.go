@@ -13,7 +13,7 @@ var pages embed.FS
 
 const index = "README.md"
 
-// Page gives the page of a token, in Markdown.
+// Page returns the page of a token, in Markdown.
 func Page(token string) (text string, ok bool) {
 	name := token + ".md"
 	if name == index {

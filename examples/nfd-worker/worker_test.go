@@ -75,7 +75,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// usage gives the flags of a worker, with their defaults.
+// usage returns the flags of a worker, with their defaults.
 func usage(t *testing.T, worker string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), worker, "-help").CombinedOutput()
@@ -134,7 +134,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// published gives the labels that the worker wrote, ours and NFD's apart, in the
+// published returns the labels that the worker wrote, ours and NFD's apart, in the
 // form of `labels`.
 func (s *apiServer) published(t *testing.T) (ours, others string) {
 	t.Helper()

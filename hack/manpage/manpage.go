@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Pages gives the pages of a program and of each of its commands, by file name.
+// Pages returns the pages of a program and of each of its commands, by file name.
 func Pages(root *cobra.Command) map[string]string {
 	pages := map[string]string{}
 	for _, c := range append(available(root), root) {

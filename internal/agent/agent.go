@@ -25,7 +25,7 @@ type Agent struct {
 	Publishers []publish.Publisher
 	// Events receives the parts that may have changed; nil without a source of events.
 	Events <-chan report.Parts
-	// PortsChanged tells whether a port has changed its state since the last call. It
+	// PortsChanged reports whether a port has changed its state since the last call. It
 	// is called every Poll, since the kernel sends no event for that. May be nil.
 	PortsChanged func(context.Context) bool
 	Poll         time.Duration

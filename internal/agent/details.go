@@ -18,7 +18,7 @@ type details struct {
 	since     time.Time      // since when the machine has looked like next
 }
 
-// filter gives the report whose details are to be published. Details change at once
+// filter returns the report whose details are to be published. Details change at once
 // when the labels do, and otherwise when they have stayed the same for the settle time;
 // wait is how long that still takes, 0 for no wait.
 func (d *details) filter(s *sample, labelsChanged bool) (show *report.Report, wait time.Duration) {
@@ -37,7 +37,7 @@ func (d *details) filter(s *sample, labelsChanged bool) (show *report.Report, wa
 	return d.published, wait
 }
 
-// sameDetails tells whether two reports list the same.
+// sameDetails reports whether two reports list the same.
 func sameDetails(a, b *report.Report) bool {
 	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix)
 }

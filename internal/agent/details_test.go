@@ -20,7 +20,7 @@ func portIs(state string) report.Report {
 	return report.Report{PCIRead: true, Fresh: report.All, Labels: ready, Matrix: topology.Matrix{NICs: []topology.NIC{{RDMA: d}}}}
 }
 
-// portOf gives that state.
+// portOf returns that state.
 func portOf(r *report.Report) string { return r.Matrix.NICs[0].RDMA.Ports[0].State }
 
 func TestDetails(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 var errDown = errors.New("connection refused")
 
-// gaps gives the pauses between calls in a row that failed.
+// gaps returns the pauses between calls in a row that failed.
 func gaps(tries []attempt) (between []time.Duration) {
 	var last time.Duration = -1
 	for _, t := range tries {

@@ -178,7 +178,7 @@ func (f *fake) setErr(err error) {
 	f.err = err
 }
 
-// publications gives the calls of Publish.
+// publications returns the calls of Publish.
 func (f *fake) publications() []attempt {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -62,7 +62,7 @@ func (s *schedule) next() time.Time {
 	return next
 }
 
-// due gives the parts that are due now and plans when they are due again. poll tells
+// due returns the parts that are due now and plans when they are due again. poll tells
 // that the ports are to be polled, and are not read anyway.
 func (s *schedule) due(now time.Time) (parts report.Parts, poll bool) {
 	past := func(at time.Time) bool { return !at.IsZero() && !at.After(now) }

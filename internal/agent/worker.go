@@ -43,7 +43,7 @@ func newWorker(a *Agent, p publish.Publisher, rescan chan<- time.Duration) *work
 	}
 }
 
-// offer gives the worker a sample, which replaces one that it has not received yet.
+// offer returns the worker a sample, which replaces one that it has not received yet.
 func (w *worker) offer(s *sample) {
 	select {
 	case <-w.samples:
@@ -99,7 +99,7 @@ func (w *worker) readBack(ctx context.Context) bool {
 	}
 }
 
-// update decides what is to be published now, and tells whether labels have changed.
+// update decides what is to be published now, and reports whether labels have changed.
 func (w *worker) update(s *sample) (changed bool) {
 	labels, wait, ok := w.filter.Next(s.reading())
 	if ok {
@@ -146,7 +146,7 @@ func (w *worker) publish(ctx context.Context, reverting bool) {
 	log.Info("published")
 }
 
-// report gives the result to the monitor.
+// report returns the result to the monitor.
 func (w *worker) report(ctx context.Context, wrote bool, err error) {
 	if m := w.agent.Monitor; m != nil && ctx.Err() == nil {
 		m.Published(w.publisher.Name(), wrote, err)

@@ -90,5 +90,5 @@ func (a *Agent) Validate() error {
 	return nil
 }
 
-// Wants tells whether a publisher is to be used.
+// Wants reports whether a publisher is to be used.
 func (a *Agent) Wants(publisher string) bool { return slices.Contains(a.Publish, publisher) }

@@ -15,7 +15,7 @@ import (
 // envPrefix begins the names of environment variables.
 const envPrefix = "GDR_FEATURES_"
 
-// Variable gives the environment variable of a flag: interval is
+// Variable returns the environment variable of a flag: interval is
 // GDR_FEATURES_INTERVAL.
 func Variable(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
@@ -64,7 +64,7 @@ func FromFile(f *pflag.FlagSet, text []byte) error {
 // setting leaves out the flags that are not settings.
 func setting(flag *pflag.Flag) bool { return flag.Name != "help" }
 
-// value gives a value of the file as the text of a flag of a type. What YAML reads as
+// value returns a value of the file as the text of a flag of a type. What YAML reads as
 // a number or a boolean is no name: 1e3 could mean a node 1e3 or a node 1000.
 func value(kind string, n *yaml.Node) (string, error) {
 	switch kind {

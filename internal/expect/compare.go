@@ -44,7 +44,7 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// Holds tells whether a count is in the range, where proven is the least that it is and
+// Holds reports whether a count is in the range, where proven is the least that it is and
 // up to more may be added; more is negative for no limit.
 func (r Range) Holds(proven, more int) tristate.State {
 	most := proven + more
@@ -143,7 +143,7 @@ func digits(text string) (int, bool) {
 	return n, err == nil
 }
 
-// Holds tells whether a version is accepted. Numbers are compared one by one, as
+// Holds reports whether a version is accepted. Numbers are compared one by one, as
 // many as the constraint has. Where the version has fewer numbers and these are the
 // same, the answer is unknown.
 func (v Versions) Holds(version string) tristate.State {
@@ -218,7 +218,7 @@ func (p Pattern) Matches(name string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// matchesAny tells whether any of the patterns matches any of the names.
+// matchesAny reports whether any of the patterns matches any of the names.
 func matchesAny(patterns []Pattern, names ...string) bool {
 	return slices.ContainsFunc(patterns, func(p Pattern) bool { return slices.ContainsFunc(names, p.Matches) })
 }

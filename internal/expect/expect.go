@@ -41,10 +41,10 @@ type Match struct {
 	Topology []topology.Origin
 }
 
-// firmware tells whether the machine is recognised by a name from its firmware.
+// firmware reports whether the machine is recognised by a name from its firmware.
 func (m *Match) firmware() bool { return len(m.Product)+len(m.Vendor)+len(m.Board) > 0 }
 
-// any tells whether the match has no conditions.
+// any reports whether the match has no conditions.
 func (m *Match) any() bool {
 	return !m.firmware() && len(m.GPU)+len(m.NIC)+len(m.Topology) == 0
 }
@@ -93,7 +93,7 @@ type Group struct {
 // Needs says what must be read of a machine in addition to what labels need.
 type Needs struct{ Firmware, Links bool }
 
-// Needs gives the needs of all types of the file.
+// Needs returns the needs of all types of the file.
 func (f *File) Needs() (n Needs) {
 	for i := range f.Types {
 		e := &f.Types[i].Expect

@@ -115,5 +115,5 @@ func (f *Facts) level(limit topology.Level) Check {
 	return c
 }
 
-// counted tells whether every PCI function was identified.
+// counted reports whether every PCI function was identified.
 func (f *Facts) counted() bool { return f.PCIRead && f.Matrix.Counted }

@@ -9,7 +9,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// find gives the first type that matches, nil for none. known is false if it cannot
+// find returns the first type that matches, nil for none. known is false if it cannot
 // be determined whether a type matches; the machine's type is not known then.
 func (f *File) find(facts *Facts) (t *Type, known bool) {
 	for i := range f.Types {
@@ -24,14 +24,14 @@ func (f *File) find(facts *Facts) (t *Type, known bool) {
 	return nil, true
 }
 
-// MatchesNone tells whether it is proven that no type of the file matches. It needs
+// MatchesNone reports whether it is proven that no type of the file matches. It needs
 // the PCI bus and DMI; a type that depends on a fact that is missing may match.
 func (f *File) MatchesNone(facts *Facts) bool {
 	t, known := f.find(facts)
 	return known && t == nil
 }
 
-// matches tells whether a machine is what a match describes. A match without a name
+// matches reports whether a machine is what a match describes. A match without a name
 // from the firmware requires a GPU: a machine without GPU belongs to a type only by
 // its name.
 func (f *Facts) matches(m *Match) tristate.State {
@@ -63,7 +63,7 @@ func (t Text) matches(patterns []Pattern) tristate.State {
 	return tristate.Of(matchesAny(patterns, t.Value))
 }
 
-// has tells whether there is a function of a kind, isGPU or isNIC, that is one of some
+// has reports whether there is a function of a kind, isGPU or isNIC, that is one of some
 // products.
 func (f *Facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.State {
 	if len(models) == 0 {

@@ -19,7 +19,7 @@ const (
 	board    = "sys/class/dmi/id/board_name"
 )
 
-// load gives the text of a machine.
+// load returns the text of a machine.
 func load(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(machines, name+".txt"))

@@ -170,7 +170,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// after gives the keys that an error lists.
+// after returns the keys that an error lists.
 func after(err error) []string {
 	_, list, _ := strings.Cut(err.Error(), "; known keys: ")
 	return slices.DeleteFunc(strings.Split(list, ", "), func(s string) bool { return s == "" })

@@ -157,7 +157,7 @@ func shapeOf(hops []explain.Hop) shape {
 	return s
 }
 
-// levelOf gives the level by the definition, from the hops alone.
+// levelOf returns the level by the definition, from the hops alone.
 func (s shape) levelOf() topology.Level {
 	switch {
 	case s.turns == 1 && s.up <= 1 && s.down <= 1:

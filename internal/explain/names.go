@@ -24,7 +24,7 @@ func NICName(n *topology.NIC) string {
 	return n.Address()
 }
 
-// FindGPU gives the index of a GPU by name ("GPU0"), index or PCI address, with
+// FindGPU returns the index of a GPU by name ("GPU0"), index or PCI address, with
 // or without the domain 0000. The error lists what there is.
 func FindGPU(r *report.Report, name string) (int, error) {
 	for i := range r.Matrix.GPUs {
@@ -39,7 +39,7 @@ func FindGPU(r *report.Report, name string) (int, error) {
 	return 0, unknown(r, "GPU", name, names)
 }
 
-// FindNIC gives the index of a NIC by RDMA device, network device or PCI
+// FindNIC returns the index of a NIC by RDMA device, network device or PCI
 // address, with or without the domain 0000. The error lists what there is.
 func FindNIC(r *report.Report, name string) (int, error) {
 	matches := [...]func(*topology.NIC) bool{

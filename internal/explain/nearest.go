@@ -21,7 +21,7 @@ type Nearest struct {
 	Hops    []Hop
 }
 
-// NearestNICs gives the nearest NICs of every GPU.
+// NearestNICs returns the nearest NICs of every GPU.
 func NearestNICs(r *report.Report) []Nearest {
 	list := make([]Nearest, len(r.Matrix.GPUs))
 	for i := range list {

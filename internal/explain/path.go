@@ -36,7 +36,7 @@ type Path struct {
 	Level, NCCL  topology.Level
 	Hops         []Hop
 	Why, NCCLWhy string
-	// Default tells whether NCCL uses GPUDirect RDMA here with its default settings,
+	// Default reports whether NCCL uses GPUDirect RDMA here with its default settings,
 	// once drivers are in place. DefaultWhy says why, and what would change it.
 	Default    tristate.State
 	DefaultWhy string
@@ -202,7 +202,7 @@ func rate(hops []Hop, i int) float64 {
 	return speed * float64(l.Width)
 }
 
-// ends tells whether a hop is a port whose link is the one below it.
+// ends reports whether a hop is a port whose link is the one below it.
 func ends(h Hop) bool { return h.Role == "root port" || h.Role == "downstream port" }
 
 // Files are the files that the facts of a hop are read from, below

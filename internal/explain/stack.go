@@ -83,7 +83,7 @@ func Stack(r *report.Report) []Step {
 	return steps
 }
 
-// met tells whether all steps of a check are met; unknown where there is none.
+// met reports whether all steps of a check are met; unknown where there is none.
 func met(steps []verdict.Step, check string) tristate.State {
 	all, found := tristate.True, false
 	for _, s := range steps {

@@ -11,7 +11,7 @@ import (
 
 const fileUnread = "the machine has an NCCL topology file that cannot be read"
 
-// why gives the rule that the level follows from, with this pair's facts.
+// why returns the rule that the level follows from, with this pair's facts.
 func (w *path) why() string {
 	common := w.g.CommonBridges(w.n)
 	switch {
@@ -61,7 +61,7 @@ func (w *path) whyNode() string {
 	return buses + ", on the one NUMA node that this machine has"
 }
 
-// ncclWhy gives NCCL's own rule with this pair's facts, and why the rating
+// ncclWhy returns NCCL's own rule with this pair's facts, and why the rating
 // differs where it does.
 func (w *path) ncclWhy() string {
 	g, n := w.r.Matrix.InNCCL(&w.r.PCI, w.gpu), w.r.Matrix.InNCCL(&w.r.PCI, w.nic.Function)
@@ -123,7 +123,7 @@ func (w *path) standIn(n topology.NCCLPlace) string {
 	return ""
 }
 
-// wide tells whether an address has a PCI domain of more than 16 bits.
+// wide reports whether an address has a PCI domain of more than 16 bits.
 func (w *path) wide() bool {
 	return w.gpu.Address.Domain > 0xffff || w.nic.Function.Address.Domain > 0xffff
 }
@@ -178,7 +178,7 @@ func (w *path) ncclPHB(g, n topology.NCCLPlace) string {
 	return ""
 }
 
-// byDefault tells whether NCCL uses GPUDirect RDMA here with its default settings, and
+// byDefault reports whether NCCL uses GPUDirect RDMA here with its default settings, and
 // why.
 func (w *path) byDefault() (tristate.State, string) {
 	switch {

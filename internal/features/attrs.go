@@ -48,7 +48,7 @@ func (a attrs) address(key string, to *pci.Address) {
 
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
 
-// ofFunction gives the attributes that every PCI function has: address, device,
+// ofFunction returns the attributes that every PCI function has: address, device,
 // name, numaNode and pcieRoot.
 func ofFunction(f *pci.Function) attrs {
 	a := attrs{"address": f.Address.String()}
@@ -61,7 +61,7 @@ func ofFunction(f *pci.Function) attrs {
 	return a
 }
 
-// identified tells whether the function's IDs could be read: no vendor has ID 0000.
+// identified reports whether the function's IDs could be read: no vendor has ID 0000.
 func identified(f *pci.Function) bool { return f.Vendor != 0 }
 
 // instances makes a feature with one instance for each of list.

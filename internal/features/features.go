@@ -16,7 +16,7 @@ import (
 // Labels is the name of the attribute feature that holds the labels.
 const Labels = "node"
 
-// Node gives the raw features of the source gdr, each name after a prefix:
+// Node returns the raw features of the source gdr, each name after a prefix:
 // "gdr." in a NodeFeature object, "" where NFD adds it.
 //   - attributes node: every label, its name without prefix;
 //   - instances gpu: address, device, name, numaNode, pcieRoot;

@@ -10,14 +10,14 @@ import (
 	"gdr-features/source/kmod"
 )
 
-// Kmod gives the raw features of the source gdr-kmod: attributes state.
+// Kmod returns the raw features of the source gdr-kmod: attributes state.
 func Kmod(st *kmod.State) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st))
 	return f
 }
 
-// drivers gives the state of the drivers. Facts are "true" or "false":
+// drivers returns the state of the drivers. Facts are "true" or "false":
 //   - driverLoaded, driverOpen and driverVersion of the NVIDIA GPU driver;
 //   - peermem, a peer memory client for GPU memory is registered; peermemBy, the
 //     evidence; peermemModule, the state of nvidia_peermem ("live", "absent");

@@ -9,7 +9,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// PCI gives the raw features of the source gdr-pci: instances function, every PCI
+// PCI returns the raw features of the source gdr-pci: instances function, every PCI
 // function. names are product names from the machine's pci.ids, by function; they
 // take precedence over our own.
 func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Features {
@@ -22,7 +22,7 @@ func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Featu
 	return f
 }
 
-// function gives one PCI function:
+// function returns one PCI function:
 //   - address, name, pcieRoot, numaNode, iommuGroup; vendor and device with four
 //     hexadecimal digits, class with six;
 //   - driver, "" for none; parent, the address of the bridge right above, "" on

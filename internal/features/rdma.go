@@ -10,7 +10,7 @@ import (
 	"gdr-features/source/rdma"
 )
 
-// RDMA gives the raw features of the source gdr-rdma: instances device, every RDMA
+// RDMA returns the raw features of the source gdr-rdma: instances device, every RDMA
 // device, and port, every port of every device.
 func RDMA(devices []rdma.Device) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
@@ -19,7 +19,7 @@ func RDMA(devices []rdma.Device) *v1alpha1.Features {
 	return f
 }
 
-// device gives one RDMA device: rdma, its name; address, of its PCI function;
+// device returns one RDMA device: rdma, its name; address, of its PCI function;
 // nodeType, firmware, board (the PSID), and netdevs, the names of the network
 // devices of its function with "," between them.
 func device(d *rdma.Device) attrs {
@@ -32,7 +32,7 @@ func device(d *rdma.Device) attrs {
 	return a
 }
 
-// ports gives every port with the attributes of its device, and port, the
+// ports returns every port with the attributes of its device, and port, the
 // number; state, "ACTIVE" or another; linkLayer, "InfiniBand" or "Ethernet";
 // rateGbps in Gbit/s.
 func ports(devices []rdma.Device) v1alpha1.InstanceFeatureSet {

@@ -42,7 +42,7 @@ func (f *Facts) sawSymbol(symbol string) []string {
 	return f.saw(kmod.FactSymbols, "", "")
 }
 
-// file gives the first of the files that a fact was read from whose path has a part;
+// file returns the first of the files that a fact was read from whose path has a part;
 // "" for none.
 func (f *Facts) file(fact kmod.Fact, part string) string {
 	for _, file := range f.Kmod.Files[fact] {
@@ -73,7 +73,7 @@ func sawPlace(f *pci.Function) string {
 	return saw(f.Address.File(""), strings.Join(append(path, f.Address.String()), "/"))
 }
 
-// of gives a piece of evidence for each function of a kind.
+// of returns a piece of evidence for each function of a kind.
 func (f *Facts) of(kind func(*pci.Function) bool, saw func(*pci.Function) string) []string {
 	var all []string
 	for i := range f.PCI.Functions {

@@ -99,7 +99,7 @@ type row struct {
 	evidence evidence
 }
 
-// All gives the findings: the checks in the order of the verdict, those that
+// All returns the findings: the checks in the order of the verdict, those that
 // advise, and what is expected.
 func All(f *Facts) []Finding {
 	own := *f
@@ -162,7 +162,7 @@ func (r *row) codeOr(reason verdict.Reason) Code {
 	return ""
 }
 
-// find gives the first row that holds.
+// find returns the first row that holds.
 func (c *check) find(f *Facts) (found Finding, ok bool) {
 	for i := range c.rows {
 		r := &c.rows[i]
@@ -231,7 +231,7 @@ func pattern(file string) string {
 	return file
 }
 
-// covers tells whether a file is, or is below, a source.
+// covers reports whether a file is, or is below, a source.
 func covers(source, file string) bool { return file == source || strings.HasPrefix(file, source+"/") }
 
 func sanitized(texts []string) []string {

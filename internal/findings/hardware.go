@@ -11,7 +11,7 @@ import (
 	"gdr-features/verdict"
 )
 
-// because tells whether the reason of the verdict's step about the hardware is this
+// because reports whether the reason of the verdict's step about the hardware is this
 // one; it is "" when the step is met.
 func because(reason verdict.Reason) func(*Facts) bool {
 	return func(f *Facts) bool { return f.stepReason("hardware") == reason }

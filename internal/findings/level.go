@@ -161,7 +161,7 @@ func sharedNearNIC(f *Facts) (shared, evidence []string) {
 	return nil, nil
 }
 
-// idleTwin gives a NIC of the same model that is nearest to no GPU, where there are
+// idleTwin returns a NIC of the same model that is nearest to no GPU, where there are
 // as many of the model as there are GPUs.
 func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci.Function {
 	var idle *pci.Function

@@ -101,7 +101,7 @@ func held(f *Facts) (names, evidence []string) {
 	return []string{fmt.Sprintf("%s holds %s", client, core)}, evidence
 }
 
-// holder gives the client that holds a module of the RDMA core on a node whose NICs
+// holder returns the client that holds a module of the RDMA core on a node whose NICs
 // lack a driver or RDMA device; "" for none.
 func (f *Facts) holder() (client, core string) {
 	if f.NICDriven() != tristate.False && f.RDMADevice() != tristate.False || allNICsVFIO(f) {

@@ -11,7 +11,7 @@ import (
 
 const peerSymbol = kmod.PeerMemoryAPI
 
-// peermem reads the reason for its absence from two facts: the symbol tells whether
+// peermem reads the reason for its absence from two facts: the symbol reports whether
 // the RDMA stack has an interface for a client, and the module's dependencies tell
 // what the module was built for.
 var peermem = check{
@@ -96,7 +96,7 @@ func noPeermem(f *Facts) verdict.Reason { return f.stepReason(verdict.GPUMemory)
 func peermemWay(f *Facts) tristate.State { return f.Verdict.Peermem }
 func dmabufWay(f *Facts) tristate.State  { return f.Verdict.DMABuf }
 
-// interfaceFor tells whether the running RDMA stack has the interface for clients.
+// interfaceFor reports whether the running RDMA stack has the interface for clients.
 func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Found }
 
 func runningExporter(f *Facts) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner }
@@ -133,7 +133,7 @@ func unseenByOldNCCL(f *Facts) bool {
 		f.Kmod.Advice != nil && f.Kmod.Advice.NCCLClient == tristate.False
 }
 
-// seenByNCCL tells whether NCCL 2.23 and newer find it.
+// seenByNCCL reports whether NCCL 2.23 and newer find it.
 func seenByNCCL(f *Facts) tristate.State {
 	return tristate.And(tristate.Of(f.Kmod.PeermemModule == kmod.Live), f.advised().Peermem.Version)
 }

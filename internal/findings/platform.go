@@ -193,7 +193,7 @@ type cardLink struct {
 	lacks    []pci.LinkLack
 }
 
-// links gives the link of the card of each eligible GPU and NIC, once each, as far as
+// links returns the link of the card of each eligible GPU and NIC, once each, as far as
 // it can be judged.
 func (f *Facts) links() []cardLink {
 	var all []cardLink

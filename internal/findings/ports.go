@@ -160,7 +160,7 @@ func nearPortsDown(f *Facts) (names, evidence []string) {
 	return names, evidence
 }
 
-// nearestOf gives a GPU's nearest pair, and the nearest one whose NIC has an active
+// nearestOf returns a GPU's nearest pair, and the nearest one whose NIC has an active
 // port; nil where a level or a port is not known.
 func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
 	pairs := f.Matrix.PairsOf(gpu)

@@ -39,13 +39,13 @@ type Filter struct {
 	since     map[string]time.Time // when a state label stopped having the published value
 }
 
-// New gives a filter that starts from what is published already. settle is how long a
+// New returns a filter that starts from what is published already. settle is how long a
 // condition must persist before a state label changes, other than to true.
 func New(settle time.Duration, published label.Set) *Filter {
 	return &Filter{settle: settle, published: maps.Clone(published)}
 }
 
-// Next gives the labels to publish after a reading; ok is false when nothing is to
+// Next returns the labels to publish after a reading; ok is false when nothing is to
 // be published before the next reading. wait is the time until that is due; 0 for
 // none.
 func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool) {
@@ -96,7 +96,7 @@ func (f *Filter) addHardware(next label.Set, r Reading) (confirmed bool) {
 	return confirmed
 }
 
-// addState adds the state labels to publish to next and tells whether one has yet to
+// addState adds the state labels to publish to next and reports whether one has yet to
 // settle.
 func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
 	if f.since == nil {
@@ -141,7 +141,7 @@ func (f *Filter) addReason(next label.Set, r Reading, ready string, changed bool
 	}
 }
 
-// settled gives the value of a state label to publish, "" for none, and whether it has
+// settled returns the value of a state label to publish, "" for none, and whether it has
 // changed.
 func (f *Filter) settled(name string, r Reading, settling *bool) (value string, changed bool) {
 	was, had := f.published[name]

@@ -11,7 +11,7 @@ import (
 	"gdr-features/internal/label"
 )
 
-// pick gives one of several.
+// pick returns one of several.
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // random makes a possible reading: without GPU, with nothing readable, or with some
@@ -58,7 +58,7 @@ type history struct {
 	published []label.Set // before each reading, and after the last
 }
 
-// lately gives the readings that a label has to have settled in: the last one,
+// lately returns the readings that a label has to have settled in: the last one,
 // and those before it up to the settle time.
 func (h *history) lately() []hysteresis.Reading {
 	last := len(h.readings) - 1
@@ -114,7 +114,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// ends gives what was published before the last reading and after it, and the
+// ends returns what was published before the last reading and after it, and the
 // reading.
 func (h *history) ends() (before, after label.Set, now hysteresis.Reading) {
 	n := len(h.published)

@@ -69,26 +69,26 @@ func All() Names {
 	return n
 }
 
-// Hardware tells whether a label is about the hardware.
+// Hardware reports whether a label is about the hardware.
 func Hardware(name string) bool {
 	k, ok := kinds[name]
 	return ok && k == hardware
 }
 
-// Known tells whether there is such a label, its name without prefix.
+// Known reports whether there is such a label, its name without prefix.
 func Known(name string) bool {
 	_, ok := kinds[name]
 	return ok
 }
 
-// Parse gives the name of a published label from its key with DefaultPrefix. ok is
+// Parse returns the name of a published label from its key with DefaultPrefix. ok is
 // false for a label that is not ours, and for a value that is never published.
 func Parse(key, value string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, DefaultPrefix)
 	return name, ok && Known(name) && value != "" && value == Value(value)
 }
 
-// Hardware gives the labels about the hardware.
+// Hardware returns the labels about the hardware.
 func (s Set) Hardware() Set {
 	out := Set{}
 	for name, value := range s {
@@ -99,7 +99,7 @@ func (s Set) Hardware() Set {
 	return out
 }
 
-// Prefixed gives the labels with a prefix before each name.
+// Prefixed returns the labels with a prefix before each name.
 func (s Set) Prefixed(prefix string) map[string]string {
 	out := make(map[string]string, len(s))
 	for name, value := range s {

@@ -237,11 +237,11 @@ func (p *parser) function(indent int, words []string) error {
 	return nil
 }
 
-// IsGPU tells whether this is a display controller of NVIDIA.
+// IsGPU reports whether this is a display controller of NVIDIA.
 func (f *Function) IsGPU() bool { return strings.HasPrefix(f.Class, "03") && f.Vendor == "10de" }
 
-// IsNIC tells whether this is a network function of vendor 15b3.
+// IsNIC reports whether this is a network function of vendor 15b3.
 func (f *Function) IsNIC() bool { return strings.HasPrefix(f.Class, "02") && f.Vendor == "15b3" }
 
-// IsBridge tells whether this is a PCI-to-PCI bridge.
+// IsBridge reports whether this is a PCI-to-PCI bridge.
 func (f *Function) IsBridge() bool { return strings.HasPrefix(f.Class, "0604") }

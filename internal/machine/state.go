@@ -99,7 +99,7 @@ func States() []State {
 	}
 }
 
-// StateNamed gives one of States.
+// StateNamed returns one of States.
 func StateNamed(name string) (State, bool) {
 	for _, s := range States() {
 		if s.Name == name {

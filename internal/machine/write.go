@@ -158,7 +158,7 @@ func (w *writer) linkFiles(f *Function, dir string) {
 	}
 }
 
-// driver gives the driver that the function is bound to, "" for none.
+// driver returns the driver that the function is bound to, "" for none.
 func (w *writer) driver(f *Function) string {
 	switch own, ok := f.Attrs["driver"]; {
 	case own == "none":

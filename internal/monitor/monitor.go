@@ -31,7 +31,7 @@ type Monitor struct {
 	waiting map[string]bool // publishers that have not published yet
 }
 
-// New gives a monitor of an agent with these publishers. maxAge is how old the last
+// New returns a monitor of an agent with these publishers. maxAge is how old the last
 // reading of the machine may be before the agent's main loop counts as stuck.
 func New(version string, publishers []string, maxAge time.Duration, now func() time.Time) *Monitor {
 	m := &Monitor{
@@ -109,7 +109,7 @@ func (m *Monitor) Handler() http.Handler {
 	return mux
 }
 
-// answer gives status 200, or 503 with the reason.
+// answer returns status 200, or 503 with the reason.
 func answer(check func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if err := check(); err != nil {

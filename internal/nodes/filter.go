@@ -35,7 +35,7 @@ func (f *Filter) Select(text string) error {
 	return nil
 }
 
-// Pick gives the nodes that match the filter.
+// Pick returns the nodes that match the filter.
 func (f *Filter) Pick(all []Node) []Node {
 	return slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return !f.matches(&n) })
 }
@@ -46,7 +46,7 @@ func (f *Filter) matches(n *Node) bool {
 		(f.selector == nil || f.selector.Matches(labels.Set(n.Labels)))
 }
 
-// Missing gives the names of which there is no node, sorted.
+// Missing returns the names of which there is no node, sorted.
 func Missing(names []string, all []Node) []string {
 	missing := slices.Compact(slices.Sorted(slices.Values(names)))
 	return slices.DeleteFunc(missing, func(name string) bool {

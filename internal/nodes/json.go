@@ -80,7 +80,7 @@ func (n *Node) json() nodeJSON {
 	return out
 }
 
-// number gives nil for a text that is not a number.
+// number returns nil for a text that is not a number.
 func number(text string) *int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

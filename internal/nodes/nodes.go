@@ -40,7 +40,7 @@ func Sort(all []Node) {
 // Unknown is the state of a fact whose label is absent.
 const Unknown = "unknown"
 
-// state gives a label that is "true" or "false" and Unknown where it is absent;
+// state returns a label that is "true" or "false" and Unknown where it is absent;
 // "" on a node without labels.
 func (n *Node) state(name string) string {
 	switch value := n.Labels[name]; {

@@ -57,7 +57,7 @@ var (
 	}
 )
 
-// of gives a column that shows a label.
+// of returns a column that shows a label.
 func of(heading, name string) column {
 	return column{heading, func(n *Node, _ time.Time) string { return n.Labels[name] }}
 }

@@ -21,7 +21,7 @@ import (
 
 var forms = map[string]func(io.Writer, *report.Report) error{"html": HTML, "dot": Dot}
 
-// printed gives a form as text.
+// printed returns a form as text.
 func printed(t testing.TB, form func(io.Writer, *report.Report) error, r *report.Report) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -31,7 +31,7 @@ func printed(t testing.TB, form func(io.Writer, *report.Report) error, r *report
 	return out.String()
 }
 
-// written gives a form as text, twice the same.
+// written returns a form as text, twice the same.
 func written(t testing.TB, form func(io.Writer, *report.Report) error, r *report.Report) string {
 	t.Helper()
 	text := printed(t, form, r)

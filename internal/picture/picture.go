@@ -47,7 +47,7 @@ var levels = []struct {
 	{topology.Unknown, colors{"#e7eaef", "#47525f", "#8d99aa"}, colors{"#2a3340", "#c3ccd8", "#67758a"}},
 }
 
-// light gives the colors of a level on white paper.
+// light returns the colors of a level on white paper.
 func light(level topology.Level) colors {
 	for _, l := range levels {
 		if l.Level == level {
@@ -262,7 +262,7 @@ func (m *model) connect(g *device, of topology.GPU, inventory *pci.Inventory) {
 	}
 }
 
-// nearer gives the nearer of two levels; Unknown is farther than any.
+// nearer returns the nearer of two levels; Unknown is farther than any.
 func nearer(a, b topology.Level) topology.Level {
 	if a == topology.Unknown || b != topology.Unknown && b < a {
 		return b

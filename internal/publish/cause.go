@@ -19,7 +19,7 @@ type Cause struct {
 	logged time.Time
 }
 
-// News tells whether a failure is to be logged: it is the first, or its cause is not
+// News reports whether a failure is to be logged: it is the first, or its cause is not
 // the one logged last. URLs and numbers are ignored: each try has another port, time
 // or version in its text.
 func (c *Cause) News(err error, now time.Time) bool {

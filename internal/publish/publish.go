@@ -25,7 +25,7 @@ type Content struct {
 type Publisher interface {
 	// Name is a word for logs and metrics.
 	Name() string
-	// Last gives the labels that are published now, without prefix; none where
+	// Last returns the labels that are published now, without prefix; none where
 	// nothing is published.
 	Last(context.Context) (label.Set, error)
 	// Publish makes what is published match the content, and does nothing if it does

@@ -32,7 +32,7 @@ type SlowRetry struct {
 // Error implements error.
 func (s *SlowRetry) Error() string { return s.Err.Error() }
 
-// Unwrap gives what went wrong.
+// Unwrap returns what went wrong.
 func (s *SlowRetry) Unwrap() error { return s.Err }
 
 // Overloaded marks an error of a server that has too much to do.
@@ -46,7 +46,7 @@ func Denied(err error) error { return &SlowRetry{err, denialLimit} }
 // error with another limit the pause is short again.
 type Backoff map[time.Duration]*wait.Backoff
 
-// Next gives the pause after an error: half a second, doubled up to the limit of the
+// Next returns the pause after an error: half a second, doubled up to the limit of the
 // error, with jitter, so that nodes do not all come back at once.
 func (b Backoff) Next(err error) time.Duration {
 	limit := retryLimit

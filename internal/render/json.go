@@ -162,7 +162,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	return writeJSON(w, out)
 }
 
-// known gives a state as a boolean, nil for unknown.
+// known returns a state as a boolean, nil for unknown.
 func known(s tristate.State) *bool {
 	if s == tristate.Unknown {
 		return nil

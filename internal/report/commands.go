@@ -29,7 +29,7 @@ var Commands = [...]Options{ForTopo.Expecting(anything), ForCheck, ForLabels}
 // other facts that expectations need.
 func anything() (*expect.File, error) { return &expect.File{}, nil }
 
-// Expecting gives options that also compare with what is expected.
+// Expecting returns options that also compare with what is expected.
 func (o Options) Expecting(want func() (*expect.File, error)) Options {
 	o.Expect = want
 	return o

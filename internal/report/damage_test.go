@@ -197,7 +197,7 @@ func objections(dir string, r *report.Report) string {
 	return ""
 }
 
-// unprintable gives a line that would act on a terminal.
+// unprintable returns a line that would act on a terminal.
 func unprintable(text string) string {
 	for line := range strings.Lines(text) {
 		for _, r := range strings.TrimSuffix(line, "\n") {

@@ -60,7 +60,7 @@ func TestEmptyFileNeverLies(t *testing.T) {
 	}
 }
 
-// privileged tells whether only root can read a file: its absence is no problem.
+// privileged reports whether only root can read a file: its absence is no problem.
 func privileged(path string) bool {
 	base := filepath.Base(path)
 	return base == "config" || base == "vpd"

@@ -34,7 +34,7 @@ func (rd *Reader) readExpectations(r *Report) {
 	}
 }
 
-// mayBeExpected tells whether something may be expected of a machine without GPU.
+// mayBeExpected reports whether something may be expected of a machine without GPU.
 func (rd *Reader) mayBeExpected(r *Report) bool {
 	return rd.want.file != nil && !rd.want.file.MatchesNone(&expect.Facts{
 		PCIRead: r.PCIRead, PCI: &r.PCI, Matrix: &topology.Matrix{}, DMI: rd.want.dmi,
@@ -87,7 +87,7 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 	extras.set(found, err, "PCI Express links and firmware of NICs", nil)
 }
 
-// readEnds gives the link of a function's card to its slot. It reads what has not been
+// readEnds returns the link of a function's card to its slot. It reads what has not been
 // read yet.
 func readEnds(fs *host.FS, all *pci.Inventory, f *pci.Function) pci.LinkEnds {
 	link := func(f *pci.Function) *pci.Link {

@@ -58,7 +58,7 @@ type part[T any] struct {
 	done     bool
 }
 
-// NewReader gives a reader of a machine.
+// NewReader returns a reader of a machine.
 func NewReader(fs *host.FS, o Options) *Reader {
 	rd := newReader(fs, o)
 	rd.memory = &kmod.Memory{}
@@ -123,7 +123,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	return r
 }
 
-// PortsMoved tells whether the state of any port has changed since the RDMA devices
+// PortsMoved reports whether the state of any port has changed since the RDMA devices
 // were read. It is much cheaper than reading them. If a device does not answer
 // before ctx ends, the next call skips it.
 func (rd *Reader) PortsMoved(ctx context.Context) bool {

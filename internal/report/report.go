@@ -61,7 +61,7 @@ type Options struct {
 	// AskVerbs asks RDMA devices by their names whether they register DMA-BUF, as
 	// verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, devices []string) []verbs.Answer
-	// Expect gives what is expected of machines, at each reading. The error says why
+	// Expect returns what is expected of machines, at each reading. The error says why
 	// nothing, or what was expected before, is in force. Nil without expectations.
 	Expect func() (*expect.File, error)
 }

@@ -41,7 +41,7 @@ func Function(bus uint8, vendor, device uint16, class uint32, driver string) pci
 	}
 }
 
-// Ready gives a machine with one GPU and one NIC, and every prerequisite in place.
+// Ready returns a machine with one GPU and one NIC, and every prerequisite in place.
 func Ready() *Node {
 	nic := At(0x20)
 	return &Node{
@@ -83,7 +83,7 @@ func Symbols(api, umem, mlx5 tristate.State) kmod.Symbols {
 	return kmod.Symbols{kmod.PeerMemoryAPI: {Found: api}, kmod.UmemDMABuf: {Found: umem}, MLX5DMABuf: {Found: mlx5}}
 }
 
-// Facts gives what the verdict judges.
+// Facts returns what the verdict judges.
 func (n *Node) Facts() verdict.Facts {
 	for i := range n.PCI.Functions {
 		n.PCI.Functions[i].Classify(family.Known())

@@ -25,7 +25,7 @@ func fit(r rune) rune {
 	return '?'
 }
 
-// Errors gives the text of each error, safe for a terminal.
+// Errors returns the text of each error, safe for a terminal.
 func Errors(errs []error) []string {
 	texts := make([]string, len(errs))
 	for i, err := range errs {

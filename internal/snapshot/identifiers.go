@@ -107,7 +107,7 @@ func (ids *identifiers) rename(text []byte) {
 
 const separators = ":.- "
 
-// withoutSeparators gives an identifier in the spelling that all others are compared in.
+// withoutSeparators returns an identifier in the spelling that all others are compared in.
 func withoutSeparators(text []byte) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(separators, r) {
@@ -117,5 +117,5 @@ func withoutSeparators(text []byte) string {
 	}, strings.ToLower(string(text)))
 }
 
-// empty tells whether a number means none: all zeros or all ones.
+// empty reports whether a number means none: all zeros or all ones.
 func empty(key string) bool { return strings.Trim(key, "0") == "" || strings.Trim(key, "f") == "" }

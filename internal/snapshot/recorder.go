@@ -29,7 +29,7 @@ type asked struct {
 	data []byte // of a read
 }
 
-// Record gives a recorder of a machine.
+// Record returns a recorder of a machine.
 func Record(machine host.Source) *Recorder {
 	return &Recorder{machine: machine, asked: map[question]*asked{}}
 }
@@ -37,7 +37,7 @@ func Record(machine host.Source) *Recorder {
 // FS is the tree of files that the recorder answers for. root is the name to show.
 func (r *Recorder) FS(root string) *host.FS { return host.New(r, root) }
 
-// ask gives the answer to a question, for which it calls machine if it was not asked
+// ask returns the answer to a question, for which it calls machine if it was not asked
 // before.
 func (r *Recorder) ask(q question, machine func(*asked) error) *asked {
 	r.mu.Lock()
@@ -134,7 +134,7 @@ func (f *recordedFile) Close() error {
 	return f.machine.Close()
 }
 
-// Finish gives the recording, and the names of what gave no answer. Readers that
+// Finish returns the recording, and the names of what gave no answer. Readers that
 // still wait for an answer no longer change it.
 func (r *Recorder) Finish() (recording *Recording, late []string) {
 	r.mu.Lock()
@@ -164,7 +164,7 @@ func (r *Recorder) Finish() (recording *Recording, late []string) {
 	return recording, slices.Compact(late)
 }
 
-// byNow gives a copy of the answer if there is one by now. Errors are as in the
+// byNow returns a copy of the answer if there is one by now. Errors are as in the
 // text, without the file's name.
 func (a *asked) byNow() asked {
 	select {
@@ -177,7 +177,7 @@ func (a *asked) byNow() asked {
 	}}
 }
 
-// asWritten gives an error as it is written in a snapshot.
+// asWritten returns an error as it is written in a snapshot.
 func asWritten(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

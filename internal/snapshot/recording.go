@@ -29,7 +29,7 @@ type Recording struct {
 // reader waits for ever.
 const answerTimeout = 5 * time.Second
 
-// Is tells whether a root is a file, not a directory: it can only be a snapshot.
+// Is reports whether a root is a file, not a directory: it can only be a snapshot.
 func Is(root string) bool {
 	info, err := os.Stat(root)
 	return err == nil && info.Mode().IsRegular()
@@ -62,7 +62,7 @@ func Open(o host.Options) (*host.FS, error) {
 // FS is the tree of files that the recording answers for. root is the name to show.
 func (r *Recording) FS(root string) *host.FS { return host.New(r, root) }
 
-// answer gives the answer to a question. op names it in an error.
+// answer returns the answer to a question. op names it in an error.
 func (r *Recording) answer(op, name string, k kind) (*answer, error) {
 	a := r.answers[question{name: name, kind: k}]
 	switch {

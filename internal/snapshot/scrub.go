@@ -76,9 +76,9 @@ func reduce(name string, c *content) {
 	}
 }
 
-// symbolLines gives those lines of a symbol table, or of its beginning, that kmod
+// symbolLines returns those lines of a symbol table, or of its beginning, that kmod
 // looks for, and the first one, which shows that it is a table. Addresses that are
-// not zero become all ones. ended tells whether the table ends where the data does.
+// not zero become all ones. ended reports whether the table ends where the data does.
 func symbolLines(table []byte, ended bool) []byte {
 	const longest = 4 << 10 // of a line that kmod reads; it gives up at a longer one
 	names := []string{kmod.PeerMemoryAPI, kmod.UmemDMABuf}
@@ -113,7 +113,7 @@ func symbolLines(table []byte, ended bool) []byte {
 	return kept
 }
 
-// peerLines gives the lines of a modules.dep about peer memory.
+// peerLines returns the lines of a modules.dep about peer memory.
 func peerLines(dep []byte) []byte {
 	kept := []byte("...\n") // an empty file would be an error
 	for line := range bytes.Lines(dep) {
@@ -124,7 +124,7 @@ func peerLines(dep []byte) []byte {
 	return kept
 }
 
-// iommuWords gives the words of the kernel's command line about the IOMMU, and "..."
+// iommuWords returns the words of the kernel's command line about the IOMMU, and "..."
 // for others, which may be anything, even passwords.
 func iommuWords(cmdline []byte) []byte {
 	var kept [][]byte
@@ -184,7 +184,7 @@ func (s *scrubber) content(name string, c *content) {
 	}
 }
 
-// vpd gives vital product data with the product and all fields. Part number,
+// vpd returns vital product data with the product and all fields. Part number,
 // engineering change and manufacturer are shared by many boards; any other field may
 // identify a single one.
 func (s *scrubber) vpd(data []byte) []byte {

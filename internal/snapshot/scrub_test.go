@@ -15,7 +15,7 @@ import (
 	"gdr-features/topology"
 )
 
-// scrubbed gives a machine with one file, as it is and as it is after scrubbing.
+// scrubbed returns a machine with one file, as it is and as it is after scrubbing.
 func scrubbed(t *testing.T, name, content string) (before, after *host.FS, text string) {
 	t.Helper()
 	tree := func() *Recording {

@@ -48,7 +48,7 @@ var words = map[string]error{
 	"": nil, "more": ErrNotRecorded, "no-answer": ErrNoAnswer, "too-large": host.ErrTooLarge,
 }
 
-// word gives the word for an error: EIO for one that the kernel cannot have given.
+// word returns the word for an error: EIO for one that the kernel cannot have given.
 func word(err error) string {
 	for word, is := range words {
 		if errors.Is(err, is) {
@@ -61,7 +61,7 @@ func word(err error) string {
 	return "EIO"
 }
 
-// errorOf gives the error of a word.
+// errorOf returns the error of a word.
 func errorOf(word string) (is, err error) {
 	if is, ok := words[word]; ok {
 		return is, nil
@@ -148,7 +148,7 @@ func (c *content) add(data []byte, at int64, err error) {
 	}
 }
 
-// read gives what is known from an offset on, up to the next gap.
+// read returns what is known from an offset on, up to the next gap.
 func (c *content) read(buf []byte, at int64) (int, error) {
 	for _, p := range c.parts {
 		if p.at <= at && at < p.end() {
@@ -161,7 +161,7 @@ func (c *content) read(buf []byte, at int64) (int, error) {
 	return 0, c.stop
 }
 
-// whole gives the bytes of a file that was read from its beginning without gaps.
+// whole returns the bytes of a file that was read from its beginning without gaps.
 func (c *content) whole() (data []byte, ok bool) {
 	switch {
 	case len(c.parts) == 0:

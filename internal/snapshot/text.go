@@ -83,7 +83,7 @@ func (r *Recording) Text() ([]byte, error) {
 	return w.Bytes(), nil
 }
 
-// asked gives the field of the question.
+// asked returns the field of the question.
 func (e *entry) asked(k kind) *string {
 	return [...]*string{link: &e.Link, exists: &e.Exists, list: &e.List, read: &e.Read}[k]
 }
@@ -201,7 +201,7 @@ func (r *Recording) add(e *entry) error {
 	return err
 }
 
-// shows tells whether names can be shown on a terminal: none has control characters
+// shows reports whether names can be shown on a terminal: none has control characters
 // or characters that change the direction of text.
 func shows(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {

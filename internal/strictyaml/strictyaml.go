@@ -61,7 +61,7 @@ func Parse(text []byte) (*yaml.Node, error) {
 
 var errDocuments = errors.New("a second YAML document begins here; put everything into the first")
 
-// decode gives nil for a text without a document.
+// decode returns nil for a text without a document.
 func decode(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
@@ -80,7 +80,7 @@ func decode(text []byte) (*yaml.Node, error) {
 	return nil, errDocuments
 }
 
-// syntax gives an error of the YAML library the line where it is, and a hint where
+// syntax returns an error of the YAML library the line where it is, and a hint where
 // quotes are missing. The library names the line where the block around the mistake
 // begins, or none: the line is the one without which the lines before it are valid.
 func syntax(text []byte, err error) error {
@@ -100,7 +100,7 @@ func syntax(text []byte, err error) error {
 	return &Error{at + 1, errors.New(reason)}
 }
 
-// wantsQuotes tells whether a value is a text that YAML reads as something else.
+// wantsQuotes reports whether a value is a text that YAML reads as something else.
 func wantsQuotes(value string) bool {
 	const longest = 64 // value worth showing
 	return value != "" && len(value) <= longest && !strings.ContainsAny(value, `"\`) &&
@@ -168,7 +168,7 @@ func Map(n *yaml.Node, name string, keys Keys, required ...string) error {
 	return nil
 }
 
-// List gives the items of a list that is not empty.
+// List returns the items of a list that is not empty.
 func List(n *yaml.Node) ([]*yaml.Node, error) {
 	switch {
 	case n.Kind != yaml.SequenceNode:
@@ -179,7 +179,7 @@ func List(n *yaml.Node) ([]*yaml.Node, error) {
 	return n.Content, nil
 }
 
-// Text gives a text as it is written in the file: 24.10 and true are texts too.
+// Text returns a text as it is written in the file: 24.10 and true are texts too.
 func Text(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
 		return "", errors.New("must be a text")
@@ -190,7 +190,7 @@ func Text(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// Texts gives a text, or the texts of a list that is not empty.
+// Texts returns a text, or the texts of a list that is not empty.
 func Texts(n *yaml.Node) ([]string, error) {
 	items := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {

@@ -8,7 +8,7 @@ package testsize
 
 import "testing"
 
-// Share gives the cases of a test: all of them, or in a short run under the race
+// Share returns the cases of a test: all of them, or in a short run under the race
 // detector every sixth, starting with the first.
 func Share[T any](all []T) []T {
 	if !Partial() {
@@ -17,7 +17,7 @@ func Share[T any](all []T) []T {
 	return everySixth(all)
 }
 
-// Few gives the cases of a test in which each is much like the next: all of them, or in
+// Few returns the cases of a test in which each is much like the next: all of them, or in
 // a short run every sixth, starting with the first.
 func Few[T any](all []T) []T {
 	if !testing.Short() {
@@ -34,11 +34,11 @@ func everySixth[T any](all []T) []T {
 	return some
 }
 
-// Partial tells whether Share leaves anything out. A test that counts what it has
+// Partial reports whether Share leaves anything out. A test that counts what it has
 // seen expects less then.
 func Partial() bool { return testing.Short() && race }
 
-// Inputs gives how many of n random inputs a test tries: n, in a short run a tenth,
+// Inputs returns how many of n random inputs a test tries: n, in a short run a tenth,
 // and under the race detector a thirtieth.
 func Inputs(n uint64) uint64 {
 	switch {

@@ -16,7 +16,7 @@ import (
 // wide is the most NICs that a matrix gives a column each, virtual functions too.
 const wide = 24
 
-// Folded tells whether a NIC has no column of its own: in a wide matrix, a virtual
+// Folded reports whether a NIC has no column of its own: in a wide matrix, a virtual
 // function whose physical function is listed.
 func Folded(r *report.Report, n *topology.NIC) bool {
 	return len(r.Matrix.NICs) > wide && n.Function != nil && r.PCI.Physical(n.Function) != nil
@@ -57,7 +57,7 @@ func GPUNote(g topology.GPU) string {
 	return ""
 }
 
-// NICNote gives the state of each port of a NIC, or says why there is none to show.
+// NICNote returns the state of each port of a NIC, or says why there is none to show.
 func NICNote(n *topology.NIC) string {
 	switch {
 	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
@@ -103,7 +103,7 @@ func Nothing(r *report.Report) string {
 	return ""
 }
 
-// Summary gives the verdict in one line.
+// Summary returns the verdict in one line.
 func Summary(r *report.Report) string {
 	v := &r.Verdict
 	switch v.Ready {
@@ -134,7 +134,7 @@ func Summary(r *report.Report) string {
 	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
 }
 
-// OrDash gives "-" for an empty text, which means none.
+// OrDash returns "-" for an empty text, which means none.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -142,7 +142,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// OrQuestion gives "?" for an empty text, which means unknown.
+// OrQuestion returns "?" for an empty text, which means unknown.
 func OrQuestion(s string) string {
 	if s == "" {
 		return "?"

@@ -16,7 +16,7 @@ type Table struct {
 	GPUs []*GPU
 }
 
-// Known gives the families of this package: GPUs of NVIDIA; NICs of mlx5 and mlx4.
+// Known returns the families of this package: GPUs of NVIDIA; NICs of mlx5 and mlx4.
 func Known() Table {
 	return Table{NICs: []*NIC{&mlx5, &mlx4}, GPUs: []*GPU{&nvidia}}
 }
@@ -28,7 +28,7 @@ type IDs struct {
 	Class uint32
 }
 
-// subclass gives base class and subclass, 0x0302.
+// subclass returns base class and subclass, 0x0302.
 func (id IDs) subclass() uint16 { return uint16(id.Class >> 8) } //nolint:gosec // 16 bits are left
 
 // Base classes of PCI functions (PCI Code and ID Assignment Specification, 1).
@@ -41,13 +41,13 @@ const (
 // DeviceIDs are PCI device ids of one vendor.
 type DeviceIDs []uint16
 
-// Has tells whether a device id is among them.
+// Has reports whether a device id is among them.
 func (ids DeviceIDs) Has(device uint16) bool { return slices.Contains(ids, device) }
 
 // DeviceRanges are ranges of PCI device ids of one vendor.
 type DeviceRanges []struct{ First, Last uint16 }
 
-// Has tells whether a device id is in one of them.
+// Has reports whether a device id is in one of them.
 func (ranges DeviceRanges) Has(device uint16) bool {
 	for _, r := range ranges {
 		if r.First <= device && device <= r.Last {
@@ -105,23 +105,23 @@ type NIC struct {
 	Help Help
 }
 
-// Of tells whether a function is one of the family's NICs, eligible or not.
+// Of reports whether a function is one of the family's NICs, eligible or not.
 func (n *NIC) Of(id IDs) bool {
 	return id.Vendor == n.Vendor && id.Class>>16 == baseNetwork && n.Devices.Has(id.Device)
 }
 
-// Eligible tells whether one of the family's NICs can do GPUDirect RDMA as far as
+// Eligible reports whether one of the family's NICs can do GPUDirect RDMA as far as
 // its ids go.
 func (n *NIC) Eligible(id IDs) bool {
 	return n.Of(id) && slices.Contains(n.Classes, id.subclass()) && !n.Unsupported.Has(id.Device)
 }
 
-// DataDirectOf tells whether a function is a data-direct function of the family.
+// DataDirectOf reports whether a function is a data-direct function of the family.
 func (n *NIC) DataDirectOf(id IDs) bool {
 	return id.Vendor == n.Vendor && id.subclass() == 0x0801 && n.DataDirect.Has(id.Device)
 }
 
-// Drives tells whether a PCI driver is one of the family's.
+// Drives reports whether a PCI driver is one of the family's.
 func (n *NIC) Drives(driver string) bool { return slices.Contains(n.Drivers, driver) }
 
 // NVLinkManagement identifies the NICs on GPU baseboards that manage NVLink switches
@@ -198,12 +198,12 @@ type GPU struct {
 	CommonBridge map[uint16]DeviceIDs
 }
 
-// Of tells whether a function is one of the family's GPUs, eligible or not.
+// Of reports whether a function is one of the family's GPUs, eligible or not.
 func (g *GPU) Of(id IDs) bool {
 	return id.Vendor == g.Vendor && slices.Contains(g.Classes, id.subclass())
 }
 
-// Eligible tells whether one of the family's GPUs can do GPUDirect RDMA as far as
+// Eligible reports whether one of the family's GPUs can do GPUDirect RDMA as far as
 // its ids and the product's name go. An id without a name counts as eligible.
 func (g *GPU) Eligible(id IDs, name string) bool {
 	name = strings.ToLower(name)
@@ -211,12 +211,12 @@ func (g *GPU) Eligible(id IDs, name string) bool {
 	return g.Of(id) && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
 }
 
-// SwitchOf tells whether a function switches the links between GPUs of the family.
+// SwitchOf reports whether a function switches the links between GPUs of the family.
 func (g *GPU) SwitchOf(id IDs) bool {
 	return g.SwitchClass != 0 && id.Vendor == g.Vendor && id.subclass() == g.SwitchClass
 }
 
-// NIC gives the family of a NIC, nil where it is none.
+// NIC returns the family of a NIC, nil where it is none.
 func (t Table) NIC(id IDs) *NIC {
 	for _, n := range t.NICs {
 		if n.Of(id) {
@@ -226,7 +226,7 @@ func (t Table) NIC(id IDs) *NIC {
 	return nil
 }
 
-// GPU gives the family of a GPU, nil where it is none.
+// GPU returns the family of a GPU, nil where it is none.
 func (t Table) GPU(id IDs) *GPU {
 	for _, g := range t.GPUs {
 		if g.Of(id) {
@@ -236,7 +236,7 @@ func (t Table) GPU(id IDs) *GPU {
 	return nil
 }
 
-// DataDirect gives the family of NICs that a data-direct function belongs to, nil
+// DataDirect returns the family of NICs that a data-direct function belongs to, nil
 // where it is none.
 func (t Table) DataDirect(id IDs) *NIC {
 	for _, n := range t.NICs {
@@ -247,7 +247,7 @@ func (t Table) DataDirect(id IDs) *NIC {
 	return nil
 }
 
-// MayHold tells whether a function of which only some ids are known, the others
+// MayHold reports whether a function of which only some ids are known, the others
 // being 0, may be one of the table's.
 func (t Table) MayHold(id IDs) bool {
 	may := func(vendor uint16, bases ...uint32) bool {

@@ -141,7 +141,7 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 	return found, nil
 }
 
-// longLine tells whether some line of a text is longer than maxLine.
+// longLine reports whether some line of a text is longer than maxLine.
 func longLine(text []byte) bool {
 	for len(text) > maxLine {
 		last := bytes.LastIndexByte(text[:maxLine+1], '\n')

@@ -182,7 +182,7 @@ func (s *scanner) problem(err error) {
 // unread notes err where it leaves a fact unknown, also when a file is missing.
 func (s *scanner) unread(err error) { s.st.Problems = append(s.st.Problems, err) }
 
-// modulesReadable tells whether the absence of a module's directory proves that
+// modulesReadable reports whether the absence of a module's directory proves that
 // it is not loaded.
 func (s *scanner) modulesReadable() tristate.State {
 	dir, err := s.fs.Open("sys/module/")
@@ -212,7 +212,7 @@ func (s *scanner) init(module string) Init {
 	return state
 }
 
-// present tells whether a module's directory is there, as it is for modules in
+// present reports whether a module's directory is there, as it is for modules in
 // any state and for built-in ones with parameters.
 func (s *scanner) present(module string) tristate.State {
 	ok, err := s.fs.Exists("sys/module/" + module)
@@ -305,7 +305,7 @@ func (s *scanner) groups(numbers []int) {
 	}
 }
 
-// iommu tells whether the kernel has put any device into an IOMMU group (kernel:
+// iommu reports whether the kernel has put any device into an IOMMU group (kernel:
 // drivers/iommu/iommu.c makes the list of groups at boot, iommu-sysfs.c the class
 // of IOMMUs that run). A kernel that has other directories in /sys/kernel and no
 // list was built without; where there is no /sys/kernel, nothing is known.

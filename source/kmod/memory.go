@@ -22,7 +22,7 @@ type Memory struct {
 // maxModules is many times the largest list seen (60 KB).
 const maxModules = 4 << 20
 
-// symbols gives what the symbol table says: what is remembered if the same modules
+// symbols returns what the symbol table says: what is remembered if the same modules
 // are loaded as then. Only a table that was read to its end is remembered.
 func (m *Memory) symbols(s *scanner, want Request) Symbols {
 	names := s.wanted(want)

@@ -8,7 +8,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Peermem tells whether a peer memory client for GPU memory is registered with the
+// Peermem reports whether a peer memory client for GPU memory is registered with the
 // RDMA stack.
 type Peermem struct {
 	Registered tristate.State
@@ -17,7 +17,7 @@ type Peermem struct {
 	By string
 }
 
-// AnyPeermem gives the client of the first family of NICs, by name, that has one, and
+// AnyPeermem returns the client of the first family of NICs, by name, that has one, and
 // otherwise what is known of all.
 func (s *State) AnyPeermem() Peermem {
 	if len(s.Peermem) == 0 {

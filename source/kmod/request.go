@@ -5,7 +5,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// For gives the request for the machine with these functions: the drivers, symbols and
+// For returns the request for the machine with these functions: the drivers, symbols and
 // clients of the families that are there, and the IOMMU groups of its GPUs and NICs.
 func For(functions *pci.Inventory, table family.Table) Request {
 	want := Request{Families: table, Present: functions.Families(table)}

@@ -156,7 +156,7 @@ func (s *scanner) firmware() (kind dmi, evidence string, readable bool) {
 	return kind, evidence, len(names) > 0
 }
 
-// firstCPU gives the first block of /proc/cpuinfo, or of its beginning.
+// firstCPU returns the first block of /proc/cpuinfo, or of its beginning.
 func firstCPU(cpuinfo []byte) []byte {
 	if i := bytes.Index(cpuinfo, []byte("\n\n")); i >= 0 {
 		return cpuinfo[:i+1]

@@ -91,7 +91,7 @@ const (
 	acsEgressControl      = 1 << 5
 )
 
-// Redirect tells whether peer to peer traffic is sent towards the root.
+// Redirect reports whether peer to peer traffic is sent towards the root.
 func (a *ACS) Redirect() bool {
 	return a.Control&(acsRequestRedirect|acsCompletionRedirect|acsEgressControl) != 0
 }

@@ -88,7 +88,7 @@ type Link struct {
 	Width, MaxWidth int
 }
 
-// IDs gives the ids of the function.
+// IDs returns the ids of the function.
 func (f *Function) IDs() family.IDs {
 	return family.IDs{Vendor: f.Vendor, Device: f.Device, SubVendor: f.SubVendor, SubDevice: f.SubDevice, Class: f.Class}
 }
@@ -108,30 +108,30 @@ func (f *Function) Classify(t family.Table) {
 	}
 }
 
-// classified tells whether the function is one of a family.
+// classified reports whether the function is one of a family.
 func (f *Function) classified() bool { return f.GPU != nil || f.NIC != nil || f.DataDirectOf != nil }
 
-// Bridge tells whether the function is a bridge from PCI to PCI (class 0604).
+// Bridge reports whether the function is a bridge from PCI to PCI (class 0604).
 func (f *Function) Bridge() bool { return f.Class>>8 == 0x0604 }
 
-// InfiniBand tells whether this is a NIC with the class of InfiniBand (0207).
+// InfiniBand reports whether this is a NIC with the class of InfiniBand (0207).
 func (f *Function) InfiniBand() bool { return f.NIC != nil && f.Class>>8 == 0x0207 }
 
 // Name is the product name that belongs to the function's ids, "" when the
 // embedded table has none.
 func (f *Function) Name() string { return productName(f.Vendor, f.Device) }
 
-// GPUEligible tells whether this is a GPU that can do GPUDirect RDMA as far as its
+// GPUEligible reports whether this is a GPU that can do GPUDirect RDMA as far as its
 // product goes.
 func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible }
 
-// NICEligible tells whether this is a NIC that can do GPUDirect RDMA as far as its
+// NICEligible reports whether this is a NIC that can do GPUDirect RDMA as far as its
 // product goes.
 func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible }
 
-// Coherent tells whether this is a GPU that shares memory with its CPU over
+// Coherent reports whether this is a GPU that shares memory with its CPU over
 // NVLink-C2C (Grace).
 func (f *Function) Coherent() bool { return f.GPU != nil && f.GPU.Coherent.Has(f.Device) }
 
-// OpenModules tells whether this is a GPU that the open kernel modules drive.
+// OpenModules reports whether this is a GPU that the open kernel modules drive.
 func (f *Function) OpenModules() bool { return f.GPU != nil && f.Device >= f.GPU.OpenFrom }

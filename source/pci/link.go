@@ -14,7 +14,7 @@ func ReadLink(fs *host.FS, a Address) *Link {
 	return readLink(fs, devicesDir+"/"+a.String()+"/")
 }
 
-// Slot gives the functions at both ends of the link that leads out of f's card:
+// Slot returns the functions at both ends of the link that leads out of f's card:
 // the card's own end, which is f itself or, of a NIC with a switch of its own, the
 // switch's upstream port; and the port right above, nil where there is none.
 func (inv *Inventory) Slot(f *Function) (card, port *Function) {
@@ -29,7 +29,7 @@ func (inv *Inventory) Slot(f *Function) (card, port *Function) {
 	return card, inv.Port(card)
 }
 
-// Port gives the port that a function is plugged into, the bridge right above
+// Port returns the port that a function is plugged into, the bridge right above
 // it; nil where there is none.
 func (inv *Inventory) Port(f *Function) *Function {
 	if len(f.Bridges) == 0 {

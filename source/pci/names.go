@@ -21,7 +21,7 @@ func productName(vendor, device uint16) string {
 	return ""
 }
 
-// idLine gives the line of idTable that its byte i is in.
+// idLine returns the line of idTable that its byte i is in.
 func idLine(i int) string {
 	line, _, _ := strings.Cut(idTable[strings.LastIndexByte(idTable[:i], '\n')+1:], "\n")
 	return line

@@ -6,7 +6,7 @@ import (
 	"gdr-features/source/family"
 )
 
-// NeedsCommonBridge tells whether this machine's CPU is one of those on which the
+// NeedsCommonBridge reports whether this machine's CPU is one of those on which the
 // driver of a family of GPUs maps memory only for a NIC below a common bridge.
 func (inv *Inventory) NeedsCommonBridge(g *family.GPU) bool {
 	for i := range inv.Functions {
@@ -32,7 +32,7 @@ func (f *Function) hypervisorPart() bool {
 	return false
 }
 
-// Hypervisor gives the function that shows this PCI tree to be a hypervisor's
+// Hypervisor returns the function that shows this PCI tree to be a hypervisor's
 // making, nil when none does: an emulated device, or a virtual function whose
 // physical one is not listed (device ids of virtual functions only).
 func (inv *Inventory) Hypervisor() *Function {
@@ -48,7 +48,7 @@ func (inv *Inventory) Hypervisor() *Function {
 // virtualByID recognizes a virtual function of a NIC by its id.
 func (f *Function) virtualByID() bool { return f.NIC != nil && f.NIC.Virtual.Has(f.Device) }
 
-// CPUPort tells whether a GPU is below a root port of a CPU, which no hypervisor
+// CPUPort reports whether a GPU is below a root port of a CPU, which no hypervisor
 // emulates. (What QEMU calls ioh3420 is 8086:3420.)
 func (inv *Inventory) CPUPort() bool {
 	for i := range inv.Functions {

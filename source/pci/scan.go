@@ -45,7 +45,7 @@ type Inventory struct {
 	Problems []error
 }
 
-// Find gives the function at an address, nil when there is none.
+// Find returns the function at an address, nil when there is none.
 func (inv *Inventory) Find(a Address) *Function {
 	i, ok := sort.Find(len(inv.Functions), func(i int) int { return a.Compare(inv.Functions[i].Address) })
 	if !ok {

@@ -31,7 +31,7 @@ func (f *Function) CommonBridges(g *Function) int {
 	return n
 }
 
-// Physical gives the physical function of a virtual one; nil for any other
+// Physical returns the physical function of a virtual one; nil for any other
 // function, and where the physical one is not listed, as in a virtual machine
 // that was given the virtual function alone.
 func (inv *Inventory) Physical(f *Function) *Function {
@@ -41,7 +41,7 @@ func (inv *Inventory) Physical(f *Function) *Function {
 	return inv.Find(*f.PhysFn)
 }
 
-// Place gives the function whose place in the tree counts for f: the physical
+// Place returns the function whose place in the tree counts for f: the physical
 // function of a virtual one where it is listed with its place, else f itself.
 func (inv *Inventory) Place(f *Function) *Function {
 	if pf := inv.Physical(f); pf != nil && pf.RootBus != "" {
@@ -50,7 +50,7 @@ func (inv *Inventory) Place(f *Function) *Function {
 	return f
 }
 
-// Families gives the families of a table that eligible functions are of; all of its
+// Families returns the families of a table that eligible functions are of; all of its
 // GPUs or NICs where there are none, or where a function that could not be identified
 // may be one.
 func (inv *Inventory) Families(t family.Table) family.Table {
@@ -83,7 +83,7 @@ func (inv *Inventory) Families(t family.Table) family.Table {
 	return here
 }
 
-// Unidentified tells whether some function could be a GPU or a NIC for all that
+// Unidentified reports whether some function could be a GPU or a NIC for all that
 // could be read of it.
 func (inv *Inventory) Unidentified() bool {
 	for i := range inv.Functions {

@@ -114,7 +114,7 @@ func ascii(raw []byte) string {
 	return strings.TrimSpace(clean)
 }
 
-// UUID gives the identity that a NIC shares with its data-direct function,
+// UUID returns the identity that a NIC shares with its data-direct function,
 // from the keyword VU or V3; "" for none, also of a nil VPD.
 func (v *VPD) UUID() string {
 	if v == nil {

@@ -117,7 +117,7 @@ func (s *Scanner) ports(fs *host.FS, device string, facts Facts) answer {
 	return portsOf(fs, device, facts)
 }
 
-// Moved tells whether the state of some port has changed since inv was scanned. It
+// Moved reports whether the state of some port has changed since inv was scanned. It
 // reads no more than that, and nothing of a device that an earlier Scan or Moved is
 // still reading.
 func (s *Scanner) Moved(fs *host.FS, inv *Inventory) bool {

@@ -95,7 +95,7 @@ func (p Port) Carries() tristate.State {
 	return tristate.False
 }
 
-// Active tells whether the port carries traffic: ACTIVE, with a link layer of its
+// Active reports whether the port carries traffic: ACTIVE, with a link layer of its
 // family, which is InfiniBand or Ethernet for the ones that NCCL's own transport uses
 // (NVIDIA/nccl src/transport/net_ib/init.cc).
 func (p Port) Active() bool {
@@ -341,7 +341,7 @@ func (inv *Inventory) namespaceMode(fs *host.FS, functions *pci.Inventory) {
 	}
 }
 
-// Of gives the devices that belong to a function.
+// Of returns the devices that belong to a function.
 func (inv *Inventory) Of(a pci.Address) []*Device {
 	first := sort.Search(len(inv.Devices), func(i int) bool {
 		d := &inv.Devices[i]

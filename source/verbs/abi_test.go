@@ -157,7 +157,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// inside tells whether an address is one of the request itself.
+// inside reports whether an address is one of the request itself.
 func (r *request) inside(address uint64) bool {
 	start := uint64(uintptr(unsafe.Pointer(r)))
 	return address >= start && address < start+uint64(unsafe.Sizeof(*r))

@@ -14,7 +14,7 @@ import (
 
 // kernel is the other side of an open uverbs device.
 type kernel interface {
-	// ioctl gives 0 when there is no error.
+	// ioctl returns 0 when there is no error.
 	ioctl(r *request) unix.Errno
 }
 

@@ -65,7 +65,7 @@ func or(err, otherwise unix.Errno) unix.Errno {
 	return err
 }
 
-// attribute gives the attribute of a number and a length.
+// attribute returns the attribute of a number and a length.
 func (r *request) attribute(id uint16, length uintptr) (attribute, bool) {
 	for _, a := range r.attributes[:r.header.attributes] {
 		if a.id == id {

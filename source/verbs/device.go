@@ -49,7 +49,7 @@ func find(fs *host.FS) (map[string]node, error) {
 	return found, nil
 }
 
-// unchanged tells whether a node is still as it was found: a device has another
+// unchanged reports whether a node is still as it was found: a device has another
 // directory after its driver was loaded again, and a device may be renamed.
 func (n node) unchanged(fs *host.FS, device string) bool {
 	load, err := fs.Inode(class + "/" + n.name)

@@ -28,7 +28,7 @@ import (
 // Answer is what one device said.
 type Answer struct {
 	Device string
-	// DMABuf tells whether it registers DMA-BUF. Unknown comes with Err.
+	// DMABuf reports whether it registers DMA-BUF. Unknown comes with Err.
 	DMABuf tristate.State
 	Err    error
 }

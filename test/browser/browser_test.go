@@ -312,7 +312,7 @@ func (w *machine) levels() [][]string {
 	return rows
 }
 
-// nearest gives the level of a GPU with its nearest NICs, "" for an unknown one, and
+// nearest returns the level of a GPU with its nearest NICs, "" for an unknown one, and
 // the indexes of those.
 func (w *machine) nearest(gpu int) (level string, nics []int) {
 	if !w.GPUs[gpu].Eligible {

@@ -1,4 +1,4 @@
-// Package busy tells whether other programs used this machine so much that times
+// Package busy reports whether other programs used this machine so much that times
 // measured on it mean nothing. It reads /proc, so it needs Linux.
 package busy
 

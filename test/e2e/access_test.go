@@ -27,7 +27,7 @@ type access struct {
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// access gives the clients of the bearer of a token.
+// access returns the clients of the bearer of a token.
 func (c *cluster) access(token string) (access, error) {
 	config := &rest.Config{
 		Host: c.server, BearerToken: token,
@@ -48,12 +48,12 @@ func (c *cluster) access(token string) (access, error) {
 	return a, err
 }
 
-// ready gives an error unless the API server says that it is ready.
+// ready returns an error unless the API server says that it is ready.
 func (a *access) ready(ctx context.Context) error {
 	return a.kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// token gives a new token of a service account, bound to the Pod unless that is nil. The
+// token returns a new token of a service account, bound to the Pod unless that is nil. The
 // token of a Pod on a node names the node and its UID.
 func (c *cluster) token(ctx context.Context, namespace, account string, pod *corev1.Pod) (string, error) {
 	request := &authv1.TokenRequest{}

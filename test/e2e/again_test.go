@@ -82,7 +82,7 @@ func TestRegisteredAgain(t *testing.T) {
 // failures is the metric that counts failed publications.
 const failures = `gdr_publish_total{publisher="nodefeature",result="failed"}`
 
-// renewToken gives the agent the token of a Pod on the Node with this UID, which is to own
+// renewToken returns the agent the token of a Pod on the Node with this UID, which is to own
 // the NodeFeature from then on.
 func (a *agent) renewToken(t *testing.T, uid types.UID) {
 	t.Helper()
@@ -108,7 +108,7 @@ func (a *agent) renewToken(t *testing.T, uid types.UID) {
 	}
 }
 
-// said tells whether the agent's log contains a text.
+// said reports whether the agent's log contains a text.
 func (a *agent) said(t *testing.T, text string) bool {
 	t.Helper()
 	log, err := os.ReadFile(a.process.log())

@@ -108,12 +108,12 @@ func (a *agent) command(t *testing.T, args ...string) {
 	}
 }
 
-// published gives the agent's NodeFeature.
+// published returns the agent's NodeFeature.
 func (a *agent) published(ctx context.Context) (*nfdv1alpha1.NodeFeature, error) {
 	return a.cluster.admin.nfd.NfdV1alpha1().NodeFeatures(agentName).Get(ctx, feature(a.name).Name, metav1.GetOptions{})
 }
 
-// right gives an error unless the agent is running and its NodeFeature has these labels.
+// right returns an error unless the agent is running and its NodeFeature has these labels.
 func (a *agent) right(ctx context.Context, labels map[string]string) error {
 	if err := a.process.alive(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (a *agent) right(ctx context.Context, labels map[string]string) error {
 	return nil
 }
 
-// feature gives the NodeFeature of a node, as its agent names and labels it.
+// feature returns the NodeFeature of a node, as its agent names and labels it.
 func feature(node string) *nfdv1alpha1.NodeFeature {
 	return &nfdv1alpha1.NodeFeature{
 		TypeMeta: metav1.TypeMeta{APIVersion: nfdv1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},

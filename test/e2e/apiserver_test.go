@@ -66,7 +66,7 @@ func (c *cluster) startAPI(ctx context.Context) error {
 	return nil
 }
 
-// certificate gives the name of the file with the API server's certificate.
+// certificate returns the name of the file with the API server's certificate.
 func (c *cluster) certificate() string { return filepath.Join(c.dir, "cert", "apiserver.crt") }
 
 // writeFiles writes what kube-apiserver reads: a key to sign tokens with, the

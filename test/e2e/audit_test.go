@@ -15,7 +15,7 @@ import (
 // nodeClaim is the key under which the API server has the node of a token bound to a Pod.
 const nodeClaim = "authentication.kubernetes.io/node-name"
 
-// auditEnd gives the length of the audit log: requests that end later come after it.
+// auditEnd returns the length of the audit log: requests that end later come after it.
 func (c *cluster) auditEnd(t *testing.T) int64 {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(c.dir, auditLog))
@@ -25,7 +25,7 @@ func (c *cluster) auditEnd(t *testing.T) int64 {
 	return info.Size()
 }
 
-// requests gives all requests after a position in the audit log that were made with a
+// requests returns all requests after a position in the audit log that were made with a
 // token for the node, in the order of their ends. A watch is in it twice: when it begins
 // and when it ends.
 func (c *cluster) requests(t *testing.T, from int64, node string) []auditv1.Event {
@@ -49,14 +49,14 @@ func (c *cluster) requests(t *testing.T, from int64, node string) []auditv1.Even
 	return found
 }
 
-// writes gives the requests that are not reads.
+// writes returns the requests that are not reads.
 func writes(requests []auditv1.Event) []auditv1.Event {
 	return slices.DeleteFunc(slices.Clone(requests), func(e auditv1.Event) bool {
 		return e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
 	})
 }
 
-// describe gives a request as a line of text.
+// describe returns a request as a line of text.
 func describe(e *auditv1.Event) string {
 	status := int32(0)
 	if e.ResponseStatus != nil {

@@ -86,7 +86,7 @@ func (c *cluster) createNode(ctx context.Context, name string) (*corev1.Node, er
 	return c.admin.kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 }
 
-// processes gives the running processes, in the order of their start.
+// processes returns the running processes, in the order of their start.
 func (c *cluster) processes() []*process {
 	all := []*process{c.etcd, c.api, c.master, c.collector}
 	return slices.DeleteFunc(all, func(p *process) bool { return p == nil })

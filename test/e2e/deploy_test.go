@@ -128,7 +128,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// byName gives the contents of objects by kind and name, which are unique.
+// byName returns the contents of objects by kind and name, which are unique.
 func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -189,7 +189,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// admit gives the error of the API server for a Pod.
+// admit returns the error of the API server for a Pod.
 func admit(t *testing.T, namespace string, pod *corev1.Pod) error {
 	t.Helper()
 	_, err := shared.admin.kube.CoreV1().Pods(namespace).Create(t.Context(), pod,

@@ -49,7 +49,7 @@ func run(m *testing.M) (code int) {
 	return code
 }
 
-// program gives the path of a program that build.sh has built.
+// program returns the path of a program that build.sh has built.
 func program(name string) string {
 	path, err := filepath.Abs(filepath.Join(".bin", name))
 	if err != nil {

@@ -60,7 +60,7 @@ func ports(t *testing.T, tree, state string) {
 	}
 }
 
-// events gives type, reason and message of those that `kubectl describe node`
+// events returns type, reason and message of those that `kubectl describe node`
 // shows, in their order.
 func (n *node) events(ctx context.Context) (all [][3]string, err error) {
 	list, err := n.cluster.admin.kube.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{

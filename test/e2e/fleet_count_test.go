@@ -76,7 +76,7 @@ func (p *phase) end(t *testing.T, who string, nodes []string, r row) row {
 	return r
 }
 
-// requests gives the requests of some nodes, each once.
+// requests returns the requests of some nodes, each once.
 func (p *phase) requests(t *testing.T, nodes []string) []auditv1.Event {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(p.cluster.dir, auditLog))
@@ -106,7 +106,7 @@ func (p *phase) requests(t *testing.T, nodes []string) []auditv1.Event {
 	return found
 }
 
-// nodeOf gives the node that a request was made for: that of the token, or that of the
+// nodeOf returns the node that a request was made for: that of the token, or that of the
 // object, since the nfd-workers here have no Pods.
 func nodeOf(e *auditv1.Event) string {
 	if claim := e.User.Extra[nodeClaim]; len(claim) == 1 {
@@ -150,7 +150,7 @@ func (p *phase) returned(t *testing.T, nodes []string, published time.Duration) 
 		published.Seconds(), last.Sub(p.start).Seconds(), most, len(perSecond), answers)
 }
 
-// spent gives the CPU time of a process.
+// spent returns the CPU time of a process.
 func (p *process) spent(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
@@ -195,7 +195,7 @@ func (f *fleetTable) String() string {
 	return b.String()
 }
 
-// per gives the number for each node; the mean and the maximum where nodes differ.
+// per returns the number for each node; the mean and the maximum where nodes differ.
 func (c counts) per(nodes int) string {
 	if c.least == c.most {
 		return fmt.Sprint(c.most)

@@ -159,7 +159,7 @@ func (w *nfdWorkers) revive(t *testing.T) {
 	t.Logf("restart: %d of %d nfd-workers had ended", ended, len(w.members))
 }
 
-// row gives the times from the last change to the answers.
+// row returns the times from the last change to the answers.
 func (w *nfdWorkers) row(t *testing.T, p *phase) row {
 	t.Helper()
 	var all []time.Duration

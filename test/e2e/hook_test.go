@@ -46,7 +46,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// exported gives the labels that NFD exports with the feature files in dir.
+// exported returns the labels that NFD exports with the feature files in dir.
 func exported(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program("nfd"), "export", "labels")

@@ -55,7 +55,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// changed gives the time of the last change of a file.
+// changed returns the time of the last change of a file.
 func changed(t *testing.T, name string) time.Time {
 	t.Helper()
 	info, err := os.Stat(name)

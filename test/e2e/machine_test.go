@@ -24,7 +24,7 @@ func machine(t *testing.T, name, state string) string {
 	return tree
 }
 
-// printed gives what `gdr-features labels` prints on the machine in the tree.
+// printed returns what `gdr-features labels` prints on the machine in the tree.
 func printed(t *testing.T, tree string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program("gdr-features"), "labels", "--root", tree, "--log-level=error")
@@ -36,7 +36,7 @@ func printed(t *testing.T, tree string) []byte {
 	return out
 }
 
-// parse gives the labels that `gdr-features labels` has printed.
+// parse returns the labels that `gdr-features labels` has printed.
 func parse(t *testing.T, out []byte) map[string]string {
 	t.Helper()
 	labels := map[string]string{}
@@ -50,7 +50,7 @@ func parse(t *testing.T, out []byte) map[string]string {
 	return labels
 }
 
-// labelsOf gives the labels of the machine in the tree, which must have some.
+// labelsOf returns the labels of the machine in the tree, which must have some.
 func labelsOf(t *testing.T, tree string) map[string]string {
 	t.Helper()
 	labels := parse(t, printed(t, tree))

@@ -26,7 +26,7 @@ import (
 // deploy is the directory of our manifests.
 const deploy = repository + "/deploy"
 
-// decode gives the objects of a YAML text.
+// decode returns the objects of a YAML text.
 func decode(text []byte) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
@@ -45,7 +45,7 @@ func decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// shipped gives the objects of a file below deploy.
+// shipped returns the objects of a file below deploy.
 func shipped(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(deploy, name))
@@ -85,7 +85,7 @@ func convert[T any](t *testing.T, o *unstructured.Unstructured) *T {
 	return into
 }
 
-// only gives the only object of the kind, converted.
+// only returns the only object of the kind, converted.
 func only[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) *T {
 	t.Helper()
 	found := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
@@ -95,7 +95,7 @@ func only[T any](t *testing.T, objects []*unstructured.Unstructured, kind string
 	return convert[T](t, found[0])
 }
 
-// render gives the objects that a program of .bin prints: kustomize or helm.
+// render returns the objects that a program of .bin prints: kustomize or helm.
 func render(ctx context.Context, name string, args ...string) ([]*unstructured.Unstructured, error) {
 	var complaints bytes.Buffer
 	cmd := exec.CommandContext(ctx, program(name), args...)
@@ -142,7 +142,7 @@ func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured, dr
 	})
 }
 
-// resource gives the administrator's client for the kind and namespace of this object.
+// resource returns the administrator's client for the kind and namespace of this object.
 func (c *cluster) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	mapping, err := c.admin.mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// address gives an address to listen at.
+// address returns an address to listen at.
 func address(t *testing.T) string {
 	t.Helper()
 	ports, err := freePorts(1)
@@ -21,7 +21,7 @@ func address(t *testing.T) string {
 	return "127.0.0.1:" + ports[0]
 }
 
-// listens gives the address at which the agent serves metrics and health.
+// listens returns the address at which the agent serves metrics and health.
 func (a *agent) listens() (address string) {
 	for _, arg := range a.process.args {
 		if text, ok := strings.CutPrefix(arg, "--listen="); ok {
@@ -31,7 +31,7 @@ func (a *agent) listens() (address string) {
 	return address
 }
 
-// scrape gives the agent's answer to a GET, over a new connection.
+// scrape returns the agent's answer to a GET, over a new connection.
 func (a *agent) scrape(ctx context.Context, path string) (status int, text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.listens()+path, nil)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *agent) scrape(ctx context.Context, path string) (status int, text strin
 	return answer.StatusCode, string(body), err
 }
 
-// metric gives the value of one of the agent's metrics.
+// metric returns the value of one of the agent's metrics.
 func (a *agent) metric(t *testing.T, name string) (value float64) {
 	t.Helper()
 	if err := until(t.Context(), 5*time.Second, func(ctx context.Context) error {

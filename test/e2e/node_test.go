@@ -65,12 +65,12 @@ func stopAfter(t *testing.T, p *process) {
 	})
 }
 
-// featureFile gives the name of our feature file.
+// featureFile returns the name of our feature file.
 func (n *node) featureFile() string {
 	return filepath.Join(n.dir, "features.d", "gdr-features.features")
 }
 
-// update gives the output of `gdr-features labels` to the worker as the README describes.
+// update returns the output of `gdr-features labels` to the worker as the README describes.
 func (n *node) update(t *testing.T, out []byte) {
 	t.Helper()
 	beside := filepath.Join(n.dir, "gdr.tmp")
@@ -82,7 +82,7 @@ func (n *node) update(t *testing.T, out []byte) {
 	}
 }
 
-// processes gives the processes that the labels of the node need.
+// processes returns the processes that the labels of the node need.
 func (n *node) processes() []*process {
 	all := n.cluster.processes()
 	if n.worker != nil {
@@ -91,7 +91,7 @@ func (n *node) processes() []*process {
 	return all
 }
 
-// has gives an error unless the Node has exactly these labels and the one it was created
+// has returns an error unless the Node has exactly these labels and the one it was created
 // with.
 func (n *node) has(ctx context.Context, labels map[string]string) error {
 	want := map[string]string{corev1.LabelHostname: n.name}

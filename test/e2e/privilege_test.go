@@ -18,7 +18,7 @@ import (
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
-// bearer gives the access of a new Pod of the agent on the node.
+// bearer returns the access of a new Pod of the agent on the node.
 func (n *node) bearer(t *testing.T) access {
 	t.Helper()
 	pod, err := n.cluster.createPod(t.Context(), n.name)
@@ -28,7 +28,7 @@ func (n *node) bearer(t *testing.T) access {
 	return bearer(t, n.cluster, pod)
 }
 
-// bearer gives the access of the agent, with a token bound to the Pod unless that is nil.
+// bearer returns the access of the agent, with a token bound to the Pod unless that is nil.
 func bearer(t *testing.T, c *cluster, pod *corev1.Pod) access {
 	t.Helper()
 	token, err := c.token(t.Context(), agentName, agentName, pod)
@@ -145,10 +145,10 @@ func TestRoleRefuses(t *testing.T) {
 	}
 }
 
-// second gives the error of two results.
+// second returns the error of two results.
 func second[T any](_ T, err error) error { return err }
 
-// rules gives the rights in a namespace as the API server lists them, without those
+// rules returns the rights in a namespace as the API server lists them, without those
 // that everybody has: to query one's own identity and rights.
 func rules(t *testing.T, a access, namespace string) []string {
 	t.Helper()
@@ -238,7 +238,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// stored gives a NodeFeature of that name as it is, nil for none.
+// stored returns a NodeFeature of that name as it is, nil for none.
 func stored(t *testing.T, f *nfdv1alpha1.NodeFeature) *nfdv1alpha1.NodeFeature {
 	t.Helper()
 	got, err := shared.admin.nfd.NfdV1alpha1().NodeFeatures(f.Namespace).Get(t.Context(), f.Name, metav1.GetOptions{})

@@ -91,7 +91,7 @@ func (p *process) restart() error {
 	return p.start()
 }
 
-// alive gives an error with the end of the log if the process has ended.
+// alive returns an error with the end of the log if the process has ended.
 func (p *process) alive() error {
 	select {
 	case <-p.ended:
@@ -101,10 +101,10 @@ func (p *process) alive() error {
 	}
 }
 
-// log gives the name of the file that takes the output.
+// log returns the name of the file that takes the output.
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// tail gives the last lines of the log.
+// tail returns the last lines of the log.
 func (p *process) tail() []byte {
 	const most = 30
 	log, err := os.ReadFile(p.log())

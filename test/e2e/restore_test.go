@@ -74,7 +74,7 @@ func TestRestored(t *testing.T) {
 	n.expect(t, labels)
 }
 
-// same gives an error unless two things are the same.
+// same returns an error unless two things are the same.
 func same(what string, want, got any) error {
 	if diff := cmp.Diff(want, got); diff != "" {
 		return fmt.Errorf("%s (-want +got):\n%s", what, diff)

@@ -121,7 +121,7 @@ func (p *process) confine(t *testing.T, limit int64) {
 	t.Log("no cgroup can be made here: the peak of what is resident has to do")
 }
 
-// peak gives the peak of the resident memory of a process, in KiB.
+// peak returns the peak of the resident memory of a process, in KiB.
 func (p *process) peak(t *testing.T) (size int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// fleet gives six nodes that differ in the labels that selectors use, by name, each with the
+// fleet returns six nodes that differ in the labels that selectors use, by name, each with the
 // labels that `gdr-features labels` prints there.
 func fleet(t *testing.T) map[string]*corev1.Node {
 	t.Helper()

@@ -84,7 +84,7 @@ func (p *testAgent) start() {
 
 func (p *testAgent) dir() string { return filepath.Join(p.disk, "nfd", "features.d") }
 
-// file gives the text of the feature file; "" for none.
+// file returns the text of the feature file; "" for none.
 func (p *testAgent) file() string {
 	text, err := os.ReadFile(filepath.Join(p.dir(), "gdr-features.features"))
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *testAgent) until(what string, is func() bool) {
 	}
 }
 
-// metric gives the value of a metric as it is printed.
+// metric returns the value of a metric as it is printed.
 func (p *testAgent) metric(name string) string {
 	p.Helper()
 	answer, err := http.Get("http://" + p.address + "/metrics") //nolint:noctx // a test

@@ -32,7 +32,7 @@ func agentPod(t *testing.T) (*pod, string) {
 	return p, filepath.Join(dir, filepath.Base(featuresDir), "gdr-features.features")
 }
 
-// published tells whether a feature file has the labels that `labels` prints,
+// published reports whether a feature file has the labels that `labels` prints,
 // each on a line of its own, in whatever order.
 func published(t *testing.T, file string) {
 	t.Helper()

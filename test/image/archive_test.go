@@ -78,7 +78,7 @@ type image struct {
 // archive holds the files of an OCI archive by name.
 type archive map[string][]byte
 
-// readArchive gives the name of the image in an OCI archive and the image of
+// readArchive returns the name of the image in an OCI archive and the image of
 // each platform.
 func readArchive(name string) (string, []image, error) {
 	in, err := os.Open(name)
@@ -105,7 +105,7 @@ func readArchive(name string) (string, []image, error) {
 	return top.Manifests[0].Annotations["org.opencontainers.image.ref.name"], images, err
 }
 
-// images gives what a manifest list holds.
+// images returns what a manifest list holds.
 func (a archive) images(list descriptor) ([]image, error) {
 	var platforms index
 	if err := a.decode(list, indexType, &platforms); err != nil {
@@ -133,7 +133,7 @@ func (a archive) images(list descriptor) ([]image, error) {
 	return images, nil
 }
 
-// blob gives what a descriptor points at, after checking its digest.
+// blob returns what a descriptor points at, after checking its digest.
 func (a archive) blob(d descriptor, mediaType string) ([]byte, error) {
 	hash, ok := strings.CutPrefix(d.Digest, "sha256:")
 	body := a["blobs/sha256/"+hash]

@@ -33,7 +33,7 @@ func load(t *testing.T) (string, []image) {
 	return name, images
 }
 
-// native gives the image that this machine can run.
+// native returns the image that this machine can run.
 func native(t *testing.T) image {
 	t.Helper()
 	_, images := load(t)

@@ -80,7 +80,7 @@ func longestConfig() int {
 	return longest
 }
 
-// foreign gives the network interfaces that /sys shows and that are not of this
+// foreign returns the network interfaces that /sys shows and that are not of this
 // network namespace.
 func foreign() []string {
 	entries, err := os.ReadDir("/sys/class/net")

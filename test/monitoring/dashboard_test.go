@@ -62,7 +62,7 @@ func load(t *testing.T) (d dashboard) {
 // chosen replaces the user's choices.
 var chosen = strings.NewReplacer("$node", "n1", "$__rate_interval", "2m")
 
-// dashboardExprs gives the expressions of all panels and of the variables.
+// dashboardExprs returns the expressions of all panels and of the variables.
 func dashboardExprs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

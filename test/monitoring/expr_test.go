@@ -22,7 +22,7 @@ const nameLabel = "__name__"
 // each.
 type metrics map[string]map[string][]string
 
-// exported gives what the agent has, what Prometheus adds and what our rules
+// exported returns what the agent has, what Prometheus adds and what our rules
 // record.
 func exported(t *testing.T) metrics {
 	t.Helper()
@@ -94,7 +94,7 @@ func judge(text string, known metrics, readme string) (wrong []string) {
 	return wrong
 }
 
-// below gives the labels that series of an expression may have.
+// below returns the labels that series of an expression may have.
 func (known metrics) below(e parser.Expr) map[string]bool {
 	has := map[string]bool{}
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {

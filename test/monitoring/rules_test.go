@@ -57,7 +57,7 @@ func rules(t *testing.T) (f ruleFile) {
 	return f
 }
 
-// alerts gives the rules that alert.
+// alerts returns the rules that alert.
 func alerts(t *testing.T) (all []rule) {
 	t.Helper()
 	for _, group := range rules(t).Spec.Groups {

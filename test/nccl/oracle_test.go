@@ -52,7 +52,7 @@ func pairName(gpu string, nic *topology.NIC) string {
 	return strings.TrimRight(gpu+" "+nic.Address()+" "+nic.Name(), " ")
 }
 
-// ask gives NCCL's answer for the GPUs and NICs of a report.
+// ask returns NCCL's answer for the GPUs and NICs of a report.
 func ask(t *testing.T, r *report.Report, q question) answer {
 	t.Helper()
 	var in strings.Builder
@@ -165,7 +165,7 @@ func addBuses(t *testing.T, root string) {
 	}
 }
 
-// said gives our own answer in the same words.
+// said returns our own answer in the same words.
 func said(r *report.Report) map[string]string {
 	levels := map[string]string{}
 	for _, p := range r.Matrix.Pairs {

@@ -61,7 +61,7 @@ func boot(t *testing.T, kernelArgs string, extra ...string) *machine {
 	return m
 }
 
-// pack gives the initramfs.
+// pack returns the initramfs.
 func (m *machine) pack() []byte {
 	m.t.Helper()
 	var err error
@@ -147,7 +147,7 @@ func (m *machine) qemu(image, kernelArgs string, extra []string) {
 	})
 }
 
-// memory gives the machine 768 MB: two NUMA nodes that matter, and as many more as
+// memory returns the machine 768 MB: two NUMA nodes that matter, and as many more as
 // keep QEMU from sharing memory. It would tell every proxy device of each change
 // of the memory's layout, without its lock in the midst of that change, and crash
 // when the change came from the IOMMU. More than eight pieces, each a file, it does
@@ -190,7 +190,7 @@ func (p *players) play(t *testing.T, f function, conn net.Conn) {
 	})
 }
 
-// sockets gives two ends of a socket, the second one for another program.
+// sockets returns two ends of a socket, the second one for another program.
 func sockets(t *testing.T) (net.Conn, *os.File) {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

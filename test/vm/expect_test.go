@@ -26,7 +26,7 @@ func parseLabels(text string) labels {
 	return all
 }
 
-// with gives the labels with some added or replaced; "" removes one.
+// with returns the labels with some added or replaced; "" removes one.
 func (l labels) with(others labels) labels {
 	all := maps.Clone(l)
 	maps.Copy(all, others)

@@ -33,7 +33,7 @@ func ExpectOnce(path string) (func() (*expect.File, error), error) {
 	return func() (*expect.File, error) { return file, nil }, nil
 }
 
-// ExpectAgain gives the same for a program that keeps running: the file is read at
+// ExpectAgain returns the same for a program that keeps running: the file is read at
 // each call. While it cannot be read or is wrong, each call gives an error, and the
 // last good expectations stay in force. No path gives nil.
 func ExpectAgain(path string) func() (*expect.File, error) {

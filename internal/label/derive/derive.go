@@ -68,7 +68,7 @@ var rows = [...]struct {
 	}},
 }
 
-// Labels gives the labels of a node, none at all where there is no NVIDIA GPU.
+// Labels returns the labels of a node, none at all where there is no NVIDIA GPU.
 // unknown names those whose facts could not be read: they may be kept as they were
 // last published.
 func Labels(f *Facts) (labels label.Set, unknown label.Names) {
@@ -113,7 +113,7 @@ func (f *Facts) level(l topology.Level) (text string, unknown bool) {
 	return l.String(), l == topology.Unknown && f.mayHavePairs()
 }
 
-// mayHavePairs tells whether there is an eligible GPU with an eligible NIC, as far
+// mayHavePairs reports whether there is an eligible GPU with an eligible NIC, as far
 // as is known.
 func (f *Facts) mayHavePairs() bool {
 	return !f.Matrix.Counted || f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0

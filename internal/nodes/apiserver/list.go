@@ -102,7 +102,7 @@ func List(ctx context.Context, config *rest.Config, q Query) ([]nodes.Node, erro
 	return all, nil
 }
 
-// open gives a client for NodeFeatures. It decodes no types but those of errors.
+// open returns a client for NodeFeatures. It decodes no types but those of errors.
 func open(config *rest.Config) (rest.Interface, error) {
 	version := schema.GroupVersion{Group: "nfd.k8s-sigs.io", Version: "v1alpha1"}
 	types := runtime.NewScheme()
@@ -167,7 +167,7 @@ func readPage(ctx context.Context, client rest.Interface, namespace string, opti
 	return &p, nil
 }
 
-// node gives what an agent has published; ok is false for an object that an agent
+// node returns what an agent has published; ok is false for an object that an agent
 // would have named differently.
 func (o *object) node() (n nodes.Node, ok bool) {
 	m := &o.Metadata

@@ -50,7 +50,7 @@ type Publisher struct {
 
 var _ publish.Publisher = (*Publisher)(nil)
 
-// New gives a publisher for a directory, usually features.d, which need not exist yet.
+// New returns a publisher for a directory, usually features.d, which need not exist yet.
 func New(dir string, now func() time.Time) *Publisher { return &Publisher{dir: dir, now: now} }
 
 // Name implements publish.Publisher.
@@ -113,7 +113,7 @@ func (p *Publisher) open() (*os.File, error) {
 	return os.OpenFile(p.path(), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
-// read gives the text of the file, "" when there is none or something else in its place.
+// read returns the text of the file, "" when there is none or something else in its place.
 // A file that has not changed is not read again, so that a read of it is one by NFD.
 func (p *Publisher) read() (string, error) {
 	if info, err := os.Lstat(p.path()); err == nil && p.unchanged(info) {
@@ -141,7 +141,7 @@ func (p *Publisher) read() (string, error) {
 	return string(text), err
 }
 
-// unchanged tells whether a file is the one whose text is known.
+// unchanged reports whether a file is the one whose text is known.
 func (p *Publisher) unchanged(info os.FileInfo) bool {
 	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
 }

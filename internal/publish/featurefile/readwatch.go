@@ -22,7 +22,7 @@ func watchReads(path string) readWatch {
 	return readWatch(fd)
 }
 
-// read tells whether the file has been read since watchReads.
+// read reports whether the file has been read since watchReads.
 func (w readWatch) read() bool {
 	if w == noReadWatch {
 		return false

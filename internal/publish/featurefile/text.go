@@ -14,7 +14,7 @@ const expiryDirective = "# +expiry-time="
 const header = "# Labels of this node for Node Feature Discovery, written by gdr-features run.\n" +
 	"# Those below an expiry time are about drivers and links.\n"
 
-// format gives the text of a feature file: hardware labels, which never expire, then state
+// format returns the text of a feature file: hardware labels, which never expire, then state
 // labels, which do, each sorted by name.
 func format(labels label.Set, expiry time.Time) string {
 	var hardware, state strings.Builder
@@ -57,7 +57,7 @@ func parse(text string) file {
 	return f
 }
 
-// unexpired gives the labels that have not expired.
+// unexpired returns the labels that have not expired.
 func (f file) unexpired(now time.Time) label.Set {
 	labels := label.Set{}
 	for name, value := range f.labels {

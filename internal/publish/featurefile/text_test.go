@@ -19,7 +19,7 @@ func ready() label.Set {
 	}
 }
 
-// hardware gives the labels that do not expire.
+// hardware returns the labels that do not expire.
 func hardware(all label.Set) label.Set {
 	labels := maps.Clone(all)
 	maps.DeleteFunc(labels, func(name, _ string) bool { return !label.Hardware(name) })

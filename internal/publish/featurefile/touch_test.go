@@ -34,7 +34,7 @@ func watch(t *testing.T, dir string) *watcher {
 	return &watcher{t, fd}
 }
 
-// events gives what has happened since the last call.
+// events returns what has happened since the last call.
 func (w *watcher) events() (names []string) {
 	w.Helper()
 	buffer := make([]byte, 64<<10)

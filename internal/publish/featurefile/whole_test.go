@@ -63,7 +63,7 @@ func write() {
 // versions are two sets of labels whose files have different lengths.
 var versions = []label.Set{hardware(ready()), ready()}
 
-// whole tells whether a text is one of the two.
+// whole reports whether a text is one of the two.
 func whole(text []byte) bool {
 	for _, labels := range versions {
 		if string(text) == format(labels, expiry) {

@@ -232,7 +232,7 @@ func (a *api) is() *v1alpha1.NodeFeature {
 	return a.object.DeepCopy()
 }
 
-// publisher gives a publisher whose token is bound to a node; "" for a token that is not.
+// publisher returns a publisher whose token is bound to a node; "" for a token that is not.
 func (a *api) publisher(bound string) (*Publisher, *logtest.Hook) {
 	a.Helper()
 	access := &rest.Config{Host: a.url, BearerToken: "no token"}
@@ -275,7 +275,7 @@ func small(t *testing.T, state string) publish.Content {
 	return publish.Content{Labels: maps.Clone(r.Labels), Report: &r}
 }
 
-// elements gives the values that the instances of a feature have for a key, sorted.
+// elements returns the values that the instances of a feature have for a key, sorted.
 func elements(spec *v1alpha1.NodeFeatureSpec, feature, key string) (values []string) {
 	for _, e := range spec.Features.Instances[feature].Elements {
 		values = append(values, e.Attributes[key])
@@ -284,5 +284,5 @@ func elements(spec *v1alpha1.NodeFeatureSpec, feature, key string) (values []str
 	return values
 }
 
-// known gives the labels of an object, without prefix.
+// known returns the labels of an object, without prefix.
 func known(o *v1alpha1.NodeFeature) map[string]string { return labelsOf(o) }

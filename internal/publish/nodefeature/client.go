@@ -119,7 +119,7 @@ func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 	return meta.UID, err
 }
 
-// denied tells whether an error stays the same until the cluster is changed.
+// denied reports whether an error stays the same until the cluster is changed.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)

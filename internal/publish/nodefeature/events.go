@@ -23,7 +23,7 @@ const (
 // maxQueued is how many events are kept for an API server that does not accept them.
 const maxQueued = 8
 
-// readyChange gives the event for a change of readiness between two publications; ok is
+// readyChange returns the event for a change of readiness between two publications; ok is
 // false for none, and when readiness is published for the first time.
 func readyChange(before, after label.Set) (kind, reason, message string, ok bool) {
 	was, had := before[label.Ready]
@@ -43,7 +43,7 @@ func readyChange(before, after label.Set) (kind, reason, message string, ok bool
 	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why, true
 }
 
-// event gives an event about the Node. Events about objects without namespace belong
+// event returns an event about the Node. Events about objects without namespace belong
 // to namespace default, where `kubectl describe node` looks for them.
 func (p *Publisher) event(kind, reason, message string, at time.Time, uid types.UID) *corev1.Event {
 	if uid == "" {
@@ -99,7 +99,7 @@ func (p *Publisher) sendEvents(ctx context.Context) {
 	}
 }
 
-// moved gives the event in the agent's own namespace, where `kubectl get events` finds
+// moved returns the event in the agent's own namespace, where `kubectl get events` finds
 // it, for an agent that may not write to default. The API server demands that the event
 // and the object it is about are in the same namespace.
 func moved(e *corev1.Event, namespace string) *corev1.Event {

@@ -77,7 +77,7 @@ func (h *history) found(there bool, now time.Time) error {
 	return fmt.Errorf("the NodeFeature was deleted %v after it was written", age.Round(time.Millisecond))
 }
 
-// repeats tells whether an object is to be written again although it is as it should
+// repeats reports whether an object is to be written again although it is as it should
 // be, since it may have been written before its Node was registered again.
 func (h *history) repeats(now time.Time) bool {
 	return h.doubted != "" && h.owner == "" && now.Sub(h.since) < repeatFor && now.Sub(h.written) >= repeatEvery

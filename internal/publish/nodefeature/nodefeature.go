@@ -23,7 +23,7 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// Name gives the name of the object of a node.
+// Name returns the name of the object of a node.
 func Name(node string) string { return "gdr-features-" + node }
 
 // Publisher keeps the object as it should be, and writes only where it is not.
@@ -47,7 +47,7 @@ type Publisher struct {
 
 var _ publish.Publisher = (*Publisher)(nil)
 
-// New gives the publisher of a node, with its object in a namespace.
+// New returns the publisher of a node, with its object in a namespace.
 func New(config *rest.Config, namespace, node string, now func() time.Time, log logrus.FieldLogger) (*Publisher, error) {
 	c, err := newClient(config, namespace, Name(node))
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *Publisher) Changed() <-chan struct{} {
 // Close does nothing: there is nothing to wait for.
 func (*Publisher) Close(context.Context) error { return nil }
 
-// Last gives the labels of the object.
+// Last returns the labels of the object.
 func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	now, err := p.current(ctx)
 	if err != nil || now == nil {
@@ -97,7 +97,7 @@ func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	return maps.Clone(p.published), nil
 }
 
-// current gives the object as it is, nil for none: from the watch, or read where it is
+// current returns the object as it is, nil for none: from the watch, or read where it is
 // not watched.
 func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) {
 	if p.cache != nil {

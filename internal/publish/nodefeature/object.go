@@ -24,7 +24,7 @@ const maxSpecSize = 1 << 20
 // managedBy is the usual label that names the creator of an object.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// object gives the object with this content.
+// object returns the object with this content.
 func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1alpha1.NodeFeatureSpec) *v1alpha1.NodeFeature {
 	o := &v1alpha1.NodeFeature{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
@@ -40,7 +40,7 @@ func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1a
 	return o
 }
 
-// matches tells whether the object is as it should be. Additional labels and owners
+// matches reports whether the object is as it should be. Additional labels and owners
 // do not matter.
 func matches(is, should *v1alpha1.NodeFeature) bool {
 	for key, value := range should.Labels {
@@ -60,7 +60,7 @@ func sameSpec(is, should *v1alpha1.NodeFeatureSpec) bool {
 	return equality.Semantic.DeepEqual(is, should)
 }
 
-// mergePatch gives the JSON merge patch that makes the spec as it should be, and removes
+// mergePatch returns the JSON merge patch that makes the spec as it should be, and removes
 // what others have added.
 func mergePatch(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
 	type object struct {
@@ -77,7 +77,7 @@ func mergePatch(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
 	return jsonpatch.CreateMergePatch(from, to)
 }
 
-// specOf gives the spec to publish. What the report could not list stays as it is in
+// specOf returns the spec to publish. What the report could not list stays as it is in
 // old, which is nil for no object. omitted names what did not fit into one object.
 func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFeatureSpec, omitted []string, err error) {
 	if len(c.Labels) == 0 {
@@ -115,7 +115,7 @@ func incomplete(r *report.Report) []string {
 	return nil
 }
 
-// labelsOf gives our own labels of an object, without prefix.
+// labelsOf returns our own labels of an object, without prefix.
 func labelsOf(o *v1alpha1.NodeFeature) label.Set {
 	labels := label.Set{}
 	for key, value := range o.Spec.Labels {

@@ -53,7 +53,7 @@ func boundNode(token string) Bound {
 	return claims.Kubernetes.Node
 }
 
-// owner gives the reference to the Node with which the object is deleted; nil for
+// owner returns the reference to the Node with which the object is deleted; nil for
 // none. It has no blockOwnerDeletion, which the API server allows only to those who may
 // change the Node's finalizers. After an error trying again may help.
 //

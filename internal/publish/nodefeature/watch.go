@@ -63,7 +63,7 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// current gives the object, which is shared and must not be changed, or nil for
+// current returns the object, which is shared and must not be changed, or nil for
 // none.
 func (c *objectCache) current() *v1alpha1.NodeFeature {
 	c.mu.Lock()
@@ -95,7 +95,7 @@ func (c *objectCache) await(ctx context.Context) (known bool, err error) {
 	}
 }
 
-// confirmed gives no error where every change of the object is known: the watch is
+// confirmed returns no error where every change of the object is known: the watch is
 // alive, or the object is read each time. Otherwise it gives publish.ErrUnconfirmed,
 // and after unwatchedLimit the reason.
 func (c *objectCache) confirmed() error {
@@ -110,10 +110,10 @@ func (c *objectCache) confirmed() error {
 	return c.failure()
 }
 
-// mustRead tells whether the object has to be read. The lock is held.
+// mustRead reports whether the object has to be read. The lock is held.
 func (c *objectCache) mustRead() bool { return denied(c.err) && (!c.known || c.old()) }
 
-// old tells whether what is known is old. The lock is held.
+// old reports whether what is known is old. The lock is held.
 func (c *objectCache) old() bool { return !c.alive && c.now().Sub(c.since) >= unwatchedLimit }
 
 // failure tells since when and why the object is not watched. The lock is held.
@@ -132,7 +132,7 @@ func (c *objectCache) wrote(o *v1alpha1.NodeFeature) {
 	}
 }
 
-// newer tells whether a state is newer than the one known. The lock is held.
+// newer reports whether a state is newer than the one known. The lock is held.
 func (c *objectCache) newer(o *v1alpha1.NodeFeature) bool {
 	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, c.version)
 	return err != nil || order > 0

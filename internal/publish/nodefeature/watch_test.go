@@ -137,14 +137,14 @@ func (s *server) becomes(a answer) {
 	s.streams = nil
 }
 
-// requests gives the times of the requests to list or watch since the last change.
+// requests returns the times of the requests to list or watch since the last change.
 func (s *server) requests() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.times)
 }
 
-// watched gives a publisher that watches its object on a server.
+// watched returns a publisher that watches its object on a server.
 func (s *server) watched(t *testing.T) (*Publisher, *logtest.Hook) {
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
@@ -372,7 +372,7 @@ func TestOverloaded(t *testing.T) {
 	a.must(p, true, c, "GET APPLY")
 }
 
-// testCache gives a cache that only the test fills.
+// testCache returns a cache that only the test fills.
 func testCache() *objectCache {
 	log, _ := logtest.NewNullLogger()
 	return newObjectCache(time.Now, log)

@@ -81,7 +81,7 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// shorten gives the product that people know, "H100 SXM5 80GB" of "GH100 [H100
+// shorten returns the product that people know, "H100 SXM5 80GB" of "GH100 [H100
 // SXM5 80GB]"; "" for a function of vendor 10de that is not a GPU.
 func shorten(vendor, name string) string {
 	p := product.FindStringSubmatch(name)

@@ -15,7 +15,7 @@ import (
 	"github.com/jaypipes/ghw"
 )
 
-// Read gives names by address. It gives none without a pci.ids, and when ctx ends
+// Read returns names by address. It gives none without a pci.ids, and when ctx ends
 // before everything is read.
 func Read(ctx context.Context, fs *host.FS) map[pci.Address]string {
 	options := []any{ghw.WithDisableWarnings(), ghw.WithDisableTopology(), ghw.WithChroot(fs.Root())}
@@ -40,7 +40,7 @@ func Read(ctx context.Context, fs *host.FS) map[pci.Address]string {
 	return names
 }
 
-// product gives "H100 SXM5 80GB" of "GH100 [H100 SXM5 80GB]".
+// product returns "H100 SXM5 80GB" of "GH100 [H100 SXM5 80GB]".
 func product(name string) string {
 	open := strings.LastIndexByte(name, '[')
 	if open < 0 || !strings.HasSuffix(name, "]") {

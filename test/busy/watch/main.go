@@ -1,4 +1,4 @@
-// Command watch tells whether the machine was busy while a test measured time. It
+// Command watch reports whether the machine was busy while a test measured time. It
 // watches a process, and all that it starts, until standard input ends; then it
 // prints why times measured meanwhile mean nothing, in one line, or nothing.
 //

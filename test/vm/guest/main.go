@@ -59,7 +59,7 @@ func serve() error {
 	}
 }
 
-// mount gives the machine the file systems that a node has.
+// mount returns the machine the file systems that a node has.
 func mount() error {
 	for _, m := range []struct{ what, where string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"},

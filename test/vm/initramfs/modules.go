@@ -24,7 +24,7 @@ func FindModules(dir string) (Modules, error) {
 	return found, err
 }
 
-// Order gives the modules in an order in which they can be loaded: those that
+// Order returns the modules in an order in which they can be loaded: those that
 // one needs before it. There is no modules.dep before depmod has run, so it asks
 // the modules.
 func (m Modules) Order(names ...string) ([]string, error) {
@@ -60,7 +60,7 @@ func (m Modules) Order(names ...string) ([]string, error) {
 	return order, nil
 }
 
-// depends gives the modules that a module says it needs.
+// depends returns the modules that a module says it needs.
 func depends(path string) ([]string, error) {
 	file, err := os.Open(path) //nolint:gosec // a module of the kernel that was asked for
 	if err != nil {

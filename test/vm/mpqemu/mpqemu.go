@@ -72,7 +72,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// Access gives what a ConfigRead or a ConfigWrite is about.
+// Access returns what a ConfigRead or a ConfigWrite is about.
 func (m Message) Access() (Access, error) {
 	if len(m.Payload) != accessSize {
 		return Access{}, fmt.Errorf("command %d with %d bytes, want %d", m.Command, len(m.Payload), accessSize)

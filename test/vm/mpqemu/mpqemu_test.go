@@ -28,7 +28,7 @@ func message(t *testing.T, text string) []byte {
 	return out
 }
 
-// answered gives what a function answers to messages.
+// answered returns what a function answers to messages.
 func answered(t *testing.T, space *mpqemu.Space, messages ...string) (string, error) {
 	t.Helper()
 	var in []byte

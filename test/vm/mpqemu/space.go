@@ -37,7 +37,7 @@ type Space struct {
 // number of the interrupt line, which the firmware notes there.
 var writable = map[uint32]byte{commandAt: 0x07, commandAt + 1: 0x05, cacheLineAt: 0xff, interruptAt: 0xff}
 
-// NewSpace gives a function as it is after a reset.
+// NewSpace returns a function as it is after a reset.
 func NewSpace(f Function) *Space {
 	s := &Space{}
 	put := binary.LittleEndian.PutUint16
@@ -56,7 +56,7 @@ func NewSpace(f Function) *Space {
 // Reset forgets what was written.
 func (s *Space) Reset() { s.now = s.fresh }
 
-// Read gives up to four bytes of the space.
+// Read returns up to four bytes of the space.
 func (s *Space) Read(address uint32, length int32) uint32 {
 	var word [4]byte
 	copy(word[:length], s.now[address:])
