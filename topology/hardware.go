@@ -22,6 +22,8 @@ func (b *builder) hardware() {
 			b.m.DataDirect = true
 		case f.NIC != nil:
 			b.m.KnownNICs++
+		case f.Other != nil:
+			b.m.OtherNICs++
 		}
 	}
 	at := make([]ncclFunction, len(nics))

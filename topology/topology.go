@@ -93,8 +93,9 @@ type Matrix struct {
 	// function could not be identified, so that there may be more.
 	EligibleGPUs, EligibleNICs int
 	Counted                    bool
-	// KnownNICs counts the NIC functions of known families, eligible or not.
-	KnownNICs int
+	// KnownNICs counts the NIC functions of families that count, eligible or not, and
+	// OtherNICs those of families that are known and do not count.
+	KnownNICs, OtherNICs int
 	// Level is the smallest level that every GPU reaches: the largest GPU.Level.
 	// Best is the smallest level of any pair.
 	Level, Best Level

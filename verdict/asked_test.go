@@ -39,7 +39,7 @@ func TestAsked(t *testing.T) {
 		{"none is clear, no symbols to read", unknown, map[string]tristate.State{"mlx5_0": unknown, "mlx5_1": unknown}, nil, unknown},
 		{"a software device cannot", yes, map[string]tristate.State{"rxe0": no}, nil, yes},
 		{"a software device can", no, map[string]tristate.State{"rxe0": yes}, nil, no},
-		{"closed driver", yes, map[string]tristate.State{"mlx5_0": yes, "mlx5_1": yes}, func(n *sample.Node) { n.Kmod.Driver.Open = no }, no},
+		{"closed driver", yes, map[string]tristate.State{"mlx5_0": yes, "mlx5_1": yes}, func(n *sample.Node) { n.Kmod.Drivers = sample.Driver(tristate.True, no) }, no},
 		{"Volta", yes, map[string]tristate.State{"mlx5_0": yes, "mlx5_1": yes}, func(n *sample.Node) { n.GPU().Device = 0x1db1 }, no},
 		{"no RDMA device left", yes, map[string]tristate.State{"mlx5_0": yes}, func(n *sample.Node) { n.RDMA.Devices = nil }, no},
 		{"devices may be hidden", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) { n.RDMA.Complete = false }, yes},

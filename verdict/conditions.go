@@ -34,21 +34,6 @@ func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 	return no
 }
 
-// AllPassthrough reports whether every eligible GPU is bound to a driver that hands it
-// to a virtual machine (vfio-pci).
-func (f *Facts) AllPassthrough() tristate.State {
-	if f.Matrix.EligibleGPUs == 0 {
-		return f.unlessUnidentified(tristate.False)
-	}
-	return tristate.Not(f.anyGPU(func(gpu *pci.Function) tristate.State { return tristate.Not(boundTo(gpu, gpu.GPU.Passthrough...)) }))
-}
-
-// GPUDriven reports whether some eligible GPU is bound to the driver of its
-// family.
-func (f *Facts) GPUDriven() tristate.State {
-	return f.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, gpu.GPU.Driver) })
-}
-
 // iommu judges by the groups of the eligible GPUs and NICs, not by the
 // kernel's command line: one translated device is enough to slow a pair down.
 // Devices without a group prove that the IOMMU is off only where the kernel's list

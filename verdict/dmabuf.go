@@ -1,9 +1,6 @@
 package verdict
 
-import (
-	"gdr-features/source/pci"
-	"gdr-features/tristate"
-)
+import "gdr-features/tristate"
 
 // Need is one thing that DMA-BUF needs of the machine.
 type Need string
@@ -15,22 +12,15 @@ const (
 	GPUBound        Need = "gpu-bound"         // an eligible GPU is bound to it
 	TuringGPU       Need = "turing-gpu"        // one of those is of Turing or newer
 	OpenModules     Need = "open-modules"      // the kernel modules are the open ones
-	MLX5Device      Need = "mlx5-device"       // an eligible NIC has an RDMA device whose driver may register it
+	NICDevice       Need = "nic-device"        // an eligible NIC has an RDMA device whose driver may register it
+	KernelOption    Need = "kernel-option"     // the kernel was built with an option (family.GPU.KernelOptions)
 	DevicesAccept   Need = "devices-accept"    // such a device says that it registers DMA-BUF
 	CoreSymbol      Need = "core-symbol"       // ib_umem_dmabuf_get
-	DriverSymbol    Need = "driver-symbol"     // the function of that driver, mlx5_ib_reg_user_mr_dmabuf
+	DriverSymbol    Need = "driver-symbol"     // the function of that driver (family.NIC.DMABuf)
 )
 
 // Prerequisite is one need of DMA-BUF, and whether it is met.
 type Prerequisite struct {
 	Need Need
 	Met  tristate.State
-}
-
-// Turing reports whether some eligible GPU that the driver drives is of the Turing
-// generation or newer.
-func (f *Facts) Turing() tristate.State {
-	return f.anyGPU(func(gpu *pci.Function) tristate.State {
-		return tristate.And(boundTo(gpu, gpu.GPU.Driver), tristate.Of(gpu.OpenModules()))
-	})
 }

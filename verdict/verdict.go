@@ -21,6 +21,7 @@ const (
 	NoGPU              Reason = "NoGPU"
 	GPUUnsupported     Reason = "GPUUnsupported"
 	NoNIC              Reason = "NoNIC"
+	NICNotJudged       Reason = "NICNotJudged"
 	NICUnsupported     Reason = "NICUnsupported"
 	PlatformForbidsP2P Reason = "PlatformForbidsP2P"
 	GPUPassthrough     Reason = "GPUPassthrough"
@@ -60,7 +61,7 @@ type Verdict struct {
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
 	// Peermem and DMABuf are the two ways a NIC can reach GPU memory, each true when
-	// it is true for one family of NICs.
+	// it is true for one family of GPUs and one of NICs.
 	Peermem, DMABuf tristate.State
 	// Link is the link layer of the active ports of eligible NICs:
 	// "infiniband", "ethernet", "unspecified", "mixed"; "" for none or unknown.
@@ -92,8 +93,8 @@ const GPUMemory = "gpu-memory"
 func Judge(f Facts) Verdict {
 	var v Verdict
 	v.Peermem, v.DMABuf = tristate.False, tristate.False
-	for _, n := range f.eachFamily() {
-		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, n.peermem()), tristate.Or(v.DMABuf, n.dmabuf())
+	for _, p := range f.pairs() {
+		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, p.peermem()), tristate.Or(v.DMABuf, p.dmabuf())
 	}
 	v.Link, v.Open.Link = f.link()
 	v.IOMMU, v.Open.IOMMU = f.iommu()
@@ -116,6 +117,8 @@ func (f *Facts) capable() (tristate.State, Reason) {
 		why = NoGPU
 	case m.EligibleGPUs == 0:
 		why = GPUUnsupported
+	case m.KnownNICs == 0 && m.OtherNICs > 0:
+		return tristate.Unknown, NICNotJudged
 	case m.KnownNICs == 0:
 		why = NoNIC
 	case m.EligibleNICs == 0:
@@ -135,18 +138,18 @@ func (f *Facts) capable() (tristate.State, Reason) {
 
 // steps are the prerequisites in their order.
 func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
-	return append([]Step{
-		{"hardware", v.Capable, notCapable},
-		{"gpu-driver", tristate.Not(f.AllPassthrough()), GPUPassthrough},
-		{"gpu-driver", f.GPUDriven(), GPUDriverNotLoaded},
-	}, f.furthest().steps()...)
+	return append([]Step{{"hardware", v.Capable, notCapable}}, f.furthest().steps()...)
 }
 
 // ready goes through the prerequisites in order. The first one proven missing is the
-// reason. If none is, but one is unknown, readiness is unknown.
+// reason. If none is, but one is unknown, readiness is unknown. So it is without NICs that
+// are judged: what the others need is not known.
 func ready(pciRead bool, steps []Step) (tristate.State, Reason) {
-	if !pciRead {
+	switch {
+	case !pciRead:
 		return tristate.Unknown, Unreadable
+	case steps[0].Reason == NICNotJudged:
+		return tristate.Unknown, NICNotJudged
 	}
 	all := tristate.True
 	for _, s := range steps {

@@ -62,22 +62,22 @@ func TestRows(t *testing.T) {
 		{"link layer unreadable", func(n *sample.Node) { n.Port().LinkLayer = "" }, tristate.True, tristate.Unknown, "Unreadable"},
 		{"ports unreadable", func(n *sample.Node) { n.RDMA.Devices[0].Ports, n.RDMA.Devices[0].PortsRead = nil, false }, tristate.True, tristate.Unknown, "Unreadable"},
 
-		{"peermem alone", func(n *sample.Node) { n.Kmod.Driver.Open = tristate.False }, tristate.True, tristate.True, ""},
+		{"peermem alone", func(n *sample.Node) { n.Kmod.Drivers = sample.Driver(tristate.True, tristate.False) }, tristate.True, tristate.True, ""},
 		{"DMA-BUF alone", func(n *sample.Node) { n.Kmod.Peermem = sample.Peermem(tristate.False) }, tristate.True, tristate.True, ""},
 		{"DMA-BUF, peermem unreadable", func(n *sample.Node) { n.Kmod.Peermem = sample.Peermem(tristate.Unknown) }, tristate.True, tristate.True, ""},
 		{"neither, the other unreadable", func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.Unknown
+			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.Unknown)
 		}, tristate.True, tristate.Unknown, "Unreadable"},
 		{"neither, API there", func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.False
+			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False)
 		}, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"neither, no API", func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), tristate.False, kmod.Symbol{Found: tristate.False}
+			n.Kmod.Peermem, n.Kmod.Drivers, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False), kmod.Symbol{Found: tristate.False}
 		}, tristate.True, tristate.False, "NoPeerMemoryPath"},
 
 		{"no way to GPU memory beats an unreadable port", func(n *sample.Node) {
 			n.Port().State = ""
-			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.False
+			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False)
 		}, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"proven missing beats unreadable before it", func(n *sample.Node) { n.GPU().DriverKnown = false; n.RDMA.Devices = nil }, tristate.True, tristate.False, "NoRDMADevice"},
 		{"the first of several missing", func(n *sample.Node) { n.GPU().Driver, n.NIC().Driver = "", "" }, tristate.True, tristate.False, "GPUDriverNotLoaded"},
@@ -122,7 +122,7 @@ func TestFamilies(t *testing.T) {
 		}, no, "PeermemNotLoaded", "mlx4", "false", "true", "true true true false"},
 		{"a client that serves mlx5 alone, which is down", func(n *sample.Node) {
 			port(n, mlx5, "DOWN")
-			n.Kmod.Peermem["mlx4"] = kmod.Peermem{Registered: no}
+			n.Kmod.Peermem[kmod.Pair{GPU: "nvidia", NIC: "mlx4"}] = kmod.Peermem{Registered: no}
 		}, no, "PeermemNotLoaded", "mlx4", "true", "true", "true true true false"},
 		{"mlx4 has no driver, mlx5 no RDMA device", func(n *sample.Node) {
 			driver(n, mlx4, "")
@@ -152,8 +152,8 @@ func TestFamilies(t *testing.T) {
 			if v.Ready != tc.ready || v.Reason != tc.reason {
 				t.Errorf("ready %v, reason %q; want %v, %q", v.Ready, v.Reason, tc.ready, tc.reason)
 			}
-			if got := facts.NICFamily().Name; got != tc.family {
-				t.Errorf("%s comes furthest, want %s", got, tc.family)
+			if _, got := facts.Pair(); got.Name != tc.family {
+				t.Errorf("%s comes furthest, want %s", got.Name, tc.family)
 			}
 			if v.Peermem.String() != tc.peermem || v.DMABuf.String() != tc.dmabuf {
 				t.Errorf("peermem %v, DMA-BUF %v; want %s, %s", v.Peermem, v.DMABuf, tc.peermem, tc.dmabuf)
@@ -181,8 +181,8 @@ func TestDMABuf(t *testing.T) {
 		want   tristate.State
 	}{
 		{"all there", func(*sample.Node) {}, tristate.True},
-		{"closed driver", func(n *sample.Node) { n.Kmod.Driver.Open = tristate.False }, tristate.False},
-		{"driver's kernel module type unreadable", func(n *sample.Node) { n.Kmod.Driver.Open = tristate.Unknown }, tristate.Unknown},
+		{"closed driver", func(n *sample.Node) { n.Kmod.Drivers = sample.Driver(tristate.True, tristate.False) }, tristate.False},
+		{"driver's kernel module type unreadable", func(n *sample.Node) { n.Kmod.Drivers = sample.Driver(tristate.True, tristate.Unknown) }, tristate.Unknown},
 		{"Volta", func(n *sample.Node) { n.GPU().Device = 0x1db1 }, tristate.False},
 		{"GPU not driven", func(n *sample.Node) { n.GPU().Driver = "" }, tristate.False},
 		{"mlx4", func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, tristate.False},
@@ -190,7 +190,9 @@ func TestDMABuf(t *testing.T) {
 		{"no umem symbol", func(n *sample.Node) { n.Kmod.Symbols[kmod.UmemDMABuf] = kmod.Symbol{Found: tristate.False} }, tristate.False},
 		{"no mlx5 symbol", func(n *sample.Node) { n.Kmod.Symbols[sample.MLX5DMABuf] = kmod.Symbol{Found: tristate.False} }, tristate.False},
 		{"no kallsyms", func(n *sample.Node) { n.Kmod.Symbols = kmod.Symbols{} }, tristate.Unknown},
-		{"no kallsyms, closed driver", func(n *sample.Node) { n.Kmod.Symbols, n.Kmod.Driver.Open = kmod.Symbols{}, tristate.False }, tristate.False},
+		{"no kallsyms, closed driver", func(n *sample.Node) {
+			n.Kmod.Symbols, n.Kmod.Drivers = kmod.Symbols{}, sample.Driver(tristate.True, tristate.False)
+		}, tristate.False},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := sample.Ready()

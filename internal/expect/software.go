@@ -41,7 +41,7 @@ func (f *Facts) software(e *Expectations) []Check {
 }
 
 func (f *Facts) driver(want Versions) Check {
-	driver := f.Kmod.Driver
+	driver := f.Kmod.Driver()
 	c := Check{
 		Name: "driver", Expected: "GPU driver " + want.String(), Found: driver.Version,
 		Fix: "install that driver (GPU Operator: driver.version) and reload it, or correct the file", Facts: []kmod.Fact{kmod.FactDriver},
@@ -59,7 +59,7 @@ func (f *Facts) driver(want Versions) Check {
 var moduleType = map[string]string{"open": "open", "closed": "proprietary"}
 
 func (f *Facts) modules(want string) Check {
-	driver := f.Kmod.Driver
+	driver := f.Kmod.Driver()
 	c := Check{
 		Name: "modules", Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
 		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)", Facts: []kmod.Fact{kmod.FactDriver},

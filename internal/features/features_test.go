@@ -54,7 +54,7 @@ func TestUnknown(t *testing.T) {
 		},
 		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
 		{"drivers", drivers(&kmod.State{}), attrs{}},
-		{"driver absent", drivers(&kmod.State{Driver: kmod.Driver{Loaded: tristate.False}}), attrs{"driverLoaded": "false"}},
+		{"driver absent", drivers(&kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.False}}}), attrs{"driverLoaded": "false"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.got); diff != "" {

@@ -27,9 +27,10 @@ func Kmod(st *kmod.State) *v1alpha1.Features {
 //     loaded; virtual and virtualBy, a hypervisor and the evidence.
 func drivers(st *kmod.State) attrs {
 	a := attrs{}
-	a.state("driverLoaded", st.Driver.Loaded)
-	a.state("driverOpen", st.Driver.Open)
-	a.text("driverVersion", st.Driver.Version)
+	driver := st.Driver()
+	a.state("driverLoaded", driver.Loaded)
+	a.state("driverOpen", driver.Open)
+	a.text("driverVersion", driver.Version)
 	peermem := st.AnyPeermem()
 	a.state("peermem", peermem.Registered)
 	a.text("peermemBy", peermem.By)

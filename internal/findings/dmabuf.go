@@ -43,7 +43,7 @@ var lacks = []struct {
 		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
 		fix: say("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: sawModuleType,
 	}},
-	{verdict.MLX5Device, row{
+	{verdict.NICDevice, row{
 		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"),
 		fix: say("DMA-BUF needs %s", newerNIC), evidence: nicDrivers,
 	}},
@@ -112,11 +112,11 @@ func sawNVIDIA(f *Facts) []string {
 	if len(files) == 0 {
 		return nil
 	}
-	return []string{sawFile(files[len(files)-1], f.Kmod.Driver.Loaded)} // looked for where there is no version
+	return []string{sawFile(files[len(files)-1], gpuDriverState(f).Loaded)} // looked for where there is no version
 }
 
 func sawModuleType(f *Facts) []string {
-	return f.saw(kmod.FactDriver, "", strings.TrimSpace(f.Kmod.Driver.Version+" "+moduleType(f)))
+	return f.saw(kmod.FactDriver, "", strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
 }
 
 func sawCoreSymbol(f *Facts) []string   { return f.sawSymbol(kmod.UmemDMABuf) }
@@ -200,5 +200,5 @@ func sawLegacy(f *Facts) []string {
 	return slices.Concat(
 		f.saw(kmod.FactStack, "/version", f.Kmod.Stack.MOFED.Version),
 		f.saw(kmod.FactPeermemModule, "/peerdirect_support", f.advised().Peermem.LegacyAPI),
-		sawPeermem(f), f.saw(kmod.FactDriver, "", f.Kmod.Driver.Version))
+		sawPeermem(f), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
 }

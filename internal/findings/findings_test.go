@@ -98,7 +98,7 @@ func TestDMABufFinding(t *testing.T) {
 				changeGPU(n)
 				changeNIC(n)
 				n.Kmod.Peermem = sample.Peermem(no)
-				n.Kmod.Driver.Loaded, n.Kmod.Driver.Open, n.Kmod.Symbols[kmod.UmemDMABuf], n.Kmod.Symbols[sample.MLX5DMABuf] = loaded, open, kmod.Symbol{Found: umem}, kmod.Symbol{Found: mlx5}
+				n.Kmod.Drivers, n.Kmod.Symbols[kmod.UmemDMABuf], n.Kmod.Symbols[sample.MLX5DMABuf] = sample.Driver(loaded, open), kmod.Symbol{Found: umem}, kmod.Symbol{Found: mlx5}
 				v, list := judge(n)
 				got := finding(t, list, "dmabuf")
 				name := fmt.Sprintf("GPU %s, NIC %s, loaded %v, open %v, umem %v, mlx5 %v", gpu, nic, loaded, open, umem, mlx5)
@@ -130,10 +130,10 @@ func TestFindings(t *testing.T) {
 		"legacy":      func(n *sample.Node) { n.Kmod.Stack.PeerDirect = kmod.PeerDirectLegacy },
 		"nothing":     func(n *sample.Node) { n.Kmod = kmod.State{} },
 		"no path": func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), tristate.False, kmod.Symbol{Found: tristate.False}
+			n.Kmod.Peermem, n.Kmod.Drivers, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False), kmod.Symbol{Found: tristate.False}
 		},
 		"not loaded": func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Driver.Open = sample.Peermem(tristate.False), tristate.False
+			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False)
 		},
 	}
 	for name, change := range changes {
@@ -170,7 +170,7 @@ func TestFindings(t *testing.T) {
 // TestFindingsSanitized: names of files and drivers do not act on a terminal.
 func TestFindingsSanitized(t *testing.T) {
 	n := sample.Ready()
-	n.Kmod.Peermem, n.Kmod.Driver.Open, n.Kmod.Driver.Version = sample.Peermem(no), no, "570\x1b[2J"
+	n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(no), map[string]kmod.Driver{"nvidia": {Loaded: yes, Version: "570\x1b[2J"}}
 	n.Kmod.Advice = kmod.NoAdvice()
 	n.Kmod.Advice.File = kmod.ModuleFile{Listed: yes, Name: "nvidia_peermem", Dep: []string{"/lib/modules/6.8\x1b[2J/modules.dep"}, Needs: []string{"ib_uverbs\r"}}
 	all := fmt.Sprintf("%q %q", findingOf(t, n, "gpu-driver"), findingOf(t, n, "peermem"))

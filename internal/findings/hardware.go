@@ -107,7 +107,7 @@ var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile("driver"
 }}
 
 func passthrough(f *Facts) bool        { return f.AllPassthrough() == tristate.True }
-func gpuDriverVersion(f *Facts) string { return orUnknown(f.Kmod.Driver.Version) }
+func gpuDriverVersion(f *Facts) string { return orUnknown(gpuDriverState(f).Version) }
 
 func orUnknown(version string) string {
 	if version == "" {
@@ -117,7 +117,7 @@ func orUnknown(version string) string {
 }
 
 func moduleType(f *Facts) string {
-	switch f.Kmod.Driver.Open {
+	switch gpuDriverState(f).Open {
 	case tristate.True:
 		return "open kernel modules"
 	case tristate.False:

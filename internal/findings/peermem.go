@@ -102,7 +102,7 @@ func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols[kmod.PeerMemo
 func runningExporter(f *Facts) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner }
 
 // peermemClient is the evidence of the client that serves the NICs.
-func peermemClient(f *Facts) string { return f.Kmod.Peermem[f.NICFamily().Name].By }
+func peermemClient(f *Facts) string { return peermemOf(f).By }
 
 func registered(f *Facts) string { return peermemClient(f) + " is registered with the RDMA stack" }
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/source/family"
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -13,23 +15,35 @@ import (
 // Remedies that take more than a sentence, and the names in them: those in the row
 // of the family of NICs that the other findings are about.
 
-func nicFamily(f *Facts) string     { return f.NICFamily().Name }
-func nicDriverName(f *Facts) string { return f.NICFamily().Drivers[0] }
-func rdmaModule(f *Facts) string    { return f.NICFamily().Module }
-func dmabufSymbol(f *Facts) string  { return f.NICFamily().DMABuf }
-func newerNIC(f *Facts) string      { return f.NICFamily().Help.Product }
+func nicOf(f *Facts) *family.NIC { _, n := f.Pair(); return n }
+func gpuOf(f *Facts) *family.GPU { g, _ := f.Pair(); return g }
+
+// gpuDriverState is the driver of these GPUs.
+func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[gpuOf(f).Name] }
+
+// peermemOf is their client for these NICs.
+func peermemOf(f *Facts) kmod.Peermem {
+	g, n := f.Pair()
+	return f.Kmod.Peermem[kmod.Pair{GPU: g.Name, NIC: n.Name}]
+}
+
+func nicFamily(f *Facts) string     { return nicOf(f).Name }
+func nicDriverName(f *Facts) string { return nicOf(f).Drivers[0] }
+func rdmaModule(f *Facts) string    { return nicOf(f).Module }
+func dmabufSymbol(f *Facts) string  { return nicOf(f).DMABuf }
+func newerNIC(f *Facts) string      { return nicOf(f).Help.Product }
 
 // peerModules are the peer memory clients that serve these NICs.
 func peerModules(f *Facts) []string {
-	if p := f.NICFamily().PeerMemory; p != nil {
-		return p.Modules
+	if g, n := f.Pair(); n.PeerMemory.Core {
+		return g.Client.Modules
 	}
 	return nil
 }
 
 // newerStack is what registers DMA-BUF for these NICs.
 func newerStack(f *Facts) string {
-	if stack := f.NICFamily().Help.DMABufStack; stack != "" {
+	if stack := nicOf(f).Help.DMABufStack; stack != "" {
 		return "use " + stack
 	}
 	return "use an RDMA stack that registers DMA-BUF"
@@ -43,14 +57,14 @@ func bindGPU(f *Facts) string {
 			return driver + " is bound to the GPUs: blacklist " + driver + " in /etc/modprobe.d, rebuild the initramfs and reboot; then modprobe nvidia, or wait for the GPU Operator's driver container"
 		}
 	}
-	if f.Kmod.Driver.Loaded == tristate.True {
+	if gpuDriverState(f).Loaded == tristate.True {
 		return "nvidia is loaded but bound to none of them: dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)"
 	}
 	return "modprobe nvidia, or wait for the GPU Operator's driver container"
 }
 
 func bindNIC(f *Facts) string {
-	nic := f.NICFamily()
+	nic := nicOf(f)
 	driver := nic.Drivers[0]
 	if allNICsVFIO(f) {
 		return "the NICs are bound to vfio, for virtual machines; to use one on this host, unbind one that no virtual machine uses and bind it to " + driver
@@ -66,7 +80,7 @@ func loadRDMA(f *Facts) string {
 		return "see nic-driver"
 	}
 	fix := "modprobe " + rdmaModule(f)
-	if enable := f.NICFamily().Help.EnableRDMA; enable != "" {
+	if enable := nicOf(f).Help.EnableRDMA; enable != "" {
 		fix += "; if RDMA is switched off on the function: " + enable
 	}
 	return fix
@@ -123,7 +137,7 @@ func legacyParameter(f *Facts) string {
 // persistentByDefault: from driver 560 on, nvidia-peermem uses the persistent
 // API unless told otherwise, and peerdirect_support has no effect.
 func (f *Facts) persistentByDefault() bool {
-	major, _, _ := strings.Cut(f.Kmod.Driver.Version, ".")
+	major, _, _ := strings.Cut(gpuDriverState(f).Version, ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n >= 560
 }
@@ -137,7 +151,7 @@ const operatorRebuild = "drain this node and reboot it, so that the GPU Operator
 
 // rebuild says how the module is rebuilt here, for the running RDMA stack.
 func rebuild(f *Facts) string {
-	version := f.Kmod.Driver.Version
+	version := gpuDriverState(f).Version
 	switch o := &f.advised().Operators; {
 	case peermemName(f) == oldPeermem:
 		return "rebuild nv_peer_mem against the running RDMA stack; better, move to nvidia-peermem of GPU driver 470 or newer"
@@ -159,8 +173,8 @@ func install(f *Facts) string {
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.
 func orDMABuf(f *Facts) string {
-	if f.Kmod.Driver.Open == tristate.False && f.Turing() == tristate.True && f.NICFamily().Help.DMABufStack != "" {
-		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NICFamily().Help.DMABufStack + ")"
+	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && nicOf(f).Help.DMABufStack != "" {
+		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (" + nicOf(f).Help.DMABufStack + ")"
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ func Ready() *Node {
 			Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}},
 		}}},
 		Kmod: kmod.State{
-			Driver: kmod.Driver{Loaded: tristate.True, Open: tristate.True}, Peermem: Peermem(tristate.True),
+			Drivers: Driver(tristate.True, tristate.True), Peermem: Peermem(tristate.True),
 			Symbols: Symbols(tristate.True, tristate.True, tristate.True),
 			Files: map[kmod.Fact][]string{
 				kmod.FactDriver:  {"/proc/driver/nvidia/version", "/sys/module/nvidia"},
@@ -67,12 +67,17 @@ func Ready() *Node {
 }
 
 // Peermem is a client that serves every family of NICs.
-func Peermem(s tristate.State) map[string]kmod.Peermem {
+func Peermem(s tristate.State) map[kmod.Pair]kmod.Peermem {
 	p := kmod.Peermem{Registered: s}
 	if s == tristate.True {
 		p.By = "nvidia_peermem"
 	}
-	return map[string]kmod.Peermem{"mlx5": p, "mlx4": p}
+	return map[kmod.Pair]kmod.Peermem{{GPU: "nvidia", NIC: "mlx5"}: p, {GPU: "nvidia", NIC: "mlx4"}: p}
+}
+
+// Driver is the GPU driver of NVIDIA.
+func Driver(loaded, open tristate.State) map[string]kmod.Driver {
+	return map[string]kmod.Driver{"nvidia": {Loaded: loaded, Open: open}}
 }
 
 // MLX5DMABuf is the function of mlx5 that registers DMA-BUF.

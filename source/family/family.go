@@ -5,6 +5,7 @@
 package family
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -12,13 +13,55 @@ import (
 // Table holds the families that a program knows. Names are unique, and no PCI
 // function is of two families.
 type Table struct {
-	NICs []*NIC
-	GPUs []*GPU
+	// NICs count: a node is judged by them. Others are known by name and count only
+	// where somebody asks for it (Select).
+	NICs, Others []*NIC
+	GPUs         []*GPU
 }
 
-// Known returns the families of this package: GPUs of NVIDIA; NICs of mlx5 and mlx4.
+// counted are the NICs that count unless somebody says otherwise, and others those that
+// do not.
+var (
+	counted = [...]*NIC{&mlx5, &mlx4}
+	others  = [...]*NIC{}
+	gpus    = [...]*GPU{&nvidia}
+)
+
+// Known returns the families of this package, with those NICs counting that do by default.
 func Known() Table {
-	return Table{NICs: []*NIC{&mlx5, &mlx4}, GPUs: []*GPU{&nvidia}}
+	return Table{NICs: slices.Clone(counted[:]), Others: slices.Clone(others[:]), GPUs: slices.Clone(gpus[:])}
+}
+
+// Select returns the families of this package, of which the NICs named count and no
+// others. A name that is not in the table is an error, which lists those that are.
+func Select(names []string) (Table, error) {
+	all := append(counted[:len(counted):len(counted)], others[:]...)
+	t := Table{GPUs: slices.Clone(gpus[:])}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(n *NIC) bool { return n.Name == name }) {
+			return Table{}, fmt.Errorf("no family of NICs is named %q; there are %s", name, strings.Join(Names(all), ", "))
+		}
+	}
+	for _, n := range all {
+		if slices.Contains(names, n.Name) {
+			t.NICs = append(t.NICs, n)
+		} else {
+			t.Others = append(t.Others, n)
+		}
+	}
+	if len(t.NICs) == 0 {
+		return Table{}, fmt.Errorf("no family of NICs is named; there are %s", strings.Join(Names(all), ", "))
+	}
+	return t, nil
+}
+
+// Names returns the names of some families of NICs, in their order.
+func Names(nics []*NIC) []string {
+	names := make([]string, len(nics))
+	for i, n := range nics {
+		names[i] = n.Name
+	}
+	return names
 }
 
 // IDs are what PCI configuration space says of a function.
@@ -92,9 +135,9 @@ type NIC struct {
 	// DMABuf is the function of the RDMA driver that registers DMA-BUF, as in
 	// /proc/kallsyms; "" for a driver that has none.
 	DMABuf string
-	// PeerMemory is what proves that the RDMA stack takes GPU memory from a peer
-	// memory client for this family; nil for a family that has no such clients.
-	PeerMemory *PeerMemory
+	// PeerMemory is what proves that the driver takes GPU memory from a peer memory
+	// client; the zero value for a family that has no such clients.
+	PeerMemory PeerMemory
 	// LinkLayers are those of a port that carries traffic, as in ports/<n>/link_layer.
 	// None at all means InfiniBand and Ethernet, those of NCCL's IB transport
 	// (NVIDIA/nccl src/transport/net_ib/init.cc).
@@ -134,15 +177,45 @@ type NVLinkManagement struct {
 	Boards []string
 }
 
-// PeerMemory is what proves that a peer memory client for GPU memory is registered
-// with the RDMA stack: one of these is enough.
+// PeerMemory is what proves that the driver of a family of NICs takes GPU memory from
+// the driver of a family of GPUs, without DMA-BUF. One proof is enough.
 type PeerMemory struct {
-	// Modules are clients that cannot stay loaded without being registered: one
-	// whose /sys/module/<name>/initstate is "live". The first is the one to load.
+	// Core: clients register with the RDMA core (ib_register_peer_memory_client of
+	// PeerDirect stacks), so that a registered one serves this family
+	// (GPU.Client.Modules, GPU.Client.Directories).
+	Core bool
+	// Module is a module of the NIC's vendor that clients register with. Its
+	// /sys/module/<name>/holders names both the client (GPU.Client.Holder) and the
+	// family's Module.
+	Module string
+	// Files are attributes of a bound PCI function in which the driver says whose
+	// memory it reaches.
+	Files []PeerFile
+}
+
+// PeerFile is a file below /sys/bus/pci/devices/<address>/.
+type PeerFile struct {
+	Name string
+	// Says are the texts that prove it, by the name of the family of GPUs.
+	Says map[string][]string
+}
+
+// None reports whether there is no such proof for the family.
+func (p *PeerMemory) None() bool { return !p.Core && p.Module == "" && len(p.Files) == 0 }
+
+// Client is what a GPU driver registers with RDMA drivers, so that these reach GPU memory.
+type Client struct {
+	// Modules are those that cannot stay loaded without being registered with the
+	// RDMA core: one whose /sys/module/<name>/initstate is "live" is a proof. The first
+	// is the one to load. None where the GPU driver itself is the client.
 	Modules []string
-	// Clients are names of directories below memory_peers, where PeerDirect stacks
-	// list them.
-	Clients []string
+	// Directories are names of the client below memory_peers, where PeerDirect stacks
+	// list it. They prove it for NICs of any family where AnyNIC is set, and otherwise
+	// for those whose clients register with the RDMA core.
+	Directories []string
+	AnyNIC      bool
+	// Holder is the client's module as a holder of PeerMemory.Module.
+	Holder string
 }
 
 // Uverbs is how the family's devices are asked through the uverbs interface.
@@ -174,8 +247,12 @@ type GPU struct {
 	// functions.
 	Vendor  uint16
 	Classes []uint16
+	// Supported are the device ids, and SupportedClasses base class and subclass, of
+	// those that can do GPUDirect RDMA. Without either, all others can.
+	Supported        DeviceIDs
+	SupportedClasses []uint16
 	// UnsupportedNames are parts of the product names, in any case, and Unsupported
-	// the device ids, of those that cannot do GPUDirect RDMA.
+	// the device ids, of those that cannot.
 	UnsupportedNames []string
 	Unsupported      DeviceIDs
 	// Coherent are the device ids of those that share memory with their CPU over
@@ -188,14 +265,30 @@ type GPU struct {
 	// that hand a GPU to a virtual machine.
 	Driver      string
 	Passthrough []string
-	// VersionFile has the loaded driver's version and kind, as a path below the root.
+	// VersionFile has the loaded driver's version, as a path below the root.
 	VersionFile string
-	// OpenFrom is the lowest device id that the open kernel modules drive.
+	// Client is how RDMA drivers are given GPU memory without DMA-BUF.
+	Client Client
+	// OpenFrom is the lowest device id that the open kernel modules drive, which alone
+	// export DMA-BUF; 0 for a driver of which there is one kind, whose version
+	// file holds the version alone.
 	OpenFrom uint16
+	// KernelOptions are those that the kernel must have been built with for its driver
+	// to export DMA-BUF to a NIC, "PCI_P2PDMA".
+	KernelOptions []KernelOption
 	// CommonBridge are the host bridges and root ports, by their vendor, of CPUs on
 	// which the driver maps GPU memory for another PCI device only where both are
 	// below a common bridge.
 	CommonBridge map[uint16]DeviceIDs
+}
+
+// KernelOption is an option of the kernel's configuration.
+type KernelOption struct {
+	// Name is without CONFIG_.
+	Name string
+	// Always, if not "", is another option: a configuration that has that one and does
+	// not mention Name at all is of a kernel that always has what Name stood for.
+	Always string
 }
 
 // Of reports whether a function is one of the family's GPUs, eligible or not.
@@ -208,7 +301,8 @@ func (g *GPU) Of(id IDs) bool {
 func (g *GPU) Eligible(id IDs, name string) bool {
 	name = strings.ToLower(name)
 	unsupported := func(part string) bool { return strings.Contains(name, strings.ToLower(part)) }
-	return g.Of(id) && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
+	supported := g.Supported == nil && g.SupportedClasses == nil || g.Supported.Has(id.Device) || slices.Contains(g.SupportedClasses, id.subclass())
+	return g.Of(id) && supported && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
 }
 
 // SwitchOf reports whether a function switches the links between GPUs of the family.
@@ -216,9 +310,14 @@ func (g *GPU) SwitchOf(id IDs) bool {
 	return g.SwitchClass != 0 && id.Vendor == g.Vendor && id.subclass() == g.SwitchClass
 }
 
-// NIC returns the family of a NIC, nil where it is none.
-func (t Table) NIC(id IDs) *NIC {
-	for _, n := range t.NICs {
+// NIC returns the family of a NIC that counts, nil where it is none.
+func (t Table) NIC(id IDs) *NIC { return of(t.NICs, id) }
+
+// Other returns the family of a NIC that is known and does not count, nil where it is none.
+func (t Table) Other(id IDs) *NIC { return of(t.Others, id) }
+
+func of(nics []*NIC, id IDs) *NIC {
+	for _, n := range nics {
 		if n.Of(id) {
 			return n
 		}
@@ -248,7 +347,7 @@ func (t Table) DataDirect(id IDs) *NIC {
 }
 
 // MayHold reports whether a function of which only some ids are known, the others
-// being 0, may be one of the table's.
+// being 0, may be a GPU or a NIC that counts.
 func (t Table) MayHold(id IDs) bool {
 	may := func(vendor uint16, bases ...uint32) bool {
 		return (id.Vendor == 0 || id.Vendor == vendor) && (id.Class == 0 || slices.Contains(bases, id.Class>>16))

@@ -21,18 +21,18 @@ var nvidia = GPU{
 	Driver:           "nvidia",
 	Passthrough:      []string{"vfio-pci"},
 	VersionFile:      "proc/driver/nvidia/version",
-	OpenFrom:         0x1e00,
+	Client: Client{
+		// nvidia-peermem and its forerunner nv_peer_mem. Either fails to load where it
+		// cannot register.
+		Modules:     []string{"nvidia_peermem", "nv_peer_mem"},
+		Directories: []string{"nv_mem", "nv_mem_nc"},
+		Holder:      "nvidia_peermem",
+	},
+	OpenFrom: 0x1e00,
 	CommonBridge: map[uint16]DeviceIDs{
 		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
 		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
 	},
-}
-
-// peerDirect: the clients that nvidia-peermem and its forerunner nv_peer_mem are.
-// Either fails to load where it cannot register.
-var peerDirect = PeerMemory{
-	Modules: []string{"nvidia_peermem", "nv_peer_mem"},
-	Clients: []string{"nv_mem", "nv_mem_nc"},
 }
 
 // ethernetInfiniBand are the classes of NICs of both link layers.
@@ -72,7 +72,7 @@ var mlx5 = NIC{
 	Module:     "mlx5_ib",
 	MOFED:      true,
 	DMABuf:     "mlx5_ib_reg_user_mr_dmabuf",
-	PeerMemory: &peerDirect,
+	PeerMemory: PeerMemory{Core: true},
 	Uverbs: Uverbs{
 		Driver: 1, // RDMA_DRIVER_MLX5
 		// struct mlx5_ib_alloc_ucontext_req_v2 (include/uapi/rdma/mlx5-abi.h) as
@@ -101,7 +101,7 @@ var mlx4 = NIC{
 	Drivers:    []string{"mlx4_core"},
 	Module:     "mlx4_ib",
 	MOFED:      true,
-	PeerMemory: &peerDirect,
+	PeerMemory: PeerMemory{Core: true},
 	Help: Help{
 		Product:  "ConnectX-4 or newer",
 		Operator: "the Network Operator's driver container",

@@ -7,8 +7,9 @@ type Fact string
 
 // Facts, by the fields of State and Advice that hold them.
 const (
-	FactDriver        Fact = "driver"         // Driver
+	FactDriver        Fact = "driver"         // Drivers
 	FactPeermem       Fact = "peermem"        // Peermem; the first file is that of PeermemModule
+	FactKernelOptions Fact = "kernel-options" // KernelOptions
 	FactStorage       Fact = "storage"        // Storage
 	FactStack         Fact = "stack"          // Stack.MOFED
 	FactSymbols       Fact = "symbols"        // Symbols

@@ -40,15 +40,17 @@ const maxKallsyms = 128 << 20
 var errNoTable = errors.New("not a symbol table")
 
 // wanted lists the symbols that can still decide anything: a registered client
-// proves the PeerDirect API, and without the open GPU driver there is no DMA-BUF.
+// proves the PeerDirect API, and without a GPU driver that exports it there is no DMA-BUF.
 func (s *scanner) wanted(want Request) []string {
 	var names []string
-	if want.AllSymbols || slices.ContainsFunc(want.Present.NICs, func(n *family.NIC) bool {
-		return s.st.Peermem[n.Name].Registered != tristate.True
+	if want.AllSymbols || s.anyPair(want, func(g *family.GPU, n *family.NIC) bool {
+		return s.st.Peermem[Pair{g.Name, n.Name}].Registered != tristate.True
 	}) {
 		names = append(names, PeerMemoryAPI)
 	}
-	if want.AllSymbols || s.st.Driver.Open != tristate.False {
+	if want.AllSymbols || s.anyPair(want, func(g *family.GPU, _ *family.NIC) bool {
+		return g.OpenFrom == 0 || s.st.Drivers[g.Name].Open != tristate.False
+	}) {
 		names = append(names, UmemDMABuf)
 		for _, n := range want.Present.NICs {
 			if n.DMABuf != "" {
@@ -57,6 +59,13 @@ func (s *scanner) wanted(want Request) []string {
 		}
 	}
 	return names
+}
+
+// anyPair reports whether something holds for some family of GPUs and of NICs.
+func (s *scanner) anyPair(want Request, holds func(*family.GPU, *family.NIC) bool) bool {
+	return slices.ContainsFunc(want.Present.GPUs, func(g *family.GPU) bool {
+		return slices.ContainsFunc(want.Present.NICs, func(n *family.NIC) bool { return holds(g, n) })
+	})
 }
 
 // symbols looks for some symbols in /proc/kallsyms.

@@ -10,26 +10,32 @@ package kmod
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
 	"gdr-features/source/family"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
 // State is the software side of a machine.
 type State struct {
-	// Driver is the GPU driver.
-	Driver Driver
-	// Peermem are the peer memory clients for GPU memory, by the name of the family
-	// of NICs that they serve.
-	Peermem map[string]Peermem
+	// Drivers are the GPU drivers, by the name of the family of GPUs.
+	Drivers map[string]Driver
+	// Peermem are the peer memory clients for GPU memory, by whose memory they give to
+	// which NICs.
+	Peermem map[Pair]Peermem
 	// PeermemModule is the state of the module that is such a client, nvidia_peermem,
 	// for advice.
 	PeermemModule Init
 	// Symbols are what /proc/kallsyms tells.
 	Symbols Symbols
+	// KernelOptions are those that GPU drivers need to export DMA-BUF
+	// (family.GPU.KernelOptions), by name, from the kernel's configuration. Unknown
+	// where that cannot be read, and for options that were not asked for.
+	KernelOptions map[string]tristate.State
 	// Stack is the RDMA stack.
 	Stack Stack
 	// Storage: nvidia-fs (GPUDirect Storage) is loaded.
@@ -59,14 +65,30 @@ type State struct {
 	Problems []error
 }
 
-// Driver is the GPU driver as loaded, from /proc/driver/nvidia/version.
+// Driver is a GPU driver as loaded, from family.GPU.VersionFile.
 type Driver struct {
 	// Loaded: its kernel module is loaded.
 	Loaded tristate.State
-	// Open: it is the open kernel modules. False also when no driver is loaded.
+	// Open: it is the open kernel modules. False also when no driver is loaded, and
+	// for a driver of which there is one kind (family.GPU.OpenFrom).
 	Open tristate.State
 	// Version as in "570.86.15"; "" when not known.
 	Version string
+}
+
+// Driver returns the driver of the machine's GPUs: where there are GPUs of several
+// families, that of the first, by name, that is loaded.
+func (s *State) Driver() (first Driver) {
+	for i, name := range slices.Sorted(maps.Keys(s.Drivers)) {
+		d := s.Drivers[name]
+		if d.Loaded == tristate.True {
+			return d
+		}
+		if i == 0 {
+			first = d
+		}
+	}
+	return first
 }
 
 // Processor is a CPU as NCCL's topology describes it (src/graph/xml.cc,
@@ -107,14 +129,18 @@ type Request struct {
 	// whatever NICs there are. The zero value stands for family.Known.
 	Families family.Table
 	// Present are those of the machine, whose drivers, clients and symbols are read
-	// (pci.Inventory.Families); the zero value stands for all. Of GPUs the first counts.
+	// (pci.Inventory.Families); the zero value stands for all.
 	Present family.Table
 	// Groups are the IOMMU groups whose type is wanted.
 	Groups []int
 	// IOMMU: State.IOMMU is wanted, also where Groups is empty.
 	IOMMU bool
-	// DriverBound: a GPU is bound to its family's driver, so that one is loaded.
-	DriverBound bool
+	// DriverBound are the families of GPUs, by name, of which one is bound to its
+	// family's driver, so that that one is loaded.
+	DriverBound map[string]bool
+	// PeerFiles are the functions whose family.PeerMemory.Files are read, by the name
+	// of their family: those bound to its driver.
+	PeerFiles map[string][]pci.Address
 	// Memory keeps the symbols from one Scan for the next; nil for none.
 	Memory *Memory
 	// AllSymbols: look for every symbol in /proc/kallsyms, the most expensive file of
@@ -133,18 +159,17 @@ func Scan(fs *host.FS, want Request) State {
 	if len(want.Present.GPUs) == 0 && len(want.Present.NICs) == 0 {
 		want.Present = want.Families
 	}
-	if len(want.Present.GPUs) > 0 {
-		s.about(FactDriver).driver(want.Present.GPUs[0], want.DriverBound)
-	}
-	s.about(FactPeermem).peermem(want.Present.NICs)
+	s.drivers(want)
+	s.about(FactPeermem).peermem(want)
 	s.st.Storage = s.about(FactStorage).init("nvidia_fs").Loaded()
 	s.st.Stack.MOFED = s.about(FactStack).mofed(want.Families.NICs)
 	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
 	api := s.st.Symbols[PeerMemoryAPI].Found
-	if s.st.AnyPeermem().Registered == tristate.True { // a registered client proves it too
+	if s.st.inCore(want) { // a registered client proves it too
 		api = tristate.True
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
+	s.st.KernelOptions = want.Memory.kernelOptions(s.about(FactKernelOptions), want)
 	s.about(FactIOMMU).groups(want.Groups)
 	s.st.IOMMU = s.iommu(want)
 	s.about(FactVirtual).virtual()
@@ -226,30 +251,53 @@ func (s *scanner) present(module string) tristate.State {
 	return tristate.Of(ok)
 }
 
-// driver reads the GPU driver. Without a version file the module's directory
-// decides whether one is loaded, or a GPU that is bound to it.
-func (s *scanner) driver(gpu *family.GPU, bound bool) {
+// drivers reads the drivers of the GPUs.
+func (s *scanner) drivers(want Request) {
+	s.st.Drivers = make(map[string]Driver, len(want.Present.GPUs))
+	s.about(FactDriver)
+	for _, g := range want.Present.GPUs {
+		read := s.driver
+		if g.OpenFrom == 0 {
+			read = s.plainDriver
+		}
+		s.st.Drivers[g.Name] = read(g, tristate.Of(want.DriverBound[g.Name]))
+	}
+}
+
+// plainDriver reads a driver of which there is one kind. The kernel's own has no version.
+func (s *scanner) plainDriver(gpu *family.GPU, bound tristate.State) Driver {
+	d := Driver{Loaded: tristate.Or(bound, s.present(gpu.Driver)), Open: tristate.False}
+	if d.Loaded == tristate.True {
+		d.Version = sanitize.Terminal(s.line(gpu.VersionFile))
+	}
+	return d
+}
+
+// driver reads a driver that is the proprietary or the open kernel modules. Without a
+// version file the module's directory decides whether one is loaded, or a GPU that is
+// bound to it.
+func (s *scanner) driver(gpu *family.GPU, bound tristate.State) (d Driver) {
 	text, err := s.fs.Bytes(gpu.VersionFile, 16<<10)
 	if err != nil {
-		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present(gpu.Driver))
-		switch s.st.Driver.Loaded {
+		d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
+		switch d.Loaded {
 		case tristate.True:
 			s.unread(err)
 		case tristate.False:
 			s.problem(err)
-			s.st.Driver.Open = tristate.False
+			d.Open = tristate.False
 		case tristate.Unknown: // the modules that cannot be read are a problem already
 			s.problem(err)
 		}
-		return
+		return d
 	}
 	open, version := parseDriver(string(text))
 	if open == tristate.Unknown {
 		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", gpu.VersionFile))
-		s.st.Driver.Loaded = tristate.Or(tristate.Of(bound), s.present(gpu.Driver))
-		return
+		d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
+		return d
 	}
-	s.st.Driver = Driver{Loaded: tristate.True, Open: open, Version: version}
+	return Driver{Loaded: tristate.True, Open: open, Version: version}
 }
 
 // parseDriver reads the line "NVRM version: NVIDIA UNIX Open Kernel Module for

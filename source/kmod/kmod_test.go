@@ -21,7 +21,7 @@ func TestScanBoundDriver(t *testing.T) {
 		false: {Loaded: tristate.False, Open: tristate.False},
 		true:  {Loaded: tristate.True, Open: tristate.Unknown},
 	} {
-		if got := scan(t, nil, Request{DriverBound: bound}).Driver; got != want {
+		if got := scan(t, nil, Request{DriverBound: map[string]bool{"nvidia": bound}}).Drivers["nvidia"]; got != want {
 			t.Errorf("bound %v: %+v, want %+v", bound, got, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestScanDriver(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			if diff := cmp.Diff(tt.want, st.Driver); diff != "" {
+			if diff := cmp.Diff(tt.want, st.Drivers["nvidia"]); diff != "" {
 				t.Errorf("driver (-want +got):\n%s", diff)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
@@ -272,7 +272,7 @@ func TestScanPeermem(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
 			want := Peermem{tt.want, tt.by}
-			if got := st.Peermem; got["mlx5"] != want || got["mlx4"] != want || len(got) != 2 || st.AnyPeermem() != want {
+			if got := st.Peermem; got[Pair{"nvidia", "mlx5"}] != want || got[Pair{"nvidia", "mlx4"}] != want || len(got) != 2 || st.AnyPeermem() != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 			wantProblems(t, st.Problems, tt.problems...)

@@ -17,6 +17,9 @@ type Memory struct {
 	known bool
 	key   uint64 // of the modules that were loaded, and the symbols looked for
 	table Symbols
+
+	options map[string]tristate.State // of the kernel's configuration, nil before it was read
+	config  string                    // the file it was read from
 }
 
 // maxModules is many times the largest list seen (60 KB).

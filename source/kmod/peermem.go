@@ -1,31 +1,41 @@
 package kmod
 
 import (
-	"maps"
+	"errors"
 	"slices"
+	"strings"
 
+	"gdr-features/host"
 	"gdr-features/source/family"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
-// Peermem reports whether a peer memory client for GPU memory is registered with the
-// RDMA stack.
+// Pair names a family of GPUs and a family of NICs.
+type Pair struct{ GPU, NIC string }
+
+// Peermem reports whether a peer memory client gives GPU memory to NICs.
 type Peermem struct {
 	Registered tristate.State
-	// By names the evidence: a module, "nvidia_peermem", or the client's directory,
+	// By names the evidence: a module, "nvidia_peermem", or a file,
 	// "/sys/kernel/mm/memory_peers/nv_mem"; "" for none.
 	By string
 }
 
-// AnyPeermem returns the client of the first family of NICs, by name, that has one, and
+// AnyPeermem returns the client of the first pair, by names, that has one, and
 // otherwise what is known of all.
 func (s *State) AnyPeermem() Peermem {
 	if len(s.Peermem) == 0 {
 		return Peermem{}
 	}
+	pairs := make([]Pair, 0, len(s.Peermem))
+	for pair := range s.Peermem {
+		pairs = append(pairs, pair)
+	}
+	slices.SortFunc(pairs, func(a, b Pair) int { return strings.Compare(a.GPU+" "+a.NIC, b.GPU+" "+b.NIC) })
 	all := Peermem{Registered: tristate.False}
-	for _, name := range slices.Sorted(maps.Keys(s.Peermem)) {
-		p := s.Peermem[name]
+	for _, pair := range pairs {
+		p := s.Peermem[pair]
 		if p.Registered == tristate.True {
 			return p
 		}
@@ -34,25 +44,73 @@ func (s *State) AnyPeermem() Peermem {
 	return all
 }
 
-// peermem looks for the clients that serve some families of NICs, once for families
-// that share them.
-func (s *scanner) peermem(nics []*family.NIC) {
-	s.st.Peermem = make(map[string]Peermem, len(nics))
-	found := map[*family.PeerMemory]Peermem{nil: {Registered: tristate.False}}
-	for _, n := range nics {
-		if _, done := found[n.PeerMemory]; !done {
-			found[n.PeerMemory] = s.client(n.PeerMemory)
+// inCore reports whether a client is registered with the RDMA core.
+func (s *State) inCore(want Request) bool {
+	for _, g := range want.Present.GPUs {
+		for _, n := range want.Present.NICs {
+			if p := s.Peermem[Pair{g.Name, n.Name}]; n.PeerMemory.Core && p.Registered == tristate.True {
+				return true
+			}
 		}
-		s.st.Peermem[n.Name] = found[n.PeerMemory]
 	}
+	return false
+}
+
+// peermem looks for the client of each family of GPUs that serves each family of NICs.
+func (s *scanner) peermem(want Request) {
+	s.st.Peermem = make(map[Pair]Peermem, len(want.Present.GPUs)*len(want.Present.NICs))
+	for _, g := range want.Present.GPUs {
+		core, anyNIC := s.clients(g, want.Present.NICs)
+		for _, n := range want.Present.NICs {
+			all := anyNIC
+			if n.PeerMemory.Core {
+				all = core
+			}
+			for _, prove := range [...]func() Peermem{
+				func() Peermem { return s.holders(n, g) },
+				func() Peermem { return s.peerFiles(n, g, want.PeerFiles[n.Name]) },
+			} {
+				if all.Registered != tristate.True {
+					all = all.or(prove())
+				}
+			}
+			s.st.Peermem[Pair{g.Name, n.Name}] = all
+		}
+	}
+}
+
+// or returns the first that is proven, and otherwise what is known of both.
+func (p Peermem) or(q Peermem) Peermem {
+	switch {
+	case p.Registered == tristate.True:
+		return p
+	case q.Registered == tristate.True:
+		return q
+	}
+	return Peermem{Registered: tristate.Or(p.Registered, q.Registered)}
+}
+
+// clients looks for the client of a family of GPUs that is registered with the RDMA
+// core, and says of which NICs that is a proof: of families whose clients register
+// there, and of any.
+func (s *scanner) clients(g *family.GPU, nics []*family.NIC) (core, anyNIC Peermem) {
+	core, anyNIC = Peermem{Registered: tristate.False}, Peermem{Registered: tristate.False}
+	inCore := slices.ContainsFunc(nics, func(n *family.NIC) bool { return n.PeerMemory.Core })
+	if !inCore && !g.Client.AnyNIC {
+		return core, anyNIC
+	}
+	if core = s.client(&g.Client); g.Client.AnyNIC {
+		anyNIC = core
+	}
+	return core, anyNIC
 }
 
 // client looks for a registered client: a live module (its init fails, and it is gone,
 // when it cannot register), or the client's directory as older PeerDirect stacks make
 // it, in the three places it has been seen in.
-func (s *scanner) client(p *family.PeerMemory) Peermem {
+func (s *scanner) client(c *family.Client) Peermem {
 	out := Peermem{Registered: tristate.False}
-	for i, module := range p.Modules {
+	for i, module := range c.Modules {
 		state := s.init(module)
 		if i == 0 && s.st.PeermemModule == Unread {
 			s.st.PeermemModule = state
@@ -66,7 +124,7 @@ func (s *scanner) client(p *family.PeerMemory) Peermem {
 		return out
 	}
 	for _, place := range [...]string{"sys/kernel/mm/memory_peers", "sys/kernel/memory_peers", "sys/memory_peers"} {
-		for _, client := range p.Clients {
+		for _, client := range c.Directories {
 			ok, err := s.fs.Exists(place + "/" + client)
 			switch {
 			case err != nil:
@@ -75,6 +133,50 @@ func (s *scanner) client(p *family.PeerMemory) Peermem {
 			case ok:
 				return Peermem{tristate.True, "/" + place + "/" + client}
 			}
+		}
+	}
+	return out
+}
+
+// holders looks for the client and the RDMA driver among the modules that use the one
+// that clients of these NICs register with.
+func (s *scanner) holders(n *family.NIC, g *family.GPU) Peermem {
+	module := n.PeerMemory.Module
+	if module == "" || g.Client.Holder == "" {
+		return Peermem{Registered: tristate.False}
+	}
+	dir := "sys/module/" + module + "/holders"
+	names, err := s.fs.Names(dir)
+	switch {
+	case host.Absent(err):
+		return Peermem{Registered: tristate.And(s.present(module), tristate.Unknown)} // loaded without holders: not readable
+	case err != nil:
+		s.problem(err)
+		return Peermem{}
+	case slices.Contains(names, g.Client.Holder) && slices.Contains(names, n.Module):
+		return Peermem{tristate.True, "/" + dir + "/" + g.Client.Holder}
+	}
+	return Peermem{Registered: tristate.False}
+}
+
+// peerFiles asks the functions that are bound to the NICs' driver whose memory they reach.
+// The first file that a function has is the one that counts.
+func (s *scanner) peerFiles(n *family.NIC, g *family.GPU, functions []pci.Address) Peermem {
+	out := Peermem{Registered: tristate.False}
+	for _, address := range functions {
+		for _, file := range n.PeerMemory.Files {
+			name := pci.Devices[1:] + "/" + address.String() + "/" + file.Name
+			text, err := s.fs.Line(name)
+			switch {
+			case host.Absent(err):
+				continue
+			case err == nil && slices.Contains(file.Says[g.Name], text):
+				return Peermem{tristate.True, "/" + name}
+			case err != nil && !errors.Is(err, host.ErrEmpty): // empty: nobody's
+				s.problem(err)
+				out.Registered = tristate.Unknown
+			}
+			break
 		}
 	}
 	return out

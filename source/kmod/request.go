@@ -8,7 +8,10 @@ import (
 // For returns the request for the machine with these functions: the drivers, symbols and
 // clients of the families that are there, and the IOMMU groups of its GPUs and NICs.
 func For(functions *pci.Inventory, table family.Table) Request {
-	want := Request{Families: table, Present: functions.Families(table)}
+	want := Request{
+		Families: table, Present: functions.Families(table),
+		DriverBound: map[string]bool{}, PeerFiles: map[string][]pci.Address{},
+	}
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
 		if f.GPU == nil && f.NIC == nil {
@@ -18,7 +21,12 @@ func For(functions *pci.Inventory, table family.Table) Request {
 		if f.IOMMUGroup != pci.None {
 			want.Groups = append(want.Groups, f.IOMMUGroup)
 		}
-		want.DriverBound = want.DriverBound || f.GPU != nil && f.Driver == f.GPU.Driver
+		switch {
+		case f.GPU != nil && f.Driver == f.GPU.Driver:
+			want.DriverBound[f.GPU.Name] = true
+		case f.NIC != nil && f.Eligible && f.NIC.Drives(f.Driver) && len(f.NIC.PeerMemory.Files) > 0:
+			want.PeerFiles[f.NIC.Name] = append(want.PeerFiles[f.NIC.Name], f.Address)
+		}
 	}
 	return want
 }

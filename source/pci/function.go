@@ -32,6 +32,9 @@ type Function struct {
 	GPU          *family.GPU
 	NIC          *family.NIC
 	DataDirectOf *family.NIC
+	// Other is the family of NICs that the function is one of where that family does not
+	// count (family.Table.Others); nil otherwise.
+	Other *family.NIC
 	// Eligible: a GPU or NIC that can do GPUDirect RDMA as far as its product goes.
 	Eligible bool
 
@@ -93,11 +96,11 @@ func (f *Function) IDs() family.IDs {
 	return family.IDs{Vendor: f.Vendor, Device: f.Device, SubVendor: f.SubVendor, SubDevice: f.SubDevice, Class: f.Class}
 }
 
-// Classify sets GPU, NIC, DataDirectOf and Eligible from the function's ids and
+// Classify sets GPU, NIC, DataDirectOf, Other and Eligible from the function's ids and
 // NVLinkManagement. Scan has done so.
 func (f *Function) Classify(t family.Table) {
 	ids := f.IDs()
-	f.GPU, f.NIC, f.DataDirectOf = t.GPU(ids), t.NIC(ids), t.DataDirect(ids)
+	f.GPU, f.NIC, f.DataDirectOf, f.Other = t.GPU(ids), t.NIC(ids), t.DataDirect(ids), t.Other(ids)
 	switch {
 	case f.GPU != nil:
 		f.Eligible = f.GPU.Eligible(ids, f.Name())
@@ -109,7 +112,9 @@ func (f *Function) Classify(t family.Table) {
 }
 
 // classified reports whether the function is one of a family.
-func (f *Function) classified() bool { return f.GPU != nil || f.NIC != nil || f.DataDirectOf != nil }
+func (f *Function) classified() bool {
+	return f.GPU != nil || f.NIC != nil || f.DataDirectOf != nil || f.Other != nil
+}
 
 // Bridge reports whether the function is a bridge from PCI to PCI (class 0604).
 func (f *Function) Bridge() bool { return f.Class>>8 == 0x0604 }
@@ -134,4 +139,6 @@ func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible }
 func (f *Function) Coherent() bool { return f.GPU != nil && f.GPU.Coherent.Has(f.Device) }
 
 // OpenModules reports whether this is a GPU that the open kernel modules drive.
-func (f *Function) OpenModules() bool { return f.GPU != nil && f.Device >= f.GPU.OpenFrom }
+func (f *Function) OpenModules() bool {
+	return f.GPU != nil && f.GPU.OpenFrom != 0 && f.Device >= f.GPU.OpenFrom
+}

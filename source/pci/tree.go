@@ -63,7 +63,7 @@ func (inv *Inventory) Families(t family.Table) family.Table {
 			gpus[f.GPU], nics[f.NIC] = true, true
 		}
 	}
-	var here family.Table
+	here := family.Table{Others: t.Others}
 	for _, g := range t.GPUs {
 		if gpus[g] {
 			here.GPUs = append(here.GPUs, g)

@@ -1,0 +1,104 @@
+package kmod
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+
+	"gdr-features/host"
+	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
+	"gdr-features/tristate"
+)
+
+// maxKernelConfig is several times the largest configuration seen (300 KB, 70 KB packed).
+const maxKernelConfig = 4 << 20
+
+// kernelOptions reads the options that the drivers of the GPUs need from the kernel's
+// configuration. It does not change while the kernel runs, so that what was read once
+// is remembered.
+func (m *Memory) kernelOptions(s *scanner, want Request) map[string]tristate.State {
+	var options []family.KernelOption
+	for _, g := range want.Present.GPUs {
+		options = append(options, g.KernelOptions...)
+	}
+	if len(options) == 0 {
+		return nil
+	}
+	if m != nil && m.options != nil {
+		s.fs.note(m.config)
+		return m.options
+	}
+	file, text := s.kernelConfig()
+	read := make(map[string]tristate.State, len(options))
+	for _, o := range options {
+		read[o.Name] = optionIn(text, o)
+	}
+	if m != nil && text != "" {
+		m.options, m.config = read, file
+	}
+	return read
+}
+
+// kernelConfig returns the configuration of the running kernel from the first of the three
+// places that has one (kernel: kernel/configs.c; distributions install the others), ""
+// where none can be read.
+func (s *scanner) kernelConfig() (file, text string) {
+	const packed = "proc/config.gz"
+	data, err := s.fs.Bytes(packed, maxKernelConfig)
+	if err == nil {
+		if data, err = unpack(data); err == nil {
+			return packed, string(data)
+		}
+		err = host.PathError("read", packed, err)
+	}
+	s.problem(err)
+	release := s.line("proc/sys/kernel/osrelease")
+	if release == "" || strings.ContainsAny(release, "/ ") || sanitize.Terminal(release) != release {
+		return "", ""
+	}
+	for _, name := range [...]string{"boot/config-" + release, hostModule + release + "/config"} {
+		if data, err = s.fs.Bytes(name, maxKernelConfig); err == nil {
+			return name, string(data)
+		}
+		s.problem(err)
+	}
+	if host.Absent(err) {
+		s.unread(err)
+	}
+	return "", ""
+}
+
+func unpack(data []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxKernelConfig+1))
+	if err == nil && len(text) > maxKernelConfig {
+		err = host.ErrTooLarge
+	}
+	return text, err
+}
+
+// optionIn reports whether a kernel with this configuration has an option built in:
+// "CONFIG_PCI_P2PDMA=y". What is not built is "# CONFIG_PCI_P2PDMA is not set", or is not
+// mentioned.
+func optionIn(config string, option family.KernelOption) tristate.State {
+	if !strings.Contains(config, "\nCONFIG_") && !strings.HasPrefix(config, "CONFIG_") {
+		return tristate.Unknown // no configuration
+	}
+	mentioned, always := false, option.Always == ""
+	for line := range strings.Lines(config) {
+		line = strings.TrimSpace(line)
+		switch line {
+		case "CONFIG_" + option.Name + "=y":
+			return tristate.True
+		case "CONFIG_" + option.Always + "=y":
+			always = true
+		}
+		mentioned = mentioned || line == "# CONFIG_"+option.Name+" is not set" || strings.HasPrefix(line, "CONFIG_"+option.Name+"=")
+	}
+	return tristate.Of(option.Always != "" && always && !mentioned)
+}
