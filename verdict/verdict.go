@@ -117,7 +117,7 @@ func (f *Facts) capable() (tristate.State, Reason) {
 		why = NoGPU
 	case m.EligibleGPUs == 0:
 		why = GPUUnsupported
-	case m.KnownNICs == 0 && m.OtherNICs > 0:
+	case m.EligibleNICs == 0 && m.OtherNICs > 0:
 		return tristate.Unknown, NICNotJudged
 	case m.KnownNICs == 0:
 		why = NoNIC

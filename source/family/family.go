@@ -22,9 +22,9 @@ type Table struct {
 // counted are the NICs that count unless somebody says otherwise, and others those that
 // do not.
 var (
-	counted = [...]*NIC{&mlx5, &mlx4}
-	others  = [...]*NIC{}
-	gpus    = [...]*GPU{&nvidia}
+	counted = [...]*NIC{&mlx5, &mlx4, &efa, &bnxtRE}
+	others  = [...]*NIC{&irdma, &mana, &erdma, &hns, &qedr, &hfi1, &cxgb4, &usnic, &ocrdma, &pvrdma, &qib}
+	gpus    = [...]*GPU{&nvidia, &amd}
 )
 
 // Known returns the families of this package, with those NICs counting that do by default.
@@ -108,9 +108,10 @@ type NIC struct {
 	// network class (02xx).
 	Vendor  uint16
 	Devices DeviceRanges
-	// Classes are base class and subclass of those that can do GPUDirect RDMA, and
-	// Unsupported the device ids of those that cannot.
+	// Classes are base class and subclass of those that can do GPUDirect RDMA. Supported
+	// are their device ids, nil for all, and Unsupported those of NICs that cannot.
 	Classes     []uint16
+	Supported   DeviceRanges
 	Unsupported DeviceIDs
 	// Virtual are the device ids that virtual functions alone have.
 	Virtual DeviceIDs
@@ -156,7 +157,8 @@ func (n *NIC) Of(id IDs) bool {
 // Eligible reports whether one of the family's NICs can do GPUDirect RDMA as far as
 // its ids go.
 func (n *NIC) Eligible(id IDs) bool {
-	return n.Of(id) && slices.Contains(n.Classes, id.subclass()) && !n.Unsupported.Has(id.Device)
+	return n.Of(id) && slices.Contains(n.Classes, id.subclass()) &&
+		(n.Supported == nil || n.Supported.Has(id.Device)) && !n.Unsupported.Has(id.Device)
 }
 
 // DataDirectOf reports whether a function is a data-direct function of the family.

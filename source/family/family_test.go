@@ -41,7 +41,7 @@ func TestMayHold(t *testing.T) {
 func TestKnown(t *testing.T) {
 	table := family.Known()
 	names := map[string]bool{}
-	for _, n := range table.NICs {
+	for _, n := range slices.Concat(table.NICs, table.Others) {
 		if n.Name != strings.ToLower(n.Name) || names[n.Name] || n.Vendor == 0 || len(n.Classes) == 0 || len(n.Drivers) == 0 || n.Module == "" {
 			t.Errorf("row %+v", n)
 		}
@@ -52,8 +52,9 @@ func TestKnown(t *testing.T) {
 				if !n.Devices.Has(id.Device) {
 					continue
 				}
-				if others := slices.DeleteFunc(slices.Clone(table.NICs), func(o *family.NIC) bool { return !o.Of(id) }); len(others) != 1 || table.NIC(id) != n {
-					t.Fatalf("%04x:%04x is of %d families", id.Vendor, id.Device, len(others))
+				of := slices.DeleteFunc(slices.Concat(table.NICs, table.Others), func(o *family.NIC) bool { return !o.Of(id) })
+				if found := table.NIC(id); len(of) != 1 || found != n && (found != nil || table.Other(id) != n) {
+					t.Fatalf("%04x:%04x is of %d families", id.Vendor, id.Device, len(of))
 				}
 			}
 		}

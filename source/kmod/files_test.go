@@ -22,7 +22,7 @@ func TestFiles(t *testing.T) {
 		"run/mellanox/drivers/.driver-ready":  "",
 	})
 	memory := Memory{}
-	request := Request{Families: family.Known(), Groups: []int{7}, Memory: &memory}
+	request := known(Request{Families: family.Known(), Groups: []int{7}, Memory: &memory})
 	for _, scan := range []string{"first", "second"} {
 		st := Scan(fs, request)
 		for fact, want := range map[Fact][]string{

@@ -15,15 +15,10 @@ import (
 // maxKernelConfig is several times the largest configuration seen (300 KB, 70 KB packed).
 const maxKernelConfig = 4 << 20
 
-// kernelOptions reads the options that the drivers of the GPUs need from the kernel's
-// configuration. It does not change while the kernel runs, so that what was read once
+// kernelOptions reads options of the kernel's configuration. It does not change while the kernel runs, so that what was read once
 // is remembered.
 func (m *Memory) kernelOptions(s *scanner, want Request) map[string]tristate.State {
-	var options []family.KernelOption
-	for _, g := range want.Present.GPUs {
-		options = append(options, g.KernelOptions...)
-	}
-	if len(options) == 0 {
+	if len(want.KernelOptions) == 0 {
 		return nil
 	}
 	if m != nil && m.options != nil {
@@ -31,8 +26,8 @@ func (m *Memory) kernelOptions(s *scanner, want Request) map[string]tristate.Sta
 		return m.options
 	}
 	file, text := s.kernelConfig()
-	read := make(map[string]tristate.State, len(options))
-	for _, o := range options {
+	read := make(map[string]tristate.State, len(want.KernelOptions))
+	for _, o := range want.KernelOptions {
 		read[o.Name] = optionIn(text, o)
 	}
 	if m != nil && text != "" {

@@ -141,6 +141,8 @@ type Request struct {
 	// PeerFiles are the functions whose family.PeerMemory.Files are read, by the name
 	// of their family: those bound to its driver.
 	PeerFiles map[string][]pci.Address
+	// KernelOptions are the options of the kernel's configuration that are wanted.
+	KernelOptions []family.KernelOption
 	// Memory keeps the symbols from one Scan for the next; nil for none.
 	Memory *Memory
 	// AllSymbols: look for every symbol in /proc/kallsyms, the most expensive file of

@@ -1,6 +1,8 @@
 package kmod
 
 import (
+	"slices"
+
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
@@ -26,6 +28,11 @@ func For(functions *pci.Inventory, table family.Table) Request {
 			want.DriverBound[f.GPU.Name] = true
 		case f.NIC != nil && f.Eligible && f.NIC.Drives(f.Driver) && len(f.NIC.PeerMemory.Files) > 0:
 			want.PeerFiles[f.NIC.Name] = append(want.PeerFiles[f.NIC.Name], f.Address)
+		}
+	}
+	for _, g := range want.Present.GPUs {
+		if slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPU == g && f.Eligible }) {
+			want.KernelOptions = append(want.KernelOptions, g.KernelOptions...)
 		}
 	}
 	return want

@@ -4,12 +4,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"gdr-features/host"
+	"gdr-features/source/family"
 )
 
 // Contents in place of files.
@@ -62,8 +64,11 @@ func scan(t *testing.T, files map[string]string, want Request) State {
 	return Scan(tree(t, withKernel(files)), known(want))
 }
 
-// known asks for all families where a request names none.
+// known asks for NVIDIA GPUs and ConnectX NICs where a request names no families.
 func known(want Request) Request {
+	if len(want.Present.GPUs) == 0 {
+		want.Present = present([]string{"nvidia"}, []string{"mlx5", "mlx4"})
+	}
 	return want
 }
 
@@ -89,4 +94,20 @@ func wantProblems(t *testing.T, problems []error, beginnings ...string) {
 	if len(problems) < len(beginnings) {
 		t.Errorf("no problem tells of %q", beginnings[len(problems):])
 	}
+}
+
+// present is the table of some families alone.
+func present(gpus, nics []string) (t family.Table) {
+	known := family.Known()
+	for _, g := range known.GPUs {
+		if slices.Contains(gpus, g.Name) {
+			t.GPUs = append(t.GPUs, g)
+		}
+	}
+	for _, n := range slices.Concat(known.NICs, known.Others) {
+		if slices.Contains(nics, n.Name) {
+			t.NICs = append(t.NICs, n)
+		}
+	}
+	return t
 }

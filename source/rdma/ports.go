@@ -209,15 +209,20 @@ func physical(fs *host.FS, name string) (string, error) {
 	return text, nil
 }
 
-// linkLayer reads one of the words the kernel knows (rdma_port_get_link_layer).
+const unspecified = "Unspecified"
+
+// linkLayer reads one of the words the kernel knows. It writes "Unknown" for
+// IB_LINK_LAYER_UNSPECIFIED (kernel: drivers/infiniband/core/sysfs.c, link_layer_show).
 func linkLayer(fs *host.FS, name string) (string, error) {
 	text, err := fs.Line(name)
 	if err != nil {
 		return "", err
 	}
 	switch text {
-	case "InfiniBand", "Ethernet", "Unspecified", "Unknown":
+	case "InfiniBand", "Ethernet", unspecified:
 		return text, nil
+	case "Unknown":
+		return unspecified, nil
 	}
 	return "", fmt.Errorf("/%s: %q is not a link layer", name, text)
 }

@@ -189,9 +189,9 @@ func TestPorts(t *testing.T) {
 			with(func(p *Port) { p.LinkLayer = "Unspecified" }), false, nil,
 		},
 		{
-			"a link layer the kernel itself does not know",
+			"an unspecified link layer as the kernel writes it",
 			func(t *testing.T, dir string) { put(t, dir, ports+"/1/link_layer", "Unknown\n") },
-			with(func(p *Port) { p.LinkLayer = "Unknown" }), false, nil,
+			with(func(p *Port) { p.LinkLayer = "Unspecified" }), false, nil,
 		},
 		{
 			"garbage for a link layer",

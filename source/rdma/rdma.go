@@ -71,7 +71,8 @@ type Port struct {
 	// State is the logical state by its name in the InfiniBand specification,
 	// "ACTIVE", "DOWN", "INIT", ...; "" when not readable. From state.
 	State string
-	// LinkLayer is "InfiniBand", "Ethernet" or what else link_layer says.
+	// LinkLayer is "InfiniBand", "Ethernet" or "Unspecified"; "" when not readable. From
+	// link_layer.
 	LinkLayer string
 	// RateGbps is the signalling rate in Gbit/s, from rate; 0 when not read (Rates).
 	RateGbps float64

@@ -1,40 +1,5 @@
 package family
 
-// nvidia: NVIDIA supports GPUDirect RDMA on data-center and professional products,
-// not on GeForce and TITAN, and not on the GB10 of DGX Spark (2e12, 2e2a). Device ids
-// are from the README of the open kernel modules (595.45.04). The lowest of Turing,
-// the first generation that these drive, is 1e02, and the highest before it 1df6.
-// GPUs that share memory with a Grace CPU are GH200, GB200 and GB300 (kernel:
-// drivers/vfio/pci/nvgrace-gpu/main.c, 6.18).
-//
-// The driver (R580 and newer) demands a common bridge on Ampere Altra, AmpereOne 160
-// and Grace (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
-// _checkP2pChipsetSupport, ids from nvcst.h).
-var nvidia = GPU{
-	Name:             "nvidia",
-	Vendor:           0x10de,
-	Classes:          []uint16{0x0300, 0x0302}, // VGA, 3D
-	UnsupportedNames: []string{"GeForce", "TITAN"},
-	Unsupported:      DeviceIDs{0x2e12, 0x2e2a},
-	Coherent:         DeviceIDs{0x2342, 0x2345, 0x2348, 0x2941, 0x31c2},
-	SwitchClass:      0x0680,
-	Driver:           "nvidia",
-	Passthrough:      []string{"vfio-pci"},
-	VersionFile:      "proc/driver/nvidia/version",
-	Client: Client{
-		// nvidia-peermem and its forerunner nv_peer_mem. Either fails to load where it
-		// cannot register.
-		Modules:     []string{"nvidia_peermem", "nv_peer_mem"},
-		Directories: []string{"nv_mem", "nv_mem_nc"},
-		Holder:      "nvidia_peermem",
-	},
-	OpenFrom: 0x1e00,
-	CommonBridge: map[uint16]DeviceIDs{
-		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
-		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
-	},
-}
-
 // ethernetInfiniBand are the classes of NICs of both link layers.
 var ethernetInfiniBand = []uint16{0x0200, 0x0207}
 
@@ -105,5 +70,72 @@ var mlx4 = NIC{
 	Help: Help{
 		Product:  "ConnectX-4 or newer",
 		Operator: "the Network Operator's driver container",
+	},
+}
+
+var ethernet = []uint16{0x0200}
+
+// efa: the Elastic Fabric Adapter of AWS. Its link layer is none that the kernel has a
+// name for, and its ports are always ACTIVE (kernel: drivers/infiniband/hw/efa/
+// efa_verbs.c, efa_query_port). The out-of-tree driver names in p2p whose memory it
+// reaches without DMA-BUF, and before its release 2.6 said 1 in gdr where the GPU driver's
+// interface was there (amzn/amzn-drivers, kernel/linux/efa, efa_sysfs.c, efa_p2p.c).
+var efa = NIC{
+	Name:       "efa",
+	Vendor:     0x1d0f,
+	Devices:    DeviceRanges{{0xefa0, 0xefa4}},
+	Classes:    ethernet,
+	Drivers:    []string{"efa"},
+	Module:     "efa",
+	DMABuf:     "efa_reg_user_mr_dmabuf",
+	LinkLayers: []string{"Unspecified"},
+	PeerMemory: PeerMemory{Files: []PeerFile{
+		{Name: "p2p", Says: map[string][]string{"nvidia": {"NVIDIA", "NVIDIA peermem"}}},
+		{Name: "gdr", Says: map[string][]string{"nvidia": {"1"}}},
+	}},
+	Uverbs: Uverbs{
+		Driver: 17, // RDMA_DRIVER_EFA
+		// struct efa_ibv_alloc_ucontext_cmd (include/uapi/rdma/efa-abi.h), with the two
+		// capabilities that rdma-core sets: a device that has them refuses others. Zeros
+		// follow, as a request of up to eight bytes has another form.
+		Context: []uint32{3, 0, 0, 0},
+	},
+	Help: Help{
+		Product:     "EFA",
+		DMABufStack: "Linux 5.16 or newer, or the EFA installer's driver",
+	},
+}
+
+// bnxt_re: Broadcom's NetXtreme-E and newer. RDMA with GPU memory counts from Thor
+// (BCM5750X) on; the ids before are unsupported (kernel: drivers/net/ethernet/broadcom/
+// bnxt/bnxt.c, bnxt_pci_tbl, bnxt_vf_pciid). Broadcom's own stack brings ib_peer_mem.
+var bnxtRE = NIC{
+	Name:   "bnxt_re",
+	Vendor: 0x14e4,
+	Devices: DeviceRanges{
+		{0x1604, 0x1609}, {0x1614, 0x1614}, {0x16bd, 0x16bd}, {0x16c0, 0x16c5}, {0x16c8, 0x16d9}, {0x16dc, 0x16dc},
+		{0x16de, 0x16df}, {0x16e1, 0x16e3}, {0x16e5, 0x16f1}, {0x1750, 0x1752}, {0x1760, 0x1763}, {0x1800, 0x1809},
+		{0x1819, 0x1819}, {0x181b, 0x181b}, {0xd800, 0xd800}, {0xd802, 0xd802}, {0xd804, 0xd804},
+	},
+	Classes:   ethernet,
+	Supported: DeviceRanges{{0x1750, 0x1752}, {0x1760, 0x1763}, {0x1800, 0x1809}, {0x1819, 0x1819}, {0x181b, 0x181b}},
+	Virtual: DeviceIDs{
+		0x1606, 0x1607, 0x1608, 0x1609, 0x16bd, 0x16c1, 0x16c2, 0x16c3, 0x16c4, 0x16c5, 0x16cb, 0x16d3, 0x16dc, 0x16e1, 0x16e5, 0x16e6,
+		0x1806, 0x1807, 0x1808, 0x1809, 0x1819, 0x181b, 0xd800,
+	},
+	Drivers:    []string{"bnxt_en"},
+	Module:     "bnxt_re",
+	DMABuf:     "bnxt_re_reg_user_mr_dmabuf",
+	LinkLayers: []string{"Ethernet"},
+	PeerMemory: PeerMemory{Module: "ib_peer_mem"},
+	Uverbs: Uverbs{
+		Driver: 6, // RDMA_DRIVER_BNXT_RE
+		// struct bnxt_re_uctx_req (include/uapi/rdma/bnxt_re-abi.h) with what rdma-core
+		// sets, and zeros as in efa.
+		Context: []uint32{3, 0, 0, 0},
+	},
+	Help: Help{
+		Product:     "Broadcom BCM57500 (Thor) or newer",
+		DMABufStack: "Linux 6.6 or newer, or Broadcom's own driver",
 	},
 }

@@ -1,0 +1,61 @@
+package family
+
+// nvidia: NVIDIA supports GPUDirect RDMA on data-center and professional products,
+// not on GeForce and TITAN, and not on the GB10 of DGX Spark (2e12, 2e2a). Device ids
+// are from the README of the open kernel modules (595.45.04). The lowest of Turing,
+// the first generation that these drive, is 1e02, and the highest before it 1df6.
+// GPUs that share memory with a Grace CPU are GH200, GB200 and GB300 (kernel:
+// drivers/vfio/pci/nvgrace-gpu/main.c, 6.18).
+//
+// The driver (R580 and newer) demands a common bridge on Ampere Altra, AmpereOne 160
+// and Grace (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
+// _checkP2pChipsetSupport, ids from nvcst.h).
+var nvidia = GPU{
+	Name:             "nvidia",
+	Vendor:           0x10de,
+	Classes:          []uint16{0x0300, 0x0302}, // VGA, 3D
+	UnsupportedNames: []string{"GeForce", "TITAN"},
+	Unsupported:      DeviceIDs{0x2e12, 0x2e2a},
+	Coherent:         DeviceIDs{0x2342, 0x2345, 0x2348, 0x2941, 0x31c2},
+	SwitchClass:      0x0680,
+	Driver:           "nvidia",
+	Passthrough:      []string{"vfio-pci"},
+	VersionFile:      "proc/driver/nvidia/version",
+	Client: Client{
+		// nvidia-peermem and its forerunner nv_peer_mem. Either fails to load where it
+		// cannot register.
+		Modules:     []string{"nvidia_peermem", "nv_peer_mem"},
+		Directories: []string{"nv_mem", "nv_mem_nc"},
+		Holder:      "nvidia_peermem",
+	},
+	OpenFrom: 0x1e00,
+	CommonBridge: map[uint16]DeviceIDs{
+		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
+		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
+	},
+}
+
+// amd: AMD supports peer access from NICs on Instinct products, which have the class
+// of display controllers up to MI200 and that of processing accelerators from MI300 on.
+// Device ids are those of AMD's own rules for Node Feature Discovery (ROCm/gpu-operator,
+// hack/k8s-patch, gpu-nfd-default-rule.yaml) and, for MI25, MI50 and MI60, those that
+// pci.ids (2026.08.22) names Instinct. A new id of class 1200 counts: every known function
+// of that class is an Instinct.
+//
+// Since Linux 7.1 there is no option DMABUF_MOVE_NOTIFY: what it stood for is always
+// built in. gim is AMD's driver for hosts of virtual machines.
+var amd = GPU{
+	Name:    "amd",
+	Vendor:  0x1002,
+	Classes: []uint16{0x0300, 0x0380, 0x1200}, // VGA, other display, processing accelerator
+	Supported: DeviceIDs{
+		0x6860, 0x6864, 0x686c, 0x66a0, 0x66a1, 0x7388, 0x738c, 0x738e, 0x7390, 0x7408, 0x740c, 0x740f, 0x7410,
+	},
+	SupportedClasses: []uint16{0x1200},
+	Driver:           "amdgpu",
+	Passthrough:      []string{"vfio-pci", "gim"},
+	VersionFile:      "sys/module/amdgpu/version",
+	// The driver itself is the client (ROCm/amdgpu, amdkfd/kfd_peerdirect.c).
+	Client:        Client{Directories: []string{"amdkfd"}, AnyNIC: true, Holder: "amdgpu"},
+	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},
+}
