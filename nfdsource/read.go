@@ -44,7 +44,7 @@ func readRDMA(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, er
 		return nil, nil, err
 	}
 	inv, err := deadline.Start(func() (rdma.Inventory, error) {
-		return rdma.Scan(ctx, fs, &functions, rdma.Rates|rdma.SoftwareDevices|rdma.PhysicalStates|rdma.Details), nil
+		return rdma.Scan(ctx, fs, &functions, rdma.SoftwareDevices|rdma.PhysicalStates|rdma.Details), nil
 	})(ctx)
 	if err != nil {
 		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))

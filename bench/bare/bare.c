@@ -146,8 +146,7 @@ static void rdma(void)
 				snprintf(name, sizeof name, "%s/link_layer", port);
 				slurp(dirfd(ports), name, 64);
 				snprintf(name, sizeof name, "%s/rate", port);
-				if (advice)
-					slurp(dirfd(ports), name, 64);
+				slurp(dirfd(ports), name, 64);
 			}
 			closedir(ports);
 		}

@@ -9,17 +9,14 @@ import (
 // What each command reads of a machine.
 var (
 	ForLabels = Options{OnlyWithGPU: true}
-	ForCheck  = Options{Facts: Facts{PCI: pci.Links, RDMA: forPorts | rdma.PhysicalStates, Advice: true}}
+	ForCheck  = Options{Facts: Facts{PCI: pci.Links, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates, Advice: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
 	ForTopo = Options{Facts: Facts{
-		PCI: pci.EveryFunction | pci.Capabilities, RDMA: forPorts | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
+		PCI: pci.EveryFunction | pci.Capabilities, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
 	}}
-	// ForPublishing is for publishing ports with their rates beside the labels.
-	ForPublishing = Options{Facts: Facts{RDMA: forPorts}, OnlyWithGPU: true}
+	// ForPublishing is for publishing all ports beside the labels.
+	ForPublishing = Options{Facts: Facts{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}
 )
-
-// forPorts are the rates of all ports.
-const forPorts = rdma.Rates | rdma.SoftwareDevices
 
 // Commands are all of them, the one that reads most first: what a snapshot must
 // hold. With expectations, so that a snapshot can be compared with any of them.

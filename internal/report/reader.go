@@ -66,9 +66,6 @@ func NewReader(fs *host.FS, o Options) *Reader {
 }
 
 func newReader(fs *host.FS, o Options) Reader {
-	if o.Expect != nil {
-		o.Facts.RDMA |= forPorts
-	}
 	if len(o.Families.GPUs) == 0 {
 		o.Families = family.Known()
 	}

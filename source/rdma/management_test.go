@@ -11,7 +11,7 @@ import (
 // refuses, and floods the kernel log. The kernel reports which files were opened.
 func TestScanNVLinkManagement(t *testing.T) {
 	board := []string{"board_id"}
-	ports := []string{"ports", "ports/1/link_layer", "ports/1/state"}
+	ports := []string{"ports", "ports/1/link_layer", "ports/1/rate", "ports/1/state"}
 	all := []string{"board_id", "fw_ver", "node_type", "ports", "ports/1/link_layer", "ports/1/rate", "ports/1/state"}
 	tests := []struct {
 		name   string

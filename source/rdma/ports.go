@@ -181,12 +181,10 @@ func portsOf(fs *host.FS, device string, facts Facts) (a answer) {
 				problem(err)
 			}
 		}
-		if facts&Rates != 0 {
-			if text, err := fs.Line(base + "rate"); err != nil {
-				problem(err)
-			} else if p.RateGbps, err = parseRate(text); err != nil {
-				problem(fmt.Errorf("/%srate: %w", base, err))
-			}
+		if text, err := fs.Line(base + "rate"); err != nil {
+			problem(err)
+		} else if p.RateGbps, err = parseRate(text); err != nil {
+			problem(fmt.Errorf("/%srate: %w", base, err))
 		}
 		a.ports = append(a.ports, p)
 	}

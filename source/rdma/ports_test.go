@@ -283,12 +283,12 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// Rates are for people: they are read only on request.
-func TestRateIsNotNeeded(t *testing.T) {
+// Without further facts these files of a port are read, and no counters.
+func TestFilesOfPort(t *testing.T) {
 	dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
 	opened := watch(t, filepath.Join(dir, "sys/class/infiniband/mlx5_0"), "ports/1/")
 	inv := scan(t, dir, 0)
-	if diff := cmp.Diff([]string{"ports/1/link_layer", "ports/1/state"}, opened()); diff != "" {
+	if diff := cmp.Diff([]string{"ports/1/link_layer", "ports/1/rate", "ports/1/state"}, opened()); diff != "" {
 		t.Errorf("files opened (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(port("ACTIVE", "InfiniBand"), inv.Devices[0].Ports); diff != "" {

@@ -74,7 +74,7 @@ type Port struct {
 	// LinkLayer is "InfiniBand", "Ethernet" or "Unspecified"; "" when not readable. From
 	// link_layer.
 	LinkLayer string
-	// RateGbps is the signalling rate in Gbit/s, from rate; 0 when not read (Rates).
+	// RateGbps is the signalling rate in Gbit/s, from rate; 0 when not readable.
 	RateGbps float64
 	// Physical is the physical state of a port that is not ACTIVE, "Polling",
 	// "Disabled", "LinkUp", ...; "" when not readable or not read (PhysicalStates).
@@ -108,15 +108,13 @@ func (p Port) Active() bool {
 }
 
 // Facts are what Scan reads beyond the devices and, of each port of a device with a
-// PCI function, number, state and link layer.
+// PCI function, number, state, link layer and rate.
 type Facts uint8
 
 // Facts to ask for.
 const (
-	// Rates are the rates of ports.
-	Rates Facts = 1 << iota
 	// SoftwareDevices are the ports of devices without a PCI function.
-	SoftwareDevices
+	SoftwareDevices Facts = 1 << iota
 	// PhysicalStates are the physical states of ports that are not ACTIVE.
 	PhysicalStates
 	// Details are node type, firmware, board and network devices.

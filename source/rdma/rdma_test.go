@@ -35,7 +35,7 @@ pci0000:15
 
 // port is a port 1 as the tree above has them.
 func port(state, layer string) []Port {
-	return []Port{{Number: 1, State: state, LinkLayer: layer}}
+	return []Port{{Number: 1, State: state, LinkLayer: layer, RateGbps: 400}}
 }
 
 func TestScan(t *testing.T) {
@@ -60,7 +60,6 @@ func TestScan(t *testing.T) {
 	for i := range want.Devices {
 		d := &want.Devices[i]
 		d.Board, d.Firmware, d.NodeType = "MT_0000000838", "28.42.1000", "CA"
-		d.Ports[0].RateGbps = 400
 		d.Ports[0].Physical = map[string]string{"DOWN": "Polling", "INIT": "LinkUp"}[d.Ports[0].State]
 	}
 	roce := &want.Devices[2]
@@ -96,6 +95,7 @@ func TestScanPlaces(t *testing.T) {
 				link(t, dir, entry+"/device", "../../../devices/pci0000:15/0000:16:00.0")
 				put(t, dir, entry+"/ports/1/state", "4: ACTIVE\n")
 				put(t, dir, entry+"/ports/1/link_layer", "InfiniBand\n")
+				put(t, dir, entry+"/ports/1/rate", "400 Gb/sec (4X NDR)\n")
 				put(t, dir, entry+"/board_id", "MT_0000000838\n")
 			},
 			Inventory{Devices: []Device{nic}, Complete: true},

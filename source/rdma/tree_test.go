@@ -22,7 +22,7 @@ func write(t *testing.T, description string) (dir string) {
 	return m.Tree(t, machine.States()[0])
 }
 
-const everything = Rates | SoftwareDevices | PhysicalStates | Details
+const everything = SoftwareDevices | PhysicalStates | Details
 
 // scan reads a tree as the program does: PCI functions, then RDMA devices.
 func scan(t *testing.T, dir string, facts Facts) Inventory {
