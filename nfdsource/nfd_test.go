@@ -103,6 +103,7 @@ node: gdr.nccl-default=false
 node: gdr.nics=2
 node: gdr.peerdirect=current
 node: gdr.peermem=true
+node: gdr.rate=400
 node: gdr.topology=physical
 node: gpudirect.rdma=true
 node: gpudirect.rdma.capable=true

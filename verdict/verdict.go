@@ -66,13 +66,17 @@ type Verdict struct {
 	// Link is the link layer of the active ports of eligible NICs:
 	// "infiniband", "ethernet", "unspecified", "mixed"; "" for none or unknown.
 	Link string
+	// Rate is the rate in Gbit/s, rounded down, that every eligible GPU gets on one active
+	// port of its nearest NICs. 0 when a GPU's nearest NICs have no active port; nil when
+	// it is unknown, and without an eligible GPU or NIC.
+	Rate *int
 	// IOMMU is "off", "passthrough" or "translated"; "" for unknown.
 	IOMMU string
 	// ACS is "clear" or "redirect"; "" for unknown.
 	ACS string
-	// Open tells which of these three are "" because something could not be read. ACS
-	// registers that this process may not read do not count.
-	Open struct{ Link, IOMMU, ACS bool }
+	// Open tells which of these four have no value because something could not be read.
+	// ACS registers that this process may not read do not count.
+	Open struct{ Link, Rate, IOMMU, ACS bool }
 	// Steps are the prerequisites in the order in which they are checked. The two ways
 	// to GPU memory are one step, the last.
 	Steps []Step
@@ -97,6 +101,7 @@ func Judge(f Facts) Verdict {
 		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, p.peermem()), tristate.Or(v.DMABuf, p.dmabuf())
 	}
 	v.Link, v.Open.Link = f.link()
+	v.Rate, v.Open.Rate = f.rate()
 	v.IOMMU, v.Open.IOMMU = f.iommu()
 	v.ACS, v.Open.ACS = f.acs()
 	var why Reason

@@ -29,6 +29,7 @@ const (
 	DMABuf     = "gdr.dmabuf"
 	PeerDirect = "gdr.peerdirect"
 	MOFED      = "gdr.mofed"
+	Rate       = "gdr.rate"
 	Link       = "gdr.link"
 	IOMMU      = "gdr.iommu"
 	ACS        = "gdr.acs"
@@ -51,7 +52,7 @@ var kinds = map[string]kind{
 	GPUs: hardware, NICs: hardware, Topology: hardware, DataDirect: hardware,
 
 	Ready: state, Reason: state, Peermem: state, DMABuf: state, PeerDirect: state, MOFED: state,
-	Link: state, IOMMU: state, ACS: state, Storage: state, Expected: state,
+	Rate: state, Link: state, IOMMU: state, ACS: state, Storage: state, Expected: state,
 }
 
 // Set is labels by name, without prefix. A fact that is not known has no label.

@@ -93,13 +93,13 @@ func TestNamesOfLabels(t *testing.T) {
 		"gdr.topology", "gdr.datadirect",
 	}
 	state := []string{
-		"gpudirect.rdma", "gdr.reason", "gdr.peermem", "gdr.dmabuf", "gdr.peerdirect", "gdr.mofed", "gdr.link",
+		"gpudirect.rdma", "gdr.reason", "gdr.peermem", "gdr.dmabuf", "gdr.peerdirect", "gdr.mofed", "gdr.rate", "gdr.link",
 		"gdr.iommu", "gdr.acs", "gpudirect.storage", "gdr.expected",
 	}
 	if diff := cmp.Diff(hardware, []string{Capable, Level, BestLevel, NCCLDefault, GPUs, NICs, Topology, DataDirect}); diff != "" {
 		t.Errorf("about hardware (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(state, []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Link, IOMMU, ACS, Storage, Expected}); diff != "" {
+	if diff := cmp.Diff(state, []string{Ready, Reason, Peermem, DMABuf, PeerDirect, MOFED, Rate, Link, IOMMU, ACS, Storage, Expected}); diff != "" {
 		t.Errorf("about state (-want +got):\n%s", diff)
 	}
 	for _, name := range hardware {

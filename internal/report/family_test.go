@@ -144,7 +144,7 @@ func TestNewFamilyShown(t *testing.T) {
 	for name, want := range map[string]string{
 		label.Capable: "true", label.Level: "PIX", label.BestLevel: "PIX", label.NCCLDefault: "true", label.GPUs: "1", label.NICs: "1",
 		label.Topology: "physical", label.Ready: "true", label.Peermem: "false", label.DMABuf: "true", label.PeerDirect: "none",
-		label.Link: "unspecified", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
+		label.Rate: "400", label.Link: "unspecified", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 	} {
 		if got := r.Labels[name]; got != want {
 			t.Errorf("%s=%q, want %q", name, got, want)

@@ -61,39 +61,39 @@ func state(t *testing.T, name string) machine.State {
 
 // stateLabels are those that follow drivers and links; "-" means absent.
 var stateLabels = []string{
-	label.Ready, label.Reason, label.Peermem, label.DMABuf, label.PeerDirect, label.MOFED, label.Link, label.IOMMU, label.ACS, label.Storage,
+	label.Ready, label.Reason, label.Peermem, label.DMABuf, label.PeerDirect, label.MOFED, label.Rate, label.Link, label.IOMMU, label.ACS, label.Storage,
 }
 
 // TestStates checks the labels of every state of software.
 func TestStates(t *testing.T) {
 	const absent = "-"
 	want := map[string]string{
-		// state                ready reason peermem dmabuf peerdirect mofed link iommu acs storage
-		"ready":             "true - true true current 24.10-1.1.4 infiniband passthrough clear false",
-		"no-drivers":        "false GPUDriverNotLoaded false false none - - off clear false",
-		"vfio":              "false GPUPassthrough false false current 24.10-1.1.4 infiniband passthrough clear false",
-		"nouveau":           "false GPUDriverNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
-		"nic-unbound":       "false NICDriverNotLoaded true false - - - passthrough clear false",
-		"no-rdma":           "false NoRDMADevice true false current 24.10-1.1.4 - passthrough clear false",
-		"ports-down":        "false NoActivePort true true current 24.10-1.1.4 - passthrough clear false",
-		"dmabuf-only":       "true - false true current 24.10-1.1.4 infiniband passthrough clear false",
-		"closed-peermem":    "true - true false current 24.10-1.1.4 infiniband passthrough clear false",
-		"closed-no-peermem": "false PeermemNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
-		"peermem-coming":    "false PeermemNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
-		"peermem-going":     "false PeermemNotLoaded false false current 24.10-1.1.4 infiniband passthrough clear false",
-		"nv-peer-mem":       "true - true false current 24.10-1.1.4 infiniband passthrough clear false",
-		"memory-peers":      "true - true false current 5.8-1.1.2 infiniband passthrough clear false",
-		"mofed-4.9":         "true - true false legacy 4.9-4.0.8 infiniband passthrough clear false",
-		"mofed-5.8":         "true - true true current 5.8-1.1.2 infiniband passthrough clear false",
-		"inbox":             "true - false true none inbox infiniband passthrough clear false",
-		"inbox-old":         "false NoPeerMemoryPath false false none inbox infiniband passthrough clear false",
-		"inbox-ubuntu":      "true - true true inbox inbox infiniband passthrough clear false",
-		"kallsyms-missing":  "- Unreadable false - - 24.10-1.1.4 infiniband passthrough clear false",
-		"kallsyms-empty":    "- Unreadable false - - 24.10-1.1.4 infiniband passthrough clear false",
-		"kallsyms-garbage":  "- Unreadable false - - 24.10-1.1.4 infiniband passthrough clear false",
-		"storage":           "true - true true current 24.10-1.1.4 infiniband passthrough clear true",
-		"iommu-translated":  "true - true true current 24.10-1.1.4 infiniband translated clear false",
-		"iommu-off":         "true - true true current 24.10-1.1.4 infiniband off clear false",
+		// state                ready reason peermem dmabuf peerdirect mofed rate link iommu acs storage
+		"ready":             "true - true true current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"no-drivers":        "false GPUDriverNotLoaded false false none - 0 - off clear false",
+		"vfio":              "false GPUPassthrough false false current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"nouveau":           "false GPUDriverNotLoaded false false current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"nic-unbound":       "false NICDriverNotLoaded true false - - 0 - passthrough clear false",
+		"no-rdma":           "false NoRDMADevice true false current 24.10-1.1.4 0 - passthrough clear false",
+		"ports-down":        "false NoActivePort true true current 24.10-1.1.4 0 - passthrough clear false",
+		"dmabuf-only":       "true - false true current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"closed-peermem":    "true - true false current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"closed-no-peermem": "false PeermemNotLoaded false false current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"peermem-coming":    "false PeermemNotLoaded false false current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"peermem-going":     "false PeermemNotLoaded false false current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"nv-peer-mem":       "true - true false current 24.10-1.1.4 400 infiniband passthrough clear false",
+		"memory-peers":      "true - true false current 5.8-1.1.2 400 infiniband passthrough clear false",
+		"mofed-4.9":         "true - true false legacy 4.9-4.0.8 400 infiniband passthrough clear false",
+		"mofed-5.8":         "true - true true current 5.8-1.1.2 400 infiniband passthrough clear false",
+		"inbox":             "true - false true none inbox 400 infiniband passthrough clear false",
+		"inbox-old":         "false NoPeerMemoryPath false false none inbox 400 infiniband passthrough clear false",
+		"inbox-ubuntu":      "true - true true inbox inbox 400 infiniband passthrough clear false",
+		"kallsyms-missing":  "- Unreadable false - - 24.10-1.1.4 400 infiniband passthrough clear false",
+		"kallsyms-empty":    "- Unreadable false - - 24.10-1.1.4 400 infiniband passthrough clear false",
+		"kallsyms-garbage":  "- Unreadable false - - 24.10-1.1.4 400 infiniband passthrough clear false",
+		"storage":           "true - true true current 24.10-1.1.4 400 infiniband passthrough clear true",
+		"iommu-translated":  "true - true true current 24.10-1.1.4 400 infiniband translated clear false",
+		"iommu-off":         "true - true true current 24.10-1.1.4 400 infiniband off clear false",
 	}
 	m := parse(t, one)
 	for _, s := range machine.States() {

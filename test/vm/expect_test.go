@@ -40,7 +40,7 @@ var bare = labels{
 	"gpudirect.rdma.capable": "true", "gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false",
 	"gdr.gpus": "4", "gdr.nics": "5", "gdr.topology": "virtual",
 	"gpudirect.rdma": "false", "gdr.reason": "GPUDriverNotLoaded", "gdr.peermem": "false", "gdr.dmabuf": "false",
-	"gdr.peerdirect": "none", "gdr.iommu": "off", "gdr.acs": "clear", "gpudirect.storage": "false",
+	"gdr.peerdirect": "none", "gdr.rate": "0", "gdr.iommu": "off", "gdr.acs": "clear", "gpudirect.storage": "false",
 }
 
 func (m *machine) expectLabels(uid uint32, want labels) {

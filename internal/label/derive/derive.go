@@ -56,6 +56,12 @@ var rows = [...]struct {
 		text, unknown := word(MOFED(f.Kmod.Stack.MOFED))
 		return text, unknown && f.Kmod.Stack.MOFED.Origin != kmod.OriginNotLoaded
 	}},
+	{label.Rate, func(f *Facts) (string, bool) {
+		if f.Verdict.Rate == nil {
+			return "", f.Verdict.Open.Rate
+		}
+		return strconv.Itoa(*f.Verdict.Rate), false
+	}},
 	{label.Link, func(f *Facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
 	{label.IOMMU, func(f *Facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
 	{label.ACS, func(f *Facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},

@@ -19,7 +19,7 @@ func TestLabels(t *testing.T) {
 	gpu := []topology.GPU{{}}
 	all := slices.Collect(maps.Keys(label.All()))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
-	unreadable.Open.Link, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true
+	unreadable.Open.Link, unreadable.Open.Rate, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true, true
 	noMOFED := kmod.State{}
 	noMOFED.Stack.MOFED.Origin = kmod.OriginNotLoaded
 	everything := topology.Matrix{
@@ -28,7 +28,7 @@ func TestLabels(t *testing.T) {
 	}
 	allTrue := verdict.Verdict{
 		Capable: tristate.True, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
-		Link: "infiniband", IOMMU: "passthrough", ACS: "clear",
+		Link: "infiniband", Rate: new(400), IOMMU: "passthrough", ACS: "clear",
 	}
 	software := kmod.State{Storage: tristate.False}
 	software.Stack.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
@@ -46,13 +46,13 @@ func TestLabels(t *testing.T) {
 			"nothing known but a GPU",
 			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}, Expected: &expect.Result{}},
 			label.Set{},
-			without(all, label.Link, label.IOMMU, label.ACS), // of these three the verdict tells whether they are unknown
+			without(all, label.Rate, label.Link, label.IOMMU, label.ACS), // of these four the verdict tells whether they are unknown
 		},
 		{"everything known", Facts{PCIRead: true, Matrix: &everything, Verdict: &allTrue, Kmod: &software, Expected: &expect.Result{State: tristate.False}}, label.Set{
 			label.Capable: "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
 			label.Topology: "physical", label.DataDirect: "true",
 			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
-			label.MOFED: "24.10-1.1.4.0__OFED", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
+			label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 			label.Expected: "false",
 		}, nil},
 		{
@@ -61,7 +61,7 @@ func TestLabels(t *testing.T) {
 			label.Set{
 				label.Capable: "true", label.GPUs: "0", label.NICs: "0", label.Topology: "virtual",
 				label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
-				label.MOFED: "24.10-1.1.4.0__OFED", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
+				label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 			},
 			nil,
 		},
@@ -71,7 +71,7 @@ func TestLabels(t *testing.T) {
 			label.Set{label.GPUs: "1", label.NICs: "1", label.Reason: "Unreadable", label.Peermem: "false"},
 			[]string{
 				label.Capable, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Ready, label.Reason,
-				label.DMABuf, label.PeerDirect, label.Link, label.IOMMU, label.ACS, label.Storage,
+				label.DMABuf, label.PeerDirect, label.Rate, label.Link, label.IOMMU, label.ACS, label.Storage,
 			},
 		},
 	}
