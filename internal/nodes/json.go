@@ -31,6 +31,7 @@ type nodeJSON struct {
 	NICs        *int      `json:"nics"`
 	DataDirect  bool      `json:"dataDirect"`
 	Topology    string    `json:"topology"`
+	Rate        *int      `json:"rate"`
 	Link        string    `json:"link"`
 	IOMMU       string    `json:"iommu"`
 	ACS         string    `json:"acs"`
@@ -66,7 +67,7 @@ func (n *Node) json() nodeJSON {
 		Level: n.Labels[label.Level], LevelBest: n.Labels[label.BestLevel],
 		GPUs: number(n.Labels[label.GPUs]), NICs: number(n.Labels[label.NICs]),
 		DataDirect: n.Labels[label.DataDirect] == "true", Topology: n.Labels[label.Topology],
-		Link: n.Labels[label.Link], IOMMU: n.Labels[label.IOMMU], ACS: n.Labels[label.ACS],
+		Rate: number(n.Labels[label.Rate]), Link: n.Labels[label.Link], IOMMU: n.Labels[label.IOMMU], ACS: n.Labels[label.ACS],
 		GPUProducts: append([]Product{}, n.GPUs...), NICProducts: append([]Product{}, n.NICs...),
 	}
 	if s := n.state(label.NCCLDefault); s == "true" || s == "false" {

@@ -24,7 +24,7 @@ func fleet() []Node {
 		return s
 	}
 	hgx := "gpudirect.rdma.capable=true gdr.level=PIX gdr.level.best=PIX gdr.gpus=8 gdr.nics=10 gdr.nccl-default=true gdr.topology=physical "
-	state := "gdr.mofed=24.10-1.1.4 gdr.peerdirect=current gdr.link=infiniband gdr.iommu=passthrough gdr.acs=clear gpudirect.storage=false gdr.expected=true "
+	state := "gdr.mofed=24.10-1.1.4 gdr.peerdirect=current gdr.rate=400 gdr.link=infiniband gdr.iommu=passthrough gdr.acs=clear gpudirect.storage=false gdr.expected=true "
 	gpus, nics := []Product{{"H100 SXM5 80GB", 8}}, []Product{{"ConnectX-7", 8}, {"BlueField-3", 2}}
 	return []Node{
 		{"a", "gdr", set(hgx + state + "gpudirect.rdma=true gdr.peermem=true gdr.dmabuf=true"), now.Add(-30 * time.Second), gpus, nics},
@@ -56,9 +56,9 @@ func TestTable(t *testing.T) {
 		want  string
 	}{
 		{"narrow", all, Style{Headers: true}, narrowTable},
-		{"wide", all[2:4], Style{Headers: true, Wide: true, Namespaces: true}, `NAMESPACE   NODE   CAPABLE   READY   LEVEL   GPUS   NICS   MECHANISM   MOFED         REASON             AGE    BEST   LINK         IOMMU         ACS     PEERDIRECT   TOPOLOGY   STORAGE   EXPECTED   GPU-PRODUCTS        NIC-PRODUCTS
-gdr         c      true      false   PIX     8      10     -           24.10-1.1.4   PeermemNotLoaded   4d4h   PIX    infiniband   passthrough   clear   current      physical   false     true       8x H100 SXM5 80GB   8x ConnectX-7, 2x BlueField-3
-gdr         d      false     false   -       4      0      -           inbox         NoNIC              -      -      -            -             -       -            -          -         -          4x A40              -
+		{"wide", all[2:4], Style{Headers: true, Wide: true, Namespaces: true}, `NAMESPACE   NODE   CAPABLE   READY   LEVEL   GPUS   NICS   MECHANISM   MOFED         REASON             AGE    BEST   RATE   LINK         IOMMU         ACS     PEERDIRECT   TOPOLOGY   STORAGE   EXPECTED   GPU-PRODUCTS        NIC-PRODUCTS
+gdr         c      true      false   PIX     8      10     -           24.10-1.1.4   PeermemNotLoaded   4d4h   PIX    400    infiniband   passthrough   clear   current      physical   false     true       8x H100 SXM5 80GB   8x ConnectX-7, 2x BlueField-3
+gdr         d      false     false   -       4      0      -           inbox         NoNIC              -      -      -      -            -             -       -            -          -         -          4x A40              -
 `},
 		{"no headers", all[:1], Style{}, "a   true   true   PIX   8   10   both   24.10-1.1.4   -   30s\n"},
 		{"long", []Node{{Name: strings.Repeat("é", 1<<20)}}, Style{}, strings.Repeat("é", 119) + "…   -   -   -   -   -   -   -   -   -\n"},
@@ -178,6 +178,7 @@ func TestJSON(t *testing.T) {
       "nics": 10,
       "dataDirect": false,
       "topology": "physical",
+      "rate": 400,
       "link": "infiniband",
       "iommu": "passthrough",
       "acs": "clear",
@@ -218,6 +219,7 @@ func TestJSON(t *testing.T) {
       "nics": null,
       "dataDirect": false,
       "topology": "",
+      "rate": null,
       "link": "",
       "iommu": "",
       "acs": "",

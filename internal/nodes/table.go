@@ -45,6 +45,7 @@ var (
 	}
 	wide = []column{
 		of("BEST", label.BestLevel),
+		of("RATE", label.Rate),
 		of("LINK", label.Link),
 		of("IOMMU", label.IOMMU),
 		of("ACS", label.ACS),
