@@ -28,7 +28,7 @@ func (p *program) serve(ctx context.Context, address string, handler http.Handle
 	server := http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader}
 	server.SetKeepAlivesEnabled(false) // idle clients must not keep connections from others
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	p.log.WithField("address", listener.Addr()).Info("serving /metrics, /healthz and /readyz")
+	p.log.WithField("address", listener.Addr().String()).Info("serving /metrics, /healthz and /readyz")
 	go func() {
 		if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			p.log.WithError(err).Error("metrics and health are no longer served")
