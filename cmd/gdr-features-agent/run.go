@@ -155,6 +155,7 @@ func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
 	p.log.WithField("version", cli.Version(version)).Info("gdr-features started")
 	if p.settings.Listen != "" {
 		m := monitor.New(cli.Version(version), p.settings.Publish, 2*p.settings.Interval+stuckAfter, p.now)
+		m.Pairs = p.settings.MetricsPairs
 		if err := p.serve(ctx, p.settings.Listen, m.Handler()); err != nil {
 			return err
 		}

@@ -18,6 +18,10 @@ import (
 // Monitor collects what its methods report. Its methods may be called from any
 // goroutine.
 type Monitor struct {
+	// Pairs: serve gdr_pair_level too, one series for each GPU with each NIC. Set it
+	// before the first reading.
+	Pairs bool
+
 	now      func() time.Time
 	maxAge   time.Duration
 	registry *prometheus.Registry
@@ -38,7 +42,7 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 		now: now, maxAge: maxAge, seen: now(), registry: prometheus.NewRegistry(), waiting: map[string]bool{},
 		collect: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gdr_collect_seconds", Help: "Time to read and judge the whole machine.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+			Buckets: []float64{.001, .0025, .01, .025, .1, .5, 2.5}, // few: each is a series of every node
 		}),
 		publish: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gdr_publish_total", Help: "Publications by result: written or failed. Content that has not changed is not written.",
@@ -73,7 +77,7 @@ func (m *Monitor) Read(r *report.Report, took time.Duration, whole bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen, m.machine = m.now(), machineOf(r)
+	m.seen, m.machine = m.now(), machineOf(r, m.Pairs)
 }
 
 // Published notes the result of a publication. Without an error, written is false

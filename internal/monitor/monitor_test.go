@@ -104,6 +104,39 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// The rate is 0 where no port is active. Without a NIC there is no rate and no level.
+func TestRateAndLevel(t *testing.T) {
+	noNIC := func(dir string) {
+		for _, function := range []string{"0000:e2:00.0", "0000:e2:00.1"} {
+			if err := os.Remove(filepath.Join(dir, "sys/bus/pci/devices", function)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, test := range []struct {
+		state  string
+		damage func(dir string)
+		want   string
+	}{
+		{"ready", nil, "gdr_level{level=\"NODE\"} 1\ngdr_rate_bits_per_second 4e+11\n"},
+		{"no-rdma", nil, "gdr_level{level=\"NODE\"} 1\ngdr_rate_bits_per_second 0\n"},
+		{"ready", noNIC, ""},
+	} {
+		m := monitor.New("v1", nil, time.Minute, time.Now)
+		m.Read(read(t, test.state, test.damage), time.Millisecond, true)
+		_, body := get(t, m, "/metrics")
+		got := ""
+		for line := range strings.Lines(body) {
+			if strings.HasPrefix(line, "gdr_level") || strings.HasPrefix(line, "gdr_rate") {
+				got += line
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", test.state, got, test.want)
+		}
+	}
+}
+
 // Unknown is -1, and a name that is not UTF-8 is harmless.
 func TestUnknown(t *testing.T) {
 	m := monitor.New("v1", nil, time.Minute, time.Now)
@@ -150,6 +183,7 @@ func TestHealth(t *testing.T) {
 // Two RDMA devices of one NIC whose names are not UTF-8 do not break the metrics.
 func TestNamesNotUTF8(t *testing.T) {
 	m := monitor.New("v1", nil, time.Minute, time.Now)
+	m.Pairs = true
 	m.Read(read(t, "ready", func(dir string) {
 		for _, name := range []string{"\xff", "\xfe"} {
 			for path, link := range map[string]string{

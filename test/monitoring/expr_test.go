@@ -172,7 +172,8 @@ func TestJudge(t *testing.T) {
 		`gdr_reason{reason="NoGpu"}`:                                       "no reason is NoGpu",
 		`gdr_publish_total{result="error"}`:                                "result of gdr_publish_total is never error",
 		`sum by (le) (rate(gdr_collect_seconds_bucket[5m]))`:               "",
-		`max by (a) (label_join(gdr_pair_level, "a", " ", "nic", "rdma"))`: "",
+		`max by (a) (label_join(gdr_reason, "a", " ", "node", "reason"))`:  "",
+		`max by (node) (gdr_pair_level)`:                                   "no metric gdr_pair_level", // only with --metrics-pairs
 		`max(`: "parse error",
 	} {
 		got := strings.Join(judge(expr, known, readme), "; ")
