@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"gdr-features/internal/hysteresis"
+	"gdr-features/internal/label/derive"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
@@ -189,7 +190,7 @@ func (a *Agent) Once(ctx context.Context) error {
 		}
 		before := last
 		last = a.read(ctx, report.All, known)
-		if maps.Equal(before.report.Labels.Hardware(), last.report.Labels.Hardware()) {
+		if maps.Equal(derive.HardwareOf(before.report.Labels), derive.HardwareOf(last.report.Labels)) {
 			all := a.each(func(p publish.Publisher) error { return a.publishOnce(ctx, p, before, last) })
 			return errors.Join(all, a.close(ctx))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 const (
@@ -146,7 +147,7 @@ func TestReadBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one", is: ready, lastErr: errors.New("no answer")}
 		h := newHarness(t, label.Set{}, f)
-		h.machine.unknown = label.All()
+		h.machine.unknown = derive.All()
 		h.run()
 		h.sleepUntil(7 * s)
 		if len(f.publications()) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 func TestOnce(t *testing.T) {
@@ -46,7 +47,7 @@ func TestOnce(t *testing.T) {
 					h.machine.unknown = label.Names{}
 					for _, blind := range test.blind {
 						if n == blind {
-							h.machine.unknown = label.All()
+							h.machine.unknown = derive.All()
 						}
 					}
 					return test.reads[min(n, len(test.reads))-1]

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 // RecheckDelay is when the next reading is due while a change of the hardware is to be
@@ -68,8 +69,8 @@ func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool)
 // one before had the same.
 func (f *Filter) addHardware(next label.Set, r Reading) (confirmed bool) {
 	read, old := label.Set{}, label.Set{}
-	for name := range label.All() {
-		if !label.Hardware(name) {
+	for name := range f.seen(r) {
+		if !derive.Hardware(name) {
 			continue
 		}
 		was, had := f.published[name]
@@ -102,19 +103,28 @@ func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
 	if f.since == nil {
 		f.since = map[string]time.Time{}
 	}
-	for name := range label.All() {
-		if label.Hardware(name) || name == label.Reason {
+	ready, changed := f.settled(label.Ready, r, &settling)
+	if ready != "" {
+		next[label.Ready] = ready
+	}
+	f.addReason(next, r, ready, changed, &settling)
+	for name := range f.seen(r) {
+		if derive.Hardware(name) || name == label.Ready || name == label.Reason {
 			continue
 		}
-		value, changed := f.settled(name, r, &settling)
-		if value != "" {
+		if value, _ := f.settled(name, r, &settling); value != "" {
 			next[name] = value
-		}
-		if name == label.Ready {
-			f.addReason(next, r, value, changed, &settling)
 		}
 	}
 	return settling
+}
+
+// seen returns the labels that are published and those of a reading.
+func (f *Filter) seen(r Reading) label.Set {
+	all := label.Set{}
+	maps.Copy(all, f.published)
+	maps.Copy(all, r.Labels)
+	return all
 }
 
 // addReason adds the reason for the readiness that is published: none if ready, the

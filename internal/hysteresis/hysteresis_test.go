@@ -9,6 +9,7 @@ import (
 
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 const (
@@ -40,7 +41,7 @@ func set(t *testing.T, text string) label.Set {
 func names(t *testing.T, text string) label.Names {
 	t.Helper()
 	if text == "all" {
-		return label.All()
+		return derive.All()
 	}
 	n := label.Names{}
 	for word := range strings.FieldsSeq(text) {
@@ -297,7 +298,7 @@ func TestNothingShared(t *testing.T) {
 	last := set(t, "gpus=8 ready=true")
 	k := hysteresis.New(settle, last)
 	clear(last)
-	blind := hysteresis.Reading{Unknown: label.All(), At: time.Unix(1e9, 0)}
+	blind := hysteresis.Reading{Unknown: derive.All(), At: time.Unix(1e9, 0)}
 	first, _, _ := k.Next(blind)
 	want := set(t, "gpus=8 ready=true")
 	if diff := cmp.Diff(want, first); diff != "" {

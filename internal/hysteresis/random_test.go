@@ -9,6 +9,7 @@ import (
 
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 // pick returns one of several.
@@ -22,7 +23,7 @@ func random(r *rand.Rand, at time.Time) hysteresis.Reading {
 	case 0:
 		return now
 	case 1:
-		now.Unknown = label.All()
+		now.Unknown = derive.All()
 		return now
 	}
 	put := func(name, value string) {
@@ -127,8 +128,8 @@ func (h *history) checkHardware(t *testing.T) {
 	t.Helper()
 	before, after, now := h.ends()
 	changed := false
-	for name := range label.All() {
-		changed = changed || label.Hardware(name) && before[name] != after[name]
+	for name := range derive.All() {
+		changed = changed || derive.Hardware(name) && before[name] != after[name]
 	}
 	if !changed {
 		return
@@ -138,8 +139,8 @@ func (h *history) checkHardware(t *testing.T) {
 		return
 	}
 	for _, r := range []hysteresis.Reading{now, h.readings[len(h.readings)-2]} {
-		for name := range label.All() {
-			if !label.Hardware(name) {
+		for name := range derive.All() {
+			if !derive.Hardware(name) {
 				continue
 			}
 			want := r.Labels[name]
@@ -158,8 +159,8 @@ func (h *history) checkHardware(t *testing.T) {
 func (h *history) checkState(t *testing.T, ok bool) {
 	t.Helper()
 	before, after, now := h.ends()
-	for name := range label.All() {
-		if label.Hardware(name) || name == label.Reason {
+	for name := range derive.All() {
+		if derive.Hardware(name) || name == label.Reason {
 			continue
 		}
 		value, is := now.Labels[name]
@@ -214,7 +215,7 @@ func (h *history) checkRest(t *testing.T, again time.Duration) {
 	if again != 0 {
 		return
 	}
-	for name := range label.All() {
+	for name := range derive.All() {
 		want, known := now.Labels[name], !now.Unknown[name]
 		if known && name != label.Reason && after[name] != want {
 			t.Errorf("%s: no hurry, though it is %q and to be %q", name, after[name], want)

@@ -1,6 +1,6 @@
-// Package label names the node labels and says which are about the hardware and what
-// their values may be; package derive gives the values. It is pure and knows nothing
-// of how a machine is read, so kubectl-gdr can use it on any system.
+// Package label has sets of node labels, their names and what their values may be.
+// The table of the labels is in package derive. This package is pure and knows
+// nothing of how a machine is read, so kubectl-gdr can use it on any system.
 package label
 
 import (
@@ -12,7 +12,7 @@ import (
 // DefaultPrefix is the namespace NFD publishes labels in.
 const DefaultPrefix = "feature.node.kubernetes.io/"
 
-// Names of the labels, without prefix.
+// Names that other packages refer to, without prefix.
 const (
 	Capable     = "gpudirect.rdma.capable"
 	Level       = "gdr.level"
@@ -37,67 +37,23 @@ const (
 	Expected   = "gdr.expected"
 )
 
-// kind is what a label is about: it may change only when the hardware changes, or
-// it follows drivers and links.
-type kind uint8
-
-const (
-	hardware kind = iota
-	state
-)
-
-// kinds has every label. Its value is a row of package derive.
-var kinds = map[string]kind{
-	Capable: hardware, Level: hardware, BestLevel: hardware, NCCLDefault: hardware,
-	GPUs: hardware, NICs: hardware, Topology: hardware, DataDirect: hardware,
-
-	Ready: state, Reason: state, Peermem: state, DMABuf: state, PeerDirect: state, MOFED: state,
-	Rate: state, Link: state, IOMMU: state, ACS: state, Storage: state, Expected: state,
-}
-
 // Set is labels by name, without prefix. A fact that is not known has no label.
 type Set map[string]string
 
 // Names is a set of labels' names, without prefix.
 type Names map[string]bool
 
-// All names every label.
-func All() Names {
-	n := Names{}
-	for name := range kinds {
-		n[name] = true
-	}
-	return n
-}
-
-// Hardware reports whether a label is about the hardware.
-func Hardware(name string) bool {
-	k, ok := kinds[name]
-	return ok && k == hardware
-}
-
-// Known reports whether there is such a label, its name without prefix.
-func Known(name string) bool {
-	_, ok := kinds[name]
-	return ok
+// Ours reports whether a name, without prefix, is that of one of our labels, also of a
+// program of another version.
+func Ours(name string) bool {
+	return strings.HasPrefix(name, "gdr.") || strings.HasPrefix(name, "gpudirect.")
 }
 
 // Parse returns the name of a published label from its key with DefaultPrefix. ok is
 // false for a label that is not ours, and for a value that is never published.
 func Parse(key, value string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(key, DefaultPrefix)
-	return name, ok && Known(name) && value != "" && value == Value(value)
-}
-
-// Hardware returns the labels about the hardware.
-func (s Set) Hardware() Set {
-	out := Set{}
-	for name, value := range s {
-		if Hardware(name) {
-			out[name] = value
-		}
-	}
-	return out
+	return name, ok && Ours(name) && value != "" && value == Value(value)
 }
 
 // Prefixed returns the labels with a prefix before each name.

@@ -28,7 +28,7 @@ func (f *Filter) Select(text string) error {
 	}
 	requirements, _ := f.selector.Requirements()
 	for _, r := range requirements {
-		if !label.Known(r.Key()) {
+		if !label.Ours(r.Key()) {
 			return fmt.Errorf("the agent publishes no label %s", r.Key())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/topology"
@@ -34,7 +35,7 @@ func TestFileLabelsStable(t *testing.T) {
 		}
 		hardware := report.Collect(t.Context(), fs, report.Options{TopologyFile: file}).Labels
 		_ = fs.Close()
-		maps.DeleteFunc(hardware, func(name, _ string) bool { return !label.Hardware(name) })
+		maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
 		if first == nil {
 			first = hardware
 		}

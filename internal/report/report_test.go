@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/internal/testsize"
@@ -123,7 +124,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 			for _, s := range machine.States() {
 				r := collect(t, m.Tree(t, s), report.Facts{})
 				hardware := maps.Clone(r.Labels)
-				maps.DeleteFunc(hardware, func(name, _ string) bool { return !label.Hardware(name) })
+				maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
 				if first == nil {
 					first = hardware
 				}

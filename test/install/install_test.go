@@ -64,7 +64,7 @@ func TestInstall(t *testing.T) {
 	for command, want := range map[string]string{
 		"gdr-features version":                        "gdr-features ",
 		"gdr-features run --no-such-flag 2>&1 || :":   "unknown flag: --no-such-flag",
-		"gdr-features nodes -l gdr.no-such 2>&1 || :": "the agent publishes no label gdr.no-such", // kubectl-gdr says so
+		"gdr-features nodes -l no-such 2>&1 || :": "the agent publishes no label no-such", // kubectl-gdr says so
 		"gdr-features run --config /no/such 2>&1 ||:": "--config: open /no/such",                  // and gdr-features-agent
 		"kubectl_complete-gdr --ready ''":             "unknown\n",
 		// As bash-completion loads it, and asks.

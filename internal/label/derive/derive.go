@@ -1,7 +1,9 @@
-// Package derive gives the values of the node labels. It is pure.
+// Package derive is the table of the node labels: what each is about, and its value.
+// It is pure.
 package derive
 
 import (
+	"maps"
 	"strconv"
 
 	"gdr-features/internal/expect"
@@ -24,54 +26,93 @@ type Facts struct {
 	Expected *expect.Result
 }
 
-// rows holds every label. The value is "" where there is none. It is unknown where a
-// fact that it follows from could not be read.
-var rows = [...]struct {
-	name  string
+// kind is what a label is about: it may change only when the hardware changes, or
+// it follows drivers and links.
+type kind uint8
+
+const (
+	hardware kind = iota
+	state
+)
+
+// row is one label. Its value is "" where there is none. It is unknown where a fact
+// that it follows from could not be read.
+type row struct {
+	name  string // without prefix
+	kind  kind
 	value func(*Facts) (text string, unknown bool)
-}{
-	{label.Capable, func(f *Facts) (string, bool) { return state(f.Verdict.Capable) }},
-	{label.Level, func(f *Facts) (string, bool) { return f.level(f.Matrix.Level) }},
-	{label.BestLevel, func(f *Facts) (string, bool) { return f.level(f.Matrix.Best) }},
-	{label.NCCLDefault, func(f *Facts) (string, bool) {
-		text, unknown := state(f.Matrix.NCCLDefault)
+}
+
+// rows holds every label.
+var rows = [...]row{
+	{label.Capable, hardware, func(f *Facts) (string, bool) { return answer(f.Verdict.Capable) }},
+	{label.Level, hardware, func(f *Facts) (string, bool) { return f.level(f.Matrix.Level) }},
+	{label.BestLevel, hardware, func(f *Facts) (string, bool) { return f.level(f.Matrix.Best) }},
+	{label.NCCLDefault, hardware, func(f *Facts) (string, bool) {
+		text, unknown := answer(f.Matrix.NCCLDefault)
 		return text, unknown && f.mayHavePairs()
 	}},
-	{label.GPUs, func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
-	{label.NICs, func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
-	{label.Topology, func(f *Facts) (string, bool) { return word(f.Matrix.Origin) }},
-	{label.DataDirect, func(f *Facts) (string, bool) {
+	{label.GPUs, hardware, func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
+	{label.NICs, hardware, func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
+	{label.Topology, hardware, func(f *Facts) (string, bool) { return word(f.Matrix.Origin) }},
+	{label.DataDirect, hardware, func(f *Facts) (string, bool) {
 		if f.Matrix.DataDirect {
 			return "true", false
 		}
 		return "", !f.Matrix.Counted
 	}},
 
-	{label.Ready, func(f *Facts) (string, bool) { return state(f.Verdict.Ready) }},
-	{label.Reason, func(f *Facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
-	{label.Peermem, func(f *Facts) (string, bool) { return state(f.Verdict.Peermem) }},
-	{label.DMABuf, func(f *Facts) (string, bool) { return state(f.Verdict.DMABuf) }},
-	{label.PeerDirect, func(f *Facts) (string, bool) { return word(f.Kmod.Stack.PeerDirect) }},
-	{label.MOFED, func(f *Facts) (string, bool) {
+	{label.Ready, state, func(f *Facts) (string, bool) { return answer(f.Verdict.Ready) }},
+	{label.Reason, state, func(f *Facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
+	{label.Peermem, state, func(f *Facts) (string, bool) { return answer(f.Verdict.Peermem) }},
+	{label.DMABuf, state, func(f *Facts) (string, bool) { return answer(f.Verdict.DMABuf) }},
+	{label.PeerDirect, state, func(f *Facts) (string, bool) { return word(f.Kmod.Stack.PeerDirect) }},
+	{label.MOFED, state, func(f *Facts) (string, bool) {
 		text, unknown := word(MOFED(f.Kmod.Stack.MOFED))
 		return text, unknown && f.Kmod.Stack.MOFED.Origin != kmod.OriginNotLoaded
 	}},
-	{label.Rate, func(f *Facts) (string, bool) {
+	{label.Rate, state, func(f *Facts) (string, bool) {
 		if f.Verdict.Rate == nil {
 			return "", f.Verdict.Open.Rate
 		}
 		return strconv.Itoa(*f.Verdict.Rate), false
 	}},
-	{label.Link, func(f *Facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
-	{label.IOMMU, func(f *Facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
-	{label.ACS, func(f *Facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
-	{label.Storage, func(f *Facts) (string, bool) { return state(f.Kmod.Storage) }},
-	{label.Expected, func(f *Facts) (string, bool) {
+	{label.Link, state, func(f *Facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
+	{label.IOMMU, state, func(f *Facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
+	{label.ACS, state, func(f *Facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
+	{label.Storage, state, func(f *Facts) (string, bool) { return answer(f.Kmod.Storage) }},
+	{label.Expected, state, func(f *Facts) (string, bool) {
 		if f.Expected == nil || f.Expected.NoType {
 			return "", false
 		}
-		return state(f.Expected.State)
+		return answer(f.Expected.State)
 	}},
+}
+
+// All names every label.
+func All() label.Names {
+	all := label.Names{}
+	for _, row := range rows {
+		all[row.name] = true
+	}
+	return all
+}
+
+// Hardware reports whether a label, its name without prefix, is about the hardware.
+func Hardware(name string) bool {
+	for _, row := range rows {
+		if row.name == name {
+			return row.kind == hardware
+		}
+	}
+	return false
+}
+
+// HardwareOf returns the labels about the hardware.
+func HardwareOf(labels label.Set) label.Set {
+	out := maps.Clone(labels)
+	maps.DeleteFunc(out, func(name, _ string) bool { return !Hardware(name) })
+	return out
 }
 
 // Labels returns the labels of a node, none at all where there is no NVIDIA GPU.
@@ -81,7 +122,7 @@ func Labels(f *Facts) (labels label.Set, unknown label.Names) {
 	labels, unknown = label.Set{}, label.Names{}
 	switch {
 	case !f.PCIRead, len(f.Matrix.GPUs) == 0 && !f.Matrix.Counted:
-		unknown = label.All()
+		unknown = All()
 	}
 	if len(f.Matrix.GPUs) == 0 {
 		return labels, unknown
@@ -98,7 +139,7 @@ func Labels(f *Facts) (labels label.Set, unknown label.Names) {
 	return labels, unknown
 }
 
-func state(s tristate.State) (text string, unknown bool) {
+func answer(s tristate.State) (text string, unknown bool) {
 	if s == tristate.Unknown {
 		return "", true
 	}

@@ -17,7 +17,7 @@ import (
 
 func TestLabels(t *testing.T) {
 	gpu := []topology.GPU{{}}
-	all := slices.Collect(maps.Keys(label.All()))
+	all := slices.Collect(maps.Keys(All()))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
 	unreadable.Open.Link, unreadable.Open.Rate, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true, true
 	noMOFED := kmod.State{}
@@ -86,17 +86,32 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestRows: every label has a value, and every value a label.
+// TestRows: the labels are published, and other programs select nodes by them.
 func TestRows(t *testing.T) {
-	left := label.All()
-	for _, row := range rows {
-		if !left[row.name] {
-			t.Errorf("%s is no label, or has two rows", row.name)
-		}
-		delete(left, row.name)
+	want := map[kind][]string{
+		hardware: {
+			"gpudirect.rdma.capable", "gdr.level", "gdr.level.best", "gdr.nccl-default", "gdr.gpus", "gdr.nics",
+			"gdr.topology", "gdr.datadirect",
+		},
+		state: {
+			"gpudirect.rdma", "gdr.reason", "gdr.peermem", "gdr.dmabuf", "gdr.peerdirect", "gdr.mofed", "gdr.rate", "gdr.link",
+			"gdr.iommu", "gdr.acs", "gpudirect.storage", "gdr.expected",
+		},
 	}
-	if len(left) > 0 {
-		t.Errorf("no row: %v", slices.Collect(maps.Keys(left)))
+	got := map[kind][]string{}
+	for _, row := range rows {
+		got[row.kind] = append(got[row.kind], row.name)
+		if Hardware(row.name) != (row.kind == hardware) || !label.Ours(row.name) {
+			t.Errorf("%s: about the hardware %v, one of ours %v", row.name, Hardware(row.name), label.Ours(row.name))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"", "gdr", "gdr.gpus ", label.DefaultPrefix + "gdr.gpus"} {
+		if Hardware(name) {
+			t.Errorf("%q is about the hardware", name)
+		}
 	}
 }
 

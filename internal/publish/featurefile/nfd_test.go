@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 // NFD itself reads every label from a fresh file, and the hardware's alone from
@@ -28,7 +29,7 @@ func TestNFDReads(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	all := ready()
-	for name := range label.All() {
+	for name := range derive.All() {
 		if all[name] == "" {
 			all[name] = "x.-_9"
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 // expiryDirective says when the labels below it expire (NFD, source/local).
@@ -20,7 +21,7 @@ func format(labels label.Set, expiry time.Time) string {
 	var hardware, state strings.Builder
 	for _, name := range labels.Names() {
 		part := &state
-		if label.Hardware(name) {
+		if derive.Hardware(name) {
 			part = &hardware
 		}
 		fmt.Fprintf(part, "%s%s=%s\n", label.DefaultPrefix, name, labels[name])
@@ -61,7 +62,7 @@ func parse(text string) file {
 func (f file) unexpired(now time.Time) label.Set {
 	labels := label.Set{}
 	for name, value := range f.labels {
-		if label.Hardware(name) || f.expiry.After(now) {
+		if derive.Hardware(name) || f.expiry.After(now) {
 			labels[name] = value
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
 )
 
 // labels of a node that is ready.
@@ -22,7 +23,7 @@ func ready() label.Set {
 // hardware returns the labels that do not expire.
 func hardware(all label.Set) label.Set {
 	labels := maps.Clone(all)
-	maps.DeleteFunc(labels, func(name, _ string) bool { return !label.Hardware(name) })
+	maps.DeleteFunc(labels, func(name, _ string) bool { return !derive.Hardware(name) })
 	return labels
 }
 
@@ -64,7 +65,7 @@ func TestParse(t *testing.T) {
 		{"nothing", "", label.Set{}, time.Time{}},
 		{"spaces and no end", "  " + prefix + "gdr.gpus=8\t\r\n\n" + prefix + "gdr.nics=2", label.Set{label.GPUs: "8", label.NICs: "2"}, time.Time{}},
 		{"the last counts", prefix + "gdr.gpus=8\n" + prefix + "gdr.gpus=7\n", label.Set{label.GPUs: "7"}, time.Time{}},
-		{"other labels", prefix + "gdr.other=1\n" + prefix + "cpu=2\nnvidia.com/gdr.gpus=3\ngdr.gpus=4\n", label.Set{}, time.Time{}},
+		{"other labels", prefix + "other=1\n" + prefix + "cpu=2\nnvidia.com/gdr.gpus=3\ngdr.gpus=4\n", label.Set{}, time.Time{}},
 		{"commented out", "#" + prefix + "gdr.gpus=8\n", label.Set{}, time.Time{}},
 		{"no value", prefix + "gdr.gpus\n" + prefix + "gdr.nics=\n", label.Set{}, time.Time{}},
 		{"values that are none", prefix + "gdr.gpus=8 of 8\n" + prefix + "gdr.nics=-2\n" + prefix + "gdr.level=" + strings.Repeat("x", 64), label.Set{}, time.Time{}},
@@ -96,9 +97,9 @@ func TestAlive(t *testing.T) {
 			t.Errorf("at %v (-want +got):\n%s", test.now, diff)
 		}
 	}
-	for name := range label.All() {
+	for name := range derive.All() {
 		untimed := parse(label.DefaultPrefix + name + "=x\n").unexpired(noon)
-		if (len(untimed) > 0) != label.Hardware(name) {
+		if (len(untimed) > 0) != derive.Hardware(name) {
 			t.Errorf("%s without expiry: %v", name, untimed)
 		}
 	}
@@ -117,7 +118,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got := parse(text)
 		for name, value := range got.labels {
-			if !label.Known(name) || !valid(value) {
+			if !label.Ours(name) || !valid(value) {
 				t.Errorf("%q=%q", name, value)
 			}
 			if !strings.Contains(text, label.DefaultPrefix+name+"="+value) {

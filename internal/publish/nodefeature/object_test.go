@@ -242,7 +242,7 @@ func TestMatches(t *testing.T) {
 func TestLabelsOf(t *testing.T) {
 	o := &v1alpha1.NodeFeature{Spec: v1alpha1.NodeFeatureSpec{Labels: map[string]string{
 		label.DefaultPrefix + label.Ready: "true", label.DefaultPrefix + label.MOFED: "not a value!", label.DefaultPrefix + label.Level: "",
-		label.DefaultPrefix + "gdr.other": "x", label.GPUs: "8", "example.com/" + label.NICs: "1",
+		label.DefaultPrefix + "other": "x", label.GPUs: "8", "example.com/" + label.NICs: "1",
 	}}}
 	if diff := cmp.Diff(label.Set{label.Ready: "true"}, labelsOf(o)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-package label
+package derive
 
 import (
 	"encoding/json"
@@ -8,12 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"sigs.k8s.io/yaml"
+
+	"gdr-features/internal/label"
 )
 
 // TestKeepHardware: the shipped patch for the NodeFeatures of agents that will not
 // come back keeps all hardware labels and nothing else.
 func TestKeepHardware(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/examples/keep-hardware.yaml")
+	text, err := os.ReadFile("../../../deploy/examples/keep-hardware.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,13 +30,13 @@ func TestKeepHardware(t *testing.T) {
 	type object struct {
 		Spec spec `json:"spec"`
 	}
-	all, kept := Set{}, Set{}
+	all, kept := label.Set{}, label.Set{}
 	for name := range All() {
 		if all[name] = "x"; Hardware(name) {
 			kept[name] = "x"
 		}
 	}
-	before, err := json.Marshal(object{spec{Labels: all.Prefixed(DefaultPrefix), Features: map[string]string{"gdr.node": "x"}}})
+	before, err := json.Marshal(object{spec{Labels: all.Prefixed(label.DefaultPrefix), Features: map[string]string{"gdr.node": "x"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func TestKeepHardware(t *testing.T) {
 	if err := json.Unmarshal(after, &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(object{spec{Labels: kept.Prefixed(DefaultPrefix)}}, got); diff != "" {
+	if diff := cmp.Diff(object{spec{Labels: kept.Prefixed(label.DefaultPrefix)}}, got); diff != "" {
 		t.Errorf("the patched object (-want +got):\n%s", diff)
 	}
 }
