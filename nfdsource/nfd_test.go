@@ -93,6 +93,7 @@ func TestFeatures(t *testing.T) {
 		{all[0], `
 node: gdr.acs=clear
 node: gdr.dmabuf=true
+node: gdr.gpu.nvidia=true
 node: gdr.gpus=1
 node: gdr.iommu=passthrough
 node: gdr.level=NODE
@@ -100,6 +101,7 @@ node: gdr.level.best=NODE
 node: gdr.link=ethernet
 node: gdr.mofed=24.10-1.1.4
 node: gdr.nccl-default=false
+node: gdr.nic.mlx5=true
 node: gdr.nics=2
 node: gdr.peerdirect=current
 node: gdr.peermem=true
@@ -107,6 +109,7 @@ node: gdr.rate=400
 node: gdr.topology=physical
 node: gpudirect.rdma=true
 node: gpudirect.rdma.capable=true
+node: gpudirect.rdma.connectx=true
 node: gpudirect.storage=false
 gpu: address=0000:02:00.0 device=20f1 name=A100~PCIe~40GB numaNode=1 pcieRoot=pci0000:01
 nic: address=0000:04:00.0 device=101d linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_0 state=ACTIVE

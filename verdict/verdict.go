@@ -58,6 +58,9 @@ type Facts struct {
 type Verdict struct {
 	// Capable: the hardware can. Ready: every prerequisite is in place now.
 	Capable, Ready tristate.State
+	// ConnectX: Capable with a GPU and a NIC for which NVIDIA's GPU Operator loads a
+	// peer memory client. Unknown also without such a GPU.
+	ConnectX tristate.State
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
 	// Peermem and DMABuf are the two ways a NIC can reach GPU memory, each true when
@@ -74,9 +77,9 @@ type Verdict struct {
 	IOMMU string
 	// ACS is "clear" or "redirect"; "" for unknown.
 	ACS string
-	// Open tells which of these four have no value because something could not be read.
+	// Open tells which of these five have no value because something could not be read.
 	// ACS registers that this process may not read do not count.
-	Open struct{ Link, Rate, IOMMU, ACS bool }
+	Open struct{ ConnectX, Link, Rate, IOMMU, ACS bool }
 	// Steps are the prerequisites in the order in which they are checked. The two ways
 	// to GPU memory are one step, the last.
 	Steps []Step
@@ -100,6 +103,7 @@ func Judge(f Facts) Verdict {
 	for _, p := range f.pairs() {
 		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, p.peermem()), tristate.Or(v.DMABuf, p.dmabuf())
 	}
+	v.ConnectX, v.Open.ConnectX = f.connectX()
 	v.Link, v.Open.Link = f.link()
 	v.Rate, v.Open.Rate = f.rate()
 	v.IOMMU, v.Open.IOMMU = f.iommu()

@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 )
 
 const (
@@ -147,7 +148,7 @@ func TestReadBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one", is: ready, lastErr: errors.New("no answer")}
 		h := newHarness(t, label.Set{}, f)
-		h.machine.unknown = derive.All()
+		h.machine.unknown = derive.All(family.Known())
 		h.run()
 		h.sleepUntil(7 * s)
 		if len(f.publications()) > 0 {

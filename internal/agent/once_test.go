@@ -13,6 +13,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 )
 
 func TestOnce(t *testing.T) {
@@ -47,7 +48,7 @@ func TestOnce(t *testing.T) {
 					h.machine.unknown = label.Names{}
 					for _, blind := range test.blind {
 						if n == blind {
-							h.machine.unknown = derive.All()
+							h.machine.unknown = derive.All(family.Known())
 						}
 					}
 					return test.reads[min(n, len(test.reads))-1]

@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 )
 
 const (
@@ -41,7 +42,7 @@ func set(t *testing.T, text string) label.Set {
 func names(t *testing.T, text string) label.Names {
 	t.Helper()
 	if text == "all" {
-		return derive.All()
+		return derive.All(family.Known())
 	}
 	n := label.Names{}
 	for word := range strings.FieldsSeq(text) {
@@ -298,7 +299,7 @@ func TestNothingShared(t *testing.T) {
 	last := set(t, "gpus=8 ready=true")
 	k := hysteresis.New(settle, last)
 	clear(last)
-	blind := hysteresis.Reading{Unknown: derive.All(), At: time.Unix(1e9, 0)}
+	blind := hysteresis.Reading{Unknown: derive.All(family.Known()), At: time.Unix(1e9, 0)}
 	first, _, _ := k.Next(blind)
 	want := set(t, "gpus=8 ready=true")
 	if diff := cmp.Diff(want, first); diff != "" {

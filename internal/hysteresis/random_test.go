@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 )
 
 // pick returns one of several.
@@ -23,7 +24,7 @@ func random(r *rand.Rand, at time.Time) hysteresis.Reading {
 	case 0:
 		return now
 	case 1:
-		now.Unknown = derive.All()
+		now.Unknown = derive.All(family.Known())
 		return now
 	}
 	put := func(name, value string) {
@@ -128,7 +129,7 @@ func (h *history) checkHardware(t *testing.T) {
 	t.Helper()
 	before, after, now := h.ends()
 	changed := false
-	for name := range derive.All() {
+	for name := range derive.All(family.Known()) {
 		changed = changed || derive.Hardware(name) && before[name] != after[name]
 	}
 	if !changed {
@@ -139,7 +140,7 @@ func (h *history) checkHardware(t *testing.T) {
 		return
 	}
 	for _, r := range []hysteresis.Reading{now, h.readings[len(h.readings)-2]} {
-		for name := range derive.All() {
+		for name := range derive.All(family.Known()) {
 			if !derive.Hardware(name) {
 				continue
 			}
@@ -159,7 +160,7 @@ func (h *history) checkHardware(t *testing.T) {
 func (h *history) checkState(t *testing.T, ok bool) {
 	t.Helper()
 	before, after, now := h.ends()
-	for name := range derive.All() {
+	for name := range derive.All(family.Known()) {
 		if derive.Hardware(name) || name == label.Reason {
 			continue
 		}
@@ -215,7 +216,7 @@ func (h *history) checkRest(t *testing.T, again time.Duration) {
 	if again != 0 {
 		return
 	}
-	for name := range derive.All() {
+	for name := range derive.All(family.Known()) {
 		want, known := now.Labels[name], !now.Unknown[name]
 		if known && name != label.Reason && after[name] != want {
 			t.Errorf("%s: no hurry, though it is %q and to be %q", name, after[name], want)

@@ -15,6 +15,7 @@ const DefaultPrefix = "feature.node.kubernetes.io/"
 // Names that other packages refer to, without prefix.
 const (
 	Capable     = "gpudirect.rdma.capable"
+	ConnectX    = "gpudirect.rdma.connectx"
 	Level       = "gdr.level"
 	BestLevel   = "gdr.level.best"
 	NCCLDefault = "gdr.nccl-default"

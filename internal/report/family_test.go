@@ -142,7 +142,7 @@ func TestNewFamilyShown(t *testing.T) {
 	o.Families = withMesh()
 	r := report.Collect(t.Context(), fs, o)
 	for name, want := range map[string]string{
-		label.Capable: "true", label.Level: "PIX", label.BestLevel: "PIX", label.NCCLDefault: "true", label.GPUs: "1", label.NICs: "1",
+		label.Capable: "true", label.ConnectX: "false", "gdr.gpu.nvidia": "true", "gdr.nic.mesh": "true", label.Level: "PIX", label.BestLevel: "PIX", label.NCCLDefault: "true", label.GPUs: "1", label.NICs: "1",
 		label.Topology: "physical", label.Ready: "true", label.Peermem: "false", label.DMABuf: "true", label.PeerDirect: "none",
 		label.Rate: "400", label.Link: "unspecified", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 	} {

@@ -139,6 +139,9 @@ type NIC struct {
 	// PeerMemory is what proves that the driver takes GPU memory from a peer memory
 	// client; the zero value for a family that has no such clients.
 	PeerMemory PeerMemory
+	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these NICs. With
+	// other NICs alone, its container that does so waits for ever.
+	GPUOperator bool
 	// LinkLayers are those of a port that carries traffic, as in ports/<n>/link_layer.
 	// None at all means InfiniBand and Ethernet, those of NCCL's IB transport
 	// (NVIDIA/nccl src/transport/net_ib/init.cc).
@@ -267,6 +270,8 @@ type GPU struct {
 	// that hand a GPU to a virtual machine.
 	Driver      string
 	Passthrough []string
+	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these GPUs.
+	GPUOperator bool
 	// VersionFile has the loaded driver's version, as a path below the root.
 	VersionFile string
 	// Client is how RDMA drivers are given GPU memory without DMA-BUF.

@@ -20,6 +20,7 @@ var nvidia = GPU{
 	SwitchClass:      0x0680,
 	Driver:           "nvidia",
 	Passthrough:      []string{"vfio-pci"},
+	GPUOperator:      true,
 	VersionFile:      "proc/driver/nvidia/version",
 	Client: Client{
 		// nvidia-peermem and its forerunner nv_peer_mem. Either fails to load where it

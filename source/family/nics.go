@@ -33,11 +33,12 @@ var mlx5 = NIC{
 		Narrow: DeviceIDs{0x1021}, // ConnectX-7
 		Boards: []string{"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006"},
 	},
-	Drivers:    []string{"mlx5_core"},
-	Module:     "mlx5_ib",
-	MOFED:      true,
-	DMABuf:     "mlx5_ib_reg_user_mr_dmabuf",
-	PeerMemory: PeerMemory{Core: true},
+	Drivers:     []string{"mlx5_core"},
+	Module:      "mlx5_ib",
+	MOFED:       true,
+	DMABuf:      "mlx5_ib_reg_user_mr_dmabuf",
+	PeerMemory:  PeerMemory{Core: true},
+	GPUOperator: true,
 	Uverbs: Uverbs{
 		Driver: 1, // RDMA_DRIVER_MLX5
 		// struct mlx5_ib_alloc_ucontext_req_v2 (include/uapi/rdma/mlx5-abi.h) as
@@ -57,16 +58,17 @@ var mlx5 = NIC{
 // mlx4: ConnectX-3 and ConnectX-3 Pro (kernel: drivers/net/ethernet/mellanox/mlx4/
 // main.c, id table). The driver registers no DMA-BUF.
 var mlx4 = NIC{
-	Name:       "mlx4",
-	Vendor:     0x15b3,
-	Devices:    DeviceRanges{{0x1003, 0x1010}},
-	Classes:    ethernetInfiniBand,
-	Virtual:    DeviceIDs{0x1004},
-	OwnSwitch:  true,
-	Drivers:    []string{"mlx4_core"},
-	Module:     "mlx4_ib",
-	MOFED:      true,
-	PeerMemory: PeerMemory{Core: true},
+	Name:        "mlx4",
+	Vendor:      0x15b3,
+	Devices:     DeviceRanges{{0x1003, 0x1010}},
+	Classes:     ethernetInfiniBand,
+	Virtual:     DeviceIDs{0x1004},
+	OwnSwitch:   true,
+	Drivers:     []string{"mlx4_core"},
+	Module:      "mlx4_ib",
+	MOFED:       true,
+	PeerMemory:  PeerMemory{Core: true},
+	GPUOperator: true,
 	Help: Help{
 		Product:  "ConnectX-4 or newer",
 		Operator: "the Network Operator's driver container",

@@ -37,7 +37,8 @@ func (l labels) with(others labels) labels {
 // bare are the labels of the machine as it was wired, before a driver is loaded,
 // as root sees it.
 var bare = labels{
-	"gpudirect.rdma.capable": "true", "gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false",
+	"gpudirect.rdma.capable": "true", "gpudirect.rdma.connectx": "true", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true",
+	"gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false",
 	"gdr.gpus": "4", "gdr.nics": "5", "gdr.topology": "virtual",
 	"gpudirect.rdma": "false", "gdr.reason": "GPUDriverNotLoaded", "gdr.peermem": "false", "gdr.dmabuf": "false",
 	"gdr.peerdirect": "none", "gdr.rate": "0", "gdr.iommu": "off", "gdr.acs": "clear", "gpudirect.storage": "false",

@@ -5,9 +5,11 @@ package derive
 import (
 	"maps"
 	"strconv"
+	"strings"
 
 	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -18,9 +20,11 @@ import (
 type Facts struct {
 	// PCIRead is false when the PCI bus could not be read at all.
 	PCIRead bool
-	Matrix  *topology.Matrix
-	Verdict *verdict.Verdict
-	Kmod    *kmod.State
+	// Families are those that count.
+	Families family.Table
+	Matrix   *topology.Matrix
+	Verdict  *verdict.Verdict
+	Kmod     *kmod.State
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
 	Expected *expect.Result
@@ -35,53 +39,77 @@ const (
 	state
 )
 
-// row is one label. Its value is "" where there is none. It is unknown where a fact
-// that it follows from could not be read.
+// row is one label, or with families in place of value one for each family of GPUs or
+// NICs. The value is "" where there is none. It is unknown where a fact that it
+// follows from could not be read.
 type row struct {
-	name  string // without prefix
-	kind  kind
-	value func(*Facts) (text string, unknown bool)
+	name     string // without prefix; the name of a family is added to one that ends in a dot
+	kind     kind
+	value    func(*Facts) (text string, unknown bool)
+	families func(*Facts) map[string]tristate.State
+}
+
+// each calls set for every label of the row.
+func (r *row) each(f *Facts, set func(name, text string, unknown bool)) {
+	if r.families == nil {
+		text, unknown := r.value(f)
+		set(r.name, text, unknown)
+		return
+	}
+	for family, here := range r.families(f) {
+		text := ""
+		if here == tristate.True {
+			text = here.String()
+		}
+		set(r.name+family, text, here == tristate.Unknown)
+	}
 }
 
 // rows holds every label.
 var rows = [...]row{
-	{label.Capable, hardware, func(f *Facts) (string, bool) { return answer(f.Verdict.Capable) }},
-	{label.Level, hardware, func(f *Facts) (string, bool) { return f.level(f.Matrix.Level) }},
-	{label.BestLevel, hardware, func(f *Facts) (string, bool) { return f.level(f.Matrix.Best) }},
-	{label.NCCLDefault, hardware, func(f *Facts) (string, bool) {
+	{name: label.Capable, kind: hardware, value: func(f *Facts) (string, bool) { return answer(f.Verdict.Capable) }},
+	{name: label.ConnectX, kind: hardware, value: func(f *Facts) (string, bool) {
+		text, _ := answer(f.Verdict.ConnectX)
+		return text, f.Verdict.Open.ConnectX
+	}},
+	{name: "gdr.gpu.", kind: hardware, families: (*Facts).gpuFamilies},
+	{name: "gdr.nic.", kind: hardware, families: (*Facts).nicFamilies},
+	{name: label.Level, kind: hardware, value: func(f *Facts) (string, bool) { return f.level(f.Matrix.Level) }},
+	{name: label.BestLevel, kind: hardware, value: func(f *Facts) (string, bool) { return f.level(f.Matrix.Best) }},
+	{name: label.NCCLDefault, kind: hardware, value: func(f *Facts) (string, bool) {
 		text, unknown := answer(f.Matrix.NCCLDefault)
 		return text, unknown && f.mayHavePairs()
 	}},
-	{label.GPUs, hardware, func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
-	{label.NICs, hardware, func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
-	{label.Topology, hardware, func(f *Facts) (string, bool) { return word(f.Matrix.Origin) }},
-	{label.DataDirect, hardware, func(f *Facts) (string, bool) {
+	{name: label.GPUs, kind: hardware, value: func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
+	{name: label.NICs, kind: hardware, value: func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
+	{name: label.Topology, kind: hardware, value: func(f *Facts) (string, bool) { return word(f.Matrix.Origin) }},
+	{name: label.DataDirect, kind: hardware, value: func(f *Facts) (string, bool) {
 		if f.Matrix.DataDirect {
 			return "true", false
 		}
 		return "", !f.Matrix.Counted
 	}},
 
-	{label.Ready, state, func(f *Facts) (string, bool) { return answer(f.Verdict.Ready) }},
-	{label.Reason, state, func(f *Facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
-	{label.Peermem, state, func(f *Facts) (string, bool) { return answer(f.Verdict.Peermem) }},
-	{label.DMABuf, state, func(f *Facts) (string, bool) { return answer(f.Verdict.DMABuf) }},
-	{label.PeerDirect, state, func(f *Facts) (string, bool) { return word(f.Kmod.Stack.PeerDirect) }},
-	{label.MOFED, state, func(f *Facts) (string, bool) {
+	{name: label.Ready, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Verdict.Ready) }},
+	{name: label.Reason, kind: state, value: func(f *Facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
+	{name: label.Peermem, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Verdict.Peermem) }},
+	{name: label.DMABuf, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Verdict.DMABuf) }},
+	{name: label.PeerDirect, kind: state, value: func(f *Facts) (string, bool) { return word(f.Kmod.Stack.PeerDirect) }},
+	{name: label.MOFED, kind: state, value: func(f *Facts) (string, bool) {
 		text, unknown := word(MOFED(f.Kmod.Stack.MOFED))
 		return text, unknown && f.Kmod.Stack.MOFED.Origin != kmod.OriginNotLoaded
 	}},
-	{label.Rate, state, func(f *Facts) (string, bool) {
+	{name: label.Rate, kind: state, value: func(f *Facts) (string, bool) {
 		if f.Verdict.Rate == nil {
 			return "", f.Verdict.Open.Rate
 		}
 		return strconv.Itoa(*f.Verdict.Rate), false
 	}},
-	{label.Link, state, func(f *Facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
-	{label.IOMMU, state, func(f *Facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
-	{label.ACS, state, func(f *Facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
-	{label.Storage, state, func(f *Facts) (string, bool) { return answer(f.Kmod.Storage) }},
-	{label.Expected, state, func(f *Facts) (string, bool) {
+	{name: label.Link, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
+	{name: label.IOMMU, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
+	{name: label.ACS, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
+	{name: label.Storage, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Kmod.Storage) }},
+	{name: label.Expected, kind: state, value: func(f *Facts) (string, bool) {
 		if f.Expected == nil || f.Expected.NoType {
 			return "", false
 		}
@@ -89,11 +117,17 @@ var rows = [...]row{
 	}},
 }
 
-// All names every label.
-func All() label.Names {
+// All names every label, with those of some families.
+func All(families family.Table) label.Names {
 	all := label.Names{}
 	for _, row := range rows {
-		all[row.name] = true
+		if row.families == nil {
+			all[row.name] = true
+			continue
+		}
+		for family := range row.families(&Facts{Families: families, Matrix: &topology.Matrix{}}) {
+			all[row.name+family] = true
+		}
 	}
 	return all
 }
@@ -101,7 +135,7 @@ func All() label.Names {
 // Hardware reports whether a label, its name without prefix, is about the hardware.
 func Hardware(name string) bool {
 	for _, row := range rows {
-		if row.name == name {
+		if name == row.name && row.families == nil || row.families != nil && strings.HasPrefix(name, row.name) {
 			return row.kind == hardware
 		}
 	}
@@ -115,28 +149,67 @@ func HardwareOf(labels label.Set) label.Set {
 	return out
 }
 
-// Labels returns the labels of a node, none at all where there is no NVIDIA GPU.
+// Labels returns the labels of a node, none at all where there is no GPU.
 // unknown names those whose facts could not be read: they may be kept as they were
 // last published.
 func Labels(f *Facts) (labels label.Set, unknown label.Names) {
 	labels, unknown = label.Set{}, label.Names{}
 	switch {
 	case !f.PCIRead, len(f.Matrix.GPUs) == 0 && !f.Matrix.Counted:
-		unknown = All()
+		unknown = All(f.Families)
 	}
 	if len(f.Matrix.GPUs) == 0 {
 		return labels, unknown
 	}
-	for _, row := range rows {
-		text, open := row.value(f)
-		if text = label.Value(text); text != "" {
-			labels[row.name] = text
-		}
-		if open {
-			unknown[row.name] = true
-		}
+	for i := range rows {
+		rows[i].each(f, func(name, text string, open bool) {
+			if text = label.Value(text); text != "" {
+				labels[name] = text
+			}
+			if open {
+				unknown[name] = true
+			}
+		})
 	}
 	return labels, unknown
+}
+
+// gpuFamilies tells of which families there is an eligible GPU.
+func (f *Facts) gpuFamilies() map[string]tristate.State {
+	here := map[string]tristate.State{}
+	for _, family := range f.Families.GPUs {
+		here[family.Name] = f.notSeen()
+	}
+	for _, gpu := range f.Matrix.GPUs {
+		if gpu.Eligible {
+			here[gpu.GPU.Name] = tristate.True
+		}
+	}
+	return here
+}
+
+// nicFamilies tells of which families there is an eligible NIC, judged by its PCI
+// function alone.
+func (f *Facts) nicFamilies() map[string]tristate.State {
+	here := map[string]tristate.State{}
+	for _, family := range f.Families.NICs {
+		here[family.Name] = f.notSeen()
+	}
+	for _, nic := range f.Matrix.NICs {
+		if fn := nic.Function; fn != nil && fn.NICEligible() {
+			here[fn.NIC.Name] = tristate.True
+		}
+	}
+	return here
+}
+
+// notSeen is whether something is there that was not seen: a function that could not be
+// identified may be it.
+func (f *Facts) notSeen() tristate.State {
+	if f.Matrix.Counted {
+		return tristate.False
+	}
+	return tristate.Unknown
 }
 
 func answer(s tristate.State) (text string, unknown bool) {

@@ -1,33 +1,46 @@
 package derive
 
 import (
+	"bytes"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
 func TestLabels(t *testing.T) {
+	families := family.Known()
 	gpu := []topology.GPU{{}}
-	all := slices.Collect(maps.Keys(All()))
+	all := slices.Collect(maps.Keys(All(family.Known())))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
-	unreadable.Open.Link, unreadable.Open.Rate, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true, true
+	unreadable.Open.ConnectX, unreadable.Open.Rate, unreadable.Open.Link, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true, true, true
 	noMOFED := kmod.State{}
 	noMOFED.Stack.MOFED.Origin = kmod.OriginNotLoaded
 	everything := topology.Matrix{
-		GPUs: gpu, Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
+		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: true}, Eligible: true}},
+		NICs: []topology.NIC{
+			{Function: &pci.Function{NIC: families.NICs[0], Eligible: true}},
+			{Function: &pci.Function{NIC: families.NICs[1]}},
+			{},
+		},
+		Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
 		NCCLDefault: tristate.False, Origin: topology.Physical, DataDirect: true,
 	}
 	allTrue := verdict.Verdict{
-		Capable: tristate.True, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
+		Capable: tristate.True, ConnectX: tristate.False, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
 		Link: "infiniband", Rate: new(400), IOMMU: "passthrough", ACS: "clear",
 	}
 	software := kmod.State{Storage: tristate.False}
@@ -46,10 +59,10 @@ func TestLabels(t *testing.T) {
 			"nothing known but a GPU",
 			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}, Expected: &expect.Result{}},
 			label.Set{},
-			without(all, label.Rate, label.Link, label.IOMMU, label.ACS), // of these four the verdict tells whether they are unknown
+			without(all, label.ConnectX, label.Rate, label.Link, label.IOMMU, label.ACS), // of these the verdict tells whether they are unknown
 		},
 		{"everything known", Facts{PCIRead: true, Matrix: &everything, Verdict: &allTrue, Kmod: &software, Expected: &expect.Result{State: tristate.False}}, label.Set{
-			label.Capable: "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
+			label.Capable: "true", label.ConnectX: "false", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
 			label.Topology: "physical", label.DataDirect: "true",
 			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
 			label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
@@ -59,7 +72,7 @@ func TestLabels(t *testing.T) {
 			"counted, and none is eligible",
 			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu, Counted: true, Origin: topology.Virtual}, Verdict: &allTrue, Kmod: &software},
 			label.Set{
-				label.Capable: "true", label.GPUs: "0", label.NICs: "0", label.Topology: "virtual",
+				label.Capable: "true", label.ConnectX: "false", label.GPUs: "0", label.NICs: "0", label.Topology: "virtual",
 				label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
 				label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 			},
@@ -70,12 +83,13 @@ func TestLabels(t *testing.T) {
 			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu, Counted: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: &unreadable, Kmod: &noMOFED, Expected: &expect.Result{NoType: true}},
 			label.Set{label.GPUs: "1", label.NICs: "1", label.Reason: "Unreadable", label.Peermem: "false"},
 			[]string{
-				label.Capable, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Ready, label.Reason,
+				label.Capable, label.ConnectX, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Ready, label.Reason,
 				label.DMABuf, label.PeerDirect, label.Rate, label.Link, label.IOMMU, label.ACS, label.Storage,
 			},
 		},
 	}
 	for _, tt := range tests {
+		tt.facts.Families = families
 		labels, unknown := Labels(&tt.facts)
 		if diff := cmp.Diff(tt.want, labels); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -90,7 +104,7 @@ func TestLabels(t *testing.T) {
 func TestRows(t *testing.T) {
 	want := map[kind][]string{
 		hardware: {
-			"gpudirect.rdma.capable", "gdr.level", "gdr.level.best", "gdr.nccl-default", "gdr.gpus", "gdr.nics",
+			"gpudirect.rdma.capable", "gpudirect.rdma.connectx", "gdr.gpu.", "gdr.nic.", "gdr.level", "gdr.level.best", "gdr.nccl-default", "gdr.gpus", "gdr.nics",
 			"gdr.topology", "gdr.datadirect",
 		},
 		state: {
@@ -108,10 +122,48 @@ func TestRows(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
+	for _, name := range []string{"gdr.gpu.nvidia", "gdr.nic.mlx5", "gdr.nic.of-another-version"} {
+		if !Hardware(name) {
+			t.Errorf("%q is not about the hardware", name)
+		}
+	}
+	all := All(family.Table{NICs: []*family.NIC{{Name: "one"}, {Name: "two"}}})
+	for _, name := range []string{"gdr.nic.one", "gdr.nic.two"} {
+		if !all[name] {
+			t.Errorf("%q is not among %v", name, all)
+		}
+	}
+	if len(all) != len(rows) { // two rows for families, and no family of GPUs
+		t.Errorf("%d rows, names %v", len(rows), all)
+	}
 	for _, name := range []string{"", "gdr", "gdr.gpus ", label.DefaultPrefix + "gdr.gpus"} {
 		if Hardware(name) {
 			t.Errorf("%q is about the hardware", name)
 		}
+	}
+}
+
+// TestReadme: the README has every label.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("\n## Labels\n"))
+	text, _, _ = bytes.Cut(text, []byte("\n## "))
+	want, got := []string{}, []string{}
+	for _, row := range rows {
+		want = append(want, row.name)
+	}
+	for _, line := range regexp.MustCompile("(?m)^\\| `g.*$").FindAllString(string(text), -1) {
+		for _, name := range regexp.MustCompile("`([a-z.-]+)(?:<family>)?`").FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
+			got = append(got, name[1])
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("labels (-rows +README):\n%s", diff)
 	}
 }
 

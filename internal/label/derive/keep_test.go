@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"gdr-features/internal/label"
+	"gdr-features/source/family"
 )
 
 // TestKeepHardware: the shipped patch for the NodeFeatures of agents that will not
@@ -31,7 +32,7 @@ func TestKeepHardware(t *testing.T) {
 		Spec spec `json:"spec"`
 	}
 	all, kept := label.Set{}, label.Set{}
-	for name := range All() {
+	for name := range All(family.Known()) {
 		if all[name] = "x"; Hardware(name) {
 			kept[name] = "x"
 		}

@@ -11,6 +11,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 )
 
 // NFD itself reads every label from a fresh file, and the hardware's alone from
@@ -29,7 +30,7 @@ func TestNFDReads(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	all := ready()
-	for name := range derive.All() {
+	for name := range derive.All(family.Known()) {
 		if all[name] == "" {
 			all[name] = "x.-_9"
 		}

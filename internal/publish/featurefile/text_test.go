@@ -10,6 +10,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
+	"gdr-features/source/family"
 )
 
 // labels of a node that is ready.
@@ -97,7 +98,7 @@ func TestAlive(t *testing.T) {
 			t.Errorf("at %v (-want +got):\n%s", test.now, diff)
 		}
 	}
-	for name := range derive.All() {
+	for name := range derive.All(family.Known()) {
 		untimed := parse(label.DefaultPrefix + name + "=x\n").unexpired(noon)
 		if (len(untimed) > 0) != derive.Hardware(name) {
 			t.Errorf("%s without expiry: %v", name, untimed)

@@ -1,0 +1,30 @@
+package verdict
+
+import "gdr-features/tristate"
+
+// connectX judges the hardware as Capable does, by those GPUs and NICs alone for which
+// NVIDIA's GPU Operator loads a peer memory client. Without such a GPU there is no
+// answer; open then tells that there may be one.
+func (f *Facts) connectX() (capable tristate.State, open bool) {
+	if !f.PCIRead {
+		return tristate.Unknown, true
+	}
+	m, found := &f.Matrix, false
+	capable = tristate.False
+	for i, gpu := range m.GPUs {
+		if !gpu.GPU.GPUOperator {
+			continue
+		}
+		found = true
+		for _, p := range m.PairsOf(i) {
+			if nic := m.NICs[p.NIC].Function; gpu.Eligible && nic != nil && nic.NICEligible() && nic.NIC.GPUOperator {
+				capable = tristate.Or(capable, p.Allowed)
+			}
+		}
+	}
+	if !found {
+		return tristate.Unknown, !m.Counted
+	}
+	capable = f.unlessUnidentified(capable)
+	return capable, capable == tristate.Unknown
+}
