@@ -111,18 +111,18 @@ node: gpudirect.rdma=true
 node: gpudirect.rdma.capable=true
 node: gpudirect.rdma.connectx=true
 node: gpudirect.storage=false
-gpu: address=0000:02:00.0 device=20f1 name=A100~PCIe~40GB numaNode=1 pcieRoot=pci0000:01
-nic: address=0000:04:00.0 device=101d linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_0 state=ACTIVE
-nic: address=0000:04:00.1 device=101d linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_1 state=ACTIVE
-pair: gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.0 rdma=mlx5_0
-pair: gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.1 rdma=mlx5_1
+gpu: address=0000:02:00.0 device=20f1 family=nvidia name=A100~PCIe~40GB numaNode=1 pcieRoot=pci0000:01
+nic: address=0000:04:00.0 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_0 state=ACTIVE
+nic: address=0000:04:00.1 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_1 state=ACTIVE
+pair: bridge= gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.0 rdma=mlx5_0
+pair: bridge= gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.1 rdma=mlx5_1
 `},
 		{all[1], `
 function: address=0000:01:01.0 class=060400 device=0000 driver=pcieport linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 numaNode=1 parent= pcieRoot=pci0000:01 vendor=8086
-function: address=0000:02:00.0 class=030200 device=20f1 driver=nvidia eligible=true iommuGroup=1 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=A100~PCIe~40GB numaNode=1 parent=0000:01:01.0 pcieRoot=pci0000:01 vendor=10de
+function: address=0000:02:00.0 class=030200 device=20f1 driver=nvidia eligible=true family=nvidia iommuGroup=1 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=A100~PCIe~40GB numaNode=1 parent=0000:01:01.0 pcieRoot=pci0000:01 vendor=10de
 function: address=0000:03:01.0 class=060400 device=0000 driver=pcieport linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 numaNode=1 parent= pcieRoot=pci0000:03 vendor=8086
-function: address=0000:04:00.0 class=020000 device=101d driver=mlx5_core eligible=true iommuGroup=3 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
-function: address=0000:04:00.1 class=020000 device=101d driver=mlx5_core eligible=true iommuGroup=4 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
+function: address=0000:04:00.0 class=020000 device=101d driver=mlx5_core eligible=true family=mlx5 iommuGroup=3 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
+function: address=0000:04:00.1 class=020000 device=101d driver=mlx5_core eligible=true family=mlx5 iommuGroup=4 linkSpeed=32 linkWidth=16 maxLinkSpeed=32 maxLinkWidth=16 name=ConnectX-6~Dx numaNode=1 parent=0000:03:01.0 pcieRoot=pci0000:03 vendor=15b3
 `},
 		{all[2], `
 device: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 nodeType=CA rdma=mlx5_0

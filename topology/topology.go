@@ -66,6 +66,9 @@ type Pair struct {
 	// Level is that of nvidia-smi topo -m, NCCL that of NCCL's own search
 	// (src/graph/paths.cc).
 	Level, NCCL Level
+	// Bridge is the deepest bridge above the places of both, as sysfs shows them; nil
+	// without one and where a place is not known.
+	Bridge *pci.Address
 	// FromFile: the levels are those of an NCCL topology file.
 	FromFile bool
 	// Default reports whether NCCL uses GPUDirect RDMA for the pair with its default
@@ -175,7 +178,7 @@ func (b *builder) pairs() {
 			p := Pair{GPU: i, NIC: j}
 			if n := &b.m.NICs[j]; n.Function != nil {
 				r := b.rate(gpu, n.Function)
-				p.Level, p.FromFile = r.level.level, r.fromFile
+				p.Level, p.FromFile, p.Bridge = r.level.level, r.fromFile, r.bridge
 				p.NCCL = b.m.nccl.level(gpu, at[j])
 				p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
@@ -234,6 +237,7 @@ type builder struct {
 // rating is what is known of the level of a GPU and a NIC function.
 type rating struct {
 	level    bound
+	bridge   *pci.Address // as Pair.Bridge
 	fromFile bool
 }
 
@@ -306,12 +310,12 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 	if r, ok := b.rated[key]; ok {
 		return r
 	}
-	r := rating{level: sysfsLevel(gpu, nic, b.PCI.NUMANodes)}
+	r := rating{level: sysfsLevel(gpu, nic, b.PCI.NUMANodes), bridge: gpu.CommonBridge(nic)}
 	if b.FileUnread {
 		r.level = atLeast(PIX)
 	} else if p, q := b.File.find(gpu), b.File.find(nic); p != nil && q != nil {
 		b.fromFile = true
-		r = rating{exactly(p.level(q)), true}
+		r.level, r.fromFile = exactly(p.level(q)), true
 	}
 	b.rated[key] = r
 	return r

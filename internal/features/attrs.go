@@ -49,12 +49,13 @@ func (a attrs) address(key string, to *pci.Address) {
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
 
 // ofFunction returns the attributes that every PCI function has: address, device,
-// name, numaNode and pcieRoot.
+// name, numaNode and pcieRoot; and family, those of GPUs and NICs.
 func ofFunction(f *pci.Function) attrs {
 	a := attrs{"address": f.Address.String()}
 	if identified(f) {
 		a["device"] = hex4(f.Device)
 	}
+	a.text("family", f.Family())
 	a.text("name", f.Name())
 	a.number("numaNode", f.NUMA)
 	a.text("pcieRoot", f.RootBus)

@@ -19,11 +19,12 @@ const Labels = "node"
 // Node returns the raw features of the source gdr, each name after a prefix:
 // "gdr." in a NodeFeature object, "" where NFD adds it.
 //   - attributes node: every label, its name without prefix;
-//   - instances gpu: address, device, name, numaNode, pcieRoot;
+//   - instances gpu: address, family, device, name, numaNode, pcieRoot;
 //   - instances nic: address ("" for a device without PCI function), rdma (""
-//     for a NIC without RDMA device), device, name, numaNode, pcieRoot, and
+//     for a NIC without RDMA device), family, device, name, numaNode, pcieRoot, and
 //     of its first active port, or else its first: linkLayer, rateGbps, state;
-//   - instances pair: gpu and nic (addresses), rdma, level, nccl.
+//   - instances pair: gpu and nic (addresses), rdma, level, nccl, bridge (the deepest
+//     common one, "" without one).
 //
 // All four features always exist, even without elements. Only a report for
 // publishing has the rate.
@@ -65,9 +66,13 @@ func portOf(ports []rdma.Port) *rdma.Port {
 }
 
 func pair(m *topology.Matrix, p *topology.Pair) attrs {
-	n := &m.NICs[p.NIC]
-	a := attrs{"gpu": m.GPUs[p.GPU].Address.String(), "nic": n.Address(), "rdma": n.Name()}
+	gpu, n := m.GPUs[p.GPU], &m.NICs[p.NIC]
+	a := attrs{"gpu": gpu.Address.String(), "nic": n.Address(), "rdma": n.Name()}
 	a.text("level", p.Level.String())
 	a.text("nccl", p.NCCL.String())
+	if gpu.RootBus != "" && n.Function != nil && n.Function.RootBus != "" {
+		a["bridge"] = ""
+	}
+	a.address("bridge", p.Bridge)
 	return a
 }

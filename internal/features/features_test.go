@@ -9,6 +9,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
@@ -49,7 +50,7 @@ func TestUnknown(t *testing.T) {
 			})),
 			attrs{
 				"address": "0000:00:00.0", "vendor": "15b3", "device": "fffe", "class": "020700", "physfn": "0000:02:00.0",
-				"iommuGroup": "7", "eligible": "false",
+				"iommuGroup": "7", "family": "mlx5", "eligible": "false",
 			},
 		},
 		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
@@ -61,6 +62,36 @@ func TestUnknown(t *testing.T) {
 				t.Errorf("attributes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestBridge: a pair has the deepest bridge above both, "" without one, and no such
+// attribute where a place is not known.
+func TestBridge(t *testing.T) {
+	port, deepest := pci.Address{Bus: 1}, pci.Address{Bus: 2}
+	at := func(root string, bridges ...pci.Address) *pci.Function {
+		return &pci.Function{RootBus: root, Bridges: bridges}
+	}
+	gpu := at("pci0000:00", port, deepest, pci.Address{Bus: 3})
+	for _, tc := range []struct {
+		nic   *pci.Function
+		want  string
+		known bool
+	}{
+		{at("pci0000:00", port, deepest, pci.Address{Bus: 4}), "0000:02:00.0", true},
+		{at("pci0000:00", pci.Address{Bus: 9}), "", true},
+		{at("pci0000:40"), "", true},
+		{at(""), "", false},
+		{nil, "", false},
+	} {
+		m := topology.Matrix{GPUs: []topology.GPU{{Function: gpu}}, NICs: []topology.NIC{{Function: tc.nic}}}
+		p := topology.Pair{}
+		if tc.nic != nil {
+			p.Bridge = gpu.CommonBridge(tc.nic)
+		}
+		if got, ok := pair(&m, &p)["bridge"]; got != tc.want || ok != tc.known {
+			t.Errorf("NIC %+v: bridge %q, known %v; want %q, %v", tc.nic, got, ok, tc.want, tc.known)
+		}
 	}
 }
 

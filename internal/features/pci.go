@@ -30,7 +30,7 @@ func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Featu
 //   - linkSpeed and maxLinkSpeed in GT/s, linkWidth and maxLinkWidth in lanes;
 //   - acs, the ACS control register with four hexadecimal digits, where there is
 //     one and the worker may read it (it needs CAP_SYS_ADMIN);
-//   - eligible, of GPUs and NICs: whether the product can do GPUDirect RDMA.
+//   - of GPUs and NICs family, and eligible: whether the product can do GPUDirect RDMA.
 func function(f *pci.Function) attrs {
 	a := ofFunction(f)
 	if identified(f) {

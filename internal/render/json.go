@@ -17,6 +17,7 @@ import (
 
 type gpuJSON struct {
 	Address  string `json:"address"`
+	Family   string `json:"family"`
 	Device   string `json:"device"`
 	Name     string `json:"name"`
 	NUMANode int    `json:"numaNode"`
@@ -28,6 +29,7 @@ type gpuJSON struct {
 type nicJSON struct {
 	Address  string     `json:"address"`
 	RDMA     string     `json:"rdma"`
+	Family   string     `json:"family"`
 	Device   string     `json:"device"`
 	Name     string     `json:"name"`
 	NUMANode int        `json:"numaNode"`
@@ -45,11 +47,12 @@ type portJSON struct {
 }
 
 type pairJSON struct {
-	GPU   string         `json:"gpu"`
-	NIC   string         `json:"nic"`
-	RDMA  string         `json:"rdma"`
-	Level topology.Level `json:"level"`
-	NCCL  topology.Level `json:"nccl"`
+	GPU    string         `json:"gpu"`
+	NIC    string         `json:"nic"`
+	RDMA   string         `json:"rdma"`
+	Level  topology.Level `json:"level"`
+	NCCL   topology.Level `json:"nccl"`
+	Bridge string         `json:"bridge"`
 }
 
 type topoJSON struct {
@@ -69,7 +72,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 	}
 	for _, g := range r.Matrix.GPUs {
 		out.GPUs = append(out.GPUs, gpuJSON{
-			Address: g.Address.String(), Device: hex4(g.Device), Name: g.Name(),
+			Address: g.Address.String(), Family: g.Family(), Device: hex4(g.Device), Name: g.Name(),
 			NUMANode: max(g.NUMA, pci.None), PCIeRoot: g.RootBus, Driver: g.Driver, Eligible: g.Eligible,
 		})
 	}
@@ -78,9 +81,11 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 	}
 	for _, p := range r.Matrix.Pairs {
 		n := &r.Matrix.NICs[p.NIC]
-		out.Pairs = append(out.Pairs, pairJSON{
-			GPU: r.Matrix.GPUs[p.GPU].Address.String(), NIC: n.Address(), RDMA: n.Name(), Level: p.Level, NCCL: p.NCCL,
-		})
+		pair := pairJSON{GPU: r.Matrix.GPUs[p.GPU].Address.String(), NIC: n.Address(), RDMA: n.Name(), Level: p.Level, NCCL: p.NCCL}
+		if p.Bridge != nil {
+			pair.Bridge = p.Bridge.String()
+		}
+		out.Pairs = append(out.Pairs, pair)
 	}
 	return writeJSON(w, out)
 }
@@ -88,7 +93,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 func nic(n *topology.NIC) nicJSON {
 	out := nicJSON{Address: n.Address(), RDMA: n.Name(), NUMANode: -1, Eligible: n.Eligible, Ports: []portJSON{}}
 	if f := n.Function; f != nil {
-		out.Device, out.Name, out.NUMANode = hex4(f.Device), f.Name(), max(f.NUMA, pci.None)
+		out.Family, out.Device, out.Name, out.NUMANode = f.Family(), hex4(f.Device), f.Name(), max(f.NUMA, pci.None)
 		out.PCIeRoot, out.Driver = f.RootBus, f.Driver
 	}
 	if n.RDMA != nil {

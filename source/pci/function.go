@@ -126,6 +126,17 @@ func (f *Function) InfiniBand() bool { return f.NIC != nil && f.Class>>8 == 0x02
 // embedded table has none.
 func (f *Function) Name() string { return productName(f.Vendor, f.Device) }
 
+// Family is the name of the function's family of GPUs or NICs, "" for none.
+func (f *Function) Family() string {
+	switch {
+	case f.GPU != nil:
+		return f.GPU.Name
+	case f.NIC != nil:
+		return f.NIC.Name
+	}
+	return ""
+}
+
 // GPUEligible reports whether this is a GPU that can do GPUDirect RDMA as far as its
 // product goes.
 func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible }

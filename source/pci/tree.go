@@ -31,6 +31,16 @@ func (f *Function) CommonBridges(g *Function) int {
 	return n
 }
 
+// CommonBridge returns the deepest bridge above both functions, nil where there is
+// none and where their paths are unknown.
+func (f *Function) CommonBridge(g *Function) *Address {
+	n := f.CommonBridges(g)
+	if n == 0 {
+		return nil
+	}
+	return &f.Bridges[n-1]
+}
+
 // Physical returns the physical function of a virtual one; nil for any other
 // function, and where the physical one is not listed, as in a virtual machine
 // that was given the virtual function alone.
