@@ -90,7 +90,7 @@ func checkFile(t *testing.T, name string) {
 	if !ok || bytes.Contains(expire, []byte("# +")) {
 		t.Errorf("%s does not expire once:\n%s", name, text)
 	}
-	for _, label := range []string{"gpudirect.rdma.capable=", "gdr.level="} {
+	for _, label := range []string{"gpudirect.rdma.capable=", gate + "=", "gdr.level="} {
 		if !strings.Contains(string(stay), prefix+label) {
 			t.Errorf("%s is not among what stays:\n%s", label, text)
 		}

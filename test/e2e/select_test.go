@@ -14,12 +14,14 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// fleet returns six nodes that differ in the labels that selectors use, by name, each with the
+// fleet returns nodes that differ in the labels that selectors use, by name, each with the
 // labels that `gdr-features labels` prints there.
 func fleet(t *testing.T) map[string]*corev1.Node {
 	t.Helper()
 	unreadable := machine(t, "dell-xe9680-h100", "ready")
-	hide(t, unreadable, "0x15b3")
+	rewrite(t, unreadable, "0x15b3", map[string]string{"vendor": "", "modalias": ""})
+	other := machine(t, "dell-xe9680-h100", "ready")
+	rewrite(t, other, "0x15b3", map[string]string{"vendor": "0x8086\n", "device": "0x1592\n", "modalias": ""}) // E810
 	nodes := map[string]*corev1.Node{}
 	for name, tree := range map[string]string{
 		"ready":       machine(t, "dell-xe9680-h100", "ready"),
@@ -27,18 +29,20 @@ func fleet(t *testing.T) map[string]*corev1.Node {
 		"far":         machine(t, "a40-8gpu-2cx7-nccl1343", "ready"),
 		"unsupported": machine(t, "geforce-4x4090", "ready"),
 		"no-gpu":      machine(t, "nic-only", "ready"),
+		"other-nic":   other,
 		"unknown":     unreadable,
 	} {
 		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: parse(t, printed(t, tree))}}
 	}
-	if len(nodes["unknown"].Labels) == 0 || nodes["unknown"].Labels[prefix+"gpudirect.rdma.capable"] != "" {
+	if len(nodes["unknown"].Labels) == 0 || nodes["unknown"].Labels[prefix+gate] != "" {
 		t.Fatalf("the unknown node is not one: %v", nodes["unknown"].Labels)
 	}
 	return nodes
 }
 
-// hide makes the PCI ids of the functions of a vendor unreadable.
-func hide(t *testing.T, tree, vendor string) {
+// rewrite gives files of each PCI function of a vendor another text; it removes those whose
+// text is "".
+func rewrite(t *testing.T, tree, vendor string, files map[string]string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(tree, "sys/bus/pci/devices/*"))
 	if err != nil || len(all) == 0 {
@@ -52,8 +56,13 @@ func hide(t *testing.T, tree, vendor string) {
 		if strings.TrimSpace(string(id)) != vendor {
 			continue
 		}
-		for _, name := range []string{"vendor", "modalias"} {
-			if err := os.Remove(filepath.Join(function, name)); err != nil {
+		for name, text := range files {
+			name = filepath.Join(function, name)
+			err := os.Remove(name)
+			if err == nil && text != "" {
+				err = os.WriteFile(name, []byte(text), 0o644)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,7 +114,7 @@ func TestExamples(t *testing.T) {
 	for name, want := range map[string][]string{
 		"gdr-ready":     {"far", "ready"},
 		"gdr-near":      {"ready"},
-		"gdr-preferred": {"far", "no-gpu", "not-ready", "ready", "unknown", "unsupported"},
+		"gdr-preferred": {"far", "no-gpu", "not-ready", "other-nic", "ready", "unknown", "unsupported"},
 	} {
 		if pods[name] == nil {
 			t.Fatalf("no Pod %s", name)
@@ -134,8 +143,12 @@ func TestExamples(t *testing.T) {
 	expectPicked(t, "gdr-bandwidth", job.Spec.Template.Spec, nodes, "far", "ready")
 }
 
-// Each of the two NVIDIADrivers selects its nodes, and no node is selected by both. The
-// driver of the Network Operator runs on the nodes of the first.
+// gate is the label by which NVIDIA's operators choose nodes.
+const gate = "gpudirect.rdma.connectx"
+
+// Each of the two NVIDIADrivers selects its nodes, and no node is selected by both: that with
+// nvidia-peermem those with a ConnectX or BlueField that can do it. The driver of the Network
+// Operator runs on the nodes of the first.
 func TestGate(t *testing.T) {
 	nodes := fleet(t)
 	applyOperators(t)
@@ -144,7 +157,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 
-	want := map[string][]string{"true": {"far", "not-ready", "ready"}, "false": {"unsupported"}}
+	want := map[string][]string{"true": {"far", "not-ready", "ready"}, "false": {"other-nic", "unsupported"}}
 	for _, o := range drivers {
 		selector, _, err := unstructured.NestedStringMap(o.Object, "spec", "nodeSelector")
 		if err != nil {
@@ -154,13 +167,13 @@ func TestGate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		capable := selector[prefix+"gpudirect.rdma.capable"]
-		if rdma != (capable == "true") {
+		value := selector[prefix+gate]
+		if rdma != (value == "true") {
 			t.Errorf("%s: rdma is enabled: %v", o.GetName(), rdma)
 		}
 		// The operator makes a DaemonSet with this selector.
-		expectPicked(t, o.GetName(), corev1.PodSpec{NodeSelector: selector}, nodes, want[capable]...)
-		delete(want, capable)
+		expectPicked(t, o.GetName(), corev1.PodSpec{NodeSelector: selector}, nodes, want[value]...)
+		delete(want, value)
 	}
 	if len(want) > 0 {
 		t.Errorf("no driver for %v", want)
