@@ -47,7 +47,7 @@ func (b *builder) hardware() {
 		b.m.EligibleGPUs++
 		byDefault := tristate.False
 		for i, nic := range nics {
-			byDefault = tristate.Or(byDefault, b.usedByDefault(nic, b.nccl.level(gpu.Function, at[i])))
+			byDefault = tristate.Or(byDefault, b.usedByDefault(gpu.Function, nic, b.nccl.level(gpu.Function, at[i])))
 			b.m.Reachable = tristate.Or(b.m.Reachable, b.allowed(gpu.Function, nic))
 		}
 		bests = append(bests, exactly(gpu.Level))
@@ -110,7 +110,7 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 // usedByDefault reports whether NCCL uses GPUDirect RDMA at a level with its default
 // settings. A NIC may be nearer than its own place says, by a data-direct function
 // that could not be matched to it.
-func (b *builder) usedByDefault(nic *pci.Function, level Level) tristate.State {
+func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.State {
 	switch level {
 	case PIX, PXB, P2C:
 		return tristate.True
@@ -118,7 +118,7 @@ func (b *builder) usedByDefault(nic *pci.Function, level Level) tristate.State {
 		return tristate.Unknown
 	case PHB, NODE, SYS:
 	}
-	if b.unmatchedDataDirect(nic) {
+	if b.unmatchedDataDirect(nic) || level == PHB && b.mayRaise(gpu, nic) {
 		return tristate.Unknown
 	}
 	return tristate.False

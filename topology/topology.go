@@ -2,6 +2,7 @@ package topology
 
 import (
 	"gdr-features/source/family"
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
@@ -140,6 +141,9 @@ type Facts struct {
 	FileUnread bool
 	// Virtual reports whether the system runs under a hypervisor.
 	Virtual tristate.State
+	// Processor and BIOS are of matter to RCCL alone, as kmod.State has them.
+	Processor kmod.Processor
+	BIOS      string
 }
 
 // Build rates every pair of GPU and NIC. It never fails: what the facts leave open is
@@ -180,7 +184,7 @@ func (b *builder) pairs() {
 				r := b.rate(gpu, n.Function)
 				p.Level, p.FromFile, p.Bridge = r.level.level, r.fromFile, r.bridge
 				p.NCCL = b.m.nccl.level(gpu, at[j])
-				p.Default = b.usedByDefault(b.PCI.Place(n.Function), p.NCCL)
+				p.Default = b.usedByDefault(gpu, b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
 			}
 			b.m.Pairs = append(b.m.Pairs, p)
@@ -218,6 +222,7 @@ func (b *builder) rateNCCL(nics []*pci.Function) *ncclRatings {
 	if b.FileUnread {
 		r.levels = nil
 	}
+	b.pairByAddress(r, gpus, nics)
 	return r
 }
 

@@ -307,7 +307,8 @@ func (r *Report) hasGPU() bool {
 
 // place builds the matrix of the machine.
 func (r *Report) place(facts topology.Facts) {
-	facts.PCI, facts.RDMA, facts.Virtual = &r.PCI, &r.RDMA, r.Kmod.Virtual
+	facts.PCI, facts.RDMA = &r.PCI, &r.RDMA
+	facts.Virtual, facts.Processor, facts.BIOS = r.Kmod.Virtual, r.Kmod.Processor, r.Kmod.BIOS
 	r.Matrix = topology.Build(facts)
 }
 

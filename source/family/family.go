@@ -283,6 +283,10 @@ type GPU struct {
 	// KernelOptions are those that the kernel must have been built with for its driver
 	// to export DMA-BUF to a NIC, "PCI_P2PDMA".
 	KernelOptions []KernelOption
+	// RCCL: the GPUs are rated by RCCL, AMD's fork of NCCL. HyperVPairs are the device ids
+	// of those that it pairs with NICs by their addresses alone under Hyper-V.
+	RCCL        bool
+	HyperVPairs DeviceIDs
 	// CommonBridge are the host bridges and root ports, by their vendor, of CPUs on
 	// which the driver maps GPU memory for another PCI device only where both are
 	// below a common bridge.

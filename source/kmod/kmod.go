@@ -53,6 +53,9 @@ type State struct {
 	// evidence.
 	Virtual   tristate.State
 	VirtualBy string
+	// BIOS is the version of the firmware, from /sys/class/dmi/id/bios_version, where it was
+	// asked for; "" where there is none.
+	BIOS string
 	// Arm: /proc/cpuinfo is that of an Arm CPU.
 	Arm bool
 	// Processor is the first CPU of /proc/cpuinfo.
@@ -143,6 +146,8 @@ type Request struct {
 	PeerFiles map[string][]pci.Address
 	// KernelOptions are the options of the kernel's configuration that are wanted.
 	KernelOptions []family.KernelOption
+	// BIOS: State.BIOS is wanted.
+	BIOS bool
 	// Memory keeps the symbols from one Scan for the next; nil for none.
 	Memory *Memory
 	// AllSymbols: look for every symbol in /proc/kallsyms, the most expensive file of
@@ -175,6 +180,9 @@ func Scan(fs *host.FS, want Request) State {
 	s.about(FactIOMMU).groups(want.Groups)
 	s.st.IOMMU = s.iommu(want)
 	s.about(FactVirtual).virtual()
+	if want.BIOS {
+		s.st.BIOS = s.line("sys/class/dmi/id/bios_version")
+	}
 	return s.st
 }
 

@@ -33,6 +33,7 @@ func For(functions *pci.Inventory, table family.Table) Request {
 	for _, g := range want.Present.GPUs {
 		if slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPU == g && f.Eligible }) {
 			want.KernelOptions = append(want.KernelOptions, g.KernelOptions...)
+			want.BIOS = want.BIOS || len(g.HyperVPairs) > 0
 		}
 	}
 	return want

@@ -1,0 +1,53 @@
+package topology
+
+import (
+	"slices"
+	"strings"
+
+	"gdr-features/source/pci"
+)
+
+// RCCL, AMD's fork of NCCL, rates as NCCL does but for what is here (ROCm/rccl
+// src/graph/paths.cc, 6.0 to 7).
+
+// pairByAddress rates as PXB what RCCL pairs by address under Hyper-V, whose guests show no
+// bridges: where every GPU has a NIC at the same distance, by domain and bus numbers, of
+// the first of three distances for which that holds (ncclTopoComputePaths,
+// rcclPathOverride). That is so in jobs of more than one machine.
+func (b *builder) pairByAddress(r *ncclRatings, gpus, nics []*pci.Function) {
+	paired := func(gpu *pci.Function) bool { return gpu.GPU.HyperVPairs.Has(gpu.Device) }
+	if r.levels == nil || len(gpus) == 0 || b.Processor.Vendor != "GenuineIntel" ||
+		!strings.HasPrefix(b.BIOS, "Hyper-V UEFI Release") || !slices.ContainsFunc(gpus, paired) {
+		return
+	}
+	for _, distance := range [...]int64{1 << 20, 1 << 12, 0xff << 20} {
+		partner := func(gpu, nic *pci.Function) bool {
+			d := busNumber(gpu.Address.String()) - busNumber(nic.Address.String())
+			return d == distance || d == -distance
+		}
+		if slices.ContainsFunc(gpus, func(gpu *pci.Function) bool {
+			return !slices.ContainsFunc(nics, func(nic *pci.Function) bool { return partner(gpu, nic) })
+		}) {
+			continue
+		}
+		for _, gpu := range gpus {
+			for _, nic := range nics {
+				if i, ok := r.nics[inNCCL(b.PCI, nic)]; ok && partner(gpu, nic) {
+					r.levels[i][r.gpus[gpu.Address]] = PXB
+				}
+			}
+		}
+		return
+	}
+}
+
+// mayRaise reports whether some version of RCCL uses GPUDirect RDMA for a GPU and a NIC at
+// PHB: on EPYC of the second to the fourth generation, where the NIC is right below a
+// root port, the GPU as well or behind the switch of its own card, and their bus numbers
+// begin alike (ncclTopoCheckGdr). Versions differ in which GPUs these are.
+func (b *builder) mayRaise(gpu, nic *pci.Function) bool {
+	cpu := b.Processor
+	epyc := cpu.Vendor == "AuthenticAMD" && (cpu.Family == 143 && cpu.Model >= 0x31 || cpu.Family == 175)
+	return gpu.GPU.RCCL && (epyc || cpu.Arch == "") &&
+		len(nic.Switches()) == 0 && len(gpu.Switches()) <= 1 && gpu.Address.Bus>>4 == nic.Address.Bus>>4
+}
