@@ -20,8 +20,9 @@ func fleet(t *testing.T) map[string]*corev1.Node {
 	t.Helper()
 	unreadable := machine(t, "dell-xe9680-h100", "ready")
 	rewrite(t, unreadable, "0x15b3", map[string]string{"vendor": "", "modalias": ""})
-	other := machine(t, "dell-xe9680-h100", "ready")
-	rewrite(t, other, "0x15b3", map[string]string{"vendor": "0x8086\n", "device": "0x1592\n", "modalias": ""}) // E810
+	e810, efa := machine(t, "dell-xe9680-h100", "ready"), machine(t, "dell-xe9680-h100", "ready")
+	rewrite(t, e810, "0x15b3", map[string]string{"vendor": "0x8086\n", "device": "0x1592\n", "modalias": ""})
+	rewrite(t, efa, "0x15b3", map[string]string{"vendor": "0x1d0f\n", "device": "0xefa1\n", "modalias": ""})
 	nodes := map[string]*corev1.Node{}
 	for name, tree := range map[string]string{
 		"ready":       machine(t, "dell-xe9680-h100", "ready"),
@@ -29,13 +30,17 @@ func fleet(t *testing.T) map[string]*corev1.Node {
 		"far":         machine(t, "a40-8gpu-2cx7-nccl1343", "ready"),
 		"unsupported": machine(t, "geforce-4x4090", "ready"),
 		"no-gpu":      machine(t, "nic-only", "ready"),
-		"other-nic":   other,
+		"efa":         efa,
+		"not-judged":  e810,
 		"unknown":     unreadable,
 	} {
 		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: parse(t, printed(t, tree))}}
 	}
 	if len(nodes["unknown"].Labels) == 0 || nodes["unknown"].Labels[prefix+gate] != "" {
 		t.Fatalf("the unknown node is not one: %v", nodes["unknown"].Labels)
+	}
+	if nodes["efa"].Labels[prefix+"gpudirect.rdma.capable"] != "true" {
+		t.Fatalf("the node with EFA is not capable: %v", nodes["efa"].Labels)
 	}
 	return nodes
 }
@@ -114,7 +119,7 @@ func TestExamples(t *testing.T) {
 	for name, want := range map[string][]string{
 		"gdr-ready":     {"far", "ready"},
 		"gdr-near":      {"ready"},
-		"gdr-preferred": {"far", "no-gpu", "not-ready", "other-nic", "ready", "unknown", "unsupported"},
+		"gdr-preferred": {"efa", "far", "no-gpu", "not-judged", "not-ready", "ready", "unknown", "unsupported"},
 	} {
 		if pods[name] == nil {
 			t.Fatalf("no Pod %s", name)
@@ -157,7 +162,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 
-	want := map[string][]string{"true": {"far", "not-ready", "ready"}, "false": {"other-nic", "unsupported"}}
+	want := map[string][]string{"true": {"far", "not-ready", "ready"}, "false": {"efa", "not-judged", "unsupported"}}
 	for _, o := range drivers {
 		selector, _, err := unstructured.NestedStringMap(o.Object, "spec", "nodeSelector")
 		if err != nil {
