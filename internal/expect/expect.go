@@ -114,8 +114,11 @@ type Text struct {
 	Known bool
 }
 
+// DMIDir is the directory that DMI is read from.
+const DMIDir = "/sys/class/dmi/id"
+
 // DMI holds the names that the firmware gives the machine, from product_name,
-// sys_vendor and board_name in /sys/class/dmi/id.
+// sys_vendor and board_name in DMIDir.
 type DMI struct{ Product, Vendor, Board Text }
 
 // Extras are facts that only expectations need, by function: the firmware of its RDMA

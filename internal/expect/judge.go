@@ -93,7 +93,7 @@ func (f *Facts) level(limit topology.Level) Check {
 	c := Check{
 		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
 		Fix:     "compare gdr-features topo with a healthy machine: a NIC is missing, or in another slot",
-		Sources: []string{pci.Devices, pci.AnyFile("numa_node")},
+		Sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)},
 	}
 	if limit != topology.PIX {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"

@@ -62,7 +62,7 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 		Name: "nics.active-ports", State: g.ActivePorts.Holds(active, more),
 		Expected: g.ActivePorts.String() + " active ports of the NICs" + g.suffix(), Found: found,
 		Fix:     "ibstat; check cables, transceivers, switch ports and, for InfiniBand, that a subnet manager runs",
-		Sources: []string{rdma.AnyPortFile("state"), rdma.AnyPortFile("link_layer")},
+		Sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)},
 	}
 }
 
@@ -93,7 +93,7 @@ func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
 	return Check{
 		Name: "nics.link", State: t.state(), Expected: "link layer " + g.LinkLayer + " of the NICs" + g.suffix(), Found: t.found("no active port"),
 		Fix:     "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card",
-		Sources: []string{rdma.AnyPortFile("link_layer")},
+		Sources: []string{rdma.AnyPortFile(rdma.LinkLayerFile)},
 	}
 }
 
@@ -104,7 +104,7 @@ func (f *Facts) rate(g *Group, members []*pci.Function) Check {
 	return Check{
 		Name: "nics.rate", State: t.state(), Expected: "rate " + g.Rate.String() + " (Gbit/s) of the NICs" + g.suffix(), Found: t.found("no active port"),
 		Fix:     slowLink,
-		Sources: []string{rdma.AnyPortFile("rate")},
+		Sources: []string{rdma.AnyPortFile(rdma.RateFile)},
 	}
 }
 
@@ -148,6 +148,6 @@ func (f *Facts) nearestRate(want Range) Check {
 	return Check{
 		Name: "nearest-rate", State: t.state(), Expected: "rate " + want.String() + " (Gbit/s) of a nearest NIC of every GPU",
 		Found: t.found("no GPU"), Fix: slowLink,
-		Sources: []string{pci.Devices, rdma.AnyPortFile("state"), rdma.AnyPortFile("rate")},
+		Sources: []string{pci.Devices, rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.RateFile)},
 	}
 }

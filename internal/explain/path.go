@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gdr-features/internal/report"
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -212,9 +213,9 @@ var Files = [...]struct {
 	Names []string
 }{
 	{"path", []string{"(the symbolic link itself)"}},
-	{"product", []string{"modalias"}},
-	{"link", []string{"current_link_speed", "current_link_width", "max_link_speed", "max_link_width"}},
-	{"NUMA", []string{"numa_node"}},
-	{"IOMMU group", []string{"iommu_group", "/sys/kernel/iommu_groups/NUMBER/type"}},
-	{"ACS", []string{"config"}},
+	{"product", []string{pci.ModaliasFile}},
+	{"link", []string{pci.LinkSpeedFile, pci.LinkWidthFile, pci.MaxLinkSpeedFile, pci.MaxLinkWidthFile}},
+	{"NUMA", []string{pci.NUMAFile}},
+	{"IOMMU group", []string{pci.IOMMUGroupFile, kmod.Groups + "/NUMBER/type"}},
+	{"ACS", []string{pci.ConfigFile}},
 }

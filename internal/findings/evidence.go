@@ -135,10 +135,10 @@ func sawDriver(fn *pci.Function) string {
 	if fn.DriverKnown && driver == "" {
 		driver = "absent"
 	}
-	return saw(fn.Address.File("driver"), driver)
+	return saw(fn.Address.File(pci.DriverFile), driver)
 }
 
 // sawID is evidence of what a function is.
 func sawID(fn *pci.Function) string {
-	return saw(fn.Address.File("modalias"), fmt.Sprintf("%04x:%04x class %06x", fn.Vendor, fn.Device, fn.Class))
+	return saw(fn.Address.File(fn.IDFile), fmt.Sprintf("%04x:%04x class %06x", fn.Vendor, fn.Device, fn.Class))
 }

@@ -49,7 +49,7 @@ func (f *Facts) expected() []Finding {
 	case r == nil, r.Type == "" && r.Machine == "": // without --expect
 		return nil
 	case r.Type == "":
-		return f.expectation(nil, []string{"/sys/class/dmi/id", pci.Devices})
+		return f.expectation(nil, []string{expect.DMIDir, pci.Devices})
 	}
 	var all []Finding
 	for i := range r.Checks {

@@ -219,7 +219,7 @@ func (c *check) files(f *Facts, evidence []string) []string {
 // pattern folds files that there are many of: those of PCI functions and IOMMU groups,
 // and the directories of peer memory clients.
 func pattern(file string) string {
-	for _, dir := range [...]string{pci.Devices + "/", "/sys/kernel/iommu_groups/"} {
+	for _, dir := range [...]string{pci.Devices + "/", kmod.Groups + "/"} {
 		if _, name, ok := strings.Cut(strings.TrimPrefix(file, dir), "/"); ok && strings.HasPrefix(file, dir) {
 			return dir + "*/" + name
 		}

@@ -225,3 +225,17 @@ func TestNearPortBesideManagement(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestIDFile: the evidence of a function's ids names the file that they were read from.
+func TestIDFile(t *testing.T) {
+	n := sample.Ready()
+	n.GPU().Device = 0x2684 // a GeForce
+	for _, file := range []string{pci.ModaliasFile, pci.VendorFile} {
+		n.GPU().IDFile = file
+		_, list := judge(n)
+		f := finding(t, list, "hardware")
+		if want := "/sys/bus/pci/devices/0000:10:00.0/" + file + "=10de:2684 class 030200"; !slices.Contains(f.Evidence, want) {
+			t.Errorf("no %q in %q", want, f.Evidence)
+		}
+	}
+}

@@ -175,4 +175,4 @@ func withoutRDMA(f *Facts) []string {
 	return all
 }
 
-func sawNoRDMA(a pci.Address) string { return saw(a.File("infiniband"), "absent") }
+func sawNoRDMA(a pci.Address) string { return saw(a.File(rdma.FunctionFile), "absent") }

@@ -15,7 +15,7 @@ const (
 	nearestNICIsFar = "a GPU's nearest NIC is at %s: %s"
 )
 
-var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile("numa_node")}, rows: []row{
+var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
 		status: Undecidable, code: "VirtualTopology", when: all(levelIs(topology.Unknown), hypervisorTree),
 		text: say(placeUnknown + virtualTree), fix: say(giveATopology),
@@ -57,7 +57,7 @@ func withoutNUMA(f *Facts) func(*pci.Function) bool {
 	}
 }
 
-func sawNoNUMA(fn *pci.Function) string { return saw(fn.Address.File("numa_node"), "-1") }
+func sawNoNUMA(fn *pci.Function) string { return saw(fn.Address.File(pci.NUMAFile), "-1") }
 
 func functionsWithoutNUMA(f *Facts) (names, evidence []string) {
 	return f.of(withoutNUMA(f), address), f.of(withoutNUMA(f), sawNoNUMA)

@@ -12,7 +12,7 @@ import (
 	"gdr-features/tristate"
 )
 
-var iommu = check{name: "iommu", sources: []string{pci.AnyFile("iommu_group")}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: []row{
+var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: []row{
 	{
 		status: Warn, code: "IOMMUTranslated", which: translated,
 		text: say("translated for %s: traffic between GPU and NIC goes through the root complex", which),
@@ -84,7 +84,7 @@ var redirected = say("peer to peer traffic between a GPU and its nearest NIC is 
 
 func unreadBridges(f *Facts) (names, evidence []string) {
 	for _, bridge := range f.bridges(topology.GPU.Between, func(acs *pci.ACS) bool { return acs == nil }) {
-		names, evidence = append(names, bridge.String()), append(evidence, saw(bridge.File("config"), ""))
+		names, evidence = append(names, bridge.String()), append(evidence, saw(bridge.File(pci.ConfigFile), ""))
 	}
 	return names, evidence
 }
@@ -98,7 +98,7 @@ func redirecting(f *Facts) (names, evidence []string) {
 	}
 	for _, bridge := range f.bridges(between, redirects) {
 		names = append(names, bridge.String())
-		evidence = append(evidence, saw(bridge.File("config"), fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
+		evidence = append(evidence, saw(bridge.File(pci.ConfigFile), fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
 	}
 	return names, evidence
 }
@@ -137,7 +137,7 @@ func vfioFunctions(f *Facts) string {
 
 func anyVFIO(f *Facts) bool { return vfioFunctions(f) != "" }
 
-var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile("iommu_group"), pci.Devices}, rows: []row{{
+var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IOMMUGroupFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
 	text: say("a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: %s", which),
 	fix:  say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; then reboot"),
@@ -162,7 +162,7 @@ func dataDirectApart(f *Facts) (apart, evidence []string) {
 		beside := &f.PCI.Functions[i]
 		apart = append(apart, fmt.Sprintf("%v and %v", gpu.Address, beside.Address))
 		for _, fn := range [...]*pci.Function{gpu.Function, beside} {
-			evidence = append(evidence, saw(fn.Address.File("iommu_group"), strconv.Itoa(fn.IOMMUGroup)))
+			evidence = append(evidence, saw(fn.Address.File(pci.IOMMUGroupFile), strconv.Itoa(fn.IOMMUGroup)))
 		}
 	}
 	return apart, evidence
@@ -171,8 +171,8 @@ func dataDirectApart(f *Facts) (apart, evidence []string) {
 var link = check{
 	name: "link",
 	sources: []string{
-		pci.AnyFile("current_link_width"), pci.AnyFile("max_link_width"),
-		pci.AnyFile("current_link_speed"), pci.AnyFile("max_link_speed"),
+		pci.AnyFile(pci.LinkWidthFile), pci.AnyFile(pci.MaxLinkWidthFile),
+		pci.AnyFile(pci.LinkSpeedFile), pci.AnyFile(pci.MaxLinkSpeedFile),
 	},
 	rows: []row{
 		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: which, fix: say("look on the hypervisor, which shows the real link: there, " + reseat)},
@@ -223,8 +223,8 @@ func degraded(f *Facts) (names, evidence []string) {
 		}
 		for _, lack := range l.lacks {
 			names = append(names, fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack))
-			file := func(which string) string { return l.card.Address.File(which + "_link_" + lack.Property) }
-			evidence = append(evidence, saw(file("current"), lack.Value(lack.Now)), saw(file("max"), lack.Value(lack.Own)))
+			now, own := lack.Files()
+			evidence = append(evidence, saw(l.card.Address.File(now), lack.Value(lack.Now)), saw(l.card.Address.File(own), lack.Value(lack.Own)))
 		}
 	}
 	return names, evidence

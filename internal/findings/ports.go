@@ -12,7 +12,7 @@ import (
 	"gdr-features/verdict"
 )
 
-var port = check{name: "port", sources: []string{rdma.AnyPortFile("state"), rdma.AnyPortFile("link_layer")}, rows: []row{
+var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: []row{
 	{
 		status: Warn, code: "PortDown", when: all(is((*Facts).ActivePort, tristate.True), anyDown), which: idlePorts,
 		text: say("%s%s; others: %s", activePorts, linkLayer, which), fix: portFixes,
@@ -128,12 +128,12 @@ func portFix(p rdma.Port) string {
 // sawPort is evidence of a port that is not active, or not known to be.
 func sawPort(d *rdma.Device, p rdma.Port) string {
 	if p.State == "ACTIVE" {
-		return saw(d.PortFile(p.Number, "link_layer"), p.LinkLayer)
+		return saw(d.PortFile(p.Number, rdma.LinkLayerFile), p.LinkLayer)
 	}
-	return saw(d.PortFile(p.Number, "state"), portState(p))
+	return saw(d.PortFile(p.Number, rdma.StateFile), portState(p))
 }
 
-var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile("state"), pci.Devices}, rows: []row{{
+var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "NearPortDown", which: nearPortsDown,
 	text: say("a GPU cannot use its nearest NIC: %s", which),
 	fix:  say("bring the port of the nearest NIC up (see port); until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA"),

@@ -1,12 +1,12 @@
 package render
 
 import (
-	"fmt"
 	"io"
 
 	"gdr-features/internal/explain"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -97,25 +97,25 @@ func hopsJSON(list []explain.Hop) []hopJSON {
 
 // function fills in what is known of a PCI function, and the files it is read from.
 func (j *hopJSON) function(f *pci.Function, groupType string) {
-	dir := "/sys/bus/pci/devices/" + f.Address.String()
+	file := f.Address.File
 	j.Product, j.Device = f.Name(), hex4(f.Vendor)+":"+hex4(f.Device)
-	j.Sources["name"], j.Sources["product"] = dir, dir+"/modalias"
+	j.Sources["name"], j.Sources["product"] = file(""), file(f.IDFile)
 	if l := f.Link; l != nil {
 		j.Link = &linkJSON{l.Speed, l.Width, l.MaxSpeed, l.MaxWidth}
-		j.Sources["link.speedGTs"], j.Sources["link.width"] = dir+"/current_link_speed", dir+"/current_link_width"
-		j.Sources["link.maxSpeedGTs"], j.Sources["link.maxWidth"] = dir+"/max_link_speed", dir+"/max_link_width"
+		j.Sources["link.speedGTs"], j.Sources["link.width"] = file(pci.LinkSpeedFile), file(pci.LinkWidthFile)
+		j.Sources["link.maxSpeedGTs"], j.Sources["link.maxWidth"] = file(pci.MaxLinkSpeedFile), file(pci.MaxLinkWidthFile)
 	}
 	if f.NUMA != pci.Unread {
-		j.NUMANode, j.Sources["numaNode"] = &f.NUMA, dir+"/numa_node"
+		j.NUMANode, j.Sources["numaNode"] = &f.NUMA, file(pci.NUMAFile)
 	}
 	if f.IOMMUGroup != pci.None {
 		j.Group = &groupJSON{f.IOMMUGroup, groupType}
-		j.Sources["iommuGroup.number"] = dir + "/iommu_group"
-		j.Sources["iommuGroup.type"] = fmt.Sprintf("/sys/kernel/iommu_groups/%d/type", f.IOMMUGroup)
+		j.Sources["iommuGroup.number"] = file(pci.IOMMUGroupFile)
+		j.Sources["iommuGroup.type"] = kmod.GroupFile(f.IOMMUGroup)
 	}
 	if f.Bridge() && f.ACS != nil {
 		j.ACS = &acsJSON{f.ACS.Present, append([]string{}, f.ACS.Redirects()...)}
-		j.Sources["acs"] = dir + "/config"
+		j.Sources["acs"] = file(pci.ConfigFile)
 	}
 }
 

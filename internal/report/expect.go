@@ -44,7 +44,7 @@ func (rd *Reader) mayBeExpected(r *Report) bool {
 // readDMI reads the machine's names. An empty file is a known name.
 func readDMI(fs *host.FS) expect.DMI {
 	read := func(file string) expect.Text {
-		text, err := fs.Line("sys/class/dmi/id/" + file)
+		text, err := fs.Line(expect.DMIDir[1:] + "/" + file)
 		return expect.Text{Value: text, Known: err == nil || errors.Is(err, host.ErrEmpty)}
 	}
 	return expect.DMI{Product: read("product_name"), Vendor: read("sys_vendor"), Board: read("board_name")}

@@ -1,6 +1,10 @@
 package kmod
 
-import "gdr-features/host"
+import (
+	"strconv"
+
+	"gdr-features/host"
+)
 
 // Fact names what some files are read for.
 type Fact string
@@ -27,6 +31,14 @@ const (
 	FactMOFEDReady    Fact = "mofed-ready"    // Advice.Operators.MOFEDReady
 	FactDriverReady   Fact = "driver-ready"   // Advice.Operators.DriverReady, RDMA
 )
+
+const groupsDir = "sys/kernel/iommu_groups"
+
+// Groups is the directory of all IOMMU groups.
+const Groups = "/" + groupsDir
+
+// GroupFile is the file that an entry of GroupTypes is from.
+func GroupFile(group int) string { return Groups + "/" + strconv.Itoa(group) + "/type" }
 
 // files are the files of a machine. They note what is asked for, and for which fact.
 type files struct {

@@ -351,7 +351,7 @@ func (s *scanner) groups(numbers []int) {
 			continue
 		}
 		// Kernels before 5.11 have no such file for any group: one problem.
-		text, err := s.fs.Line(fmt.Sprintf("sys/kernel/iommu_groups/%d/type", n))
+		text, err := s.fs.Line(GroupFile(n)[1:])
 		s.problem(err)
 		if missing == nil && host.Absent(err) {
 			missing = err
@@ -368,7 +368,7 @@ func (s *scanner) groups(numbers []int) {
 // of IOMMUs that run). A kernel that has other directories in /sys/kernel and no
 // list was built without; where there is no /sys/kernel, nothing is known.
 func (s *scanner) iommu(want Request) tristate.State {
-	const kernel, groups, units = "sys/kernel", "sys/kernel/iommu_groups", "sys/class/iommu"
+	const kernel, groups, units = "sys/kernel", groupsDir, "sys/class/iommu"
 	switch {
 	case len(want.Groups) > 0:
 		return tristate.True

@@ -34,13 +34,13 @@ func (s *scanner) links() {
 func readLink(fs *host.FS, base string) *Link {
 	var l Link
 	read := 0
-	for file, to := range map[string]*float64{"current_link_speed": &l.Speed, "max_link_speed": &l.MaxSpeed} {
+	for file, to := range map[string]*float64{LinkSpeedFile: &l.Speed, MaxLinkSpeedFile: &l.MaxSpeed} {
 		if text, err := fs.Line(base + file); err == nil {
 			read++
 			*to = parseSpeed(text)
 		}
 	}
-	for file, to := range map[string]*int{"current_link_width": &l.Width, "max_link_width": &l.MaxWidth} {
+	for file, to := range map[string]*int{LinkWidthFile: &l.Width, MaxLinkWidthFile: &l.MaxWidth} {
 		if text, err := fs.Line(base + file); err == nil {
 			read++
 			*to = parseWidth(text)
@@ -113,7 +113,7 @@ func (a *ACS) Redirects() []string {
 // ReadACS walks the extended capabilities in config. It gives nil when they
 // cannot be read: an unprivileged reader gets the first 64 bytes only.
 func ReadACS(fs *host.FS, a Address) *ACS {
-	config, err := fs.Open(devicesDir + "/" + a.String() + "/config")
+	config, err := fs.Open(devicesDir + "/" + a.String() + "/" + ConfigFile)
 	if err != nil {
 		return nil
 	}

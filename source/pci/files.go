@@ -3,7 +3,27 @@ package pci
 // Devices is the directory of all functions.
 const Devices = "/" + devicesDir
 
-// File is the path of a file of a function: of "driver",
+// Files of a function, for File and AnyFile, by what Function has from them. Which
+// file the ids are from is in Function.IDFile.
+const (
+	DriverFile       = "driver"
+	NUMAFile         = "numa_node"
+	IOMMUGroupFile   = "iommu_group"
+	ConfigFile       = "config" // ACS
+	LinkSpeedFile    = "current_link_speed"
+	LinkWidthFile    = "current_link_width"
+	MaxLinkSpeedFile = "max_link_speed"
+	MaxLinkWidthFile = "max_link_width"
+)
+
+// Files of a function that its ids are read from: all of them from the first, or else
+// from the second and others beside it.
+const (
+	ModaliasFile = "modalias"
+	VendorFile   = "vendor"
+)
+
+// File is the path of a file of a function: of DriverFile,
 // "/sys/bus/pci/devices/0000:1a:00.0/driver". Without a name it is the directory.
 func (a Address) File(name string) string {
 	if name == "" {

@@ -23,6 +23,8 @@ type Function struct {
 	// names where there is no modalias. All zero: not readable.
 	Vendor, Device, SubVendor, SubDevice uint16
 	Class                                uint32
+	// IDFile is the file that they are from, ModaliasFile or VendorFile.
+	IDFile string
 	// Unidentified: some ids could not be read, and the others allow a GPU or a NIC.
 	Unidentified bool
 

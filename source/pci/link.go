@@ -65,7 +65,7 @@ func least[T int | float64](a, b T) T {
 // it has, Own what its lower end can do, and Most what both can as far as that is
 // known: lanes, or GT/s.
 type LinkLack struct {
-	Property       string // "width" or "speed", as in current_link_width
+	Property       string // "width" or "speed"
 	Now, Own, Most float64
 }
 
@@ -75,6 +75,15 @@ func (l LinkLack) String() string {
 		return fmt.Sprintf("x%g of x%g", l.Now, l.Most)
 	}
 	return fmt.Sprintf("%g of %g GT/s", l.Now, l.Most)
+}
+
+// Files are the names of the files that say what a link has, and what its lower end
+// can do.
+func (l LinkLack) Files() (now, own string) {
+	if l.Property == "width" {
+		return LinkWidthFile, MaxLinkWidthFile
+	}
+	return LinkSpeedFile, MaxLinkSpeedFile
 }
 
 // Value writes a number of the property as its file does.

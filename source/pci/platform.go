@@ -127,7 +127,7 @@ func (s *scanner) managementMarks() {
 
 func (s *scanner) marked(f *Function) bool {
 	if f.NIC.NVLinkManagement.Narrow.Has(f.Device) {
-		width, err := s.fs.Line(devicesDir + "/" + f.Address.String() + "/max_link_width")
+		width, err := s.fs.Line(devicesDir + "/" + f.Address.String() + "/" + MaxLinkWidthFile)
 		if err == nil && parseWidth(width) == 2 {
 			return true
 		}

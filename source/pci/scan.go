@@ -160,7 +160,8 @@ func splitPath(dir string) (root string, bridges []Address, ok bool) {
 
 // ids reads modalias, one file for all ids, or else a file for each.
 func (s *scanner) ids(f *Function, base string) error {
-	text, err := s.fs.Line(base + "modalias")
+	f.IDFile = ModaliasFile
+	text, err := s.fs.Line(base + f.IDFile)
 	if err == nil && parseModalias(text, f) {
 		return nil
 	}
@@ -171,7 +172,7 @@ func (s *scanner) ids(f *Function, base string) error {
 		set  func(uint32)
 	}{
 		//nolint:gosec // bounded by max
-		{"vendor", 0xffff, func(n uint32) { f.Vendor = uint16(n) }},
+		{VendorFile, 0xffff, func(n uint32) { f.Vendor = uint16(n) }},
 		//nolint:gosec // bounded by max
 		{"device", 0xffff, func(n uint32) { f.Device = uint16(n) }},
 		{"class", 0xffffff, func(n uint32) { f.Class = n }},
@@ -188,6 +189,7 @@ func (s *scanner) ids(f *Function, base string) error {
 		f.Vendor, f.Device, f.Class = 0, 0, 0
 		return fmt.Errorf("ids of %v: %w", f.Address, errs[0])
 	}
+	f.IDFile = VendorFile
 	// Subsystem ids are missing on bridges of many vendors: not a problem.
 	if n, err := s.hexFile(base+"subsystem_vendor", 0xffff); err == nil {
 		f.SubVendor = uint16(n) //nolint:gosec // bounded
@@ -256,12 +258,12 @@ func (s *scanner) attributes(f *Function, base string) {
 	if f.NUMA, err = s.numa(base); err != nil {
 		s.inv.Problems = append(s.inv.Problems, err)
 	}
-	driver, err := s.fs.Base(base + "driver")
+	driver, err := s.fs.Base(base + DriverFile)
 	f.Driver = sanitize.Terminal(driver)
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
 	s.physFn(f, base)
-	group, err := s.fs.Base(base + "iommu_group")
+	group, err := s.fs.Base(base + IOMMUGroupFile)
 	f.IOMMUKnown = err == nil || host.Absent(err)
 	s.problem(err)
 	if err == nil {
@@ -289,7 +291,7 @@ func (s *scanner) physFn(f *Function, base string) {
 // numa reads numa_node; Unread with an error. A kernel without NUMA has no such
 // file, and no nodes.
 func (s *scanner) numa(base string) (int, error) {
-	text, err := s.fs.Line(base + "numa_node")
+	text, err := s.fs.Line(base + NUMAFile)
 	switch {
 	case host.Absent(err) && (s.inv.NUMANodes == 0 || s.inv.NUMANodes == 1):
 		return None, nil

@@ -160,6 +160,7 @@ func TestScan(t *testing.T) {
 	}}
 	want.Functions[1].SubVendor = 0x1000
 	for i := range want.Functions {
+		want.Functions[i].IDFile = pci.ModaliasFile
 		want.Functions[i].Classify(family.Known())
 	}
 	if diff := cmp.Diff(want, scan(t, dir, 0)); diff != "" {

@@ -19,9 +19,11 @@ func TestScanSpoiled(t *testing.T) {
 	// lost leaves nothing of the GPU but its address.
 	lost := func(_ *pci.Inventory, gpu, _ *pci.Function) {
 		*gpu = pci.Function{
-			Address: gpu.Address, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.None,
+			Address: gpu.Address, IDFile: pci.ModaliasFile, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.None,
 		}
 	}
+	// fromFiles: the ids are not from modalias.
+	fromFiles := func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IDFile = pci.VendorFile }
 	tests := []struct {
 		name     string
 		spoil    func(t *testing.T, dir string)
@@ -32,7 +34,7 @@ func TestScanSpoiled(t *testing.T) {
 		{
 			"no modalias: a file for each id",
 			func(t *testing.T, dir string) { remove(t, dir, gpu+"/modalias") },
-			nil, nil,
+			nil, fromFiles,
 		},
 		{
 			"a modalias, and no file for any id",
@@ -61,7 +63,7 @@ func TestScanSpoiled(t *testing.T) {
 			},
 			nil,
 			func(_ *pci.Inventory, gpu, _ *pci.Function) {
-				gpu.Device, gpu.SubVendor, gpu.SubDevice = 0xffff, 0xffff, 0xffff
+				gpu.IDFile, gpu.Device, gpu.SubVendor, gpu.SubDevice = pci.VendorFile, 0xffff, 0xffff, 0xffff
 			},
 		},
 		{
@@ -72,17 +74,19 @@ func TestScanSpoiled(t *testing.T) {
 				put(t, dir, gpu+"/subsystem_device", "0x10000\n")
 			},
 			nil,
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.SubVendor, gpu.SubDevice = 0, 0 },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) {
+				gpu.IDFile, gpu.SubVendor, gpu.SubDevice = pci.VendorFile, 0, 0
+			},
 		},
 		{
 			"a modalias of another bus",
 			func(t *testing.T, dir string) { put(t, dir, gpu+"/modalias", "acpi:PNP0A08:\n") },
-			nil, nil,
+			nil, fromFiles,
 		},
 		{
 			"no modalias, ids in upper case without 0x",
 			func(t *testing.T, dir string) { remove(t, dir, gpu+"/modalias"); put(t, dir, gpu+"/vendor", "10DE\n") },
-			nil, nil,
+			nil, fromFiles,
 		},
 		{
 			"no modalias and no subsystem ids",
@@ -92,7 +96,9 @@ func TestScanSpoiled(t *testing.T) {
 				put(t, dir, gpu+"/subsystem_device", "garbage")
 			},
 			nil,
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.SubVendor, gpu.SubDevice = 0, 0 },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) {
+				gpu.IDFile, gpu.SubVendor, gpu.SubDevice = pci.VendorFile, 0, 0
+			},
 		},
 		{
 			"garbage for a path",

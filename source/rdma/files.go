@@ -9,7 +9,17 @@ const (
 	NetnsMode = "/" + netnsMode
 )
 
-// PortFile is the path of a file of one of the device's ports: of 1 and "state",
+// Files of a port, for PortFile and AnyPortFile, by the fields of Port.
+const (
+	StateFile     = "state"
+	LinkLayerFile = "link_layer"
+	RateFile      = "rate"
+)
+
+// FunctionFile is the directory of a PCI function that lists its RDMA devices.
+const FunctionFile = "infiniband"
+
+// PortFile is the path of a file of one of the device's ports: of 1 and StateFile,
 // "/sys/class/infiniband/mlx5_0/ports/1/state".
 func (d *Device) PortFile(port int, name string) string {
 	dir := "/" + d.dir

@@ -138,7 +138,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 	}
 	defer s.polled.Delete(d.dir)
 	for _, p := range d.Ports {
-		text, err := fs.Line(d.dir + "/ports/" + strconv.Itoa(p.Number) + "/state")
+		text, err := fs.Line(d.dir + "/ports/" + strconv.Itoa(p.Number) + "/" + StateFile)
 		state := ""
 		if err == nil {
 			state, err = parseState(text)
@@ -168,12 +168,12 @@ func portsOf(fs *host.FS, device string, facts Facts) (a answer) {
 		}
 		p := Port{Number: n}
 		base := dir + "/" + number + "/"
-		if text, err := fs.Line(base + "state"); err != nil {
+		if text, err := fs.Line(base + StateFile); err != nil {
 			problem(err)
 		} else if p.State, err = parseState(text); err != nil {
 			problem(fmt.Errorf("/%sstate: %w", base, err))
 		}
-		if p.LinkLayer, err = linkLayer(fs, base+"link_layer"); err != nil {
+		if p.LinkLayer, err = linkLayer(fs, base+LinkLayerFile); err != nil {
 			problem(err)
 		}
 		if facts&PhysicalStates != 0 && p.State != "ACTIVE" && p.State != "" {
@@ -181,7 +181,7 @@ func portsOf(fs *host.FS, device string, facts Facts) (a answer) {
 				problem(err)
 			}
 		}
-		if text, err := fs.Line(base + "rate"); err != nil {
+		if text, err := fs.Line(base + RateFile); err != nil {
 			problem(err)
 		} else if p.RateGbps, err = parseRate(text); err != nil {
 			problem(fmt.Errorf("/%srate: %w", base, err))

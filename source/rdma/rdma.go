@@ -220,7 +220,7 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 		if f.NIC == nil || len(inv.Of(f.Address)) > 0 {
 			continue
 		}
-		dir := functionDir(f.Address) + "/infiniband"
+		dir := functionDir(f.Address) + "/" + FunctionFile
 		names, err := fs.Names(dir)
 		if err != nil {
 			continue // most functions without a device have no such directory
@@ -234,7 +234,7 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 	return devices
 }
 
-func functionDir(a pci.Address) string { return "sys/bus/pci/devices/" + a.String() }
+func functionDir(a pci.Address) string { return a.File("")[1:] }
 
 // describe finds out what must not be touched, and what people want to know.
 func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
