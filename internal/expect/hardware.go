@@ -106,7 +106,7 @@ func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	return Check{
 		Name: key + ".pcie", State: t.state(), Expected: "full PCIe links of all " + key + g.suffix(), Found: t.found("none"),
 		Fix:     "lspci -vv -s ADDRESS (LnkCap, LnkSta); reseat the card, try another slot or riser, then replace it",
-		Sources: []string{pci.AnyFile("current_link_width"), pci.AnyFile("current_link_speed")},
+		Sources: []string{pci.AnyFile(pci.LinkWidthFile), pci.AnyFile(pci.LinkSpeedFile)},
 	}
 }
 

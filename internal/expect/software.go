@@ -28,11 +28,11 @@ func (f *Facts) software(e *Expectations) []Check {
 	if len(e.IOMMU) > 0 {
 		all = append(all, value("iommu", "IOMMU", e.IOMMU, f.Verdict.IOMMU,
 			"the kernel's command line (iommu=, intel_iommu=, amd_iommu=) and the firmware's setting",
-			[]string{pci.AnyFile("iommu_group")}, kmod.FactIOMMU))
+			[]string{pci.AnyFile(pci.IOMMUGroupFile)}, kmod.FactIOMMU))
 	}
 	if len(e.ACS) > 0 {
 		all = append(all, value("acs", "ACS", e.ACS, f.Verdict.ACS,
-			"the firmware's setting of ACS, or setpci at boot; virtual machines need the redirection", []string{pci.AnyFile("config")}))
+			"the firmware's setting of ACS, or setpci at boot; virtual machines need the redirection", []string{pci.AnyFile(pci.ConfigFile)}))
 	}
 	if e.Ready != nil {
 		all = append(all, f.ready(*e.Ready))

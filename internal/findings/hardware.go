@@ -90,7 +90,7 @@ func topoOverride(f *Facts) []string {
 	return nil
 }
 
-var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile("driver")}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
+var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
 	{
 		status: Fail, reason: verdict.GPUPassthrough, when: passthrough,
 		text:     say("every eligible GPU is bound to vfio-pci, for virtual machines"),
@@ -127,7 +127,7 @@ func moduleType(f *Facts) string {
 	return "kernel module type unknown"
 }
 
-var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile("driver")}, rows: []row{
+var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
 	{status: OK, when: is((*Facts).NICDriven, tristate.True), text: say("an eligible NIC is bound to its driver")},
 	{
 		status: Fail, reason: verdict.NICDriverNotLoaded, when: is((*Facts).NICDriven, tristate.False),

@@ -16,7 +16,7 @@ import (
 // nvidia-peermem-ctr, either for mlx5_core (useHostMofed) or for the Network
 // Operator's mark (docs/operators.md#manager-wait, #ctr-peermem).
 var operators = check{
-	name: "operators", sources: []string{pci.AnyFile("driver")}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: sawMarks,
+	name: "operators", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: sawMarks,
 	rows: []row{
 		{
 			status: Warn, code: "OperatorsWait", when: all(driverWaits, hostDrivers),

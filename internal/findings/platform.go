@@ -45,7 +45,7 @@ func sawCommandLine(f *Facts) []string {
 	return nil
 }
 
-var acs = check{name: "acs", sources: []string{pci.AnyFile("config")}, rows: []row{
+var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, rows: []row{
 	{
 		status: Undecidable, code: "ACSUnreadable", when: acsIs(""), which: unreadBridges,
 		text: say("the ACS registers of the bridges between GPUs and NICs cannot be read"),
