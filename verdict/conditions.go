@@ -43,7 +43,7 @@ func (f *Facts) iommu() (mode string, open bool) {
 	inspect := func(fn *pci.Function) {
 		seen = true
 		switch {
-		case !fn.IOMMUKnown:
+		case fn.IOMMUGroup == pci.Unread:
 			open = true
 		case fn.IOMMUGroup != pci.None:
 			grouped = true

@@ -155,7 +155,7 @@ func portRole(i, n int) string {
 
 func (w *path) hop(role string, a pci.Address) Hop {
 	h := Hop{Role: role, Name: a.String(), Function: w.r.PCI.Find(a), PCI: true}
-	if f := h.Function; f != nil && f.IOMMUGroup != pci.None {
+	if f := h.Function; f != nil && f.IOMMUGroup >= 0 {
 		h.IOMMU = w.r.Kmod.GroupTypes[f.IOMMUGroup]
 	}
 	return h

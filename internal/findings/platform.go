@@ -27,7 +27,7 @@ var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFil
 func translated(f *Facts) (devices, evidence []string) {
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
-		if !eligible(fn) || fn.IOMMUGroup == pci.None {
+		if !eligible(fn) || fn.IOMMUGroup < 0 {
 			continue
 		}
 		if kind := f.Kmod.GroupTypes[fn.IOMMUGroup]; kind == "DMA" || kind == "DMA-FQ" {
@@ -150,13 +150,13 @@ var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IO
 // machine they are the hypervisor's.
 func dataDirectApart(f *Facts) (apart, evidence []string) {
 	for _, gpu := range f.Matrix.GPUs {
-		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup == pci.None {
+		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup < 0 {
 			continue
 		}
 		i := slices.IndexFunc(f.PCI.Functions, func(fn pci.Function) bool {
 			return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 // more than the root port
 		})
-		if i < 0 || f.PCI.Functions[i].IOMMUGroup == pci.None || f.PCI.Functions[i].IOMMUGroup == gpu.IOMMUGroup {
+		if i < 0 || f.PCI.Functions[i].IOMMUGroup < 0 || f.PCI.Functions[i].IOMMUGroup == gpu.IOMMUGroup {
 			continue
 		}
 		beside := &f.PCI.Functions[i]

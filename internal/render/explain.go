@@ -99,7 +99,7 @@ func speedAndWidth(speed float64, width int) string {
 
 func group(f *pci.Function, kind string) string {
 	switch {
-	case !f.IOMMUKnown:
+	case f.IOMMUGroup == pci.Unread:
 		return "?"
 	case f.IOMMUGroup == pci.None:
 		return "-"

@@ -108,7 +108,7 @@ func (j *hopJSON) function(f *pci.Function, groupType string) {
 	if f.NUMA != pci.Unread {
 		j.NUMANode, j.Sources["numaNode"] = &f.NUMA, file(pci.NUMAFile)
 	}
-	if f.IOMMUGroup != pci.None {
+	if f.IOMMUGroup >= 0 {
 		j.Group = &groupJSON{f.IOMMUGroup, groupType}
 		j.Sources["iommuGroup.number"] = file(pci.IOMMUGroupFile)
 		j.Sources["iommuGroup.type"] = kmod.GroupFile(f.IOMMUGroup)

@@ -37,7 +37,7 @@ func Function(bus uint8, vendor, device uint16, class uint32, driver string) pci
 	return pci.Function{
 		Address: At(bus), Vendor: vendor, Device: device, Class: class, IDFile: pci.ModaliasFile,
 		RootBus: "pci0000:00", Bridges: []pci.Address{{Bus: 0, Device: 1}, {Bus: 1}, {Bus: 2, Device: bus}},
-		Driver: driver, DriverKnown: true, IOMMUGroup: pci.None, IOMMUKnown: true,
+		Driver: driver, DriverKnown: true, IOMMUGroup: pci.None,
 	}
 }
 

@@ -20,7 +20,7 @@ func For(functions *pci.Inventory, table family.Table) Request {
 			continue
 		}
 		want.IOMMU = true
-		if f.IOMMUGroup != pci.None {
+		if f.IOMMUGroup >= 0 {
 			want.Groups = append(want.Groups, f.IOMMUGroup)
 		}
 		switch {

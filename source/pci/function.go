@@ -62,10 +62,9 @@ type Function struct {
 	DriverKnown bool
 	// PhysFn is the physical function of a virtual one, from the link physfn.
 	PhysFn *Address
-	// IOMMUGroup is from the link iommu_group; None for no group.
+	// IOMMUGroup is from the link iommu_group; None for no group, Unread when that
+	// could not be read.
 	IOMMUGroup int
-	// IOMMUKnown is false when the group could not be read.
-	IOMMUKnown bool
 
 	// NVLinkManagement marks the NIC on a GPU baseboard that manages the NVLink
 	// switches and carries no traffic; see managementMarks.

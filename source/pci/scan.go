@@ -98,7 +98,7 @@ func (s *scanner) function(link host.Link) {
 		s.problem(fmt.Errorf("/%s: %w", devicesDir, err))
 		return
 	}
-	f := Function{Address: address, NUMA: None, NearNUMA: None, RootNUMA: None, IOMMUGroup: None}
+	f := Function{Address: address, NUMA: None, NearNUMA: None, RootNUMA: None, IOMMUGroup: Unread}
 	s.place(&f, link)
 	base := devicesDir + "/" + name + "/"
 	if err := s.ids(&f, base); err != nil {
@@ -263,15 +263,24 @@ func (s *scanner) attributes(f *Function, base string) {
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
 	s.physFn(f, base)
-	group, err := s.fs.Base(base + IOMMUGroupFile)
-	f.IOMMUKnown = err == nil || host.Absent(err)
-	s.problem(err)
-	if err == nil {
-		if f.IOMMUGroup, err = strconv.Atoi(group); err != nil || f.IOMMUGroup < 0 {
-			f.IOMMUGroup, f.IOMMUKnown = None, false
-			s.problem(fmt.Errorf("/%siommu_group: %q is not a group", base, sanitize.Terminal(group)))
-		}
+	f.IOMMUGroup = s.iommuGroup(base)
+}
+
+func (s *scanner) iommuGroup(base string) int {
+	text, err := s.fs.Base(base + IOMMUGroupFile)
+	switch {
+	case host.Absent(err):
+		return None
+	case err != nil:
+		s.problem(err)
+		return Unread
 	}
+	group, err := strconv.Atoi(text)
+	if err != nil || group < 0 {
+		s.problem(fmt.Errorf("/%s%s: %q is not a group", base, IOMMUGroupFile, sanitize.Terminal(text)))
+		return Unread
+	}
+	return group
 }
 
 func (s *scanner) physFn(f *Function, base string) {

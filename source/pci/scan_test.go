@@ -137,7 +137,7 @@ func TestScan(t *testing.T) {
 		return pci.Function{
 			Address: at(t, address), Vendor: vendor, Device: device, Class: 0x060400,
 			RootBus: "pci0000:15", Bridges: above,
-			NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.None,
+			NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.Unread,
 		}
 	}
 	want := pci.Inventory{NUMANodes: 2, Functions: []pci.Function{
@@ -147,15 +147,15 @@ func TestScan(t *testing.T) {
 		bridge("0000:17:01.0", 0x1000, 0xc030, bridges[:2]...),
 		{
 			Address: at(t, "0000:18:00.0"), Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1, Class: 0x030200,
-			RootBus: "pci0000:15", Bridges: bridges, Driver: "nvidia", DriverKnown: true, IOMMUGroup: 3, IOMMUKnown: true,
+			RootBus: "pci0000:15", Bridges: bridges, Driver: "nvidia", DriverKnown: true, IOMMUGroup: 3,
 		},
 		{
 			Address: pf, Vendor: 0x15b3, Device: 0x1021, Class: 0x020700,
-			RootBus: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 5, IOMMUKnown: true,
+			RootBus: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 5,
 		},
 		{
 			Address: at(t, "0000:19:00.1"), Vendor: 0x15b3, Device: 0x101e, Class: 0x020700, PhysFn: &pf,
-			RootBus: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 6, IOMMUKnown: true,
+			RootBus: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 6,
 		},
 	}}
 	want.Functions[1].SubVendor = 0x1000
@@ -171,10 +171,10 @@ func TestScan(t *testing.T) {
 	for i := range want.Functions {
 		f := &want.Functions[i]
 		f.NUMA, f.NearNUMA, f.RootNUMA = 0, 0, 0
-		f.DriverKnown, f.IOMMUKnown = true, true
+		f.DriverKnown = true
 		f.Link = &pci.Link{Speed: 32, MaxSpeed: 32, Width: 16, MaxWidth: 16}
 		if f.Bridge() {
-			f.Driver, f.ACS = "pcieport", &pci.ACS{}
+			f.Driver, f.ACS, f.IOMMUGroup = "pcieport", &pci.ACS{}, pci.None
 		}
 	}
 	want.Functions[2].ACS = &pci.ACS{Present: true, Control: 0x1d}

@@ -19,7 +19,7 @@ func TestScanSpoiled(t *testing.T) {
 	// lost leaves nothing of the GPU but its address.
 	lost := func(_ *pci.Inventory, gpu, _ *pci.Function) {
 		*gpu = pci.Function{
-			Address: gpu.Address, IDFile: pci.ModaliasFile, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.None,
+			Address: gpu.Address, IDFile: pci.ModaliasFile, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.Unread,
 		}
 	}
 	// fromFiles: the ids are not from modalias.
@@ -203,19 +203,19 @@ func TestScanSpoiled(t *testing.T) {
 				put(t, dir, gpu+"/iommu_group", "3")
 			},
 			[]string{"readlink /" + gpu + "/iommu_group"},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup = pci.Unread },
 		},
 		{
 			"an IOMMU group without number",
 			func(t *testing.T, dir string) { relink(t, dir, gpu+"/iommu_group", "../iommu_groups/none") },
 			[]string{"/" + gpu + `/iommu_group: "none" is not a group`},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup = pci.Unread },
 		},
 		{
 			"a negative IOMMU group",
 			func(t *testing.T, dir string) { relink(t, dir, gpu+"/iommu_group", "../iommu_groups/-1") },
 			[]string{"/" + gpu + `/iommu_group: "-1" is not a group`},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup, gpu.IOMMUKnown = pci.None, false },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IOMMUGroup = pci.Unread },
 		},
 		{
 			"a physical function without address",
