@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/sample"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -148,6 +149,24 @@ func TestBetween(t *testing.T) {
 		}
 		if got := m.GPUs[0].Crossing(); !slices.Equal(got, tt.crossing) {
 			t.Errorf("%s: crossing %v, want %v", tt.name, got, tt.crossing)
+		}
+	}
+}
+
+// TestNearestWithManagement: a NIC that manages NVLink switches as far as its RDMA
+// device alone tells is not eligible, but still counts for the hardware: the device is
+// there only while a driver is bound.
+func TestNearestWithManagement(t *testing.T) {
+	n := sample.Ready()
+	for _, management := range []bool{false, true} {
+		n.RDMA.Devices[0].NVLinkManagement = management
+		m := n.Facts().Matrix
+		nic := &m.NICs[0]
+		if nic.Eligible == management || nic.NVLinkManagement() != management {
+			t.Errorf("management %v: eligible %v, management %v", management, nic.Eligible, nic.NVLinkManagement())
+		}
+		if m.EligibleNICs != 1 || m.Level != topology.PIX || !slices.Equal(m.GPUs[0].Nearest, []*pci.Function{nic.Function}) {
+			t.Errorf("management %v: %d NICs, level %v, nearest %v", management, m.EligibleNICs, m.Level, m.GPUs[0].Nearest)
 		}
 	}
 }

@@ -39,7 +39,17 @@ type NIC struct {
 	RDMA *rdma.Device
 	// Function is the PCI function, nil for an RDMA device without one.
 	Function *pci.Function
+	// Eligible: the function is eligible, and the RDMA device does not manage NVLink
+	// switches. What is about hardware alone goes by the function.
 	Eligible bool
+}
+
+// NVLinkManagement reports whether the NIC manages NVLink switches, as its function or
+// its RDMA device tells. The device tells it by its PSID, which can be read only while
+// a driver is bound. So a NIC known by its PSID alone has no usable ports, but stays
+// among the nearest NICs and in the counts, which no driver may change.
+func (n *NIC) NVLinkManagement() bool {
+	return n.Function != nil && n.Function.NVLinkManagement || n.RDMA != nil && n.RDMA.NVLinkManagement
 }
 
 // Name is the RDMA device's name, "" without one.
@@ -287,7 +297,9 @@ func (b *builder) nics() {
 		}
 		next = b.withoutRDMA(next, has, d.PCI)
 		f := b.PCI.Find(*d.PCI)
-		b.m.NICs = append(b.m.NICs, NIC{RDMA: d, Function: f, Eligible: f != nil && f.NICEligible() && !d.NVLinkManagement})
+		n := NIC{RDMA: d, Function: f}
+		n.Eligible = f != nil && f.NICEligible() && !n.NVLinkManagement()
+		b.m.NICs = append(b.m.NICs, n)
 	}
 	b.withoutRDMA(next, has, nil)
 }

@@ -65,7 +65,7 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "software device"
 	case f == nil:
 		return "not on the PCI bus"
-	case f.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
+	case n.NVLinkManagement():
 		return "NVLink management"
 	case !n.Eligible:
 		return "NIC, not eligible"

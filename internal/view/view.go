@@ -60,7 +60,7 @@ func GPUNote(g topology.GPU) string {
 // NICNote returns the state of each port of a NIC, or says why there is none to show.
 func NICNote(n *topology.NIC) string {
 	switch {
-	case n.Function != nil && n.Function.NVLinkManagement, n.RDMA != nil && n.RDMA.NVLinkManagement:
+	case n.NVLinkManagement():
 		return "NVLink management, not read"
 	case n.RDMA == nil:
 		return "no RDMA device"
