@@ -9,19 +9,23 @@ import (
 	"gdr-features/internal/machine"
 )
 
+// expectedMachine is of a type that the shipped example of expectations describes.
+const expectedMachine = "dell-xe9680-h100"
+
+var expectations = []struct{ state, args, file string }{
+	{"ready", "check", "expected.txt"},
+	{"closed-no-peermem", "check", "deviates.txt"},
+	{"closed-no-peermem", "check -o json", "deviates.json"},
+}
+
 // TestGoldenExpected keeps what check prints of a machine of the shipped example,
 // as expected and not.
 func TestGoldenExpected(t *testing.T) {
-	const name = "dell-xe9680-h100"
-	m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
+	m, err := machine.Load(filepath.Join(machinesDir, expectedMachine+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct{ state, args, file string }{
-		{"ready", "check", "expected.txt"},
-		{"closed-no-peermem", "check", "deviates.txt"},
-		{"closed-no-peermem", "check -o json", "deviates.json"},
-	} {
+	for _, test := range expectations {
 		state, ok := machine.StateNamed(test.state)
 		if !ok {
 			t.Fatalf("no state %q", test.state)
@@ -32,6 +36,6 @@ func TestGoldenExpected(t *testing.T) {
 		if want := map[string]int{"ready": 0, "closed-no-peermem": 2}[test.state]; status != want || errs.Len() > 0 {
 			t.Errorf("%s %s: status %d, %s", test.state, test.args, status, errs.String())
 		}
-		golden(t, filepath.Join(goldenDir, name, test.file), out.Bytes())
+		golden(t, filepath.Join(goldenDir, expectedMachine, test.file), out.Bytes())
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/testsize"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing")
@@ -75,28 +77,62 @@ func paired(m *machine.Machine) bool {
 // smallMachine is one whose JSON a person can review.
 const smallMachine = 30
 
+// goldenOf returns the golden files of a machine, and the commands whose output each keeps.
+func goldenOf(m *machine.Machine) map[string][]string {
+	files := map[string][]string{}
+	for _, s := range surfaces {
+		if s.small && len(m.Functions) > smallMachine || s.of != nil && !slices.Contains(s.of, m.Name) {
+			continue
+		}
+		files[filepath.Join(goldenDir, m.Name, s.file)] = []string{s.args}
+	}
+	for _, s := range ofPairs {
+		if paired(m) {
+			files[filepath.Join(goldenDir, m.Name, s.file)] = s.args(m)
+		}
+	}
+	return files
+}
+
 // TestGolden compares what every command prints on every machine.
 func TestGolden(t *testing.T) {
-	for _, m := range machine.All(t, machinesDir) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, machine.States()[0])
-			for _, s := range surfaces {
-				if s.small && len(m.Functions) > smallMachine || s.of != nil && !slices.Contains(s.of, m.Name) {
-					continue
-				}
-				golden(t, filepath.Join(goldenDir, m.Name, s.file), printed(t, dir, s.args))
-			}
-			for _, s := range ofPairs {
-				if !paired(m) {
-					continue
-				}
+			for file, commands := range goldenOf(m) {
 				var out []byte
-				for _, args := range s.args(m) {
+				for _, args := range commands {
 					out = append(out, printed(t, dir, args)...)
 				}
-				golden(t, filepath.Join(goldenDir, m.Name, s.file), out)
+				golden(t, file, out)
 			}
 		})
+	}
+}
+
+// TestGoldenFilesAreWritten: each file below testdata/golden is one that a test compares.
+func TestGoldenFilesAreWritten(t *testing.T) {
+	written := map[string]bool{filepath.Join(goldenDir, snapshotMachine, snapshotFile): true}
+	for _, m := range machine.All(t, machinesDir) {
+		for file := range goldenOf(m) {
+			written[file] = true
+		}
+	}
+	for _, e := range expectations {
+		written[filepath.Join(goldenDir, expectedMachine, e.file)] = true
+	}
+	err := filepath.WalkDir(goldenDir, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || d.IsDir() || written[file]:
+			return err
+		case *update:
+			return os.Remove(file)
+		}
+		t.Errorf("no test writes %s (make golden removes it)", file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -176,16 +176,18 @@ func TestSnapshotOfHungMachine(t *testing.T) {
 	}
 }
 
+// The machine whose snapshot is kept, and its file.
+const snapshotMachine, snapshotFile = "vllm-1gpu-dualport-node", "snapshot.txt"
+
 // TestGoldenSnapshot keeps the snapshot of a small machine for people to review.
 func TestGoldenSnapshot(t *testing.T) {
-	const name = "vllm-1gpu-dualport-node"
-	m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
+	m, err := machine.Load(filepath.Join(machinesDir, snapshotMachine+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
 	_, notes, _ := strings.Cut(text, `"taken `) // behind the version
-	golden(t, filepath.Join(goldenDir, name, "snapshot.txt"), []byte(`"taken `+notes))
+	golden(t, filepath.Join(goldenDir, snapshotMachine, snapshotFile), []byte(`"taken `+notes))
 }
 
 // failing is a standard output that is full.
