@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 )
@@ -40,14 +41,44 @@ const memory = "/dev/shm"
 // Tree writes the machine to a directory that is removed when the test ends.
 func (m *Machine) Tree(t TB, s State) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(memory, "gdr-features-test-")
-	if err != nil {
-		dir = t.TempDir()
-	} else {
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	}
+	dir := tempDir(t)
 	if err := m.Write(dir, s); err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// Trees gives the machine in each of the states in turn, in one directory: only what a state
+// adds to the hardware is written and removed again. A test that changes the tree needs
+// Tree.
+func (m *Machine) Trees(t TB, states []State) iter.Seq2[State, string] {
+	return func(yield func(State, string) bool) {
+		t.Helper()
+		w := newWriter(tempDir(t), m, os.O_EXCL) // a state overwrites nothing
+		w.hardware()
+		hardware := len(w.made)
+		for _, s := range states {
+			w.software(s)
+			if w.err != nil {
+				t.Fatal(w.err)
+			}
+			if !yield(s, w.dir) {
+				return
+			}
+			w.removeFrom(hardware)
+		}
+		if w.err != nil {
+			t.Fatal(w.err)
+		}
+	}
+}
+
+func tempDir(t TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(memory, "gdr-features-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }

@@ -1,9 +1,13 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,54 +28,98 @@ func LayOut(file, state, dir string) error {
 
 // Write writes a machine in a state below dir, as sys/ and proc/.
 func (m *Machine) Write(dir string, s State) error {
-	w := writer{dir: dir, m: m, s: s}
-	w.platform()
-	for i := range m.Functions {
-		w.function(&m.Functions[i], i)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
-	w.modules()
-	w.kernel()
+	w := newWriter(dir, m, os.O_TRUNC)
+	w.hardware()
+	w.software(s)
 	return w.err
 }
 
+// writer writes one tree. After an error nothing more is written.
 type writer struct {
-	dir string
-	m   *Machine
-	s   State
-	err error
+	dir   string
+	m     *Machine
+	s     State
+	flags int             // to open each file with
+	made  []string        // files, links and directories, in this order
+	there map[string]bool // directories
+	err   error
 }
 
-// file writes one file; after an error nothing more is written.
+func newWriter(dir string, m *Machine, flags int) *writer {
+	return &writer{dir: dir, m: m, flags: flags, there: map[string]bool{".": true}}
+}
+
+// hardware writes what is the same in every state.
+func (w *writer) hardware() {
+	w.platform()
+	for i := range w.m.Functions {
+		w.function(&w.m.Functions[i])
+	}
+}
+
+// software writes what depends on the state.
+func (w *writer) software(s State) {
+	w.s = s
+	for i := range w.m.Functions {
+		w.bind(&w.m.Functions[i], i)
+	}
+	w.modules()
+	w.kernel()
+}
+
+// removeFrom removes what was made since there were n entries in made.
+func (w *writer) removeFrom(n int) {
+	for _, name := range slices.Backward(w.made[n:]) {
+		if w.err == nil {
+			w.err = os.Remove(filepath.Join(w.dir, name))
+		}
+		delete(w.there, name)
+	}
+	w.made = w.made[:n]
+}
+
 func (w *writer) file(name, text string) {
+	w.mkdir(path.Dir(name))
 	if w.err != nil {
 		return
 	}
-	path := filepath.Join(w.dir, name)
-	if w.err = os.MkdirAll(filepath.Dir(path), 0o755); w.err == nil {
-		w.err = os.WriteFile(path, []byte(text), 0o644)
+	w.made = append(w.made, name)
+	var f *os.File
+	if f, w.err = os.OpenFile(w.dir+"/"+name, os.O_WRONLY|os.O_CREATE|w.flags, 0o644); w.err == nil {
+		_, err := f.WriteString(text)
+		w.err = errors.Join(err, f.Close())
 	}
 }
 
 // link makes a link at name to another name of the tree, relative as sysfs has
 // them.
 func (w *writer) link(name, to string) {
+	w.mkdir(path.Dir(name))
 	if w.err != nil {
 		return
 	}
-	path := filepath.Join(w.dir, name)
-	if w.err = os.MkdirAll(filepath.Dir(path), 0o755); w.err != nil {
-		return
-	}
 	var rel string
-	if rel, w.err = filepath.Rel(filepath.Dir(name), to); w.err == nil {
-		w.err = os.Symlink(rel, path)
+	if rel, w.err = filepath.Rel(path.Dir(name), to); w.err == nil {
+		w.made = append(w.made, name)
+		w.err = os.Symlink(rel, w.dir+"/"+name)
 	}
 }
 
+// mkdir makes a directory and those above it, unless they are there.
 func (w *writer) mkdir(name string) {
-	if w.err == nil {
-		w.err = os.MkdirAll(filepath.Join(w.dir, name), 0o755)
+	if w.err != nil || w.there[name] {
+		return
 	}
+	w.mkdir(path.Dir(name))
+	if w.err = os.Mkdir(w.dir+"/"+name, 0o755); errors.Is(w.err, fs.ErrExist) {
+		w.err = nil
+	} else {
+		w.made = append(w.made, name)
+	}
+	w.there[name] = true
 }
 
 // platform writes CPUs, firmware names, NUMA nodes and the list of IOMMU groups.
@@ -93,7 +141,8 @@ func (w *writer) platform() {
 	}
 }
 
-func (w *writer) function(f *Function, index int) {
+// function writes a PCI function without its driver.
+func (w *writer) function(f *Function) {
 	dir := "sys/" + f.Path
 	w.file(dir+"/vendor", "0x"+f.Vendor+"\n")
 	w.file(dir+"/device", "0x"+f.Device+"\n")
@@ -106,15 +155,6 @@ func (w *writer) function(f *Function, index int) {
 	w.linkFiles(f, dir)
 	w.link("sys/bus/pci/devices/"+f.Address, dir)
 	w.link(dir+"/subsystem", "sys/bus/pci")
-	if w.s.IOMMU != "" && !f.IsBridge() {
-		number := f.Attrs["group"]
-		if number == "" {
-			number = strconv.Itoa(index)
-		}
-		group := "sys/kernel/iommu_groups/" + number
-		w.file(group+"/type", w.s.IOMMU+"\n")
-		w.link(dir+"/iommu_group", group)
-	}
 	if a, ok := f.Attrs["vpd"]; ok {
 		w.file(dir+"/vpd", vpd(a))
 	}
@@ -124,6 +164,22 @@ func (w *writer) function(f *Function, index int) {
 				w.link(dir+"/physfn", "sys/"+w.m.Functions[i].Path)
 			}
 		}
+	}
+}
+
+// bind writes the IOMMU group of a function, its driver, and what the driver makes.
+func (w *writer) bind(f *Function, index int) {
+	dir := "sys/" + f.Path
+	if w.s.IOMMU != "" && !f.IsBridge() {
+		number := f.Attrs["group"]
+		if number == "" {
+			number = strconv.Itoa(index)
+		}
+		group := "sys/kernel/iommu_groups/" + number
+		if !w.there[group] {
+			w.file(group+"/type", w.s.IOMMU+"\n")
+		}
+		w.link(dir+"/iommu_group", group)
 	}
 	driver := w.driver(f)
 	if driver != "" {

@@ -9,12 +9,13 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/internal/testsize"
 )
 
 // TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps its
 // value or becomes unknown, and only the reason may appear.
 func TestEmptyFileNeverLies(t *testing.T) {
-	for _, name := range []string{"epyc-3gpu-phb-nccltests320", "bluefield3-l40s", "gb300-datadirect", "vfs-with-pf"} {
+	for _, name := range testsize.Share([]string{"epyc-3gpu-phb-nccltests320", "bluefield3-l40s", "gb300-datadirect", "vfs-with-pf"}) {
 		m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
 		if err != nil {
 			t.Fatal(err)

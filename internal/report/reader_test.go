@@ -16,6 +16,7 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/testsize"
 )
 
 func reader(t *testing.T, dir string) *report.Reader {
@@ -30,26 +31,18 @@ func reader(t *testing.T, dir string) *report.Reader {
 
 // Reading a machine again and again gives the same as reading it once.
 func TestReaderIsCollect(t *testing.T) {
-	files, err := filepath.Glob(machinesDir + "/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		m, err := machine.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range []string{"ready", "closed-no-peermem"} {
-			dir := m.Tree(t, state(t, s))
+	states := []machine.State{state(t, "ready"), state(t, "closed-no-peermem")}
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
+		for s, dir := range m.Trees(t, states) {
 			once := collect(t, dir, report.ForPublishing.Facts)
 			rd := reader(t, dir)
 			for _, parts := range []report.Parts{report.All, report.RDMA, report.Drivers, report.RDMA | report.Drivers, report.PCI, report.All} {
 				again := rd.Read(t.Context(), parts)
 				if diff := cmp.Diff(once.Labels, again.Labels); diff != "" {
-					t.Fatalf("%s %s, parts %b: labels (-once +again):\n%s", file, s, parts, diff)
+					t.Fatalf("%s %s, parts %b: labels (-once +again):\n%s", m.Name, s.Name, parts, diff)
 				}
 				if diff := cmp.Diff(sanitize.Errors(once.Problems), sanitize.Errors(again.Problems)); diff != "" && len(once.Labels) > 0 {
-					t.Fatalf("%s %s, parts %b: problems (-once +again):\n%s", file, s, parts, diff)
+					t.Fatalf("%s %s, parts %b: problems (-once +again):\n%s", m.Name, s.Name, parts, diff)
 				}
 			}
 		}

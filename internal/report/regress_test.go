@@ -28,8 +28,8 @@ func TestFileLabelsStable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first label.Set
-	for _, s := range machine.States() {
-		fs, err := host.Open(host.Options{Root: parse(t, one).Tree(t, s)})
+	for s, dir := range parse(t, one).Trees(t, machine.States()) {
+		fs, err := host.Open(host.Options{Root: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,9 +97,9 @@ func TestStates(t *testing.T) {
 		"iommu-off":         "true - true true current 24.10-1.1.4 400 infiniband off clear false",
 	}
 	m := parse(t, one)
-	for _, s := range machine.States() {
+	for s, dir := range m.Trees(t, machine.States()) {
 		t.Run(s.Name, func(t *testing.T) {
-			r := collect(t, m.Tree(t, s), report.Facts{})
+			r := collect(t, dir, report.Facts{})
 			var got []string
 			for _, name := range stateLabels {
 				value, ok := r.Labels[name]
@@ -121,8 +121,8 @@ func TestHardwareLabelsStable(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
-			for _, s := range machine.States() {
-				r := collect(t, m.Tree(t, s), report.Facts{})
+			for s, dir := range m.Trees(t, machine.States()) {
+				r := collect(t, dir, report.Facts{})
 				hardware := maps.Clone(r.Labels)
 				maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
 				if first == nil {
@@ -139,7 +139,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 // TestFactsDoNotMatter: labels and verdict need only what is always read; only
 // advice needs more, and ForTopo reads all that ForCheck does.
 func TestFactsDoNotMatter(t *testing.T) {
-	for _, m := range machine.All(t, machinesDir) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, state(t, "ready"))
 			for _, facts := range []report.Facts{{}, report.ForPublishing.Facts} {

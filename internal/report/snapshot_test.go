@@ -58,11 +58,12 @@ func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 func TestSnapshotOfOddities(t *testing.T) {
 	const device, port = "sys/class/infiniband/mlx5_0/", "sys/class/infiniband/mlx5_0/ports/1/"
 	const release, topologyFile = "proc/sys/kernel/osrelease", "var/run/nvidia-topologyd/virtualTopology.xml"
-	for _, tt := range []struct {
+	type oddity struct {
 		name, machine string
 		files         map[string]string
 		gone          string // not in the snapshot
-	}{
+	}
+	for _, tt := range testsize.Share([]oddity{
 		{name: "a serial number like ids of PCI", machine: strings.Replace(one, "rdma=", "vpd=SN:000010 rdma=", 1)},
 		{name: "a serial number like an address", machine: strings.Replace(one, "rdma=", "vpd=SN:0000:18 rdma=", 1)},
 		{
@@ -100,7 +101,7 @@ func TestSnapshotOfOddities(t *testing.T) {
 		{name: "a command line with a password", gone: "secret", files: map[string]string{"proc/cmdline": "password=secret iommu=pt\n"}},
 		{name: "a command line that is too long", gone: "secret", files: map[string]string{"proc/cmdline": strings.Repeat("password=secret iommu=pt ", 200)}},
 		{name: "a symbol table that ends in a long line", files: map[string]string{"proc/kallsyms": "0000000000000000 t a\n" + strings.Repeat("y", 5000)}},
-	} {
+	}) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, state := range testsize.Few(machine.States()) {
 				dir := parse(t, cmp.Or(tt.machine, one)).Tree(t, state)
