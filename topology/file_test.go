@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
@@ -206,7 +207,7 @@ func TestParseFileRefuses(t *testing.T) {
 		{"an end too many", azure + "</system>", "XML syntax error on line 21: unexpected end element"},
 		{"binary", "\x7fELF\x02\x01\x01\x00", "XML syntax error on line 1: illegal character"},
 	}
-	for _, tt := range tests {
+	for _, tt := range testsize.Share(tests) {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := ParseFile([]byte(tt.text))
 			if tt.want == "" {

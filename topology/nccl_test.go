@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/testsize"
 	"gdr-features/topology"
 )
 
@@ -57,7 +58,7 @@ func TestNCCLLevels(t *testing.T) {
 	} {
 		t.Run(tc.machine, func(t *testing.T) {
 			m := load(t, tc.machine)
-			r := collect(t, m, machine.States()[0], nil)
+			r := ready(t, m)
 			if diff := cmp.Diff(tc.want, ncclLevels(m, &r.Matrix)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -69,7 +70,7 @@ func TestNCCLLevels(t *testing.T) {
 // machine ("make nccl" recorded them), from sysfs and from the topology file.
 func TestNCCLAnswers(t *testing.T) {
 	pairs := 0
-	for _, m := range machine.All(t, machinesDir) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			kept, err := os.ReadFile(filepath.Join("../testdata/nccl", m.Name+".txt"))
 			if err != nil {
@@ -80,7 +81,7 @@ func TestNCCLAnswers(t *testing.T) {
 				words := strings.Fields(line)
 				said[strings.Join(words[:len(words)-2], " ")] = strings.Join(words[len(words)-2:], " ")
 			}
-			r := collect(t, m, machine.States()[0], nil)
+			r := ready(t, m)
 			for i := range r.Matrix.Pairs {
 				p := &r.Matrix.Pairs[i]
 				n := &r.Matrix.NICs[p.NIC]
@@ -95,15 +96,14 @@ func TestNCCLAnswers(t *testing.T) {
 			}
 		})
 	}
-	if pairs < 600 {
+	if pairs < 600 && !testsize.Partial() {
 		t.Errorf("only %d pairs", pairs)
 	}
 }
 
 // TestGrace: over C2C a GPU reaches the NICs of its own CPU, no others.
 func TestGrace(t *testing.T) {
-	m := load(t, "rhel-gb200-cdmm-off-and-on")
-	r := collect(t, m, machine.States()[0], nil)
+	r := ready(t, load(t, "rhel-gb200-cdmm-off-and-on"))
 	seen := map[string]int{}
 	for _, p := range r.Matrix.Pairs {
 		want := "P2C"

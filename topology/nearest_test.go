@@ -6,6 +6,7 @@ import (
 
 	"gdr-features/internal/machine"
 	"gdr-features/internal/sample"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -16,9 +17,9 @@ import (
 // levels of all its pairs: the smallest level, and every NIC at it.
 func TestNearestNICs(t *testing.T) {
 	ties := 0
-	for _, m := range machine.All(t, machinesDir) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
-			r := collect(t, m, machine.States()[0], nil)
+			r := ready(t, m)
 			for i, gpu := range r.Matrix.GPUs {
 				best, unknown := topology.SYS+1, false
 				var want []*pci.Function
@@ -47,7 +48,7 @@ func TestNearestNICs(t *testing.T) {
 			}
 		})
 	}
-	if ties < 20 {
+	if ties < 20 && !testsize.Partial() {
 		t.Errorf("only %d GPUs with several NICs at the same level", ties)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"gdr-features/internal/cli/script"
 	"gdr-features/internal/machine"
+	"gdr-features/internal/testsize"
 )
 
 // TestMain lets scripts run this program by its name.
@@ -27,8 +28,12 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts, error %v", err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: testsize.Share(scripts),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// machine NAME STATE DIR lays a machine out.
 			"machine": func(ts *testscript.TestScript, _ bool, args []string) {

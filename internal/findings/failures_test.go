@@ -14,6 +14,7 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 )
@@ -201,6 +202,7 @@ type failure struct {
 // evidence that is in the tree, and the fixed machine does not have that code.
 func TestFailures(t *testing.T) {
 	numbers, codes := map[int]bool{}, map[findings.Code]bool{}
+	var run []failure // those that a node shows
 	for _, c := range failures() {
 		numbers[c.number], codes[c.code] = true, true
 		if (c.noTrace == "") == (c.code == "") || c.number > 0 && c.from == "" {
@@ -209,6 +211,9 @@ func TestFailures(t *testing.T) {
 		if c.noTrace != "" {
 			continue
 		}
+		run = append(run, c)
+	}
+	for _, c := range testsize.Share(run) {
 		t.Run(c.name, func(t *testing.T) {
 			c.machine = cmp.Or(c.machine, "pair")
 			dir, list := c.findings(t, c.machine, c.broken)

@@ -2,12 +2,14 @@ package findings_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/sample"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -90,12 +92,12 @@ func TestDMABufFinding(t *testing.T) {
 		"hidden": func(n *sample.Node) { n.RDMA = rdma.Inventory{Exclusive: true} }, "refuses": func(n *sample.Node) { n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}} },
 		"accepts": func(n *sample.Node) { n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: yes}} },
 	}
-	for gpu, changeGPU := range gpus {
+	for _, gpu := range testsize.Share(slices.Sorted(maps.Keys(gpus))) {
 		for nic, changeNIC := range nics {
 			for i := range 81 {
 				loaded, open, umem, mlx5 := states[i%3], states[i/3%3], states[i/9%3], states[i/27]
 				n := sample.Ready()
-				changeGPU(n)
+				gpus[gpu](n)
 				changeNIC(n)
 				n.Kmod.Peermem = sample.Peermem(no)
 				n.Kmod.Drivers, n.Kmod.Symbols[kmod.UmemDMABuf], n.Kmod.Symbols[sample.MLX5DMABuf] = sample.Driver(loaded, open), kmod.Symbol{Found: umem}, kmod.Symbol{Found: mlx5}

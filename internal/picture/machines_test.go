@@ -2,7 +2,9 @@ package picture
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,10 +56,10 @@ func TestEverywhere(t *testing.T) {
 			t.Run(m.Name+"/"+state, func(t *testing.T) { checkAll(t, named(t, m.Name, state)) })
 		}
 	}
-	for name, text := range madeUp() {
-		t.Run(name, func(t *testing.T) { checkAll(t, described(t, text)) })
+	shapes := madeUp()
+	for _, name := range testsize.Share(slices.Sorted(maps.Keys(shapes))) {
+		t.Run(name, func(t *testing.T) { checkAll(t, described(t, shapes[name])) })
 	}
-	t.Run("thirty deep", func(t *testing.T) { checkAll(t, described(t, deep(30))) })
 }
 
 func checkAll(t *testing.T, r *report.Report) {
@@ -79,6 +81,7 @@ func madeUp() map[string]string {
 		"long names":       "pci0000:00 numa=0\n  0000:00:01.0 port 8086:1\n    0000:01:00.0 gpu 10de:2bb4\n    0000:01:00.1 ib 15b3:6732 rdma=a_name_that_udev_may_give_to_a_device_and_longer,b\n",
 		"two names a port": "pci0000:00 numa=0\n  0000:00:01.0 port 8086:1\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:1\n    0000:02:00.0 switch 1:2\n      0000:03:00.0 ib 15b3:1003 rdma=a,b,c,d\n",
 		"many NUMA nodes":  manyNodes(),
+		"thirty deep":      deep(30),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/jaypipes/ghw"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
 )
 
@@ -24,7 +25,7 @@ type seen struct {
 // them is wrong.
 func TestAgainstGHW(t *testing.T) {
 	t.Setenv("PCIDB_PATH", os.DevNull) // names do not matter here
-	for _, m := range machine.All(t, "../../testdata/machines") {
+	for _, m := range testsize.Share(machine.All(t, "../../testdata/machines")) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, machine.States()[0])
 			want := byGHW(t, dir)
