@@ -1,22 +1,38 @@
 #!/usr/bin/env bash
 # Runs the tests and lists the packages that took longest.
-#   test.sh        some machines with the race detector, then all machines without it
+#   test.sh        everything with the race detector, in some tests with a part of the machines
+#                  or inputs; then those tests with all machines, without it
 #   test.sh long   everything with the race detector
 set -euo pipefail
 go=${GO:-go}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+# partial prints "PACKAGE TEST" for each test that does less under the race detector: for
+# each function that calls internal/testsize.
+partial() {
+	$go list -f '{{range .TestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}' ./... 2>/dev/null |
+		while read -r package file; do
+			awk -v package="$package" '
+				/^func / {test = $2; sub(/\(.*/, "", test)}
+				/testsize\.(Share|Inputs|Partial)/ {print package, test}' "$file"
+		done | sort -u
+}
+
 started=$SECONDS
 if [ "${1:-}" = long ]; then
 	CGO_ENABLED=1 $go test -race -timeout 30m ./... | tee -a "$log"
 else
 	CGO_ENABLED=1 $go test -race -short ./... | tee -a "$log"
-	# The packages with tests that do less under the race detector.
-	parts=$($go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... 2>/dev/null |
-		awk '/gdr-features\/internal\/testsize/ {print $1}')
-	[ -n "$parts" ] || { echo "test.sh: no package imports internal/testsize" >&2; exit 1; }
-	$go test -short $parts | tee -a "$log"
+	parts=$(partial)
+	# Only a test can be run again.
+	if [ -z "$parts" ] || grep -v ' Test' <<<"$parts"; then
+		echo "test.sh: internal/testsize is called outside of a test, or nowhere" >&2
+		exit 1
+	fi
+	tests=$(cut -d' ' -f2 <<<"$parts" | sort -u | paste -sd'|')
+	# shellcheck disable=SC2046 # one word for each package
+	$go test -short -run "^($tests)\$" $(cut -d' ' -f1 <<<"$parts" | sort -u) | tee -a "$log"
 fi
 
 echo "took $((SECONDS - started)) s; the slowest packages:"
