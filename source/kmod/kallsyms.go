@@ -93,44 +93,34 @@ const maxLine = 4 << 10
 // searchSymbols reads a table of lines "address type name[\t[module]]" up to the last
 // of some symbols. A symbol is known to be missing only when the table was read to
 // its end; what was found before an error stays found.
-//
-// There are 200,000 lines, so only the few pieces of the table that may hold a
-// symbol are read line by line.
 func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 	found := make(Symbols, len(names))
 	buf := make([]byte, 64<<10)
-	tails := make([][]byte, len(names))
-	for i, name := range names {
-		tails[i] = []byte(name[rarest(name):])
-	}
 	for kept, total, end := 0, 0, false; !end; {
 		n, err := table.Read(buf[kept:])
 		end = errors.Is(err, io.EOF)
-		rest := buf[:kept+n]
-		if total == 0 && len(rest) > 0 && !isSymbolLine(rest) {
+		text := buf[:kept+n]
+		if total == 0 && len(text) > 0 && !isSymbolLine(text) {
 			return found, errNoTable
 		}
 		total += n
-		last := bytes.LastIndexByte(rest, '\n') + 1
-		if holds := func(tail []byte) bool { return bytes.Contains(rest[:last], tail) }; !end && !slices.ContainsFunc(tails, holds) && !longLine(rest[:last]) {
-			rest = rest[last:]
+		valid := beforeLongLine(text)
+		lines := valid
+		if !end {
+			lines = valid[:bytes.LastIndexByte(valid, '\n')+1]
 		}
-		for len(rest) > 0 {
-			line, after, whole := bytes.Cut(rest, []byte{'\n'})
-			if len(line) > maxLine {
-				return found, errNoTable
+		for _, name := range names {
+			if found[name].Found != tristate.True {
+				if owner, ok := find(lines, name); ok {
+					found[name] = Symbol{tristate.True, owner}
+				}
 			}
-			if !whole && !end {
-				break
-			}
-			if name, owner, ok := symbolIn(line, names); ok && found[name].Found != tristate.True {
-				found[name] = Symbol{tristate.True, owner}
-			}
-			rest = after
 		}
 		switch {
 		case len(found) == len(names):
 			return found, nil
+		case len(valid) < len(text):
+			return found, errNoTable
 		case end && total == 0:
 			return found, host.ErrEmpty
 		case err != nil && !end: // what came with the error counts
@@ -140,7 +130,7 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 		case total > maxKallsyms:
 			return found, host.ErrTooLarge
 		}
-		kept = copy(buf, rest)
+		kept = copy(buf, text[len(lines):])
 	}
 	for _, name := range names {
 		if found[name].Found != tristate.True {
@@ -150,20 +140,44 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 	return found, nil
 }
 
-// longLine reports whether some line of a text is longer than maxLine.
-func longLine(text []byte) bool {
-	for len(text) > maxLine {
-		last := bytes.LastIndexByte(text[:maxLine+1], '\n')
+// beforeLongLine returns the text before the first line that is longer than maxLine.
+func beforeLongLine(text []byte) []byte {
+	for start := 0; len(text)-start > maxLine; {
+		last := bytes.LastIndexByte(text[start:start+maxLine+1], '\n')
 		if last < 0 {
-			return true
+			return text[:start]
 		}
-		text = text[last+1:]
+		start += last + 1
 	}
-	return false
+	return text
+}
+
+// find looks for a symbol in lines of the table and returns the module that it belongs
+// to. There are 200,000 lines, so it does not look at each, but at every occurrence of
+// the symbol's rarest letter, which takes half the time.
+func find(lines []byte, name string) (owner string, ok bool) {
+	rare := rarest(name)
+	for next := rare; next < len(lines); next++ {
+		i := bytes.IndexByte(lines[next:], name[rare])
+		if i < 0 {
+			break
+		}
+		next += i
+		at := next - rare
+		if len(lines)-at < len(name) || string(lines[at:at+len(name)]) != name {
+			continue
+		}
+		start := bytes.LastIndexByte(lines[:at], '\n') + 1
+		line, _, _ := bytes.Cut(lines[start:], []byte{'\n'})
+		if owner, ok := ownerIn(line, name); ok {
+			return owner, true
+		}
+	}
+	return "", false
 }
 
 // rarest is where in a symbol its rarest letter is, by how often the kernel's symbol
-// tables have each. Searching from there on takes a third of the time.
+// tables have each.
 func rarest(symbol string) int {
 	for _, letter := range "jzqwyvhkgumxlnob" {
 		if i := strings.IndexRune(symbol, letter); i >= 0 {
@@ -189,33 +203,28 @@ func isSymbolLine(line []byte) bool {
 	return true
 }
 
-// symbolIn tells which of some names a line of the table has, and the module that it
-// belongs to: the symbol itself, a function (t, T) that a compiler may have given a
-// suffix (".cold", ".llvm.123"), or the entry of its export.
-func symbolIn(line []byte, names []string) (name, owner string, ok bool) {
+// ownerIn returns the module that a symbol belongs to by a line of the table. ok is false
+// where the line is about another one: it must have the symbol itself, a function (t, T)
+// that a compiler may have given a suffix (".cold", ".llvm.123"), or the entry of its
+// export.
+func ownerIn(line []byte, name string) (owner string, ok bool) {
 	i := bytes.IndexByte(line, ' ')
 	if i < 0 || len(line) < i+4 || line[i+2] != ' ' {
-		return "", "", false
+		return "", false
 	}
 	kind, symbol := line[i+1], line[i+3:]
 	function := kind == 't' || kind == 'T'
 	if !function {
 		var export bool
 		if symbol, export = bytes.CutPrefix(symbol, []byte("__ksymtab_")); !export {
-			return "", "", false
+			return "", false
 		}
 	}
-	for _, name := range names {
-		if len(symbol) < len(name) || string(symbol[:len(name)]) != name {
-			continue
-		}
-		rest := symbol[len(name):]
-		if len(rest) > 0 && !bytes.ContainsRune([]byte("\t \r"), rune(rest[0])) && (rest[0] != '.' || !function) {
-			continue
-		}
-		_, module, _ := bytes.Cut(rest, []byte{'['})
-		module, _, _ = bytes.Cut(module, []byte{']'})
-		return name, string(module), true
+	rest, ok := bytes.CutPrefix(symbol, []byte(name))
+	if !ok || len(rest) > 0 && !bytes.ContainsRune([]byte("\t \r"), rune(rest[0])) && (rest[0] != '.' || !function) {
+		return "", false
 	}
-	return "", "", false
+	_, module, _ := bytes.Cut(rest, []byte{'['})
+	module, _, _ = bytes.Cut(module, []byte{']'})
+	return string(module), true
 }
