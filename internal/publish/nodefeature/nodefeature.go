@@ -65,10 +65,10 @@ func (p *Publisher) Watch(ctx context.Context) {
 		// The object hardly ever changes, so a watch need not be renewed every five
 		// minutes. HTTP/2 pings notice a dead connection.
 		MinWatchTimeout: 30 * time.Minute,
-		// 5 to 15 s at first, 20 to 60 s later. A watch serves the rare case that others
-		// change the object, and an API server that starts should not have to answer
+		// 1 to 5 s at first, so that an agent that starts during a short outage soon knows the
+		// object; 12 to 60 s later, so that an API server that starts does not have to answer
 		// thousands of nodes at once.
-		Backoff: &wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 2, Steps: 3, Cap: 20 * time.Second},
+		Backoff: &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 4, Steps: 4, Cap: 12 * time.Second},
 	})
 	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the cache logs failures, each once
 }

@@ -177,7 +177,7 @@ func TestWatchBackoff(t *testing.T) {
 					s.becomes(a)
 					time.Sleep(time.Hour)
 					times := s.requests()
-					if n := len(times); n < 80 || n > 300 {
+					if n := len(times); n < 80 || n > 450 {
 						t.Errorf("%d requests in an hour", n)
 					}
 					pauses := map[time.Duration]bool{}
@@ -243,6 +243,48 @@ func TestNoHerd(t *testing.T) {
 					if err := p.cache.confirmed(); err != nil {
 						t.Fatal(err)
 					}
+				}
+			})
+		})
+	}
+}
+
+// An agent that starts while the API server is down knows its object soon after the server is
+// back: seconds after a short outage, at most a minute after a long one.
+func TestStartDuringOutage(t *testing.T) {
+	const nodes = 200
+	for _, test := range []struct{ outage, half, all time.Duration }{
+		{2 * time.Second, 6 * time.Second, 11 * time.Second},
+		{10 * time.Second, 10 * time.Second, 41 * time.Second},
+		{10 * time.Minute, 25 * time.Second, 61 * time.Second},
+	} {
+		t.Run(test.outage.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answer: refuses}
+				var all []*Publisher
+				for range nodes {
+					p, _ := s.watched(t)
+					all = append(all, p)
+				}
+				known := func() (count int) {
+					for _, p := range all {
+						p.cache.mu.Lock()
+						if p.cache.known {
+							count++
+						}
+						p.cache.mu.Unlock()
+					}
+					return count
+				}
+				time.Sleep(test.outage)
+				s.becomes(works)
+				time.Sleep(test.half)
+				if n := known(); n < nodes/2 {
+					t.Errorf("%d of %d agents know their object after %v", n, nodes, test.half)
+				}
+				time.Sleep(test.all - test.half)
+				if n := known(); n < nodes {
+					t.Errorf("%d of %d agents know their object after %v", n, nodes, test.all)
 				}
 			})
 		})
