@@ -1,9 +1,3 @@
-// A run takes milliseconds: reading the CPU limit of the cgroup, once and again later, is
-// a measurable part of it (make bench).
-//
-//go:debug containermaxprocs=0
-//go:debug updatemaxprocs=0
-
 // Command gdr-features reports whether a machine can do GPUDirect RDMA, whether it is
 // ready for it now, and how close its GPUs and NICs are to each other, from /sys and
 // /proc alone. It prints labels for Node Feature Discovery, and tables for people.
