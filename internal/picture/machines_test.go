@@ -17,7 +17,12 @@ import (
 // collect reads a machine in a state from a tree on disk, as a command would.
 func collect(t testing.TB, m *machine.Machine, s machine.State) *report.Report {
 	t.Helper()
-	fs, err := host.Open(host.Options{Root: m.Tree(t, s)})
+	return read(t, m.Tree(t, s))
+}
+
+func read(t testing.TB, dir string) *report.Report {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,24 +41,30 @@ func described(t testing.TB, text string) *report.Report {
 	return collect(t, m, machine.States()[0])
 }
 
-func named(t testing.TB, name, state string) *report.Report {
+func named(t testing.TB, name, software string) *report.Report {
 	t.Helper()
 	m, err := machine.Load(filepath.Join("../../testdata/machines", name+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ok := machine.StateNamed(state)
+	return collect(t, m, state(t, software))
+}
+
+func state(t testing.TB, name string) machine.State {
+	t.Helper()
+	s, ok := machine.StateNamed(name)
 	if !ok {
-		t.Fatalf("no state %s", state)
+		t.Fatalf("no state %s", name)
 	}
-	return collect(t, m, s)
+	return s
 }
 
 // TestEverywhere shows every machine in several states, and made-up ones.
 func TestEverywhere(t *testing.T) {
+	states := []machine.State{state(t, "ready"), state(t, "no-drivers"), state(t, "no-rdma"), state(t, "ports-down")}
 	for _, m := range testsize.Share(machine.All(t, "../../testdata/machines")) {
-		for _, state := range []string{"ready", "no-drivers", "no-rdma", "ports-down"} {
-			t.Run(m.Name+"/"+state, func(t *testing.T) { checkAll(t, named(t, m.Name, state)) })
+		for s, dir := range m.Trees(t, states) {
+			t.Run(m.Name+"/"+s.Name, func(t *testing.T) { checkAll(t, read(t, dir)) })
 		}
 	}
 	shapes := madeUp()

@@ -14,21 +14,24 @@ func Share[T any](all []T) []T {
 	if !Partial() {
 		return all
 	}
-	return everySixth(all)
+	return everySixth(all, 0)
 }
 
 // Few returns the cases of a test in which each is much like the next: all of them, or in
 // a short run every sixth, starting with the first.
-func Few[T any](all []T) []T {
+func Few[T any](all []T) []T { return FewInTurn(0, all) }
+
+// FewInTurn is Few for the nth round of a loop: six rounds together have all cases.
+func FewInTurn[T any](n int, all []T) []T {
 	if !testing.Short() {
 		return all
 	}
-	return everySixth(all)
+	return everySixth(all, n%6)
 }
 
-func everySixth[T any](all []T) []T {
+func everySixth[T any](all []T, from int) []T {
 	var some []T
-	for i := 0; i < len(all); i += 6 {
+	for i := from; i < len(all); i += 6 {
 		some = append(some, all[i])
 	}
 	return some
