@@ -2,8 +2,11 @@
 // or random inputs ask it for their share:
 //
 //	make test       go test -race -short: some machines, some inputs, with the race detector
-//	                go test -short: all machines, some inputs
+//	                go test -short of these tests alone: all machines, some inputs
 //	make test-long  go test -race: all of everything
+//
+// hack/test.sh finds these tests by their calls of Share, Partial and Inputs, which must be
+// in the test function itself.
 package testsize
 
 import "testing"
