@@ -34,6 +34,7 @@ import (
 	"gdr-features/internal/features"
 	"gdr-features/internal/label"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
 )
 
 // readLimit is how long one discovery may read. What has not been read by then
@@ -47,22 +48,30 @@ const readLimit = 4 * time.Second
 type Options = host.Options
 
 // Sources returns all sources, to be handed to source.Register one by one before
-// the worker runs. The first, gdr, is a source of labels too. The error tells that
-// a directory cannot be opened.
-func Sources(o Options) ([]source.FeatureSource, error) {
+// the worker runs. The first, gdr, is a source of labels too. nicFamilies names the
+// families of NICs to judge the machine by, those of family.Known where none is named.
+// The error tells that a name is unknown, or that a directory cannot be opened.
+func Sources(o Options, nicFamilies ...string) ([]source.FeatureSource, error) {
+	families := family.Known()
+	if len(nicFamilies) > 0 {
+		var err error
+		if families, err = family.Select(nicFamilies); err != nil {
+			return nil, err
+		}
+	}
 	fs, err := host.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	return sources(fs), nil
+	return sources(fs, families), nil
 }
 
-func sources(fs *host.FS) []source.FeatureSource {
+func sources(fs *host.FS, families family.Table) []source.FeatureSource {
 	return []source.FeatureSource{
-		&labelSource{featureSource{name: "gdr", read: readNode, fs: fs}},
-		&featureSource{name: "gdr-pci", read: readPCI, fs: fs}, // NFD has a source pci of its own
-		&featureSource{name: "gdr-rdma", read: readRDMA, fs: fs},
-		&featureSource{name: "gdr-kmod", read: readKmod, fs: fs},
+		&labelSource{featureSource{name: "gdr", read: readNode, fs: fs, families: families}},
+		&featureSource{name: "gdr-pci", read: readPCI, fs: fs, families: families}, // NFD has a source pci of its own
+		&featureSource{name: "gdr-rdma", read: readRDMA, fs: fs, families: families},
+		&featureSource{name: "gdr-kmod", read: readKmod, fs: fs, families: families},
 	}
 }
 
@@ -73,9 +82,10 @@ type featureSource struct {
 	name string
 	// read reads the machine. Problems are facts that could not be read. An error
 	// says that the PCI bus cannot be read, without which nothing is known.
-	read func(context.Context, *host.FS) (f *v1alpha1.Features, problems []error, err error)
-	fs   *host.FS
-	last atomic.Pointer[v1alpha1.Features] // what the last discovery found
+	read     func(context.Context, *host.FS, family.Table) (f *v1alpha1.Features, problems []error, err error)
+	fs       *host.FS
+	families family.Table
+	last     atomic.Pointer[v1alpha1.Features] // what the last discovery found
 }
 
 // Name implements source.Source.
@@ -86,7 +96,7 @@ func (s *featureSource) Name() string { return s.name }
 func (s *featureSource) Discover() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	defer cancel()
-	f, problems, err := s.read(ctx, s.fs)
+	f, problems, err := s.read(ctx, s.fs, s.families)
 	if err != nil {
 		s.last.Store(nil)
 		return err

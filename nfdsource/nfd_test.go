@@ -15,6 +15,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/machine"
+	"gdr-features/source/family"
 )
 
 const machines = "../testdata/machines/"
@@ -61,7 +62,7 @@ func open(t *testing.T, dir string) *host.FS {
 func small(t *testing.T) *machine.Machine { return load(t, machines+"vllm-1gpu-dualport-node.txt") }
 
 // node is the source of the labels.
-func node(fs *host.FS) *labelSource { return sources(fs)[0].(*labelSource) }
+func node(fs *host.FS) *labelSource { return sources(fs, family.Known())[0].(*labelSource) }
 
 // text returns features one line an instance or attribute, sorted within each
 // feature by key.
@@ -85,7 +86,7 @@ func text(f *v1alpha1.Features) string {
 }
 
 func TestFeatures(t *testing.T) {
-	all := sources(tree(t, small(t), "ready"))
+	all := sources(tree(t, small(t), "ready"), family.Known())
 	for _, tc := range []struct {
 		source source.FeatureSource
 		want   string
@@ -163,7 +164,7 @@ state: virtual=false
 // Before any discovery there are no features and no labels, and nothing panics.
 func TestNeverDiscovered(t *testing.T) {
 	fs := open(t, t.TempDir())
-	for _, s := range sources(fs) {
+	for _, s := range sources(fs, family.Known()) {
 		if diff := cmp.Diff(v1alpha1.NewFeatures(), s.GetFeatures()); diff != "" {
 			t.Errorf("%s: features (-want +got):\n%s", s.Name(), diff)
 		}
@@ -176,7 +177,7 @@ func TestNeverDiscovered(t *testing.T) {
 // A bus that cannot be read is an error, and what was found before is gone. The
 // drivers are known all the same.
 func TestNoBus(t *testing.T) {
-	for _, s := range sources(open(t, t.TempDir())) {
+	for _, s := range sources(open(t, t.TempDir()), family.Known()) {
 		old := &v1alpha1.Features{Attributes: map[string]v1alpha1.AttributeFeatureSet{"old": {}}}
 		switch s := s.(type) {
 		case *featureSource:
@@ -202,7 +203,7 @@ func TestNoBus(t *testing.T) {
 
 // The worker and its event loop may ask while a discovery runs.
 func TestConcurrent(t *testing.T) {
-	all := sources(tree(t, small(t), "ready"))
+	all := sources(tree(t, small(t), "ready"), family.Known())
 	var wg sync.WaitGroup
 	for _, s := range slices.Concat(all, all) {
 		wg.Go(func() {

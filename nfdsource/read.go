@@ -19,8 +19,8 @@ import (
 )
 
 // readNode reads and judges the whole machine.
-func readNode(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
-	r := report.Collect(ctx, fs, report.Options{Facts: report.ForPublishing.Facts})
+func readNode(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
+	r := report.Collect(ctx, fs, report.Options{Facts: report.ForPublishing.Facts, Families: families})
 	if !r.PCIRead {
 		return nil, nil, errors.Join(r.Problems...)
 	}
@@ -28,8 +28,8 @@ func readNode(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, er
 }
 
 // readPCI reads the PCI functions and their tree, from /sys/bus/pci/devices.
-func readPCI(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
-	inv, err := scanPCI(ctx, fs, pci.EveryFunction|pci.Capabilities)
+func readPCI(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
+	inv, err := scanPCI(ctx, fs, families, pci.EveryFunction|pci.Capabilities)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,8 +38,8 @@ func readPCI(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, err
 
 // readRDMA reads the RDMA devices, from /sys/class/infiniband. Which ports must be
 // left alone is known from the PCI bus.
-func readRDMA(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
-	functions, err := scanPCI(ctx, fs, 0)
+func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
+	functions, err := scanPCI(ctx, fs, families, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,18 +54,18 @@ func readRDMA(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, er
 
 // readKmod reads the drivers and what they can do, from /sys/module,
 // /proc/driver/nvidia and /proc/kallsyms. It never fails.
-func readKmod(ctx context.Context, fs *host.FS) (*v1alpha1.Features, []error, error) {
+func readKmod(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
 	state, err := deadline.Start(func() (kmod.State, error) {
-		return kmod.Scan(fs, kmod.Request{AllSymbols: true}), nil
+		return kmod.Scan(fs, kmod.Request{Families: families, AllSymbols: true}), nil
 	})(ctx)
 	if err != nil {
 		state.Problems = append(state.Problems, fmt.Errorf("modules and symbols: %w", err))
 	}
-	return features.Kmod(&state), state.Problems, nil
+	return features.Kmod(&state, families), state.Problems, nil
 }
 
-func scanPCI(ctx context.Context, fs *host.FS, facts pci.Facts) (pci.Inventory, error) {
-	inv, err := deadline.Start(func() (pci.Inventory, error) { return pci.Scan(fs, family.Known(), facts) })(ctx)
+func scanPCI(ctx context.Context, fs *host.FS, families family.Table, facts pci.Facts) (pci.Inventory, error) {
+	inv, err := deadline.Start(func() (pci.Inventory, error) { return pci.Scan(fs, families, facts) })(ctx)
 	if errors.Is(err, deadline.ErrTimeout) {
 		err = fmt.Errorf("PCI bus: %w", err)
 	}

@@ -1,10 +1,15 @@
 package verdict
 
-import "gdr-features/tristate"
+import (
+	"slices"
+
+	"gdr-features/source/pci"
+	"gdr-features/tristate"
+)
 
 // connectX judges the hardware as Capable does, by those GPUs and NICs alone for which
-// NVIDIA's GPU Operator loads a peer memory client. Without such a GPU there is no
-// answer; open then tells that there may be one.
+// NVIDIA's GPU Operator loads a peer memory client. Without such a GPU, and where such
+// NICs do not count, there is no answer; open then tells that there may be one.
 func (f *Facts) connectX() (capable tristate.State, open bool) {
 	if !f.PCIRead {
 		return tristate.Unknown, true
@@ -24,6 +29,10 @@ func (f *Facts) connectX() (capable tristate.State, open bool) {
 	}
 	if !found {
 		return tristate.Unknown, !m.Counted
+	}
+	notJudged := func(fn pci.Function) bool { return fn.Other != nil && fn.Other.GPUOperator }
+	if slices.ContainsFunc(f.PCI.Functions, notJudged) {
+		capable = tristate.Or(capable, tristate.Unknown)
 	}
 	capable = f.unlessUnidentified(capable)
 	return capable, capable == tristate.Unknown

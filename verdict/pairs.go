@@ -23,11 +23,7 @@ type pair struct {
 // pairs returns the pairs of families that are judged: those of which the machine has
 // eligible functions, and all where that is not known.
 func (f *Facts) pairs() []pair {
-	table := f.Families
-	if len(table.NICs) == 0 {
-		table = family.Known()
-	}
-	table = f.PCI.Families(table)
+	table := f.PCI.Families(f.Families.OrKnown())
 	all := make([]pair, 0, len(table.GPUs)*len(table.NICs))
 	for _, g := range table.GPUs {
 		for _, n := range table.NICs {

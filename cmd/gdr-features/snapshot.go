@@ -67,7 +67,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	recorder := snapshot.Record(fs)
-	for _, o := range report.Commands {
+	for _, o := range report.ForSnapshot() {
 		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 		_ = report.Collect(ctx, recorder.FS(fs.Root()), o)
 		cancel()

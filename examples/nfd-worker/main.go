@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/node-feature-discovery/pkg/features"
@@ -47,12 +48,14 @@ func run(osArgs []string) error {
 //
 // /sys is where NFD's manifests mount the node's. /proc is the container's own,
 // which shows drivers and kernel symbols as the node's does;
-// GDR_FEATURES_PROCFS names another.
+// GDR_FEATURES_PROCFS names another. GDR_FEATURES_NIC_FAMILIES is a list of the families
+// of NICs to judge nodes by.
 func register() error {
+	comma := func(r rune) bool { return r == ',' }
 	sources, err := nfdsource.Sources(nfdsource.Options{
 		Sysfs:  hostpath.SysfsDir.Path(),
 		Procfs: os.Getenv("GDR_FEATURES_PROCFS"),
-	})
+	}, strings.FieldsFunc(os.Getenv("GDR_FEATURES_NIC_FAMILIES"), comma)...)
 	if err != nil {
 		return fmt.Errorf("sources of gdr-features: %w", err)
 	}

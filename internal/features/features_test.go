@@ -54,8 +54,8 @@ func TestUnknown(t *testing.T) {
 			},
 		},
 		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
-		{"drivers", drivers(&kmod.State{}), attrs{}},
-		{"driver absent", drivers(&kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.False}}}), attrs{"driverLoaded": "false"}},
+		{"drivers", drivers(&kmod.State{}, family.Known()), attrs{}},
+		{"driver absent", drivers(&kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.False}}}, family.Known()), attrs{"driverLoaded": "false"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.got); diff != "" {

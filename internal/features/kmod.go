@@ -10,10 +10,11 @@ import (
 	"gdr-features/source/kmod"
 )
 
-// Kmod returns the raw features of the source gdr-kmod: attributes state.
-func Kmod(st *kmod.State) *v1alpha1.Features {
+// Kmod returns the raw features of the source gdr-kmod: attributes state. families are
+// those that count.
+func Kmod(st *kmod.State, families family.Table) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st))
+	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st, families))
 	return f
 }
 
@@ -25,7 +26,7 @@ func Kmod(st *kmod.State) *v1alpha1.Features {
 //     symbol<FAMILY>DMABuf (symbolMLX5DMABuf): what the running kernel can do;
 //   - peerdirect and mofed, as the labels of these names; storage, nvidia-fs is
 //     loaded; virtual and virtualBy, a hypervisor and the evidence.
-func drivers(st *kmod.State) attrs {
+func drivers(st *kmod.State, families family.Table) attrs {
 	a := attrs{}
 	driver := st.Driver()
 	a.state("driverLoaded", driver.Loaded)
@@ -38,7 +39,7 @@ func drivers(st *kmod.State) attrs {
 	a.state("symbolPeerMemory", st.Symbols[kmod.PeerMemoryAPI].Found)
 	a.text("symbolPeerMemoryOwner", st.Symbols[kmod.PeerMemoryAPI].Owner)
 	a.state("symbolUmemDMABuf", st.Symbols[kmod.UmemDMABuf].Found)
-	for _, n := range family.Known().NICs {
+	for _, n := range families.NICs {
 		if n.DMABuf != "" {
 			a.state("symbol"+strings.ToUpper(n.Name)+"DMABuf", st.Symbols[n.DMABuf].Found)
 		}

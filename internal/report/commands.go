@@ -2,6 +2,7 @@ package report
 
 import (
 	"gdr-features/internal/expect"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 )
@@ -18,9 +19,17 @@ var (
 	ForPublishing = Options{Facts: Facts{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}
 )
 
-// Commands are all of them, the one that reads most first: what a snapshot must
-// hold. With expectations, so that a snapshot can be compared with any of them.
+// Commands are all of them. With expectations, so that a snapshot can be compared with
+// any of them.
 var Commands = [...]Options{ForTopo.Expecting(anything), ForCheck, ForLabels}
+
+// ForSnapshot returns what a snapshot must hold: what the commands read, whichever
+// families of NICs count. The one that reads most is first.
+func ForSnapshot() []Options {
+	every := ForTopo.Expecting(anything)
+	every.Families, every.Facts.Everything = family.Every(), true
+	return append([]Options{every}, Commands[:]...)
+}
 
 // anything expects nothing, but makes the machine's names read; ForTopo reads the
 // other facts that expectations need.

@@ -10,7 +10,6 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label/derive"
-	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -66,9 +65,7 @@ func NewReader(fs *host.FS, o Options) *Reader {
 }
 
 func newReader(fs *host.FS, o Options) Reader {
-	if len(o.Families.GPUs) == 0 {
-		o.Families = family.Known()
-	}
+	o.Families = o.Families.OrKnown()
 	return Reader{fs: fs, options: o}
 }
 
@@ -205,8 +202,8 @@ const adviceTimeout = time.Second
 func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
 	ctx, cancel := context.WithTimeout(ctx, adviceTimeout)
 	defer cancel()
-	fs, facts := rd.fs, *state
-	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, facts), nil })
+	fs, facts, all := rd.fs, *state, rd.options.Facts.Everything
+	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, facts, all), nil })
 	if err == nil {
 		*state = advised
 		return
@@ -230,7 +227,7 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 // request says what is to be read of the drivers.
 func (rd *Reader) request() kmod.Request {
 	want := kmod.For(&rd.pci.value, rd.options.Families)
-	want.AllSymbols, want.Memory = rd.options.Facts.AllSymbols, rd.memory
+	want.AllSymbols, want.Everything, want.Memory = rd.options.Facts.AllSymbols, rd.options.Facts.Everything, rd.memory
 	return want
 }
 

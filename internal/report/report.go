@@ -72,6 +72,9 @@ type Facts struct {
 	RDMA rdma.Facts
 	// AllSymbols: look for symbols that can no longer decide anything, too.
 	AllSymbols bool
+	// Everything: read of the drivers what could be read if the machine had other
+	// devices of these families; see kmod.Request.
+	Everything bool
 	// Advice: read what only the advice in findings needs; see kmod.Advice.
 	Advice bool
 }

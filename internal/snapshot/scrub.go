@@ -82,7 +82,7 @@ func reduce(name string, c *content) {
 func symbolLines(table []byte, ended bool) []byte {
 	const longest = 4 << 10 // of a line that kmod reads; it gives up at a longer one
 	names := []string{kmod.PeerMemoryAPI, kmod.UmemDMABuf}
-	for _, nic := range family.Known().NICs {
+	for _, nic := range family.Every().NICs {
 		if nic.DMABuf != "" {
 			names = append(names, nic.DMABuf)
 		}

@@ -32,17 +32,31 @@ func Known() Table {
 	return Table{NICs: slices.Clone(counted[:]), Others: slices.Clone(others[:]), GPUs: slices.Clone(gpus[:])}
 }
 
+// Every returns the families of this package, all of whose NICs count.
+func Every() Table {
+	return Table{NICs: slices.Concat(counted[:], others[:]), GPUs: slices.Clone(gpus[:])}
+}
+
+// OrKnown returns the table itself, and Known in place of the zero value.
+func (t Table) OrKnown() Table {
+	if len(t.NICs) == 0 && len(t.GPUs) == 0 {
+		return Known()
+	}
+	return t
+}
+
 // Select returns the families of this package, of which the NICs named count and no
 // others. A name that is not in the table is an error, which lists those that are.
 func Select(names []string) (Table, error) {
-	all := append(counted[:len(counted):len(counted)], others[:]...)
-	t := Table{GPUs: slices.Clone(gpus[:])}
+	every := Every()
+	all := Names(every.NICs)
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(n *NIC) bool { return n.Name == name }) {
-			return Table{}, fmt.Errorf("no family of NICs is named %q; there are %s", name, strings.Join(Names(all), ", "))
+		if !slices.Contains(all, name) {
+			return Table{}, fmt.Errorf("no family of NICs is named %q; there are %s", name, strings.Join(all, ", "))
 		}
 	}
-	for _, n := range all {
+	t := Table{GPUs: every.GPUs}
+	for _, n := range every.NICs {
 		if slices.Contains(names, n.Name) {
 			t.NICs = append(t.NICs, n)
 		} else {
@@ -50,7 +64,7 @@ func Select(names []string) (Table, error) {
 		}
 	}
 	if len(t.NICs) == 0 {
-		return Table{}, fmt.Errorf("no family of NICs is named; there are %s", strings.Join(Names(all), ", "))
+		return Table{}, fmt.Errorf("no family of NICs is named; there are %s", strings.Join(all, ", "))
 	}
 	return t, nil
 }

@@ -67,6 +67,55 @@ func TestKnown(t *testing.T) {
 	}
 }
 
+// Select takes families by name, in the order of the table.
+func TestSelect(t *testing.T) {
+	const all = "mlx5, mlx4, efa, bnxt_re, irdma, mana_ib, erdma, hns_roce, qedr, hfi1, cxgb4, usnic, ocrdma, vmw_pvrdma, qib"
+	if got := strings.Join(family.Names(family.Every().NICs), ", "); got != all {
+		t.Fatalf("families %s, want %s", got, all)
+	}
+	for _, tt := range []struct {
+		names []string
+		want  string // those that count
+		err   string
+	}{
+		{names: family.Names(family.Known().NICs), want: "mlx5, mlx4, efa, bnxt_re"},
+		{names: family.Names(family.Every().NICs), want: all},
+		{names: []string{"irdma", "mlx5", "irdma"}, want: "mlx5, irdma"},
+		{names: []string{"mlx5", "idrma"}, err: `no family of NICs is named "idrma"; there are ` + all},
+		{names: []string{"mlx5", ""}, err: `no family of NICs is named ""; there are ` + all},
+		{names: []string{"MLX5"}, err: `no family of NICs is named "MLX5"; there are ` + all},
+		{names: []string{"nvidia"}, err: `no family of NICs is named "nvidia"; there are ` + all},
+		{err: "no family of NICs is named; there are " + all},
+	} {
+		table, err := family.Select(tt.names)
+		if err != nil {
+			if err.Error() != tt.err {
+				t.Errorf("%q: %v, want %s", tt.names, err, tt.err)
+			}
+			continue
+		}
+		if got := strings.Join(family.Names(table.NICs), ", "); got != tt.want || tt.err != "" {
+			t.Errorf("%q: %s count, want %s; error %q", tt.names, got, tt.want, tt.err)
+		}
+		if len(table.NICs)+len(table.Others) != len(family.Every().NICs) || len(table.GPUs) != len(family.Known().GPUs) {
+			t.Errorf("%q: families are lost: %+v", tt.names, table)
+		}
+	}
+}
+
+func TestOrKnown(t *testing.T) {
+	irdma, err := family.Select([]string{"irdma"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := family.Names(irdma.OrKnown().NICs); !slices.Equal(got, []string{"irdma"}) {
+		t.Errorf("a table becomes one of %q", got)
+	}
+	if got, want := family.Names(family.Table{}.OrKnown().NICs), family.Names(family.Known().NICs); !slices.Equal(got, want) {
+		t.Errorf("the zero value becomes a table of %q, want %q", got, want)
+	}
+}
+
 func TestDeviceRanges(t *testing.T) {
 	ids := family.DeviceRanges{{0x1003, 0x1010}, {0x2000, 0x2000}, {0, 1}}
 	for id, want := range map[uint16]bool{

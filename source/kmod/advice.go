@@ -94,18 +94,18 @@ func NoAdvice() *Advice {
 
 // Advise adds to a state what only advice needs. It is apart from Scan as it reads
 // files of other file systems, which decide nothing and may hang. What is not there
-// is no problem.
-func Advise(fs *host.FS, st State) State {
+// is no problem. all: read also what is of no use with this state.
+func Advise(fs *host.FS, st State, all bool) State {
 	s := newScanner(fs, st)
 	s.st.Problems = slices.Clone(st.Problems)
-	s.advice()
+	s.advice(all)
 	return s.st
 }
 
-func (s *scanner) advice() {
+func (s *scanner) advice(all bool) {
 	a := NoAdvice()
 	s.st.Advice = a
-	if s.st.AnyPeermem().Registered != tristate.True {
+	if all || s.st.AnyPeermem().Registered != tristate.True {
 		a.File = s.about(FactModuleFile).moduleFile()
 	}
 	if s.st.PeermemModule == Live {

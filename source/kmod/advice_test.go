@@ -83,7 +83,7 @@ func FuzzNeedsOf(f *testing.F) {
 func advise(t *testing.T, files map[string]string) State {
 	t.Helper()
 	fs := tree(t, withKernel(files))
-	return Advise(fs, Scan(fs, known(Request{})))
+	return Advise(fs, Scan(fs, known(Request{})), false)
 }
 
 // TestAdvice reads everything else that advice needs.

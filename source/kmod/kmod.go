@@ -154,22 +154,23 @@ type Request struct {
 	// all (20 to 50 ms of kernel time), and not only for those that can still decide
 	// anything.
 	AllSymbols bool
+	// Everything: read also what could be read if the machine had other devices of
+	// these families, for a snapshot.
+	Everything bool
 }
 
 // Scan reads the state. Nothing in it can fail as a whole.
 func Scan(fs *host.FS, want Request) State {
 	s := newScanner(fs, State{})
 	s.modules = s.modulesReadable()
-	if len(want.Families.GPUs) == 0 && len(want.Families.NICs) == 0 {
-		want.Families = family.Known()
-	}
-	if len(want.Present.GPUs) == 0 && len(want.Present.NICs) == 0 {
+	want.Families = want.Families.OrKnown()
+	if want.Everything || len(want.Present.GPUs) == 0 && len(want.Present.NICs) == 0 {
 		want.Present = want.Families
 	}
 	s.drivers(want)
 	s.about(FactPeermem).peermem(want)
 	s.st.Storage = s.about(FactStorage).init("nvidia_fs").Loaded()
-	s.st.Stack.MOFED = s.about(FactStack).mofed(want.Families.NICs)
+	s.st.Stack.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
 	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
 	api := s.st.Symbols[PeerMemoryAPI].Found
 	if s.st.inCore(want) { // a registered client proves it too
@@ -370,7 +371,7 @@ func (s *scanner) groups(numbers []int) {
 func (s *scanner) iommu(want Request) tristate.State {
 	const kernel, groups, units = "sys/kernel", groupsDir, "sys/class/iommu"
 	switch {
-	case len(want.Groups) > 0:
+	case len(want.Groups) > 0 && !want.Everything:
 		return tristate.True
 	case !want.IOMMU:
 		return tristate.Unknown

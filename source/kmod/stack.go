@@ -2,6 +2,7 @@ package kmod
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,6 +58,8 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 			modules = append(modules, n.Drivers...)
 		}
 	}
+	slices.Sort(modules)
+	slices.Reverse(modules) // the newest driver first, whatever the order of the families
 	for _, module := range modules {
 		switch s.present(module) {
 		case tristate.False:

@@ -120,8 +120,17 @@ func (f *Function) classified() bool {
 // Bridge reports whether the function is a bridge from PCI to PCI (class 0604).
 func (f *Function) Bridge() bool { return f.Class>>8 == 0x0604 }
 
+// KnownNIC returns the family of NICs that the function is one of, whether it counts or
+// not; nil for none.
+func (f *Function) KnownNIC() *family.NIC {
+	if f.NIC != nil {
+		return f.NIC
+	}
+	return f.Other
+}
+
 // InfiniBand reports whether this is a NIC with the class of InfiniBand (0207).
-func (f *Function) InfiniBand() bool { return f.NIC != nil && f.Class>>8 == 0x0207 }
+func (f *Function) InfiniBand() bool { return f.KnownNIC() != nil && f.Class>>8 == 0x0207 }
 
 // Name is the product name that belongs to the function's ids, "" when the
 // embedded table has none.

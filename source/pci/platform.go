@@ -113,12 +113,12 @@ func (s *scanner) vpd(f *Function) *VPD {
 func (s *scanner) managementMarks() {
 	for i := range s.inv.Functions {
 		f := &s.inv.Functions[i]
-		if !f.InfiniBand() || f.NIC.NVLinkManagement == nil || f.PhysFn != nil || f.NVLinkManagement || !s.marked(f) {
+		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.NVLinkManagement || !s.marked(f) {
 			continue
 		}
 		for j := range s.inv.Functions {
 			g := &s.inv.Functions[j]
-			if g.NIC == f.NIC && sameSlot(f.Address, g.Address) {
+			if g.KnownNIC() == f.KnownNIC() && sameSlot(f.Address, g.Address) {
 				g.NVLinkManagement, g.Eligible = true, false
 			}
 		}
@@ -126,7 +126,7 @@ func (s *scanner) managementMarks() {
 }
 
 func (s *scanner) marked(f *Function) bool {
-	if f.NIC.NVLinkManagement.Narrow.Has(f.Device) {
+	if f.KnownNIC().NVLinkManagement.Narrow.Has(f.Device) {
 		width, err := s.fs.Line(devicesDir + "/" + f.Address.String() + "/" + MaxLinkWidthFile)
 		if err == nil && parseWidth(width) == 2 {
 			return true

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/source/family"
 )
 
 // Nothing is read of a device that manages an NVLink fabric: its firmware
@@ -41,6 +43,16 @@ func TestScanNVLinkManagement(t *testing.T) {
 			inv := scan(t, dir, tt.detail)
 			if diff := cmp.Diff(tt.opened, opened()); diff != "" {
 				t.Errorf("files opened (-want +got):\n%s", diff)
+			}
+			// That NICs of its family do not count does not make it a NIC to read.
+			irdma, err := family.Select([]string{"irdma"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			opened = watch(t, device, "", "ports/", "ports/1/")
+			_ = scanBy(t, dir, irdma, tt.detail)
+			if diff := cmp.Diff(tt.opened, opened()); diff != "" {
+				t.Errorf("files opened where the family does not count (-want +got):\n%s", diff)
 			}
 			d := inv.Devices[0]
 			if d.NVLinkManagement != tt.mark || d.PortsRead == tt.mark || (d.Ports == nil) != tt.mark {

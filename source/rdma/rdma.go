@@ -245,10 +245,10 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
 	base := d.dir + "/"
 	var management *family.NVLinkManagement
 	if f != nil && f.InfiniBand() {
-		management = f.NIC.NVLinkManagement
+		management = f.KnownNIC().NVLinkManagement
 	}
-	if f != nil && f.NIC != nil {
-		d.layers = f.NIC.LinkLayers
+	if f != nil && f.KnownNIC() != nil {
+		d.layers = f.KnownNIC().LinkLayers
 	}
 	if f != nil && f.NVLinkManagement {
 		d.NVLinkManagement = true

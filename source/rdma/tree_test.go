@@ -27,12 +27,17 @@ const everything = SoftwareDevices | PhysicalStates | Details
 // scan reads a tree as the program does: PCI functions, then RDMA devices.
 func scan(t *testing.T, dir string, facts Facts) Inventory {
 	t.Helper()
+	return scanBy(t, dir, family.Known(), facts)
+}
+
+func scanBy(t *testing.T, dir string, families family.Table, facts Facts) Inventory {
+	t.Helper()
 	tree, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tree.Close() })
-	functions, err := pci.Scan(tree, family.Known(), 0)
+	functions, err := pci.Scan(tree, families, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,11 +143,7 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 	if connect == nil {
 		connect = dial
 	}
-	families := p.Families
-	if families.NICs == nil {
-		families = family.Known()
-	}
-	asked := drivers(families)
+	asked := drivers(p.Families.OrKnown())
 	m.node = n
 	m.wait = deadline.Start(func() (tristate.State, error) {
 		k, hangUp, err := connect(dir, n)
