@@ -33,11 +33,11 @@ func layOut(dir string) (grown []tree, shared tree, err error) {
 	if err != nil {
 		return nil, shared, err
 	}
-	state, ok := machine.StateNamed("ready")
+	state, ok := m.StateNamed("ready")
 	if !ok {
 		return nil, shared, fmt.Errorf("no state %q", "ready")
 	}
-	kallsyms := machine.Kallsyms(kallsymsSize, state.Symbols)
+	kallsyms := machine.Kallsyms(kallsymsSize, m.Symbols(state))
 	state.Kallsyms = &kallsyms
 	write := func(m *machine.Machine) (tree, error) {
 		t := tree{filepath.Join(dir, fmt.Sprint(len(m.Functions))), len(m.Functions)}

@@ -33,7 +33,7 @@ func load(t *testing.T, file string) *machine.Machine {
 // tree lays a machine out in a state and opens it.
 func tree(t *testing.T, m *machine.Machine, state string) *host.FS {
 	t.Helper()
-	s, ok := machine.StateNamed(state)
+	s, ok := m.StateNamed(state)
 	if !ok {
 		t.Fatalf("no state %s", state)
 	}

@@ -34,7 +34,7 @@ var reports = map[string]*report.Report{}
 func ready(t *testing.T, m *machine.Machine) *report.Report {
 	t.Helper()
 	if reports[m.Name] == nil {
-		r := collect(t, m, machine.States()[0], nil)
+		r := collect(t, m, m.Ready(), nil)
 		reports[m.Name] = &r
 	}
 	return reports[m.Name]

@@ -141,7 +141,7 @@ func TestTopologyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := load(t, "azure-ndv5-h100")
-	r := collect(t, m, machine.States()[0], file)
+	r := collect(t, m, m.Ready(), file)
 	got := levels(m, &r.Matrix)
 	nccl := ncclLevels(m, &r.Matrix)
 	for pair, want := range map[string]string{
@@ -178,8 +178,8 @@ func TestUnrelatedFunctionChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := collect(t, before, machine.States()[0], nil)
-		b := collect(t, after, machine.States()[0], nil)
+		a := collect(t, before, before.Ready(), nil)
+		b := collect(t, after, after.Ready(), nil)
 		if diff := cmp.Diff(levels(before, &a.Matrix), levels(before, &b.Matrix)); diff != "" {
 			t.Errorf("%s: levels (-before +after):\n%s", name, diff)
 		}

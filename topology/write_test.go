@@ -43,7 +43,7 @@ func TestWriteFileRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, text)
 			}
-			again := collect(t, m, machine.States()[0], back)
+			again := collect(t, m, m.Ready(), back)
 			if diff := cmp.Diff(rated(r), rated(&again)); diff != "" {
 				t.Errorf("NCCL levels (-machine +file):\n%s\n%s", diff, text)
 			}
@@ -147,7 +147,7 @@ func parsed(t *testing.T, text string) report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return collect(t, m, machine.States()[0], nil)
+	return collect(t, m, m.Ready(), nil)
 }
 
 // TestWriteFileHostileName: names of RDMA devices come from the machine and go into
@@ -258,7 +258,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := collect(t, m, machine.States()[0], file)
+	again := collect(t, m, m.Ready(), file)
 	if _, err := again.Matrix.WriteFile(&again.PCI, again.Kmod.Processor); !errors.Is(err, topology.ErrFromFile) {
 		t.Errorf("%v", err)
 	}

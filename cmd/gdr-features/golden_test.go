@@ -98,7 +98,7 @@ func goldenOf(m *machine.Machine) map[string][]string {
 func TestGolden(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
-			dir := m.Tree(t, machine.States()[0])
+			dir := m.Tree(t, m.Ready())
 			for file, commands := range goldenOf(m) {
 				var out []byte
 				for _, args := range commands {

@@ -17,7 +17,7 @@ func TestHungAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	healthy := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
+	healthy := read(t, takeSnapshot(t, m.Tree(t, m.Ready())))
 	hung := strings.Replace(healthy, `{"exists":"/run/nvidia/validations","error":"ENOENT"}`, `{"exists":"/run/nvidia/validations","error":"no-answer"}`, 1)
 	file := filepath.Join(t.TempDir(), "hung")
 	if err := os.WriteFile(file, []byte(hung), 0o644); err != nil || hung == healthy {

@@ -17,7 +17,7 @@ func TestOddNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := m.Tree(t, machine.States()[0])
+	dir := m.Tree(t, m.Ready())
 	function := filepath.Join(dir, "sys/bus/pci/devices/0000:19:00.1")
 	state := filepath.Join(function, "infiniband/mlx5\x1b[2J\u202e1/ports/1/state")
 	for _, d := range []string{filepath.Join(function, "net", "eth\n\x1b[31m0"), state} { // the latter is a problem to be told

@@ -25,7 +25,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, ok := machine.StateNamed(string(block[2]))
+	state, ok := m.StateNamed(string(block[2]))
 	if !ok {
 		t.Fatalf("no state %s", block[2])
 	}

@@ -126,7 +126,7 @@ func TestSnapshotScrubbed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := m.Tree(t, machine.States()[0])
+	dir := m.Tree(t, m.Ready())
 	identify(t, dir)
 	file := takeSnapshot(t, dir)
 	text := read(t, file)

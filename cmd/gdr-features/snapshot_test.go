@@ -101,12 +101,11 @@ func TestSnapshotPrintsTheSame(t *testing.T) {
 	}
 	inAll := []string{"gb300-datadirect", "vfs-with-pf"}
 	inSome := testsize.Few([]string{"ready", "closed-no-peermem", "kallsyms-garbage"})
-	states := testsize.Few(machine.States())
 	for i, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			forms := testsize.FewInTurn(i, forms)
-			for _, s := range states {
+			for _, s := range testsize.Few(m.States()) {
 				if !slices.Contains(inAll, m.Name) && !slices.Contains(inSome, s.Name) {
 					continue
 				}
@@ -155,7 +154,7 @@ func TestSnapshotOfHungMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	const port = "/sys/class/infiniband/mlx5_0/ports/1/state"
-	healthy := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
+	healthy := read(t, takeSnapshot(t, m.Tree(t, m.Ready())))
 	hung := strings.Replace(healthy, `{"read":"`+port+`","text":"4: ACTIVE\n"}`, `{"read":"`+port+`","stop":"no-answer"}`, 1)
 	root, file := filepath.Join(t.TempDir(), "hung"), filepath.Join(t.TempDir(), "snapshot")
 	if err := os.WriteFile(root, []byte(hung), 0o644); err != nil || hung == healthy {
@@ -187,7 +186,7 @@ func TestGoldenSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := read(t, takeSnapshot(t, m.Tree(t, machine.States()[0])))
+	text := read(t, takeSnapshot(t, m.Tree(t, m.Ready())))
 	_, notes, _ := strings.Cut(text, `"taken `) // behind the version
 	golden(t, filepath.Join(goldenDir, snapshotMachine, snapshotFile), []byte(`"taken `+notes))
 }
@@ -201,7 +200,7 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("no space left 
 // one.
 func TestSnapshotWholeOrNot(t *testing.T) {
 	m := machine.All(t, machinesDir)[0]
-	root, dir := m.Tree(t, machine.States()[0]), t.TempDir()
+	root, dir := m.Tree(t, m.Ready()), t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -20,14 +20,16 @@ import (
 const machinesDir = "../../testdata/machines"
 
 // everyMachine reads machines in some states and hands the reports on.
-func everyMachine(t *testing.T, machines []*machine.Machine, states []machine.State, see func(t *testing.T, r *report.Report)) {
+func everyMachine(t *testing.T, machines []*machine.Machine, states func(*machine.Machine) []machine.State, see func(t *testing.T, r *report.Report)) {
 	t.Helper()
 	for _, m := range machines {
-		for s, dir := range m.Trees(t, states) {
+		for s, dir := range m.Trees(t, states(m)) {
 			t.Run(m.Name+"/"+s.Name, func(t *testing.T) { see(t, read(t, dir)) })
 		}
 	}
 }
+
+func ready(m *machine.Machine) []machine.State { return m.States()[:1] }
 
 func collect(t *testing.T, m *machine.Machine, s machine.State) *report.Report {
 	t.Helper()
@@ -65,7 +67,7 @@ var brokenFor = map[verdict.Reason][]string{
 // node that is ready.
 func TestFirstBrokenLink(t *testing.T) {
 	seen := map[verdict.Reason]bool{}
-	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), machine.States(), func(t *testing.T, r *report.Report) {
+	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), (*machine.Machine).States, func(t *testing.T, r *report.Report) {
 		reason := r.Verdict.Reason
 		seen[reason] = true
 		links := explain.Stack(r)
@@ -124,7 +126,7 @@ func TestFirstBrokenLink(t *testing.T) {
 // steps, and a missing step is unknown.
 func TestChainGoesByName(t *testing.T) {
 	m := machine.All(t, machinesDir)[0]
-	for s, dir := range m.Trees(t, machine.States()) {
+	for s, dir := range m.Trees(t, m.States()) {
 		r := read(t, dir)
 		want := explain.Stack(r)
 		slices.Reverse(r.Verdict.Steps)
@@ -183,7 +185,7 @@ func (s shape) levelOf() topology.Level {
 // has its reason.
 func TestWays(t *testing.T) {
 	count := 0
-	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), machine.States()[:1], func(t *testing.T, r *report.Report) {
+	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), ready, func(t *testing.T, r *report.Report) {
 		for _, pair := range r.Matrix.Pairs {
 			p := explain.PathOf(r, pair.GPU, pair.NIC)
 			name := explain.GPUName(p.GPU) + " " + explain.NICName(&r.Matrix.NICs[p.NIC])
@@ -209,7 +211,7 @@ func TestWays(t *testing.T) {
 
 // TestNearest: what is listed for a GPU is at its nearest level, and all of it.
 func TestNearest(t *testing.T) {
-	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), machine.States()[:1], func(t *testing.T, r *report.Report) {
+	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), ready, func(t *testing.T, r *report.Report) {
 		list := explain.NearestNICs(r)
 		if len(list) != len(r.Matrix.GPUs) {
 			t.Fatalf("%d of %d GPUs", len(list), len(r.Matrix.GPUs))

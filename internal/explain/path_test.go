@@ -36,7 +36,7 @@ func readOneSwitch(t *testing.T) *report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return collect(t, m, machine.States()[0])
+	return collect(t, m, m.Ready())
 }
 
 func find(t *testing.T, r *report.Report, address string) *pci.Function {

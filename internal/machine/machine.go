@@ -23,8 +23,8 @@
 //	  GPU0      PIX
 //
 // The word after the address is the class: port and switch (PCI bridge, 0604),
-// gpu (0302), vga (0300), ib (0207), eth (0200), dma (0801), or a class of six
-// digits. Then come vendor:device and attributes:
+// gpu (0302), vga (0300), accel (1200), ib (0207), eth (0200), dma (0801), or a class
+// of six digits. Then come vendor:device and attributes:
 //
 //	numa=N       numa_node (inherited from the line above; -1 without any)
 //	sub=V:D      subsystem ids
@@ -34,11 +34,13 @@
 //	physfn=ADDR  this is a virtual function of ADDR
 //	driver=NAME  bound whatever the state says; "none" for unbound
 //	port=STATE   "DOWN", "INIT", ... whatever the state says
-//	layer=WORD   link layer of the ports, whatever the class says
+//	layer=WORD   link layer of the ports, whatever family and class say
 //	acs=HEX      ACS control register; its absence means no ACS capability
 //	width=N      max_link_width
 //	group=N      IOMMU group (one for each function without)
 //	vpd=TEXT     a VPD with this product name, or KEY:TEXT for a keyword
+//	vram=N       GiB of a GPU's memory, which AMD's driver shows
+//	bar=N        MiB of the first BAR
 //	path=DIR     directory between the root bus's parent and this root bus
 package machine
 
@@ -46,9 +48,11 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -81,7 +85,7 @@ type Function struct {
 
 // classes by their word.
 var classes = map[string]string{
-	"port": "060400", "switch": "060400", "gpu": "030200", "vga": "030000",
+	"port": "060400", "switch": "060400", "gpu": "030200", "vga": "030000", "accel": "120000",
 	"ib": "020700", "eth": "020000", "dma": "080100",
 }
 
@@ -237,11 +241,59 @@ func (p *parser) function(indent int, words []string) error {
 	return nil
 }
 
-// IsGPU reports whether this is a display controller of NVIDIA.
-func (f *Function) IsGPU() bool { return strings.HasPrefix(f.Class, "03") && f.Vendor == "10de" }
+// IsGPU reports whether this is a GPU of a family that is known.
+func (f *Function) IsGPU() bool { return f.gpu() != nil }
 
-// IsNIC reports whether this is a network function of vendor 15b3.
-func (f *Function) IsNIC() bool { return strings.HasPrefix(f.Class, "02") && f.Vendor == "15b3" }
+// IsNIC reports whether this is a NIC of a family that is known, counted or not.
+func (f *Function) IsNIC() bool { return f.nic() != nil }
+
+func (f *Function) gpu() *family.GPU { return family.Known().GPU(f.ids()) }
+
+func (f *Function) nic() *family.NIC {
+	t := family.Known()
+	if n := t.NIC(f.ids()); n != nil {
+		return n
+	}
+	return t.Other(f.ids())
+}
+
+func (f *Function) ids() family.IDs {
+	n := func(s string) uint32 {
+		n, _ := strconv.ParseUint(s, 16, 24) // what is no number is of no family
+		return uint32(n)
+	}
+	return family.IDs{
+		Vendor: uint16(n(f.Vendor)), Device: uint16(n(f.Device)),
+		SubVendor: uint16(n(f.SubVendor)), SubDevice: uint16(n(f.Sub)), Class: n(f.Class),
+	}
+}
+
+// families returns those of which the machine has functions. A machine without GPUs, or
+// without NICs, has the software of the first family of the table.
+func (m *Machine) families() family.Table {
+	known, t := family.Known(), family.Table{}
+	for _, g := range known.GPUs {
+		if slices.ContainsFunc(m.Functions, func(f Function) bool { return g.Of(f.ids()) }) {
+			t.GPUs = append(t.GPUs, g)
+		}
+	}
+	of := func(all []*family.NIC) (some []*family.NIC) {
+		for _, n := range all {
+			if slices.ContainsFunc(m.Functions, func(f Function) bool { return n.Of(f.ids()) }) {
+				some = append(some, n)
+			}
+		}
+		return some
+	}
+	t.NICs, t.Others = of(known.NICs), of(known.Others)
+	if len(t.GPUs) == 0 {
+		t.GPUs = known.GPUs[:1]
+	}
+	if len(t.NICs)+len(t.Others) == 0 {
+		t.NICs = known.NICs[:1]
+	}
+	return t
+}
 
 // IsBridge reports whether this is a PCI-to-PCI bridge.
 func (f *Function) IsBridge() bool { return strings.HasPrefix(f.Class, "0604") }

@@ -3,26 +3,32 @@ package machine
 // State is the software of a machine: drivers, links, what the kernel shows.
 type State struct {
 	Name string
-	// GPUDriver and NICDriver are bound to every GPU and NIC; "" for none.
+	// GPUDriver and NICDriver are bound to every GPU and NIC: Own or another one, "" for
+	// none.
 	GPUDriver, NICDriver string
 	// NVIDIA is the version of the loaded driver, "" for none. Open: it is the open
 	// kernel modules, otherwise the proprietary ones.
 	NVIDIA string
 	Open   bool
-	// MOFED is mlx5_core's version, "" for no version file. Compat: mlx_compat
+	// MOFED is the version of drivers that MOFED may bring, "" for no version file. Compat: mlx_compat
 	// is loaded.
 	MOFED  string
 	Compat bool
 	// Modules are further modules with their initstate.
 	Modules map[string]string
+	// Holders are the holders of further modules that are loaded.
+	Holders map[string][]string
+	// Attributes are files of the functions that are bound to the NIC driver of a family
+	// that has such files (family.PeerMemory.Files), by name.
+	Attributes map[string]string
 	// Files are further files by name, as "sys/kernel/mm/memory_peers/nv_mem/version".
 	Files map[string]string
 	// Port is the state of every port, "ACTIVE" or another.
 	Port string
 	// NoRDMA: NICs have no RDMA devices though their driver is bound.
 	NoRDMA bool
-	// Symbols are the names and owners in kallsyms besides the common ones;
-	// nil for no kallsyms at all.
+	// Symbols are the names and owners in kallsyms besides the common ones, with Own for
+	// what the NICs' drivers register DMA-BUF with; nil for no kallsyms at all.
 	Symbols []string
 	// Kallsyms overrides Symbols with a whole text, also an empty one.
 	Kallsyms *string
@@ -30,25 +36,27 @@ type State struct {
 	IOMMU string
 }
 
+// Own stands for what the row of a function's family says: its driver, its driver's symbol.
+const Own = "own"
+
 // Symbols of kernels and modules, as kallsyms writes them after the type.
 var (
 	symPeer    = "ib_register_peer_memory_client\t[ib_uverbs]"
 	symPeerOld = "ib_register_peer_memory_client\t[ib_core]"
 	symUmem    = "ib_umem_dmabuf_get\t[ib_uverbs]"
-	symMLX5    = "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]"
 )
 
 // ready is a node with everything in place.
 func ready(name string) State {
 	return State{
-		Name: name, GPUDriver: "nvidia", NICDriver: "mlx5_core", NVIDIA: "570.86.15", Open: true,
+		Name: name, GPUDriver: Own, NICDriver: Own, NVIDIA: "570.86.15", Open: true,
 		MOFED: "24.10-1.1.4", Compat: true, Modules: map[string]string{"nvidia_peermem": "live"},
-		Port: "ACTIVE", Symbols: []string{symPeer, symUmem, symMLX5}, IOMMU: "identity",
+		Port: "ACTIVE", Symbols: []string{symPeer, symUmem, Own}, IOMMU: "identity",
 	}
 }
 
-// States are the states of software that tests put every machine in. In the first,
-// everything is in place.
+// States are the states of software of a machine with NVIDIA GPUs and ConnectX NICs. In
+// the first, everything is in place.
 func States() []State {
 	empty := ""
 	garbage := "\x7fELF\x02\x01\x01 not a symbol table\n"
@@ -79,14 +87,14 @@ func States() []State {
 			closed(s)
 			noPeermem(s)
 			s.MOFED = "5.8-1.1.2"
-			s.Symbols = []string{symPeerOld, symUmem, symMLX5}
+			s.Symbols = []string{symPeerOld, symUmem, Own}
 			s.Files = map[string]string{"sys/kernel/mm/memory_peers/nv_mem/version": "550.54.14\n"}
 		}),
 		vary("mofed-4.9", func(s *State) { s.MOFED, s.Symbols = "4.9-4.0.8", []string{symPeerOld} }),
-		vary("mofed-5.8", func(s *State) { s.MOFED, s.Symbols = "5.8-1.1.2", []string{symPeerOld, symUmem, symMLX5} }),
+		vary("mofed-5.8", func(s *State) { s.MOFED, s.Symbols = "5.8-1.1.2", []string{symPeerOld, symUmem, Own} }),
 		vary("inbox", func(s *State) {
 			noPeermem(s)
-			s.MOFED, s.Compat, s.Symbols = "", false, []string{symUmem, symMLX5}
+			s.MOFED, s.Compat, s.Symbols = "", false, []string{symUmem, Own}
 		}),
 		vary("inbox-old", func(s *State) { noPeermem(s); s.MOFED, s.Compat, s.Symbols = "5.0-0", false, []string{} }),
 		vary("inbox-ubuntu", func(s *State) { s.MOFED, s.Compat = "", false }),
@@ -100,8 +108,10 @@ func States() []State {
 }
 
 // StateNamed returns one of States.
-func StateNamed(name string) (State, bool) {
-	for _, s := range States() {
+func StateNamed(name string) (State, bool) { return named(States(), name) }
+
+func named(states []State, name string) (State, bool) {
+	for _, s := range states {
 		if s.Name == name {
 			return s, true
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gdr-features/source/family"
 )
 
 // LayOut writes the machine that a file describes, in a named state, into a
@@ -19,7 +21,7 @@ func LayOut(file, state, dir string) error {
 	if err != nil {
 		return err
 	}
-	s, ok := StateNamed(state)
+	s, ok := m.StateNamed(state)
 	if !ok {
 		return fmt.Errorf("no state %q", state)
 	}
@@ -46,10 +48,12 @@ type writer struct {
 	made  []string        // files, links and directories, in this order
 	there map[string]bool // directories
 	err   error
+	// families are those of the machine.
+	families family.Table
 }
 
 func newWriter(dir string, m *Machine, flags int) *writer {
-	return &writer{dir: dir, m: m, flags: flags, there: map[string]bool{".": true}}
+	return &writer{dir: dir, m: m, flags: flags, there: map[string]bool{".": true}, families: m.families()}
 }
 
 // hardware writes what is the same in every state.
@@ -186,6 +190,7 @@ func (w *writer) bind(f *Function, index int) {
 		w.mkdir("sys/bus/pci/drivers/" + driver)
 		w.link(dir+"/driver", "sys/bus/pci/drivers/"+driver)
 	}
+	w.memory(f, dir, driver)
 	if driver != "" && driver != "vfio-pci" && !w.s.NoRDMA {
 		for name := range strings.SplitSeq(f.Attrs["rdma"], ",") {
 			if name != "" {
@@ -221,14 +226,43 @@ func (w *writer) driver(f *Function) string {
 		return ""
 	case ok:
 		return own
+	case f.IsGPU() && w.s.GPUDriver == Own:
+		return f.gpu().Driver
 	case f.IsGPU():
 		return w.s.GPUDriver
+	case f.IsNIC() && w.s.NICDriver == Own:
+		return f.nic().Drivers[0]
 	case f.IsNIC():
 		return w.s.NICDriver
 	case f.IsBridge():
 		return "pcieport"
 	}
 	return ""
+}
+
+// memory writes what a function shows of GPU memory: a GPU its own, and a NIC whose memory
+// its driver reaches.
+func (w *writer) memory(f *Function, dir, driver string) {
+	size := func(attr string, unit uint64) uint64 {
+		n, _ := strconv.ParseUint(f.Attrs[attr], 10, 32)
+		return n * unit
+	}
+	if bar := size("bar", 1<<20); bar > 0 {
+		const at, flags = 0x20000000000, 0x14220c // prefetchable, 64 bits
+		w.file(dir+"/resource", fmt.Sprintf("0x%016x 0x%016x 0x%016x\n", at, at+bar-1, flags)+strings.Repeat("0x0000000000000000 0x0000000000000000 0x0000000000000000\n", 12))
+	}
+	if g := f.gpu(); g != nil && driver == g.Driver {
+		if vram := size("vram", 1<<30); vram > 0 {
+			w.file(dir+"/mem_info_vram_total", strconv.FormatUint(vram, 10)+"\n")
+		}
+	}
+	if n := f.nic(); n != nil && n.Drives(driver) {
+		for _, file := range n.PeerMemory.Files {
+			if text, ok := w.s.Attributes[file.Name]; ok {
+				w.file(dir+"/"+file.Name, text)
+			}
+		}
+	}
 }
 
 func (w *writer) rdma(f *Function, dir, name string) {
@@ -239,18 +273,24 @@ func (w *writer) rdma(f *Function, dir, name string) {
 	dev := dir + "/infiniband/" + name
 	w.link("sys/class/infiniband/"+name, dev)
 	w.link(dev+"/device", dir)
-	w.file(dev+"/node_type", "1: CA\n")
-	w.file(dev+"/fw_ver", "28.42.1000\n")
-	w.file(dev+"/board_id", "MT_0000000838\n")
-	state, layer := w.s.Port, "InfiniBand"
+	state, layer, node := w.s.Port, "InfiniBand", "1: CA"
 	if own := f.Attrs["port"]; own != "" {
 		state = own
 	}
 	if strings.HasPrefix(f.Class, "0200") {
 		layer = "Ethernet"
 	}
+	if n := f.nic(); n != nil && slices.Equal(n.LinkLayers, []string{"Unspecified"}) {
+		// The kernel's word for a port without a link layer, which is never down.
+		state, layer, node = "ACTIVE", "Unknown", "7: unspecified"
+	}
 	if own := f.Attrs["layer"]; own != "" {
 		layer = own
+	}
+	w.file(dev+"/node_type", node+"\n")
+	w.file(dev+"/fw_ver", "28.42.1000\n")
+	if n := f.nic(); n == nil || n.MOFED {
+		w.file(dev+"/board_id", "MT_0000000838\n")
 	}
 	number := map[string]int{"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}[state]
 	w.file(dev+"/ports/1/state", fmt.Sprintf("%d: %s\n", number, state))
@@ -281,13 +321,15 @@ func (w *writer) modules() {
 		}
 		w.file("proc/driver/nvidia/version", text+"GCC version:  gcc version 12.3.0\n")
 	}
+	for _, g := range w.families.GPUs {
+		if w.s.GPUDriver == Own && g.OpenFrom == 0 { // the other kind is above
+			w.module(g.Driver, "live")
+		}
+	}
 	if w.s.NICDriver != "" {
-		w.module(w.s.NICDriver, "live")
 		w.module("ib_core", "live")
 		w.module("ib_uverbs", "live")
-		if w.s.MOFED != "" {
-			w.file("sys/module/"+w.s.NICDriver+"/version", w.s.MOFED+"\n")
-		}
+		w.nicModules()
 	}
 	if w.s.Compat {
 		w.module("mlx_compat", "live")
@@ -298,9 +340,52 @@ func (w *writer) modules() {
 			w.file("sys/module/nvidia_peermem/version", w.s.NVIDIA+"\n")
 		}
 	}
+	for name, holders := range w.s.Holders {
+		w.module(name, "live")
+		w.mkdir("sys/module/" + name + "/holders")
+		for _, holder := range holders {
+			w.link("sys/module/"+name+"/holders/"+holder, "sys/module/"+holder)
+		}
+	}
 	for name, text := range w.s.Files {
 		w.file(name, text)
 	}
+}
+
+// nicModules writes the drivers of the NICs.
+func (w *writer) nicModules() {
+	if w.s.NICDriver != Own {
+		w.module(w.s.NICDriver, "live")
+		if w.s.MOFED != "" {
+			w.file("sys/module/"+w.s.NICDriver+"/version", w.s.MOFED+"\n")
+		}
+		return
+	}
+	for _, n := range slices.Concat(w.families.NICs, w.families.Others) {
+		w.module(n.Drivers[0], "live")
+		w.module(n.Module, "live")
+		if n.MOFED && w.s.MOFED != "" {
+			w.file("sys/module/"+n.Drivers[0]+"/version", w.s.MOFED+"\n")
+		}
+	}
+}
+
+// Symbols returns those of a state, with those of the NICs' drivers in place of Own.
+func (m *Machine) Symbols(s State) []string {
+	t := m.families()
+	var all []string
+	for _, symbol := range s.Symbols {
+		if symbol != Own {
+			all = append(all, symbol)
+			continue
+		}
+		for _, n := range slices.Concat(t.NICs, t.Others) {
+			if n.DMABuf != "" {
+				all = append(all, n.DMABuf+"\t["+n.Module+"]")
+			}
+		}
+	}
+	return all
 }
 
 // kernel writes /proc/kallsyms and settings.
@@ -312,6 +397,6 @@ func (w *writer) kernel() {
 	case w.s.Kallsyms != nil:
 		w.file("proc/kallsyms", *w.s.Kallsyms)
 	case w.s.Symbols != nil:
-		w.file("proc/kallsyms", Kallsyms(0, w.s.Symbols))
+		w.file("proc/kallsyms", Kallsyms(0, w.m.Symbols(w.s)))
 	}
 }

@@ -38,7 +38,7 @@ func described(t testing.TB, text string) *report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return collect(t, m, machine.States()[0])
+	return collect(t, m, m.Ready())
 }
 
 func named(t testing.TB, name, software string) *report.Report {
@@ -47,12 +47,12 @@ func named(t testing.TB, name, software string) *report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return collect(t, m, state(t, software))
+	return collect(t, m, state(t, m, software))
 }
 
-func state(t testing.TB, name string) machine.State {
+func state(t testing.TB, m *machine.Machine, name string) machine.State {
 	t.Helper()
-	s, ok := machine.StateNamed(name)
+	s, ok := m.StateNamed(name)
 	if !ok {
 		t.Fatalf("no state %s", name)
 	}
@@ -61,8 +61,11 @@ func state(t testing.TB, name string) machine.State {
 
 // TestEverywhere shows every machine in several states, and made-up ones.
 func TestEverywhere(t *testing.T) {
-	states := []machine.State{state(t, "ready"), state(t, "no-drivers"), state(t, "no-rdma"), state(t, "ports-down")}
 	for _, m := range testsize.Share(machine.All(t, "../../testdata/machines")) {
+		var states []machine.State
+		for _, name := range []string{"ready", "no-drivers", "no-rdma", "ports-down"} {
+			states = append(states, state(t, m, name))
+		}
 		for s, dir := range m.Trees(t, states) {
 			t.Run(m.Name+"/"+s.Name, func(t *testing.T) { checkAll(t, read(t, dir)) })
 		}

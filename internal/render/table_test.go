@@ -23,7 +23,7 @@ func manyFunctions(t *testing.T, virtual int) report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fs, err := host.Open(host.Options{Root: m.Tree(t, machine.States()[0])})
+	fs, err := host.Open(host.Options{Root: m.Tree(t, m.Ready())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func TestStates(t *testing.T) {
 		"iommu-off":         "true - true true current 24.10-1.1.4 400 infiniband off clear false",
 	}
 	m := parse(t, one)
-	for s, dir := range m.Trees(t, machine.States()) {
+	for s, dir := range m.Trees(t, m.States()) {
 		t.Run(s.Name, func(t *testing.T) {
 			r := collect(t, dir, report.Facts{})
 			var got []string
@@ -121,7 +121,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
-			for s, dir := range m.Trees(t, machine.States()) {
+			for s, dir := range m.Trees(t, m.States()) {
 				r := collect(t, dir, report.Facts{})
 				hardware := maps.Clone(r.Labels)
 				maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
@@ -141,7 +141,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 func TestFactsDoNotMatter(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
-			dir := m.Tree(t, state(t, "ready"))
+			dir := m.Tree(t, m.Ready())
 			for _, facts := range []report.Facts{{}, report.ForPublishing.Facts} {
 				if r := collect(t, dir, facts); r.Kmod.Advice != nil || slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil }) {
 					t.Errorf("%+v reads what only advice needs", facts)

@@ -107,8 +107,9 @@ func TestSnapshotOfOddities(t *testing.T) {
 		{name: "a symbol table that ends in a long line", files: map[string]string{"proc/kallsyms": "0000000000000000 t a\n" + strings.Repeat("y", 5000)}},
 	}) {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, state := range testsize.Few(machine.States()) {
-				dir := parse(t, cmp.Or(tt.machine, one)).Tree(t, state)
+			m := parse(t, cmp.Or(tt.machine, one))
+			for _, state := range testsize.Few(m.States()) {
+				dir := m.Tree(t, state)
 				for name, text := range tt.files {
 					path := filepath.Join(dir, name)
 					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {

@@ -19,7 +19,7 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := m.Tree(t, machine.States()[0])
+	dir := m.Tree(t, m.Ready())
 	table, list := filepath.Join(dir, "proc/kallsyms"), filepath.Join(dir, "proc/modules")
 	symbols, err := os.ReadFile(table)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestAgainstGHW(t *testing.T) {
 	t.Setenv("PCIDB_PATH", os.DevNull) // names do not matter here
 	for _, m := range testsize.Share(machine.All(t, "../../testdata/machines")) {
 		t.Run(m.Name, func(t *testing.T) {
-			dir := m.Tree(t, machine.States()[0])
+			dir := m.Tree(t, m.Ready())
 			want := byGHW(t, dir)
 			inv := scan(t, dir, everything)
 			wantProblems(t, inv.Problems)

@@ -38,7 +38,7 @@ func write(t *testing.T, description string) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Tree(t, machine.States()[0])
+	return m.Tree(t, m.Ready())
 }
 
 func open(t *testing.T, dir string) *host.FS {

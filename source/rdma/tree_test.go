@@ -19,7 +19,7 @@ func write(t *testing.T, description string) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Tree(t, machine.States()[0])
+	return m.Tree(t, m.Ready())
 }
 
 const everything = SoftwareDevices | PhysicalStates | Details

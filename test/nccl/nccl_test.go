@@ -109,7 +109,7 @@ func TestMachines(t *testing.T) {
 	pairs := 0
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
-			n, answers := bothWays(t, m.Tree(t, machine.States()[0]))
+			n, answers := bothWays(t, m.Tree(t, m.Ready()))
 			pairs += n
 			var lines []string
 			for name, level := range answers {
@@ -155,7 +155,7 @@ func TestElements(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			root := m.Tree(t, machine.States()[0])
+			root := m.Tree(t, m.Ready())
 			addBuses(t, root)
 			r := collect(t, root, nil)
 			file, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)

@@ -149,7 +149,7 @@ func plant(t *testing.T, seed uint64) (root string, functions []string) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	return m.Tree(t, machine.States()[0]), functions
+	return m.Tree(t, m.Ready()), functions
 }
 
 // TestRandomTrees compares random machines.

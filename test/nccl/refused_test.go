@@ -22,7 +22,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := m.Tree(t, machine.States()[0])
+	root := m.Tree(t, m.Ready())
 	addBuses(t, root)
 	r := collect(t, root, nil)
 	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
