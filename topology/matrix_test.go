@@ -54,6 +54,7 @@ func load(t *testing.T, name string) *machine.Machine {
 var notFromSysfs = map[string]map[string]string{
 	// GB200: nvidia-smi prints SYS also between functions of one NUMA node.
 	"rhel-gb200-cdmm-off-and-on": {"NODE": "SYS"},
+	"oke-gb200-v3":               {"NODE": "SYS"},
 }
 
 // TestPublishedMatrices compares every cell of every machine with the matrix
@@ -68,7 +69,7 @@ func TestPublishedMatrices(t *testing.T) {
 			r := ready(t, m)
 			got := levels(m, &r.Matrix)
 			count := &made
-			if m.Evidence != "" {
+			if strings.Contains(m.Evidence, "published matrix") {
 				machines++
 				count = &cells
 			}
@@ -86,9 +87,9 @@ func TestPublishedMatrices(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d cells of %d machines, and %d of machines made up", cells, machines, made)
-	if cells < 600 && !testsize.Partial() {
-		t.Errorf("only %d cells compared", cells)
+	t.Logf("%d cells of %d machines, and %d that were not published", cells, machines, made)
+	if cells < 500 && !testsize.Partial() {
+		t.Errorf("only %d published cells compared", cells)
 	}
 }
 

@@ -268,6 +268,12 @@ func (f *Function) ids() family.IDs {
 	}
 }
 
+// size returns a size of memory; 0 for none.
+func (f *Function) size(attr string) uint64 {
+	n, _ := strconv.ParseUint(f.Attrs[attr], 10, 32) // what is no number is no size
+	return n
+}
+
 // families returns those of which the machine has functions. A machine without GPUs, or
 // without NICs, has the software of the first family of the table.
 func (m *Machine) families() family.Table {

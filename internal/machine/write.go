@@ -157,6 +157,11 @@ func (w *writer) function(f *Function) {
 	w.file(dir+"/numa_node", strconv.Itoa(f.NUMA)+"\n")
 	w.file(dir+"/config", config(f))
 	w.linkFiles(f, dir)
+	if bar := f.size("bar"); bar > 0 {
+		const at, flags = 0x20000000000, 0x14220c // prefetchable, 64 bits
+		const line = "0x%016x 0x%016x 0x%016x\n"
+		w.file(dir+"/resource", fmt.Sprintf(line, at, at+bar<<20-1, flags)+strings.Repeat(fmt.Sprintf(line, 0, 0, 0), 12))
+	}
 	w.link("sys/bus/pci/devices/"+f.Address, dir)
 	w.link(dir+"/subsystem", "sys/bus/pci")
 	if a, ok := f.Attrs["vpd"]; ok {
@@ -243,18 +248,8 @@ func (w *writer) driver(f *Function) string {
 // memory writes what a function shows of GPU memory: a GPU its own, and a NIC whose memory
 // its driver reaches.
 func (w *writer) memory(f *Function, dir, driver string) {
-	size := func(attr string, unit uint64) uint64 {
-		n, _ := strconv.ParseUint(f.Attrs[attr], 10, 32)
-		return n * unit
-	}
-	if bar := size("bar", 1<<20); bar > 0 {
-		const at, flags = 0x20000000000, 0x14220c // prefetchable, 64 bits
-		w.file(dir+"/resource", fmt.Sprintf("0x%016x 0x%016x 0x%016x\n", at, at+bar-1, flags)+strings.Repeat("0x0000000000000000 0x0000000000000000 0x0000000000000000\n", 12))
-	}
-	if g := f.gpu(); g != nil && driver == g.Driver {
-		if vram := size("vram", 1<<30); vram > 0 {
-			w.file(dir+"/mem_info_vram_total", strconv.FormatUint(vram, 10)+"\n")
-		}
+	if vram := f.size("vram"); vram > 0 && f.IsGPU() && driver == f.gpu().Driver {
+		w.file(dir+"/mem_info_vram_total", strconv.FormatUint(vram<<30, 10)+"\n")
 	}
 	if n := f.nic(); n != nil && n.Drives(driver) {
 		for _, file := range n.PeerMemory.Files {
@@ -301,102 +296,4 @@ func (w *writer) rdma(f *Function, dir, name string) {
 	w.file(dev+"/ports/1/phys_state", physical+"\n")
 	w.file(dev+"/ports/1/link_layer", layer+"\n")
 	w.file(dev+"/ports/1/rate", "400 Gb/sec (4X NDR)\n")
-}
-
-func (w *writer) module(name, state string) {
-	w.file("sys/module/"+name+"/initstate", state+"\n")
-	w.file("sys/module/"+name+"/refcnt", "0\n")
-}
-
-const numaBalancing = "proc/sys/kernel/numa_balancing"
-
-func (w *writer) modules() {
-	w.mkdir("sys/module/kernel/parameters")
-	if w.s.NVIDIA != "" {
-		w.module("nvidia", "live")
-		w.file("sys/module/nvidia/version", w.s.NVIDIA+"\n")
-		text := "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + w.s.NVIDIA + "  Thu Feb 22 01:44:30 UTC 2024\n"
-		if w.s.Open {
-			text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " + w.s.NVIDIA + "  Release Build  (builder@host)\n"
-		}
-		w.file("proc/driver/nvidia/version", text+"GCC version:  gcc version 12.3.0\n")
-	}
-	for _, g := range w.families.GPUs {
-		if w.s.GPUDriver == Own && g.OpenFrom == 0 { // the other kind is above
-			w.module(g.Driver, "live")
-		}
-	}
-	if w.s.NICDriver != "" {
-		w.module("ib_core", "live")
-		w.module("ib_uverbs", "live")
-		w.nicModules()
-	}
-	if w.s.Compat {
-		w.module("mlx_compat", "live")
-	}
-	for name, state := range w.s.Modules {
-		w.module(name, state)
-		if name == "nvidia_peermem" {
-			w.file("sys/module/nvidia_peermem/version", w.s.NVIDIA+"\n")
-		}
-	}
-	for name, holders := range w.s.Holders {
-		w.module(name, "live")
-		w.mkdir("sys/module/" + name + "/holders")
-		for _, holder := range holders {
-			w.link("sys/module/"+name+"/holders/"+holder, "sys/module/"+holder)
-		}
-	}
-	for name, text := range w.s.Files {
-		w.file(name, text)
-	}
-}
-
-// nicModules writes the drivers of the NICs.
-func (w *writer) nicModules() {
-	if w.s.NICDriver != Own {
-		w.module(w.s.NICDriver, "live")
-		if w.s.MOFED != "" {
-			w.file("sys/module/"+w.s.NICDriver+"/version", w.s.MOFED+"\n")
-		}
-		return
-	}
-	for _, n := range slices.Concat(w.families.NICs, w.families.Others) {
-		w.module(n.Drivers[0], "live")
-		w.module(n.Module, "live")
-		if n.MOFED && w.s.MOFED != "" {
-			w.file("sys/module/"+n.Drivers[0]+"/version", w.s.MOFED+"\n")
-		}
-	}
-}
-
-// Symbols returns those of a state, with those of the NICs' drivers in place of Own.
-func (m *Machine) Symbols(s State) []string {
-	t := m.families()
-	var all []string
-	for _, symbol := range s.Symbols {
-		if symbol != Own {
-			all = append(all, symbol)
-			continue
-		}
-		for _, n := range slices.Concat(t.NICs, t.Others) {
-			if n.DMABuf != "" {
-				all = append(all, n.DMABuf+"\t["+n.Module+"]")
-			}
-		}
-	}
-	return all
-}
-
-// kernel writes /proc/kallsyms and settings.
-func (w *writer) kernel() {
-	if _, own := w.s.Files[numaBalancing]; !own && w.m.Nodes > 1 {
-		w.file(numaBalancing, "0\n")
-	}
-	switch {
-	case w.s.Kallsyms != nil:
-		w.file("proc/kallsyms", *w.s.Kallsyms)
-	case w.s.Symbols != nil:
-		w.file("proc/kallsyms", Kallsyms(0, w.m.Symbols(w.s)))
-	}
 }

@@ -3,6 +3,7 @@
 package nccl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -52,6 +53,40 @@ func pairName(gpu string, nic *topology.NIC) string {
 	return strings.TrimRight(gpu+" "+nic.Address()+" "+nic.Name(), " ")
 }
 
+// accelerators gives GPUs of class 1200 that of another GPU until the question is answered:
+// NCCL knows no such GPU, and RCCL's copy of the code takes them for GPUs (src/graph/topo.cc,
+// kvDictPciClass), the rest of which is the same.
+func accelerators(t *testing.T, r *report.Report, q question) (restore func()) {
+	t.Helper()
+	const accelerator, display = "0x120000", "0x038000"
+	files := []string{}
+	for _, g := range r.Matrix.GPUs {
+		files = append(files, "sys/bus/pci/devices/"+g.Address.String()+"/class")
+	}
+	if q.file != "" {
+		files = append(files, q.file)
+	}
+	texts := map[string][]byte{}
+	for _, name := range files {
+		path := filepath.Join(q.root, name)
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(accelerator)) {
+			continue // of NVIDIA, or spoiled by the test
+		}
+		texts[path] = text
+		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(accelerator), []byte(display)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for path, text := range texts {
+			if err := os.WriteFile(path, text, 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // ask returns NCCL's answer for the GPUs and NICs of a report.
 func ask(t *testing.T, r *report.Report, q question) answer {
 	t.Helper()
@@ -90,6 +125,7 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 	if q.socket {
 		fmt.Fprintf(&in, "net bond0 path /devices/virtual/net/bond0 %d\n", rate)
 	}
+	defer accelerators(t, r, q)()
 	cmd := exec.CommandContext(t.Context(), oracle(t))
 	cmd.Stdin = strings.NewReader(in.String())
 	out, err := cmd.Output()
