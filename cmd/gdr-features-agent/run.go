@@ -116,19 +116,17 @@ func (p *program) runAgent(ctx context.Context) error {
 
 // openMachine opens the machine that the agent reads.
 func (p *program) openMachine(a *agent.Agent) error {
-	fs, file, err := p.Machine(host.Open)
+	fs, o, err := p.Machine(host.Open, report.ForPublishing)
 	if err != nil {
 		return err
 	}
-	want := machineflags.ExpectAgain(p.settings.Expect)
+	o.Expect = machineflags.ExpectAgain(p.settings.Expect)
 	if p.settings.Once { // a bad file fails the command
-		if want, err = machineflags.ExpectOnce(p.settings.Expect); err != nil {
+		if o.Expect, err = machineflags.ExpectOnce(p.settings.Expect); err != nil {
 			return err
 		}
 	}
-	machine := report.NewReader(fs, report.Options{
-		Facts: report.ForPublishing.Facts, OnlyWithGPU: true, TopologyFile: file, AskVerbs: p.AskVerbs(), Expect: want,
-	})
+	machine := report.NewReader(fs, o)
 	a.Collect = func(ctx context.Context, parts report.Parts) report.Report {
 		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 		defer cancel()

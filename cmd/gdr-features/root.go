@@ -77,7 +77,8 @@ node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
   gdr-features topo -o json            # every pair of GPU and NIC, for programs
   gdr-features labels                  # the labels NFD would put on the node
   gdr-features snapshot -f node7       # everything that was read, in one file to send
-  gdr-features --root node7 check      # check that file, or a copy of another machine's /sys and /proc`,
+  gdr-features --root node7 check      # check that file, or a copy of another machine's /sys and /proc
+  gdr-features --nic-families mlx5,irdma check   # judge by ConnectX and Intel E810, and by no other NICs`,
 		Args:          noCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -131,13 +132,12 @@ func noCommand(cmd *cobra.Command, args []string) error {
 
 // collect reads the machine that the flags name.
 func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
-	fs, file, err := a.Machine(snapshot.Open)
+	fs, o, err := a.Machine(snapshot.Open, o)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 	defer cancel()
-	o.TopologyFile, o.AskVerbs = file, a.AskVerbs()
 	r := report.Collect(ctx, fs, o)
 	return &r, nil
 }

@@ -31,6 +31,8 @@ addresses, users and host names are overwritten. A device that is named after it
 or GUID gets another name. PCI addresses, products, versions and NUMA nodes are kept:
 look through the file before you send it.
 
+It holds what every command needs for any --nic-families.
+
 Run it as root: what only root may read (ACS, VPD) is missing otherwise. Results of
 --probe-verbs and the contents of --topology-file are not included.`,
 		Example: `  gdr-features snapshot -f node7.snapshot
@@ -62,7 +64,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	if a.TopologyFile != "" {
 		return nil, errors.New("--topology-file does not go with snapshot; use it with the command that reads the snapshot")
 	}
-	fs, _, err := a.Machine(snapshot.Open)
+	fs, _, err := a.Machine(snapshot.Open, report.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,26 @@ func OneOf(flag, value string, values ...string) error {
 
 // Words offers the values of a flag to shell completion.
 func Words(c *cobra.Command, flag string, values ...string) {
-	offer := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return values, cobra.ShellCompDirectiveNoFileComp
+	offerBy(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// List offers the values of a flag that takes a list of them, separated by commas.
+func List(c *cobra.Command, flag string, values ...string) {
+	offer := func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		given := strings.Split(begun, ",")
+		given = given[:len(given)-1]
+		var lists []string
+		for _, value := range values {
+			if !slices.Contains(given, value) {
+				lists = append(lists, strings.Join(append(given[:len(given):len(given)], value), ","))
+			}
+		}
+		return lists, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
+	offerBy(c, flag, offer)
+}
+
+func offerBy(c *cobra.Command, flag string, offer cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, offer); err != nil {
 		panic(err) // no such flag: a mistake of the caller, found by every test
 	}

@@ -90,7 +90,7 @@ func TestChart(t *testing.T) {
 	applyOperators(t)
 	template := []string{"template", agentName, chart, "--namespace", agentName}
 	all := []string{
-		"--set", "publish={nodefeature,file}", "--set", "acs=true,hostSys=true,interval=30s,settle=1m,metricsPairs=true,logLevel=debug",
+		"--set", "publish={nodefeature,file}", "--set", "nicFamilies={mlx5,irdma}", "--set", "acs=true,hostSys=true,interval=30s,settle=1m,metricsPairs=true,logLevel=debug",
 		"--set", "image.repository=registry.example/gdr-features,image.tag=v1,image.pullPolicy=Always,imagePullSecrets[0].name=pull",
 		"--set", "extraArgs={--log-format=json},priorityClassName=system-node-critical,admissionPolicy.enabled=false",
 		"--set", "nodeSelector.pool=gpu,tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.memory=128Mi",
@@ -105,7 +105,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	set := only[appsv1.DaemonSet](t, objects, "DaemonSet")
-	want := []string{"run", "--publish=nodefeature,file", "--sysfs=/host/sys", "--expect=/etc/gdr-features/expect.yaml", "--interval=30s", "--settle=1m", "--metrics-pairs", "--log-level=debug", "--log-format=json"}
+	want := []string{"run", "--publish=nodefeature,file", "--sysfs=/host/sys", "--expect=/etc/gdr-features/expect.yaml", "--nic-families=mlx5,irdma", "--interval=30s", "--settle=1m", "--metrics-pairs", "--log-level=debug", "--log-format=json"}
 	if diff := cmp.Diff(want, set.Spec.Template.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}

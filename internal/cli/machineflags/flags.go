@@ -3,7 +3,6 @@
 package machineflags
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,8 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/cli"
+	"gdr-features/internal/report"
+	"gdr-features/source/family"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
 )
@@ -33,6 +34,7 @@ var (
 type Flags struct {
 	Host         host.Options
 	TopologyFile string
+	NICFamilies  []string
 	ProbeVerbs   bool
 	LogLevel     string
 	LogFormat    string
@@ -51,11 +53,13 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory to read instead of /sys of --root")
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory to read instead of /proc of --root")
 	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML)")
+	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs that count; those of others are listed and not judged")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
 }
 
 // Complete offers the values of the flags to shell completion.
 func (c *Flags) Complete(cmd *cobra.Command) {
+	cli.List(cmd, "nic-families", family.Names(family.Every().NICs)...)
 	cli.Words(cmd, "log-level", logLevels...)
 	cli.Words(cmd, "log-format", logFormats...)
 }
@@ -82,28 +86,28 @@ func (c *Flags) SetUp(log *logrus.Logger, out io.Writer) error {
 }
 
 // Machine opens the machine that the flags name, by open, which is host.Open or also
-// accepts snapshots. The files stay open: a read that timed out may still use them.
-func (c *Flags) Machine(open func(host.Options) (*host.FS, error)) (*host.FS, *topology.File, error) {
+// accepts snapshots, and adds to the options of a report what the flags say. The files
+// stay open: a read that timed out may still use them.
+func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Options) (*host.FS, report.Options, error) {
 	if c.Host.Root == "" {
-		return nil, nil, errors.New("--root is empty; leave it out for this machine")
+		return nil, o, errors.New("--root is empty; leave it out for this machine")
 	}
 	if c.ProbeVerbs && c.Host.Root != "/" {
-		return nil, nil, errors.New("--probe-verbs asks the devices of this machine and does not go with --root")
+		return nil, o, errors.New("--probe-verbs asks the devices of this machine and does not go with --root")
 	}
-	file, err := c.readTopologyFile()
-	if err != nil {
-		return nil, nil, err
+	var err error
+	if o.Families, err = family.Select(c.NICFamilies); err != nil {
+		return nil, o, fmt.Errorf("--nic-families: %w", err)
+	}
+	if o.TopologyFile, err = c.readTopologyFile(); err != nil {
+		return nil, o, err
+	}
+	if c.ProbeVerbs {
+		prober := verbs.Prober{Families: o.Families}
+		o.AskVerbs = prober.Ask
 	}
 	fs, err := open(c.Host)
-	return fs, file, err
-}
-
-// AskVerbs is the option of a report that --probe-verbs sets; nil without it.
-func (c *Flags) AskVerbs() func(context.Context, *host.FS, []string) []verbs.Answer {
-	if !c.ProbeVerbs {
-		return nil
-	}
-	return new(verbs.Prober).Ask
+	return fs, o, err
 }
 
 func (c *Flags) readTopologyFile() (*topology.File, error) {

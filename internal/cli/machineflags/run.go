@@ -39,6 +39,6 @@ the environment, and that over the file. The log level is info by default.`,
 		Args: cobra.NoArgs,
 	}
 	agent.Define(c.Flags(), os.Getenv)
-	cli.Words(c, "publish", config.Publishers...)
+	cli.List(c, "publish", config.Publishers...)
 	return c
 }
