@@ -36,7 +36,9 @@ func (f *Facts) pairs() []pair {
 // furthest returns the pair that meets most prerequisites in their order: a ready
 // one, else one of which none is proven missing, else the one whose first missing one
 // comes last. The node is judged by it.
-func (f *Facts) furthest() pair {
+func (f *Facts) furthest() pair { return furthestOf(f.pairs()) }
+
+func furthestOf(all []pair) pair {
 	progress := func(p pair) int {
 		steps := p.steps()
 		if i := slices.IndexFunc(steps, func(s Step) bool { return s.Met == tristate.False }); i >= 0 {
@@ -47,7 +49,6 @@ func (f *Facts) furthest() pair {
 		}
 		return len(steps) + 1
 	}
-	all := f.pairs()
 	best, most := all[0], progress(all[0])
 	for _, p := range all[1:] {
 		if n := progress(p); n > most {
@@ -81,12 +82,17 @@ func (p pair) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 }
 
 // passthrough: every eligible GPU of the family is bound to a driver that hands it to a
-// virtual machine (vfio-pci).
+// virtual machine.
 func (p pair) passthrough() tristate.State {
 	if !slices.ContainsFunc(p.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Function.GPU == p.gpu }) {
 		return p.unlessUnidentified(tristate.False)
 	}
-	return tristate.Not(p.anyGPU(func(gpu *pci.Function) tristate.State { return tristate.Not(boundTo(gpu, p.gpu.Passthrough...)) }))
+	return tristate.Not(p.anyGPU(func(gpu *pci.Function) tristate.State {
+		if !gpu.DriverKnown {
+			return tristate.Unknown
+		}
+		return tristate.Of(!gpu.PassedThrough())
+	}))
 }
 
 // gpuDriven: some eligible GPU is bound to the driver of the family.
@@ -206,15 +212,38 @@ func (p pair) devicesSay() tristate.State {
 	return answer
 }
 
-// Pair returns the families of GPUs and NICs that come furthest in the order of the
-// prerequisites. The other answers are about these.
-func (f *Facts) Pair() (*family.GPU, *family.NIC) {
-	p := f.furthest()
-	return p.gpu, p.nic
+// Other is how a family of GPUs stands that the other answers are not about.
+type Other struct {
+	GPU    *family.GPU
+	NIC    *family.NIC // of the pair that comes furthest
+	Ready  tristate.State
+	Reason Reason // "" when ready
+}
+
+// Others returns the families of GPUs of which the machine has eligible ones and that the
+// other answers are not about.
+func (f *Facts) Others() []Other {
+	judged := f.furthest()
+	byGPU := map[*family.GPU][]pair{}
+	for _, p := range f.pairs() {
+		byGPU[p.gpu] = append(byGPU[p.gpu], p)
+	}
+	var all []Other
+	for _, gpu := range f.Matrix.GPUs {
+		pairs := byGPU[gpu.GPU]
+		if !gpu.Eligible || gpu.GPU == judged.gpu || len(pairs) == 0 {
+			continue
+		}
+		delete(byGPU, gpu.GPU) // once
+		p := furthestOf(pairs)
+		state, reason := ready(f.PCIRead, p.steps())
+		all = append(all, Other{p.gpu, p.nic, state, reason})
+	}
+	return all
 }
 
 // AllPassthrough reports whether every eligible GPU of the family is bound to a driver
-// that hands it to a virtual machine (vfio-pci).
+// that hands it to a virtual machine.
 func (f *Facts) AllPassthrough() tristate.State { return f.furthest().passthrough() }
 
 // GPUDriven reports whether some eligible GPU is bound to the driver of its family.

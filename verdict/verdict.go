@@ -83,6 +83,9 @@ type Verdict struct {
 	// Steps are the prerequisites in the order in which they are checked. The two ways
 	// to GPU memory are one step, the last.
 	Steps []Step
+	// GPU and NIC are the families that the steps are about: those that come furthest.
+	GPU *family.GPU
+	NIC *family.NIC
 }
 
 // Step is one prerequisite: the check that reports it, whether it is met, and the
@@ -110,7 +113,9 @@ func Judge(f Facts) Verdict {
 	v.ACS, v.Open.ACS = f.acs()
 	var why Reason
 	v.Capable, why = f.capable()
-	v.Steps = f.steps(v, why)
+	judged := f.furthest()
+	v.GPU, v.NIC = judged.gpu, judged.nic
+	v.Steps = append([]Step{{"hardware", v.Capable, why}}, judged.steps()...)
 	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
 	return v
 }
@@ -143,11 +148,6 @@ func (f *Facts) capable() (tristate.State, Reason) {
 		return tristate.Unknown, Unreadable
 	}
 	return tristate.False, why
-}
-
-// steps are the prerequisites in their order.
-func (f *Facts) steps(v Verdict, notCapable Reason) []Step {
-	return append([]Step{{"hardware", v.Capable, notCapable}}, f.furthest().steps()...)
 }
 
 // ready goes through the prerequisites in order. The first one proven missing is the

@@ -152,7 +152,7 @@ func TestFamilies(t *testing.T) {
 			if v.Ready != tc.ready || v.Reason != tc.reason {
 				t.Errorf("ready %v, reason %q; want %v, %q", v.Ready, v.Reason, tc.ready, tc.reason)
 			}
-			if _, got := facts.Pair(); got.Name != tc.family {
+			if got := verdict.Judge(facts).NIC; got.Name != tc.family {
 				t.Errorf("%s comes furthest, want %s", got.Name, tc.family)
 			}
 			if v.Peermem.String() != tc.peermem || v.DMABuf.String() != tc.dmabuf {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 )
@@ -86,6 +87,17 @@ func (f *Facts) count(key, what string, g *Group, members []*pci.Function) Check
 	}
 }
 
+// help is what a family of NICs says of itself, that of the first member which says
+// something; otherwise is for all others.
+func help(members []*pci.Function, of func(family.Help) string, otherwise string) string {
+	for _, fn := range members {
+		if text := of(fn.NIC.Help); text != "" {
+			return text
+		}
+	}
+	return otherwise
+}
+
 // fullLink judges the PCI Express link of each member's card to its slot.
 func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	t := f.tally()
@@ -131,7 +143,7 @@ func (f *Facts) firmware(g *Group, members []*pci.Function) Check {
 	}
 	return Check{
 		Name: "nics.firmware", State: t.state(), Expected: "firmware " + g.Firmware.String() + " of all NICs" + g.suffix(), Found: t.found("none"),
-		Fix:     "mlxfwmanager, or flint -d ADDRESS query; update, then reset the card (mlxfwreset) or power cycle",
+		Fix:     help(members, func(h family.Help) string { return h.Firmware }, "ethtool -i INTERFACE shows it; update it with the program of the NIC's vendor, then power cycle"),
 		Sources: []string{rdma.Class + "/*/fw_ver"},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -92,7 +93,7 @@ func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
 	})
 	return Check{
 		Name: "nics.link", State: t.state(), Expected: "link layer " + g.LinkLayer + " of the NICs" + g.suffix(), Found: t.found("no active port"),
-		Fix:     "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card",
+		Fix:     help(members, func(h family.Help) string { return h.LinkType }, "use other NICs, or correct the file: these have one link layer"),
 		Sources: []string{rdma.AnyPortFile(rdma.LinkLayerFile)},
 	}
 }
@@ -103,12 +104,19 @@ func (f *Facts) rate(g *Group, members []*pci.Function) Check {
 	})
 	return Check{
 		Name: "nics.rate", State: t.state(), Expected: "rate " + g.Rate.String() + " (Gbit/s) of the NICs" + g.suffix(), Found: t.found("no active port"),
-		Fix:     slowLink,
+		Fix:     slowLink(members),
 		Sources: []string{rdma.AnyPortFile(rdma.RateFile)},
 	}
 }
 
-const slowLink = "mlxlink -d DEVICE shows why a link came up slower: cable, transceiver or switch port"
+// slowLink is what to do about a port that is slower than expected.
+func slowLink(nics []*pci.Function) string {
+	what := "a link came up slower: cable, transceiver or switch port"
+	if tool := help(nics, func(h family.Help) string { return h.PortTool }, ""); tool != "" {
+		return tool + " -d DEVICE shows why " + what
+	}
+	return "find out why " + what
+}
 
 // rated compares the rate of a port in Gbit/s, 0 for unknown.
 func (r Range) rated(gbps float64) tristate.State {
@@ -122,7 +130,9 @@ func (r Range) rated(gbps float64) tristate.State {
 // active port of a rate.
 func (f *Facts) nearestRate(want Range) Check {
 	t := f.tally()
+	var nearest []*pci.Function
 	for _, gpu := range f.Matrix.GPUs {
+		nearest = append(nearest, gpu.Nearest...)
 		switch {
 		case !gpu.Eligible:
 			continue
@@ -147,7 +157,7 @@ func (f *Facts) nearestRate(want Range) Check {
 	}
 	return Check{
 		Name: "nearest-rate", State: t.state(), Expected: "rate " + want.String() + " (Gbit/s) of a nearest NIC of every GPU",
-		Found: t.found("no GPU"), Fix: slowLink,
+		Found: t.found("no GPU"), Fix: slowLink(nearest),
 		Sources: []string{pci.Devices, rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.RateFile)},
 	}
 }

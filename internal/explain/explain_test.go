@@ -59,8 +59,8 @@ var brokenFor = map[verdict.Reason][]string{
 	verdict.NICDriverNotLoaded: {"NIC driver"},
 	verdict.NoRDMADevice:       {"RDMA device"},
 	verdict.NoActivePort:       {"port"},
-	verdict.PeermemNotLoaded:   {"nvidia_peermem"},
-	verdict.NoPeerMemoryPath:   {"PeerDirect API", "nvidia_peermem"},
+	verdict.PeermemNotLoaded:   {"nvidia_peermem", "peer memory"},
+	verdict.NoPeerMemoryPath:   {"PeerDirect API", "nvidia_peermem", "peer memory"},
 }
 
 // TestFirstBrokenLink: the chain breaks where the verdict says, and nowhere on a
@@ -99,7 +99,7 @@ func TestFirstBrokenLink(t *testing.T) {
 		if len(marked) != 1 || marked[0].Reason != reason {
 			t.Fatalf("%s: marked %+v", reason, marked)
 		}
-		if reason == verdict.Unreadable {
+		if reason == verdict.Unreadable || reason == verdict.NICNotJudged {
 			if marked[0].State != tristate.Unknown || broken != "" {
 				t.Errorf("marked %+v, broken %q", marked[0], broken)
 			}

@@ -1,6 +1,9 @@
 package explain
 
 import (
+	"slices"
+	"strings"
+
 	"gdr-features/internal/report"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
@@ -44,12 +47,13 @@ var chain = [...]struct {
 
 const (
 	peerDirect = "PeerDirect API"
-	peermem    = "nvidia_peermem"
+	peermem    = "peer memory"
 	dmabuf     = "DMA-BUF"
 )
 
 // Stack says which part of the hardware and driver stack waits for which, and where
-// the chain is broken. On hardware that is not capable the rest is left out.
+// the chain is broken. On hardware that is not capable, or not judged, the rest
+// is left out.
 func Stack(r *report.Report) []Step {
 	v := &r.Verdict
 	either := map[string]tristate.State{
@@ -62,7 +66,10 @@ func Stack(r *report.Report) []Step {
 	}
 	var steps []Step
 	for _, c := range chain {
-		l := Step{Name: c.name, Waits: c.waits, Either: c.either, State: either[c.name]}
+		if c.name == peerDirect && !v.NIC.PeerMemory.Core && !v.GPU.Client.AnyNIC {
+			continue // their clients do not register there
+		}
+		l := Step{Name: c.name, Waits: slices.Clone(c.waits), Either: c.either, State: either[c.name]}
 		if !l.Either {
 			l.State = met(v.Steps, c.check)
 		}
@@ -74,13 +81,31 @@ func Stack(r *report.Report) []Step {
 		if c.check == verdict.GPUMemory {
 			l.Detail = ways(v)
 		}
+		l.nameClient(v)
 		steps = append(steps, l)
-		if c.name == "hardware" && v.Capable == tristate.False {
+		if c.name == "hardware" && (v.Capable == tristate.False || v.Reason == verdict.NICNotJudged) {
 			break
 		}
 	}
 	markFirst(steps, v)
 	return steps
+}
+
+// nameClient puts the module that is the peer memory client in place of the words for
+// it, where there is one, and leaves out PeerDirect where that is no step.
+func (l *Step) nameClient(v *verdict.Verdict) {
+	if !v.NIC.PeerMemory.Core {
+		l.Waits = slices.DeleteFunc(l.Waits, func(name string) bool { return name == peerDirect && !v.GPU.Client.AnyNIC })
+		return
+	}
+	if len(v.GPU.Client.Modules) == 0 {
+		return
+	}
+	module := v.GPU.Client.Modules[0]
+	l.Name = strings.ReplaceAll(l.Name, peermem, module)
+	for i := range l.Waits {
+		l.Waits[i] = strings.ReplaceAll(l.Waits[i], peermem, module)
+	}
 }
 
 // met reports whether all steps of a check are met; unknown where there is none.

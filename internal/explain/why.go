@@ -183,11 +183,11 @@ func (w *path) ncclPHB(g, n topology.NCCLPlace) string {
 func (w *path) byDefault() (tristate.State, string) {
 	switch {
 	case !w.gpu.GPUEligible():
-		return tristate.False, "no: NVIDIA does not support GPUDirect RDMA on this GPU"
+		return tristate.False, "no: " + w.gpu.GPU.Help.Vendor + " does not support GPUDirect RDMA on this GPU"
 	case !w.nic.Eligible:
 		return tristate.Unknown, "not judged: this NIC is not eligible"
 	case w.pair.Allowed == tristate.False:
-		return tristate.False, "no: on this CPU the NVIDIA driver maps GPU memory only for a NIC below a common PCIe bridge"
+		return tristate.False, "no: on this CPU the " + w.gpu.GPU.Help.Vendor + " driver maps GPU memory only for a NIC below a common PCIe bridge"
 	case w.pair.Default == tristate.True:
 		return tristate.True, "yes, with its default settings (NCCL_NET_GDR_LEVEL is PXB, P2C on Grace)"
 	case w.pair.Default == tristate.Unknown:

@@ -1,6 +1,8 @@
 package features
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
@@ -35,7 +37,9 @@ func drivers(st *kmod.State, families family.Table) attrs {
 	peermem := st.AnyPeermem()
 	a.state("peermem", peermem.Registered)
 	a.text("peermemBy", peermem.By)
-	a.text("peermemModule", string(st.PeermemModule))
+	for _, name := range slices.Sorted(maps.Keys(st.Clients)) { // one family has such a module
+		a.text("peermemModule", string(st.Clients[name]))
+	}
 	a.state("symbolPeerMemory", st.Symbols[kmod.PeerMemoryAPI].Found)
 	a.text("symbolPeerMemoryOwner", st.Symbols[kmod.PeerMemoryAPI].Owner)
 	a.state("symbolUmemDMABuf", st.Symbols[kmod.UmemDMABuf].Found)

@@ -5,18 +5,28 @@ import (
 	"strings"
 
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactSymbols}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
+var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
 	{
+		status: Warn, code: "EFADMABufOff", when: all(is(dmabufWay, tristate.True), is(peermemWay, tristate.False)), which: withoutDMABufInPlugin,
+		text: say("%s and %s show everything that DMA-BUF needs, which is the only way here; but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA", gpuSide, nicFamily),
+		fix:  say("use aws-ofi-nccl 1.19.2 or newer, also in containers; or install %s, then modprobe %s", peerStack, bridge),
+	}, {
 		status: OK, when: all(is(dmabufWay, tristate.True), is((*Facts).DevicesSay, tristate.True)),
-		text: say("the GPU driver has open kernel modules, and %s can register DMA-BUF (only a transfer proves more)", nicFamily),
+		text: say("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)", exports, nicFamily),
 	}, {
 		status: OK, when: is(dmabufWay, tristate.True),
-		text: say("the GPU driver's open kernel modules and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)", nicFamily),
+		text: say("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)", gpuSide, nicFamily),
+	}, {
+		status: Undecidable, reason: verdict.Unreadable, when: all(is(dmabufWay, tristate.Unknown), optionsUnread),
+		text:     say("the configuration of the kernel cannot be read, on which it depends whether %s exports DMA-BUF to NICs", gpuDriverName),
+		fix:      say("mount the host's /boot (config-RELEASE is in it), or enable CONFIG_IKCONFIG_PROC, which makes /proc/config.gz"),
+		evidence: unreadNeeds,
 	}, {
 		status: Undecidable, reason: verdict.Unreadable, when: is(dmabufWay, tristate.Unknown),
 		text:     say("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read"),
@@ -31,17 +41,25 @@ var lacks = []struct {
 	need verdict.Need
 	row
 }{
-	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: passthrough, text: noDriver, fix: seeDriver, evidence: sawNVIDIA}},
-	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawNVIDIA}},
+	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: passthrough, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
+	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: passthrough, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.TuringGPU, row{
 		code: "PreTuring", text: say("no eligible GPU that the driver drives is of the Turing generation or newer"),
-		fix: say("use nvidia-peermem: DMA-BUF needs Turing or newer"), evidence: gpuIDs,
+		fix: say("use %s: DMA-BUF needs Turing or newer", peermemName), evidence: gpuIDs,
 	}},
 	{verdict.OpenModules, row{
 		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
 		fix: say("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: sawModuleType,
+	}},
+	{verdict.KernelOption, row{
+		code: "KernelOptionMissing", text: say("the kernel was built without CONFIG_%s, without which %s exports no DMA-BUF to NICs", missingOption, gpuDriverName),
+		fix: say("use a kernel that has CONFIG_%s=y", missingOption), evidence: sawOptions,
+	}},
+	{verdict.NICDevice, row{
+		code: "NoMLX5Device", when: func(f *Facts) bool { return dmabufSymbol(f) != "" && f.RDMADevice() == tristate.False },
+		text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"), fix: say("see rdma-device"), evidence: nicDrivers,
 	}},
 	{verdict.NICDevice, row{
 		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"),
@@ -63,7 +81,7 @@ var lacks = []struct {
 
 var (
 	noDriver  = say("no GPU driver is loaded")
-	notBound  = say("no eligible GPU is bound to the NVIDIA driver")
+	notBound  = say("no eligible GPU is bound to the %s driver", vendor)
 	seeDriver = say("see gpu-driver")
 )
 
@@ -82,6 +100,64 @@ func lackRows() []row {
 		rows = append(rows, served, r)
 	}
 	return rows
+}
+
+// gpuSide is what exports DMA-BUF.
+func gpuSide(f *Facts) string {
+	if gpuOf(f).OpenFrom != 0 {
+		return "the GPU driver's open kernel modules"
+	}
+	return gpuDriverName(f)
+}
+
+func exports(f *Facts) string {
+	if gpuOf(f).OpenFrom != 0 {
+		return "has open kernel modules"
+	}
+	return "exports DMA-BUF"
+}
+
+// withoutDMABufInPlugin are the NICs on which the collective library's plugin has left
+// DMA-BUF unused.
+func withoutDMABufInPlugin(f *Facts) (names, evidence []string) {
+	off := func(fn *pci.Function) bool {
+		return eligibleNIC(fn) && fn.NIC == nicOf(f) && fn.NIC.DMABufOff.Has(fn.Device)
+	}
+	return f.of(off, address), f.of(off, sawID)
+}
+
+// optionsUnread: the kernel's configuration is all that is not known.
+func optionsUnread(f *Facts) bool {
+	for _, p := range f.DMABufNeeds() {
+		if p.Met == tristate.Unknown {
+			return p.Need == verdict.KernelOption
+		}
+	}
+	return false
+}
+
+// missingOption is the first option that the GPU driver needs and the kernel lacks.
+func missingOption(f *Facts) string {
+	for _, o := range gpuOf(f).KernelOptions {
+		if f.Kmod.KernelOptions[o.Name] == tristate.False {
+			return o.Name
+		}
+	}
+	return ""
+}
+
+// sawOptions is evidence of the kernel's configuration: of the file that was read, which
+// is the last one that was looked for.
+func sawOptions(f *Facts) []string {
+	files := f.Kmod.Files[kmod.FactKernelOptions]
+	if len(files) == 0 {
+		return nil
+	}
+	option := ""
+	if missing := missingOption(f); missing != "" {
+		option = "no CONFIG_" + missing
+	}
+	return []string{saw(files[len(files)-1], option)}
 }
 
 // firstUnmet is the first need of DMA-BUF that is not met; "" for none.
@@ -107,7 +183,7 @@ func unreadNeeds(f *Facts) []string {
 	return join(unread...)(f)
 }
 
-func sawNVIDIA(f *Facts) []string {
+func sawGPUDriver(f *Facts) []string {
 	files := f.Kmod.Files[kmod.FactDriver]
 	if len(files) == 0 {
 		return nil
@@ -151,7 +227,7 @@ func sawAnswers(f *Facts) []string {
 	return nil
 }
 
-var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactSymbols}, rows: []row{
+var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
 	{
 		status: Warn, code: "LegacyPeerDirect", when: all(legacyStack, not(legacyConfigured)),
 		text:     say("%s%s, which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1", stackOrigin, peerDirect),
@@ -160,12 +236,30 @@ var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmo
 	},
 	{status: OK, when: all(legacyStack, originKnown), text: say("%s%s, as the peer memory module is set to use it", stackOrigin, peerDirect)},
 	{status: OK, when: originKnown, text: say("%s%s", stackOrigin, peerDirect)},
+	{status: OK, when: noModuleLoaded, text: say("no RDMA driver of the NICs is loaded%s", peerDirect)},
 	{status: Undecidable, text: say("the origin of the RDMA drivers cannot be read%s", peerDirect)},
 }}
 
-func originKnown(f *Facts) bool { return f.Kmod.Stack.MOFED.Origin != kmod.OriginUnknown }
+func originKnown(f *Facts) bool {
+	if nicOf(f).MOFED {
+		return f.Kmod.Stack.MOFED.Origin != kmod.OriginUnknown
+	}
+	_, known := f.advised().NICVersions[nicFamily(f)]
+	return known && f.RDMADevice() == tristate.True
+}
+
+// noModuleLoaded: NICs that MOFED has no drivers for have no RDMA device.
+func noModuleLoaded(f *Facts) bool {
+	return !nicOf(f).MOFED && f.Kmod.Advice != nil && f.RDMADevice() == tristate.False
+}
 
 func stackOrigin(f *Facts) string {
+	if !nicOf(f).MOFED {
+		if version := nicDriverRelease(f); version != "" {
+			return rdmaModule(f) + " " + version + " of the NIC's vendor"
+		}
+		return "the kernel's own " + rdmaModule(f)
+	}
 	switch m := f.Kmod.Stack.MOFED; m.Origin {
 	case kmod.OriginMOFED:
 		return "MOFED " + orUnknown(m.Version)
@@ -185,7 +279,9 @@ func peerDirect(f *Facts) string {
 	return ""
 }
 
-func legacyStack(f *Facts) bool { return f.Kmod.Stack.PeerDirect == kmod.PeerDirectLegacy }
+func legacyStack(f *Facts) bool {
+	return loadableClient(f) && f.Kmod.Stack.PeerDirect == kmod.PeerDirectLegacy
+}
 
 // legacyConfigured: on a MOFED before 5.1 nvidia-peermem works with
 // peerdirect_support=1 only, unless the driver is 560 or newer, whose persistent API
@@ -193,7 +289,7 @@ func legacyStack(f *Facts) bool { return f.Kmod.Stack.PeerDirect == kmod.PeerDir
 func legacyConfigured(f *Facts) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
-	return persistent || p.LegacyAPI == "1" || peermemClient(f) == oldPeermem
+	return persistent || p.LegacyAPI == "1" || forerunner(f, peermemClient(f))
 }
 
 func sawLegacy(f *Facts) []string {

@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"slices"
 	"strings"
 
 	"gdr-features/internal/machine"
@@ -17,7 +18,7 @@ const (
 // failures are the ways in which GPUDirect RDMA is reported to fail, by number,
 // and then those that no report was found for.
 func failures() []failure {
-	return append(append(reported(), withoutTrace()...), unreported()...)
+	return slices.Concat(reported(), withoutTrace(), unreported(), otherNICs(), otherGPUs())
 }
 
 func reported() []failure {
@@ -222,5 +223,119 @@ func unreported() []failure {
 		{name: "an idle GPU is slow", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "2.5 GT/s PCIe\n"), code: "LinkDegraded", fixed: all(file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "32.0 GT/s PCIe\n"), file("sys/bus/pci/devices/0000:13:00.0/current_link_speed", "2.5 GT/s PCIe\n"))},
 		{name: "NUMA balancing", broken: file(numaBalancing, "1\n"), code: "NUMABalancing", fixed: file(numaBalancing, "2\n")},
 		{name: "storage and IOMMU", broken: all(inState("iommu-translated"), file("sys/module/nvidia_fs/initstate", "live\n")), code: "StorageIOMMU", fixed: func(s *machine.State) { s.IOMMU = "identity" }},
+	}
+}
+
+// otherNICs are states of NICs of other vendors.
+func otherNICs() []failure {
+	const (
+		efaDMABuf  = "efa_reg_user_mr_dmabuf\t[efa]"
+		bnxtDMABuf = "bnxt_re_reg_user_mr_dmabuf\t[bnxt_re]"
+		efaVersion = "sys/module/efa/version"
+		peerMemory = "ib_register_peer_memory_client\t[ib_peer_mem]"
+		uverbs     = "sys/class/infiniband_verbs/uverbs0/"
+	)
+	holders := all(file("sys/module/ib_peer_mem/holders/nvidia_peermem", ""), file("sys/module/ib_peer_mem/holders/bnxt_re", ""))
+	thor := all(proprietary, unloaded, inbox, kernelHas(bnxtDMABuf))
+	return []failure{
+		{
+			name: "no NIC that is judged", machine: "e810", code: "NICNotJudged", fixedOn: "pair", fix: "--nic-families=mlx5,mlx4,efa,bnxt_re,irdma",
+		},
+		{
+			name: "EFA, and nothing loaded efa_nv_peermem", from: github + "aws/aws-ofi-nccl/issues/803", machine: "efa",
+			broken: all(unloaded, inbox, kernelHas(), ofNIC("p2p", "\n")), code: "EFAPeermemMissing", fixed: ofNIC("p2p", "NVIDIA peermem\n"), fix: "modprobe efa_nv_peermem",
+		},
+		{
+			name: "EFA names a peer of another vendor", machine: "efa",
+			broken: all(unloaded, inbox, kernelHas(), ofNIC("p2p", "NEURON\n")), code: "EFAPeermemMissing", fixed: ofNIC("p2p", "NVIDIA\n"),
+		},
+		{
+			name: "EFA and the proprietary GPU driver", machine: "efa",
+			broken: all(proprietary, unloaded, inbox, ofNIC("p2p", "\n")), code: "EFAPeermemMissing", fixed: ofNIC("p2p", "NVIDIA\n"), fix: "open kernel modules",
+		},
+		{
+			name: "the kernel's own EFA driver and the proprietary GPU driver", machine: "efa",
+			broken: all(proprietary, unloaded, inbox, kernelHas(efaDMABuf)), code: "EFAPeermemMissing", fixed: func(s *machine.State) { s.Open = true }, fix: "EFA installer",
+		},
+		{
+			name: "an EFA driver that does not know driver 580", machine: "efa",
+			broken: all(unloaded, inbox, ofNIC("p2p", "NVIDIA\n"), file(efaVersion, "2.17.2g\n"), func(s *machine.State) { s.NVIDIA = "580.82.07" }),
+			code:   "EFADriverTooOldForR580", fixed: file(efaVersion, "2.17.3g\n"), fix: "2.17.3",
+		},
+		{
+			name: "an EFA driver that always says gdr=1", machine: "efa",
+			broken: all(unloaded, inbox, ofNIC("gdr", "1\n"), file(efaVersion, "1.9.0g\n")), code: "EFAPeermemUnproven", fixed: file(efaVersion, "1.14.1g\n"),
+		},
+		{
+			name: "DMA-BUF alone on a generation of EFA that the plugin leaves out", machine: "efa",
+			broken: all(unloaded, inbox, kernelHas(efaDMABuf)), code: "EFADMABufOff", fixedOn: "efa gen 4", fix: "aws-ofi-nccl 1.19.2",
+		},
+		{
+			name: "the GPU Operator waits for NICs that are not there", machine: "efa",
+			broken: all(unloaded, inbox, kernelHas(efaDMABuf), driverCtr("true")), code: "OperatorsWait", fixed: driverCtr("false"), fix: "driver.rdma.enabled=false",
+		},
+		{
+			name: "bnxt_re without an interface for clients", machine: "thor",
+			broken: thor, code: "NoPeerMemoryPath", fixed: func(s *machine.State) { s.Open = true }, fix: "netxtreme-peer-mem-dkms",
+		},
+		{
+			name: "bnxt_re with an interface that nobody uses", machine: "thor",
+			broken: all(thor, kernelHas(peerMemory)), code: "PeermemNotLoaded", fixed: holders, fix: "modprobe nvidia-peermem",
+		},
+		{
+			name: "nvidia_peermem serves other NICs than bnxt_re", machine: "thor",
+			broken: all(thor, loaded, kernelHas(peerMemory)), code: "PeermemNotLoaded", fixed: holders, fix: "against ib_peer_mem",
+		},
+		{
+			name: "the client of another stack, and no interface of bnxt_re", machine: "thor",
+			broken: all(thor, loaded), code: "NoPeerMemoryPath", fixed: holders, fix: "load it before bnxt_re",
+		},
+		{
+			name: "the library of rdma-core does not open the device", from: github + "rajkiranjoshi/bnxt-oob-driver-k8s", machine: "thor",
+			broken: all(inbox, kernelHas(bnxtDMABuf), file(uverbs+"ibdev", "mlx5_0\n"), file(uverbs+"abi_version", "7\n"), file("sys/class/infiniband_verbs/abi_version", "6\n")),
+			code:   "VerbsABIMismatch", fixed: file(uverbs+"abi_version", "1\n"), fix: "container image",
+		},
+	}
+}
+
+// otherGPUs are states of GPUs of AMD.
+func otherGPUs() []failure {
+	const (
+		options    = "CONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=y\n"
+		interfaceT = "ib_register_peer_memory_client\t[ib_uverbs]"
+		registers  = "kfd_init_peer_direct\t[amdgpu]"
+		mlx5DMABuf = "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]"
+		gib        = "1073741824\n"
+	)
+	instinct := all(noDriver, unloaded, inbox)
+	registered := file("sys/kernel/mm/memory_peers/amdkfd/version", "1.0\n")
+	return []failure{
+		{name: "a Radeon", machine: "radeon", code: "GPUUnsupported", fixedOn: "instinct", fix: "Instinct"},
+		{name: "an Instinct without driver", machine: "mixed", broken: noDriver, code: "GPUDriverNotLoaded", fixed: inState("ready"), fix: "modprobe"},
+		{
+			name: "amdgpu is no client, and has none", machine: "instinct",
+			broken: all(instinct, kernelHas(interfaceT, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "amdgpu-dkms",
+		},
+		{
+			name: "amdgpu was loaded before the RDMA drivers", machine: "instinct",
+			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "rocminfo",
+		},
+		{
+			name: "amdgpu and no interface", machine: "instinct",
+			broken: all(instinct, kernelHas(mlx5DMABuf)), code: "NoPeerMemoryPath", fixed: kernelConfig(options), fix: "DMA-BUF",
+		},
+		{
+			name: "a kernel without PCI_P2PDMA", machine: "instinct",
+			broken: all(instinct, kernelHas(mlx5DMABuf), kernelConfig("# CONFIG_PCI_P2PDMA is not set\n")), code: "KernelOptionMissing", fixed: kernelConfig(options), fix: "CONFIG_PCI_P2PDMA=y",
+		},
+		{
+			name: "a kernel whose configuration cannot be read", machine: "instinct",
+			broken: all(instinct, kernelHas(mlx5DMABuf)), code: "Unreadable", fixed: kernelConfig(options), fix: "/boot",
+		},
+		{
+			name: "a small BAR", machine: "instinct",
+			broken: all(instinct, ofGPU("mem_info_vram_total", gib), ofGPU("mem_info_vis_vram_total", "268435456\n")), code: "SmallBAR", fixed: ofGPU("mem_info_vis_vram_total", gib), fix: "firmware",
+		},
+		{name: "GPUs of two vendors, one without driver", machine: "mixed", code: "MixedGPUs", fixedOn: "pair", fix: "explain"},
 	}
 }

@@ -94,6 +94,13 @@ func text(t *testing.T, name string) *machine.Machine {
 		"other GPU": strings.ReplaceAll(pair, "gpu 10de:2330", "gpu 1002:7408"),
 		"no NIC":    strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:165f"),
 		"old NICs":  strings.ReplaceAll(pair, "15b3:1021", "15b3:673c"),
+		"efa":       strings.ReplaceAll(pair, "ib 15b3:1021", "eth 1d0f:efa1 layer=Unknown driver=efa"),
+		"efa gen 4": strings.ReplaceAll(pair, "ib 15b3:1021", "eth 1d0f:efa3 layer=Unknown driver=efa"),
+		"thor":      strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760 driver=bnxt_en"),
+		"e810":      strings.ReplaceAll(pair, "ib 15b3:1021", "eth 8086:1592 driver=ice"),
+		"instinct":  strings.ReplaceAll(pair, "gpu 10de:2330", "120000 1002:74a1 driver=amdgpu"),
+		"radeon":    strings.ReplaceAll(pair, "gpu 10de:2330", "vga 1002:744c driver=amdgpu"),
+		"mixed":     strings.Replace(pair, "gpu 10de:2330", "120000 1002:74a1 driver=none", 1),
 		"mlx4":      strings.ReplaceAll(pair, "15b3:1021", "15b3:1007"),
 		"far redirect": "pci0000:10 numa=0\n  0000:10:01.0 port 8086:352a acs=001d\n    0000:13:00.0 gpu 10de:2330\n" +
 			"  0000:10:02.0 port 8086:352a acs=001d\n    0000:14:00.0 ib 15b3:1021 rdma=mlx5_0\n",
@@ -153,6 +160,21 @@ func symbols(peer bool, owner string) change {
 			s.Symbols = append(s.Symbols, "ib_register_peer_memory_client\t["+owner+"]")
 		}
 	}
+}
+
+// kernelHas sets the symbols of the kernel: those of DMA-BUF in the RDMA core, and some
+// others.
+func kernelHas(names ...string) change {
+	return func(s *machine.State) { s.Symbols = append([]string{"ib_umem_dmabuf_get\t[ib_uverbs]"}, names...) }
+}
+
+// ofNIC sets an attribute of the first NIC, and ofGPU one of the first GPU.
+func ofNIC(name, text string) change { return file("sys/bus/pci/devices/0000:14:00.0/"+name, text) }
+func ofGPU(name, text string) change { return file("sys/bus/pci/devices/0000:13:00.0/"+name, text) }
+
+// kernelConfig is the configuration of the running kernel.
+func kernelConfig(lines string) change {
+	return all(file("proc/sys/kernel/osrelease", "6.8.0-60-generic\n"), file("boot/config-6.8.0-60-generic", "CONFIG_DMA_SHARED_BUFFER=y\n"+lines))
 }
 
 // Lines of modules.dep.

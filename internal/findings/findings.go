@@ -115,10 +115,10 @@ func All(f *Facts) []Finding {
 }
 
 // checks are those that apply to this machine. Drivers do not matter if the hardware
-// is not capable.
+// is not capable, or not judged.
 func (f *Facts) checks() []check {
 	switch {
-	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False:
+	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False, because(verdict.NICNotJudged)(f):
 		return []check{hardware}
 	case f.Kmod.Advice == nil:
 		return prerequisites
@@ -134,7 +134,7 @@ var prerequisites = []check{
 
 // advice are the checks that need kmod.Advice. A check without a row that holds
 // gives no finding.
-var advice = []check{nearPort, sharedNIC, operators, modules, dataDirect, link, numa, storage}
+var advice = []check{nearPort, sharedNIC, operators, modules, userSpace, dataDirect, bar, link, numa, storage, otherGPUs}
 
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {

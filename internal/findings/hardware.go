@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -38,27 +39,32 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", which: tegra,
 		text: say("no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged"),
 	},
-	{status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), text: say("no NVIDIA GPU on the PCI bus")},
+	{status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), text: say("no %s GPU on the PCI bus", vendors)},
 	{
 		status: Fail, reason: verdict.GPUUnsupported, when: because(verdict.GPUUnsupported),
-		text:     say("NVIDIA does not support GPUDirect RDMA on %s", firstGPU),
-		fix:      say("use a data-center or professional GPU (the driver refuses GeForce, TITAN and GB10)"),
+		text:     say("%s does not support GPUDirect RDMA on %s", func(f *Facts) string { return firstGPUFamily(f).Vendor }, firstGPU),
+		fix:      say("use %s", func(f *Facts) string { return firstGPUFamily(f).Product }),
 		evidence: gpuIDs,
 	},
 	{
 		status: Fail, reason: verdict.NoNIC, when: because(verdict.NoNIC),
-		text: say("no NVIDIA ConnectX or BlueField network function on the PCI bus"),
-		fix:  say("install a %s NIC (NICs of other vendors are not judged)", newerNIC),
+		text: say("no NIC on the PCI bus that GPUDirect RDMA works with"),
+		fix:  say("install one of these: %s", products),
+	},
+	{
+		status: Undecidable, reason: verdict.NICNotJudged, when: because(verdict.NICNotJudged),
+		text: say("the only RDMA NICs are of families that are not judged: %s", otherNICs),
+		fix:  say("count them with --nic-families=%s", withOthers), evidence: otherNICIDs,
 	},
 	{
 		status: Fail, reason: verdict.NICUnsupported, when: because(verdict.NICUnsupported),
 		text:     say("every NIC is an unsupported model, manages an NVLink fabric, or has a class other than Ethernet (0200) and InfiniBand (0207)"),
-		fix:      say("install a %s NIC", newerNIC),
+		fix:      say("install a %s NIC", newerThanThese),
 		evidence: nicIDs,
 	},
 	{
 		status: Fail, reason: verdict.PlatformForbidsP2P, when: because(verdict.PlatformForbidsP2P),
-		text:     say("on this CPU the NVIDIA driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does"),
+		text:     say("on this CPU the %s driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does", vendor),
 		fix:      say("move a NIC and a GPU below one PCIe switch (NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try anyway; for tests only)"),
 		evidence: join(gpuPlaces, topoOverride),
 	},
@@ -72,6 +78,47 @@ func tegra(f *Facts) (names, evidence []string) {
 	}
 	return []string{name}, f.saw(kmod.FactTegra, "", name)
 }
+
+// vendors are those of the GPUs that are looked for, "NVIDIA or AMD".
+func vendors(f *Facts) string {
+	var names []string
+	for _, g := range families(f).GPUs {
+		names = append(names, g.Help.Vendor)
+	}
+	return strings.Join(names, " or ")
+}
+
+// products are the NICs that count.
+func products(f *Facts) string {
+	var all []string
+	for _, n := range families(f).NICs {
+		all = append(all, n.Help.Product)
+	}
+	return strings.Join(unique(all), ", ")
+}
+
+// newerThanThese are the NICs to use in place of those that are there.
+func newerThanThese(f *Facts) string {
+	return strings.Join(unique(f.of(isNIC, func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
+}
+
+func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
+func otherNICIDs(f *Facts) []string    { return f.of(isOtherNIC, sawID) }
+
+// otherNICs lists the NICs that are known and do not count, with their family.
+func otherNICs(f *Facts) string {
+	return firstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
+		return strings.TrimSpace(fn.Other.Name + " " + fn.Address.String() + " " + fn.Name())
+	}))
+}
+
+// withOthers is the list of families that count, and of those that are there.
+func withOthers(f *Facts) string {
+	here := f.of(isOtherNIC, func(fn *pci.Function) string { return fn.Other.Name })
+	return strings.Join(append(family.Names(families(f).NICs), unique(here)...), ",")
+}
+
+func firstGPUFamily(f *Facts) family.GPUHelp { return f.Matrix.GPUs[0].GPU.Help }
 
 func firstGPU(f *Facts) string {
 	gpu := f.Matrix.GPUs[0].Function
@@ -93,14 +140,14 @@ func topoOverride(f *Facts) []string {
 var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
 	{
 		status: Fail, reason: verdict.GPUPassthrough, when: passthrough,
-		text:     say("every eligible GPU is bound to vfio-pci, for virtual machines"),
-		fix:      say("GPUDirect RDMA is then up to the virtual machines; to use the GPUs on this host, bind them to nvidia"),
+		text:     say("every eligible GPU is bound to %s, for virtual machines", passthroughDrivers),
+		fix:      say("GPUDirect RDMA is then up to the virtual machines; to use the GPUs on this host, bind them to %s", gpuDriverName),
 		evidence: gpuDrivers,
 	},
-	{status: OK, when: is((*Facts).GPUDriven, tristate.True), text: say("nvidia %s, %s", gpuDriverVersion, moduleType)},
+	{status: OK, when: is((*Facts).GPUDriven, tristate.True), text: loadedDriver},
 	{
 		status: Fail, reason: verdict.GPUDriverNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
-		text: say("no eligible GPU is bound to the NVIDIA driver"), fix: bindGPU,
+		text: notBound, fix: bindGPU,
 		evidence: gpuDrivers,
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the GPUs cannot be read"), evidence: gpuDrivers},
@@ -114,6 +161,24 @@ func orUnknown(version string) string {
 		return "of unknown version"
 	}
 	return version
+}
+
+// passthroughDrivers are the drivers that hand the GPUs to virtual machines.
+func passthroughDrivers(f *Facts) string {
+	passed := func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == gpuOf(f) && fn.PassedThrough() }
+	return strings.Join(unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
+}
+
+// loadedDriver is the GPU driver and its kind: open or proprietary kernel modules or, for a
+// driver of one kind, the kernel's own where it has no version.
+func loadedDriver(f *Facts) string {
+	switch driver := gpuDriverState(f); {
+	case gpuOf(f).OpenFrom != 0:
+		return gpuDriverName(f) + " " + gpuDriverVersion(f) + ", " + moduleType(f)
+	case driver.Version == "":
+		return "the kernel's own " + gpuDriverName(f)
+	}
+	return gpuDriverName(f) + " " + gpuDriverVersion(f)
 }
 
 func moduleType(f *Facts) string {

@@ -19,6 +19,11 @@ var operators = check{
 	name: "operators", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: sawMarks,
 	rows: []row{
 		{
+			status: Warn, code: "OperatorsWait", when: waitsForOthers,
+			text: say("the GPU Operator's container nvidia-peermem-ctr waits forever: it serves ConnectX and BlueField alone, and the NICs are of the family %s", nicFamily),
+			fix:  say("set driver.rdma.enabled=false for this node: label gpudirect.rdma.connectx selects those that need it"), evidence: sawRDMAEnabled,
+		},
+		{
 			status: Warn, code: "OperatorsWait", when: all(driverWaits, hostDrivers),
 			text: say(operatorWaits + ", though the NICs have a driver of the host"),
 			fix:  say("set driver.rdma.useHostMofed=true to use the drivers of the host; or " + installMOFED),
@@ -49,8 +54,14 @@ const (
 
 // peermemLacking: a node of the GPU Operator lacks a peer memory client.
 func peermemLacking(f *Facts) bool {
-	return f.advised().Operators.GPU == tristate.True && f.Verdict.Peermem == tristate.False
+	return loadableClient(f) && f.advised().Operators.GPU == tristate.True && f.Verdict.Peermem == tristate.False
 }
+
+// waitsForOthers: a node of the GPU Operator has rdma enabled and no NIC that it is for.
+func waitsForOthers(f *Facts) bool {
+	return f.advised().Operators.GPU == tristate.True && !loadableClient(f) && rdmaEnabled(f) == tristate.True
+}
+
 func driverReady(f *Facts) tristate.State  { return f.advised().Operators.DriverReady }
 func rdmaEnabled(f *Facts) tristate.State  { return f.advised().Operators.RDMA }
 func mofedIsReady(f *Facts) tristate.State { return f.advised().Operators.MOFEDReady }
@@ -95,7 +106,7 @@ func held(f *Facts) (names, evidence []string) {
 		return nil, nil
 	}
 	evidence = f.saw(kmod.FactHolders, core, client)
-	if users := f.advised().Peermem.Users; client != oldPeermem && users >= 0 {
+	if users := f.advised().Peermem.Users; !forerunner(f, client) && users >= 0 {
 		evidence = append(evidence, f.saw(kmod.FactPeermemModule, "/refcnt", strconv.Itoa(users))...)
 	}
 	return []string{fmt.Sprintf("%s holds %s", client, core)}, evidence
@@ -104,7 +115,7 @@ func held(f *Facts) (names, evidence []string) {
 // holder returns the client that holds a module of the RDMA core on a node whose NICs
 // lack a driver or RDMA device; "" for none.
 func (f *Facts) holder() (client, core string) {
-	if f.NICDriven() != tristate.False && f.RDMADevice() != tristate.False || allNICsVFIO(f) {
+	if f.NICDriven() != tristate.False && f.RDMADevice() != tristate.False || allNICsPassedThrough(f) {
 		return "", ""
 	}
 	for _, core := range [...]string{"ib_uverbs", "ib_core"} {

@@ -11,57 +11,85 @@ import (
 
 const peerSymbol = kmod.PeerMemoryAPI
 
-// peermem reads the reason for its absence from two facts: the symbol reports whether
-// the RDMA stack has an interface for a client, and the module's dependencies tell
-// what the module was built for.
+// peermem says whether a peer memory client serves the NICs. Why none does has other rows
+// for each way in which clients and NICs find each other (family.Client,
+// family.PeerMemory).
 var peermem = check{
 	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
 	tail: peermemMoving, evidence: sawPeermem, reason: noPeermem,
-	rows: append([]row{
-		{
-			status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.True)),
-			text:     say("%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here", registered),
-			fix:      say("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)%s", orDMABuf),
-			evidence: sawClientFiles,
-		},
-		{
-			status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.False)),
-			text:     say("%s, in a place no NCCL version checks: neither memory_peers nor nvidia_peermem/version is there", registered),
-			fix:      say("unload %s and load nvidia-peermem of the GPU driver, with NCCL 2.23 or newer", clientModule),
-			evidence: sawClientFiles,
-		},
-		{status: OK, when: is(peermemWay, tristate.True), text: registered},
-		{
-			status: Undecidable, reason: verdict.Unreadable, when: is(peermemWay, tristate.Unknown),
-			text: say("the state of the kernel modules cannot be read"), fix: say("mount the host's /sys"),
-		},
-		{status: OK, when: is(dmabufWay, tristate.True), text: say("not loaded, and not needed: DMA-BUF is available (NCCL 2.13 and newer)")},
-	}, notLoaded...),
+	rows: slices.Concat(servedRows, unservedRows,
+		under(loadableClient, notLoaded), under(driverIsClient, notRegistered), under(nicNamesPeers, nobodysPeer),
+		under(vendorsInterface, notHeld), noInterface),
 }
 
-// notLoaded are the reasons why no client is registered.
-var notLoaded = []row{
+var servedRows = []row{
 	{
-		status: Fail, evidence: sawWhyNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
-		text: say("not loaded; it needs the GPU driver first"), fix: say("see gpu-driver"),
+		status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.True)),
+		text:     say("%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here", registered),
+		fix:      say("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)%s", orDMABuf),
+		evidence: sawClientFiles,
 	},
+	{
+		status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.False)),
+		text:     say("%s, in a place no NCCL version checks: neither memory_peers nor %s/version is there", registered, firstModule),
+		fix:      say("unload %s and load %s of the GPU driver, with NCCL 2.23 or newer", clientModule, peermemName),
+		evidence: sawClientFiles,
+	},
+	{
+		status: Warn, code: "EFADriverTooOldForR580", when: peersTooOld,
+		text:     say("%s, but release %s of it does not know the interface of GPU driver %s: registering GPU memory fails", registered, nicDriverRelease, gpuDriverVersion),
+		fix:      say("install %s in release %s or newer", peerStack, neededRelease),
+		evidence: sawReleases,
+	},
+	{
+		status: Warn, code: "EFAPeermemUnproven", when: saidAlways,
+		text:     say("%s, which proves nothing: before release %s it always says so", registered, provenFrom),
+		fix:      say("install a newer driver: %s", peerStack),
+		evidence: sawReleases,
+	},
+	{status: OK, when: is(peermemWay, tristate.True), text: registered},
+	{
+		status: Undecidable, reason: verdict.Unreadable, when: all(is(peermemWay, tristate.Unknown), nicNamesPeers),
+		text: say("whose memory %s reaches cannot be read", rdmaModule), fix: say("mount the host's /sys"),
+	},
+	{
+		status: Undecidable, reason: verdict.Unreadable, when: is(peermemWay, tristate.Unknown),
+		text: say("the state of the kernel modules cannot be read"), fix: say("mount the host's /sys"),
+	},
+	{
+		status: OK, when: all(is(dmabufWay, tristate.True), loadableClient),
+		text: say("not loaded, and not needed: DMA-BUF is available (%s)", dmabufUser),
+	},
+	{status: OK, when: is(dmabufWay, tristate.True), text: say("none, and none is needed: DMA-BUF is available (%s)", dmabufUser)},
+}
+
+// unservedRows hold for every client.
+var unservedRows = []row{{
+	status: Fail, evidence: sawWhyNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
+	text: say("not loaded; it needs the GPU driver first"), fix: seeDriver,
+}}
+
+// notLoaded are the reasons why a module that registers with the RDMA core is not loaded.
+// There are two facts: the symbol says whether the RDMA stack has an interface for a
+// client, and the module's dependencies tell what the module was built for.
+var notLoaded = []row{
 	{
 		status: Fail, evidence: sawWhyNotLoaded, when: all(is(interfaceFor, tristate.False), is((*Facts).NICDriven, tristate.False)),
 		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: say("see nic-driver"),
 	},
 	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemNotInstalled", when: all(is(installed, tristate.False), is(interfaceFor, tristate.True)),
-		text: say("the RDMA stack has the interface for it, but no module nvidia-peermem is installed for this kernel"), fix: install,
+		text: say("the RDMA stack has the interface for it, but no module %s is installed for this kernel", peermemName), fix: install,
 	},
 	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: all(stub, is(interfaceFor, tristate.False)), text: builtAsStub,
-		fix: say("install MOFED / DOCA-OFED, then %s%s", rebuild, orDMABuf),
+		fix: say("install %s, then %s%s", peerStack, rebuild, orDMABuf),
 	},
 	{status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: stub, text: builtAsStub, fix: say("%s%s", rebuild, orDMABuf)},
 	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False), noExporter),
 		text: say("%s was built for an RDMA stack with "+peerSymbol+", which the running one lacks: loading it fails with Unknown symbol", moduleFile),
-		fix:  say("install and load MOFED / DOCA-OFED for this kernel, then %s%s", rebuild, orDMABuf),
+		fix:  say("install and load %s for this kernel, then %s%s", peerStack, rebuild, orDMABuf),
 	},
 	{
 		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False)),
@@ -81,7 +109,7 @@ var notLoaded = []row{
 	{
 		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
 		text: say("not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")"),
-		fix:  say("install MOFED / DOCA-OFED, then %s%s", rebuild, orDMABuf),
+		fix:  say("install %s, then %s%s", peerStack, rebuild, orDMABuf),
 	},
 	{
 		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath,
@@ -104,14 +132,36 @@ func runningExporter(f *Facts) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI
 // peermemClient is the evidence of the client that serves the NICs.
 func peermemClient(f *Facts) string { return peermemOf(f).By }
 
-func registered(f *Facts) string { return peermemClient(f) + " is registered with the RDMA stack" }
+// registered says how the NICs reach GPU memory without DMA-BUF.
+func registered(f *Facts) string {
+	p := peermemOf(f)
+	if p.File != "" {
+		return rdmaModule(f) + " says that it reaches GPU memory (" + base(p.File) + ": " + p.Says + ")"
+	}
+	if holder := nicOf(f).PeerMemory.Module; holder != "" && strings.Contains(p.By, "/"+holder+"/") {
+		return base(p.By) + " is registered with " + holder
+	}
+	return p.By + " is registered with the RDMA stack"
+}
+
+func base(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
+
+// firstModule is the module that gives these GPUs' memory to NICs, "" for none.
+func firstModule(f *Facts) string {
+	if modules := gpuOf(f).Client.Modules; len(modules) > 0 {
+		return modules[0]
+	}
+	return ""
+}
+
+func clientState(f *Facts) kmod.Init { return f.Kmod.Clients[gpuOf(f).Name] }
 
 func peermemMoving(f *Facts) string {
-	switch f.Kmod.PeermemModule {
+	switch clientState(f) {
 	case kmod.Coming:
-		return "; nvidia_peermem is being loaded"
+		return "; " + firstModule(f) + " is being loaded"
 	case kmod.Going:
-		return "; nvidia_peermem is being unloaded"
+		return "; " + firstModule(f) + " is being unloaded"
 	case kmod.Unread, kmod.Absent, kmod.Live:
 	}
 	return ""
@@ -129,13 +179,13 @@ func (f *Facts) advised() *kmod.Advice {
 // ones for /sys/module/nvidia_peermem/version too (NVIDIA/nccl src/transport/
 // net_ib/gdr.cc). RDMA stacks from MOFED 24.04 on make no such directory.
 func unseenByOldNCCL(f *Facts) bool {
-	return f.Verdict.Ready == tristate.True && f.Verdict.Peermem == tristate.True && f.Verdict.DMABuf == tristate.False &&
+	return loadableClient(f) && f.Verdict.Ready == tristate.True && f.Verdict.Peermem == tristate.True && f.Verdict.DMABuf == tristate.False &&
 		f.Kmod.Advice != nil && f.Kmod.Advice.NCCLClient == tristate.False
 }
 
 // seenByNCCL reports whether NCCL 2.23 and newer find it.
 func seenByNCCL(f *Facts) tristate.State {
-	return tristate.And(tristate.Of(f.Kmod.PeermemModule == kmod.Live), f.advised().Peermem.Version)
+	return tristate.And(tristate.Of(clientState(f) == kmod.Live), f.advised().Peermem.Version)
 }
 
 func clientModule(f *Facts) string {
@@ -183,7 +233,20 @@ func otherStack(f *Facts) bool {
 
 // Evidence.
 
-func sawPeermem(f *Facts) []string { return f.saw(kmod.FactPeermem, "", string(f.Kmod.PeermemModule)) }
+func sawPeermem(f *Facts) []string {
+	p := peermemOf(f)
+	switch {
+	case p.File != "" && p.Says == "":
+		return []string{saw(p.File, "empty")}
+	case p.File != "":
+		return []string{saw(p.File, p.Says)}
+	case firstModule(f) != "" && !nicNamesPeers(f):
+		return f.saw(kmod.FactPeermem, "/"+firstModule(f)+"/initstate", string(clientState(f)))
+	case p.By != "":
+		return []string{sawFile(p.By, tristate.True)}
+	}
+	return nil
+}
 
 // sawClientFiles is evidence that the files by which NCCL finds a client are not there.
 func sawClientFiles(f *Facts) []string {
@@ -207,7 +270,7 @@ func sawModuleFile(f *Facts) []string {
 	for _, dep := range file.Dep {
 		switch {
 		case file.Listed != tristate.True:
-			all = append(all, saw(dep, "no nvidia-peermem"))
+			all = append(all, saw(dep, "no "+peermemName(f)))
 		case len(file.Needs) == 0:
 			all = append(all, saw(dep, file.Name+" needs nothing"))
 		default:

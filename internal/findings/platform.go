@@ -62,11 +62,11 @@ var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, row
 	},
 	{
 		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), guest), which: redirecting, text: redirected,
-		fix: say("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC (mlxconfig ATS_ENABLED=true) and ACS Direct Translated P2P on the switch ports above GPU and NIC"),
+		fix: say("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC%s and ACS Direct Translated P2P on the switch ports above GPU and NIC", enableATS),
 	},
 	{
-		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), anyVFIO), which: redirecting, text: redirected,
-		fix: say("leave it on: it isolates the functions of virtual machines (%s are bound to vfio); for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P", vfioFunctions),
+		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), anyPassedThrough), which: redirecting, text: redirected,
+		fix: say("leave it on: it isolates the functions of virtual machines (%s are bound to vfio); for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P", passedThrough),
 	},
 	{
 		status: Warn, code: "ACSRedirect", when: acsIs("redirect"), which: redirecting, text: redirected,
@@ -81,6 +81,14 @@ func acsIs(state string) func(*Facts) bool {
 }
 
 var redirected = say("peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by %s", which)
+
+// enableATS are the commands for it, in parentheses.
+func enableATS(f *Facts) string {
+	if ats := nicOf(f).Help.ATS; ats != "" {
+		return " (" + ats + ")"
+	}
+	return ""
+}
 
 func unreadBridges(f *Facts) (names, evidence []string) {
 	for _, bridge := range f.bridges(topology.GPU.Between, func(acs *pci.ACS) bool { return acs == nil }) {
@@ -129,13 +137,13 @@ func coherent(f *Facts) bool {
 	return slices.ContainsFunc(f.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Coherent() })
 }
 
-// vfioFunctions lists the GPUs and NICs that are given to virtual machines, which ACS
+// passedThrough lists the GPUs and NICs that are given to virtual machines, which ACS
 // isolates. Drivers of other functions are not read.
-func vfioFunctions(f *Facts) string {
-	return firstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && vfio(fn) }, address))
+func passedThrough(f *Facts) string {
+	return firstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, address))
 }
 
-func anyVFIO(f *Facts) bool { return vfioFunctions(f) != "" }
+func anyPassedThrough(f *Facts) bool { return passedThrough(f) != "" }
 
 var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IOMMUGroupFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,

@@ -101,7 +101,7 @@ func portState(p rdma.Port) string {
 func portFixes(f *Facts) string {
 	var fixes []string
 	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
-		if fix := portFix(p); !p.Active() && !slices.Contains(fixes, fix) {
+		if fix := portFix(p, f); !p.Active() && !slices.Contains(fixes, fix) {
 			fixes = append(fixes, fix)
 		}
 	})
@@ -109,7 +109,7 @@ func portFixes(f *Facts) string {
 }
 
 // portFix goes by the port's physical state.
-func portFix(p rdma.Port) string {
+func portFix(p rdma.Port, f *Facts) string {
 	switch {
 	case p.State == "", p.State == "ACTIVE":
 		return "a port whose state or link layer cannot be read: ibstat"
@@ -122,7 +122,11 @@ func portFix(p rdma.Port) string {
 	case p.Physical == "LinkUp" && p.LinkLayer == "InfiniBand":
 		return "LinkUp but not ACTIVE: no subnet manager reaches it, run opensm or UFM"
 	}
-	return "ibstat and mlxlink show why a port is down: check cables, transceivers and, for InfiniBand, the subnet manager"
+	show := "ibstat shows"
+	if tool := nicOf(f).Help.PortTool; tool != "" {
+		show = "ibstat and " + tool + " show"
+	}
+	return show + " why a port is down: check cables, transceivers and, for InfiniBand, the subnet manager"
 }
 
 // sawPort is evidence of a port that is not active, or not known to be.

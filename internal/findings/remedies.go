@@ -15,16 +15,15 @@ import (
 // Remedies that take more than a sentence, and the names in them: those in the row
 // of the family of NICs that the other findings are about.
 
-func nicOf(f *Facts) *family.NIC { _, n := f.Pair(); return n }
-func gpuOf(f *Facts) *family.GPU { g, _ := f.Pair(); return g }
+func nicOf(f *Facts) *family.NIC { return f.Verdict.NIC }
+func gpuOf(f *Facts) *family.GPU { return f.Verdict.GPU }
 
 // gpuDriverState is the driver of these GPUs.
 func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[gpuOf(f).Name] }
 
 // peermemOf is their client for these NICs.
 func peermemOf(f *Facts) kmod.Peermem {
-	g, n := f.Pair()
-	return f.Kmod.Peermem[kmod.Pair{GPU: g.Name, NIC: n.Name}]
+	return f.Kmod.Peermem[kmod.Pair{GPU: gpuOf(f).Name, NIC: nicOf(f).Name}]
 }
 
 func nicFamily(f *Facts) string     { return nicOf(f).Name }
@@ -33,10 +32,22 @@ func rdmaModule(f *Facts) string    { return nicOf(f).Module }
 func dmabufSymbol(f *Facts) string  { return nicOf(f).DMABuf }
 func newerNIC(f *Facts) string      { return nicOf(f).Help.Product }
 
+// families are those that count and those that are known.
+func families(f *Facts) family.Table {
+	if len(f.Families.NICs) == 0 {
+		return family.Known()
+	}
+	return f.Families
+}
+
+func vendor(f *Facts) string     { return gpuOf(f).Help.Vendor }
+func peerStack(f *Facts) string  { return nicOf(f).Help.PeerStack }
+func dmabufUser(f *Facts) string { return gpuOf(f).Help.DMABuf }
+
 // peerModules are the peer memory clients that serve these NICs.
 func peerModules(f *Facts) []string {
-	if g, n := f.Pair(); n.PeerMemory.Core {
-		return g.Client.Modules
+	if nicOf(f).PeerMemory.Core {
+		return gpuOf(f).Client.Modules
 	}
 	return nil
 }
@@ -49,24 +60,26 @@ func newerStack(f *Facts) string {
 	return "use an RDMA stack that registers DMA-BUF"
 }
 
-// bindGPU says how a GPU gets the driver nvidia. Loading nvidia does not unbind a
+// bindGPU says how a GPU gets the driver of its family. Loading it does not unbind a
 // GPU from another driver, and does nothing if it is loaded already.
 func bindGPU(f *Facts) string {
+	family := gpuOf(f)
+	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
-		if driver := gpu.Driver; gpu.Eligible && driver != "" && !slices.Contains(gpu.GPU.Passthrough, driver) {
-			return driver + " is bound to the GPUs: blacklist " + driver + " in /etc/modprobe.d, rebuild the initramfs and reboot; then modprobe nvidia, or wait for the GPU Operator's driver container"
+		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
+			return driver + " is bound to the GPUs: blacklist " + driver + " in /etc/modprobe.d, rebuild the initramfs and reboot; then " + load
 		}
 	}
 	if gpuDriverState(f).Loaded == tristate.True {
-		return "nvidia is loaded but bound to none of them: dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)"
+		return family.Driver + " is loaded but bound to none of them: " + family.Help.Unbound
 	}
-	return "modprobe nvidia, or wait for the GPU Operator's driver container"
+	return load
 }
 
 func bindNIC(f *Facts) string {
 	nic := nicOf(f)
 	driver := nic.Drivers[0]
-	if allNICsVFIO(f) {
+	if allNICsPassedThrough(f) {
 		return "the NICs are bound to vfio, for virtual machines; to use one on this host, unbind one that no virtual machine uses and bind it to " + driver
 	}
 	if nic.Help.Operator == "" {
@@ -86,31 +99,32 @@ func loadRDMA(f *Facts) string {
 	return fix
 }
 
-// vfio recognizes a function that is given to a virtual machine: vfio-pci,
-// mlx5_vfio_pci.
-func vfio(fn *pci.Function) bool { return strings.Contains(fn.Driver, "vfio") }
-
-func allNICsVFIO(f *Facts) bool {
-	others := f.of(func(fn *pci.Function) bool { return eligibleNIC(fn) && !vfio(fn) }, sawDriver)
+// allNICsPassedThrough: every eligible NIC is given to a virtual machine.
+func allNICsPassedThrough(f *Facts) bool {
+	others := f.of(func(fn *pci.Function) bool { return eligibleNIC(fn) && !fn.PassedThrough() }, sawDriver)
 	return len(others) == 0 && slices.ContainsFunc(f.PCI.Functions, func(fn pci.Function) bool { return eligibleNIC(&fn) })
 }
 
-// oldPeermem is a package of its own; the GPU driver has nvidia-peermem from 470 on.
-const oldPeermem = "nv_peer_mem"
+// forerunner reports whether a module is one that came before the first of
+// family.Client.Modules: a package of its own, nv_peer_mem.
+func forerunner(f *Facts, module string) bool {
+	return module != firstModule(f) && slices.Contains(gpuOf(f).Client.Modules, module)
+}
 
-// peermemName is what to load: the old module where only that is installed.
+// peermemName is what to load, as modprobe has it: a forerunner where only that is
+// installed.
 func peermemName(f *Facts) string {
-	if moduleFile(f) == oldPeermem {
-		return oldPeermem
+	if module := moduleFile(f); forerunner(f, module) {
+		return module
 	}
-	return "nvidia-peermem"
+	return strings.ReplaceAll(firstModule(f), "_", "-")
 }
 
 // modprobe says how the module is loaded here.
 func modprobe(f *Facts) string {
 	switch {
-	case peermemName(f) == oldPeermem:
-		return "modprobe nv_peer_mem, which is the one installed; better, move to nvidia-peermem of GPU driver 470 or newer"
+	case forerunner(f, moduleFile(f)):
+		return "modprobe " + peermemName(f) + ", which is the one installed; better, move to nvidia-peermem of GPU driver 470 or newer"
 	case f.advised().Operators.GPU == tristate.True:
 		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: " + load(f) + legacyParameter(f)
 	}
@@ -137,9 +151,14 @@ func legacyParameter(f *Facts) string {
 // persistentByDefault: from driver 560 on, nvidia-peermem uses the persistent
 // API unless told otherwise, and peerdirect_support has no effect.
 func (f *Facts) persistentByDefault() bool {
-	major, _, _ := strings.Cut(gpuDriverState(f).Version, ".")
-	n, err := strconv.Atoi(major)
-	return err == nil && n >= 560
+	return majorVersion(gpuDriverState(f).Version) >= 560
+}
+
+// majorVersion is the first number of a driver's version, 0 for none.
+func majorVersion(version string) int {
+	major, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(major) // 0 with an error
+	return n
 }
 
 // operatorRebuild is how the GPU Operator rebuilds the driver. A new driver Pod
@@ -153,8 +172,8 @@ const operatorRebuild = "drain this node and reboot it, so that the GPU Operator
 func rebuild(f *Facts) string {
 	version := gpuDriverState(f).Version
 	switch o := &f.advised().Operators; {
-	case peermemName(f) == oldPeermem:
-		return "rebuild nv_peer_mem against the running RDMA stack; better, move to nvidia-peermem of GPU driver 470 or newer"
+	case forerunner(f, moduleFile(f)):
+		return "rebuild " + peermemName(f) + " against the running RDMA stack; better, move to nvidia-peermem of GPU driver 470 or newer"
 	case o.GPU == tristate.True && o.DriverReady == tristate.True:
 		return operatorRebuild
 	case version == "":
@@ -192,7 +211,7 @@ func passthroughIOMMU(f *Facts) string {
 	case guest(f):
 		return "in this virtual machine: boot with " + word + ", or configure the hypervisor without a virtual IOMMU"
 	}
-	return "boot with " + word + ", as NVIDIA recommends for GPUDirect RDMA (devices given to virtual machines stay isolated)"
+	return "boot with " + word + ", as " + vendor(f) + " recommends for GPUDirect RDMA (devices given to virtual machines stay isolated)"
 }
 
 // orOff is an alternative where the GPU Operator waits for drivers that DMA-BUF does

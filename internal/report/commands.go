@@ -10,10 +10,10 @@ import (
 // What each command reads of a machine.
 var (
 	ForLabels = Options{OnlyWithGPU: true}
-	ForCheck  = Options{Facts: Facts{PCI: pci.Links, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates, Advice: true}}
+	ForCheck  = Options{Facts: Facts{PCI: pci.Links | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates, Advice: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
 	ForTopo = Options{Facts: Facts{
-		PCI: pci.EveryFunction | pci.Capabilities, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
+		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
 	}}
 	// ForPublishing is for publishing all ports beside the labels.
 	ForPublishing = Options{Facts: Facts{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}

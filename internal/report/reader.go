@@ -185,7 +185,7 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 		}
 		state, err := done(ctx)
 		if err == nil && rd.options.Facts.Advice {
-			rd.advise(ctx, &state)
+			rd.advise(ctx, request, &state)
 		}
 		rd.kmod.set(state, err, "modules and symbols", state.Problems)
 		return
@@ -199,11 +199,11 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 // other fact waits for them.
 const adviceTimeout = time.Second
 
-func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
+func (rd *Reader) advise(ctx context.Context, request kmod.Request, state *kmod.State) {
 	ctx, cancel := context.WithTimeout(ctx, adviceTimeout)
 	defer cancel()
-	fs, facts, all := rd.fs, *state, rd.options.Facts.Everything
-	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, facts, all), nil })
+	fs, facts := rd.fs, *state
+	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, request, facts), nil })
 	if err == nil {
 		*state = advised
 		return

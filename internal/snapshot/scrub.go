@@ -82,9 +82,15 @@ func reduce(name string, c *content) {
 func symbolLines(table []byte, ended bool) []byte {
 	const longest = 4 << 10 // of a line that kmod reads; it gives up at a longer one
 	names := []string{kmod.PeerMemoryAPI, kmod.UmemDMABuf}
-	for _, nic := range family.Every().NICs {
+	every := family.Every()
+	for _, nic := range every.NICs {
 		if nic.DMABuf != "" {
 			names = append(names, nic.DMABuf)
+		}
+	}
+	for _, gpu := range every.GPUs {
+		if gpu.Client.Symbol != "" {
+			names = append(names, gpu.Client.Symbol)
 		}
 	}
 	first := regexp.MustCompile(`^[0-9A-Fa-f]{8,16} `)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/report"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -96,11 +97,20 @@ func Nothing(r *report.Report) string {
 	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
 		return "The PCI bus cannot be read."
 	case len(r.Matrix.GPUs) == 0:
-		return "No NVIDIA GPU on this machine."
+		return "No " + vendors() + " GPU on this machine."
 	case len(r.Matrix.NICs) == 0:
-		return "No RDMA device and no ConnectX or BlueField NIC on this machine."
+		return "No RDMA device and no RDMA NIC on this machine."
 	}
 	return ""
+}
+
+// vendors are those of the GPUs that are looked for, "NVIDIA or AMD".
+func vendors() string {
+	var names []string
+	for _, g := range family.Known().GPUs {
+		names = append(names, g.Help.Vendor)
+	}
+	return strings.Join(names, " or ")
 }
 
 // Summary returns the verdict in one line.

@@ -36,8 +36,8 @@ func TestNothing(t *testing.T) {
 		want   string
 	}{
 		{report.Report{}, "The PCI bus cannot be read."},
-		{report.Report{PCIRead: true}, "No NVIDIA GPU on this machine."},
-		{report.Report{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}}}, "No RDMA device and no ConnectX or BlueField NIC on this machine."},
+		{report.Report{PCIRead: true}, "No NVIDIA or AMD GPU on this machine."},
+		{report.Report{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}}}, "No RDMA device and no RDMA NIC on this machine."},
 		{report.Report{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}, NICs: []topology.NIC{{}}}}, ""},
 	} {
 		if got := Nothing(&tt.report); got != tt.want {

@@ -150,6 +150,9 @@ type NIC struct {
 	// DMABuf is the function of the RDMA driver that registers DMA-BUF, as in
 	// /proc/kallsyms; "" for a driver that has none.
 	DMABuf string
+	// DMABufOff are the device ids on which a collective library's plugin for these NICs
+	// has left DMA-BUF unused in some releases.
+	DMABufOff DeviceIDs
 	// PeerMemory is what proves that the driver takes GPU memory from a peer memory
 	// client; the zero value for a family that has no such clients.
 	PeerMemory PeerMemory
@@ -210,6 +213,22 @@ type PeerMemory struct {
 	// Files are attributes of a bound PCI function in which the driver says whose
 	// memory it reaches.
 	Files []PeerFile
+	// Bridge is a module that the driver needs between itself and the open kernel modules of
+	// the GPU driver; "" where it needs none.
+	Bridge string
+	// Package is what brings Bridge, or Module.
+	Package string
+	// Newest are GPU drivers whose interface older releases of the NIC's driver, though they
+	// say that they reach its memory, do not know.
+	Newest []DriverPair
+}
+
+// DriverPair is a major version of a family's GPU driver, and the release of a NIC's driver
+// from which on it works with that one and newer.
+type DriverPair struct {
+	GPU    string
+	Driver int
+	Module string
 }
 
 // PeerFile is a file below /sys/bus/pci/devices/<address>/.
@@ -217,6 +236,8 @@ type PeerFile struct {
 	Name string
 	// Says are the texts that prove it, by the name of the family of GPUs.
 	Says map[string][]string
+	// ProvenFrom is the release of the driver before which it said so always; "" for none.
+	ProvenFrom string
 }
 
 // None reports whether there is no such proof for the family.
@@ -233,6 +254,9 @@ type Client struct {
 	// for those whose clients register with the RDMA core.
 	Directories []string
 	AnyNIC      bool
+	// Symbol is the function of the GPU driver that registers, where the driver itself is
+	// the client, as in /proc/kallsyms.
+	Symbol string
 	// Holder is the client's module as a holder of PeerMemory.Module.
 	Holder string
 }
@@ -242,20 +266,45 @@ type Uverbs struct {
 	// Driver is the driver's number, enum rdma_driver_id in the kernel's
 	// include/uapi/rdma/ib_user_ioctl_verbs.h; 0 where devices are not asked.
 	Driver uint32
+	// ABI is the version of the driver's interface that rdma-core knows, as in
+	// /sys/class/infiniband_verbs/<node>/abi_version; 0 where it is not compared.
+	ABI int
 	// Context is the driver's part of the request for a context, in words of 32 bits,
 	// the lower half of a longer field first; nil for none.
 	Context []uint32
 }
 
-// Help is what remedies name.
+// Help is what remedies for a family of NICs name; "" for nothing known.
 type Help struct {
 	// Product is what to install, "ConnectX-4 or newer".
 	Product string
-	// DMABufStack is the software from which on the RDMA driver registers DMA-BUF.
-	DMABufStack string
+	// DMABufStack is the software from which on the RDMA driver registers DMA-BUF, and
+	// PeerStack the one that lets peer memory clients register.
+	DMABufStack, PeerStack string
 	// Operator is what loads the drivers on Kubernetes, and EnableRDMA the commands
-	// that switch RDMA on where a function has it off; "" for nothing known.
+	// that switch RDMA on where a function has it off.
 	Operator, EnableRDMA string
+	// PortTool is the program that shows why a port is down or slow.
+	PortTool string
+	// LinkType are the commands that set the link layer of a port, Firmware those that
+	// show and update the firmware, and ATS those that switch address translation
+	// services on.
+	LinkType, Firmware, ATS string
+}
+
+// GPUHelp is what remedies for a family of GPUs name; "" for nothing known.
+type GPUHelp struct {
+	// Vendor is who makes them, "NVIDIA", and Product what to use.
+	Vendor, Product string
+	// Operator is what loads the driver on Kubernetes.
+	Operator string
+	// Unbound says why the loaded driver does not bind a GPU.
+	Unbound string
+	// Install says which driver is a peer memory client itself, and Register how a loaded
+	// one is made to register.
+	Install, Register string
+	// DMABuf is the collective library that uses DMA-BUF, "NCCL 2.13 and newer".
+	DMABuf string
 }
 
 // GPU is a family of GPUs.
@@ -281,7 +330,7 @@ type GPU struct {
 	// GPUs, 0x0680 of NVSwitches; 0 for none.
 	SwitchClass uint16
 	// Driver is the PCI driver and its kernel module, and Passthrough the drivers
-	// that hand a GPU to a virtual machine.
+	// beside VFIO's that hand a GPU to a virtual machine.
 	Driver      string
 	Passthrough []string
 	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these GPUs.
@@ -301,10 +350,18 @@ type GPU struct {
 	// of those that it pairs with NICs by their addresses alone under Hyper-V.
 	RCCL        bool
 	HyperVPairs DeviceIDs
+	// MemoryFiles: the driver shows the size of a GPU's memory and of the part that PCI
+	// reaches, in mem_info_vram_total and mem_info_vis_vram_total of the function.
+	// Integrated are the device ids of those that share memory with their CPU, for which
+	// the two say nothing.
+	MemoryFiles bool
+	Integrated  DeviceIDs
 	// CommonBridge are the host bridges and root ports, by their vendor, of CPUs on
 	// which the driver maps GPU memory for another PCI device only where both are
 	// below a common bridge.
 	CommonBridge map[uint16]DeviceIDs
+	// Help names what remedies speak of.
+	Help GPUHelp
 }
 
 // KernelOption is an option of the kernel's configuration.

@@ -19,7 +19,6 @@ var nvidia = GPU{
 	Coherent:         DeviceIDs{0x2342, 0x2345, 0x2348, 0x2941, 0x31c2},
 	SwitchClass:      0x0680,
 	Driver:           "nvidia",
-	Passthrough:      []string{"vfio-pci"},
 	GPUOperator:      true,
 	VersionFile:      "proc/driver/nvidia/version",
 	Client: Client{
@@ -33,6 +32,12 @@ var nvidia = GPU{
 	CommonBridge: map[uint16]DeviceIDs{
 		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
 		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
+	},
+	Help: GPUHelp{
+		Vendor: "NVIDIA", Product: "a data-center or professional GPU (the driver refuses GeForce, TITAN and GB10)",
+		Operator: "the GPU Operator's driver container",
+		Unbound:  "dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)",
+		DMABuf:   "NCCL 2.13 and newer",
 	},
 }
 
@@ -54,14 +59,24 @@ var amd = GPU{
 	},
 	SupportedClasses: []uint16{0x1200},
 	Driver:           "amdgpu",
-	Passthrough:      []string{"vfio-pci", "gim"},
+	Passthrough:      []string{"gim"},
 	VersionFile:      "sys/module/amdgpu/version",
-	// The driver itself is the client (ROCm/amdgpu, amdkfd/kfd_peerdirect.c).
-	Client: Client{Directories: []string{"amdkfd"}, AnyNIC: true, Holder: "amdgpu"},
-	RCCL:   true,
+	RCCL:             true,
 	HyperVPairs: DeviceIDs{ // gfx942 and gfx950
 		0x74a0, 0x74a1, 0x74a2, 0x74a5, 0x74a8, 0x74a9, 0x74b5, 0x74b6, 0x74b9, 0x74bc, 0x74bd,
 		0x75a0, 0x75a3, 0x75a8, 0x75b0, 0x75b3, 0x75b8,
 	},
+	// The driver itself is the client (ROCm/amdgpu, amdkfd/kfd_peerdirect.c).
+	Client:        Client{Directories: []string{"amdkfd"}, AnyNIC: true, Symbol: "kfd_init_peer_direct", Holder: "amdgpu"},
+	MemoryFiles:   true,
+	Integrated:    DeviceIDs{0x74a0}, // MI300A
 	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},
+	Help: GPUHelp{
+		Vendor: "AMD", Product: "an Instinct GPU",
+		Operator: "the driver of AMD's GPU Operator",
+		Unbound:  "dmesg | grep amdgpu says why (most often a driver too old for the GPU)",
+		Install:  "install amdgpu-dkms after the RDMA drivers (the kernel's own amdgpu is no client)",
+		Register: "start a ROCm program once (rocminfo), which registers it, or reload amdgpu",
+		DMABuf:   "RCCL, older releases with NCCL_DMABUF_ENABLE=1",
+	},
 }

@@ -1,5 +1,15 @@
 package family
 
+// What remedies name for the NICs of NVIDIA.
+const (
+	mofed          = "MOFED / DOCA-OFED"
+	mofedContainer = "the Network Operator's driver container"
+	mlxlink        = "mlxlink"
+	mlxLinkType    = "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card"
+	mlxFirmware    = "mlxfwmanager, or flint -d ADDRESS query; update, then reset the card (mlxfwreset) or power cycle"
+	mlxATS         = "mlxconfig ATS_ENABLED=true"
+)
+
 // ethernetInfiniBand are the classes of NICs of both link layers.
 var ethernetInfiniBand = []uint16{0x0200, 0x0207}
 
@@ -50,8 +60,10 @@ var mlx5 = NIC{
 	Help: Help{
 		Product:     "ConnectX-4 or newer",
 		DMABufStack: "Linux 5.12 or newer, or MOFED 5.5 or newer",
-		Operator:    "the Network Operator's driver container",
+		PeerStack:   mofed,
+		Operator:    mofedContainer,
 		EnableRDMA:  "devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit, then devlink dev reload pci/ADDRESS when nothing uses it",
+		PortTool:    mlxlink, LinkType: mlxLinkType, Firmware: mlxFirmware, ATS: mlxATS,
 	},
 }
 
@@ -70,8 +82,10 @@ var mlx4 = NIC{
 	PeerMemory:  PeerMemory{Core: true},
 	GPUOperator: true,
 	Help: Help{
-		Product:  "ConnectX-4 or newer",
-		Operator: "the Network Operator's driver container",
+		Product:   "ConnectX-4 or newer",
+		PeerStack: mofed,
+		Operator:  mofedContainer,
+		PortTool:  mlxlink, LinkType: mlxLinkType, Firmware: mlxFirmware, ATS: mlxATS,
 	},
 }
 
@@ -81,7 +95,10 @@ var ethernet = []uint16{0x0200}
 // name for, and its ports are always ACTIVE (kernel: drivers/infiniband/hw/efa/
 // efa_verbs.c, efa_query_port). The out-of-tree driver names in p2p whose memory it
 // reaches without DMA-BUF, and before its release 2.6 said 1 in gdr where the GPU driver's
-// interface was there (amzn/amzn-drivers, kernel/linux/efa, efa_sysfs.c, efa_p2p.c).
+// interface was there (amzn/amzn-drivers, kernel/linux/efa, efa_sysfs.c, efa_p2p.c). Releases
+// before 1.14.1 said so always, and those before 2.17.3 do not know the interface of NVIDIA's
+// driver 580 (RELEASENOTES.md). aws-ofi-nccl does not use DMA-BUF on the first three
+// generations in its releases from 1.13.2 to 1.19.1.
 var efa = NIC{
 	Name:       "efa",
 	Vendor:     0x1d0f,
@@ -91,10 +108,16 @@ var efa = NIC{
 	Module:     "efa",
 	DMABuf:     "efa_reg_user_mr_dmabuf",
 	LinkLayers: []string{"Unspecified"},
-	PeerMemory: PeerMemory{Files: []PeerFile{
-		{Name: "p2p", Says: map[string][]string{"nvidia": {"NVIDIA", "NVIDIA peermem"}}},
-		{Name: "gdr", Says: map[string][]string{"nvidia": {"1"}}},
-	}},
+	PeerMemory: PeerMemory{
+		Files: []PeerFile{
+			{Name: "p2p", Says: map[string][]string{"nvidia": {"NVIDIA", "NVIDIA peermem"}}},
+			{Name: "gdr", Says: map[string][]string{"nvidia": {"1"}}, ProvenFrom: "1.14.1"},
+		},
+		Bridge:  "efa_nv_peermem",
+		Package: "efa-nv-peermem of the EFA installer",
+		Newest:  []DriverPair{{GPU: "nvidia", Driver: 580, Module: "2.17.3"}},
+	},
+	DMABufOff: DeviceIDs{0xefa0, 0xefa1, 0xefa2},
 	Uverbs: Uverbs{
 		Driver: 17, // RDMA_DRIVER_EFA
 		// struct efa_ibv_alloc_ucontext_cmd (include/uapi/rdma/efa-abi.h), with the two
@@ -105,6 +128,7 @@ var efa = NIC{
 	Help: Help{
 		Product:     "EFA",
 		DMABufStack: "Linux 5.16 or newer, or the EFA installer's driver",
+		PeerStack:   "the EFA installer (packages efa and efa-nv-peermem)",
 	},
 }
 
@@ -143,9 +167,10 @@ var bnxtRE = NIC{
 	Module:     "bnxt_re",
 	DMABuf:     "bnxt_re_reg_user_mr_dmabuf",
 	LinkLayers: []string{"Ethernet"},
-	PeerMemory: PeerMemory{Module: "ib_peer_mem"},
+	PeerMemory: PeerMemory{Module: "ib_peer_mem", Package: "netxtreme-peer-mem-dkms of Broadcom"},
 	Uverbs: Uverbs{
 		Driver: 6, // RDMA_DRIVER_BNXT_RE
+		ABI:    1,
 		// struct bnxt_re_uctx_req (include/uapi/rdma/bnxt_re-abi.h) with what rdma-core
 		// sets, and zeros as in efa.
 		Context: []uint32{3, 0, 0, 0},
@@ -153,5 +178,6 @@ var bnxtRE = NIC{
 	Help: Help{
 		Product:     "Broadcom BCM57500 (Thor) or newer",
 		DMABufStack: "Linux 6.6 or newer, or Broadcom's own driver",
+		PeerStack:   "Broadcom's own driver and its package netxtreme-peer-mem-dkms",
 	},
 }

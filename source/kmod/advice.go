@@ -8,21 +8,29 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
 // Advice are facts that decide nothing and help to say why something is missing
 // and what to do about it. They are read on request only.
 type Advice struct {
-	// File is the module file of nvidia-peermem, or of nv_peer_mem; looked for
-	// while neither is loaded.
+	// File is the module file of a peer memory client (family.GPU.Client.Modules); looked
+	// for while none is loaded.
 	File ModuleFile
-	// Peermem is what the loaded nvidia_peermem shows of itself.
+	// Peermem is what the first of those modules shows of itself, where it is loaded.
 	Peermem PeermemModule
-	// NCCLClient: one of the two files by which every NCCL knows a peer memory
-	// client, nv_mem/version and nv_mem_nc/version below
-	// /sys/kernel/mm/memory_peers.
+	// NCCLClient: one of the files by which every NCCL knows a peer memory client,
+	// <client>/version below /sys/kernel/mm/memory_peers.
 	NCCLClient tristate.State
+	// NICVersions are the versions of the RDMA drivers that are no MOFED's, by the family
+	// of NICs, from /sys/module/<module>/version. "" stands for a driver without: the
+	// kernel's own.
+	NICVersions map[string]string
+	// VerbsABI are the versions of the drivers' interfaces to user space, by the name of the
+	// RDMA device, from abi_version in /sys/class/infiniband_verbs. Read where a family
+	// compares them (family.Uverbs.ABI).
+	VerbsABI map[string]VerbsABI
 	// Holders are the modules that keep ib_core and ib_uverbs from being
 	// unloaded, by the module they hold: /sys/module/<name>/holders.
 	Holders map[string][]string
@@ -39,7 +47,14 @@ type Advice struct {
 	Operators    Operators
 }
 
-// PeermemModule is the loaded nvidia_peermem, from /sys/module/nvidia_peermem.
+// VerbsABI is the version of a driver's interface to user space, and its file.
+type VerbsABI struct {
+	Version int
+	File    string
+}
+
+// PeermemModule is a loaded peer memory client, nvidia_peermem, from
+// /sys/module/nvidia_peermem.
 type PeermemModule struct {
 	// Version: there is a file version, by which NCCL from 2.23 on knows it.
 	Version tristate.State
@@ -89,30 +104,32 @@ const (
 
 // NoAdvice is what is known before Advise.
 func NoAdvice() *Advice {
-	return &Advice{Peermem: PeermemModule{Users: -1}, Holders: map[string][]string{}}
+	return &Advice{
+		Peermem: PeermemModule{Users: -1}, Holders: map[string][]string{},
+		NICVersions: map[string]string{}, VerbsABI: map[string]VerbsABI{},
+	}
 }
 
 // Advise adds to a state what only advice needs. It is apart from Scan as it reads
 // files of other file systems, which decide nothing and may hang. What is not there
-// is no problem. all: read also what is of no use with this state.
-func Advise(fs *host.FS, st State, all bool) State {
+// is no problem.
+//
+// The request is that of the Scan.
+func Advise(fs *host.FS, want Request, st State) State {
 	s := newScanner(fs, st)
 	s.st.Problems = slices.Clone(st.Problems)
-	s.advice(all)
+	s.advice(want.complete())
 	return s.st
 }
 
-func (s *scanner) advice(all bool) {
+func (s *scanner) advice(want Request) {
 	a := NoAdvice()
 	s.st.Advice = a
-	if all || s.st.AnyPeermem().Registered != tristate.True {
-		a.File = s.about(FactModuleFile).moduleFile()
+	a.NCCLClient = tristate.False
+	for _, g := range want.Present.GPUs {
+		s.clientAdvice(a, g, want.Everything)
 	}
-	if s.st.PeermemModule == Live {
-		s.about(FactPeermemModule).loadedPeermem(&a.Peermem)
-	}
-	s.about(FactNCCLClient)
-	a.NCCLClient = tristate.Or(s.exists("sys/kernel/mm/memory_peers/nv_mem/version"), s.exists("sys/kernel/mm/memory_peers/nv_mem_nc/version"))
+	s.nics(a, want.Present.NICs)
 	s.about(FactHolders)
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
 		holders, err := s.fs.Names("sys/module/" + module + "/holders")
@@ -127,6 +144,56 @@ func (s *scanner) advice(all bool) {
 	a.Tegra = s.about(FactTegra).tegra()
 	a.TopoOverride = s.about(FactTopoOverride).topoOverride()
 	a.Operators = s.operators()
+}
+
+// clientAdvice reads what there is of the peer memory client of a family of GPUs. all: also
+// what is of no use with this state.
+func (s *scanner) clientAdvice(a *Advice, g *family.GPU, all bool) {
+	if modules := g.Client.Modules; len(modules) > 0 {
+		if all || s.st.AnyPeermem().Registered != tristate.True {
+			a.File = s.about(FactModuleFile).moduleFile(modules)
+		}
+		if s.st.Clients[g.Name] == Live {
+			s.about(FactPeermemModule).loadedPeermem(modules[0], &a.Peermem)
+		}
+	}
+	s.about(FactNCCLClient)
+	for _, client := range g.Client.Directories {
+		a.NCCLClient = tristate.Or(a.NCCLClient, s.exists("sys/kernel/mm/memory_peers/"+client+"/version"))
+	}
+}
+
+// nics reads versions of the NICs' drivers and of their interfaces to user space.
+func (s *scanner) nics(a *Advice, nics []*family.NIC) {
+	s.about(FactNICVersion)
+	compare := false
+	for _, n := range nics {
+		if n.MOFED {
+			continue
+		}
+		version, err := s.fs.Line("sys/module/" + n.Module + "/version")
+		s.problem(err)
+		if err == nil || host.Absent(err) {
+			a.NICVersions[n.Name] = sanitize.Terminal(version)
+		}
+		compare = compare || n.Uverbs.ABI != 0
+	}
+	if !compare {
+		return
+	}
+	const class = "sys/class/infiniband_verbs"
+	nodes, err := s.about(FactVerbsABI).fs.Names(class)
+	s.problem(err)
+	for _, node := range nodes {
+		device, err := s.fs.FS.Line(class + "/" + node + "/ibdev")
+		if err != nil { // the file abi_version of the class, or a device that is gone
+			continue
+		}
+		file := class + "/" + node + "/abi_version"
+		if n, err := strconv.Atoi(s.line(file)); err == nil {
+			a.VerbsABI[sanitize.Terminal(device)] = VerbsABI{n, "/" + file}
+		}
+	}
 }
 
 // line reads a line; "" when it is not there.
@@ -145,8 +212,8 @@ func (s *scanner) exists(name string) tristate.State {
 	return tristate.Of(ok)
 }
 
-func (s *scanner) loadedPeermem(p *PeermemModule) {
-	const dir = "sys/module/nvidia_peermem/"
+func (s *scanner) loadedPeermem(module string, p *PeermemModule) {
+	dir := "sys/module/" + module + "/"
 	p.Version = s.exists(dir + "version")
 	p.LegacyAPI, p.PersistentAPI = s.line(dir+"parameters/peerdirect_support"), s.line(dir+"parameters/persistent_api_support")
 	if n, err := strconv.Atoi(s.line(dir + "refcnt")); err == nil && n >= 0 {
@@ -157,9 +224,9 @@ func (s *scanner) loadedPeermem(p *PeermemModule) {
 // maxDep is several times the largest modules.dep seen (1 MB).
 const maxDep = 4 << 20
 
-// moduleFile looks for nvidia-peermem, then for nv_peer_mem, in what depmod
+// moduleFile looks for the first of some modules that is installed, in what depmod
 // wrote for the running kernel: in the GPU driver's container and on the host.
-func (s *scanner) moduleFile() ModuleFile {
+func (s *scanner) moduleFile(modules []string) ModuleFile {
 	version := s.line("proc/sys/kernel/osrelease")
 	if version == "" || strings.ContainsAny(version, "/ ") || sanitize.Terminal(version) != version {
 		return ModuleFile{}
@@ -178,9 +245,9 @@ func (s *scanner) moduleFile() ModuleFile {
 			continue
 		}
 		absent.Dep = append(absent.Dep, "/"+name)
-		for _, module := range [...]string{"nvidia_peermem", "nv_peer_mem"} {
+		for _, module := range modules {
 			needs, ok := needsOf(string(text), module)
-			if ok && (found.Name == "" || found.Name == "nv_peer_mem" && module == "nvidia_peermem") {
+			if ok && (found.Name == "" || slices.Index(modules, module) < slices.Index(modules, found.Name)) {
 				found = ModuleFile{Listed: tristate.True, Name: module, Dep: []string{"/" + name}, Needs: needs}
 			}
 		}

@@ -83,7 +83,8 @@ func FuzzNeedsOf(f *testing.F) {
 func advise(t *testing.T, files map[string]string) State {
 	t.Helper()
 	fs := tree(t, withKernel(files))
-	return Advise(fs, Scan(fs, known(Request{})), false)
+	request := known(Request{})
+	return Advise(fs, request, Scan(fs, request))
 }
 
 // TestAdvice reads everything else that advice needs.
@@ -105,9 +106,10 @@ func TestAdvice(t *testing.T) {
 		relFile:                                        kernelRel, depFile: "nvidia-peermem.ko:\n", // not looked for while loaded
 	}
 	want := &Advice{
-		Peermem:       PeermemModule{Version: tristate.True, LegacyAPI: "1", PersistentAPI: "0", Users: 7},
-		NCCLClient:    tristate.True,
-		Holders:       map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
+		Peermem:     PeermemModule{Version: tristate.True, LegacyAPI: "1", PersistentAPI: "0", Users: 7},
+		NCCLClient:  tristate.True,
+		Holders:     map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
+		NICVersions: map[string]string{}, VerbsABI: map[string]VerbsABI{},
 		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234", TopoOverride: "2",
 		Operators: Operators{GPU: tristate.True, DriverReady: tristate.True, RDMA: tristate.True, MOFEDReady: tristate.True},
 	}
@@ -126,6 +128,7 @@ func TestAdvice(t *testing.T) {
 	st = advise(t, nil)
 	want = &Advice{
 		Peermem: PeermemModule{Users: -1}, NCCLClient: tristate.False, Holders: map[string][]string{},
+		NICVersions: map[string]string{}, VerbsABI: map[string]VerbsABI{},
 		Operators: Operators{GPU: tristate.False, MOFEDReady: tristate.False},
 	}
 	if diff := cmp.Diff(want, st.Advice); diff != "" {

@@ -12,7 +12,7 @@ type Fact string
 // Facts, by the fields of State and Advice that hold them.
 const (
 	FactDriver        Fact = "driver"         // Drivers
-	FactPeermem       Fact = "peermem"        // Peermem; the first file is that of PeermemModule
+	FactPeermem       Fact = "peermem"        // Peermem, Clients
 	FactKernelOptions Fact = "kernel-options" // KernelOptions
 	FactStorage       Fact = "storage"        // Storage
 	FactStack         Fact = "stack"          // Stack.MOFED
@@ -22,6 +22,8 @@ const (
 	FactModuleFile    Fact = "module-file"    // Advice.File
 	FactPeermemModule Fact = "peermem-module" // Advice.Peermem
 	FactNCCLClient    Fact = "nccl-client"    // Advice.NCCLClient
+	FactNICVersion    Fact = "nic-version"    // Advice.NICVersions
+	FactVerbsABI      Fact = "verbs-abi"      // Advice.VerbsABI
 	FactHolders       Fact = "holders"        // Advice.Holders
 	FactNUMABalancing Fact = "numa-balancing" // Advice.NUMABalancing
 	FactCommandLine   Fact = "command-line"   // Advice.CommandLine

@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%s scan, %s (-want +got):\n%s", scan, fact, diff)
 			}
 		}
-		advised := Advise(fs, st, false)
+		advised := Advise(fs, request, st)
 		if diff := cmp.Diff([]string{"/proc/sys/kernel/numa_balancing"}, advised.Files[FactNUMABalancing]); diff != "" {
 			t.Errorf("%s scan, advice (-want +got):\n%s", scan, diff)
 		}

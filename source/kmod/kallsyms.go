@@ -47,6 +47,11 @@ func (s *scanner) wanted(want Request) []string {
 		return s.st.Peermem[Pair{g.Name, n.Name}].Registered != tristate.True
 	}) {
 		names = append(names, PeerMemoryAPI)
+		for _, g := range want.Present.GPUs {
+			if g.Client.Symbol != "" {
+				names = append(names, g.Client.Symbol)
+			}
+		}
 	}
 	if want.AllSymbols || s.anyPair(want, func(g *family.GPU, _ *family.NIC) bool {
 		return g.OpenFrom == 0 || s.st.Drivers[g.Name].Open != tristate.False

@@ -27,9 +27,9 @@ type State struct {
 	// Peermem are the peer memory clients for GPU memory, by whose memory they give to
 	// which NICs.
 	Peermem map[Pair]Peermem
-	// PeermemModule is the state of the module that is such a client, nvidia_peermem,
-	// for advice.
-	PeermemModule Init
+	// Clients are the states of the modules that are such clients, by the family of GPUs:
+	// the first of family.GPU.Client.Modules.
+	Clients map[string]Init
 	// Symbols are what /proc/kallsyms tells.
 	Symbols Symbols
 	// KernelOptions are those that GPU drivers need to export DMA-BUF
@@ -163,10 +163,7 @@ type Request struct {
 func Scan(fs *host.FS, want Request) State {
 	s := newScanner(fs, State{})
 	s.modules = s.modulesReadable()
-	want.Families = want.Families.OrKnown()
-	if want.Everything || len(want.Present.GPUs) == 0 && len(want.Present.NICs) == 0 {
-		want.Present = want.Families
-	}
+	want = want.complete()
 	s.drivers(want)
 	s.about(FactPeermem).peermem(want)
 	s.st.Storage = s.about(FactStorage).init("nvidia_fs").Loaded()

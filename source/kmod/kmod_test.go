@@ -162,8 +162,8 @@ func TestScanInit(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			if st.PeermemModule != tt.want || st.AnyPeermem().Registered != tt.loaded || tt.want.Loaded() != tt.loaded {
-				t.Errorf("state %q, peermem %v; want %q, %v", st.PeermemModule, st.Peermem, tt.want, tt.loaded)
+			if st.Clients["nvidia"] != tt.want || st.AnyPeermem().Registered != tt.loaded || tt.want.Loaded() != tt.loaded {
+				t.Errorf("state %q, peermem %v; want %q, %v", st.Clients["nvidia"], st.Peermem, tt.want, tt.loaded)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
 		})
@@ -271,7 +271,7 @@ func TestScanPeermem(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			want := Peermem{tt.want, tt.by}
+			want := Peermem{Registered: tt.want, By: tt.by}
 			if got := st.Peermem; got[Pair{"nvidia", "mlx5"}] != want || got[Pair{"nvidia", "mlx4"}] != want || len(got) != 2 || st.AnyPeermem() != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}

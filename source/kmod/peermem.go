@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/host"
+	"gdr-features/internal/sanitize"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -20,6 +21,9 @@ type Peermem struct {
 	// By names the evidence: a module, "nvidia_peermem", or a file,
 	// "/sys/kernel/mm/memory_peers/nv_mem"; "" for none.
 	By string
+	// File is the attribute in which a function says whose memory it reaches, and Says what
+	// it said; "" where no function has one (family.PeerMemory.Files).
+	File, Says string
 }
 
 // AnyPeermem returns the client of the first pair, by names, that has one, and
@@ -58,6 +62,7 @@ func (s *State) inCore(want Request) bool {
 
 // peermem looks for the client of each family of GPUs that serves each family of NICs.
 func (s *scanner) peermem(want Request) {
+	s.st.Clients = map[string]Init{}
 	s.st.Peermem = make(map[Pair]Peermem, len(want.Present.GPUs)*len(want.Present.NICs))
 	for _, g := range want.Present.GPUs {
 		core, anyNIC := s.clients(g, want.Present.NICs)
@@ -87,7 +92,8 @@ func (p Peermem) or(q Peermem) Peermem {
 	case q.Registered == tristate.True:
 		return q
 	}
-	return Peermem{Registered: tristate.Or(p.Registered, q.Registered)}
+	q.Registered = tristate.Or(p.Registered, q.Registered)
+	return q
 }
 
 // clients looks for the client of a family of GPUs that is registered with the RDMA
@@ -95,11 +101,11 @@ func (p Peermem) or(q Peermem) Peermem {
 // there, and of any.
 func (s *scanner) clients(g *family.GPU, nics []*family.NIC) (core, anyNIC Peermem) {
 	core, anyNIC = Peermem{Registered: tristate.False}, Peermem{Registered: tristate.False}
-	inCore := slices.ContainsFunc(nics, func(n *family.NIC) bool { return n.PeerMemory.Core })
-	if !inCore && !g.Client.AnyNIC {
+	served := slices.ContainsFunc(nics, func(n *family.NIC) bool { return n.PeerMemory.Core || n.PeerMemory.Module != "" })
+	if !served && !g.Client.AnyNIC {
 		return core, anyNIC
 	}
-	if core = s.client(&g.Client); g.Client.AnyNIC {
+	if core = s.client(g); g.Client.AnyNIC {
 		anyNIC = core
 	}
 	return core, anyNIC
@@ -108,12 +114,12 @@ func (s *scanner) clients(g *family.GPU, nics []*family.NIC) (core, anyNIC Peerm
 // client looks for a registered client: a live module (its init fails, and it is gone,
 // when it cannot register), or the client's directory as older PeerDirect stacks make
 // it, in the three places it has been seen in.
-func (s *scanner) client(c *family.Client) Peermem {
+func (s *scanner) client(g *family.GPU) Peermem {
 	out := Peermem{Registered: tristate.False}
-	for i, module := range c.Modules {
+	for i, module := range g.Client.Modules {
 		state := s.init(module)
-		if i == 0 && s.st.PeermemModule == Unread {
-			s.st.PeermemModule = state
+		if i == 0 {
+			s.st.Clients[g.Name] = state
 		}
 		if state == Live && out.By == "" {
 			out.By = module
@@ -124,14 +130,14 @@ func (s *scanner) client(c *family.Client) Peermem {
 		return out
 	}
 	for _, place := range [...]string{"sys/kernel/mm/memory_peers", "sys/kernel/memory_peers", "sys/memory_peers"} {
-		for _, client := range c.Directories {
+		for _, client := range g.Client.Directories {
 			ok, err := s.fs.Exists(place + "/" + client)
 			switch {
 			case err != nil:
 				s.problem(err)
 				out.Registered = tristate.Or(out.Registered, tristate.Unknown)
 			case ok:
-				return Peermem{tristate.True, "/" + place + "/" + client}
+				return Peermem{Registered: tristate.True, By: "/" + place + "/" + client}
 			}
 		}
 	}
@@ -154,7 +160,7 @@ func (s *scanner) holders(n *family.NIC, g *family.GPU) Peermem {
 		s.problem(err)
 		return Peermem{}
 	case slices.Contains(names, g.Client.Holder) && slices.Contains(names, n.Module):
-		return Peermem{tristate.True, "/" + dir + "/" + g.Client.Holder}
+		return Peermem{Registered: tristate.True, By: "/" + dir + "/" + g.Client.Holder}
 	}
 	return Peermem{Registered: tristate.False}
 }
@@ -171,10 +177,12 @@ func (s *scanner) peerFiles(n *family.NIC, g *family.GPU, functions []pci.Addres
 			case host.Absent(err):
 				continue
 			case err == nil && slices.Contains(file.Says[g.Name], text):
-				return Peermem{tristate.True, "/" + name}
+				return Peermem{tristate.True, "/" + name, "/" + name, text}
 			case err != nil && !errors.Is(err, host.ErrEmpty): // empty: nobody's
 				s.problem(err)
 				out.Registered = tristate.Unknown
+			default:
+				out.File, out.Says = "/"+name, sanitize.Terminal(text)
 			}
 			break
 		}

@@ -62,9 +62,9 @@ func TestEvidence(t *testing.T) {
 				Present:   present(tt.gpus, []string{tt.nic}),
 				PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}, {Bus: 0x20, Device: 0x1b}}},
 			})
-			want := Peermem{tt.want, tt.by}
-			if got := st.Peermem[Pair{tt.gpus[0], tt.nic}]; got != want || len(st.Peermem) != 1 || st.AnyPeermem() != want {
-				t.Errorf("%+v, want %+v", st.Peermem, want)
+			got, any := st.Peermem[Pair{tt.gpus[0], tt.nic}], st.AnyPeermem()
+			if got.Registered != tt.want || got.By != tt.by || len(st.Peermem) != 1 || any.Registered != tt.want || any.By != tt.by {
+				t.Errorf("%+v, want %v by %q", st.Peermem, tt.want, tt.by)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
 		})

@@ -7,6 +7,15 @@ import (
 	"gdr-features/source/pci"
 )
 
+// complete returns the request with its families named.
+func (want Request) complete() Request {
+	want.Families = want.Families.OrKnown()
+	if want.Everything || len(want.Present.GPUs) == 0 && len(want.Present.NICs) == 0 {
+		want.Present = want.Families
+	}
+	return want
+}
+
 // For returns the request for the machine with these functions: the drivers, symbols and
 // clients of the families that are there, and the IOMMU groups of its GPUs and NICs.
 func For(functions *pci.Inventory, table family.Table) Request {

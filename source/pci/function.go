@@ -6,7 +6,12 @@
 // of every run: one link and one file tell a function's place and its ids.
 package pci
 
-import "gdr-features/source/family"
+import (
+	"slices"
+	"strings"
+
+	"gdr-features/source/family"
+)
 
 // Values in place of a number.
 const (
@@ -76,6 +81,9 @@ type Function struct {
 	// VPD are the vital product data; nil when not readable. Read for NICs on
 	// machines with data-direct functions, and of all functions on request.
 	VPD *VPD
+	// Memory is that of a GPU whose driver shows it (family.GPU.MemoryFiles); nil for
+	// others, and where it was not asked for.
+	Memory *Memory
 	// Link is the PCI Express link towards the root; nil where there is none, and
 	// where it was not asked for.
 	Link *Link
@@ -83,6 +91,11 @@ type Function struct {
 	// were not asked for.
 	ACS *ACS
 }
+
+// Memory is a GPU's memory in bytes, from mem_info_vram_total, and the part of it that PCI
+// reaches, from mem_info_vis_vram_total (kernel: drivers/gpu/drm/amd/amdgpu/
+// amdgpu_vram_mgr.c).
+type Memory struct{ Total, Visible uint64 }
 
 // Link is the state of a PCI Express link, from current_link_speed,
 // max_link_speed (GT/s, 0 for unknown), current_link_width and max_link_width
@@ -154,6 +167,13 @@ func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible }
 // NICEligible reports whether this is a NIC that can do GPUDirect RDMA as far as its
 // product goes.
 func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible }
+
+// PassedThrough reports whether the function is bound to a driver that hands it to a
+// virtual machine: one of VFIO's (vfio-pci, mlx5_vfio_pci, nvgrace-gpu-vfio-pci) or, for
+// a GPU, one of its family's.
+func (f *Function) PassedThrough() bool {
+	return strings.Contains(f.Driver, "vfio") || f.GPU != nil && slices.Contains(f.GPU.Passthrough, f.Driver)
+}
 
 // Coherent reports whether this is a GPU that shares memory with its CPU over
 // NVLink-C2C (Grace).

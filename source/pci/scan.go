@@ -31,6 +31,8 @@ const (
 	// Capabilities are ACS and VPD of every function. Reading them touches
 	// configuration space.
 	Capabilities
+	// GPUMemory is the memory of GPUs whose driver shows it.
+	GPUMemory
 )
 
 // Inventory is the PCI side of a machine.
@@ -71,6 +73,7 @@ func Scan(fs *host.FS, table family.Table, facts Facts) (Inventory, error) {
 	s.knownAsBridges()
 	s.inheritNUMA()
 	s.links()
+	s.memory()
 	s.dataDirect()
 	s.managementMarks()
 	return s.inv, nil

@@ -1,0 +1,225 @@
+package findings
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/source/family"
+	"gdr-features/source/kmod"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// How a peer memory client and NICs find each other: one of these holds, or none.
+
+// loadableClient: a module registers with the RDMA core, and serves these NICs from there.
+func loadableClient(f *Facts) bool { return firstModule(f) != "" && nicOf(f).PeerMemory.Core }
+
+// driverIsClient: the GPU driver itself registers, whatever the NIC.
+func driverIsClient(f *Facts) bool { return gpuOf(f).Client.AnyNIC }
+
+// nicNamesPeers: the NIC's driver says in a file whose memory it reaches.
+func nicNamesPeers(f *Facts) bool { return len(nicOf(f).PeerMemory.Files) > 0 && !driverIsClient(f) }
+
+// vendorsInterface: clients register with a module of the NIC's vendor.
+func vendorsInterface(f *Facts) bool { return nicOf(f).PeerMemory.Module != "" && !driverIsClient(f) }
+
+// under are rows that need one more condition.
+func under(condition func(*Facts) bool, rows []row) []row {
+	all := slices.Clone(rows)
+	for i := range all {
+		when := all[i].when
+		all[i].when = func(f *Facts) bool { return condition(f) && (when == nil || when(f)) }
+	}
+	return all
+}
+
+// notRegistered are the reasons why a GPU driver that is a client itself is none.
+var notRegistered = []row{
+	{
+		status: Fail, reason: verdict.PeermemNotLoaded, when: all(is(interfaceFor, tristate.True), is(canRegister, tristate.True)),
+		text: say("%s is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it", gpuDriverName),
+		fix:  register, evidence: sawRegistering,
+	},
+	{
+		status: Fail, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
+		text: say("%s is not registered, though the RDMA stack has the interface for it", gpuDriverName),
+		fix:  say("%s; then %s", installClient, register), evidence: sawRegistering,
+	},
+	{
+		status: Fail, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
+		text: say("%s is not registered: the RDMA stack has no interface for it ("+peerSymbol+")", gpuDriverName),
+		fix:  say("use DMA-BUF (see dmabuf); or install %s, then %s", peerStack, installClient), evidence: sawInterface,
+	},
+	{
+		status: Fail, reason: verdict.NoPeerMemoryPath,
+		text: say("%s is not registered; whether the RDMA stack has an interface for it cannot be read", gpuDriverName),
+		fix:  say("%s; then %s", installClient, register), evidence: sawInterface,
+	},
+}
+
+func gpuDriverName(f *Facts) string { return gpuOf(f).Driver }
+func installClient(f *Facts) string { return gpuOf(f).Help.Install }
+func register(f *Facts) string      { return gpuOf(f).Help.Register }
+
+// canRegister reports whether the loaded GPU driver has the function that registers.
+func canRegister(f *Facts) tristate.State { return f.Kmod.Symbols[gpuOf(f).Client.Symbol].Found }
+
+func sawRegistering(f *Facts) []string {
+	return append(sawInterface(f), f.sawSymbol(gpuOf(f).Client.Symbol)...)
+}
+
+// nobodysPeer are the reasons why a NIC's driver that names its peers names none.
+var nobodysPeer = []row{
+	{
+		status: Fail, when: is((*Facts).NICDriven, tristate.False),
+		text: say("no NIC is bound to %s, which says whose memory it reaches", nicDriverName), fix: say("see nic-driver"),
+		evidence: nicDrivers,
+	},
+	{
+		status: Fail, code: "EFAPeermemMissing", when: func(f *Facts) bool { return peermemOf(f).File == "" },
+		text:     say("the kernel's own %s reaches GPU memory by DMA-BUF alone", rdmaModule),
+		fix:      say("see dmabuf; or install %s", peerStack),
+		evidence: sawNoPeerFile,
+	},
+	{
+		status: Fail, code: "EFAPeermemMissing", when: closedModules,
+		text: say("%s reaches no GPU memory (%s): newer kernels do not give it the functions of proprietary kernel modules", rdmaModule, peerFile),
+		fix:  say("install the open kernel modules of the GPU driver, then modprobe %s (package %s)", bridge, peerPackage),
+	},
+	{
+		status: Fail, code: "EFAPeermemMissing",
+		text: say("%s reaches no GPU memory (%s): nothing loads %s where the GPU driver is loaded after %s", rdmaModule, peerFile, bridge, rdmaModule),
+		fix:  say("modprobe %s (package %s), and for the next boot /etc/modules-load.d", bridge, peerPackage),
+	},
+}
+
+func closedModules(f *Facts) bool {
+	return gpuOf(f).OpenFrom != 0 && gpuDriverState(f).Open == tristate.False
+}
+
+func bridge(f *Facts) string      { return nicOf(f).PeerMemory.Bridge }
+func peerPackage(f *Facts) string { return nicOf(f).PeerMemory.Package }
+
+// peerFile is what the file of the driver says: "p2p is empty".
+func peerFile(f *Facts) string {
+	p := peermemOf(f)
+	if p.Says == "" {
+		return base(p.File) + " is empty"
+	}
+	return base(p.File) + ": " + p.Says
+}
+
+// sawNoPeerFile is evidence that no function has a file that names peers.
+func sawNoPeerFile(f *Facts) []string {
+	var all []string
+	for _, file := range f.Kmod.Files[kmod.FactPeermem] {
+		if slices.ContainsFunc(nicOf(f).PeerMemory.Files, func(p family.PeerFile) bool { return base(file) == p.Name }) {
+			all = append(all, sawFile(file, tristate.False))
+		}
+	}
+	return all[:min(len(all), 2)]
+}
+
+// notHeld are the reasons why a client does not serve NICs whose vendor has an interface of
+// its own.
+var notHeld = []row{
+	{
+		status: Fail, when: all(vendorsModuleRuns, clientLive),
+		text:     say("%s is loaded, but %s does not give GPU memory to %s: its holders are not both of them", firstModule, vendorsModule, rdmaModule),
+		fix:      say("rebuild the GPU driver's kernel modules against %s, and use %s of the same release; then reload %s and %s", vendorsModule, rdmaModule, rdmaModule, peermemName),
+		evidence: sawHolders,
+	},
+	{
+		status: Fail, when: vendorsModuleRuns,
+		text: say("not loaded, though %s has the interface for it", vendorsModule),
+		fix:  say("modprobe %s; if that says Invalid argument, rebuild the GPU driver's kernel modules against %s", peermemName, vendorsModule), evidence: sawHolders,
+	},
+	{
+		status: Fail, when: clientLive,
+		text: say("%s is loaded, and does not serve %s, whose interface for it (%s) is not loaded", firstModule, rdmaModule, vendorsModule),
+		fix:  say("install %s and load it before %s; then rebuild the GPU driver's kernel modules%s", peerPackage, rdmaModule, orDMABuf), evidence: sawHolders,
+	},
+	{
+		status: Fail, text: say("not loaded, and neither is %s, the interface of %s for it", vendorsModule, rdmaModule),
+		fix: say("install %s and load it before %s; then modprobe %s%s", peerPackage, rdmaModule, peermemName, orDMABuf), evidence: sawHolders,
+	},
+}
+
+func vendorsModule(f *Facts) string   { return nicOf(f).PeerMemory.Module }
+func vendorsModuleRuns(f *Facts) bool { return runningExporter(f) == vendorsModule(f) }
+func clientLive(f *Facts) bool        { return clientState(f) == kmod.Live }
+
+func sawHolders(f *Facts) []string {
+	seen := sawInterface(f)
+	if file := f.file(kmod.FactPeermem, "/"+vendorsModule(f)+"/"); file != "" && !vendorsModuleRuns(f) {
+		seen = append(seen, saw(file, "absent"))
+	}
+	return seen
+}
+
+// noInterface: the NIC's driver takes no GPU memory from clients.
+var noInterface = []row{{
+	status: Fail, text: say("%s takes GPU memory from no client: DMA-BUF is the only way", rdmaModule), fix: say("see dmabuf"), evidence: sawInterface,
+}}
+
+// Releases of the NIC's driver.
+
+func nicDriverRelease(f *Facts) string { return f.advised().NICVersions[nicOf(f).Name] }
+
+// peersTooOld: the NIC's driver is older than the GPU driver's interface.
+func peersTooOld(f *Facts) bool {
+	return neededRelease(f) != "" && older(nicDriverRelease(f), neededRelease(f))
+}
+
+// neededRelease is the release that knows the loaded GPU driver, where a file of the NIC's
+// driver is the proof; "" where any does.
+func neededRelease(f *Facts) string {
+	if peermemOf(f).Registered != tristate.True || peermemOf(f).File == "" {
+		return ""
+	}
+	for _, p := range nicOf(f).PeerMemory.Newest {
+		if p.GPU == gpuOf(f).Name && majorVersion(gpuDriverState(f).Version) >= p.Driver {
+			return p.Module
+		}
+	}
+	return ""
+}
+
+// saidAlways: the file that is the proof says the same in any case in this release.
+func saidAlways(f *Facts) bool {
+	return provenFrom(f) != "" && older(nicDriverRelease(f), provenFrom(f))
+}
+
+func provenFrom(f *Facts) string {
+	for _, file := range nicOf(f).PeerMemory.Files {
+		if p := peermemOf(f); p.Registered == tristate.True && file.Name == base(p.File) {
+			return file.ProvenFrom
+		}
+	}
+	return ""
+}
+
+func sawReleases(f *Facts) []string {
+	return slices.Concat(f.saw(kmod.FactNICVersion, "/"+rdmaModule(f)+"/", nicDriverRelease(f)), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
+}
+
+// older reports whether a release "2.17.2g" is before another; false for what is none.
+func older(release, than string) bool {
+	a, b := numbersOf(release), numbersOf(than)
+	return a != nil && slices.Compare(a, b) < 0
+}
+
+// numbersOf are the numbers of a release, 2 17 2; nil for what is none.
+func numbersOf(release string) []int {
+	var all []int
+	for part := range strings.SplitSeq(release, ".") {
+		n, err := strconv.Atoi(strings.TrimRight(part, "abcdefghijklmnopqrstuvwxyz"))
+		if err != nil {
+			return nil
+		}
+		all = append(all, n)
+	}
+	return all
+}
