@@ -44,7 +44,7 @@ func (f *Facts) driver(want Versions) Check {
 	driver := f.Kmod.Driver()
 	c := Check{
 		Name: "driver", Expected: "GPU driver " + want.String(), Found: driver.Version,
-		Fix: "install that driver (GPU Operator: driver.version) and reload it, or correct the file", Facts: []kmod.Fact{kmod.FactDriver},
+		Fix: "install that driver" + f.Verdict.GPU.Help.Version + " and reload it, or correct the file", Facts: []kmod.Fact{kmod.FactDriver},
 	}
 	switch {
 	case driver.Loaded == tristate.False:

@@ -296,8 +296,9 @@ type Help struct {
 type GPUHelp struct {
 	// Vendor is who makes them, "NVIDIA", and Product what to use.
 	Vendor, Product string
-	// Operator is what loads the driver on Kubernetes.
-	Operator string
+	// Operator is what loads the driver on Kubernetes, and Version where its version is set,
+	// " (GPU Operator: driver.version)".
+	Operator, Version string
 	// Unbound says why the loaded driver does not bind a GPU.
 	Unbound string
 	// Install says which driver is a peer memory client itself, and Register how a loaded

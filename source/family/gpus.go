@@ -35,9 +35,9 @@ var nvidia = GPU{
 	},
 	Help: GPUHelp{
 		Vendor: "NVIDIA", Product: "a data-center or professional GPU (the driver refuses GeForce, TITAN and GB10)",
-		Operator: "the GPU Operator's driver container",
-		Unbound:  "dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)",
-		DMABuf:   "NCCL 2.13 and newer",
+		Operator: "the GPU Operator's driver container", Version: " (GPU Operator: driver.version)",
+		Unbound: "dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)",
+		DMABuf:  "NCCL 2.13 and newer",
 	},
 }
 

@@ -155,3 +155,43 @@ func TestOperators(t *testing.T) {
 		}
 	}
 }
+
+// TestNICAdvice: versions are read of the drivers of the machine's NICs that are no MOFED's,
+// and the interfaces to user space where the family compares them.
+func TestNICAdvice(t *testing.T) {
+	const class = "sys/class/infiniband_verbs/"
+	files := map[string]string{
+		"sys/module/efa/version": "3.1.0g\n", "sys/module/bnxt_re/version": isDir, "sys/module/mlx5_core/version": "24.10-1.1.4\n",
+		class + "abi_version":         "6\n",
+		class + "uverbs0/ibdev":       "bnxt_re0\n",
+		class + "uverbs0/abi_version": "8\n",
+		class + "uverbs1/ibdev":       "bnxt_re1\n", // no version
+		class + "uverbs2/ibdev":       "bnxt_re2\n",
+		class + "uverbs2/abi_version": "eight\n",
+	}
+	for _, tt := range []struct {
+		nics     []string
+		versions map[string]string
+		abi      map[string]VerbsABI
+		problems []string
+	}{
+		{[]string{"mlx5"}, map[string]string{}, map[string]VerbsABI{}, nil},
+		{[]string{"efa"}, map[string]string{"efa": "3.1.0g"}, map[string]VerbsABI{}, nil},
+		{
+			[]string{"efa", "bnxt_re"}, map[string]string{"efa": "3.1.0g"},
+			map[string]VerbsABI{"bnxt_re0": {8, "/" + class + "uverbs0/abi_version"}}, []string{"read /sys/module/bnxt_re/version: is a directory"},
+		},
+		{[]string{"irdma"}, map[string]string{"irdma": ""}, map[string]VerbsABI{}, nil},
+	} {
+		request := Request{Present: present([]string{"nvidia"}, tt.nics)}
+		fs := tree(t, withKernel(files))
+		a := Advise(fs, request, Scan(fs, request))
+		if diff := cmp.Diff(tt.versions, a.Advice.NICVersions); diff != "" {
+			t.Errorf("%v, versions (-want +got):\n%s", tt.nics, diff)
+		}
+		if diff := cmp.Diff(tt.abi, a.Advice.VerbsABI); diff != "" {
+			t.Errorf("%v, interfaces (-want +got):\n%s", tt.nics, diff)
+		}
+		wantProblems(t, a.Problems, tt.problems...)
+	}
+}

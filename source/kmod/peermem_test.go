@@ -62,8 +62,8 @@ func TestEvidence(t *testing.T) {
 				Present:   present(tt.gpus, []string{tt.nic}),
 				PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}, {Bus: 0x20, Device: 0x1b}}},
 			})
-			got, any := st.Peermem[Pair{tt.gpus[0], tt.nic}], st.AnyPeermem()
-			if got.Registered != tt.want || got.By != tt.by || len(st.Peermem) != 1 || any.Registered != tt.want || any.By != tt.by {
+			got, first := st.Peermem[Pair{tt.gpus[0], tt.nic}], st.AnyPeermem()
+			if got.Registered != tt.want || got.By != tt.by || len(st.Peermem) != 1 || first.Registered != tt.want || first.By != tt.by {
 				t.Errorf("%+v, want %v by %q", st.Peermem, tt.want, tt.by)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
@@ -123,3 +123,26 @@ const (
 	no      = tristate.False
 	unknown = tristate.Unknown
 )
+
+// TestNamedPeer: what a function says is kept, also where it proves nothing, and the state of
+// the client's module where it may serve the NICs.
+func TestNamedPeer(t *testing.T) {
+	const efa = "sys/bus/pci/devices/0000:10:1b.0/"
+	at := map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}}}
+	for text, says := range map[string]string{"\n": "", "NEURON\n": "NEURON", "NVIDIA\n": "NVIDIA"} {
+		st := scan(t, map[string]string{efa + "p2p": text}, Request{Present: present([]string{"nvidia"}, []string{"efa"}), PeerFiles: at})
+		if p := st.Peermem[Pair{"nvidia", "efa"}]; p.File != "/"+efa+"p2p" || p.Says != says {
+			t.Errorf("%q: %+v", text, p)
+		}
+	}
+	st := scan(t, nil, Request{Present: present([]string{"nvidia"}, []string{"efa"}), PeerFiles: at})
+	if p := st.Peermem[Pair{"nvidia", "efa"}]; p.File != "" || len(st.Clients) != 0 {
+		t.Errorf("without a file: %+v, clients %v", p, st.Clients)
+	}
+	live := map[string]string{"sys/module/nvidia_peermem/initstate": "live\n"}
+	for nic, want := range map[string]Init{"mlx5": Live, "bnxt_re": Live, "efa": Unread} {
+		if st := scan(t, live, Request{Present: present([]string{"nvidia"}, []string{nic})}); st.Clients["nvidia"] != want {
+			t.Errorf("%s: %q, want %q", nic, st.Clients["nvidia"], want)
+		}
+	}
+}
