@@ -145,14 +145,15 @@ func withoutComments(data []byte) []byte {
 
 // find returns the first pci element of a function, nil for none. The bus id must be
 // in lower case, as NCCL wants it. A NIC may also be listed as function 0 of its
-// device, or as device 0, function 0 of its bus, where NCCL looks for it. Names of
-// RDMA devices do not count: they come and go with the driver. A nil file has none.
+// device, or as device 0, function 0 of its bus, where NCCL's IB transport looks for it.
+// Names of RDMA devices do not count: they come and go with the driver. A nil file has
+// none.
 func (f *File) find(fn *pci.Function) *element {
 	if f == nil {
 		return nil
 	}
 	a := fn.Address
-	if e := f.byBus[a.String()]; e != nil || fn.GPU != nil {
+	if e := f.byBus[a.String()]; e != nil || fn.GPU != nil || byPlugin(fn) {
 		return e
 	}
 	a.Function = 0

@@ -144,9 +144,9 @@ func (r *ncclRatings) promote(gpu *pci.Function) {
 type NCCLPlace struct {
 	// Known is false where the place cannot be read.
 	Known bool
-	// Function is the one whose place counts: a NIC's data-direct function,
-	// or the one with device and function number 0 on its bus. nil where that does not
-	// exist, so that NCCL uses the first CPU.
+	// Function is the one whose place counts: a GPU itself, and a NIC itself where NCCL uses
+	// it by a plugin; a NIC's data-direct function; or the one with device and function
+	// number 0 on its bus. nil where that does not exist, so that NCCL uses the first CPU.
 	Function *pci.Function
 	// CPU is the NUMA node that it is attached to, as text; "" where that is not known.
 	CPU string

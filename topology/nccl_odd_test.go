@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
 
@@ -52,6 +53,35 @@ func TestFirstCPUUnknown(t *testing.T) {
 	placed(first, 1)
 	if r := ratedBy(nil, []*pci.Function{first, second}, []*pci.Function{lost}); r.level(second, inNCCL(&pci.Inventory{}, lost)) != PHB {
 		t.Errorf("%v with it known", r.levels)
+	}
+}
+
+// TestPluginNIC: a NIC that NCCL uses by a plugin has its own place, where NCCL's IB
+// transport looks for function 00.0 of its bus, and takes the first CPU without one.
+func TestPluginNIC(t *testing.T) {
+	near, far := placed(gpu(t, "0000:90:1c.0"), 1), placed(gpu(t, "0000:10:1c.0"), 0)
+	for _, tt := range []struct {
+		name           string
+		vendor, device uint16
+		families       family.Table
+		near, far      Level
+	}{
+		{"EFA", 0x1d0f, 0xefa0, family.Known(), PHB, SYS},
+		{"EFA where it does not count", 0x1d0f, 0xefa0, family.Table{Others: family.Known().NICs}, PHB, SYS},
+		{"ConnectX", 0x15b3, 0x1021, family.Known(), SYS, PHB},
+	} {
+		n := placed(nic(t, "0000:90:1b.0"), 1)
+		n.Vendor, n.Device, n.Class = tt.vendor, tt.device, 0x020000
+		n.Classify(tt.families)
+		r := ratedBy(nil, []*pci.Function{far, near}, []*pci.Function{n})
+		at := inNCCL(&pci.Inventory{}, n)
+		if got, other := r.level(near, at), r.level(far, at); got != tt.near || other != tt.far {
+			t.Errorf("%s: %v and %v, want %v and %v", tt.name, got, other, tt.near, tt.far)
+		}
+		file := parse(t, `<system><cpu><pci busid="0000:90:00.0"/></cpu></system>`)
+		if found := file.find(n) != nil; found != (tt.name == "ConnectX") {
+			t.Errorf("%s: found as function 0 of its bus: %v", tt.name, found)
+		}
 	}
 }
 

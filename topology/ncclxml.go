@@ -216,8 +216,8 @@ func (t *xmlTree) firstCPU() *element {
 	return t.cpu(nil, "0")
 }
 
-// ncclFunction is the PCI function that NCCL's IB transport looks for to place a
-// NIC (src/transport/net_ib/init.cc, ncclIbGetPciPath).
+// ncclFunction is the PCI function by which NCCL places a NIC: what its IB transport looks
+// for (src/transport/net_ib/init.cc, ncclIbGetPciPath), or what a plugin names.
 type ncclFunction struct {
 	// fn is nil where the function is not there. known is false where that, or
 	// its place, cannot be read.
@@ -226,13 +226,16 @@ type ncclFunction struct {
 	numa  int // the NUMA node of the topmost switch, see pci.Function.RootNUMA
 }
 
-// inNCCL finds the function that stands for a NIC: its data-direct function
-// where it has one, else the one with device and function number 0 on its bus.
-// NCCL takes all functions of a bus for ports and virtual functions of one
+// inNCCL finds the function that stands for a NIC: itself where NCCL uses it by a plugin,
+// its data-direct function where it has one, else the one with device and function number
+// 0 on its bus. NCCL takes all functions of a bus for ports and virtual functions of one
 // NIC (NCCL_IB_MERGE_VFS=1, its default).
 func inNCCL(inv *pci.Inventory, f *pci.Function) ncclFunction {
 	if f.RootBus == "" {
 		return ncclFunction{}
+	}
+	if byPlugin(f) {
+		return ncclFunction{fn: f, known: true, numa: f.RootNUMA}
 	}
 	if f.DataDirect != nil {
 		if dd := inv.Find(*f.DataDirect); dd != nil {
@@ -251,6 +254,11 @@ func inNCCL(inv *pci.Inventory, f *pci.Function) ncclFunction {
 	default: // the kernel gives all functions of a bus one NUMA node
 		return ncclFunction{fn: g, known: true, numa: f.RootNUMA}
 	}
+}
+
+// byPlugin reports whether NCCL uses a NIC by a plugin.
+func byPlugin(f *pci.Function) bool {
+	return f.NIC != nil && f.NIC.NCCLPlugin != nil || f.Other != nil && f.Other.NCCLPlugin != nil
 }
 
 // ncclTree returns the tree that NCCL's processes, one for each GPU, come to

@@ -163,6 +163,9 @@ type NIC struct {
 	// None at all means InfiniBand and Ethernet, those of NCCL's IB transport
 	// (NVIDIA/nccl src/transport/net_ib/init.cc).
 	LinkLayers []string
+	// NCCLPlugin is the network plugin by which NCCL uses these NICs; nil for NCCL's own
+	// IB transport.
+	NCCLPlugin *NCCLPlugin
 	// Uverbs is how its devices are asked through /dev/infiniband/uverbsN.
 	Uverbs Uverbs
 	// Help names what remedies speak of.
@@ -259,6 +262,20 @@ type Client struct {
 	Symbol string
 	// Holder is the client's module as a holder of PeerMemory.Module.
 	Holder string
+}
+
+// NCCLPlugin is a network plugin of NCCL. It tells NCCL the place of each NIC, while NCCL's
+// IB transport takes all functions of a bus for one NIC.
+type NCCLPlugin struct {
+	// Name is the plugin's, "aws-ofi-nccl".
+	Name string
+	// TopologyFiles are NCCL topology files that it is installed with and gives to NCCL:
+	// the name of each by the product name of the machines that it is for, as in
+	// /sys/class/dmi/id/product_name.
+	TopologyFiles map[string]string
+	// Directories are where these files may be, as paths below the root. The first that
+	// has the machine's file counts.
+	Directories []string
 }
 
 // Uverbs is how the family's devices are asked through the uverbs interface.

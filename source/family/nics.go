@@ -99,6 +99,14 @@ var ethernet = []uint16{0x0200}
 // before 1.14.1 said so always, and those before 2.17.3 do not know the interface of NVIDIA's
 // driver 580 (RELEASENOTES.md). aws-ofi-nccl does not use DMA-BUF on the first three
 // generations in its releases from 1.13.2 to 1.19.1.
+//
+// NCCL uses it by a plugin, which tells NCCL a NIC's own place (aws/aws-ofi-nccl,
+// src/nccl_ofi_net.cpp, get_device_pci_path). The plugin sets NCCL_TOPO_FILE, unless it is
+// set, to a file that it was installed with (src/platform-aws.cpp, platform_data_map). The
+// directories are those of its packages for hosts and for NVIDIA's containers
+// (contrib/fedora, contrib/debian-template), and one that is common for builds from source.
+// On p5 and newer no such file is on disk: the plugin writes one into memory at run time
+// (src/nccl_ofi_rdma.cpp).
 var efa = NIC{
 	Name:       "efa",
 	Vendor:     0x1d0f,
@@ -118,6 +126,19 @@ var efa = NIC{
 		Newest:  []DriverPair{{GPU: "nvidia", Driver: 580, Module: "2.17.3"}},
 	},
 	DMABufOff: DeviceIDs{0xefa0, 0xefa1, 0xefa2},
+	NCCLPlugin: &NCCLPlugin{
+		Name: "aws-ofi-nccl",
+		TopologyFiles: map[string]string{
+			"p4d.24xlarge":  "p4d-24xl-topo.xml",
+			"p4de.24xlarge": "p4de-24xl-topo.xml",
+			"g5.48xlarge":   "g5.48xl-topo.xml",
+		},
+		Directories: []string{
+			"opt/amazon/ofi-nccl/share/aws-ofi-nccl/xml",
+			"opt/amazon/aws-ofi-nccl/share/aws-ofi-nccl/xml",
+			"opt/aws-ofi-nccl/share/aws-ofi-nccl/xml",
+		},
+	},
 	Uverbs: Uverbs{
 		Driver: 17, // RDMA_DRIVER_EFA
 		// struct efa_ibv_alloc_ucontext_cmd (include/uapi/rdma/efa-abi.h), with the two

@@ -115,9 +115,12 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 		name := fmt.Sprintf("net%d", i)
 		names[name] = pairName("", n)
 		kind, what := "ib", n.Name()
-		if dd := n.Function.DataDirect; dd != nil {
+		switch dd := n.Function.DataDirect; {
+		case dd != nil:
 			kind, what = "path", sysPath(t, q.root, dd.String())
-		} else if n.RDMA == nil {
+		case n.Function.NIC != nil && n.Function.NIC.NCCLPlugin != nil:
+			kind, what = "path", sysPath(t, q.root, n.Address())
+		case n.RDMA == nil:
 			kind, what = "fn", n.Address()
 		}
 		fmt.Fprintf(&in, "net %s %s %s %d\n", name, kind, what, rate)
