@@ -86,15 +86,14 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.judge(&r, verdict.Facts{})
 		return r
 	}
+	readFile := rd.startTopologyFile(parts)
 	rd.readRest(ctx, parts)
 	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
 	rd.rdma.addProblems(&r)
 	rd.kmod.addProblems(&r)
 	facts := topology.Facts{File: rd.options.TopologyFile}
 	if facts.File == nil {
-		if parts == All {
-			rd.readFile()
-		}
+		readFile(ctx)
 		rd.file.addProblems(&r)
 		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil
 	}
@@ -229,29 +228,6 @@ func (rd *Reader) request() kmod.Request {
 	want := kmod.For(&rd.pci.value, rd.options.Families)
 	want.AllSymbols, want.Everything, want.Memory = rd.options.Facts.AllSymbols, rd.options.Facts.Everything, rd.memory
 	return want
-}
-
-// machineTopology is where NCCL looks for a machine's own topology file (nccl
-// src/graph/topo.cc).
-const machineTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
-
-// readFile reads the machine's own topology file. It is an error when there is
-// one that cannot be read.
-func (rd *Reader) readFile() {
-	data, err := rd.fs.Bytes(machineTopology, topology.MaxFile)
-	if host.Absent(err) {
-		rd.file.set(nil, nil, "", nil)
-		return
-	}
-	var file *topology.File
-	if err == nil {
-		if file, err = topology.ParseFile(data); err != nil {
-			err = fmt.Errorf("/%s: %w", machineTopology, err)
-		} else {
-			file.Name = "/" + machineTopology
-		}
-	}
-	rd.file.set(file, err, "", nil)
 }
 
 // readACS reads the bridges between GPUs and their nearest NICs.

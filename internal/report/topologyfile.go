@@ -1,0 +1,99 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gdr-features/host"
+	"gdr-features/source/family"
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+)
+
+const (
+	// virtualTopology is where NCCL looks for a machine's own topology file
+	// (NVIDIA/nccl src/graph/topo.cc).
+	virtualTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
+	// productName holds the type of a virtual machine, "p4d.24xlarge" (kernel:
+	// drivers/firmware/dmi-id.c).
+	productName = "sys/class/dmi/id/product_name"
+)
+
+// startTopologyFile starts to read the machine's own topology file, if all parts are
+// read, and returns a function that waits for it. The file is read while other parts are,
+// so that a device that does not answer leaves the levels known.
+func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) {
+	if parts != All || rd.options.TopologyFile != nil {
+		return func(context.Context) {}
+	}
+	fs, plugins := rd.fs, ncclPlugins(&rd.pci.value)
+	done := rd.file.one.Start(func() (*topology.File, error) { return machineTopology(fs, plugins) })
+	return func(ctx context.Context) {
+		file, err := done(ctx)
+		rd.file.set(file, err, "NCCL topology file", nil)
+	}
+}
+
+// ncclPlugins returns the plugins by which NCCL uses a machine's NICs.
+func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
+	var plugins []*family.NCCLPlugin
+	for i := range inv.Functions {
+		nic := inv.Functions[i].NIC
+		if nic != nil && nic.NCCLPlugin != nil && !slices.Contains(plugins, nic.NCCLPlugin) {
+			plugins = append(plugins, nic.NCCLPlugin)
+		}
+	}
+	return plugins
+}
+
+// machineTopology returns a machine's own topology file, nil without one: NVIDIA's, or
+// else that of a plugin. (Jobs that use the plugin would take the plugin's first.) It is
+// an error if there is one that cannot be read.
+func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin) (*topology.File, error) {
+	if file, err := readTopology(fs, virtualTopology); file != nil || err != nil {
+		return file, err
+	}
+	for _, plugin := range plugins {
+		for _, dir := range plugin.Directories {
+			if file, err := pluginTopology(fs, dir, plugin.TopologyFiles); file != nil || err != nil {
+				return file, err
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // no file is no error
+}
+
+// pluginTopology returns the one of a directory's files that is for the machine's type,
+// nil where there is none.
+func pluginTopology(fs *host.FS, dir string, names map[string]string) (*topology.File, error) {
+	if installed, err := fs.Exists(dir); !installed {
+		return nil, err
+	}
+	product, err := fs.Line(productName)
+	name := names[product]
+	switch {
+	case host.Absent(err), err == nil && name == "":
+		return nil, nil //nolint:nilnil // the plugin has none for it either
+	case err != nil:
+		return nil, fmt.Errorf("/%s has a file for each type of machine: %w", dir, err)
+	}
+	return readTopology(fs, dir+"/"+name)
+}
+
+// readTopology reads a topology file, nil where there is none.
+func readTopology(fs *host.FS, name string) (*topology.File, error) {
+	data, err := fs.Bytes(name, topology.MaxFile)
+	switch {
+	case host.Absent(err):
+		return nil, nil //nolint:nilnil // no file is no error
+	case err != nil:
+		return nil, err
+	}
+	file, err := topology.ParseFile(data)
+	if err != nil {
+		return nil, fmt.Errorf("/%s: %w", name, err)
+	}
+	file.Name = "/" + name
+	return file, nil
+}
