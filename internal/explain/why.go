@@ -211,9 +211,12 @@ func (w *path) notes(hops []Hop) []string {
 	}
 	if w.r.Matrix.Origin == topology.Virtual {
 		say("this is the PCI tree that the hypervisor shows; the host's may differ")
+		if nic := w.n.NIC; nic != nil && nic.NCCLPlugin != nil && !w.pair.FromFile {
+			say("in a job, NCCL may rate this otherwise: its plugin %s brings a topology file or makes one at run time", nic.NCCLPlugin.Name)
+		}
 	}
 	if w.pair.FromFile {
-		say("the hops are from the PCI tree, the levels from the topology file")
+		say("the hops are from the PCI tree, the levels from the topology file %s", w.r.Matrix.FileName)
 	}
 	if redirecting := redirects(hops); len(redirecting) > 0 && w.g.CommonBridges(w.n) > 0 {
 		say("ACS redirects peer-to-peer traffic to the root complex at %s", strings.Join(redirecting, " "))
