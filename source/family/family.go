@@ -287,7 +287,9 @@ type Uverbs struct {
 	// /sys/class/infiniband_verbs/<node>/abi_version; 0 where it is not compared.
 	ABI int
 	// Context is the driver's part of the request for a context, in words of 32 bits,
-	// the lower half of a longer field first; nil for none.
+	// the lower half of a longer field first; nil for none. A structure of one or two
+	// words is followed by zeros up to four, as the kernel reads up to eight bytes from
+	// another place (uverbs_attr_ptr_is_inline) and takes zeros behind a structure.
 	Context []uint32
 }
 

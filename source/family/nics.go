@@ -142,8 +142,7 @@ var efa = NIC{
 	Uverbs: Uverbs{
 		Driver: 17, // RDMA_DRIVER_EFA
 		// struct efa_ibv_alloc_ucontext_cmd (include/uapi/rdma/efa-abi.h), with the two
-		// capabilities that rdma-core sets: a device that has them refuses others. Zeros
-		// follow, as a request of up to eight bytes has another form.
+		// capabilities that rdma-core sets: a device that has them refuses others.
 		Context: []uint32{3, 0, 0, 0},
 	},
 	Help: Help{
@@ -193,7 +192,7 @@ var bnxtRE = NIC{
 		Driver: 6, // RDMA_DRIVER_BNXT_RE
 		ABI:    1,
 		// struct bnxt_re_uctx_req (include/uapi/rdma/bnxt_re-abi.h) with what rdma-core
-		// sets, and zeros as in efa.
+		// sets.
 		Context: []uint32{3, 0, 0, 0},
 	},
 	Help: Help{

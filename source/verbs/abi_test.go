@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -16,7 +17,7 @@ import (
 	"gdr-features/source/family"
 )
 
-// mlx5 is the driver that the C programs ask.
+// mlx5 is the driver of most tests.
 var mlx5 = family.Known().NICs[0].Uverbs
 
 // numbers are what this package says and the C expression for the same.
@@ -71,10 +72,44 @@ var numbers = []struct {
 	{uint64(unsafe.Sizeof(request{}.pd)), "sizeof(struct ib_uverbs_alloc_pd_resp)"},
 	{0, "offsetof(struct ib_uverbs_alloc_pd_resp, pd_handle)"},
 
-	{uint64(mlx5.Driver), "RDMA_DRIVER_MLX5"},
 	{driverRXE, "RDMA_DRIVER_RXE"},
+}
 
-	{uint64(len(mlx5.Context)) * 4, "sizeof(struct mlx5_ib_alloc_ucontext_req_v2)"},
+// contexts are the requests for a context of each family in C, with the kernel's own
+// numbers and structures, filled in as rdma-core does.
+var contexts = map[string]struct {
+	since           string // the first Linux whose headers have all of it
+	driver, header  string
+	request, filled string // type and initializer; "" for a driver that takes none
+	response        string // "" for a driver that gives none
+}{
+	"mlx5": {
+		"5.12", "RDMA_DRIVER_MLX5", "mlx5-abi.h", "struct mlx5_ib_alloc_ucontext_req_v2",
+		".total_num_bfregs = 16, .num_low_latency_bfregs = 4, .lib_caps = MLX5_LIB_CAP_4K_UAR | MLX5_LIB_CAP_DYN_UAR",
+		"struct mlx5_ib_alloc_ucontext_resp",
+	},
+	"efa": {
+		"5.12", "RDMA_DRIVER_EFA", "efa-abi.h", "struct efa_ibv_alloc_ucontext_cmd",
+		".comp_mask = EFA_ALLOC_UCONTEXT_CMD_COMP_TX_BATCH | EFA_ALLOC_UCONTEXT_CMD_COMP_MIN_SQ_WR",
+		"struct efa_ibv_alloc_ucontext_resp",
+	},
+	"bnxt_re": {
+		"6.12", "RDMA_DRIVER_BNXT_RE", "bnxt_re-abi.h", "struct bnxt_re_uctx_req",
+		".comp_mask = BNXT_RE_COMP_MASK_REQ_UCNTX_POW2_SUPPORT | BNXT_RE_COMP_MASK_REQ_UCNTX_VAR_WQE_SUPPORT",
+		"struct bnxt_re_uctx_resp",
+	},
+	"ionic": {"6.18", "RDMA_DRIVER_IONIC", "ionic-abi.h", "struct ionic_ctx_req", ".rsvd = {0}", "struct ionic_ctx_resp"},
+	"irdma": { // 1 << 3 is IRDMA_SUPPORT_WQE_FORMAT_V2 of Linux 6.18
+		"6.1", "RDMA_DRIVER_IRDMA", "irdma-abi.h", "struct irdma_alloc_ucontext_req",
+		".userspace_ver = 5, .comp_mask = IRDMA_ALLOC_UCTX_USE_RAW_ATTR | 1 << 3",
+		"struct irdma_alloc_ucontext_resp",
+	},
+	"mana_ib": {since: "6.9", driver: "RDMA_DRIVER_MANA", header: "mana-abi.h"},
+}
+
+// asked are the families of NICs that are asked.
+func asked() []*family.NIC {
+	return slices.DeleteFunc(family.Every().NICs, func(n *family.NIC) bool { return n.Uverbs.Driver == 0 })
 }
 
 // A C program with the kernel's own headers agrees with every number here.
@@ -87,37 +122,65 @@ func TestNumbers(t *testing.T) {
 	for _, n := range numbers {
 		fmt.Fprintf(&want, "%d %s\n", n.here, n.c)
 	}
-	if diff := cmp.Diff(want.String(), runC(t, body.String())); diff != "" {
+	if diff := cmp.Diff(want.String(), runC(t, "", body.String())); diff != "" {
 		t.Errorf("(-here +kernel's headers):\n%s", diff)
 	}
-	// A driver's answer is cut off at the size of its place; none is today.
-	if size := unsafe.Sizeof(request{}.uhw); runC(t, fmt.Sprintf(`printf("%%d", sizeof(struct mlx5_ib_alloc_ucontext_resp) <= %d);`, size)) != "1" {
-		t.Errorf("%d bytes for a driver's answer are too few", size)
+}
+
+// TestContexts: a driver's part of a request fits, and is sent through a pointer as the
+// kernel expects of more than eight bytes (kernel: drivers/infiniband/core/
+// uverbs_ioctl.c, uverbs_attr_ptr_is_inline).
+func TestContexts(t *testing.T) {
+	const inlineWords = 2
+	for _, n := range asked() {
+		if words := len(n.Uverbs.Context); words > 0 && words <= inlineWords || words > len(request{}.context) {
+			t.Errorf("%s: the request for a context has %d words", n.Name, words)
+		}
 	}
 }
 
 // All requests are, byte for byte, those that a C program makes with the kernel's
-// own structures, but for the addresses, which are zero here.
+// own structures, but for the addresses, which are zero here. What a driver's structure
+// lacks of the fewest bytes that a pointer may have is zero.
 func TestRequests(t *testing.T) {
+	for _, n := range asked() {
+		t.Run(n.Name, func(t *testing.T) { compareRequests(t, n) })
+	}
+}
+
+func compareRequests(t *testing.T, n *family.NIC) {
+	c, ok := contexts[n.Name]
+	if !ok {
+		t.Fatal("there is no C program for it")
+	}
+	if installed := runC(t, "", `printf("%d.%d", LINUX_VERSION_CODE >> 16, LINUX_VERSION_CODE >> 8 & 0xff);`); older(installed, c.since) {
+		t.Skipf("the kernel's headers here are of Linux %s, and those from %s on have what is compared (CPATH names others)", installed, c.since)
+	}
 	const program = `
 	static struct { struct ib_uverbs_ioctl_hdr h; struct ib_uverbs_attr a[9]; } r;
-#define begin(o, m) do { memset(&r, 0, sizeof r); r.h.driver_id = RDMA_DRIVER_MLX5; r.h.object_id = o; r.h.method_id = m; } while (0)
+#define begin(o, m) do { memset(&r, 0, sizeof r); r.h.driver_id = DRIVER; r.h.object_id = o; r.h.method_id = m; } while (0)
 #define attr(i, l) do { struct ib_uverbs_attr *a = &r.a[r.h.num_attrs++]; a->attr_id = i; a->len = l; a->flags = UVERBS_ATTR_F_MANDATORY; } while (0)
 #define value(type, v) do { type x = v; memcpy(&r.a[r.h.num_attrs - 1].data, &x, sizeof x); } while (0)
 #define dump(p, n) do { for (size_t i = 0; i < n; i++) printf("%02x", ((unsigned char *)p)[i]); puts(""); } while (0)
 #define end() do { r.h.length = sizeof r.h + r.h.num_attrs * sizeof r.a[0]; dump(&r, r.h.length); } while (0)
-	struct mlx5_ib_alloc_ucontext_req_v2 c = {
-		.total_num_bfregs = 16, .num_low_latency_bfregs = 4, .lib_caps = MLX5_LIB_CAP_4K_UAR | MLX5_LIB_CAP_DYN_UAR };
 
 	begin(UVERBS_OBJECT_MR, 0xfff);
 	end();
 	begin(UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR);
 	end();
 	begin(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
+#ifdef REQUEST
+	union { REQUEST fields; unsigned char least[16]; } c = { .fields = { FILLED } };
 	attr(UVERBS_ATTR_UHW_IN, sizeof c);
+#endif
 	attr(UVERBS_ATTR_UHW_OUT, 256);
 	end();
+#ifdef REQUEST
 	dump(&c, sizeof c);
+#endif
+#ifdef RESPONSE
+	_Static_assert(sizeof(RESPONSE) <= 256, "the driver's answer is cut off");
+#endif
 	begin(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
 	attr(UVERBS_ATTR_WRITE_CMD, sizeof(__u64)); value(__u64, IB_USER_VERBS_CMD_ALLOC_PD);
 	attr(UVERBS_ATTR_CORE_IN, sizeof(struct ib_uverbs_alloc_pd));
@@ -137,7 +200,7 @@ func TestRequests(t *testing.T) {
 	end();
 `
 	var sent bytes.Buffer
-	f := &fake{driver: mlx5.Driver, pd: 77, register: unix.EBADF, seen: func(r *request) {
+	f := &fake{driver: n.Uverbs.Driver, pd: 77, register: unix.EBADF, seen: func(r *request) {
 		plain := *r
 		for i := range plain.attributes {
 			if a := &plain.attributes[i]; r.inside(a.data) {
@@ -145,16 +208,28 @@ func TestRequests(t *testing.T) {
 			}
 		}
 		fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&plain)), r.header.length)))
-		if r.header.method == methodGetContext {
-			fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&r.context)), 4*len(mlx5.Context))))
+		if r.header.method == methodGetContext && len(n.Uverbs.Context) > 0 {
+			fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&r.context)), 4*len(n.Uverbs.Context))))
 		}
 	}}
-	if _, err := ask(f, drivers(family.Known())); err != nil {
+	if _, err := ask(f, []family.Uverbs{n.Uverbs}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(runC(t, program), sent.String()); diff != "" {
+	headers := "#include <rdma/" + c.header + ">\n#define DRIVER " + c.driver + "\n"
+	if c.request != "" {
+		headers += "#define REQUEST " + c.request + "\n#define FILLED " + c.filled + "\n#define RESPONSE " + c.response + "\n"
+	}
+	if diff := cmp.Diff(runC(t, headers, program), sent.String()); diff != "" {
 		t.Errorf("(-C +here):\n%s", diff)
 	}
+}
+
+// older reports whether a version, "6.1", is older than another.
+func older(version, than string) bool {
+	var a, b [2]int
+	_, _ = fmt.Sscanf(version, "%d.%d", &a[0], &a[1])
+	_, _ = fmt.Sscanf(than, "%d.%d", &b[0], &b[1])
+	return slices.Compare(a[:], b[:]) < 0
 }
 
 // inside reports whether an address is one of the request itself.
@@ -163,20 +238,20 @@ func (r *request) inside(address uint64) bool {
 	return address >= start && address < start+uint64(unsafe.Sizeof(*r))
 }
 
-// runC compiles the body of a C program that has the kernel's headers, runs it
-// and gives what it printed.
-func runC(t *testing.T, body string) string {
+// runC compiles the body of a C program that has the kernel's headers, and further
+// ones, runs it and returns what it printed.
+func runC(t *testing.T, headers, body string) string {
 	t.Helper()
-	const headers = `
+	const common = `
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <linux/version.h>
 #include <sys/ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
-#include <rdma/mlx5-abi.h>
 `
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -184,7 +259,7 @@ func runC(t *testing.T, body string) string {
 	}
 	program := filepath.Join(t.TempDir(), "program")
 	compile := exec.Command(gcc, "-Wall", "-Werror", "-x", "c", "-o", program, "-")
-	compile.Stdin = strings.NewReader(headers + "int main(void) {\n" + body + "return 0; }\n")
+	compile.Stdin = strings.NewReader(common + headers + "int main(void) {\n" + body + "return 0; }\n")
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v (the headers are in linux-libc-dev, 5.12 or newer)\n%s", err, out)
 	}

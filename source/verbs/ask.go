@@ -36,10 +36,12 @@ var (
 //     there is no such method it is EPROTONOSUPPORT.
 //   - A context, and in it a protection domain, since it takes one to be asked.
 //   - Can the device register? The file handle -1 is no DMA-BUF: EBADF comes from the
-//     lookup of the handle, which is after every check of the device.
+//     lookup of the handle, which is after every check of the device. A driver that
+//     registers no DMA-BUF is EOPNOTSUPP.
 //
-// (drivers/infiniband/core/uverbs_ioctl.c, uverbs_std_types_mr.c; hw/mlx5/mr.c.
-// UCX asks in the same way, uct/ib/base/ib_md.c.)
+// (drivers/infiniband/core/uverbs_ioctl.c, uverbs_std_types_mr.c, umem_dmabuf.c;
+// hw/mlx5/mr.c, efa/efa_verbs.c, bnxt_re/ib_verbs.c, irdma/verbs.c. UCX asks in the
+// same way, uct/ib/base/ib_md.c.)
 type asker struct {
 	kernel
 	request

@@ -75,18 +75,73 @@ func (r *request) attribute(id uint16, length uintptr) (attribute, bool) {
 	return attribute{}, false
 }
 
+// driverPart is what the kernel gives to a driver of a request: up to eight bytes are in
+// the attribute itself.
+func (r *request) driverPart() []uint32 {
+	for _, a := range r.attributes[:r.header.attributes] {
+		switch {
+		case a.id != attrUHWIn:
+		case a.length <= 8:
+			return unsafe.Slice((*uint32)(unsafe.Pointer(&a.data)), a.length/4)
+		case a.data == uint64(uintptr(unsafe.Pointer(&r.context))):
+			return r.context[:a.length/4]
+		}
+	}
+	return nil
+}
+
+// accepts are the checks of drivers, by their number (kernel: the alloc_ucontext of
+// drivers/infiniband/hw).
+var accepts = map[uint32]func(words []uint32) unix.Errno{
+	1: func(words []uint32) unix.Errno { // mlx5
+		switch {
+		case len(words) != 8 || words[1] >= words[0]:
+			return unix.EINVAL
+		case !zeros(words[2:6]): // flags and what is reserved
+			return unix.EOPNOTSUPP
+		}
+		return 0
+	},
+	17: func(words []uint32) unix.Errno { // efa: a device that has both capabilities
+		if len(words) < 2 || words[0]&3 != 3 || !zeros(words[1:]) {
+			return unix.EOPNOTSUPP
+		}
+		return 0
+	},
+	6: func(words []uint32) unix.Errno { // bnxt_re from Linux 7.0 on
+		if len(words) > 0 && (len(words) < 2 || words[0]&^3 != 0 || !zeros(words[1:])) {
+			return unix.EINVAL
+		}
+		return 0
+	},
+	9: func(words []uint32) unix.Errno { // irdma, GEN_3
+		switch {
+		case len(words) != 4 || words[1]&0xff < 4 || words[1]&0xff > 5 || words[2]&^9 != 0 || words[3] != 0:
+			return unix.EINVAL
+		case words[2]&8 == 0:
+			return unix.EOPNOTSUPP
+		}
+		return 0
+	},
+	21: func(words []uint32) unix.Errno { // ionic
+		if len(words) < 2 || !zeros(words[2:]) {
+			return unix.EINVAL
+		}
+		return 0
+	},
+}
+
+func zeros(words []uint32) bool { return !slices.ContainsFunc(words, func(w uint32) bool { return w != 0 }) }
+
 func (f *fake) getContext(r *request) unix.Errno {
 	out, ok := r.attribute(attrUHWOut, 256)
 	switch {
 	case f.inContext, !ok, !r.inside(out.data):
 		return unix.EINVAL
-	case f.driver == mlx5.Driver:
-		in, ok := r.attribute(attrUHWIn, 32)
-		if !ok || in.data != uint64(uintptr(unsafe.Pointer(&r.context))) || r.context[1] >= r.context[0] {
-			return unix.EINVAL
-		}
-		if !slices.Equal(r.context[2:6], make([]uint32, 4)) { // flags and what is reserved
-			return unix.EOPNOTSUPP
+	}
+	if refuse := accepts[f.driver]; refuse != nil {
+		if errno := refuse(r.driverPart()); errno != 0 {
+			return errno
 		}
 	}
 	f.inContext = f.context == 0
@@ -180,6 +235,20 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// TestAskFamilies: the same answers mean the same of every family's driver, which
+// accepts its row's request for a context.
+func TestAskFamilies(t *testing.T) {
+	for _, n := range asked() {
+		for errno, want := range map[unix.Errno]tristate.State{
+			unix.EBADF: tristate.True, unix.EOPNOTSUPP: tristate.False, unix.EINVAL: tristate.Unknown, unix.ENOMEM: tristate.Unknown,
+		} {
+			if got, err := ask(&fake{driver: n.Uverbs.Driver, register: errno}, drivers(family.Every())); got != want {
+				t.Errorf("%s, %v: %v (%v), want %v", n.Name, errno, got, err, want)
+			}
+		}
+	}
+}
+
 // scripted answers the calls in turn with errors and leaves any memory behind.
 type scripted struct {
 	errs  []byte
@@ -218,8 +287,9 @@ func FuzzAsk(f *testing.F) {
 	f.Add([]byte{noMethod, noMethod}, byte(1))
 	f.Fuzz(func(t *testing.T, errs []byte, fill byte) {
 		s := &scripted{errs: errs, fill: fill}
-		state, err := ask(s, drivers(family.Known()))
-		if s.calls > 6 {
+		asked := drivers(family.Known())
+		state, err := ask(s, asked)
+		if s.calls > len(asked)+4 {
 			t.Errorf("%d calls", s.calls)
 		}
 		if (state == tristate.Unknown) != (err != nil) {
