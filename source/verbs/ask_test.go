@@ -131,7 +131,9 @@ var accepts = map[uint32]func(words []uint32) unix.Errno{
 	},
 }
 
-func zeros(words []uint32) bool { return !slices.ContainsFunc(words, func(w uint32) bool { return w != 0 }) }
+func zeros(words []uint32) bool {
+	return !slices.ContainsFunc(words, func(w uint32) bool { return w != 0 })
+}
 
 func (f *fake) getContext(r *request) unix.Errno {
 	out, ok := r.attribute(attrUHWOut, 256)
