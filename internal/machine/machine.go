@@ -10,6 +10,7 @@
 //	source where the facts are from
 //	evidence real tree, published matrix
 //	nodes  2
+//	dmi    Example Inc. | Example 9000
 //
 //	pci0000:15 numa=0
 //	  0000:15:01.0 port 8086:352a
@@ -66,6 +67,8 @@ type Machine struct {
 	Nodes int
 	// Virtual: a hypervisor's guest. Arm: not x86.
 	Virtual, Arm bool
+	// Vendor and Product are the names that its firmware gives, "" for made-up ones.
+	Vendor, Product string
 	Functions    []Function
 	// Matrix is the level by GPU name and RDMA device, as published.
 	Matrix map[string]map[string]string
@@ -150,6 +153,9 @@ func (p *parser) line(line string) error {
 		n, err := strconv.Atoi(rest)
 		p.m.Nodes = n
 		return err
+	case words[0] == "dmi":
+		vendor, product, _ := strings.Cut(rest, " | ")
+		p.m.Vendor, p.m.Product = vendor, product
 	case words[0] == "virtual":
 		p.m.Virtual = true
 	case words[0] == "arm":

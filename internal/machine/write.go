@@ -133,6 +133,9 @@ func (w *writer) platform() {
 	if w.m.Virtual {
 		flags, vendor, product = flags+" hypervisor", "QEMU", "Standard PC (Q35 + ICH9, 2009)"
 	}
+	if w.m.Product != "" {
+		vendor, product = w.m.Vendor, w.m.Product
+	}
 	if w.m.Arm {
 		w.file("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd evtstrm\n\n")
 	} else {
