@@ -18,11 +18,11 @@ import (
 
 	"gdr-features/internal/explain"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/internal/testsize"
+	"gdr-features/source/family"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -48,12 +48,7 @@ func TestDamage(t *testing.T) {
 func damaged(t *testing.T, seed uint64, wounds int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
-	states := machine.States()
-	m, err := machine.Parse(one)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := m.Tree(t, states[random.IntN(len(states))])
+	kind, dir := kindOf(t, seed, random)
 	for range wounds {
 		wound(dir, random)
 	}
@@ -62,7 +57,7 @@ func damaged(t *testing.T, seed uint64, wounds int) {
 		go func() { done <- collect(t, dir, facts) }()
 		select {
 		case r := <-done:
-			if why := objections(dir, &r); why != "" {
+			if why := objections(dir, &r, &kind); why != "" {
 				t.Fatalf("seed %d, %d wounds: %s", seed, wounds, why)
 			}
 		case <-time.After(20 * time.Second):
@@ -145,7 +140,7 @@ func regular(path string) (string, error) {
 }
 
 // objections checks a report against the tree it was read from, in the simplest way.
-func objections(dir string, r *report.Report) string {
+func objections(dir string, r *report.Report, k *kind) string {
 	for name, show := range map[string]func(io.Writer) error{
 		"topo":    func(w io.Writer) error { return render.TopoJSON(w, r) },
 		"check":   func(w io.Writer) error { return render.CheckJSON(w, r) },
@@ -178,7 +173,13 @@ func objections(dir string, r *report.Report) string {
 			return name + ": invalid value " + value
 		}
 	}
-	evidence := search(dir)
+	evidence := k.search(dir)
+	if t := r.PCI.Families(family.Known()); len(t.GPUs)+len(t.NICs) > 2 { // spoiled ids may be of any
+		for _, k := range kinds {
+			other := k.search(dir)
+			evidence.peermem, evidence.dmabuf = evidence.peermem || other.peermem, evidence.dmabuf || other.dmabuf
+		}
+	}
 	for _, claim := range []struct {
 		name   string
 		stated bool
@@ -228,31 +229,4 @@ func unexplained(r *report.Report) string {
 		}
 	}
 	return ""
-}
-
-type evidence struct{ gpu, nic, port, peermem, dmabuf bool }
-
-// search searches the tree for evidence, file by file.
-func search(dir string) evidence {
-	var e evidence
-	has := func(pattern, text string) bool { // in upper case or lower: ids are numbers
-		found, _ := filepath.Glob(filepath.Join(dir, pattern))
-		for _, path := range found {
-			if got, err := regular(path); err == nil && strings.Contains(strings.ToLower(got), strings.ToLower(text)) {
-				return true
-			}
-		}
-		return false
-	}
-	functions := "sys/bus/pci/devices/*/"
-	e.gpu = has(functions+"modalias", "v000010DE") || has(functions+"vendor", "10de")
-	e.nic = has(functions+"modalias", "v000015B3") || has(functions+"vendor", "15b3")
-	e.port = has("sys/class/infiniband/*/ports/*/state", "4:") || has(functions+"infiniband/*/ports/*/state", "4:")
-	e.peermem = has("sys/module/*peer*mem*/initstate", "live")
-	if found, _ := filepath.Glob(filepath.Join(dir, "sys/kernel/mm/memory_peers/nv_mem*")); len(found) > 0 {
-		e.peermem = true
-	}
-	e.dmabuf = has("proc/driver/nvidia/version", "Open Kernel Module") &&
-		has("proc/kallsyms", " ib_umem_dmabuf_get") && has("proc/kallsyms", " mlx5_ib_reg_user_mr_dmabuf")
-	return e
 }

@@ -60,6 +60,15 @@ func state(t *testing.T, name string) machine.State {
 	return s
 }
 
+func stateOf(t *testing.T, m *machine.Machine, name string) machine.State {
+	t.Helper()
+	s, ok := m.StateNamed(name)
+	if !ok {
+		t.Fatalf("%s has no state %q", m.Name, name)
+	}
+	return s
+}
+
 // stateLabels are those that follow drivers and links; "-" means absent.
 var stateLabels = []string{
 	label.Ready, label.Reason, label.Peermem, label.DMABuf, label.PeerDirect, label.MOFED, label.Rate, label.Link, label.IOMMU, label.ACS, label.Storage,
@@ -191,6 +200,12 @@ func TestMachines(t *testing.T) {
 		{"rhel-gb200-cdmm-off-and-on", "ready", label.Set{label.Capable: "true", label.NCCLDefault: "true"}, nil}, // P2C
 		{"gb300-datadirect", "ready", label.Set{label.DataDirect: "true", label.NCCLDefault: "true"}, nil},
 		{"ampere-altra-a100", "ready", label.Set{label.Capable: "false", label.Reason: "PlatformForbidsP2P"}, nil},
+		{"aws-p4d-a100", "ready", label.Set{label.NICs: "4", label.Level: "PHB", label.Link: "unspecified", label.ConnectX: "false"}, []string{label.MOFED}},
+		{"aws-p5-h100", "ready", label.Set{label.NICs: "32", label.Level: "PIX", label.NCCLDefault: "true", label.Topology: "virtual"}, nil},
+		{"aws-p6-b200-mixed", "ready", label.Set{label.NICs: "8", label.Level: "PIX", "gdr.nic.efa": "true"}, []string{"gdr.nic.mlx5"}},
+		{"supermicro-mi300x-thor2", "ready", label.Set{label.Level: "PXB", "gdr.gpu.amd": "true", "gdr.nic.bnxt_re": "true", "gdr.nic.mlx5": "true"}, []string{label.ConnectX}},
+		{"dgx-h100-e810-mixed", "ready", label.Set{label.Level: "PXB", label.ConnectX: "true"}, []string{"gdr.nic.irdma"}},
+		{"made-e810-lom-l40s", "ready", label.Set{label.NICs: "0"}, []string{label.Capable, label.Ready, label.Level}},
 		{"connectx3", "ready", label.Set{label.NICs: "1", label.DMABuf: "false", label.Ready: "true"}, nil},
 	} {
 		t.Run(tc.machine+" "+tc.state, func(t *testing.T) {
@@ -198,7 +213,7 @@ func TestMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := collect(t, m.Tree(t, state(t, tc.state)), report.Facts{})
+			r := collect(t, m.Tree(t, stateOf(t, m, tc.state)), report.Facts{})
 			for name, want := range tc.want {
 				if got := r.Labels[name]; got != want {
 					t.Errorf("%s = %q, want %q", name, got, want)

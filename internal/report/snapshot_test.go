@@ -44,8 +44,7 @@ func TestSnapshotOfDamage(t *testing.T) {
 func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 2))
-	states := machine.States()
-	dir := parse(t, one).Tree(t, states[random.IntN(len(states))])
+	_, dir := kindOf(t, seed, random)
 	for range wounds {
 		wound(dir, random)
 	}

@@ -1,0 +1,130 @@
+package report_test
+
+import (
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+)
+
+// Rows of the verdict that are the same for every family: ready, reason, peermem, dmabuf.
+var (
+	anyFamily = map[string]string{
+		"ready":            "true - true true",
+		"no-drivers":       "false GPUDriverNotLoaded false false",
+		"vfio":             "false GPUPassthrough true false",
+		"nic-unbound":      "false NICDriverNotLoaded true false",
+		"no-rdma":          "false NoRDMADevice true false",
+		"ports-down":       "false NoActivePort true true",
+		"iommu-translated": "true - true true",
+		"dmabuf-only":      "true - false true",
+		"kallsyms-missing": "- Unreadable false -",
+		"nothing":          "false NoPeerMemoryPath false false",
+		"others":           "false NoPeerMemoryPath false false",
+	}
+	// Without the open kernel modules there is no DMA-BUF.
+	ofNVIDIA = map[string]string{"closed": "false NoPeerMemoryPath false false"}
+	// Without the options of the kernel there is no DMA-BUF.
+	ofAMD = map[string]string{
+		"config-gzip":    "true - false true",
+		"config-modules": "true - false true",
+		"config-newer":   "true - false true", // without the option that newer kernels no longer have
+		"config-off":     "false NoPeerMemoryPath false false",
+		"config-half":    "false NoPeerMemoryPath false false",
+		"config-missing": "- Unreadable false -",
+		"config-garbage": "- Unreadable false -",
+		"client-amdkfd":  "true - true false",
+	}
+	ofEFA = map[string]string{
+		"nic-unbound":        "false NICDriverNotLoaded false false", // its files are there while it is bound
+		"ports-down":         "true - true true",                     // its ports are never down
+		"p2p-nvidia":         "true - true false",
+		"p2p-nvidia-peermem": "true - true false",
+		"p2p-nobody":         "false NoPeerMemoryPath false false",
+		"p2p-neuron":         "false NoPeerMemoryPath false false",
+		"gdr-1":              "true - true false",
+		"gdr-0":              "false NoPeerMemoryPath false false",
+		"gdr-nobody":         "false NoPeerMemoryPath false false",
+	}
+	ofBroadcom = map[string]string{"holders-without-client": "false PeermemNotLoaded false false"}
+)
+
+// TestStatesOfFamilies checks the verdict on machines with NICs and GPUs of each family, in
+// every state of their drivers. In the state "others", what proves a way for every other
+// family is there, and proves nothing.
+func TestStatesOfFamilies(t *testing.T) {
+	notJudged := map[string]string{}
+	for state := range anyFamily {
+		notJudged[state] = "- NICNotJudged false false"
+	}
+	rows := func(parts ...map[string]string) map[string]string {
+		sum := map[string]string{}
+		for _, p := range parts {
+			maps.Copy(sum, p)
+		}
+		return sum
+	}
+	efa := rows(anyFamily, ofNVIDIA, ofEFA)
+	broadcom := rows(anyFamily, ofNVIDIA, ofBroadcom, map[string]string{
+		"holders-bnxt_re":              "true - true false",
+		"holders-nvidia_peermem-alone": "false PeermemNotLoaded false false",
+	})
+	for name, want := range map[string]map[string]string{
+		"aws-p4d-a100":           efa,
+		"aws-p6-b200-mixed":      efa, // its ConnectX-7 manage NVLink switches
+		"bnxt-nvidia-phb":        broadcom,
+		"made-xe9680-h100-thor2": broadcom,
+		"supermicro-mi300x-thor2": rows(anyFamily, ofAMD, ofBroadcom, map[string]string{
+			"holders-amdgpu-alone": "false PeermemNotLoaded false false",
+		}),
+		"aks-mi300x": rows(anyFamily, ofAMD),
+		// Without a NIC that is judged, a client counts for any family.
+		"made-e810-lom-l40s": rows(notJudged, map[string]string{
+			"closed": "- NICNotJudged false false", "others": "- NICNotJudged true false",
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := 0
+			for s, dir := range m.Trees(t, m.States()) {
+				seen++
+				r := collect(t, dir, report.Facts{})
+				var got []string
+				for _, name := range []string{label.Ready, label.Reason, label.Peermem, label.DMABuf} {
+					value, ok := r.Labels[name]
+					if !ok {
+						value = "-"
+					}
+					got = append(got, value)
+				}
+				if row := strings.Join(got, " "); row != want[s.Name] {
+					t.Errorf("%s: %s, want %q", s.Name, row, want[s.Name])
+				}
+			}
+			if seen != len(want) {
+				t.Errorf("%d states, want %d", seen, len(want))
+			}
+		})
+	}
+}
+
+// TestRadeon: a GPU of AMD that is no Instinct has no part in GPUDirect RDMA, whatever runs.
+func TestRadeon(t *testing.T) {
+	m, err := machine.Load(filepath.Join(machinesDir, "radeon-pro-w7900.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, dir := range m.Trees(t, m.States()) {
+		r := collect(t, dir, report.Facts{})
+		if r.Labels[label.Capable] != "false" || r.Labels[label.Ready] != "false" || r.Labels[label.Reason] != "GPUUnsupported" || r.Labels[label.GPUs] != "0" {
+			t.Errorf("%s: %v", s.Name, r.Labels)
+		}
+	}
+}
