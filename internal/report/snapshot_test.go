@@ -16,7 +16,6 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
