@@ -10,7 +10,7 @@
 //	source where the facts are from
 //	evidence real tree, published matrix
 //	nodes  2
-//	dmi    Example Inc. | Example 9000
+//	dmi    Example Inc. | Example 9000 | Example BIOS 1.0
 //
 //	pci0000:15 numa=0
 //	  0000:15:01.0 port 8086:352a
@@ -67,9 +67,10 @@ type Machine struct {
 	Nodes int
 	// Virtual: a hypervisor's guest. Arm: not x86.
 	Virtual, Arm bool
-	// Vendor and Product are the names that its firmware gives, "" for made-up ones.
-	Vendor, Product string
-	Functions    []Function
+	// Vendor, Product and BIOS are what its firmware calls the machine and itself, "" for
+	// made-up ones.
+	Vendor, Product, BIOS string
+	Functions             []Function
 	// Matrix is the level by GPU name and RDMA device, as published.
 	Matrix map[string]map[string]string
 }
@@ -154,8 +155,8 @@ func (p *parser) line(line string) error {
 		p.m.Nodes = n
 		return err
 	case words[0] == "dmi":
-		vendor, product, _ := strings.Cut(rest, " | ")
-		p.m.Vendor, p.m.Product = vendor, product
+		names := append(strings.Split(rest, " | "), "", "")
+		p.m.Vendor, p.m.Product, p.m.BIOS = names[0], names[1], names[2]
 	case words[0] == "virtual":
 		p.m.Virtual = true
 	case words[0] == "arm":

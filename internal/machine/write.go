@@ -143,6 +143,9 @@ func (w *writer) platform() {
 	}
 	w.file("sys/class/dmi/id/sys_vendor", vendor+"\n")
 	w.file("sys/class/dmi/id/product_name", product+"\n")
+	if w.m.BIOS != "" {
+		w.file("sys/class/dmi/id/bios_version", w.m.BIOS+"\n")
+	}
 	for n := range w.m.Nodes {
 		w.file(fmt.Sprintf("sys/devices/system/node/node%d/cpulist", n), "0\n")
 	}
