@@ -4,6 +4,7 @@ package derive
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,7 +109,12 @@ var rows = [...]row{
 	{name: label.Link, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
 	{name: label.IOMMU, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
 	{name: label.ACS, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
-	{name: label.Storage, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Kmod.Storage) }},
+	{name: label.Storage, kind: state, value: func(f *Facts) (string, bool) {
+		if !f.nvidia() {
+			return "", !f.Matrix.Counted
+		}
+		return answer(f.Kmod.Storage)
+	}},
 	{name: label.Expected, kind: state, value: func(f *Facts) (string, bool) {
 		if f.Expected == nil || f.Expected.NoType {
 			return "", false
@@ -221,6 +227,11 @@ func answer(s tristate.State) (text string, unknown bool) {
 
 // word makes "" unknown.
 func word[T ~string](text T) (string, bool) { return string(text), text == "" }
+
+// nvidia reports whether there is a GPU that NVIDIA's own software is for, eligible or not.
+func (f *Facts) nvidia() bool {
+	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Function != nil && gpu.GPU != nil && gpu.GPU.GPUOperator })
+}
 
 func (f *Facts) count(n int) (text string, unknown bool) {
 	if !f.Matrix.Counted {

@@ -23,7 +23,8 @@ import (
 
 func TestLabels(t *testing.T) {
 	families := family.Known()
-	gpu := []topology.GPU{{}}
+	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0]}}}
+	instinct := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[1]}}}
 	all := slices.Collect(maps.Keys(All(family.Known())))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
 	unreadable.Open.ConnectX, unreadable.Open.Rate, unreadable.Open.Link, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true, true, true
@@ -53,6 +54,15 @@ func TestLabels(t *testing.T) {
 		unknown []string
 	}{
 		{"no GPU", Facts{PCIRead: true, Matrix: &topology.Matrix{Counted: true, Level: topology.PIX}, Verdict: &allTrue, Kmod: &software}, label.Set{}, nil},
+		{
+			"a GPU of AMD",
+			Facts{PCIRead: true, Matrix: &topology.Matrix{Counted: true, GPUs: instinct}, Verdict: &verdict.Verdict{Capable: tristate.True, Ready: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, Kmod: &software},
+			label.Set{
+				label.Capable: "true", label.GPUs: "0", label.NICs: "0", label.Ready: "true", label.Peermem: "true", label.DMABuf: "true",
+				label.PeerDirect: "current", label.MOFED: "24.10-1.1.4.0__OFED",
+			},
+			[]string{label.Topology},
+		},
 		{"no bus", Facts{Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}}, label.Set{}, all},
 		{"a function that may be a GPU", Facts{PCIRead: true, Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}}, label.Set{}, all},
 		{
