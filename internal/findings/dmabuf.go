@@ -258,6 +258,9 @@ func stackOrigin(f *Facts) string {
 		if version := nicDriverRelease(f); version != "" {
 			return rdmaModule(f) + " " + version + " of the NIC's vendor"
 		}
+		if peermemOf(f).File != "" || peermemOf(f).Registered == tristate.True && !driverIsClient(f) { // the kernel's own has no such way
+			return rdmaModule(f) + " of the NIC's vendor"
+		}
 		return "the kernel's own " + rdmaModule(f)
 	}
 	switch m := f.Kmod.Stack.MOFED; m.Origin {

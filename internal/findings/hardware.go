@@ -170,12 +170,12 @@ func passthroughDrivers(f *Facts) string {
 }
 
 // loadedDriver is the GPU driver and its kind: open or proprietary kernel modules or, for a
-// driver of one kind, the kernel's own where it has no version.
+// driver of one kind, the kernel's own where it has no version and is no peer memory client.
 func loadedDriver(f *Facts) string {
 	switch driver := gpuDriverState(f); {
 	case gpuOf(f).OpenFrom != 0:
 		return gpuDriverName(f) + " " + gpuDriverVersion(f) + ", " + moduleType(f)
-	case driver.Version == "":
+	case driver.Version == "" && peermemOf(f).Registered != tristate.True: // its own is no client
 		return "the kernel's own " + gpuDriverName(f)
 	}
 	return gpuDriverName(f) + " " + gpuDriverVersion(f)

@@ -30,7 +30,7 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 	{status: OK, when: levelIs(topology.PXB), text: say("every GPU has a NIC at PXB or nearer")},
 	{
 		status: OK, when: is(ncclByDefault, tristate.True), // by C2C or a data-direct function
-		text: say("in the PCI tree a GPU's nearest NIC is at %s; NCCL reaches it through the CPU's C2C link or a data-direct function", worstLevel),
+		text: say("in the PCI tree a GPU's nearest NIC is at %s; %s reaches it through the CPU's C2C link or a data-direct function", worstLevel, library),
 	},
 	{status: Warn, code: "VirtualTopology", when: hypervisorTree, which: farGPUs, text: say(nearestNICIsFar+virtualTree, worstLevel, which), fix: say(giveATopology)},
 	{
@@ -88,15 +88,17 @@ var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, ro
 		text: say("NCCL refuses the topology file and does not start: %s", which),
 		fix:  say("correct the file; gdr-features topo -o nccl-xml writes one that NCCL accepts"),
 	},
-	{status: OK, when: is(ncclByDefault, tristate.True), text: say("NCCL uses GPUDirect RDMA for every GPU with its default settings")},
+	{status: OK, when: is(ncclByDefault, tristate.True), text: say("%s uses GPUDirect RDMA for every GPU with its default settings", library)},
 	{
 		status: Warn, code: "BeyondNCCLDefault", when: is(ncclByDefault, tristate.False),
-		text:     say("at least one GPU is beyond NCCL's default limit (PXB, P2C on Grace)"),
+		text:     say("at least one GPU is beyond %s's default limit (%s)", library, func(f *Facts) string { return gpuOf(f).Help.Limit }),
 		fix:      say("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
 		evidence: sawFar,
 	},
-	{status: Undecidable, text: say("how NCCL rates the places of GPUs and NICs is not known")},
+	{status: Undecidable, text: say("how %s rates the places of GPUs and NICs is not known", library)},
 }}
+
+func library(f *Facts) string { return gpuOf(f).Help.Library }
 
 func refusedFile(f *Facts) (why, evidence []string) {
 	if f.Matrix.FileRefused == nil {

@@ -323,8 +323,9 @@ type GPUHelp struct {
 	// Install says which driver is a peer memory client itself, and Register how a loaded
 	// one is made to register.
 	Install, Register string
-	// DMABuf is the collective library that uses DMA-BUF, "NCCL 2.13 and newer".
-	DMABuf string
+	// Library is the collective library, "NCCL", Limit the farthest level at which it uses
+	// GPUDirect RDMA by default, and DMABuf the releases that use DMA-BUF.
+	Library, Limit, DMABuf string
 }
 
 // GPU is a family of GPUs.

@@ -38,6 +38,7 @@ var nvidia = GPU{
 		Operator: "the GPU Operator's driver container", Version: " (GPU Operator: driver.version)",
 		Unbound: "dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)",
 		DMABuf:  "NCCL 2.13 and newer",
+		Library: "NCCL", Limit: "PXB, P2C on Grace",
 	},
 }
 
@@ -78,5 +79,6 @@ var amd = GPU{
 		Install:  "install amdgpu-dkms after the RDMA drivers (the kernel's own amdgpu is no client)",
 		Register: "start a ROCm program once (rocminfo), which registers it, or reload amdgpu",
 		DMABuf:   "RCCL, older releases with NCCL_DMABUF_ENABLE=1",
+		Library:  "RCCL", Limit: "PXB",
 	},
 }
