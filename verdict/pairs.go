@@ -84,7 +84,7 @@ func (p pair) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 // passthrough: every eligible GPU of the family is bound to a driver that hands it to a
 // virtual machine.
 func (p pair) passthrough() tristate.State {
-	if !slices.ContainsFunc(p.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Function.GPU == p.gpu }) {
+	if !slices.ContainsFunc(p.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.GPU == p.gpu }) {
 		return p.unlessUnidentified(tristate.False)
 	}
 	return tristate.Not(p.anyGPU(func(gpu *pci.Function) tristate.State {

@@ -178,8 +178,10 @@ func TestNICAdvice(t *testing.T) {
 		{[]string{"mlx5"}, map[string]string{}, map[string]VerbsABI{}, nil},
 		{[]string{"efa"}, map[string]string{"efa": "3.1.0g"}, map[string]VerbsABI{}, nil},
 		{
-			[]string{"efa", "bnxt_re"}, map[string]string{"efa": "3.1.0g"},
-			map[string]VerbsABI{"bnxt_re0": {8, "/" + class + "uverbs0/abi_version"}}, []string{"read /sys/module/bnxt_re/version: is a directory"},
+			[]string{"efa", "bnxt_re"},
+			map[string]string{"efa": "3.1.0g"},
+			map[string]VerbsABI{"bnxt_re0": {8, "/" + class + "uverbs0/abi_version"}},
+			[]string{"read /sys/module/bnxt_re/version: is a directory"},
 		},
 		{[]string{"irdma"}, map[string]string{"irdma": ""}, map[string]VerbsABI{}, nil},
 	} {
