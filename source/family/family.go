@@ -202,68 +202,6 @@ type NVLinkManagement struct {
 	Boards []string
 }
 
-// PeerMemory is what proves that the driver of a family of NICs takes GPU memory from
-// the driver of a family of GPUs, without DMA-BUF. One proof is enough.
-type PeerMemory struct {
-	// Core: clients register with the RDMA core (ib_register_peer_memory_client of
-	// PeerDirect stacks), so that a registered one serves this family
-	// (GPU.Client.Modules, GPU.Client.Directories).
-	Core bool
-	// Module is a module of the NIC's vendor that clients register with. Its
-	// /sys/module/<name>/holders names both the client (GPU.Client.Holder) and the
-	// family's Module.
-	Module string
-	// Files are attributes of a bound PCI function in which the driver says whose
-	// memory it reaches.
-	Files []PeerFile
-	// Bridge is a module that the driver needs between itself and the open kernel modules of
-	// the GPU driver; "" where it needs none.
-	Bridge string
-	// Package is what brings Bridge, or Module.
-	Package string
-	// Newest are GPU drivers whose interface older releases of the NIC's driver, though they
-	// say that they reach its memory, do not know.
-	Newest []DriverPair
-}
-
-// DriverPair is a major version of a family's GPU driver, and the release of a NIC's driver
-// from which on it works with that one and newer.
-type DriverPair struct {
-	GPU    string
-	Driver int
-	Module string
-}
-
-// PeerFile is a file below /sys/bus/pci/devices/<address>/.
-type PeerFile struct {
-	Name string
-	// Says are the texts that prove it, by the name of the family of GPUs.
-	Says map[string][]string
-	// ProvenFrom is the release of the driver before which it said so always; "" for none.
-	ProvenFrom string
-}
-
-// None reports whether there is no such proof for the family.
-func (p *PeerMemory) None() bool { return !p.Core && p.Module == "" && len(p.Files) == 0 }
-
-// Client is what a GPU driver registers with RDMA drivers, so that these reach GPU memory.
-type Client struct {
-	// Modules are those that cannot stay loaded without being registered with the
-	// RDMA core: one whose /sys/module/<name>/initstate is "live" is a proof. The first
-	// is the one to load. None where the GPU driver itself is the client.
-	Modules []string
-	// Directories are names of the client below memory_peers, where PeerDirect stacks
-	// list it. They prove it for NICs of any family where AnyNIC is set, and otherwise
-	// for those whose clients register with the RDMA core.
-	Directories []string
-	AnyNIC      bool
-	// Symbol is the function of the GPU driver that registers, where the driver itself is
-	// the client, as in /proc/kallsyms.
-	Symbol string
-	// Holder is the client's module as a holder of PeerMemory.Module.
-	Holder string
-}
-
 // NCCLPlugin is a network plugin of NCCL. It tells NCCL the place of each NIC, while NCCL's
 // IB transport takes all functions of a bus for one NIC.
 type NCCLPlugin struct {
@@ -291,41 +229,6 @@ type Uverbs struct {
 	// words is followed by zeros up to four, as the kernel reads up to eight bytes from
 	// another place (uverbs_attr_ptr_is_inline) and takes zeros behind a structure.
 	Context []uint32
-}
-
-// Help is what remedies for a family of NICs name; "" for nothing known.
-type Help struct {
-	// Product is what to install, "ConnectX-4 or newer".
-	Product string
-	// DMABufStack is the software from which on the RDMA driver registers DMA-BUF, and
-	// PeerStack the one that lets peer memory clients register.
-	DMABufStack, PeerStack string
-	// Operator is what loads the drivers on Kubernetes, and EnableRDMA the commands
-	// that switch RDMA on where a function has it off.
-	Operator, EnableRDMA string
-	// PortTool is the program that shows why a port is down or slow.
-	PortTool string
-	// LinkType are the commands that set the link layer of a port, Firmware those that
-	// show and update the firmware, and ATS those that switch address translation
-	// services on.
-	LinkType, Firmware, ATS string
-}
-
-// GPUHelp is what remedies for a family of GPUs name; "" for nothing known.
-type GPUHelp struct {
-	// Vendor is who makes them, "NVIDIA", and Product what to use.
-	Vendor, Product string
-	// Operator is what loads the driver on Kubernetes, and Version where its version is set,
-	// " (GPU Operator: driver.version)".
-	Operator, Version string
-	// Unbound says why the loaded driver does not bind a GPU.
-	Unbound string
-	// Install says which driver is a peer memory client itself, and Register how a loaded
-	// one is made to register.
-	Install, Register string
-	// Library is the collective library, "NCCL", Limit the farthest level at which it uses
-	// GPUDirect RDMA by default, and DMABuf the releases that use DMA-BUF.
-	Library, Limit, DMABuf string
 }
 
 // GPU is a family of GPUs.

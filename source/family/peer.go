@@ -1,0 +1,63 @@
+package family
+
+// PeerMemory is what proves that the driver of a family of NICs takes GPU memory from
+// the driver of a family of GPUs, without DMA-BUF. One proof is enough.
+type PeerMemory struct {
+	// Core: clients register with the RDMA core (ib_register_peer_memory_client of
+	// PeerDirect stacks), so that a registered one serves this family
+	// (GPU.Client.Modules, GPU.Client.Directories).
+	Core bool
+	// Module is a module of the NIC's vendor that clients register with. Its
+	// /sys/module/<name>/holders names both the client (GPU.Client.Holder) and the
+	// family's Module.
+	Module string
+	// Files are attributes of a bound PCI function in which the driver says whose
+	// memory it reaches.
+	Files []PeerFile
+	// Bridge is a module that the driver needs between itself and the open kernel modules of
+	// the GPU driver; "" where it needs none.
+	Bridge string
+	// Package is what brings Bridge, or Module.
+	Package string
+	// Newest are GPU drivers whose interface older releases of the NIC's driver, though they
+	// say that they reach its memory, do not know.
+	Newest []DriverPair
+}
+
+// DriverPair is a major version of a family's GPU driver, and the release of a NIC's driver
+// from which on it works with that one and newer.
+type DriverPair struct {
+	GPU    string
+	Driver int
+	Module string
+}
+
+// PeerFile is a file below /sys/bus/pci/devices/<address>/.
+type PeerFile struct {
+	Name string
+	// Says are the texts that prove it, by the name of the family of GPUs.
+	Says map[string][]string
+	// ProvenFrom is the release of the driver before which it said so always; "" for none.
+	ProvenFrom string
+}
+
+// None reports whether there is no such proof for the family.
+func (p *PeerMemory) None() bool { return !p.Core && p.Module == "" && len(p.Files) == 0 }
+
+// Client is what a GPU driver registers with RDMA drivers, so that these reach GPU memory.
+type Client struct {
+	// Modules are those that cannot stay loaded without being registered with the
+	// RDMA core: one whose /sys/module/<name>/initstate is "live" is a proof. The first
+	// is the one to load. None where the GPU driver itself is the client.
+	Modules []string
+	// Directories are names of the client below memory_peers, where PeerDirect stacks
+	// list it. They prove it for NICs of any family where AnyNIC is set, and otherwise
+	// for those whose clients register with the RDMA core.
+	Directories []string
+	AnyNIC      bool
+	// Symbol is the function of the GPU driver that registers, where the driver itself is
+	// the client, as in /proc/kallsyms.
+	Symbol string
+	// Holder is the client's module as a holder of PeerMemory.Module.
+	Holder string
+}
