@@ -38,6 +38,9 @@ const (
 	peers   = "sys/kernel/mm/memory_peers/"
 )
 
+// version is the file of a module that is not the kernel's own.
+func version(module string) string { return "sys/module/" + module + "/version" }
+
 // dmabuf is a machine on which DMA-BUF is the one way to GPU memory.
 func (r rows) dmabuf(name string) State {
 	s := State{
@@ -197,25 +200,35 @@ func (r rows) configs(g *family.GPU) []State {
 	}
 }
 
-// clients are the ways to GPU memory without DMA-BUF, each enough for one family.
+// clients are the ways to GPU memory without DMA-BUF, each enough for one family. The
+// kernel's own drivers have none of them: modules have the versions of vendors' ones.
 func (r rows) clients() (ways []State) {
 	for _, g := range r.GPUs {
 		if g.Client.AnyNIC {
 			dir := g.Client.Directories[0]
-			ways = append(ways, State{Name: "client-" + dir, Files: map[string]string{peers + dir + "/version": "1.0\n"}, Symbols: []string{symPeerOld}})
+			ways = append(ways, State{Name: "client-" + dir, Symbols: []string{symPeerOld}, Files: map[string]string{
+				peers + dir + "/version": "1.0\n", g.VersionFile: "6.12.12\n",
+			}})
 		}
 		for _, n := range r.NICs {
 			if module := n.PeerMemory.Module; module != "" && len(g.Client.Modules) > 0 {
 				ways = append(ways, State{
 					Name: "holders-" + n.Module, Holders: map[string][]string{module: {g.Client.Holder, n.Module}},
-					Modules: map[string]string{g.Client.Modules[0]: "live"}, Symbols: []string{"ib_register_peer_memory_client\t[" + module + "]"},
+					Modules: map[string]string{g.Client.Modules[0]: "live", n.Module: "live"},
+					Files:   map[string]string{version(n.Module): "233.2.77.9\n"}, Symbols: []string{"ib_register_peer_memory_client\t[" + module + "]"},
 				})
 			}
 			for i := len(n.PeerMemory.Files) - 1; i >= 0; i-- { // that of the newest driver is the last to be added
-				file := n.PeerMemory.Files[i]
+				file, own := n.PeerMemory.Files[i], "3.1.0g\n"
+				if i > 0 {
+					own = "2.5.0g\n"
+				}
 				for _, says := range slices.Backward(file.Says[g.Name]) {
 					name := strings.ToLower(file.Name + "-" + strings.ReplaceAll(says, " ", "-"))
-					ways = append(ways, State{Name: name, Attributes: map[string]string{file.Name: says + "\n"}})
+					ways = append(ways, State{
+						Name: name, Attributes: map[string]string{file.Name: says + "\n"},
+						Modules: map[string]string{n.Module: "live"}, Files: map[string]string{version(n.Module): own},
+					})
 				}
 			}
 		}
