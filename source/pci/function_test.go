@@ -2,6 +2,8 @@ package pci
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -307,8 +309,37 @@ func TestProductNames(t *testing.T) {
 	if len(known) < 1000 {
 		t.Errorf("only %d products", len(known))
 	}
+	for _, tt := range []struct {
+		vendor, device uint16
+		want           string
+	}{
+		{0x10de, 0x2330, "H100 SXM5 80GB"},
+		{0x1002, 0x74a1, "Instinct MI300X"},
+		{0x1002, 0x74b6, "Instinct MI308X VF"},
+		{0x1002, 0x744c, "Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M"},
+		{0x15b3, 0x1021, "ConnectX-7"},
+		{0x1d0f, 0xefa1, "Elastic Fabric Adapter (EFA)"},
+		{0x14e4, 0x1750, "BCM57508 NetXtreme-E"},
+		{0x14e4, 0x1760, "BCM57608"},
+		{0x8086, 0x1593, "E810-C for SFP"},
+		{0x8086, 0x24f0, "Omni-Path HFI 100 Series"},
+		{0x1414, 0x00ba, "MANA VF"},
+		{0x8086, 0x1572, ""}, // X710, of no family
+		{0x14e4, 0x1657, ""}, // BCM5719, of no family
+	} {
+		if got := productName(tt.vendor, tt.device); got != tt.want {
+			t.Errorf("productName(%04x, %04x) = %q, want %q", tt.vendor, tt.device, got, tt.want)
+		}
+	}
+	// Every family that pci.ids knows has names.
+	for _, n := range family.Every().NICs {
+		named := func(id [2]uint16) bool { return id[0] == n.Vendor && n.Devices.Has(id[1]) }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(known)), named) {
+			t.Errorf("no NIC of family %s has a name; run make names", n.Name)
+		}
+	}
 	// No other id has a name: those next to a line, before all and behind all.
-	for _, vendor := range testsize.Share([]uint16{0x10de, 0x15b3, 0, 0x10dd, 0x10df, 0x15b2, 0x15b4, 0xffff}) {
+	for _, vendor := range testsize.Share([]uint16{0x10de, 0x15b3, 0, 0x1002, 0x10dd, 0x15b2, 0x15b4, 0x8086, 0xffff}) {
 		for n := range 1 << 16 {
 			device := uint16(n)
 			if known[[2]uint16{vendor, device}] {

@@ -1,6 +1,6 @@
-// Command genids writes the table of product names that source/pci embeds: the
-// GPUs of vendor 10de and the NICs and bridges of vendor 15b3, out of a pci.ids file,
-// plus products that it does not name yet.
+// Command genids writes the table of product names that source/pci embeds, out of a
+// pci.ids file, for the ids of the families of GPUs and NICs in source/family, and of
+// products that the file does not name yet.
 //
 //	go run ./source/pci/genids /usr/share/misc/pci.ids > source/pci/ids.txt
 package main
@@ -12,16 +12,28 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jaypipes/pcidb"
+
+	"gdr-features/source/family"
 )
 
-// later holds products that the pci.ids of 2025-07-11 lacks or names by chip
+// later holds products that the pci.ids of 2026-08-22 lacks or names by chip
 // alone. Sources: the table of supported GPUs in the README of NVIDIA's open
 // kernel modules (595.45.04), the device table of the kernel's nvgrace-gpu driver
-// (6.18), rdma-core's mlx5 device table (v64).
+// (6.18), rdma-core's mlx5 device table (v64); AMD's rules for Node Feature Discovery
+// (ROCm/gpu-operator, hack/k8s-patch, gpu-nfd-default-rule.yaml); the kernel's bnxt.c,
+// gdma.h (6.12) and ionic.h (6.18).
 var later = map[string]string{
+	"1002:7410": "Instinct MI210 VF",
+	"1002:74a8": "Instinct MI308X HF",
+	"1002:74b6": "Instinct MI308X VF",
+	"1002:74bc": "Instinct MI308X HF VF",
+	"1002:75b0": "Instinct MI350X VF",
+	"1002:75b3": "Instinct MI355X VF",
+	"1002:75b8": "Instinct MI350P VF",
 	"10de:2342": "GH200 480GB",
 	"10de:2345": "GH200 480GB",
 	"10de:2348": "GH200 144G HBM3e",
@@ -29,17 +41,30 @@ var later = map[string]string{
 	"10de:2e12": "GB10",
 	"10de:2e2a": "GB10",
 	"10de:31c2": "GB300",
+	"1414:00b9": "MANA",
+	"1414:00ba": "MANA VF",
+	"14e4:1761": "BCM57604",
+	"14e4:1762": "BCM57602",
+	"14e4:1763": "BCM57601",
 	"15b3:2101": "ConnectX-10 NVLink-C2C",
 	"15b3:a2d2": "BlueField ConnectX-5",
 	"15b3:a2d6": "BlueField-2 ConnectX-6 Dx",
 	"15b3:a2d9": "BlueField-3 Lx ConnectX-7",
 	"15b3:a2dc": "BlueField-3 ConnectX-7",
 	"15b3:a2df": "BlueField-4",
+	"1dd8:1002": "Pensando DSC or Pollara",
+	"1dd8:1003": "Pensando DSC or Pollara VF",
+	"8086:24f0": "Omni-Path HFI 100 Series",
+	"8086:24f1": "Omni-Path HFI 100 Series, integrated",
 }
 
 var (
 	product = regexp.MustCompile(`\[([^\[\]]+)\]\s*$`)
 	notAGPU = regexp.MustCompile(`(?i)nforce|audio|usb|ucsi|bridge|tegra|switch|ethernet|sata|smbus|memory controller`)
+	// recent are AMD's chips from 2017 on, and what pci.ids calls Instinct.
+	recent = regexp.MustCompile(`^(Vega|Navi)|Instinct`)
+	// generic are words in the names of NICs that tell little.
+	generic = regexp.MustCompile(`^Ethernet (Controller|Connection) |( Unified Wire| Dual-Media)?( [\d/]+G\S*)?( RDMA)? Ethernet( Controller)?$| [\d/]+GbE Controller$`)
 )
 
 func main() {
@@ -61,16 +86,26 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	table := family.Every()
 	names := map[string]string{}
-	for _, vendor := range []string{"10de", "15b3"} {
+	for _, g := range table.GPUs {
+		vendor := fmt.Sprintf("%04x", g.Vendor)
 		for _, p := range db.Vendors[vendor].Products {
-			if name := shorten(vendor, p.Name); name != "" {
+			if name := gpuName(g, p.Name); name != "" {
 				names[vendor+":"+p.ID] = name
 			}
 		}
 	}
+	for _, n := range table.NICs {
+		vendor := fmt.Sprintf("%04x", n.Vendor)
+		for _, p := range db.Vendors[vendor].Products {
+			if device, err := strconv.ParseUint(p.ID, 16, 16); err == nil && n.Devices.Has(uint16(device)) {
+				names[vendor+":"+p.ID] = nicName(p.Name)
+			}
+		}
+	}
 	maps.Copy(names, later)
-	if _, err := fmt.Fprintf(out, "# Product names from pci.ids %s (10de, 15b3) and later products; written by genids.\n", version); err != nil {
+	if _, err := fmt.Fprintf(out, "# Product names from pci.ids %s and later products; written by genids.\n", version); err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(names)) {
@@ -81,17 +116,28 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// shorten returns the product that people know, "H100 SXM5 80GB" of "GH100 [H100
-// SXM5 80GB]"; "" for a function of vendor 10de that is not a GPU.
-func shorten(vendor, name string) string {
+// gpuName returns the product that people know, "H100 SXM5 80GB" of "GH100 [H100
+// SXM5 80GB]"; "" for a function that is not a GPU. Where names decide nothing, chips
+// from before 2017 have none.
+func gpuName(g *family.GPU, name string) string {
 	p := product.FindStringSubmatch(name)
-	if vendor == "10de" && !strings.Contains(name, "GeForce") && (p == nil || notAGPU.MatchString(name)) {
+	switch {
+	case !strings.Contains(name, "GeForce") && (p == nil || notAGPU.MatchString(name)),
+		g.UnsupportedNames == nil && !recent.MatchString(name):
 		return ""
+	case p == nil:
+		return name
 	}
-	if p != nil {
+	return p[1]
+}
+
+// nicName returns the product that people know, "ConnectX-7" of "MT2910 Family
+// [ConnectX-7]", "E810-C for QSFP" of "Ethernet Controller E810-C for QSFP".
+func nicName(name string) string {
+	if p := product.FindStringSubmatch(name); p != nil {
 		return p[1]
 	}
-	return name
+	return generic.ReplaceAllString(name, "")
 }
 
 // versionOf reads the line "#	Version: 2025.07.11" at the head of a pci.ids.
