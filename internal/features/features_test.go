@@ -53,6 +53,11 @@ func TestUnknown(t *testing.T) {
 				"iommuGroup": "7", "family": "mlx5", "eligible": "false",
 			},
 		},
+		{
+			"NIC of a family that does not count",
+			function(classified(pci.Function{Vendor: 0x8086, Device: 0x1593, Class: 0x020000, NUMA: pci.None, IOMMUGroup: pci.None})),
+			attrs{"address": "0000:00:00.0", "vendor": "8086", "device": "1593", "class": "020000", "name": "E810-C for SFP", "family": "irdma"},
+		},
 		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
 		{"drivers", drivers(&kmod.State{}, family.Known()), attrs{}},
 		{"driver absent", drivers(&kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.False}}}, family.Known()), attrs{"driverLoaded": "false"}},

@@ -149,13 +149,14 @@ func (f *Function) InfiniBand() bool { return f.KnownNIC() != nil && f.Class>>8 
 // embedded table has none.
 func (f *Function) Name() string { return productName(f.Vendor, f.Device) }
 
-// Family is the name of the function's family of GPUs or NICs, "" for none.
+// Family is the name of the function's family of GPUs or NICs, also of one that does not
+// count; "" for none.
 func (f *Function) Family() string {
-	switch {
-	case f.GPU != nil:
+	if f.GPU != nil {
 		return f.GPU.Name
-	case f.NIC != nil:
-		return f.NIC.Name
+	}
+	if n := f.KnownNIC(); n != nil {
+		return n.Name
 	}
 	return ""
 }
