@@ -34,20 +34,16 @@ const (
 	askLimit    = time.Minute
 )
 
-// packed are the modules that are in the machine's file system, with those that
-// they need.
-var packed = []string{"mlx5_core", "mlx5_ib", "rdma_rxe", "crc32_generic", "dummy", "vfio_pci"}
-
 // kernelOptions let the kernel run under emulation. On a busy machine it would find
 // that its timer does not work, and give up; and every timer of high resolution,
 // which Go's runtime sets one after the other, costs as much as many system calls.
 const kernelOptions = "console=ttyS0 panic=-1 no_timer_check highres=off "
 
-// boot starts the machine and waits for its first process.
-func boot(t *testing.T, kernelArgs string, extra ...string) *machine {
+// boot starts a machine and waits for its first process.
+func boot(t *testing.T, w *wiring, kernelArgs string, extra ...string) *machine {
 	t.Helper()
 	start := time.Now()
-	m := &machine{t: t, wiring: node()}
+	m := &machine{t: t, wiring: w}
 	image := filepath.Join(t.TempDir(), "initramfs")
 	if err := os.WriteFile(image, m.pack(), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,15 +60,14 @@ func boot(t *testing.T, kernelArgs string, extra ...string) *machine {
 // pack returns the initramfs.
 func (m *machine) pack() []byte {
 	m.t.Helper()
-	var err error
-	if m.modules, err = initramfs.FindModules(built + "kernel/lib/modules"); err != nil {
-		m.t.Fatalf("%v (build.sh fetches the kernel)", err)
-	}
-	order, err := m.modules.Order(packed...)
+	m.findModules()
+	order, err := m.modules.Order(m.wiring.modules...)
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	files := map[string]string{"init": built + "guest", "gdr-features": built + "gdr-features", "gdr-features-agent": built + "gdr-features-agent"}
+	config := one(m.t, built+"kernel/boot/config-*")
+	files["boot/"+filepath.Base(config)] = config
 	for _, name := range order {
 		files["modules/"+name+".ko"] = m.modules[name]
 	}
@@ -94,13 +89,36 @@ func (m *machine) pack() []byte {
 	return archive.Bytes()
 }
 
+// findModules looks for the kernel's own modules and for those that stand in for
+// drivers: of vendors, which go before the kernel's own, and of newer kernels, which
+// have "inbox/" before their name.
+func (m *machine) findModules() {
+	m.t.Helper()
+	m.modules = initramfs.Modules{}
+	for _, from := range []struct{ dir, prefix string }{{"kernel/lib/modules", ""}, {"modules/vendor", ""}, {"modules/inbox", "inbox/"}} {
+		found, err := initramfs.FindModules(built + from.dir)
+		if err != nil {
+			m.t.Fatalf("%v (build.sh makes it)", err)
+		}
+		for name, path := range found {
+			m.modules[from.prefix+name] = path
+		}
+	}
+}
+
+// one returns the one file of a pattern.
+func one(t *testing.T, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %v, error %v (build.sh fetches a kernel)", pattern, files, err)
+	}
+	return files[0]
+}
+
 // qemu starts QEMU with emulation alone, and plays the functions.
 func (m *machine) qemu(image, kernelArgs string, extra []string) {
 	m.t.Helper()
-	kernels, err := filepath.Glob(built + "kernel/boot/vmlinuz-*")
-	if err != nil || len(kernels) != 1 {
-		m.t.Fatalf("kernels %v, error %v (build.sh fetches one)", kernels, err)
-	}
 	console := filepath.Join(m.t.TempDir(), "console")
 	args := []string{
 		// One CPU: while a proxy device waits for its answer, QEMU refuses
@@ -110,7 +128,7 @@ func (m *machine) qemu(image, kernelArgs string, extra []string) {
 		// machine makes the test longer, but no event in it late.
 		"-icount", "shift=1",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-kernel", kernels[0], "-initrd", image, "-append", kernelOptions + kernelArgs,
+		"-kernel", one(m.t, built+"kernel/boot/vmlinuz-*"), "-initrd", image, "-append", kernelOptions + kernelArgs,
 		"-serial", "file:" + console,
 		"-chardev", fmt.Sprintf("socket,id=line,fd=%d", serialLine), "-serial", "chardev:line",
 	}
@@ -126,7 +144,7 @@ func (m *machine) qemu(image, kernelArgs string, extra []string) {
 		c.ExtraFiles = append(c.ExtraFiles, far)
 		p.play(m.t, f, near)
 	}
-	err = c.Start()
+	err := c.Start()
 	for _, f := range c.ExtraFiles {
 		f.Close()
 	}

@@ -14,7 +14,7 @@ import (
 // machine as before, and the state labels of its feature file, which had expired or
 // would never, expire an hour after the new time within an interval.
 func TestClock(t *testing.T) {
-	m := boot(t, "")
+	m := boot(t, node(), "")
 	a := m.startAgent(bare)
 	for _, by := range []time.Duration{3 * time.Hour, -6 * time.Hour} {
 		before := a.read(featureFile)

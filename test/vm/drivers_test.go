@@ -13,7 +13,7 @@ import (
 // Debian's own drivers: mlx5_core cannot drive a NIC without firmware, so it
 // is loaded and bound to none. A software RDMA device is no NIC.
 func TestDrivers(t *testing.T) {
-	m := boot(t, "")
+	m := boot(t, node(), "")
 	a := m.startAgent(bare)
 	m.loadNeeds("mlx5_core")
 	inbox := bare.with(labels{"gdr.mofed": "inbox"})

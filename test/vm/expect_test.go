@@ -34,15 +34,18 @@ func (l labels) with(others labels) labels {
 	return all
 }
 
-// bare are the labels of the machine as it was wired, before a driver is loaded,
-// as root sees it.
-var bare = labels{
-	"gpudirect.rdma.capable": "true", "gpudirect.rdma.connectx": "true", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true",
-	"gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false",
-	"gdr.gpus": "4", "gdr.nics": "5", "gdr.topology": "virtual",
+// unused are the labels of every machine before a driver is loaded, as root sees it.
+var unused = labels{
+	"gpudirect.rdma.capable": "true", "gdr.topology": "virtual",
 	"gpudirect.rdma": "false", "gdr.reason": "GPUDriverNotLoaded", "gdr.peermem": "false", "gdr.dmabuf": "false",
 	"gdr.peerdirect": "none", "gdr.rate": "0", "gdr.iommu": "off", "gdr.acs": "clear", "gpudirect.storage": "false",
 }
+
+// bare are the labels of node before a driver is loaded.
+var bare = unused.with(labels{
+	"gpudirect.rdma.connectx": "true", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true", "gdr.gpus": "4", "gdr.nics": "5",
+	"gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false",
+})
 
 func (m *machine) expectLabels(uid uint32, want labels) {
 	m.t.Helper()
@@ -60,17 +63,23 @@ type judged struct {
 	details map[string]string
 }
 
-// notReady is the exit status of check.
-const notReady = 2
+// Exit statuses of check.
+const ready, notReady = 0, 2
 
-// expectFindings compares status and reason of some checks.
+// expectFindings compares status and reason of some checks of a node that is not ready.
 func (m *machine) expectFindings(uid uint32, want map[string]string, flags ...string) judged {
+	m.t.Helper()
+	return m.expectCheck(uid, notReady, want, flags...)
+}
+
+// expectCheck compares the exit status, and status and reason of some checks.
+func (m *machine) expectCheck(uid uint32, status int, want map[string]string, flags ...string) judged {
 	m.t.Helper()
 	var v struct {
 		verdict
 		Findings []struct{ Check, Status, Reason, Detail string }
 	}
-	m.decode(&v, uid, notReady, append(flags, "check")...)
+	m.decode(&v, uid, status, append(flags, "check")...)
 	got, details := map[string]string{}, map[string]string{}
 	for _, f := range v.Findings {
 		details[f.Check] = f.Detail

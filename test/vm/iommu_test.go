@@ -19,7 +19,7 @@ var iommu = []string{"-device", "intel-iommu"}
 // With an IOMMU the kernel turns the ACS redirects on, where a port has them.
 // Only root may read them.
 func TestTranslated(t *testing.T) {
-	m := boot(t, "intel_iommu=on", iommu...)
+	m := boot(t, node(), "intel_iommu=on", iommu...)
 	m.expectGroups("DMA", "DMA-FQ")
 	m.expectTopology(root)
 	want := bare.with(labels{"gdr.iommu": "translated", "gdr.acs": "redirect"})
@@ -39,7 +39,7 @@ func TestTranslated(t *testing.T) {
 // With iommu=pt the groups are there and translate nothing. GPUs that are handed
 // to virtual machines are no use to this one.
 func TestPassthrough(t *testing.T) {
-	m := boot(t, "intel_iommu=on iommu=pt", iommu...)
+	m := boot(t, node(), "intel_iommu=on iommu=pt", iommu...)
 	m.expectGroups("identity")
 	m.expectTopology(nobody)
 	want := bare.with(labels{"gdr.iommu": "passthrough", "gdr.acs": "redirect"})

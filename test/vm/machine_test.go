@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,11 @@ type machine struct {
 	wiring  *wiring
 	up      time.Duration     // the machine's own time when it last answered
 	address map[string]string // of the functions, by name
+	driven  map[string]driven // by name of the function
 }
+
+// driven is what drives a function: its PCI driver, and its RDMA device.
+type driven struct{ driver, rdma string }
 
 const (
 	devices = "/sys/bus/pci/devices/"
@@ -88,7 +93,8 @@ func (m *machine) locate() {
 	m.address = map[string]string{}
 	for address := range m.functions() {
 		vendor := m.read(devices + address + "/subsystem_vendor")
-		if vendor != fmt.Sprintf("%#04x\n", nvidia) && vendor != fmt.Sprintf("%#04x\n", mellanox) {
+		wired := func(f function) bool { return vendor == fmt.Sprintf("%#04x\n", f.Vendor) }
+		if !slices.ContainsFunc(m.wiring.functions, wired) {
 			continue
 		}
 		var number int

@@ -13,7 +13,7 @@ import (
 
 // The machine as it was wired, without IOMMU and without a driver.
 func TestTopology(t *testing.T) {
-	m := boot(t, "")
+	m := boot(t, node(), "")
 	for _, uid := range []uint32{root, nobody} {
 		want := bare
 		if uid != root {
@@ -62,9 +62,9 @@ type topology struct {
 }
 
 type endpoint struct {
-	Address, Device, PCIeRoot, Driver, RDMA string
-	NUMANode                                int
-	Eligible                                bool
+	Address, Family, Device, PCIeRoot, Driver, RDMA string
+	NUMANode                                        int
+	Eligible                                        bool
 }
 
 // expectTopology compares what was wired with what the program sees.
@@ -75,13 +75,14 @@ func (m *machine) expectTopology(uid uint32) {
 	want := topology{Topology: "virtual", Problems: []string{}}
 	for _, f := range m.wiring.functions {
 		e := endpoint{
-			Address: m.address[f.name], Device: fmt.Sprintf("%04x", f.Device),
+			Address: m.address[f.name], Family: families[f.Vendor], Device: fmt.Sprintf("%04x", f.Device),
 			PCIeRoot: fmt.Sprintf("pci0000:%02x", f.host), NUMANode: f.node, Eligible: true,
+			Driver: m.driven[f.name].driver, RDMA: m.driven[f.name].rdma,
 		}
-		if f.Vendor == nvidia {
-			want.GPUs = append(want.GPUs, e)
-		} else {
+		if f.isNIC() {
 			want.NICs = append(want.NICs, e)
+		} else {
+			want.GPUs = append(want.GPUs, e)
 		}
 	}
 	levels := map[string]string{}
@@ -99,7 +100,7 @@ func (m *machine) expectTopology(uid uint32) {
 
 // wiredLevels reads the table of levels.
 func (m *machine) wiredLevels() map[string]string {
-	lines := strings.Split(strings.TrimSpace(wired), "\n")
+	lines := strings.Split(strings.TrimSpace(m.wiring.levels), "\n")
 	nics := strings.Fields(lines[0])
 	levels := map[string]string{}
 	for _, line := range lines[1:] {

@@ -8,7 +8,7 @@ import (
 	"gdr-features/test/vm/mpqemu"
 )
 
-// node is the machine of all tests: every level is wired on purpose.
+// node is the machine of most tests: every level is wired on purpose.
 //
 //	host 20, node 0: port: switch: GPU A
 //	                               NIC a, two functions
@@ -19,7 +19,16 @@ import (
 //	host a0, node 1: port: GPU D
 //	                 port: NIC d
 func node() *wiring {
-	w := &wiring{}
+	w := &wiring{
+		modules: []string{"mlx5_core", "mlx5_ib", "rdma_rxe", "crc32_generic", "dummy", "vfio_pci"},
+		levels: `
+    a0        a1        b         c         d
+A   PIX/PIX   PIX/PIX   PXB/PXB   PHB/PHB   SYS/SYS
+B   PXB/PXB   PXB/PXB   PIX/PIX   PHB/PHB   SYS/SYS
+C   NODE/PHB  NODE/PHB  NODE/PHB  NODE/PHB  SYS/SYS
+D   SYS/SYS   SYS/SYS   SYS/SYS   SYS/SYS   PHB/PHB
+`,
+	}
 	first := w.hostBridge(0x20, 0)
 	outer := w.switchBelow(w.rootPort(first), 3)
 	w.gpu("A", outer[0])
@@ -35,32 +44,36 @@ func node() *wiring {
 	return w
 }
 
-// wired are the levels of that: nvidia-smi's word and NCCL's.
-const wired = `
-    a0        a1        b         c         d
-A   PIX/PIX   PIX/PIX   PXB/PXB   PHB/PHB   SYS/SYS
-B   PXB/PXB   PXB/PXB   PIX/PIX   PHB/PHB   SYS/SYS
-C   NODE/PHB  NODE/PHB  NODE/PHB  NODE/PHB  SYS/SYS
-D   SYS/SYS   SYS/SYS   SYS/SYS   SYS/SYS   PHB/PHB
-`
-
-// rootPorts are the ports of this that QEMU gives access control services.
+// rootPorts are the ports of node that QEMU gives access control services.
 const rootPorts = 5
 
 const (
 	nvidia, mellanox = 0x10de, 0x15b3
+	amazon, broadcom = 0x1d0f, 0x14e4
+	pensando, amd    = 0x1dd8, 0x1002
 	h100, connectX7  = 0x2330, 0x1021
 	controller3D     = 0x030200
+	accelerator      = 0x120000
 	infiniband       = 0x020700
 	ethernet         = 0x020000
 )
 
+// families are the program's names, by vendor.
+var families = map[uint16]string{
+	nvidia: "nvidia", amd: "amd", mellanox: "mlx5", amazon: "efa", broadcom: "bnxt_re", pensando: "ionic",
+}
+
 // wiring is a PCI Express hierarchy under construction: QEMU's arguments for it,
-// and the functions that this program plays.
+// the functions that this program plays, and what a test needs to know of it.
 type wiring struct {
 	args      []string
 	functions []function
 	ports     int
+	// modules are in the machine's file system, with those that they need.
+	modules []string
+	// levels are nvidia-smi's word and NCCL's of each pair: a line for a GPU, a column
+	// for a NIC.
+	levels string
 }
 
 // bus is where the next device goes.
@@ -119,6 +132,9 @@ func (w *wiring) nic(b bus, names []string, classes ...uint32) {
 		w.endpoint(b, i, names[i], mpqemu.Function{Vendor: mellanox, Device: connectX7, Class: class, Several: i == 0 && len(classes) > 1})
 	}
 }
+
+// isNIC reports whether a function is a NIC; the others are GPUs.
+func (f function) isNIC() bool { return f.Class>>16 == 0x02 }
 
 // endpoint adds a function. QEMU gets its socket after those of the functions before
 // it.
