@@ -235,7 +235,7 @@ func TestVerdictOnPage(t *testing.T) {
 func TestNoPairs(t *testing.T) {
 	for why, r := range map[string]*report.Report{
 		"No RDMA device":                 named(t, "bridges-only", "ready"),
-		"No NVIDIA GPU on this machine.": named(t, "nic-only", "ready"),
+		"No NVIDIA or AMD GPU on this machine.": named(t, "nic-only", "ready"),
 		"The PCI bus cannot be read.":    {},
 		"No RDMA device and no":          described(t, many(2, 0)),
 	} {
