@@ -239,7 +239,7 @@ func otherNICs() []failure {
 	thor := all(proprietary, unloaded, inbox, kernelHas(bnxtDMABuf))
 	return []failure{
 		{
-			name: "no NIC that is judged", machine: "e810", code: "NICNotJudged", fixedOn: "pair", fix: "--nic-families=mlx5,mlx4,efa,bnxt_re,irdma",
+			name: "no NIC that is judged", machine: "e810", code: "NICNotJudged", fixedOn: "pair", fix: "--nic-families=mlx5,mlx4,efa,bnxt_re,ionic,irdma",
 		},
 		{
 			name: "EFA, and nothing loaded efa_nv_peermem", from: github + "aws/aws-ofi-nccl/issues/803", machine: "efa",

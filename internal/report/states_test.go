@@ -50,7 +50,7 @@ var (
 		"gdr-0":              "false NoPeerMemoryPath false false",
 		"gdr-nobody":         "false NoPeerMemoryPath false false",
 	}
-	ofBroadcom = map[string]string{"holders-without-client": "false PeermemNotLoaded false false"}
+	ofIBPeerMem = map[string]string{"holders-without-client": "false PeermemNotLoaded false false"}
 )
 
 // TestStatesOfFamilies checks the verdict on machines with NICs and GPUs of each family, in
@@ -69,7 +69,7 @@ func TestStatesOfFamilies(t *testing.T) {
 		return sum
 	}
 	efa := rows(anyFamily, ofNVIDIA, ofEFA)
-	broadcom := rows(anyFamily, ofNVIDIA, ofBroadcom, map[string]string{
+	broadcom := rows(anyFamily, ofNVIDIA, ofIBPeerMem, map[string]string{
 		"holders-bnxt_re":              "true - true false",
 		"holders-nvidia_peermem-alone": "false PeermemNotLoaded false false",
 	})
@@ -78,7 +78,10 @@ func TestStatesOfFamilies(t *testing.T) {
 		"aws-p6-b200-mixed":      efa, // its ConnectX-7 manage NVLink switches
 		"bnxt-nvidia-phb":        broadcom,
 		"made-xe9680-h100-thor2": broadcom,
-		"supermicro-mi300x-thor2": rows(anyFamily, ofAMD, ofBroadcom, map[string]string{
+		"supermicro-mi300x-thor2": rows(anyFamily, ofAMD, ofIBPeerMem, map[string]string{
+			"holders-amdgpu-alone": "false PeermemNotLoaded false false",
+		}),
+		"amd-mi300x-pollara": rows(anyFamily, ofAMD, ofIBPeerMem, map[string]string{
 			"holders-amdgpu-alone": "false PeermemNotLoaded false false",
 		}),
 		"aks-mi300x": rows(anyFamily, ofAMD),

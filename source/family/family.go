@@ -22,7 +22,7 @@ type Table struct {
 // counted are the NICs that count unless somebody says otherwise, and others those that
 // do not.
 var (
-	counted = [...]*NIC{&mlx5, &mlx4, &efa, &bnxtRE}
+	counted = [...]*NIC{&mlx5, &mlx4, &efa, &bnxtRE, &ionic}
 	others  = [...]*NIC{&irdma, &mana, &erdma, &hns, &qedr, &hfi1, &cxgb4, &usnic, &ocrdma, &pvrdma, &qib}
 	gpus    = [...]*GPU{&nvidia, &amd}
 )

@@ -69,7 +69,7 @@ func TestKnown(t *testing.T) {
 
 // Select takes families by name, in the order of the table.
 func TestSelect(t *testing.T) {
-	const all = "mlx5, mlx4, efa, bnxt_re, irdma, mana_ib, erdma, hns_roce, qedr, hfi1, cxgb4, usnic, ocrdma, vmw_pvrdma, qib"
+	const all = "mlx5, mlx4, efa, bnxt_re, ionic, irdma, mana_ib, erdma, hns_roce, qedr, hfi1, cxgb4, usnic, ocrdma, vmw_pvrdma, qib"
 	if got := strings.Join(family.Names(family.Every().NICs), ", "); got != all {
 		t.Fatalf("families %s, want %s", got, all)
 	}
@@ -78,7 +78,7 @@ func TestSelect(t *testing.T) {
 		want  string // those that count
 		err   string
 	}{
-		{names: family.Names(family.Known().NICs), want: "mlx5, mlx4, efa, bnxt_re"},
+		{names: family.Names(family.Known().NICs), want: "mlx5, mlx4, efa, bnxt_re, ionic"},
 		{names: family.Names(family.Every().NICs), want: all},
 		{names: []string{"irdma", "mlx5", "irdma"}, want: "mlx5, irdma"},
 		{names: []string{"mlx5", "idrma"}, err: `no family of NICs is named "idrma"; there are ` + all},

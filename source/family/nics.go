@@ -201,3 +201,31 @@ var bnxtRE = NIC{
 		PeerStack:   "Broadcom's own driver and its package netxtreme-peer-mem-dkms",
 	},
 }
+
+// ionic: AMD Pensando, such as Pollara 400 (kernel: drivers/net/ethernet/pensando/ionic/
+// ionic.h; an id 1004 of AMD's own driver is for management alone). AMD's own driver brings
+// ib_peer_mem (ROCm/network-operator, docs/drivers).
+var ionic = NIC{
+	Name:       "ionic",
+	Vendor:     0x1dd8,
+	Devices:    DeviceRanges{{0x1002, 0x1003}},
+	Virtual:    DeviceIDs{0x1003},
+	Classes:    ethernet,
+	Drivers:    []string{"ionic"},
+	Module:     "ionic_rdma",
+	DMABuf:     "ionic_reg_user_mr_dmabuf",
+	LinkLayers: []string{"Ethernet"},
+	PeerMemory: PeerMemory{Module: "ib_peer_mem", Package: "ionic-dkms of AMD"},
+	Uverbs: Uverbs{
+		Driver: 21, // RDMA_DRIVER_IONIC
+		ABI:    1,
+		// struct ionic_ctx_req (include/uapi/rdma/ionic-abi.h), which is reserved.
+		Context: []uint32{0, 0, 0, 0},
+	},
+	Help: Help{
+		Product:     "AMD Pensando",
+		DMABufStack: "Linux 6.18 or newer, or AMD's package ionic-dkms",
+		PeerStack:   "AMD's package ionic-dkms, which brings ib_peer_mem",
+		Operator:    "AMD's network operator",
+	},
+}
