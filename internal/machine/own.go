@@ -69,22 +69,23 @@ func (r rows) none(name string) State {
 // kernelConfig is a configuration of the kernel with a family's options: those that newer
 // kernels always have, and all others. What follows the name is "=y", or "" for no mention.
 func kernelConfig(g *family.GPU, newer, other string) string {
-	text := "CONFIG_64BIT=y\n"
+	var text strings.Builder
+	text.WriteString("CONFIG_64BIT=y\n")
 	for _, o := range g.KernelOptions {
 		value := other
 		if o.Always != "" {
-			text += "CONFIG_" + o.Always + "=y\n"
+			text.WriteString("CONFIG_" + o.Always + "=y\n")
 			value = newer
 		}
 		switch value {
 		case "":
 		case "n":
-			text += "# CONFIG_" + o.Name + " is not set\n"
+			text.WriteString("# CONFIG_" + o.Name + " is not set\n")
 		default:
-			text += "CONFIG_" + o.Name + value + "\n"
+			text.WriteString("CONFIG_" + o.Name + value + "\n")
 		}
 	}
-	return text
+	return text.String()
 }
 
 func gzipped(text string) string {
