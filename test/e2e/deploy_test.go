@@ -36,6 +36,7 @@ var variants = []struct {
 	{"feature-file", overlays + "feature-file", []string{"--set", "publish={file}"}, []string{"hostPath", "runAsNonRoot", "runAsUser=0"}},
 	{"acs", overlays + "acs", []string{"--set", "acs=true"}, []string{"SYS_ADMIN", "runAsNonRoot", "runAsUser=0"}},
 	{"host-sys", overlays + "host-sys", []string{"--set", "hostSys=true"}, []string{"hostPath"}},
+	{"kernel-config", overlays + "kernel-config", []string{"--set", "kernelConfig=true"}, []string{"hostPath"}},
 	{"expect", overlays + "expect", []string{"--set-file", "expect=" + placeholder}, nil},
 	{"monitoring", overlays + "monitoring", []string{"--set", "monitoring.enabled=true"}, nil},
 	{"node-critical", overlays + "node-critical", []string{"--set", "priorityClassName=system-node-critical"}, nil},
@@ -90,7 +91,7 @@ func TestChart(t *testing.T) {
 	applyOperators(t)
 	template := []string{"template", agentName, chart, "--namespace", agentName}
 	all := []string{
-		"--set", "publish={nodefeature,file}", "--set", "nicFamilies={mlx5,irdma}", "--set", "acs=true,hostSys=true,interval=30s,settle=1m,metricsPairs=true,logLevel=debug",
+		"--set", "publish={nodefeature,file}", "--set", "nicFamilies={mlx5,irdma}", "--set", "acs=true,hostSys=true,kernelConfig=true,interval=30s,settle=1m,metricsPairs=true,logLevel=debug",
 		"--set", "image.repository=registry.example/gdr-features,image.tag=v1,image.pullPolicy=Always,imagePullSecrets[0].name=pull",
 		"--set", "extraArgs={--log-format=json},priorityClassName=system-node-critical,admissionPolicy.enabled=false",
 		"--set", "nodeSelector.pool=gpu,tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.memory=128Mi",

@@ -13,5 +13,5 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* Whether Pod Security admits the Pods only as privileged: "true" or nothing. */}}
 {{- define "gdr-features.privileged" -}}
-{{- if or .Values.acs .Values.hostSys (has "file" .Values.publish) }}true{{ end }}
+{{- if or .Values.acs .Values.hostSys .Values.kernelConfig (has "file" .Values.publish) }}true{{ end }}
 {{- end }}
