@@ -40,7 +40,11 @@ const (
 	ghwpci  = "ghw.PCI"
 )
 
-const machineFile = "testdata/machines/dell-xe9680-h100.txt"
+// The machine, and the same one with NICs of another family.
+const (
+	machineFile     = "testdata/machines/dell-xe9680-h100.txt"
+	otherFamilyFile = "testdata/machines/made-xe9680-h100-thor2.txt"
+)
 
 // errOver: something costs more than claimed.
 var errOver = errors.New("over the limit")
@@ -80,11 +84,11 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 		return err
 	}
 	fmt.Fprintf(out, "%d rounds on %d CPUs, %s, trees in %s\n", rounds, runtime.NumCPU(), runtime.Version(), parent)
-	trees, shared, err := layOut(dir)
+	trees, shared, otherFamily, err := layOut(dir)
 	if err != nil {
 		return fmt.Errorf("trees: %w", err)
 	}
-	m, err := measureAll(ctx, bin, subjects(bin, append(trees, shared)), trees[0].dir, dir, rounds)
+	m, err := measureAll(ctx, bin, subjects(bin, append(trees, shared), otherFamily), trees[0].dir, dir, rounds)
 	if err != nil {
 		return err
 	}
@@ -126,9 +130,10 @@ func measureAll(ctx context.Context, bin binaries, all []subject, tree, dir stri
 	return m, err
 }
 
-// subjects are the programs on each tree; ghw.PCI and check on the first alone. What a
+// subjects are the programs on each tree; ghw.PCI and check on the first alone, and with it
+// the product on a tree with NICs of another family. What a
 // program must print proves that it read the tree.
-func subjects(bin binaries, trees []tree) []subject {
+func subjects(bin binaries, trees []tree, otherFamily string) []subject {
 	var all []subject
 	for i, t := range trees {
 		counted := fmt.Sprintf("functions=%d", t.functions)
@@ -140,6 +145,7 @@ func subjects(bin binaries, trees []tree) []subject {
 		if i == 0 {
 			s.ghw = &series{name: ghwpci, argv: []string{bin.ghwpci, t.dir}, want: counted}
 			s.check = &series{name: product + " check", argv: []string{bin.product, "--root", t.dir, "check"}, want: "PCIe links"}
+			s.otherFamily = &series{name: product + " other NICs", argv: []string{bin.product, "--root", otherFamily, "labels"}, want: "gdr.nic.bnxt_re=true\n"}
 			s.bareCheck = &series{name: bare + " check", argv: []string{bin.bare, t.dir, "check"}, want: counted}
 		}
 		all = append(all, s)

@@ -158,7 +158,7 @@ func TestBoundsInReadme(t *testing.T) {
 func TestBounds(t *testing.T) {
 	times := func(ms float64) *series { return &series{costs: []cost{{cpu: ms}}} }
 	trees := func(product float64) []subject {
-		base := subject{functions: 100, product: times(product), bare: times(1), ghw: times(20), check: times(4), bareCheck: times(1)}
+		base := subject{functions: 100, product: times(product), bare: times(1), ghw: times(20), check: times(4), bareCheck: times(1), otherFamily: times(product)}
 		grown := func(functions int, bare, ratio float64) subject {
 			return subject{functions: functions, product: times(product + ratio*bare), bare: times(1 + bare)}
 		}

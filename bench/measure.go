@@ -31,6 +31,7 @@ type subject struct {
 	functions          int
 	product, bare, ghw *series
 	check, bareCheck   *series
+	otherFamily        *series // labels on the same machine with NICs of another family
 }
 
 // programs are in the order they take turns in.
@@ -38,7 +39,7 @@ func (s subject) programs() []*series {
 	if s.ghw == nil {
 		return []*series{s.product, s.bare}
 	}
-	return []*series{s.product, s.bare, s.ghw, s.check, s.bareCheck}
+	return []*series{s.product, s.bare, s.ghw, s.check, s.bareCheck, s.otherFamily}
 }
 
 // warmUp rounds come first and do not count.

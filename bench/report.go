@@ -75,6 +75,7 @@ func report(out io.Writer, m measured) error {
 // The bounds of README.md.
 const (
 	mostOfBare     = 4   // CPU of a run, times that of bare
+	mostOfMLX5     = 1.1 // CPU of a run with NICs of another family, times that with mlx5
 	mostOfGHW      = 0.3 // CPU of a run, times that of ghw.PCI
 	mostMB         = 24  // peak resident memory
 	mostOfBareMore = 3   // CPU of a further function, times that of bare
@@ -92,6 +93,7 @@ func claims(m measured, steps []step, virtual step) []claim {
 	return []claim{
 		{"CPU of a run, 8 GPUs, times that of bare", times(base.bare), mostOfBare, true},
 		{"CPU of check, 8 GPUs, times that of bare reading the same", median(base.check.cpu()) / median(base.bareCheck.cpu()), mostOfBare, true},
+		{"CPU of a run with NICs of another family, times that with mlx5", median(base.otherFamily.cpu()) / median(base.product.cpu()), mostOfMLX5, true},
 		{"CPU of a run, 8 GPUs, times that of ghw.PCI alone", times(base.ghw), mostOfGHW, true},
 		{"peak resident memory, 8 GPUs, MB", base.product.peak(), mostMB, false},
 		{"CPU of a further function, times that of bare, worst step", worst, mostOfBareMore, true},

@@ -27,18 +27,20 @@ type tree struct {
 }
 
 // layOut writes the machine as it is, then with more and more functions, and last with
-// more virtual functions only.
-func layOut(dir string) (grown []tree, shared tree, err error) {
-	m, err := machine.Load(machineFile)
+// more virtual functions only, and one with NICs of another family.
+func layOut(dir string) (grown []tree, shared tree, otherFamily string, err error) {
+	m, state, err := ready(machineFile)
 	if err != nil {
-		return nil, shared, err
+		return nil, shared, "", err
 	}
-	state, ok := m.StateNamed("ready")
-	if !ok {
-		return nil, shared, fmt.Errorf("no state %q", "ready")
+	other, otherState, err := ready(otherFamilyFile)
+	if err != nil {
+		return nil, shared, "", err
 	}
-	kallsyms := machine.Kallsyms(kallsymsSize, m.Symbols(state))
-	state.Kallsyms = &kallsyms
+	otherFamily = filepath.Join(dir, "other-family")
+	if err := other.Write(otherFamily, otherState); err != nil {
+		return nil, shared, "", err
+	}
 	write := func(m *machine.Machine) (tree, error) {
 		t := tree{filepath.Join(dir, fmt.Sprint(len(m.Functions))), len(m.Functions)}
 		return t, m.Write(t.dir, state)
@@ -46,12 +48,24 @@ func layOut(dir string) (grown []tree, shared tree, err error) {
 	for _, size := range append([]int{len(m.Functions)}, sizes...) {
 		t, err := write(grow(m, size))
 		if err != nil {
-			return nil, shared, err
+			return nil, shared, "", err
 		}
 		grown = append(grown, t)
 	}
 	shared, err = write(share(m, virtualFunctions))
-	return grown, shared, err
+	return grown, shared, otherFamily, err
+}
+
+// ready returns a machine with everything in place and a kallsyms of the usual size.
+func ready(file string) (*machine.Machine, machine.State, error) {
+	m, err := machine.Load(file)
+	if err != nil {
+		return nil, machine.State{}, err
+	}
+	state := m.Ready()
+	kallsyms := machine.Kallsyms(kallsymsSize, m.Symbols(state))
+	state.Kallsyms = &kallsyms
+	return m, state, nil
 }
 
 // nicsOf returns the machine's NICs.
