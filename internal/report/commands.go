@@ -15,6 +15,8 @@ var (
 	ForTopo = Options{Facts: Facts{
 		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
 	}}
+	// ForEnv is for env: the matrix and the ports.
+	ForEnv = Options{}
 	// ForPublishing is for publishing all ports beside the labels.
 	ForPublishing = Options{Facts: Facts{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}
 )

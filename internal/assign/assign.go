@@ -1,0 +1,212 @@
+// Package assign gives each GPU of a machine the NIC that it should use. It is pure: the
+// same machine always gives the same answer, in every process that asks.
+package assign
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+)
+
+// NIC is a usable NIC: an eligible one with an RDMA device and an active port.
+type NIC struct {
+	// Address is that of the function that carries the RDMA device: a virtual
+	// function's own, not its physical function's.
+	Address pci.Address
+	// RDMA is the name of the RDMA device, "mlx5_0".
+	RDMA string
+	// Port is the first active port with RateGbps, the highest rate of an active port.
+	Port     int
+	RateGbps float64
+	// LinkLayer is that of Port, "InfiniBand", "Ethernet" or "Unspecified".
+	LinkLayer string
+	// Active are the numbers of all active ports.
+	Active []int
+	// Virtual: a virtual function. Auxiliary: the RDMA device is on an auxiliary device
+	// below the function (a subfunction).
+	Virtual, Auxiliary bool
+	// NUMA is the NUMA node, pci.None or pci.Unread where it is not known.
+	NUMA int
+
+	index int // in the matrix
+}
+
+// Machine is what NICs are assigned on.
+type Machine struct {
+	*topology.Matrix
+	// NICs are the usable ones, by address and then name.
+	NICs []*NIC
+	// Unknown are the RDMA devices of eligible NICs with a port whose state could not be
+	// read, and without an active one.
+	Unknown []string
+	// NUMANodes is the number of NUMA nodes, at least 1.
+	NUMANodes int
+	// Incomplete: there may be GPUs and NICs that could not be read. The caller sets it.
+	Incomplete bool
+}
+
+// NewMachine finds the usable NICs. visible tells whether this process can see an RDMA
+// device: those of another network namespace may be listed and cannot be opened.
+func NewMachine(m *topology.Matrix, numaNodes int, visible func(rdma string) bool) *Machine {
+	machine := &Machine{Matrix: m, NUMANodes: max(numaNodes, 1)}
+	for i := range m.NICs {
+		n := &m.NICs[i]
+		if !n.Eligible || n.RDMA == nil || !writable(n.RDMA.Name) || !visible(n.RDMA.Name) {
+			continue
+		}
+		nic := &NIC{
+			Address: n.Function.Address, RDMA: n.RDMA.Name, Virtual: n.Function.PhysFn != nil, Auxiliary: n.RDMA.Auxiliary,
+			NUMA: n.Function.NearNUMA, index: i,
+		}
+		nic.usePorts(n.RDMA.Ports)
+		switch {
+		case len(nic.Active) > 0:
+			machine.NICs = append(machine.NICs, nic)
+		case !n.RDMA.PortsRead || slices.ContainsFunc(n.RDMA.Ports, unreadable):
+			machine.Unknown = append(machine.Unknown, nic.RDMA)
+		}
+	}
+	return machine
+}
+
+func unreadable(p rdma.Port) bool { return p.State == "" || p.State == "ACTIVE" && p.LinkLayer == "" }
+
+// writable reports whether frameworks can read a name: in a list, beside a port, in JSON and
+// in a shell.
+func writable(name string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+	return name != "" && strings.Trim(name, letters) == ""
+}
+
+// usePorts takes over the active ports and chooses one.
+func (n *NIC) usePorts(ports []rdma.Port) {
+	for _, p := range ports { // by number
+		if !p.Active() {
+			continue
+		}
+		n.Active = append(n.Active, p.Number)
+		if len(n.Active) == 1 || p.RateGbps > n.RateGbps {
+			n.Port, n.RateGbps, n.LinkLayer = p.Number, p.RateGbps, p.LinkLayer
+		}
+	}
+}
+
+// Choice is a GPU and the NIC that it should use.
+type Choice struct {
+	GPU *topology.GPU
+	// NIC is nil where no NIC is usable.
+	NIC *NIC
+	// Level is that of the pair; topology.Unknown without a NIC, and where it is not known.
+	Level topology.Level
+
+	index int // of the GPU in the matrix
+}
+
+// Map is a machine with one choice for each of some GPUs.
+type Map struct {
+	*Machine
+	// Choices are in the order in which a process counts the GPUs: the first is its GPU 0.
+	Choices []Choice
+}
+
+// Assign chooses among the NICs that allowed accepts, nil for all. gpus are indexes in the
+// matrix, in the order in which a process counts them. The GPUs are served by address. Each
+// is given the NIC with the nearest level, then with the fewest GPUs so far, a physical
+// function before a virtual one, the highest rate, the lowest address.
+func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Map {
+	result := &Map{Machine: m, Choices: make([]Choice, len(gpus))}
+	inTurn := make([]int, len(gpus))
+	for i, gpu := range gpus {
+		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], index: gpu}
+		inTurn[i] = i
+	}
+	slices.SortFunc(inTurn, func(a, b int) int { return gpus[a] - gpus[b] })
+	users := map[*NIC]int{}
+	for _, i := range inTurn {
+		c := &result.Choices[i]
+		for _, nic := range m.NICs {
+			if (allowed == nil || allowed(nic)) && (c.NIC == nil || m.before(c, nic, users)) {
+				c.NIC, c.Level = nic, m.Level(*c, nic)
+			}
+		}
+		if c.NIC != nil {
+			users[c.NIC]++
+		}
+	}
+	return result
+}
+
+// before reports whether a GPU should rather use a NIC than the one chosen so far, whose
+// address is lower.
+func (m *Machine) before(c *Choice, nic *NIC, users map[*NIC]int) bool {
+	return cmp.Or(
+		cmp.Compare(Rank(m.Level(*c, nic)), Rank(c.Level)),
+		cmp.Compare(users[nic], users[c.NIC]),
+		cmp.Compare(number(nic.Virtual), number(c.NIC.Virtual)),
+		cmp.Compare(c.NIC.RateGbps, nic.RateGbps),
+	) < 0
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Rank orders levels, the nearest first; a level that is not known comes last.
+func Rank(l topology.Level) topology.Level {
+	if l == topology.Unknown {
+		return topology.SYS + 1
+	}
+	return l
+}
+
+// Level is how near a usable NIC is to the GPU of a choice.
+func (m *Machine) Level(c Choice, nic *NIC) topology.Level {
+	return m.PairsOf(c.index)[nic.index].Level
+}
+
+// Find returns the usable NIC with an RDMA device of this name, nil for none.
+func (m *Machine) Find(rdma string) *NIC {
+	for _, n := range m.NICs {
+		if n.RDMA == rdma {
+			return n
+		}
+	}
+	return nil
+}
+
+// Within reports whether every GPU has a usable NIC at this level or a nearer one. With
+// topology.Unknown as the limit any level will do.
+func (m *Map) Within(limit topology.Level) bool {
+	return !slices.ContainsFunc(m.Choices, func(c Choice) bool {
+		return c.NIC == nil || limit != topology.Unknown && Rank(c.Level) > limit
+	})
+}
+
+// Used are the NICs that are chosen, by address, each once.
+func (m *Map) Used() []*NIC {
+	var used []*NIC
+	for _, n := range m.NICs {
+		if m.Users(n) > 0 {
+			used = append(used, n)
+		}
+	}
+	return used
+}
+
+// Users is how many GPUs use a NIC.
+func (m *Map) Users(n *NIC) int {
+	users := 0
+	for _, c := range m.Choices {
+		if c.NIC == n {
+			users++
+		}
+	}
+	return users
+}

@@ -1,0 +1,84 @@
+package assign
+
+import (
+	"fmt"
+	"strings"
+
+	"gdr-features/topology"
+)
+
+// Notes say what the machine cannot give, a sentence each.
+func (m *Map) Notes() []string {
+	var notes []string
+	for _, c := range m.Choices {
+		notes = append(notes, m.about(c)...)
+	}
+	for _, n := range m.NICs {
+		switch users := m.usersOf(n); {
+		case len(users) > 1:
+			notes = append(notes, fmt.Sprintf("The GPUs %s share the NIC %s.", strings.Join(users, ", "), n.RDMA))
+		case len(users) == 0 && len(m.Choices) > 0:
+			notes = append(notes, fmt.Sprintf("No GPU uses the NIC %s.", n.RDMA))
+		}
+	}
+	for _, name := range m.Unknown {
+		notes = append(notes, fmt.Sprintf("The ports of the NIC %s could not be read, so it is not used.", name))
+	}
+	return notes
+}
+
+// about returns the notes about one GPU.
+func (m *Map) about(c Choice) []string {
+	var notes []string
+	gpu := c.GPU.Address
+	if !c.GPU.Eligible {
+		notes = append(notes, fmt.Sprintf("The GPU %v cannot do GPUDirect RDMA: its data goes through host memory.", gpu))
+	}
+	if c.NIC == nil {
+		return append(notes, fmt.Sprintf("The GPU %v has no usable NIC: none is eligible and has an RDMA device with an active port here.", gpu))
+	}
+	switch {
+	case c.Level == topology.Unknown:
+		notes = append(notes, fmt.Sprintf("How near the GPU %v is to its NIC %s is not known.", gpu, c.NIC.RDMA))
+	case c.Level > topology.PXB:
+		notes = append(notes, fmt.Sprintf("The usable NIC nearest to the GPU %v is at %v.", gpu, c.Level))
+	}
+	if nearer := m.nearerUnusable(c); nearer != nil {
+		notes = append(notes, fmt.Sprintf("The GPU %v has a nearer NIC, %s at %v, which cannot be used: it has no RDMA device with an active port here.",
+			gpu, nearer.name, nearer.level))
+	}
+	return notes
+}
+
+type unusable struct {
+	name  string
+	level topology.Level
+}
+
+// nearerUnusable is an eligible NIC that is nearer to a GPU than the one chosen, nil for
+// none: the nearest such.
+func (m *Map) nearerUnusable(c Choice) *unusable {
+	var nearest *unusable
+	for j, p := range m.PairsOf(c.index) {
+		n := &m.Matrix.NICs[j]
+		if !n.Eligible || Rank(p.Level) >= Rank(c.Level) || nearest != nil && p.Level >= nearest.level {
+			continue
+		}
+		nearest = &unusable{name: n.Name(), level: p.Level}
+		if nearest.name == "" {
+			nearest.name = n.Address()
+		}
+	}
+	return nearest
+}
+
+// usersOf are the addresses of the GPUs that use a NIC.
+func (m *Map) usersOf(n *NIC) []string {
+	var users []string
+	for _, c := range m.Choices {
+		if c.NIC == n {
+			users = append(users, c.GPU.Address.String())
+		}
+	}
+	return users
+}
