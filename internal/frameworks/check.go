@@ -1,0 +1,223 @@
+package frameworks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Given is what frameworks are told.
+type Given struct {
+	// Variables by name. An empty value counts as none.
+	Variables map[string]string
+	// Files are the contents of files by the name of the framework.
+	Files map[string][]byte
+	// Networks are the network devices that UCX_NET_DEVICES may name too; nil where they
+	// are not known.
+	Networks []string
+
+	unread error // why the file that a variable names could not be read
+}
+
+// ReadFiles reads the files that variables name.
+func (g *Given) ReadFiles(read func(name string) ([]byte, error)) {
+	if name := g.Variables[mooncakeVariable]; name != "" {
+		data, err := read(name)
+		if g.unread = err; err == nil {
+			g.Files = map[string][]byte{"mooncake": data}
+		}
+	}
+}
+
+// Finding judges one variable, or the file of a framework.
+type Finding struct {
+	// Name is that of the variable, or of the framework whose file it is.
+	Name string
+	// State: right, wrong, or not known.
+	State tristate.State
+	// Problems say what is wrong or not known, each naming the entry.
+	Problems []string
+	// Want is what would be right; "" where nothing can be.
+	Want string
+}
+
+// Check judges what is given against the machine. m has the GPUs in question. No finding
+// means that nothing is given.
+func Check(m *assign.Map, given Given) []*Finding {
+	var all []*Finding
+	for _, f := range All {
+		j := judge{Map: m, Given: given, want: f.Write(m)}
+		f.judge(&j)
+		for _, finding := range j.findings {
+			if finding.State == tristate.True {
+				finding.Want = ""
+			}
+		}
+		all = append(all, j.findings...)
+	}
+	return all
+}
+
+// Judged are the variables that Check looks at.
+func Judged() []string {
+	return []string{deviceOrder, ncclHCA, ucxDevices, nvshmemSwitch, nvshmemMapping, nvshmemList, vllmMapping, vllmVariables, mooncakeVariable}
+}
+
+// judge looks at the variables of one framework.
+type judge struct {
+	*assign.Map
+	Given
+	want     Settings
+	findings []*Finding
+}
+
+// about starts the finding about a variable that is given, nil where it is not.
+func (j *judge) about(name string) *Finding {
+	if j.Variables[name] == "" {
+		return nil
+	}
+	f := &Finding{Name: name, State: tristate.True}
+	for _, v := range j.want.Variables {
+		if v.Name == name {
+			f.Want = v.Value
+		}
+	}
+	j.findings = append(j.findings, f)
+	return f
+}
+
+func (f *Finding) wrong(format string, args ...any) {
+	f.State = tristate.False
+	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
+}
+
+func (f *Finding) unknown(format string, args ...any) {
+	f.State = tristate.And(f.State, tristate.Unknown)
+	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
+}
+
+// device returns the usable NIC of this name, with this port where it is not 0. Otherwise it
+// says what is wrong with the entry and returns nil.
+func (j *judge) device(f *Finding, entry, name string, port int) *assign.NIC {
+	nic := j.Find(name)
+	switch {
+	case nic == nil:
+		j.unusable(f, entry, name)
+		return nil
+	case port != 0 && !slices.Contains(nic.Active, port):
+		f.wrong("%q: port %d of %s is not active", entry, port, name)
+		return nil
+	}
+	return nic
+}
+
+// unusable says why no usable NIC has a name.
+func (j *judge) unusable(f *Finding, entry, name string) {
+	at := slices.IndexFunc(j.Matrix.NICs, func(n topology.NIC) bool { return n.RDMA != nil && n.RDMA.Name == name })
+	switch {
+	case slices.Contains(j.Unknown, name):
+		f.unknown("%q: the ports of %s could not be read", entry, name)
+	case at < 0:
+		j.missing(f, "%q: there is no RDMA device %q", entry, name)
+	case !j.Matrix.NICs[at].Eligible:
+		f.wrong("%q: %s cannot do GPUDirect RDMA", entry, name)
+	default:
+		f.wrong("%q: no port of %s is active here", entry, name)
+	}
+}
+
+// missing says that something is not there; not everything may have been read.
+func (j *judge) missing(f *Finding, format string, args ...any) {
+	if j.Incomplete {
+		f.unknown(format+", as far as the machine could be read", args...)
+	} else {
+		f.wrong(format, args...)
+	}
+}
+
+// list judges a variable with which each GPU uses the best of some NICs.
+func (j *judge) list(f *Finding, allowed func(*assign.NIC) bool) {
+	given := make([][]*assign.NIC, len(j.Choices))
+	for i, c := range j.Assign(j.gpus(), allowed).Choices {
+		if c.NIC != nil {
+			given[i] = []*assign.NIC{c.NIC}
+		}
+	}
+	j.pairs(f, given)
+}
+
+// gpus are the GPUs in question, as Assign takes them.
+func (j *judge) gpus() []int {
+	gpus := make([]int, len(j.Choices))
+	for i, c := range j.Choices {
+		gpus[i] = slices.IndexFunc(j.GPUs, func(g topology.GPU) bool { return g.Address == c.GPU.Address })
+	}
+	return gpus
+}
+
+// pairs judges the NICs that each GPU is given, against those that it should use.
+func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
+	users := map[*assign.NIC]int{}
+	for i, c := range j.Choices {
+		for _, nic := range given[i] {
+			users[nic]++
+			j.near(f, c, nic)
+		}
+		if len(given[i]) == 0 && c.NIC != nil {
+			f.wrong("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, levelText(c.Level))
+		}
+	}
+	for _, nic := range j.NICs {
+		if users[nic] > max(j.Users(nic), 1) {
+			j.shared(f, given, nic, users)
+		}
+	}
+}
+
+// near says so if a NIC is farther from a GPU than the one that it should use.
+func (j *judge) near(f *Finding, c assign.Choice, nic *assign.NIC) {
+	switch level := j.Level(c, nic); {
+	case level == topology.Unknown:
+		f.unknown("how near the GPU %v is to %s is not known", c.GPU.Address, nic.RDMA)
+	case assign.Rank(level) > assign.Rank(c.Level):
+		f.wrong("the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
+	}
+}
+
+// shared says so if a GPU that shares a NIC has another one as near with fewer users.
+func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users map[*assign.NIC]int) {
+	for i, c := range j.Choices {
+		if !slices.Contains(given[i], nic) {
+			continue
+		}
+		for _, other := range j.NICs {
+			if users[other]+1 < users[nic] && j.Level(c, other) == j.Level(c, nic) {
+				f.wrong("%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
+				return
+			}
+		}
+	}
+}
+
+func levelText(l topology.Level) string {
+	if l == topology.Unknown {
+		return "an unknown level"
+	}
+	return l.String()
+}
+
+// numberedByAddress says so if the GPUs may be numbered in another order.
+func (j *judge) numberedByAddress(f *Finding) {
+	if len(j.Choices) > 1 && j.Variables[deviceOrder] != byAddress {
+		f.wrong("GPUs are counted, and %s=%s is not set", deviceOrder, byAddress)
+	}
+}
+
+// entries splits a list at commas.
+func entries(list string) []string {
+	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
+}

@@ -1,0 +1,242 @@
+package frameworks
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// judgeVLLM looks at the two variables of vLLM, and at those that it adds to.
+func judgeVLLM(j *judge) {
+	mapping, variables := j.about(vllmMapping), j.about(vllmVariables)
+	switch {
+	case mapping == nil && variables == nil:
+		return
+	case mapping == nil:
+		variables.wrong("vLLM stops: %s must be set too", vllmMapping)
+		return
+	}
+	given := j.vllmGiven(mapping)
+	j.pairs(mapping, given)
+	if variables == nil {
+		mapping.wrong("vLLM stops: %s must be set too", vllmVariables)
+		return
+	}
+	for entry := range strings.SplitSeq(j.Variables[vllmVariables], ",") {
+		entry = strings.TrimSpace(entry)
+		name, port := splitPort(entry)
+		if name == ucxDevices && port == 0 {
+			variables.wrong("%q: UCX reads no name without a port; write %s:1", entry, name)
+		}
+		for _, nic := range slices.Concat(given...) {
+			if port != 0 && !slices.Contains(nic.Active, port) {
+				variables.wrong("%q: port %d of %s is not active", entry, port, nic.RDMA)
+			}
+		}
+		if name != "" && j.Variables[name] != "" {
+			variables.wrong("%q: %s is set already (%q), and vLLM puts that behind its own value", entry, name, j.Variables[name])
+		}
+	}
+}
+
+// setByVLLM reports whether vLLM sets a variable.
+func setByVLLM(variables, name string) bool {
+	for entry := range strings.SplitSeq(variables, ",") {
+		if set, _ := splitPort(strings.TrimSpace(entry)); set == name {
+			return true
+		}
+	}
+	return false
+}
+
+// vllmGiven reads pairs of addresses.
+func (j *judge) vllmGiven(f *Finding) [][]*assign.NIC {
+	given := make([][]*assign.NIC, len(j.Choices))
+	for entry := range strings.SplitSeq(j.Variables[vllmMapping], ",") {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
+			continue
+		}
+		left, right, ok := strings.Cut(entry, "=")
+		gpu, gpuOK := vllmAddress(left)
+		nic, nicOK := vllmAddress(right)
+		if !ok || !gpuOK || !nicOK {
+			f.wrong("%q: not of the form GPU=NIC with two PCI addresses", entry)
+			continue
+		}
+		at := slices.IndexFunc(j.Choices, func(c assign.Choice) bool { return c.GPU.Address == gpu })
+		if at < 0 {
+			if !slices.ContainsFunc(j.GPUs, func(g topology.GPU) bool { return g.Address == gpu }) {
+				j.missing(f, "%q: there is no GPU at %v", entry, gpu)
+			}
+			continue
+		}
+		if len(given[at]) > 0 {
+			f.wrong("%q: of two entries for a GPU the last counts", entry)
+		}
+		given[at] = nil
+		if n := j.vllmNIC(f, entry, nic); n != nil {
+			given[at] = []*assign.NIC{n}
+		}
+	}
+	return given
+}
+
+// vllmNIC is the NIC that vLLM takes for an address.
+func (j *judge) vllmNIC(f *Finding, entry string, address pci.Address) *assign.NIC {
+	if nic := vllmFinds(j.Machine, &assign.NIC{Address: address}); nic != nil {
+		return nic
+	}
+	for i := range j.Matrix.NICs {
+		if n := &j.Matrix.NICs[i]; n.RDMA != nil && n.Address() == address.String() {
+			j.unusable(f, entry, n.Name())
+			return nil
+		}
+	}
+	j.missing(f, "%q: there is no RDMA device at %v", entry, address)
+	return nil
+}
+
+// vllmAddress reads a PCI address as vLLM does: domain:bus:device.function or
+// bus:device.function, in hexadecimal digits of any number, after "0x" or not.
+func vllmAddress(s string) (pci.Address, bool) {
+	s = strings.TrimPrefix(strings.ReplaceAll(strings.ToLower(strings.TrimSpace(s)), " ", ""), "0x")
+	body, function, ok := strings.Cut(s, ".")
+	parts := strings.Split(body, ":")
+	if len(parts) == 2 {
+		parts = append([]string{"0"}, parts...)
+	}
+	if !ok || len(parts) != 3 {
+		return pci.Address{}, false
+	}
+	var numbers [4]uint64
+	for i, text := range append(parts, function) {
+		n, err := strconv.ParseUint(text, 16, 32)
+		if err != nil {
+			return pci.Address{}, false
+		}
+		numbers[i] = n
+	}
+	if numbers[1] > 0xff || numbers[2] > 0x1f || numbers[3] > 0xff {
+		return pci.Address{}, false
+	}
+	//nolint:gosec // checked above
+	return pci.Address{Domain: uint32(numbers[0]), Bus: uint8(numbers[1]), Device: uint8(numbers[2]), Function: uint8(numbers[3])}, true
+}
+
+// file starts the finding about a framework's file, and reads it; nil where there is none
+// or it cannot be read.
+func (j *judge) file(framework string, into any) *Finding {
+	data, ok := j.Files[framework]
+	if !ok {
+		return nil
+	}
+	want, _ := json.Marshal(j.want.File) // strings and lists of them
+	f := &Finding{Name: framework, State: tristate.True, Want: string(want)}
+	j.findings = append(j.findings, f)
+	if err := json.Unmarshal(data, into); err != nil {
+		f.wrong("%s reads no such file: %v", framework, err)
+		return nil
+	}
+	return f
+}
+
+// judgeSGLang reads numbers of GPUs with names of NICs; "default" and "*" stand for GPUs
+// that are not listed.
+func judgeSGLang(j *judge) {
+	var file sglangFile
+	f := j.file("sglang", &file)
+	if f == nil {
+		return
+	}
+	given := make([][]*assign.NIC, len(j.Choices))
+	named := make([]bool, len(given))
+	for key, value := range file {
+		if key == "default" || key == "*" {
+			continue
+		}
+		if i, ok := j.ordinal(f, key, key); ok {
+			given[i], named[i] = j.names(f, key, strings.Split(value, ",")), true
+		}
+	}
+	for _, key := range []string{"default", "*"} {
+		value, ok := file[key]
+		for i := range given {
+			if ok && !named[i] {
+				given[i], named[i] = j.names(f, key, strings.Split(value, ",")), true
+			}
+		}
+	}
+	j.pairs(f, given)
+	sortProblems(f)
+}
+
+// judgeMooncake looks at the file and at the variable that names it.
+func judgeMooncake(j *judge) {
+	if f := j.about(mooncakeVariable); f != nil {
+		if j.unread != nil {
+			f.wrong("Mooncake cannot read the file: %v", j.unread)
+		}
+		j.numberedByAddress(f)
+	}
+	var file map[string]json.RawMessage
+	f := j.file("mooncake", &file)
+	if f == nil {
+		return
+	}
+	given := make([][]*assign.NIC, len(j.Choices))
+	for key, raw := range file {
+		var lists [][]string
+		if err := json.Unmarshal(raw, &lists); err != nil || len(lists) != 2 {
+			f.wrong("%q: not two lists of names; Mooncake reads nothing of the file", key)
+			continue
+		}
+		preferred := j.names(f, key, lists[0])
+		j.names(f, key, lists[1])
+		if number, ok := strings.CutPrefix(key, "cuda:"); ok {
+			if i, ok := j.ordinal(f, key, number); ok {
+				given[i] = preferred
+			}
+		}
+	}
+	j.pairs(f, given)
+	sortProblems(f)
+}
+
+// ordinal reads the number of a GPU.
+func (j *judge) ordinal(f *Finding, key, text string) (int, bool) {
+	i, err := strconv.Atoi(text)
+	switch {
+	case err != nil || i < 0 || text[0] == '+':
+		f.wrong("%q: not the number of a GPU", key)
+	case i >= len(j.Choices):
+		j.missing(f, "%q: there is no GPU %d", key, i)
+	default:
+		return i, true
+	}
+	return 0, false
+}
+
+// names returns the NICs with some names.
+func (j *judge) names(f *Finding, key string, names []string) []*assign.NIC {
+	var nics []*assign.NIC
+	for _, name := range names {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if nic := j.device(f, fmt.Sprintf("%s: %s", key, name), name, 0); nic != nil && !slices.Contains(nics, nic) {
+			nics = append(nics, nic)
+		}
+	}
+	return nics
+}
+
+// sortProblems gives a finding from a file, whose keys have no order, one.
+func sortProblems(f *Finding) { slices.Sort(f.Problems) }

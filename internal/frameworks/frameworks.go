@@ -1,0 +1,89 @@
+// Package frameworks writes which NIC each GPU should use in the variables and files of the
+// frameworks that ask for it, and judges such variables. It is pure. Each row names the code
+// of the framework that reads its form.
+package frameworks
+
+import (
+	"slices"
+
+	"gdr-features/internal/assign"
+)
+
+// Variable is an environment variable.
+type Variable struct{ Name, Value string }
+
+// Settings are what one framework is told.
+type Settings struct {
+	// Variables are in the order in which they are printed; empty where the framework's
+	// form cannot say what is to be said, which Notes then explain.
+	Variables []Variable
+	// File is the content of the framework's file, to be written as JSON; nil for none.
+	File any
+	// Notes are for people, a sentence each.
+	Notes []string
+}
+
+// Framework is a program that can be told which NIC each GPU should use.
+type Framework struct {
+	Name string
+	// Write returns what to tell it.
+	Write func(m *assign.Map) Settings
+	// HasFile: it reads a file, beside variables or without any.
+	HasFile bool
+
+	// judge looks at its variables.
+	judge func(j *judge)
+}
+
+// All are the frameworks. Sources are in the repositories of NVIDIA/nccl, openucx/ucx,
+// NVIDIA/nvshmem, vllm-project/vllm, sgl-project/sglang and kvcache-ai/Mooncake.
+var All = [...]Framework{
+	{Name: "nccl", Write: writeNCCL, judge: judgeNCCL},
+	{Name: "ucx", Write: writeUCX, judge: judgeUCX},
+	{Name: "nvshmem", Write: writeNVSHMEM, judge: judgeNVSHMEM},
+	{Name: "vllm", Write: writeVLLM, judge: judgeVLLM},
+	{Name: "sglang", Write: writeSGLang, HasFile: true, judge: judgeSGLang},
+	{Name: "mooncake", Write: writeMooncake, HasFile: true, judge: judgeMooncake},
+}
+
+// Named returns a framework, nil where there is none of this name.
+func Named(name string) *Framework {
+	for i := range All {
+		if All[i].Name == name {
+			return &All[i]
+		}
+	}
+	return nil
+}
+
+// Names are the names of all frameworks.
+func Names() []string {
+	var names []string
+	for _, f := range All {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// CUDA numbers GPUs by speed unless this variable makes it number them by address, as this
+// program does (CUDA C++ Programming Guide, CUDA environment variables). It stands beside
+// everything in which a GPU is a number.
+const (
+	deviceOrder = "CUDA_DEVICE_ORDER"
+	byAddress   = "PCI_BUS_ID"
+)
+
+// byVerbs reports whether a NIC's port has a link layer of libibverbs' own transports. NCCL's
+// and NVSHMEM's InfiniBand transports skip all other ports (nccl
+// src/transport/net_ib/init.cc, nvshmem src/modules/transport/common/transport_ib_common.cpp).
+func byVerbs(n *assign.NIC) bool { return n.LinkLayer == "InfiniBand" || n.LinkLayer == "Ethernet" }
+
+// verbsOnly returns the NICs in use that pass byVerbs, and a note about the others.
+func verbsOnly(m *assign.Map, who string) (nics []*assign.NIC, notes []string) {
+	nics = m.Used()
+	some := slices.DeleteFunc(slices.Clone(nics), func(n *assign.NIC) bool { return !byVerbs(n) })
+	if len(some) < len(nics) {
+		notes = append(notes, who+" does not use NICs with the link layer Unspecified (EFA); its plug-in for them chooses by itself.")
+	}
+	return some, notes
+}

@@ -1,0 +1,419 @@
+package frameworks_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/host"
+	"gdr-features/internal/assign"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/internal/testsize"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// mapOf assigns all GPUs of a machine.
+func mapOf(t *testing.T, dir string) *assign.Map {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fs.Close() }()
+	r := report.Collect(t.Context(), fs, report.ForEnv)
+	gpus := make([]int, len(r.Matrix.GPUs))
+	for i := range gpus {
+		gpus[i] = i
+	}
+	return assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(string) bool { return true }).Assign(gpus, nil)
+}
+
+// forms are all that env prints for a framework.
+func forms(t *testing.T, m *assign.Map, f frameworks.Framework) map[string][]byte {
+	t.Helper()
+	s := f.Write(m)
+	s.Notes = append(m.Notes(), s.Notes...)
+	document, err := json.Marshal(frameworks.NewDocument(m, []frameworks.Framework{f}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{"shell": frameworks.Shell(s), "dotenv": frameworks.DotEnv(s), "json": document}
+	if f.HasFile {
+		if all["file"], err = json.Marshal(s.File); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestPrintedIsRight: on every machine in every state, what is printed in any form is read
+// back and found right. Where a level is not known that is said.
+func TestPrintedIsRight(t *testing.T) {
+	for _, described := range testsize.Share(machine.All(t, "../../testdata/machines")) {
+		t.Run(described.Name, func(t *testing.T) {
+			for s, dir := range described.Trees(t, testsize.Few(described.States())) {
+				m := mapOf(t, dir)
+				unknown := slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return c.Level == topology.Unknown })
+				for _, f := range frameworks.All {
+					for form, text := range forms(t, m, f) {
+						for _, finding := range judged(t, m, text) {
+							if finding.State == tristate.False || finding.State == tristate.Unknown && !unknown {
+								t.Errorf("%s %s -o %s: %+v\n%s", s.Name, f.Name, form, *finding, text)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func judged(t *testing.T, m *assign.Map, text []byte) []*frameworks.Finding {
+	t.Helper()
+	given, err := frameworks.Parse(text)
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	var all []*frameworks.Finding
+	for _, g := range given {
+		all = append(all, frameworks.Check(m, g)...)
+	}
+	return all
+}
+
+// TestPrintedIsTheMap reads each form again, as the framework's own code does, and compares
+// the NIC of each GPU with the one chosen.
+func TestPrintedIsTheMap(t *testing.T) {
+	for _, described := range testsize.Share(machine.All(t, "../../testdata/machines")) {
+		t.Run(described.Name, func(t *testing.T) {
+			m := mapOf(t, described.Tree(t, described.Ready()))
+			want := make([]string, len(m.Choices))
+			var used []string
+			plugin := false // NCCL and NVSHMEM use these NICs by plug-ins alone
+			for i, c := range m.Choices {
+				if c.NIC != nil {
+					want[i] = c.NIC.RDMA
+					used = append(used, fmt.Sprintf("%s:%d", c.NIC.RDMA, c.NIC.Port))
+					plugin = plugin || c.NIC.LinkLayer == "Unspecified"
+				}
+			}
+			slices.Sort(used)
+			used = slices.Compact(used)
+			read := map[string]func(map[string]string, any) []string{
+				"vllm": func(v map[string]string, _ any) []string { return readVLLM(m, v["VLLM_GPU_NIC_PCIE_MAPPING"]) },
+				"sglang": func(_ map[string]string, file any) []string {
+					got := make([]string, len(want))
+					for key, name := range file.(map[string]any) {
+						i, _ := strconv.Atoi(key)
+						got[i] = name.(string)
+					}
+					return got
+				},
+				"mooncake": func(_ map[string]string, file any) []string {
+					got := make([]string, len(want))
+					for key, value := range file.(map[string]any) {
+						lists := value.([]any)
+						if len(lists) != 2 || len(lists[0].([]any))+len(lists[1].([]any)) != len(m.NICs) {
+							t.Errorf("%s: %v", key, value)
+						}
+						if number, ok := strings.CutPrefix(key, "cuda:"); ok {
+							i, _ := strconv.Atoi(number)
+							got[i] = lists[0].([]any)[0].(string)
+						}
+					}
+					return got
+				},
+				"nvshmem": func(v map[string]string, _ any) []string { return readNVSHMEM(m, v["NVSHMEM_HCA_PE_MAPPING"]) },
+			}
+			for _, f := range frameworks.All {
+				var d struct {
+					Variables map[string]map[string]string
+					Files     map[string]any
+				}
+				if err := json.Unmarshal(forms(t, m, f)["json"], &d); err != nil {
+					t.Fatal(err)
+				}
+				variables := d.Variables[f.Name]
+				switch {
+				case len(used) == 0 && f.Name != "sglang" && f.Name != "mooncake":
+					if len(variables) > 0 {
+						t.Errorf("%s without any NIC: %v", f.Name, variables)
+					}
+				case f.Name == "nccl" && plugin:
+					if len(variables) > 0 {
+						t.Errorf("nccl is told %v", variables)
+					}
+				case f.Name == "nccl" || f.Name == "ucx":
+					list := strings.Split(strings.TrimPrefix(variables["NCCL_IB_HCA"]+variables["UCX_NET_DEVICES"], "="), ",")
+					slices.Sort(list)
+					if diff := cmp.Diff(used, list); diff != "" {
+						t.Errorf("%s (-want +got):\n%s", f.Name, diff)
+					}
+				case f.Name == "nvshmem" && variables == nil:
+					if slices.IsSortedFunc(want, inOrder) && !slices.Contains(want, "") && !plugin {
+						t.Errorf("nvshmem is not told %q", want)
+					}
+				default:
+					if diff := cmp.Diff(want, read[f.Name](variables, d.Files[f.Name])); diff != "" {
+						t.Errorf("%s (-want +got):\n%s", f.Name, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+// inOrder compares names as people do: bnxt_re2 is before bnxt_re10, rdmap32s0 before
+// rdmap113s0.
+func inOrder(a, b string) int {
+	padded := func(name string) string {
+		return regexp.MustCompile("[0-9]+").ReplaceAllStringFunc(name, func(n string) string { return fmt.Sprintf("%09s", n) })
+	}
+	return strings.Compare(padded(a), padded(b))
+}
+
+func readVLLM(m *assign.Map, mapping string) []string {
+	devices := map[string]string{}
+	for _, n := range m.NICs {
+		if !n.Auxiliary {
+			devices[n.Address.String()] = n.RDMA
+		}
+	}
+	pairs := map[string]string{}
+	for pair := range strings.SplitSeq(mapping, ",") {
+		gpu, nic, _ := strings.Cut(pair, "=")
+		pairs[gpu] = devices[nic]
+	}
+	got := make([]string, len(m.Choices))
+	for i, c := range m.Choices {
+		got[i] = pairs[c.GPU.Address.String()]
+	}
+	return got
+}
+
+// readNVSHMEM goes through the devices by number, and repeats each.
+func readNVSHMEM(m *assign.Map, mapping string) []string {
+	counts := map[string]int{}
+	for entry := range strings.SplitSeq(mapping, ",") {
+		parts := strings.Split(entry, ":")
+		counts[parts[0]], _ = strconv.Atoi(parts[2])
+	}
+	names := slices.SortedFunc(maps.Keys(counts), inOrder)
+	var slots []string
+	for _, name := range names {
+		slots = append(slots, slices.Repeat([]string{name}, counts[name])...)
+	}
+	got := make([]string, len(m.Choices))
+	for i := range got {
+		got[i] = slots[i%len(slots)]
+	}
+	return got
+}
+
+// four has two switches with two GPUs and two NICs each, and a NIC far from all.
+const four = `
+nodes 2
+pci0000:10 numa=0
+  0000:10:01.0 port 8086:352a
+    0000:11:00.0 switch 1000:c030
+      0000:12:00.0 port 1000:c030
+        0000:13:00.0 gpu 10de:2330 name=GPU0
+      0000:12:01.0 port 1000:c030
+        0000:14:00.0 gpu 10de:2330 name=GPU1
+      0000:12:02.0 port 1000:c030
+        0000:15:00.0 ib 15b3:1021 rdma=mlx5_0
+      0000:12:03.0 port 1000:c030
+        0000:16:00.0 ib 15b3:1021 rdma=mlx5_1
+pci0000:80 numa=1
+  0000:80:01.0 port 8086:352a
+    0000:81:00.0 switch 1000:c030
+      0000:82:00.0 port 1000:c030
+        0000:83:00.0 gpu 10de:2330 name=GPU2
+      0000:82:01.0 port 1000:c030
+        0000:84:00.0 gpu 10de:2330 name=GPU3
+      0000:82:02.0 port 1000:c030
+        0000:85:00.0 ib 15b3:1021 rdma=mlx5_2
+      0000:82:03.0 port 1000:c030
+        0000:86:00.0 ib 15b3:1021 rdma=mlx5_3
+      0000:82:04.0 port 1000:c030
+        0000:87:00.0 ib 15b3:1021 rdma=mlx5_4 port=DOWN
+`
+
+func fourGPUs(t *testing.T) *assign.Map {
+	t.Helper()
+	described, err := machine.Parse(four)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mapOf(t, described.Tree(t, described.Ready()))
+}
+
+// TestFindsWrong: each mistake is found, with the entry named.
+func TestFindsWrong(t *testing.T) {
+	const (
+		vars    = "VLLM_NIC_SELECTION_VARS=UCX_NET_DEVICES:1,NVSHMEM_HCA_LIST:1\n"
+		vllm    = "VLLM_GPU_NIC_PCIE_MAPPING="
+		pairs   = "0000:13:00.0=0000:15:00.0,0000:14:00.0=0000:16:00.0,"
+		nvshmem = "CUDA_DEVICE_ORDER=PCI_BUS_ID\nNVSHMEM_ENABLE_NIC_PE_MAPPING=1\nNVSHMEM_HCA_PE_MAPPING="
+	)
+	tests := []struct{ name, given, want string }{
+		{"nothing", "PATH=/bin", ""},
+		{"nccl: right in other words", "NCCL_IB_HCA=mlx5", "OK NCCL_IB_HCA"},
+		{"nccl: right by exclusion", "NCCL_IB_HCA=^mlx5_4", "OK NCCL_IB_HCA"},
+		{"nccl: unknown", "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_9:1", `WRONG NCCL_IB_HCA: "mlx5_9:1": there is no RDMA device "mlx5_9"`},
+		{"nccl: not active", "NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4", `WRONG NCCL_IB_HCA: "mlx5_4": no port of mlx5_4 is active here`},
+		{"nccl: another port", "NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_2,mlx5_3:2", `WRONG NCCL_IB_HCA: "mlx5_3:2": port 2 of mlx5_3 is not active; 2 GPUs`},
+		{"nccl: far", "NCCL_IB_HCA==mlx5_0,mlx5_1", "WRONG NCCL_IB_HCA: the GPU 0000:83:00.0 is given mlx5_0 at SYS; mlx5_2 is nearer, at PIX"},
+		{"nccl: shared", "NCCL_IB_HCA==mlx5_0,mlx5_2,mlx5_3", "WRONG NCCL_IB_HCA: 2 GPUs share mlx5_0, while mlx5_1 is as near to the GPU 0000:13:00.0"},
+		{"nccl: blanks", "NCCL_IB_HCA==mlx5_0, mlx5_1,mlx5_2,mlx5_3", `WRONG NCCL_IB_HCA: " mlx5_1": there is no RDMA device " mlx5_1"`},
+		{"ucx: right", "UCX_NET_DEVICES=all", "OK UCX_NET_DEVICES"},
+		{"ucx: no port", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1,mlx5_2:1,mlx5_3:1", `WRONG UCX_NET_DEVICES: "mlx5_1": UCX reads no name without a port; write mlx5_1:1`},
+		{"ucx: none is usable", "UCX_NET_DEVICES=mlx5_4:1", `WRONG UCX_NET_DEVICES: "mlx5_4:1": no port of mlx5_4 is active here; the GPU 0000:13:00.0 has no usable entry`},
+		{"nvshmem: swapped", nvshmem + "mlx5_2:1:2,mlx5_1:1:1,mlx5_3:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: the GPU 0000:14:00.0 is given mlx5_2 at SYS"},
+		{"nvshmem: half", nvshmem + "mlx5_0:1:1,mlx5_1:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: 2 entries for 4 GPUs; the GPU 0000:83:00.0 is given mlx5_0"},
+		{"nvshmem: shared", nvshmem + "mlx5_0:1:2,mlx5_2:1:2", "WRONG NVSHMEM_HCA_PE_MAPPING: 2 GPUs share mlx5_0, while mlx5_1"},
+		{"nvshmem: no count", nvshmem + "mlx5_0:1,mlx5_1:1:1", `WRONG NVSHMEM_HCA_PE_MAPPING: "mlx5_0:1": not of the form`},
+		{"nvshmem: two entries", nvshmem + "mlx5_0:1:1,mlx5_0:1:1", `WRONG NVSHMEM_HCA_PE_MAPPING: "mlx5_0:1:1": of two entries for mlx5_0:1 the last counts`},
+		{"nvshmem: no switch", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nNVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it without NVSHMEM_ENABLE_NIC_PE_MAPPING=1"},
+		{"nvshmem: another order", "NVSHMEM_ENABLE_NIC_PE_MAPPING=1\nNVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: GPUs are counted, and CUDA_DEVICE_ORDER=PCI_BUS_ID is not set"},
+		{"nvshmem: defeated", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\nNVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, since NVSHMEM_HCA_LIST is set"},
+		{"nvshmem: defeated by vLLM", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\n" + vars, "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, since vLLM sets NVSHMEM_HCA_LIST"},
+		{"nvshmem: right by turns", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nNVSHMEM_ENABLE_NIC_PE_MAPPING=1", "OK NVSHMEM_ENABLE_NIC_PE_MAPPING"},
+		{"vllm: right in other words", vars + vllm + "13:00.0=00000000:15:00.0, 0x14:00.0=16:00.0,83:00.0=85:00.0,84:00.0=86:00.0", "OK VLLM_GPU_NIC_PCIE_MAPPING"},
+		{"vllm: swapped", vars + vllm + "13:00.0=85:00.0,14:00.0=16:00.0,83:00.0=15:00.0,84:00.0=86:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: the GPU 0000:13:00.0 is given mlx5_2 at SYS; mlx5_0 is nearer, at PIX"},
+		{"vllm: shared", vars + vllm + pairs + "83:00.0=85:00.0,84:00.0=85:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: 2 GPUs share mlx5_2, while mlx5_3"},
+		{"vllm: half", vars + vllm + pairs + "83:00.0=85:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: the GPU 0000:84:00.0 has no usable entry; mlx5_3 is at PIX"},
+		{"vllm: stale GPU", vars + vllm + pairs + "93:00.0=85:00.0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "93:00.0=85:00.0": there is no GPU at 0000:93:00.0`},
+		{"vllm: stale NIC", vars + vllm + pairs + "83:00.0=95:00.0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "83:00.0=95:00.0": there is no RDMA device at 0000:95:00.0`},
+		{"vllm: down", vars + vllm + pairs + "83:00.0=87:00.0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "83:00.0=87:00.0": no port of mlx5_4 is active here`},
+		{"vllm: names", vars + vllm + "0=mlx5_0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "0=mlx5_0": not of the form GPU=NIC`},
+		{"vllm: one variable", vllm + pairs + "83:00.0=85:00.0,84:00.0=86:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: vLLM stops: VLLM_NIC_SELECTION_VARS must be set too"},
+		{"vllm: the other", vars, "WRONG VLLM_NIC_SELECTION_VARS: vLLM stops: VLLM_GPU_NIC_PCIE_MAPPING must be set too"},
+		{"vllm: set already", vars + vllm + pairs + "83:00.0=85:00.0,84:00.0=86:00.0\nUCX_NET_DEVICES=all", `WRONG VLLM_NIC_SELECTION_VARS: "UCX_NET_DEVICES:1": UCX_NET_DEVICES is set already ("all")`},
+		{"vllm: another port", "VLLM_NIC_SELECTION_VARS=UCX_NET_DEVICES:2\n" + vllm + pairs + "83:00.0=85:00.0,84:00.0=86:00.0", `WRONG VLLM_NIC_SELECTION_VARS: "UCX_NET_DEVICES:2": port 2 of mlx5_0 is not active`},
+		{"sglang: for all", `{"default":"mlx5_0"}`, "WRONG sglang: 4 GPUs share mlx5_0, while mlx5_1 is as near"},
+		{"sglang: unknown", `{"0":"mlx5_0","1":"mlx5_1","2":"mlx5_2","3":"mlx5_7"}`, `WRONG sglang: "3: mlx5_7": there is no RDMA device "mlx5_7"`},
+		{"sglang: a GPU too many", `{"0":"mlx5_0","1":"mlx5_1","2":"mlx5_2","3":"mlx5_3","4":"mlx5_3"}`, `WRONG sglang: "4": there is no GPU 4`},
+		{"sglang: lists of names", `{"0":"mlx5_0,mlx5_1","1":"mlx5_1,mlx5_0","2":"mlx5_2","3":"mlx5_3"}`, "OK sglang"},
+		{"mooncake: one list", `{"cuda:0":[["mlx5_0"]]}`, `WRONG mooncake: "cuda:0": not two lists of names`},
+		{"mooncake: swapped", `{"cuda:0":[["mlx5_2"],[]],"cuda:1":[["mlx5_1"],[]],"cuda:2":[["mlx5_0"],[]],"cuda:3":[["mlx5_3"],[]]}`, "WRONG mooncake: the GPU 0000:13:00.0 is given mlx5_2 at SYS"},
+	}
+	m := fourGPUs(t)
+	words := map[tristate.State]string{tristate.True: "OK", tristate.False: "WRONG", tristate.Unknown: "UNKNOWN"}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, f := range judged(t, m, []byte(tt.given)) {
+				text := words[f.State] + " " + f.Name
+				if len(f.Problems) > 0 {
+					text += ": " + strings.Join(f.Problems, "; ")
+				}
+				got = append(got, text)
+				if f.State == tristate.False && f.Want == "" && !strings.HasPrefix(f.Name, "NVSHMEM_HCA_LIST") {
+					t.Errorf("%s: what would be right is not said", f.Name)
+				}
+			}
+			if tt.want == "" {
+				if len(got) > 0 {
+					t.Errorf("%q", got)
+				}
+				return
+			}
+			head, problem, _ := strings.Cut(tt.want, ": ")
+			if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, head) && strings.Contains(s, problem) }) {
+				t.Errorf("got %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// odd is a value with everything that a shell would change.
+var odd = frameworks.Settings{
+	Notes:     []string{"it's $HOME"},
+	Variables: []frameworks.Variable{{Name: "A", Value: `a'b "$HOME" \ ; * =`}, {Name: "B", Value: "=mlx5_0:1,mlx5_1:1"}},
+}
+
+// TestShells: every shell there is reads what was written.
+func TestShells(t *testing.T) {
+	want := odd.Variables[0].Value + "|" + odd.Variables[1].Value
+	for _, shell := range []string{"sh", "bash", "dash"} {
+		path, err := exec.LookPath(shell)
+		if err != nil && shell != "sh" {
+			t.Logf("no %s here", shell)
+			continue
+		}
+		c := exec.Command(path, "-c", `eval "$(cat)"; printf '%s|%s' "$A" "$B"`)
+		c.Stdin = strings.NewReader(string(frameworks.Shell(odd)))
+		if out, err := c.Output(); err != nil || string(out) != want {
+			t.Errorf("%s: %v, %q, want %q", shell, err, out, want)
+		}
+	}
+	given, err := frameworks.Parse(frameworks.Shell(odd))
+	if err != nil || given[0].Variables["A"] != odd.Variables[0].Value {
+		t.Errorf("read back: %v, %v", err, given)
+	}
+}
+
+// TestDotEnv reads the lines by the rules of docker --env-file.
+func TestDotEnv(t *testing.T) {
+	got := map[string]string{}
+	for line := range strings.Lines(string(frameworks.DotEnv(odd))) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") || line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || strings.ContainsAny(name, " \t") {
+			t.Errorf("docker refuses %q", line)
+		}
+		got[name] = value
+	}
+	want := map[string]string{"A": odd.Variables[0].Value, "B": odd.Variables[1].Value}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("export NCCL_IB_HCA='=mlx5_0:1'\nUCX_NET_DEVICES=^mlx5_1:1\n"))
+	f.Add([]byte("NVSHMEM_ENABLE_NIC_PE_MAPPING=1\nNVSHMEM_HCA_PE_MAPPING=mlx5_0:1:2,:::\nNVSHMEM_HCA_LIST=^mlx5_2"))
+	f.Add([]byte("VLLM_GPU_NIC_PCIE_MAPPING=13:00.0=15:00.0,=,.:=\nVLLM_NIC_SELECTION_VARS=UCX_NET_DEVICES,:1"))
+	f.Add([]byte(`{"variables":{"nccl":{"NCCL_IB_HCA":"^="}},"files":{"sglang":{"0":""},"mooncake":[]}}`))
+	f.Add([]byte(`{"cuda:0":[["mlx5_0"],[]],"cpu:0":[[],["x"]],"cuda:-1":[[],[]],"cuda:":[[],[]]}`))
+	f.Add([]byte(`{"0":"mlx5_0","*":"","x":"y"}`))
+	described, err := machine.Parse(four)
+	if err != nil {
+		f.Fatal(err)
+	}
+	dir := described.Tree(f, described.Ready())
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := report.Collect(f.Context(), fs, report.ForEnv)
+	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(string) bool { return true }).Assign([]int{0, 1, 2, 3}, nil)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		given, err := frameworks.Parse(data)
+		if err != nil {
+			return
+		}
+		for _, g := range given {
+			for _, finding := range frameworks.Check(m, g) {
+				if finding.State != tristate.True && len(finding.Problems) == 0 {
+					t.Errorf("%+v: no problem is named", finding)
+				}
+			}
+		}
+	})
+}

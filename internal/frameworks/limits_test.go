@@ -1,0 +1,78 @@
+package frameworks_test
+
+import (
+	"strings"
+	"testing"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/machine"
+)
+
+// switched is one switch with GPUs at 13, 14, ... and RDMA devices at 20, 21, ..., given as
+// attributes of a description.
+func switched(t *testing.T, gpus int, nics ...string) *assign.Map {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("nodes 1\npci0000:10 numa=0\n  0000:10:01.0 port 8086:352a\n    0000:11:00.0 switch 1000:c030\n")
+	const digits = "0123456789"
+	for i := range gpus {
+		b.WriteString("      0000:12:0" + digits[i:i+1] + ".0 port 1000:c030\n        0000:1" + digits[3+i:4+i] + ":00.0 gpu 10de:2330 name=GPU" + digits[i:i+1] + "\n")
+	}
+	for i, nic := range nics {
+		b.WriteString("      0000:12:1" + digits[i:i+1] + ".0 port 1000:c030\n        0000:2" + digits[i:i+1] + ":00.0 " + nic + "\n")
+	}
+	described, err := machine.Parse(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mapOf(t, described.Tree(t, described.Ready()))
+}
+
+// TestCannotBeWritten: where a form cannot say what is needed, there is a note and no
+// variable.
+func TestCannotBeWritten(t *testing.T) {
+	tests := []struct {
+		name, framework string
+		gpus            int
+		nics            []string
+		note            string // "" where it can be written
+	}{
+		{"devices by number", "nvshmem", 2, []string{"ib 15b3:1021 rdma=mlx5_9", "ib 15b3:1021 rdma=mlx5_10"}, ""},
+		{"devices in another order", "nvshmem", 2, []string{"ib 15b3:1021 rdma=mlx5_10", "ib 15b3:1021 rdma=mlx5_9"}, "in the order of libibverbs"},
+		{"names without numbers, by address", "nvshmem", 2, []string{"ib 15b3:1021 rdma=rocep21s0", "ib 15b3:1021 rdma=ibp20s0"}, ""},
+		{"no NIC", "nvshmem", 1, nil, "one has no usable NIC"},
+		{"EFA", "nvshmem", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, "does not use NICs with the link layer Unspecified"},
+		{"EFA", "nccl", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, "does not use NICs with the link layer Unspecified"},
+		{"EFA by UCX", "ucx", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, ""},
+		{"a subfunction", "vllm", 1, []string{"eth 15b3:101d rdma=mlx5_9 aux=mlx5_core.sf.2"}, "cannot be told to use mlx5_9"},
+		{"a subfunction by name", "nccl", 1, []string{"eth 15b3:101d rdma=mlx5_9 aux=mlx5_core.sf.2"}, ""},
+		{"no NIC", "vllm", 1, nil, "a GPU without an entry is an error to it"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.framework+": "+tt.name, func(t *testing.T) {
+			s := frameworks.Named(tt.framework).Write(switched(t, tt.gpus, tt.nics...))
+			notes := strings.Join(s.Notes, "\n")
+			if (len(s.Variables) == 0) != (tt.note != "") || !strings.Contains(notes, tt.note) {
+				t.Errorf("%v, notes %q; want the note %q", s.Variables, notes, tt.note)
+			}
+		})
+	}
+}
+
+// TestUneven: GPUs that share a NIC may have another that fewer share, if none is free.
+func TestUneven(t *testing.T) {
+	m := switched(t, 4, "ib 15b3:1021 rdma=mlx5_0", "ib 15b3:1021 rdma=mlx5_1")
+	for given, want := range map[string]string{
+		`{"0":"mlx5_0","1":"mlx5_0","2":"mlx5_0","3":"mlx5_1"}`: "3 GPUs share mlx5_0, while mlx5_1 is as near to the GPU 0000:13:00.0",
+		`{"0":"mlx5_1","1":"mlx5_1","2":"mlx5_0","3":"mlx5_0"}`: "",
+	} {
+		var problems []string
+		for _, f := range judged(t, m, []byte(given)) {
+			problems = append(problems, f.Problems...)
+		}
+		if got := strings.Join(problems, "; "); got != want {
+			t.Errorf("%s: %q, want %q", given, got, want)
+		}
+	}
+}
