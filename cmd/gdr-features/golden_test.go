@@ -41,6 +41,7 @@ var surfaces = []struct {
 	{"explain.txt", "explain", false, nil},
 	{"explain.json", "explain -o json", true, nil},
 	{"topo.dot", "topo -o dot", false, nil},
+	{"env.json", "env -o json", false, []string{"bluefield3-l40s", "epyc-3gpu-phb-nccltests320", "vfs-with-pf"}},
 	{"topo.html", "topo -o html", false, []string{"bluefield3-l40s"}},
 }
 

@@ -20,7 +20,7 @@ func main() {
 	// than it saves, a fifth of the run's CPU time (make bench).
 	runtime.GOMAXPROCS(1)
 	os.Exit(run(context.Background(), os.Args[1:], streams{
-		out: os.Stdout, err: os.Stderr,
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle
 		exit:     os.Exit,
 		become:   become,

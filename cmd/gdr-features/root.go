@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"gdr-features/host"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/report"
@@ -20,8 +21,9 @@ import (
 // hookLimit is how long printing labels may take in all: NFD waits for its hooks.
 const hookLimit = 5 * time.Second
 
-// streams are where a run writes.
+// streams are where a run reads and writes.
 type streams struct {
+	in       io.Reader
 	out, err io.Writer
 	terminal bool      // out is a terminal
 	exit     func(int) // ends the process
@@ -97,7 +99,7 @@ node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
 	c.SetErr(a.err)
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
-	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.snapshotCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
+	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.snapshotCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
 	refuseUnknownShells(c)
 	return c
 }
@@ -132,12 +134,18 @@ func noCommand(cmd *cobra.Command, args []string) error {
 
 // collect reads the machine that the flags name.
 func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
+	_, r, err := a.read(ctx, o)
+	return r, err
+}
+
+// read does what collect does, and returns the machine's files too.
+func (a *app) read(ctx context.Context, o report.Options) (*host.FS, *report.Report, error) {
 	fs, o, err := a.Machine(snapshot.Open, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 	defer cancel()
 	r := report.Collect(ctx, fs, o)
-	return &r, nil
+	return fs, &r, nil
 }

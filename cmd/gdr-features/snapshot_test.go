@@ -26,6 +26,7 @@ var otherRoots = []string{"run", "nodes", "version", "completion", "help", "snap
 var moreForms = []string{
 	"explain GPU0 mlx5_0", "explain GPU0 mlx5_0 -o json",
 	"check --expect testdata/expect-all.yaml", "check --expect testdata/expect-all.yaml -o json", "labels --expect testdata/expect-all.yaml",
+	"env --for vllm", "env --for nvshmem -o dotenv", "env --for mooncake -o file", "env --check",
 }
 
 // everyForm returns the arguments of every command that takes a snapshot, in every form

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"gdr-features/host"
+	"gdr-features/internal/assign"
+	"gdr-features/internal/cli"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
+	"gdr-features/topology"
+)
+
+// exitTooFar is the exit status of env when a GPU has no usable NIC within --level.
+const exitTooFar statusError = 2
+
+type envOptions struct {
+	framework, gpus, level, format string
+	check                          bool
+}
+
+var envFormats = []string{"shell", "dotenv", "json", "file"}
+
+func (a *app) envCommand() *cobra.Command {
+	var o envOptions
+	c := &cobra.Command{
+		Use:   "env (--for FRAMEWORK | --check [FILE])",
+		Short: "Print which NIC each GPU should use, in the variables of a framework",
+		Long: `env gives each GPU the usable NIC that is nearest to it and shared with the fewest
+others, and prints that in the variables of a framework: nccl, ucx, nvshmem or vllm.
+sglang and mooncake read a file: -o file prints it. A NIC is usable if it can do
+GPUDirect RDMA, and if this process can see its RDMA device and a port is active.
+Comments say what the machine cannot give. Set the variables of one framework at a
+time: those of several interfere.
+
+In a container only the GPUs whose device node is there count. --gpus takes a list of
+addresses, UUIDs or numbers, the numbers in the order of PCI addresses. Frameworks
+that number GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
+
+--check judges such variables instead: its own environment, or those of FILE ("-":
+standard input), which has one of the forms that env prints. It prints a line for each
+variable with what is wrong and what would be right.
+
+Exit status: 0; 2 when a GPU has no usable NIC within --level; 1 on an error.
+With --check: 0 right; 2 wrong; 3 unknown, or none of the variables is set; 1 on an
+error.`,
+		Example: `  eval "$(gdr-features env --for vllm)"
+  gdr-features env --for nccl --level PXB            # exit status 2 if a GPU has no NIC that near
+  gdr-features env --for ucx --gpus 3                # of the process that uses GPU 3
+  gdr-features env --for nvshmem -o dotenv > nvshmem.env && docker run --env-file nvshmem.env ...
+  gdr-features env --for sglang -o file > map.json   # --disaggregation-ib-device map.json
+  gdr-features env -o json | jq .gpus                # for programs: the map, and all frameworks
+  gdr-features env --check                           # is what is set right?
+  gdr-features env --check map.json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.contradiction(cmd, args); err != nil {
+				return err
+			}
+			if o.check {
+				return a.checkEnv(cmd.Context(), o, args)
+			}
+			return a.env(cmd.Context(), o)
+		},
+	}
+	c.Flags().StringVar(&o.framework, "for", "", "framework: nccl, ucx, nvshmem, vllm, sglang or mooncake")
+	c.Flags().StringVar(&o.gpus, "gpus", "", "GPUs in question: a list of addresses, UUIDs or numbers; all by default")
+	c.Flags().StringVar(&o.level, "level", "", "the farthest level allowed between a GPU and its NIC: PIX, PXB, PHB, NODE or SYS")
+	c.Flags().StringVarP(&o.format, "output", "o", "shell", "output format: shell, dotenv (for docker run --env-file), json or file")
+	c.Flags().BoolVar(&o.check, "check", false, "judge the variables of the environment or of FILE")
+	cli.Words(c, "for", frameworks.Names()...)
+	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
+	cli.Words(c, "output", envFormats...)
+	return c
+}
+
+// contradiction is the error for flags that do not go together.
+func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
+	if err := cli.OneOf("output", o.format, envFormats...); err != nil {
+		return err
+	}
+	switch {
+	case o.check && (o.framework != "" || o.level != "" || cmd.Flags().Changed("output")):
+		return errors.New("--check does not go with --for, --level or -o")
+	case o.check:
+		return nil
+	case len(args) > 0:
+		return fmt.Errorf("%q: a file goes with --check only", args[0])
+	case o.framework != "":
+		if err := cli.OneOf("for", o.framework, frameworks.Names()...); err != nil {
+			return err
+		}
+	case o.format != "json":
+		return errors.New("--for is missing; only -o json goes without it")
+	}
+	if o.format == "file" && !frameworks.Named(o.framework).HasFile {
+		return fmt.Errorf("-o file: %s reads variables and no file", o.framework)
+	}
+	return nil
+}
+
+// env prints the map.
+func (a *app) env(ctx context.Context, o envOptions) error {
+	limit := topology.Unknown
+	if o.level != "" {
+		var err error
+		if limit, err = topology.ParseLevel(o.level); err != nil {
+			return err
+		}
+	}
+	here, err := a.assign(ctx, o.gpus)
+	if err != nil {
+		return err
+	}
+	some := frameworks.All[:]
+	if o.framework != "" {
+		some = []frameworks.Framework{*frameworks.Named(o.framework)}
+	}
+	if err := printMap(a.out, o.format, here, some); err != nil {
+		return err
+	}
+	if !here.report.PCIRead || !here.Within(limit) {
+		return exitTooFar
+	}
+	return nil
+}
+
+func printMap(w io.Writer, format string, here *assigned, some []frameworks.Framework) error {
+	if format == "json" {
+		d := frameworks.NewDocument(here.Map, some)
+		d.Notes = slices.Concat(here.notes, d.Notes)
+		return printJSON(w, d)
+	}
+	s := some[0].Write(here.Map)
+	s.Notes = slices.Concat(here.notes, here.Notes(), s.Notes)
+	var text []byte
+	switch format {
+	case "file":
+		return printJSON(w, s.File)
+	case "dotenv":
+		text = frameworks.DotEnv(s)
+	default:
+		text = frameworks.Shell(s)
+	}
+	_, err := w.Write(text)
+	return err
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// assigned is a machine on which each GPU in question has its NIC.
+type assigned struct {
+	*assign.Map
+	report *report.Report
+	fs     *host.FS
+	notes  []string // which GPUs count, and whether all was read
+}
+
+// assign reads the machine and gives each of the GPUs in a list its NIC.
+func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
+	fs, r, err := a.read(ctx, report.ForEnv)
+	if err != nil {
+		return nil, err
+	}
+	here, all := gpusHere(fs, &r.Matrix)
+	chosen, err := selectGPUs(r, here, list)
+	if err != nil {
+		return nil, err
+	}
+	result := &assigned{fs: fs, report: r}
+	there, err := fs.Exists("dev")
+	switch {
+	case len(here) == 0 && r.PCIRead:
+		result.notes = append(result.notes, "There is no GPU here.")
+	case all && err == nil && there:
+		result.notes = append(result.notes, "No GPU has a device node in /dev here, so all GPUs of the machine are counted.")
+	}
+	for _, problem := range sanitize.Errors(r.Problems) {
+		a.log.Warn(problem)
+	}
+	machine := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, visibleDevices(fs))
+	machine.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive
+	if machine.Incomplete {
+		result.notes = append(result.notes, "Not everything could be read: there may be a GPU or a nearer NIC that is not listed here.")
+	}
+	result.Map = machine.Assign(chosen, nil)
+	return result, nil
+}
+
+// visibleDevices tells which RDMA devices this process can see. The kernel lists those of
+// other network namespaces below their PCI function, but not in the class. Where the class
+// cannot be read all count.
+func visibleDevices(fs *host.FS) func(rdma string) bool {
+	names, err := fs.Names("sys/class/infiniband")
+	if err != nil && !host.Absent(err) {
+		return func(string) bool { return true }
+	}
+	return func(rdma string) bool { return slices.Contains(names, rdma) }
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"gdr-features/host"
+	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/sanitize"
+	"gdr-features/tristate"
+)
+
+// Exit statuses of env --check.
+const (
+	exitWrong    statusError = 2
+	exitNotKnown statusError = 3
+)
+
+// maxGiven is the largest file of variables read, in bytes.
+const maxGiven = 1 << 20
+
+// checkEnv judges variables.
+func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
+	given, err := a.given(args)
+	if err != nil {
+		return err
+	}
+	here, err := a.assign(ctx, o.gpus)
+	if err != nil {
+		return err
+	}
+	networks := networkDevices(here.fs)
+	state, found := tristate.True, 0
+	var text bytes.Buffer
+	for _, g := range given {
+		g.Networks = networks
+		findings := frameworks.Check(here.Map, g)
+		for _, f := range findings {
+			text.WriteString(lineOf(f))
+			state = tristate.And(state, f.State)
+		}
+		found += len(findings)
+	}
+	if found == 0 {
+		text.WriteString("none of the variables is set: frameworks choose NICs themselves\n")
+	}
+	if _, err := a.out.Write(text.Bytes()); err != nil {
+		return err
+	}
+	switch {
+	case found > 0 && state == tristate.False:
+		return exitWrong
+	case found == 0, state == tristate.Unknown, !here.report.PCIRead, len(here.Choices) == 0:
+		return exitNotKnown
+	}
+	return nil
+}
+
+// given reads what is to be judged.
+func (a *app) given(args []string) ([]frameworks.Given, error) {
+	given := []frameworks.Given{{Variables: map[string]string{}}}
+	if len(args) == 0 {
+		for _, name := range frameworks.Judged() {
+			given[0].Variables[name] = os.Getenv(name)
+		}
+	} else {
+		data, err := a.readInput(args[0])
+		if err != nil {
+			return nil, err
+		}
+		if given, err = frameworks.Parse(data); err != nil {
+			return nil, fmt.Errorf("%s: %w", args[0], err)
+		}
+	}
+	for i := range given {
+		given[i].ReadFiles(readGiven)
+	}
+	return given, nil
+}
+
+func (a *app) readInput(name string) ([]byte, error) {
+	if name != "-" {
+		return readGiven(name)
+	}
+	data, err := io.ReadAll(io.LimitReader(a.in, maxGiven+1))
+	if err == nil && len(data) > maxGiven {
+		err = errors.New("standard input: too large")
+	}
+	return data, err
+}
+
+func readGiven(name string) ([]byte, error) { return machineflags.ReadFile(name, maxGiven) }
+
+// networkDevices are the names of the network devices; nil where they cannot be read.
+func networkDevices(fs *host.FS) []string {
+	names, err := fs.Names("sys/class/net")
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// lineOf is the line about one variable.
+func lineOf(f *frameworks.Finding) string {
+	word := map[tristate.State]string{tristate.True: "OK", tristate.False: "WRONG", tristate.Unknown: "UNKNOWN"}[f.State]
+	text := fmt.Sprintf("%-8s%s", word, f.Name)
+	if len(f.Problems) > 0 {
+		text += ": " + strings.Join(f.Problems, "; ")
+	}
+	if f.State == tristate.False && f.Want != "" {
+		text += "; right: " + f.Want
+	}
+	return sanitize.Terminal(text) + "\n"
+}
