@@ -15,6 +15,7 @@ import (
 var (
 	efa1   = mpqemu.Function{Vendor: amazon, Device: 0xefa1, Class: ethernet}
 	thor2  = mpqemu.Function{Vendor: broadcom, Device: 0x1760, Class: ethernet}
+	dsc    = mpqemu.Function{Vendor: pensando, Device: 0x1002, Class: ethernet}
 	mi300x = mpqemu.Function{Vendor: amd, Device: 0x74a1, Class: accelerator}
 )
 
@@ -76,7 +77,8 @@ func TestEFA(t *testing.T) {
 	for _, uid := range []uint32{root, nobody} {
 		m.expectTopology(uid)
 		m.expectCheck(uid, ready, map[string]string{
-			"gpu-driver": "OK", "nic-driver": "OK", "rdma-device": "OK", "port": "OK", "dmabuf": "OK", "level": "OK",
+			"gpu-driver": "OK", "nic-driver": "OK", "rdma-device": "OK", "port": "OK", "level": "OK",
+			"dmabuf": "WARN", // older versions of EFA's NCCL plugin do not use it with such an EFA
 		})
 	}
 	m.expectAsked("efa_0 can")
@@ -170,6 +172,53 @@ func (m *machine) amdgpu(bare labels) {
 		m.expectTopology(uid)
 		m.expectCheck(uid, ready, map[string]string{"nic-driver": "OK", "rdma-device": "OK", "port": "OK"})
 	}
+	a.stop()
+}
+
+// instinct is a machine of AMD alone.
+//
+//	host 20, node 0: port: switch: GPU M, an Instinct
+//	                               NIC p, a Pollara or DSC
+func instinct() *wiring {
+	w := &wiring{
+		modules: []string{"amdgpu", "ionic_rdma"},
+		levels: `
+    p
+M   PIX/PIX
+`,
+	}
+	below := w.switchBelow(w.rootPort(w.hostBridge(0x20, 0)), 2)
+	w.endpoint(below[0], 0, "M", mi300x)
+	w.endpoint(below[1], 0, "p", dsc)
+	return w
+}
+
+// amdgpu is loaded after ib_peer_mem, and registers at once.
+func TestInstinct(t *testing.T) {
+	m := boot(t, instinct(), "")
+	bare := unused.with(labels{
+		"gdr.gpu.amd": "true", "gdr.nic.ionic": "true", "gdr.gpus": "1", "gdr.nics": "1",
+		"gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true",
+		"gpudirect.storage": "", // of NVIDIA's stack
+	})
+	m.expectTopology(root)
+	m.expectLabels(root, bare)
+	m.load("ib_peer_mem")
+	bare = bare.with(labels{"gdr.peerdirect": ""})
+	a := m.startAgent(bare)
+	client := bare.with(labels{"gdr.peermem": "true"})
+	a.expect("amdgpu loaded", client.with(labels{"gdr.reason": "NICDriverNotLoaded"}), func() { m.load("amdgpu") })
+	a.expect("ionic loaded", client.with(labels{"gdr.reason": "NoRDMADevice"}), func() { m.load("ionic") })
+	usable := client.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": ""})
+	a.expect("ionic_rdma loaded", usable, func() { m.load("ionic_rdma") })
+	m.driven = map[string]driven{"M": {driver: "amdgpu"}, "p": {"ionic", "ionic_0"}}
+	for _, uid := range []uint32{root, nobody} {
+		m.expectTopology(uid)
+		m.expectCheck(uid, ready, map[string]string{
+			"gpu-driver": "OK", "nic-driver": "OK", "rdma-device": "OK", "port": "OK", "peermem": "OK",
+		})
+	}
+	m.expectAsked("ionic_0 can")
 	a.stop()
 }
 
