@@ -100,7 +100,7 @@ fleet: ## run NODES (5000) agents against one API server and print the load they
 	cd test/e2e && FLEET_NODES=$(NODES) $(GO) test -tags fleet -count=1 -v -run '^TestFleet$$' -timeout 60m .
 
 .PHONY: e2e-vm
-e2e-vm: ## test on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86)
+e2e-vm: ## test on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86 and gcc)
 	@./test/vm/build.sh
 	$(GO) test -count=1 -v -timeout 20m -tags vm ./test/vm
 
