@@ -39,11 +39,11 @@ const maxKallsyms = 128 << 20
 
 var errNoTable = errors.New("not a symbol table")
 
-// wanted lists the symbols that can still decide anything: a client that is registered
-// with the RDMA core proves the PeerDirect API, and without a GPU driver that exports it there is no DMA-BUF.
+// wanted lists the symbols that can still decide anything: a registered client proves the
+// PeerDirect API, and without a GPU driver that exports it there is no DMA-BUF.
 func (s *scanner) wanted(want Request) []string {
 	var names []string
-	if want.AllSymbols || !s.st.inCore(want) || s.anyPair(want, func(g *family.GPU, n *family.NIC) bool {
+	if want.AllSymbols || !s.st.provenAPI(want) || s.anyPair(want, func(g *family.GPU, n *family.NIC) bool {
 		return s.st.Peermem[Pair{g.Name, n.Name}].Registered != tristate.True
 	}) {
 		names = append(names, PeerMemoryAPI)

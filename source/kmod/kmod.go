@@ -170,7 +170,7 @@ func Scan(fs *host.FS, want Request) State {
 	s.st.Stack.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
 	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
 	api := s.st.Symbols[PeerMemoryAPI].Found
-	if s.st.inCore(want) { // a registered client proves it too
+	if s.st.provenAPI(want) { // a registered client proves it too
 		api = tristate.True
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)

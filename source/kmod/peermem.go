@@ -48,11 +48,12 @@ func (s *State) AnyPeermem() Peermem {
 	return all
 }
 
-// inCore reports whether a client is registered with the RDMA core.
-func (s *State) inCore(want Request) bool {
+// provenAPI reports whether a client is registered, so that something exports the function
+// that registers it: the RDMA core, or the module of the NICs' vendor that it holds.
+func (s *State) provenAPI(want Request) bool {
 	for _, g := range want.Present.GPUs {
 		for _, n := range want.Present.NICs {
-			if p := s.Peermem[Pair{g.Name, n.Name}]; n.PeerMemory.Core && p.Registered == tristate.True {
+			if p := s.Peermem[Pair{g.Name, n.Name}]; (n.PeerMemory.Core || n.PeerMemory.Module != "") && p.Registered == tristate.True {
 				return true
 			}
 		}

@@ -71,17 +71,20 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// A registered client proves the interface of the RDMA core only where it is registered
-// there.
+// A client that is registered with the RDMA core or a vendor's module proves that there is
+// a function that registers it. A file in which a driver names a provider does not.
 func TestPeerDirectProven(t *testing.T) {
-	for nic, want := range map[string]bool{"mlx5": true, "bnxt_re": false} {
+	for nic, want := range map[string]bool{"mlx5": true, "bnxt_re": true, "efa": false} {
 		st := scan(t, map[string]string{
 			"sys/module/mlx_compat":                         isDir,
 			"sys/module/mlx5_core/version":                  "24.10-1.1.4\n",
 			"sys/module/nvidia_peermem/initstate":           "live\n",
 			"sys/module/ib_peer_mem/holders/nvidia_peermem": isDir, "sys/module/ib_peer_mem/holders/bnxt_re": isDir,
-			kallsyms: "garbage\n",
-		}, Request{Families: family.Known(), Present: present([]string{"nvidia"}, []string{nic})})
+			"sys/bus/pci/devices/0000:10:1b.0/p2p": "NVIDIA\n", kallsyms: "garbage\n",
+		}, Request{
+			Families: family.Known(), Present: present([]string{"nvidia"}, []string{nic}),
+			PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}}},
+		})
 		if got := st.Stack.PeerDirect != ""; st.AnyPeermem().Registered != yes || got != want {
 			t.Errorf("%s: %q", nic, st.Stack.PeerDirect)
 		}
