@@ -143,6 +143,7 @@ state: peermemModule=live
 state: storage=false
 state: symbolBNXT_REDMABuf=false
 state: symbolEFADMABuf=false
+state: symbolIONICDMABuf=false
 state: symbolMLX5DMABuf=true
 state: symbolPeerMemory=true
 state: symbolPeerMemoryOwner=ib_uverbs
