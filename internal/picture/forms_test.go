@@ -234,10 +234,10 @@ func TestVerdictOnPage(t *testing.T) {
 // TestNoPairs: a machine without pairs says why.
 func TestNoPairs(t *testing.T) {
 	for why, r := range map[string]*report.Report{
-		"No RDMA device":                 named(t, "bridges-only", "ready"),
+		"No RDMA device":                        named(t, "bridges-only", "ready"),
 		"No NVIDIA or AMD GPU on this machine.": named(t, "nic-only", "ready"),
-		"The PCI bus cannot be read.":    {},
-		"No RDMA device and no":          described(t, many(2, 0)),
+		"The PCI bus cannot be read.":           {},
+		"No RDMA device and no":                 described(t, many(2, 0)),
 	} {
 		for name, form := range forms {
 			if text := written(t, form, r); !strings.Contains(text, why) || strings.Contains(text, "<table class=\"matrix") || strings.Contains(text, "matrix [") {

@@ -164,17 +164,17 @@ func TestExpressions(t *testing.T) {
 func TestJudge(t *testing.T) {
 	known, readme := exported(t), string(read(t, filepath.Join(repository, "README.md")))
 	for expr, want := range map[string]string{
-		`max by (node) (gdr_ready)`:                                        "",
-		`max by (node) (gdr_raedy)`:                                        "no metric gdr_raedy",
-		`max by (reason) (gdr_ready)`:                                      "no label reason in gdr_ready",
-		`gdr_ready and on (reason) gdr_reason`:                             "no label reason in gdr_ready",
-		`gdr_ready{reason="NoGPU"}`:                                        "gdr_ready has no label reason",
-		`gdr_reason{reason="NoGpu"}`:                                       "no reason is NoGpu",
-		`gdr_publish_total{result="error"}`:                                "result of gdr_publish_total is never error",
-		`sum by (le) (rate(gdr_collect_seconds_bucket[5m]))`:               "",
-		`max by (a) (label_join(gdr_reason, "a", " ", "node", "reason"))`:  "",
-		`max by (node) (gdr_pair_level)`:                                   "no metric gdr_pair_level", // only with --metrics-pairs
-		`max(`: "parse error",
+		`max by (node) (gdr_ready)`:                                       "",
+		`max by (node) (gdr_raedy)`:                                       "no metric gdr_raedy",
+		`max by (reason) (gdr_ready)`:                                     "no label reason in gdr_ready",
+		`gdr_ready and on (reason) gdr_reason`:                            "no label reason in gdr_ready",
+		`gdr_ready{reason="NoGPU"}`:                                       "gdr_ready has no label reason",
+		`gdr_reason{reason="NoGpu"}`:                                      "no reason is NoGpu",
+		`gdr_publish_total{result="error"}`:                               "result of gdr_publish_total is never error",
+		`sum by (le) (rate(gdr_collect_seconds_bucket[5m]))`:              "",
+		`max by (a) (label_join(gdr_reason, "a", " ", "node", "reason"))`: "",
+		`max by (node) (gdr_pair_level)`:                                  "no metric gdr_pair_level", // only with --metrics-pairs
+		`max(`:                                                            "parse error",
 	} {
 		got := strings.Join(judge(expr, known, readme), "; ")
 		if want == "" && got != "" || !strings.Contains(got, want) {
