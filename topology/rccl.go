@@ -16,9 +16,13 @@ import (
 // rcclPathOverride). That is so in jobs of more than one machine.
 func (b *builder) pairByAddress(r *ncclRatings, gpus, nics []*pci.Function) {
 	paired := func(gpu *pci.Function) bool { return gpu.GPU.HyperVPairs.Has(gpu.Device) }
-	if r.levels == nil || len(gpus) == 0 || b.Processor.Vendor != "GenuineIntel" ||
-		!strings.HasPrefix(b.BIOS, "Hyper-V UEFI Release") || !slices.ContainsFunc(gpus, paired) {
+	intel, hyperV := b.Processor.Vendor == "GenuineIntel", strings.HasPrefix(b.BIOS, "Hyper-V UEFI Release")
+	if r.levels == nil || !slices.ContainsFunc(gpus, paired) || !intel && b.Processor.Vendor != "" || !hyperV && (b.BIOS != "" || !b.virtual) {
 		return
+	}
+	level := PXB
+	if !intel || !hyperV { // one of the two cannot be read
+		level = Unknown
 	}
 	for _, distance := range [...]int64{1 << 20, 1 << 12, 0xff << 20} {
 		partner := func(gpu, nic *pci.Function) bool {
@@ -33,7 +37,7 @@ func (b *builder) pairByAddress(r *ncclRatings, gpus, nics []*pci.Function) {
 		for _, gpu := range gpus {
 			for _, nic := range nics {
 				if i, ok := r.nics[inNCCL(b.PCI, nic)]; ok && partner(gpu, nic) {
-					r.levels[i][r.gpus[gpu.Address]] = PXB
+					r.levels[i][r.gpus[gpu.Address]] = level
 				}
 			}
 		}

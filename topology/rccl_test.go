@@ -47,6 +47,8 @@ func TestRCCLUnderHyperV(t *testing.T) {
 		{"the third distance", "010f:00:00.0", "011f:00:00.0", 0x75b0, intel, hyperV, [4]Level{PXB, PHB, PHB, PXB}, tristate.True},
 		{"one GPU at no distance", "0011:00:00.0", "0023:00:00.0", 0x74b5, intel, hyperV, [4]Level{PHB, PHB, PHB, PHB}, tristate.False},
 		{"another distance", "0012:00:00.0", "0022:00:00.0", 0x74b5, intel, hyperV, [4]Level{PHB, PHB, PHB, PHB}, tristate.False},
+		{"a BIOS that cannot be read", "0011:00:00.0", "0021:00:00.0", 0x74b5, intel, "", [4]Level{Unknown, PHB, PHB, Unknown}, tristate.Unknown},
+		{"a CPU that cannot be read", "0011:00:00.0", "0021:00:00.0", 0x74b5, kmod.Processor{}, hyperV, [4]Level{Unknown, PHB, PHB, Unknown}, tristate.Unknown},
 		{"another hypervisor", "0011:00:00.0", "0021:00:00.0", 0x74b5, intel, "SeaBIOS", [4]Level{PHB, PHB, PHB, PHB}, tristate.False},
 		{"an older GPU", "0011:00:00.0", "0021:00:00.0", 0x7410, intel, hyperV, [4]Level{PHB, PHB, PHB, PHB}, tristate.False},
 		{"an AMD CPU", "0011:00:00.0", "0021:00:00.0", 0x74b5, kmod.Processor{Vendor: "AuthenticAMD", Arch: "x86_64", Family: 191}, hyperV, [4]Level{PHB, PHB, PHB, PHB}, tristate.False},
@@ -57,7 +59,7 @@ func TestRCCLUnderHyperV(t *testing.T) {
 					on("0010:00:00.0", 0x15b3, 0x101e, 0x020700), on(tt.gpu0, 0x1002, tt.device, 0x120000),
 					on("0020:00:00.0", 0x15b3, 0x101e, 0x020700), on(tt.gpu1, 0x1002, tt.device, 0x120000),
 				}},
-				RDMA: &rdma.Inventory{Complete: true}, Processor: tt.cpu, BIOS: tt.bios,
+				RDMA: &rdma.Inventory{Complete: true}, Processor: tt.cpu, BIOS: tt.bios, Virtual: tristate.True,
 			})
 			for i, p := range m.Pairs {
 				if p.NCCL != tt.want[i] {

@@ -164,8 +164,8 @@ func Build(facts Facts) Matrix {
 	b.gpus()
 	b.nics()
 	b.hardware()
+	b.m.Origin, b.m.FileUnread = b.origin(), b.FileUnread // RDMA devices, which come with drivers, do not count
 	b.pairs()
-	b.m.Origin, b.m.FileUnread = b.origin(), b.FileUnread
 	if b.m.file = b.File; b.File != nil {
 		b.m.FileName, b.m.FileRefused = b.File.Name, b.File.Refused
 		if b.m.FileRefused == nil {

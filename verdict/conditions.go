@@ -64,7 +64,7 @@ func (f *Facts) iommu() (mode string, open bool) {
 	switch {
 	case translated:
 		return "translated", false
-	case open, !seen:
+	case open, !seen, !f.Matrix.Counted:
 		return "", open || !f.Matrix.Counted
 	case grouped:
 		return "passthrough", false

@@ -65,6 +65,7 @@ func (p pair) steps() []Step {
 		memory.Reason = PeermemNotLoaded
 	}
 	return []Step{
+		{"hardware", p.reachable(), PlatformForbidsP2P},
 		{"gpu-driver", tristate.Not(p.passthrough()), GPUPassthrough},
 		{"gpu-driver", p.gpuDriven(), GPUDriverNotLoaded},
 		{"nic-driver", p.driven(), NICDriverNotLoaded},
@@ -72,6 +73,26 @@ func (p pair) steps() []Step {
 		{"port", p.port(), NoActivePort},
 		memory,
 	}
+}
+
+// reachable: the driver of some eligible GPU of the one family maps its memory for some
+// eligible NIC of the other, as far as their places go. Unknown where there are none.
+func (p pair) reachable() tristate.State {
+	answer, found := tristate.False, false
+	for i, gpu := range p.Matrix.GPUs {
+		if !gpu.Eligible || gpu.GPU != p.gpu {
+			continue
+		}
+		for _, of := range p.Matrix.PairsOf(i) {
+			if nic := &p.Matrix.NICs[of.NIC]; nic.Eligible && nic.Function.NIC == p.nic {
+				answer, found = tristate.Or(answer, of.Allowed), true
+			}
+		}
+	}
+	if !found {
+		return tristate.Unknown
+	}
+	return p.unlessUnidentified(answer)
 }
 
 // anyGPU asks a question of the eligible GPUs of the family.
@@ -298,7 +319,7 @@ func HasActivePort(n *topology.NIC) tristate.State {
 // not be read leaves it open, unless there are several layers already.
 func (f *Facts) link() (layer string, open bool) {
 	layers := map[string]bool{}
-	open = !f.RDMA.Complete
+	open = !f.RDMA.Complete || !f.Matrix.Counted
 	for _, n := range f.Matrix.NICs {
 		if !n.Eligible || n.RDMA == nil {
 			continue

@@ -159,7 +159,7 @@ func TestFamilies(t *testing.T) {
 				t.Errorf("peermem %v, DMA-BUF %v; want %s, %s", v.Peermem, v.DMABuf, tc.peermem, tc.dmabuf)
 			}
 			var steps []string
-			for _, s := range v.Steps[3:] {
+			for _, s := range v.Steps[4:] {
 				steps = append(steps, s.Met.String())
 			}
 			if got := strings.Join(steps, " "); got != tc.steps {

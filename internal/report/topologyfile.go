@@ -67,15 +67,15 @@ func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin) (*topology.File,
 // pluginTopology returns the one of a directory's files that is for the machine's type,
 // nil where there is none.
 func pluginTopology(fs *host.FS, dir string, names map[string]string) (*topology.File, error) {
+	product, err := fs.Line(productName)
+	name := names[product]
+	if host.Absent(err) || err == nil && name == "" {
+		return nil, nil //nolint:nilnil // the plugin has none for it either
+	}
 	if installed, err := fs.Exists(dir); !installed {
 		return nil, err
 	}
-	product, err := fs.Line(productName)
-	name := names[product]
-	switch {
-	case host.Absent(err), err == nil && name == "":
-		return nil, nil //nolint:nilnil // the plugin has none for it either
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("/%s has a file for each type of machine: %w", dir, err)
 	}
 	return readTopology(fs, dir+"/"+name)

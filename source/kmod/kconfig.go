@@ -3,7 +3,9 @@ package kmod
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"gdr-features/host"
@@ -15,8 +17,8 @@ import (
 // maxKernelConfig is several times the largest configuration seen (300 KB, 70 KB packed).
 const maxKernelConfig = 4 << 20
 
-// kernelOptions reads options of the kernel's configuration. It does not change while the kernel runs, so that what was read once
-// is remembered.
+// kernelOptions reads options of the kernel's configuration, which does not change while
+// the kernel runs: it is remembered when all of them are there.
 func (m *Memory) kernelOptions(s *scanner, want Request) map[string]tristate.State {
 	if len(want.KernelOptions) == 0 {
 		return nil
@@ -30,8 +32,8 @@ func (m *Memory) kernelOptions(s *scanner, want Request) map[string]tristate.Sta
 	for _, o := range want.KernelOptions {
 		read[o.Name] = optionIn(text, o)
 	}
-	if m != nil && text != "" {
-		m.options, m.config = read, file
+	if m != nil && !slices.ContainsFunc(want.KernelOptions, func(o family.KernelOption) bool { return read[o.Name] != tristate.True }) {
+		m.options, m.config = read, file // what is not there may come with a file that is being written
 	}
 	return read
 }
@@ -43,7 +45,10 @@ func (s *scanner) kernelConfig() (file, text string) {
 	const packed = "proc/config.gz"
 	data, err := s.fs.Bytes(packed, maxKernelConfig)
 	if err == nil {
-		if data, err = unpack(data); err == nil {
+		if data, err = unpack(data); err == nil && !isConfig(data) {
+			err = errNoConfig
+		}
+		if err == nil {
 			return packed, string(data)
 		}
 		err = host.PathError("read", packed, err)
@@ -54,8 +59,10 @@ func (s *scanner) kernelConfig() (file, text string) {
 		return "", ""
 	}
 	for _, name := range [...]string{"boot/config-" + release, hostModule + release + "/config"} {
-		if data, err = s.fs.Bytes(name, maxKernelConfig); err == nil {
+		if data, err = s.fs.Bytes(name, maxKernelConfig); err == nil && isConfig(data) {
 			return name, string(data)
+		} else if err == nil {
+			err = host.PathError("read", name, errNoConfig)
 		}
 		s.problem(err)
 	}
@@ -63,6 +70,12 @@ func (s *scanner) kernelConfig() (file, text string) {
 		s.unread(err)
 	}
 	return "", ""
+}
+
+var errNoConfig = errors.New("not a kernel configuration")
+
+func isConfig(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("CONFIG_")) || bytes.Contains(text, []byte("\nCONFIG_"))
 }
 
 func unpack(data []byte) ([]byte, error) {
@@ -81,8 +94,8 @@ func unpack(data []byte) ([]byte, error) {
 // "CONFIG_PCI_P2PDMA=y". What is not built is "# CONFIG_PCI_P2PDMA is not set", or is not
 // mentioned.
 func optionIn(config string, option family.KernelOption) tristate.State {
-	if !strings.Contains(config, "\nCONFIG_") && !strings.HasPrefix(config, "CONFIG_") {
-		return tristate.Unknown // no configuration
+	if !isConfig([]byte(config)) {
+		return tristate.Unknown
 	}
 	mentioned, always := false, option.Always == ""
 	for line := range strings.Lines(config) {

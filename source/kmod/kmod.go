@@ -54,7 +54,7 @@ type State struct {
 	Virtual   tristate.State
 	VirtualBy string
 	// BIOS is the version of the firmware, from /sys/class/dmi/id/bios_version, where it was
-	// asked for; "" where there is none.
+	// asked for; "" where it cannot be read.
 	BIOS string
 	// Arm: /proc/cpuinfo is that of an Arm CPU.
 	Arm bool
@@ -142,8 +142,11 @@ type Request struct {
 	// family's driver, so that that one is loaded.
 	DriverBound map[string]bool
 	// PeerFiles are the functions whose family.PeerMemory.Files are read, by the name
-	// of their family: those bound to its driver.
+	// of their family: those bound to its driver, and
+	// those of which that is not known.
 	PeerFiles map[string][]pci.Address
+	// PeerFilesOpen: there may be more such functions, whose ids or driver cannot be read.
+	PeerFilesOpen bool
 	// KernelOptions are the options of the kernel's configuration that are wanted.
 	KernelOptions []family.KernelOption
 	// BIOS: State.BIOS is wanted.
@@ -170,8 +173,10 @@ func Scan(fs *host.FS, want Request) State {
 	s.st.Stack.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
 	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
 	api := s.st.Symbols[PeerMemoryAPI].Found
-	if s.st.provenAPI(want) { // a registered client proves it too
-		api = tristate.True
+	if proven := s.st.api(want); proven != tristate.Unknown {
+		api = proven
+	} else if vendors(s.st.Symbols[PeerMemoryAPI].Owner, want.Families) {
+		api = tristate.False
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
 	s.st.KernelOptions = want.Memory.kernelOptions(s.about(FactKernelOptions), want)

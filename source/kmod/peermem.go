@@ -48,17 +48,29 @@ func (s *State) AnyPeermem() Peermem {
 	return all
 }
 
-// provenAPI reports whether a client is registered, so that something exports the function
-// that registers it: the RDMA core, or the module of the NICs' vendor that it holds.
-func (s *State) provenAPI(want Request) bool {
+// api says where the function that registers clients is, as far as registered ones prove
+// it: with the RDMA core (True), or in a module of the NICs' vendor (False).
+func (s *State) api(want Request) tristate.State {
+	proven := tristate.Unknown
 	for _, g := range want.Present.GPUs {
 		for _, n := range want.Present.NICs {
-			if p := s.Peermem[Pair{g.Name, n.Name}]; (n.PeerMemory.Core || n.PeerMemory.Module != "") && p.Registered == tristate.True {
-				return true
+			switch p := s.Peermem[Pair{g.Name, n.Name}]; {
+			case p.Registered != tristate.True:
+			case n.PeerMemory.Core:
+				return tristate.True
+			case n.PeerMemory.Module != "":
+				proven = tristate.False
 			}
 		}
 	}
-	return false
+	return proven
+}
+
+// vendors reports whether a module is one of a NICs' vendor that clients register with.
+func vendors(module string, known family.Table) bool {
+	return module != "" && slices.ContainsFunc(slices.Concat(known.NICs, known.Others), func(n *family.NIC) bool {
+		return n.PeerMemory.Module == module
+	})
 }
 
 // peermem looks for the client of each family of GPUs that serves each family of NICs.
@@ -67,6 +79,9 @@ func (s *scanner) peermem(want Request) {
 	s.st.Peermem = make(map[Pair]Peermem, len(want.Present.GPUs)*len(want.Present.NICs))
 	for _, g := range want.Present.GPUs {
 		core, anyNIC := s.clients(g, want.Present.NICs)
+		if core.Registered == tristate.True && s.holdsAny(g, want.Families) {
+			core = Peermem{Registered: tristate.False} // its one symbol is that module's, not the RDMA core's
+		}
 		for _, n := range want.Present.NICs {
 			all := anyNIC
 			if n.PeerMemory.Core {
@@ -74,7 +89,7 @@ func (s *scanner) peermem(want Request) {
 			}
 			for _, prove := range [...]func() Peermem{
 				func() Peermem { return s.holders(n, g) },
-				func() Peermem { return s.peerFiles(n, g, want.PeerFiles[n.Name]) },
+				func() Peermem { return s.peerFiles(n, g, want) },
 			} {
 				if all.Registered != tristate.True {
 					all = all.or(prove())
@@ -83,6 +98,19 @@ func (s *scanner) peermem(want Request) {
 			s.st.Peermem[Pair{g.Name, n.Name}] = all
 		}
 	}
+}
+
+// holdsAny reports whether the client of a family of GPUs registers with a module of some
+// NICs' vendor. There are no two functions of one name.
+func (s *scanner) holdsAny(g *family.GPU, known family.Table) bool {
+	for _, n := range slices.Concat(known.NICs, known.Others) {
+		if module := n.PeerMemory.Module; module != "" && g.Client.Holder != "" {
+			if ok, _ := s.fs.FS.Exists("sys/module/" + module + "/holders/" + g.Client.Holder); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // or returns the first that is proven, and otherwise what is known of both.
@@ -168,9 +196,12 @@ func (s *scanner) holders(n *family.NIC, g *family.GPU) Peermem {
 
 // peerFiles asks the functions that are bound to the NICs' driver whose memory they reach.
 // The first file that a function has is the one that counts.
-func (s *scanner) peerFiles(n *family.NIC, g *family.GPU, functions []pci.Address) Peermem {
+func (s *scanner) peerFiles(n *family.NIC, g *family.GPU, want Request) Peermem {
 	out := Peermem{Registered: tristate.False}
-	for _, address := range functions {
+	if len(n.PeerMemory.Files) > 0 && want.PeerFilesOpen {
+		out.Registered = tristate.Unknown
+	}
+	for _, address := range want.PeerFiles[n.Name] {
 		for _, file := range n.PeerMemory.Files {
 			name := pci.Devices[1:] + "/" + address.String() + "/" + file.Name
 			text, err := s.fs.Line(name)

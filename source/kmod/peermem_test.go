@@ -1,6 +1,7 @@
 package kmod
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -71,22 +72,39 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// A client that is registered with the RDMA core or a vendor's module proves that there is
-// a function that registers it. A file in which a driver names a provider does not.
+// A client that is registered proves where the function is that registers it: in the RDMA
+// core, or in a module of the NICs' vendor. A file in which a driver names a provider does not.
 func TestPeerDirectProven(t *testing.T) {
-	for nic, want := range map[string]bool{"mlx5": true, "bnxt_re": true, "efa": false} {
-		st := scan(t, map[string]string{
-			"sys/module/mlx_compat":                         isDir,
-			"sys/module/mlx5_core/version":                  "24.10-1.1.4\n",
-			"sys/module/nvidia_peermem/initstate":           "live\n",
-			"sys/module/ib_peer_mem/holders/nvidia_peermem": isDir, "sys/module/ib_peer_mem/holders/bnxt_re": isDir,
-			"sys/bus/pci/devices/0000:10:1b.0/p2p": "NVIDIA\n", kallsyms: "garbage\n",
-		}, Request{
-			Families: family.Known(), Present: present([]string{"nvidia"}, []string{nic}),
+	const holders = "sys/module/ib_peer_mem/holders/"
+	held := map[string]string{holders + "nvidia_peermem": isDir, holders + "bnxt_re": isDir}
+	for _, tt := range []struct {
+		name, nic string
+		files     map[string]string
+		memory    tristate.State
+		want      PeerDirect
+	}{
+		{"in the core", "mlx5", nil, yes, PeerDirectCurrent},
+		{"held by a vendor's module, mlx5 has no client", "mlx5", held, no, PeerDirectNone},
+		{"held by a vendor's module", "bnxt_re", held, yes, PeerDirectNone},
+		{"named in a file", "efa", nil, yes, ""},
+	} {
+		files := map[string]string{
+			"sys/module/mlx_compat":                isDir,
+			"sys/module/mlx5_core/version":         "24.10-1.1.4\n",
+			"sys/module/nvidia_peermem/initstate":  "live\n",
+			"sys/bus/pci/devices/0000:10:1b.0/p2p": "NVIDIA\n",
+			kallsyms:                               "garbage\n",
+		}
+		maps.Copy(files, tt.files)
+		if tt.memory == no {
+			files[kallsyms] = "0000000000000000 T ib_register_peer_memory_client\t[ib_peer_mem]\n"
+		}
+		st := scan(t, files, Request{
+			Families: family.Known(), Present: present([]string{"nvidia"}, []string{tt.nic}),
 			PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}}},
 		})
-		if got := st.Stack.PeerDirect != ""; st.AnyPeermem().Registered != yes || got != want {
-			t.Errorf("%s: %q", nic, st.Stack.PeerDirect)
+		if got := st.Stack.PeerDirect; st.AnyPeermem().Registered != tt.memory || got != tt.want {
+			t.Errorf("%s: %v, %q; want %v, %q", tt.name, st.AnyPeermem().Registered, got, tt.memory, tt.want)
 		}
 	}
 }
@@ -95,11 +113,11 @@ func TestPeerDirectProven(t *testing.T) {
 // that are there ask for options of the kernel.
 func TestBoundFunctions(t *testing.T) {
 	functions := pci.Inventory{Functions: []pci.Function{
-		{Address: pci.Address{Bus: 1}, Vendor: 0x1d0f, Device: 0xefa1, Class: 0x020000, Driver: "efa"},
-		{Address: pci.Address{Bus: 2}, Vendor: 0x1d0f, Device: 0xefa1, Class: 0x020000, Driver: "vfio-pci"},
-		{Address: pci.Address{Bus: 3}, Vendor: 0x15b3, Device: 0x1021, Class: 0x020000, Driver: "mlx5_core"},
-		{Address: pci.Address{Bus: 4}, Vendor: 0x1002, Device: 0x744c, Class: 0x030000, Driver: "amdgpu"}, // a Radeon
-		{Address: pci.Address{Bus: 5}, Vendor: 0x10de, Device: 0x2330, Class: 0x030200, Driver: "nvidia"},
+		{Address: pci.Address{Bus: 1}, Vendor: 0x1d0f, Device: 0xefa1, Class: 0x020000, Driver: "efa", DriverKnown: true},
+		{Address: pci.Address{Bus: 2}, Vendor: 0x1d0f, Device: 0xefa1, Class: 0x020000, Driver: "vfio-pci", DriverKnown: true},
+		{Address: pci.Address{Bus: 3}, Vendor: 0x15b3, Device: 0x1021, Class: 0x020000, Driver: "mlx5_core", DriverKnown: true},
+		{Address: pci.Address{Bus: 4}, Vendor: 0x1002, Device: 0x744c, Class: 0x030000, Driver: "amdgpu", DriverKnown: true}, // a Radeon
+		{Address: pci.Address{Bus: 5}, Vendor: 0x10de, Device: 0x2330, Class: 0x030200, Driver: "nvidia", DriverKnown: true},
 	}}
 	table := present([]string{"nvidia", "amd"}, []string{"mlx5", "efa"})
 	classify := func() Request {

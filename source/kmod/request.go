@@ -21,7 +21,7 @@ func (want Request) complete() Request {
 func For(functions *pci.Inventory, table family.Table) Request {
 	want := Request{
 		Families: table, Present: functions.Families(table),
-		DriverBound: map[string]bool{}, PeerFiles: map[string][]pci.Address{},
+		DriverBound: map[string]bool{}, PeerFiles: map[string][]pci.Address{}, PeerFilesOpen: functions.Unidentified(),
 	}
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
@@ -35,8 +35,9 @@ func For(functions *pci.Inventory, table family.Table) Request {
 		switch {
 		case f.GPU != nil && f.Driver == f.GPU.Driver:
 			want.DriverBound[f.GPU.Name] = true
-		case f.NIC != nil && f.Eligible && f.NIC.Drives(f.Driver) && len(f.NIC.PeerMemory.Files) > 0:
+		case f.NIC != nil && f.Eligible && len(f.NIC.PeerMemory.Files) > 0 && (f.NIC.Drives(f.Driver) || !f.DriverKnown):
 			want.PeerFiles[f.NIC.Name] = append(want.PeerFiles[f.NIC.Name], f.Address)
+			want.PeerFilesOpen = want.PeerFilesOpen || !f.DriverKnown
 		}
 	}
 	for _, g := range want.Present.GPUs {

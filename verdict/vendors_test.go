@@ -1,0 +1,66 @@
+package verdict_test
+
+import (
+	"testing"
+
+	"gdr-features/internal/sample"
+	"gdr-features/source/kmod"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// instinct adds a GPU of AMD beside the first one, bound to a driver.
+func instinct(n *sample.Node, driver string) {
+	n.PCI.Functions = append(n.PCI.Functions, sample.Function(0x30, 0x1002, 0x74a1, 0x120000, driver))
+}
+
+// TestTwoVendors: a node is ready where one family of GPUs with one of NICs is.
+func TestTwoVendors(t *testing.T) {
+	altra := func(n *sample.Node) { addAltra(n); n.NIC().Bridges, n.Virtual = nil, no }
+	amdkfd := func(n *sample.Node) {
+		n.Kmod.Peermem = map[kmod.Pair]kmod.Peermem{{GPU: "amd", NIC: "mlx5"}: {Registered: yes, By: "/sys/memory_peers/amdkfd"}}
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*sample.Node)
+		gpu    string
+		ready  tristate.State
+		reason verdict.Reason
+	}{
+		{"NVIDIA's is ready, AMD's is passed through", func(n *sample.Node) { instinct(n, "vfio-pci") }, "nvidia", yes, ""},
+		{"NVIDIA's is ready, AMD's has no driver", func(n *sample.Node) { instinct(n, "") }, "nvidia", yes, ""},
+		{"AMD's is ready, NVIDIA's is passed through", func(n *sample.Node) { instinct(n, "amdgpu"); n.GPU().Driver = "vfio-pci"; amdkfd(n) }, "amd", yes, ""},
+		{"both are passed through", func(n *sample.Node) { instinct(n, "vfio-pci"); n.GPU().Driver = "vfio-pci" }, "nvidia", no, verdict.GPUPassthrough},
+		{"one is passed through, the other has no driver", func(n *sample.Node) { instinct(n, ""); n.GPU().Driver = "vfio-pci" }, "amd", no, verdict.GPUDriverNotLoaded},
+		{"NVIDIA's client is none of AMD's", func(n *sample.Node) { instinct(n, "amdgpu"); n.GPU().Driver = "" }, "amd", no, verdict.PeermemNotLoaded},
+		{"the CPU forbids NVIDIA's pair, AMD's is passed through", func(n *sample.Node) { instinct(n, "vfio-pci"); altra(n) }, "amd", no, verdict.GPUPassthrough},
+		{"the CPU forbids NVIDIA's pair, AMD's is ready", func(n *sample.Node) { instinct(n, "amdgpu"); altra(n); amdkfd(n) }, "amd", yes, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := sample.Ready()
+			n.Kmod.Peermem[kmod.Pair{GPU: "amd", NIC: "mlx5"}] = kmod.Peermem{Registered: no}
+			n.Kmod.Drivers["amd"] = kmod.Driver{Loaded: yes, Open: no}
+			n.Kmod.KernelOptions = map[string]tristate.State{"PCI_P2PDMA": no, "DMABUF_MOVE_NOTIFY": no}
+			tc.change(n)
+			v := verdict.Judge(n.Facts())
+			if v.Capable != yes || v.Ready != tc.ready || v.Reason != tc.reason || v.GPU.Name != tc.gpu {
+				t.Errorf("capable %v, ready %v, %q, by %s; want %v, %q, by %s", v.Capable, v.Ready, v.Reason, v.GPU.Name, tc.ready, tc.reason, tc.gpu)
+			}
+		})
+	}
+}
+
+// TestUnidentifiedNIC: a function that may be a NIC leaves link layer and IOMMU open.
+func TestUnidentifiedNIC(t *testing.T) {
+	n := sample.Ready()
+	n.Kmod.IOMMU = no
+	if v := verdict.Judge(n.Facts()); v.Link != "infiniband" || v.IOMMU == "" {
+		t.Fatalf("link %q, IOMMU %q", v.Link, v.IOMMU)
+	}
+	n.AddNIC()
+	other := &n.PCI.Functions[len(n.PCI.Functions)-1]
+	other.Vendor, other.Device, other.Class, other.Unidentified = 0, 0, 0, true
+	if v := verdict.Judge(n.Facts()); v.Link != "" || !v.Open.Link || v.IOMMU != "" || !v.Open.IOMMU {
+		t.Errorf("link %q, open %v; IOMMU %q, open %v", v.Link, v.Open.Link, v.IOMMU, v.Open.IOMMU)
+	}
+}
