@@ -34,31 +34,30 @@ func (a *app) envCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "env (--for FRAMEWORK | --check [FILE])",
 		Short: "Print which NIC each GPU should use, in the variables of a framework",
-		Long: `env gives each GPU the usable NIC that is nearest to it and shared with the fewest
-others, and prints that in the variables of a framework: nccl, ucx, nvshmem or vllm.
-sglang and mooncake read a file: -o file prints it. A NIC is usable if it can do
-GPUDirect RDMA, and if this process can see its RDMA device and a port is active.
-Comments say what the machine cannot give. Set the variables of one framework at a
-time: those of several interfere.
+		Long: `env prints which NIC each GPU should use: the nearest usable one, shared with as few
+other GPUs as possible. A NIC is usable if it can do GPUDirect RDMA, this process can
+see its RDMA device, and one of its ports is active. nccl, ucx, nvshmem and vllm read
+variables; sglang and mooncake read a file, which -o file prints. Comments say what is
+not ideal. Set the variables of one framework at a time: those of several interfere.
 
-In a container only the GPUs whose device node is there count. --gpus takes a list of
-addresses, UUIDs or numbers, the numbers in the order of PCI addresses. Frameworks
-that number GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
+In a container, only the GPUs with a device node in /dev count. --gpus chooses GPUs by
+PCI address, UUID or number; numbers follow the order of PCI addresses. For frameworks
+that number GPUs, CUDA_DEVICE_ORDER=PCI_BUS_ID is printed too.
 
---check judges such variables instead: its own environment, or those of FILE ("-":
-standard input), which has one of the forms that env prints. It prints a line for each
-variable with what is wrong and what would be right.
+--check finds mistakes in such variables: in its own environment, or in FILE ("-":
+standard input) in any format that env prints. It prints one line for each variable:
+what is wrong, and what would be right.
 
-Exit status: 0; 2 when a GPU has no usable NIC within --level; 1 on an error.
+Exit status: 0; 2 if a GPU has no usable NIC within --level; 1 on an error.
 With --check: 0 right; 2 wrong; 3 unknown, or none of the variables is set; 1 on an
 error.`,
 		Example: `  eval "$(gdr-features env --for vllm)"
   gdr-features env --for nccl --level PXB            # exit status 2 if a GPU has no NIC that near
-  gdr-features env --for ucx --gpus 3                # of the process that uses GPU 3
+  gdr-features env --for ucx --gpus 3                # for the process that uses GPU 3
   gdr-features env --for nvshmem -o dotenv > nvshmem.env && docker run --env-file nvshmem.env ...
   gdr-features env --for sglang -o file > map.json   # --disaggregation-ib-device map.json
-  gdr-features env -o json | jq .gpus                # for programs: the map, and all frameworks
-  gdr-features env --check                           # is what is set right?
+  gdr-features env -o json | jq .gpus                # for programs: the map, for all frameworks
+  gdr-features env --check                           # are the variables of this shell right?
   gdr-features env --check map.json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,10 +71,10 @@ error.`,
 		},
 	}
 	c.Flags().StringVar(&o.framework, "for", "", "framework: nccl, ucx, nvshmem, vllm, sglang or mooncake")
-	c.Flags().StringVar(&o.gpus, "gpus", "", "GPUs in question: a list of addresses, UUIDs or numbers; all by default")
+	c.Flags().StringVar(&o.gpus, "gpus", "", "only these GPUs: a list of PCI addresses, UUIDs or numbers; all by default")
 	c.Flags().StringVar(&o.level, "level", "", "the farthest level allowed between a GPU and its NIC: PIX, PXB, PHB, NODE or SYS")
 	c.Flags().StringVarP(&o.format, "output", "o", "shell", "output format: shell, dotenv (for docker run --env-file), json or file")
-	c.Flags().BoolVar(&o.check, "check", false, "judge the variables of the environment or of FILE")
+	c.Flags().BoolVar(&o.check, "check", false, "find mistakes in the variables of the environment or of FILE")
 	cli.Words(c, "for", frameworks.Names()...)
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	cli.Words(c, "output", envFormats...)
@@ -93,16 +92,16 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 	case o.check:
 		return nil
 	case len(args) > 0:
-		return fmt.Errorf("%q: a file goes with --check only", args[0])
+		return fmt.Errorf("%q: a file can be given only with --check", args[0])
 	case o.framework != "":
 		if err := cli.OneOf("for", o.framework, frameworks.Names()...); err != nil {
 			return err
 		}
 	case o.format != "json":
-		return errors.New("--for is missing; only -o json goes without it")
+		return errors.New("--for is missing; only -o json works without it")
 	}
 	if o.format == "file" && !frameworks.Named(o.framework).HasFile {
-		return fmt.Errorf("-o file: %s reads variables and no file", o.framework)
+		return fmt.Errorf("-o file: %s reads variables, not a file", o.framework)
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func selectGPUs(r *report.Report, gpus []gpu, list string) ([]int, error) {
 			return nil, fmt.Errorf("--gpus: %w", err)
 		}
 		if seen[g.index] {
-			return nil, fmt.Errorf("--gpus: %s is the same GPU as another of the list", name)
+			return nil, fmt.Errorf("--gpus: %s is the same GPU as another in the list", name)
 		}
 		seen[g.index] = true
 		chosen = append(chosen, g.index)
@@ -122,7 +122,7 @@ func findGPU(r *report.Report, gpus []gpu, name string) (*gpu, error) {
 	case !r.PCIRead:
 		return nil, fmt.Errorf("no GPU %q: the PCI bus cannot be read", name)
 	case len(known) == 0:
-		return nil, fmt.Errorf("no GPU %q: there is none here", name)
+		return nil, fmt.Errorf("no GPU %q: this machine has none", name)
 	}
 	return nil, fmt.Errorf("no GPU %q; there are %s", sanitize.Terminal(name), strings.Join(known, ", "))
 }

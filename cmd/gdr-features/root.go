@@ -80,7 +80,7 @@ node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
   gdr-features labels                  # the labels NFD would put on the node
   gdr-features snapshot -f node7       # everything that was read, in one file to send
   gdr-features --root node7 check      # check that file, or a copy of another machine's /sys and /proc
-  gdr-features --nic-families mlx5,irdma check   # judge by ConnectX and Intel E810, and by no other NICs`,
+  gdr-features --nic-families mlx5,irdma check   # judge only by ConnectX and Intel E810`,
 		Args:          noCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,

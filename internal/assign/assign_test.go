@@ -203,9 +203,9 @@ func TestNotes(t *testing.T) {
 		"The usable NIC nearest to the GPU 0000:00:00.0 is at SYS.",
 		"The GPU 0000:00:00.0 has a nearer NIC, down at PIX, which cannot be used: it has no RDMA device with an active port here.",
 		"The GPU 0000:02:00.0 cannot do GPUDirect RDMA: its data goes through host memory.",
-		"How near the GPU 0000:03:00.0 is to its NIC b is not known.",
+		"The level between the GPU 0000:03:00.0 and its NIC b is unknown.",
 		"The GPUs 0000:00:00.0, 0000:01:00.0, 0000:02:00.0 share the NIC a.",
-		"The ports of the NIC unread could not be read, so it is not used.",
+		"The NIC unread is not used, because its ports could not be read.",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -7,7 +7,7 @@ import (
 	"gdr-features/topology"
 )
 
-// Notes say what the machine cannot give, a sentence each.
+// Notes say what is not ideal on this machine, a sentence each.
 func (m *Map) Notes() []string {
 	var notes []string
 	for _, c := range m.Choices {
@@ -22,7 +22,7 @@ func (m *Map) Notes() []string {
 		}
 	}
 	for _, name := range m.Unknown {
-		notes = append(notes, fmt.Sprintf("The ports of the NIC %s could not be read, so it is not used.", name))
+		notes = append(notes, fmt.Sprintf("The NIC %s is not used, because its ports could not be read.", name))
 	}
 	return notes
 }
@@ -39,7 +39,7 @@ func (m *Map) about(c Choice) []string {
 	}
 	switch {
 	case c.Level == topology.Unknown:
-		notes = append(notes, fmt.Sprintf("How near the GPU %v is to its NIC %s is not known.", gpu, c.NIC.RDMA))
+		notes = append(notes, fmt.Sprintf("The level between the GPU %v and its NIC %s is unknown.", gpu, c.NIC.RDMA))
 	case c.Level > topology.PXB:
 		notes = append(notes, fmt.Sprintf("The usable NIC nearest to the GPU %v is at %v.", gpu, c.Level))
 	}

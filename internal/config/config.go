@@ -63,7 +63,7 @@ func (a *Agent) Define(f *pflag.FlagSet, getenv func(string) string) {
 	f.DurationVar(&a.Interval, "interval", time.Minute, "time between two readings when no event comes, 100ms to 30m")
 	f.DurationVar(&a.Settle, "settle", 10*time.Second, "how long a condition must persist before a state label changes")
 	f.StringVar(&a.Listen, "listen", ":9400", "address to serve /metrics, /healthz and /readyz on; empty to serve nothing")
-	f.BoolVar(&a.MetricsPairs, "metrics-pairs", false, "also serve gdr_pair_level: a series for each GPU with each NIC")
+	f.BoolVar(&a.MetricsPairs, "metrics-pairs", false, "also serve gdr_pair_level: one series for each GPU-NIC pair")
 	f.StringVar(&a.Expect, "expect", "", "YAML file with what is expected of each type of machine; reloaded when it changes")
 	f.StringVar(&a.Path, "config", "", "YAML file with the same settings; the keys are the names of the flags")
 }

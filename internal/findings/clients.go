@@ -11,9 +11,9 @@ import (
 	"gdr-features/verdict"
 )
 
-// How a peer memory client and NICs find each other: one of these holds, or none.
+// The ways in which a peer memory client reaches NICs; at most one holds for a pair.
 
-// loadableClient: a module registers with the RDMA core, and serves these NICs from there.
+// loadableClient: a module registers with the RDMA core, for these NICs.
 func loadableClient(f *Facts) bool { return firstModule(f) != "" && nicOf(f).PeerMemory.Core }
 
 // driverIsClient: the GPU driver itself registers, whatever the NIC.
@@ -25,7 +25,7 @@ func nicNamesPeers(f *Facts) bool { return len(nicOf(f).PeerMemory.Files) > 0 &&
 // vendorsInterface: clients register with a module of the NIC's vendor.
 func vendorsInterface(f *Facts) bool { return nicOf(f).PeerMemory.Module != "" && !driverIsClient(f) }
 
-// under are rows that need one more condition.
+// under returns the rows with one more condition.
 func under(condition func(*Facts) bool, rows []row) []row {
 	all := slices.Clone(rows)
 	for i := range all {
@@ -35,7 +35,7 @@ func under(condition func(*Facts) bool, rows []row) []row {
 	return all
 }
 
-// notRegistered are the reasons why a GPU driver that is a client itself is none.
+// notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
 var notRegistered = []row{
 	{
 		status: Fail, reason: verdict.PeermemNotLoaded, when: all(is(interfaceFor, tristate.True), is(canRegister, tristate.True)),
@@ -70,11 +70,11 @@ func sawRegistering(f *Facts) []string {
 	return append(sawInterface(f), f.sawSymbol(gpuOf(f).Client.Symbol)...)
 }
 
-// nobodysPeer are the reasons why a NIC's driver that names its peers names none.
+// nobodysPeer are the reasons why a NIC's driver names no GPU whose memory it reaches.
 var nobodysPeer = []row{
 	{
 		status: Fail, when: is((*Facts).NICDriven, tristate.False),
-		text: say("no NIC is bound to %s, which says whose memory it reaches", nicDriverName), fix: say("see nic-driver"),
+		text: say("no NIC is bound to %s, so nothing says which GPUs' memory it reaches", nicDriverName), fix: say("see nic-driver"),
 		evidence: nicDrivers,
 	},
 	{
@@ -85,12 +85,12 @@ var nobodysPeer = []row{
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing", when: closedModules,
-		text: say("%s reaches no GPU memory (%s): newer kernels do not give it the functions of proprietary kernel modules", rdmaModule, peerFile),
+		text: say("%s reaches no GPU memory (%s): newer kernels keep the functions of proprietary kernel modules from it", rdmaModule, peerFile),
 		fix:  say("install the open kernel modules of the GPU driver, then modprobe %s (package %s)", bridge, peerPackage),
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing",
-		text: say("%s reaches no GPU memory (%s): nothing loads %s where the GPU driver is loaded after %s", rdmaModule, peerFile, bridge, rdmaModule),
+		text: say("%s reaches no GPU memory (%s): if the GPU driver is loaded after %s, nothing loads %s", rdmaModule, peerFile, rdmaModule, bridge),
 		fix:  say("modprobe %s (package %s), and for the next boot /etc/modules-load.d", bridge, peerPackage),
 	},
 }
@@ -127,7 +127,7 @@ func sawNoPeerFile(f *Facts) []string {
 var notHeld = []row{
 	{
 		status: Fail, when: all(vendorsModuleRuns, clientLive),
-		text:     say("%s is loaded, but %s does not give GPU memory to %s: its holders are not both of them", firstModule, vendorsModule, rdmaModule),
+		text:     say("%s is loaded, but does not serve %s: both must be holders of %s", firstModule, rdmaModule, vendorsModule),
 		fix:      say("rebuild the GPU driver's kernel modules against %s, and use %s of the same release; then reload %s and %s", vendorsModule, rdmaModule, rdmaModule, peermemName),
 		evidence: sawHolders,
 	},
@@ -138,11 +138,11 @@ var notHeld = []row{
 	},
 	{
 		status: Fail, when: clientLive,
-		text: say("%s is loaded, and does not serve %s, whose interface for it (%s) is not loaded", firstModule, rdmaModule, vendorsModule),
+		text: say("%s is loaded, but does not serve %s, because %s is not loaded", firstModule, rdmaModule, vendorsModule),
 		fix:  say("install %s and load it before %s; then rebuild the GPU driver's kernel modules%s", peerPackage, rdmaModule, orDMABuf), evidence: sawHolders,
 	},
 	{
-		status: Fail, text: say("not loaded, and neither is %s, the interface of %s for it", vendorsModule, rdmaModule),
+		status: Fail, text: say("not loaded, and neither is %s, which gives GPU memory to %s", vendorsModule, rdmaModule),
 		fix: say("install %s and load it before %s; then modprobe %s%s", peerPackage, rdmaModule, peermemName, orDMABuf), evidence: sawHolders,
 	},
 }
@@ -159,9 +159,9 @@ func sawHolders(f *Facts) []string {
 	return seen
 }
 
-// noInterface: the NIC's driver takes no GPU memory from clients.
+// noInterface: the NIC's driver supports no client.
 var noInterface = []row{{
-	status: Fail, text: say("%s takes GPU memory from no client: DMA-BUF is the only way", rdmaModule), fix: say("see dmabuf"), evidence: sawInterface,
+	status: Fail, text: say("%s supports no peer memory client: DMA-BUF is the only way", rdmaModule), fix: say("see dmabuf"), evidence: sawInterface,
 }}
 
 // Releases of the NIC's driver.
@@ -173,8 +173,8 @@ func peersTooOld(f *Facts) bool {
 	return neededRelease(f) != "" && older(nicDriverRelease(f), neededRelease(f))
 }
 
-// neededRelease is the release that knows the loaded GPU driver, where a file of the NIC's
-// driver is the proof; "" where any does.
+// neededRelease is the first release of the NIC's driver that works with the loaded GPU
+// driver; "" where all do. It matters where a file of the NIC's driver is the proof.
 func neededRelease(f *Facts) string {
 	if peermemOf(f).Registered != tristate.True || peermemOf(f).File == "" {
 		return ""
@@ -187,7 +187,7 @@ func neededRelease(f *Facts) string {
 	return ""
 }
 
-// saidAlways: the file that is the proof says the same in any case in this release.
+// saidAlways: in this release the file that is the proof always says the same.
 func saidAlways(f *Facts) bool {
 	return provenFrom(f) != "" && older(nicDriverRelease(f), provenFrom(f))
 }
@@ -205,13 +205,14 @@ func sawReleases(f *Facts) []string {
 	return slices.Concat(f.saw(kmod.FactNICVersion, "/"+rdmaModule(f)+"/", nicDriverRelease(f)), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
 }
 
-// older reports whether a release "2.17.2g" is before another; false for what is none.
+// older reports whether a release, such as "2.17.2g", is before another; false if either
+// cannot be parsed.
 func older(release, than string) bool {
 	a, b := numbersOf(release), numbersOf(than)
 	return a != nil && slices.Compare(a, b) < 0
 }
 
-// numbersOf are the numbers of a release, 2 17 2; nil for what is none.
+// numbersOf returns the numbers of a release, 2 17 2; nil if it cannot be parsed.
 func numbersOf(release string) []int {
 	var all []int
 	for part := range strings.SplitSeq(release, ".") {

@@ -14,7 +14,7 @@ import (
 var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
 	{
 		status: Warn, code: "EFADMABufOff", when: all(is(dmabufWay, tristate.True), is(peermemWay, tristate.False)), which: withoutDMABufInPlugin,
-		text: say("%s and %s show everything that DMA-BUF needs, which is the only way here; but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA", gpuSide, nicFamily),
+		text: say("DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA"),
 		fix:  say("use aws-ofi-nccl 1.19.2 or newer, also in containers; or install %s, then modprobe %s", peerStack, bridge),
 	}, {
 		status: OK, when: all(is(dmabufWay, tristate.True), is((*Facts).DevicesSay, tristate.True)),
@@ -24,8 +24,8 @@ var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.Fact
 		text: say("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)", gpuSide, nicFamily),
 	}, {
 		status: Undecidable, reason: verdict.Unreadable, when: all(is(dmabufWay, tristate.Unknown), optionsUnread),
-		text:     say("the configuration of the kernel cannot be read, on which it depends whether %s exports DMA-BUF to NICs", gpuDriverName),
-		fix:      say("mount the host's /boot (config-RELEASE is in it), or enable CONFIG_IKCONFIG_PROC, which makes /proc/config.gz"),
+		text:     say("whether %s exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read", gpuDriverName),
+		fix:      say("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
 		evidence: unreadNeeds,
 	}, {
 		status: Undecidable, reason: verdict.Unreadable, when: is(dmabufWay, tristate.Unknown),
@@ -54,7 +54,7 @@ var lacks = []struct {
 		fix: say("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: sawModuleType,
 	}},
 	{verdict.KernelOption, row{
-		code: "KernelOptionMissing", text: say("the kernel was built without CONFIG_%s, without which %s exports no DMA-BUF to NICs", missingOption, gpuDriverName),
+		code: "KernelOptionMissing", text: say("the kernel was built without CONFIG_%s, which %s needs to export DMA-BUF to NICs", missingOption, gpuDriverName),
 		fix: say("use a kernel that has CONFIG_%s=y", missingOption), evidence: sawOptions,
 	}},
 	{verdict.NICDevice, row{
@@ -126,7 +126,7 @@ func withoutDMABufInPlugin(f *Facts) (names, evidence []string) {
 	return f.of(off, address), f.of(off, sawID)
 }
 
-// optionsUnread: the kernel's configuration is all that is not known.
+// optionsUnread: the first unknown need of DMA-BUF is an option of the kernel.
 func optionsUnread(f *Facts) bool {
 	for _, p := range f.DMABufNeeds() {
 		if p.Met == tristate.Unknown {
@@ -236,7 +236,7 @@ var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmo
 	},
 	{status: OK, when: all(legacyStack, originKnown), text: say("%s%s, as the peer memory module is set to use it", stackOrigin, peerDirect)},
 	{status: OK, when: originKnown, text: say("%s%s", stackOrigin, peerDirect)},
-	{status: OK, when: noModuleLoaded, text: say("no RDMA driver of the NICs is loaded%s", peerDirect)},
+	{status: OK, when: noModuleLoaded, text: say("no RDMA driver is loaded for the NICs%s", peerDirect)},
 	{status: Undecidable, text: say("the origin of the RDMA drivers cannot be read%s", peerDirect)},
 }}
 
@@ -248,7 +248,7 @@ func originKnown(f *Facts) bool {
 	return known && f.RDMADevice() == tristate.True
 }
 
-// noModuleLoaded: NICs that MOFED has no drivers for have no RDMA device.
+// noModuleLoaded: the NICs, for which MOFED has no drivers, have no RDMA device.
 func noModuleLoaded(f *Facts) bool {
 	return !nicOf(f).MOFED && f.Kmod.Advice != nil && f.RDMADevice() == tristate.False
 }
@@ -256,10 +256,10 @@ func noModuleLoaded(f *Facts) bool {
 func stackOrigin(f *Facts) string {
 	if !nicOf(f).MOFED {
 		if version := nicDriverRelease(f); version != "" {
-			return rdmaModule(f) + " " + version + " of the NIC's vendor"
+			return rdmaModule(f) + " " + version + " from the NIC's vendor"
 		}
 		if peermemOf(f).File != "" || peermemOf(f).Registered == tristate.True && !driverIsClient(f) { // the kernel's own has no such way
-			return rdmaModule(f) + " of the NIC's vendor"
+			return rdmaModule(f) + " from the NIC's vendor"
 		}
 		return "the kernel's own " + rdmaModule(f)
 	}

@@ -313,7 +313,7 @@ func otherGPUs() []failure {
 		{name: "a Radeon", machine: "radeon", code: "GPUUnsupported", fixedOn: "instinct", fix: "Instinct"},
 		{name: "an Instinct without driver", machine: "mixed", broken: noDriver, code: "GPUDriverNotLoaded", fixed: inState("ready"), fix: "modprobe"},
 		{
-			name: "amdgpu is no client, and has none", machine: "instinct",
+			name: "amdgpu is not a client, and has none", machine: "instinct",
 			broken: all(instinct, kernelHas(interfaceT, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "amdgpu-dkms",
 		},
 		{

@@ -9,17 +9,17 @@ import (
 	"gdr-features/tristate"
 )
 
-// otherGPUs says, on a node with GPUs of two families, which of them the findings are
-// about, and how the others stand.
+// otherGPUs says, on a node with GPUs of two families, which family the findings are
+// about, and whether the other one is ready.
 var otherGPUs = check{name: "other-gpus", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "MixedGPUs", which: notReadyGPUs,
-		text: say("the findings are about the GPUs of %s with %s; %s", gpuFamily, nicFamily, which),
-		fix:  say("what these lack is in the page of the reason; gdr-features explain REASON prints it"),
+		text: say("the findings are about %s GPUs with %s NICs; %s", gpuFamily, nicFamily, which),
+		fix:  say("gdr-features explain REASON says what to do for these GPUs"),
 	},
 	{
 		status: OK, when: func(f *Facts) bool { return len(f.Others()) > 0 },
-		text: say("the findings are about the GPUs of %s with %s; those of %s are ready too", gpuFamily, nicFamily, otherFamilies),
+		text: say("the findings are about %s GPUs with %s NICs; %s GPUs are ready too", gpuFamily, nicFamily, otherFamilies),
 	},
 }}
 
@@ -33,9 +33,9 @@ func notReadyGPUs(f *Facts) (names, evidence []string) {
 		case tristate.True:
 			continue
 		case tristate.False:
-			names = append(names, fmt.Sprintf("those of %s with %s are not ready (%s)", o.GPU.Name, o.NIC.Name, o.Reason))
+			names = append(names, fmt.Sprintf("%s GPUs with %s NICs are not ready (%s)", o.GPU.Name, o.NIC.Name, o.Reason))
 		case tristate.Unknown:
-			names = append(names, fmt.Sprintf("those of %s with %s may be ready (%s)", o.GPU.Name, o.NIC.Name, o.Reason))
+			names = append(names, fmt.Sprintf("whether %s GPUs with %s NICs are ready is unknown (%s)", o.GPU.Name, o.NIC.Name, o.Reason))
 		}
 		evidence = append(evidence, f.of(func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == o.GPU }, sawDriver)...)
 	}
@@ -50,14 +50,14 @@ func otherFamilies(f *Facts) string {
 	return strings.Join(names, " and ")
 }
 
-// userSpace: rdma-core opens no device whose driver has another interface than it knows.
+// userSpace: rdma-core does not open a device whose driver has an ABI that it does not know.
 var userSpace = check{name: "user-space", rows: []row{{
 	status: Warn, code: "VerbsABIMismatch", which: otherABI,
-	text: say("programs with the library of rdma-core cannot open %s", which),
-	fix:  say("install the library of %s's vendor, of the same release as the driver, on the node and in every container image; or use the kernel's own driver", nicFamily),
+	text: say("programs that use rdma-core's library cannot open %s", which),
+	fix:  say("install the vendor's library for %s, of the same release as the driver, on the node and in every container image; or use the kernel's own driver", nicFamily),
 }}}
 
-// otherABI are the devices whose driver has an interface that rdma-core does not know.
+// otherABI are the devices whose driver has an ABI that rdma-core does not know.
 func otherABI(f *Facts) (names, evidence []string) {
 	for i := range f.Matrix.NICs {
 		n := &f.Matrix.NICs[i]
@@ -69,17 +69,17 @@ func otherABI(f *Facts) (names, evidence []string) {
 		if known == 0 || !read || abi.Version == known {
 			continue
 		}
-		names = append(names, fmt.Sprintf("%s (its driver has ABI %d, rdma-core %d)", n.RDMA.Name, abi.Version, known))
+		names = append(names, fmt.Sprintf("%s (its driver has ABI %d, rdma-core supports %d)", n.RDMA.Name, abi.Version, known))
 		evidence = append(evidence, saw(abi.File, strconv.Itoa(abi.Version)))
 	}
 	return names, evidence
 }
 
-// bar: a GPU whose memory PCI reaches in part only.
+// bar: only a part of a GPU's memory is visible on PCI.
 var bar = check{name: "bar", rows: []row{{
 	status: Warn, code: "SmallBAR", which: smallBAR,
-	text: say("PCI reaches only a part of the memory of %s", which),
-	fix:  say("switch on Above 4G Decoding and Resizable BAR (large BAR) in the firmware, then reboot"),
+	text: say("only a part of the GPU's memory is visible on PCI: %s", which),
+	fix:  say("turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"),
 }}}
 
 func smallBAR(f *Facts) (names, evidence []string) {

@@ -54,7 +54,7 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 	{
 		status: Undecidable, reason: verdict.NICNotJudged, when: because(verdict.NICNotJudged),
 		text: say("the only RDMA NICs are of families that are not judged: %s", otherNICs),
-		fix:  say("count them with --nic-families=%s", withOthers), evidence: otherNICIDs,
+		fix:  say("if you know that they reach GPU memory, judge by them too: --nic-families=%s", withOthers), evidence: otherNICIDs,
 	},
 	{
 		status: Fail, reason: verdict.NICUnsupported, when: because(verdict.NICUnsupported),

@@ -20,8 +20,8 @@ var operators = check{
 	rows: []row{
 		{
 			status: Warn, code: "OperatorsWait", when: waitsForOthers,
-			text: say("the GPU Operator's container nvidia-peermem-ctr waits forever: it serves ConnectX and BlueField alone, and the NICs are of the family %s", nicFamily),
-			fix:  say("set driver.rdma.enabled=false for this node: label gpudirect.rdma.connectx selects those that need it"), evidence: sawRDMAEnabled,
+			text: say("the GPU Operator's container nvidia-peermem-ctr waits forever: it works only with ConnectX and BlueField, and the NICs here are of the family %s", nicFamily),
+			fix:  say("set driver.rdma.enabled=false for this node; the label gpudirect.rdma.connectx selects the nodes that need it"), evidence: sawRDMAEnabled,
 		},
 		{
 			status: Warn, code: "OperatorsWait", when: all(driverWaits, hostDrivers),

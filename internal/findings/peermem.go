@@ -11,8 +11,8 @@ import (
 
 const peerSymbol = kmod.PeerMemoryAPI
 
-// peermem says whether a peer memory client serves the NICs. Why none does has other rows
-// for each way in which clients and NICs find each other (family.Client,
+// peermem says whether a peer memory client serves the NICs. If none does, the reason is in
+// rows of their own for each way in which clients reach NICs (family.Client,
 // family.PeerMemory).
 var peermem = check{
 	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
@@ -37,20 +37,20 @@ var servedRows = []row{
 	},
 	{
 		status: Warn, code: "EFADriverTooOldForR580", when: peersTooOld,
-		text:     say("%s, but release %s of it does not know the interface of GPU driver %s: registering GPU memory fails", registered, nicDriverRelease, gpuDriverVersion),
-		fix:      say("install %s in release %s or newer", peerStack, neededRelease),
+		text:     say("%s, but its release %s does not know the interface of GPU driver %s: registering GPU memory fails", registered, nicDriverRelease, gpuDriverVersion),
+		fix:      say("install %s %s or newer, from %s", rdmaModule, neededRelease, peerStack),
 		evidence: sawReleases,
 	},
 	{
 		status: Warn, code: "EFAPeermemUnproven", when: saidAlways,
-		text:     say("%s, which proves nothing: before release %s it always says so", registered, provenFrom),
-		fix:      say("install a newer driver: %s", peerStack),
+		text:     say("%s, which proves nothing: before release %s the driver always says so", registered, provenFrom),
+		fix:      say("install a newer driver, from %s", peerStack),
 		evidence: sawReleases,
 	},
 	{status: OK, when: is(peermemWay, tristate.True), text: registered},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: all(is(peermemWay, tristate.Unknown), nicNamesPeers),
-		text: say("whose memory %s reaches cannot be read", rdmaModule), fix: say("mount the host's /sys"),
+		text: say("which GPUs' memory %s reaches cannot be read", rdmaModule), fix: say("mount the host's /sys"),
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: is(peermemWay, tristate.Unknown),
@@ -60,7 +60,7 @@ var servedRows = []row{
 		status: OK, when: all(is(dmabufWay, tristate.True), loadableClient),
 		text: say("not loaded, and not needed: DMA-BUF is available (%s)", dmabufUser),
 	},
-	{status: OK, when: is(dmabufWay, tristate.True), text: say("none, and none is needed: DMA-BUF is available (%s)", dmabufUser)},
+	{status: OK, when: is(dmabufWay, tristate.True), text: say("no client, and none is needed: DMA-BUF is available (%s)", dmabufUser)},
 }
 
 // unservedRows hold for every client.

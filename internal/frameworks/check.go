@@ -10,7 +10,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Given is what frameworks are told.
+// Given is what is to be checked: the variables and files that frameworks would read.
 type Given struct {
 	// Variables by name. An empty value counts as none.
 	Variables map[string]string
@@ -130,7 +130,7 @@ func (j *judge) unusable(f *Finding, entry, name string) {
 	}
 }
 
-// missing says that something is not there; not everything may have been read.
+// missing says that something is not there: unknown if not everything could be read.
 func (j *judge) missing(f *Finding, format string, args ...any) {
 	if j.Incomplete {
 		f.unknown(format+", as far as the machine could be read", args...)
@@ -178,17 +178,17 @@ func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
 	}
 }
 
-// near says so if a NIC is farther from a GPU than the one that it should use.
+// near adds a problem if a NIC is farther from a GPU than the one that it should use.
 func (j *judge) near(f *Finding, c assign.Choice, nic *assign.NIC) {
 	switch level := j.Level(c, nic); {
 	case level == topology.Unknown:
-		f.unknown("how near the GPU %v is to %s is not known", c.GPU.Address, nic.RDMA)
+		f.unknown("the level between the GPU %v and %s is unknown", c.GPU.Address, nic.RDMA)
 	case assign.Rank(level) > assign.Rank(c.Level):
 		f.wrong("the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
 	}
 }
 
-// shared says so if a GPU that shares a NIC has another one as near with fewer users.
+// shared adds a problem if a GPU that shares a NIC has another one as near with fewer users.
 func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users map[*assign.NIC]int) {
 	for i, c := range j.Choices {
 		if !slices.Contains(given[i], nic) {
@@ -210,10 +210,10 @@ func levelText(l topology.Level) string {
 	return l.String()
 }
 
-// numberedByAddress says so if the GPUs may be numbered in another order.
+// numberedByAddress adds a problem if CUDA may number the GPUs in another order.
 func (j *judge) numberedByAddress(f *Finding) {
 	if len(j.Choices) > 1 && j.Variables[deviceOrder] != byAddress {
-		f.wrong("GPUs are counted, and %s=%s is not set", deviceOrder, byAddress)
+		f.wrong("GPUs are numbered, but %s=%s is not set", deviceOrder, byAddress)
 	}
 }
 

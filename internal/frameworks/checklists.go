@@ -68,7 +68,7 @@ func judgeUCX(j *judge) {
 			}
 		case slices.Contains(j.Networks, entry):
 		case port == 0 && j.Find(name) != nil:
-			f.wrong("%q: UCX reads no name without a port; write %s:%d", entry, name, j.Find(name).Port)
+			f.wrong("%q: UCX needs a port; write %s:%d", entry, name, j.Find(name).Port)
 		default:
 			if nic := j.device(f, entry, name, port); nic != nil {
 				listed[nic] = true
@@ -94,9 +94,9 @@ func judgeNVSHMEM(j *judge) {
 	if mapping != nil {
 		switch {
 		case list != nil:
-			mapping.wrong("NVSHMEM ignores it, since %s is set", nvshmemList)
+			mapping.wrong("NVSHMEM ignores it, because %s is set", nvshmemList)
 		case setByVLLM(j.Variables[vllmVariables], nvshmemList):
-			mapping.wrong("NVSHMEM ignores it, since vLLM sets %s (%s)", nvshmemList, vllmVariables)
+			mapping.wrong("NVSHMEM ignores it, because vLLM sets %s (%s)", nvshmemList, vllmVariables)
 		case !on:
 			mapping.wrong("NVSHMEM ignores it without %s=1", nvshmemSwitch)
 		}
@@ -146,7 +146,7 @@ func (j *judge) slots(f *Finding) []*assign.NIC {
 		}
 		at := fmt.Sprintf("%s:%d", parts[0], port)
 		if seen[at] {
-			f.wrong("%q: of two entries for %s the last counts; write one with the sum", entry, at)
+			f.wrong("%q: %s is there twice, and NVSHMEM uses only the last entry; write one with the sum", entry, at)
 		}
 		seen[at] = true
 		nic := j.device(f, entry, parts[0], port)

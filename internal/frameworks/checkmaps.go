@@ -13,7 +13,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// judgeVLLM looks at the two variables of vLLM, and at those that it adds to.
+// judgeVLLM looks at the two variables of vLLM, and at those that vLLM sets.
 func judgeVLLM(j *judge) {
 	mapping, variables := j.about(vllmMapping), j.about(vllmVariables)
 	switch {
@@ -33,7 +33,7 @@ func judgeVLLM(j *judge) {
 		entry = strings.TrimSpace(entry)
 		name, port := splitPort(entry)
 		if name == ucxDevices && port == 0 {
-			variables.wrong("%q: UCX reads no name without a port; write %s:1", entry, name)
+			variables.wrong("%q: UCX needs a port; write %s:1", entry, name)
 		}
 		for _, nic := range slices.Concat(given...) {
 			if port != 0 && !slices.Contains(nic.Active, port) {
@@ -41,7 +41,7 @@ func judgeVLLM(j *judge) {
 			}
 		}
 		if name != "" && j.Variables[name] != "" {
-			variables.wrong("%q: %s is set already (%q), and vLLM puts that behind its own value", entry, name, j.Variables[name])
+			variables.wrong("%q: %s is set already (%q), and vLLM appends that to its own value", entry, name, j.Variables[name])
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (j *judge) vllmGiven(f *Finding) [][]*assign.NIC {
 			continue
 		}
 		if len(given[at]) > 0 {
-			f.wrong("%q: of two entries for a GPU the last counts", entry)
+			f.wrong("%q: the GPU has two entries, and vLLM uses only the last", entry)
 		}
 		given[at] = nil
 		if n := j.vllmNIC(f, entry, nic); n != nil {
@@ -142,7 +142,7 @@ func (j *judge) file(framework string, into any) *Finding {
 	f := &Finding{Name: framework, State: tristate.True, Want: string(want)}
 	j.findings = append(j.findings, f)
 	if err := json.Unmarshal(data, into); err != nil {
-		f.wrong("%s reads no such file: %v", framework, err)
+		f.wrong("%s cannot read this file: %v", framework, err)
 		return nil
 	}
 	return f
@@ -195,7 +195,7 @@ func judgeMooncake(j *judge) {
 	for key, raw := range file {
 		var lists [][]string
 		if err := json.Unmarshal(raw, &lists); err != nil || len(lists) != 2 {
-			f.wrong("%q: not two lists of names; Mooncake reads nothing of the file", key)
+			f.wrong("%q: not two lists of names; Mooncake ignores the whole file", key)
 			continue
 		}
 		preferred := j.names(f, key, lists[0])
@@ -238,5 +238,5 @@ func (j *judge) names(f *Finding, key string, names []string) []*assign.NIC {
 	return nics
 }
 
-// sortProblems gives a finding from a file, whose keys have no order, one.
+// sortProblems sorts the problems of a file: the keys of its JSON have no order.
 func sortProblems(f *Finding) { slices.Sort(f.Problems) }

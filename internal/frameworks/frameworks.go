@@ -83,7 +83,7 @@ func verbsOnly(m *assign.Map, who string) (nics []*assign.NIC, notes []string) {
 	nics = m.Used()
 	some := slices.DeleteFunc(slices.Clone(nics), func(n *assign.NIC) bool { return !byVerbs(n) })
 	if len(some) < len(nics) {
-		notes = append(notes, who+" does not use NICs with the link layer Unspecified (EFA); its plug-in for them chooses by itself.")
+		notes = append(notes, who+" does not use NICs with the link layer Unspecified (EFA); a plugin does, and chooses them itself.")
 	}
 	return some, notes
 }

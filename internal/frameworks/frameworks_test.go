@@ -100,7 +100,7 @@ func TestPrintedIsTheMap(t *testing.T) {
 			m := mapOf(t, described.Tree(t, described.Ready()))
 			want := make([]string, len(m.Choices))
 			var used []string
-			plugin := false // NCCL and NVSHMEM use these NICs by plug-ins alone
+			plugin := false // NCCL and NVSHMEM use these NICs only through plugins
 			for i, c := range m.Choices {
 				if c.NIC != nil {
 					want[i] = c.NIC.RDMA
@@ -278,17 +278,17 @@ func TestFindsWrong(t *testing.T) {
 		{"nccl: shared", "NCCL_IB_HCA==mlx5_0,mlx5_2,mlx5_3", "WRONG NCCL_IB_HCA: 2 GPUs share mlx5_0, while mlx5_1 is as near to the GPU 0000:13:00.0"},
 		{"nccl: blanks", "NCCL_IB_HCA==mlx5_0, mlx5_1,mlx5_2,mlx5_3", `WRONG NCCL_IB_HCA: " mlx5_1": there is no RDMA device " mlx5_1"`},
 		{"ucx: right", "UCX_NET_DEVICES=all", "OK UCX_NET_DEVICES"},
-		{"ucx: no port", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1,mlx5_2:1,mlx5_3:1", `WRONG UCX_NET_DEVICES: "mlx5_1": UCX reads no name without a port; write mlx5_1:1`},
+		{"ucx: no port", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1,mlx5_2:1,mlx5_3:1", `WRONG UCX_NET_DEVICES: "mlx5_1": UCX needs a port; write mlx5_1:1`},
 		{"ucx: none is usable", "UCX_NET_DEVICES=mlx5_4:1", `WRONG UCX_NET_DEVICES: "mlx5_4:1": no port of mlx5_4 is active here; the GPU 0000:13:00.0 has no usable entry`},
 		{"nvshmem: swapped", nvshmem + "mlx5_2:1:2,mlx5_1:1:1,mlx5_3:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: the GPU 0000:14:00.0 is given mlx5_2 at SYS"},
 		{"nvshmem: half", nvshmem + "mlx5_0:1:1,mlx5_1:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: 2 entries for 4 GPUs; the GPU 0000:83:00.0 is given mlx5_0"},
 		{"nvshmem: shared", nvshmem + "mlx5_0:1:2,mlx5_2:1:2", "WRONG NVSHMEM_HCA_PE_MAPPING: 2 GPUs share mlx5_0, while mlx5_1"},
 		{"nvshmem: no count", nvshmem + "mlx5_0:1,mlx5_1:1:1", `WRONG NVSHMEM_HCA_PE_MAPPING: "mlx5_0:1": not of the form`},
-		{"nvshmem: two entries", nvshmem + "mlx5_0:1:1,mlx5_0:1:1", `WRONG NVSHMEM_HCA_PE_MAPPING: "mlx5_0:1:1": of two entries for mlx5_0:1 the last counts`},
+		{"nvshmem: two entries", nvshmem + "mlx5_0:1:1,mlx5_0:1:1", `WRONG NVSHMEM_HCA_PE_MAPPING: "mlx5_0:1:1": mlx5_0:1 is there twice, and NVSHMEM uses only the last entry`},
 		{"nvshmem: no switch", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nNVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it without NVSHMEM_ENABLE_NIC_PE_MAPPING=1"},
-		{"nvshmem: another order", "NVSHMEM_ENABLE_NIC_PE_MAPPING=1\nNVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: GPUs are counted, and CUDA_DEVICE_ORDER=PCI_BUS_ID is not set"},
-		{"nvshmem: defeated", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\nNVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, since NVSHMEM_HCA_LIST is set"},
-		{"nvshmem: defeated by vLLM", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\n" + vars, "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, since vLLM sets NVSHMEM_HCA_LIST"},
+		{"nvshmem: another order", "NVSHMEM_ENABLE_NIC_PE_MAPPING=1\nNVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1", "WRONG NVSHMEM_HCA_PE_MAPPING: GPUs are numbered, but CUDA_DEVICE_ORDER=PCI_BUS_ID is not set"},
+		{"nvshmem: defeated", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\nNVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, because NVSHMEM_HCA_LIST is set"},
+		{"nvshmem: defeated by vLLM", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\n" + vars, "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, because vLLM sets NVSHMEM_HCA_LIST"},
 		{"nvshmem: right by turns", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nNVSHMEM_ENABLE_NIC_PE_MAPPING=1", "OK NVSHMEM_ENABLE_NIC_PE_MAPPING"},
 		{"vllm: right in other words", vars + vllm + "13:00.0=00000000:15:00.0, 0x14:00.0=16:00.0,83:00.0=85:00.0,84:00.0=86:00.0", "OK VLLM_GPU_NIC_PCIE_MAPPING"},
 		{"vllm: swapped", vars + vllm + "13:00.0=85:00.0,14:00.0=16:00.0,83:00.0=15:00.0,84:00.0=86:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: the GPU 0000:13:00.0 is given mlx5_2 at SYS; mlx5_0 is nearer, at PIX"},

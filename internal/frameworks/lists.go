@@ -36,7 +36,7 @@ func writeUCX(m *assign.Map) Settings {
 		s.Variables = []Variable{{ucxDevices, withPorts(nics)}}
 	}
 	if len(m.Choices) > 1 {
-		s.Notes = []string{ucxDevices + " holds for a whole process: where each process has one GPU, name it with --gpus."}
+		s.Notes = []string{ucxDevices + " applies to a whole process: if each process has one GPU, run this for each with --gpus."}
 	}
 	return s
 }
@@ -76,8 +76,8 @@ func writeNVSHMEM(m *assign.Map) Settings {
 		want = append(want, c.NIC)
 	}
 	if !slices.IsSortedFunc(want, inVerbsOrder) {
-		s.Notes = append(s.Notes, "NVSHMEM gives NICs to its PEs in the order of libibverbs, so that "+nvshmemMapping+
-			" cannot say what is needed here. Without "+nvshmemSwitch+" each PE takes the NIC nearest to its GPU.")
+		s.Notes = append(s.Notes, "NVSHMEM assigns NICs to its PEs in the order of libibverbs, so "+nvshmemMapping+
+			" cannot express this map. Without "+nvshmemSwitch+" each PE takes the NIC nearest to its GPU.")
 		return s
 	}
 	var list []string
@@ -85,7 +85,7 @@ func writeNVSHMEM(m *assign.Map) Settings {
 		list = append(list, fmt.Sprintf("%s:%d:%d", n.RDMA, n.Port, m.Users(n)))
 	}
 	s.Variables = []Variable{{deviceOrder, byAddress}, {nvshmemSwitch, "1"}, {nvshmemMapping, strings.Join(list, ",")}}
-	s.Notes = append(s.Notes, "The PE n of the node must use its GPU n, and "+nvshmemList+" must not be set.")
+	s.Notes = append(s.Notes, "PE n of the node must use its GPU n, and "+nvshmemList+" must not be set.")
 	return s
 }
 

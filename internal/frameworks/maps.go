@@ -24,7 +24,7 @@ func writeVLLM(m *assign.Map) Settings {
 	for _, c := range m.Choices {
 		switch {
 		case c.NIC == nil:
-			s.Notes = append(s.Notes, fmt.Sprintf("vLLM does not start on the GPU %v: a GPU without an entry is an error to it.", c.GPU.Address))
+			s.Notes = append(s.Notes, fmt.Sprintf("vLLM will not start on the GPU %v, because it has no entry.", c.GPU.Address))
 		case vllmFinds(m.Machine, c.NIC) != c.NIC:
 			s.Notes = append(s.Notes, fmt.Sprintf("vLLM knows NICs by the address of their function and cannot be told to use %s at %v.", c.NIC.RDMA, c.NIC.Address))
 			return Settings{Notes: s.Notes}
@@ -37,7 +37,7 @@ func writeVLLM(m *assign.Map) Settings {
 	}
 	port := commonPort(m.Used())
 	if port == 0 {
-		s.Notes = append(s.Notes, vllmVariables+" has one port for all NICs, and here no port is active on all of them.")
+		s.Notes = append(s.Notes, vllmVariables+" takes one port number for all NICs, and none is active on all of them.")
 		return s
 	}
 	s.Variables = []Variable{

@@ -76,7 +76,7 @@ var amd = GPU{
 		Vendor: "AMD", Product: "an Instinct GPU",
 		Operator: "the driver of AMD's GPU Operator",
 		Unbound:  "dmesg | grep amdgpu says why (most often a driver too old for the GPU)",
-		Install:  "install amdgpu-dkms after the RDMA drivers (the kernel's own amdgpu is no client)",
+		Install:  "install amdgpu-dkms after the RDMA drivers (the kernel's own amdgpu is not a client)",
 		Register: "start a ROCm program once (rocminfo), which registers it, or reload amdgpu",
 		DMABuf:   "RCCL, older releases with NCCL_DMABUF_ENABLE=1",
 		Library:  "RCCL", Limit: "PXB",

@@ -148,7 +148,7 @@ var efa = NIC{
 	Help: Help{
 		Product:     "EFA",
 		DMABufStack: "Linux 5.16 or newer, or the EFA installer's driver",
-		PeerStack:   "the EFA installer (packages efa and efa-nv-peermem)",
+		PeerStack:   "the EFA installer's packages efa and efa-nv-peermem",
 	},
 }
 

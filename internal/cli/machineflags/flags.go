@@ -53,7 +53,7 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory to read instead of /sys of --root")
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory to read instead of /proc of --root")
 	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML)")
-	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs that count; those of others are listed and not judged")
+	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs to judge by; those of other families are only listed")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
 }
 
