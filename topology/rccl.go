@@ -7,13 +7,13 @@ import (
 	"gdr-features/source/pci"
 )
 
-// RCCL, AMD's fork of NCCL, rates as NCCL does but for what is here (ROCm/rccl
-// src/graph/paths.cc, 6.0 to 7).
+// RCCL, AMD's fork of NCCL, rates as NCCL does, with the exceptions in this file
+// (ROCm/rccl src/graph/paths.cc, 6.0 to 7).
 
-// pairByAddress rates as PXB what RCCL pairs by address under Hyper-V, whose guests show no
-// bridges: where every GPU has a NIC at the same distance, by domain and bus numbers, of
-// the first of three distances for which that holds (ncclTopoComputePaths,
-// rcclPathOverride). That is so in jobs of more than one machine.
+// pairByAddress rates as PXB the pairs that RCCL makes by address under Hyper-V, whose guests
+// see no bridges. RCCL tries three distances between domain and bus numbers, and takes the
+// first at which every GPU has a NIC (ncclTopoComputePaths, rcclPathOverride). It does so in
+// jobs of more than one machine.
 func (b *builder) pairByAddress(r *ncclRatings, gpus, nics []*pci.Function) {
 	paired := func(gpu *pci.Function) bool { return gpu.GPU.HyperVPairs.Has(gpu.Device) }
 	intel, hyperV := b.Processor.Vendor == "GenuineIntel", strings.HasPrefix(b.BIOS, "Hyper-V UEFI Release")
@@ -46,9 +46,9 @@ func (b *builder) pairByAddress(r *ncclRatings, gpus, nics []*pci.Function) {
 }
 
 // mayRaise reports whether some version of RCCL uses GPUDirect RDMA for a GPU and a NIC at
-// PHB: on EPYC of the second to the fourth generation, where the NIC is right below a
-// root port, the GPU as well or behind the switch of its own card, and their bus numbers
-// begin alike (ncclTopoCheckGdr). Versions differ in which GPUs these are.
+// PHB (ncclTopoCheckGdr). That is on EPYC of the second to the fourth generation, if the NIC
+// is right below a root port, the GPU is too or is behind the switch of its own card, and
+// both bus numbers have the same upper four bits. Versions differ in which GPUs these are.
 func (b *builder) mayRaise(gpu, nic *pci.Function) bool {
 	cpu := b.Processor
 	epyc := cpu.Vendor == "AuthenticAMD" && (cpu.Family == 143 && cpu.Model >= 0x31 || cpu.Family == 175)

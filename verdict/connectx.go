@@ -7,9 +7,9 @@ import (
 	"gdr-features/tristate"
 )
 
-// connectX judges the hardware as Capable does, by those GPUs and NICs alone for which
-// NVIDIA's GPU Operator loads a peer memory client. Without such a GPU, and where such
-// NICs do not count, there is no answer; open then tells that there may be one.
+// connectX judges the hardware as Capable does, but only by GPUs and NICs for which NVIDIA's
+// GPU Operator loads a peer memory client. The answer is unknown if there is no such GPU, or
+// if such NICs are not judged. open tells that the answer may come when more can be read.
 func (f *Facts) connectX() (capable tristate.State, open bool) {
 	if !f.PCIRead {
 		return tristate.Unknown, true

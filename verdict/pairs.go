@@ -11,17 +11,17 @@ import (
 	"gdr-features/tristate"
 )
 
-// pair are the facts of a machine as one family of GPUs and one of NICs see them. What
-// is asked of the drivers must hold within such a pair: a port of one family is of no use to
-// the DMA-BUF of another.
+// pair is one family of GPUs and one of NICs, with the facts of the machine. All
+// prerequisites must be met within one pair: an active port of one family of NICs does not
+// help the DMA-BUF of another.
 type pair struct {
 	*Facts
 	gpu *family.GPU
 	nic *family.NIC
 }
 
-// pairs returns the pairs of families that are judged: those of which the machine has
-// eligible functions, and all where that is not known.
+// pairs returns the pairs of families that are judged: those with eligible functions on the
+// machine, or all if that is unknown.
 func (f *Facts) pairs() []pair {
 	table := f.PCI.Families(f.Families.OrKnown())
 	all := make([]pair, 0, len(table.GPUs)*len(table.NICs))
@@ -33,9 +33,9 @@ func (f *Facts) pairs() []pair {
 	return all
 }
 
-// furthest returns the pair that meets most prerequisites in their order: a ready
-// one, else one of which none is proven missing, else the one whose first missing one
-// comes last. The node is judged by it.
+// furthest returns the pair by which the node is judged: one that is ready; else one with
+// no prerequisite proven missing; else the one whose first missing prerequisite comes
+// last.
 func (f *Facts) furthest() pair { return furthestOf(f.pairs()) }
 
 func furthestOf(all []pair) pair {
@@ -143,8 +143,8 @@ func (p pair) driven() tristate.State {
 
 func (p pair) bound(fn *pci.Function) tristate.State { return boundTo(fn, p.nic.Drivers...) }
 
-// anyDevice asks a question of the RDMA devices of eligible NICs. Devices that may be
-// hidden might say yes.
+// anyDevice asks a question of the RDMA devices of eligible NICs. False becomes unknown if
+// there may be hidden devices.
 func (p pair) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
 	answer := tristate.False
 	for i := range p.Matrix.NICs {
@@ -233,7 +233,7 @@ func (p pair) devicesSay() tristate.State {
 	return answer
 }
 
-// Other is how a family of GPUs stands that the other answers are not about.
+// Other says whether another family of GPUs is ready, which the node is not judged by.
 type Other struct {
 	GPU    *family.GPU
 	NIC    *family.NIC // of the pair that comes furthest
@@ -241,8 +241,7 @@ type Other struct {
 	Reason Reason // "" when ready
 }
 
-// Others returns the families of GPUs of which the machine has eligible ones and that the
-// other answers are not about.
+// Others returns the families with eligible GPUs that the node is not judged by.
 func (f *Facts) Others() []Other {
 	judged := f.furthest()
 	byGPU := map[*family.GPU][]pair{}

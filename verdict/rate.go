@@ -36,7 +36,8 @@ func (f *Facts) rate() (gbps *int, open bool) {
 }
 
 // fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs, 0
-// without one. more tells that something could not be read, so that it may be higher.
+// without an active port. more tells that it may be higher, because something could not be
+// read.
 func (f *Facts) fastest(gpu *topology.GPU) (gbps float64, more bool) {
 	more = gpu.Level == topology.Unknown || !f.RDMA.Complete
 	for _, nic := range gpu.Nearest {

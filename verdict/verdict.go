@@ -151,8 +151,8 @@ func (f *Facts) capable() (tristate.State, Reason) {
 }
 
 // ready goes through the prerequisites in order. The first one proven missing is the
-// reason. If none is, but one is unknown, readiness is unknown. So it is without NICs that
-// are judged: what the others need is not known.
+// reason. If none is, but one is unknown, readiness is unknown. It is also unknown if all
+// NICs are of families that are not judged.
 func ready(pciRead bool, steps []Step) (tristate.State, Reason) {
 	switch {
 	case !pciRead:

@@ -1,5 +1,5 @@
-// Package assign gives each GPU of a machine the NIC that it should use. It is pure: the
-// same machine always gives the same answer, in every process that asks.
+// Package assign gives each GPU of a machine the NIC that it should use. It does no I/O: the
+// same machine always gives the same answer, in every process.
 package assign
 
 import (
@@ -35,13 +35,13 @@ type NIC struct {
 	index int // in the matrix
 }
 
-// Machine is what NICs are assigned on.
+// Machine is a machine with its usable NICs.
 type Machine struct {
 	*topology.Matrix
 	// NICs are the usable ones, by address and then name.
 	NICs []*NIC
-	// Unknown are the RDMA devices of eligible NICs with a port whose state could not be
-	// read, and without an active one.
+	// Unknown are the RDMA devices of eligible NICs that have no active port as far as could
+	// be read, but have ports that could not be read.
 	Unknown []string
 	// NUMANodes is the number of NUMA nodes, at least 1.
 	NUMANodes int
@@ -75,8 +75,8 @@ func NewMachine(m *topology.Matrix, numaNodes int, visible func(rdma string) boo
 
 func unreadable(p rdma.Port) bool { return p.State == "" || p.State == "ACTIVE" && p.LinkLayer == "" }
 
-// writable reports whether frameworks can read a name: in a list, beside a port, in JSON and
-// in a shell.
+// writable reports whether a name needs no quoting in any form: a list, beside a port, JSON,
+// a shell.
 func writable(name string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 	return name != "" && strings.Trim(name, letters) == ""
@@ -114,9 +114,9 @@ type Map struct {
 }
 
 // Assign chooses among the NICs that allowed accepts, nil for all. gpus are indexes in the
-// matrix, in the order in which a process counts them. The GPUs are served by address. Each
-// is given the NIC with the nearest level, then with the fewest GPUs so far, a physical
-// function before a virtual one, the highest rate, the lowest address.
+// matrix, in the order in which a process counts them. GPUs choose in the order of their
+// addresses. Each gets the NIC with the nearest level, then the fewest GPUs so far, then a
+// physical rather than a virtual function, then the highest rate, then the lowest address.
 func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Map {
 	result := &Map{Machine: m, Choices: make([]Choice, len(gpus))}
 	inTurn := make([]int, len(gpus))
@@ -166,7 +166,7 @@ func Rank(l topology.Level) topology.Level {
 	return l
 }
 
-// Level is how near a usable NIC is to the GPU of a choice.
+// Level returns the level between the GPU of a choice and a usable NIC.
 func (m *Machine) Level(c Choice, nic *NIC) topology.Level {
 	return m.PairsOf(c.index)[nic.index].Level
 }

@@ -1,6 +1,6 @@
-// Package frameworks writes which NIC each GPU should use in the variables and files of the
-// frameworks that ask for it, and judges such variables. It is pure. Each row names the code
-// of the framework that reads its form.
+// Package frameworks writes which NIC each GPU should use in the variables and files that
+// frameworks read, and finds mistakes in such variables. It does no I/O. Each function names
+// the code of the framework that reads what it writes.
 package frameworks
 
 import (
@@ -14,8 +14,8 @@ type Variable struct{ Name, Value string }
 
 // Settings are what one framework is told.
 type Settings struct {
-	// Variables are in the order in which they are printed; empty where the framework's
-	// form cannot say what is to be said, which Notes then explain.
+	// Variables are in the order in which they are printed; empty if the framework's
+	// variables cannot express the map. Notes then say why.
 	Variables []Variable
 	// File is the content of the framework's file, to be written as JSON; nil for none.
 	File any

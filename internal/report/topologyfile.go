@@ -20,9 +20,9 @@ const (
 	productName = "sys/class/dmi/id/product_name"
 )
 
-// startTopologyFile starts to read the machine's own topology file, if all parts are
-// read, and returns a function that waits for it. The file is read while other parts are,
-// so that a device that does not answer leaves the levels known.
+// startTopologyFile starts to read the machine's own topology file, if all parts are to be
+// read, and returns a function that waits for it. It is read concurrently with the other
+// parts, so that the levels are known even if a device hangs.
 func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) {
 	if parts != All || rd.options.TopologyFile != nil {
 		return func(context.Context) {}
@@ -35,7 +35,7 @@ func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) {
 	}
 }
 
-// ncclPlugins returns the plugins by which NCCL uses a machine's NICs.
+// ncclPlugins returns the plugins through which NCCL uses a machine's NICs.
 func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
 	var plugins []*family.NCCLPlugin
 	for i := range inv.Functions {
@@ -47,9 +47,9 @@ func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
 	return plugins
 }
 
-// machineTopology returns a machine's own topology file, nil without one: NVIDIA's, or
-// else that of a plugin. (Jobs that use the plugin would take the plugin's first.) It is
-// an error if there is one that cannot be read.
+// machineTopology returns a machine's own topology file, nil without one: NVIDIA's, or else
+// that of a plugin. (Jobs that use the plugin would prefer the plugin's.) A file that is there
+// and cannot be read is an error.
 func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin) (*topology.File, error) {
 	if file, err := readTopology(fs, virtualTopology); file != nil || err != nil {
 		return file, err

@@ -1,7 +1,7 @@
-// Package family is the table of what is known of vendors: one row for each
-// family of NICs and of GPUs. Rows are data. A vendor id, a driver's name or the
-// name of a driver's symbol that decides something is in a row and nowhere else, so
-// that a family is added in one place.
+// Package family is the table of what is known about vendors: one row for each
+// family of NICs and of GPUs. Rows are data. Vendor ids, and the names of drivers and
+// of their symbols, are in a row and nowhere else, so that a family is added in one
+// place.
 package family
 
 import (
@@ -13,31 +13,30 @@ import (
 // Table holds the families that a program knows. Names are unique, and no PCI
 // function is of two families.
 type Table struct {
-	// NICs count: a node is judged by them. Others are known by name and count only
-	// where somebody asks for it (Select).
+	// NICs count: a node is judged by them. Others are listed, and count only if they
+	// are selected (Select).
 	NICs, Others []*NIC
 	GPUs         []*GPU
 }
 
-// counted are the NICs that count unless somebody says otherwise, and others those that
-// do not.
+// counted are the NICs that count by default, and others those that do not.
 var (
 	counted = [...]*NIC{&mlx5, &mlx4, &efa, &bnxtRE, &ionic}
 	others  = [...]*NIC{&irdma, &mana, &erdma, &hns, &qedr, &hfi1, &cxgb4, &usnic, &ocrdma, &pvrdma, &qib}
 	gpus    = [...]*GPU{&nvidia, &amd}
 )
 
-// Known returns the families of this package, with those NICs counting that do by default.
+// Known returns the families of this package; the default NICs count.
 func Known() Table {
 	return Table{NICs: slices.Clone(counted[:]), Others: slices.Clone(others[:]), GPUs: slices.Clone(gpus[:])}
 }
 
-// Every returns the families of this package, all of whose NICs count.
+// Every returns the families of this package; all NICs count.
 func Every() Table {
 	return Table{NICs: slices.Concat(counted[:], others[:]), GPUs: slices.Clone(gpus[:])}
 }
 
-// OrKnown returns the table itself, and Known in place of the zero value.
+// OrKnown returns the table itself, or Known for the zero value.
 func (t Table) OrKnown() Table {
 	if len(t.NICs) == 0 && len(t.GPUs) == 0 {
 		return Known()
@@ -45,8 +44,8 @@ func (t Table) OrKnown() Table {
 	return t
 }
 
-// Select returns the families of this package, of which the NICs named count and no
-// others. A name that is not in the table is an error, which lists those that are.
+// Select returns the families of this package; only the NICs named count. An unknown
+// name is an error, which lists the known ones.
 func Select(names []string) (Table, error) {
 	every := Every()
 	all := Names(every.NICs)
@@ -116,18 +115,19 @@ func (ranges DeviceRanges) Has(device uint16) bool {
 
 // NIC is a family of NICs: those that one RDMA driver drives.
 type NIC struct {
-	// Name is short and of lower case, "mlx5".
+	// Name is short and in lower case, "mlx5".
 	Name string
 	// Vendor and Devices are the PCI ids of the family's functions, which have a
 	// network class (02xx).
 	Vendor  uint16
 	Devices DeviceRanges
-	// Classes are base class and subclass of those that can do GPUDirect RDMA. Supported
-	// are their device ids, nil for all, and Unsupported those of NICs that cannot.
+	// Classes (base class and subclass) and Supported (device ids, nil for all) are those
+	// of NICs that can do GPUDirect RDMA. Unsupported are the device ids of those that
+	// cannot.
 	Classes     []uint16
 	Supported   DeviceRanges
 	Unsupported DeviceIDs
-	// Virtual are the device ids that virtual functions alone have.
+	// Virtual are the device ids that only virtual functions have.
 	Virtual DeviceIDs
 	// DataDirect are the device ids of functions of class 0801 that move a NIC's
 	// data into GPU memory from a place beside the GPU, and WithDataDirect those of
@@ -150,25 +150,25 @@ type NIC struct {
 	// DMABuf is the function of the RDMA driver that registers DMA-BUF, as in
 	// /proc/kallsyms; "" for a driver that has none.
 	DMABuf string
-	// DMABufOff are the device ids on which a collective library's plugin for these NICs
-	// has left DMA-BUF unused in some releases.
+	// DMABufOff are the device ids on which some releases of the NCCL plugin for these
+	// NICs do not use DMA-BUF.
 	DMABufOff DeviceIDs
 	// PeerMemory is what proves that the driver takes GPU memory from a peer memory
 	// client; the zero value for a family that has no such clients.
 	PeerMemory PeerMemory
-	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these NICs. With
-	// other NICs alone, its container that does so waits for ever.
+	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these NICs. On a
+	// node with other NICs only, its container for that waits forever.
 	GPUOperator bool
 	// LinkLayers are those of a port that carries traffic, as in ports/<n>/link_layer.
 	// None at all means InfiniBand and Ethernet, those of NCCL's IB transport
 	// (NVIDIA/nccl src/transport/net_ib/init.cc).
 	LinkLayers []string
-	// NCCLPlugin is the network plugin by which NCCL uses these NICs; nil for NCCL's own
-	// IB transport.
+	// NCCLPlugin is the network plugin through which NCCL uses these NICs; nil for NCCL's
+	// own IB transport.
 	NCCLPlugin *NCCLPlugin
 	// Uverbs is how its devices are asked through /dev/infiniband/uverbsN.
 	Uverbs Uverbs
-	// Help names what remedies speak of.
+	// Help is what remedies name.
 	Help Help
 }
 
@@ -177,8 +177,8 @@ func (n *NIC) Of(id IDs) bool {
 	return id.Vendor == n.Vendor && id.Class>>16 == baseNetwork && n.Devices.Has(id.Device)
 }
 
-// Eligible reports whether one of the family's NICs can do GPUDirect RDMA as far as
-// its ids go.
+// Eligible reports whether a function is one of the family's NICs that can do GPUDirect
+// RDMA, judged by its ids.
 func (n *NIC) Eligible(id IDs) bool {
 	return n.Of(id) && slices.Contains(n.Classes, id.subclass()) &&
 		(n.Supported == nil || n.Supported.Has(id.Device)) && !n.Unsupported.Has(id.Device)
@@ -221,7 +221,7 @@ type Uverbs struct {
 	// Driver is the driver's number, enum rdma_driver_id in the kernel's
 	// include/uapi/rdma/ib_user_ioctl_verbs.h; 0 where devices are not asked.
 	Driver uint32
-	// ABI is the version of the driver's interface that rdma-core knows, as in
+	// ABI is the version of the driver's interface that rdma-core supports, as in
 	// /sys/class/infiniband_verbs/<node>/abi_version; 0 where it is not compared.
 	ABI int
 	// Context is the driver's part of the request for a context, in words of 32 bits,
@@ -233,7 +233,7 @@ type Uverbs struct {
 
 // GPU is a family of GPUs.
 type GPU struct {
-	// Name is short and of lower case, "nvidia".
+	// Name is short and in lower case, "nvidia".
 	Name string
 	// Vendor, and Classes (base class and subclass), are those of the family's
 	// functions.
@@ -263,28 +263,28 @@ type GPU struct {
 	VersionFile string
 	// Client is how RDMA drivers are given GPU memory without DMA-BUF.
 	Client Client
-	// OpenFrom is the lowest device id that the open kernel modules drive, which alone
-	// export DMA-BUF; 0 for a driver of which there is one kind, whose version
-	// file holds the version alone.
+	// OpenFrom is the lowest device id that the open kernel modules drive. Only these
+	// export DMA-BUF. 0 for a driver that comes in one variant; its version file then
+	// holds nothing but the version.
 	OpenFrom uint16
-	// KernelOptions are those that the kernel must have been built with for its driver
-	// to export DMA-BUF to a NIC, "PCI_P2PDMA".
+	// KernelOptions are the options that the GPU driver needs in the kernel to export
+	// DMA-BUF to a NIC, "PCI_P2PDMA".
 	KernelOptions []KernelOption
-	// RCCL: the GPUs are rated by RCCL, AMD's fork of NCCL. HyperVPairs are the device ids
-	// of those that it pairs with NICs by their addresses alone under Hyper-V.
+	// RCCL: these GPUs use RCCL, AMD's fork of NCCL. HyperVPairs are the device ids of
+	// those that RCCL pairs with NICs by address under Hyper-V.
 	RCCL        bool
 	HyperVPairs DeviceIDs
-	// MemoryFiles: the driver shows the size of a GPU's memory and of the part that PCI
-	// reaches, in mem_info_vram_total and mem_info_vis_vram_total of the function.
+	// MemoryFiles: mem_info_vram_total and mem_info_vis_vram_total of the function have
+	// the size of the GPU's memory, and of the part of it that is visible on PCI.
 	// Integrated are the device ids of those that share memory with their CPU, for which
-	// the two say nothing.
+	// the two mean nothing.
 	MemoryFiles bool
 	Integrated  DeviceIDs
 	// CommonBridge are the host bridges and root ports, by their vendor, of CPUs on
 	// which the driver maps GPU memory for another PCI device only where both are
 	// below a common bridge.
 	CommonBridge map[uint16]DeviceIDs
-	// Help names what remedies speak of.
+	// Help is what remedies name.
 	Help GPUHelp
 }
 
@@ -292,8 +292,8 @@ type GPU struct {
 type KernelOption struct {
 	// Name is without CONFIG_.
 	Name string
-	// Always, if not "", is another option: a configuration that has that one and does
-	// not mention Name at all is of a kernel that always has what Name stood for.
+	// Always, if not "", is another option. A kernel whose configuration has it and does
+	// not mention Name always has the feature that Name stood for.
 	Always string
 }
 
@@ -302,8 +302,9 @@ func (g *GPU) Of(id IDs) bool {
 	return id.Vendor == g.Vendor && slices.Contains(g.Classes, id.subclass())
 }
 
-// Eligible reports whether one of the family's GPUs can do GPUDirect RDMA as far as
-// its ids and the product's name go. An id without a name counts as eligible.
+// Eligible reports whether a function is one of the family's GPUs that can do GPUDirect
+// RDMA, judged by its ids and the name of the product. A product without a known name
+// is judged by its ids.
 func (g *GPU) Eligible(id IDs, name string) bool {
 	name = strings.ToLower(name)
 	unsupported := func(part string) bool { return strings.Contains(name, strings.ToLower(part)) }
@@ -316,10 +317,10 @@ func (g *GPU) SwitchOf(id IDs) bool {
 	return g.SwitchClass != 0 && id.Vendor == g.Vendor && id.subclass() == g.SwitchClass
 }
 
-// NIC returns the family of a NIC that counts, nil where it is none.
+// NIC returns the family of a NIC that counts, nil for any other function.
 func (t Table) NIC(id IDs) *NIC { return of(t.NICs, id) }
 
-// Other returns the family of a NIC that is known and does not count, nil where it is none.
+// Other returns the family of a NIC that is only listed, nil for any other function.
 func (t Table) Other(id IDs) *NIC { return of(t.Others, id) }
 
 func of(nics []*NIC, id IDs) *NIC {
@@ -331,7 +332,7 @@ func of(nics []*NIC, id IDs) *NIC {
 	return nil
 }
 
-// GPU returns the family of a GPU, nil where it is none.
+// GPU returns the family of a GPU, nil for any other function.
 func (t Table) GPU(id IDs) *GPU {
 	for _, g := range t.GPUs {
 		if g.Of(id) {
@@ -342,7 +343,7 @@ func (t Table) GPU(id IDs) *GPU {
 }
 
 // DataDirect returns the family of NICs that a data-direct function belongs to, nil
-// where it is none.
+// for any other function.
 func (t Table) DataDirect(id IDs) *NIC {
 	for _, n := range t.NICs {
 		if n.DataDirectOf(id) {
@@ -352,8 +353,8 @@ func (t Table) DataDirect(id IDs) *NIC {
 	return nil
 }
 
-// MayHold reports whether a function of which only some ids are known, the others
-// being 0, may be a GPU or a NIC that counts.
+// MayHold reports whether a function may be a GPU or a NIC that counts. Ids that are 0
+// are unknown.
 func (t Table) MayHold(id IDs) bool {
 	may := func(vendor uint16, bases ...uint32) bool {
 		return (id.Vendor == 0 || id.Vendor == vendor) && (id.Class == 0 || slices.Contains(bases, id.Class>>16))

@@ -1,9 +1,9 @@
 package family
 
-// nvidia: NVIDIA supports GPUDirect RDMA on data-center and professional products,
-// not on GeForce and TITAN, and not on the GB10 of DGX Spark (2e12, 2e2a). Device ids
-// are from the README of the open kernel modules (595.45.04). The lowest of Turing,
-// the first generation that these drive, is 1e02, and the highest before it 1df6.
+// nvidia: NVIDIA supports GPUDirect RDMA on data-center and professional products, but
+// not on GeForce, TITAN and the GB10 of DGX Spark (2e12, 2e2a). Device ids
+// are from the README of the open kernel modules (595.45.04), which drive Turing and
+// newer. The lowest id of Turing is 1e02, and the highest before it 1df6.
 // GPUs that share memory with a Grace CPU are GH200, GB200 and GB300 (kernel:
 // drivers/vfio/pci/nvgrace-gpu/main.c, 6.18).
 //
@@ -49,8 +49,7 @@ var nvidia = GPU{
 // pci.ids (2026.08.22) names Instinct. A new id of class 1200 counts: every known function
 // of that class is an Instinct.
 //
-// Since Linux 7.1 there is no option DMABUF_MOVE_NOTIFY: what it stood for is always
-// built in. gim is AMD's driver for hosts of virtual machines.
+// Linux 7.1 and newer have no option DMABUF_MOVE_NOTIFY: the feature is always built in. gim is AMD's driver for hosts of virtual machines.
 var amd = GPU{
 	Name:    "amd",
 	Vendor:  0x1002,

@@ -13,10 +13,10 @@ const (
 // ethernetInfiniBand are the classes of NICs of both link layers.
 var ethernetInfiniBand = []uint16{0x0200, 0x0207}
 
-// mlx5: Connect-IB, ConnectX-4 and newer, BlueField. Every other id of vendor 15b3
-// is in this row too: those that are not known count as newer, and those that are
-// (pci.ids 2025.07.11) are unsupported. These are InfiniHost, ConnectX and ConnectX-2,
-// network processors, and the switch chips Spectrum and Quantum.
+// mlx5: Connect-IB, ConnectX-4 and newer, BlueField. Every other id of vendor 15b3 is in
+// this row too. Unsupported are the older and other products that pci.ids (2025.07.11)
+// names: InfiniHost, ConnectX and ConnectX-2, network processors, and the switch chips
+// Spectrum and Quantum. Unknown ids count as newer NICs.
 //
 // Each generation up to ConnectX-6 has an id for its virtual functions, all later ones
 // share 101e (kernel: drivers/net/ethernet/mellanox/mlx5/core/main.c, id table).
@@ -91,21 +91,21 @@ var mlx4 = NIC{
 
 var ethernet = []uint16{0x0200}
 
-// efa: the Elastic Fabric Adapter of AWS. Its link layer is none that the kernel has a
-// name for, and its ports are always ACTIVE (kernel: drivers/infiniband/hw/efa/
-// efa_verbs.c, efa_query_port). The out-of-tree driver names in p2p whose memory it
-// reaches without DMA-BUF, and before its release 2.6 said 1 in gdr where the GPU driver's
-// interface was there (amzn/amzn-drivers, kernel/linux/efa, efa_sysfs.c, efa_p2p.c). Releases
-// before 1.14.1 said so always, and those before 2.17.3 do not know the interface of NVIDIA's
-// driver 580 (RELEASENOTES.md). aws-ofi-nccl does not use DMA-BUF on the first three
-// generations in its releases from 1.13.2 to 1.19.1.
+// efa: the Elastic Fabric Adapter of AWS. The kernel has no name for its link layer, and
+// its ports are always ACTIVE (kernel: drivers/infiniband/hw/efa/efa_verbs.c,
+// efa_query_port). The file p2p of the out-of-tree driver names the GPUs whose memory it
+// reaches without DMA-BUF. Releases before 2.6 have the file gdr instead: 1 if the GPU
+// driver's interface was found (amzn/amzn-drivers, kernel/linux/efa, efa_sysfs.c, efa_p2p.c),
+// but always 1 before 1.14.1. Releases before 2.17.3 do not know the interface of NVIDIA's
+// driver 580 (RELEASENOTES.md). aws-ofi-nccl 1.13.2 to 1.19.1 does not use DMA-BUF on the
+// first three generations.
 //
-// NCCL uses it by a plugin, which tells NCCL a NIC's own place (aws/aws-ofi-nccl,
-// src/nccl_ofi_net.cpp, get_device_pci_path). The plugin sets NCCL_TOPO_FILE, unless it is
-// set, to a file that it was installed with (src/platform-aws.cpp, platform_data_map). The
-// directories are those of its packages for hosts and for NVIDIA's containers
-// (contrib/fedora, contrib/debian-template), and one that is common for builds from source.
-// On p5 and newer no such file is on disk: the plugin writes one into memory at run time
+// NCCL uses EFA through a plugin, which tells NCCL the PCI path of each NIC
+// (aws/aws-ofi-nccl, src/nccl_ofi_net.cpp, get_device_pci_path). Unless NCCL_TOPO_FILE is
+// set, the plugin sets it to a file of its own (src/platform-aws.cpp, platform_data_map).
+// The directories are those of its packages for hosts and for NVIDIA's containers
+// (contrib/fedora, contrib/debian-template), and one that is usual for builds from source.
+// For p5 and newer there is no such file: the plugin writes one into memory at run time
 // (src/nccl_ofi_rdma.cpp).
 var efa = NIC{
 	Name:       "efa",
@@ -152,8 +152,8 @@ var efa = NIC{
 	},
 }
 
-// bnxt_re: Broadcom's NetXtreme-E and newer. RDMA with GPU memory counts from Thor
-// (BCM5750X) on; the ids before are unsupported (kernel: drivers/net/ethernet/broadcom/
+// bnxt_re: Broadcom's NetXtreme-E and newer. Thor (BCM5750X) and newer are supported, older
+// ids are not (kernel: drivers/net/ethernet/broadcom/
 // bnxt/bnxt.c, bnxt_pci_tbl, bnxt_vf_pciid). Broadcom's own stack brings ib_peer_mem.
 var bnxtRE = NIC{
 	Name:   "bnxt_re",
@@ -203,7 +203,7 @@ var bnxtRE = NIC{
 }
 
 // ionic: AMD Pensando, such as Pollara 400 (kernel: drivers/net/ethernet/pensando/ionic/
-// ionic.h; an id 1004 of AMD's own driver is for management alone). AMD's own driver brings
+// ionic.h; id 1004, in AMD's own driver, is only for management). AMD's own driver brings
 // ib_peer_mem (ROCm/network-operator, docs/drivers).
 var ionic = NIC{
 	Name:       "ionic",

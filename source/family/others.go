@@ -1,8 +1,8 @@
 package family
 
-// Families that are known, and count only where somebody asks for it. Nobody has
-// published that GPUDirect RDMA works with them on GPU nodes, their way is another than verbs,
-// or they have none. Ids are of the kernel's drivers (6.12) and of rdma-core's providers (v64).
+// Families that are listed, and count only if they are selected. Nobody has published that
+// GPUDirect RDMA works with them on GPU nodes, or they reach GPU memory by another way than
+// verbs, or not at all. Ids are of the kernel's drivers (6.12) and of rdma-core's providers (v64).
 
 // irdma: Intel E810, E82x, E830, X722 and the IPUs (kernel: drivers/net/ethernet/intel/ice/
 // ice_devids.h, i40e/i40e_devids.h, idpf/idpf_devids.h). Its iWARP ports are Ethernet too, and

@@ -4,8 +4,8 @@ package family
 // the driver of a family of GPUs, without DMA-BUF. One proof is enough.
 type PeerMemory struct {
 	// Core: clients register with the RDMA core (ib_register_peer_memory_client of
-	// PeerDirect stacks), so that a registered one serves this family
-	// (GPU.Client.Modules, GPU.Client.Directories).
+	// PeerDirect stacks). A registered client (GPU.Client.Modules, GPU.Client.Directories)
+	// then serves this family.
 	Core bool
 	// Module is a module of the NIC's vendor that clients register with. Its
 	// /sys/module/<name>/holders names both the client (GPU.Client.Holder) and the
@@ -19,13 +19,13 @@ type PeerMemory struct {
 	Bridge string
 	// Package is what brings Bridge, or Module.
 	Package string
-	// Newest are GPU drivers whose interface older releases of the NIC's driver, though they
-	// say that they reach its memory, do not know.
+	// Newest are GPU drivers with a newer interface, which older releases of the NIC's
+	// driver do not know, although they say that they reach GPU memory.
 	Newest []DriverPair
 }
 
-// DriverPair is a major version of a family's GPU driver, and the release of a NIC's driver
-// from which on it works with that one and newer.
+// DriverPair is a major version of a GPU driver, and the oldest release of a NIC's driver
+// that works with it and newer ones.
 type DriverPair struct {
 	GPU    string
 	Driver int
@@ -35,20 +35,21 @@ type DriverPair struct {
 // PeerFile is a file below /sys/bus/pci/devices/<address>/.
 type PeerFile struct {
 	Name string
-	// Says are the texts that prove it, by the name of the family of GPUs.
+	// Says are the contents that prove it, by the name of the family of GPUs.
 	Says map[string][]string
-	// ProvenFrom is the release of the driver before which it said so always; "" for none.
+	// ProvenFrom is the oldest release of the driver in which the content is a proof: older
+	// ones always say the same. "" if it always is.
 	ProvenFrom string
 }
 
 // None reports whether there is no such proof for the family.
 func (p *PeerMemory) None() bool { return !p.Core && p.Module == "" && len(p.Files) == 0 }
 
-// Client is what a GPU driver registers with RDMA drivers, so that these reach GPU memory.
+// Client is what a GPU driver registers with RDMA drivers to give them GPU memory.
 type Client struct {
-	// Modules are those that cannot stay loaded without being registered with the
-	// RDMA core: one whose /sys/module/<name>/initstate is "live" is a proof. The first
-	// is the one to load. None where the GPU driver itself is the client.
+	// Modules fail to load unless they register with the RDMA core, so that one whose
+	// /sys/module/<name>/initstate is "live" is a proof. The first is the one to load. None
+	// where the GPU driver itself is the client.
 	Modules []string
 	// Directories are names of the client below memory_peers, where PeerDirect stacks
 	// list it. They prove it for NICs of any family where AnyNIC is set, and otherwise

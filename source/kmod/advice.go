@@ -23,9 +23,9 @@ type Advice struct {
 	// NCCLClient: one of the files by which every NCCL knows a peer memory client,
 	// <client>/version below /sys/kernel/mm/memory_peers.
 	NCCLClient tristate.State
-	// NICVersions are the versions of the RDMA drivers that are no MOFED's, by the family
-	// of NICs, from /sys/module/<module>/version. "" stands for a driver without: the
-	// kernel's own.
+	// NICVersions are the versions of RDMA drivers that MOFED does not include, by the
+	// family of NICs, from /sys/module/<module>/version. "" for a driver without a version:
+	// the kernel's own.
 	NICVersions map[string]string
 	// VerbsABI are the versions of the drivers' interfaces to user space, by the name of the
 	// RDMA device, from abi_version in /sys/class/infiniband_verbs. Read where a family
@@ -146,8 +146,8 @@ func (s *scanner) advice(want Request) {
 	a.Operators = s.operators()
 }
 
-// clientAdvice reads what there is of the peer memory client of a family of GPUs. all: also
-// what is of no use with this state.
+// clientAdvice reads about the peer memory client of a family of GPUs. all: also what is
+// not needed in this state.
 func (s *scanner) clientAdvice(a *Advice, g *family.GPU, all bool) {
 	if modules := g.Client.Modules; len(modules) > 0 {
 		if all || s.st.AnyPeermem().Registered != tristate.True {
@@ -163,7 +163,7 @@ func (s *scanner) clientAdvice(a *Advice, g *family.GPU, all bool) {
 	}
 }
 
-// nics reads versions of the NICs' drivers and of their interfaces to user space.
+// nics reads the versions of the NICs' drivers and of their interfaces to user space.
 func (s *scanner) nics(a *Advice, nics []*family.NIC) {
 	s.about(FactNICVersion)
 	compare := false

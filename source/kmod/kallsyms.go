@@ -39,8 +39,8 @@ const maxKallsyms = 128 << 20
 
 var errNoTable = errors.New("not a symbol table")
 
-// wanted lists the symbols that can still decide anything: a registered client proves the
-// PeerDirect API, and without a GPU driver that exports it there is no DMA-BUF.
+// wanted lists the symbols that can still matter. A registered client proves the PeerDirect
+// API. If no GPU driver exports DMA-BUF, the symbols for it do not matter.
 func (s *scanner) wanted(want Request) []string {
 	var names []string
 	if want.AllSymbols || s.st.api(want) == tristate.Unknown || s.anyPair(want, func(g *family.GPU, n *family.NIC) bool {

@@ -38,9 +38,9 @@ func (m *Memory) kernelOptions(s *scanner, want Request) map[string]tristate.Sta
 	return read
 }
 
-// kernelConfig returns the configuration of the running kernel from the first of the three
-// places that has one (kernel: kernel/configs.c; distributions install the others), ""
-// where none can be read.
+// kernelConfig returns the configuration of the running kernel, "" if none can be read. It
+// is in the first of three files: /proc/config.gz (kernel: kernel/configs.c), or one of two
+// that distributions install.
 func (s *scanner) kernelConfig() (file, text string) {
 	const packed = "proc/config.gz"
 	data, err := s.fs.Bytes(packed, maxKernelConfig)
@@ -91,8 +91,8 @@ func unpack(data []byte) ([]byte, error) {
 }
 
 // optionIn reports whether a kernel with this configuration has an option built in:
-// "CONFIG_PCI_P2PDMA=y". What is not built is "# CONFIG_PCI_P2PDMA is not set", or is not
-// mentioned.
+// "CONFIG_PCI_P2PDMA=y". An option that is not built in is "# CONFIG_PCI_P2PDMA is not set",
+// or is not mentioned.
 func optionIn(config string, option family.KernelOption) tristate.State {
 	if !isConfig([]byte(config)) {
 		return tristate.Unknown

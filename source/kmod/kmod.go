@@ -24,8 +24,7 @@ import (
 type State struct {
 	// Drivers are the GPU drivers, by the name of the family of GPUs.
 	Drivers map[string]Driver
-	// Peermem are the peer memory clients for GPU memory, by whose memory they give to
-	// which NICs.
+	// Peermem are the peer memory clients, by the family of the GPUs and that of the NICs.
 	Peermem map[Pair]Peermem
 	// Clients are the states of the modules that are such clients, by the family of GPUs:
 	// the first of family.GPU.Client.Modules.
@@ -72,8 +71,8 @@ type State struct {
 type Driver struct {
 	// Loaded: its kernel module is loaded.
 	Loaded tristate.State
-	// Open: it is the open kernel modules. False also when no driver is loaded, and
-	// for a driver of which there is one kind (family.GPU.OpenFrom).
+	// Open: it is the open kernel modules. False also if no driver is loaded, and for a
+	// driver that comes in one variant (family.GPU.OpenFrom is 0).
 	Open tristate.State
 	// Version as in "570.86.15"; "" when not known.
 	Version string
@@ -138,8 +137,8 @@ type Request struct {
 	Groups []int
 	// IOMMU: State.IOMMU is wanted, also where Groups is empty.
 	IOMMU bool
-	// DriverBound are the families of GPUs, by name, of which one is bound to its
-	// family's driver, so that that one is loaded.
+	// DriverBound are the families of GPUs, by name, with a GPU that is bound to the
+	// family's driver, which is therefore loaded.
 	DriverBound map[string]bool
 	// PeerFiles are the functions whose family.PeerMemory.Files are read, by the name
 	// of their family: those bound to its driver, and
@@ -277,7 +276,7 @@ func (s *scanner) drivers(want Request) {
 	}
 }
 
-// plainDriver reads a driver of which there is one kind. The kernel's own has no version.
+// plainDriver reads a driver that comes in one variant. The kernel's own has no version.
 func (s *scanner) plainDriver(gpu *family.GPU, bound tristate.State) Driver {
 	d := Driver{Loaded: tristate.Or(bound, s.present(gpu.Driver)), Open: tristate.False}
 	if d.Loaded == tristate.True {
@@ -286,9 +285,8 @@ func (s *scanner) plainDriver(gpu *family.GPU, bound tristate.State) Driver {
 	return d
 }
 
-// driver reads a driver that is the proprietary or the open kernel modules. Without a
-// version file the module's directory decides whether one is loaded, or a GPU that is
-// bound to it.
+// driver reads a driver that comes as proprietary or open kernel modules. Without a version
+// file it is loaded if its module has a directory, or a GPU is bound to it.
 func (s *scanner) driver(gpu *family.GPU, bound tristate.State) (d Driver) {
 	text, err := s.fs.Bytes(gpu.VersionFile, 16<<10)
 	if err != nil {

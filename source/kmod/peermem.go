@@ -26,7 +26,7 @@ type Peermem struct {
 	File, Says string
 }
 
-// AnyPeermem returns the client of the first pair, by names, that has one, and
+// AnyPeermem returns the client of the first pair, by name, that has one, and
 // otherwise what is known of all.
 func (s *State) AnyPeermem() Peermem {
 	if len(s.Peermem) == 0 {
@@ -125,9 +125,9 @@ func (p Peermem) or(q Peermem) Peermem {
 	return q
 }
 
-// clients looks for the client of a family of GPUs that is registered with the RDMA
-// core, and says of which NICs that is a proof: of families whose clients register
-// there, and of any.
+// clients looks for the client of a family of GPUs that is registered with the RDMA core.
+// core is the result for families of NICs whose clients register there, and anyNIC for all
+// others.
 func (s *scanner) clients(g *family.GPU, nics []*family.NIC) (core, anyNIC Peermem) {
 	core, anyNIC = Peermem{Registered: tristate.False}, Peermem{Registered: tristate.False}
 	served := slices.ContainsFunc(nics, func(n *family.NIC) bool { return n.PeerMemory.Core || n.PeerMemory.Module != "" })
@@ -173,8 +173,8 @@ func (s *scanner) client(g *family.GPU) Peermem {
 	return out
 }
 
-// holders looks for the client and the RDMA driver among the modules that use the one
-// that clients of these NICs register with.
+// holders looks for the client and the RDMA driver among the holders of the vendor's module
+// with which clients of these NICs register.
 func (s *scanner) holders(n *family.NIC, g *family.GPU) Peermem {
 	module := n.PeerMemory.Module
 	if module == "" || g.Client.Holder == "" {
