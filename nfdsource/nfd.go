@@ -49,8 +49,8 @@ type Options = host.Options
 
 // Sources returns all sources, to be handed to source.Register one by one before
 // the worker runs. The first, gdr, is a source of labels too. nicFamilies names the
-// families of NICs to judge the machine by, those of family.Known where none is named.
-// The error tells that a name is unknown, or that a directory cannot be opened.
+// families of NICs to judge the machine by; without any, those of family.Known. It is an
+// error if a name is unknown or a directory cannot be opened.
 func Sources(o Options, nicFamilies ...string) ([]source.FeatureSource, error) {
 	families := family.Known()
 	if len(nicFamilies) > 0 {

@@ -91,8 +91,8 @@ func Stack(r *report.Report) []Step {
 	return steps
 }
 
-// nameClient puts the module that is the peer memory client in place of the words for
-// it, where there is one, and leaves out PeerDirect where that is no step.
+// nameClient names the module that is the peer memory client, if there is one, and leaves
+// out PeerDirect if it is not a step.
 func (l *Step) nameClient(v *verdict.Verdict) {
 	if !v.NIC.PeerMemory.Core {
 		l.Waits = slices.DeleteFunc(l.Waits, func(name string) bool { return name == peerDirect && !v.GPU.Client.AnyNIC })

@@ -102,7 +102,7 @@ func lackRows() []row {
 	return rows
 }
 
-// gpuSide is what exports DMA-BUF.
+// gpuSide names what exports DMA-BUF.
 func gpuSide(f *Facts) string {
 	if gpuOf(f).OpenFrom != 0 {
 		return "the GPU driver's open kernel modules"
@@ -117,8 +117,8 @@ func exports(f *Facts) string {
 	return "exports DMA-BUF"
 }
 
-// withoutDMABufInPlugin are the NICs on which the collective library's plugin has left
-// DMA-BUF unused.
+// withoutDMABufInPlugin lists the NICs on which some releases of the NCCL plugin do not use
+// DMA-BUF.
 func withoutDMABufInPlugin(f *Facts) (names, evidence []string) {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == nicOf(f) && fn.NIC.DMABufOff.Has(fn.Device)
@@ -136,7 +136,7 @@ func optionsUnread(f *Facts) bool {
 	return false
 }
 
-// missingOption is the first option that the GPU driver needs and the kernel lacks.
+// missingOption returns the first option that the GPU driver needs and the kernel lacks.
 func missingOption(f *Facts) string {
 	for _, o := range gpuOf(f).KernelOptions {
 		if f.Kmod.KernelOptions[o.Name] == tristate.False {
@@ -146,8 +146,8 @@ func missingOption(f *Facts) string {
 	return ""
 }
 
-// sawOptions is evidence of the kernel's configuration: of the file that was read, which
-// is the last one that was looked for.
+// sawOptions is evidence of the kernel's configuration: the file that was read, which is
+// the last one that was tried.
 func sawOptions(f *Facts) []string {
 	files := f.Kmod.Files[kmod.FactKernelOptions]
 	if len(files) == 0 {
@@ -258,7 +258,7 @@ func stackOrigin(f *Facts) string {
 		if version := nicDriverRelease(f); version != "" {
 			return rdmaModule(f) + " " + version + " from the NIC's vendor"
 		}
-		if peermemOf(f).File != "" || peermemOf(f).Registered == tristate.True && !driverIsClient(f) { // the kernel's own has no such way
+		if peermemOf(f).File != "" || peermemOf(f).Registered == tristate.True && !driverIsClient(f) { // the kernel's own driver supports no peer memory
 			return rdmaModule(f) + " from the NIC's vendor"
 		}
 		return "the kernel's own " + rdmaModule(f)

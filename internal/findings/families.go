@@ -25,7 +25,7 @@ var otherGPUs = check{name: "other-gpus", sources: []string{pci.Devices}, rows: 
 
 func gpuFamily(f *Facts) string { return gpuOf(f).Name }
 
-// notReadyGPUs are the families of GPUs that the findings are not about and that are not
+// notReadyGPUs lists the families of GPUs that the findings are not about and that are not
 // ready.
 func notReadyGPUs(f *Facts) (names, evidence []string) {
 	for _, o := range f.Others() {

@@ -79,7 +79,7 @@ func tegra(f *Facts) (names, evidence []string) {
 	return []string{name}, f.saw(kmod.FactTegra, "", name)
 }
 
-// vendors are those of the GPUs that are looked for, "NVIDIA or AMD".
+// vendors names the vendors of the GPUs that are judged, "NVIDIA or AMD".
 func vendors(f *Facts) string {
 	var names []string
 	for _, g := range families(f).GPUs {
@@ -88,7 +88,7 @@ func vendors(f *Facts) string {
 	return strings.Join(names, " or ")
 }
 
-// products are the NICs that count.
+// products names the NICs that count.
 func products(f *Facts) string {
 	var all []string
 	for _, n := range families(f).NICs {
@@ -97,7 +97,7 @@ func products(f *Facts) string {
 	return strings.Join(unique(all), ", ")
 }
 
-// newerThanThese are the NICs to use in place of those that are there.
+// newerThanThese names the NICs to use instead of the machine's.
 func newerThanThese(f *Facts) string {
 	return strings.Join(unique(f.of(isNIC, func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
 }
@@ -105,14 +105,14 @@ func newerThanThese(f *Facts) string {
 func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
 func otherNICIDs(f *Facts) []string    { return f.of(isOtherNIC, sawID) }
 
-// otherNICs lists the NICs that are known and do not count, with their family.
+// otherNICs lists the NICs that are not judged, with their family.
 func otherNICs(f *Facts) string {
 	return firstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
 		return strings.TrimSpace(fn.Other.Name + " " + fn.Address.String() + " " + fn.Name())
 	}))
 }
 
-// withOthers is the list of families that count, and of those that are there.
+// withOthers lists the families that count, and those of the NICs that are not judged.
 func withOthers(f *Facts) string {
 	here := f.of(isOtherNIC, func(fn *pci.Function) string { return fn.Other.Name })
 	return strings.Join(append(family.Names(families(f).NICs), unique(here)...), ",")
@@ -169,13 +169,14 @@ func passthroughDrivers(f *Facts) string {
 	return strings.Join(unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
 }
 
-// loadedDriver is the GPU driver and its kind: open or proprietary kernel modules or, for a
-// driver of one kind, the kernel's own where it has no version and is no peer memory client.
+// loadedDriver names the GPU driver and its variant: open or proprietary kernel modules. A
+// driver that comes in one variant is the kernel's own if it has no version and is not a
+// peer memory client.
 func loadedDriver(f *Facts) string {
 	switch driver := gpuDriverState(f); {
 	case gpuOf(f).OpenFrom != 0:
 		return gpuDriverName(f) + " " + gpuDriverVersion(f) + ", " + moduleType(f)
-	case driver.Version == "" && peermemOf(f).Registered != tristate.True: // its own is no client
+	case driver.Version == "" && peermemOf(f).Registered != tristate.True: // the kernel's own is not a client
 		return "the kernel's own " + gpuDriverName(f)
 	}
 	return gpuDriverName(f) + " " + gpuDriverVersion(f)

@@ -57,7 +57,7 @@ func peermemLacking(f *Facts) bool {
 	return loadableClient(f) && f.advised().Operators.GPU == tristate.True && f.Verdict.Peermem == tristate.False
 }
 
-// waitsForOthers: a node of the GPU Operator has rdma enabled and no NIC that it is for.
+// waitsForOthers: the GPU Operator has rdma enabled on a node without a NIC for it.
 func waitsForOthers(f *Facts) bool {
 	return f.advised().Operators.GPU == tristate.True && !loadableClient(f) && rdmaEnabled(f) == tristate.True
 }

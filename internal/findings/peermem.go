@@ -63,7 +63,7 @@ var servedRows = []row{
 	{status: OK, when: is(dmabufWay, tristate.True), text: say("no client, and none is needed: DMA-BUF is available (%s)", dmabufUser)},
 }
 
-// unservedRows hold for every client.
+// unservedRows apply to every kind of client.
 var unservedRows = []row{{
 	status: Fail, evidence: sawWhyNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
 	text: say("not loaded; it needs the GPU driver first"), fix: seeDriver,
@@ -146,7 +146,7 @@ func registered(f *Facts) string {
 
 func base(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
 
-// firstModule is the module that gives these GPUs' memory to NICs, "" for none.
+// firstModule returns the module that gives these GPUs' memory to NICs, "" for none.
 func firstModule(f *Facts) string {
 	if modules := gpuOf(f).Client.Modules; len(modules) > 0 {
 		return modules[0]

@@ -21,7 +21,7 @@ func gpuOf(f *Facts) *family.GPU { return f.Verdict.GPU }
 // gpuDriverState is the driver of these GPUs.
 func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[gpuOf(f).Name] }
 
-// peermemOf is their client for these NICs.
+// peermemOf is the peer memory client of these GPUs for these NICs.
 func peermemOf(f *Facts) kmod.Peermem {
 	return f.Kmod.Peermem[kmod.Pair{GPU: gpuOf(f).Name, NIC: nicOf(f).Name}]
 }
@@ -32,7 +32,7 @@ func rdmaModule(f *Facts) string    { return nicOf(f).Module }
 func dmabufSymbol(f *Facts) string  { return nicOf(f).DMABuf }
 func newerNIC(f *Facts) string      { return nicOf(f).Help.Product }
 
-// families are those that count and those that are known.
+// families returns the table in use, Known by default.
 func families(f *Facts) family.Table {
 	if len(f.Families.NICs) == 0 {
 		return family.Known()
@@ -105,14 +105,14 @@ func allNICsPassedThrough(f *Facts) bool {
 	return len(others) == 0 && slices.ContainsFunc(f.PCI.Functions, func(fn pci.Function) bool { return eligibleNIC(&fn) })
 }
 
-// forerunner reports whether a module is one that came before the first of
-// family.Client.Modules: a package of its own, nv_peer_mem.
+// forerunner reports whether a module is a predecessor of the first of
+// family.Client.Modules: nv_peer_mem, a package of its own.
 func forerunner(f *Facts, module string) bool {
 	return module != firstModule(f) && slices.Contains(gpuOf(f).Client.Modules, module)
 }
 
-// peermemName is what to load, as modprobe has it: a forerunner where only that is
-// installed.
+// peermemName is the module to load, as modprobe spells it: the predecessor if only that
+// is installed.
 func peermemName(f *Facts) string {
 	if module := moduleFile(f); forerunner(f, module) {
 		return module
@@ -157,7 +157,7 @@ func (f *Facts) persistentByDefault() bool {
 // majorVersion is the first number of a driver's version, 0 for none.
 func majorVersion(version string) int {
 	major, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(major) // 0 with an error
+	n, _ := strconv.Atoi(major) // 0 if there is no number
 	return n
 }
 

@@ -10,9 +10,10 @@ import (
 	"gdr-features/source/family"
 )
 
-// States are the states of the machine's software, the first with everything in place:
-// those of the package for NVIDIA GPUs and ConnectX NICs alone, and otherwise those that the
-// rows of its families ask for. Each of the latter leaves one way to GPU memory, or none.
+// States are the states of the machine's software; the first has everything in place. For
+// a machine with only NVIDIA GPUs and ConnectX NICs they are the States of the package. For
+// others they are made from the rows of its families: each has one way to GPU memory, or
+// none.
 func (m *Machine) States() []State {
 	t := m.families()
 	operator := len(t.NICs) > 0 && !slices.ContainsFunc(t.NICs, func(n *family.NIC) bool { return !n.GPUOperator }) &&
@@ -38,10 +39,10 @@ const (
 	peers   = "sys/kernel/mm/memory_peers/"
 )
 
-// version is the file of a module that is not the kernel's own.
+// version is the version file of a module that is not the kernel's own.
 func version(module string) string { return "sys/module/" + module + "/version" }
 
-// dmabuf is a machine on which DMA-BUF is the one way to GPU memory.
+// dmabuf is a machine on which DMA-BUF is the only way to GPU memory.
 func (r rows) dmabuf(name string) State {
 	s := State{
 		Name: name, GPUDriver: Own, NICDriver: Own, Port: "ACTIVE", IOMMU: "identity",
@@ -66,8 +67,9 @@ func (r rows) none(name string) State {
 	return s
 }
 
-// kernelConfig is a configuration of the kernel with a family's options: those that newer
-// kernels always have, and all others. What follows the name is "=y", or "" for no mention.
+// kernelConfig is a configuration of the kernel with a family's options. newer is for
+// those that newer kernels always have, and other for all others: "=y", or "" to leave the
+// option out.
 func kernelConfig(g *family.GPU, newer, other string) string {
 	var text strings.Builder
 	text.WriteString("CONFIG_64BIT=y\n")
@@ -153,7 +155,7 @@ func (s *State) add(o State) {
 	s.Symbols = append(s.Symbols, o.Symbols...)
 }
 
-// others has what proves a way for families that the machine does not have.
+// others has what would prove a way for families that the machine does not have.
 func (r rows) others() State {
 	s := r.none("others")
 	known := family.Known()
@@ -201,8 +203,8 @@ func (r rows) configs(g *family.GPU) []State {
 	}
 }
 
-// clients are the ways to GPU memory without DMA-BUF, each enough for one family. The
-// kernel's own drivers have none of them: modules have the versions of vendors' ones.
+// clients are the ways to GPU memory without DMA-BUF; each is enough for one family. The
+// kernel's own drivers have none of them, so the modules have a vendor's version.
 func (r rows) clients() (ways []State) {
 	for _, g := range r.GPUs {
 		if g.Client.AnyNIC {
@@ -237,7 +239,7 @@ func (r rows) clients() (ways []State) {
 	return ways
 }
 
-// halves are what is left of such a way where a part is missing. They prove nothing.
+// halves are such ways with a part missing. They prove nothing.
 func (r rows) halves() (ways []State) {
 	for _, n := range r.NICs {
 		if module := n.PeerMemory.Module; module != "" {

@@ -10,8 +10,8 @@ type State struct {
 	// kernel modules, otherwise the proprietary ones.
 	NVIDIA string
 	Open   bool
-	// MOFED is the version of drivers that MOFED may bring, "" for no version file. Compat: mlx_compat
-	// is loaded.
+	// MOFED is the version of the drivers that are MOFED's, "" for no version file. Compat:
+	// mlx_compat is loaded.
 	MOFED  string
 	Compat bool
 	// Modules are further modules with their initstate.

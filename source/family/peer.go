@@ -7,7 +7,7 @@ type PeerMemory struct {
 	// PeerDirect stacks). A registered client (GPU.Client.Modules, GPU.Client.Directories)
 	// then serves this family.
 	Core bool
-	// Module is a module of the NIC's vendor that clients register with. Its
+	// Module is a module of the NIC's vendor with which clients register. Its
 	// /sys/module/<name>/holders names both the client (GPU.Client.Holder) and the
 	// family's Module.
 	Module string

@@ -40,9 +40,9 @@ const (
 	state
 )
 
-// row is one label, or with families in place of value one for each family of GPUs or
-// NICs. The value is "" where there is none. It is unknown where a fact that it
-// follows from could not be read.
+// row is one label or, with families in place of value, one for each family of GPUs or
+// NICs. The value is "" for no label. It is unknown if a fact that it depends on could not
+// be read.
 type row struct {
 	name     string // without prefix; the name of a family is added to one that ends in a dot
 	kind     kind
@@ -123,7 +123,7 @@ var rows = [...]row{
 	}},
 }
 
-// All names every label, with those of some families.
+// All returns the names of all labels, with those of the given families.
 func All(families family.Table) label.Names {
 	all := label.Names{}
 	for _, row := range rows {
@@ -180,7 +180,7 @@ func Labels(f *Facts) (labels label.Set, unknown label.Names) {
 	return labels, unknown
 }
 
-// gpuFamilies tells of which families there is an eligible GPU.
+// gpuFamilies tells for each family whether there is an eligible GPU.
 func (f *Facts) gpuFamilies() map[string]tristate.State {
 	here := map[string]tristate.State{}
 	for _, family := range f.Families.GPUs {
@@ -194,7 +194,7 @@ func (f *Facts) gpuFamilies() map[string]tristate.State {
 	return here
 }
 
-// nicFamilies tells of which families there is an eligible NIC, judged by its PCI
+// nicFamilies tells for each family whether there is an eligible NIC, judged by its PCI
 // function alone.
 func (f *Facts) nicFamilies() map[string]tristate.State {
 	here := map[string]tristate.State{}
@@ -209,8 +209,8 @@ func (f *Facts) nicFamilies() map[string]tristate.State {
 	return here
 }
 
-// notSeen is whether something is there that was not seen: a function that could not be
-// identified may be it.
+// notSeen tells whether something that was not found may be there: unknown if some function
+// could not be identified.
 func (f *Facts) notSeen() tristate.State {
 	if f.Matrix.Counted {
 		return tristate.False
