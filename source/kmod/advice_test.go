@@ -156,7 +156,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestNICAdvice: versions are read of the drivers of the machine's NICs that are no MOFED's,
+// TestNICAdvice: versions are read of the drivers that MOFED does not include,
 // and the interfaces to user space where the family compares them.
 func TestNICAdvice(t *testing.T) {
 	const class = "sys/class/infiniband_verbs/"
