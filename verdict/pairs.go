@@ -35,7 +35,7 @@ func (f *Facts) pairs() []pair {
 
 // furthest returns the pair by which the node is judged: one that is ready; else one with
 // no prerequisite proven missing; else the one whose first missing prerequisite comes
-// last.
+// last. Of several it is the one whose GPUs and NICs are nearest.
 func (f *Facts) furthest() pair { return furthestOf(f.pairs()) }
 
 func furthestOf(all []pair) pair {
@@ -51,11 +51,39 @@ func furthestOf(all []pair) pair {
 	}
 	best, most := all[0], progress(all[0])
 	for _, p := range all[1:] {
-		if n := progress(p); n > most {
+		if n := progress(p); n > most || n == most && p.nearest() < best.nearest() {
 			best, most = p, n
 		}
 	}
 	return best
+}
+
+// nearest is the smallest level of an eligible GPU of the one family and an eligible NIC of
+// the other; beyond all levels where none is known.
+func (p pair) nearest() topology.Level {
+	nearest := topology.SYS + 1
+	p.each(func(of *topology.Pair) {
+		if of.Level != topology.Unknown {
+			nearest = min(nearest, of.Level)
+		}
+	})
+	return nearest
+}
+
+// each goes through the pairs of an eligible GPU of the one family with an eligible NIC of
+// the other.
+func (p pair) each(see func(*topology.Pair)) {
+	for i, gpu := range p.Matrix.GPUs {
+		if !gpu.Eligible || gpu.GPU != p.gpu {
+			continue
+		}
+		of := p.Matrix.PairsOf(i)
+		for j := range of {
+			if nic := &p.Matrix.NICs[of[j].NIC]; nic.Eligible && nic.Function.NIC == p.nic {
+				see(&of[j])
+			}
+		}
+	}
 }
 
 // steps are the prerequisites of one pair in their order.
@@ -79,16 +107,7 @@ func (p pair) steps() []Step {
 // eligible NIC of the other, as far as their places go. Unknown where there are none.
 func (p pair) reachable() tristate.State {
 	answer, found := tristate.False, false
-	for i, gpu := range p.Matrix.GPUs {
-		if !gpu.Eligible || gpu.GPU != p.gpu {
-			continue
-		}
-		for _, of := range p.Matrix.PairsOf(i) {
-			if nic := &p.Matrix.NICs[of.NIC]; nic.Eligible && nic.Function.NIC == p.nic {
-				answer, found = tristate.Or(answer, of.Allowed), true
-			}
-		}
-	}
+	p.each(func(of *topology.Pair) { answer, found = tristate.Or(answer, of.Allowed), true })
 	if !found {
 		return tristate.Unknown
 	}

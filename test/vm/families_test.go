@@ -117,14 +117,12 @@ func TestTwoVendors(t *testing.T) {
 	})
 	m.expectTopology(root)
 	m.expectLabels(nobody, bare.with(labels{"gdr.acs": ""}))
-	// With ib_peer_mem the kernel has the interface, of a stack that is not MOFED.
-	m.load("ib_peer_mem")
-	withAPI := bare.with(labels{"gdr.peerdirect": ""})
-	a := m.startAgent(withAPI)
-	a.expect("nvidia loaded", withAPI.with(labels{"gdr.reason": "NICDriverNotLoaded"}), func() { m.load("nvidia") })
-	a.expect("bnxt_en loaded", withAPI.with(labels{"gdr.reason": "NoRDMADevice"}), func() { m.load("bnxt_en") })
+	m.load("ib_peer_mem") // its interface is not the RDMA stack's
+	a := m.startAgent(bare)
+	a.expect("nvidia loaded", bare.with(labels{"gdr.reason": "NICDriverNotLoaded"}), func() { m.load("nvidia") })
+	a.expect("bnxt_en loaded", bare.with(labels{"gdr.reason": "NoRDMADevice"}), func() { m.load("bnxt_en") })
 
-	usable := withAPI.with(labels{
+	usable := bare.with(labels{
 		"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": "", "gdr.dmabuf": "true",
 	})
 	a.expect("the kernel's own bnxt_re loaded", usable, func() { m.load("inbox/bnxt_re") })
@@ -162,7 +160,7 @@ func (m *machine) amdgpu(bare labels) {
 	m.load("amdgpu")
 	m.expectLabels(root, bare.with(labels{"gdr.reason": "NoRDMADevice"}))
 	m.load("bnxt_re")
-	port := bare.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gdr.peerdirect": ""})
+	port := bare.with(labels{"gdr.link": "ethernet", "gdr.rate": "100"})
 	a := m.startAgent(port.with(labels{"gdr.reason": "PeermemNotLoaded"}))
 	usable := port.with(labels{"gpudirect.rdma": "true", "gdr.reason": "", "gdr.peermem": "true"})
 	a.expect("a process opens /dev/kfd", usable, func() { m.try(wire.Request{Command: wire.Read, Path: "/dev/kfd"}) })
@@ -204,7 +202,6 @@ func TestInstinct(t *testing.T) {
 	m.expectTopology(root)
 	m.expectLabels(root, bare)
 	m.load("ib_peer_mem")
-	bare = bare.with(labels{"gdr.peerdirect": ""})
 	a := m.startAgent(bare)
 	client := bare.with(labels{"gdr.peermem": "true"})
 	a.expect("amdgpu loaded", client.with(labels{"gdr.reason": "NICDriverNotLoaded"}), func() { m.load("amdgpu") })
