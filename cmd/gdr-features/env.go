@@ -34,15 +34,17 @@ func (a *app) envCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "env (--for FRAMEWORK | --check [FILE])",
 		Short: "Print which NIC each GPU should use, in the variables of a framework",
-		Long: `env prints which NIC each GPU should use: the nearest usable one, shared with as few
-other GPUs as possible. A NIC is usable if it can do GPUDirect RDMA, this process can
-see its RDMA device, and one of its ports is active. nccl, ucx, nvshmem and vllm read
-variables; sglang and mooncake read a file, which -o file prints. Comments say what is
-not ideal. Set the variables of one framework at a time: those of several interfere.
+		Long: `env gives each GPU the usable NIC that is nearest to it and shared with the fewest
+others, and prints that in the variables of a framework: nccl, ucx, nvshmem or vllm.
+sglang and mooncake read a file: -o file prints it, and the variables and comments that
+go with it on standard error. A NIC is usable if it can do GPUDirect RDMA, and if this
+process can see its RDMA device and a port is active. Comments say what the machine
+cannot give. Set the variables of one framework at a time: those of several interfere.
 
-In a container, only the GPUs with a device node in /dev count. --gpus chooses GPUs by
-PCI address, UUID or number; numbers follow the order of PCI addresses. For frameworks
-that number GPUs, CUDA_DEVICE_ORDER=PCI_BUS_ID is printed too.
+In a container only the GPUs whose device node is there count. --gpus takes a list of
+addresses, UUIDs or numbers, the numbers in the order of PCI addresses. A GPU has the
+same NIC in every list and every container that sees the same NICs. Frameworks that
+number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
 
 --check finds mistakes in such variables: in its own environment, or in FILE ("-":
 standard input) in any format that env prints. It prints one line for each variable:
@@ -123,7 +125,7 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	if o.framework != "" {
 		some = []frameworks.Framework{*frameworks.Named(o.framework)}
 	}
-	if err := printMap(a.out, o.format, here, some); err != nil {
+	if err := a.printMap(o.format, here, some); err != nil {
 		return err
 	}
 	if !here.report.PCIRead || !here.Within(limit) {
@@ -132,24 +134,28 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	return nil
 }
 
-func printMap(w io.Writer, format string, here *assigned, some []frameworks.Framework) error {
+// printMap prints a map in one of envFormats. A file has no place for notes, which go to
+// standard error.
+func (a *app) printMap(format string, here *assigned, some []frameworks.Framework) error {
 	if format == "json" {
 		d := frameworks.NewDocument(here.Map, some)
 		d.Notes = slices.Concat(here.notes, d.Notes)
-		return printJSON(w, d)
+		return printJSON(a.out, d)
 	}
 	s := some[0].Write(here.Map)
 	s.Notes = slices.Concat(here.notes, here.Notes(), s.Notes)
-	var text []byte
+	write := frameworks.Shell
 	switch format {
 	case "file":
-		return printJSON(w, s.File)
+		if err := printJSON(a.out, s.File); err != nil {
+			return err
+		}
+		_, err := a.err.Write(frameworks.Shell(s))
+		return err
 	case "dotenv":
-		text = frameworks.DotEnv(s)
-	default:
-		text = frameworks.Shell(s)
+		write = frameworks.DotEnv
 	}
-	_, err := w.Write(text)
+	_, err := a.out.Write(write(s))
 	return err
 }
 
@@ -168,7 +174,8 @@ type assigned struct {
 	notes  []string // which GPUs count, and whether all was read
 }
 
-// assign reads the machine and gives each of the GPUs in a list its NIC.
+// assign reads the machine and gives each of the GPUs in a list its NIC: the one that it has
+// when all GPUs of the machine have theirs.
 func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 	fs, r, err := a.read(ctx, report.ForEnv)
 	if err != nil {
@@ -195,7 +202,7 @@ func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 	if machine.Incomplete {
 		result.notes = append(result.notes, "Not everything could be read: there may be a GPU or a nearer NIC that is not listed here.")
 	}
-	result.Map = machine.Assign(chosen, nil)
+	result.Map = machine.Assign(machine.EveryGPU(), nil).Only(chosen)
 	return result, nil
 }
 

@@ -79,6 +79,7 @@ func (a *app) given(args []string) ([]frameworks.Given, error) {
 		}
 	}
 	for i := range given {
+		given[i].Elsewhere = len(args) > 0
 		given[i].ReadFiles(readGiven)
 	}
 	return given, nil

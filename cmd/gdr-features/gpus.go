@@ -108,15 +108,20 @@ func selectGPUs(r *report.Report, gpus []gpu, list string) ([]int, error) {
 	return chosen, nil
 }
 
+// findGPU returns the GPU of a name: its number, its UUID, or its address with or without
+// domain, as sysfs or nvidia-smi (00000000:3B:00.0) spells it.
 func findGPU(r *report.Report, gpus []gpu, name string) (*gpu, error) {
+	address, err := pci.ParseAddress(name)
+	if err != nil {
+		address, err = pci.ParseAddress("0000:" + name)
+	}
 	var known []string
 	for i := range gpus {
 		g := &gpus[i]
-		address := g.address.String()
-		if name == strconv.Itoa(i) || strings.EqualFold(name, address) || strings.EqualFold("0000:"+name, address) || name != "" && name == g.uuid {
+		if name == strconv.Itoa(i) || err == nil && address == g.address || name != "" && strings.EqualFold(name, g.uuid) {
 			return g, nil
 		}
-		known = append(known, fmt.Sprintf("%d (%s)", i, address))
+		known = append(known, fmt.Sprintf("%d (%s)", i, g.address))
 	}
 	switch {
 	case !r.PCIRead:

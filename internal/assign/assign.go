@@ -111,6 +111,18 @@ type Map struct {
 	*Machine
 	// Choices are in the order in which a process counts the GPUs: the first is its GPU 0.
 	Choices []Choice
+
+	// whole has the choices of the GPUs that are not in Choices too; see Only.
+	whole []Choice
+}
+
+// EveryGPU are the indexes of all GPUs in the matrix.
+func (m *Machine) EveryGPU() []int {
+	gpus := make([]int, len(m.GPUs))
+	for i := range gpus {
+		gpus[i] = i
+	}
+	return gpus
 }
 
 // Assign chooses among the NICs that allowed accepts, nil for all. gpus are indexes in the
@@ -124,6 +136,7 @@ func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Map {
 		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], index: gpu}
 		inTurn[i] = i
 	}
+	result.whole = result.Choices
 	slices.SortFunc(inTurn, func(a, b int) int { return gpus[a] - gpus[b] })
 	users := map[*NIC]int{}
 	for _, i := range inTurn {
@@ -136,6 +149,17 @@ func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Map {
 		if c.NIC != nil {
 			users[c.NIC]++
 		}
+	}
+	return result
+}
+
+// Only returns the map of some of the GPUs, indexes in the matrix, in the order in which a
+// process counts them. Each keeps its NIC, so that processes that ask for one GPU each do
+// not all choose the same NIC. All of them must have a choice.
+func (m *Map) Only(gpus []int) *Map {
+	result := &Map{Machine: m.Machine, Choices: make([]Choice, len(gpus)), whole: m.whole}
+	for i, gpu := range gpus {
+		result.Choices[i] = m.Choices[slices.IndexFunc(m.Choices, func(c Choice) bool { return c.index == gpu })]
 	}
 	return result
 }
@@ -200,7 +224,7 @@ func (m *Map) Used() []*NIC {
 	return used
 }
 
-// Users is how many GPUs use a NIC.
+// Users is how many of the GPUs in Choices use a NIC.
 func (m *Map) Users(n *NIC) int {
 	users := 0
 	for _, c := range m.Choices {

@@ -31,14 +31,6 @@ func collect(t *testing.T, dir string) report.Report {
 
 func all(string) bool { return true }
 
-func everyGPU(m *topology.Matrix) []int {
-	gpus := make([]int, len(m.GPUs))
-	for i := range gpus {
-		gpus[i] = i
-	}
-	return gpus
-}
-
 // second is another implementation of the choice: it writes each NIC of each GPU as a text
 // whose order is the order of weights, and takes the first.
 func second(m *topology.Matrix) []string {
@@ -106,7 +98,8 @@ func TestAssignOnMachines(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			for s, dir := range m.Trees(t, testsize.Few(m.States())) {
 				r := collect(t, dir)
-				got := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, all).Assign(everyGPU(&r.Matrix), nil)
+				here := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, all)
+				got := here.Assign(here.EveryGPU(), nil)
 				if diff := cmp.Diff(second(&r.Matrix), first(got)); diff != "" {
 					t.Errorf("%s (-second +first):\n%s", s.Name, diff)
 				}
@@ -164,15 +157,16 @@ func TestWeights(t *testing.T) {
 		{"fewest GPUs before a physical function", []topology.NIC{nic("a", port(1, 100)), virtual}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{0, 1}, "a:1 v:1"},
 		{"the level before all", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 400))}, [][]topology.Level{{pix, pxb}, {pix, pxb}}, []int{0, 1}, "a:1 a:1"},
 		{"an unknown level last", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{unknown, sys}}, []int{0}, "b:1"},
-		{"served by address, listed as asked", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{1, 0}, "b:1 a:1"},
-		{"GPUs that are not asked for use nothing", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{1}, "a:1"},
+		{"listed as asked", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{1, 0}, "b:1 a:1"},
+		{"GPUs that are not asked for keep theirs", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{1}, "b:1"},
 		{"the first port of the highest rate", []topology.NIC{nic("a", port(1, 100), port(2, 200), port(3, 200))}, [][]topology.Level{{pix}}, []int{0}, "a:2"},
 		{"no port is active", []topology.NIC{nic("a", rdma.Port{Number: 1, State: "DOWN", LinkLayer: "InfiniBand"})}, [][]topology.Level{{pix}}, []int{0}, "none"},
 		{"a name that ends a list entry", []topology.NIC{nic("a,b", port(1, 100))}, [][]topology.Level{{pix}}, []int{0}, "none"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := assign.NewMachine(built(tt.nics, tt.levels...), 1, all).Assign(tt.gpus, nil)
+			here := assign.NewMachine(built(tt.nics, tt.levels...), 1, all)
+			m := here.Assign(here.EveryGPU(), nil).Only(tt.gpus)
 			var got []string
 			for _, c := range m.Choices {
 				text := "none"
@@ -209,6 +203,11 @@ func TestNotes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	one := assign.NewMachine(m, 1, all).Assign([]int{0, 1, 2, 3}, nil).Only([]int{2})
+	want = []string{want[2], want[4], want[5]}
+	if diff := cmp.Diff(want, one.Notes()); diff != "" {
+		t.Errorf("of one GPU (-want +got):\n%s", diff)
 	}
 	hidden := assign.NewMachine(m, 1, func(string) bool { return false }).Assign([]int{0}, nil)
 	if notes := strings.Join(hidden.Notes(), "\n"); !strings.Contains(notes, "has no usable NIC") || hidden.Within(topology.Unknown) {

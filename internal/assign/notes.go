@@ -15,7 +15,7 @@ func (m *Map) Notes() []string {
 	}
 	for _, n := range m.NICs {
 		switch users := m.usersOf(n); {
-		case len(users) > 1:
+		case len(users) > 1 && m.Users(n) > 0:
 			notes = append(notes, fmt.Sprintf("The GPUs %s share the NIC %s.", strings.Join(users, ", "), n.RDMA))
 		case len(users) == 0 && len(m.Choices) > 0:
 			notes = append(notes, fmt.Sprintf("No GPU uses the NIC %s.", n.RDMA))
@@ -72,10 +72,10 @@ func (m *Map) nearerUnusable(c Choice) *unusable {
 	return nearest
 }
 
-// usersOf are the addresses of the GPUs that use a NIC.
+// usersOf are the addresses of the machine's GPUs that use a NIC.
 func (m *Map) usersOf(n *NIC) []string {
 	var users []string
-	for _, c := range m.Choices {
+	for _, c := range m.whole {
 		if c.NIC == n {
 			users = append(users, c.GPU.Address.String())
 		}

@@ -20,6 +20,9 @@ type Given struct {
 	// are not known.
 	Networks []string
 
+	// Elsewhere: the variables are of another place, where other files may be.
+	Elsewhere bool
+
 	unread error // why the file that a variable names could not be read
 }
 
@@ -108,6 +111,9 @@ func (j *judge) device(f *Finding, entry, name string, port int) *assign.NIC {
 	case nic == nil:
 		j.unusable(f, entry, name)
 		return nil
+	case port < 0:
+		f.wrong("%q: no port of %s has this number", entry, name)
+		return nil
 	case port != 0 && !slices.Contains(nic.Active, port):
 		f.wrong("%q: port %d of %s is not active", entry, port, name)
 		return nil
@@ -115,9 +121,14 @@ func (j *judge) device(f *Finding, entry, name string, port int) *assign.NIC {
 	return nic
 }
 
+// at is the index of the RDMA device of a name, usable or not; -1 for none.
+func (j *judge) at(name string) int {
+	return slices.IndexFunc(j.Matrix.NICs, func(n topology.NIC) bool { return n.RDMA != nil && n.RDMA.Name == name })
+}
+
 // unusable says why no usable NIC has a name.
 func (j *judge) unusable(f *Finding, entry, name string) {
-	at := slices.IndexFunc(j.Matrix.NICs, func(n topology.NIC) bool { return n.RDMA != nil && n.RDMA.Name == name })
+	at := j.at(name)
 	switch {
 	case slices.Contains(j.Unknown, name):
 		f.unknown("%q: the ports of %s could not be read", entry, name)
@@ -212,8 +223,8 @@ func levelText(l topology.Level) string {
 
 // numberedByAddress adds a problem if CUDA may number the GPUs in another order.
 func (j *judge) numberedByAddress(f *Finding) {
-	if len(j.Choices) > 1 && j.Variables[deviceOrder] != byAddress {
-		f.wrong("GPUs are numbered, but %s=%s is not set", deviceOrder, byAddress)
+	if len(j.Choices) > 1 && len(ordered(j.Map)) > 0 && j.Variables[deviceOrder] != byAddress {
+		f.wrong("GPUs are counted, and %s=%s is not set", deviceOrder, byAddress)
 	}
 }
 

@@ -1,7 +1,6 @@
 package frameworks
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,47 +34,94 @@ func judgeNCCL(j *judge) {
 	j.list(f, func(nic *assign.NIC) bool { return byVerbs(nic) && listed[nic] != exclude })
 }
 
-// splitPort splits "mlx5_0:1". port is 0 where the entry has none. What follows a second
-// colon is not looked at.
+// splitPort splits "mlx5_0:1". port is 0 where the entry has none, and -1 where it is not the
+// number of any port, "0" or "x". What follows a second colon is not looked at.
 func splitPort(entry string) (name string, port int) {
 	name, rest, _ := strings.Cut(entry, ":")
 	text, _, _ := strings.Cut(rest, ":")
+	if text == "" {
+		return name, 0
+	}
 	port, err := strconv.Atoi(text)
-	if err != nil {
-		port = 0
+	if err != nil || port < 1 {
+		port = -1
 	}
 	return name, port
 }
 
-// judgeUCX: names must have ports. UCX uses network devices too, for TCP.
+// judgeUCX: names need ports before UCX 1.22, which reads ranges too. UCX uses network
+// devices as well, for TCP. "all" stands alone, and after "^" means the same (ucx
+// src/ucp/core/ucp_context.c, ucp_is_resource_in_device_list; src/ucs/config/parser.c,
+// ucs_config_array_expand_range, ucs_config_sscanf_allow_list_impl).
 func judgeUCX(j *judge) {
 	f := j.about(ucxDevices)
 	if f == nil {
 		return
 	}
 	list, exclude := strings.CutPrefix(j.Variables[ucxDevices], "^")
+	if list == "all" {
+		j.list(f, func(*assign.NIC) bool { return true })
+		return
+	}
 	listed := map[*assign.NIC]bool{}
 	for _, entry := range entries(list) {
-		name, port := splitPort(entry)
-		switch {
-		case entry == "all":
-			for _, nic := range j.NICs {
-				listed[nic] = true
-			}
-		case exclude:
-			if nic := j.Find(name); nic != nil && nic.Port == port {
-				listed[nic] = true
-			}
-		case slices.Contains(j.Networks, entry):
-		case port == 0 && j.Find(name) != nil:
-			f.wrong("%q: UCX needs a port; write %s:%d", entry, name, j.Find(name).Port)
-		default:
-			if nic := j.device(f, entry, name, port); nic != nil {
+		names := expanded(entry)
+		if len(names) > 0 {
+			f.unknown("%q: UCX before 1.22 reads no ranges", entry)
+		} else {
+			names = []string{entry}
+		}
+		for _, name := range names {
+			if nic := j.ucxNIC(f, name, exclude); nic != nil {
 				listed[nic] = true
 			}
 		}
 	}
 	j.list(f, func(nic *assign.NIC) bool { return listed[nic] != exclude })
+}
+
+// ucxNIC returns the NIC that an entry without ranges names; nil for none.
+func (j *judge) ucxNIC(f *Finding, entry string, exclude bool) *assign.NIC {
+	name, text, hasPort := strings.Cut(entry, ":")
+	port, err := strconv.Atoi(text)
+	nic := j.Find(name)
+	switch {
+	case !hasPort && nic != nil:
+		f.unknown("%q: UCX before 1.22 reads no name without a port; write %s:%d", entry, name, nic.Port)
+		return nic
+	case exclude && nic != nil && nic.Port == port:
+		return nic
+	case exclude, slices.Contains(j.Networks, entry):
+		return nil
+	case entry == "all":
+		f.wrong("%q: it must stand alone", entry)
+		return nil
+	case hasPort && (err != nil || port < 1):
+		f.wrong("%q: not of the form NAME:PORT", entry)
+		return nil
+	case !hasPort && j.Networks == nil && j.at(name) < 0:
+		f.unknown("%q: there is no RDMA device of this name, and which network devices there are is not known", entry)
+		return nil
+	}
+	return j.device(f, entry, name, port)
+}
+
+// expanded are the names that a range stands for, "mlx5_[3-6]"; nil where an entry is none.
+func expanded(entry string) []string {
+	before, rest, _ := strings.Cut(entry, "[")
+	numbers, after, closed := strings.Cut(rest, "]")
+	left, right, _ := strings.Cut(numbers, "-")
+	first, err := strconv.ParseUint(left, 10, 16)
+	last, err2 := strconv.ParseUint(right, 10, 16)
+	const most = 64 // that UCX reads
+	if !closed || err != nil || err2 != nil || last < first || last-first >= most || strings.ContainsAny(before+after, "[]") {
+		return nil
+	}
+	var names []string
+	for n := first; n <= last; n++ {
+		names = append(names, before+strconv.FormatUint(n, 10)+after)
+	}
+	return names
 }
 
 // judgeNVSHMEM looks at the mapping, at the list, and at the switch that makes both count.
@@ -109,8 +155,10 @@ func judgeNVSHMEM(j *judge) {
 	}
 }
 
+// switchedOn reads a truth value as NVSHMEM does
+// (src/include/bootstrap_host_transport/env_defs_internal.h, nvshmemi_getenv_bool).
 func switchedOn(value string) bool {
-	return value != "" && strings.ContainsAny(value[:1], "1tTyY")
+	return value != "" && !strings.ContainsAny(value[:1], "0NnFf")
 }
 
 // nvshmemListed reads NVSHMEM_HCA_LIST: exact names, with ports or without, after "^" those
@@ -129,34 +177,56 @@ func (j *judge) nvshmemListed(f *Finding) func(*assign.NIC) bool {
 	return func(nic *assign.NIC) bool { return byVerbs(nic) && listed[nic] != exclude }
 }
 
-// slots returns the NICs of NVSHMEM_HCA_PE_MAPPING, each as often as its count says.
+// slots returns the NICs of NVSHMEM_HCA_PE_MAPPING, each as often as its count says; an
+// entry without a port is for each active one (nvshmem
+// src/modules/transport/common/transport_common.cpp, nvshmemt_parse_hca_list).
 func (j *judge) slots(f *Finding) []*assign.NIC {
 	var slots []*assign.NIC
-	seen := map[string]bool{}
-	for _, entry := range entries(j.Variables[nvshmemMapping]) {
-		parts := strings.Split(entry, ":")
-		port, count := 0, 0
-		if len(parts) == 3 {
-			port, _ = strconv.Atoi(parts[1])
-			count, _ = strconv.Atoi(parts[2])
-		}
-		if port < 1 || count < 1 || count > 1024 {
-			f.wrong("%q: not of the form NAME:PORT:COUNT", entry)
+	var seen []hcaEntry
+	for _, text := range entries(j.Variables[nvshmemMapping]) {
+		entry, ok := parseHCA(text)
+		if !ok {
+			f.wrong("%q: not of the form NAME, NAME:PORT or NAME:PORT:COUNT", text)
 			continue
 		}
-		at := fmt.Sprintf("%s:%d", parts[0], port)
-		if seen[at] {
-			f.wrong("%q: %s is there twice, and NVSHMEM uses only the last entry; write one with the sum", entry, at)
+		nic := j.device(f, text, entry.name, entry.port)
+		if nic == nil {
+			continue
 		}
-		seen[at] = true
-		nic := j.device(f, entry, parts[0], port)
-		for range count {
-			if nic != nil {
-				slots = append(slots, nic)
-			}
+		if slices.ContainsFunc(seen, entry.overlaps) {
+			f.wrong("%q: of two entries for a port the last counts; write one with the sum", text)
+			continue
 		}
+		seen = append(seen, entry)
+		ports := 1
+		if entry.port == 0 {
+			ports = len(nic.Active)
+		}
+		slots = append(slots, slices.Repeat([]*assign.NIC{nic}, ports*entry.count)...)
 	}
 	return slots
+}
+
+// hcaEntry is an entry of NVSHMEM_HCA_PE_MAPPING. port is 0 for all ports.
+type hcaEntry struct {
+	name        string
+	port, count int
+}
+
+func parseHCA(text string) (e hcaEntry, ok bool) {
+	parts := strings.Split(text, ":")
+	e, ok = hcaEntry{name: parts[0], count: 1}, parts[0] != "" && len(parts) <= 3
+	for i, into := range []*int{&e.port, &e.count} {
+		if i+1 < len(parts) {
+			n, err := strconv.Atoi(parts[i+1])
+			*into, ok = n, ok && err == nil && n > 0 && n <= 1024
+		}
+	}
+	return e, ok
+}
+
+func (e hcaEntry) overlaps(other hcaEntry) bool {
+	return e.name == other.name && (e.port == other.port || e.port == 0 || other.port == 0)
 }
 
 // inTurn judges NICs that NVSHMEM gives to PEs, and so to GPUs, in turn: in the order of

@@ -3,6 +3,7 @@ package frameworks
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,11 +33,14 @@ func judgeVLLM(j *judge) {
 	for entry := range strings.SplitSeq(j.Variables[vllmVariables], ",") {
 		entry = strings.TrimSpace(entry)
 		name, port := splitPort(entry)
-		if name == ucxDevices && port == 0 {
-			variables.wrong("%q: UCX needs a port; write %s:1", entry, name)
+		switch {
+		case name == ucxDevices && port == 0:
+			variables.unknown("%q: UCX before 1.22 reads no name without a port; write %s:1", entry, name)
+		case port < 0:
+			variables.wrong("%q: no port has this number", entry)
 		}
 		for _, nic := range slices.Concat(given...) {
-			if port != 0 && !slices.Contains(nic.Active, port) {
+			if port > 0 && !slices.Contains(nic.Active, port) {
 				variables.wrong("%q: port %d of %s is not active", entry, port, nic.RDMA)
 			}
 		}
@@ -148,30 +152,36 @@ func (j *judge) file(framework string, into any) *Finding {
 	return f
 }
 
-// judgeSGLang reads numbers of GPUs with names of NICs; "default" and "*" stand for GPUs
-// that are not listed.
+// judgeSGLang reads numbers of GPUs with names of NICs. SGLang stops at any other key, at an
+// empty map, and on a GPU that has no key.
 func judgeSGLang(j *judge) {
 	var file sglangFile
 	f := j.file("sglang", &file)
 	if f == nil {
 		return
 	}
+	if len(file) == 0 {
+		f.wrong("SGLang stops at an empty map")
+		return
+	}
 	given := make([][]*assign.NIC, len(j.Choices))
 	named := make([]bool, len(given))
-	for key, value := range file {
-		if key == "default" || key == "*" {
-			continue
-		}
-		if i, ok := j.ordinal(f, key, key); ok {
-			given[i], named[i] = j.names(f, key, strings.Split(value, ",")), true
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		i, err := strconv.Atoi(key)
+		switch {
+		case err != nil || strings.Trim(key, "0123456789") != "":
+			f.wrong("%q: not the number of a GPU, at which SGLang stops", key)
+		case i >= len(given):
+			j.missing(f, "%q: there is no GPU %d", key, i)
+		case named[i]:
+			f.wrong("%q: another entry for the GPU %d", key, i)
+		default:
+			given[i], named[i] = j.names(f, key, strings.Split(file[key], ",")), true
 		}
 	}
-	for _, key := range []string{"default", "*"} {
-		value, ok := file[key]
-		for i := range given {
-			if ok && !named[i] {
-				given[i], named[i] = j.names(f, key, strings.Split(value, ",")), true
-			}
+	for i, c := range j.Choices {
+		if !named[i] && c.NIC == nil {
+			f.wrong("the GPU %v has no entry, and SGLang stops on it", c.GPU.Address)
 		}
 	}
 	j.pairs(f, given)
@@ -181,7 +191,10 @@ func judgeSGLang(j *judge) {
 // judgeMooncake looks at the file and at the variable that names it.
 func judgeMooncake(j *judge) {
 	if f := j.about(mooncakeVariable); f != nil {
-		if j.unread != nil {
+		switch {
+		case j.unread != nil && j.Elsewhere:
+			f.unknown("the file could not be read here: %v", j.unread)
+		case j.unread != nil:
 			f.wrong("Mooncake cannot read the file: %v", j.unread)
 		}
 		j.numberedByAddress(f)
@@ -191,7 +204,7 @@ func judgeMooncake(j *judge) {
 	if f == nil {
 		return
 	}
-	given := make([][]*assign.NIC, len(j.Choices))
+	given, names := make([][]*assign.NIC, len(j.Choices)), mooncakeNames(j.Map)
 	for key, raw := range file {
 		var lists [][]string
 		if err := json.Unmarshal(raw, &lists); err != nil || len(lists) != 2 {
@@ -200,28 +213,14 @@ func judgeMooncake(j *judge) {
 		}
 		preferred := j.names(f, key, lists[0])
 		j.names(f, key, lists[1])
-		if number, ok := strings.CutPrefix(key, "cuda:"); ok {
-			if i, ok := j.ordinal(f, key, number); ok {
-				given[i] = preferred
-			}
+		if i := slices.Index(names, key); i >= 0 {
+			given[i] = preferred
+		} else if !strings.HasPrefix(key, "cpu:") {
+			j.missing(f, "%q: there is no such GPU", key)
 		}
 	}
 	j.pairs(f, given)
 	sortProblems(f)
-}
-
-// ordinal reads the number of a GPU.
-func (j *judge) ordinal(f *Finding, key, text string) (int, bool) {
-	i, err := strconv.Atoi(text)
-	switch {
-	case err != nil || i < 0 || text[0] == '+':
-		f.wrong("%q: not the number of a GPU", key)
-	case i >= len(j.Choices):
-		j.missing(f, "%q: there is no GPU %d", key, i)
-	default:
-		return i, true
-	}
-	return 0, false
 }
 
 // names returns the NICs with some names.

@@ -67,11 +67,19 @@ func Names() []string {
 
 // CUDA numbers GPUs by speed unless this variable makes it number them by address, as this
 // program does (CUDA C++ Programming Guide, CUDA environment variables). It stands beside
-// everything in which a GPU is a number.
+// everything in which one of CUDA's GPUs is a number.
 const (
 	deviceOrder = "CUDA_DEVICE_ORDER"
 	byAddress   = "PCI_BUS_ID"
 )
+
+// ordered is what makes programs number the GPUs as this one does.
+func ordered(m *assign.Map) []Variable {
+	if slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return c.GPU.GPU.CUDA }) {
+		return []Variable{{deviceOrder, byAddress}}
+	}
+	return nil
+}
 
 // byVerbs reports whether a NIC's port has a link layer of libibverbs' own transports. NCCL's
 // and NVSHMEM's InfiniBand transports skip all other ports (nccl

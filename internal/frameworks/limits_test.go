@@ -76,3 +76,33 @@ func TestUneven(t *testing.T) {
 		}
 	}
 }
+
+// TestPortOfMooncake: Mooncake's engine uses the same port of every NIC.
+func TestPortOfMooncake(t *testing.T) {
+	for _, tt := range []struct {
+		active     [2][]int // of two NICs
+		port, note string
+	}{
+		{[2][]int{{1}, {1, 2}}, "", ""},
+		{[2][]int{{2}, {1, 2}}, "2", ""},
+		{[2][]int{{1}, {2}}, "", "no port is active on all of them"},
+	} {
+		m := switched(t, 2, "ib 15b3:1021 rdma=mlx5_0", "ib 15b3:1021 rdma=mlx5_1")
+		for i, nic := range m.NICs {
+			nic.Port, nic.Active = tt.active[i][0], tt.active[i]
+		}
+		for _, name := range []string{"sglang", "mooncake"} {
+			s := frameworks.Named(name).Write(m)
+			port := ""
+			for _, v := range s.Variables {
+				if v.Name == "MC_IB_PORT" {
+					port = v.Value
+				}
+			}
+			notes := strings.Join(s.Notes, "\n")
+			if port != tt.port || !strings.Contains(notes, tt.note) || strings.Contains(notes, "MC_IB_PORT") != (tt.note != "") {
+				t.Errorf("%s, %v: port %q, notes %q", name, tt.active, port, notes)
+			}
+		}
+	}
+}

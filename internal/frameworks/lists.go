@@ -62,6 +62,9 @@ const (
 // src/host/transport/transport.cpp, nvshmemi_setup_connections). A map in another order
 // cannot be written.
 func writeNVSHMEM(m *assign.Map) Settings {
+	if slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return !c.GPU.GPU.CUDA }) {
+		return Settings{Notes: []string{"NVSHMEM is for NVIDIA GPUs alone."}}
+	}
 	nics, notes := verbsOnly(m, "NVSHMEM's InfiniBand transport")
 	s := Settings{Notes: notes}
 	if len(m.Choices) == 0 || len(nics) < len(m.Used()) {
@@ -84,8 +87,8 @@ func writeNVSHMEM(m *assign.Map) Settings {
 	for _, n := range slices.Compact(want) {
 		list = append(list, fmt.Sprintf("%s:%d:%d", n.RDMA, n.Port, m.Users(n)))
 	}
-	s.Variables = []Variable{{deviceOrder, byAddress}, {nvshmemSwitch, "1"}, {nvshmemMapping, strings.Join(list, ",")}}
-	s.Notes = append(s.Notes, "PE n of the node must use its GPU n, and "+nvshmemList+" must not be set.")
+	s.Variables = append(ordered(m), Variable{nvshmemSwitch, "1"}, Variable{nvshmemMapping, strings.Join(list, ",")})
+	s.Notes = append(s.Notes, "The PE n of the node must use its GPU n, and "+nvshmemList+" must not be set.")
 	return s
 }
 

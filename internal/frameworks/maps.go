@@ -75,22 +75,46 @@ type sglangFile map[string]string
 
 // writeSGLang makes the file for --disaggregation-ib-device, which must end in .json (sglang
 // python/sglang/srt/distributed/device_communicators/mooncake_transfer_engine.py,
-// get_ib_devices_for_gpu). Versions that split the flag at commas first take no JSON in it.
+// get_ib_devices_for_gpu). Versions between the pull requests 17598 and 26114 take the path
+// for the name of a device.
 func writeSGLang(m *assign.Map) Settings {
 	file := sglangFile{}
+	notes := []string{
+		"SGLang reads the map from a file (-o file) whose name ends in .json: --disaggregation-ib-device FILE.json.",
+		"SGLang of January to May 2026 (from pull request 17598 until 26114) refuses such a file.",
+	}
 	for i, c := range m.Choices {
 		if c.NIC != nil {
 			file[strconv.Itoa(i)] = c.NIC.RDMA
+		} else {
+			notes = append(notes, fmt.Sprintf("SGLang stops on the GPU %v: a GPU without an entry is an error to it.", c.GPU.Address))
 		}
 	}
-	return Settings{
-		Variables: []Variable{{deviceOrder, byAddress}}, File: file,
-		Notes: []string{"SGLang reads the map from a file (-o file) whose name ends in .json: --disaggregation-ib-device FILE.json."},
+	s := Settings{Variables: ordered(m), File: file, Notes: notes}
+	s.usePort(m.Used())
+	return s
+}
+
+const mooncakePort = "MC_IB_PORT"
+
+// usePort tells Mooncake's engine, which SGLang uses too, which port of its NICs to use: one
+// for all, 1 by default (Mooncake mooncake-transfer-engine/src/config.cpp, loadGlobalConfig).
+func (s *Settings) usePort(nics []*assign.NIC) {
+	if len(nics) == 0 {
+		return
+	}
+	switch port := commonPort(nics); port {
+	case 0:
+		s.Notes = append(s.Notes, mooncakePort+" has one port for all NICs, and here no port is active on all of them.")
+	case 1:
+	default:
+		s.Variables = append(s.Variables, Variable{mooncakePort, strconv.Itoa(port)})
 	}
 }
 
 // mooncakeFile has the preferred NICs of each GPU and of each NUMA node, and after them the
-// others: {"cuda:0": [["mlx5_0"], ["mlx5_1"]], "cpu:0": [["mlx5_0"], ["mlx5_1"]]}.
+// others: {"cuda:0": [["mlx5_0"], ["mlx5_1"]], "cpu:0": [["mlx5_0"], ["mlx5_1"]]}. AMD's GPUs
+// are "hip:0" and so on.
 type mooncakeFile map[string][][]string
 
 const mooncakeVariable = "MC_CUSTOM_TOPO_JSON"
@@ -100,9 +124,10 @@ const mooncakeVariable = "MC_CUSTOM_TOPO_JSON"
 // mooncake-transfer-engine/src/topology.cpp, Topology::parse and selectDevice).
 func writeMooncake(m *assign.Map) Settings {
 	file := mooncakeFile{}
+	names := mooncakeNames(m)
 	for i, c := range m.Choices {
-		if c.NIC != nil {
-			file["cuda:"+strconv.Itoa(i)] = split(m.NICs, func(n *assign.NIC) bool { return n == c.NIC })
+		if c.NIC != nil && names[i] != "" {
+			file[names[i]] = split(m.NICs, func(n *assign.NIC) bool { return n == c.NIC })
 		}
 	}
 	if len(m.NICs) > 0 {
@@ -110,10 +135,26 @@ func writeMooncake(m *assign.Map) Settings {
 			file["cpu:"+strconv.Itoa(node)] = split(m.NICs, func(n *assign.NIC) bool { return n.NUMA == node || m.NUMANodes == 1 })
 		}
 	}
-	return Settings{
-		Variables: []Variable{{deviceOrder, byAddress}}, File: file,
+	s := Settings{
+		Variables: ordered(m), File: file,
 		Notes: []string{"Mooncake reads the map from a file (-o file): " + mooncakeVariable + "=FILE."},
 	}
+	s.usePort(m.Used())
+	return s
+}
+
+// mooncakeNames are the names of the GPUs, "cuda:0", numbered for each family from 0; "" for
+// those that Mooncake has none for.
+func mooncakeNames(m *assign.Map) []string {
+	names := make([]string, len(m.Choices))
+	count := map[string]int{}
+	for i, c := range m.Choices {
+		if prefix := c.GPU.GPU.Mooncake; prefix != "" {
+			names[i] = prefix + strconv.Itoa(count[prefix])
+			count[prefix]++
+		}
+	}
+	return names
 }
 
 // split lists the names of preferred NICs and of the others.

@@ -274,6 +274,12 @@ type GPU struct {
 	// those that RCCL pairs with NICs by address under Hyper-V.
 	RCCL        bool
 	HyperVPairs DeviceIDs
+	// CUDA: programs use the GPUs by CUDA, which numbers them by speed unless
+	// CUDA_DEVICE_ORDER says otherwise. NVSHMEM is for such GPUs alone.
+	CUDA bool
+	// Mooncake is what stands before a GPU's number in the names of Mooncake, "cuda:" (the
+	// GPU_PREFIX of mooncake-transfer-engine/include/gpu_vendor); "" where it has none.
+	Mooncake string
 	// MemoryFiles: mem_info_vram_total and mem_info_vis_vram_total of the function have
 	// the size of the GPU's memory, and of the part of it that is visible on PCI.
 	// Integrated are the device ids of those that share memory with their CPU, for which

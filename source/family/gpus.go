@@ -29,6 +29,8 @@ var nvidia = GPU{
 		Holder:      "nvidia_peermem",
 	},
 	OpenFrom: 0x1e00,
+	CUDA:     true,
+	Mooncake: "cuda:",
 	CommonBridge: map[uint16]DeviceIDs{
 		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
 		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
@@ -68,6 +70,7 @@ var amd = GPU{
 	},
 	// The driver itself is the client (ROCm/amdgpu, amdkfd/kfd_peerdirect.c).
 	Client:        Client{Directories: []string{"amdkfd"}, AnyNIC: true, Symbol: "kfd_init_peer_direct", Holder: "amdgpu"},
+	Mooncake:      "hip:",
 	MemoryFiles:   true,
 	Integrated:    DeviceIDs{0x74a0}, // MI300A
 	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},
