@@ -193,7 +193,7 @@ var rows = []struct {
 		name: "a GPU that does not tell what it is", files: map[string]string{gpu0 + "modalias": "-", gpu0 + "device": "-"},
 		want: []string{
 			"gpus.count?", "gpus.pcie?", "nics.count?", "nics.pcie?", "nics.active-ports?", "nics.link?", "nics.rate?", "nics.firmware?", "nics.count?", "nics.active-ports?",
-			"nics.link?", "nics.rate?", "nics.firmware?", "level?", "nearest-rate?", "acs?",
+			"nics.link?", "nics.rate?", "nics.firmware?", "level?", "nearest-rate?", "iommu?", "acs?",
 		},
 	},
 	{
@@ -204,7 +204,7 @@ var rows = []struct {
 		name: "a NIC that does not tell what it is", files: map[string]string{nic0 + "modalias": "-", nic0 + "device": "-"},
 		want: []string{
 			"gpus.count?", "gpus.pcie?", "nics.count?", "nics.pcie?", "nics.active-ports?", "nics.link?", "nics.rate?", "nics.firmware?", "nics.count?",
-			"nics.active-ports?", "nics.link?", "nics.rate?", "nics.firmware?", "level?", "nearest-rate?", "acs?",
+			"nics.active-ports?", "nics.link?", "nics.rate?", "nics.firmware?", "level?", "nearest-rate?", "iommu?", "acs?",
 		},
 	},
 	{

@@ -61,8 +61,11 @@ func Stack(r *report.Report) []Step {
 		peermem:    v.Peermem,
 		dmabuf:     v.DMABuf,
 	}
-	if r.Kmod.Stack.PeerDirect != "" { // a registered client proves the interface too
+	switch { // a registered client proves the interface too
+	case v.NIC.PeerMemory.Core && r.Kmod.Stack.PeerDirect != "":
 		either[peerDirect] = tristate.Of(r.Kmod.Stack.PeerDirect != kmod.PeerDirectNone)
+	case v.Peermem == tristate.True:
+		either[peerDirect] = tristate.True
 	}
 	var steps []Step
 	for _, c := range chain {
