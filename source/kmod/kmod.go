@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
@@ -261,86 +260,6 @@ func (s *scanner) present(module string) tristate.State {
 		return tristate.Unknown
 	}
 	return tristate.Of(ok)
-}
-
-// drivers reads the drivers of the GPUs.
-func (s *scanner) drivers(want Request) {
-	s.st.Drivers = make(map[string]Driver, len(want.Present.GPUs))
-	s.about(FactDriver)
-	for _, g := range want.Present.GPUs {
-		read := s.driver
-		if g.OpenFrom == 0 {
-			read = s.plainDriver
-		}
-		s.st.Drivers[g.Name] = read(g, tristate.Of(want.DriverBound[g.Name]))
-	}
-}
-
-// plainDriver reads a driver that comes in one variant. The kernel's own has no version.
-func (s *scanner) plainDriver(gpu *family.GPU, bound tristate.State) Driver {
-	d := Driver{Loaded: tristate.Or(bound, s.present(gpu.Driver)), Open: tristate.False}
-	if d.Loaded == tristate.True {
-		d.Version = sanitize.Terminal(s.line(gpu.VersionFile))
-	}
-	return d
-}
-
-// driver reads a driver that comes as proprietary or open kernel modules. Without a version
-// file it is loaded if its module has a directory, or a GPU is bound to it.
-func (s *scanner) driver(gpu *family.GPU, bound tristate.State) (d Driver) {
-	text, err := s.fs.Bytes(gpu.VersionFile, 16<<10)
-	if err != nil {
-		d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
-		switch d.Loaded {
-		case tristate.True:
-			s.unread(err)
-		case tristate.False:
-			s.problem(err)
-			d.Open = tristate.False
-		case tristate.Unknown: // the modules that cannot be read are a problem already
-			s.problem(err)
-		}
-		return d
-	}
-	open, version := parseDriver(string(text))
-	if open == tristate.Unknown {
-		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", gpu.VersionFile))
-		d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
-		return d
-	}
-	return Driver{Loaded: tristate.True, Open: open, Version: version}
-}
-
-// parseDriver reads the line "NVRM version: NVIDIA UNIX Open Kernel Module for
-// x86_64  595.45.04  Release Build ..." or, of the proprietary modules, "NVRM version:
-// NVIDIA UNIX x86_64 Kernel Module  550.54.14  <date>".
-func parseDriver(text string) (open tristate.State, version string) {
-	line, _, _ := strings.Cut(text, "\n")
-	if !strings.HasPrefix(line, "NVRM version:") || !strings.Contains(line, "Kernel Module") {
-		return tristate.Unknown, ""
-	}
-	for word := range strings.FieldsSeq(line) {
-		if isDriverVersion(word) {
-			version = word
-			break
-		}
-	}
-	return tristate.Of(strings.Contains(line, "Open Kernel Module")), version
-}
-
-// isDriverVersion accepts "550.54.14" and "570.86": three or four digits, then
-// one or two groups more.
-func isDriverVersion(word string) bool {
-	parts := strings.Split(word, ".")
-	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) < 3 || len(parts[0]) > 4 {
-		return false
-	}
-	for _, part := range parts {
-		if part == "" || len(part) > 4 || strings.Trim(part, "0123456789") != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // groups reads the types of IOMMU groups.
