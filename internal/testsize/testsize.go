@@ -12,29 +12,29 @@ package testsize
 import "testing"
 
 // Share returns the cases of a test: all of them, or in a short run under the race
-// detector every sixth, starting with the first.
+// detector every eighth, starting with the first.
 func Share[T any](all []T) []T {
 	if !Partial() {
 		return all
 	}
-	return everySixth(all, 0)
+	return everyEighth(all, 0)
 }
 
 // Few returns the cases of a test in which each is much like the next: all of them, or in
-// a short run every sixth, starting with the first.
+// a short run every eighth, starting with the first.
 func Few[T any](all []T) []T { return FewInTurn(0, all) }
 
-// FewInTurn is Few for the nth round of a loop: six rounds together have all cases.
+// FewInTurn is Few for the nth round of a loop: eight rounds together have all cases.
 func FewInTurn[T any](n int, all []T) []T {
 	if !testing.Short() {
 		return all
 	}
-	return everySixth(all, n%6)
+	return everyEighth(all, n%8)
 }
 
-func everySixth[T any](all []T, from int) []T {
+func everyEighth[T any](all []T, from int) []T {
 	var some []T
-	for i := from; i < len(all); i += 6 {
+	for i := from; i < len(all); i += 8 {
 		some = append(some, all[i])
 	}
 	return some
