@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"slices"
+	"strings"
 
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -105,4 +106,36 @@ func (f *Facts) acs() (state string, open bool) {
 		return "", f.ACSUnread || denied && read
 	}
 	return "clear", false
+}
+
+// link names the link layer of the active ports of eligible NICs. A port that could
+// not be read leaves it open, unless there are several layers already.
+func (f *Facts) link() (layer string, open bool) {
+	layers := map[string]bool{}
+	open = !f.RDMA.Complete || !f.Matrix.Counted
+	for _, n := range f.Matrix.NICs {
+		if !n.Eligible || n.RDMA == nil {
+			continue
+		}
+		open = open || !n.RDMA.PortsRead
+		for _, p := range n.RDMA.Ports {
+			switch p.Carries() {
+			case tristate.True:
+				layers[p.LinkLayer] = true
+			case tristate.Unknown:
+				open = true
+			case tristate.False:
+			}
+		}
+	}
+	switch {
+	case len(layers) > 1:
+		return "mixed", false
+	case open:
+		return "", true
+	}
+	for layer := range layers {
+		return strings.ToLower(layer), false
+	}
+	return "", false
 }

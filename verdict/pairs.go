@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"slices"
-	"strings"
 
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
@@ -331,36 +330,4 @@ func HasActivePort(n *topology.NIC) tristate.State {
 		answer = tristate.Or(answer, p.Carries())
 	}
 	return answer
-}
-
-// link names the link layer of the active ports of eligible NICs. A port that could
-// not be read leaves it open, unless there are several layers already.
-func (f *Facts) link() (layer string, open bool) {
-	layers := map[string]bool{}
-	open = !f.RDMA.Complete || !f.Matrix.Counted
-	for _, n := range f.Matrix.NICs {
-		if !n.Eligible || n.RDMA == nil {
-			continue
-		}
-		open = open || !n.RDMA.PortsRead
-		for _, p := range n.RDMA.Ports {
-			switch p.Carries() {
-			case tristate.True:
-				layers[p.LinkLayer] = true
-			case tristate.Unknown:
-				open = true
-			case tristate.False:
-			}
-		}
-	}
-	switch {
-	case len(layers) > 1:
-		return "mixed", false
-	case open:
-		return "", true
-	}
-	for layer := range layers {
-		return strings.ToLower(layer), false
-	}
-	return "", !f.Matrix.Counted
 }

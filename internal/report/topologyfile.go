@@ -55,30 +55,35 @@ func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin) (*topology.File,
 		return file, err
 	}
 	for _, plugin := range plugins {
-		for _, dir := range plugin.Directories {
-			if file, err := pluginTopology(fs, dir, plugin.TopologyFiles); file != nil || err != nil {
-				return file, err
-			}
+		if file, err := pluginTopology(fs, plugin); file != nil || err != nil {
+			return file, err
 		}
 	}
 	return nil, nil //nolint:nilnil // no file is no error
 }
 
-// pluginTopology returns the one of a directory's files that is for the machine's type,
-// nil where there is none.
-func pluginTopology(fs *host.FS, dir string, names map[string]string) (*topology.File, error) {
-	product, err := fs.Line(productName)
-	name := names[product]
-	if host.Absent(err) || err == nil && name == "" {
+// pluginTopology returns the file that a plugin is installed with for the machine's type,
+// nil where there is none. Where the type cannot be read, an installed plugin is an error.
+func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin) (*topology.File, error) {
+	product, unread := fs.Line(productName)
+	name := plugin.TopologyFiles[product]
+	if host.Absent(unread) || unread == nil && name == "" {
 		return nil, nil //nolint:nilnil // the plugin has none for it either
 	}
-	if installed, err := fs.Exists(dir); !installed {
-		return nil, err
+	for _, dir := range plugin.Directories {
+		switch installed, err := fs.Exists(dir); {
+		case err != nil:
+			return nil, err
+		case installed && unread != nil:
+			return nil, fmt.Errorf("/%s has a file for each type of machine: %w", dir, unread)
+		case !installed:
+			continue
+		}
+		if file, err := readTopology(fs, dir+"/"+name); file != nil || err != nil {
+			return file, err
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("/%s has a file for each type of machine: %w", dir, err)
-	}
-	return readTopology(fs, dir+"/"+name)
+	return nil, nil //nolint:nilnil // no file is no error
 }
 
 // readTopology reads a topology file, nil where there is none.

@@ -43,7 +43,7 @@ var errNoTable = errors.New("not a symbol table")
 // API. If no GPU driver exports DMA-BUF, the symbols for it do not matter.
 func (s *scanner) wanted(want Request) []string {
 	var names []string
-	if want.AllSymbols || s.st.api(want) == tristate.Unknown || s.anyPair(want, func(g *family.GPU, n *family.NIC) bool {
+	if want.AllSymbols || s.st.coreAPI(want) == tristate.Unknown || s.anyPair(want, func(g *family.GPU, n *family.NIC) bool {
 		return s.st.Peermem[Pair{g.Name, n.Name}].Registered != tristate.True
 	}) {
 		names = append(names, PeerMemoryAPI)

@@ -171,9 +171,9 @@ func Scan(fs *host.FS, want Request) State {
 	s.st.Stack.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
 	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
 	api := s.st.Symbols[PeerMemoryAPI].Found
-	if proven := s.st.api(want); proven != tristate.Unknown {
+	if proven := s.st.coreAPI(want); proven != tristate.Unknown {
 		api = proven
-	} else if vendors(s.st.Symbols[PeerMemoryAPI].Owner, want.Families) {
+	} else if isVendorModule(s.st.Symbols[PeerMemoryAPI].Owner, want.Families) {
 		api = tristate.False
 	}
 	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)

@@ -48,9 +48,9 @@ func (s *State) AnyPeermem() Peermem {
 	return all
 }
 
-// api says where the function that registers clients is, as far as registered ones prove
-// it: with the RDMA core (True), or in a module of the NICs' vendor (False).
-func (s *State) api(want Request) tristate.State {
+// coreAPI reports whether the RDMA core has the function that registers clients, as far as
+// registered ones prove it. False: a module of the NICs' vendor has it.
+func (s *State) coreAPI(want Request) tristate.State {
 	proven := tristate.Unknown
 	for _, g := range want.Present.GPUs {
 		for _, n := range want.Present.NICs {
@@ -66,8 +66,8 @@ func (s *State) api(want Request) tristate.State {
 	return proven
 }
 
-// vendors reports whether a module is one of a NICs' vendor that clients register with.
-func vendors(module string, known family.Table) bool {
+// isVendorModule reports whether clients register with a module as one of some NICs' vendor.
+func isVendorModule(module string, known family.Table) bool {
 	return module != "" && slices.ContainsFunc(slices.Concat(known.NICs, known.Others), func(n *family.NIC) bool {
 		return n.PeerMemory.Module == module
 	})
@@ -79,8 +79,10 @@ func (s *scanner) peermem(want Request) {
 	s.st.Peermem = make(map[Pair]Peermem, len(want.Present.GPUs)*len(want.Present.NICs))
 	for _, g := range want.Present.GPUs {
 		core, anyNIC := s.clients(g, want.Present.NICs)
-		if core.Registered == tristate.True && s.holdsAny(g, want.Families) {
-			core = Peermem{Registered: tristate.False} // its one symbol is that module's, not the RDMA core's
+		if core.Registered == tristate.True {
+			if held := s.holdsVendorModule(g, want.Families); held != tristate.False {
+				core = Peermem{Registered: tristate.Not(held)}
+			}
 		}
 		for _, n := range want.Present.NICs {
 			all := anyNIC
@@ -100,17 +102,22 @@ func (s *scanner) peermem(want Request) {
 	}
 }
 
-// holdsAny reports whether the client of a family of GPUs registers with a module of some
-// NICs' vendor. There are no two functions of one name.
-func (s *scanner) holdsAny(g *family.GPU, known family.Table) bool {
+// holdsVendorModule reports whether the client of a family of GPUs registers with a module
+// of some NICs' vendor, and therefore not with the RDMA core: the function that registers is
+// in one of them alone.
+func (s *scanner) holdsVendorModule(g *family.GPU, known family.Table) tristate.State {
+	answer := tristate.False
 	for _, n := range slices.Concat(known.NICs, known.Others) {
 		if module := n.PeerMemory.Module; module != "" && g.Client.Holder != "" {
-			if ok, _ := s.fs.FS.Exists("sys/module/" + module + "/holders/" + g.Client.Holder); ok {
-				return true
+			ok, err := s.fs.FS.Exists("sys/module/" + module + "/holders/" + g.Client.Holder)
+			if err != nil {
+				s.problem(err)
+				answer = tristate.Or(answer, tristate.Unknown)
 			}
+			answer = tristate.Or(answer, tristate.Of(ok))
 		}
 	}
-	return false
+	return answer
 }
 
 // or returns the first that is proven, and otherwise what is known of both.

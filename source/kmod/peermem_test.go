@@ -86,6 +86,7 @@ func TestPeerDirectProven(t *testing.T) {
 		{"in the core", "mlx5", nil, yes, PeerDirectCurrent},
 		{"held by a vendor's module, mlx5 has no client", "mlx5", held, no, PeerDirectNone},
 		{"held by a vendor's module", "bnxt_re", held, yes, PeerDirectNone},
+		{"what holds a vendor's module cannot be read", "mlx5", map[string]string{"sys/module/ib_peer_mem/holders": "a file"}, unknown, ""},
 		{"named in a file", "efa", nil, yes, ""},
 	} {
 		files := map[string]string{
