@@ -30,6 +30,9 @@ memory() {
 	return "$status"
 }
 
+# Some packages wait for timers or for another program: more packages at once than cores.
+export GOFLAGS="${GOFLAGS:--p=$((2 * $(nproc)))}"
+
 started=$SECONDS
 if [ "${1:-}" = long ]; then
 	CGO_ENABLED=1 $go test -race -timeout 30m ./... | tee -a "$log"
