@@ -131,8 +131,9 @@ func firstGPU(f *Facts) string {
 func gpuPlaces(f *Facts) []string { return f.of(isGPU, sawPlace) }
 
 func topoOverride(f *Facts) []string {
-	if value := f.advised().TopoOverride; value != "" {
-		return f.saw(kmod.FactTopoOverride, "", "GrdmaPciTopoCheckOverride: "+value)
+	const name = "GrdmaPciTopoCheckOverride" // 1 allows and 2 refuses every pair, whatever its place
+	if value := f.advised().Params[name]; value != "" {
+		return f.saw(kmod.FactParams, "", name+": "+value)
 	}
 	return nil
 }

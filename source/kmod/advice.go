@@ -40,11 +40,11 @@ type Advice struct {
 	CommandLine []string
 	// Tegra is the model in the device tree of a Tegra, "" for other machines.
 	Tegra string
-	// TopoOverride is GrdmaPciTopoCheckOverride of the loaded GPU driver: "1"
-	// allows and "2" refuses every pair, whatever its place. From
-	// /proc/driver/nvidia/params; "" when it is not there.
-	TopoOverride string
-	Operators    Operators
+	// Params are the parameters of the loaded NVIDIA driver.
+	Params Params
+	// GDRCopy: gdrdrv, the kernel module of GDRCopy, is loaded: /sys/module/gdrdrv.
+	GDRCopy   tristate.State
+	Operators Operators
 }
 
 // VerbsABI is the version of a driver's interface to user space, and its file.
@@ -142,7 +142,8 @@ func (s *scanner) advice(want Request) {
 	a.NUMABalancing = s.about(FactNUMABalancing).line("proc/sys/kernel/numa_balancing")
 	s.about(FactCommandLine).commandLine(a)
 	a.Tegra = s.about(FactTegra).tegra()
-	a.TopoOverride = s.about(FactTopoOverride).topoOverride()
+	a.Params = s.about(FactParams).params()
+	a.GDRCopy = s.about(FactGDRCopy).exists("sys/module/gdrdrv")
 	a.Operators = s.operators()
 }
 
@@ -306,18 +307,6 @@ func (s *scanner) tegra() string {
 	for name := range strings.SplitSeq(string(text), "\x00") {
 		if strings.HasPrefix(name, "nvidia,tegra") {
 			return name
-		}
-	}
-	return ""
-}
-
-// topoOverride reads "GrdmaPciTopoCheckOverride: 0".
-func (s *scanner) topoOverride() string {
-	text, err := s.fs.Bytes("proc/driver/nvidia/params", 64<<10)
-	s.problem(err)
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && key == "GrdmaPciTopoCheckOverride" {
-			return strings.TrimSpace(value)
 		}
 	}
 	return ""

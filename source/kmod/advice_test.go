@@ -101,6 +101,7 @@ func TestAdvice(t *testing.T) {
 		"proc/cpuinfo":                                 "processor\t: 0\nFeatures\t: fp asimd\n",
 		"proc/device-tree/compatible":                  "nvidia,p3701\x00nvidia,tegra234\x00",
 		"proc/driver/nvidia/params":                    "Other: 1\nGrdmaPciTopoCheckOverride: 2\n",
+		"sys/module/gdrdrv":                            isDir,
 		"run/nvidia/validations/.driver-ctr-ready":     "GDS_ENABLED: false\nGPU_DIRECT_RDMA_ENABLED: true\n",
 		"run/mellanox/drivers/.driver-ready":           "x",
 		relFile:                                        kernelRel, depFile: "nvidia-peermem.ko:\n", // not looked for while loaded
@@ -110,7 +111,8 @@ func TestAdvice(t *testing.T) {
 		NCCLClient:  tristate.True,
 		Holders:     map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
 		NICVersions: map[string]string{}, VerbsABI: map[string]VerbsABI{},
-		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234", TopoOverride: "2",
+		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234", Params: Params{"Other": "1", "GrdmaPciTopoCheckOverride": "2"},
+		GDRCopy:   tristate.True,
 		Operators: Operators{GPU: tristate.True, DriverReady: tristate.True, RDMA: tristate.True, MOFEDReady: tristate.True},
 	}
 	st := advise(t, files)
@@ -129,7 +131,7 @@ func TestAdvice(t *testing.T) {
 	want = &Advice{
 		Peermem: PeermemModule{Users: -1}, NCCLClient: tristate.False, Holders: map[string][]string{},
 		NICVersions: map[string]string{}, VerbsABI: map[string]VerbsABI{},
-		Operators: Operators{GPU: tristate.False, MOFEDReady: tristate.False},
+		GDRCopy: tristate.False, Operators: Operators{GPU: tristate.False, MOFEDReady: tristate.False},
 	}
 	if diff := cmp.Diff(want, st.Advice); diff != "" {
 		t.Errorf("bare (-want +got):\n%s", diff)

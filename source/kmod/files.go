@@ -28,7 +28,8 @@ const (
 	FactNUMABalancing Fact = "numa-balancing" // Advice.NUMABalancing
 	FactCommandLine   Fact = "command-line"   // Advice.CommandLine
 	FactTegra         Fact = "tegra"          // Advice.Tegra
-	FactTopoOverride  Fact = "topo-override"  // Advice.TopoOverride
+	FactParams        Fact = "params"         // Advice.Params
+	FactGDRCopy       Fact = "gdrcopy"        // Advice.GDRCopy
 	FactGPUOperator   Fact = "gpu-operator"   // Advice.Operators.GPU
 	FactMOFEDReady    Fact = "mofed-ready"    // Advice.Operators.MOFEDReady
 	FactDriverReady   Fact = "driver-ready"   // Advice.Operators.DriverReady, RDMA

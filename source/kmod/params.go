@@ -1,0 +1,81 @@
+package kmod
+
+import (
+	"strconv"
+	"strings"
+
+	"gdr-features/tristate"
+)
+
+const paramsFile = "proc/driver/nvidia/params"
+
+// Params are the parameters of the loaded NVIDIA driver by name, without "NVreg_": numbers
+// as decimal text, texts without their quotes. nil where they cannot be read. From
+// /proc/driver/nvidia/params (NVIDIA/open-gpu-kernel-modules,
+// kernel-open/nvidia/nv-procfs.c, nv_procfs_read_params).
+type Params map[string]string
+
+// ParseParams reads the text of /proc/driver/nvidia/params, a parameter on each line:
+//
+//	EnableStreamMemOPs: 1
+//	RegistryDwords: "PeerMappingOverride=1;"
+//
+// Lines of another form are left out.
+func ParseParams(text string) Params {
+	p := Params{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || name == "" {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if inner, ok := strings.CutPrefix(value, `"`); ok {
+			value = strings.TrimSuffix(inner, `"`)
+		}
+		p[name] = value
+	}
+	return p
+}
+
+// params reads the parameters of the loaded NVIDIA driver.
+func (s *scanner) params() Params {
+	text, err := s.fs.Bytes(paramsFile, maxParams)
+	if err != nil {
+		s.problem(err)
+		return nil
+	}
+	return ParseParams(string(text))
+}
+
+// maxParams is several times the size of that file with RegistryDwords of the greatest
+// length.
+const maxParams = 64 << 10
+
+// Registry returns a number of RegistryDwords as the driver reads it: pairs of name and
+// number between semicolons, whose blanks do not count, and the last of several
+// (src/nvidia/arch/nvalloc/unix/src/osapi.c, rm_parse_option_string). ok is false if the
+// name is not there, or what follows it is not a number.
+func (p Params) Registry(name string) (n uint64, ok bool) {
+	for pair := range strings.SplitSeq(strings.Join(strings.Fields(p["RegistryDwords"]), ""), ";") {
+		if key, value, _ := strings.Cut(pair, "="); key == name && value != "" && !strings.Contains(value, "=") {
+			var err error
+			n, err = strconv.ParseUint(value, 0, 32)
+			ok = err == nil
+		}
+	}
+	return n, ok
+}
+
+// PeerMapping reports whether a process without CAP_SYS_ADMIN may map the doorbells of a
+// NIC for a GPU: whether PeerMappingOverride is set (src/nvidia/arch/nvalloc/unix/src/
+// osmemdesc.c, osCreateOsDescriptorFromIoMemory; src/nvidia/src/kernel/gpu/bif/
+// kernel_bif.c). Unknown if the parameters cannot be read, or set it for single GPUs.
+func (p Params) PeerMapping() tristate.State {
+	const name = "PeerMappingOverride"
+	n, ok := p.Registry(name)
+	switch {
+	case p == nil, !ok && strings.Contains(p["RegistryDwords"]+p["RegistryDwordsPerDevice"], name):
+		return tristate.Unknown
+	}
+	return tristate.Of(n != 0)
+}
