@@ -334,7 +334,7 @@ func otherGPUs() []failure {
 		},
 		{
 			name: "a small BAR", machine: "instinct",
-			broken: all(instinct, ofGPU("mem_info_vram_total", gib), ofGPU("mem_info_vis_vram_total", "268435456\n")), code: "SmallBAR", fixed: ofGPU("mem_info_vis_vram_total", gib), fix: "firmware",
+			broken: all(instinct, ofGPU("mem_info_vram_total", gib), ofGPU("resource", bars(256))), code: "SmallBAR", fixed: ofGPU("resource", bars(1024)), fix: "firmware",
 		},
 		{name: "GPUs of two vendors, one without driver", machine: "mixed", code: "MixedGPUs", fixedOn: "pair", fix: "explain"},
 	}

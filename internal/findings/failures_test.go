@@ -3,6 +3,7 @@ package findings_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,6 +172,19 @@ func kernelHas(names ...string) change {
 // ofNIC sets an attribute of the first NIC, and ofGPU one of the first GPU.
 func ofNIC(name, text string) change { return file("sys/bus/pci/devices/0000:14:00.0/"+name, text) }
 func ofGPU(name, text string) change { return file("sys/bus/pci/devices/0000:13:00.0/"+name, text) }
+
+// bars is the file resource of a function whose memory BARs have these sizes in MiB.
+func bars(sizes ...uint64) string {
+	var text strings.Builder
+	for i := range 13 {
+		at, end, flags := 0, uint64(0), 0
+		if i < len(sizes) {
+			at, end, flags = 1<<40, 1<<40+sizes[i]<<20-1, 0x14220c // prefetchable, 64 bits
+		}
+		fmt.Fprintf(&text, "0x%016x 0x%016x 0x%016x\n", at, end, flags)
+	}
+	return text.String()
+}
 
 // kernelConfig is the configuration of the running kernel.
 func kernelConfig(lines string) change {

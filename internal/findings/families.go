@@ -76,21 +76,29 @@ func otherABI(f *Facts) (names, evidence []string) {
 }
 
 // bar: only a part of a GPU's memory is visible on PCI.
-var bar = check{name: "bar", rows: []row{{
-	status: Warn, code: "SmallBAR", which: smallBAR,
-	text: say("only a part of the GPU's memory is visible on PCI: %s", which),
-	fix:  say("turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"),
-}}}
+var bar = check{name: "bar", rows: []row{
+	{
+		status: Warn, code: "SmallBAR", which: smallBAR,
+		text: say("only a part of the GPU's memory is visible on PCI: %s", which),
+		fix:  say("turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"),
+	},
+}}
 
+// smallBAR lists the GPUs whose BAR is smaller than their memory.
 func smallBAR(f *Facts) (names, evidence []string) {
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
 		if m := fn.Memory; eligibleGPU(fn) && m != nil && m.Visible < m.Total {
-			const mib = 1 << 20
 			names = append(names, fmt.Sprintf("%v (%d of %d MiB)", fn.Address, m.Visible/mib, m.Total/mib))
-			evidence = append(evidence, saw(fn.Address.File("mem_info_vis_vram_total"), strconv.FormatUint(m.Visible, 10)),
-				saw(fn.Address.File("mem_info_vram_total"), strconv.FormatUint(m.Total, 10)))
+			evidence = append(evidence, sawBAR(fn), saw(fn.Address.File(fn.GPU.MemoryFile), strconv.FormatUint(m.Total, 10)))
 		}
 	}
 	return names, evidence
+}
+
+const mib = 1 << 20
+
+// sawBAR is evidence of the BAR that a GPU's memory is reached through.
+func sawBAR(fn *pci.Function) string {
+	return saw(fn.Address.File(pci.ResourceFile), fmt.Sprintf("BAR %d: %d MiB", fn.Memory.BAR, fn.Memory.Visible/mib))
 }

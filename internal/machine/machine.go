@@ -41,7 +41,8 @@
 //	group=N      IOMMU group (one for each function without)
 //	vpd=TEXT     a VPD with this product name, or KEY:TEXT for a keyword
 //	vram=N       GiB of a GPU's memory, which AMD's driver shows
-//	bar=N        MiB of the first BAR
+//	bar=N        MiB of the BAR that a GPU's memory is reached through
+//	resize=HEX   sizes that this BAR can be given (resourceN_resize)
 //	path=DIR     directory between the root bus's parent and this root bus
 package machine
 

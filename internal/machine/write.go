@@ -163,11 +163,7 @@ func (w *writer) function(f *Function) {
 	w.file(dir+"/numa_node", strconv.Itoa(f.NUMA)+"\n")
 	w.file(dir+"/config", config(f))
 	w.linkFiles(f, dir)
-	if bar := f.size("bar"); bar > 0 {
-		const at, flags = 0x20000000000, 0x14220c // prefetchable, 64 bits
-		const line = "0x%016x 0x%016x 0x%016x\n"
-		w.file(dir+"/resource", fmt.Sprintf(line, at, at+bar<<20-1, flags)+strings.Repeat(fmt.Sprintf(line, 0, 0, 0), 12))
-	}
+	w.bars(f, dir)
 	w.link("sys/bus/pci/devices/"+f.Address, dir)
 	w.link(dir+"/subsystem", "sys/bus/pci")
 	if a, ok := f.Attrs["vpd"]; ok {
@@ -179,6 +175,27 @@ func (w *writer) function(f *Function) {
 				w.link(dir+"/physfn", "sys/"+w.m.Functions[i].Path)
 			}
 		}
+	}
+}
+
+// bars writes the BARs of a GPU: registers, if the memory is not in the first, and memory.
+func (w *writer) bars(f *Function, dir string) {
+	size := f.size("bar")
+	if size == 0 || !f.IsGPU() {
+		return
+	}
+	const registers, at, flags = 0x94000000000, 0x20000000000, 0x14220c // prefetchable, 64 bits
+	line := func(at, size, flags uint64) string {
+		return fmt.Sprintf("0x%016x 0x%016x 0x%016x\n", at, at+size-1, flags)
+	}
+	text, nth := "", f.gpu().MemoryBAR
+	if nth > 0 {
+		text = line(registers, 16<<20, flags)
+	}
+	text += line(at, size<<20, flags)
+	w.file(dir+"/resource", text+strings.Repeat(line(0, 1, 0), 13-nth-1))
+	if mask, ok := f.Attrs["resize"]; ok {
+		w.file(fmt.Sprintf("%s/resource%d_resize", dir, nth), mask+"\n")
 	}
 }
 

@@ -280,12 +280,14 @@ type GPU struct {
 	// Mooncake is what stands before a GPU's number in the names of Mooncake, "cuda:" (the
 	// GPU_PREFIX of mooncake-transfer-engine/include/gpu_vendor); "" where it has none.
 	Mooncake string
-	// MemoryFiles: mem_info_vram_total and mem_info_vis_vram_total of the function have
-	// the size of the GPU's memory, and of the part of it that is visible on PCI.
-	// Integrated are the device ids of those that share memory with their CPU, for which
-	// the two mean nothing.
-	MemoryFiles bool
-	Integrated  DeviceIDs
+	// MemoryFile is the file of the function that has the size of the GPU's memory in
+	// bytes; "" for a driver that has none. MemoryBAR is the BAR that the memory is reached
+	// through: 0 for BAR 0, 1 for the next one that has an address, and so on. Integrated
+	// are the device ids of those that share memory with their CPU, for which neither means
+	// anything; so do those of Coherent.
+	MemoryFile string
+	MemoryBAR  int
+	Integrated DeviceIDs
 	// CommonBridge are the host bridges and root ports, by their vendor, of CPUs on
 	// which the driver maps GPU memory for another PCI device only where both are
 	// below a common bridge.

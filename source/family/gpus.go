@@ -31,6 +31,9 @@ var nvidia = GPU{
 	OpenFrom: 0x1e00,
 	CUDA:     true,
 	Mooncake: "cuda:",
+	// BAR1 in NVIDIA's count: BAR 1 or, where BAR 0 has 64 bits (Hopper and newer), BAR 2
+	// (open kernel modules: nv-pci.c, nv_pci_probe; nv.h, NV_GPU_BAR_INDEX_FB).
+	MemoryBAR: 1,
 	CommonBridge: map[uint16]DeviceIDs{
 		0x1def: {0xe000, 0xe00d, 0xe00e, 0xe010, 0xe100, 0xe110, 0xe200, 0xe201, 0xe202, 0xe203, 0xe204, 0xe205, 0xe206, 0xe207},
 		0x10de: {0x22b1, 0x22b2, 0x22b3, 0x22b4, 0x22b8, 0x22b9},
@@ -71,8 +74,8 @@ var amd = GPU{
 	// The driver itself is the client (ROCm/amdgpu, amdkfd/kfd_peerdirect.c).
 	Client:        Client{Directories: []string{"amdkfd"}, AnyNIC: true, Symbol: "kfd_init_peer_direct", Holder: "amdgpu"},
 	Mooncake:      "hip:",
-	MemoryFiles:   true,
-	Integrated:    DeviceIDs{0x74a0}, // MI300A
+	MemoryFile:    "mem_info_vram_total", // amdgpu_vram_mgr.c; the memory is BAR 0: gmc_v9_0.c, gmc_v9_0_mc_init
+	Integrated:    DeviceIDs{0x74a0},     // MI300A
 	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},
 	Help: GPUHelp{
 		Vendor: "AMD", Product: "an Instinct GPU",

@@ -2,13 +2,11 @@ package pci
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"gdr-features/host"
-	"gdr-features/internal/sanitize"
 )
 
 // links reads the links of GPU and NIC cards and of the ports they are plugged into.
@@ -29,38 +27,6 @@ func (s *scanner) links() {
 			}
 		}
 	}
-}
-
-// memory reads the size of the GPUs' memory and of what PCI reaches of it.
-func (s *scanner) memory() {
-	if s.facts&GPUMemory == 0 {
-		return
-	}
-	for i := range s.inv.Functions {
-		f := &s.inv.Functions[i]
-		if f.GPU == nil || !f.GPU.MemoryFiles || f.GPU.Integrated.Has(f.Device) {
-			continue
-		}
-		base := devicesDir + "/" + f.Address.String() + "/mem_info_"
-		total, ok := s.bytes(base + "vram_total")
-		if visible, okToo := s.bytes(base + "vis_vram_total"); ok && okToo {
-			f.Memory = &Memory{total, visible}
-		}
-	}
-}
-
-// bytes reads a number of bytes.
-func (s *scanner) bytes(name string) (uint64, bool) {
-	text, err := s.fs.Line(name)
-	if err != nil {
-		s.problem(err)
-		return 0, false
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		s.problem(fmt.Errorf("/%s: %q is not a number of bytes", name, sanitize.Terminal(text)))
-	}
-	return n, err == nil
 }
 
 // readLink reads the four link files; nil when the function has no link, as

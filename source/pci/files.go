@@ -10,6 +10,7 @@ const (
 	NUMAFile         = "numa_node"
 	IOMMUGroupFile   = "iommu_group"
 	ConfigFile       = "config" // ACS
+	ResourceFile     = "resource"
 	LinkSpeedFile    = "current_link_speed"
 	LinkWidthFile    = "current_link_width"
 	MaxLinkSpeedFile = "max_link_speed"

@@ -81,8 +81,8 @@ type Function struct {
 	// VPD are the vital product data; nil when not readable. Read for NICs on
 	// machines with data-direct functions, and of all functions on request.
 	VPD *VPD
-	// Memory is that of a GPU whose driver shows it (family.GPU.MemoryFiles); nil for
-	// others, and where it was not asked for.
+	// Memory is that of a GPU, as PCI reaches it; nil where that cannot be read or was not
+	// asked for, and for a GPU that shares memory with its CPU.
 	Memory *Memory
 	// Link is the PCI Express link towards the root; nil where there is none, and
 	// where it was not asked for.
@@ -91,11 +91,6 @@ type Function struct {
 	// were not asked for.
 	ACS *ACS
 }
-
-// Memory is a GPU's memory in bytes, from mem_info_vram_total, and the part of it that PCI
-// reaches, from mem_info_vis_vram_total (kernel: drivers/gpu/drm/amd/amdgpu/
-// amdgpu_vram_mgr.c).
-type Memory struct{ Total, Visible uint64 }
 
 // Link is the state of a PCI Express link, from current_link_speed,
 // max_link_speed (GT/s, 0 for unknown), current_link_width and max_link_width

@@ -189,3 +189,30 @@ func FuzzWalkACS(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseBARs(f *testing.F) {
+	const none = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+	for _, seed := range []string{
+		"0x0000020000000000 0x00000207ffffffff 0x000000000014220c\n" + strings.Repeat(none, 12), strings.Repeat(none, 6), strings.Repeat(none, 5),
+		strings.Repeat("0x1 0xffffffffffffffff 0x200\n", 7), strings.Repeat("1 2 200\n", 6), "", "\n\n\n\n\n\n\n", strings.Repeat("0x 0x 0x\n", 6),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		sizes, err := parseBARs(text)
+		for i, line := range strings.SplitN(text, "\n", maxBARs+1) {
+			if i == maxBARs || err != nil {
+				break
+			}
+			var start, end, flags uint64
+			if n, _ := fmt.Sscanf(strings.ReplaceAll(line, "0x", ""), "%x %x %x", &start, &end, &flags); n == 3 && sizes[i] > 0 && end-start+1 != sizes[i] {
+				t.Errorf("BAR %d of %q has %d bytes", i, line, sizes[i])
+			}
+		}
+		for nth := range maxBARs + 2 {
+			if bar, size := memoryBAR(sizes, nth); size != 0 && (bar < nth || size != sizes[bar]) {
+				t.Errorf("BAR %d: %d, %d bytes", nth, bar, size)
+			}
+		}
+	})
+}

@@ -31,7 +31,7 @@ const (
 	// Capabilities are ACS and VPD of every function. Reading them touches
 	// configuration space.
 	Capabilities
-	// GPUMemory is the memory of GPUs whose driver shows it.
+	// GPUMemory is how much of the GPUs' memory PCI reaches.
 	GPUMemory
 )
 
