@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gdr-features/host"
 	"gdr-features/internal/assign"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/frameworks"
@@ -41,16 +40,17 @@ go with it on standard error. A NIC is usable if it can do GPUDirect RDMA, and i
 process can see its RDMA device and a port is active. Comments say what the machine
 cannot give. Set the variables of one framework at a time: those of several interfere.
 
-In a container only the GPUs whose device node is there count. --gpus takes a list of
-addresses, UUIDs or numbers, the numbers in the order of PCI addresses. A GPU has the
-same NIC in every list and every container that sees the same NICs. Frameworks that
-number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
+In a container only the GPUs and NICs whose device node is there count. --gpus takes a
+list of addresses, UUIDs or numbers, the numbers in the order of PCI addresses. A GPU
+has the same NIC in every list and every container that has the same NICs. Frameworks
+that number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
 
 --check finds mistakes in such variables: in its own environment, or in FILE ("-":
 standard input) in any format that env prints. It prints one line for each variable:
 what is wrong, and what would be right.
 
-Exit status: 0; 2 if a GPU has no usable NIC within --level; 1 on an error.
+Exit status: 0; 2 if a GPU has no usable NIC within --level, or none of the machine's
+GPUs has a device node here; 1 on an error.
 With --check: 0 right; 2 wrong; 3 unknown, or none of the variables is set; 1 on an
 error.`,
 		Example: `  eval "$(gdr-features env --for vllm)"
@@ -128,7 +128,7 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	if err := a.printMap(o.format, here, some); err != nil {
 		return err
 	}
-	if !here.report.PCIRead || !here.Within(limit) {
+	if !here.report.PCIRead || here.noneHere() || !here.Within(limit) {
 		return exitTooFar
 	}
 	return nil
@@ -170,49 +170,37 @@ func printJSON(w io.Writer, v any) error {
 type assigned struct {
 	*assign.Map
 	report *report.Report
-	fs     *host.FS
 	notes  []string // which GPUs count, and whether all was read
 }
 
 // assign reads the machine and gives each of the GPUs in a list its NIC: the one that it has
 // when all GPUs of the machine have theirs.
 func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
-	fs, r, err := a.read(ctx, report.ForEnv)
+	r, err := a.collect(ctx, report.ForEnv)
 	if err != nil {
 		return nil, err
 	}
-	here, all := gpusHere(fs, &r.Matrix)
-	chosen, err := selectGPUs(r, here, list)
+	chosen, err := selectGPUs(r, list)
 	if err != nil {
 		return nil, err
 	}
-	result := &assigned{fs: fs, report: r}
-	there, err := fs.Exists("dev")
+	result := &assigned{Map: r.Assign().Only(chosen), report: r}
 	switch {
-	case len(here) == 0 && r.PCIRead:
+	case r.PCIRead && len(r.Matrix.GPUs) == 0:
 		result.notes = append(result.notes, "There is no GPU here.")
-	case all && err == nil && there:
-		result.notes = append(result.notes, "No GPU has a device node in /dev here, so all GPUs of the machine are counted.")
+	case result.noneHere():
+		result.notes = append(result.notes, fmt.Sprintf("None of the %d GPUs of this machine has a device node in /dev here.", len(r.Matrix.GPUs)))
 	}
 	for _, problem := range sanitize.Errors(r.Problems) {
 		a.log.Warn(problem)
 	}
-	machine := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, visibleDevices(fs))
-	machine.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive
-	if machine.Incomplete {
+	if result.Incomplete {
 		result.notes = append(result.notes, "Not everything could be read: there may be a GPU or a nearer NIC that is not listed here.")
 	}
-	result.Map = machine.Assign(machine.EveryGPU(), nil).Only(chosen)
 	return result, nil
 }
 
-// visibleDevices tells which RDMA devices this process can see. The kernel lists those of
-// other network namespaces below their PCI function, but not in the class. Where the class
-// cannot be read all count.
-func visibleDevices(fs *host.FS) func(rdma string) bool {
-	names, err := fs.Names("sys/class/infiniband")
-	if err != nil && !host.Absent(err) {
-		return func(string) bool { return true }
-	}
-	return func(rdma string) bool { return slices.Contains(names, rdma) }
+// noneHere reports whether the machine has GPUs, and this process none of them.
+func (a *assigned) noneHere() bool {
+	return len(a.report.Matrix.GPUs) > 0 && len(a.report.GPUsHere()) == 0
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,43 +22,78 @@ func TestEnvOfOneGPU(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, m.Ready())
-			gpus := func(args string) []frameworks.DocumentGPU {
-				var d frameworks.Document
-				if err := json.Unmarshal(printed(t, dir, args), &d); err != nil {
-					t.Fatal(err)
-				}
-				return d.GPUs
-			}
-			whole := gpus("env -o json")
+			whole := gpusOf(t, dir, "env -o json")
 			for i := range whole {
-				if diff := cmp.Diff(whole[i:i+1], gpus(fmt.Sprintf("env -o json --gpus %d", i))); diff != "" {
+				if diff := cmp.Diff(whole[i:i+1], gpusOf(t, dir, fmt.Sprintf("env -o json --gpus %d", i))); diff != "" {
 					t.Errorf("--gpus %d (-whole +got):\n%s", i, diff)
 				}
 			}
-			for i, gpu := range whole {
-				put(t, filepath.Join(dir, "proc/driver/nvidia/gpus", gpu.GPU, "information"), fmt.Sprintf("Device Minor: \t %d\n", i))
-			}
 			for i := range whole {
-				node := filepath.Join(dir, fmt.Sprintf("dev/nvidia%d", i))
-				put(t, node, "")
-				if diff := cmp.Diff(whole[i:i+1], gpus("env -o json")); diff != "" {
+				dir := m.Tree(t, m.Ready())
+				m.Container(t, dir, []int{i}, m.RDMADevices()...)
+				if diff := cmp.Diff(whole[i:i+1], gpusOf(t, dir, "env -o json")); diff != "" {
 					t.Errorf("with the device node of GPU %d (-whole +got):\n%s", i, diff)
-				}
-				if err := os.Remove(node); err != nil {
-					t.Fatal(err)
 				}
 			}
 		})
 	}
 }
 
-// put writes a file below directories that may not be there yet.
-func put(t *testing.T, file, text string) {
+func gpusOf(t *testing.T, dir, args string) []frameworks.DocumentGPU {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	var d frameworks.Document
+	if err := json.Unmarshal(printed(t, dir, args), &d); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+	return d.GPUs
+}
+
+// TestEnvOfOwnNICs: a container that has the device nodes of some GPUs and of one of the
+// usable NICs uses that NIC for each of them.
+func TestEnvOfOwnNICs(t *testing.T) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
+		t.Run(m.Name, func(t *testing.T) {
+			dir := m.Tree(t, m.Ready())
+			whole := gpusOf(t, dir, "env -o json")
+			if len(whole) == 0 || whole[len(whole)-1].RDMA == "" {
+				return // nothing to give
+			}
+			last := len(whole) - 1
+			m.Container(t, dir, []int{0, last}, whole[last].RDMA)
+			got := gpusOf(t, dir, "env -o json")
+			for i, want := range slices.Compact([]int{0, last}) {
+				if i >= len(got) || got[i].GPU != whole[want].GPU || got[i].RDMA != whole[last].RDMA {
+					t.Fatalf("GPU %d: got %v", want, got)
+				}
+			}
+			if diff := cmp.Diff(whole[last], got[len(got)-1]); diff != "" {
+				t.Errorf("the GPU whose NIC it is (-whole +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSnapshotOfContainer: a snapshot that was taken in a container has its devices, and no
+// UUID of the machine.
+func TestSnapshotOfContainer(t *testing.T) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			dir := m.Tree(t, m.Ready())
+			names := m.RDMADevices()
+			m.Container(t, dir, []int{1, 2, 5}, names[:len(names)/2]...)
+			if err := os.MkdirAll(filepath.Join(dir, "sys/class/net/eth0"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			given := filepath.Join(t.TempDir(), "given")
+			if err := os.WriteFile(given, []byte("UCX_NET_DEVICES=eth0,mlx5_0:1,eth1"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			file := takeSnapshot(t, dir)
+			compareForms(t, dir, file, []string{"env -o json", "env -o json --gpus 1", "env --for nccl --gpus 7", "env --check " + given})
+			if text := read(t, file); strings.Contains(text, "8000") {
+				t.Errorf("a UUID is in the snapshot:\n%s", text)
+			}
+		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"gdr-features/host"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/sanitize"
@@ -35,11 +34,10 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	networks := networkDevices(here.fs)
 	state, found := tristate.True, 0
 	var text bytes.Buffer
 	for _, g := range given {
-		g.Networks = networks
+		g.Networks = here.report.Visible.Networks
 		findings := frameworks.Check(here.Map, g)
 		for _, f := range findings {
 			text.WriteString(lineOf(f))
@@ -97,15 +95,6 @@ func (a *app) readInput(name string) ([]byte, error) {
 }
 
 func readGiven(name string) ([]byte, error) { return machineflags.ReadFile(name, maxGiven) }
-
-// networkDevices are the names of the network devices; nil where they cannot be read.
-func networkDevices(fs *host.FS) []string {
-	names, err := fs.Names("sys/class/net")
-	if err != nil {
-		return nil
-	}
-	return names
-}
 
 // lineOf is the line about one variable.
 func lineOf(f *frameworks.Finding) string {

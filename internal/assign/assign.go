@@ -43,19 +43,26 @@ type Machine struct {
 	// Unknown are the RDMA devices of eligible NICs that have no active port as far as could
 	// be read, but have ports that could not be read.
 	Unknown []string
+	// Hidden are the RDMA devices of eligible NICs that this process cannot use: they are in
+	// another network namespace, or have no device node here.
+	Hidden []string
 	// NUMANodes is the number of NUMA nodes, at least 1.
 	NUMANodes int
 	// Incomplete: there may be GPUs and NICs that could not be read. The caller sets it.
 	Incomplete bool
 }
 
-// NewMachine finds the usable NICs. visible tells whether this process can see an RDMA
-// device: those of another network namespace may be listed and cannot be opened.
+// NewMachine finds the usable NICs. visible tells whether this process can use an RDMA
+// device: sysfs may list those of other network namespaces and containers.
 func NewMachine(m *topology.Matrix, numaNodes int, visible func(rdma string) bool) *Machine {
 	machine := &Machine{Matrix: m, NUMANodes: max(numaNodes, 1)}
 	for i := range m.NICs {
 		n := &m.NICs[i]
-		if !n.Eligible || n.RDMA == nil || !writable(n.RDMA.Name) || !visible(n.RDMA.Name) {
+		if !n.Eligible || n.RDMA == nil || !writable(n.RDMA.Name) {
+			continue
+		}
+		if !visible(n.RDMA.Name) {
+			machine.Hidden = append(machine.Hidden, n.RDMA.Name)
 			continue
 		}
 		nic := &NIC{

@@ -2,6 +2,7 @@ package assign
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/topology"
@@ -24,6 +25,9 @@ func (m *Map) Notes() []string {
 	for _, name := range m.Unknown {
 		notes = append(notes, fmt.Sprintf("The NIC %s is not used, because its ports could not be read.", name))
 	}
+	if len(m.Hidden) > 0 {
+		notes = append(notes, fmt.Sprintf("This process cannot use %s: they have no device node in /dev/infiniband here, or are in another network namespace.", strings.Join(m.Hidden, ", ")))
+	}
 	return notes
 }
 
@@ -44,8 +48,11 @@ func (m *Map) about(c Choice) []string {
 		notes = append(notes, fmt.Sprintf("The usable NIC nearest to the GPU %v is at %v.", gpu, c.Level))
 	}
 	if nearer := m.nearerUnusable(c); nearer != nil {
-		notes = append(notes, fmt.Sprintf("The GPU %v has a nearer NIC, %s at %v, which cannot be used: it has no RDMA device with an active port here.",
-			gpu, nearer.name, nearer.level))
+		why := "it has no RDMA device with an active port here"
+		if slices.Contains(m.Hidden, nearer.name) {
+			why = "it has no device node here, or is in another network namespace"
+		}
+		notes = append(notes, fmt.Sprintf("The GPU %v has a nearer NIC, %s at %v, which cannot be used: %s.", gpu, nearer.name, nearer.level, why))
 	}
 	return notes
 }

@@ -132,6 +132,8 @@ func (j *judge) unusable(f *Finding, entry, name string) {
 	switch {
 	case slices.Contains(j.Unknown, name):
 		f.unknown("%q: the ports of %s could not be read", entry, name)
+	case slices.Contains(j.Hidden, name):
+		f.wrong("%q: %s has no device node in /dev/infiniband here, or is in another network namespace", entry, name)
 	case at < 0:
 		j.missing(f, "%q: there is no RDMA device %q", entry, name)
 	case !j.Matrix.NICs[at].Eligible:

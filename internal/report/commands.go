@@ -15,8 +15,8 @@ var (
 	ForTopo = Options{Facts: Facts{
 		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
 	}}
-	// ForEnv is for env: the matrix and the ports.
-	ForEnv = Options{}
+	// ForEnv is for env: the matrix, the ports, and what this process can use.
+	ForEnv = Options{Facts: Facts{Visible: true}}
 	// ForPublishing is for publishing all ports beside the labels.
 	ForPublishing = Options{Facts: Facts{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}
 )
@@ -29,7 +29,7 @@ var Commands = [...]Options{ForTopo.Expecting(anything), ForCheck, ForLabels}
 // families of NICs count. The one that reads most is first.
 func ForSnapshot() []Options {
 	every := ForTopo.Expecting(anything)
-	every.Families, every.Facts.Everything = family.Every(), true
+	every.Families, every.Facts.Everything, every.Facts.Visible = family.Every(), true, true
 	return append([]Options{every}, Commands[:]...)
 }
 

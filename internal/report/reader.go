@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label/derive"
+	"gdr-features/internal/visible"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -43,6 +44,7 @@ type Reader struct {
 	advised deadline.Single[kmod.State]
 	acs     part[map[pci.Address]*pci.ACS]
 	file    part[*topology.File]
+	visible part[visible.Devices]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
 	want    wanted
@@ -105,6 +107,9 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.readACS(ctx, &r.Matrix)
 	}
 	rd.acs.addProblems(&r)
+	if rd.options.Facts.Visible {
+		rd.readVisible(ctx, &r)
+	}
 	if rd.options.AskVerbs != nil {
 		rd.probeVerbs(ctx, &r)
 	}
@@ -245,6 +250,15 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 		return read, nil
 	})
 	rd.acs.set(read, err, "ACS registers", nil)
+}
+
+// readVisible finds out which devices this process can use.
+func (rd *Reader) readVisible(ctx context.Context, r *Report) {
+	fs, inv := rd.fs, rd.pci.value
+	read, err := rd.visible.one.Read(ctx, func() (visible.Devices, error) { return visible.Scan(fs, &inv), nil })
+	rd.visible.set(read, err, "device nodes", read.Problems)
+	rd.visible.addProblems(r)
+	r.Visible = rd.visible.value
 }
 
 // probeVerbs asks the devices of eligible NICs that can be asked whether they register

@@ -8,6 +8,7 @@ import (
 	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
+	"gdr-features/internal/visible"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -25,6 +26,8 @@ type Report struct {
 	RDMA    rdma.Inventory
 	Kmod    kmod.State
 	Matrix  topology.Matrix
+	// Visible are the devices that this process can use; read on request (Facts.Visible).
+	Visible visible.Devices
 	Verdict verdict.Verdict
 	// Findings are the checks one by one.
 	Findings []findings.Finding
@@ -77,6 +80,8 @@ type Facts struct {
 	Everything bool
 	// Advice: read what only the advice in findings needs; see kmod.Advice.
 	Advice bool
+	// Visible: find out which devices this process can use, as a container has only some.
+	Visible bool
 }
 
 // Collect reads and judges a machine once. It never fails: what cannot be read,

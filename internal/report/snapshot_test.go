@@ -43,12 +43,17 @@ func TestSnapshotOfDamage(t *testing.T) {
 func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 2))
-	_, dir := kindOf(t, seed, random)
+	k, dir := kindOf(t, seed, random)
+	if seed%2 == 1 {
+		m := parse(t, k.text)
+		m.Container(t, dir, []int{0}, m.RDMADevices()...)
+	}
 	for range wounds {
 		wound(dir, random)
 	}
 	names := family.Names(family.Every().NICs)
 	one := report.ForTopo
+	one.Facts.Visible = true
 	one.Families = selected(t, names[random.IntN(len(names))]+","+names[random.IntN(len(names))])
 	if diff := commandsFromSnapshot(t, dir, append(report.Commands[:], one)); diff != "" {
 		t.Fatalf("seed %d, %d wounds: %s", seed, wounds, diff)
@@ -216,6 +221,7 @@ func shown(t *testing.T, r *report.Report) map[string]string {
 		}
 		all[name] = out.String()
 	}
+	all["env"] = strings.Join(r.Assign().Notes(), "\n")
 	for name, text := range all {
 		all[name] = strings.NewReplacer("builder@host", "xxxxxxx@xxxx", "ibx0002c90000000a12", "ibx0000000000000001").Replace(text)
 	}

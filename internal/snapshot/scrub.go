@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/visible"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -64,7 +65,7 @@ func reduce(name string, c *content) {
 			*c = content{}
 			c.add(data[:i+1], 0, io.EOF)
 		}
-	case base != "vpd" && base != "modules.dep" && name != "proc/cmdline" && !isTopology:
+	case base != "vpd" && base != "modules.dep" && name != "proc/cmdline" && !isTopology && !isInformation(name):
 	case !ended: // too large: its readers use nothing of it
 		c.replace(bytes.Repeat([]byte("x"), len(data)))
 	case base == "modules.dep":
@@ -73,7 +74,30 @@ func reduce(name string, c *content) {
 		c.replace(iommuWords(data))
 	case isTopology:
 		overwriteTopology(data)
+	case isInformation(name):
+		c.replace(informationLines(data))
 	}
+}
+
+// isInformation reports whether a file is what a driver says of one of its GPUs.
+func isInformation(name string) bool {
+	return path.Base(name) == "information" && slices.ContainsFunc(family.Every().GPUs, func(g *family.GPU) bool {
+		return g.Information != "" && strings.HasPrefix(name, g.Information+"/")
+	})
+}
+
+// informationLines returns the lines about a GPU's UUID and device node. The UUID is
+// replaced by a number later on, and with it in the list of env --gpus.
+func informationLines(text []byte) []byte {
+	var kept []byte
+	uuid, minor := visible.ParseInformation(text)
+	if uuid != "" {
+		kept = fmt.Appendf(kept, "GPU UUID: \t %s\n", uuid)
+	}
+	if minor >= 0 {
+		kept = fmt.Appendf(kept, "Device Minor: \t %d\n", minor)
+	}
+	return append(kept, '\n') // an empty file would be an error
 }
 
 // symbolLines returns those lines of a symbol table, or of its beginning, that kmod

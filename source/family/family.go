@@ -261,6 +261,10 @@ type GPU struct {
 	GPUOperator bool
 	// VersionFile has the loaded driver's version, as a path below the root.
 	VersionFile string
+	// Information is the directory with a file <address>/information for each GPU, which has
+	// the number of its device node, and Nodes is what stands before that number, as paths
+	// below the root. Both are "" where the node is the render node that sysfs names.
+	Information, Nodes string
 	// Client is how RDMA drivers are given GPU memory without DMA-BUF.
 	Client Client
 	// OpenFrom is the lowest device id that the open kernel modules drive. Only these

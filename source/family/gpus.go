@@ -21,6 +21,8 @@ var nvidia = GPU{
 	Driver:           "nvidia",
 	GPUOperator:      true,
 	VersionFile:      "proc/driver/nvidia/version",
+	Information:      "proc/driver/nvidia/gpus",
+	Nodes:            "dev/nvidia",
 	Client: Client{
 		// nvidia-peermem and its forerunner nv_peer_mem. Either fails to load where it
 		// cannot register.

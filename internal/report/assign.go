@@ -1,0 +1,33 @@
+package report
+
+import (
+	"gdr-features/internal/assign"
+	"gdr-features/tristate"
+)
+
+// GPUsHere are the indexes, in the matrix, of the GPUs that this process can use as far as is
+// known. It needs Facts.Visible.
+func (r *Report) GPUsHere() []int {
+	var here []int
+	for i := range r.Matrix.GPUs {
+		if r.Visible.GPUs[r.Matrix.GPUs[i].Address].Here != tristate.False {
+			here = append(here, i)
+		}
+	}
+	return here
+}
+
+// Assign gives each GPU that this process can use its NIC. It needs Facts.Visible.
+//
+// All GPUs of the machine compete for the NICs, so that processes with some of the GPUs each
+// do not all take the same NICs. A container that has only some of the NICs has them for its
+// own GPUs.
+func (r *Report) Assign() *assign.Map {
+	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return r.Visible.RDMA(rdma) != tristate.False })
+	m.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete
+	here := r.GPUsHere()
+	if len(m.Hidden) > 0 {
+		return m.Assign(here, nil)
+	}
+	return m.Assign(m.EveryGPU(), nil).Only(here)
+}

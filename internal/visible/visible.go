@@ -1,0 +1,230 @@
+// Package visible tells which devices of a machine this process can use. /sys shows those
+// of the whole machine, while a container has the device nodes of some, and a network
+// namespace has RDMA and network devices of its own.
+package visible
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"gdr-features/host"
+	"gdr-features/source/family"
+	"gdr-features/source/pci"
+	"gdr-features/tristate"
+)
+
+const (
+	nodes      = "dev"
+	rdmaNodes  = nodes + "/infiniband/"
+	drmNodes   = nodes + "/dri/"
+	rdmaClass  = "sys/class/infiniband"
+	verbsClass = "sys/class/infiniband_verbs"
+	netClass   = "sys/class/net"
+)
+
+// Devices are the devices that this process can use.
+type Devices struct {
+	// Whole: there is no /dev, as in a copy of a machine's /sys and /proc. Device nodes are
+	// not looked at then.
+	Whole bool
+	// GPUs are all GPUs of the machine by their address.
+	GPUs map[pci.Address]GPU
+	// Complete is false where it is not known of some GPU or RDMA device whether its node is
+	// here.
+	Complete bool
+	// Networks are the names of the network devices, from /sys/class/net; nil where they
+	// could not be read.
+	Networks []string
+	// Problems are the facts that could not be read, one error each.
+	Problems []error
+
+	class, nodes listing // by the name of the RDMA device
+}
+
+// GPU is what a process sees of a GPU.
+type GPU struct {
+	// UUID is "GPU-..." as the driver writes it, "" where it is not known.
+	UUID string
+	// Node is the device node's path, "/dev/nvidia0"; "" where there is none, or where it is
+	// not known which it is.
+	Node string
+	// Here reports whether the node is there. It is Unknown where that could not be read,
+	// and where there is no /dev.
+	Here tristate.State
+}
+
+// listing says of names whether they are there.
+type listing struct {
+	known map[string]tristate.State
+	other tristate.State // of every other name
+}
+
+func (l listing) of(name string) tristate.State {
+	if state, ok := l.known[name]; ok {
+		return state
+	}
+	return l.other
+}
+
+// RDMA reports whether this process can use an RDMA device: it is in the process's network
+// namespace (the kernel lists others below their PCI function, but not in the class), and
+// its node /dev/infiniband/uverbsN is there. Nodes are not looked at without a /dev.
+func (d *Devices) RDMA(name string) tristate.State {
+	if d.Whole {
+		return d.class.of(name)
+	}
+	return tristate.And(d.class.of(name), d.nodes.of(name))
+}
+
+// Scan finds out which devices of a machine this process can use. inv has its GPUs.
+func Scan(fs *host.FS, inv *pci.Inventory) Devices {
+	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}}}
+	dev, err := fs.Exists(nodes)
+	s.Whole = err != nil || !dev
+	for i := range inv.Functions {
+		if f := &inv.Functions[i]; f.GPU != nil {
+			s.GPUs[f.Address] = s.gpu(f.GPU, f.Address)
+		}
+	}
+	s.class = s.classNames()
+	s.nodes = s.verbsNodes()
+	s.Networks, err = fs.Names(netClass)
+	if err != nil && !host.Absent(err) {
+		s.Networks, s.Problems = nil, append(s.Problems, err)
+	}
+	return s.Devices
+}
+
+type scanner struct {
+	fs *host.FS
+	Devices
+}
+
+// problem notes that it is not known whether some device node is here.
+func (s *scanner) problem(err error) {
+	s.Problems, s.Complete = append(s.Problems, err), false
+}
+
+// exists reports whether a device node is there.
+func (s *scanner) exists(node string) tristate.State {
+	if s.Whole {
+		return tristate.Unknown
+	}
+	there, err := s.fs.Exists(node)
+	if err != nil {
+		s.problem(err)
+		return tristate.Unknown
+	}
+	return tristate.Of(there)
+}
+
+// gpu finds the node of a GPU.
+func (s *scanner) gpu(of *family.GPU, address pci.Address) GPU {
+	if of.Information == "" {
+		return s.renderNode(address)
+	}
+	name := of.Information + "/" + address.String() + "/information"
+	text, err := s.fs.Bytes(name, maxInformation)
+	switch {
+	case host.Absent(err): // the driver does not have this GPU, or the container does not
+		return GPU{Here: s.none()}
+	case err != nil:
+		s.problem(err)
+		return GPU{}
+	}
+	uuid, minor := ParseInformation(text)
+	if minor < 0 {
+		s.problem(host.PathError("read", name, errNoMinor))
+		return GPU{UUID: uuid}
+	}
+	node := of.Nodes + strconv.Itoa(minor)
+	return GPU{UUID: uuid, Node: "/" + node, Here: s.exists(node)}
+}
+
+// none says that a GPU has no node.
+func (s *scanner) none() tristate.State {
+	if s.Whole {
+		return tristate.Unknown
+	}
+	return tristate.False
+}
+
+// renderNode finds the node that sysfs names below the GPU's drm directory.
+func (s *scanner) renderNode(address pci.Address) GPU {
+	names, err := s.fs.Names(strings.TrimPrefix(address.File("drm"), "/"))
+	if err != nil && !host.Absent(err) {
+		s.problem(err)
+		return GPU{}
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "renderD") {
+			return GPU{Node: "/" + drmNodes + name, Here: s.exists(drmNodes + name)}
+		}
+	}
+	return GPU{Here: s.none()}
+}
+
+// classNames lists the RDMA devices of this network namespace. Where they cannot be listed
+// it is not known which are.
+func (s *scanner) classNames() listing {
+	names, err := s.fs.Names(rdmaClass)
+	l := listing{known: map[string]tristate.State{}, other: tristate.False}
+	if err != nil && !host.Absent(err) {
+		l.other, s.Complete = tristate.Unknown, false // the reader of RDMA devices has named this problem
+	}
+	for _, name := range names {
+		l.known[name] = tristate.True
+	}
+	return l
+}
+
+// verbsNodes finds the device nodes of RDMA devices.
+func (s *scanner) verbsNodes() listing {
+	names, err := s.fs.Names(verbsClass)
+	l := listing{known: map[string]tristate.State{}, other: tristate.False}
+	if err != nil && !host.Absent(err) {
+		s.problem(err)
+		l.other = tristate.Unknown
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "uverbs") { // attributes of the class are here too
+			continue
+		}
+		device, err := s.fs.Line(verbsClass + "/" + name + "/ibdev")
+		switch {
+		case err == nil:
+			l.known[device] = s.exists(rdmaNodes + name)
+		case !host.Absent(err): // otherwise the device is gone
+			s.problem(err)
+			l.other = tristate.Unknown
+		}
+	}
+	return l
+}
+
+// maxInformation is several times the size of such a file, in bytes.
+const maxInformation = 4096
+
+var errNoMinor = errors.New("no line \"Device Minor\" with a number")
+
+// ParseInformation reads the file "information" that NVIDIA's driver has for each GPU: its
+// UUID, "" where it has none yet, and the number of its device node, -1 where there is none
+// (open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv_procfs_read_gpu_info).
+func ParseInformation(text []byte) (uuid string, minor int) {
+	minor = -1
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch key {
+		case "GPU UUID":
+			uuid = value
+		case "Device Minor":
+			minor = -1
+			if n, err := strconv.ParseUint(value, 10, 16); err == nil {
+				minor = int(n)
+			}
+		}
+	}
+	return uuid, minor
+}

@@ -1,0 +1,152 @@
+package visible_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gdr-features/host"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/visible"
+	"gdr-features/source/family"
+	"gdr-features/source/pci"
+	"gdr-features/tristate"
+)
+
+const described = `
+pci0000:10 numa=0
+  0000:11:00.0 gpu 10de:2330
+  0000:12:00.0 accel 1002:74a1
+  0000:13:00.0 ib 15b3:1021 rdma=mlx5_0
+  0000:14:00.0 ib 15b3:1021 rdma=mlx5_1
+`
+
+var nvidia, amd = pci.Address{Bus: 0x11}, pci.Address{Bus: 0x12}
+
+// container is a container on that machine with all of its devices.
+func container(t *testing.T) (dir string) {
+	t.Helper()
+	m, err := machine.Parse(described)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = m.Tree(t, m.Ready())
+	m.Container(t, dir, []int{0, 1}, m.RDMADevices()...)
+	return dir
+}
+
+func scan(t *testing.T, dir string) visible.Devices {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fs.Close() }()
+	inv, err := pci.Scan(fs, family.Known(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return visible.Scan(fs, &inv)
+}
+
+const (
+	yes, no, unknown = tristate.True, tristate.False, tristate.Unknown
+
+	information = "proc/driver/nvidia/gpus/0000:11:00.0/information"
+	drm         = "sys/bus/pci/devices/0000:12:00.0/drm"
+	verbs       = "sys/class/infiniband_verbs"
+)
+
+// TestScan: what is missing is not here, and what cannot be read is not known and named.
+func TestScan(t *testing.T) {
+	remove := func(name string) func(string) error {
+		return func(dir string) error { return os.RemoveAll(filepath.Join(dir, name)) }
+	}
+	write := func(name, text string) func(string) error {
+		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) }
+	}
+	loop := func(name string) func(string) error { // cannot be read, by root either
+		return func(dir string) error {
+			_ = os.RemoveAll(filepath.Join(dir, name))
+			return os.Symlink(filepath.Base(name), filepath.Join(dir, name))
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		change  func(dir string) error
+		gpus    [2]tristate.State // NVIDIA's and AMD's
+		nics    [2]tristate.State // mlx5_0 and mlx5_1
+		problem string
+	}{
+		{"everything is here", remove("none"), [2]tristate.State{yes, yes}, [2]tristate.State{yes, yes}, ""},
+		{"no /dev", remove("dev"), [2]tristate.State{unknown, unknown}, [2]tristate.State{yes, yes}, ""},
+		{"no node of a GPU", remove("dev/nvidia0"), [2]tristate.State{no, yes}, [2]tristate.State{yes, yes}, ""},
+		{"no render node", remove("dev/dri"), [2]tristate.State{yes, no}, [2]tristate.State{yes, yes}, ""},
+		{"the driver does not have the GPU", remove(information), [2]tristate.State{no, yes}, [2]tristate.State{yes, yes}, ""},
+		{"the driver has no render node", remove(drm), [2]tristate.State{yes, no}, [2]tristate.State{yes, yes}, ""},
+		{"no node of a NIC", remove("dev/infiniband/uverbs1"), [2]tristate.State{yes, yes}, [2]tristate.State{yes, no}, ""},
+		{"ib_uverbs is not loaded", remove(verbs), [2]tristate.State{yes, yes}, [2]tristate.State{no, no}, ""},
+		{"another network namespace", remove("sys/class/infiniband/mlx5_0"), [2]tristate.State{yes, yes}, [2]tristate.State{no, yes}, ""},
+		{"no number of a node", write(information, "GPU UUID: GPU-1\nDevice Minor: x\n"), [2]tristate.State{unknown, yes}, [2]tristate.State{yes, yes}, "/" + information + ": no line \"Device Minor\""},
+		{"an empty file", write(information, ""), [2]tristate.State{unknown, yes}, [2]tristate.State{yes, yes}, "/" + information + ": file is empty"},
+		{"a huge file", write(information, strings.Repeat("x", 5000)), [2]tristate.State{unknown, yes}, [2]tristate.State{yes, yes}, "/" + information + ": more data"},
+		{"a loop in place of a node", loop("dev/nvidia0"), [2]tristate.State{unknown, yes}, [2]tristate.State{yes, yes}, "/dev/nvidia0: too many levels"},
+		{"a loop in place of the render nodes", loop(drm), [2]tristate.State{yes, unknown}, [2]tristate.State{yes, yes}, "drm: too many levels"},
+		{"a loop in place of the verbs class", loop(verbs), [2]tristate.State{yes, yes}, [2]tristate.State{unknown, unknown}, "/" + verbs + ": too many levels"},
+		{"a name that is empty", write(verbs+"/uverbs1/ibdev", ""), [2]tristate.State{yes, yes}, [2]tristate.State{yes, unknown}, "/" + verbs + "/uverbs1/ibdev: file is empty"},
+		{"an attribute of the class", write(verbs+"/abi_version", "6\n"), [2]tristate.State{yes, yes}, [2]tristate.State{yes, yes}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := container(t)
+			if err := tt.change(dir); err != nil {
+				t.Fatal(err)
+			}
+			d := scan(t, dir)
+			if got := [2]tristate.State{d.GPUs[nvidia].Here, d.GPUs[amd].Here}; got != tt.gpus {
+				t.Errorf("GPUs: %v, want %v", got, tt.gpus)
+			}
+			if got := [2]tristate.State{d.RDMA("mlx5_0"), d.RDMA("mlx5_1")}; got != tt.nics {
+				t.Errorf("NICs: %v, want %v", got, tt.nics)
+			}
+			text := ""
+			for _, p := range d.Problems {
+				text += p.Error() + "\n"
+			}
+			if !strings.Contains(text, tt.problem) || (text == "") != (tt.problem == "") || d.Complete != (tt.problem == "") {
+				t.Errorf("problems %q, complete: %v; want %q", text, d.Complete, tt.problem)
+			}
+		})
+	}
+}
+
+// TestNames: the paths of nodes, and the names of network devices.
+func TestNames(t *testing.T) {
+	dir := container(t)
+	if d := scan(t, dir); d.Networks != nil {
+		t.Errorf("network devices without /sys/class/net: %q", d.Networks)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "sys/class/net/eth0"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := scan(t, dir)
+	if len(d.Networks) != 1 || d.GPUs[nvidia].Node != "/dev/nvidia0" || d.GPUs[amd].Node != "/dev/dri/renderD129" {
+		t.Errorf("%+v", d)
+	}
+	if want := "GPU-00000000-0000-4000-8000-000000000001"; d.GPUs[nvidia].UUID != want {
+		t.Errorf("UUID %q, want %q", d.GPUs[nvidia].UUID, want)
+	}
+}
+
+// FuzzParseInformation: a number of a node is one that can be written into a path and read
+// back, and the text made of the result gives the same result.
+func FuzzParseInformation(f *testing.F) {
+	f.Add([]byte("Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-1\nDevice Minor: \t 3\n"))
+	f.Add([]byte("Device Minor: -1\nDevice Minor: 65536\nGPU UUID:\n:\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		uuid, minor := visible.ParseInformation(text)
+		if minor < -1 || minor > 65535 || strings.Contains(uuid, "\n") {
+			t.Errorf("%q, %d", uuid, minor)
+		}
+	})
+}
