@@ -67,7 +67,7 @@ func Check(m *assign.Map, given Given) []*Finding {
 
 // Judged are the variables that Check looks at.
 func Judged() []string {
-	return []string{deviceOrder, ncclHCA, ucxDevices, nvshmemSwitch, nvshmemMapping, nvshmemList, vllmMapping, vllmVariables, mooncakeVariable}
+	return []string{deviceOrder, ncclHCA, ucxDevices, nvshmemSwitch, nvshmemMapping, nvshmemList, vllmMapping, vllmVariables, mooncakeVariable, mooncakePort}
 }
 
 // judge looks at the variables of one framework.

@@ -188,8 +188,48 @@ func judgeSGLang(j *judge) {
 	sortProblems(f)
 }
 
-// judgeMooncake looks at the file and at the variable that names it.
+// judgePort looks at the port that Mooncake's engine uses of every NIC.
+func (j *judge) judgePort() {
+	f := j.about(mooncakePort)
+	if f == nil {
+		return
+	}
+	if right := commonPort(j.Used()); right > 0 {
+		f.Want = strconv.Itoa(right)
+	}
+	port := readPort(j.Variables[mooncakePort])
+	if port == 0 {
+		f.wrong("not a number from 1 to 255; Mooncake ignores it and uses port 1")
+		return
+	}
+	for _, nic := range j.Used() {
+		if !slices.Contains(nic.Active, port) {
+			f.wrong("port %d of %s is not active", port, nic.RDMA)
+		}
+	}
+}
+
+// readPort reads a port's number as Mooncake does (mooncake-transfer-engine/src/config.cpp,
+// loadGlobalConfig); 0 for what it ignores.
+func readPort(text string) int {
+	if port, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && port > 0 && port < 256 {
+		return port
+	}
+	return 0
+}
+
+// enginePort is the port that Mooncake's engine uses of every NIC; 0 where the variables are
+// not known, or no port would do for all.
+func (j *judge) enginePort() int {
+	if j.Variables == nil || commonPort(j.Used()) == 0 {
+		return 0
+	}
+	return max(readPort(j.Variables[mooncakePort]), 1)
+}
+
+// judgeMooncake looks at the file, at the variable that names it, and at the port.
 func judgeMooncake(j *judge) {
+	j.judgePort()
 	if f := j.about(mooncakeVariable); f != nil {
 		switch {
 		case j.unread != nil && j.Elsewhere:
@@ -230,7 +270,7 @@ func (j *judge) names(f *Finding, key string, names []string) []*assign.NIC {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
-		if nic := j.device(f, fmt.Sprintf("%s: %s", key, name), name, 0); nic != nil && !slices.Contains(nics, nic) {
+		if nic := j.device(f, fmt.Sprintf("%s: %s", key, name), name, j.enginePort()); nic != nil && !slices.Contains(nics, nic) {
 			nics = append(nics, nic)
 		}
 	}

@@ -1,6 +1,7 @@
 package frameworks_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,6 +75,42 @@ func TestUneven(t *testing.T) {
 		if got := strings.Join(problems, "; "); got != want {
 			t.Errorf("%s: %q, want %q", given, got, want)
 		}
+	}
+}
+
+// TestCheckPort: the port that is given to Mooncake's engine must be active on every NIC in
+// use, and where none is given port 1 must be.
+func TestCheckPort(t *testing.T) {
+	const file = `"files":{"sglang":{"0":"mlx5_0","1":"mlx5_1"}}`
+	const given, none = `{"variables":{"sglang":{"MC_IB_PORT":"%s"}},` + file + "}", `{"variables":{"sglang":{"UCX_TLS":"rc"}},` + file + "}"
+	for _, tt := range []struct {
+		name, text string
+		active     [2][]int // of two NICs
+		want       string   // "" for nothing wrong
+	}{
+		{"right", fmt.Sprintf(given, "2"), [2][]int{{2}, {1, 2}}, ""},
+		{"not active", fmt.Sprintf(given, "2"), [2][]int{{1}, {1, 2}}, "port 2 of mlx5_0 is not active"},
+		{"of no NIC", fmt.Sprintf(given, "0"), [2][]int{{2}, {2}}, "Mooncake ignores it and uses port 1"},
+		{"not a number", fmt.Sprintf(given, "x"), [2][]int{{1}, {1}}, "Mooncake ignores it and uses port 1"},
+		{"too large", fmt.Sprintf(given, "257"), [2][]int{{1}, {1}}, "Mooncake ignores it and uses port 1"},
+		{"not given, and port 1 is active", none, [2][]int{{1}, {1, 2}}, ""},
+		{"not given, and port 1 is not active", none, [2][]int{{2}, {1, 2}}, "port 1 of mlx5_0 is not active"},
+		{"not given, and no port is active on all", none, [2][]int{{1}, {2}}, ""},
+		{"a file alone", `{"0":"mlx5_0","1":"mlx5_1"}`, [2][]int{{2}, {2}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := switched(t, 2, "ib 15b3:1021 rdma=mlx5_0", "ib 15b3:1021 rdma=mlx5_1")
+			for i, nic := range m.NICs {
+				nic.Port, nic.Active = tt.active[i][0], tt.active[i]
+			}
+			var problems []string
+			for _, f := range judged(t, m, []byte(tt.text)) {
+				problems = append(problems, f.Problems...)
+			}
+			if got := strings.Join(problems, "; "); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 

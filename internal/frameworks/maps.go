@@ -62,6 +62,9 @@ func vllmFinds(m *assign.Machine, nic *assign.NIC) *assign.NIC {
 // commonPort is a port that is active on all NICs, the one chosen where it is the same for
 // all; 0 for none.
 func commonPort(nics []*assign.NIC) int {
+	if len(nics) == 0 {
+		return 0
+	}
 	for _, port := range slices.Concat([]int{nics[0].Port}, nics[0].Active) {
 		if !slices.ContainsFunc(nics, func(n *assign.NIC) bool { return !slices.Contains(n.Active, port) }) {
 			return port
@@ -100,13 +103,10 @@ const mooncakePort = "MC_IB_PORT"
 // usePort tells Mooncake's engine, which SGLang uses too, which port of its NICs to use: one
 // for all, 1 by default (Mooncake mooncake-transfer-engine/src/config.cpp, loadGlobalConfig).
 func (s *Settings) usePort(nics []*assign.NIC) {
-	if len(nics) == 0 {
-		return
-	}
-	switch port := commonPort(nics); port {
-	case 0:
+	switch port := commonPort(nics); {
+	case len(nics) == 0, port == 1:
+	case port == 0:
 		s.Notes = append(s.Notes, mooncakePort+" has one port for all NICs, and here no port is active on all of them.")
-	case 1:
 	default:
 		s.Variables = append(s.Variables, Variable{mooncakePort, strconv.Itoa(port)})
 	}
