@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -22,8 +22,8 @@ import (
 const exitTooFar statusError = 2
 
 type envOptions struct {
-	framework, gpus, level, format string
-	check                          bool
+	framework, gpus, level, format, file string
+	check                                bool
 }
 
 var envFormats = []string{"shell", "dotenv", "json", "file"}
@@ -58,6 +58,7 @@ error.`,
   gdr-features env --for ucx --gpus 3                # for the process that uses GPU 3
   gdr-features env --for nvshmem -o dotenv > nvshmem.env && docker run --env-file nvshmem.env ...
   gdr-features env --for sglang -o file > map.json   # --disaggregation-ib-device map.json
+  gdr-features env --for ucx -f /etc/gdr/env         # in an initContainer; then: . /etc/gdr/env
   gdr-features env -o json | jq .gpus                # for programs: the map, for all frameworks
   gdr-features env --check                           # are the variables of this shell right?
   gdr-features env --check map.json`,
@@ -76,6 +77,7 @@ error.`,
 	c.Flags().StringVar(&o.gpus, "gpus", "", "only these GPUs: a list of PCI addresses, UUIDs or numbers; all by default")
 	c.Flags().StringVar(&o.level, "level", "", "the farthest level allowed between a GPU and its NIC: PIX, PXB, PHB, NODE or SYS")
 	c.Flags().StringVarP(&o.format, "output", "o", "shell", "output format: shell, dotenv (for docker run --env-file), json or file")
+	c.Flags().StringVarP(&o.file, "file", "f", "", "file to write, whole or not at all; standard output by default")
 	c.Flags().BoolVar(&o.check, "check", false, "find mistakes in the variables of the environment or of FILE")
 	cli.Words(c, "for", frameworks.Names()...)
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
@@ -89,8 +91,8 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	switch {
-	case o.check && (o.framework != "" || o.level != "" || cmd.Flags().Changed("output")):
-		return errors.New("--check does not go with --for, --level or -o")
+	case o.check && (o.framework != "" || o.level != "" || o.file != "" || cmd.Flags().Changed("output")):
+		return errors.New("--check does not go with --for, --level, -o or -f; it takes a file without a flag")
 	case o.check:
 		return nil
 	case len(args) > 0:
@@ -125,7 +127,11 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	if o.framework != "" {
 		some = []frameworks.Framework{*frameworks.Named(o.framework)}
 	}
-	if err := a.printMap(o.format, here, some); err != nil {
+	text, err := a.mapText(o.format, here, some)
+	if err != nil {
+		return err
+	}
+	if err := a.write(o.file, text); err != nil {
 		return err
 	}
 	if !here.report.PCIRead || here.noneHere() || !here.Within(limit) {
@@ -134,36 +140,35 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	return nil
 }
 
-// printMap prints a map in one of envFormats. A file has no place for notes, which go to
-// standard error.
-func (a *app) printMap(format string, here *assigned, some []frameworks.Framework) error {
+// mapText returns a map in one of envFormats. A file has no place for notes and variables,
+// which go to standard error.
+func (a *app) mapText(format string, here *assigned, some []frameworks.Framework) ([]byte, error) {
 	if format == "json" {
 		d := frameworks.NewDocument(here.Map, some)
 		d.Notes = slices.Concat(here.notes, d.Notes)
-		return printJSON(a.out, d)
+		return asJSON(d)
 	}
 	s := some[0].Write(here.Map)
 	s.Notes = slices.Concat(here.notes, here.Notes(), s.Notes)
-	write := frameworks.Shell
 	switch format {
 	case "file":
-		if err := printJSON(a.out, s.File); err != nil {
-			return err
+		if _, err := a.err.Write(frameworks.Shell(s)); err != nil {
+			return nil, err
 		}
-		_, err := a.err.Write(frameworks.Shell(s))
-		return err
+		return asJSON(s.File)
 	case "dotenv":
-		write = frameworks.DotEnv
+		return frameworks.DotEnv(s), nil
 	}
-	_, err := a.out.Write(write(s))
-	return err
+	return frameworks.Shell(s), nil
 }
 
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+func asJSON(v any) ([]byte, error) {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	err := enc.Encode(v)
+	return text.Bytes(), err
 }
 
 // assigned is a machine on which each GPU in question has its NIC.

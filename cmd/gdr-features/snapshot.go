@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,11 +42,7 @@ Run it as root: what only root may read (ACS, VPD) is missing otherwise. Results
 			if err != nil {
 				return err
 			}
-			if file == "" {
-				_, err = a.out.Write(text)
-				return err
-			}
-			return writeWhole(file, text)
+			return a.write(file, text)
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", "file to write, whole or not at all; standard output by default")
@@ -84,25 +77,4 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	}
 	recording.Scrub()
 	return recording.Text()
-}
-
-// writeWhole writes a file under another name and renames it, so that it is never
-// seen in part.
-func writeWhole(name string, text []byte) error {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: not a regular file", name)
-	}
-	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
-	to, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // for others to read: it is to be sent
-	if err != nil {
-		return err
-	}
-	_, err = to.Write(text)
-	if err = errors.Join(err, to.Close()); err == nil {
-		err = os.Rename(temp, name)
-	}
-	if err != nil {
-		_ = os.Remove(temp)
-	}
-	return err
 }
