@@ -36,7 +36,7 @@ func At(bus uint8) pci.Address { return pci.Address{Bus: bus} }
 func Function(bus uint8, vendor, device uint16, class uint32, driver string) pci.Function {
 	return pci.Function{
 		Address: At(bus), Vendor: vendor, Device: device, Class: class, IDFile: pci.ModaliasFile,
-		RootBus: "pci0000:00", Bridges: []pci.Address{{Bus: 0, Device: 1}, {Bus: 1}, {Bus: 2, Device: bus}},
+		RootBus: "pci0000:00", Top: "pci0000:00", Bridges: []pci.Address{{Bus: 0, Device: 1}, {Bus: 1}, {Bus: 2, Device: bus}},
 		Driver: driver, DriverKnown: true, IOMMUGroup: pci.None,
 	}
 }

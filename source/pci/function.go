@@ -48,6 +48,11 @@ type Function struct {
 	// RootBus is the root bus above the function, "pci0000:15"; "" when the
 	// function's path could not be read. From the target of the entry's link.
 	RootBus string
+	// Top is the first directory of that path below /sys/devices. It is RootBus on most
+	// machines, the outer root bus behind VMD, and "LNXSYSTM:00" or the like where a
+	// hypervisor's own bus is above the root bus (VMBus). "" where RootBus is, and where
+	// the link does not lead to /sys/devices.
+	Top string
 	// Bridges are the PCI functions above this one, the root port first, the
 	// direct parent last. From the same link.
 	Bridges []Address

@@ -164,11 +164,11 @@ pci0001:00 numa=0 path=LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-000
 `), 0)
 	wantProblems(t, inv.Problems)
 	vmd := find(t, &inv, "10000:e3:00.0")
-	if want := []pci.Address{at(t, "10000:e0:02.0"), at(t, "10000:e1:00.0"), at(t, "10000:e2:00.0")}; vmd.RootBus != "pci10000:e0" || !cmp.Equal(vmd.Bridges, want) {
-		t.Errorf("VMD: %s, %v; want pci10000:e0, %v", vmd.RootBus, vmd.Bridges, want)
+	if want := []pci.Address{at(t, "10000:e0:02.0"), at(t, "10000:e1:00.0"), at(t, "10000:e2:00.0")}; vmd.RootBus != "pci10000:e0" || vmd.Top != "pci0000:d7" || !cmp.Equal(vmd.Bridges, want) {
+		t.Errorf("VMD: %s in %s, %v; want pci10000:e0 in pci0000:d7, %v", vmd.RootBus, vmd.Top, vmd.Bridges, want)
 	}
-	if vm := find(t, &inv, "0001:00:00.0"); vm.RootBus != "pci0001:00" || len(vm.Bridges) != 0 {
-		t.Errorf("Hyper-V: %s, %v; want pci0001:00, no bridges", vm.RootBus, vm.Bridges)
+	if vm := find(t, &inv, "0001:00:00.0"); vm.RootBus != "pci0001:00" || vm.Top != "LNXSYSTM:00" || len(vm.Bridges) != 0 {
+		t.Errorf("Hyper-V: %s in %s, %v; want pci0001:00 in LNXSYSTM:00, no bridges", vm.RootBus, vm.Top, vm.Bridges)
 	}
 }
 

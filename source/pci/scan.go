@@ -145,7 +145,18 @@ func (s *scanner) place(f *Function, link host.Link) {
 	} else {
 		s.bridges[above] = bridges
 	}
-	f.RootBus, f.Bridges = root, bridges
+	f.RootBus, f.Bridges, f.Top = root, bridges, topOf(to)
+}
+
+// topOf returns the first directory below /sys/devices of the target of a link in
+// devicesDir.
+func topOf(to string) string {
+	below, _ := strings.CutPrefix(to, "../../../devices/")
+	if len(below) == len(to) {
+		return ""
+	}
+	top, _, _ := strings.Cut(below, "/")
+	return top
 }
 
 // splitPath takes the directory of a function apart: the root bus nearest to

@@ -136,7 +136,7 @@ func TestScan(t *testing.T) {
 	bridge := func(address string, vendor, device uint16, above ...pci.Address) pci.Function {
 		return pci.Function{
 			Address: at(t, address), Vendor: vendor, Device: device, Class: 0x060400,
-			RootBus: "pci0000:15", Bridges: above,
+			RootBus: "pci0000:15", Top: "pci0000:15", Bridges: above,
 			NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.Unread,
 		}
 	}
@@ -147,15 +147,15 @@ func TestScan(t *testing.T) {
 		bridge("0000:17:01.0", 0x1000, 0xc030, bridges[:2]...),
 		{
 			Address: at(t, "0000:18:00.0"), Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1, Class: 0x030200,
-			RootBus: "pci0000:15", Bridges: bridges, Driver: "nvidia", DriverKnown: true, IOMMUGroup: 3,
+			RootBus: "pci0000:15", Top: "pci0000:15", Bridges: bridges, Driver: "nvidia", DriverKnown: true, IOMMUGroup: 3,
 		},
 		{
 			Address: pf, Vendor: 0x15b3, Device: 0x1021, Class: 0x020700,
-			RootBus: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 5,
+			RootBus: "pci0000:15", Top: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 5,
 		},
 		{
 			Address: at(t, "0000:19:00.1"), Vendor: 0x15b3, Device: 0x101e, Class: 0x020700, PhysFn: &pf,
-			RootBus: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 6,
+			RootBus: "pci0000:15", Top: "pci0000:15", Bridges: other, Driver: "mlx5_core", DriverKnown: true, IOMMUGroup: 6,
 		},
 	}}
 	want.Functions[1].SubVendor = 0x1000

@@ -123,7 +123,7 @@ func TestScanSpoiled(t *testing.T) {
 			},
 			[]string{"/" + gpu + ": no root bus in "},
 			func(inv *pci.Inventory, gpu, _ *pci.Function) {
-				gpu.RootBus, gpu.Bridges = "", nil
+				gpu.RootBus, gpu.Top, gpu.Bridges = "", "", nil
 				inv.Functions = []pci.Function{*gpu}
 			},
 		},
@@ -134,7 +134,7 @@ func TestScanSpoiled(t *testing.T) {
 				rename(t, dir, "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0", gpu)
 			},
 			[]string{"readlink /" + gpu + ": invalid argument"},
-			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.RootBus, gpu.Bridges = "", nil },
+			func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.RootBus, gpu.Top, gpu.Bridges = "", "", nil },
 		},
 		{
 			"an entry that is no address",
