@@ -93,6 +93,7 @@ func TestFeatures(t *testing.T) {
 	}{
 		{all[0], `
 node: gdr.acs=clear
+node: gdr.align=numaNode
 node: gdr.dmabuf=true
 node: gdr.gpu.nvidia=true
 node: gdr.gpus=1

@@ -23,6 +23,7 @@ const (
 	NICs        = "gdr.nics"
 	Topology    = "gdr.topology"
 	DataDirect  = "gdr.datadirect"
+	Align       = "gdr.align"
 
 	Ready      = "gpudirect.rdma"
 	Reason     = "gdr.reason"

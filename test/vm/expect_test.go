@@ -44,7 +44,7 @@ var unused = labels{
 // bare are the labels of node before a driver is loaded.
 var bare = unused.with(labels{
 	"gpudirect.rdma.connectx": "true", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true", "gdr.gpus": "4", "gdr.nics": "5",
-	"gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false",
+	"gdr.level": "NODE", "gdr.level.best": "PIX", "gdr.nccl-default": "false", "gdr.align": "numaNode",
 })
 
 func (m *machine) expectLabels(uid uint32, want labels) {

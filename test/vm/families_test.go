@@ -46,7 +46,7 @@ func TestEFA(t *testing.T) {
 	m := boot(t, aws(), "")
 	bare := unused.with(labels{
 		"gpudirect.rdma.connectx": "true", "gdr.gpu.nvidia": "true", "gdr.nic.efa": "true", "gdr.nic.mlx5": "true",
-		"gdr.gpus": "1", "gdr.nics": "2", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true",
+		"gdr.gpus": "1", "gdr.nics": "2", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
 	})
 	m.expectTopology(root)
 	a := m.startAgent(bare)
@@ -113,7 +113,7 @@ func TestTwoVendors(t *testing.T) {
 	m := boot(t, mixed(), "")
 	bare := unused.with(labels{
 		"gpudirect.rdma.connectx": "false", "gdr.gpu.amd": "true", "gdr.gpu.nvidia": "true", "gdr.nic.bnxt_re": "true",
-		"gdr.gpus": "2", "gdr.nics": "1", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true",
+		"gdr.gpus": "2", "gdr.nics": "1", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
 	})
 	m.expectTopology(root)
 	m.expectLabels(nobody, bare.with(labels{"gdr.acs": ""}))
@@ -196,7 +196,7 @@ func TestInstinct(t *testing.T) {
 	m := boot(t, instinct(), "")
 	bare := unused.with(labels{
 		"gdr.gpu.amd": "true", "gdr.nic.ionic": "true", "gdr.gpus": "1", "gdr.nics": "1",
-		"gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true",
+		"gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
 		"gpudirect.storage": "", // of NVIDIA's stack
 	})
 	m.expectTopology(root)

@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/dra"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -21,6 +23,7 @@ import (
 type Facts struct {
 	// PCIRead is false when the PCI bus could not be read at all.
 	PCIRead bool
+	PCI     *pci.Inventory
 	// Families are those that count.
 	Families family.Table
 	Matrix   *topology.Matrix
@@ -89,6 +92,12 @@ var rows = [...]row{
 			return "true", false
 		}
 		return "", !f.Matrix.Counted
+	}},
+	{name: label.Align, kind: hardware, value: func(f *Facts) (string, bool) {
+		if !f.mayHavePairs() {
+			return "", false
+		}
+		return word(dra.Align(f.PCI, f.Matrix))
 	}},
 
 	{name: label.Ready, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Verdict.Ready) }},

@@ -24,14 +24,16 @@ import (
 func TestLabels(t *testing.T) {
 	families := family.Known()
 	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0]}}}
+	eligible := []topology.GPU{{Function: gpu[0].Function, Eligible: true}}
 	instinct := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[1]}}}
 	all := slices.Collect(maps.Keys(All(family.Known())))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
 	unreadable.Open.ConnectX, unreadable.Open.Rate, unreadable.Open.Link, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true, true, true
 	noMOFED := kmod.State{}
 	noMOFED.Stack.MOFED.Origin = kmod.OriginNotLoaded
+	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: true, RootBus: "pci0000:80", Top: "pci0000:80"}}}
 	everything := topology.Matrix{
-		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: true}, Eligible: true}},
+		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: true, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
 		NICs: []topology.NIC{
 			{Function: &pci.Function{NIC: families.NICs[0], Eligible: true}},
 			{Function: &pci.Function{NIC: families.NICs[1]}},
@@ -73,7 +75,7 @@ func TestLabels(t *testing.T) {
 		},
 		{"everything known", Facts{PCIRead: true, Matrix: &everything, Verdict: &allTrue, Kmod: &software, Expected: &expect.Result{State: tristate.False}}, label.Set{
 			label.Capable: "true", label.ConnectX: "false", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
-			label.Topology: "physical", label.DataDirect: "true",
+			label.Topology: "physical", label.DataDirect: "true", label.Align: "numaNode",
 			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
 			label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 			label.Expected: "false",
@@ -90,16 +92,16 @@ func TestLabels(t *testing.T) {
 		},
 		{
 			"counted, and no level is known",
-			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu, Counted: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: &unreadable, Kmod: &noMOFED, Expected: &expect.Result{NoType: true}},
-			label.Set{label.GPUs: "1", label.NICs: "1", label.Reason: "Unreadable", label.Peermem: "false"},
+			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: eligible, Counted: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: &unreadable, Kmod: &noMOFED, Expected: &expect.Result{NoType: true}},
+			label.Set{"gdr.gpu.nvidia": "true", label.GPUs: "1", label.NICs: "1", label.Reason: "Unreadable", label.Peermem: "false"},
 			[]string{
-				label.Capable, label.ConnectX, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Ready, label.Reason,
+				label.Capable, label.ConnectX, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Align, label.Ready, label.Reason,
 				label.DMABuf, label.PeerDirect, label.Rate, label.Link, label.IOMMU, label.ACS, label.Storage,
 			},
 		},
 	}
 	for _, tt := range tests {
-		tt.facts.Families = families
+		tt.facts.Families, tt.facts.PCI = families, &inventory
 		labels, unknown := Labels(&tt.facts)
 		if diff := cmp.Diff(tt.want, labels); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -115,7 +117,7 @@ func TestRows(t *testing.T) {
 	want := map[kind][]string{
 		hardware: {
 			"gpudirect.rdma.capable", "gpudirect.rdma.connectx", "gdr.gpu.", "gdr.nic.", "gdr.level", "gdr.level.best", "gdr.nccl-default", "gdr.gpus", "gdr.nics",
-			"gdr.topology", "gdr.datadirect",
+			"gdr.topology", "gdr.datadirect", "gdr.align",
 		},
 		state: {
 			"gpudirect.rdma", "gdr.reason", "gdr.peermem", "gdr.dmabuf", "gdr.peerdirect", "gdr.mofed", "gdr.rate", "gdr.link",

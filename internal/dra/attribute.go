@@ -1,0 +1,118 @@
+// Package dra tells by which attribute Kubernetes' Dynamic Resource Allocation can match the
+// GPUs of a machine with its NICs, and writes the claim that does so. It does no I/O.
+//
+// DRA drivers publish a device's place in two standard attributes, pcieRoot and numaNode. A
+// claim can demand that two devices have the same value of one of them, and nothing nearer:
+// what is above the devices in the PCI tree has no attribute.
+package dra
+
+import (
+	"strconv"
+	"strings"
+
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Attribute is a standard device attribute by which a claim can match a GPU and a NIC,
+// without its domain.
+type Attribute string
+
+// Attributes, the narrowest first. None stands for a machine that neither of them serves.
+const (
+	PCIeRoot Attribute = "pcieRoot"
+	NUMANode Attribute = "numaNode"
+	None     Attribute = "none"
+)
+
+// domain is that of the standard attributes.
+const domain = "resource.kubernetes.io"
+
+// Name is the attribute's full name, "resource.kubernetes.io/pcieRoot".
+func (a Attribute) Name() string { return domain + "/" + string(a) }
+
+// Of returns the value of an attribute that DRA drivers publish for a function, as they read
+// it from sysfs: "pci0000:15", "1"; "" for none. known is false if what it follows from could
+// not be read.
+//
+// Source: k8s.io/dynamic-resource-allocation v0.37.2, deviceattribute, pci_linux.go and
+// numa_linux.go. Addresses with a domain of more than four digits have neither attribute. The
+// root is the first directory of the function's path below /sys/devices, and must begin with
+// "pci". A numa_node of -1 is not published.
+func (a Attribute) Of(f *pci.Function) (value string, known bool) {
+	if !published(f.Address) {
+		return "", true
+	}
+	switch a {
+	case PCIeRoot:
+		if !strings.HasPrefix(f.Top, "pci") {
+			return "", f.RootBus != ""
+		}
+		return f.Top, true
+	case NUMANode:
+		if f.NUMA < 0 {
+			return "", f.NUMA == pci.None
+		}
+		return strconv.Itoa(f.NUMA), true
+	case None:
+	}
+	return "", true
+}
+
+// published reports whether an address has the form that standard attributes demand: a
+// domain of four digits.
+func published(a pci.Address) bool { return a.Domain <= 0xffff }
+
+// same reports whether two functions have the same value of the attribute.
+func (a Attribute) same(f, g *pci.Function) tristate.State {
+	of, known := a.Of(f)
+	other, otherKnown := a.Of(g)
+	switch {
+	case known && of == "", otherKnown && other == "":
+		return tristate.False
+	case !known || !otherKnown:
+		return tristate.Unknown
+	}
+	return tristate.Of(of == other)
+}
+
+// serves reports whether every eligible GPU has an eligible NIC with the same value of the
+// attribute. Several GPUs may have the same NIC: how many pairs can be allocated at the same
+// time is another question.
+func (a Attribute) serves(inv *pci.Inventory, m *topology.Matrix) tristate.State {
+	all := tristate.True
+	for i := range m.GPUs {
+		if !m.GPUs[i].Eligible {
+			continue
+		}
+		one := tristate.False
+		for j := range inv.Functions {
+			// Virtual functions come and go with software; their place is that of the physical one.
+			if f := &inv.Functions[j]; f.NICEligible() && inv.Physical(f) == nil {
+				one = tristate.Or(one, a.same(m.GPUs[i].Function, f))
+			}
+		}
+		all = tristate.And(all, one)
+	}
+	return all
+}
+
+// Align returns the narrowest attribute by which every eligible GPU of a machine can be
+// matched with an eligible NIC; "" where that is not known, and where there is no such GPU
+// or NIC.
+func Align(inv *pci.Inventory, m *topology.Matrix) Attribute {
+	if !m.Counted || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
+		return ""
+	}
+	for _, a := range [...]Attribute{PCIeRoot, NUMANode} {
+		switch a.serves(inv, m) {
+		case tristate.True:
+			return a
+		case tristate.Unknown:
+			return ""
+		case tristate.False:
+		}
+	}
+	return None
+}
