@@ -194,7 +194,7 @@ func (s *scrubber) hideUsers(text []byte) {
 // a type of board.
 var kept = [...]string{
 	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
-	"state", "phys_state", "rate", "board_id", "config",
+	"state", "phys_state", "rate", "board_id", "config", pci.ResourceFile, "mem_info_vram_total",
 }
 
 // content overwrites what identifies the machine.
@@ -205,7 +205,7 @@ func (s *scrubber) content(name string, c *content) {
 		if whole && len(data) > 0 && errors.Is(c.stop, io.EOF) {
 			c.replace(s.vpd(data))
 		}
-	case slices.Contains(kept[:], base):
+	case slices.Contains(kept[:], base), strings.HasSuffix(base, "_resize"):
 	default:
 		for _, p := range c.parts {
 			s.hideUsers(p.data)
