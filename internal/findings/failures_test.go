@@ -50,6 +50,16 @@ pci0000:80 numa=1
         0000:84:00.0 ib 15b3:1021 rdma=mlx5_1
 `
 
+// desktop is a desktop computer with an Intel CPU.
+const desktop = `cpu 198 Intel(R) Core(TM) Ultra 9 285K
+pci0000:00
+  0000:00:00.0 060000 8086:7d1b
+  0000:00:01.0 port 8086:7ecc
+    0000:01:00.0 gpu 10de:2235
+  0000:00:06.0 port 8086:7ecb
+    0000:02:00.0 eth 15b3:101d rdma=mlx5_0
+`
+
 // shared is a board whose PCI tree hides that each GPU has a NIC of its own.
 const shared = `pci0000:10 numa=0
   0000:10:01.0 port 8086:352a
@@ -105,7 +115,13 @@ func text(t *testing.T, name string) *machine.Machine {
 		"mlx4":      strings.ReplaceAll(pair, "15b3:1021", "15b3:1007"),
 		"far redirect": "pci0000:10 numa=0\n  0000:10:01.0 port 8086:352a acs=001d\n    0000:13:00.0 gpu 10de:2330\n" +
 			"  0000:10:02.0 port 8086:352a acs=001d\n    0000:14:00.0 ib 15b3:1021 rdma=mlx5_0\n",
-		"guest": "virtual\n" + strings.Replace(pair, "acs=0001", "acs=001d", 2),
+		"desktop": desktop,
+		"desktop with a switch": "cpu 198 Intel(R) Core(TM) Ultra 9 285K\npci0000:00\n  0000:00:00.0 060000 8086:7d1b\n  0000:00:01.0 port 8086:7ecc\n    0000:01:00.0 switch 10b5:9797\n" +
+			"      0000:02:00.0 port 10b5:9797\n        0000:03:00.0 gpu 10de:2235\n      0000:02:01.0 port 10b5:9797\n        0000:04:00.0 eth 15b3:101d rdma=mlx5_0\n",
+		"high-end desktop":  strings.Replace(desktop, "198 Intel(R) Core(TM) Ultra 9 285K", "85 Intel(R) Core(TM) i9-10980XE CPU @ 3.00GHz", 1),
+		"desktop guest":     "virtual\n" + desktop,
+		"other host bridge": strings.Replace(desktop, "8086:7d1b", "1022:1450", 1),
+		"guest":             "virtual\n" + strings.Replace(pair, "acs=0001", "acs=001d", 2),
 	}
 	if desc, ok := texts[name]; ok {
 		m, err := machine.Parse(desc)
@@ -184,6 +200,11 @@ func bars(sizes ...uint64) string {
 		fmt.Fprintf(&text, "0x%016x 0x%016x 0x%016x\n", at, end, flags)
 	}
 	return text.String()
+}
+
+// params are those of NVIDIA's driver, with these RegistryDwords.
+func params(dwords string) change {
+	return file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \""+dwords+"\"\nRegistryDwordsPerDevice: \"\"\n")
 }
 
 // kernelConfig is the configuration of the running kernel.

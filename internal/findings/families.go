@@ -80,9 +80,16 @@ var bar = check{name: "bar", rows: []row{
 	{
 		status: Warn, code: "SmallBAR", which: smallBAR,
 		text: say("only a part of the GPU's memory is visible on PCI: %s", which),
-		fix:  say("turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"),
+		fix:  say(largeBAR),
+	},
+	{
+		status: Warn, code: "SmallBAR1", which: smallBAR1,
+		text: say("BAR1 is less than 1 GiB, and no more GPU memory than this can be registered at a time: %s", which),
+		fix:  largerBAR1,
 	},
 }}
+
+const largeBAR = "turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"
 
 // smallBAR lists the GPUs whose BAR is smaller than their memory.
 func smallBAR(f *Facts) (names, evidence []string) {
@@ -97,6 +104,42 @@ func smallBAR(f *Facts) (names, evidence []string) {
 }
 
 const mib = 1 << 20
+
+// smallBAR1 lists the GPUs whose memory has an unknown size and a BAR that is certainly too
+// small for it.
+func smallBAR1(f *Facts) (names, evidence []string) {
+	for _, fn := range withSmallBAR1(f) {
+		names = append(names, fmt.Sprintf("%v (%d MiB)", fn.Address, fn.Memory.Visible/mib))
+		evidence = append(evidence, sawBAR(fn))
+		if sizes := fn.Memory.Sizes; sizes != 0 {
+			evidence = append(evidence, saw(fn.Address.File(fn.Memory.ResizeFile()), fmt.Sprintf("%016x", sizes)))
+		}
+	}
+	return names, evidence
+}
+
+func withSmallBAR1(f *Facts) (all []*pci.Function) {
+	for i := range f.PCI.Functions {
+		fn := &f.PCI.Functions[i]
+		if m := fn.Memory; eligibleGPU(fn) && m != nil && m.Total == 0 && m.Visible < pci.Plenty {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
+// largerBAR1 says what to do, by the sizes that the first GPU's BAR can be given.
+func largerBAR1(f *Facts) string {
+	gpu := withSmallBAR1(f)[0]
+	switch size, number := gpu.Memory.Largest(); {
+	case size > gpu.Memory.Visible:
+		return fmt.Sprintf("%s; or unbind the GPU's driver and write %d to %s, for %d MiB",
+			largeBAR, number, gpu.Address.File(gpu.Memory.ResizeFile()), size/mib)
+	case size > 0:
+		return "the BAR cannot be made larger: register small buffers, or use another GPU"
+	}
+	return largeBAR + "; nvidia-smi -q -d MEMORY shows BAR1"
+}
 
 // sawBAR is evidence of the BAR that a GPU's memory is reached through.
 func sawBAR(fn *pci.Function) string {

@@ -262,6 +262,49 @@ func balancing(f *Facts) (mode, evidence []string) {
 	return []string{f.advised().NUMABalancing}, f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing)
 }
 
+// rootComplex: what the CPU does with traffic between a GPU and a NIC.
+var rootComplex = check{name: "root-complex", rows: []row{{
+	status: Warn, code: "PlatformP2PWriteOnly", which: throughClientCPU,
+	text: say("PCIe writes from one device to another pass %s, but reads do not: a NIC cannot send from GPU memory: %s", processor, which),
+	fix:  say("put GPU and NIC below one PCIe switch, or into a machine with Xeon or EPYC; meanwhile set NCCL_NET_GDR_READ=0, which sends from host memory"),
+	evidence: func(f *Facts) []string {
+		return append(f.saw(kmod.FactVirtual, "/cpuinfo", processor(f)), sawID(intelHostBridge(f)))
+	},
+}}}
+
+func processor(f *Facts) string { return f.Kmod.Processor.Name }
+
+// intelHostBridge is that of an Intel CPU, at the place where these CPUs have it; nil where
+// there is none.
+func intelHostBridge(f *Facts) *pci.Function {
+	bridge := f.PCI.Find(pci.Address{})
+	if bridge == nil || bridge.Class>>8 != 0x0600 || bridge.Vendor != 0x8086 {
+		return nil
+	}
+	return bridge
+}
+
+// throughClientCPU lists the GPUs whose nearest NIC is reached through the root complex of an
+// Intel client CPU. These are known to support writes between devices only (NVIDIA in
+// NVIDIA/open-gpu-kernel-modules#1253). A guest does not see the CPU's PCI tree.
+func throughClientCPU(f *Facts) (names, evidence []string) {
+	if f.Kmod.Virtual != tristate.False || hypervisorTree(f) || !f.Kmod.Processor.IntelClient() || intelHostBridge(f) == nil {
+		return nil, nil
+	}
+	for _, gpu := range f.Matrix.GPUs {
+		if !gpu.Eligible || gpu.RootBus == "" || len(gpu.Nearest) == 0 {
+			continue
+		}
+		nearest := gpu.Nearest[0]
+		if nearest.RootBus == "" || gpu.CommonBridges(nearest) > 0 {
+			continue
+		}
+		names = append(names, fmt.Sprintf("%v and %v", gpu.Address, nearest.Address))
+		evidence = append(evidence, sawPlace(gpu.Function), sawPlace(nearest))
+	}
+	return names, unique(evidence)
+}
+
 // storage: GPUDirect Storage is not supported with a translating IOMMU.
 var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, kmod.FactIOMMU}, rows: []row{{
 	status: Warn, code: "StorageIOMMU",

@@ -11,6 +11,8 @@
 //	evidence real tree, published matrix
 //	nodes  2
 //	dmi    Example Inc. | Example 9000 | Example BIOS 1.0
+//	cpu    143 Intel(R) Xeon(R) Platinum 8480+
+//	dwords PeerMappingOverride=1;
 //
 //	pci0000:15 numa=0
 //	  0000:15:01.0 port 8086:352a
@@ -68,6 +70,10 @@ type Machine struct {
 	Nodes int
 	// Virtual: a hypervisor's guest. Arm: not x86.
 	Virtual, Arm bool
+	// CPU is the model and the name of an Intel CPU, "198 Intel(R) Core(TM) Ultra 9 285K".
+	CPU string
+	// Dwords are RegistryDwords of NVIDIA's driver; nil where its parameters cannot be read.
+	Dwords *string
 	// Vendor, Product and BIOS are what its firmware calls the machine and itself, "" for
 	// made-up ones.
 	Vendor, Product, BIOS string
@@ -160,6 +166,10 @@ func (p *parser) line(line string) error {
 		p.m.Vendor, p.m.Product, p.m.BIOS = names[0], names[1], names[2]
 	case words[0] == "virtual":
 		p.m.Virtual = true
+	case words[0] == "cpu":
+		p.m.CPU = rest
+	case words[0] == "dwords":
+		p.m.Dwords = &rest
 	case words[0] == "arm":
 		p.m.Arm = true
 	case words[0] == "matrix":

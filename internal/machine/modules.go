@@ -29,6 +29,9 @@ func (w *writer) modules() {
 			text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " + w.s.NVIDIA + "  Release Build  (builder@host)\n"
 		}
 		w.file("proc/driver/nvidia/version", text+"GCC version:  gcc version 12.3.0\n")
+		if w.m.Dwords != nil {
+			w.file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nGrdmaPciTopoCheckOverride: 0\nRegistryDwords: \""+*w.m.Dwords+"\"\nRegistryDwordsPerDevice: \"\"\n")
+		}
 	}
 	for _, g := range w.families.GPUs {
 		if w.s.GPUDriver == Own && g.OpenFrom == 0 { // the other kind is above

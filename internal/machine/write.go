@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -139,7 +140,11 @@ func (w *writer) platform() {
 	if w.m.Arm {
 		w.file("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd evtstrm\n\n")
 	} else {
-		w.file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nflags\t\t: "+flags+"\n\n")
+		model, name, named := strings.Cut(cmp.Or(w.m.CPU, "143"), " ")
+		if named {
+			name = "model name\t: " + name + "\n"
+		}
+		w.file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: "+model+"\n"+name+"flags\t\t: "+flags+"\n\n")
 	}
 	w.file("sys/class/dmi/id/sys_vendor", vendor+"\n")
 	w.file("sys/class/dmi/id/product_name", product+"\n")

@@ -156,6 +156,9 @@ type NIC struct {
 	// PeerMemory is what proves that the driver takes GPU memory from a peer memory
 	// client; the zero value for a family that has no such clients.
 	PeerMemory PeerMemory
+	// IBGDA: NVSHMEM has GPUs write to the doorbells of these NICs (NVIDIA/nvshmem 3.5.1,
+	// src/modules/transport/ibgda/ibgda.cpp, which leaves out all others).
+	IBGDA bool
 	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these NICs. On a
 	// node with other NICs only, its container for that waits forever.
 	GPUOperator bool

@@ -48,6 +48,7 @@ var mlx5 = NIC{
 	MOFED:       true,
 	DMABuf:      "mlx5_ib_reg_user_mr_dmabuf",
 	PeerMemory:  PeerMemory{Core: true},
+	IBGDA:       true,
 	GPUOperator: true,
 	Uverbs: Uverbs{
 		Driver: 1, // RDMA_DRIVER_MLX5

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
@@ -102,6 +103,19 @@ type Processor struct {
 	// Family and Model are those of CPUID, the extended family times 16 added to
 	// the family as NCCL does; 0 when not known. Of x86 alone.
 	Family, Model int
+	// Name is "model name", "13th Gen Intel(R) Core(TM) i9-13900K"; "" when not known. Of
+	// x86 alone. NCCL does not use it.
+	Name string
+}
+
+// IntelClient reports whether this is a CPU of Intel's Core series for desktop computers and
+// laptops. Those of this series that were made for larger machines, up to the Core
+// i9-10980XE, have the dies of servers, which the kernel lists with the endings _EP and _X
+// (arch/x86/include/asm/intel-family.h).
+func (p Processor) IntelClient() bool {
+	server := []int{0x1a, 0x2c, 0x2d, 0x3e, 0x3f, 0x4f, 0x55} // Nehalem to Cascade Lake
+	return p.Vendor == "GenuineIntel" && strings.Contains(p.Name, "Core(TM)") && !strings.Contains(p.Name, "Xeon") &&
+		(p.Family != 6 || !slices.Contains(server, p.Model))
 }
 
 // Init is the state of a module, from /sys/module/<name>/initstate.

@@ -88,6 +88,7 @@ func x86(text []byte) Processor {
 	}
 	p := Processor{Arch: "x86_64", Family: number("cpu family"), Model: number("model")}
 	p.Vendor, _ = cpuValue(text, "vendor_id")
+	p.Name, _ = cpuValue(text, "model name")
 	const base = 15 // the kernel adds the extended family to this one (arch/x86/lib/cpu.c, x86_family)
 	if p.Family > base {
 		p.Family = base + (p.Family-base)<<4

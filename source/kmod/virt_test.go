@@ -121,10 +121,10 @@ func TestProcessor(t *testing.T) {
 		name, in string
 		want     Processor
 	}{
-		{"Sapphire Rapids", intel + "flags\t\t: fpu\n\n", Processor{"x86_64", "GenuineIntel", 6, 143}},
-		{"family 25, which CPUID has as 15 and 10", "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nflags\t\t: fpu\n", Processor{"x86_64", "AuthenticAMD", 175, 17}},
-		{"a vendor with spaces at both ends", "vendor_id\t:   Shanghai  \ncpu family\t: 7\nmodel\t\t: 91\nflags\t\t: fpu\n", Processor{"x86_64", "  Shanghai  ", 7, 91}},
-		{"numbers that are none", "vendor_id\t: GenuineIntel\ncpu family\t: six\nmodel\t\t: -1\nflags\t\t: fpu\n", Processor{"x86_64", "GenuineIntel", 0, 0}},
+		{"Sapphire Rapids", intel + "flags\t\t: fpu\n\n", Processor{"x86_64", "GenuineIntel", 6, 143, "Intel(R) Xeon(R)"}},
+		{"family 25, which CPUID has as 15 and 10", "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nflags\t\t: fpu\n", Processor{"x86_64", "AuthenticAMD", 175, 17, ""}},
+		{"a vendor with spaces at both ends", "vendor_id\t:   Shanghai  \ncpu family\t: 7\nmodel\t\t: 91\nflags\t\t: fpu\n", Processor{"x86_64", "  Shanghai  ", 7, 91, ""}},
+		{"numbers that are none", "vendor_id\t: GenuineIntel\ncpu family\t: six\nmodel\t\t: -1\nflags\t\t: fpu\n", Processor{"x86_64", "GenuineIntel", 0, 0, ""}},
 		{"Arm", "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd\n\n", Processor{Arch: "arm64"}},
 		{"POWER", "processor\t: 0\ncpu\t\t: POWER9, altivec supported\n\n", Processor{Arch: "ppc64"}},
 		{"cut off before the flags", intel, Processor{}},
@@ -133,6 +133,24 @@ func TestProcessor(t *testing.T) {
 	for _, tt := range tests {
 		if got := scan(t, map[string]string{"proc/cpuinfo": tt.in}, Request{}).Processor; got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestIntelClient: the name and the model of a CPU tell whether it is one for desktop
+// computers.
+func TestIntelClient(t *testing.T) {
+	for name, model := range map[string]int{
+		"Intel(R) Core(TM) Ultra 9 285K": 198, "13th Gen Intel(R) Core(TM) i9-13900K": 183, "Intel(R) Core(TM) i7-6700 CPU @ 3.40GHz": 94,
+		"Intel(R) Core(TM) i9-10980XE CPU @ 3.00GHz": -85, "Intel(R) Core(TM) i7-3960X CPU @ 3.30GHz": -45,
+		"Intel(R) Xeon(R) Platinum 8480+": -143, "Intel(R) Xeon(R) E-2388G CPU @ 3.20GHz": -167, "Genuine Intel(R) 0000": -143, "": -198,
+	} {
+		p := Processor{Vendor: "GenuineIntel", Family: 6, Model: max(model, -model), Name: name}
+		if got, want := p.IntelClient(), model > 0; got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+		if p.Vendor = "AuthenticAMD"; p.IntelClient() {
+			t.Errorf("%q of another vendor", name)
 		}
 	}
 }
