@@ -1,0 +1,167 @@
+// Package process reads what the kernel allows this process: how much memory it may lock,
+// and its capabilities. A container's processes start with those of the container.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gdr-features/host"
+	"gdr-features/tristate"
+)
+
+// Files that a Process is read from.
+const (
+	Limits = "/proc/self/limits"
+	Status = "/proc/self/status"
+	UIDMap = "/proc/self/uid_map"
+)
+
+// Process is what one process may do.
+type Process struct {
+	// Locked is how much memory it may lock, from Limits; nil where it is not known.
+	Locked *Limit
+	// Capabilities are from Status; nil where they are not known.
+	Capabilities *Capabilities
+	// User is its effective user id, from Status; -1 where it is not known.
+	User int
+	// OwnUsers: it is in a user namespace whose ids are not those of the machine, in which
+	// its capabilities do not lift the machine's limits. From UIDMap.
+	OwnUsers tristate.State
+	// Problems are the facts that could not be read, one error each.
+	Problems []error
+}
+
+// Limit is a soft resource limit: a number of bytes, or none.
+type Limit struct {
+	Bytes     uint64
+	Unlimited bool
+}
+
+// Capabilities are sets of capabilities, bit n for the capability number n
+// (include/uapi/linux/capability.h).
+type Capabilities struct{ Effective, Bounding uint64 }
+
+// Capabilities that lift limits, by number.
+const (
+	IPCLock  = 14 // of locked memory
+	SysAdmin = 21
+)
+
+// Has reports whether a set has a capability.
+func Has(set uint64, capability int) bool { return set>>capability&1 == 1 }
+
+// Sizes of the files are well below these, in bytes.
+const (
+	maxLimits = 16 << 10
+	maxStatus = 64 << 10
+)
+
+// Read reads what this process may do: that which the file tree's /proc/self belongs to.
+func Read(fs *host.FS) Process {
+	p := Process{User: -1}
+	read := func(name string, most int) string {
+		text, err := fs.Bytes(name[1:], most)
+		if err != nil {
+			p.Problems = append(p.Problems, err)
+			return ""
+		}
+		return string(text)
+	}
+	if text := read(Limits, maxLimits); text != "" {
+		limit, err := LockedMemory(text)
+		if err != nil {
+			p.Problems = append(p.Problems, host.PathError("read", Limits[1:], err))
+		} else {
+			p.Locked = &limit
+		}
+	}
+	if text := read(Status, maxStatus); text != "" {
+		if err := p.status(text); err != nil {
+			p.Problems = append(p.Problems, host.PathError("read", Status[1:], err))
+		}
+	}
+	p.OwnUsers = ownUsers(fs, &p)
+	return p
+}
+
+var (
+	errNoLimit        = errors.New(`no line "Max locked memory"`)
+	errNoCapabilities = errors.New("no lines Uid, CapEff and CapBnd")
+)
+
+// LockedMemory reads the soft limit of locked memory in the text of /proc/PID/limits, the
+// first of the two values (fs/proc/base.c, proc_pid_limits):
+//
+//	Max locked memory         8388608              8388608              bytes
+func LockedMemory(text string) (Limit, error) {
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, "Max locked memory ")
+		if !ok {
+			continue
+		}
+		words := strings.Fields(rest)
+		switch {
+		case len(words) != 3 || words[2] != "bytes":
+		case words[0] == "unlimited":
+			return Limit{Unlimited: true}, nil
+		default:
+			if n, err := strconv.ParseUint(words[0], 10, 64); err == nil {
+				return Limit{Bytes: n}, nil
+			}
+		}
+		return Limit{}, fmt.Errorf("%.80q is not a limit in bytes", strings.TrimSpace(line))
+	}
+	return Limit{}, errNoLimit
+}
+
+// status reads the lines Uid (real, effective, saved, of the file system), CapEff and CapBnd
+// of /proc/PID/status (fs/proc/array.c).
+func (p *Process) status(text string) error {
+	var sets Capabilities
+	user, found := -1, 0
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		var err error
+		switch key {
+		case "Uid":
+			if words := strings.Fields(value); len(words) > 1 {
+				value = words[1]
+			}
+			user, err = strconv.Atoi(value)
+		case "CapEff":
+			sets.Effective, err = strconv.ParseUint(value, 16, 64)
+		case "CapBnd":
+			sets.Bounding, err = strconv.ParseUint(value, 16, 64)
+		default:
+			continue
+		}
+		if err != nil || user < -1 {
+			return fmt.Errorf("%.80q is not what it should be", strings.TrimSpace(line))
+		}
+		found++
+	}
+	if found != 3 || user < 0 {
+		return errNoCapabilities
+	}
+	p.User, p.Capabilities = user, &sets
+	return nil
+}
+
+// ownUsers compares the user ids of the process with those of the machine. Kernels without
+// user namespaces have no such file.
+func ownUsers(fs *host.FS, p *Process) tristate.State {
+	text, err := fs.Line(UIDMap[1:])
+	switch {
+	case host.Absent(err) && p.Capabilities != nil:
+		return tristate.False
+	case err != nil:
+		p.Problems = append(p.Problems, err)
+		return tristate.Unknown
+	}
+	// All ids, each as itself (kernel/user.c, init_user_ns).
+	return tristate.Of(strings.Join(strings.Fields(text), " ") != "0 0 4294967295")
+}
