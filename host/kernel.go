@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -161,6 +162,31 @@ func (k *kernel) Inode(name string) (uint64, error) {
 		return 0, PathError("stat", name, err)
 	}
 	return st.Ino, nil
+}
+
+// readWrite asks with access(2), which knows the mode of the file, capabilities, and the
+// devices that the cgroup allows (kernel fs/open.c, do_faccessat; fs/namei.c,
+// inode_permission). It asks for the real user, who is the effective one here. faccessat2
+// would say more where the two differ, but x/sys takes its EPERM, which is also the cgroup's
+// answer, for a missing system call.
+func (k *kernel) readWrite(name string) (bool, error) {
+	op, below := k.at(name)
+	if _, ok := op.(walked); ok { // it would open the file
+		return false, PathError("access", name, errors.ErrUnsupported)
+	}
+	fd, err := op.open(below, unix.O_PATH)
+	if err != nil {
+		return false, PathError("access", name, err)
+	}
+	defer unix.Close(fd)
+	switch err := unix.Faccessat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.R_OK|unix.W_OK, 0); err {
+	case nil:
+		return true, nil
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return false, nil
+	default:
+		return false, PathError("access", name, err)
+	}
 }
 
 func (k *kernel) Close() error {
