@@ -202,6 +202,11 @@ func (m *Machine) Level(c Choice, nic *NIC) topology.Level {
 	return m.PairsOf(c.index)[nic.index].Level
 }
 
+// NCCL returns the level between the GPU of a choice and a usable NIC as NCCL rates it.
+func (m *Machine) NCCL(c Choice, nic *NIC) topology.Level {
+	return m.PairsOf(c.index)[nic.index].NCCL
+}
+
 // Find returns the usable NIC with an RDMA device of this name, nil for none.
 func (m *Machine) Find(rdma string) *NIC {
 	for _, n := range m.NICs {

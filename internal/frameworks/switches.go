@@ -1,0 +1,288 @@
+package frameworks
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Ways are the two ways in which NICs reach GPU memory on a machine.
+type Ways struct{ Peermem, DMABuf tristate.State }
+
+// Effect says that a variable keeps a framework from using GPUDirect RDMA.
+type Effect struct {
+	Name, Value string
+	// Whole: for all GPUs in question and in both directions; otherwise in part.
+	Whole bool
+	// Why says what the framework does because of it.
+	Why string
+}
+
+// effect is what a value does; "" as why for nothing.
+type effect func(j *switches, value string) (why string, whole bool)
+
+// switches looks at variables that turn GPUDirect RDMA off.
+type switches struct {
+	*assign.Map
+	Ways
+	variables map[string]string
+}
+
+// table has a row for each such variable, with the code that reads it: NVIDIA/nccl v2.30.7,
+// openucx/ucx 9466d104 (1.23), NVIDIA/nvshmem 3.4.5.
+var table = [...]struct {
+	name   string
+	effect effect
+}{
+	{"NCCL_IB_DISABLE", ncclDisable},                   // src/transport/net_ib/init.cc, ncclIbInitDevices
+	{"NCCL_NET", ncclNet},                              // src/plugin/net.cc, ncclNetInit: names in any case
+	{"NCCL_NET_GDR_LEVEL", ncclLevel},                  // src/graph/paths.cc, ncclTopoCheckGdr
+	{"NCCL_NET_GDR_READ", ncclRead},                    // the same
+	{"NCCL_DMABUF_ENABLE", ncclDMABuf},                 // src/init.cc, dmaBufSupported
+	{"UCX_TLS", ucxTransports},                         // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
+	{"UCX_IB_GPU_DIRECT_RDMA", ucxGPUDirect},           // src/uct/ib/base/ib_md.c
+	{"NVSHMEM_REMOTE_TRANSPORT", nvshmemTransport},     // src/host/transport/transport.cpp
+	{"NVSHMEM_IB_DISABLE_DMABUF", nvshmemWithoutDMABuf}, // src/modules/transport/ibrc/ibrc.cpp
+}
+
+// Switches returns which variables keep frameworks from using GPUDirect RDMA for the GPUs in
+// question. Empty values count as none.
+func Switches(m *assign.Map, ways Ways, variables map[string]string) []Effect {
+	j := &switches{m, ways, variables}
+	var all []Effect
+	for _, row := range table {
+		value := variables[row.name]
+		if value == "" {
+			continue
+		}
+		if why, whole := row.effect(j, value); why != "" {
+			all = append(all, Effect{row.name, value, whole, why})
+		}
+	}
+	return all
+}
+
+// cNumber reads the number that a text begins with as C's strtoll(text, NULL, 0) does: 0 for
+// a text that begins with none. ok is false where it is too large.
+func cNumber(text string) (n int64, ok bool) {
+	text = strings.TrimLeft(text, " \t\n\v\f\r")
+	end := 0
+	for i := range len(text) + 1 {
+		if v, err := strconv.ParseInt(strings.TrimPrefix(text[:i], "+"), 0, 64); err == nil && !strings.ContainsAny(text[:i], "_oO") {
+			n, end = v, i
+		}
+	}
+	return n, end == len(text) || text[end] < '0' || text[end] > '9'
+}
+
+func ncclDisable(_ *switches, value string) (string, bool) {
+	if n, ok := cNumber(value); !ok || n == 0 {
+		return "", false
+	}
+	return "NCCL does not use its InfiniBand and RoCE transport", true
+}
+
+func ncclNet(_ *switches, value string) (string, bool) {
+	if !strings.EqualFold(value, "socket") {
+		return "", false
+	}
+	return "NCCL uses TCP", true
+}
+
+// ncclLevels are the names that NCCL knows, from near to far, with this package's level for
+// each: LOC to C2C are nearer than any NIC (src/graph/topo.cc, topoPathTypeStr). A digit is
+// the older form (src/graph/paths.cc, levelsOldToNew).
+var ncclLevels = map[string]topology.Level{
+	"LOC": topology.Unknown, "NVL": topology.Unknown, "NVB": topology.Unknown, "C2C": topology.Unknown,
+	"PIX": topology.PIX, "PXB": topology.PXB, "P2C": topology.P2C, "PXN": topology.P2C, "PHB": topology.PHB, "SYS": topology.SYS,
+	"0": topology.Unknown, "1": topology.PIX, "2": topology.PXB, "3": topology.PHB, "4": topology.SYS, "5": topology.SYS,
+}
+
+// ncclDefault is the farthest level at which NCCL uses GPUDirect RDMA unless it is told
+// otherwise.
+const ncclDefault = topology.P2C
+
+func ncclLevel(j *switches, value string) (string, bool) {
+	limit, known := ncclLevels[value]
+	if !known && value[0] >= '0' && value[0] <= '9' {
+		n, _ := cNumber(value) // a number too large is the largest
+		limit, known = ncclLevels[strconv.FormatInt(min(n, 5), 10)]
+	}
+	if !known {
+		return "NCCL ignores it: its levels are LOC, PIX, PXB, PHB and SYS", false
+	}
+	var off []string
+	near := 0
+	for _, c := range j.Choices {
+		level := j.ncclRating(c)
+		if level == topology.Unknown || level > ncclDefault {
+			continue // not known, or not because of this variable
+		}
+		near++
+		if level > limit {
+			off = append(off, fmt.Sprintf("%v (%v)", c.GPU.Address, level))
+		}
+	}
+	if len(off) == 0 {
+		return "", false
+	}
+	return "NCCL does not use GPUDirect RDMA for GPUs whose NIC is farther than that: " + strings.Join(off, ", "), len(off) == near
+}
+
+// ncclRating is NCCL's rating of a GPU's nearest usable NIC; topology.Unknown where it is not
+// known, or there is none.
+func (j *switches) ncclRating(c assign.Choice) topology.Level {
+	nearest := topology.Unknown
+	for _, nic := range j.NICs {
+		switch level := j.NCCL(c, nic); {
+		case level == topology.Unknown:
+			return topology.Unknown
+		case nearest == topology.Unknown || level < nearest:
+			nearest = level
+		}
+	}
+	return nearest
+}
+
+func ncclRead(_ *switches, value string) (string, bool) {
+	if n, ok := cNumber(value); !ok || n != 0 {
+		return "", false
+	}
+	return "NCCL uses GPUDirect RDMA only to receive, and sends from host memory", false
+}
+
+func ncclDMABuf(j *switches, value string) (string, bool) {
+	if n, ok := cNumber(value); !ok || n != 0 || !j.onlyDMABuf() {
+		return "", false
+	}
+	return "NCCL does not use DMA-BUF, which is the only way to GPU memory here", true
+}
+
+// onlyDMABuf reports whether DMA-BUF is known to be the only way to GPU memory.
+func (w Ways) onlyDMABuf() bool { return w.Peermem == tristate.False && w.DMABuf == tristate.True }
+
+// ucxAliases are the names that stand for transports of InfiniBand and RoCE, EFA's SRD
+// included (ucp_tl_aliases).
+var ucxAliases = map[string][]string{
+	"ib":   {"rc_verbs", "ud_verbs", "rc_mlx5", "ud_mlx5", "dc_mlx5", "gga_mlx5", "srd", "rc_gda"},
+	"ud_v": {"ud_verbs"}, "ud_x": {"ud_mlx5"}, "ud": {"ud_mlx5", "ud_verbs"},
+	"rc_v": {"rc_verbs"}, "rc_x": {"rc_mlx5"}, "rc": {"rc_mlx5", "rc_verbs"},
+	"dc": {"dc_mlx5"}, "dc_x": {"dc_mlx5"}, "gga": {"gga_mlx5"},
+	"cuda": {"cuda_copy"}, "rocm": {"rocm_copy"},
+}
+
+// ucxTransports reads a list of transports. UCX knows GPU memory only with cuda_copy or
+// rocm_copy: it closes memory domains without a selected transport, and no other one detects
+// it (ucp_add_component_resources; src/uct/cuda/cuda_copy/cuda_copy_md.c).
+func ucxTransports(j *switches, value string) (string, bool) {
+	list, exclude := strings.CutPrefix(value, "^")
+	names := strings.Split(list, ",")
+	if names[0] == "all" {
+		return "", false
+	}
+	selected := func(transport string) bool {
+		return exclude != slices.ContainsFunc(names, func(name string) bool {
+			return strings.TrimPrefix(name, `\`) == transport || slices.Contains(ucxAliases[name], transport)
+		})
+	}
+	if !slices.ContainsFunc(ucxAliases["ib"], selected) {
+		return "UCX uses no transport of InfiniBand or RoCE (rc, dc)", true
+	}
+	for _, c := range j.Choices {
+		if memory := ucxMemory(c); memory != "" && !selected(memory+"_copy") {
+			return fmt.Sprintf("UCX does not know GPU memory without %s", memory), true
+		}
+	}
+	return "", false
+}
+
+// ucxMemory is what UCX calls the memory of a GPU.
+func ucxMemory(c assign.Choice) string {
+	if c.GPU.GPU.CUDA {
+		return "cuda"
+	}
+	return "rocm"
+}
+
+// ucxGPUDirect: "try" is the default (src/ucs/config/parser.c, ucs_config_sscanf_ternary).
+func ucxGPUDirect(_ *switches, value string) (string, bool) {
+	if !strings.EqualFold(value, "n") && !strings.EqualFold(value, "no") && value != "off" && value != "0" {
+		return "", false
+	}
+	return "UCX does not register GPU memory with NICs", true
+}
+
+const nvshmemIBGDA = "NVSHMEM_IB_ENABLE_IBGDA"
+
+// nvshmemTransport compares at most eight letters, in any case. IBGDA is beside the one that
+// is named here.
+func nvshmemTransport(j *switches, value string) (string, bool) {
+	const compared = 8
+	value = value[:min(len(value), compared)]
+	for _, name := range [...]string{"ibrc", "ucx", "ibdevx", "libfabric"} {
+		if strings.EqualFold(value, name[:min(len(name), compared)]) {
+			return "", false
+		}
+	}
+	if AsksIBGDA(j.variables) {
+		return "", false
+	}
+	return "NVSHMEM has no transport of this name to other nodes (ibrc, ibdevx, ucx, libfabric; " + nvshmemIBGDA + "=1 for IBGDA)", true
+}
+
+// AsksIBGDA reports whether variables ask for NVSHMEM's IBGDA, in which GPUs start transfers
+// themselves.
+func AsksIBGDA(variables map[string]string) bool { return switchedOn(variables[nvshmemIBGDA]) }
+
+// GIDIndex is a variable with which a framework takes one entry of the GID table of every
+// RoCE port, in place of one that it chooses.
+type GIDIndex struct {
+	Name, Value string
+	Index       int64
+}
+
+// GIDIndexes returns the variables that name an entry: a number; NCCL and NVSHMEM choose
+// where it is negative, UCX with "auto" (nccl src/transport/net_ib/connect.cc,
+// ncclIbGetGidIndex; nvshmem src/modules/transport/common/transport_ib_common.h,
+// ib_get_gid_index; ucx src/uct/ib/base/ib_iface.c, uct_ib_iface_init_roce_gid_info).
+func GIDIndexes(variables map[string]string) []GIDIndex {
+	var all []GIDIndex
+	for _, name := range [...]string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX"} {
+		value := variables[name]
+		if value == "" || strings.Trim(value, " +-0123456789xabcdefABCDEF") != "" {
+			continue
+		}
+		if n, ok := cNumber(value); ok && n >= 0 {
+			all = append(all, GIDIndex{name, value, n})
+		}
+	}
+	return all
+}
+
+// WantsIPv6 reports whether the variables of NCCL and of NVSHMEM make them choose entries of
+// the GID table with an IPv6 address; they choose IPv4 otherwise (envIbAddrFamily,
+// env_ib_addr_family in the same files).
+func WantsIPv6(variables map[string]string) bool {
+	return variables["NCCL_IB_ADDR_FAMILY"] == "AF_INET6" || variables["NVSHMEM_IB_ADDR_FAMILY"] == "AF_INET6"
+}
+
+// Read are the names of all variables that this package looks at.
+func Read() []string {
+	names := Judged()
+	for _, row := range table {
+		names = append(names, row.name)
+	}
+	return append(names, nvshmemIBGDA, "NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX", "NCCL_IB_ADDR_FAMILY", "NVSHMEM_IB_ADDR_FAMILY")
+}
+
+func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {
+	if !switchedOn(value) || !j.onlyDMABuf() {
+		return "", false
+	}
+	return "NVSHMEM does not use DMA-BUF, which is the only way to GPU memory here", true
+}
