@@ -103,8 +103,9 @@ const GPUMemory = "gpu-memory"
 func Judge(f Facts) Verdict {
 	var v Verdict
 	v.Peermem, v.DMABuf = tristate.False, tristate.False
-	for _, p := range f.pairs() {
-		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, p.peermem()), tristate.Or(v.DMABuf, p.dmabuf())
+	pairs := f.pairs()
+	for _, p := range pairs {
+		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, p.Peermem()), tristate.Or(v.DMABuf, p.DMABuf())
 	}
 	v.ConnectX, v.Open.ConnectX = f.connectX()
 	v.Link, v.Open.Link = f.link()
@@ -113,8 +114,8 @@ func Judge(f Facts) Verdict {
 	v.ACS, v.Open.ACS = f.acs()
 	var why Reason
 	v.Capable, why = f.capable()
-	judged := f.furthest()
-	v.GPU, v.NIC = judged.gpu, judged.nic
+	judged := furthest(pairs)
+	v.GPU, v.NIC = judged.GPU, judged.NIC
 	v.Steps = append([]Step{{"hardware", v.Capable, why}}, judged.steps()...)
 	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
 	return v

@@ -14,16 +14,16 @@ import (
 // The ways in which a peer memory client reaches NICs; at most one holds for a pair.
 
 // loadableClient: a module registers with the RDMA core, for these NICs.
-func loadableClient(f *Facts) bool { return firstModule(f) != "" && nicOf(f).PeerMemory.Core }
+func loadableClient(f *Facts) bool { return firstModule(f) != "" && f.NIC.PeerMemory.Core }
 
 // driverIsClient: the GPU driver itself registers, whatever the NIC.
-func driverIsClient(f *Facts) bool { return gpuOf(f).Client.AnyNIC }
+func driverIsClient(f *Facts) bool { return f.GPU.Client.AnyNIC }
 
 // nicNamesPeers: the NIC's driver says in a file whose memory it reaches.
-func nicNamesPeers(f *Facts) bool { return len(nicOf(f).PeerMemory.Files) > 0 && !driverIsClient(f) }
+func nicNamesPeers(f *Facts) bool { return len(f.NIC.PeerMemory.Files) > 0 && !driverIsClient(f) }
 
 // vendorsInterface: clients register with a module of the NIC's vendor.
-func vendorsInterface(f *Facts) bool { return nicOf(f).PeerMemory.Module != "" && !driverIsClient(f) }
+func vendorsInterface(f *Facts) bool { return f.NIC.PeerMemory.Module != "" && !driverIsClient(f) }
 
 // under returns the rows with one more condition.
 func under(condition func(*Facts) bool, rows []row) []row {
@@ -59,15 +59,15 @@ var notRegistered = []row{
 	},
 }
 
-func gpuDriverName(f *Facts) string { return gpuOf(f).Driver }
-func installClient(f *Facts) string { return gpuOf(f).Help.Install }
-func register(f *Facts) string      { return gpuOf(f).Help.Register }
+func gpuDriverName(f *Facts) string { return f.GPU.Driver }
+func installClient(f *Facts) string { return f.GPU.Help.Install }
+func register(f *Facts) string      { return f.GPU.Help.Register }
 
 // canRegister reports whether the loaded GPU driver has the function that registers.
-func canRegister(f *Facts) tristate.State { return f.Kmod.Symbols[gpuOf(f).Client.Symbol].Found }
+func canRegister(f *Facts) tristate.State { return f.Kmod.Symbols[f.GPU.Client.Symbol].Found }
 
 func sawRegistering(f *Facts) []string {
-	return append(sawInterface(f), f.sawSymbol(gpuOf(f).Client.Symbol)...)
+	return append(sawInterface(f), f.sawSymbol(f.GPU.Client.Symbol)...)
 }
 
 // nobodysPeer are the reasons why a NIC's driver names no GPU whose memory it reaches.
@@ -96,11 +96,11 @@ var nobodysPeer = []row{
 }
 
 func closedModules(f *Facts) bool {
-	return gpuOf(f).OpenFrom != 0 && gpuDriverState(f).Open == tristate.False
+	return f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False
 }
 
-func bridge(f *Facts) string      { return nicOf(f).PeerMemory.Bridge }
-func peerPackage(f *Facts) string { return nicOf(f).PeerMemory.Package }
+func bridge(f *Facts) string      { return f.NIC.PeerMemory.Bridge }
+func peerPackage(f *Facts) string { return f.NIC.PeerMemory.Package }
 
 // peerFile is what the file of the driver says: "p2p is empty".
 func peerFile(f *Facts) string {
@@ -115,7 +115,7 @@ func peerFile(f *Facts) string {
 func sawNoPeerFile(f *Facts) []string {
 	var all []string
 	for _, file := range f.Kmod.Files[kmod.FactPeermem] {
-		if slices.ContainsFunc(nicOf(f).PeerMemory.Files, func(p family.PeerFile) bool { return base(file) == p.Name }) {
+		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return base(file) == p.Name }) {
 			all = append(all, sawFile(file, tristate.False))
 		}
 	}
@@ -147,7 +147,7 @@ var notHeld = []row{
 	},
 }
 
-func vendorsModule(f *Facts) string   { return nicOf(f).PeerMemory.Module }
+func vendorsModule(f *Facts) string   { return f.NIC.PeerMemory.Module }
 func vendorsModuleRuns(f *Facts) bool { return runningExporter(f) == vendorsModule(f) }
 func clientLive(f *Facts) bool        { return clientState(f) == kmod.Live }
 
@@ -166,7 +166,7 @@ var noInterface = []row{{
 
 // Releases of the NIC's driver.
 
-func nicDriverRelease(f *Facts) string { return f.advised().NICVersions[nicOf(f).Name] }
+func nicDriverRelease(f *Facts) string { return f.advised().NICVersions[f.NIC.Name] }
 
 // peersTooOld: the NIC's driver is older than the GPU driver's interface.
 func peersTooOld(f *Facts) bool {
@@ -179,8 +179,8 @@ func neededRelease(f *Facts) string {
 	if peermemOf(f).Registered != tristate.True || peermemOf(f).File == "" {
 		return ""
 	}
-	for _, p := range nicOf(f).PeerMemory.Newest {
-		if p.GPU == gpuOf(f).Name && majorVersion(gpuDriverState(f).Version) >= p.Driver {
+	for _, p := range f.NIC.PeerMemory.Newest {
+		if p.GPU == f.GPU.Name && majorVersion(gpuDriverState(f).Version) >= p.Driver {
 			return p.Module
 		}
 	}
@@ -193,7 +193,7 @@ func saidAlways(f *Facts) bool {
 }
 
 func provenFrom(f *Facts) string {
-	for _, file := range nicOf(f).PeerMemory.Files {
+	for _, file := range f.NIC.PeerMemory.Files {
 		if p := peermemOf(f); p.Registered == tristate.True && file.Name == base(p.File) {
 			return file.ProvenFrom
 		}

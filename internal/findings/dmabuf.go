@@ -104,14 +104,14 @@ func lackRows() []row {
 
 // gpuSide names what exports DMA-BUF.
 func gpuSide(f *Facts) string {
-	if gpuOf(f).OpenFrom != 0 {
+	if f.GPU.OpenFrom != 0 {
 		return "the GPU driver's open kernel modules"
 	}
 	return gpuDriverName(f)
 }
 
 func exports(f *Facts) string {
-	if gpuOf(f).OpenFrom != 0 {
+	if f.GPU.OpenFrom != 0 {
 		return "has open kernel modules"
 	}
 	return "exports DMA-BUF"
@@ -121,7 +121,7 @@ func exports(f *Facts) string {
 // DMA-BUF.
 func withoutDMABufInPlugin(f *Facts) (names, evidence []string) {
 	off := func(fn *pci.Function) bool {
-		return eligibleNIC(fn) && fn.NIC == nicOf(f) && fn.NIC.DMABufOff.Has(fn.Device)
+		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
 	}
 	return f.of(off, address), f.of(off, sawID)
 }
@@ -138,7 +138,7 @@ func optionsUnread(f *Facts) bool {
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.
 func missingOption(f *Facts) string {
-	for _, o := range gpuOf(f).KernelOptions {
+	for _, o := range f.GPU.KernelOptions {
 		if f.Kmod.KernelOptions[o.Name] == tristate.False {
 			return o.Name
 		}
@@ -241,7 +241,7 @@ var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmo
 }}
 
 func originKnown(f *Facts) bool {
-	if nicOf(f).MOFED {
+	if f.NIC.MOFED {
 		return f.Kmod.Stack.MOFED.Origin != kmod.OriginUnknown
 	}
 	_, known := f.advised().NICVersions[nicFamily(f)]
@@ -250,11 +250,11 @@ func originKnown(f *Facts) bool {
 
 // noModuleLoaded: the NICs, for which MOFED has no drivers, have no RDMA device.
 func noModuleLoaded(f *Facts) bool {
-	return !nicOf(f).MOFED && f.Kmod.Advice != nil && f.RDMADevice() == tristate.False
+	return !f.NIC.MOFED && f.Kmod.Advice != nil && f.RDMADevice() == tristate.False
 }
 
 func stackOrigin(f *Facts) string {
-	if !nicOf(f).MOFED {
+	if !f.NIC.MOFED {
 		if version := nicDriverRelease(f); version != "" {
 			return rdmaModule(f) + " " + version + " from the NIC's vendor"
 		}

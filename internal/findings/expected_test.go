@@ -27,9 +27,8 @@ func TestExpected(t *testing.T) {
 		{expect.Result{}, ""},
 	} {
 		var lines []string
-		f := findings.Facts{Facts: sample.Ready().Facts(), Expected: &test.r}
-		f.Verdict = verdict.Judge(f.Facts)
-		for _, f := range findings.All(&f) {
+		facts := sample.Ready().Facts()
+		for _, f := range findings.All(&facts, verdict.Judge(facts), &test.r) {
 			if f.Check == "expected" {
 				lines = append(lines, string(f.Status)+" "+f.Detail)
 			}

@@ -23,7 +23,7 @@ var otherGPUs = check{name: "other-gpus", sources: []string{pci.Devices}, rows: 
 	},
 }}
 
-func gpuFamily(f *Facts) string { return gpuOf(f).Name }
+func gpuFamily(f *Facts) string { return f.GPU.Name }
 
 // notReadyGPUs lists the families of GPUs that the findings are not about and that are not
 // ready.
@@ -61,7 +61,7 @@ var userSpace = check{name: "user-space", rows: []row{{
 func otherABI(f *Facts) (names, evidence []string) {
 	for i := range f.Matrix.NICs {
 		n := &f.Matrix.NICs[i]
-		if !n.Eligible || n.RDMA == nil || n.Function.NIC != nicOf(f) {
+		if !n.Eligible || n.RDMA == nil || n.Function.NIC != f.NIC {
 			continue
 		}
 		known := n.Function.NIC.Uverbs.ABI

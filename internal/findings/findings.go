@@ -53,7 +53,7 @@ type Finding struct {
 
 // Facts are what findings are made of.
 type Facts struct {
-	verdict.Facts
+	verdict.Pair
 	Verdict verdict.Verdict
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
@@ -99,12 +99,12 @@ type row struct {
 	evidence evidence
 }
 
-// All returns the findings: the checks in the order of the verdict, those that
-// advise, and what is expected.
-func All(f *Facts) []Finding {
-	own := *f
-	f = &own
-	f.Verdict.Peermem, f.Verdict.DMABuf = f.Ways() // of the NICs that all the findings are about
+// All returns the findings: the checks in the order of the verdict, those that advise, and
+// how the machine compares with what is expected of it, nil without expectations.
+func All(facts *verdict.Facts, v verdict.Verdict, expected *expect.Result) []Finding {
+	about := verdict.Pair{Facts: facts, GPU: v.GPU, NIC: v.NIC}
+	v.Peermem, v.DMABuf = about.Peermem(), about.DMABuf()
+	f := &Facts{Pair: about, Verdict: v, Expected: expected}
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.find(f); ok {

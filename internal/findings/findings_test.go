@@ -25,9 +25,9 @@ const (
 )
 
 func judge(n *sample.Node) (verdict.Verdict, []findings.Finding) {
-	f := findings.Facts{Facts: n.Facts()}
-	f.Verdict = verdict.Judge(f.Facts)
-	return f.Verdict, findings.All(&f)
+	facts := n.Facts()
+	v := verdict.Judge(facts)
+	return v, findings.All(&facts, v, nil)
 }
 
 func finding(t *testing.T, list []findings.Finding, check string) findings.Finding {

@@ -166,7 +166,7 @@ func orUnknown(version string) string {
 
 // passthroughDrivers are the drivers that hand the GPUs to virtual machines.
 func passthroughDrivers(f *Facts) string {
-	passed := func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == gpuOf(f) && fn.PassedThrough() }
+	passed := func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == f.GPU && fn.PassedThrough() }
 	return strings.Join(unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
 }
 
@@ -175,7 +175,7 @@ func passthroughDrivers(f *Facts) string {
 // peer memory client.
 func loadedDriver(f *Facts) string {
 	switch driver := gpuDriverState(f); {
-	case gpuOf(f).OpenFrom != 0:
+	case f.GPU.OpenFrom != 0:
 		return gpuDriverName(f) + " " + gpuDriverVersion(f) + ", " + moduleType(f)
 	case driver.Version == "" && peermemOf(f).Registered != tristate.True: // the kernel's own is not a client
 		return "the kernel's own " + gpuDriverName(f)

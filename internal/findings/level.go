@@ -91,14 +91,14 @@ var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, ro
 	{status: OK, when: is(ncclByDefault, tristate.True), text: say("%s uses GPUDirect RDMA for every GPU with its default settings", library)},
 	{
 		status: Warn, code: "BeyondNCCLDefault", when: is(ncclByDefault, tristate.False),
-		text:     say("at least one GPU is beyond %s's default limit (%s)", library, func(f *Facts) string { return gpuOf(f).Help.Limit }),
+		text:     say("at least one GPU is beyond %s's default limit (%s)", library, func(f *Facts) string { return f.GPU.Help.Limit }),
 		fix:      say("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
 		evidence: sawFar,
 	},
 	{status: Undecidable, text: say("how %s rates the places of GPUs and NICs is not known", library)},
 }}
 
-func library(f *Facts) string { return gpuOf(f).Help.Library }
+func library(f *Facts) string { return f.GPU.Help.Library }
 
 func refusedFile(f *Facts) (why, evidence []string) {
 	if f.Matrix.FileRefused == nil {

@@ -25,7 +25,7 @@ var ibgda = check{name: "ibgda", rows: []row{{
 // there is no GDRCopy.
 func noDoorbells(f *Facts) bool {
 	advice := f.advised()
-	return f.Verdict.GPU.CUDA && f.Verdict.NIC.IBGDA && gpuDriverState(f).Loaded == tristate.True &&
+	return f.GPU.CUDA && f.NIC.IBGDA && gpuDriverState(f).Loaded == tristate.True &&
 		advice.Params.PeerMapping() == tristate.False && advice.GDRCopy == tristate.False
 }
 

@@ -138,7 +138,7 @@ func registered(f *Facts) string {
 	if p.File != "" {
 		return rdmaModule(f) + " says that it reaches GPU memory (" + base(p.File) + ": " + p.Says + ")"
 	}
-	if holder := nicOf(f).PeerMemory.Module; holder != "" && strings.Contains(p.By, "/"+holder+"/") {
+	if holder := f.NIC.PeerMemory.Module; holder != "" && strings.Contains(p.By, "/"+holder+"/") {
 		return base(p.By) + " is registered with " + holder
 	}
 	return p.By + " is registered with the RDMA stack"
@@ -148,13 +148,13 @@ func base(file string) string { return file[strings.LastIndexByte(file, '/')+1:]
 
 // firstModule returns the module that gives these GPUs' memory to NICs, "" for none.
 func firstModule(f *Facts) string {
-	if modules := gpuOf(f).Client.Modules; len(modules) > 0 {
+	if modules := f.GPU.Client.Modules; len(modules) > 0 {
 		return modules[0]
 	}
 	return ""
 }
 
-func clientState(f *Facts) kmod.Init { return f.Kmod.Clients[gpuOf(f).Name] }
+func clientState(f *Facts) kmod.Init { return f.Kmod.Clients[f.GPU.Name] }
 
 func peermemMoving(f *Facts) string {
 	switch clientState(f) {

@@ -84,7 +84,7 @@ var redirected = say("peer to peer traffic between a GPU and its nearest NIC is 
 
 // enableATS are the commands for it, in parentheses.
 func enableATS(f *Facts) string {
-	if ats := nicOf(f).Help.ATS; ats != "" {
+	if ats := f.NIC.Help.ATS; ats != "" {
 		return " (" + ats + ")"
 	}
 	return ""

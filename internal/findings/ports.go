@@ -123,7 +123,7 @@ func portFix(p rdma.Port, f *Facts) string {
 		return "LinkUp but not ACTIVE: no subnet manager reaches it, run opensm or UFM"
 	}
 	show := "ibstat shows"
-	if tool := nicOf(f).Help.PortTool; tool != "" {
+	if tool := f.NIC.Help.PortTool; tool != "" {
 		show = "ibstat and " + tool + " show"
 	}
 	return show + " why a port is down: check cables, transceivers and, for InfiniBand, the subnet manager"

@@ -15,22 +15,19 @@ import (
 // Remedies that take more than a sentence, and the names in them: those in the row
 // of the family of NICs that the other findings are about.
 
-func nicOf(f *Facts) *family.NIC { return f.Verdict.NIC }
-func gpuOf(f *Facts) *family.GPU { return f.Verdict.GPU }
-
 // gpuDriverState is the driver of these GPUs.
-func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[gpuOf(f).Name] }
+func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
 
 // peermemOf is the peer memory client of these GPUs for these NICs.
 func peermemOf(f *Facts) kmod.Peermem {
-	return f.Kmod.Peermem[kmod.Pair{GPU: gpuOf(f).Name, NIC: nicOf(f).Name}]
+	return f.Kmod.Peermem[kmod.Pair{GPU: f.GPU.Name, NIC: f.NIC.Name}]
 }
 
-func nicFamily(f *Facts) string     { return nicOf(f).Name }
-func nicDriverName(f *Facts) string { return nicOf(f).Drivers[0] }
-func rdmaModule(f *Facts) string    { return nicOf(f).Module }
-func dmabufSymbol(f *Facts) string  { return nicOf(f).DMABuf }
-func newerNIC(f *Facts) string      { return nicOf(f).Help.Product }
+func nicFamily(f *Facts) string     { return f.NIC.Name }
+func nicDriverName(f *Facts) string { return f.NIC.Drivers[0] }
+func rdmaModule(f *Facts) string    { return f.NIC.Module }
+func dmabufSymbol(f *Facts) string  { return f.NIC.DMABuf }
+func newerNIC(f *Facts) string      { return f.NIC.Help.Product }
 
 // families returns the table in use, Known by default.
 func families(f *Facts) family.Table {
@@ -40,21 +37,21 @@ func families(f *Facts) family.Table {
 	return f.Families
 }
 
-func vendor(f *Facts) string     { return gpuOf(f).Help.Vendor }
-func peerStack(f *Facts) string  { return nicOf(f).Help.PeerStack }
-func dmabufUser(f *Facts) string { return gpuOf(f).Help.DMABuf }
+func vendor(f *Facts) string     { return f.GPU.Help.Vendor }
+func peerStack(f *Facts) string  { return f.NIC.Help.PeerStack }
+func dmabufUser(f *Facts) string { return f.GPU.Help.DMABuf }
 
 // peerModules are the peer memory clients that serve these NICs.
 func peerModules(f *Facts) []string {
-	if nicOf(f).PeerMemory.Core {
-		return gpuOf(f).Client.Modules
+	if f.NIC.PeerMemory.Core {
+		return f.GPU.Client.Modules
 	}
 	return nil
 }
 
 // newerStack is what registers DMA-BUF for these NICs.
 func newerStack(f *Facts) string {
-	if stack := nicOf(f).Help.DMABufStack; stack != "" {
+	if stack := f.NIC.Help.DMABufStack; stack != "" {
 		return "use " + stack
 	}
 	return "use an RDMA stack that registers DMA-BUF"
@@ -63,7 +60,7 @@ func newerStack(f *Facts) string {
 // bindGPU says how a GPU gets the driver of its family. Loading it does not unbind a
 // GPU from another driver, and does nothing if it is loaded already.
 func bindGPU(f *Facts) string {
-	family := gpuOf(f)
+	family := f.GPU
 	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
@@ -77,7 +74,7 @@ func bindGPU(f *Facts) string {
 }
 
 func bindNIC(f *Facts) string {
-	nic := nicOf(f)
+	nic := f.NIC
 	driver := nic.Drivers[0]
 	if allNICsPassedThrough(f) {
 		return "the NICs are bound to vfio, for virtual machines; to use one on this host, unbind one that no virtual machine uses and bind it to " + driver
@@ -93,7 +90,7 @@ func loadRDMA(f *Facts) string {
 		return "see nic-driver"
 	}
 	fix := "modprobe " + rdmaModule(f)
-	if enable := nicOf(f).Help.EnableRDMA; enable != "" {
+	if enable := f.NIC.Help.EnableRDMA; enable != "" {
 		fix += "; if RDMA is switched off on the function: " + enable
 	}
 	return fix
@@ -108,7 +105,7 @@ func allNICsPassedThrough(f *Facts) bool {
 // forerunner reports whether a module is a predecessor of the first of
 // family.Client.Modules: nv_peer_mem, a package of its own.
 func forerunner(f *Facts, module string) bool {
-	return module != firstModule(f) && slices.Contains(gpuOf(f).Client.Modules, module)
+	return module != firstModule(f) && slices.Contains(f.GPU.Client.Modules, module)
 }
 
 // peermemName is the module to load, as modprobe spells it: the predecessor if only that
@@ -192,8 +189,8 @@ func install(f *Facts) string {
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.
 func orDMABuf(f *Facts) string {
-	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && nicOf(f).Help.DMABufStack != "" {
-		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (" + nicOf(f).Help.DMABufStack + ")"
+	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && f.NIC.Help.DMABufStack != "" {
+		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NIC.Help.DMABufStack + ")"
 	}
 	return ""
 }

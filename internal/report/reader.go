@@ -308,5 +308,5 @@ func (rd *Reader) judge(r *Report, facts verdict.Facts) {
 	r.Labels, r.Unknown = derive.Labels(&derive.Facts{
 		PCIRead: r.PCIRead, PCI: &r.PCI, Families: rd.options.Families, Matrix: &r.Matrix, Verdict: &r.Verdict, Kmod: &r.Kmod, Expected: r.Expected,
 	})
-	r.Findings = findings.All(&findings.Facts{Facts: facts, Verdict: r.Verdict, Expected: r.Expected})
+	r.Findings = findings.All(&facts, r.Verdict, r.Expected)
 }
