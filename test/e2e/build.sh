@@ -60,4 +60,24 @@ cat "$gpu/config/crd/bases/nvidia.com_clusterpolicies.yaml" "$gpu/config/crd/bas
 rm -rf .bin/gpu-operator
 cp -r "$gpu/deployments/gpu-operator" .bin/gpu-operator
 chmod -R u+w .bin/gpu-operator
+
+# The resources of the schedulers that our examples are for, and their source code, which
+# names the annotations and the configuration.
+kueue=$(module sigs.k8s.io/kueue@v0.19.2)
+volcano=$(module volcano.sh/volcano@v1.15.1)
+kai=$(module github.com/NVIDIA/KAI-scheduler@v0.12.0)
+(
+	cd "$kueue/config/components/crd/bases"
+	cat kueue.x-k8s.io_resourceflavors.yaml kueue.x-k8s.io_topologies.yaml kueue.x-k8s.io_clusterqueues.yaml kueue.x-k8s.io_localqueues.yaml
+	cd "$volcano/config/crd/volcano/bases"
+	for file in topology.volcano.sh_hypernodes.yaml batch.volcano.sh_jobs.yaml; do
+		echo ---
+		cat $file
+	done
+	echo ---
+	cat "$kai/deployments/kai-scheduler/crds/kai.scheduler_topologies.yaml"
+) >.bin/schedulers.yaml
+ln -sfn "$kueue" .bin/kueue
+ln -sfn "$volcano" .bin/volcano
+ln -sfn "$kai" .bin/kai
 echo "$stamp" >.bin/stamp

@@ -119,6 +119,7 @@ func TestExamples(t *testing.T) {
 	for name, want := range map[string][]string{
 		"gdr-ready":     {"far", "ready"},
 		"gdr-near":      {"ready"},
+		"gdr-400g":      {"far", "ready"},
 		"gdr-preferred": {"efa", "far", "no-gpu", "not-judged", "not-ready", "ready", "unknown", "unsupported"},
 	} {
 		if pods[name] == nil {
