@@ -39,7 +39,8 @@ type Devices struct {
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 
-	class, nodes listing // by the name of the RDMA device
+	class, nodes listing           // by the name of the RDMA device
+	verbs        map[string]string // paths of device nodes, likewise
 }
 
 // GPU is what a process sees of a GPU.
@@ -77,9 +78,13 @@ func (d *Devices) RDMA(name string) tristate.State {
 	return tristate.And(d.class.of(name), d.nodes.of(name))
 }
 
+// RDMANode is the path of an RDMA device's node, "/dev/infiniband/uverbs0", whether it is
+// there or not; "" where it is not known which it is.
+func (d *Devices) RDMANode(name string) string { return d.verbs[name] }
+
 // Scan finds out which devices of a machine this process can use. inv has its GPUs.
 func Scan(fs *host.FS, inv *pci.Inventory) Devices {
-	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}}}
+	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}, verbs: map[string]string{}}}
 	dev, err := fs.Exists(nodes)
 	s.Whole = err != nil || !dev
 	for i := range inv.Functions {
@@ -195,6 +200,7 @@ func (s *scanner) verbsNodes() listing {
 		switch {
 		case err == nil:
 			l.known[device] = s.exists(rdmaNodes + name)
+			s.verbs[device] = "/" + rdmaNodes + name
 		case !host.Absent(err): // otherwise the device is gone
 			s.problem(err)
 			l.other = tristate.Unknown

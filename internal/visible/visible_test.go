@@ -130,6 +130,9 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := scan(t, dir)
+	if got := [2]string{d.RDMANode("mlx5_1"), d.RDMANode("mlx5_2")}; got != [2]string{"/dev/infiniband/uverbs1", ""} {
+		t.Errorf("RDMA nodes %q", got)
+	}
 	if len(d.Networks) != 1 || d.GPUs[nvidia].Node != "/dev/nvidia0" || d.GPUs[amd].Node != "/dev/dri/renderD129" {
 		t.Errorf("%+v", d)
 	}
