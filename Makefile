@@ -44,7 +44,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
 	$(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
-	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./nfdsource
+	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker,slurm ./test/vm/... ./test/faults/... ./test/nccl/... ./test/slurm ./nfdsource
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd examples/levels && $(GO) mod tidy -diff
@@ -108,6 +108,10 @@ e2e-vm: ## test on a real kernel, in a virtual machine with every PCI level (nee
 faults: build ## test with the writer killed a thousand times, full disks and hanging devices (needs root)
 	$(GO) test -count=1 -v -run TestKilled ./internal/publish/featurefile -kills 1000
 	$(GO) test -count=1 -v -tags faults ./test/faults
+
+.PHONY: slurm
+slurm: ## test that Slurm reads topo -o slurm (needs slurmd)
+	$(GO) test -count=1 -tags slurm ./test/slurm
 
 .PHONY: image
 image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs buildah)

@@ -119,6 +119,9 @@ func TestGoldenFilesAreWritten(t *testing.T) {
 			written[file] = true
 		}
 	}
+	for _, name := range slurmMachines {
+		written[slurmFile(name)] = true
+	}
 	for _, e := range expectations {
 		written[filepath.Join(goldenDir, expectedMachine, e.file)] = true
 	}

@@ -16,17 +16,19 @@ import (
 	"gdr-features/internal/view"
 )
 
-// topoFormats are the values of topo's -o, the default first.
+// topoFormats are the values of topo's -o, the default first, and what each reads.
 var topoFormats = []struct {
 	name  string
 	write func(io.Writer, *report.Report) error
+	reads *report.Options
 }{
-	{"table", render.Topo},
-	{"json", render.TopoJSON},
-	{"wide", render.TopoWide},
-	{"dot", picture.Dot},
-	{"html", picture.HTML},
-	{"nccl-xml", render.TopoNCCLXML},
+	{"table", render.Topo, &report.ForTopo},
+	{"json", render.TopoJSON, &report.ForTopo},
+	{"wide", render.TopoWide, &report.ForTopo},
+	{"dot", picture.Dot, &report.ForTopo},
+	{"html", picture.HTML, &report.ForTopo},
+	{"nccl-xml", render.TopoNCCLXML, &report.ForTopo},
+	{"slurm", render.TopoSlurm, &report.ForEnv},
 }
 
 func (a *app) topoCommand() *cobra.Command {
@@ -50,23 +52,30 @@ is not the host's: write it in the virtual machine and group GPUs and NICs below
 switches by hand. Use the guest's bus IDs for GPUs and NICs, and unused bus IDs for
 switches. A NIC is there as device 0, function 0 of its bus, which is where NCCL looks
 for it (NCCL_IB_MERGE_VFS=1). NCCL adds GPUs and network devices to the file by itself.
---topology-file shows what NCCL makes of it.`,
+--topology-file shows what NCCL makes of it.
+
+-o slurm is this node's part of Slurm's slurm.conf and gres.conf: the device nodes of
+GPUs and usable NICs, and features by which jobs choose nodes. A node that is ready has
+the features gdr, gdr-pix or that of another level, and gdr-400g for its rate. What is
+not known is left out, and a comment says so.`,
 		Example: `  gdr-features topo
   gdr-features topo -o html > topo.html
   gdr-features topo -o dot | dot -Tsvg > topo.svg
   gdr-features topo -o json | jq '.pairs[] | select(.level == "PIX")'
   gdr-features topo -o nccl-xml > topo.xml   # then: export NCCL_TOPO_FILE=$PWD/topo.xml
-  gdr-features topo --topology-file topo.xml`,
+  gdr-features topo --topology-file topo.xml
+  gdr-features topo -o slurm | sed "s/=NODE /=$(hostname -s) /"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.OneOf("output", format, names...); err != nil {
 				return err
 			}
-			r, err := a.collect(cmd.Context(), report.ForTopo)
+			as := topoFormats[slices.Index(names, format)]
+			r, err := a.collect(cmd.Context(), *as.reads)
 			if err != nil {
 				return err
 			}
-			return topoFormats[slices.Index(names, format)].write(a.out, r)
+			return as.write(a.out, r)
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", names[0], "output format: "+strings.Join(names, ", "))

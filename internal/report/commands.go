@@ -15,7 +15,7 @@ var (
 	ForTopo = Options{Facts: Facts{
 		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
 	}}
-	// ForEnv is for env: the matrix, the ports, and what this process can use.
+	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
 	ForEnv = Options{Facts: Facts{Visible: true}}
 	// ForPublishing is for publishing all ports beside the labels.
 	ForPublishing = Options{Facts: Facts{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}

@@ -268,6 +268,9 @@ type GPU struct {
 	// the number of its device node, and Nodes is what stands before that number, as paths
 	// below the root. Both are "" where the node is the render node that sysfs names.
 	Information, Nodes string
+	// SlurmFlags are the flags of these GPUs in Slurm's gres.conf, "" for its default, which
+	// is to set the variables of all vendors.
+	SlurmFlags string
 	// Client is how RDMA drivers are given GPU memory without DMA-BUF.
 	Client Client
 	// OpenFrom is the lowest device id that the open kernel modules drive. Only these

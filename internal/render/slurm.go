@@ -1,0 +1,212 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
+	"gdr-features/internal/view"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// slurmNode stands for the node's name, which its files do not tell.
+const slurmNode = "NodeName=NODE "
+
+// TopoSlurm writes the node's part of Slurm's slurm.conf and gres.conf: features by which
+// jobs choose nodes, and the device nodes of GPUs and NICs. What is not known is left out,
+// and a comment says so. It needs report.ForEnv.
+//
+// Slurm 22.05 to 26.05 reads it (SchedMD/slurm src/interfaces/gres.c _gres_options). Cores is
+// left out: it counts in the order of hwloc (gres.conf(5)), which the machine's files do not
+// give. So is Links: it counts connections between devices of one name, NVLinks of GPUs.
+func TopoSlurm(w io.Writer, r *report.Report) error {
+	gpus, nics := slurmGPUs(r), slurmNICs(r)
+	var t strings.Builder
+	t.WriteString("# For Slurm, from what this machine shows now. NODE stands for its name in Slurm:\n" +
+		"#   gdr-features topo -o slurm | sed \"s/=NODE /=$(hostname -s) /\"\n\n" +
+		"# slurm.conf: GresTypes=gpu,nic once, and these for the node\n")
+	t.WriteString(slurmConf(r, gpus.count, nics.count))
+	t.WriteString("\n# gres.conf\n")
+	if nothing := view.Nothing(r); nothing != "" {
+		t.WriteString("# " + nothing + "\n")
+	}
+	if gpus.count > 0 {
+		t.WriteString("# With AutoDetect (nvml, nvidia, rsmi) leave out the lines of GPUs: a difference drains the node.\n")
+	}
+	if !gpus.inOrder {
+		t.WriteString("# Use AutoDetect=nvml here. Without it Slurm numbers GPUs in the order of their device nodes, and\n" +
+			"# CUDA in that of their PCI addresses, so CUDA_VISIBLE_DEVICES names other GPUs than Slurm gave the job.\n")
+	}
+	t.WriteString(columns(gpus.text) + columns(nics.text))
+	if gpus.count > 0 && nics.count > 0 {
+		t.WriteString("# Cores= is left out, as only lstopo -l knows the numbers that Slurm wants (Core L#). Add those of\n" +
+			"# the NUMA node to each line: without them a job's GPU and NIC may be in different NUMA nodes.\n")
+	}
+	for _, p := range sanitize.Errors(r.Problems) {
+		t.WriteString("# Not readable: " + p + "\n")
+	}
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+// slurmConf is the node's line of slurm.conf.
+func slurmConf(r *report.Report, gpus, nics int) string {
+	var parts, gres []string
+	if gpus > 0 {
+		gres = append(gres, fmt.Sprintf("gpu:%d", gpus))
+	}
+	if nics > 0 {
+		gres = append(gres, fmt.Sprintf("nic:%d", nics))
+	}
+	if len(gres) > 0 {
+		parts = append(parts, "Gres="+strings.Join(gres, ","))
+	}
+	features := slurmFeatures(r)
+	if len(features) > 0 {
+		parts = append(parts, "Features="+strings.Join(features, ","))
+	}
+	text := ""
+	if len(parts) > 0 {
+		text = slurmNode + strings.Join(parts, " ") + "\n"
+	}
+	if len(features) == 0 {
+		text += "# No Features. " + view.Summary(r) + "\n"
+	}
+	return text
+}
+
+// slurmFeatures are the features of a node that is ready; nil for another. They are what
+// deploy/examples/schedulers/slinky.yaml has in Kubernetes, and the rate, since Slurm cannot
+// compare numbers.
+func slurmFeatures(r *report.Report) []string {
+	if r.Verdict.Ready != tristate.True {
+		return nil
+	}
+	features := []string{"gdr"}
+	if l := r.Matrix.Level; l != topology.Unknown {
+		features = append(features, "gdr-"+strings.ToLower(l.String()))
+	}
+	if rate := r.Verdict.Rate; rate != nil && *rate > 0 {
+		features = append(features, fmt.Sprintf("gdr-%dg", *rate))
+	}
+	return features
+}
+
+// gresLines are the lines of one name in gres.conf: those of devices, and comments in place
+// of others.
+type gresLines struct {
+	text  string
+	count int
+	// inOrder: Slurm sorts the device nodes in the order of the lines (gres_gpu.c
+	// _sort_gpu_by_file).
+	inOrder bool
+	last    string
+}
+
+// add adds a device. why is what keeps it from being used, "" for nothing.
+func (l *gresLines) add(name, node, flags, about, why string) {
+	if why == "" && !slurmPath(node) {
+		why = "its device node is not known"
+	}
+	if why != "" {
+		l.text += "# " + about + ": " + why + "\n"
+		return
+	}
+	if l.count > 0 && slurmBefore(node, l.last) {
+		l.inOrder = false
+	}
+	l.last = node
+	l.count++
+	l.text += slurmNode + "Name=" + name + " File=" + node
+	if flags != "" {
+		l.text += " Flags=" + flags
+	}
+	l.text += "\t# " + about + "\n"
+}
+
+// slurmPath reports whether a path can stand in gres.conf, which reads ranges in brackets and
+// has no quotes.
+func slurmPath(path string) bool {
+	return path != "" && !strings.ContainsFunc(path, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("/_-.", c)
+	})
+}
+
+// slurmBefore reports whether Slurm sorts one device node before another: /dev/nvidia9 before
+// /dev/nvidia10.
+func slurmBefore(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	return a < b
+}
+
+// slurmGPUs has a line for each GPU, in the order of addresses.
+func slurmGPUs(r *report.Report) gresLines {
+	lines := gresLines{inOrder: true}
+	flags := slurmFlags(r)
+	for i, g := range r.Matrix.GPUs {
+		about := fmt.Sprintf("GPU%d %s %s, NUMA node %s", i, g.Address, view.Product(g.Function), numa(g.NearNUMA))
+		if near := nearest(r, i); near != "" {
+			about += fmt.Sprintf(", %v to %s", g.Level, near)
+		}
+		lines.add("gpu", r.Visible.GPUs[g.Address].Node, flags, about, "")
+	}
+	if !slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.GPU.CUDA }) {
+		lines.inOrder = true // only CUDA is known to number GPUs by address
+	}
+	return lines
+}
+
+// slurmFlags are the flags of the GPUs: all those of a node must have the same.
+func slurmFlags(r *report.Report) string {
+	flags := ""
+	for i, g := range r.Matrix.GPUs {
+		if i > 0 && g.GPU.SlurmFlags != flags {
+			return ""
+		}
+		flags = g.GPU.SlurmFlags
+	}
+	return flags
+}
+
+// nearest names the NICs that are nearest to a GPU.
+func nearest(r *report.Report, gpu int) string {
+	var names []string
+	for _, p := range r.Matrix.PairsOf(gpu) {
+		n := &r.Matrix.NICs[p.NIC]
+		if slices.Contains(r.Matrix.GPUs[gpu].Nearest, n.Function) {
+			names = append(names, view.NICName(n))
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// slurmNICs has a line for each NIC that can be used: eligible, with an RDMA device and an
+// active port. Virtual functions are left out where their physical one is here: they
+// are for others.
+func slurmNICs(r *report.Report) gresLines {
+	lines := gresLines{inOrder: true}
+	for i := range r.Matrix.NICs {
+		n := &r.Matrix.NICs[i]
+		if !n.Eligible || n.Function == nil || r.PCI.Physical(n.Function) != nil {
+			continue
+		}
+		about := fmt.Sprintf("%s %s, NUMA node %s", n.Address(), view.Product(n.Function), numa(n.Function.NearNUMA))
+		if n.RDMA == nil {
+			lines.add("nic", "", "", about, "no RDMA device")
+			continue
+		}
+		why := ""
+		if !slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active) {
+			why = "no active port"
+		}
+		lines.add("nic", r.Visible.RDMANode(n.Name()), "", n.Name()+" "+about, why)
+	}
+	return lines
+}
