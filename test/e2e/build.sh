@@ -80,4 +80,8 @@ kai=$(module github.com/NVIDIA/KAI-scheduler@v0.12.0)
 ln -sfn "$kueue" .bin/kueue
 ln -sfn "$volcano" .bin/volcano
 ln -sfn "$kai" .bin/kai
+
+# The resource of the MPI operator, which an example uses.
+cp "$(module github.com/kubeflow/mpi-operator@v0.7.0)/manifests/base/kubeflow.org_mpijobs.yaml" .bin/mpijobs.yaml
+chmod u+w .bin/mpijobs.yaml
 echo "$stamp" >.bin/stamp
