@@ -134,10 +134,15 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	if err := a.write(o.file, text); err != nil {
 		return err
 	}
-	if !here.report.PCIRead || here.noneHere() || !here.Within(limit) {
-		return exitTooFar
+	if here.report.PCIRead && !here.noneHere() && here.Within(limit) {
+		return nil
 	}
-	return nil
+	if o.file != "" && o.format != "file" { // the reason must be in the log of a container that fails
+		if _, err := a.err.Write(frameworks.Shell(frameworks.Settings{Notes: here.allNotes()})); err != nil {
+			return err
+		}
+	}
+	return exitTooFar
 }
 
 // mapText returns a map in one of envFormats. A file has no place for notes and variables,
@@ -149,7 +154,7 @@ func (a *app) mapText(format string, here *assigned, some []frameworks.Framework
 		return asJSON(d)
 	}
 	s := some[0].Write(here.Map)
-	s.Notes = slices.Concat(here.notes, here.Notes(), s.Notes)
+	s.Notes = append(here.allNotes(), s.Notes...)
 	switch format {
 	case "file":
 		if _, err := a.err.Write(frameworks.Shell(s)); err != nil {
@@ -204,6 +209,9 @@ func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 	}
 	return result, nil
 }
+
+// allNotes are the notes that are for every framework.
+func (a *assigned) allNotes() []string { return slices.Concat(a.notes, a.Notes()) }
 
 // noneHere reports whether the machine has GPUs, and this process none of them.
 func (a *assigned) noneHere() bool {
