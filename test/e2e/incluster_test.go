@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,6 +71,36 @@ func TestMapExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMapPage: the Pod of docs/env.md is a part of that in examples/env-job.yaml.
+func TestMapPage(t *testing.T) {
+	text, err := os.ReadFile(repository + "/docs/env.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	objects, err := decode([]byte(block))
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	page := convert[corev1.PodSpec](t, objects[0])
+	spec := only[batchv1.Job](t, shipped(t, "examples/env-job.yaml"), "Job").Spec.Template.Spec
+	part := func(c corev1.Container) corev1.Container {
+		return corev1.Container{Name: c.Name, Args: c.Args, Command: commandWords(c.Command), Resources: c.Resources, VolumeMounts: c.VolumeMounts}
+	}
+	for i, c := range []corev1.Container{spec.InitContainers[0], spec.Containers[0]} {
+		shown := []corev1.Container{page.InitContainers[0], page.Containers[0]}[i]
+		if diff := cmp.Diff(part(c), part(shown)); diff != "" {
+			t.Errorf("(-examples/env-job.yaml +docs/env.md):\n%s", diff)
+		}
+	}
+}
+
+// commandWords are the words of a command; lines and semicolons are alike to a shell.
+func commandWords(command []string) []string {
+	return strings.Fields(strings.ReplaceAll(strings.Join(command, " "), ";", " "))
 }
 
 // podSpecs returns the Pods of the templates in an object, however deep.
