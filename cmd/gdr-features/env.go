@@ -183,6 +183,9 @@ type assigned struct {
 	notes  []string // which GPUs count, and whether all was read
 }
 
+// incomplete is the note about a machine of which something could not be read.
+const incomplete = "Not everything could be read: there may be a GPU or a nearer NIC that is not listed here."
+
 // assign reads the machine and gives each of the GPUs in a list its NIC: the one that it has
 // when all GPUs of the machine have theirs.
 func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
@@ -201,11 +204,9 @@ func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 	case result.noneHere():
 		result.notes = append(result.notes, fmt.Sprintf("None of the %d GPUs of this machine has a device node in /dev here.", len(r.Matrix.GPUs)))
 	}
-	for _, problem := range sanitize.Errors(r.Problems) {
-		a.log.Warn(problem)
-	}
+	a.warn(r)
 	if result.Incomplete {
-		result.notes = append(result.notes, "Not everything could be read: there may be a GPU or a nearer NIC that is not listed here.")
+		result.notes = append(result.notes, incomplete)
 	}
 	return result, nil
 }
@@ -216,4 +217,11 @@ func (a *assigned) allNotes() []string { return slices.Concat(a.notes, a.Notes()
 // noneHere reports whether the machine has GPUs, and this process none of them.
 func (a *assigned) noneHere() bool {
 	return len(a.report.Matrix.GPUs) > 0 && len(a.report.GPUsHere()) == 0
+}
+
+// warn logs what could not be read.
+func (a *app) warn(r *report.Report) {
+	for _, problem := range sanitize.Errors(r.Problems) {
+		a.log.Warn(problem)
+	}
 }

@@ -39,14 +39,14 @@ var table = [...]struct {
 	name   string
 	effect effect
 }{
-	{"NCCL_IB_DISABLE", ncclDisable},                   // src/transport/net_ib/init.cc, ncclIbInitDevices
-	{"NCCL_NET", ncclNet},                              // src/plugin/net.cc, ncclNetInit: names in any case
-	{"NCCL_NET_GDR_LEVEL", ncclLevel},                  // src/graph/paths.cc, ncclTopoCheckGdr
-	{"NCCL_NET_GDR_READ", ncclRead},                    // the same
-	{"NCCL_DMABUF_ENABLE", ncclDMABuf},                 // src/init.cc, dmaBufSupported
-	{"UCX_TLS", ucxTransports},                         // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
-	{"UCX_IB_GPU_DIRECT_RDMA", ucxGPUDirect},           // src/uct/ib/base/ib_md.c
-	{"NVSHMEM_REMOTE_TRANSPORT", nvshmemTransport},     // src/host/transport/transport.cpp
+	{"NCCL_IB_DISABLE", ncclDisable},                    // src/transport/net_ib/init.cc, ncclIbInitDevices
+	{"NCCL_NET", ncclNet},                               // src/plugin/net.cc, ncclNetInit: names in any case
+	{"NCCL_NET_GDR_LEVEL", ncclLevel},                   // src/graph/paths.cc, ncclTopoCheckGdr
+	{"NCCL_NET_GDR_READ", ncclRead},                     // the same
+	{"NCCL_DMABUF_ENABLE", ncclDMABuf},                  // src/init.cc, dmaBufSupported
+	{"UCX_TLS", ucxTransports},                          // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
+	{"UCX_IB_GPU_DIRECT_RDMA", ucxGPUDirect},            // src/uct/ib/base/ib_md.c
+	{"NVSHMEM_REMOTE_TRANSPORT", nvshmemTransport},      // src/host/transport/transport.cpp
 	{"NVSHMEM_IB_DISABLE_DMABUF", nvshmemWithoutDMABuf}, // src/modules/transport/ibrc/ibrc.cpp
 }
 

@@ -27,9 +27,9 @@ func TestSwitches(t *testing.T) {
 	both := frameworks.Ways{Peermem: tristate.True, DMABuf: tristate.True}
 	dmabuf := frameworks.Ways{Peermem: tristate.False, DMABuf: tristate.True}
 	const (
-		near  = "dell-xe9680-h100"       // every GPU has a NIC at PIX
-		mixed = "a40-8gpu-2cx7-nccl1343" // four GPUs at PIX, four at NODE
-		amd   = "supermicro-mi300x-thor2"
+		near              = "dell-xe9680-h100"       // every GPU has a NIC at PIX
+		mixed             = "a40-8gpu-2cx7-nccl1343" // four GPUs at PIX, four at NODE
+		amd               = "supermicro-mi300x-thor2"
 		none, whole, part = 0, 1, 2
 	)
 	maps := map[string]*assign.Map{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd)}

@@ -26,7 +26,7 @@ func TestSlurmFlags(t *testing.T) {
 	for text, want := range map[string]int{
 		"  0000:11:00.0 accel 1002:74a1\n  0000:12:00.0 accel 1002:74a1\n": 2,
 		"  0000:11:00.0 accel 1002:74a1\n  0000:12:00.0 gpu 10de:2330\n":   0,
-		"  0000:11:00.0 gpu 10de:2330\n":                                    0,
+		"  0000:11:00.0 gpu 10de:2330\n":                                   0,
 	} {
 		m, err := machine.Parse("pci0000:10 numa=0\n" + text)
 		if err != nil {

@@ -23,11 +23,18 @@ func (r *Report) GPUsHere() []int {
 // do not all take the same NICs. A container that has only some of the NICs has them for its
 // own GPUs.
 func (r *Report) Assign() *assign.Map {
-	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return r.Visible.RDMA(rdma) != tristate.False })
-	m.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete
+	m := r.Machine()
 	here := r.GPUsHere()
 	if len(m.Hidden) > 0 {
 		return m.Assign(here, nil)
 	}
 	return m.Assign(m.EveryGPU(), nil).Only(here)
+}
+
+// Machine returns the GPUs of the machine and the NICs that this process can use. It needs
+// Facts.Visible.
+func (r *Report) Machine() *assign.Machine {
+	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return r.Visible.RDMA(rdma) != tristate.False })
+	m.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete
+	return m
 }

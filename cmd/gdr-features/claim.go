@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"gdr-features/internal/cli"
+	"gdr-features/internal/dra"
+	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
+)
+
+// exitByAddress is the exit status of claim when no standard attribute serves.
+const exitByAddress statusError = 2
+
+func (a *app) claimCommand() *cobra.Command {
+	var o dra.Options
+	var format string
+	c := &cobra.Command{
+		Use:   "claim",
+		Short: "Print a ResourceClaimTemplate that pairs GPUs with near NICs",
+		Long: `claim prints a ResourceClaimTemplate (resource.k8s.io/v1) for Kubernetes' Dynamic
+Resource Allocation. It asks for pairs of a GPU and a NIC with an RDMA device, in which
+both have the same value of a standard attribute: pcieRoot if that gives every GPU of
+this machine a NIC, else numaNode. The label gdr.align has the same word: select nodes
+by it, so that the claim can be met where the Pod goes. The annotation gdr.level is the
+worst level that the claim can give on a node like this one.
+
+If neither attribute gives every GPU a NIC, the claim names the devices by their
+addresses, as env pairs them: it fits only nodes with the same addresses.
+
+The devices are those of the DRA drivers of NVIDIA or AMD and of DRANET (dra.net), in
+DeviceClasses of the same names. --nic-driver chooses another driver of NICs.
+
+Exit status: 0; 2 if the claim is by address, or if there is no pair to claim; 1 on an
+error.`,
+		Example: `  gdr-features claim | kubectl apply -f -
+  gdr-features claim --pairs 8 -o json
+  gdr-features claim --nic-class rdma                # a DeviceClass of your own
+  gdr-features claim --nic-driver sriovnetwork.k8snetworkplumbingwg.io
+  gdr-features --root node7 claim                    # from a snapshot of another machine`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.OneOf("output", format, "yaml", "json"); err != nil {
+				return err
+			}
+			if o.Pairs < 1 || o.Pairs > dra.MaxPairs {
+				return fmt.Errorf("--pairs %d: a claim has 1 to %d pairs", o.Pairs, dra.MaxPairs)
+			}
+			return a.claim(cmd.Context(), o, format)
+		},
+	}
+	c.Flags().IntVar(&o.Pairs, "pairs", 1, "number of pairs of a GPU and a NIC")
+	c.Flags().StringVar(&o.GPUClass, "gpu-class", "", "DeviceClass of the GPUs; by default named as the driver, gpu.nvidia.com or gpu.amd.com")
+	c.Flags().StringVar(&o.NICClass, "nic-class", "", "DeviceClass of the NICs; by default named as the driver")
+	c.Flags().StringVar(&o.GPUDriver, "gpu-driver", "", "select only GPUs of this DRA driver; by default all of the class")
+	c.Flags().StringVar(&o.NICDriver, "nic-driver", dra.NICDrivers()[0], "DRA driver of the NICs")
+	c.Flags().StringVarP(&format, "output", "o", "yaml", "output format: yaml or json")
+	cli.Words(c, "output", "yaml", "json")
+	cli.Words(c, "nic-driver", dra.NICDrivers()...)
+	return c
+}
+
+// claim prints the template on standard output and its notes on standard error.
+func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
+	r, err := a.collect(ctx, report.ForEnv)
+	if err != nil {
+		return err
+	}
+	machine := r.Machine()
+	claim, err := dra.NewClaim(&r.PCI, machine, o)
+	if err != nil {
+		return err
+	}
+	a.warn(r)
+	if claim.Template != nil {
+		if err := a.printTemplate(claim.Template, format); err != nil {
+			return err
+		}
+	}
+	if machine.Incomplete {
+		claim.Notes = append([]string{incomplete}, claim.Notes...)
+	}
+	for _, note := range claim.Notes {
+		fmt.Fprintf(a.err, "note: %s\n", sanitize.Terminal(note))
+	}
+	if claim.Template == nil || claim.Attribute != dra.PCIeRoot && claim.Attribute != dra.NUMANode {
+		return exitByAddress
+	}
+	return nil
+}
+
+func (a *app) printTemplate(t *dra.Template, format string) error {
+	if format == "json" {
+		text, err := asJSON(t)
+		if err != nil {
+			return err
+		}
+		return a.write("", text)
+	}
+	enc := yaml.NewEncoder(a.out)
+	enc.SetIndent(2)
+	if err := enc.Encode(t); err != nil {
+		return err
+	}
+	return enc.Close()
+}

@@ -1,0 +1,285 @@
+package dra
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/label"
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// MaxPairs is how many pairs one claim can hold: at most 32 devices are allocated for it
+// (k8s.io/api, resource/v1, AllocationResultsMaxSize).
+const MaxPairs = 16
+
+// Options say what a claim asks for. Empty texts stand for the defaults.
+type Options struct {
+	Pairs int // 1 to MaxPairs
+	// GPUDriver is the DRA driver that the GPUs must be of; any driver of the class by
+	// default. NICDriver is one of NICDrivers, the first by default.
+	GPUDriver, NICDriver string
+	// GPUClass and NICClass are DeviceClasses; by default those that come with the drivers.
+	GPUClass, NICClass string
+}
+
+// Claim is a claim of pairs of a GPU and a NIC.
+type Claim struct {
+	// Template is nil where the machine has no pair that a claim can ask for.
+	Template *Template
+	// Attribute is what the GPU and the NIC of a pair have in common; None where the claim
+	// names the devices by address, "" where it does because the attributes could not be
+	// read.
+	Attribute Attribute
+	// Notes are for people, a sentence each.
+	Notes []string
+}
+
+// claimant makes a claim.
+type claimant struct {
+	Options
+	inv    *pci.Inventory
+	m      *assign.Map // of every GPU
+	driver *nicDriver
+	Claim
+}
+
+// NewClaim returns the claim that pairs GPUs and NICs on a machine like this one. m has a
+// choice for every GPU of the machine.
+func NewClaim(inv *pci.Inventory, m *assign.Machine, o Options) (*Claim, error) {
+	c := claimant{Options: o, inv: inv}
+	var err error
+	if c.driver, err = nicDriverNamed(o.NICDriver); err != nil {
+		return nil, err
+	}
+	c.m = m.Assign(m.EveryGPU(), c.driver.allows())
+	c.NICClass = cmp.Or(o.NICClass, c.driver.name)
+	if c.GPUClass == "" {
+		if c.GPUClass, err = c.gpuClass(); err != nil {
+			return nil, err
+		}
+	}
+	switch c.Attribute = Align(inv, m.Matrix); c.Attribute {
+	case PCIeRoot, NUMANode:
+		err = c.byAttribute()
+	case None, "":
+		err = c.byAddress()
+	}
+	return &c.Claim, err
+}
+
+// gpuClass is the class of the machine's GPUs, "" where none is eligible.
+func (c *claimant) gpuClass() (string, error) {
+	if c.GPUDriver != "" {
+		return c.GPUDriver, nil
+	}
+	class := ""
+	for _, gpu := range c.m.GPUs {
+		switch {
+		case !gpu.Eligible || gpu.GPU.DRADriver == class:
+		case class != "":
+			return "", fmt.Errorf("this machine has GPUs of the classes %s and %s: choose one with --gpu-class", class, gpu.GPU.DRADriver)
+		default:
+			class = gpu.GPU.DRADriver
+		}
+	}
+	return class, nil
+}
+
+// byAttribute makes a claim that any GPU and NIC with the same value of the attribute meet.
+func (c *claimant) byAttribute() error {
+	if most := c.atOnce(); c.Pairs > most {
+		return fmt.Errorf("--pairs %d: a node like this one has %d pairs of a GPU and a NIC with the same %s", c.Pairs, most, c.Attribute)
+	}
+	worst := c.worst()
+	devices := c.begin(worst)
+	for i := range c.Pairs {
+		gpu, nic := names(i)
+		devices.request(gpu, c.GPUClass, c.ofGPUDriver())
+		devices.request(nic, c.NICClass, c.driver.rdma())
+		devices.Constraints = append(devices.Constraints, Constraint{Requests: []string{gpu, nic}, Attribute: c.Attribute.Name()})
+	}
+	if worst == topology.Unknown {
+		c.note("The worst level that this claim can give is unknown.")
+	}
+	c.unsuitable()
+	if c.Attribute == NUMANode {
+		c.withoutNUMANode()
+	}
+	return nil
+}
+
+// begin makes the template.
+func (c *claimant) begin(worst topology.Level) *Devices {
+	c.Template = newTemplate("gdr-pairs-" + strconv.Itoa(c.Pairs))
+	if worst != topology.Unknown {
+		c.Template.Metadata.Annotations = map[string]string{label.Level: worst.String()}
+	}
+	return &c.Template.Spec.Spec.Devices
+}
+
+func names(pair int) (gpu, nic string) {
+	return "gpu-" + strconv.Itoa(pair), "nic-" + strconv.Itoa(pair)
+}
+
+func (c *claimant) note(format string, args ...any) {
+	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+}
+
+// ofGPUDriver is the condition on the driver of a GPU, "" for none.
+func (c *claimant) ofGPUDriver() string {
+	if c.GPUDriver == "" {
+		return ""
+	}
+	return fmt.Sprintf("device.driver == %q", c.GPUDriver)
+}
+
+// atOnce is how many pairs of the attribute can be allocated at the same time: each device is
+// in one.
+func (c *claimant) atOnce() int {
+	gpus, nics := map[string]int{}, map[string]int{}
+	for _, gpu := range c.m.GPUs {
+		if value, _ := c.Attribute.Of(gpu.Function); gpu.Eligible && value != "" {
+			gpus[value]++
+		}
+	}
+	seen := map[pci.Address]bool{}
+	for i := range c.m.Matrix.NICs {
+		f := c.m.Matrix.NICs[i].Function // one may have several RDMA devices
+		if f == nil || !f.NICEligible() || seen[f.Address] || !c.driver.publishes(f) {
+			continue
+		}
+		seen[f.Address] = true
+		if value, _ := c.Attribute.Of(f); value != "" {
+			nics[value]++
+		}
+	}
+	pairs := 0
+	for value, n := range gpus {
+		pairs += min(n, nics[value])
+	}
+	return pairs
+}
+
+// worst is the worst level of a GPU and a NIC that meet the claim, topology.Unknown where it
+// is not known. The scheduler may choose any, also those that are not eligible.
+func (c *claimant) worst() topology.Level {
+	worst := topology.PIX
+	for _, p := range c.m.Pairs {
+		nic := c.m.Matrix.NICs[p.NIC].Function
+		if nic == nil || !c.driver.publishes(nic) || c.Attribute.same(c.m.GPUs[p.GPU].Function, nic) == tristate.False {
+			continue
+		}
+		if p.Level == topology.Unknown {
+			return topology.Unknown
+		}
+		worst = max(worst, p.Level)
+	}
+	return worst
+}
+
+// unsuitable notes devices that a claim may be given, though they are not known to do GPUDirect RDMA.
+func (c *claimant) unsuitable() {
+	seen := map[string]bool{}
+	add := func(what string, f *pci.Function) {
+		if text := what + " " + f.Address.String(); !seen[text] {
+			seen[text] = true
+			c.note("The %s is not known to do GPUDirect RDMA, and this claim may be given it.", text)
+		}
+	}
+	for i, gpu := range c.m.GPUs {
+		for _, p := range c.m.PairsOf(i) {
+			nic := &c.m.Matrix.NICs[p.NIC]
+			if nic.Function == nil || !c.driver.publishes(nic.Function) || c.Attribute.same(gpu.Function, nic.Function) != tristate.True {
+				continue
+			}
+			if !gpu.Eligible {
+				add("GPU", gpu.Function)
+			}
+			if !nic.Eligible {
+				add("NIC", nic.Function)
+			}
+		}
+	}
+}
+
+// withoutNUMANode notes drivers that do not publish numaNode.
+func (c *claimant) withoutNUMANode() {
+	var drivers []string
+	for _, gpu := range c.m.GPUs {
+		if gpu.Eligible && c.GPUDriver == "" && !gpu.GPU.DRANUMANode && !slices.Contains(drivers, gpu.GPU.DRADriver) {
+			drivers = append(drivers, gpu.GPU.DRADriver)
+		}
+	}
+	if !c.driver.numaNode {
+		drivers = append(drivers, c.driver.name)
+	}
+	if len(drivers) > 0 {
+		c.note("The driver %s is not known to publish %s: without it this claim stays Pending.", strings.Join(drivers, " and "), NUMANode.Name())
+	}
+}
+
+// byAddress makes a claim that names GPUs and NICs by their addresses, each NIC once.
+func (c *claimant) byAddress() error {
+	pairs := c.pairs()
+	if len(pairs) == 0 {
+		c.note("No claim can ask for a pair of a GPU and a NIC on this machine.")
+		return nil
+	}
+	if c.Pairs > len(pairs) {
+		return fmt.Errorf("--pairs %d: this machine has %d pairs of a GPU and a NIC of its own", c.Pairs, len(pairs))
+	}
+	pairs = pairs[:c.Pairs]
+	worst := topology.PIX
+	for _, p := range pairs {
+		if p.Level == topology.Unknown {
+			worst = topology.Unknown
+			break
+		}
+		worst = max(worst, p.Level)
+	}
+	devices := c.begin(worst)
+	for i, p := range pairs {
+		gpu, nic := names(i)
+		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(standardAddress, p.GPU.Address))
+		devices.request(nic, c.NICClass, c.driver.rdma(), equals(c.driver.address, p.NIC.Address))
+	}
+	if c.Attribute == None {
+		c.note("Neither pcieRoot nor numaNode matches every GPU of this machine with a NIC.")
+	} else {
+		c.note("Whether pcieRoot or numaNode matches every GPU of this machine with a NIC could not be read.")
+	}
+	c.note("This claim names its devices by address: it can be met once on a node, and only where these addresses are the same.")
+	return nil
+}
+
+// standardAddress is the standard attribute with the address of a PCI device, in CEL.
+const standardAddress = `device.attributes["` + domain + `"].pciBusID`
+
+func equals(attribute string, address pci.Address) string {
+	return fmt.Sprintf("%s == %q", attribute, address.String())
+}
+
+// pairs are the GPUs that a claim can name, by address, with a NIC of their own each.
+func (c *claimant) pairs() []assign.Choice {
+	var pairs []assign.Choice
+	used := map[pci.Address]bool{}
+	for _, choice := range c.m.Choices {
+		switch gpu := choice.GPU; {
+		case !gpu.Eligible:
+		case choice.NIC == nil:
+			c.note("The GPU %v has no usable NIC: none is eligible and has an RDMA device with an active port here.", gpu.Address)
+		case !published(gpu.Address):
+			c.note("The GPU %v is left out: DRA drivers do not publish an address with a domain of five digits.", gpu.Address)
+		case !used[choice.NIC.Address]:
+			used[choice.NIC.Address] = true
+			pairs = append(pairs, choice)
+		}
+	}
+	return pairs
+}
