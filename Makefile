@@ -53,6 +53,8 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	cd test/monitoring && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/browser && $(GO) mod tidy -diff
 	cd test/browser && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+	cd test/dra && $(GO) mod tidy -diff
+	cd test/dra && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
 	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml --build-tags fleet ./...
 
@@ -129,6 +131,10 @@ worker-test: ## run our sources in NFD's worker, and compare its labels with our
 .PHONY: importer
 importer: ## build and run examples/levels, a module of its own that imports the public packages
 	cd examples/levels && $(GO) test -count=1 ./...
+
+.PHONY: dra
+dra: ## compare gdr.align and claim with Kubernetes' own library for DRA drivers and kube-scheduler's allocator
+	cd test/dra && $(GO) test -count=1 ./...
 
 .PHONY: rules
 rules: ## check and test the alerts and the dashboard with promtool; takes minutes the first time

@@ -76,16 +76,16 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 		return err
 	}
 	a.warn(r)
-	if claim.Template != nil {
-		if err := a.printTemplate(claim.Template, format); err != nil {
-			return err
-		}
-	}
 	if machine.Incomplete {
 		claim.Notes = append([]string{incomplete}, claim.Notes...)
 	}
 	for _, note := range claim.Notes {
-		fmt.Fprintf(a.err, "note: %s\n", sanitize.Terminal(note))
+		fmt.Fprintf(a.err, "# %s\n", sanitize.Terminal(note))
+	}
+	if claim.Template != nil {
+		if err := a.printTemplate(claim.Template, format); err != nil {
+			return err
+		}
 	}
 	if claim.Template == nil || claim.Attribute != dra.PCIeRoot && claim.Attribute != dra.NUMANode {
 		return exitByAddress

@@ -11,24 +11,26 @@ import (
 	"gdr-features/internal/machine"
 )
 
-// TestReadme: what the README shows is what the program prints.
+// TestReadme: what the README and other pages show is what the program prints.
 func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)<!-- example: (\\S+) (\\S+) -->\n```console\n(.*?)```").FindAllSubmatch(readme, -1)
-	if len(blocks) != 2 {
-		t.Fatalf("%d examples in the README", len(blocks))
-	}
-	for _, block := range blocks {
-		example(t, string(block[1]), string(block[2]), string(block[3]))
+	for page, examples := range map[string]int{"README.md": 2, "docs/dra.md": 1} {
+		text, err := os.ReadFile("../../" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := regexp.MustCompile("(?s)<!-- example: (\\S+) (\\S+) -->\n```console\n(.*?)```").FindAllSubmatch(text, -1)
+		if len(blocks) != examples {
+			t.Fatalf("%d examples in %s", len(blocks), page)
+		}
+		for _, block := range blocks {
+			example(t, page, string(block[1]), string(block[2]), string(block[3]))
+		}
 	}
 }
 
 // example runs the commands of an example on a machine in a state. Variables may be set
 // before a command.
-func example(t *testing.T, name, stateName, shown string) {
+func example(t *testing.T, page, name, stateName, shown string) {
 	t.Helper()
 	m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
 	if err != nil {
@@ -53,6 +55,6 @@ func example(t *testing.T, name, stateName, shown string) {
 		run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &want, err: &want})
 	}
 	if got := want.String(); got != shown {
-		t.Errorf("the README shows\n%s\nand the program prints\n%s", shown, got)
+		t.Errorf("%s shows\n%s\nand the program prints\n%s", page, shown, got)
 	}
 }

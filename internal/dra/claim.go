@@ -94,7 +94,7 @@ func (c *claimant) gpuClass() (string, error) {
 // byAttribute makes a claim that any GPU and NIC with the same value of the attribute meet.
 func (c *claimant) byAttribute() error {
 	if most := c.atOnce(); c.Pairs > most {
-		return fmt.Errorf("--pairs %d: a node like this one has %d pairs of a GPU and a NIC with the same %s", c.Pairs, most, c.Attribute)
+		return c.tooMany(most)
 	}
 	worst := c.worst()
 	devices := c.begin(worst)
@@ -112,6 +112,10 @@ func (c *claimant) byAttribute() error {
 		c.withoutNUMANode()
 	}
 	return nil
+}
+
+func (c *claimant) tooMany(most int) error {
+	return fmt.Errorf("--pairs %d: a node like this one can give at most %d, each with a NIC of its own", c.Pairs, most)
 }
 
 // begin makes the template.
@@ -232,7 +236,7 @@ func (c *claimant) byAddress() error {
 		return nil
 	}
 	if c.Pairs > len(pairs) {
-		return fmt.Errorf("--pairs %d: this machine has %d pairs of a GPU and a NIC of its own", c.Pairs, len(pairs))
+		return c.tooMany(len(pairs))
 	}
 	pairs = pairs[:c.Pairs]
 	worst := topology.PIX
@@ -259,10 +263,12 @@ func (c *claimant) byAddress() error {
 }
 
 // standardAddress is the standard attribute with the address of a PCI device, in CEL.
-const standardAddress = `device.attributes["` + domain + `"].pciBusID`
+const standardAddress = `device.attributes["` + domain + `"].?pciBusID`
 
+// equals is the condition that an optional attribute has an address. An attribute that a
+// device does not have is an error in CEL, which ends the scheduling of a Pod.
 func equals(attribute string, address pci.Address) string {
-	return fmt.Sprintf("%s == %q", attribute, address.String())
+	return fmt.Sprintf("%s.orValue(\"\") == %q", attribute, address.String())
 }
 
 // pairs are the GPUs that a claim can name, by address, with a NIC of their own each.

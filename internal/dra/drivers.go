@@ -13,8 +13,8 @@ import (
 type nicDriver struct {
 	// name is also that of its DeviceClass.
 	name string
-	// isRDMA is the attribute that is true for NICs with an RDMA device, and address the one
-	// with the PCI address, both in CEL.
+	// isRDMA is the attribute that is true for NICs with an RDMA device, which all devices of
+	// the driver have, and address the optional one with the PCI address, both in CEL.
 	isRDMA, address string
 	// numaNode: it publishes resource.kubernetes.io/numaNode.
 	numaNode bool
@@ -30,7 +30,7 @@ type nicDriver struct {
 var nicDrivers = [...]nicDriver{
 	{
 		name: "dra.net", numaNode: true,
-		isRDMA: `device.attributes["dra.net"].rdma`, address: `device.attributes["dra.net"].pciAddress`,
+		isRDMA: `device.attributes["dra.net"].rdma`, address: `device.attributes["dra.net"].?pciAddress`,
 	},
 	{
 		name: "sriovnetwork.k8snetworkplumbingwg.io", virtual: true,

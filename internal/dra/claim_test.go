@@ -1,0 +1,183 @@
+package dra_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+	"sigs.k8s.io/yaml"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/dra"
+	"gdr-features/source/family"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+)
+
+// claimOf makes a claim on a machine of these functions. Every NIC has an RDMA device with
+// an active port.
+func claimOf(t *testing.T, o dra.Options, functions ...pci.Function) (*dra.Claim, error) {
+	t.Helper()
+	inv := pci.Inventory{Functions: functions, NUMANodes: 2}
+	devices := rdma.Inventory{Complete: true}
+	for i := range functions {
+		if f := &functions[i]; f.KnownNIC() != nil {
+			devices.Devices = append(devices.Devices, rdma.Device{
+				Name: "rdma" + f.Address.String()[5:7], PCI: &f.Address, PortsRead: true,
+				Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand", RateGbps: 400}},
+			})
+		}
+	}
+	m := topology.Build(topology.Facts{PCI: &inv, RDMA: &devices})
+	return dra.NewClaim(&inv, assign.NewMachine(&m, inv.NUMANodes, func(string) bool { return true }), o)
+}
+
+// request is a request as Kubernetes' own type has it.
+func request(name, class string, conditions ...string) resourceapi.DeviceRequest {
+	r := resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class}}
+	for _, condition := range conditions {
+		r.Exactly.Selectors = append(r.Exactly.Selectors, resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: condition}})
+	}
+	return r
+}
+
+const (
+	isRDMA = `device.driver == "dra.net" && device.attributes["dra.net"].rdma`
+	isVF   = `device.driver == "sriovnetwork.k8snetworkplumbingwg.io" && device.attributes["sriovnetwork.k8snetworkplumbingwg.io"].rdmaCapable`
+)
+
+func gpuAt(address string) string {
+	return `device.attributes["resource.kubernetes.io"].?pciBusID.orValue("") == "` + address + `"`
+}
+
+func nicAt(address string) string {
+	return `device.attributes["dra.net"].?pciAddress.orValue("") == "` + address + `"`
+}
+
+// TestClaim: requests, constraints and notes, as Kubernetes' types read them.
+func TestClaim(t *testing.T) {
+	const a, b = "pci0000:00", "pci0000:80"
+	instinct := at(1, a, 0, family.IDs{Vendor: 0x1002, Device: 0x74a1, Class: 0x120000})
+	e810 := at(3, a, 0, family.IDs{Vendor: 0x8086, Device: 0x1593, Class: 0x020000})
+	geforce := at(4, a, 0, family.IDs{Vendor: 0x10de, Device: 0x2684, Class: 0x030000})
+	vf := nic(2, a, 0)
+	vf.Address.Function, vf.PhysFn = 1, &pci.Address{Bus: 2}
+	match := func(attribute string, requests ...string) resourceapi.DeviceConstraint {
+		return resourceapi.DeviceConstraint{Requests: requests, MatchAttribute: new(resourceapi.FullyQualifiedName("resource.kubernetes.io/" + attribute))}
+	}
+	for _, tt := range []struct {
+		name        string
+		functions   []pci.Function
+		options     dra.Options
+		level       string
+		requests    []resourceapi.DeviceRequest
+		constraints []resourceapi.DeviceConstraint
+		notes       []string // parts
+	}{
+		{
+			"by root", []pci.Function{gpu(1, a, 0), nic(2, a, 0)}, dra.Options{Pairs: 1}, "PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA)},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")}, nil,
+		},
+		{
+			"by node, with classes and a driver",
+			[]pci.Function{gpu(1, a, 0), nic(0x81, b, 0)},
+			dra.Options{Pairs: 1, GPUClass: "big", GPUDriver: "gpu.nvidia.com", NICClass: "fast"}, "NODE",
+			[]resourceapi.DeviceRequest{request("gpu-0", "big", `device.driver == "gpu.nvidia.com"`), request("nic-0", "fast", isRDMA)},
+			[]resourceapi.DeviceConstraint{match("numaNode", "gpu-0", "nic-0")}, nil,
+		},
+		{
+			"virtual functions", []pci.Function{gpu(1, a, 0), nic(2, a, 0), vf},
+			dra.Options{Pairs: 1, NICDriver: "sriovnetwork.k8snetworkplumbingwg.io"}, "PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "sriovnetwork.k8snetworkplumbingwg.io", isVF)},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")}, nil,
+		},
+		{
+			"drivers without numaNode", []pci.Function{instinct, nic(0x81, b, 0)}, dra.Options{Pairs: 1}, "NODE",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.amd.com"), request("nic-0", "dra.net", isRDMA)},
+			[]resourceapi.DeviceConstraint{match("numaNode", "gpu-0", "nic-0")},
+			[]string{"The driver gpu.amd.com is not known to publish resource.kubernetes.io/numaNode"},
+		},
+		{
+			"devices that do not count", []pci.Function{gpu(1, a, 0), nic(2, a, 0), e810, geforce}, dra.Options{Pairs: 1}, "PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA)},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"NIC 0000:03:00.0 is not known to do GPUDirect RDMA", "GPU 0000:04:00.0 is not known to do GPUDirect RDMA"},
+		},
+		{
+			"by address", []pci.Function{gpu(1, a, 0), gpu(2, a, 0), nic(0x81, b, 1), nic(0x82, b, 1)}, dra.Options{Pairs: 2}, "SYS",
+			[]resourceapi.DeviceRequest{
+				request("gpu-0", "gpu.nvidia.com", gpuAt("0000:01:00.0")), request("nic-0", "dra.net", isRDMA, nicAt("0000:81:00.0")),
+				request("gpu-1", "gpu.nvidia.com", gpuAt("0000:02:00.0")), request("nic-1", "dra.net", isRDMA, nicAt("0000:82:00.0")),
+			},
+			nil, []string{"Neither pcieRoot nor numaNode", "by address"},
+		},
+		{
+			"by address, since the place is not known", []pci.Function{gpu(1, a, 0), nic(2, "?", 0)}, dra.Options{Pairs: 1}, "",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com", gpuAt("0000:01:00.0")), request("nic-0", "dra.net", isRDMA, nicAt("0000:02:00.0"))},
+			nil, []string{"could not be read", "by address"},
+		},
+		{"no GPU", []pci.Function{nic(2, a, 0)}, dra.Options{Pairs: 1}, "", nil, nil, []string{"No claim can ask for a pair"}},
+		{"no eligible GPU", []pci.Function{nic(2, a, 0), geforce}, dra.Options{Pairs: 1}, "", nil, nil, []string{"No claim can ask for a pair"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			claim, err := claimOf(t, tt.options, tt.functions...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, note := range claim.Notes {
+				if i >= len(tt.notes) || !strings.Contains(note, tt.notes[i]) {
+					t.Errorf("note %d: %s", i, note)
+				}
+			}
+			if len(claim.Notes) < len(tt.notes) {
+				t.Errorf("notes %q, want %q", claim.Notes, tt.notes)
+			}
+			if tt.requests == nil {
+				if claim.Template != nil {
+					t.Errorf("template %+v", claim.Template)
+				}
+				return
+			}
+			text, err := json.Marshal(claim.Template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got resourceapi.ResourceClaimTemplate
+			if err := yaml.UnmarshalStrict(text, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(resourceapi.DeviceClaim{Requests: tt.requests, Constraints: tt.constraints}, got.Spec.Spec.Devices); diff != "" {
+				t.Errorf("devices (-want +got):\n%s", diff)
+			}
+			if got.Annotations["gdr.level"] != tt.level {
+				t.Errorf("level %q, want %q", got.Annotations["gdr.level"], tt.level)
+			}
+		})
+	}
+}
+
+// TestClaimRefused: what a claim cannot ask for is an error.
+func TestClaimRefused(t *testing.T) {
+	const a = "pci0000:00"
+	instinct := at(3, a, 0, family.IDs{Vendor: 0x1002, Device: 0x74a1, Class: 0x120000})
+	for _, tt := range []struct {
+		name      string
+		functions []pci.Function
+		options   dra.Options
+		want      string
+	}{
+		{"more pairs than NICs", []pci.Function{gpu(1, a, 0), gpu(2, a, 0), nic(3, a, 0)}, dra.Options{Pairs: 2}, "--pairs 2: a node like this one can give at most 1"},
+		{"more pairs by address than NICs", []pci.Function{gpu(1, a, 0), gpu(2, a, 0), nic(3, "pci0000:80", 1)}, dra.Options{Pairs: 2}, "--pairs 2: a node like this one can give at most 1"},
+		{"no virtual function", []pci.Function{gpu(1, a, 0), nic(2, a, 0)}, dra.Options{Pairs: 1, NICDriver: dra.NICDrivers()[1]}, "at most 0"},
+		{"GPUs of two classes", []pci.Function{gpu(1, a, 0), nic(2, a, 0), instinct}, dra.Options{Pairs: 1}, "choose one with --gpu-class"},
+		{"an unknown driver", []pci.Function{gpu(1, a, 0), nic(2, a, 0)}, dra.Options{Pairs: 1, NICDriver: "cni"}, "--nic-driver cni"},
+	} {
+		if _, err := claimOf(t, tt.options, tt.functions...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package dra_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/deviceattribute"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"sigs.k8s.io/yaml"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/dra"
+	"gdr-features/internal/label"
+	"gdr-features/topology"
+)
+
+// text is the value of an attribute, "" for none.
+func text(a resourceapi.DeviceAttribute) string {
+	switch {
+	case a.StringValue != nil:
+		return *a.StringValue
+	case a.IntValue != nil:
+		return strconv.FormatInt(*a.IntValue, 10)
+	}
+	return ""
+}
+
+// TestAttributes: the attributes of every GPU and NIC are those that Kubernetes' library
+// reads.
+func TestAttributes(t *testing.T) {
+	names := map[dra.Attribute]resourceapi.QualifiedName{
+		dra.PCIeRoot: deviceattribute.StandardDeviceAttributePCIeRoot, dra.NUMANode: deviceattribute.StandardDeviceAttributeNUMANode,
+	}
+	compared, omitted := 0, 0
+	each(t, func(t *testing.T, s *subject) {
+		for i := range s.report.PCI.Functions {
+			f := &s.report.PCI.Functions[i]
+			if f.GPU == nil && f.KnownNIC() == nil {
+				continue
+			}
+			for a, name := range names {
+				got, known := a.Of(f)
+				want := text(s.attributes[f.Address.String()][name])
+				if got != want || !known || a.Name() != string(name) {
+					t.Errorf("%v: %s=%q, known: %v; want %s=%q", f.Address, a.Name(), got, known, name, want)
+				}
+				if compared++; want == "" {
+					omitted++
+				}
+			}
+		}
+	})
+	if omitted == 0 || omitted == compared {
+		t.Errorf("%d of %d attributes are omitted: some should be, and some not", omitted, compared)
+	}
+	t.Logf("%d attributes, %d of them omitted", compared, omitted)
+}
+
+// TestAlign: the label is what follows from the attributes that Kubernetes' library reads.
+func TestAlign(t *testing.T) {
+	seen := map[string]int{}
+	each(t, func(t *testing.T, s *subject) {
+		serves := func(a dra.Attribute) bool {
+			for _, gpu := range s.report.Matrix.GPUs {
+				if !gpu.Eligible {
+					continue
+				}
+				found := false
+				for _, nic := range s.report.Matrix.NICs {
+					if !nic.Eligible {
+						continue
+					}
+					name := resourceapi.QualifiedName(a.Name())
+					of := text(s.attributes[gpu.Address.String()][name])
+					found = found || of != "" && of == text(s.attributes[nic.Address()][name])
+				}
+				if !found {
+					return false
+				}
+			}
+			return true
+		}
+		want := ""
+		switch m := &s.report.Matrix; {
+		case m.EligibleGPUs == 0 || m.EligibleNICs == 0:
+		case serves(dra.PCIeRoot):
+			want = "pcieRoot"
+		case serves(dra.NUMANode):
+			want = "numaNode"
+		default:
+			want = "none"
+		}
+		if got := s.report.Labels[label.Align]; got != want {
+			t.Errorf("gdr.align=%q, want %q", got, want)
+		}
+		seen[want]++
+	})
+	for _, value := range []string{"", "pcieRoot", "numaNode", "none"} {
+		if seen[value] == 0 {
+			t.Errorf("no machine has gdr.align=%q", value)
+		}
+	}
+	t.Logf("machines by label: %v", seen)
+}
+
+// decoded reads a template strictly as Kubernetes does. Every selector must compile.
+func decoded(t *testing.T, text []byte) *resourceapi.ResourceClaimTemplate {
+	t.Helper()
+	var template resourceapi.ResourceClaimTemplate
+	if err := yaml.UnmarshalStrict(text, &template); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if template.APIVersion != resourceapi.SchemeGroupVersion.String() || template.Kind != "ResourceClaimTemplate" {
+		t.Errorf("a %s of %s", template.Kind, template.APIVersion)
+	}
+	for _, r := range template.Spec.Spec.Devices.Requests {
+		compile(t, r.Exactly.Selectors)
+	}
+	return &template
+}
+
+// compile compiles selectors as the API server does.
+func compile(t *testing.T, selectors []resourceapi.DeviceSelector) {
+	t.Helper()
+	for _, selector := range selectors {
+		result := cel.GetCompiler(cel.Features{}).CompileCELExpression(selector.CEL.Expression, cel.Options{})
+		if result.Error != nil {
+			t.Errorf("%s: %v", selector.CEL.Expression, result.Error)
+		}
+		if result.MaxCost > resourceapi.CELSelectorExpressionMaxCost {
+			t.Errorf("%s: cost %d", selector.CEL.Expression, result.MaxCost)
+		}
+	}
+}
+
+// claim is what the program prints for so many pairs.
+func (s *subject) claim(t *testing.T, pairs int) (*dra.Claim, *resourceapi.ResourceClaimTemplate, error) {
+	t.Helper()
+	m := assign.NewMachine(&s.report.Matrix, s.report.PCI.NUMANodes, func(string) bool { return true })
+	claim, err := dra.NewClaim(&s.report.PCI, m, dra.Options{Pairs: pairs})
+	if err != nil || claim.Template == nil {
+		return claim, nil, err
+	}
+	text, err := json.Marshal(claim.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claim, decoded(t, text), nil
+}
+
+// level is that of the matrix.
+func (s *subject) level(t *testing.T, gpu, nic string) topology.Level {
+	t.Helper()
+	m := &s.report.Matrix
+	for _, p := range m.Pairs {
+		if m.GPUs[p.GPU].Address.String() == gpu && m.NICs[p.NIC].Address() == nic {
+			return p.Level
+		}
+	}
+	t.Fatalf("no pair of %s and %s in the matrix", gpu, nic)
+	return topology.Unknown
+}
+
+// TestPrinted: the YAML and the JSON that the program prints are one template.
+func TestPrinted(t *testing.T) {
+	each(t, func(t *testing.T, s *subject) {
+		_, want, err := s.claim(t, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join(goldenDir, s.Name, "claim.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, decoded(t, text)); diff != "" {
+			t.Errorf("template (-JSON +YAML):\n%s", diff)
+		}
+	})
+}
+
+// pending reports whether a claim cannot be met because AMD's driver does not publish
+// numaNode.
+func pending(c *dra.Claim, template *resourceapi.ResourceClaimTemplate) bool {
+	return c.Attribute == dra.NUMANode && template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName == "gpu.amd.com"
+}
+
+// promised is the level in the template's annotation.
+func promised(t *testing.T, template *resourceapi.ResourceClaimTemplate) topology.Level {
+	t.Helper()
+	level, err := topology.ParseLevel(template.Annotations[label.Level])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return level
+}
+
+// TestPage: the DeviceClass in the documentation is one.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/dra.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("%d objects in docs/dra.md", len(blocks))
+	}
+	var class resourceapi.DeviceClass
+	if err := yaml.UnmarshalStrict(blocks[0][1], &class); err != nil {
+		t.Fatal(err)
+	}
+	want, err := classes{}.Get(class.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compile(t, class.Spec.Selectors)
+	if diff := cmp.Diff(want.Spec, class.Spec); diff != "" {
+		t.Errorf("DeviceClass (-tested +documented):\n%s", diff)
+	}
+}
+
+// TestAllocated: kube-scheduler's allocator gives a claim of one pair devices at the promised
+// level or a nearer one, again and again until none are left.
+func TestAllocated(t *testing.T) {
+	pairs := 0
+	each(t, func(t *testing.T, s *subject) {
+		claim, template, err := s.claim(t, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if template == nil {
+			return
+		}
+		used, worst, n := sets.New[structured.DeviceID](), topology.Unknown, 0
+		for got := s.allocate(t, template, used); got != nil; got = s.allocate(t, template, used) {
+			level := s.level(t, got["gpu-0"], got["nic-0"])
+			if level > promised(t, template) {
+				t.Errorf("%v is at %v, promised is %v", got, level, promised(t, template))
+			}
+			worst = max(worst, level)
+			n++
+		}
+		switch {
+		case pending(claim, template):
+			if n > 0 {
+				t.Errorf("%d pairs by an attribute that the driver does not publish", n)
+			}
+		case n == 0:
+			t.Error("stays Pending")
+		case claim.Attribute == dra.None && n != 1:
+			t.Errorf("a claim by address is allocated %d times", n)
+		}
+		pairs += n
+		t.Logf("%d pairs, the farthest at %v, promised %v", n, worst, promised(t, template))
+	})
+	t.Logf("%d pairs", pairs)
+}
+
+// TestPromise: the promised level is that of the farthest devices that the claim accepts.
+func TestPromise(t *testing.T) {
+	each(t, func(t *testing.T, s *subject) {
+		claim, template, err := s.claim(t, 1)
+		if err != nil || template == nil || claim.Attribute == dra.None {
+			return
+		}
+		name, worst := resourceapi.QualifiedName(claim.Attribute.Name()), topology.Unknown
+		for i := range s.Functions {
+			for j := range s.Functions {
+				gpu, nic := &s.Functions[i], &s.Functions[j]
+				of := text(s.attributes[gpu.Address][name])
+				if gpu.IsGPU() && nic.Attrs["rdma"] != "" && of != "" && of == text(s.attributes[nic.Address][name]) {
+					worst = max(worst, s.level(t, gpu.Address, nic.Address))
+				}
+			}
+		}
+		if got := promised(t, template); got != worst {
+			t.Errorf("promised is %v, the farthest devices with the same %s are at %v", got, name, worst)
+		}
+	})
+}
+
+// TestMany: as many pairs as the program prints in one claim are allocated at once.
+func TestMany(t *testing.T) {
+	each(t, func(t *testing.T, s *subject) {
+		for n := 1; n <= dra.MaxPairs; n++ {
+			claim, template, err := s.claim(t, n)
+			if err != nil && n > 1 || template == nil && n == 1 || template != nil && pending(claim, template) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.allocate(t, template, sets.New[structured.DeviceID]())
+			if len(got) != 2*n {
+				t.Errorf("%d pairs: %v", n, got)
+				continue
+			}
+			for i := range n {
+				gpu, nic := got[fmt.Sprintf("gpu-%d", i)], got[fmt.Sprintf("nic-%d", i)]
+				if level := s.level(t, gpu, nic); level > promised(t, template) {
+					t.Errorf("%d pairs: %s and %s are at %v, promised is %v", n, gpu, nic, level, promised(t, template))
+				}
+			}
+		}
+	})
+}
+
+// TestEveryGPU: the claim by the attribute of the label can be met for each eligible GPU when
+// it alone is free; by a narrower attribute some GPU stays without.
+func TestEveryGPU(t *testing.T) {
+	each(t, func(t *testing.T, s *subject) {
+		claim, template, err := s.claim(t, 1)
+		if err != nil || template == nil || pending(claim, template) {
+			return
+		}
+		for _, a := range [...]dra.Attribute{dra.PCIeRoot, dra.NUMANode} {
+			served, eligible := 0, 0
+			for _, gpu := range s.report.Matrix.GPUs {
+				if !gpu.Eligible {
+					continue
+				}
+				eligible++
+				if s.allocate(t, matching(a, gpu.GPU.DRADriver), s.allGPUsBut(gpu.Address.String())) != nil {
+					served++
+				}
+			}
+			switch {
+			case a == claim.Attribute:
+				if served != eligible {
+					t.Errorf("gdr.align=%s, but it serves %d of %d GPUs", a, served, eligible)
+				}
+				return
+			case served == eligible:
+				t.Errorf("gdr.align=%s, but %s serves every GPU", claim.Attribute, a)
+			}
+		}
+	})
+}
+
+// matching is a claim by one attribute, whatever the machine.
+func matching(a dra.Attribute, gpuClass string) *resourceapi.ResourceClaimTemplate {
+	request := func(name, class, condition string) resourceapi.DeviceRequest {
+		return resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{
+			DeviceClassName: class, Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: condition}}},
+		}}
+	}
+	var template resourceapi.ResourceClaimTemplate
+	template.Spec.Spec.Devices = resourceapi.DeviceClaim{
+		Requests: []resourceapi.DeviceRequest{
+			request("gpu-0", gpuClass, "true"), request("nic-0", dranet, `device.attributes["dra.net"].rdma`),
+		},
+		Constraints: []resourceapi.DeviceConstraint{{MatchAttribute: new(resourceapi.FullyQualifiedName(a.Name()))}},
+	}
+	return &template
+}
+
+// allGPUsBut are the devices that are in use when one GPU is free.
+func (s *subject) allGPUsBut(free string) sets.Set[structured.DeviceID] {
+	used := sets.New[structured.DeviceID]()
+	for _, slice := range s.slices {
+		if slice.Spec.Driver == dranet {
+			continue
+		}
+		for _, d := range slice.Spec.Devices {
+			if s.address[slice.Spec.Driver+"/"+d.Name] != free {
+				used.Insert(structured.MakeDeviceID(slice.Spec.Driver, node, d.Name))
+			}
+		}
+	}
+	return used
+}
