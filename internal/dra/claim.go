@@ -175,8 +175,7 @@ func (c *claimant) atOnce() int {
 func (c *claimant) worst() topology.Level {
 	worst := topology.PIX
 	for _, p := range c.m.Pairs {
-		nic := c.m.Matrix.NICs[p.NIC].Function
-		if nic == nil || !c.driver.publishes(nic) || c.Attribute.same(c.m.GPUs[p.GPU].Function, nic) == tristate.False {
+		if c.accepts(&p) == tristate.False {
 			continue
 		}
 		if p.Level == topology.Unknown {
@@ -187,7 +186,19 @@ func (c *claimant) worst() topology.Level {
 	return worst
 }
 
-// unsuitable notes devices that a claim may be given, though they are not known to do GPUDirect RDMA.
+// accepts reports whether a GPU and a NIC meet the claim, eligible or not. A GPU of a family
+// without any eligible GPU is not of the class.
+func (c *claimant) accepts(p *topology.Pair) tristate.State {
+	gpu, nic := &c.m.GPUs[p.GPU], c.m.Matrix.NICs[p.NIC].Function
+	claimed := slices.ContainsFunc(c.m.GPUs, func(g topology.GPU) bool { return g.Eligible && g.GPU == gpu.GPU })
+	if !claimed || nic == nil || !c.driver.publishes(nic) {
+		return tristate.False
+	}
+	return c.Attribute.same(gpu.Function, nic)
+}
+
+// unsuitable notes devices that a claim may be given, though they are not known to do
+// GPUDirect RDMA.
 func (c *claimant) unsuitable() {
 	seen := map[string]bool{}
 	add := func(what string, f *pci.Function) {
@@ -196,18 +207,15 @@ func (c *claimant) unsuitable() {
 			c.note("The %s is not known to do GPUDirect RDMA, and this claim may be given it.", text)
 		}
 	}
-	for i, gpu := range c.m.GPUs {
-		for _, p := range c.m.PairsOf(i) {
-			nic := &c.m.Matrix.NICs[p.NIC]
-			if nic.Function == nil || !c.driver.publishes(nic.Function) || c.Attribute.same(gpu.Function, nic.Function) != tristate.True {
-				continue
-			}
-			if !gpu.Eligible {
-				add("GPU", gpu.Function)
-			}
-			if !nic.Eligible {
-				add("NIC", nic.Function)
-			}
+	for _, p := range c.m.Pairs {
+		if c.accepts(&p) != tristate.True {
+			continue
+		}
+		if gpu := &c.m.GPUs[p.GPU]; !gpu.Eligible {
+			add("GPU", gpu.Function)
+		}
+		if nic := &c.m.Matrix.NICs[p.NIC]; !nic.Eligible {
+			add("NIC", nic.Function)
 		}
 	}
 }
