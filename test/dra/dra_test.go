@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -206,19 +207,27 @@ func promised(t *testing.T, template *resourceapi.ResourceClaimTemplate) topolog
 	return level
 }
 
-// TestPage: the DeviceClass in the documentation is one.
+// TestPage: the documentation's Pod uses the claim that the program prints, and the
+// DeviceClass there is the one that is tested here.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dra.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```").FindAllSubmatch(page, -1)
-	if len(blocks) != 1 {
+	if len(blocks) != 2 {
 		t.Fatalf("%d objects in docs/dra.md", len(blocks))
 	}
+	var pod corev1.Pod
 	var class resourceapi.DeviceClass
-	if err := yaml.UnmarshalStrict(blocks[0][1], &class); err != nil {
-		t.Fatal(err)
+	for i, object := range []any{&pod, &class} {
+		if err := yaml.UnmarshalStrict(blocks[i][1], object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := pod.Spec.ResourceClaims[0]
+	if *claim.ResourceClaimTemplateName != "gdr-pairs-1" || pod.Spec.Containers[0].Resources.Claims[0].Name != claim.Name {
+		t.Errorf("claim %s by the template %s", claim.Name, *claim.ResourceClaimTemplateName)
 	}
 	want, err := classes{}.Get(class.Name)
 	if err != nil {
