@@ -108,10 +108,20 @@ func selectsNodes(t *testing.T, o *unstructured.Unstructured, nodes map[string]*
 			expectPicked(t, "Volcano's job", pod.Spec, nodes, "ready")
 			return
 		}
-		// Kueue adds the flavor's nodeSelector to a Job that has none.
-		pod := convert[batchv1.Job](t, o).Spec.Template
-		if len(pod.Spec.NodeSelector) > 0 {
-			expectPicked(t, o.GetName(), pod.Spec, nodes, "far", "ready")
+		// Kueue's, to which it adds the flavor's nodeSelector.
+		if pod := convert[batchv1.Job](t, o).Spec.Template; len(pod.Spec.NodeSelector) > 0 {
+			t.Errorf("Kueue's job has a nodeSelector of its own: %v", pod.Spec.NodeSelector)
+		}
+	case "MPIJob":
+		template, _, err := unstructured.NestedMap(o.Object, "spec", "mpiReplicaSpecs", "Worker", "template")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := convert[corev1.Pod](t, &unstructured.Unstructured{Object: template})
+		expectPicked(t, "KAI's job", pod.Spec, nodes, "far", "ready")
+	default:
+		if !slices.Contains([]string{"ClusterQueue", "LocalQueue"}, o.GetKind()) { // which select no nodes
+			t.Errorf("a %s", o.GetKind())
 		}
 	}
 }
