@@ -66,7 +66,6 @@ chmod -R u+w .bin/gpu-operator
 kueue=$(module sigs.k8s.io/kueue@v0.19.2)
 volcano=$(module volcano.sh/volcano@v1.15.1)
 kai=$(module github.com/NVIDIA/KAI-scheduler@v0.12.0)
-mpi=$(module github.com/kubeflow/mpi-operator@v0.7.0)
 (
 	cd "$kueue/config/components/crd/bases"
 	cat kueue.x-k8s.io_resourceflavors.yaml kueue.x-k8s.io_topologies.yaml kueue.x-k8s.io_clusterqueues.yaml kueue.x-k8s.io_localqueues.yaml
@@ -77,8 +76,6 @@ mpi=$(module github.com/kubeflow/mpi-operator@v0.7.0)
 	done
 	echo ---
 	cat "$kai/deployments/kai-scheduler/crds/kai.scheduler_topologies.yaml"
-	echo ---
-	cat "$mpi/manifests/base/kubeflow.org_mpijobs.yaml"
 ) >.bin/schedulers.yaml
 ln -sfn "$kueue" .bin/kueue
 ln -sfn "$volcano" .bin/volcano

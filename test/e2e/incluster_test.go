@@ -22,17 +22,7 @@ import (
 func TestMapExamples(t *testing.T) {
 	const namespace = "map-examples"
 	createNamespace(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, "default")
-	text, err := os.ReadFile(program("mpijobs.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions, err := decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.apply(t.Context(), definitions); err != nil {
-		t.Fatal(err)
-	}
+	install(t, "mpijobs.yaml")
 	nodes := fleet(t)
 	for name, want := range map[string]struct {
 		pods  int      // with an initContainer

@@ -62,7 +62,13 @@ func shipped(t *testing.T, name string) []*unstructured.Unstructured {
 // applyOperators installs the custom resources of other operators.
 func applyOperators(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(program("operators.yaml"))
+	install(t, "operators.yaml")
+}
+
+// install installs the custom resources in a file of .bin.
+func install(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(program(name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,26 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// applySchedulers installs the custom resources of the schedulers.
-func applySchedulers(t *testing.T) {
-	t.Helper()
-	text, err := os.ReadFile(program("schedulers.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions, err := decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.apply(t.Context(), definitions); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // The API server accepts the examples with the schedulers' own resources, and refuses them
 // with one field more. What they select are the nodes that they name.
 func TestSchedulers(t *testing.T) {
-	applySchedulers(t)
+	install(t, "schedulers.yaml")
+	install(t, "mpijobs.yaml")
 	nodes := fleet(t)
 	for _, name := range []string{"kueue", "volcano", "kai"} {
 		t.Run(name, func(t *testing.T) {
