@@ -45,6 +45,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker,slurm ./test/vm/... ./test/faults/... ./test/nccl/... ./test/slurm ./nfdsource
+	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,frameworks,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./test/frameworks/... ./nfdsource
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd examples/levels && $(GO) mod tidy -diff
@@ -144,6 +145,11 @@ rules: ## check and test the alerts and the dashboard with promtool; takes minut
 .PHONY: nccl
 nccl: ## compare our NCCL ratings with NCCL's own code, NCCL_ORACLE=PROGRAM (see test/nccl/README.md)
 	NCCL_ORACLE='$(abspath $(NCCL_ORACLE))' $(GO) test -count=1 -timeout 60m -tags nccl -v ./test/nccl
+
+.PHONY: frameworks
+frameworks: build ## ask vLLM's, SGLang's and Mooncake's own code what it makes of env, VLLM_SRC=DIR SGLANG_SRC=DIR MOONCAKE_PARSER=PROGRAM (see test/frameworks/README.md)
+	VLLM_SRC='$(abspath $(VLLM_SRC))' SGLANG_SRC='$(abspath $(SGLANG_SRC))' MOONCAKE_PARSER='$(abspath $(MOONCAKE_PARSER))' \
+		$(GO) test -count=1 -tags frameworks -v ./test/frameworks
 
 .PHONY: browser
 browser: ## test the pages of topo in a headless Chromium (needs chromium, graphviz, fonts-liberation)

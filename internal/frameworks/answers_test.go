@@ -1,0 +1,134 @@
+package frameworks_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/testsize"
+)
+
+// TestAnswers compares what vLLM's, SGLang's and Mooncake's own code made of the map of every
+// machine ("make frameworks" recorded it) with the map.
+func TestAnswers(t *testing.T) {
+	writers := map[string]func(*testing.T, *assign.Map, frameworks.Settings) string{"vllm": vllmAnswer, "sglang": sglangAnswer, "mooncake": mooncakeAnswer}
+	kept := map[string]map[string]string{}
+	for name := range writers {
+		kept[name] = answers(t, "../../testdata/frameworks/"+name+".txt")
+	}
+	for _, described := range testsize.Share(machine.All(t, "../../testdata/machines")) {
+		t.Run(described.Name, func(t *testing.T) {
+			m := mapOf(t, described.Tree(t, described.Ready()))
+			for name, write := range writers {
+				said, ok := kept[name][described.Name]
+				want := write(t, m, frameworks.Named(name).Write(m))
+				if diff := cmp.Diff(want, said); diff != "" || !ok {
+					t.Errorf("%s, as UPDATE=1 make frameworks recorded it (-map +answer):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+// answers returns the recorded lines about each machine.
+func answers(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{}
+	name := ""
+	for line := range strings.Lines(string(text)) {
+		if next, ok := strings.CutPrefix(line, "machine "); ok {
+			name = strings.TrimSpace(next)
+			of[name] = ""
+			continue
+		}
+		of[name] += line
+	}
+	return of
+}
+
+// gpuLines has a line for each GPU: what it is given, or that the framework stops.
+func gpuLines(m *assign.Map, say func(*assign.NIC) string) string {
+	var text strings.Builder
+	for i, c := range m.Choices {
+		words := "stops"
+		if c.NIC != nil {
+			words = say(c.NIC)
+		}
+		fmt.Fprintf(&text, "gpu %d %s\n", i, words)
+	}
+	return text.String()
+}
+
+// vllmAnswer: vLLM sets the variables that are listed for each of its workers.
+func vllmAnswer(_ *testing.T, m *assign.Map, s frameworks.Settings) string {
+	var given string
+	var set []string
+	for _, v := range s.Variables {
+		given += "given " + v.Name + "=" + v.Value + "\n"
+		if v.Name == "VLLM_NIC_SELECTION_VARS" {
+			set = strings.Split(v.Value, ",")
+		}
+	}
+	if given == "" {
+		return ""
+	}
+	slices.Sort(set)
+	return given + gpuLines(m, func(nic *assign.NIC) string {
+		var words []string
+		for _, entry := range set {
+			name, port, _ := strings.Cut(entry, ":")
+			words = append(words, name+"="+nic.RDMA+":"+port)
+		}
+		return strings.Join(words, " ")
+	})
+}
+
+func sglangAnswer(t *testing.T, m *assign.Map, s frameworks.Settings) string {
+	t.Helper()
+	return "given " + jsonLine(t, s.File) + gpuLines(m, func(nic *assign.NIC) string { return nic.RDMA })
+}
+
+// mooncakeAnswer: the preferred NICs of each name, and the others.
+func mooncakeAnswer(t *testing.T, _ *assign.Map, s frameworks.Settings) string {
+	t.Helper()
+	var file map[string][2][]string
+	given := jsonLine(t, s.File)
+	if err := json.Unmarshal([]byte(given), &file); err != nil {
+		t.Fatal(err)
+	}
+	text := "given " + given
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		text += name
+		for _, list := range file[name] {
+			words := strings.Join(list, ",")
+			if words == "" {
+				words = "-"
+			}
+			text += " " + words
+		}
+		text += "\n"
+	}
+	return text
+}
+
+func jsonLine(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + "\n"
+}
