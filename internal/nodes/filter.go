@@ -37,10 +37,11 @@ func (f *Filter) Select(text string) error {
 
 // Pick returns the nodes that match the filter.
 func (f *Filter) Pick(all []Node) []Node {
-	return slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return !f.matches(&n) })
+	return slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return !f.Matches(&n) })
 }
 
-func (f *Filter) matches(n *Node) bool {
+// Matches reports whether a node matches the filter.
+func (f *Filter) Matches(n *Node) bool {
 	return (f.Ready == "" || f.Ready == n.state(label.Ready)) &&
 		(len(f.Reasons) == 0 || slices.Contains(f.Reasons, n.Labels[label.Reason])) &&
 		(f.selector == nil || f.selector.Matches(labels.Set(n.Labels)))

@@ -50,12 +50,12 @@ func JSON(w io.Writer, all []Node) error {
 	for i := range all {
 		out.Nodes = append(out.Nodes, all[i].json())
 	}
-	return writeJSON(w, out)
+	return WriteJSON(w, out)
 }
 
 // SummaryJSON writes only the summary, under the same key as JSON.
 func SummaryJSON(w io.Writer, s Summary) error {
-	return writeJSON(w, map[string]Summary{"summary": s})
+	return WriteJSON(w, map[string]Summary{"summary": s})
 }
 
 func (n *Node) json() nodeJSON {
@@ -90,7 +90,8 @@ func number(text string) *int {
 	return &n
 }
 
-func writeJSON(w io.Writer, v any) error {
+// WriteJSON writes a value as indented JSON.
+func WriteJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)

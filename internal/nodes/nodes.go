@@ -22,7 +22,30 @@ type Node struct {
 	Written time.Time
 	// GPUs and NICs are the products found, eligible or not.
 	GPUs, NICs []Product
+	// Hardware is nil unless it was asked for.
+	Hardware *Hardware
 }
+
+// Hardware are the GPUs and NICs that the agent of a node has published, eligible or not.
+type Hardware struct {
+	// GPUs have an entry each, NICs one for each RDMA device.
+	GPUs, NICs []Function
+	// Levels are those of the pairs, "PIX". A pair whose level is not known is not there.
+	Levels map[Pair]string
+}
+
+// Function is a PCI function. Text that is not known is "".
+type Function struct {
+	// Address is "0000:1b:00.0"; Family is "nvidia" or "mlx5".
+	Address, Family string
+	// PCIeRoot is the root bus, "pci0000:15"; NUMANode is "0".
+	PCIeRoot, NUMANode string
+	// RDMA is the name of a NIC's RDMA device, "" for none.
+	RDMA string
+}
+
+// Pair is a GPU and a NIC by their addresses.
+type Pair struct{ GPU, NIC string }
 
 // Product is how many devices there are of one name.
 type Product struct {

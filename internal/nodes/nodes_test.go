@@ -27,13 +27,13 @@ func fleet() []Node {
 	state := "gdr.mofed=24.10-1.1.4 gdr.peerdirect=current gdr.rate=400 gdr.link=infiniband gdr.iommu=passthrough gdr.acs=clear gpudirect.storage=false gdr.expected=true "
 	gpus, nics := []Product{{"H100 SXM5 80GB", 8}}, []Product{{"ConnectX-7", 8}, {"BlueField-3", 2}}
 	return []Node{
-		{"a", "gdr", set(hgx + state + "gpudirect.rdma=true gdr.peermem=true gdr.dmabuf=true"), now.Add(-30 * time.Second), gpus, nics},
-		{"b", "gdr", set(hgx + state + "gpudirect.rdma=true gdr.peermem=false gdr.dmabuf=true"), now.Add(-5 * time.Hour), gpus, nics},
-		{"c", "gdr", set(hgx + state + "gpudirect.rdma=false gdr.reason=PeermemNotLoaded gdr.peermem=false gdr.dmabuf=false"), now.Add(-100 * time.Hour), gpus, nics},
-		{"d", "gdr", set("gpudirect.rdma.capable=false gpudirect.rdma=false gdr.reason=NoNIC gdr.gpus=4 gdr.nics=0 gdr.mofed=inbox"), time.Time{}, []Product{{"A40", 4}}, nil},
-		{"e", "gdr", set("gdr.reason=Unreadable"), now.Add(time.Hour), nil, nil},
-		{"f", "gdr", label.Set{}, now.Add(-time.Minute), nil, nil},
-		{"g", "gdr", set("gpudirect.rdma=false gdr.reason=PeermemNotLoaded"), now.Add(-time.Minute), nil, nil},
+		{"a", "gdr", set(hgx + state + "gpudirect.rdma=true gdr.peermem=true gdr.dmabuf=true"), now.Add(-30 * time.Second), gpus, nics, nil},
+		{"b", "gdr", set(hgx + state + "gpudirect.rdma=true gdr.peermem=false gdr.dmabuf=true"), now.Add(-5 * time.Hour), gpus, nics, nil},
+		{"c", "gdr", set(hgx + state + "gpudirect.rdma=false gdr.reason=PeermemNotLoaded gdr.peermem=false gdr.dmabuf=false"), now.Add(-100 * time.Hour), gpus, nics, nil},
+		{"d", "gdr", set("gpudirect.rdma.capable=false gpudirect.rdma=false gdr.reason=NoNIC gdr.gpus=4 gdr.nics=0 gdr.mofed=inbox"), time.Time{}, []Product{{"A40", 4}}, nil, nil},
+		{"e", "gdr", set("gdr.reason=Unreadable"), now.Add(time.Hour), nil, nil, nil},
+		{"f", "gdr", label.Set{}, now.Add(-time.Minute), nil, nil, nil},
+		{"g", "gdr", set("gpudirect.rdma=false gdr.reason=PeermemNotLoaded"), now.Add(-time.Minute), nil, nil, nil},
 	}
 }
 

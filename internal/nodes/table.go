@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -23,44 +24,51 @@ type Style struct {
 	Headers          bool
 }
 
-// column is a heading and what its cells show; "" is shown as a dash.
-type column struct {
-	heading string
-	cell    func(*Node, time.Time) string
+// Column is a heading and what its cells show of a T; "" is shown as a dash.
+type Column[T any] struct {
+	Heading string
+	Cell    func(*T) string
 }
 
-var (
-	namespace = column{"NAMESPACE", func(n *Node, _ time.Time) string { return n.Namespace }}
-	narrow    = []column{
-		{"NODE", func(n *Node, _ time.Time) string { return n.Name }},
-		{"CAPABLE", func(n *Node, _ time.Time) string { return n.state(label.Capable) }},
-		{"READY", func(n *Node, _ time.Time) string { return n.state(label.Ready) }},
+// columns are those of a style.
+func columns(s Style) []Column[Node] {
+	var all []Column[Node]
+	if s.Namespaces {
+		all = append(all, Column[Node]{"NAMESPACE", func(n *Node) string { return n.Namespace }})
+	}
+	all = append(all,
+		Column[Node]{"NODE", func(n *Node) string { return n.Name }},
+		Column[Node]{"CAPABLE", func(n *Node) string { return n.state(label.Capable) }},
+		Column[Node]{"READY", func(n *Node) string { return n.state(label.Ready) }},
 		of("LEVEL", label.Level),
 		of("GPUS", label.GPUs),
 		of("NICS", label.NICs),
-		{"MECHANISM", func(n *Node, _ time.Time) string { return n.mechanism() }},
+		Column[Node]{"MECHANISM", func(n *Node) string { return n.mechanism() }},
 		of("MOFED", label.MOFED),
 		of("REASON", label.Reason),
-		{"AGE", age},
+		Column[Node]{"AGE", func(n *Node) string { return age(n, s.Now) }},
+	)
+	if s.Wide {
+		all = append(all,
+			of("BEST", label.BestLevel),
+			of("RATE", label.Rate),
+			of("LINK", label.Link),
+			of("IOMMU", label.IOMMU),
+			of("ACS", label.ACS),
+			of("PEERDIRECT", label.PeerDirect),
+			of("TOPOLOGY", label.Topology),
+			of("STORAGE", label.Storage),
+			of("EXPECTED", label.Expected),
+			Column[Node]{"GPU-PRODUCTS", func(n *Node) string { return products(n.GPUs) }},
+			Column[Node]{"NIC-PRODUCTS", func(n *Node) string { return products(n.NICs) }},
+		)
 	}
-	wide = []column{
-		of("BEST", label.BestLevel),
-		of("RATE", label.Rate),
-		of("LINK", label.Link),
-		of("IOMMU", label.IOMMU),
-		of("ACS", label.ACS),
-		of("PEERDIRECT", label.PeerDirect),
-		of("TOPOLOGY", label.Topology),
-		of("STORAGE", label.Storage),
-		of("EXPECTED", label.Expected),
-		{"GPU-PRODUCTS", func(n *Node, _ time.Time) string { return products(n.GPUs) }},
-		{"NIC-PRODUCTS", func(n *Node, _ time.Time) string { return products(n.NICs) }},
-	}
-)
+	return all
+}
 
 // of returns a column that shows a label.
-func of(heading, name string) column {
-	return column{heading, func(n *Node, _ time.Time) string { return n.Labels[name] }}
+func of(heading, name string) Column[Node] {
+	return Column[Node]{heading, func(n *Node) string { return n.Labels[name] }}
 }
 
 // age is the time since the agent last wrote, in kubectl's format.
@@ -93,22 +101,16 @@ func fit(text string) string {
 
 // Table writes one line a node.
 func Table(w io.Writer, all []Node, s Style) error {
-	var columns []column
-	if s.Namespaces {
-		columns = append(columns, namespace)
-	}
-	columns = append(columns, narrow...)
-	if s.Wide {
-		columns = append(columns, wide...)
-	}
+	return Rows(w, columns(s), all, s.Headers)
+}
+
+// Rows writes a table with one line for each of all.
+func Rows[T any](w io.Writer, columns []Column[T], all []T, headers bool) error {
 	var out bytes.Buffer
 	t := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
-	row := func(cell func(column) string) {
+	row := func(cell func(Column[T]) string) {
 		for i, c := range columns {
-			text := fit(cell(c))
-			if text == "" {
-				text = "-"
-			}
+			text := cmp.Or(fit(cell(c)), "-")
 			if i > 0 {
 				text = "\t" + text
 			}
@@ -116,11 +118,11 @@ func Table(w io.Writer, all []Node, s Style) error {
 		}
 		fmt.Fprintln(t)
 	}
-	if s.Headers {
-		row(func(c column) string { return c.heading })
+	if headers {
+		row(func(c Column[T]) string { return c.Heading })
 	}
 	for i := range all {
-		row(func(c column) string { return c.cell(&all[i], s.Now) })
+		row(func(c Column[T]) string { return c.Cell(&all[i]) })
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -132,7 +134,7 @@ func Table(w io.Writer, all []Node, s Style) error {
 // Text writes the summary: the counts in one line, then one line a reason.
 func (s *Summary) Text(w io.Writer) error {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s, %d ready", plural(s.Nodes, "node"), s.Ready)
+	fmt.Fprintf(&out, "%s, %d ready", Plural(s.Nodes, "node"), s.Ready)
 	for _, more := range []struct {
 		n    int
 		what string
@@ -149,7 +151,8 @@ func (s *Summary) Text(w io.Writer) error {
 	return err
 }
 
-func plural(n int, what string) string {
+// Plural is "1 node" or "2 nodes".
+func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

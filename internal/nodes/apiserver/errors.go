@@ -9,19 +9,22 @@ import (
 )
 
 // explain adds what to do about an error of the API server, or of the connection to it.
-func explain(err error, namespace string) error {
-	where := "namespace " + namespace
-	if namespace == "" {
-		where = "all namespaces"
+func (r *resource) explain(err error, namespace string) error {
+	where := " of namespace " + namespace
+	switch {
+	case r.clusterWide:
+		where = ""
+	case namespace == "":
+		where = " of all namespaces"
 	}
 	var unreachable *url.Error
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not list the NodeFeatures of %s; bind the ClusterRole gdr-features-reader of deploy/examples/reader.yaml: %w", where, err)
+		return fmt.Errorf("you may not list the %ss%s; %s: %w", r.kind, where, r.right, err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server does not accept these credentials; log in again, or give another --context: %w", err)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the API server has no resource NodeFeature; install Node Feature Discovery 0.14 or newer: %w", err)
+		return fmt.Errorf("the API server has no resource %s; %s: %w", r.kind, r.source, err)
 	case apierrors.IsResourceExpired(err):
 		return fmt.Errorf("the list expired twice while it was read; ask for fewer nodes, by name: %w", err)
 	case apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):

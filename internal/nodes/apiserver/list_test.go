@@ -38,7 +38,7 @@ type api struct {
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	a.requests = append(a.requests, r.URL.Path+" "+q.Get("labelSelector")+" "+q.Get("limit")+" "+q.Get("continue"))
+	a.requests = append(a.requests, r.URL.Path+" "+q.Get("labelSelector")+q.Get("fieldSelector")+" "+q.Get("limit")+" "+q.Get("continue"))
 	w.Header().Set("Content-Type", "application/json")
 	if n := len(a.requests) - 1; a.status != 0 && n >= a.failFrom && n < a.failFrom+a.failing {
 		w.WriteHeader(a.status)
@@ -171,9 +171,9 @@ func TestObject(t *testing.T) {
 		"spec": {"labels": {"feature.node.kubernetes.io/gdr.level": "PIX", "feature.node.kubernetes.io/gdr.mofed": "a b",
 			"feature.node.kubernetes.io/pci-10de.present": "true", "gdr.gpus": "8"},
 		"features": {"flags": {}, "attributes": {"gdr.node": {"elements": {"gdr.level": "SYS"}}}, "instances": {
-			"gdr.gpu": {"elements": [{"attributes": {"address": "1", "name": "A40"}}, {"attributes": {"address": "2", "name": "H100"}}, {"attributes": {"address": "3", "name": "H100"}}]},
+			"gdr.gpu": {"elements": [{"attributes": {"address": "1", "name": "A40"}}, {"attributes": {"address": "2", "name": "H100"}}, {"attributes": {"address": "3", "name": "H100", "family": "nvidia", "pcieRoot": "pci0000:10", "numaNode": "0"}}]},
 			"gdr.nic": {"elements": [{"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_0"}}, {"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_1"}}, {"attributes": {"address": "", "rdma": "rxe0"}}]},
-			"gdr.pair": {"elements": [{"attributes": {"gpu": "1", "nic": "4", "level": "PIX"}}]}}}}`
+			"gdr.pair": {"elements": [{"attributes": {"gpu": "1", "nic": "4", "level": "PIX"}}, {"attributes": {"gpu": "2", "nic": "4"}}]}}}}`
 	foreign := strings.Replace(feature("z", "}"), "gdr-features-z", "z", 1)
 	a := api{items: []string{feature("a", fields), foreign, feature("b", `}, "spec": null`)}}
 	got, _, err := a.ask(t, Query{})
@@ -186,6 +186,18 @@ func TestObject(t *testing.T) {
 	}, {Name: "b", Namespace: "gdr", Labels: label.Set{}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, _, err = a.ask(t, Query{Hardware: true}); err != nil {
+		t.Fatal(err)
+	}
+	want[0].Hardware = &nodes.Hardware{
+		GPUs:   []nodes.Function{{Address: "1"}, {Address: "2"}, {Address: "3", Family: "nvidia", PCIeRoot: "pci0000:10", NUMANode: "0"}},
+		NICs:   []nodes.Function{{Address: "4", RDMA: "mlx5_0"}, {Address: "4", RDMA: "mlx5_1"}},
+		Levels: map[nodes.Pair]string{{GPU: "1", NIC: "4"}: "PIX"},
+	}
+	want[1].Hardware = &nodes.Hardware{Levels: map[nodes.Pair]string{}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("with hardware (-want +got):\n%s", diff)
 	}
 }
 
@@ -231,7 +243,7 @@ func FuzzObject(f *testing.F) {
 	f.Add(feature("a", "}"))
 	f.Add(`{"metadata": {"name": "gdr-features-\n", "labels": {"nfd.node.kubernetes.io/node-name": "\n"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		var p page
+		var p page[object]
 		if json.Unmarshal([]byte(`{"items": [`+text+`]}`), &p) != nil {
 			return
 		}
