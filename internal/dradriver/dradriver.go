@@ -1,0 +1,73 @@
+// Package dradriver has a table of the DRA drivers that publish GPUs and NICs: which
+// attributes of a device in their ResourceSlices say what. It imports nothing of this
+// project.
+package dradriver
+
+import "iter"
+
+// Standard attributes of Kubernetes: strings, but for numaNode, which is a number, or from
+// Kubernetes 1.36 on a list of numbers (KEP-5491, KEP-6072). A driver leaves out what it
+// cannot find.
+// Source: k8s.io/dynamic-resource-allocation v0.37.2, deviceattribute/attribute.go.
+const (
+	PCIeRoot = "resource.kubernetes.io/pcieRoot" // "pci0000:15"
+	NUMANode = "resource.kubernetes.io/numaNode"
+	PCIBusID = "resource.kubernetes.io/pciBusID" // "0000:1b:00.0"
+)
+
+// Driver is a DRA driver of GPUs or NICs. Attributes have their full names, with a domain.
+type Driver struct {
+	Name string
+	// GPUs is the family of the GPUs that it publishes, "" for a driver of NICs.
+	GPUs string
+	// Addresses are the attributes that may hold the PCI address, the first that a device has counts.
+	Addresses []string
+	// RDMA is true for a NIC with an RDMA device, RDMADevice its name.
+	RDMA, RDMADevice string
+	// OnlyVirtual: it publishes only virtual functions.
+	OnlyVirtual bool
+}
+
+// The drivers, those of GPUs first. Sources:
+//   - gpu.nvidia.com: kubernetes-sigs/dra-driver-nvidia-gpu 9593204 (August 2026),
+//     cmd/gpu-kubelet-plugin/deviceinfo.go and mig.go. pciBusID has been standard since January
+//     2026 and was pcieBusID before; numaNode came in July 2026. GPUs, MIG devices and GPUs for
+//     vfio differ in type.
+//   - gpu.amd.com: ROCm/k8s-gpu-dra-driver 2622427 (October 2025),
+//     cmd/gpu-kubeletplugin/deviceinfo.go: GPUs and partitions of GPUs. It publishes no numaNode.
+//   - dra.net: kubernetes-sigs/dranet f258477 (August 2026), pkg/apis/attributes.go,
+//     pkg/inventory/db.go: every network device, RDMA or not. numaNode came in August 2026;
+//     dra.net/numaNode is older.
+//   - sriovnetwork.k8snetworkplumbingwg.io: k8snetworkplumbingwg/dra-driver-sriov cd9404f
+//     (August 2026), pkg/consts/consts.go, pkg/devicestate/discovery.go: an unknown pcieRoot is
+//     published as "". The NUMA node is dra.net/numaNode.
+var drivers = [...]Driver{
+	{Name: "gpu.nvidia.com", GPUs: "nvidia", Addresses: []string{PCIBusID, "gpu.nvidia.com/pcieBusID"}},
+	{Name: "gpu.amd.com", GPUs: "amd", Addresses: []string{"gpu.amd.com/pciAddr", "gpu.amd.com/parentPciAddr"}},
+	{Name: "dra.net", Addresses: []string{"dra.net/pciAddress"}, RDMA: "dra.net/rdma", RDMADevice: "dra.net/rdmaDevice"},
+	{
+		Name: "sriovnetwork.k8snetworkplumbingwg.io", Addresses: []string{PCIBusID},
+		RDMA: "sriovnetwork.k8snetworkplumbingwg.io/rdmaCapable", OnlyVirtual: true,
+	},
+}
+
+// All gives the drivers, those of GPUs first.
+func All() iter.Seq[*Driver] {
+	return func(yield func(*Driver) bool) {
+		for i := range drivers {
+			if !yield(&drivers[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Find returns the driver of a name, nil for one that is not in the table.
+func Find(name string) *Driver {
+	for d := range All() {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package resourceslice
+
+import (
+	"cmp"
+	"slices"
+
+	"gdr-features/internal/dradriver"
+	"gdr-features/internal/nodes"
+)
+
+// Ways are the ways in which a claim can match a GPU with a NIC: the name in JSON, and the
+// attribute that both must have in common. By address, the claim names both.
+var Ways = [...]struct{ Name, Attribute string }{
+	{"pcieRoot", dradriver.PCIeRoot},
+	{"numaNode", dradriver.NUMANode},
+	{"address", ""},
+}
+
+const (
+	byRoot = iota
+	byNUMA
+	byAddress
+)
+
+// Match tells what claims of a GPU and a NIC can get in one of the Ways.
+type Match struct {
+	// GPUs is how many GPUs have any NIC with the same attribute; by address, how many have
+	// their nearest NIC published.
+	GPUs int `json:"gpus"`
+	// Pairs is how many such pairs there can be at the same time, since a NIC is given to one
+	// claim.
+	Pairs int `json:"pairs"`
+	// Level is the farthest level that such a pair can have, "" if there is no pair or a level is
+	// not known.
+	Level string `json:"level"`
+}
+
+// levels, the nearest first.
+var levels = []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
+
+func (c *comparison) match() {
+	for _, gpu := range c.gpus {
+		if !slices.ContainsFunc(c.nics, func(nic *Device) bool { return shareAttribute(byRoot, gpu, nic) }) {
+			c.alone = append(c.alone, cmp.Or(gpu.address, gpu.Name))
+		}
+	}
+	for way := range Ways {
+		c.Matches[way] = c.matchBy(func(gpu, nic *Device) bool {
+			if way == byAddress {
+				return c.nearest(gpu, nic)
+			}
+			return shareAttribute(way, gpu, nic)
+		})
+	}
+}
+
+func shareAttribute(way int, a, b *Device) bool {
+	return share(a.Attributes[Ways[way].Attribute], b.Attributes[Ways[way].Attribute])
+}
+
+// share reports whether two devices have a value of an attribute in common, as matchAttribute
+// demands (KEP-5491; with one value each, the same value). A driver may publish "" for a value
+// that it does not know.
+func share(a, b []string) bool {
+	return slices.ContainsFunc(a, func(value string) bool { return value != "" && slices.Contains(b, value) })
+}
+
+// level returns the rank of the level of a pair, the nearest 0; -1 if it is not known.
+func (c *comparison) level(gpu, nic *Device) int {
+	if c.Agent.Hardware == nil {
+		return -1
+	}
+	return slices.Index(levels, c.Agent.Hardware.Levels[nodes.Pair{GPU: gpu.address, NIC: nic.address}])
+}
+
+// nearest reports whether no NIC that is published is nearer to the GPU.
+func (c *comparison) nearest(gpu, nic *Device) bool {
+	level := c.level(gpu, nic)
+	return level >= 0 && !slices.ContainsFunc(c.nics, func(other *Device) bool {
+		l := c.level(gpu, other)
+		return l >= 0 && l < level
+	})
+}
+
+func (c *comparison) matchBy(can func(gpu, nic *Device) bool) (m Match) {
+	nicsOf := make([][]int, len(c.gpus))
+	farthest, known := -1, true
+	for g, gpu := range c.gpus {
+		for n, nic := range c.nics {
+			if !can(gpu, nic) {
+				continue
+			}
+			nicsOf[g] = append(nicsOf[g], n)
+			level := c.level(gpu, nic)
+			farthest, known = max(farthest, level), known && level >= 0
+		}
+		if len(nicsOf[g]) > 0 {
+			m.GPUs++
+		}
+	}
+	if known && farthest >= 0 {
+		m.Level = levels[farthest]
+	}
+	m.Pairs = mostPairs(nicsOf, len(c.nics))
+	return m
+}
+
+// mostPairs returns how many GPUs can have a NIC of their own at the same time: the size of
+// a maximum matching, by augmenting paths. nicsOf are the NICs that each GPU can have.
+func mostPairs(nicsOf [][]int, nics int) (pairs int) {
+	owner := make([]int, nics) // the GPU that has the NIC, + 1
+	var tried []bool
+	var give func(gpu int) bool
+	give = func(gpu int) bool {
+		for _, nic := range nicsOf[gpu] {
+			if tried[nic] {
+				continue
+			}
+			tried[nic] = true
+			if owner[nic] == 0 || give(owner[nic]-1) {
+				owner[nic] = gpu + 1
+				return true
+			}
+		}
+		return false
+	}
+	for gpu := range nicsOf {
+		tried = make([]bool, nics)
+		if give(gpu) {
+			pairs++
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,218 @@
+// Package resourceslice compares what DRA drivers have published of the GPUs and NICs of a
+// cluster with what the agents of its nodes have found: which attributes are missing or
+// differ, and how many GPUs a claim can match with a NIC. It is pure; package apiserver reads
+// both.
+package resourceslice
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/dradriver"
+	"gdr-features/internal/nodes"
+)
+
+// Slice is a ResourceSlice of one node.
+type Slice struct {
+	Node   string
+	Driver *dradriver.Driver
+	// Pool is the pool that it is part of. Only slices of a pool's newest generation count,
+	// and a pool is complete when there are Count of them.
+	Pool              string
+	Generation, Count int64
+	Devices           []Device
+}
+
+// Device is a device of a slice.
+type Device struct {
+	Name string
+	// Attributes are the values, as text, by the attribute's full name. Most have one value.
+	Attributes map[string][]string
+
+	driver  *dradriver.Driver
+	address string // its PCI address, "" if it has none
+}
+
+// rdma reports whether it is published as a NIC with an RDMA device.
+func (d *Device) rdma() bool { return d.value(d.driver.RDMA) == "true" }
+
+// value returns the first value of an attribute, "" for none.
+func (d *Device) value(attribute string) string {
+	if values := d.Attributes[attribute]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// Node is a node with what is published of it.
+type Node struct {
+	// Agent is what the agent has published. Its Hardware is nil if there is no agent.
+	Agent nodes.Node
+	// Drivers are the names of those that have published devices.
+	Drivers []string
+	// GPUs and NICs count functions. Only NICs with an RDMA device count.
+	GPUs, NICs Count
+	// Matches are by each way in Ways.
+	Matches  [len(Ways)]Match
+	Findings []Finding
+}
+
+// Count is how many functions the agent has listed, and how many of any are published.
+type Count struct {
+	Listed    int `json:"listed"`
+	Published int `json:"published"`
+}
+
+// Compare compares the slices of each node with what its agent has published. Nodes without
+// an agent are among the result if they have GPUs. The result is sorted by name.
+func Compare(agents []nodes.Node, all []Slice) []Node {
+	of := map[string][]Slice{}
+	for _, s := range all {
+		of[s.Node] = append(of[s.Node], s)
+	}
+	var compared []Node
+	for i := range agents {
+		compared = append(compared, compare(agents[i], of[agents[i].Name]))
+	}
+	for i := range agents {
+		delete(of, agents[i].Name)
+	}
+	for name, published := range of {
+		if slices.ContainsFunc(published, func(s Slice) bool { return s.Driver.GPUs != "" }) {
+			compared = append(compared, compare(nodes.Node{Name: name}, published))
+		}
+	}
+	slices.SortStableFunc(compared, func(a, b Node) int { return strings.Compare(a.Agent.Name, b.Agent.Name) })
+	return compared
+}
+
+// comparison is the work on one node.
+type comparison struct {
+	Node
+	listed map[string]*listed // by address
+	// devices are all that the scheduler may give out: those of complete pools.
+	devices []*Device
+	// gpus and nics are devices of different functions; nics only those with RDMA.
+	gpus, nics []*Device
+	// alone are the GPUs that have the pcieRoot of none of nics.
+	alone []string
+	// drivers are those that have published anything, partly those with an incomplete pool.
+	drivers, partly map[*dradriver.Driver]bool
+}
+
+// listed is a function that the agent has listed.
+type listed struct {
+	nodes.Function
+	gpu  bool
+	rdma []string // the names of its RDMA devices
+}
+
+func compare(agent nodes.Node, published []Slice) Node {
+	c := comparison{
+		Node: Node{Agent: agent}, listed: map[string]*listed{},
+		drivers: map[*dradriver.Driver]bool{}, partly: map[*dradriver.Driver]bool{},
+	}
+	if agent.Hardware != nil {
+		c.list(agent.Hardware)
+	}
+	c.take(published)
+	for d := range dradriver.All() {
+		if c.drivers[d] {
+			c.Drivers = append(c.Drivers, d.Name)
+		}
+	}
+	c.match()
+	c.find()
+	return c.Node
+}
+
+// list takes over what the agent has listed.
+func (c *comparison) list(h *nodes.Hardware) {
+	for _, f := range h.GPUs {
+		c.listed[f.Address] = &listed{Function: f, gpu: true}
+	}
+	c.GPUs.Listed = len(c.listed)
+	for _, f := range h.NICs {
+		at := c.listed[f.Address]
+		if at == nil {
+			at = &listed{Function: f}
+			c.listed[f.Address] = at
+		}
+		if f.RDMA == "" {
+			continue
+		}
+		if at.rdma = append(at.rdma, f.RDMA); len(at.rdma) == 1 {
+			c.NICs.Listed++
+		}
+	}
+}
+
+// take takes over the devices of the newest generation of each pool. The scheduler gives no
+// device of a pool that is not complete, and takes its older generations for outdated
+// (k8s.io/dynamic-resource-allocation v0.35.3, structured/internal/stable,
+// pools_stable.go, GatherPools; allocator_stable.go, allocateOne).
+func (c *comparison) take(published []Slice) {
+	type pool struct {
+		driver *dradriver.Driver
+		name   string
+	}
+	pools := map[pool][]*Slice{}
+	for i := range published {
+		s := &published[i]
+		of := pool{s.Driver, s.Pool}
+		switch now := pools[of]; {
+		case now == nil, s.Generation > now[0].Generation:
+			pools[of] = []*Slice{s}
+		case s.Generation == now[0].Generation:
+			pools[of] = append(now, s)
+		}
+	}
+	for of, newest := range pools {
+		c.drivers[of.driver] = true
+		if int64(len(newest)) < newest[0].Count {
+			c.partly[of.driver] = true
+			continue
+		}
+		for _, s := range newest {
+			for i := range s.Devices {
+				c.add(of.driver, &s.Devices[i])
+			}
+		}
+	}
+	slices.SortFunc(c.devices, func(a, b *Device) int {
+		return cmp.Or(strings.Compare(a.driver.Name, b.driver.Name), strings.Compare(a.address, b.address), strings.Compare(a.Name, b.Name))
+	})
+	c.functions()
+}
+
+func (c *comparison) add(driver *dradriver.Driver, d *Device) {
+	d.driver = driver
+	for _, attribute := range driver.Addresses {
+		if d.address = d.value(attribute); d.address != "" {
+			break
+		}
+	}
+	c.devices = append(c.devices, d)
+}
+
+// functions picks one device of each function: a GPU may be published as such and in parts,
+// and a NIC by two drivers.
+func (c *comparison) functions() {
+	seen := map[string]bool{}
+	for _, d := range c.devices {
+		if d.address != "" && seen[d.address] {
+			continue
+		}
+		switch {
+		case d.driver.GPUs != "":
+			c.gpus = append(c.gpus, d)
+		case d.rdma():
+			c.nics = append(c.nics, d)
+		default:
+			continue
+		}
+		seen[d.address] = true
+	}
+	c.GPUs.Published, c.NICs.Published = len(c.gpus), len(c.nics)
+}

@@ -1,0 +1,385 @@
+package resourceslice
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/dradriver"
+	"gdr-features/internal/label"
+	"gdr-features/internal/nodes"
+)
+
+// agent is a node with two GPUs and two NICs: a GPU and a NIC at PIX below each of two roots, each
+// of them a NUMA node. All other pairs are at SYS.
+func agent(name string) nodes.Node {
+	return nodes.Node{
+		Name: name, Namespace: "gdr", Labels: label.Set{label.Align: "pcieRoot", label.Ready: "true"},
+		Hardware: &nodes.Hardware{
+			GPUs: []nodes.Function{
+				{Address: "0000:11:00.0", Family: "nvidia", PCIeRoot: "pci0000:10", NUMANode: "0"},
+				{Address: "0000:21:00.0", Family: "nvidia", PCIeRoot: "pci0000:20", NUMANode: "1"},
+			},
+			NICs: []nodes.Function{
+				{Address: "0000:12:00.0", Family: "mlx5", PCIeRoot: "pci0000:10", NUMANode: "0", RDMA: "mlx5_0"},
+				{Address: "0000:22:00.0", Family: "mlx5", PCIeRoot: "pci0000:20", NUMANode: "1", RDMA: "mlx5_1"},
+			},
+			Levels: map[nodes.Pair]string{
+				{GPU: "0000:11:00.0", NIC: "0000:12:00.0"}: "PIX", {GPU: "0000:11:00.0", NIC: "0000:22:00.0"}: "SYS",
+				{GPU: "0000:21:00.0", NIC: "0000:12:00.0"}: "SYS", {GPU: "0000:21:00.0", NIC: "0000:22:00.0"}: "PIX",
+			},
+		},
+	}
+}
+
+// device has the attributes that a text lists: "resource.kubernetes.io/" is left out before
+// names without a domain, and | separates values.
+func device(name, attributes string) Device {
+	d := Device{Name: name, Attributes: map[string][]string{}}
+	for pair := range strings.FieldsSeq(attributes) {
+		key, value, _ := strings.Cut(pair, "=")
+		if !strings.Contains(key, "/") {
+			key = "resource.kubernetes.io/" + key
+		}
+		d.Attributes[key] = strings.Split(value, "|")
+	}
+	return d
+}
+
+// slice is the only one of its pool.
+func slice(node, driver string, devices ...Device) Slice {
+	return Slice{Node: node, Driver: dradriver.Find(driver), Pool: node, Generation: 1, Count: 1, Devices: devices}
+}
+
+const (
+	nvidia, dranet, sriov = "gpu.nvidia.com", "dra.net", "sriovnetwork.k8snetworkplumbingwg.io"
+
+	gpu0 = "pciBusID=0000:11:00.0 pcieRoot=pci0000:10 numaNode=0"
+	gpu1 = "pciBusID=0000:21:00.0 pcieRoot=pci0000:20 numaNode=1"
+	nic0 = "dra.net/pciAddress=0000:12:00.0 dra.net/rdma=true dra.net/rdmaDevice=mlx5_0 pcieRoot=pci0000:10 numaNode=0"
+	nic1 = "dra.net/pciAddress=0000:22:00.0 dra.net/rdma=true dra.net/rdmaDevice=mlx5_1 pcieRoot=pci0000:20 numaNode=1"
+)
+
+// published is what drivers publish of the node of agent.
+func published(node string) []Slice {
+	return []Slice{
+		slice(node, nvidia, device("gpu-0", gpu0), device("gpu-1", gpu1)),
+		slice(node, dranet, device("pci-0000-12-00-0", nic0), device("pci-0000-22-00-0", nic1), device("eth0", "dra.net/rdma=false")),
+	}
+}
+
+// without returns a text without the words that contain any of the given.
+func without(text string, words ...string) string {
+	var rest []string
+	for word := range strings.FieldsSeq(text) {
+		keep := true
+		for _, w := range words {
+			keep = keep && !strings.Contains(word, w)
+		}
+		if keep {
+			rest = append(rest, word)
+		}
+	}
+	return strings.Join(rest, " ")
+}
+
+func lines(n *Node) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%v %v", n.GPUs, n.NICs)
+	for way := range Ways {
+		fmt.Fprintf(&out, "; %s %d", n.matched(way), n.Matches[way].Pairs)
+	}
+	for _, f := range n.Findings {
+		fmt.Fprintf(&out, "\n%s %s", f.Code, f.Text)
+	}
+	return out.String()
+}
+
+// Each finding, and what claims can match. The smallest change to what is published, or listed,
+// shows it.
+func TestCompare(t *testing.T) {
+	const all = "2/2 2/2; 2/2 PIX 2; 2/2 PIX 2; 2/2 PIX 2"
+	for _, test := range []struct {
+		name   string
+		change func(n *nodes.Node, s *[]Slice)
+		want   string
+	}{
+		{"as it should be", func(*nodes.Node, *[]Slice) {}, all},
+		{"no agent", func(n *nodes.Node, _ *[]Slice) { n.Hardware = nil },
+			"2/0 2/0; 2/2 2; 2/2 2; 0/2 0\nNoAgent no agent has published a NodeFeature of this node, so there is nothing to compare with"},
+		{"no driver", func(_ *nodes.Node, s *[]Slice) { *s = nil },
+			"0/2 0/2;  0;  0;  0\nNoSlices gpu.nvidia.com has published no ResourceSlice of this node, which has 2 such GPUs" +
+				"\nNoSlices neither dra.net nor sriovnetwork.k8snetworkplumbingwg.io has published a ResourceSlice of this node, which has 2 RDMA NICs"},
+		{"a node without GPUs and NICs", func(n *nodes.Node, s *[]Slice) { n.Hardware, *s = &nodes.Hardware{}, nil }, "0/0 0/0;  0;  0;  0"},
+		{"a part of a pool", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Count = 2 },
+			"0/2 2/2;  0;  0;  0\nPoolIncomplete not all ResourceSlices of the newest generation of gpu.nvidia.com are there, and until then the scheduler gives out none of its devices"},
+		{"an older generation", func(_ *nodes.Node, s *[]Slice) {
+			old := slice("n", nvidia, device("gpu-0", "pciBusID=0000:31:00.0"))
+			old.Generation = 0
+			*s = append(*s, old)
+		}, all},
+		{"a pool of two slices", func(_ *nodes.Node, s *[]Slice) {
+			one, two := slice("n", nvidia, (*s)[0].Devices[0]), slice("n", nvidia, (*s)[0].Devices[1])
+			one.Count, two.Count = 2, 2
+			*s = []Slice{one, (*s)[1], two}
+		}, all},
+		{"a GPU that is not published", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Devices = (*s)[0].Devices[:1] },
+			"1/2 2/2; 1/1 PIX 1; 1/1 PIX 1; 1/1 PIX 1\nNotPublished gpu.nvidia.com does not publish 0000:21:00.0"},
+		{"a NIC that is not published", func(_ *nodes.Node, s *[]Slice) { (*s)[1].Devices = (*s)[1].Devices[:1] },
+			"2/2 1/2; 1/2 PIX 1; 1/2 PIX 1; 2/2 SYS 1\nNotPublished dra.net does not publish 0000:22:00.0" +
+				"\nNoMatch 1 of 2 GPUs have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending"},
+		{"devices that are not listed", func(n *nodes.Node, _ *[]Slice) {
+			n.Hardware.GPUs, n.Hardware.NICs = n.Hardware.GPUs[:1], n.Hardware.NICs[1:]
+		},
+			"2/1 2/1; 2/2 PIX 2; 2/2 PIX 2; 2/2 PIX 2\nNotListed gpu.nvidia.com publishes 0000:21:00.0, which the agent does not list" +
+				"\nNotListed dra.net publishes 0000:12:00.0, which the agent does not list"},
+		{"a network device that is not listed", func(_ *nodes.Node, s *[]Slice) {
+			(*s)[1].Devices = append((*s)[1].Devices, device("e", "dra.net/pciAddress=0000:01:00.0 dra.net/rdma=false"))
+		}, all},
+		{"two drivers of one NIC", func(_ *nodes.Node, s *[]Slice) {
+			*s = append(*s, slice("n", sriov, device("0000-12-00-0", "pciBusID=0000:12:00.0 pcieRoot=pci0000:10 "+sriov+"/rdmaCapable=true numaNode=0")))
+		}, all + "\nPublishedTwice two drivers publish 0000:12:00.0"},
+		{"a GPU in parts", func(_ *nodes.Node, s *[]Slice) {
+			(*s)[0].Devices = append((*s)[0].Devices, device("gpu-0-mig-1", gpu0))
+		}, all},
+		{"SR-IOV without its root", func(_ *nodes.Node, s *[]Slice) {
+			vf := func(name, address string) Device {
+				return device(name, "pciBusID="+address+" pcieRoot= dra.net/numaNode=0 "+sriov+"/rdmaCapable=true")
+			}
+			(*s)[1] = slice("n", sriov, vf("v0", "0000:12:00.0"), vf("v1", "0000:22:00.0"))
+		}, "2/2 2/2; 0/2 0; 0/2 0; 2/2 PIX 2" +
+			"\nNoMatch 2 of 2 GPUs have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending" +
+			"\nAttributeMissing sriovnetwork.k8snetworkplumbingwg.io publishes no resource.kubernetes.io/pcieRoot of 0000:12:00.0, 0000:22:00.0" +
+			"\nAttributeMissing sriovnetwork.k8snetworkplumbingwg.io publishes no resource.kubernetes.io/numaNode of 0000:12:00.0, 0000:22:00.0"},
+		{"an older GPU driver", func(_ *nodes.Node, s *[]Slice) {
+			(*s)[0].Devices[0] = device("gpu-0", without(gpu0, "numaNode", "pciBusID")+" gpu.nvidia.com/pcieBusID=0000:11:00.0")
+		}, "2/2 2/2; 2/2 PIX 2; 1/2 PIX 1; 2/2 PIX 2\nAttributeMissing gpu.nvidia.com publishes no resource.kubernetes.io/numaNode of 0000:11:00.0"},
+		{"a GPU without address", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Devices[0] = device("gpu-0", without(gpu0, "pciBusID")) },
+			"2/2 2/2; 2/2 2; 2/2 2; 1/2 PIX 1" +
+				"\nAttributeMissing gpu.nvidia.com publishes no resource.kubernetes.io/pciBusID of gpu-0"},
+		{"another root", func(_ *nodes.Node, s *[]Slice) {
+			(*s)[0].Devices[0] = device("gpu-0", strings.Replace(gpu0, "pci0000:10", "pci0000:20", 1))
+		},
+			"2/2 2/2; 2/2 SYS 1; 2/2 PIX 2; 2/2 PIX 2" +
+				"\nAttributeDiffers resource.kubernetes.io/pcieRoot of 0000:11:00.0 is pci0000:20 in the ResourceSlice of gpu.nvidia.com, and pci0000:10 on the node"},
+		{"another node", func(_ *nodes.Node, s *[]Slice) {
+			for i, d := range []string{nic0, nic1} {
+				(*s)[1].Devices[i] = device("n", without(d, "numaNode")+" numaNode=7")
+			}
+		}, "2/2 2/2; 2/2 PIX 2; 0/2 0; 2/2 PIX 2" +
+			"\nAttributeDiffers resource.kubernetes.io/numaNode of 0000:12:00.0 is 7 in the ResourceSlice of dra.net, and 0 on the node; 2 devices differ"},
+		{"a list of nodes", func(_ *nodes.Node, s *[]Slice) {
+			(*s)[0].Devices[0] = device("gpu-0", without(gpu0, "numaNode")+" numaNode=0|1")
+		},
+			"2/2 2/2; 2/2 PIX 2; 2/2 SYS 2; 2/2 PIX 2"},
+		{"another RDMA device", func(_ *nodes.Node, s *[]Slice) {
+			(*s)[1].Devices[0] = device("n", strings.Replace(nic0, "mlx5_0", "mlx5_9", 1))
+		},
+			all + "\nAttributeDiffers dra.net/rdmaDevice of 0000:12:00.0 is mlx5_9 in the ResourceSlice of dra.net, and mlx5_0 on the node"},
+		{"no RDMA", func(_ *nodes.Node, s *[]Slice) {
+			(*s)[1].Devices[0] = device("n", without(nic0, "rdma")+" dra.net/rdma=false")
+		}, "2/2 1/2; 1/2 PIX 1; 1/2 PIX 1; 2/2 SYS 1" +
+			"\nAttributeDiffers dra.net/rdma of 0000:12:00.0 is false in the ResourceSlice of dra.net, and true on the node" +
+			"\nNoMatch 1 of 2 GPUs have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending"},
+		{"two RDMA devices of a function", func(n *nodes.Node, _ *[]Slice) {
+			second := n.Hardware.NICs[0]
+			second.RDMA = "mlx5_2"
+			n.Hardware.NICs = append(n.Hardware.NICs, second)
+		}, all},
+		{"facts that the agent does not know", func(n *nodes.Node, s *[]Slice) {
+			n.Hardware.GPUs[0].PCIeRoot, n.Hardware.GPUs[1].NUMANode, n.Hardware.NICs[0].RDMA = "", "", ""
+		}, "2/2 2/1; 2/2 PIX 2; 2/2 PIX 2; 2/2 PIX 2"},
+		{"a level that is not known", func(n *nodes.Node, _ *[]Slice) {
+			delete(n.Hardware.Levels, nodes.Pair{GPU: "0000:11:00.0", NIC: "0000:12:00.0"})
+		}, "2/2 2/2; 2/2 2; 2/2 2; 2/2 SYS 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n, s := agent("n"), published("n")
+			test.change(&n, &s)
+			c := compare(n, s)
+			if diff := cmp.Diff(test.want, lines(&c)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, f := range c.Findings {
+				if f.Fix == "" || order(f.Code) < 0 {
+					t.Errorf("no fix or no order: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+// fleet is sorted: one node as it should be, one without an agent, two with the same finding.
+func fleet() []Node {
+	var agents []nodes.Node
+	var all []Slice
+	for _, name := range []string{"c", "a", "d"} {
+		agents = append(agents, agent(name))
+		s := published(name)
+		if name != "a" {
+			s[0].Devices[0] = device("gpu-0", without(gpu0, "pcieRoot"))
+		}
+		all = append(all, s...)
+	}
+	all = append(all, published("b")...)
+	all = append(all, slice("cpu-1", dranet, device("pci-0000-12-00-0", nic0))) // no agent and no GPU
+	return Compare(agents, all)
+}
+
+func TestTable(t *testing.T) {
+	var out strings.Builder
+	if err := Table(&out, fleet(), Style{Headers: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Text(&out, fleet()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `NODE   GPUS   NICS   PCIEROOT   NUMANODE   ADDRESS   FINDINGS
+a      2/2    2/2    2/2 PIX    2/2 PIX    2/2 PIX   -
+b      2/0    2/0    2/2        2/2        0/2       NoAgent
+c      2/2    2/2    1/2 PIX    2/2 PIX    2/2 PIX   NoMatch,AttributeMissing
+d      2/2    2/2    1/2 PIX    2/2 PIX    2/2 PIX   NoMatch,AttributeMissing
+
+NoAgent: b: no agent has published a NodeFeature of this node, so there is nothing to compare with
+    fix: run the agent of gdr-features on the node
+NoMatch: c, d: 1 of 2 GPUs have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending
+    fix: claim by numaNode, which gives PIX or nearer; gdr-features claim prints such a claim on the node
+AttributeMissing: c, d: gpu.nvidia.com publishes no resource.kubernetes.io/pcieRoot of 0000:11:00.0
+    fix: claim by numaNode, which gives PIX or nearer; gdr-features claim prints such a claim on the node (drivers find no pcieRoot below the VMBus of Hyper-V, nor at addresses with a domain of five digits)
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	out.Reset()
+	if err := Table(&out, fleet()[2:3], Style{Wide: true, Namespaces: true}); err != nil {
+		t.Fatal(err)
+	}
+	const wide = "gdr   c   2/2   2/2   1/2 PIX   2/2 PIX   2/2 PIX   1   2   2   gpu.nvidia.com,dra.net   NoMatch,AttributeMissing\n"
+	if diff := cmp.Diff(wide, out.String()); diff != "" {
+		t.Errorf("-o wide (-want +got):\n%s", diff)
+	}
+}
+
+// What a cluster says cannot control a terminal or break a line.
+func TestHostile(t *testing.T) {
+	n := agent("n\x1b[2J\ny")
+	s := published(n.Name)
+	s[0].Devices[0] = device("gpu-0", strings.Replace(gpu0, "pci0000:10", "x\x1b", 1))
+	var out strings.Builder
+	all := Compare([]nodes.Node{n}, s)
+	if err := Table(&out, all, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Text(&out, all); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsRune(out.String(), 0x1b) || strings.Count(out.String(), "\n") != 6 {
+		t.Errorf("printed %q", out.String())
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var out strings.Builder
+	if err := JSON(&out, fleet()[2:3]); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "nodes": [
+    {
+      "node": "c",
+      "namespace": "gdr",
+      "align": "pcieRoot",
+      "drivers": [
+        "gpu.nvidia.com",
+        "dra.net"
+      ],
+      "gpus": {
+        "listed": 2,
+        "published": 2
+      },
+      "nics": {
+        "listed": 2,
+        "published": 2
+      },
+      "matches": {
+        "address": {
+          "gpus": 2,
+          "pairs": 2,
+          "level": "PIX"
+        },
+        "numaNode": {
+          "gpus": 2,
+          "pairs": 2,
+          "level": "PIX"
+        },
+        "pcieRoot": {
+          "gpus": 1,
+          "pairs": 1,
+          "level": "PIX"
+        }
+      },
+      "findings": [
+        {
+          "code": "NoMatch",
+          "driver": "",
+          "attribute": "resource.kubernetes.io/pcieRoot",
+          "devices": [
+            "0000:11:00.0"
+          ],
+          "text": "1 of 2 GPUs have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending",
+          "fix": "claim by numaNode, which gives PIX or nearer; gdr-features claim prints such a claim on the node"
+        },
+        {
+          "code": "AttributeMissing",
+          "driver": "gpu.nvidia.com",
+          "attribute": "resource.kubernetes.io/pcieRoot",
+          "devices": [
+            "0000:11:00.0"
+          ],
+          "text": "gpu.nvidia.com publishes no resource.kubernetes.io/pcieRoot of 0000:11:00.0",
+          "fix": "claim by numaNode, which gives PIX or nearer; gdr-features claim prints such a claim on the node (drivers find no pcieRoot below the VMBus of Hyper-V, nor at addresses with a domain of five digits)"
+        }
+      ]
+    }
+  ]
+}
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	out.Reset()
+	if err := JSON(&out, nil); err != nil || out.String() != "{\n  \"nodes\": []\n}\n" {
+		t.Errorf("of none: %q, error %v", out.String(), err)
+	}
+}
+
+// The pairs are as many as an exhaustive search finds, for all small cases.
+func TestMostPairs(t *testing.T) {
+	var most func(nicsOf [][]int, taken int) int
+	most = func(nicsOf [][]int, taken int) int {
+		if len(nicsOf) == 0 {
+			return 0
+		}
+		best := most(nicsOf[1:], taken)
+		for _, n := range nicsOf[0] {
+			if taken&(1<<n) == 0 {
+				best = max(best, 1+most(nicsOf[1:], taken|1<<n))
+			}
+		}
+		return best
+	}
+	const gpus, nics = 3, 3
+	for bits := range 1 << (gpus * nics) {
+		nicsOf := make([][]int, gpus)
+		for i := range gpus * nics {
+			if bits&(1<<i) != 0 {
+				nicsOf[i/nics] = append(nicsOf[i/nics], i%nics)
+			}
+		}
+		if got, want := mostPairs(nicsOf, nics), most(nicsOf, 0); got != want {
+			t.Errorf("%v: %d pairs, want %d", nicsOf, got, want)
+		}
+	}
+}
