@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -10,10 +11,16 @@ import (
 	"gdr-features/internal/cli/machineflags"
 )
 
-// nodesCommand has the flags of nodes, for help, completion and mistakes. kubectl-gdr
-// does the work.
-func (a *app) nodesCommand() *cobra.Command {
-	c := cli.NodesCommand(&cli.Nodes{})
+// nodesCommand and slicesCommand have the flags of nodes and slices, for help, completion and
+// mistakes. kubectl-gdr does the work.
+func (a *app) nodesCommand() *cobra.Command { return a.ofCluster(cli.NodesCommand(&cli.Nodes{})) }
+
+func (a *app) slicesCommand() *cobra.Command {
+	return a.ofCluster(cli.SlicesCommand(&cli.Nodes{}), "slices")
+}
+
+// ofCluster makes kubectl-gdr do the work of a command; words are what it is called there.
+func (a *app) ofCluster(c *cobra.Command, words ...string) *cobra.Command {
 	var machine machineflags.Flags // accepted only to explain why they do not fit
 	machineOnly := pflag.NewFlagSet("", pflag.ContinueOnError)
 	machine.DefineMachine(machineOnly)
@@ -23,13 +30,13 @@ func (a *app) nodesCommand() *cobra.Command {
 		var wrong error
 		machineOnly.VisitAll(func(f *pflag.Flag) {
 			if f.Changed {
-				wrong = fmt.Errorf("--%s is about one machine and does not go with nodes, which reads a cluster", f.Name)
+				wrong = fmt.Errorf("--%s is about one machine and does not go with %s, which reads a cluster", f.Name, cmd.Name())
 			}
 		})
 		if wrong != nil {
 			return wrong
 		}
-		return a.become(cli.NodesProgram, append(given(cmd.LocalFlags()), append([]string{"--"}, names...)...))
+		return a.become(cli.NodesProgram, slices.Concat(words, given(cmd.LocalFlags()), []string{"--"}, names))
 	}
 	return c
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// nodes executes kubectl-gdr with the flags and names that it was given; help and
+// nodes and slices execute kubectl-gdr with the flags and names that they were given; help and
 // mistakes do not need it.
 func TestNodesBecomes(t *testing.T) {
 	program := install(t)
@@ -26,6 +26,9 @@ func TestNodesBecomes(t *testing.T) {
 			true, 7, "--all-namespaces=true\n--chunk-size=2\n--output=wide\n--reason=A\n--reason=B\n--reason=C\n--selector=gdr.level in (PIX, PXB)\n--\nn1\nn 2\n", "",
 		},
 		{[]string{"nodes", "--", "-n1"}, true, 7, "--\n-n1\n", ""},
+		{[]string{"slices", "-owide", "n1"}, true, 7, "slices\n--output=wide\n--\nn1\n", ""},
+		{[]string{"slices", "--root", "/"}, true, 1, "", "gdr-features: --root is about one machine and does not go with slices, which reads a cluster\n"},
+		{[]string{"slices", "--summary"}, true, 1, "", "gdr-features: unknown flag: --summary\n"},
 		{[]string{"nodes"}, false, 1, "", "gdr-features: " + other + ": no such file or directory; install kubectl-gdr beside gdr-features\n"},
 		{[]string{"nodes", "--root", "/"}, true, 1, "", "gdr-features: --root is about one machine and does not go with nodes, which reads a cluster\n"},
 		{[]string{"nodes", "--probe-verbs"}, true, 1, "", "gdr-features: --probe-verbs is about one machine and does not go with nodes, which reads a cluster\n"},

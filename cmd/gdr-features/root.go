@@ -99,7 +99,7 @@ node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
 	c.SetErr(a.err)
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
-	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.snapshotCommand(), a.runCommand(), a.nodesCommand(), a.versionCommand())
+	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.snapshotCommand(), a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
 	refuseUnknownShells(c)
 	return c
 }

@@ -32,8 +32,7 @@ type streams struct {
 func run(ctx context.Context, args []string, s streams) int {
 	klog.LogToStderr(false) // client-go also returns what it logs as errors
 	klog.SetOutput(io.Discard)
-	p := program{streams: s}
-	c := p.command()
+	c := command(s)
 	c.SetOut(s.out)
 	c.SetErr(s.err)
 	c.SetArgs(args)
@@ -49,42 +48,31 @@ type program struct {
 	flags cli.Nodes
 }
 
-func (p *program) command() *cobra.Command {
-	c := cli.NodesCommand(&p.flags)
+// command is kubectl gdr, which shows nodes, with the command slices below it.
+func command(s streams) *cobra.Command {
+	ofNodes, ofSlices := &program{streams: s}, &program{streams: s}
+	c, below := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags)
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
 	c.SilenceErrors, c.SilenceUsage = true, true
-	c.RunE = func(cmd *cobra.Command, args []string) error { return p.do(cmd.Context(), args) }
+	c.RunE = func(cmd *cobra.Command, args []string) error { return ofNodes.nodes(cmd.Context(), args) }
+	below.RunE = func(cmd *cobra.Command, args []string) error { return ofSlices.slices(cmd.Context(), args) }
+	c.Args = cobra.ArbitraryArgs // nodes, not commands
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
+	c.AddCommand(below)
 	return c
 }
 
-func (p *program) do(ctx context.Context, names []string) error {
-	filter, err := p.filter()
+// nodes shows the nodes.
+func (p *program) nodes(ctx context.Context, names []string) error {
+	filter, err := p.filter(names)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if name == "" || name != label.Value(name) {
-			return fmt.Errorf("%q: not a valid node name", name)
-		}
-	}
-	access, err := p.access()
+	all, err := p.read(ctx, names, false, nil)
 	if err != nil {
 		return err
-	}
-	query := apiserver.Query{Namespace: p.flags.Namespace, Names: names, PageSize: p.flags.ChunkSize}
-	if p.flags.AllNamespaces {
-		query.Namespace = ""
-	}
-	progress := p.progress()
-	query.Progress = progress.show
-	all, err := apiserver.List(ctx, access, query)
-	progress.clear()
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 && len(names) == 0 {
-		return apiserver.Nothing(query.Namespace)
 	}
 	picked, missing := filter.Pick(all), nodes.Missing(names, all)
 	if len(picked) > 0 || len(missing) == 0 {
@@ -92,20 +80,57 @@ func (p *program) do(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA GPU?", strings.Join(missing, ", "))
-	}
-	return nil
+	return nobody(missing)
 }
 
-// filter returns the filter that the flags describe.
-func (p *program) filter() (nodes.Filter, error) {
+// nobody is an error if nodes are missing.
+func nobody(missing []string) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA GPU?", strings.Join(missing, ", "))
+}
+
+// read reads what the agents of the named nodes have published, of all without names. Then it
+// calls more, if that is not nil, with what to read of the same nodes.
+func (p *program) read(ctx context.Context, names []string, hardware bool, more func(*rest.Config, apiserver.Query) error) ([]nodes.Node, error) {
+	access, err := p.access()
+	if err != nil {
+		return nil, err
+	}
+	query := apiserver.Query{Namespace: p.flags.Namespace, Names: names, PageSize: p.flags.ChunkSize, Hardware: hardware}
+	if p.flags.AllNamespaces {
+		query.Namespace = ""
+	}
+	progress := p.progress()
+	defer progress.clear()
+	query.Progress = progress.show
+	all, err := apiserver.List(ctx, access, query)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 && len(names) == 0 {
+		return nil, apiserver.Nothing(query.Namespace)
+	}
+	if more != nil {
+		err = more(access, query)
+	}
+	return all, err
+}
+
+// filter returns the filter that the flags describe. It checks the flags and the names.
+func (p *program) filter(names []string) (nodes.Filter, error) {
 	f := nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
 	if err := p.flags.Validate(); err != nil {
 		return f, err
 	}
 	if err := f.Select(p.flags.Selector); err != nil {
 		return f, fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
+	}
+	for _, name := range names {
+		if name == "" || name != label.Value(name) {
+			return f, fmt.Errorf("%q: not a valid node name", name)
+		}
 	}
 	return f, nil
 }

@@ -103,6 +103,68 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// drivers are the ResourceSlices of n1, which has no agent that lists anything, and of n9, which
+// has no agent.
+const drivers = `{"items": [
+	{"spec": {"driver": "gpu.nvidia.com", "nodeName": "n1", "pool": {"generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0", "attributes": {"resource.kubernetes.io/pciBusID": {"string": "0000:11:00.0"}}}]}},
+	{"spec": {"driver": "gpu.nvidia.com", "nodeName": "n9", "pool": {"generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0", "attributes": {"resource.kubernetes.io/pciBusID": {"string": "0000:11:00.0"}}}]}}]}`
+
+const notListed = `
+NotListed: n1: gpu.nvidia.com publishes 0000:11:00.0, which the agent does not list
+    fix: see with gdr-features topo whether the device is still in the node; restart the Pod of the driver or of the agent, whichever is outdated
+`
+
+// The command slices: what is printed where.
+func TestSlices(t *testing.T) {
+	published := drivers
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.Contains(r.URL.Path, "/namespaces/empty/"):
+			fmt.Fprint(w, `{"items": []}`)
+		case strings.HasSuffix(r.URL.Path, "/resourceslices"):
+			fmt.Fprint(w, published)
+		default:
+			fmt.Fprint(w, features(1, ""))
+		}
+	}))
+	defer server.Close()
+	kubeconfig := config(t, server.URL)
+	const heading = "NODE   GPUS   NICS   PCIEROOT   NUMANODE   ADDRESS   FINDINGS\n"
+	const row1, row9 = "n1     1/0    0/0    0/1        0/1        0/1       NotListed\n", "n9     1/0    0/0    0/1        0/1        0/1       NoAgent\n"
+	for _, test := range []struct {
+		name, args, published string
+		status                int
+		out, err              string
+	}{
+		{"all", "", drivers, 0, heading + row1 + "n2     0/0    0/0    -          -          -         -\n" + row9 + "\n" +
+			"NoAgent: n9: no agent has published a NodeFeature of this node, so there is nothing to compare with\n    fix: run the agent of gdr-features on the node\n" +
+			strings.TrimPrefix(notListed, "\n"), ""},
+		{"one", "n1", drivers, 0, heading + row1 + notListed, ""},
+		{"without agent", "n9 --no-headers", drivers, 0, "n9   1/0   0/0   0/1   0/1   0/1   NoAgent\n", ""},
+		{"for scripts", "n1 --no-headers", drivers, 0, "n1   1/0   0/0   0/1   0/1   0/1   NotListed\n", ""},
+		{"with a filter", "--ready true n1", drivers, 0, heading + row1 + notListed, ""},
+		{"none", "--ready false", drivers, 0, "", "no node matches\n"},
+		{"none as JSON", "--ready false -o json", drivers, 0, "{\n  \"nodes\": []\n}\n", ""},
+		{"one missing", "n1 n7 --no-headers", drivers, 1, "n1   1/0   0/0   0/1   0/1   0/1   NotListed\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n"},
+		{"no agent", "-n empty", drivers, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
+			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file write none)\n"},
+		{"no driver", "", `{"items": []}`, 1, "", "gdr-features: no ResourceSlice of gpu.nvidia.com, gpu.amd.com, dra.net, sriovnetwork.k8snetworkplumbingwg.io is there; is one of these DRA drivers installed?\n"},
+		{"no list", "", "x", 1, "", "gdr-features: the answer of the API server is not a list of ResourceSlices: invalid character 'x' looking for beginning of value\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			published = test.published
+			var out, errs strings.Builder
+			args := append([]string{"slices", "--kubeconfig", kubeconfig}, strings.Fields(test.args)...)
+			status := run(t.Context(), args, streams{out: &out, err: &errs, now: time.Now})
+			if status != test.status || out.String() != test.out || errs.String() != test.err {
+				t.Errorf("status %d\nprinted %s\nand on standard error %q", status, out.String(), errs.String())
+			}
+		})
+	}
+}
+
 // It also runs on macOS and Windows, so it must not depend on the packages that read
 // a machine, which need Linux.
 func TestReadsNoMachine(t *testing.T) {

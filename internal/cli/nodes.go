@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NodesProgram is the program that `gdr-features nodes` executes in its own place, and
-// that kubectl runs for `kubectl gdr`. It is a program of its own because it also runs
+// NodesProgram is the program that `gdr-features nodes` and `gdr-features slices` execute in
+// their own place, and that kubectl runs for `kubectl gdr`. It is a program of its own because it also runs
 // on macOS and Windows.
 const NodesProgram = "kubectl-gdr"
 
-// Nodes are the flags of the command nodes.
+// Nodes are the flags of the commands nodes and slices; slices has no Summarize.
 type Nodes struct {
 	Kubeconfig, Context  string
 	Namespace            string
@@ -50,6 +50,44 @@ also when a NODE has published nothing.`,
   gdr-features nodes --summary`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	o.define(c)
+	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print neither headings nor summary, for scripts")
+	c.Flags().BoolVar(&o.Summarize, "summary", false, "print only the summary")
+	return c
+}
+
+// SlicesCommand is the command slices with its flags and help, but without its action.
+func SlicesCommand(o *Nodes) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "slices [NODE...]",
+		Short: "Compare what DRA drivers publish with the nodes, one line each",
+		Long: `slices reads the ResourceSlices that DRA drivers of GPUs (gpu.nvidia.com,
+gpu.amd.com) and of NICs (dra.net, sriovnetwork.k8snetworkplumbingwg.io) have published,
+and compares them with what the agents have found on the nodes. It prints one line a node
+and then what differs or is missing, and what to do. It changes nothing.
+
+GPUS and NICS are published and listed devices: 7/8 means that drivers publish 7, and the
+agent lists 8. Only NICs with an RDMA device count. PCIEROOT, NUMANODE and ADDRESS are the
+three ways to claim a GPU with a NIC near it: 4/8 PIX means that 4 of the 8 published GPUs
+have a NIC with the same attribute, and that such a pair is at PIX or nearer. By address a
+GPU gets its nearest NIC. -o wide adds how many such pairs there can be at the same time.
+
+--selector has the syntax of kubectl, and selects by the published labels, with or
+without their prefix. Exit status: 0, whether there are findings or not; 1 on an error,
+also when a NODE has published nothing.`,
+		Example: `  kubectl gdr slices                               # all nodes, and all findings
+  kubectl gdr slices -l gdr.align=none -o wide     # nodes on which only claims by address work
+  kubectl gdr slices -o json | jq -r '.nodes[] | select(.findings != []) | .node'
+  gdr-features slices hgx-1 --no-headers`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	o.define(c)
+	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print neither headings nor findings, for scripts")
+	return c
+}
+
+// define defines the flags that both commands have.
+func (o *Nodes) define(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
@@ -59,12 +97,9 @@ also when a NODE has published nothing.`,
 	f.StringVar(&o.Ready, "ready", "", "only nodes with this readiness: true, false or unknown")
 	f.StringSliceVar(&o.Reasons, "reason", nil, "only nodes with one of these reasons")
 	f.StringVarP(&o.Output, "output", "o", "table", "output format: table, wide or json")
-	f.BoolVar(&o.NoHeaders, "no-headers", false, "print neither headings nor summary, for scripts")
-	f.BoolVar(&o.Summarize, "summary", false, "print only the summary")
 	f.IntVar(&o.ChunkSize, "chunk-size", 500, "how many objects to ask the API server for at a time, 0 for all at once")
 	Words(c, "output", nodesOutputs...)
 	Words(c, "ready", nodesReady...)
-	return c
 }
 
 var (
