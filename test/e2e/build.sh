@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds into .bin what the end-to-end test runs: etcd, kube-apiserver, NFD, helm
-# and kustomize where those that are asked for do not lie there yet, and always
+# Builds into .bin what the end-to-end test runs: etcd, kube-apiserver, kube-scheduler,
+# NFD, helm and kustomize where those that are asked for do not lie there yet, and always
 # the programs of this repository.
 set -eu
 cd "$(dirname "$0")"
@@ -25,6 +25,7 @@ build gdr-features ../.. ./cmd/gdr-features
 build gdr-features-agent ../.. ./cmd/gdr-features-agent
 build kubectl-gdr ../.. ./cmd/kubectl-gdr
 build mktree ../.. ./internal/machine/mktree
+build slices ../dra ./slices
 
 stamp=$(go version && sha256sum build.sh go.mod go.sum)
 if [ "$stamp" = "$(cat .bin/stamp 2>/dev/null)" ]; then
@@ -37,6 +38,7 @@ nfd=sigs.k8s.io/node-feature-discovery
 features="-X $nfd/source/local.featureFilesDir=features.d/"
 build etcd . go.etcd.io/etcd/server/v3
 build kube-apiserver . k8s.io/kubernetes/cmd/kube-apiserver
+build kube-scheduler . k8s.io/kubernetes/cmd/kube-scheduler
 build kubectl . k8s.io/kubernetes/cmd/kubectl
 build nfd-master . $nfd/cmd/nfd-master
 build nfd-worker . $nfd/cmd/nfd-worker "$features"

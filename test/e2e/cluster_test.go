@@ -16,8 +16,8 @@ import (
 const nfdNamespace = "node-feature-discovery"
 
 // cluster is an etcd, a kube-apiserver, an nfd-master and nfd-gc with the rights that NFD's
-// own manifests give them, and our manifests. It has no kubelet, no scheduler and no
-// controllers: tests create its nodes and Pods.
+// own manifests give them, and our manifests. It has no kubelet, no controllers, and no
+// scheduler but that of TestScheduler: tests create its nodes and Pods.
 type cluster struct {
 	dir               string
 	server            string
