@@ -18,23 +18,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// claimMachines are the machines of the nodes that take Pods. Those of the names claim-free- are
+// claimMachines are the machines of the nodes that take Pods. Those of the names dra-free- are
 // for TestScheduler/aligned.
 var claimMachines = map[string]string{
-	"claim-hgx":      "dell-xe9680-h100",
-	"claim-a40":      "a40-8gpu-2cx7-nccl1343",
-	"claim-gb300":    "gb300-datadirect",
-	"claim-oke":      "oke-gb200-v3",
-	"claim-aks":      "aks-gb300",
-	"claim-kvm":      "kvm-h200-flat-passthrough",
-	"claim-p4d":      "aws-p4d-a100",
-	"claim-epyc":     "epyc-3gpu-phb-nccltests320",
-	"claim-bnxt":     "bnxt-nvidia-phb",
-	"claim-none":     "numa-far",
-	"claim-pollara":  "amd-mi300x-pollara",
-	"claim-aks-amd":  "aks-mi300x",
-	"claim-free-hgx": "dell-xe9680-h100",
-	"claim-free-oke": "oke-gb200-v3",
+	"dra-hgx":      "dell-xe9680-h100",
+	"dra-a40":      "a40-8gpu-2cx7-nccl1343",
+	"dra-gb300":    "gb300-datadirect",
+	"dra-oke":      "oke-gb200-v3",
+	"dra-aks":      "aks-gb300",
+	"dra-kvm":      "kvm-h200-flat-passthrough",
+	"dra-p4d":      "aws-p4d-a100",
+	"dra-epyc":     "epyc-3gpu-phb-nccltests320",
+	"dra-bnxt":     "bnxt-nvidia-phb",
+	"dra-none":     "numa-far",
+	"dra-pollara":  "amd-mi300x-pollara",
+	"dra-aks-amd":  "aks-mi300x",
+	"dra-free-hgx": "dell-xe9680-h100",
+	"dra-free-oke": "oke-gb200-v3",
 }
 
 // claimant is a node of a machine, with what DRA drivers publish of it.
@@ -262,7 +262,7 @@ func aligned(t *testing.T, claimants []*claimant) {
 		if i < 0 || claimants[i].align() != attribute {
 			t.Errorf("a claim by %s is met on node %s", attribute, node)
 		}
-		label[corev1.LabelHostname] = "claim-none"
+		label[corev1.LabelHostname] = "dra-none"
 		scheduled(t, []*corev1.Pod{pod(t, template, label)}, 0, noNode)
 	}
 }
@@ -296,7 +296,7 @@ func TestScheduler(t *testing.T) {
 	prepared, tested := time.Now(), 0
 	t.Run("machines", func(t *testing.T) {
 		for _, c := range all {
-			if strings.HasPrefix(c.name, "claim-free-") { // for aligned
+			if strings.HasPrefix(c.name, "dra-free-") { // for aligned
 				continue
 			}
 			tested++

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,21 +31,21 @@ type comparison struct {
 }
 
 // claimTable is what `kubectl gdr slices` prints of the nodes, before the findings.
-const claimTable = `NODE             GPUS   NICS    PCIEROOT   NUMANODE   ADDRESS    FINDINGS
-claim-a40        8/8    2/2     4/8 PIX    8/8 NODE   8/8 NODE   NoMatch
-claim-aks        4/4    4/4     0/4        4/4 NODE   4/4 NODE   NoMatch,AttributeMissing
-claim-aks-amd    8/8    8/8     0/8        0/8        8/8 NODE   NoMatch,AttributeMissing
-claim-bnxt       5/5    2/2     1/5 PHB    2/5 NODE   5/5 SYS    NoMatch
-claim-epyc       3/3    2/2     1/3 PHB    3/3 NODE   3/3 NODE   NoMatch
-claim-free-hgx   8/8    12/12   8/8 PIX    8/8 NODE   8/8 PIX    -
-claim-free-oke   4/4    8/8     0/4        4/4 NODE   4/4 NODE   NoMatch
-claim-gb300      2/2    2/2     0/2        2/2 NODE   2/2 NODE   NoMatch
-claim-hgx        8/8    12/12   8/8 PIX    8/8 NODE   8/8 PIX    -
-claim-kvm        8/8    8/8     8/8 PHB    0/8        8/8 PHB    -
-claim-none       2/2    1/1     0/2        0/2        1/2 SYS    NoMatch
-claim-oke        4/4    8/8     0/4        4/4 NODE   4/4 NODE   NoMatch
-claim-p4d        8/8    4/4     8/8 PHB    8/8 NODE   8/8 PHB    -
-claim-pollara    8/8    8/8     8/8 PXB    0/8        8/8 PXB    AttributeMissing
+const claimTable = `NODE           GPUS   NICS    PCIEROOT   NUMANODE   ADDRESS    FINDINGS
+dra-a40        8/8    2/2     4/8 PIX    8/8 NODE   8/8 NODE   NoMatch
+dra-aks        4/4    4/4     0/4        4/4 NODE   4/4 NODE   NoMatch,AttributeMissing
+dra-aks-amd    8/8    8/8     0/8        0/8        8/8 NODE   NoMatch,AttributeMissing
+dra-bnxt       5/5    2/2     1/5 PHB    2/5 NODE   5/5 SYS    NoMatch
+dra-epyc       3/3    2/2     1/3 PHB    3/3 NODE   3/3 NODE   NoMatch
+dra-free-hgx   8/8    12/12   8/8 PIX    8/8 NODE   8/8 PIX    -
+dra-free-oke   4/4    8/8     0/4        4/4 NODE   4/4 NODE   NoMatch
+dra-gb300      2/2    2/2     0/2        2/2 NODE   2/2 NODE   NoMatch
+dra-hgx        8/8    12/12   8/8 PIX    8/8 NODE   8/8 PIX    -
+dra-kvm        8/8    8/8     8/8 PHB    0/8        8/8 PHB    -
+dra-none       2/2    1/1     0/2        0/2        1/2 SYS    NoMatch
+dra-oke        4/4    8/8     0/4        4/4 NODE   4/4 NODE   NoMatch
+dra-p4d        8/8    4/4     8/8 PHB    8/8 NODE   8/8 PHB    -
+dra-pollara    8/8    8/8     8/8 PXB    0/8        8/8 PXB    AttributeMissing
 `
 
 // testSlices compares what `kubectl gdr slices` prints of the nodes, with the rights of our
@@ -66,13 +68,24 @@ func testSlices(t *testing.T) map[string]comparison {
 	if diff := cmp.Diff(claimTable, table+"\n"); diff != "" {
 		t.Errorf("kubectl gdr slices (-want +got):\n%s", diff)
 	}
-	const azure = "AttributeMissing: claim-aks: dra.net publishes no resource.kubernetes.io/pcieRoot of 0101:00:00.0, 0102:00:00.0, 0103:00:00.0, 0104:00:00.0\n" +
+	const azure = "AttributeMissing: dra-aks: dra.net publishes no resource.kubernetes.io/pcieRoot of 0101:00:00.0, 0102:00:00.0, 0103:00:00.0, 0104:00:00.0\n" +
 		"    fix: claim by numaNode, which gives NODE or nearer;"
 	if !strings.Contains(findings, azure) {
 		t.Errorf("kubectl gdr slices does not print %q, but\n%s", azure, findings)
 	}
 	if again, _, _ := shell(t, kubeconfig, "gdr-features slices"+names); again != out {
 		t.Errorf("gdr-features slices prints %s", again)
+	}
+	page, err := os.ReadFile(repository + "/docs/dra.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile("(?s)<!-- slices -->\n```console\n\\$ (.*?)\n(.*?)```").FindStringSubmatch(string(page))
+	if example == nil {
+		t.Fatal("no example in docs/dra.md")
+	}
+	if out, _, _ := shell(t, kubeconfig, example[1]); out != example[2] {
+		t.Errorf("docs/dra.md shows (-) and the program prints (+):\n%s", cmp.Diff(example[2], out))
 	}
 	out, _, _ = shell(t, kubeconfig, "kubectl gdr slices -o json"+names)
 	var got struct{ Nodes []comparison }
