@@ -69,7 +69,8 @@ func TestReadWrite(t *testing.T) {
 	if _, err := tree.ReadWrite("dev/missing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if _, err := New(odd{tree}, "copy").ReadWrite("dev/anybody"); !errors.Is(err, errors.ErrUnsupported) {
+	copied := New(odd{tree}, "copy")
+	if _, err := copied.ReadWrite("dev/anybody"); !errors.Is(err, errors.ErrUnsupported) || copied.Live() || !tree.Live() {
 		t.Errorf("a source other than the kernel: %v", err)
 	}
 }

@@ -118,9 +118,16 @@ func (f *FS) Exists(name string) (bool, error) {
 	return err == nil, err
 }
 
+// Live reports whether the kernel answers for the files, on the running machine or in a
+// directory. Other sources know nothing of this process.
+func (f *FS) Live() bool {
+	_, ok := f.Source.(*kernel)
+	return ok
+}
+
 // ReadWrite reports whether this process may open a file for reading and writing. It does not
-// open it, which for some device nodes has effects. Only files that the kernel has can be
-// asked about: those of other sources give errors.ErrUnsupported.
+// open it, which for some device nodes has effects. Without Live the error is
+// errors.ErrUnsupported.
 func (f *FS) ReadWrite(name string) (bool, error) {
 	k, ok := f.Source.(*kernel)
 	if !ok {

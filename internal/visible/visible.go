@@ -82,6 +82,18 @@ func (d *Devices) RDMA(name string) tristate.State {
 // there or not; "" where it is not known which it is.
 func (d *Devices) RDMANode(name string) string { return d.verbs[name] }
 
+// NodeHere reports whether an RDMA device's node is there. It is Unknown where there is no
+// /dev.
+func (d *Devices) NodeHere(name string) tristate.State {
+	if d.Whole {
+		return tristate.Unknown
+	}
+	return d.nodes.of(name)
+}
+
+// InNamespace reports whether an RDMA device is in this process's network namespace.
+func (d *Devices) InNamespace(name string) tristate.State { return d.class.of(name) }
+
 // Scan finds out which devices of a machine this process can use. inv has its GPUs.
 func Scan(fs *host.FS, inv *pci.Inventory) Devices {
 	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}, verbs: map[string]string{}}}
