@@ -28,7 +28,7 @@ func TestExpected(t *testing.T) {
 	} {
 		var lines []string
 		facts := sample.Ready().Facts()
-		for _, f := range findings.All(&facts, verdict.Judge(facts), &test.r) {
+		for _, f := range findings.All(&facts, verdict.Judge(facts), &test.r, nil) {
 			if f.Check == "expected" {
 				lines = append(lines, string(f.Status)+" "+f.Detail)
 			}

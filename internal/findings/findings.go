@@ -58,6 +58,8 @@ type Facts struct {
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
 	Expected *expect.Result
+	// Pod is what a container lets this process do; nil outside `check --pod`.
+	Pod *Pod
 
 	// which and unmet are what the row at hand is about: see row.which and
 	// expected.
@@ -99,12 +101,13 @@ type row struct {
 	evidence evidence
 }
 
-// All returns the findings: the checks in the order of the verdict, those that advise, and
-// how the machine compares with what is expected of it, nil without expectations.
-func All(facts *verdict.Facts, v verdict.Verdict, expected *expect.Result) []Finding {
+// All returns the findings: the checks in the order of the verdict, those that advise, those
+// of a container, nil outside `check --pod`, and how the machine compares with what is
+// expected of it, nil without expectations.
+func All(facts *verdict.Facts, v verdict.Verdict, expected *expect.Result, container *Pod) []Finding {
 	about := verdict.Pair{Facts: facts, GPU: v.GPU, NIC: v.NIC}
 	v.Peermem, v.DMABuf = about.Peermem(), about.DMABuf()
-	f := &Facts{Pair: about, Verdict: v, Expected: expected}
+	f := &Facts{Pair: about, Verdict: v, Expected: expected, Pod: container}
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.find(f); ok {
@@ -123,6 +126,9 @@ func (f *Facts) checks() []check {
 	case f.Kmod.Advice == nil:
 		return prerequisites
 	}
+	if f.Pod != nil {
+		return slices.Concat(prerequisites, advice, inPod)
+	}
 	return slices.Concat(prerequisites, advice)
 }
 
@@ -139,7 +145,7 @@ var advice = []check{nearPort, sharedNIC, operators, modules, userSpace, dataDir
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {
 	var all []Code
-	for _, c := range slices.Concat(prerequisites, advice, []check{expectedCheck}) {
+	for _, c := range slices.Concat(prerequisites, advice, inPod, []check{expectedCheck}) {
 		for _, r := range c.rows {
 			if code := r.codeOr(r.reason); code != "" && !slices.Contains(all, code) {
 				all = append(all, code)

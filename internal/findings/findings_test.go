@@ -27,7 +27,7 @@ const (
 func judge(n *sample.Node) (verdict.Verdict, []findings.Finding) {
 	facts := n.Facts()
 	v := verdict.Judge(facts)
-	return v, findings.All(&facts, v, nil)
+	return v, findings.All(&facts, v, nil, nil)
 }
 
 func finding(t *testing.T, list []findings.Finding, check string) findings.Finding {

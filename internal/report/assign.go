@@ -22,19 +22,23 @@ func (r *Report) GPUsHere() []int {
 // All GPUs of the machine compete for the NICs, so that processes with some of the GPUs each
 // do not all take the same NICs. A container that has only some of the NICs has them for its
 // own GPUs.
-func (r *Report) Assign() *assign.Map {
-	m := r.Machine()
-	here := r.GPUsHere()
+func (r *Report) Assign() *assign.Map { return r.assign(r.GPUsHere(), r.Visible.RDMA) }
+
+// assign gives each of some GPUs its NIC among those that are usable as far as is known.
+func (r *Report) assign(gpus []int, usable func(rdma string) tristate.State) *assign.Map {
+	m := r.machine(usable)
 	if len(m.Hidden) > 0 {
-		return m.Assign(here, nil)
+		return m.Assign(gpus, nil)
 	}
-	return m.Assign(m.EveryGPU(), nil).Only(here)
+	return m.Assign(m.EveryGPU(), nil).Only(gpus)
 }
 
 // Machine returns the GPUs of the machine and the NICs that this process can use. It needs
 // Facts.Visible.
-func (r *Report) Machine() *assign.Machine {
-	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return r.Visible.RDMA(rdma) != tristate.False })
+func (r *Report) Machine() *assign.Machine { return r.machine(r.Visible.RDMA) }
+
+func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machine {
+	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return usable(rdma) != tristate.False })
 	m.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete
 	return m
 }

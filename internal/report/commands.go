@@ -37,6 +37,12 @@ func ForSnapshot() []Options {
 // other facts that expectations need.
 func anything() (*expect.File, error) { return &expect.File{}, nil }
 
+// InPod returns options that also judge the container that this process is in.
+func (o Options) InPod(p Pod) Options {
+	o.Pod, o.Facts.Visible = &p, true
+	return o
+}
+
 // Expecting returns options that also compare with what is expected.
 func (o Options) Expecting(want func() (*expect.File, error)) Options {
 	o.Expect = want

@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label/derive"
+	"gdr-features/internal/pod"
 	"gdr-features/internal/visible"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -45,6 +46,7 @@ type Reader struct {
 	acs     part[map[pci.Address]*pci.ACS]
 	file    part[*topology.File]
 	visible part[visible.Devices]
+	pod     part[pod.Facts]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
 	want    wanted
@@ -109,6 +111,9 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	rd.acs.addProblems(&r)
 	if rd.options.Facts.Visible {
 		rd.readVisible(ctx, &r)
+	}
+	if rd.options.Pod != nil {
+		rd.readPod(ctx, &r)
 	}
 	if rd.options.AskVerbs != nil {
 		rd.probeVerbs(ctx, &r)
@@ -308,5 +313,5 @@ func (rd *Reader) judge(r *Report, facts verdict.Facts) {
 	r.Labels, r.Unknown = derive.Labels(&derive.Facts{
 		PCIRead: r.PCIRead, PCI: &r.PCI, Families: rd.options.Families, Matrix: &r.Matrix, Verdict: &r.Verdict, Kmod: &r.Kmod, Expected: r.Expected,
 	})
-	r.Findings = findings.All(&facts, r.Verdict, r.Expected)
+	r.Findings = findings.All(&facts, r.Verdict, r.Expected, rd.podFacts(r))
 }

@@ -28,6 +28,8 @@ type Report struct {
 	Matrix  topology.Matrix
 	// Visible are the devices that this process can use; read on request (Facts.Visible).
 	Visible visible.Devices
+	// Pod is what a container lets this process do; nil unless asked for (Options.Pod).
+	Pod     *findings.Pod
 	Verdict verdict.Verdict
 	// Findings are the checks one by one.
 	Findings []findings.Finding
@@ -64,6 +66,9 @@ type Options struct {
 	// AskVerbs asks RDMA devices by their names whether they register DMA-BUF, as
 	// verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, devices []string) []verbs.Answer
+	// Pod: judge also what a container lets this process do. It needs Facts.Visible. Nil:
+	// not.
+	Pod *Pod
 	// Expect returns what is expected of machines, at each reading. The error says why
 	// nothing, or what was expected before, is in force. Nil without expectations.
 	Expect func() (*expect.File, error)

@@ -1,0 +1,262 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/pod"
+	"gdr-features/internal/visible"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Pod is what a container lets this process do, and what its variables tell frameworks.
+type Pod struct {
+	pod.Facts
+	// Visible are the device nodes.
+	Visible *visible.Devices
+	// Map has the GPUs in question with the NICs that this process can use, and Namespace
+	// with all NICs of its network namespace, whether their nodes are here or not.
+	Map, Namespace *assign.Map
+	// NoGPU: none of the machine's GPUs has its node here. Those in question are then all.
+	NoGPU bool
+	// Given are the variables of the environment and the files that they name.
+	Given frameworks.Given
+}
+
+// UsableNIC reports whether this process can use an RDMA device: it is in its network
+// namespace, and its node is here and may be read and written.
+func (p *Pod) UsableNIC(rdma string) tristate.State {
+	here := p.Visible.RDMA(rdma)
+	if p.Visible.NodeHere(rdma) == tristate.True {
+		return tristate.And(here, p.Usable[p.Visible.RDMANode(rdma)])
+	}
+	return here
+}
+
+// inPod are the checks of a container.
+var inPod = []check{gpuNodes, verbsNodes, lockedMemory, roceGIDs, gidIndex, switchedOff, nicVariables, podIBGDA}
+
+// AboutPod reports whether a finding is about the container.
+func AboutPod(found *Finding) bool {
+	return slices.ContainsFunc(inPod, func(c check) bool { return c.name == found.Check })
+}
+
+// InPod reports whether a container is ready, by the findings about it alone: False where
+// one failed, Unknown where one is not known.
+func InPod(all []Finding) tristate.State {
+	state := tristate.True
+	for i := range all {
+		switch f := &all[i]; {
+		case !AboutPod(f):
+		case f.Status == Fail:
+			state = tristate.False
+		case f.Status == Undecidable:
+			state = tristate.And(state, tristate.Unknown)
+		}
+	}
+	return state
+}
+
+const (
+	noDev = "there is no /dev here: only a container itself shows which of its device nodes it may use"
+
+	resourceGPU  = "request GPUs in the container's resources.limits (nvidia.com/gpu: 1, amd.com/gpu: 1), or by a claim (resources.claims)"
+	resourceNIC  = "request the NIC in the container's resources.limits, by the name that your device plugin gives it (rdma/hca: 1, nvidia.com/mlnxnics: 1), or by a claim (resources.claims)"
+	anotherOwner = "run as a user or group that the nodes belong to (securityContext.runAsUser, runAsGroup, supplementalGroups); if the mode allows this user, the container was not given the device: request it in resources.limits rather than mounting /dev"
+)
+
+// gpuNodes: the GPUs that the container was given.
+var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
+	{status: Undecidable, when: wholeMachine, text: say(noDev)},
+	{
+		status: Fail, code: "GPUNodeMissing", when: noGPUHere,
+		text: say("none of the %s of this machine has its device node in /dev here", gpusOfMachine),
+		fix:  say(resourceGPU), evidence: sawGPUNodes,
+	},
+	{
+		status: Fail, code: "DeviceNodeDenied", which: gpuNodesThat(tristate.False),
+		text: say("this process may not read and write %s", which), fix: say(anotherOwner),
+	},
+	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: say("whether this process may read and write %s cannot be determined", which)},
+	{status: OK, text: say("this container has %s of %s: %s", gpusHere, gpusOfMachine, gpuNames)},
+}}
+
+func wholeMachine(f *Facts) bool { return f.Pod.Visible.Whole }
+func noGPUHere(f *Facts) bool    { return f.Pod.NoGPU }
+
+func gpusOfMachine(f *Facts) string {
+	n := 0
+	for _, g := range f.Matrix.GPUs {
+		if g.Eligible {
+			n++
+		}
+	}
+	return count(n, "GPU")
+}
+
+func gpusHere(f *Facts) string { return fmt.Sprint(len(f.Pod.Map.Choices)) }
+
+func gpuNames(f *Facts) string {
+	var names []string
+	for _, c := range f.Pod.Map.Choices {
+		names = append(names, c.GPU.Address.String())
+	}
+	return firstFew(names)
+}
+
+func sawGPUNodes(f *Facts) []string {
+	var seen []string
+	for _, c := range f.Pod.Map.Choices {
+		if path := f.Pod.Visible.GPUs[c.GPU.Address].Node; path != "" {
+			seen = append(seen, sawFile(path, f.Pod.Visible.GPUs[c.GPU.Address].Here))
+		}
+	}
+	if len(seen) == 0 { // which nodes they would be is not known: the driver does not say it here
+		return []string{sawFile("/dev/nvidia0", tristate.False)}
+	}
+	return seen
+}
+
+// gpuNodesThat names the nodes of the container's GPUs that this process may use, may not
+// use, or may use as far as is known.
+func gpuNodesThat(state tristate.State) func(*Facts) (names, evidence []string) {
+	return func(f *Facts) (names, evidence []string) {
+		for _, c := range f.Pod.Map.Choices {
+			gpu := f.Pod.Visible.GPUs[c.GPU.Address]
+			usable := gpu.Here
+			if gpu.Here == tristate.True {
+				usable = f.Pod.Usable[gpu.Node]
+			}
+			if usable != state || gpu.Here == tristate.False {
+				continue
+			}
+			name := gpu.Node
+			if name == "" {
+				name = "the node of " + c.GPU.Address.String()
+			} else {
+				evidence = append(evidence, f.sawNode(gpu.Node, gpu.Here))
+			}
+			names = append(names, name)
+		}
+		return names, evidence
+	}
+}
+
+// verbsNodes: the NICs nearest to these GPUs. Ports are not its business: without an active
+// one the check of ports fails.
+var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband", rdma.Class}, rows: []row{
+	{status: Undecidable, when: wholeMachine, text: say(noDev)},
+	{
+		status: Fail, code: "RDMADeviceElsewhere", when: func(f *Facts) bool { return len(f.Pod.Namespace.NICs) == 0 }, which: elsewhere,
+		text: say("no RDMA device is in this container's network namespace, in which the node has %s", which),
+		fix:  say("give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"),
+	},
+	{
+		status: Fail, code: "DeviceNodeDenied", when: noUsableNIC, which: verbsNodesThat(tristate.False, true),
+		text: say("this process may not read and write %s", which), fix: say(anotherOwner),
+	},
+	{
+		status: Fail, code: "VerbsNodeMissing", when: noUsableNIC, which: verbsNodesThat(tristate.False, false),
+		text: say("no usable NIC has its device node here; missing are %s", which), fix: say(resourceNIC),
+	},
+	{
+		status: Warn, code: "NearNICNotHere", which: nearNotHere,
+		text: say("this container cannot use the nearest NICs of its GPUs: %s", which),
+		fix:  say("request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"),
+	},
+	{status: Undecidable, which: verbsNodesThat(tristate.Unknown, true), text: say("whether this process may use %s cannot be determined", which)},
+	{
+		status: OK, when: func(f *Facts) bool { return len(f.Pod.Map.Used()) > 0 },
+		text: say("the NICs nearest to these GPUs may be used: %s", usedNICs),
+	},
+}}
+
+func noUsableNIC(f *Facts) bool {
+	return len(f.Pod.Map.NICs) == 0 && len(f.Pod.Namespace.NICs) > 0
+}
+
+// elsewhere names the RDMA devices of eligible NICs that are in other network namespaces.
+func elsewhere(f *Facts) (names, evidence []string) {
+	for i := range f.Matrix.NICs {
+		n := &f.Matrix.NICs[i]
+		if n.Eligible && n.RDMA != nil && f.Pod.Visible.InNamespace(n.RDMA.Name) == tristate.False {
+			names = append(names, n.RDMA.Name)
+			evidence = append(evidence, sawFile(rdma.Class+"/"+n.RDMA.Name, tristate.False))
+		}
+	}
+	return names, evidence
+}
+
+// verbsNodesThat names the nodes of the nearest NICs that are here, or that are not, and that
+// this process may use, may not use, or may use as far as is known.
+func verbsNodesThat(state tristate.State, here bool) func(*Facts) (names, evidence []string) {
+	return func(f *Facts) (names, evidence []string) {
+		for _, nic := range f.nearest() {
+			path, there := f.Pod.Visible.RDMANode(nic.RDMA), f.Pod.Visible.NodeHere(nic.RDMA)
+			switch {
+			case (there != tristate.False) != here || f.Pod.UsableNIC(nic.RDMA) != state:
+			case path == "":
+				names = append(names, "the node of "+nic.RDMA)
+			default:
+				names = append(names, path+" ("+nic.RDMA+")")
+				evidence = append(evidence, f.sawNode(path, there))
+			}
+		}
+		return names, evidence
+	}
+}
+
+// sawNode is evidence of a device node.
+func (f *Facts) sawNode(path string, there tristate.State) string {
+	if there != tristate.True {
+		return sawFile(path, there)
+	}
+	switch f.Pod.Usable[path] {
+	case tristate.True:
+		return saw(path, "readable and writable")
+	case tristate.False:
+		return saw(path, "not readable and writable")
+	case tristate.Unknown:
+	}
+	return saw(path, "")
+}
+
+// nearest are the NICs of this network namespace that are nearest to some GPU in question,
+// all where several are.
+func (f *Facts) nearest() []*assign.NIC {
+	m := f.Pod.Namespace
+	return slices.DeleteFunc(slices.Clone(m.NICs), func(nic *assign.NIC) bool {
+		return !slices.ContainsFunc(m.Choices, func(c assign.Choice) bool {
+			return assign.Rank(m.Level(c, nic)) == assign.Rank(c.Level)
+		})
+	})
+}
+
+// nearNotHere names the GPUs that have a nearer NIC than those whose node may be used.
+func nearNotHere(f *Facts) (names, evidence []string) {
+	for i, c := range f.Pod.Map.Choices {
+		near := f.Pod.Namespace.Choices[i]
+		if c.NIC == nil || near.NIC == nil || c.Level == topology.Unknown || near.Level == topology.Unknown || near.Level >= c.Level {
+			continue
+		}
+		node, there := f.Pod.Visible.RDMANode(near.NIC.RDMA), f.Pod.Visible.NodeHere(near.NIC.RDMA)
+		names = append(names, fmt.Sprintf("%v has %s at %v, and of those here %s at %v", c.GPU.Address, near.NIC.RDMA, near.Level, c.NIC.RDMA, c.Level))
+		if node != "" {
+			evidence = append(evidence, f.sawNode(node, there))
+		}
+	}
+	return names, unique(evidence)
+}
+
+func usedNICs(f *Facts) string {
+	var names []string
+	for _, nic := range f.Pod.Map.Used() {
+		names = append(names, nic.RDMA)
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,303 @@
+package findings_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/docs/reasons"
+	"gdr-features/host"
+	"gdr-features/internal/assign"
+	"gdr-features/internal/findings"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/source/family"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// roce is a GPU with a near NIC of Ethernet on each of two sockets.
+var roce = strings.ReplaceAll(pair, "ib 15b3:1021", "eth 15b3:1021")
+
+// Capabilities of a process.
+const (
+	ipcLock  = 1 << 14
+	sysAdmin = 1 << 21
+)
+
+// Entries of a GID table: those of a port with an address, and without.
+var (
+	withAddress = []string{"0 v1 fe80::1 eth0", "1 v2 fe80::1 eth0", "2 v1 ::ffff:10.0.0.1 eth0", "3 v2 ::ffff:10.0.0.1 eth0"}
+	linkLocal   = withAddress[:2]
+)
+
+// container is one in which everything is right, laid out in dir.
+type container struct {
+	*machine.Machine
+	t         *testing.T
+	dir       string
+	variables map[string]string
+}
+
+func newContainer(t *testing.T, description string) *container {
+	t.Helper()
+	m, err := machine.Parse(description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &container{m, t, m.Tree(t, m.Ready()), map[string]string{}}
+	m.Container(t, c.dir, []int{0, 1}, m.RDMADevices()...)
+	c.locked("unlimited", 0, 0, 0)
+	m.GIDs(t, c.dir, withAddress...)
+	c.mkdir("sys/class/net/eth0")
+	return c
+}
+
+func (c *container) locked(limit string, user int, effective, bounding uint64) {
+	c.Process(c.t, c.dir, limit, user, effective, bounding)
+}
+
+func (c *container) check(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *container) mkdir(name string)  { c.check(os.MkdirAll(filepath.Join(c.dir, name), 0o755)) }
+func (c *container) remove(name string) { c.check(os.RemoveAll(filepath.Join(c.dir, name))) }
+
+func (c *container) write(name, text string) {
+	c.mkdir(filepath.Dir(name))
+	c.check(os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o644))
+}
+
+// report reads and judges the container.
+func (c *container) report() *report.Report {
+	c.t.Helper()
+	fs, err := host.Open(host.Options{Root: c.dir})
+	c.check(err)
+	defer fs.Close()
+	r := report.Collect(c.t.Context(), fs, report.ForCheck.InPod(report.Pod{Variables: c.variables, ReadFile: os.ReadFile}))
+	return &r
+}
+
+// podFailure is what may be wrong with a container: the change that makes it so, the finding
+// that names it, with a part of its text, evidence and fix.
+type podFailure struct {
+	name   string
+	on     string // a description; "" is roce
+	broken func(c *container)
+	status findings.Status
+	code   findings.Code
+
+	text, evidence, fix string
+}
+
+func podFailures() []podFailure {
+	set := func(variables ...string) func(c *container) {
+		return func(c *container) {
+			for _, v := range variables {
+				name, value, _ := strings.Cut(v, "=")
+				c.variables[name] = value
+			}
+		}
+	}
+	gids := func(entries ...string) func(c *container) {
+		return func(c *container) {
+			c.remove("sys/class/infiniband/mlx5_0/ports/1/gid_attrs")
+			c.remove("sys/class/infiniband/mlx5_1/ports/1/gid_attrs")
+			c.GIDs(c.t, c.dir, entries...)
+		}
+	}
+	const fail, warn = findings.Fail, findings.Warn
+	return []podFailure{
+		{name: "no GPU", broken: func(c *container) { c.remove("dev/nvidia0"); c.remove("dev/nvidia1") }, status: fail, code: "GPUNodeMissing", text: "2 GPUs", evidence: "/dev/nvidia0=absent", fix: "resources.limits"},
+		{name: "no GPU, of which the driver says nothing", broken: func(c *container) { c.remove("proc/driver/nvidia/gpus") }, status: fail, code: "GPUNodeMissing", evidence: "/dev/nvidia0=absent", fix: "nvidia.com/gpu"},
+		{name: "no verbs nodes", broken: func(c *container) { c.remove("dev/infiniband") }, status: fail, code: "VerbsNodeMissing", text: "/dev/infiniband/uverbs0 (mlx5_0)", evidence: "/dev/infiniband/uverbs1=absent", fix: "resources.limits"},
+		{name: "a far NIC alone", broken: func(c *container) { c.remove("dev/infiniband/uverbs0") }, status: warn, code: "NearNICNotHere", text: "0000:13:00.0 has mlx5_0 at PIX, and of those here mlx5_1 at SYS", evidence: "/dev/infiniband/uverbs0=absent", fix: "pcieRoot"},
+		{name: "another network namespace", broken: func(c *container) { c.remove("sys/class/infiniband/mlx5_0"); c.remove("sys/class/infiniband/mlx5_1") }, status: fail, code: "RDMADeviceElsewhere", text: "mlx5_0, mlx5_1", evidence: "/sys/class/infiniband/mlx5_0=absent", fix: "hostNetwork"},
+		{name: "the default limit of locked memory", broken: func(c *container) { c.locked("8388608", 0, 0, 0) }, status: fail, code: "LockedMemoryLow", text: "at most 8 MiB", evidence: "Max locked memory 8388608 bytes", fix: "capabilities.add"},
+		{name: "a limit of locked memory", broken: func(c *container) { c.locked("68719476736", 1000, 0, 0) }, status: warn, code: "LockedMemoryLow", text: "at most 64 GiB", evidence: "Uid 1000", fix: "LimitMEMLOCK"},
+		{name: "IPC_LOCK for another user than root", broken: func(c *container) { c.locked("65536", 1000, 0, ipcLock) }, status: fail, code: "IPCLockIneffective", text: "64 KiB", evidence: "CapEff 0000000000000000, CapBnd 0000000000004000", fix: "runAsUser"},
+		{name: "IPC_LOCK in a user namespace", broken: func(c *container) {
+			c.locked("8388608", 0, ipcLock, ipcLock)
+			c.write("proc/self/uid_map", "0 100000 65536\n")
+		}, status: fail, code: "IPCLockIneffective", text: "user namespace", evidence: "/proc/self/uid_map", fix: "hostUsers"},
+		{name: "no GID", broken: gids(), status: fail, code: "NoRoCEGID", text: "mlx5_0/1, mlx5_1/1", evidence: "/sys/class/infiniband/mlx5_0/ports/1/gids=empty", fix: "networks"},
+		{name: "link-local GIDs alone", broken: gids(linkLocal...), status: warn, code: "LinkLocalGID", text: "mlx5_0/1", evidence: "0 IB/RoCE v1 link-local, 1 RoCE v2 link-local", fix: "hostNetwork"},
+		{name: "no GID of RoCE v2", broken: gids("0 v1 ::ffff:10.0.0.1 eth0"), status: warn, code: "LinkLocalGID", evidence: "0 IB/RoCE v1 IPv4", fix: "hostNetwork"},
+		{name: "GIDs of the node's network", broken: func(c *container) { c.remove("sys/class/net/eth0"); c.mkdir("sys/class/net/lo") }, status: fail, code: "GIDElsewhere", text: "mlx5_0/1", evidence: "3 RoCE v2 IPv4", fix: "hostNetwork"},
+		{name: "IPv6 alone", broken: gids(append(slices.Clone(linkLocal), "2 v2 2001:db8::1 eth0")...), status: warn, code: "IPv6OnlyGID", evidence: "2 RoCE v2 IPv6", fix: "NCCL_IB_ADDR_FAMILY=AF_INET6"},
+		{name: "a GID index that is empty", broken: set("NCCL_IB_GID_INDEX=5"), status: fail, code: "GIDIndexWrong", text: "NCCL_IB_GID_INDEX=5 on mlx5_0/1", evidence: "NCCL_IB_GID_INDEX=5", fix: "remove the variable"},
+		{name: "a GID index of RoCE v1", broken: set("UCX_IB_GID_INDEX=2"), status: warn, code: "GIDIndexWrong", text: "UCX_IB_GID_INDEX=2 on mlx5_1/1", fix: "spec.containers[].env"},
+		{name: "NCCL without RDMA", broken: set("NCCL_IB_DISABLE=1"), status: fail, code: "GPUDirectOff", text: "NCCL_IB_DISABLE=1 (NCCL does not use", evidence: "NCCL_IB_DISABLE=1", fix: "spec.containers[].env"},
+		{name: "NCCL without GPUDirect RDMA to send", broken: set("NCCL_NET_GDR_READ=0"), status: warn, code: "GPUDirectOff", text: "only to receive", fix: "spec.containers[].env"},
+		{name: "a wrong NIC", broken: set("UCX_NET_DEVICES=mlx5_7:1"), status: fail, code: "WrongNICVariable", text: `there is no RDMA device "mlx5_7"; the GPU`, evidence: "UCX_NET_DEVICES=mlx5_7:1", fix: "gdr-features env"},
+		{name: "IBGDA on other NICs", on: strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760"), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1"), status: fail, code: "IBGDAImpossible", text: "mlx5_0 (bnxt_re)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "ConnectX"},
+		{name: "IBGDA without GDRCopy", broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=CPU"), status: fail, code: "IBGDAImpossible", text: "/dev/gdrdrv", evidence: "/dev/gdrdrv=absent", fix: "NVIDIA_GDRCOPY"},
+		{
+			name: "IBGDA by the CPU", status: warn, code: "IBGDAByCPU", text: "/dev/gdrdrv cannot be used here", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "IBGDAOptions",
+			broken: func(c *container) {
+				set("NVSHMEM_IB_ENABLE_IBGDA=1")(c)
+				c.write("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \"\"\nRegistryDwordsPerDevice: \"\"\n")
+			},
+		},
+	}
+}
+
+// TestPodFailures: each change to a container in which all is right gives the finding that
+// names it, and no other about the container that is not OK.
+func TestPodFailures(t *testing.T) {
+	for _, tt := range podFailures() {
+		t.Run(tt.name, func(t *testing.T) {
+			description := tt.on
+			if description == "" {
+				description = roce
+			}
+			c := newContainer(t, description)
+			tt.broken(c)
+			r := c.report()
+			found := podFindings(r)
+			if len(found) != 1 || found[0].Status != tt.status || found[0].Code != tt.code {
+				t.Fatalf("%+v, want one %s %s", found, tt.status, tt.code)
+			}
+			f := found[0]
+			if !strings.Contains(f.Detail, tt.text) || !strings.Contains(strings.Join(f.Evidence, " "), tt.evidence) || !strings.Contains(f.Fix, tt.fix) || f.Fix == "" || len(f.Evidence) == 0 {
+				t.Errorf("%+v", f)
+			}
+			if strings.Contains(f.Detail+f.Fix, "%!") || len(f.Sources) == 0 {
+				t.Errorf("a text lacks a part: %+v", f)
+			}
+			page, _ := reasons.Page(string(f.Code))
+			if strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
+				t.Errorf("the page of %s does not say where that was read", f.Code)
+			}
+			if state := findings.InPod(r.Findings); state != map[findings.Status]tristate.State{findings.Fail: tristate.False, findings.Warn: tristate.True}[tt.status] {
+				t.Errorf("the container's state is %v", state)
+			}
+		})
+	}
+}
+
+// denied is what is found where nodes are here and may not be used.
+type denied struct {
+	name   string
+	usable map[string]tristate.State // of the nodes that are not usable
+	status findings.Status
+	code   findings.Code
+	text   string
+}
+
+func deniedNodes() []denied {
+	return []denied{
+		{"a GPU", map[string]tristate.State{"/dev/nvidia1": tristate.False}, findings.Fail, "DeviceNodeDenied", "/dev/nvidia1"},
+		{"a GPU, as far as is known", map[string]tristate.State{"/dev/nvidia1": tristate.Unknown}, findings.Undecidable, "Unreadable", "/dev/nvidia1"},
+		{"all NICs", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.False, "/dev/infiniband/uverbs1": tristate.False}, findings.Fail, "DeviceNodeDenied", "/dev/infiniband/uverbs0 (mlx5_0)"},
+		{"a near NIC", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.False}, findings.Warn, "NearNICNotHere", "mlx5_0 at PIX"},
+		{"a NIC, as far as is known", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.Unknown}, findings.Undecidable, "Unreadable", "/dev/infiniband/uverbs0 (mlx5_0)"},
+	}
+}
+
+// TestPodDenied: nodes that are here and may not be used, or may be as far as is known. Which
+// nodes root may not use, no tree of files can show: what was found out is changed.
+func TestPodDenied(t *testing.T) {
+	for _, tt := range deniedNodes() {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newContainer(t, roce).report()
+			for path, state := range tt.usable {
+				r.Pod.Usable[path] = state
+			}
+			here := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return r.Pod.UsableNIC(rdma) != tristate.False })
+			r.Pod.Map = here.Assign(here.EveryGPU(), nil)
+			facts := verdict.Facts{Families: family.Known(), PCIRead: true, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: r.Kmod, Matrix: r.Matrix}
+			r.Findings = findings.All(&facts, r.Verdict, nil, r.Pod)
+			found := podFindings(r)
+			if len(found) != 1 || found[0].Status != tt.status || found[0].Code != tt.code || !strings.Contains(found[0].Detail, tt.text) {
+				t.Errorf("%+v, want %s %s about %s", found, tt.status, tt.code, tt.text)
+			}
+		})
+	}
+}
+
+// TestPodRight: a container in which all is right, in several ways, has nothing but OK.
+func TestPodRight(t *testing.T) {
+	tests := map[string]func(c *container){
+		"no limit of memory":  func(*container) {},
+		"root with IPC_LOCK":  func(c *container) { c.locked("65536", 0, ipcLock, ipcLock) },
+		"one GPU of two":      func(c *container) { c.remove("dev/nvidia1") },
+		"one GPU and its NIC": func(c *container) { c.remove("dev/nvidia1"); c.remove("dev/infiniband/uverbs1") },
+		"IPv6 that is asked for": func(c *container) {
+			c.remove("sys/class/infiniband/mlx5_0/ports/1/gid_attrs")
+			c.remove("sys/class/infiniband/mlx5_1/ports/1/gid_attrs")
+			c.GIDs(c.t, c.dir, "2 v2 2001:db8::1 eth0")
+			c.variables["NCCL_IB_ADDR_FAMILY"] = "AF_INET6"
+		},
+		"GIDs of the node, without MOFED": func(c *container) {
+			for _, file := range []string{"mlx_compat", "mlx5_core/version", "mlx5_ib/version", "ib_core/version"} {
+				c.remove("sys/module/" + file)
+			}
+			c.remove("sys/class/net/eth0")
+			c.mkdir("sys/class/net/lo")
+		},
+		"variables that are right": func(c *container) {
+			for name, value := range map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_GID_INDEX": "3", "UCX_TLS": "rc,cuda", "NVSHMEM_IB_GID_INDEX": "-1"} {
+				c.variables[name] = value
+			}
+		},
+		"IBGDA that the driver allows": func(c *container) {
+			c.variables["NVSHMEM_IB_ENABLE_IBGDA"] = "1"
+			c.write("proc/driver/nvidia/params", "RegistryDwords: \"PeerMappingOverride=1;\"\n")
+		},
+		"IBGDA for a process with all rights": func(c *container) {
+			c.variables["NVSHMEM_IB_ENABLE_IBGDA"] = "true"
+			c.write("proc/driver/nvidia/params", "RegistryDwords: \"\"\nRegistryDwordsPerDevice: \"\"\n")
+			c.locked("unlimited", 0, sysAdmin, sysAdmin)
+		},
+		"IBGDA by GDRCopy": func(c *container) {
+			c.variables["NVSHMEM_IB_ENABLE_IBGDA"], c.variables["NVSHMEM_IBGDA_NIC_HANDLER"] = "1", "cpu"
+			c.write("dev/gdrdrv", "")
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newContainer(t, roce)
+			change(c)
+			r := c.report()
+			if found := podFindings(r); len(found) > 0 || findings.InPod(r.Findings) != tristate.True || len(r.Problems) > 0 {
+				t.Errorf("%+v, problems %v", found, r.Problems)
+			}
+		})
+	}
+}
+
+// TestPodUnknown: what a copy of a machine cannot show is not known, and nothing is found
+// wrong.
+func TestPodUnknown(t *testing.T) {
+	c := newContainer(t, roce)
+	for _, name := range []string{"dev", "proc/self", "sys/class/infiniband/mlx5_0/ports/1/gids", "sys/class/infiniband/mlx5_1/ports/1/gids"} {
+		c.remove(name)
+	}
+	r := c.report()
+	found := podFindings(r)
+	for _, f := range found {
+		if f.Status != findings.Undecidable {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(found) != 4 || findings.InPod(r.Findings) != tristate.Unknown {
+		t.Errorf("%d findings: %+v", len(found), found)
+	}
+}
+
+// podFindings are those about the container that are not OK.
+func podFindings(r *report.Report) (found []findings.Finding) {
+	for _, f := range r.Findings {
+		if f.Status != findings.OK && findings.AboutPod(&f) {
+			found = append(found, f)
+		}
+	}
+	return found
+}

@@ -1,0 +1,201 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/pod"
+	"gdr-features/source/family"
+	"gdr-features/source/kmod"
+	"gdr-features/source/process"
+	"gdr-features/tristate"
+)
+
+// switchedOff: variables of NCCL, UCX and NVSHMEM that keep them from using GPUDirect RDMA.
+var switchedOff = check{name: "gpudirect-variables", rows: []row{
+	{
+		status: Fail, code: "GPUDirectOff", which: effects(true),
+		text: say("GPUDirect RDMA is not used because of %s", which), fix: say("remove or correct the variable in spec.containers[].env (or envFrom)"),
+	},
+	{
+		status: Warn, code: "GPUDirectOff", which: effects(false),
+		text: say("GPUDirect RDMA is used only in part because of %s", which), fix: say("remove or correct the variable in spec.containers[].env (or envFrom)"),
+	},
+}}
+
+// effects names the variables that turn GPUDirect RDMA off, as a whole or in part.
+func effects(whole bool) func(*Facts) (names, evidence []string) {
+	return func(f *Facts) (names, evidence []string) {
+		ways := frameworks.Ways{Peermem: f.Verdict.Peermem, DMABuf: f.Verdict.DMABuf}
+		gpus, _ := throughClientCPU(f)
+		writesAlone := len(gpus) > 0
+		for _, e := range frameworks.Switches(f.frameworkMap(), ways, f.Pod.Given.Variables) {
+			if e.Name == "NCCL_NET_GDR_READ" && writesAlone {
+				continue // this platform needs it
+			}
+			if e.Whole == whole {
+				names = append(names, fmt.Sprintf("%s=%s (%s)", e.Name, e.Value, e.Why))
+				evidence = append(evidence, saw(e.Name, e.Value))
+			}
+		}
+		return names, evidence
+	}
+}
+
+// frameworkMap is the map by which variables are judged: that of the NICs which the
+// container can use, and of all where it can use none.
+func (f *Facts) frameworkMap() *assign.Map {
+	if len(f.Pod.Map.NICs) == 0 {
+		return f.Pod.Namespace
+	}
+	return f.Pod.Map
+}
+
+// nicVariables are those that tell a framework which NIC each GPU should use.
+var nicVariables = check{name: "nic-variables", rows: []row{
+	{
+		status: Fail, code: "WrongNICVariable", which: judged(tristate.False),
+		text: which, fix: say("set it from gdr-features env in an initContainer, or remove it from spec.containers[].env"),
+	},
+	{status: Undecidable, which: judged(tristate.Unknown), text: which},
+	{
+		status: OK, which: judged(tristate.True),
+		text: say("each GPU is given the nearest NIC by %s", which),
+	},
+}}
+
+// judged names the variables that are wrong, right, or not known to be.
+func judged(state tristate.State) func(*Facts) (names, evidence []string) {
+	return func(f *Facts) (names, evidence []string) {
+		if len(f.frameworkMap().NICs) == 0 {
+			return nil, nil // the ports say why
+		}
+		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Given) {
+			if found.State != state {
+				continue
+			}
+			text := found.Name
+			if len(found.Problems) > 0 {
+				text += ": " + strings.Join(found.Problems, "; ")
+			}
+			if found.State == tristate.False && found.Want != "" {
+				text += "; right: " + found.Want
+			}
+			names = append(names, text)
+			if value := f.Pod.Given.Variables[found.Name]; value != "" {
+				evidence = append(evidence, saw(found.Name, value))
+			}
+		}
+		return names, evidence
+	}
+}
+
+// podIBGDA: what NVSHMEM's IBGDA needs, in which GPUs start transfers themselves. NVSHMEM 3.4.5
+// takes mlx5 NICs alone. It maps the doorbells of a NIC for the GPU, which the driver allows
+// with PeerMappingOverride, or to a process with CAP_SYS_ADMIN; where it cannot, the CPU rings
+// them, by GDRCopy where that is usable (src/modules/transport/ibgda/ibgda.cpp,
+// nvshmemt_init, ibgda_check_gpu_mapping_nic_uar). Versions before 3.4.5 need one of both.
+var podIBGDA = check{name: "nvshmem-ibgda", rows: []row{
+	{
+		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, not(anyMLX5)), which: usableNICs,
+		text: say("IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are %s", which),
+		fix:  say("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
+	},
+	{
+		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, byGDRCopy, is(gdrCopy, tristate.False)),
+		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node %s cannot be used here", gdrCopyNode),
+		fix:  say("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env); or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: join(sawIBGDA, sawGDRCopy),
+	},
+	{status: OK, when: all(asksIBGDA, byCPU), text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
+	{
+		status: OK, when: all(asksIBGDA, func(f *Facts) bool { return mapsDoorbells(f) == tristate.True }),
+		text: say("GPUs may ring the doorbells of NICs"), evidence: sawParams,
+	},
+	{
+		status: Undecidable, when: all(asksIBGDA, func(f *Facts) bool { return mapsDoorbells(f) == tristate.Unknown }),
+		text: say("whether GPUs may ring the doorbells of NICs cannot be determined"), evidence: sawParams,
+	},
+	{
+		status: Warn, code: "IBGDAByCPU", when: asksIBGDA,
+		text:     say("GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (%s)", gdrCopyText),
+		fix:      say("see IBGDAOptions for the node; or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root"),
+		evidence: join(sawIBGDA, sawParams, sawGDRCopy),
+	},
+}}
+
+func asksIBGDA(f *Facts) bool { return frameworks.AsksIBGDA(f.Pod.Given.Variables) }
+
+// handler is the processor that rings the doorbells, as NVSHMEM reads it.
+func handler(f *Facts) string {
+	return strings.ToLower(strings.Join(strings.Fields(f.Pod.Given.Variables[ibgdaHandler]), ""))
+}
+
+const ibgdaHandler = "NVSHMEM_IBGDA_NIC_HANDLER"
+
+func byGDRCopy(f *Facts) bool { return handler(f) == "cpu" }
+func byCPU(f *Facts) bool     { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }
+
+// anyMLX5 reports whether some NIC is of the only driver that IBGDA is made for.
+func anyMLX5(f *Facts) bool {
+	return len(f.frameworkMap().NICs) == 0 || slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return familyOf(f, nic).IBGDA })
+}
+
+// usableNICs names the NICs and their families.
+func usableNICs(f *Facts) (names, evidence []string) {
+	for _, nic := range f.frameworkMap().NICs {
+		names = append(names, nic.RDMA+" ("+familyOf(f, nic).Name+")")
+	}
+	return names, nil
+}
+
+// familyOf is the family of a usable NIC.
+func familyOf(f *Facts, nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.Address).NIC }
+
+// gdrCopy reports whether this process may use GDRCopy.
+func gdrCopy(f *Facts) tristate.State {
+	if f.Pod.GDRCopy != tristate.True {
+		return f.Pod.GDRCopy
+	}
+	return f.Pod.Usable[pod.GDRCopy]
+}
+
+func gdrCopyNode(*Facts) string { return pod.GDRCopy }
+
+func gdrCopyText(f *Facts) string {
+	switch gdrCopy(f) {
+	case tristate.True:
+		return pod.GDRCopy + " is here"
+	case tristate.False:
+		return pod.GDRCopy + " cannot be used here"
+	case tristate.Unknown:
+	}
+	return "not known: " + pod.GDRCopy
+}
+
+// mapsDoorbells reports whether the GPU driver lets this process map a NIC's doorbells for a
+// GPU.
+func mapsDoorbells(f *Facts) tristate.State {
+	privileged := tristate.Unknown
+	if p := &f.Pod.Process; p.Capabilities != nil {
+		privileged = tristate.And(tristate.Of(process.Has(p.Capabilities.Effective, process.SysAdmin)), tristate.Not(p.OwnUsers))
+	}
+	return tristate.Or(f.advised().Params.PeerMapping(), privileged)
+}
+
+func sawIBGDA(f *Facts) []string {
+	seen := []string{saw("NVSHMEM_IB_ENABLE_IBGDA", f.Pod.Given.Variables["NVSHMEM_IB_ENABLE_IBGDA"])}
+	if value := f.Pod.Given.Variables[ibgdaHandler]; value != "" {
+		seen = append(seen, saw(ibgdaHandler, value))
+	}
+	return seen
+}
+
+func sawGDRCopy(f *Facts) []string { return []string{f.sawNode(pod.GDRCopy, f.Pod.GDRCopy)} }
+
+func sawParams(f *Facts) []string {
+	const name = "RegistryDwords"
+	return f.saw(kmod.FactParams, "", name+": "+f.advised().Params[name])
+}

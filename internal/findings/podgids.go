@@ -1,0 +1,187 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/pod"
+	"gdr-features/source/kmod"
+	"gdr-features/source/rdma"
+)
+
+// roceGIDs: a connection over RoCE needs an entry of its port's GID table. NCCL and NVSHMEM
+// choose one of RoCE v2 with a routable IPv4 address, and the entry 0 where there is none,
+// which is one of RoCE v1 with a link-local address (nccl src/transport/net_ib/connect.cc,
+// ncclIbGetGidIndex; nvshmem src/modules/transport/common/transport_ib_common.h).
+var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
+	{
+		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *Facts, p *pod.Port) bool { return len(p.GIDs) == 0 && !p.Unread }),
+		text: say("no GID here: %s", which), fix: say(ownNetwork),
+	},
+	{
+		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *Facts, p *pod.Port) bool {
+			return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) && slices.ContainsFunc(p.GIDs, routable)
+		}),
+		text: say("the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: %s", which), fix: say(ownNetwork),
+	},
+	{
+		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *Facts, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
+		text: say("no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: %s", which), fix: say(ownNetwork),
+	},
+	{
+		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *Facts, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
+		text: say("the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: %s", which),
+		fix:  say("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
+	},
+	{status: Undecidable, which: portsThat(func(_ *Facts, p *pod.Port) bool { return p.Unread }), text: say("the GIDs cannot be read: %s", which)},
+	{
+		status: OK, when: func(f *Facts) bool { return len(f.rocePorts()) > 0 },
+		text: say("RoCE v2 with a routable address: %s", firstIndexes),
+	},
+}}
+
+const ownNetwork = "give the Pod a network device of this NIC with an IP address (annotation k8s.v1.cni.cncf.io/networks, resources.limits of the SR-IOV or macvlan network), or spec.hostNetwork: true"
+
+// rocePorts are the ports of the NICs that the GPUs in question should use: those that the
+// container can use, or where it can use none, of its network namespace. Other NICs may be
+// for other things, as storage.
+func (f *Facts) rocePorts() []*pod.Port {
+	var ports []*pod.Port
+	for i := range f.Pod.Ports {
+		p := &f.Pod.Ports[i]
+		for _, nic := range f.frameworkMap().Used() {
+			if nic.RDMA == p.Device.Name {
+				ports = append(ports, p)
+			}
+		}
+	}
+	return ports
+}
+
+// portsThat names the ports for which something holds, with what they have.
+func portsThat(holds func(*Facts, *pod.Port) bool) func(*Facts) (names, evidence []string) {
+	return func(f *Facts) (names, evidence []string) {
+		for _, p := range f.rocePorts() {
+			if holds(f, p) {
+				names = append(names, portName(p))
+				evidence = append(evidence, sawGIDs(p))
+			}
+		}
+		return names, evidence
+	}
+}
+
+func portName(p *pod.Port) string { return p.Device.Name + "/" + strconv.Itoa(p.Number) }
+
+// sawGIDs is evidence of a port's table: the entries without their addresses.
+func sawGIDs(p *pod.Port) string {
+	if len(p.GIDs) == 0 && !p.Unread {
+		return saw(p.File(), "empty")
+	}
+	var entries []string
+	for _, g := range p.GIDs {
+		entries = append(entries, fmt.Sprintf("%d %s %s", g.Index, g.Type, gidKind(g)))
+	}
+	return saw(p.File(), strings.Join(entries, ", "))
+}
+
+func gidKind(g rdma.GID) string {
+	switch {
+	case g.LinkLocal():
+		return "link-local"
+	case g.IPv4():
+		return "IPv4"
+	}
+	return "IPv6"
+}
+
+// routable: other networks can be reached with it.
+func routable(g rdma.GID) bool { return g.Type == rdma.RoCEv2 && !g.LinkLocal() }
+
+// usableGID is routable, and may be used in this network namespace: MOFED refuses to connect
+// with an entry whose network device is in another one (mlnx-ofa_kernel 23.10,
+// drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac: rdma_check_gid_user_access), the
+// kernel's own drivers do not.
+func (f *Facts) usableGID(g rdma.GID) bool {
+	networks := f.Pod.Visible.Networks
+	elsewhere := f.Kmod.Stack.MOFED.Origin == kmod.OriginMOFED && g.NetDev != "" && networks != nil && !slices.Contains(networks, g.NetDev)
+	return routable(g) && !elsewhere
+}
+
+func (f *Facts) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() }
+
+// wantsIPv4: no variable tells NCCL or NVSHMEM which entry to use.
+func wantsIPv4(f *Facts) bool {
+	return !frameworks.WantsIPv6(f.Pod.Given.Variables) && len(frameworks.GIDIndexes(f.Pod.Given.Variables)) == 0
+}
+
+// firstIndexes are the indexes of the entries that NCCL would choose, with the ports that
+// have them.
+func firstIndexes(f *Facts) string {
+	var texts []string
+	ports := map[string]int{}
+	for _, p := range f.rocePorts() {
+		at := slices.IndexFunc(p.GIDs, f.usableIPv4)
+		if at < 0 {
+			at = slices.IndexFunc(p.GIDs, f.usableGID)
+		}
+		text := fmt.Sprintf("GID index %d (%s)", p.GIDs[at].Index, gidKind(p.GIDs[at]))
+		if ports[text]++; ports[text] == 1 {
+			texts = append(texts, text)
+		}
+	}
+	for i, text := range texts {
+		texts[i] = text + " on " + count(ports[text], "port")
+	}
+	return strings.Join(texts, ", ")
+}
+
+// gidIndex: an index in a variable is for the ports of all nodes, and not all tables are
+// alike.
+var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
+	{
+		status: Fail, code: "GIDIndexWrong", which: indexesThat(func(_ *Facts, g *rdma.GID) bool { return g == nil }),
+		text: say("no GID has this index: %s", which), fix: say(dropIndex),
+	},
+	{
+		status: Warn, code: "GIDIndexWrong", which: indexesThat(func(f *Facts, g *rdma.GID) bool { return g != nil && !f.usableGID(*g) }),
+		text: say("this index is not one of RoCE v2 with a routable address: %s", which), fix: say(dropIndex),
+	},
+	{
+		status: OK, when: func(f *Facts) bool {
+			return len(f.rocePorts()) > 0 && len(frameworks.GIDIndexes(f.Pod.Given.Variables)) > 0 && f.tablesRead()
+		},
+		text: say("RoCE v2 with a routable address on all ports"),
+	},
+}}
+
+const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX choose an entry of each port themselves"
+
+func (f *Facts) tablesRead() bool {
+	return !slices.ContainsFunc(f.rocePorts(), func(p *pod.Port) bool { return p.Unread })
+}
+
+// indexesThat names the variables with ports whose entry of that index, nil for none, is as
+// asked for.
+func indexesThat(is func(*Facts, *rdma.GID) bool) func(*Facts) (names, evidence []string) {
+	return func(f *Facts) (names, evidence []string) {
+		for _, v := range frameworks.GIDIndexes(f.Pod.Given.Variables) {
+			for _, p := range f.rocePorts() {
+				var entry *rdma.GID
+				for i := range p.GIDs {
+					if int64(p.GIDs[i].Index) == v.Index {
+						entry = &p.GIDs[i]
+					}
+				}
+				if !p.Unread && is(f, entry) {
+					names = append(names, v.Name+"="+v.Value+" on "+portName(p))
+					evidence = append(evidence, saw(v.Name, v.Value), sawGIDs(p))
+				}
+			}
+		}
+		return names, unique(evidence)
+	}
+}

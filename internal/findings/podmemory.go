@@ -1,0 +1,103 @@
+package findings
+
+import (
+	"fmt"
+
+	"gdr-features/source/process"
+	"gdr-features/tristate"
+)
+
+// lockedMemory: RDMA programs lock the host memory that they register, their queues
+// included. The kernel allows it up to a limit, without one for who has CAP_IPC_LOCK in the
+// machine's own user namespace (drivers/infiniband/core/umem.c, ib_umem_get; mm/mlock.c,
+// can_do_mlock). GPU memory does not count.
+//
+// Kubernetes has no field for the limit: a container has that of the container runtime. And
+// capabilities that are added reach the effective set of root alone: for another user they
+// are in the bounding set, from which execve takes none.
+var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits, process.Status}, rows: []row{
+	{status: OK, when: unlimitedMemory, text: say("no limit"), evidence: sawLimit},
+	{status: OK, when: is(ipcLock, tristate.True), text: say("CAP_IPC_LOCK lifts the limit"), evidence: sawCapabilities},
+	{
+		status: Undecidable, when: func(f *Facts) bool { return f.Pod.Process.Locked == nil || ipcLock(f) == tristate.Unknown },
+		text: say("how much memory this process may lock cannot be determined: it is known only in the container itself"),
+	},
+	{
+		status: Fail, code: "IPCLockIneffective", when: all(lowMemory, ownUsers),
+		text: say("at most %s, and CAP_IPC_LOCK does not lift that in a user namespace: %s", limitText, enomem),
+		fix:  say("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add; or %s", raiseLimit), evidence: join(sawLimit, sawCapabilities, sawUIDMap),
+	},
+	{
+		status: Fail, code: "IPCLockIneffective", when: all(lowMemory, onlyBounding),
+		text: say("at most %s: CAP_IPC_LOCK is added, but a container that does not run as root does not get it (it is in the bounding set alone): %s", limitText, enomem),
+		fix:  say("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add; or %s", raiseLimit), evidence: join(sawLimit, sawCapabilities),
+	},
+	{
+		status: Fail, code: "LockedMemoryLow", when: lowMemory, text: say("at most %s: %s", limitText, enomem),
+		fix: say("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root; for any user %s", raiseLimit), evidence: join(sawLimit, sawCapabilities),
+	},
+	{
+		status: Warn, code: "LockedMemoryLow", text: say("at most %s, beyond which registering memory fails", limitText),
+		fix: say("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root; for any user %s", raiseLimit), evidence: join(sawLimit, sawCapabilities),
+	},
+}}
+
+var enomem = say("programs cannot register more with NICs (Cannot allocate memory)")
+
+var raiseLimit = say("raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in of its systemd unit, then restart it)")
+
+// lowLimit is the limit that the kernel and systemd give where nobody has set one, in bytes
+// (include/uapi/linux/resource.h, MLOCK_LIMIT; systemd src/basic/rlimit-util.c). NCCL's
+// buffers in host memory and UCX's are larger.
+const lowLimit = 8 << 20
+
+func unlimitedMemory(f *Facts) bool {
+	return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited
+}
+
+func lowMemory(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }
+
+// ipcLock reports whether CAP_IPC_LOCK lifts the limit.
+func ipcLock(f *Facts) tristate.State {
+	p := &f.Pod.Process
+	if p.Capabilities == nil {
+		return tristate.Unknown
+	}
+	return tristate.And(tristate.Of(process.Has(p.Capabilities.Effective, process.IPCLock)), tristate.Not(p.OwnUsers))
+}
+
+// ownUsers: the process has the capability, in a user namespace of its own.
+func ownUsers(f *Facts) bool {
+	return process.Has(f.Pod.Process.Capabilities.Effective, process.IPCLock) && f.Pod.Process.OwnUsers == tristate.True
+}
+
+// onlyBounding: the capability was added, and the process is not root.
+func onlyBounding(f *Facts) bool {
+	p := &f.Pod.Process
+	return p.User != 0 && process.Has(p.Capabilities.Bounding, process.IPCLock) && !process.Has(p.Capabilities.Effective, process.IPCLock)
+}
+
+// limitText is the limit in a unit of which it has a whole number.
+func limitText(f *Facts) string {
+	n := f.Pod.Process.Locked.Bytes
+	for i, unit := range [...]string{"GiB", "MiB", "KiB"} {
+		if size := uint64(1) << (30 - 10*i); n >= size && n%size == 0 {
+			return fmt.Sprintf("%d %s", n/size, unit)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+func sawLimit(f *Facts) []string {
+	if unlimitedMemory(f) {
+		return []string{saw(process.Limits, "Max locked memory unlimited")}
+	}
+	return []string{saw(process.Limits, fmt.Sprintf("Max locked memory %d bytes", f.Pod.Process.Locked.Bytes))}
+}
+
+func sawCapabilities(f *Facts) []string {
+	p := &f.Pod.Process
+	return []string{saw(process.Status, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd %016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))}
+}
+
+func sawUIDMap(*Facts) []string { return []string{saw(process.UIDMap, "not the machine's own")} }

@@ -1,0 +1,89 @@
+package report
+
+import (
+	"context"
+	"slices"
+
+	"gdr-features/internal/assign"
+	"gdr-features/internal/findings"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/pod"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Pod is what is needed to judge a container from inside.
+type Pod struct {
+	// Variables are those of the container's environment by name; see frameworks.Read.
+	Variables map[string]string
+	// ReadFile reads the files that variables name.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// readPod finds out what a container lets this process do.
+func (rd *Reader) readPod(ctx context.Context, r *Report) {
+	fs, seen := rd.fs, rd.visible.value
+	var devices []*rdma.Device
+	for i := range r.Matrix.NICs {
+		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
+			devices = append(devices, n.RDMA)
+		}
+	}
+	read, err := rd.pod.one.Read(ctx, func() (pod.Facts, error) { return pod.Read(fs, &seen, devices), nil })
+	rd.pod.set(read, err, "what this container may use", read.Problems)
+	rd.pod.addProblems(r)
+}
+
+// podFacts are the facts for findings about a container; nil where they are not asked for.
+func (rd *Reader) podFacts(r *Report) *findings.Pod {
+	o := rd.options.Pod
+	if o == nil {
+		return nil
+	}
+	p := &findings.Pod{Facts: rd.pod.value, Visible: &r.Visible}
+	// The GPUs in question are those of the container. Where it has none, its other devices
+	// are judged as if it had all.
+	ineligible := func(gpu int) bool { return !r.Matrix.GPUs[gpu].Eligible }
+	gpus := slices.DeleteFunc(r.GPUsHere(), ineligible)
+	if p.NoGPU = len(gpus) == 0; p.NoGPU {
+		gpus = slices.DeleteFunc((&assign.Machine{Matrix: &r.Matrix}).EveryGPU(), ineligible)
+	}
+	p.Namespace = r.assign(gpus, r.Visible.InNamespace)
+	p.Map = r.assign(gpus, p.UsableNIC)
+	p.Given = frameworks.Given{Variables: o.Variables, Networks: r.Visible.Networks}
+	p.Given.ReadFiles(o.ReadFile)
+	r.Pod = p
+	return p
+}
+
+// Within reports whether every GPU has an eligible NIC at this level or a nearer one;
+// topology.Unknown stands for any level. In a container these are its own GPUs, and NICs that
+// it can use.
+func (r *Report) Within(limit topology.Level) tristate.State {
+	known := r.Matrix.Level != topology.Unknown
+	tooFar := func(g topology.GPU) bool { return g.Eligible && g.Level > limit }
+	switch {
+	case limit == topology.Unknown:
+		return tristate.True
+	case r.Pod != nil:
+		if known = !slices.ContainsFunc(r.Pod.Map.Choices, levelUnknown); len(r.TooFar(limit)) > 0 {
+			return tristate.False
+		}
+	case slices.ContainsFunc(r.Matrix.GPUs, tooFar):
+		return tristate.False
+	}
+	if known {
+		return tristate.True
+	}
+	return tristate.Unknown
+}
+
+func levelUnknown(c assign.Choice) bool { return c.NIC != nil && c.Level == topology.Unknown }
+
+// TooFar are the GPUs of the container without a usable NIC at this level or a nearer one.
+func (r *Report) TooFar(limit topology.Level) []assign.Choice {
+	return slices.DeleteFunc(slices.Clone(r.Pod.Map.Choices), func(c assign.Choice) bool {
+		return limit == topology.Unknown || c.NIC != nil && c.Level <= limit
+	})
+}
