@@ -1,12 +1,15 @@
 package main
 
 import (
-	"slices"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/findings"
+	"gdr-features/internal/frameworks"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/topology"
@@ -21,6 +24,7 @@ const (
 
 func (a *app) checkCommand() *cobra.Command {
 	var format, level, expected string
+	var inPod bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Tell whether GPUDirect RDMA is ready here, and why not",
@@ -29,13 +33,21 @@ FAIL or UNKNOWN, what was found, how to fix it, and the files it was read from. 
 finding that is not OK has a code, and "explain CODE" tells more about it. "Ready"
 means that all prerequisites are in place; only a transfer proves more.
 
+With --pod it looks from inside a container: which device nodes of GPUs and NICs it has
+and may use, how much memory it may lock, the GIDs of its RoCE ports, and variables of
+NCCL, UCX and NVSHMEM that turn GPUDirect RDMA off or name a wrong NIC. --level is then
+about the GPUs and NICs of the container. The last lines say what is wrong, as
+Kubernetes shows them of a container that failed (docs/pod.md).
+
 With --expect it compares the machine with what the file expects of machines of its
 type (docs/expect.md) and prints a line for each deviation.
 
 Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
---level, or a deviation from --expect; 3 unknown; 1 on an error.`,
+--level, or a deviation from --expect, or with --pod a FAIL about the container;
+3 unknown; 1 on an error.`,
 		Example: `  gdr-features check
   gdr-features check --level PXB && start-training
+  gdr-features check --pod --level PXB               # in an initContainer, before the job
   gdr-features check --expect fleet.yaml
   gdr-features check -o json | jq -r '.findings[] | select(.status != "OK") | .fix'`,
 		Args: cobra.NoArgs,
@@ -43,7 +55,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			if err := cli.OneOf("output", format, "table", "json"); err != nil {
 				return err
 			}
-			limit := topology.SYS
+			limit := topology.Unknown // any level
 			if level != "" {
 				var err error
 				if limit, err = topology.ParseLevel(level); err != nil {
@@ -54,20 +66,28 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			if err != nil {
 				return err
 			}
-			r, err := a.collect(cmd.Context(), report.ForCheck.Expecting(want))
+			o := report.ForCheck.Expecting(want)
+			if inPod {
+				o = o.InPod(podOfProcess())
+			}
+			r, err := a.collect(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			show := render.Check
-			if format == "json" {
+			switch {
+			case format == "json":
 				show = render.CheckJSON
+			case inPod:
+				show = func(w io.Writer, r *report.Report) error { return render.CheckPod(w, r, limit) }
 			}
 			if err := show(a.out, r); err != nil {
 				return err
 			}
-			return checkStatus(r, level != "", limit)
+			return checkStatus(r, limit)
 		},
 	}
+	c.Flags().BoolVar(&inPod, "pod", false, "judge the container that this process is in, too")
 	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
 	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
 	machineflags.DefineExpect(c.Flags(), &expected)
@@ -76,15 +96,31 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	return c
 }
 
-// checkStatus returns the exit status for verdict, level and expectations. An unknown
-// level does not count as near enough.
-func checkStatus(r *report.Report, limited bool, limit topology.Level) error {
-	tooFar := func(g topology.GPU) bool { return g.Eligible && g.Level > limit }
-	switch {
-	case r.Verdict.Ready == tristate.False, limited && slices.ContainsFunc(r.Matrix.GPUs, tooFar), r.Expected != nil && r.Expected.State == tristate.False:
+// podOfProcess has the environment of this process.
+func podOfProcess() report.Pod {
+	p := report.Pod{Variables: map[string]string{}, ReadFile: readGiven}
+	for _, name := range frameworks.Read() {
+		p.Variables[name] = os.Getenv(name)
+	}
+	return p
+}
+
+// checkStatus returns the exit status for verdict, level, expectations and container. An
+// unknown level does not count as near enough.
+func checkStatus(r *report.Report, limit topology.Level) error {
+	state := tristate.And(r.Verdict.Ready, r.Within(limit))
+	if r.Expected != nil {
+		state = tristate.And(state, r.Expected.State)
+	}
+	if r.Pod != nil {
+		state = tristate.And(state, findings.InPod(r.Findings))
+	}
+	switch state {
+	case tristate.False:
 		return exitNotReady
-	case r.Verdict.Ready == tristate.Unknown, limited && r.Matrix.Level == topology.Unknown, r.Expected != nil && r.Expected.State == tristate.Unknown:
+	case tristate.Unknown:
 		return exitUnknown
+	case tristate.True:
 	}
 	return nil
 }
