@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
-	"os/exec"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,44 +28,92 @@ const (
 	placeholder = overlays + "expect/expect.yaml"
 )
 
-// variants are the ways to deploy: a kustomization, and the values of the chart that give
-// the same.
+// variants are the ways to deploy: an overlay or components, and the values of the chart
+// that give the same.
 var variants = []struct {
-	name, kustomization string
-	values              []string
+	name string
+	// components are added to the base; without them the overlay of this name is taken.
+	components []string
+	values     []string
 	// violates is what Pod Security "restricted" objects to in its Pods.
 	violates []string
 }{
-	{"base", base, nil, nil},
-	{"feature-file", overlays + "feature-file", []string{"--set", "publish={file}"}, []string{"hostPath", "runAsNonRoot", "runAsUser=0"}},
-	{"acs", overlays + "acs", []string{"--set", "acs=true"}, []string{"SYS_ADMIN", "runAsNonRoot", "runAsUser=0"}},
-	{"host-sys", overlays + "host-sys", []string{"--set", "hostSys=true"}, []string{"hostPath"}},
-	{"kernel-config", overlays + "kernel-config", []string{"--set", "kernelConfig=true"}, []string{"hostPath"}},
-	{"expect", overlays + "expect", []string{"--set-file", "expect=" + placeholder}, nil},
-	{"monitoring", overlays + "monitoring", []string{"--set", "monitoring.enabled=true"}, nil},
-	{"node-critical", overlays + "node-critical", []string{"--set", "priorityClassName=system-node-critical"}, nil},
+	{name: "feature-file", values: set("publish={file}"), violates: []string{"hostPath", "runAsNonRoot", "runAsUser=0", "seLinuxOptions"}},
+	{name: "acs", values: set("acs=true"), violates: []string{"SYS_ADMIN", "runAsNonRoot", "runAsUser=0"}},
+	{name: "host-sys", values: set("hostSys=true"), violates: []string{"hostPath"}},
+	{name: "kernel-config", values: set("kernelConfig=true"), violates: []string{"hostPath"}},
+	{name: "probe-verbs", values: set("probeVerbs=true"), violates: []string{"privileged"}},
+	{name: "expect", values: []string{"--set-file", "expect=" + placeholder}},
+	{name: "topology-file", values: []string{"--set-file", "topologyFile=" + overlays + "topology-file/topology.xml"}},
+	{name: "monitoring", values: set("monitoring.enabled=true")},
+	{name: "node-critical", values: set("priorityClassName=system-node-critical")},
+	{name: "network-policy", values: set("networkPolicy.enabled=true")},
+	{name: "openshift", values: set("openshift.enabled=true")},
+	{name: "base", components: []string{}},
+	{
+		name: "openshift-file", components: []string{"feature-file", "openshift-privileged"},
+		values: set("publish={file},openshift.enabled=true"), violates: []string{"hostPath", "runAsNonRoot", "runAsUser=0"},
+	},
+	{
+		name: "gpu-operator", components: []string{"node-critical", "host-sys", "monitoring", "network-policy"},
+		values: set("priorityClassName=system-node-critical,hostSys=true,monitoring.enabled=true,networkPolicy.enabled=true"), violates: []string{"hostPath"},
+	},
 }
 
-// The API server accepts every object of every variant in a dry run, and Helm's lint finds
-// no fault with the chart. Chart and kustomization give the same objects, except for the
-// Namespace, which a chart does not create, and Helm's own labels.
+func set(values string) []string { return []string{"--set", values} }
+
+// kustomized returns the objects of an overlay, or of the base with components.
+func kustomized(t *testing.T, name string, components []string) []*unstructured.Unstructured {
+	t.Helper()
+	dir := overlays + name
+	if components != nil {
+		// kustomize takes only relative paths.
+		dir = t.TempDir()
+		to, err := filepath.Abs(deploy + "/kustomize")
+		if err == nil {
+			to, err = filepath.Rel(dir, to)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		fmt.Fprintf(&text, "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [%s/base]\ncomponents:\n", to)
+		for _, c := range components {
+			fmt.Fprintf(&text, "  - %s/components/%s\n", to, c)
+		}
+		if err := os.WriteFile(dir+"/kustomization.yaml", []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects, err := render(t.Context(), "kustomize", "build", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// templated returns the objects of the chart in a namespace, with options of `helm template`.
+func templated(t *testing.T, namespace string, options ...string) []*unstructured.Unstructured {
+	t.Helper()
+	// Without --kube-version, a helm that `go install` has built takes 1.20.
+	args := []string{"template", agentName, chart, "--namespace", namespace, "--kube-version", "v1.35.3", "--set", "image.repository=" + agentName}
+	objects, err := render(t.Context(), "helm", append(args, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// The API server accepts every object of every variant in a dry run. Chart and
+// kustomization give the same objects, except for the Namespace, which a chart does not
+// create, the test of the release, and Helm's own labels.
 func TestManifests(t *testing.T) {
 	applyOperators(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			want, err := render(t.Context(), "kustomize", "build", v.kustomization)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lint := exec.CommandContext(t.Context(), program("helm"), append([]string{"lint", "--strict", chart}, v.values...)...)
-			if out, err := lint.CombinedOutput(); err != nil {
-				t.Errorf("helm lint: %v\n%s", err, out)
-			}
-			got, err := render(t.Context(), "helm", append([]string{"template", agentName, chart, "--namespace", agentName}, v.values...)...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want, got := kustomized(t, v.name, v.components), templated(t, agentName, v.values...)
+			got = slices.DeleteFunc(got, func(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" })
 			for _, objects := range [][]*unstructured.Unstructured{want, got} {
 				if err := shared.apply(t.Context(), objects, metav1.DryRunAll); err != nil {
 					t.Errorf("refused: %v", err)
@@ -70,12 +122,14 @@ func TestManifests(t *testing.T) {
 			want = slices.DeleteFunc(want, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
 			for _, o := range got {
 				labels := o.GetLabels()
-				for _, own := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+				for _, own := range []string{"instance", "managed-by", "version", "component", "part-of"} {
+					own = "app.kubernetes.io/" + own
 					if labels[own] == "" {
 						t.Errorf("%s: no label %s", o.GetKind(), own)
 					}
 					delete(labels, own)
 				}
+				delete(labels, "helm.sh/chart")
 				o.SetLabels(labels)
 			}
 			if diff := cmp.Diff(byName(t, want), byName(t, got)); diff != "" {
@@ -85,49 +139,54 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// The API server accepts the objects for every value of the chart, and wrong values are an
-// error.
+// touching are values of the chart (files in its directory ci) that change the same part of
+// the same object: the API server accepts any two of a line together.
+var touching = [][]string{
+	{"feature-file", "both-publishers", "acs", "probe-verbs", "host-sys", "kernel-config", "openshift", "pod-security-context", "security-context"},
+	{"feature-file", "host-sys", "kernel-config", "topology-file", "expect", "extra-volumes"},
+	{"feature-file", "both-publishers", "no-node-events", "no-admission-policy", "openshift", "network-policy", "network-policy-from"},
+	{"monitoring", "pod-monitor", "rules", "dashboard"},
+	{"topology-file", "pod-metadata", "extra-env", "resources"},
+	{"scheduling", "node-critical"},
+}
+
+// The API server accepts, in a dry run, what the chart renders with each of the files of
+// values in ci, and with any two that touch each other. That Kubernetes' types accept all
+// other pairs too is tested by test/chart.
 func TestChart(t *testing.T) {
 	applyOperators(t)
-	template := []string{"template", agentName, chart, "--namespace", agentName}
-	all := []string{
-		"--set", "publish={nodefeature,file}", "--set", "nicFamilies={mlx5,irdma}", "--set", "acs=true,hostSys=true,kernelConfig=true,interval=30s,settle=1m,metricsPairs=true,logLevel=debug",
-		"--set", "image.repository=registry.example/gdr-features,image.tag=v1,image.pullPolicy=Always,imagePullSecrets[0].name=pull",
-		"--set", "extraArgs={--log-format=json},priorityClassName=system-node-critical,admissionPolicy.enabled=false",
-		"--set", "nodeSelector.pool=gpu,tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.memory=128Mi",
-		"--set-file", "expect=" + deploy + "/examples/expect.yaml",
-		"--set", "monitoring.enabled=true,monitoring.labels.release=prometheus",
+	files, err := filepath.Glob(chart + "/ci/*-values.yaml")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d files, error %v", len(files), err)
 	}
-	objects, err := render(t.Context(), "helm", append(template, all...)...)
-	if err != nil {
-		t.Fatal(err)
+	file := func(name string) string { return chart + "/ci/" + name + "-values.yaml" }
+	all := map[string][]string{}
+	for _, f := range files {
+		all[strings.TrimSuffix(filepath.Base(f), "-values.yaml")] = []string{"--values", f}
 	}
-	if err := shared.apply(t.Context(), objects, metav1.DryRunAll); err != nil {
-		t.Errorf("refused: %v", err)
-	}
-	set := only[appsv1.DaemonSet](t, objects, "DaemonSet")
-	want := []string{"run", "--publish=nodefeature,file", "--sysfs=/host/sys", "--expect=/etc/gdr-features/expect.yaml", "--nic-families=mlx5,irdma", "--interval=30s", "--settle=1m", "--metrics-pairs", "--log-level=debug", "--log-format=json"}
-	if diff := cmp.Diff(want, set.Spec.Template.Spec.Containers[0].Args); diff != "" {
-		t.Errorf("arguments (-want +got):\n%s", diff)
-	}
-	monitoring := 0
-	for _, o := range objects {
-		if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
-			t.Errorf("a %s in spite of admissionPolicy.enabled=false", o.GetKind())
-		}
-		if o.GetLabels()["release"] == "prometheus" {
-			monitoring++
+	for _, group := range touching {
+		for i, a := range group {
+			for _, b := range group[i+1:] {
+				all[a+"+"+b] = []string{"--values", file(a), "--values", file(b)}
+			}
 		}
 	}
-	if monitoring != 2 {
-		t.Errorf("%d objects have the label for Prometheus", monitoring)
-	}
-	for _, wrong := range []string{"publish={label}", "interval=often", "acs=1", "Interval=1s", "image.repository=", "monitoring.enabled=yes", "expect=true"} {
-		if _, err := render(t.Context(), "helm", append(slices.Clone(template), "--set", wrong)...); err == nil {
-			t.Errorf("%s is no error", wrong)
-		}
+	// That Pod Security "restricted" admits the agent's Pods is another test.
+	const namespace = agentName + "-chart"
+	createNamespace(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, agentName)
+	for name, options := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := shared.apply(t.Context(), templated(t, namespace, options...), metav1.DryRunAll); err != nil {
+				t.Errorf("refused: %v", err)
+			}
+		})
 	}
 }
+
+// alike matches what chart and kustomization say in their own way: the tag of the image, and
+// how a changed topology file replaces the Pods (by an annotation, or by another name).
+var alike = regexp.MustCompile(`(gdr-features):v[0-9.]+"|"annotations":\{"checksum/topology":"[0-9a-f]+"\},|(gdr-features-topology)-[a-z0-9]{10}`)
 
 // byName returns the contents of objects by kind and name, which are unique.
 func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
@@ -138,11 +197,20 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 		if err != nil {
 			t.Fatal(err)
 		}
+		text = alike.ReplaceAllFunc(text, func(found []byte) []byte {
+			switch {
+			case bytes.HasPrefix(found, []byte(`"annotations"`)):
+				return nil
+			case bytes.HasSuffix(found, []byte(`"`)):
+				return []byte(agentName + `"`)
+			}
+			return []byte(agentName + "-topology")
+		})
 		var plain any
 		if err := json.Unmarshal(text, &plain); err != nil {
 			t.Fatal(err)
 		}
-		all[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = plain
+		all[o.GetKind()+" "+o.GetNamespace()+"/"+alike.ReplaceAllString(o.GetName(), "$2")] = plain
 	}
 	if len(all) != len(objects) {
 		t.Errorf("some of %v are there twice", slices.Sorted(maps.Keys(all)))
@@ -157,13 +225,10 @@ func TestPodSecurity(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			objects, err := render(t.Context(), "kustomize", "build", v.kustomization)
-			if err != nil {
-				t.Fatal(err)
-			}
+			objects := kustomized(t, v.name, v.components)
 			pod := podOf(&only[appsv1.DaemonSet](t, objects, "DaemonSet").Spec.Template)
 
-			err = admit(t, agentName, pod)
+			err := admit(t, agentName, pod)
 			if len(v.violates) == 0 {
 				if err != nil {
 					t.Errorf("refused in the namespace: %v", err)

@@ -1,9 +1,16 @@
-{{/* The labels of every object. Pods and selectors have only the first. */}}
+{{/* The labels of every object. The DaemonSet's Pods have only the first. */}}
 {{- define "gdr-features.labels" -}}
 app.kubernetes.io/name: gdr-features
+{{ include "gdr-features.commonLabels" . }}
+{{- end }}
+
+{{- define "gdr-features.commonLabels" -}}
 app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: agent
+app.kubernetes.io/part-of: gdr-features
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/* Whether the agent needs user 0: "true" or nothing. */}}
@@ -13,5 +20,15 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* Whether Pod Security admits the Pods only as privileged: "true" or nothing. */}}
 {{- define "gdr-features.privileged" -}}
-{{- if or .Values.acs .Values.hostSys .Values.kernelConfig (has "file" .Values.publish) }}true{{ end }}
+{{- if or .Values.acs .Values.hostSys .Values.kernelConfig .Values.probeVerbs (has "file" .Values.publish) }}true{{ end }}
+{{- end }}
+
+{{/* The image, by digest or by tag. */}}
+{{- define "gdr-features.image" -}}
+{{- $repository := required "image.repository: there is no public registry yet; push the image to your own and set it, such as --set image.repository=registry.example.com/gdr-features" .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+{{ $repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
 {{- end }}
