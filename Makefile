@@ -50,6 +50,8 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd examples/levels && $(GO) mod tidy -diff
 	cd examples/levels && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
+	cd test/chart && $(GO) mod tidy -diff
+	cd test/chart && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/monitoring && $(GO) mod tidy -diff
 	cd test/monitoring && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/browser && $(GO) mod tidy -diff
@@ -136,6 +138,14 @@ importer: ## build and run examples/levels, a module of its own that imports the
 .PHONY: dra
 dra: ## compare gdr.align and claim with Kubernetes' own library for DRA drivers and kube-scheduler's allocator
 	cd test/dra && $(GO) test -count=1 ./...
+.PHONY: chart
+chart: ## test the Helm chart: every value and every pair of values, lint, its README.md; takes minutes the first time
+	cd test/chart && $(GO) test -count=1 ./...
+
+.PHONY: chart-golden
+chart-golden: ## update what the Helm chart renders in test/chart/testdata, and its README.md; review the diff
+	cd test/chart && $(GO) test -count=1 ./... -update
+	git diff --stat test/chart/testdata deploy/helm
 
 .PHONY: rules
 rules: ## check and test the alerts and the dashboard with promtool; takes minutes the first time

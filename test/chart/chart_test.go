@@ -1,0 +1,336 @@
+// Package chart tests the Helm chart with Helm's own packages, without a cluster: what it
+// renders for each of its values, what it refuses, and that README.md describes its values.
+// `make chart` runs it. That an API server accepts what the chart renders, and that the
+// kustomization gives the same, is tested by test/e2e.
+package chart
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files and the chart's README.md")
+
+const (
+	dir       = "../../deploy/helm/gdr-features"
+	namespace = "gdr-features"
+	// image is the one value that has no default.
+	image = "registry.example.com/gdr-features"
+)
+
+// kube is the version of Kubernetes that the chart is rendered for.
+var kube = chartutil.KubeVersion{Version: "v1.35.3", Major: "1", Minor: "35"}
+
+// values are values of the chart.
+type values = map[string]any
+
+// parse returns the values in a text.
+func parse(t *testing.T, text string) values {
+	t.Helper()
+	v := values{}
+	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// merge returns values with those of later ones in place of earlier ones, as several -f
+// options of Helm do.
+func merge(all ...values) values {
+	merged := values{}
+	for _, v := range slices.Backward(all) {
+		merged = chartutil.CoalesceTables(merged, deepCopy(v))
+	}
+	return merged
+}
+
+func deepCopy(v values) values {
+	c := maps.Clone(v)
+	for key, inner := range c {
+		if inner, ok := inner.(values); ok {
+			c[key] = deepCopy(inner)
+		}
+	}
+	return c
+}
+
+// load reads the chart.
+var load = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load(dir) })
+
+// render returns what the chart makes of values, by the file of the template.
+func render(v values, on chartutil.KubeVersion, apis ...string) (map[string]string, error) {
+	c, err := load()
+	if err != nil {
+		return nil, err
+	}
+	capabilities := chartutil.Capabilities{KubeVersion: on, APIVersions: apis}
+	release := chartutil.ReleaseOptions{Name: "gdr-features", Namespace: namespace, IsInstall: true}
+	all, err := chartutil.ToRenderValues(c, v, release, &capabilities) // checks the schema
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for name, text := range rendered {
+		if text = strings.TrimSpace(text); text != "" {
+			files[strings.TrimPrefix(name, c.Name()+"/templates/")] = text + "\n"
+		}
+	}
+	return files, nil
+}
+
+// manifest returns the files that are applied, as one text.
+func manifest(t *testing.T, v values) string {
+	t.Helper()
+	files, err := render(merge(values{"image": values{"repository": image}}, v), kube)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name != "NOTES.txt" {
+			all.WriteString("---\n# " + name + "\n" + strings.TrimPrefix(files[name], "---\n"))
+		}
+	}
+	return all.String()
+}
+
+// switches returns the values in the chart's directory ci, by name.
+func switches(t *testing.T) map[string]values {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "ci/*-values.yaml"))
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d files, error %v", len(files), err)
+	}
+	all := map[string]values{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(file), "-values.yaml")] = parse(t, string(text))
+	}
+	return all
+}
+
+// What the chart renders by default, and what each file of values in ci changes in it.
+func TestGolden(t *testing.T) {
+	dashboard, err := os.ReadFile(filepath.Join(dir, "files/dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := func(manifest string) string { // the dashboard is long, and only copied
+		const margin = "    "
+		text := margin + strings.ReplaceAll(strings.TrimSpace(string(dashboard)), "\n", "\n"+margin)
+		return strings.Replace(manifest, text, margin+"(files/dashboard.json)", 1)
+	}
+	standard := manifest(t, nil)
+	golden(t, "default.yaml", standard)
+	written := []string{"default.yaml"}
+	for name, v := range switches(t) {
+		if name == "default" {
+			continue
+		}
+		diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+			A: difflib.SplitLines(standard), B: difflib.SplitLines(short(manifest(t, v))), Context: 2,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := slices.Collect(strings.Lines(diff))
+		for i, line := range lines {
+			if strings.HasPrefix(line, "@@") {
+				lines[i] = "@@\n" // without numbers of lines, which change with each line above
+			}
+		}
+		if len(lines) == 0 {
+			t.Errorf("ci/%s-values.yaml changes nothing", name)
+		}
+		golden(t, name+".diff", strings.Join(lines, ""))
+		written = append(written, name+".diff")
+	}
+	files, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !slices.Contains(written, f.Name()) {
+			t.Errorf("nothing writes testdata/%s", f.Name())
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		diff, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(string(want)), B: difflib.SplitLines(got), Context: 2})
+		t.Errorf("%s differs; if it should, run make chart-golden\n%s", path, diff)
+	}
+}
+
+// Each value has a file in ci that gives it something else than its default.
+func TestEveryValueIsSet(t *testing.T) {
+	c, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := switches(t)
+	for _, path := range leaves(c.Values, "") {
+		if path == "image.repository" { // every test sets it
+			continue
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(v values) bool { return sets(v, path) }) {
+			t.Errorf("no file in ci sets %s", path)
+		}
+	}
+}
+
+// leaves returns the paths of the values that are not themselves groups of values.
+func leaves(v values, prefix string) (paths []string) {
+	// Fields of Kubernetes, which are set as a whole.
+	whole := []string{"resources", "livenessProbe", "readinessProbe", "updateStrategy", "nodeSelector", "affinity", "labels"}
+	for key, inner := range v {
+		group, ok := inner.(values)
+		if ok && len(group) > 0 && !slices.Contains(whole, key) {
+			paths = append(paths, leaves(group, prefix+key+".")...)
+		} else {
+			paths = append(paths, prefix+key)
+		}
+	}
+	return paths
+}
+
+func sets(v values, path string) bool {
+	first, rest, more := strings.Cut(path, ".")
+	inner, ok := v[first]
+	if !more {
+		return ok
+	}
+	group, ok := inner.(values)
+	return ok && sets(group, rest)
+}
+
+// Helm's lint has nothing to say of the chart, with no values and with all of them.
+func TestLint(t *testing.T) {
+	repository := values{"image": values{"repository": image}}
+	for name, v := range map[string]values{
+		"no values":  repository,
+		"all values": merge(append(slices.Collect(maps.Values(switches(t))), repository)...),
+	} {
+		linter := lint.AllWithKubeVersion(dir, v, namespace, &kube)
+		if len(linter.Messages) == 0 {
+			t.Fatal("the linter says nothing of the icon; does it run at all?")
+		}
+		for _, m := range linter.Messages {
+			if m.Severity > support.InfoSev {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+	}
+}
+
+// Wrong values are errors that name the value.
+func TestWrongValues(t *testing.T) {
+	for text, want := range map[string]string{
+		`publish: [label]`:                             "/publish/0",
+		`publish: []`:                                  "/publish",
+		`interval: often`:                              "/interval",
+		`acs: "yes"`:                                   "/acs",
+		`Interval: 1s`:                                 "'Interval'",
+		`expect: true`:                                 "/expect",
+		`topologyFile: 1`:                              "/topologyFile",
+		`image: {digest: latest}`:                      "/image/digest",
+		`image: {tag: "a b"}`:                          "/image/tag",
+		`image: {repository: ""}`:                      "--set image.repository=",
+		`extraArgs: ["--listen=:9401"]`:                "--listen must stay :9400",
+		`extraVolumes: [{emptyDir: {}}]`:               "/extraVolumes/0",
+		`networkPolicy: {apiServerPorts: ["https"]}`:   "/networkPolicy/apiServerPorts/0",
+		`networkPolicy: {enabled: "yes"}`:              "/networkPolicy/enabled",
+		`monitoring: {enabled: "yes"}`:                 "/monitoring/enabled",
+		`monitoring: {podMonitor: {interval: 1 min}}`:  "/monitoring/podMonitor/interval",
+		`monitoring: {rules: {runbookURL: README.md}}`: "/monitoring/rules/runbookURL",
+		`podLabels: {a: 1}`:                            "/podLabels/a",
+		`affinity: []`:                                 "/affinity",
+	} {
+		_, err := render(merge(values{"image": values{"repository": image}}, parse(t, text)), kube)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, and does not contain %q", text, err, want)
+		}
+	}
+}
+
+// Kubernetes before 1.30 has no ValidatingAdmissionPolicy and no recursive read-only mounts.
+func TestOlderKubernetes(t *testing.T) {
+	old := chartutil.KubeVersion{Version: "v1.29.14", Major: "1", Minor: "29"}
+	v := parse(t, "{image: {repository: "+image+"}, hostSys: true}")
+	if _, err := render(v, old); err == nil || !strings.Contains(err.Error(), "admissionPolicy.enabled needs Kubernetes 1.30") {
+		t.Errorf("with the policy: error %v", err)
+	}
+	files, err := render(merge(v, parse(t, "admissionPolicy: {enabled: false}")), old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(files["daemonset.yaml"], "recursiveReadOnly") {
+		t.Error("1.29 is given a recursive read-only mount")
+	}
+	c, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]bool{"v1.28.15": false, "v1.29.0": true, "v1.30.1-eks-1234567": true} {
+		if got := chartutil.IsCompatibleRange(c.Metadata.KubeVersion, version); got != want {
+			t.Errorf("%s is compatible: %v", version, got)
+		}
+	}
+}
+
+// The notes warn where NFD's resource is missing, if the agents need it.
+func TestNotes(t *testing.T) {
+	const nfd = "nfd.k8s-sigs.io/v1alpha1/NodeFeature"
+	for _, c := range []struct {
+		values string
+		apis   []string
+		warns  bool
+	}{
+		{"publish: [nodefeature]", nil, true},
+		{"publish: [nodefeature]", []string{nfd}, false},
+		{"publish: [file]", nil, false},
+	} {
+		files, err := render(merge(values{"image": values{"repository": image}}, parse(t, c.values)), kube, c.apis...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(files["NOTES.txt"], "WARNING: this cluster has no NodeFeature resource"); got != c.warns {
+			t.Errorf("%s, %v: warns %v\n%s", c.values, c.apis, got, files["NOTES.txt"])
+		}
+	}
+}
