@@ -46,6 +46,7 @@ var variants = []struct {
 	{name: "expect", values: []string{"--set-file", "expect=" + placeholder}},
 	{name: "topology-file", values: []string{"--set-file", "topologyFile=" + overlays + "topology-file/topology.xml"}},
 	{name: "monitoring", values: set("monitoring.enabled=true")},
+	{name: "runbooks", values: set("monitoring.enabled=true,monitoring.rules.runbookURL=https://git.example.com/gdr-features/blob/v1.0.0/deploy/monitoring/README.md")},
 	{name: "node-critical", values: set("priorityClassName=system-node-critical")},
 	{name: "network-policy", values: set("networkPolicy.enabled=true")},
 	{name: "openshift", values: set("openshift.enabled=true")},

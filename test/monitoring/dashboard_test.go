@@ -60,7 +60,7 @@ func load(t *testing.T) (d dashboard) {
 }
 
 // chosen replaces the user's choices.
-var chosen = strings.NewReplacer("$node", "n1", "$__rate_interval", "2m")
+var chosen = strings.NewReplacer("$cluster", "c1", "$node", "n1", "$__rate_interval", "2m")
 
 // dashboardExprs returns the expressions of all panels and of the variables.
 func dashboardExprs(t *testing.T) map[string]string {
@@ -101,7 +101,7 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("variable %s: data source %v", v.Name, v.Source)
 		}
 	}
-	if !slices.Equal(names, []string{"datasource datasource", "node query"}) {
+	if !slices.Equal(names, []string{"datasource datasource", "cluster query", "node query"}) {
 		t.Errorf("variables %v", names)
 	}
 	ids, taken := map[int]bool{}, map[[2]int]string{}

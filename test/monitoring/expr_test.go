@@ -12,8 +12,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// target are the labels that our PodMonitor and the Prometheus Operator add.
-var target = []string{"job", "instance", "namespace", "pod", "container", "endpoint", "node"}
+// target are the labels that our PodMonitor and the Prometheus Operator add, and the one that
+// Prometheus may add where it watches several clusters.
+var target = []string{"job", "instance", "namespace", "pod", "container", "endpoint", "node", "cluster"}
 
 // nameLabel has the name of a metric.
 const nameLabel = "__name__"
@@ -22,11 +23,17 @@ const nameLabel = "__name__"
 // each.
 type metrics map[string]map[string][]string
 
-// exported returns what the agent has, what Prometheus adds and what our rules
-// record.
+// exported returns what the agent has, what Prometheus and kube-state-metrics add, and what
+// our rules record.
 func exported(t *testing.T) metrics {
 	t.Helper()
-	known := metrics{"up": {}, "gdr:node_ready:max5m": {"node": nil}}
+	known := metrics{
+		"up": {}, "kube_node_spec_unschedulable": {},
+		"gdr:node_ready:max5m": {"cluster": nil, "node": nil},
+		"gdr:node_lost":        {"cluster": nil, "node": nil},
+		"gdr:node_not_set_up":  {"cluster": nil, "node": nil},
+		"gdr:node_reason":      {"cluster": nil, "node": nil, "reason": nil},
+	}
 	p := parser.NewParser(parser.Options{})
 	for line := range strings.Lines(string(read(t, filepath.Join(repository, "internal/monitor/testdata/metrics.txt")))) {
 		series, _, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -160,7 +167,58 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// The test above finds mistakes.
+// Where one Prometheus watches several clusters, nodes of the same name do not mix: rules keep
+// the label cluster, and the dashboard selects one.
+func TestClusters(t *testing.T) {
+	for _, group := range rules(t).Spec.Groups {
+		for _, r := range group.Rules {
+			for _, lost := range losesCluster(t, r.Expr) {
+				t.Errorf("%s: loses the cluster: %s", r.Alert+r.Record, lost)
+			}
+		}
+	}
+	for name, expr := range dashboardExprs(t) {
+		if name == "variable cluster" {
+			continue
+		}
+		parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+			if s, ok := n.(*parser.VectorSelector); ok && !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "cluster" }) {
+				t.Errorf("%s: %s is of all clusters", name, s)
+			}
+			return nil
+		})
+	}
+}
+
+// losesCluster returns the parts of an expression whose result has no label cluster, or that
+// match series of different clusters.
+func losesCluster(t *testing.T, text string) (lost []string) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.AggregateExpr:
+			if len(n.Grouping) > 0 && !slices.Contains(n.Grouping, "cluster") {
+				lost = append(lost, n.String())
+			}
+		case *parser.BinaryExpr:
+			if m := n.VectorMatching; m != nil && m.On && len(m.MatchingLabels) > 0 && !slices.Contains(m.MatchingLabels, "cluster") {
+				lost = append(lost, n.String())
+			}
+		}
+		return nil
+	})
+	return lost
+}
+
+// The tests above find mistakes.
 func TestJudge(t *testing.T) {
 	known, readme := exported(t), string(read(t, filepath.Join(repository, "README.md")))
 	for expr, want := range map[string]string{
@@ -179,6 +237,22 @@ func TestJudge(t *testing.T) {
 		got := strings.Join(judge(expr, known, readme), "; ")
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", expr, got, want)
+		}
+	}
+}
+
+// So does the test of clusters.
+func TestLosesCluster(t *testing.T) {
+	for expr, want := range map[string]int{
+		`max by (cluster, node) (gdr_ready)`:              0,
+		`max by (node) (gdr_ready)`:                       1,
+		`gdr_ready and on (cluster, node) gdr_capable`:    0,
+		`max(gdr_ready) and on (node) max(gdr_capable)`:   1,
+		`absent(up) unless on () group(gdr_ready)`:        0,
+		`gdr:node_lost * on (node) group_left (reason) x`: 1,
+	} {
+		if got := losesCluster(t, expr); len(got) != want {
+			t.Errorf("%s: %q", expr, got)
 		}
 	}
 }

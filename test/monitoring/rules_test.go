@@ -156,6 +156,11 @@ func TestAlertsTell(t *testing.T) {
 				t.Errorf("%s has no %s", a.Alert, name)
 			}
 		}
+		for name, text := range a.Annotations {
+			if strings.Contains(text, "query") {
+				t.Errorf("%s: its %s asks Prometheus for each alert", a.Alert, name)
+			}
+		}
 		if where := "See " + a.Alert + " in deploy/monitoring/README.md."; !strings.HasSuffix(a.Annotations["action"], where) {
 			t.Errorf("%s: its action does not end in %q", a.Alert, where)
 		}
