@@ -59,7 +59,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	cd test/dra && $(GO) mod tidy -diff
 	cd test/dra && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
-	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml --build-tags fleet ./...
+	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml --build-tags fleet,gpuoperator ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (20s)
@@ -146,6 +146,11 @@ chart: ## test the Helm chart: every value and every pair of values, lint, its R
 chart-golden: ## update what the Helm chart renders in test/chart/testdata, and its README.md; review the diff
 	cd test/chart && $(GO) test -count=1 ./... -update
 	git diff --stat test/chart/testdata deploy/helm
+
+.PHONY: gpu-operator
+gpu-operator: ## check deploy/gpu-operator against chart and resources of a GPU Operator, GPU_OPERATOR=DIR (its sources)
+	@./test/e2e/build.sh
+	cd test/e2e && GPU_OPERATOR='$(abspath $(GPU_OPERATOR))' $(GO) test -count=1 -v -tags gpuoperator -run '^TestGPUOperator$$' .
 
 .PHONY: rules
 rules: ## check and test the alerts and the dashboard with promtool; takes minutes the first time
