@@ -28,11 +28,10 @@ func TestEnvOfOneGPU(t *testing.T) {
 					t.Errorf("--gpus %d (-whole +got):\n%s", i, diff)
 				}
 			}
-			for i := range whole {
-				dir := m.Tree(t, m.Ready())
-				m.Container(t, dir, []int{i}, m.RDMADevices()...)
-				if diff := cmp.Diff(whole[i:i+1], gpusOf(t, dir, "env -o json")); diff != "" {
-					t.Errorf("with the device node of GPU %d (-whole +got):\n%s", i, diff)
+			if last := len(whole) - 1; last >= 0 {
+				m.Container(t, dir, []int{last}, m.RDMADevices()...)
+				if diff := cmp.Diff(whole[last:], gpusOf(t, dir, "env -o json")); diff != "" {
+					t.Errorf("with the device node of GPU %d (-whole +got):\n%s", last, diff)
 				}
 			}
 		})
@@ -76,7 +75,7 @@ func TestEnvOfOwnNICs(t *testing.T) {
 // TestSnapshotOfContainer: a snapshot that was taken in a container has its devices, and no
 // UUID of the machine.
 func TestSnapshotOfContainer(t *testing.T) {
-	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
+	for _, m := range testsize.Few(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			dir := m.Tree(t, m.Ready())
