@@ -123,6 +123,9 @@ func TestGoldenFilesAreWritten(t *testing.T) {
 	for _, name := range slurmMachines {
 		written[slurmFile(name)] = true
 	}
+	for _, e := range podGoldens {
+		written[filepath.Join(goldenDir, podMachine, e.file)] = true
+	}
 	for _, e := range expectations {
 		written[filepath.Join(goldenDir, expectedMachine, e.file)] = true
 	}

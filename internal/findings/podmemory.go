@@ -24,12 +24,12 @@ var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits
 	},
 	{
 		status: Fail, code: "IPCLockIneffective", when: all(lowMemory, ownUsers),
-		text: say("at most %s, and CAP_IPC_LOCK does not lift that in a user namespace: %s", limitText, enomem),
+		text: say("at most %s; IPC_LOCK was added, but has no effect in a user namespace: %s", limitText, enomem),
 		fix:  say("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add; or %s", raiseLimit), evidence: join(sawLimit, sawCapabilities, sawUIDMap),
 	},
 	{
 		status: Fail, code: "IPCLockIneffective", when: all(lowMemory, onlyBounding),
-		text: say("at most %s: CAP_IPC_LOCK is added, but a container that does not run as root does not get it (it is in the bounding set alone): %s", limitText, enomem),
+		text: say("at most %s; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): %s", limitText, enomem),
 		fix:  say("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add; or %s", raiseLimit), evidence: join(sawLimit, sawCapabilities),
 	},
 	{
@@ -42,7 +42,7 @@ var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits
 	},
 }}
 
-var enomem = say("programs cannot register more with NICs (Cannot allocate memory)")
+var enomem = say("programs cannot register more memory with NICs (ENOMEM)")
 
 var raiseLimit = say("raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in of its systemd unit, then restart it)")
 

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/machine"
+)
+
+// podMachine has eight GPUs with a RoCE NIC near each.
+const podMachine = "gke-a3ultra-h200"
+
+// containers are containers on that machine.
+var containers = map[string]func(t *testing.T, m *machine.Machine, dir string){
+	// the first GPU and its NIC, and all right
+	"right": func(t *testing.T, m *machine.Machine, dir string) {
+		m.Container(t, dir, []int{0}, m.RDMADevices()[0])
+		m.Process(t, dir, "unlimited", 1000, 0, 0)
+		m.GIDs(t, dir, "0 v1 fe80::1 eth1", "1 v2 fe80::1 eth1", "2 v1 ::ffff:10.0.0.1 eth1", "3 v2 ::ffff:10.0.0.1 eth1")
+		makeDir(t, dir, "sys/class/net/eth1")
+	},
+	// the same as another user than root with IPC_LOCK, in a network with other GIDs
+	"wrong": func(t *testing.T, m *machine.Machine, dir string) {
+		m.Container(t, dir, []int{0}, m.RDMADevices()[0])
+		m.Process(t, dir, "8388608", 1000, 0, 1<<14)
+		m.GIDs(t, dir, "0 v1 fe80::1 net1", "1 v2 fe80::1 net1", "4 v1 ::ffff:10.0.0.1 net1", "5 v2 ::ffff:10.0.0.1 net1")
+		makeDir(t, dir, "sys/class/net/net1")
+	},
+	// no devices, and the default limit of locked memory
+	"bare": func(t *testing.T, m *machine.Machine, dir string) {
+		m.Container(t, dir, nil)
+		m.Process(t, dir, "8388608", 0, 0xa80425fb, 0xa80425fb)
+		m.GIDs(t, dir)
+		makeDir(t, dir, "sys/class/net/lo")
+	},
+}
+
+func makeDir(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// podGoldens are what check --pod prints in them.
+var podGoldens = []struct {
+	container, args string
+	status          int
+	file            string
+}{
+	{"right", "check --pod --level PXB", 0, "pod-right.txt"},
+	{"wrong", "check --pod --level PXB", 2, "pod-wrong.txt"},
+	{"wrong", "check --pod -o json", 2, "pod-wrong.json"},
+	{"bare", "check --pod --level PXB", 2, "pod-bare.txt"},
+}
+
+// contained lays out one of the containers.
+func contained(t *testing.T, name string) (dir string) {
+	t.Helper()
+	m, err := machine.Load(filepath.Join(machinesDir, podMachine+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = m.Tree(t, m.Ready())
+	containers[name](t, m, dir)
+	return dir
+}
+
+// TestGoldenPod keeps what check prints in containers. Of what goes wrong, the last 2048
+// bytes and 80 lines name every reason: they are what kubelet keeps.
+func TestGoldenPod(t *testing.T) {
+	for _, test := range podGoldens {
+		t.Run(test.container+" "+test.args, func(t *testing.T) {
+			t.Setenv("NCCL_IB_GID_INDEX", map[string]string{"wrong": "3"}[test.container])
+			said, status := runOn(t, contained(t, test.container), strings.Fields(test.args)...)
+			if status != test.status {
+				t.Errorf("status %d, want %d", status, test.status)
+			}
+			golden(t, filepath.Join(goldenDir, podMachine, test.file), []byte(said))
+			if status == 0 || strings.HasSuffix(test.args, "json") {
+				return
+			}
+			end := said[max(0, len(said)-2048):]
+			for line := range strings.Lines(said) {
+				if words := strings.Fields(line); len(words) > 2 && words[0] == "FAIL" && !strings.Contains(end, words[2]) {
+					t.Errorf("%s is not named at the end of the output:\n%s", words[2], end)
+				}
+			}
+			if strings.Count(end[strings.Index(end, "\nThis container is not ready"):], "\n") > 12 {
+				t.Errorf("the reasons are long:\n%s", end)
+			}
+		})
+	}
+}
+
+// TestPodOnSnapshot: a snapshot that was taken in a container says which nodes it has, and
+// leaves open what only its processes can know.
+func TestPodOnSnapshot(t *testing.T) {
+	dir := contained(t, "wrong")
+	said, status := runOn(t, takeSnapshot(t, dir), "check", "--pod")
+	if status != 3 || strings.Contains(said, "FAIL") || strings.Contains(said, "Not readable") || strings.Contains(said, "10.0.0.1") {
+		t.Errorf("status %d\n%s", status, said)
+	}
+	for _, check := range []string{"gpu-nodes", "verbs-nodes", "locked-memory", "roce-gids"} {
+		if !strings.Contains(said, "UNKNOWN  "+check) {
+			t.Errorf("%s is not unknown:\n%s", check, said)
+		}
+	}
+}
+
+// TestPodLabels: what a container may use moves no label.
+func TestPodLabels(t *testing.T) {
+	var first string
+	for name := range containers {
+		said, status := runOn(t, contained(t, name), "labels")
+		if status != 0 || said == "" || first != "" && said != first {
+			t.Errorf("%s: %d\n%s\nwant\n%s", name, status, said, first)
+		}
+		first = said
+	}
+}
