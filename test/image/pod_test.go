@@ -31,6 +31,19 @@ type pod struct {
 	env    []string
 	root   bool     // runs as user 0, still without capabilities
 	caps   []string // but these
+	// locked is RLIMIT_MEMLOCK in bytes; nil for the runtime's own.
+	locked *uint64
+	nodes  []deviceNode
+}
+
+// deviceNode is a device that runc makes in the container. Its cgroup allows only devices
+// that every container has, as 1:3, /dev/null.
+type deviceNode struct {
+	Path  string      `json:"path"`
+	Type  string      `json:"type"`
+	Major int         `json:"major"`
+	Minor int         `json:"minor"`
+	Mode  os.FileMode `json:"fileMode"`
 }
 
 type mount struct {
@@ -133,6 +146,12 @@ func (p *pod) configure(t *testing.T, args []string) {
 	}
 	linux := spec["linux"].(map[string]any)
 	linux["seccomp"] = seccomp
+	if p.locked != nil {
+		process["rlimits"] = []map[string]any{{"type": "RLIMIT_MEMLOCK", "soft": *p.locked, "hard": *p.locked}}
+	}
+	if len(p.nodes) > 0 {
+		linux["devices"] = p.nodes
+	}
 	linux["resources"].(map[string]any)["memory"] = map[string]any{"limit": memoryLimit(t)}
 	text, err := json.Marshal(spec)
 	if err != nil {
