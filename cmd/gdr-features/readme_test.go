@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +42,13 @@ func example(t *testing.T, page, name, stateName, shown string) {
 	if !ok {
 		t.Fatalf("no state %s", stateName)
 	}
-	dir := m.Tree(t, state)
+	exampleIn(t, page, m.Tree(t, state), shown)
+}
+
+// exampleIn runs the commands of an example on the machine in a directory. Of what a command
+// prints only the end is shown if it is followed by "| tail -n N".
+func exampleIn(t *testing.T, page, dir, shown string) {
+	t.Helper()
 	var want bytes.Buffer
 	for line := range strings.Lines(shown) {
 		before, args, ok := strings.Cut(line, "gdr-features ")
@@ -52,7 +60,14 @@ func example(t *testing.T, page, name, stateName, shown string) {
 			t.Setenv(name, value)
 		}
 		want.WriteString(line)
-		run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &want, err: &want})
+		args, tail, _ := strings.Cut(args, "| tail -n ")
+		var said bytes.Buffer
+		run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &said, err: &said})
+		lines := slices.Collect(strings.Lines(said.String()))
+		if n, err := strconv.Atoi(strings.TrimSpace(tail)); err == nil {
+			lines = lines[max(0, len(lines)-n):]
+		}
+		want.WriteString(strings.Join(lines, ""))
 	}
 	if got := want.String(); got != shown {
 		t.Errorf("%s shows\n%s\nand the program prints\n%s", page, shown, got)
