@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/internal/dradriver"
 	"gdr-features/internal/label"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -45,7 +46,7 @@ type claimant struct {
 	Options
 	inv    *pci.Inventory
 	m      *assign.Map // of every GPU
-	driver *nicDriver
+	driver *dradriver.Driver
 	Claim
 }
 
@@ -57,8 +58,8 @@ func NewClaim(inv *pci.Inventory, m *assign.Machine, o Options) (*Claim, error) 
 	if c.driver, err = nicDriverNamed(o.NICDriver); err != nil {
 		return nil, err
 	}
-	c.m = m.Assign(m.EveryGPU(), c.driver.allows())
-	c.NICClass = cmp.Or(o.NICClass, c.driver.name)
+	c.m = m.Assign(m.EveryGPU(), allows(c.driver))
+	c.NICClass = cmp.Or(o.NICClass, c.driver.Name)
 	if c.GPUClass == "" {
 		if c.GPUClass, err = c.gpuClass(); err != nil {
 			return nil, err
@@ -79,13 +80,13 @@ func (c *claimant) gpuClass() (string, error) {
 		return c.GPUDriver, nil
 	}
 	class := ""
-	for _, gpu := range c.m.GPUs {
-		switch {
-		case !gpu.Eligible || gpu.GPU.DRADriver == class:
+	for i := range c.m.GPUs {
+		switch driver := gpuDriver(&c.m.GPUs[i]).Name; {
+		case !c.m.GPUs[i].Eligible || driver == class:
 		case class != "":
-			return "", fmt.Errorf("this machine has GPUs of the classes %s and %s: choose one with --gpu-class", class, gpu.GPU.DRADriver)
+			return "", fmt.Errorf("this machine has GPUs of the classes %s and %s: choose one with --gpu-class", class, driver)
 		default:
-			class = gpu.GPU.DRADriver
+			class = driver
 		}
 	}
 	return class, nil
@@ -101,7 +102,7 @@ func (c *claimant) byAttribute() error {
 	for i := range c.Pairs {
 		gpu, nic := names(i)
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver())
-		devices.request(nic, c.NICClass, c.driver.rdma())
+		devices.request(nic, c.NICClass, rdma(c.driver))
 		devices.Constraints = append(devices.Constraints, Constraint{Requests: []string{gpu, nic}, Attribute: c.Attribute.Name()})
 	}
 	if worst == topology.Unknown {
@@ -155,7 +156,7 @@ func (c *claimant) atOnce() int {
 	seen := map[pci.Address]bool{}
 	for i := range c.m.Matrix.NICs {
 		f := c.m.Matrix.NICs[i].Function // one may have several RDMA devices
-		if f == nil || !f.NICEligible() || seen[f.Address] || !c.driver.publishes(f) {
+		if f == nil || !f.NICEligible() || seen[f.Address] || !publishes(c.driver, f) {
 			continue
 		}
 		seen[f.Address] = true
@@ -191,7 +192,7 @@ func (c *claimant) worst() topology.Level {
 func (c *claimant) accepts(p *topology.Pair) tristate.State {
 	gpu, nic := &c.m.GPUs[p.GPU], c.m.Matrix.NICs[p.NIC].Function
 	claimed := slices.ContainsFunc(c.m.GPUs, func(g topology.GPU) bool { return g.Eligible && g.GPU == gpu.GPU })
-	if !claimed || nic == nil || !c.driver.publishes(nic) {
+	if !claimed || nic == nil || !publishes(c.driver, nic) {
 		return tristate.False
 	}
 	return c.Attribute.same(gpu.Function, nic)
@@ -223,13 +224,14 @@ func (c *claimant) unsuitable() {
 // withoutNUMANode notes drivers that do not publish numaNode.
 func (c *claimant) withoutNUMANode() {
 	var drivers []string
-	for _, gpu := range c.m.GPUs {
-		if gpu.Eligible && c.GPUDriver == "" && !gpu.GPU.DRANUMANode && !slices.Contains(drivers, gpu.GPU.DRADriver) {
-			drivers = append(drivers, gpu.GPU.DRADriver)
+	for i := range c.m.GPUs {
+		d := gpuDriver(&c.m.GPUs[i])
+		if c.m.GPUs[i].Eligible && c.GPUDriver == "" && !d.NUMANode && !slices.Contains(drivers, d.Name) {
+			drivers = append(drivers, d.Name)
 		}
 	}
-	if !c.driver.numaNode {
-		drivers = append(drivers, c.driver.name)
+	if !c.driver.NUMANode {
+		drivers = append(drivers, c.driver.Name)
 	}
 	if len(drivers) > 0 {
 		c.note("The driver %s is not known to publish %s: without it this claim stays Pending.", strings.Join(drivers, " and "), NUMANode.Name())
@@ -258,8 +260,8 @@ func (c *claimant) byAddress() error {
 	devices := c.begin(worst)
 	for i, p := range pairs {
 		gpu, nic := names(i)
-		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(standardAddress, p.GPU.Address))
-		devices.request(nic, c.NICClass, c.driver.rdma(), equals(c.driver.address, p.NIC.Address))
+		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(dradriver.PCIBusID, p.GPU.Address))
+		devices.request(nic, c.NICClass, rdma(c.driver), equals(c.driver.Addresses[0], p.NIC.Address))
 	}
 	if c.Attribute == None {
 		c.note("Neither pcieRoot nor numaNode matches every GPU of this machine with a NIC.")
@@ -268,15 +270,6 @@ func (c *claimant) byAddress() error {
 	}
 	c.note("This claim names its devices by address: it can be met once on a node, and only where these addresses are the same.")
 	return nil
-}
-
-// standardAddress is the standard attribute with the address of a PCI device, in CEL.
-const standardAddress = `device.attributes["` + domain + `"].?pciBusID`
-
-// equals is the condition that an optional attribute has an address. An attribute that a
-// device does not have is an error in CEL, which ends the scheduling of a Pod.
-func equals(attribute string, address pci.Address) string {
-	return fmt.Sprintf("%s.orValue(\"\") == %q", attribute, address.String())
 }
 
 // pairs are the GPUs that a claim can name, by address, with a NIC of their own each.

@@ -1,74 +1,66 @@
 package dra
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/internal/dradriver"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
-
-// nicDriver is a DRA driver that publishes NICs.
-type nicDriver struct {
-	// name is also that of its DeviceClass.
-	name string
-	// isRDMA is the attribute that is true for NICs with an RDMA device, which all devices of
-	// the driver have, and address the optional one with the PCI address, both in CEL.
-	isRDMA, address string
-	// numaNode: it publishes resource.kubernetes.io/numaNode.
-	numaNode bool
-	// virtual: it publishes virtual functions alone.
-	virtual bool
-}
-
-// nicDrivers are those that are known:
-//   - dra.net, kubernetes-sigs/dranet (f258477, August 2026: pkg/apis/attributes.go,
-//     pkg/inventory/db.go). It comes without a DeviceClass. rdma is set for every device.
-//   - k8snetworkplumbingwg/dra-driver-sriov (cd9404f, August 2026: pkg/consts/consts.go,
-//     pkg/devicestate/discovery.go). Its NUMA node is dra.net/numaNode.
-var nicDrivers = [...]nicDriver{
-	{
-		name: "dra.net", numaNode: true,
-		isRDMA: `device.attributes["dra.net"].rdma`, address: `device.attributes["dra.net"].?pciAddress`,
-	},
-	{
-		name: "sriovnetwork.k8snetworkplumbingwg.io", virtual: true,
-		isRDMA: `device.attributes["sriovnetwork.k8snetworkplumbingwg.io"].rdmaCapable`, address: standardAddress,
-	},
-}
 
 // NICDrivers are the names of the DRA drivers of NICs that are known, the default first.
 func NICDrivers() []string {
 	var all []string
-	for _, d := range nicDrivers {
-		all = append(all, d.name)
+	for d := range dradriver.All() {
+		if d.GPUs == "" {
+			all = append(all, d.Name)
+		}
 	}
 	return all
 }
 
 // nicDriverNamed returns a driver; the default for "".
-func nicDriverNamed(name string) (*nicDriver, error) {
-	if name == "" {
-		return &nicDrivers[0], nil
+func nicDriverNamed(name string) (*dradriver.Driver, error) {
+	all := NICDrivers()
+	d := dradriver.Find(cmp.Or(name, all[0]))
+	if d == nil || d.GPUs != "" {
+		return nil, fmt.Errorf("--nic-driver %s: the attributes of this driver are not known, only those of %s", name, strings.Join(all, ", "))
 	}
-	i := slices.IndexFunc(nicDrivers[:], func(d nicDriver) bool { return d.name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("--nic-driver %s: the attributes of this driver are not known, only those of %s", name, strings.Join(NICDrivers(), ", "))
+	return d, nil
+}
+
+// gpuDriver is the driver of a GPU's family, which is also the name of its DeviceClass; the
+// zero value for none.
+func gpuDriver(gpu *topology.GPU) dradriver.Driver {
+	if d := dradriver.OfGPUs(gpu.GPU.Name); d != nil {
+		return *d
 	}
-	return &nicDrivers[i], nil
+	return dradriver.Driver{}
 }
 
 // rdma is the condition that a device is a NIC of the driver with an RDMA device. A device of
 // another driver in the same class need not have the attribute.
-func (d *nicDriver) rdma() string { return fmt.Sprintf("device.driver == %q && %s", d.name, d.isRDMA) }
+func rdma(d *dradriver.Driver) string {
+	domain, name, _ := strings.Cut(d.RDMA, "/")
+	return fmt.Sprintf("device.driver == %q && device.attributes[%q].%s", d.Name, domain, name)
+}
+
+// equals is the condition that an attribute has an address. An attribute that a device does
+// not have is an error in CEL, which ends the scheduling of a Pod, unless it is optional.
+func equals(attribute string, address pci.Address) string {
+	domain, name, _ := strings.Cut(attribute, "/")
+	return fmt.Sprintf("device.attributes[%q].?%s.orValue(\"\") == %q", domain, name, address.String())
+}
 
 // publishes reports whether the driver publishes a function.
-func (d *nicDriver) publishes(f *pci.Function) bool { return !d.virtual || f.PhysFn != nil }
+func publishes(d *dradriver.Driver, f *pci.Function) bool { return !d.OnlyVirtual || f.PhysFn != nil }
 
 // allows tells assign which NICs the driver publishes, nil for all.
-func (d *nicDriver) allows() func(*assign.NIC) bool {
-	if !d.virtual {
+func allows(d *dradriver.Driver) func(*assign.NIC) bool {
+	if !d.OnlyVirtual {
 		return nil
 	}
 	return func(n *assign.NIC) bool { return n.Virtual }

@@ -24,6 +24,8 @@ type Driver struct {
 	Addresses []string
 	// RDMA is true for a NIC with an RDMA device, RDMADevice its name.
 	RDMA, RDMADevice string
+	// NUMANode: it publishes the standard numaNode.
+	NUMANode bool
 	// OnlyVirtual: it publishes only virtual functions.
 	OnlyVirtual bool
 }
@@ -33,18 +35,20 @@ type Driver struct {
 //     cmd/gpu-kubelet-plugin/deviceinfo.go and mig.go. pciBusID has been standard since January
 //     2026 and was pcieBusID before; numaNode came in July 2026. GPUs, MIG devices and GPUs for
 //     vfio differ in type.
-//   - gpu.amd.com: ROCm/k8s-gpu-dra-driver 2622427 (October 2025),
-//     cmd/gpu-kubeletplugin/deviceinfo.go: GPUs and partitions of GPUs. It publishes no numaNode.
+//   - gpu.amd.com: ROCm/k8s-gpu-dra-driver 08bc729, cmd/gpu-kubeletplugin/deviceinfo.go: GPUs
+//     and partitions of GPUs. In October 2025 (2622427) the addresses were pciAddr and
+//     parentPciAddr. The NUMA node is gpu.amd.com/numaNode.
 //   - dra.net: kubernetes-sigs/dranet f258477 (August 2026), pkg/apis/attributes.go,
 //     pkg/inventory/db.go: every network device, RDMA or not. numaNode came in August 2026;
-//     dra.net/numaNode is older.
+//     dra.net/numaNode is older. It
+//     comes without a DeviceClass; the others with one of their name.
 //   - sriovnetwork.k8snetworkplumbingwg.io: k8snetworkplumbingwg/dra-driver-sriov cd9404f
 //     (August 2026), pkg/consts/consts.go, pkg/devicestate/discovery.go: an unknown pcieRoot is
 //     published as "". The NUMA node is dra.net/numaNode.
 var drivers = [...]Driver{
-	{Name: "gpu.nvidia.com", GPUs: "nvidia", Addresses: []string{PCIBusID, "gpu.nvidia.com/pcieBusID"}},
-	{Name: "gpu.amd.com", GPUs: "amd", Addresses: []string{"gpu.amd.com/pciAddr", "gpu.amd.com/parentPciAddr"}},
-	{Name: "dra.net", Addresses: []string{"dra.net/pciAddress"}, RDMA: "dra.net/rdma", RDMADevice: "dra.net/rdmaDevice"},
+	{Name: "gpu.nvidia.com", GPUs: "nvidia", NUMANode: true, Addresses: []string{PCIBusID, "gpu.nvidia.com/pcieBusID"}},
+	{Name: "gpu.amd.com", GPUs: "amd", Addresses: []string{PCIBusID, "gpu.amd.com/pciAddr", "gpu.amd.com/parentPciAddr"}},
+	{Name: "dra.net", NUMANode: true, Addresses: []string{"dra.net/pciAddress"}, RDMA: "dra.net/rdma", RDMADevice: "dra.net/rdmaDevice"},
 	{
 		Name: "sriovnetwork.k8snetworkplumbingwg.io", Addresses: []string{PCIBusID},
 		RDMA: "sriovnetwork.k8snetworkplumbingwg.io/rdmaCapable", OnlyVirtual: true,
@@ -60,6 +64,16 @@ func All() iter.Seq[*Driver] {
 			}
 		}
 	}
+}
+
+// OfGPUs returns the driver of the GPUs of a family, nil for none.
+func OfGPUs(family string) *Driver {
+	for d := range All() {
+		if family != "" && d.GPUs == family {
+			return d
+		}
+	}
+	return nil
 }
 
 // Find returns the driver of a name, nil for one that is not in the table.

@@ -290,11 +290,6 @@ type GPU struct {
 	// Mooncake is what stands before a GPU's number in the names of Mooncake, "cuda:" (the
 	// GPU_PREFIX of mooncake-transfer-engine/include/gpu_vendor); "" where it has none.
 	Mooncake string
-	// DRADriver is the vendor's driver for Dynamic Resource Allocation and the DeviceClass
-	// that comes with it, "gpu.nvidia.com". DRANUMANode: it publishes the attribute
-	// resource.kubernetes.io/numaNode.
-	DRADriver   string
-	DRANUMANode bool
 	// MemoryFile is the file of the function that has the size of the GPU's memory in
 	// bytes; "" for a driver that has none. MemoryBAR is the BAR that the memory is reached
 	// through: 0 for BAR 0, 1 for the next one that has an address, and so on. Integrated

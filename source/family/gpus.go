@@ -10,9 +10,6 @@ package family
 // The driver (R580 and newer) demands a common bridge on Ampere Altra, AmpereOne 160
 // and Grace (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
 // _checkP2pChipsetSupport, ids from nvcst.h).
-//
-// The DRA driver is kubernetes-sigs/dra-driver-nvidia-gpu (95932046, August 2026:
-// cmd/gpu-kubelet-plugin/deviceinfo.go, templates/deviceclass-gpu.yaml).
 var nvidia = GPU{
 	Name:             "nvidia",
 	Vendor:           0x10de,
@@ -33,11 +30,9 @@ var nvidia = GPU{
 		Directories: []string{"nv_mem", "nv_mem_nc"},
 		Holder:      "nvidia_peermem",
 	},
-	OpenFrom:    0x1e00,
-	CUDA:        true,
-	Mooncake:    "cuda:",
-	DRADriver:   "gpu.nvidia.com",
-	DRANUMANode: true,
+	OpenFrom: 0x1e00,
+	CUDA:     true,
+	Mooncake: "cuda:",
 	// BAR1 in NVIDIA's count: BAR 1 or, where BAR 0 has 64 bits (Hopper and newer), BAR 2
 	// (open kernel modules: nv-pci.c, nv_pci_probe; nv.h, NV_GPU_BAR_INDEX_FB).
 	MemoryBAR: 1,
@@ -62,9 +57,6 @@ var nvidia = GPU{
 // of that class is an Instinct.
 //
 // Linux 7.1 and newer have no option DMABUF_MOVE_NOTIFY: the feature is always built in. gim is AMD's driver for hosts of virtual machines.
-//
-// The DRA driver is ROCm/k8s-gpu-dra-driver (08bc729: cmd/gpu-kubeletplugin/deviceinfo.go,
-// helm-charts-k8s/templates/deviceclass.yaml). Its NUMA node is gpu.amd.com/numaNode.
 var amd = GPU{
 	Name:    "amd",
 	Vendor:  0x1002,
@@ -86,7 +78,6 @@ var amd = GPU{
 	// The driver itself is the client (ROCm/amdgpu, amdkfd/kfd_peerdirect.c).
 	Client:        Client{Directories: []string{"amdkfd"}, AnyNIC: true, Symbol: "kfd_init_peer_direct", Holder: "amdgpu"},
 	Mooncake:      "hip:",
-	DRADriver:     "gpu.amd.com",
 	MemoryFile:    "mem_info_vram_total", // amdgpu_vram_mgr.c; the memory is BAR 0: gmc_v9_0.c, gmc_v9_0_mc_init
 	Integrated:    DeviceIDs{0x74a0},     // MI300A
 	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},

@@ -20,6 +20,7 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/dra"
+	"gdr-features/internal/dradriver"
 	"gdr-features/internal/label"
 	"gdr-features/topology"
 )
@@ -340,7 +341,7 @@ func TestEveryGPU(t *testing.T) {
 					continue
 				}
 				eligible++
-				if s.allocate(t, matching(a, gpu.GPU.DRADriver), s.allGPUsBut(gpu.Address.String())) != nil {
+				if s.allocate(t, matching(a, dradriver.OfGPUs(gpu.GPU.Name).Name), s.allGPUsBut(gpu.Address.String())) != nil {
 					served++
 				}
 			}

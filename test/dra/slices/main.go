@@ -8,7 +8,7 @@
 //
 //   - gpu.nvidia.com: kubernetes-sigs/dra-driver-nvidia-gpu 9593204, cmd/gpu-kubelet-plugin,
 //     deviceinfo.go and nvlib.go. One slice for each GPU. A GPU without pciBusID is an error there.
-//   - gpu.amd.com: ROCm/k8s-gpu-dra-driver 2622427, cmd/gpu-kubeletplugin/deviceinfo.go.
+//   - gpu.amd.com: ROCm/k8s-gpu-dra-driver 08bc729, cmd/gpu-kubeletplugin/deviceinfo.go.
 //   - dra.net: kubernetes-sigs/dranet f258477, pkg/inventory/db.go: network devices that
 //     their kernel driver has not given away.
 package main
@@ -137,8 +137,16 @@ func (f *function) nvidia(minor int) (resourcev1.Device, error) {
 
 // amd is the GPU with a card number.
 func (f *function) amd(card int) resourcev1.Device {
+	f.standard["type"] = text("amdgpu")
+	numa := f.standard[deviceattribute.StandardDeviceAttributeNUMANode]
+	if numa.IntValue == nil {
+		numa.IntValue = new(int64(-1))
+	}
+	f.standard["numaNode"] = numa
 	delete(f.standard, deviceattribute.StandardDeviceAttributeNUMANode)
-	f.standard["type"], f.standard["pciAddr"] = text("amdgpu"), text(f.address)
+	if id, err := deviceattribute.GetPCIBusIDAttribute(f.address); err == nil {
+		f.standard[id.Name] = id.Value
+	}
 	return resourcev1.Device{Name: fmt.Sprintf("gpu-%d-%d", card, 128+card), Attributes: f.standard}
 }
 
