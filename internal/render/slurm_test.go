@@ -23,12 +23,9 @@ pci0000:20 numa=0
 
 // TestSlurmFlags: AMD's GPUs have a flag, but not beside those of another vendor.
 func TestSlurmFlags(t *testing.T) {
-	for text, want := range map[string]int{
-		"  0000:11:00.0 accel 1002:74a1\n  0000:12:00.0 accel 1002:74a1\n": 2,
-		"  0000:11:00.0 accel 1002:74a1\n  0000:12:00.0 gpu 10de:2330\n":   0,
-		"  0000:11:00.0 gpu 10de:2330\n":                                   0,
-	} {
-		m, err := machine.Parse("pci0000:10 numa=0\n" + text)
+	const amd, nvidia = "accel 1002:74a1", "gpu 10de:2330"
+	for gpus, want := range map[[2]string]int{{amd, amd}: 2, {amd, nvidia}: 0, {nvidia, nvidia}: 0} {
+		m, err := machine.Parse("pci0000:10 numa=0\n  0000:11:00.0 " + gpus[0] + "\n  0000:12:00.0 " + gpus[1] + "\n")
 		if err != nil {
 			t.Fatal(err)
 		}

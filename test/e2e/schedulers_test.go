@@ -35,7 +35,7 @@ func TestSchedulers(t *testing.T) {
 				if err := unstructured.SetNestedField(wrong.Object, "x", "spec", "gdr"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := shared.applyOne(t.Context(), wrong, metav1.DryRunAll); err == nil {
+				if err := shared.apply(t.Context(), []*unstructured.Unstructured{wrong}, metav1.DryRunAll); err == nil {
 					t.Errorf("%s %s is accepted with a field that it has not", o.GetKind(), o.GetName())
 				}
 				selectsNodes(t, o, nodes)
