@@ -20,16 +20,16 @@ import (
 const machinesDir = "../../testdata/machines"
 
 // everyMachine reads machines in some states and hands the reports on.
-func everyMachine(t *testing.T, machines []*machine.Machine, states func(*machine.Machine) []machine.State, see func(t *testing.T, r *report.Report)) {
+func everyMachine(t *testing.T, machines []*machine.Machine, states func(i int, m *machine.Machine) []machine.State, see func(t *testing.T, r *report.Report)) {
 	t.Helper()
-	for _, m := range machines {
-		for s, dir := range m.Trees(t, states(m)) {
+	for i, m := range machines {
+		for s, dir := range m.Trees(t, states(i, m)) {
 			t.Run(m.Name+"/"+s.Name, func(t *testing.T) { see(t, read(t, dir)) })
 		}
 	}
 }
 
-func ready(m *machine.Machine) []machine.State { return m.States()[:1] }
+func ready(_ int, m *machine.Machine) []machine.State { return m.States()[:1] }
 
 func collect(t *testing.T, m *machine.Machine, s machine.State) *report.Report {
 	t.Helper()
@@ -46,6 +46,9 @@ func read(t *testing.T, dir string) *report.Report {
 	r := report.Collect(t.Context(), fs, report.ForTopo)
 	return &r
 }
+
+// inTurn are all states, or in a short run some, which are others on the next machine.
+func inTurn(i int, m *machine.Machine) []machine.State { return testsize.FewInTurn(i, m.States()) }
 
 // brokenFor is the link that each reason is about.
 var brokenFor = map[verdict.Reason][]string{
@@ -67,7 +70,7 @@ var brokenFor = map[verdict.Reason][]string{
 // node that is ready.
 func TestFirstBrokenLink(t *testing.T) {
 	seen := map[verdict.Reason]bool{}
-	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), (*machine.Machine).States, func(t *testing.T, r *report.Report) {
+	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), inTurn, func(t *testing.T, r *report.Report) {
 		reason := r.Verdict.Reason
 		seen[reason] = true
 		links := explain.Stack(r)

@@ -53,8 +53,12 @@ func anyOf(serials []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(words, "|"))
 }
 
-// clean overwrites every identifier in a text.
+// clean overwrites every identifier in a text. Each has a hexadecimal digit, which saves
+// long texts without any from the search.
 func (ids *identifiers) clean(text []byte) {
+	if !bytes.ContainsAny(text, "0123456789ABCDEFabcdef") {
+		return
+	}
 	for _, at := range ids.serials.FindAllIndex(text, -1) {
 		ids.rename(text[at[0]:at[1]])
 	}
