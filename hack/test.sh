@@ -33,6 +33,8 @@ memory() {
 # As make build compiles, so that nothing is compiled twice; and more packages at once than
 # there are cores, since some wait for timers or for another program.
 export GOFLAGS="${GOFLAGS:--trimpath -p=$((2 * $(nproc)))}"
+# A sixth of the CPU time was the collection of garbage, in the tests and in linking them.
+export GOGC="${GOGC:-400}"
 
 started=$SECONDS
 if [ "${1:-}" = long ]; then
