@@ -33,7 +33,7 @@ memory() {
 # As make build compiles, so that nothing is compiled twice; and more packages at once than
 # there are cores, since some wait for timers or for another program.
 export GOFLAGS="${GOFLAGS:--trimpath -p=$((2 * $(nproc)))}"
-# A sixth of the CPU time was the collection of garbage, in the tests and in linking them.
+# Less collection of garbage makes tests cheaper, and linking them most of all.
 export GOGC="${GOGC:-400}"
 
 started=$SECONDS
