@@ -1,4 +1,4 @@
-# The image of the node agent: two static programs and nothing else.
+# The image of the node agent: two static programs and their licenses, nothing else.
 #
 #	docker buildx build --platform linux/amd64,linux/arm64 .
 #
@@ -11,7 +11,7 @@ ARG TARGETARCH
 ARG VERSION
 WORKDIR /src
 COPY . .
-RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build licenses
 
 FROM scratch
 ARG VERSION=unknown
@@ -20,6 +20,7 @@ LABEL org.opencontainers.image.title="gdr-features" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION"
 COPY --from=build /src/bin/gdr-features /src/bin/gdr-features-agent /
+COPY --from=build /src/LICENSE /src/bin/THIRD-PARTY-LICENSES /licenses/
 USER 65532:65532
 ENTRYPOINT ["/gdr-features"]
 CMD ["run"]

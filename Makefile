@@ -46,6 +46,9 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker,slurm ./test/vm/... ./test/faults/... ./test/nccl/... ./test/slurm ./nfdsource
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,frameworks,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./test/frameworks/... ./nfdsource
+	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./nfdsource
+	cd hack/release && $(GO) mod tidy -diff
+	cd hack/release && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd examples/nfd-worker && $(GO) mod tidy -diff
 	cd examples/nfd-worker && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd examples/levels && $(GO) mod tidy -diff
@@ -125,6 +128,11 @@ image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs
 .PHONY: image-test
 image-test: image ## test the image, run as the DaemonSet's Pod (needs root and runc)
 	$(GO) test -count=1 -tags image ./test/image
+
+.PHONY: licenses
+licenses: ## write bin/THIRD-PARTY-LICENSES; an error if a module is linked whose license is not allowed
+	@mkdir -p bin
+	env -u GOOS -u GOARCH $(GO) run -C hack/release ./licenses/collect $(addprefix ./cmd/,gdr-features gdr-features-agent kubectl-gdr) > bin/THIRD-PARTY-LICENSES
 
 .PHONY: worker-test
 worker-test: ## run our sources in NFD's worker, and compare its labels with ours
