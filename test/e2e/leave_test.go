@@ -74,7 +74,9 @@ func startFleetOfTwo(t *testing.T) *fleetOfTwo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.apply(t.Context(), append(definitions, shipped(t, "gpu-operator/nvidiadrivers.yaml")...)); err != nil {
+	objects := append(definitions, shipped(t, "gpu-operator/nvidiadrivers.yaml")...)
+	objects = append(objects, shipped(t, "kustomize/components/openshift/rolebinding.yaml")...)
+	if err := f.apply(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"capable", "incapable"} {
@@ -173,6 +175,10 @@ func (f *fleetOfTwo) toFiles(t *testing.T) {
 	f.expectAll(t)
 	if n, err := f.admin.nfd.NfdV1alpha1().NodeFeatures(agentName).List(t.Context(), metav1.ListOptions{}); err != nil || len(n.Items) > 0 {
 		t.Errorf("%d NodeFeatures are left, error %v", len(n.Items), err)
+	}
+	// Without this, OpenShift would admit no further Pod.
+	if _, err := f.admin.kube.RbacV1().RoleBindings(agentName).Get(t.Context(), agentName+"-scc", metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 
