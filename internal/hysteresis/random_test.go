@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
+	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
 )
 
@@ -73,7 +74,7 @@ func (h *history) lately() []hysteresis.Reading {
 
 // TestRandom checks what the package promises on random readings.
 func TestRandom(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range testsize.Inputs(4000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h := &history{settle: pick(r, 0, time.Second, 10*time.Second), published: []label.Set{{}}}
 		k := hysteresis.New(h.settle, nil)
