@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,9 +208,7 @@ func TestPodDenied(t *testing.T) {
 	for _, tt := range deniedNodes() {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newContainer(t, roce).report()
-			for path, state := range tt.usable {
-				r.Pod.Usable[path] = state
-			}
+			maps.Copy(r.Pod.Usable, tt.usable)
 			here := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return r.Pod.UsableNIC(rdma) != tristate.False })
 			r.Pod.Map = here.Assign(here.EveryGPU(), nil)
 			facts := verdict.Facts{Families: family.Known(), PCIRead: true, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: r.Kmod, Matrix: r.Matrix}
@@ -243,9 +242,7 @@ func TestPodRight(t *testing.T) {
 			c.mkdir("sys/class/net/lo")
 		},
 		"variables that are right": func(c *container) {
-			for name, value := range map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_GID_INDEX": "3", "UCX_TLS": "rc,cuda", "NVSHMEM_IB_GID_INDEX": "-1"} {
-				c.variables[name] = value
-			}
+			maps.Copy(c.variables, map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_GID_INDEX": "3", "UCX_TLS": "rc,cuda", "NVSHMEM_IB_GID_INDEX": "-1"})
 		},
 		"IBGDA that the driver allows": func(c *container) {
 			c.variables["NVSHMEM_IB_ENABLE_IBGDA"] = "1"

@@ -127,7 +127,7 @@ func TestGIDIndexes(t *testing.T) {
 		index int64
 		set   bool
 	}{
-		"3": {3, true}, "0": {0, true}, " 5": {5, true}, "0x10": {16, true}, "-1": {}, "auto": {}, "": {}, "inf": {}, "99999999999999999999": {},
+		"3": {3, true}, "0": {0, true}, "+5": {5, true}, "0x10": {16, true}, "-1": {}, "auto": {}, "": {}, "inf": {}, "99999999999999999999": {},
 	}
 	for value, want := range tests {
 		for _, name := range []string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX"} {
