@@ -188,7 +188,7 @@ func TestCompare(t *testing.T) {
 			second.RDMA = "mlx5_2"
 			n.Hardware.NICs = append(n.Hardware.NICs, second)
 		}, all},
-		{"facts that the agent does not know", func(n *nodes.Node, s *[]Slice) {
+		{"facts that the agent does not know", func(n *nodes.Node, _ *[]Slice) {
 			n.Hardware.GPUs[0].PCIeRoot, n.Hardware.GPUs[1].NUMANode, n.Hardware.NICs[0].RDMA = "", "", ""
 		}, "2/2 2/1; 2/2 PIX 2; 2/2 PIX 2; 2/2 PIX 2"},
 		{"a level that is not known", func(n *nodes.Node, _ *[]Slice) {
