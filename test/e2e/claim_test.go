@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -198,7 +199,8 @@ func (c *claimant) give(t *testing.T, template *resourcev1.ResourceClaimTemplate
 	return pods
 }
 
-// takeBack deletes Pods and waits until their devices are free.
+// takeBack deletes Pods and, as the garbage collector does, their claims. It waits until the
+// devices are free.
 func takeBack(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
 	now := int64(0)
@@ -207,19 +209,20 @@ func takeBack(t *testing.T, pods []*corev1.Pod) {
 			t.Fatal(err)
 		}
 	}
+	resources := shared.admin.kube.ResourceV1().ResourceClaims(claims)
 	if err := until(t.Context(), 20*time.Second, func(ctx context.Context) error {
-		all, err := shared.admin.kube.ResourceV1().ResourceClaims(claims).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for _, claim := range all.Items {
-			for _, p := range pods {
-				if strings.HasPrefix(claim.Name, p.Name+"-") && claim.Status.Allocation != nil {
-					return fmt.Errorf("%s is still allocated", claim.Name)
-				}
+		all, err := resources.List(ctx, metav1.ListOptions{})
+		for i := range all.Items {
+			claim := &all.Items[i]
+			if !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return metav1.IsControlledBy(claim, p) }) {
+				continue
+			}
+			err = fmt.Errorf("%s is still there", claim.Name)
+			if claim.DeletionTimestamp == nil {
+				err = errors.Join(err, resources.Delete(ctx, claim.Name, metav1.DeleteOptions{}))
 			}
 		}
-		return nil
+		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
