@@ -62,8 +62,12 @@ func TestSlurm(t *testing.T) {
 			"NodeName=NODE Name=gpu File=/dev/nvidia0", "NodeName=NODE Name=gpu File=/dev/nvidia1",
 			"NodeName=NODE Name=nic File=/dev/infiniband/uverbs0", "NodeName=NODE Name=nic File=/dev/infiniband/uverbs1",
 		}, []string{"# Cores= is left out"}, order},
-		{"no driver's number of a GPU", remove(gpu1), strings.Replace(conf, "gpu:2", "gpu:1", 1), []string{"NodeName=NODE Name=gpu File=/dev/nvidia0"},
-			[]string{"# GPU1 0000:21:00.0 H100 SXM5 80GB, NUMA node 0, PHB to mlx5_1: its device node is not known"}, "/dev/nvidia1"},
+		{
+			"no driver's number of a GPU", remove(gpu1), strings.Replace(conf, "gpu:2", "gpu:1", 1),
+			[]string{"NodeName=NODE Name=gpu File=/dev/nvidia0"},
+			[]string{"# GPU1 0000:21:00.0 H100 SXM5 80GB, NUMA node 0, PHB to mlx5_1: its device node is not known"},
+			"/dev/nvidia1",
+		},
 		{"numbers in another order", func(dir string) error {
 			if err := write(gpu0, "Device Minor: 10\n")(dir); err != nil {
 				return err
@@ -71,13 +75,20 @@ func TestSlurm(t *testing.T) {
 			return write(gpu1, "Device Minor: 9\n")(dir)
 		}, conf, []string{"NodeName=NODE Name=gpu File=/dev/nvidia10", "NodeName=NODE Name=gpu File=/dev/nvidia9"}, []string{order}, "/dev/nvidia1 "},
 		{"numbers of two lengths", write(gpu1, "Device Minor: 10\n"), conf, []string{"NodeName=NODE Name=gpu File=/dev/nvidia10"}, nil, order},
-		{"no verbs devices", remove(uverbs), strings.Replace(conf, ",nic:2", "", 1), nil,
-			[]string{"# mlx5_0 0000:12:00.0 ConnectX-7, NUMA node 0: its device node is not known"}, "Name=nic"},
+		{
+			"no verbs devices", remove(uverbs), strings.Replace(conf, ",nic:2", "", 1), nil,
+			[]string{"# mlx5_0 0000:12:00.0 ConnectX-7, NUMA node 0: its device node is not known"},
+			"Name=nic",
+		},
 		{"a name that is no path", func(dir string) error {
 			return os.Rename(filepath.Join(dir, uverbs, "uverbs1"), filepath.Join(dir, uverbs, "uverbs[1-2] Name=x"))
 		}, strings.Replace(conf, "nic:2", "nic:1", 1), nil, []string{"# mlx5_1 0000:22:00.0 ConnectX-7, NUMA node 0: its device node is not known"}, "Name=x"},
-		{"a port that is down", write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"),
-			"NodeName=NODE Gres=gpu:2,nic:1 Features=gdr,gdr-phb\n", nil, []string{"# mlx5_0 0000:12:00.0 ConnectX-7, NUMA node 0: no active port"}, "uverbs0"},
+		{
+			"a port that is down", write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"),
+			"NodeName=NODE Gres=gpu:2,nic:1 Features=gdr,gdr-phb\n", nil,
+			[]string{"# mlx5_0 0000:12:00.0 ConnectX-7, NUMA node 0: no active port"},
+			"uverbs0",
+		},
 		{"not ready", remove("sys/module/nvidia_peermem"), "NodeName=NODE Gres=gpu:2,nic:2\n", nil, []string{"# No Features. GPUDirect RDMA: not ready ("}, "Features="},
 		{"no PCI bus", remove("sys/bus/pci"), "", nil, []string{"# The PCI bus cannot be read.", "# Not readable: "}, "NodeName"},
 	} {
