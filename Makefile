@@ -118,7 +118,7 @@ faults: build ## test with the writer killed a thousand times, full disks and ha
 	$(GO) test -count=1 -v -tags faults ./test/faults
 
 .PHONY: slurm
-slurm: ## test that Slurm reads topo -o slurm (needs slurmd)
+slurm: ## test that Slurm reads topo -o slurm and places jobs by it (needs slurmd, slurmctld, slurm-client and root)
 	$(GO) test -count=1 -tags slurm ./test/slurm
 
 .PHONY: image
