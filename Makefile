@@ -129,10 +129,21 @@ image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs
 image-test: image ## test the image, run as the DaemonSet's Pod (needs root and runc)
 	$(GO) test -count=1 -tags image ./test/image
 
+IMAGE ?= registry.example.com/gdr-features
+URL   ?= https://example.com/gdr-features
+.PHONY: release
+release: ## build a release into dist/: VERSION=v1.0.0 IMAGE=REGISTRY/NAME URL=PAGE-OF-THE-PROJECT (needs buildah)
+	$(GO) build -C hack/release -o '$(CURDIR)/bin/release' .
+	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)'
+
 .PHONY: licenses
 licenses: ## write bin/THIRD-PARTY-LICENSES; an error if a module is linked whose license is not allowed
 	@mkdir -p bin
 	env -u GOOS -u GOARCH $(GO) run -C hack/release ./licenses/collect $(addprefix ./cmd/,gdr-features gdr-features-agent kubectl-gdr) > bin/THIRD-PARTY-LICENSES
+
+.PHONY: vulncheck
+vulncheck: ## look for known vulnerabilities in what the programs call (needs vuln.go.dev)
+	$(GO) run $(GOVULNCHECK) ./cmd/...
 
 .PHONY: worker-test
 worker-test: ## run our sources in NFD's worker, and compare its labels with ours
@@ -189,4 +200,4 @@ names: ## update source/pci/ids.txt from PCI_IDS=FILE
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
