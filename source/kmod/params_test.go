@@ -43,7 +43,7 @@ func TestPeerMapping(t *testing.T) {
 		"":                      no,
 		"PeerMappingOverride=1": yes,
 		"PeerMappingOverride=0x1;RMForceStaticBar1=1":     yes,
-		" A=1 ; PeerMapping Override = 1 ;":               yes,
+		"A=1 ; PeerMapping Override = 1 ;":                yes,
 		"PeerMappingOverride=0":                           no,
 		"PeerMappingOverride=1;PeerMappingOverride=0;":    no,
 		"NoPeerMappingOverride=1;peermappingoverride=1":   unknown,

@@ -128,12 +128,16 @@ func parseBARs(text string) (sizes [maxBARs]uint64, err error) {
 // memoryBAR is the BAR after BAR 0 that the memory is reached through, counted among
 // those with an address: 0 is BAR 0 itself.
 func memoryBAR(sizes [maxBARs]uint64, nth int) (bar int, size uint64) {
-	for ; nth > 0; nth-- {
-		for bar++; bar < maxBARs && sizes[bar] == 0; bar++ {
+	if nth == 0 {
+		return 0, sizes[0]
+	}
+	for bar = 1; bar < maxBARs; bar++ {
+		if sizes[bar] > 0 {
+			nth--
 		}
-		if bar == maxBARs {
-			return 1, 0
+		if nth == 0 {
+			return bar, sizes[bar]
 		}
 	}
-	return bar, sizes[bar]
+	return 1, 0
 }
