@@ -109,15 +109,20 @@ func gpuNames(f *Facts) string {
 	return firstFew(names)
 }
 
+// sawGPUNodes is evidence of the nodes that are missing. Which node it would be is not known
+// of a GPU that the driver does not show here.
 func sawGPUNodes(f *Facts) []string {
 	var seen []string
 	for _, c := range f.Pod.Map.Choices {
-		if path := f.Pod.Visible.GPUs[c.GPU.Address].Node; path != "" {
-			seen = append(seen, sawFile(path, f.Pod.Visible.GPUs[c.GPU.Address].Here))
+		gpu := f.Pod.Visible.GPUs[c.GPU.Address]
+		switch {
+		case gpu.Node != "":
+			seen = append(seen, sawFile(gpu.Node, gpu.Here))
+		case c.GPU.GPU.Information != "":
+			seen = append(seen, sawFile("/"+c.GPU.GPU.Information+"/"+c.GPU.Address.String()+"/information", tristate.False))
+		default:
+			seen = append(seen, saw(c.GPU.Address.File("drm"), "no render node"))
 		}
-	}
-	if len(seen) == 0 { // which nodes they would be is not known: the driver does not say it here
-		return []string{sawFile("/dev/nvidia0", tristate.False)}
 	}
 	return seen
 }

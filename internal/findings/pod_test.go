@@ -116,7 +116,12 @@ func podFailures() []podFailure {
 	const fail, warn = findings.Fail, findings.Warn
 	return []podFailure{
 		{name: "no GPU", broken: func(c *container) { c.remove("dev/nvidia0"); c.remove("dev/nvidia1") }, status: fail, code: "GPUNodeMissing", text: "2 GPUs", evidence: "/dev/nvidia0=absent", fix: "resources.limits"},
-		{name: "no GPU, of which the driver says nothing", broken: func(c *container) { c.remove("proc/driver/nvidia/gpus") }, status: fail, code: "GPUNodeMissing", evidence: "/dev/nvidia0=absent", fix: "nvidia.com/gpu"},
+		{name: "no GPU, of which the driver says nothing", broken: func(c *container) { c.remove("proc/driver/nvidia/gpus") }, status: fail, code: "GPUNodeMissing", evidence: "/proc/driver/nvidia/gpus/0000:13:00.0/information=absent", fix: "nvidia.com/gpu"},
+		{name: "no render node", on: strings.ReplaceAll(roce, "gpu 10de:2330", "accel 1002:74a1"), broken: func(c *container) { c.remove("dev/dri") }, status: fail, code: "GPUNodeMissing", evidence: "/dev/dri/renderD128=absent", fix: "amd.com/gpu"},
+		{name: "an AMD GPU without drm", on: strings.ReplaceAll(roce, "gpu 10de:2330", "accel 1002:74a1"), broken: func(c *container) {
+			c.remove("sys/bus/pci/devices/0000:13:00.0/drm")
+			c.remove("sys/bus/pci/devices/0000:83:00.0/drm")
+		}, status: fail, code: "GPUNodeMissing", evidence: "/sys/bus/pci/devices/0000:13:00.0/drm=no render node", fix: "amd.com/gpu"},
 		{name: "no verbs nodes", broken: func(c *container) { c.remove("dev/infiniband") }, status: fail, code: "VerbsNodeMissing", text: "/dev/infiniband/uverbs0 (mlx5_0)", evidence: "/dev/infiniband/uverbs1=absent", fix: "resources.limits"},
 		{name: "a far NIC alone", broken: func(c *container) { c.remove("dev/infiniband/uverbs0") }, status: warn, code: "NearNICNotHere", text: "0000:13:00.0 has mlx5_0 at PIX, and of those here mlx5_1 at SYS", evidence: "/dev/infiniband/uverbs0=absent", fix: "pcieRoot"},
 		{name: "another network namespace", broken: func(c *container) { c.remove("sys/class/infiniband/mlx5_0"); c.remove("sys/class/infiniband/mlx5_1") }, status: fail, code: "RDMADeviceElsewhere", text: "mlx5_0, mlx5_1", evidence: "/sys/class/infiniband/mlx5_0=absent", fix: "hostNetwork"},

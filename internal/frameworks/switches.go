@@ -80,8 +80,9 @@ func cNumber(text string) (n int64, ok bool) {
 	return n, end == len(text) || text[end] < '0' || text[end] > '9'
 }
 
-func ncclDisable(_ *switches, value string) (string, bool) {
-	if n, ok := cNumber(value); !ok || n == 0 {
+// ncclDisable is about NCCL's own transport. A plug-in, as EFA has one, is used all the same.
+func ncclDisable(j *switches, value string) (string, bool) {
+	if n, ok := cNumber(value); !ok || n == 0 || !slices.ContainsFunc(j.NICs, byVerbs) {
 		return "", false
 	}
 	return "NCCL does not use its InfiniBand and RoCE transport", true

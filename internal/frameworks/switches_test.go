@@ -30,9 +30,10 @@ func TestSwitches(t *testing.T) {
 		near              = "dell-xe9680-h100"       // every GPU has a NIC at PIX
 		mixed             = "a40-8gpu-2cx7-nccl1343" // four GPUs at PIX, four at NODE
 		amd               = "supermicro-mi300x-thor2"
+		efa               = "aws-p5-h100"
 		none, whole, part = 0, 1, 2
 	)
-	maps := map[string]*assign.Map{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd)}
+	maps := map[string]*assign.Map{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd), efa: mapOn(t, efa)}
 	tests := []struct {
 		on, set string
 		ways    frameworks.Ways
@@ -44,6 +45,7 @@ func TestSwitches(t *testing.T) {
 		{near, "NCCL_IB_DISABLE=", both, none},
 		{near, "NCCL_IB_DISABLE=yes", both, none}, // NCCL reads 0
 		{near, "NCCL_IB_DISABLE=99999999999999999999", both, none},
+		{efa, "NCCL_IB_DISABLE=1", both, none}, // a plug-in is used
 		{near, "NCCL_NET=socket", both, whole},
 		{near, "NCCL_NET=IB", both, none},
 		{near, "NCCL_NET_GDR_LEVEL=LOC", both, whole},

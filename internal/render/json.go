@@ -147,6 +147,9 @@ type checkJSON struct {
 	// none matches.
 	Expected    *tristate.State `json:"expected,omitempty"`
 	MachineType *string         `json:"machineType,omitempty"`
+	// Pod is there only with --pod: whether the findings about the container let it use
+	// GPUDirect RDMA.
+	Pod *tristate.State `json:"pod,omitempty"`
 }
 
 // CheckJSON writes the verdict and its findings.
@@ -160,6 +163,10 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	}
 	if r.Expected != nil {
 		out.Expected, out.MachineType = &r.Expected.State, &r.Expected.Type
+	}
+	if r.Pod != nil {
+		state := findings.InPod(r.Findings)
+		out.Pod = &state
 	}
 	for i := range r.Findings {
 		out.Findings = append(out.Findings, finding(&r.Findings[i]))

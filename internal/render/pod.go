@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/findings"
@@ -44,7 +45,9 @@ func podReasons(r *report.Report, limit topology.Level) []string {
 		if len(text) > longestLine {
 			text = strings.ToValidUTF8(text[:longestLine-3], "") + "..."
 		}
-		reasons = append(reasons, text)
+		if !slices.Contains(reasons, text) {
+			reasons = append(reasons, text)
+		}
 	}
 	if r.Verdict.Ready != tristate.True {
 		add("the node: " + view.Summary(r))
