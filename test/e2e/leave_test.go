@@ -66,16 +66,7 @@ func startFleetOfTwo(t *testing.T) *fleetOfTwo {
 	if err := f.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(program("operators.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions, err := decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects := append(definitions, shipped(t, "gpu-operator/nvidiadrivers.yaml")...)
-	objects = append(objects, shipped(t, "kustomize/components/openshift/rolebinding.yaml")...)
+	objects := slices.Concat(built(t, "operators.yaml"), shipped(t, "gpu-operator/nvidiadrivers.yaml"), shipped(t, "kustomize/components/openshift/rolebinding.yaml"))
 	if err := f.apply(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}

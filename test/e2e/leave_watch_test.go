@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -96,7 +97,7 @@ func version(o metav1.Object) int64 {
 // replay goes through the changes in their order and says what is wrong after any of those
 // after from.
 func replay(changes []change, from int64, want map[string]string) (wrong []string) {
-	slices.SortFunc(changes, func(a, b change) int { return int(a.version - b.version) })
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.version, b.version) })
 	nodes, drivers := map[string]map[string]string{}, map[string]map[string]string{}
 	seen := 0
 	for _, c := range changes {

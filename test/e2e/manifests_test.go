@@ -68,17 +68,23 @@ func applyOperators(t *testing.T) {
 // install installs the custom resources in a file of .bin.
 func install(t *testing.T, name string) {
 	t.Helper()
+	if err := shared.apply(t.Context(), built(t, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// built returns the objects in a file of .bin.
+func built(t *testing.T, name string) []*unstructured.Unstructured {
+	t.Helper()
 	text, err := os.ReadFile(program(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	definitions, err := decode(text)
+	objects, err := decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := shared.apply(t.Context(), definitions); err != nil {
-		t.Fatal(err)
-	}
+	return objects
 }
 
 // convert converts an object to its Go type.
