@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -56,6 +57,7 @@ func (r *release) run() error {
 	if err := r.identify(); err != nil {
 		return err
 	}
+	syscall.Umask(0o022) // of the files in packages
 	for name, value := range environment {
 		if err := os.Setenv(name, value); err != nil {
 			return err
