@@ -47,6 +47,7 @@ type claimant struct {
 	inv    *pci.Inventory
 	m      *assign.Map // of every GPU
 	driver *dradriver.Driver
+	gpus   *dradriver.Driver // nil where neither --gpu-driver nor --gpu-class names one that is known
 	Claim
 }
 
@@ -58,6 +59,7 @@ func NewClaim(inv *pci.Inventory, m *assign.Machine, o Options) (*Claim, error) 
 	if c.driver, err = nicDriverNamed(o.NICDriver); err != nil {
 		return nil, err
 	}
+	c.gpus = dradriver.Find(cmp.Or(o.GPUDriver, o.GPUClass))
 	c.m = m.Assign(m.EveryGPU(), allows(c.driver))
 	c.NICClass = cmp.Or(o.NICClass, c.driver.Name)
 	if c.GPUClass == "" {
@@ -92,9 +94,16 @@ func (c *claimant) gpuClass() (string, error) {
 	return class, nil
 }
 
+// wanted reports whether a GPU is eligible and may be of the class and driver that the claim
+// names.
+func (c *claimant) wanted(gpu *topology.GPU) bool {
+	return gpu.Eligible && (c.gpus == nil || c.gpus.GPUs == gpu.GPU.Name)
+}
+
 // byAttribute makes a claim that any GPU and NIC with the same value of the attribute meet.
 func (c *claimant) byAttribute() error {
-	if most := c.atOnce(); c.Pairs > most {
+	most, now := c.atOnce()
+	if c.Pairs > most {
 		return c.tooMany(most)
 	}
 	worst := c.worst()
@@ -107,6 +116,9 @@ func (c *claimant) byAttribute() error {
 	}
 	if worst == topology.Unknown {
 		c.note("The worst level that this claim can give is unknown.")
+	}
+	if c.Pairs > now {
+		c.note("The NICs with an RDMA device make %d of %d pairs here: this claim stays Pending until more NICs have one.", now, c.Pairs)
 	}
 	c.unsuitable()
 	if c.Attribute == NUMANode {
@@ -145,30 +157,34 @@ func (c *claimant) ofGPUDriver() string {
 }
 
 // atOnce is how many pairs of the attribute can be allocated at the same time: each device is
-// in one.
-func (c *claimant) atOnce() int {
-	gpus, nics := map[string]int{}, map[string]int{}
-	for _, gpu := range c.m.GPUs {
-		if value, _ := c.Attribute.Of(gpu.Function); gpu.Eligible && value != "" {
+// in one. most counts all eligible NICs, now those with an RDMA device: a NIC may get one with
+// its driver, or never, as the second port of a bond.
+func (c *claimant) atOnce() (most, now int) {
+	gpus, nics, withRDMA := map[string]int{}, map[string]int{}, map[string]int{}
+	for i := range c.m.GPUs {
+		if value, _ := c.Attribute.Of(c.m.GPUs[i].Function); c.wanted(&c.m.GPUs[i]) && value != "" {
 			gpus[value]++
 		}
 	}
 	seen := map[pci.Address]bool{}
 	for i := range c.m.Matrix.NICs {
-		f := c.m.Matrix.NICs[i].Function // one may have several RDMA devices
+		n := &c.m.Matrix.NICs[i]
+		f := n.Function // one may have several RDMA devices
 		if f == nil || !f.NICEligible() || seen[f.Address] || !publishes(c.driver, f) {
 			continue
 		}
 		seen[f.Address] = true
-		if value, _ := c.Attribute.Of(f); value != "" {
-			nics[value]++
+		value, _ := c.Attribute.Of(f)
+		nics[value]++
+		if n.RDMA != nil {
+			withRDMA[value]++
 		}
 	}
-	pairs := 0
 	for value, n := range gpus {
-		pairs += min(n, nics[value])
+		most += min(n, nics[value])
+		now += min(n, withRDMA[value])
 	}
-	return pairs
+	return most, now
 }
 
 // worst is the worst level of a GPU and a NIC that meet the claim, topology.Unknown where it
@@ -191,7 +207,7 @@ func (c *claimant) worst() topology.Level {
 // without any eligible GPU is not of the class.
 func (c *claimant) accepts(p *topology.Pair) tristate.State {
 	gpu, nic := &c.m.GPUs[p.GPU], c.m.Matrix.NICs[p.NIC].Function
-	claimed := slices.ContainsFunc(c.m.GPUs, func(g topology.GPU) bool { return g.Eligible && g.GPU == gpu.GPU })
+	claimed := slices.ContainsFunc(c.m.GPUs, func(g topology.GPU) bool { return c.wanted(&g) && g.GPU == gpu.GPU })
 	if !claimed || nic == nil || !publishes(c.driver, nic) {
 		return tristate.False
 	}
@@ -226,7 +242,7 @@ func (c *claimant) withoutNUMANode() {
 	var drivers []string
 	for i := range c.m.GPUs {
 		d := gpuDriver(&c.m.GPUs[i])
-		if c.m.GPUs[i].Eligible && c.GPUDriver == "" && !d.NUMANode && !slices.Contains(drivers, d.Name) {
+		if c.wanted(&c.m.GPUs[i]) && (c.GPUDriver == "" || c.gpus != nil) && !d.NUMANode && !slices.Contains(drivers, d.Name) {
 			drivers = append(drivers, d.Name)
 		}
 	}
@@ -278,7 +294,7 @@ func (c *claimant) pairs() []assign.Choice {
 	used := map[pci.Address]bool{}
 	for _, choice := range c.m.Choices {
 		switch gpu := choice.GPU; {
-		case !gpu.Eligible:
+		case !c.wanted(gpu):
 		case choice.NIC == nil:
 			c.note("The GPU %v has no usable NIC: none is eligible and has an RDMA device with an active port here.", gpu.Address)
 		case !published(gpu.Address):

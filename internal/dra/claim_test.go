@@ -18,13 +18,13 @@ import (
 )
 
 // claimOf makes a claim on a machine of these functions. Every NIC has an RDMA device with
-// an active port.
+// an active port, unless it is bound to vfio-pci.
 func claimOf(t *testing.T, o dra.Options, functions ...pci.Function) (*dra.Claim, error) {
 	t.Helper()
 	inv := pci.Inventory{Functions: functions, NUMANodes: 2}
 	devices := rdma.Inventory{Complete: true}
 	for i := range functions {
-		if f := &functions[i]; f.KnownNIC() != nil {
+		if f := &functions[i]; f.KnownNIC() != nil && f.Driver != "vfio-pci" {
 			devices.Devices = append(devices.Devices, rdma.Device{
 				Name: "rdma" + f.Address.String()[5:7], PCI: &f.Address, PortsRead: true,
 				Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand", RateGbps: 400}},
@@ -65,6 +65,8 @@ func TestClaim(t *testing.T) {
 	geforce := at(4, a, 0, family.IDs{Vendor: 0x10de, Device: 0x2684, Class: 0x030000})
 	vf := nic(2, a, 0)
 	vf.Address.Function, vf.PhysFn = 1, &pci.Address{Bus: 2}
+	given := nic(3, a, 0) // to a virtual machine
+	given.Driver = "vfio-pci"
 	match := func(attribute string, requests ...string) resourceapi.DeviceConstraint {
 		return resourceapi.DeviceConstraint{Requests: requests, MatchAttribute: new(resourceapi.FullyQualifiedName("resource.kubernetes.io/" + attribute))}
 	}
@@ -152,6 +154,38 @@ func TestClaim(t *testing.T) {
 			nil,
 			[]string{"could not be read", "by address"},
 		},
+		{
+			"a NIC without an RDMA device",
+			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), given, gpu(4, a, 0)},
+			dra.Options{Pairs: 2},
+			"PHB",
+			[]resourceapi.DeviceRequest{
+				request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA),
+				request("gpu-1", "gpu.nvidia.com"), request("nic-1", "dra.net", isRDMA),
+			},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0"), match("pcieRoot", "gpu-1", "nic-1")},
+			[]string{"NICs with an RDMA device make 1 of 2 pairs here"},
+		},
+		{
+			"an AMD GPU by its class, beside one of NVIDIA",
+			[]pci.Function{instinct, nic(2, a, 0), gpu(0x81, b, 0), nic(0x82, b, 0)},
+			dra.Options{Pairs: 1, GPUClass: "gpu.amd.com"},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.amd.com"), request("nic-0", "dra.net", isRDMA)},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			nil,
+		},
+		{
+			"an AMD GPU by address, beside one of NVIDIA",
+			[]pci.Function{gpu(0, a, 0), instinct, nic(0x81, b, 1)},
+			dra.Options{Pairs: 1, GPUDriver: "gpu.amd.com"},
+			"SYS",
+			[]resourceapi.DeviceRequest{
+				request("gpu-0", "gpu.amd.com", `device.driver == "gpu.amd.com"`, gpuAt("0000:01:00.0")), request("nic-0", "dra.net", isRDMA, nicAt("0000:81:00.0")),
+			},
+			nil,
+			[]string{"Neither pcieRoot nor numaNode", "by address"},
+		},
 		{"no GPU", []pci.Function{nic(2, a, 0)}, dra.Options{Pairs: 1}, "", nil, nil, []string{"No claim can ask for a pair"}},
 		{"no eligible GPU", []pci.Function{nic(2, a, 0), geforce}, dra.Options{Pairs: 1}, "", nil, nil, []string{"No claim can ask for a pair"}},
 	} {
@@ -204,6 +238,8 @@ func TestClaimRefused(t *testing.T) {
 	}{
 		{"more pairs than NICs", []pci.Function{gpu(1, a, 0), gpu(2, a, 0), nic(3, a, 0)}, dra.Options{Pairs: 2}, "--pairs 2: a node like this one can give at most 1"},
 		{"more pairs by address than NICs", []pci.Function{gpu(1, a, 0), gpu(2, a, 0), nic(3, "pci0000:80", 1)}, dra.Options{Pairs: 2}, "--pairs 2: a node like this one can give at most 1"},
+		{"pairs of both families by the class of one", []pci.Function{gpu(1, a, 0), nic(2, a, 0), instinct, nic(4, a, 0)}, dra.Options{Pairs: 2, GPUClass: "gpu.nvidia.com"}, "at most 1"},
+		{"GPUs of another driver", []pci.Function{gpu(1, a, 0), nic(2, a, 0)}, dra.Options{Pairs: 1, GPUDriver: "gpu.amd.com"}, "at most 0"},
 		{"no virtual function", []pci.Function{gpu(1, a, 0), nic(2, a, 0)}, dra.Options{Pairs: 1, NICDriver: dra.NICDrivers()[1]}, "at most 0"},
 		{"GPUs of two classes", []pci.Function{gpu(1, a, 0), nic(2, a, 0), instinct}, dra.Options{Pairs: 1}, "choose one with --gpu-class"},
 		{"an unknown driver", []pci.Function{gpu(1, a, 0), nic(2, a, 0)}, dra.Options{Pairs: 1, NICDriver: "cni"}, "--nic-driver cni"},
