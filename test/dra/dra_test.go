@@ -174,7 +174,7 @@ func (s *subject) level(t *testing.T, gpu, nic string) topology.Level {
 
 // TestPrinted: the YAML and the JSON that the program prints are one template.
 func TestPrinted(t *testing.T) {
-	each(t, func(t *testing.T, s *subject) {
+	described(t, func(t *testing.T, s *subject) {
 		_, want, err := s.claim(t, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -198,14 +198,22 @@ func pending(c *dra.Claim, template *resourceapi.ResourceClaimTemplate) bool {
 	return c.Attribute == dra.NUMANode && template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName == "gpu.amd.com"
 }
 
-// promised is the level in the template's annotation.
+// promised is the level in the template's annotation, topology.Unknown without one.
 func promised(t *testing.T, template *resourceapi.ResourceClaimTemplate) topology.Level {
 	t.Helper()
+	if template.Annotations == nil {
+		return topology.Unknown
+	}
 	level, err := topology.ParseLevel(template.Annotations[label.Level])
 	if err != nil {
 		t.Fatal(err)
 	}
 	return level
+}
+
+// kept reports whether a pair of this level keeps a promise.
+func kept(promise, level topology.Level) bool {
+	return promise == topology.Unknown || level != topology.Unknown && level <= promise
 }
 
 // TestPage: the documentation's Pod uses the claim that the program prints, and the
@@ -255,7 +263,7 @@ func TestAllocated(t *testing.T) {
 		used, worst, n := sets.New[structured.DeviceID](), topology.Unknown, 0
 		for got := s.allocate(t, template, used); got != nil; got = s.allocate(t, template, used) {
 			level := s.level(t, got["gpu-0"], got["nic-0"])
-			if level > promised(t, template) {
+			if !kept(promised(t, template), level) {
 				t.Errorf("%v is at %v, promised is %v", got, level, promised(t, template))
 			}
 			worst = max(worst, level)
@@ -284,15 +292,20 @@ func TestPromise(t *testing.T) {
 		if err != nil || template == nil || claim.Attribute == dra.None {
 			return
 		}
-		name, worst := resourceapi.QualifiedName(claim.Attribute.Name()), topology.Unknown
+		name, worst, known := resourceapi.QualifiedName(claim.Attribute.Name()), topology.Unknown, true
+		class := template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName
 		for i := range s.Functions {
 			for j := range s.Functions {
 				gpu, nic := &s.Functions[i], &s.Functions[j]
 				of := text(s.attributes[gpu.Address][name])
-				if gpu.IsGPU() && nic.Attrs["rdma"] != "" && of != "" && of == text(s.attributes[nic.Address][name]) {
-					worst = max(worst, s.level(t, gpu.Address, nic.Address))
+				if gpu.IsGPU() && gpuDrivers[gpu.Vendor] == class && nic.Attrs["rdma"] != "" && of != "" && of == text(s.attributes[nic.Address][name]) {
+					level := s.level(t, gpu.Address, nic.Address)
+					worst, known = max(worst, level), known && level != topology.Unknown
 				}
 			}
+		}
+		if !known {
+			worst = topology.Unknown
 		}
 		if got := promised(t, template); got != worst {
 			t.Errorf("promised is %v, the farthest devices with the same %s are at %v", got, name, worst)
@@ -318,7 +331,7 @@ func TestMany(t *testing.T) {
 			}
 			for i := range n {
 				gpu, nic := got[fmt.Sprintf("gpu-%d", i)], got[fmt.Sprintf("nic-%d", i)]
-				if level := s.level(t, gpu, nic); level > promised(t, template) {
+				if level := s.level(t, gpu, nic); !kept(promised(t, template), level) {
 					t.Errorf("%d pairs: %s and %s are at %v, promised is %v", n, gpu, nic, level, promised(t, template))
 				}
 			}
@@ -341,7 +354,7 @@ func TestEveryGPU(t *testing.T) {
 					continue
 				}
 				eligible++
-				if s.allocate(t, matching(a, dradriver.OfGPUs(gpu.GPU.Name).Name), s.allGPUsBut(gpu.Address.String())) != nil {
+				if s.allocate(t, matching(a, dradriver.OfGPUs(gpu.GPU.Name).Name), s.allButEligible(gpu.Address.String())) != nil {
 					served++
 				}
 			}
@@ -375,15 +388,18 @@ func matching(a dra.Attribute, gpuClass string) *resourceapi.ResourceClaimTempla
 	return &template
 }
 
-// allGPUsBut are the devices that are in use when one GPU is free.
-func (s *subject) allGPUsBut(free string) sets.Set[structured.DeviceID] {
+// allButEligible are the devices that are in use when one GPU and all eligible NICs are free.
+func (s *subject) allButEligible(gpu string) sets.Set[structured.DeviceID] {
+	free := map[string]bool{gpu: true}
+	for _, nic := range s.report.Matrix.NICs {
+		if nic.Eligible {
+			free[nic.Address()] = true
+		}
+	}
 	used := sets.New[structured.DeviceID]()
 	for _, slice := range s.slices {
-		if slice.Spec.Driver == dranet {
-			continue
-		}
 		for _, d := range slice.Spec.Devices {
-			if s.address[slice.Spec.Driver+"/"+d.Name] != free {
+			if !free[s.address[slice.Spec.Driver+"/"+d.Name]] {
 				used.Insert(structured.MakeDeviceID(slice.Spec.Driver, node, d.Name))
 			}
 		}

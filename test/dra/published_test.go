@@ -46,8 +46,19 @@ type subject struct {
 	attributes map[string]map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
 }
 
-// each runs a test on every machine.
+// each runs a test on every machine, also on those that are made up.
 func each(t *testing.T, test func(t *testing.T, s *subject)) {
+	t.Helper()
+	described(t, test)
+	for seed := range uint64(madeUp) {
+		m := makeUp(t, seed)
+		t.Run(m.Name, func(t *testing.T) { test(t, published(t, m)) })
+	}
+}
+
+// described runs a test on every machine of testdata.
+func described(t *testing.T, test func(t *testing.T, s *subject)) {
+	t.Helper()
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) { test(t, published(t, m)) })
 	}
