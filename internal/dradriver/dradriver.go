@@ -26,6 +26,9 @@ type Driver struct {
 	RDMA, RDMADevice string
 	// NUMANode: it publishes the standard numaNode.
 	NUMANode bool
+	// Type is an attribute that has the value Whole for the devices of the DeviceClass of the
+	// driver's name; both "" where all devices are of that class.
+	Type, Whole string
 	// OnlyVirtual: it publishes only virtual functions.
 	OnlyVirtual bool
 }
@@ -34,7 +37,8 @@ type Driver struct {
 //   - gpu.nvidia.com: kubernetes-sigs/dra-driver-nvidia-gpu 9593204 (August 2026),
 //     cmd/gpu-kubelet-plugin/deviceinfo.go and mig.go. pciBusID has been standard since January
 //     2026 and was pcieBusID before; numaNode came in July 2026. GPUs, MIG devices and GPUs for
-//     vfio differ in type.
+//     vfio differ in type (types.go), and each type has a DeviceClass (deployments/helm,
+//     deviceclass-gpu.yaml).
 //   - gpu.amd.com: ROCm/k8s-gpu-dra-driver 08bc729, cmd/gpu-kubeletplugin/deviceinfo.go: GPUs
 //     and partitions of GPUs. In October 2025 (2622427) the addresses were pciAddr and
 //     parentPciAddr. The NUMA node is gpu.amd.com/numaNode.
@@ -46,7 +50,10 @@ type Driver struct {
 //     (August 2026), pkg/consts/consts.go, pkg/devicestate/discovery.go: an unknown pcieRoot is
 //     published as "". The NUMA node is dra.net/numaNode.
 var drivers = [...]Driver{
-	{Name: "gpu.nvidia.com", GPUs: "nvidia", NUMANode: true, Addresses: []string{PCIBusID, "gpu.nvidia.com/pcieBusID"}},
+	{
+		Name: "gpu.nvidia.com", GPUs: "nvidia", NUMANode: true, Addresses: []string{PCIBusID, "gpu.nvidia.com/pcieBusID"},
+		Type: "gpu.nvidia.com/type", Whole: "gpu",
+	},
 	{Name: "gpu.amd.com", GPUs: "amd", Addresses: []string{PCIBusID, "gpu.amd.com/pciAddr", "gpu.amd.com/parentPciAddr"}},
 	{Name: "dra.net", NUMANode: true, Addresses: []string{"dra.net/pciAddress"}, RDMA: "dra.net/rdma", RDMADevice: "dra.net/rdmaDevice"},
 	{

@@ -27,7 +27,9 @@ const (
 	NoAgent          = "NoAgent"
 	NoSlices         = "NoSlices"
 	PoolIncomplete   = "PoolIncomplete"
+	PoolInvalid      = "PoolInvalid"
 	NotPublished     = "NotPublished"
+	OnlyParts        = "OnlyParts"
 	NotListed        = "NotListed"
 	PublishedTwice   = "PublishedTwice"
 	AttributeMissing = "AttributeMissing"
@@ -36,7 +38,7 @@ const (
 )
 
 // codes are in the order in which findings are shown.
-var codes = []string{NoAgent, NoSlices, PoolIncomplete, NotPublished, NotListed, PublishedTwice, AttributeDiffers, NoMatch, AttributeMissing}
+var codes = []string{NoAgent, NoSlices, PoolIncomplete, PoolInvalid, NotPublished, OnlyParts, NotListed, PublishedTwice, AttributeDiffers, NoMatch, AttributeMissing}
 
 func order(code string) int { return slices.Index(codes, code) }
 
@@ -46,6 +48,8 @@ var fixes = map[string]string{
 	NoSlices:         "see whether the driver's Pod runs on the node, and its log",
 	PoolIncomplete:   "wait, since the driver may be about to publish the rest; otherwise restart its Pod on the node",
 	NotPublished:     "see the log of the driver's Pod on the node: it leaves out what is bound to another kernel driver or excluded by its configuration, and dra.net the NIC of the default route",
+	PoolInvalid:      "restart the driver's Pod on the node; if that does not help, report it to the driver's authors",
+	OnlyParts:        "claim a part by the DeviceClass of its type, mig.nvidia.com for MIG, or turn MIG off",
 	NotListed:        "see with gdr-features topo whether the device is still in the node; restart the Pod of the driver or of the agent, whichever is outdated",
 	PublishedTwice:   "make one of the drivers leave these NICs out; otherwise two Pods may be given the same NIC",
 	AttributeDiffers: "restart the driver's Pod on the node, so that it reads the machine again",
@@ -87,8 +91,8 @@ func (c *comparison) findDrivers() {
 	var nics []string
 	published := false
 	for d := range dradriver.All() {
-		if c.partly[d] {
-			c.say(Finding{Code: PoolIncomplete, Driver: d.Name, Text: "not all ResourceSlices of the newest generation of " + d.Name + " are there, and until then the scheduler gives out none of its devices"})
+		if f, ok := c.unusable[d]; ok {
+			c.say(f)
 		}
 		if d.GPUs == "" {
 			nics, published = append(nics, d.Name), published || c.drivers[d]
@@ -145,7 +149,7 @@ func (c *comparison) findDevices() {
 		}
 	}
 	for d := range dradriver.All() {
-		if !c.drivers[d] || c.partly[d] || nameless[d] || d.OnlyVirtual {
+		if _, none := c.unusable[d]; none || !c.drivers[d] || nameless[d] || d.OnlyVirtual {
 			continue
 		}
 		listed := c.listedNICs()
@@ -156,6 +160,7 @@ func (c *comparison) findDevices() {
 			c.say(Finding{Code: NotPublished, Driver: d.Name, Devices: left, Text: d.Name + " does not publish " + few(left)})
 		}
 	}
+	c.findParts()
 	for d := range dradriver.All() {
 		if g := gone[d]; len(g) > 0 {
 			c.say(Finding{Code: NotListed, Driver: d.Name, Devices: g, Text: fmt.Sprintf("%s publishes %s, which the agent does not list", d.Name, few(g))})
@@ -169,6 +174,22 @@ func (c *comparison) findDevices() {
 	}
 	if slices.Sort(twice); len(twice) > 0 {
 		c.say(Finding{Code: PublishedTwice, Devices: twice, Text: "two drivers publish " + few(twice)})
+	}
+}
+
+// findParts looks for GPUs of which only parts are published, which a claim for GPUs cannot get.
+func (c *comparison) findParts() {
+	for d := range dradriver.All() {
+		var parts []string
+		for _, of := range c.devices {
+			is := func(gpu *Device) bool { return gpu.address == of.address }
+			if of.driver == d && d.GPUs != "" && of.address != "" && !slices.ContainsFunc(c.gpus, is) && !slices.Contains(parts, of.address) {
+				parts = append(parts, of.address)
+			}
+		}
+		if len(parts) > 0 {
+			c.say(Finding{Code: OnlyParts, Driver: d.Name, Devices: parts, Text: fmt.Sprintf("%s publishes %s only in parts (MIG) or for virtual machines (vfio): no claim of the DeviceClass %[1]s is given it", d.Name, few(parts))})
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package resourceslice
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -36,6 +37,12 @@ type Device struct {
 
 // rdma reports whether it is published as a NIC with an RDMA device.
 func (d *Device) rdma() bool { return d.value(d.driver.RDMA) == "true" }
+
+// whole reports whether it is of the DeviceClass of its driver's name: a GPU, not a part of one.
+func (d *Device) whole() bool {
+	kind := d.value(d.driver.Type)
+	return kind == "" || kind == d.driver.Whole
+}
 
 // value returns the first value of an attribute, "" for none.
 func (d *Device) value(attribute string) string {
@@ -97,8 +104,10 @@ type comparison struct {
 	gpus, nics []*Device
 	// alone are the GPUs that have the pcieRoot of none of nics.
 	alone []string
-	// drivers are those that have published anything, partly those with an incomplete pool.
-	drivers, partly map[*dradriver.Driver]bool
+	// drivers are those that have published anything.
+	drivers map[*dradriver.Driver]bool
+	// unusable say why the scheduler gives out no devices of a pool, one finding a driver.
+	unusable map[*dradriver.Driver]Finding
 }
 
 // listed is a function that the agent has listed.
@@ -111,7 +120,7 @@ type listed struct {
 func compare(agent nodes.Node, published []Slice) Node {
 	c := comparison{
 		Node: Node{Agent: agent}, listed: map[string]*listed{},
-		drivers: map[*dradriver.Driver]bool{}, partly: map[*dradriver.Driver]bool{},
+		drivers: map[*dradriver.Driver]bool{}, unusable: map[*dradriver.Driver]Finding{},
 	}
 	if agent.Hardware != nil {
 		c.list(agent.Hardware)
@@ -149,9 +158,9 @@ func (c *comparison) list(h *nodes.Hardware) {
 }
 
 // take takes over the devices of the newest generation of each pool. The scheduler gives no
-// device of a pool that is not complete, and takes its older generations for outdated
-// (k8s.io/dynamic-resource-allocation v0.35.3, structured/internal/stable,
-// pools_stable.go, GatherPools; allocator_stable.go, allocateOne).
+// device of a pool that is not complete or has a name twice, and takes its older generations for
+// outdated (k8s.io/dynamic-resource-allocation v0.35.3, structured/internal/stable,
+// pools_stable.go, GatherPools and poolIsInvalid; allocator_stable.go, allocateOne).
 func (c *comparison) take(published []Slice) {
 	type pool struct {
 		driver *dradriver.Driver
@@ -170,8 +179,8 @@ func (c *comparison) take(published []Slice) {
 	}
 	for of, newest := range pools {
 		c.drivers[of.driver] = true
-		if int64(len(newest)) < newest[0].Count {
-			c.partly[of.driver] = true
+		if f, ok := unusable(of.driver.Name, newest); ok {
+			c.unusable[of.driver] = f
 			continue
 		}
 		for _, s := range newest {
@@ -184,6 +193,24 @@ func (c *comparison) take(published []Slice) {
 		return cmp.Or(strings.Compare(a.driver.Name, b.driver.Name), strings.Compare(a.address, b.address), strings.Compare(a.Name, b.Name))
 	})
 	c.functions()
+}
+
+// unusable says why the scheduler gives out no devices of a pool with these slices.
+func unusable(driver string, newest []*Slice) (Finding, bool) {
+	if n, want := len(newest), newest[0].Count; int64(n) != want {
+		return Finding{Code: PoolIncomplete, Driver: driver, Text: fmt.Sprintf("%s has published %s of its newest generation instead of %d, and until that is right the scheduler gives out none of its devices", driver, nodes.Plural(n, "ResourceSlice"), want)}, true
+	}
+	seen := map[string]bool{}
+	for _, s := range newest {
+		for i := range s.Devices {
+			name := s.Devices[i].Name
+			if seen[name] {
+				return Finding{Code: PoolInvalid, Driver: driver, Text: fmt.Sprintf("%s has published two devices of the name %s in one pool, so the scheduler gives out none of its devices", driver, name)}, true
+			}
+			seen[name] = true
+		}
+	}
+	return Finding{}, false
 }
 
 func (c *comparison) add(driver *dradriver.Driver, d *Device) {
@@ -205,7 +232,7 @@ func (c *comparison) functions() {
 			continue
 		}
 		switch {
-		case d.driver.GPUs != "":
+		case d.driver.GPUs != "" && d.whole():
 			c.gpus = append(c.gpus, d)
 		case d.rdma():
 			c.nics = append(c.nics, d)

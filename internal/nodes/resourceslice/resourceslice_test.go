@@ -114,7 +114,17 @@ func TestCompare(t *testing.T) {
 				"\nNoSlices neither dra.net nor sriovnetwork.k8snetworkplumbingwg.io has published a ResourceSlice of this node, which has 2 RDMA NICs"},
 		{"a node without GPUs and NICs", func(n *nodes.Node, s *[]Slice) { n.Hardware, *s = &nodes.Hardware{}, nil }, "0/0 0/0;  0;  0;  0"},
 		{"a part of a pool", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Count = 2 },
-			"0/2 2/2;  0;  0;  0\nPoolIncomplete not all ResourceSlices of the newest generation of gpu.nvidia.com are there, and until then the scheduler gives out none of its devices"},
+			"0/2 2/2;  0;  0;  0\nPoolIncomplete gpu.nvidia.com has published 1 ResourceSlice of its newest generation instead of 2, and until that is right the scheduler gives out none of its devices"},
+		{"more slices than there should be", func(_ *nodes.Node, s *[]Slice) {
+			*s = append(*s, slice("n", nvidia, device("gpu-2", "pciBusID=0000:31:00.0")))
+		}, "0/2 2/2;  0;  0;  0\nPoolIncomplete gpu.nvidia.com has published 2 ResourceSlices of its newest generation instead of 1, and until that is right the scheduler gives out none of its devices"},
+		{"a name twice", func(_ *nodes.Node, s *[]Slice) { (*s)[1].Devices[1].Name = (*s)[1].Devices[0].Name },
+			"2/2 0/2; 0/2 0; 0/2 0; 0/2 0\nPoolInvalid dra.net has published two devices of the name pci-0000-12-00-0 in one pool, so the scheduler gives out none of its devices"},
+		{"a GPU in parts alone", func(_ *nodes.Node, s *[]Slice) {
+			mig := gpu1 + " gpu.nvidia.com/type=mig"
+			(*s)[0].Devices = []Device{device("gpu-0", gpu0+" gpu.nvidia.com/type=gpu"), device("gpu-1-mig-0", mig), device("gpu-1-mig-1", mig)}
+		}, "1/2 2/2; 1/1 PIX 1; 1/1 PIX 1; 1/1 PIX 1" +
+			"\nOnlyParts gpu.nvidia.com publishes 0000:21:00.0 only in parts (MIG) or for virtual machines (vfio): no claim of the DeviceClass gpu.nvidia.com is given it"},
 		{"an older generation", func(_ *nodes.Node, s *[]Slice) {
 			old := slice("n", nvidia, device("gpu-0", "pciBusID=0000:31:00.0"))
 			old.Generation = 0
@@ -166,7 +176,7 @@ func TestCompare(t *testing.T) {
 				"\nAttributeDiffers resource.kubernetes.io/pcieRoot of 0000:11:00.0 is pci0000:20 in the ResourceSlice of gpu.nvidia.com, and pci0000:10 on the node"},
 		{"another node", func(_ *nodes.Node, s *[]Slice) {
 			for i, d := range []string{nic0, nic1} {
-				(*s)[1].Devices[i] = device("n", without(d, "numaNode")+" numaNode=7")
+				(*s)[1].Devices[i] = device(fmt.Sprint("n", i), without(d, "numaNode")+" numaNode=7")
 			}
 		}, "2/2 2/2; 2/2 PIX 2; 0/2 0; 2/2 PIX 2" +
 			"\nAttributeDiffers resource.kubernetes.io/numaNode of 0000:12:00.0 is 7 in the ResourceSlice of dra.net, and 0 on the node; 2 devices differ"},
