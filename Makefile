@@ -46,6 +46,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image ./test/image/...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker,slurm ./test/vm/... ./test/faults/... ./test/nccl/... ./test/slurm ./nfdsource
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,frameworks,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./test/frameworks/... ./nfdsource
+	$(GO) run $(GOLANGCI_LINT) run --build-tags image,release,packages ./test/image/... ./test/release/... ./test/packages/...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags vm,faults,nccl,worker ./test/vm/... ./test/faults/... ./test/nccl/... ./nfdsource
 	cd hack/release && $(GO) mod tidy -diff
 	cd hack/release && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
@@ -134,7 +135,19 @@ URL   ?= https://example.com/gdr-features
 .PHONY: release
 release: ## build a release into dist/: VERSION=v1.0.0 IMAGE=REGISTRY/NAME URL=PAGE-OF-THE-PROJECT (needs buildah)
 	$(GO) build -C hack/release -o '$(CURDIR)/bin/release' .
-	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)'
+	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)' -revision '$(REVISION)'
+
+.PHONY: release-test
+release-test: ## build a release twice, and test what is in it; push it to a registry and pull it (needs buildah, skopeo, rpm)
+	$(GO) test -C hack/release -count=1 ./...
+	@./test/release/build.sh
+	$(GO) test -count=1 -v -tags release ./test/release
+
+.PHONY: package-test
+package-test: ## install, use and remove the Debian package on a machine with systemd (needs mmdebstrap, cpio, qemu-system-x86)
+	@./test/release/build.sh one
+	@./test/packages/build.sh test/release/.bin/one/gdr-features_1.0.0-1_amd64.deb
+	$(GO) test -count=1 -v -timeout 30m -tags packages ./test/packages
 
 .PHONY: licenses
 licenses: ## write bin/THIRD-PARTY-LICENSES; an error if a module is linked whose license is not allowed
@@ -143,7 +156,7 @@ licenses: ## write bin/THIRD-PARTY-LICENSES; an error if a module is linked whos
 
 .PHONY: vulncheck
 vulncheck: ## look for known vulnerabilities in what the programs call (needs vuln.go.dev)
-	$(GO) run $(GOVULNCHECK) ./cmd/...
+	@./hack/vulncheck.sh $(GOVULNCHECK)
 
 .PHONY: worker-test
 worker-test: ## run our sources in NFD's worker, and compare its labels with ours

@@ -1,0 +1,36 @@
+//go:build packages
+
+// Package packages tests the Debian package on a machine of its own: Debian with systemd, in
+// QEMU. build.sh makes it.
+package packages
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDebian: guest.sh passes. It installs, uses, upgrades, removes and purges the package.
+func TestDebian(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	console, result := filepath.Join(t.TempDir(), "console"), filepath.Join(t.TempDir(), "result")
+	c := exec.CommandContext(ctx, "qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1536",
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-kernel", ".bin/vmlinuz", "-initrd", ".bin/initrd", "-append", "console=ttyS0 panic=-1 no_timer_check systemd.mask=serial-getty@ttyS0.service",
+		"-serial", "file:"+console, "-serial", "file:"+result)
+	out, err := c.CombinedOutput()
+	said, _ := os.ReadFile(result)
+	for line := range strings.Lines(string(said)) {
+		t.Log(strings.TrimRight(line, "\r\n"))
+	}
+	if err != nil || !bytes.Contains(said, []byte("\nPASSED")) {
+		boot, _ := os.ReadFile(console)
+		t.Errorf("error %v %s; the console ends with\n%s", err, out, boot[max(0, len(boot)-4000):])
+	}
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Builds into .bin what the test of a release needs: helm, krew and a registry where they do
+# not lie there yet, and always the release, twice: as .bin/one by `make release`, and as
+# .bin/two in another directory, with another umask and time zone and, with COLD=1, an empty
+# build cache. Both are made from the files of the work tree, without git.
+# usage: [COLD=1] build.sh [one], with "one" to build it once
+set -eu
+cd "$(dirname "$0")"
+bin=$PWD/.bin
+
+missing() {
+	echo "build.sh: $1 is missing; on Debian: apt-get install --no-install-recommends $2" >&2
+	exit 1
+}
+command -v buildah >/dev/null || missing buildah buildah
+command -v skopeo >/dev/null || missing skopeo skopeo
+command -v rpm >/dev/null || missing rpm rpm
+
+install_tool() { # install_tool PACKAGE@VERSION, with the dependencies it was released with
+	echo "building $1 ..."
+	CGO_ENABLED=0 GOBIN="$bin" go install -ldflags "-s -w" "$1"
+}
+mkdir -p "$bin"
+stamp=$(go version && sha256sum build.sh ../../hack/release/go.sum)
+if [ "$stamp" != "$(cat "$bin/stamp" 2>/dev/null)" ]; then
+	install_tool helm.sh/helm/v3/cmd/helm@v3.22.0
+	CGO_ENABLED=0 go build -C ../../hack/release -o "$bin/krew" sigs.k8s.io/krew/cmd/krew
+	install_tool github.com/distribution/distribution/v3/cmd/registry@v3.1.2
+	echo "$stamp" >"$bin/stamp"
+fi
+
+rm -rf "$bin/one" "$bin/two"
+tmp=$(mktemp -d)
+trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
+copy() { # copy DIRECTORY: the files that git knows or would know
+	mkdir -p "$1"
+	git -C ../.. ls-files -z --cached --others --exclude-standard --deduplicate |
+		tar -C ../.. --null --files-from=- --ignore-failed-read -cf - | tar -xf - -C "$1"
+}
+export SOURCE_DATE_EPOCH=1767225600 VERSION=v1.0.0 REVISION=0123456789abcdef0123456789abcdef01234567
+copy "$tmp/one"
+(umask 077 && copy "$tmp/in/another/directory")
+echo "building the release ..."
+make -s -C "$tmp/one" release
+mv "$tmp/one/dist" "$bin/one"
+[ "${1:-}" != one ] || exit 0
+echo "building the release again ..."
+(
+	umask 077
+	export TZ=Asia/Tokyo LANG=C.UTF-8
+	[ -z "${COLD:-}" ] || export GOCACHE="$tmp/cache"
+	cd "$tmp/in/another/directory"
+	"$tmp/one/bin/release" -version "$VERSION" -revision "$REVISION" >/dev/null
+)
+mv "$tmp/in/another/directory/dist" "$bin/two"
