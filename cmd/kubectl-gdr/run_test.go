@@ -146,8 +146,10 @@ func TestSlices(t *testing.T) {
 		{"with a filter", "--ready true n1", drivers, 0, heading + row1 + notListed, ""},
 		{"none", "--ready false", drivers, 0, "", "no node matches\n"},
 		{"none as JSON", "--ready false -o json", drivers, 0, "{\n  \"nodes\": []\n}\n", ""},
-		{"one missing", "n1 n7 --no-headers", drivers, 1, "n1   1/0   0/0   0/1   0/1   0/1   NotListed\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n"},
+		{
+			"one missing", "n1 n7 --no-headers", drivers, 1, "n1   1/0   0/0   0/1   0/1   0/1   NotListed\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n",
+		},
 		{"no agent", "-n empty", drivers, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
 			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file write none)\n"},
 		{"no driver", "", `{"items": []}`, 1, "", "gdr-features: no ResourceSlice of gpu.nvidia.com, gpu.amd.com, dra.net, sriovnetwork.k8snetworkplumbingwg.io is there; is one of these DRA drivers installed?\n"},

@@ -107,19 +107,27 @@ func TestCompare(t *testing.T) {
 		want   string
 	}{
 		{"as it should be", func(*nodes.Node, *[]Slice) {}, all},
-		{"no agent", func(n *nodes.Node, _ *[]Slice) { n.Hardware = nil },
-			"2/0 2/0; 2/2 2; 2/2 2; 0/2 0\nNoAgent no agent has published a NodeFeature of this node, so there is nothing to compare with"},
-		{"no driver", func(_ *nodes.Node, s *[]Slice) { *s = nil },
+		{
+			"no agent", func(n *nodes.Node, _ *[]Slice) { n.Hardware = nil },
+			"2/0 2/0; 2/2 2; 2/2 2; 0/2 0\nNoAgent no agent has published a NodeFeature of this node, so there is nothing to compare with",
+		},
+		{
+			"no driver", func(_ *nodes.Node, s *[]Slice) { *s = nil },
 			"0/2 0/2;  0;  0;  0\nNoSlices gpu.nvidia.com has published no ResourceSlice of this node, which has 2 such GPUs" +
-				"\nNoSlices neither dra.net nor sriovnetwork.k8snetworkplumbingwg.io has published a ResourceSlice of this node, which has 2 RDMA NICs"},
+				"\nNoSlices neither dra.net nor sriovnetwork.k8snetworkplumbingwg.io has published a ResourceSlice of this node, which has 2 RDMA NICs",
+		},
 		{"a node without GPUs and NICs", func(n *nodes.Node, s *[]Slice) { n.Hardware, *s = &nodes.Hardware{}, nil }, "0/0 0/0;  0;  0;  0"},
-		{"a part of a pool", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Count = 2 },
-			"0/2 2/2;  0;  0;  0\nPoolIncomplete gpu.nvidia.com has published 1 ResourceSlice of its newest generation instead of 2, and until that is right the scheduler gives out none of its devices"},
+		{
+			"a part of a pool", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Count = 2 },
+			"0/2 2/2;  0;  0;  0\nPoolIncomplete gpu.nvidia.com has published 1 ResourceSlice of its newest generation instead of 2, and until that is right the scheduler gives out none of its devices",
+		},
 		{"more slices than there should be", func(_ *nodes.Node, s *[]Slice) {
 			*s = append(*s, slice("n", nvidia, device("gpu-2", "pciBusID=0000:31:00.0")))
 		}, "0/2 2/2;  0;  0;  0\nPoolIncomplete gpu.nvidia.com has published 2 ResourceSlices of its newest generation instead of 1, and until that is right the scheduler gives out none of its devices"},
-		{"a name twice", func(_ *nodes.Node, s *[]Slice) { (*s)[1].Devices[1].Name = (*s)[1].Devices[0].Name },
-			"2/2 0/2; 0/2 0; 0/2 0; 0/2 0\nPoolInvalid dra.net has published two devices of the name pci-0000-12-00-0 in one pool, so the scheduler gives out none of its devices"},
+		{
+			"a name twice", func(_ *nodes.Node, s *[]Slice) { (*s)[1].Devices[1].Name = (*s)[1].Devices[0].Name },
+			"2/2 0/2; 0/2 0; 0/2 0; 0/2 0\nPoolInvalid dra.net has published two devices of the name pci-0000-12-00-0 in one pool, so the scheduler gives out none of its devices",
+		},
 		{"a GPU in parts alone", func(_ *nodes.Node, s *[]Slice) {
 			mig := gpu1 + " gpu.nvidia.com/type=mig"
 			(*s)[0].Devices = []Device{device("gpu-0", gpu0+" gpu.nvidia.com/type=gpu"), device("gpu-1-mig-0", mig), device("gpu-1-mig-1", mig)}
@@ -135,16 +143,22 @@ func TestCompare(t *testing.T) {
 			one.Count, two.Count = 2, 2
 			*s = []Slice{one, (*s)[1], two}
 		}, all},
-		{"a GPU that is not published", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Devices = (*s)[0].Devices[:1] },
-			"1/2 2/2; 1/1 PIX 1; 1/1 PIX 1; 1/1 PIX 1\nNotPublished gpu.nvidia.com does not publish 0000:21:00.0"},
-		{"a NIC that is not published", func(_ *nodes.Node, s *[]Slice) { (*s)[1].Devices = (*s)[1].Devices[:1] },
-			"2/2 1/2; 1/2 PIX 1; 1/2 PIX 1; 2/2 SYS 1\nNotPublished dra.net does not publish 0000:22:00.0" +
-				"\nNoMatch 1 of 2 GPUs have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending"},
-		{"devices that are not listed", func(n *nodes.Node, _ *[]Slice) {
-			n.Hardware.GPUs, n.Hardware.NICs = n.Hardware.GPUs[:1], n.Hardware.NICs[1:]
+		{
+			"a GPU that is not published", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Devices = (*s)[0].Devices[:1] },
+			"1/2 2/2; 1/1 PIX 1; 1/1 PIX 1; 1/1 PIX 1\nNotPublished gpu.nvidia.com does not publish 0000:21:00.0",
 		},
+		{
+			"a NIC that is not published", func(_ *nodes.Node, s *[]Slice) { (*s)[1].Devices = (*s)[1].Devices[:1] },
+			"2/2 1/2; 1/2 PIX 1; 1/2 PIX 1; 2/2 SYS 1\nNotPublished dra.net does not publish 0000:22:00.0" +
+				"\nNoMatch 1 of 2 GPUs have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending",
+		},
+		{
+			"devices that are not listed", func(n *nodes.Node, _ *[]Slice) {
+				n.Hardware.GPUs, n.Hardware.NICs = n.Hardware.GPUs[:1], n.Hardware.NICs[1:]
+			},
 			"2/1 2/1; 2/2 PIX 2; 2/2 PIX 2; 2/2 PIX 2\nNotListed gpu.nvidia.com publishes 0000:21:00.0, which the agent does not list" +
-				"\nNotListed dra.net publishes 0000:12:00.0, which the agent does not list"},
+				"\nNotListed dra.net publishes 0000:12:00.0, which the agent does not list",
+		},
 		{"a network device that is not listed", func(_ *nodes.Node, s *[]Slice) {
 			(*s)[1].Devices = append((*s)[1].Devices, device("e", "dra.net/pciAddress=0000:01:00.0 dra.net/rdma=false"))
 		}, all},
@@ -166,28 +180,36 @@ func TestCompare(t *testing.T) {
 		{"an older GPU driver", func(_ *nodes.Node, s *[]Slice) {
 			(*s)[0].Devices[0] = device("gpu-0", without(gpu0, "numaNode", "pciBusID")+" gpu.nvidia.com/pcieBusID=0000:11:00.0")
 		}, "2/2 2/2; 2/2 PIX 2; 1/2 PIX 1; 2/2 PIX 2\nAttributeMissing gpu.nvidia.com publishes no resource.kubernetes.io/numaNode of 0000:11:00.0"},
-		{"a GPU without address", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Devices[0] = device("gpu-0", without(gpu0, "pciBusID")) },
+		{
+			"a GPU without address", func(_ *nodes.Node, s *[]Slice) { (*s)[0].Devices[0] = device("gpu-0", without(gpu0, "pciBusID")) },
 			"2/2 2/2; 2/2 2; 2/2 2; 1/2 PIX 1" +
-				"\nAttributeMissing gpu.nvidia.com publishes no resource.kubernetes.io/pciBusID of gpu-0"},
-		{"another root", func(_ *nodes.Node, s *[]Slice) {
-			(*s)[0].Devices[0] = device("gpu-0", strings.Replace(gpu0, "pci0000:10", "pci0000:20", 1))
+				"\nAttributeMissing gpu.nvidia.com publishes no resource.kubernetes.io/pciBusID of gpu-0",
 		},
+		{
+			"another root", func(_ *nodes.Node, s *[]Slice) {
+				(*s)[0].Devices[0] = device("gpu-0", strings.Replace(gpu0, "pci0000:10", "pci0000:20", 1))
+			},
 			"2/2 2/2; 2/2 SYS 1; 2/2 PIX 2; 2/2 PIX 2" +
-				"\nAttributeDiffers resource.kubernetes.io/pcieRoot of 0000:11:00.0 is pci0000:20 in the ResourceSlice of gpu.nvidia.com, and pci0000:10 on the node"},
+				"\nAttributeDiffers resource.kubernetes.io/pcieRoot of 0000:11:00.0 is pci0000:20 in the ResourceSlice of gpu.nvidia.com, and pci0000:10 on the node",
+		},
 		{"another node", func(_ *nodes.Node, s *[]Slice) {
 			for i, d := range []string{nic0, nic1} {
 				(*s)[1].Devices[i] = device(fmt.Sprint("n", i), without(d, "numaNode")+" numaNode=7")
 			}
 		}, "2/2 2/2; 2/2 PIX 2; 0/2 0; 2/2 PIX 2" +
 			"\nAttributeDiffers resource.kubernetes.io/numaNode of 0000:12:00.0 is 7 in the ResourceSlice of dra.net, and 0 on the node; 2 devices differ"},
-		{"a list of nodes", func(_ *nodes.Node, s *[]Slice) {
-			(*s)[0].Devices[0] = device("gpu-0", without(gpu0, "numaNode")+" numaNode=0|1")
+		{
+			"a list of nodes", func(_ *nodes.Node, s *[]Slice) {
+				(*s)[0].Devices[0] = device("gpu-0", without(gpu0, "numaNode")+" numaNode=0|1")
+			},
+			"2/2 2/2; 2/2 PIX 2; 2/2 SYS 2; 2/2 PIX 2",
 		},
-			"2/2 2/2; 2/2 PIX 2; 2/2 SYS 2; 2/2 PIX 2"},
-		{"another RDMA device", func(_ *nodes.Node, s *[]Slice) {
-			(*s)[1].Devices[0] = device("n", strings.Replace(nic0, "mlx5_0", "mlx5_9", 1))
+		{
+			"another RDMA device", func(_ *nodes.Node, s *[]Slice) {
+				(*s)[1].Devices[0] = device("n", strings.Replace(nic0, "mlx5_0", "mlx5_9", 1))
+			},
+			all + "\nAttributeDiffers dra.net/rdmaDevice of 0000:12:00.0 is mlx5_9 in the ResourceSlice of dra.net, and mlx5_0 on the node",
 		},
-			all + "\nAttributeDiffers dra.net/rdmaDevice of 0000:12:00.0 is mlx5_9 in the ResourceSlice of dra.net, and mlx5_0 on the node"},
 		{"no RDMA", func(_ *nodes.Node, s *[]Slice) {
 			(*s)[1].Devices[0] = device("n", without(nic0, "rdma")+" dra.net/rdma=false")
 		}, "2/2 1/2; 1/2 PIX 1; 1/2 PIX 1; 2/2 SYS 1" +
