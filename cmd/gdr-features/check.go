@@ -98,7 +98,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 
 // podOfProcess has the environment of this process.
 func podOfProcess() report.Pod {
-	p := report.Pod{Variables: map[string]string{}, ReadFile: readGiven}
+	p := report.Pod{Variables: map[string]string{}, ReadFile: readNamed}
 	for _, name := range frameworks.Read() {
 		p.Variables[name] = os.Getenv(name)
 	}

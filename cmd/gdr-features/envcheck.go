@@ -78,7 +78,7 @@ func (a *app) given(args []string) ([]frameworks.Given, error) {
 	}
 	for i := range given {
 		given[i].Elsewhere = len(args) > 0
-		given[i].ReadFiles(readGiven)
+		given[i].ReadFiles(readNamed)
 	}
 	return given, nil
 }
@@ -95,6 +95,15 @@ func (a *app) readInput(name string) ([]byte, error) {
 }
 
 func readGiven(name string) ([]byte, error) { return machineflags.ReadFile(name, maxGiven) }
+
+// readNamed reads a file that a variable names. Of anything but a regular file, as a FIFO,
+// there may be no end.
+func readNamed(name string) ([]byte, error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", name)
+	}
+	return readGiven(name)
+}
 
 // lineOf is the line about one variable.
 func lineOf(f *frameworks.Finding) string {

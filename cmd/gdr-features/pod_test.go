@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gdr-features/internal/machine"
@@ -134,5 +135,19 @@ func TestPodLabels(t *testing.T) {
 			t.Errorf("%s: %d\n%s\nwant\n%s", name, status, said, first)
 		}
 		first = said
+	}
+}
+
+// TestPodFIFO: a variable that names a FIFO, from which nothing ever comes, is wrong.
+func TestPodFIFO(t *testing.T) {
+	dir, fifo := contained(t, "right"), filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("MC_CUSTOM_TOPO_JSON", fifo)
+	for _, args := range [][]string{{"check", "--pod"}, {"env", "--check"}} {
+		if said, status := runOn(t, dir, args...); status != 2 || !strings.Contains(said, "fifo: not a regular file") {
+			t.Errorf("%s: status %d\n%s", args[0], status, said)
+		}
 	}
 }
