@@ -152,14 +152,23 @@ func gpuNodesThat(state tristate.State) func(*Facts) (names, evidence []string) 
 	}
 }
 
-// verbsNodes: the NICs nearest to these GPUs. Ports are not its business: without an active
-// one the check of ports fails.
+// verbsNodes: the NICs nearest to these GPUs. Where no port of the machine is active, the
+// check of ports says so.
 var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband", rdma.Class}, rows: []row{
 	{status: Undecidable, when: wholeMachine, text: say(noDev)},
 	{
-		status: Fail, code: "RDMADeviceElsewhere", when: func(f *Facts) bool { return len(f.Pod.Namespace.NICs) == 0 }, which: elsewhere,
+		status: Fail, code: "RDMADeviceElsewhere", which: elsewhere,
 		text: say("no RDMA device is in this container's network namespace, in which the node has %s", which),
 		fix:  say("give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"),
+	},
+	{
+		status: Undecidable, when: noUsableNIC, which: idleHere(true),
+		text: say("the ports of the only NICs for this container cannot be read: %s", which),
+	},
+	{
+		status: Fail, code: "PortDown", when: all(noUsableNIC, is((*Facts).ActivePort, tristate.True)), which: idleHere(false),
+		text: say("the NICs for this container have no ACTIVE port: %s", which),
+		fix:  say("repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"),
 	},
 	{
 		status: Fail, code: "DeviceNodeDenied", when: noUsableNIC, which: verbsNodesThat(tristate.False, true),
@@ -170,7 +179,7 @@ var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband",
 		text: say("no usable NIC has its device node here; missing are %s", which), fix: say(resourceNIC),
 	},
 	{
-		status: Warn, code: "NearNICNotHere", which: nearNotHere,
+		status: Warn, code: "NearNICNotHere", when: not(noGPUHere), which: nearNotHere,
 		text: say("this container cannot use the nearest NICs of its GPUs: %s", which),
 		fix:  say("request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"),
 	},
@@ -181,20 +190,56 @@ var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband",
 	},
 }}
 
-func noUsableNIC(f *Facts) bool {
-	return len(f.Pod.Map.NICs) == 0 && len(f.Pod.Namespace.NICs) > 0
-}
+func noUsableNIC(f *Facts) bool { return len(f.Pod.Map.NICs) == 0 }
 
-// elsewhere names the RDMA devices of eligible NICs that are in other network namespaces.
-func elsewhere(f *Facts) (names, evidence []string) {
+// devices are the RDMA devices of eligible NICs that are usable in some way, as far as is
+// known.
+func (f *Facts) devices(usable func(rdma string) tristate.State) (some []*rdma.Device) {
 	for i := range f.Matrix.NICs {
-		n := &f.Matrix.NICs[i]
-		if n.Eligible && n.RDMA != nil && f.Pod.Visible.InNamespace(n.RDMA.Name) == tristate.False {
-			names = append(names, n.RDMA.Name)
-			evidence = append(evidence, sawFile(rdma.Class+"/"+n.RDMA.Name, tristate.False))
+		if n := &f.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && usable(n.RDMA.Name) != tristate.False {
+			some = append(some, n.RDMA)
 		}
 	}
+	return some
+}
+
+// elsewhere names the RDMA devices of eligible NICs where all are in other network
+// namespaces.
+func elsewhere(f *Facts) (names, evidence []string) {
+	here := f.Pod.Visible.InNamespace
+	if len(f.devices(here)) > 0 {
+		return nil, nil
+	}
+	for _, d := range f.devices(func(name string) tristate.State { return tristate.Not(here(name)) }) {
+		names = append(names, d.Name)
+		evidence = append(evidence, sawFile(rdma.Class+"/"+d.Name, tristate.False))
+	}
 	return names, evidence
+}
+
+// idleHere names the NICs whose nodes this process may use, or without one those of its
+// network namespace, where none has an active port: those of which that could not be read, or
+// the others.
+func idleHere(unread bool) func(*Facts) (names, evidence []string) {
+	return func(f *Facts) (names, evidence []string) {
+		of, unknown := f.devices(f.Pod.UsableNIC), f.Pod.Map.Unknown
+		if len(of) == 0 && len(f.Pod.Namespace.NICs) == 0 {
+			of, unknown = f.devices(f.Pod.Visible.InNamespace), f.Pod.Namespace.Unknown
+		}
+		for _, d := range of {
+			if slices.Contains(unknown, d.Name) != unread {
+				continue
+			}
+			if len(d.Ports) == 0 {
+				names = append(names, d.Name)
+			}
+			for _, p := range d.Ports {
+				names = append(names, fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p)))
+				evidence = append(evidence, sawPort(d, p))
+			}
+		}
+		return names, evidence
+	}
 }
 
 // verbsNodesThat names the nodes of the nearest NICs that are here, or that are not, and that

@@ -15,6 +15,7 @@ import (
 	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/source/family"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -124,6 +125,21 @@ func podFailures() []podFailure {
 		}, status: fail, code: "GPUNodeMissing", evidence: "/sys/bus/pci/devices/0000:13:00.0/drm=no render node", fix: "amd.com/gpu"},
 		{name: "no verbs nodes", broken: func(c *container) { c.remove("dev/infiniband") }, status: fail, code: "VerbsNodeMissing", text: "/dev/infiniband/uverbs0 (mlx5_0)", evidence: "/dev/infiniband/uverbs1=absent", fix: "resources.limits"},
 		{name: "a far NIC alone", broken: func(c *container) { c.remove("dev/infiniband/uverbs0") }, status: warn, code: "NearNICNotHere", text: "0000:13:00.0 has mlx5_0 at PIX, and of those here mlx5_1 at SYS", evidence: "/dev/infiniband/uverbs0=absent", fix: "pcieRoot"},
+		{name: "no GPU, and a NIC", broken: func(c *container) {
+			c.remove("dev/nvidia0")
+			c.remove("dev/nvidia1")
+			c.remove("dev/infiniband/uverbs0")
+		}, status: fail, code: "GPUNodeMissing", evidence: "/dev/nvidia0=absent", fix: "resources.limits"},
+		{name: "a NIC whose port is down", broken: func(c *container) {
+			c.remove("dev/infiniband/uverbs1")
+			c.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
+		}, status: fail, code: "PortDown", text: "mlx5_0/1 DOWN", evidence: "mlx5_0/ports/1/state=DOWN", fix: "resources.limits"},
+		{name: "a NIC whose port is down in another network namespace than the others", broken: func(c *container) {
+			c.remove("sys/class/infiniband/mlx5_1")
+			c.remove("dev/infiniband")
+			c.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
+			c.mkdir("sys/class/infiniband")
+		}, status: fail, code: "PortDown", text: "mlx5_0/1 DOWN", evidence: "mlx5_0/ports/1/state=DOWN", fix: "resources.limits"},
 		{name: "another network namespace", broken: func(c *container) { c.remove("sys/class/infiniband/mlx5_0"); c.remove("sys/class/infiniband/mlx5_1") }, status: fail, code: "RDMADeviceElsewhere", text: "mlx5_0, mlx5_1", evidence: "/sys/class/infiniband/mlx5_0=absent", fix: "hostNetwork"},
 		{name: "the default limit of locked memory", broken: func(c *container) { c.locked("8388608", 0, 0, 0) }, status: fail, code: "LockedMemoryLow", text: "at most 8 MiB", evidence: "Max locked memory 8388608 bytes", fix: "capabilities.add"},
 		{name: "a limit of locked memory", broken: func(c *container) { c.locked("68719476736", 1000, 0, 0) }, status: warn, code: "LockedMemoryLow", text: "at most 64 GiB", evidence: "Uid 1000", fix: "LimitMEMLOCK"},
@@ -291,6 +307,24 @@ func TestPodUnknown(t *testing.T) {
 	}
 	if len(found) != 4 || findings.InPod(r.Findings) != tristate.Unknown {
 		t.Errorf("%d findings: %+v", len(found), found)
+	}
+}
+
+// TestPodPortUnknown: whether the port of the container's NIC is active cannot be read, so
+// that nothing is known of its level either.
+func TestPodPortUnknown(t *testing.T) {
+	c := newContainer(t, roce)
+	c.remove("dev/nvidia1")
+	c.remove("dev/infiniband/uverbs1")
+	c.write("sys/class/infiniband/mlx5_0/ports/1/state", "")
+	c.variables["NCCL_IB_HCA"] = "mlx5_0"
+	r := c.report()
+	found := podFindings(r)
+	if len(found) != 1 || found[0].Status != findings.Undecidable || !strings.Contains(found[0].Detail, "mlx5_0/1 ?") {
+		t.Errorf("%+v", found)
+	}
+	if state := r.Within(topology.PXB); state != tristate.Unknown {
+		t.Errorf("whether a NIC is near enough is %v", state)
 	}
 }
 

@@ -48,7 +48,7 @@ func effects(whole bool) func(*Facts) (names, evidence []string) {
 // frameworkMap is the map by which variables are judged: that of the NICs which the
 // container can use, and of all where it can use none.
 func (f *Facts) frameworkMap() *assign.Map {
-	if len(f.Pod.Map.NICs) == 0 {
+	if len(f.Pod.Map.NICs)+len(f.Pod.Map.Unknown) == 0 {
 		return f.Pod.Namespace
 	}
 	return f.Pod.Map

@@ -59,7 +59,7 @@ func podReasons(r *report.Report, limit topology.Level) []string {
 			}
 		}
 	}
-	if limit == topology.Unknown {
+	if limit == topology.Unknown || r.Pod.NoGPU { // the levels of no GPU say nothing
 		return reasons
 	}
 	for _, c := range r.TooFar(limit) {

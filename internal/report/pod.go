@@ -67,7 +67,12 @@ func (r *Report) Within(limit topology.Level) tristate.State {
 	case limit == topology.Unknown:
 		return tristate.True
 	case r.Pod != nil:
-		if known = !slices.ContainsFunc(r.Pod.Map.Choices, levelUnknown); len(r.TooFar(limit)) > 0 {
+		known = !slices.ContainsFunc(r.Pod.Map.Choices, levelUnknown)
+		switch {
+		case len(r.TooFar(limit)) == 0:
+		case r.nearerUnknown():
+			return tristate.Unknown
+		default:
 			return tristate.False
 		}
 	case slices.ContainsFunc(r.Matrix.GPUs, tooFar):
@@ -80,6 +85,11 @@ func (r *Report) Within(limit topology.Level) tristate.State {
 }
 
 func levelUnknown(c assign.Choice) bool { return c.NIC != nil && c.Level == topology.Unknown }
+
+// nearerUnknown reports whether the container may have a NIC that is not known to be usable.
+func (r *Report) nearerUnknown() bool {
+	return len(r.Pod.Map.Unknown) > 0 || r.Pod.Map.Incomplete || r.Verdict.Capable == tristate.Unknown
+}
 
 // TooFar are the GPUs of the container without a usable NIC at this level or a nearer one.
 func (r *Report) TooFar(limit topology.Level) []assign.Choice {
