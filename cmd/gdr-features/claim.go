@@ -50,6 +50,13 @@ error.`,
 			if o.Pairs < 1 || o.Pairs > dra.MaxPairs {
 				return fmt.Errorf("--pairs %d: a claim has 1 to %d pairs", o.Pairs, dra.MaxPairs)
 			}
+			for _, name := range [...]struct{ flag, value string }{
+				{"gpu-class", o.GPUClass}, {"nic-class", o.NICClass}, {"gpu-driver", o.GPUDriver},
+			} {
+				if name.value != "" && !validDNSName(name.value) {
+					return fmt.Errorf("--%s %q: must be a DNS name in lower case, such as gpu.nvidia.com", name.flag, name.value)
+				}
+			}
 			return a.claim(cmd.Context(), o, format)
 		},
 	}

@@ -46,12 +46,14 @@ on standard error.`,
 // validPrefix accepts a DNS subdomain and a slash, with which label keys may begin,
 // or nothing.
 func validPrefix(prefix string) bool {
-	const longest = 253 // of a DNS subdomain
 	name, slash := strings.CutSuffix(prefix, "/")
-	if prefix == "" {
-		return true
-	}
-	if !slash || len(name) > longest {
+	return prefix == "" || slash && validDNSName(name)
+}
+
+// validDNSName accepts a DNS subdomain, as the names of most Kubernetes objects must be.
+func validDNSName(name string) bool {
+	const longest = 253
+	if len(name) > longest {
 		return false
 	}
 	for part := range strings.SplitSeq(name, ".") {
