@@ -48,7 +48,8 @@ func artifact(t *testing.T, name string) []byte {
 // time, belong to root, and lie in the directory that the archive is named after.
 func unpack(t *testing.T, name string) map[string]member {
 	t.Helper()
-	members, directory := map[string]member{}, ""
+	var members map[string]member
+	var directory string
 	if base, ok := strings.CutSuffix(name, ".zip"); ok {
 		members, directory = unzip(t, artifact(t, name)), base
 	} else {

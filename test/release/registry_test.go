@@ -57,7 +57,7 @@ func TestRegistry(t *testing.T) {
 	ours := func(command string) string {
 		return strings.ReplaceAll(command, "registry.example.com", address)
 	}
-	shell(release, ours(documented(t, guide, "push")))
+	shell(release, ours(documented(t, "push")))
 
 	pulled := t.TempDir()
 	image := address + "/gdr-features:" + version
@@ -75,8 +75,8 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("no image for %s in %s", arch, raw)
 		}
 	}
-	rendered := shell(pulled, ours(strings.Replace(documented(t, guide, "install"), "helm install", "helm template "+kubeVersion, 1)))
-	applied := shell(release, ours(strings.Replace(documented(t, guide, "apply"), "kubectl apply -f -", "cat", 1)))
+	rendered := shell(pulled, ours(strings.Replace(documented(t, "install"), "helm install", "helm template "+kubeVersion, 1)))
+	applied := shell(release, ours(strings.Replace(documented(t, "apply"), "kubectl apply -f -", "cat", 1)))
 	for _, manifests := range []string{rendered, applied} {
 		if got := images(manifests); !slices.Equal(got, []string{image}) {
 			t.Errorf("images %q are installed, not %s", got, image)
@@ -88,17 +88,17 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// documented returns the commands of the block in a document that follows the comment
+// documented returns the commands of the block in the guide that follows the comment
 // <!-- release: NAME -->.
-func documented(t *testing.T, document, name string) string {
+func documented(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, ok := strings.Cut(string(text), "<!-- release: "+name+" -->\n```console\n")
 	if !ok {
-		t.Fatalf("%s: no commands %q", document, name)
+		t.Fatalf("%s: no commands %q", guide, name)
 	}
 	commands, _, _ := strings.Cut(rest, "```")
 	return commands
