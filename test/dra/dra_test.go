@@ -20,7 +20,6 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/dra"
-	"gdr-features/internal/dradriver"
 	"gdr-features/internal/label"
 	"gdr-features/topology"
 )
@@ -337,72 +336,4 @@ func TestMany(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestEveryGPU: the claim by the attribute of the label can be met for each eligible GPU when
-// it alone is free; by a narrower attribute some GPU stays without.
-func TestEveryGPU(t *testing.T) {
-	each(t, func(t *testing.T, s *subject) {
-		claim, template, err := s.claim(t, 1)
-		if err != nil || template == nil || pending(claim, template) {
-			return
-		}
-		for _, a := range [...]dra.Attribute{dra.PCIeRoot, dra.NUMANode} {
-			served, eligible := 0, 0
-			for _, gpu := range s.report.Matrix.GPUs {
-				if !gpu.Eligible {
-					continue
-				}
-				eligible++
-				if s.allocate(t, matching(a, dradriver.OfGPUs(gpu.GPU.Name).Name), s.allButEligible(gpu.Address.String())) != nil {
-					served++
-				}
-			}
-			switch {
-			case a == claim.Attribute:
-				if served != eligible {
-					t.Errorf("gdr.align=%s, but it serves %d of %d GPUs", a, served, eligible)
-				}
-				return
-			case served == eligible:
-				t.Errorf("gdr.align=%s, but %s serves every GPU", claim.Attribute, a)
-			}
-		}
-	})
-}
-
-// matching is a claim by one attribute, whatever the machine.
-func matching(a dra.Attribute, gpuClass string) *resourceapi.ResourceClaimTemplate {
-	request := func(name, class, condition string) resourceapi.DeviceRequest {
-		return resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{
-			DeviceClassName: class, Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: condition}}},
-		}}
-	}
-	var template resourceapi.ResourceClaimTemplate
-	template.Spec.Spec.Devices = resourceapi.DeviceClaim{
-		Requests: []resourceapi.DeviceRequest{
-			request("gpu-0", gpuClass, "true"), request("nic-0", dranet, `device.attributes["dra.net"].rdma`),
-		},
-		Constraints: []resourceapi.DeviceConstraint{{MatchAttribute: new(resourceapi.FullyQualifiedName(a.Name()))}},
-	}
-	return &template
-}
-
-// allButEligible are the devices that are in use when one GPU and all eligible NICs are free.
-func (s *subject) allButEligible(gpu string) sets.Set[structured.DeviceID] {
-	free := map[string]bool{gpu: true}
-	for _, nic := range s.report.Matrix.NICs {
-		if nic.Eligible {
-			free[nic.Address()] = true
-		}
-	}
-	used := sets.New[structured.DeviceID]()
-	for _, slice := range s.slices {
-		for _, d := range slice.Spec.Devices {
-			if !free[s.address[slice.Spec.Driver+"/"+d.Name]] {
-				used.Insert(structured.MakeDeviceID(slice.Spec.Driver, node, d.Name))
-			}
-		}
-	}
-	return used
 }
