@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,20 +94,6 @@ func TestGoldenPod(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestReadmePod: what the README shows of a container is what the program prints.
-func TestReadmePod(t *testing.T) {
-	const page = "README.md"
-	text, err := os.ReadFile("../../" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)<!-- container: (\\S+) -->\n```console\n(.*?)```").FindAllSubmatch(text, -1)
-	if len(blocks) != 1 {
-		t.Fatalf("%d containers in %s", len(blocks), page)
-	}
-	exampleIn(t, page, contained(t, string(blocks[0][1])), string(blocks[0][2]))
 }
 
 // TestPodOnSnapshot: a snapshot that was taken in a container says which nodes it has, and

@@ -15,53 +15,67 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pool is the label by which the README selects its nodes.
+// pool is the label by which the pages select their nodes.
 const pool = "pool"
 
-// What the README shows of a cluster is what kubectl prints, except for the age.
+// shownNodes are the nodes of the pages, by name: a machine of testdata and the state of its
+// drivers.
+var shownNodes = map[string][2]string{
+	"a40-1": {"a40-8gpu-2cx7-nccl1343", "ready"},
+	"cpu-1": {"nic-only", "ready"},
+	"hgx-1": {"dell-xe9680-h100", "ready"},
+	"hgx-2": {"dell-xe9680-h100", "closed-no-peermem"},
+	"hgx-3": {"dell-xe9680-h100", "no-drivers"},
+	"rtx-1": {"geforce-4x4090", "ready"},
+}
+
+// clusterBlock is a block of commands, each with what it prints in a cluster of shownNodes.
+var clusterBlock = regexp.MustCompile("(?s)<!-- cluster -->\n```console\n(.*?)```")
+
+// What README.md and docs show of a cluster is what kubectl prints, except for ages.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := regexp.MustCompile("(?s)<!-- nodes -->\n```console\n\\$ (.*?)\n(NAME.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README shows no nodes")
-	}
-	for name, is := range map[string][2]string{
-		"a40-1": {"a40-8gpu-2cx7-nccl1343", "ready"},
-		"cpu-1": {"nic-only", "ready"},
-		"hgx-1": {"dell-xe9680-h100", "ready"},
-		"hgx-2": {"dell-xe9680-h100", "closed-no-peermem"},
-		"hgx-3": {"dell-xe9680-h100", "no-drivers"},
-		"rtx-1": {"geforce-4x4090", "ready"},
-	} {
+	for name, is := range shownNodes {
 		shown(t, name, is[0], is[1])
 	}
 	kubeconfig, err := shared.kubeconfig(t.TempDir(), "admin", shared.admin.token)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs, status := shell(t, kubeconfig, string(block[1]))
-	if status != 0 {
-		t.Fatalf("%s: status %d\n%s", block[1], status, errs)
+	blocks := 0
+	for _, page := range append(pages, filepath.Join(repository, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range clusterBlock.FindAllSubmatch(text, -1) {
+			blocks++
+			var printed strings.Builder
+			for line := range strings.Lines(string(block[1])) {
+				if !strings.HasPrefix(line, "$ ") {
+					continue
+				}
+				out, errs, status := shell(t, kubeconfig, strings.TrimPrefix(line, "$ "))
+				if status != 0 || errs != "" {
+					t.Errorf("%s: %s: status %d\n%s", page, line, status, errs)
+				}
+				printed.WriteString(line + out)
+			}
+			if diff := cmp.Diff(fields(string(block[1])), fields(printed.String())); diff != "" {
+				t.Errorf("%s (-page +kubectl):\n%s\nkubectl printed\n%s", page, diff, printed.String())
+			}
+		}
 	}
-	if diff := cmp.Diff(fields(string(block[2])), fields(out)); diff != "" {
-		t.Errorf("nodes (-README +kubectl):\n%s\nkubectl printed\n%s", diff, out)
-	}
-
-	block = regexp.MustCompile("(?s)<!-- fleet -->\n```console\n\\$ (.*?)\n(NODE.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README shows no fleet")
-	}
-	out, errs, status = shell(t, kubeconfig, string(block[1]))
-	if diff := cmp.Diff(masked(string(block[2])), masked(out)); diff != "" {
-		t.Errorf("fleet (-README +kubectl): status %d %s\n%s\nkubectl printed\n%s", status, errs, diff, out)
+	if blocks < 5 {
+		t.Errorf("only %d blocks of commands on %v", blocks, pages)
 	}
 }
 
-// shown creates a node of the README: it has the agent's labels, and looks as if it had a
+// shown creates a node of the pages: it has the agent's labels, and looks as if it had a
 // kubelet.
 func shown(t *testing.T, name, kind, state string) {
 	t.Helper()
@@ -93,12 +107,17 @@ func shown(t *testing.T, name, kind, state string) {
 	}
 }
 
-// fields splits a table into rows and words, with the age of nodes left out.
+// age is how long ago something was, as kubectl prints it.
+var age = regexp.MustCompile(`^(\d+[smhdy])+$`)
+
+// fields splits a table into rows and words, with ages masked.
 func fields(table string) (rows [][]string) {
 	for line := range strings.Lines(table) {
 		row := strings.Fields(line)
-		if len(row) > 3 {
-			row = append(row[:3], row[4:]...)
+		for i, word := range row {
+			if age.MatchString(word) {
+				row[i] = "AGE"
+			}
 		}
 		rows = append(rows, row)
 	}
