@@ -118,7 +118,7 @@ func (c *claimant) byAttribute() error {
 		c.note("The worst level that this claim can give is unknown.")
 	}
 	if c.Pairs > now {
-		c.note("The NICs with an RDMA device make %d of %d pairs here: this claim stays Pending until more NICs have one.", now, c.Pairs)
+		c.note("Of %d pairs %d can be allocated here, since NICs have no RDMA device or GPUs are passed through to virtual machines: as long as that is so, this claim stays Pending.", c.Pairs, now)
 	}
 	c.unsuitable()
 	if c.Attribute == NUMANode {
@@ -157,13 +157,25 @@ func (c *claimant) ofGPUDriver() string {
 }
 
 // atOnce is how many pairs of the attribute can be allocated at the same time: each device is
-// in one. most counts all eligible NICs, now those with an RDMA device: a NIC may get one with
-// its driver, or never, as the second port of a bond.
+// in one. most counts all eligible devices. now leaves out NICs without an RDMA device, which
+// they may get with a driver, or never, as the second port of a bond; and GPUs that are passed
+// through.
 func (c *claimant) atOnce() (most, now int) {
-	gpus, nics, withRDMA := map[string]int{}, map[string]int{}, map[string]int{}
+	type count struct{ all, now int }
+	gpus, nics := map[string]count{}, map[string]count{}
+	add := func(to map[string]count, f *pci.Function, now bool) {
+		if value, _ := c.Attribute.Of(f); value != "" {
+			n := to[value]
+			n.all++
+			if now {
+				n.now++
+			}
+			to[value] = n
+		}
+	}
 	for i := range c.m.GPUs {
-		if value, _ := c.Attribute.Of(c.m.GPUs[i].Function); c.wanted(&c.m.GPUs[i]) && value != "" {
-			gpus[value]++
+		if gpu := &c.m.GPUs[i]; c.wanted(gpu) {
+			add(gpus, gpu.Function, !gpu.PassedThrough())
 		}
 	}
 	seen := map[pci.Address]bool{}
@@ -174,15 +186,11 @@ func (c *claimant) atOnce() (most, now int) {
 			continue
 		}
 		seen[f.Address] = true
-		value, _ := c.Attribute.Of(f)
-		nics[value]++
-		if n.RDMA != nil {
-			withRDMA[value]++
-		}
+		add(nics, f, n.RDMA != nil)
 	}
 	for value, n := range gpus {
-		most += min(n, nics[value])
-		now += min(n, withRDMA[value])
+		most += min(n.all, nics[value].all)
+		now += min(n.now, nics[value].now)
 	}
 	return most, now
 }

@@ -67,6 +67,8 @@ func TestClaim(t *testing.T) {
 	vf.Address.Function, vf.PhysFn = 1, &pci.Address{Bus: 2}
 	given := nic(3, a, 0) // to a virtual machine
 	given.Driver = "vfio-pci"
+	passed := gpu(1, a, 0)
+	passed.Driver = "vfio-pci"
 	match := func(attribute string, requests ...string) resourceapi.DeviceConstraint {
 		return resourceapi.DeviceConstraint{Requests: requests, MatchAttribute: new(resourceapi.FullyQualifiedName("resource.kubernetes.io/" + attribute))}
 	}
@@ -164,7 +166,16 @@ func TestClaim(t *testing.T) {
 				request("gpu-1", "gpu.nvidia.com"), request("nic-1", "dra.net", isRDMA),
 			},
 			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0"), match("pcieRoot", "gpu-1", "nic-1")},
-			[]string{"NICs with an RDMA device make 1 of 2 pairs here"},
+			[]string{"Of 2 pairs 1 can be allocated here"},
+		},
+		{
+			"a GPU that is passed through",
+			[]pci.Function{passed, nic(2, a, 0)},
+			dra.Options{Pairs: 1},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA)},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"Of 1 pairs 0 can be allocated here"},
 		},
 		{
 			"an AMD GPU by its class, beside one of NVIDIA",
