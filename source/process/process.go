@@ -90,6 +90,7 @@ func Read(fs *host.FS) Process {
 var (
 	errNoLimit        = errors.New(`no line "Max locked memory"`)
 	errNoCapabilities = errors.New("no lines Uid, CapEff and CapBnd")
+	errNoMap          = errors.New("not lines of three numbers")
 )
 
 // LockedMemory reads the soft limit of locked memory in the text of /proc/PID/limits, the
@@ -162,6 +163,11 @@ func ownUsers(fs *host.FS, p *Process) tristate.State {
 		p.Problems = append(p.Problems, err)
 		return tristate.Unknown
 	}
+	words := strings.Fields(text)
+	if len(words)%3 != 0 || strings.Trim(strings.Join(words, ""), "0123456789") != "" {
+		p.Problems = append(p.Problems, host.PathError("read", UIDMap[1:], errNoMap))
+		return tristate.Unknown
+	}
 	// All ids, each as itself (kernel/user.c, init_user_ns).
-	return tristate.Of(strings.Join(strings.Fields(text), " ") != "0 0 4294967295")
+	return tristate.Of(strings.Join(words, " ") != "0 0 4294967295")
 }

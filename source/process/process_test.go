@@ -60,6 +60,9 @@ func TestRead(t *testing.T) {
 		{"no user namespaces", limits, status, "", Process{&Limit{Bytes: 8 << 20}, caps, 1001, tristate.False, nil}, 0},
 		{"nothing, as in a copy of a machine", "", "", "", Process{nil, nil, -1, tristate.Unknown, nil}, 3},
 		{"garbage", "\x7fELF", "CapEff:\tx\n", "\n", Process{nil, nil, -1, tristate.Unknown, nil}, 3},
+		{"its own users, of several ranges", limits, status, "0 1000 1\n1 100000 65536\n", Process{&Limit{Bytes: 8 << 20}, caps, 1001, tristate.True, nil}, 0},
+		{"garbage in place of the map", limits, status, "0 0 many\n", Process{&Limit{Bytes: 8 << 20}, caps, 1001, tristate.Unknown, nil}, 1},
+		{"half of a map", limits, status, "0 0\n", Process{&Limit{Bytes: 8 << 20}, caps, 1001, tristate.Unknown, nil}, 1},
 		{"half of the sets", limits, "Uid:\t0\t0\t0\t0\nCapEff:\t0\n", initial, Process{&Limit{Bytes: 8 << 20}, nil, -1, tristate.False, nil}, 1},
 		{"a negative user", limits, strings.Replace(status, "1001", "-5", 1), initial, Process{&Limit{Bytes: 8 << 20}, nil, -1, tristate.False, nil}, 1},
 	}
