@@ -136,3 +136,25 @@ func TestPodFIFO(t *testing.T) {
 		}
 	}
 }
+
+// TestPodEnvironment: each variable that a check looks at is read from the environment.
+func TestPodEnvironment(t *testing.T) {
+	dir := contained(t, "right")
+	for want, variables := range map[string][]string{
+		"GPUDirectOff":        {"NCCL_IB_DISABLE=1"},
+		"GIDIndexWrong":       {"UCX_IB_GID_INDEX=5"},
+		"WrongNICVariable":    {"NCCL_IB_HCA=mlx5_77"},
+		"needs GDRCopy":       {"NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=cpu"},
+		"name contains rocep": {"NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_HCA_PREFIX=rocep"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			for _, v := range variables {
+				name, value, _ := strings.Cut(v, "=")
+				t.Setenv(name, value)
+			}
+			if said, status := runOn(t, dir, "check", "--pod"); status != 2 || !strings.Contains(said, want) {
+				t.Errorf("status %d\n%s", status, said)
+			}
+		})
+	}
+}

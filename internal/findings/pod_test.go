@@ -157,6 +157,12 @@ func podFailures() []podFailure {
 		{name: "a GID index of RoCE v1", broken: set("UCX_IB_GID_INDEX=2"), status: warn, code: "GIDIndexWrong", text: "UCX_IB_GID_INDEX=2 on mlx5_1/1", fix: "spec.containers[].env"},
 		{name: "NCCL without RDMA", broken: set("NCCL_IB_DISABLE=1"), status: fail, code: "GPUDirectOff", text: "NCCL_IB_DISABLE=1 (NCCL does not use", evidence: "NCCL_IB_DISABLE=1", fix: "spec.containers[].env"},
 		{name: "NCCL without GPUDirect RDMA to send", broken: set("NCCL_NET_GDR_READ=0"), status: warn, code: "GPUDirectOff", text: "only to receive", fix: "spec.containers[].env"},
+		{name: "a level that NCCL does not know", broken: set("NCCL_NET_GDR_LEVEL=NODE"), status: warn, code: "GPUDirectOff", text: "NCCL_NET_GDR_LEVEL=NODE: NCCL ignores it", evidence: "NCCL_NET_GDR_LEVEL=NODE", fix: "spec.containers[].env"},
+		{name: "a UCX without GPU memory", broken: set("UCX_TLS=tcp"), status: warn, code: "GPUDirectOff", text: "an MPI beside NCCL", fix: "spec.containers[].env"},
+		{name: "a UCX over TCP", broken: set("UCX_NET_DEVICES=eth0"), status: warn, code: "WrongNICVariable", text: "an MPI beside NCCL", evidence: "UCX_NET_DEVICES=eth0", fix: "gdr-features env"},
+		{name: "a list of more NICs than are here", broken: set("NCCL_IB_HCA=mlx5_0,mlx5_1,mlx5_2"), status: warn, code: "WrongNICVariable", text: `there is no RDMA device "mlx5_2"`, fix: "gdr-features env"},
+		{name: "IBGDA on NICs with names that udev made", on: strings.NewReplacer("mlx5_0", "rocep1s0", "mlx5_1", "rocep2s0").Replace(roce), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=gpu"), status: fail, code: "IBGDAImpossible", text: "contains mlx5 alone; there are rocep1s0 (mlx5)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "NVSHMEM_HCA_PREFIX=rocep"},
+		{name: "a handler that NVSHMEM does not know", broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=dpu"), status: fail, code: "IBGDAImpossible", text: "none of auto", evidence: "NVSHMEM_IBGDA_NIC_HANDLER=dpu", fix: "remove"},
 		{name: "a wrong NIC", broken: set("UCX_NET_DEVICES=mlx5_7:1"), status: fail, code: "WrongNICVariable", text: `there is no RDMA device "mlx5_7"; the GPU`, evidence: "UCX_NET_DEVICES=mlx5_7:1", fix: "gdr-features env"},
 		{name: "IBGDA on other NICs", on: strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760"), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1"), status: fail, code: "IBGDAImpossible", text: "mlx5_0 (bnxt_re)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "ConnectX"},
 		{name: "IBGDA without GDRCopy", broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=CPU"), status: fail, code: "IBGDAImpossible", text: "/dev/gdrdrv", evidence: "/dev/gdrdrv=absent", fix: "NVIDIA_GDRCOPY"},
@@ -325,6 +331,16 @@ func TestPodPortUnknown(t *testing.T) {
 	}
 	if state := r.Within(topology.PXB); state != tristate.Unknown {
 		t.Errorf("whether a NIC is near enough is %v", state)
+	}
+}
+
+// TestPodGIDUnread: an entry that cannot be read does not matter beside one that can be used.
+func TestPodGIDUnread(t *testing.T) {
+	c := newContainer(t, roce)
+	c.write("sys/class/infiniband/mlx5_0/ports/1/gids/7", "garbage")
+	r := c.report()
+	if found := podFindings(r); len(found) > 0 || len(r.Problems) != 1 {
+		t.Errorf("%+v, problems %v", found, r.Problems)
 	}
 }
 

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ var switchedOff = check{name: "gpudirect-variables", rows: []row{
 	},
 	{
 		status: Warn, code: "GPUDirectOff", which: effects(false),
-		text: say("GPUDirect RDMA is used only in part because of %s", which), fix: say("remove or correct the variable in spec.containers[].env (or envFrom)"),
+		text: which, fix: say("remove or correct the variable in spec.containers[].env (or envFrom)"),
 	},
 }}
 
@@ -36,10 +37,15 @@ func effects(whole bool) func(*Facts) (names, evidence []string) {
 			if e.Name == "NCCL_NET_GDR_READ" && writesAlone {
 				continue // this platform needs it
 			}
-			if e.Whole == whole {
-				names = append(names, fmt.Sprintf("%s=%s (%s)", e.Name, e.Value, e.Why))
-				evidence = append(evidence, saw(e.Name, e.Value))
+			if e.Whole != whole {
+				continue
 			}
+			form := "%s=%s: %s"
+			if whole {
+				form = "%s=%s (%s)"
+			}
+			names = append(names, fmt.Sprintf(form, e.Name, e.Value, e.Why))
+			evidence = append(evidence, saw(e.Name, e.Value))
 		}
 		return names, evidence
 	}
@@ -57,24 +63,27 @@ func (f *Facts) frameworkMap() *assign.Map {
 // nicVariables are those that tell a framework which NIC each GPU should use.
 var nicVariables = check{name: "nic-variables", rows: []row{
 	{
-		status: Fail, code: "WrongNICVariable", which: judged(tristate.False),
-		text: which, fix: say("set it from gdr-features env in an initContainer, or remove it from spec.containers[].env"),
+		status: Fail, code: "WrongNICVariable", which: judged(tristate.False, false),
+		text: which, fix: say(fromEnv),
 	},
-	{status: Undecidable, which: judged(tristate.Unknown), text: which},
+	{status: Undecidable, which: judged(tristate.Unknown, false), text: which},
+	{status: Warn, code: "WrongNICVariable", which: judged(tristate.False, true), text: which, fix: say(fromEnv)},
 	{
-		status: OK, which: judged(tristate.True),
+		status: OK, which: judged(tristate.True, false),
 		text: say("each GPU is given the nearest NIC by %s", which),
 	},
 }}
 
-// judged names the variables that are wrong, right, or not known to be.
-func judged(state tristate.State) func(*Facts) (names, evidence []string) {
+const fromEnv = "set it from gdr-features env in an initContainer, or remove it from spec.containers[].env"
+
+// judged names the variables that are wrong, mildly or not, right, or not known to be.
+func judged(state tristate.State, mild bool) func(*Facts) (names, evidence []string) {
 	return func(f *Facts) (names, evidence []string) {
 		if len(f.frameworkMap().NICs) == 0 {
 			return nil, nil // the ports say why
 		}
 		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Given) {
-			if found.State != state {
+			if found.State != state || found.Mild != mild {
 				continue
 			}
 			text := found.Name
@@ -105,6 +114,16 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: []row{
 		fix:  say("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
 	},
 	{
+		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, otherNames), which: usableNICs,
+		text: say("NVSHMEM has IBGDA for NICs whose name contains %s alone; there are %s", hcaPrefix, which),
+		fix:  say("NVSHMEM_HCA_PREFIX=%s in spec.containers[].env", letters), evidence: sawIBGDA,
+	},
+	{
+		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, unknownHandler),
+		text: say("IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is none of auto, gpu, cpu and cpu_host_memory"),
+		fix:  say("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env"), evidence: sawIBGDA,
+	},
+	{
 		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, byGDRCopy, is(gdrCopy, tristate.False)),
 		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node %s cannot be used here", gdrCopyNode),
 		fix:  say("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env); or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: join(sawIBGDA, sawGDRCopy),
@@ -130,10 +149,29 @@ func asksIBGDA(f *Facts) bool { return frameworks.AsksIBGDA(f.Pod.Given.Variable
 
 // handler is the processor that rings the doorbells, as NVSHMEM reads it.
 func handler(f *Facts) string {
-	return strings.ToLower(strings.Join(strings.Fields(f.Pod.Given.Variables[ibgdaHandler]), ""))
+	return strings.ToLower(strings.Join(strings.Fields(f.Pod.Given.Variables[frameworks.IBGDAHandler]), ""))
 }
 
-const ibgdaHandler = "NVSHMEM_IBGDA_NIC_HANDLER"
+func unknownHandler(f *Facts) bool {
+	return !slices.Contains([]string{"", "auto", "gpu", "cpu", "cpu_host_memory"}, handler(f))
+}
+
+// hcaPrefix is what the name of a NIC must contain, at any place. Device names that udev
+// makes (rocep24s0) do not.
+func hcaPrefix(f *Facts) string { return cmp.Or(f.Pod.Given.Variables[frameworks.HCAPrefix], "mlx5") }
+
+func otherNames(f *Facts) bool {
+	return !slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return strings.Contains(nic.RDMA, hcaPrefix(f)) })
+}
+
+// letters are those that the name of the first usable NIC begins with.
+func letters(f *Facts) string {
+	name := f.frameworkMap().NICs[0].RDMA
+	if end := strings.IndexAny(name, "0123456789"); end > 0 {
+		return name[:end]
+	}
+	return name
+}
 
 func byGDRCopy(f *Facts) bool { return handler(f) == "cpu" }
 func byCPU(f *Facts) bool     { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }
@@ -187,8 +225,8 @@ func mapsDoorbells(f *Facts) tristate.State {
 
 func sawIBGDA(f *Facts) []string {
 	seen := []string{saw("NVSHMEM_IB_ENABLE_IBGDA", f.Pod.Given.Variables["NVSHMEM_IB_ENABLE_IBGDA"])}
-	if value := f.Pod.Given.Variables[ibgdaHandler]; value != "" {
-		seen = append(seen, saw(ibgdaHandler, value))
+	if value := f.Pod.Given.Variables[frameworks.IBGDAHandler]; value != "" {
+		seen = append(seen, saw(frameworks.IBGDAHandler, value))
 	}
 	return seen
 }

@@ -36,7 +36,7 @@ var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.
 		text: say("the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: %s", which),
 		fix:  say("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
 	},
-	{status: Undecidable, which: portsThat(func(_ *Facts, p *pod.Port) bool { return p.Unread }), text: say("the GIDs cannot be read: %s", which)},
+	{status: Undecidable, which: portsThat(func(f *Facts, p *pod.Port) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: say("the GIDs cannot be read: %s", which)},
 	{
 		status: OK, when: func(f *Facts) bool { return len(f.rocePorts()) > 0 },
 		text: say("RoCE v2 with a routable address: %s", firstIndexes),

@@ -46,6 +46,9 @@ type Finding struct {
 	Problems []string
 	// Want is what would be right; "" where nothing can be.
 	Want string
+	// Mild: it is wrong, and yet each GPU uses the NIC that it should, because entries name
+	// nothing here; or UCX is told to use TCP, which may be meant.
+	Mild bool
 }
 
 // Check judges what is given against the machine. m has the GPUs in question. No finding
@@ -160,7 +163,9 @@ func (j *judge) list(f *Finding, allowed func(*assign.NIC) bool) {
 			given[i] = []*assign.NIC{c.NIC}
 		}
 	}
+	before := len(f.Problems)
 	j.pairs(f, given)
+	f.Mild = f.State == tristate.False && len(f.Problems) == before
 }
 
 // gpus are the GPUs in question, as Assign takes them.
@@ -181,7 +186,11 @@ func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
 			j.near(f, c, nic)
 		}
 		if len(given[i]) == 0 && c.NIC != nil {
-			f.wrong("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, levelText(c.Level))
+			say := f.wrong
+			if f.State == tristate.Unknown { // so may be the NIC that it is given
+				say = f.unknown
+			}
+			say("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, levelText(c.Level))
 		}
 	}
 	for _, nic := range j.NICs {

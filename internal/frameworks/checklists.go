@@ -63,6 +63,11 @@ func judgeUCX(j *judge) {
 		j.list(f, func(*assign.NIC) bool { return true })
 		return
 	}
+	if !exclude && j.onlyNetworks(list) {
+		f.wrong("these are network devices, so that UCX uses TCP; %s", ucxAside)
+		f.Mild = true
+		return
+	}
 	listed := map[*assign.NIC]bool{}
 	for _, entry := range entries(list) {
 		names := expanded(entry)
@@ -78,6 +83,12 @@ func judgeUCX(j *judge) {
 		}
 	}
 	j.list(f, func(nic *assign.NIC) bool { return listed[nic] != exclude })
+}
+
+// onlyNetworks reports whether all entries of a list are names of network devices.
+func (j *judge) onlyNetworks(list string) bool {
+	names := entries(list)
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(j.Networks, name) })
 }
 
 // ucxNIC returns the NIC that an entry without ranges names; nil for none.

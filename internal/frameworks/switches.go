@@ -17,7 +17,8 @@ type Ways struct{ Peermem, DMABuf tristate.State }
 // Effect says that a variable keeps a framework from using GPUDirect RDMA.
 type Effect struct {
 	Name, Value string
-	// Whole: for all GPUs in question and in both directions; otherwise in part.
+	// Whole: for all GPUs in question and in both directions; otherwise in part, or only if
+	// the framework is used for GPU memory.
 	Whole bool
 	// Why says what the framework does because of it.
 	Why string
@@ -41,7 +42,9 @@ var table = [...]struct {
 }{
 	{"NCCL_IB_DISABLE", ncclDisable},                    // src/transport/net_ib/init.cc, ncclIbInitDevices
 	{"NCCL_NET", ncclNet},                               // src/plugin/net.cc, ncclNetInit: names in any case
+	{"NCCL_NET_PLUGIN", ncclPlugin},                     // src/plugin/net.cc, initPluginLibsOnceFunc
 	{"NCCL_NET_GDR_LEVEL", ncclLevel},                   // src/graph/paths.cc, ncclTopoCheckGdr
+	{"NCCL_NET_GDR_C2C", ncclC2C},                       // the same
 	{"NCCL_NET_GDR_READ", ncclRead},                     // the same
 	{"NCCL_DMABUF_ENABLE", ncclDMABuf},                  // src/init.cc, dmaBufSupported
 	{"UCX_TLS", ucxTransports},                          // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
@@ -80,20 +83,36 @@ func cNumber(text string) (n int64, ok bool) {
 	return n, end == len(text) || text[end] < '0' || text[end] > '9'
 }
 
-// ncclDisable is about NCCL's own transport. A plug-in, as EFA has one, is used all the same.
+// ncclDisable is about NCCL's own transport. A plugin, as EFA has one, is used all the same.
 func ncclDisable(j *switches, value string) (string, bool) {
-	if n, ok := cNumber(value); !ok || n == 0 || !slices.ContainsFunc(j.NICs, byVerbs) {
+	if n, ok := cNumber(value); !ok || n == 0 || j.onlyPlugin() {
 		return "", false
 	}
 	return "NCCL does not use its InfiniBand and RoCE transport", true
 }
 
-func ncclNet(_ *switches, value string) (string, bool) {
-	if !strings.EqualFold(value, "socket") {
+func ncclNet(j *switches, value string) (string, bool) {
+	switch {
+	case strings.EqualFold(value, "socket"):
+		return "NCCL uses TCP", true
+	case strings.EqualFold(value, "IB") && j.onlyPlugin():
+		return noPlugin, true
+	}
+	return "", false
+}
+
+// ncclPlugin: "none" in any case.
+func ncclPlugin(j *switches, value string) (string, bool) {
+	if !strings.EqualFold(value, "none") || !j.onlyPlugin() {
 		return "", false
 	}
-	return "NCCL uses TCP", true
+	return noPlugin, true
 }
+
+const noPlugin = "NCCL uses EFA by a plugin alone (aws-ofi-nccl)"
+
+// onlyPlugin reports whether NCCL's own transport has none of the usable NICs.
+func (j *switches) onlyPlugin() bool { return len(j.NICs) > 0 && !slices.ContainsFunc(j.NICs, byVerbs) }
 
 // ncclLevels are the names that NCCL knows, from near to far, with this package's level for
 // each: LOC to C2C are nearer than any NIC (src/graph/topo.cc, topoPathTypeStr). A digit is
@@ -108,15 +127,35 @@ var ncclLevels = map[string]topology.Level{
 // otherwise.
 const ncclDefault = topology.P2C
 
-func ncclLevel(j *switches, value string) (string, bool) {
-	limit, known := ncclLevels[value]
-	if !known && value[0] >= '0' && value[0] <= '9' {
+// ncclLimit reads a level as NCCL does. known is false for what it ignores.
+func ncclLimit(value string) (limit topology.Level, known bool) {
+	limit, known = ncclLevels[value]
+	if !known && value != "" && value[0] >= '0' && value[0] <= '9' {
 		n, _ := cNumber(value) // a number too large is the largest
 		limit, known = ncclLevels[strconv.FormatInt(min(n, 5), 10)]
 	}
+	return limit, known
+}
+
+func ncclLevel(j *switches, value string) (string, bool) {
+	limit, known := ncclLimit(value)
 	if !known {
 		return "NCCL ignores it: its levels are LOC, PIX, PXB, PHB and SYS", false
 	}
+	return j.beyond(limit)
+}
+
+// ncclC2C: 0 makes PXB the farthest level, unless a level is given.
+func ncclC2C(j *switches, value string) (string, bool) {
+	n, ok := cNumber(value)
+	if _, given := ncclLimit(j.variables["NCCL_NET_GDR_LEVEL"]); !ok || n != 0 || given {
+		return "", false
+	}
+	return j.beyond(topology.PXB)
+}
+
+// beyond says for which GPUs a farthest level turns GPUDirect RDMA off.
+func (j *switches) beyond(limit topology.Level) (string, bool) {
 	var off []string
 	near := 0
 	for _, c := range j.Choices {
@@ -191,16 +230,20 @@ func ucxTransports(j *switches, value string) (string, bool) {
 			return strings.TrimPrefix(name, `\`) == transport || slices.Contains(ucxAliases[name], transport)
 		})
 	}
+	for _, c := range j.Choices {
+		if memory := ucxMemory(c); !selected(memory + "_copy") {
+			return fmt.Sprintf("UCX does not know GPU memory without %s; %s", memory, ucxAside), false
+		}
+	}
 	if !slices.ContainsFunc(ucxAliases["ib"], selected) {
 		return "UCX uses no transport of InfiniBand or RoCE (rc, dc)", true
 	}
-	for _, c := range j.Choices {
-		if memory := ucxMemory(c); memory != "" && !selected(memory+"_copy") {
-			return fmt.Sprintf("UCX does not know GPU memory without %s", memory), true
-		}
-	}
 	return "", false
 }
+
+// ucxAside is where UCX need not use GPUDirect RDMA: NCCL's jobs are often started by an MPI
+// that is told to use TCP.
+const ucxAside = "right only where UCX carries no GPU memory, as in an MPI beside NCCL"
 
 // ucxMemory is what UCX calls the memory of a GPU.
 func ucxMemory(c assign.Choice) string {
@@ -219,6 +262,13 @@ func ucxGPUDirect(_ *switches, value string) (string, bool) {
 }
 
 const nvshmemIBGDA = "NVSHMEM_IB_ENABLE_IBGDA"
+
+// Variables of NVSHMEM's IBGDA (src/modules/transport/common/env_defs.h): the processor that
+// rings the doorbells, and what the name of a NIC must contain.
+const (
+	IBGDAHandler = "NVSHMEM_IBGDA_NIC_HANDLER"
+	HCAPrefix    = "NVSHMEM_HCA_PREFIX"
+)
 
 // nvshmemTransport compares at most eight letters, in any case. IBGDA is beside the one that
 // is named here.
@@ -278,7 +328,7 @@ func Read() []string {
 	for _, row := range table {
 		names = append(names, row.name)
 	}
-	return append(names, nvshmemIBGDA, "NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX", "NCCL_IB_ADDR_FAMILY", "NVSHMEM_IB_ADDR_FAMILY")
+	return append(names, nvshmemIBGDA, IBGDAHandler, HCAPrefix, "NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX", "NCCL_IB_ADDR_FAMILY", "NVSHMEM_IB_ADDR_FAMILY")
 }
 
 func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {

@@ -30,10 +30,11 @@ func TestSwitches(t *testing.T) {
 		near              = "dell-xe9680-h100"       // every GPU has a NIC at PIX
 		mixed             = "a40-8gpu-2cx7-nccl1343" // four GPUs at PIX, four at NODE
 		amd               = "supermicro-mi300x-thor2"
+		grace             = "aks-gb300" // every GPU has a NIC at P2C
 		efa               = "aws-p5-h100"
 		none, whole, part = 0, 1, 2
 	)
-	maps := map[string]*assign.Map{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd), efa: mapOn(t, efa)}
+	maps := map[string]*assign.Map{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd), grace: mapOn(t, grace), efa: mapOn(t, efa)}
 	tests := []struct {
 		on, set string
 		ways    frameworks.Ways
@@ -59,6 +60,17 @@ func TestSwitches(t *testing.T) {
 		{near, "NCCL_NET_GDR_LEVEL=pix", both, part},
 		{mixed, "NCCL_NET_GDR_LEVEL=LOC", both, whole}, // the others are beyond the default anyway
 		{mixed, "NCCL_NET_GDR_LEVEL=PXB", both, none},
+		{near, "NCCL_NET_PLUGIN=none", both, none},
+		{efa, "NCCL_NET_PLUGIN=None", both, whole},
+		{efa, "NCCL_NET_PLUGIN=ofi", both, none},
+		{efa, "NCCL_NET=IB", both, whole},
+		{efa, "NCCL_NET=Libfabric", both, none},
+		{grace, "NCCL_NET_GDR_LEVEL=PXB", both, whole},
+		{grace, "NCCL_NET_GDR_LEVEL=PHB", both, none},
+		{grace, "NCCL_NET_GDR_C2C=0", both, whole},
+		{grace, "NCCL_NET_GDR_C2C=1", both, none},
+		{grace, "NCCL_NET_GDR_C2C=0;NCCL_NET_GDR_LEVEL=PHB", both, none},
+		{near, "NCCL_NET_GDR_C2C=0", both, none},
 		{near, "NCCL_NET_GDR_READ=0", both, part},
 		{near, "NCCL_NET_GDR_READ=1", both, none},
 		{near, "NCCL_DMABUF_ENABLE=0", both, none},
@@ -69,17 +81,18 @@ func TestSwitches(t *testing.T) {
 		{near, "UCX_TLS=rc,cuda_copy,cuda_ipc", both, none},
 		{near, "UCX_TLS=rc_x,cuda,sm,self", both, none},
 		{near, `UCX_TLS=\rc_mlx5,\cuda_copy`, both, none},
-		{near, "UCX_TLS=ib,rocm", both, whole},
-		{near, "UCX_TLS=rc,sm,self", both, whole},
-		{near, "UCX_TLS=rc,gdr_copy", both, whole},
+		{near, "UCX_TLS=ib,rocm", both, part},
+		{near, "UCX_TLS=rc,sm,self", both, part},
+		{near, "UCX_TLS=rc,gdr_copy", both, part},
+		{near, "UCX_TLS=tcp", both, part}, // of an MPI beside NCCL
 		{near, "UCX_TLS=tcp,cuda", both, whole},
 		{near, "UCX_TLS=^ib", both, whole},
 		{near, "UCX_TLS=^rc", both, none},
-		{near, "UCX_TLS=^cuda", both, whole},
+		{near, "UCX_TLS=^cuda", both, part},
 		{near, "UCX_TLS=^tcp,gga", both, none},
 		{near, "UCX_TLS=rc:aux,cuda", both, whole},
 		{amd, "UCX_TLS=rc,rocm", both, none},
-		{amd, "UCX_TLS=rc,cuda", both, whole},
+		{amd, "UCX_TLS=rc,cuda", both, part},
 		{near, "UCX_IB_GPU_DIRECT_RDMA=no", both, whole},
 		{near, "UCX_IB_GPU_DIRECT_RDMA=N", both, whole},
 		{near, "UCX_IB_GPU_DIRECT_RDMA=try", both, none},
