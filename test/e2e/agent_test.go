@@ -20,8 +20,11 @@ const agentName = "gdr-features"
 
 // deployAgent applies the default variant of our manifests and waits until the admission
 // policy is in force. The DaemonSet has no Pods.
-func (c *cluster) deployAgent(ctx context.Context) error {
-	objects, err := render(ctx, "kustomize", "build", deploy+"/kustomize/base")
+func (c *cluster) deployAgent(ctx context.Context) error { return c.deployAgentOf(ctx, deploy) }
+
+// deployAgentOf is deployAgent with the manifests of another version.
+func (c *cluster) deployAgentOf(ctx context.Context, manifests string) error {
+	objects, err := render(ctx, "kustomize", "build", manifests+"/kustomize/base")
 	if err != nil {
 		return err
 	}
@@ -59,6 +62,12 @@ type agent struct {
 // our DaemonSet. It is stopped after the test.
 func (n *node) run(t *testing.T, tree string, args ...string) *agent {
 	t.Helper()
+	return n.runProgram(t, agentName, tree, args...)
+}
+
+// runProgram is run with the agent of another version, by its path below .bin.
+func (n *node) runProgram(t *testing.T, path, tree string, args ...string) *agent {
+	t.Helper()
 	pod, err := n.cluster.createPod(t.Context(), n.name)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +80,7 @@ func (n *node) run(t *testing.T, tree string, args ...string) *agent {
 		t.Fatal(err)
 	}
 	a := &agent{node: n, pod: pod, tree: tree}
-	a.process, err = start(n.dir, agentName, a.environment(), a.arguments(args...)...)
+	a.process, err = start(n.dir, path, a.environment(), a.arguments(args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

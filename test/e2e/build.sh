@@ -1,8 +1,10 @@
 #!/bin/sh
 # Builds into .bin what the end-to-end test runs: etcd, kube-apiserver, kube-scheduler,
 # NFD, helm and kustomize where those that are asked for do not lie there yet, and always
-# the programs of this repository.
+# the programs of this repository. Into .bin/old: those of the commit OLD_REF, from which
+# TestUpgrade upgrades.
 set -eu
+OLD_REF=${OLD_REF:-86a548f}
 cd "$(dirname "$0")"
 export CGO_ENABLED=0
 
@@ -26,6 +28,21 @@ build gdr-features-agent ../.. ./cmd/gdr-features-agent
 build kubectl-gdr ../.. ./cmd/kubectl-gdr
 build mktree ../.. ./internal/machine/mktree
 build slices ../dra ./slices
+
+# What was published before. Without it everything else can be built and tested.
+if ref=$(git rev-parse --quiet --verify "$OLD_REF^{commit}"); then
+	if [ "$ref" != "$(cat .bin/old/ref 2>/dev/null)" ]; then
+		rm -rf .bin/old
+		mkdir .bin/old
+		(cd ../.. && git archive "$ref") | tar -x -C .bin/old
+		build old/bin/gdr-features .bin/old ./cmd/gdr-features
+		build old/bin/gdr-features-agent .bin/old ./cmd/gdr-features-agent
+		echo "$ref" >.bin/old/ref
+	fi
+else
+	rm -rf .bin/old
+	echo "$0: this clone has no commit $OLD_REF, so TestUpgrade will fail: git fetch --unshallow" >&2
+fi
 
 stamp=$(go version && sha256sum build.sh go.mod go.sum)
 if [ "$stamp" = "$(cat .bin/stamp 2>/dev/null)" ]; then

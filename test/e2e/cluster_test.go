@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,9 @@ const nfdNamespace = "node-feature-discovery"
 // own manifests give them, and our manifests. It has no kubelet, no controllers, and no
 // scheduler but that of TestScheduler: tests create its nodes and Pods.
 type cluster struct {
-	dir               string
+	dir string
+	// nfd is the directory below .bin with NFD; "" is .bin itself, with the newest.
+	nfd               string
 	server            string
 	admin             access
 	etcd, api         *process
@@ -29,10 +32,21 @@ type cluster struct {
 // start starts the cluster and returns when it is ready. Whatever it returns,
 // the cluster must be stopped.
 func (c *cluster) start(ctx context.Context) error {
+	if err := c.startEmpty(ctx); err != nil {
+		return err
+	}
+	if err := c.deployAgent(ctx); err != nil {
+		return fmt.Errorf("deploying gdr-features: %w", err)
+	}
+	return nil
+}
+
+// startEmpty starts the cluster without our manifests.
+func (c *cluster) startEmpty(ctx context.Context) error {
 	if err := c.startAPI(ctx); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(program("nfd.yaml"))
+	text, err := os.ReadFile(program(filepath.Join(c.nfd, "nfd.yaml")))
 	if err != nil {
 		return err
 	}
@@ -50,13 +64,8 @@ func (c *cluster) start(ctx context.Context) error {
 	if c.master, err = c.startNFD(ctx, "nfd-master", c.dir, name, "-config="); err != nil {
 		return err
 	}
-	if c.collector, err = c.startNFD(ctx, "nfd-gc", c.dir, name); err != nil {
-		return err
-	}
-	if err := c.deployAgent(ctx); err != nil {
-		return fmt.Errorf("deploying gdr-features: %w", err)
-	}
-	return nil
+	c.collector, err = c.startNFD(ctx, "nfd-gc", c.dir, name)
+	return err
 }
 
 // startNFD starts a program of NFD in dir with the token of its service account.
@@ -69,10 +78,20 @@ func (c *cluster) startNFD(ctx context.Context, name, dir, node string, args ...
 	if err != nil {
 		return nil, err
 	}
-	// An invalid port keeps them from listening on all addresses: they log an error and
-	// go on.
-	args = append([]string{"-kubeconfig=" + kubeconfig, "-port=-1"}, args...)
-	return start(dir, name, []string{"NODE_NAME=" + node, "KUBERNETES_NAMESPACE=" + nfdNamespace}, args...)
+	args = slices.Concat([]string{"-kubeconfig=" + kubeconfig}, c.noPorts(name), args)
+	return start(dir, filepath.Join(c.nfd, name), []string{"NODE_NAME=" + node, "KUBERNETES_NAMESPACE=" + nfdNamespace}, args...)
+}
+
+// noPorts returns the flags that keep a program of NFD from listening on all addresses.
+func (c *cluster) noPorts(name string) []string {
+	switch {
+	case c.nfd == "":
+		return []string{"-port=-1"} // invalid: they log an error and go on
+	case name == "nfd-gc":
+		return []string{"-metrics=0"}
+	default:
+		return []string{"-metrics=0", "-grpc-health=0"}
+	}
 }
 
 // createNode creates a Node as a kubelet does: nfd-master cannot patch one without labels

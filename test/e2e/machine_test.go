@@ -27,7 +27,13 @@ func machine(t *testing.T, name, state string) string {
 // printed returns what `gdr-features labels` prints on the machine in the tree.
 func printed(t *testing.T, tree string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program("gdr-features"), "labels", "--root", tree, "--log-level=error")
+	return printedBy(t, agentName, tree)
+}
+
+// printedBy is printed with the program of another version, by its path below .bin.
+func printedBy(t *testing.T, path, tree string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(path), "labels", "--root", tree, "--log-level=error")
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {

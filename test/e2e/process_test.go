@@ -28,8 +28,8 @@ type process struct {
 	stopped   bool   // by us
 }
 
-// start runs a program of .bin in dir, where its output goes to a file. It gets only the
-// given environment, and ends with this process.
+// start runs a program, by its path below .bin, in dir, where its output goes to a file. It
+// gets only the given environment, and ends with this process.
 func start(dir, name string, env []string, args ...string) (*process, error) {
 	p := &process{dir: dir, name: name, env: env, args: args}
 	return p, p.start()
@@ -102,7 +102,7 @@ func (p *process) alive() error {
 }
 
 // log returns the name of the file that takes the output.
-func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
+func (p *process) log() string { return filepath.Join(p.dir, filepath.Base(p.name)+".log") }
 
 // tail returns the last lines of the log.
 func (p *process) tail() []byte {
