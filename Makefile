@@ -63,7 +63,7 @@ lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	cd test/dra && $(GO) mod tidy -diff
 	cd test/dra && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	cd test/e2e && $(GO) mod tidy -diff
-	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml --build-tags fleet,gpuoperator ./...
+	cd test/e2e && $(GO) run $(GOLANGCI_LINT) run --config ../../.golangci.yml --build-tags fleet,gpuoperator,compatibility ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (20s)
@@ -100,6 +100,12 @@ cover: ## print the test coverage of each package
 e2e: ## test that labels reach a Node through a real NFD and API server; takes minutes the first time
 	@./test/e2e/build.sh
 	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 10m ./...
+
+.PHONY: compatibility
+compatibility: ## test upgrade and downgrade with an older version of NFD; takes minutes the first time
+	@./test/e2e/build.sh
+	@./test/e2e/build-compatibility.sh
+	cd test/e2e && $(GO) test -tags compatibility -count=1 -v -run '^TestCompatibility$$' -timeout 20m .
 
 NODES ?= 5000
 .PHONY: fleet
