@@ -123,7 +123,7 @@ func example(t *testing.T, dir, shown string) string {
 		if parts == nil {
 			t.Fatalf("cannot run %q", line)
 		}
-		for _, variable := range strings.Fields(parts[1]) {
+		for variable := range strings.FieldsSeq(parts[1]) {
 			name, value, _ := strings.Cut(variable, "=")
 			t.Setenv(name, value)
 		}
