@@ -28,7 +28,6 @@ func TestUpgrade(t *testing.T) { testUpgrade(t, "") }
 
 // testUpgrade is TestUpgrade with the NFD in a directory below .bin.
 func testUpgrade(t *testing.T, nfd string) {
-	t.Helper()
 	if _, err := os.Stat(program(filepath.Join(old, "bin"))); err != nil {
 		t.Fatalf("%v: build.sh builds it from an older commit, which this clone may lack; "+
 			"run git fetch --unshallow, or git fetch origin with the OLD_REF that build.sh names, and build.sh again", err)
