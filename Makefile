@@ -78,6 +78,11 @@ golden: ## update the golden files with what the program prints now; review the 
 	$(GO) test ./cmd/gdr-features -run TestGolden -update
 	git diff --stat testdata/golden
 
+.PHONY: pages
+pages: ## update what README.md and docs show of commands; review the diff
+	$(GO) test ./cmd/gdr-features -run 'TestPages$$' -update
+	git diff --stat '*.md'
+
 .PHONY: man
 man: ## update the manual pages in man/ from the commands
 	$(GO) test ./cmd/gdr-features -run TestMan -update
