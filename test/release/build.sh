@@ -3,7 +3,8 @@
 # not lie there yet, and always the release, twice: as .bin/one by `make release`, and as
 # .bin/two in another directory, with another umask and time zone and, with COLD=1, an empty
 # build cache. Both are made from the files of the work tree, without git.
-# usage: [COLD=1] build.sh [one], with "one" to build it once
+# usage: [COLD=1] build.sh [one], with "one" to build it once, and not at all if .bin/one was
+# made of the same files
 set -eu
 cd "$(dirname "$0")"
 bin=$PWD/.bin
@@ -29,7 +30,6 @@ if [ "$stamp" != "$(cat "$bin/stamp" 2>/dev/null)" ]; then
 	echo "$stamp" >"$bin/stamp"
 fi
 
-rm -rf "$bin/one" "$bin/two"
 tmp=$(mktemp -d)
 trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
 copy() { # copy DIRECTORY: the files that git knows or would know
@@ -39,10 +39,16 @@ copy() { # copy DIRECTORY: the files that git knows or would know
 }
 export SOURCE_DATE_EPOCH=1767225600 VERSION=v1.0.0 REVISION=0123456789abcdef0123456789abcdef01234567
 copy "$tmp/one"
+made=$(go version && tar -C "$tmp/one" --sort=name --mtime=@0 --owner=0 --group=0 -cf - . | sha256sum)
+if [ "${1:-}" = one ] && [ "$made" = "$(cat "$bin/made" 2>/dev/null)" ]; then
+	exit 0
+fi
+rm -rf "$bin/one" "$bin/two" "$bin/made"
 (umask 077 && copy "$tmp/in/another/directory")
 echo "building the release ..."
 make -s -C "$tmp/one" release
 mv "$tmp/one/dist" "$bin/one"
+echo "$made" >"$bin/made"
 [ "${1:-}" != one ] || exit 0
 echo "building the release again ..."
 (
