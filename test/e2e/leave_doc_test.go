@@ -22,7 +22,8 @@ func commandsBelow(t *testing.T, path, heading string) (blocks []string) {
 		case !inside && strings.HasPrefix(line, "#"):
 			below = bare == heading
 		case below && bare == "```console":
-			inside, margin = true, line[:strings.Index(line, "`")]
+			inside = true
+			margin, _, _ = strings.Cut(line, "`")
 		case inside && bare == "```":
 			blocks = append(blocks, block.String())
 			block.Reset()

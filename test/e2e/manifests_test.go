@@ -126,7 +126,7 @@ func render(ctx context.Context, name string, args ...string) ([]*unstructured.U
 // waits until custom resources among them are served. Unknown fields are errors.
 func (c *cluster) apply(ctx context.Context, objects []*unstructured.Unstructured, dryRun ...string) error {
 	for _, o := range objects {
-		if _, err := c.applyOne(ctx, o, dryRun...); err != nil {
+		if err := c.applyOne(ctx, o, dryRun...); err != nil {
 			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 		if o.GetKind() == "CustomResourceDefinition" && len(dryRun) == 0 {
@@ -138,20 +138,21 @@ func (c *cluster) apply(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
-// applyOne applies an object and gives the result.
-func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+// applyOne applies an object.
+func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured, dryRun ...string) error {
 	resource, err := c.resource(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	force := true
-	return resource.Patch(ctx, o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+	_, err = resource.Patch(ctx, o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 		FieldManager: "e2e", Force: &force, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
 	})
+	return err
 }
 
 // resource returns the administrator's client for the kind and namespace of this object.
