@@ -26,7 +26,7 @@ func (a *app) labelsCommand() *cobra.Command {
 		Use:   "labels",
 		Short: "Print the node labels, as a feature file of Node Feature Discovery",
 		Long: `labels prints one label a line, key=value, sorted, and nothing else: a valid
-feature file of Node Feature Discovery. A machine without an NVIDIA GPU has no
+feature file of Node Feature Discovery. A machine without an NVIDIA or AMD GPU has no
 labels, and an unreadable fact produces no label. What could not be read is logged
 on standard error.`,
 		Example: `  gdr-features labels

@@ -88,7 +88,7 @@ func nobody(missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA GPU?", strings.Join(missing, ", "))
+	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA or AMD GPU?", strings.Join(missing, ", "))
 }
 
 // read reads what the agents of the named nodes have published, of all without names. Then it

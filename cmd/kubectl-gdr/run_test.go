@@ -84,9 +84,9 @@ func TestRun(t *testing.T) {
 		{"without headings", "--no-headers n2", false, 0, 0, "n2   unknown   true   PIX   -   -   -   -   -   120m\n", ""},
 		{
 			"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   unknown   true   PIX   -   -   -   -   -   120m\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n",
 		},
-		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n"},
+		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n"},
 		{"nobody there", "-n empty -o json", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
 			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file write none)\n"},
 	} {
@@ -148,7 +148,7 @@ func TestSlices(t *testing.T) {
 		{"none as JSON", "--ready false -o json", drivers, 0, "{\n  \"nodes\": []\n}\n", ""},
 		{
 			"one missing", "n1 n7 --no-headers", drivers, 1, "n1   1/0   0/0   0/1   0/1   0/1   NotListed\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA GPU?\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n",
 		},
 		{"no agent", "-n empty", drivers, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
 			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file write none)\n"},

@@ -33,8 +33,8 @@ the number of ready nodes and the reasons of the others, the most frequent first
 reads the NodeFeature objects gdr-features-NODE and changes nothing. The kubectl
 plugin kubectl gdr is the same command; it also runs on macOS and Windows.
 
-A dash means unknown; a node without an NVIDIA GPU has only dashes. LEVEL is the level
-that every GPU reaches with its nearest NIC; GPUS and NICS count eligible devices.
+A dash means unknown; a node without an NVIDIA or AMD GPU has only dashes. LEVEL is the
+level that every GPU reaches with its nearest NIC; GPUS and NICS count eligible devices.
 MECHANISM is the way to GPU memory: peermem, DMA-BUF, or both. AGE is the time since
 the agent last changed what it publishes, which it does only when something changes: a
 high AGE means that nothing has changed, or that the agent does not run (kubectl -n

@@ -31,7 +31,7 @@ type Type struct {
 
 // Match says how to recognise a machine of the type: all of it must hold. A list
 // holds alternatives; an empty list matches anything. The zero value matches every
-// machine that has an NVIDIA GPU.
+// machine that has an NVIDIA or AMD GPU.
 type Match struct {
 	// Product, Vendor and Board are names that the firmware gives the machine.
 	Product, Vendor, Board []Pattern

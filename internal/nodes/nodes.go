@@ -16,7 +16,7 @@ import (
 type Node struct {
 	Name, Namespace string
 	// Labels are those of the agent, without prefix. There are none on a node without
-	// an NVIDIA GPU, nor after `gdr-features run --cleanup`.
+	// an NVIDIA or AMD GPU, nor after `gdr-features run --cleanup`.
 	Labels label.Set
 	// Written is when the agent last changed the object; zero for unknown.
 	Written time.Time
