@@ -98,7 +98,8 @@ cover: ## print the test coverage of each package
 	$(GO) test -cover ./cmd/... ./host/... ./internal/... ./nfdsource/... ./source/... ./topology/... ./tristate/... ./verdict/...
 
 .PHONY: e2e
-e2e: ## test that labels reach a Node through a real NFD and API server; takes minutes the first time
+e2e: ## test that labels reach a Node through a real NFD and API server, from a release too; takes minutes the first time (needs buildah, skopeo, rpm)
+	@./test/release/build.sh one
 	@./test/e2e/build.sh
 	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 10m ./...
 

@@ -54,7 +54,8 @@ nfd=sigs.k8s.io/node-feature-discovery
 # gives each worker its own.
 features="-X $nfd/source/local.featureFilesDir=features.d/"
 build etcd . go.etcd.io/etcd/server/v3
-build kube-apiserver . k8s.io/kubernetes/cmd/kube-apiserver
+# Charts ask for a version, which the linker sets in releases of Kubernetes too.
+build kube-apiserver . k8s.io/kubernetes/cmd/kube-apiserver "-X k8s.io/component-base/version.gitVersion=v1.35.3"
 build kube-scheduler . k8s.io/kubernetes/cmd/kube-scheduler
 build kubectl . k8s.io/kubernetes/cmd/kubectl
 build nfd-master . $nfd/cmd/nfd-master
