@@ -41,7 +41,7 @@ func TestTopology(t *testing.T) {
 func (a *agent) removeAndRescan() []time.Duration {
 	rescan := func() { a.write("/sys/bus/pci/rescan", "1") }
 	return []time.Duration{
-		a.expect("NIC d removed", bare.with(labels{"gdr.nics": "4", "gdr.level": "SYS"}), func() {
+		a.expect("NIC d removed", bare.with(labels{"gdr.nics": "4", "gdr.level": "SYS", "gdr.align": "none"}), func() {
 			a.write(a.device("d")+"/remove", "1")
 		}),
 		a.expect("the bus scanned", bare, rescan),
