@@ -1,0 +1,91 @@
+package pci
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gdr-features/host"
+)
+
+// numa reads numa_node; Unread with an error. A kernel without NUMA has no such
+// file, and no nodes.
+func (s *scanner) numa(base string) (int, error) {
+	text, err := s.fs.Line(base + NUMAFile)
+	switch {
+	case host.Absent(err) && (s.inv.NUMANodes == 0 || s.inv.NUMANodes == 1):
+		return None, nil
+	case err != nil:
+		return Unread, err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < None || n > maxNUMANode {
+		return Unread, fmt.Errorf("/%snuma_node: %q is not a NUMA node", base, text)
+	}
+	return n, nil
+}
+
+// maxNUMANode is beyond every kernel's MAX_NUMNODES (1 << NODES_SHIFT, 10).
+const maxNUMANode = 4096
+
+// inheritNUMA finds, for GPUs and NICs, the NUMA node of the nearest bridge
+// above where they have none of their own, and that of the topmost switch.
+func (s *scanner) inheritNUMA() {
+	known := map[Address]int{}
+	numa := func(bridge Address) int {
+		n, ok := known[bridge]
+		if !ok {
+			n = s.bridgeNUMA(bridge)
+			known[bridge] = n
+		}
+		return n
+	}
+	for i := range s.inv.Functions {
+		f := &s.inv.Functions[i]
+		f.NearNUMA, f.RootNUMA = f.NUMA, f.NUMA
+		network := s.facts&EveryFunction != 0 && f.Class>>16 == 0x02 // other vendors' too
+		if !f.classified() && !network {
+			continue
+		}
+		for j := len(f.Bridges) - 1; j >= 0 && f.NearNUMA < 0; j-- {
+			f.NearNUMA = numa(f.Bridges[j])
+		}
+		if switches := f.Switches(); len(switches) > 0 {
+			f.RootNUMA = numa(switches[len(switches)-1])
+		}
+		if f.RootNUMA == Unread && f.NearNUMA >= 0 {
+			f.RootNUMA = f.NearNUMA // the kernel gives all of a root bus one node
+		}
+	}
+}
+
+func (s *scanner) bridgeNUMA(a Address) int {
+	if s.facts&EveryFunction != 0 {
+		if f := s.inv.Find(a); f != nil {
+			return f.NUMA
+		}
+		return Unread
+	}
+	n, err := s.numa(devicesDir + "/" + a.String() + "/")
+	s.problem(err) // a bridge without one is no problem: what is below it may have one
+	return n
+}
+
+func (s *scanner) numaNodes() {
+	names, err := s.fs.Names("sys/devices/system/node")
+	switch {
+	case host.Absent(err):
+		return // a kernel without NUMA
+	case err != nil:
+		s.inv.NUMANodes = None
+		s.problem(err)
+		return
+	}
+	for _, name := range names {
+		if n, ok := strings.CutPrefix(name, "node"); ok {
+			if _, err := strconv.ParseUint(n, 10, 16); err == nil {
+				s.inv.NUMANodes++
+			}
+		}
+	}
+}
