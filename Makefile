@@ -101,7 +101,7 @@ cover: ## print the test coverage of each package
 e2e: ## test that labels reach a Node through a real NFD and API server, from a release too; takes minutes the first time (needs buildah, skopeo, rpm)
 	@./test/release/build.sh one
 	@./test/e2e/build.sh
-	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 10m ./...
+	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 20m ./...
 
 .PHONY: compatibility
 compatibility: ## test upgrade and downgrade with an older version of NFD; takes minutes the first time

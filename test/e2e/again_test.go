@@ -39,7 +39,7 @@ func TestRegisteredAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			if err := until(t.Context(), 20*time.Second, func(ctx context.Context) error {
+			if err := until(t.Context(), patience, func(ctx context.Context) error {
 				return n.has(ctx, labels)
 			}, a.process); err != nil {
 				t.Fatal(err)
@@ -97,7 +97,7 @@ func (a *agent) renewToken(t *testing.T, uid types.UID) {
 	if err := os.WriteFile(filepath.Join(a.dir, agentName+".token"), []byte(token), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		now, err := a.published(ctx)
 		if err == nil && (len(now.OwnerReferences) != 1 || now.OwnerReferences[0].UID != uid) {
 			err = fmt.Errorf("owners: %v", now.OwnerReferences)

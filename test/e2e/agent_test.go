@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +38,7 @@ func (c *cluster) deployAgentOf(ctx context.Context, manifests string) error {
 	if err != nil {
 		return err
 	}
-	return until(ctx, 20*time.Second, func(ctx context.Context) error {
+	return until(ctx, patience, func(ctx context.Context) error {
 		const policy = "ValidatingAdmissionPolicy 'gdr-features'"
 		err := a.write(ctx, feature("control-plane"), metav1.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), policy) {

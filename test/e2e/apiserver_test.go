@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 // auditLog is the name of the audit log in the directory of a cluster.
@@ -56,7 +55,7 @@ func (c *cluster) startAPI(ctx context.Context) error {
 		return err
 	}
 	// It first creates its certificate, which we need to connect to it.
-	if err := until(ctx, time.Minute, func(ctx context.Context) error {
+	if err := until(ctx, patience, func(ctx context.Context) error {
 		if c.admin, err = c.access(token); err != nil {
 			return err
 		}

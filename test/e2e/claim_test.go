@@ -210,7 +210,7 @@ func takeBack(t *testing.T, pods []*corev1.Pod) {
 		}
 	}
 	resources := shared.admin.kube.ResourceV1().ResourceClaims(claims)
-	if err := until(t.Context(), 20*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		all, err := resources.List(ctx, metav1.ListOptions{})
 		for i := range all.Items {
 			claim := &all.Items[i]

@@ -34,7 +34,7 @@ func TestEvents(t *testing.T) {
 		n.expect(t, labelsOf(t, tree))
 		t.Logf("ports %q: on the Node after %v", turn.state, time.Since(start).Round(time.Millisecond))
 		want = append(want, turn.event)
-		if err := until(t.Context(), 5*time.Second, func(ctx context.Context) error {
+		if err := until(t.Context(), patience, func(ctx context.Context) error {
 			got, err := n.events(ctx)
 			if diff := cmp.Diff(want, got); err == nil && diff != "" {
 				err = fmt.Errorf("events (-want +got):\n%s", diff)

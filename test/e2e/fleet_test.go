@@ -56,7 +56,7 @@ func TestFleet(t *testing.T) {
 	if err := errors.Join(c.master.stop(), c.collector.stop(), os.WriteFile(filepath.Join(c.dir, "audit.yaml"), []byte(fleetAudit), 0o600), c.api.restart()); err != nil {
 		t.Fatal(err)
 	}
-	if err := until(t.Context(), time.Minute, c.admin.ready); err != nil {
+	if err := until(t.Context(), patience, c.admin.ready); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

@@ -34,7 +34,7 @@ func TestGateMoves(t *testing.T) {
 	n.label(t, prefix+gate, value)
 	missing := n.watch(t, map[string]string{prefix + gate: value})
 	n.update(t, printable(now))
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		return n.taken(ctx, gate)
 	}, n.processes()...); err != nil {
 		t.Fatal(err)

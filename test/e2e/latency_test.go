@@ -64,7 +64,7 @@ func (n *node) change(t *testing.T, a *agent, tree string, loaded bool) time.Dur
 	} else {
 		unload(t, tree)
 	}
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		now, err := n.cluster.admin.kube.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 		if err == nil && now.Labels[label] != fmt.Sprint(loaded) {
 			err = fmt.Errorf("%s is %q", label, now.Labels[label])

@@ -150,7 +150,7 @@ func (f *fleetOfTwo) toFiles(t *testing.T) {
 	}
 	f.end(t)
 	f.publish(t, "--publish=file")
-	if err := until(t.Context(), 20*time.Second, func(context.Context) error {
+	if err := until(t.Context(), patience, func(context.Context) error {
 		out := f.shell(t, ".", steps[0])
 		for node, value := range map[string]string{"capable": "true", "incapable": "false"} {
 			if !hasRow(out, nfdNamespace, node, value, value) || !hasRow(out, agentName, agentName+"-"+node, value, value) {
@@ -193,7 +193,7 @@ func (f *fleetOfTwo) toNodeFeatures(t *testing.T) {
 // published waits until every agent has published what its machine is.
 func (f *fleetOfTwo) published(t *testing.T) {
 	t.Helper()
-	if err := until(t.Context(), 20*time.Second, func(ctx context.Context) (all error) {
+	if err := until(t.Context(), patience, func(ctx context.Context) (all error) {
 		for _, a := range f.agents {
 			all = errors.Join(all, a.right(ctx, labelsOf(t, a.tree)))
 		}
@@ -214,7 +214,7 @@ func (f *fleetOfTwo) leaveAndComeBack(t *testing.T) {
 	f.shell(t, "gpu-operator", first)
 	f.end(t)
 	f.shell(t, "gpu-operator", rest)
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		for _, n := range f.nodes {
 			now, err := f.admin.kube.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 			if err != nil {

@@ -22,7 +22,7 @@ func TestIdle(t *testing.T) {
 	tree := machine(t, "dell-xe9680-h100", "ready")
 	a := n.run(t, tree, "--publish=nodefeature,file")
 	labels := labelsOf(t, tree)
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		return errors.Join(a.right(ctx, labels), second(os.Stat(n.featureFile())))
 	}); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestIdle(t *testing.T) {
 
 	// The audit log would show a write.
 	load(t, tree)
-	if err := until(t.Context(), 5*time.Second, func(context.Context) error {
+	if err := until(t.Context(), patience, func(context.Context) error {
 		if n := len(writes(shared.requests(t, from, n.name))); n != 1 {
 			return fmt.Errorf("%d writes after a change", n)
 		}
@@ -76,7 +76,7 @@ func TestStopped(t *testing.T) {
 	a := n.run(t, tree, both)
 	labels := labelsOf(t, tree)
 	n.expect(t, labels)
-	if err := until(t.Context(), 5*time.Second, func(context.Context) error { return second(os.Stat(n.featureFile())) }); err != nil {
+	if err := until(t.Context(), patience, func(context.Context) error { return second(os.Stat(n.featureFile())) }); err != nil {
 		t.Fatal(err)
 	}
 
@@ -125,7 +125,7 @@ func TestNodeDeleted(t *testing.T) {
 	if err := shared.admin.kube.CoreV1().Nodes().Delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		if _, err := a.published(ctx); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the NodeFeature is there: error %w", err)
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +37,7 @@ func TestLongName(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = worker.stop() }) // which is an error, since it has ended
 	const why = "metadata.labels: Invalid value"
-	if err := until(t.Context(), 10*time.Second, func(context.Context) error {
+	if err := until(t.Context(), patience, func(context.Context) error {
 		if !a.said(t, why) {
 			return errors.New("the agent does not say why there are no labels")
 		}

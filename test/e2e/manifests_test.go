@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,7 +181,7 @@ func (c *cluster) established(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return until(ctx, 10*time.Second, func(ctx context.Context) error {
+	return until(ctx, patience, func(ctx context.Context) error {
 		now, err := definitions.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // address returns an address to listen at.
@@ -50,7 +49,7 @@ func (a *agent) scrape(ctx context.Context, path string) (status int, text strin
 // metric returns the value of one of the agent's metrics.
 func (a *agent) metric(t *testing.T, name string) (value float64) {
 	t.Helper()
-	if err := until(t.Context(), 5*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		status, text, err := a.scrape(ctx, "/metrics")
 		if err != nil {
 			return err

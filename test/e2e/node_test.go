@@ -109,7 +109,7 @@ func (n *node) has(ctx context.Context, labels map[string]string) error {
 // expect waits until the Node has exactly these labels.
 func (n *node) expect(t *testing.T, labels map[string]string) {
 	t.Helper()
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		return n.has(ctx, labels)
 	}, n.processes()...); err != nil {
 		t.Fatal(err)

@@ -87,11 +87,11 @@ func interrupt(t *testing.T, a *agent, p *process, pause time.Duration) {
 	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := until(t.Context(), time.Minute, a.cluster.admin.ready); err != nil {
+	if err := until(t.Context(), patience, a.cluster.admin.ready); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := until(t.Context(), 5*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
 		return a.right(ctx, after)
 	}); err != nil {
 		t.Fatal(err)

@@ -115,8 +115,13 @@ func (p *process) tail() []byte {
 	return bytes.Join(lines[max(0, len(lines)-most):], nil)
 }
 
-// attempt is the timeout of a single call in until.
-const attempt = 5 * time.Second
+const (
+	// attempt is the timeout of a single call in until.
+	attempt = 5 * time.Second
+	// patience is the limit of until where a test does not judge how long something takes:
+	// other tests use the CPUs at the same time.
+	patience = time.Minute
+)
 
 // until calls done until it gives no error. It fails with the last error at the limit, and
 // as soon as one of the processes has ended.

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +84,7 @@ func shown(t *testing.T, name, kind, state string) {
 	want := parse(t, printed(t, tree))
 	nodes := n.cluster.admin.kube.CoreV1().Nodes()
 	var is *corev1.Node
-	if err := until(t.Context(), 20*time.Second, func(ctx context.Context) (err error) {
+	if err := until(t.Context(), patience, func(ctx context.Context) (err error) {
 		if is, err = nodes.Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}

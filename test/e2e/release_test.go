@@ -147,7 +147,7 @@ func (s *site) serve(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopAfter(t, registry)
-	if err := until(t.Context(), 30*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.registry)
 		if err == nil {
 			c.Close()
@@ -231,7 +231,7 @@ func (s *site) comeAndGo(t *testing.T, install, uninstall, check string) {
 // endWithDaemonSet ends the agent and its Pod once the DaemonSet is gone, as the DaemonSet's
 // controller and the kubelet do.
 func (s *site) endWithDaemonSet(ctx context.Context, a *agent) error {
-	if err := until(ctx, time.Minute, func(ctx context.Context) error {
+	if err := until(ctx, patience, func(ctx context.Context) error {
 		_, err := s.admin.kube.AppsV1().DaemonSets(agentName).Get(ctx, agentName, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the DaemonSet is there: error %w", err)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -130,7 +129,7 @@ func decision(ctx context.Context, pod *corev1.Pod) (node, why string, err error
 // others must stay Pending for the reason.
 func scheduled(t *testing.T, pods []*corev1.Pod, want int, reason string) (nodes []string) {
 	t.Helper()
-	if err := until(t.Context(), 30*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		nodes = nil
 		have := 0
 		for _, p := range pods {

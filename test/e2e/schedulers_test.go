@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -212,7 +211,7 @@ func TestSlinky(t *testing.T) {
 			t.Fatal(err)
 		}
 		node.expect(t, labelsOf(t, a.tree))
-		if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+		if err := until(t.Context(), patience, func(ctx context.Context) error {
 			now, err := shared.admin.kube.CoreV1().Nodes().Get(ctx, node.name, metav1.GetOptions{})
 			if err != nil {
 				return err

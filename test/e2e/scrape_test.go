@@ -64,7 +64,7 @@ func TestScraped(t *testing.T) {
 			if err := a.process.alive(); err != nil {
 				t.Fatal(err)
 			}
-			if err := until(t.Context(), 30*time.Second, func(ctx context.Context) error {
+			if err := until(t.Context(), patience, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, time.Second) // as long as a kubelet waits
 				defer cancel()
 				status, text, err := a.scrape(ctx, "/healthz")

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -116,7 +115,7 @@ func grant(t *testing.T, example, group string) {
 		t.Fatal(err)
 	}
 	rule := only[rbacv1.ClusterRole](t, objects, "ClusterRole").Rules[0]
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		review, err := shared.admin.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: "somebody", Groups: []string{group}, ResourceAttributes: &authorizationv1.ResourceAttributes{
