@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/dradriver"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -26,11 +27,8 @@ const (
 	None     Attribute = "none"
 )
 
-// domain is that of the standard attributes.
-const domain = "resource.kubernetes.io"
-
 // Name is the attribute's full name, "resource.kubernetes.io/pcieRoot".
-func (a Attribute) Name() string { return domain + "/" + string(a) }
+func (a Attribute) Name() string { return dradriver.Standard + string(a) }
 
 // Of returns the value of an attribute that DRA drivers publish for a function, as they read
 // it from sysfs: "pci0000:15", "1"; "" for none. known is false if what it follows from could

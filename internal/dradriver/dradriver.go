@@ -10,9 +10,10 @@ import "iter"
 // cannot find.
 // Source: k8s.io/dynamic-resource-allocation v0.37.2, deviceattribute/attribute.go.
 const (
-	PCIeRoot = "resource.kubernetes.io/pcieRoot" // "pci0000:15"
-	NUMANode = "resource.kubernetes.io/numaNode"
-	PCIBusID = "resource.kubernetes.io/pciBusID" // "0000:1b:00.0"
+	Standard = "resource.kubernetes.io/" // what their names begin with
+	PCIeRoot = Standard + "pcieRoot"     // "pci0000:15"
+	NUMANode = Standard + "numaNode"
+	PCIBusID = Standard + "pciBusID" // "0000:1b:00.0"
 )
 
 // Driver is a DRA driver of GPUs or NICs. Attributes have their full names, with a domain.
@@ -44,8 +45,8 @@ type Driver struct {
 //     parentPciAddr. The NUMA node is gpu.amd.com/numaNode.
 //   - dra.net: kubernetes-sigs/dranet f258477 (August 2026), pkg/apis/attributes.go,
 //     pkg/inventory/db.go: every network device, RDMA or not. numaNode came in August 2026;
-//     dra.net/numaNode is older. It
-//     comes without a DeviceClass; the others with one of their name.
+//     dra.net/numaNode is older. It comes without a DeviceClass; the others with one of their
+//     name.
 //   - sriovnetwork.k8snetworkplumbingwg.io: k8snetworkplumbingwg/dra-driver-sriov cd9404f
 //     (August 2026), pkg/consts/consts.go, pkg/devicestate/discovery.go: an unknown pcieRoot is
 //     published as "". The NUMA node is dra.net/numaNode.

@@ -19,13 +19,15 @@ import (
 var switchedOff = check{name: "gpudirect-variables", rows: []row{
 	{
 		status: Fail, code: "GPUDirectOff", which: effects(true),
-		text: say("GPUDirect RDMA is not used because of %s", which), fix: say("remove or correct the variable in spec.containers[].env (or envFrom)"),
+		text: say("GPUDirect RDMA is not used because of %s", which), fix: correctVariable,
 	},
 	{
 		status: Warn, code: "GPUDirectOff", which: effects(false),
-		text: which, fix: say("remove or correct the variable in spec.containers[].env (or envFrom)"),
+		text: which, fix: correctVariable,
 	},
 }}
+
+var correctVariable = say("remove or correct the variable in spec.containers[].env (or envFrom)")
 
 // effects names the variables that turn GPUDirect RDMA off, as a whole or in part.
 func effects(whole bool) func(*Facts) (names, evidence []string) {
@@ -224,7 +226,7 @@ func mapsDoorbells(f *Facts) tristate.State {
 }
 
 func sawIBGDA(f *Facts) []string {
-	seen := []string{saw("NVSHMEM_IB_ENABLE_IBGDA", f.Pod.Given.Variables["NVSHMEM_IB_ENABLE_IBGDA"])}
+	seen := []string{saw(frameworks.EnableIBGDA, f.Pod.Given.Variables[frameworks.EnableIBGDA])}
 	if value := f.Pod.Given.Variables[frameworks.IBGDAHandler]; value != "" {
 		seen = append(seen, saw(frameworks.IBGDAHandler, value))
 	}

@@ -34,15 +34,17 @@ var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits
 	},
 	{
 		status: Fail, code: "LockedMemoryLow", when: lowMemory, text: say("at most %s: %s", limitText, enomem),
-		fix: say("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root; for any user %s", raiseLimit), evidence: join(sawLimit, sawCapabilities),
+		fix: addIPCLock, evidence: join(sawLimit, sawCapabilities),
 	},
 	{
 		status: Warn, code: "LockedMemoryLow", text: say("at most %s, beyond which registering memory fails", limitText),
-		fix: say("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root; for any user %s", raiseLimit), evidence: join(sawLimit, sawCapabilities),
+		fix: addIPCLock, evidence: join(sawLimit, sawCapabilities),
 	},
 }}
 
 var enomem = say("programs cannot register more memory with NICs (ENOMEM)")
+
+var addIPCLock = say("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root; for any user %s", raiseLimit)
 
 var raiseLimit = say("raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in of its systemd unit, then restart it)")
 

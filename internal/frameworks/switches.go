@@ -261,11 +261,10 @@ func ucxGPUDirect(_ *switches, value string) (string, bool) {
 	return "UCX does not register GPU memory with NICs", true
 }
 
-const nvshmemIBGDA = "NVSHMEM_IB_ENABLE_IBGDA"
-
-// Variables of NVSHMEM's IBGDA (src/modules/transport/common/env_defs.h): the processor that
-// rings the doorbells, and what the name of a NIC must contain.
+// Variables of NVSHMEM's IBGDA (src/modules/transport/common/env_defs.h): whether it is asked
+// for, the processor that rings the doorbells, and what the name of a NIC must contain.
 const (
+	EnableIBGDA  = "NVSHMEM_IB_ENABLE_IBGDA"
 	IBGDAHandler = "NVSHMEM_IBGDA_NIC_HANDLER"
 	HCAPrefix    = "NVSHMEM_HCA_PREFIX"
 )
@@ -283,12 +282,17 @@ func nvshmemTransport(j *switches, value string) (string, bool) {
 	if AsksIBGDA(j.variables) {
 		return "", false
 	}
-	return "NVSHMEM has no transport of this name to other nodes (ibrc, ibdevx, ucx, libfabric; " + nvshmemIBGDA + "=1 for IBGDA)", true
+	return "NVSHMEM has no transport of this name to other nodes (ibrc, ibdevx, ucx, libfabric; " + EnableIBGDA + "=1 for IBGDA)", true
 }
 
 // AsksIBGDA reports whether variables ask for NVSHMEM's IBGDA, in which GPUs start transfers
 // themselves.
-func AsksIBGDA(variables map[string]string) bool { return switchedOn(variables[nvshmemIBGDA]) }
+func AsksIBGDA(variables map[string]string) bool { return switchedOn(variables[EnableIBGDA]) }
+
+var (
+	gidIndexes   = [...]string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX"}
+	addrFamilies = [...]string{"NCCL_IB_ADDR_FAMILY", "NVSHMEM_IB_ADDR_FAMILY"}
+)
 
 // GIDIndex is a variable with which a framework takes one entry of the GID table of every
 // RoCE port, in place of one that it chooses.
@@ -303,7 +307,7 @@ type GIDIndex struct {
 // ib_get_gid_index; ucx src/uct/ib/base/ib_iface.c, uct_ib_iface_init_roce_gid_info).
 func GIDIndexes(variables map[string]string) []GIDIndex {
 	var all []GIDIndex
-	for _, name := range [...]string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX"} {
+	for _, name := range gidIndexes {
 		value := variables[name]
 		if value == "" || strings.Trim(value, " +-0123456789xabcdefABCDEF") != "" {
 			continue
@@ -319,7 +323,7 @@ func GIDIndexes(variables map[string]string) []GIDIndex {
 // the GID table with an IPv6 address; they choose IPv4 otherwise (envIbAddrFamily,
 // env_ib_addr_family in the same files).
 func WantsIPv6(variables map[string]string) bool {
-	return variables["NCCL_IB_ADDR_FAMILY"] == "AF_INET6" || variables["NVSHMEM_IB_ADDR_FAMILY"] == "AF_INET6"
+	return slices.ContainsFunc(addrFamilies[:], func(name string) bool { return variables[name] == "AF_INET6" })
 }
 
 // Read are the names of all variables that this package looks at.
@@ -328,7 +332,8 @@ func Read() []string {
 	for _, row := range table {
 		names = append(names, row.name)
 	}
-	return append(names, nvshmemIBGDA, IBGDAHandler, HCAPrefix, "NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX", "NCCL_IB_ADDR_FAMILY", "NVSHMEM_IB_ADDR_FAMILY")
+	names = append(names, EnableIBGDA, IBGDAHandler, HCAPrefix)
+	return slices.Concat(names, gidIndexes[:], addrFamilies[:])
 }
 
 func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {

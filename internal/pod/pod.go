@@ -4,10 +4,12 @@ package pod
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"gdr-features/host"
 	"gdr-features/internal/visible"
+	"gdr-features/source/pci"
 	"gdr-features/source/process"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
@@ -51,7 +53,8 @@ func Read(fs *host.FS, seen *visible.Devices, devices []*rdma.Device) Facts {
 		f.Process = process.Read(fs)
 		f.Problems = append(f.Problems, f.Process.Problems...)
 	}
-	for _, gpu := range seen.GPUs {
+	for _, address := range slices.SortedFunc(maps.Keys(seen.GPUs), pci.Address.Compare) {
+		gpu := seen.GPUs[address]
 		f.node(fs, gpu.Node, gpu.Here)
 	}
 	for _, d := range devices {

@@ -37,22 +37,37 @@ const (
 	NoMatch          = "NoMatch"
 )
 
-// codes are in the order in which findings are shown.
-var codes = []string{NoAgent, NoSlices, PoolIncomplete, PoolInvalid, NotPublished, OnlyParts, NotListed, PublishedTwice, AttributeDiffers, NoMatch, AttributeMissing}
+// fixes has a row for each code, in the order in which findings are shown, and what to do about
+// it. The fixes of NoMatch and AttributeMissing depend on more.
+var fixes = [...]struct{ code, fix string }{
+	{NoAgent, "run the agent of gdr-features on the node"},
+	{NoSlices, "see whether the driver's Pod runs on the node, and its log"},
+	{PoolIncomplete, "wait, since the driver may be about to publish the rest; otherwise restart its Pod on the node"},
+	{PoolInvalid, "restart the driver's Pod on the node; if that does not help, report it to the driver's authors"},
+	{NotPublished, "see the log of the driver's Pod on the node: it leaves out what is bound to another kernel driver or excluded by its configuration, and dra.net the NIC of the default route"},
+	{OnlyParts, "claim a part by the DeviceClass of its type, mig.nvidia.com for MIG, or turn MIG off"},
+	{NotListed, "see with gdr-features topo whether the device is still in the node; restart the Pod of the driver or of the agent, whichever is outdated"},
+	{PublishedTwice, "make one of the drivers leave these NICs out; otherwise two Pods may be given the same NIC"},
+	{AttributeDiffers, "restart the driver's Pod on the node, so that it reads the machine again"},
+	{NoMatch, ""},
+	{AttributeMissing, ""},
+}
 
-func order(code string) int { return slices.Index(codes, code) }
+// row returns the place of a code's row in fixes, and its fix.
+func row(code string) (place int, fix string) {
+	for i, r := range fixes {
+		if r.code == code {
+			return i, r.fix
+		}
+	}
+	return len(fixes), ""
+}
 
-// fixes say what to do about a finding. Those of NoMatch and AttributeMissing depend on more.
-var fixes = map[string]string{
-	NoAgent:          "run the agent of gdr-features on the node",
-	NoSlices:         "see whether the driver's Pod runs on the node, and its log",
-	PoolIncomplete:   "wait, since the driver may be about to publish the rest; otherwise restart its Pod on the node",
-	NotPublished:     "see the log of the driver's Pod on the node: it leaves out what is bound to another kernel driver or excluded by its configuration, and dra.net the NIC of the default route",
-	PoolInvalid:      "restart the driver's Pod on the node; if that does not help, report it to the driver's authors",
-	OnlyParts:        "claim a part by the DeviceClass of its type, mig.nvidia.com for MIG, or turn MIG off",
-	NotListed:        "see with gdr-features topo whether the device is still in the node; restart the Pod of the driver or of the agent, whichever is outdated",
-	PublishedTwice:   "make one of the drivers leave these NICs out; otherwise two Pods may be given the same NIC",
-	AttributeDiffers: "restart the driver's Pod on the node, so that it reads the machine again",
+// order compares two codes by their place.
+func order(a, b string) int {
+	first, _ := row(a)
+	second, _ := row(b)
+	return first - second
 }
 
 // find finds everything there is to say.
@@ -64,12 +79,12 @@ func (c *comparison) find() {
 	c.findDevices()
 	c.findAttributes()
 	c.findMatch()
-	slices.SortStableFunc(c.Findings, func(a, b Finding) int { return order(a.Code) - order(b.Code) })
+	slices.SortStableFunc(c.Findings, func(a, b Finding) int { return order(a.Code, b.Code) })
 }
 
 func (c *comparison) say(f Finding) {
 	if f.Fix == "" {
-		f.Fix = fixes[f.Code]
+		_, f.Fix = row(f.Code)
 	}
 	if f.Devices == nil {
 		f.Devices = []string{}

@@ -90,7 +90,7 @@ func Text(w io.Writer, all []Node) error {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b finding) int {
-		return cmp.Or(order(a.code)-order(b.code), len(on[b])-len(on[a]))
+		return cmp.Or(order(a.code, b.code), len(on[b])-len(on[a]))
 	})
 	var out bytes.Buffer
 	for i, f := range found {
