@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,25 @@ type cluster struct {
 	admin             access
 	etcd, api         *process
 	master, collector *process
+}
+
+// ownCluster starts a cluster of a test's own in a new directory, by the given function of it,
+// and stops it when the test ends. nfd is as in cluster.
+func ownCluster(t *testing.T, name, nfd string, start func(*cluster, context.Context) error) *cluster {
+	t.Helper()
+	c := &cluster{dir: filepath.Join(shared.dir, name, nfd), nfd: nfd}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := start(c, t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // start starts the cluster and returns when it is ready. Whatever it returns,

@@ -51,21 +51,10 @@ func TestLeaving(t *testing.T) {
 
 func startFleetOfTwo(t *testing.T) *fleetOfTwo {
 	t.Helper()
-	f := &fleetOfTwo{cluster: &cluster{dir: filepath.Join(shared.dir, "leaving")}, trees: map[string]string{
+	f := &fleetOfTwo{cluster: ownCluster(t, "leaving", "", (*cluster).start), trees: map[string]string{
 		"capable":   machine(t, "dell-xe9680-h100", "ready"),
 		"incapable": machine(t, "geforce-4x4090", "ready"),
 	}}
-	if err := os.Mkdir(f.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := f.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	objects := slices.Concat(built(t, "operators.yaml"), shipped(t, "gpu-operator/nvidiadrivers.yaml"), shipped(t, "kustomize/components/openshift/rolebinding.yaml"))
 	if err := f.apply(t.Context(), objects); err != nil {
 		t.Fatal(err)

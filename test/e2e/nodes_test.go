@@ -256,18 +256,7 @@ func testSeenJSON(t *testing.T, text string, trees map[string]string) {
 
 // An API server without Node Feature Discovery, and none at all.
 func TestNodesWithoutNFD(t *testing.T) {
-	c := &cluster{dir: filepath.Join(shared.dir, "without-nfd")}
-	if err := os.Mkdir(c.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.startAPI(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c := ownCluster(t, "without-nfd", "", (*cluster).startAPI)
 	kubeconfig, err := c.kubeconfig(c.dir, "admin", c.admin.token)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
@@ -12,18 +11,7 @@ import (
 // TestOutages stops one after the other each process that the labels pass on their way to
 // the Node, in a cluster of its own.
 func TestOutages(t *testing.T) {
-	c := &cluster{dir: filepath.Join(shared.dir, "outages")}
-	if err := os.Mkdir(c.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c := ownCluster(t, "outages", "", (*cluster).start)
 	t.Parallel() // only now: a cluster that starts takes CPU time from other tests
 	n := newNode(t, c, "unlucky")
 	n.work(t, time.Second)

@@ -74,18 +74,7 @@ func with(t *testing.T, blocks []string, text string) string {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{cluster: &cluster{dir: filepath.Join(shared.dir, "release")}, plugin: t.TempDir()}
-	if err := os.Mkdir(s.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := s.startEmpty(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := &site{cluster: ownCluster(t, "release", "", (*cluster).startEmpty), plugin: t.TempDir()}
 	s.deleteNamespaces(t)
 	s.serve(t)
 	archive := program(fmt.Sprintf("%sone/kubectl-gdr-v1.0.0-linux-%s.tar.gz", releaseBin, runtime.GOARCH))

@@ -32,18 +32,7 @@ func testUpgrade(t *testing.T, nfd string) {
 		t.Fatalf("%v: build.sh builds it from an older commit, which this clone may lack; "+
 			"run git fetch --unshallow, or git fetch origin with the OLD_REF that build.sh names, and build.sh again", err)
 	}
-	c := &cluster{dir: filepath.Join(shared.dir, "upgrade", nfd), nfd: nfd}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.startEmpty(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c := ownCluster(t, "upgrade", nfd, (*cluster).startEmpty)
 	oldVersion := release{filepath.Join(old, "bin", agentName), program(filepath.Join(old, "deploy"))}
 	newVersion := release{agentName, deploy}
 	if err := c.deployAgentOf(t.Context(), oldVersion.manifests); err != nil {

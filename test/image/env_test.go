@@ -12,17 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"gdr-features/internal/machine"
 )
 
 // TestMapInInitContainer runs the initContainer of deploy/examples/env-job.yaml: without
 // privileges, with a read-only root, and with the device nodes of all GPUs and NICs, or of
 // one of each. What it writes is what the program prints on the node, and a shell reads it.
 func TestMapInInitContainer(t *testing.T) {
-	m, err := machine.Load(filepath.Join(machinesDir, example+".txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := exampleMachine(t)
 	for _, tt := range []struct {
 		name string
 		gpus []int
@@ -37,8 +33,7 @@ func TestMapInInitContainer(t *testing.T) {
 			m.Container(t, node, tt.gpus, tt.nics...)
 			p, volume := withDevices(t, node)
 			container := initContainer(t)
-			args := append([]string{"/gdr-features", "--sysfs=/host/sys", "--procfs=/host/proc"}, container.Args...)
-			if r := p.run(t, args...); r.Status != 0 || r.Out+r.Err != "" {
+			if r := p.onNode(t, container.Args); r.Status != 0 || r.Out+r.Err != "" {
 				t.Fatalf("%+v", r)
 			}
 			file := filepath.Join(volume, "env")
@@ -66,10 +61,7 @@ func TestMapInInitContainer(t *testing.T) {
 // TestMapWithoutDevices: an initContainer that was given no GPU or no NIC fails the Pod, and
 // its log says why.
 func TestMapWithoutDevices(t *testing.T) {
-	m, err := machine.Load(filepath.Join(machinesDir, example+".txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := exampleMachine(t)
 	for _, tt := range []struct {
 		name string
 		gpus []int
@@ -84,8 +76,7 @@ func TestMapWithoutDevices(t *testing.T) {
 			node := tree(t)
 			m.Container(t, node, tt.gpus, tt.nics...)
 			p, _ := withDevices(t, node)
-			args := append([]string{"/gdr-features", "--sysfs=/host/sys", "--procfs=/host/proc"}, initContainer(t).Args...)
-			if r := p.run(t, args...); r.Status != 2 || !strings.Contains(r.Err, tt.want) || r.Out != "" {
+			if r := p.onNode(t, initContainer(t).Args); r.Status != 2 || !strings.Contains(r.Err, tt.want) || r.Out != "" {
 				t.Errorf("%+v, want status 2 and %q", r, tt.want)
 			}
 		})

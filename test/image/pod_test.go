@@ -99,6 +99,12 @@ func (p *pod) bind(source, destination, options string) {
 	p.mounts = append(p.mounts, mount{destination, "bind", source, []string{"rbind", "rprivate", options}})
 }
 
+// onNode runs gdr-features on the machine at /host.
+func (p *pod) onNode(t *testing.T, args []string) result {
+	t.Helper()
+	return p.run(t, append([]string{"/gdr-features", "--sysfs=/host/sys", "--procfs=/host/proc"}, args...)...)
+}
+
 // run runs a program of the Pod to its end.
 func (p *pod) run(t *testing.T, args ...string) result {
 	t.Helper()

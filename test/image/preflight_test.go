@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"gdr-features/internal/machine"
 )
 
 // workload is a container on the example machine, with that machine's /sys and drivers, and
@@ -30,10 +29,7 @@ type workload struct {
 // eight GPUs, and the NIC that is nearest to it.
 func newWorkload(t *testing.T) *workload {
 	t.Helper()
-	m, err := machine.Load(filepath.Join(machinesDir, example+".txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := exampleMachine(t)
 	node := tree(t)
 	m.Container(t, node, nil)
 	w := &workload{newPod(t), t}
@@ -61,7 +57,7 @@ func null(path string) deviceNode { return deviceNode{path, "c", 1, 3, 0o666} }
 // finding, status and check and code.
 func (w *workload) check(args ...string) (lines []string, r result) {
 	w.t.Helper()
-	r = w.run(w.t, append([]string{"/gdr-features", "--sysfs=/host/sys", "--procfs=/host/proc"}, args...)...)
+	r = w.onNode(w.t, args)
 	if r.Err != "" {
 		w.t.Errorf("standard error: %s", r.Err)
 	}

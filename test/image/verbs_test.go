@@ -74,13 +74,19 @@ func TestExampleMachine(t *testing.T) {
 	}
 }
 
-// tree lays out the example machine.
-func tree(t *testing.T) string {
+func exampleMachine(t *testing.T) *machine.Machine {
 	t.Helper()
 	m, err := machine.Load(filepath.Join(machinesDir, example+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// tree lays out the example machine.
+func tree(t *testing.T) string {
+	t.Helper()
+	m := exampleMachine(t)
 	state, ok := machine.StateNamed("ready")
 	if !ok {
 		t.Fatal("no state ready")
