@@ -18,7 +18,7 @@ import (
 
 // TestMain lets scripts run this program by its name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gdr-features-agent": main})
+	script.Main(m, map[string]func(){"gdr-features-agent": main})
 }
 
 // TestScripts are the contract of the command line: flags, files, output, exit

@@ -14,13 +14,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/term"
 
+	"gdr-features/internal/cli/script"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/testsize"
 )
 
 // TestMain lets scripts run this program by its name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	script.Main(m, map[string]func(){
 		"gdr-features": func() {
 			os.Exit(run(context.Background(), os.Args[1:], streams{
 				in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())), become: become, now: time.Now,

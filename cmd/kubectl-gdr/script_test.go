@@ -10,7 +10,7 @@ import (
 
 // TestMain lets scripts run this program by its name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kubectl-gdr": main})
+	script.Main(m, map[string]func(){"kubectl-gdr": main})
 }
 
 // TestScripts are the contract of the command line where there is no cluster. The

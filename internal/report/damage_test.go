@@ -40,6 +40,7 @@ func FuzzDamage(f *testing.F) {
 
 // TestDamage is the fuzz target over a fixed range.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	for seed := range testsize.Inputs(600) {
 		damaged(t, seed, int(seed%12)+1)
 	}

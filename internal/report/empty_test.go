@@ -15,6 +15,7 @@ import (
 // TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps its
 // value or becomes unknown, and only the reason may appear.
 func TestEmptyFileNeverLies(t *testing.T) {
+	t.Parallel()
 	for _, name := range testsize.Share([]string{"epyc-3gpu-phb-nccltests320", "bluefield3-l40s", "gb300-datadirect", "vfs-with-pf"}) {
 		m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
 		if err != nil {

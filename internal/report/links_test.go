@@ -87,6 +87,7 @@ func TestLinkOfCardWithSwitch(t *testing.T) {
 // A link that check reports as degraded violates the expectation of full links, and
 // a proven violation is reported by check, whatever the links show.
 func TestLinksAreJudgedAlike(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 1))
 	degraded := 0
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {

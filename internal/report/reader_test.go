@@ -31,6 +31,7 @@ func reader(t *testing.T, dir string) *report.Reader {
 
 // Reading a machine again and again gives the same as reading it once.
 func TestReaderIsCollect(t *testing.T) {
+	t.Parallel()
 	states := []machine.State{state(t, "ready"), state(t, "closed-no-peermem")}
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		for s, dir := range m.Trees(t, states) {

@@ -127,6 +127,7 @@ func TestStates(t *testing.T) {
 // TestHardwareLabelsStable compares the hardware labels of every machine over all
 // states of software: no driver, link or module changes them.
 func TestHardwareLabelsStable(t *testing.T) {
+	t.Parallel()
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
@@ -148,6 +149,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 // TestFactsDoNotMatter: labels and verdict need only what is always read; only
 // advice needs more, and ForTopo reads all that ForCheck does.
 func TestFactsDoNotMatter(t *testing.T) {
+	t.Parallel()
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, m.Ready())

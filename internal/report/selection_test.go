@@ -109,6 +109,7 @@ func TestSelection(t *testing.T) {
 // TestSnapshotOfSelections: a snapshot says what the machine says, whichever families
 // count, and does not depend on those that counted when it was taken.
 func TestSnapshotOfSelections(t *testing.T) {
+	t.Parallel()
 	names := family.Names(family.Every().NICs)
 	selections := append([]string{"mlx5,irdma", "mlx4", "efa,bnxt_re"}, testsize.Few(names)...)
 	for name, text := range map[string]string{

@@ -35,6 +35,7 @@ func FuzzSnapshot(f *testing.F) {
 
 // TestSnapshotOfDamage is the fuzz target over a fixed range.
 func TestSnapshotOfDamage(t *testing.T) {
+	t.Parallel()
 	for seed := range testsize.Inputs(200) {
 		sameOnSnapshot(t, seed, int(seed%12)+1)
 	}
@@ -63,6 +64,7 @@ func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 // TestSnapshotOfOddities: what a snapshot leaves out and overwrites changes no
 // answer, even where it looks like a fact that matters.
 func TestSnapshotOfOddities(t *testing.T) {
+	t.Parallel()
 	const device, port = "sys/class/infiniband/mlx5_0/", "sys/class/infiniband/mlx5_0/ports/1/"
 	const release, topologyFile = "proc/sys/kernel/osrelease", "var/run/nvidia-topologyd/virtualTopology.xml"
 	type oddity struct {

@@ -76,6 +76,7 @@ func p4d(changes map[string]string) map[string]string {
 // TestPluginTopologyFile: the topology file that an NCCL plugin brings gives the levels on
 // machines of its type, and only there.
 func TestPluginTopologyFile(t *testing.T) {
+	t.Parallel()
 	noEFA := strings.NewReplacer("1d0f:efa0", "15b3:1021", "driver=efa ", "", "Unspecified", "Ethernet").Replace(hiddenSwitches)
 	var mlx5 report.Options
 	var err error

@@ -12,12 +12,12 @@ package testsize
 import "testing"
 
 // Share returns the cases of a test: all of them, or in a short run under the race
-// detector every eighth, starting with the first.
+// detector every sixteenth, starting with the first.
 func Share[T any](all []T) []T {
 	if !Partial() {
 		return all
 	}
-	return everyEighth(all, 0)
+	return every(16, all, 0)
 }
 
 // Few returns the cases of a test in which each is much like the next: all of them, or in
@@ -29,12 +29,12 @@ func FewInTurn[T any](n int, all []T) []T {
 	if !testing.Short() {
 		return all
 	}
-	return everyEighth(all, n%8)
+	return every(8, all, n%8)
 }
 
-func everyEighth[T any](all []T, from int) []T {
+func every[T any](nth int, all []T, from int) []T {
 	var some []T
-	for i := from; i < len(all); i += 8 {
+	for i := from; i < len(all); i += nth {
 		some = append(some, all[i])
 	}
 	return some

@@ -3,10 +3,20 @@ package script
 
 import (
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
+
+// Main is testscript.Main, with the directories of scripts in TMPDIR, which may be in memory:
+// the machines in them are thousands of files. testscript prefers GOTMPDIR, which is for programs.
+func Main(m testscript.TestingM, commands map[string]func()) {
+	if err := os.Setenv("GOTMPDIR", os.TempDir()); err != nil {
+		panic(err)
+	}
+	testscript.Main(m, commands)
+}
 
 // Fails runs a command that must end with status 1, say nothing on standard output
 // and one line on standard error: "fails COMMAND...".
