@@ -13,7 +13,6 @@ import (
 
 	"gdr-features/internal/cli/script"
 	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
 )
 
 // TestMain lets scripts run this program by its name.
@@ -33,7 +32,7 @@ func TestScripts(t *testing.T) {
 		t.Fatalf("no scripts, error %v", err)
 	}
 	testscript.Run(t, testscript.Params{
-		Files: testsize.Share(scripts),
+		Files: scripts,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			// machine NAME STATE DIR lays a machine out.
 			"machine": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -15,6 +15,9 @@ import (
 // TestInstall: every program, page and completion is installed in its place and
 // works there.
 func TestInstall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-long runs it: it compiles all programs once more, without the race detector")
+	}
 	dir := t.TempDir()
 	sh := func(command string) string {
 		t.Helper()
