@@ -104,10 +104,10 @@ e2e: ## test that labels reach a Node through a real NFD and API server, from a 
 	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 20m ./...
 
 .PHONY: compatibility
-compatibility: ## test upgrade and downgrade with an older version of NFD; takes minutes the first time
+compatibility: ## test with older versions of NFD and Kubernetes; takes minutes the first time
 	@./test/e2e/build.sh
 	@./test/e2e/build-compatibility.sh
-	cd test/e2e && $(GO) test -tags compatibility -count=1 -v -run '^TestCompatibility$$' -timeout 20m .
+	cd test/e2e && $(GO) test -tags compatibility -count=1 -v -run '^Test(Compatibility|OldestKubernetes)$$' -timeout 20m .
 
 NODES ?= 5000
 .PHONY: fleet

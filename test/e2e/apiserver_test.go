@@ -46,7 +46,7 @@ func (c *cluster) startAPI(ctx context.Context) error {
 	if err := c.writeFiles(token); err != nil {
 		return err
 	}
-	if c.api, err = start(c.dir, "kube-apiserver", nil, "--etcd-servers="+etcd,
+	if c.api, err = start(c.dir, c.file("kube-apiserver"), nil, "--etcd-servers="+etcd,
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+ports[2], "--cert-dir=cert",
 		"--endpoint-reconciler-type=none", "--anonymous-auth=false", "--authorization-mode=RBAC", "--token-auth-file=tokens.csv",
 		"--service-account-issuer=https://e2e", "--service-account-key-file=key.pem", "--service-account-signing-key-file=key.pem",

@@ -22,8 +22,9 @@ const nfdNamespace = "node-feature-discovery"
 // scheduler but that of TestScheduler: tests create its nodes and Pods.
 type cluster struct {
 	dir string
-	// nfd is the directory below .bin with NFD; "" is .bin itself, with the newest.
-	nfd               string
+	// older is a directory below .bin with programs of older versions, which run in place of
+	// those in .bin itself; "" for none.
+	older             string
 	server            string
 	admin             access
 	etcd, api         *process
@@ -31,10 +32,10 @@ type cluster struct {
 }
 
 // ownCluster starts a cluster of a test's own in a new directory, by the given function of it,
-// and stops it when the test ends. nfd is as in cluster.
-func ownCluster(t *testing.T, name, nfd string, start func(*cluster, context.Context) error) *cluster {
+// and stops it when the test ends. older is as in cluster.
+func ownCluster(t *testing.T, name, older string, start func(*cluster, context.Context) error) *cluster {
 	t.Helper()
-	c := &cluster{dir: filepath.Join(shared.dir, name, nfd), nfd: nfd}
+	c := &cluster{dir: filepath.Join(shared.dir, name, older), older: older}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func (c *cluster) startEmpty(ctx context.Context) error {
 	if err := c.startAPI(ctx); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(program(filepath.Join(c.nfd, "nfd.yaml")))
+	text, err := os.ReadFile(program(c.file("nfd.yaml")))
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,15 @@ func (c *cluster) startEmpty(ctx context.Context) error {
 	return err
 }
 
+// file returns the path below .bin of a program or another file in the cluster's version.
+func (c *cluster) file(name string) string {
+	older := filepath.Join(c.older, name)
+	if _, err := os.Stat(program(older)); err != nil {
+		return name
+	}
+	return older
+}
+
 // startNFD starts a program of NFD in dir with the token of its service account.
 func (c *cluster) startNFD(ctx context.Context, name, dir, node string, args ...string) (*process, error) {
 	token, err := c.token(ctx, nfdNamespace, name, nil)
@@ -99,13 +109,13 @@ func (c *cluster) startNFD(ctx context.Context, name, dir, node string, args ...
 		return nil, err
 	}
 	args = slices.Concat([]string{"-kubeconfig=" + kubeconfig}, c.noPorts(name), args)
-	return start(dir, filepath.Join(c.nfd, name), []string{"NODE_NAME=" + node, "KUBERNETES_NAMESPACE=" + nfdNamespace}, args...)
+	return start(dir, c.file(name), []string{"NODE_NAME=" + node, "KUBERNETES_NAMESPACE=" + nfdNamespace}, args...)
 }
 
 // noPorts returns the flags that keep a program of NFD from listening on all addresses.
 func (c *cluster) noPorts(name string) []string {
 	switch {
-	case c.nfd == "":
+	case c.file(name) == name:
 		return []string{"-port=-1"} // invalid: they log an error and go on
 	case name == "nfd-gc":
 		return []string{"-metrics=0"}

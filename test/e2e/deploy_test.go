@@ -105,6 +105,9 @@ func templated(t *testing.T, namespace string, options ...string) []*unstructure
 	return objects
 }
 
+// isHook reports whether Helm makes an object for a moment only, as it does for helm test.
+func isHook(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
+
 // The API server accepts every object of every variant in a dry run. Chart and
 // kustomization give the same objects, except for the Namespace, which a chart does not
 // create, the test of the release, and Helm's own labels.
@@ -114,7 +117,7 @@ func TestManifests(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			want, got := kustomized(t, v.name, v.components), templated(t, agentName, v.values...)
-			got = slices.DeleteFunc(got, func(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" })
+			got = slices.DeleteFunc(got, isHook)
 			for _, objects := range [][]*unstructured.Unstructured{want, got} {
 				if err := shared.apply(t.Context(), objects, metav1.DryRunAll); err != nil {
 					t.Errorf("refused: %v", err)

@@ -119,10 +119,16 @@ func TestNodeDeleted(t *testing.T) {
 	tree := machine(t, "dell-xe9680-h100", "ready")
 	a := n.run(t, tree)
 	n.expect(t, labelsOf(t, tree))
+	a.deleteNode(t)
+}
+
+// deleteNode deletes the agent's Node, and waits until its NodeFeature is deleted.
+func (a *agent) deleteNode(t *testing.T) {
+	t.Helper()
 	if err := a.process.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := shared.admin.kube.CoreV1().Nodes().Delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
+	if err := a.cluster.admin.kube.CoreV1().Nodes().Delete(t.Context(), a.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := until(t.Context(), patience, func(ctx context.Context) error {
@@ -130,7 +136,7 @@ func TestNodeDeleted(t *testing.T) {
 			return fmt.Errorf("the NodeFeature is there: error %w", err)
 		}
 		return nil
-	}, shared.processes()...); err != nil {
+	}, a.cluster.processes()...); err != nil {
 		t.Error(err)
 	}
 }
