@@ -10,6 +10,12 @@ import (
 // commandsBelow returns the blocks of shell commands below a heading of a Markdown page.
 func commandsBelow(t *testing.T, path, heading string) (blocks []string) {
 	t.Helper()
+	return blocksBelow(t, path, heading, "console")
+}
+
+// blocksBelow returns the blocks of a language below a heading of a Markdown page.
+func blocksBelow(t *testing.T, path, heading, language string) (blocks []string) {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +27,7 @@ func commandsBelow(t *testing.T, path, heading string) (blocks []string) {
 		switch {
 		case !inside && strings.HasPrefix(line, "#"):
 			below = bare == heading
-		case below && bare == "```console":
+		case below && bare == "```"+language:
 			inside = true
 			margin, _, _ = strings.Cut(line, "`")
 		case inside && bare == "```":
@@ -33,7 +39,7 @@ func commandsBelow(t *testing.T, path, heading string) (blocks []string) {
 		}
 	}
 	if len(blocks) == 0 {
-		t.Fatalf("%s has no commands below %q", path, heading)
+		t.Fatalf("%s has no block of %s below %q", path, language, heading)
 	}
 	return blocks
 }
