@@ -146,7 +146,7 @@ release: ## build a release into dist/: VERSION=v1.0.0 IMAGE=REGISTRY/NAME URL=P
 	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)' -revision '$(REVISION)'
 
 .PHONY: release-test
-release-test: ## build a release twice, and test what is in it; push it to a registry and pull it (needs buildah, skopeo, rpm)
+release-test: ## build a release twice, and test what is in it; push it to a registry and pull it (needs buildah, skopeo, rpm, qemu-user)
 	$(GO) test -C hack/release -count=1 ./...
 	@./test/release/build.sh
 	$(GO) test -count=1 -v -tags release ./test/release

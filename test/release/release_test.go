@@ -21,9 +21,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/machine"
 )
 
-// The release built in another directory, with an empty build cache, has the same files
+// The release built in another directory, with COLD=1 from an empty build cache, has the same files
 // with the same content.
 func TestSameBytes(t *testing.T) {
 	sums := [2]map[string]string{}
@@ -163,19 +165,55 @@ func TestPrograms(t *testing.T) {
 			if here, err := os.Getwd(); err != nil || bytes.Contains(m.body, []byte(filepath.Dir(filepath.Dir(here)))) {
 				t.Errorf("%s names the directory it was built in, error %v", program, err)
 			}
-			if platform != "linux-amd64" || program == "gdr-features-agent" {
-				continue
-			}
+		}
+	})
+}
+
+// starts are the commands that programs of Linux are started with here: arm64's run in QEMU.
+var starts = map[string][]string{"linux-amd64": {"env"}, "linux-arm64": {"qemu-aarch64"}}
+
+// The programs for Linux run, and what gdr-features prints of a machine is what it prints
+// elsewhere.
+func TestRun(t *testing.T) {
+	const example = "oke-gb200-v3"
+	if _, err := exec.LookPath("qemu-aarch64"); err != nil {
+		t.Fatalf("%v: on Debian, apt-get install --no-install-recommends qemu-user", err)
+	}
+	tree := t.TempDir()
+	if err := machine.LayOut("../../testdata/machines/"+example+".txt", "ready", tree); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("../../testdata/golden/" + example + "/labels.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, func(t *testing.T, product, platform, name string) {
+		if starts[platform] == nil {
+			return
+		}
+		for program, m := range programs(t, platform, name) {
 			file := filepath.Join(t.TempDir(), program)
 			if err := os.WriteFile(file, m.body, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			out, err := exec.CommandContext(t.Context(), file, "--version").CombinedOutput()
-			if program == "gdr-features" {
-				out, err = exec.CommandContext(t.Context(), file, "version").CombinedOutput()
+			prints := func(args ...string) string {
+				t.Helper()
+				start := slices.Concat(starts[platform], []string{file}, args)
+				out, err := exec.CommandContext(t.Context(), start[0], start[1:]...).CombinedOutput()
+				if err != nil {
+					t.Errorf("%q: %v\n%s", start, err, out)
+				}
+				return string(out)
 			}
-			if err != nil || !strings.Contains(string(out), version) {
-				t.Errorf("%s says %s, error %v", program, out, err)
+			asked := map[string]string{"gdr-features": "version", "kubectl-gdr": "--version", "gdr-features-agent": "--help"}[program]
+			if out := prints(asked); !strings.Contains(out, version) && asked != "--help" {
+				t.Errorf("%s says %s", program, out)
+			}
+			if program != "gdr-features" {
+				continue
+			}
+			if diff := cmp.Diff(string(want), prints("labels", "--root="+tree)); diff != "" {
+				t.Errorf("labels (-golden +%s):\n%s", platform, diff)
 			}
 		}
 	})
