@@ -5,26 +5,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
-
-	"gdr-features/internal/publish"
 )
 
 // client-go limits how often it handles errors by a clock that all tests share, each of
@@ -287,228 +282,5 @@ func TestStartDuringOutage(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// What is known is confirmed while the watch is alive. After its end it is
-// unconfirmed, and after a minute a failure that names the cause, until there is a
-// watch again.
-func TestConfirmed(t *testing.T) {
-	for _, test := range []struct {
-		answer answer
-		cause  string // none where the object is read instead
-	}{
-		{refuses, "connection refused"},
-		{overloaded, "later"},
-		{broken, "an error on the server"},
-		{errs, "unable to return a response in the time allotted"}, // of the list that follows
-		{denies, ""},
-		{listOnly, ""},
-	} {
-		t.Run(string(test.answer), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &server{answer: works}
-				p, _ := s.watched(t)
-				time.Sleep(time.Hour)
-				if err := p.cache.confirmed(); err != nil {
-					t.Errorf("watched: %v", err)
-				}
-				s.becomes(test.answer)
-				synctest.Wait()
-				for range 59 {
-					if err := p.cache.confirmed(); !errors.Is(err, publish.ErrUnconfirmed) {
-						t.Errorf("error %v", err)
-					}
-					time.Sleep(time.Second)
-				}
-				time.Sleep(time.Second)
-				err := p.cache.confirmed()
-				if (err != nil) != (test.cause != "") || err != nil && !strings.Contains(err.Error(), "1m0s: ") || !strings.Contains(fmt.Sprint(err), test.cause) {
-					t.Errorf("after a minute: %v", err)
-				}
-				if _, err := p.current(t.Context()); err != nil || (s.gets > 0) != (test.cause == "") {
-					t.Errorf("read %d times, error %v", s.gets, err)
-				}
-				for len(p.Changed()) > 0 {
-					<-p.Changed()
-				}
-				s.becomes(works)
-				time.Sleep(61 * time.Second)
-				if err := p.cache.confirmed(); err != nil || len(p.Changed()) != 1 {
-					t.Errorf("watched again: error %v, %d changes to look at", err, len(p.Changed()))
-				}
-			})
-		})
-	}
-}
-
-// Before the object is known it is read where watching is denied, and soon. An API server
-// that is overloaded, down or silent is not sent another kind of request: the error
-// says why nothing is known.
-func TestUnknown(t *testing.T) {
-	for _, test := range []struct {
-		answer answer
-		want   string
-	}{
-		{works, ""},
-		{denies, ""},
-		{refuses, "30s: Get "},
-		{overloaded, "30s: the server has received too many requests"},
-		{broken, "30s: an error on the server"},
-		{silent, "30s: " + errNoWatch.Error()},
-	} {
-		t.Run(string(test.answer), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &server{answer: test.answer}
-				p, _ := s.watched(t)
-				for _, want := range []string{test.want, strings.Replace(test.want, "30s", "1m0s", 1)} {
-					start := time.Now()
-					_, err := p.Last(t.Context())
-					if (err != nil) != (want != "") || !strings.Contains(fmt.Sprint(err), want) {
-						t.Errorf("error %v, want %s", err, want)
-					}
-					if took := time.Since(start); took > time.Second && took != requestTimeout {
-						t.Errorf("it took %v", took)
-					}
-				}
-				if want := map[answer]int{denies: 2}[test.answer]; s.gets != want {
-					t.Errorf("read %d times, want %d", s.gets, want)
-				}
-			})
-		})
-	}
-}
-
-// Each cause in a row of failures is logged, not only the first.
-func TestCauseOfWatchFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: refuses}
-		_, hook := s.watched(t)
-		time.Sleep(5 * time.Minute)
-		s.becomes(denies)
-		time.Sleep(5 * time.Minute)
-		lines := hook.AllEntries()
-		if len(lines) != 2 || !apierrors.IsForbidden(lines[1].Data["error"].(error)) || lines[1].Level != logrus.WarnLevel {
-			t.Errorf("%d lines logged", len(lines))
-		}
-	})
-}
-
-// An overloaded server is left alone: no request is repeated at once, and the errors
-// tell the agent to wait.
-func TestOverloaded(t *testing.T) {
-	a := newAPI(t)
-	p, _ := a.publisher(node)
-	c := small(t, "ready")
-	for what, requests := range map[string]string{http.MethodGet: "GET", "APPLY": "GET APPLY"} {
-		for _, status := range []int{http.StatusTooManyRequests, http.StatusGatewayTimeout} {
-			a.says(what, status)
-			_, err := p.Publish(t.Context(), c)
-			if slow := (*publish.SlowRetry)(nil); !errors.As(err, &slow) {
-				t.Errorf("%s %d: error %v", what, status, err)
-			}
-			a.asked(requests)
-		}
-		a.says(what, -1)
-	}
-	a.must(p, true, c, "GET APPLY")
-}
-
-// testCache returns a cache that only the test fills.
-func testCache() *objectCache {
-	log, _ := logtest.NewNullLogger()
-	return newObjectCache(time.Now, log)
-}
-
-// In whatever order answers and events come, the newest state counts, and others are
-// notified of an event that tells something new.
-func TestCache(t *testing.T) {
-	type step struct {
-		do      string // list, none, add, update, delete, wrote
-		version string
-		is      string // the version that is known then, "" for none
-		changed bool
-	}
-	tests := []struct {
-		name  string
-		steps []step
-	}{
-		{"none, then written", []step{{"none", "5", "", true}, {"wrote", "6", "6", false}, {"add", "6", "6", false}}},
-		{"the event before the answer", []step{{"none", "5", "", true}, {"add", "6", "6", true}, {"wrote", "6", "6", false}}},
-		{"somebody's change", []step{{"list", "5", "5", true}, {"update", "7", "7", true}}},
-		{"late events", []step{{"list", "5", "5", true}, {"wrote", "9", "9", false}, {"update", "7", "9", false}, {"update", "9", "9", false}, {"update", "10", "10", true}}},
-		{"versions are numbers", []step{{"list", "99", "99", true}, {"update", "100", "100", true}, {"update", "99", "100", false}}},
-		{"deleted", []step{{"list", "5", "5", true}, {"delete", "6", "", true}, {"wrote", "7", "7", false}}},
-		{"a late deletion", []step{{"list", "5", "5", true}, {"wrote", "9", "9", false}, {"delete", "8", "9", false}}},
-		{"written and deleted before the answer", []step{{"none", "5", "", true}, {"add", "6", "6", true}, {"delete", "7", "", true}, {"wrote", "6", "", false}}},
-		{"listed as gone before the answer", []step{{"list", "5", "5", true}, {"none", "9", "", true}, {"wrote", "8", "", false}, {"wrote", "10", "10", false}}},
-		{"listed again", []step{{"list", "5", "5", true}, {"wrote", "9", "9", false}, {"list", "7", "7", true}, {"update", "9", "9", true}}},
-		{"a server that begins anew", []step{{"list", "500", "500", true}, {"list", "5", "5", true}, {"update", "6", "6", true}}},
-		{"a version that is none", []step{{"list", "5", "5", true}, {"update", "x", "x", true}, {"update", "6", "6", true}}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			s := testCache()
-			for i, step := range test.steps {
-				o := &v1alpha1.NodeFeature{ObjectMeta: metav1.ObjectMeta{ResourceVersion: step.version}}
-				var err error
-				switch step.do {
-				case "list":
-					err = s.Replace([]any{o}, step.version)
-				case "none":
-					err = s.Replace(nil, step.version)
-				case "add":
-					err = s.Add(o)
-				case "update":
-					err = s.Update(o)
-				case "delete":
-					err = s.Delete(o)
-				case "wrote":
-					s.wrote(o)
-				}
-				is := ""
-				if o := s.current(); o != nil {
-					is = o.ResourceVersion
-				}
-				if is != step.is || err != nil {
-					t.Errorf("step %d: %q is known, want %q, error %v", i, is, step.is, err)
-				}
-				if changed := len(s.changed) == 1; changed != step.changed {
-					t.Errorf("step %d: changed %v", i, changed)
-				}
-				for len(s.changed) > 0 {
-					<-s.changed
-				}
-			}
-		})
-	}
-}
-
-// Only a list makes the object known, and several changes are one.
-func TestCacheKnown(t *testing.T) {
-	s := testCache()
-	if err := s.Resync(); err != nil || s.known || len(s.settled) > 0 {
-		t.Errorf("known from the beginning; error %v", err)
-	}
-	for range 3 {
-		if err := s.Replace(nil, "1"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !s.known || len(s.settled) != 1 || len(s.changed) != 1 {
-		t.Errorf("known %v, %d notices of that, %d changes", s.known, len(s.settled), len(s.changed))
-	}
-}
-
-// Anything but a NodeFeature is an error and changes nothing.
-func TestCacheOther(t *testing.T) {
-	s := testCache()
-	for _, err := range []error{s.Add("x"), s.Update(nil), s.Delete(1), s.Replace([]any{&metav1.Status{}}, "1")} {
-		if err == nil {
-			t.Error("no error")
-		}
-	}
-	if s.current() != nil || len(s.changed) > 0 {
-		t.Errorf("known: %v", s.current())
 	}
 }
