@@ -120,23 +120,36 @@ func nodeOf(e *auditv1.Event) string {
 
 func write(e *auditv1.Event) bool { return !slices.Contains([]string{"get", "list", "watch"}, e.Verb) }
 
+// watching counts the nodes whose agents watch again.
+func (p *phase) watching(t *testing.T, nodes []string) int {
+	t.Helper()
+	all := map[string]bool{}
+	for _, e := range p.requests(t, nodes) {
+		if watches(&e) {
+			all[nodeOf(&e)] = true
+		}
+	}
+	return len(all)
+}
+
+func watches(e *auditv1.Event) bool { return e.Verb == "watch" && e.ResponseStatus.Code == 200 }
+
 // returned checks how the agents come back after a restart: all watch again, but not
 // all at the same time. It gives a summary.
 func (p *phase) returned(t *testing.T, nodes []string, published time.Duration) string {
 	t.Helper()
-	watching, answers, perSecond := map[string]bool{}, map[string]int{}, map[int64]int{}
+	answers, perSecond := map[string]int{}, map[int64]int{}
 	var last time.Time
 	for _, e := range p.requests(t, nodes) {
 		at := e.RequestReceivedTimestamp.Time
 		perSecond[at.Unix()]++
 		answers[fmt.Sprintf("%s %d", e.Verb, e.ResponseStatus.Code)]++
-		if e.Verb == "watch" && e.ResponseStatus.Code == 200 {
-			watching[nodeOf(&e)] = true
+		if watches(&e) {
 			last = at
 		}
 	}
-	if len(watching) != len(nodes) {
-		t.Errorf("restart: %d of %d watch again", len(watching), len(nodes))
+	if n := p.watching(t, nodes); n != len(nodes) {
+		t.Errorf("restart: %d of %d watch again", n, len(nodes))
 	}
 	most := 0
 	for _, n := range perSecond {

@@ -37,9 +37,11 @@ const (
 	idling = 65 * time.Second
 	// outage is how long the API server is down.
 	outage = 5 * time.Second
-	// recovery is how long requests are counted after all changes are published: agents
-	// wait up to a minute before they watch again.
-	recovery = 90 * time.Second
+	// recovery is how long requests are counted at least after all changes are published:
+	// agents wait up to a minute before they watch again. patienceAfter is how long at most,
+	// where the machine is slow.
+	recovery      = 90 * time.Second
+	patienceAfter = 5 * time.Minute
 	// workers is how many nfd-workers there are.
 	workers = 40
 )
@@ -156,6 +158,9 @@ func (f *agents) restart(t *testing.T, w *nfdWorkers) []row {
 	times.waited = nil // mostly the outage
 	w.revive(t)
 	time.Sleep(recovery)
+	for began := time.Now(); p.watching(t, f.nodes) < len(f.nodes) && time.Since(began) < patienceAfter; {
+		time.Sleep(10 * time.Second)
+	}
 	// A write whose answer was lost is repeated, and changes nothing.
 	changed := p.end(t, f.name, f.nodes[tenth:2*tenth], times)
 	if changed.writes.least < 1 || changed.writes.most > 2 {
