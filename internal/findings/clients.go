@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,12 +28,11 @@ func vendorsInterface(f *Facts) bool { return f.NIC.PeerMemory.Module != "" && !
 
 // under returns the rows with one more condition.
 func under(condition func(*Facts) bool, rows []row) []row {
-	all := slices.Clone(rows)
-	for i := range all {
-		when := all[i].when
-		all[i].when = func(f *Facts) bool { return condition(f) && (when == nil || when(f)) }
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].when = all(condition, rows[i].when)
 	}
-	return all
+	return rows
 }
 
 // notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
@@ -106,16 +106,16 @@ func peerPackage(f *Facts) string { return f.NIC.PeerMemory.Package }
 func peerFile(f *Facts) string {
 	p := peermemOf(f)
 	if p.Says == "" {
-		return base(p.File) + " is empty"
+		return path.Base(p.File) + " is empty"
 	}
-	return base(p.File) + ": " + p.Says
+	return path.Base(p.File) + ": " + p.Says
 }
 
 // sawNoPeerFile is evidence that no function has a file that names peers.
 func sawNoPeerFile(f *Facts) []string {
 	var all []string
 	for _, file := range f.Kmod.Files[kmod.FactPeermem] {
-		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return base(file) == p.Name }) {
+		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return path.Base(file) == p.Name }) {
 			all = append(all, sawFile(file, tristate.False))
 		}
 	}
@@ -194,7 +194,7 @@ func saidAlways(f *Facts) bool {
 
 func provenFrom(f *Facts) string {
 	for _, file := range f.NIC.PeerMemory.Files {
-		if p := peermemOf(f); p.Registered == tristate.True && file.Name == base(p.File) {
+		if p := peermemOf(f); p.Registered == tristate.True && file.Name == path.Base(p.File) {
 			return file.ProvenFrom
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"gdr-features/verdict"
 )
 
-var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: devicesSaid, evidence: sawAnswers, rows: append([]row{
+var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: asked, evidence: sawAnswers, rows: append([]row{
 	{
 		status: Warn, code: "EFADMABufOff", when: all(is(dmabufWay, tristate.True), is(peermemWay, tristate.False)), which: withoutDMABufInPlugin,
 		text: say("DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA"),
@@ -90,10 +90,7 @@ var (
 func lackRows() []row {
 	var rows []row
 	for _, l := range lacks {
-		first := func(f *Facts) bool { return firstUnmet(f) == l.need }
-		if l.when != nil {
-			first = all(first, l.when)
-		}
+		first := all(func(f *Facts) bool { return firstOf(f, tristate.False) == l.need }, l.when)
 		r := l.row
 		r.status, r.when = Fail, first
 		served := row{status: OK, when: all(first, is(peermemWay, tristate.True)), text: say("%s; not needed: peermem is available", l.text)}
@@ -119,22 +116,15 @@ func exports(f *Facts) string {
 
 // withoutDMABufInPlugin lists the NICs on which some releases of the NCCL plugin do not use
 // DMA-BUF.
-func withoutDMABufInPlugin(f *Facts) (names, evidence []string) {
+func withoutDMABufInPlugin(f *Facts) subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
 	}
-	return f.of(off, address), f.of(off, sawID)
+	return subjects{f.of(off, address), f.of(off, sawID)}
 }
 
 // optionsUnread: the first unknown need of DMA-BUF is an option of the kernel.
-func optionsUnread(f *Facts) bool {
-	for _, p := range f.DMABufNeeds() {
-		if p.Met == tristate.Unknown {
-			return p.Need == verdict.KernelOption
-		}
-	}
-	return false
-}
+func optionsUnread(f *Facts) bool { return firstOf(f, tristate.Unknown) == verdict.KernelOption }
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.
 func missingOption(f *Facts) string {
@@ -160,10 +150,10 @@ func sawOptions(f *Facts) []string {
 	return []string{saw(files[len(files)-1], option)}
 }
 
-// firstUnmet is the first need of DMA-BUF that is not met; "" for none.
-func firstUnmet(f *Facts) verdict.Need {
+// firstOf is the first need of DMA-BUF in a state; "" for none.
+func firstOf(f *Facts, state tristate.State) verdict.Need {
 	for _, p := range f.DMABufNeeds() {
-		if p.Met == tristate.False {
+		if p.Met == state {
 			return p.Need
 		}
 	}
@@ -198,33 +188,34 @@ func sawModuleType(f *Facts) []string {
 func sawCoreSymbol(f *Facts) []string   { return f.sawSymbol(kmod.UmemDMABuf) }
 func sawDriverSymbol(f *Facts) []string { return f.sawSymbol(dmabufSymbol(f)) }
 
-// devicesSaid lists what devices said when they were asked.
-func devicesSaid(f *Facts) string {
-	var names [3][]string
-	for _, a := range f.Asked {
-		names[a.DMABuf] = append(names[a.DMABuf], a.Device)
-	}
-	var parts []string
-	for _, answer := range [...]struct {
-		state tristate.State
-		words string
-	}{{tristate.True, "can"}, {tristate.False, "cannot"}, {tristate.Unknown, "gave no clear answer"}} {
-		if list := names[answer.state]; len(list) > 0 {
-			parts = append(parts, strings.Join(list, " ")+" "+answer.words)
-		}
-	}
-	if len(parts) == 0 {
+func asked(f *Facts) string {
+	if len(f.Asked) == 0 {
 		return ""
 	}
-	return "; asked: " + strings.Join(parts, ", ")
+	return "; asked: " + devicesSaid(f)
+}
+
+// devicesSaid lists what devices said when they were asked.
+func devicesSaid(f *Facts) string {
+	var names [3]string
+	for _, a := range f.Asked {
+		names[a.DMABuf] += a.Device + " "
+	}
+	var parts []string
+	for _, answer := range [...]tristate.State{tristate.True, tristate.False, tristate.Unknown} {
+		if list := names[answer]; list != "" {
+			parts = append(parts, list+choose(answer, "can", "cannot", "gave no clear answer"))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // sawAnswers is evidence of them.
 func sawAnswers(f *Facts) []string {
-	if said := strings.TrimPrefix(devicesSaid(f), "; asked: "); said != "" {
-		return []string{saw(verbs.Nodes+"/uverbs*", said)}
+	if len(f.Asked) == 0 {
+		return nil
 	}
-	return nil
+	return []string{saw(verbs.Nodes+"/uverbs*", devicesSaid(f))}
 }
 
 var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
@@ -270,9 +261,9 @@ func stackOrigin(f *Facts) string {
 		return "the kernel's own drivers"
 	case kmod.OriginNotLoaded:
 		return "no driver that MOFED provides is loaded"
-	case kmod.OriginUnknown:
+	default:
+		return "drivers of unknown origin"
 	}
-	return "drivers of unknown origin"
 }
 
 func peerDirect(f *Facts) string {

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,35 +12,18 @@ import (
 )
 
 // saw is one piece of evidence, "file=what it held".
-func saw(file, value string) string {
-	if value == "" {
-		value = "?"
-	}
-	return file + "=" + value
-}
+func saw(file, value string) string { return file + "=" + cmp.Or(value, "?") }
 
 // sawFile is evidence of a file that exists or is missing.
 func sawFile(file string, there tristate.State) string {
-	switch there {
-	case tristate.True:
-		return saw(file, "present")
-	case tristate.False:
-		return saw(file, "absent")
-	case tristate.Unknown:
-	}
-	return saw(file, "")
+	return saw(file, choose(there, "present", "absent", ""))
 }
+
+func sawMissing(file string) string { return sawFile(file, tristate.False) }
 
 // sawSymbol is evidence of a symbol in the kernel's table.
 func (f *Facts) sawSymbol(symbol string) []string {
-	switch f.Kmod.Symbols[symbol].Found {
-	case tristate.True:
-		return f.saw(kmod.FactSymbols, "", symbol)
-	case tristate.False:
-		return f.saw(kmod.FactSymbols, "", "no "+symbol)
-	case tristate.Unknown:
-	}
-	return f.saw(kmod.FactSymbols, "", "")
+	return f.saw(kmod.FactSymbols, "", choose(f.Kmod.Symbols[symbol].Found, symbol, "no "+symbol, ""))
 }
 
 // file returns the first of the files that a fact was read from whose path has a part;
@@ -73,15 +57,20 @@ func sawPlace(f *pci.Function) string {
 	return saw(f.Address.File(""), strings.Join(append(path, f.Address.String()), "/"))
 }
 
-// of returns a piece of evidence for each function of a kind.
-func (f *Facts) of(kind func(*pci.Function) bool, saw func(*pci.Function) string) []string {
-	var all []string
+// functions returns the functions of a kind.
+func (f *Facts) functions(kind func(*pci.Function) bool) []*pci.Function {
+	var all []*pci.Function
 	for i := range f.PCI.Functions {
 		if fn := &f.PCI.Functions[i]; kind(fn) {
-			all = append(all, saw(fn))
+			all = append(all, fn)
 		}
 	}
 	return all
+}
+
+// of returns a text for each function of a kind.
+func (f *Facts) of(kind func(*pci.Function) bool, text func(*pci.Function) string) []string {
+	return texts(f.functions(kind), text)
 }
 
 // Kinds of functions.
@@ -95,14 +84,28 @@ func eligible(fn *pci.Function) bool    { return eligibleGPU(fn) || eligibleNIC(
 // evidence is what files held, "file=value" each.
 type evidence func(*Facts) []string
 
-// join puts pieces of evidence together, each piece once.
+func (e evidence) of(f *Facts) []string {
+	if e == nil {
+		return nil
+	}
+	return e(f)
+}
+
+// subjects are what a row is about, with the evidence for it.
+type subjects struct{ names, evidence []string }
+
+func (s *subjects) add(name string, evidence ...string) {
+	s.names, s.evidence = append(s.names, name), append(s.evidence, evidence...)
+}
+
+// join puts pieces of evidence together.
 func join(pieces ...evidence) evidence {
 	return func(f *Facts) []string {
 		var all []string
 		for _, piece := range pieces {
 			all = append(all, piece(f)...)
 		}
-		return unique(all)
+		return all
 	}
 }
 
@@ -118,12 +121,10 @@ func unique(texts []string) []string {
 }
 
 // evidenceOf is the evidence for what a row may be about.
-func evidenceOf(which func(*Facts) (names, evidence []string)) evidence {
-	return func(f *Facts) []string {
-		_, seen := which(f)
-		return seen
-	}
+func evidenceOf(which func(*Facts) subjects) evidence {
+	return func(f *Facts) []string { return which(f).evidence }
 }
+
 func gpuDrivers(f *Facts) []string { return f.of(eligibleGPU, sawDriver) }
 func nicDrivers(f *Facts) []string { return f.of(eligibleNIC, sawDriver) }
 func gpuIDs(f *Facts) []string     { return f.of(isGPU, sawID) }

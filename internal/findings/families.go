@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // otherGPUs says, on a node with GPUs of two families, which family the findings are
@@ -27,27 +28,20 @@ func gpuFamily(f *Facts) string { return f.GPU.Name }
 
 // notReadyGPUs lists the families of GPUs that the findings are not about and that are not
 // ready.
-func notReadyGPUs(f *Facts) (names, evidence []string) {
+func notReadyGPUs(f *Facts) (others subjects) {
 	for _, o := range f.Others() {
-		switch o.Ready {
-		case tristate.True:
+		if o.Ready == tristate.True {
 			continue
-		case tristate.False:
-			names = append(names, fmt.Sprintf("%s GPUs with %s NICs are not ready (%s)", o.GPU.Name, o.NIC.Name, o.Reason))
-		case tristate.Unknown:
-			names = append(names, fmt.Sprintf("whether %s GPUs with %s NICs are ready is unknown (%s)", o.GPU.Name, o.NIC.Name, o.Reason))
 		}
-		evidence = append(evidence, f.of(func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == o.GPU }, sawDriver)...)
+		format := choose(o.Ready, "", "%s GPUs with %s NICs are not ready (%s)", "whether %s GPUs with %s NICs are ready is unknown (%s)")
+		drivers := f.of(func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == o.GPU }, sawDriver)
+		others.add(fmt.Sprintf(format, o.GPU.Name, o.NIC.Name, o.Reason), drivers...)
 	}
-	return names, evidence
+	return others
 }
 
 func otherFamilies(f *Facts) string {
-	var names []string
-	for _, o := range f.Others() {
-		names = append(names, o.GPU.Name)
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ")
 }
 
 // userSpace: rdma-core does not open a device whose driver has an ABI that it does not know.
@@ -58,21 +52,17 @@ var userSpace = check{name: "user-space", rows: []row{{
 }}}
 
 // otherABI are the devices whose driver has an ABI that rdma-core does not know.
-func otherABI(f *Facts) (names, evidence []string) {
-	for i := range f.Matrix.NICs {
-		n := &f.Matrix.NICs[i]
-		if !n.Eligible || n.RDMA == nil || n.Function.NIC != f.NIC {
+func otherABI(f *Facts) (devices subjects) {
+	known := f.NIC.Uverbs.ABI
+	for _, n := range f.Matrix.NICs {
+		if !n.Eligible || n.RDMA == nil || n.Function.NIC != f.NIC || known == 0 {
 			continue
 		}
-		known := n.Function.NIC.Uverbs.ABI
-		abi, read := f.advised().VerbsABI[n.RDMA.Name]
-		if known == 0 || !read || abi.Version == known {
-			continue
+		if abi, read := f.advised().VerbsABI[n.RDMA.Name]; read && abi.Version != known {
+			devices.add(fmt.Sprintf("%s (its driver has ABI %d, rdma-core supports %d)", n.RDMA.Name, abi.Version, known), saw(abi.File, strconv.Itoa(abi.Version)))
 		}
-		names = append(names, fmt.Sprintf("%s (its driver has ABI %d, rdma-core supports %d)", n.RDMA.Name, abi.Version, known))
-		evidence = append(evidence, saw(abi.File, strconv.Itoa(abi.Version)))
 	}
-	return names, evidence
+	return devices
 }
 
 // bar: only a part of a GPU's memory is visible on PCI.
@@ -92,45 +82,38 @@ var bar = check{name: "bar", rows: []row{
 const largeBAR = "turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"
 
 // smallBAR lists the GPUs whose BAR is smaller than their memory.
-func smallBAR(f *Facts) (names, evidence []string) {
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
-		if m := fn.Memory; eligibleGPU(fn) && m != nil && m.Visible < m.Total {
-			names = append(names, fmt.Sprintf("%v (%d of %d MiB)", fn.Address, m.Visible/mib, m.Total/mib))
-			evidence = append(evidence, sawBAR(fn), saw(fn.Address.File(fn.GPU.MemoryFile), strconv.FormatUint(m.Total, 10)))
+func smallBAR(f *Facts) (gpus subjects) {
+	for _, fn := range f.functions(eligibleGPU) {
+		if m := fn.Memory; m != nil && m.Visible < m.Total {
+			gpus.add(fmt.Sprintf("%v (%d of %d MiB)", fn.Address, m.Visible/mib, m.Total/mib),
+				sawBAR(fn), saw(fn.Address.File(fn.GPU.MemoryFile), strconv.FormatUint(m.Total, 10)))
 		}
 	}
-	return names, evidence
+	return gpus
 }
 
 const mib = 1 << 20
 
 // smallBAR1 lists the GPUs whose memory has an unknown size and a BAR that is certainly too
 // small for it.
-func smallBAR1(f *Facts) (names, evidence []string) {
-	for _, fn := range withSmallBAR1(f) {
-		names = append(names, fmt.Sprintf("%v (%d MiB)", fn.Address, fn.Memory.Visible/mib))
-		evidence = append(evidence, sawBAR(fn))
+func smallBAR1(f *Facts) (gpus subjects) {
+	for _, fn := range f.functions(hasSmallBAR1) {
+		seen := []string{sawBAR(fn)}
 		if sizes := fn.Memory.Sizes; sizes != 0 {
-			evidence = append(evidence, saw(fn.Address.File(fn.Memory.ResizeFile()), fmt.Sprintf("%016x", sizes)))
+			seen = append(seen, saw(fn.Address.File(fn.Memory.ResizeFile()), fmt.Sprintf("%016x", sizes)))
 		}
+		gpus.add(fmt.Sprintf("%v (%d MiB)", fn.Address, fn.Memory.Visible/mib), seen...)
 	}
-	return names, evidence
+	return gpus
 }
 
-func withSmallBAR1(f *Facts) (all []*pci.Function) {
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
-		if m := fn.Memory; eligibleGPU(fn) && m != nil && m.Total == 0 && m.Visible < pci.Plenty {
-			all = append(all, fn)
-		}
-	}
-	return all
+func hasSmallBAR1(fn *pci.Function) bool {
+	return eligibleGPU(fn) && fn.Memory != nil && fn.Memory.Total == 0 && fn.Memory.Visible < pci.Plenty
 }
 
 // largerBAR1 says what to do, by the sizes that the first GPU's BAR can be given.
 func largerBAR1(f *Facts) string {
-	gpu := withSmallBAR1(f)[0]
+	gpu := f.functions(hasSmallBAR1)[0]
 	switch size, number := gpu.Memory.Largest(); {
 	case size > gpu.Memory.Visible:
 		return fmt.Sprintf("%s; or unbind the GPU's driver and write %d to %s, for %d MiB",

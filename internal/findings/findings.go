@@ -7,6 +7,7 @@
 package findings
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -61,9 +62,9 @@ type Facts struct {
 	// Pod is what a container lets this process do; nil outside `check --pod`.
 	Pod *Pod
 
-	// which and unmet are what the row at hand is about: see row.which and
+	// about and unmet are what the row at hand is about: see row.which and
 	// expected.
-	which []string
+	about subjects
 	unmet *expect.Check
 }
 
@@ -92,9 +93,9 @@ type row struct {
 	// code is "" where the reason is the code, and for OK.
 	code Code
 	// The row holds when this does; nil: always. If which is set, it must also name
-	// something that the row is about, with the evidence for it.
+	// something that the row is about.
 	when  func(*Facts) bool
-	which func(*Facts) (names, evidence []string)
+	which func(*Facts) subjects
 	// text says what was found, fix what to do about it.
 	text, fix words
 	// evidence is what the files held that matter, beyond what which gives.
@@ -157,15 +158,10 @@ func Codes() []Code {
 
 // codeOr is the row's code, or else the verdict's reason.
 func (r *row) codeOr(reason verdict.Reason) Code {
-	switch {
-	case r.code != "":
-		return r.code
-	case reason != "":
-		return Code(reason)
-	case r.status == Undecidable:
-		return Code(verdict.Unreadable)
+	if r.status == Undecidable {
+		reason = cmp.Or(reason, verdict.Unreadable)
 	}
-	return ""
+	return cmp.Or(r.code, Code(reason))
 }
 
 // find returns the first row that holds.
@@ -175,29 +171,25 @@ func (c *check) find(f *Facts) (found Finding, ok bool) {
 		if r.when != nil && !r.when(f) {
 			continue
 		}
-		about, seen := *f, []string(nil)
+		facts := *f
 		if r.which != nil {
-			if about.which, seen = r.which(f); len(about.which) == 0 {
+			if facts.about = r.which(f); len(facts.about.names) == 0 {
 				continue
 			}
 		}
-		return c.finding(r, &about, seen), true
+		return c.finding(r, &facts), true
 	}
 	return Finding{}, false
 }
 
 // finding makes the finding of a row. Texts from the machine are made safe for a
 // terminal.
-func (c *check) finding(r *row, f *Facts, seen []string) Finding {
+func (c *check) finding(r *row, f *Facts) Finding {
 	reason := r.reason
 	if reason == "" && r.status == Fail && c.reason != nil {
 		reason = c.reason(f)
 	}
-	for _, more := range [...]evidence{c.evidence, r.evidence} {
-		if more != nil {
-			seen = append(seen, more(f)...)
-		}
-	}
+	seen := unique(slices.Concat(f.about.evidence, c.evidence.of(f), r.evidence.of(f)))
 	return Finding{
 		Check: c.name, Status: r.status, Reason: reason, Code: r.codeOr(reason),
 		Detail: sanitize.Terminal(r.text.of(f) + c.tail.of(f)), Fix: sanitize.Terminal(r.fix.of(f)),
@@ -209,9 +201,7 @@ func (c *check) finding(r *row, f *Facts, seen []string) Finding {
 func (c *check) files(f *Facts, evidence []string) []string {
 	all := slices.Clone(c.sources)
 	for _, fact := range c.facts {
-		for _, file := range f.Kmod.Files[fact] {
-			all = append(all, pattern(file))
-		}
+		all = append(all, texts(f.Kmod.Files[fact], pattern)...)
 	}
 	for _, seen := range evidence {
 		file, _, _ := strings.Cut(seen, "=")

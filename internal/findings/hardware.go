@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -31,12 +32,10 @@ func (f *Facts) stepReason(check string) verdict.Reason {
 var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: OK, when: because(""),
-		text: say("%s and %s can do GPUDirect RDMA",
-			func(f *Facts) string { return count(f.Matrix.EligibleGPUs, "GPU") },
-			func(f *Facts) string { return count(f.Matrix.EligibleNICs, "NIC") }),
+		text: say("%s and %s can do GPUDirect RDMA", eligibleGPUs, func(f *Facts) string { return count(f.Matrix.EligibleNICs, "NIC") }),
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", which: tegra,
+		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: because(verdict.NoGPU), which: tegra,
 		text: say("no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged"),
 	},
 	{status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), text: say("no %s GPU on the PCI bus", vendors)},
@@ -71,30 +70,23 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: say("see the problems listed below; mount the host's /sys")},
 }}
 
-func tegra(f *Facts) (names, evidence []string) {
-	name := f.advised().Tegra
-	if name == "" || !because(verdict.NoGPU)(f) {
-		return nil, nil
+func eligibleGPUs(f *Facts) string { return count(f.Matrix.EligibleGPUs, "GPU") }
+
+func tegra(f *Facts) (found subjects) {
+	if name := f.advised().Tegra; name != "" {
+		found.add(name, f.saw(kmod.FactTegra, "", name)...)
 	}
-	return []string{name}, f.saw(kmod.FactTegra, "", name)
+	return found
 }
 
 // vendors names the vendors of the GPUs that are judged, "NVIDIA or AMD".
 func vendors(f *Facts) string {
-	var names []string
-	for _, g := range families(f).GPUs {
-		names = append(names, g.Help.Vendor)
-	}
-	return strings.Join(names, " or ")
+	return strings.Join(texts(families(f).GPUs, func(g *family.GPU) string { return g.Help.Vendor }), " or ")
 }
 
 // products names the NICs that count.
 func products(f *Facts) string {
-	var all []string
-	for _, n := range families(f).NICs {
-		all = append(all, n.Help.Product)
-	}
-	return strings.Join(unique(all), ", ")
+	return strings.Join(unique(texts(families(f).NICs, func(n *family.NIC) string { return n.Help.Product })), ", ")
 }
 
 // newerThanThese names the NICs to use instead of the machine's.
@@ -122,10 +114,7 @@ func firstGPUFamily(f *Facts) family.GPUHelp { return f.Matrix.GPUs[0].GPU.Help 
 
 func firstGPU(f *Facts) string {
 	gpu := f.Matrix.GPUs[0].Function
-	if name := gpu.Name(); name != "" {
-		return name
-	}
-	return fmt.Sprintf("the GPU %04x:%04x", gpu.Vendor, gpu.Device)
+	return cmp.Or(gpu.Name(), fmt.Sprintf("the GPU %04x:%04x", gpu.Vendor, gpu.Device))
 }
 
 func gpuPlaces(f *Facts) []string { return f.of(isGPU, sawPlace) }
@@ -157,12 +146,7 @@ var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.Driv
 func passthrough(f *Facts) bool        { return f.AllPassthrough() == tristate.True }
 func gpuDriverVersion(f *Facts) string { return orUnknown(gpuDriverState(f).Version) }
 
-func orUnknown(version string) string {
-	if version == "" {
-		return "of unknown version"
-	}
-	return version
-}
+func orUnknown(version string) string { return cmp.Or(version, "of unknown version") }
 
 // passthroughDrivers are the drivers that hand the GPUs to virtual machines.
 func passthroughDrivers(f *Facts) string {
@@ -221,21 +205,26 @@ var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows:
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the RDMA devices cannot be read")},
 }}
 
-// rdmaNames lists the RDMA devices of eligible NICs.
-func rdmaNames(f *Facts) string {
-	var names []string
-	for i := range f.Matrix.NICs {
-		if n := &f.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
-			names = append(names, n.RDMA.Name)
+// devices are the RDMA devices of eligible NICs.
+func (f *Facts) devices() []*rdma.Device {
+	var all []*rdma.Device
+	for _, n := range f.Matrix.NICs {
+		if n.Eligible && n.RDMA != nil {
+			all = append(all, n.RDMA)
 		}
 	}
-	return strings.Join(names, " ")
+	return all
+}
+
+// rdmaNames lists the RDMA devices of eligible NICs.
+func rdmaNames(f *Facts) string {
+	return strings.Join(texts(f.devices(), func(d *rdma.Device) string { return d.Name }), " ")
 }
 
 func withoutRDMA(f *Facts) []string {
 	var all []string
-	for i := range f.Matrix.NICs {
-		if n := &f.Matrix.NICs[i]; n.Eligible && n.RDMA == nil {
+	for _, n := range f.Matrix.NICs {
+		if n.Eligible && n.RDMA == nil {
 			all = append(all, sawNoRDMA(n.Function.Address))
 		}
 	}

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"slices"
 
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -59,14 +60,14 @@ func withoutNUMA(f *Facts) func(*pci.Function) bool {
 
 func sawNoNUMA(fn *pci.Function) string { return saw(fn.Address.File(pci.NUMAFile), "-1") }
 
-func functionsWithoutNUMA(f *Facts) (names, evidence []string) {
-	return f.of(withoutNUMA(f), address), f.of(withoutNUMA(f), sawNoNUMA)
+func functionsWithoutNUMA(f *Facts) subjects {
+	return subjects{f.of(withoutNUMA(f), address), f.of(withoutNUMA(f), sawNoNUMA)}
 }
 
 func address(fn *pci.Function) string { return fn.Address.String() }
 
 // farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it.
-func farGPUs(f *Facts) (far, evidence []string) {
+func farGPUs(f *Facts) (far subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.Level <= topology.PXB {
 			continue
@@ -76,10 +77,9 @@ func farGPUs(f *Facts) (far, evidence []string) {
 		if gpu.Level != f.Matrix.Level {
 			pair += " at " + gpu.Level.String()
 		}
-		far = append(far, pair)
-		evidence = append(evidence, sawPlace(gpu.Function), sawPlace(nearest))
+		far.add(pair, sawPlace(gpu.Function), sawPlace(nearest))
 	}
-	return far, unique(evidence)
+	return far
 }
 
 var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
@@ -100,19 +100,18 @@ var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, ro
 
 func library(f *Facts) string { return f.GPU.Help.Library }
 
-func refusedFile(f *Facts) (why, evidence []string) {
-	if f.Matrix.FileRefused == nil {
-		return nil, nil
+func refusedFile(f *Facts) (why subjects) {
+	if err := f.Matrix.FileRefused; err != nil {
+		why.add(err.Error(), saw(f.Matrix.FileName, err.Error()))
 	}
-	text := f.Matrix.FileRefused.Error()
-	return []string{text}, []string{saw(f.Matrix.FileName, text)}
+	return why
 }
 
 // sawFar is evidence of the GPUs that are far from their NICs; where none is in the
 // PCI tree, of where all are.
 func sawFar(f *Facts) []string {
-	if _, evidence := farGPUs(f); len(evidence) > 0 {
-		return evidence
+	if far := farGPUs(f).evidence; len(far) > 0 {
+		return far
 	}
 	var all []string
 	for _, gpu := range f.Matrix.GPUs {
@@ -124,7 +123,7 @@ func sawFar(f *Facts) []string {
 			all = append(all, sawPlace(gpu.Nearest[0]))
 		}
 	}
-	return unique(all)
+	return all
 }
 
 var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: []row{{
@@ -136,9 +135,9 @@ var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: 
 // sharedNearNIC finds two GPUs with the same nearest NIC, while another NIC of the
 // same model is nearest to none and there is one for each GPU: a PCI tree that may
 // not be the board's, as some Gen4 switches show with virtual bridges.
-func sharedNearNIC(f *Facts) (shared, evidence []string) {
+func sharedNearNIC(f *Facts) (shared subjects) {
 	if f.Matrix.Origin != topology.Physical || !f.Matrix.Counted {
-		return nil, nil
+		return shared
 	}
 	served := map[*pci.Function][]string{} // the GPUs of a NIC that alone is nearest
 	nearest := map[*pci.Function]bool{}
@@ -150,36 +149,25 @@ func sharedNearNIC(f *Facts) (shared, evidence []string) {
 			served[gpu.Nearest[0]] = append(served[gpu.Nearest[0]], gpu.Address.String())
 		}
 	}
-	for i := range f.PCI.Functions {
-		nic := &f.PCI.Functions[i]
-		if len(served[nic]) < 2 {
-			continue
-		}
+	for _, nic := range f.functions(func(fn *pci.Function) bool { return len(served[fn]) > 1 }) {
 		if idle := f.idleTwin(nic, nearest); idle != nil {
-			what := fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to none", nic.Address, firstFew(served[nic]), idle.Address)
-			return []string{what}, []string{sawPlace(nic), sawPlace(idle)}
+			shared.add(fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to none", nic.Address, firstFew(served[nic]), idle.Address),
+				sawPlace(nic), sawPlace(idle))
+			break
 		}
 	}
-	return nil, nil
+	return shared
 }
 
 // idleTwin returns a NIC of the same model that is nearest to no GPU, where there are
 // as many of the model as there are GPUs.
 func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci.Function {
-	var idle *pci.Function
-	twins := 0
-	for i := range f.PCI.Functions {
-		g := &f.PCI.Functions[i]
-		if !eligibleNIC(g) || g.PhysFn != nil || g.Device != nic.Device || g.Class != nic.Class || g.Address.Function != 0 {
-			continue
-		}
-		twins++
-		if !nearest[g] && idle == nil {
-			idle = g
-		}
-	}
-	if twins < f.Matrix.EligibleGPUs {
+	twins := f.functions(func(fn *pci.Function) bool {
+		return eligibleNIC(fn) && fn.PhysFn == nil && fn.Device == nic.Device && fn.Class == nic.Class && fn.Address.Function == 0
+	})
+	idle := slices.IndexFunc(twins, func(fn *pci.Function) bool { return !nearest[fn] })
+	if idle < 0 || len(twins) < f.Matrix.EligibleGPUs {
 		return nil
 	}
-	return idle
+	return twins[idle]
 }

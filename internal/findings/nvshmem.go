@@ -30,10 +30,6 @@ func noDoorbells(f *Facts) bool {
 }
 
 func sawDoorbells(f *Facts) []string {
-	params := f.advised().Params
-	evidence := f.saw(kmod.FactParams, "", `RegistryDwords: "`+params["RegistryDwords"]+`"`)
-	for _, file := range f.Kmod.Files[kmod.FactGDRCopy] {
-		evidence = append(evidence, sawFile(file, f.advised().GDRCopy))
-	}
-	return evidence
+	params := f.saw(kmod.FactParams, "", `RegistryDwords: "`+f.advised().Params["RegistryDwords"]+`"`)
+	return append(params, texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing)...)
 }

@@ -100,16 +100,16 @@ var unload = say("modprobe -r %[1]s, then /etc/init.d/openibd restart (or leave 
 	return client
 })
 
-func held(f *Facts) (names, evidence []string) {
+func held(f *Facts) (module subjects) {
 	client, core := f.holder()
 	if client == "" {
-		return nil, nil
+		return module
 	}
-	evidence = f.saw(kmod.FactHolders, core, client)
+	module.add(fmt.Sprintf("%s holds %s", client, core), f.saw(kmod.FactHolders, core, client)...)
 	if users := f.advised().Peermem.Users; !forerunner(f, client) && users >= 0 {
-		evidence = append(evidence, f.saw(kmod.FactPeermemModule, "/refcnt", strconv.Itoa(users))...)
+		module.evidence = append(module.evidence, f.saw(kmod.FactPeermemModule, "/refcnt", strconv.Itoa(users))...)
 	}
-	return []string{fmt.Sprintf("%s holds %s", client, core)}, evidence
+	return module
 }
 
 // holder returns the client that holds a module of the RDMA core on a node whose NICs

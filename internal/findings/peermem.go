@@ -1,6 +1,8 @@
 package findings
 
 import (
+	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -136,15 +138,13 @@ func peermemClient(f *Facts) string { return peermemOf(f).By }
 func registered(f *Facts) string {
 	p := peermemOf(f)
 	if p.File != "" {
-		return rdmaModule(f) + " says that it reaches GPU memory (" + base(p.File) + ": " + p.Says + ")"
+		return rdmaModule(f) + " says that it reaches GPU memory (" + path.Base(p.File) + ": " + p.Says + ")"
 	}
 	if holder := f.NIC.PeerMemory.Module; holder != "" && strings.Contains(p.By, "/"+holder+"/") {
-		return base(p.By) + " is registered with " + holder
+		return path.Base(p.By) + " is registered with " + holder
 	}
 	return p.By + " is registered with the RDMA stack"
 }
-
-func base(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
 
 // firstModule returns the module that gives these GPUs' memory to NICs, "" for none.
 func firstModule(f *Facts) string {
@@ -162,9 +162,9 @@ func peermemMoving(f *Facts) string {
 		return "; " + firstModule(f) + " is being loaded"
 	case kmod.Going:
 		return "; " + firstModule(f) + " is being unloaded"
-	case kmod.Unread, kmod.Absent, kmod.Live:
+	default:
+		return ""
 	}
-	return ""
 }
 
 // advised are the facts for advice; empty if they were not read.
@@ -236,10 +236,8 @@ func otherStack(f *Facts) bool {
 func sawPeermem(f *Facts) []string {
 	p := peermemOf(f)
 	switch {
-	case p.File != "" && p.Says == "":
-		return []string{saw(p.File, "empty")}
 	case p.File != "":
-		return []string{saw(p.File, p.Says)}
+		return []string{saw(p.File, cmp.Or(p.Says, "empty"))}
 	case firstModule(f) != "" && !nicNamesPeers(f):
 		return f.saw(kmod.FactPeermem, "/"+firstModule(f)+"/initstate", string(clientState(f)))
 	case p.By != "":
@@ -250,10 +248,7 @@ func sawPeermem(f *Facts) []string {
 
 // sawClientFiles is evidence that the files by which NCCL finds a client are not there.
 func sawClientFiles(f *Facts) []string {
-	var all []string
-	for _, file := range f.Kmod.Files[kmod.FactNCCLClient] {
-		all = append(all, sawFile(file, tristate.False))
-	}
+	all := texts(f.Kmod.Files[kmod.FactNCCLClient], sawMissing)
 	if file := f.file(kmod.FactPeermemModule, "/version"); file != "" {
 		all = append(all, sawFile(file, f.advised().Peermem.Version))
 	}
@@ -266,16 +261,9 @@ func sawInterface(f *Facts) []string { return f.sawSymbol(peerSymbol) }
 
 func sawModuleFile(f *Facts) []string {
 	file := &f.advised().File
-	var all []string
-	for _, dep := range file.Dep {
-		switch {
-		case file.Listed != tristate.True:
-			all = append(all, saw(dep, "no "+peermemName(f)))
-		case len(file.Needs) == 0:
-			all = append(all, saw(dep, file.Name+" needs nothing"))
-		default:
-			all = append(all, saw(dep, file.Name+" needs "+strings.Join(file.Needs, " ")))
-		}
+	found := file.Name + " needs " + cmp.Or(strings.Join(file.Needs, " "), "nothing")
+	if file.Listed != tristate.True {
+		found = "no " + peermemName(f)
 	}
-	return all
+	return texts(file.Dep, func(dep string) string { return saw(dep, found) })
 }

@@ -24,18 +24,14 @@ var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFil
 }}
 
 // translated lists the GPUs and NICs whose addresses the IOMMU translates.
-func translated(f *Facts) (devices, evidence []string) {
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
-		if !eligible(fn) || fn.IOMMUGroup < 0 {
-			continue
-		}
-		if kind := f.Kmod.GroupTypes[fn.IOMMUGroup]; kind == "DMA" || kind == "DMA-FQ" {
-			devices = append(devices, fn.Address.String())
-			evidence = append(evidence, f.saw(kmod.FactIOMMU, fmt.Sprintf("/%d/", fn.IOMMUGroup), kind)...)
+func translated(f *Facts) (devices subjects) {
+	for _, fn := range f.functions(eligible) {
+		kind := f.Kmod.GroupTypes[fn.IOMMUGroup]
+		if fn.IOMMUGroup >= 0 && (kind == "DMA" || kind == "DMA-FQ") {
+			devices.add(fn.Address.String(), f.saw(kmod.FactIOMMU, fmt.Sprintf("/%d/", fn.IOMMUGroup), kind)...)
 		}
 	}
-	return devices, unique(evidence)
+	return devices
 }
 
 func sawCommandLine(f *Facts) []string {
@@ -71,7 +67,7 @@ var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, row
 	{
 		status: Warn, code: "ACSRedirect", when: acsIs("redirect"), which: redirecting, text: redirected,
 		fix: say("only where no device of this host is given to virtual machines: %s after each boot; or boot with %s",
-			func(f *Facts) string { return setpci(f.which) }, func(f *Facts) string { return disableRedirect(f.which) }),
+			func(f *Facts) string { return setpci(f.about.names) }, func(f *Facts) string { return disableRedirect(f.about.names) }),
 	},
 	{status: OK, text: func(f *Facts) string { return f.Verdict.ACS }},
 }}
@@ -90,25 +86,24 @@ func enableATS(f *Facts) string {
 	return ""
 }
 
-func unreadBridges(f *Facts) (names, evidence []string) {
+func unreadBridges(f *Facts) (bridges subjects) {
 	for _, bridge := range f.bridges(topology.GPU.Between, func(acs *pci.ACS) bool { return acs == nil }) {
-		names, evidence = append(names, bridge.String()), append(evidence, saw(bridge.File(pci.ConfigFile), ""))
+		bridges.add(bridge.String(), saw(bridge.File(pci.ConfigFile), ""))
 	}
-	return names, evidence
+	return bridges
 }
 
 // redirecting names the bridges that redirect: those that the traffic crosses between
 // two of their ports, and where there is none, all between GPU and NIC.
-func redirecting(f *Facts) (names, evidence []string) {
+func redirecting(f *Facts) (bridges subjects) {
 	between := topology.GPU.Between
 	if redirectOnTheWay(f) {
 		between = topology.GPU.Crossing
 	}
 	for _, bridge := range f.bridges(between, redirects) {
-		names = append(names, bridge.String())
-		evidence = append(evidence, saw(bridge.File(pci.ConfigFile), fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
+		bridges.add(bridge.String(), saw(bridge.File(pci.ConfigFile), fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
 	}
-	return names, evidence
+	return bridges
 }
 
 func redirects(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
@@ -156,24 +151,23 @@ var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IO
 // driver then refuses to map their memory for it (open kernel modules: nv-pci.c,
 // nv_pci_is_valid_topology_for_direct_pci). ACS makes the groups. In a virtual
 // machine they are the hypervisor's.
-func dataDirectApart(f *Facts) (apart, evidence []string) {
+func dataDirectApart(f *Facts) (apart subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup < 0 {
 			continue
 		}
-		i := slices.IndexFunc(f.PCI.Functions, func(fn pci.Function) bool {
+		beside := f.functions(func(fn *pci.Function) bool {
 			return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 // more than the root port
 		})
-		if i < 0 || f.PCI.Functions[i].IOMMUGroup < 0 || f.PCI.Functions[i].IOMMUGroup == gpu.IOMMUGroup {
-			continue
-		}
-		beside := &f.PCI.Functions[i]
-		apart = append(apart, fmt.Sprintf("%v and %v", gpu.Address, beside.Address))
-		for _, fn := range [...]*pci.Function{gpu.Function, beside} {
-			evidence = append(evidence, saw(fn.Address.File(pci.IOMMUGroupFile), strconv.Itoa(fn.IOMMUGroup)))
+		if len(beside) > 0 && beside[0].IOMMUGroup >= 0 && beside[0].IOMMUGroup != gpu.IOMMUGroup {
+			apart.add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function), sawGroup(beside[0]))
 		}
 	}
-	return apart, evidence
+	return apart
+}
+
+func sawGroup(fn *pci.Function) string {
+	return saw(fn.Address.File(pci.IOMMUGroupFile), strconv.Itoa(fn.IOMMUGroup))
 }
 
 var link = check{
@@ -205,10 +199,9 @@ type cardLink struct {
 // it can be judged.
 func (f *Facts) links() []cardLink {
 	var all []cardLink
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
+	for _, fn := range f.functions(eligible) {
 		card, port := f.PCI.Slot(fn)
-		if !eligible(fn) || fn.PhysFn != nil || slices.ContainsFunc(all, func(l cardLink) bool { return l.card == card }) {
+		if fn.PhysFn != nil || slices.ContainsFunc(all, func(l cardLink) bool { return l.card == card }) {
 			continue
 		}
 		ends := pci.LinkEnds{Lower: card.Link}
@@ -223,28 +216,29 @@ func (f *Facts) links() []cardLink {
 }
 
 // degraded lists what has fewer lanes, or is slower, than both ends can do.
-func degraded(f *Facts) (names, evidence []string) {
+func degraded(f *Facts) (links subjects) {
 	for _, l := range f.links() {
 		kind := "NIC"
 		if isGPU(l.fn) {
 			kind = "GPU"
 		}
 		for _, lack := range l.lacks {
-			names = append(names, fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack))
 			now, own := lack.Files()
-			evidence = append(evidence, saw(l.card.Address.File(now), lack.Value(lack.Now)), saw(l.card.Address.File(own), lack.Value(lack.Own)))
+			links.add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack),
+				saw(l.card.Address.File(now), lack.Value(lack.Now)), saw(l.card.Address.File(own), lack.Value(lack.Own)))
 		}
 	}
-	return names, evidence
+	return links
 }
 
 // numa: moving pages between NUMA nodes unmaps them, which slows down programs that
 // registered them (NCCL's and RCCL's guides recommend to switch it off).
 var numa = check{name: "numa", facts: []kmod.Fact{kmod.FactNUMABalancing}, rows: []row{
 	{
-		status: Warn, code: "NUMABalancing", which: balancing,
-		text: say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
-		fix:  say("sysctl -w kernel.numa_balancing=0 and measure; put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
+		status: Warn, code: "NUMABalancing", when: balancing,
+		text:     say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
+		fix:      say("sysctl -w kernel.numa_balancing=0 and measure; put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
+		evidence: func(f *Facts) []string { return f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing) },
 	},
 	{status: OK, when: func(f *Facts) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
 }}
@@ -255,11 +249,9 @@ func balancingMode(f *Facts) (mode int, ok bool) {
 	return mode, err == nil && f.PCI.NUMANodes > 1
 }
 
-func balancing(f *Facts) (mode, evidence []string) {
-	if n, ok := balancingMode(f); !ok || n&1 == 0 { // 2 is memory tiering alone
-		return nil, nil
-	}
-	return []string{f.advised().NUMABalancing}, f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing)
+func balancing(f *Facts) bool {
+	mode, ok := balancingMode(f)
+	return ok && mode&1 != 0 // 2 is memory tiering alone
 }
 
 // rootComplex: what the CPU does with traffic between a GPU and a NIC.
@@ -287,9 +279,9 @@ func intelHostBridge(f *Facts) *pci.Function {
 // throughClientCPU lists the GPUs whose nearest NIC is reached through the root complex of an
 // Intel client CPU. These are known to support writes between devices only (NVIDIA in
 // NVIDIA/open-gpu-kernel-modules#1253). A guest does not see the CPU's PCI tree.
-func throughClientCPU(f *Facts) (names, evidence []string) {
+func throughClientCPU(f *Facts) (gpus subjects) {
 	if f.Kmod.Virtual != tristate.False || hypervisorTree(f) || !f.Kmod.Processor.IntelClient() || intelHostBridge(f) == nil {
-		return nil, nil
+		return gpus
 	}
 	for _, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.RootBus == "" || len(gpu.Nearest) == 0 {
@@ -299,10 +291,9 @@ func throughClientCPU(f *Facts) (names, evidence []string) {
 		if nearest.RootBus == "" || gpu.CommonBridges(nearest) > 0 {
 			continue
 		}
-		names = append(names, fmt.Sprintf("%v and %v", gpu.Address, nearest.Address))
-		evidence = append(evidence, sawPlace(gpu.Function), sawPlace(nearest))
+		gpus.add(fmt.Sprintf("%v and %v", gpu.Address, nearest.Address), sawPlace(gpu.Function), sawPlace(nearest))
 	}
-	return names, unique(evidence)
+	return gpus
 }
 
 // storage: GPUDirect Storage is not supported with a translating IOMMU.

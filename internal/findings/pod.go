@@ -75,7 +75,7 @@ var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
 	{status: Undecidable, when: wholeMachine, text: say(noDev)},
 	{
 		status: Fail, code: "GPUNodeMissing", when: noGPUHere,
-		text: say("none of the %s of this machine has its device node in /dev here", gpusOfMachine),
+		text: say("none of the %s of this machine has its device node in /dev here", eligibleGPUs),
 		fix:  say(resourceGPU), evidence: sawGPUNodes,
 	},
 	{
@@ -83,72 +83,52 @@ var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
 		text: say("this process may not read and write %s", which), fix: say(anotherOwner),
 	},
 	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: say("whether this process may read and write %s cannot be determined", which)},
-	{status: OK, text: say("this container has %s of %s: %s", gpusHere, gpusOfMachine, gpuNames)},
+	{status: OK, text: say("this container has %s of %s: %s", gpusHere, eligibleGPUs, gpuNames)},
 }}
 
 func wholeMachine(f *Facts) bool { return f.Pod.Visible.Whole }
 func noGPUHere(f *Facts) bool    { return f.Pod.NoGPU }
 
-func gpusOfMachine(f *Facts) string {
-	n := 0
-	for _, g := range f.Matrix.GPUs {
-		if g.Eligible {
-			n++
-		}
-	}
-	return count(n, "GPU")
-}
-
 func gpusHere(f *Facts) string { return fmt.Sprint(len(f.Pod.Map.Choices)) }
 
 func gpuNames(f *Facts) string {
-	var names []string
-	for _, c := range f.Pod.Map.Choices {
-		names = append(names, c.GPU.Address.String())
-	}
-	return firstFew(names)
+	return firstFew(texts(f.Pod.Map.Choices, func(c assign.Choice) string { return c.GPU.Address.String() }))
 }
 
 // sawGPUNodes is evidence of the nodes that are missing. Which node it would be is not known
 // of a GPU that the driver does not show here.
 func sawGPUNodes(f *Facts) []string {
-	var seen []string
-	for _, c := range f.Pod.Map.Choices {
+	return texts(f.Pod.Map.Choices, func(c assign.Choice) string {
 		gpu := f.Pod.Visible.GPUs[c.GPU.Address]
 		switch {
 		case gpu.Node != "":
-			seen = append(seen, sawFile(gpu.Node, gpu.Here))
+			return sawFile(gpu.Node, gpu.Here)
 		case c.GPU.GPU.Information != "":
-			seen = append(seen, sawFile("/"+c.GPU.GPU.Information+"/"+c.GPU.Address.String()+"/information", tristate.False))
-		default:
-			seen = append(seen, saw(c.GPU.Address.File("drm"), "no render node"))
+			return sawMissing("/" + c.GPU.GPU.Information + "/" + c.GPU.Address.String() + "/information")
 		}
-	}
-	return seen
+		return saw(c.GPU.Address.File("drm"), "no render node")
+	})
 }
 
 // gpuNodesThat names the nodes of the container's GPUs that this process may use, may not
 // use, or may use as far as is known.
-func gpuNodesThat(state tristate.State) func(*Facts) (names, evidence []string) {
-	return func(f *Facts) (names, evidence []string) {
+func gpuNodesThat(state tristate.State) func(*Facts) subjects {
+	return func(f *Facts) (nodes subjects) {
 		for _, c := range f.Pod.Map.Choices {
 			gpu := f.Pod.Visible.GPUs[c.GPU.Address]
 			usable := gpu.Here
 			if gpu.Here == tristate.True {
 				usable = f.Pod.Usable[gpu.Node]
 			}
-			if usable != state || gpu.Here == tristate.False {
-				continue
+			switch {
+			case usable != state || gpu.Here == tristate.False:
+			case gpu.Node == "":
+				nodes.add("the node of " + c.GPU.Address.String())
+			default:
+				nodes.add(gpu.Node, f.sawNode(gpu.Node, gpu.Here))
 			}
-			name := gpu.Node
-			if name == "" {
-				name = "the node of " + c.GPU.Address.String()
-			} else {
-				evidence = append(evidence, f.sawNode(gpu.Node, gpu.Here))
-			}
-			names = append(names, name)
 		}
-		return names, evidence
+		return nodes
 	}
 }
 
@@ -192,72 +172,63 @@ var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband",
 
 func noUsableNIC(f *Facts) bool { return len(f.Pod.Map.NICs) == 0 }
 
-// devices are the RDMA devices of eligible NICs that are usable in some way, as far as is
+// devicesThat are the RDMA devices of eligible NICs that are usable in some way, as far as is
 // known.
-func (f *Facts) devices(usable func(rdma string) tristate.State) (some []*rdma.Device) {
-	for i := range f.Matrix.NICs {
-		if n := &f.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && usable(n.RDMA.Name) != tristate.False {
-			some = append(some, n.RDMA)
-		}
-	}
-	return some
+func (f *Facts) devicesThat(usable func(rdma string) tristate.State) []*rdma.Device {
+	return slices.DeleteFunc(f.devices(), func(d *rdma.Device) bool { return usable(d.Name) == tristate.False })
 }
 
 // elsewhere names the RDMA devices of eligible NICs where all are in other network
 // namespaces.
-func elsewhere(f *Facts) (names, evidence []string) {
-	here := f.Pod.Visible.InNamespace
-	if len(f.devices(here)) > 0 {
-		return nil, nil
+func elsewhere(f *Facts) (devices subjects) {
+	if len(f.devicesThat(f.Pod.Visible.InNamespace)) > 0 {
+		return devices
 	}
-	for _, d := range f.devices(func(name string) tristate.State { return tristate.Not(here(name)) }) {
-		names = append(names, d.Name)
-		evidence = append(evidence, sawFile(rdma.Class+"/"+d.Name, tristate.False))
+	for _, d := range f.devices() {
+		devices.add(d.Name, sawMissing(rdma.Class+"/"+d.Name))
 	}
-	return names, evidence
+	return devices
 }
 
 // idleHere names the NICs whose nodes this process may use, or without one those of its
 // network namespace, where none has an active port: those of which that could not be read, or
 // the others.
-func idleHere(unread bool) func(*Facts) (names, evidence []string) {
-	return func(f *Facts) (names, evidence []string) {
-		of, unknown := f.devices(f.Pod.UsableNIC), f.Pod.Map.Unknown
+func idleHere(unread bool) func(*Facts) subjects {
+	return func(f *Facts) (idle subjects) {
+		of, unknown := f.devicesThat(f.Pod.UsableNIC), f.Pod.Map.Unknown
 		if len(of) == 0 && len(f.Pod.Namespace.NICs) == 0 {
-			of, unknown = f.devices(f.Pod.Visible.InNamespace), f.Pod.Namespace.Unknown
+			of, unknown = f.devicesThat(f.Pod.Visible.InNamespace), f.Pod.Namespace.Unknown
 		}
 		for _, d := range of {
 			if slices.Contains(unknown, d.Name) != unread {
 				continue
 			}
 			if len(d.Ports) == 0 {
-				names = append(names, d.Name)
+				idle.add(d.Name)
 			}
 			for _, p := range d.Ports {
-				names = append(names, fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p)))
-				evidence = append(evidence, sawPort(d, p))
+				idle.add(fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p)), sawPort(d, p))
 			}
 		}
-		return names, evidence
+		return idle
 	}
 }
 
 // verbsNodesThat names the nodes of the nearest NICs that are here, or that are not, and that
 // this process may use, may not use, or may use as far as is known.
-func verbsNodesThat(state tristate.State, here bool) func(*Facts) (names, evidence []string) {
-	return func(f *Facts) (names, evidence []string) {
+func verbsNodesThat(state tristate.State, here bool) func(*Facts) subjects {
+	return func(f *Facts) (nodes subjects) {
 		for _, nic := range f.nearest() {
 			path, there := f.Pod.Visible.RDMANode(nic.RDMA), f.Pod.Visible.NodeHere(nic.RDMA)
 			switch {
 			case (there != tristate.False) != here || f.Pod.UsableNIC(nic.RDMA) != state:
 			case path == "":
-				names = append(names, "the node of "+nic.RDMA)
+				nodes.add("the node of " + nic.RDMA)
 			default:
-				names = append(names, path+" ("+nic.RDMA+")")
-				evidence = append(evidence, f.sawNode(path, there))
+				nodes.add(path+" ("+nic.RDMA+")", f.sawNode(path, there))
 			}
 		}
-		return names, evidence
+		return nodes
 	}
 }
 
@@ -266,14 +237,7 @@ func (f *Facts) sawNode(path string, there tristate.State) string {
 	if there != tristate.True {
 		return sawFile(path, there)
 	}
-	switch f.Pod.Usable[path] {
-	case tristate.True:
-		return saw(path, "readable and writable")
-	case tristate.False:
-		return saw(path, "not readable and writable")
-	case tristate.Unknown:
-	}
-	return saw(path, "")
+	return saw(path, choose(f.Pod.Usable[path], "readable and writable", "not readable and writable", ""))
 }
 
 // nearest are the NICs of this network namespace that are nearest to some GPU in question,
@@ -288,25 +252,20 @@ func (f *Facts) nearest() []*assign.NIC {
 }
 
 // nearNotHere names the GPUs that have a nearer NIC than those whose node may be used.
-func nearNotHere(f *Facts) (names, evidence []string) {
+func nearNotHere(f *Facts) (gpus subjects) {
 	for i, c := range f.Pod.Map.Choices {
 		near := f.Pod.Namespace.Choices[i]
 		if c.NIC == nil || near.NIC == nil || c.Level == topology.Unknown || near.Level == topology.Unknown || near.Level >= c.Level {
 			continue
 		}
-		node, there := f.Pod.Visible.RDMANode(near.NIC.RDMA), f.Pod.Visible.NodeHere(near.NIC.RDMA)
-		names = append(names, fmt.Sprintf("%v has %s at %v, and of those here %s at %v", c.GPU.Address, near.NIC.RDMA, near.Level, c.NIC.RDMA, c.Level))
-		if node != "" {
-			evidence = append(evidence, f.sawNode(node, there))
+		gpus.add(fmt.Sprintf("%v has %s at %v, and of those here %s at %v", c.GPU.Address, near.NIC.RDMA, near.Level, c.NIC.RDMA, c.Level))
+		if node := f.Pod.Visible.RDMANode(near.NIC.RDMA); node != "" {
+			gpus.evidence = append(gpus.evidence, f.sawNode(node, f.Pod.Visible.NodeHere(near.NIC.RDMA)))
 		}
 	}
-	return names, unique(evidence)
+	return gpus
 }
 
 func usedNICs(f *Facts) string {
-	var names []string
-	for _, nic := range f.Pod.Map.Used() {
-		names = append(names, nic.RDMA)
-	}
-	return strings.Join(names, " ")
+	return strings.Join(texts(f.Pod.Map.Used(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
 }

@@ -30,26 +30,21 @@ var switchedOff = check{name: "gpudirect-variables", rows: []row{
 var correctVariable = say("remove or correct the variable in spec.containers[].env (or envFrom)")
 
 // effects names the variables that turn GPUDirect RDMA off, as a whole or in part.
-func effects(whole bool) func(*Facts) (names, evidence []string) {
-	return func(f *Facts) (names, evidence []string) {
+func effects(whole bool) func(*Facts) subjects {
+	form := "%s=%s: %s"
+	if whole {
+		form = "%s=%s (%s)"
+	}
+	return func(f *Facts) (variables subjects) {
 		ways := frameworks.Ways{Peermem: f.Verdict.Peermem, DMABuf: f.Verdict.DMABuf}
-		gpus, _ := throughClientCPU(f)
-		writesAlone := len(gpus) > 0
+		writesAlone := len(throughClientCPU(f).names) > 0
 		for _, e := range frameworks.Switches(f.frameworkMap(), ways, f.Pod.Given.Variables) {
-			if e.Name == "NCCL_NET_GDR_READ" && writesAlone {
-				continue // this platform needs it
+			neededHere := e.Name == "NCCL_NET_GDR_READ" && writesAlone
+			if e.Whole == whole && !neededHere {
+				variables.add(fmt.Sprintf(form, e.Name, e.Value, e.Why), saw(e.Name, e.Value))
 			}
-			if e.Whole != whole {
-				continue
-			}
-			form := "%s=%s: %s"
-			if whole {
-				form = "%s=%s (%s)"
-			}
-			names = append(names, fmt.Sprintf(form, e.Name, e.Value, e.Why))
-			evidence = append(evidence, saw(e.Name, e.Value))
 		}
-		return names, evidence
+		return variables
 	}
 }
 
@@ -79,10 +74,10 @@ var nicVariables = check{name: "nic-variables", rows: []row{
 const fromEnv = "set it from gdr-features env in an initContainer, or remove it from spec.containers[].env"
 
 // judged names the variables that are wrong, mildly or not, right, or not known to be.
-func judged(state tristate.State, mild bool) func(*Facts) (names, evidence []string) {
-	return func(f *Facts) (names, evidence []string) {
+func judged(state tristate.State, mild bool) func(*Facts) subjects {
+	return func(f *Facts) (variables subjects) {
 		if len(f.frameworkMap().NICs) == 0 {
-			return nil, nil // the ports say why
+			return variables // the ports say why
 		}
 		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Given) {
 			if found.State != state || found.Mild != mild {
@@ -95,12 +90,9 @@ func judged(state tristate.State, mild bool) func(*Facts) (names, evidence []str
 			if found.State == tristate.False && found.Want != "" {
 				text += "; right: " + found.Want
 			}
-			names = append(names, text)
-			if value := f.Pod.Given.Variables[found.Name]; value != "" {
-				evidence = append(evidence, saw(found.Name, value))
-			}
+			variables.add(text, f.sawVariable(found.Name)...)
 		}
-		return names, evidence
+		return variables
 	}
 }
 
@@ -132,11 +124,11 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: []row{
 	},
 	{status: OK, when: all(asksIBGDA, byCPU), text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
 	{
-		status: OK, when: all(asksIBGDA, func(f *Facts) bool { return mapsDoorbells(f) == tristate.True }),
+		status: OK, when: all(asksIBGDA, is(mapsDoorbells, tristate.True)),
 		text: say("GPUs may ring the doorbells of NICs"), evidence: sawParams,
 	},
 	{
-		status: Undecidable, when: all(asksIBGDA, func(f *Facts) bool { return mapsDoorbells(f) == tristate.Unknown }),
+		status: Undecidable, when: all(asksIBGDA, is(mapsDoorbells, tristate.Unknown)),
 		text: say("whether GPUs may ring the doorbells of NICs cannot be determined"), evidence: sawParams,
 	},
 	{
@@ -184,11 +176,8 @@ func anyMLX5(f *Facts) bool {
 }
 
 // usableNICs names the NICs and their families.
-func usableNICs(f *Facts) (names, evidence []string) {
-	for _, nic := range f.frameworkMap().NICs {
-		names = append(names, nic.RDMA+" ("+familyOf(f, nic).Name+")")
-	}
-	return names, nil
+func usableNICs(f *Facts) subjects {
+	return subjects{names: texts(f.frameworkMap().NICs, func(nic *assign.NIC) string { return nic.RDMA + " (" + familyOf(f, nic).Name + ")" })}
 }
 
 // familyOf is the family of a usable NIC.
@@ -205,32 +194,25 @@ func gdrCopy(f *Facts) tristate.State {
 func gdrCopyNode(*Facts) string { return pod.GDRCopy }
 
 func gdrCopyText(f *Facts) string {
-	switch gdrCopy(f) {
-	case tristate.True:
-		return pod.GDRCopy + " is here"
-	case tristate.False:
-		return pod.GDRCopy + " cannot be used here"
-	case tristate.Unknown:
-	}
-	return "not known: " + pod.GDRCopy
+	return choose(gdrCopy(f), pod.GDRCopy+" is here", pod.GDRCopy+" cannot be used here", "not known: "+pod.GDRCopy)
 }
 
 // mapsDoorbells reports whether the GPU driver lets this process map a NIC's doorbells for a
 // GPU.
 func mapsDoorbells(f *Facts) tristate.State {
-	privileged := tristate.Unknown
-	if p := &f.Pod.Process; p.Capabilities != nil {
-		privileged = tristate.And(tristate.Of(process.Has(p.Capabilities.Effective, process.SysAdmin)), tristate.Not(p.OwnUsers))
-	}
-	return tristate.Or(f.advised().Params.PeerMapping(), privileged)
+	return tristate.Or(f.advised().Params.PeerMapping(), f.capable(process.SysAdmin))
 }
 
 func sawIBGDA(f *Facts) []string {
-	seen := []string{saw(frameworks.EnableIBGDA, f.Pod.Given.Variables[frameworks.EnableIBGDA])}
-	if value := f.Pod.Given.Variables[frameworks.IBGDAHandler]; value != "" {
-		seen = append(seen, saw(frameworks.IBGDAHandler, value))
+	return append(f.sawVariable(frameworks.EnableIBGDA), f.sawVariable(frameworks.IBGDAHandler)...)
+}
+
+// sawVariable is the value of a variable, nothing where it has none.
+func (f *Facts) sawVariable(name string) []string {
+	if value := f.Pod.Given.Variables[name]; value != "" {
+		return []string{saw(name, value)}
 	}
-	return seen
+	return nil
 }
 
 func sawGDRCopy(f *Facts) []string { return []string{f.sawNode(pod.GDRCopy, f.Pod.GDRCopy)} }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/pod"
 	"gdr-features/source/kmod"
@@ -50,27 +51,25 @@ const ownNetwork = "give the Pod a network device of this NIC with an IP address
 // for other things, as storage.
 func (f *Facts) rocePorts() []*pod.Port {
 	var ports []*pod.Port
+	used := f.frameworkMap().Used()
 	for i := range f.Pod.Ports {
 		p := &f.Pod.Ports[i]
-		for _, nic := range f.frameworkMap().Used() {
-			if nic.RDMA == p.Device.Name {
-				ports = append(ports, p)
-			}
+		if slices.ContainsFunc(used, func(nic *assign.NIC) bool { return nic.RDMA == p.Device.Name }) {
+			ports = append(ports, p)
 		}
 	}
 	return ports
 }
 
 // portsThat names the ports for which something holds, with what they have.
-func portsThat(holds func(*Facts, *pod.Port) bool) func(*Facts) (names, evidence []string) {
-	return func(f *Facts) (names, evidence []string) {
+func portsThat(holds func(*Facts, *pod.Port) bool) func(*Facts) subjects {
+	return func(f *Facts) (ports subjects) {
 		for _, p := range f.rocePorts() {
 			if holds(f, p) {
-				names = append(names, portName(p))
-				evidence = append(evidence, sawGIDs(p))
+				ports.add(portName(p), sawGIDs(p))
 			}
 		}
-		return names, evidence
+		return ports
 	}
 }
 
@@ -81,10 +80,7 @@ func sawGIDs(p *pod.Port) string {
 	if len(p.GIDs) == 0 && !p.Unread {
 		return saw(p.File(), "empty")
 	}
-	var entries []string
-	for _, g := range p.GIDs {
-		entries = append(entries, fmt.Sprintf("%d %s %s", g.Index, g.Type, gidKind(g)))
-	}
+	entries := texts(p.GIDs, func(g rdma.GID) string { return fmt.Sprintf("%d %s %s", g.Index, g.Type, gidKind(g)) })
 	return saw(p.File(), strings.Join(entries, ", "))
 }
 
@@ -166,8 +162,8 @@ func (f *Facts) tablesRead() bool {
 
 // indexesThat names the variables with ports whose entry of that index, nil for none, is as
 // asked for.
-func indexesThat(is func(*Facts, *rdma.GID) bool) func(*Facts) (names, evidence []string) {
-	return func(f *Facts) (names, evidence []string) {
+func indexesThat(is func(*Facts, *rdma.GID) bool) func(*Facts) subjects {
+	return func(f *Facts) (variables subjects) {
 		for _, v := range frameworks.GIDIndexes(f.Pod.Given.Variables) {
 			for _, p := range f.rocePorts() {
 				var entry *rdma.GID
@@ -177,11 +173,10 @@ func indexesThat(is func(*Facts, *rdma.GID) bool) func(*Facts) (names, evidence 
 					}
 				}
 				if !p.Unread && is(f, entry) {
-					names = append(names, v.Name+"="+v.Value+" on "+portName(p))
-					evidence = append(evidence, saw(v.Name, v.Value), sawGIDs(p))
+					variables.add(v.Name+"="+v.Value+" on "+portName(p), saw(v.Name, v.Value), sawGIDs(p))
 				}
 			}
 		}
-		return names, unique(evidence)
+		return variables
 	}
 }

@@ -60,12 +60,15 @@ func unlimitedMemory(f *Facts) bool {
 func lowMemory(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }
 
 // ipcLock reports whether CAP_IPC_LOCK lifts the limit.
-func ipcLock(f *Facts) tristate.State {
+func ipcLock(f *Facts) tristate.State { return f.capable(process.IPCLock) }
+
+// capable reports whether the process has a capability in the machine's own user namespace.
+func (f *Facts) capable(capability int) tristate.State {
 	p := &f.Pod.Process
 	if p.Capabilities == nil {
 		return tristate.Unknown
 	}
-	return tristate.And(tristate.Of(process.Has(p.Capabilities.Effective, process.IPCLock)), tristate.Not(p.OwnUsers))
+	return tristate.And(tristate.Of(process.Has(p.Capabilities.Effective, capability)), tristate.Not(p.OwnUsers))
 }
 
 // ownUsers: the process has the capability, in a user namespace of its own.

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,13 +31,9 @@ var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile
 
 // eachPort calls do for the ports of the eligible NICs.
 func (f *Facts) eachPort(do func(d *rdma.Device, p rdma.Port)) {
-	for i := range f.Matrix.NICs {
-		n := &f.Matrix.NICs[i]
-		if !n.Eligible || n.RDMA == nil {
-			continue
-		}
-		for _, p := range n.RDMA.Ports {
-			do(n.RDMA, p)
+	for _, d := range f.devices() {
+		for _, p := range d.Ports {
+			do(d, p)
 		}
 	}
 }
@@ -66,21 +63,22 @@ func anyDown(f *Facts) (down bool) {
 
 // idlePorts names the ports that are not active: first those that are down, then
 // those that may be.
-func idlePorts(f *Facts) (names, evidence []string) {
+func idlePorts(f *Facts) (idle subjects) {
 	var unread []string
 	f.eachPort(func(d *rdma.Device, p rdma.Port) {
 		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p))
 		switch p.Carries() {
 		case tristate.False:
-			names = append(names, name)
+			idle.names = append(idle.names, name)
 		case tristate.Unknown:
 			unread = append(unread, name)
 		case tristate.True:
 			return
 		}
-		evidence = append(evidence, sawPort(d, p))
+		idle.evidence = append(idle.evidence, sawPort(d, p))
 	})
-	return append(names, unread...), evidence
+	idle.names = append(idle.names, unread...)
+	return idle
 }
 
 // portState is that of a port that is not active, or not known to be: "DOWN" or,
@@ -145,23 +143,20 @@ var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
-func nearPortsDown(f *Facts) (names, evidence []string) {
+func nearPortsDown(f *Facts) (gpus subjects) {
 	if f.ActivePort() != tristate.True || !f.Matrix.Counted || !f.RDMA.Complete {
-		return nil, nil
+		return gpus
 	}
-	for i := range f.Matrix.GPUs {
-		if !f.Matrix.GPUs[i].Eligible {
-			continue
-		}
+	for i, gpu := range f.Matrix.GPUs {
 		near, left := f.nearestOf(i)
-		if near == nil || left == nil || left.Level <= near.Level {
+		if !gpu.Eligible || near == nil || left == nil || left.Level <= near.Level {
 			continue
 		}
 		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
-		names = append(names, fmt.Sprintf("%v has %s at %v with no active port, and %s at %v next", f.Matrix.GPUs[i].Address, nicName(dead), near.Level, nicName(alive), left.Level))
-		evidence = append(evidence, sawPorts(dead)...)
+		gpus.add(fmt.Sprintf("%v has %s at %v with no active port, and %s at %v next", gpu.Address, nicName(dead), near.Level, nicName(alive), left.Level),
+			sawPorts(dead)...)
 	}
-	return names, evidence
+	return gpus
 }
 
 // nearestOf returns a GPU's nearest pair, and the nearest one whose NIC has an active
@@ -188,21 +183,12 @@ func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
 	return near, left
 }
 
-func nicName(n *topology.NIC) string {
-	if name := n.Name(); name != "" {
-		return name
-	}
-	return n.Address()
-}
+func nicName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }
 
 // sawPorts is evidence of a NIC's ports, or of there being no RDMA device.
 func sawPorts(n *topology.NIC) []string {
 	if n.RDMA == nil {
 		return []string{sawNoRDMA(n.Function.Address)}
 	}
-	var all []string
-	for _, p := range n.RDMA.Ports {
-		all = append(all, sawPort(n.RDMA, p))
-	}
-	return all
+	return texts(n.RDMA.Ports, func(p rdma.Port) string { return sawPort(n.RDMA, p) })
 }

@@ -29,13 +29,8 @@ func rdmaModule(f *Facts) string    { return f.NIC.Module }
 func dmabufSymbol(f *Facts) string  { return f.NIC.DMABuf }
 func newerNIC(f *Facts) string      { return f.NIC.Help.Product }
 
-// families returns the table in use, Known by default.
-func families(f *Facts) family.Table {
-	if len(f.Families.NICs) == 0 {
-		return family.Known()
-	}
-	return f.Families
-}
+// families returns the table in use.
+func families(f *Facts) family.Table { return f.Families.OrKnown() }
 
 func vendor(f *Facts) string     { return f.GPU.Help.Vendor }
 func peerStack(f *Facts) string  { return f.NIC.Help.PeerStack }
@@ -98,8 +93,8 @@ func loadRDMA(f *Facts) string {
 
 // allNICsPassedThrough: every eligible NIC is given to a virtual machine.
 func allNICsPassedThrough(f *Facts) bool {
-	others := f.of(func(fn *pci.Function) bool { return eligibleNIC(fn) && !fn.PassedThrough() }, sawDriver)
-	return len(others) == 0 && slices.ContainsFunc(f.PCI.Functions, func(fn pci.Function) bool { return eligibleNIC(&fn) })
+	nics := f.functions(eligibleNIC)
+	return len(nics) > 0 && !slices.ContainsFunc(nics, func(fn *pci.Function) bool { return !fn.PassedThrough() })
 }
 
 // forerunner reports whether a module is a predecessor of the first of

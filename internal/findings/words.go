@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/tristate"
@@ -12,9 +13,6 @@ type words func(*Facts) string
 
 // say is a text with %s in place of its parts.
 func say(format string, parts ...words) words {
-	if len(parts) == 0 {
-		return func(*Facts) string { return format }
-	}
 	return func(f *Facts) string {
 		texts := make([]any, len(parts))
 		for i, part := range parts {
@@ -32,7 +30,28 @@ func (w words) of(f *Facts) string {
 }
 
 // which names what the row is about.
-func which(f *Facts) string { return firstFew(f.which) }
+func which(f *Facts) string { return firstFew(f.about.names) }
+
+// texts returns a text for each element of a list.
+func texts[T any](list []T, text func(T) string) []string {
+	var all []string
+	for _, element := range list {
+		all = append(all, text(element))
+	}
+	return all
+}
+
+// choose returns one of three texts.
+func choose(state tristate.State, yes, no, unknown string) string {
+	switch state {
+	case tristate.True:
+		return yes
+	case tristate.False:
+		return no
+	case tristate.Unknown:
+	}
+	return unknown
+}
 
 // firstFew lists the first of many and counts the rest.
 func firstFew(list []string) string {
@@ -56,14 +75,10 @@ func is(ask func(*Facts) tristate.State, want tristate.State) func(*Facts) bool 
 	return func(f *Facts) bool { return ask(f) == want }
 }
 
+// all conditions hold; nil always does.
 func all(conditions ...func(*Facts) bool) func(*Facts) bool {
 	return func(f *Facts) bool {
-		for _, holds := range conditions {
-			if !holds(f) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(conditions, func(holds func(*Facts) bool) bool { return holds != nil && !holds(f) })
 	}
 }
 
