@@ -1,6 +1,7 @@
 package frameworks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,7 +191,7 @@ func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
 			if f.State == tristate.Unknown { // so may be the NIC that it is given
 				say = f.unknown
 			}
-			say("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, levelText(c.Level))
+			say("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
 		}
 	}
 	for _, nic := range j.NICs {
@@ -223,13 +224,6 @@ func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users
 			}
 		}
 	}
-}
-
-func levelText(l topology.Level) string {
-	if l == topology.Unknown {
-		return "an unknown level"
-	}
-	return l.String()
 }
 
 // numberedByAddress adds a problem if CUDA may number the GPUs in another order.

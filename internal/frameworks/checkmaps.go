@@ -52,12 +52,10 @@ func judgeVLLM(j *judge) {
 
 // setByVLLM reports whether vLLM sets a variable.
 func setByVLLM(variables, name string) bool {
-	for entry := range strings.SplitSeq(variables, ",") {
-		if set, _ := splitPort(strings.TrimSpace(entry)); set == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(variables, ","), func(entry string) bool {
+		set, _ := splitPort(strings.TrimSpace(entry))
+		return set == name
+	})
 }
 
 // vllmGiven reads pairs of addresses.
