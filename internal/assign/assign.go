@@ -227,13 +227,7 @@ func (m *Map) Within(limit topology.Level) bool {
 
 // Used are the NICs that are chosen, by address, each once.
 func (m *Map) Used() []*NIC {
-	var used []*NIC
-	for _, n := range m.NICs {
-		if m.Users(n) > 0 {
-			used = append(used, n)
-		}
-	}
-	return used
+	return slices.DeleteFunc(slices.Clone(m.NICs), func(n *NIC) bool { return m.Users(n) == 0 })
 }
 
 // Users is how many of the GPUs in Choices use a NIC.

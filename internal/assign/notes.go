@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,32 +49,23 @@ func (m *Map) about(c Choice) []string {
 		notes = append(notes, fmt.Sprintf("The usable NIC nearest to the GPU %v is at %v.", gpu, c.Level))
 	}
 	if nearer := m.nearerUnusable(c); nearer != nil {
+		nic := &m.Matrix.NICs[nearer.NIC]
 		why := "it has no RDMA device with an active port here"
-		if slices.Contains(m.Hidden, nearer.name) {
+		if slices.Contains(m.Hidden, nic.Name()) {
 			why = "it has no device node here, or is in another network namespace"
 		}
-		notes = append(notes, fmt.Sprintf("The GPU %v has a nearer NIC, %s at %v, which cannot be used: %s.", gpu, nearer.name, nearer.level, why))
+		notes = append(notes, fmt.Sprintf("The GPU %v has a nearer NIC, %s at %v, which cannot be used: %s.", gpu, cmp.Or(nic.Name(), nic.Address()), nearer.Level, why))
 	}
 	return notes
 }
 
-type unusable struct {
-	name  string
-	level topology.Level
-}
-
-// nearerUnusable is an eligible NIC that is nearer to a GPU than the one chosen, nil for
-// none: the nearest such.
-func (m *Map) nearerUnusable(c Choice) *unusable {
-	var nearest *unusable
-	for j, p := range m.PairsOf(c.index) {
-		n := &m.Matrix.NICs[j]
-		if !n.Eligible || Rank(p.Level) >= Rank(c.Level) || nearest != nil && p.Level >= nearest.level {
-			continue
-		}
-		nearest = &unusable{name: n.Name(), level: p.Level}
-		if nearest.name == "" {
-			nearest.name = n.Address()
+// nearerUnusable is the pair of a GPU and the nearest eligible NIC that is nearer than the one
+// chosen; nil for none.
+func (m *Map) nearerUnusable(c Choice) *topology.Pair {
+	var nearest *topology.Pair
+	for _, p := range m.PairsOf(c.index) {
+		if m.Matrix.NICs[p.NIC].Eligible && Rank(p.Level) < Rank(c.Level) && (nearest == nil || p.Level < nearest.Level) {
+			nearest = &p
 		}
 	}
 	return nearest

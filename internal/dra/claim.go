@@ -200,13 +200,9 @@ func (c *claimant) atOnce() (most, now int) {
 func (c *claimant) worst() topology.Level {
 	worst := topology.PIX
 	for _, p := range c.m.Pairs {
-		if c.accepts(&p) == tristate.False {
-			continue
+		if c.accepts(&p) != tristate.False && assign.Rank(p.Level) > assign.Rank(worst) {
+			worst = p.Level
 		}
-		if p.Level == topology.Unknown {
-			return topology.Unknown
-		}
-		worst = max(worst, p.Level)
 	}
 	return worst
 }
@@ -225,11 +221,11 @@ func (c *claimant) accepts(p *topology.Pair) tristate.State {
 // unsuitable notes devices that a claim may be given, though they are not known to do
 // GPUDirect RDMA.
 func (c *claimant) unsuitable() {
-	seen := map[string]bool{}
+	seen := map[*pci.Function]bool{}
 	add := func(what string, f *pci.Function) {
-		if text := what + " " + f.Address.String(); !seen[text] {
-			seen[text] = true
-			c.note("The %s is not known to do GPUDirect RDMA, and this claim may be given it.", text)
+		if !seen[f] {
+			seen[f] = true
+			c.note("The %s %v is not known to do GPUDirect RDMA, and this claim may be given it.", what, f.Address)
 		}
 	}
 	for _, p := range c.m.Pairs {
@@ -273,15 +269,9 @@ func (c *claimant) byAddress() error {
 		return c.tooMany(len(pairs))
 	}
 	pairs = pairs[:c.Pairs]
-	worst := topology.PIX
-	for _, p := range pairs {
-		if p.Level == topology.Unknown {
-			worst = topology.Unknown
-			break
-		}
-		worst = max(worst, p.Level)
-	}
-	devices := c.begin(worst)
+	devices := c.begin(slices.MaxFunc(pairs, func(a, b assign.Choice) int {
+		return cmp.Compare(assign.Rank(a.Level), assign.Rank(b.Level))
+	}).Level)
 	for i, p := range pairs {
 		gpu, nic := names(i)
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(dradriver.PCIBusID, p.GPU.Address))

@@ -3,7 +3,10 @@
 // project.
 package dradriver
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Standard attributes of Kubernetes: strings, but for numaNode, which is a number, or from
 // Kubernetes 1.36 on a list of numbers (KEP-5491, KEP-6072). A driver leaves out what it
@@ -50,7 +53,7 @@ type Driver struct {
 //   - sriovnetwork.k8snetworkplumbingwg.io: k8snetworkplumbingwg/dra-driver-sriov cd9404f
 //     (August 2026), pkg/consts/consts.go, pkg/devicestate/discovery.go: an unknown pcieRoot is
 //     published as "". The NUMA node is dra.net/numaNode.
-var drivers = [...]Driver{
+var drivers = [...]*Driver{
 	{
 		Name: "gpu.nvidia.com", GPUs: "nvidia", NUMANode: true, Addresses: []string{PCIBusID, "gpu.nvidia.com/pcieBusID"},
 		Type: "gpu.nvidia.com/type", Whole: "gpu",
@@ -64,19 +67,11 @@ var drivers = [...]Driver{
 }
 
 // All gives the drivers, those of GPUs first.
-func All() iter.Seq[*Driver] {
-	return func(yield func(*Driver) bool) {
-		for i := range drivers {
-			if !yield(&drivers[i]) {
-				return
-			}
-		}
-	}
-}
+func All() iter.Seq[*Driver] { return slices.Values(drivers[:]) }
 
 // OfGPUs returns the driver of the GPUs of a family, nil for none.
 func OfGPUs(family string) *Driver {
-	for d := range All() {
+	for _, d := range drivers {
 		if family != "" && d.GPUs == family {
 			return d
 		}
@@ -86,7 +81,7 @@ func OfGPUs(family string) *Driver {
 
 // Find returns the driver of a name, nil for one that is not in the table.
 func Find(name string) *Driver {
-	for d := range All() {
+	for _, d := range drivers {
 		if d.Name == name {
 			return d
 		}

@@ -5,6 +5,7 @@ package features
 
 import (
 	"maps"
+	"slices"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
@@ -54,15 +55,10 @@ func nic(n *topology.NIC) attrs {
 // portOf is the port that represents its device: the first active one, or else
 // the first; nil for none.
 func portOf(ports []rdma.Port) *rdma.Port {
-	for i := range ports {
-		if ports[i].Active() {
-			return &ports[i]
-		}
-	}
 	if len(ports) == 0 {
 		return nil
 	}
-	return &ports[0]
+	return &ports[max(slices.IndexFunc(ports, rdma.Port.Active), 0)]
 }
 
 func pair(m *topology.Matrix, p *topology.Pair) attrs {
