@@ -26,15 +26,6 @@ func nicNamesPeers(f *Facts) bool { return len(f.NIC.PeerMemory.Files) > 0 && !d
 // vendorsInterface: clients register with a module of the NIC's vendor.
 func vendorsInterface(f *Facts) bool { return f.NIC.PeerMemory.Module != "" && !driverIsClient(f) }
 
-// under returns the rows with one more condition.
-func under(condition func(*Facts) bool, rows []row) []row {
-	rows = slices.Clone(rows)
-	for i := range rows {
-		rows[i].when = all(condition, rows[i].when)
-	}
-	return rows
-}
-
 // notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
 var notRegistered = []row{
 	{
@@ -127,23 +118,22 @@ func sawNoPeerFile(f *Facts) []string {
 var notHeld = []row{
 	{
 		status: Fail, when: all(vendorsModuleRuns, clientLive),
-		text:     say("%s is loaded, but does not serve %s: both must be holders of %s", firstModule, rdmaModule, vendorsModule),
-		fix:      say("rebuild the GPU driver's kernel modules against %s, and use %s of the same release; then reload %s and %s", vendorsModule, rdmaModule, rdmaModule, peermemName),
-		evidence: sawHolders,
+		text: say("%s is loaded, but does not serve %s: both must be holders of %s", firstModule, rdmaModule, vendorsModule),
+		fix:  say("rebuild the GPU driver's kernel modules against %s, and use %s of the same release; then reload %s and %s", vendorsModule, rdmaModule, rdmaModule, peermemName),
 	},
 	{
 		status: Fail, when: vendorsModuleRuns,
 		text: say("not loaded, though %s has the interface for it", vendorsModule),
-		fix:  say("modprobe %s; if that says Invalid argument, rebuild the GPU driver's kernel modules against %s", peermemName, vendorsModule), evidence: sawHolders,
+		fix:  say("modprobe %s; if that says Invalid argument, rebuild the GPU driver's kernel modules against %s", peermemName, vendorsModule),
 	},
 	{
 		status: Fail, when: clientLive,
 		text: say("%s is loaded, but does not serve %s, because %s is not loaded", firstModule, rdmaModule, vendorsModule),
-		fix:  say("install %s and load it before %s; then rebuild the GPU driver's kernel modules%s", peerPackage, rdmaModule, orDMABuf), evidence: sawHolders,
+		fix:  say("install %s and load it before %s; then rebuild the GPU driver's kernel modules%s", peerPackage, rdmaModule, orDMABuf),
 	},
 	{
 		status: Fail, text: say("not loaded, and neither is %s, which gives GPU memory to %s", vendorsModule, rdmaModule),
-		fix: say("install %s and load it before %s; then modprobe %s%s", peerPackage, rdmaModule, peermemName, orDMABuf), evidence: sawHolders,
+		fix: say("install %s and load it before %s; then modprobe %s%s", peerPackage, rdmaModule, peermemName, orDMABuf),
 	},
 }
 

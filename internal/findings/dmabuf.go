@@ -162,15 +162,15 @@ func firstOf(f *Facts, state tristate.State) verdict.Need {
 
 // unreadNeeds is the evidence of the needs that are unknown.
 func unreadNeeds(f *Facts) []string {
-	var unread []evidence
+	var seen []string
 	for _, p := range f.DMABufNeeds() {
 		for _, l := range lacks {
-			if p.Met == tristate.Unknown && l.need == p.Need && l.evidence != nil {
-				unread = append(unread, l.evidence)
+			if p.Met == tristate.Unknown && l.need == p.Need {
+				seen = append(seen, l.evidence.of(f)...)
 			}
 		}
 	}
-	return join(unread...)(f)
+	return seen
 }
 
 func sawGPUDriver(f *Facts) []string {

@@ -98,12 +98,12 @@ func (s *subjects) add(name string, evidence ...string) {
 	s.names, s.evidence = append(s.names, name), append(s.evidence, evidence...)
 }
 
-// join puts pieces of evidence together.
+// join puts pieces of evidence together; nil is none.
 func join(pieces ...evidence) evidence {
 	return func(f *Facts) []string {
 		var all []string
 		for _, piece := range pieces {
-			all = append(all, piece(f)...)
+			all = append(all, piece.of(f)...)
 		}
 		return all
 	}

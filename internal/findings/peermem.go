@@ -20,8 +20,8 @@ var peermem = check{
 	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
 	tail: peermemMoving, evidence: sawPeermem, reason: noPeermem,
 	rows: slices.Concat(servedRows, unservedRows,
-		under(loadableClient, notLoaded), under(driverIsClient, notRegistered), under(nicNamesPeers, nobodysPeer),
-		under(vendorsInterface, notHeld), noInterface),
+		under(loadableClient, sawWhyNotLoaded, notLoaded), under(driverIsClient, nil, notRegistered),
+		under(nicNamesPeers, nil, nobodysPeer), under(vendorsInterface, sawHolders, notHeld), noInterface),
 }
 
 var servedRows = []row{
@@ -67,8 +67,8 @@ var servedRows = []row{
 
 // unservedRows apply to every kind of client.
 var unservedRows = []row{{
-	status: Fail, evidence: sawWhyNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
-	text: say("not loaded; it needs the GPU driver first"), fix: seeDriver,
+	status: Fail, when: is((*Facts).GPUDriven, tristate.False),
+	text: say("not loaded; it needs the GPU driver first"), fix: seeDriver, evidence: sawWhyNotLoaded,
 }}
 
 // notLoaded are the reasons why a module that registers with the RDMA core is not loaded.
@@ -76,45 +76,45 @@ var unservedRows = []row{{
 // client, and the module's dependencies tell what the module was built for.
 var notLoaded = []row{
 	{
-		status: Fail, evidence: sawWhyNotLoaded, when: all(is(interfaceFor, tristate.False), is((*Facts).NICDriven, tristate.False)),
+		status: Fail, when: all(is(interfaceFor, tristate.False), is((*Facts).NICDriven, tristate.False)),
 		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: say("see nic-driver"),
 	},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemNotInstalled", when: all(is(installed, tristate.False), is(interfaceFor, tristate.True)),
+		status: Fail, code: "PeermemNotInstalled", when: all(is(installed, tristate.False), is(interfaceFor, tristate.True)),
 		text: say("the RDMA stack has the interface for it, but no module %s is installed for this kernel", peermemName), fix: install,
 	},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: all(stub, is(interfaceFor, tristate.False)), text: builtAsStub,
+		status: Fail, code: "PeermemStub", when: all(stub, is(interfaceFor, tristate.False)), text: builtAsStub,
 		fix: say("install %s, then %s%s", peerStack, rebuild, orDMABuf),
 	},
-	{status: Fail, evidence: sawWhyNotLoaded, code: "PeermemStub", when: stub, text: builtAsStub, fix: say("%s%s", rebuild, orDMABuf)},
+	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: say("%s%s", rebuild, orDMABuf)},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False), noExporter),
+		status: Fail, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False), noExporter),
 		text: say("%s was built for an RDMA stack with "+peerSymbol+", which the running one lacks: loading it fails with Unknown symbol", moduleFile),
 		fix:  say("install and load %s for this kernel, then %s%s", peerStack, rebuild, orDMABuf),
 	},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False)),
+		status: Fail, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False)),
 		text: say("%s on disk has "+peerSymbol+", but the running one does not: the RDMA drivers were installed and not loaded since", exporter),
 		fix:  say("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe %s", peermemName),
 	},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, code: "PeermemSymbolMismatch", when: otherStack,
+		status: Fail, code: "PeermemSymbolMismatch", when: otherStack,
 		text: say("not loaded, and the running RDMA stack is not the installed one: the interface for it is in %s on disk, and in %s of the running kernel", exporter, runningExporter),
 		fix:  say("%s; if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot; if it was not upgraded, %s", modprobe, rebuild),
 	},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
+		status: Fail, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
 		text: say("not loaded, though the RDMA stack has the interface for it"),
 		fix:  say("%s; if that says Invalid argument or dmesg disagrees about version of symbol, %s; if it says Unknown symbol, see PeermemUnknownSymbol", modprobe, rebuild),
 	},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
+		status: Fail, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
 		text: say("not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")"),
 		fix:  say("install %s, then %s%s", peerStack, rebuild, orDMABuf),
 	},
 	{
-		status: Fail, evidence: sawWhyNotLoaded, reason: verdict.NoPeerMemoryPath,
+		status: Fail, reason: verdict.NoPeerMemoryPath,
 		text: say("not loaded; whether the RDMA stack has an interface for it cannot be read"),
 		fix:  say("%s; it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one", load),
 	},

@@ -38,6 +38,14 @@ func (p *Pod) UsableNIC(rdma string) tristate.State {
 	return here
 }
 
+// usable reports whether this process may read and write a device node that is here or not.
+func (p *Pod) usable(node string, here tristate.State) tristate.State {
+	if here == tristate.True {
+		return p.Usable[node]
+	}
+	return here
+}
+
 // inPod are the checks of a container.
 var inPod = []check{gpuNodes, verbsNodes, lockedMemory, roceGIDs, gidIndex, switchedOff, nicVariables, podIBGDA}
 
@@ -116,12 +124,8 @@ func gpuNodesThat(state tristate.State) func(*Facts) subjects {
 	return func(f *Facts) (nodes subjects) {
 		for _, c := range f.Pod.Map.Choices {
 			gpu := f.Pod.Visible.GPUs[c.GPU.Address]
-			usable := gpu.Here
-			if gpu.Here == tristate.True {
-				usable = f.Pod.Usable[gpu.Node]
-			}
 			switch {
-			case usable != state || gpu.Here == tristate.False:
+			case gpu.Here == tristate.False, f.Pod.usable(gpu.Node, gpu.Here) != state:
 			case gpu.Node == "":
 				nodes.add("the node of " + c.GPU.Address.String())
 			default:

@@ -101,43 +101,43 @@ func judged(state tristate.State, mild bool) func(*Facts) subjects {
 // with PeerMappingOverride, or to a process with CAP_SYS_ADMIN; where it cannot, the CPU rings
 // them, by GDRCopy where that is usable (src/modules/transport/ibgda/ibgda.cpp,
 // nvshmemt_init, ibgda_check_gpu_mapping_nic_uar). Versions before 3.4.5 need one of both.
-var podIBGDA = check{name: "nvshmem-ibgda", rows: []row{
+var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
-		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, not(anyMLX5)), which: usableNICs,
+		status: Fail, code: "IBGDAImpossible", when: not(anyMLX5), which: usableNICs,
 		text: say("IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are %s", which),
 		fix:  say("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, otherNames), which: usableNICs,
+		status: Fail, code: "IBGDAImpossible", when: otherNames, which: usableNICs,
 		text: say("NVSHMEM has IBGDA for NICs whose name contains %s alone; there are %s", hcaPrefix, which),
 		fix:  say("NVSHMEM_HCA_PREFIX=%s in spec.containers[].env", letters), evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, unknownHandler),
+		status: Fail, code: "IBGDAImpossible", when: unknownHandler,
 		text: say("IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is none of auto, gpu, cpu and cpu_host_memory"),
 		fix:  say("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env"), evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: all(asksIBGDA, byGDRCopy, is(gdrCopy, tristate.False)),
+		status: Fail, code: "IBGDAImpossible", when: all(byGDRCopy, is(gdrCopy, tristate.False)),
 		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node %s cannot be used here", gdrCopyNode),
 		fix:  say("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env); or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: join(sawIBGDA, sawGDRCopy),
 	},
-	{status: OK, when: all(asksIBGDA, byCPU), text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
+	{status: OK, when: byCPU, text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
 	{
-		status: OK, when: all(asksIBGDA, is(mapsDoorbells, tristate.True)),
+		status: OK, when: is(mapsDoorbells, tristate.True),
 		text: say("GPUs may ring the doorbells of NICs"), evidence: sawParams,
 	},
 	{
-		status: Undecidable, when: all(asksIBGDA, is(mapsDoorbells, tristate.Unknown)),
+		status: Undecidable, when: is(mapsDoorbells, tristate.Unknown),
 		text: say("whether GPUs may ring the doorbells of NICs cannot be determined"), evidence: sawParams,
 	},
 	{
-		status: Warn, code: "IBGDAByCPU", when: asksIBGDA,
+		status: Warn, code: "IBGDAByCPU",
 		text:     say("GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (%s)", gdrCopyText),
 		fix:      say("see IBGDAOptions for the node; or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root"),
 		evidence: join(sawIBGDA, sawParams, sawGDRCopy),
 	},
-}}
+})}
 
 func asksIBGDA(f *Facts) bool { return frameworks.AsksIBGDA(f.Pod.Given.Variables) }
 
@@ -185,10 +185,7 @@ func familyOf(f *Facts, nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.Add
 
 // gdrCopy reports whether this process may use GDRCopy.
 func gdrCopy(f *Facts) tristate.State {
-	if f.Pod.GDRCopy != tristate.True {
-		return f.Pod.GDRCopy
-	}
-	return f.Pod.Usable[pod.GDRCopy]
+	return f.Pod.usable(pod.GDRCopy, f.Pod.GDRCopy)
 }
 
 func gdrCopyNode(*Facts) string { return pod.GDRCopy }

@@ -85,3 +85,13 @@ func all(conditions ...func(*Facts) bool) func(*Facts) bool {
 func not(condition func(*Facts) bool) func(*Facts) bool {
 	return func(f *Facts) bool { return !condition(f) }
 }
+
+// under returns the rows with one more condition, and with evidence that all of them have;
+// nil for none.
+func under(condition func(*Facts) bool, common evidence, rows []row) []row {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].when, rows[i].evidence = all(condition, rows[i].when), join(common, rows[i].evidence)
+	}
+	return rows
+}
