@@ -50,22 +50,23 @@ type row struct {
 	name     string // without prefix; the name of a family is added to one that ends in a dot
 	kind     kind
 	value    func(*Facts) (text string, unknown bool)
-	families func(*Facts) map[string]tristate.State
+	families func(*Facts) (known, here []string)
 }
 
-// each calls set for every label of the row.
+// each calls set for every label of the row. A family that was not found may be there where
+// some function could not be identified.
 func (r *row) each(f *Facts, set func(name, text string, unknown bool)) {
 	if r.families == nil {
 		text, unknown := r.value(f)
 		set(r.name, text, unknown)
 		return
 	}
-	for family, here := range r.families(f) {
-		text := ""
-		if here == tristate.True {
-			text = here.String()
-		}
-		set(r.name+family, text, here == tristate.Unknown)
+	known, here := r.families(f)
+	for _, family := range known {
+		set(r.name+family, "", !f.Matrix.Counted && !slices.Contains(here, family))
+	}
+	for _, family := range here {
+		set(r.name+family, "true", false)
 	}
 }
 
@@ -140,7 +141,8 @@ func All(families family.Table) label.Names {
 			all[row.name] = true
 			continue
 		}
-		for family := range row.families(&Facts{Families: families, Matrix: &topology.Matrix{}}) {
+		known, _ := row.families(&Facts{Families: families, Matrix: &topology.Matrix{}})
+		for _, family := range known {
 			all[row.name+family] = true
 		}
 	}
@@ -169,8 +171,7 @@ func HardwareOf(labels label.Set) label.Set {
 // last published.
 func Labels(f *Facts) (labels label.Set, unknown label.Names) {
 	labels, unknown = label.Set{}, label.Names{}
-	switch {
-	case !f.PCIRead, len(f.Matrix.GPUs) == 0 && !f.Matrix.Counted:
+	if !f.PCIRead || len(f.Matrix.GPUs) == 0 && !f.Matrix.Counted {
 		unknown = All(f.Families)
 	}
 	if len(f.Matrix.GPUs) == 0 {
@@ -189,42 +190,28 @@ func Labels(f *Facts) (labels label.Set, unknown label.Names) {
 	return labels, unknown
 }
 
-// gpuFamilies tells for each family whether there is an eligible GPU.
-func (f *Facts) gpuFamilies() map[string]tristate.State {
-	here := map[string]tristate.State{}
+// gpuFamilies are the families that count, and those of the eligible GPUs.
+func (f *Facts) gpuFamilies() (known, here []string) {
 	for _, family := range f.Families.GPUs {
-		here[family.Name] = f.notSeen()
+		known = append(known, family.Name)
 	}
 	for _, gpu := range f.Matrix.GPUs {
 		if gpu.Eligible {
-			here[gpu.GPU.Name] = tristate.True
+			here = append(here, gpu.GPU.Name)
 		}
 	}
-	return here
+	return known, here
 }
 
-// nicFamilies tells for each family whether there is an eligible NIC, judged by its PCI
-// function alone.
-func (f *Facts) nicFamilies() map[string]tristate.State {
-	here := map[string]tristate.State{}
-	for _, family := range f.Families.NICs {
-		here[family.Name] = f.notSeen()
-	}
+// nicFamilies are the families that count, and those of the eligible NICs, judged by their
+// PCI functions alone.
+func (f *Facts) nicFamilies() (known, here []string) {
 	for _, nic := range f.Matrix.NICs {
 		if fn := nic.Function; fn != nil && fn.NICEligible() {
-			here[fn.NIC.Name] = tristate.True
+			here = append(here, fn.NIC.Name)
 		}
 	}
-	return here
-}
-
-// notSeen tells whether something that was not found may be there: unknown if some function
-// could not be identified.
-func (f *Facts) notSeen() tristate.State {
-	if f.Matrix.Counted {
-		return tristate.False
-	}
-	return tristate.Unknown
+	return family.Names(f.Families.NICs), here
 }
 
 func answer(s tristate.State) (text string, unknown bool) {
