@@ -93,7 +93,7 @@ func (j *judge) vllmGiven(f *Finding) [][]*assign.NIC {
 
 // vllmNIC is the NIC that vLLM takes for an address.
 func (j *judge) vllmNIC(f *Finding, entry string, address pci.Address) *assign.NIC {
-	if nic := vllmFinds(j.Machine, &assign.NIC{Address: address}); nic != nil {
+	if nic := vllmFinds(j.Machine, address); nic != nil {
 		return nic
 	}
 	for i := range j.Matrix.NICs {

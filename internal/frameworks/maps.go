@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/source/pci"
 )
 
 const (
@@ -25,7 +26,7 @@ func writeVLLM(m *assign.Map) Settings {
 		switch {
 		case c.NIC == nil:
 			s.Notes = append(s.Notes, fmt.Sprintf("vLLM will not start on the GPU %v, because it has no entry.", c.GPU.Address))
-		case vllmFinds(m.Machine, c.NIC) != c.NIC:
+		case vllmFinds(m.Machine, c.NIC.Address) != c.NIC:
 			s.Notes = append(s.Notes, fmt.Sprintf("vLLM knows NICs by the address of their function and cannot be told to use %s at %v.", c.NIC.RDMA, c.NIC.Address))
 			return Settings{Notes: s.Notes}
 		default:
@@ -47,12 +48,12 @@ func writeVLLM(m *assign.Map) Settings {
 	return s
 }
 
-// vllmFinds is the usable NIC that vLLM takes for the address of another: the first by name
-// among those that are PCI devices themselves. Devices that cannot be used are not looked at.
-func vllmFinds(m *assign.Machine, nic *assign.NIC) *assign.NIC {
+// vllmFinds is the usable NIC that vLLM takes for an address: the first by name among those
+// that are PCI devices themselves. Devices that cannot be used are not looked at.
+func vllmFinds(m *assign.Machine, address pci.Address) *assign.NIC {
 	var found *assign.NIC
 	for _, n := range m.NICs {
-		if n.Address == nic.Address && !n.Auxiliary && (found == nil || n.RDMA < found.RDMA) {
+		if n.Address == address && !n.Auxiliary && (found == nil || n.RDMA < found.RDMA) {
 			found = n
 		}
 	}
