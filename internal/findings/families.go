@@ -33,7 +33,10 @@ func notReadyGPUs(f *Facts) (others subjects) {
 		if o.Ready == tristate.True {
 			continue
 		}
-		format := choose(o.Ready, "", "%s GPUs with %s NICs are not ready (%s)", "whether %s GPUs with %s NICs are ready is unknown (%s)")
+		format := "%s GPUs with %s NICs are not ready (%s)"
+		if o.Ready == tristate.Unknown {
+			format = "whether %s GPUs with %s NICs are ready is unknown (%s)"
+		}
 		drivers := f.of(func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == o.GPU }, sawDriver)
 		others.add(fmt.Sprintf(format, o.GPU.Name, o.NIC.Name, o.Reason), drivers...)
 	}

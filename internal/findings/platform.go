@@ -66,8 +66,7 @@ var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, row
 	},
 	{
 		status: Warn, code: "ACSRedirect", when: acsIs("redirect"), which: redirecting, text: redirected,
-		fix: say("only where no device of this host is given to virtual machines: %s after each boot; or boot with %s",
-			func(f *Facts) string { return setpci(f.about.names) }, func(f *Facts) string { return disableRedirect(f.about.names) }),
+		fix: say("only where no device of this host is given to virtual machines: %s after each boot; or boot with %s", setpci, disableRedirect),
 	},
 	{status: OK, text: func(f *Facts) string { return f.Verdict.ACS }},
 }}

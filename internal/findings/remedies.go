@@ -215,8 +215,9 @@ func orOff(f *Facts) string {
 	return ""
 }
 
-// setpci is the command that clears the redirect bits of bridges, and no others.
-func setpci(bridges []string) string {
+// setpci is the command that clears the redirect bits of the bridges, and no others.
+func setpci(f *Facts) string {
+	bridges := f.about.names
 	if len(bridges) == 1 {
 		return "setpci -s " + bridges[0] + " ECAP_ACS+0x6.w=0000:002c"
 	}
@@ -224,8 +225,8 @@ func setpci(bridges []string) string {
 }
 
 // disableRedirect is the word of the kernel's command line that does the same.
-func disableRedirect(bridges []string) string {
-	if len(bridges) == 1 {
+func disableRedirect(f *Facts) string {
+	if bridges := f.about.names; len(bridges) == 1 {
 		return "pci=disable_acs_redir=" + bridges[0]
 	}
 	return "pci=disable_acs_redir= followed by these addresses, separated by semicolons"

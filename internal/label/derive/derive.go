@@ -254,7 +254,7 @@ func MOFED(m kmod.MOFED) string {
 		return m.Version
 	case kmod.OriginInbox:
 		return "inbox"
-	case kmod.OriginUnknown, kmod.OriginNotLoaded:
+	default:
+		return ""
 	}
-	return ""
 }
