@@ -102,8 +102,7 @@ func (c *claimant) wanted(gpu *topology.GPU) bool {
 
 // byAttribute makes a claim that any GPU and NIC with the same value of the attribute meet.
 func (c *claimant) byAttribute() error {
-	most, now := c.atOnce()
-	if c.Pairs > most {
+	if most := c.atOnce(false); c.Pairs > most {
 		return c.tooMany(most)
 	}
 	worst := c.worst()
@@ -117,7 +116,7 @@ func (c *claimant) byAttribute() error {
 	if worst == topology.Unknown {
 		c.note("The worst level that this claim can give is unknown.")
 	}
-	if c.Pairs > now {
+	if now := c.atOnce(true); c.Pairs > now {
 		c.note("Of %d pairs %d can be allocated here, since NICs have no RDMA device or GPUs are passed through to virtual machines: as long as that is so, this claim stays Pending.", c.Pairs, now)
 	}
 	c.unsuitable()
@@ -157,42 +156,34 @@ func (c *claimant) ofGPUDriver() string {
 }
 
 // atOnce is how many pairs of the attribute can be allocated at the same time: each device is
-// in one. most counts all eligible devices. now leaves out NICs without an RDMA device, which
-// they may get with a driver, or never, as the second port of a bond; and GPUs that are passed
-// through.
-func (c *claimant) atOnce() (most, now int) {
-	type count struct{ all, now int }
-	gpus, nics := map[string]count{}, map[string]count{}
-	add := func(to map[string]count, f *pci.Function, now bool) {
-		if value, _ := c.Attribute.Of(f); value != "" {
-			n := to[value]
-			n.all++
-			if now {
-				n.now++
-			}
-			to[value] = n
-		}
-	}
+// in one. With now it leaves out NICs without an RDMA device, which they may get with a driver,
+// or never, as the second port of a bond; and GPUs that are passed through.
+func (c *claimant) atOnce(now bool) (pairs int) {
+	gpus, nics := map[string]int{}, map[string]int{} // by value of the attribute
 	for i := range c.m.GPUs {
-		if gpu := &c.m.GPUs[i]; c.wanted(gpu) {
-			add(gpus, gpu.Function, !gpu.PassedThrough())
+		gpu := &c.m.GPUs[i]
+		if !c.wanted(gpu) || now && gpu.PassedThrough() {
+			continue
 		}
+		value, _ := c.Attribute.Of(gpu.Function)
+		gpus[value]++
 	}
-	seen := map[pci.Address]bool{}
+	seen := map[pci.Address]bool{} // a function may have several RDMA devices
 	for i := range c.m.Matrix.NICs {
 		n := &c.m.Matrix.NICs[i]
-		f := n.Function // one may have several RDMA devices
-		if f == nil || !f.NICEligible() || seen[f.Address] || !publishes(c.driver, f) {
+		f := n.Function
+		if f == nil || !f.NICEligible() || seen[f.Address] || !publishes(c.driver, f) || now && n.RDMA == nil {
 			continue
 		}
 		seen[f.Address] = true
-		add(nics, f, n.RDMA != nil)
+		value, _ := c.Attribute.Of(f)
+		nics[value]++
 	}
+	delete(gpus, "") // these do not have it
 	for value, n := range gpus {
-		most += min(n.all, nics[value].all)
-		now += min(n.now, nics[value].now)
+		pairs += min(n, nics[value])
 	}
-	return most, now
+	return pairs
 }
 
 // worst is the worst level of a GPU and a NIC that meet the claim, topology.Unknown where it
