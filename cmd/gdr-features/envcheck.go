@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/frameworks"
@@ -108,12 +107,5 @@ func readNamed(name string) ([]byte, error) {
 // lineOf is the line about one variable.
 func lineOf(f *frameworks.Finding) string {
 	word := map[tristate.State]string{tristate.True: "OK", tristate.False: "WRONG", tristate.Unknown: "UNKNOWN"}[f.State]
-	text := fmt.Sprintf("%-8s%s", word, f.Name)
-	if len(f.Problems) > 0 {
-		text += ": " + strings.Join(f.Problems, "; ")
-	}
-	if f.State == tristate.False && f.Want != "" {
-		text += "; right: " + f.Want
-	}
-	return sanitize.Terminal(text) + "\n"
+	return sanitize.Terminal(fmt.Sprintf("%-8s%s", word, f.Text())) + "\n"
 }

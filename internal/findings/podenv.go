@@ -80,17 +80,9 @@ func judged(state tristate.State, mild bool) func(*Facts) subjects {
 			return variables // the ports say why
 		}
 		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Given) {
-			if found.State != state || found.Mild != mild {
-				continue
+			if found.State == state && found.Mild == mild {
+				variables.add(found.Text(), f.sawVariable(found.Name)...)
 			}
-			text := found.Name
-			if len(found.Problems) > 0 {
-				text += ": " + strings.Join(found.Problems, "; ")
-			}
-			if found.State == tristate.False && found.Want != "" {
-				text += "; right: " + found.Want
-			}
-			variables.add(text, f.sawVariable(found.Name)...)
 		}
 		return variables
 	}

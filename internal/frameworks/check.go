@@ -52,6 +52,18 @@ type Finding struct {
 	Mild bool
 }
 
+// Text is the name, what is wrong, and what would be right.
+func (f *Finding) Text() string {
+	text := f.Name
+	if len(f.Problems) > 0 {
+		text += ": " + strings.Join(f.Problems, "; ")
+	}
+	if f.State == tristate.False && f.Want != "" {
+		text += "; right: " + f.Want
+	}
+	return text
+}
+
 // Check judges what is given against the machine. m has the GPUs in question. No finding
 // means that nothing is given.
 func Check(m *assign.Map, given Given) []*Finding {
