@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"gdr-features/host"
+	"gdr-features/internal/deadline"
 )
 
 // readerTimeout is how long one device may hold up the others.
@@ -26,17 +26,11 @@ type answer struct {
 // those that have not answered stay unread.
 func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(device string) answer) {
 	var devices []*Device
+	var dirs []string // readers may be left behind: they share nothing
 	for i := range inv.Devices {
 		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || facts&SoftwareDevices != 0) {
-			devices = append(devices, d)
+			devices, dirs = append(devices, d), append(dirs, d.dir)
 		}
-	}
-	if len(devices) == 0 {
-		return
-	}
-	dirs := make([]string, len(devices)) // readers may be left behind: they share nothing
-	for i, d := range devices {
-		dirs[i] = d.dir
 	}
 	answers := inTurn(ctx, len(devices), func(i int) answer { return read(dirs[i]) })
 	for i, d := range devices {
@@ -49,46 +43,25 @@ func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(devi
 }
 
 // inTurn reads n devices one after the other and gives their answers, nil for
-// none. A reader that makes no progress for a while is left waiting for its device,
-// and another goes on with the next. When ctx ends, no further device is read.
+// none. A device that takes longer than readerTimeout is read beside the next ones. When
+// ctx ends, no further device is read.
 func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
-	type numbered struct {
-		device int
-		answer answer
-	}
-	from := make(chan numbered, n) // so that a reader never blocks on sending
-	var begun atomic.Int64         // devices whose reading has begun
-	reader := func() {
-		for ctx.Err() == nil {
-			i := int(begun.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			from <- numbered{i, read(i)}
+	answers := make([]*answer, n)
+	var waits []func(context.Context) (answer, error)
+	await := func(ctx context.Context, i int) {
+		if a, err := waits[i](ctx); err == nil {
+			answers[i] = &a
 		}
 	}
-	go reader()
-	ticks := time.NewTicker(readerTimeout)
-	defer ticks.Stop()
-	answers := make([]*answer, n)
-	keep := func(a numbered) { answers[a.device] = &a.answer }
-	before := int64(0)
-	for missing := n; missing > 0; {
-		select {
-		case a := <-from:
-			keep(a)
-			missing--
-		case <-ticks.C:
-			if now := begun.Load(); now > before {
-				before = now
-			} else if int(now) < n {
-				go reader()
-			}
-		case <-ctx.Done():
-			for len(from) > 0 { // answers that had come as well
-				keep(<-from)
-			}
-			return answers
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		waits = append(waits, deadline.Start(func() (answer, error) { return read(i), nil }))
+		short, cancel := context.WithTimeout(ctx, readerTimeout)
+		await(short, i)
+		cancel()
+	}
+	for i := range waits {
+		if answers[i] == nil {
+			await(ctx, i)
 		}
 	}
 	return answers
@@ -138,12 +111,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 	}
 	defer s.polled.Delete(d.dir)
 	for _, p := range d.Ports {
-		text, err := fs.Line(d.dir + "/ports/" + strconv.Itoa(p.Number) + "/" + StateFile)
-		state := ""
-		if err == nil {
-			state, err = parseState(text)
-		}
-		if state != p.State || err != nil && p.State != "" {
+		if state, _ := attribute(fs, d.PortFile(p.Number, StateFile)[1:], parseState); state != p.State {
 			return true
 		}
 	}
@@ -159,7 +127,11 @@ func portsOf(fs *host.FS, device string, facts Facts) (a answer) {
 		a.err = err
 		return a
 	}
-	problem := func(err error) { a.problems = append(a.problems, err) }
+	problem := func(err error) {
+		if err != nil {
+			a.problems = append(a.problems, err)
+		}
+	}
 	for _, number := range names {
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 0 || n > 255 {
@@ -168,59 +140,32 @@ func portsOf(fs *host.FS, device string, facts Facts) (a answer) {
 		}
 		p := Port{Number: n}
 		base := dir + "/" + number + "/"
-		if text, err := fs.Line(base + StateFile); err != nil {
-			problem(err)
-		} else if p.State, err = parseState(text); err != nil {
-			problem(fmt.Errorf("/%sstate: %w", base, err))
-		}
-		if p.LinkLayer, err = linkLayer(fs, base+LinkLayerFile); err != nil {
-			problem(err)
-		}
+		p.State, err = attribute(fs, base+StateFile, parseState)
+		problem(err)
+		p.LinkLayer, err = attribute(fs, base+LinkLayerFile, parseLinkLayer)
+		problem(err)
 		if facts&PhysicalStates != 0 && p.State != "ACTIVE" && p.State != "" {
-			if p.Physical, err = physical(fs, base+"phys_state"); err != nil {
+			p.Physical, err = attribute(fs, base+"phys_state", parsePhysical)
+			if !host.Absent(err) { // not every driver has it
 				problem(err)
 			}
 		}
-		if text, err := fs.Line(base + RateFile); err != nil {
-			problem(err)
-		} else if p.RateGbps, err = parseRate(text); err != nil {
-			problem(fmt.Errorf("/%srate: %w", base, err))
-		}
+		p.RateGbps, err = attribute(fs, base+RateFile, parseRate)
+		problem(err)
 		a.ports = append(a.ports, p)
 	}
 	slices.SortFunc(a.ports, func(a, b Port) int { return a.Number - b.Number })
 	return a
 }
 
-// physical reads a port's physical state; "" where the driver has none.
-func physical(fs *host.FS, name string) (string, error) {
-	text, err := fs.Line(name)
-	switch {
-	case host.Absent(err):
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	if text, err = parsePhysical(text); err != nil {
-		return "", fmt.Errorf("/%s: %w", name, err)
-	}
-	return text, nil
-}
-
-const unspecified = "Unspecified"
-
-// linkLayer reads one of the words the kernel knows. It writes "Unknown" for
-// IB_LINK_LAYER_UNSPECIFIED (kernel: drivers/infiniband/core/sysfs.c, link_layer_show).
-func linkLayer(fs *host.FS, name string) (string, error) {
+// attribute reads a file of one line and parses it.
+func attribute[T any](fs *host.FS, name string, parse func(string) (T, error)) (value T, err error) {
 	text, err := fs.Line(name)
 	if err != nil {
-		return "", err
+		return value, err
 	}
-	switch text {
-	case "InfiniBand", "Ethernet", unspecified:
-		return text, nil
-	case "Unknown":
-		return unspecified, nil
+	if value, err = parse(text); err != nil {
+		err = fmt.Errorf("/%s: %w", name, err)
 	}
-	return "", fmt.Errorf("/%s: %q is not a link layer", name, text)
+	return value, err
 }

@@ -244,11 +244,11 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
 	}
 	base := d.dir + "/"
 	var management *family.NVLinkManagement
-	if f != nil && f.InfiniBand() {
-		management = f.KnownNIC().NVLinkManagement
-	}
 	if f != nil && f.KnownNIC() != nil {
 		d.layers = f.KnownNIC().LinkLayers
+		if f.InfiniBand() {
+			management = f.KnownNIC().NVLinkManagement
+		}
 	}
 	if f != nil && f.NVLinkManagement {
 		d.NVLinkManagement = true
@@ -259,7 +259,7 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
 	if facts&Details == 0 || d.NVLinkManagement {
 		return
 	}
-	d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
+	d.Firmware = d.ReadFirmware(fs)
 	if text, err := fs.Line(base + "node_type"); err == nil {
 		_, d.NodeType, _ = strings.Cut(text, ": ")
 	}
@@ -356,28 +356,42 @@ func (inv *Inventory) Of(a pci.Address) []*Device {
 // parseState reads "4: ACTIVE" by its number (Documentation/ABI/stable/
 // sysfs-class-infiniband; names: InfiniBand Architecture, PortInfo:PortState).
 func parseState(text string) (string, error) {
-	number, _, ok := strings.Cut(text, ":")
-	n, err := strconv.Atoi(strings.TrimSpace(number))
-	if !ok || err != nil || n < 0 || n >= len(portStates) {
-		return "", fmt.Errorf("%q is not a port state", text)
-	}
-	return portStates[n], nil
+	return byNumber(text, "a port state", portStates[:])
 }
 
 var portStates = [...]string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
 
 // parsePhysical reads "2: Polling" by its number (PortInfo:PortPhysicalState).
 func parsePhysical(text string) (string, error) {
-	number, _, ok := strings.Cut(text, ":")
-	n, err := strconv.Atoi(strings.TrimSpace(number))
-	if !ok || err != nil || n < 0 || n >= len(physicalStates) {
-		return "", fmt.Errorf("%q is not a physical state", text)
-	}
-	return physicalStates[n], nil
+	return byNumber(text, "a physical state", physicalStates[:])
 }
 
 var physicalStates = [...]string{
 	"", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "Phy Test",
+}
+
+// byNumber returns the name whose index is the number before a text's colon.
+func byNumber(text, what string, names []string) (string, error) {
+	number, _, ok := strings.Cut(text, ":")
+	n, err := strconv.Atoi(strings.TrimSpace(number))
+	if !ok || err != nil || n < 0 || n >= len(names) {
+		return "", fmt.Errorf("%q is not %s", text, what)
+	}
+	return names[n], nil
+}
+
+const unspecified = "Unspecified"
+
+// parseLinkLayer reads one of the words the kernel knows. It writes "Unknown" for
+// IB_LINK_LAYER_UNSPECIFIED (kernel: drivers/infiniband/core/sysfs.c, link_layer_show).
+func parseLinkLayer(text string) (string, error) {
+	switch text {
+	case "InfiniBand", "Ethernet", unspecified:
+		return text, nil
+	case "Unknown":
+		return unspecified, nil
+	}
+	return "", fmt.Errorf("%q is not a link layer", text)
 }
 
 // parseRate reads "400 Gb/sec (4X NDR)" as Gbit/s.
