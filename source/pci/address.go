@@ -1,7 +1,10 @@
 package pci
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"gdr-features/internal/sanitize"
 )
@@ -48,15 +51,7 @@ func (a Address) String() string {
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // Compare orders addresses by domain, bus, device and function.
-func (a Address) Compare(b Address) int {
-	switch x, y := a.number(), b.number(); {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
-}
+func (a Address) Compare(b Address) int { return cmp.Compare(a.number(), b.number()) }
 
 func (a Address) number() uint64 {
 	return uint64(a.Domain)<<24 | uint64(a.Bus)<<16 | uint64(a.Device)<<8 | uint64(a.Function)
@@ -64,37 +59,15 @@ func (a Address) number() uint64 {
 
 // parseRootBus accepts the name of a root bus in a device path: "pciDDDD:BB".
 func parseRootBus(s string) bool {
-	if len(s) < len("pci0000:00") || s[:3] != "pci" || s[len(s)-3] != ':' {
-		return false
+	bus, ok := strings.CutPrefix(s, "pci")
+	if ok {
+		_, ok = parseAddress(bus + ":00.0")
 	}
-	domain := s[3 : len(s)-3]
-	if len(domain) < 4 || len(domain) > 8 {
-		return false
-	}
-	_, ok0 := hex(domain)
-	_, ok1 := hex(s[len(s)-2:])
-	return ok0 && ok1
+	return ok
 }
 
 // hex reads up to eight hexadecimal digits and nothing else.
 func hex(s string) (uint32, bool) {
-	if s == "" || len(s) > 8 {
-		return 0, false
-	}
-	var n uint32
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		n = n<<4 | uint32(c)
-	}
-	return n, true
+	n, err := strconv.ParseUint(s, 16, 32)
+	return uint32(n), err == nil && len(s) <= 8
 }

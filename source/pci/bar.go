@@ -51,7 +51,7 @@ func (s *scanner) memory() {
 		if f.GPU == nil || f.GPU.Integrated.Has(f.Device) || f.Coherent() {
 			continue
 		}
-		base := devicesDir + "/" + f.Address.String() + "/"
+		base := f.Address.dir() + "/"
 		var m Memory
 		if file := f.GPU.MemoryFile; file != "" {
 			var ok bool
@@ -108,17 +108,11 @@ func parseBARs(text string) (sizes [maxBARs]uint64, err error) {
 		return sizes, fmt.Errorf("%d lines are too few", len(lines)-1)
 	}
 	for i := range maxBARs {
-		var n [3]uint64 // start, end, flags
-		fields := strings.Fields(lines[i])
-		if len(fields) != len(n) {
+		var start, end, flags uint64
+		if _, err := fmt.Sscanf(lines[i]+"\n", "0x%x 0x%x 0x%x\n", &start, &end, &flags); err != nil {
 			return sizes, fmt.Errorf("%q is not a BAR", sanitize.Terminal(lines[i]))
 		}
-		for j, field := range fields {
-			if n[j], err = strconv.ParseUint(strings.TrimPrefix(field, "0x"), 16, 64); err != nil {
-				return sizes, fmt.Errorf("%q is not a BAR", sanitize.Terminal(lines[i]))
-			}
-		}
-		if start, end, flags := n[0], n[1], n[2]; start != 0 && end > start && flags&memory != 0 && flags&unset == 0 {
+		if start != 0 && end > start && flags&memory != 0 && flags&unset == 0 {
 			sizes[i] = end - start + 1
 		}
 	}

@@ -23,15 +23,16 @@ func (s *scanner) links() {
 		card, port := s.inv.Slot(f)
 		for _, end := range [...]*Function{card, port} {
 			if end != nil && end.Link == nil {
-				end.Link = readLink(s.fs, devicesDir+"/"+end.Address.String()+"/")
+				end.Link = ReadLink(s.fs, end.Address)
 			}
 		}
 	}
 }
 
-// readLink reads the four link files; nil when the function has no link, as
-// integrated endpoints have not.
-func readLink(fs *host.FS, base string) *Link {
+// ReadLink reads the state of a function's link from four files; nil where it has no link,
+// as integrated endpoints have not, or none that can be read.
+func ReadLink(fs *host.FS, a Address) *Link {
+	base := a.dir() + "/"
 	var l Link
 	read := 0
 	for file, to := range map[string]*float64{LinkSpeedFile: &l.Speed, MaxLinkSpeedFile: &l.MaxSpeed} {
@@ -85,24 +86,18 @@ type ACS struct {
 
 // ACS control bits that send peer to peer traffic up instead of across. The
 // kernel takes the same three (drivers/pci/p2pdma.c, pci_bridge_has_acs_redir).
-const (
-	acsRequestRedirect    = 1 << 2
-	acsCompletionRedirect = 1 << 3
-	acsEgressControl      = 1 << 5
-)
+var acsRedirects = [...]struct {
+	mask uint16
+	name string // as lspci has it
+}{{1 << 2, "ReqRedir"}, {1 << 3, "CmpltRedir"}, {1 << 5, "EgressCtrl"}}
 
 // Redirect reports whether peer to peer traffic is sent towards the root.
-func (a *ACS) Redirect() bool {
-	return a.Control&(acsRequestRedirect|acsCompletionRedirect|acsEgressControl) != 0
-}
+func (a *ACS) Redirect() bool { return len(a.Redirects()) > 0 }
 
 // Redirects names the bits that do so, as lspci does.
 func (a *ACS) Redirects() []string {
 	var names []string
-	for _, bit := range [...]struct {
-		mask uint16
-		name string
-	}{{acsRequestRedirect, "ReqRedir"}, {acsCompletionRedirect, "CmpltRedir"}, {acsEgressControl, "EgressCtrl"}} {
+	for _, bit := range acsRedirects {
 		if a.Control&bit.mask != 0 {
 			names = append(names, bit.name)
 		}
@@ -113,7 +108,7 @@ func (a *ACS) Redirects() []string {
 // ReadACS walks the extended capabilities in config. It gives nil when they
 // cannot be read: an unprivileged reader gets the first 64 bytes only.
 func ReadACS(fs *host.FS, a Address) *ACS {
-	config, err := fs.Open(devicesDir + "/" + a.String() + "/" + ConfigFile)
+	config, err := fs.Open(a.dir() + "/" + ConfigFile)
 	if err != nil {
 		return nil
 	}

@@ -1,5 +1,7 @@
 package pci
 
+import "strings"
+
 // Devices is the directory of all functions.
 const Devices = "/" + devicesDir
 
@@ -26,12 +28,10 @@ const (
 
 // File is the path of a file of a function: of DriverFile,
 // "/sys/bus/pci/devices/0000:1a:00.0/driver". Without a name it is the directory.
-func (a Address) File(name string) string {
-	if name == "" {
-		return Devices + "/" + a.String()
-	}
-	return Devices + "/" + a.String() + "/" + name
-}
+func (a Address) File(name string) string { return strings.TrimSuffix("/"+a.dir()+"/"+name, "/") }
+
+// dir is the directory of a function, as a name for host.FS.
+func (a Address) dir() string { return devicesDir + "/" + a.String() }
 
 // AnyFile is the pattern of such files of all functions.
 func AnyFile(name string) string { return Devices + "/*/" + name }

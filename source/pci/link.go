@@ -4,15 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"gdr-features/host"
 	"gdr-features/tristate"
 )
-
-// ReadLink reads the state of a function's link; nil where it has none, or none
-// that can be read.
-func ReadLink(fs *host.FS, a Address) *Link {
-	return readLink(fs, devicesDir+"/"+a.String()+"/")
-}
 
 // Slot returns the functions at both ends of the link that leads out of f's card:
 // the card's own end, which is f itself or, of a NIC with a switch of its own, the

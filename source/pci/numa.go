@@ -66,7 +66,7 @@ func (s *scanner) bridgeNUMA(a Address) int {
 		}
 		return Unread
 	}
-	n, err := s.numa(devicesDir + "/" + a.String() + "/")
+	n, err := s.numa(a.dir() + "/")
 	s.problem(err) // a bridge without one is no problem: what is below it may have one
 	return n
 }

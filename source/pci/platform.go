@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"slices"
 	"strings"
 
 	"gdr-features/source/family"
@@ -9,28 +10,15 @@ import (
 // NeedsCommonBridge reports whether this machine's CPU is one of those on which the
 // driver of a family of GPUs maps memory only for a NIC below a common bridge.
 func (inv *Inventory) NeedsCommonBridge(g *family.GPU) bool {
-	for i := range inv.Functions {
-		f := &inv.Functions[i]
-		if f.Class>>8 != 0x0600 && !f.Bridge() {
-			continue
-		}
-		if g.CommonBridge[f.Vendor].Has(f.Device) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(inv.Functions, func(f Function) bool {
+		return (f.Class>>8 == 0x0600 || f.Bridge()) && g.CommonBridge[f.Vendor].Has(f.Device)
+	})
 }
 
-// hypervisorPart recognizes functions that exist only as a hypervisor's emulation:
+// hypervisorVendors are those of functions that exist only as a hypervisor's emulation:
 // QEMU's bridges and devices (vendor Red Hat), VMware's, VirtualBox's. Virtio is
 // not among them: BlueField cards emulate it on bare metal.
-func (f *Function) hypervisorPart() bool {
-	switch f.Vendor {
-	case 0x1b36, 0x15ad, 0x80ee:
-		return true
-	}
-	return false
-}
+var hypervisorVendors = [...]uint16{0x1b36, 0x15ad, 0x80ee}
 
 // Hypervisor returns the function that shows this PCI tree to be a hypervisor's
 // making, nil when none does: an emulated device, or a virtual function whose
@@ -38,7 +26,7 @@ func (f *Function) hypervisorPart() bool {
 func (inv *Inventory) Hypervisor() *Function {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
-		if f.hypervisorPart() || f.virtualByID() && f.PhysFn == nil {
+		if slices.Contains(hypervisorVendors[:], f.Vendor) || f.virtualByID() && f.PhysFn == nil {
 			return f
 		}
 	}
@@ -127,7 +115,7 @@ func (s *scanner) managementMarks() {
 
 func (s *scanner) marked(f *Function) bool {
 	if f.KnownNIC().NVLinkManagement.Narrow.Has(f.Device) {
-		width, err := s.fs.Line(devicesDir + "/" + f.Address.String() + "/" + MaxLinkWidthFile)
+		width, err := s.fs.Line(f.Address.dir() + "/" + MaxLinkWidthFile)
 		if err == nil && parseWidth(width) == 2 {
 			return true
 		}
@@ -142,15 +130,12 @@ const ManagementMark = "SW_MNG"
 // nvlinkManagement looks for the mark in the VPD: the field SMDL=SW_MNG of a
 // vendor keyword, or the product name of the baseboard's NIC.
 func (v *VPD) nvlinkManagement() bool {
-	if strings.Contains(v.Product, "mezz internal") {
-		return true
-	}
 	for _, value := range v.Fields {
 		if strings.Contains(value, ManagementMark) {
 			return true
 		}
 	}
-	return false
+	return strings.Contains(v.Product, "mezz internal")
 }
 
 func sameSlot(a, b Address) bool {

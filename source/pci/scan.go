@@ -89,7 +89,14 @@ type scanner struct {
 
 // problem notes err, unless the file is merely missing.
 func (s *scanner) problem(err error) {
-	if err != nil && !host.Absent(err) {
+	if !host.Absent(err) {
+		s.unread(err)
+	}
+}
+
+// unread notes err, also when a file is missing.
+func (s *scanner) unread(err error) {
+	if err != nil {
 		s.inv.Problems = append(s.inv.Problems, err)
 	}
 }
@@ -102,18 +109,16 @@ func (s *scanner) function(link host.Link) {
 		return
 	}
 	f := Function{Address: address, NUMA: None, NearNUMA: None, RootNUMA: None, IOMMUGroup: Unread}
-	s.place(&f, link)
+	s.unread(s.place(&f, link))
 	base := devicesDir + "/" + name + "/"
-	if err := s.ids(&f, base); err != nil {
-		s.inv.Problems = append(s.inv.Problems, err)
-	}
+	s.unread(s.ids(&f, base))
 	f.Classify(s.table)
 	every := s.facts&EveryFunction != 0
 	if every || f.classified() {
 		s.attributes(&f, base)
 	}
 	if every {
-		f.Link = readLink(s.fs, base)
+		f.Link = ReadLink(s.fs, address)
 	}
 	if s.facts&Capabilities != 0 {
 		f.ACS, f.VPD = ReadACS(s.fs, address), ReadVPD(s.fs, address)
@@ -123,22 +128,19 @@ func (s *scanner) function(link host.Link) {
 
 // place reads the function's path in the device tree from its link:
 // ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0.
-func (s *scanner) place(f *Function, link host.Link) {
+func (s *scanner) place(f *Function, link host.Link) error {
 	name, to := link.Name, link.Target
 	if link.Err != nil {
-		s.inv.Problems = append(s.inv.Problems, link.Err)
-		return
+		return link.Err
 	}
 	cut := strings.LastIndexByte(to, '/')
 	if cut < 0 || !strings.EqualFold(to[cut+1:], name) {
-		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: link to %q is not a path in the device tree", devicesDir, name, sanitize.Terminal(to)))
-		return
+		return fmt.Errorf("/%s/%s: link to %q is not a path in the device tree", devicesDir, name, sanitize.Terminal(to))
 	}
 	above := to[:cut]
 	root, bridges, ok := splitPath(above)
 	if !ok {
-		s.inv.Problems = append(s.inv.Problems, fmt.Errorf("/%s/%s: no root bus in %q", devicesDir, name, sanitize.Terminal(to)))
-		return
+		return fmt.Errorf("/%s/%s: no root bus in %q", devicesDir, name, sanitize.Terminal(to))
 	}
 	if known, ok := s.bridges[above]; ok {
 		bridges = known
@@ -146,13 +148,14 @@ func (s *scanner) place(f *Function, link host.Link) {
 		s.bridges[above] = bridges
 	}
 	f.RootBus, f.Bridges, f.Top = root, bridges, topOf(to)
+	return nil
 }
 
 // topOf returns the first directory below /sys/devices of the target of a link in
 // devicesDir.
 func topOf(to string) string {
-	below, _ := strings.CutPrefix(to, "../../../devices/")
-	if len(below) == len(to) {
+	below, ok := strings.CutPrefix(to, "../../../devices/")
+	if !ok {
 		return ""
 	}
 	top, _, _ := strings.Cut(below, "/")
@@ -180,24 +183,15 @@ func (s *scanner) ids(f *Function, base string) error {
 		return nil
 	}
 	var errs []error
-	for _, id := range []struct {
-		file string
-		max  uint32
-		set  func(uint32)
-	}{
-		//nolint:gosec // bounded by max
-		{VendorFile, 0xffff, func(n uint32) { f.Vendor = uint16(n) }},
-		//nolint:gosec // bounded by max
-		{"device", 0xffff, func(n uint32) { f.Device = uint16(n) }},
-		{"class", 0xffffff, func(n uint32) { f.Class = n }},
-	} {
-		n, err := s.hexFile(base+id.file, id.max)
+	id := func(file string, limit uint32) uint32 {
+		n, err := s.hexFile(base+file, limit)
 		if err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		id.set(n)
+		return n
 	}
+	id16 := func(file string) uint16 { return uint16(id(file, 0xffff)) } //nolint:gosec // bounded
+	f.Vendor, f.Device, f.Class = id16(VendorFile), id16("device"), id("class", 0xffffff)
 	if len(errs) > 0 {
 		f.Unidentified = s.table.MayHold(f.IDs())
 		f.Vendor, f.Device, f.Class = 0, 0, 0
@@ -205,15 +199,11 @@ func (s *scanner) ids(f *Function, base string) error {
 	}
 	f.IDFile = VendorFile
 	// Subsystem ids are missing on bridges of many vendors: not a problem.
-	if n, err := s.hexFile(base+"subsystem_vendor", 0xffff); err == nil {
-		f.SubVendor = uint16(n) //nolint:gosec // bounded
-	}
-	if n, err := s.hexFile(base+"subsystem_device", 0xffff); err == nil {
-		f.SubDevice = uint16(n) //nolint:gosec // bounded
-	}
+	f.SubVendor, f.SubDevice = id16("subsystem_vendor"), id16("subsystem_device")
 	return nil
 }
 
+// hexFile reads a hexadecimal number; 0 with an error.
 func (s *scanner) hexFile(name string, limit uint32) (uint32, error) {
 	text, err := s.fs.Line(name)
 	if err != nil {
@@ -229,38 +219,25 @@ func (s *scanner) hexFile(name string, limit uint32) (uint32, error) {
 // parseModalias reads pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00
 // (kernel: drivers/pci/pci-sysfs.c, modalias_show).
 func parseModalias(text string, f *Function) bool {
-	rest, ok := strings.CutPrefix(text, "pci:")
-	if !ok {
-		return false
-	}
 	var fields [7]uint32
 	for i, field := range [...]struct {
 		key    string
 		digits int
-		limit  uint32
-	}{
-		{"v", 8, 0xffff},
-		{"d", 8, 0xffff},
-		{"sv", 8, 0xffff},
-		{"sd", 8, 0xffff},
-		{"bc", 2, 0xff},
-		{"sc", 2, 0xff},
-		{"i", 2, 0xff},
-	} {
-		rest, ok = strings.CutPrefix(rest, field.key)
+	}{{"pci:v", 8}, {"d", 8}, {"sv", 8}, {"sd", 8}, {"bc", 2}, {"sc", 2}, {"i", 2}} {
+		rest, ok := strings.CutPrefix(text, field.key)
 		if !ok || len(rest) < field.digits {
 			return false
 		}
 		n, ok := hex(rest[:field.digits])
-		if !ok || n > field.limit {
+		if !ok || n > 0xffff {
 			return false
 		}
-		fields[i], rest = n, rest[field.digits:]
+		fields[i], text = n, rest[field.digits:]
 	}
-	if rest != "" {
+	if text != "" {
 		return false
 	}
-	//nolint:gosec // each is bounded by its limit
+	//nolint:gosec // each is bounded
 	f.Vendor, f.Device, f.SubVendor, f.SubDevice = uint16(fields[0]), uint16(fields[1]), uint16(fields[2]), uint16(fields[3])
 	f.Class = fields[4]<<16 | fields[5]<<8 | fields[6]
 	return true
@@ -269,9 +246,8 @@ func parseModalias(text string, f *Function) bool {
 // attributes reads NUMA node, driver, physical function and IOMMU group.
 func (s *scanner) attributes(f *Function, base string) {
 	var err error
-	if f.NUMA, err = s.numa(base); err != nil {
-		s.inv.Problems = append(s.inv.Problems, err)
-	}
+	f.NUMA, err = s.numa(base)
+	s.unread(err)
 	driver, err := s.fs.Base(base + DriverFile)
 	f.Driver = sanitize.Terminal(driver)
 	f.DriverKnown = err == nil || host.Absent(err)

@@ -1,6 +1,10 @@
 package pci
 
-import "gdr-features/source/family"
+import (
+	"slices"
+
+	"gdr-features/source/family"
+)
 
 // Switches are the PCIe switches above a function as NCCL counts them, the
 // nearest first, each named by its upstream port: from the function up, every
@@ -73,33 +77,20 @@ func (inv *Inventory) Families(t family.Table) family.Table {
 			gpus[f.GPU], nics[f.NIC] = true, true
 		}
 	}
-	here := family.Table{Others: t.Others}
-	for _, g := range t.GPUs {
-		if gpus[g] {
-			here.GPUs = append(here.GPUs, g)
-		}
+	return family.Table{NICs: present(t.NICs, nics), Others: t.Others, GPUs: present(t.GPUs, gpus)}
+}
+
+// present returns the families that are on the machine; all of them where none is.
+func present[F any](families []*F, here map[*F]bool) []*F {
+	found := slices.DeleteFunc(slices.Clone(families), func(f *F) bool { return !here[f] })
+	if len(found) == 0 {
+		return families
 	}
-	for _, n := range t.NICs {
-		if nics[n] {
-			here.NICs = append(here.NICs, n)
-		}
-	}
-	if here.GPUs == nil {
-		here.GPUs = t.GPUs
-	}
-	if here.NICs == nil {
-		here.NICs = t.NICs
-	}
-	return here
+	return found
 }
 
 // Unidentified reports whether some function could be a GPU or a NIC for all that
 // could be read of it.
 func (inv *Inventory) Unidentified() bool {
-	for i := range inv.Functions {
-		if inv.Functions[i].Unidentified {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(inv.Functions, func(f Function) bool { return f.Unidentified })
 }

@@ -24,7 +24,7 @@ const maxVPD = 1 << 15
 // ReadVPD reads the file vpd, which the kernel shows to root only. It gives nil
 // when it is missing, unreadable or garbage.
 func ReadVPD(fs *host.FS, a Address) *VPD {
-	data, err := fs.Bytes(devicesDir+"/"+a.String()+"/vpd", maxVPD)
+	data, err := fs.Bytes(a.dir()+"/vpd", maxVPD)
 	if err != nil {
 		return nil
 	}
@@ -50,58 +50,42 @@ var errVPD = errors.New("not vital product data")
 // devices' do, are used as far as they go; data that do not begin with a tag are an
 // error.
 func ParseVPD(data []byte) (*VPD, error) {
-	vpd := &VPD{Fields: map[string]string{}}
-	err := walkVPD(data, func(tag byte, key string, value []byte) {
-		switch {
-		case tag == vpdIdentifier:
-			vpd.Product = ascii(value)
-		case key != "" && key != "RV" && key != "RW": // checksum and free space are not text
-			vpd.Fields[key] = ascii(value)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return vpd, nil
-}
-
-// walkVPD calls visit with the body of every resource, and for a resource with
-// keywords with each value and its key. Bytes left over at its end have no key and
-// no meaning.
-func walkVPD(data []byte, visit func(tag byte, key string, value []byte)) error {
 	if len(data) == 0 || data[0] != vpdIdentifier && data[0] != vpdRead {
-		return errVPD
+		return nil, errVPD
 	}
+	vpd := &VPD{Fields: map[string]string{}}
 	for len(data) > 0 && data[0] != vpdEnd {
 		tag, head, size := data[0], 1, int(data[0]&7)
 		if tag&vpdLarge != 0 {
 			if len(data) < 3 {
-				return nil
+				break
 			}
 			head, size = 3, int(data[1])|int(data[2])<<8
 		}
 		if len(data) < head+size {
-			return fmt.Errorf("%w: tag %#x is longer than the data", errVPD, tag)
+			return nil, fmt.Errorf("%w: tag %#x is longer than the data", errVPD, tag)
 		}
-		body := data[head : head+size]
-		if tag == vpdRead || tag == vpdWrite {
-			body = walkKeywords(tag, body, visit)
+		switch body := data[head : head+size]; tag {
+		case vpdIdentifier:
+			vpd.Product = ascii(body)
+		case vpdRead, vpdWrite:
+			vpd.keywords(body)
 		}
-		visit(tag, "", body)
 		data = data[head+size:]
 	}
-	return nil
+	return vpd, nil
 }
 
-// walkKeywords calls visit with each entry, two letters, a length and a value, and
-// gives what is left.
-func walkKeywords(tag byte, body []byte, visit func(tag byte, key string, value []byte)) []byte {
+// keywords reads entries of two letters, a length and a value. Bytes left over at the end
+// have no meaning.
+func (v *VPD) keywords(body []byte) {
 	for len(body) >= 3 && len(body) >= 3+int(body[2]) {
 		end := 3 + int(body[2])
-		visit(tag, string(body[:2]), body[3:end])
+		if key := string(body[:2]); key != "RV" && key != "RW" { // checksum and free space are not text
+			v.Fields[key] = ascii(body[3:end])
+		}
 		body = body[end:]
 	}
-	return body
 }
 
 func ascii(raw []byte) string {
