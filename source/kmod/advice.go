@@ -228,8 +228,8 @@ const maxDep = 4 << 20
 // moduleFile looks for the first of some modules that is installed, in what depmod
 // wrote for the running kernel: in the GPU driver's container and on the host.
 func (s *scanner) moduleFile(modules []string) ModuleFile {
-	version := s.line("proc/sys/kernel/osrelease")
-	if version == "" || strings.ContainsAny(version, "/ ") || sanitize.Terminal(version) != version {
+	version := s.kernelRelease()
+	if version == "" {
 		return ModuleFile{}
 	}
 	absent := ModuleFile{Listed: tristate.False}
@@ -253,27 +253,25 @@ func (s *scanner) moduleFile(modules []string) ModuleFile {
 			}
 		}
 	}
-	switch {
-	case found.Name != "":
-		return found
-	case len(absent.Dep) == 0:
-		return ModuleFile{}
+	if found.Name == "" && len(absent.Dep) > 0 {
+		return absent
 	}
-	return absent
+	return found
+}
+
+// kernelRelease is the running kernel's, "6.8.0-45-generic"; "" where it is not known.
+func (s *scanner) kernelRelease() string {
+	release := s.line("proc/sys/kernel/osrelease")
+	if strings.ContainsAny(release, "/ ") || sanitize.Terminal(release) != release {
+		return ""
+	}
+	return release
 }
 
 // needsOf finds the line "updates/dkms/nvidia-peermem.ko.zst: a.ko.zst b.ko.zst"
 // of a module and gives the names of the modules it depends on.
 func needsOf(text, module string) (needs []string, ok bool) {
-	for at := 0; ; {
-		// Names of files have dashes where names of modules have none.
-		next := strings.Index(text[at:], "peer")
-		if next < 0 {
-			return nil, false
-		}
-		at += next
-		start := strings.LastIndexByte(text[:at], '\n') + 1
-		line, _, _ := strings.Cut(text[start:], "\n")
+	for line := range strings.Lines(text) {
 		file, rest, colon := strings.Cut(line, ":")
 		if colon && moduleName(file) == module {
 			for file := range strings.FieldsSeq(rest) {
@@ -281,11 +279,12 @@ func needsOf(text, module string) (needs []string, ok bool) {
 			}
 			return needs, true
 		}
-		at = start + len(line)
 	}
+	return nil, false
 }
 
-// moduleName turns "updates/dkms/nvidia-peermem.ko.zst" into "nvidia_peermem".
+// moduleName turns "updates/dkms/nvidia-peermem.ko.zst" into "nvidia_peermem". Names of files
+// have dashes where names of modules have none.
 func moduleName(file string) string {
 	base, _, _ := strings.Cut(file[strings.LastIndexByte(file, '/')+1:], ".ko")
 	return strings.ReplaceAll(base, "-", "_")

@@ -2,6 +2,7 @@ package kmod
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/sanitize"
@@ -37,15 +38,12 @@ func (s *scanner) driver(gpu *family.GPU, bound tristate.State) (d Driver) {
 	text, err := s.fs.Bytes(gpu.VersionFile, 16<<10)
 	if err != nil {
 		d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
-		switch d.Loaded {
-		case tristate.True:
+		if d.Loaded == tristate.True {
 			s.unread(err)
-		case tristate.False:
-			s.problem(err)
-			d.Open = tristate.False
-		case tristate.Unknown: // the modules that cannot be read are a problem already
-			s.problem(err)
+			return d
 		}
+		s.problem(err)
+		d.Open = d.Loaded // False without a driver
 		return d
 	}
 	open, version := parseDriver(string(text))
@@ -81,10 +79,5 @@ func isDriverVersion(word string) bool {
 	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) < 3 || len(parts[0]) > 4 {
 		return false
 	}
-	for _, part := range parts {
-		if part == "" || len(part) > 4 || strings.Trim(part, "0123456789") != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(parts, func(part string) bool { return !numbers(part) })
 }

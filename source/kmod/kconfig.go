@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"gdr-features/host"
-	"gdr-features/internal/sanitize"
 	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
@@ -54,8 +53,8 @@ func (s *scanner) kernelConfig() (file, text string) {
 		err = host.PathError("read", packed, err)
 	}
 	s.problem(err)
-	release := s.line("proc/sys/kernel/osrelease")
-	if release == "" || strings.ContainsAny(release, "/ ") || sanitize.Terminal(release) != release {
+	release := s.kernelRelease()
+	if release == "" {
 		return "", ""
 	}
 	for _, name := range [...]string{"boot/config-" + release, hostModule + release + "/config"} {

@@ -265,15 +265,11 @@ func (s *scanner) init(module string) Init {
 // present reports whether a module's directory is there, as it is for modules in
 // any state and for built-in ones with parameters.
 func (s *scanner) present(module string) tristate.State {
-	ok, err := s.fs.Exists("sys/module/" + module)
-	if err != nil {
-		s.problem(err)
+	there := s.exists("sys/module/" + module)
+	if there == tristate.False && s.modules != tristate.True {
 		return tristate.Unknown
 	}
-	if !ok && s.modules != tristate.True {
-		return tristate.Unknown
-	}
-	return tristate.Of(ok)
+	return there
 }
 
 // groups reads the types of IOMMU groups.

@@ -1,9 +1,10 @@
 package kmod
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
-	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
@@ -32,13 +33,9 @@ func (s *State) AnyPeermem() Peermem {
 	if len(s.Peermem) == 0 {
 		return Peermem{}
 	}
-	pairs := make([]Pair, 0, len(s.Peermem))
-	for pair := range s.Peermem {
-		pairs = append(pairs, pair)
-	}
-	slices.SortFunc(pairs, func(a, b Pair) int { return strings.Compare(a.GPU+" "+a.NIC, b.GPU+" "+b.NIC) })
+	byName := func(a, b Pair) int { return cmp.Or(cmp.Compare(a.GPU, b.GPU), cmp.Compare(a.NIC, b.NIC)) }
 	all := Peermem{Registered: tristate.False}
-	for _, pair := range pairs {
+	for _, pair := range slices.SortedFunc(maps.Keys(s.Peermem), byName) {
 		p := s.Peermem[pair]
 		if p.Registered == tristate.True {
 			return p
@@ -89,13 +86,11 @@ func (s *scanner) peermem(want Request) {
 			if n.PeerMemory.Core {
 				all = core
 			}
-			for _, prove := range [...]func() Peermem{
-				func() Peermem { return s.holders(n, g) },
-				func() Peermem { return s.peerFiles(n, g, want) },
-			} {
-				if all.Registered != tristate.True {
-					all = all.or(prove())
-				}
+			if all.Registered != tristate.True {
+				all = all.or(s.holders(n, g))
+			}
+			if all.Registered != tristate.True {
+				all = all.or(s.peerFiles(n, g, want))
 			}
 			s.st.Peermem[Pair{g.Name, n.Name}] = all
 		}
@@ -120,14 +115,8 @@ func (s *scanner) holdsVendorModule(g *family.GPU, known family.Table) tristate.
 	return answer
 }
 
-// or returns the first that is proven, and otherwise what is known of both.
+// or returns q, with what is known of both. p is not proven.
 func (p Peermem) or(q Peermem) Peermem {
-	switch {
-	case p.Registered == tristate.True:
-		return p
-	case q.Registered == tristate.True:
-		return q
-	}
 	q.Registered = tristate.Or(p.Registered, q.Registered)
 	return q
 }
@@ -167,14 +156,11 @@ func (s *scanner) client(g *family.GPU) Peermem {
 	}
 	for _, place := range [...]string{"sys/kernel/mm/memory_peers", "sys/kernel/memory_peers", "sys/memory_peers"} {
 		for _, client := range g.Client.Directories {
-			ok, err := s.fs.Exists(place + "/" + client)
-			switch {
-			case err != nil:
-				s.problem(err)
-				out.Registered = tristate.Or(out.Registered, tristate.Unknown)
-			case ok:
+			there := s.exists(place + "/" + client)
+			if there == tristate.True {
 				return Peermem{Registered: tristate.True, By: "/" + place + "/" + client}
 			}
+			out.Registered = tristate.Or(out.Registered, there)
 		}
 	}
 	return out

@@ -108,11 +108,7 @@ func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
 // isInboxVersion recognizes the constants of kernels' own mlx4 and mlx5 drivers
 // (DRIVER_VERSION in mlx5_core.h, DRV_VERSION in mlx4.h, over the releases).
 func isInboxVersion(v string) bool {
-	switch v {
-	case "1.0", "1.1", "2.2-1", "3.0-1", "4.0-0", "5.0-0":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"1.0", "1.1", "2.2-1", "3.0-1", "4.0-0", "5.0-0"}, v)
 }
 
 // isMOFEDVersion accepts "24.10-1.1.4": release, a dash, then the build.
@@ -146,26 +142,16 @@ func numbers(s string) bool {
 // peerDirect infers the level: its only marks are the symbol and the version of the
 // stack that exports it.
 func peerDirect(m MOFED, symbol tristate.State) PeerDirect {
-	switch symbol {
-	case tristate.Unknown:
-		return ""
-	case tristate.False:
+	major, minor, known := release(m.Version)
+	switch {
+	case symbol == tristate.False:
 		return PeerDirectNone
-	case tristate.True:
-	}
-	switch m.Origin {
-	case OriginInbox:
+	case symbol == tristate.True && m.Origin == OriginInbox:
 		return PeerDirectInbox
-	case OriginMOFED:
-		major, minor, ok := release(m.Version)
-		switch {
-		case !ok:
-			return ""
-		case major < 5 || major == 5 && minor < 1:
-			return PeerDirectLegacy
-		}
-		return PeerDirectCurrent
-	case OriginUnknown, OriginNotLoaded:
+	case symbol == tristate.Unknown, m.Origin != OriginMOFED, !known:
+		return ""
+	case major < 5, major == 5 && minor < 1:
+		return PeerDirectLegacy
 	}
-	return ""
+	return PeerDirectCurrent
 }

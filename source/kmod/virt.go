@@ -2,6 +2,7 @@ package kmod
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,12 +56,7 @@ func (s *scanner) hypervisorFlag() tristate.State {
 		first := firstCPU(buf)
 		if flags, ok := cpuValue(first, "flags"); ok {
 			s.st.Processor = x86(first)
-			for flag := range strings.FieldsSeq(flags) {
-				if flag == "hypervisor" {
-					return tristate.True
-				}
-			}
-			return tristate.False
+			return tristate.Of(slices.Contains(strings.Fields(flags), "hypervisor"))
 		}
 		if len(first) < len(buf) {
 			buf = first
@@ -136,15 +132,12 @@ func (s *scanner) firmware() (kind dmi, evidence string, readable bool) {
 			continue // missing and empty are common here, and no problem
 		}
 		names[file] = text
-		for _, hypervisor := range dmiHypervisors {
-			if strings.HasPrefix(text, hypervisor) {
-				return dmiVirtual, "/sys/class/dmi/id/" + file + ": " + text, true
-			}
-		}
-		for _, cloud := range dmiClouds {
-			if strings.HasPrefix(text, cloud) {
-				kind, evidence = dmiCloud, "/sys/class/dmi/id/"+file+": "+text
-			}
+		begins := func(with string) bool { return strings.HasPrefix(text, with) }
+		switch said := "/sys/class/dmi/id/" + file + ": " + text; {
+		case slices.ContainsFunc(dmiHypervisors[:], begins):
+			return dmiVirtual, said, true
+		case slices.ContainsFunc(dmiClouds[:], begins):
+			kind, evidence = dmiCloud, said
 		}
 	}
 	product := names["product_name"]
