@@ -36,7 +36,8 @@ func (b *builder) hardware() {
 			b.commonBridge[gpu.GPU] = b.PCI.NeedsCommonBridge(gpu.GPU)
 		}
 	}
-	var bests, all []bound
+	var bests []Level
+	var all []bound
 	b.m.NCCLDefault = tristate.True
 	for i := range b.m.GPUs {
 		gpu := &b.m.GPUs[i]
@@ -50,7 +51,7 @@ func (b *builder) hardware() {
 			byDefault = tristate.Or(byDefault, b.usedByDefault(gpu.Function, nic, b.nccl.level(gpu.Function, at[i])))
 			b.m.Reachable = tristate.Or(b.m.Reachable, b.allowed(gpu.Function, nic))
 		}
-		bests = append(bests, exactly(gpu.Level))
+		bests = append(bests, gpu.Level)
 		all = append(all, levels...)
 		b.m.NCCLDefault = tristate.And(b.m.NCCLDefault, byDefault)
 	}
@@ -58,7 +59,9 @@ func (b *builder) hardware() {
 		b.m.NCCLDefault = tristate.Unknown
 		return
 	}
-	b.m.Level, b.m.Best = farthest(bests), nearest(all)
+	if b.m.Best = nearest(all); !slices.Contains(bests, Unknown) {
+		b.m.Level = slices.Max(bests)
+	}
 	if !b.m.Counted { // an unidentified function may be a GPU without a NIC, or a nearer NIC
 		b.m.Level, b.m.NCCLDefault = Unknown, tristate.Unknown
 		if b.m.Best != PIX {
@@ -77,18 +80,6 @@ func (b *builder) eligibleNICs() []*pci.Function {
 		}
 	}
 	return nics
-}
-
-// farthest is the largest of some levels, Unknown when one is not known.
-func farthest(levels []bound) Level {
-	worst := Unknown
-	for _, s := range levels {
-		if s.level == Unknown {
-			return Unknown
-		}
-		worst = max(worst, s.level)
-	}
-	return worst
 }
 
 // nearestNICs fills in the NICs nearest to a GPU, all that are equally near, and gives

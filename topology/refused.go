@@ -56,6 +56,9 @@ func (r *ncclReader) next() (byte, error) {
 	return c, nil
 }
 
+// ignored stands for the elements that NCCL does not know. To NCCL any end tag ends one.
+const ignored = "other"
+
 // content reads what an element contains up to its end tag, or the whole file.
 func (r *ncclReader) content(within string, depth int) error {
 	if depth > maxDepth {
@@ -73,12 +76,12 @@ func (r *ncclReader) content(within string, depth int) error {
 			return nil
 		case t.kind == noTag:
 			return errEnds
-		case t.kind == endTag && depth > 0 && t.name == within:
+		case t.kind == endTag && (within == ignored || depth > 0 && t.name == within):
 			return nil
 		case t.kind == endTag:
 			return errors.New("an end tag without a start tag")
 		}
-		inside := "other"
+		inside := ignored
 		if slices.Contains(known[within], t.name) {
 			r.count++
 			inside = t.name
@@ -87,33 +90,7 @@ func (r *ncclReader) content(within string, depth int) error {
 			return errors.New(`the element system has no version="1"`)
 		}
 		if t.kind == openTag {
-			if inside == "other" {
-				err = r.other(depth + 1)
-			} else {
-				err = r.content(inside, depth+1)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// other skips an element that NCCL does not know. To NCCL any end tag ends it.
-func (r *ncclReader) other(depth int) error {
-	if depth > maxDepth {
-		return errors.New("elements nested deeper than any machine's")
-	}
-	for {
-		switch t, err := r.tag(); {
-		case err != nil:
-			return err
-		case t.kind == noTag:
-			return errEnds
-		case t.kind == endTag:
-			return nil
-		case t.kind == openTag:
-			if err := r.other(depth + 1); err != nil {
+			if err := r.content(inside, depth+1); err != nil {
 				return err
 			}
 		}

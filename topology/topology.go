@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"slices"
+
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -62,13 +64,20 @@ func (n *NIC) Name() string {
 
 // Address is the PCI address as text, "" for a device that has none.
 func (n *NIC) Address() string {
-	switch {
-	case n.Function != nil:
-		return n.Function.Address.String()
-	case n.RDMA != nil && n.RDMA.PCI != nil:
-		return n.RDMA.PCI.String()
+	if a, ok := n.address(); ok {
+		return a.String()
 	}
 	return ""
+}
+
+func (n *NIC) address() (a pci.Address, ok bool) {
+	switch {
+	case n.Function != nil:
+		return n.Function.Address, true
+	case n.RDMA != nil && n.RDMA.PCI != nil:
+		return *n.RDMA.PCI, true
+	}
+	return a, false
 }
 
 // Pair is a GPU and a NIC, by their indexes in the Matrix, and how near they are.
@@ -279,44 +288,28 @@ func (b *builder) gpus() {
 	}
 }
 
-// nics lists the RDMA devices and the eligible functions without one, by
-// address: both lists are sorted, so they are merged.
+// nics lists the RDMA devices and the eligible functions without one, by address.
 func (b *builder) nics() {
 	has := map[pci.Address]bool{}
 	for i := range b.RDMA.Devices {
-		if d := &b.RDMA.Devices[i]; d.PCI != nil {
-			has[*d.PCI] = true
+		n := NIC{RDMA: &b.RDMA.Devices[i]}
+		if a := n.RDMA.PCI; a != nil {
+			has[*a] = true
+			n.Function = b.PCI.Find(*a)
+			n.Eligible = n.Function != nil && n.Function.NICEligible() && !n.NVLinkManagement()
 		}
-	}
-	next := 0
-	for i := range b.RDMA.Devices {
-		d := &b.RDMA.Devices[i]
-		if d.PCI == nil {
-			b.m.NICs = append(b.m.NICs, NIC{RDMA: d})
-			continue
-		}
-		next = b.withoutRDMA(next, has, d.PCI)
-		f := b.PCI.Find(*d.PCI)
-		n := NIC{RDMA: d, Function: f}
-		n.Eligible = f != nil && f.NICEligible() && !n.NVLinkManagement()
 		b.m.NICs = append(b.m.NICs, n)
 	}
-	b.withoutRDMA(next, has, nil)
-}
-
-// withoutRDMA adds the eligible functions that have no RDMA device, from index next
-// up to an address, and gives the index to go on from.
-func (b *builder) withoutRDMA(next int, has map[pci.Address]bool, until *pci.Address) int {
-	for ; next < len(b.PCI.Functions); next++ {
-		f := &b.PCI.Functions[next]
-		if until != nil && f.Address.Compare(*until) >= 0 {
-			break
-		}
-		if f.NICEligible() && !has[f.Address] {
+	for i := range b.PCI.Functions {
+		if f := &b.PCI.Functions[i]; f.NICEligible() && !has[f.Address] {
 			b.m.NICs = append(b.m.NICs, NIC{Function: f, Eligible: true})
 		}
 	}
-	return next
+	slices.SortStableFunc(b.m.NICs, func(a, b NIC) int {
+		x, _ := a.address() // the smallest one for a device that has none
+		y, _ := b.address()
+		return x.Compare(y)
+	})
 }
 
 // rate returns the level of a GPU and a NIC function. A virtual function has the place
