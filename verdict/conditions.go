@@ -41,25 +41,19 @@ func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 // of groups was read.
 func (f *Facts) iommu() (mode string, open bool) {
 	var seen, grouped, translated bool
-	inspect := func(fn *pci.Function) {
-		seen = true
-		switch {
-		case fn.IOMMUGroup == pci.Unread:
-			open = true
-		case fn.IOMMUGroup != pci.None:
-			grouped = true
-			switch f.Kmod.GroupTypes[fn.IOMMUGroup] {
-			case "identity":
-			case "DMA", "DMA-FQ":
-				translated = true
-			default:
-				open = true
-			}
-		}
-	}
 	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; fn.GPUEligible() || fn.NICEligible() {
-			inspect(fn)
+		fn := &f.PCI.Functions[i]
+		if !fn.GPUEligible() && !fn.NICEligible() {
+			continue
+		}
+		seen = true
+		grouped = grouped || fn.IOMMUGroup >= 0
+		switch of := f.Kmod.GroupTypes[fn.IOMMUGroup]; {
+		case fn.IOMMUGroup == pci.None, of == "identity":
+		case of == "DMA", of == "DMA-FQ":
+			translated = true
+		default:
+			open = true
 		}
 	}
 	switch {
