@@ -105,12 +105,7 @@ type DeviceRanges []struct{ First, Last uint16 }
 
 // Has reports whether a device id is in one of them.
 func (ranges DeviceRanges) Has(device uint16) bool {
-	for _, r := range ranges {
-		if r.First <= device && device <= r.Last {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ranges, func(r struct{ First, Last uint16 }) bool { return r.First <= device && device <= r.Last })
 }
 
 // NIC is a family of NICs: those that one RDMA driver drives.
@@ -336,36 +331,23 @@ func (g *GPU) SwitchOf(id IDs) bool {
 }
 
 // NIC returns the family of a NIC that counts, nil for any other function.
-func (t Table) NIC(id IDs) *NIC { return of(t.NICs, id) }
+func (t Table) NIC(id IDs) *NIC { return first(t.NICs, (*NIC).Of, id) }
 
 // Other returns the family of a NIC that is only listed, nil for any other function.
-func (t Table) Other(id IDs) *NIC { return of(t.Others, id) }
-
-func of(nics []*NIC, id IDs) *NIC {
-	for _, n := range nics {
-		if n.Of(id) {
-			return n
-		}
-	}
-	return nil
-}
+func (t Table) Other(id IDs) *NIC { return first(t.Others, (*NIC).Of, id) }
 
 // GPU returns the family of a GPU, nil for any other function.
-func (t Table) GPU(id IDs) *GPU {
-	for _, g := range t.GPUs {
-		if g.Of(id) {
-			return g
-		}
-	}
-	return nil
-}
+func (t Table) GPU(id IDs) *GPU { return first(t.GPUs, (*GPU).Of, id) }
 
 // DataDirect returns the family of NICs that a data-direct function belongs to, nil
 // for any other function.
-func (t Table) DataDirect(id IDs) *NIC {
-	for _, n := range t.NICs {
-		if n.DataDirectOf(id) {
-			return n
+func (t Table) DataDirect(id IDs) *NIC { return first(t.NICs, (*NIC).DataDirectOf, id) }
+
+// first returns the first family that a function is of, nil for none.
+func first[F any](families []*F, of func(*F, IDs) bool, id IDs) *F {
+	for _, f := range families {
+		if of(f, id) {
+			return f
 		}
 	}
 	return nil
