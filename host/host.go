@@ -125,17 +125,6 @@ func (f *FS) Live() bool {
 	return ok
 }
 
-// ReadWrite reports whether this process may open a file for reading and writing. It does not
-// open it, which for some device nodes has effects. Without Live the error is
-// errors.ErrUnsupported.
-func (f *FS) ReadWrite(name string) (bool, error) {
-	k, ok := f.Source.(*kernel)
-	if !ok {
-		return false, PathError("access", name, errors.ErrUnsupported)
-	}
-	return k.readWrite(name)
-}
-
 // Bytes reads a whole file of at most limit bytes. A larger one gives its
 // beginning and ErrTooLarge, an empty one ErrEmpty.
 func (f *FS) Bytes(name string, limit int) ([]byte, error) {

@@ -140,12 +140,20 @@ func (k *kernel) Inode(name string) (uint64, error) {
 	return st.Ino, nil
 }
 
-// readWrite asks with access(2), which knows the mode of the file, capabilities, and the
+// ReadWrite reports whether this process may open a file for reading and writing. It does not
+// open it, which for some device nodes has effects. Without Live the error is
+// errors.ErrUnsupported.
+//
+// It asks with access(2), which knows the mode of the file, capabilities, and the
 // devices that the cgroup allows (kernel fs/open.c, do_faccessat; fs/namei.c,
 // inode_permission). It asks for the real user, who is the effective one here. faccessat2
 // would say more where the two differ, but x/sys takes its EPERM, which is also the cgroup's
 // answer, for a missing system call.
-func (k *kernel) readWrite(name string) (bool, error) {
+func (f *FS) ReadWrite(name string) (bool, error) {
+	k, ok := f.Source.(*kernel)
+	if !ok {
+		return false, PathError("access", name, errors.ErrUnsupported)
+	}
 	op, below := k.at(name)
 	if _, ok := op.(walked); ok { // it would open the file
 		return false, PathError("access", name, errors.ErrUnsupported)

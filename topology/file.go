@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,27 +121,16 @@ func joinIDs(attrs map[string]string) uint64 {
 	return ids
 }
 
-// withoutComments blanks comments. To NCCL a comment ends at the first "-->",
-// whatever it contains; XML forbids two hyphens in it.
+// withoutComments blanks comments, and keeps their line ends. To NCCL a comment ends at the
+// first "-->", whatever it contains; XML forbids two hyphens in it.
 func withoutComments(data []byte) []byte {
-	out := bytes.Clone(data)
-	for rest := out; ; {
-		start := bytes.Index(rest, []byte("<!--"))
-		if start < 0 {
-			return out
+	blank := func(c rune) rune {
+		if c == '\n' {
+			return c
 		}
-		length := bytes.Index(rest[start+len("<!--"):], []byte("-->"))
-		if length < 0 {
-			return out // ParseFile reports it
-		}
-		end := start + len("<!--") + length + len("-->")
-		for i := start; i < end; i++ {
-			if rest[i] != '\n' {
-				rest[i] = ' '
-			}
-		}
-		rest = rest[end:]
+		return ' '
 	}
+	return regexp.MustCompile(`(?s)<!--.*?-->`).ReplaceAllFunc(data, func(comment []byte) []byte { return bytes.Map(blank, comment) })
 }
 
 // find returns the first pci element of a function, nil for none. The bus id must be

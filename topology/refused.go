@@ -22,9 +22,10 @@ const ncclText = 253
 // wants one system of version 1, and accepts only spaces and line ends between tags,
 // and only spaces within them.
 func Refused(data []byte) error {
-	r := ncclReader{rest: data, line: 1}
+	r := ncclReader{rest: data}
 	if err := r.content("", 0); err != nil {
-		return fmt.Errorf("line %d: %w", r.line, err)
+		read := data[:len(data)-len(r.rest)]
+		return fmt.Errorf("line %d: %w", 1+bytes.Count(read, []byte{'\n'}), err)
 	}
 	return nil
 }
@@ -37,7 +38,6 @@ var known = map[string][]string{
 
 type ncclReader struct {
 	rest  []byte
-	line  int
 	count int // elements that NCCL reads
 }
 
@@ -50,9 +50,6 @@ func (r *ncclReader) next() (byte, error) {
 	}
 	c := r.rest[0]
 	r.rest = r.rest[1:]
-	if c == '\n' {
-		r.line++
-	}
 	return c, nil
 }
 
@@ -115,7 +112,7 @@ type tag struct {
 // tag reads the next tag, comments left out.
 func (r *ncclReader) tag() (tag, error) {
 	for {
-		r.space()
+		r.rest = bytes.TrimLeft(r.rest, " \n\r")
 		if len(r.rest) == 0 {
 			return tag{}, nil
 		}
@@ -139,11 +136,10 @@ func (r *ncclReader) tag() (tag, error) {
 // name, in which "=" is an error (xmlSkipComment).
 func (r *ncclReader) comment() error {
 	r.rest = r.rest[len("!--"):]
-	end := bytes.Index(r.rest, []byte("-->"))
-	if end < 0 {
+	text, rest, ended := bytes.Cut(r.rest, []byte("-->"))
+	if !ended {
 		return errors.New("a comment without end")
 	}
-	text := r.rest[:end]
 	first := text[:len(text)-len(bytes.TrimLeftFunc(text, func(c rune) bool { return !strings.ContainsRune(" />\n\r", c) }))]
 	switch {
 	case bytes.IndexByte(first, '=') >= 0:
@@ -151,15 +147,8 @@ func (r *ncclReader) comment() error {
 	case len(first) > ncclText-len("!--"):
 		return fmt.Errorf("a name of more than %d characters", ncclText)
 	}
-	r.line += bytes.Count(text, []byte{'\n'})
-	r.rest = r.rest[end+len("-->"):]
+	r.rest = rest
 	return nil
-}
-
-func (r *ncclReader) space() {
-	for len(r.rest) > 0 && (r.rest[0] == ' ' || r.rest[0] == '\n' || r.rest[0] == '\r') {
-		_, _ = r.next()
-	}
 }
 
 // named reads a tag after its "<".
@@ -231,7 +220,6 @@ func (r *ncclReader) quoted() (value string, last byte, err error) {
 		return "", 0, fmt.Errorf("a value of more than %d characters", ncclText)
 	}
 	value = string(r.rest[:end])
-	r.line += strings.Count(value, "\n")
 	r.rest = r.rest[end+1:]
 	last, err = r.next()
 	return value, last, err

@@ -16,18 +16,8 @@ func boundTo(f *pci.Function, drivers ...string) tristate.State {
 	return tristate.Of(slices.Contains(drivers, f.Driver))
 }
 
-// anyGPU asks a question of every eligible GPU until one says yes. A function that
-// could not be identified may be such a GPU.
-func (f *Facts) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
-	answer := tristate.False
-	for _, gpu := range f.Matrix.GPUs {
-		if gpu.Eligible {
-			answer = tristate.Or(answer, ask(gpu.Function))
-		}
-	}
-	return f.unlessUnidentified(answer)
-}
-
+// unlessUnidentified makes False unknown where a function that could not be identified may be
+// what is missing.
 func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 	if no == tristate.False && !f.Matrix.Counted {
 		return tristate.Unknown

@@ -113,9 +113,13 @@ func (p Pair) reachable() tristate.State {
 
 // anyGPU asks a question of the eligible GPUs of the family.
 func (p Pair) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
-	return p.Facts.anyGPU(func(gpu *pci.Function) tristate.State {
-		return tristate.And(tristate.Of(gpu.GPU == p.GPU), ask(gpu))
-	})
+	answer := tristate.False
+	for _, gpu := range p.Matrix.GPUs {
+		if gpu.Eligible && gpu.GPU == p.GPU {
+			answer = tristate.Or(answer, ask(gpu.Function))
+		}
+	}
+	return p.unlessUnidentified(answer)
 }
 
 // AllPassthrough reports whether every eligible GPU of the family is bound to a driver

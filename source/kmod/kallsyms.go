@@ -92,9 +92,9 @@ func (s *scanner) symbols(names []string) Symbols {
 	return found
 }
 
-// maxLine is the longest line of a symbol table, with its newline; a symbol of
+// maxLine is the longest line of a symbol table, without its newline; a symbol of
 // Linux has up to 511 bytes.
-const maxLine = 4<<10 + 1
+const maxLine = 4 << 10
 
 // searchSymbols reads a table of lines "address type name[\t[module]]" up to the last
 // of some symbols. A symbol is known to be missing only when the table was read to
@@ -105,20 +105,22 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 		missing[name] = true
 	}
 	r := bufio.NewReaderSize(table, 64<<10)
-	for total := 0; len(missing) > 0; {
+	for total, first := 0, true; len(missing) > 0; {
 		line, err := r.ReadSlice('\n')
+		total += len(line)
+		line = bytes.TrimSuffix(line, []byte{'\n'})
 		end := errors.Is(err, io.EOF)
 		switch {
-		case end && total+len(line) == 0:
+		case end && total == 0:
 			return found, host.ErrEmpty
-		case len(line) > maxLine, total == 0 && len(line) > 0 && !isSymbolLine(line):
+		case len(line) > maxLine, first && total > 0 && !isSymbolLine(line):
 			return found, errNoTable
 		case err != nil && !end:
 			return found, err
-		}
-		if total += len(line); total > maxKallsyms {
+		case total > maxKallsyms:
 			return found, host.ErrTooLarge
 		}
+		first = false
 		name, module := symbolIn(line)
 		if missing[string(name)] {
 			found[string(name)] = Symbol{tristate.True, owner(module)}
@@ -150,7 +152,6 @@ func isSymbolLine(line []byte) bool {
 // may have given a suffix (".cold", ".llvm.123"), or the entry of its export; the name is
 // empty for any other.
 func symbolIn(line []byte) (name, module []byte) {
-	line = bytes.TrimSuffix(line, []byte{'\n'})
 	i := bytes.IndexByte(line, ' ')
 	if i < 0 || len(line) < i+4 || line[i+2] != ' ' {
 		return nil, nil

@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"strconv"
@@ -33,21 +34,17 @@ func (s *scanner) links() {
 // as integrated endpoints have not, or none that can be read.
 func ReadLink(fs *host.FS, a Address) *Link {
 	base := a.dir() + "/"
-	var l Link
-	read := 0
-	for file, to := range map[string]*float64{LinkSpeedFile: &l.Speed, MaxLinkSpeedFile: &l.MaxSpeed} {
-		if text, err := fs.Line(base + file); err == nil {
-			read++
-			*to = parseSpeed(text)
-		}
+	found := false
+	line := func(file string) string {
+		text, err := fs.Line(base + file)
+		found = found || err == nil
+		return text
 	}
-	for file, to := range map[string]*int{LinkWidthFile: &l.Width, MaxLinkWidthFile: &l.MaxWidth} {
-		if text, err := fs.Line(base + file); err == nil {
-			read++
-			*to = parseWidth(text)
-		}
+	l := Link{
+		Speed: parseSpeed(line(LinkSpeedFile)), MaxSpeed: parseSpeed(line(MaxLinkSpeedFile)),
+		Width: parseWidth(line(LinkWidthFile)), MaxWidth: parseWidth(line(MaxLinkWidthFile)),
 	}
-	if read == 0 {
+	if !found {
 		return nil
 	}
 	return &l
@@ -141,8 +138,8 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 			}
 			return nil
 		}
-		id := uint16(head[0]) | uint16(head[1])<<8
-		next := (int(head[2])>>4 | int(head[3])<<4) &^ 3
+		header := binary.LittleEndian.Uint32(head[:])
+		id, next := uint16(header), int(header>>20)&^3 //nolint:gosec // the lower half
 		switch {
 		case steps > (extendedEnd-extendedStart)/8:
 			return nil // a circle
@@ -155,7 +152,7 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 			if n, err := readAt(head[:2], int64(offset)+control); err != nil || n < 2 {
 				return nil
 			}
-			return &ACS{Present: true, Control: uint16(head[0]) | uint16(head[1])<<8}
+			return &ACS{Present: true, Control: binary.LittleEndian.Uint16(head[:])}
 		case next == 0:
 			return &ACS{}
 		case next < extendedStart:

@@ -69,13 +69,11 @@ func number(fs *host.FS, name string) (uint64, error) {
 	}
 	major, minor, _ := strings.Cut(text, ":")
 	a, err := strconv.ParseUint(major, 10, 32)
-	if err == nil {
-		var b uint64
-		if b, err = strconv.ParseUint(minor, 10, 32); err == nil {
-			return unix.Mkdev(uint32(a), uint32(b)), nil
-		}
+	b, err2 := strconv.ParseUint(minor, 10, 32)
+	if err != nil || err2 != nil {
+		return 0, fmt.Errorf("/%s: %q is no device number", file, text)
 	}
-	return 0, fmt.Errorf("/%s: %q is no device number", file, text)
+	return unix.Mkdev(uint32(a), uint32(b)), nil
 }
 
 // errOther: the file there is another device, or none.

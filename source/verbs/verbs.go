@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -110,11 +111,7 @@ func (p *Prober) Ask(ctx context.Context, fs *host.FS, devices []string) []Answe
 // forget drops devices that are gone, but for those that hang, and makes room for
 // new ones.
 func (p *Prober) forget(devices []string) {
-	for name, m := range p.memory {
-		if m.wait == nil && !slices.Contains(devices, name) {
-			delete(p.memory, name)
-		}
-	}
+	maps.DeleteFunc(p.memory, func(name string, m *memory) bool { return m.wait == nil && !slices.Contains(devices, name) })
 	if p.memory == nil {
 		p.memory = map[string]*memory{}
 	}
