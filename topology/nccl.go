@@ -52,7 +52,7 @@ func newNCCLRatings(inv *pci.Inventory, file *File, gpus, nics []*pci.Function) 
 // rate fills in the levels. A GPU or NIC whose CPU is not known is rated only where
 // the path leads through switches alone.
 func (r *ncclRatings) rate(g *ncclGraph, gpus, nics int) {
-	unknown := r.onUnknownCPU(gpus, nics)
+	unknownGPUs, unknownNICs := r.onUnknownCPU()
 	found := map[int][]Level{} // by node
 	levels := make([][]Level, nics)
 	for i := range levels {
@@ -67,7 +67,7 @@ func (r *ncclRatings) rate(g *ncclGraph, gpus, nics int) {
 					continue
 				}
 				level := found[at][n]
-				if level > PXB && (unknown.nics[i] || unknown.gpus[j]) {
+				if level > PXB && (unknownNICs[i] || unknownGPUs[j]) {
 					level = Unknown
 				}
 				if levels[i][j] == Unknown || level != Unknown && level < levels[i][j] {
@@ -81,18 +81,16 @@ func (r *ncclRatings) rate(g *ncclGraph, gpus, nics int) {
 	}
 }
 
-type indexes struct{ gpus, nics []bool }
-
-// onUnknownCPU tells which GPUs and NICs are attached to an unknown CPU.
-func (r *ncclRatings) onUnknownCPU(gpus, nics int) indexes {
-	set := indexes{make([]bool, gpus), make([]bool, nics)}
+// onUnknownCPU tells which GPUs and NICs are attached to an unknown CPU, by their indexes.
+func (r *ncclRatings) onUnknownCPU() (gpus, nics map[int]bool) {
+	gpus, nics = map[int]bool{}, map[int]bool{}
 	var mark func(e *element)
 	mark = func(e *element) {
 		for _, i := range e.gpus {
-			set.gpus[i] = true
+			gpus[i] = true
 		}
 		for _, i := range e.nics {
-			set.nics[i] = true
+			nics[i] = true
 		}
 		for _, c := range e.below {
 			mark(c)
@@ -103,7 +101,7 @@ func (r *ncclRatings) onUnknownCPU(gpus, nics int) indexes {
 			mark(e)
 		}
 	}
-	return set
+	return gpus, nics
 }
 
 // knows reports whether a NIC was rated.

@@ -195,16 +195,8 @@ func (g *ncclGraph) blame(what error) {
 
 // busNumber reads a bus id as a number (src/misc/utils.cc, busIdToInt64).
 func busNumber(key string) int64 {
-	digits := strings.Map(func(r rune) rune {
-		if r == ':' || r == '.' {
-			return -1
-		}
-		return r
-	}, key)
-	end := strings.IndexFunc(digits, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) })
-	if end >= 0 {
-		digits = digits[:end]
-	}
+	digits := strings.ReplaceAll(strings.ReplaceAll(key, ":", ""), ".", "")
+	digits = digits[:len(digits)-len(strings.TrimLeft(digits, "0123456789abcdefABCDEF"))]
 	n, err := strconv.ParseInt(digits[:min(len(digits), 16)], 16, 64)
 	if err != nil {
 		return 0

@@ -153,54 +153,62 @@ func (r *ncclReader) comment() error {
 
 // named reads a tag after its "<".
 func (r *ncclReader) named() (tag, error) {
-	name, _, valued, last, err := r.word()
-	if err == nil && valued {
-		err = errors.New("a name with a value, or a tab after a name")
-	}
-	if err == nil && name == "" && last == '/' {
-		name, _, valued, last, err = r.word()
-		if err == nil && (valued || last != '>') {
+	w, err := r.word()
+	switch {
+	case err != nil:
+		return tag{}, err
+	case w.valued:
+		return tag{}, errors.New("a name with a value, or a tab after a name")
+	case w.name == "" && w.last == '/':
+		w, err = r.word()
+		if err == nil && (w.valued || w.last != '>') {
 			err = errors.New("more than a name in an end tag")
 		}
-		return tag{kind: endTag, name: name}, err
+		return tag{kind: endTag, name: w.name}, err
 	}
-	t := tag{kind: openTag, name: name}
-	for err == nil && last == ' ' {
-		var key, value string
-		var valued bool
-		key, value, valued, last, err = r.word()
-		if valued && key == "version" && t.version == 0 {
-			t.version = leadingInt(value)
+	t := tag{kind: openTag, name: w.name}
+	for err == nil && w.last == ' ' {
+		w, err = r.word()
+		if w.valued && w.name == "version" && t.version == 0 {
+			t.version = leadingInt(w.value)
 		}
 	}
-	if err == nil && last == '/' {
+	if err == nil && w.last == '/' {
 		t.kind = emptyTag
-		_, _, _, last, err = r.word()
+		w, err = r.word()
 	}
-	if err == nil && last != '>' {
+	if err == nil && w.last != '>' {
 		err = errors.New("a tab, a line end or another character within a tag; NCCL accepts one space between attributes")
 	}
 	return t, err
 }
 
-// word reads a name, with a value in quotation marks where "=" follows, and the byte
-// after it (xmlGetToken, xmlGetValue).
-func (r *ncclReader) word() (name, value string, valued bool, last byte, err error) {
-	var b []byte
+// word is a name, with a value in quotation marks where "=" follows, and the byte after it.
+type word struct {
+	name, value string
+	valued      bool
+	last        byte
+}
+
+// word reads one (xmlGetToken, xmlGetValue).
+func (r *ncclReader) word() (w word, err error) {
 	for {
-		c, err := r.next()
+		var c byte
+		c, err = r.next()
 		switch {
 		case err != nil:
-			return "", "", false, 0, err
+			return word{}, err
 		case c == '=':
-			value, last, err = r.quoted()
-			return string(b), value, true, last, err
-		case len(b) > ncclText:
-			return "", "", false, 0, fmt.Errorf("a name of more than %d characters", ncclText)
+			w.valued = true
+			w.value, w.last, err = r.quoted()
+			return w, err
+		case len(w.name) > ncclText:
+			return word{}, fmt.Errorf("a name of more than %d characters", ncclText)
 		case strings.IndexByte(" >/\n\r", c) >= 0:
-			return string(b), "", false, c, nil
+			w.last = c
+			return w, nil
 		}
-		b = append(b, c)
+		w.name += string([]byte{c})
 	}
 }
 

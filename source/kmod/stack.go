@@ -59,8 +59,7 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 		}
 	}
 	slices.Sort(modules)
-	slices.Reverse(modules) // the newest driver first, whatever the order of the families
-	for _, module := range modules {
+	for _, module := range slices.Backward(modules) { // the newest driver first
 		switch s.present(module) {
 		case tristate.False:
 			continue

@@ -24,9 +24,9 @@ func (s *scanner) virtual() {
 			return
 		}
 	}
-	vendor, evidence, readable := s.firmware()
+	evidence, cloud, readable := s.firmware()
 	switch {
-	case vendor == dmiVirtual, vendor == dmiCloud && flag == tristate.Unknown:
+	case evidence != "" && (!cloud || flag == tristate.Unknown):
 		s.found(evidence)
 	case flag == tristate.False, readable:
 		s.st.Virtual = tristate.False
@@ -104,15 +104,6 @@ func cpuValue(text []byte, key string) (value string, ok bool) {
 	return "", false
 }
 
-// What firmware strings say about a machine.
-type dmi uint8
-
-const (
-	dmiOther   dmi = iota
-	dmiVirtual     // a hypervisor's own firmware
-	dmiCloud       // a cloud that lends bare metal under the same name
-)
-
 // Beginnings of the strings, as systemd has them. Oracle is left out: it sells
 // servers under the same name.
 var (
@@ -123,8 +114,9 @@ var (
 	dmiClouds = [...]string{"Amazon EC2", "Google Compute Engine"}
 )
 
-// firmware reads the machine's names. readable tells that there were any.
-func (s *scanner) firmware() (kind dmi, evidence string, readable bool) {
+// firmware reads the machine's names. readable tells that there were any. evidence is the one
+// that shows a hypervisor, or a cloud that lends bare metal under the same name; "" for none.
+func (s *scanner) firmware() (evidence string, cloud, readable bool) {
 	names := map[string]string{}
 	for _, file := range [...]string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
 		text, err := s.fs.Line("sys/class/dmi/id/" + file)
@@ -135,19 +127,19 @@ func (s *scanner) firmware() (kind dmi, evidence string, readable bool) {
 		begins := func(with string) bool { return strings.HasPrefix(text, with) }
 		switch said := "/sys/class/dmi/id/" + file + ": " + text; {
 		case slices.ContainsFunc(dmiHypervisors[:], begins):
-			return dmiVirtual, said, true
+			return said, false, true
 		case slices.ContainsFunc(dmiClouds[:], begins):
-			kind, evidence = dmiCloud, said
+			evidence = said
 		}
 	}
 	product := names["product_name"]
 	if names["sys_vendor"] == "Microsoft Corporation" && product == "Virtual Machine" {
-		return dmiVirtual, "/sys/class/dmi/id/product_name: " + product, true
+		return "/sys/class/dmi/id/product_name: " + product, false, true
 	}
 	if strings.HasSuffix(product, ".metal") || strings.Contains(product, ".metal-") {
-		kind = dmiOther
+		evidence = ""
 	}
-	return kind, evidence, len(names) > 0
+	return evidence, true, len(names) > 0
 }
 
 // firstCPU returns the first block of /proc/cpuinfo, or of its beginning.

@@ -275,8 +275,8 @@ func (s *scanner) iommuGroup(base string) int {
 
 func (s *scanner) physFn(f *Function, base string) {
 	name, err := s.fs.Base(base + "physfn")
-	s.problem(err)
 	if err != nil {
+		s.problem(err)
 		return
 	}
 	a, err := ParseAddress(name)
