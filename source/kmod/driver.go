@@ -10,7 +10,6 @@ import (
 	"gdr-features/tristate"
 )
 
-// drivers reads the drivers of the GPUs.
 func (s *scanner) drivers(want Request) {
 	s.st.Drivers = make(map[string]Driver, len(want.Present.GPUs))
 	s.about(FactDriver)

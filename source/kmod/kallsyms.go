@@ -74,7 +74,6 @@ func (s *scanner) anyPair(want Request, holds func(*family.GPU, *family.NIC) boo
 	})
 }
 
-// symbols looks for some symbols in /proc/kallsyms.
 func (s *scanner) symbols(names []string) Symbols {
 	if len(names) == 0 {
 		return nil

@@ -201,17 +201,9 @@ func Scan(fs *host.FS, want Request) State {
 	return s.st
 }
 
-// onlyTrue keeps True and makes False unknown.
-func onlyTrue(s tristate.State) tristate.State {
-	if s == tristate.True {
-		return tristate.True
-	}
-	return tristate.Unknown
-}
-
 type scanner struct {
 	fs      files
-	modules tristate.State // True: /sys/module can be read
+	modules tristate.State // True: /sys/module can be read; otherwise Unknown
 	st      State
 }
 
@@ -244,7 +236,6 @@ func (s *scanner) modulesReadable() tristate.State {
 	return tristate.True
 }
 
-// init reads a module's state.
 func (s *scanner) init(module string) Init {
 	text, err := s.fs.Line("sys/module/" + module + "/initstate")
 	switch {
@@ -265,14 +256,9 @@ func (s *scanner) init(module string) Init {
 // present reports whether a module's directory is there, as it is for modules in
 // any state and for built-in ones with parameters.
 func (s *scanner) present(module string) tristate.State {
-	there := s.exists("sys/module/" + module)
-	if there == tristate.False && s.modules != tristate.True {
-		return tristate.Unknown
-	}
-	return there
+	return tristate.Or(s.exists("sys/module/"+module), tristate.Not(s.modules))
 }
 
-// groups reads the types of IOMMU groups.
 func (s *scanner) groups(numbers []int) {
 	s.st.GroupTypes = make(map[int]string, len(numbers))
 	var missing error

@@ -37,7 +37,6 @@ func ParseParams(text string) Params {
 	return p
 }
 
-// params reads the parameters of the loaded NVIDIA driver.
 func (s *scanner) params() Params {
 	text, err := s.fs.Bytes(paramsFile, maxParams)
 	if err != nil {

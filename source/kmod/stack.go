@@ -71,7 +71,7 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 		version, err := s.fs.Line(file)
 		if err != nil && !host.Absent(err) {
 			s.problem(err)
-			compat = onlyTrue(compat) // without the version, only mlx_compat proves anything
+			compat = tristate.Or(compat, tristate.Unknown) // without the version, only mlx_compat proves anything
 		}
 		return judgeMOFED(compat, version, func() {
 			s.problem(fmt.Errorf("/%s: %q is not a driver version", file, version))

@@ -77,7 +77,6 @@ func (s *scanner) memory() {
 	}
 }
 
-// number reads a number.
 func (s *scanner) number(name string, base int) (uint64, bool) {
 	text, err := s.fs.Line(name)
 	if err != nil {

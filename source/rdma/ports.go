@@ -34,11 +34,19 @@ func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(devi
 	}
 	answers := inTurn(ctx, len(devices), func(i int) answer { return read(dirs[i]) })
 	for i, d := range devices {
-		if a := answers[i]; a != nil {
-			inv.store(d, a)
-		} else {
+		a := answers[i]
+		if a == nil {
 			inv.problem(fmt.Errorf("/%s/ports: no answer from the device", d.dir))
+			continue
 		}
+		d.Ports, d.PortsRead = a.ports, a.err == nil
+		for j := range d.Ports {
+			d.Ports[j].Layers = d.layers
+		}
+		if a.err != nil {
+			inv.problem(a.err)
+		}
+		inv.Problems = append(inv.Problems, a.problems...)
 	}
 }
 
@@ -65,17 +73,6 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 		}
 	}
 	return answers
-}
-
-func (inv *Inventory) store(d *Device, a *answer) {
-	d.Ports, d.PortsRead = a.ports, a.err == nil
-	for i := range d.Ports {
-		d.Ports[i].Layers = d.layers
-	}
-	if a.err != nil {
-		inv.problem(a.err)
-	}
-	inv.Problems = append(inv.Problems, a.problems...)
 }
 
 // errStuck tells that an earlier Scan is still reading a device.

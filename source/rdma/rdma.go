@@ -155,7 +155,13 @@ type Scanner struct {
 // Scan does what the function Scan does.
 func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Facts) Inventory {
 	inv := Inventory{Complete: true}
-	if err := inv.listClass(fs, functions, facts); err != nil && !host.Absent(err) {
+	links, err := fs.Links(classDir)
+	for _, link := range links {
+		if d, ok := byClass(fs, functions, link); ok {
+			inv.add(fs, functions, d, facts)
+		}
+	}
+	if err != nil && !host.Absent(err) {
 		inv.Complete = false
 		inv.problem(err)
 	}
@@ -167,17 +173,6 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 	inv.readPorts(ctx, facts, func(device string) answer { return s.ports(fs, device, facts) })
 	inv.namespaceMode(fs, functions)
 	return inv
-}
-
-// listClass lists the devices of the class, as far as it can be read.
-func (inv *Inventory) listClass(fs *host.FS, functions *pci.Inventory, facts Facts) error {
-	links, err := fs.Links(classDir)
-	for _, link := range links {
-		if d, ok := byClass(fs, functions, link); ok {
-			inv.add(fs, functions, d, facts)
-		}
-	}
-	return err
 }
 
 func (inv *Inventory) problem(err error) { inv.Problems = append(inv.Problems, err) }

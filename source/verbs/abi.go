@@ -90,7 +90,6 @@ func (r *request) begin(driver uint32, object, method uint16) {
 	*r = request{header: header{object: object, method: method, driver: driver, length: uint16(unsafe.Sizeof(header{}))}}
 }
 
-// add adds an attribute.
 func (r *request) add(id uint16, length uintptr, data uint64) {
 	r.attributes[r.header.attributes] = attribute{id: id, length: uint16(length), flags: mandatory, data: data} //nolint:gosec // sizes of the fields above
 	r.header.attributes++

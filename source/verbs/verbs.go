@@ -122,7 +122,6 @@ func (p *Prober) forget(devices []string) {
 	}
 }
 
-// start asks a device.
 func (p *Prober) start(m *memory, device string, found func() (map[string]node, error)) {
 	m.answer, m.final = Answer{Device: device, Err: errEntry}, false
 	all, err := found()
