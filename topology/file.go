@@ -95,6 +95,17 @@ func (f *File) add(above *element, t xml.StartElement) *element {
 	return e
 }
 
+// attributes are NCCL's attributes that describe a machine without identifying it.
+var attributes = [...]string{
+	"host_hash", "numaid", "busid", "vendor", "device", "subsystem_vendor", "subsystem_device",
+	"version", "affinity", "arch", "familyid", "modelid", "class", "link_speed", "link_width",
+	"name", "dev", "port", "speed", "latency", "maxconn", "gdr", "sm", "rank", "count", "target", "tclass",
+}
+
+// IsAttribute reports whether ParseFile looks at attributes of this name, "busid" or
+// "numaid". NCCL reads others as well, "guid" of a NIC among them.
+func IsAttribute(name string) bool { return slices.Contains(attributes[:], name) }
+
 // attributesOf identifies an element by its attributes that NCCL knows, but for
 // host_hash, which every process overwrites.
 func attributesOf(t xml.StartElement) string {

@@ -68,7 +68,11 @@ func (w *fileWriter) tree() *element {
 			continue
 		}
 		nics = append(nics, w.nic(n)...)
-		w.nets += max(1, portsOf(n))
+		ports := 0
+		if n.RDMA != nil {
+			ports = len(n.RDMA.Ports)
+		}
+		w.nets += max(1, ports)
 	}
 	for i := range w.inv.Functions {
 		if f := &w.inv.Functions[i]; f.DataDirectOf != nil {
@@ -114,13 +118,6 @@ func (w *fileWriter) nic(n *NIC) []ncclFunction {
 		w.call(at.fn, n.Name())
 	}
 	return []ncclFunction{at}
-}
-
-func portsOf(n *NIC) int {
-	if n.RDMA == nil {
-		return 0
-	}
-	return len(n.RDMA.Ports)
 }
 
 // leaveOut notes what has no known place.
@@ -210,7 +207,10 @@ func (w *fileWriter) children(e *element, indent int) error {
 		if len(c.nics) > 0 {
 			w.count++ // the element nic
 		}
-		f := w.functionAt(c.key)
+		var f *pci.Function // nil for a bridge of which nothing is known
+		if a, err := pci.ParseAddress(c.key); err == nil {
+			f = w.inv.Find(a)
+		}
 		w.out.WriteString(w.comment(c, f, space))
 		w.out.WriteString(space + "<pci busid=\"" + c.key + "\"" + w.attributes(f))
 		if len(c.below) == 0 {
@@ -224,16 +224,6 @@ func (w *fileWriter) children(e *element, indent int) error {
 		w.out.WriteString(space + "</pci>\n")
 	}
 	return nil
-}
-
-// functionAt returns the function of a bus id, nil for a bridge of which nothing is
-// known.
-func (w *fileWriter) functionAt(busid string) *pci.Function {
-	a, err := pci.ParseAddress(busid)
-	if err != nil {
-		return nil
-	}
-	return w.inv.Find(a)
 }
 
 // comment says what a GPU or NIC is.

@@ -26,15 +26,12 @@ var hypervisorVendors = [...]uint16{0x1b36, 0x15ad, 0x80ee}
 func (inv *Inventory) Hypervisor() *Function {
 	for i := range inv.Functions {
 		f := &inv.Functions[i]
-		if slices.Contains(hypervisorVendors[:], f.Vendor) || f.virtualByID() && f.PhysFn == nil {
+		if slices.Contains(hypervisorVendors[:], f.Vendor) || f.NIC != nil && f.NIC.Virtual.Has(f.Device) && f.PhysFn == nil {
 			return f
 		}
 	}
 	return nil
 }
-
-// virtualByID recognizes a virtual function of a NIC by its id.
-func (f *Function) virtualByID() bool { return f.NIC != nil && f.NIC.Virtual.Has(f.Device) }
 
 // CPUPort reports whether a GPU is below a root port of a CPU, which no hypervisor
 // emulates. (What QEMU calls ioh3420 is 8086:3420.)

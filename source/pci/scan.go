@@ -183,12 +183,17 @@ func (s *scanner) ids(f *Function, base string) error {
 		return nil
 	}
 	var errs []error
-	id := func(file string, limit uint32) uint32 {
-		n, err := s.hexFile(base+file, limit)
-		if err != nil {
-			errs = append(errs, err)
+	id := func(file string, limit uint32) uint32 { // 0 with an error
+		text, err := s.fs.Line(base + file)
+		n, ok := hex(strings.TrimPrefix(text, "0x"))
+		switch {
+		case err == nil && ok && n <= limit:
+			return n
+		case err == nil:
+			err = fmt.Errorf("/%s%s: %q is not a hexadecimal id", base, file, text)
 		}
-		return n
+		errs = append(errs, err)
+		return 0
 	}
 	id16 := func(file string) uint16 { return uint16(id(file, 0xffff)) } //nolint:gosec // bounded
 	f.Vendor, f.Device, f.Class = id16(VendorFile), id16("device"), id("class", 0xffffff)
@@ -201,19 +206,6 @@ func (s *scanner) ids(f *Function, base string) error {
 	// Subsystem ids are missing on bridges of many vendors: not a problem.
 	f.SubVendor, f.SubDevice = id16("subsystem_vendor"), id16("subsystem_device")
 	return nil
-}
-
-// hexFile reads a hexadecimal number; 0 with an error.
-func (s *scanner) hexFile(name string, limit uint32) (uint32, error) {
-	text, err := s.fs.Line(name)
-	if err != nil {
-		return 0, err
-	}
-	n, ok := hex(strings.TrimPrefix(text, "0x"))
-	if !ok || n > limit {
-		return 0, fmt.Errorf("/%s: %q is not a hexadecimal id", name, text)
-	}
-	return n, nil
 }
 
 // parseModalias reads pci:v000010DEd00002330sv000010DEsd000016C1bc03sc02i00

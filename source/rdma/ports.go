@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gdr-features/host"
@@ -165,4 +166,56 @@ func attribute[T any](fs *host.FS, name string, parse func(string) (T, error)) (
 		err = fmt.Errorf("/%s: %w", name, err)
 	}
 	return value, err
+}
+
+// parseState reads "4: ACTIVE" by its number (Documentation/ABI/stable/
+// sysfs-class-infiniband; names: InfiniBand Architecture, PortInfo:PortState).
+func parseState(text string) (string, error) {
+	return byNumber(text, "a port state", portStates[:])
+}
+
+var portStates = [...]string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
+
+// parsePhysical reads "2: Polling" by its number (PortInfo:PortPhysicalState).
+func parsePhysical(text string) (string, error) {
+	return byNumber(text, "a physical state", physicalStates[:])
+}
+
+var physicalStates = [...]string{
+	"", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "Phy Test",
+}
+
+// byNumber returns the name whose index is the number before a text's colon.
+func byNumber(text, what string, names []string) (string, error) {
+	number, _, ok := strings.Cut(text, ":")
+	n, err := strconv.Atoi(strings.TrimSpace(number))
+	if !ok || err != nil || n < 0 || n >= len(names) {
+		return "", fmt.Errorf("%q is not %s", text, what)
+	}
+	return names[n], nil
+}
+
+const unspecified = "Unspecified"
+
+// parseLinkLayer reads one of the words the kernel knows. It writes "Unknown" for
+// IB_LINK_LAYER_UNSPECIFIED (kernel: drivers/infiniband/core/sysfs.c, link_layer_show).
+func parseLinkLayer(text string) (string, error) {
+	switch text {
+	case "InfiniBand", "Ethernet", unspecified:
+		return text, nil
+	case "Unknown":
+		return unspecified, nil
+	}
+	return "", fmt.Errorf("%q is not a link layer", text)
+}
+
+// parseRate reads "400 Gb/sec (4X NDR)" as Gbit/s.
+func parseRate(text string) (float64, error) {
+	number, rest, ok := strings.Cut(text, " ")
+	rate, err := strconv.ParseFloat(number, 64)
+	// The comparison is false for NaN too.
+	if sane := rate >= 0 && rate < 1e6; !ok || err != nil || !strings.HasPrefix(rest, "Gb/sec") || !sane {
+		return 0, fmt.Errorf("%q is not a port rate", text)
+	}
+	return rate, nil
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -267,6 +266,17 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
 	}
 }
 
+// ReadFirmware reads the version of the device's firmware, "28.39.1002", from
+// fw_ver; "" where there is none to read. A device that manages an NVLink fabric
+// is left alone.
+func (d *Device) ReadFirmware(fs *host.FS) string {
+	if d.NVLinkManagement {
+		return ""
+	}
+	version, _ := fs.Line(d.dir + "/fw_ver") // only some drivers have it
+	return version
+}
+
 // byClass finds the PCI function in the path of a device: its class entry is a
 // link into the device tree, .../0000:1a:00.0/infiniband/mlx5_0, or with an
 // auxiliary device in between, .../0000:1a:00.0/mlx5_core.sf.2/infiniband/mlx5_2.
@@ -346,56 +356,4 @@ func (inv *Inventory) Of(a pci.Address) []*Device {
 		devices = append(devices, &inv.Devices[i])
 	}
 	return devices
-}
-
-// parseState reads "4: ACTIVE" by its number (Documentation/ABI/stable/
-// sysfs-class-infiniband; names: InfiniBand Architecture, PortInfo:PortState).
-func parseState(text string) (string, error) {
-	return byNumber(text, "a port state", portStates[:])
-}
-
-var portStates = [...]string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
-
-// parsePhysical reads "2: Polling" by its number (PortInfo:PortPhysicalState).
-func parsePhysical(text string) (string, error) {
-	return byNumber(text, "a physical state", physicalStates[:])
-}
-
-var physicalStates = [...]string{
-	"", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "Phy Test",
-}
-
-// byNumber returns the name whose index is the number before a text's colon.
-func byNumber(text, what string, names []string) (string, error) {
-	number, _, ok := strings.Cut(text, ":")
-	n, err := strconv.Atoi(strings.TrimSpace(number))
-	if !ok || err != nil || n < 0 || n >= len(names) {
-		return "", fmt.Errorf("%q is not %s", text, what)
-	}
-	return names[n], nil
-}
-
-const unspecified = "Unspecified"
-
-// parseLinkLayer reads one of the words the kernel knows. It writes "Unknown" for
-// IB_LINK_LAYER_UNSPECIFIED (kernel: drivers/infiniband/core/sysfs.c, link_layer_show).
-func parseLinkLayer(text string) (string, error) {
-	switch text {
-	case "InfiniBand", "Ethernet", unspecified:
-		return text, nil
-	case "Unknown":
-		return unspecified, nil
-	}
-	return "", fmt.Errorf("%q is not a link layer", text)
-}
-
-// parseRate reads "400 Gb/sec (4X NDR)" as Gbit/s.
-func parseRate(text string) (float64, error) {
-	number, rest, ok := strings.Cut(text, " ")
-	rate, err := strconv.ParseFloat(number, 64)
-	// The comparison is false for NaN too.
-	if sane := rate >= 0 && rate < 1e6; !ok || err != nil || !strings.HasPrefix(rest, "Gb/sec") || !sane {
-		return 0, fmt.Errorf("%q is not a port rate", text)
-	}
-	return rate, nil
 }
