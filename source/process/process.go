@@ -62,27 +62,25 @@ const (
 // Read reads what this process may do: that which the file tree's /proc/self belongs to.
 func Read(fs *host.FS) Process {
 	p := Process{User: -1}
-	read := func(name string, most int) string {
+	read := func(name string, most int, parse func(text string) error) {
 		text, err := fs.Bytes(name[1:], most)
+		if err == nil {
+			if err = parse(string(text)); err != nil {
+				err = host.PathError("read", name[1:], err)
+			}
+		}
 		if err != nil {
 			p.Problems = append(p.Problems, err)
-			return ""
 		}
-		return string(text)
 	}
-	if text := read(Limits, maxLimits); text != "" {
+	read(Limits, maxLimits, func(text string) error {
 		limit, err := LockedMemory(text)
-		if err != nil {
-			p.Problems = append(p.Problems, host.PathError("read", Limits[1:], err))
-		} else {
+		if err == nil {
 			p.Locked = &limit
 		}
-	}
-	if text := read(Status, maxStatus); text != "" {
-		if err := p.status(text); err != nil {
-			p.Problems = append(p.Problems, host.PathError("read", Status[1:], err))
-		}
-	}
+		return err
+	})
+	read(Status, maxStatus, p.status)
 	p.OwnUsers = ownUsers(fs, &p)
 	return p
 }
