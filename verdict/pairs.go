@@ -208,19 +208,16 @@ func (p Pair) DMABufNeeds() []Prerequisite {
 	driver := p.Kmod.Drivers[p.GPU.Name]
 	needs := []Prerequisite{{GPUDriverLoaded, driver.Loaded}, {GPUBound, p.GPUDriven()}}
 	device := Prerequisite{NICDevice, p.anyDevice(func(nic *topology.NIC) tristate.State { return p.bound(nic.Function) })}
-	if p.NIC.DMABuf == "" {
-		device.Met = tristate.False
-	}
+	var open []Prerequisite
 	if p.GPU.OpenFrom != 0 {
 		needs = append(needs, Prerequisite{TuringGPU, p.Turing()})
-		open := Prerequisite{OpenModules, driver.Open}
-		if p.NIC.DMABuf == "" {
-			needs = append(needs, device, open)
-		} else {
-			needs = append(needs, open, device)
-		}
+		open = append(open, Prerequisite{OpenModules, driver.Open})
+	}
+	if p.NIC.DMABuf == "" { // no driver changes that
+		device.Met = tristate.False
+		needs = slices.Concat(needs, []Prerequisite{device}, open)
 	} else {
-		needs = append(needs, device)
+		needs = slices.Concat(needs, open, []Prerequisite{device})
 	}
 	for _, option := range p.GPU.KernelOptions {
 		needs = append(needs, Prerequisite{KernelOption, p.Kmod.KernelOptions[option.Name]})
