@@ -6,39 +6,66 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gdr-features/internal/report"
-	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
-// machine is what the metrics say about a machine.
-type machine struct {
-	known          bool
-	ready, capable float64
-	reason, level  string
-	rate           *int        // Gbit/s; nil without one
-	pairs          [][4]string // gpu, nic, rdma, level
-	expected       *float64    // nil without --expect
-	deviations     []string
+// pairLevel is the metric that is served only with Monitor.Pairs.
+const pairLevel = "gdr_pair_level"
+
+// adder adds a series with a value and the values of the metric's labels.
+type adder func(value float64, labels ...string)
+
+// metric is a metric of the machine, with the series that follow from a report.
+type metric struct {
+	name, help string
+	labels     []string
+	series     func(*report.Report, adder)
 }
 
-func machineOf(r *report.Report, pairs bool) machine {
-	m := machine{
-		known: true, ready: number(r.Verdict.Ready), capable: number(r.Verdict.Capable),
-		reason: string(r.Verdict.Reason), level: r.Matrix.Level.String(), rate: r.Verdict.Rate,
-	}
-	if pairs {
-		m.pairs = pairsOf(&r.Matrix)
-	}
-	if r.Expected != nil {
-		state := number(r.Expected.State)
-		m.expected, m.deviations = &state, r.Expected.Deviations()
-	}
-	return m
+func (m *metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.name, m.help, m.labels, nil) }
+
+// metrics holds every metric of the machine.
+var metrics = [...]metric{
+	{"gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when unknown.", nil, func(r *report.Report, add adder) {
+		add(number(r.Verdict.Ready))
+	}},
+	{"gdr_capable", "The hardware can do GPUDirect RDMA: 1, 0, or -1 when unknown.", nil, func(r *report.Report, add adder) {
+		add(number(r.Verdict.Capable))
+	}},
+	{"gdr_reason", "Why GPUDirect RDMA does not work now; always 1.", []string{"reason"}, func(r *report.Report, add adder) {
+		if r.Verdict.Reason != "" {
+			add(1, string(r.Verdict.Reason))
+		}
+	}},
+	{"gdr_level", "The level that every GPU reaches with its nearest NIC; always 1.", []string{"level"}, func(r *report.Report, add adder) {
+		if level := r.Matrix.Level.String(); level != "" {
+			add(1, level)
+		}
+	}},
+	{"gdr_rate_bits_per_second", "Rate that every GPU gets on one active port of its nearest NICs.", nil, func(r *report.Report, add adder) {
+		if r.Verdict.Rate != nil {
+			add(float64(*r.Verdict.Rate) * 1e9)
+		}
+	}},
+	{pairLevel, "How near a GPU is to a NIC; always 1. Only with --metrics-pairs.", []string{"gpu", "nic", "rdma", "level"}, pairs},
+	{"gdr_expected", "The machine is as --expect says: 1, 0, or -1 when unknown or of no type listed there.", nil, func(r *report.Report, add adder) {
+		if r.Expected != nil {
+			add(number(r.Expected.State))
+		}
+	}},
+	{"gdr_deviation", "What is not as --expect says; always 1.", []string{"expectation"}, func(r *report.Report, add adder) {
+		if r.Expected != nil {
+			for _, name := range r.Expected.Deviations() {
+				add(1, name)
+			}
+		}
+	}},
 }
 
-// pairsOf lists the pairs whose level is known. Names of devices that are not UTF-8 may
+// pairs adds the pairs whose level is known. Names of devices that are not UTF-8 may
 // become equal, and Prometheus takes each series once.
-func pairsOf(m *topology.Matrix) (pairs [][4]string) {
+func pairs(r *report.Report, add adder) {
+	m := &r.Matrix
 	listed := make(map[[4]string]bool, len(m.Pairs))
 	for _, p := range m.Pairs {
 		n := &m.NICs[p.NIC]
@@ -48,9 +75,8 @@ func pairsOf(m *topology.Matrix) (pairs [][4]string) {
 			continue
 		}
 		listed[pair] = true
-		pairs = append(pairs, pair)
+		add(1, pair[:]...)
 	}
-	return pairs
 }
 
 // number is 1 for true, 0 for false and -1 for unknown.
@@ -71,57 +97,27 @@ type machineCollector struct{ m *Monitor }
 
 // Describe implements prometheus.Collector.
 func (machineCollector) Describe(to chan<- *prometheus.Desc) {
-	d := descriptions()
-	for _, one := range []*prometheus.Desc{d.ready, d.capable, d.reason, d.level, d.rate, d.pair, d.expected, d.deviation} {
-		to <- one
-	}
-}
-
-type description struct{ ready, capable, reason, level, rate, pair, expected, deviation *prometheus.Desc }
-
-func descriptions() description {
-	return description{
-		ready:     prometheus.NewDesc("gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when unknown.", nil, nil),
-		capable:   prometheus.NewDesc("gdr_capable", "The hardware can do GPUDirect RDMA: 1, 0, or -1 when unknown.", nil, nil),
-		reason:    prometheus.NewDesc("gdr_reason", "Why GPUDirect RDMA does not work now; always 1.", []string{"reason"}, nil),
-		level:     prometheus.NewDesc("gdr_level", "The level that every GPU reaches with its nearest NIC; always 1.", []string{"level"}, nil),
-		rate:      prometheus.NewDesc("gdr_rate_bits_per_second", "Rate that every GPU gets on one active port of its nearest NICs.", nil, nil),
-		pair:      prometheus.NewDesc("gdr_pair_level", "How near a GPU is to a NIC; always 1. Only with --metrics-pairs.", []string{"gpu", "nic", "rdma", "level"}, nil),
-		expected:  prometheus.NewDesc("gdr_expected", "The machine is as --expect says: 1, 0, or -1 when unknown or of no type listed there.", nil, nil),
-		deviation: prometheus.NewDesc("gdr_deviation", "What is not as --expect says; always 1.", []string{"expectation"}, nil),
+	for i := range metrics {
+		to <- metrics[i].desc()
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c machineCollector) Collect(to chan<- prometheus.Metric) {
 	c.m.mu.Lock()
-	now := c.m.machine
+	r := c.m.report
 	c.m.mu.Unlock()
-	if !now.known {
+	if r == nil {
 		return
 	}
-	d := descriptions()
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-	}
-	gauge(d.ready, now.ready)
-	gauge(d.capable, now.capable)
-	if now.reason != "" {
-		gauge(d.reason, 1, now.reason)
-	}
-	if now.level != "" {
-		gauge(d.level, 1, now.level)
-	}
-	if now.rate != nil {
-		gauge(d.rate, float64(*now.rate)*1e9)
-	}
-	if now.expected != nil {
-		gauge(d.expected, *now.expected)
-	}
-	for _, name := range now.deviations {
-		gauge(d.deviation, 1, name)
-	}
-	for _, p := range now.pairs {
-		gauge(d.pair, 1, p[:]...)
+	for i := range metrics {
+		m := &metrics[i]
+		if m.name == pairLevel && !c.m.Pairs {
+			continue
+		}
+		desc := m.desc()
+		m.series(r, func(value float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+		})
 	}
 }

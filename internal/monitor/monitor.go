@@ -31,7 +31,7 @@ type Monitor struct {
 
 	mu      sync.Mutex
 	seen    time.Time
-	machine machine
+	report  *report.Report  // of the last reading; nil before the first one
 	waiting map[string]bool // publishers that have not published yet
 }
 
@@ -70,14 +70,15 @@ const (
 	failed  = "failed"
 )
 
-// Read notes that the machine was read, and how long that took where all of it was.
+// Read notes that the machine was read, and how long that took where all of it was. The
+// report must not be changed afterwards.
 func (m *Monitor) Read(r *report.Report, took time.Duration, whole bool) {
 	if whole {
 		m.collect.Observe(took.Seconds())
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen, m.machine = m.now(), machineOf(r, m.Pairs)
+	m.seen, m.report = m.now(), r
 }
 
 // Published notes the result of a publication. Without an error, written is false
