@@ -29,15 +29,7 @@ import (
 // run is the whole program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, now func() time.Time, out, err io.Writer) int {
 	p := program{err: err, log: logrus.New(), now: now}
-	root := p.command()
-	root.SetOut(out)
-	root.SetErr(err)
-	root.SetArgs(args)
-	if e := root.ExecuteContext(ctx); e != nil {
-		cli.OneLine(err, e)
-		return 1
-	}
-	return 0
+	return cli.Run(ctx, p.command(), args, out, err)
 }
 
 type program struct {
@@ -52,8 +44,6 @@ func (p *program) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "gdr-features",
 		Short:             "The node agent; started by gdr-features run",
-		SilenceErrors:     true,
-		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	p.Define(root.PersistentFlags())

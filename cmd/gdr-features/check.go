@@ -16,12 +16,6 @@ import (
 	"gdr-features/tristate"
 )
 
-// Exit statuses of check.
-const (
-	exitNotReady statusError = 2
-	exitUnknown  statusError = 3
-)
-
 func (a *app) checkCommand() *cobra.Command {
 	var format, level, expected string
 	var inPod bool
@@ -52,15 +46,9 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
   gdr-features check -o json | jq -r '.findings[] | select(.status != "OK") | .fix'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("output", format, "table", "json"); err != nil {
+			limit, err := limitOf(level)
+			if err != nil {
 				return err
-			}
-			limit := topology.Unknown // any level
-			if level != "" {
-				var err error
-				if limit, err = topology.ParseLevel(level); err != nil {
-					return err
-				}
 			}
 			want, err := machineflags.ExpectOnce(expected)
 			if err != nil {
@@ -88,10 +76,9 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 		},
 	}
 	c.Flags().BoolVar(&inPod, "pod", false, "judge the container that this process is in, too")
-	c.Flags().StringVarP(&format, "output", "o", "table", "output format: table or json")
+	cli.Output(c, &format, "table or json", "table", "json")
 	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
 	machineflags.DefineExpect(c.Flags(), &expected)
-	cli.Words(c, "output", "table", "json")
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c
 }
@@ -115,12 +102,5 @@ func checkStatus(r *report.Report, limit topology.Level) error {
 	if r.Pod != nil {
 		state = tristate.And(state, findings.InPod(r.Findings))
 	}
-	switch state {
-	case tristate.False:
-		return exitNotReady
-	case tristate.Unknown:
-		return exitUnknown
-	case tristate.True:
-	}
-	return nil
+	return statusOf(state)
 }

@@ -13,9 +13,6 @@ import (
 	"gdr-features/internal/sanitize"
 )
 
-// exitByAddress is the exit status of claim when no standard attribute serves.
-const exitByAddress statusError = 2
-
 func (a *app) claimCommand() *cobra.Command {
 	var o dra.Options
 	var format string
@@ -44,9 +41,6 @@ error.`,
   gdr-features --root node7 claim                    # from a snapshot of another machine`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("output", format, "yaml", "json"); err != nil {
-				return err
-			}
 			if o.Pairs < 1 || o.Pairs > dra.MaxPairs {
 				return fmt.Errorf("--pairs %d: a claim has 1 to %d pairs", o.Pairs, dra.MaxPairs)
 			}
@@ -65,8 +59,7 @@ error.`,
 	c.Flags().StringVar(&o.NICClass, "nic-class", "", "DeviceClass of the NICs; by default named as the driver")
 	c.Flags().StringVar(&o.GPUDriver, "gpu-driver", "", "select only GPUs of this DRA driver; by default all of the class")
 	c.Flags().StringVar(&o.NICDriver, "nic-driver", dra.NICDrivers()[0], "DRA driver of the NICs")
-	c.Flags().StringVarP(&format, "output", "o", "yaml", "output format: yaml or json")
-	cli.Words(c, "output", "yaml", "json")
+	cli.Output(c, &format, "yaml or json", "yaml", "json")
 	cli.Words(c, "nic-driver", dra.NICDrivers()...)
 	return c
 }
@@ -95,7 +88,7 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 		}
 	}
 	if claim.Template == nil || claim.Attribute != dra.PCIeRoot && claim.Attribute != dra.NUMANode {
-		return exitByAddress
+		return exitFalse
 	}
 	return nil
 }

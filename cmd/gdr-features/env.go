@@ -14,19 +14,12 @@ import (
 	"gdr-features/internal/cli"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/report"
-	"gdr-features/internal/sanitize"
-	"gdr-features/topology"
 )
-
-// exitTooFar is the exit status of env when a GPU has no usable NIC within --level.
-const exitTooFar statusError = 2
 
 type envOptions struct {
 	framework, gpus, level, format, file string
 	check                                bool
 }
-
-var envFormats = []string{"shell", "dotenv", "json", "file"}
 
 func (a *app) envCommand() *cobra.Command {
 	var o envOptions
@@ -76,20 +69,16 @@ error.`,
 	c.Flags().StringVar(&o.framework, "for", "", "framework: nccl, ucx, nvshmem, vllm, sglang or mooncake")
 	c.Flags().StringVar(&o.gpus, "gpus", "", "only these GPUs: a list of PCI addresses, UUIDs or numbers; all by default")
 	c.Flags().StringVar(&o.level, "level", "", "the farthest level allowed between a GPU and its NIC: PIX, PXB, PHB, NODE or SYS")
-	c.Flags().StringVarP(&o.format, "output", "o", "shell", "output format: shell, dotenv (for docker run --env-file), json or file")
+	cli.Output(c, &o.format, "shell, dotenv (for docker run --env-file), json or file", "shell", "dotenv", "json", "file")
 	c.Flags().StringVarP(&o.file, "file", "f", "", "file to write, whole or not at all; standard output by default")
 	c.Flags().BoolVar(&o.check, "check", false, "find mistakes in the variables of the environment or of FILE")
 	cli.Words(c, "for", frameworks.Names()...)
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
-	cli.Words(c, "output", envFormats...)
 	return c
 }
 
 // contradiction is the error for flags that do not go together.
 func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
-	if err := cli.OneOf("output", o.format, envFormats...); err != nil {
-		return err
-	}
 	switch {
 	case o.check && (o.framework != "" || o.level != "" || o.file != "" || cmd.Flags().Changed("output")):
 		return errors.New("--check does not go with --for, --level, -o or -f; it takes a file without a flag")
@@ -112,12 +101,9 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 
 // env prints the map.
 func (a *app) env(ctx context.Context, o envOptions) error {
-	limit := topology.Unknown
-	if o.level != "" {
-		var err error
-		if limit, err = topology.ParseLevel(o.level); err != nil {
-			return err
-		}
+	limit, err := limitOf(o.level)
+	if err != nil {
+		return err
 	}
 	here, err := a.assign(ctx, o.gpus)
 	if err != nil {
@@ -142,10 +128,10 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 			return err
 		}
 	}
-	return exitTooFar
+	return exitFalse
 }
 
-// mapText returns a map in one of envFormats. A file has no place for notes and variables,
+// mapText returns a map in a format of --output. A file has no place for notes and variables,
 // which go to standard error.
 func (a *app) mapText(format string, here *assigned, some []frameworks.Framework) ([]byte, error) {
 	if format == "json" {
@@ -217,11 +203,4 @@ func (a *assigned) allNotes() []string { return slices.Concat(a.notes, a.Notes()
 // noneHere reports whether the machine has GPUs, and this process none of them.
 func (a *assigned) noneHere() bool {
 	return len(a.report.Matrix.GPUs) > 0 && len(a.report.GPUsHere()) == 0
-}
-
-// warn logs what could not be read.
-func (a *app) warn(r *report.Report) {
-	for _, problem := range sanitize.Errors(r.Problems) {
-		a.log.Warn(problem)
-	}
 }

@@ -14,12 +14,6 @@ import (
 	"gdr-features/tristate"
 )
 
-// Exit statuses of env --check.
-const (
-	exitWrong    statusError = 2
-	exitNotKnown statusError = 3
-)
-
 // maxGiven is the largest file of variables read, in bytes.
 const maxGiven = 1 << 20
 
@@ -50,13 +44,10 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	if _, err := a.out.Write(text.Bytes()); err != nil {
 		return err
 	}
-	switch {
-	case found > 0 && state == tristate.False:
-		return exitWrong
-	case found == 0, state == tristate.Unknown, !here.report.PCIRead, len(here.Choices) == 0:
-		return exitNotKnown
+	if found == 0 || !here.report.PCIRead || len(here.Choices) == 0 {
+		state = tristate.And(state, tristate.Unknown)
 	}
-	return nil
+	return statusOf(state)
 }
 
 // given reads what is to be judged.

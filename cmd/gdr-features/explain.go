@@ -36,15 +36,9 @@ how to recognise it, how to fix it, and what does not help.`,
   gdr-features explain PeermemNotLoaded
   gdr-features explain 0000:1b:00.0 0000:18:00.0 -o json`,
 		ValidArgsFunction: a.completeExplain,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.OneOf("output", format, "text", "json"); err != nil {
-				return err
-			}
-			return a.explain(cmd, args, format == "json")
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.explain(cmd, args, format == "json") },
 	}
-	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text or json")
-	cli.Words(c, "output", "text", "json")
+	cli.Output(c, &format, "text or json", "text", "json")
 	return c
 }
 

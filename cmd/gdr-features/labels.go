@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,10 +14,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/sanitize"
 )
-
-const defaultPrefix = label.DefaultPrefix
 
 type labelOptions struct{ format, prefix, expect string }
 
@@ -36,10 +34,9 @@ on standard error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.labels(cmd.Context(), o) },
 	}
-	c.Flags().StringVarP(&o.format, "output", "o", "text", "output format: text or json")
-	c.Flags().StringVar(&o.prefix, "label-prefix", defaultPrefix, "prefix of all labels: a DNS name and a slash, or nothing")
+	cli.Output(c, &o.format, "text or json", "text", "json")
+	c.Flags().StringVar(&o.prefix, "label-prefix", label.DefaultPrefix, "prefix of all labels: a DNS name and a slash, or nothing")
 	machineflags.DefineExpect(c.Flags(), &o.expect)
-	cli.Words(c, "output", "text", "json")
 	return c
 }
 
@@ -50,26 +47,17 @@ func validPrefix(prefix string) bool {
 	return prefix == "" || slash && validDNSName(name)
 }
 
-// validDNSName accepts a DNS subdomain, as the names of most Kubernetes objects must be.
+// validDNSName accepts a DNS subdomain, as the names of most Kubernetes objects must be
+// (k8s.io/apimachinery, validation.IsDNS1123Subdomain).
 func validDNSName(name string) bool {
-	const longest = 253
-	if len(name) > longest {
-		return false
-	}
-	for part := range strings.SplitSeq(name, ".") {
-		if part == "" || part[0] == '-' || part[len(part)-1] == '-' || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-			return false
-		}
-	}
-	return true
+	const part, longest = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, 253
+	ok, err := regexp.MatchString("^"+part+`(\.`+part+")*$", name)
+	return ok && err == nil && len(name) <= longest
 }
 
 func (a *app) labels(ctx context.Context, o labelOptions) error {
-	if err := cli.OneOf("output", o.format, "text", "json"); err != nil {
-		return err
-	}
 	if !validPrefix(o.prefix) {
-		return fmt.Errorf("--label-prefix %q: must be a DNS name and a slash, such as %s", o.prefix, defaultPrefix)
+		return fmt.Errorf("--label-prefix %q: must be a DNS name and a slash, such as %s", o.prefix, label.DefaultPrefix)
 	}
 	want, err := machineflags.ExpectOnce(o.expect)
 	if err != nil {
@@ -84,9 +72,7 @@ func (a *app) labels(ctx context.Context, o labelOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, problem := range sanitize.Errors(r.Problems) {
-		a.log.Warn(problem)
-	}
+	a.warn(r)
 	if o.format == "json" {
 		return render.LabelsJSON(a.out, r.Labels, o.prefix)
 	}

@@ -7,19 +7,13 @@ import (
 	"path/filepath"
 )
 
-// write writes what a command prints: to a file, whole or not at all, or without one to
-// standard output.
-func (a *app) write(file string, text []byte) error {
-	if file == "" {
+// write writes what a command prints: to standard output, or to a file of this name. The
+// file is written under another name and renamed, so that it is never seen in part.
+func (a *app) write(name string, text []byte) error {
+	if name == "" {
 		_, err := a.out.Write(text)
 		return err
 	}
-	return writeWhole(file, text)
-}
-
-// writeWhole writes a file under another name and renames it, so that it is never
-// seen in part.
-func writeWhole(name string, text []byte) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: not a regular file", name)
 	}

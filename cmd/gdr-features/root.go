@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,11 +10,14 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	"gdr-features/host"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/label"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/internal/snapshot"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // hookLimit is how long printing labels may take in all: NFD waits for its hooks.
@@ -33,10 +35,23 @@ type streams struct {
 	now    func() time.Time
 }
 
-// statusError ends a run with an exit status and without a message.
-type statusError int
+// Exit statuses of commands that answer a question: no, and not known.
+const (
+	exitFalse   cli.Status = 2
+	exitUnknown cli.Status = 3
+)
 
-func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+// statusOf returns the exit status for an answer.
+func statusOf(answer tristate.State) error {
+	switch answer {
+	case tristate.False:
+		return exitFalse
+	case tristate.Unknown:
+		return exitUnknown
+	case tristate.True:
+	}
+	return nil
+}
 
 // app holds the flags of all commands.
 type app struct {
@@ -49,18 +64,7 @@ type app struct {
 // run is the program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, s streams) int {
 	a := &app{streams: s, log: logrus.New(), args: args}
-	root := a.command()
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	var status statusError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &status):
-		return int(status)
-	}
-	cli.OneLine(s.err, err)
-	return 1
+	return cli.Run(ctx, a.command(), args, s.out, s.err)
 }
 
 func (a *app) command() *cobra.Command {
@@ -81,22 +85,19 @@ node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
   gdr-features snapshot -f node7       # everything that was read, in one file to send
   gdr-features --root node7 check      # check that file, or a copy of another machine's /sys and /proc
   gdr-features --nic-families mlx5,irdma check   # judge only by ConnectX and Intel E810`,
-		Args:          noCommand,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Args: noCommand,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return a.SetUp(a.log, a.err)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !a.terminal {
-				return a.labels(cmd.Context(), labelOptions{format: "text", prefix: defaultPrefix})
+				return a.labels(cmd.Context(), labelOptions{format: "text", prefix: label.DefaultPrefix})
 			}
 			return a.overview(cmd.Context())
 		},
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.SetOut(a.out)
-	c.SetErr(a.err)
+	c.SetOut(a.out) // the command completion takes it over when it is made
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
 	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.snapshotCommand(), a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
@@ -134,18 +135,28 @@ func noCommand(cmd *cobra.Command, args []string) error {
 
 // collect reads the machine that the flags name.
 func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
-	_, r, err := a.read(ctx, o)
-	return r, err
-}
-
-// read does what collect does, and returns the machine's files too.
-func (a *app) read(ctx context.Context, o report.Options) (*host.FS, *report.Report, error) {
 	fs, o, err := a.Machine(snapshot.Open, o)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
 	defer cancel()
 	r := report.Collect(ctx, fs, o)
-	return fs, &r, nil
+	return &r, nil
+}
+
+// warn logs what could not be read.
+func (a *app) warn(r *report.Report) {
+	for _, problem := range sanitize.Errors(r.Problems) {
+		a.log.Warn(problem)
+	}
+}
+
+// limitOf returns the level that --level names; topology.Unknown, which is any level,
+// without the flag.
+func limitOf(level string) (topology.Level, error) {
+	if level == "" {
+		return topology.Unknown, nil
+	}
+	return topology.ParseLevel(level)
 }

@@ -67,9 +67,6 @@ not known is left out, and a comment says so.`,
   gdr-features topo -o slurm | sed "s/=NODE /=$(hostname -s) /"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("output", format, names...); err != nil {
-				return err
-			}
 			as := topoFormats[slices.Index(names, format)]
 			r, err := a.collect(cmd.Context(), *as.reads)
 			if err != nil {
@@ -78,8 +75,7 @@ not known is left out, and a comment says so.`,
 			return as.write(a.out, r)
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", names[0], "output format: "+strings.Join(names, ", "))
-	cli.Words(c, "output", names...)
+	cli.Output(c, &format, strings.Join(names, ", "), names...)
 	return c
 }
 

@@ -32,15 +32,7 @@ type streams struct {
 func run(ctx context.Context, args []string, s streams) int {
 	klog.LogToStderr(false) // client-go also returns what it logs as errors
 	klog.SetOutput(io.Discard)
-	c := command(s)
-	c.SetOut(s.out)
-	c.SetErr(s.err)
-	c.SetArgs(args)
-	if err := c.ExecuteContext(ctx); err != nil {
-		cli.OneLine(s.err, err)
-		return 1
-	}
-	return 0
+	return cli.Run(ctx, command(s), args, s.out, s.err)
 }
 
 type program struct {
@@ -54,7 +46,6 @@ func command(s streams) *cobra.Command {
 	c, below := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags)
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
-	c.SilenceErrors, c.SilenceUsage = true, true
 	c.RunE = func(cmd *cobra.Command, args []string) error { return ofNodes.nodes(cmd.Context(), args) }
 	below.RunE = func(cmd *cobra.Command, args []string) error { return ofSlices.slices(cmd.Context(), args) }
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
@@ -148,16 +139,20 @@ func (p *program) show(picked, all []nodes.Node) error {
 	case len(picked) == 0:
 		return p.none(all)
 	}
-	style := nodes.Style{
-		Now: p.now(), Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders,
-	}
-	if err := nodes.Table(p.out, picked, style); err != nil || p.flags.NoHeaders {
+	if err := nodes.Table(p.out, picked, p.style()); err != nil || p.flags.NoHeaders {
 		return err
 	}
 	if _, err := fmt.Fprintln(p.out); err != nil {
 		return err
 	}
 	return summary.Text(p.out)
+}
+
+// style is how the flags want tables.
+func (p *program) style() nodes.Style {
+	return nodes.Style{
+		Now: p.now(), Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders,
+	}
 }
 
 // none says that no node matches, and which reasons can be selected.

@@ -57,8 +57,7 @@ func (p *program) showSlices(picked []resourceslice.Node) error {
 		_, err := fmt.Fprintln(p.err, "no node matches")
 		return err
 	}
-	style := resourceslice.Style{Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders}
-	if err := resourceslice.Table(p.out, picked, style); err != nil || p.flags.NoHeaders {
+	if err := resourceslice.Table(p.out, picked, p.style()); err != nil || p.flags.NoHeaders {
 		return err
 	}
 	return resourceslice.Text(p.out, picked)

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -24,6 +26,15 @@ func OneOf(flag, value string, values ...string) error {
 // Words offers the values of a flag to shell completion.
 func Words(c *cobra.Command, flag string, values ...string) {
 	offerBy(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Output defines the flag --output with the formats that a command has, the first by
+// default. Another one fails the command before it runs.
+func Output(c *cobra.Command, to *string, help string, formats ...string) {
+	const flag = "output"
+	c.Flags().StringVarP(to, flag, "o", formats[0], "output format: "+help)
+	Words(c, flag, formats...)
+	c.PreRunE = func(*cobra.Command, []string) error { return OneOf(flag, *to, formats...) }
 }
 
 // List offers the values of a flag that takes a list of them, separated by commas.
@@ -48,8 +59,32 @@ func offerBy(c *cobra.Command, flag string, offer cobra.CompletionFunc) {
 	}
 }
 
-// OneLine prints an error as one line, without control characters that a server or a
+// Status is the error that ends a command with an exit status and without a message.
+type Status int
+
+func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// Run runs a command and returns the exit status of the program: 0, that of a Status, or
+// 1 after any other error.
+func Run(ctx context.Context, c *cobra.Command, args []string, out, errs io.Writer) int {
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetArgs(args)
+	c.SetOut(out)
+	c.SetErr(errs)
+	err := c.ExecuteContext(ctx)
+	var status Status
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	}
+	oneLine(errs, err)
+	return 1
+}
+
+// oneLine prints an error as one line, without control characters that a server or a
 // file may have put into it.
-func OneLine(w io.Writer, err error) {
+func oneLine(w io.Writer, err error) {
 	fmt.Fprintf(w, "gdr-features: %s\n", sanitize.Terminal(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }

@@ -14,7 +14,7 @@ func TestOneLine(t *testing.T) {
 		"ä … 7 \"x\"":             "gdr-features: ä … 7 \"x\"\n",
 	} {
 		var out strings.Builder
-		if OneLine(&out, errors.New(text)); out.String() != want {
+		if oneLine(&out, errors.New(text)); out.String() != want {
 			t.Errorf("%q: %q, want %q", text, out.String(), want)
 		}
 	}

@@ -96,22 +96,15 @@ func (o *Nodes) define(c *cobra.Command) {
 	f.StringVarP(&o.Selector, "selector", "l", "", "label selector, such as gdr.level=PIX,gdr.gpus")
 	f.StringVar(&o.Ready, "ready", "", "only nodes with this readiness: true, false or unknown")
 	f.StringSliceVar(&o.Reasons, "reason", nil, "only nodes with one of these reasons")
-	f.StringVarP(&o.Output, "output", "o", "table", "output format: table, wide or json")
+	Output(c, &o.Output, "table, wide or json", "table", "wide", "json")
 	f.IntVar(&o.ChunkSize, "chunk-size", 500, "how many objects to ask the API server for at a time, 0 for all at once")
-	Words(c, "output", nodesOutputs...)
 	Words(c, "ready", nodesReady...)
 }
 
-var (
-	nodesOutputs = []string{"table", "wide", "json"}
-	nodesReady   = []string{"true", "false", "unknown"}
-)
+var nodesReady = []string{"true", "false", "unknown"}
 
 // Validate finds flags that are wrong or contradict each other.
 func (o *Nodes) Validate() error {
-	if err := OneOf("output", o.Output, nodesOutputs...); err != nil {
-		return err
-	}
 	if o.Ready != "" {
 		if err := OneOf("ready", o.Ready, nodesReady...); err != nil {
 			return err

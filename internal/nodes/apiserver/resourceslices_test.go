@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gdr-features/internal/dradriver"
+	"gdr-features/internal/nodes"
 	"gdr-features/internal/nodes/resourceslice"
 )
 
@@ -117,7 +118,7 @@ func FuzzSlice(f *testing.F) {
 		}
 		var out strings.Builder
 		compared := resourceslice.Compare(nil, all)
-		if err := resourceslice.Table(&out, compared, resourceslice.Style{}); err != nil {
+		if err := resourceslice.Table(&out, compared, nodes.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		if lines := strings.Count(out.String(), "\n"); lines != len(compared) {

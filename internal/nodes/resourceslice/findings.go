@@ -37,9 +37,11 @@ const (
 	NoMatch          = "NoMatch"
 )
 
+type fix struct{ code, text string }
+
 // fixes has a row for each code, in the order in which findings are shown, and what to do about
 // it. The fixes of NoMatch and AttributeMissing depend on more.
-var fixes = [...]struct{ code, fix string }{
+var fixes = [...]fix{
 	{NoAgent, "run the agent of gdr-features on the node"},
 	{NoSlices, "see whether the driver's Pod runs on the node, and its log"},
 	{PoolIncomplete, "wait, since the driver may be about to publish the rest; otherwise restart its Pod on the node"},
@@ -53,22 +55,13 @@ var fixes = [...]struct{ code, fix string }{
 	{AttributeMissing, ""},
 }
 
-// row returns the place of a code's row in fixes, and its fix.
-func row(code string) (place int, fix string) {
-	for i, r := range fixes {
-		if r.code == code {
-			return i, r.fix
-		}
-	}
-	return len(fixes), ""
+// row returns the row of a code in fixes.
+func row(code string) int {
+	return slices.IndexFunc(fixes[:], func(r fix) bool { return r.code == code })
 }
 
-// order compares two codes by their place.
-func order(a, b string) int {
-	first, _ := row(a)
-	second, _ := row(b)
-	return first - second
-}
+// order compares two codes by their row.
+func order(a, b string) int { return row(a) - row(b) }
 
 // find finds everything there is to say.
 func (c *comparison) find() {
@@ -84,7 +77,7 @@ func (c *comparison) find() {
 
 func (c *comparison) say(f Finding) {
 	if f.Fix == "" {
-		_, f.Fix = row(f.Code)
+		f.Fix = fixes[row(f.Code)].text
 	}
 	if f.Devices == nil {
 		f.Devices = []string{}

@@ -113,7 +113,6 @@ type comparison struct {
 // listed is a function that the agent has listed.
 type listed struct {
 	nodes.Function
-	gpu  bool
 	rdma []string // the names of its RDMA devices
 }
 
@@ -139,7 +138,7 @@ func compare(agent nodes.Node, published []Slice) Node {
 // list takes over what the agent has listed.
 func (c *comparison) list(h *nodes.Hardware) {
 	for _, f := range h.GPUs {
-		c.listed[f.Address] = &listed{Function: f, gpu: true}
+		c.listed[f.Address] = &listed{Function: f}
 	}
 	c.GPUs.Listed = len(c.listed)
 	for _, f := range h.NICs {

@@ -12,15 +12,8 @@ import (
 	"gdr-features/internal/sanitize"
 )
 
-// Style says what a table shows.
-type Style struct {
-	// Namespaces and Wide add columns.
-	Namespaces, Wide bool
-	Headers          bool
-}
-
 // columns are those of a style.
-func columns(s Style) []nodes.Column[Node] {
+func columns(s nodes.Style) []nodes.Column[Node] {
 	var all []nodes.Column[Node]
 	if s.Namespaces {
 		all = append(all, nodes.Column[Node]{Heading: "NAMESPACE", Cell: func(n *Node) string { return n.Agent.Namespace }})
@@ -71,7 +64,7 @@ func (n *Node) codes() (codes []string) {
 }
 
 // Table writes one line a node.
-func Table(w io.Writer, all []Node, s Style) error {
+func Table(w io.Writer, all []Node, s nodes.Style) error {
 	return nodes.Rows(w, columns(s), all, s.Headers)
 }
 

@@ -28,7 +28,7 @@ func fleet() []Node {
 
 func TestTable(t *testing.T) {
 	var out strings.Builder
-	if err := Table(&out, fleet(), Style{Headers: true}); err != nil {
+	if err := Table(&out, fleet(), nodes.Style{Headers: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Text(&out, fleet()); err != nil {
@@ -51,7 +51,7 @@ AttributeMissing: c, d: gpu.nvidia.com publishes no resource.kubernetes.io/pcieR
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := Table(&out, fleet()[2:3], Style{Wide: true, Namespaces: true}); err != nil {
+	if err := Table(&out, fleet()[2:3], nodes.Style{Wide: true, Namespaces: true}); err != nil {
 		t.Fatal(err)
 	}
 	const wide = "gdr   c   2/2   2/2   1/2 PIX   2/2 PIX   2/2 PIX   1   2   2   gpu.nvidia.com,dra.net   NoMatch,AttributeMissing\n"
@@ -67,7 +67,7 @@ func TestHostile(t *testing.T) {
 	s[0].Devices[0] = device("gpu-0", strings.Replace(gpu0, "pci0000:10", "x\x1b", 1))
 	var out strings.Builder
 	all := Compare([]nodes.Node{n}, s)
-	if err := Table(&out, all, Style{}); err != nil {
+	if err := Table(&out, all, nodes.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Text(&out, all); err != nil {
