@@ -79,7 +79,7 @@ func (a *Agent) Validate() error {
 		return fmt.Errorf("--settle %v: must not be negative", a.Settle)
 	case a.Once && a.Cleanup:
 		return errors.New("--once and --cleanup exclude each other")
-	case a.Wants(File) && a.FeaturesDir == "":
+	case a.FeaturesDir == "" && slices.Contains(a.Publish, File):
 		return errors.New("--features-dir is empty")
 	}
 	for i, name := range a.Publish {
@@ -92,6 +92,3 @@ func (a *Agent) Validate() error {
 	}
 	return nil
 }
-
-// Wants reports whether a publisher is to be used.
-func (a *Agent) Wants(publisher string) bool { return slices.Contains(a.Publish, publisher) }

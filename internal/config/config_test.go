@@ -168,7 +168,7 @@ func TestLists(t *testing.T) {
 		}
 	}
 	s, _, err := load([]string{"--publish=file", "--publish", "nodefeature"}, nil, "")
-	if err != nil || !s.Wants(config.File) || !s.Wants(config.NodeFeature) {
+	if err != nil || !slices.Equal(s.Publish, []string{config.File, config.NodeFeature}) {
 		t.Errorf("given twice: %v, error %v", s.Publish, err)
 	}
 }

@@ -12,13 +12,10 @@ import (
 	"gdr-features/internal/strictyaml"
 )
 
-// envPrefix begins the names of environment variables.
-const envPrefix = "GDR_FEATURES_"
-
 // Variable returns the environment variable of a flag: interval is
 // GDR_FEATURES_INTERVAL.
 func Variable(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	return "GDR_FEATURES_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // FromEnvironment sets the flags that the command line has not set and that have

@@ -22,15 +22,8 @@ func ExpectOnce(path string) (func() (*expect.File, error), error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // no file is no error
 	}
-	text, err := ReadFile(path, strictyaml.MaxSize)
-	if err != nil {
-		return nil, fmt.Errorf("--expect: %w", err)
-	}
-	file, err := expect.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("--expect %s: %w", path, err)
-	}
-	return func() (*expect.File, error) { return file, nil }, nil
+	file, err := Parsed("expect", path, strictyaml.MaxSize, expect.Parse)
+	return func() (*expect.File, error) { return file, nil }, err
 }
 
 // ExpectAgain returns the same for a program that keeps running: the file is read at

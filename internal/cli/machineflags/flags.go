@@ -99,8 +99,11 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 	if o.Families, err = family.Select(c.NICFamilies); err != nil {
 		return nil, o, fmt.Errorf("--nic-families: %w", err)
 	}
-	if o.TopologyFile, err = c.readTopologyFile(); err != nil {
+	if o.TopologyFile, err = Parsed("topology-file", c.TopologyFile, topology.MaxFile, topology.ParseFile); err != nil {
 		return nil, o, err
+	}
+	if o.TopologyFile != nil {
+		o.TopologyFile.Name = c.TopologyFile
 	}
 	if c.ProbeVerbs {
 		prober := verbs.Prober{Families: o.Families}
@@ -110,20 +113,21 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 	return fs, o, err
 }
 
-func (c *Flags) readTopologyFile() (*topology.File, error) {
-	if c.TopologyFile == "" {
+// Parsed reads the file that a flag names, of at most so many bytes, and parses it. Without
+// a file it returns nil.
+func Parsed[T any](flag, path string, most int64, parse func([]byte) (*T, error)) (*T, error) {
+	if path == "" {
 		return nil, nil //nolint:nilnil // no file is no error
 	}
-	data, err := ReadFile(c.TopologyFile, topology.MaxFile)
+	data, err := ReadFile(path, most)
 	if err != nil {
-		return nil, fmt.Errorf("--topology-file: %w", err)
+		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
-	file, err := topology.ParseFile(data)
+	parsed, err := parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("--topology-file %s: %w", c.TopologyFile, err)
+		return nil, fmt.Errorf("--%s %s: %w", flag, path, err)
 	}
-	file.Name = c.TopologyFile
-	return file, nil
+	return parsed, nil
 }
 
 // ReadFile reads a file of at most so many bytes.
