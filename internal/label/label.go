@@ -58,6 +58,17 @@ func Parse(key, value string) (name string, ok bool) {
 	return name, ok && Ours(name) && value != "" && value == Value(value)
 }
 
+// Published returns those of the labels of an object that are ours.
+func Published(labels map[string]string) Set {
+	ours := Set{}
+	for key, value := range labels {
+		if name, ok := Parse(key, value); ok {
+			ours[name] = value
+		}
+	}
+	return ours
+}
+
 // Prefixed returns the labels with a prefix before each name.
 func (s Set) Prefixed(prefix string) map[string]string {
 	out := make(map[string]string, len(s))

@@ -48,10 +48,8 @@ type resource struct {
 
 // page is a part of a list.
 type page[T any] struct {
-	Metadata struct {
-		Continue string `json:"continue"`
-	} `json:"metadata"`
-	Items []T `json:"items"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []T `json:"items"`
 }
 
 // readAll reads all objects of a namespace, "" for all, and keeps what take makes of those
@@ -101,7 +99,7 @@ func readPages[T, U any](ctx context.Context, client rest.Interface, r resource,
 		if read += len(p.Items); progress != nil {
 			progress(read)
 		}
-		next := p.Metadata.Continue
+		next := p.Continue
 		switch {
 		case next == "":
 			return all, nil

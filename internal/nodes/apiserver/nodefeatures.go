@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,47 +33,20 @@ var nodeFeatures = resource{
 
 // object is the part of a NodeFeature that is shown.
 type object struct {
-	Metadata struct {
-		Name          string            `json:"name"`
-		Namespace     string            `json:"namespace"`
-		Labels        map[string]string `json:"labels"`
-		ManagedFields []struct {
-			Manager string    `json:"manager"`
-			Time    time.Time `json:"time"`
-		} `json:"managedFields"`
-	} `json:"metadata"`
-	Spec struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
 		Labels   map[string]string `json:"labels"`
 		Features struct {
-			Instances struct {
-				GPU  instances[function] `json:"gdr.gpu"`
-				NIC  instances[function] `json:"gdr.nic"`
-				Pair instances[pair]     `json:"gdr.pair"`
-			} `json:"instances"`
+			Instances map[string]instances `json:"instances"`
 		} `json:"features"`
 	} `json:"spec"`
 }
 
-// instances are those of a feature, with the attributes A.
-type instances[A any] struct {
+// instances are those of a feature.
+type instances struct {
 	Elements []struct {
-		Attributes A `json:"attributes"`
+		Attributes map[string]string `json:"attributes"`
 	} `json:"elements"`
-}
-
-type function struct {
-	Address  string `json:"address"`
-	Family   string `json:"family"`
-	Name     string `json:"name"`
-	PCIeRoot string `json:"pcieRoot"`
-	NUMANode string `json:"numaNode"`
-	RDMA     string `json:"rdma"`
-}
-
-type pair struct {
-	GPU   string `json:"gpu"`
-	NIC   string `json:"nic"`
-	Level string `json:"level"`
 }
 
 // List reads the nodes that the query asks for, sorted. An error says what to do.
@@ -97,41 +69,37 @@ func List(ctx context.Context, config *rest.Config, q Query) ([]nodes.Node, erro
 // node returns what an agent has published; ok is false for an object that an agent
 // would have named differently.
 func (o *object) node() (n nodes.Node, ok bool) {
-	m := &o.Metadata
-	n = nodes.Node{Name: m.Labels[nodeName], Namespace: m.Namespace, Labels: label.Set{}}
-	if n.Name == "" || m.Name != manager+"-"+n.Name {
+	n = nodes.Node{Name: o.Labels[nodeName], Namespace: o.Namespace, Labels: label.Published(o.Spec.Labels)}
+	if n.Name == "" || o.Name != manager+"-"+n.Name {
 		return n, false
 	}
-	for key, value := range o.Spec.Labels {
-		if name, ok := label.Parse(key, value); ok {
-			n.Labels[name] = value
+	for _, f := range o.ManagedFields {
+		if f.Manager == manager && f.Time != nil && f.Time.After(n.Written) {
+			n.Written = f.Time.Time
 		}
 	}
-	for _, f := range m.ManagedFields {
-		if f.Manager == manager && f.Time.After(n.Written) {
-			n.Written = f.Time
-		}
-	}
-	n.GPUs, n.NICs = products(o.Spec.Features.Instances.GPU), products(o.Spec.Features.Instances.NIC)
+	n.GPUs, n.NICs = products(o.Spec.Features.Instances["gdr.gpu"]), products(o.Spec.Features.Instances["gdr.nic"])
 	return n, true
 }
 
 // hardware returns the GPUs, NICs and levels. An RDMA device without a PCI function, such as
 // rxe0, has no address and is left out.
 func (o *object) hardware() *nodes.Hardware {
-	list := func(all instances[function]) (functions []nodes.Function) {
-		for _, e := range all.Elements {
-			if a := e.Attributes; a.Address != "" {
-				functions = append(functions, nodes.Function{Address: a.Address, Family: a.Family, PCIeRoot: a.PCIeRoot, NUMANode: a.NUMANode, RDMA: a.RDMA})
+	of := o.Spec.Features.Instances
+	list := func(feature string) (functions []nodes.Function) {
+		for _, e := range of[feature].Elements {
+			if a := e.Attributes; a["address"] != "" {
+				functions = append(functions, nodes.Function{
+					Address: a["address"], Family: a["family"], PCIeRoot: a["pcieRoot"], NUMANode: a["numaNode"], RDMA: a["rdma"],
+				})
 			}
 		}
 		return functions
 	}
-	i := &o.Spec.Features.Instances
-	h := &nodes.Hardware{GPUs: list(i.GPU), NICs: list(i.NIC), Levels: map[nodes.Pair]string{}}
-	for _, e := range i.Pair.Elements {
-		if a := e.Attributes; a.Level != "" {
-			h.Levels[nodes.Pair{GPU: a.GPU, NIC: a.NIC}] = a.Level
+	h := &nodes.Hardware{GPUs: list("gdr.gpu"), NICs: list("gdr.nic"), Levels: map[nodes.Pair]string{}}
+	for _, e := range of["gdr.pair"].Elements {
+		if a := e.Attributes; a["level"] != "" {
+			h.Levels[nodes.Pair{GPU: a["gpu"], NIC: a["nic"]}] = a["level"]
 		}
 	}
 	return h
@@ -139,11 +107,11 @@ func (o *object) hardware() *nodes.Hardware {
 
 // products counts the functions of each product. A NIC with two RDMA devices has two
 // elements and is one function.
-func products(all instances[function]) []nodes.Product {
+func products(all instances) []nodes.Product {
 	type named struct{ name, address string }
 	seen, counts := map[named]bool{}, map[string]int{}
 	for _, e := range all.Elements {
-		if f := (named{e.Attributes.Name, e.Attributes.Address}); f.name != "" && !seen[f] {
+		if f := (named{e.Attributes["name"], e.Attributes["address"]}); f.name != "" && !seen[f] {
 			seen[f] = true
 			counts[f.name]++
 		}

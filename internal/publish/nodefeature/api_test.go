@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/host"
+	"gdr-features/internal/label"
 	"gdr-features/internal/machine"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
@@ -285,4 +286,4 @@ func elements(spec *v1alpha1.NodeFeatureSpec, feature, key string) (values []str
 }
 
 // known returns the labels of an object, without prefix.
-func known(o *v1alpha1.NodeFeature) map[string]string { return labelsOf(o) }
+func known(o *v1alpha1.NodeFeature) map[string]string { return label.Published(o.Spec.Labels) }

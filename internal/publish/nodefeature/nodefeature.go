@@ -93,7 +93,7 @@ func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	if err != nil || now == nil {
 		return nil, err
 	}
-	p.published = labelsOf(now)
+	p.published = label.Published(now.Spec.Labels)
 	return maps.Clone(p.published), nil
 }
 

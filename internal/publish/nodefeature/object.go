@@ -114,14 +114,3 @@ func incomplete(r *report.Report) []string {
 	}
 	return nil
 }
-
-// labelsOf returns our own labels of an object, without prefix.
-func labelsOf(o *v1alpha1.NodeFeature) label.Set {
-	labels := label.Set{}
-	for key, value := range o.Spec.Labels {
-		if name, ok := label.Parse(key, value); ok {
-			labels[name] = value
-		}
-	}
-	return labels
-}

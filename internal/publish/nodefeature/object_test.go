@@ -244,7 +244,7 @@ func TestLabelsOf(t *testing.T) {
 		label.DefaultPrefix + label.Ready: "true", label.DefaultPrefix + label.MOFED: "not a value!", label.DefaultPrefix + label.Level: "",
 		label.DefaultPrefix + "other": "x", label.GPUs: "8", "example.com/" + label.NICs: "1",
 	}}}
-	if diff := cmp.Diff(label.Set{label.Ready: "true"}, labelsOf(o)); diff != "" {
+	if diff := cmp.Diff(label.Set{label.Ready: "true"}, label.Published(o.Spec.Labels)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
