@@ -31,8 +31,7 @@ type Reading struct {
 	Partial bool
 }
 
-// Filter remembers what is published and which changes are pending. The zero value has
-// published nothing and has no settle time.
+// Filter remembers what is published and which changes are pending.
 type Filter struct {
 	settle    time.Duration
 	published label.Set
@@ -43,7 +42,7 @@ type Filter struct {
 // New returns a filter that starts from what is published already. settle is how long a
 // condition must persist before a state label changes, other than to true.
 func New(settle time.Duration, published label.Set) *Filter {
-	return &Filter{settle: settle, published: maps.Clone(published)}
+	return &Filter{settle: settle, published: maps.Clone(published), since: map[string]time.Time{}}
 }
 
 // Next returns the labels to publish after a reading; ok is false when nothing is to
@@ -100,9 +99,6 @@ func (f *Filter) addHardware(next label.Set, r Reading) (confirmed bool) {
 // addState adds the state labels to publish to next and reports whether one has yet to
 // settle.
 func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
-	if f.since == nil {
-		f.since = map[string]time.Time{}
-	}
 	ready, changed := f.settled(label.Ready, r, &settling)
 	if ready != "" {
 		next[label.Ready] = ready

@@ -311,9 +311,9 @@ func TestNothingShared(t *testing.T) {
 	}
 }
 
-// The zero value has no settle time.
-func TestZero(t *testing.T) {
-	var k hysteresis.Filter
+// Without a settle time a state label changes at once.
+func TestNoSettleTime(t *testing.T) {
+	k := hysteresis.New(0, nil)
 	for range 2 {
 		k.Next(hysteresis.Reading{Labels: set(t, "gpus=8 ready=true")})
 	}

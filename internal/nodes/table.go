@@ -109,14 +109,11 @@ func Rows[T any](w io.Writer, columns []Column[T], all []T, headers bool) error 
 	var out bytes.Buffer
 	t := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
 	row := func(cell func(Column[T]) string) {
-		for i, c := range columns {
-			text := cmp.Or(fit(cell(c)), "-")
-			if i > 0 {
-				text = "\t" + text
-			}
-			fmt.Fprint(t, text)
+		var cells []string
+		for _, c := range columns {
+			cells = append(cells, cmp.Or(fit(cell(c)), "-"))
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
 	if headers {
 		row(func(c Column[T]) string { return c.Heading })

@@ -202,12 +202,7 @@ func (p *Publisher) moveIn(dir, text string) (err error) {
 		}
 	}()
 	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Chmod(fileMode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
+	err = errors.Join(err, f.Chmod(fileMode), f.Sync())
 	info, statErr := f.Stat()
 	if err = errors.Join(err, statErr, f.Close()); err != nil {
 		return err
