@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gdr-features/internal/report"
 	"gdr-features/internal/uevent"
@@ -34,12 +35,9 @@ type listener interface {
 	Run(ctx context.Context, handle func(uevent.Event)) error
 }
 
-// listen is uevent.Listen.
-func listen() (listener, error) { return uevent.Listen() }
-
 // events sends the parts of the machine that may have changed, until ctx ends. Parts that
 // have not been received yet are merged with those that follow.
-func events(ctx context.Context, log logrus.FieldLogger, listen func() (listener, error)) <-chan report.Parts {
+func events[L listener](ctx context.Context, log logrus.FieldLogger, listen func() (L, error)) <-chan report.Parts {
 	to := make(chan report.Parts, 1)
 	handle := func(e uevent.Event) {
 		parts := partsOf(e)
@@ -56,33 +54,27 @@ func events(ctx context.Context, log logrus.FieldLogger, listen func() (listener
 			}
 		}
 	}
-	go func() {
-		failed := false // the socket failed and has not worked for reopenAfter since
-		for ctx.Err() == nil {
-			l, err := listen()
-			if err == nil {
-				if failed {
-					handle(uevent.Lost) // anything may have happened meanwhile
-				}
-				works := time.After(reopenAfter)
-				err = l.Run(ctx, handle)
-				select {
-				case <-works:
-					failed = false
-				default:
-				}
+	failed := false // the socket failed and has not worked for reopenAfter since
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		l, err := listen()
+		if err == nil {
+			if failed {
+				handle(uevent.Lost) // anything may have happened meanwhile
 			}
-			// Logged once: some sandboxes never allow the socket, or close it at once each
-			// time.
-			if err != nil && !failed {
-				log.WithError(err).Warn("cannot receive kernel events; changes are noticed at the next interval")
-				failed = true
-			}
+			works := time.After(reopenAfter)
+			err = l.Run(ctx, handle)
 			select {
-			case <-time.After(reopenAfter):
-			case <-ctx.Done():
+			case <-works:
+				failed = false
+			default:
 			}
 		}
-	}()
+		// Logged once: some sandboxes never allow the socket, or close it at once each
+		// time.
+		if err != nil && !failed {
+			log.WithError(err).Warn("cannot receive kernel events; changes are noticed at the next interval")
+			failed = true
+		}
+	}, reopenAfter)
 	return to
 }

@@ -24,6 +24,7 @@ import (
 	"gdr-features/internal/publish/nodefeature"
 	"gdr-features/internal/report"
 	"gdr-features/internal/strictyaml"
+	"gdr-features/internal/uevent"
 )
 
 // run is the whole program without the process around it. It gives the exit status.
@@ -150,7 +151,7 @@ func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
 		a.Monitor = m
 	}
 	if p.Host.Root == "/" { // events are about the running machine only
-		a.Events = events(ctx, p.log, listen)
+		a.Events = events(ctx, p.log, uevent.Listen)
 	}
 	return a.Run(ctx)
 }

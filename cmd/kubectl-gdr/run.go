@@ -93,9 +93,11 @@ func (p *program) read(ctx context.Context, names []string, hardware bool, more 
 	if p.flags.AllNamespaces {
 		query.Namespace = ""
 	}
-	progress := p.progress()
-	defer progress.clear()
-	query.Progress = progress.show
+	if p.terminal {
+		progress := progress{to: p.err, now: p.now, begun: p.now()}
+		defer progress.clear()
+		query.Progress = progress.show
+	}
 	all, err := apiserver.List(ctx, access, query)
 	if err != nil {
 		return nil, err
@@ -192,22 +194,14 @@ const quiet = time.Second
 
 // progress shows on a terminal how many nodes have been read.
 type progress struct {
-	to    io.Writer // nil for no terminal
+	to    io.Writer
 	now   func() time.Time
 	begun time.Time
 	width int // of the line shown, in characters; 0 for no line
 }
 
-func (p *program) progress() *progress {
-	g := &progress{now: p.now, begun: p.now()}
-	if p.terminal {
-		g.to = p.err
-	}
-	return g
-}
-
 func (g *progress) show(n int) {
-	if g.to == nil || g.now().Sub(g.begun) < quiet {
+	if g.now().Sub(g.begun) < quiet {
 		return
 	}
 	line := fmt.Sprintf("%d nodes read", n)

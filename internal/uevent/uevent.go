@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,10 +91,7 @@ func (l *Listener) Run(ctx context.Context, handle func(Event)) error {
 }
 
 // receive waits for a message. ok is false for one that is not from the kernel.
-func receive(conn interface {
-	Read(func(fd uintptr) bool) error
-}, buf []byte,
-) (e Event, ok bool, err error) {
+func receive(conn syscall.RawConn, buf []byte) (e Event, ok bool, err error) {
 	var n int
 	var from unix.Sockaddr
 	var failed error

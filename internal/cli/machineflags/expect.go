@@ -1,7 +1,6 @@
 package machineflags
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 
@@ -38,21 +37,16 @@ func ExpectAgain(path string) func() (*expect.File, error) {
 
 // reloaded is a file that may be replaced or written at any time.
 type reloaded struct {
-	path  string
-	text  []byte       // as last read; nil before the first read
-	wrong error        // what is wrong with that text
-	good  *expect.File // the last good file; nil before the first one
+	path string
+	good *expect.File // the last good file; nil before the first one
 }
 
 func (r *reloaded) current() (*expect.File, error) {
-	text, err := r.read()
-	if err == nil {
-		r.parse(text)
-		err = r.wrong
-	}
+	file, err := r.read()
 	switch {
 	case err == nil:
-		return r.good, nil
+		r.good = file
+		return file, nil
 	case r.good == nil:
 		return nil, fmt.Errorf("--expect: %w; no expectations until the file is corrected", err)
 	}
@@ -60,7 +54,7 @@ func (r *reloaded) current() (*expect.File, error) {
 }
 
 // read refuses what might block for ever, such as a pipe.
-func (r *reloaded) read() ([]byte, error) {
+func (r *reloaded) read() (*expect.File, error) {
 	info, err := os.Stat(r.path)
 	if err != nil {
 		return nil, err
@@ -68,20 +62,13 @@ func (r *reloaded) read() ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", r.path)
 	}
-	return ReadFile(r.path, strictyaml.MaxSize)
-}
-
-// parse parses the text if it has changed. The text is small, and comparing it is more
-// reliable than comparing modification times.
-func (r *reloaded) parse(text []byte) {
-	if r.text != nil && bytes.Equal(r.text, text) {
-		return
+	text, err := ReadFile(r.path, strictyaml.MaxSize)
+	if err != nil {
+		return nil, err
 	}
-	r.text = text
 	file, err := expect.Parse(text)
-	if r.wrong = err; err != nil {
-		r.wrong = fmt.Errorf("%s: %w", r.path, err)
-		return
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.path, err)
 	}
-	r.good = file
+	return file, nil
 }

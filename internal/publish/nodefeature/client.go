@@ -92,11 +92,6 @@ func (c *client) apply(ctx context.Context, want *v1alpha1.NodeFeature) (*v1alph
 	return c.patch(ctx, types.ApplyPatchType, body, &force)
 }
 
-// merge applies a JSON merge patch.
-func (c *client) merge(ctx context.Context, body []byte) (*v1alpha1.NodeFeature, error) {
-	return c.patch(ctx, types.MergePatchType, body, nil)
-}
-
 func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, force *bool) (*v1alpha1.NodeFeature, error) {
 	var got v1alpha1.NodeFeature
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}

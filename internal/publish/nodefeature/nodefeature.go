@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -176,7 +177,7 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 		if err != nil {
 			return false, err
 		}
-		if is, err = p.client.merge(ctx, patch); err != nil {
+		if is, err = p.client.patch(ctx, types.MergePatchType, patch, nil); err != nil {
 			return false, err
 		}
 	}
