@@ -67,21 +67,13 @@ func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool)
 // addHardware adds the hardware labels to publish to next: those of this reading if the
 // one before had the same.
 func (f *Filter) addHardware(next label.Set, r Reading) (confirmed bool) {
-	read, old := label.Set{}, label.Set{}
-	for name := range f.seen(r) {
-		if !derive.Hardware(name) {
-			continue
-		}
-		was, had := f.published[name]
-		if had {
-			old[name] = was
-		}
-		if value, ok := r.Labels[name]; ok {
-			read[name] = value
-		} else if had && r.Unknown[name] {
+	old, read := derive.HardwareOf(f.published), label.Set{}
+	for name, was := range old {
+		if r.Unknown[name] {
 			read[name] = was
 		}
 	}
+	maps.Copy(read, derive.HardwareOf(r.Labels))
 	if r.Partial { // the same reading once more confirms nothing
 		maps.Copy(next, old)
 		return maps.Equal(read, old)

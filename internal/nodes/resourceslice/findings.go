@@ -260,7 +260,7 @@ func (c *comparison) findAttributes() {
 
 // instead says by what to claim if not by one attribute: by the other one if that serves every
 // GPU, or else by address.
-func (c *comparison) instead(way int) string {
+func (c *comparison) instead(way string) string {
 	other := byRoot
 	if way == byRoot {
 		other = byNUMA
@@ -270,9 +270,9 @@ func (c *comparison) instead(way int) string {
 	case m.GPUs < len(c.gpus):
 		return "claim by address" + claim
 	case m.Level == "":
-		return "claim by " + Ways[other].Name + claim
+		return "claim by " + other + claim
 	default:
-		return fmt.Sprintf("claim by %s, which gives %s or nearer%s", Ways[other].Name, m.Level, claim)
+		return fmt.Sprintf("claim by %s, which gives %s or nearer%s", other, m.Level, claim)
 	}
 }
 

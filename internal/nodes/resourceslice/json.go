@@ -8,14 +8,10 @@ import (
 )
 
 type nodeJSON struct {
-	Node      string           `json:"node"`
-	Namespace string           `json:"namespace"` // "" if no agent has published anything
-	Align     string           `json:"align"`     // the label gdr.align, "" if it is absent
-	Drivers   []string         `json:"drivers"`
-	GPUs      Count            `json:"gpus"`
-	NICs      Count            `json:"nics"`
-	Matches   map[string]Match `json:"matches"`
-	Findings  []Finding        `json:"findings"`
+	Name      string `json:"node"`
+	Namespace string `json:"namespace"` // "" if no agent has published anything
+	Align     string `json:"align"`     // the label gdr.align, "" if it is absent
+	*Node
 }
 
 // JSON writes the nodes.
@@ -24,15 +20,8 @@ func JSON(w io.Writer, all []Node) error {
 		Nodes []nodeJSON `json:"nodes"`
 	}{[]nodeJSON{}}
 	for i := range all {
-		n := &all[i]
-		one := nodeJSON{
-			Node: n.Agent.Name, Namespace: n.Agent.Namespace, Align: n.Agent.Labels[label.Align], Drivers: append([]string{}, n.Drivers...),
-			GPUs: n.GPUs, NICs: n.NICs, Matches: map[string]Match{}, Findings: append([]Finding{}, n.Findings...),
-		}
-		for way := range Ways {
-			one.Matches[Ways[way].Name] = n.Matches[way]
-		}
-		out.Nodes = append(out.Nodes, one)
+		agent := &all[i].Agent
+		out.Nodes = append(out.Nodes, nodeJSON{agent.Name, agent.Namespace, agent.Labels[label.Align], &all[i]})
 	}
 	return nodes.WriteJSON(w, out)
 }

@@ -8,21 +8,17 @@ import (
 	"gdr-features/internal/nodes"
 )
 
-// Ways are the ways in which a claim can match a GPU with a NIC: the name in JSON, and the
-// attribute that both must have in common. By address, the claim names both.
-var Ways = [...]struct{ Name, Attribute string }{
-	{"pcieRoot", dradriver.PCIeRoot},
-	{"numaNode", dradriver.NUMANode},
-	{"address", ""},
-}
-
+// The ways in which a claim can match a GPU with a NIC: by the standard attribute of this
+// name, which both must have in common, or by address, where the claim names both.
 const (
-	byRoot = iota
-	byNUMA
-	byAddress
+	byRoot    = "pcieRoot"
+	byNUMA    = "numaNode"
+	byAddress = "address"
 )
 
-// Match tells what claims of a GPU and a NIC can get in one of the Ways.
+var ways = [...]string{byRoot, byNUMA, byAddress}
+
+// Match tells what claims of a GPU and a NIC can get in one of the ways.
 type Match struct {
 	// GPUs is how many GPUs have any NIC with the same attribute; by address, how many have
 	// their nearest NIC published.
@@ -44,7 +40,7 @@ func (c *comparison) match() {
 			c.alone = append(c.alone, cmp.Or(gpu.address, gpu.Name))
 		}
 	}
-	for way := range Ways {
+	for _, way := range ways {
 		c.Matches[way] = c.matchBy(func(gpu, nic *Device) bool {
 			if way == byAddress {
 				return c.nearest(gpu, nic)
@@ -54,8 +50,8 @@ func (c *comparison) match() {
 	}
 }
 
-func shareAttribute(way int, a, b *Device) bool {
-	return share(a.Attributes[Ways[way].Attribute], b.Attributes[Ways[way].Attribute])
+func shareAttribute(way string, a, b *Device) bool {
+	return share(a.Attributes[dradriver.Standard+way], b.Attributes[dradriver.Standard+way])
 }
 
 // share reports whether two devices have a value of an attribute in common, as matchAttribute

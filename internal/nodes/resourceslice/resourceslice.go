@@ -55,14 +55,15 @@ func (d *Device) value(attribute string) string {
 // Node is a node with what is published of it.
 type Node struct {
 	// Agent is what the agent has published. Its Hardware is nil if there is no agent.
-	Agent nodes.Node
+	Agent nodes.Node `json:"-"`
 	// Drivers are the names of those that have published devices.
-	Drivers []string
+	Drivers []string `json:"drivers"`
 	// GPUs and NICs count functions. Only NICs with an RDMA device count.
-	GPUs, NICs Count
-	// Matches are by each way in Ways.
-	Matches  [len(Ways)]Match
-	Findings []Finding
+	GPUs Count `json:"gpus"`
+	NICs Count `json:"nics"`
+	// Matches are by "pcieRoot", "numaNode" and "address", the ways of claims.
+	Matches  map[string]Match `json:"matches"`
+	Findings []Finding        `json:"findings"`
 }
 
 // Count is how many functions the agent has listed, and how many of any are published.
@@ -118,7 +119,8 @@ type listed struct {
 
 func compare(agent nodes.Node, published []Slice) Node {
 	c := comparison{
-		Node: Node{Agent: agent}, listed: map[string]*listed{},
+		Node:    Node{Agent: agent, Drivers: []string{}, Matches: map[string]Match{}, Findings: []Finding{}},
+		listed:  map[string]*listed{},
 		drivers: map[*dradriver.Driver]bool{}, unusable: map[*dradriver.Driver]Finding{},
 	}
 	if agent.Hardware != nil {

@@ -88,7 +88,7 @@ func without(text string, words ...string) string {
 func lines(n *Node) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%v %v", n.GPUs, n.NICs)
-	for way := range Ways {
+	for _, way := range ways {
 		fmt.Fprintf(&out, "; %s %d", n.matched(way), n.Matches[way].Pairs)
 	}
 	for _, f := range n.Findings {

@@ -22,12 +22,12 @@ func columns(s nodes.Style) []nodes.Column[Node] {
 		nodes.Column[Node]{Heading: "NODE", Cell: func(n *Node) string { return n.Agent.Name }},
 		nodes.Column[Node]{Heading: "GPUS", Cell: func(n *Node) string { return n.GPUs.String() }},
 		nodes.Column[Node]{Heading: "NICS", Cell: func(n *Node) string { return n.NICs.String() }})
-	for way := range Ways {
-		all = append(all, nodes.Column[Node]{Heading: strings.ToUpper(Ways[way].Name), Cell: func(n *Node) string { return n.matched(way) }})
+	for _, way := range ways {
+		all = append(all, nodes.Column[Node]{Heading: strings.ToUpper(way), Cell: func(n *Node) string { return n.matched(way) }})
 	}
 	if s.Wide {
-		for way := range Ways {
-			all = append(all, nodes.Column[Node]{Heading: "PAIRS-" + strings.ToUpper(Ways[way].Name), Cell: func(n *Node) string { return n.pairs(way) }})
+		for _, way := range ways {
+			all = append(all, nodes.Column[Node]{Heading: "PAIRS-" + strings.ToUpper(way), Cell: func(n *Node) string { return n.pairs(way) }})
 		}
 		all = append(all, nodes.Column[Node]{Heading: "DRIVERS", Cell: func(n *Node) string { return strings.Join(n.Drivers, ",") }})
 	}
@@ -38,15 +38,15 @@ func columns(s nodes.Style) []nodes.Column[Node] {
 func (c Count) String() string { return fmt.Sprintf("%d/%d", c.Published, c.Listed) }
 
 // matched is "4/8 PIX": how many of the published GPUs, and the farthest level.
-func (n *Node) matched(way int) string {
+func (n *Node) matched(way string) string {
 	if n.GPUs.Published == 0 {
 		return ""
 	}
-	m := &n.Matches[way]
+	m := n.Matches[way]
 	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", m.GPUs, n.GPUs.Published, m.Level))
 }
 
-func (n *Node) pairs(way int) string {
+func (n *Node) pairs(way string) string {
 	if n.GPUs.Published == 0 {
 		return ""
 	}

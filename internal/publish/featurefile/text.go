@@ -60,11 +60,8 @@ func parse(text string) file {
 
 // unexpired returns the labels that have not expired.
 func (f file) unexpired(now time.Time) label.Set {
-	labels := label.Set{}
-	for name, value := range f.labels {
-		if derive.Hardware(name) || f.expiry.After(now) {
-			labels[name] = value
-		}
+	if f.expiry.After(now) {
+		return f.labels
 	}
-	return labels
+	return derive.HardwareOf(f.labels)
 }

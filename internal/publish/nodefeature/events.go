@@ -43,14 +43,20 @@ func readyChange(before, after label.Set) (kind, reason, message string, ok bool
 	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why, true
 }
 
-// event returns an event about the Node. Events about objects without namespace belong
-// to namespace default, where `kubectl describe node` looks for them.
-func (p *Publisher) event(kind, reason, message string, at time.Time, uid types.UID) *corev1.Event {
-	if uid == "" {
-		uid = types.UID(p.node) // as the kubelet gives it
+// queueEvent queues an event about the Node if a publication has changed readiness. Events
+// about objects without namespace belong to namespace default, where `kubectl describe node`
+// looks for them.
+func (p *Publisher) queueEvent(before, after label.Set, at time.Time) {
+	kind, reason, message, ok := readyChange(before, after)
+	if !ok {
+		return
+	}
+	uid := types.UID(p.node) // as the kubelet gives it
+	if p.ownerRef != nil {
+		uid = p.ownerRef.UID
 	}
 	when := metav1.NewTime(at)
-	return &corev1.Event{
+	p.events = append(p.events, &corev1.Event{
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", Name(p.node), at.UnixNano()), Namespace: metav1.NamespaceDefault},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: p.node, UID: uid},
@@ -58,20 +64,7 @@ func (p *Publisher) event(kind, reason, message string, at time.Time, uid types.
 		Source:         corev1.EventSource{Component: fieldManager, Host: p.node},
 		FirstTimestamp: when, LastTimestamp: when, Count: 1,
 		ReportingController: fieldManager, ReportingInstance: p.node,
-	}
-}
-
-// queueEvent queues an event if a publication has changed readiness.
-func (p *Publisher) queueEvent(before, after label.Set, at time.Time) {
-	kind, reason, message, ok := readyChange(before, after)
-	if !ok {
-		return
-	}
-	var uid types.UID
-	if p.ownerRef != nil {
-		uid = p.ownerRef.UID
-	}
-	p.events = append(p.events, p.event(kind, reason, message, at, uid))
+	})
 	if len(p.events) > maxQueued {
 		p.events = p.events[1:]
 	}
