@@ -84,7 +84,6 @@ func (p *program) configure(cmd *cobra.Command) error {
 	return p.settings.Validate()
 }
 
-// runAgent runs the agent as the settings say.
 func (p *program) runAgent(ctx context.Context) error {
 	a := agent.Agent{Interval: p.settings.Interval, Settle: p.settings.Settle, Poll: poll, Now: p.now, Log: p.log}
 	if !p.settings.Cleanup { // cleanup reads no machine
@@ -105,7 +104,6 @@ func (p *program) runAgent(ctx context.Context) error {
 	return p.runUntilEnd(ctx, &a)
 }
 
-// openMachine opens the machine that the agent reads.
 func (p *program) openMachine(a *agent.Agent) error {
 	fs, o, err := p.Machine(host.Open, report.ForPublishing)
 	if err != nil {
@@ -139,7 +137,6 @@ const (
 	stuckAfter = 30 * time.Second
 )
 
-// runUntilEnd runs the agent until ctx ends.
 func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
 	p.log.WithField("version", cli.Version(version)).Info("gdr-features started")
 	if p.settings.Listen != "" {

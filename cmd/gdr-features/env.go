@@ -99,7 +99,6 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// env prints the map.
 func (a *app) env(ctx context.Context, o envOptions) error {
 	limit, err := limitOf(o.level)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 // maxGiven is the largest file of variables read, in bytes.
 const maxGiven = 1 << 20
 
-// checkEnv judges variables.
 func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	given, err := a.given(args)
 	if err != nil {
@@ -95,7 +94,6 @@ func readNamed(name string) ([]byte, error) {
 	return readGiven(name)
 }
 
-// lineOf is the line about one variable.
 func lineOf(f *frameworks.Finding) string {
 	word := map[tristate.State]string{tristate.True: "OK", tristate.False: "WRONG", tristate.Unknown: "UNKNOWN"}[f.State]
 	return sanitize.Terminal(fmt.Sprintf("%-8s%s", word, f.Text())) + "\n"

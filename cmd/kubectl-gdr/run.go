@@ -55,7 +55,6 @@ func command(s streams) *cobra.Command {
 	return c
 }
 
-// nodes shows the nodes.
 func (p *program) nodes(ctx context.Context, names []string) error {
 	filter, err := p.filter(names)
 	if err != nil {

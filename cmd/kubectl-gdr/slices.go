@@ -48,7 +48,6 @@ func (p *program) slices(ctx context.Context, names []string) error {
 	return nobody(missing)
 }
 
-// showSlices writes the nodes in the form that the flags say.
 func (p *program) showSlices(picked []resourceslice.Node) error {
 	switch {
 	case p.flags.Output == "json":

@@ -37,7 +37,6 @@ func (d *details) filter(s *sample, labelsChanged bool) (show *report.Report, wa
 	return d.published, wait
 }
 
-// sameDetails reports whether two reports list the same.
 func sameDetails(a, b *report.Report) bool {
 	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix)
 }

@@ -30,7 +30,6 @@ type Column[T any] struct {
 	Cell    func(*T) string
 }
 
-// columns are those of a style.
 func columns(s Style) []Column[Node] {
 	var all []Column[Node]
 	if s.Namespaces {

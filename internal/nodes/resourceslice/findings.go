@@ -55,7 +55,6 @@ var fixes = [...]fix{
 	{AttributeMissing, ""},
 }
 
-// row returns the row of a code in fixes.
 func row(code string) int {
 	return slices.IndexFunc(fixes[:], func(r fix) bool { return r.code == code })
 }
@@ -63,7 +62,6 @@ func row(code string) int {
 // order compares two codes by their row.
 func order(a, b string) int { return row(a) - row(b) }
 
-// find finds everything there is to say.
 func (c *comparison) find() {
 	if c.Agent.Hardware == nil {
 		c.say(Finding{Code: NoAgent, Text: "no agent has published a NodeFeature of this node, so there is nothing to compare with"})
@@ -106,7 +104,7 @@ func (c *comparison) findDrivers() {
 			nics, published = append(nics, d.Name), published || c.drivers[d]
 			continue
 		}
-		if n := len(c.listedGPUs(d.GPUs)); n > 0 && !c.drivers[d] {
+		if n := len(c.listedFor(d)); n > 0 && !c.drivers[d] {
 			c.say(Finding{Code: NoSlices, Driver: d.Name, Text: fmt.Sprintf("%s has published no ResourceSlice of this node, which has %s", d.Name, nodes.Plural(n, "such GPU"))})
 		}
 	}
@@ -115,27 +113,16 @@ func (c *comparison) findDrivers() {
 	}
 }
 
-// listedGPUs are the addresses of the GPUs of a family that the agent has listed.
-func (c *comparison) listedGPUs(family string) (addresses []string) {
-	if c.Agent.Hardware == nil {
-		return nil
-	}
-	for _, f := range c.Agent.Hardware.GPUs {
-		if f.Family == family {
-			addresses = append(addresses, f.Address)
-		}
-	}
-	return addresses
-}
-
-// listedNICs are the addresses of the NICs with an RDMA device that the agent has listed.
-func (c *comparison) listedNICs() (addresses []string) {
+// listedFor returns the addresses of what the agent has listed and a driver may publish: the
+// GPUs of its family, or NICs with an RDMA device.
+func (c *comparison) listedFor(d *dradriver.Driver) (addresses []string) {
 	for address, f := range c.listed {
-		if len(f.rdma) > 0 {
+		if d.GPUs != "" && f.Family == d.GPUs || d.GPUs == "" && len(f.rdma) > 0 {
 			addresses = append(addresses, address)
 		}
 	}
-	return slices.Sorted(slices.Values(addresses))
+	slices.Sort(addresses)
+	return addresses
 }
 
 // findDevices looks for devices that only one side knows, or two drivers.
@@ -160,11 +147,7 @@ func (c *comparison) findDevices() {
 		if _, none := c.unusable[d]; none || !c.drivers[d] || nameless[d] || d.OnlyVirtual {
 			continue
 		}
-		listed := c.listedNICs()
-		if d.GPUs != "" {
-			listed = c.listedGPUs(d.GPUs)
-		}
-		if left := slices.DeleteFunc(listed, func(address string) bool { return by[address] != nil }); len(left) > 0 {
+		if left := slices.DeleteFunc(c.listedFor(d), func(address string) bool { return by[address] != nil }); len(left) > 0 {
 			c.say(Finding{Code: NotPublished, Driver: d.Name, Devices: left, Text: d.Name + " does not publish " + few(left)})
 		}
 	}

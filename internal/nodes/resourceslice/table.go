@@ -12,7 +12,6 @@ import (
 	"gdr-features/internal/sanitize"
 )
 
-// columns are those of a style.
 func columns(s nodes.Style) []nodes.Column[Node] {
 	var all []nodes.Column[Node]
 	if s.Namespaces {

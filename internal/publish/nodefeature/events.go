@@ -101,7 +101,6 @@ func moved(e *corev1.Event, namespace string) *corev1.Event {
 	return e
 }
 
-// create creates an event.
 func (c *client) create(ctx context.Context, e *corev1.Event) error {
 	body, err := json.Marshal(e)
 	if err != nil {

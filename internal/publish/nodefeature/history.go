@@ -48,7 +48,6 @@ type history struct {
 	since     time.Time // when it was first doubted
 }
 
-// wrote notes a write.
 func (h *history) wrote(version string, owner *metav1.OwnerReference, now time.Time) {
 	h.written, h.version, h.owner = now, version, ""
 	if owner != nil {

@@ -24,7 +24,6 @@ const maxSpecSize = 1 << 20
 // managedBy is the usual label that names the creator of an object.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// object returns the object with this content.
 func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1alpha1.NodeFeatureSpec) *v1alpha1.NodeFeature {
 	o := &v1alpha1.NodeFeature{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
@@ -63,14 +62,11 @@ func sameSpec(is, should *v1alpha1.NodeFeatureSpec) bool {
 // mergePatch returns the JSON merge patch that makes the spec as it should be, and removes
 // what others have added.
 func mergePatch(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
-	type object struct {
-		Spec *v1alpha1.NodeFeatureSpec `json:"spec"`
-	}
-	from, err := json.Marshal(object{is})
+	from, err := json.Marshal(v1alpha1.NodeFeature{Spec: *is})
 	if err != nil {
 		return nil, err
 	}
-	to, err := json.Marshal(object{should})
+	to, err := json.Marshal(v1alpha1.NodeFeature{Spec: *should})
 	if err != nil {
 		return nil, err
 	}

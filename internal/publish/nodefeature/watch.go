@@ -138,7 +138,6 @@ func (c *objectCache) newer(o *v1alpha1.NodeFeature) bool {
 	return err != nil || order > 0
 }
 
-// event handles an event of the watch.
 func (c *objectCache) event(event any, deleted bool) error {
 	o, ok := event.(*v1alpha1.NodeFeature)
 	if !ok {
