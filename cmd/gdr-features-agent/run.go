@@ -85,7 +85,7 @@ func (p *program) configure(cmd *cobra.Command) error {
 }
 
 func (p *program) runAgent(ctx context.Context) error {
-	a := agent.Agent{Interval: p.settings.Interval, Settle: p.settings.Settle, Poll: poll, Now: p.now, Log: p.log}
+	a := agent.Agent{Interval: p.settings.Interval, Settle: p.settings.Settle, Now: p.now, Log: p.log}
 	if !p.settings.Cleanup { // cleanup reads no machine
 		if err := p.openMachine(&a); err != nil {
 			return err
@@ -121,21 +121,12 @@ func (p *program) openMachine(a *agent.Agent) error {
 		defer cancel()
 		return machine.Read(ctx, parts)
 	}
-	a.PortsChanged = func(ctx context.Context) bool {
-		ctx, cancel := context.WithTimeout(ctx, poll)
-		defer cancel()
-		return machine.PortsMoved(ctx)
-	}
+	a.PortsChanged = machine.PortsMoved
 	return nil
 }
 
-const (
-	// poll is how often the state of the ports is read: the kernel sends no event when a
-	// link goes up or down.
-	poll = time.Second
-	// The agent counts as stuck after two intervals and stuckAfter without a reading.
-	stuckAfter = 30 * time.Second
-)
+// The agent counts as stuck after two intervals and stuckAfter without a reading.
+const stuckAfter = 30 * time.Second
 
 func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
 	p.log.WithField("version", cli.Version(version)).Info("gdr-features started")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +55,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			}
 			o := report.ForCheck.Expecting(want)
 			if inPod {
-				o = o.InPod(podOfProcess())
+				o = o.InPod(report.Pod{Variables: environment(frameworks.Read()), ReadFile: readNamed})
 			}
 			r, err := a.collect(cmd.Context(), o)
 			if err != nil {
@@ -81,15 +80,6 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	machineflags.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c
-}
-
-// podOfProcess has the environment of this process.
-func podOfProcess() report.Pod {
-	p := report.Pod{Variables: map[string]string{}, ReadFile: readNamed}
-	for _, name := range frameworks.Read() {
-		p.Variables[name] = os.Getenv(name)
-	}
-	return p
 }
 
 // checkStatus returns the exit status for verdict, level, expectations and container. An

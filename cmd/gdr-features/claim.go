@@ -82,12 +82,13 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 	for _, note := range claim.Notes {
 		fmt.Fprintf(a.err, "# %s\n", sanitize.Terminal(note))
 	}
-	if claim.Template != nil {
-		if err := a.printTemplate(claim.Template, format); err != nil {
-			return err
-		}
+	if claim.Template == nil {
+		return exitFalse
 	}
-	if claim.Template == nil || claim.Attribute != dra.PCIeRoot && claim.Attribute != dra.NUMANode {
+	if err := a.printTemplate(claim.Template, format); err != nil {
+		return err
+	}
+	if claim.Attribute != dra.PCIeRoot && claim.Attribute != dra.NUMANode {
 		return exitFalse
 	}
 	return nil

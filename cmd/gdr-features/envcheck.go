@@ -49,14 +49,19 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	return statusOf(state)
 }
 
+// environment returns variables of this process.
+func environment(names []string) map[string]string {
+	values := map[string]string{}
+	for _, name := range names {
+		values[name] = os.Getenv(name)
+	}
+	return values
+}
+
 // given reads what is to be judged.
 func (a *app) given(args []string) ([]frameworks.Given, error) {
-	given := []frameworks.Given{{Variables: map[string]string{}}}
-	if len(args) == 0 {
-		for _, name := range frameworks.Judged() {
-			given[0].Variables[name] = os.Getenv(name)
-		}
-	} else {
+	given := []frameworks.Given{{Variables: environment(frameworks.Judged())}}
+	if len(args) > 0 {
 		data, err := a.readInput(args[0])
 		if err != nil {
 			return nil, err
@@ -74,7 +79,7 @@ func (a *app) given(args []string) ([]frameworks.Given, error) {
 
 func (a *app) readInput(name string) ([]byte, error) {
 	if name != "-" {
-		return readGiven(name)
+		return machineflags.ReadFile(name, maxGiven)
 	}
 	data, err := io.ReadAll(io.LimitReader(a.in, maxGiven+1))
 	if err == nil && len(data) > maxGiven {
@@ -83,15 +88,13 @@ func (a *app) readInput(name string) ([]byte, error) {
 	return data, err
 }
 
-func readGiven(name string) ([]byte, error) { return machineflags.ReadFile(name, maxGiven) }
-
 // readNamed reads a file that a variable names. Of anything but a regular file, as a FIFO,
 // there may be no end.
 func readNamed(name string) ([]byte, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", name)
 	}
-	return readGiven(name)
+	return machineflags.ReadFile(name, maxGiven)
 }
 
 func lineOf(f *frameworks.Finding) string {

@@ -26,10 +26,9 @@ type Agent struct {
 	Publishers []publish.Publisher
 	// Events receives the parts that may have changed; nil without a source of events.
 	Events <-chan report.Parts
-	// PortsChanged reports whether a port has changed its state since the last call. It
-	// is called every Poll, since the kernel sends no event for that. May be nil.
+	// PortsChanged reports whether a port has changed its state since the last call; may
+	// be nil.
 	PortsChanged func(context.Context) bool
-	Poll         time.Duration
 	// Monitor is notified of what happens; may be nil.
 	Monitor Monitor
 	// Interval is the time between two readings when nothing happens.
@@ -49,6 +48,9 @@ type Monitor interface {
 }
 
 const (
+	// pollEvery is how often the state of the ports is read: the kernel sends no event when
+	// a link goes up or down.
+	pollEvery = time.Second
 	// shutdownTimeout is how long ending may take.
 	shutdownTimeout = 3 * time.Second
 	// maxReadings is how many times Once reads hardware that looks different each time.
@@ -113,14 +115,14 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) loop(ctx context.Context, workers []*worker, rescan <-chan time.Duration) {
 	plan := schedule{interval: a.Interval}
 	if a.PortsChanged != nil {
-		plan.poll = a.Poll
+		plan.poll = pollEvery
 	}
 	known := map[string]time.Time{}
 	var last time.Time
 	late := 0 // readings in a row in which something did not answer in time
 	for ctx.Err() == nil {
 		parts, poll := plan.due(a.Now())
-		if poll && a.PortsChanged(ctx) {
+		if poll && a.poll(ctx) {
 			parts |= report.RDMA
 		}
 		if parts != 0 {
@@ -138,6 +140,13 @@ func (a *Agent) loop(ctx context.Context, workers []*worker, rescan <-chan time.
 		}
 		a.pause(ctx, &plan, last, rescan)
 	}
+}
+
+// poll reads the state of the ports and reports whether it has changed.
+func (a *Agent) poll(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pollEvery)
+	defer cancel()
+	return a.PortsChanged(ctx)
 }
 
 // pause waits until something is due.

@@ -109,7 +109,7 @@ func TestFlappingPort(t *testing.T) {
 		var changed atomic.Bool
 		becomes := func(to string) { state.Store(to); changed.Store(true) }
 		becomes("ACTIVE")
-		h.agent.Poll, h.agent.PortsChanged = s, func(context.Context) bool { return changed.Swap(false) }
+		h.agent.PortsChanged = func(context.Context) bool { return changed.Swap(false) }
 		h.agent.Collect = func(context.Context, report.Parts) report.Report { return portIs(state.Load().(string)) }
 		h.run()
 		h.sleepUntil(10*s + 10*ms)

@@ -25,7 +25,7 @@ func readings(t *testing.T, happen func(events chan<- report.Parts, changed *ato
 		log := logrus.New()
 		log.SetOutput(t.Output())
 		a := Agent{
-			Interval: time.Minute, Poll: time.Second, Now: time.Now, Log: log, Events: events,
+			Interval: time.Minute, Now: time.Now, Log: log, Events: events,
 			PortsChanged: func(context.Context) bool { return changed.Swap(false) },
 			Collect: func(_ context.Context, parts report.Parts) report.Report {
 				seen[time.Since(start)] = parts

@@ -96,7 +96,10 @@ func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
 		next[label.Ready] = ready
 	}
 	f.addReason(next, r, ready, changed, &settling)
-	for name := range f.seen(r) {
+	all := label.Set{} // published or read
+	maps.Copy(all, f.published)
+	maps.Copy(all, r.Labels)
+	for name := range all {
 		if derive.Hardware(name) || name == label.Ready || name == label.Reason {
 			continue
 		}
@@ -105,14 +108,6 @@ func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
 		}
 	}
 	return settling
-}
-
-// seen returns the labels that are published and those of a reading.
-func (f *Filter) seen(r Reading) label.Set {
-	all := label.Set{}
-	maps.Copy(all, f.published)
-	maps.Copy(all, r.Labels)
-	return all
 }
 
 // addReason adds the reason for the readiness that is published: none if ready, the
