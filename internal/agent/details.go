@@ -22,19 +22,17 @@ type details struct {
 // when the labels do, and otherwise when they have stayed the same for the settle time;
 // wait is how long that still takes, 0 for no wait.
 func (d *details) filter(s *sample, labelsChanged bool) (show *report.Report, wait time.Duration) {
-	switch now := &s.report; {
-	case d.published == nil, labelsChanged, d.settle == 0, sameDetails(d.published, now):
-		d.published, d.next = now, nil
-	case d.next == nil, !sameDetails(d.next, now):
-		d.next, d.since = now, s.at
-		wait = d.settle
-	default:
-		wait = d.settle - s.at.Sub(d.since)
-		if wait <= 0 {
-			d.published, d.next, wait = now, nil, 0
+	now := &s.report
+	if d.published != nil && !labelsChanged && !sameDetails(d.published, now) {
+		if d.next == nil || !sameDetails(d.next, now) {
+			d.next, d.since = now, s.at
+		}
+		if wait = d.settle - s.at.Sub(d.since); wait > 0 {
+			return d.published, wait
 		}
 	}
-	return d.published, wait
+	d.published, d.next = now, nil
+	return now, 0
 }
 
 func sameDetails(a, b *report.Report) bool {

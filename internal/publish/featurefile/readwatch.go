@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 // reports it for the inode, wherever that is moved (inotify(7), IN_ACCESS).
 type readWatch int
 
-// noReadWatch never notices anything.
+// noReadWatch never notices anything: it is no file descriptor.
 const noReadWatch readWatch = -1
 
 // watchReads begins to watch a file; it gives noReadWatch where that does not work.
@@ -24,16 +24,11 @@ func watchReads(path string) readWatch {
 
 // read reports whether the file has been read since watchReads.
 func (w readWatch) read() bool {
-	if w == noReadWatch {
-		return false
-	}
 	var event [unix.SizeofInotifyEvent + unix.NAME_MAX + 1]byte
 	n, err := unix.Read(int(w), event[:])
 	return err == nil && n > 0
 }
 
 func (w readWatch) close() {
-	if w != noReadWatch {
-		_ = unix.Close(int(w))
-	}
+	_ = unix.Close(int(w))
 }

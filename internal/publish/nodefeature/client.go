@@ -39,7 +39,6 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	if err := v1alpha1.AddToScheme(types); err != nil {
 		return nil, err
 	}
-	metav1.AddToGroupVersion(types, v1alpha1.SchemeGroupVersion)
 	core := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(types, core)
 	codec := serializer.NewCodecFactory(types).WithoutConversion()
