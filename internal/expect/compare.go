@@ -3,6 +3,7 @@ package expect
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,26 +72,22 @@ type Versions struct {
 // bound is one part: an operator, "" for equal, and the numbers of a version.
 type bound struct {
 	op      string
-	numbers []int
+	numbers []uint64
 }
 
 // String is the constraint as it was written.
 func (v Versions) String() string { return v.text }
 
-// Form is how a kind of version is written.
-type Form struct {
-	example string
-	// groups is how many numbers there may be. dash is how many of them come
-	// before a dash; 0 for no dash.
-	groups, dash int
-}
+// Form is how a kind of version is written: an example, and a regular expression for it
+// and its beginnings.
+type Form struct{ example, pattern string }
 
 // Forms of versions: as the GPU driver, MOFED's modules and the firmware of NICs
 // show them.
 var (
-	driverForm   = Form{"570.86.15", 3, 0}
-	mofedForm    = Form{"24.10-1.1.4", 5, 2}
-	firmwareForm = Form{"28.39.1002", 3, 0}
+	driverForm   = Form{"570.86.15", `^\d{1,9}(\.\d{1,9}){0,2}$`}
+	mofedForm    = Form{"24.10-1.1.4", `^\d{1,9}(\.\d{1,9}(-\d{1,9}(\.\d{1,9}){0,2})?)?$`}
+	firmwareForm = Form{"28.39.1002", driverForm.pattern}
 )
 
 // ParseVersions reads a constraint on versions of a form.
@@ -98,71 +95,39 @@ func ParseVersions(text string, form Form) (Versions, error) {
 	v := Versions{text: text}
 	for part := range strings.SplitSeq(text, ",") {
 		op, version := cutOperator(part)
-		numbers, ok := form.numbers(version)
-		if !ok {
+		if ok, _ := regexp.MatchString(form.pattern, version); !ok {
 			return Versions{}, fmt.Errorf("%q is not a version; write it as %s or its beginning, or \">= %s\"", text, form.example, form.example)
 		}
-		v.bounds = append(v.bounds, bound{op, numbers})
+		v.bounds = append(v.bounds, bound{op, numbers(version)})
 	}
 	return v, nil
 }
 
-// numbers splits a version of the form into its numbers.
-func (f Form) numbers(version string) ([]int, bool) {
-	head, tail, dashed := version, "", false
-	if f.dash > 0 {
-		head, tail, dashed = strings.Cut(version, "-")
-	}
-	parts := strings.Split(head, ".")
-	switch {
-	case dashed && len(parts) != f.dash, !dashed && f.dash > 0 && len(parts) > f.dash:
-		return nil, false
-	case dashed:
-		parts = append(parts, strings.Split(tail, ".")...)
-	}
-	if len(parts) > f.groups {
-		return nil, false
-	}
-	var numbers []int
-	for _, part := range parts {
-		n, ok := digits(part)
-		if !ok {
-			return nil, false
+// numbers returns the numbers of a version, up to the first part that is not a number.
+func numbers(version string) []uint64 {
+	var all []uint64
+	for _, part := range strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' }) {
+		n, err := strconv.ParseUint(part, 10, 64)
+		if err != nil {
+			break
 		}
-		numbers = append(numbers, n)
+		all = append(all, n)
 	}
-	return numbers, true
-}
-
-// digits reads a number of at most nine digits.
-func digits(text string) (int, bool) {
-	if text == "" || len(text) > 9 || strings.Trim(text, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.Atoi(text)
-	return n, err == nil
+	return all
 }
 
 // Holds reports whether a version is accepted. Numbers are compared one by one, as
 // many as the constraint has. Where the version has fewer numbers and these are the
 // same, the answer is unknown.
 func (v Versions) Holds(version string) tristate.State {
-	var numbers []int
-	for _, part := range strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' }) {
-		n, ok := digits(part)
-		if !ok {
-			break
-		}
-		numbers = append(numbers, n)
-	}
-	out := tristate.True
+	found, out := numbers(version), tristate.True
 	for _, b := range v.bounds {
-		out = tristate.And(out, b.holds(numbers))
+		out = tristate.And(out, b.holds(found))
 	}
 	return out
 }
 
-func (b bound) holds(version []int) tristate.State {
+func (b bound) holds(version []uint64) tristate.State {
 	common := min(len(b.numbers), len(version))
 	order := slices.Compare(version[:common], b.numbers[:common])
 	if order == 0 && common < len(b.numbers) {
@@ -193,29 +158,21 @@ func cutOperator(part string) (op, rest string) {
 }
 
 // Pattern is a name, in which each * stands for any text and upper and lower
-// case are the same.
-type Pattern string
+// case are the same. The zero value matches any name.
+type Pattern struct {
+	text   string
+	regexp *regexp.Regexp
+}
+
+// ParsePattern reads a pattern.
+func ParsePattern(text string) (Pattern, error) {
+	re, err := regexp.Compile("(?is)^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*") + "$")
+	return Pattern{text, re}, err
+}
 
 // Matches compares a name with the pattern.
 func (p Pattern) Matches(name string) bool {
-	parts := strings.Split(strings.ToLower(string(p)), "*")
-	name = strings.ToLower(strings.TrimSpace(name))
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return name == first
-	}
-	rest, ok := strings.CutPrefix(name, first)
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, ok := strings.Cut(rest, part)
-		if !ok {
-			return false
-		}
-		rest = after
-	}
-	return strings.HasSuffix(rest, last)
+	return p.regexp == nil || p.regexp.MatchString(strings.TrimSpace(name))
 }
 
 // matchesAny reports whether any of the patterns matches any of the names.
@@ -227,7 +184,7 @@ func matchesAny(patterns []Pattern, names ...string) bool {
 func join(patterns []Pattern) string {
 	words := make([]string, len(patterns))
 	for i, p := range patterns {
-		words[i] = string(p)
+		words[i] = p.text
 	}
 	return strings.Join(words, " or ")
 }

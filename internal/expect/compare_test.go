@@ -154,9 +154,8 @@ func FuzzVersions(f *testing.F) {
 
 func TestPattern(t *testing.T) {
 	for _, test := range []struct {
-		pattern Pattern
-		name    string
-		want    bool
+		pattern, name string
+		want          bool
 	}{
 		{"H100", "H100", true},
 		{"h100", "H100", true},
@@ -176,9 +175,11 @@ func TestPattern(t *testing.T) {
 		{"*a*", "xay", true},
 		{"*a*", "xy", false},
 		{"H100", " H100 ", true},
+		{"(a.c", "(abc", false},
 	} {
-		if got := test.pattern.Matches(test.name); got != test.want {
-			t.Errorf("%q matches %q: %v", test.pattern, test.name, got)
+		p, err := ParsePattern(test.pattern)
+		if got := p.Matches(test.name); err != nil || got != test.want {
+			t.Errorf("%q matches %q: %v, %v", test.pattern, test.name, got, err)
 		}
 	}
 }

@@ -8,6 +8,8 @@
 package expect
 
 import (
+	"slices"
+
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -176,10 +178,8 @@ type Check struct {
 // Deviations names the violated expectations, each once.
 func (r *Result) Deviations() []string {
 	var names []string
-	seen := map[string]bool{}
 	for _, c := range r.Checks {
-		if c.State == tristate.False && !seen[c.Name] {
-			seen[c.Name] = true
+		if c.State == tristate.False && !slices.Contains(names, c.Name) {
 			names = append(names, c.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -37,20 +38,12 @@ func (f *Facts) unidentified() int {
 	return n
 }
 
-func (f *Facts) gpuGroup(g *Group) []Check {
-	members := f.members(g, (*pci.Function).GPUEligible)
-	all := []Check{f.count("gpus", "GPUs", g, members)}
+// group judges the expectations about GPUs or NICs.
+func (f *Facts) group(key, what string, g *Group, eligible func(*pci.Function) bool) []Check {
+	members := f.members(g, eligible)
+	all := []Check{f.count(key, what, g, members)}
 	if g.FullLink {
-		all = append(all, f.fullLink("gpus", g, members))
-	}
-	return all
-}
-
-func (f *Facts) nicGroup(g *Group) []Check {
-	members := f.members(g, (*pci.Function).NICEligible)
-	all := []Check{f.count("nics", "NICs", g, members)}
-	if g.FullLink {
-		all = append(all, f.fullLink("nics", g, members))
+		all = append(all, f.fullLink(key, g, members))
 	}
 	if g.ActivePorts != nil {
 		all = append(all, f.activePorts(g, members))
@@ -135,10 +128,7 @@ func (f *Facts) firmware(g *Group, members []*pci.Function) Check {
 	}
 	t := f.tally()
 	for _, fn := range members {
-		version := f.Extras.Firmware[fn.Address]
-		if version == "" {
-			version = known[cardOf(fn)]
-		}
+		version := cmp.Or(f.Extras.Firmware[fn.Address], known[cardOf(fn)])
 		t.add(g.Firmware.Holds(version), version+" on "+fn.Address.String())
 	}
 	return Check{

@@ -29,10 +29,10 @@ func Judge(file *File, f *Facts) Result {
 func (f *Facts) checks(e *Expectations) []Check {
 	var all []Check
 	for i := range e.GPUs {
-		all = append(all, f.gpuGroup(&e.GPUs[i])...)
+		all = append(all, f.group("gpus", "GPUs", &e.GPUs[i], (*pci.Function).GPUEligible)...)
 	}
 	for i := range e.NICs {
-		all = append(all, f.nicGroup(&e.NICs[i])...)
+		all = append(all, f.group("nics", "NICs", &e.NICs[i], (*pci.Function).NICEligible)...)
 	}
 	if e.Level != topology.Unknown {
 		all = append(all, f.level(e.Level))

@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func (f *Facts) matches(m *Match) tristate.State {
 		out = tristate.And(out, state)
 	}
 	if !m.firmware() {
-		out = tristate.And(out, f.has(isGPU, []Pattern{"*"}))
+		out = tristate.And(out, f.has(isGPU, []Pattern{{}}))
 	}
 	return out
 }
@@ -91,15 +92,6 @@ func names(f *pci.Function) []string {
 	return []string{f.Name(), fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)}
 }
 
-// modelName is the product name, or the IDs where it is not known.
-func modelName(f *pci.Function) string {
-	all := names(f)
-	if all[0] != "" {
-		return all[0]
-	}
-	return all[1]
-}
-
 // machine describes the machine in the words of a match.
 func (f *Facts) machine() string {
 	var parts []string
@@ -111,23 +103,19 @@ func (f *Facts) machine() string {
 			parts = append(parts, fmt.Sprintf("%s %q", text.key, text.Value))
 		}
 	}
-	if !f.PCIRead {
-		if len(parts) == 0 {
-			return "neither its PCI bus nor its name can be read"
-		}
-		return strings.Join(parts, ", ")
-	}
-	var models []string
+	withoutGPU := len(parts)
 	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; isGPU(fn) && !slices.Contains(models, modelName(fn)) {
-			models = append(models, modelName(fn))
+		fn := &f.PCI.Functions[i]
+		if part := fmt.Sprintf("gpu %q", cmp.Or(names(fn)...)); isGPU(fn) && !slices.Contains(parts, part) {
+			parts = append(parts, part)
 		}
 	}
-	for _, model := range models {
-		parts = append(parts, fmt.Sprintf("gpu %q", model))
-	}
-	if len(models) == 0 {
+	switch {
+	case len(parts) > withoutGPU:
+	case f.PCIRead:
 		parts = append(parts, "no gpu")
+	case len(parts) == 0:
+		return "neither its PCI bus nor its name can be read"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -30,12 +30,11 @@ func Parse(text []byte) (*File, error) {
 }
 
 func (f *File) readTypes(n *yaml.Node) error {
-	items, err := strictyaml.List(n)
-	if err != nil {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
 		return errors.New("must be a list of machine types, each with name, match and expect")
 	}
 	lines := map[string]int{}
-	for _, item := range items {
+	for _, item := range n.Content {
 		if last := len(f.Types) - 1; last >= 0 && f.Types[last].Match.any() {
 			return strictyaml.At(item, fmt.Errorf("unreachable: type %s above matches every machine; move it to the end", f.Types[last].Name))
 		}
@@ -68,11 +67,11 @@ func (m *Match) read(n *yaml.Node) error {
 		return errors.New("must be any, or a mapping (key: value) of what to match")
 	}
 	return strictyaml.Map(n, "match", strictyaml.Keys{
-		"product":  list(&m.Product, pattern),
-		"vendor":   list(&m.Vendor, pattern),
-		"board":    list(&m.Board, pattern),
-		"gpu":      list(&m.GPU, pattern),
-		"nic":      list(&m.NIC, pattern),
+		"product":  list(&m.Product, ParsePattern),
+		"vendor":   list(&m.Vendor, ParsePattern),
+		"board":    list(&m.Board, ParsePattern),
+		"gpu":      list(&m.GPU, ParsePattern),
+		"nic":      list(&m.NIC, ParsePattern),
 		"topology": list(&m.Topology, source),
 	})
 }
@@ -107,12 +106,9 @@ func groups(to *[]Group, read func(*Group, *yaml.Node) error) reader {
 			*to = make([]Group, 1)
 			return one(&(*to)[0].Count, ParseRange)(n)
 		}
-		items := []*yaml.Node{n}
-		if n.Kind == yaml.SequenceNode {
-			var err error
-			if items, err = strictyaml.List(n); err != nil {
-				return err
-			}
+		items, err := strictyaml.Items(n)
+		if err != nil {
+			return err
 		}
 		for _, item := range items {
 			var g Group
@@ -141,7 +137,7 @@ func (g *Group) readNICs(n *yaml.Node) error {
 // keys are those of GPUs and NICs.
 func (g *Group) keys() strictyaml.Keys {
 	return strictyaml.Keys{
-		"model": list(&g.Model, pattern),
+		"model": list(&g.Model, ParsePattern),
 		"count": one(&g.Count, ParseRange),
 		"pcie": func(n *yaml.Node) error {
 			g.FullLink = n.Value == "full"
@@ -206,8 +202,6 @@ func boolean(text string) (bool, error) {
 	word, err := oneOf("true", "false")(text)
 	return word == "true", err
 }
-
-func pattern(text string) (Pattern, error) { return Pattern(text), nil }
 
 func versions(form Form) func(string) (Versions, error) {
 	return func(text string) (Versions, error) { return ParseVersions(text, form) }

@@ -31,13 +31,9 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
-// Unwrap implements errors.Unwrap.
-func (e *Error) Unwrap() error { return e.Err }
-
 // At adds the line of a node to an error that has none.
 func At(n *yaml.Node, err error) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{n.Line, err}
@@ -52,23 +48,18 @@ func Parse(text []byte) (*yaml.Node, error) {
 	if err != nil {
 		return nil, syntax(text, err)
 	}
-	if document == nil || len(document.Content) == 0 {
+	if len(document.Content) == 0 {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: 1}, nil
 	}
 	root := document.Content[0]
 	return root, check(root)
 }
 
-var errDocuments = errors.New("a second YAML document begins here; put everything into the first")
-
-// decode returns nil for a text without a document.
+// decode reads a text of at most one document.
 func decode(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		return nil, nil //nolint:nilnil // an empty text is no error
-	case err != nil:
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	switch err := decoder.Decode(&second); {
@@ -77,7 +68,7 @@ func decode(text []byte) (*yaml.Node, error) {
 	case err != nil:
 		return nil, err
 	}
-	return nil, errDocuments
+	return nil, errors.New("a second YAML document begins here; put everything into the first")
 }
 
 // syntax returns an error of the YAML library the line where it is, and a hint where
@@ -168,11 +159,11 @@ func Map(n *yaml.Node, name string, keys Keys, required ...string) error {
 	return nil
 }
 
-// List returns the items of a list that is not empty.
-func List(n *yaml.Node) ([]*yaml.Node, error) {
+// Items returns the items of a list that is not empty, or the one value in its place.
+func Items(n *yaml.Node) ([]*yaml.Node, error) {
 	switch {
 	case n.Kind != yaml.SequenceNode:
-		return nil, errors.New("must be a list")
+		return []*yaml.Node{n}, nil
 	case len(n.Content) == 0:
 		return nil, errors.New("the list is empty")
 	}
@@ -192,12 +183,9 @@ func Text(n *yaml.Node) (string, error) {
 
 // Texts returns a text, or the texts of a list that is not empty.
 func Texts(n *yaml.Node) ([]string, error) {
-	items := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		var err error
-		if items, err = List(n); err != nil {
-			return nil, err
-		}
+	items, err := Items(n)
+	if err != nil {
+		return nil, err
 	}
 	var all []string
 	for _, item := range items {
