@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,12 +18,7 @@ import (
 func GPUName(index int) string { return "GPU" + strconv.Itoa(index) }
 
 // NICName is what topo calls a NIC: its RDMA device, or its address.
-func NICName(n *topology.NIC) string {
-	if name := n.Name(); name != "" {
-		return name
-	}
-	return n.Address()
-}
+func NICName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }
 
 // FindGPU returns the index of a GPU by name ("GPU0"), index or PCI address, with
 // or without the domain 0000. The error lists what there is.
@@ -42,16 +38,14 @@ func FindGPU(r *report.Report, name string) (int, error) {
 // FindNIC returns the index of a NIC by RDMA device, network device or PCI
 // address, with or without the domain 0000. The error lists what there is.
 func FindNIC(r *report.Report, name string) (int, error) {
-	matches := [...]func(*topology.NIC) bool{
-		func(n *topology.NIC) bool { return n.Name() == name },
-		func(n *topology.NIC) bool { return n.RDMA != nil && slices.Contains(n.RDMA.NetDevs, name) },
-		func(n *topology.NIC) bool { return isAddress(name, n.Address()) },
+	matches := [...]func(topology.NIC) bool{
+		func(n topology.NIC) bool { return n.Name() == name },
+		func(n topology.NIC) bool { return n.RDMA != nil && slices.Contains(n.RDMA.NetDevs, name) },
+		func(n topology.NIC) bool { return isAddress(name, n.Address()) },
 	}
 	for _, match := range matches {
-		for i := range r.Matrix.NICs {
-			if name != "" && match(&r.Matrix.NICs[i]) {
-				return i, nil
-			}
+		if i := slices.IndexFunc(r.Matrix.NICs, match); i >= 0 && name != "" {
+			return i, nil
 		}
 	}
 	var names []string

@@ -4,43 +4,30 @@ import (
 	"slices"
 
 	"gdr-features/internal/report"
-	"gdr-features/topology"
-	"gdr-features/tristate"
 )
 
-// Nearest are a GPU and the NICs nearest to it.
+// Nearest are the NICs nearest to a GPU.
 type Nearest struct {
-	GPU   int
-	Level topology.Level
 	// NICs are the RDMA devices and functions of topology.GPU.Nearest, by their
 	// indexes in the Matrix.
 	NICs []int
-	// NCCL, Default and Hops are those of the path to the first of them.
-	NCCL    topology.Level
-	Default tristate.State
-	Hops    []Hop
+	// Path is the one to the first of them; without any, only its GPU is set.
+	Path
 }
 
 // NearestNICs returns the nearest NICs of every GPU.
 func NearestNICs(r *report.Report) []Nearest {
 	list := make([]Nearest, len(r.Matrix.GPUs))
-	for i := range list {
-		list[i] = nearest(r, i)
-	}
-	return list
-}
-
-func nearest(r *report.Report, gpu int) Nearest {
-	g := &r.Matrix.GPUs[gpu]
-	out := Nearest{GPU: gpu}
-	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; n.Eligible && slices.Contains(g.Nearest, n.Function) {
-			out.NICs = append(out.NICs, i)
+	for gpu := range list {
+		near := &list[gpu]
+		for i := range r.Matrix.NICs {
+			if n := &r.Matrix.NICs[i]; n.Eligible && slices.Contains(r.Matrix.GPUs[gpu].Nearest, n.Function) {
+				near.NICs = append(near.NICs, i)
+			}
+		}
+		if near.GPU = gpu; len(near.NICs) > 0 {
+			near.Path = PathOf(r, gpu, near.NICs[0])
 		}
 	}
-	if len(out.NICs) > 0 {
-		path := PathOf(r, gpu, out.NICs[0])
-		out.Level, out.NCCL, out.Default, out.Hops = g.Level, path.NCCL, path.Default, path.Hops
-	}
-	return out
+	return list
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 
 	"gdr-features/internal/report"
@@ -82,27 +83,22 @@ type path struct {
 // hops lists the hops from the GPU to a function: up to the deepest common bridge, or
 // to the root bus and over the NUMA nodes, and down again.
 func (w *path) hops(to *pci.Function, role string) []Hop {
-	up := []Hop{w.hop("GPU", w.g.Address)}
-	down := []Hop{w.hop(role, to.Address)}
+	hops := []Hop{w.hop("GPU", w.g.Address)}
 	common := w.g.CommonBridges(to)
-	for i := len(w.g.Bridges) - 1; i >= common; i-- {
-		up = append(up, w.hop(portRole(i, len(w.g.Bridges)), w.g.Bridges[i]))
+	for i := len(w.g.Bridges) - 1; i >= max(common-1, 0); i-- {
+		hop := w.hop(portRole(i, len(w.g.Bridges)), w.g.Bridges[i])
+		hop.Turn = i == common-1
+		hops = append(hops, hop)
 	}
-	for i := len(to.Bridges) - 1; i >= common; i-- {
-		down = append(down, w.hop(portRole(i, len(to.Bridges)), to.Bridges[i]))
+	if common == 0 {
+		hops = append(hops, w.overRoot(to)...)
 	}
-	if common > 0 {
-		turn := w.hop(portRole(common-1, len(w.g.Bridges)), w.g.Bridges[common-1])
-		turn.Turn = true
-		up = append(up, turn)
-	} else {
-		up = append(up, w.overRoot(to)...)
+	for i := common; i < len(to.Bridges); i++ {
+		hops = append(hops, w.hop(portRole(i, len(to.Bridges)), to.Bridges[i]))
 	}
-	for i := len(down) - 1; i >= 0; i-- {
-		up = append(up, down[i])
-	}
-	markNarrowest(up)
-	return up
+	hops = append(hops, w.hop(role, to.Address))
+	markNarrowest(hops)
+	return hops
 }
 
 // overRoot lists the hops above all bridges.
@@ -120,22 +116,15 @@ func (w *path) overRoot(to *pci.Function) []Hop {
 }
 
 func rootHop(f *pci.Function) Hop {
-	name := f.RootBus
-	if name == "" {
-		name = "not readable"
-	}
-	return Hop{Role: "host bridge", Name: name}
+	return Hop{Role: "host bridge", Name: cmp.Or(f.RootBus, "not readable")}
 }
 
 func nodeHop(f *pci.Function) Hop {
-	return Hop{Role: "CPU", Name: nodeName(f.NearNUMA)}
-}
-
-func nodeName(n int) string {
-	if n < 0 {
-		return "NUMA node unknown"
+	name := "NUMA node unknown"
+	if f.NearNUMA >= 0 {
+		name = fmt.Sprintf("NUMA node %d", f.NearNUMA)
 	}
-	return fmt.Sprintf("NUMA node %d", n)
+	return Hop{Role: "CPU", Name: name}
 }
 
 // portRole names the bridge at index i of a chain of n: the first is on the root bus,

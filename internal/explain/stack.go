@@ -12,19 +12,19 @@ import (
 
 // Step is one part of the chain from hardware to GPU memory.
 type Step struct {
-	Name string
+	Name  string         `json:"name"`
+	State tristate.State `json:"state"`
 	// Waits names the steps that this one waits for.
-	Waits []string
-	State tristate.State
+	Waits []string `json:"waitsFor"`
 	// Either says that this is one of the two ways to GPU memory; one is enough.
-	Either bool
+	Either bool `json:"either"`
 	// Detail is what was found, Sources the files it was read from.
-	Detail  string
-	Sources []string
+	Detail string `json:"detail"`
 	// First marks, on a node that is not ready, the first broken step, or the
 	// first unknown one where none is broken. Reason is the verdict's then.
-	First  bool
-	Reason verdict.Reason
+	First   bool           `json:"first"`
+	Reason  verdict.Reason `json:"reason"`
+	Sources []string       `json:"sources"`
 }
 
 // chain lists the steps in their order, and for each the check that shows it. The
@@ -72,7 +72,7 @@ func Stack(r *report.Report) []Step {
 		if c.name == peerDirect && !v.NIC.PeerMemory.Core && !v.GPU.Client.AnyNIC {
 			continue // their clients do not register there
 		}
-		l := Step{Name: c.name, Waits: slices.Clone(c.waits), Either: c.either, State: either[c.name]}
+		l := Step{Name: c.name, Waits: append([]string{}, c.waits...), Either: c.either, State: either[c.name], Sources: []string{}}
 		if !l.Either {
 			l.State = met(v.Steps, c.check)
 		}
@@ -149,11 +149,9 @@ func markFirst(steps []Step, v *verdict.Verdict) {
 	memory := tristate.Or(v.Peermem, v.DMABuf)
 	for i := range steps {
 		l := &steps[i]
-		switch {
-		case l.State != v.Ready, l.Either && memory != v.Ready, l.Name == peerDirect && v.Ready == tristate.Unknown:
-			continue
+		if l.State == v.Ready && (!l.Either || memory == v.Ready) && (l.Name != peerDirect || v.Ready == tristate.False) {
+			l.First, l.Reason = true, v.Reason
+			return
 		}
-		l.First, l.Reason = true, v.Reason
-		return
 	}
 }

@@ -9,7 +9,10 @@ import (
 	"gdr-features/tristate"
 )
 
-const fileUnread = "the machine has an NCCL topology file that cannot be read"
+const (
+	fileUnread = "the machine has an NCCL topology file that cannot be read"
+	truncated  = "; NCCL truncates an address whose PCI domain has more than 16 bits, finds no function there and takes CPU -1"
+)
 
 // why returns the rule that the level follows from, with this pair's facts.
 func (w *path) why() string {
@@ -68,7 +71,7 @@ func (w *path) ncclWhy() string {
 	var text string
 	switch w.pair.NCCL {
 	case topology.Unknown:
-		text = w.ncclUnknown()
+		return w.ncclUnknown()
 	case topology.P2C:
 		text = "the GPU reaches its CPU by NVLink-C2C, no NIC is nearer to the GPU, and the CPU reaches this NIC by PCIe"
 	case topology.PIX, topology.PXB:
@@ -78,12 +81,9 @@ func (w *path) ncclWhy() string {
 	case topology.SYS:
 		text = fmt.Sprintf("they are attached to the CPUs of NUMA nodes %s and %s", g.CPU, n.CPU)
 		if w.wide() {
-			text += "; NCCL truncates an address whose PCI domain has more than 16 bits, finds no function there and takes CPU -1"
+			text += truncated
 		}
 	case topology.NODE: // NCCL has none
-	}
-	if w.pair.NCCL == topology.Unknown {
-		return text
 	}
 	switch named := w.inFile(); {
 	case w.pair.FromFile:
@@ -165,7 +165,7 @@ func ncclSwitches(pair topology.Pair, g, n topology.NCCLPlace) string {
 func (w *path) ncclPHB(g, n topology.NCCLPlace) string {
 	switch {
 	case w.wide():
-		return "; NCCL truncates an address whose PCI domain has more than 16 bits, finds no function there and takes CPU -1"
+		return truncated
 	case g.CPU == "-1":
 		return "; numa_node is -1, which NCCL treats as a CPU of its own"
 	case w.pair.Level == topology.NODE:
@@ -222,7 +222,7 @@ func (w *path) notes(hops []Hop) []string {
 		say("ACS redirects peer-to-peer traffic to the root complex at %s", strings.Join(redirecting, " "))
 	}
 	if l := w.g.Link; l != nil && l.Speed > 0 && l.Speed < l.MaxSpeed {
-		say("an idle GPU lowers the speed of its link: look again under load before calling %sGT/s a fault", Speed(l.Speed))
+		say("an idle GPU lowers the speed of its link: look again under load before calling %gGT/s a fault", l.Speed)
 	}
 	return notes
 }
@@ -239,6 +239,3 @@ func redirects(hops []Hop) []string {
 	}
 	return list
 }
-
-// Speed writes GT/s without needless digits: 32, 2.5.
-func Speed(gts float64) string { return fmt.Sprintf("%g", gts) }

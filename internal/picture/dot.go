@@ -1,13 +1,13 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
 	"strings"
 
 	"gdr-features/internal/report"
-	"gdr-features/internal/view"
 	"gdr-features/topology"
 )
 
@@ -104,7 +104,7 @@ func (d *dot) matrix(m *model) {
 		cell(` align="left"`, g.Name+" "+g.Short())
 		for _, level := range m.Matrix[i] {
 			c := light(level)
-			fmt.Fprintf(d, `<td bgcolor="%s"><font color="%s">%s</font></td>`, c.Fill, c.Text, view.OrQuestion(level.String()))
+			fmt.Fprintf(d, `<td bgcolor="%s"><font color="%s">%s</font></td>`, c.Fill, c.Text, cmp.Or(level.String(), "?"))
 		}
 	}
 	d.f("</tr>\n  </table>>]\n")

@@ -141,11 +141,9 @@ func newModel(r *report.Report) *model {
 		Counts: count(len(r.Matrix.GPUs), "GPU") + ", " + count(len(r.Matrix.NICs), "NIC"),
 	}
 	m.Word, m.Status = word(&r.Verdict)
-	for i := range m.Findings {
-		if f := &m.Findings[i]; f.Reason != "" && f.Reason == r.Verdict.Reason {
-			m.Cause = f
-			break
-		}
+	hasReason := func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }
+	if i := slices.IndexFunc(m.Findings, hasReason); i >= 0 {
+		m.Cause = &m.Findings[i]
 	}
 	m.addDevices(r)
 	for i, g := range m.GPUs {
@@ -280,14 +278,10 @@ func count(n int, what string) string {
 // write writes a text of several lines without control characters: names from a
 // machine may contain anything.
 func write(w io.Writer, text string) error {
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		body, end := strings.CutSuffix(line, "\n")
-		out.WriteString(sanitize.Terminal(body))
-		if end {
-			out.WriteByte('\n')
-		}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = sanitize.Terminal(lines[i])
 	}
-	_, err := io.WriteString(w, out.String())
+	_, err := io.WriteString(w, strings.Join(lines, "\n"))
 	return err
 }

@@ -136,10 +136,8 @@ func byAddress(a, b *device) int {
 
 // bus finds or makes the node of a root bus.
 func (b *builder) bus(name string) *node {
-	for _, bus := range b.buses {
-		if bus.Name == name {
-			return bus
-		}
+	if i := slices.IndexFunc(b.buses, func(bus *node) bool { return bus.Name == name }); i >= 0 {
+		return b.buses[i]
 	}
 	bus := &node{Form: rootBus, Name: name}
 	b.buses = append(b.buses, bus)

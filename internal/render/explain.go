@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -41,12 +42,7 @@ func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 	return err
 }
 
-func levelOrUnknown(l topology.Level) string {
-	if l == topology.Unknown {
-		return "unknown"
-	}
-	return l.String()
-}
+func levelOrUnknown(l topology.Level) string { return cmp.Or(l.String(), "unknown") }
 
 // hops is a table with a line for each hop.
 func hops(list []explain.Hop) string {
@@ -89,7 +85,7 @@ func link(l *pci.Link) string {
 func speedAndWidth(speed float64, width int) string {
 	s, x := "?", "x?"
 	if speed > 0 {
-		s = explain.Speed(speed)
+		s = fmt.Sprint(speed)
 	}
 	if width > 0 {
 		x = "x" + strconv.Itoa(width)
@@ -156,22 +152,13 @@ func nearestLines(r *report.Report) string {
 			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none(r))
 			continue
 		}
-		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, view.OrQuestion(n.NCCL.String()), byDefault(n.Default),
+		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, cmp.Or(n.NCCL.String(), "?"), byDefault[n.Default],
 			someNICs(r, n.NICs), compact(n.Hops))
 	}
 	return t.String()
 }
 
-func byDefault(s tristate.State) string {
-	switch s {
-	case tristate.True:
-		return "yes"
-	case tristate.False:
-		return "no"
-	case tristate.Unknown:
-	}
-	return "?"
-}
+var byDefault = map[tristate.State]string{tristate.True: "yes", tristate.False: "no", tristate.Unknown: "?"}
 
 func none(r *report.Report) string {
 	if r.Matrix.EligibleNICs == 0 {
@@ -236,18 +223,9 @@ func chainLines(r *report.Report) string {
 		if len(l.Waits) > 0 {
 			waits = strings.Join(l.Waits, ", ")
 		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", mark, stateWord(l.State), l.Name, waits, l.Detail)
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", mark, stateWords[l.State], l.Name, waits, l.Detail)
 	}
 	return columns(t.String()) + last
 }
 
-func stateWord(s tristate.State) string {
-	switch s {
-	case tristate.True:
-		return "ok"
-	case tristate.False:
-		return "NO"
-	case tristate.Unknown:
-	}
-	return "UNKNOWN"
-}
+var stateWords = map[tristate.State]string{tristate.True: "ok", tristate.False: "NO", tristate.Unknown: "UNKNOWN"}

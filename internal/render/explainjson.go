@@ -128,29 +128,18 @@ type nearestJSON struct {
 	Way     []string       `json:"way"`
 }
 
-type chainJSON struct {
-	Name    string         `json:"name"`
-	State   tristate.State `json:"state"`
-	Waits   []string       `json:"waitsFor"`
-	Either  bool           `json:"either"`
-	Detail  string         `json:"detail"`
-	First   bool           `json:"first"`
-	Reason  verdict.Reason `json:"reason"`
-	Sources []string       `json:"sources"`
-}
-
 type explainJSON struct {
 	Ready    tristate.State `json:"ready"`
 	Reason   verdict.Reason `json:"reason"`
 	Nearest  []nearestJSON  `json:"nearest"`
-	Chain    []chainJSON    `json:"chain"`
+	Chain    []explain.Step `json:"chain"`
 	Problems []string       `json:"problems"`
 }
 
 // ExplainJSON writes the nearest NICs and the chain from hardware to GPU memory.
 func ExplainJSON(w io.Writer, r *report.Report) error {
 	out := explainJSON{
-		Ready: r.Verdict.Ready, Reason: r.Verdict.Reason, Nearest: []nearestJSON{}, Chain: []chainJSON{},
+		Ready: r.Verdict.Ready, Reason: r.Verdict.Reason, Nearest: []nearestJSON{}, Chain: explain.Stack(r),
 		Problems: sanitize.Errors(r.Problems),
 	}
 	for _, n := range explain.NearestNICs(r) {
@@ -162,11 +151,6 @@ func ExplainJSON(w io.Writer, r *report.Report) error {
 			j.Way = append(j.Way, h.Name)
 		}
 		out.Nearest = append(out.Nearest, j)
-	}
-	for _, l := range explain.Stack(r) {
-		out.Chain = append(out.Chain, chainJSON{
-			l.Name, l.State, append([]string{}, l.Waits...), l.Either, l.Detail, l.First, l.Reason, append([]string{}, l.Sources...),
-		})
 	}
 	return writeJSON(w, out)
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -140,10 +141,7 @@ func slurmPath(path string) bool {
 // slurmBefore reports whether Slurm sorts one device node before another: /dev/nvidia9 before
 // /dev/nvidia10.
 func slurmBefore(a, b string) bool {
-	if len(a) != len(b) {
-		return len(a) < len(b)
-	}
-	return a < b
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
 }
 
 // slurmGPUs has a line for each GPU, in the order of addresses.

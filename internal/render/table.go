@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -78,7 +79,7 @@ func matrix(r *report.Report) string {
 		fmt.Fprintf(&t, "GPU%d %s", i, view.Short(g.Address.String()))
 		for _, p := range r.Matrix.PairsOf(i) {
 			if !view.Folded(r, &r.Matrix.NICs[p.NIC]) {
-				t.WriteString("\t" + view.OrQuestion(p.Level.String()))
+				t.WriteString("\t" + cmp.Or(p.Level.String(), "?"))
 			}
 		}
 		t.WriteString("\t" + numa(g.NearNUMA) + "\n")
@@ -112,7 +113,7 @@ func devices(r *report.Report) string {
 		if n.Function != nil {
 			what, drv = view.Product(n.Function), view.Driver(n.Function)
 		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", view.OrDash(n.Name()), view.OrDash(n.Address()), what, drv, view.NICNote(n))
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), what, drv, view.NICNote(n))
 	}
 	return t.String()
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -33,9 +34,9 @@ func wideDevices(r *report.Report) string {
 		switch {
 		case view.Folded(r, n):
 		case n.Function == nil:
-			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", view.OrDash(n.Name()), view.OrDash(n.Address()), role(r, n))
+			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), role(r, n))
 		default:
-			t.WriteString(wideRow(r, view.OrDash(n.Name()), role(r, n), n.Function, n))
+			t.WriteString(wideRow(r, cmp.Or(n.Name(), "-"), role(r, n), n.Function, n))
 		}
 	}
 	for i := range r.PCI.Functions {
@@ -49,8 +50,8 @@ func wideDevices(r *report.Report) string {
 func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.NIC) string {
 	firmware, board, netdevs := "-", "-", "-"
 	if n != nil && n.RDMA != nil {
-		firmware, board = view.OrDash(sanitize.Terminal(n.RDMA.Firmware)), view.OrDash(sanitize.Terminal(n.RDMA.Board))
-		netdevs = view.OrDash(sanitize.Terminal(strings.Join(n.RDMA.NetDevs, ",")))
+		firmware, board = cmp.Or(sanitize.Terminal(n.RDMA.Firmware), "-"), cmp.Or(sanitize.Terminal(n.RDMA.Board), "-")
+		netdevs = cmp.Or(sanitize.Terminal(strings.Join(n.RDMA.NetDevs, ",")), "-")
 	}
 	return strings.Join([]string{
 		name, f.Address.String(), view.Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Kmod.GroupTypes[f.IOMMUGroup]),

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,22 +25,14 @@ func Folded(r *report.Report, n *topology.NIC) bool {
 }
 
 // NICName is what a matrix calls a NIC: its RDMA device, or its address.
-func NICName(n *topology.NIC) string {
-	if name := n.Name(); name != "" {
-		return name
-	}
-	return Short(n.Address())
-}
+func NICName(n *topology.NIC) string { return cmp.Or(n.Name(), Short(n.Address())) }
 
 // Short omits the domain if it is 0000, as lspci does.
 func Short(address string) string { return strings.TrimPrefix(address, "0000:") }
 
 // Product is the name of a function's product, or its ids.
 func Product(f *pci.Function) string {
-	if name := f.Name(); name != "" {
-		return name
-	}
-	return fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)
+	return cmp.Or(f.Name(), fmt.Sprintf("%04x:%04x", f.Vendor, f.Device))
 }
 
 // Driver is the bound driver, "-" for none, "?" where that cannot be read.
@@ -47,7 +40,7 @@ func Driver(f *pci.Function) string {
 	if !f.DriverKnown {
 		return "?"
 	}
-	return OrDash(f.Driver)
+	return cmp.Or(f.Driver, "-")
 }
 
 // GPUNote says why a GPU is not eligible, "" where it is.
@@ -70,7 +63,7 @@ func NICNote(n *topology.NIC) string {
 	}
 	var notes []string
 	for _, p := range n.RDMA.Ports {
-		note := fmt.Sprintf("%d: %s %s", p.Number, OrQuestion(p.State), OrQuestion(p.LinkLayer))
+		note := fmt.Sprintf("%d: %s %s", p.Number, cmp.Or(p.State, "?"), cmp.Or(p.LinkLayer, "?"))
 		if p.RateGbps > 0 {
 			note += " " + strconv.FormatFloat(p.RateGbps, 'f', -1, 64) + "G"
 		}
@@ -142,20 +135,4 @@ func Summary(r *report.Report) string {
 	case tristate.Unknown:
 	}
 	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
-}
-
-// OrDash returns "-" for an empty text, which means none.
-func OrDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// OrQuestion returns "?" for an empty text, which means unknown.
-func OrQuestion(s string) string {
-	if s == "" {
-		return "?"
-	}
-	return s
 }
