@@ -62,7 +62,7 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 	}
 	rd.want.needs = needs
 	fs, functions, devices := rd.fs, r.PCI, r.RDMA.Devices
-	found, err := extras.one.Read(ctx, func() (expect.Extras, error) {
+	_ = extras.start("PCI Express links and firmware of NICs", func() (expect.Extras, error) {
 		read := expect.Extras{Firmware: map[pci.Address]string{}, Links: map[pci.Address]pci.LinkEnds{}}
 		for i := range devices {
 			d := &devices[i]
@@ -83,8 +83,7 @@ func (rd *Reader) readExtras(ctx context.Context, r *Report) {
 			}
 		}
 		return read, nil
-	})
-	extras.set(found, err, "PCI Express links and firmware of NICs", nil)
+	})(ctx)
 }
 
 // readEnds returns the link of a function's card to its slot. It reads what has not been
@@ -111,7 +110,7 @@ func (rd *Reader) compare(r *Report) *expect.Result {
 	case rd.want.file == nil:
 		return &expect.Result{}
 	}
-	rd.want.extras.addProblems(r)
+	rd.want.extras.addProblems(r, nil)
 	result := expect.Judge(rd.want.file, &expect.Facts{
 		PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Matrix: &r.Matrix, Verdict: &r.Verdict,
 		DMI: rd.want.dmi, Extras: rd.want.extras.value,

@@ -30,9 +30,8 @@ func (rd *Reader) readPod(ctx context.Context, r *Report) {
 			devices = append(devices, n.RDMA)
 		}
 	}
-	read, err := rd.pod.one.Read(ctx, func() (pod.Facts, error) { return pod.Read(fs, &seen, devices), nil })
-	rd.pod.set(read, err, "what this container may use", read.Problems)
-	rd.pod.addProblems(r)
+	_ = rd.pod.start("what this container may use", func() (pod.Facts, error) { return pod.Read(fs, &seen, devices), nil })(ctx)
+	rd.pod.addProblems(r, rd.pod.value.Problems)
 }
 
 // podFacts are the facts for findings about a container; nil where they are not asked for.
@@ -62,29 +61,23 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 // it can use.
 func (r *Report) Within(limit topology.Level) tristate.State {
 	known := r.Matrix.Level != topology.Unknown
-	tooFar := func(g topology.GPU) bool { return g.Eligible && g.Level > limit }
+	tooFar := slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Level > limit })
+	if r.Pod != nil {
+		known = !slices.ContainsFunc(r.Pod.Map.Choices, func(c assign.Choice) bool { return c.NIC != nil && c.Level == topology.Unknown })
+		tooFar = len(r.TooFar(limit)) > 0
+	}
 	switch {
 	case limit == topology.Unknown:
 		return tristate.True
-	case r.Pod != nil:
-		known = !slices.ContainsFunc(r.Pod.Map.Choices, levelUnknown)
-		switch {
-		case len(r.TooFar(limit)) == 0:
-		case r.nearerUnknown():
-			return tristate.Unknown
-		default:
-			return tristate.False
-		}
-	case slices.ContainsFunc(r.Matrix.GPUs, tooFar):
+	case tooFar && r.Pod != nil && r.nearerUnknown():
+		return tristate.Unknown
+	case tooFar:
 		return tristate.False
-	}
-	if known {
+	case known:
 		return tristate.True
 	}
 	return tristate.Unknown
 }
-
-func levelUnknown(c assign.Choice) bool { return c.NIC != nil && c.Level == topology.Unknown }
 
 // nearerUnknown reports whether the container may have a NIC that is not known to be usable.
 func (r *Report) nearerUnknown() bool {

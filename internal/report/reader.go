@@ -54,11 +54,10 @@ type Reader struct {
 
 // part is what was last read of one kind.
 type part[T any] struct {
-	one      deadline.Single[T]
-	value    T
-	err      error // it could not be read
-	problems []error
-	done     bool
+	one   deadline.Single[T]
+	value T
+	err   error // it could not be read
+	done  bool
 }
 
 // NewReader returns a reader of a machine.
@@ -82,7 +81,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.readPCI(ctx)
 	}
 	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil, Fresh: parts}
-	rd.pci.addProblems(&r)
+	rd.pci.addProblems(&r, r.PCI.Problems)
 	rd.readExpectations(&r)
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.mayBeExpected(&r) {
 		r.RDMA.Complete = true
@@ -93,12 +92,12 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	readFile := rd.startTopologyFile(parts)
 	rd.readRest(ctx, parts)
 	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
-	rd.rdma.addProblems(&r)
-	rd.kmod.addProblems(&r)
+	rd.rdma.addProblems(&r, r.RDMA.Problems)
+	rd.kmod.addProblems(&r, r.Kmod.Problems)
 	facts := topology.Facts{File: rd.options.TopologyFile}
 	if facts.File == nil {
-		readFile(ctx)
-		rd.file.addProblems(&r)
+		_ = readFile(ctx)
+		rd.file.addProblems(&r, nil)
 		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil
 	}
 	r.place(facts)
@@ -108,7 +107,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if parts == All {
 		rd.readACS(ctx, &r.Matrix)
 	}
-	rd.acs.addProblems(&r)
+	rd.acs.addProblems(&r, nil)
 	if rd.options.Facts.Visible {
 		rd.readVisible(ctx, &r)
 	}
@@ -149,27 +148,34 @@ func (rd *Reader) missing(parts Parts) Parts {
 	return parts
 }
 
-// set keeps what was read. name is what to call it in the error of a timeout.
-func (p *part[T]) set(value T, err error, name string, problems []error) {
-	p.value, p.err, p.problems, p.done = value, err, problems, true
-	if errors.Is(err, deadline.ErrTimeout) && name != "" {
-		p.err = fmt.Errorf("%s: %w", name, err)
+// start starts to read a part. The function that it returns waits for the result and keeps
+// it, and may be called again with a longer context. name is what to call the part in the
+// error of a timeout.
+func (p *part[T]) start(name string, read func() (T, error)) func(context.Context) error {
+	wait := p.one.Start(read)
+	return func(ctx context.Context) error {
+		p.value, p.err = wait(ctx)
+		p.done = true
+		if errors.Is(p.err, deadline.ErrTimeout) {
+			p.err = fmt.Errorf("%s: %w", name, p.err)
+		}
+		return p.err
 	}
 }
 
-// addProblems adds the problems of a part to those of the report.
-func (p *part[T]) addProblems(r *Report) {
+// addProblems adds to the problems of the report why a part could not be read, and those
+// of what was read.
+func (p *part[T]) addProblems(r *Report, read []error) {
 	if p.err != nil {
 		r.problem(p.err)
 		r.Late = r.Late || errors.Is(p.err, deadline.ErrTimeout)
 	}
-	r.problem(p.problems...)
+	r.problem(read...)
 }
 
 func (rd *Reader) readPCI(ctx context.Context) {
 	fs, o := rd.fs, rd.options
-	inv, err := rd.pci.one.Read(ctx, func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Facts.PCI) })
-	rd.pci.set(inv, err, "PCI bus", inv.Problems)
+	_ = rd.pci.start("PCI bus", func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Facts.PCI) })(ctx)
 }
 
 // headStart is how long reading the RDMA devices may take before the drivers are read
@@ -179,28 +185,38 @@ const headStart = 500 * time.Millisecond
 
 // readRest reads the RDMA devices and the drivers.
 func (rd *Reader) readRest(ctx context.Context, parts Parts) {
-	wait := func(context.Context) error { return nil }
+	devices := func(context.Context) error { return nil }
+	drivers := devices
 	if parts&RDMA != 0 {
-		wait = rd.startRDMA(ctx)
+		devices = rd.startRDMA(ctx)
 	}
 	short, cancel := context.WithTimeout(ctx, headStart)
 	defer cancel()
-	err := wait(short)
+	late := devices(short) != nil
 	if parts&Drivers != 0 {
-		fs, request := rd.fs, rd.request()
-		done := rd.kmod.one.Start(func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
-		if err != nil {
-			_ = wait(ctx) // its error is kept in the part
-		}
-		state, err := done(ctx)
-		if err == nil && rd.options.Facts.Advice {
-			rd.advise(ctx, request, &state)
-		}
-		rd.kmod.set(state, err, "modules and symbols", state.Problems)
-		return
+		drivers = rd.startDrivers()
 	}
-	if err != nil {
-		_ = wait(ctx) // as above
+	if late {
+		_ = devices(ctx) // the error is kept in the part
+	}
+	_ = drivers(ctx) // as above
+}
+
+func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
+	fs, functions, facts := rd.fs, rd.pci.value, rd.options.Facts.RDMA
+	return rd.rdma.start("RDMA devices", func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, facts), nil })
+}
+
+func (rd *Reader) startDrivers() func(context.Context) error {
+	fs, request := rd.fs, kmod.For(&rd.pci.value, rd.options.Families)
+	request.AllSymbols, request.Everything, request.Memory = rd.options.Facts.AllSymbols, rd.options.Facts.Everything, rd.memory
+	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
+	return func(ctx context.Context) error {
+		err := wait(ctx)
+		if err == nil && rd.options.Facts.Advice {
+			rd.advise(ctx, request, &rd.kmod.value)
+		}
+		return err
 	}
 }
 
@@ -221,29 +237,10 @@ func (rd *Reader) advise(ctx context.Context, request kmod.Request, state *kmod.
 	state.Problems = append(state.Problems, fmt.Errorf("files that advice is read from: %w", err))
 }
 
-// startRDMA starts to read the RDMA devices. The function that it gives waits for them,
-// and may be called again with a longer context.
-func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
-	fs, functions, facts := rd.fs, rd.pci.value, rd.options.Facts.RDMA
-	done := rd.rdma.one.Start(func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, facts), nil })
-	return func(ctx context.Context) error {
-		inv, err := done(ctx)
-		rd.rdma.set(inv, err, "RDMA devices", inv.Problems)
-		return err
-	}
-}
-
-// request says what is to be read of the drivers.
-func (rd *Reader) request() kmod.Request {
-	want := kmod.For(&rd.pci.value, rd.options.Families)
-	want.AllSymbols, want.Everything, want.Memory = rd.options.Facts.AllSymbols, rd.options.Facts.Everything, rd.memory
-	return want
-}
-
 // readACS reads the bridges between GPUs and their nearest NICs.
 func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 	fs, gpus := rd.fs, m.GPUs
-	read, err := rd.acs.one.Read(ctx, func() (map[pci.Address]*pci.ACS, error) {
+	_ = rd.acs.start("ACS registers", func() (map[pci.Address]*pci.ACS, error) {
 		read := map[pci.Address]*pci.ACS{}
 		for _, gpu := range gpus {
 			for _, bridge := range gpu.Between() {
@@ -253,17 +250,15 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 			}
 		}
 		return read, nil
-	})
-	rd.acs.set(read, err, "ACS registers", nil)
+	})(ctx)
 }
 
 // readVisible finds out which devices this process can use.
 func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	fs, inv := rd.fs, rd.pci.value
-	read, err := rd.visible.one.Read(ctx, func() (visible.Devices, error) { return visible.Scan(fs, &inv), nil })
-	rd.visible.set(read, err, "device nodes", read.Problems)
-	rd.visible.addProblems(r)
+	_ = rd.visible.start("device nodes", func() (visible.Devices, error) { return visible.Scan(fs, &inv), nil })(ctx)
 	r.Visible = rd.visible.value
+	rd.visible.addProblems(r, r.Visible.Problems)
 }
 
 // probeVerbs asks the devices of eligible NICs that can be asked whether they register

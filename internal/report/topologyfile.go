@@ -23,16 +23,12 @@ const (
 // startTopologyFile starts to read the machine's own topology file, if all parts are to be
 // read, and returns a function that waits for it. It is read concurrently with the other
 // parts, so that the levels are known even if a device hangs.
-func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) {
+func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) error {
 	if parts != All || rd.options.TopologyFile != nil {
-		return func(context.Context) {}
+		return func(context.Context) error { return nil }
 	}
 	fs, plugins := rd.fs, ncclPlugins(&rd.pci.value)
-	done := rd.file.one.Start(func() (*topology.File, error) { return machineTopology(fs, plugins) })
-	return func(ctx context.Context) {
-		file, err := done(ctx)
-		rd.file.set(file, err, "NCCL topology file", nil)
-	}
+	return rd.file.start("NCCL topology file", func() (*topology.File, error) { return machineTopology(fs, plugins) })
 }
 
 // ncclPlugins returns the plugins through which NCCL uses a machine's NICs.
