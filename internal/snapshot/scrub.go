@@ -194,7 +194,7 @@ func (s *scrubber) hideUsers(text []byte) {
 // a type of board, and a resource is where the BARs of a function are.
 var kept = [...]string{
 	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
-	"state", "phys_state", "rate", "board_id", "config", pci.ResourceFile, "resource0_resize", "resource1_resize", "resource2_resize", "mem_info_vram_total",
+	"state", "phys_state", "rate", "board_id", "config", pci.ResourceFile, "mem_info_vram_total",
 }
 
 // content overwrites what identifies the machine.

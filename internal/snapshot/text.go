@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	"gdr-features/internal/sanitize"
 )
 
 // header is the first line of a snapshot.
@@ -201,13 +202,10 @@ func (r *Recording) add(e *entry) error {
 	return err
 }
 
-// shows reports whether names can be shown on a terminal: none has control characters
-// or characters that change the direction of text.
+// shows reports whether names can be shown on a terminal.
 func shows(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
-		return len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool {
-			return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
-		})
+		return len(name) > maxName || name != sanitize.Terminal(name)
 	})
 }
 
