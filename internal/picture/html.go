@@ -27,9 +27,5 @@ func HTML(w io.Writer, r *report.Report) error {
 	if err != nil {
 		return err
 	}
-	var out strings.Builder
-	if err := t.Execute(&out, newModel(r)); err != nil {
-		return err
-	}
-	return write(w, out.String())
+	return write(w, t.Execute, newModel(r))
 }

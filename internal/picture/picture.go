@@ -275,10 +275,14 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// write writes a text of several lines without control characters: names from a
-// machine may contain anything.
-func write(w io.Writer, text string) error {
-	lines := strings.Split(text, "\n")
+// write writes what a template makes of a machine, without control characters: names
+// from a machine may contain anything.
+func write(w io.Writer, execute func(io.Writer, any) error, m *model) error {
+	var text strings.Builder
+	if err := execute(&text, m); err != nil {
+		return err
+	}
+	lines := strings.Split(text.String(), "\n")
 	for i := range lines {
 		lines[i] = sanitize.Terminal(lines[i])
 	}

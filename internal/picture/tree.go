@@ -36,10 +36,13 @@ type node struct {
 	// node as their deepest common one.
 	Meets topology.Level
 
-	above *node
-	// way is the nearest level of the GPUs and their nearest NICs whose path to each
+	// Way is the nearest level of the GPUs and their nearest NICs whose path to each
 	// other leads over the line above this node.
-	way topology.Level
+	Way topology.Level
+	// Number counts the nodes of all trees, from above, without those of NUMA nodes.
+	Number int
+
+	above *node
 }
 
 // Holds says how many GPUs and NICs there are below a node.
@@ -118,7 +121,23 @@ func newTree(r *report.Report, m *model) []*node {
 			join(g.leaf, n.leaf, g.Level)
 		}
 	}
+	next := 0
+	for _, panel := range panels {
+		for _, bus := range panel.Below {
+			next = bus.number(next)
+		}
+	}
 	return panels
+}
+
+// number numbers a node and all below it, and returns the next number.
+func (n *node) number(next int) int {
+	n.Number = next
+	next++
+	for _, child := range n.Below {
+		next = child.number(next)
+	}
+	return next
 }
 
 // byAddress puts software devices last.
@@ -241,10 +260,10 @@ func join(g, n *node, level topology.Level) {
 	}
 	meet := n
 	for ; meet != nil && !above[meet]; meet = meet.above {
-		meet.way = nearer(meet.way, level)
+		meet.Way = nearer(meet.Way, level)
 	}
 	for at := g; at != meet; at = at.above {
-		at.way = nearer(at.way, level)
+		at.Way = nearer(at.Way, level)
 	}
 	if meet != nil {
 		meet.Meets = nearer(meet.Meets, level)

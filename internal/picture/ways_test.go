@@ -23,7 +23,7 @@ func TestWays(t *testing.T) {
 		if n.Device != nil {
 			path += n.Device.Name
 		}
-		got = append(got, fmt.Sprintf("%s way=%v meets=%v", path, n.way, n.Meets))
+		got = append(got, fmt.Sprintf("%s way=%v meets=%v", path, n.Way, n.Meets))
 		for _, child := range n.Below {
 			walk(child, path)
 		}
