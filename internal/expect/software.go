@@ -42,15 +42,17 @@ func (f *Facts) software(e *Expectations) []Check {
 
 func (f *Facts) driver(want Versions) Check {
 	driver := f.Kmod.Driver()
-	c := Check{
-		Name: "driver", Expected: "GPU driver " + want.String(), Found: driver.Version,
-		Fix: "install that driver" + f.Verdict.GPU.Help.Version + " and reload it, or correct the file", Facts: []kmod.Fact{kmod.FactDriver},
-	}
-	switch {
-	case driver.Loaded == tristate.False:
+	return ofDriver(driver, Check{
+		Name: "driver", State: want.Holds(driver.Version), Expected: "GPU driver " + want.String(), Found: driver.Version,
+		Fix: "install that driver" + f.Verdict.GPU.Help.Version + " and reload it, or correct the file",
+	})
+}
+
+// ofDriver completes an expectation about a GPU driver, which is not met without one.
+func ofDriver(driver kmod.Driver, c Check) Check {
+	c.Facts = []kmod.Fact{kmod.FactDriver}
+	if driver.Loaded == tristate.False {
 		c.State, c.Found = tristate.False, "none loaded"
-	case driver.Version != "":
-		c.State = want.Holds(driver.Version)
 	}
 	return c
 }
@@ -61,18 +63,13 @@ var moduleType = map[string]string{"open": "open", "closed": "proprietary"}
 func (f *Facts) modules(want string) Check {
 	driver := f.Kmod.Driver()
 	c := Check{
-		Name: "modules", Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
-		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)", Facts: []kmod.Fact{kmod.FactDriver},
+		Name: "modules", State: driver.Open, Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
+		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)",
 	}
-	switch {
-	case driver.Loaded == tristate.False:
-		c.State, c.Found = tristate.False, "none loaded"
-	case want == "open":
-		c.State = driver.Open
-	default:
+	if want == "closed" {
 		c.State, c.Found = tristate.Not(driver.Open), "open ones"
 	}
-	return c
+	return ofDriver(driver, c)
 }
 
 // mofed compares the version of MOFED; nil stands for the kernel's own drivers.
@@ -87,43 +84,34 @@ func (f *Facts) mofed(want *Versions) Check {
 		c.Expected, c.Found = "MOFED "+want.String(), found.Version
 		c.Fix = "install that version (Network Operator: ofedDriver.version), rebuild what is built against it, restart openibd"
 	}
-	switch found.Origin {
-	case kmod.OriginNotLoaded:
+	switch {
+	case found.Origin == kmod.OriginUnknown:
+	case found.Origin == kmod.OriginNotLoaded:
 		c.State, c.Found = tristate.False, "no driver that MOFED provides is loaded"
-	case kmod.OriginInbox:
-		if c.State = tristate.True; want != nil {
-			c.State, c.Found = tristate.False, "the kernel's own drivers"
-		}
-	case kmod.OriginMOFED:
-		switch {
-		case want == nil:
-			c.State = tristate.False
-		case found.Version != "":
-			c.State = want.Holds(found.Version)
-		}
-	case kmod.OriginUnknown:
+	case want == nil:
+		c.State = tristate.Of(found.Origin == kmod.OriginInbox)
+	case found.Origin == kmod.OriginInbox:
+		c.State, c.Found = tristate.False, "the kernel's own drivers"
+	default:
+		c.State = want.Holds(found.Version)
 	}
 	return c
 }
 
 func (f *Facts) mechanism(want string) Check {
 	peermem, dmabuf := f.Verdict.Peermem, f.Verdict.DMABuf
+	expected := map[string]struct {
+		words string
+		state tristate.State
+	}{
+		"peermem": {"peermem", peermem},
+		"dmabuf":  {"DMA-BUF", dmabuf},
+		"either":  {"peermem or DMA-BUF", tristate.Or(peermem, dmabuf)},
+		"both":    {"peermem and DMA-BUF", tristate.And(peermem, dmabuf)},
+	}[want]
 	c := Check{
-		Name: "mechanism", Expected: map[string]string{
-			"peermem": "peermem", "dmabuf": "DMA-BUF", "either": "peermem or DMA-BUF", "both": "peermem and DMA-BUF",
-		}[want],
-		Found: "no DMA-BUF", Fix: "see the findings peermem and dmabuf",
-		Facts: []kmod.Fact{kmod.FactPeermem, kmod.FactDriver, kmod.FactSymbols},
-	}
-	switch want {
-	case "peermem":
-		c.State = peermem
-	case "dmabuf":
-		c.State = dmabuf
-	case "either":
-		c.State = tristate.Or(peermem, dmabuf)
-	case "both":
-		c.State = tristate.And(peermem, dmabuf)
+		Name: "mechanism", State: expected.state, Expected: expected.words, Found: "no DMA-BUF",
+		Fix: "see the findings peermem and dmabuf", Facts: []kmod.Fact{kmod.FactPeermem, kmod.FactDriver, kmod.FactSymbols},
 	}
 	switch {
 	case peermem == tristate.True:
