@@ -207,7 +207,7 @@ func chainLines(r *report.Report) string {
 	t.WriteString("\tSTATE\tSTEP\tWAITS FOR\tFOUND\n")
 	last := ""
 	for _, l := range explain.Stack(r) {
-		mark, waits := "", "-"
+		mark := ""
 		if l.First {
 			mark = "->"
 			what := "First broken step"
@@ -220,10 +220,7 @@ func chainLines(r *report.Report) string {
 			}
 			last += "\n"
 		}
-		if len(l.Waits) > 0 {
-			waits = strings.Join(l.Waits, ", ")
-		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", mark, stateWords[l.State], l.Name, waits, l.Detail)
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", mark, stateWords[l.State], l.Name, cmp.Or(strings.Join(l.Waits, ", "), "-"), l.Detail)
 	}
 	return columns(t.String()) + last
 }

@@ -126,15 +126,10 @@ func legend(r *report.Report) string {
 			fmt.Fprintf(&t, "%v\t%s\n", topology.Level(level), meaning)
 		}
 	}
-	out := columns(t.String())
-	switch r.Matrix.Origin {
-	case topology.Virtual:
-		out += "The levels are those of the PCI tree that the hypervisor shows.\n"
-	case topology.FromFile:
-		out += "The levels are those of the NCCL topology file.\n"
-	case topology.Physical:
-	}
-	return out
+	return columns(t.String()) + map[topology.Origin]string{
+		topology.Virtual:  "The levels are those of the PCI tree that the hypervisor shows.\n",
+		topology.FromFile: "The levels are those of the NCCL topology file.\n",
+	}[r.Matrix.Origin]
 }
 
 // problems lists what could not be read.
@@ -143,14 +138,9 @@ func problems(r *report.Report) string {
 		return ""
 	}
 	const most = 20
-	var t strings.Builder
-	t.WriteString("\nNot readable:\n")
-	for i, p := range sanitize.Errors(r.Problems) {
-		if i == most {
-			fmt.Fprintf(&t, "  and %d more (see -o json)\n", len(r.Problems)-most)
-			break
-		}
-		t.WriteString("  " + p + "\n")
+	lines := sanitize.Errors(r.Problems[:min(len(r.Problems), most)])
+	if more := len(r.Problems) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more (see -o json)", more))
 	}
-	return t.String()
+	return "\nNot readable:\n  " + strings.Join(lines, "\n  ") + "\n"
 }

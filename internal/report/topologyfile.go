@@ -47,15 +47,11 @@ func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
 // that of a plugin. (Jobs that use the plugin would prefer the plugin's.) A file that is there
 // and cannot be read is an error.
 func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin) (*topology.File, error) {
-	if file, err := readTopology(fs, virtualTopology); file != nil || err != nil {
-		return file, err
+	file, err := readTopology(fs, virtualTopology)
+	for i := 0; file == nil && err == nil && i < len(plugins); i++ {
+		file, err = pluginTopology(fs, plugins[i])
 	}
-	for _, plugin := range plugins {
-		if file, err := pluginTopology(fs, plugin); file != nil || err != nil {
-			return file, err
-		}
-	}
-	return nil, nil //nolint:nilnil // no file is no error
+	return file, err
 }
 
 // pluginTopology returns the file that a plugin is installed with for the machine's type,
