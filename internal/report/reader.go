@@ -62,14 +62,8 @@ type part[T any] struct {
 
 // NewReader returns a reader of a machine.
 func NewReader(fs *host.FS, o Options) *Reader {
-	rd := newReader(fs, o)
-	rd.memory = &kmod.Memory{}
-	return &rd
-}
-
-func newReader(fs *host.FS, o Options) Reader {
 	o.Families = o.Families.OrKnown()
-	return Reader{fs: fs, options: o}
+	return &Reader{fs: fs, options: o, memory: &kmod.Memory{}}
 }
 
 // Read reads some parts and judges the whole. It never fails: what cannot be

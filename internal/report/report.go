@@ -92,6 +92,7 @@ type Facts struct {
 // Collect reads and judges a machine once. It never fails: what cannot be read,
 // or has not answered when ctx ends, is unknown and named among the problems.
 func Collect(ctx context.Context, fs *host.FS, o Options) Report {
-	r := newReader(fs, o)
-	return r.Read(ctx, All)
+	rd := NewReader(fs, o)
+	rd.memory = nil // of no use to a single reading
+	return rd.Read(ctx, All)
 }
