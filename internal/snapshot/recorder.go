@@ -81,10 +81,14 @@ func (r *Recorder) Names(name string) ([]string, error) {
 		if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op == "open" {
 			return err
 		}
-		a.names, a.listing = names, err
+		a.names, a.stop = names, cmp.Or(err, io.EOF)
 		return nil
 	})
-	return slices.Clone(a.names), cmp.Or(a.err, a.listing)
+	err := cmp.Or(a.err, a.stop)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return slices.Clone(a.names), err
 }
 
 // Open implements host.Source.
@@ -142,7 +146,7 @@ func (r *Recorder) Finish() (recording *Recording, late []string) {
 	recording = &Recording{answers: map[question]*answer{}}
 	for _, q := range slices.SortedFunc(maps.Keys(r.asked), compareQuestions) {
 		a := r.asked[q].byNow()
-		if errors.Is(cmp.Or(a.err, a.listing), ErrNoAnswer) {
+		if errors.Is(cmp.Or(a.err, a.stop), ErrNoAnswer) {
 			late = append(late, "/"+q.name)
 		}
 		if q.size > 0 { // a read, which is sorted after the opening of its file
@@ -153,10 +157,9 @@ func (r *Recorder) Finish() (recording *Recording, late []string) {
 		}
 		if dir, ok := strings.CutSuffix(q.name, "/"); ok { // a directory was opened
 			q = question{name: dir, kind: list}
-			a.listing = ErrNotRecorded
 		}
 		if known := recording.answers[q]; known == nil && !errors.Is(a.err, ErrNotRecorded) {
-			a.stop = ErrNotRecorded
+			a.stop = cmp.Or(a.stop, ErrNotRecorded)
 			recording.answers[q] = &a.answer
 		}
 	}
@@ -173,7 +176,7 @@ func (a *asked) byNow() asked {
 		return asked{answer: answer{err: ErrNoAnswer}}
 	}
 	return asked{data: a.data, answer: answer{
-		err: asWritten(a.err), target: a.target, names: slices.Clone(a.names), listing: asWritten(a.listing),
+		err: asWritten(a.err), target: a.target, names: slices.Clone(a.names), content: content{stop: asWritten(a.stop)},
 	}}
 }
 

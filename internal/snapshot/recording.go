@@ -79,7 +79,7 @@ func (r *Recording) answer(op, name string, k kind) (*answer, error) {
 func (r *Recording) unknown(name string) error {
 	dir, base := path.Split(name)
 	above := r.answers[question{name: path.Clean(dir), kind: list}]
-	if above == nil || above.err != nil || above.listing != nil || slices.Contains(above.names, base) {
+	if above == nil || above.err != nil || !errors.Is(above.stop, io.EOF) || slices.Contains(above.names, base) {
 		return ErrNotRecorded
 	}
 	return unix.ENOENT
@@ -114,8 +114,8 @@ func (r *Recording) Names(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.listing != nil {
-		err = host.PathError("readdir", name, r.late(a.listing))
+	if !errors.Is(a.stop, io.EOF) {
+		err = host.PathError("readdir", name, r.late(a.stop))
 	}
 	return slices.Clone(a.names), err
 }

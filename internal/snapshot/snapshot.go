@@ -89,7 +89,7 @@ type kind byte
 const (
 	link kind = iota
 	exists
-	list
+	list // this one and the next end with content.stop
 	read
 )
 
@@ -99,15 +99,14 @@ func compareQuestions(a, b question) int {
 
 // answer is a machine's answer to one question.
 type answer struct {
-	err     error    // in place of an answer
-	target  string   // of a link
-	names   []string // of a directory
-	listing error    // how listing it ended, once it was open
+	err    error    // in place of an answer
+	target string   // of a link
+	names  []string // of a directory
 	content
 }
 
 // content is what was read of a file, in parts: of configuration space, only a few
-// bytes in several places are read.
+// bytes in several places are read. A directory has only stop.
 type content struct {
 	parts []part // sorted, neither overlapping nor touching
 	stop  error  // why no more was read: io.EOF, an error, or ErrNotRecorded

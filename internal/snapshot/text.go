@@ -92,10 +92,7 @@ func (e *entry) asked(k kind) *string {
 func (a *answer) entry(q question) *entry {
 	e := &entry{Error: word(a.err), To: a.target, Names: a.names}
 	*e.asked(q.kind) = "/" + q.name
-	if q.kind == list {
-		e.Stop = word(a.listing)
-	}
-	if q.kind != read || a.err != nil {
+	if q.kind < list || a.err != nil {
 		return e
 	}
 	if data, whole := a.whole(); whole && isText(data) {
@@ -216,10 +213,7 @@ func (e *entry) answer(k kind) (*answer, error) {
 		return nil, err
 	}
 	a := &answer{err: is, target: e.To, names: e.Names}
-	if k == list {
-		a.listing = stop
-	}
-	if k != read {
+	if k < list {
 		return a, nil
 	}
 	a.add([]byte(e.Text), 0, nil)
