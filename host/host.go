@@ -188,6 +188,9 @@ type Link struct {
 
 // Links lists a directory of links, as Source.Names and Source.Link do for each.
 func (f *FS) Links(name string) ([]Link, error) {
+	if k, ok := f.Source.(*kernel); ok {
+		return k.links(name)
+	}
 	names, err := f.Names(name)
 	links := make([]Link, 0, len(names))
 	for _, link := range names {

@@ -96,6 +96,27 @@ func (k *kernel) Open(name string) (File, error) {
 }
 
 func (k *kernel) Names(name string) ([]string, error) {
+	return k.list(name, nil)
+}
+
+// links lists a directory of links and reads each by the handle of the directory,
+// which saves resolving the path to it again and again.
+func (k *kernel) links(name string) (links []Link, err error) {
+	_, err = k.list(name, func(dir int, names []string) {
+		links = make([]Link, len(names))
+		for i, link := range names {
+			to, err := readlinkat(dir, link)
+			if err != nil {
+				err = PathError("readlink", name+"/"+link, err)
+			}
+			links[i] = Link{link, to, err}
+		}
+	})
+	return links, err
+}
+
+// list returns the sorted names in a directory, and hands them to use with its handle.
+func (k *kernel) list(name string, use func(dir int, names []string)) ([]string, error) {
 	const most = 1 << 17
 	op, below := k.at(name)
 	fd, err := op.open(below, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -114,6 +135,9 @@ func (k *kernel) Names(name string) ([]string, error) {
 		err = PathError("readdir", name, errnoOf(err))
 	}
 	slices.Sort(names)
+	if use != nil {
+		use(fd, names)
+	}
 	return names, err
 }
 
