@@ -1,7 +1,6 @@
 package kmod
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -74,6 +73,7 @@ func (s *scanner) anyPair(want Request, holds func(*family.GPU, *family.NIC) boo
 	})
 }
 
+// symbols looks for some symbols in /proc/kallsyms.
 func (s *scanner) symbols(names []string) Symbols {
 	if len(names) == 0 {
 		return nil
@@ -99,40 +99,97 @@ const maxLine = 4 << 10
 // of some symbols. A symbol is known to be missing only when the table was read to
 // its end; what was found before an error stays found.
 func searchSymbols(table io.Reader, names []string) (Symbols, error) {
-	found, missing := make(Symbols, len(names)), make(map[string]bool, len(names))
-	for _, name := range names {
-		missing[name] = true
-	}
-	r := bufio.NewReaderSize(table, 64<<10)
-	for total, first := 0, true; len(missing) > 0; {
-		line, err := r.ReadSlice('\n')
-		total += len(line)
-		line = bytes.TrimSuffix(line, []byte{'\n'})
-		end := errors.Is(err, io.EOF)
+	found := make(Symbols, len(names))
+	buf := make([]byte, 64<<10)
+	for kept, total, end := 0, 0, false; !end; {
+		n, err := table.Read(buf[kept:])
+		end = errors.Is(err, io.EOF)
+		text := buf[:kept+n]
+		if total == 0 && len(text) > 0 && !isSymbolLine(text) {
+			return found, errNoTable
+		}
+		total += n
+		valid := beforeLongLine(text)
+		lines := valid
+		if !end {
+			lines = valid[:bytes.LastIndexByte(valid, '\n')+1]
+		}
+		for _, name := range names {
+			if found[name].Found != tristate.True {
+				if owner, ok := find(lines, name); ok {
+					found[name] = Symbol{tristate.True, owner}
+				}
+			}
+		}
 		switch {
+		case len(found) == len(names):
+			return found, nil
+		case len(valid) < len(text):
+			return found, errNoTable
 		case end && total == 0:
 			return found, host.ErrEmpty
-		case len(line) > maxLine, first && total > 0 && !isSymbolLine(line):
-			return found, errNoTable
-		case err != nil && !end:
+		case err != nil && !end: // what came with the error counts
 			return found, err
+		case n == 0 && !end:
+			return found, io.ErrNoProgress
 		case total > maxKallsyms:
 			return found, host.ErrTooLarge
 		}
-		first = false
-		name, module := symbolIn(line)
-		if missing[string(name)] {
-			found[string(name)] = Symbol{tristate.True, owner(module)}
-			delete(missing, string(name))
-		}
-		if end {
-			break
-		}
+		kept = copy(buf, text[len(lines):])
 	}
-	for name := range missing {
-		found[name] = Symbol{Found: tristate.False}
+	for _, name := range names {
+		if found[name].Found != tristate.True {
+			found[name] = Symbol{Found: tristate.False}
+		}
 	}
 	return found, nil
+}
+
+// beforeLongLine returns the text before the first line that is longer than maxLine.
+func beforeLongLine(text []byte) []byte {
+	for start := 0; len(text)-start > maxLine; {
+		last := bytes.LastIndexByte(text[start:start+maxLine+1], '\n')
+		if last < 0 {
+			return text[:start]
+		}
+		start += last + 1
+	}
+	return text
+}
+
+// find looks for a symbol in lines of the table and returns the module that it belongs
+// to. There are 200,000 lines, so it does not look at each, but at every occurrence of
+// the symbol's rarest letter, which takes half the time.
+func find(lines []byte, name string) (owner string, ok bool) {
+	rare := rarest(name)
+	for next := rare; next < len(lines); next++ {
+		i := bytes.IndexByte(lines[next:], name[rare])
+		if i < 0 {
+			break
+		}
+		next += i
+		at := next - rare
+		if len(lines)-at < len(name) || string(lines[at:at+len(name)]) != name {
+			continue
+		}
+		start := bytes.LastIndexByte(lines[:at], '\n') + 1
+		line, _, _ := bytes.Cut(lines[start:], []byte{'\n'})
+		if owner, ok := ownerIn(line, name); ok {
+			return owner, true
+		}
+	}
+	return "", false
+}
+
+// rarest is where in a symbol its rarest letter is, by how often the kernel's symbol
+// tables have each.
+func rarest(symbol string) int {
+	for _, letter := range "jzqwyvhkgumxlnob" {
+		if i := strings.IndexRune(symbol, letter); i >= 0 {
+			return i
+		}
+	}
+	return 0
 }
 
 // isSymbolLine accepts "ffffffff81000000 T name": addresses may be all zero for
@@ -143,35 +200,36 @@ func isSymbolLine(line []byte) bool {
 	if !ok || len(address) < 8 || len(address) > 16 || len(rest) < 3 || rest[1] != ' ' {
 		return false
 	}
-	return strings.Trim(string(address), "0123456789abcdefABCDEF") == ""
+	for _, c := range address {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+			return false
+		}
+	}
+	return true
 }
 
-// symbolIn returns the function that a line of the table is about, and the module that it
-// belongs to as "\t[module]". The line must have the function itself (t, T), which a compiler
-// may have given a suffix (".cold", ".llvm.123"), or the entry of its export; the name is
-// empty for any other.
-func symbolIn(line []byte) (name, module []byte) {
+// ownerIn returns the module that a symbol belongs to by a line of the table. ok is false
+// where the line is about another one: it must have the symbol itself, a function (t, T)
+// that a compiler may have given a suffix (".cold", ".llvm.123"), or the entry of its
+// export.
+func ownerIn(line []byte, name string) (owner string, ok bool) {
 	i := bytes.IndexByte(line, ' ')
 	if i < 0 || len(line) < i+4 || line[i+2] != ' ' {
-		return nil, nil
+		return "", false
 	}
-	kind, symbol, ends := line[i+1], line[i+3:], "\t \r."
-	if kind != 't' && kind != 'T' {
+	kind, symbol := line[i+1], line[i+3:]
+	function := kind == 't' || kind == 'T'
+	if !function {
 		var export bool
 		if symbol, export = bytes.CutPrefix(symbol, []byte("__ksymtab_")); !export {
-			return nil, nil
+			return "", false
 		}
-		ends = "\t \r"
 	}
-	if end := bytes.IndexAny(symbol, ends); end >= 0 {
-		return symbol[:end], symbol[end:]
+	rest, ok := bytes.CutPrefix(symbol, []byte(name))
+	if !ok || len(rest) > 0 && !bytes.ContainsRune([]byte("\t \r"), rune(rest[0])) && (rest[0] != '.' || !function) {
+		return "", false
 	}
-	return symbol, nil
-}
-
-// owner returns the module in "\t[module]", "" for none.
-func owner(module []byte) string {
-	_, module, _ = bytes.Cut(module, []byte{'['})
+	_, module, _ := bytes.Cut(rest, []byte{'['})
 	module, _, _ = bytes.Cut(module, []byte{']'})
-	return string(module)
+	return string(module), true
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gdr-features/host"
-	"gdr-features/internal/deadline"
 )
 
 // readerTimeout is how long one device may hold up the others.
@@ -52,25 +52,46 @@ func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(devi
 }
 
 // inTurn reads n devices one after the other and gives their answers, nil for
-// none. A device that takes longer than readerTimeout is read beside the next ones. When
-// ctx ends, no further device is read.
+// none. A reader that makes no progress for a while is left waiting for its device,
+// and another goes on with the next. When ctx ends, no further device is read.
 func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
-	answers := make([]*answer, n)
-	var waits []func(context.Context) (answer, error)
-	await := func(ctx context.Context, i int) {
-		if a, err := waits[i](ctx); err == nil {
-			answers[i] = &a
+	type numbered struct {
+		device int
+		answer answer
+	}
+	from := make(chan numbered, n) // so that a reader never blocks on sending
+	var begun atomic.Int64         // devices whose reading has begun
+	reader := func() {
+		for ctx.Err() == nil {
+			i := int(begun.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			from <- numbered{i, read(i)}
 		}
 	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		waits = append(waits, deadline.Start(func() (answer, error) { return read(i), nil }))
-		short, cancel := context.WithTimeout(ctx, readerTimeout)
-		await(short, i)
-		cancel()
-	}
-	for i := range waits {
-		if answers[i] == nil {
-			await(ctx, i)
+	go reader()
+	ticks := time.NewTicker(readerTimeout)
+	defer ticks.Stop()
+	answers := make([]*answer, n)
+	keep := func(a numbered) { answers[a.device] = &a.answer }
+	before := int64(0)
+	for missing := n; missing > 0; {
+		select {
+		case a := <-from:
+			keep(a)
+			missing--
+		case <-ticks.C:
+			if now := begun.Load(); now > before {
+				before = now
+			} else if int(now) < n {
+				go reader()
+			}
+		case <-ctx.Done():
+			for len(from) > 0 { // answers that had come as well
+				keep(<-from)
+			}
+			return answers
 		}
 	}
 	return answers
