@@ -178,7 +178,7 @@ func nearest(r *report.Report, gpu int) string {
 	var names []string
 	for _, p := range r.Matrix.PairsOf(gpu) {
 		n := &r.Matrix.NICs[p.NIC]
-		if slices.Contains(r.Matrix.GPUs[gpu].Nearest, n.Function) {
+		if n.Eligible && slices.Contains(r.Matrix.GPUs[gpu].Nearest, n.Function) {
 			names = append(names, view.NICName(n))
 		}
 	}
