@@ -103,12 +103,14 @@ func ParseVersions(text string, form Form) (Versions, error) {
 	return v, nil
 }
 
-// numbers returns the numbers of a version, up to the first part that is not a number.
+// numbers returns the numbers of a version, up to the first part that is not a number of at
+// most nine digits.
 func numbers(version string) []uint64 {
+	const digits = 9
 	var all []uint64
 	for _, part := range strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' }) {
 		n, err := strconv.ParseUint(part, 10, 64)
-		if err != nil {
+		if err != nil || len(part) > digits {
 			break
 		}
 		all = append(all, n)

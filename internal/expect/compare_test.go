@@ -67,6 +67,7 @@ func TestVersions(t *testing.T) {
 		want                tristate.State
 	}{
 		{"24.10", "24.10-1.1.4", mofedForm, tristate.True},
+		{">= 24.10", "24.20240101123", mofedForm, tristate.Unknown},
 		{"24.10-1.1.4", "24.10-1.1.4", mofedForm, tristate.True},
 		{"24.10-1.1.4", "24.10-1.1.5", mofedForm, tristate.False},
 		{"24.10-1.1", "24.10-1.1.4", mofedForm, tristate.True},

@@ -90,9 +90,10 @@ func TestSlurm(t *testing.T) {
 			"uverbs0",
 		},
 		{
-			"a NIC that manages NVLink switches, known by its board", write("sys/class/infiniband/mlx5_1/board_id", "MT_0000001121\n"),
-			"NodeName=NODE Gres=gpu:2,nic:1 Features=gdr,gdr-phb\n", []string{"NodeName=NODE Name=gpu File=/dev/nvidia1"}, nil,
-			"to mlx5_1",
+			"a NIC that manages NVLink switches, known by its board",
+			write("sys/class/infiniband/mlx5_1/board_id", "MT_0000001121\n"),
+			"NodeName=NODE Gres=gpu:2,nic:1 Features=gdr,gdr-phb\n",
+			[]string{"NodeName=NODE Name=gpu File=/dev/nvidia1"}, nil, "to mlx5_1",
 		},
 		{"not ready", remove("sys/module/nvidia_peermem"), "NodeName=NODE Gres=gpu:2,nic:2\n", nil, []string{"# No Features. GPUDirect RDMA: not ready ("}, "Features="},
 		{"no PCI bus", remove("sys/bus/pci"), "", nil, []string{"# The PCI bus cannot be read.", "# Not readable: "}, "NodeName"},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-
 )
 
 // TestMapInInitContainer runs the initContainer of deploy/examples/env-job.yaml: without

@@ -187,7 +187,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each(t, func(t *testing.T, product, platform, name string) {
+	each(t, func(t *testing.T, _, platform, name string) {
 		if starts[platform] == nil {
 			return
 		}
