@@ -7,7 +7,6 @@ export CGO_ENABLED=0
 bin=$PWD/.bin
 nfd=sigs.k8s.io/node-feature-discovery
 
-
 downloaded() { # downloaded MODULE@VERSION FIELD prints a field of what go says about a module
 	go mod download -json "$1" | sed -n "s/^\t\"$2\": \"\(.*\)\",\$/\1/p"
 }

@@ -31,11 +31,16 @@ type cluster struct {
 	master, collector *process
 }
 
-// ownCluster starts a cluster of a test's own in a new directory, by the given function of it,
-// and stops it when the test ends. older is as in cluster.
+// ownCluster starts a cluster for one test in a new directory, with one of the cluster's
+// methods, and stops it when the test ends. older is as in cluster, and must have been built.
 func ownCluster(t *testing.T, name, older string, start func(*cluster, context.Context) error) *cluster {
 	t.Helper()
 	c := &cluster{dir: filepath.Join(shared.dir, name, older), older: older}
+	if older != "" {
+		if _, err := os.Stat(program(filepath.Join(older, "stamp"))); err != nil {
+			t.Fatalf("%v: build-compatibility.sh builds it", err)
+		}
+	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

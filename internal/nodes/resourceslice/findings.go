@@ -55,6 +55,7 @@ var fixes = [...]fix{
 	{AttributeMissing, ""},
 }
 
+// row is the place of a code in fixes.
 func row(code string) int {
 	return slices.IndexFunc(fixes[:], func(r fix) bool { return r.code == code })
 }
