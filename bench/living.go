@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// life is what a running agent costs while nothing happens. Unlike in idleHour, it sleeps
+// life is what a running agent costs while nothing happens. Unlike in idleHours, it sleeps
 // between its readings and wakes with cold caches.
 type life struct {
 	cpu float64 // ms within lifetime

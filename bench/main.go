@@ -11,7 +11,8 @@
 // peak resident memory, from wait4(2). Ratios are those of medians over rounds,
 // so they can be checked against the table. Where other programs used the machine
 // meanwhile, or where the runs of bare differ from each other, no claim about time
-// is judged: bench says so and why, and judges the others.
+// is judged: bench says so and why, and judges the others. Nor is one that is over its
+// limit by less than the runs of bare differ.
 //
 // The trees are files, in memory where that is possible, and so is their
 // kallsyms. A kernel takes 20 ms and more to make up the real one, for every
@@ -120,9 +121,11 @@ func measureAll(ctx context.Context, bin binaries, all []subject, tree, dir stri
 	if m.start, err = startUp(ctx, bin.product, tree, rounds); err != nil {
 		return m, err
 	}
-	if m.hour, err = idleHour(ctx, tree, all[0].bare); err != nil {
+	idles, err := idleHours(ctx, bin, tree, all[0].bare)
+	if err != nil {
 		return m, err
 	}
+	m.hour = middle(idles)
 	if m.life, err = live(ctx, bin, tree, dir); err != nil {
 		return m, err
 	}

@@ -88,9 +88,11 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// Claims about time are not judged on a busy machine; all others are.
+// Claims about time are not judged on a busy machine, nor within the scatter of bare's
+// runs; all others are.
 func TestClaims(t *testing.T) {
-	holds, slow, fat := claim{"", 1, 2, true}, claim{"", 3, 2, true}, claim{"", 3, 2, false}
+	const scatter = 1.2
+	holds, near, slow, fat := claim{"", 1, 2, true}, claim{"a run", 2.3, 2, true}, claim{"", 3, 2, true}, claim{"", 2.3, 2, false}
 	for _, c := range []struct {
 		claims []claim
 		busy   string
@@ -98,18 +100,23 @@ func TestClaims(t *testing.T) {
 	}{
 		{[]claim{holds}, "", false},
 		{[]claim{holds}, "others", false},
-		{[]claim{holds, slow}, "", true},
+		{[]claim{holds, near}, "", false},
+		{[]claim{near, slow}, "", true},
 		{[]claim{holds, slow}, "others", false},
 		{[]claim{fat}, "", true},
 		{[]claim{fat}, "others", true},
 		{[]claim{slow, fat}, "others", true},
 	} {
 		var out strings.Builder
-		if over := claimTable(&out, c.claims, c.busy); over != c.over {
+		if over := claimTable(&out, c.claims, c.busy, scatter); over != c.over {
 			t.Errorf("%v, busy by %q: over %v", c.claims, c.busy, over)
 		}
 		said := strings.Contains(out.String(), "claims about time are not judged: the machine is busy: others\n")
 		if said != (c.busy != "") {
+			t.Errorf("%v, busy by %q: printed %s", c.claims, c.busy, &out)
+		}
+		said = strings.Contains(out.String(), "not judged: a run: over the limit by less than bare's own runs scatter, 1.20 times\n")
+		if said != (c.busy == "" && slices.Contains(c.claims, near)) {
 			t.Errorf("%v, busy by %q: printed %s", c.claims, c.busy, &out)
 		}
 	}
@@ -140,6 +147,14 @@ func TestReason(t *testing.T) {
 	}
 }
 
+// The hour that is judged is the one in the middle.
+func TestMiddle(t *testing.T) {
+	hour := func(looks float64) idle { return idle{readings: 1, looks: looks, bare: 2} }
+	if got := middle([]idle{hour(9), hour(1), hour(3)}); got != hour(3) || got.times() != 2 {
+		t.Errorf("got %v, %v times bare", got, got.times())
+	}
+}
+
 // README.md names the bounds.
 func TestBoundsInReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
@@ -149,8 +164,11 @@ func TestBoundsInReadme(t *testing.T) {
 	want := fmt.Sprintf("more than %v times the CPU time of the bare program, more than %v times that of `ghw.PCI()`, or more than %v MB "+
 		"of memory, if a run on the same machine with Broadcom NICs takes more than %v times the CPU time of one with ConnectX NICs, or if a further PCI function, or a virtual function with its RDMA device, costs more than %v times what it costs "+
 		"the bare program", mostOfBare, mostOfGHW, mostMB, mostOfMLX5, mostOfBareMore)
-	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-		t.Errorf("README.md does not say: %s", want)
+	idle := fmt.Sprintf("must cost at most %v times what the same costs in C", mostOfIdle)
+	for _, want := range []string{want, idle} {
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+			t.Errorf("README.md does not say: %s", want)
+		}
 	}
 }
 
@@ -178,6 +196,8 @@ func TestBounds(t *testing.T) {
 		{"a virtual function", func(m *measured) { m.subjects[3].product = times(95) }, 4, errOver},
 		{"a virtual function, on a busy machine", func(m *measured) { m.subjects[3].product, m.others = times(95), 0.5 }, 4, nil},
 		{"ghw.PCI", func(m *measured) { m.subjects[0].ghw = times(13) }, 4, errOver},
+		{"an idle hour", func(m *measured) { m.hour.readings, m.hour.looks = 1.5, 0.6 }, 4, errOver},
+		{"an idle hour at the bound", func(m *measured) { m.hour.readings, m.hour.looks = 1.5, 0.5 }, 4, nil},
 		{"memory", func(m *measured) { m.subjects[0].product.costs[0].peak = 24.1 }, 4, errOver},
 		{"memory, on a busy machine", func(m *measured) { m.subjects[0].product.costs[0].peak, m.others = 24.1, 0.5 }, 4, errOver},
 		{"a package, on a busy machine", func(m *measured) { m.start.heavy, m.others = []string{"k8s.io/api"}, 0.5 }, 4, errOver},

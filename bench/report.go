@@ -62,7 +62,8 @@ func report(out io.Writer, m measured) error {
 	startTable(&text, m.start)
 	idleTable(&text, m.hour)
 	lifeTable(&text, m.life)
-	over := claimTable(&text, claims(m, steps, virtual), reason(m.others, spread(m.subjects)))
+	scatter := spread(m.subjects)
+	over := claimTable(&text, claims(m, steps, virtual), reason(m.others, scatter), scatter)
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return err
 	}
@@ -79,6 +80,7 @@ const (
 	mostOfGHW      = 0.3 // CPU of a run, times that of ghw.PCI
 	mostMB         = 24  // peak resident memory
 	mostOfBareMore = 3   // CPU of a further function, times that of bare
+	mostOfIdle     = 2   // CPU of an idle hour, times the same in C
 )
 
 // claims are those of README.md.
@@ -101,7 +103,7 @@ func claims(m measured, steps []step, virtual step) []claim {
 		{"linear growth: highest step, times the lowest", highest / lowest, linear, true},
 		{"idle agent, back to back, percent of a core", m.hour.share(), 0.1, true},
 		{"idle agent, times a program that only reads ports", m.life.cpu / m.life.bare, 6, true},
-		{"idle agent, back to back, times as many runs of bare", (m.hour.readings + m.hour.looks) / m.hour.bare, 3, true},
+		{"idle agent, back to back, times the same in C", m.hour.times(), mostOfIdle, true},
 		{"linked packages that would slow down every start", float64(len(m.start.heavy)), 0, false},
 	}
 }
@@ -160,14 +162,18 @@ func startTable(w io.Writer, st start) {
 }
 
 // claimTable prints the claims and reports whether one fails. If busy gives a reason, those
-// that depend on time are not judged.
-func claimTable(w io.Writer, all []claim, busy string) (over bool) {
+// that depend on time are not judged; nor is one that is over its limit by less than bare's
+// own runs scatter.
+func claimTable(w io.Writer, all []claim, busy string, scatter float64) (over bool) {
 	fmt.Fprintf(w, "\n%-58s %6s %8s\n", "claim", "is", "at most")
+	var near []string
 	for _, c := range all {
 		verdict := "PASS"
 		switch {
 		case c.timed && busy != "":
 			verdict = "-"
+		case c.timed && c.value > c.limit && c.value <= c.limit*scatter:
+			verdict, near = "near", append(near, c.text)
 		case c.value > c.limit:
 			verdict, over = "over", true
 		}
@@ -175,6 +181,9 @@ func claimTable(w io.Writer, all []claim, busy string) (over bool) {
 	}
 	if busy != "" {
 		fmt.Fprintf(w, "claims about time are not judged: the machine is busy: %s\n", busy)
+	}
+	for _, text := range near {
+		fmt.Fprintf(w, "not judged: %s: over the limit by less than bare's own runs scatter, %.2f times\n", text, scatter)
 	}
 	return over
 }

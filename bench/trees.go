@@ -11,7 +11,7 @@ import (
 )
 
 // sizes are the numbers of PCI functions that the machine is grown to.
-var sizes = []int{1000, 2000, 3000}
+var sizes = []int{1000, 3000}
 
 // kallsymsSize is that of a usual kernel with its modules, in bytes.
 const kallsymsSize = 6 << 20
