@@ -33,6 +33,9 @@ memory() {
 # As make build compiles, so that nothing is compiled twice; and more packages at once than
 # there are cores, since some wait for timers or for another program.
 export GOFLAGS="${GOFLAGS:--trimpath -p=$((2 * $(nproc)))}"
+# The race detector makes each program sleep for a second before it exits, tests and those that
+# they start.
+export GORACE="${GORACE:-atexit_sleep_ms=10}"
 # Less collection of garbage makes tests cheaper, and linking them most of all.
 export GOGC="${GOGC:-400}"
 
