@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"gdr-features/internal/cli"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/report"
+	"gdr-features/internal/show"
 )
 
 type envOptions struct {
@@ -35,8 +35,8 @@ cannot give. Set the variables of one framework at a time: those of several inte
 
 In a container only the GPUs and NICs whose device node is there count. --gpus takes a
 list of addresses, UUIDs or numbers, the numbers in the order of PCI addresses. A GPU
-has the same NIC in every list and every container that has the same NICs. Frameworks
-that number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
+has the same NIC in every list, and in every container that has all NICs of the machine.
+Frameworks that number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
 
 --check finds mistakes in such variables: in its own environment, or in FILE ("-":
 standard input) in any format that env prints. It prints one line for each variable:
@@ -153,12 +153,9 @@ func (a *app) mapText(format string, here *assigned, some []frameworks.Framework
 }
 
 func asJSON(v any) ([]byte, error) {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return text.Bytes(), err
+	var out bytes.Buffer
+	err := show.JSON(&out, v)
+	return out.Bytes(), err
 }
 
 // assigned is a machine on which each GPU in question has its NIC.

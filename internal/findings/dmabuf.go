@@ -30,7 +30,7 @@ var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.Fact
 	}, {
 		status: Undecidable, reason: verdict.Unreadable, when: is(dmabufWay, tristate.Unknown),
 		text:     say("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read"),
-		fix:      say("run as root, or in a container that shows /proc/kallsyms"),
+		fix:      say("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither"),
 		evidence: unreadNeeds,
 	},
 }, lackRows()...)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gdr-features/internal/show"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -32,7 +33,7 @@ func (f *Facts) stepReason(check string) verdict.Reason {
 var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: OK, when: because(""),
-		text: say("%s and %s can do GPUDirect RDMA", eligibleGPUs, func(f *Facts) string { return count(f.Matrix.EligibleNICs, "NIC") }),
+		text: say("%s and %s can do GPUDirect RDMA", eligibleGPUs, func(f *Facts) string { return show.Count(f.Matrix.EligibleNICs, "NIC") }),
 	},
 	{
 		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: because(verdict.NoGPU), which: tegra,
@@ -70,7 +71,7 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: say("see the problems listed below; mount the host's /sys")},
 }}
 
-func eligibleGPUs(f *Facts) string { return count(f.Matrix.EligibleGPUs, "GPU") }
+func eligibleGPUs(f *Facts) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") }
 
 func tegra(f *Facts) (found subjects) {
 	if name := f.advised().Tegra; name != "" {

@@ -32,7 +32,7 @@ var operators = check{
 		{
 			status: Warn, code: "OperatorRDMAOff", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.False), not(is(dmabufWay, tristate.True))),
 			text: say("the GPU Operator is not configured to load nvidia-peermem"),
-			fix:  say("set driver.rdma.enabled=true, with useHostMofed=true where MOFED is installed on the host"), evidence: sawRDMAEnabled,
+			fix:  say("set driver.rdma.enabled=true, with useHostMofed=true unless the Network Operator's driver Pod runs on this node"), evidence: sawRDMAEnabled,
 		},
 		{
 			status: Warn, code: "OperatorsWait", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.True), is(mofedIsReady, tristate.False)),

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/show"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -180,7 +181,7 @@ var link = check{
 		{status: Warn, code: "LinkDegraded", which: degraded, text: which, fix: say(reseat)},
 		{
 			status: OK, when: func(f *Facts) bool { return len(f.links()) > 0 },
-			text: say("%s of GPUs and NICs at full width, NICs at full speed", func(f *Facts) string { return count(len(f.links()), "PCIe link") }),
+			text: say("%s of GPUs and NICs at full width, NICs at full speed", func(f *Facts) string { return show.Count(len(f.links()), "PCIe link") }),
 		},
 	},
 }

@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/pod"
+	"gdr-features/internal/show"
 	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
 )
@@ -130,7 +131,7 @@ func firstIndexes(f *Facts) string {
 		}
 	}
 	for i, text := range texts {
-		texts[i] = text + " on " + count(ports[text], "port")
+		texts[i] = text + " on " + show.Count(ports[text], "port")
 	}
 	return strings.Join(texts, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -46,7 +47,7 @@ func activePorts(f *Facts) string {
 			active++
 		}
 	})
-	return fmt.Sprintf("%d of %s ACTIVE", active, count(total, "port"))
+	return fmt.Sprintf("%d of %s ACTIVE", active, show.Count(total, "port"))
 }
 
 func linkLayer(f *Facts) string {

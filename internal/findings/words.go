@@ -62,13 +62,6 @@ func firstFew(list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // Conditions of rows.
 
 func is(ask func(*Facts) tristate.State, want tristate.State) func(*Facts) bool {

@@ -1,12 +1,12 @@
 package nodes
 
 import (
-	"encoding/json"
 	"io"
 	"strconv"
 	"time"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/show"
 )
 
 type nodeJSON struct {
@@ -50,12 +50,12 @@ func JSON(w io.Writer, all []Node) error {
 	for i := range all {
 		out.Nodes = append(out.Nodes, all[i].json())
 	}
-	return WriteJSON(w, out)
+	return show.JSON(w, out)
 }
 
 // SummaryJSON writes only the summary, under the same key as JSON.
 func SummaryJSON(w io.Writer, s Summary) error {
-	return WriteJSON(w, map[string]Summary{"summary": s})
+	return show.JSON(w, map[string]Summary{"summary": s})
 }
 
 func (n *Node) json() nodeJSON {
@@ -88,12 +88,4 @@ func number(text string) *int {
 		return nil
 	}
 	return &n
-}
-
-// WriteJSON writes a value as indented JSON.
-func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

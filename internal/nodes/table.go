@@ -13,6 +13,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
 )
 
 // Style says what a table shows.
@@ -130,7 +131,7 @@ func Rows[T any](w io.Writer, columns []Column[T], all []T, headers bool) error 
 // Text writes the summary: the counts in one line, then one line a reason.
 func (s *Summary) Text(w io.Writer) error {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s, %d ready", Plural(s.Nodes, "node"), s.Ready)
+	fmt.Fprintf(&out, "%s, %d ready", show.Count(s.Nodes, "node"), s.Ready)
 	for _, more := range []struct {
 		n    int
 		what string
@@ -145,12 +146,4 @@ func (s *Summary) Text(w io.Writer) error {
 	}
 	_, err := w.Write(out.Bytes())
 	return err
-}
-
-// Plural is "1 node" or "2 nodes".
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

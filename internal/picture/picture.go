@@ -13,6 +13,7 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -138,7 +139,7 @@ func newModel(r *report.Report) *model {
 	m := &model{
 		Title: view.Summary(r), Missing: view.Nothing(r), Findings: r.Findings,
 		Problems: sanitize.Errors(r.Problems[:min(len(r.Problems), mostProblems)]), MoreProblems: max(0, len(r.Problems)-mostProblems),
-		Counts: count(len(r.Matrix.GPUs), "GPU") + ", " + count(len(r.Matrix.NICs), "NIC"),
+		Counts: show.Count(len(r.Matrix.GPUs), "GPU") + ", " + show.Count(len(r.Matrix.NICs), "NIC"),
 	}
 	m.Word, m.Status = word(&r.Verdict)
 	hasReason := func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }
@@ -200,10 +201,10 @@ func (m *model) addDevices(r *report.Report) {
 		}
 	}
 	if folded > 0 {
-		m.Notes = append(m.Notes, count(folded, "virtual function")+" left out, which have the levels of their physical ones.")
+		m.Notes = append(m.Notes, show.Count(folded, "virtual function")+" left out, which have the levels of their physical ones.")
 	}
 	if left > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("Only the first %d GPUs and %d NICs are shown, %s left out; topo -o json lists all.", most, most, count(left, "device")))
+		m.Notes = append(m.Notes, fmt.Sprintf("Only the first %d GPUs and %d NICs are shown, %s left out; topo -o json lists all.", most, most, show.Count(left, "device")))
 	}
 }
 
@@ -266,13 +267,6 @@ func nearer(a, b topology.Level) topology.Level {
 		return b
 	}
 	return a
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // write writes what a template makes of a machine, without control characters: names

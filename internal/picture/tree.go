@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/report"
+	"gdr-features/internal/show"
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -57,7 +58,7 @@ func (n *node) Holds() string {
 		case dataDirect:
 		}
 	}
-	return count(gpus, "GPU") + ", " + count(nics, "NIC")
+	return show.Count(gpus, "GPU") + ", " + show.Count(nics, "NIC")
 }
 
 // devices are those in the leaves below a node.

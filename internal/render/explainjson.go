@@ -6,6 +6,7 @@ import (
 	"gdr-features/internal/explain"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -66,7 +67,7 @@ type pathJSON struct {
 
 // ExplainPairJSON writes one path.
 func ExplainPairJSON(w io.Writer, r *report.Report, p explain.Path) error {
-	return writeJSON(w, pathJSON{
+	return show.JSON(w, pathJSON{
 		GPU: gpuEnd(r, p.GPU), NIC: nicEnd(r, p.NIC),
 		Level: p.Level, Why: p.Why, NCCL: p.NCCL, NCCLWhy: p.NCCLWhy, Default: known(p.Default), DefaultWhy: p.DefaultWhy,
 		Hops: hopsJSON(p.Hops), DataDirect: hopsJSON(p.DataDirect),
@@ -152,5 +153,5 @@ func ExplainJSON(w io.Writer, r *report.Report) error {
 		}
 		out.Nearest = append(out.Nearest, j)
 	}
-	return writeJSON(w, out)
+	return show.JSON(w, out)
 }

@@ -2,7 +2,6 @@
 package render
 
 import (
-	"encoding/json"
 	"io"
 
 	"gdr-features/internal/findings"
@@ -10,6 +9,7 @@ import (
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -87,7 +87,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 		}
 		out.Pairs = append(out.Pairs, pair)
 	}
-	return writeJSON(w, out)
+	return show.JSON(w, out)
 }
 
 func nic(n *topology.NIC) nicJSON {
@@ -171,7 +171,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	for i := range r.Findings {
 		out.Findings = append(out.Findings, finding(&r.Findings[i]))
 	}
-	return writeJSON(w, out)
+	return show.JSON(w, out)
 }
 
 // known returns a state as a boolean, nil for unknown.
@@ -185,12 +185,5 @@ func known(s tristate.State) *bool {
 
 // LabelsJSON writes labels with their prefix.
 func LabelsJSON(w io.Writer, labels label.Set, prefix string) error {
-	return writeJSON(w, map[string]map[string]string{"labels": labels.Prefixed(prefix)})
-}
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return show.JSON(w, map[string]map[string]string{"labels": labels.Prefixed(prefix)})
 }

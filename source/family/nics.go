@@ -7,7 +7,7 @@ const (
 	mlxlink        = "mlxlink"
 	mlxLinkType    = "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card"
 	mlxFirmware    = "mlxfwmanager, or flint -d ADDRESS query; update, then reset the card (mlxfwreset) or power cycle"
-	mlxATS         = "mlxconfig ATS_ENABLED=true"
+	mlxATS         = "mlxconfig -d ADDRESS set ATS_ENABLED=true, then a reboot"
 )
 
 // ethernetInfiniBand are the classes of NICs of both link layers.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/dradriver"
-	"gdr-features/internal/nodes"
+	"gdr-features/internal/show"
 )
 
 // Finding is something that keeps claims from what the node has.
@@ -106,11 +106,11 @@ func (c *comparison) findDrivers() {
 			continue
 		}
 		if n := len(c.listedFor(d)); n > 0 && !c.drivers[d] {
-			c.say(Finding{Code: NoSlices, Driver: d.Name, Text: fmt.Sprintf("%s has published no ResourceSlice of this node, which has %s", d.Name, nodes.Plural(n, "such GPU"))})
+			c.say(Finding{Code: NoSlices, Driver: d.Name, Text: fmt.Sprintf("%s has published no ResourceSlice of this node, which has %s", d.Name, show.Count(n, "such GPU"))})
 		}
 	}
 	if c.NICs.Listed > 0 && !published {
-		c.say(Finding{Code: NoSlices, Text: fmt.Sprintf("neither %s has published a ResourceSlice of this node, which has %s", strings.Join(nics, " nor "), nodes.Plural(c.NICs.Listed, "RDMA NIC"))})
+		c.say(Finding{Code: NoSlices, Text: fmt.Sprintf("neither %s has published a ResourceSlice of this node, which has %s", strings.Join(nics, " nor "), show.Count(c.NICs.Listed, "RDMA NIC"))})
 	}
 }
 
@@ -289,6 +289,6 @@ func (c *comparison) findMatch() {
 	}
 	c.say(Finding{
 		Code: NoMatch, Attribute: dradriver.PCIeRoot, Devices: c.alone, Fix: c.instead(byRoot),
-		Text: fmt.Sprintf("%d of %s have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending", len(c.alone), nodes.Plural(len(c.gpus), "GPU")),
+		Text: fmt.Sprintf("%d of %s have the pcieRoot of no RDMA NIC that is published: a Pod that claims such a pair stays Pending", len(c.alone), show.Count(len(c.gpus), "GPU")),
 	})
 }

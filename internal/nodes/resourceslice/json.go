@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/nodes"
+	"gdr-features/internal/show"
 )
 
 type nodeJSON struct {
@@ -23,5 +23,5 @@ func JSON(w io.Writer, all []Node) error {
 		agent := &all[i].Agent
 		out.Nodes = append(out.Nodes, nodeJSON{agent.Name, agent.Namespace, agent.Labels[label.Align], &all[i]})
 	}
-	return nodes.WriteJSON(w, out)
+	return show.JSON(w, out)
 }

@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/internal/dradriver"
 	"gdr-features/internal/nodes"
+	"gdr-features/internal/show"
 )
 
 // Slice is a ResourceSlice of one node.
@@ -199,7 +200,7 @@ func (c *comparison) take(published []Slice) {
 // unusable says why the scheduler gives out no devices of a pool with these slices.
 func unusable(driver string, newest []*Slice) (Finding, bool) {
 	if n, want := len(newest), newest[0].Count; int64(n) != want {
-		return Finding{Code: PoolIncomplete, Driver: driver, Text: fmt.Sprintf("%s has published %s of its newest generation instead of %d, and until that is right the scheduler gives out none of its devices", driver, nodes.Plural(n, "ResourceSlice"), want)}, true
+		return Finding{Code: PoolIncomplete, Driver: driver, Text: fmt.Sprintf("%s has published %s of its newest generation instead of %d, and until that is right the scheduler gives out none of its devices", driver, show.Count(n, "ResourceSlice"), want)}, true
 	}
 	seen := map[string]bool{}
 	for _, s := range newest {
