@@ -74,7 +74,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			return checkStatus(r, limit)
 		},
 	}
-	c.Flags().BoolVar(&inPod, "pod", false, "judge the container that this process is in, too")
+	c.Flags().BoolVar(&inPod, "pod", false, "also judge the container that this process runs in")
 	cli.Output(c, &format, "table or json", "table", "json")
 	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
 	machineflags.DefineExpect(c.Flags(), &expected)

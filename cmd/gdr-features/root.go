@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -68,6 +69,7 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 func (a *app) command() *cobra.Command {
+	variables := map[*cobra.Command][]string{} // which flags the environment sets
 	c := &cobra.Command{
 		Use:   "gdr-features",
 		Short: "Tell whether this machine can do GPUDirect RDMA, and why not",
@@ -77,7 +79,13 @@ now, and how close each GPU is to each NIC. It needs no privileges, no GPU drive
 and no CUDA, and changes nothing.
 
 Without a command it shows the matrix and the verdict on a terminal, and prints the
-node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
+node labels otherwise, so that it works as a hook of Node Feature Discovery.
+
+The flags --sysfs, --procfs, --topology-file, --nic-families and --probe-verbs, and
+--expect of check and labels, can also be set by environment variables
+(GDR_FEATURES_SYSFS for --sysfs), as those of the node agent: in its Pod a command
+judges what the agent judges. The command line takes precedence; with --root the
+variables are ignored.`,
 		Example: `  gdr-features                         # what is here, and is it ready?
   gdr-features check                   # why is it not ready, and how to fix it
   gdr-features topo -o json            # every pair of GPU and NIC, for programs
@@ -86,7 +94,10 @@ node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
   gdr-features --root node7 check      # check that file, or a copy of another machine's /sys and /proc
   gdr-features --nic-families mlx5,irdma check   # judge only by ConnectX and Intel E810`,
 		Args: noCommand,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := machineflags.FromAgent(cmd.Flags(), variables[cmd], os.LookupEnv); err != nil {
+				return err
+			}
 			return a.SetUp(a.log, a.err)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -100,7 +111,14 @@ node labels otherwise, so that it works as a hook of Node Feature Discovery.`,
 	c.SetOut(a.out) // the command completion takes it over when it is made
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
-	c.AddCommand(a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.snapshotCommand(), a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
+	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand()}
+	recording := a.snapshotCommand()
+	c.AddCommand(judging...)
+	c.AddCommand(recording, a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
+	for _, command := range append(judging, c) {
+		variables[command] = machineflags.ReportFlags
+	}
+	variables[recording] = machineflags.FileFlags
 	refuseUnknownShells(c)
 	return c
 }

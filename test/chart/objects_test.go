@@ -90,10 +90,13 @@ func TestPairs(t *testing.T) {
 func judgePod(t *testing.T, what string, pod *corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0]
-	var flags, volumes, paths []string
+	var flags, variables, volumes, paths []string
 	for _, arg := range c.Args {
 		name, _, _ := strings.Cut(arg, "=")
 		flags = append(flags, name)
+	}
+	for _, v := range c.Env {
+		variables = append(variables, v.Name)
 	}
 	for _, v := range pod.Volumes {
 		volumes = append(volumes, v.Name)
@@ -104,7 +107,7 @@ func judgePod(t *testing.T, what string, pod *corev1.PodSpec) {
 			t.Errorf("%s: no volume %s", what, m.Name)
 		}
 	}
-	for _, list := range [][]string{flags, volumes, paths} {
+	for _, list := range [][]string{flags, variables, volumes, paths} {
 		slices.Sort(list)
 		if len(slices.Compact(slices.Clone(list))) != len(list) {
 			t.Errorf("%s: twice in %q", what, list)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -15,6 +16,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/cli"
+	"gdr-features/internal/config"
 	"gdr-features/internal/report"
 	"gdr-features/source/family"
 	"gdr-features/source/verbs"
@@ -55,6 +57,32 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML)")
 	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs to judge by; those of other families are only listed")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
+}
+
+// FileFlags say where the files of this machine are; ReportFlags are these and the flags that
+// say how to judge it.
+var (
+	FileFlags   = []string{"sysfs", "procfs"}
+	ReportFlags = append(slices.Clone(FileFlags), "topology-file", "nic-families", "probe-verbs", "expect")
+)
+
+// FromAgent sets flags that the command line has not set to what the environment says of them
+// (config.Variable), as the node agent does: a command in its Pod judges what the agent
+// judges. With --root on the command line the environment is about another machine.
+func FromAgent(f *pflag.FlagSet, names []string, lookup func(string) (string, bool)) error {
+	if f.Changed("root") {
+		return nil
+	}
+	variables := map[string]bool{}
+	for _, name := range names {
+		variables[config.Variable(name)] = true
+	}
+	return config.FromEnvironment(f, func(name string) (string, bool) {
+		if !variables[name] {
+			return "", false
+		}
+		return lookup(name)
+	})
 }
 
 // Complete offers the values of the flags to shell completion.

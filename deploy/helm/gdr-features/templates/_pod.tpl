@@ -49,6 +49,9 @@ containers:
       - name: GOMEMLIMIT
         value: {{ . }}
       {{- end }}
+      {{- with include "gdr-features.env" .root | trim }}
+      {{- . | nindent 6 }}
+      {{- end }}
       {{- with $values.extraEnv }}
       {{- toYaml . | nindent 6 }}
       {{- end }}
@@ -105,21 +108,6 @@ volumes:
 {{- if has "file" .Values.publish }}
 - --publish={{ join "," .Values.publish }}
 {{- end }}
-{{- if .Values.hostSys }}
-- --sysfs=/host/sys
-{{- end }}
-{{- if .Values.probeVerbs }}
-- --probe-verbs
-{{- end }}
-{{- if .Values.topologyFile }}
-- --topology-file=/etc/gdr-features-topology/topology.xml
-{{- end }}
-{{- if .Values.expect }}
-- --expect=/etc/gdr-features/expect.yaml
-{{- end }}
-{{- with .Values.nicFamilies }}
-- --nic-families={{ join "," . }}
-{{- end }}
 {{- with .Values.interval }}
 - --interval={{ . }}
 {{- end }}
@@ -139,6 +127,31 @@ volumes:
 {{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* What the agent judges, as environment variables: a command in its Pod, which does not
+     see its arguments, judges the same. */}}
+{{- define "gdr-features.env" -}}
+{{- if .Values.hostSys }}
+- name: GDR_FEATURES_SYSFS
+  value: /host/sys
+{{- end }}
+{{- if .Values.probeVerbs }}
+- name: GDR_FEATURES_PROBE_VERBS
+  value: "true"
+{{- end }}
+{{- if .Values.topologyFile }}
+- name: GDR_FEATURES_TOPOLOGY_FILE
+  value: /etc/gdr-features-topology/topology.xml
+{{- end }}
+{{- if .Values.expect }}
+- name: GDR_FEATURES_EXPECT
+  value: /etc/gdr-features/expect.yaml
+{{- end }}
+{{- with .Values.nicFamilies }}
+- name: GDR_FEATURES_NIC_FAMILIES
+  value: {{ join "," . | quote }}
 {{- end }}
 {{- end }}
 
