@@ -1,187 +1,224 @@
 package main
 
 import (
-	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/pages"
 )
 
-// pages are the pages for users.
-func pages(t *testing.T) (paths []string) {
+// repository is the root of the repository.
+const repository = "../.."
+
+// allPages are the pages for users.
+func allPages(t *testing.T) []pages.Page {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/*.md", "deploy/*/*.md"} {
-		found, err := filepath.Glob("../../" + pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths = append(paths, found...)
+	all, err := pages.All(repository)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(paths) < 12 {
-		t.Fatalf("only the pages %v", paths)
-	}
-	return paths
+	return all
 }
 
-// consoles are the blocks of commands on a page, each with the comment before it, if any:
-//
-//	<!-- example: MACHINE STATE -->   run here on a machine of testdata in a state of its drivers
-//	<!-- container: NAME -->          run here in one of the containers of pod_test.go
-//	<!-- cluster -->                  run by test/e2e, on the nodes of its TestReadme
-//	others                            run by the tests that look for them
-var consoles = regexp.MustCompile("(?m)(?:^<!-- ([a-z]+)(?:: (.*?))? -->\n)?^```console\n((?s:.*?))^```")
-
-// answers are the pages on which every command is run by a test.
-var answers = map[string]bool{"administrator.md": true, "jobs.md": true, "oncall.md": true}
-
-// TestPages: what a page shows of a command is what it prints. With -update the pages are
-// written.
+// TestPages: what a page shows of a command is what it prints, and every other command of a
+// block that says on which machine works. With -update the pages are written.
 func TestPages(t *testing.T) {
 	compared := map[string]int{}
-	for _, path := range pages(t) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, page := string(data), filepath.Base(path)
-		for _, block := range consoles.FindAllStringSubmatch(text, -1) {
-			kind, args, shown := block[1], strings.Fields(block[2]), block[3]
-			var dir string
-			switch kind {
-			case "example":
-				dir = laidOut(t, args[0], args[1])
-			case "container":
-				dir = contained(t, args[0])
-			case "":
-				if answers[page] {
-					t.Errorf("%s does not say where these commands run:\n%s", page, shown)
-				}
-				continue
-			default:
-				continue
-			}
-			compared[page]++
-			t.Run(page+" "+block[2], func(t *testing.T) {
-				want := example(t, dir, shown)
-				if *update {
-					text = strings.Replace(text, shown, want, 1)
-				} else if want != shown {
-					t.Errorf("(-program +page):\n%s\nthe program prints\n%s", cmp.Diff(want, shown), want)
-				}
-			})
-		}
-		if *update && text != string(data) {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
+	for _, page := range allPages(t) {
+		for _, block := range page.Blocks {
+			switch block.Kind {
+			case "example", "container":
+				compared[page.Path]++
+				t.Run(page.Path+" "+block.Args, func(t *testing.T) { compare(t, page, block) })
+			case "shell":
+				t.Run(page.Path+" "+block.Below, func(t *testing.T) {
+					sh := newShell(t, laidOut(t, block.Args))
+					sh.prepare(t)
+					said, status := sh.run(t, "set -e\n"+block.Text)
+					if ended := sh.ended(t); status != 0 || len(ended) <= len(block.Commands()) || strings.Trim(ended, "0") != "" {
+						t.Errorf("%s: status %d, of each command %q\n%s", block.Text, status, ended, said)
+					}
+					if strings.Contains(said, "=NODE ") {
+						t.Errorf("%s: no name of a node\n%s", block.Text, said)
+					}
+				})
 			}
 		}
 	}
-	want := map[string]int{"README.md": 3, "dra.md": 1, "jobs.md": 5, "oncall.md": 5}
+	want := map[string]int{"README.md": 3, "docs/dra.md": 1, "docs/expect.md": 1, "docs/jobs.md": 5, "docs/oncall.md": 5}
 	if diff := cmp.Diff(want, compared); diff != "" {
 		t.Errorf("examples of each page (-want +got):\n%s", diff)
 	}
 }
 
-// laidOut writes a machine in a state of its drivers.
-func laidOut(t *testing.T, name, state string) (dir string) {
+// compare compares a block of commands with what they print, or writes it.
+func compare(t *testing.T, page pages.Page, block pages.Block) {
 	t.Helper()
-	m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
+	dir := ""
+	if block.Kind == "container" {
+		dir = contained(t, block.Args)
+	} else {
+		dir = laidOut(t, block.Args)
+	}
+	sh, want := newShell(t, dir), ""
+	for _, file := range page.Blocks {
+		if file.Kind == "file" {
+			sh.write(t, file.Args, file.Text)
+		}
+	}
+	for _, command := range block.Commands() {
+		said, _ := sh.run(t, command)
+		want += "$ " + command + "\n" + said
+	}
+	if !*update {
+		if want != block.Text {
+			t.Errorf("(-program +page):\n%s\nthe program prints\n%s", cmp.Diff(want, block.Text), want)
+		}
+		return
+	}
+	path := filepath.Join(repository, page.Path)
+	text, err := os.ReadFile(path)
+	if err == nil && !strings.Contains(string(text), block.Text) {
+		err = fmt.Errorf("%s: cannot write a block that is indented", page.Path)
+	}
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), block.Text, want, 1)), 0o644)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, ok := m.StateNamed(state)
-	if !ok {
-		t.Fatalf("no state %s", state)
-	}
-	return m.Tree(t, s)
 }
 
-// command is a line of an example: variables, the arguments of gdr-features, and what its
-// output goes through.
-var command = regexp.MustCompile(`^\$ ((?:[A-Z_]+=\S+ )*)gdr-features ?([^|\n]*)(?:\| (.*))?\n$`)
-
-// example returns what the commands of an example print on the machine in a directory. They
-// share a working directory.
-func example(t *testing.T, dir, shown string) string {
+// laidOut writes a machine in a state of its drivers, "MACHINE STATE".
+func laidOut(t *testing.T, which string) (dir string) {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	var want bytes.Buffer
-	for line := range strings.Lines(shown) {
-		if !strings.HasPrefix(line, "$ ") {
-			continue
-		}
-		parts := command.FindStringSubmatch(line)
-		if parts == nil {
-			t.Fatalf("cannot run %q", line)
-		}
-		for variable := range strings.FieldsSeq(parts[1]) {
-			name, value, _ := strings.Cut(variable, "=")
-			t.Setenv(name, value)
-		}
-		var said bytes.Buffer
-		run(t.Context(), append([]string{"--root", dir}, strings.Fields(parts[2])...), streams{out: &said, err: &said, now: time.Now})
-		want.WriteString(line)
-		want.Write(through(t, parts[3], said.Bytes()))
+	name, state, _ := strings.Cut(which, " ")
+	dir = t.TempDir()
+	if err := machine.LayOut(filepath.Join(machinesDir, name+".txt"), state, dir); err != nil {
+		t.Fatal(err)
 	}
-	return want.String()
+	return dir
 }
 
-// through gives what the rest of a pipe makes of an output.
-func through(t *testing.T, pipe string, said []byte) []byte {
+// shell runs commands one after another in a directory, as a user on a machine does.
+type shell struct {
+	dir, bin string // where it is, and where its programs are
+}
+
+// newShell returns a shell in which gdr-features reads the machine in a directory.
+func newShell(t *testing.T, root string) shell {
 	t.Helper()
-	if pipe == "" {
-		return said
-	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", pipe)
-	cmd.Stdin = bytes.NewReader(said)
-	out, err := cmd.CombinedOutput()
+	program, err := exec.LookPath("gdr-features")
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", pipe, err, out)
+		t.Fatal(err)
 	}
-	return out
-}
-
-// invocation is a call of gdr-features in a block of commands or between backquotes.
-var invocation = regexp.MustCompile("(?m)(?:^[ $]*|`|\\$\\(|\\| |&& )(?:[A-Z_]+=\\S+ )*gdr-features((?: +(?:-f FILE|[^\\s|&;`)#>\\\\]+))+)")
-
-// TestPagesCommands: every command and flag of gdr-features that a page names exists.
-func TestPagesCommands(t *testing.T) {
-	calls := 0
-	for _, path := range pages(t) {
-		text, err := os.ReadFile(path)
-		if err != nil {
+	sh := shell{dir: t.TempDir(), bin: t.TempDir()}
+	for name, script := range map[string]string{
+		"gdr-features": fmt.Sprintf("%s --root %s \"$@\"\ns=$?\nprintf $s >>%s/ended\nexit $s\n", program, root, sh.bin),
+		"kubectl":      "shift 3\nexec \"$@\"\n", // exec POD -- COMMAND: there is no other container
+	} {
+		if err := os.WriteFile(filepath.Join(sh.bin, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if filepath.Base(path) == "CHANGELOG.md" {
-			continue // names what is gone
-		}
-		for _, call := range invocation.FindAllStringSubmatch(string(text), -1) {
-			calls++
-			a := &app{}
-			if err := accepts(a.command(), strings.Fields(call[1])); err != nil {
-				t.Errorf("%s: gdr-features%s: %v", path, call[1], err)
+	}
+	return sh
+}
+
+// ended returns the exit statuses of gdr-features so far, a digit each.
+func (s shell) ended(t *testing.T) string {
+	t.Helper()
+	statuses, err := os.ReadFile(filepath.Join(s.bin, "ended"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(statuses)
+}
+
+// prepare writes the files that the commands of the pages read, and sets right variables.
+func (s shell) prepare(t *testing.T) {
+	t.Helper()
+	said, status := s.run(t, "gdr-features env --for nccl -o dotenv | grep NCCL")
+	name, value, found := strings.Cut(strings.TrimSpace(said), "=")
+	if status != 0 || !found {
+		t.Fatalf("status %d: %s", status, said)
+	}
+	t.Setenv(name, value)
+	s.write(t, "job.env", said)
+	s.write(t, "expect.yaml", "types: [{name: any, match: any, expect: {gpus: 8}}]\n")
+}
+
+// write writes a file in the directory where the commands run.
+func (s shell) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run returns what a command prints, and its exit status.
+func (s shell) run(t *testing.T, command string) (said string, status int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "PATH="+s.bin+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// placeholders are words of the commands within the text, and what a user would write.
+var placeholders = strings.NewReplacer(
+	"--expect FILE", "--expect expect.yaml", "--check FILE", "--check job.env", "--check [FILE]", "--check job.env",
+	"/etc/gdr-features/expect.yaml", "expect.yaml", "CODE", "NoNIC", "REASON", "NoNIC", "GPU NIC", "GPU0 mlx5_0", "FRAMEWORK", "nccl", "[", "", "]", "")
+
+// clustered are the commands that test/e2e runs, in a cluster.
+var clustered = regexp.MustCompile(`^gdr-features (?:run|nodes|slices)\b`)
+
+// TestCommands runs the commands of gdr-features that a page shows within the text, in a Pod or
+// at the end of a pipe too. Some leave the name of the program out.
+func TestCommands(t *testing.T) {
+	sh := newShell(t, laidOut(t, "dell-xe9680-h100 ready"))
+	sh.prepare(t)
+	var names []string
+	for _, c := range (&app{}).command().Commands() {
+		names = append(names, c.Name())
+	}
+	bare := regexp.MustCompile(`^(?:` + strings.Join(names, "|") + `) `)
+	parts := regexp.MustCompile(` \| | -- /|^sudo `)
+	ran := map[string]bool{}
+	for _, page := range allPages(t) {
+		for _, span := range page.Spans {
+			for _, command := range parts.Split(span, -1) {
+				command = bare.ReplaceAllString(placeholders.Replace(command), "gdr-features $0")
+				if command == "gdr-features env" {
+					command += " -o json" // alone it says that --for is missing
+				}
+				if clustered.MatchString(command) {
+					command += " --help" // which refuses unknown flags
+				}
+				if ran[command] || pages.Program(command) != "gdr-features" {
+					continue
+				}
+				ran[command] = true
+				said, status := sh.run(t, command)
+				if status != 0 && status != 2 && status != 3 || strings.Contains(said, "panic:") {
+					t.Errorf("%s: %s: status %d\n%s", page.Path, span, status, said)
+				}
 			}
 		}
 	}
-	if calls < 60 {
-		t.Errorf("only %d calls found", calls)
+	if len(ran) < 35 {
+		t.Errorf("only %d commands", len(ran))
 	}
-}
-
-// accepts returns an error if there is no such command or it has no such flag.
-func accepts(root *cobra.Command, args []string) error {
-	cmd, rest, err := root.Find(args)
-	if err != nil {
-		return err
-	}
-	return cmd.ParseFlags(rest)
 }

@@ -29,6 +29,10 @@ const (
 // writes into one NodeFeature object NFD's own labels and all of `gdr-features
 // labels`.
 func TestWorker(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil || !strings.Contains(string(page), "\n./build.sh "+program+" ") {
+		t.Errorf("README.md does not say how to build the worker; error %v", err)
+	}
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")
 	output(t, "go", "run", "-C", repository, "./internal/machine/mktree",

@@ -29,9 +29,9 @@ func TestMapExamples(t *testing.T) {
 		nodes []string // that they go to
 		set   []string // variables that the file sets
 	}{
-		"env-job": {1, []string{"far", "ready"}, []string{"NCCL_IB_HCA"}},
+		"env-job": {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
 		"vllm":    {2, []string{"ready"}, []string{"VLLM_GPU_NIC_PCIE_MAPPING", "VLLM_NIC_SELECTION_VARS"}},
-		"mpijob":  {1, []string{"far", "ready"}, []string{"NCCL_IB_HCA"}},
+		"mpijob":  {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := shipped(t, "examples/"+name+".yaml")
@@ -65,13 +65,7 @@ func TestMapExamples(t *testing.T) {
 
 // TestMapPage: the Pod of docs/env.md is a part of that in examples/env-job.yaml.
 func TestMapPage(t *testing.T) {
-	text, err := os.ReadFile(repository + "/docs/env.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, block, _ := strings.Cut(string(text), "```yaml\n")
-	block, _, _ = strings.Cut(block, "```")
-	objects, err := decode([]byte(block))
+	objects, err := decode([]byte(blocksBelow(t, repository+"/docs/env.md", "## In a Pod", "yaml")[0]))
 	if err != nil || len(objects) != 1 {
 		t.Fatalf("%d objects, %v", len(objects), err)
 	}

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestInstallPage runs what deploy/README.md says below "Set the image" and "Install". Where
-// something would change in the cluster, it is a dry run, and helm template for helm install.
+// TestInstallPage runs what deploy/README.md says below "Set the image" and "Install", and the
+// blocks of "Upgrade" and "Uninstall" that name it. Where something would change in the cluster,
+// it is a dry run, and helm template for helm install.
 func TestInstallPage(t *testing.T) {
 	t.Parallel()
 	const (
@@ -91,7 +92,13 @@ func TestInstallPage(t *testing.T) {
 		t.Errorf("installed: %s", out)
 	}
 	run(dir, "kubectl "+label+" --overwrite --dry-run=server")
-	if _, nodes, found := strings.Cut(install[2], "\n"); !found || !strings.Contains(run(dir, nodes), "GDR.LEVEL") {
+	run(dir, strings.TrimSpace(with(t, commandsBelow(t, page, "## Uninstall"), "delete -k"))+" --dry-run=server --ignore-not-found")
+	run(dir, strings.TrimSpace(commandsBelow(t, page, "## Upgrade")[0])+" --dry-run=server")
+	rolledOut(t)
+	rollout, nodes, found := strings.Cut(install[2], "\n")
+	run(dir, rollout+" --timeout="+patience.String())
+	if !found || !strings.Contains(run(dir, nodes), "GDR.LEVEL") {
 		t.Errorf("no table of the Nodes' labels: %s", install[2])
 	}
+	allTaken(t)
 }

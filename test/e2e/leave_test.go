@@ -28,9 +28,10 @@ type fleetOfTwo struct {
 }
 
 // TestLeaving walks the steps of deploy/README.md and deploy/gpu-operator/README.md by which an
-// administrator switches the publisher, leaves gdr-features and keeps the hardware labels,
-// comes back, and hands the drivers over: with the commands that these pages show. At no moment
-// is a node without the NVIDIADriver that it had.
+// administrator installs the drivers' objects, switches the publisher, leaves gdr-features and
+// keeps the hardware labels, comes back, moves the drivers to the new label, and hands them
+// over: with the commands that these pages show. At no moment is a node without the NVIDIADriver
+// that it had.
 func TestLeaving(t *testing.T) {
 	f := startFleetOfTwo(t)
 	t.Parallel() // only now: a cluster that starts takes CPU time from other tests
@@ -39,10 +40,13 @@ func TestLeaving(t *testing.T) {
 	f.syncDrivers(t)
 	lost := f.watchDrivers(t, map[string]string{"capable": "gdr-capable", "incapable": "gdr-incapable"})
 
+	t.Run("install", f.install)
 	t.Run("to feature files", f.toFiles)
 	t.Run("back to NodeFeatures", f.toNodeFeatures)
 	t.Run("leave and come back", f.leaveAndComeBack)
+	t.Run("move to the new label", f.move)
 	t.Run("hand the drivers over", f.handOver)
+	allTaken(t)
 
 	for _, what := range lost() {
 		t.Error(what)
@@ -124,7 +128,64 @@ func (f *fleetOfTwo) shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// toFiles follows "To another variant or namespace" of deploy/README.md.
+// install tries the commands at the top of deploy/gpu-operator/README.md, but for those of
+// NVIDIA's chart, and runs those that check what came of them.
+func (f *fleetOfTwo) install(t *testing.T) {
+	steps := commandsBelow(t, deploy+"/gpu-operator/README.md", "# GPU Operator: nvidia-peermem only on nodes whose hardware supports it")
+	if len(steps) != 2 {
+		t.Fatalf("%d blocks", len(steps))
+	}
+	tried := 0
+	for command := range strings.Lines(steps[0]) {
+		if command, _, _ = strings.Cut(command, " #"); strings.HasPrefix(command, "kubectl ") {
+			tried++
+			f.shell(t, "gpu-operator", strings.TrimSpace(command)+" --dry-run=server")
+		}
+	}
+	if tried != 2 {
+		t.Errorf("%d commands", tried)
+	}
+	for command := range strings.Lines(steps[1]) {
+		out := f.shell(t, "gpu-operator", command)
+		for _, n := range f.nodes {
+			name := n.name
+			if strings.Contains(command, "nvidiadrivers") {
+				name = "gdr-" + name
+			}
+			if !strings.Contains("\n"+out, "\n"+name+" ") {
+				t.Errorf("%s: no %s in\n%s", command, name, out)
+			}
+		}
+	}
+}
+
+// move gives the drivers the selectors that they had before there was gpudirect.rdma.connectx,
+// then follows "Move from gpudirect.rdma.capable" of deploy/gpu-operator/README.md.
+func (f *fleetOfTwo) move(t *testing.T) {
+	steps := commandsBelow(t, deploy+"/gpu-operator/README.md", "## Move from `gpudirect.rdma.capable`")
+	if len(steps) != 2 {
+		t.Fatalf("%d blocks", len(steps))
+	}
+	labels, rest, _ := strings.Cut(steps[0], "\n")
+	f.shell(t, "gpu-operator", strings.NewReplacer("OLD=", "NEW=", "NEW=", "OLD=").Replace(labels)+"\n"+rest)
+	// What an older agent has labelled does not have the new label.
+	older := newNode(t, f.cluster, "older")
+	older.label(t, prefix+"gpudirect.rdma.capable", "true")
+	missing := labels + "\n" + steps[1]
+	if out := f.shell(t, "gpu-operator", missing); !strings.Contains(out, "older ") || strings.Contains(out, "capable ") {
+		t.Errorf("these nodes lack the new label: %s", out)
+	}
+	f.shell(t, "gpu-operator", steps[0])
+	older.expect(t, map[string]string{prefix + "gpudirect.rdma.capable": "true", prefix + gate: "true"})
+	if out := f.shell(t, "gpu-operator", missing); !strings.Contains(out, "No resources found") {
+		t.Errorf("these nodes lack the new label: %s", out)
+	}
+	if err := f.admin.kube.CoreV1().Nodes().Delete(t.Context(), older.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// toFiles follows "To another variant" below "Upgrade" of deploy/README.md.
 func (f *fleetOfTwo) toFiles(t *testing.T) {
 	steps := commandsBelow(t, deploy+"/README.md", "## Upgrade")
 	if len(steps) != 2 {
@@ -170,10 +231,9 @@ func (f *fleetOfTwo) toNodeFeatures(t *testing.T) {
 	f.end(t)
 	f.publish(t)
 	f.published(t)
+	remove := with(t, commandsBelow(t, deploy+"/README.md", "## Uninstall"), "features.d")
 	for _, n := range f.nodes {
-		if err := os.Remove(n.featureFile()); err != nil {
-			t.Fatal(err)
-		}
+		f.shell(t, ".", strings.Replace(remove, "/etc/kubernetes/node-feature-discovery/features.d/gdr-features.features", n.featureFile(), 1))
 	}
 	settle()
 	f.expectAll(t)
@@ -312,4 +372,14 @@ func matching(labels map[string]string, drivers map[string]map[string]string) (n
 	}
 	slices.Sort(names)
 	return names
+}
+
+// hasRow reports whether a table has a row of these fields.
+func hasRow(table string, fields ...string) bool {
+	for line := range strings.Lines(table) {
+		if slices.Equal(strings.Fields(line), fields) {
+			return true
+		}
+	}
+	return false
 }

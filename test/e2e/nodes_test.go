@@ -61,7 +61,7 @@ seen-g | PXB | 400 | infiniband | passthrough | clear | - | physical | false | -
 func shell(t *testing.T, kubeconfig, line string) (out, errs string, status int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
-	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "PATH=" + filepath.Dir(program("kubectl")), "HOME=" + t.TempDir()}
+	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "PATH=" + filepath.Dir(program("kubectl")) + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); cmd.ProcessState == nil {

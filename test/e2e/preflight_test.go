@@ -21,5 +21,5 @@ func TestPreflightExample(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	spec := only[batchv1.Job](t, objects, "Job").Spec.Template.Spec
-	expectPicked(t, "preflight", spec, fleet(t), "far", "ready")
+	expectPicked(t, "preflight", spec, fleet(t), "ready")
 }

@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,16 +26,9 @@ var shownNodes = map[string][2]string{
 	"rtx-1": {"geforce-4x4090", "ready"},
 }
 
-// clusterBlock is a block of commands, each with what it prints in a cluster of shownNodes.
-var clusterBlock = regexp.MustCompile("(?s)<!-- cluster -->\n```console\n(.*?)```")
-
-// What README.md and docs show of a cluster is what kubectl prints, except for ages.
+// What the pages show of a cluster is what kubectl prints, except for ages.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, is := range shownNodes {
 		shown(t, name, is[0], is[1])
 	}
@@ -46,31 +37,27 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := 0
-	for _, page := range append(pages, filepath.Join(repository, "README.md")) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range clusterBlock.FindAllSubmatch(text, -1) {
-			blocks++
-			var printed strings.Builder
-			for line := range strings.Lines(string(block[1])) {
-				if !strings.HasPrefix(line, "$ ") {
-					continue
-				}
-				out, errs, status := shell(t, kubeconfig, strings.TrimPrefix(line, "$ "))
-				if status != 0 || errs != "" {
-					t.Errorf("%s: %s: status %d\n%s", page, line, status, errs)
-				}
-				printed.WriteString(line + out)
+	for _, page := range allPages(t) {
+		for _, block := range page.Blocks {
+			if block.Kind != "cluster" {
+				continue
 			}
-			if diff := cmp.Diff(fields(string(block[1])), fields(printed.String())); diff != "" {
-				t.Errorf("%s (-page +kubectl):\n%s\nkubectl printed\n%s", page, diff, printed.String())
+			blocks++
+			printed := ""
+			for _, command := range block.Commands {
+				out, errs, status := shell(t, kubeconfig, command)
+				if status != 0 || errs != "" {
+					t.Errorf("%s: %s: status %d\n%s", page.Path, command, status, errs)
+				}
+				printed += "$ " + command + "\n" + out
+			}
+			if diff := cmp.Diff(fields(block.Text), fields(printed)); diff != "" {
+				t.Errorf("%s (-page +kubectl):\n%s\nkubectl printed\n%s", page.Path, diff, printed)
 			}
 		}
 	}
 	if blocks < 5 {
-		t.Errorf("only %d blocks of commands on %v", blocks, pages)
+		t.Errorf("only %d blocks of commands", blocks)
 	}
 }
 

@@ -58,8 +58,14 @@ func TestRelease(t *testing.T) {
 	}
 	uninstall := commandsBelow(t, deploy+"/README.md", "## Uninstall")
 	s.shell(t, more[0])
-	t.Run("Helm", func(t *testing.T) { s.comeAndGo(t, install[0], with(t, uninstall, "helm uninstall"), uninstall[0]) })
-	t.Run("install.yaml", func(t *testing.T) { s.comeAndGo(t, install[1], with(t, uninstall, "install.yaml"), uninstall[0]) })
+	upgrade := commandsBelow(t, deploy+"/README.md", "## Upgrade")[0]
+	t.Run("Helm", func(t *testing.T) {
+		s.comeAndGo(t, install[0], upgrade, with(t, uninstall, "helm uninstall"), uninstall[0])
+	})
+	t.Run("install.yaml", func(t *testing.T) {
+		s.comeAndGo(t, install[1], install[1], with(t, uninstall, "install.yaml"), uninstall[0])
+	})
+	allTaken(t)
 }
 
 // with returns the block of commands that contains a text.
@@ -172,9 +178,10 @@ func (s *site) shell(t *testing.T, script string) string {
 	return string(out)
 }
 
-// comeAndGo installs the release, waits until a Node has its labels, and uninstalls it. What
-// depends on the labels is what check prints.
-func (s *site) comeAndGo(t *testing.T, install, uninstall, check string) {
+// comeAndGo installs the release, waits until a Node has its labels, upgrades it to the same
+// version, which changes nothing, and uninstalls it. What depends on the labels is what check
+// prints.
+func (s *site) comeAndGo(t *testing.T, install, upgrade, uninstall, check string) {
 	n := newNode(t, s.cluster, strings.ToLower(filepath.Base(t.Name())))
 	tree := machine(t, "dell-xe9680-h100", "ready")
 	labels, before := labelsOf(t, tree), s.objects(t)
@@ -203,6 +210,15 @@ func (s *site) comeAndGo(t *testing.T, install, uninstall, check string) {
 	}
 	if out := s.shell(t, strings.TrimSuffix(check, "\n")+" || true"); out != "" { // grep that finds nothing
 		t.Errorf("these depend on the labels:\n%s", out)
+	}
+
+	s.shell(t, upgrade)
+	now, err := s.admin.kube.AppsV1().DaemonSets(agentName).Get(t.Context(), agentName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(set.Spec, now.Spec); diff != "" {
+		t.Errorf("an upgrade to the same version (-before +after):\n%s", diff)
 	}
 
 	ended := make(chan error, 1)

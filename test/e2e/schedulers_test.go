@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,12 +98,18 @@ func selectsNodes(t *testing.T, o *unstructured.Unstructured, nodes map[string]*
 			t.Errorf("Kueue's job has a nodeSelector of its own: %v", pod.Spec.NodeSelector)
 		}
 	case "MPIJob":
-		template, _, err := unstructured.NestedMap(o.Object, "spec", "mpiReplicaSpecs", "Worker", "template")
-		if err != nil {
-			t.Fatal(err)
+		pods := map[string]*corev1.Pod{}
+		for _, role := range []string{"Launcher", "Worker"} {
+			template, _, err := unstructured.NestedMap(o.Object, "spec", "mpiReplicaSpecs", role, "template")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods[role] = convert[corev1.Pod](t, &unstructured.Unstructured{Object: template})
 		}
-		pod := convert[corev1.Pod](t, &unstructured.Unstructured{Object: template})
-		expectPicked(t, "KAI's job", pod.Spec, nodes, "far", "ready")
+		expectPicked(t, "KAI's job", pods["Worker"].Spec, nodes, "far", "ready")
+		if diff := cmp.Diff(pods["Worker"].Spec.Tolerations, pods["Launcher"].Spec.Tolerations); diff != "" {
+			t.Errorf("both go to nodes with GPUs (-tolerations of the workers +of the launcher):\n%s", diff)
+		}
 	default:
 		if !slices.Contains([]string{"ClusterQueue", "LocalQueue"}, o.GetKind()) { // which select no nodes
 			t.Errorf("a %s", o.GetKind())

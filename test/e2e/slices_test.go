@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -75,16 +73,10 @@ func testSlices(t *testing.T) map[string]comparison {
 	if again, _, _ := shell(t, kubeconfig, "gdr-features slices"+names); again != out {
 		t.Errorf("gdr-features slices prints %s", again)
 	}
-	page, err := os.ReadFile(repository + "/docs/dra.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example := regexp.MustCompile("(?s)<!-- slices -->\n```console\n\\$ (.*?)\n(.*?)```").FindStringSubmatch(string(page))
-	if example == nil {
-		t.Fatal("no example in docs/dra.md")
-	}
-	if out, _, _ := shell(t, kubeconfig, example[1]); out != example[2] {
-		t.Errorf("docs/dra.md shows (-) and the program prints (+):\n%s", cmp.Diff(example[2], out))
+	example := commandsBelow(t, repository+"/docs/dra.md", "## What drivers publish")[0]
+	command, table, _ := strings.Cut(strings.TrimPrefix(example, "$ "), "\n")
+	if out, _, _ := shell(t, kubeconfig, command); out != table {
+		t.Errorf("docs/dra.md shows (-) and the program prints (+):\n%s", cmp.Diff(table, out))
 	}
 	out, _, _ = shell(t, kubeconfig, "kubectl gdr slices -o json"+names)
 	var got struct{ Nodes []comparison }

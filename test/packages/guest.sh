@@ -80,13 +80,13 @@ grep -q '^root: /test/machine' /etc/gdr-features/config.yaml
 [ "$(systemctl show -P MainPID gdr-features)" != "$pid" ]
 
 step "remove: configuration and labels stay"
-dpkg -r gdr-features
+dpkg --remove gdr-features
 [ ! -e /usr/bin/gdr-features ] && [ ! -e /usr/lib/systemd/system/gdr-features.service ]
 [ "$(systemctl is-active gdr-features || :)" = inactive ]
 [ -e /etc/gdr-features/config.yaml ] && [ -e "$features" ]
 
 step "purge: nothing is left but the user"
-dpkg -P gdr-features
+dpkg --purge gdr-features
 left=$(find / -xdev -path /test -prune -o -path /proc -prune -o -path /sys -prune -o -path /var/log -prune -o -path /var/cache/man -prune -o -path /run -prune -o -iname '*gdr-features*' -print)
 [ -z "$left" ] || { echo "left: $left"; false; }
 [ ! -e /etc/kubernetes ]

@@ -13,10 +13,30 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gdr-features/internal/pages"
 )
 
 // TestDebian: guest.sh passes. It installs, uses, upgrades, removes and purges the package.
 func TestDebian(t *testing.T) {
+	script, err := os.ReadFile("guest.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := pages.Read("../..", "deploy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := page.Commands("dpkg", "systemctl")
+	if len(shown) != 4 {
+		t.Errorf("the page shows %q", shown)
+	}
+	for _, command := range shown {
+		command = strings.Replace(command, "gdr-features_1.0.0-1_amd64.deb", "/test/gdr-features.deb", 1)
+		if !strings.Contains(string(script), "\n"+command) {
+			t.Errorf("deploy/README.md says %q, and guest.sh does not run it", command)
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	console, result := filepath.Join(t.TempDir(), "console"), filepath.Join(t.TempDir(), "result")

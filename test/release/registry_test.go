@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gdr-features/internal/pages"
 )
 
 // guide is the document whose commands are run.
@@ -57,7 +59,7 @@ func TestRegistry(t *testing.T) {
 	ours := func(command string) string {
 		return strings.ReplaceAll(command, "registry.example.com", address)
 	}
-	shell(release, ours(documented(t, "push")))
+	shell(release, ours(documented(t, "sha256sum ")))
 
 	pulled := t.TempDir()
 	image := address + "/gdr-features:" + version
@@ -75,8 +77,8 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("no image for %s in %s", arch, raw)
 		}
 	}
-	rendered := shell(pulled, ours(strings.Replace(documented(t, "install"), "helm install", "helm template "+kubeVersion, 1)))
-	applied := shell(release, ours(strings.Replace(documented(t, "apply"), "kubectl apply -f -", "cat", 1)))
+	rendered := shell(pulled, ours(strings.Replace(documented(t, "helm install "), "helm install", "helm template "+kubeVersion, 1)))
+	applied := shell(release, ours(strings.Replace(documented(t, "sed "), "kubectl apply -f -", "cat", 1)))
 	for _, manifests := range []string{rendered, applied} {
 		if got := images(manifests); !slices.Equal(got, []string{image}) {
 			t.Errorf("images %q are installed, not %s", got, image)
@@ -88,20 +90,20 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// documented returns the commands of the block in the guide that follows the comment
-// <!-- release: NAME -->.
-func documented(t *testing.T, name string) string {
+// documented returns the block of commands in the guide that begins with a text and names this
+// test.
+func documented(t *testing.T, begins string) string {
 	t.Helper()
-	text, err := os.ReadFile(guide)
+	page, err := pages.Read(".", guide)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(text), "<!-- release: "+name+" -->\n```console\n")
-	if !ok {
-		t.Fatalf("%s: no commands %q", guide, name)
+	test, _, _ := strings.Cut(t.Name(), "/")
+	i := slices.IndexFunc(page.Blocks, func(b pages.Block) bool { return strings.HasPrefix(b.Text, begins) && slices.Contains(b.Tests(), test) })
+	if i < 0 {
+		t.Fatalf("%s: no commands %q", guide, begins)
 	}
-	commands, _, _ := strings.Cut(rest, "```")
-	return commands
+	return page.Blocks[i].Text
 }
 
 // serve runs a registry until the test ends, and returns its address and the file with the

@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/pages"
 )
 
 // TestJobs: in a Slurm cluster with the lines of four machines jobs go to the nodes that
@@ -27,7 +29,7 @@ func TestJobs(t *testing.T) {
 		{"pxb2", "dgx-a100-nps4", "ready"},
 		{"down", "dell-xe9680-h100", "closed-no-peermem"},
 	})
-	for _, tt := range []struct {
+	tests := []struct {
 		args, want string // names of nodes; part of an error where there is a space
 	}{
 		{"-N1 --constraint=gdr-pix", "pix"},
@@ -40,9 +42,24 @@ func TestJobs(t *testing.T) {
 		{"-N1 --constraint=gdr-pix --gres=gpu:8,nic:12", "pix"},
 		{"-N1 --constraint=gdr-pix --gres=gpu:8,nic:13", "Requested node configuration is not available"},
 		{"-N1 -w down --gres=gpu:8,nic:12", "down"},
-	} {
+	}
+	for _, tt := range tests {
 		if got := c.salloc(t, tt.args); got != tt.want && (!strings.Contains(tt.want, " ") || !strings.Contains(got, tt.want)) {
 			t.Errorf("salloc %s: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+	page, err := pages.Read("../..", "docs/schedulers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := page.Commands("sbatch")
+	if len(shown) != 3 {
+		t.Errorf("the page shows %q", shown)
+	}
+	for _, command := range shown {
+		constraint := " " + strings.NewReplacer("k8s/", "", "'", "").Replace(strings.Fields(command)[1])
+		if !slices.ContainsFunc(tests, func(tt struct{ args, want string }) bool { return strings.HasSuffix(tt.args, constraint) }) {
+			t.Errorf("not tried: %s", command)
 		}
 	}
 }
