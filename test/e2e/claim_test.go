@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -66,19 +65,8 @@ func newClaimant(t *testing.T, name, of string) *claimant {
 // node, as the node controller does then.
 func (c *claimant) makeReady(t *testing.T) {
 	t.Helper()
-	nodes := shared.admin.kube.CoreV1().Nodes()
-	now, err := nodes.Get(t.Context(), c.name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now.Spec.Taints = nil
-	if now, err = nodes.Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	now.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
-	if _, err := nodes.UpdateStatus(t.Context(), now, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.patch(t, `{"spec":{"taints":null}}`)
+	c.patch(t, `{"status":{"allocatable":{"pods":"110"}}}`, "status")
 }
 
 // publish creates the ResourceSlices.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	nfdv1alpha1 "sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
@@ -60,11 +59,7 @@ func printable(labels map[string]string) []byte {
 // label sets a label of the Node, as `kubectl label node` does.
 func (n *node) label(t *testing.T, name, value string) {
 	t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, name, value)
-	_, err := n.cluster.admin.kube.CoreV1().Nodes().Patch(t.Context(), n.name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n.patch(t, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, name, value))
 }
 
 // taken returns an error unless a label, its name without prefix, is among those of the Node

@@ -82,6 +82,16 @@ func (n *node) update(t *testing.T, out []byte) {
 	}
 }
 
+// patch merges JSON into the Node, or into a subresource of it. An update could fail: NFD
+// changes the Node, too.
+func (n *node) patch(t *testing.T, text string, subresource ...string) {
+	t.Helper()
+	nodes := n.cluster.admin.kube.CoreV1().Nodes()
+	if _, err := nodes.Patch(t.Context(), n.name, types.MergePatchType, []byte(text), metav1.PatchOptions{}, subresource...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // processes returns the processes that the labels of the node need.
 func (n *node) processes() []*process {
 	all := n.cluster.processes()

@@ -70,9 +70,25 @@ func shell(t *testing.T, kubeconfig, line string) (out, errs string, status int)
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// masked hides the ages at the ends of lines.
-func masked(table string) string {
-	return regexp.MustCompile(`(?m)\b\d+[smhd]\S*$`).ReplaceAllString(table, "...")
+// age is a cell of a table of kubectl with an age, and the spaces around it. How many there are
+// after it depends on the longest age of the column.
+var age = regexp.MustCompile(`(?m)(^| {3})(?:\d+[smhdy])+(?:( {3}) *|$)`)
+
+// masked hides the ages of a table.
+func masked(table string) string { return age.ReplaceAllString(table, "${1}...${2}") }
+
+func TestMasked(t *testing.T) {
+	for table, want := range map[string]string{
+		"a   PIX   9s\nb   -     2m5s\n":                   "a   PIX   ...\nb   -     ...\n",
+		"a   24.10   9s     PIX   8x H100 SXM5 80GB\n":     "a   24.10   ...   PIX   8x H100 SXM5 80GB\n",
+		"a   24.10   2m5s   PIX   8x H100 SXM5 80GB\n":     "a   24.10   ...   PIX   8x H100 SXM5 80GB\n",
+		"7 nodes, 3 ready\n     2 PeermemNotLoaded\n":      "7 nodes, 3 ready\n     2 PeermemNotLoaded\n",
+		`  "written": "2026-05-04T11:00:00Z",   "gpus": 8`: `  "written": "2026-05-04T11:00:00Z",   "gpus": 8`,
+	} {
+		if got := masked(table); got != want {
+			t.Errorf("%q becomes %q, want %q", table, got, want)
+		}
+	}
 }
 
 // prints runs a command line that must succeed, once by kubectl and once by

@@ -3,12 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -70,42 +68,28 @@ func shown(t *testing.T, name, kind, state string) {
 	n.run(t, tree)
 	want := parse(t, printed(t, tree))
 	nodes := n.cluster.admin.kube.CoreV1().Nodes()
-	var is *corev1.Node
-	if err := until(t.Context(), patience, func(ctx context.Context) (err error) {
-		if is, err = nodes.Get(ctx, name, metav1.GetOptions{}); err != nil {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
+		now, err := nodes.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
 			return err
 		}
 		for key, value := range want {
-			if is.Labels[key] != value {
-				return fmt.Errorf("%s is %q, want %q", key, is.Labels[key], value)
+			if now.Labels[key] != value {
+				return fmt.Errorf("%s is %q, want %q", key, now.Labels[key], value)
 			}
 		}
-		is.Labels[pool] = "train"
-		is, err = nodes.Update(ctx, is, metav1.UpdateOptions{})
-		return err
+		return nil
 	}, n.processes()...); err != nil {
 		t.Fatal(err)
 	}
-	is.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	is.Status.NodeInfo.KubeletVersion = "v1.35.3"
-	if _, err := nodes.UpdateStatus(t.Context(), is, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	n.label(t, pool, "train")
+	n.patch(t, `{"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"kubeletVersion":"v1.35.3"}}}`, "status")
 }
-
-// age is how long ago something was, as kubectl prints it.
-var age = regexp.MustCompile(`^(\d+[smhdy])+$`)
 
 // fields splits a table into rows and words, with ages masked.
 func fields(table string) (rows [][]string) {
-	for line := range strings.Lines(table) {
-		row := strings.Fields(line)
-		for i, word := range row {
-			if age.MatchString(word) {
-				row[i] = "AGE"
-			}
-		}
-		rows = append(rows, row)
+	for line := range strings.Lines(masked(table)) {
+		rows = append(rows, strings.Fields(line))
 	}
 	return rows
 }
