@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/machine"
-	"gdr-features/internal/pages"
+	"gdr-features/test/pages"
 )
 
 // repository is the root of the repository.

@@ -27,7 +27,7 @@ build gdr-features ../.. ./cmd/gdr-features
 build gdr-features-agent ../.. ./cmd/gdr-features-agent
 build kubectl-gdr ../.. ./cmd/kubectl-gdr
 build mktree ../.. ./internal/machine/mktree
-build pages ../.. ./internal/pages/list
+build pages ../.. ./test/pages/list
 build slices ../dra ./slices
 
 # What was published before. Without it everything else can be built and tested.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// page is a page of the repository, as internal/pages reads it. That package is of a module
+// page is a page of the repository, as test/pages reads it. That package is of a module
 // with other versions of Kubernetes than this one.
 type page struct {
 	Path   string

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"gdr-features/internal/pages"
+	"gdr-features/test/pages"
 )
 
 // TestDebian: guest.sh passes. It installs, uses, upgrades, removes and purges the package.

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"gdr-features/internal/pages"
+	"gdr-features/test/pages"
 )
 
 // guide is the document whose commands are run.

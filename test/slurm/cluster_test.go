@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"gdr-features/internal/machine"
-	"gdr-features/internal/pages"
+	"gdr-features/test/pages"
 )
 
 // TestJobs: in a Slurm cluster with the lines of four machines jobs go to the nodes that

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/pages"
+	"gdr-features/test/pages"
 )
 
 const repository = "../.."

@@ -1,7 +1,7 @@
 // Command list prints the pages of a repository, with their blocks and commands, as JSON: for
 // tests in modules that cannot import package pages.
 //
-//	go run ./internal/pages/list .
+//	go run ./test/pages/list .
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 
-	"gdr-features/internal/pages"
+	"gdr-features/test/pages"
 )
 
 func main() {
