@@ -8,6 +8,8 @@ FUZZTIME ?= 20s
 
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.11.0
 GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.1.4
+# Prints what go test -v prints, and at the end what failed, with the output of that test alone.
+GOTESTSUM     = gotest.tools/gotestsum@v1.13.0 --format standard-verbose --
 
 export CGO_ENABLED = 0
 
@@ -101,13 +103,13 @@ cover: ## print the test coverage of each package
 e2e: ## test that labels reach a Node through a real NFD and API server, from a release too; takes minutes the first time (needs buildah, skopeo, rpm)
 	@./test/release/build.sh one
 	@./test/e2e/build.sh
-	cd test/e2e && $(GO) test -count=1 -v -parallel 8 -timeout 20m ./...
+	cd test/e2e && $(GO) run $(GOTESTSUM) -count=1 -parallel 8 -timeout 20m ./...
 
 .PHONY: compatibility
 compatibility: ## test with older versions of NFD and Kubernetes; takes minutes the first time
 	@./test/e2e/build.sh
 	@./test/e2e/build-compatibility.sh
-	cd test/e2e && $(GO) test -tags compatibility -count=1 -v -run '^Test(Compatibility|OldestKubernetes)$$' -timeout 20m .
+	cd test/e2e && $(GO) run $(GOTESTSUM) -tags compatibility -count=1 -run '^Test(Compatibility|OldestKubernetes)$$' -timeout 20m .
 
 NODES ?= 5000
 .PHONY: fleet
