@@ -1,5 +1,5 @@
 // Command bench measures what a run of gdr-features costs and compares it with what
-// README.md claims. Run it in the root of the repository, as `make bench` does.
+// docs/cost.md claims. Run it in the root of the repository, as `make bench` does.
 //
 //	go run ./bench [-n ROUNDS] [-dir DIRECTORY]
 //

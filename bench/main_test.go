@@ -155,9 +155,9 @@ func TestMiddle(t *testing.T) {
 	}
 }
 
-// README.md names the bounds.
-func TestBoundsInReadme(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+// docs/cost.md names the bounds.
+func TestBoundsInDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/cost.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestBoundsInReadme(t *testing.T) {
 	idle := fmt.Sprintf("must cost at most %v times what the same costs in C", mostOfIdle)
 	for _, want := range []string{want, idle} {
 		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-			t.Errorf("README.md does not say: %s", want)
+			t.Errorf("docs/cost.md does not say: %s", want)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func report(out io.Writer, m measured) error {
 	return nil
 }
 
-// The bounds of README.md.
+// The bounds of docs/cost.md.
 const (
 	mostOfBare     = 4   // CPU of a run, times that of bare
 	mostOfMLX5     = 1.1 // CPU of a run with NICs of another family, times that with mlx5
@@ -83,7 +83,7 @@ const (
 	mostOfIdle     = 2   // CPU of an idle hour, times the same in C
 )
 
-// claims are those of README.md.
+// claims are those of docs/cost.md.
 func claims(m measured, steps []step, virtual step) []claim {
 	base := m.subjects[0]
 	times := func(other *series) float64 { return median(base.product.cpu()) / median(other.cpu()) }
