@@ -9,7 +9,7 @@ FUZZTIME ?= 20s
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.11.0
 GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 # Prints what go test -v prints, and at the end what failed, with the output of that test alone.
-GOTESTSUM     = gotest.tools/gotestsum@v1.13.0 --format standard-verbose --
+GOTESTSUM     = gotest.tools/gotestsum@v1.13.0 --format standard-verbose --hide-summary skipped --
 
 export CGO_ENABLED = 0
 
