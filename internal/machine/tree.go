@@ -5,6 +5,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // TB is what Tree and All need of a testing.TB.
@@ -75,6 +77,11 @@ func (m *Machine) Trees(t TB, states []State) iter.Seq2[State, string] {
 
 func tempDir(t TB) string {
 	t.Helper()
+	const room = 512 << 20 // several tests write trees at the same time
+	var is unix.Statfs_t
+	if err := unix.Statfs(memory, &is); err != nil || is.Bavail*uint64(is.Bsize) < room {
+		return t.TempDir()
+	}
 	dir, err := os.MkdirTemp(memory, "gdr-features-test-")
 	if err != nil {
 		return t.TempDir()
