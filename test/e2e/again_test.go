@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,6 +41,9 @@ func TestRegisteredAgain(t *testing.T) {
 			}
 			began := time.Now()
 			if err := until(t.Context(), patience, func(ctx context.Context) error {
+				if !a.said(t, "registered again?") { // NFD may have seen what is deleted then
+					return errors.New("the agent does not doubt the owner")
+				}
 				return n.has(ctx, labels)
 			}, a.process); err != nil {
 				t.Fatal(err)

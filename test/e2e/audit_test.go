@@ -34,8 +34,8 @@ func (c *cluster) requests(t *testing.T, from int64, node string) []auditv1.Even
 	if err != nil {
 		t.Fatal(err)
 	}
-	log = log[from:]
-	log = log[:bytes.LastIndexByte(log, '\n')+1] // the last may be half a line
+	log = log[bytes.LastIndexByte(log[:from], '\n')+1:] // it may have ended with half a line
+	log = log[:bytes.LastIndexByte(log, '\n')+1]        // and may do so now
 	var found []auditv1.Event
 	for line := range bytes.Lines(log) {
 		var event auditv1.Event

@@ -53,7 +53,7 @@ func TestFeatureFile(t *testing.T) {
 		if labels[prefix+"gpudirect.storage"] != value {
 			t.Fatalf("change %d changes nothing", i)
 		}
-		if err := until(t.Context(), 5*time.Second, func(context.Context) error {
+		if err := until(t.Context(), patience, func(context.Context) error {
 			if changed(t, n.featureFile()).Equal(before) {
 				return fmt.Errorf("the feature file did not change")
 			}
@@ -62,7 +62,7 @@ func TestFeatureFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := changed(t, n.featureFile())
-		if err := until(t.Context(), 5*limit, func(ctx context.Context) error {
+		if err := until(t.Context(), patience, func(ctx context.Context) error {
 			return n.has(ctx, labels)
 		}, n.processes()...); err != nil {
 			t.Fatalf("change %d is in the file, and not on the Node: %v", i, err)

@@ -1,9 +1,14 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/metadata"
@@ -36,4 +41,21 @@ func (c *cluster) collectGarbage(t *testing.T) {
 	}
 	go collector.Run(ctx, 2, 30*time.Second)
 	go collector.Sync(ctx, discover, 30*time.Second)
+
+	// It begins when it knows all objects.
+	maps, nobody := c.admin.kube.CoreV1().ConfigMaps(agentName), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "nobody"}
+	garbage, err := maps.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "garbage-", OwnerReferences: []metav1.OwnerReference{nobody}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
+		if _, err := maps.Get(ctx, garbage.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is not collected: error %w", garbage.Name, err)
+		}
+		return nil
+	}, c.processes()...); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -132,11 +132,22 @@ func (n *node) expect(t *testing.T, labels map[string]string) {
 func (n *node) watch(t *testing.T, labels map[string]string) (missing func() []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := n.cluster.admin.kube.CoreV1().Nodes().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: n.name}))
+	nodes, one := n.cluster.admin.kube.CoreV1().Nodes(), metav1.SingleObject(metav1.ObjectMeta{Name: n.name})
+	now, err := nodes.List(ctx, one) // without its version, the watch could begin with an older state
+	if err != nil || len(now.Items) != 1 {
+		t.Fatalf("%d Nodes, error %v", len(now.Items), err)
+	}
+	one.ResourceVersion = now.ResourceVersion
+	w, err := nodes.Watch(ctx, one)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var gone []string
+	for key := range labels {
+		if _, ok := now.Items[0].Labels[key]; !ok {
+			gone = append(gone, "label missing from the start: "+key)
+		}
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

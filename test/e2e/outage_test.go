@@ -79,7 +79,7 @@ func interrupt(t *testing.T, a *agent, p *process, pause time.Duration) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := until(t.Context(), 10*time.Second, func(ctx context.Context) error {
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
 		return a.right(ctx, after)
 	}); err != nil {
 		t.Fatal(err)

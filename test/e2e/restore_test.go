@@ -25,6 +25,8 @@ func TestRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const limit = 2 * time.Second
+	busy, longest := watchLoad(t), time.Duration(0)
 	features := shared.admin.nfd.NfdV1alpha1().NodeFeatures(agentName)
 	patch := func(text string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -56,7 +58,7 @@ func TestRestored(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			if err := until(t.Context(), 2*time.Second, func(ctx context.Context) error {
+			if err := until(t.Context(), patience, func(ctx context.Context) error {
 				now, err := a.published(ctx)
 				if err != nil {
 					return err
@@ -68,10 +70,18 @@ func TestRestored(t *testing.T) {
 			}, a.process); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("restored after %v", time.Since(began).Round(time.Millisecond))
+			took := time.Since(began).Round(time.Millisecond)
+			t.Logf("restored after %v", took)
+			longest = max(longest, took)
 		})
 	}
 	n.expect(t, labels)
+	switch reason := busy(); {
+	case reason != "":
+		t.Skipf("not judged, %v against %v: the machine is busy: %s", longest, limit, reason)
+	case longest > limit:
+		t.Errorf("restored after %v, more than %v", longest, limit)
+	}
 }
 
 // same returns an error unless two things are the same.

@@ -34,9 +34,13 @@ func TestSilence(t *testing.T) {
 			a := n.runAt(t, "https://"+way.address, tree, "--listen="+address(t))
 			n.expect(t, labelsOf(t, tree))
 			before := a.metric(t, last)
-			time.Sleep(3 * time.Second)
-			if now := a.metric(t, last); now <= before {
-				t.Errorf("while the object is watched, %s does not advance", last)
+			if err := until(t.Context(), patience, func(context.Context) error {
+				if now := a.metric(t, last); now <= before {
+					return fmt.Errorf("while the object is watched, %s does not advance", last)
+				}
+				return nil
+			}, a.process); err != nil {
+				t.Error(err)
 			}
 
 			way.cut(test.hang)
@@ -54,8 +58,13 @@ func TestSilence(t *testing.T) {
 			t.Logf("a failure is counted %v after the API server was last heard", time.Since(cut).Round(time.Second))
 			failed := a.metric(t, failures)
 			time.Sleep(10 * time.Second)
-			if now := a.metric(t, failures); now <= failed {
-				t.Errorf("%s stays at %v", failures, now)
+			if err := until(t.Context(), patience, func(context.Context) error {
+				if now := a.metric(t, failures); now <= failed {
+					return fmt.Errorf("%s stays at %v", failures, now)
+				}
+				return nil
+			}, a.process); err != nil {
+				t.Error(err)
 			}
 			if now := a.metric(t, last); now != before {
 				t.Errorf("%s advances from %f to %f", last, before, now)

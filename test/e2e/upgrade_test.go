@@ -195,11 +195,19 @@ func valuesOf(name string, history []map[string]string) []string {
 func (c *cluster) recordLabels(t *testing.T) (recorded func() map[string][]map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := c.admin.kube.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	nodes := c.admin.kube.CoreV1().Nodes()
+	now, err := nodes.List(ctx, metav1.ListOptions{}) // without its version, the watch could begin with an older state
 	if err != nil {
 		t.Fatal(err)
 	}
 	history := map[string][]map[string]string{}
+	for i := range now.Items {
+		history[now.Items[i].Name] = []map[string]string{now.Items[i].Labels}
+	}
+	w, err := nodes.Watch(ctx, metav1.ListOptions{ResourceVersion: now.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error)
 	go func() {
 		for e := range w.ResultChan() {
