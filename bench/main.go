@@ -126,7 +126,7 @@ func measureAll(ctx context.Context, bin binaries, all []subject, tree, dir stri
 		return m, err
 	}
 	m.hour = middle(idles)
-	if m.life, err = live(ctx, bin, tree, dir); err != nil {
+	if m.life, err = cheapestLife(ctx, bin, tree, dir); err != nil {
 		return m, err
 	}
 	m.others, err = others()
