@@ -55,7 +55,8 @@ func start(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.Flag("allow-pre-commit-input", true)) // a key pressed before the first paint would be lost
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to be root in its sandbox
 	}

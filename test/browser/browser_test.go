@@ -99,7 +99,7 @@ func window(t *testing.T) context.Context {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
