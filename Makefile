@@ -11,6 +11,9 @@ GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 # Prints what go test -v prints, and at the end what failed, with the output of that test alone.
 GOTESTSUM     = gotest.tools/gotestsum@v1.13.0 --format standard-verbose --hide-summary skipped --
 
+# Of a test whose result the cache of Go cannot know. Limits are for what hangs, not for a slow machine.
+UNCACHED = -count=1 -timeout 60m
+
 export CGO_ENABLED = 0
 
 .PHONY: help
@@ -103,34 +106,34 @@ cover: ## print the test coverage of each package
 e2e: ## test that labels reach a Node through a real NFD and API server, from a release too; takes minutes the first time (needs buildah, skopeo, rpm)
 	@./test/release/build.sh one
 	@./test/e2e/build.sh
-	cd test/e2e && $(GO) run $(GOTESTSUM) -count=1 -parallel 8 -timeout 20m ./...
+	cd test/e2e && $(GO) run $(GOTESTSUM) $(UNCACHED) -parallel 8 ./...
 
 .PHONY: compatibility
 compatibility: ## test with older versions of NFD and Kubernetes; takes minutes the first time
 	@./test/e2e/build.sh
 	@./test/e2e/build-compatibility.sh
-	cd test/e2e && $(GO) run $(GOTESTSUM) -tags compatibility -count=1 -run '^Test(Compatibility|OldestKubernetes)$$' -timeout 20m .
+	cd test/e2e && $(GO) run $(GOTESTSUM) -tags compatibility $(UNCACHED) -run '^Test(Compatibility|OldestKubernetes)$$' .
 
 NODES ?= 5000
 .PHONY: fleet
 fleet: ## run NODES (5000) agents against one API server and print the load they cause
 	@./test/e2e/build.sh
 	$(GO) build -o test/e2e/.bin/fleet ./test/fleet
-	cd test/e2e && FLEET_NODES=$(NODES) $(GO) test -tags fleet -count=1 -v -run '^TestFleet$$' -timeout 60m .
+	cd test/e2e && FLEET_NODES=$(NODES) $(GO) test -tags fleet $(UNCACHED) -v -run '^TestFleet$$' .
 
 .PHONY: e2e-vm
 e2e-vm: ## test on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86 and gcc)
 	@./test/vm/build.sh
-	$(GO) test -count=1 -v -timeout 20m -tags vm ./test/vm
+	$(GO) test $(UNCACHED) -v -tags vm ./test/vm
 
 .PHONY: faults
 faults: build ## test with the writer killed a thousand times, full disks and hanging devices (needs root)
-	$(GO) test -count=1 -v -run TestKilled ./internal/publish/featurefile -kills 1000
-	$(GO) test -count=1 -v -tags faults ./test/faults
+	$(GO) test $(UNCACHED) -v -run TestKilled ./internal/publish/featurefile -kills 1000
+	$(GO) test $(UNCACHED) -v -tags faults ./test/faults
 
 .PHONY: slurm
 slurm: ## test that Slurm reads topo -o slurm and places jobs by it (needs slurmd, slurmctld, slurm-client and root)
-	$(GO) test -count=1 -tags slurm ./test/slurm
+	$(GO) test $(UNCACHED) -tags slurm ./test/slurm
 
 .PHONY: image
 image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs buildah)
@@ -138,7 +141,7 @@ image: ## build the image for amd64 and arm64, bin/gdr-features-image.tar (needs
 
 .PHONY: image-test
 image-test: image ## test the image, run as the DaemonSet's Pod (needs root and runc)
-	$(GO) test -count=1 -tags image ./test/image
+	$(GO) test $(UNCACHED) -tags image ./test/image
 
 IMAGE ?= registry.example.com/gdr-features
 URL   ?= https://example.com/gdr-features
@@ -149,15 +152,15 @@ release: ## build a release into dist/: VERSION=v1.0.0 IMAGE=REGISTRY/NAME URL=P
 
 .PHONY: release-test
 release-test: ## build a release twice, and test what is in it; push it to a registry and pull it (needs buildah, skopeo, rpm, qemu-user)
-	$(GO) test -C hack/release -count=1 ./...
+	$(GO) test -C hack/release $(UNCACHED) ./...
 	@./test/release/build.sh
-	$(GO) test -count=1 -v -tags release ./test/release
+	$(GO) test $(UNCACHED) -v -tags release ./test/release
 
 .PHONY: package-test
 package-test: ## install, use and remove the Debian package on a machine with systemd (needs mmdebstrap, cpio, qemu-system-x86)
 	@./test/release/build.sh one
 	@./test/packages/build.sh test/release/.bin/one/gdr-features_1.0.0-1_amd64.deb
-	$(GO) test -count=1 -v -timeout 30m -tags packages ./test/packages
+	$(GO) test $(UNCACHED) -v -tags packages ./test/packages
 
 .PHONY: licenses
 licenses: ## write bin/THIRD-PARTY-LICENSES; an error if a module is linked whose license is not allowed
@@ -170,47 +173,47 @@ vulncheck: ## look for known vulnerabilities in what the programs call (needs vu
 
 .PHONY: worker-test
 worker-test: ## run our sources in NFD's worker, and compare its labels with ours
-	$(GO) test -count=1 -tags worker ./nfdsource
-	cd examples/nfd-worker && $(GO) test -count=1 ./...
+	$(GO) test $(UNCACHED) -tags worker ./nfdsource
+	cd examples/nfd-worker && $(GO) test $(UNCACHED) ./...
 
 .PHONY: importer
 importer: ## build and run examples/levels, a module of its own that imports the public packages
-	cd examples/levels && $(GO) test -count=1 ./...
+	cd examples/levels && $(GO) test $(UNCACHED) ./...
 
 .PHONY: dra
 dra: ## compare gdr.align and claim with Kubernetes' own library for DRA drivers and kube-scheduler's allocator
-	cd test/dra && $(GO) test -count=1 ./...
+	cd test/dra && $(GO) test $(UNCACHED) ./...
 .PHONY: chart
 chart: ## test the Helm chart: every value and every pair of values, lint, its README.md; takes minutes the first time
-	cd test/chart && $(GO) test -count=1 ./...
+	cd test/chart && $(GO) test $(UNCACHED) ./...
 
 .PHONY: chart-golden
 chart-golden: ## update what the Helm chart renders in test/chart/testdata, and its README.md; review the diff
-	cd test/chart && $(GO) test -count=1 ./... -update
+	cd test/chart && $(GO) test $(UNCACHED) ./... -update
 	git diff --stat test/chart/testdata deploy/helm
 
 .PHONY: gpu-operator
 gpu-operator: ## check deploy/gpu-operator against chart and resources of a GPU Operator, GPU_OPERATOR=DIR (its sources)
 	@./test/e2e/build.sh
-	cd test/e2e && GPU_OPERATOR='$(abspath $(GPU_OPERATOR))' $(GO) test -count=1 -v -tags gpuoperator -run '^TestGPUOperator$$' .
+	cd test/e2e && GPU_OPERATOR='$(abspath $(GPU_OPERATOR))' $(GO) test $(UNCACHED) -v -tags gpuoperator -run '^TestGPUOperator$$' .
 
 .PHONY: rules
 rules: ## check and test the alerts and the dashboard with promtool; takes minutes the first time
 	@./test/monitoring/build.sh
-	cd test/monitoring && $(GO) test -count=1 ./...
+	cd test/monitoring && $(GO) test $(UNCACHED) ./...
 
 .PHONY: nccl
 nccl: ## compare our NCCL ratings with NCCL's own code, NCCL_ORACLE=PROGRAM (see test/nccl/README.md)
-	NCCL_ORACLE='$(abspath $(NCCL_ORACLE))' $(GO) test -count=1 -timeout 60m -tags nccl -v ./test/nccl
+	NCCL_ORACLE='$(abspath $(NCCL_ORACLE))' $(GO) test $(UNCACHED) -tags nccl -v ./test/nccl
 
 .PHONY: frameworks
 frameworks: build ## ask vLLM's, SGLang's and Mooncake's own code what it makes of env, VLLM_SRC=DIR SGLANG_SRC=DIR MOONCAKE_PARSER=PROGRAM (see test/frameworks/README.md)
 	VLLM_SRC='$(abspath $(VLLM_SRC))' SGLANG_SRC='$(abspath $(SGLANG_SRC))' MOONCAKE_PARSER='$(abspath $(MOONCAKE_PARSER))' \
-		$(GO) test -count=1 -tags frameworks -v ./test/frameworks
+		$(GO) test $(UNCACHED) -tags frameworks -v ./test/frameworks
 
 .PHONY: browser
 browser: ## test the pages of topo in a headless Chromium (needs chromium, graphviz, fonts-liberation)
-	cd test/browser && $(GO) test -count=1 ./...
+	cd test/browser && $(GO) test $(UNCACHED) ./...
 
 .PHONY: screenshot
 screenshot: ## update the README's picture, docs/topo.png (needs chromium, fonts-liberation)

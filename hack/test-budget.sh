@@ -12,10 +12,11 @@ mkfifo "$dir/end"
 "$dir/watch" $$ <"$dir/end" >"$dir/busy" &
 exec 3>"$dir/end"
 started=$SECONDS
-make test | tail -7
+make test >"$dir/log" || { cat "$dir/log"; exit 1; }
 took=$((SECONDS - started))
 exec 3>&-
 wait $!
+tail -7 "$dir/log"
 if [ -s "$dir/busy" ]; then
 	echo "make test took $took s; not judged: $(cat "$dir/busy")"
 elif [ "$took" -gt "$budget" ]; then

@@ -53,14 +53,14 @@ func TestScripts(t *testing.T) {
 			},
 			// within FILE TEXT waits until a file contains a text.
 			"within": func(ts *testscript.TestScript, _ bool, args []string) {
-				for range 200 {
+				for range 1200 {
 					found, _ := filepath.Glob(ts.MkAbs(args[0]))
 					if len(found) == 1 && strings.Contains(ts.ReadFile(args[0]), args[1]) {
 						return
 					}
 					time.Sleep(50 * time.Millisecond)
 				}
-				ts.Fatalf("no %q in %s within 10 s", args[1], args[0])
+				ts.Fatalf("no %q in %s within a minute", args[1], args[0])
 			},
 		},
 	})

@@ -173,7 +173,7 @@ func TestSnapshotOfHungMachine(t *testing.T) {
 	if said, status := runOn(t, file, "check"); status == 1 || !strings.Contains(said, "no answer") {
 		t.Errorf("check: status %d\n%s", status, said)
 	}
-	if took := time.Since(start); took < machineflags.ReadLimit || took > 2*machineflags.ReadLimit {
+	if took := time.Since(start); took < machineflags.ReadLimit || took > 10*machineflags.ReadLimit {
 		t.Errorf("check took %v", took)
 	}
 }

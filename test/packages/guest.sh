@@ -10,7 +10,7 @@ exec 2>&1
 step() { echo "--- $*"; }
 
 written() { # written AFTER: waits for a feature file that is newer than the file AFTER
-	for _ in $(seq 300); do
+	for _ in $(seq 1200); do
 		[ "$features" -nt "$1" ] && return
 		sleep 0.1
 	done
@@ -60,7 +60,7 @@ cp /tmp/metrics.conf /etc/systemd/system/gdr-features.service.d/
 sed -i 's|^listen:.*|listen: ":9400"|' /etc/gdr-features/config.yaml
 systemctl daemon-reload
 systemctl restart gdr-features
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	exec 3<>/dev/tcp/127.0.0.1/9400 && break || sleep 0.1
 done
 printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3

@@ -30,8 +30,8 @@ const (
 	built       = ".bin/"
 	serialLine  = 3 // file handles in QEMU
 	firstSocket = 4
-	bootLimit   = 3 * time.Minute
-	askLimit    = time.Minute
+	bootLimit   = 15 * time.Minute // of a machine that emulates slowly
+	askLimit    = 5 * time.Minute
 )
 
 // kernelOptions let the kernel run under emulation. On a busy machine it would find
