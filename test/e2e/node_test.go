@@ -70,7 +70,7 @@ func (n *node) featureFile() string {
 	return filepath.Join(n.dir, "features.d", "gdr-features.features")
 }
 
-// update returns the output of `gdr-features labels` to the worker as the README describes.
+// update returns the output of `gdr-features labels` to the worker as the help of labels describes.
 func (n *node) update(t *testing.T, out []byte) {
 	t.Helper()
 	beside := filepath.Join(n.dir, "gdr.tmp")
