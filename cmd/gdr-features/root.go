@@ -95,7 +95,7 @@ variables are ignored.`,
   gdr-features --nic-families mlx5,irdma check   # judge only by ConnectX and Intel E810`,
 		Args: noCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := machineflags.FromAgent(cmd.Flags(), variables[cmd], os.LookupEnv); err != nil {
+			if err := machineflags.FromEnvironment(cmd.Flags(), variables[cmd], os.LookupEnv); err != nil {
 				return err
 			}
 			return a.SetUp(a.log, a.err)

@@ -66,22 +66,18 @@ var (
 	ReportFlags = append(slices.Clone(FileFlags), "topology-file", "nic-families", "probe-verbs", "expect")
 )
 
-// FromAgent sets flags that the command line has not set to what the environment says of them
-// (config.Variable), as the node agent does: a command in its Pod judges what the agent
-// judges. With --root on the command line the environment is about another machine.
-func FromAgent(f *pflag.FlagSet, names []string, lookup func(string) (string, bool)) error {
+// FromEnvironment sets the named flags from their variables (config.Variable) unless the command
+// line has set them. These are the variables of the node agent: a command in its Pod judges what
+// the agent judges. With --root on the command line the variables are about another machine.
+func FromEnvironment(f *pflag.FlagSet, names []string, lookup func(string) (string, bool)) error {
 	if f.Changed("root") {
 		return nil
 	}
-	variables := map[string]bool{}
-	for _, name := range names {
-		variables[config.Variable(name)] = true
-	}
-	return config.FromEnvironment(f, func(name string) (string, bool) {
-		if !variables[name] {
+	return config.FromEnvironment(f, func(variable string) (string, bool) {
+		if !slices.ContainsFunc(names, func(name string) bool { return config.Variable(name) == variable }) {
 			return "", false
 		}
-		return lookup(name)
+		return lookup(variable)
 	})
 }
 
