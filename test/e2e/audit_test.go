@@ -34,8 +34,8 @@ func (c *cluster) requests(t *testing.T, from int64, node string) []auditv1.Even
 	if err != nil {
 		t.Fatal(err)
 	}
-	log = log[bytes.LastIndexByte(log[:from], '\n')+1:] // it may have ended with half a line
-	log = log[:bytes.LastIndexByte(log, '\n')+1]        // and may do so now
+	log = log[bytes.LastIndexByte(log[:from], '\n')+1:] // from the start of a line that was half written then
+	log = log[:bytes.LastIndexByte(log, '\n')+1]        // up to one that is half written now
 	var found []auditv1.Event
 	for line := range bytes.Lines(log) {
 		var event auditv1.Event

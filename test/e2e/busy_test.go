@@ -8,7 +8,20 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
+
+// within fails the test if something took longer than its limit, and skips it if other programs
+// used the machine meanwhile. busy is from watchLoad.
+func within(t *testing.T, what string, took, limit time.Duration, busy func() string) {
+	t.Helper()
+	switch reason := busy(); {
+	case reason != "":
+		t.Skipf("not judged, %s %v against %v: the machine is busy: %s", what, took, limit, reason)
+	case took > limit:
+		t.Errorf("%s %v, more than %v", what, took, limit)
+	}
+}
 
 // watchLoad measures the CPU time of other programs than this test and those it has
 // started. The function that it gives tells why times measured meanwhile are meaningless,

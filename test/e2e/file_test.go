@@ -71,12 +71,7 @@ func TestFeatureFile(t *testing.T) {
 	}
 	longest = longest.Round(time.Millisecond)
 	t.Logf("at most %v from the file to the Node", longest)
-	switch reason := busy(); {
-	case reason != "":
-		t.Skipf("not judged, %v against %v: the machine is busy: %s", longest, limit, reason)
-	case longest > limit:
-		t.Errorf("%v from the file to the Node, more than %v", longest, limit)
-	}
+	within(t, "from the file to the Node in", longest, limit, busy)
 }
 
 // checkFile checks the feature file: only state labels expire.

@@ -42,7 +42,7 @@ func (c *cluster) collectGarbage(t *testing.T) {
 	go collector.Run(ctx, 2, 30*time.Second)
 	go collector.Sync(ctx, discover, 30*time.Second)
 
-	// It begins when it knows all objects.
+	// It starts to collect once it has listed all objects: wait for that.
 	maps, nobody := c.admin.kube.CoreV1().ConfigMaps(agentName), metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "nobody"}
 	garbage, err := maps.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "garbage-", OwnerReferences: []metav1.OwnerReference{nobody}},

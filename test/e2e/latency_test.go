@@ -45,12 +45,7 @@ func TestLatency(t *testing.T) {
 	}
 	at := func(percent int) time.Duration { return all[len(all)*percent/100-1].Round(time.Millisecond) }
 	t.Logf("%d changes: p50 %v, p90 %v, p99 %v, longest %v", len(all), at(50), at(90), at(99), at(100))
-	switch reason := busy(); {
-	case reason != "":
-		t.Skipf("not judged, p99 of %v against %v: the machine is busy: %s", at(99), limit, reason)
-	case at(99) > limit:
-		t.Errorf("p99 is %v, more than %v", at(99), limit)
-	}
+	within(t, "p99 is", at(99), limit, busy)
 }
 
 // change loads or unloads the module, and gives the time until the label of the Node

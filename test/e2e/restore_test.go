@@ -76,12 +76,7 @@ func TestRestored(t *testing.T) {
 		})
 	}
 	n.expect(t, labels)
-	switch reason := busy(); {
-	case reason != "":
-		t.Skipf("not judged, %v against %v: the machine is busy: %s", longest, limit, reason)
-	case longest > limit:
-		t.Errorf("restored after %v, more than %v", longest, limit)
-	}
+	within(t, "restored after", longest, limit, busy)
 }
 
 // same returns an error unless two things are the same.
