@@ -11,7 +11,8 @@ GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 # Prints what go test -v prints, and at the end what failed, with the output of that test alone.
 GOTESTSUM     = gotest.tools/gotestsum@v1.13.0 --format standard-verbose --hide-summary skipped --
 
-# Of a test whose result the cache of Go cannot know. Limits are for what hangs, not for a slow machine.
+# Flags of tests that depend on more than the cache of go test knows. The limit is for a test that hangs, not for a
+# slow machine.
 UNCACHED = -count=1 -timeout 60m
 
 export CGO_ENABLED = 0
