@@ -48,6 +48,7 @@ test-budget: ## say when make test takes longer than 100 s with a warm build cac
 .PHONY: lint
 lint: ## run the linters of .golangci.yml and check that go.mod is tidy
 	$(GO) mod tidy -diff
+	$(GO) list -m all > /dev/null
 	$(GO) run $(GOLANGCI_LINT) run ./...
 	$(GO) run $(GOLANGCI_LINT) run --build-tags image,release,packages,vm,faults,nccl,frameworks,worker,slurm ./test/... ./nfdsource
 	cd hack/release && $(GO) mod tidy -diff

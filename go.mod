@@ -100,3 +100,37 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
+
+// What NFD and Kubernetes require at versions that do not exist, and replace in their own go.mod. Without these
+// lines "go list -m all" fails, and with it every tool that reads the whole module graph.
+replace (
+	k8s.io/api v0.0.0 => k8s.io/api v0.35.3
+	k8s.io/apiextensions-apiserver v0.0.0 => k8s.io/apiextensions-apiserver v0.35.3
+	k8s.io/apimachinery v0.0.0 => k8s.io/apimachinery v0.35.3
+	k8s.io/apiserver v0.0.0 => k8s.io/apiserver v0.35.3
+	k8s.io/cli-runtime v0.0.0 => k8s.io/cli-runtime v0.35.3
+	k8s.io/client-go v0.0.0 => k8s.io/client-go v0.35.3
+	k8s.io/cloud-provider v0.0.0 => k8s.io/cloud-provider v0.35.3
+	k8s.io/cluster-bootstrap v0.0.0 => k8s.io/cluster-bootstrap v0.35.3
+	k8s.io/code-generator v0.0.0 => k8s.io/code-generator v0.35.3
+	k8s.io/component-base v0.0.0 => k8s.io/component-base v0.35.3
+	k8s.io/component-helpers v0.0.0 => k8s.io/component-helpers v0.35.3
+	k8s.io/controller-manager v0.0.0 => k8s.io/controller-manager v0.35.3
+	k8s.io/cri-api v0.0.0 => k8s.io/cri-api v0.35.3
+	k8s.io/cri-client v0.0.0 => k8s.io/cri-client v0.35.3
+	k8s.io/csi-translation-lib v0.0.0 => k8s.io/csi-translation-lib v0.35.3
+	k8s.io/dynamic-resource-allocation v0.0.0 => k8s.io/dynamic-resource-allocation v0.35.3
+	k8s.io/endpointslice v0.0.0 => k8s.io/endpointslice v0.35.3
+	k8s.io/externaljwt v0.0.0 => k8s.io/externaljwt v0.35.3
+	k8s.io/kms v0.0.0 => k8s.io/kms v0.35.3
+	k8s.io/kube-aggregator v0.0.0 => k8s.io/kube-aggregator v0.35.3
+	k8s.io/kube-controller-manager v0.0.0 => k8s.io/kube-controller-manager v0.35.3
+	k8s.io/kube-proxy v0.0.0 => k8s.io/kube-proxy v0.35.3
+	k8s.io/kube-scheduler v0.0.0 => k8s.io/kube-scheduler v0.35.3
+	k8s.io/kubectl v0.0.0 => k8s.io/kubectl v0.35.3
+	k8s.io/kubelet v0.0.0 => k8s.io/kubelet v0.35.3
+	k8s.io/metrics v0.0.0 => k8s.io/metrics v0.35.3
+	k8s.io/mount-utils v0.0.0 => k8s.io/mount-utils v0.35.3
+	k8s.io/pod-security-admission v0.0.0 => k8s.io/pod-security-admission v0.35.3
+	k8s.io/sample-apiserver v0.0.0 => k8s.io/sample-apiserver v0.35.4
+)
