@@ -37,7 +37,7 @@ type Block struct {
 //	container: NAME         the same, in a container of cmd/gdr-features/pod_test.go
 //	shell: MACHINE STATE    TestPages runs them there as one script, which must succeed
 //	cluster                 TestReadme of test/e2e compares what they print, on the nodes that it names
-//	make                    .ci/run runs these targets
+//	make                    .ci/run full runs these targets
 //	test: TEST TEST         these tests run them, or commands made from them; after a comma, which
 //	                        ones they do not run
 //

@@ -107,7 +107,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// byHand are the targets of make that .ci/run leaves out: they need more than it has, or they
+// byHand are the targets of make that .ci/run full leaves out: they need more than it has, or they
 // write files of the repository.
 var byHand = []string{
 	"chart-golden", "fleet", "frameworks", "golden", "gpu-operator", "man", "names", "nccl", "pages",
@@ -118,14 +118,15 @@ var within = map[string]string{
 	"build": "run", "image": "image-test", "install": "test-long", "release": "release-test",
 }
 
-// TestMake: make help lists the targets of make that the pages name, and .ci/run runs them.
+// TestMake: make help lists the targets of make that the pages name, and .ci/run
+// full runs them.
 func TestMake(t *testing.T) {
 	ci := read(t, ".ci/run")
 	help, err := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-C", repository, "help").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := strings.Fields(strings.Join(regexp.MustCompile(`(?m)^step .*`).FindAllString(ci, -1), " "))
+	steps := strings.Fields(strings.Join(regexp.MustCompile(`(?m)^\s*step .*`).FindAllString(ci, -1), " "))
 	for _, page := range all(t) {
 		for _, command := range page.Commands("make") {
 			command, _, _ = strings.Cut(command, "#")
