@@ -48,8 +48,9 @@ func (b *builder) hardware() {
 		b.m.EligibleGPUs++
 		byDefault := tristate.False
 		for i, nic := range nics {
-			byDefault = tristate.Or(byDefault, b.usedByDefault(gpu.Function, nic, b.nccl.level(gpu.Function, at[i])))
-			b.m.Reachable = tristate.Or(b.m.Reachable, b.allowed(gpu.Function, nic))
+			allowed := b.allowed(gpu.Function, nic)
+			byDefault = tristate.Or(byDefault, tristate.And(allowed, b.usedByDefault(gpu.Function, nic, b.nccl.level(gpu.Function, at[i]))))
+			b.m.Reachable = tristate.Or(b.m.Reachable, allowed)
 		}
 		bests = append(bests, gpu.Level)
 		all = append(all, levels...)
@@ -121,9 +122,24 @@ func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
 	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }
 
-// allowed reports whether the driver maps the GPU's memory for the NIC, judged
-// by their places in the PCI tree.
+// Refuses reports whether the machine is of a type on which a family of NICs reaches no
+// GPU's memory.
+func (m *Matrix) Refuses(nic *family.NIC) tristate.State {
+	if nic == nil || nic.NoGPUMemory == nil {
+		return tristate.False
+	}
+	return tristate.And(m.Machine.Vendor.Is(nic.NoGPUMemory.OfVendor), m.Machine.Product.Is(nic.NoGPUMemory.OfType))
+}
+
+// allowed reports whether the machine lets the NIC reach the GPU's memory, and the driver
+// maps it.
 func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
+	return tristate.And(tristate.Not(b.m.Refuses(nic.NIC)), b.mapped(gpu, nic))
+}
+
+// mapped reports whether the driver maps the GPU's memory for the NIC, judged by their
+// places in the PCI tree.
+func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
 	if gpu.Coherent() || b.virtual || !b.commonBridge[gpu.GPU] {
 		return tristate.True
 	}

@@ -3,6 +3,7 @@ package topology
 import (
 	"slices"
 
+	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -94,8 +95,9 @@ type Pair struct {
 	// Default reports whether NCCL uses GPUDirect RDMA for the pair with its default
 	// settings (NCCL_NET_GDR_LEVEL), judged by their places in the PCI tree.
 	Default tristate.State
-	// Allowed reports whether the GPU's driver maps its memory for the NIC, judged
-	// by their places in the PCI tree. See family.GPU.CommonBridge.
+	// Allowed reports whether the machine lets the NIC reach the GPU's memory, and the GPU's
+	// driver maps it for the NIC, judged by the machine's type and their places in the PCI
+	// tree. See family.NIC.NoGPUMemory and family.GPU.CommonBridge.
 	Allowed tristate.State
 }
 
@@ -122,7 +124,7 @@ type Matrix struct {
 	// Level is the smallest level that every GPU reaches: the largest GPU.Level.
 	// Best is the smallest level of any pair.
 	Level, Best Level
-	// NCCLDefault reports whether every GPU has a NIC with Pair.Default.
+	// NCCLDefault reports whether every GPU has a NIC with Pair.Default and Pair.Allowed.
 	NCCLDefault tristate.State
 	// Reachable reports whether there is a pair with Pair.Allowed.
 	Reachable tristate.State
@@ -136,6 +138,8 @@ type Matrix struct {
 	FileRefused error
 	// FileName is the topology file's path, "" without a file.
 	FileName string
+	// Machine are the names that the firmware gives the machine.
+	Machine dmi.Names
 
 	nccl *ncclRatings
 	file *File
@@ -160,6 +164,9 @@ type Facts struct {
 	FileUnread bool
 	// Virtual reports whether the system runs under a hypervisor.
 	Virtual tristate.State
+	// Machine are the names that the firmware gives the machine. Without them it is not
+	// known whether a NIC with family.NIC.NoGPUMemory reaches GPU memory.
+	Machine dmi.Names
 	// Processor and BIOS are of matter to RCCL alone, as kmod.State has them.
 	Processor kmod.Processor
 	BIOS      string
@@ -169,6 +176,7 @@ type Facts struct {
 // Unknown.
 func Build(facts Facts) Matrix {
 	b := builder{Facts: facts, rated: map[[2]pci.Address]rating{}}
+	b.m.Machine = b.Machine
 	b.virtual = b.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()

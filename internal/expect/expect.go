@@ -10,6 +10,7 @@ package expect
 import (
 	"slices"
 
+	"gdr-features/source/dmi"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -109,20 +110,6 @@ func (f *File) Needs() (n Needs) {
 	return n
 }
 
-// Text is a name that the firmware gives the machine. Known is false when it could
-// not be read; an empty name is known.
-type Text struct {
-	Value string
-	Known bool
-}
-
-// DMIDir is the directory that DMI is read from.
-const DMIDir = "/sys/class/dmi/id"
-
-// DMI holds the names that the firmware gives the machine, from product_name,
-// sys_vendor and board_name in DMIDir.
-type DMI struct{ Product, Vendor, Board Text }
-
 // Extras are facts that only expectations need, by function: the firmware of its RDMA
 // device (fw_ver), and the PCI Express link of its card to the slot (see
 // pci.Inventory.Slot). An entry is missing where it could not be read.
@@ -140,7 +127,7 @@ type Facts struct {
 	Kmod    *kmod.State
 	Matrix  *topology.Matrix
 	Verdict *verdict.Verdict
-	DMI     DMI
+	DMI     dmi.Names
 	Extras  Extras
 }
 

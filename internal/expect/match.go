@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/source/dmi"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -37,7 +38,7 @@ func (f *File) MatchesNone(facts *Facts) bool {
 // its name.
 func (f *Facts) matches(m *Match) tristate.State {
 	out := tristate.And(
-		f.DMI.Product.matches(m.Product), f.DMI.Vendor.matches(m.Vendor), f.DMI.Board.matches(m.Board),
+		matches(f.DMI.Product, m.Product), matches(f.DMI.Vendor, m.Vendor), matches(f.DMI.Board, m.Board),
 		f.has(isGPU, m.GPU), f.has(isNIC, m.NIC),
 	)
 	if len(m.Topology) > 0 {
@@ -54,14 +55,14 @@ func (f *Facts) matches(m *Match) tristate.State {
 }
 
 // matches compares a name from the firmware with patterns. No patterns match any name.
-func (t Text) matches(patterns []Pattern) tristate.State {
+func matches(name dmi.Name, patterns []Pattern) tristate.State {
 	switch {
 	case len(patterns) == 0:
 		return tristate.True
-	case !t.Known:
+	case !name.Known:
 		return tristate.Unknown
 	}
-	return tristate.Of(matchesAny(patterns, t.Value))
+	return tristate.Of(matchesAny(patterns, name.Value))
 }
 
 // has reports whether there is a function of a kind, isGPU or isNIC, that is one of some
@@ -97,7 +98,7 @@ func (f *Facts) machine() string {
 	var parts []string
 	for _, text := range [...]struct {
 		key string
-		Text
+		dmi.Name
 	}{{"product", f.DMI.Product}, {"vendor", f.DMI.Vendor}, {"board", f.DMI.Board}} {
 		if text.Known {
 			parts = append(parts, fmt.Sprintf("%s %q", text.key, text.Value))

@@ -186,6 +186,8 @@ func (w *path) byDefault() (tristate.State, string) {
 		return tristate.False, "no: " + w.gpu.GPU.Help.Vendor + " does not support GPUDirect RDMA on this GPU"
 	case !w.nic.Eligible:
 		return tristate.Unknown, "not judged: this NIC is not eligible"
+	case w.nic.Function != nil && w.r.Matrix.Refuses(w.nic.Function.NIC) == tristate.True:
+		return tristate.False, "no: machines of type " + w.r.Matrix.Machine.Product.Value + " cannot do GPUDirect RDMA with this NIC"
 	case w.pair.Allowed == tristate.False:
 		return tristate.False, "no: on this CPU the " + w.gpu.GPU.Help.Vendor + " driver maps GPU memory only for a NIC below a common PCIe bridge"
 	case w.pair.Default == tristate.True:

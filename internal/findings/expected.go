@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gdr-features/internal/expect"
+	"gdr-features/source/dmi"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -49,7 +50,7 @@ func (f *Facts) expected() []Finding {
 	case r == nil, r.Type == "" && r.Machine == "": // without --expect
 		return nil
 	case r.Type == "":
-		return f.expectation(nil, []string{expect.DMIDir, pci.Devices})
+		return f.expectation(nil, []string{dmi.Dir, pci.Devices})
 	}
 	var all []Finding
 	for i := range r.Checks {

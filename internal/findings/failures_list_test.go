@@ -262,6 +262,30 @@ func otherNICs() []failure {
 			name: "no NIC that is judged", machine: "e810", code: "NICNotJudged", fixedOn: "pair", fix: "--nic-families=mlx5,mlx4,efa,bnxt_re,ionic,irdma",
 		},
 		{
+			name: "an EC2 type whose GPUs could", from: github + "aws/aws-ofi-nccl/issues/547", machine: "g6e",
+			code: "PlatformForbidsP2P", fixedOn: "efa", fix: "another instance type",
+		},
+		{
+			name: "an EC2 type with L4", from: github + "ofiwg/libfabric/pull/12409", machine: "g6",
+			code: "PlatformForbidsP2P", fixedOn: "efa gen 4", fix: "another instance type",
+		},
+		{
+			name: "an EC2 type with the GPUs of a larger one", from: github + "aws/aws-ofi-nccl/pull/1057", machine: "g7e.8",
+			code: "PlatformForbidsP2P", fixedOn: "g7e.12", fix: "g7e.12xlarge and larger",
+		},
+		{
+			name: "an EC2 type before p4d", from: github + "aws/aws-ofi-nccl/issues/104", machine: "p3dn",
+			code: "PlatformForbidsP2P", fixedOn: "efa", fix: "another instance type",
+		},
+		{
+			name: "a part of a p5", from: github + "aws/aws-ofi-nccl/blob/2daf7d30/src/platform-aws.cpp", machine: "p5.4",
+			code: "PlatformForbidsP2P", fixedOn: "efa", fix: "p5.48xlarge",
+		},
+		{
+			name: "EFA on a machine of unknown type", machine: "efa",
+			broken: file("sys/class/dmi/id/product_name", "\n"), code: "Unreadable", fixedOn: "efa gen 4", fixed: file("sys/class/dmi/id/product_name", "p5en.48xlarge\n"), fix: "/sys/class/dmi/id",
+		},
+		{
 			name: "EFA, and nothing loaded efa_nv_peermem", from: github + "aws/aws-ofi-nccl/issues/803", machine: "efa",
 			broken: all(unloaded, inbox, kernelHas(), ofNIC("p2p", "\n")), code: "EFAPeermemMissing", fixed: ofNIC("p2p", "NVIDIA peermem\n"), fix: "modprobe efa_nv_peermem",
 		},

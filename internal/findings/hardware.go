@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/show"
+	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -63,10 +64,20 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 		evidence: nicIDs,
 	},
 	{
+		status: Fail, reason: verdict.PlatformForbidsP2P, when: all(because(verdict.PlatformForbidsP2P), refuses(tristate.True)),
+		text: say("a machine of type %s cannot do GPUDirect RDMA with %s, whatever its GPUs can do", machineType, nicFamily),
+		fix:  say("use %s", func(f *Facts) string { return f.NIC.NoGPUMemory.Instead }), evidence: machineNames,
+	},
+	{
 		status: Fail, reason: verdict.PlatformForbidsP2P, when: because(verdict.PlatformForbidsP2P),
 		text:     say("on this CPU the %s driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does", vendor),
 		fix:      say("move a NIC and a GPU below one PCIe switch (NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try anyway; for tests only)"),
 		evidence: join(gpuPlaces, topoOverride),
+	},
+	{
+		status: Undecidable, reason: verdict.Unreadable, when: refuses(tristate.Unknown),
+		text: say("the type of this machine cannot be read, and on some types %s does not reach GPU memory", nicFamily),
+		fix:  say("mount the host's /sys, with %s", func(*Facts) string { return dmi.Dir }), evidence: machineNames,
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: say("see the problems listed below; mount the host's /sys")},
 }}
@@ -116,6 +127,18 @@ func firstGPUFamily(f *Facts) family.GPUHelp { return f.Matrix.GPUs[0].GPU.Help 
 func firstGPU(f *Facts) string {
 	gpu := f.Matrix.GPUs[0].Function
 	return cmp.Or(gpu.Name(), fmt.Sprintf("the GPU %04x:%04x", gpu.Vendor, gpu.Device))
+}
+
+// refuses: the judged NICs reach no GPU's memory on a machine of this type.
+func refuses(state tristate.State) func(*Facts) bool {
+	return func(f *Facts) bool { return f.Matrix.Refuses(f.NIC) == state }
+}
+
+func machineType(f *Facts) string { return f.Matrix.Machine.Product.Value }
+
+func machineNames(f *Facts) []string {
+	names := f.Matrix.Machine
+	return []string{saw(dmi.Dir+"/sys_vendor", names.Vendor.Value), saw(dmi.Dir+"/product_name", names.Product.Value)}
 }
 
 func gpuPlaces(f *Facts) []string { return f.of(isGPU, sawPlace) }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
@@ -11,15 +10,14 @@ import (
 )
 
 // wanted is what is expected of the machine, and what is read for that purpose only:
-// the names that the firmware gives the machine, firmware of NICs, PCI Express links.
+// firmware of NICs, PCI Express links.
 type wanted struct {
 	file   *expect.File
 	needs  expect.Needs // which extras were read
-	dmi    expect.DMI
 	extras part[expect.Extras]
 }
 
-// readExpectations gets what is expected now, and reads the machine's name.
+// readExpectations gets what is expected now.
 func (rd *Reader) readExpectations(r *Report) {
 	if rd.options.Expect == nil {
 		return
@@ -29,25 +27,13 @@ func (rd *Reader) readExpectations(r *Report) {
 		r.problem(err)
 	}
 	rd.want.file = file
-	if file != nil && (r.Fresh&PCI != 0 || rd.want.dmi == (expect.DMI{})) {
-		rd.want.dmi = readDMI(rd.fs)
-	}
 }
 
 // mayBeExpected reports whether something may be expected of a machine without GPU.
 func (rd *Reader) mayBeExpected(r *Report) bool {
 	return rd.want.file != nil && !rd.want.file.MatchesNone(&expect.Facts{
-		PCIRead: r.PCIRead, PCI: &r.PCI, Matrix: &topology.Matrix{}, DMI: rd.want.dmi,
+		PCIRead: r.PCIRead, PCI: &r.PCI, Matrix: &topology.Matrix{}, DMI: rd.names.value,
 	})
-}
-
-// readDMI reads the machine's names. An empty file is a known name.
-func readDMI(fs *host.FS) expect.DMI {
-	read := func(file string) expect.Text {
-		text, err := fs.Line(expect.DMIDir[1:] + "/" + file)
-		return expect.Text{Value: text, Known: err == nil || errors.Is(err, host.ErrEmpty)}
-	}
-	return expect.DMI{Product: read("product_name"), Vendor: read("sys_vendor"), Board: read("board_name")}
 }
 
 // readExtras reads what only expectations need, where they need it.
@@ -113,7 +99,7 @@ func (rd *Reader) compare(r *Report) *expect.Result {
 	rd.want.extras.addProblems(r, nil)
 	result := expect.Judge(rd.want.file, &expect.Facts{
 		PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Matrix: &r.Matrix, Verdict: &r.Verdict,
-		DMI: rd.want.dmi, Extras: rd.want.extras.value,
+		DMI: rd.names.value, Extras: rd.want.extras.value,
 	})
 	return &result
 }

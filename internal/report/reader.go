@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gdr-features/host"
@@ -12,11 +13,13 @@ import (
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/pod"
 	"gdr-features/internal/visible"
+	"gdr-features/source/dmi"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
+	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
@@ -40,6 +43,7 @@ type Reader struct {
 	memory  *kmod.Memory // nil for a machine that is read once
 
 	pci     part[pci.Inventory]
+	names   part[dmi.Names]
 	rdma    part[rdma.Inventory]
 	kmod    part[kmod.State]
 	advised deadline.Single[kmod.State]
@@ -76,6 +80,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	}
 	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil, Fresh: parts}
 	rd.pci.addProblems(&r, r.PCI.Problems)
+	rd.names.addProblems(&r, nil)
 	rd.readExpectations(&r)
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.mayBeExpected(&r) {
 		r.RDMA.Complete = true
@@ -88,7 +93,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
 	rd.rdma.addProblems(&r, r.RDMA.Problems)
 	rd.kmod.addProblems(&r, r.Kmod.Problems)
-	facts := topology.Facts{File: rd.options.TopologyFile}
+	facts := topology.Facts{File: rd.options.TopologyFile, Machine: rd.names.value}
 	if facts.File == nil {
 		_ = readFile(ctx)
 		rd.file.addProblems(&r, nil)
@@ -98,6 +103,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if why := r.Matrix.FileRefused; why != nil {
 		r.problem(fmt.Errorf("NCCL refuses the topology file %s and does not start: %w", r.Matrix.FileName, why))
 	}
+	r.problem(unnamed(&r.Matrix)...)
 	if parts == All {
 		rd.readACS(ctx, &r.Matrix)
 	}
@@ -167,9 +173,13 @@ func (p *part[T]) addProblems(r *Report, read []error) {
 	r.problem(read...)
 }
 
+// readPCI reads the PCI bus, and the names of the machine, for which nothing else waits long.
 func (rd *Reader) readPCI(ctx context.Context) {
 	fs, o := rd.fs, rd.options
 	_ = rd.pci.start("PCI bus", func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Facts.PCI) })(ctx)
+	ctx, cancel := context.WithTimeout(ctx, headStart)
+	defer cancel()
+	_ = rd.names.start("names of the machine", func() (dmi.Names, error) { return dmi.Read(fs), nil })(ctx)
 }
 
 // headStart is how long reading the RDMA devices may take before the drivers are read
@@ -229,6 +239,15 @@ func (rd *Reader) advise(ctx context.Context, request kmod.Request, state *kmod.
 	}
 	state.Advice = kmod.NoAdvice()
 	state.Problems = append(state.Problems, fmt.Errorf("files that advice is read from: %w", err))
+}
+
+// unnamed says that the type of a machine is not known, where it decides about some NIC.
+func unnamed(m *topology.Matrix) []error {
+	open := func(n topology.NIC) bool { return n.Eligible && m.Refuses(n.Function.NIC) == tristate.Unknown }
+	if m.EligibleGPUs == 0 || !slices.ContainsFunc(m.NICs, open) {
+		return nil
+	}
+	return []error{fmt.Errorf("%s: sys_vendor and product_name do not say which type of machine this is", dmi.Dir)}
 }
 
 // readACS reads the bridges between GPUs and their nearest NICs.

@@ -6,19 +6,15 @@ import (
 	"slices"
 
 	"gdr-features/host"
+	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 )
 
-const (
-	// virtualTopology is where NCCL looks for a machine's own topology file
-	// (NVIDIA/nccl src/graph/topo.cc).
-	virtualTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
-	// productName holds the type of a virtual machine, "p4d.24xlarge" (kernel:
-	// drivers/firmware/dmi-id.c).
-	productName = "sys/class/dmi/id/product_name"
-)
+// virtualTopology is where NCCL looks for a machine's own topology file
+// (NVIDIA/nccl src/graph/topo.cc).
+const virtualTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 
 // startTopologyFile starts to read the machine's own topology file, if all parts are to be
 // read, and returns a function that waits for it. It is read concurrently with the other
@@ -27,8 +23,11 @@ func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) error {
 	if parts != All || rd.options.TopologyFile != nil {
 		return func(context.Context) error { return nil }
 	}
-	fs, plugins := rd.fs, ncclPlugins(&rd.pci.value)
-	return rd.file.start("NCCL topology file", func() (*topology.File, error) { return machineTopology(fs, plugins) })
+	fs, plugins, product := rd.fs, ncclPlugins(&rd.pci.value), rd.names.value.Product
+	if rd.names.err != nil {
+		product.Err = rd.names.err
+	}
+	return rd.file.start("NCCL topology file", func() (*topology.File, error) { return machineTopology(fs, plugins, product) })
 }
 
 // ncclPlugins returns the plugins through which NCCL uses a machine's NICs.
@@ -46,19 +45,18 @@ func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
 // machineTopology returns a machine's own topology file, nil without one: NVIDIA's, or else
 // that of a plugin. (Jobs that use the plugin would prefer the plugin's.) A file that is there
 // and cannot be read is an error.
-func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin) (*topology.File, error) {
+func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product dmi.Name) (*topology.File, error) {
 	file, err := readTopology(fs, virtualTopology)
 	for i := 0; file == nil && err == nil && i < len(plugins); i++ {
-		file, err = pluginTopology(fs, plugins[i])
+		file, err = pluginTopology(fs, plugins[i], product)
 	}
 	return file, err
 }
 
 // pluginTopology returns the file that a plugin is installed with for the machine's type,
 // nil where there is none. Where the type cannot be read, an installed plugin is an error.
-func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin) (*topology.File, error) {
-	product, unread := fs.Line(productName)
-	name := plugin.TopologyFiles[product]
+func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin, product dmi.Name) (*topology.File, error) {
+	name, unread := plugin.TopologyFiles[product.Value], product.Err
 	if host.Absent(unread) || unread == nil && name == "" {
 		return nil, nil //nolint:nilnil // the plugin has none for it either
 	}

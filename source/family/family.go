@@ -145,6 +145,9 @@ type NIC struct {
 	// DMABuf is the function of the RDMA driver that registers DMA-BUF, as in
 	// /proc/kallsyms; "" for a driver that has none.
 	DMABuf string
+	// NoGPUMemory are machines on which these NICs reach no GPU's memory, whatever their
+	// places and drivers; nil for none.
+	NoGPUMemory *Machines
 	// DMABufOff are the device ids on which some releases of the NCCL plugin for these
 	// NICs do not use DMA-BUF.
 	DMABufOff DeviceIDs
@@ -198,6 +201,26 @@ type NVLinkManagement struct {
 	Narrow DeviceIDs
 	// Boards are their PSIDs, as in board_id of the RDMA device.
 	Boards []string
+}
+
+// Machines are machines by the names that their firmware gives them.
+type Machines struct {
+	// Vendor is what /sys/class/dmi/id/sys_vendor has, and Types what product_name has or,
+	// with a dot at the end, begins with: "g5." for all sizes of a type.
+	Vendor string
+	Types  []string
+	// Instead says which machines to use, for remedies.
+	Instead string
+}
+
+// OfVendor reports whether a name of a vendor is theirs.
+func (m *Machines) OfVendor(vendor string) bool { return vendor == m.Vendor }
+
+// OfType reports whether a name of a product is one of theirs.
+func (m *Machines) OfType(product string) bool {
+	return slices.ContainsFunc(m.Types, func(t string) bool {
+		return product == t || strings.HasSuffix(t, ".") && strings.HasPrefix(product, t)
+	})
 }
 
 // NCCLPlugin is a network plugin of NCCL. It tells NCCL the place of each NIC, while NCCL's

@@ -127,6 +127,24 @@ var efa = NIC{
 		Newest:  []DriverPair{{GPU: "nvidia", Driver: 580, Module: "2.17.3"}},
 	},
 	DMABufOff: DeviceIDs{0xefa0, 0xefa1, 0xefa2},
+	// "The only instance types in EC2 that support GPUDirect RDMA are the P-series starting
+	// with p4d" (AWS in aws/aws-ofi-nccl#547, 2025-08). g7e came later. The plugin demands
+	// GPUDirect RDMA (src/platform-aws.cpp at 2daf7d30, gdr_required) on p4d, p4de, p5, p5e,
+	// p5en, p6, newer P types, and g7e.12xlarge, .24xlarge and .48xlarge.
+	NoGPUMemory: &Machines{
+		Vendor: "Amazon EC2",
+		Types: []string{
+			"p3dn.",       // not demanded; aws/aws-ofi-nccl#104
+			"p5.4xlarge",  // not demanded
+			"g4dn.",       // not a P type: #547
+			"g5.",         // not demanded on g5.48xlarge; #547
+			"g6.",         // #547
+			"g6e.",        // "the G6e hardware does not support GPUDirect RDMA": #547
+			"gr6.",        // #547
+			"g7e.8xlarge", // not demanded; "does not support GPUDirect RDMA": aws/aws-ofi-nccl PR#1057
+		},
+		Instead: "another instance type, one with GPUDirect RDMA: p4d, p4de, p5.48xlarge, p5e, p5en, p6 and newer P types, or g7e.12xlarge and larger",
+	},
 	NCCLPlugin: &NCCLPlugin{
 		Name: "aws-ofi-nccl",
 		TopologyFiles: map[string]string{
