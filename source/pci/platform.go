@@ -113,7 +113,7 @@ func (s *scanner) managementMarks() {
 func (s *scanner) marked(f *Function) bool {
 	if f.KnownNIC().NVLinkManagement.Narrow.Has(f.Device) {
 		width, err := s.fs.Line(f.Address.dir() + "/" + MaxLinkWidthFile)
-		if err == nil && parseWidth(width) == 2 {
+		if lanes := parseWidth(width); err == nil && lanes > 0 && lanes <= 2 {
 			return true
 		}
 	}

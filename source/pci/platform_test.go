@@ -184,7 +184,8 @@ func TestScanNVLinkManagement(t *testing.T) {
 	}{
 		{"a NIC", []string{"0000:18:00.0 ib 15b3:1021"}, []bool{false}},
 		{"two lanes", []string{"0000:18:00.0 ib 15b3:1021 width=2"}, []bool{true}},
-		{"one lane", []string{"0000:18:00.0 ib 15b3:1021 width=1"}, []bool{false}},
+		{"one lane, as on p6-b300.48xlarge (topology of aws/aws-ofi-nccl)", []string{"0000:18:00.0 ib 15b3:1021 sub=15b3:1113 width=1"}, []bool{true}},
+		{"no lanes", []string{"0000:18:00.0 ib 15b3:1021 width=0"}, []bool{false}},
 		{"four lanes", []string{"0000:18:00.0 ib 15b3:1021 width=4"}, []bool{false}},
 		{"two lanes of another product", []string{"0000:18:00.0 ib 15b3:101b width=2"}, []bool{false}},
 		{"two lanes of an Ethernet NIC", []string{"0000:18:00.0 eth 15b3:1021 width=2"}, []bool{false}},
