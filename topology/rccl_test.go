@@ -101,8 +101,11 @@ func TestRCCLAtPHB(t *testing.T) {
 				above = append(above, "0000:04:00.0", "0000:05:01.0")
 			}
 			class := uint32(0x038000)
-			if tt.vendor == 0x10de {
+			switch {
+			case tt.vendor == 0x10de:
 				class = 0x030200
+			case tt.device == 0x74a0:
+				class = 0x120000
 			}
 			functions := []pci.Function{on(tt.gpu, tt.vendor, tt.device, class, tt.behind...), on(tt.nic, 0x15b3, 0x1021, 0x020700, above...)}
 			for _, bridges := range [][]string{tt.behind, above} {

@@ -354,7 +354,7 @@ func otherGPUs() []failure {
 	instinct := all(noDriver, unloaded, inbox)
 	registered := file("sys/kernel/mm/memory_peers/amdkfd/version", "1.0\n")
 	return []failure{
-		{name: "a Radeon", machine: "radeon", code: "GPUUnsupported", fixedOn: "instinct", fix: "Instinct"},
+		{name: "a Radeon, or another display of AMD", machine: "radeon", code: "NoGPU", fixedOn: "instinct", fix: "Instinct"},
 		{name: "an Instinct without driver", machine: "mixed", broken: noDriver, code: "GPUDriverNotLoaded", fixed: inState("ready"), fix: "modprobe"},
 		{
 			name: "amdgpu is not a client, and has none", machine: "instinct",

@@ -40,6 +40,11 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: because(verdict.NoGPU), which: tegra,
 		text: say("no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged"),
 	},
+	{
+		status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), which: displays,
+		text: say("no GPU that GPUDirect RDMA works with; these are only displays: %s", which),
+		fix:  say("use %s", func(f *Facts) string { return display(f, f.functions(isDisplay(f))[0]).Help.Product }),
+	},
 	{status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), text: say("no %s GPU on the PCI bus", vendors)},
 	{
 		status: Fail, reason: verdict.GPUUnsupported, when: because(verdict.GPUUnsupported),
@@ -87,6 +92,21 @@ func eligibleGPUs(f *Facts) string { return show.Count(f.Matrix.EligibleGPUs, "G
 func tegra(f *Facts) (found subjects) {
 	if name := f.advised().Tegra; name != "" {
 		found.add(name, f.saw(kmod.FactTegra, "", name)...)
+	}
+	return found
+}
+
+// display is the family of GPUs whose vendor's display a function is, nil for any other.
+func display(f *Facts, fn *pci.Function) *family.GPU { return families(f).Display(fn.IDs()) }
+
+func isDisplay(f *Facts) func(*pci.Function) bool {
+	return func(fn *pci.Function) bool { return display(f, fn) != nil }
+}
+
+// displays lists the displays of vendors of GPUs.
+func displays(f *Facts) (found subjects) {
+	for _, fn := range f.functions(isDisplay(f)) {
+		found.add(strings.TrimSpace(fn.Address.String()+" "+cmp.Or(fn.Name(), display(f, fn).Help.Vendor)), sawID(fn))
 	}
 	return found
 }

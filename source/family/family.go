@@ -264,6 +264,9 @@ type GPU struct {
 	// those that can do GPUDirect RDMA. Without either, all others can.
 	Supported        DeviceIDs
 	SupportedClasses []uint16
+	// DisplayElse: all other functions are displays and no GPUs: a server's BMC, or what
+	// shows the desktop.
+	DisplayElse bool
 	// UnsupportedNames are parts of the product names, in any case, and Unsupported
 	// the device ids, of those that cannot.
 	UnsupportedNames []string
@@ -334,8 +337,17 @@ type KernelOption struct {
 }
 
 // Of reports whether a function is one of the family's GPUs, eligible or not.
-func (g *GPU) Of(id IDs) bool {
+func (g *GPU) Of(id IDs) bool { return g.shows(id) && (!g.DisplayElse || g.supports(id)) }
+
+// Display reports whether a function is of the vendor, and like a GPU, but only a display.
+func (g *GPU) Display(id IDs) bool { return g.shows(id) && !g.Of(id) }
+
+func (g *GPU) shows(id IDs) bool {
 	return id.Vendor == g.Vendor && slices.Contains(g.Classes, id.subclass())
+}
+
+func (g *GPU) supports(id IDs) bool {
+	return g.Supported == nil && g.SupportedClasses == nil || g.Supported.Has(id.Device) || slices.Contains(g.SupportedClasses, id.subclass())
 }
 
 // Eligible reports whether a function is one of the family's GPUs that can do GPUDirect
@@ -344,8 +356,7 @@ func (g *GPU) Of(id IDs) bool {
 func (g *GPU) Eligible(id IDs, name string) bool {
 	name = strings.ToLower(name)
 	unsupported := func(part string) bool { return strings.Contains(name, strings.ToLower(part)) }
-	supported := g.Supported == nil && g.SupportedClasses == nil || g.Supported.Has(id.Device) || slices.Contains(g.SupportedClasses, id.subclass())
-	return g.Of(id) && supported && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
+	return g.Of(id) && g.supports(id) && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
 }
 
 // SwitchOf reports whether a function switches the links between GPUs of the family.
@@ -361,6 +372,10 @@ func (t Table) Other(id IDs) *NIC { return first(t.Others, (*NIC).Of, id) }
 
 // GPU returns the family of a GPU, nil for any other function.
 func (t Table) GPU(id IDs) *GPU { return first(t.GPUs, (*GPU).Of, id) }
+
+// Display returns the family of GPUs whose vendor's display a function is, nil for any other
+// function.
+func (t Table) Display(id IDs) *GPU { return first(t.GPUs, (*GPU).Display, id) }
 
 // DataDirect returns the family of NICs that a data-direct function belongs to, nil
 // for any other function.

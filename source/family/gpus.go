@@ -54,7 +54,8 @@ var nvidia = GPU{
 // Device ids are those of AMD's own rules for Node Feature Discovery (ROCm/gpu-operator,
 // hack/k8s-patch, gpu-nfd-default-rule.yaml) and, for MI25, MI50 and MI60, those that
 // pci.ids (2026.08.22) names Instinct. A new id of class 1200 counts: every known function
-// of that class is an Instinct.
+// of that class is an Instinct. Other displays of AMD are in servers' BMCs and in Ryzen CPUs,
+// or Radeon cards.
 //
 // Linux 7.1 and newer have no option DMABUF_MOVE_NOTIFY: the feature is always built in. gim is AMD's driver for hosts of virtual machines.
 var amd = GPU{
@@ -65,6 +66,7 @@ var amd = GPU{
 		0x6860, 0x6864, 0x686c, 0x66a0, 0x66a1, 0x7388, 0x738c, 0x738e, 0x7390, 0x7408, 0x740c, 0x740f, 0x7410,
 	},
 	SupportedClasses: []uint16{0x1200},
+	DisplayElse:      true,
 	Driver:           "amdgpu",
 	Passthrough:      []string{"gim"},
 	VersionFile:      "sys/module/amdgpu/version",
