@@ -30,8 +30,10 @@ func vendorsInterface(f *Facts) bool { return f.NIC.PeerMemory.Module != "" && !
 var notRegistered = []row{
 	{
 		status: Fail, reason: verdict.PeermemNotLoaded, when: all(is(interfaceFor, tristate.True), is(canRegister, tristate.True)),
-		text: say("%s is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it", gpuDriverName),
-		fix:  register, evidence: sawRegistering,
+		text: say("%s is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface", gpuDriverName),
+		fix: say("if dmesg says %q, %s, or use DMA-BUF (see dmabuf); else %s",
+			func(f *Facts) string { return f.GPU.Help.Refused }, func(f *Facts) string { return f.GPU.Help.Rebuild }, register),
+		evidence: sawRegistering,
 	},
 	{
 		status: Fail, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),

@@ -365,6 +365,14 @@ func otherGPUs() []failure {
 			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "rocminfo",
 		},
 		{
+			name: "the kernel refuses amdgpu's search for the interface, which only its log tells", from: github + "ROCm/mori/pull/560", machine: "instinct",
+			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "rebuild amdgpu-dkms",
+		},
+		{
+			name: "the same, and DMA-BUF", from: github + "ROCm/mori/pull/481", machine: "instinct",
+			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: kernelConfig(options), fix: "use DMA-BUF",
+		},
+		{
 			name: "amdgpu and no interface", machine: "instinct",
 			broken: all(instinct, kernelHas(mlx5DMABuf)), code: "NoPeerMemoryPath", fixed: kernelConfig(options), fix: "DMA-BUF",
 		},

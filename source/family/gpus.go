@@ -57,6 +57,11 @@ var nvidia = GPU{
 // of that class is an Instinct. Other displays of AMD are in servers' BMCs and in Ryzen CPUs,
 // or Radeon cards.
 //
+// amdgpu-dkms looks for the interface with symbol_get, unless it was built where the sources of
+// the RDMA drivers were (amd/dkms/m4/peer_direct.m4); then it is linked with them. Linux 6.6, and
+// older kernels that took over the change ("modules: only allow symbol_get of EXPORT_SYMBOL_GPL
+// modules"), refuse symbol_get of MOFED's interface, whose export is no GPL one (ROCm/mori PR#560).
+//
 // Linux 7.1 and newer have no option DMABUF_MOVE_NOTIFY: the feature is always built in. gim is AMD's driver for hosts of virtual machines.
 var amd = GPU{
 	Name:    "amd",
@@ -89,6 +94,8 @@ var amd = GPU{
 		Unbound:  "dmesg | grep amdgpu says why (most often a driver too old for the GPU)",
 		Install:  "install amdgpu-dkms after the RDMA drivers (the kernel's own amdgpu is not a client)",
 		Register: "start a ROCm program once (rocminfo), which registers it, or reload amdgpu",
+		Refused:  "failing symbol_get of non-GPLONLY symbol ib_register_peer_memory_client",
+		Rebuild:  "rebuild amdgpu-dkms where the RDMA drivers' sources are installed, so that it is linked with them",
 		DMABuf:   "RCCL, older releases with NCCL_DMABUF_ENABLE=1",
 		Library:  "RCCL", Limit: "PXB",
 	},

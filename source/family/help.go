@@ -28,8 +28,9 @@ type GPUHelp struct {
 	// Unbound says why the loaded driver does not bind a GPU.
 	Unbound string
 	// Install says how to get a driver that is a peer memory client itself, and Register
-	// how to make a loaded one register.
-	Install, Register string
+	// how to make a loaded one register. Refused is what the kernel's log says where the
+	// kernel does not let it look for the interface, and Rebuild how to get one that need not.
+	Install, Register, Refused, Rebuild string
 	// Library is the collective library, "NCCL", Limit the farthest level at which it uses
 	// GPUDirect RDMA by default, and DMABuf the releases that use DMA-BUF.
 	Library, Limit, DMABuf string
