@@ -335,8 +335,8 @@ func otherNICs() []failure {
 			broken: all(thor, loaded), code: "NoPeerMemoryPath", fixed: holders, fix: "load it before bnxt_re",
 		},
 		{
-			name: "the library of rdma-core does not open the device", from: github + "rajkiranjoshi/bnxt-oob-driver-k8s", machine: "thor",
-			broken: all(inbox, kernelHas(bnxtDMABuf), file(uverbs+"ibdev", "mlx5_0\n"), file(uverbs+"abi_version", "7\n"), file("sys/class/infiniband_verbs/abi_version", "6\n")),
+			name: "no known library opens the device", from: github + "rajkiranjoshi/bnxt-oob-driver-k8s", machine: "thor",
+			broken: all(inbox, kernelHas(bnxtDMABuf), file(uverbs+"ibdev", "mlx5_0\n"), file(uverbs+"abi_version", "9\n"), file("sys/class/infiniband_verbs/abi_version", "6\n")),
 			code:   "VerbsABIMismatch", fixed: file(uverbs+"abi_version", "1\n"), fix: "container image",
 		},
 	}

@@ -114,6 +114,7 @@ func text(t *testing.T, name string) *machine.Machine {
 		"p3dn":      "dmi Amazon EC2 | p3dn.24xlarge\n" + strings.ReplaceAll(strings.ReplaceAll(pair, "10de:2330", "10de:1db5"), "ib 15b3:1021", "eth 1d0f:efa0 layer=Unknown driver=efa"),
 		"p5.4":      "dmi Amazon EC2 | p5.4xlarge\n" + strings.ReplaceAll(pair, "ib 15b3:1021", "eth 1d0f:efa2 layer=Unknown driver=efa"),
 		"thor":      strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760 driver=bnxt_en"),
+		"pollara":   strings.ReplaceAll(pair, "ib 15b3:1021", "eth 1dd8:1002 driver=ionic"),
 		"e810":      strings.ReplaceAll(pair, "ib 15b3:1021", "eth 8086:1592 driver=ice"),
 		"instinct":  strings.ReplaceAll(pair, "gpu 10de:2330", "120000 1002:74a1 driver=amdgpu"),
 		"radeon":    strings.ReplaceAll(pair, "gpu 10de:2330", "vga 1002:744c driver=amdgpu"),

@@ -2,9 +2,11 @@ package findings
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -47,25 +49,48 @@ func otherFamilies(f *Facts) string {
 	return strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ")
 }
 
-// userSpace: rdma-core does not open a device whose driver has an ABI that it does not know.
-var userSpace = check{name: "user-space", rows: []row{{
-	status: Warn, code: "VerbsABIMismatch", which: otherABI,
-	text: say("programs that use rdma-core's library cannot open %s", which),
-	fix:  say("install the vendor's library for %s, of the same release as the driver, on the node and in every container image; or use the kernel's own driver", nicFamily),
-}}}
+// userSpace: rdma-core does not open a device whose driver has an ABI that it does not know, and
+// the vendor's own library does not open one of the kernel's own driver. Which library is used
+// is up to each container image; on the node no driver of a known ABI is wrong.
+var userSpace = check{name: "user-space", rows: []row{
+	{
+		status: Warn, code: "VerbsABIMismatch", which: abiIs(unknownABI),
+		text: say("neither rdma-core's library nor a known one of the vendor opens %s", which),
+		fix:  say("install the library for %s of the same release as the driver, from its vendor, in every container image; or use the kernel's own driver", nicFamily),
+	},
+	{
+		status: OK, which: abiIs(vendorABI),
+		text: say("the vendor's own driver: container images need %s of its release, as rdma-core's library supports ABI %s: %s", vendorLibrary, knownABI, which),
+	},
+	{
+		status: OK, which: abiIs(kernelABI),
+		text: say("the kernel's own ABI: container images need rdma-core's library, as %s supports ABI %s: %s", vendorLibrary, vendorABIs, which),
+	},
+}}
 
-// otherABI are the devices whose driver has an ABI that rdma-core does not know.
-func otherABI(f *Facts) (devices subjects) {
-	known := f.NIC.Uverbs.ABI
-	for _, n := range f.Matrix.NICs {
-		if !n.Eligible || n.RDMA == nil || n.Function.NIC != f.NIC || known == 0 {
-			continue
+func vendorLibrary(f *Facts) string { return f.NIC.Help.Library }
+func knownABI(f *Facts) string      { return strconv.Itoa(f.NIC.Uverbs.ABI) }
+func vendorABIs(f *Facts) string {
+	return strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ")
+}
+
+func kernelABI(u *family.Uverbs, abi int) bool  { return abi == u.ABI && len(u.VendorABIs) > 0 }
+func vendorABI(u *family.Uverbs, abi int) bool  { return slices.Contains(u.VendorABIs, abi) }
+func unknownABI(u *family.Uverbs, abi int) bool { return abi != u.ABI && !vendorABI(u, abi) }
+
+// abiIs lists the devices whose driver has an ABI of some kind.
+func abiIs(kind func(*family.Uverbs, int) bool) func(*Facts) subjects {
+	return func(f *Facts) (devices subjects) {
+		for _, n := range f.Matrix.NICs {
+			if !n.Eligible || n.RDMA == nil || n.Function.NIC != f.NIC || f.NIC.Uverbs.ABI == 0 {
+				continue
+			}
+			if abi, read := f.advised().VerbsABI[n.RDMA.Name]; read && kind(&f.NIC.Uverbs, abi.Version) {
+				devices.add(fmt.Sprintf("%s (ABI %d)", n.RDMA.Name, abi.Version), saw(abi.File, strconv.Itoa(abi.Version)))
+			}
 		}
-		if abi, read := f.advised().VerbsABI[n.RDMA.Name]; read && abi.Version != known {
-			devices.add(fmt.Sprintf("%s (its driver has ABI %d, rdma-core supports %d)", n.RDMA.Name, abi.Version, known), saw(abi.File, strconv.Itoa(abi.Version)))
-		}
+		return devices
 	}
-	return devices
 }
 
 // bar: only a part of a GPU's memory is visible on PCI.

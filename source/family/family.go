@@ -245,6 +245,9 @@ type Uverbs struct {
 	// ABI is the version of the driver's interface that rdma-core supports, as in
 	// /sys/class/infiniband_verbs/<node>/abi_version; 0 where it is not compared.
 	ABI int
+	// VendorABIs are the versions of the vendor's own driver, which the vendor's own library
+	// supports and rdma-core does not; nil where they are not known.
+	VendorABIs []int
 	// Context is the driver's part of the request for a context, in words of 32 bits,
 	// the lower half of a longer field first; nil for none. A structure of one or two
 	// words is followed by zeros up to four, as the kernel reads up to eight bytes from

@@ -7,6 +7,8 @@ type Help struct {
 	// DMABufStack is the oldest software whose RDMA driver registers DMA-BUF, and PeerStack
 	// the software that accepts peer memory clients.
 	DMABufStack, PeerStack string
+	// Library is the vendor's own library, which takes the place of rdma-core's.
+	Library string
 	// Operator is what loads the drivers on Kubernetes, and EnableRDMA the commands that
 	// turn RDMA on for a function.
 	Operator, EnableRDMA string

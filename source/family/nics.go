@@ -208,8 +208,9 @@ var bnxtRE = NIC{
 	LinkLayers: []string{"Ethernet"},
 	PeerMemory: PeerMemory{Module: "ib_peer_mem", Package: "netxtreme-peer-mem-dkms of Broadcom"},
 	Uverbs: Uverbs{
-		Driver: 6, // RDMA_DRIVER_BNXT_RE
-		ABI:    1,
+		Driver:     6, // RDMA_DRIVER_BNXT_RE
+		ABI:        1,
+		VendorABIs: []int{6, 7, 8}, // sgl-project/sglang#16242, rajkiranjoshi/bnxt-oob-driver-k8s
 		// struct bnxt_re_uctx_req (include/uapi/rdma/bnxt_re-abi.h) with what rdma-core
 		// sets.
 		Context: []uint32{3, 0, 0, 0},
@@ -218,6 +219,7 @@ var bnxtRE = NIC{
 		Product:     "Broadcom BCM57500 (Thor) or newer",
 		DMABufStack: "Linux 6.6 or newer, or Broadcom's own driver",
 		PeerStack:   "Broadcom's own driver and its package netxtreme-peer-mem-dkms",
+		Library:     "Broadcom's libbnxt_re",
 	},
 }
 
@@ -236,8 +238,9 @@ var ionic = NIC{
 	LinkLayers: []string{"Ethernet"},
 	PeerMemory: PeerMemory{Module: "ib_peer_mem", Package: "ionic-dkms of AMD"},
 	Uverbs: Uverbs{
-		Driver: 21, // RDMA_DRIVER_IONIC
-		ABI:    1,
+		Driver:     21, // RDMA_DRIVER_IONIC
+		ABI:        1,
+		VendorABIs: []int{4}, // meta-pytorch/monarch, make_rdma_core_ainic; sgl-project/sglang PR#33374
 		// struct ionic_ctx_req (include/uapi/rdma/ionic-abi.h), which is reserved.
 		Context: []uint32{0, 0, 0, 0},
 	},
@@ -245,6 +248,7 @@ var ionic = NIC{
 		Product:     "AMD Pensando",
 		DMABufStack: "Linux 6.18 or newer, or AMD's package ionic-dkms",
 		PeerStack:   "AMD's package ionic-dkms, which brings ib_peer_mem",
+		Library:     "AMD's own libionic",
 		Operator:    "AMD's network operator",
 	},
 }
