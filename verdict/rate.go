@@ -39,23 +39,16 @@ func (f *Facts) rate() (gbps *int, open bool) {
 // without an active port. more tells that it may be higher, because something could not be
 // read.
 func (f *Facts) fastest(gpu *topology.GPU) (gbps float64, more bool) {
-	more = gpu.Level == topology.Unknown || !f.RDMA.Complete
-	for _, nic := range gpu.Nearest {
-		for _, d := range f.RDMA.Of(nic.Address) {
-			if d.NVLinkManagement {
-				continue
-			}
-			more = more || !d.PortsRead
-			for _, p := range d.Ports {
-				switch p.Carries() {
-				case tristate.True:
-					gbps = max(gbps, p.RateGbps)
-					more = more || p.RateGbps == 0
-				case tristate.Unknown:
-					more = true
-				case tristate.False:
-				}
-			}
+	ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
+	more = gpu.Level == topology.Unknown || !all
+	for _, p := range ports {
+		switch p.Carries() {
+		case tristate.True:
+			gbps = max(gbps, p.RateGbps)
+			more = more || p.RateGbps == 0
+		case tristate.Unknown:
+			more = true
+		case tristate.False:
 		}
 	}
 	return gbps, more

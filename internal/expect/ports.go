@@ -11,34 +11,11 @@ import (
 	"gdr-features/tristate"
 )
 
-// port is a port of an RDMA device.
-type port struct {
-	rdma.Port
-	device string
-}
-
-func (p port) String() string { return fmt.Sprintf("%s port %d", p.device, p.Number) }
-
-// ports lists the ports of some functions, without those of subfunctions. open says
-// that there may be more.
-func (f *Facts) ports(functions ...*pci.Function) (ports []port, open bool) {
-	open = !f.RDMA.Complete
-	for _, fn := range functions {
-		for _, d := range f.RDMA.Of(fn.Address) {
-			if d.Auxiliary || d.NVLinkManagement {
-				continue
-			}
-			open = open || !d.PortsRead
-			for _, p := range d.Ports {
-				ports = append(ports, port{p, d.Name})
-			}
-		}
-	}
-	return ports, open
-}
+// portName names a port in what was found.
+func portName(p rdma.DevicePort) string { return fmt.Sprintf("%s port %d", p.Device.Name, p.Number) }
 
 func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
-	ports, open := f.ports(members...)
+	ports, all := f.RDMA.PortsOf(members, false)
 	active, more := 0, 0
 	var down []string
 	for _, p := range ports {
@@ -46,12 +23,12 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 		case tristate.True:
 			active++
 		case tristate.False:
-			down = append(down, p.String())
+			down = append(down, portName(p))
 		case tristate.Unknown:
 			more++
 		}
 	}
-	if open || f.unidentified() != 0 {
+	if !all || f.unidentified() != 0 {
 		more = -1
 	}
 	found := fmt.Sprint(active)
@@ -69,15 +46,15 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 
 // eachActive asks a question of each active port. The answer is unknown for a port
 // that may not be active.
-func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tristate.State, string)) tally {
+func (f *Facts) eachActive(members []*pci.Function, ask func(rdma.DevicePort) (tristate.State, string)) tally {
 	t := f.tally()
-	ports, open := f.ports(members...)
-	t.open = t.open || open
+	ports, all := f.RDMA.PortsOf(members, false)
+	t.open = t.open || !all
 	for _, p := range ports {
 		switch p.Carries() {
 		case tristate.True:
 			state, what := ask(p)
-			t.add(state, what+" on "+p.String())
+			t.add(state, what+" on "+portName(p))
 		case tristate.Unknown:
 			t.unknown++
 		case tristate.False:
@@ -87,7 +64,7 @@ func (f *Facts) eachActive(members []*pci.Function, ask func(port) (tristate.Sta
 }
 
 func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
-	t := f.eachActive(members, func(p port) (tristate.State, string) {
+	t := f.eachActive(members, func(p rdma.DevicePort) (tristate.State, string) {
 		layer := strings.ToLower(p.LinkLayer) // an active port has a link layer
 		return tristate.Of(layer == g.LinkLayer), layer
 	})
@@ -99,7 +76,7 @@ func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
 }
 
 func (f *Facts) rate(g *Group, members []*pci.Function) Check {
-	t := f.eachActive(members, func(p port) (tristate.State, string) {
+	t := f.eachActive(members, func(p rdma.DevicePort) (tristate.State, string) {
 		return g.Rate.rated(p.RateGbps), fmt.Sprintf("%g", p.RateGbps)
 	})
 	return Check{
@@ -142,15 +119,16 @@ func (f *Facts) nearestRate(want Range) Check {
 		}
 		state, best := tristate.False, "no active port"
 		fastest := 0.0
-		ports, open := f.ports(gpu.Nearest...)
-		if open || !f.counted() { // an unidentified function may be one of the nearest
+		// As gdr.rate counts them: a subfunction's port too.
+		ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
+		if !all || !f.counted() { // an unidentified function may be one of the nearest
 			state = tristate.Unknown
 		}
 		for _, p := range ports {
 			one := tristate.And(p.Carries(), want.rated(p.RateGbps))
 			state = tristate.Or(state, one)
 			if p.Carries() == tristate.True && p.RateGbps > fastest {
-				fastest, best = p.RateGbps, fmt.Sprintf("%g on %v", p.RateGbps, p)
+				fastest, best = p.RateGbps, fmt.Sprintf("%g on %s", p.RateGbps, portName(p))
 			}
 		}
 		t.add(state, fmt.Sprintf("%s for %v", best, gpu.Address))

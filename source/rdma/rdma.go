@@ -357,3 +357,28 @@ func (inv *Inventory) Of(a pci.Address) []*Device {
 	}
 	return devices
 }
+
+// DevicePort is a port with the device it is of.
+type DevicePort struct {
+	Port
+	Device *Device
+}
+
+// PortsOf lists the ports of the devices of some functions, but for devices that manage an
+// NVLink fabric. Those of subfunctions, which show a port of their function once more, are
+// left out on request. all is false where there may be more.
+func (inv *Inventory) PortsOf(functions []*pci.Function, subfunctions bool) (ports []DevicePort, all bool) {
+	all = inv.Complete
+	for _, f := range functions {
+		for _, d := range inv.Of(f.Address) {
+			if d.NVLinkManagement || d.Auxiliary && !subfunctions {
+				continue
+			}
+			all = all && d.PortsRead
+			for _, p := range d.Ports {
+				ports = append(ports, DevicePort{p, d})
+			}
+		}
+	}
+	return ports, all
+}
