@@ -28,7 +28,8 @@ type GPU struct {
 	Eligible bool
 	// Nearest are all NICs at Level, the smallest level that the GPU has with
 	// any: eligible functions by address, without virtual functions whose
-	// physical function is listed. Empty where Level is Unknown.
+	// physical function is listed. Empty where Level is Unknown. They depend on the
+	// hardware alone; Matrix.Near has the NICs that are there to be used.
 	Nearest []*pci.Function
 	// Level is Unknown where there is no such NIC, and where one whose level is
 	// not known may be nearer. NIC functions that could not be identified are
@@ -147,6 +148,20 @@ type Matrix struct {
 
 // InFile reports whether a function is in the machine's topology file.
 func (m *Matrix) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
+
+// Near lists the NICs near a GPU, by their indexes in NICs: all eligible ones at its level.
+// A virtual function is as near as its physical one, and listed beside it. Empty where the
+// level is Unknown.
+func (m *Matrix) Near(gpu int) []int {
+	var near []int
+	level := m.GPUs[gpu].Level
+	for _, p := range m.PairsOf(gpu) {
+		if level != Unknown && p.Level == level && m.NICs[p.NIC].Eligible {
+			near = append(near, p.NIC)
+		}
+	}
+	return near
+}
 
 // PairsOf returns the pairs of a GPU with every NIC, in their order.
 func (m *Matrix) PairsOf(gpu int) []Pair {

@@ -73,6 +73,7 @@ type device struct {
 	// ID names GPUs and NICs within the page: g0, n0, by their indexes in the
 	// report's Matrix. Data-direct functions have none.
 	ID                     string
+	index                  int
 	Name, Product, Address string
 	NUMA, Driver           string // "-" for none
 	// State is that of its ports, or why it does not take part; Good means that a port
@@ -147,9 +148,9 @@ func newModel(r *report.Report) *model {
 		m.Cause = &m.Findings[i]
 	}
 	m.addDevices(r)
-	for i, g := range m.GPUs {
+	for _, g := range m.GPUs {
 		if g.Eligible {
-			m.connect(g, r.Matrix.GPUs[i], &r.PCI)
+			m.connect(g, &r.Matrix)
 		}
 	}
 	m.Panels = newTree(r, m)
@@ -209,14 +210,14 @@ func (m *model) addDevices(r *report.Report) {
 }
 
 func newGPU(i int, g topology.GPU) *device {
-	d := &device{Kind: gpu, ID: fmt.Sprintf("g%d", i), Name: fmt.Sprintf("GPU%d", i), State: view.GPUNote(g), Eligible: g.Eligible}
+	d := &device{Kind: gpu, ID: fmt.Sprintf("g%d", i), index: i, Name: fmt.Sprintf("GPU%d", i), State: view.GPUNote(g), Eligible: g.Eligible}
 	d.identify(g.Function)
 	return d
 }
 
 func newNIC(i int, n *topology.NIC) *device {
 	d := &device{
-		Kind: nic, ID: fmt.Sprintf("n%d", i), Name: view.NICName(n), State: view.NICNote(n), Eligible: n.Eligible,
+		Kind: nic, ID: fmt.Sprintf("n%d", i), index: i, Name: view.NICName(n), State: view.NICNote(n), Eligible: n.Eligible,
 		Good:    n.Eligible && n.RDMA != nil && slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active),
 		Product: "software device", Address: n.Address(), NUMA: "-", Driver: "-",
 	}
@@ -250,11 +251,12 @@ func (d *device) identify(f *pci.Function) {
 	}
 }
 
-// connect joins a GPU with its nearest NICs. A virtual one is as near as its physical one.
-func (m *model) connect(g *device, of topology.GPU, inventory *pci.Inventory) {
-	g.Level, g.Rated = of.Level, len(m.NICs) > 0
+// connect joins a GPU with the NICs near it.
+func (m *model) connect(g *device, matrix *topology.Matrix) {
+	g.Level, g.Rated = matrix.GPUs[g.index].Level, len(m.NICs) > 0
+	near := matrix.Near(g.index)
 	for _, n := range m.NICs {
-		if n.Eligible && slices.Contains(of.Nearest, inventory.Place(n.function)) {
+		if slices.Contains(near, n.index) {
 			g.Near, n.Near = append(g.Near, n), append(n.Near, g)
 			n.Level, n.Rated = nearer(n.Level, g.Level), true
 		}

@@ -176,11 +176,8 @@ func slurmFlags(r *report.Report) string {
 // nearest names the NICs that are nearest to a GPU.
 func nearest(r *report.Report, gpu int) string {
 	var names []string
-	for _, p := range r.Matrix.PairsOf(gpu) {
-		n := &r.Matrix.NICs[p.NIC]
-		if n.Eligible && slices.Contains(r.Matrix.GPUs[gpu].Nearest, n.Function) {
-			names = append(names, view.NICName(n))
-		}
+	for _, nic := range r.Matrix.Near(gpu) {
+		names = append(names, view.NICName(&r.Matrix.NICs[nic]))
 	}
 	return strings.Join(names, " ")
 }
