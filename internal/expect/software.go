@@ -32,7 +32,7 @@ func (f *Facts) software(e *Expectations) []Check {
 	}
 	if len(e.ACS) > 0 {
 		all = append(all, value("acs", "ACS", e.ACS, f.Verdict.ACS,
-			"the firmware's setting of ACS, or setpci at boot; virtual machines need the redirection", []string{pci.AnyFile(pci.ConfigFile)}))
+			"the firmware's setting of ACS, or setpci at boot; virtual machines and Grace need the redirection", []string{pci.AnyFile(pci.ConfigFile)}))
 	}
 	if e.Ready != nil {
 		all = append(all, f.ready(*e.Ready))

@@ -50,11 +50,15 @@ var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, row
 	},
 	{status: Undecidable, code: "ACSUnreadable", when: acsIs(""), text: say("no bridge between the GPUs and their nearest NICs is visible on this machine")},
 	{
-		status: OK, when: all(acsIs("redirect"), coherent), which: redirecting,
+		status: Warn, code: "DataDirectApart", when: all(acsIs("redirect"), not(redirectAcross), apart), which: redirectNeeded,
+		text: say("redirect on %s, which this platform needs, but in another pattern: see data-direct", which), fix: rightACS,
+	},
+	{
+		status: OK, when: all(acsIs("redirect"), not(redirectAcross)), which: redirectNeeded,
 		text: say("redirect on %s, as this platform needs it (rdma_topo check judges the pattern)", which),
 	},
 	{
-		status: OK, when: all(acsIs("redirect"), not(redirectOnTheWay)), which: redirecting,
+		status: OK, when: all(acsIs("redirect"), not(redirectAcross)), which: redirecting,
 		text: say("redirect on %s, where traffic between GPU and NIC passes the root complex anyway", which),
 	},
 	{
@@ -87,49 +91,59 @@ func enableATS(f *Facts) string {
 }
 
 func unreadBridges(f *Facts) (bridges subjects) {
-	for _, bridge := range f.bridges(topology.GPU.Between, func(acs *pci.ACS) bool { return acs == nil }) {
+	for _, bridge := range f.bridges(topology.GPU.Between, anyGPU, func(acs *pci.ACS) bool { return acs == nil }) {
 		bridges.add(bridge.String(), saw(bridge.File(pci.ConfigFile), ""))
 	}
 	return bridges
 }
 
-// redirecting names the bridges that redirect: those that the traffic crosses between
-// two of their ports, and where there is none, all between GPU and NIC.
-func redirecting(f *Facts) (bridges subjects) {
-	between := topology.GPU.Between
-	if redirectOnTheWay(f) {
-		between = topology.GPU.Crossing
+// redirecting names the bridges that redirect, as gdr.acs=redirect says that some do: where it
+// slows down a GPU, those that its traffic crosses between two of their ports, otherwise all
+// between GPU and NIC. ACSRedirect goes by the former.
+func redirecting(f *Facts) subjects {
+	if across := f.redirectOn(topology.GPU.Crossing, notCoherent); len(across.names) > 0 {
+		return across
 	}
-	for _, bridge := range f.bridges(between, redirects) {
+	return f.redirectOn(topology.GPU.Between, anyGPU)
+}
+
+// redirectNeeded names the bridges of GPUs that share memory with their CPU (Grace) that
+// redirect. There isolated functions, the kernel's default, are right, and for data-direct
+// functions a pattern of bits (rdma-core kernel-boot/rdma_topo, compute_acs).
+func redirectNeeded(f *Facts) subjects { return f.redirectOn(topology.GPU.Between, coherent) }
+
+// redirectAcross: a bridge redirects traffic that would otherwise not reach the root complex,
+// on a platform that does not need it.
+func redirectAcross(f *Facts) bool {
+	return len(f.redirectOn(topology.GPU.Crossing, notCoherent).names) > 0
+}
+
+func anyGPU(topology.GPU) bool        { return true }
+func coherent(g topology.GPU) bool    { return g.Coherent() }
+func notCoherent(g topology.GPU) bool { return !g.Coherent() }
+
+// redirectOn names the bridges of some GPUs that redirect.
+func (f *Facts) redirectOn(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool) (bridges subjects) {
+	redirects := func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
+	for _, bridge := range f.bridges(of, which, redirects) {
 		bridges.add(bridge.String(), saw(bridge.File(pci.ConfigFile), fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
 	}
 	return bridges
 }
 
-func redirects(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
-
-// redirectOnTheWay: a bridge redirects traffic that would otherwise not reach the
-// root complex.
-func redirectOnTheWay(f *Facts) bool { return len(f.bridges(topology.GPU.Crossing, redirects)) > 0 }
-
-// bridges lists the bridges of the GPUs and their nearest NICs whose ACS, nil when it
+// bridges lists the bridges of some GPUs and their nearest NICs whose ACS, nil when it
 // could not be read, is as asked for, by address.
-func (f *Facts) bridges(of func(topology.GPU) []pci.Address, is func(*pci.ACS) bool) []pci.Address {
+func (f *Facts) bridges(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool, is func(*pci.ACS) bool) []pci.Address {
 	var all []pci.Address
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range of(gpu) {
-			if gpu.Eligible && is(f.ACS[bridge]) && !slices.Contains(all, bridge) {
+			if gpu.Eligible && which(gpu) && is(f.ACS[bridge]) && !slices.Contains(all, bridge) {
 				all = append(all, bridge)
 			}
 		}
 	}
 	slices.SortFunc(all, pci.Address.Compare)
 	return all
-}
-
-// coherent: some eligible GPU shares memory with its CPU.
-func coherent(f *Facts) bool {
-	return slices.ContainsFunc(f.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Coherent() })
 }
 
 // passedThrough lists the GPUs and NICs that are given to virtual machines, which ACS
@@ -143,15 +157,19 @@ func anyPassedThrough(f *Facts) bool { return passedThrough(f) != "" }
 var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IOMMUGroupFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
 	text: say("a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: %s", which),
-	fix:  say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; then reboot"),
+	fix:  rightACS,
 }}}
+
+var rightACS = say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; then reboot")
+
+func apart(f *Facts) bool { return len(dataDirectApart(f).names) > 0 }
 
 // dataDirectApart finds GPUs that share memory with their CPU and are below one
 // switch with a NIC's data-direct function, but in another IOMMU group. The GPU
 // driver then refuses to map their memory for it (open kernel modules: nv-pci.c,
 // nv_pci_is_valid_topology_for_direct_pci). ACS makes the groups. In a virtual
 // machine they are the hypervisor's.
-func dataDirectApart(f *Facts) (apart subjects) {
+func dataDirectApart(f *Facts) (pairs subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup < 0 {
 			continue
@@ -160,10 +178,10 @@ func dataDirectApart(f *Facts) (apart subjects) {
 			return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 // more than the root port
 		})
 		if len(beside) > 0 && beside[0].IOMMUGroup >= 0 && beside[0].IOMMUGroup != gpu.IOMMUGroup {
-			apart.add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function), sawGroup(beside[0]))
+			pairs.add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function), sawGroup(beside[0]))
 		}
 	}
-	return apart
+	return pairs
 }
 
 func sawGroup(fn *pci.Function) string {
