@@ -196,6 +196,13 @@ func kernelHas(names ...string) change {
 func ofNIC(name, text string) change { return file("sys/bus/pci/devices/0000:14:00.0/"+name, text) }
 func ofGPU(name, text string) change { return file("sys/bus/pci/devices/0000:13:00.0/"+name, text) }
 
+// uplink is what both ends of the link between a root port and the switch below it show.
+func uplink(width, speed string) change {
+	const root, switched = "sys/bus/pci/devices/0000:10:01.0/", "sys/bus/pci/devices/0000:11:00.0/"
+	return all(file(root+"current_link_width", width+"\n"), file(switched+"current_link_width", width+"\n"),
+		file(root+"current_link_speed", speed+"\n"), file(switched+"current_link_speed", speed+"\n"))
+}
+
 // bars is the file resource of a function whose memory BARs have these sizes in MiB.
 func bars(sizes ...uint64) string {
 	var text strings.Builder

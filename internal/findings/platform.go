@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/show"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -186,67 +185,6 @@ func dataDirectApart(f *Facts) (pairs subjects) {
 
 func sawGroup(fn *pci.Function) string {
 	return saw(fn.Address.File(pci.IOMMUGroupFile), strconv.Itoa(fn.IOMMUGroup))
-}
-
-var link = check{
-	name: "link",
-	sources: []string{
-		pci.AnyFile(pci.LinkWidthFile), pci.AnyFile(pci.MaxLinkWidthFile),
-		pci.AnyFile(pci.LinkSpeedFile), pci.AnyFile(pci.MaxLinkSpeedFile),
-	},
-	rows: []row{
-		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: which, fix: say("look on the hypervisor, which shows the real link: there, " + reseat)},
-		{status: Warn, code: "LinkDegraded", which: degraded, text: which, fix: say(reseat)},
-		{
-			status: OK, when: func(f *Facts) bool { return len(f.links()) > 0 },
-			text: say("%s of GPUs and NICs at full width, NICs at full speed", func(f *Facts) string { return show.Count(len(f.links()), "PCIe link") }),
-		},
-	},
-}
-
-const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware; a cold boot trains the link again"
-
-// cardLink is the PCI Express link of a card: its own end, the GPU or NIC on it, and
-// what the link lacks.
-type cardLink struct {
-	card, fn *pci.Function
-	lacks    []pci.LinkLack
-}
-
-// links returns the link of the card of each eligible GPU and NIC, once each, as far as
-// it can be judged.
-func (f *Facts) links() []cardLink {
-	var all []cardLink
-	for _, fn := range f.functions(eligible) {
-		card, port := f.PCI.Slot(fn)
-		if fn.PhysFn != nil || slices.ContainsFunc(all, func(l cardLink) bool { return l.card == card }) {
-			continue
-		}
-		ends := pci.LinkEnds{Lower: card.Link}
-		if port != nil {
-			ends.Upper = port.Link
-		}
-		if full, lacks := ends.Full(fn.NIC != nil); full != tristate.Unknown || len(lacks) > 0 {
-			all = append(all, cardLink{card, fn, lacks})
-		}
-	}
-	return all
-}
-
-// degraded lists what has fewer lanes, or is slower, than both ends can do.
-func degraded(f *Facts) (links subjects) {
-	for _, l := range f.links() {
-		kind := "NIC"
-		if isGPU(l.fn) {
-			kind = "GPU"
-		}
-		for _, lack := range l.lacks {
-			now, own := lack.Files()
-			links.add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack),
-				saw(l.card.Address.File(now), lack.Value(lack.Now)), saw(l.card.Address.File(own), lack.Value(lack.Own)))
-		}
-	}
-	return links
 }
 
 // numa: moving pages between NUMA nodes unmaps them, which slows down programs that

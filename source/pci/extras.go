@@ -10,22 +10,26 @@ import (
 	"gdr-features/host"
 )
 
-// links reads the links of GPU and NIC cards and of the ports they are plugged into.
-// Virtual functions have none of their own.
+// links reads the links of GPU and NIC cards and of the bridges above them. Virtual
+// functions have none of their own.
 func (s *scanner) links() {
 	if s.facts&Links == 0 {
 		return
+	}
+	read := func(f *Function) {
+		if f != nil && f.Link == nil {
+			f.Link = ReadLink(s.fs, f.Address)
+		}
 	}
 	for i := range s.inv.Functions {
 		f := &s.inv.Functions[i]
 		if f.GPU == nil && f.NIC == nil || f.PhysFn != nil {
 			continue
 		}
-		card, port := s.inv.Slot(f)
-		for _, end := range [...]*Function{card, port} {
-			if end != nil && end.Link == nil {
-				end.Link = ReadLink(s.fs, end.Address)
-			}
+		card, _ := s.inv.Slot(f)
+		read(card)
+		for _, above := range card.Bridges {
+			read(s.inv.Find(above))
 		}
 	}
 }
@@ -58,7 +62,7 @@ func parseSpeed(text string) float64 {
 		return 0
 	}
 	speed, err := strconv.ParseFloat(number, 64)
-	if err != nil || speed < 0 || speed > 1024 {
+	if sane := speed >= 0 && speed <= 1024; err != nil || !sane { // NaN is not
 		return 0
 	}
 	return speed

@@ -114,8 +114,8 @@ func TestScanLinks(t *testing.T) {
 	}
 }
 
-// TestScanAdvised: the links of GPU and NIC cards are read and of the ports above
-// them, and no others. A NIC with a switch of its own is one card.
+// TestScanAdvised: the links of GPU and NIC cards are read and of the bridges
+// above them, and no others. A NIC with a switch of its own is one card.
 func TestScanAdvised(t *testing.T) {
 	dir := write(t, `pci0000:10 numa=0
   0000:10:01.0 port 8086:352a
@@ -139,7 +139,7 @@ func TestScanAdvised(t *testing.T) {
 		}
 		return all
 	}
-	want := []string{"0000:12:00.0", "0000:12:01.0", "0000:13:00.0", "0000:14:00.0"}
+	want := []string{"0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0", "0000:13:00.0", "0000:14:00.0"}
 	if diff := cmp.Diff(want, linked(pci.Links)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -77,6 +77,7 @@ func TestParseSpeed(t *testing.T) {
 		"Unknown speed":   0,
 		"16":              0,
 		"16GT/s":          0,
+		"NaN GT/s":        0,
 		"16 MB/s":         0,
 		"-5 GT/s":         0,
 		"1025 GT/s":       0,

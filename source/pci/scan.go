@@ -23,7 +23,7 @@ type Facts uint8
 
 // Facts to ask for.
 const (
-	// Links are the links of GPU and NIC cards and of the ports above them.
+	// Links are the links of GPU and NIC cards and of the bridges above them.
 	Links Facts = 1 << iota
 	// EveryFunction reads of every function what is read of GPUs and NICs, and its
 	// link.
