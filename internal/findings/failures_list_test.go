@@ -223,6 +223,18 @@ func unreported() []failure {
 		{name: "a NIC in a slower slot is not degraded", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:12:01.0/max_link_speed", "16.0 GT/s PCIe\n")},
 		{name: "an idle GPU is slow", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "2.5 GT/s PCIe\n"), code: "LinkDegraded", fixed: all(file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "32.0 GT/s PCIe\n"), file("sys/bus/pci/devices/0000:13:00.0/current_link_speed", "2.5 GT/s PCIe\n"))},
 		{
+			name: "the node's default route is over a near NIC, whose driver a Pod reloads", from: github + "Mellanox/network-operator/issues/2176", machine: "managed",
+			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: defaultRoute("eth1"), fix: "driver Pod",
+		},
+		{
+			name: "the default route over a NIC of the management is right", from: github + "NVIDIA/NVSentinel/issues/1529", machine: "managed",
+			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: defaultRoute("eno1"),
+		},
+		{
+			name: "a Pod's default route is not the node's", from: github + "NVIDIA/NVSentinel/issues/1361", machine: "managed",
+			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: func(s *machine.State) { delete(s.Files, "proc/sys/net/core/netdev_budget") },
+		},
+		{
 			name: "a switch's uplink and the root port are trained down", from: sichek, broken: uplink("1", "2.5 GT/s PCIe"), code: "LinkDegraded",
 			fixed: uplink("16", "32.0 GT/s PCIe"), fix: "cold boot",
 		},

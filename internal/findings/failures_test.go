@@ -122,6 +122,7 @@ func text(t *testing.T, name string) *machine.Machine {
 		"mlx4":      strings.ReplaceAll(pair, "15b3:1021", "15b3:1007"),
 		"far redirect": "pci0000:10 numa=0\n  0000:10:01.0 port 8086:352a acs=001d\n    0000:13:00.0 gpu 10de:2330\n" +
 			"  0000:10:02.0 port 8086:352a acs=001d\n    0000:14:00.0 ib 15b3:1021 rdma=mlx5_0\n",
+		"managed": strings.Replace(strings.Replace(pair, "rdma=mlx5_0", "rdma=mlx5_0 net=eth0", 1), "rdma=mlx5_1\n", "rdma=mlx5_1\n  0000:80:02.0 port 8086:352a\n    0000:85:00.0 eth 15b3:101d net=eth1\n", 1),
 		"desktop": desktop,
 		"desktop with a switch": "cpu 198 Intel(R) Core(TM) Ultra 9 285K\npci0000:00\n  0000:00:00.0 060000 8086:7d1b\n  0000:00:01.0 port 8086:7ecc\n    0000:01:00.0 switch 10b5:9797\n" +
 			"      0000:02:00.0 port 10b5:9797\n        0000:03:00.0 gpu 10de:2235\n      0000:02:01.0 port 10b5:9797\n        0000:04:00.0 eth 15b3:101d rdma=mlx5_0\n",
@@ -201,6 +202,13 @@ func uplink(width, speed string) change {
 	const root, switched = "sys/bus/pci/devices/0000:10:01.0/", "sys/bus/pci/devices/0000:11:00.0/"
 	return all(file(root+"current_link_width", width+"\n"), file(switched+"current_link_width", width+"\n"),
 		file(root+"current_link_speed", speed+"\n"), file(switched+"current_link_speed", speed+"\n"))
+}
+
+// defaultRoute is the node's default route over an interface, as a process in the node's network
+// namespace sees it.
+func defaultRoute(iface string) change {
+	return all(file("proc/sys/net/core/netdev_budget", "300\n"), file("proc/self/net/route",
+		"Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"+iface+"\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"))
 }
 
 // bars is the file resource of a function whose memory BARs have these sizes in MiB.

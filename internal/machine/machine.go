@@ -33,6 +33,7 @@
 //	sub=V:D      subsystem ids
 //	name=GPU0    what the matrix calls a GPU
 //	rdma=A,B     RDMA devices
+//	net=A        network interface
 //	aux=NAME     the RDMA devices are below an auxiliary device of this name
 //	physfn=ADDR  this is a virtual function of ADDR
 //	driver=NAME  bound whatever the state says; "none" for unbound

@@ -240,6 +240,10 @@ func (w *writer) bind(f *Function, index int) {
 		w.link(dir+"/driver", "sys/bus/pci/drivers/"+driver)
 	}
 	w.memory(f, dir, driver)
+	if name := f.Attrs["net"]; name != "" && driver != "" && driver != "vfio-pci" {
+		w.link("sys/class/net/"+name, dir+"/net/"+name)
+		w.link(dir+"/net/"+name+"/device", dir)
+	}
 	if driver != "" && driver != "vfio-pci" && !w.s.NoRDMA {
 		for name := range strings.SplitSeq(f.Attrs["rdma"], ",") {
 			if name != "" {

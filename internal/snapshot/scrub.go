@@ -65,19 +65,23 @@ func reduce(name string, c *content) {
 			*c = content{}
 			c.add(data[:i+1], 0, io.EOF)
 		}
-	case base != "vpd" && base != "modules.dep" && name != "proc/cmdline" && !isTopology && !isInformation(name):
+	case base != "vpd" && base != "modules.dep" && !isRoutes(name) && name != "proc/cmdline" && !isTopology && !isInformation(name):
 	case !ended: // too large: its readers use nothing of it
 		c.replace(bytes.Repeat([]byte("x"), len(data)))
 	case base == "modules.dep":
 		c.replace(peerLines(data))
 	case name == "proc/cmdline":
 		c.replace(iommuWords(data))
+	case isRoutes(name):
+		c.replace(kmod.WithoutAddresses(name, data))
 	case isTopology:
 		overwriteTopology(data)
 	case isInformation(name):
 		c.replace(informationLines(data))
 	}
 }
+
+func isRoutes(name string) bool { return name == kmod.RoutesFile || name == kmod.RoutesFileIPv6 }
 
 // isInformation reports whether a file is what a driver says of one of its GPUs.
 func isInformation(name string) bool {

@@ -45,6 +45,8 @@ type Advice struct {
 	// GDRCopy: gdrdrv, the kernel module of GDRCopy, is loaded: /sys/module/gdrdrv.
 	GDRCopy   tristate.State
 	Operators Operators
+	// DefaultRoutes are the node's own, from the files of RoutesFile.
+	DefaultRoutes []DefaultRoute
 }
 
 // VerbsABI is the version of a driver's interface to user space, and its file.
@@ -145,6 +147,7 @@ func (s *scanner) advice(want Request) {
 	a.Params = s.about(FactParams).params()
 	a.GDRCopy = s.about(FactGDRCopy).exists("sys/module/gdrdrv")
 	a.Operators = s.operators()
+	a.DefaultRoutes = s.about(FactDefaultRoutes).defaultRoutes()
 }
 
 // clientAdvice reads about the peer memory client of a family of GPUs. all: also what is

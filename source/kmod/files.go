@@ -33,6 +33,7 @@ const (
 	FactGPUOperator   Fact = "gpu-operator"   // Advice.Operators.GPU
 	FactMOFEDReady    Fact = "mofed-ready"    // Advice.Operators.MOFEDReady
 	FactDriverReady   Fact = "driver-ready"   // Advice.Operators.DriverReady, RDMA
+	FactDefaultRoutes Fact = "default-routes" // Advice.DefaultRoutes
 )
 
 const groupsDir = "sys/kernel/iommu_groups"

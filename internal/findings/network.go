@@ -1,0 +1,57 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+
+	"gdr-features/source/pci"
+)
+
+// nodeNetwork: the node's own network is on a NIC that GPUs use, or whose driver is reloaded
+// for them. A process in a Pod's network namespace knows nothing of it.
+var nodeNetwork = check{name: "node-network", rows: []row{
+	{
+		status: Warn, code: "DefaultRouteOnNearNIC", which: defaultRouteNear,
+		text: say("the node's default route is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: %s", which),
+		fix:  say("put the node's own network on another NIC; until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
+	},
+	{
+		status: OK, which: defaultRouteFar,
+		text: say("the node's default route is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: %s", which),
+	},
+}}
+
+func defaultRouteNear(f *Facts) subjects { return f.defaultRoutes(true) }
+func defaultRouteFar(f *Facts) subjects  { return f.defaultRoutes(false) }
+
+// defaultRoutes names the eligible NICs that the node's default routes are over, those near a
+// GPU or the others, each once.
+func (f *Facts) defaultRoutes(near bool) (nics subjects) {
+	for _, route := range f.advised().DefaultRoutes {
+		for _, a := range route.Functions {
+			nic := f.PCI.Find(a)
+			if nic == nil || !nic.NICEligible() || f.isNear(nic) != near {
+				continue
+			}
+			name := fmt.Sprintf("%v (%s)", a, route.Interface)
+			if nic.Driver != "" {
+				name = fmt.Sprintf("%v (%s, %s)", a, route.Interface, nic.Driver)
+			}
+			if !slices.Contains(nics.names, name) {
+				nics.add(name)
+			}
+			nics.evidence = append(nics.evidence, saw(route.File, "default "+route.Interface))
+		}
+	}
+	return nics
+}
+
+// isNear reports whether a NIC is near some eligible GPU.
+func (f *Facts) isNear(nic *pci.Function) bool {
+	for i := range f.Matrix.GPUs {
+		if f.Matrix.GPUs[i].Eligible && slices.ContainsFunc(f.Matrix.Near(i), func(n int) bool { return f.Matrix.NICs[n].Function == nic }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+package findings_test
+
+import (
+	"testing"
+
+	"gdr-features/host"
+	"gdr-features/internal/report"
+)
+
+// TestNodeNetwork: what is said of the node's default route over interfaces of several kinds;
+// "" for nothing.
+func TestNodeNetwork(t *testing.T) {
+	const warns, far = "WARN the node's default route is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: ",
+		"OK the node's default route is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: "
+	for name, tc := range map[string]struct{ iface, want string }{
+		"near a GPU":           {"eth0", warns + "0000:14:00.0 (eth0, mlx5_core)"},
+		"near none":            {"eth1", far + "0000:85:00.0 (eth1, mlx5_core)"},
+		"no interface of ours": {"eno1", ""},
+		"a hostile name":       {"\x1b[2Jeth0", ""},
+		"a path":               {"../net/eth0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := state(t, "ready")
+			defaultRoute(tc.iface)(&s)
+			fs, err := host.Open(host.Options{Root: text(t, "managed").Tree(t, s)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fs.Close()
+			r, got := report.Collect(t.Context(), fs, report.ForCheck), ""
+			for _, f := range r.Findings {
+				if f.Check == "node-network" {
+					got = string(f.Status) + " " + f.Detail
+				}
+			}
+			if got != tc.want || len(r.Problems) > 0 {
+				t.Errorf("%q, want %q; problems %v", got, tc.want, r.Problems)
+			}
+		})
+	}
+}
