@@ -13,13 +13,12 @@ const (
 
 	github = "https://github.com/"
 	talos  = github + "siderolabs/talos/issues/12021"
-	sichek = github + "scitix/sichek/pull/96"
 )
 
 // failures are the ways in which GPUDirect RDMA is reported to fail, by number,
 // and then those that no report was found for.
 func failures() []failure {
-	return slices.Concat(reported(), withoutTrace(), unreported(), otherNICs(), otherGPUs())
+	return slices.Concat(reported(), withoutTrace(), unreported(), otherNICs(), otherGPUs(), linkFailures(), networkFailures())
 }
 
 func reported() []failure {
@@ -222,31 +221,6 @@ func unreported() []failure {
 		{name: "a NIC at half speed", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:14:00.0/max_link_speed", "16.0 GT/s PCIe\n")},
 		{name: "a NIC in a slower slot is not degraded", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:12:01.0/max_link_speed", "16.0 GT/s PCIe\n")},
 		{name: "an idle GPU is slow", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "2.5 GT/s PCIe\n"), code: "LinkDegraded", fixed: all(file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "32.0 GT/s PCIe\n"), file("sys/bus/pci/devices/0000:13:00.0/current_link_speed", "2.5 GT/s PCIe\n"))},
-		{
-			name: "the node's default route is over a near NIC, whose driver a Pod reloads", from: github + "Mellanox/network-operator/issues/2176", machine: "managed",
-			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: defaultRoute("eth1"), fix: "driver Pod",
-		},
-		{
-			name: "the default route over a NIC of the management is right", from: github + "NVIDIA/NVSentinel/issues/1529", machine: "managed",
-			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: defaultRoute("eno1"),
-		},
-		{
-			name: "a Pod's default route is not the node's", from: github + "NVIDIA/NVSentinel/issues/1361", machine: "managed",
-			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: func(s *machine.State) { delete(s.Files, "proc/sys/net/core/netdev_budget") },
-		},
-		{
-			name: "a switch's uplink and the root port are trained down", from: sichek, broken: uplink("1", "2.5 GT/s PCIe"), code: "LinkDegraded",
-			fixed: uplink("16", "32.0 GT/s PCIe"), fix: "cold boot",
-		},
-		{name: "a root port alone shows it", from: sichek, broken: file("sys/bus/pci/devices/0000:10:01.0/current_link_width", "8\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:10:01.0/current_link_width", "16\n")},
-		{
-			name: "a slower root port is not degraded", from: sichek, broken: uplink("16", "16.0 GT/s PCIe"), code: "LinkDegraded",
-			fixed: all(uplink("16", "16.0 GT/s PCIe"), file("sys/bus/pci/devices/0000:10:01.0/max_link_speed", "16.0 GT/s PCIe\n")),
-		},
-		{
-			name: "the bridges of a hypervisor have no links", broken: uplink("1", "8.0 GT/s PCIe"), code: "LinkDegraded",
-			fixedOn: "guest", fixed: uplink("1", "8.0 GT/s PCIe"),
-		},
 		{
 			name: "BAR1 of a T4", broken: all(ofGPU("resource", bars(16, 256)), ofGPU("resource1_resize", "0000000000007fc0\n")),
 			code: "SmallBAR1", fixed: ofGPU("resource", bars(16, 16384)), fix: "write 14 to /sys/bus/pci/devices/0000:13:00.0/resource1_resize, for 16384 MiB",

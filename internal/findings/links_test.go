@@ -103,3 +103,23 @@ func merged(files map[string]string, name, text string) map[string]string {
 	}
 	return all
 }
+
+// linkFailures are those of links between bridges.
+func linkFailures() []failure {
+	const sichek = github + "scitix/sichek/pull/96"
+	return []failure{
+		{
+			name: "a switch's uplink and the root port are trained down", from: sichek, broken: uplink("1", "2.5 GT/s PCIe"), code: "LinkDegraded",
+			fixed: uplink("16", "32.0 GT/s PCIe"), fix: "cold boot",
+		},
+		{name: "a root port alone shows it", from: sichek, broken: file("sys/bus/pci/devices/0000:10:01.0/current_link_width", "8\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:10:01.0/current_link_width", "16\n")},
+		{
+			name: "a slower root port is not degraded", from: sichek, broken: uplink("16", "16.0 GT/s PCIe"), code: "LinkDegraded",
+			fixed: all(uplink("16", "16.0 GT/s PCIe"), file("sys/bus/pci/devices/0000:10:01.0/max_link_speed", "16.0 GT/s PCIe\n")),
+		},
+		{
+			name: "the bridges of a hypervisor have no links", broken: uplink("1", "8.0 GT/s PCIe"), code: "LinkDegraded",
+			fixedOn: "guest", fixed: uplink("1", "8.0 GT/s PCIe"),
+		},
+	}
+}

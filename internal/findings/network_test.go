@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gdr-features/host"
+	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 )
 
@@ -37,5 +38,23 @@ func TestNodeNetwork(t *testing.T) {
 				t.Errorf("%q, want %q; problems %v", got, tc.want, r.Problems)
 			}
 		})
+	}
+}
+
+// networkFailures are those of the node's own network.
+func networkFailures() []failure {
+	return []failure{
+		{
+			name: "the node's default route is over a near NIC, whose driver a Pod reloads", from: github + "Mellanox/network-operator/issues/2176", machine: "managed",
+			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: defaultRoute("eth1"), fix: "driver Pod",
+		},
+		{
+			name: "the default route over a NIC of the management is right", from: github + "NVIDIA/NVSentinel/issues/1529", machine: "managed",
+			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: defaultRoute("eno1"),
+		},
+		{
+			name: "a Pod's default route is not the node's", from: github + "NVIDIA/NVSentinel/issues/1361", machine: "managed",
+			broken: defaultRoute("eth0"), code: "DefaultRouteOnNearNIC", fixed: func(s *machine.State) { delete(s.Files, "proc/sys/net/core/netdev_budget") },
+		},
 	}
 }
