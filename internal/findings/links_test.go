@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -98,9 +99,7 @@ func TestLinksOnThePath(t *testing.T) {
 
 func merged(files map[string]string, name, text string) map[string]string {
 	all := map[string]string{name: text + "\n"}
-	for k, v := range files {
-		all[k] = v
-	}
+	maps.Copy(all, files)
 	return all
 }
 

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -20,14 +21,10 @@ func subfunctions(m *machine.Machine) *machine.Machine {
 	changed.Functions = slices.Clone(m.Functions)
 	for i := range changed.Functions {
 		f := &changed.Functions[i]
-		attrs := map[string]string{}
-		for key, value := range f.Attrs {
-			attrs[key] = value
+		f.Attrs = maps.Clone(f.Attrs)
+		if f.Attrs["rdma"] != "" {
+			f.Attrs["aux"] = fmt.Sprintf("mlx5_core.sf.%d", i)
 		}
-		if attrs["rdma"] != "" {
-			attrs["aux"] = fmt.Sprintf("mlx5_core.sf.%d", i)
-		}
-		f.Attrs = attrs
 	}
 	return &changed
 }
@@ -60,10 +57,10 @@ func TestRateIsJudgedAlike(t *testing.T) {
 	t.Parallel()
 	known, unknown := 0, 0
 	for i, m := range testsize.Share(machine.All(t, machinesDir)) {
-		for kind, m := range map[string]*machine.Machine{"": m, " with subfunctions": subfunctions(m)} {
+		for kind, m := range map[string]*machine.Machine{"functions": m, "subfunctions": subfunctions(m)} {
 			for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
 				r, some := nearestRate(t, dir, 1)
-				what := strings.TrimSpace(m.Name + kind + " " + s.Name)
+				what := strings.Join([]string{m.Name, kind, s.Name}, " ")
 				switch rate := r.Verdict.Rate; {
 				case rate == nil && r.Verdict.Open.Rate:
 					unknown++
