@@ -13,32 +13,30 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/publish/nodefeature"
 )
 
-// access returns the configuration of a client for the API server. In a Pod, client-go reads
-// the token and the certificate authority again when their files change.
-func (p *program) access() (*rest.Config, error) {
+// access returns the configuration of a client for the API server, and the token that its
+// requests are sent with. In a Pod, client-go reads the token and the certificate authority
+// again when their files change.
+func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 	agent := "gdr-features/" + cli.Version(version)
 	if p.settings.Kubeconfig == "" {
 		access, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("not running in a Pod; set --kubeconfig, or --publish file to write only a feature file")
+			return nil, nil, errors.New("not running in a Pod; set --kubeconfig, or --publish file to write only a feature file")
 		}
-		if access != nil {
-			access.UserAgent = agent
+		if err != nil {
+			return nil, nil, err
 		}
-		return access, err
+		access.UserAgent = agent
+		return access, nodefeature.TokenOf(access), nil
 	}
 	file := &kubeconfig{path: p.settings.Kubeconfig}
-	now, err := file.read()
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	if err := file.read(); err != nil {
+		return nil, nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return &rest.Config{
-		Host: file.server.String(), Transport: file, UserAgent: agent,
-		// Not for the requests, but because the token names the node.
-		BearerToken: now.BearerToken, BearerTokenFile: now.BearerTokenFile,
-	}, nil
+	return &rest.Config{Host: file.server.String(), Transport: file, UserAgent: agent}, file.present, nil
 }
 
 // kubeconfig sends each request as the file says at the time: a token, a certificate
@@ -51,34 +49,44 @@ type kubeconfig struct {
 	text   []byte // last usable content
 	server *url.URL
 	sender http.RoundTripper
+	token  nodefeature.Token // that the sender sends
 }
 
-// read reads the file. The configuration is nil when it has not changed.
-func (k *kubeconfig) read() (*rest.Config, error) {
+// read reads the file if it has changed.
+func (k *kubeconfig) read() error {
 	text, err := os.ReadFile(k.path) //nolint:gosec // the administrator names it
 	if err != nil || k.sender != nil && bytes.Equal(text, k.text) {
-		return nil, err
+		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", k.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	sender, err := rest.TransportFor(config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	k.text, k.server, k.sender = text, server, sender
-	return config, nil
+	k.text, k.server, k.sender, k.token = text, server, sender, nodefeature.TokenOf(config)
+	return nil
+}
+
+// present is the token that a request is sent with now.
+func (k *kubeconfig) present() (string, error) {
+	k.mu.Lock()
+	_ = k.read()
+	token := k.token
+	k.mu.Unlock()
+	return token()
 }
 
 // RoundTrip implements http.RoundTripper.
 func (k *kubeconfig) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.mu.Lock()
-	_, _ = k.read()
+	_ = k.read()
 	server, sender := k.server, k.sender
 	k.mu.Unlock()
 	r = r.Clone(r.Context())

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -43,11 +44,11 @@ users: [{name: u, user: {token: %q}}], contexts: [{name: c, context: {cluster: c
 
 	var p program
 	p.settings.Kubeconfig = path
-	if _, err := p.access(); err == nil {
+	if _, _, err := p.access(); err == nil {
 		t.Error("no error without a file")
 	}
 	write(text(one.URL, authority, "first"))
-	access, err := p.access()
+	access, token, err := p.access()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +78,10 @@ users: [{name: u, user: {token: %q}}], contexts: [{name: c, context: {cluster: c
 		}
 		if err == nil {
 			_ = answer.Body.Close()
+		}
+		// The owner of the NodeFeature is read from the token that is sent.
+		if sent, err := token(); err != nil || step.want != "" && !strings.HasSuffix(step.want, "Bearer "+sent) {
+			t.Errorf("%s: token %q, error %v", step.name, sent, err)
 		}
 		if want := step.want; want != "" && got != want+" gdr-features/(devel)" {
 			t.Errorf("%s: %q, want %q", step.name, got, want)

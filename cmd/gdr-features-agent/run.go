@@ -162,12 +162,12 @@ func (p *program) publishers(ctx context.Context) ([]publish.Publisher, error) {
 }
 
 func (p *program) nodeFeature(ctx context.Context) (publish.Publisher, error) {
-	access, err := p.access()
+	access, token, err := p.access()
 	if err != nil {
 		return nil, err
 	}
 	if p.settings.NodeName == "" {
-		bound, err := nodefeature.BoundNode(access)
+		bound, err := nodefeature.BoundNode(token)
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func (p *program) nodeFeature(ctx context.Context) (publish.Publisher, error) {
 		return nil, errors.New("the namespace for the NodeFeature is unknown; set --namespace or $POD_NAMESPACE")
 	}
 	log := p.log.WithField("publisher", config.NodeFeature)
-	one, err := nodefeature.New(access, p.settings.Namespace, p.settings.NodeName, p.now, log)
+	one, err := nodefeature.New(access, token, p.settings.Namespace, p.settings.NodeName, p.now, log)
 	if err != nil {
 		return nil, err
 	}

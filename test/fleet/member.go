@@ -50,7 +50,7 @@ func access(server string, ca []byte, token string, t *times) *rest.Config {
 // run runs the agent with its default settings.
 func (m *member) run(ctx context.Context, machine *report.Report) {
 	m.set(machine)
-	p, err := nodefeature.New(m.access, m.namespace, m.name, m.fleet.now, m.log)
+	p, err := nodefeature.New(m.access, nodefeature.TokenOf(m.access), m.namespace, m.name, m.fleet.now, m.log)
 	if err != nil {
 		m.fleet.writes.failed(err)
 		m.done()

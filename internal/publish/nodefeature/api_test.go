@@ -72,8 +72,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Header.Get("Content-Type") {
 	case string(types.ApplyPatchType):
 		what = "APPLY"
-	case string(types.MergePatchType):
-		what = "MERGE"
+	case string(types.JSONPatchType):
+		what = "REPLACE"
 	}
 	path := "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/" + namespace + "/nodefeatures/gdr-features-" + node
 	switch r.URL.Path {
@@ -109,8 +109,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.apply(w, r)
 	case a.object == nil:
 		a.status(w, http.StatusNotFound)
-	case what == "MERGE":
-		a.merge(w, r)
+	case what == "REPLACE":
+		a.replace(w, r)
 	case what == http.MethodGet:
 		a.answer(w, a.object)
 	case what == http.MethodDelete:
@@ -145,7 +145,7 @@ func (a *api) event(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, &e)
 }
 
-func (a *api) merge(w http.ResponseWriter, r *http.Request) {
+func (a *api) replace(w http.ResponseWriter, r *http.Request) {
 	patch, err := io.ReadAll(r.Body)
 	if err != nil {
 		a.Error(err)
@@ -154,7 +154,11 @@ func (a *api) merge(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a.Error(err)
 	}
-	after, err := jsonpatch.MergePatch(before, patch)
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		a.Error(err)
+	}
+	after, err := decoded.Apply(before)
 	if err != nil {
 		a.Error(err)
 	}
@@ -235,6 +239,11 @@ func (a *api) is() *v1alpha1.NodeFeature {
 
 // publisher returns a publisher whose token is bound to a node; "" for a token that is not.
 func (a *api) publisher(bound string) (*Publisher, *logtest.Hook) {
+	p, hook, _ := a.publisherOf(bound)
+	return p, hook
+}
+
+func (a *api) publisherOf(bound string) (*Publisher, *logtest.Hook, *rest.Config) {
 	a.Helper()
 	access := &rest.Config{Host: a.url, BearerToken: "no token"}
 	if bound != "" {
@@ -242,11 +251,11 @@ func (a *api) publisher(bound string) (*Publisher, *logtest.Hook) {
 	}
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.InfoLevel)
-	p, err := New(access, namespace, node, time.Now, log)
+	p, err := New(access, TokenOf(access), namespace, node, time.Now, log)
 	if err != nil {
 		a.Fatal(err)
 	}
-	return p, hook
+	return p, hook, access
 }
 
 // reports has the reports of the small machine by state.

@@ -41,10 +41,11 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	}
 	core := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(types, core)
-	codec := serializer.NewCodecFactory(types).WithoutConversion()
+	codec := sparing{serializer.NewCodecFactory(types).WithoutConversion()}
 	open := func(path string, version schema.GroupVersion) (rest.Interface, error) {
 		c := rest.CopyConfig(config)
 		c.APIPath, c.GroupVersion, c.NegotiatedSerializer = path, &version, codec
+		c.Wrap(bounded)
 		return rest.RESTClientFor(c)
 	}
 	nfd, err := open("/apis", v1alpha1.SchemeGroupVersion)
@@ -72,8 +73,19 @@ func do(ctx context.Context, r *rest.Request) rest.Result {
 }
 
 func (c *client) get(ctx context.Context) (*v1alpha1.NodeFeature, error) {
+	return c.object(do(ctx, c.request(c.nfd.Get())))
+}
+
+// object decodes the object of the client. Status 200 with any other is an error.
+func (c *client) object(r rest.Result) (*v1alpha1.NodeFeature, error) {
 	var got v1alpha1.NodeFeature
-	return &got, do(ctx, c.request(c.nfd.Get())).Into(&got)
+	if err := r.Into(&got); err != nil {
+		return &got, err
+	}
+	if got.Name != c.name || got.Namespace != c.namespace {
+		return &got, fmt.Errorf("the API server answers with the object %q instead of %q", got.Name, c.name)
+	}
+	return &got, nil
 }
 
 func (c *client) delete(ctx context.Context) error {
@@ -91,14 +103,22 @@ func (c *client) apply(ctx context.Context, want *v1alpha1.NodeFeature) (*v1alph
 	return c.patch(ctx, types.ApplyPatchType, body, &force)
 }
 
+// replaceSpec makes the spec as it should be, whatever others have added to it.
+func (c *client) replaceSpec(ctx context.Context, spec *v1alpha1.NodeFeatureSpec) (*v1alpha1.NodeFeature, error) {
+	body, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/spec", "value": spec}}) // "add" replaces, too: RFC 6902, 4.1
+	if err != nil {
+		return nil, err
+	}
+	return c.patch(ctx, types.JSONPatchType, body, nil)
+}
+
 func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, force *bool) (*v1alpha1.NodeFeature, error) {
-	var got v1alpha1.NodeFeature
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}
-	err := do(ctx, c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body)).Into(&got)
+	got, err := c.object(do(ctx, c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body)))
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		err = fmt.Errorf("the API server knows no NodeFeatures, is Node Feature Discovery installed? %w", err)
 	}
-	return &got, err
+	return got, err
 }
 
 // nodeUID reads the UID of a Node, which few clients are allowed to do.
@@ -116,7 +136,7 @@ func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 // denied reports whether an error stays the same until the cluster is changed.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
-		apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+		apierrors.IsBadRequest(err) || errors.Is(err, errNotWritten) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // classify marks an error with how soon to try again.

@@ -38,13 +38,16 @@ const (
 // its name while the agent runs: the token of the agent's Pod names the UID of the
 // old Node until the kubelet renews it, which may take an hour. An object without
 // owner stays. When the Node is deleted for good, nfd-gc deletes the object by the
-// name of the node.
+// name of the node. Somebody who deletes the object by hand looks the same, so the
+// doubt ends when the UID is confirmed: the API server reads the Node when it makes a
+// token (kubernetes pkg/registry/core/serviceaccount/storage/token.go).
 type history struct {
 	written   time.Time // last; zero when that object is known to have stayed or not
 	version   string    // the resource version of what was written
 	owner     types.UID // of what was written
 	deletions int       // in a row of objects that were deleted soon after they were written
-	doubted   types.UID // an owner that is not used any more
+	token     Bound     // as last read
+	doubted   Bound     // the token whose Node is not used as owner any more; zero for none
 	since     time.Time // when it was first doubted
 }
 
@@ -71,15 +74,29 @@ func (h *history) found(there bool, now time.Time) error {
 	h.written = time.Time{}
 	h.deletions++
 	if h.deletions >= deletionsForDoubt && h.owner != "" {
-		h.doubted, h.since = h.owner, now
+		h.doubted, h.since = Bound{UID: h.owner, Issued: h.token.Issued}, now
 	}
 	return fmt.Errorf("the NodeFeature was deleted %v after it was written", age.Round(time.Millisecond))
 }
 
+// confirm notes the token that requests are sent with now. One that was made later than the
+// one in doubt ends the doubt: the Node that it names was there then.
+func (h *history) confirm(token Bound) {
+	if h.token = token; h.doubts(token.UID) && token.Issued > h.doubted.Issued {
+		h.trust()
+	}
+}
+
+// doubts reports whether objects of an owner are deleted.
+func (h *history) doubts(uid types.UID) bool { return uid != "" && uid == h.doubted.UID }
+
+// trust ends the doubt.
+func (h *history) trust() { h.doubted, h.deletions = Bound{}, 0 }
+
 // repeats reports whether an object is to be written again although it is as it should
 // be, since it may have been written before its Node was registered again.
 func (h *history) repeats(now time.Time) bool {
-	return h.doubted != "" && h.owner == "" && now.Sub(h.since) < repeatFor && now.Sub(h.written) >= repeatEvery
+	return h.doubted.UID != "" && h.owner == "" && now.Sub(h.since) < repeatFor && now.Sub(h.written) >= repeatEvery
 }
 
 // toggleAnnotation makes want differ from the object only in the annotation by which

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/publish"
@@ -20,10 +21,10 @@ import (
 // deletions the object is written without that owner, which is logged once. It has an owner
 // again when the token names another Node, or when the Node can be read.
 func TestOwnerGone(t *testing.T) {
-	claim := func(p *Publisher, uid string) {
+	claim := func(c *rest.Config, uid string) {
 		t.Helper()
 		claims := fmt.Sprintf(`{"kubernetes.io":{"node":{"name":%q,"uid":%q}}}`, node, uid)
-		if err := os.WriteFile(p.config.BearerTokenFile, []byte(token(claims)), 0o600); err != nil {
+		if err := os.WriteFile(c.BearerTokenFile, []byte(token(claims)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,9 +49,9 @@ func TestOwnerGone(t *testing.T) {
 			if test.status != 200 {
 				a.says("NODE", test.status)
 			}
-			p, hook := a.publisher(node)
-			p.config.BearerTokenFile = filepath.Join(t.TempDir(), "token")
-			claim(p, "old")
+			p, hook, access := a.publisherOf(node)
+			access.BearerTokenFile = filepath.Join(t.TempDir(), "token")
+			claim(access, "old")
 			for range deletionsForDoubt {
 				a.must(p, true, c, "GET APPLY")
 				if got := owner(a); got != "old" {
@@ -66,10 +67,56 @@ func TestOwnerGone(t *testing.T) {
 			if n := len(hook.AllEntries()); n != 1 || !strings.Contains(hook.LastEntry().Message, "registered again?") {
 				t.Errorf("%d lines logged, the last: %v", n, hook.LastEntry())
 			}
-			claim(p, "new")
+			claim(access, "new")
 			a.must(p, true, c, "GET APPLY")
 			if got := owner(a); got != "new" {
 				t.Errorf("owner %q after the token was renewed", got)
+			}
+		})
+	}
+}
+
+// Somebody who deletes the object twice casts doubt on the right owner. The doubt ends when a
+// token that was made later names it, or when the Node can be read.
+func TestDoubtEnds(t *testing.T) {
+	c := small(t, "ready")
+	for _, test := range []struct {
+		name            string
+		status          int // of the answer to a read of the Node
+		issued, renewed string
+		owned           bool // after the token was renewed
+	}{
+		{"renewed token", 403, `"iat":1700000000,`, `"iat":1700003000,`, true},
+		{"the same token", 403, `"iat":1700000000,`, `"iat":1700000000,`, false},
+		{"an older token", 403, `"iat":1700000000,`, `"iat":1600000000,`, false},
+		{"a token without a time", 403, "", "", false},
+		{"a time that is none", 403, `"iat":"x",`, `"iat":{},`, false},
+		{"the Node may be read", 200, "", "", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newAPI(t)
+			if test.status != 200 {
+				a.says("NODE", test.status)
+			}
+			p, _, access := a.publisherOf(node)
+			issued := func(when string) {
+				access.BearerToken = token(fmt.Sprintf(`{%s"kubernetes.io":{"node":{"name":%q,"uid":%q}}}`, when, node, uid))
+			}
+			issued(test.issued)
+			for range deletionsForDoubt {
+				a.must(p, true, c, "GET APPLY")
+				a.object = nil
+			}
+			a.must(p, true, c, "GET NODE APPLY")
+			if owned := len(a.is().OwnerReferences) == 1; owned != (test.status == 200) {
+				t.Errorf("in doubt: owned %v", owned)
+			}
+			issued(test.renewed)
+			if _, err := p.Publish(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+			if owned := len(a.is().OwnerReferences) == 1; owned != test.owned || p.history.doubts(uid) == test.owned {
+				t.Errorf("afterwards: owned %v, doubt %v", owned, p.history.doubts(uid))
 			}
 		})
 	}
@@ -105,8 +152,8 @@ func TestHistory(t *testing.T) {
 					t.Errorf("told twice: %v", err)
 				}
 			}
-			if (f.doubted == uid) != test.doubted {
-				t.Errorf("doubted %q", f.doubted)
+			if f.doubts(uid) != test.doubted {
+				t.Errorf("doubted %q", f.doubted.UID)
 			}
 		})
 	}
@@ -116,7 +163,7 @@ func TestHistory(t *testing.T) {
 // written again for a while, alternately with and without an annotation.
 func TestRepeated(t *testing.T) {
 	now := time.Unix(1700000000, 0)
-	f := history{doubted: uid, since: now}
+	f := history{doubted: Bound{UID: uid}, since: now}
 	f.wrote("1", nil, now)
 	for _, test := range []struct {
 		after time.Duration
@@ -135,7 +182,7 @@ func TestRepeated(t *testing.T) {
 	p, _ := a.publisher(node)
 	c := small(t, "ready")
 	a.says("NODE", 403)
-	p.history.doubted, p.history.since = uid, time.Now()
+	p.history.doubted, p.history.since = Bound{UID: uid}, time.Now()
 	a.must(p, true, c, "GET NODE APPLY")
 	for i := range 4 {
 		p.history.written = time.Now().Add(-repeatEvery)

@@ -4,6 +4,7 @@ package nodefeature
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -29,8 +28,8 @@ func Name(node string) string { return "gdr-features-" + node }
 
 // Publisher keeps the object as it should be, and writes only where it is not.
 type Publisher struct {
-	config *rest.Config
 	client *client
+	token  Token
 	node   string
 	now    func() time.Time
 	log    logrus.FieldLogger
@@ -48,13 +47,14 @@ type Publisher struct {
 
 var _ publish.Publisher = (*Publisher)(nil)
 
-// New returns the publisher of a node, with its object in a namespace.
-func New(config *rest.Config, namespace, node string, now func() time.Time, log logrus.FieldLogger) (*Publisher, error) {
+// New returns the publisher of a node, with its object in a namespace. token is what the
+// requests of config are sent with.
+func New(config *rest.Config, token Token, namespace, node string, now func() time.Time, log logrus.FieldLogger) (*Publisher, error) {
 	c, err := newClient(config, namespace, Name(node))
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{config: config, client: c, node: node, now: now, log: log}, nil
+	return &Publisher{client: c, token: token, node: node, now: now, log: log}, nil
 }
 
 // Watch begins to watch the object, until ctx ends; without a watch, it is read each
@@ -66,10 +66,7 @@ func (p *Publisher) Watch(ctx context.Context) {
 		// The object hardly ever changes, so a watch need not be renewed every five
 		// minutes. HTTP/2 pings notice a dead connection.
 		MinWatchTimeout: 30 * time.Minute,
-		// 1 to 5 s at first, so that an agent that starts during a short outage soon knows the
-		// object; 12 to 60 s later, so that an API server that starts does not have to answer
-		// thousands of nodes at once.
-		Backoff: &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 4, Steps: 4, Cap: 12 * time.Second},
+		Backoff:         pauses(),
 	})
 	go r.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // the cache logs failures, each once
 }
@@ -173,13 +170,12 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 		return false, err
 	}
 	if !sameSpec(&is.Spec, &want.Spec) { // others have added to it
-		patch, err := mergePatch(&is.Spec, &want.Spec)
-		if err != nil {
+		if is, err = p.client.replaceSpec(ctx, &want.Spec); err != nil {
 			return false, err
 		}
-		if is, err = p.client.patch(ctx, types.MergePatchType, patch, nil); err != nil {
-			return false, err
-		}
+	}
+	if !matches(is, want) {
+		return false, errNotWritten
 	}
 	if p.cache != nil {
 		p.cache.wrote(is)
@@ -187,6 +183,10 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 	p.history.wrote(is.ResourceVersion, owner, p.now())
 	return true, nil
 }
+
+// errNotWritten means that something between agent and etcd changes or drops what is written,
+// for example an admission webhook.
+var errNotWritten = errors.New("the API server answers with another object than what was written")
 
 // Remove deletes the object. Where that is not allowed, it is emptied, which removes
 // the labels from the Node too.

@@ -104,8 +104,8 @@ func TestKeptLabels(t *testing.T) {
 	}
 }
 
-// Changes by others are reverted: what they changed by the apply, what they added by a merge
-// patch.
+// Changes by others are reverted: what they changed by the apply, what they added by replacing
+// the spec.
 func TestEdited(t *testing.T) {
 	c := small(t, "ready")
 	tests := []struct {
@@ -120,11 +120,11 @@ func TestEdited(t *testing.T) {
 		{"a feature", func(o *v1alpha1.NodeFeature) { o.Spec.Features.Attributes["gdr.node"].Elements["more"] = "1" }, false, "GET APPLY"},
 		{"the node's name", func(o *v1alpha1.NodeFeature) { o.Labels = nil }, false, "GET APPLY"},
 		{"the owner", func(o *v1alpha1.NodeFeature) { o.OwnerReferences = nil }, false, "GET APPLY"},
-		{"more labels", func(o *v1alpha1.NodeFeature) { o.Spec.Labels["example.com/other"] = "1" }, true, "GET APPLY MERGE"},
+		{"more labels", func(o *v1alpha1.NodeFeature) { o.Spec.Labels["example.com/other"] = "1" }, true, "GET APPLY REPLACE"},
 		{"more features", func(o *v1alpha1.NodeFeature) {
 			o.Spec.Features.Flags = map[string]v1alpha1.FlagFeatureSet{"x": {Elements: map[string]v1alpha1.Nil{"y": {}}}}
 			o.Spec.Features.Attributes["gdr.other"] = v1alpha1.NewAttributeFeatures(map[string]string{"a": "b"})
-		}, true, "GET APPLY MERGE"},
+		}, true, "GET APPLY REPLACE"},
 		{"what is not ours", func(o *v1alpha1.NodeFeature) {
 			o.Labels["mine"], o.Annotations = "1", map[string]string{"a": "b"}
 			o.Finalizers = []string{"example.com/f"}
@@ -170,7 +170,7 @@ func TestErrors(t *testing.T) {
 		{"APPLY", noSuchKind, func(err error) bool {
 			return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "is Node Feature Discovery installed?")
 		}},
-		{"MERGE", 409, apierrors.IsConflict},
+		{"REPLACE", 409, apierrors.IsConflict},
 	} {
 		t.Run(test.request+http.StatusText(test.status), func(t *testing.T) {
 			a := newAPI(t)
@@ -191,8 +191,8 @@ func TestErrors(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	a := newAPI(t)
 	p, _ := a.publisher(node)
-	p.config.Host = "http://127.0.0.1:1"
-	q, err := New(p.config, namespace, node, time.Now, p.log)
+	access := &rest.Config{Host: "http://127.0.0.1:1"}
+	q, err := New(access, TokenOf(access), namespace, node, time.Now, p.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestNoServer(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := New(&rest.Config{Host: "http://[not a host"}, namespace, node, time.Now, p.log); err == nil {
+	if _, err := New(&rest.Config{Host: "http://[not a host"}, p.token, namespace, node, time.Now, p.log); err == nil {
 		t.Error("no error for a host that is none")
 	}
 }

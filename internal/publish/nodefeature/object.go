@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
@@ -57,20 +56,6 @@ func matches(is, should *v1alpha1.NodeFeature) bool {
 
 func sameSpec(is, should *v1alpha1.NodeFeatureSpec) bool {
 	return equality.Semantic.DeepEqual(is, should)
-}
-
-// mergePatch returns the JSON merge patch that makes the spec as it should be, and removes
-// what others have added.
-func mergePatch(is, should *v1alpha1.NodeFeatureSpec) ([]byte, error) {
-	from, err := json.Marshal(v1alpha1.NodeFeature{Spec: *is})
-	if err != nil {
-		return nil, err
-	}
-	to, err := json.Marshal(v1alpha1.NodeFeature{Spec: *should})
-	if err != nil {
-		return nil, err
-	}
-	return jsonpatch.CreateMergePatch(from, to)
 }
 
 // specOf returns the spec to publish. What the report could not list stays as it is in

@@ -2,13 +2,12 @@ package nodefeature
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
@@ -167,8 +166,9 @@ func TestLargeLogged(t *testing.T) {
 	}
 }
 
-// The patch makes the spec as it should be, whatever was added.
-func TestMergePatch(t *testing.T) {
+// An object from which all is left out that is not used differs from what should be as the
+// whole one does, also where others have only added to it.
+func TestReduced(t *testing.T) {
 	should, _ := spec(t, small(t, "ready"), nil)
 	empty, _ := spec(t, publish.Content{}, nil)
 	for name, edit := range map[string]func(*v1alpha1.NodeFeatureSpec){
@@ -185,24 +185,21 @@ func TestMergePatch(t *testing.T) {
 		for _, want := range []*v1alpha1.NodeFeatureSpec{&should, &empty} {
 			is := should.DeepCopy()
 			edit(is)
-			before, err := json.Marshal(v1alpha1.NodeFeature{Spec: *is})
-			if err != nil {
-				t.Fatal(err)
-			}
-			patch, err := mergePatch(is, want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := jsonpatch.MergePatch(before, patch)
+			whole := v1alpha1.NodeFeature{TypeMeta: metav1.TypeMeta{Kind: "NodeFeature"}, Spec: *is}
+			whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "other"}}
+			text, err := json.Marshal(whole)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got v1alpha1.NodeFeature
-			if err := json.Unmarshal(after, &got); err != nil {
+			if err := json.Unmarshal(reduced(text), &got); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(*want, got.Spec, cmpopts.EquateEmpty()); diff != "" || !sameSpec(want, &got.Spec) {
-				t.Errorf("%s (-want +got):\n%s\npatch %s", name, diff, patch)
+			if same := sameSpec(&got.Spec, want); same != sameSpec(is, want) || got.ManagedFields != nil {
+				t.Errorf("%s: as it should be: %v; %+v", name, same, got)
+			}
+			if _, ok := got.Spec.Labels["example.com/x"]; ok || !maps.Equal(label.Published(got.Spec.Labels), label.Published(is.Labels)) {
+				t.Errorf("%s: labels %v", name, got.Spec.Labels)
 			}
 		}
 	}

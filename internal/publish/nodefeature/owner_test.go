@@ -29,7 +29,7 @@ func TestBoundNode(t *testing.T) {
 		name, token string
 		want        Bound
 	}{
-		{"a pod's token", token(claims), Bound{node, uid}},
+		{"a pod's token", token(claims), Bound{Name: node, UID: uid}},
 		{"not bound to a node", token(`{"kubernetes.io":{"namespace":"n"}}`), Bound{}},
 		{"a node without UID", token(`{"kubernetes.io":{"node":{"name":"n"}}}`), Bound{Name: "n"}},
 		{"claims of another kind", token(`{"kubernetes.io":[]}`), Bound{}},
@@ -53,13 +53,13 @@ func TestBoundNode(t *testing.T) {
 func TestBoundNodeFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	access := &rest.Config{BearerToken: token(`{"kubernetes.io":{"node":{"name":"old"}}}`), BearerTokenFile: file}
-	if got, err := BoundNode(access); err == nil || got != (Bound{}) {
+	if got, err := BoundNode(TokenOf(access)); err == nil || got != (Bound{}) {
 		t.Errorf("without file: %v, error %v", got, err)
 	}
 	if err := os.WriteFile(file, []byte(token(claims)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := BoundNode(access); err != nil || got != (Bound{node, uid}) {
+	if got, err := BoundNode(TokenOf(access)); err != nil || got != (Bound{Name: node, UID: uid}) {
 		t.Errorf("got %v, error %v", got, err)
 	}
 }
@@ -139,8 +139,8 @@ func TestOwnerLater(t *testing.T) {
 	a.says("NODE", -1)
 	a.must(p, true, small(t, "ready"), "GET NODE APPLY")
 
-	q, _ := a.publisher(node)
-	q.config.BearerTokenFile = filepath.Join(t.TempDir(), "missing")
+	q, _, access := a.publisherOf(node)
+	access.BearerTokenFile = filepath.Join(t.TempDir(), "missing")
 	if wrote, err := q.Publish(t.Context(), small(t, "ports-down")); wrote || err == nil || !strings.Contains(err.Error(), "service account token") {
 		t.Errorf("wrote %v, error %v", wrote, err)
 	}
@@ -150,12 +150,12 @@ func TestOwnerLater(t *testing.T) {
 // from a renewed token, or by reading the Node when the object is gone.
 func TestOwnerRegisteredAgain(t *testing.T) {
 	a := newAPI(t)
-	p, _ := a.publisher(node)
-	p.config.BearerTokenFile = filepath.Join(t.TempDir(), "token")
+	p, _, access := a.publisherOf(node)
+	access.BearerTokenFile = filepath.Join(t.TempDir(), "token")
 	c := small(t, "ready")
 	for _, uid := range []string{"first", "second"} {
 		claims := fmt.Sprintf(`{"kubernetes.io":{"node":{"name":%q,"uid":%q}}}`, node, uid)
-		if err := os.WriteFile(p.config.BearerTokenFile, []byte(token(claims)), 0o600); err != nil {
+		if err := os.WriteFile(access.BearerTokenFile, []byte(token(claims)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		a.must(p, true, c, "GET APPLY")

@@ -10,13 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/publish"
@@ -26,6 +20,9 @@ import (
 // where watching is denied, or before this counts as a failure to publish, where the
 // API server does not answer.
 const unwatchedLimit = time.Minute
+
+// maxBreaks is how many watches in a row may end with an error before this is a failure.
+const maxBreaks = 3
 
 // errNoWatch is the reason where the API server gave none.
 var errNoWatch = errors.New("the API server does not answer the watch")
@@ -44,11 +41,12 @@ type objectCache struct {
 	object  *v1alpha1.NodeFeature // nil for none
 	version string                // resource version of object, or of its deletion
 
-	open  bool      // the API server has accepted a watch
-	alive bool      // and has sent the state that the watch starts from
-	since time.Time // when the last watch ended
-	err   error     // why there is none since then; nil where no request failed
-	cause publish.Cause
+	open   bool      // the API server has accepted a watch
+	alive  bool      // and has sent the state that the watch starts from
+	since  time.Time // when the last watch ended
+	err    error     // why there is none since then; nil where no request failed
+	breaks int       // watches in a row that ended with an error; see broken
+	cause  publish.Cause
 }
 
 func newObjectCache(now func() time.Time, log logrus.FieldLogger) *objectCache {
@@ -202,7 +200,7 @@ func (c *objectCache) begin() {
 	if c.err != nil {
 		c.log.Info("the NodeFeature is watched again")
 	}
-	c.alive, c.err, c.cause = true, nil, publish.Cause{}
+	c.alive, c.err, c.cause, c.breaks = true, nil, publish.Cause{}, 0
 	notify(c.changed)
 }
 
@@ -217,67 +215,40 @@ func (c *objectCache) ended() {
 }
 
 // failed notes that a request to list or watch failed, and logs the first failure in a
-// row and those with another cause. That the API server has forgotten the version to
-// start from is no failure: the reflector lists again.
+// row and those with another cause.
 func (c *objectCache) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		c.broken(ctx, err)
+		return
+	}
+	if ctx.Err() != nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.fail(err)
+}
+
+// broken notes that a watch ended with an error, or could not begin since the API server has
+// forgotten the version to start from. That is no failure at first: the reflector lists
+// again.
+func (c *objectCache) broken(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.breaks++; c.breaks >= maxBreaks && c.err == nil {
+		c.fail(err)
+	}
+}
+
+// fail is failed. The lock is held.
+func (c *objectCache) fail(err error) {
 	if c.err = err; denied(err) {
 		notify(c.settled)
 	}
 	if c.cause.News(err, c.now()) {
 		c.log.WithError(err).Warn("cannot watch the NodeFeature; trying again until it works")
 	}
-}
-
-// listWatch lists and watches the one object and reports success and failure to the
-// cache.
-func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
-	request := func(o metav1.ListOptions) *rest.Request {
-		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
-		return c.nfd.Get().Namespace(c.namespace).Resource(resource).MaxRetries(0).VersionedParams(&o, metav1.ParameterCodec)
-	}
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := request(o).Do(ctx).Get()
-			if err != nil {
-				to.failed(ctx, err)
-			}
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.Watch = true
-			w, err := request(o).Watch(ctx)
-			resumes := o.SendInitialEvents == nil
-			if err != nil {
-				to.failed(ctx, err)
-				if resumes {
-					// After an error that it considers temporary, the reflector pauses and resumes;
-					// an API server that has restarted does not know the version to resume from, so
-					// the reflector pauses again before it lists. After other errors it pauses once
-					// and lists.
-					err = errors.New(err.Error())
-				}
-				return nil, err
-			}
-			to.opened(resumes)
-			return &endingWatch{w, to.ended}, nil
-		},
-	}
-}
-
-// endingWatch reports its end: the reflector stops every watch before it starts
-// another, also one that has ended by itself.
-type endingWatch struct {
-	watch.Interface
-	ended func()
-}
-
-// Stop implements watch.Interface.
-func (w *endingWatch) Stop() {
-	w.Interface.Stop()
-	w.ended()
 }

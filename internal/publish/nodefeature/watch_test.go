@@ -143,7 +143,7 @@ func (s *server) requests() []time.Time {
 func (s *server) watched(t *testing.T) (*Publisher, *logtest.Hook) {
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
-	p, err := New(&rest.Config{Host: "http://api", Transport: s, QPS: -1}, namespace, node, time.Now, log)
+	p, err := New(&rest.Config{Host: "http://api", Transport: s, QPS: -1}, TokenOf(&rest.Config{}), namespace, node, time.Now, log)
 	if err != nil {
 		t.Fatal(err)
 	}

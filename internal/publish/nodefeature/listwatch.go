@@ -1,0 +1,154 @@
+package nodefeature
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// pauses has the pauses between requests that list or watch: 1 to 5 s at first, so that an
+// agent that starts during a short outage soon knows the object; 12 to 60 s later, so that an
+// API server that starts does not have to answer thousands of nodes at once.
+func pauses() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 4, Steps: 4, Cap: 12 * time.Second}
+}
+
+// pace makes the watches begin at a distance from each other while they end soon. The
+// reflector begins another without a pause when one has ended in order, or with 410 Gone.
+type pace struct {
+	pauses *wait.Backoff
+	begun  time.Time // the last watch
+	short  int       // watches in a row that lasted less than unwatchedLimit
+	listed bool      // since then
+}
+
+// next waits until the next watch may begin. One that follows a list may at once, since the
+// reflector pauses before it lists, and so may the first one that follows a short one.
+func (p *pace) next(ctx context.Context) error {
+	if time.Since(p.begun) >= unwatchedLimit {
+		p.pauses, p.short = pauses(), 0
+	} else if p.short++; p.short > 1 && !p.listed {
+		select {
+		case <-time.After(time.Until(p.begun.Add(p.pauses.Step()))):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	p.begun, p.listed = time.Now(), false
+	return nil
+}
+
+// listWatch lists and watches the one object and reports success and failure to the
+// cache.
+func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
+	request := func(o metav1.ListOptions) *rest.Request {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
+		return c.nfd.Get().Namespace(c.namespace).Resource(resource).MaxRetries(0).VersionedParams(&o, metav1.ParameterCodec)
+	}
+	var pace pace
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := do(ctx, request(o)).Get()
+			if err != nil {
+				to.failed(ctx, err)
+			}
+			pace.listed = err == nil
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if err := pace.next(ctx); err != nil {
+				return nil, err
+			}
+			o.Watch = true
+			w, err := request(o).Watch(ctx)
+			resumes := o.SendInitialEvents == nil
+			if err != nil {
+				to.failed(ctx, err)
+				if resumes {
+					// After an error that it considers temporary, the reflector pauses and resumes;
+					// an API server that has restarted does not know the version to resume from, so
+					// the reflector pauses again before it lists. After other errors it pauses once
+					// and lists.
+					err = errors.New(err.Error())
+				}
+				return nil, err
+			}
+			return newWatching(ctx, w, to, resumes), nil
+		},
+	}
+}
+
+// resumedAfter is how long a watch that resumes another must last before it counts: it begins
+// with an error event where the API server has forgotten the version to start from.
+const resumedAfter = time.Second
+
+// watching notes the beginning of a watch, errors that it sends, and its end: the reflector
+// stops every watch before it starts another, also one that has ended by itself.
+type watching struct {
+	watch.Interface
+	to     *objectCache
+	events chan watch.Event
+	ctx    context.Context //nolint:containedctx // ends with the watch
+	cancel context.CancelFunc
+	passed chan struct{} // closed when no more events are passed on
+}
+
+func newWatching(ctx context.Context, w watch.Interface, to *objectCache, resumes bool) *watching {
+	out := &watching{Interface: w, to: to, events: make(chan watch.Event), passed: make(chan struct{})}
+	out.ctx, out.cancel = context.WithCancel(ctx)
+	if !resumes {
+		to.opened(false)
+	}
+	go out.pass(resumes)
+	return out
+}
+
+// pass passes the events on until the watch ends.
+func (w *watching) pass(resumes bool) {
+	defer close(w.passed)
+	defer close(w.events)
+	var lasts <-chan time.Time
+	if resumes {
+		lasts = time.After(resumedAfter)
+	}
+	for {
+		select {
+		case event, ok := <-w.Interface.ResultChan():
+			if !ok {
+				return
+			}
+			if event.Type == watch.Error {
+				w.to.broken(w.ctx, apierrors.FromObject(event.Object))
+			}
+			select {
+			case w.events <- event:
+			case <-w.ctx.Done():
+				return
+			}
+		case <-lasts:
+			w.to.opened(true)
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}
+
+// ResultChan implements watch.Interface.
+func (w *watching) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop implements watch.Interface.
+func (w *watching) Stop() {
+	w.Interface.Stop()
+	w.cancel()
+	<-w.passed
+	w.to.ended()
+}
