@@ -7,12 +7,10 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
-// Limits of the memory that clients can make the agent use. Further connections wait until
-// one has ended, which takes 15 seconds at most.
+// Limits of the memory that clients can make the agent use. A further connection takes the
+// place of the slowest one; see places.
 const (
 	maxConnections = 64
 	maxHeader      = 8 << 10 // bytes
@@ -25,12 +23,15 @@ func (p *program) serve(ctx context.Context, address string, handler http.Handle
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; set another address, or an empty one to serve nothing", address, err)
 	}
-	server := http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader}
+	server := http.Server{
+		Handler: answering(handler), ConnContext: withPlace,
+		ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader,
+	}
 	server.SetKeepAlivesEnabled(false) // idle clients must not keep connections from others
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	p.log.WithField("address", listener.Addr().String()).Info("serving /metrics, /healthz and /readyz")
 	go func() {
-		if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(&places{Listener: listener, limit: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
 			p.log.WithError(err).Error("metrics and health are no longer served")
 		}
 	}()

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"gdr-features/internal/monitor"
+)
+
+// However many clients are slow, a health probe is answered within the second that a kubelet
+// waits for it.
+func TestProbesAmongSlowClients(t *testing.T) {
+	const clients, probes = 900, 7
+	for _, test := range []struct{ name, sends string }{
+		{"nothing", ""},
+		{"a byte", "G"},
+		{"half a header", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-"},
+		{"no body", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"},
+		{"a scrape, and reads nothing", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"},
+		{"a probe, and stays", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := program{now: time.Now}
+			log, hook := logtest.NewNullLogger()
+			p.log = log
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			m := monitor.New("v1", []string{"file"}, time.Minute, time.Now)
+			if err := p.serve(ctx, "127.0.0.1:0", m.Handler()); err != nil {
+				t.Fatal(err)
+			}
+			address, _ := hook.LastEntry().Data["address"].(string)
+			var all sync.WaitGroup
+			for range clients {
+				all.Go(func() {
+					c, err := (&net.Dialer{Timeout: 20 * time.Second}).DialContext(ctx, "tcp", address)
+					if err != nil {
+						return
+					}
+					defer c.Close()
+					_, _ = io.WriteString(c, test.sends)
+					<-ctx.Done()
+				})
+			}
+			slowest := time.Duration(0)
+			for range probes {
+				time.Sleep(100 * time.Millisecond)
+				start := time.Now()
+				if err := probe(ctx, address); err != nil {
+					t.Error(err)
+				}
+				slowest = max(slowest, time.Since(start))
+			}
+			t.Logf("the slowest probe took %v", slowest.Round(time.Millisecond))
+			end()
+			all.Wait()
+		})
+	}
+}
+
+// probe asks as a kubelet does.
+func probe(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(text), "ok") {
+		return fmt.Errorf("status %d %q, error %w", answer.StatusCode, text, err)
+	}
+	return nil
+}
