@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,16 +82,56 @@ func TestRoleAllows(t *testing.T) {
 	if all, err := features.List(ctx, one); err != nil || len(all.Items) != 1 {
 		t.Errorf("list: %v, error %v", all, err)
 	}
-	events := agent.kube.CoreV1().Events(agentName)
-	event, err := events.Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: "e2e-", Namespace: agentName},
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: n.name, Namespace: agentName},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal("create an event:", err)
+	for _, namespace := range []string{agentName, metav1.NamespaceDefault} {
+		if err := agent.tell(ctx, eventOf(n.name, namespace)); err != nil {
+			t.Errorf("create an event in %s: %v", namespace, err)
+		}
 	}
-	if _, err := events.Patch(ctx, event.Name, types.MergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{}); err != nil {
-		t.Error("patch an event:", err)
+}
+
+// eventOf is an event as the agent of a node writes it.
+func eventOf(node, namespace string) *corev1.Event {
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: "gdr-features-" + node + ".1", Namespace: namespace},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
+		Type:           corev1.EventTypeWarning, Reason: "GPUDirectRDMALost", Message: "a test",
+		Source:              corev1.EventSource{Component: "gdr-features", Host: node},
+		ReportingController: "gdr-features", ReportingInstance: node,
+	}
+	if namespace != metav1.NamespaceDefault {
+		e.InvolvedObject.Namespace = namespace
+	}
+	return e
+}
+
+func (a *access) tell(ctx context.Context, e *corev1.Event) error {
+	_, err := a.kube.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
+	return err
+}
+
+// The admission policy lets an agent write events about its own node only, in its own name.
+func TestEventPolicy(t *testing.T) {
+	n, other := newNode(t, &shared, "event-policy"), newNode(t, &shared, "event-policy-other")
+	agent := n.bearer(t)
+	for _, test := range []struct {
+		name string
+		edit func(*corev1.Event)
+		says string
+	}{
+		{"another node", func(e *corev1.Event) { e.InvolvedObject.Name = other.name }, "about its own node"},
+		{"a Pod", func(e *corev1.Event) { e.InvolvedObject.Kind = "Pod" }, "about its own node"},
+		{"another name", func(e *corev1.Event) { e.Name = "x" }, "about its own node"},
+		{"another component", func(e *corev1.Event) { e.Source.Component = "kubelet" }, "in no other name"},
+		{"another reporter", func(e *corev1.Event) { e.ReportingController = "kubelet" }, "in no other name"},
+		{"another host", func(e *corev1.Event) { e.Source.Host = other.name }, "in no other name"},
+		{"another reason", func(e *corev1.Event) { e.Reason = "NodeNotReady" }, "about readiness"},
+		{"a finalizer", func(e *corev1.Event) { e.Finalizers = []string{"example.com/x"} }, "no metadata"},
+	} {
+		e := eventOf(n.name, metav1.NamespaceDefault)
+		test.edit(e)
+		if err := agent.tell(t.Context(), e); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: the error is %v, not %q", test.name, err, test.says)
+		}
 	}
 }
 
@@ -134,7 +175,7 @@ func TestRoleRefuses(t *testing.T) {
 	}
 
 	want := []string{
-		`["" "events"]: create patch`,
+		`["" "events"]: create`,
 		`["nfd.k8s-sigs.io" "nodefeatures"]: create get list patch watch`,
 	}
 	if diff := cmp.Diff(want, rules(t, agent, agentName)); diff != "" {
@@ -202,6 +243,18 @@ func TestPolicy(t *testing.T) {
 	pretending.Spec.Labels = map[string]string{prefix + "pci-10de.present": "true"}
 	inventing.Spec.Features = *nfdv1alpha1.NewFeatures()
 	inventing.Spec.Features.Instances["pci.device"] = nfdv1alpha1.NewInstanceFeatures(*nfdv1alpha1.NewInstanceFeature(map[string]string{"vendor": "10de"}))
+	yes := true
+	edited := func(edit func(*nfdv1alpha1.NodeFeature)) *nfdv1alpha1.NodeFeature {
+		f := feature(a.name)
+		edit(f)
+		return f
+	}
+	flagged := func(block, control *bool) *nfdv1alpha1.NodeFeature {
+		return edited(func(f *nfdv1alpha1.NodeFeature) {
+			f.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: a.name, UID: a.uid, BlockOwnerDeletion: block, Controller: control}}
+		})
+	}
+	const noLabels, noFeatures = "may write no other labels than gdr.* and gpudirect.*", "may write no other features than gdr.*"
 	for _, test := range []struct {
 		name    string
 		agent   access
@@ -216,6 +269,19 @@ func TestPolicy(t *testing.T) {
 		{"its own, owned by another node", agent, owned, "may make no other owner of the NodeFeature than this Node"},
 		{"its own, with another's label", agent, pretending, "may write no other labels than gdr.* and gpudirect.*"},
 		{"its own, with another's features", agent, inventing, "may write no other features than gdr.*"},
+		{"with a finalizer", agent, edited(func(f *nfdv1alpha1.NodeFeature) { f.Finalizers = []string{"example.com/x"} }), "may change no finalizers"},
+		{"with an annotation", agent, edited(func(f *nfdv1alpha1.NodeFeature) { f.Annotations = map[string]string{"a": "b"} }), "may write no annotations"},
+		{"with another label of the object", agent, edited(func(f *nfdv1alpha1.NodeFeature) { f.Labels["a"] = "b" }), "may label the NodeFeature with nothing"},
+		{"with an owner that blocks", agent, flagged(&yes, nil), "may make no other owner"},
+		{"with an owner that controls", agent, flagged(nil, &yes), "may make no other owner"},
+		{"with a newline in a label", agent, edited(func(f *nfdv1alpha1.NodeFeature) {
+			f.Spec.Labels = map[string]string{prefix + "gdr.x\nexample.com/y": "1"}
+		}), noLabels},
+		{"with a newline in a value", agent, edited(func(f *nfdv1alpha1.NodeFeature) { f.Spec.Labels = map[string]string{prefix + "gdr.x": "1\n2"} }), noLabels},
+		{"with a newline in a feature", agent, edited(func(f *nfdv1alpha1.NodeFeature) {
+			f.Spec.Features = *nfdv1alpha1.NewFeatures()
+			f.Spec.Features.Attributes["gdr.x\ny"] = nfdv1alpha1.NewAttributeFeatures(map[string]string{"a": "b"})
+		}), noFeatures},
 		{"the first node's", other, feature(a.name), "may write the NodeFeature gdr-features-policy-b, not gdr-features-policy-a"},
 		{"with an unbound token", bearer(t, &shared, nil), feature(a.name), "the token names no node"},
 		{"with a token of a pod without node", bearer(t, &shared, unscheduled), feature(a.name), "the token names no node"},
