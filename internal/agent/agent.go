@@ -45,6 +45,8 @@ type Monitor interface {
 	Read(r *report.Report, took time.Duration, whole bool)
 	// Published reports the result of a publication.
 	Published(publisher string, wrote bool, err error)
+	// Reverted reports that a publication has reverted a change by others.
+	Reverted(publisher string)
 }
 
 const (

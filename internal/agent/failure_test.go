@@ -166,6 +166,45 @@ func TestFight(t *testing.T) {
 	})
 }
 
+// Two writers that insist write less and less often; that is logged once and counted.
+func TestInsist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one"}
+		h := newHarness(t, ready, f)
+		var monitor results
+		h.agent.Monitor = &monitor
+		h.run()
+		h.sleepUntil(10 * s)
+		before, told := len(f.publications()), monitor.reverted
+		for range 7200 { // the other one answers within half a second
+			f.mu.Lock()
+			theirs := len(f.is) == 0
+			f.mu.Unlock()
+			if !theirs {
+				f.edit()
+			}
+			time.Sleep(500 * ms)
+		}
+		synctest.Wait()
+		if n := len(f.publications()) - before; n < 18 || n > 35 {
+			t.Errorf("published %d times in an hour", n)
+		}
+		if n := monitor.reverted - told; n < 18 || n > 35 {
+			t.Errorf("told of %d reverts", n)
+		}
+		if n := h.logged(logrus.WarnLevel, "again and again"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		h.sleepUntil(2 * time.Hour)
+		f.edit()
+		synctest.Wait()
+		if got := f.published(); got != "PIX true" {
+			t.Errorf("published %q although the others had stopped", got)
+		}
+		h.stopCleanly()
+	})
+}
+
 // Any number of changes are reverted if there is time between them.
 func TestRevertNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +248,9 @@ func TestChangeInFight(t *testing.T) {
 }
 
 // results counts what is reported to a monitor.
-type results struct{ well, failed int }
+type results struct{ well, failed, reverted int }
+
+func (m *results) Reverted(string) { m.reverted++ }
 
 func (*results) Read(*report.Report, time.Duration, bool) {}
 

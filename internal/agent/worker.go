@@ -12,8 +12,14 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// revertPause is how long a change by others that follows many waits to be reverted.
-const revertPause = 30 * time.Second
+const (
+	// revertPause is how long a change by others that follows many waits to be reverted. It
+	// doubles each time, up to maxRevertPause.
+	revertPause    = 30 * time.Second
+	maxRevertPause = 5 * time.Minute
+	// peaceAfter is how long after the last revert the others count as having stopped.
+	peaceAfter = 10 * time.Minute
+)
 
 // worker drives one publisher, so that none waits for another.
 type worker struct {
@@ -32,7 +38,9 @@ type worker struct {
 	// reverts limits how often changes by others are reverted: two writers that insist
 	// would write for ever.
 	reverts   *rate.Limiter
-	postponed bool // retry is for a revert
+	postponed bool          // retry is for a revert
+	pause     time.Duration // the last one before a revert; 0 while others do not insist
+	reverted  time.Time     // last
 }
 
 func newWorker(a *Agent, p publish.Publisher, rescan chan<- time.Duration) *worker {
@@ -71,6 +79,10 @@ func (w *worker) run(ctx context.Context) {
 			reverting = true
 		case <-w.retry:
 			w.retry = nil
+			if w.postponed && w.content.Report != nil {
+				w.write(ctx, true)
+				continue
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -119,11 +131,29 @@ func (w *worker) update(s *sample) (changed bool) {
 	return changed
 }
 
+// publish publishes now, or later if it would revert what others insist on.
 func (w *worker) publish(ctx context.Context, reverting bool) {
-	if reverting && w.reverts.Tokens() < 1 { // changes of the machine do not wait for it
-		w.retry, w.postponed = time.After(revertPause), true
+	if !reverting || !w.insisted() { // changes of the machine do not wait for it
+		w.write(ctx, reverting)
 		return
 	}
+	if w.pause == 0 {
+		w.agent.log(w.publisher).Warn("others change what is published again and again: is there a second agent for this node, or another writer? " +
+			"Their changes are reverted less and less often")
+	}
+	w.pause = min(max(2*w.pause, revertPause), maxRevertPause)
+	w.retry, w.postponed = time.After(w.pause), true
+}
+
+// insisted reports whether others repeat changes that were reverted.
+func (w *worker) insisted() bool {
+	if w.agent.Now().Sub(w.reverted) >= peaceAfter {
+		w.pause = 0
+	}
+	return w.pause > 0 || w.reverts.Tokens() < 1
+}
+
+func (w *worker) write(ctx context.Context, reverting bool) {
 	wrote, err := w.publisher.Publish(ctx, w.content)
 	if errors.Is(err, publish.ErrUnconfirmed) {
 		return // the next sample asks again
@@ -140,6 +170,10 @@ func (w *worker) publish(ctx context.Context, reverting bool) {
 	log := w.agent.log(w.publisher).WithField("labels", len(w.content.Labels))
 	if reverting {
 		w.reverts.Allow()
+		w.reverted = w.agent.Now()
+		if m := w.agent.Monitor; m != nil {
+			m.Reverted(w.publisher.Name())
+		}
 		log.Warn("what is published was changed by others; reverted it")
 		return
 	}

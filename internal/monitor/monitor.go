@@ -45,7 +45,7 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 			Buckets: []float64{.001, .0025, .01, .025, .1, .5, 2.5}, // few: each is a series of every node
 		}),
 		publish: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gdr_publish_total", Help: "Publications by result: written or failed. Content that has not changed is not written.",
+			Name: "gdr_publish_total", Help: "Publications by result: written, failed, or reverted: written because others had changed it. Content that has not changed is not written.",
 		}, []string{"publisher", "result"}),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gdr_last_publish_timestamp_seconds", Help: "When what is published was last written or confirmed to be up to date.",
@@ -57,7 +57,7 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, p := range publishers {
 		m.waiting[p] = true
-		for _, result := range []string{written, failed} {
+		for _, result := range []string{written, failed, reverted} {
 			m.publish.WithLabelValues(p, result) // a series that starts at zero shows its first increase
 		}
 	}
@@ -68,6 +68,8 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 const (
 	written = "written"
 	failed  = "failed"
+	// reverted counts those of the written ones that reverted a change by others.
+	reverted = "reverted"
 )
 
 // Read notes that the machine was read, and how long that took where all of it was. The
@@ -96,6 +98,10 @@ func (m *Monitor) Published(publisher string, wrote bool, err error) {
 	defer m.mu.Unlock()
 	delete(m.waiting, publisher)
 }
+
+// Reverted notes that a publication reverted a change by others. Published has counted it as
+// written already.
+func (m *Monitor) Reverted(publisher string) { m.publish.WithLabelValues(publisher, reverted).Inc() }
 
 // maxScrapes is how many scrapes are served at the same time, each with up to a megabyte
 // of memory; further ones get status 503.
