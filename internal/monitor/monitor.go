@@ -57,7 +57,7 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, p := range publishers {
 		m.waiting[p] = true
-		for _, result := range []string{written, failed, reverted} {
+		for _, result := range []string{written, failed} {
 			m.publish.WithLabelValues(p, result) // a series that starts at zero shows its first increase
 		}
 	}
@@ -68,7 +68,8 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 const (
 	written = "written"
 	failed  = "failed"
-	// reverted counts those of the written ones that reverted a change by others.
+	// reverted counts those of the written ones that reverted a change by others. It has a
+	// series only where that has happened.
 	reverted = "reverted"
 )
 

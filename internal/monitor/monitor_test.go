@@ -254,3 +254,19 @@ func (w *slow) Write(text []byte) (int, error) {
 	}
 	return w.ResponseRecorder.Write(text)
 }
+
+// A publication that reverts a change by others is counted as such, too.
+func TestReverted(t *testing.T) {
+	m := New("v1", []string{"file"}, time.Minute, time.Now)
+	for range 2 {
+		m.Published("file", true, nil)
+		m.Reverted("file")
+	}
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	for _, result := range []string{"written", "reverted"} {
+		if want := `gdr_publish_total{publisher="file",result="` + result + `"} 2`; !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
