@@ -257,7 +257,7 @@ func (w *slow) Write(text []byte) (int, error) {
 
 // A publication that reverts a change by others is counted as such, too.
 func TestReverted(t *testing.T) {
-	m := New("v1", []string{"file"}, time.Minute, time.Now)
+	m := monitor.New("v1", []string{"file"}, time.Minute, time.Now)
 	for range 2 {
 		m.Published("file", true, nil)
 		m.Reverted("file")
