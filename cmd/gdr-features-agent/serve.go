@@ -12,7 +12,7 @@ import (
 // Limits of the memory that clients can make the agent use. A further connection takes the
 // place of the slowest one; see places.
 const (
-	maxConnections = 64
+	maxConnections = 512
 	maxHeader      = 8 << 10 // bytes
 )
 
