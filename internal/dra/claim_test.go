@@ -45,8 +45,8 @@ func request(name, class string, conditions ...string) resourceapi.DeviceRequest
 }
 
 const (
-	isRDMA = `device.driver == "dra.net" && device.attributes["dra.net"].rdma`
-	isVF   = `device.driver == "sriovnetwork.k8snetworkplumbingwg.io" && device.attributes["sriovnetwork.k8snetworkplumbingwg.io"].rdmaCapable`
+	isRDMA = `device.driver == "dra.net" && device.attributes["dra.net"].?rdma.orValue(false)`
+	isVF   = `device.driver == "sriovnetwork.k8snetworkplumbingwg.io" && device.attributes["sriovnetwork.k8snetworkplumbingwg.io"].?rdmaCapable.orValue(false)`
 )
 
 func gpuAt(address string) string {

@@ -41,11 +41,11 @@ func gpuDriver(gpu *topology.GPU) dradriver.Driver {
 	return dradriver.Driver{}
 }
 
-// rdma is the condition that a device is a NIC of the driver with an RDMA device. A device of
-// another driver in the same class need not have the attribute.
+// rdma is the condition that a device is a NIC of the driver with an RDMA device. A device
+// need not have the attribute, of this driver either: one of an older version has none.
 func rdma(d *dradriver.Driver) string {
 	domain, name, _ := strings.Cut(d.RDMA, "/")
-	return fmt.Sprintf("device.driver == %q && device.attributes[%q].%s", d.Name, domain, name)
+	return fmt.Sprintf("device.driver == %q && device.attributes[%q].?%s.orValue(false)", d.Name, domain, name)
 }
 
 // equals is the condition that an attribute has an address. An attribute that a device does

@@ -89,6 +89,7 @@ func published(t *testing.T, m *machine.Machine) *subject {
 	}
 	s.add(dranet, "bond0", map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"dra.net/rdma": {BoolValue: new(true)}})
 	s.add(dranet, "veth0", map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"dra.net/rdma": {BoolValue: new(false)}})
+	s.add(dranet, "older0", nil) // a condition on an attribute that is not there is an error, which ends the allocation
 	return s
 }
 

@@ -38,8 +38,8 @@ func (s *subject) allNICsBut(free int) sets.Set[structured.DeviceID] {
 			continue
 		}
 		for _, d := range slice.Spec.Devices {
-			switch {
-			case !*d.Attributes["dra.net/rdma"].BoolValue:
+			switch rdma := d.Attributes["dra.net/rdma"].BoolValue; {
+			case rdma == nil || !*rdma:
 			case free > 0 && d.Name != "bond0": // it has no place
 				free--
 			default:
@@ -92,7 +92,7 @@ func matching(a dra.Attribute, gpuClass string) *resourceapi.ResourceClaimTempla
 	var template resourceapi.ResourceClaimTemplate
 	template.Spec.Spec.Devices = resourceapi.DeviceClaim{
 		Requests: []resourceapi.DeviceRequest{
-			request("gpu-0", gpuClass, "true"), request("nic-0", dranet, `device.attributes["dra.net"].rdma`),
+			request("gpu-0", gpuClass, "true"), request("nic-0", dranet, `device.attributes["dra.net"].?rdma.orValue(false)`),
 		},
 		Constraints: []resourceapi.DeviceConstraint{{MatchAttribute: new(resourceapi.FullyQualifiedName(a.Name()))}},
 	}

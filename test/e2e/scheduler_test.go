@@ -168,7 +168,7 @@ func byAttribute(gpuClass, attribute string) *resourcev1.ResourceClaimTemplate {
 	}
 	match := resourcev1.FullyQualifiedName("resource.kubernetes.io/" + attribute)
 	return &resourcev1.ResourceClaimTemplate{Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
-		Requests:    []resourcev1.DeviceRequest{request("gpu-0", gpuClass, "true"), request("nic-0", "dra.net", `device.attributes["dra.net"].rdma`)},
+		Requests:    []resourcev1.DeviceRequest{request("gpu-0", gpuClass, "true"), request("nic-0", "dra.net", `device.attributes["dra.net"].?rdma.orValue(false)`)},
 		Constraints: []resourcev1.DeviceConstraint{{MatchAttribute: &match}},
 	}}}}
 }
