@@ -14,6 +14,8 @@ import (
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/report"
 	"gdr-features/internal/show"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 type envOptions struct {
@@ -42,8 +44,8 @@ Frameworks that number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is p
 standard input) in any format that env prints. It prints one line for each variable:
 what is wrong, and what would be right.
 
-Exit status: 0; 2 if a GPU has no usable NIC within --level, or none of the machine's
-GPUs has a device node here; 1 on an error.
+Exit status: 0; 2 if a GPU has no usable NIC within --level, or there is no GPU, or none
+has a device node here; 3 if that is unknown, as an unknown level is; 1 on an error.
 With --check: 0 right; 2 wrong; 3 unknown, or none of the variables is set; 1 on an
 error.`,
 		Example: `  eval "$(gdr-features env --for vllm)"
@@ -119,7 +121,8 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	if err := a.write(o.file, text); err != nil {
 		return err
 	}
-	if here.report.PCIRead && !here.noneHere() && here.Within(limit) {
+	state := here.within(limit)
+	if state == tristate.True {
 		return nil
 	}
 	if o.file != "" && o.format != "file" { // the reason must be in the log of a container that fails
@@ -127,7 +130,7 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 			return err
 		}
 	}
-	return exitFalse
+	return statusOf(state)
 }
 
 // mapText returns a map in a format of --output. A file has no place for notes and variables,
@@ -195,6 +198,17 @@ func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 
 // allNotes are the notes that are for every framework.
 func (a *assigned) allNotes() []string { return slices.Concat(a.notes, a.Notes()) }
+
+// within reports whether there are GPUs here, each with a usable NIC within a level.
+func (a *assigned) within(limit topology.Level) tristate.State {
+	switch {
+	case len(a.Choices) > 0:
+		return a.Within(limit)
+	case a.report.PCIRead:
+		return tristate.False
+	}
+	return tristate.Unknown
+}
 
 // noneHere reports whether the machine has GPUs, and this process none of them.
 func (a *assigned) noneHere() bool {

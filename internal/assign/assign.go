@@ -10,6 +10,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // NIC is a usable NIC: an eligible one with an RDMA device and an active port.
@@ -218,11 +219,29 @@ func (m *Machine) Find(rdma string) *NIC {
 }
 
 // Within reports whether every GPU has a usable NIC at this level or a nearer one. With
-// topology.Unknown as the limit any level will do.
-func (m *Map) Within(limit topology.Level) bool {
-	return !slices.ContainsFunc(m.Choices, func(c Choice) bool {
-		return c.NIC == nil || limit != topology.Unknown && Rank(c.Level) > limit
-	})
+// topology.Unknown as the limit any level will do. It is Unknown where a level that matters
+// is, and where a NIC that could not be read may be nearer.
+func (m *Map) Within(limit topology.Level) tristate.State {
+	state := tristate.True
+	for _, c := range m.Choices {
+		state = tristate.And(state, m.within(c, limit))
+	}
+	return state
+}
+
+func (m *Map) within(c Choice, limit topology.Level) tristate.State {
+	unknown := func(nic *NIC) bool { return m.Level(c, nic) == topology.Unknown }
+	switch {
+	case c.NIC != nil && (limit == topology.Unknown || c.Level != topology.Unknown && c.Level <= limit):
+		return tristate.True
+	case m.Incomplete:
+		return tristate.Unknown
+	case limit != topology.Unknown && c.GPU.Level > limit: // of its nearest NIC, usable or not
+		return tristate.False
+	case slices.ContainsFunc(m.NICs, unknown), len(m.Unknown) > 0:
+		return tristate.Unknown
+	}
+	return tristate.False
 }
 
 // Used are the NICs that are chosen, by address, each once.

@@ -17,6 +17,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 func collect(t *testing.T, dir string) report.Report {
@@ -210,26 +211,42 @@ func TestNotes(t *testing.T) {
 		t.Errorf("of one GPU (-want +got):\n%s", diff)
 	}
 	hidden := assign.NewMachine(m, 1, func(string) bool { return false }).Assign([]int{0}, nil)
-	if notes := strings.Join(hidden.Notes(), "\n"); !strings.Contains(notes, "has no usable NIC") || hidden.Within(topology.Unknown) {
+	if notes := strings.Join(hidden.Notes(), "\n"); !strings.Contains(notes, "has no usable NIC") || hidden.Within(topology.Unknown) != tristate.False {
 		t.Errorf("no device is visible: %q, within: %v", notes, hidden.Within(topology.Unknown))
 	}
 }
 
-// TestWithin: a level that is not known is not within a limit.
+// TestWithin: what is farther than the limit is not within it, unless something nearer may not
+// be known.
 func TestWithin(t *testing.T) {
+	const yes, no, unknown = tristate.True, tristate.False, tristate.Unknown
+	unread := nic("unread", rdma.Port{Number: 1, LinkLayer: "InfiniBand"})
+	a, b := nic("a", port(1, 100)), nic("b", port(1, 100))
 	for _, tt := range []struct {
-		level, limit topology.Level
-		want         bool
+		name       string
+		nics       []topology.NIC
+		levels     []topology.Level
+		limit      topology.Level
+		incomplete bool
+		want       tristate.State
 	}{
-		{topology.PXB, topology.PXB, true},
-		{topology.PHB, topology.PXB, false},
-		{topology.SYS, topology.Unknown, true},
-		{topology.Unknown, topology.SYS, false},
-		{topology.Unknown, topology.Unknown, true},
+		{"near enough", []topology.NIC{a}, []topology.Level{topology.PXB}, topology.PXB, false, yes},
+		{"near enough, and another unknown", []topology.NIC{a, b}, []topology.Level{topology.PXB, topology.Unknown}, topology.PXB, false, yes},
+		{"too far", []topology.NIC{a}, []topology.Level{topology.PHB}, topology.PXB, false, no},
+		{"too far, and another unknown", []topology.NIC{a, b}, []topology.Level{topology.PHB, topology.Unknown}, topology.PXB, false, unknown},
+		{"too far, and another with unread ports", []topology.NIC{a, unread}, []topology.Level{topology.PHB, topology.PIX}, topology.PXB, false, unknown},
+		{"too far, and not all was read", []topology.NIC{a}, []topology.Level{topology.PHB}, topology.PXB, true, unknown},
+		{"unknown", []topology.NIC{a}, []topology.Level{topology.Unknown}, topology.SYS, false, unknown},
+		{"no limit", []topology.NIC{a}, []topology.Level{topology.SYS}, topology.Unknown, false, yes},
+		{"unknown, no limit", []topology.NIC{a}, []topology.Level{topology.Unknown}, topology.Unknown, false, yes},
+		{"no NIC", nil, nil, topology.SYS, false, no},
+		{"no NIC, no limit", nil, nil, topology.Unknown, false, no},
+		{"no NIC that was read", nil, nil, topology.Unknown, true, unknown},
 	} {
-		m := assign.NewMachine(built([]topology.NIC{nic("a", port(1, 100))}, []topology.Level{tt.level}), 1, all).Assign([]int{0}, nil)
-		if got := m.Within(tt.limit); got != tt.want {
-			t.Errorf("%v within %v: %v", tt.level, tt.limit, got)
+		machine := assign.NewMachine(built(tt.nics, tt.levels), 1, all)
+		machine.Incomplete = tt.incomplete
+		if got := machine.Assign([]int{0}, nil).Within(tt.limit); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

@@ -60,28 +60,22 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 // topology.Unknown stands for any level. In a container these are its own GPUs, and NICs that
 // it can use.
 func (r *Report) Within(limit topology.Level) tristate.State {
-	known := r.Matrix.Level != topology.Unknown
 	tooFar := slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Level > limit })
-	if r.Pod != nil {
-		known = !slices.ContainsFunc(r.Pod.Map.Choices, func(c assign.Choice) bool { return c.NIC != nil && c.Level == topology.Unknown })
-		tooFar = len(r.TooFar(limit)) > 0
-	}
 	switch {
 	case limit == topology.Unknown:
 		return tristate.True
-	case tooFar && r.Pod != nil && r.nearerUnknown():
-		return tristate.Unknown
+	case r.Pod != nil:
+		state := r.Pod.Map.Within(limit)
+		if state == tristate.False && r.Verdict.Capable == tristate.Unknown {
+			return tristate.Unknown
+		}
+		return state
 	case tooFar:
 		return tristate.False
-	case known:
+	case r.Matrix.Level != topology.Unknown:
 		return tristate.True
 	}
 	return tristate.Unknown
-}
-
-// nearerUnknown reports whether the container may have a NIC that is not known to be usable.
-func (r *Report) nearerUnknown() bool {
-	return len(r.Pod.Map.Unknown) > 0 || r.Pod.Map.Incomplete || r.Verdict.Capable == tristate.Unknown
 }
 
 // TooFar are the GPUs of the container without a usable NIC at this level or a nearer one.
