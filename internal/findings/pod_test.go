@@ -162,6 +162,14 @@ func podFailures() []podFailure {
 		{name: "a UCX over TCP", broken: set("UCX_NET_DEVICES=eth0"), status: warn, code: "WrongNICVariable", text: "an MPI beside NCCL", evidence: "UCX_NET_DEVICES=eth0", fix: "gdr-features env"},
 		{name: "a list of more NICs than are here", broken: set("NCCL_IB_HCA=mlx5_0,mlx5_1,mlx5_2"), status: warn, code: "WrongNICVariable", text: `there is no RDMA device "mlx5_2"`, fix: "gdr-features env"},
 		{name: "IBGDA on NICs with names that udev made", on: strings.NewReplacer("mlx5_0", "rocep1s0", "mlx5_1", "rocep2s0").Replace(roce), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=gpu"), status: fail, code: "IBGDAImpossible", text: "contains mlx5 alone; there are rocep1s0 (mlx5)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "NVSHMEM_HCA_PREFIX=rocep"},
+		{name: "nccl: IPv6 asked for on ports of IPv4", broken: set("NCCL_IB_ADDR_FAMILY=AF_INET6"), status: warn, code: "GIDIndexWrong", text: "NCCL_IB_ADDR_FAMILY=AF_INET6 on mlx5_0/1: NCCL takes the entry 0 (IB/RoCE v1 link-local)", evidence: "NCCL_IB_ADDR_FAMILY=AF_INET6", fix: "remove or correct"},
+		{name: "nccl: a range without addresses", broken: set("NCCL_IB_ADDR_RANGE=172.16.0.0/12"), status: warn, code: "GIDIndexWrong", text: "NCCL takes the entry 0", evidence: "2 IB/RoCE v1 IPv4, 3 RoCE v2 IPv4", fix: "remove or correct"},
+		{name: "nccl: RoCE v1 asked for", broken: set("NCCL_IB_ROCE_VERSION_NUM=1"), status: warn, code: "GIDIndexWrong", text: "NCCL takes the entry 2 (IB/RoCE v1 IPv4)", evidence: "NCCL_IB_ROCE_VERSION_NUM=1", fix: "remove or correct"},
+		{name: "nvshmem: IPv6 asked for, and nccl is told the index", broken: set("NVSHMEM_IB_ADDR_FAMILY=AF_INET6", "NCCL_IB_GID_INDEX=3", "NCCL_IB_ADDR_FAMILY=AF_INET6"), status: warn, code: "GIDIndexWrong", text: "lead to an entry that is not one of RoCE v2 with a routable address: NVSHMEM_IB_ADDR_FAMILY=AF_INET6 on mlx5_0/1: NVSHMEM", evidence: "NVSHMEM_IB_ADDR_FAMILY=AF_INET6", fix: "remove or correct"},
+		{name: "nccl: IPv6 asked for, and an empty entry chosen", broken: func(c *container) {
+			gids("0 v1 ::ffff:10.0.0.1 eth0", "1 v2 ::ffff:10.0.0.1 eth0")(c)
+			set("NCCL_IB_ADDR_FAMILY=AF_INET6")(c)
+		}, status: warn, code: "GIDIndexWrong", text: "NCCL takes the entry 2 (empty)", evidence: "0 IB/RoCE v1 IPv4", fix: "remove or correct"},
 		{name: "a handler that NVSHMEM does not know", broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=dpu"), status: fail, code: "IBGDAImpossible", text: "none of auto", evidence: "NVSHMEM_IBGDA_NIC_HANDLER=dpu", fix: "remove"},
 		{name: "a wrong NIC", broken: set("UCX_NET_DEVICES=mlx5_7:1"), status: fail, code: "WrongNICVariable", text: `there is no RDMA device "mlx5_7"; the GPU`, evidence: "UCX_NET_DEVICES=mlx5_7:1", fix: "gdr-features env"},
 		{name: "IBGDA on other NICs", on: strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760"), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1"), status: fail, code: "IBGDAImpossible", text: "mlx5_0 (bnxt_re)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "ConnectX"},
@@ -260,6 +268,9 @@ func TestPodRight(t *testing.T) {
 			c.remove("sys/class/infiniband/mlx5_1/ports/1/gid_attrs")
 			c.GIDs(c.t, c.dir, "2 v2 2001:db8::1 eth0")
 			c.variables["NCCL_IB_ADDR_FAMILY"] = "AF_INET6"
+		},
+		"a range with the address": func(c *container) {
+			maps.Copy(c.variables, map[string]string{"NCCL_IB_ADDR_RANGE": "10.0.0.0/8", "NCCL_IB_ROCE_VERSION_NUM": "2", "NCCL_IB_ADDR_FAMILY": "AF_INET"})
 		},
 		"GIDs of the node, without MOFED": func(c *container) {
 			for _, file := range []string{"mlx_compat", "mlx5_core/version", "mlx5_ib/version", "ib_core/version"} {

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +15,10 @@ import (
 	"gdr-features/source/rdma"
 )
 
-// roceGIDs: a connection over RoCE needs an entry of its port's GID table. NCCL and NVSHMEM
-// choose one of RoCE v2 with a routable IPv4 address, and the entry 0 where there is none,
-// which is one of RoCE v1 with a link-local address (nccl src/transport/net_ib/connect.cc,
-// ncclIbGetGidIndex; nvshmem src/modules/transport/common/transport_ib_common.h).
+// roceGIDs: a connection over RoCE needs an entry of its port's GID table. Unless variables
+// say otherwise, NCCL and NVSHMEM choose one of RoCE v2 with a routable IPv4 address, else one
+// of RoCE v1 with such an address, else the entry 0, which is link-local as a rule (chosenGID;
+// nvshmem src/modules/transport/common/transport_ib_common.cpp).
 var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
 		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *Facts, p *pod.Port) bool { return len(p.GIDs) == 0 && !p.Unread }),
@@ -37,6 +38,11 @@ var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.
 		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *Facts, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
 		text: say("the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: %s", which),
 		fix:  say("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
+	},
+	{
+		status: Warn, code: "GIDIndexWrong", which: badChoices,
+		text: say("variables lead to an entry that is not one of RoCE v2 with a routable address: %s", which),
+		fix:  say("remove or correct these variables in spec.containers[].env"),
 	},
 	{status: Undecidable, which: portsThat(func(f *Facts, p *pod.Port) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: say("the GIDs cannot be read: %s", which)},
 	{
@@ -112,20 +118,57 @@ func (f *Facts) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() 
 
 // wantsIPv4: no variable tells NCCL or NVSHMEM which entry to use.
 func wantsIPv4(f *Facts) bool {
-	return !frameworks.WantsIPv6(f.Pod.Given.Variables) && len(frameworks.GIDIndexes(f.Pod.Given.Variables)) == 0
+	asked := func(chooser string) bool { return frameworks.NewGIDWish(chooser, f.Pod.Given.Variables).IPv6 }
+	return !slices.ContainsFunc(frameworks.GIDChoosers[:], asked) && len(frameworks.GIDIndexes(f.Pod.Given.Variables)) == 0
 }
 
-// firstIndexes are the indexes of the entries that NCCL would choose, with the ports that
-// have them.
+// entry is the one of an index, nil where it is empty.
+func entry(p *pod.Port, index int) *rdma.GID {
+	if at := slices.IndexFunc(p.GIDs, func(g rdma.GID) bool { return g.Index == index }); at >= 0 {
+		return &p.GIDs[at]
+	}
+	return nil
+}
+
+// badChoices names the variables with which a framework chooses an entry that is not usable.
+// One that is told the index does not choose.
+func badChoices(f *Facts) (bad subjects) {
+	indexes := frameworks.GIDIndexes(f.Pod.Given.Variables)
+	for _, chooser := range frameworks.GIDChoosers {
+		wish := frameworks.NewGIDWish(chooser, f.Pod.Given.Variables)
+		told := slices.ContainsFunc(indexes, func(i frameworks.GIDIndex) bool { return strings.HasPrefix(i.Name, chooser+"_") })
+		if len(wish.Given) == 0 || told {
+			continue
+		}
+		for _, p := range f.rocePorts() {
+			if p.Unread {
+				continue
+			}
+			index, what := chosenGID(p.GIDs, wish), "empty"
+			g := entry(p, index)
+			if g != nil && f.usableGID(*g) {
+				continue
+			} else if g != nil {
+				what = g.Type + " " + gidKind(*g)
+			}
+			bad.add(fmt.Sprintf("%s on %s: %s takes the entry %d (%s)", strings.Join(wish.Given, " "), portName(p), chooser, index, what),
+				append(slices.Clone(wish.Given), sawGIDs(p))...)
+		}
+	}
+	return bad
+}
+
+// firstIndexes are the indexes of the entries that NCCL chooses, or of the first usable ones
+// where a variable names another, with the ports that have them.
 func firstIndexes(f *Facts) string {
 	var texts []string
 	ports := map[string]int{}
 	for _, p := range f.rocePorts() {
-		at := slices.IndexFunc(p.GIDs, f.usableIPv4)
-		if at < 0 {
-			at = slices.IndexFunc(p.GIDs, f.usableGID)
+		g := entry(p, chosenGID(p.GIDs, frameworks.NewGIDWish(frameworks.GIDChoosers[0], f.Pod.Given.Variables)))
+		if g == nil || !f.usableGID(*g) {
+			g = &p.GIDs[slices.IndexFunc(p.GIDs, f.usableGID)]
 		}
-		text := fmt.Sprintf("GID index %d (%s)", p.GIDs[at].Index, gidKind(p.GIDs[at]))
+		text := fmt.Sprintf("GID index %d (%s)", g.Index, gidKind(*g))
 		if ports[text]++; ports[text] == 1 {
 			texts = append(texts, text)
 		}
@@ -167,13 +210,8 @@ func indexesThat(is func(*Facts, *rdma.GID) bool) func(*Facts) subjects {
 	return func(f *Facts) (variables subjects) {
 		for _, v := range frameworks.GIDIndexes(f.Pod.Given.Variables) {
 			for _, p := range f.rocePorts() {
-				var entry *rdma.GID
-				for i := range p.GIDs {
-					if int64(p.GIDs[i].Index) == v.Index {
-						entry = &p.GIDs[i]
-					}
-				}
-				if !p.Unread && is(f, entry) {
+				g := entry(p, int(min(v.Index, math.MaxInt32)))
+				if !p.Unread && is(f, g) {
 					variables.add(v.Name+"="+v.Value+" on "+portName(p), saw(v.Name, v.Value), sawGIDs(p))
 				}
 			}

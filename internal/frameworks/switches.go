@@ -289,43 +289,6 @@ func nvshmemTransport(j *switches, value string) (string, bool) {
 // themselves.
 func AsksIBGDA(variables map[string]string) bool { return switchedOn(variables[EnableIBGDA]) }
 
-var (
-	gidIndexes   = [...]string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX"}
-	addrFamilies = [...]string{"NCCL_IB_ADDR_FAMILY", "NVSHMEM_IB_ADDR_FAMILY"}
-)
-
-// GIDIndex is a variable with which a framework takes one entry of the GID table of every
-// RoCE port, in place of one that it chooses.
-type GIDIndex struct {
-	Name, Value string
-	Index       int64
-}
-
-// GIDIndexes returns the variables that name an entry: a number; NCCL and NVSHMEM choose
-// where it is negative, UCX with "auto" (nccl src/transport/net_ib/connect.cc,
-// ncclIbGetGidIndex; nvshmem src/modules/transport/common/transport_ib_common.h,
-// ib_get_gid_index; ucx src/uct/ib/base/ib_iface.c, uct_ib_iface_init_roce_gid_info).
-func GIDIndexes(variables map[string]string) []GIDIndex {
-	var all []GIDIndex
-	for _, name := range gidIndexes {
-		value := variables[name]
-		if value == "" || strings.Trim(value, " +-0123456789xabcdefABCDEF") != "" {
-			continue
-		}
-		if n, ok := cNumber(value); ok && n >= 0 {
-			all = append(all, GIDIndex{name, value, n})
-		}
-	}
-	return all
-}
-
-// WantsIPv6 reports whether the variables of NCCL and of NVSHMEM make them choose entries of
-// the GID table with an IPv6 address; they choose IPv4 otherwise (envIbAddrFamily,
-// env_ib_addr_family in the same files).
-func WantsIPv6(variables map[string]string) bool {
-	return slices.ContainsFunc(addrFamilies[:], func(name string) bool { return variables[name] == "AF_INET6" })
-}
-
 // Read are the names of all variables that this package looks at.
 func Read() []string {
 	names := Judged()
@@ -333,7 +296,7 @@ func Read() []string {
 		names = append(names, row.name)
 	}
 	names = append(names, EnableIBGDA, IBGDAHandler, HCAPrefix)
-	return slices.Concat(names, gidIndexes[:], addrFamilies[:])
+	return slices.Concat(names, gidVariables())
 }
 
 func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {

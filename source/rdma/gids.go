@@ -70,7 +70,7 @@ func (d *Device) ReadGIDs(fs *host.FS, port int) (gids []GID, err error) {
 // readGID reads one entry. there is false for an empty one.
 func readGID(fs *host.FS, dir, name string) (gid GID, there bool, err error) {
 	gid.Index, err = strconv.Atoi(name)
-	if err != nil || gid.Index < 0 || strconv.Itoa(gid.Index) != name {
+	if err != nil || gid.Index < 0 || gid.Index >= maxGIDs || strconv.Itoa(gid.Index) != name {
 		return gid, false, fmt.Errorf("/%s%s/%s is not an entry", dir, GIDFile, name)
 	}
 	text, err := fs.Line(dir + GIDFile + "/" + name)

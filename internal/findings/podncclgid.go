@@ -1,0 +1,81 @@
+package findings
+
+import (
+	"net/netip"
+	"slices"
+
+	"gdr-features/internal/frameworks"
+	"gdr-features/source/rdma"
+)
+
+// chosenGID is the index of the entry of a port's GID table that NCCL uses where no variable
+// names one. It begins with the entry 0 and takes another one instead that has the wanted
+// family, where the one so far has not, or that is valid and of the wanted RoCE version,
+// where the one so far is not; so it stays at 0 where none fits (nccl 2.30.7
+// src/transport/net_ib/connect.cc, ncclUpdateGidIndex). An empty entry has a family too,
+// that of IPv6. gids are the entries that are not empty, by index.
+func chosenGID(gids []rdma.GID, wish frameworks.GIDWish) int {
+	if len(gids) == 0 {
+		return 0
+	}
+	// Tables are longer than what is in them: those of mlx5 have 256 entries.
+	table := make([]rdma.GID, gids[len(gids)-1].Index+2)
+	for _, g := range gids {
+		table[g.Index] = g
+	}
+	chosen := 0
+	for i := 1; i < len(table); i++ {
+		now, next := table[chosen], table[i]
+		switch {
+		case wish.IPv6 == ipv4Family(next), !inRange(wish.Range, next):
+		case ipv4Family(now) != ipv4Family(next),
+			ncclValid(next) && (ncclVersion(now) != ncclVersion(next) || !ncclValid(now)) && ncclVersion(next) == wish.Version:
+			chosen = i
+		}
+	}
+	return chosen
+}
+
+// ipv4Family reports whether NCCL takes an address for one of IPv4 (getGidAddrFamily).
+func ipv4Family(g rdma.GID) bool {
+	mapped := [12]byte{10: 0xff, 11: 0xff}
+	multicast := [12]byte{0: 0xff, 1: 0x0e, 10: 0xff, 11: 0xff}
+	bytes := gidBytes(g)
+	return slices.Contains([][12]byte{mapped, multicast}, [12]byte(bytes[:12]))
+}
+
+// gidBytes are zeros for an empty entry.
+func gidBytes(g rdma.GID) [16]byte {
+	if !g.Address.IsValid() {
+		return [16]byte{}
+	}
+	return g.Address.As16()
+}
+
+// ncclValid: neither empty nor link-local (validGid).
+func ncclValid(g rdma.GID) bool { return g.Address.IsValid() && !g.LinkLocal() }
+
+// ncclVersion is 0 for an empty entry, whose type cannot be read.
+func ncclVersion(g rdma.GID) int64 {
+	switch g.Type {
+	case rdma.RoCEv2:
+		return 2
+	case "":
+		return 0
+	}
+	return 1
+}
+
+// inRange reports whether an address of the wanted family is in a range, which is nil for
+// any (matchGidAddrPrefix).
+func inRange(of *netip.Prefix, g rdma.GID) bool {
+	if of == nil {
+		return true
+	}
+	address := netip.AddrFrom16(gidBytes(g))
+	if of.Addr().Is4() {
+		bytes := address.As16()
+		address = netip.AddrFrom4([4]byte(bytes[12:]))
+	}
+	return of.IsValid() && netip.PrefixFrom(of.Addr(), of.Bits()).Masked() == netip.PrefixFrom(address, of.Bits()).Masked()
+}
