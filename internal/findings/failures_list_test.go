@@ -236,11 +236,6 @@ func unreported() []failure {
 		{name: "a virtual machine on an Intel desktop", machine: "desktop", code: "PlatformP2PWriteOnly", fixedOn: "desktop guest"},
 		{name: "the host bridge of another vendor", machine: "desktop", code: "PlatformP2PWriteOnly", fixedOn: "other host bridge"},
 		{name: "a CPU without a name", machine: "desktop", code: "PlatformP2PWriteOnly", fixed: file("proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu\n\n")},
-		{name: "no options for IBGDA", broken: params(""), code: "IBGDAOptions", fixed: params("A=1;PeerMappingOverride=1;"), fix: "PeerMappingOverride=1"},
-		{name: "options for IBGDA turned off", broken: params("PeerMappingOverride=0"), code: "IBGDAOptions", fixed: file("sys/module/gdrdrv/initstate", "live\n"), fix: "gdrcopy.enabled"},
-		{name: "no options for IBGDA, but no such NICs", broken: params(""), code: "IBGDAOptions", fixedOn: "thor"},
-		{name: "no options for IBGDA, and no driver", broken: params(""), code: "IBGDAOptions", fixed: noDriver},
-		{name: "options for IBGDA that cannot be read", broken: params(""), code: "IBGDAOptions", fixed: file("proc/driver/nvidia/params", "")},
 		{name: "NUMA balancing", broken: file(numaBalancing, "1\n"), code: "NUMABalancing", fixed: file(numaBalancing, "2\n")},
 		{name: "storage and IOMMU", broken: all(inState("iommu-translated"), file("sys/module/nvidia_fs/initstate", "live\n")), code: "StorageIOMMU", fixed: func(s *machine.State) { s.IOMMU = "identity" }},
 	}

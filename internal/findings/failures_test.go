@@ -224,11 +224,6 @@ func bars(sizes ...uint64) string {
 	return text.String()
 }
 
-// params are those of NVIDIA's driver, with these RegistryDwords.
-func params(dwords string) change {
-	return file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \""+dwords+"\"\nRegistryDwordsPerDevice: \"\"\n")
-}
-
 // kernelConfig is the configuration of the running kernel.
 func kernelConfig(lines string) change {
 	return all(file("proc/sys/kernel/osrelease", "6.8.0-60-generic\n"), file("boot/config-6.8.0-60-generic", "CONFIG_DMA_SHARED_BUFFER=y\n"+lines))

@@ -175,9 +175,17 @@ func podFailures() []podFailure {
 		{name: "IBGDA on other NICs", on: strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760"), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1"), status: fail, code: "IBGDAImpossible", text: "mlx5_0 (bnxt_re)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "ConnectX"},
 		{name: "IBGDA without GDRCopy", broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=CPU"), status: fail, code: "IBGDAImpossible", text: "/dev/gdrdrv", evidence: "/dev/gdrdrv=absent", fix: "NVIDIA_GDRCOPY"},
 		{
+			name: "IBGDA without options", status: warn, code: "IBGDAOptions", text: "PeerMappingOverride is not set and gdrdrv is not loaded", evidence: "RegistryDwords: PeerMappingOverride=0;", fix: "gdrcopy.enabled=true",
+			broken: func(c *container) {
+				set("NVSHMEM_IB_ENABLE_IBGDA=1")(c)
+				c.write("proc/driver/nvidia/params", "RegistryDwords: \"PeerMappingOverride=0;\"\nRegistryDwordsPerDevice: \"\"\n")
+			},
+		},
+		{
 			name: "IBGDA by the CPU", status: warn, code: "IBGDAByCPU", text: "/dev/gdrdrv cannot be used here", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "IBGDAOptions",
 			broken: func(c *container) {
 				set("NVSHMEM_IB_ENABLE_IBGDA=1")(c)
+				c.write("sys/module/gdrdrv/initstate", "live\n")
 				c.write("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \"\"\nRegistryDwordsPerDevice: \"\"\n")
 			},
 		},
@@ -281,6 +289,9 @@ func TestPodRight(t *testing.T) {
 		},
 		"variables that are right": func(c *container) {
 			maps.Copy(c.variables, map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_GID_INDEX": "3", "UCX_TLS": "rc,cuda", "NVSHMEM_IB_GID_INDEX": "-1"})
+		},
+		"no options for IBGDA, which nobody asks for": func(c *container) {
+			c.write("proc/driver/nvidia/params", "RegistryDwords: \"\"\nRegistryDwordsPerDevice: \"\"\n")
 		},
 		"IBGDA that the driver allows": func(c *container) {
 			c.variables["NVSHMEM_IB_ENABLE_IBGDA"] = "1"

@@ -93,6 +93,9 @@ func judged(state tristate.State, mild bool) func(*Facts) subjects {
 // with PeerMappingOverride, or to a process with CAP_SYS_ADMIN; where it cannot, the CPU rings
 // them, by GDRCopy where that is usable (src/modules/transport/ibgda/ibgda.cpp,
 // nvshmemt_init, ibgda_check_gpu_mapping_nic_uar). Versions before 3.4.5 need one of both.
+// EnableStreamMemOPs, which DeepEP's instructions set as well, decides nothing: NVSHMEM takes
+// the version of these operations that needs no parameter (src/host/init/cudawrap.cpp,
+// cuStreamWaitValue64_v2).
 var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
 		status: Fail, code: "IBGDAImpossible", when: not(anyMLX5), which: usableNICs,
@@ -122,6 +125,13 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
 		status: Undecidable, when: is(mapsDoorbells, tristate.Unknown),
 		text: say("whether GPUs may ring the doorbells of NICs cannot be determined"), evidence: sawParams,
+	},
+	{
+		status: Warn, code: "IBGDAOptions", when: noGDRCopy,
+		text: say("PeerMappingOverride is not set and gdrdrv is not loaded, so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start IBGDA, and newer ones are slower"),
+		fix: say("set options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again;" +
+			" or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)"),
+		evidence: join(sawIBGDA, sawParams, sawNoGDRCopy),
 	},
 	{
 		status: Warn, code: "IBGDAByCPU",
@@ -191,6 +201,11 @@ func gdrCopyText(f *Facts) string {
 func mapsDoorbells(f *Facts) tristate.State {
 	return tristate.Or(f.advised().Params.PeerMapping(), f.capable(process.SysAdmin))
 }
+
+// noGDRCopy: the node is known to have no gdrdrv.
+func noGDRCopy(f *Facts) bool { return f.advised().GDRCopy == tristate.False }
+
+func sawNoGDRCopy(f *Facts) []string { return texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing) }
 
 func sawIBGDA(f *Facts) []string {
 	return append(f.sawVariable(frameworks.EnableIBGDA), f.sawVariable(frameworks.IBGDAHandler)...)
