@@ -48,7 +48,8 @@ type Finding struct {
 	// Want is what would be right; "" where nothing can be.
 	Want string
 	// Mild: it is wrong, and yet each GPU uses the NIC that it should, because entries name
-	// nothing here; or UCX is told to use TCP, which may be meant.
+	// nothing here; or UCX is told to use TCP, or the NIC of one GPU of several, either of
+	// which may be meant.
 	Mild bool
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // judgeNCCL reads the list as writeNCCL's source does: one "^" excludes, one "=" after it
@@ -82,7 +84,20 @@ func judgeUCX(j *judge) {
 			}
 		}
 	}
+	before := len(f.Problems)
 	j.list(f, func(nic *assign.NIC) bool { return listed[nic] != exclude })
+	if before == 0 && !exclude && f.State == tristate.False {
+		f.Mild = j.ofOneProcess(listed)
+	}
+}
+
+// ofOneProcess reports whether a list is right for some but not all of the GPUs in question:
+// it is one NIC, nearest to one of them. The variable is for one process, and a container may
+// start one for each GPU.
+func (j *judge) ofOneProcess(listed map[*assign.NIC]bool) bool {
+	return len(j.Choices) > 1 && len(listed) == 1 && slices.ContainsFunc(j.Choices, func(c assign.Choice) bool {
+		return c.NIC != nil && c.Level != topology.Unknown && slices.ContainsFunc(j.NICs, func(nic *assign.NIC) bool { return listed[nic] && j.Level(c, nic) == c.Level })
+	})
 }
 
 // onlyNetworks reports whether all entries of a list are names of network devices.
