@@ -30,6 +30,9 @@ type NIC struct {
 	// Virtual: a virtual function. Auxiliary: the RDMA device is on an auxiliary device
 	// below the function (a subfunction).
 	Virtual, Auxiliary bool
+	// Registered is its place in the order of libibverbs, from 1 on; 0 where it is not known.
+	// The caller sets it.
+	Registered int
 	// NUMA is the NUMA node, pci.None or pci.Unread where it is not known.
 	NUMA int
 

@@ -150,7 +150,7 @@ var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband",
 		text: say("the ports of the only NICs for this container cannot be read: %s", which),
 	},
 	{
-		status: Fail, code: "PortDown", when: all(noUsableNIC, is((*Facts).ActivePort, tristate.True)), which: idleHere(false),
+		status: Fail, code: "PortDown", when: all(noUsableNIC, not(is((*Facts).ActivePort, tristate.False))), which: idleHere(false),
 		text: say("the NICs for this container have no ACTIVE port: %s", which),
 		fix:  say("repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"),
 	},
@@ -188,8 +188,13 @@ func elsewhere(f *Facts) (devices subjects) {
 	if len(f.devicesThat(f.Pod.Visible.InNamespace)) > 0 {
 		return devices
 	}
-	for _, d := range f.devices() {
-		devices.add(d.Name, sawMissing(rdma.Class+"/"+d.Name))
+	for _, n := range f.Matrix.NICs {
+		if !n.Eligible || n.RDMA != nil {
+			continue
+		}
+		for _, name := range f.Pod.Visible.Elsewhere(n.Function.Address) {
+			devices.add(name, sawMissing(rdma.Class+"/"+name), saw(f.Pod.Visible.VerbsFile(name), name))
+		}
 	}
 	return devices
 }

@@ -135,12 +135,11 @@ func podFailures() []podFailure {
 			c.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
 		}, status: fail, code: "PortDown", text: "mlx5_0/1 DOWN", evidence: "mlx5_0/ports/1/state=DOWN", fix: "resources.limits"},
 		{name: "a NIC whose port is down in another network namespace than the others", broken: func(c *container) {
-			c.remove("sys/class/infiniband/mlx5_1")
 			c.remove("dev/infiniband")
 			c.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
-			c.mkdir("sys/class/infiniband")
+			c.Namespace(c.t, c.dir, "mlx5_0")
 		}, status: fail, code: "PortDown", text: "mlx5_0/1 DOWN", evidence: "mlx5_0/ports/1/state=DOWN", fix: "resources.limits"},
-		{name: "another network namespace", broken: func(c *container) { c.remove("sys/class/infiniband/mlx5_0"); c.remove("sys/class/infiniband/mlx5_1") }, status: fail, code: "RDMADeviceElsewhere", text: "mlx5_0, mlx5_1", evidence: "/sys/class/infiniband/mlx5_0=absent", fix: "hostNetwork"},
+		{name: "another network namespace", broken: func(c *container) { c.Namespace(c.t, c.dir) }, status: fail, code: "RDMADeviceElsewhere", text: "mlx5_0, mlx5_1", evidence: "/sys/class/infiniband_verbs/uverbs1/ibdev=mlx5_1", fix: "hostNetwork"},
 		{name: "the default limit of locked memory", broken: func(c *container) { c.locked("8388608", 0, 0, 0) }, status: fail, code: "LockedMemoryLow", text: "at most 8 MiB", evidence: "Max locked memory 8388608 bytes", fix: "capabilities.add"},
 		{name: "a limit of locked memory", broken: func(c *container) { c.locked("68719476736", 1000, 0, 0) }, status: warn, code: "LockedMemoryLow", text: "at most 64 GiB", evidence: "Uid 1000", fix: "LimitMEMLOCK"},
 		{name: "IPC_LOCK for another user than root", broken: func(c *container) { c.locked("65536", 1000, 0, ipcLock) }, status: fail, code: "IPCLockIneffective", text: "64 KiB", evidence: "CapEff 0000000000000000, CapBnd 0000000000004000", fix: "runAsUser"},

@@ -1,8 +1,11 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,7 +33,13 @@ func (m *Machine) Container(t TB, dir string, gpus []int, rdma ...string) {
 		}
 	}
 	for i, name := range m.RDMADevices() {
-		w.file(fmt.Sprintf("sys/class/infiniband_verbs/uverbs%d/ibdev", i), name+"\n")
+		node := fmt.Sprintf("infiniband_verbs/uverbs%d", i)
+		of := m.rdmaParent(name) + "/" + node
+		w.file(of+"/ibdev", name+"\n")
+		if w.err == nil {
+			_ = os.Remove(filepath.Join(dir, "sys/class", node)) // of another container before
+		}
+		w.link("sys/class/"+node, of)
 		if slices.Contains(rdma, name) {
 			w.file(fmt.Sprintf("dev/infiniband/uverbs%d", i), "")
 		}
@@ -38,6 +47,39 @@ func (m *Machine) Container(t TB, dir string, gpus []int, rdma ...string) {
 	if w.err != nil {
 		t.Fatal(w.err)
 	}
+}
+
+// Namespace makes a tree what a network namespace shows where each RDMA device belongs to one
+// (`rdma system set netns exclusive`), and these belong to it. The kernel hides the others in
+// the class and below their PCI function, whose directory is then empty (ib_class.ns_type,
+// drivers/infiniband/core/device.c), and shows all of them in infiniband_verbs: uverbs_class
+// has no ns_type.
+func (m *Machine) Namespace(t TB, dir string, rdma ...string) {
+	t.Helper()
+	w := newWriter(dir, m, os.O_TRUNC)
+	w.file("sys/module/ib_core/parameters/netns_mode", "N\n")
+	for _, name := range m.RDMADevices() {
+		if slices.Contains(rdma, name) || w.err != nil {
+			continue
+		}
+		w.err = errors.Join(os.RemoveAll(filepath.Join(dir, "sys/class/infiniband", name)),
+			os.RemoveAll(filepath.Join(dir, m.rdmaParent(name), "infiniband", name)))
+	}
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+}
+
+// rdmaParent is the directory of what an RDMA device belongs to: its function, or an
+// auxiliary device below it.
+func (m *Machine) rdmaParent(name string) string {
+	for i := range m.Functions {
+		f := &m.Functions[i]
+		if slices.Contains(strings.Split(f.Attrs["rdma"], ","), name) {
+			return path.Join("sys", f.Path, f.Attrs["aux"])
+		}
+	}
+	return ""
 }
 
 // RDMADevices are the names of the RDMA devices that the description gives.

@@ -39,6 +39,14 @@ func (r *Report) Machine() *assign.Machine { return r.machine(r.Visible.RDMA) }
 
 func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machine {
 	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return usable(rdma) != tristate.False })
+	for _, nic := range m.NICs {
+		nic.Registered = r.Visible.Registered(nic.RDMA)
+	}
+	for i := range r.Matrix.NICs {
+		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA == nil {
+			m.Hidden = append(m.Hidden, r.Visible.Elsewhere(n.Function.Address)...)
+		}
+	}
 	m.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete
 	return m
 }

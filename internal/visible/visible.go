@@ -5,6 +5,7 @@ package visible
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,8 +40,15 @@ type Devices struct {
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 
-	class, nodes listing           // by the name of the RDMA device
-	verbs        map[string]string // paths of device nodes, likewise
+	class, nodes listing          // by the name of the RDMA device
+	verbs        map[string]verbs // likewise
+}
+
+// verbs is what an entry of /sys/class/infiniband_verbs says of an RDMA device.
+type verbs struct {
+	node   string       // path of the device node
+	number int          // in its name
+	pci    *pci.Address // nil where it belongs to none, or to none that is known
 }
 
 // GPU is what a process sees of a GPU.
@@ -69,8 +77,7 @@ func (l listing) of(name string) tristate.State {
 }
 
 // RDMA reports whether this process can use an RDMA device: it is in the process's network
-// namespace (the kernel lists others below their PCI function, but not in the class), and
-// its node /dev/infiniband/uverbsN is there. Nodes are not looked at without a /dev.
+// namespace, and its node /dev/infiniband/uverbsN is there. Nodes are not looked at without a /dev.
 func (d *Devices) RDMA(name string) tristate.State {
 	if d.Whole {
 		return d.class.of(name)
@@ -80,7 +87,7 @@ func (d *Devices) RDMA(name string) tristate.State {
 
 // RDMANode is the path of an RDMA device's node, "/dev/infiniband/uverbs0", whether it is
 // there or not; "" where it is not known which it is.
-func (d *Devices) RDMANode(name string) string { return d.verbs[name] }
+func (d *Devices) RDMANode(name string) string { return d.verbs[name].node }
 
 // NodeHere reports whether an RDMA device's node is there. It is Unknown where there is no
 // /dev.
@@ -94,9 +101,42 @@ func (d *Devices) NodeHere(name string) tristate.State {
 // InNamespace reports whether an RDMA device is in this process's network namespace.
 func (d *Devices) InNamespace(name string) tristate.State { return d.class.of(name) }
 
+// Registered is the place of an RDMA device in the order in which the kernel registered them,
+// which is that of libibverbs, from 1 on; 0 where it is not known. It is that of the number of
+// its node: a new name does not change it (kernel drivers/infiniband/core/uverbs_main.c,
+// ib_uverbs_add_one; rdma-core libibverbs/ibdev_nl.c). Of devices that were registered anew
+// beside others, as by binding one driver again, the order may be another.
+func (d *Devices) Registered(name string) int {
+	if v, ok := d.verbs[name]; ok {
+		return v.number + 1
+	}
+	return 0
+}
+
+// Elsewhere are the RDMA devices of a PCI function that belong to other network namespaces, in
+// the order of their nodes: those that /sys/class/infiniband_verbs lists and
+// /sys/class/infiniband does not. The kernel hides them from /sys/class/infiniband, and from
+// the directory of the function (ib_class.ns_type, drivers/infiniband/core/device.c).
+func (d *Devices) Elsewhere(of pci.Address) []string {
+	var names []string
+	for name, v := range d.verbs {
+		if v.pci != nil && *v.pci == of && d.class.of(name) == tristate.False {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return d.verbs[a].number - d.verbs[b].number })
+	return names
+}
+
+// VerbsFile is the file that names an RDMA device beside its node,
+// "/sys/class/infiniband_verbs/uverbs0/ibdev".
+func (d *Devices) VerbsFile(name string) string {
+	return "/" + verbsClass + "/uverbs" + strconv.Itoa(d.verbs[name].number) + "/ibdev"
+}
+
 // Scan finds out which devices of a machine this process can use. inv has its GPUs.
 func Scan(fs *host.FS, inv *pci.Inventory) Devices {
-	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}, verbs: map[string]string{}}}
+	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}, verbs: map[string]verbs{}}}
 	dev, err := fs.Exists(nodes)
 	s.Whole = err != nil || !dev
 	for i := range inv.Functions {
@@ -205,20 +245,35 @@ func (s *scanner) verbsNodes() listing {
 		l.other = tristate.Unknown
 	}
 	for _, name := range names {
-		if !strings.HasPrefix(name, "uverbs") { // attributes of the class are here too
+		number, err := strconv.ParseUint(strings.TrimPrefix(name, "uverbs"), 10, 31)
+		if err != nil || !strings.HasPrefix(name, "uverbs") { // attributes of the class are here too
 			continue
 		}
 		device, err := s.fs.Line(verbsClass + "/" + name + "/ibdev")
 		switch {
 		case err == nil:
 			l.known[device] = s.exists(rdmaNodes + name)
-			s.verbs[device] = "/" + rdmaNodes + name
+			s.verbs[device] = verbs{"/" + rdmaNodes + name, int(number), s.functionOf(verbsClass + "/" + name)}
 		case !host.Absent(err): // otherwise the device is gone
 			s.problem(err)
 			l.other = tristate.Unknown
 		}
 	}
 	return l
+}
+
+// functionOf is the PCI function in the path of a device, the last; nil for none.
+func (s *scanner) functionOf(device string) *pci.Address {
+	target, err := s.fs.Link(device)
+	if err != nil {
+		return nil
+	}
+	for _, part := range slices.Backward(strings.Split(target, "/")) {
+		if a, err := pci.ParseAddress(part); err == nil {
+			return &a
+		}
+	}
+	return nil
 }
 
 // maxInformation is several times the size of such a file, in bytes.

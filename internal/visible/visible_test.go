@@ -14,7 +14,7 @@ import (
 	"gdr-features/tristate"
 )
 
-const described = `
+const machineText = `
 pci0000:10 numa=0
   0000:11:00.0 gpu 10de:2330
   0000:12:00.0 accel 1002:74a1
@@ -24,13 +24,19 @@ pci0000:10 numa=0
 
 var nvidia, amd = pci.Address{Bus: 0x11}, pci.Address{Bus: 0x12}
 
-// container is a container on that machine with all of its devices.
-func container(t *testing.T) (dir string) {
+func described(t *testing.T) *machine.Machine {
 	t.Helper()
-	m, err := machine.Parse(described)
+	m, err := machine.Parse(machineText)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// container is a container on that machine with all of its devices.
+func container(t *testing.T) (dir string) {
+	t.Helper()
+	m := described(t)
 	dir = m.Tree(t, m.Ready())
 	m.Container(t, dir, []int{0, 1}, m.RDMADevices()...)
 	return dir
@@ -87,7 +93,7 @@ func TestScan(t *testing.T) {
 		{"the driver has no render node", remove(drm), [2]tristate.State{yes, no}, [2]tristate.State{yes, yes}, ""},
 		{"no node of a NIC", remove("dev/infiniband/uverbs1"), [2]tristate.State{yes, yes}, [2]tristate.State{yes, no}, ""},
 		{"ib_uverbs is not loaded", remove(verbs), [2]tristate.State{yes, yes}, [2]tristate.State{no, no}, ""},
-		{"another network namespace", remove("sys/class/infiniband/mlx5_0"), [2]tristate.State{yes, yes}, [2]tristate.State{no, yes}, ""},
+		{"another network namespace", func(dir string) error { described(t).Namespace(t, dir, "mlx5_1"); return nil }, [2]tristate.State{yes, yes}, [2]tristate.State{no, yes}, ""},
 		{"no number of a node", write(information, "GPU UUID: GPU-1\nDevice Minor: x\n"), [2]tristate.State{unknown, yes}, [2]tristate.State{yes, yes}, "/" + information + ": no line \"Device Minor\""},
 		{"an empty file", write(information, ""), [2]tristate.State{unknown, yes}, [2]tristate.State{yes, yes}, "/" + information + ": file is empty"},
 		{"a huge file", write(information, strings.Repeat("x", 5000)), [2]tristate.State{unknown, yes}, [2]tristate.State{yes, yes}, "/" + information + ": more data"},
@@ -138,6 +144,25 @@ func TestNames(t *testing.T) {
 	}
 	if want := "GPU-00000000-0000-4000-8000-000000000001"; d.GPUs[nvidia].UUID != want {
 		t.Errorf("UUID %q, want %q", d.GPUs[nvidia].UUID, want)
+	}
+}
+
+// TestElsewhere: of NICs whose RDMA devices belong to other network namespaces the kernel
+// still shows in infiniband_verbs which they are; and a new name of a device does not change
+// the order in which it was registered.
+func TestElsewhere(t *testing.T) {
+	dir := container(t)
+	mlx50, mlx51 := pci.Address{Bus: 0x13}, pci.Address{Bus: 0x14}
+	if d := scan(t, dir); d.Elsewhere(mlx50) != nil || d.Registered("mlx5_0") != 1 || d.Registered("mlx5_1") != 2 || d.Registered("mlx5_2") != 0 {
+		t.Errorf("%q, %d, %d", d.Elsewhere(mlx50), d.Registered("mlx5_0"), d.Registered("mlx5_1"))
+	}
+	described(t).Namespace(t, dir, "mlx5_1")
+	d := scan(t, dir)
+	if got := d.Elsewhere(mlx50); len(got) != 1 || got[0] != "mlx5_0" || d.Elsewhere(mlx51) != nil || d.InNamespace("mlx5_0") != no {
+		t.Errorf("%q, %q", got, d.Elsewhere(mlx51))
+	}
+	if got := d.VerbsFile("mlx5_0"); got != "/sys/class/infiniband_verbs/uverbs0/ibdev" {
+		t.Error(got)
 	}
 }
 
