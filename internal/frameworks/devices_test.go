@@ -47,3 +47,23 @@ func TestAMD(t *testing.T) {
 		}
 	}
 }
+
+// TestRegistered: NVSHMEM assigns NICs in the order in which the kernel registered them, which
+// new names do not change.
+func TestRegistered(t *testing.T) {
+	m := fourGPUs(t)
+	mapping := func() int { return len(frameworks.Named("nvshmem").Write(m).Variables) }
+	if mapping() == 0 {
+		t.Fatal("no map in the order of names")
+	}
+	for i, nic := range m.NICs {
+		nic.Registered = i + 1
+	}
+	if mapping() == 0 {
+		t.Error("no map in the order of registration")
+	}
+	m.NICs[0].Registered, m.NICs[1].Registered = 2, 1
+	if mapping() != 0 {
+		t.Error("a map in the order of names, which is not that of registration")
+	}
+}

@@ -93,9 +93,13 @@ func writeNVSHMEM(m *assign.Map) Settings {
 }
 
 // inVerbsOrder orders NICs as libibverbs lists them: as the kernel registered them
-// (rdma-core libibverbs/ibdev_nl.c). The kernel numbers names in the same order; devices
-// with names of other forms are registered by address as a rule.
+// (rdma-core libibverbs/ibdev_nl.c). Where that is not known: the kernel numbers names in the
+// same order, unless they are changed; devices with names of other forms are registered by
+// address as a rule.
 func inVerbsOrder(a, b *assign.NIC) int {
+	if a.Registered > 0 && b.Registered > 0 {
+		return cmp.Compare(a.Registered, b.Registered)
+	}
 	base, i := numbered(a.RDMA)
 	other, j := numbered(b.RDMA)
 	if base == other && i >= 0 && j >= 0 {
