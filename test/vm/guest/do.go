@@ -47,6 +47,8 @@ func (m *machine) do(q wire.Request) (wire.Response, error) {
 		return wire.Response{}, unix.DeleteModule(q.Path, unix.O_NONBLOCK)
 	case wire.AddRXE:
 		return wire.Response{}, addRXE(q.Path, q.Device)
+	case wire.Apart:
+		return wire.Response{}, exclusive()
 	case wire.Clock:
 		return moveClock(time.Duration(q.Offset) * time.Second)
 	}
@@ -66,10 +68,12 @@ func moveClock(by time.Duration) (wire.Response, error) {
 
 // spawn starts a program as somebody. Its environment is empty.
 func spawn(q wire.Request, out, errs *os.File) (*os.Process, error) {
-	return os.StartProcess(q.Args[0], q.Args, &os.ProcAttr{
-		Env: []string{}, Files: []*os.File{nil, out, errs},
-		Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: q.UID, Gid: q.UID}},
-	})
+	system := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: q.UID, Gid: q.UID}}
+	if q.Own {
+		q.Args = append([]string{self, inOwn}, q.Args...)
+		system.Cloneflags = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
+	}
+	return os.StartProcess(q.Args[0], q.Args, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, out, errs}, Sys: system})
 }
 
 func run(q wire.Request) (wire.Response, error) {

@@ -17,6 +17,13 @@ import (
 const line = "/dev/ttyS1"
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == inOwn {
+		if err := own(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "guest:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
 	}

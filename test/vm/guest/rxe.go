@@ -11,9 +11,11 @@ import (
 // Numbers of include/uapi/rdma/rdma_netlink.h.
 const (
 	nldevNewLink   = 5<<10 | 3 // RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK)
+	nldevSetSystem = 5<<10 | 7 // RDMA_NLDEV_CMD_SYS_SET
 	attrDeviceName = 2         // RDMA_NLDEV_ATTR_DEV_NAME
 	attrNetDevice  = 51        // RDMA_NLDEV_ATTR_NDEV_NAME
 	attrLinkType   = 65        // RDMA_NLDEV_ATTR_LINK_TYPE
+	attrNetnsMode  = 66        // RDMA_NLDEV_SYS_ATTR_NETNS_MODE
 )
 
 // addRXE brings a network device up and makes a software RDMA device on it, as
@@ -22,12 +24,20 @@ func addRXE(name, device string) error {
 	if err := up(device); err != nil {
 		return fmt.Errorf("%s: %w", device, err)
 	}
+	return ask(newLink(name, device))
+}
+
+// exclusive gives each RDMA device to one network namespace, as `rdma system set netns
+// exclusive` does. The kernel refuses it while there is another namespace.
+func exclusive() error { return ask(message(nldevSetSystem, attribute(attrNetnsMode, ""))) }
+
+// ask sends a request and waits for the kernel's answer.
+func ask(request []byte) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_RDMA)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	request := newLink(name, device)
 	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
@@ -44,15 +54,21 @@ func newLink(name, device string) []byte {
 	body := attribute(attrDeviceName, name)
 	body = append(body, attribute(attrLinkType, "rxe")...)
 	body = append(body, attribute(attrNetDevice, device)...)
+	return message(nldevNewLink, body)
+}
+
+// message puts the header before a request.
+func message(kind uint16, body []byte) []byte {
 	head := make([]byte, unix.SizeofNlMsghdr)
 	le := binary.LittleEndian
 	le.PutUint32(head, uint32(len(head)+len(body))) //nolint:gosec // some dozens
-	le.PutUint16(head[4:], nldevNewLink)
+	le.PutUint16(head[4:], kind)
 	le.PutUint16(head[6:], unix.NLM_F_REQUEST|unix.NLM_F_ACK)
 	return append(head, body...)
 }
 
-// attribute encodes a string, ended by a zero byte and padded to four.
+// attribute encodes a string, ended by a zero byte and padded to four; "" is also the number
+// 0 in one byte.
 func attribute(kind uint16, text string) []byte {
 	size := unix.SizeofNlAttr + len(text) + 1
 	out := make([]byte, (size+3)&^3)

@@ -21,6 +21,14 @@ func TestNewLink(t *testing.T) {
 	}
 }
 
+// The attribute is one byte, 0 for exclusive.
+func TestExclusive(t *testing.T) {
+	want := strings.ReplaceAll("18000000 0714 0500 00000000 00000000 0500 4200 00 000000", " ", "")
+	if got := hex.EncodeToString(message(nldevSetSystem, attribute(attrNetnsMode, ""))); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	head := "24000000 0200 0000 00000000 00000000"
 	for answer, want := range map[string]error{

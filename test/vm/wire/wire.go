@@ -20,6 +20,7 @@ const (
 	Insert Command = "insert" // the kernel module in the file Path
 	Remove Command = "remove" // the kernel module of that name
 	AddRXE Command = "rxe"    // a software RDMA device named Path on the network device Device
+	Apart  Command = "apart"  // give each RDMA device to one network namespace, that of the machine
 	Clock  Command = "clock"  // move the clock on the wall by Offset seconds: Out, what it says then (RFC 3339)
 )
 
@@ -28,11 +29,13 @@ type Request struct {
 	Command Command
 	Args    []string `json:",omitempty"`
 	UID     uint32   `json:",omitempty"`
-	Path    string   `json:",omitempty"`
-	Device  string   `json:",omitempty"`
-	Data    []byte   `json:",omitempty"`
-	Offset  int64    `json:",omitempty"`
-	PID     int      `json:",omitempty"`
+	// Own: Args run in a network namespace of their own, with the /sys that belongs to it.
+	Own    bool   `json:",omitempty"`
+	Path   string `json:",omitempty"`
+	Device string `json:",omitempty"`
+	Data   []byte `json:",omitempty"`
+	Offset int64  `json:",omitempty"`
+	PID    int    `json:",omitempty"`
 }
 
 // Response tells what came of it. Failed is why it could not be done.
