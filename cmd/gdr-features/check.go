@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,7 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var format, level, expected string
+	var format, level, expected, gpus string
 	var inPod bool
 	c := &cobra.Command{
 		Use:   "check",
@@ -29,7 +31,8 @@ means that all prerequisites are in place; only a transfer proves more.
 With --pod it looks from inside a container: which device nodes of GPUs and NICs it has
 and may use, how much memory it may lock, the GIDs of its RoCE ports, and variables of
 NCCL, UCX and NVSHMEM that turn GPUDirect RDMA off or name a wrong NIC. --level is then
-about the GPUs and NICs of the container. The last lines say what is wrong, as
+about the GPUs and NICs of the container. The GPUs are those that CUDA_VISIBLE_DEVICES,
+ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave to this process, or those of --gpus. The last lines say what is wrong, as
 Kubernetes shows them of a container that failed (docs/pod.md).
 
 With --expect it compares the machine with what the file expects of machines of its
@@ -54,11 +57,15 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 				return err
 			}
 			o := report.ForCheck.Expecting(want)
-			if inPod {
-				o = o.InPod(report.Pod{Variables: environment(frameworks.Read()), ReadFile: readNamed})
+			var wrong error
+			switch {
+			case inPod:
+				o = o.InPod(report.Pod{Variables: environment(frameworks.Read()), ReadFile: readNamed, GPUs: chooseGPUs(gpus, &wrong)})
+			case gpus != "":
+				return errors.New("--gpus goes with --pod")
 			}
 			r, err := a.collect(cmd.Context(), o)
-			if err != nil {
+			if err := cmp.Or(err, wrong); err != nil {
 				return err
 			}
 			show := render.Check
@@ -77,6 +84,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	c.Flags().BoolVar(&inPod, "pod", false, "also judge the container that this process runs in")
 	cli.Output(c, &format, "table or json", "table", "json")
 	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
+	c.Flags().StringVar(&gpus, "gpus", "", "with --pod: judge for these GPUs, as env takes them; by default those that CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave")
 	machineflags.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c

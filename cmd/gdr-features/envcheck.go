@@ -30,7 +30,11 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	var text bytes.Buffer
 	for _, g := range given {
 		g.Networks = here.report.Visible.Networks
-		findings := frameworks.Check(here.Map, g)
+		m := here.Map
+		if selected := here.report.Selected(g.Variables); o.gpus == "" && !g.Elsewhere && len(selected.GPUs) > 0 {
+			m, g.UnknownGPUs = m.Only(selected.GPUs), selected.Unknown
+		}
+		findings := frameworks.Check(m, g)
 		for _, f := range findings {
 			text.WriteString(lineOf(f))
 			state = tristate.And(state, f.State)
@@ -53,14 +57,16 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 func environment(names []string) map[string]string {
 	values := map[string]string{}
 	for _, name := range names {
-		values[name] = os.Getenv(name)
+		if value, ok := os.LookupEnv(name); ok {
+			values[name] = value
+		}
 	}
 	return values
 }
 
 // given reads what is to be judged.
 func (a *app) given(args []string) ([]frameworks.Given, error) {
-	given := []frameworks.Given{{Variables: environment(frameworks.Judged())}}
+	given := []frameworks.Given{{Variables: environment(frameworks.Read())}}
 	if len(args) > 0 {
 		data, err := a.readInput(args[0])
 		if err != nil {

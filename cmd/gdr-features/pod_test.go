@@ -158,3 +158,49 @@ func TestPodEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// TestPodGPUs: in a container with eight GPUs the variables of a process with one of them are
+// judged for that one, which --gpus or the process's own variables name.
+func TestPodGPUs(t *testing.T) {
+	m, err := machine.Load(filepath.Join(machinesDir, podMachine+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := m.Tree(t, m.Ready())
+	m.Container(t, dir, []int{0, 1, 2, 3, 4, 5, 6, 7}, m.RDMADevices()...)
+	m.Process(t, dir, "unlimited", 1000, 0, 0)
+	m.GIDs(t, dir, "3 v2 ::ffff:10.0.0.1 eth1")
+	makeDir(t, dir, "sys/class/net/eth1")
+	nic := gpusOf(t, dir, "env -o json --gpus 3")[0]
+	t.Setenv("UCX_NET_DEVICES", nic.RDMA+":1")
+	for _, tt := range []struct {
+		args, visible, order string
+		status               int
+		says                 string
+	}{
+		{"check --pod", "", "", 0, "WARN  nic-variables"},
+		{"check --pod --gpus 3", "", "", 0, "each GPU is given the nearest NIC by UCX_NET_DEVICES"},
+		{"check --pod", "3", "PCI_BUS_ID", 0, "of which CUDA_VISIBLE_DEVICES=3 CUDA_DEVICE_ORDER=PCI_BUS_ID leaves " + nic.GPU},
+		{"check --pod", "3", "", 3, "CUDA_DEVICE_ORDER=PCI_BUS_ID is not set"},
+		{"check --pod", "4", "PCI_BUS_ID", 2, "FAIL  nic-variables"},
+		{"check --pod --gpus 3", "4", "PCI_BUS_ID", 0, "each GPU is given the nearest NIC by UCX_NET_DEVICES"},
+		{"check --pod --gpus 8", "", "", 1, `no GPU "8"`},
+		{"check --gpus 3", "", "", 1, "--gpus goes with --pod"},
+		{"env --check", "3", "PCI_BUS_ID", 0, "OK      UCX_NET_DEVICES"},
+		{"env --check", "3", "", 3, "UNKNOWN UCX_NET_DEVICES"},
+		{"env --check", "4", "PCI_BUS_ID", 2, "WRONG   UCX_NET_DEVICES"},
+		{"env --check --gpus 3", "4", "PCI_BUS_ID", 0, "OK      UCX_NET_DEVICES"},
+	} {
+		t.Run(tt.args+" "+tt.visible+" "+tt.order, func(t *testing.T) {
+			t.Setenv("CUDA_VISIBLE_DEVICES", tt.visible)
+			if tt.visible == "" {
+				_ = os.Unsetenv("CUDA_VISIBLE_DEVICES") // t.Setenv restores it
+			}
+			t.Setenv("CUDA_DEVICE_ORDER", tt.order)
+			said, status := runOn(t, dir, strings.Fields(tt.args)...)
+			if status != tt.status || !strings.Contains(said, tt.says) {
+				t.Errorf("status %d\n%s", status, said)
+			}
+		})
+	}
+}

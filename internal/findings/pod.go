@@ -24,6 +24,10 @@ type Pod struct {
 	Map, Namespace *assign.Map
 	// NoGPU: none of the machine's GPUs has its node here. Those in question are then all.
 	NoGPU bool
+	// Selected are those of the container's GPUs that its variables leave to a process, by which
+	// the GPUs in question were chosen, and Here is how many GPUs the container has.
+	Selected visible.Selection
+	Here     int
 	// Given are the variables of the environment and the files that they name.
 	Given frameworks.Given
 }
@@ -91,13 +95,24 @@ var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
 		text: say("this process may not read and write %s", which), fix: say(anotherOwner),
 	},
 	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: say("whether this process may read and write %s cannot be determined", which)},
+	{
+		status: OK, when: func(f *Facts) bool { return f.Pod.Selected.Unknown != "" },
+		text: say("this container has %s of %s; which of them %s leaves is not known: %s", gpusHere, eligibleGPUs, selectedBy, unknownSelection),
+	},
+	{
+		status: OK, when: func(f *Facts) bool { return len(f.Pod.Selected.By) > 0 && len(f.Pod.Selected.GPUs) > 0 },
+		text: say("this container has %s of %s, of which %s leaves %s", gpusHere, eligibleGPUs, selectedBy, gpuNames),
+	},
 	{status: OK, text: say("this container has %s of %s: %s", gpusHere, eligibleGPUs, gpuNames)},
 }}
 
 func wholeMachine(f *Facts) bool { return f.Pod.Visible.Whole }
 func noGPUHere(f *Facts) bool    { return f.Pod.NoGPU }
 
-func gpusHere(f *Facts) string { return fmt.Sprint(len(f.Pod.Map.Choices)) }
+func gpusHere(f *Facts) string { return fmt.Sprint(f.Pod.Here) }
+
+func selectedBy(f *Facts) string       { return strings.Join(f.Pod.Selected.By, " ") }
+func unknownSelection(f *Facts) string { return f.Pod.Selected.Unknown }
 
 func gpuNames(f *Facts) string {
 	return firstFew(texts(f.Pod.Map.Choices, func(c assign.Choice) string { return c.GPU.Address.String() }))

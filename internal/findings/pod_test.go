@@ -160,6 +160,8 @@ func podFailures() []podFailure {
 		{name: "a UCX without GPU memory", broken: set("UCX_TLS=tcp"), status: warn, code: "GPUDirectOff", text: "an MPI beside NCCL", fix: "spec.containers[].env"},
 		{name: "a UCX over TCP", broken: set("UCX_NET_DEVICES=eth0"), status: warn, code: "WrongNICVariable", text: "an MPI beside NCCL", evidence: "UCX_NET_DEVICES=eth0", fix: "gdr-features env"},
 		{name: "the NIC of one GPU for all", broken: set("UCX_NET_DEVICES=mlx5_0:1"), status: warn, code: "WrongNICVariable", text: "the GPU 0000:83:00.0 is given mlx5_0 at SYS", evidence: "UCX_NET_DEVICES=mlx5_0:1", fix: "gdr-features env"},
+		{name: "the NIC of another GPU", broken: set("UCX_NET_DEVICES=mlx5_0:1", "CUDA_VISIBLE_DEVICES=1", "CUDA_DEVICE_ORDER=PCI_BUS_ID"), status: fail, code: "WrongNICVariable", text: "the GPU 0000:83:00.0 is given mlx5_0 at SYS", evidence: "UCX_NET_DEVICES=mlx5_0:1", fix: "gdr-features env"},
+		{name: "no visible GPU", broken: set("CUDA_VISIBLE_DEVICES="), status: fail, code: "GPUDirectOff", text: "CUDA_VISIBLE_DEVICES= (it leaves no GPU)", evidence: "CUDA_VISIBLE_DEVICES=", fix: "spec.containers[].env"},
 		{name: "a list of more NICs than are here", broken: set("NCCL_IB_HCA=mlx5_0,mlx5_1,mlx5_2"), status: warn, code: "WrongNICVariable", text: `there is no RDMA device "mlx5_2"`, fix: "gdr-features env"},
 		{name: "IBGDA on NICs with names that udev made", on: strings.NewReplacer("mlx5_0", "rocep1s0", "mlx5_1", "rocep2s0").Replace(roce), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=gpu"), status: fail, code: "IBGDAImpossible", text: "contains mlx5 alone; there are rocep1s0 (mlx5)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "NVSHMEM_HCA_PREFIX=rocep"},
 		{name: "nccl: IPv6 asked for on ports of IPv4", broken: set("NCCL_IB_ADDR_FAMILY=AF_INET6"), status: warn, code: "GIDIndexWrong", text: "NCCL_IB_ADDR_FAMILY=AF_INET6 on mlx5_0/1: NCCL takes the entry 0 (IB/RoCE v1 link-local)", evidence: "NCCL_IB_ADDR_FAMILY=AF_INET6", fix: "remove or correct"},
@@ -280,6 +282,12 @@ func TestPodRight(t *testing.T) {
 		"a range with the address": func(c *container) {
 			maps.Copy(c.variables, map[string]string{"NCCL_IB_ADDR_RANGE": "10.0.0.0/8", "NCCL_IB_ROCE_VERSION_NUM": "2", "NCCL_IB_ADDR_FAMILY": "AF_INET"})
 		},
+		"one visible GPU and its NIC": func(c *container) {
+			maps.Copy(c.variables, map[string]string{"UCX_NET_DEVICES": "mlx5_1:1", "CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+		},
+		"one visible GPU by its UUID": func(c *container) {
+			maps.Copy(c.variables, map[string]string{"UCX_NET_DEVICES": "mlx5_1:1", "CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-4000-8000-000000000002"})
+		},
 		"GIDs of the node, without MOFED": func(c *container) {
 			for _, file := range []string{"mlx_compat", "mlx5_core/version", "mlx5_ib/version", "ib_core/version"} {
 				c.remove("sys/module/" + file)
@@ -353,6 +361,27 @@ func TestPodPortUnknown(t *testing.T) {
 	}
 	if state := r.Within(topology.PXB); state != tristate.Unknown {
 		t.Errorf("whether a NIC is near enough is %v", state)
+	}
+}
+
+// TestPodGPUsUnknown: CUDA may number the GPUs in any order, so that nothing is wrong that
+// would be right for one of them.
+func TestPodGPUsUnknown(t *testing.T) {
+	c := newContainer(t, roce)
+	maps.Copy(c.variables, map[string]string{"UCX_NET_DEVICES": "mlx5_1:1", "CUDA_VISIBLE_DEVICES": "1"})
+	r := c.report()
+	found := podFindings(r)
+	if len(found) != 1 || found[0].Status != findings.Undecidable || found[0].Check != "nic-variables" || !strings.Contains(found[0].Detail, "CUDA_DEVICE_ORDER=PCI_BUS_ID is not set") {
+		t.Errorf("%+v", found)
+	}
+	for _, f := range r.Findings {
+		if f.Check == "gpu-nodes" && !strings.Contains(f.Detail, "which of them CUDA_VISIBLE_DEVICES=1 leaves is not known") {
+			t.Errorf("%+v", f)
+		}
+	}
+	c.variables["UCX_NET_DEVICES"] = "mlx5_7:1" // wrong for each
+	if found := podFindings(c.report()); len(found) != 1 || found[0].Status != findings.Fail {
+		t.Errorf("%+v", found)
 	}
 }
 

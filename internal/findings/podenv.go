@@ -37,6 +37,9 @@ func effects(whole bool) func(*Facts) subjects {
 	}
 	return func(f *Facts) (variables subjects) {
 		ways := frameworks.Ways{Peermem: f.Verdict.Peermem, DMABuf: f.Verdict.DMABuf}
+		if s := &f.Pod.Selected; whole && len(s.By) > 0 && len(s.GPUs) == 0 {
+			variables.add(strings.Join(s.By, " ")+" (it leaves no GPU)", s.By...)
+		}
 		writesAlone := len(throughClientCPU(f).names) > 0
 		for _, e := range frameworks.Switches(f.frameworkMap(), ways, f.Pod.Given.Variables) {
 			neededHere := e.Name == "NCCL_NET_GDR_READ" && writesAlone

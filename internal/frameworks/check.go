@@ -21,6 +21,9 @@ type Given struct {
 	// are not known.
 	Networks []string
 
+	// UnknownGPUs says why it is not known which of the GPUs in question the process uses; ""
+	// where it uses all of them.
+	UnknownGPUs string
 	// Elsewhere: the variables are of another place, where other files may be.
 	Elsewhere bool
 
@@ -76,6 +79,9 @@ func Check(m *assign.Map, given Given) []*Finding {
 			if finding.State == tristate.True {
 				finding.Want = ""
 			}
+			if finding.State == tristate.Unknown && given.UnknownGPUs != "" {
+				finding.Problems = append(finding.Problems, "which GPUs the process uses is not known: "+given.UnknownGPUs)
+			}
 		}
 		all = append(all, j.findings...)
 	}
@@ -113,6 +119,15 @@ func (j *judge) about(name string) *Finding {
 func (f *Finding) wrong(format string, args ...any) {
 	f.State = tristate.False
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
+}
+
+// ofGPUs says what is wrong for a GPU, as far as the process is known to use it.
+func (j *judge) ofGPUs(f *Finding, format string, args ...any) {
+	if j.UnknownGPUs != "" {
+		f.unknown(format, args...)
+	} else {
+		f.wrong(format, args...)
+	}
 }
 
 func (f *Finding) unknown(format string, args ...any) {
@@ -200,11 +215,11 @@ func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
 			j.near(f, c, nic)
 		}
 		if len(given[i]) == 0 && c.NIC != nil {
-			say := f.wrong
+			say := j.ofGPUs
 			if f.State == tristate.Unknown { // so may be the NIC that it is given
-				say = f.unknown
+				say = func(f *Finding, format string, args ...any) { f.unknown(format, args...) }
 			}
-			say("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
+			say(f, "the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
 		}
 	}
 	for _, nic := range j.NICs {
@@ -220,7 +235,7 @@ func (j *judge) near(f *Finding, c assign.Choice, nic *assign.NIC) {
 	case level == topology.Unknown:
 		f.unknown("the level between the GPU %v and %s is unknown", c.GPU.Address, nic.RDMA)
 	case assign.Rank(level) > assign.Rank(c.Level):
-		f.wrong("the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
+		j.ofGPUs(f, "the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
 	}
 }
 
@@ -232,7 +247,7 @@ func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users
 		}
 		for _, other := range j.NICs {
 			if users[other]+1 < users[nic] && j.Level(c, other) == j.Level(c, nic) {
-				f.wrong("%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
+				j.ofGPUs(f, "%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/internal/visible"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -296,7 +297,7 @@ func Read() []string {
 		names = append(names, row.name)
 	}
 	names = append(names, EnableIBGDA, IBGDAHandler, HCAPrefix)
-	return slices.Concat(names, gidVariables())
+	return slices.Concat(names, gidVariables(), visible.Selectors[:])
 }
 
 func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {

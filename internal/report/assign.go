@@ -2,6 +2,7 @@ package report
 
 import (
 	"gdr-features/internal/assign"
+	"gdr-features/internal/visible"
 	"gdr-features/tristate"
 )
 
@@ -15,6 +16,22 @@ func (r *Report) GPUsHere() []int {
 		}
 	}
 	return here
+}
+
+// Selected are the GPUs, of GPUsHere, that the variables of a process leave to it. It needs
+// Facts.Visible.
+func (r *Report) Selected(variables map[string]string) visible.Selection {
+	here := r.GPUsHere()
+	candidates := make([]visible.Candidate, len(here))
+	for i, gpu := range here {
+		g := &r.Matrix.GPUs[gpu]
+		candidates[i] = visible.Candidate{CUDA: g.GPU.CUDA, UUID: r.Visible.GPUs[g.Address].UUID}
+	}
+	s := visible.Select(candidates, variables)
+	for i := range s.GPUs {
+		s.GPUs[i] = here[s.GPUs[i]]
+	}
+	return s
 }
 
 // Assign gives each GPU that this process can use its NIC. It needs Facts.Visible.

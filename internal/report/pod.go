@@ -19,6 +19,8 @@ type Pod struct {
 	Variables map[string]string
 	// ReadFile reads the files that variables name.
 	ReadFile func(name string) ([]byte, error)
+	// GPUs are those in question, of GPUsHere; nil for those that the variables leave.
+	GPUs func(r *Report) []int
 }
 
 // readPod finds out what a container lets this process do.
@@ -45,12 +47,23 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	// are judged as if it had all.
 	ineligible := func(gpu int) bool { return !r.Matrix.GPUs[gpu].Eligible }
 	gpus := slices.DeleteFunc(r.GPUsHere(), ineligible)
-	if p.NoGPU = len(gpus) == 0; p.NoGPU {
+	p.NoGPU, p.Here = len(gpus) == 0, len(gpus)
+	var chosen []int
+	if o.GPUs != nil {
+		chosen = o.GPUs(r)
+	} else {
+		p.Selected = r.Selected(o.Variables)
+		chosen = p.Selected.GPUs
+	}
+	if chosen = slices.DeleteFunc(slices.Clone(chosen), ineligible); len(chosen) > 0 {
+		gpus = chosen
+	}
+	if p.NoGPU {
 		gpus = slices.DeleteFunc((&assign.Machine{Matrix: &r.Matrix}).EveryGPU(), ineligible)
 	}
 	p.Namespace = r.assign(gpus, r.Visible.InNamespace)
 	p.Map = r.assign(gpus, p.UsableNIC)
-	p.Given = frameworks.Given{Variables: o.Variables, Networks: r.Visible.Networks}
+	p.Given = frameworks.Given{Variables: o.Variables, Networks: r.Visible.Networks, UnknownGPUs: p.Selected.Unknown}
 	p.Given.ReadFiles(o.ReadFile)
 	r.Pod = p
 	return p
