@@ -72,6 +72,7 @@ func TestReadGIDs(t *testing.T) {
 		{name: "garbage for a GID", change: func(dir string) { put(t, dir, port+"gids/3", "10.0.0.1\n") }, want: without(3), bad: "not a GID"},
 		{name: "a GID with a zone", change: func(dir string) { put(t, dir, port+"gids/3", "fe80::1%eth0\n") }, want: without(3), bad: "not a GID"},
 		{name: "an empty GID file", change: func(dir string) { put(t, dir, port+"gids/3", "") }, want: without(3), bad: "empty"},
+		{name: "a huge index", change: func(dir string) { put(t, dir, port+"gids/999999999", v4GID+"\n") }, want: good, bad: "not an entry"},
 		{name: "garbage for an index", change: func(dir string) { put(t, dir, port+"gids/007", v4GID+"\n") }, want: good, bad: "not an entry"},
 		{name: "an unknown type", change: func(dir string) { put(t, dir, port+"gid_attrs/types/0", "RoCE v3\n") }, want: untyped, bad: "not a type"},
 		{name: "a type that is missing", change: func(dir string) { remove(t, dir, port+"gid_attrs/types/3") }, want: unread, bad: "types/3"},
