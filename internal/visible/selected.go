@@ -49,7 +49,7 @@ func Select(all []Candidate, variables map[string]string) Selection {
 	}
 	s.GPUs = append(s.ofCUDA(cuda), s.ofROCm(amd)...)
 	if s.Unknown != "" {
-		s.GPUs = append(cuda, amd...)
+		s.GPUs = slices.Concat(cuda, amd)
 		slices.Sort(s.GPUs)
 	}
 	return s.Selection
