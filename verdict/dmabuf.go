@@ -13,6 +13,8 @@ const (
 	TuringGPU       Need = "turing-gpu"        // one of those is of Turing or newer
 	OpenModules     Need = "open-modules"      // the kernel modules are the open ones
 	NICDevice       Need = "nic-device"        // an eligible NIC has an RDMA device whose driver may register it
+	OwnMemory       Need = "own-memory"        // the driver gives NICs that GPU's memory (Pair.OwnMemory)
+	PCIeMapping     Need = "pcie-mapping"      // the driver maps it at their places (Pair.MapsOverPCIe)
 	KernelOption    Need = "kernel-option"     // the kernel was built with an option (family.GPU.KernelOptions)
 	DevicesAccept   Need = "devices-accept"    // such a device says that it registers DMA-BUF
 	CoreSymbol      Need = "core-symbol"       // ib_umem_dmabuf_get

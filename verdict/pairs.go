@@ -34,7 +34,7 @@ func (f *Facts) pairs() []Pair {
 
 // furthest returns the pair by which the node is judged: one that is ready; else one with
 // no prerequisite proven missing; else the one whose first missing prerequisite comes
-// last. Of several it is the one whose GPUs and NICs are nearest.
+// last. Of several it is the one with more ways to GPU memory, and of those the first.
 func furthest(all []Pair) Pair {
 	progress := func(p Pair) int {
 		steps := p.steps()
@@ -48,23 +48,22 @@ func furthest(all []Pair) Pair {
 	}
 	best, most := all[0], progress(all[0])
 	for _, p := range all[1:] {
-		if n := progress(p); n > most || n == most && p.nearest() < best.nearest() {
+		if n := progress(p); n > most || n == most && p.ways() > best.ways() {
 			best, most = p, n
 		}
 	}
 	return best
 }
 
-// nearest is the smallest level of an eligible GPU of the one family and an eligible NIC of
-// the other; beyond all levels where none is known.
-func (p Pair) nearest() topology.Level {
-	nearest := topology.SYS + 1
-	p.each(func(of *topology.Pair) {
-		if of.Level != topology.Unknown {
-			nearest = min(nearest, of.Level)
+// ways counts the ways to GPU memory that are there.
+func (p Pair) ways() int {
+	n := 0
+	for _, way := range [...]tristate.State{p.Peermem(), p.DMABuf()} {
+		if way == tristate.True {
+			n++
 		}
-	})
-	return nearest
+	}
+	return n
 }
 
 // each goes through the pairs of an eligible GPU of the one family with an eligible NIC of
@@ -86,7 +85,7 @@ func (p Pair) each(see func(*topology.Pair)) {
 // steps are the prerequisites of one pair in their order.
 func (p Pair) steps() []Step {
 	memory := Step{GPUMemory, tristate.Or(p.Peermem(), p.DMABuf()), NoPeerMemoryPath}
-	if p.Peermem() != tristate.True && p.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
+	if p.Registered() != tristate.True && p.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
 		memory.Reason = PeermemNotLoaded
 	}
 	return []Step{
@@ -188,7 +187,10 @@ func (p Pair) RDMADevice() tristate.State {
 func (p Pair) ActivePort() tristate.State { return p.anyDevice(HasActivePort) }
 
 // Peermem reports whether a peer memory client gives the GPUs' memory to the NICs.
-func (p Pair) Peermem() tristate.State {
+func (p Pair) Peermem() tristate.State { return tristate.And(p.Registered(), p.OwnMemory()) }
+
+// Registered reports whether such a client is registered.
+func (p Pair) Registered() tristate.State {
 	return p.Kmod.Peermem[kmod.Pair{GPU: p.GPU.Name, NIC: p.NIC.Name}].Registered
 }
 
@@ -219,6 +221,7 @@ func (p Pair) DMABufNeeds() []Prerequisite {
 	} else {
 		needs = slices.Concat(needs, open, []Prerequisite{device})
 	}
+	needs = append(needs, Prerequisite{OwnMemory, p.OwnMemory()}, Prerequisite{PCIeMapping, p.MapsOverPCIe()})
 	for _, option := range p.GPU.KernelOptions {
 		needs = append(needs, Prerequisite{KernelOption, p.Kmod.KernelOptions[option.Name]})
 	}

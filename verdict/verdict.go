@@ -63,8 +63,8 @@ type Verdict struct {
 	ConnectX tristate.State
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
-	// Peermem and DMABuf are the two ways a NIC can reach GPU memory, each true when
-	// it is true for one family of GPUs and one of NICs.
+	// Peermem and DMABuf are the two ways a NIC can reach GPU memory, of the families GPU
+	// and NIC.
 	Peermem, DMABuf tristate.State
 	// Link is the link layer of the active ports of eligible NICs:
 	// "infiniband", "ethernet", "unspecified", "mixed"; "" for none or unknown.
@@ -83,7 +83,8 @@ type Verdict struct {
 	// Steps are the prerequisites in the order in which they are checked. The two ways
 	// to GPU memory are one step, the last.
 	Steps []Step
-	// GPU and NIC are the families that the steps are about: those that come furthest.
+	// GPU and NIC are the families that the steps are about, and the two ways: those that
+	// come furthest.
 	GPU *family.GPU
 	NIC *family.NIC
 }
@@ -102,11 +103,6 @@ const GPUMemory = "gpu-memory"
 // Judge returns the verdict on the facts.
 func Judge(f Facts) Verdict {
 	var v Verdict
-	v.Peermem, v.DMABuf = tristate.False, tristate.False
-	pairs := f.pairs()
-	for _, p := range pairs {
-		v.Peermem, v.DMABuf = tristate.Or(v.Peermem, p.Peermem()), tristate.Or(v.DMABuf, p.DMABuf())
-	}
 	v.ConnectX, v.Open.ConnectX = f.connectX()
 	v.Link, v.Open.Link = f.link()
 	v.Rate, v.Open.Rate = f.rate()
@@ -114,8 +110,9 @@ func Judge(f Facts) Verdict {
 	v.ACS, v.Open.ACS = f.acs()
 	var why Reason
 	v.Capable, why = f.capable()
-	judged := furthest(pairs)
+	judged := furthest(f.pairs())
 	v.GPU, v.NIC = judged.GPU, judged.NIC
+	v.Peermem, v.DMABuf = judged.Peermem(), judged.DMABuf()
 	v.Steps = append([]Step{{"hardware", v.Capable, why}}, judged.steps()...)
 	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
 	return v

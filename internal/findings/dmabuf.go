@@ -11,7 +11,7 @@ import (
 	"gdr-features/verdict"
 )
 
-var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: asked, evidence: sawAnswers, rows: append([]row{
+var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: asked, evidence: sawAnswers, rows: slices.Concat([]row{
 	{
 		status: Warn, code: "EFADMABufOff", when: all(is(dmabufWay, tristate.True), is(peermemWay, tristate.False)), which: withoutDMABufInPlugin,
 		text: say("DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA"),
@@ -22,8 +22,10 @@ var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.Fact
 	}, {
 		status: OK, when: is(dmabufWay, tristate.True),
 		text: say("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)", gpuSide, nicFamily),
-	}, {
-		status: Undecidable, reason: verdict.Unreadable, when: all(is(dmabufWay, tristate.Unknown), optionsUnread),
+	},
+}, dmabufRows, []row{
+	{
+		status: Undecidable, reason: verdict.Unreadable, when: all(is(dmabufWay, tristate.Unknown), firstUnknown(verdict.KernelOption)),
 		text:     say("whether %s exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read", gpuDriverName),
 		fix:      say("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
 		evidence: unreadNeeds,
@@ -33,7 +35,7 @@ var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.Fact
 		fix:      say("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither"),
 		evidence: unreadNeeds,
 	},
-}, lackRows()...)}
+}, lackRows())}
 
 // lacks are what DMA-BUF needs and this machine may lack. Their order does not
 // matter: the verdict gives the order of the needs.
@@ -53,6 +55,8 @@ var lacks = []struct {
 		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
 		fix: say("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: sawModuleType,
 	}},
+	{verdict.OwnMemory, noPlace},
+	{verdict.PCIeMapping, unmapped},
 	{verdict.KernelOption, row{
 		code: "KernelOptionMissing", text: say("the kernel was built without CONFIG_%s, which %s needs to export DMA-BUF to NICs", missingOption, gpuDriverName),
 		fix: say("use a kernel that has CONFIG_%s=y", missingOption), evidence: sawOptions,
@@ -93,7 +97,7 @@ func lackRows() []row {
 		first := all(func(f *Facts) bool { return firstOf(f, tristate.False) == l.need }, l.when)
 		r := l.row
 		r.status, r.when = Fail, first
-		served := row{status: OK, when: all(first, is(peermemWay, tristate.True)), text: say("%s; not needed: peermem is available", l.text)}
+		served := row{status: OK, when: all(first, is(peermemWay, tristate.True)), which: l.which, text: say("%s; not needed: peermem is available", l.text)}
 		rows = append(rows, served, r)
 	}
 	return rows
@@ -122,9 +126,6 @@ func withoutDMABufInPlugin(f *Facts) subjects {
 	}
 	return subjects{f.of(off, address), f.of(off, sawID)}
 }
-
-// optionsUnread: the first unknown need of DMA-BUF is an option of the kernel.
-func optionsUnread(f *Facts) bool { return firstOf(f, tristate.Unknown) == verdict.KernelOption }
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.
 func missingOption(f *Facts) string {

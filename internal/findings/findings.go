@@ -106,9 +106,7 @@ type row struct {
 // of a container, nil outside `check --pod`, and how the machine compares with what is
 // expected of it, nil without expectations.
 func All(facts *verdict.Facts, v verdict.Verdict, expected *expect.Result, container *Pod) []Finding {
-	about := verdict.Pair{Facts: facts, GPU: v.GPU, NIC: v.NIC}
-	v.Peermem, v.DMABuf = about.Peermem(), about.DMABuf()
-	f := &Facts{Pair: about, Verdict: v, Expected: expected, Pod: container}
+	f := &Facts{Pair: verdict.Pair{Facts: facts, GPU: v.GPU, NIC: v.NIC}, Verdict: v, Expected: expected, Pod: container}
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.find(f); ok {

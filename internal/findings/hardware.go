@@ -76,7 +76,7 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 	{
 		status: Fail, reason: verdict.PlatformForbidsP2P, when: because(verdict.PlatformForbidsP2P),
 		text:     say("on this CPU the %s driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does", vendor),
-		fix:      say("move a NIC and a GPU below one PCIe switch (NVreg_GrdmaPciTopoCheckOverride=1 makes the driver try anyway; for tests only)"),
+		fix:      moveTogether,
 		evidence: join(gpuPlaces, topoOverride),
 	},
 	{
@@ -161,12 +161,20 @@ func machineNames(f *Facts) []string {
 	return []string{saw(dmi.Dir+"/sys_vendor", names.Vendor.Value), saw(dmi.Dir+"/product_name", names.Product.Value)}
 }
 
+// moveTogether names the parameter that allows every pair where the driver may have it.
+func moveTogether(f *Facts) string {
+	const move = "move a NIC and a GPU below one PCIe switch"
+	if overridable(f) {
+		return move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)"
+	}
+	return move
+}
+
 func gpuPlaces(f *Facts) []string { return f.of(isGPU, sawPlace) }
 
 func topoOverride(f *Facts) []string {
-	const name = "GrdmaPciTopoCheckOverride" // 1 allows and 2 refuses every pair, whatever its place
-	if value := f.advised().Params[name]; value != "" {
-		return f.saw(kmod.FactParams, "", name+": "+value)
+	if value := f.Kmod.Params[kmod.TopoOverride]; value != "" {
+		return f.saw(kmod.FactParams, "", kmod.TopoOverride+": "+value)
 	}
 	return nil
 }

@@ -24,12 +24,11 @@ var ibgda = check{name: "ibgda", rows: []row{{
 // noDoorbells: the loaded driver is known to keep the doorbells of NICs from GPUs, and
 // there is no GDRCopy.
 func noDoorbells(f *Facts) bool {
-	advice := f.advised()
 	return f.GPU.CUDA && f.NIC.IBGDA && gpuDriverState(f).Loaded == tristate.True &&
-		advice.Params.PeerMapping() == tristate.False && advice.GDRCopy == tristate.False
+		f.Kmod.Params.PeerMapping() == tristate.False && f.advised().GDRCopy == tristate.False
 }
 
 func sawDoorbells(f *Facts) []string {
-	params := f.saw(kmod.FactParams, "", `RegistryDwords: "`+f.advised().Params["RegistryDwords"]+`"`)
+	params := f.saw(kmod.FactParams, "", `RegistryDwords: "`+f.Kmod.Params["RegistryDwords"]+`"`)
 	return append(params, texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing)...)
 }

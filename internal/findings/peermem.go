@@ -19,7 +19,7 @@ const peerSymbol = kmod.PeerMemoryAPI
 var peermem = check{
 	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
 	tail: peermemMoving, evidence: sawPeermem, reason: noPeermem,
-	rows: slices.Concat(servedRows, unservedRows,
+	rows: slices.Concat(peermemRows, servedRows, unservedRows,
 		under(loadableClient, sawWhyNotLoaded, notLoaded), under(driverIsClient, nil, notRegistered),
 		under(nicNamesPeers, nil, nobodysPeer), under(vendorsInterface, sawHolders, notHeld), noInterface),
 }

@@ -164,10 +164,9 @@ var rightACS = say("rdma_topo check names the ACS bits that are wrong (rdma-core
 func apart(f *Facts) bool { return len(dataDirectApart(f).names) > 0 }
 
 // dataDirectApart finds GPUs that share memory with their CPU and are below one
-// switch with a NIC's data-direct function, but in another IOMMU group. The GPU
-// driver then refuses to map their memory for it (open kernel modules: nv-pci.c,
-// nv_pci_is_valid_topology_for_direct_pci). ACS makes the groups. In a virtual
-// machine they are the hypervisor's.
+// switch with a NIC's data-direct function, but in another IOMMU group, where the
+// loaded driver is not known to map their memory for it all the same. ACS makes the
+// groups. In a virtual machine they are the hypervisor's.
 func dataDirectApart(f *Facts) (pairs subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup < 0 {
@@ -176,7 +175,7 @@ func dataDirectApart(f *Facts) (pairs subjects) {
 		beside := f.functions(func(fn *pci.Function) bool {
 			return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 // more than the root port
 		})
-		if len(beside) > 0 && beside[0].IOMMUGroup >= 0 && beside[0].IOMMUGroup != gpu.IOMMUGroup {
+		if len(beside) > 0 && beside[0].IOMMUGroup >= 0 && beside[0].IOMMUGroup != gpu.IOMMUGroup && f.maps(gpu, beside[0]) != tristate.True {
 			pairs.add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function), sawGroup(beside[0]))
 		}
 	}
@@ -184,7 +183,15 @@ func dataDirectApart(f *Facts) (pairs subjects) {
 }
 
 func sawGroup(fn *pci.Function) string {
-	return saw(fn.Address.File(pci.IOMMUGroupFile), strconv.Itoa(fn.IOMMUGroup))
+	group := ""
+	switch fn.IOMMUGroup {
+	case pci.Unread:
+	case pci.None:
+		group = "absent"
+	default:
+		group = strconv.Itoa(fn.IOMMUGroup)
+	}
+	return saw(fn.Address.File(pci.IOMMUGroupFile), group)
 }
 
 // numa: moving pages between NUMA nodes unmaps them, which slows down programs that

@@ -202,7 +202,7 @@ func gdrCopyText(f *Facts) string {
 // mapsDoorbells reports whether the GPU driver lets this process map a NIC's doorbells for a
 // GPU.
 func mapsDoorbells(f *Facts) tristate.State {
-	return tristate.Or(f.advised().Params.PeerMapping(), f.capable(process.SysAdmin))
+	return tristate.Or(f.Kmod.Params.PeerMapping(), f.capable(process.SysAdmin))
 }
 
 // noGDRCopy: the node is known to have no gdrdrv.
@@ -226,5 +226,5 @@ func sawGDRCopy(f *Facts) []string { return []string{f.sawNode(pod.GDRCopy, f.Po
 
 func sawParams(f *Facts) []string {
 	const name = "RegistryDwords"
-	return f.saw(kmod.FactParams, "", name+": "+f.advised().Params[name])
+	return f.saw(kmod.FactParams, "", name+": "+f.Kmod.Params[name])
 }

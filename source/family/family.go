@@ -6,6 +6,7 @@ package family
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -157,6 +158,9 @@ type NIC struct {
 	// IBGDA: NVSHMEM has GPUs write to the doorbells of these NICs (NVIDIA/nvshmem 3.5.1,
 	// src/modules/transport/ibgda/ibgda.cpp, which leaves out all others).
 	IBGDA bool
+	// PCIeMapping: what uses these NICs asks NVIDIA's driver for a DMA-BUF that is mapped
+	// over PCIe, also where GPU and CPU share memory over C2C.
+	PCIeMapping bool
 	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these NICs. On a
 	// node with other NICs only, its container for that waits forever.
 	GPUOperator bool
@@ -272,6 +276,10 @@ type GPU struct {
 	// the number of its device node, and Nodes is what stands before that number, as paths
 	// below the root. Both are "" where the node is the render node that sysfs names.
 	Information, Nodes string
+	// VirtualNames is a regular expression for the names that the driver gives to virtual
+	// GPUs, parts of a GPU or whole ones that a hypervisor shares out; "" where there are
+	// none.
+	VirtualNames string
 	// SlurmFlags are the flags of these GPUs in Slurm's gres.conf, "" for its default, which
 	// is to set the variables of all vendors.
 	SlurmFlags string
@@ -317,6 +325,15 @@ type KernelOption struct {
 	// Always, if not "", is another option. A kernel whose configuration has it and does
 	// not mention Name always has the feature that Name stood for.
 	Always string
+}
+
+// Virtual reports whether the driver's name for a GPU is that of a virtual one.
+func (g *GPU) Virtual(name string) bool {
+	if g.VirtualNames == "" || name == "" {
+		return false
+	}
+	is, err := regexp.MatchString(g.VirtualNames, name)
+	return is && err == nil
 }
 
 // Of reports whether a function is one of the family's GPUs, eligible or not.

@@ -10,6 +10,11 @@ package family
 // The driver (R580 and newer) demands a common bridge on Ampere Altra, AmpereOne 160
 // and Grace (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
 // _checkP2pChipsetSupport, ids from nvcst.h).
+//
+// The names of virtual GPUs end with the size of their memory in GiB and the letter of a
+// series, as in "NVIDIA A30-8C", "GRID A100-1-5CME", or with the size alone (open kernel
+// modules, 595.45.04: src/nvidia/generated/g_nv_name_released.h). Their PCI device ids are
+// those of whole GPUs.
 var nvidia = GPU{
 	Name:             "nvidia",
 	Vendor:           0x10de,
@@ -23,6 +28,7 @@ var nvidia = GPU{
 	VersionFile:      "proc/driver/nvidia/version",
 	Information:      "proc/driver/nvidia/gpus",
 	Nodes:            "dev/nvidia",
+	VirtualNames:     `-([0-9]{1,2}|[0-9]{1,3}[ABCQ][A-Z0-9]*)$`,
 	Client: Client{
 		// nvidia-peermem and its forerunner nv_peer_mem. Either fails to load where it
 		// cannot register.

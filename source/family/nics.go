@@ -127,6 +127,8 @@ var efa = NIC{
 		Newest:  []DriverPair{{GPU: "nvidia", Driver: 580, Module: "2.17.3"}},
 	},
 	DMABufOff: DeviceIDs{0xefa0, 0xefa1, 0xefa2},
+	// The plugin asks for it (aws-ofi-nccl, src/nccl_ofi_cuda.cpp, nccl_net_ofi_gpu_get_dma_buf_fd).
+	PCIeMapping: true,
 	// "The only instance types in EC2 that support GPUDirect RDMA are the P-series starting
 	// with p4d" (AWS in aws/aws-ofi-nccl#547, 2025-08). g7e came later. The plugin demands
 	// GPUDirect RDMA (src/platform-aws.cpp at 2daf7d30, gdr_required) on p4d, p4de, p5, p5e,

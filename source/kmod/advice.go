@@ -40,8 +40,6 @@ type Advice struct {
 	CommandLine []string
 	// Tegra is the model in the device tree of a Tegra, "" for other machines.
 	Tegra string
-	// Params are the parameters of the loaded NVIDIA driver.
-	Params Params
 	// GDRCopy: gdrdrv, the kernel module of GDRCopy, is loaded: /sys/module/gdrdrv.
 	GDRCopy   tristate.State
 	Operators Operators
@@ -144,7 +142,6 @@ func (s *scanner) advice(want Request) {
 	a.NUMABalancing = s.about(FactNUMABalancing).line("proc/sys/kernel/numa_balancing")
 	s.about(FactCommandLine).commandLine(a)
 	a.Tegra = s.about(FactTegra).tegra()
-	a.Params = s.about(FactParams).params()
 	a.GDRCopy = s.about(FactGDRCopy).exists("sys/module/gdrdrv")
 	a.Operators = s.operators()
 	a.DefaultRoutes = s.about(FactDefaultRoutes).defaultRoutes()

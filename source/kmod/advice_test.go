@@ -111,7 +111,7 @@ func TestAdvice(t *testing.T) {
 		NCCLClient:  tristate.True,
 		Holders:     map[string][]string{"ib_uverbs": {"mlx5_ib", "nvidia_peermem"}},
 		NICVersions: map[string]string{}, VerbsABI: map[string]VerbsABI{},
-		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234", Params: Params{"Other": "1", "GrdmaPciTopoCheckOverride": "2"},
+		NUMABalancing: "1", CommandLine: []string{"intel_iommu=on", "iommu=pt"}, Tegra: "nvidia,tegra234",
 		GDRCopy:   tristate.True,
 		Operators: Operators{GPU: tristate.True, DriverReady: tristate.True, RDMA: tristate.True, MOFEDReady: tristate.True},
 	}

@@ -12,6 +12,8 @@ type Fact string
 // Facts, by the fields of State and Advice that hold them.
 const (
 	FactDriver        Fact = "driver"         // Drivers
+	FactParams        Fact = "params"         // Params
+	FactModels        Fact = "models"         // Models
 	FactPeermem       Fact = "peermem"        // Peermem, Clients
 	FactKernelOptions Fact = "kernel-options" // KernelOptions
 	FactStorage       Fact = "storage"        // Storage
@@ -28,7 +30,6 @@ const (
 	FactNUMABalancing Fact = "numa-balancing" // Advice.NUMABalancing
 	FactCommandLine   Fact = "command-line"   // Advice.CommandLine
 	FactTegra         Fact = "tegra"          // Advice.Tegra
-	FactParams        Fact = "params"         // Advice.Params
 	FactGDRCopy       Fact = "gdrcopy"        // Advice.GDRCopy
 	FactGPUOperator   Fact = "gpu-operator"   // Advice.Operators.GPU
 	FactMOFEDReady    Fact = "mofed-ready"    // Advice.Operators.MOFEDReady

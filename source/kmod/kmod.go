@@ -24,6 +24,11 @@ import (
 type State struct {
 	// Drivers are the GPU drivers, by the name of the family of GPUs.
 	Drivers map[string]Driver
+	// Params are the parameters of the loaded NVIDIA driver.
+	Params Params
+	// Models are the names that GPU drivers give their GPUs, read where this may be a
+	// virtual machine: a virtual GPU has the PCI ids of a whole one.
+	Models map[pci.Address]string
 	// Peermem are the peer memory clients, by the family of the GPUs and that of the NICs.
 	Peermem map[Pair]Peermem
 	// Clients are the states of the modules that are such clients, by the family of GPUs:
@@ -153,6 +158,8 @@ type Request struct {
 	// DriverBound are the families of GPUs, by name, with a GPU that is bound to the
 	// family's driver, which is therefore loaded.
 	DriverBound map[string]bool
+	// Models are the GPUs, by the name of their family, whose State.Models are read.
+	Models map[string][]pci.Address
 	// PeerFiles are the functions whose family.PeerMemory.Files are read, by the name
 	// of their family: those bound to its driver, and
 	// those of which that is not known.
@@ -180,6 +187,7 @@ func Scan(fs *host.FS, want Request) State {
 	s.modules = s.modulesReadable()
 	want = want.complete()
 	s.drivers(want)
+	s.params(want)
 	s.about(FactPeermem).peermem(want)
 	s.st.Storage = s.about(FactStorage).init("nvidia_fs").Loaded()
 	s.st.Stack.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
@@ -195,6 +203,7 @@ func Scan(fs *host.FS, want Request) State {
 	s.about(FactIOMMU).groups(want.Groups)
 	s.st.IOMMU = s.iommu(want)
 	s.about(FactVirtual).virtual()
+	s.about(FactModels).models(want)
 	if want.BIOS {
 		s.st.BIOS = s.line("sys/class/dmi/id/bios_version")
 	}

@@ -1,9 +1,11 @@
 package kmod
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
 
@@ -37,13 +39,23 @@ func ParseParams(text string) Params {
 	return p
 }
 
-func (s *scanner) params() Params {
-	text, err := s.fs.Bytes(paramsFile, maxParams)
+// TopoOverride is the parameter that makes the driver map GPU memory for a PCI device
+// wherever it is ("1"), or nowhere ("2"); "0" judges the places.
+const TopoOverride = "GrdmaPciTopoCheckOverride"
+
+// params reads the parameters of NVIDIA's driver where it is loaded.
+func (s *scanner) params(want Request) {
+	if !slices.ContainsFunc(want.Present.GPUs, func(g *family.GPU) bool {
+		return g.OpenFrom != 0 && s.st.Drivers[g.Name].Loaded == tristate.True
+	}) {
+		return
+	}
+	text, err := s.about(FactParams).fs.Bytes(paramsFile, maxParams)
 	if err != nil {
 		s.problem(err)
-		return nil
+		return
 	}
-	return ParseParams(string(text))
+	s.st.Params = ParseParams(string(text))
 }
 
 // maxParams is several times the size of that file with RegistryDwords of the greatest

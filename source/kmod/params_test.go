@@ -1,6 +1,7 @@
 package kmod
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,8 +27,10 @@ func TestParams(t *testing.T) {
 		"the file": {map[string]string{paramsFile: text}, want}, "no file": {nil, nil},
 		"a directory": {map[string]string{paramsFile: isDir}, nil}, "an empty file": {map[string]string{paramsFile: ""}, nil},
 	} {
-		st := advise(t, tc.files)
-		if diff := cmp.Diff(tc.want, st.Advice.Params); diff != "" {
+		files := map[string]string{"proc/driver/nvidia/version": openLine}
+		maps.Copy(files, tc.files)
+		st := scan(t, files, Request{})
+		if diff := cmp.Diff(tc.want, st.Params); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if readable := name == "the file" || name == "no file"; (len(st.Problems) == 0) != readable {

@@ -21,7 +21,7 @@ func (want Request) complete() Request {
 func For(functions *pci.Inventory, table family.Table) Request {
 	want := Request{
 		Families: table, Present: functions.Families(table),
-		DriverBound: map[string]bool{}, PeerFiles: map[string][]pci.Address{}, PeerFilesOpen: functions.Unidentified(),
+		DriverBound: map[string]bool{}, Models: map[string][]pci.Address{}, PeerFiles: map[string][]pci.Address{}, PeerFilesOpen: functions.Unidentified(),
 	}
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
@@ -35,6 +35,9 @@ func For(functions *pci.Inventory, table family.Table) Request {
 		switch {
 		case f.GPU != nil && f.Driver == f.GPU.Driver:
 			want.DriverBound[f.GPU.Name] = true
+			if f.Eligible && f.GPU.Information != "" {
+				want.Models[f.GPU.Name] = append(want.Models[f.GPU.Name], f.Address)
+			}
 		case f.NIC != nil && f.Eligible && len(f.NIC.PeerMemory.Files) > 0 && (f.NIC.Drives(f.Driver) || !f.DriverKnown):
 			want.PeerFiles[f.NIC.Name] = append(want.PeerFiles[f.NIC.Name], f.Address)
 			want.PeerFilesOpen = want.PeerFilesOpen || !f.DriverKnown

@@ -1,0 +1,140 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// Rows about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is there.
+var (
+	virtualGPU = row{
+		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", which: virtualGPUs,
+		text: say("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: %s", which),
+		fix:  say("pass a whole GPU through to this virtual machine; or measure with ib_write_bw --use_cuda"),
+	}
+	noPlace = row{
+		code: "DriverRefusesPlace", when: refusesAll,
+		text: say("the GPU driver gives its memory to no NIC: its parameter %s is 2", topoParameter),
+		fix:  say("remove NVreg_%s=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again", topoParameter), evidence: topoOverride,
+	}
+	unmapped = row{
+		code: "DriverRefusesPlace", which: unmappedPairs,
+		text: say("GPU driver %s does not map the memory of these GPUs over PCIe for %s NICs at their place: %s", gpuDriverVersion, nicFamily, which),
+		fix:  allowMapping, evidence: topoOverride,
+	}
+)
+
+// peermemRows come before all others of the check peermem.
+var peermemRows = []row{
+	given(virtualGPU, is(peermemWay, tristate.Unknown), is(registeredClient, tristate.True)),
+	given(failed(noPlace), is(peermemWay, tristate.False), is(registeredClient, tristate.True)),
+}
+
+// dmabufRows come before those of other facts of which DMA-BUF's answer is unknown.
+var dmabufRows = []row{
+	given(virtualGPU, is(dmabufWay, tristate.Unknown), firstUnknown(verdict.OwnMemory)),
+	given(row{
+		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
+		text: say("whether the GPU driver maps GPU memory over PCIe for %s NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: %s", nicFamily, which),
+		fix:  say("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
+	}, is(dmabufWay, tristate.Unknown), firstUnknown(verdict.PCIeMapping)),
+}
+
+func given(r row, conditions ...func(*Facts) bool) row {
+	r.when = all(append(conditions, r.when)...)
+	return r
+}
+
+func failed(r row) row {
+	r.status = Fail
+	return r
+}
+
+func registeredClient(f *Facts) tristate.State { return f.Registered() }
+
+func firstUnknown(need verdict.Need) func(*Facts) bool {
+	return func(f *Facts) bool { return firstOf(f, tristate.Unknown) == need }
+}
+
+func topoParameter(*Facts) string { return kmod.TopoOverride }
+
+// refusesAll: the driver was told to map GPU memory for no device.
+func refusesAll(f *Facts) bool { return f.OwnMemory() == tristate.False }
+
+// virtualGPUs lists the virtual GPUs of the judged family.
+func virtualGPUs(f *Facts) (gpus subjects) {
+	for _, fn := range f.functions(eligibleGPU) {
+		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
+			name := f.Kmod.Models[fn.Address]
+			gpus.add(fn.Address.String()+" "+name, f.saw(kmod.FactModels, fn.Address.String(), "Model: "+name)...)
+		}
+	}
+	return gpus
+}
+
+// unmappedPairs lists the GPUs for which no NIC is proven to have a mapping over PCIe, each
+// with the first NIC.
+func unmappedPairs(f *Facts) (pairs subjects) {
+	for i, gpu := range f.Matrix.GPUs {
+		if !gpu.Eligible || gpu.GPU != f.GPU || !gpu.Coherent() {
+			continue
+		}
+		var nics []*pci.Function
+		for _, of := range f.Matrix.PairsOf(i) {
+			if n := &f.Matrix.NICs[of.NIC]; n.Eligible && n.RDMA != nil && n.Function.NIC == f.NIC {
+				nics = append(nics, n.Function)
+			}
+		}
+		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.maps(gpu, n) == tristate.True }) {
+			continue
+		}
+		pairs.add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address, groupName(nics[0])),
+			sawGroup(gpu.Function), sawGroup(nics[0]), sawPlace(gpu.Function), sawPlace(nics[0]))
+	}
+	return pairs
+}
+
+// maps reports whether the driver maps a coherent GPU's memory over PCIe for a function.
+func (f *Facts) maps(gpu topology.GPU, peer *pci.Function) tristate.State {
+	return f.Facts.MapsOverPCIe(gpu.Function, peer)
+}
+
+func groupName(fn *pci.Function) string {
+	switch fn.IOMMUGroup {
+	case pci.None:
+		return "no IOMMU group"
+	case pci.Unread:
+		return "IOMMU group unknown"
+	}
+	return fmt.Sprintf("IOMMU group %d", fn.IOMMUGroup)
+}
+
+// olderDriver is what allows the mapping with a driver that has no parameter for it.
+const olderDriver = "; or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "=1"
+
+// allowMapping says what makes the loaded driver map the memory.
+func allowMapping(f *Facts) string {
+	_, listed := f.Kmod.Params[kmod.TopoOverride]
+	switch recent := majorVersion(gpuDriverState(f).Version) >= 595; {
+	case recent && listed:
+		return "put GPU and NIC into one IOMMU group" + olderDriver
+	case recent:
+		return "enable the IOMMU, in the firmware and in the kernel, so that the NIC has an IOMMU group; or put NIC and GPU below one root port" + olderDriver
+	}
+	return "set options nvidia NVreg_" + kmod.TopoOverride + "=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there; or put GPU and NIC into one IOMMU group"
+}
+
+// overridable: the loaded driver may have the parameter that makes it try every pair.
+func overridable(f *Facts) bool {
+	if params := f.Kmod.Params; params != nil {
+		_, listed := params[kmod.TopoOverride]
+		return listed
+	}
+	return majorVersion(gpuDriverState(f).Version) < 595
+}

@@ -1,0 +1,143 @@
+package verdict
+
+import (
+	"strconv"
+	"strings"
+
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// MapsOverPCIe reports whether NVIDIA's driver maps the memory of a GPU that shares memory
+// with its CPU for a PCI function whose users ask for a mapping over PCIe, and not over C2C
+// (mapping type FORCE_PCIE of a DMA-BUF). Unknown where it depends on a fact that is not
+// known. In NVIDIA/open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c,
+// nv_pci_is_valid_topology_for_direct_pci:
+//
+//   - before R570 there is no such mapping type, and the GPU is reached over C2C;
+//   - R570 to R590 demand one IOMMU group for both, or none for both, unless the parameter
+//     GrdmaPciTopoCheckOverride is 1 (allowed) or 2 (refused);
+//   - early releases of R595 (595.45.04), which have the parameter, demand that group;
+//   - later ones, which lack it (595.91.07), demand that the function has an IOMMU group or
+//     shares a root port with the GPU. Their source is not public: the rule is that of
+//     their release notes, and was measured in NVIDIA/aicr#2459 and its pull request 2439.
+func (f *Facts) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
+	params := f.Kmod.Params
+	major := majorVersion(f.Kmod.Drivers[gpu.GPU.Name].Version)
+	override, listed := params[kmod.TopoOverride]
+	group, place := sameGroup(gpu, peer), tristate.Or(hasGroup(peer), f.sameRootPort(gpu, peer))
+	switch {
+	case major == 0:
+		return tristate.Unknown
+	case major < 570:
+		return tristate.True
+	case major >= 595 && params == nil:
+		if group == place {
+			return group
+		}
+		return tristate.Unknown
+	case major >= 595 && !listed:
+		return place
+	case major >= 595, override == "0":
+		return group
+	case override == "1":
+		return tristate.True
+	case override == "2":
+		return tristate.False
+	case group == tristate.True:
+		return tristate.True
+	}
+	return tristate.Unknown // the parameter may allow it
+}
+
+// majorVersion is the first number of a driver's version, 0 where that is not known.
+func majorVersion(version string) int {
+	major, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(major)
+	return n
+}
+
+// sameGroup: one IOMMU group has both functions, or neither is in any.
+func sameGroup(a, b *pci.Function) tristate.State {
+	if a.IOMMUGroup == pci.Unread || b.IOMMUGroup == pci.Unread {
+		return tristate.Unknown
+	}
+	return tristate.Of(a.IOMMUGroup == b.IOMMUGroup)
+}
+
+func hasGroup(f *pci.Function) tristate.State {
+	if f.IOMMUGroup == pci.Unread {
+		return tristate.Unknown
+	}
+	return tristate.Of(f.IOMMUGroup != pci.None)
+}
+
+func (f *Facts) sameRootPort(a, b *pci.Function) tristate.State {
+	a, b = f.PCI.Place(a), f.PCI.Place(b)
+	if a.RootBus == "" || b.RootBus == "" {
+		return tristate.Unknown
+	}
+	return tristate.Of(a.CommonBridges(b) > 0)
+}
+
+// MapsOverPCIe reports whether the driver maps GPU memory over PCIe for a NIC of the one
+// family that has an RDMA device, and a GPU of the other that it drives. True for families
+// that do not ask for it, and where there are none: that is what other needs say.
+func (p Pair) MapsOverPCIe() tristate.State {
+	answer, found := tristate.False, false
+	p.each(func(of *topology.Pair) {
+		gpu, nic := p.Matrix.GPUs[of.GPU].Function, &p.Matrix.NICs[of.NIC]
+		if nic.RDMA == nil || boundTo(gpu, p.GPU.Driver) == tristate.False {
+			return
+		}
+		found = true
+		if !p.NIC.PCIeMapping || !gpu.Coherent() {
+			answer = tristate.True
+			return
+		}
+		answer = tristate.Or(answer, p.Facts.MapsOverPCIe(gpu, nic.Function))
+	})
+	if !found {
+		return tristate.True
+	}
+	return p.unlessUnidentified(answer)
+}
+
+// VirtualGPU reports whether the driver names a GPU as a virtual one.
+func (f *Facts) VirtualGPU(gpu *pci.Function) bool {
+	return gpu.GPU.Virtual(f.Kmod.Models[gpu.Address])
+}
+
+// OwnMemory reports whether the driver may give NICs the memory of some eligible GPU that it
+// drives, as far as the GPU itself goes: False where GrdmaPciTopoCheckOverride is 2, which
+// refuses it for every GPU but those that share memory with their CPU (kernel-open/nvidia/
+// nv-pci.c, nv_grdma_pci_topology_supported, from R580 on), Unknown for virtual GPUs, of
+// which NVIDIA supports some (linux-rdma/perftest#126: NVIDIA A30-8C fails). True where there
+// is no such GPU: that is what other prerequisites say.
+func (p Pair) OwnMemory() tristate.State {
+	answer, found := tristate.False, false
+	for _, gpu := range p.Matrix.GPUs {
+		if !gpu.Eligible || gpu.GPU != p.GPU || boundTo(gpu.Function, p.GPU.Driver) == tristate.False {
+			continue
+		}
+		found = true
+		switch {
+		case p.VirtualGPU(gpu.Function):
+			answer = tristate.Or(answer, tristate.Unknown)
+		case !p.denied() || gpu.Coherent():
+			answer = tristate.True
+		}
+	}
+	if !found {
+		return tristate.True
+	}
+	return p.unlessUnidentified(answer)
+}
+
+// denied: the driver maps GPU memory for no PCI device.
+func (p Pair) denied() bool {
+	major := majorVersion(p.Kmod.Drivers[p.GPU.Name].Version)
+	return p.GPU.OpenFrom != 0 && p.Kmod.Params[kmod.TopoOverride] == "2" && (major == 0 || major >= 580)
+}
