@@ -115,15 +115,15 @@ func TestFamilies(t *testing.T) {
 		peermem, dmabuf, steps string
 	}{
 		{"all in place", func(*sample.Node) {}, yes, "", "mlx5", "true", "true", "true true true true"},
-		{"mlx5 is down", func(n *sample.Node) { port(n, mlx5, "DOWN") }, yes, "", "mlx4", "true", "true", "true true true true"},
+		{"mlx5 is down", func(n *sample.Node) { port(n, mlx5, "DOWN") }, yes, "", "mlx4", "true", "false", "true true true true"},
 		{"mlx5 is down, and DMA-BUF is its way alone", func(n *sample.Node) {
 			port(n, mlx5, "DOWN")
 			n.Kmod.Peermem = sample.Peermem(no)
-		}, no, "PeermemNotLoaded", "mlx4", "false", "true", "true true true false"},
+		}, no, "PeermemNotLoaded", "mlx4", "false", "false", "true true true false"},
 		{"a client that serves mlx5 alone, which is down", func(n *sample.Node) {
 			port(n, mlx5, "DOWN")
 			n.Kmod.Peermem[kmod.Pair{GPU: "nvidia", NIC: "mlx4"}] = kmod.Peermem{Registered: no}
-		}, no, "PeermemNotLoaded", "mlx4", "true", "true", "true true true false"},
+		}, no, "PeermemNotLoaded", "mlx4", "false", "false", "true true true false"},
 		{"mlx4 has no driver, mlx5 no RDMA device", func(n *sample.Node) {
 			driver(n, mlx4, "")
 			n.RDMA.Devices = nil
@@ -135,7 +135,7 @@ func TestFamilies(t *testing.T) {
 		{"one is not known, the other is down", func(n *sample.Node) {
 			port(n, mlx4, "")
 			port(n, mlx5, "DOWN")
-		}, unknown, "Unreadable", "mlx4", "true", "true", "true true unknown true"},
+		}, unknown, "Unreadable", "mlx4", "true", "false", "true true unknown true"},
 		{"no driver at all", func(n *sample.Node) {
 			driver(n, mlx4, "vfio-pci")
 			driver(n, mlx5, "")

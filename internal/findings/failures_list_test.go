@@ -12,6 +12,7 @@ const (
 	numaBalancing = "proc/sys/kernel/numa_balancing"
 
 	github = "https://github.com/"
+	p6e    = "aws-p6e-gb300-group"
 	talos  = github + "siderolabs/talos/issues/12021"
 )
 
@@ -124,6 +125,30 @@ func reportedPlatform() []failure {
 			code: "DataDirectApart", fixedOn: "gb300-datadirect", fix: "rdma_topo",
 		},
 		{
+			number: 22, name: "the same with the parameter that allows it", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
+			broken: topoCheck("580.142", "0"), code: "DataDirectApart", fixed: topoCheck("580.142", "1"),
+		},
+		{
+			number: 22, name: "R595 maps over PCIe for no NIC without an IOMMU group", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
+			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "enable the IOMMU",
+		},
+		{
+			number: 22, name: "R595 with the NIC in an IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e,
+			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in a group",
+		},
+		{
+			number: 22, name: "R595 with one root port", from: github + "NVIDIA/aicr/pull/2439", machine: p6e,
+			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e below one root port",
+		},
+		{
+			number: 22, name: "R580 without the parameter", from: github + "Azure/azhpc-images/pull/589", machine: p6e,
+			broken: all(onlyEFA, topoCheck("580.173.02", "0")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "NVreg_GrdmaPciTopoCheckOverride=1 in /etc/modprobe.d",
+		},
+		{
+			number: 22, name: "an early R595, whose parameter does not help", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
+			broken: all(onlyEFA, topoCheck("595.45.04", "1")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "one IOMMU group; or use GPU driver R580",
+		},
+		{
 			number: 23, name: "too far for NCCL", from: github + "NVIDIA/nccl/issues/1657", machine: "far",
 			code: "BeyondNCCLDefault", fixedOn: "pair", fix: "NCCL_NET_GDR_LEVEL",
 		},
@@ -154,6 +179,14 @@ func reportedPlatform() []failure {
 		{
 			number: 27, name: "a virtual machine with a flat tree", from: github + "NVIDIA/nccl-tests/issues/256", machine: "kvm-h200-flat-passthrough",
 			code: "VirtualTopology", fixedOn: "pair", fix: "NCCL_TOPO_FILE",
+		},
+		{
+			number: 27, name: "virtual GPUs", from: github + "linux-rdma/perftest/issues/126", machine: "guest",
+			broken: model("NVIDIA A30-8C"), code: "VirtualGPU", fixed: model("NVIDIA A30"), fix: "whole GPU",
+		},
+		{
+			number: 27, name: "virtual GPUs, by DMA-BUF alone", from: github + "linux-rdma/perftest/issues/126", machine: "guest",
+			broken: all(unloaded, model("GRID A100-1-5CME")), code: "VirtualGPU", fixed: model("NVIDIA A100-SXM4-80GB"),
 		},
 		{
 			number: 28, name: "two GPUs are nearest to one NIC", from: github + "NVIDIA/nccl/issues/820", machine: "shared",
@@ -237,6 +270,8 @@ func unreported() []failure {
 		{name: "the host bridge of another vendor", machine: "desktop", code: "PlatformP2PWriteOnly", fixedOn: "other host bridge"},
 		{name: "a CPU without a name", machine: "desktop", code: "PlatformP2PWriteOnly", fixed: file("proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu\n\n")},
 		{name: "NUMA balancing", broken: file(numaBalancing, "1\n"), code: "NUMABalancing", fixed: file(numaBalancing, "2\n")},
+		{name: "a driver that is told to refuse every place", broken: topoCheck("580.142", "2"), code: "DriverRefusesPlace", fixed: topoCheck("580.142", "0"), fix: "remove NVreg_GrdmaPciTopoCheckOverride=2"},
+		{name: "the same, with DMA-BUF alone", broken: all(unloaded, topoCheck("580.142", "2")), code: "DriverRefusesPlace", fixed: topoCheck("580.142", "1")},
 		{name: "storage and IOMMU", broken: all(inState("iommu-translated"), file("sys/module/nvidia_fs/initstate", "live\n")), code: "StorageIOMMU", fixed: func(s *machine.State) { s.IOMMU = "identity" }},
 	}
 }

@@ -131,6 +131,18 @@ func text(t *testing.T, name string) *machine.Machine {
 		"other host bridge": strings.Replace(desktop, "8086:7d1b", "1022:1450", 1),
 		"guest":             "virtual\n" + strings.Replace(pair, "acs=0001", "acs=001d", 2),
 	}
+	for variant, replace := range map[string]*strings.Replacer{
+		"p6e in a group":          strings.NewReplacer("group=none", "group=1"),
+		"p6e below one root port": strings.NewReplacer("pci0000:98 numa=0\n  0000:98:01.0 port 10de:22b1\n", ""),
+	} {
+		if name == variant {
+			desc, err := os.ReadFile(filepath.Join(machinesDir, p6e+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[name] = replace.Replace(string(desc))
+		}
+	}
 	if desc, ok := texts[name]; ok {
 		m, err := machine.Parse(desc)
 		if err != nil {
@@ -193,6 +205,12 @@ func kernelHas(names ...string) change {
 	return func(s *machine.State) { s.Symbols = append([]string{"ib_umem_dmabuf_get\t[ib_uverbs]"}, names...) }
 }
 
+// onlyEFA: DMA-BUF of EFA is the only way to GPU memory.
+func onlyEFA(s *machine.State) {
+	all(unloaded, inbox, kernelHas("efa_reg_user_mr_dmabuf\t[efa]"))(s)
+	s.NICDriver = machine.Own
+}
+
 // ofNIC sets an attribute of the first NIC, and ofGPU one of the first GPU.
 func ofNIC(name, text string) change { return file("sys/bus/pci/devices/0000:14:00.0/"+name, text) }
 func ofGPU(name, text string) change { return file("sys/bus/pci/devices/0000:13:00.0/"+name, text) }
@@ -222,6 +240,22 @@ func bars(sizes ...uint64) string {
 		fmt.Fprintf(&text, "0x%016x 0x%016x 0x%016x\n", at, end, flags)
 	}
 	return text.String()
+}
+
+// topoCheck is an NVIDIA driver of a version, with this value of
+// GrdmaPciTopoCheckOverride; "" for one that no longer has the parameter.
+func topoCheck(version, value string) change {
+	text := "EnableStreamMemOPs: 0\n"
+	if value != "" {
+		text += "GrdmaPciTopoCheckOverride: " + value + "\n"
+	}
+	return all(func(s *machine.State) { s.NVIDIA = version }, file("proc/driver/nvidia/params", text+"RegistryDwords: \"\"\n"))
+}
+
+// model is the name that NVIDIA's driver gives both GPUs.
+func model(name string) change {
+	const head, tail = "Model: \t\t ", "\nIRQ:   \t\t 1\nDevice Minor: \t 0\n"
+	return all(file("proc/driver/nvidia/gpus/0000:13:00.0/information", head+name+tail), file("proc/driver/nvidia/gpus/0000:83:00.0/information", head+name+tail))
 }
 
 // kernelConfig is the configuration of the running kernel.

@@ -41,7 +41,7 @@
 //	layer=WORD   link layer of the ports, whatever family and class say
 //	acs=HEX      ACS control register; its absence means no ACS capability
 //	width=N      max_link_width
-//	group=N      IOMMU group (one for each function without)
+//	group=N      IOMMU group (one for each function without); "none" for no group
 //	vpd=TEXT     a VPD with this product name, or KEY:TEXT for a keyword
 //	vram=N       GiB of a GPU's memory, which AMD's driver shows
 //	bar=N        MiB of the BAR that a GPU's memory is reached through
@@ -75,6 +75,8 @@ type Machine struct {
 	CPU string
 	// Dwords are RegistryDwords of NVIDIA's driver; nil where its parameters cannot be read.
 	Dwords *string
+	// Override is GrdmaPciTopoCheckOverride of NVIDIA's driver, "" for its default.
+	Override string
 	// Vendor, Product and BIOS are what its firmware calls the machine and itself, "" for
 	// made-up ones.
 	Vendor, Product, BIOS string
@@ -171,6 +173,8 @@ func (p *parser) line(line string) error {
 		p.m.CPU = rest
 	case words[0] == "dwords":
 		p.m.Dwords = &rest
+	case words[0] == "override":
+		p.m.Override = rest
 	case words[0] == "arm":
 		p.m.Arm = true
 	case words[0] == "matrix":

@@ -1,6 +1,9 @@
 package machine
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // module writes a module, unless it is there.
 func (w *writer) module(name, state string) {
@@ -29,8 +32,8 @@ func (w *writer) modules() {
 			text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " + w.s.NVIDIA + "  Release Build  (builder@host)\n"
 		}
 		w.file("proc/driver/nvidia/version", text+"GCC version:  gcc version 12.3.0\n")
-		if w.m.Dwords != nil {
-			w.file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nGrdmaPciTopoCheckOverride: 0\nRegistryDwords: \""+*w.m.Dwords+"\"\nRegistryDwordsPerDevice: \"\"\n")
+		if w.m.Dwords != nil || w.m.Override != "" {
+			w.file("proc/driver/nvidia/params", w.m.params())
 		}
 	}
 	for _, g := range w.families.GPUs {
@@ -56,6 +59,16 @@ func (w *writer) modules() {
 	for name, text := range w.s.Files {
 		w.file(name, text)
 	}
+}
+
+// params are the parameters of NVIDIA's driver.
+func (m *Machine) params() string {
+	dwords := ""
+	if m.Dwords != nil {
+		dwords = *m.Dwords
+	}
+	return "EnableStreamMemOPs: 0\nGrdmaPciTopoCheckOverride: " + cmp.Or(m.Override, "0") +
+		"\nRegistryDwords: \"" + dwords + "\"\nRegistryDwordsPerDevice: \"\"\n"
 }
 
 // nicModules writes the drivers of the NICs.

@@ -223,8 +223,7 @@ func (w *writer) bars(f *Function, dir string) {
 // bind writes the IOMMU group of a function, its driver, and what the driver makes.
 func (w *writer) bind(f *Function, index int) {
 	dir := "sys/" + f.Path
-	if w.s.IOMMU != "" && !f.IsBridge() {
-		number := f.Attrs["group"]
+	if number := f.Attrs["group"]; w.s.IOMMU != "" && !f.IsBridge() && number != "none" {
 		if number == "" {
 			number = strconv.Itoa(index)
 		}
