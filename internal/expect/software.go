@@ -1,9 +1,11 @@
 package expect
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -14,10 +16,10 @@ import (
 func (f *Facts) software(e *Expectations) []Check {
 	var all []Check
 	if e.Driver != nil {
-		all = append(all, f.driver(*e.Driver))
+		all = append(all, f.driver(f.gpuFamily(e), *e.Driver))
 	}
 	if e.Modules != "" {
-		all = append(all, f.modules(e.Modules))
+		all = append(all, f.modules(f.gpuFamily(e), e.Modules))
 	}
 	if e.MOFED != nil || e.Inbox {
 		all = append(all, f.mofed(e.MOFED))
@@ -40,11 +42,29 @@ func (f *Facts) software(e *Expectations) []Check {
 	return all
 }
 
-func (f *Facts) driver(want Versions) Check {
-	driver := f.Kmod.Driver()
+// gpuFamily is the family of GPUs whose driver is expected: that of the models that are
+// named, where they are of one family, and otherwise the one that the node is judged by.
+func (f *Facts) gpuFamily(e *Expectations) *family.GPU {
+	var named *family.GPU
+	for i := range e.GPUs {
+		if len(e.GPUs[i].Model) == 0 {
+			return f.Verdict.GPU
+		}
+		for _, fn := range f.members(&e.GPUs[i], (*pci.Function).GPUEligible) {
+			if named != nil && fn.GPU != named {
+				return f.Verdict.GPU
+			}
+			named = fn.GPU
+		}
+	}
+	return cmp.Or(named, f.Verdict.GPU)
+}
+
+func (f *Facts) driver(gpu *family.GPU, want Versions) Check {
+	driver := f.Kmod.Drivers[gpu.Name]
 	return ofDriver(driver, Check{
 		Name: "driver", State: want.Holds(driver.Version), Expected: "GPU driver " + want.String(), Found: driver.Version,
-		Fix: "install that driver" + f.Verdict.GPU.Help.Version + " and reload it, or correct the file",
+		Fix: "install that driver" + gpu.Help.Version + " and reload it, or correct the file",
 	})
 }
 
@@ -60,8 +80,8 @@ func ofDriver(driver kmod.Driver, c Check) Check {
 // moduleType is NVIDIA's name for each value of modules.
 var moduleType = map[string]string{"open": "open", "closed": "proprietary"}
 
-func (f *Facts) modules(want string) Check {
-	driver := f.Kmod.Driver()
+func (f *Facts) modules(gpu *family.GPU, want string) Check {
+	driver := f.Kmod.Drivers[gpu.Name]
 	c := Check{
 		Name: "modules", State: driver.Open, Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
 		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)",
