@@ -1,0 +1,152 @@
+package report_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gdr-features/internal/findings"
+	"gdr-features/internal/label"
+	"gdr-features/internal/label/derive"
+	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
+	"gdr-features/internal/testsize"
+	"gdr-features/internal/view"
+	"gdr-features/tristate"
+)
+
+// TestDriverRefusesPlace judges the pair of NVIDIA/aicr#2459 (and its pull request 2439),
+// which failed with 595.91.07 and worked with 580.173.02 and the parameter. Hardware labels
+// are the same with every driver.
+func TestDriverRefusesPlace(t *testing.T) {
+	m, err := machine.Load(filepath.Join(machinesDir, "aws-p6e-gb300-group.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hardware := map[string]string{}
+	for _, tc := range []struct {
+		name, version, params string
+		group                 string // of the NIC; "" for none
+		want                  string // ready and dmabuf
+	}{
+		{"R580 with the parameter", "580.173.02", "1", "", "true true"},
+		{"R580 without", "580.173.02", "0", "", "false false"},
+		{"R580 that is told to refuse", "580.173.02", "2", "", "false false"},
+		{"R580 with unreadable parameters", "580.173.02", "unreadable", "", "unknown unknown"},
+		{"an early R595, which the parameter does not help", "595.45.04", "1", "", "false false"},
+		{"an early R595 with the NIC in another group", "595.45.04", "0", "1", "false false"},
+		{"an early R595 with the NIC in the same group", "595.45.04", "0", "0", "true true"},
+		{"R595", "595.91.07", "", "", "false false"},
+		{"R595 with the NIC in a group", "595.91.07", "", "1", "true true"},
+		{"R595 with unreadable parameters: no rule of R595 allows it", "595.91.07", "unreadable", "", "false false"},
+		{"R595 with unreadable parameters and another group", "595.91.07", "unreadable", "1", "unknown unknown"},
+		{"R595 with unreadable parameters and the same group", "595.91.07", "unreadable", "0", "true true"},
+		{"a newer driver", "600.10", "", "", "false false"},
+		{"a driver before this mapping", "565.57.01", "unreadable", "", "true true"},
+		{"a driver of unknown version", "", "1", "", "unknown unknown"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := stateOf(t, m, "dmabuf-only")
+			s.Files = map[string]string{"proc/driver/nvidia/params": "EnableMSI: 1\n"}
+			switch tc.params {
+			case "":
+			case "unreadable":
+				s.Files["proc/driver/nvidia/params"] = ""
+			default:
+				s.Files["proc/driver/nvidia/params"] += "GrdmaPciTopoCheckOverride: " + tc.params + "\n"
+			}
+			s.NVIDIA = tc.version
+			if tc.version == "" {
+				s.NVIDIA = "none"
+			}
+			if tc.group != "" {
+				m := *m
+				m.Functions = slices.Clone(m.Functions)
+				for i := range m.Functions {
+					if f := &m.Functions[i]; f.Attrs["group"] == "none" {
+						f.Attrs = map[string]string{"group": tc.group, "rdma": f.Attrs["rdma"]}
+					}
+				}
+				judgeMapping(t, &m, s, tc.want, hardware)
+				return
+			}
+			judgeMapping(t, m, s, tc.want, hardware)
+		})
+	}
+}
+
+func judgeMapping(t *testing.T, m *machine.Machine, s machine.State, want string, hardware map[string]string) {
+	t.Helper()
+	r := collect(t, m.Tree(t, s), report.Facts{})
+	if got := r.Verdict.Ready.String() + " " + r.Verdict.DMABuf.String(); got != want {
+		t.Errorf("ready and dmabuf: %s, want %s; %+v", got, want, r.Findings)
+	}
+	i := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == "dmabuf" })
+	f := r.Findings[i]
+	if r.Verdict.DMABuf == tristate.False && f.Code != "DriverRefusesPlace" {
+		t.Errorf("check says %+v", f)
+	}
+	if recent := strings.HasPrefix(s.NVIDIA, "595.91"); recent && strings.Contains(strings.ReplaceAll(f.Fix, "R580 with NVreg_", ""), "NVreg_") {
+		t.Errorf("the fix names a parameter that the driver lacks: %s", f.Fix)
+	}
+	for name, value := range r.Labels {
+		if !derive.Hardware(name) {
+			continue
+		}
+		if first, ok := hardware[name]; ok && first != value {
+			t.Errorf("%s is %s, and was %s with another driver", name, value, first)
+		}
+		hardware[name] = value
+	}
+}
+
+// TestWaysAgree: the labels, the summary and the findings speak of the ways of one pair of
+// families, on every machine in every state.
+func TestWaysAgree(t *testing.T) {
+	files, err := filepath.Glob(machinesDir + "/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range testsize.Share(files) {
+		m, err := machine.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, dir := range m.Trees(t, testsize.Share(m.States())) {
+			r := collect(t, dir, report.Facts{})
+			waysAgree(t, m.Name+" "+s.Name, &r)
+		}
+	}
+}
+
+func waysAgree(t *testing.T, name string, r *report.Report) {
+	t.Helper()
+	summary := view.Summary(r)
+	for _, way := range []struct {
+		check, label, word string
+		is                 tristate.State
+	}{
+		{"peermem", label.Peermem, "peermem", r.Verdict.Peermem},
+		{"dmabuf", label.DMABuf, "DMA-BUF", r.Verdict.DMABuf},
+	} {
+		value, ok := r.Labels[way.label]
+		if known := way.is != tristate.Unknown; ok && (!known || value != way.is.String()) {
+			t.Errorf("%s: %s=%s, and the verdict says %v", name, way.label, value, way.is)
+		}
+		if r.Verdict.Ready == tristate.True && strings.Contains(summary, way.word) != (way.is == tristate.True) {
+			t.Errorf("%s: %s is %v, and the summary says %s", name, way.check, way.is, summary)
+		}
+		i := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == way.check })
+		if i < 0 {
+			continue // not capable
+		}
+		f := r.Findings[i]
+		if way.is == tristate.True && (f.Status == findings.Fail || f.Status == findings.Undecidable) {
+			t.Errorf("%s: %s is true, and check says %+v", name, way.check, f)
+		}
+		if other := r.Verdict.Peermem == tristate.True || r.Verdict.DMABuf == tristate.True; way.is == tristate.False && !other && f.Status != findings.Fail {
+			t.Errorf("%s: %s is false, and check says %+v", name, way.check, f)
+		}
+	}
+}
