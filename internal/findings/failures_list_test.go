@@ -121,6 +121,10 @@ func reportedPlatform() []failure {
 			broken: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", fixed: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
 		},
 		{
+			number: 22, name: "the rail of a data-direct NIC is down", from: github + "ai-dynamo/nixl/pull/1768", machine: "gb300-datadirect",
+			broken: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", fixed: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"), fix: "UCX_IB_DIRECT_NIC=n",
+		},
+		{
 			number: 22, name: "a GPU and the data-direct function beside it are kept apart", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
 			code: "DataDirectApart", fixedOn: "gb300-datadirect", fix: "rdma_topo",
 		},

@@ -138,3 +138,21 @@ func overridable(f *Facts) bool {
 	}
 	return majorVersion(gpuDriverState(f).Version) < 595
 }
+
+// withoutDirectNIC is advice for a GPU that shares memory with its CPU and has a data-direct
+// function beside it. UCX then asks for a mapping over PCIe whatever NIC it uses, and the
+// driver refuses it for a NIC that is elsewhere (ai-dynamo/nixl#1768). Without that
+// function UCX reaches the GPU over C2C, as NCCL does with such a NIC: that is why the node
+// is ready all the same.
+func withoutDirectNIC(f *Facts) string {
+	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
+		return "; UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI ignores it)"
+	}
+	return ""
+}
+
+// dataDirectBeside lists the data-direct functions that share more than a root port with a
+// GPU.
+func (f *Facts) dataDirectBeside(gpu topology.GPU) []*pci.Function {
+	return f.functions(func(fn *pci.Function) bool { return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 })
+}

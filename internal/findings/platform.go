@@ -172,9 +172,7 @@ func dataDirectApart(f *Facts) (pairs subjects) {
 		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup < 0 {
 			continue
 		}
-		beside := f.functions(func(fn *pci.Function) bool {
-			return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 // more than the root port
-		})
+		beside := f.dataDirectBeside(gpu)
 		if len(beside) > 0 && beside[0].IOMMUGroup >= 0 && beside[0].IOMMUGroup != gpu.IOMMUGroup && f.maps(gpu, beside[0]) != tristate.True {
 			pairs.add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function), sawGroup(beside[0]))
 		}

@@ -139,7 +139,7 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "NearPortDown", which: nearPortsDown,
 	text: say("a GPU cannot use its nearest NIC: %s", which),
-	fix:  say("bring the port of the nearest NIC up (see port); until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA"),
+	fix:  say("bring the port of the nearest NIC up (see port); until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA%s", withoutDirectNIC),
 }}}
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther
