@@ -136,14 +136,8 @@ func reportedPlatform() []failure {
 			number: 22, name: "R595 maps over PCIe for no NIC without an IOMMU group", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
 			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "enable the IOMMU",
 		},
-		{
-			number: 22, name: "R595 with the NIC in an IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e,
-			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in a group",
-		},
-		{
-			number: 22, name: "R595 with one root port", from: github + "NVIDIA/aicr/pull/2439", machine: p6e,
-			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e below one root port",
-		},
+		{number: 22, name: "R595 with the NIC in an IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in a group"},
+		{number: 22, name: "R595 with one root port", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e below one root port"},
 		{
 			number: 22, name: "R580 without the parameter", from: github + "Azure/azhpc-images/pull/589", machine: p6e,
 			broken: all(onlyEFA, topoCheck("580.173.02", "0")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "NVreg_GrdmaPciTopoCheckOverride=1 in /etc/modprobe.d",
