@@ -18,7 +18,7 @@ import (
 //
 //   - before R570 there is no such mapping type, and the GPU is reached over C2C;
 //   - R570 to R590 demand one IOMMU group for both, or none for both, unless the parameter
-//     GrdmaPciTopoCheckOverride is 1 (allowed) or 2 (refused);
+//     GrdmaPciTopoCheckOverride is 1 (allowed) or 2 (refused; before R580 allowed, too);
 //   - early releases of R595 (595.45.04), which have the parameter, demand that group;
 //   - later ones, which lack it (595.91.07), demand that the function has an IOMMU group or
 //     shares a root port with the GPU. Their source is not public: the rule is that of
@@ -42,11 +42,9 @@ func (f *Facts) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
 		return place
 	case major >= 595, override == "0":
 		return group
-	case override == "1":
-		return tristate.True
-	case override == "2":
+	case override == "2" && major >= 580:
 		return tristate.False
-	case group == tristate.True:
+	case override != "", group == tristate.True:
 		return tristate.True
 	}
 	return tristate.Unknown // the parameter may allow it
@@ -97,12 +95,24 @@ func (p Pair) MapsOverPCIe() tristate.State {
 			answer = tristate.True
 			return
 		}
-		answer = tristate.Or(answer, p.Facts.MapsOverPCIe(gpu, nic.Function))
+		maps := p.Facts.MapsOverPCIe(gpu, nic.Function)
+		if maps == tristate.Unknown && p.mappedBefore() {
+			maps = tristate.True
+		}
+		answer = tristate.Or(answer, maps)
 	})
 	if !found {
 		return tristate.True
 	}
 	return p.unlessUnidentified(answer)
+}
+
+// mappedBefore: the driver is of a release before R595 whose parameters were not read, as in
+// snapshots that do not hold them: no other file says how such nodes are set up, and the
+// published ones allow it. Where the driver runs, everybody may read its parameters.
+func (p Pair) mappedBefore() bool {
+	major := majorVersion(p.Kmod.Drivers[p.GPU.Name].Version)
+	return p.Kmod.Params == nil && major > 0 && major < 595
 }
 
 // VirtualGPU reports whether the driver names a GPU as a virtual one.

@@ -62,8 +62,9 @@ var brokenFor = map[verdict.Reason][]string{
 	verdict.NICDriverNotLoaded: {"NIC driver"},
 	verdict.NoRDMADevice:       {"RDMA device"},
 	verdict.NoActivePort:       {"port"},
-	verdict.PeermemNotLoaded:   {"nvidia_peermem", "peer memory"},
-	verdict.NoPeerMemoryPath:   {"PeerDirect API", "nvidia_peermem", "peer memory"},
+	// The interface may be there for another vendor's NICs alone.
+	verdict.PeermemNotLoaded: {"nvidia_peermem", "peer memory", "PeerDirect API"},
+	verdict.NoPeerMemoryPath: {"PeerDirect API", "nvidia_peermem", "peer memory"},
 }
 
 // TestFirstBrokenLink: the chain breaks where the verdict says, and nowhere on a
@@ -112,7 +113,7 @@ func TestFirstBrokenLink(t *testing.T) {
 			t.Errorf("%s: marked %q, first broken %q", reason, marked[0].Name, broken)
 		}
 	})
-	if testsize.Partial() {
+	if testing.Short() || testsize.Partial() { // not every machine in every state
 		return
 	}
 	for reason := range brokenFor {

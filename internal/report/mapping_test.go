@@ -33,7 +33,7 @@ func TestDriverRefusesPlace(t *testing.T) {
 		{"R580 with the parameter", "580.173.02", "1", "", "true true"},
 		{"R580 without", "580.173.02", "0", "", "false false"},
 		{"R580 that is told to refuse", "580.173.02", "2", "", "false false"},
-		{"R580 with unreadable parameters", "580.173.02", "unreadable", "", "unknown unknown"},
+		{"R580 with unreadable parameters", "580.173.02", "unreadable", "", "true true"},
 		{"an early R595, which the parameter does not help", "595.45.04", "1", "", "false false"},
 		{"an early R595 with the NIC in another group", "595.45.04", "0", "1", "false false"},
 		{"an early R595 with the NIC in the same group", "595.45.04", "0", "0", "true true"},
