@@ -17,20 +17,23 @@ import (
 )
 
 // access returns the configuration of a client for the API server, and the token that its
-// requests are sent with. In a Pod, client-go reads the token and the certificate authority
-// again when their files change.
+// requests are sent with. A token or a certificate authority that is replaced in its file is
+// used by later requests.
 func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 	agent := "gdr-features/" + cli.Version(version)
 	if p.settings.Kubeconfig == "" {
-		access, err := rest.InClusterConfig()
+		pod, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
 			return nil, nil, errors.New("not running in a Pod; set --kubeconfig, or --publish file to write only a feature file")
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		access.UserAgent = agent
-		return access, nodefeature.TokenOf(access), nil
+		sender, err := transport(pod)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &rest.Config{Host: pod.Host, Transport: sender, UserAgent: agent}, nodefeature.TokenOf(pod), nil
 	}
 	file := &kubeconfig{path: p.settings.Kubeconfig}
 	if err := file.read(); err != nil {
@@ -66,7 +69,7 @@ func (k *kubeconfig) read() error {
 	if err != nil {
 		return err
 	}
-	sender, err := rest.TransportFor(config)
+	sender, err := transport(config)
 	if err != nil {
 		return err
 	}
@@ -92,5 +95,54 @@ func (k *kubeconfig) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Del("Authorization") // the sender sets it
 	r.URL.Scheme, r.URL.Host = server.Scheme, server.Host
+	return sender.RoundTrip(r)
+}
+
+// transport returns what sends requests as a configuration says.
+func transport(config *rest.Config) (http.RoundTripper, error) {
+	if config.CAFile == "" {
+		return rest.TransportFor(config)
+	}
+	t := &trusting{config: config}
+	return t, t.read()
+}
+
+// trusting sends each request with the certificate authority that is in the file at the time.
+// client-go alone would look at the file every five minutes. While the file is not usable, its
+// last usable content is used.
+type trusting struct {
+	config *rest.Config
+
+	mu     sync.Mutex
+	text   []byte // last usable content
+	sender http.RoundTripper
+}
+
+// read reads the file.
+func (c *trusting) read() error {
+	text, err := os.ReadFile(c.config.CAFile)
+	switch {
+	case err != nil:
+		return fmt.Errorf("certificate authority: %w", err)
+	case len(text) == 0: // to client-go, that is the system's
+		return fmt.Errorf("certificate authority: %s is empty", c.config.CAFile)
+	case bytes.Equal(text, c.text):
+		return nil
+	}
+	config := rest.CopyConfig(c.config)
+	config.CAFile, config.CAData = "", text
+	sender, err := rest.TransportFor(config)
+	if err == nil {
+		c.text, c.sender = text, sender
+	}
+	return err
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *trusting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	_ = c.read()
+	sender := c.sender
+	c.mu.Unlock()
 	return sender.RoundTrip(r)
 }

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -87,4 +92,83 @@ users: [{name: u, user: {token: %q}}], contexts: [{name: c, context: {cluster: c
 			t.Errorf("%s: %q, want %q", step.name, got, want)
 		}
 	}
+}
+
+// A certificate authority that is replaced in the file that a kubeconfig names is used from the
+// next request on; a file that is missing, empty or not a certificate changes nothing.
+func TestAuthorityReplaced(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	right := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	dir := t.TempDir()
+	path, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "ca.crt")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}], contexts: [{name: c, context: {cluster: c}}]}`, server.URL, file)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var p program
+	p.settings.Kubeconfig = path
+	if _, _, err := p.access(); err == nil {
+		t.Error("no error without the file")
+	}
+	other := anotherAuthority(t)
+	var client *http.Client
+	for _, step := range []struct {
+		name    string
+		text    []byte // nil: no file
+		trusted bool
+	}{
+		{"another authority", other, false},
+		{"replaced", right, true},
+		{"empty", []byte{}, true},
+		{"half a file", right[:len(right)/2], true},
+		{"missing", nil, true},
+		{"another authority again", other, false},
+		{"and back", right, true},
+	} {
+		err := os.RemoveAll(file)
+		if step.text != nil {
+			err = os.WriteFile(file, step.text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if client == nil {
+			access, _, err := p.access()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if client, err = rest.HTTPClientFor(access); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.CloseClientConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if (err == nil) != step.trusted {
+			t.Errorf("%s: error %v", step.name, err)
+		}
+	}
+}
+
+// anotherAuthority returns a certificate that has signed nothing.
+func anotherAuthority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
