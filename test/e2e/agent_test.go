@@ -67,6 +67,19 @@ func (n *node) run(t *testing.T, tree string, args ...string) *agent {
 // runProgram is run with the agent of another version, by its path below .bin.
 func (n *node) runProgram(t *testing.T, path, tree string, args ...string) *agent {
 	t.Helper()
+	a := n.prepare(t, tree)
+	var err error
+	a.process, err = start(n.dir, path, a.environment(), a.arguments(args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAfter(t, a.process)
+	return a
+}
+
+// prepare gives the node a Pod of the agent, and a kubeconfig with its token.
+func (n *node) prepare(t *testing.T, tree string) *agent {
+	t.Helper()
 	pod, err := n.cluster.createPod(t.Context(), n.name)
 	if err != nil {
 		t.Fatal(err)
@@ -78,13 +91,7 @@ func (n *node) runProgram(t *testing.T, path, tree string, args ...string) *agen
 	if _, err := n.cluster.kubeconfig(n.dir, agentName, token); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{node: n, pod: pod, tree: tree}
-	a.process, err = start(n.dir, path, a.environment(), a.arguments(args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopAfter(t, a.process)
-	return a
+	return &agent{node: n, pod: pod, tree: tree}
 }
 
 // environment is the environment that the DaemonSet gives the agent.

@@ -190,6 +190,12 @@ func (r *relay) mend() {
 // runAt is like run, with another address of the API server.
 func (n *node) runAt(t *testing.T, server, tree string, args ...string) *agent {
 	t.Helper()
+	return n.runTrusting(t, server, n.cluster.certificate(), tree, args...)
+}
+
+// runTrusting is runAt with another certificate authority.
+func (n *node) runTrusting(t *testing.T, server, authority, tree string, args ...string) *agent {
+	t.Helper()
 	path, err := n.cluster.kubeconfig(n.dir, "relayed", "")
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +204,7 @@ func (n *node) runAt(t *testing.T, server, tree string, args ...string) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relayed := strings.NewReplacer(n.cluster.server, server, "relayed.token", agentName+".token").Replace(string(text))
+	relayed := strings.NewReplacer(n.cluster.server, server, n.cluster.certificate(), authority, "relayed.token", agentName+".token").Replace(string(text))
 	if err := os.WriteFile(path, []byte(relayed), 0o600); err != nil {
 		t.Fatal(err)
 	}
