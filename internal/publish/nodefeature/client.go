@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,9 +134,15 @@ func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 	return meta.UID, err
 }
 
+// undeclared reports whether the schema that the API server has for NodeFeatures lacks a field of
+// what was applied. The status of that error is 500.
+func undeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
+}
+
 // denied reports whether an error stays the same until the cluster is changed.
 func denied(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
+	return undeclared(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || errors.Is(err, errNotWritten) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 

@@ -2,12 +2,14 @@ package nodefeature
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
@@ -243,5 +245,13 @@ func TestLabelsOf(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(label.Set{label.Ready: "true"}, label.Published(o.Spec.Labels)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A field that the schema of the API server lacks is not there some seconds later either.
+func TestUndeclared(t *testing.T) {
+	err := apierrors.NewInternalError(errors.New("failed to create typed patch object: .spec.features: field not declared in schema"))
+	if !denied(err) || denied(apierrors.NewInternalError(errors.New("etcdserver: request timed out"))) {
+		t.Error("not told from other errors with status 500")
 	}
 }
