@@ -164,3 +164,28 @@ func TestLate(t *testing.T) {
 		}
 	})
 }
+
+// Ten thousand events in a second cause a few readings, and one after the last of them.
+func TestStormOfEvents(t *testing.T) {
+	now := time.Unix(1700000000, 0)
+	s := schedule{interval: time.Minute}
+	s.due(now)
+	var read []time.Time
+	pass := func(d time.Duration) {
+		now = now.Add(d)
+		if parts, _ := s.due(now); parts != 0 {
+			read = append(read, now)
+		}
+	}
+	for range 10_000 {
+		s.event(report.RDMA, now)
+		pass(100 * time.Microsecond)
+	}
+	last := now
+	for range 500 {
+		pass(10 * time.Millisecond)
+	}
+	if len(read) < 2 || len(read) > 6 || !read[len(read)-1].After(last) {
+		t.Errorf("%d readings; the last %v after the last event", len(read), read[len(read)-1].Sub(last))
+	}
+}
