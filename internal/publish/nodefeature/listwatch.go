@@ -43,7 +43,7 @@ func (p *pace) next(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	p.begun, p.listed = time.Now(), false
+	p.begun, p.listed = time.Now(), false //nolint:forbidigo // the pauses are real
 	return nil
 }
 
