@@ -23,8 +23,8 @@ import (
 	"gdr-features/internal/publish/featurefile"
 	"gdr-features/internal/publish/nodefeature"
 	"gdr-features/internal/report"
-	"gdr-features/internal/strictyaml"
 	"gdr-features/internal/uevent"
+	"gdr-features/internal/yamlfile"
 )
 
 // run is the whole program without the process around it. It gives the exit status.
@@ -63,12 +63,12 @@ func (p *program) configure(cmd *cobra.Command) error {
 		return err
 	}
 	if p.settings.Path != "" {
-		text, err := machineflags.ReadFile(p.settings.Path, strictyaml.MaxSize)
+		text, err := machineflags.ReadFile(p.settings.Path, yamlfile.MaxSize)
 		if err != nil {
 			return fmt.Errorf("--config: %w", err)
 		}
 		if err := config.FromFile(f, text); err != nil {
-			return fmt.Errorf("--config %s: %w", p.settings.Path, err)
+			return fmt.Errorf("--config: %s:%w", p.settings.Path, err) // path:line:column: reason
 		}
 	}
 	if !f.Changed("log-level") {

@@ -3,13 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
-	"gdr-features/internal/strictyaml"
+	"gdr-features/internal/yamlfile"
 )
 
 // Variable returns the environment variable of a flag: interval is
@@ -36,26 +37,38 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 
 // FromFile sets the flags that neither command line nor environment has set. The keys
 // of the file are the names of flags. The value of a list may also be one text, as
-// on the command line.
-func FromFile(f *pflag.FlagSet, text []byte) error {
-	root, err := strictyaml.Parse(text)
-	if err != nil || root.ShortTag() == "!!null" {
-		return err
-	}
-	keys := strictyaml.Keys{}
-	f.VisitAll(func(flag *pflag.Flag) {
-		if !setting(flag) || flag.Name == "config" {
-			return
-		}
-		keys[flag.Name] = func(n *yaml.Node) error {
-			value, err := value(flag.Value.Type(), n)
-			if err != nil || flag.Changed {
-				return err
-			}
-			return f.Set(flag.Name, value)
+// on the command line. The error is a *yamlfile.Error.
+func FromFile(f *pflag.FlagSet, text []byte) error { return yamlfile.Decode(text, &file{f}) }
+
+// file reads a file into flags.
+type file struct{ flags *pflag.FlagSet }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (f *file) UnmarshalYAML(n *yaml.Node) error {
+	var known []string
+	f.flags.VisitAll(func(flag *pflag.Flag) {
+		if setting(flag) && flag.Name != "config" {
+			known = append(known, flag.Name)
 		}
 	})
-	return strictyaml.Map(root, "the file", keys)
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("must be a mapping (key: value) with these keys: %s", strings.Join(known, ", "))
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		key, n := n.Content[i], n.Content[i+1]
+		if !slices.Contains(known, key.Value) {
+			return yamlfile.At(key, fmt.Errorf("unknown key %s; known keys: %s", key.Value, strings.Join(known, ", ")))
+		}
+		flag := f.flags.Lookup(key.Value)
+		text, err := value(flag.Value.Type(), n)
+		if err == nil && !flag.Changed {
+			err = f.flags.Set(flag.Name, text)
+		}
+		if err != nil {
+			return yamlfile.At(n, err)
+		}
+	}
+	return nil
 }
 
 // setting leaves out the flags that are not settings.
@@ -66,8 +79,16 @@ func setting(flag *pflag.Flag) bool { return flag.Name != "help" }
 func value(kind string, n *yaml.Node) (string, error) {
 	switch kind {
 	case "stringSlice":
-		words, err := strictyaml.Texts(n)
-		return strings.Join(words, ","), err
+		words := []string{n.Value}
+		if n.Kind != yaml.ScalarNode {
+			if err := yamlfile.Into(n, &words); err != nil {
+				return "", err
+			}
+		}
+		if len(words) == 0 {
+			return "", errors.New("the list is empty")
+		}
+		return strings.Join(words, ","), nil
 	case "bool":
 		var is bool
 		if n.Decode(&is) != nil {

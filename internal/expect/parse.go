@@ -6,27 +6,37 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
-	"gdr-features/internal/strictyaml"
+	"gdr-features/internal/yamlfile"
 	"gdr-features/topology"
 )
 
-// reader reads the value of a key.
-type reader = func(*yaml.Node) error
+// reader reads the value of a key. The keys that a mapping may have are the fields of a struct
+// of readers.
+type reader func(*yaml.Node) error
 
-// Parse reads a file. The error is one line that names the line, the key and what
-// to write.
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (r reader) UnmarshalYAML(n *yaml.Node) error { return r(n) }
+
+// Parse reads a file. The error is a *yamlfile.Error, which names the place, the key and
+// what to write.
 func Parse(text []byte) (*File, error) {
-	root, err := strictyaml.Parse(text)
-	if err != nil {
+	f := &File{}
+	read := reader(f.read)
+	if err := yamlfile.Decode(text, &read); err != nil {
 		return nil, err
 	}
-	f := &File{}
-	if err := strictyaml.Map(root, "the file", strictyaml.Keys{"types": f.readTypes}, "types"); err != nil {
-		return nil, err
+	if len(f.Types) == 0 {
+		return nil, &yamlfile.Error{Line: 1, Column: 1, Reason: "the file is empty; it must have the key types"}
 	}
 	return f, nil
+}
+
+func (f *File) read(n *yaml.Node) error {
+	return yamlfile.Into(n, &struct {
+		Types reader `yaml:"types"`
+	}{f.readTypes}, "types")
 }
 
 func (f *File) readTypes(n *yaml.Node) error {
@@ -36,14 +46,14 @@ func (f *File) readTypes(n *yaml.Node) error {
 	lines := map[string]int{}
 	for _, item := range n.Content {
 		if last := len(f.Types) - 1; last >= 0 && f.Types[last].Match.any() {
-			return strictyaml.At(item, fmt.Errorf("unreachable: type %s above matches every machine; move it to the end", f.Types[last].Name))
+			return yamlfile.At(item, fmt.Errorf("unreachable: type %s above matches every machine; move it to the end", f.Types[last].Name))
 		}
 		var t Type
 		if err := t.read(item); err != nil {
 			return err
 		}
 		if before := lines[t.Name]; before != 0 {
-			return strictyaml.At(item, fmt.Errorf("name: %s: already given in line %d", t.Name, before))
+			return yamlfile.At(item, fmt.Errorf("the name %s is already given in line %d", t.Name, before))
 		}
 		lines[t.Name] = item.Line
 		f.Types = append(f.Types, t)
@@ -52,11 +62,11 @@ func (f *File) readTypes(n *yaml.Node) error {
 }
 
 func (t *Type) read(n *yaml.Node) error {
-	return strictyaml.Map(n, "a type", strictyaml.Keys{
-		"name":   one(&t.Name, typeName),
-		"match":  t.Match.read,
-		"expect": t.Expect.read,
-	}, "name", "match", "expect")
+	return yamlfile.Into(n, &struct {
+		Name   reader `yaml:"name"`
+		Match  reader `yaml:"match"`
+		Expect reader `yaml:"expect"`
+	}{one(&t.Name, typeName), t.Match.read, t.Expect.read}, "name", "match", "expect")
 }
 
 func (m *Match) read(n *yaml.Node) error {
@@ -66,29 +76,44 @@ func (m *Match) read(n *yaml.Node) error {
 	case n.Kind != yaml.MappingNode:
 		return errors.New("must be any, or a mapping (key: value) of what to match")
 	}
-	return strictyaml.Map(n, "match", strictyaml.Keys{
-		"product":  list(&m.Product, ParsePattern),
-		"vendor":   list(&m.Vendor, ParsePattern),
-		"board":    list(&m.Board, ParsePattern),
-		"gpu":      list(&m.GPU, ParsePattern),
-		"nic":      list(&m.NIC, ParsePattern),
-		"topology": list(&m.Topology, source),
+	return yamlfile.Into(n, &struct {
+		Product  reader `yaml:"product"`
+		Vendor   reader `yaml:"vendor"`
+		Board    reader `yaml:"board"`
+		GPU      reader `yaml:"gpu"`
+		NIC      reader `yaml:"nic"`
+		Topology reader `yaml:"topology"`
+	}{
+		list(&m.Product, ParsePattern), list(&m.Vendor, ParsePattern), list(&m.Board, ParsePattern),
+		list(&m.GPU, ParsePattern), list(&m.NIC, ParsePattern), list(&m.Topology, source),
 	})
 }
 
 func (e *Expectations) read(n *yaml.Node) error {
-	return strictyaml.Map(n, "expect", strictyaml.Keys{
-		"gpus":         groups(&e.GPUs, (*Group).readGPUs),
-		"nics":         groups(&e.NICs, (*Group).readNICs),
-		"level":        one(&e.Level, topology.ParseLevel),
-		"nearest-rate": optional(&e.NearestRate, ParseRange),
-		"driver":       optional(&e.Driver, versions(driverForm)),
-		"modules":      one(&e.Modules, oneOf("open", "closed")),
-		"mofed":        e.readMOFED,
-		"mechanism":    one(&e.Mechanism, oneOf("peermem", "dmabuf", "either", "both")),
-		"iommu":        list(&e.IOMMU, oneOf("off", "passthrough", "translated")),
-		"acs":          list(&e.ACS, oneOf("clear", "redirect")),
-		"ready":        optional(&e.Ready, boolean),
+	return yamlfile.Into(n, &struct {
+		GPUs        reader `yaml:"gpus"`
+		NICs        reader `yaml:"nics"`
+		Level       reader `yaml:"level"`
+		NearestRate reader `yaml:"nearest-rate"`
+		Driver      reader `yaml:"driver"`
+		Modules     reader `yaml:"modules"`
+		MOFED       reader `yaml:"mofed"`
+		Mechanism   reader `yaml:"mechanism"`
+		IOMMU       reader `yaml:"iommu"`
+		ACS         reader `yaml:"acs"`
+		Ready       reader `yaml:"ready"`
+	}{
+		GPUs:        groups(&e.GPUs, (*Group).readGPUs),
+		NICs:        groups(&e.NICs, (*Group).readNICs),
+		Level:       one(&e.Level, topology.ParseLevel),
+		NearestRate: optional(&e.NearestRate, ParseRange),
+		Driver:      optional(&e.Driver, versions(driverForm)),
+		Modules:     one(&e.Modules, oneOf("open", "closed")),
+		MOFED:       e.readMOFED,
+		Mechanism:   one(&e.Mechanism, oneOf("peermem", "dmabuf", "either", "both")),
+		IOMMU:       list(&e.IOMMU, oneOf("off", "passthrough", "translated")),
+		ACS:         list(&e.ACS, oneOf("clear", "redirect")),
+		Ready:       optional(&e.Ready, boolean),
 	})
 }
 
@@ -106,56 +131,49 @@ func groups(to *[]Group, read func(*Group, *yaml.Node) error) reader {
 			*to = make([]Group, 1)
 			return one(&(*to)[0].Count, ParseRange)(n)
 		}
-		items, err := strictyaml.Items(n)
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			var g Group
-			if err := read(&g, item); err != nil {
-				return err
-			}
-			*to = append(*to, g)
-		}
-		return nil
+		return each(n, func(item *yaml.Node) error {
+			*to = append(*to, Group{})
+			return read(&(*to)[len(*to)-1], item)
+		})
 	}
 }
 
 func (g *Group) readGPUs(n *yaml.Node) error {
-	return strictyaml.Map(n, "gpus", g.keys(), "count")
+	return yamlfile.Into(n, &struct {
+		Model reader `yaml:"model"`
+		Count reader `yaml:"count"`
+		PCIe  reader `yaml:"pcie"`
+	}{list(&g.Model, ParsePattern), one(&g.Count, ParseRange), one(&g.FullLink, full)}, "count")
 }
 
 func (g *Group) readNICs(n *yaml.Node) error {
-	keys := g.keys()
-	keys["active-ports"] = optional(&g.ActivePorts, ParseRange)
-	keys["link"] = one(&g.LinkLayer, oneOf("infiniband", "ethernet"))
-	keys["rate"] = optional(&g.Rate, ParseRange)
-	keys["firmware"] = optional(&g.Firmware, versions(firmwareForm))
-	return strictyaml.Map(n, "nics", keys, "count")
+	return yamlfile.Into(n, &struct {
+		Model       reader `yaml:"model"`
+		Count       reader `yaml:"count"`
+		PCIe        reader `yaml:"pcie"`
+		ActivePorts reader `yaml:"active-ports"`
+		Link        reader `yaml:"link"`
+		Rate        reader `yaml:"rate"`
+		Firmware    reader `yaml:"firmware"`
+	}{
+		list(&g.Model, ParsePattern), one(&g.Count, ParseRange), one(&g.FullLink, full),
+		optional(&g.ActivePorts, ParseRange), one(&g.LinkLayer, oneOf("infiniband", "ethernet")),
+		optional(&g.Rate, ParseRange), optional(&g.Firmware, versions(firmwareForm)),
+	}, "count")
 }
 
-// keys are those of GPUs and NICs.
-func (g *Group) keys() strictyaml.Keys {
-	return strictyaml.Keys{
-		"model": list(&g.Model, ParsePattern),
-		"count": one(&g.Count, ParseRange),
-		"pcie": func(n *yaml.Node) error {
-			g.FullLink = n.Value == "full"
-			if !g.FullLink {
-				return fmt.Errorf("%q: must be full", n.Value)
-			}
-			return nil
-		},
-	}
-}
-
-// one reads a text.
+// one reads a text as it is written in the file: 24.10 and true are texts too.
 func one[T any](to *T, parse func(string) (T, error)) reader {
 	return func(n *yaml.Node) error {
-		text, err := strictyaml.Text(n)
-		if err == nil {
-			*to, err = parse(text)
+		var text string
+		if err := yamlfile.Into(n, &text); err != nil {
+			return err
 		}
+		if strings.TrimSpace(text) == "" {
+			return errors.New("must be a text")
+		}
+		var err error
+		*to, err = parse(text)
 		return err
 	}
 }
@@ -171,16 +189,27 @@ func optional[T any](to **T, parse func(string) (T, error)) reader {
 // list reads a text or a list of texts.
 func list[T any](to *[]T, parse func(string) (T, error)) reader {
 	return func(n *yaml.Node) error {
-		texts, err := strictyaml.Texts(n)
-		for _, text := range texts {
-			value, err := parse(text)
-			if err != nil {
-				return err
-			}
-			*to = append(*to, value)
-		}
-		return err
+		return each(n, func(item *yaml.Node) error {
+			*to = append(*to, *new(T))
+			return one(&(*to)[len(*to)-1], parse)(item)
+		})
 	}
+}
+
+// each reads the items of a list that is not empty, or the one value in its place.
+func each(n *yaml.Node, read reader) error {
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		return read(n)
+	case len(n.Content) == 0:
+		return errors.New("the list is empty")
+	}
+	for _, item := range n.Content {
+		if err := read(item); err != nil {
+			return yamlfile.At(item, err)
+		}
+	}
+	return nil
 }
 
 // oneOf accepts some words.
@@ -201,6 +230,11 @@ func source(text string) (topology.Origin, error) {
 func boolean(text string) (bool, error) {
 	word, err := oneOf("true", "false")(text)
 	return word == "true", err
+}
+
+func full(text string) (bool, error) {
+	_, err := oneOf("full")(text)
+	return err == nil, err
 }
 
 func versions(form Form) func(string) (Versions, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gdr-features/internal/expect"
-	"gdr-features/internal/strictyaml"
+	"gdr-features/internal/yamlfile"
 )
 
 // DefineExpect adds the flag --expect to a set.
@@ -21,8 +21,11 @@ func ExpectOnce(path string) (func() (*expect.File, error), error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // no file is no error
 	}
-	file, err := Parsed("expect", path, strictyaml.MaxSize, expect.Parse)
-	return func() (*expect.File, error) { return file, nil }, err
+	file, err := readExpect(path)
+	if err != nil {
+		return nil, fmt.Errorf("--expect: %w", err)
+	}
+	return func() (*expect.File, error) { return file, nil }, nil
 }
 
 // ExpectAgain returns the same for a program that keeps running: the file is read at
@@ -62,13 +65,17 @@ func (r *reloaded) read() (*expect.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", r.path)
 	}
-	text, err := ReadFile(r.path, strictyaml.MaxSize)
+	return readExpect(r.path)
+}
+
+func readExpect(path string) (*expect.File, error) {
+	text, err := ReadFile(path, yamlfile.MaxSize)
 	if err != nil {
 		return nil, err
 	}
 	file, err := expect.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.path, err)
+		return nil, fmt.Errorf("%s:%w", path, err) // path:line:column: reason
 	}
 	return file, nil
 }

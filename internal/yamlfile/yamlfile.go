@@ -1,0 +1,193 @@
+// Package yamlfile reads the YAML files that administrators write for this program. It is
+// strict: a key that is unknown, given twice or without a value is an error, and so are
+// anchors, aliases, merge keys and tags: they are not needed, and without aliases what is
+// read cannot become larger than the file.
+package yamlfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"gdr-features/internal/sanitize"
+)
+
+// MaxSize is the size in bytes of the largest file that is read.
+const MaxSize = 256 << 10
+
+// Error is a mistake in a file. Line and Column (of characters) count from 1. The text is
+// one line, to follow the name of the file and a colon.
+type Error struct {
+	Line, Column int
+	Reason       string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
+
+// At gives an error that has no place the one of a node.
+func At(n *yaml.Node, err error) error {
+	if e, ok := errors.AsType[*yaml.LoadErrors](err); ok {
+		return e
+	}
+	mark := yaml.Mark{Line: n.Line, Column: n.Column}
+	return &yaml.LoadErrors{Errors: []*yaml.LoadError{yaml.NewLoadError(yaml.ConstructorStage, err.Error(), mark, err)}}
+}
+
+// Decode reads a file of one document into a value, as Into does. A file that is empty or
+// null leaves the value as it is. The error is an *Error.
+func Decode(text []byte, into any) error {
+	if len(text) > MaxSize {
+		return &Error{1, 1, fmt.Sprintf("larger than %d bytes", MaxSize)}
+	}
+	names := names{}
+	root, err := parse(text)
+	if err == nil && len(root.Content) > 0 && root.Content[0].ShortTag() != "!!null" {
+		if err = names.check(root.Content[0], ""); err == nil {
+			err = Into(root.Content[0], into)
+		}
+	}
+	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
+		return names.place(text, e)
+	}
+	return err
+}
+
+// Into decodes a node. What is read into a struct may have the keys of its fields only, and
+// has the required ones.
+func Into(n *yaml.Node, into any, required ...string) error {
+	// That keys are unique is known: the library compares each key with each other one.
+	if err := n.Load(into, yaml.WithKnownFields(), yaml.WithUniqueKeys(false)); err != nil {
+		return err
+	}
+	given := map[string]bool{}
+	for i := 0; i < len(n.Content); i += 2 {
+		given[n.Content[i].Value] = true
+	}
+	for _, key := range required {
+		if !given[key] {
+			return At(n, fmt.Errorf("the key %s is missing", key))
+		}
+	}
+	return nil
+}
+
+// parse reads a text of at most one document.
+func parse(text []byte) (*yaml.Node, error) {
+	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	var document, second yaml.Node
+	if err := loader.Load(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch err := loader.Load(&second); {
+	case errors.Is(err, io.EOF):
+		return &document, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, At(&second, errors.New("a second YAML document begins here; put everything into the first"))
+}
+
+// names has, for the line and column of each node, the key whose value it is or is part of.
+type names map[[2]int]string
+
+// check names a tree, and refuses unsupported syntax, keys without a value and keys given
+// twice.
+func (names names) check(n *yaml.Node, name string) error {
+	names[[2]int{n.Line, n.Column}] = name
+	switch {
+	case n.Kind == yaml.AliasNode, n.Anchor != "", n.Style&yaml.TaggedStyle != 0, n.ShortTag() == "!!merge":
+		return At(n, errors.New("anchors (&), aliases (*), merge keys (<<) and tags (!) are not supported; a text that begins so must be in quotes"))
+	case n.ShortTag() == "!!null":
+		return At(n, errors.New("has no value"))
+	case n.Value != sanitize.Terminal(n.Value):
+		return At(n, fmt.Errorf("%q: must be one line of printable characters", n.Value))
+	case n.Kind != yaml.MappingNode:
+		for _, item := range n.Content {
+			if err := names.check(item, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	lines := map[string]int{}
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if err := names.check(key, name); err != nil {
+			return err
+		}
+		if before := lines[key.Value]; before != 0 {
+			return At(key, fmt.Errorf("the key %s is already given in line %d", key.Value, before))
+		}
+		lines[key.Value] = key.Line
+		if err := names.check(value, key.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place returns an error of the YAML library with its place and in our words.
+func (names names) place(text []byte, e *yaml.LoadError) error {
+	at, last := e.Mark, 1+bytes.Count(bytes.TrimRight(text, "\n"), []byte("\n"))
+	switch {
+	case e.Stage == yaml.ConstructorStage:
+		reason := reason(e.Message)
+		if name := names[[2]int{at.Line, at.Column}]; name != "" {
+			reason = name + ": " + reason
+		}
+		return &Error{at.Line, at.Column, reason}
+	case at.Line == 0: // not UTF-8, or not text
+		before := text[:min(at.Index, len(text))]
+		at.Line, at.Column = 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
+	case e.ContextMark.Line > 0 && (at.Line > last || e.ContextMsg == "while scanning a simple key"):
+		at = e.ContextMark // where it begins, of what has no end
+	}
+	reason := sanitize.Terminal(e.Message)
+	if lines := bytes.Split(text, []byte("\n")); at.Line <= len(lines) && wantsQuotes.Match(lines[at.Line-1]) {
+		reason += "; put the value in quotes"
+	}
+	return &Error{at.Line, at.Column, reason}
+}
+
+// wantsQuotes finds a text that YAML reads as something else.
+var wantsQuotes = regexp.MustCompile("[:-] +[>|*&!%@`]|: .*: ")
+
+// The library's errors about types. Its name for the type of an anonymous struct has the
+// tags of all fields, which are the keys.
+var (
+	wrongType  = regexp.MustCompile(`^cannot construct .* into ((\[\])?(struct \{.*)?.*)$`)
+	unknownKey = regexp.MustCompile(`^field (.*) not found in type (.*)$`)
+	tag        = regexp.MustCompile(`yaml:\\"([a-z-]+)\\"`)
+)
+
+// reason says in our words what the library says about types.
+func reason(message string) string {
+	keys := func(of string) string {
+		var all []string
+		for _, found := range tag.FindAllStringSubmatch(of, -1) {
+			all = append(all, found[1])
+		}
+		return strings.Join(all, ", ")
+	}
+	if found := unknownKey.FindStringSubmatch(message); found != nil {
+		return fmt.Sprintf("unknown key %s; known keys: %s", found[1], keys(found[2]))
+	}
+	switch found := wrongType.FindStringSubmatch(message); {
+	case found == nil:
+		return message
+	case found[2] != "":
+		return "must be a list"
+	case found[3] != "":
+		return "must be a mapping (key: value) with these keys: " + keys(found[3])
+	}
+	return "must be a text"
+}
