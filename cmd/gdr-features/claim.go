@@ -102,10 +102,9 @@ func (a *app) printTemplate(t *dra.Template, format string) error {
 		}
 		return a.write("", text)
 	}
-	enc := yaml.NewEncoder(a.out)
-	enc.SetIndent(2)
-	if err := enc.Encode(t); err != nil {
+	text, err := yaml.Dump(t, yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(-1))
+	if err != nil {
 		return err
 	}
-	return enc.Close()
+	return a.write("", text)
 }
