@@ -137,7 +137,7 @@ func (names names) check(n *yaml.Node, name string) error {
 
 // place returns an error of the YAML library with its place and in our words.
 func (names names) place(text []byte, e *yaml.LoadError) error {
-	at, last := e.Mark, 1+bytes.Count(bytes.TrimRight(text, "\n"), []byte("\n"))
+	at, lines := e.Mark, lineBreak.Split(strings.TrimRight(string(text), "\r\n"), -1)
 	switch {
 	case e.Stage == yaml.ConstructorStage:
 		reason := reason(e.Message)
@@ -148,15 +148,20 @@ func (names names) place(text []byte, e *yaml.LoadError) error {
 	case at.Line == 0: // not UTF-8, or not text
 		before := text[:min(at.Index, len(text))]
 		at.Line, at.Column = 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
-	case e.ContextMark.Line > 0 && (at.Line > last || e.ContextMsg == "while scanning a simple key"):
+	case e.ContextMark.Line > 0 && (at.Line > len(lines) || e.ContextMsg == "while scanning a simple key"):
 		at = e.ContextMark // where it begins, of what has no end
 	}
+	if last := len(lines); at.Line > last {
+		at.Line, at.Column = last, 1+len(lines[last-1])
+	}
 	reason := sanitize.Terminal(e.Message)
-	if lines := bytes.Split(text, []byte("\n")); at.Line <= len(lines) && wantsQuotes.Match(lines[at.Line-1]) {
+	if wantsQuotes.MatchString(lines[at.Line-1]) {
 		reason += "; put the value in quotes"
 	}
 	return &Error{at.Line, at.Column, reason}
 }
+
+var lineBreak = regexp.MustCompile(`\r\n|[\r\n\x{85}\x{2028}\x{2029}]`)
 
 // wantsQuotes finds a text that YAML reads as something else.
 var wantsQuotes = regexp.MustCompile("[:-] +[>|*&!%@`]|: .*: ")
