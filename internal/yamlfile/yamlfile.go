@@ -139,23 +139,23 @@ func (names names) check(n *yaml.Node, name string) error {
 func (names names) place(text []byte, e *yaml.LoadError) error {
 	at, lines := e.Mark, lineBreak.Split(strings.TrimRight(string(text), "\r\n"), -1)
 	switch {
-	case e.Stage == yaml.ConstructorStage:
-		reason := reason(e.Message)
-		if name := names[[2]int{at.Line, at.Column}]; name != "" {
-			reason = name + ": " + reason
-		}
-		return &Error{at.Line, at.Column, reason}
 	case at.Line == 0: // not UTF-8, or not text
 		before := text[:min(at.Index, len(text))]
 		at.Line, at.Column = 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
 	case e.ContextMark.Line > 0 && (at.Line > len(lines) || e.ContextMsg == "while scanning a simple key"):
 		at = e.ContextMark // where it begins, of what has no end
 	}
+	name := names[[2]int{at.Line, at.Column}]
 	if last := len(lines); at.Line > last {
 		at.Line, at.Column = last, 1+len(lines[last-1])
 	}
 	reason := sanitize.Terminal(e.Message)
-	if wantsQuotes.MatchString(lines[at.Line-1]) {
+	switch {
+	case e.Stage == yaml.ConstructorStage:
+		if reason = ours(reason); name != "" {
+			reason = name + ": " + reason
+		}
+	case wantsQuotes.MatchString(lines[at.Line-1]):
 		reason += "; put the value in quotes"
 	}
 	return &Error{at.Line, at.Column, reason}
@@ -174,8 +174,8 @@ var (
 	tag        = regexp.MustCompile(`yaml:\\"([a-z-]+)\\"`)
 )
 
-// reason says in our words what the library says about types.
-func reason(message string) string {
+// ours says in our words what the library says about types.
+func ours(message string) string {
 	keys := func(of string) string {
 		var all []string
 		for _, found := range tag.FindAllStringSubmatch(of, -1) {

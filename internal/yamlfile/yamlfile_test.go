@@ -61,6 +61,7 @@ func TestErrors(t *testing.T) {
 		"alpha: b: c":                            "1:9: mapping values are not allowed in this context; put the value in quotes",
 		"alpha: 1\nbeta: \"x\nc: d\n":            "2:7: found unexpected end of stream",
 		"{ ":                                     "1:3: did not find expected node content",
+		"? alpha":                                "1:8: alpha: has no value",
 		"list: [b":                               "1:7: did not find expected ',' or ']'",
 		"---\nalpha: 1\n---\nbeta: 2":            "3:1: a second YAML document begins here",
 		"alpha: &x b\nbeta: *x":                  "1:8: alpha: " + unsupported,
