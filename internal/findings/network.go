@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 )
 
@@ -12,14 +13,22 @@ import (
 var nodeNetwork = check{name: "node-network", rows: []row{
 	{
 		status: Warn, code: "DefaultRouteOnNearNIC", which: defaultRouteNear,
-		text: say("the node's default route is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: %s", which),
+		text: say("the node's %s is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: %s", nodeRoute, which),
 		fix:  say("put the node's own network on another NIC; until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
 	},
 	{
 		status: OK, which: defaultRouteFar,
-		text: say("the node's default route is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: %s", which),
+		text: say("the node's %s is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: %s", nodeRoute, which),
 	},
 }}
+
+// nodeRoute says what of the node's network is over these NICs.
+func nodeRoute(f *Facts) string {
+	if slices.ContainsFunc(f.advised().DefaultRoutes, func(r kmod.DefaultRoute) bool { return r.Only }) {
+		return "only network address"
+	}
+	return "default route"
+}
 
 func defaultRouteNear(f *Facts) subjects { return f.defaultRoutes(true) }
 func defaultRouteFar(f *Facts) subjects  { return f.defaultRoutes(false) }
@@ -40,7 +49,7 @@ func (f *Facts) defaultRoutes(near bool) (nics subjects) {
 			if !slices.Contains(nics.names, name) {
 				nics.add(name)
 			}
-			nics.evidence = append(nics.evidence, saw(route.File, "default "+route.Interface))
+			nics.evidence = append(nics.evidence, saw(route.File, routeOf(route)))
 		}
 	}
 	return nics
@@ -54,4 +63,12 @@ func (f *Facts) isNear(nic *pci.Function) bool {
 		}
 	}
 	return false
+}
+
+// routeOf is what the table of routes has.
+func routeOf(r kmod.DefaultRoute) string {
+	if r.Only {
+		return "no default, only " + r.Interface
+	}
+	return "default " + r.Interface
 }

@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"strings"
 	"testing"
 
 	"gdr-features/host"
@@ -13,7 +14,9 @@ import (
 func TestNodeNetwork(t *testing.T) {
 	const warns, far = "WARN the node's default route is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: ",
 		"OK the node's default route is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: "
+	onlyAddress := strings.ReplaceAll(warns, "default route", "only network address")
 	for name, tc := range map[string]struct{ iface, want string }{
+		"the only address":     {"", onlyAddress + "0000:14:00.0 (eth0, mlx5_core)"},
 		"near a GPU":           {"eth0", warns + "0000:14:00.0 (eth0, mlx5_core)"},
 		"near none":            {"eth1", far + "0000:85:00.0 (eth1, mlx5_core)"},
 		"no interface of ours": {"eno1", ""},
@@ -23,6 +26,9 @@ func TestNodeNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := state(t, "ready")
 			defaultRoute(tc.iface)(&s)
+			if tc.iface == "" {
+				s.Files["proc/self/net/route"] = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\n"
+			}
 			fs, err := host.Open(host.Options{Root: text(t, "managed").Tree(t, s)})
 			if err != nil {
 				t.Fatal(err)

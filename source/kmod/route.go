@@ -2,6 +2,7 @@ package kmod
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -29,6 +30,9 @@ type DefaultRoute struct {
 	Interface string
 	// File is the file that has it: RoutesFile or RoutesFileIPv6 with a leading slash.
 	File string
+	// Only: there is no default route, and the interface is the only one on a PCI device
+	// that any route of IPv4 leads over: it has the node's only address.
+	Only bool
 	// Functions are those of the interface or, where it is none of a device, of those below
 	// it: of a VLAN, a bond, a bridge. From /sys/class/net/<interface>/device and lower_*.
 	Functions []pci.Address
@@ -42,30 +46,76 @@ const (
 )
 
 // defaultRoutes reads the default routes of the node with the lowest metric, for IPv4 and for
-// IPv6. A process in another network namespace, such as that of a Pod, learns nothing.
+// IPv6, and the interface of the node's only address where there is none. A process in
+// another network namespace, such as that of a Pod, learns nothing.
 func (s *scanner) defaultRoutes() (all []DefaultRoute) {
 	if s.exists(initialNamespace) != tristate.True {
 		return nil
 	}
+	complete, others := true, []string(nil)
 	for _, table := range [...]struct {
 		file  string
 		parse func(string) (string, uint64, bool)
 	}{{RoutesFile, parseRoute}, {RoutesFileIPv6, parseRouteIPv6}} {
 		text, err := s.fs.Bytes(table.file, mostRoutes)
 		if err != nil {
-			if !errors.Is(err, host.ErrEmpty) {
+			if !errors.Is(err, host.ErrEmpty) && !host.Absent(err) {
 				s.problem(err)
+				complete = false
 			}
 			continue
 		}
-		for _, name := range defaultInterfaces(string(text), table.parse) {
-			left := mostLowered
-			if functions := s.below(name, mostLevels, &left); len(functions) > 0 {
-				all = append(all, DefaultRoute{Interface: name, File: "/" + table.file, Functions: functions})
-			}
+		names := defaultInterfaces(string(text), table.parse)
+		complete = complete && len(names) == 0
+		for _, name := range names {
+			all = s.routeOver(all, name, "/"+table.file, false)
+		}
+		if table.file == RoutesFile {
+			others = otherInterfaces(string(text))
 		}
 	}
+	if !complete {
+		return all
+	}
+	for _, name := range others {
+		all = s.routeOver(all, name, "/"+RoutesFile, true)
+	}
+	if len(all) > 1 {
+		return nil
+	}
 	return all
+}
+
+// routeOver adds a route over an interface, if that leads to PCI functions.
+func (s *scanner) routeOver(all []DefaultRoute, name, file string, only bool) []DefaultRoute {
+	left := mostLowered
+	if functions := s.below(name, mostLevels, &left); len(functions) > 0 {
+		all = append(all, DefaultRoute{Interface: name, File: file, Functions: functions, Only: only})
+	}
+	return all
+}
+
+// mostInterfaces is how many interfaces with routes are looked at.
+const mostInterfaces = 256
+
+// otherInterfaces returns the interfaces of the routes of IPv4 that are no default routes,
+// each once, the first few hundred.
+func otherInterfaces(table string) (names []string) {
+	for line := range strings.Lines(table) {
+		if name, ok := parseOther(line); ok && len(names) < mostInterfaces && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// parseOther reads a line of the table of IPv4, if it is a route that is no default route.
+func parseOther(line string) (name string, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 8 || !isInterface(f[0]) || !leads(f[3]) {
+		return "", false
+	}
+	return f[0], f[1] != "00000000" || f[7] != "00000000"
 }
 
 // below returns the PCI functions of an interface, or of the interfaces below it. left bounds
@@ -156,13 +206,19 @@ func leads(flags string) bool {
 }
 
 // WithoutAddresses returns a table of routes reduced to its default routes, with zeros in
-// place of gateways and sources. It is for the file of that name.
+// place of gateways and sources, and to one route for each other interface of IPv4, with ones
+// in place of its addresses. It is for the file of that name.
 func WithoutAddresses(name string, table []byte) []byte {
 	parse, hide := parseRoute, []int{2}
 	if name == RoutesFileIPv6 {
 		parse, hide = parseRouteIPv6, []int{2, 4}
 	}
 	kept := []byte("\n") // an empty file would be another answer
+	if name == RoutesFile {
+		for _, iface := range otherInterfaces(string(table)) {
+			kept = fmt.Appendf(kept, "%s\tFFFFFFFF\t00000000\t%04X\t0\t0\t0\tFFFFFFFF\n", iface, routeUp)
+		}
+	}
 	for line := range strings.Lines(string(table)) {
 		iface, _, ok := parse(line)
 		if !ok || !isInterface(iface) {

@@ -43,8 +43,10 @@ func TestDefaultRoutes(t *testing.T) {
 		"a virtual interface":            {v4: def("veth0", "0"), want: "[]"},
 		"a device that is not on PCI":    {v4: def("hv0", "0"), want: "[]"},
 		"a circle":                       {v4: def("loop0", "0"), want: "[]"},
-		"no default route":               {v4: route("eth0", "000200C0", "0001", "0", "00FFFFFF"), v6: route6("eth0", "fd"+zeros6[2:], "40", "00000100", "00000001"), want: "[]"},
-		"half of the addresses":          {v4: route("eth0", "00000000", "0003", "0", "00000080"), want: "[]"},
+		"the only address":               {v4: route("eth0", "000200C0", "0001", "0", "00FFFFFF") + route("veth0", "0000000A", "0001", "0", "000000FF"), v6: route6("eth0", "fd"+zeros6[2:], "40", "00000100", "00000001"), want: "[eth0 only 0000:10:00.0]"},
+		"one address of two":             {v4: route("eth0", "000200C0", "0001", "0", "00FFFFFF") + route("eth1", "000300C0", "0001", "0", "00FFFFFF"), want: "[]"},
+		"an address, a default for IPv6": {v4: route("eth0", "000200C0", "0001", "0", "00FFFFFF"), v6: def6("eth1"), want: "[eth1 0000:11:00.0]"},
+		"half of the addresses":          {v4: route("eth0", "00000000", "0003", "0", "00000080"), want: "[eth0 only 0000:10:00.0]"},
 		"a route that refuses":           {v4: route("eth0", "00000000", "0201", "0", "00000000"), v6: route6("eth0", zeros6, "00", "ffffffff", "00200200"), want: "[]"},
 		"a name that is a path":          {v4: def("../../pci", "0") + def("..", "0") + def("/", "0"), want: "[]"},
 		"garbage":                        {v4: "\x7fELF\x00\t\t\t\t\t\t\t\x1b[2J\n" + def("eth0", "-1"), v6: strings.Repeat("0 ", 5000) + "\n" + route6("eth0", zeros6, "00", "x", "00000003"), want: "[]"},
@@ -100,7 +102,11 @@ func TestDefaultRoutes(t *testing.T) {
 			defer fs.Close()
 			st := Advise(fs, known(Request{}), State{})
 			for _, r := range st.Advice.DefaultRoutes {
-				got = append(got, r.Interface+" "+strings.Trim(fmt.Sprint(r.Functions), "[]"))
+				name := r.Interface
+				if r.Only {
+					name += " only"
+				}
+				got = append(got, name+" "+strings.Trim(fmt.Sprint(r.Functions), "[]"))
 				if !slices.Contains([]string{"/" + RoutesFile, "/" + RoutesFileIPv6}, r.File) {
 					t.Errorf("from %s", r.File)
 				}
@@ -129,6 +135,12 @@ func TestWithoutAddresses(t *testing.T) {
 		if got := defaultInterfaces(kept, parse); !slices.Equal(got, []string{"bond0"}) {
 			t.Errorf("%s: %v in %q", name, got, kept)
 		}
+		if name == RoutesFile {
+			only := string(WithoutAddresses(name, []byte(routeHead+route("eth0", "000200C0", "0001", "0", "00FFFFFF"))))
+			if names := otherInterfaces(only); !slices.Equal(names, []string{"eth0"}) || defaultInterfaces(only, parse) != nil || strings.Contains(only, "C0") {
+				t.Errorf("%s: %v in %q", name, names, only)
+			}
+		}
 		for _, address := range []string{"010200C0", "000200C0", "fd00"} {
 			if strings.Contains(kept, address) {
 				t.Errorf("%s: %s in %q", name, address, kept)
@@ -145,7 +157,7 @@ func FuzzRoutes(f *testing.F) {
 	f.Add(routeHead + route("eth0", "00000000", "0003", "0", "00000000"))
 	f.Add(route6("eth0", zeros6, "00", "00000400", "00000003"))
 	f.Fuzz(func(t *testing.T, table string) {
-		for _, name := range append(defaultInterfaces(table, parseRoute), defaultInterfaces(table, parseRouteIPv6)...) {
+		for _, name := range slices.Concat(defaultInterfaces(table, parseRoute), defaultInterfaces(table, parseRouteIPv6), otherInterfaces(table)) {
 			if filepath.Base(name) != name || len(name) > 15 || name == ".." {
 				t.Errorf("%q", name)
 			}
