@@ -20,6 +20,7 @@ import (
 type File struct {
 	system *element
 	byBus  map[string]*element // the first pci element of each bus id
+	nets   map[string]*element // what the first net of each name belongs to, a pci or a cpu; nil for unknown
 	count  int                 // elements of any kind
 	begun  bool                // a system element was read
 
@@ -39,11 +40,11 @@ const (
 	maxElements = 1 << 16
 )
 
-// ParseFile reads the elements cpu and pci and ignores others. A file
+// ParseFile reads the elements cpu and pci, and the names of nets, and ignores others. A file
 // without any pci element is an error. A file that NCCL refuses is read as far as
 // it is XML; see File.Refused.
 func ParseFile(data []byte) (*File, error) {
-	f := &File{system: &element{tag: "system"}, byBus: map[string]*element{}, Refused: Refused(data)}
+	f := &File{system: &element{tag: "system"}, byBus: map[string]*element{}, nets: map[string]*element{}, Refused: Refused(data)}
 	open := []*element{{tag: "document"}}
 	dec := xml.NewDecoder(bytes.NewReader(withoutComments(data)))
 	for {
@@ -83,16 +84,72 @@ func (f *File) add(above *element, t xml.StartElement) *element {
 	case e.tag == "cpu" && above == f.system:
 		numaid, ok := attrs["numaid"]
 		e.key, e.incomplete = numaid, !ok
+		e.lacks, e.needs = missingOfCPU(attrs)
 	case e.tag == "pci" && (above.tag == "cpu" || above.tag == "pci"):
 		e.key, e.class, e.ids = attrs["busid"], attrs["class"], joinIDs(attrs)
+		e.needs = missing(attrs, "class", "link_width", "link_speed")
+		e.lacks, e.lacksIDs = e.needs != "", missing(attrs, idAttributes[:]...) != ""
 		if _, ok := f.byBus[e.key]; !ok {
 			f.byBus[e.key] = e
 		}
+	case e.tag == "nic" && above.tag == "pci" && above.hasNIC:
+		return &element{tag: "nic"} // NCCL's first process takes the nets of the first nic alone, others those of all
+	case e.tag == "nic" && (above.tag == "cpu" || above.tag == "pci"):
+		above.hasNIC = true
+		return e
+	case e.tag == "net" && above.tag == "nic":
+		f.name(attrs["name"], above.parent)
+		return &element{tag: "other"}
 	default:
 		return &element{tag: "other"}
 	}
 	above.below = append(above.below, e)
 	return e
+}
+
+// name keeps the name of a net, which is that of an RDMA device, with the pci or cpu that it
+// belongs to. NCCL uses the first of several.
+func (f *File) name(net string, of *element) {
+	if _, ok := f.nets[net]; ok || net == "" {
+		return
+	}
+	f.nets[net] = of
+	if of != nil {
+		of.nets = append(of.nets, net)
+	}
+}
+
+// net returns what a net belongs to; nil where that is not known. A nil file has none.
+func (f *File) net(name string) (of *element, ok bool) {
+	if f == nil {
+		return nil, false
+	}
+	of, ok = f.nets[name]
+	return of, ok
+}
+
+// missing returns the first attribute that is not there, "" for none.
+func missing(attrs map[string]string, names ...string) string {
+	for _, name := range names {
+		if _, ok := attrs[name]; !ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// missingOfCPU tells whether NCCL adds attributes to a cpu, and names one that it needs
+// (src/graph/xml.cc, ncclTopoGetXmlFromCpu; src/graph/topo.cc, ncclTopoAddCpu).
+func missingOfCPU(attrs map[string]string) (lacks bool, needs string) {
+	added, needed := []string{"affinity", "arch"}, []string{"arch"}
+	if attrs["arch"] == "x86_64" {
+		added, needed = append(added, "vendor", "familyid"), append(needed, "vendor")
+		switch attrs["vendor"] {
+		case "GenuineIntel", "CentaurHauls", "  Shanghai  ":
+			needed = append(needed, "familyid", "modelid")
+		}
+	}
+	return missing(attrs, added...) != "", missing(attrs, needed...)
 }
 
 // attributes are NCCL's attributes that describe a machine without identifying it.
@@ -118,11 +175,13 @@ func attributesOf(t xml.StartElement) string {
 	return b.String()
 }
 
+var idAttributes = [...]string{"vendor", "device", "subsystem_vendor", "subsystem_device"}
+
 // joinIDs joins the four ids as NCCL does (src/graph/topo.cc, ncclTopoGetIntDevice);
 // a missing one counts as 0.
 func joinIDs(attrs map[string]string) uint64 {
 	var ids uint64
-	for _, key := range [...]string{"vendor", "device", "subsystem_vendor", "subsystem_device"} {
+	for _, key := range idAttributes {
 		n, err := strconv.ParseUint(attrs[key], 0, 16)
 		if err != nil {
 			n = 0
@@ -147,8 +206,8 @@ func withoutComments(data []byte) []byte {
 // find returns the first pci element of a function, nil for none. The bus id must be
 // in lower case, as NCCL wants it. A NIC may also be listed as function 0 of its
 // device, or as device 0, function 0 of its bus, where NCCL's IB transport looks for it.
-// Names of RDMA devices do not count: they come and go with the driver. A nil file has
-// none.
+// Names of RDMA devices do not count: they come and go with the driver, and hardware labels
+// rest on this. See builder.placeOf. A nil file has none.
 func (f *File) find(fn *pci.Function) *element {
 	if f == nil {
 		return nil
@@ -176,7 +235,11 @@ func (e *element) level(o *element) Level {
 	for up := e.parent; up != nil && up.tag != "system"; up = up.parent {
 		above = append(above, up)
 	}
-	for up := o.parent; up != nil; up = up.parent {
+	up := o.parent
+	if o.tag == "cpu" { // a net may belong to one
+		up = o
+	}
+	for ; up != nil; up = up.parent {
 		switch {
 		case !slices.Contains(above, up):
 		case up.tag == "pci":

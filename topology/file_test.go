@@ -88,7 +88,7 @@ func inNCCLFile(f *File, a, b *pci.Function) Level {
 	}
 	inv := &pci.Inventory{Functions: []pci.Function{*a, *b}}
 	slices.SortFunc(inv.Functions, func(x, y pci.Function) int { return x.Address.Compare(y.Address) })
-	return newNCCLRatings(inv, f, []*pci.Function{a}, []*pci.Function{b}).level(a, inNCCL(inv, b))
+	return newNCCLRatings(inv, f, []*pci.Function{a}, []ncclFunction{inNCCL(inv, b)}).level(a, inNCCL(inv, b))
 }
 
 // inBoth is a level of nvidia-smi's and one of NCCL's.
@@ -305,6 +305,6 @@ func FuzzParseFile(f *testing.F) {
 		for i := range inv.Functions {
 			inv.Functions[i].RootBus = "pci0000:00"
 		}
-		newNCCLRatings(inv, file, []*pci.Function{&inv.Functions[0]}, []*pci.Function{&inv.Functions[1]})
+		newNCCLRatings(inv, file, []*pci.Function{&inv.Functions[0]}, []ncclFunction{inNCCL(inv, &inv.Functions[1])})
 	})
 }

@@ -12,7 +12,8 @@ import (
 // driver, module or link changes this part of the Matrix.
 func (b *builder) hardware() {
 	nics := b.eligibleNICs()
-	b.nccl = b.rateNCCL(nics)
+	placed := b.placed(nics)
+	b.nccl = b.rateNCCL(placed)
 	b.m.Counted = !b.PCI.Unidentified()
 	b.m.EligibleNICs = len(nics)
 	b.m.Reachable = tristate.False
@@ -25,10 +26,6 @@ func (b *builder) hardware() {
 		case f.Other != nil:
 			b.m.OtherNICs++
 		}
-	}
-	at := make([]ncclFunction, len(nics))
-	for i, nic := range nics {
-		at[i] = inNCCL(b.PCI, nic)
 	}
 	b.commonBridge = map[*family.GPU]bool{}
 	for _, gpu := range b.m.GPUs {
@@ -49,7 +46,7 @@ func (b *builder) hardware() {
 		byDefault := tristate.False
 		for i, nic := range nics {
 			allowed := b.allowed(gpu.Function, nic)
-			byDefault = tristate.Or(byDefault, tristate.And(allowed, b.usedByDefault(gpu.Function, nic, b.nccl.level(gpu.Function, at[i]))))
+			byDefault = tristate.Or(byDefault, tristate.And(allowed, b.usedByDefault(gpu.Function, nic, b.nccl.level(gpu.Function, placed[i].at))))
 			b.m.Reachable = tristate.Or(b.m.Reachable, allowed)
 		}
 		bests = append(bests, gpu.Level)

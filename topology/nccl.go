@@ -21,14 +21,13 @@ type ncclRatings struct {
 }
 
 // newNCCLRatings rates every GPU with every NIC.
-func newNCCLRatings(inv *pci.Inventory, file *File, gpus, nics []*pci.Function) *ncclRatings {
+func newNCCLRatings(inv *pci.Inventory, file *File, gpus []*pci.Function, nics []ncclFunction) *ncclRatings {
 	r := &ncclRatings{gpus: map[pci.Address]int{}, nics: map[ncclFunction]int{}}
 	for i, gpu := range gpus {
 		r.gpus[gpu.Address] = i
 	}
 	var functions []ncclFunction
-	for _, nic := range nics {
-		at := inNCCL(inv, nic)
+	for _, at := range nics {
 		if _, ok := r.nics[at]; !ok && at.known {
 			r.nics[at] = len(functions)
 			functions = append(functions, at)
@@ -41,7 +40,7 @@ func newNCCLRatings(inv *pci.Inventory, file *File, gpus, nics []*pci.Function) 
 		r.failed = file.Refused
 		return r
 	}
-	r.system = ncclTree(file, gpus, functions)
+	r.system = ncclTree(inv, file, gpus, functions)
 	g := newNCCLGraph(inv, r.system)
 	r.merged = g.merged
 	r.rate(g, len(gpus), len(functions))
@@ -148,6 +147,9 @@ type NCCLPlace struct {
 	Function *pci.Function
 	// CPU is the NUMA node that it is attached to, as text; "" where that is not known.
 	CPU string
+	// Net is the name by which NCCL finds a NIC in the topology file; Function does not count
+	// then. "" for none.
+	Net string
 	// Switches are the switches above it, the topmost first, by their upstream
 	// ports. Merged are those that NCCL merges with another switch of the same chip.
 	Switches, Merged []string
@@ -159,12 +161,30 @@ func (m *Matrix) InNCCL(inv *pci.Inventory, f *pci.Function) NCCLPlace {
 	if f.GPU == nil {
 		at = inNCCL(inv, f)
 	}
-	p := NCCLPlace{Known: at.known, Function: at.fn}
+	return m.placeInNCCL(at)
+}
+
+// NICInNCCL finds the place of a NIC, by its index, as NCCL does. It is that of its function
+// unless the topology file has the name of its RDMA device.
+func (m *Matrix) NICInNCCL(inv *pci.Inventory, nic int) NCCLPlace {
+	if at := m.places[nic]; at.net != "" {
+		return m.placeInNCCL(at)
+	}
+	return m.InNCCL(inv, m.NICs[nic].Function)
+}
+
+func (m *Matrix) placeInNCCL(at ncclFunction) NCCLPlace {
+	p := NCCLPlace{Known: at.known, Function: at.fn, Net: at.net}
 	if !at.known || m.nccl == nil || m.nccl.system == nil {
 		return p
 	}
 	e := m.nccl.cpuOf(at)
-	if at.fn != nil {
+	switch {
+	case at.net != "":
+		if e = m.nccl.elementOf(at); e != nil && e.tag == "pci" {
+			e = e.parent
+		}
+	case at.fn != nil:
 		if e = m.nccl.system.find(at.fn.Address.String()); e != nil {
 			e = e.parent
 		}
@@ -192,6 +212,27 @@ func (r *ncclRatings) cpuOf(at ncclFunction) *element {
 		}
 	}
 	return nil
+}
+
+// elementOf returns the first element that holds a NIC, nil for none.
+func (r *ncclRatings) elementOf(at ncclFunction) *element {
+	i, ok := r.nics[at]
+	if !ok {
+		return nil
+	}
+	var find func(e *element) *element
+	find = func(e *element) *element {
+		if slices.Contains(e.nics, i) {
+			return e
+		}
+		for _, c := range e.below {
+			if found := find(c); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return find(r.system)
 }
 
 // NCCLFails says why NCCL does not start on this machine, or with its topology file;

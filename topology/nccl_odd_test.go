@@ -21,7 +21,11 @@ func ratedBy(file *File, gpus, nics []*pci.Function) *ncclRatings {
 	for _, f := range append(append([]*pci.Function{}, gpus...), nics...) {
 		inv.Functions = append(inv.Functions, *f)
 	}
-	return newNCCLRatings(inv, file, gpus, nics)
+	at := make([]ncclFunction, len(nics))
+	for i, n := range nics {
+		at[i] = inNCCL(inv, n)
+	}
+	return newNCCLRatings(inv, file, gpus, at)
 }
 
 // TestOddPaths: an address that occurs in its own path, which no kernel writes, only

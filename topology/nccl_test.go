@@ -128,17 +128,17 @@ func TestGrace(t *testing.T) {
 // decides both levels, and pairs it does not know stay with sysfs.
 func TestTopologyFile(t *testing.T) {
 	const text = `<system version="1">
-  <cpu numaid="0">
-    <pci busid="ffff:ff:01.0" class="0x060400">
-      <pci busid="0001:00:00.0" class="0x030200"/>
-      <pci busid="ffff:ff:02.0" class="0x060400">
-        <pci busid="0102:00:00.0" class="0x020700"><nic><net name="mlx5_1"/></nic></pci>
+  <cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">
+    <pci busid="ffff:ff:01.0" link_speed="" link_width="" class="0x060400">
+      <pci busid="0001:00:00.0" link_speed="" link_width="" class="0x030200"/>
+      <pci busid="ffff:ff:02.0" link_speed="" link_width="" class="0x060400">
+        <pci busid="0102:00:00.0" link_speed="" link_width="" class="0x020700"><nic><net name="mlx5_1"/></nic></pci>
       </pci>
-      <pci busid="0101:00:00.0" class="0x020700"><nic><net name="mlx5_0"/></nic></pci>
+      <pci busid="0101:00:00.0" link_speed="" link_width="" class="0x020700"><nic><net name="mlx5_0"/></nic></pci>
     </pci>
-    <pci busid="0103:00:00.0" class="0x020700"/>
+    <pci busid="0103:00:00.0" link_speed="" link_width="" class="0x020700"/>
   </cpu>
-  <cpu numaid="1"><pci busid="0104:00:00.0" class="0x020700"/></cpu>
+  <cpu numaid="1" arch="x86_64" vendor="AuthenticAMD"><pci busid="0104:00:00.0" link_speed="" link_width="" class="0x020700"/></cpu>
 </system>`
 	file, err := topology.ParseFile([]byte(text))
 	if err != nil {

@@ -101,6 +101,9 @@ func (g *ncclGraph) addCPU(e *element) {
 	if e.incomplete {
 		g.blame(errors.New("a cpu element without numaid"))
 	}
+	if e.needs != "" && !e.filled {
+		g.blame(fmt.Errorf("the cpu element of NUMA node %s without %s", e.key, e.needs))
+	}
 	cpu := g.create(cpuNode, 0)
 	for _, c := range e.below {
 		if c.tag == "pci" {
@@ -111,7 +114,7 @@ func (g *ncclGraph) addCPU(e *element) {
 }
 
 // addNIC adds the NICs of an element. Elements of one bus id share a node, which is
-// where the first of them is; all NICs without function share one, too.
+// where the first of them is; all NICs on CPUs share one, too.
 func (g *ncclGraph) addNIC(e *element, id int64, parent node, bw float64) {
 	if len(e.nics) == 0 {
 		return
@@ -141,8 +144,11 @@ func (g *ncclGraph) addPCI(e *element, parent node) {
 		g.connect(parent, n, pcieBandwidth)
 	}
 	class, ids := g.describe(e)
-	if class == "" && len(e.gpus)+len(e.nics) == 0 {
+	switch {
+	case class == "" && len(e.gpus)+len(e.nics) == 0:
 		g.blame(fmt.Errorf("the pci element %q without class", e.key))
+	case e.needs != "" && !e.filled:
+		g.blame(fmt.Errorf("the pci element %q without %s", e.key, e.needs))
 	}
 	switch {
 	case len(e.nics) > 0:
@@ -159,20 +165,36 @@ func (g *ncclGraph) addPCI(e *element, parent node) {
 }
 
 // describe returns class and ids of a pci element: the class is that of sysfs
-// where the function is there, the ids are those of the file where it has them.
+// where NCCL has read it, the ids are those of the file where it has them.
 func (g *ncclGraph) describe(e *element) (class string, ids uint64) {
 	class, ids = e.class, e.ids
-	a, err := pci.ParseAddress(e.key)
-	if err != nil || a.Domain > 0xffff {
-		return class, ids
-	}
-	if f := g.inv.Find(a); f != nil && f.Class != 0 {
-		class = "0x" + strconv.FormatUint(uint64(f.Class)|1<<24, 16)[1:]
+	if f := functionOf(g.inv, e); f != nil && e.filled {
+		class = classText(f)
 		if ids == 0 {
 			ids = uint64(f.Vendor)<<48 | uint64(f.Device)<<32 | uint64(f.SubVendor)<<16 | uint64(f.SubDevice)
 		}
 	}
 	return class, ids
+}
+
+// functionOf returns the function of a pci element, whose class is known; nil for none.
+func functionOf(inv *pci.Inventory, e *element) *pci.Function {
+	if e.tag != "pci" {
+		return nil
+	}
+	a, err := pci.ParseAddress(e.key)
+	if err != nil || a.Domain > 0xffff {
+		return nil
+	}
+	if f := inv.Find(a); f != nil && f.Class != 0 {
+		return f
+	}
+	return nil
+}
+
+// classText is a function's class as sysfs shows it.
+func classText(f *pci.Function) string {
+	return "0x" + strconv.FormatUint(uint64(f.Class)|1<<24, 16)[1:]
 }
 
 // isSwitch reports whether NCCL treats functions of a class as switches: all but

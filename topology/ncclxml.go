@@ -22,11 +22,18 @@ type element struct {
 
 	parent *element
 	below  []*element
-	gpus   []int // indexes of GPUs
-	nics   []int // indexes of NICs
+	gpus   []int    // indexes of GPUs
+	nics   []int    // indexes of NICs
+	nets   []string // names of nets in the file that NCCL may use
+	hasNIC bool     // the file has an element nic here
+
 	// incomplete: a cpu of the file without numaid.
 	incomplete bool
-	// filled: NCCL has added the attributes that a cpu of the file lacks.
+	// lacks: the file leaves out attributes that NCCL adds; needs names one of them without
+	// which NCCL fails. lacksIDs: the file leaves out ids of a pci.
+	lacks, lacksIDs bool
+	needs           string
+	// filled: NCCL has added attributes, or replaced the class by that of sysfs.
 	filled bool
 }
 
@@ -102,13 +109,15 @@ const unknownCPU = "?"
 // xmlTree is the tree that one process of NCCL makes: from the topology file, and
 // from sysfs for what the file does not name.
 type xmlTree struct {
+	inv    *pci.Inventory
 	system *element
 	byBus  map[string]*element // the first of each bus id
+	nets   map[string]*element // what the nets of the file belong to
 	cpus   []*element
 }
 
-func newXMLTree(file *File) *xmlTree {
-	t := &xmlTree{system: &element{tag: "system"}, byBus: map[string]*element{}}
+func newXMLTree(inv *pci.Inventory, file *File) *xmlTree {
+	t := &xmlTree{inv: inv, system: &element{tag: "system"}, byBus: map[string]*element{}, nets: map[string]*element{}}
 	if file != nil {
 		t.system = file.system.clone(nil)
 		t.index(t.system)
@@ -123,9 +132,23 @@ func (t *xmlTree) index(e *element) {
 	case e.tag == "pci" && !known:
 		t.byBus[e.key] = e
 	}
+	for _, net := range e.nets {
+		t.nets[net] = e
+	}
 	for _, c := range e.below {
 		t.index(c)
 	}
+}
+
+// fills reports whether NCCL changes an element when it comes by (ncclTopoGetXmlFromSys,
+// ncclTopoGetXmlFromCpu). It comes by what is above GPUs, and above NICs that it finds by
+// their functions.
+func (t *xmlTree) fills(e *element) bool {
+	if e.text == "" || e.lacks {
+		return true
+	}
+	f := functionOf(t.inv, e)
+	return f != nil && (e.lacksIDs || e.class != classText(f))
 }
 
 // pci returns the element of a function at an address below some bridges, a new
@@ -147,7 +170,7 @@ func (t *xmlTree) pci(a pci.Address, above []pci.Address, numa string) *element 
 		}
 	}
 	for up := e; up != nil; up = up.parent {
-		up.filled = up.filled || up.tag == "cpu"
+		up.filled = up.filled || t.fills(up)
 	}
 	return e
 }
@@ -194,15 +217,19 @@ func (t *xmlTree) addGPU(index int, f *pci.Function) {
 	e.gpus = append(e.gpus, index)
 }
 
-// addNIC puts a NIC into the tree (ncclTopoFillNet): below the function that
-// NCCL looks for, or on the first CPU where that is not there.
+// addNIC puts a NIC into the tree (ncclTopoFillNet): where the file has its name, below the
+// function that NCCL looks for, or on the first CPU where that is not there.
 func (t *xmlTree) addNIC(index int, at ncclFunction) {
-	e := t.firstCPU()
-	switch {
-	case !at.known:
+	if !at.known {
 		return
+	}
+	e := t.nets[at.net]
+	switch {
+	case e != nil:
 	case at.fn != nil:
 		e = t.pci(at.fn.Address, at.fn.Bridges, numaText(at.numa))
+	default:
+		e = t.firstCPU()
 	}
 	if !slices.Contains(e.nics, index) {
 		e.nics = append(e.nics, index)
@@ -224,6 +251,9 @@ type ncclFunction struct {
 	fn    *pci.Function
 	known bool
 	numa  int // the NUMA node of the topmost switch, see pci.Function.RootNUMA
+	// net is the name by which NCCL finds the NIC in the topology file, whatever its
+	// function; "" for none.
+	net string
 }
 
 // inNCCL finds the function that stands for a NIC: itself where NCCL uses it by a plugin,
@@ -263,10 +293,10 @@ func byPlugin(f *pci.Function) bool {
 
 // ncclTree returns the tree that NCCL's processes, one for each GPU, come to
 // together (ncclTopoGetSystem). Without a GPU it holds the NICs alone.
-func ncclTree(file *File, gpus []*pci.Function, nics []ncclFunction) *element {
+func ncclTree(inv *pci.Inventory, file *File, gpus []*pci.Function, nics []ncclFunction) *element {
 	var all *element
 	for i := range max(len(gpus), 1) {
-		t := newXMLTree(file)
+		t := newXMLTree(inv, file)
 		if len(gpus) > 0 {
 			t.addGPU(i, gpus[i])
 		}

@@ -14,7 +14,7 @@ import (
 // see no bridges. RCCL tries three distances between domain and bus numbers, and takes the
 // first at which every GPU has a NIC (ncclTopoComputePaths, rcclPathOverride). It does so in
 // jobs of more than one machine.
-func (b *builder) pairByAddress(r *ncclRatings, gpus, nics []*pci.Function) {
+func (b *builder) pairByAddress(r *ncclRatings, gpus []*pci.Function, nics []placedNIC) {
 	paired := func(gpu *pci.Function) bool { return gpu.GPU.HyperVPairs.Has(gpu.Device) }
 	intel, hyperV := b.Processor.Vendor == "GenuineIntel", strings.HasPrefix(b.BIOS, "Hyper-V UEFI Release")
 	if r.levels == nil || !slices.ContainsFunc(gpus, paired) || !intel && b.Processor.Vendor != "" || !hyperV && (b.BIOS != "" || !b.virtual) {
@@ -25,18 +25,22 @@ func (b *builder) pairByAddress(r *ncclRatings, gpus, nics []*pci.Function) {
 		level = Unknown
 	}
 	for _, distance := range [...]int64{1 << 20, 1 << 12, 0xff << 20} {
-		partner := func(gpu, nic *pci.Function) bool {
+		partner := func(gpu *pci.Function, nic placedNIC) bool {
 			d := busNumber(gpu.Address.String()) - busNumber(nic.Address.String())
 			return d == distance || d == -distance
 		}
 		if slices.ContainsFunc(gpus, func(gpu *pci.Function) bool {
-			return !slices.ContainsFunc(nics, func(nic *pci.Function) bool { return partner(gpu, nic) })
+			return !slices.ContainsFunc(nics, func(nic placedNIC) bool { return partner(gpu, nic) })
 		}) {
 			continue
 		}
 		for _, gpu := range gpus {
 			for _, nic := range nics {
-				if i, ok := r.nics[inNCCL(b.PCI, nic)]; ok && partner(gpu, nic) {
+				switch i, ok := r.nics[nic.at]; {
+				case !ok || !partner(gpu, nic):
+				case nic.at.net != "": // RCCL's address is that of another function then
+					r.levels[i][r.gpus[gpu.Address]] = Unknown
+				default:
 					r.levels[i][r.gpus[gpu.Address]] = level
 				}
 			}

@@ -142,8 +142,9 @@ type Matrix struct {
 	// Machine are the names that the firmware gives the machine.
 	Machine dmi.Names
 
-	nccl *ncclRatings
-	file *File
+	nccl   *ncclRatings
+	places []ncclFunction // of NICs, by their indexes
+	file   *File
 }
 
 // InFile reports whether a function is in the machine's topology file.
@@ -209,15 +210,11 @@ func Build(facts Facts) Matrix {
 
 // pairs returns every pair its levels.
 func (b *builder) pairs() {
-	b.m.nccl = b.allNICs()
 	at := make([]ncclFunction, len(b.m.NICs))
 	for j := range b.m.NICs {
-		n := &b.m.NICs[j]
-		if n.Function == nil || n.RDMA != nil && n.RDMA.Auxiliary {
-			continue // unknown on an auxiliary device, which is no PCI device to NCCL
-		}
-		at[j] = inNCCL(b.PCI, n.Function)
+		at[j] = b.placeOf(&b.m.NICs[j])
 	}
+	b.m.nccl, b.m.places = b.allNICs(at), at
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function
 		for j := range b.m.NICs {
@@ -225,6 +222,9 @@ func (b *builder) pairs() {
 			if n := &b.m.NICs[j]; n.Function != nil {
 				r := b.rate(gpu, n.Function)
 				p.Level, p.FromFile, p.Bridge = r.level.level, r.fromFile, r.bridge
+				if level, ok := b.byName(gpu, n, at[j]); ok {
+					p.Level, p.FromFile = level, true
+				}
 				p.NCCL = b.m.nccl.level(gpu, at[j])
 				p.Default = b.usedByDefault(gpu, b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
@@ -234,28 +234,99 @@ func (b *builder) pairs() {
 	}
 }
 
-// allNICs rates eligible NICs and the functions of all other RDMA devices.
-func (b *builder) allNICs() *ncclRatings {
-	all := b.eligibleNICs()
-	more := false
-	for i := range b.m.NICs {
-		if f := b.m.NICs[i].Function; f != nil && !b.nccl.knows(inNCCL(b.PCI, f)) {
-			all, more = append(all, f), true
-		}
+// placeOf finds a NIC as NCCL does: where the topology file has the name of its RDMA device,
+// whatever its function (src/graph/xml.cc, ncclTopoFillNet), else by its function. Only the
+// ratings of pairs rest on names, no hardware label does: names come with the driver.
+func (b *builder) placeOf(n *NIC) ncclFunction {
+	if n.Function == nil {
+		return ncclFunction{}
 	}
-	if !more {
+	at := inNCCL(b.PCI, n.Function)
+	name := n.Name()
+	if at.fn != nil && at.fn.DataDirectOf != nil {
+		name += "_dma" // src/transport/net_ib/init.cc, ncclIbInitDevices
+	}
+	switch e, ok := b.File.net(name); {
+	case ok && n.RDMA != nil && e != nil && (!byPlugin(n.Function) || e == b.File.find(n.Function)):
+		return ncclFunction{net: name, known: true}
+	case ok && n.RDMA != nil:
+		return ncclFunction{} // a plugin may have a name of its own for the NIC
+	case n.RDMA != nil && n.RDMA.Auxiliary:
+		return ncclFunction{} // unknown on an auxiliary device, which is no PCI device to NCCL
+	}
+	return at
+}
+
+// byName returns the level by the topology file where the NIC's name, and not its function,
+// is in it.
+func (b *builder) byName(gpu *pci.Function, n *NIC, at ncclFunction) (Level, bool) {
+	if b.FileUnread || at.net == "" || at.net != n.Name() || b.File.find(b.PCI.Place(n.Function)) != nil {
+		return Unknown, false
+	}
+	p, q := b.File.find(b.PCI.Place(gpu)), b.File.nets[at.net]
+	if p == nil {
+		return Unknown, false
+	}
+	return p.level(q), true
+}
+
+// allNICs rates all NICs at their places: eligible functions, with RDMA devices or without, and
+// the functions of all other RDMA devices.
+func (b *builder) allNICs(at []ncclFunction) *ncclRatings {
+	if !slices.ContainsFunc(b.m.NICs, func(n NIC) bool { return n.Function != nil && !b.nccl.knows(inNCCL(b.PCI, n.Function)) }) &&
+		!slices.ContainsFunc(at, func(a ncclFunction) bool { return a.net != "" }) {
 		return b.nccl
 	}
-	return b.rateNCCL(all)
+	var all, named []placedNIC
+	byFunction := map[ncclFunction]bool{}
+	for i := range b.m.NICs {
+		switch f := b.m.NICs[i].Function; {
+		case f == nil:
+		case at[i].net != "":
+			named = append(named, placedNIC{f, at[i]})
+		default:
+			byFunction[inNCCL(b.PCI, f)] = true
+		}
+	}
+	for _, nic := range b.placed(b.eligibleNICs()) {
+		if byFunction[nic.at] {
+			all = append(all, nic)
+		}
+	}
+	for i := range b.m.NICs {
+		if f := b.m.NICs[i].Function; f != nil && at[i].net == "" && !b.nccl.knows(inNCCL(b.PCI, f)) {
+			all = append(all, placedNIC{f, inNCCL(b.PCI, f)})
+		}
+	}
+	return b.rateNCCL(append(all, named...))
+}
+
+// placedNIC is a NIC function and where NCCL finds it.
+type placedNIC struct {
+	*pci.Function
+	at ncclFunction
+}
+
+// placed finds NIC functions in the PCI tree as NCCL does.
+func (b *builder) placed(nics []*pci.Function) []placedNIC {
+	list := make([]placedNIC, len(nics))
+	for i, nic := range nics {
+		list[i] = placedNIC{nic, inNCCL(b.PCI, nic)}
+	}
+	return list
 }
 
 // rateNCCL returns NCCL's ratings of all GPUs and some NICs.
-func (b *builder) rateNCCL(nics []*pci.Function) *ncclRatings {
+func (b *builder) rateNCCL(nics []placedNIC) *ncclRatings {
 	gpus := make([]*pci.Function, len(b.m.GPUs))
 	for i := range b.m.GPUs {
 		gpus[i] = b.m.GPUs[i].Function
 	}
-	r := newNCCLRatings(b.PCI, b.File, gpus, nics)
+	at := make([]ncclFunction, len(nics))
+	for i := range nics {
+		at[i] = nics[i].at
+	}
+	r := newNCCLRatings(b.PCI, b.File, gpus, at)
 	for _, gpu := range gpus {
 		if gpu.Coherent() {
 			r.promote(gpu)

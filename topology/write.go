@@ -81,7 +81,7 @@ func (w *fileWriter) tree() *element {
 			w.nets++
 		}
 	}
-	system := ncclTree(nil, gpus, nics)
+	system := ncclTree(w.inv, nil, gpus, nics)
 	system.below = slices.DeleteFunc(system.below, func(cpu *element) bool {
 		if cpu.key == unknownCPU {
 			w.leaveOut(cpu)

@@ -67,7 +67,7 @@ func (w *path) whyNode() string {
 // ncclWhy returns NCCL's own rule with this pair's facts, and why the rating
 // differs where it does.
 func (w *path) ncclWhy() string {
-	g, n := w.r.Matrix.InNCCL(&w.r.PCI, w.gpu), w.r.Matrix.InNCCL(&w.r.PCI, w.nic.Function)
+	g, n := w.r.Matrix.InNCCL(&w.r.PCI, w.gpu), w.r.Matrix.NICInNCCL(&w.r.PCI, w.pair.NIC)
 	var text string
 	switch w.pair.NCCL {
 	case topology.Unknown:
@@ -88,7 +88,7 @@ func (w *path) ncclWhy() string {
 	switch named := w.inFile(); {
 	case w.pair.FromFile:
 		text = "the topology file says so"
-	case named != "":
+	case named != "" && n.Net == "":
 		text = fmt.Sprintf("NCCL takes the place of %s from the topology file, and that of the other device from the PCI tree", named)
 	}
 	return text + w.standIn(n)
@@ -113,6 +113,8 @@ func (w *path) standIn(n topology.NCCLPlace) string {
 	switch f := n.Function; {
 	case !n.Known:
 		return ""
+	case n.Net != "":
+		return fmt.Sprintf("; NCCL finds the NIC in the topology file by the name %s, wherever its function is", n.Net)
 	case f == nil:
 		return "; NCCL looks for device 0, function 0 of the NIC's bus, finds none, and uses the first CPU"
 	case f.DataDirectOf != nil:

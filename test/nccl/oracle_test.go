@@ -112,7 +112,7 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 		if n.Function == nil || q.socket {
 			continue
 		}
-		name := fmt.Sprintf("net%d", i)
+		name := netName(i, n)
 		names[name] = pairName("", n)
 		kind, what := "ib", n.Name()
 		switch dd := n.Function.DataDirect; {
@@ -139,6 +139,17 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 		t.Fatalf("%v\n%s%s", err, in.String(), out)
 	}
 	return parseAnswer(string(out), names)
+}
+
+// netName is what NCCL calls a NIC, or a name that no topology file has.
+func netName(i int, n *topology.NIC) string {
+	switch {
+	case n.RDMA == nil:
+		return fmt.Sprintf("net%d", i)
+	case n.Function.DataDirect != nil:
+		return n.Name() + "_dma"
+	}
+	return n.Name()
 }
 
 func parseAnswer(out string, names map[string]string) answer {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/machine"
+	"gdr-features/internal/report"
 	"gdr-features/topology"
 )
 
@@ -166,8 +167,12 @@ func TestRandomTrees(t *testing.T) {
 }
 
 // leftUnknown is the random file in which we find that merging switches loses a
-// link's way back, so that NCCL fails. NCCL rates it: a known difference.
-const leftUnknown = 182
+// link's way back, so that NCCL fails, and leftUnknownNamed the one with names. NCCL rates
+// them: a known difference.
+const (
+	leftUnknown      = 182
+	leftUnknownNamed = 135
+)
 
 // TestRandomFiles compares machines with topology files that name some of their
 // functions, in places of their own, some twice.
@@ -178,29 +183,77 @@ func TestRandomFiles(t *testing.T) {
 			root, functions := plant(t, uint64(seed))
 			addBuses(t, root)
 			text := topologyFile(rand.New(rand.NewPCG(uint64(seed), 11)), functions)
-			file, err := topology.ParseFile([]byte(text))
-			if err != nil {
-				t.Skip("no function in it")
-			}
-			r := collect(t, root, file)
-			if len(r.Matrix.GPUs) == 0 {
-				return
-			}
-			if err := os.WriteFile(filepath.Join(root, "topo.xml"), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			a := ask(t, &r, question{root: root, file: "/topo.xml"})
-			if seed == leftUnknown && r.Matrix.NCCLFails() != nil {
-				t.Logf("not compared: we say that NCCL fails: %v", r.Matrix.NCCLFails())
-				return
-			}
-			pairs += compare(t, "file", &r, a)
-			if t.Failed() {
-				t.Log(text)
-			}
+			pairs += compareFile(t, root, text, seed == leftUnknown)
 		})
 	}
 	t.Logf("%d pairs", pairs)
+}
+
+// compareFile compares a machine with a topology file; with a known difference only where we
+// do not say that NCCL fails.
+func compareFile(t *testing.T, root, text string, known bool) (pairs int) {
+	t.Helper()
+	file, err := topology.ParseFile([]byte(text))
+	if err != nil {
+		t.Skip("no function in it")
+	}
+	r := collect(t, root, file)
+	if len(r.Matrix.GPUs) == 0 {
+		return 0
+	}
+	if err := os.WriteFile(filepath.Join(root, "topo.xml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := ask(t, &r, question{root: root, file: "/topo.xml"})
+	if known && r.Matrix.NCCLFails() != nil {
+		t.Logf("not compared: we say that NCCL fails: %v", r.Matrix.NCCLFails())
+		return 0
+	}
+	pairs = compare(t, "file", &r, a)
+	if t.Failed() {
+		t.Logf("we say that NCCL fails: %v\n%s", r.Matrix.NCCLFails(), text)
+	}
+	return pairs
+}
+
+// TestRandomNames compares machines with such files that name some RDMA devices too: on
+// their own functions, on those of others, on switches, on CPUs, some twice.
+func TestRandomNames(t *testing.T) {
+	pairs := 0
+	for seed := range trees(t) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			root, functions := plant(t, uint64(seed))
+			addBuses(t, root)
+			r := rand.New(rand.NewPCG(uint64(seed), 12))
+			text := withNames(r, topologyFile(r, functions))
+			pairs += compareFile(t, root, text, seed == leftUnknownNamed)
+		})
+	}
+	t.Logf("%d pairs", pairs)
+}
+
+// withNames adds names of RDMA devices to elements of a topology file. The elements get what NCCL
+// needs of those it does not come by, and a few do not.
+func withNames(r *rand.Rand, text string) string {
+	nic := func() string {
+		return fmt.Sprintf("<nic>\n<net name=\"mlx5_%d\" dev=\"%d\"/>\n</nic>\n", r.IntN(12), r.IntN(12))
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "<pci ") && r.IntN(50) > 0 {
+			line = strings.Replace(line, "<pci ", `<pci link_speed="32.0 GT/s PCIe" link_width="16" `, 1)
+		}
+		switch leaf := strings.HasSuffix(line, "/>\n"); {
+		case leaf && r.IntN(2) == 0:
+			line = strings.TrimSuffix(line, "/>\n") + ">\n" + nic() + "</pci>\n"
+		case strings.HasPrefix(line, "<cpu ") && r.IntN(5) == 0:
+			line += nic()
+		case strings.HasPrefix(line, "</cpu>") && r.IntN(2) == 0:
+			line = fmt.Sprintf("<pci busid=\"eeee:ee:%02x.0\" class=\"0x060000\" link_speed=\"\" link_width=\"0\">\n%s</pci>\n", r.IntN(12), nic()) + line
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // topologyFile writes a file with about half of the functions.
