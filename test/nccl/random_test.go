@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"gdr-features/internal/machine"
-	"gdr-features/internal/report"
 	"gdr-features/topology"
 )
 
