@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,11 +77,7 @@ func TestNCCLAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: UPDATE=1 make nccl writes it (test/nccl/README.md)", err)
 			}
-			said := map[string]string{}
-			for line := range strings.Lines(string(kept)) {
-				words := strings.Fields(line)
-				said[strings.Join(words[:len(words)-2], " ")] = strings.Join(words[len(words)-2:], " ")
-			}
+			said := answers(string(kept))
 			r := ready(t, m)
 			matrix := r.Matrix
 			if r.Kmod.BIOS != "" { // by which RCCL differs
@@ -103,6 +100,71 @@ func TestNCCLAnswers(t *testing.T) {
 	if pairs < 600 && !testsize.Partial() {
 		t.Errorf("only %d pairs", pairs)
 	}
+}
+
+// answers reads a file of testdata/nccl.
+func answers(text string) map[string]string {
+	said := map[string]string{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		said[strings.Join(words[:len(words)-2], " ")] = strings.Join(words[len(words)-2:], " ")
+	}
+	return said
+}
+
+// TestNICsByName: a published file (modal-labs/gvisor, nccl_topo.xml) has NICs only as names
+// on the host bridge beside the GPUs, and NCCL's own code takes their places from there. The
+// levels of pairs follow it; what rests on hardware is the same as with a file without names.
+func TestNICsByName(t *testing.T) {
+	const name = "../testdata/ncclfiles/nics-by-name"
+	m, err := machine.Load(name + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile("../testdata/nccl/nics-by-name.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(name + ".xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, all := answers(string(kept)), map[topology.Level]int{}
+	r := collect(t, m, m.Ready(), parseFile(t, string(text)))
+	for i := range r.Matrix.Pairs {
+		p := &r.Matrix.Pairs[i]
+		n := &r.Matrix.NICs[p.NIC]
+		pair := r.Matrix.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name()
+		if got := fmt.Sprint(p.NCCL, " ", p.Default); got != said[pair] {
+			t.Errorf("%s: %s, NCCL says %q", pair, got, said[pair])
+		}
+		if p.Level != p.NCCL || !p.FromFile {
+			t.Errorf("%s: %v, from the file: %v", pair, p.Level, p.FromFile)
+		}
+		all[p.Level]++
+	}
+	if want := map[topology.Level]int{topology.PHB: 36, topology.SYS: 36}; !maps.Equal(all, want) {
+		t.Errorf("%v, want %v", all, want)
+	}
+	without := collect(t, m, m.Ready(), parseFile(t, strings.ReplaceAll(string(text), "mlx5_", "other_")))
+	if diff := cmp.Diff(without.Labels, r.Labels); diff != "" {
+		t.Errorf("labels (-without names +with):\n%s", diff)
+	}
+	hardware := func(m *topology.Matrix) string {
+		return fmt.Sprint(m.Origin, m.Level, m.Best, m.NCCLDefault, m.Reachable, m.EligibleNICs, m.GPUs[0].Level, len(m.GPUs[0].Nearest))
+	}
+	if a, b := hardware(&without.Matrix), hardware(&r.Matrix); a != b {
+		t.Errorf("%s without names, %s with", a, b)
+	}
+}
+
+func parseFile(t *testing.T, text string) *topology.File {
+	t.Helper()
+	file, err := topology.ParseFile([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // TestGrace: over C2C a GPU reaches the NICs of its own CPU, no others.
@@ -140,10 +202,7 @@ func TestTopologyFile(t *testing.T) {
   </cpu>
   <cpu numaid="1" arch="x86_64" vendor="AuthenticAMD"><pci busid="0104:00:00.0" link_speed="" link_width="" class="0x020700"/></cpu>
 </system>`
-	file, err := topology.ParseFile([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := parseFile(t, text)
 	m := load(t, "azure-ndv5-h100")
 	r := collect(t, m, m.Ready(), file)
 	got := levels(m, &r.Matrix)

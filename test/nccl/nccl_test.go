@@ -16,7 +16,10 @@ import (
 	"gdr-features/topology"
 )
 
-const machinesDir = "../../testdata/machines"
+const (
+	machinesDir = "../../testdata/machines"
+	filesDir    = "../../testdata/ncclfiles" // machines with topology files
+)
 
 // collect reads a tree, with a topology file or without.
 func collect(t *testing.T, root string, file *topology.File) report.Report {
@@ -115,15 +118,44 @@ func TestMachines(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			n, answers := bothWays(t, m.Tree(t, m.Ready()))
 			pairs += n
-			var lines []string
-			for name, level := range answers {
-				lines = append(lines, name+" "+level+"\n")
-			}
-			sort.Strings(lines)
-			keep(t, m.Name, strings.Join(lines, ""))
+			keep(t, m.Name, lines(answers))
 		})
 	}
 	t.Logf("%d pairs", pairs)
+}
+
+// TestFiles compares the machines of testdata/ncclfiles with their topology files, and keeps
+// what NCCL says of them.
+func TestFiles(t *testing.T) {
+	machines, err := filepath.Glob(filesDir + "/*.txt")
+	if err != nil || len(machines) == 0 {
+		t.Fatalf("%v machines, %v", machines, err)
+	}
+	for _, name := range machines {
+		m, err := machine.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(strings.TrimSuffix(name, ".txt") + ".xml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := m.Tree(t, m.Ready())
+		addBuses(t, root)
+		n, answers := compareFile(t, root, string(text), false)
+		keep(t, m.Name, lines(answers))
+		t.Logf("%s: %d pairs", m.Name, n)
+	}
+}
+
+// lines lists answers by their names.
+func lines(answers map[string]string) string {
+	var list []string
+	for name, level := range answers {
+		list = append(list, name+" "+level+"\n")
+	}
+	sort.Strings(list)
+	return strings.Join(list, "")
 }
 
 func keep(t *testing.T, name, text string) {

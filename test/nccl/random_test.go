@@ -182,7 +182,8 @@ func TestRandomFiles(t *testing.T) {
 			root, functions := plant(t, uint64(seed))
 			addBuses(t, root)
 			text := topologyFile(rand.New(rand.NewPCG(uint64(seed), 11)), functions)
-			pairs += compareFile(t, root, text, seed == leftUnknown)
+			n, _ := compareFile(t, root, text, seed == leftUnknown)
+			pairs += n
 		})
 	}
 	t.Logf("%d pairs", pairs)
@@ -190,7 +191,7 @@ func TestRandomFiles(t *testing.T) {
 
 // compareFile compares a machine with a topology file; with a known difference only where we
 // do not say that NCCL fails.
-func compareFile(t *testing.T, root, text string, known bool) (pairs int) {
+func compareFile(t *testing.T, root, text string, known bool) (pairs int, answers map[string]string) {
 	t.Helper()
 	file, err := topology.ParseFile([]byte(text))
 	if err != nil {
@@ -198,7 +199,7 @@ func compareFile(t *testing.T, root, text string, known bool) (pairs int) {
 	}
 	r := collect(t, root, file)
 	if len(r.Matrix.GPUs) == 0 {
-		return 0
+		return 0, nil
 	}
 	if err := os.WriteFile(filepath.Join(root, "topo.xml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -206,13 +207,13 @@ func compareFile(t *testing.T, root, text string, known bool) (pairs int) {
 	a := ask(t, &r, question{root: root, file: "/topo.xml"})
 	if known && r.Matrix.NCCLFails() != nil {
 		t.Logf("not compared: we say that NCCL fails: %v", r.Matrix.NCCLFails())
-		return 0
+		return 0, nil
 	}
 	pairs = compare(t, "file", &r, a)
 	if t.Failed() {
 		t.Logf("we say that NCCL fails: %v\n%s", r.Matrix.NCCLFails(), text)
 	}
-	return pairs
+	return pairs, a.levels
 }
 
 // TestRandomNames compares machines with such files that name some RDMA devices too: on
@@ -225,7 +226,8 @@ func TestRandomNames(t *testing.T) {
 			addBuses(t, root)
 			r := rand.New(rand.NewPCG(uint64(seed), 12))
 			text := withNames(r, topologyFile(r, functions))
-			pairs += compareFile(t, root, text, seed == leftUnknownNamed)
+			n, _ := compareFile(t, root, text, seed == leftUnknownNamed)
+			pairs += n
 		})
 	}
 	t.Logf("%d pairs", pairs)
