@@ -91,7 +91,9 @@ type Pair struct {
 	// Bridge is the deepest bridge above the places of both, as sysfs shows them; nil
 	// without one and where a place is not known.
 	Bridge *pci.Address
-	// FromFile: the levels are those of an NCCL topology file.
+	// FromFile: the levels are those of an NCCL topology file, which has the functions of
+	// both, or that of the GPU and the name of the NIC's RDMA device. Names do not count for
+	// what is about hardware, GPU.Level and Matrix.Level among them.
 	FromFile bool
 	// Default reports whether NCCL uses GPUDirect RDMA for the pair with its default
 	// settings (NCCL_NET_GDR_LEVEL), judged by their places in the PCI tree.
@@ -202,7 +204,7 @@ func Build(facts Facts) Matrix {
 	if b.m.file = b.File; b.File != nil {
 		b.m.FileName, b.m.FileRefused = b.File.Name, b.File.Refused
 		if b.m.FileRefused == nil {
-			b.m.FileRefused = b.nccl.fault
+			b.m.FileRefused = b.m.nccl.fault
 		}
 	}
 	return b.m
