@@ -113,48 +113,56 @@ func answers(text string) map[string]string {
 }
 
 // TestNICsByName: a published file (modal-labs/gvisor, nccl_topo.xml) has NICs only as names
-// on the host bridge beside the GPUs, and NCCL's own code takes their places from there. The
-// levels of pairs follow it; what rests on hardware is the same as with a file without names.
+// on the host bridge beside the GPUs, and NCCL's own code takes their places from there. So do
+// the ratings of pairs; what rests on hardware is the same as with a file without names.
 func TestNICsByName(t *testing.T) {
-	const name = "../testdata/ncclfiles/nics-by-name"
-	m, err := machine.Load(name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, err := os.ReadFile("../testdata/nccl/nics-by-name.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(name + ".xml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	said, all := answers(string(kept)), map[topology.Level]int{}
-	r := collect(t, m, m.Ready(), parseFile(t, string(text)))
-	for i := range r.Matrix.Pairs {
-		p := &r.Matrix.Pairs[i]
-		n := &r.Matrix.NICs[p.NIC]
-		pair := r.Matrix.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name()
-		if got := fmt.Sprint(p.NCCL, " ", p.Default); got != said[pair] {
-			t.Errorf("%s: %s, NCCL says %q", pair, got, said[pair])
-		}
-		if p.Level != p.NCCL || !p.FromFile {
-			t.Errorf("%s: %v, from the file: %v", pair, p.Level, p.FromFile)
-		}
-		all[p.Level]++
-	}
-	if want := map[topology.Level]int{topology.PHB: 36, topology.SYS: 36}; !maps.Equal(all, want) {
-		t.Errorf("%v, want %v", all, want)
-	}
-	without := collect(t, m, m.Ready(), parseFile(t, strings.ReplaceAll(string(text), "mlx5_", "other_")))
-	if diff := cmp.Diff(without.Labels, r.Labels); diff != "" {
-		t.Errorf("labels (-without names +with):\n%s", diff)
-	}
-	hardware := func(m *topology.Matrix) string {
-		return fmt.Sprint(m.Origin, m.Level, m.Best, m.NCCLDefault, m.Reachable, m.EligibleNICs, m.GPUs[0].Level, len(m.GPUs[0].Nearest))
-	}
-	if a, b := hardware(&without.Matrix), hardware(&r.Matrix); a != b {
-		t.Errorf("%s without names, %s with", a, b)
+	for _, tt := range []struct {
+		name string
+		want map[topology.Level]int // of the file, by pair
+	}{
+		{"nics-by-name", map[topology.Level]int{topology.PHB: 36, topology.SYS: 36}},
+		{"datadirect-by-name", map[topology.Level]int{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := machine.Load(filepath.Join("../testdata/ncclfiles", tt.name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := os.ReadFile(filepath.Join("../testdata/nccl", tt.name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(filepath.Join("../testdata/ncclfiles", tt.name+".xml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, fromFile := answers(string(kept)), map[topology.Level]int{}
+			r := collect(t, m, m.Ready(), parseFile(t, string(text)))
+			for i := range r.Matrix.Pairs {
+				p := &r.Matrix.Pairs[i]
+				n := &r.Matrix.NICs[p.NIC]
+				pair := r.Matrix.GPUs[p.GPU].Address.String() + " " + n.Address() + " " + n.Name()
+				if got := fmt.Sprint(p.NCCL, " ", p.Default); got != said[pair] {
+					t.Errorf("%s: %s, NCCL says %q", pair, got, said[pair])
+				}
+				if p.FromFile {
+					fromFile[p.Level]++
+				}
+			}
+			if !maps.Equal(fromFile, tt.want) {
+				t.Errorf("%v, want %v", fromFile, tt.want)
+			}
+			without := collect(t, m, m.Ready(), parseFile(t, strings.ReplaceAll(string(text), "mlx5_", "other_")))
+			if diff := cmp.Diff(without.Labels, r.Labels); diff != "" {
+				t.Errorf("labels (-without names +with):\n%s", diff)
+			}
+			hardware := func(m *topology.Matrix) string {
+				return fmt.Sprint(m.Origin, m.Level, m.Best, m.NCCLDefault, m.Reachable, m.EligibleNICs, m.GPUs[0].Level, len(m.GPUs[0].Nearest))
+			}
+			if a, b := hardware(&without.Matrix), hardware(&r.Matrix); a != b {
+				t.Errorf("%s without names, %s with", a, b)
+			}
+		})
 	}
 }
 

@@ -244,6 +244,9 @@ func withNames(r *rand.Rand, text string) string {
 		if strings.HasPrefix(line, "<pci ") && r.IntN(50) > 0 {
 			line = strings.Replace(line, "<pci ", `<pci link_speed="32.0 GT/s PCIe" link_width="16" `, 1)
 		}
+		if strings.HasPrefix(line, "<cpu ") && r.IntN(20) == 0 {
+			line = strings.Replace(line, [...]string{` arch="x86_64"`, ` vendor="GenuineIntel"`, ` modelid="143"`}[r.IntN(3)], "", 1)
+		}
 		switch leaf := strings.HasSuffix(line, "/>\n"); {
 		case leaf && r.IntN(2) == 0:
 			line = strings.TrimSuffix(line, "/>\n") + ">\n" + nic() + "</pci>\n"
