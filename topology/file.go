@@ -82,9 +82,8 @@ func (f *File) add(above *element, t xml.StartElement) *element {
 		f.begun = true
 		return f.system
 	case e.tag == "cpu" && above == f.system:
-		numaid, ok := attrs["numaid"]
-		e.key, e.incomplete = numaid, !ok
-		e.lacks, e.needs = missingOfCPU(attrs)
+		e.key = attrs["numaid"]
+		e.lacks, e.needs, e.incomplete = missingOfCPU(attrs)
 	case e.tag == "pci" && (above.tag == "cpu" || above.tag == "pci"):
 		e.key, e.class, e.ids = attrs["busid"], attrs["class"], joinIDs(attrs)
 		e.needs = missing(attrs, "class", "link_width", "link_speed")
@@ -138,18 +137,23 @@ func missing(attrs map[string]string, names ...string) string {
 	return ""
 }
 
-// missingOfCPU tells whether NCCL adds attributes to a cpu, and names one that it needs
-// (src/graph/xml.cc, ncclTopoGetXmlFromCpu; src/graph/topo.cc, ncclTopoAddCpu).
-func missingOfCPU(attrs map[string]string) (lacks bool, needs string) {
+// missingOfCPU tells whether NCCL adds attributes to a cpu, and names one that it needs, and
+// one that it needs and does not add, as modelid where familyid is there (src/graph/xml.cc,
+// ncclTopoGetXmlFromCpu; src/graph/topo.cc, ncclTopoAddCpu).
+func missingOfCPU(attrs map[string]string) (lacks bool, needs, incomplete string) {
 	added, needed := []string{"affinity", "arch"}, []string{"arch"}
+	incomplete = missing(attrs, "numaid")
 	if attrs["arch"] == "x86_64" {
 		added, needed = append(added, "vendor", "familyid"), append(needed, "vendor")
 		switch attrs["vendor"] {
 		case "GenuineIntel", "CentaurHauls", "  Shanghai  ":
 			needed = append(needed, "familyid", "modelid")
+			if _, ok := attrs["familyid"]; ok && incomplete == "" {
+				incomplete = missing(attrs, "modelid")
+			}
 		}
 	}
-	return missing(attrs, added...) != "", missing(attrs, needed...)
+	return missing(attrs, added...) != "", missing(attrs, needed...), incomplete
 }
 
 // attributes are NCCL's attributes that describe a machine without identifying it.

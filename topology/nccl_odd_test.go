@@ -97,6 +97,8 @@ func TestFileFault(t *testing.T) {
 		{"complete", text, "<nil>"},
 		{"no class", strings.Replace(text, ` class="0x060400"`, "", 1), `the pci element "ffff:ff:01.0" without class`},
 		{"no numaid", strings.Replace(text, ` numaid="0"`, "", 1), "a cpu element without numaid"},
+		{"no modelid", strings.Replace(text, ` numaid="0"`, ` numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6"`, 1), "a cpu element without modelid"},
+		{"no familyid either, so that NCCL adds both", strings.Replace(text, ` numaid="0"`, ` numaid="0" arch="x86_64" vendor="GenuineIntel"`, 1), "<nil>"},
 		{"refused as a whole", strings.Replace(text, `"1"`, `"2"`, 1), "line 1: the element system has no version=\"1\""},
 		{"a second system, which does not count", strings.Replace(text, "<system", `<system version="1"><cpu numaid="1"><pci busid="0000:01:00.0"/></cpu></system><system`, 1), "<nil>"},
 	} {

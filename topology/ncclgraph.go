@@ -98,8 +98,8 @@ func (g *ncclGraph) create(kind nodeKind, id int64) node {
 
 // addCPU adds a cpu element with all below it (ncclTopoAddCpu).
 func (g *ncclGraph) addCPU(e *element) {
-	if e.incomplete {
-		g.blame(errors.New("a cpu element without numaid"))
+	if e.incomplete != "" {
+		g.blame(errors.New("a cpu element without " + e.incomplete))
 	}
 	if e.needs != "" && !e.filled {
 		g.blame(fmt.Errorf("the cpu element of NUMA node %s without %s", e.key, e.needs))

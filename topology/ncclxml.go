@@ -27,10 +27,10 @@ type element struct {
 	nets   []string // names of nets in the file that NCCL may use
 	hasNIC bool     // the file has an element nic here
 
-	// incomplete: a cpu of the file without numaid.
-	incomplete bool
+	// incomplete names an attribute that a cpu of the file lacks, without which NCCL fails.
+	incomplete string
 	// lacks: the file leaves out attributes that NCCL adds; needs names one of them without
-	// which NCCL fails. lacksIDs: the file leaves out ids of a pci.
+	// which NCCL fails where it does not. lacksIDs: the file leaves out ids of a pci.
 	lacks, lacksIDs bool
 	needs           string
 	// filled: NCCL has added attributes, or replaced the class by that of sysfs.

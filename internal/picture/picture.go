@@ -154,7 +154,7 @@ func newModel(r *report.Report) *model {
 		}
 	}
 	m.Panels = newTree(r, m)
-	switch r.Matrix.Origin {
+	switch r.Matrix.Source() {
 	case topology.Virtual:
 		m.Notes = append(m.Notes, "Levels are those of the PCI tree that the hypervisor shows.")
 	case topology.FromFile:

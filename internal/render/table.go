@@ -129,7 +129,7 @@ func legend(r *report.Report) string {
 	return columns(t.String()) + map[topology.Origin]string{
 		topology.Virtual:  "The levels are those of the PCI tree that the hypervisor shows.\n",
 		topology.FromFile: "The levels are those of the NCCL topology file.\n",
-	}[r.Matrix.Origin]
+	}[r.Matrix.Source()]
 }
 
 // problems lists what could not be read.
