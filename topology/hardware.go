@@ -120,9 +120,10 @@ func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
 }
 
 // Refuses reports whether the machine is of a type on which a family of NICs reaches no
-// GPU's memory.
+// GPU's memory. A machine whose firmware gives no names has no type, and is judged by its
+// tree; names that are there and cannot be read leave it unknown.
 func (m *Matrix) Refuses(nic *family.NIC) tristate.State {
-	if nic == nil || nic.NoGPUMemory == nil {
+	if nic == nil || nic.NoGPUMemory == nil || m.Machine.Vendor.Missing && m.Machine.Product.Missing {
 		return tristate.False
 	}
 	return tristate.And(m.Machine.Vendor.Is(nic.NoGPUMemory.OfVendor), m.Machine.Product.Is(nic.NoGPUMemory.OfType))

@@ -55,10 +55,18 @@ func TestRefuses(t *testing.T) {
 		if got := m.Refuses(families["efa"]); got != tt.want {
 			t.Errorf("%q %q: %v, want %v", tt.vendor, tt.product, got, tt.want)
 		}
+		m.Machine.Vendor.Missing = true
+		if got := m.Refuses(families["efa"]); got != tt.want {
+			t.Errorf("%q %q, one file missing: %v, want %v", tt.vendor, tt.product, got, tt.want)
+		}
 		for _, nic := range []*family.NIC{families["mlx5"], nil} {
 			if got := m.Refuses(nic); got != tristate.False {
 				t.Errorf("%q %q, other NICs: %v", tt.vendor, tt.product, got)
 			}
 		}
+	}
+	none := topology.Matrix{Machine: dmi.Names{Vendor: dmi.Name{Missing: true}, Product: dmi.Name{Missing: true}}}
+	if got := none.Refuses(families["efa"]); got != tristate.False {
+		t.Errorf("no names at all: %v", got)
 	}
 }

@@ -12,11 +12,11 @@ import (
 const Dir = "/sys/class/dmi/id"
 
 // Name is one of them. Known is false when it could not be read; an empty name is known.
-// Err says why there is no value.
+// Missing: there is no such file. Err says why there is no value.
 type Name struct {
-	Value string
-	Known bool
-	Err   error
+	Value          string
+	Known, Missing bool
+	Err            error
 }
 
 // Names are those that tell the type of a machine, from product_name, sys_vendor and
@@ -27,7 +27,7 @@ type Names struct{ Product, Vendor, Board Name }
 func Read(fs *host.FS) Names {
 	read := func(file string) Name {
 		text, err := fs.Line(Dir[1:] + "/" + file)
-		return Name{Value: text, Known: err == nil || errors.Is(err, host.ErrEmpty), Err: err}
+		return Name{Value: text, Known: err == nil || errors.Is(err, host.ErrEmpty), Missing: host.Absent(err), Err: err}
 	}
 	return Names{Product: read("product_name"), Vendor: read("sys_vendor"), Board: read("board_name")}
 }
