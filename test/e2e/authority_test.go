@@ -132,7 +132,7 @@ func (f *frontend) rotate(t *testing.T) {
 func (f *frontend) trust(t *testing.T, dir string) {
 	t.Helper()
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.used.Load().Certificate[0]})
-	data, err := os.MkdirTemp(dir, "..data-")
+	data, err := os.MkdirTemp(dir, "..data-") //nolint:usetesting // beside the link that leads to it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestRollback(t *testing.T) {
 		if a != nil {
 			s.endPod(t, a)
 		}
-		args := append(set.Spec.Template.Spec.Containers[0].Args[1:], "--listen=", "--features-dir="+filepath.Join(n.dir, "features.d"))
+		args := slices.Concat(set.Spec.Template.Spec.Containers[0].Args[1:], []string{"--listen=", "--features-dir=" + filepath.Join(n.dir, "features.d")})
 		a = n.run(t, tree, args...)
 		n.expect(t, labels)
 		return set
