@@ -57,6 +57,7 @@ func (l *limited) Read(to []byte) (int, error) {
 // anything else holds it.
 type frames struct {
 	limited
+	source io.Reader // of events: limited, after what has been read of it already
 	events *json.Decoder
 	rest   []byte // of the event that is being read
 }
@@ -66,7 +67,8 @@ const largeEvent = 64 << 10
 
 func newFrames(r io.ReadCloser) *frames {
 	f := &frames{limited: limited{ReadCloser: r}}
-	f.events = json.NewDecoder(&f.limited)
+	f.source = &f.limited
+	f.events = json.NewDecoder(f.source)
 	return f
 }
 
@@ -79,7 +81,8 @@ func (f *frames) Read(to []byte) (int, error) {
 			return 0, err
 		}
 		if len(event) > largeEvent {
-			f.events = json.NewDecoder(io.MultiReader(f.events.Buffered(), &f.limited))
+			f.source = io.MultiReader(f.events.Buffered(), f.source)
+			f.events = json.NewDecoder(f.source)
 		}
 		f.rest = reduced(event)
 	}

@@ -234,3 +234,22 @@ func TestForeignMemory(t *testing.T) {
 		t.Errorf("at the end: %v", err)
 	}
 }
+
+// Nothing is lost between large events that arrive together.
+func TestLargeEventsTogether(t *testing.T) {
+	sizes := []int{600, 70, 70, 70, 0, 0} // KiB
+	var sent strings.Builder
+	for _, size := range sizes {
+		sent.WriteString(`{"type":"ERROR","object":{"kind":"Status","message":"` + strings.Repeat("x", size<<10) + `"}}` + "\n")
+	}
+	from := newFrames(io.NopCloser(strings.NewReader(sent.String())))
+	buffer := make([]byte, 1<<20)
+	for i, size := range sizes {
+		if n, err := from.Read(buffer); err != nil || n < size<<10 {
+			t.Fatalf("event %d: %d bytes, error %v", i, n, err)
+		}
+	}
+	if _, err := from.Read(buffer); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+}
