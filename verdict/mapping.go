@@ -44,7 +44,7 @@ func (f *Facts) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
 		return group
 	case override == "2" && major >= 580:
 		return tristate.False
-	case override != "", group == tristate.True:
+	case override == "1", override == "2", group == tristate.True:
 		return tristate.True
 	}
 	return tristate.Unknown // the parameter may allow it

@@ -33,6 +33,7 @@ func TestDriverRefusesPlace(t *testing.T) {
 		{"R580 with the parameter", "580.173.02", "1", "", "true true"},
 		{"R580 without", "580.173.02", "0", "", "false false"},
 		{"R580 that is told to refuse", "580.173.02", "2", "", "false false"},
+		{"R580 with a value that it does not know", "580.173.02", "yes", "", "unknown unknown"},
 		{"R580 with unreadable parameters", "580.173.02", "unreadable", "", "true true"},
 		{"an early R595, which the parameter does not help", "595.45.04", "1", "", "false false"},
 		{"an early R595 with the NIC in another group", "595.45.04", "0", "1", "false false"},
@@ -41,6 +42,7 @@ func TestDriverRefusesPlace(t *testing.T) {
 		{"R595 with the NIC in a group", "595.91.07", "", "1", "true true"},
 		{"R595 with unreadable parameters: no rule of R595 allows it", "595.91.07", "unreadable", "", "false false"},
 		{"R595 with unreadable parameters and another group", "595.91.07", "unreadable", "1", "unknown unknown"},
+		{"R595 with a file of parameters that is none, and another group", "595.91.07", "garbage", "1", "unknown unknown"},
 		{"R595 with unreadable parameters and the same group", "595.91.07", "unreadable", "0", "true true"},
 		{"a newer driver", "600.10", "", "", "false false"},
 		{"a driver before this mapping", "565.57.01", "unreadable", "", "true true"},
@@ -51,6 +53,8 @@ func TestDriverRefusesPlace(t *testing.T) {
 			s.Files = map[string]string{"proc/driver/nvidia/params": "EnableMSI: 1\n"}
 			switch tc.params {
 			case "":
+			case "garbage":
+				s.Files["proc/driver/nvidia/params"] = strings.Repeat("x", 100) // as snapshots have for files that are too large
 			case "unreadable":
 				s.Files["proc/driver/nvidia/params"] = ""
 			default:

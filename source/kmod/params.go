@@ -1,10 +1,12 @@
 package kmod
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
+	"gdr-features/host"
 	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
@@ -55,8 +57,15 @@ func (s *scanner) params(want Request) {
 		s.problem(err)
 		return
 	}
-	s.st.Params = ParseParams(string(text))
+	params := ParseParams(string(text))
+	if len(params) == 0 {
+		s.unread(host.PathError("read", paramsFile, errNoParams))
+		return
+	}
+	s.st.Params = params
 }
+
+var errNoParams = errors.New("no parameter in it")
 
 // maxParams is several times the size of that file with RegistryDwords of the greatest
 // length.
