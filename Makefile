@@ -125,6 +125,7 @@ fleet: ## run NODES (5000) agents against one API server and print the load they
 
 .PHONY: e2e-vm
 e2e-vm: ## test on a real kernel, in a virtual machine with every PCI level (needs qemu-system-x86 and gcc)
+	@./test/e2e/build.sh
 	@./test/vm/build.sh
 	$(GO) test $(UNCACHED) -v -tags vm ./test/vm
 

@@ -83,6 +83,9 @@ func (m *machine) pack() []byte {
 		}
 		w.File(to, body)
 	}
+	for name, text := range m.wiring.files {
+		w.File(name, []byte(text))
+	}
 	if err := w.Close(); err != nil {
 		m.t.Fatal(err)
 	}

@@ -71,6 +71,8 @@ type wiring struct {
 	ports     int
 	// modules are in the machine's file system, with those that they need.
 	modules []string
+	// files are more files in it: what each has in it, by name.
+	files map[string]string
 	// levels are nvidia-smi's word and NCCL's of each pair: a line for a GPU, a column
 	// for a NIC.
 	levels string

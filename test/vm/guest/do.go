@@ -47,6 +47,8 @@ func (m *machine) do(q wire.Request) (wire.Response, error) {
 		return wire.Response{}, unix.DeleteModule(q.Path, unix.O_NONBLOCK)
 	case wire.AddRXE:
 		return wire.Response{}, addRXE(q.Path, q.Device)
+	case wire.Up:
+		return wire.Response{}, join(q.Device, q.Path)
 	case wire.Apart:
 		return wire.Response{}, exclusive()
 	case wire.Clock:

@@ -21,6 +21,7 @@ const (
 	Remove Command = "remove" // the kernel module of that name
 	AddRXE Command = "rxe"    // a software RDMA device named Path on the network device Device
 	Apart  Command = "apart"  // give each RDMA device to one network namespace, that of the machine
+	Up     Command = "up"     // give the network device Device the IPv4 address Path, of a network of 256
 	Clock  Command = "clock"  // move the clock on the wall by Offset seconds: Out, what it says then (RFC 3339)
 )
 
