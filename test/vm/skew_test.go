@@ -126,8 +126,8 @@ func (a *publishing) setClock(by time.Duration) time.Time {
 	return now
 }
 
-// expectReady waits until the agent has confirmed by itself, twice at its interval, what is
-// published, by the clock that was set. It is healthy and ready all the time.
+// expectReady waits until the agent has confirmed twice what is published, by the clock that
+// was set: after the last event, and at its interval. It is healthy and ready all the time.
 func (a *publishing) expectReady(set time.Time) {
 	a.t.Helper()
 	for range 2 {
