@@ -81,6 +81,7 @@ func TestMetrics(t *testing.T) {
 	m.Read(deviates, 20*time.Millisecond, true)
 	m.Published("file", true, nil)
 	m.Published("file", false, nil)
+	m.Reverted("file")
 	m.Published("nodefeature", false, errors.New("down"))
 	_, body := get(t, m, "/metrics")
 	golden := filepath.Join("testdata", "metrics.txt")
