@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,7 +176,7 @@ func TestInsist(t *testing.T) {
 		h.agent.Monitor = &monitor
 		h.run()
 		h.sleepUntil(10 * s)
-		before, told := len(f.publications()), monitor.reverted
+		before, told := len(f.publications()), atomic.LoadInt64(&monitor.reverted)
 		for range 7200 { // the other one answers within half a second
 			f.mu.Lock()
 			theirs := len(f.is) == 0
@@ -189,7 +190,7 @@ func TestInsist(t *testing.T) {
 		if n := len(f.publications()) - before; n < 18 || n > 35 {
 			t.Errorf("published %d times in an hour", n)
 		}
-		if n := monitor.reverted - told; n < 18 || n > 35 {
+		if n := atomic.LoadInt64(&monitor.reverted) - told; n < 18 || n > 35 {
 			t.Errorf("told of %d reverts", n)
 		}
 		if n := h.logged(logrus.WarnLevel, "again and again"); n != 1 {
@@ -248,9 +249,12 @@ func TestChangeInFight(t *testing.T) {
 }
 
 // results counts what is reported to a monitor.
-type results struct{ well, failed, reverted int }
+type results struct {
+	well, failed int
+	reverted     int64 // by atomic operations: it is read while reverts go on
+}
 
-func (m *results) Reverted(string) { m.reverted++ }
+func (m *results) Reverted(string) { atomic.AddInt64(&m.reverted, 1) }
 
 func (*results) Read(*report.Report, time.Duration, bool) {}
 
