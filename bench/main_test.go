@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 func TestMedian(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // sizes are the numbers of PCI functions that the machine is grown to.

@@ -17,7 +17,7 @@ fi
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-go run ./internal/machine/mktree "$machine" "$tree"
+go run ./test/machine/mktree "$machine" "$tree"
 echo
 echo "An example, $machine:"
 echo

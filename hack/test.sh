@@ -9,7 +9,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 # partial prints "PACKAGE TEST" for each test that does less under the race detector: for
-# each function that calls internal/testsize.
+# each function that calls test/testsize.
 partial() {
 	$go list -f '{{range .TestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}' ./... 2>/dev/null |
 		while read -r package file; do
@@ -51,7 +51,7 @@ else
 	parts=$(partial)
 	# Only a test can be run again.
 	if [ -z "$parts" ] || grep -v ' Test' <<<"$parts"; then
-		echo "test.sh: internal/testsize is called outside of a test, or nowhere" >&2
+		echo "test.sh: test/testsize is called outside of a test, or nowhere" >&2
 		exit 1
 	fi
 	tests=$(cut -d' ' -f2 <<<"$parts" | sort -u | paste -sd'|')

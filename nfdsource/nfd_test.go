@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/node-feature-discovery/source"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/source/family"
+	"gdr-features/test/machine"
 )
 
 const machines = "../testdata/machines/"

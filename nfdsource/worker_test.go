@@ -19,8 +19,8 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/features"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 )
 
 func collect(t *testing.T, fs *host.FS) report.Report {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/test/testsize"
 )
 
 // azure is the beginning of a file as Azure ships it: the switches are invented

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 )
 

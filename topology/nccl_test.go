@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 )
 

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"testing"
 
-	"gdr-features/internal/machine"
-	"gdr-features/internal/sample"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/machine"
+	"gdr-features/test/sample"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 )
 

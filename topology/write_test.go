@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 )
 

@@ -3,9 +3,9 @@ package verdict_test
 import (
 	"testing"
 
-	"gdr-features/internal/sample"
 	"gdr-features/source/kmod"
 	"gdr-features/source/verbs"
+	"gdr-features/test/sample"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )

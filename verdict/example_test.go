@@ -6,11 +6,11 @@ import (
 	"os"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/machine"
 	"gdr-features/topology"
 	"gdr-features/verdict"
 )

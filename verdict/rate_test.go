@@ -3,9 +3,9 @@ package verdict_test
 import (
 	"testing"
 
-	"gdr-features/internal/sample"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/sample"
 	"gdr-features/verdict"
 )
 

@@ -3,8 +3,8 @@ package verdict_test
 import (
 	"testing"
 
-	"gdr-features/internal/sample"
 	"gdr-features/source/kmod"
+	"gdr-features/test/sample"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/sample"
 	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
+	"gdr-features/test/sample"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // TestMetricsPairs: the agent serves a metric for each pair only with the flag.

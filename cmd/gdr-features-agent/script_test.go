@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"gdr-features/internal/cli/script"
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
+	"gdr-features/test/script"
 )
 
 // TestMain lets scripts run this program by its name.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // expectedMachine is of a type that the shipped example of expectations describes.

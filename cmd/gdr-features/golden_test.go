@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing")

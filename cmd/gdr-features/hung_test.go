@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // TestHungAdvice: a file that only advice needs does not change the verdict when

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // TestOddNames: control characters in the names of a device and of a network interface

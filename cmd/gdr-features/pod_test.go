@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // podMachine has eight GPUs with a RoCE NIC near each.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 	"gdr-features/test/pages"
 )
 

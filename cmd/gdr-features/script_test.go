@@ -14,9 +14,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/term"
 
-	"gdr-features/internal/cli/script"
-	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/script"
+	"gdr-features/test/testsize"
 )
 
 // TestMain lets scripts run this program by its name.

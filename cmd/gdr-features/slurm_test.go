@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // slurmMachines are those whose part of Slurm's configuration is a golden file: NVIDIA's

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // TestSnapshotOfRoutes: a snapshot shows over which interface the node's default route is, and

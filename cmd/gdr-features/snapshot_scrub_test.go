@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/snapshot"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
 )
 
 // What must not be in a snapshot, written without separators.

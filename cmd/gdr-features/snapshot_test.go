@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/cli/machineflags"
-	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 // otherRoots are the commands that read no machine, or no snapshot.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"gdr-features/internal/cli/script"
+	"gdr-features/test/script"
 )
 
 // TestMain lets scripts run this program by its name.

@@ -35,7 +35,7 @@ func TestWorker(t *testing.T) {
 	}
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")
-	output(t, "go", "run", "-C", repository, "./internal/machine/mktree",
+	output(t, "go", "run", "-C", repository, "./test/machine/mktree",
 		"testdata/machines/dell-xe9680-h100.txt", root, "ready")
 	cli, worker := filepath.Join(dir, "gdr-features"), filepath.Join(dir, "nfd-worker")
 	output(t, "go", "build", "-C", repository, "-o", cli, "./cmd/gdr-features")

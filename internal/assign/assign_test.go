@@ -11,11 +11,11 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/assign"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )

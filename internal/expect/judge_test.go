@@ -12,8 +12,8 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

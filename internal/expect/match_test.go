@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/explain"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/explain"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
 )
 
 // oneSwitch has a GPU and a NIC below one switch, another NIC beside

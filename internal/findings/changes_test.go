@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // Changes to a healthy machine, beside those of failures_test.go.

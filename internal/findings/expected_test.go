@@ -6,7 +6,7 @@ import (
 
 	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/sample"
+	"gdr-features/test/sample"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )

@@ -1,7 +1,7 @@
 package findings_test
 
 import (
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // otherNICs are states of NICs of other vendors.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

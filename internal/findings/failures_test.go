@@ -12,10 +12,10 @@ import (
 	"gdr-features/docs/reasons"
 	"gdr-features/host"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/verbs"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 )
 

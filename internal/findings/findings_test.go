@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"gdr-features/internal/findings"
-	"gdr-features/internal/sample"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
+	"gdr-features/test/sample"
+	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/findings"
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // TestFixes: what is advised can work on the machine at hand.

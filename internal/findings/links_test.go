@@ -7,8 +7,8 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 )
 
 // twoSwitches is a GPU below two switches, one of them its card's own, and a NIC below

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 )
 
 // TestNodeNetwork: what is said of the node's default route over interfaces of several kinds;

@@ -12,9 +12,9 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/assign"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/source/family"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )

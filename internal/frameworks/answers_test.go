@@ -14,8 +14,8 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 // TestAnswers compares what vLLM's, SGLang's and Mooncake's own code made of the map of every

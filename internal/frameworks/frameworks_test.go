@@ -15,9 +15,9 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )

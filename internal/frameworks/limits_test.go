@@ -7,7 +7,7 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // switched is one switch with GPUs at 13, 14, ... and RDMA devices at 20, 21, ..., given as

@@ -10,8 +10,8 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 )
 

@@ -10,8 +10,8 @@ import (
 	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
+	"gdr-features/test/testsize"
 )
 
 // pick returns one of several.

@@ -17,9 +17,9 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/monitor"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

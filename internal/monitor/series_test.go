@@ -11,9 +11,9 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/monitor"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 )
 
 // maxSeries is how many series of our own a node has at most without --metrics-pairs. Those

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"gdr-features/internal/explain"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/internal/view"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 // virtualFunctions is a GPU far from a NIC with virtual functions, and one without a known

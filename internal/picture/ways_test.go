@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 )
 

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/pod"
 	"gdr-features/internal/snapshot"
 	"gdr-features/internal/visible"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 )
 
 // manyFunctions is a machine whose NIC has a number of virtual functions.

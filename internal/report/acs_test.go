@@ -9,9 +9,9 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 // withACS is a copy of a machine whose bridges have these ACS control registers in turn.

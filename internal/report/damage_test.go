@@ -21,8 +21,8 @@ import (
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 // TestEmptyFileNeverLies empties each file of a machine in turn: a label keeps its

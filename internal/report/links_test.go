@@ -10,9 +10,9 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 )
 

@@ -9,10 +9,10 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/internal/view"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 )
 

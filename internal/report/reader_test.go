@@ -13,10 +13,10 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 func reader(t *testing.T, dir string) *report.Reader {

@@ -11,8 +11,8 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 	"gdr-features/topology"
 )
 

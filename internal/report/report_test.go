@@ -13,10 +13,10 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 const machinesDir = "../../testdata/machines"

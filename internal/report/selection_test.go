@@ -6,10 +6,10 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )

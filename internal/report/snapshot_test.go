@@ -20,8 +20,8 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/snapshot"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
+	"gdr-features/test/testsize"
 )
 
 // FuzzSnapshot breaks a machine and takes a snapshot of it: reading the snapshot

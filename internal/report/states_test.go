@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
-	"gdr-features/internal/testsize"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 // Rows of the verdict that are the same for every family: ready, reason, peermem, dmabuf.

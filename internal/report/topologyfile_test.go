@@ -13,8 +13,8 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
+	"gdr-features/test/testsize"
 	"gdr-features/topology"
 )
 

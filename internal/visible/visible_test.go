@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/visible"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/testsize"
 	"gdr-features/source/family"
+	"gdr-features/test/testsize"
 )
 
 func TestParseModalias(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jaypipes/ghw"
 
-	"gdr-features/internal/machine"
-	"gdr-features/internal/testsize"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
+	"gdr-features/test/testsize"
 )
 
 // seen is what both readers tell of a function.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
 )
 
 const devices = "sys/bus/pci/devices/"

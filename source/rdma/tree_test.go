@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
 )
 
 // write lays a machine out with everything in place.

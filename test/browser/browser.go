@@ -109,7 +109,7 @@ func newMachines(ctx context.Context, dir string) (*machines, error) {
 	if err != nil {
 		return nil, err
 	}
-	mktree, err := goTool(ctx, dir, "mktree", "./internal/machine/mktree")
+	mktree, err := goTool(ctx, dir, "mktree", "./test/machine/mktree")
 	return &machines{dir, binary, mktree}, err
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // madeUp is how many machines are made up beside the described ones.

@@ -10,9 +10,9 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/dra"
-	"gdr-features/internal/machine"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
 )
 
 // TestOdd: where a path or a NUMA node has another form than on any machine, an attribute is

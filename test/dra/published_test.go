@@ -20,8 +20,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 )
 
 const (

@@ -26,7 +26,7 @@ mkdir -p .bin
 build gdr-features ../.. ./cmd/gdr-features
 build gdr-features-agent ../.. ./cmd/gdr-features-agent
 build kubectl-gdr ../.. ./cmd/kubectl-gdr
-build mktree ../.. ./internal/machine/mktree
+build mktree ../.. ./test/machine/mktree
 build pages ../.. ./test/pages/list
 build slices ../dra ./slices
 

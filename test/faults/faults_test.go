@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // noticeTimeout is how long the agent may take to notice something.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 const (

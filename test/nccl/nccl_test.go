@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 	"gdr-features/topology"
 )
 

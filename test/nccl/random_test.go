@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 	"gdr-features/topology"
 )
 

@@ -41,5 +41,5 @@ install -m 755 guest.sh .bin/root/test/guest.sh
 cp guest.service .bin/root/etc/systemd/system/guest.service
 install -m 755 init.sh .bin/root/init
 ln -sf ../guest.service .bin/root/etc/systemd/system/multi-user.target.wants/guest.service
-(cd ../.. && go run ./internal/machine/mktree testdata/machines/dell-xe9680-h100.txt test/packages/.bin/root/test/machine)
+(cd ../.. && go run ./test/machine/mktree testdata/machines/dell-xe9680-h100.txt test/packages/.bin/root/test/machine)
 (cd .bin/root && find . -xdev -print0 | cpio --quiet --null --create --format=newc) >.bin/initrd

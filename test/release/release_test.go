@@ -22,7 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // The release built in another directory, with COLD=1 from an empty build cache, has the same files

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 	"gdr-features/test/pages"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 // TestSlurmd: on every machine, in a ready and in another state, slurmd reads the lines

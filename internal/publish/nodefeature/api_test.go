@@ -25,9 +25,9 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
-	"gdr-features/internal/machine"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
+	"gdr-features/test/machine"
 )
 
 const (

@@ -1,14 +1,14 @@
 // Command mktree writes a machine's description as a directory that
 // `gdr-features --root` reads.
 //
-//	go run ./internal/machine/mktree testdata/machines/dell-xe9680-h100.txt /tmp/dell [STATE]
+//	go run ./test/machine/mktree testdata/machines/dell-xe9680-h100.txt /tmp/dell [STATE]
 package main
 
 import (
 	"fmt"
 	"os"
 
-	"gdr-features/internal/machine"
+	"gdr-features/test/machine"
 )
 
 func main() {
