@@ -161,7 +161,7 @@ func TestNearestWithManagement(t *testing.T) {
 	n := sample.Ready()
 	for _, management := range []bool{false, true} {
 		n.RDMA.Devices[0].NVLinkManagement = management
-		m := n.Facts().Matrix
+		m := n.Judge().Matrix
 		nic := &m.NICs[0]
 		if nic.Eligible == management || nic.NVLinkManagement() != management {
 			t.Errorf("management %v: eligible %v, management %v", management, nic.Eligible, nic.NVLinkManagement())

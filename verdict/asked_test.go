@@ -7,7 +7,6 @@ import (
 	"gdr-features/source/verbs"
 	"gdr-features/test/sample"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 const (
@@ -57,7 +56,7 @@ func TestAsked(t *testing.T) {
 			if tc.change != nil {
 				tc.change(n)
 			}
-			if got := verdict.Judge(n.Facts()).DMABuf; got != tc.want {
+			if got := n.Judge().Verdict.DMABuf; got != tc.want {
 				t.Errorf("dmabuf %v, want %v", got, tc.want)
 			}
 		})

@@ -18,7 +18,7 @@ func boundTo(f *pci.Function, drivers ...string) tristate.State {
 
 // unlessUnidentified makes False unknown where a function that could not be identified may be
 // what is missing.
-func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
+func (f *Node) unlessUnidentified(no tristate.State) tristate.State {
 	if no == tristate.False && !f.Matrix.Counted {
 		return tristate.Unknown
 	}
@@ -29,7 +29,7 @@ func (f *Facts) unlessUnidentified(no tristate.State) tristate.State {
 // kernel's command line: one translated device is enough to slow a pair down.
 // Devices without a group prove that the IOMMU is off only where the kernel's list
 // of groups was read.
-func (f *Facts) iommu() (mode string, open bool) {
+func (f *Node) iommu() (mode string, open bool) {
 	var seen, grouped, translated bool
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
@@ -63,7 +63,7 @@ func (f *Facts) iommu() (mode string, open bool) {
 // open when reading them took too long, or failed for some and not for others;
 // where it failed for all, this process may not read them. A function that could
 // not be identified may be the nearest one.
-func (f *Facts) acs() (state string, open bool) {
+func (f *Node) acs() (state string, open bool) {
 	if !f.Matrix.Counted {
 		return "", true
 	}
@@ -94,7 +94,7 @@ func (f *Facts) acs() (state string, open bool) {
 
 // link names the link layer of the active ports of eligible NICs. A port that could
 // not be read leaves it open, unless there are several layers already.
-func (f *Facts) link() (layer string, open bool) {
+func (f *Node) link() (layer string, open bool) {
 	layers := map[string]bool{}
 	open = !f.RDMA.Complete || !f.Matrix.Counted
 	for _, n := range f.Matrix.NICs {

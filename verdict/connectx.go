@@ -10,7 +10,7 @@ import (
 // connectX judges the hardware as Capable does, but only by GPUs and NICs for which NVIDIA's
 // GPU Operator loads a peer memory client. The answer is unknown if there is no such GPU, or
 // if such NICs are not judged. open tells that the answer may come when more can be read.
-func (f *Facts) connectX() (capable tristate.State, open bool) {
+func (f *Node) connectX() (capable tristate.State, open bool) {
 	if !f.PCIRead {
 		return tristate.Unknown, true
 	}

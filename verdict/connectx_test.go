@@ -29,16 +29,16 @@ func TestConnectX(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*sample.Node)
-		edit   func(*verdict.Facts)
+		edit   func(*verdict.Node)
 		want   tristate.State
 		open   bool
 	}{
 		{"all in place", nil, nil, yes, false},
 		{"no driver, no RDMA device", func(n *sample.Node) { n.NIC().Driver, n.GPU().Driver, n.RDMA.Devices = "", "", nil }, nil, yes, false},
 		{"ConnectX-3", connectX3, nil, yes, false},
-		{"a NIC of another family", nil, func(f *verdict.Facts) { otherNIC(&f.PCI.Functions[sample.NIC]) }, no, false},
-		{"NICs of both", (*sample.Node).AddNIC, func(f *verdict.Facts) { otherNIC(&f.PCI.Functions[sample.NIC]) }, yes, false},
-		{"a GPU of another family", nil, func(f *verdict.Facts) { otherGPU(&f.PCI.Functions[sample.GPU]) }, unknown, false},
+		{"a NIC of another family", nil, func(f *verdict.Node) { otherNIC(&f.PCI.Functions[sample.NIC]) }, no, false},
+		{"NICs of both", (*sample.Node).AddNIC, func(f *verdict.Node) { otherNIC(&f.PCI.Functions[sample.NIC]) }, yes, false},
+		{"a GPU of another family", nil, func(f *verdict.Node) { otherGPU(&f.PCI.Functions[sample.GPU]) }, unknown, false},
 		{"no NIC", func(n *sample.Node) { n.Drop(sample.NIC); n.RDMA.Devices = nil }, nil, no, false},
 		{"no GPU", func(n *sample.Node) { n.Drop(sample.GPU) }, nil, unknown, false},
 		{"a GeForce", func(n *sample.Node) { n.GPU().Device = 0x2684 }, nil, no, false},
@@ -54,9 +54,9 @@ func TestConnectX(t *testing.T) {
 			if tc.change != nil {
 				tc.change(n)
 			}
-			f := n.Facts()
+			f := n.Judge()
 			if tc.edit != nil {
-				tc.edit(&f)
+				tc.edit(f)
 			}
 			v := verdict.Judge(f)
 			if v.ConnectX != tc.want || v.Open.ConnectX != tc.open {

@@ -6,7 +6,7 @@ import "gdr-features/tristate"
 type Need string
 
 // What DMA-BUF needs. The devices' own answer takes the place of the two symbols
-// where they were asked (Facts.Asked).
+// where they were asked (Node.Asked).
 const (
 	GPUDriverLoaded Need = "gpu-driver-loaded" // its kernel module
 	GPUBound        Need = "gpu-bound"         // an eligible GPU is bound to it

@@ -40,8 +40,8 @@ func Example() {
 		gpu, nic := matrix.GPUs[pair.GPU], matrix.NICs[pair.NIC]
 		fmt.Println(gpu.Address, nic.Name(), pair.Level, "NCCL", pair.NCCL)
 	}
-	v := verdict.Judge(verdict.Facts{
-		Families: table, PCIRead: true, PCI: &functions, RDMA: &devices, Kmod: drivers, Matrix: matrix,
+	v := verdict.Judge(&verdict.Node{
+		Families: table, PCIRead: true, PCI: functions, RDMA: devices, Kmod: drivers, Matrix: matrix,
 	})
 	fmt.Println("capable", v.Capable, "ready", v.Ready, v.Reason)
 	// Output:

@@ -23,7 +23,7 @@ import (
 //   - later ones, which lack it (595.91.07), demand that the function has an IOMMU group or
 //     shares a root port with the GPU. Their source is not public: the rule is that of
 //     their release notes, and was measured in NVIDIA/aicr#2459 and its pull request 2439.
-func (f *Facts) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
+func (f *Node) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
 	params := f.Kmod.Params
 	major := majorVersion(f.Kmod.Drivers[gpu.GPU.Name].Version)
 	override, listed := params[kmod.TopoOverride]
@@ -72,7 +72,7 @@ func hasGroup(f *pci.Function) tristate.State {
 	return tristate.Of(f.IOMMUGroup != pci.None)
 }
 
-func (f *Facts) sameRootPort(a, b *pci.Function) tristate.State {
+func (f *Node) sameRootPort(a, b *pci.Function) tristate.State {
 	a, b = f.PCI.Place(a), f.PCI.Place(b)
 	if a.RootBus == "" || b.RootBus == "" {
 		return tristate.Unknown
@@ -95,7 +95,7 @@ func (p Pair) MapsOverPCIe() tristate.State {
 			answer = tristate.True
 			return
 		}
-		maps := p.Facts.MapsOverPCIe(gpu, nic.Function)
+		maps := p.Node.MapsOverPCIe(gpu, nic.Function)
 		if maps == tristate.Unknown && p.mappedBefore() {
 			maps = tristate.True
 		}
@@ -116,7 +116,7 @@ func (p Pair) mappedBefore() bool {
 }
 
 // VirtualGPU reports whether the driver names a GPU as a virtual one.
-func (f *Facts) VirtualGPU(gpu *pci.Function) bool {
+func (f *Node) VirtualGPU(gpu *pci.Function) bool {
 	return gpu.GPU.Virtual(f.Kmod.Models[gpu.Address])
 }
 

@@ -14,14 +14,14 @@ import (
 // prerequisites must be met within one pair: an active port of one family of NICs does not
 // help the DMA-BUF of another.
 type Pair struct {
-	*Facts
+	*Node
 	GPU *family.GPU
 	NIC *family.NIC
 }
 
 // pairs returns the pairs of families that are judged: those with eligible functions on the
 // machine, or all if that is unknown.
-func (f *Facts) pairs() []Pair {
+func (f *Node) pairs() []Pair {
 	table := f.PCI.Families(f.Families.OrKnown())
 	all := make([]Pair, 0, len(table.GPUs)*len(table.NICs))
 	for _, g := range table.GPUs {

@@ -10,7 +10,7 @@ import (
 // rate returns the rate in Gbit/s that every eligible GPU gets on one active port of its
 // nearest NICs: the smallest of what each GPU gets. It is 0 when some GPU's nearest NICs
 // have no active port, and nil when it is unknown (open) or there is no eligible GPU or NIC.
-func (f *Facts) rate() (gbps *int, open bool) {
+func (f *Node) rate() (gbps *int, open bool) {
 	switch {
 	case !f.Matrix.Counted: // what could not be identified may be a GPU, or a nearer NIC
 		return nil, true
@@ -38,7 +38,7 @@ func (f *Facts) rate() (gbps *int, open bool) {
 // fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs, 0
 // without an active port. more tells that it may be higher, because something could not be
 // read.
-func (f *Facts) fastest(gpu *topology.GPU) (gbps float64, more bool) {
+func (f *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
 	ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
 	more = gpu.Level == topology.Unknown || !all
 	for _, p := range ports {

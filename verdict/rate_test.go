@@ -6,7 +6,6 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/test/sample"
-	"gdr-features/verdict"
 )
 
 // rated returns a port in a state, of InfiniBand, with a rate.
@@ -86,7 +85,7 @@ func TestRate(t *testing.T) {
 			for _, change := range tc.change {
 				change(n)
 			}
-			v := verdict.Judge(n.Facts())
+			v := n.Judge().Verdict
 			got := none
 			switch {
 			case v.Rate != nil && v.Open.Rate:

@@ -42,7 +42,7 @@ func TestTwoVendors(t *testing.T) {
 			n.Kmod.Drivers["amd"] = kmod.Driver{Loaded: yes, Open: no}
 			n.Kmod.KernelOptions = map[string]tristate.State{"PCI_P2PDMA": no, "DMABUF_MOVE_NOTIFY": no}
 			tc.change(n)
-			v := verdict.Judge(n.Facts())
+			v := n.Judge().Verdict
 			if v.Capable != yes || v.Ready != tc.ready || v.Reason != tc.reason || v.GPU.Name != tc.gpu {
 				t.Errorf("capable %v, ready %v, %q, by %s; want %v, %q, by %s", v.Capable, v.Ready, v.Reason, v.GPU.Name, tc.ready, tc.reason, tc.gpu)
 			}
@@ -54,13 +54,13 @@ func TestTwoVendors(t *testing.T) {
 func TestUnidentifiedNIC(t *testing.T) {
 	n := sample.Ready()
 	n.Kmod.IOMMU = no
-	if v := verdict.Judge(n.Facts()); v.Link != "infiniband" || v.IOMMU == "" {
+	if v := n.Judge().Verdict; v.Link != "infiniband" || v.IOMMU == "" {
 		t.Fatalf("link %q, IOMMU %q", v.Link, v.IOMMU)
 	}
 	n.AddNIC()
 	other := &n.PCI.Functions[len(n.PCI.Functions)-1]
 	other.Vendor, other.Device, other.Class, other.Unidentified = 0, 0, 0, true
-	if v := verdict.Judge(n.Facts()); v.Link != "" || !v.Open.Link || v.IOMMU != "" || !v.Open.IOMMU {
+	if v := n.Judge().Verdict; v.Link != "" || !v.Open.Link || v.IOMMU != "" || !v.Open.IOMMU {
 		t.Errorf("link %q, open %v; IOMMU %q, open %v", v.Link, v.Open.Link, v.IOMMU, v.Open.IOMMU)
 	}
 }

@@ -4,6 +4,7 @@
 package verdict
 
 import (
+	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -34,17 +35,21 @@ const (
 	Unreadable         Reason = "Unreadable"
 )
 
-// Facts are what is judged.
-type Facts struct {
+// Node is a machine at one time: what was read of it, how far its GPUs are from its NICs,
+// and the verdict on it. It is what everything that judges or shows a machine is made from.
+type Node struct {
 	// Families are those that the other facts were read for; the zero value stands
 	// for family.Known.
 	Families family.Table
 	// PCIRead is false when the PCI bus could not be read at all.
 	PCIRead bool
-	PCI     *pci.Inventory
-	RDMA    *rdma.Inventory
+	PCI     pci.Inventory
+	RDMA    rdma.Inventory
 	Kmod    kmod.State
-	Matrix  topology.Matrix
+	// DMI are the names that the firmware gives the machine.
+	DMI dmi.Names
+	// Matrix is built from the facts above, see topology.Build.
+	Matrix topology.Matrix
 	// ACS of the bridges between GPUs and their nearest NICs; nil for one that
 	// could not be read.
 	ACS map[pci.Address]*pci.ACS
@@ -52,7 +57,12 @@ type Facts struct {
 	ACSUnread bool
 	// Asked are RDMA devices that were asked whether they register DMA-BUF.
 	Asked []verbs.Answer
+	// Verdict is what Judge returned of these facts.
+	Verdict Verdict
 }
+
+// Judged is the pair of families that the verdict is about. Both are nil before Judge.
+func (f *Node) Judged() Pair { return Pair{f, f.Verdict.GPU, f.Verdict.NIC} }
 
 // Verdict is the judgement.
 type Verdict struct {
@@ -100,8 +110,8 @@ type Step struct {
 // GPUMemory is the Check of the step that takes both ways to GPU memory together.
 const GPUMemory = "gpu-memory"
 
-// Judge returns the verdict on the facts.
-func Judge(f Facts) Verdict {
+// Judge returns the verdict on a node's facts. It does not use Node.Verdict.
+func Judge(f *Node) Verdict {
 	var v Verdict
 	v.ConnectX, v.Open.ConnectX = f.connectX()
 	v.Link, v.Open.Link = f.link()
@@ -119,7 +129,7 @@ func Judge(f Facts) Verdict {
 }
 
 // capable judges the hardware, by PCI ids and places alone.
-func (f *Facts) capable() (tristate.State, Reason) {
+func (f *Node) capable() (tristate.State, Reason) {
 	m := &f.Matrix
 	var why Reason
 	switch {

@@ -22,7 +22,7 @@ func TestRows(t *testing.T) {
 	}{
 		{"everything in place", func(*sample.Node) {}, tristate.True, tristate.True, ""},
 
-		{"no PCI bus", func(n *sample.Node) { *n = sample.Node{RDMA: rdma.Inventory{Complete: true}} }, tristate.Unknown, tristate.Unknown, "Unreadable"},
+		{"no PCI bus", func(n *sample.Node) { *n = sample.Node{}; n.RDMA.Complete = true }, tristate.Unknown, tristate.Unknown, "Unreadable"},
 		{"no GPU", func(n *sample.Node) { n.Drop(sample.GPU) }, tristate.False, tristate.False, "NoGPU"},
 		{"GPU of another vendor", func(n *sample.Node) { n.GPU().Vendor = 0x1002 }, tristate.False, tristate.False, "NoGPU"},
 		{"audio function of a GPU", func(n *sample.Node) { n.GPU().Class = 0x040300 }, tristate.False, tristate.False, "NoGPU"},
@@ -85,7 +85,7 @@ func TestRows(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			n := sample.Ready()
 			tc.change(n)
-			v := verdict.Judge(n.Facts())
+			v := n.Judge().Verdict
 			if v.Capable != tc.capable || v.Ready != tc.ready || v.Reason != tc.reason {
 				t.Errorf("capable %v, ready %v, reason %q; want %v, %v, %q", v.Capable, v.Ready, v.Reason, tc.capable, tc.ready, tc.reason)
 			}
@@ -147,12 +147,11 @@ func TestFamilies(t *testing.T) {
 			n.AddNIC()
 			n.RDMA.Devices[mlx5].Ports = []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}}
 			tc.change(n)
-			facts := n.Facts()
-			v := verdict.Judge(facts)
+			v := n.Judge().Verdict
 			if v.Ready != tc.ready || v.Reason != tc.reason {
 				t.Errorf("ready %v, reason %q; want %v, %q", v.Ready, v.Reason, tc.ready, tc.reason)
 			}
-			if got := verdict.Judge(facts).NIC; got.Name != tc.family {
+			if got := verdict.Judge(&n.Node).NIC; got.Name != tc.family {
 				t.Errorf("%s comes furthest, want %s", got.Name, tc.family)
 			}
 			if v.Peermem.String() != tc.peermem || v.DMABuf.String() != tc.dmabuf {
@@ -197,7 +196,7 @@ func TestDMABuf(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			n := sample.Ready()
 			tc.change(n)
-			if got := verdict.Judge(n.Facts()).DMABuf; got != tc.want {
+			if got := n.Judge().Verdict.DMABuf; got != tc.want {
 				t.Errorf("dmabuf %v, want %v", got, tc.want)
 			}
 		})

@@ -71,7 +71,7 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 		return err
 	}
 	machine := r.Machine()
-	claim, err := dra.NewClaim(&r.PCI, machine, o)
+	claim, err := dra.NewClaim(machine, o)
 	if err != nil {
 		return err
 	}

@@ -63,15 +63,15 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 		}
 		return render.Explain(a.out, r)
 	}
-	gpu, err := explain.FindGPU(r, args[0])
+	gpu, err := explain.FindGPU(&r.Node, args[0])
 	if err != nil {
 		return err
 	}
-	nic, err := explain.FindNIC(r, args[1])
+	nic, err := explain.FindNIC(&r.Node, args[1])
 	if err != nil {
 		return err
 	}
-	p := explain.PathOf(r, gpu, nic)
+	p := explain.PathOf(&r.Node, gpu, nic)
 	if asJSON {
 		return render.ExplainPairJSON(a.out, r, p)
 	}

@@ -88,7 +88,7 @@ func (a *app) overview(ctx context.Context) error {
 	if err := render.Topo(a.out, r); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\n%s\n", view.Summary(r))
+	_, err = fmt.Fprintf(a.out, "\n%s\n", view.Summary(&r.Node))
 	if err == nil && r.Verdict.Reason != "" && len(r.Matrix.GPUs) > 0 {
 		_, err = fmt.Fprintln(a.out, "gdr-features check says why, and what to do.")
 	}

@@ -46,8 +46,8 @@ func run(ctx context.Context, out io.Writer, root string) error {
 	devices := rdma.Scan(ctx, tree, &functions, 0)
 	drivers := kmod.Scan(tree, kmod.For(&functions, table))
 	matrix := topology.Build(topology.Facts{PCI: &functions, RDMA: &devices, Virtual: drivers.Virtual})
-	node := verdict.Judge(verdict.Facts{
-		Families: table, PCIRead: true, PCI: &functions, RDMA: &devices, Kmod: drivers, Matrix: matrix,
+	node := verdict.Judge(&verdict.Node{
+		Families: table, PCIRead: true, PCI: functions, RDMA: devices, Kmod: drivers, Matrix: matrix,
 	})
 
 	for _, pair := range matrix.Pairs {

@@ -12,12 +12,16 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // portIs is a report of a machine with one port in a state.
 func portIs(state string) report.Report {
 	d := &rdma.Device{Name: "mlx5_0", Ports: []rdma.Port{{Number: 1, State: state}}}
-	return report.Report{PCIRead: true, Fresh: report.All, Labels: ready, Matrix: topology.Matrix{NICs: []topology.NIC{{RDMA: d}}}}
+	return report.Report{
+		Node:  verdict.Node{PCIRead: true, Matrix: topology.Matrix{NICs: []topology.NIC{{RDMA: d}}}},
+		Fresh: report.All, Labels: ready,
+	}
 }
 
 // portOf returns that state.

@@ -11,6 +11,7 @@ import (
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // NIC is a usable NIC: an eligible one with an RDMA device and an active port.
@@ -41,7 +42,8 @@ type NIC struct {
 
 // Machine is a machine with its usable NICs.
 type Machine struct {
-	*topology.Matrix
+	*topology.Matrix // of Node
+	Node             *verdict.Node
 	// NICs are the usable ones, by address and then name.
 	NICs []*NIC
 	// Unknown are the RDMA devices of eligible NICs that have no active port as far as could
@@ -50,16 +52,15 @@ type Machine struct {
 	// Hidden are the RDMA devices of eligible NICs that this process cannot use: they are in
 	// another network namespace, or have no device node here.
 	Hidden []string
-	// NUMANodes is the number of NUMA nodes, at least 1.
-	NUMANodes int
 	// Incomplete: there may be GPUs and NICs that could not be read. The caller sets it.
 	Incomplete bool
 }
 
 // NewMachine finds the usable NICs. visible tells whether this process can use an RDMA
 // device: sysfs may list those of other network namespaces and containers.
-func NewMachine(m *topology.Matrix, numaNodes int, visible func(rdma string) bool) *Machine {
-	machine := &Machine{Matrix: m, NUMANodes: max(numaNodes, 1)}
+func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
+	m := &node.Matrix
+	machine := &Machine{Matrix: m, Node: node}
 	for i := range m.NICs {
 		n := &m.NICs[i]
 		if !n.Eligible || n.RDMA == nil || !writable(n.RDMA.Name) {

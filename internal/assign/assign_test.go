@@ -18,6 +18,7 @@ import (
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 func collect(t *testing.T, dir string) report.Report {
@@ -99,7 +100,7 @@ func TestAssignOnMachines(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			for s, dir := range m.Trees(t, testsize.Few(m.States())) {
 				r := collect(t, dir)
-				here := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, all)
+				here := assign.NewMachine(&r.Node, all)
 				got := here.Assign(here.EveryGPU(), nil)
 				if diff := cmp.Diff(second(&r.Matrix), first(got)); diff != "" {
 					t.Errorf("%s (-second +first):\n%s", s.Name, diff)
@@ -115,8 +116,9 @@ func port(number int, rate float64) rdma.Port {
 }
 
 // built is a matrix of GPUs and NICs with the levels of their pairs, a line for each GPU.
-func built(nics []topology.NIC, levels ...[]topology.Level) *topology.Matrix {
-	m := &topology.Matrix{NICs: nics}
+func built(nics []topology.NIC, levels ...[]topology.Level) *verdict.Node {
+	node := &verdict.Node{Matrix: topology.Matrix{NICs: nics}}
+	m := &node.Matrix
 	for i := range nics {
 		n := &nics[i]
 		n.Eligible = true
@@ -131,7 +133,7 @@ func built(nics []topology.NIC, levels ...[]topology.Level) *topology.Matrix {
 			m.Pairs = append(m.Pairs, topology.Pair{GPU: g, NIC: n, Level: level})
 		}
 	}
-	return m
+	return node
 }
 
 func nic(name string, ports ...rdma.Port) topology.NIC {
@@ -166,7 +168,7 @@ func TestWeights(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			here := assign.NewMachine(built(tt.nics, tt.levels...), 1, all)
+			here := assign.NewMachine(built(tt.nics, tt.levels...), all)
 			m := here.Assign(here.EveryGPU(), nil).Only(tt.gpus)
 			var got []string
 			for _, c := range m.Choices {
@@ -192,8 +194,8 @@ func TestNotes(t *testing.T) {
 		[]topology.Level{topology.PXB, topology.SYS, topology.PXB, topology.SYS},
 		[]topology.Level{topology.PIX, topology.SYS, topology.SYS, topology.SYS},
 		[]topology.Level{topology.Unknown, topology.Unknown, topology.Unknown, topology.Unknown})
-	m.GPUs[2].Eligible = false
-	got := assign.NewMachine(m, 1, all).Assign([]int{0, 1, 2, 3}, nil).Notes()
+	m.Matrix.GPUs[2].Eligible = false
+	got := assign.NewMachine(m, all).Assign([]int{0, 1, 2, 3}, nil).Notes()
 	want := []string{
 		"The usable NIC nearest to the GPU 0000:00:00.0 is at SYS.",
 		"The GPU 0000:00:00.0 has a nearer NIC, down at PIX, which cannot be used: it has no RDMA device with an active port here.",
@@ -205,12 +207,12 @@ func TestNotes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	one := assign.NewMachine(m, 1, all).Assign([]int{0, 1, 2, 3}, nil).Only([]int{2})
+	one := assign.NewMachine(m, all).Assign([]int{0, 1, 2, 3}, nil).Only([]int{2})
 	want = []string{want[2], want[4], want[5]}
 	if diff := cmp.Diff(want, one.Notes()); diff != "" {
 		t.Errorf("of one GPU (-want +got):\n%s", diff)
 	}
-	hidden := assign.NewMachine(m, 1, func(string) bool { return false }).Assign([]int{0}, nil)
+	hidden := assign.NewMachine(m, func(string) bool { return false }).Assign([]int{0}, nil)
 	if notes := strings.Join(hidden.Notes(), "\n"); !strings.Contains(notes, "has no usable NIC") || hidden.Within(topology.Unknown) != tristate.False {
 		t.Errorf("no device is visible: %q, within: %v", notes, hidden.Within(topology.Unknown))
 	}
@@ -243,7 +245,7 @@ func TestWithin(t *testing.T) {
 		{"no NIC, no limit", nil, nil, topology.Unknown, false, no},
 		{"no NIC that was read", nil, nil, topology.Unknown, true, unknown},
 	} {
-		machine := assign.NewMachine(built(tt.nics, tt.levels), 1, all)
+		machine := assign.NewMachine(built(tt.nics, tt.levels), all)
 		machine.Incomplete = tt.incomplete
 		if got := machine.Assign([]int{0}, nil).Within(tt.limit); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)

@@ -12,8 +12,8 @@ import (
 
 	"gdr-features/internal/dradriver"
 	"gdr-features/source/pci"
-	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Attribute is a standard device attribute by which a claim can match a GPU and a NIC,
@@ -78,17 +78,17 @@ func (a Attribute) same(f, g *pci.Function) tristate.State {
 // serves reports whether every eligible GPU has an eligible NIC with the same value of the
 // attribute. Several GPUs may have the same NIC: how many pairs can be allocated at the same
 // time is another question.
-func (a Attribute) serves(inv *pci.Inventory, m *topology.Matrix) tristate.State {
+func (a Attribute) serves(node *verdict.Node) tristate.State {
 	all := tristate.True
-	for i := range m.GPUs {
-		if !m.GPUs[i].Eligible {
+	for _, gpu := range node.Matrix.GPUs {
+		if !gpu.Eligible {
 			continue
 		}
 		one := tristate.False
-		for j := range inv.Functions {
+		for j := range node.PCI.Functions {
 			// Virtual functions come and go with software; their place is that of the physical one.
-			if f := &inv.Functions[j]; f.NICEligible() && inv.Physical(f) == nil {
-				one = tristate.Or(one, a.same(m.GPUs[i].Function, f))
+			if f := &node.PCI.Functions[j]; f.NICEligible() && node.PCI.Physical(f) == nil {
+				one = tristate.Or(one, a.same(gpu.Function, f))
 			}
 		}
 		all = tristate.And(all, one)
@@ -99,12 +99,12 @@ func (a Attribute) serves(inv *pci.Inventory, m *topology.Matrix) tristate.State
 // Align returns the narrowest attribute by which every eligible GPU of a machine can be
 // matched with an eligible NIC; "" where that is not known, and where there is no such GPU
 // or NIC.
-func Align(inv *pci.Inventory, m *topology.Matrix) Attribute {
-	if !m.Counted || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
+func Align(node *verdict.Node) Attribute {
+	if m := &node.Matrix; !m.Counted || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
 		return ""
 	}
 	for _, a := range [...]Attribute{PCIeRoot, NUMANode} {
-		switch a.serves(inv, m) {
+		switch a.serves(node) {
 		case tristate.True:
 			return a
 		case tristate.Unknown:

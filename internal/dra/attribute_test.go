@@ -6,8 +6,8 @@ import (
 	"gdr-features/internal/dra"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
-	"gdr-features/source/rdma"
 	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // at makes a function of a GPU or NIC: root is its root bus, "?" where its path could not be
@@ -77,9 +77,9 @@ func TestAlign(t *testing.T) {
 		{"a function unidentified", []pci.Function{gpu(1, a, 0), nic(2, a, 0), {Address: pci.Address{Bus: 3}, Unidentified: true}}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inv := pci.Inventory{Functions: tt.functions, NUMANodes: 2}
-			m := topology.Build(topology.Facts{PCI: &inv, RDMA: &rdma.Inventory{}})
-			if got := dra.Align(&inv, &m); got != tt.want {
+			node := verdict.Node{PCI: pci.Inventory{Functions: tt.functions, NUMANodes: 2}}
+			node.Matrix = topology.Build(topology.Facts{PCI: &node.PCI, RDMA: &node.RDMA})
+			if got := dra.Align(&node); got != tt.want {
 				t.Errorf("Align() = %q, want %q", got, tt.want)
 			}
 		})

@@ -44,7 +44,6 @@ type Claim struct {
 // claimant makes a claim.
 type claimant struct {
 	Options
-	inv    *pci.Inventory
 	m      *assign.Map // of every GPU
 	driver *dradriver.Driver
 	gpus   *dradriver.Driver // nil where neither --gpu-driver nor --gpu-class names one that is known
@@ -53,8 +52,8 @@ type claimant struct {
 
 // NewClaim returns the claim that pairs GPUs and NICs on a machine like this one. m has a
 // choice for every GPU of the machine.
-func NewClaim(inv *pci.Inventory, m *assign.Machine, o Options) (*Claim, error) {
-	c := claimant{Options: o, inv: inv}
+func NewClaim(m *assign.Machine, o Options) (*Claim, error) {
+	c := claimant{Options: o}
 	var err error
 	if c.driver, err = nicDriverNamed(o.NICDriver); err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func NewClaim(inv *pci.Inventory, m *assign.Machine, o Options) (*Claim, error) 
 			return nil, err
 		}
 	}
-	switch c.Attribute = Align(inv, m.Matrix); c.Attribute {
+	switch c.Attribute = Align(m.Node); c.Attribute {
 	case PCIeRoot, NUMANode:
 		err = c.byAttribute()
 	case None, "":

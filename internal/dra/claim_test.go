@@ -15,6 +15,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // claimOf makes a claim on a machine of these functions. Every NIC has an RDMA device with
@@ -31,8 +32,8 @@ func claimOf(t *testing.T, o dra.Options, functions ...pci.Function) (*dra.Claim
 			})
 		}
 	}
-	m := topology.Build(topology.Facts{PCI: &inv, RDMA: &devices})
-	return dra.NewClaim(&inv, assign.NewMachine(&m, inv.NUMANodes, func(string) bool { return true }), o)
+	node := verdict.Node{PCI: inv, RDMA: devices, Matrix: topology.Build(topology.Facts{PCI: &inv, RDMA: &devices})}
+	return dra.NewClaim(assign.NewMachine(&node, func(string) bool { return true }), o)
 }
 
 // request is a request as Kubernetes' own type has it.

@@ -10,10 +10,8 @@ package expect
 import (
 	"slices"
 
-	"gdr-features/source/dmi"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
-	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -118,17 +116,10 @@ type Extras struct {
 	Links    map[pci.Address]pci.LinkEnds
 }
 
-// Facts are what is compared with the file.
-type Facts struct {
-	// PCIRead is false when the PCI bus could not be read at all.
-	PCIRead bool
-	PCI     *pci.Inventory
-	RDMA    *rdma.Inventory
-	Kmod    *kmod.State
-	Matrix  *topology.Matrix
-	Verdict *verdict.Verdict
-	DMI     dmi.Names
-	Extras  Extras
+// facts are what is compared with the file.
+type facts struct {
+	*verdict.Node
+	extras Extras
 }
 
 // Result is how a machine compares.

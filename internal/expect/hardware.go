@@ -12,7 +12,7 @@ import (
 
 // members lists the eligible GPUs or NICs of a group as the labels gdr.gpus and
 // gdr.nics count them: without virtual functions whose physical function is listed.
-func (f *Facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Function {
+func (f *facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Function {
 	var all []*pci.Function
 	for i := range f.PCI.Functions {
 		fn := &f.PCI.Functions[i]
@@ -25,7 +25,7 @@ func (f *Facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Func
 
 // unidentified counts functions that may be members of any group; -1 when the PCI bus
 // could not be read.
-func (f *Facts) unidentified() int {
+func (f *facts) unidentified() int {
 	if !f.PCIRead {
 		return -1
 	}
@@ -39,7 +39,7 @@ func (f *Facts) unidentified() int {
 }
 
 // group judges the expectations about GPUs or NICs.
-func (f *Facts) group(key, what string, g *Group, eligible func(*pci.Function) bool) []Check {
+func (f *facts) group(key, what string, g *Group, eligible func(*pci.Function) bool) []Check {
 	members := f.members(g, eligible)
 	all := []Check{f.count(key, what, g, members)}
 	if g.FullLink {
@@ -68,7 +68,7 @@ func (g *Group) suffix() string {
 	return " " + join(g.Model)
 }
 
-func (f *Facts) count(key, what string, g *Group, members []*pci.Function) Check {
+func (f *facts) count(key, what string, g *Group, members []*pci.Function) Check {
 	fix := "compare lspci with a healthy machine; a device that fell off the bus (dmesg) may come back after a power cycle"
 	if len(members) > g.Count.Max {
 		fix = "find out which device was added, or correct the file"
@@ -92,10 +92,10 @@ func help(members []*pci.Function, of func(family.Help) string, otherwise string
 }
 
 // fullLink judges the PCI Express link of each member's card to its slot.
-func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
+func (f *facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	t := f.tally()
 	for _, fn := range members {
-		state, lacks := f.Extras.Links[fn.Address].Full(fn.NIC != nil)
+		state, lacks := f.extras.Links[fn.Address].Full(fn.NIC != nil)
 		words := []string{fn.Address.String()}
 		for i, l := range lacks {
 			if i > 0 {
@@ -118,17 +118,17 @@ func (f *Facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 // firmware compares the firmware of each member. The functions of a card share one:
 // where only some have an RDMA device (a bond has one for two), that one counts for
 // all.
-func (f *Facts) firmware(g *Group, members []*pci.Function) Check {
+func (f *facts) firmware(g *Group, members []*pci.Function) Check {
 	cardOf := func(fn *pci.Function) pci.Address { card := fn.Address; card.Function = 0; return card }
 	known := map[pci.Address]string{}
 	for _, fn := range members {
-		if version := f.Extras.Firmware[fn.Address]; version != "" {
+		if version := f.extras.Firmware[fn.Address]; version != "" {
 			known[cardOf(fn)] = version
 		}
 	}
 	t := f.tally()
 	for _, fn := range members {
-		version := cmp.Or(f.Extras.Firmware[fn.Address], known[cardOf(fn)])
+		version := cmp.Or(f.extras.Firmware[fn.Address], known[cardOf(fn)])
 		t.add(g.Firmware.Holds(version), version+" on "+fn.Address.String())
 	}
 	return Check{

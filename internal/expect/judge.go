@@ -7,10 +7,12 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Judge compares a machine with a file.
-func Judge(file *File, f *Facts) Result {
+func Judge(file *File, node *verdict.Node, extras Extras) Result {
+	f := &facts{node, extras}
 	r := Result{Machine: f.machine()}
 	t, known := file.find(f)
 	if t == nil {
@@ -26,7 +28,7 @@ func Judge(file *File, f *Facts) Result {
 }
 
 // checks judges each expectation, in the order of docs/expect.md.
-func (f *Facts) checks(e *Expectations) []Check {
+func (f *facts) checks(e *Expectations) []Check {
 	var all []Check
 	for i := range e.GPUs {
 		all = append(all, f.group("gpus", "GPUs", &e.GPUs[i], (*pci.Function).GPUEligible)...)
@@ -52,7 +54,7 @@ type tally struct {
 	open bool
 }
 
-func (f *Facts) tally() tally { return tally{open: f.unidentified() != 0} }
+func (f *facts) tally() tally { return tally{open: f.unidentified() != 0} }
 
 func (t *tally) add(state tristate.State, what string) {
 	switch state {
@@ -89,7 +91,7 @@ func (t *tally) found(none string) string {
 }
 
 // level compares the level that every GPU reaches.
-func (f *Facts) level(limit topology.Level) Check {
+func (f *facts) level(limit topology.Level) Check {
 	c := Check{
 		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
 		Fix:     "compare gdr-features topo with a healthy machine: a NIC is missing, or in another slot",
@@ -116,4 +118,4 @@ func (f *Facts) level(limit topology.Level) Check {
 }
 
 // counted reports whether every PCI function was identified.
-func (f *Facts) counted() bool { return f.PCIRead && f.Matrix.Counted }
+func (f *facts) counted() bool { return f.PCIRead && f.Matrix.Counted }

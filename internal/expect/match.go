@@ -9,13 +9,14 @@ import (
 	"gdr-features/source/dmi"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // find returns the first type that matches, nil for none. known is false if it cannot
 // be determined whether a type matches; the machine's type is not known then.
-func (f *File) find(facts *Facts) (t *Type, known bool) {
+func (f *File) find(machine *facts) (t *Type, known bool) {
 	for i := range f.Types {
-		switch facts.matches(&f.Types[i].Match) {
+		switch machine.matches(&f.Types[i].Match) {
 		case tristate.True:
 			return &f.Types[i], true
 		case tristate.Unknown:
@@ -28,15 +29,15 @@ func (f *File) find(facts *Facts) (t *Type, known bool) {
 
 // MatchesNone reports whether it is proven that no type of the file matches. It needs
 // the PCI bus and DMI; a type that depends on a fact that is missing may match.
-func (f *File) MatchesNone(facts *Facts) bool {
-	t, known := f.find(facts)
+func (f *File) MatchesNone(node *verdict.Node) bool {
+	t, known := f.find(&facts{Node: node})
 	return known && t == nil
 }
 
 // matches reports whether a machine is what a match describes. A match without a name
 // from the firmware requires a GPU: a machine without GPU belongs to a type only by
 // its name.
-func (f *Facts) matches(m *Match) tristate.State {
+func (f *facts) matches(m *Match) tristate.State {
 	out := tristate.And(
 		matches(f.DMI.Product, m.Product), matches(f.DMI.Vendor, m.Vendor), matches(f.DMI.Board, m.Board),
 		f.has(isGPU, m.GPU), f.has(isNIC, m.NIC),
@@ -67,7 +68,7 @@ func matches(name dmi.Name, patterns []Pattern) tristate.State {
 
 // has reports whether there is a function of a kind, isGPU or isNIC, that is one of some
 // products.
-func (f *Facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.State {
+func (f *facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.State {
 	if len(models) == 0 {
 		return tristate.True
 	}
@@ -94,7 +95,7 @@ func names(f *pci.Function) []string {
 }
 
 // machine describes the machine in the words of a match.
-func (f *Facts) machine() string {
+func (f *facts) machine() string {
 	var parts []string
 	for _, text := range [...]struct {
 		key string

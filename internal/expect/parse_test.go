@@ -8,10 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/source/kmod"
-	"gdr-features/source/pci"
-	"gdr-features/source/rdma"
-	"gdr-features/topology"
 	"gdr-features/verdict"
 )
 
@@ -125,10 +121,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		facts := Facts{
-			PCI: &pci.Inventory{}, RDMA: &rdma.Inventory{}, Kmod: &kmod.State{}, Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{},
-		}
-		if r := Judge(file, &facts); r.State != 0 || r.NoType {
+		if r := Judge(file, &verdict.Node{}, Extras{}); r.State != 0 || r.NoType {
 			t.Errorf("nothing is known, and yet %+v", r)
 		}
 	})

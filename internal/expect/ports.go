@@ -14,7 +14,7 @@ import (
 // portName names a port in what was found.
 func portName(p rdma.DevicePort) string { return fmt.Sprintf("%s port %d", p.Device.Name, p.Number) }
 
-func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
+func (f *facts) activePorts(g *Group, members []*pci.Function) Check {
 	ports, all := f.RDMA.PortsOf(members, false)
 	active, more := 0, 0
 	var down []string
@@ -46,7 +46,7 @@ func (f *Facts) activePorts(g *Group, members []*pci.Function) Check {
 
 // eachActive asks a question of each active port. The answer is unknown for a port
 // that may not be active.
-func (f *Facts) eachActive(members []*pci.Function, ask func(rdma.DevicePort) (tristate.State, string)) tally {
+func (f *facts) eachActive(members []*pci.Function, ask func(rdma.DevicePort) (tristate.State, string)) tally {
 	t := f.tally()
 	ports, all := f.RDMA.PortsOf(members, false)
 	t.open = t.open || !all
@@ -63,7 +63,7 @@ func (f *Facts) eachActive(members []*pci.Function, ask func(rdma.DevicePort) (t
 	return t
 }
 
-func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
+func (f *facts) linkLayer(g *Group, members []*pci.Function) Check {
 	t := f.eachActive(members, func(p rdma.DevicePort) (tristate.State, string) {
 		layer := strings.ToLower(p.LinkLayer) // an active port has a link layer
 		return tristate.Of(layer == g.LinkLayer), layer
@@ -75,7 +75,7 @@ func (f *Facts) linkLayer(g *Group, members []*pci.Function) Check {
 	}
 }
 
-func (f *Facts) rate(g *Group, members []*pci.Function) Check {
+func (f *facts) rate(g *Group, members []*pci.Function) Check {
 	t := f.eachActive(members, func(p rdma.DevicePort) (tristate.State, string) {
 		return g.Rate.rated(p.RateGbps), fmt.Sprintf("%g", p.RateGbps)
 	})
@@ -105,7 +105,7 @@ func (r Range) rated(gbps float64) tristate.State {
 
 // nearestRate judges for each GPU whether one of the NICs nearest to it has an
 // active port of a rate.
-func (f *Facts) nearestRate(want Range) Check {
+func (f *facts) nearestRate(want Range) Check {
 	t := f.tally()
 	var nearest []*pci.Function
 	for _, gpu := range f.Matrix.GPUs {

@@ -13,7 +13,7 @@ import (
 )
 
 // software judges the expectations about drivers.
-func (f *Facts) software(e *Expectations) []Check {
+func (f *facts) software(e *Expectations) []Check {
 	var all []Check
 	if e.Driver != nil {
 		all = append(all, f.driver(f.gpuFamily(e), *e.Driver))
@@ -44,7 +44,7 @@ func (f *Facts) software(e *Expectations) []Check {
 
 // gpuFamily is the family of GPUs whose driver is expected: that of the models that are
 // named, where they are of one family, and otherwise the one that the node is judged by.
-func (f *Facts) gpuFamily(e *Expectations) *family.GPU {
+func (f *facts) gpuFamily(e *Expectations) *family.GPU {
 	var named *family.GPU
 	for i := range e.GPUs {
 		if len(e.GPUs[i].Model) == 0 {
@@ -60,7 +60,7 @@ func (f *Facts) gpuFamily(e *Expectations) *family.GPU {
 	return cmp.Or(named, f.Verdict.GPU)
 }
 
-func (f *Facts) driver(gpu *family.GPU, want Versions) Check {
+func (f *facts) driver(gpu *family.GPU, want Versions) Check {
 	driver := f.Kmod.Drivers[gpu.Name]
 	return ofDriver(driver, Check{
 		Name: "driver", State: want.Holds(driver.Version), Expected: "GPU driver " + want.String(), Found: driver.Version,
@@ -80,7 +80,7 @@ func ofDriver(driver kmod.Driver, c Check) Check {
 // moduleType is NVIDIA's name for each value of modules.
 var moduleType = map[string]string{"open": "open", "closed": "proprietary"}
 
-func (f *Facts) modules(gpu *family.GPU, want string) Check {
+func (f *facts) modules(gpu *family.GPU, want string) Check {
 	driver := f.Kmod.Drivers[gpu.Name]
 	c := Check{
 		Name: "modules", State: driver.Open, Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
@@ -93,7 +93,7 @@ func (f *Facts) modules(gpu *family.GPU, want string) Check {
 }
 
 // mofed compares the version of MOFED; nil stands for the kernel's own drivers.
-func (f *Facts) mofed(want *Versions) Check {
+func (f *facts) mofed(want *Versions) Check {
 	found := f.Kmod.Stack.MOFED
 	c := Check{
 		Name: "mofed", Expected: "the kernel's own RDMA drivers", Found: "MOFED " + found.Version,
@@ -118,7 +118,7 @@ func (f *Facts) mofed(want *Versions) Check {
 	return c
 }
 
-func (f *Facts) mechanism(want string) Check {
+func (f *facts) mechanism(want string) Check {
 	peermem, dmabuf := f.Verdict.Peermem, f.Verdict.DMABuf
 	expected := map[string]struct {
 		words string
@@ -155,7 +155,7 @@ func value(name, what string, want []string, found, fix string, sources []string
 	return c
 }
 
-func (f *Facts) ready(want bool) Check {
+func (f *facts) ready(want bool) Check {
 	c := Check{
 		Name: "ready", State: f.Verdict.Ready, Expected: "ready", Found: "not ready (" + string(f.Verdict.Reason) + ")",
 		Fix: "see the findings above", Sources: []string{pci.Devices, rdma.Class}, Facts: []kmod.Fact{kmod.FactDriver, kmod.FactPeermem, kmod.FactSymbols},

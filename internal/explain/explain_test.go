@@ -74,7 +74,7 @@ func TestFirstBrokenLink(t *testing.T) {
 	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), inTurn, func(t *testing.T, r *report.Report) {
 		reason := r.Verdict.Reason
 		seen[reason] = true
-		links := explain.Stack(r)
+		links := explain.Stack(&r.Node, r.Findings)
 		var marked []explain.Step
 		broken := "" // the first in the order of the chain that is needed
 		memory := links[len(links)-1]
@@ -132,13 +132,13 @@ func TestChainGoesByName(t *testing.T) {
 	m := machine.All(t, machinesDir)[0]
 	for s, dir := range m.Trees(t, m.States()) {
 		r := read(t, dir)
-		want := explain.Stack(r)
+		want := explain.Stack(&r.Node, r.Findings)
 		slices.Reverse(r.Verdict.Steps)
-		if diff := cmp.Diff(want, explain.Stack(r)); diff != "" {
+		if diff := cmp.Diff(want, explain.Stack(&r.Node, r.Findings)); diff != "" {
 			t.Errorf("%s: with the steps in another order (-want +got):\n%s", s.Name, diff)
 		}
 		r.Verdict.Steps = nil
-		for _, l := range explain.Stack(r) {
+		for _, l := range explain.Stack(&r.Node, r.Findings) {
 			if !l.Either && l.State != tristate.Unknown {
 				t.Errorf("%s: without steps %s is %v", s.Name, l.Name, l.State)
 			}
@@ -191,7 +191,7 @@ func TestWays(t *testing.T) {
 	count := 0
 	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), ready, func(t *testing.T, r *report.Report) {
 		for _, pair := range r.Matrix.Pairs {
-			p := explain.PathOf(r, pair.GPU, pair.NIC)
+			p := explain.PathOf(&r.Node, pair.GPU, pair.NIC)
 			name := explain.GPUName(p.GPU) + " " + explain.NICName(&r.Matrix.NICs[p.NIC])
 			if p.Level != pair.Level || p.NCCL != pair.NCCL {
 				t.Errorf("%s: %v, %v; topo says %v, %v", name, p.Level, p.NCCL, pair.Level, pair.NCCL)
@@ -216,7 +216,7 @@ func TestWays(t *testing.T) {
 // TestNearest: what is listed for a GPU is at its nearest level, and all of it.
 func TestNearest(t *testing.T) {
 	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), ready, func(t *testing.T, r *report.Report) {
-		list := explain.NearestNICs(r)
+		list := explain.NearestNICs(&r.Node)
 		if len(list) != len(r.Matrix.GPUs) {
 			t.Fatalf("%d of %d GPUs", len(list), len(r.Matrix.GPUs))
 		}

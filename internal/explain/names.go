@@ -1,6 +1,6 @@
-// Package explain says why a report is as it is: the path from a GPU to a NIC, hop by
+// Package explain says why a node is as it is: the path from a GPU to a NIC, hop by
 // hop, the rule that gives its level, and which part of the driver stack waits for
-// which. It is pure: a report in, words out.
+// which. It is pure: a node in, words out.
 package explain
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/report"
 	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // GPUName is what topo calls a GPU.
@@ -22,7 +22,7 @@ func NICName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }
 
 // FindGPU returns the index of a GPU by name ("GPU0"), index or PCI address, with
 // or without the domain 0000. The error lists what there is.
-func FindGPU(r *report.Report, name string) (int, error) {
+func FindGPU(r *verdict.Node, name string) (int, error) {
 	for i := range r.Matrix.GPUs {
 		if strings.EqualFold(name, GPUName(i)) || name == strconv.Itoa(i) || isAddress(name, r.Matrix.GPUs[i].Address.String()) {
 			return i, nil
@@ -37,7 +37,7 @@ func FindGPU(r *report.Report, name string) (int, error) {
 
 // FindNIC returns the index of a NIC by RDMA device, network device or PCI
 // address, with or without the domain 0000. The error lists what there is.
-func FindNIC(r *report.Report, name string) (int, error) {
+func FindNIC(r *verdict.Node, name string) (int, error) {
 	matches := [...]func(topology.NIC) bool{
 		func(n topology.NIC) bool { return n.Name() == name },
 		func(n topology.NIC) bool { return n.RDMA != nil && slices.Contains(n.RDMA.NetDevs, name) },
@@ -65,7 +65,7 @@ func isAddress(name, address string) bool {
 }
 
 // unknown is the error for a name that no device has, in one line.
-func unknown(r *report.Report, kind, name string, known []string) error {
+func unknown(r *verdict.Node, kind, name string, known []string) error {
 	const most = 24
 	switch {
 	case !r.PCIRead:

@@ -1,6 +1,6 @@
 package explain
 
-import "gdr-features/internal/report"
+import "gdr-features/verdict"
 
 // Nearest are the NICs nearest to a GPU.
 type Nearest struct {
@@ -11,7 +11,7 @@ type Nearest struct {
 }
 
 // NearestNICs returns the nearest NICs of every GPU.
-func NearestNICs(r *report.Report) []Nearest {
+func NearestNICs(r *verdict.Node) []Nearest {
 	list := make([]Nearest, len(r.Matrix.GPUs))
 	for gpu := range list {
 		near := &list[gpu]

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 
-	"gdr-features/internal/report"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Hop is one device on the path from a GPU to a NIC.
@@ -49,7 +49,7 @@ type Path struct {
 }
 
 // PathOf explains one pair of GPU and NIC.
-func PathOf(r *report.Report, gpu, nic int) Path {
+func PathOf(r *verdict.Node, gpu, nic int) Path {
 	p := Path{GPU: gpu, NIC: nic}
 	pair := r.Matrix.PairsOf(gpu)[nic]
 	p.Level, p.NCCL = pair.Level, pair.NCCL
@@ -72,7 +72,7 @@ func PathOf(r *report.Report, gpu, nic int) Path {
 
 // path is a pair whose NIC has a function.
 type path struct {
-	r    *report.Report
+	r    *verdict.Node
 	pair topology.Pair
 	gpu  *pci.Function
 	nic  *topology.NIC

@@ -84,7 +84,7 @@ func TestNarrowest(t *testing.T) {
 				find(t, r, address).Link = l
 			}
 			var got []string
-			for _, h := range explain.PathOf(r, 0, 0).Hops {
+			for _, h := range explain.PathOf(&r.Node, 0, 0).Hops {
 				if h.Narrowest {
 					got = append(got, h.Name)
 				}
@@ -101,12 +101,12 @@ func TestNotes(t *testing.T) {
 	r := readOneSwitch(t)
 	acs := "ACS redirects peer-to-peer traffic to the root complex at 0000:02:00.0 0000:02:01.0"
 	for nic, want := range map[int][]string{0: {acs}, 1: nil} { // over the host bridge it goes up anyway
-		if diff := cmp.Diff(want, explain.PathOf(r, 0, nic).Notes); diff != "" {
+		if diff := cmp.Diff(want, explain.PathOf(&r.Node, 0, nic).Notes); diff != "" {
 			t.Errorf("NIC %d (-want +got):\n%s", nic, diff)
 		}
 	}
 	find(t, r, "0000:03:00.0").Link.Speed = 2.5
-	if notes := explain.PathOf(r, 0, 1).Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "an idle GPU") {
+	if notes := explain.PathOf(&r.Node, 0, 1).Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "an idle GPU") {
 		t.Errorf("%v", notes)
 	}
 }
@@ -120,7 +120,7 @@ func TestUnreadablePlace(t *testing.T) {
 	for i := range r.Matrix.Pairs {
 		r.Matrix.Pairs[i].Level = 0
 	}
-	p := explain.PathOf(r, 0, 0)
+	p := explain.PathOf(&r.Node, 0, 0)
 	var names []string
 	for _, h := range p.Hops {
 		names = append(names, h.Name)
@@ -143,7 +143,7 @@ func TestFind(t *testing.T) {
 		"":     `no GPU ""; there are GPU0 (0000:03:00.0)`,
 		"00":   `no GPU "00"; there are GPU0 (0000:03:00.0)`,
 	} {
-		i, err := explain.FindGPU(r, name)
+		i, err := explain.FindGPU(&r.Node, name)
 		if got := answer(i, err); got != want {
 			t.Errorf("GPU %q: %s, want %s", name, got, want)
 		}
@@ -155,17 +155,17 @@ func TestFind(t *testing.T) {
 		"MLX5_0":  `no NIC "MLX5_0"` + all,
 		"":        `no NIC ""` + all,
 	} {
-		i, err := explain.FindNIC(r, name)
+		i, err := explain.FindNIC(&r.Node, name)
 		if got := answer(i, err); got != want {
 			t.Errorf("NIC %q: %s, want %s", name, got, want)
 		}
 	}
 	r.Matrix.GPUs = nil
-	if _, err := explain.FindGPU(r, "GPU0"); err == nil || err.Error() != `no GPU "GPU0": this machine has none` {
+	if _, err := explain.FindGPU(&r.Node, "GPU0"); err == nil || err.Error() != `no GPU "GPU0": this machine has none` {
 		t.Errorf("%v", err)
 	}
 	r.PCIRead = false
-	if _, err := explain.FindGPU(r, "GPU0"); err == nil || err.Error() != `no GPU "GPU0": the PCI bus cannot be read` {
+	if _, err := explain.FindGPU(&r.Node, "GPU0"); err == nil || err.Error() != `no GPU "GPU0": the PCI bus cannot be read` {
 		t.Errorf("%v", err)
 	}
 }

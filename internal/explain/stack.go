@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/report"
+	"gdr-features/internal/findings"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -54,7 +54,7 @@ const (
 // Stack says which part of the hardware and driver stack waits for which, and where
 // the chain is broken. On hardware that is not capable, or not judged, the rest
 // is left out.
-func Stack(r *report.Report) []Step {
+func Stack(r *verdict.Node, found []findings.Finding) []Step {
 	v := &r.Verdict
 	either := map[string]tristate.State{
 		peerDirect: r.Kmod.Symbols[kmod.PeerMemoryAPI].Found,
@@ -76,7 +76,7 @@ func Stack(r *report.Report) []Step {
 		if !l.Either {
 			l.State = met(v.Steps, c.check)
 		}
-		for _, f := range r.Findings {
+		for _, f := range found {
 			if f.Check == c.check {
 				l.Detail, l.Sources = f.Detail, f.Sources
 			}

@@ -8,7 +8,6 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/test/sample"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 // TestExpected: a finding for each deviation, or a single one if there is none; no
@@ -27,8 +26,7 @@ func TestExpected(t *testing.T) {
 		{expect.Result{}, ""},
 	} {
 		var lines []string
-		facts := sample.Ready().Facts()
-		for _, f := range findings.All(&facts, verdict.Judge(facts), &test.r, nil) {
+		for _, f := range findings.All(sample.Ready().Judge(), &test.r, nil) {
 			if f.Check == "expected" {
 				lines = append(lines, string(f.Status)+" "+f.Detail)
 			}

@@ -55,7 +55,6 @@ type Finding struct {
 // Facts are what findings are made of.
 type Facts struct {
 	verdict.Pair
-	Verdict verdict.Verdict
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
 	Expected *expect.Result
@@ -105,8 +104,8 @@ type row struct {
 // All returns the findings: the checks in the order of the verdict, those that advise, those
 // of a container, nil outside `check --pod`, and how the machine compares with what is
 // expected of it, nil without expectations.
-func All(facts *verdict.Facts, v verdict.Verdict, expected *expect.Result, container *Pod) []Finding {
-	f := &Facts{Pair: verdict.Pair{Facts: facts, GPU: v.GPU, NIC: v.NIC}, Verdict: v, Expected: expected, Pod: container}
+func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding {
+	f := &Facts{Pair: node.Judged(), Expected: expected, Pod: container}
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.find(f); ok {

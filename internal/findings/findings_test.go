@@ -25,9 +25,8 @@ const (
 )
 
 func judge(n *sample.Node) (verdict.Verdict, []findings.Finding) {
-	facts := n.Facts()
-	v := verdict.Judge(facts)
-	return v, findings.All(&facts, v, nil, nil)
+	node := n.Judge()
+	return node.Verdict, findings.All(node, nil, nil)
 }
 
 func finding(t *testing.T, list []findings.Finding, check string) findings.Finding {
@@ -121,7 +120,7 @@ func TestDMABufFinding(t *testing.T) {
 func TestFindings(t *testing.T) {
 	changes := map[string]func(*sample.Node){
 		"ready":       func(*sample.Node) {},
-		"no bus":      func(n *sample.Node) { *n = sample.Node{RDMA: rdma.Inventory{Complete: true}} },
+		"no bus":      func(n *sample.Node) { *n = sample.Node{}; n.RDMA.Complete = true },
 		"no GPU":      func(n *sample.Node) { n.Drop(sample.GPU) },
 		"GeForce":     func(n *sample.Node) { n.GPU().Device = 0x2684 },
 		"no NIC":      func(n *sample.Node) { n.Drop(sample.NIC); n.RDMA.Devices = nil },

@@ -102,7 +102,7 @@ func unmappedPairs(f *Facts) (pairs subjects) {
 
 // maps reports whether the driver maps a coherent GPU's memory over PCIe for a function.
 func (f *Facts) maps(gpu topology.GPU, peer *pci.Function) tristate.State {
-	return f.Facts.MapsOverPCIe(gpu.Function, peer)
+	return f.Node.MapsOverPCIe(gpu.Function, peer)
 }
 
 func groupName(fn *pci.Function) string {

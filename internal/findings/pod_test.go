@@ -13,10 +13,8 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
-	"gdr-features/source/family"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 // roce is a GPU with a near NIC of Ethernet on each of two sockets.
@@ -253,10 +251,9 @@ func TestPodDenied(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newContainer(t, roce).report()
 			maps.Copy(r.Pod.Usable, tt.usable)
-			here := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return r.Pod.UsableNIC(rdma) != tristate.False })
+			here := assign.NewMachine(&r.Node, func(rdma string) bool { return r.Pod.UsableNIC(rdma) != tristate.False })
 			r.Pod.Map = here.Assign(here.EveryGPU(), nil)
-			facts := verdict.Facts{Families: family.Known(), PCIRead: true, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: r.Kmod, Matrix: r.Matrix}
-			r.Findings = findings.All(&facts, r.Verdict, nil, r.Pod)
+			r.Findings = findings.All(&r.Node, nil, r.Pod)
 			found := podFindings(r)
 			if len(found) != 1 || found[0].Status != tt.status || found[0].Code != tt.code || !strings.Contains(found[0].Detail, tt.text) {
 				t.Errorf("%+v, want %s %s about %s", found, tt.status, tt.code, tt.text)

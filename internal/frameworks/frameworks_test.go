@@ -31,7 +31,7 @@ func mapOf(t *testing.T, dir string) *assign.Map {
 	}
 	defer func() { _ = fs.Close() }()
 	r := report.Collect(t.Context(), fs, report.ForEnv)
-	here := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(string) bool { return true })
+	here := assign.NewMachine(&r.Node, func(string) bool { return true })
 	return here.Assign(here.EveryGPU(), nil)
 }
 

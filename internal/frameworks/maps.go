@@ -132,8 +132,9 @@ func writeMooncake(m *assign.Map) Settings {
 		}
 	}
 	if len(m.NICs) > 0 {
-		for node := range m.NUMANodes {
-			file["cpu:"+strconv.Itoa(node)] = split(m.NICs, func(n *assign.NIC) bool { return n.NUMA == node || m.NUMANodes == 1 })
+		nodes := max(m.Node.PCI.NUMANodes, 1)
+		for node := range nodes {
+			file["cpu:"+strconv.Itoa(node)] = split(m.NICs, func(n *assign.NIC) bool { return n.NUMA == node || nodes == 1 })
 		}
 	}
 	s := Settings{

@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	r := report.Collect(f.Context(), fs, report.ForEnv)
-	here := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(string) bool { return true })
+	here := assign.NewMachine(&r.Node, func(string) bool { return true })
 	m := here.Assign(here.EveryGPU(), nil)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		given, err := frameworks.Parse(data)

@@ -44,7 +44,7 @@ func TestNearIsTheSameEverywhere(t *testing.T) {
 	for i, m := range append([]*machine.Machine{made}, testsize.Share(machine.All(t, "../../testdata/machines"))...) {
 		for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
 			r := read(t, dir)
-			model, nearest := newModel(r), explain.NearestNICs(r)
+			model, nearest := newModel(r), explain.NearestNICs(&r.Node)
 			var slurm bytes.Buffer
 			if err := render.TopoSlurm(&slurm, r); err != nil {
 				t.Fatal(err)

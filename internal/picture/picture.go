@@ -138,7 +138,7 @@ type model struct {
 // newModel takes from a report what is shown.
 func newModel(r *report.Report) *model {
 	m := &model{
-		Title: view.Summary(r), Missing: view.Nothing(r), Findings: r.Findings,
+		Title: view.Summary(&r.Node), Missing: view.Nothing(&r.Node), Findings: r.Findings,
 		Problems: sanitize.Errors(r.Problems[:min(len(r.Problems), mostProblems)]), MoreProblems: max(0, len(r.Problems)-mostProblems),
 		Counts: show.Count(len(r.Matrix.GPUs), "GPU") + ", " + show.Count(len(r.Matrix.NICs), "NIC"),
 	}
@@ -185,7 +185,7 @@ func (m *model) addDevices(r *report.Report) {
 	folded, left := 0, len(r.Matrix.GPUs)-len(m.GPUs)
 	for j := range r.Matrix.NICs {
 		switch n := &r.Matrix.NICs[j]; {
-		case view.Folded(r, n):
+		case view.Folded(&r.Node, n):
 			folded++
 		case len(m.NICs) == most:
 			left++

@@ -30,7 +30,7 @@ func Check(w io.Writer, r *report.Report) error {
 		}
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n%s\n", columns(t.String()), view.Summary(r))
+	fmt.Fprintf(&out, "%s\n%s\n", columns(t.String()), view.Summary(&r.Node))
 	for _, page := range pages {
 		fmt.Fprintf(&out, "see: gdr-features explain %s\n", page)
 	}

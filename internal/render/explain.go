@@ -138,7 +138,7 @@ func Explain(w io.Writer, r *report.Report) error {
 		t.WriteString(columns(nearestLines(r)) + "\n")
 	}
 	t.WriteString(chainLines(r))
-	t.WriteString("\n" + view.Summary(r) + "\n")
+	t.WriteString("\n" + view.Summary(&r.Node) + "\n")
 	t.WriteString(problems(r))
 	_, err := io.WriteString(w, t.String())
 	return err
@@ -147,7 +147,7 @@ func Explain(w io.Writer, r *report.Report) error {
 func nearestLines(r *report.Report) string {
 	var t strings.Builder
 	t.WriteString("GPU\tLEVEL\tIN NCCL\tUSED BY DEFAULT\tNEAREST NICS\tPATH\n")
-	for _, n := range explain.NearestNICs(r) {
+	for _, n := range explain.NearestNICs(&r.Node) {
 		if len(n.NICs) == 0 {
 			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none(r))
 			continue
@@ -206,7 +206,7 @@ func chainLines(r *report.Report) string {
 	var t strings.Builder
 	t.WriteString("\tSTATE\tSTEP\tWAITS FOR\tFOUND\n")
 	last := ""
-	for _, l := range explain.Stack(r) {
+	for _, l := range explain.Stack(&r.Node, r.Findings) {
 		mark := ""
 		if l.First {
 			mark = "->"

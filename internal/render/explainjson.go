@@ -140,10 +140,10 @@ type explainJSON struct {
 // ExplainJSON writes the nearest NICs and the chain from hardware to GPU memory.
 func ExplainJSON(w io.Writer, r *report.Report) error {
 	out := explainJSON{
-		Ready: r.Verdict.Ready, Reason: r.Verdict.Reason, Nearest: []nearestJSON{}, Chain: explain.Stack(r),
+		Ready: r.Verdict.Ready, Reason: r.Verdict.Reason, Nearest: []nearestJSON{}, Chain: explain.Stack(&r.Node, r.Findings),
 		Problems: sanitize.Errors(r.Problems),
 	}
-	for _, n := range explain.NearestNICs(r) {
+	for _, n := range explain.NearestNICs(&r.Node) {
 		j := nearestJSON{GPU: gpuEnd(r, n.GPU), Level: n.Level, NCCL: n.NCCL, Default: known(n.Default), NICs: []endJSON{}, Way: []string{}}
 		for _, i := range n.NICs {
 			j.NICs = append(j.NICs, nicEnd(r, i))

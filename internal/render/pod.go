@@ -50,7 +50,7 @@ func podReasons(r *report.Report, limit topology.Level) []string {
 		}
 	}
 	if r.Verdict.Ready != tristate.True {
-		add("the node: " + view.Summary(r))
+		add("the node: " + view.Summary(&r.Node))
 	}
 	for _, status := range [...]findings.Status{findings.Fail, findings.Undecidable} {
 		for i := range r.Findings {

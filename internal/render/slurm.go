@@ -33,7 +33,7 @@ func TopoSlurm(w io.Writer, r *report.Report) error {
 		"# slurm.conf: GresTypes=gpu,nic once, and these for the node\n")
 	t.WriteString(slurmConf(r, gpus.count, nics.count))
 	t.WriteString("\n# gres.conf\n")
-	if nothing := view.Nothing(r); nothing != "" {
+	if nothing := view.Nothing(&r.Node); nothing != "" {
 		t.WriteString("# " + nothing + "\n")
 	}
 	if gpus.count > 0 {
@@ -76,7 +76,7 @@ func slurmConf(r *report.Report, gpus, nics int) string {
 		text = slurmNode + strings.Join(parts, " ") + "\n"
 	}
 	if len(features) == 0 {
-		text += "# No Features. " + view.Summary(r) + "\n"
+		text += "# No Features. " + view.Summary(&r.Node) + "\n"
 	}
 	return text
 }

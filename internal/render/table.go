@@ -47,7 +47,7 @@ func Topo(w io.Writer, r *report.Report) error { return topo(w, r, devices) }
 // topo writes the matrix, a list of devices and the legend.
 func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) error {
 	var out strings.Builder
-	if nothing := view.Nothing(r); nothing != "" {
+	if nothing := view.Nothing(&r.Node); nothing != "" {
 		out.WriteString(nothing + "\n")
 	} else {
 		out.WriteString(matrix(r) + "\n")
@@ -68,7 +68,7 @@ func matrix(r *report.Report) string {
 	var t strings.Builder
 	left := 0
 	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; view.Folded(r, n) {
+		if n := &r.Matrix.NICs[i]; view.Folded(&r.Node, n) {
 			left++
 		} else {
 			t.WriteString("\t" + view.NICName(n))
@@ -78,7 +78,7 @@ func matrix(r *report.Report) string {
 	for i, g := range r.Matrix.GPUs {
 		fmt.Fprintf(&t, "GPU%d %s", i, view.Short(g.Address.String()))
 		for _, p := range r.Matrix.PairsOf(i) {
-			if !view.Folded(r, &r.Matrix.NICs[p.NIC]) {
+			if !view.Folded(&r.Node, &r.Matrix.NICs[p.NIC]) {
 				t.WriteString("\t" + cmp.Or(p.Level.String(), "?"))
 			}
 		}
@@ -106,7 +106,7 @@ func devices(r *report.Report) string {
 	}
 	for i := range r.Matrix.NICs {
 		n := &r.Matrix.NICs[i]
-		if view.Folded(r, n) {
+		if view.Folded(&r.Node, n) {
 			continue
 		}
 		what, drv := "software device", "-"

@@ -32,7 +32,7 @@ func wideDevices(r *report.Report) string {
 	for i := range r.Matrix.NICs {
 		n := &r.Matrix.NICs[i]
 		switch {
-		case view.Folded(r, n):
+		case view.Folded(&r.Node, n):
 		case n.Function == nil:
 			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), role(r, n))
 		default:

@@ -55,7 +55,7 @@ func (r *Report) assign(gpus []int, usable func(rdma string) tristate.State) *as
 func (r *Report) Machine() *assign.Machine { return r.machine(r.Visible.RDMA) }
 
 func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machine {
-	m := assign.NewMachine(&r.Matrix, r.PCI.NUMANodes, func(rdma string) bool { return usable(rdma) != tristate.False })
+	m := assign.NewMachine(&r.Node, func(rdma string) bool { return usable(rdma) != tristate.False })
 	for _, nic := range m.NICs {
 		nic.Registered = r.Visible.Registered(nic.RDMA)
 	}

@@ -215,7 +215,7 @@ func unprintable(text string) string {
 func unexplained(r *report.Report) string {
 	for _, p := range r.Matrix.Pairs {
 		var out bytes.Buffer
-		way := explain.PathOf(r, p.GPU, p.NIC)
+		way := explain.PathOf(&r.Node, p.GPU, p.NIC)
 		if err := render.ExplainPairJSON(&out, r, way); err != nil || !json.Valid(out.Bytes()) || way.Why == "" {
 			return "explain GPU NIC: no valid JSON, or no reason"
 		}

@@ -6,7 +6,6 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/expect"
 	"gdr-features/source/pci"
-	"gdr-features/topology"
 )
 
 // wanted is what is expected of the machine, and what is read for that purpose only:
@@ -31,9 +30,7 @@ func (rd *Reader) readExpectations(r *Report) {
 
 // mayBeExpected reports whether something may be expected of a machine without GPU.
 func (rd *Reader) mayBeExpected(r *Report) bool {
-	return rd.want.file != nil && !rd.want.file.MatchesNone(&expect.Facts{
-		PCIRead: r.PCIRead, PCI: &r.PCI, Matrix: &topology.Matrix{}, DMI: rd.names.value,
-	})
+	return rd.want.file != nil && !rd.want.file.MatchesNone(&r.Node)
 }
 
 // readExtras reads what only expectations need, where they need it.
@@ -97,9 +94,6 @@ func (rd *Reader) compare(r *Report) *expect.Result {
 		return &expect.Result{}
 	}
 	rd.want.extras.addProblems(r, nil)
-	result := expect.Judge(rd.want.file, &expect.Facts{
-		PCIRead: r.PCIRead, PCI: &r.PCI, RDMA: &r.RDMA, Kmod: &r.Kmod, Matrix: &r.Matrix, Verdict: &r.Verdict,
-		DMI: rd.names.value, Extras: rd.want.extras.value,
-	})
+	result := expect.Judge(rd.want.file, &r.Node, rd.want.extras.value)
 	return &result
 }

@@ -126,7 +126,7 @@ func TestWaysAgree(t *testing.T) {
 
 func waysAgree(t *testing.T, name string, r *report.Report) {
 	t.Helper()
-	summary := view.Summary(r)
+	summary := view.Summary(&r.Node)
 	for _, way := range []struct {
 		check, label, word string
 		is                 tristate.State

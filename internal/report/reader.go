@@ -78,14 +78,16 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if parts&PCI != 0 {
 		rd.readPCI(ctx)
 	}
-	r := Report{PCI: rd.pci.value, PCIRead: rd.pci.err == nil, Fresh: parts}
+	r := Report{Fresh: parts, Node: verdict.Node{
+		Families: rd.options.Families, PCIRead: rd.pci.err == nil, PCI: rd.pci.value, DMI: rd.names.value,
+	}}
 	rd.pci.addProblems(&r, r.PCI.Problems)
 	rd.names.addProblems(&r, nil)
 	rd.readExpectations(&r)
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.mayBeExpected(&r) {
 		r.RDMA.Complete = true
 		r.place(topology.Facts{})
-		rd.judge(&r, verdict.Facts{})
+		rd.judge(&r)
 		return r
 	}
 	readFile := rd.startTopologyFile(parts)
@@ -93,7 +95,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
 	rd.rdma.addProblems(&r, r.RDMA.Problems)
 	rd.kmod.addProblems(&r, r.Kmod.Problems)
-	facts := topology.Facts{File: rd.options.TopologyFile, Machine: rd.names.value}
+	facts := topology.Facts{File: rd.options.TopologyFile}
 	if facts.File == nil {
 		_ = readFile(ctx)
 		rd.file.addProblems(&r, nil)
@@ -121,7 +123,8 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id says whether this is a virtual machine"))
 	}
 	rd.readExtras(ctx, &r)
-	rd.judge(&r, verdict.Facts{ACS: rd.acs.value, ACSUnread: rd.acs.err != nil, Asked: rd.asked})
+	r.ACS, r.ACSUnread, r.Asked = rd.acs.value, rd.acs.err != nil, rd.asked
+	rd.judge(&r)
 	return r
 }
 
@@ -307,19 +310,15 @@ func (r *Report) hasGPU() bool {
 
 // place builds the matrix of the machine.
 func (r *Report) place(facts topology.Facts) {
-	facts.PCI, facts.RDMA = &r.PCI, &r.RDMA
+	facts.PCI, facts.RDMA, facts.Machine = &r.PCI, &r.RDMA, r.DMI
 	facts.Virtual, facts.Processor, facts.BIOS = r.Kmod.Virtual, r.Kmod.Processor, r.Kmod.BIOS
 	r.Matrix = topology.Build(facts)
 }
 
 // judge completes the report with everything that follows from its facts.
-func (rd *Reader) judge(r *Report, facts verdict.Facts) {
-	facts.Families = rd.options.Families
-	facts.PCIRead, facts.PCI, facts.RDMA, facts.Kmod, facts.Matrix = r.PCIRead, &r.PCI, &r.RDMA, r.Kmod, r.Matrix
-	r.Verdict = verdict.Judge(facts)
+func (rd *Reader) judge(r *Report) {
+	r.Verdict = verdict.Judge(&r.Node)
 	r.Expected = rd.compare(r)
-	r.Labels, r.Unknown = derive.Labels(&derive.Facts{
-		PCIRead: r.PCIRead, PCI: &r.PCI, Families: rd.options.Families, Matrix: &r.Matrix, Verdict: &r.Verdict, Kmod: &r.Kmod, Expected: r.Expected,
-	})
-	r.Findings = findings.All(&facts, r.Verdict, r.Expected, rd.podFacts(r))
+	r.Labels, r.Unknown = derive.Labels(&r.Node, r.Expected)
+	r.Findings = findings.All(&r.Node, r.Expected, rd.podFacts(r))
 }

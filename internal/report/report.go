@@ -10,7 +10,6 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/visible"
 	"gdr-features/source/family"
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
@@ -20,17 +19,11 @@ import (
 
 // Report is a machine at one time.
 type Report struct {
-	// PCIRead is false when the PCI bus could not be read at all.
-	PCIRead bool
-	PCI     pci.Inventory
-	RDMA    rdma.Inventory
-	Kmod    kmod.State
-	Matrix  topology.Matrix
+	verdict.Node
 	// Visible are the devices that this process can use; read on request (Facts.Visible).
 	Visible visible.Devices
 	// Pod is what a container lets this process do; nil unless asked for (Options.Pod).
-	Pod     *findings.Pod
-	Verdict verdict.Verdict
+	Pod *findings.Pod
 	// Findings are the checks one by one.
 	Findings []findings.Finding
 	// Expected is how the machine compares with what is expected of it; nil without

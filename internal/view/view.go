@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/report"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // wide is the most NICs that a matrix gives a column each, virtual functions too.
@@ -20,7 +20,7 @@ const wide = 24
 
 // Folded reports whether a NIC has no column of its own: in a wide matrix, a virtual
 // function whose physical function is listed.
-func Folded(r *report.Report, n *topology.NIC) bool {
+func Folded(r *verdict.Node, n *topology.NIC) bool {
 	return len(r.Matrix.NICs) > wide && n.Function != nil && r.PCI.Physical(n.Function) != nil
 }
 
@@ -85,7 +85,7 @@ var Meanings = [...]string{
 }
 
 // Nothing says why a machine has no matrix, "" if it has one.
-func Nothing(r *report.Report) string {
+func Nothing(r *verdict.Node) string {
 	switch {
 	case len(r.Matrix.GPUs) == 0 && !r.PCIRead:
 		return "The PCI bus cannot be read."
@@ -107,7 +107,7 @@ func vendors() string {
 }
 
 // Summary returns the verdict in one line.
-func Summary(r *report.Report) string {
+func Summary(r *verdict.Node) string {
 	v := &r.Verdict
 	switch v.Ready {
 	case tristate.True:

@@ -3,7 +3,6 @@ package view
 import (
 	"testing"
 
-	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -24,7 +23,7 @@ func TestSummary(t *testing.T) {
 		{verdict.Verdict{Ready: tristate.False, Capable: tristate.False, Reason: verdict.NoNIC}, topology.Unknown, "GPUDirect RDMA: not possible on this machine (NoNIC)"},
 		{verdict.Verdict{Reason: verdict.Unreadable}, topology.PIX, "GPUDirect RDMA: unknown (Unreadable)"},
 	} {
-		if got := Summary(&report.Report{Verdict: tt.verdict, Matrix: topology.Matrix{Level: tt.level}}); got != tt.want {
+		if got := Summary(&verdict.Node{Verdict: tt.verdict, Matrix: topology.Matrix{Level: tt.level}}); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
@@ -32,15 +31,15 @@ func TestSummary(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	for _, tt := range []struct {
-		report report.Report
-		want   string
+		node verdict.Node
+		want string
 	}{
-		{report.Report{}, "The PCI bus cannot be read."},
-		{report.Report{PCIRead: true}, "No NVIDIA or AMD GPU on this machine."},
-		{report.Report{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}}}, "No RDMA device and no RDMA NIC on this machine."},
-		{report.Report{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}, NICs: []topology.NIC{{}}}}, ""},
+		{verdict.Node{}, "The PCI bus cannot be read."},
+		{verdict.Node{PCIRead: true}, "No NVIDIA or AMD GPU on this machine."},
+		{verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}}}, "No RDMA device and no RDMA NIC on this machine."},
+		{verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: []topology.GPU{{}}, NICs: []topology.NIC{{}}}}, ""},
 	} {
-		if got := Nothing(&tt.report); got != tt.want {
+		if got := Nothing(&tt.node); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

@@ -146,8 +146,8 @@ func compile(t *testing.T, selectors []resourceapi.DeviceSelector) {
 // claim is what the program prints for so many pairs.
 func (s *subject) claim(t *testing.T, pairs int) (*dra.Claim, *resourceapi.ResourceClaimTemplate, error) {
 	t.Helper()
-	m := assign.NewMachine(&s.report.Matrix, s.report.PCI.NUMANodes, func(string) bool { return true })
-	claim, err := dra.NewClaim(&s.report.PCI, m, dra.Options{Pairs: pairs})
+	m := assign.NewMachine(&s.report.Node, func(string) bool { return true })
+	claim, err := dra.NewClaim(m, dra.Options{Pairs: pairs})
 	if err != nil || claim.Template == nil {
 		return claim, nil, err
 	}

@@ -6,20 +6,17 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
-	"gdr-features/source/verbs"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-// Node is a machine that is ready, in plain values that a test may change.
+// Node is a machine that is ready, in plain values that a test may change before it is
+// judged.
 type Node struct {
-	PCIRead bool
-	PCI     pci.Inventory
-	RDMA    rdma.Inventory
-	Kmod    kmod.State
+	verdict.Node
+	// Virtual is what topology.Build is told.
 	Virtual tristate.State
-	Asked   []verbs.Answer
 }
 
 // Places of the two functions in Node.PCI.
@@ -44,7 +41,7 @@ func Function(bus uint8, vendor, device uint16, class uint32, driver string) pci
 // Ready returns a machine with one GPU and one NIC, and every prerequisite in place.
 func Ready() *Node {
 	nic := At(0x20)
-	return &Node{
+	return &Node{Node: verdict.Node{
 		PCIRead: true,
 		PCI: pci.Inventory{NUMANodes: 1, Functions: []pci.Function{
 			GPU: Function(0x10, 0x10de, 0x2330, 0x030200, "nvidia"),
@@ -63,7 +60,7 @@ func Ready() *Node {
 				kmod.FactSymbols: {"/proc/kallsyms"},
 			},
 		},
-	}
+	}}
 }
 
 // Peermem is a client that serves every family of NICs.
@@ -88,15 +85,14 @@ func Symbols(api, umem, mlx5 tristate.State) kmod.Symbols {
 	return kmod.Symbols{kmod.PeerMemoryAPI: {Found: api}, kmod.UmemDMABuf: {Found: umem}, MLX5DMABuf: {Found: mlx5}}
 }
 
-// Facts returns what the verdict judges.
-func (n *Node) Facts() verdict.Facts {
+// Judge classifies the functions, builds the matrix and judges the node.
+func (n *Node) Judge() *verdict.Node {
 	for i := range n.PCI.Functions {
 		n.PCI.Functions[i].Classify(family.Known())
 	}
-	return verdict.Facts{
-		PCIRead: n.PCIRead, PCI: &n.PCI, RDMA: &n.RDMA, Kmod: n.Kmod, Asked: n.Asked,
-		Matrix: topology.Build(topology.Facts{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual}),
-	}
+	n.Matrix = topology.Build(topology.Facts{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual})
+	n.Verdict = verdict.Judge(&n.Node)
+	return &n.Node
 }
 
 // GPU is the GPU of Ready.

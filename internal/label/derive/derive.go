@@ -13,25 +13,17 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-// Facts are what labels follow from.
-type Facts struct {
-	// PCIRead is false when the PCI bus could not be read at all.
-	PCIRead bool
-	PCI     *pci.Inventory
-	// Families are those that count.
-	Families family.Table
-	Matrix   *topology.Matrix
-	Verdict  *verdict.Verdict
-	Kmod     *kmod.State
-	// Expected is how the machine compares with what is expected of it; nil without
+// facts are what labels follow from.
+type facts struct {
+	*verdict.Node
+	// expected is how the machine compares with what is expected of it; nil without
 	// expectations.
-	Expected *expect.Result
+	expected *expect.Result
 }
 
 // kind is what a label is about: it may change only when the hardware changes, or
@@ -49,13 +41,13 @@ const (
 type row struct {
 	name     string // without prefix; the name of a family is added to one that ends in a dot
 	kind     kind
-	value    func(*Facts) (text string, unknown bool)
-	families func(*Facts) (known, here []string)
+	value    func(*facts) (text string, unknown bool)
+	families func(*facts) (known, here []string)
 }
 
 // each calls set for every label of the row. A family that was not found may be there where
 // some function could not be identified.
-func (r *row) each(f *Facts, set func(name, text string, unknown bool)) {
+func (r *row) each(f *facts, set func(name, text string, unknown bool)) {
 	if r.families == nil {
 		text, unknown := r.value(f)
 		set(r.name, text, unknown)
@@ -72,64 +64,64 @@ func (r *row) each(f *Facts, set func(name, text string, unknown bool)) {
 
 // rows holds every label.
 var rows = [...]row{
-	{name: label.Capable, kind: hardware, value: func(f *Facts) (string, bool) { return answer(f.Verdict.Capable) }},
-	{name: label.ConnectX, kind: hardware, value: func(f *Facts) (string, bool) {
+	{name: label.Capable, kind: hardware, value: func(f *facts) (string, bool) { return answer(f.Verdict.Capable) }},
+	{name: label.ConnectX, kind: hardware, value: func(f *facts) (string, bool) {
 		text, _ := answer(f.Verdict.ConnectX)
 		return text, f.Verdict.Open.ConnectX
 	}},
-	{name: "gdr.gpu.", kind: hardware, families: (*Facts).gpuFamilies},
-	{name: "gdr.nic.", kind: hardware, families: (*Facts).nicFamilies},
-	{name: label.Level, kind: hardware, value: func(f *Facts) (string, bool) { return f.level(f.Matrix.Level) }},
-	{name: label.BestLevel, kind: hardware, value: func(f *Facts) (string, bool) { return f.level(f.Matrix.Best) }},
-	{name: label.NCCLDefault, kind: hardware, value: func(f *Facts) (string, bool) {
+	{name: "gdr.gpu.", kind: hardware, families: (*facts).gpuFamilies},
+	{name: "gdr.nic.", kind: hardware, families: (*facts).nicFamilies},
+	{name: label.Level, kind: hardware, value: func(f *facts) (string, bool) { return f.level(f.Matrix.Level) }},
+	{name: label.BestLevel, kind: hardware, value: func(f *facts) (string, bool) { return f.level(f.Matrix.Best) }},
+	{name: label.NCCLDefault, kind: hardware, value: func(f *facts) (string, bool) {
 		text, unknown := answer(f.Matrix.NCCLDefault)
 		return text, unknown && f.mayHavePairs()
 	}},
-	{name: label.GPUs, kind: hardware, value: func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
-	{name: label.NICs, kind: hardware, value: func(f *Facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
-	{name: label.Topology, kind: hardware, value: func(f *Facts) (string, bool) { return word(f.Matrix.Origin) }},
-	{name: label.DataDirect, kind: hardware, value: func(f *Facts) (string, bool) {
+	{name: label.GPUs, kind: hardware, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
+	{name: label.NICs, kind: hardware, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
+	{name: label.Topology, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Origin) }},
+	{name: label.DataDirect, kind: hardware, value: func(f *facts) (string, bool) {
 		if f.Matrix.DataDirect {
 			return "true", false
 		}
 		return "", !f.Matrix.Counted
 	}},
-	{name: label.Align, kind: hardware, value: func(f *Facts) (string, bool) {
+	{name: label.Align, kind: hardware, value: func(f *facts) (string, bool) {
 		if !f.mayHavePairs() {
 			return "", false
 		}
-		return word(dra.Align(f.PCI, f.Matrix))
+		return word(dra.Align(f.Node))
 	}},
 
-	{name: label.Ready, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Verdict.Ready) }},
-	{name: label.Reason, kind: state, value: func(f *Facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
-	{name: label.Peermem, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Verdict.Peermem) }},
-	{name: label.DMABuf, kind: state, value: func(f *Facts) (string, bool) { return answer(f.Verdict.DMABuf) }},
-	{name: label.PeerDirect, kind: state, value: func(f *Facts) (string, bool) { return word(f.Kmod.Stack.PeerDirect) }},
-	{name: label.MOFED, kind: state, value: func(f *Facts) (string, bool) {
+	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.Ready) }},
+	{name: label.Reason, kind: state, value: func(f *facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
+	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.Peermem) }},
+	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.DMABuf) }},
+	{name: label.PeerDirect, kind: state, value: func(f *facts) (string, bool) { return word(f.Kmod.Stack.PeerDirect) }},
+	{name: label.MOFED, kind: state, value: func(f *facts) (string, bool) {
 		text, unknown := word(MOFED(f.Kmod.Stack.MOFED))
 		return text, unknown && f.Kmod.Stack.MOFED.Origin != kmod.OriginNotLoaded
 	}},
-	{name: label.Rate, kind: state, value: func(f *Facts) (string, bool) {
+	{name: label.Rate, kind: state, value: func(f *facts) (string, bool) {
 		if f.Verdict.Rate == nil {
 			return "", f.Verdict.Open.Rate
 		}
 		return strconv.Itoa(*f.Verdict.Rate), false
 	}},
-	{name: label.Link, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
-	{name: label.IOMMU, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
-	{name: label.ACS, kind: state, value: func(f *Facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
-	{name: label.Storage, kind: state, value: func(f *Facts) (string, bool) {
+	{name: label.Link, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
+	{name: label.IOMMU, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
+	{name: label.ACS, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
+	{name: label.Storage, kind: state, value: func(f *facts) (string, bool) {
 		if !f.nvidia() {
 			return "", !f.Matrix.Counted
 		}
 		return answer(f.Kmod.Storage)
 	}},
-	{name: label.Expected, kind: state, value: func(f *Facts) (string, bool) {
-		if f.Expected == nil || f.Expected.NoType {
+	{name: label.Expected, kind: state, value: func(f *facts) (string, bool) {
+		if f.expected == nil || f.expected.NoType {
 			return "", false
 		}
-		return answer(f.Expected.State)
+		return answer(f.expected.State)
 	}},
 }
 
@@ -141,7 +133,7 @@ func All(families family.Table) label.Names {
 			all[row.name] = true
 			continue
 		}
-		known, _ := row.families(&Facts{Families: families, Matrix: &topology.Matrix{}})
+		known, _ := row.families(&facts{Node: &verdict.Node{Families: families}})
 		for _, family := range known {
 			all[row.name+family] = true
 		}
@@ -168,8 +160,10 @@ func HardwareOf(labels label.Set) label.Set {
 
 // Labels returns the labels of a node, none at all where there is no GPU.
 // unknown names those whose facts could not be read: they may be kept as they were
-// last published.
-func Labels(f *Facts) (labels label.Set, unknown label.Names) {
+// last published. expected is how the node compares with what is expected of it; nil
+// without expectations.
+func Labels(node *verdict.Node, expected *expect.Result) (labels label.Set, unknown label.Names) {
+	f := &facts{node, expected}
 	labels, unknown = label.Set{}, label.Names{}
 	if !f.PCIRead || len(f.Matrix.GPUs) == 0 && !f.Matrix.Counted {
 		unknown = All(f.Families)
@@ -191,7 +185,7 @@ func Labels(f *Facts) (labels label.Set, unknown label.Names) {
 }
 
 // gpuFamilies are the families that count, and those of the eligible GPUs.
-func (f *Facts) gpuFamilies() (known, here []string) {
+func (f *facts) gpuFamilies() (known, here []string) {
 	for _, family := range f.Families.GPUs {
 		known = append(known, family.Name)
 	}
@@ -205,7 +199,7 @@ func (f *Facts) gpuFamilies() (known, here []string) {
 
 // nicFamilies are the families that count, and those of the eligible NICs, judged by their
 // PCI functions alone.
-func (f *Facts) nicFamilies() (known, here []string) {
+func (f *facts) nicFamilies() (known, here []string) {
 	for _, nic := range f.Matrix.NICs {
 		if fn := nic.Function; fn != nil && fn.NICEligible() {
 			here = append(here, fn.NIC.Name)
@@ -225,24 +219,24 @@ func answer(s tristate.State) (text string, unknown bool) {
 func word[T ~string](text T) (string, bool) { return string(text), text == "" }
 
 // nvidia reports whether there is a GPU that NVIDIA's own software is for, eligible or not.
-func (f *Facts) nvidia() bool {
+func (f *facts) nvidia() bool {
 	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Function != nil && gpu.GPU != nil && gpu.GPU.GPUOperator })
 }
 
-func (f *Facts) count(n int) (text string, unknown bool) {
+func (f *facts) count(n int) (text string, unknown bool) {
 	if !f.Matrix.Counted {
 		return "", true
 	}
 	return strconv.Itoa(n), false
 }
 
-func (f *Facts) level(l topology.Level) (text string, unknown bool) {
+func (f *facts) level(l topology.Level) (text string, unknown bool) {
 	return l.String(), l == topology.Unknown && f.mayHavePairs()
 }
 
 // mayHavePairs reports whether there is an eligible GPU with an eligible NIC, as far
 // as is known.
-func (f *Facts) mayHavePairs() bool {
+func (f *facts) mayHavePairs() bool {
 	return !f.Matrix.Counted || f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0
 }
 

@@ -50,30 +50,33 @@ func TestLabels(t *testing.T) {
 	software.Stack.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
 	software.Stack.PeerDirect = kmod.PeerDirectCurrent
 	tests := []struct {
-		name    string
-		facts   Facts
-		want    label.Set
-		unknown []string
+		name     string
+		node     verdict.Node
+		expected *expect.Result
+		want     label.Set
+		unknown  []string
 	}{
-		{"no GPU", Facts{PCIRead: true, Matrix: &topology.Matrix{Counted: true, Level: topology.PIX}, Verdict: &allTrue, Kmod: &software}, label.Set{}, nil},
+		{"no GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{Counted: true, Level: topology.PIX}, Verdict: allTrue, Kmod: software}, nil, label.Set{}, nil},
 		{
 			"a GPU of AMD",
-			Facts{PCIRead: true, Matrix: &topology.Matrix{Counted: true, GPUs: instinct}, Verdict: &verdict.Verdict{Capable: tristate.True, Ready: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, Kmod: &software},
+			verdict.Node{PCIRead: true, Matrix: topology.Matrix{Counted: true, GPUs: instinct}, Verdict: verdict.Verdict{Capable: tristate.True, Ready: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, Kmod: software},
+			nil,
 			label.Set{
 				label.Capable: "true", label.GPUs: "0", label.NICs: "0", label.Ready: "true", label.Peermem: "true", label.DMABuf: "true",
 				label.PeerDirect: "current", label.MOFED: "24.10-1.1.4.0__OFED",
 			},
 			[]string{label.Topology},
 		},
-		{"no bus", Facts{Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}}, label.Set{}, all},
-		{"a function that may be a GPU", Facts{PCIRead: true, Matrix: &topology.Matrix{}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}}, label.Set{}, all},
+		{"no bus", verdict.Node{Matrix: topology.Matrix{}, Verdict: verdict.Verdict{}, Kmod: kmod.State{}}, nil, label.Set{}, all},
+		{"a function that may be a GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{}, Verdict: verdict.Verdict{}, Kmod: kmod.State{}}, nil, label.Set{}, all},
 		{
 			"nothing known but a GPU",
-			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu}, Verdict: &verdict.Verdict{}, Kmod: &kmod.State{}, Expected: &expect.Result{}},
+			verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: gpu}, Verdict: verdict.Verdict{}, Kmod: kmod.State{}},
+			&expect.Result{},
 			label.Set{},
 			without(all, label.ConnectX, label.Rate, label.Link, label.IOMMU, label.ACS), // of these the verdict tells whether they are unknown
 		},
-		{"everything known", Facts{PCIRead: true, Matrix: &everything, Verdict: &allTrue, Kmod: &software, Expected: &expect.Result{State: tristate.False}}, label.Set{
+		{"everything known", verdict.Node{PCIRead: true, Matrix: everything, Verdict: allTrue, Kmod: software}, &expect.Result{State: tristate.False}, label.Set{
 			label.Capable: "true", label.ConnectX: "false", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
 			label.Topology: "physical", label.DataDirect: "true", label.Align: "numaNode",
 			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
@@ -82,7 +85,8 @@ func TestLabels(t *testing.T) {
 		}, nil},
 		{
 			"counted, and none is eligible",
-			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: gpu, Counted: true, Origin: topology.Virtual}, Verdict: &allTrue, Kmod: &software},
+			verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: gpu, Counted: true, Origin: topology.Virtual}, Verdict: allTrue, Kmod: software},
+			nil,
 			label.Set{
 				label.Capable: "true", label.ConnectX: "false", label.GPUs: "0", label.NICs: "0", label.Topology: "virtual",
 				label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
@@ -92,7 +96,8 @@ func TestLabels(t *testing.T) {
 		},
 		{
 			"counted, and no level is known",
-			Facts{PCIRead: true, Matrix: &topology.Matrix{GPUs: eligible, Counted: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: &unreadable, Kmod: &noMOFED, Expected: &expect.Result{NoType: true}},
+			verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: eligible, Counted: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: unreadable, Kmod: noMOFED},
+			&expect.Result{NoType: true},
 			label.Set{"gdr.gpu.nvidia": "true", label.GPUs: "1", label.NICs: "1", label.Reason: "Unreadable", label.Peermem: "false"},
 			[]string{
 				label.Capable, label.ConnectX, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Align, label.Ready, label.Reason,
@@ -101,8 +106,8 @@ func TestLabels(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		tt.facts.Families, tt.facts.PCI = families, &inventory
-		labels, unknown := Labels(&tt.facts)
+		tt.node.Families, tt.node.PCI = families, inventory
+		labels, unknown := Labels(&tt.node, tt.expected)
 		if diff := cmp.Diff(tt.want, labels); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}

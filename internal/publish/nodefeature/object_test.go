@@ -95,7 +95,8 @@ func TestUnlisted(t *testing.T) {
 
 // large is a report with many pairs, each about 110 bytes.
 func large(gpus, nics int, name string) *report.Report {
-	r := &report.Report{PCIRead: true}
+	r := &report.Report{}
+	r.PCIRead = true
 	r.RDMA.Complete = true
 	f := &pci.Function{RootBus: name}
 	for range gpus {
