@@ -79,7 +79,7 @@ bench: ## measure CPU and memory against a bare C program and ghw (needs gcc and
 .PHONY: golden
 golden: ## update the golden files with what the program prints now; review the diff
 	$(GO) test ./cmd/gdr-features -run TestGolden -update
-	git diff --stat testdata/golden
+	git status --short testdata/golden
 
 .PHONY: pages
 pages: ## update what README.md and docs show of commands; review the diff

@@ -41,7 +41,8 @@ func TestEnvOfOneGPU(t *testing.T) {
 func gpusOf(t *testing.T, dir, args string) []frameworks.DocumentGPU {
 	t.Helper()
 	var d frameworks.Document
-	if err := json.Unmarshal(printed(t, dir, args), &d); err != nil {
+	text, _ := printed(t, dir, args)
+	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
 	return d.GPUs

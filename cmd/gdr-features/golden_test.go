@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
+	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,26 +26,27 @@ const (
 	goldenDir   = "../../testdata/golden"
 )
 
-// surfaces are the outputs kept as golden files. JSON of large machines is left to
-// the tests that compare values: no reviewer reads a thousand pairs. Pages are large
-// and kept for one machine only; the tests of internal/picture check all.
+// forms are the machines whose outputs for programs are kept: one with ConnectX, one with EFA
+// in a virtual machine, and one with virtual functions. Of the others TestJSON checks them.
+var forms = []string{"bluefield3-l40s", "aws-g5-a10g", "vfs-with-pf"}
+
+// surfaces are the outputs kept as golden files.
 var surfaces = []struct {
 	file, args string
-	small      bool
 	of         []string // these machines alone; nil for all
 }{
-	{"topo.txt", "topo", false, nil},
-	{"check.txt", "check", false, nil},
-	{"labels.txt", "labels", false, nil},
-	{"topo.json", "topo -o json", true, nil},
-	{"check.json", "check -o json", true, nil},
-	{"labels.json", "labels -o json", true, nil},
-	{"wide.txt", "topo -o wide", false, nil},
-	{"explain.txt", "explain", false, nil},
-	{"explain.json", "explain -o json", true, nil},
-	{"topo.dot", "topo -o dot", false, nil},
-	{"env.json", "env -o json", false, []string{"bluefield3-l40s", "epyc-3gpu-phb-nccltests320", "vfs-with-pf"}},
-	{"topo.html", "topo -o html", false, []string{"bluefield3-l40s"}},
+	{"topo.txt", "topo", nil},
+	{"check.txt", "check", nil},
+	{"labels.txt", "labels", nil},
+	{"wide.txt", "topo -o wide", nil},
+	{"explain.txt", "explain", nil},
+	{"topo.json", "topo -o json", forms},
+	{"check.json", "check -o json", forms},
+	{"labels.json", "labels -o json", forms},
+	{"explain.json", "explain -o json", forms},
+	{"topo.dot", "topo -o dot", forms},
+	{"env.json", "env -o json", []string{"bluefield3-l40s", "epyc-3gpu-phb-nccltests320", "vfs-with-pf"}},
+	{"topo.html", "topo -o html", []string{"bluefield3-l40s"}},
 }
 
 // ofPairs are outputs that a machine has only with GPUs and NICs.
@@ -76,39 +80,90 @@ func paired(m *machine.Machine) bool {
 	return endNIC(m, false) != "" && slices.ContainsFunc(m.Functions, func(f machine.Function) bool { return f.IsGPU() })
 }
 
-// smallMachine is one whose JSON a person can review.
-const smallMachine = 30
+// output is a golden file and the commands that print it, one after the other.
+type output struct {
+	file     string
+	commands []string
+}
 
-// goldenOf returns the golden files of a machine, and the commands whose output each keeps.
-func goldenOf(m *machine.Machine) map[string][]string {
-	files := map[string][]string{}
+// goldenOf are the outputs that are kept of a machine that is ready, without directory.
+func goldenOf(m *machine.Machine) []output {
+	var all []output
 	for _, s := range surfaces {
-		if s.small && len(m.Functions) > smallMachine || s.of != nil && !slices.Contains(s.of, m.Name) {
-			continue
+		if s.of == nil || slices.Contains(s.of, m.Name) {
+			all = append(all, output{s.file, []string{s.args}})
 		}
-		files[filepath.Join(goldenDir, m.Name, s.file)] = []string{s.args}
 	}
 	for _, s := range ofPairs {
 		if paired(m) {
-			files[filepath.Join(goldenDir, m.Name, s.file)] = s.args(m)
+			all = append(all, output{s.file, s.args(m)})
 		}
 	}
-	return files
+	return all
 }
 
-// TestGolden compares what every command prints on every machine.
+// second is what is kept of a machine in its second state.
+var second = []output{{"check.txt", []string{"check"}}, {"labels.txt", []string{"labels"}}}
+
+// secondState is a state in which a machine's software is not ready. The name of the machine
+// chooses it, so that the machines show different ones.
+func secondState(m *machine.Machine) machine.State {
+	broken := [...]string{"no-drivers", "vfio", "nic-unbound", "no-rdma", "ports-down", "closed-no-peermem", "inbox-old"}
+	states := slices.DeleteFunc(m.States(), func(s machine.State) bool { return !slices.Contains(broken[:], s.Name) })
+	return states[crc32.ChecksumIEEE([]byte(m.Name))%uint32(len(states))]
+}
+
+// statusFile holds the commands and their exit status.
+const statusFile = "status.txt"
+
+// goldenDirs are the directories of a machine, and what is kept in each.
+func goldenDirs(m *machine.Machine) map[string][]output {
+	dir := filepath.Join(goldenDir, m.Name)
+	return map[string][]output{dir: goldenOf(m), filepath.Join(dir, secondState(m).Name): second}
+}
+
+// TestGolden compares what every command prints on every machine, and its exit status.
 func TestGolden(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
-			dir := m.Tree(t, m.Ready())
-			for file, commands := range goldenOf(m) {
-				var out []byte
-				for _, args := range commands {
-					out = append(out, printed(t, dir, args)...)
+			for dir, outputs := range goldenDirs(m) {
+				state := m.Ready()
+				if dir != filepath.Join(goldenDir, m.Name) {
+					state = secondState(m)
 				}
-				golden(t, file, out)
+				compareAll(t, m.Tree(t, state), dir, outputs)
 			}
 		})
+	}
+}
+
+// compareAll compares outputs of the machine in a tree with the files in a directory.
+func compareAll(t *testing.T, tree, dir string, outputs []output) {
+	t.Helper()
+	var statuses bytes.Buffer
+	for _, o := range outputs {
+		var text []byte
+		for _, args := range o.commands {
+			out, status := printed(t, tree, args)
+			text = append(text, out...)
+			fmt.Fprintf(&statuses, "%d gdr-features %s\n", status, args)
+		}
+		golden(t, filepath.Join(dir, o.file), text)
+	}
+	golden(t, filepath.Join(dir, statusFile), statuses.Bytes())
+}
+
+// TestJSON: what programs read is JSON on every machine, in both states.
+func TestJSON(t *testing.T) {
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
+		for _, state := range []machine.State{m.Ready(), secondState(m)} {
+			tree := m.Tree(t, state)
+			for _, args := range []string{"topo -o json", "check -o json", "labels -o json", "explain -o json", "env -o json"} {
+				if out, status := printed(t, tree, args); !json.Valid(out) {
+					t.Errorf("%s, %s: %s: status %d, %.200s", m.Name, state.Name, args, status, out)
+				}
+			}
+		}
 	}
 }
 
@@ -116,8 +171,11 @@ func TestGolden(t *testing.T) {
 func TestGoldenFilesAreWritten(t *testing.T) {
 	written := map[string]bool{filepath.Join(goldenDir, snapshotMachine, snapshotFile): true}
 	for _, m := range machine.All(t, machinesDir) {
-		for file := range goldenOf(m) {
-			written[file] = true
+		for dir, outputs := range goldenDirs(m) {
+			written[filepath.Join(dir, statusFile)] = true
+			for _, o := range outputs {
+				written[filepath.Join(dir, o.file)] = true
+			}
 		}
 	}
 	for _, name := range slurmMachines {
@@ -144,11 +202,11 @@ func TestGoldenFilesAreWritten(t *testing.T) {
 	}
 }
 
-// printed is what a command prints on a machine.
-func printed(t *testing.T, dir, args string) []byte {
+// printed is what a command prints on a machine, and its exit status.
+func printed(t *testing.T, dir, args string) (text []byte, status int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	status := run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &out, err: &errs})
+	status = run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &out, err: &errs})
 	for line := range strings.Lines(errs.String()) {
 		if !strings.HasPrefix(line, "# ") {
 			t.Errorf("%s: status %d, %s", args, status, line)
@@ -157,7 +215,7 @@ func printed(t *testing.T, dir, args string) []byte {
 	if status == 1 {
 		t.Errorf("%s: status 1", args)
 	}
-	return append(errs.Bytes(), out.Bytes()...)
+	return append(errs.Bytes(), out.Bytes()...), status
 }
 
 func golden(t *testing.T, file string, got []byte) {

@@ -24,7 +24,8 @@ func TestGoldenSlurm(t *testing.T) {
 			}
 			dir := m.Tree(t, m.Ready())
 			m.Container(t, dir, nil)
-			golden(t, slurmFile(name), printed(t, dir, "topo -o slurm"))
+			text, _ := printed(t, dir, "topo -o slurm")
+			golden(t, slurmFile(name), text)
 			compareForms(t, dir, takeSnapshot(t, dir), []string{"topo -o slurm"})
 		})
 	}
