@@ -59,5 +59,8 @@ else
 	$go test -short -vet=off -run "^($tests)\$" $(cut -d' ' -f1 <<<"$parts" | sort -u) | tee -a "$log"
 fi
 
+for machine in testdata/machines/*.txt; do
+	[ -e "testdata/nccl/${machine##*/}" ] || echo "skipped: $machine has no recorded answers of NCCL (test/nccl/README.md)"
+done
 echo "took $((SECONDS - started)) s; the slowest packages:"
 awk '$1 == "ok" && $3 ~ /s$/ {sub(/s$/, "", $3); printf "%8.1f s  %s\n", $3, $2}' "$log" | sort -rn | head -6

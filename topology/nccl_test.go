@@ -1,7 +1,9 @@
 package topology_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -74,8 +76,11 @@ func TestNCCLAnswers(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			kept, err := os.ReadFile(filepath.Join("../testdata/nccl", m.Name+".txt"))
+			if errors.Is(err, fs.ErrNotExist) {
+				t.Skipf("%s has no recorded answers; UPDATE=1 make nccl writes them (test/nccl/README.md)", m.Name)
+			}
 			if err != nil {
-				t.Fatalf("%v: UPDATE=1 make nccl writes it (test/nccl/README.md)", err)
+				t.Fatal(err)
 			}
 			said := answers(string(kept))
 			r := ready(t, m)
