@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +69,7 @@ error.`,
 			return a.env(cmd.Context(), o)
 		},
 	}
-	c.Flags().StringVar(&o.framework, "for", "", "framework: nccl, ucx, nvshmem, vllm, sglang or mooncake")
+	c.Flags().StringVar(&o.framework, "for", "", "framework: "+strings.Join(frameworks.Names(), ", "))
 	c.Flags().StringVar(&o.gpus, "gpus", "", "only these GPUs: a list of PCI addresses, UUIDs or numbers; all by default")
 	c.Flags().StringVar(&o.level, "level", "", "the farthest level allowed between a GPU and its NIC: PIX, PXB, PHB, NODE or SYS")
 	cli.Output(c, &o.format, "shell, dotenv (for docker run --env-file), json or file", "shell", "dotenv", "json", "file")

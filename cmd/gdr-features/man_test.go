@@ -25,7 +25,7 @@ func TestMan(t *testing.T) {
 			continue
 		}
 		if !*update {
-			t.Errorf("%s belongs to no command (make man removes it)", file)
+			t.Errorf("%s belongs to no command (make golden removes it)", file)
 		} else if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 func TestReadmePicture(t *testing.T) {
 	data, err := os.ReadFile("../../docs/topo.png")
 	if err != nil {
-		t.Fatalf("%v (make screenshot takes it)", err)
+		t.Fatalf("%v (go run . -o ../../docs/topo.png in test/browser takes it)", err)
 	}
 	config, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil || config.Width < 1265 || config.Height < 600 || config.Height > config.Width || len(data) > 200<<10 {

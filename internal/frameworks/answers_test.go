@@ -19,7 +19,7 @@ import (
 )
 
 // TestAnswers compares what vLLM's, SGLang's and Mooncake's own code made of the map of every
-// machine ("make frameworks" recorded it) with the map. A new machine has no answers before
+// machine ("hack/check.sh frameworks" recorded it) with the map. A new machine has no answers before
 // somebody with the sources of these frameworks records them.
 func TestAnswers(t *testing.T) {
 	writers := map[string]func(*testing.T, *assign.Map, frameworks.Settings) string{"vllm": vllmAnswer, "sglang": sglangAnswer, "mooncake": mooncakeAnswer}

@@ -90,7 +90,11 @@ func Check(m *assign.Map, given Given) []*Finding {
 
 // Judged are the variables that Check looks at.
 func Judged() []string {
-	return []string{deviceOrder, ncclHCA, ucxDevices, nvshmemSwitch, nvshmemMapping, nvshmemList, vllmMapping, vllmVariables, mooncakeVariable, mooncakePort}
+	all := []string{deviceOrder}
+	for _, f := range All {
+		all = append(all, f.variables...)
+	}
+	return all
 }
 
 // judge looks at the variables of one framework.

@@ -31,19 +31,20 @@ type Framework struct {
 	// HasFile: it reads a file, beside variables or without any.
 	HasFile bool
 
-	// judge looks at its variables.
-	judge func(j *judge)
+	// variables are those that judge looks at.
+	variables []string
+	judge     func(j *judge)
 }
 
 // All are the frameworks. Sources are in the repositories of NVIDIA/nccl, openucx/ucx,
 // NVIDIA/nvshmem, vllm-project/vllm, sgl-project/sglang and kvcache-ai/Mooncake.
 var All = [...]Framework{
-	{Name: "nccl", Write: writeNCCL, judge: judgeNCCL},
-	{Name: "ucx", Write: writeUCX, judge: judgeUCX},
-	{Name: "nvshmem", Write: writeNVSHMEM, judge: judgeNVSHMEM},
-	{Name: "vllm", Write: writeVLLM, judge: judgeVLLM},
+	{Name: "nccl", Write: writeNCCL, judge: judgeNCCL, variables: []string{ncclHCA}},
+	{Name: "ucx", Write: writeUCX, judge: judgeUCX, variables: []string{ucxDevices}},
+	{Name: "nvshmem", Write: writeNVSHMEM, judge: judgeNVSHMEM, variables: []string{nvshmemSwitch, nvshmemMapping, nvshmemList}},
+	{Name: "vllm", Write: writeVLLM, judge: judgeVLLM, variables: []string{vllmMapping, vllmVariables}},
 	{Name: "sglang", Write: writeSGLang, HasFile: true, judge: judgeSGLang},
-	{Name: "mooncake", Write: writeMooncake, HasFile: true, judge: judgeMooncake},
+	{Name: "mooncake", Write: writeMooncake, HasFile: true, judge: judgeMooncake, variables: []string{mooncakeVariable, mooncakePort}},
 }
 
 // Named returns a framework, nil where there is none of this name.

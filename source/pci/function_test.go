@@ -336,7 +336,7 @@ func TestProductNames(t *testing.T) {
 	for _, n := range family.Every().NICs {
 		named := func(id [2]uint16) bool { return id[0] == n.Vendor && n.Devices.Has(id[1]) }
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(known)), named) {
-			t.Errorf("no NIC of family %s has a name; run make names", n.Name)
+			t.Errorf("no NIC of family %s has a name; run genids (CONTRIBUTING.md)", n.Name)
 		}
 	}
 	// No other id has a name: those next to a line, before all and behind all.

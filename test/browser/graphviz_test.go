@@ -102,7 +102,7 @@ func TestScreenshot(t *testing.T) {
 	}
 	taken, committed := size(t, file), size(t, filepath.Join(repository, "docs/topo.png"))
 	if taken.Width != committed.Width || max(taken.Height, committed.Height)-min(taken.Height, committed.Height) > 100 {
-		t.Errorf("%dx%d, and docs/topo.png is %dx%d: make screenshot", taken.Width, taken.Height, committed.Width, committed.Height)
+		t.Errorf("%dx%d, and docs/topo.png is %dx%d: go run . -o ../../docs/topo.png", taken.Width, taken.Height, committed.Width, committed.Height)
 	}
 }
 

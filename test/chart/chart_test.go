@@ -1,6 +1,6 @@
 // Package chart tests the Helm chart with Helm's own packages, without a cluster: what it
 // renders for each of its values, what it refuses, and that README.md describes its values.
-// `make chart` runs it. That an API server accepts what the chart renders, and that the
+// `hack/check.sh chart` runs it. That an API server accepts what the chart renders, and that the
 // kustomization gives the same, is tested by test/e2e.
 package chart
 
@@ -193,7 +193,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	if got != string(want) {
 		diff, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(string(want)), B: difflib.SplitLines(got), Context: 2})
-		t.Errorf("%s differs; if it should, run make chart-golden\n%s", path, diff)
+		t.Errorf("%s differs; if it should, run go test ./... -update in test/chart\n%s", path, diff)
 	}
 }
 

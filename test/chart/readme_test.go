@@ -31,6 +31,6 @@ func TestReadme(t *testing.T) {
 	}
 	if string(got) != string(want) {
 		diff, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(string(got)), B: difflib.SplitLines(string(want)), Context: 1})
-		t.Errorf("%s is not what make chart-golden writes:\n%s", path, diff)
+		t.Errorf("%s is not what go test ./... -update in test/chart writes:\n%s", path, diff)
 	}
 }

@@ -19,7 +19,7 @@ func TestGPUOperator(t *testing.T) {
 	dir := filepath.Join(os.Getenv("GPU_OPERATOR"), "deployments/gpu-operator")
 	crds, err := filepath.Glob(filepath.Join(dir, "crds/nvidia.com_*.yaml"))
 	if err != nil || len(crds) == 0 {
-		t.Fatalf("no custom resources in %s, error %v; make gpu-operator GPU_OPERATOR=DIR needs the sources of the GPU Operator", dir, err)
+		t.Fatalf("no custom resources in %s, error %v; GPU_OPERATOR=DIR hack/check.sh gpu-operator needs the sources of the GPU Operator", dir, err)
 	}
 	for _, file := range crds {
 		text, err := os.ReadFile(file)

@@ -196,7 +196,7 @@ func TestGate(t *testing.T) {
 }
 
 // checkValues checks what the chart of the GPU Operator makes of our values. That of v26.7 is no
-// Go module: `make gpu-operator` checks it.
+// Go module: `hack/check.sh gpu-operator` checks it.
 func checkValues(t *testing.T) {
 	t.Helper()
 	for name, leaves := range map[string]bool{"values.yaml": true, "values-clusterpolicy.yaml": false} {

@@ -1,7 +1,7 @@
 //go:build faults
 
 // Package faults tests the node agent with a disk that fails and recovers. It needs root,
-// to mount a small file system; `make faults` runs it.
+// to mount a small file system; `hack/check.sh faults` runs it.
 package faults
 
 import (

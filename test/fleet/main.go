@@ -1,6 +1,6 @@
 // Command fleet runs the publishing loops of many agents in one process, each with a token
 // and a connection of its own, as if each were on its node. The machine that all of them
-// publish is read once. `make fleet` starts it and sends it commands on standard input:
+// publish is read once. `hack/check.sh fleet` starts it and sends it commands on standard input:
 //
 //	start DURATION N   start all agents, each at a random moment within that time, with
 //	                   at most N at once that have not published yet

@@ -2,7 +2,7 @@
 
 // Package image tests the archive that `make image` built: what is in it, and
 // that it works when it runs as the DaemonSet's Pod does. It needs root, Debian's
-// runc, and CGO_ENABLED=0, as `make image-test` has it.
+// runc, and CGO_ENABLED=0, as `hack/check.sh image` has it.
 package image
 
 import (

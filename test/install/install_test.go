@@ -16,7 +16,7 @@ import (
 // works there.
 func TestInstall(t *testing.T) {
 	if testing.Short() {
-		t.Skip("make test-long runs it: it compiles all programs once more, without the race detector")
+		t.Skip("hack/check.sh long runs it: it compiles all programs once more, without the race detector")
 	}
 	dir := t.TempDir()
 	sh := func(command string) string {

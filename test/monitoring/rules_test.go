@@ -1,6 +1,6 @@
 // Package monitoring tests the alerts and the dashboard that we ship: with
 // Prometheus' own promtool and parser, and against the metrics that the agent
-// has. `make rules` builds promtool and runs it.
+// has. `hack/check.sh rules` builds promtool and runs it.
 package monitoring
 
 import (
@@ -81,7 +81,7 @@ func promtool(t *testing.T, dir string, args ...string) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("%v; make rules builds it", err)
+		t.Fatalf("%v; hack/check.sh rules builds it", err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir

@@ -2,7 +2,7 @@
 
 // Package slurm tests that Slurm reads what `gdr-features topo -o slurm` prints, and places
 // jobs by it. It needs slurmd, slurmctld and salloc, of Debian's packages slurmd, slurmctld and
-// slurm-client, and root. `make slurm` runs it.
+// slurm-client, and root. `hack/check.sh slurm` runs it.
 package slurm
 
 import (

@@ -3,7 +3,7 @@
 //
 //	make test       go test -race -short: some machines, some inputs, with the race detector
 //	                go test -short of these tests alone: all machines, some inputs
-//	make test-long  go test -race: all of everything
+//	hack/check.sh long  go test -race: all of everything
 //
 // hack/test.sh finds these tests by their calls of Share, Partial and Inputs, which must be
 // in the test function itself.

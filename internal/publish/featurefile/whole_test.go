@@ -18,7 +18,7 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// kills is how often TestKilled kills; `make faults` has it do so a thousand times.
+// kills is how often TestKilled kills; `hack/check.sh faults` has it do so a thousand times.
 var kills = flag.Int("kills", 40, "how many writers are killed")
 
 // helperDoes is the environment variable that makes this program a helper.

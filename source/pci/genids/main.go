@@ -2,7 +2,7 @@
 // pci.ids file, for the ids of the families of GPUs and NICs in source/family, and of
 // products that the file does not name yet.
 //
-//	go run ./source/pci/genids /usr/share/misc/pci.ids > source/pci/ids.txt
+//	go run ./source/pci/genids /usr/share/misc/pci.ids > ids.new && mv ids.new source/pci/ids.txt
 package main
 
 import (
