@@ -20,7 +20,7 @@ import (
 
 // readNode reads and judges the whole machine.
 func readNode(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
-	r := report.Collect(ctx, fs, report.Options{Facts: report.ForPublishing.Facts, Families: families})
+	r := report.Collect(ctx, fs, report.Options{Extra: report.ForPublishing.Extra, Families: families})
 	if !r.PCIRead {
 		return nil, nil, errors.Join(r.Problems...)
 	}
@@ -43,7 +43,7 @@ func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 	if err != nil {
 		return nil, nil, err
 	}
-	inv, err := deadline.Start(func() (rdma.Inventory, error) {
+	inv, err := deadline.Async(func() (rdma.Inventory, error) {
 		return rdma.Scan(ctx, fs, &functions, rdma.SoftwareDevices|rdma.PhysicalStates|rdma.Details), nil
 	})(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 // readKmod reads the drivers and what they can do, from /sys/module,
 // /proc/driver/nvidia and /proc/kallsyms. It never fails.
 func readKmod(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
-	state, err := deadline.Start(func() (kmod.State, error) {
+	state, err := deadline.Async(func() (kmod.State, error) {
 		return kmod.Scan(fs, kmod.Request{Families: families, AllSymbols: true}), nil
 	})(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func readKmod(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 	return features.Kmod(&state, families), state.Problems, nil
 }
 
-func scanPCI(ctx context.Context, fs *host.FS, families family.Table, facts pci.Facts) (pci.Inventory, error) {
-	inv, err := deadline.Start(func() (pci.Inventory, error) { return pci.Scan(fs, families, facts) })(ctx)
+func scanPCI(ctx context.Context, fs *host.FS, families family.Table, facts pci.Want) (pci.Inventory, error) {
+	inv, err := deadline.Async(func() (pci.Inventory, error) { return pci.Scan(fs, families, facts) })(ctx)
 	if errors.Is(err, deadline.ErrTimeout) {
 		err = fmt.Errorf("PCI bus: %w", err)
 	}

@@ -69,7 +69,7 @@ func ParseFile(data []byte) (*File, error) {
 	}
 }
 
-// add puts an element below its parent and gives it back, as the parent of what it
+// add puts an element below its parent and returns it, as the parent of what it
 // contains. What an ignored element contains is ignored too.
 func (f *File) add(above *element, t xml.StartElement) *element {
 	attrs := make(map[string]string, len(t.Attr))

@@ -14,7 +14,7 @@ func (b *builder) hardware() {
 	nics := b.eligibleNICs()
 	placed := b.placed(nics)
 	b.nccl = b.rateNCCL(placed)
-	b.m.Counted = !b.PCI.Unidentified()
+	b.m.Complete = !b.PCI.Unidentified()
 	b.m.EligibleNICs = len(nics)
 	b.m.Reachable = tristate.False
 	for i := range b.PCI.Functions {
@@ -60,7 +60,7 @@ func (b *builder) hardware() {
 	if b.m.Best = nearest(all); !slices.Contains(bests, Unknown) {
 		b.m.Level = slices.Max(bests)
 	}
-	if !b.m.Counted { // an unidentified function may be a GPU without a NIC, or a nearer NIC
+	if !b.m.Complete { // an unidentified function may be a GPU without a NIC, or a nearer NIC
 		b.m.Level, b.m.NCCLDefault = Unknown, tristate.Unknown
 		if b.m.Best != PIX {
 			b.m.Best = Unknown

@@ -23,7 +23,7 @@ func collect(t *testing.T, m *machine.Machine, s machine.State, file *topology.F
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return report.Collect(t.Context(), fs, report.Options{Facts: report.ForTopo.Facts, TopologyFile: file})
+	return report.Collect(t.Context(), fs, report.Options{Extra: report.ForTopo.Extra, TopologyFile: file})
 }
 
 // reports are those of machines with everything in place, by name. Several tests read every

@@ -59,7 +59,7 @@ func TestNames(t *testing.T) {
 		if tt.name == "" {
 			devices = nil
 		}
-		m := Build(Facts{
+		m := Build(Inputs{
 			PCI:  &pci.Inventory{Functions: []pci.Function{*g, *n}},
 			RDMA: &rdma.Inventory{Devices: devices},
 			File: parse(t, namedFile),
@@ -68,7 +68,7 @@ func TestNames(t *testing.T) {
 		if got := (inBoth{p.Level, p.NCCL}); got != tt.want || p.FromFile != tt.fromFile {
 			t.Errorf("%+v: %v %v, from the file: %v", tt, got.Level, got.NCCL, p.FromFile)
 		}
-		bare := Build(Facts{PCI: &pci.Inventory{Functions: []pci.Function{*g, *n}}, RDMA: &rdma.Inventory{}, File: parse(t, namedFile)})
+		bare := Build(Inputs{PCI: &pci.Inventory{Functions: []pci.Function{*g, *n}}, RDMA: &rdma.Inventory{}, File: parse(t, namedFile)})
 		if m.Level != bare.Level || m.Best != bare.Best || m.NCCLDefault != bare.NCCLDefault || m.Origin != bare.Origin {
 			t.Errorf("%+v: %v %v %v %v, and without driver %v %v %v %v", tt, m.Level, m.Best, m.NCCLDefault, m.Origin,
 				bare.Level, bare.Best, bare.NCCLDefault, bare.Origin)
@@ -99,7 +99,7 @@ func TestNamesNeedAttributes(t *testing.T) {
 			t.Fatalf("%s is not in the file", tt.attribute)
 		}
 		g, n := placed(gpu(t, "0000:01:00.0"), 0), placed(nic(t, "0000:99:00.0"), 0)
-		m := Build(Facts{
+		m := Build(Inputs{
 			PCI:  &pci.Inventory{Functions: []pci.Function{*g, *n}},
 			RDMA: &rdma.Inventory{Devices: []rdma.Device{{Name: "far", PCI: &n.Address}}},
 			File: parse(t, text),

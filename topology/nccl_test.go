@@ -86,7 +86,7 @@ func TestNCCLAnswers(t *testing.T) {
 			r := ready(t, m)
 			matrix := r.Matrix
 			if r.Kmod.BIOS != "" { // by which RCCL differs
-				matrix = topology.Build(topology.Facts{PCI: &r.PCI, RDMA: &r.RDMA, Virtual: r.Kmod.Virtual, Processor: r.Kmod.Processor, BIOS: "not of Azure"})
+				matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Virtual: r.Kmod.Virtual, Processor: r.Kmod.Processor, BIOS: "not of Azure"})
 			}
 			for i := range matrix.Pairs {
 				p := &matrix.Pairs[i]

@@ -75,7 +75,7 @@ func build(nodes int, functions ...pci.Function) topology.Matrix {
 	for i := range functions {
 		functions[i].Classify(family.Known())
 	}
-	return topology.Build(topology.Facts{PCI: &pci.Inventory{Functions: functions, NUMANodes: nodes}, RDMA: &rdma.Inventory{}})
+	return topology.Build(topology.Inputs{PCI: &pci.Inventory{Functions: functions, NUMANodes: nodes}, RDMA: &rdma.Inventory{}})
 }
 
 // TestNearestOfOddMachines: ties, virtual functions, unknown places.

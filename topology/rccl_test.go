@@ -54,7 +54,7 @@ func TestRCCLUnderHyperV(t *testing.T) {
 		{"an AMD CPU", "0011:00:00.0", "0021:00:00.0", 0x74b5, kmod.Processor{Vendor: "AuthenticAMD", Arch: "x86_64", Family: 191}, hyperV, [4]Level{PHB, PHB, PHB, PHB}, tristate.False},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := Build(Facts{
+			m := Build(Inputs{
 				PCI: &pci.Inventory{NUMANodes: 1, Functions: []pci.Function{
 					on("0010:00:00.0", 0x15b3, 0x101e, 0x020700), on(tt.gpu0, 0x1002, tt.device, 0x120000),
 					on("0020:00:00.0", 0x15b3, 0x101e, 0x020700), on(tt.gpu1, 0x1002, tt.device, 0x120000),
@@ -114,7 +114,7 @@ func TestRCCLAtPHB(t *testing.T) {
 				}
 			}
 			slices.SortFunc(functions, func(a, b pci.Function) int { return a.Address.Compare(b.Address) })
-			m := Build(Facts{
+			m := Build(Inputs{
 				PCI:  &pci.Inventory{NUMANodes: 1, Functions: functions},
 				RDMA: &rdma.Inventory{Complete: true}, Processor: tt.cpu,
 			})

@@ -33,7 +33,7 @@ type GPU struct {
 	Nearest []*pci.Function
 	// Level is Unknown where there is no such NIC, and where one whose level is
 	// not known may be nearer. NIC functions that could not be identified are
-	// left out; see Matrix.Counted.
+	// left out; see Matrix.Complete.
 	Level Level
 }
 
@@ -117,10 +117,10 @@ type Matrix struct {
 	// without RDMA devices.
 
 	// EligibleGPUs and EligibleNICs are counts, the latter without virtual
-	// functions whose physical function is listed. Counted is false when some
+	// functions whose physical function is listed. Complete is false when some
 	// function could not be identified, so that there may be more.
 	EligibleGPUs, EligibleNICs int
-	Counted                    bool
+	Complete                   bool
 	// KnownNICs counts the NIC functions of families that count, eligible or not, and
 	// OtherNICs those of families that are known and do not count.
 	KnownNICs, OtherNICs int
@@ -181,8 +181,8 @@ func (m *Matrix) PairsOf(gpu int) []Pair {
 	return m.Pairs[gpu*n : (gpu+1)*n]
 }
 
-// Facts are what a Matrix is built from.
-type Facts struct {
+// Inputs are what a Matrix is built from.
+type Inputs struct {
 	PCI  *pci.Inventory
 	RDMA *rdma.Inventory
 	// File is the machine's NCCL topology file, nil when it has none or when it
@@ -194,15 +194,15 @@ type Facts struct {
 	// Machine are the names that the firmware gives the machine. Without them it is not
 	// known whether a NIC with family.NIC.NoGPUMemory reaches GPU memory.
 	Machine dmi.Names
-	// Processor and BIOS are of matter to RCCL alone, as kmod.State has them.
+	// Processor and BIOS, as kmod.State has them, are used by RCCL alone.
 	Processor kmod.Processor
 	BIOS      string
 }
 
 // Build rates every pair of GPU and NIC. It never fails: what the facts leave open is
 // Unknown.
-func Build(facts Facts) Matrix {
-	b := builder{Facts: facts, rated: map[[2]pci.Address]rating{}}
+func Build(facts Inputs) Matrix {
+	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}}
 	b.m.Machine = b.Machine
 	b.virtual = b.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
@@ -219,7 +219,7 @@ func Build(facts Facts) Matrix {
 	return b.m
 }
 
-// pairs returns every pair its levels.
+// pairs rates every pair.
 func (b *builder) pairs() {
 	at := make([]ncclFunction, len(b.m.NICs))
 	for j := range b.m.NICs {
@@ -269,7 +269,7 @@ func (b *builder) rateNCCL(nics []placedNIC) *ncclRatings {
 }
 
 type builder struct {
-	Facts
+	Inputs
 	m     Matrix
 	nccl  *ncclRatings // of eligible NICs
 	rated map[[2]pci.Address]rating

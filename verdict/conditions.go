@@ -19,7 +19,7 @@ func boundTo(f *pci.Function, drivers ...string) tristate.State {
 // unlessUnidentified makes False unknown where a function that could not be identified may be
 // what is missing.
 func (f *Node) unlessUnidentified(no tristate.State) tristate.State {
-	if no == tristate.False && !f.Matrix.Counted {
+	if no == tristate.False && !f.Matrix.Complete {
 		return tristate.Unknown
 	}
 	return no
@@ -49,8 +49,8 @@ func (f *Node) iommu() (mode string, open bool) {
 	switch {
 	case translated:
 		return "translated", false
-	case open, !seen, !f.Matrix.Counted:
-		return "", open || !f.Matrix.Counted
+	case open, !seen, !f.Matrix.Complete:
+		return "", open || !f.Matrix.Complete
 	case grouped:
 		return "passthrough", false
 	case f.Kmod.IOMMU == tristate.Unknown: // they are in no group, but it is not known whether there are groups
@@ -64,7 +64,7 @@ func (f *Node) iommu() (mode string, open bool) {
 // where it failed for all, this process may not read them. A function that could
 // not be identified may be the nearest one.
 func (f *Node) acs() (state string, open bool) {
-	if !f.Matrix.Counted {
+	if !f.Matrix.Complete {
 		return "", true
 	}
 	missing := f.Matrix.EligibleGPUs == 0
@@ -96,14 +96,14 @@ func (f *Node) acs() (state string, open bool) {
 // not be read leaves it open, unless there are several layers already.
 func (f *Node) link() (layer string, open bool) {
 	layers := map[string]bool{}
-	open = !f.RDMA.Complete || !f.Matrix.Counted
+	open = !f.RDMA.Complete || !f.Matrix.Complete
 	for _, n := range f.Matrix.NICs {
 		if !n.Eligible || n.RDMA == nil {
 			continue
 		}
 		open = open || !n.RDMA.PortsRead
 		for _, p := range n.RDMA.Ports {
-			switch p.Carries() {
+			switch p.Usable() {
 			case tristate.True:
 				layers[p.LinkLayer] = true
 			case tristate.Unknown:

@@ -28,7 +28,7 @@ func (f *Node) connectX() (capable tristate.State, open bool) {
 		}
 	}
 	if !found {
-		return tristate.Unknown, !m.Counted
+		return tristate.Unknown, !m.Complete
 	}
 	notJudged := func(fn pci.Function) bool { return fn.Other != nil && fn.Other.GPUOperator }
 	if slices.ContainsFunc(f.PCI.Functions, notJudged) {

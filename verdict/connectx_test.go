@@ -59,8 +59,8 @@ func TestConnectX(t *testing.T) {
 				tc.edit(f)
 			}
 			v := verdict.Judge(f)
-			if v.ConnectX != tc.want || v.Open.ConnectX != tc.open {
-				t.Errorf("%v, open %v; want %v, %v", v.ConnectX, v.Open.ConnectX, tc.want, tc.open)
+			if v.ConnectX != tc.want || v.Undecided.ConnectX != tc.open {
+				t.Errorf("%v, open %v; want %v, %v", v.ConnectX, v.Undecided.ConnectX, tc.want, tc.open)
 			}
 			if tc.edit == nil && v.ConnectX != tristate.Unknown && v.ConnectX != v.Capable {
 				t.Errorf("%v, but capable %v", v.ConnectX, v.Capable)

@@ -34,7 +34,7 @@ func Example() {
 	}
 	devices := rdma.Scan(context.Background(), tree, &functions, 0)
 	drivers := kmod.Scan(tree, kmod.For(&functions, table))
-	matrix := topology.Build(topology.Facts{PCI: &functions, RDMA: &devices, Virtual: drivers.Virtual})
+	matrix := topology.Build(topology.Inputs{PCI: &functions, RDMA: &devices, Virtual: drivers.Virtual})
 
 	for _, pair := range matrix.Pairs {
 		gpu, nic := matrix.GPUs[pair.GPU], matrix.NICs[pair.NIC]

@@ -22,7 +22,7 @@ type Pair struct {
 // pairs returns the pairs of families that are judged: those with eligible functions on the
 // machine, or all if that is unknown.
 func (f *Node) pairs() []Pair {
-	table := f.PCI.Families(f.Families.OrKnown())
+	table := f.PCI.Families(f.Families.OrDefault())
 	all := make([]Pair, 0, len(table.GPUs)*len(table.NICs))
 	for _, g := range table.GPUs {
 		for _, n := range table.NICs {
@@ -293,7 +293,7 @@ func HasActivePort(n *topology.NIC) tristate.State {
 		answer = tristate.Unknown
 	}
 	for _, p := range n.RDMA.Ports {
-		answer = tristate.Or(answer, p.Carries())
+		answer = tristate.Or(answer, p.Usable())
 	}
 	return answer
 }

@@ -12,7 +12,7 @@ import (
 // have no active port, and nil when it is unknown (open) or there is no eligible GPU or NIC.
 func (f *Node) rate() (gbps *int, open bool) {
 	switch {
-	case !f.Matrix.Counted: // what could not be identified may be a GPU, or a nearer NIC
+	case !f.Matrix.Complete: // what could not be identified may be a GPU, or a nearer NIC
 		return nil, true
 	case f.Matrix.EligibleNICs == 0:
 		return nil, false
@@ -42,7 +42,7 @@ func (f *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
 	ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
 	more = gpu.Level == topology.Unknown || !all
 	for _, p := range ports {
-		switch p.Carries() {
+		switch p.Usable() {
 		case tristate.True:
 			gbps = max(gbps, p.RateGbps)
 			more = more || p.RateGbps == 0

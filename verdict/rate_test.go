@@ -88,11 +88,11 @@ func TestRate(t *testing.T) {
 			v := n.Judge().Verdict
 			got := none
 			switch {
-			case v.Rate != nil && v.Open.Rate:
+			case v.Rate != nil && v.Undecided.Rate:
 				t.Fatalf("%d and open", *v.Rate)
 			case v.Rate != nil:
 				got = *v.Rate
-			case v.Open.Rate:
+			case v.Undecided.Rate:
 				got = open
 			}
 			if got != tc.want {

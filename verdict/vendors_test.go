@@ -60,7 +60,7 @@ func TestUnidentifiedNIC(t *testing.T) {
 	n.AddNIC()
 	other := &n.PCI.Functions[len(n.PCI.Functions)-1]
 	other.Vendor, other.Device, other.Class, other.Unidentified = 0, 0, 0, true
-	if v := n.Judge().Verdict; v.Link != "" || !v.Open.Link || v.IOMMU != "" || !v.Open.IOMMU {
-		t.Errorf("link %q, open %v; IOMMU %q, open %v", v.Link, v.Open.Link, v.IOMMU, v.Open.IOMMU)
+	if v := n.Judge().Verdict; v.Link != "" || !v.Undecided.Link || v.IOMMU != "" || !v.Undecided.IOMMU {
+		t.Errorf("link %q, open %v; IOMMU %q, open %v", v.Link, v.Undecided.Link, v.IOMMU, v.Undecided.IOMMU)
 	}
 }

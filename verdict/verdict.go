@@ -87,9 +87,9 @@ type Verdict struct {
 	IOMMU string
 	// ACS is "clear" or "redirect"; "" for unknown.
 	ACS string
-	// Open tells which of these five have no value because something could not be read.
+	// Undecided tells which of these five have no value because something could not be read.
 	// ACS registers that this process may not read do not count.
-	Open struct{ ConnectX, Link, Rate, IOMMU, ACS bool }
+	Undecided struct{ ConnectX, Link, Rate, IOMMU, ACS bool }
 	// Steps are the prerequisites in the order in which they are checked. The two ways
 	// to GPU memory are one step, the last.
 	Steps []Step
@@ -113,11 +113,11 @@ const GPUMemory = "gpu-memory"
 // Judge returns the verdict on a node's facts. It does not use Node.Verdict.
 func Judge(f *Node) Verdict {
 	var v Verdict
-	v.ConnectX, v.Open.ConnectX = f.connectX()
-	v.Link, v.Open.Link = f.link()
-	v.Rate, v.Open.Rate = f.rate()
-	v.IOMMU, v.Open.IOMMU = f.iommu()
-	v.ACS, v.Open.ACS = f.acs()
+	v.ConnectX, v.Undecided.ConnectX = f.connectX()
+	v.Link, v.Undecided.Link = f.link()
+	v.Rate, v.Undecided.Rate = f.rate()
+	v.IOMMU, v.Undecided.IOMMU = f.iommu()
+	v.ACS, v.Undecided.ACS = f.acs()
 	var why Reason
 	v.Capable, why = f.capable()
 	judged := furthest(f.pairs())
@@ -152,7 +152,7 @@ func (f *Node) capable() (tristate.State, Reason) {
 	default:
 		return tristate.Unknown, Unreadable
 	}
-	if !m.Counted { // what could not be identified may be what is missing
+	if !m.Complete { // what could not be identified may be what is missing
 		return tristate.Unknown, Unreadable
 	}
 	return tristate.False, why

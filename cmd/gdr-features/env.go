@@ -138,11 +138,11 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 // which go to standard error.
 func (a *app) mapText(format string, here *assigned, some []frameworks.Framework) ([]byte, error) {
 	if format == "json" {
-		d := frameworks.NewDocument(here.Map, some)
+		d := frameworks.NewDocument(here.Assignment, some)
 		d.Notes = slices.Concat(here.notes, d.Notes)
 		return asJSON(d)
 	}
-	s := some[0].Write(here.Map)
+	s := some[0].Write(here.Assignment)
 	s.Notes = append(here.allNotes(), s.Notes...)
 	switch format {
 	case "file":
@@ -164,7 +164,7 @@ func asJSON(v any) ([]byte, error) {
 
 // assigned is a machine on which each GPU in question has its NIC.
 type assigned struct {
-	*assign.Map
+	*assign.Assignment
 	report *report.Report
 	notes  []string // which GPUs count, and whether all was read
 }
@@ -183,7 +183,7 @@ func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &assigned{Map: r.Assign().Only(chosen), report: r}
+	result := &assigned{Assignment: r.Assign().Only(chosen), report: r}
 	switch {
 	case r.PCIRead && len(r.Matrix.GPUs) == 0:
 		result.notes = append(result.notes, "There is no GPU here.")

@@ -30,8 +30,8 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	var text bytes.Buffer
 	for _, g := range given {
 		g.Networks = here.report.Visible.Networks
-		m := here.Map
-		if selected := here.report.Selected(g.Variables); o.gpus == "" && !g.Elsewhere && len(selected.GPUs) > 0 {
+		m := here.Assignment
+		if selected := here.report.Selected(g.Variables); o.gpus == "" && !g.Foreign && len(selected.GPUs) > 0 {
 			m, g.UnknownGPUs = m.Only(selected.GPUs), selected.Unknown
 		}
 		findings := frameworks.Check(m, g)
@@ -65,8 +65,8 @@ func environment(names []string) map[string]string {
 }
 
 // given reads what is to be judged.
-func (a *app) given(args []string) ([]frameworks.Given, error) {
-	given := []frameworks.Given{{Variables: environment(frameworks.Read())}}
+func (a *app) given(args []string) ([]frameworks.Environment, error) {
+	given := []frameworks.Environment{{Variables: environment(frameworks.Read())}}
 	if len(args) > 0 {
 		data, err := a.readInput(args[0])
 		if err != nil {
@@ -77,7 +77,7 @@ func (a *app) given(args []string) ([]frameworks.Given, error) {
 		}
 	}
 	for i := range given {
-		given[i].Elsewhere = len(args) > 0
+		given[i].Foreign = len(args) > 0
 		given[i].ReadFiles(readNamed)
 	}
 	return given, nil

@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, root string) error {
 	}
 	devices := rdma.Scan(ctx, tree, &functions, 0)
 	drivers := kmod.Scan(tree, kmod.For(&functions, table))
-	matrix := topology.Build(topology.Facts{PCI: &functions, RDMA: &devices, Virtual: drivers.Virtual})
+	matrix := topology.Build(topology.Inputs{PCI: &functions, RDMA: &devices, Virtual: drivers.Virtual})
 	node := verdict.Judge(&verdict.Node{
 		Families: table, PCIRead: true, PCI: functions, RDMA: devices, Kmod: drivers, Matrix: matrix,
 	})

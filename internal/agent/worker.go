@@ -51,7 +51,7 @@ func newWorker(a *Agent, p publish.Publisher, rescan chan<- time.Duration) *work
 	}
 }
 
-// offer returns the worker a sample, which replaces one that it has not received yet.
+// offer hands the worker a sample, which replaces one that it has not received yet.
 func (w *worker) offer(s *sample) {
 	select {
 	case <-w.samples:
@@ -180,7 +180,7 @@ func (w *worker) write(ctx context.Context, reverting bool) {
 	log.Info("published")
 }
 
-// report returns the result to the monitor.
+// report tells the monitor the result.
 func (w *worker) report(ctx context.Context, wrote bool, err error) {
 	if m := w.agent.Monitor; m != nil && ctx.Err() == nil {
 		m.Published(w.publisher.Name(), wrote, err)

@@ -118,8 +118,8 @@ type Choice struct {
 	index int // of the GPU in the matrix
 }
 
-// Map is a machine with one choice for each of some GPUs.
-type Map struct {
+// Assignment is a machine with one choice for each of some GPUs.
+type Assignment struct {
 	*Machine
 	// Choices are in the order in which a process counts the GPUs: the first is its GPU 0.
 	Choices []Choice
@@ -141,8 +141,8 @@ func (m *Machine) EveryGPU() []int {
 // matrix, in the order in which a process counts them. GPUs choose in the order of their
 // addresses. Each gets the NIC with the nearest level, then the fewest GPUs so far, then a
 // physical rather than a virtual function, then the highest rate, then the lowest address.
-func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Map {
-	result := &Map{Machine: m, Choices: make([]Choice, len(gpus))}
+func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Assignment {
+	result := &Assignment{Machine: m, Choices: make([]Choice, len(gpus))}
 	inTurn := make([]int, len(gpus))
 	for i, gpu := range gpus {
 		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], index: gpu}
@@ -168,8 +168,8 @@ func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Map {
 // Only returns the map of some of the GPUs, indexes in the matrix, in the order in which a
 // process counts them. Each keeps its NIC, so that processes that ask for one GPU each do
 // not all choose the same NIC. All of them must have a choice.
-func (m *Map) Only(gpus []int) *Map {
-	result := &Map{Machine: m.Machine, Choices: make([]Choice, len(gpus)), whole: m.whole}
+func (m *Assignment) Only(gpus []int) *Assignment {
+	result := &Assignment{Machine: m.Machine, Choices: make([]Choice, len(gpus)), whole: m.whole}
 	for i, gpu := range gpus {
 		result.Choices[i] = m.Choices[slices.IndexFunc(m.Choices, func(c Choice) bool { return c.index == gpu })]
 	}
@@ -225,7 +225,7 @@ func (m *Machine) Find(rdma string) *NIC {
 // Within reports whether every GPU has a usable NIC at this level or a nearer one. With
 // topology.Unknown as the limit any level will do. It is Unknown where a level that matters
 // is, and where a NIC that could not be read may be nearer.
-func (m *Map) Within(limit topology.Level) tristate.State {
+func (m *Assignment) Within(limit topology.Level) tristate.State {
 	state := tristate.True
 	for _, c := range m.Choices {
 		state = tristate.And(state, m.within(c, limit))
@@ -233,7 +233,7 @@ func (m *Map) Within(limit topology.Level) tristate.State {
 	return state
 }
 
-func (m *Map) within(c Choice, limit topology.Level) tristate.State {
+func (m *Assignment) within(c Choice, limit topology.Level) tristate.State {
 	unknown := func(nic *NIC) bool { return m.Level(c, nic) == topology.Unknown }
 	switch {
 	case c.NIC != nil && (limit == topology.Unknown || c.Level != topology.Unknown && c.Level <= limit):
@@ -249,12 +249,12 @@ func (m *Map) within(c Choice, limit topology.Level) tristate.State {
 }
 
 // Used are the NICs that are chosen, by address, each once.
-func (m *Map) Used() []*NIC {
+func (m *Assignment) Used() []*NIC {
 	return slices.DeleteFunc(slices.Clone(m.NICs), func(n *NIC) bool { return m.Users(n) == 0 })
 }
 
 // Users is how many of the GPUs in Choices use a NIC.
-func (m *Map) Users(n *NIC) int {
+func (m *Assignment) Users(n *NIC) int {
 	users := 0
 	for _, c := range m.Choices {
 		if c.NIC == n {

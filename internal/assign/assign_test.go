@@ -81,7 +81,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-func first(m *assign.Map) []string {
+func first(m *assign.Assignment) []string {
 	var out []string
 	for _, c := range m.Choices {
 		text := c.GPU.Address.String() + " none"

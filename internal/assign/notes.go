@@ -10,7 +10,7 @@ import (
 )
 
 // Notes say what is not ideal on this machine, a sentence each.
-func (m *Map) Notes() []string {
+func (m *Assignment) Notes() []string {
 	var notes []string
 	for _, c := range m.Choices {
 		notes = append(notes, m.about(c)...)
@@ -33,7 +33,7 @@ func (m *Map) Notes() []string {
 }
 
 // about returns the notes about one GPU.
-func (m *Map) about(c Choice) []string {
+func (m *Assignment) about(c Choice) []string {
 	var notes []string
 	gpu := c.GPU.Address
 	if !c.GPU.Eligible {
@@ -61,7 +61,7 @@ func (m *Map) about(c Choice) []string {
 
 // nearerUnusable is the pair of a GPU and the nearest eligible NIC that is nearer than the one
 // chosen; nil for none.
-func (m *Map) nearerUnusable(c Choice) *topology.Pair {
+func (m *Assignment) nearerUnusable(c Choice) *topology.Pair {
 	var nearest *topology.Pair
 	for _, p := range m.PairsOf(c.index) {
 		if m.Matrix.NICs[p.NIC].Eligible && Rank(p.Level) < Rank(c.Level) && (nearest == nil || p.Level < nearest.Level) {
@@ -72,7 +72,7 @@ func (m *Map) nearerUnusable(c Choice) *topology.Pair {
 }
 
 // usersOf are the addresses of the machine's GPUs that use a NIC.
-func (m *Map) usersOf(n *NIC) []string {
+func (m *Assignment) usersOf(n *NIC) []string {
 	var users []string
 	for _, c := range m.whole {
 		if c.NIC == n {

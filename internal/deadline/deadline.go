@@ -10,9 +10,9 @@ import (
 // ErrTimeout is the error of a read that did not end in time.
 var ErrTimeout = errors.New("no answer in time")
 
-// Start starts a read and gives a function that waits for its result. That function
+// Async starts a read and returns a function that waits for its result. That function
 // gives ErrTimeout when the context ends first; it may be called again.
-func Start[T any](read func() (T, error)) func(context.Context) (T, error) {
+func Async[T any](read func() (T, error)) func(context.Context) (T, error) {
 	type answer struct {
 		value T
 		err   error

@@ -8,7 +8,7 @@ import (
 
 func TestStart(t *testing.T) {
 	failure := errors.New("broken")
-	wait := Start(func() (int, error) { return 7, failure })
+	wait := Async(func() (int, error) { return 7, failure })
 	if got, err := wait(t.Context()); got != 7 || !errors.Is(err, failure) {
 		t.Errorf("%d, %v", got, err)
 	}
@@ -16,7 +16,7 @@ func TestStart(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	hang := make(chan struct{})
-	wait = Start(func() (int, error) { <-hang; return 1, nil })
+	wait = Async(func() (int, error) { <-hang; return 1, nil })
 	if got, err := wait(ended); got != 0 || !errors.Is(err, ErrTimeout) {
 		t.Errorf("left behind: %d, %v", got, err)
 	}

@@ -28,7 +28,7 @@ func (o *Single[T]) Start(read func() (T, error)) func(context.Context) (T, erro
 		}
 		o.stuck = nil // its result is old
 	}
-	wait := Start(read)
+	wait := Async(read)
 	return func(ctx context.Context) (T, error) {
 		value, err := wait(ctx)
 		o.stuck = nil

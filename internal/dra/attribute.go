@@ -100,7 +100,7 @@ func (a Attribute) serves(node *verdict.Node) tristate.State {
 // matched with an eligible NIC; "" where that is not known, and where there is no such GPU
 // or NIC.
 func Align(node *verdict.Node) Attribute {
-	if m := &node.Matrix; !m.Counted || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
+	if m := &node.Matrix; !m.Complete || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
 		return ""
 	}
 	for _, a := range [...]Attribute{PCIeRoot, NUMANode} {

@@ -78,7 +78,7 @@ func TestAlign(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			node := verdict.Node{PCI: pci.Inventory{Functions: tt.functions, NUMANodes: 2}}
-			node.Matrix = topology.Build(topology.Facts{PCI: &node.PCI, RDMA: &node.RDMA})
+			node.Matrix = topology.Build(topology.Inputs{PCI: &node.PCI, RDMA: &node.RDMA})
 			if got := dra.Align(&node); got != tt.want {
 				t.Errorf("Align() = %q, want %q", got, tt.want)
 			}

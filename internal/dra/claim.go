@@ -44,7 +44,7 @@ type Claim struct {
 // claimant makes a claim.
 type claimant struct {
 	Options
-	m      *assign.Map // of every GPU
+	m      *assign.Assignment // of every GPU
 	driver *dradriver.Driver
 	gpus   *dradriver.Driver // nil where neither --gpu-driver nor --gpu-class names one that is known
 	Claim

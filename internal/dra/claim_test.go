@@ -32,7 +32,7 @@ func claimOf(t *testing.T, o dra.Options, functions ...pci.Function) (*dra.Claim
 			})
 		}
 	}
-	node := verdict.Node{PCI: inv, RDMA: devices, Matrix: topology.Build(topology.Facts{PCI: &inv, RDMA: &devices})}
+	node := verdict.Node{PCI: inv, RDMA: devices, Matrix: topology.Build(topology.Inputs{PCI: &inv, RDMA: &devices})}
 	return dra.NewClaim(assign.NewMachine(&node, func(string) bool { return true }), o)
 }
 

@@ -66,7 +66,7 @@ var drivers = [...]*Driver{
 	},
 }
 
-// All gives the drivers, those of GPUs first.
+// All returns the drivers, those of GPUs first.
 func All() iter.Seq[*Driver] { return slices.Values(drivers[:]) }
 
 // OfGPUs returns the driver of the GPUs of a family, nil for none.

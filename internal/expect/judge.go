@@ -118,4 +118,4 @@ func (f *facts) level(limit topology.Level) Check {
 }
 
 // counted reports whether every PCI function was identified.
-func (f *facts) counted() bool { return f.PCIRead && f.Matrix.Counted }
+func (f *facts) counted() bool { return f.PCIRead && f.Matrix.Complete }

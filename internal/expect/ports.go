@@ -19,7 +19,7 @@ func (f *facts) activePorts(g *Group, members []*pci.Function) Check {
 	active, more := 0, 0
 	var down []string
 	for _, p := range ports {
-		switch p.Carries() {
+		switch p.Usable() {
 		case tristate.True:
 			active++
 		case tristate.False:
@@ -51,7 +51,7 @@ func (f *facts) eachActive(members []*pci.Function, ask func(rdma.DevicePort) (t
 	ports, all := f.RDMA.PortsOf(members, false)
 	t.open = t.open || !all
 	for _, p := range ports {
-		switch p.Carries() {
+		switch p.Usable() {
 		case tristate.True:
 			state, what := ask(p)
 			t.add(state, what+" on "+portName(p))
@@ -125,9 +125,9 @@ func (f *facts) nearestRate(want Range) Check {
 			state = tristate.Unknown
 		}
 		for _, p := range ports {
-			one := tristate.And(p.Carries(), want.rated(p.RateGbps))
+			one := tristate.And(p.Usable(), want.rated(p.RateGbps))
 			state = tristate.Or(state, one)
-			if p.Carries() == tristate.True && p.RateGbps > fastest {
+			if p.Usable() == tristate.True && p.RateGbps > fastest {
 				fastest, best = p.RateGbps, fmt.Sprintf("%g on %s", p.RateGbps, portName(p))
 			}
 		}

@@ -136,7 +136,7 @@ var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: 
 // same model is nearest to none and there is one for each GPU: a PCI tree that may
 // not be the board's, as some Gen4 switches show with virtual bridges.
 func sharedNearNIC(f *Facts) (shared subjects) {
-	if f.Matrix.Origin != topology.Physical || !f.Matrix.Counted {
+	if f.Matrix.Origin != topology.Physical || !f.Matrix.Complete {
 		return shared
 	}
 	served := map[*pci.Function][]string{} // the GPUs of a NIC that alone is nearest

@@ -16,20 +16,20 @@ import (
 
 // Pod is what a container lets this process do, and what its variables tell frameworks.
 type Pod struct {
-	pod.Facts
+	pod.Container
 	// Visible are the device nodes.
 	Visible *visible.Devices
 	// Map has the GPUs in question with the NICs that this process can use, and Namespace
 	// with all NICs of its network namespace, whether their nodes are here or not.
-	Map, Namespace *assign.Map
+	Map, Namespace *assign.Assignment
 	// NoGPU: none of the machine's GPUs has its node here. Those in question are then all.
 	NoGPU bool
 	// Selected are those of the container's GPUs that its variables leave to a process, by which
 	// the GPUs in question were chosen, and Here is how many GPUs the container has.
 	Selected visible.Selection
 	Here     int
-	// Given are the variables of the environment and the files that they name.
-	Given frameworks.Given
+	// Environment are the variables of the environment and the files that they name.
+	Environment frameworks.Environment
 }
 
 // UsableNIC reports whether this process can use an RDMA device: it is in its network
@@ -106,7 +106,7 @@ var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
 	{status: OK, text: say("this container has %s of %s: %s", gpusHere, eligibleGPUs, gpuNames)},
 }}
 
-func wholeMachine(f *Facts) bool { return f.Pod.Visible.Whole }
+func wholeMachine(f *Facts) bool { return f.Pod.Visible.NoDev }
 func noGPUHere(f *Facts) bool    { return f.Pod.NoGPU }
 
 func gpusHere(f *Facts) string { return fmt.Sprint(f.Pod.Here) }
@@ -215,8 +215,8 @@ func elsewhere(f *Facts) (devices subjects) {
 }
 
 // idleHere names the NICs whose nodes this process may use, or without one those of its
-// network namespace, where none has an active port: those of which that could not be read, or
-// the others.
+// network namespace, where none has an active port: with unread those whose ports could not be
+// read, otherwise the others.
 func idleHere(unread bool) func(*Facts) subjects {
 	return func(f *Facts) (idle subjects) {
 		of, unknown := f.devicesThat(f.Pod.UsableNIC), f.Pod.Map.Unknown

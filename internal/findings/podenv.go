@@ -41,7 +41,7 @@ func effects(whole bool) func(*Facts) subjects {
 			variables.add(strings.Join(s.By, " ")+" (it leaves no GPU)", s.By...)
 		}
 		writesAlone := len(throughClientCPU(f).names) > 0
-		for _, e := range frameworks.Switches(f.frameworkMap(), ways, f.Pod.Given.Variables) {
+		for _, e := range frameworks.Switches(f.frameworkMap(), ways, f.Pod.Environment.Variables) {
 			neededHere := e.Name == "NCCL_NET_GDR_READ" && writesAlone
 			if e.Whole == whole && !neededHere {
 				variables.add(fmt.Sprintf(form, e.Name, e.Value, e.Why), saw(e.Name, e.Value))
@@ -53,7 +53,7 @@ func effects(whole bool) func(*Facts) subjects {
 
 // frameworkMap is the map by which variables are judged: that of the NICs which the
 // container can use, and of all where it can use none.
-func (f *Facts) frameworkMap() *assign.Map {
+func (f *Facts) frameworkMap() *assign.Assignment {
 	if len(f.Pod.Map.NICs)+len(f.Pod.Map.Unknown) == 0 {
 		return f.Pod.Namespace
 	}
@@ -82,8 +82,8 @@ func judged(state tristate.State, mild bool) func(*Facts) subjects {
 		if len(f.frameworkMap().NICs) == 0 {
 			return variables // the ports say why
 		}
-		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Given) {
-			if found.State == state && found.Mild == mild {
+		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Environment) {
+			if found.State == state && found.Harmless == mild {
 				variables.add(found.Text(), f.sawVariable(found.Name)...)
 			}
 		}
@@ -144,11 +144,11 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	},
 })}
 
-func asksIBGDA(f *Facts) bool { return frameworks.AsksIBGDA(f.Pod.Given.Variables) }
+func asksIBGDA(f *Facts) bool { return frameworks.AsksIBGDA(f.Pod.Environment.Variables) }
 
 // handler is the processor that rings the doorbells, as NVSHMEM reads it.
 func handler(f *Facts) string {
-	return strings.ToLower(strings.Join(strings.Fields(f.Pod.Given.Variables[frameworks.IBGDAHandler]), ""))
+	return strings.ToLower(strings.Join(strings.Fields(f.Pod.Environment.Variables[frameworks.IBGDAHandler]), ""))
 }
 
 func unknownHandler(f *Facts) bool {
@@ -157,7 +157,9 @@ func unknownHandler(f *Facts) bool {
 
 // hcaPrefix is what the name of a NIC must contain, at any place. Device names that udev
 // makes (rocep24s0) do not.
-func hcaPrefix(f *Facts) string { return cmp.Or(f.Pod.Given.Variables[frameworks.HCAPrefix], "mlx5") }
+func hcaPrefix(f *Facts) string {
+	return cmp.Or(f.Pod.Environment.Variables[frameworks.HCAPrefix], "mlx5")
+}
 
 func otherNames(f *Facts) bool {
 	return !slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return strings.Contains(nic.RDMA, hcaPrefix(f)) })
@@ -216,7 +218,7 @@ func sawIBGDA(f *Facts) []string {
 
 // sawVariable is the value of a variable, nothing where it has none.
 func (f *Facts) sawVariable(name string) []string {
-	if value := f.Pod.Given.Variables[name]; value != "" {
+	if value := f.Pod.Environment.Variables[name]; value != "" {
 		return []string{saw(name, value)}
 	}
 	return nil

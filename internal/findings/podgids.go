@@ -118,8 +118,8 @@ func (f *Facts) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() 
 
 // wantsIPv4: no variable tells NCCL or NVSHMEM which entry to use.
 func wantsIPv4(f *Facts) bool {
-	asked := func(chooser string) bool { return frameworks.NewGIDWish(chooser, f.Pod.Given.Variables).IPv6 }
-	return !slices.ContainsFunc(frameworks.GIDChoosers[:], asked) && len(frameworks.GIDIndexes(f.Pod.Given.Variables)) == 0
+	asked := func(chooser string) bool { return frameworks.NewGIDWish(chooser, f.Pod.Environment.Variables).IPv6 }
+	return !slices.ContainsFunc(frameworks.GIDChoosers[:], asked) && len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) == 0
 }
 
 // entry is the one of an index, nil where it is empty.
@@ -133,9 +133,9 @@ func entry(p *pod.Port, index int) *rdma.GID {
 // badChoices names the variables with which a framework chooses an entry that is not usable.
 // One that is told the index does not choose.
 func badChoices(f *Facts) (bad subjects) {
-	indexes := frameworks.GIDIndexes(f.Pod.Given.Variables)
+	indexes := frameworks.GIDIndexes(f.Pod.Environment.Variables)
 	for _, chooser := range frameworks.GIDChoosers {
-		wish := frameworks.NewGIDWish(chooser, f.Pod.Given.Variables)
+		wish := frameworks.NewGIDWish(chooser, f.Pod.Environment.Variables)
 		told := slices.ContainsFunc(indexes, func(i frameworks.GIDIndex) bool { return strings.HasPrefix(i.Name, chooser+"_") })
 		if len(wish.Given) == 0 || told {
 			continue
@@ -164,7 +164,7 @@ func firstIndexes(f *Facts) string {
 	var texts []string
 	ports := map[string]int{}
 	for _, p := range f.rocePorts() {
-		g := entry(p, chosenGID(p.GIDs, frameworks.NewGIDWish(frameworks.GIDChoosers[0], f.Pod.Given.Variables)))
+		g := entry(p, chosenGID(p.GIDs, frameworks.NewGIDWish(frameworks.GIDChoosers[0], f.Pod.Environment.Variables)))
 		if g == nil || !f.usableGID(*g) {
 			g = &p.GIDs[slices.IndexFunc(p.GIDs, f.usableGID)]
 		}
@@ -192,7 +192,7 @@ var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.
 	},
 	{
 		status: OK, when: func(f *Facts) bool {
-			return len(f.rocePorts()) > 0 && len(frameworks.GIDIndexes(f.Pod.Given.Variables)) > 0 && f.tablesRead()
+			return len(f.rocePorts()) > 0 && len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) > 0 && f.tablesRead()
 		},
 		text: say("RoCE v2 with a routable address on all ports"),
 	},
@@ -208,7 +208,7 @@ func (f *Facts) tablesRead() bool {
 // asked for.
 func indexesThat(is func(*Facts, *rdma.GID) bool) func(*Facts) subjects {
 	return func(f *Facts) (variables subjects) {
-		for _, v := range frameworks.GIDIndexes(f.Pod.Given.Variables) {
+		for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
 			for _, p := range f.rocePorts() {
 				g := entry(p, int(min(v.Index, math.MaxInt32)))
 				if !p.Unread && is(f, g) {

@@ -58,7 +58,7 @@ func linkLayer(f *Facts) string {
 }
 
 func anyDown(f *Facts) (down bool) {
-	f.eachPort(func(_ *rdma.Device, p rdma.Port) { down = down || p.Carries() == tristate.False })
+	f.eachPort(func(_ *rdma.Device, p rdma.Port) { down = down || p.Usable() == tristate.False })
 	return down
 }
 
@@ -68,7 +68,7 @@ func idlePorts(f *Facts) (idle subjects) {
 	var unread []string
 	f.eachPort(func(d *rdma.Device, p rdma.Port) {
 		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p))
-		switch p.Carries() {
+		switch p.Usable() {
 		case tristate.False:
 			idle.names = append(idle.names, name)
 		case tristate.Unknown:
@@ -145,7 +145,7 @@ var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
 func nearPortsDown(f *Facts) (gpus subjects) {
-	if f.ActivePort() != tristate.True || !f.Matrix.Counted || !f.RDMA.Complete {
+	if f.ActivePort() != tristate.True || !f.Matrix.Complete || !f.RDMA.Complete {
 		return gpus
 	}
 	for i, gpu := range f.Matrix.GPUs {

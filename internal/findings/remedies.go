@@ -30,7 +30,7 @@ func dmabufSymbol(f *Facts) string  { return f.NIC.DMABuf }
 func newerNIC(f *Facts) string      { return f.NIC.Help.Product }
 
 // families returns the table in use.
-func families(f *Facts) family.Table { return f.Families.OrKnown() }
+func families(f *Facts) family.Table { return f.Families.OrDefault() }
 
 func vendor(f *Facts) string     { return f.GPU.Help.Vendor }
 func peerStack(f *Facts) string  { return f.NIC.Help.PeerStack }

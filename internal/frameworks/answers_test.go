@@ -22,7 +22,7 @@ import (
 // machine ("hack/check.sh frameworks" recorded it) with the map. A new machine has no answers before
 // somebody with the sources of these frameworks records them.
 func TestAnswers(t *testing.T) {
-	writers := map[string]func(*testing.T, *assign.Map, frameworks.Settings) string{"vllm": vllmAnswer, "sglang": sglangAnswer, "mooncake": mooncakeAnswer}
+	writers := map[string]func(*testing.T, *assign.Assignment, frameworks.Settings) string{"vllm": vllmAnswer, "sglang": sglangAnswer, "mooncake": mooncakeAnswer}
 	kept := map[string]map[string]string{}
 	for name := range writers {
 		kept[name] = answers(t, "../../testdata/frameworks/"+name+".txt")
@@ -70,7 +70,7 @@ func answers(t *testing.T, file string) map[string]string {
 }
 
 // gpuLines has a line for each GPU: what it is given, or that the framework stops.
-func gpuLines(m *assign.Map, say func(*assign.NIC) string) string {
+func gpuLines(m *assign.Assignment, say func(*assign.NIC) string) string {
 	var text strings.Builder
 	for i, c := range m.Choices {
 		words := "stops"
@@ -83,7 +83,7 @@ func gpuLines(m *assign.Map, say func(*assign.NIC) string) string {
 }
 
 // vllmAnswer: vLLM sets the variables that are listed for each of its workers.
-func vllmAnswer(_ *testing.T, m *assign.Map, s frameworks.Settings) string {
+func vllmAnswer(_ *testing.T, m *assign.Assignment, s frameworks.Settings) string {
 	var given string
 	var set []string
 	for _, v := range s.Variables {
@@ -106,13 +106,13 @@ func vllmAnswer(_ *testing.T, m *assign.Map, s frameworks.Settings) string {
 	})
 }
 
-func sglangAnswer(t *testing.T, m *assign.Map, s frameworks.Settings) string {
+func sglangAnswer(t *testing.T, m *assign.Assignment, s frameworks.Settings) string {
 	t.Helper()
 	return "given " + jsonLine(t, s.File) + gpuLines(m, func(nic *assign.NIC) string { return nic.RDMA })
 }
 
 // mooncakeAnswer: the preferred NICs of each name, and the others.
-func mooncakeAnswer(t *testing.T, _ *assign.Map, s frameworks.Settings) string {
+func mooncakeAnswer(t *testing.T, _ *assign.Assignment, s frameworks.Settings) string {
 	t.Helper()
 	var file map[string][2][]string
 	given := jsonLine(t, s.File)

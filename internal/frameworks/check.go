@@ -11,8 +11,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// Given is what is to be checked: the variables and files that frameworks would read.
-type Given struct {
+// Environment is what is to be checked: the variables and files that frameworks would read.
+type Environment struct {
 	// Variables by name. An empty value counts as none.
 	Variables map[string]string
 	// Files are the contents of files by the name of the framework.
@@ -24,14 +24,14 @@ type Given struct {
 	// UnknownGPUs says why it is not known which of the GPUs in question the process uses; ""
 	// where it uses all of them.
 	UnknownGPUs string
-	// Elsewhere: the variables are of another place, where other files may be.
-	Elsewhere bool
+	// Foreign: the variables are of another place, where other files may be.
+	Foreign bool
 
 	unread error // why the file that a variable names could not be read
 }
 
 // ReadFiles reads the files that variables name.
-func (g *Given) ReadFiles(read func(name string) ([]byte, error)) {
+func (g *Environment) ReadFiles(read func(name string) ([]byte, error)) {
 	if name := g.Variables[mooncakeVariable]; name != "" {
 		data, err := read(name)
 		if g.unread = err; err == nil {
@@ -50,10 +50,10 @@ type Finding struct {
 	Problems []string
 	// Want is what would be right; "" where nothing can be.
 	Want string
-	// Mild: it is wrong, and yet each GPU uses the NIC that it should, because entries name
+	// Harmless: it is wrong, and yet each GPU uses the NIC that it should, because entries name
 	// nothing here; or UCX is told to use TCP, or the NIC of one GPU of several, either of
 	// which may be meant.
-	Mild bool
+	Harmless bool
 }
 
 // Text is the name, what is wrong, and what would be right.
@@ -70,10 +70,10 @@ func (f *Finding) Text() string {
 
 // Check judges what is given against the machine. m has the GPUs in question. No finding
 // means that nothing is given.
-func Check(m *assign.Map, given Given) []*Finding {
+func Check(m *assign.Assignment, given Environment) []*Finding {
 	var all []*Finding
 	for _, f := range All {
-		j := judge{Map: m, Given: given, want: f.Write(m)}
+		j := judge{Assignment: m, Environment: given, want: f.Write(m)}
 		f.judge(&j)
 		for _, finding := range j.findings {
 			if finding.State == tristate.True {
@@ -99,8 +99,8 @@ func Judged() []string {
 
 // judge looks at the variables of one framework.
 type judge struct {
-	*assign.Map
-	Given
+	*assign.Assignment
+	Environment
 	want     Settings
 	findings []*Finding
 }
@@ -198,7 +198,7 @@ func (j *judge) list(f *Finding, allowed func(*assign.NIC) bool) {
 	}
 	before := len(f.Problems)
 	j.pairs(f, given)
-	f.Mild = f.State == tristate.False && len(f.Problems) == before
+	f.Harmless = f.State == tristate.False && len(f.Problems) == before
 }
 
 // gpus are the GPUs in question, as Assign takes them.
@@ -260,7 +260,7 @@ func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users
 
 // numberedByAddress adds a problem if CUDA may number the GPUs in another order.
 func (j *judge) numberedByAddress(f *Finding) {
-	if len(j.Choices) > 1 && len(ordered(j.Map)) > 0 && j.Variables[deviceOrder] != byAddress {
+	if len(j.Choices) > 1 && len(ordered(j.Assignment)) > 0 && j.Variables[deviceOrder] != byAddress {
 		f.wrong("GPUs are counted, and %s=%s is not set", deviceOrder, byAddress)
 	}
 }

@@ -67,7 +67,7 @@ func judgeUCX(j *judge) {
 	}
 	if !exclude && j.onlyNetworks(list) {
 		f.wrong("these are network devices, so that UCX uses TCP; %s", ucxAside)
-		f.Mild = true
+		f.Harmless = true
 		return
 	}
 	listed := map[*assign.NIC]bool{}
@@ -87,7 +87,7 @@ func judgeUCX(j *judge) {
 	before := len(f.Problems)
 	j.list(f, func(nic *assign.NIC) bool { return listed[nic] != exclude })
 	if before == 0 && !exclude && f.State == tristate.False {
-		f.Mild = j.ofOneProcess(listed)
+		f.Harmless = j.ofOneProcess(listed)
 	}
 }
 

@@ -230,7 +230,7 @@ func judgeMooncake(j *judge) {
 	j.judgePort()
 	if f := j.about(mooncakeVariable); f != nil {
 		switch {
-		case j.unread != nil && j.Elsewhere:
+		case j.unread != nil && j.Foreign:
 			f.unknown("the file could not be read here: %v", j.unread)
 		case j.unread != nil:
 			f.wrong("Mooncake cannot read the file: %v", j.unread)
@@ -242,7 +242,7 @@ func judgeMooncake(j *judge) {
 	if f == nil {
 		return
 	}
-	given, names := make([][]*assign.NIC, len(j.Choices)), mooncakeNames(j.Map)
+	given, names := make([][]*assign.NIC, len(j.Choices)), mooncakeNames(j.Assignment)
 	for key, raw := range file {
 		var lists [][]string
 		if err := json.Unmarshal(raw, &lists); err != nil || len(lists) != 2 {

@@ -20,7 +20,7 @@ func TestNetworkDevices(t *testing.T) {
 		{[]string{"lo"}, tristate.False},
 		{nil, tristate.Unknown},
 	} {
-		given := frameworks.Given{Variables: map[string]string{"UCX_NET_DEVICES": "mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,eth0"}, Networks: tt.networks}
+		given := frameworks.Environment{Variables: map[string]string{"UCX_NET_DEVICES": "mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,eth0"}, Networks: tt.networks}
 		if got := frameworks.Check(m, given); len(got) != 1 || got[0].State != tt.want {
 			t.Errorf("%q: %+v, want %v", tt.networks, got, tt.want)
 		}

@@ -53,7 +53,7 @@ type DocumentGPU struct {
 }
 
 // NewDocument describes a map, with what some frameworks are told.
-func NewDocument(m *assign.Map, some []Framework) Document {
+func NewDocument(m *assign.Assignment, some []Framework) Document {
 	d := Document{GPUs: []DocumentGPU{}, Variables: map[string]map[string]string{}, Files: map[string]any{}, Notes: append([]string{}, m.Notes()...)}
 	for _, c := range m.Choices {
 		gpu := DocumentGPU{GPU: c.GPU.Address.String(), Level: c.Level.String()}
@@ -80,12 +80,12 @@ func NewDocument(m *assign.Map, some []Framework) Document {
 
 // Parse reads variables or a map in one of the forms that this package writes: lines for a
 // shell or for docker, the JSON of a Document, the file of SGLang or of Mooncake. A
-// Document gives one Given for each framework, since one at a time is to be told.
-func Parse(data []byte) ([]Given, error) {
+// Document returns an Environment for each framework, since one at a time is to be told.
+func Parse(data []byte) ([]Environment, error) {
 	text := bytes.TrimSpace(data)
 	if !bytes.HasPrefix(text, []byte("{")) {
 		variables, err := parseLines(string(data))
-		return []Given{{Variables: variables}}, err
+		return []Environment{{Variables: variables}}, err
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(text, &object); err != nil {
@@ -100,10 +100,10 @@ func Parse(data []byte) ([]Given, error) {
 			framework = "mooncake"
 		}
 	}
-	return []Given{{Files: map[string][]byte{framework: text}}}, nil
+	return []Environment{{Files: map[string][]byte{framework: text}}}, nil
 }
 
-func parseDocument(text []byte) ([]Given, error) {
+func parseDocument(text []byte) ([]Environment, error) {
 	var d struct {
 		Variables map[string]map[string]string `json:"variables"`
 		Files     map[string]json.RawMessage   `json:"files"`
@@ -111,9 +111,9 @@ func parseDocument(text []byte) ([]Given, error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, err
 	}
-	var all []Given
+	var all []Environment
 	for _, f := range All {
-		g := Given{Variables: d.Variables[f.Name]}
+		g := Environment{Variables: d.Variables[f.Name]}
 		if file, ok := d.Files[f.Name]; ok {
 			g.Files = map[string][]byte{f.Name: file}
 		}

@@ -27,7 +27,7 @@ type Settings struct {
 type Framework struct {
 	Name string
 	// Write returns what to tell it.
-	Write func(m *assign.Map) Settings
+	Write func(m *assign.Assignment) Settings
 	// HasFile: it reads a file, beside variables or without any.
 	HasFile bool
 
@@ -75,7 +75,7 @@ const (
 )
 
 // ordered is what makes programs number the GPUs as this one does.
-func ordered(m *assign.Map) []Variable {
+func ordered(m *assign.Assignment) []Variable {
 	if slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return c.GPU.GPU.CUDA }) {
 		return []Variable{{deviceOrder, byAddress}}
 	}
@@ -88,7 +88,7 @@ func ordered(m *assign.Map) []Variable {
 func byVerbs(n *assign.NIC) bool { return n.LinkLayer == "InfiniBand" || n.LinkLayer == "Ethernet" }
 
 // verbsOnly returns the NICs in use that pass byVerbs, and a note about the others.
-func verbsOnly(m *assign.Map, who string) (nics []*assign.NIC, notes []string) {
+func verbsOnly(m *assign.Assignment, who string) (nics []*assign.NIC, notes []string) {
 	nics = m.Used()
 	some := slices.DeleteFunc(slices.Clone(nics), func(n *assign.NIC) bool { return !byVerbs(n) })
 	if len(some) < len(nics) {

@@ -23,7 +23,7 @@ import (
 )
 
 // mapOf assigns all GPUs of a machine.
-func mapOf(t *testing.T, dir string) *assign.Map {
+func mapOf(t *testing.T, dir string) *assign.Assignment {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
@@ -36,7 +36,7 @@ func mapOf(t *testing.T, dir string) *assign.Map {
 }
 
 // forms are all that env prints for a framework.
-func forms(t *testing.T, m *assign.Map, f frameworks.Framework) map[string][]byte {
+func forms(t *testing.T, m *assign.Assignment, f frameworks.Framework) map[string][]byte {
 	t.Helper()
 	s := f.Write(m)
 	s.Notes = append(m.Notes(), s.Notes...)
@@ -83,7 +83,7 @@ func TestPrintedIsRight(t *testing.T) {
 	}
 }
 
-func judged(t *testing.T, m *assign.Map, text []byte) []*frameworks.Finding {
+func judged(t *testing.T, m *assign.Assignment, text []byte) []*frameworks.Finding {
 	t.Helper()
 	given, err := frameworks.Parse(text)
 	if err != nil {
@@ -192,7 +192,7 @@ func inOrder(a, b string) int {
 	return strings.Compare(padded(a), padded(b))
 }
 
-func readVLLM(m *assign.Map, mapping string) []string {
+func readVLLM(m *assign.Assignment, mapping string) []string {
 	devices := map[string]string{}
 	for _, n := range m.NICs {
 		if !n.Auxiliary {
@@ -212,7 +212,7 @@ func readVLLM(m *assign.Map, mapping string) []string {
 }
 
 // readNVSHMEM goes through the devices by number, and repeats each.
-func readNVSHMEM(m *assign.Map, mapping string) []string {
+func readNVSHMEM(m *assign.Assignment, mapping string) []string {
 	counts := map[string]int{}
 	for entry := range strings.SplitSeq(mapping, ",") {
 		parts := strings.Split(entry, ":")
@@ -259,13 +259,13 @@ pci0000:80 numa=1
         0000:87:00.0 ib 15b3:1021 rdma=mlx5_4 port=DOWN
 `
 
-func fourGPUs(t *testing.T) *assign.Map {
+func fourGPUs(t *testing.T) *assign.Assignment {
 	t.Helper()
 	return described(t, four)
 }
 
 // described is a machine that is ready for GPUDirect RDMA.
-func described(t *testing.T, text string) *assign.Map {
+func described(t *testing.T, text string) *assign.Assignment {
 	t.Helper()
 	described, err := machine.Parse(text)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // switched is one switch with GPUs at 13, 14, ... and RDMA devices at 20, 21, ..., given as
 // attributes of a description.
-func switched(t *testing.T, gpus int, nics ...string) *assign.Map {
+func switched(t *testing.T, gpus int, nics ...string) *assign.Assignment {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("nodes 1\npci0000:10 numa=0\n  0000:10:01.0 port 8086:352a\n    0000:11:00.0 switch 1000:c030\n")

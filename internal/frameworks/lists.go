@@ -15,7 +15,7 @@ const ncclHCA = "NCCL_IB_HCA"
 // writeNCCL lists the NICs in use; NCCL takes the nearest of them for each GPU. A leading
 // "=" makes all names exact: "mlx5_1" would mean mlx5_10 too (nccl
 // src/transport/net_ib/init.cc, ncclIbInitDevices; src/misc/utils.cc, parseStringList).
-func writeNCCL(m *assign.Map) Settings {
+func writeNCCL(m *assign.Assignment) Settings {
 	nics, notes := verbsOnly(m, "NCCL's own transport")
 	s := Settings{Notes: notes}
 	if len(nics) > 0 {
@@ -29,7 +29,7 @@ const ucxDevices = "UCX_NET_DEVICES"
 // writeUCX lists the NICs in use. UCX takes names with ports, exactly (ucx
 // src/uct/ib/base/ib_device.c, uct_ib_device_query_ports; src/ucp/core/ucp_context.c,
 // ucp_is_resource_in_device_list). It has no map: a process takes what its list holds.
-func writeUCX(m *assign.Map) Settings {
+func writeUCX(m *assign.Assignment) Settings {
 	nics := m.Used()
 	var s Settings
 	if len(nics) > 0 {
@@ -61,7 +61,7 @@ const (
 // counts (nvshmem src/modules/transport/common/transport_ib_common.cpp, and
 // src/host/transport/transport.cpp, nvshmemi_setup_connections). A map in another order
 // cannot be written.
-func writeNVSHMEM(m *assign.Map) Settings {
+func writeNVSHMEM(m *assign.Assignment) Settings {
 	if slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return !c.GPU.GPU.CUDA }) {
 		return Settings{Notes: []string{"NVSHMEM is for NVIDIA GPUs alone."}}
 	}

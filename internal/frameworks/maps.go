@@ -19,7 +19,7 @@ const (
 // NIC's address, and puts its name and what follows the first colon into the variables
 // named; both variables must be set (vllm/v1/executor/vllm_net_devices.py). NCCL needs none:
 // it finds the nearest NIC of each GPU itself.
-func writeVLLM(m *assign.Map) Settings {
+func writeVLLM(m *assign.Assignment) Settings {
 	var s Settings
 	var pairs []string
 	for _, c := range m.Choices {
@@ -81,7 +81,7 @@ type sglangFile map[string]string
 // python/sglang/srt/distributed/device_communicators/mooncake_transfer_engine.py,
 // get_ib_devices_for_gpu). Versions between the pull requests 17598 and 26114 take the path
 // for the name of a device.
-func writeSGLang(m *assign.Map) Settings {
+func writeSGLang(m *assign.Assignment) Settings {
 	file := sglangFile{}
 	notes := []string{
 		"SGLang reads the map from a file (-o file) whose name ends in .json: --disaggregation-ib-device FILE.json.",
@@ -123,7 +123,7 @@ const mooncakeVariable = "MC_CUSTOM_TOPO_JSON"
 // writeMooncake makes the file that MC_CUSTOM_TOPO_JSON names. Each value must be an array
 // of two arrays; Mooncake takes the NICs of the second when those of the first fail (Mooncake
 // mooncake-transfer-engine/src/topology.cpp, Topology::parse and selectDevice).
-func writeMooncake(m *assign.Map) Settings {
+func writeMooncake(m *assign.Assignment) Settings {
 	file := mooncakeFile{}
 	names := mooncakeNames(m)
 	for i, c := range m.Choices {
@@ -147,7 +147,7 @@ func writeMooncake(m *assign.Map) Settings {
 
 // mooncakeNames are the names of the GPUs, "cuda:0", numbered for each family from 0; "" for
 // those that Mooncake has none for.
-func mooncakeNames(m *assign.Map) []string {
+func mooncakeNames(m *assign.Assignment) []string {
 	names := make([]string, len(m.Choices))
 	count := map[string]int{}
 	for i, c := range m.Choices {

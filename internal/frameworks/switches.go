@@ -30,7 +30,7 @@ type effect func(j *switches, value string) (why string, whole bool)
 
 // switches looks at variables that turn GPUDirect RDMA off.
 type switches struct {
-	*assign.Map
+	*assign.Assignment
 	Ways
 	variables map[string]string
 }
@@ -56,7 +56,7 @@ var table = [...]struct {
 
 // Switches returns which variables keep frameworks from using GPUDirect RDMA for the GPUs in
 // question. Empty values count as none.
-func Switches(m *assign.Map, ways Ways, variables map[string]string) []Effect {
+func Switches(m *assign.Assignment, ways Ways, variables map[string]string) []Effect {
 	j := &switches{m, ways, variables}
 	var all []Effect
 	for _, row := range table {

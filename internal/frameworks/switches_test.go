@@ -12,7 +12,7 @@ import (
 	"gdr-features/tristate"
 )
 
-func mapOn(t *testing.T, name string) *assign.Map {
+func mapOn(t *testing.T, name string) *assign.Assignment {
 	t.Helper()
 	described, err := machine.Load(filepath.Join("../../testdata/machines", name+".txt"))
 	if err != nil {
@@ -34,7 +34,7 @@ func TestSwitches(t *testing.T) {
 		efa               = "aws-p5-h100"
 		none, whole, part = 0, 1, 2
 	)
-	maps := map[string]*assign.Map{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd), grace: mapOn(t, grace), efa: mapOn(t, efa)}
+	maps := map[string]*assign.Assignment{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd), grace: mapOn(t, grace), efa: mapOn(t, efa)}
 	tests := []struct {
 		on, set string
 		ways    frameworks.Ways
@@ -162,7 +162,7 @@ func FuzzSwitches(f *testing.F) {
 	}
 	f.Add("UCX_TLS", "^ib,")
 	f.Add("NCCL_NET_GDR_LEVEL", "99999999999999999999999")
-	var m *assign.Map
+	var m *assign.Assignment
 	f.Fuzz(func(t *testing.T, name, value string) {
 		if m == nil {
 			m = mapOf(t, described.Tree(t, described.Ready()))

@@ -18,8 +18,8 @@ import (
 // GDRCopy is the device node of gdrdrv, the kernel module of GDRCopy.
 const GDRCopy = "/dev/gdrdrv"
 
-// Facts are what a container lets this process do.
-type Facts struct {
+// Container is what a container lets this process do.
+type Container struct {
 	Process process.Process
 	// Usable says of device nodes that are there, by their path, whether this process may
 	// read and write them.
@@ -47,8 +47,8 @@ func (p *Port) File() string { return p.Device.PortFile(p.Number, rdma.GIDFile) 
 
 // Read reads these facts. devices are the RDMA devices to look at. In a snapshot all of it is
 // unknown: it has no process, and addresses of networks are left out of it.
-func Read(fs *host.FS, seen *visible.Devices, devices []*rdma.Device) Facts {
-	f := Facts{Process: process.Process{User: -1}, Usable: map[string]tristate.State{}}
+func Read(fs *host.FS, seen *visible.Devices, devices []*rdma.Device) Container {
+	f := Container{Process: process.Process{User: -1}, Usable: map[string]tristate.State{}}
 	if fs.Live() {
 		f.Process = process.Read(fs)
 		f.Problems = append(f.Problems, f.Process.Problems...)
@@ -63,7 +63,7 @@ func Read(fs *host.FS, seen *visible.Devices, devices []*rdma.Device) Facts {
 			f.ports(fs, d)
 		}
 	}
-	if !seen.Whole && fs.Live() {
+	if !seen.NoDev && fs.Live() {
 		f.gdrCopy(fs)
 	}
 	slices.SortFunc(f.Ports, func(a, b Port) int {
@@ -72,7 +72,7 @@ func Read(fs *host.FS, seen *visible.Devices, devices []*rdma.Device) Facts {
 	return f
 }
 
-func (f *Facts) gdrCopy(fs *host.FS) {
+func (f *Container) gdrCopy(fs *host.FS) {
 	there, err := fs.Exists(GDRCopy[1:])
 	if err != nil {
 		f.Problems = append(f.Problems, err)
@@ -83,7 +83,7 @@ func (f *Facts) gdrCopy(fs *host.FS) {
 }
 
 // node finds out whether a device node that is there may be used.
-func (f *Facts) node(fs *host.FS, path string, here tristate.State) {
+func (f *Container) node(fs *host.FS, path string, here tristate.State) {
 	if here != tristate.True || path == "" || !fs.Live() {
 		return
 	}
@@ -96,7 +96,7 @@ func (f *Facts) node(fs *host.FS, path string, here tristate.State) {
 }
 
 // ports reads the GIDs of a device's ports.
-func (f *Facts) ports(fs *host.FS, d *rdma.Device) {
+func (f *Container) ports(fs *host.FS, d *rdma.Device) {
 	for _, p := range d.Ports {
 		if !p.Active() || p.LinkLayer != "Ethernet" {
 			continue

@@ -40,7 +40,7 @@ func container(t *testing.T) (dir string) {
 }
 
 // read reads what a container lets its processes do from a tree, or from a snapshot of it.
-func read(t *testing.T, dir string, record bool) pod.Facts {
+func read(t *testing.T, dir string, record bool) pod.Container {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
@@ -56,7 +56,7 @@ func read(t *testing.T, dir string, record bool) pod.Facts {
 	return from(t, fs)
 }
 
-func from(t *testing.T, fs *host.FS) pod.Facts {
+func from(t *testing.T, fs *host.FS) pod.Container {
 	t.Helper()
 	functions, err := pci.Scan(fs, family.Known(), 0)
 	if err != nil {

@@ -51,7 +51,7 @@ pci0000:20 numa=0
 		}
 		var asked [][]string
 		rd := report.NewReader(fs, report.Options{
-			Facts: report.ForPublishing.Facts,
+			Extra: report.ForPublishing.Extra,
 			AskVerbs: func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
 				asked = append(asked, devices)
 				for _, d := range devices {
@@ -65,7 +65,7 @@ pci0000:20 numa=0
 				return answers
 			},
 		})
-		before := len(collect(t, dir, report.ForPublishing.Facts).Problems)
+		before := len(collect(t, dir, report.ForPublishing.Extra).Problems)
 		for range 2 {
 			r := rd.Read(t.Context(), report.RDMA)
 			if got := r.Labels[label.DMABuf]; got != tc.want {

@@ -7,7 +7,7 @@ import (
 )
 
 // GPUsHere are the indexes, in the matrix, of the GPUs that this process can use as far as is
-// known. It needs Facts.Visible.
+// known. It needs Extra.Visible.
 func (r *Report) GPUsHere() []int {
 	var here []int
 	for i := range r.Matrix.GPUs {
@@ -19,7 +19,7 @@ func (r *Report) GPUsHere() []int {
 }
 
 // Selected are the GPUs, of GPUsHere, that the variables of a process leave to it. It needs
-// Facts.Visible.
+// Extra.Visible.
 func (r *Report) Selected(variables map[string]string) visible.Selection {
 	here := r.GPUsHere()
 	candidates := make([]visible.Candidate, len(here))
@@ -34,15 +34,15 @@ func (r *Report) Selected(variables map[string]string) visible.Selection {
 	return s
 }
 
-// Assign gives each GPU that this process can use its NIC. It needs Facts.Visible.
+// Assign gives each GPU that this process can use its NIC. It needs Extra.Visible.
 //
 // All GPUs of the machine compete for the NICs, so that processes with some of the GPUs each
 // do not all take the same NICs. A container that has only some of the NICs has them for its
 // own GPUs.
-func (r *Report) Assign() *assign.Map { return r.assign(r.GPUsHere(), r.Visible.RDMA) }
+func (r *Report) Assign() *assign.Assignment { return r.assign(r.GPUsHere(), r.Visible.RDMA) }
 
 // assign gives each of some GPUs its NIC among those that are usable as far as is known.
-func (r *Report) assign(gpus []int, usable func(rdma string) tristate.State) *assign.Map {
+func (r *Report) assign(gpus []int, usable func(rdma string) tristate.State) *assign.Assignment {
 	m := r.machine(usable)
 	if len(m.Hidden) > 0 {
 		return m.Assign(gpus, nil)
@@ -51,7 +51,7 @@ func (r *Report) assign(gpus []int, usable func(rdma string) tristate.State) *as
 }
 
 // Machine returns the GPUs of the machine and the NICs that this process can use. It needs
-// Facts.Visible.
+// Extra.Visible.
 func (r *Report) Machine() *assign.Machine { return r.machine(r.Visible.RDMA) }
 
 func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machine {
@@ -64,6 +64,6 @@ func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machin
 			m.Hidden = append(m.Hidden, r.Visible.Elsewhere(n.Function.Address)...)
 		}
 	}
-	m.Incomplete = !r.PCIRead || !r.Matrix.Counted || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete
+	m.Incomplete = !r.PCIRead || !r.Matrix.Complete || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete
 	return m
 }

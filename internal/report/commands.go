@@ -10,15 +10,15 @@ import (
 // What each command reads of a machine.
 var (
 	ForLabels = Options{OnlyWithGPU: true}
-	ForCheck  = Options{Facts: Facts{PCI: pci.Links | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates, Advice: true}}
+	ForCheck  = Options{Extra: Extra{PCI: pci.Links | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates, Advice: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
-	ForTopo = Options{Facts: Facts{
+	ForTopo = Options{Extra: Extra{
 		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
 	}}
 	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
-	ForEnv = Options{Facts: Facts{Visible: true}}
+	ForEnv = Options{Extra: Extra{Visible: true}}
 	// ForPublishing is for publishing all ports beside the labels.
-	ForPublishing = Options{Facts: Facts{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}
+	ForPublishing = Options{Extra: Extra{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}
 )
 
 // Commands are all of them. With expectations, so that a snapshot can be compared with
@@ -29,7 +29,7 @@ var Commands = [...]Options{ForTopo.Expecting(anything), ForCheck, ForLabels}
 // families of NICs count. The one that reads most is first.
 func ForSnapshot() []Options {
 	every := ForTopo.Expecting(anything)
-	every.Families, every.Facts.Everything, every.Facts.Visible = family.Every(), true, true
+	every.Families, every.Extra.Everything, every.Extra.Visible = family.Every(), true, true
 	return append([]Options{every}, Commands[:]...)
 }
 
@@ -39,7 +39,7 @@ func anything() (*expect.File, error) { return &expect.File{}, nil }
 
 // InPod returns options that also judge the container that this process is in.
 func (o Options) InPod(p Pod) Options {
-	o.Pod, o.Facts.Visible = &p, true
+	o.Pod, o.Extra.Visible = &p, true
 	return o
 }
 

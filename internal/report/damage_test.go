@@ -53,7 +53,7 @@ func damaged(t *testing.T, seed uint64, wounds int) {
 	for range wounds {
 		wound(dir, random)
 	}
-	for _, facts := range []report.Facts{{}, report.ForCheck.Facts, report.ForTopo.Facts} {
+	for _, facts := range []report.Extra{{}, report.ForCheck.Extra, report.ForTopo.Extra} {
 		done := make(chan report.Report, 1)
 		go func() { done <- collect(t, dir, facts) }()
 		select {

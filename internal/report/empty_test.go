@@ -24,14 +24,14 @@ func TestEmptyFileNeverLies(t *testing.T) {
 		for _, s := range []string{"ready", "closed-no-peermem"} {
 			t.Run(name+" "+s, func(t *testing.T) {
 				dir := m.Tree(t, state(t, s))
-				before := collect(t, dir, report.Facts{}).Labels
+				before := collect(t, dir, report.Extra{}).Labels
 				emptied := 0
 				eachFile(t, dir, func(path string, text []byte) {
 					emptied++
 					if err := os.Truncate(path, 0); err != nil {
 						t.Fatal(err)
 					}
-					after := collect(t, dir, report.Facts{})
+					after := collect(t, dir, report.Extra{})
 					for name, value := range after.Labels {
 						if was, ok := before[name]; name != label.Reason && (!ok || was != value) {
 							t.Errorf("%s empty: %s was %q, is %q", path[len(dir):], name, was, value)

@@ -43,7 +43,7 @@ func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expect
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	r := report.Collect(t.Context(), fs, report.Options{Facts: report.ForCheck.Facts, Expect: func() (*expect.File, error) { return file, nil }})
+	r := report.Collect(t.Context(), fs, report.Options{Extra: report.ForCheck.Extra, Expect: func() (*expect.File, error) { return file, nil }})
 	for _, f := range r.Findings {
 		if f.Code == "LinkDegraded" && !strings.HasPrefix(f.Detail, "the link between ") { // links of cards come first
 			found = append(found, f.Detail)
@@ -92,7 +92,7 @@ func TestLinksAreJudgedAlike(t *testing.T) {
 	degraded := 0
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		dir := m.Tree(t, state(t, "ready"))
-		if r := collect(t, dir, report.Facts{}); r.Verdict.Capable != tristate.True {
+		if r := collect(t, dir, report.Extra{}); r.Verdict.Capable != tristate.True {
 			continue // its links are no finding
 		}
 		for range 8 {

@@ -82,7 +82,7 @@ func TestDriverRefusesPlace(t *testing.T) {
 
 func judgeMapping(t *testing.T, m *machine.Machine, s machine.State, want string, hardware map[string]string) {
 	t.Helper()
-	r := collect(t, m.Tree(t, s), report.Facts{})
+	r := collect(t, m.Tree(t, s), report.Extra{})
 	if got := r.Verdict.Ready.String() + " " + r.Verdict.DMABuf.String(); got != want {
 		t.Errorf("ready and dmabuf: %s, want %s; %+v", got, want, r.Findings)
 	}
@@ -118,7 +118,7 @@ func TestWaysAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		for s, dir := range m.Trees(t, testsize.Share(m.States())) {
-			r := collect(t, dir, report.Facts{})
+			r := collect(t, dir, report.Extra{})
 			waysAgree(t, m.Name+" "+s.Name, &r)
 		}
 	}

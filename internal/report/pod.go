@@ -32,7 +32,7 @@ func (rd *Reader) readPod(ctx context.Context, r *Report) {
 			devices = append(devices, n.RDMA)
 		}
 	}
-	_ = rd.pod.start("what this container may use", func() (pod.Facts, error) { return pod.Read(fs, &seen, devices), nil })(ctx)
+	_ = rd.pod.start("what this container may use", func() (pod.Container, error) { return pod.Read(fs, &seen, devices), nil })(ctx)
 	rd.pod.addProblems(r, rd.pod.value.Problems)
 }
 
@@ -42,7 +42,7 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	if o == nil {
 		return nil
 	}
-	p := &findings.Pod{Facts: rd.pod.value, Visible: &r.Visible}
+	p := &findings.Pod{Container: rd.pod.value, Visible: &r.Visible}
 	// The GPUs in question are those of the container. Where it has none, its other devices
 	// are judged as if it had all.
 	ineligible := func(gpu int) bool { return !r.Matrix.GPUs[gpu].Eligible }
@@ -63,8 +63,8 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	}
 	p.Namespace = r.assign(gpus, r.Visible.InNamespace)
 	p.Map = r.assign(gpus, p.UsableNIC)
-	p.Given = frameworks.Given{Variables: o.Variables, Networks: r.Visible.Networks, UnknownGPUs: p.Selected.Unknown}
-	p.Given.ReadFiles(o.ReadFile)
+	p.Environment = frameworks.Environment{Variables: o.Variables, Networks: r.Visible.Networks, UnknownGPUs: p.Selected.Unknown}
+	p.Environment.ReadFiles(o.ReadFile)
 	r.Pod = p
 	return p
 }

@@ -62,7 +62,7 @@ func TestRateIsJudgedAlike(t *testing.T) {
 				r, some := nearestRate(t, dir, 1)
 				what := strings.Join([]string{m.Name, kind, s.Name}, " ")
 				switch rate := r.Verdict.Rate; {
-				case rate == nil && r.Verdict.Open.Rate:
+				case rate == nil && r.Verdict.Undecided.Rate:
 					unknown++
 					if some == tristate.False {
 						t.Errorf("%s: the rate is unknown, and 1 or more proven not to be", what)

@@ -40,7 +40,7 @@ const (
 type Reader struct {
 	fs      *host.FS
 	options Options
-	memory  *kmod.Memory // nil for a machine that is read once
+	memory  *kmod.Cache // nil for a machine that is read once
 
 	pci     part[pci.Inventory]
 	names   part[dmi.Names]
@@ -50,7 +50,7 @@ type Reader struct {
 	acs     part[map[pci.Address]*pci.ACS]
 	file    part[*topology.File]
 	visible part[visible.Devices]
-	pod     part[pod.Facts]
+	pod     part[pod.Container]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
 	want    wanted
@@ -66,8 +66,8 @@ type part[T any] struct {
 
 // NewReader returns a reader of a machine.
 func NewReader(fs *host.FS, o Options) *Reader {
-	o.Families = o.Families.OrKnown()
-	return &Reader{fs: fs, options: o, memory: &kmod.Memory{}}
+	o.Families = o.Families.OrDefault()
+	return &Reader{fs: fs, options: o, memory: &kmod.Cache{}}
 }
 
 // Read reads some parts and judges the whole. It never fails: what cannot be
@@ -86,7 +86,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	rd.readExpectations(&r)
 	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.mayBeExpected(&r) {
 		r.RDMA.Complete = true
-		r.place(topology.Facts{})
+		r.place(topology.Inputs{})
 		rd.judge(&r)
 		return r
 	}
@@ -95,7 +95,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
 	rd.rdma.addProblems(&r, r.RDMA.Problems)
 	rd.kmod.addProblems(&r, r.Kmod.Problems)
-	facts := topology.Facts{File: rd.options.TopologyFile}
+	facts := topology.Inputs{File: rd.options.TopologyFile}
 	if facts.File == nil {
 		_ = readFile(ctx)
 		rd.file.addProblems(&r, nil)
@@ -110,7 +110,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.readACS(ctx, &r.Matrix)
 	}
 	rd.acs.addProblems(&r, nil)
-	if rd.options.Facts.Visible {
+	if rd.options.Extra.Visible {
 		rd.readVisible(ctx, &r)
 	}
 	if rd.options.Pod != nil {
@@ -133,7 +133,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 // before ctx ends, the next call skips it.
 func (rd *Reader) PortsMoved(ctx context.Context) bool {
 	fs, last := rd.fs, rd.rdma.value
-	moved, err := deadline.Start(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
+	moved, err := deadline.Async(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
 	return err == nil && moved
 }
 
@@ -179,7 +179,7 @@ func (p *part[T]) addProblems(r *Report, read []error) {
 // readPCI reads the PCI bus, and the names of the machine, for which nothing else waits long.
 func (rd *Reader) readPCI(ctx context.Context) {
 	fs, o := rd.fs, rd.options
-	_ = rd.pci.start("PCI bus", func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Facts.PCI) })(ctx)
+	_ = rd.pci.start("PCI bus", func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Extra.PCI) })(ctx)
 	ctx, cancel := context.WithTimeout(ctx, headStart)
 	defer cancel()
 	_ = rd.names.start("names of the machine", func() (dmi.Names, error) { return dmi.Read(fs), nil })(ctx)
@@ -210,17 +210,17 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 }
 
 func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
-	fs, functions, facts := rd.fs, rd.pci.value, rd.options.Facts.RDMA
+	fs, functions, facts := rd.fs, rd.pci.value, rd.options.Extra.RDMA
 	return rd.rdma.start("RDMA devices", func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, facts), nil })
 }
 
 func (rd *Reader) startDrivers() func(context.Context) error {
 	fs, request := rd.fs, kmod.For(&rd.pci.value, rd.options.Families)
-	request.AllSymbols, request.Everything, request.Memory = rd.options.Facts.AllSymbols, rd.options.Facts.Everything, rd.memory
+	request.AllSymbols, request.Everything, request.Memory = rd.options.Extra.AllSymbols, rd.options.Extra.Everything, rd.memory
 	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
 	return func(ctx context.Context) error {
 		err := wait(ctx)
-		if err == nil && rd.options.Facts.Advice {
+		if err == nil && rd.options.Extra.Advice {
 			rd.advise(ctx, request, &rd.kmod.value)
 		}
 		return err
@@ -309,7 +309,7 @@ func (r *Report) hasGPU() bool {
 }
 
 // place builds the matrix of the machine.
-func (r *Report) place(facts topology.Facts) {
+func (r *Report) place(facts topology.Inputs) {
 	facts.PCI, facts.RDMA, facts.Machine = &r.PCI, &r.RDMA, r.DMI
 	facts.Virtual, facts.Processor, facts.BIOS = r.Kmod.Virtual, r.Kmod.Processor, r.Kmod.BIOS
 	r.Matrix = topology.Build(facts)

@@ -68,7 +68,7 @@ pci0000:03
 					t.Fatal(err)
 				}
 			}
-			r := collect(t, dir, report.Facts{})
+			r := collect(t, dir, report.Extra{})
 			for _, name := range []string{label.Level, label.BestLevel, label.NCCLDefault} {
 				if value, ok := r.Labels[name]; ok {
 					t.Errorf("%s = %q", name, value)
@@ -92,7 +92,7 @@ func TestPhysicalByItsPorts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := collect(t, dir, report.Facts{})
+		r := collect(t, dir, report.Extra{})
 		if got := r.Labels[label.Topology]; got != want {
 			t.Errorf("below %s: %q, want %q", port, got, want)
 		}

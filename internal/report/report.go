@@ -20,7 +20,7 @@ import (
 // Report is a machine at one time.
 type Report struct {
 	verdict.Node
-	// Visible are the devices that this process can use; read on request (Facts.Visible).
+	// Visible are the devices that this process can use; read on request (Extra.Visible).
 	Visible visible.Devices
 	// Pod is what a container lets this process do; nil unless asked for (Options.Pod).
 	Pod *findings.Pod
@@ -45,8 +45,8 @@ type Report struct {
 
 // Options say what Collect reads.
 type Options struct {
-	// Facts are what is read beyond what labels and verdict rest on.
-	Facts Facts
+	// Extra is what is read beyond what labels and verdict rest on.
+	Extra Extra
 	// Families are those of GPUs and NICs to look for; the zero value stands for
 	// family.Known.
 	Families family.Table
@@ -59,7 +59,7 @@ type Options struct {
 	// AskVerbs asks RDMA devices by their names whether they register DMA-BUF, as
 	// verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, devices []string) []verbs.Answer
-	// Pod: judge also what a container lets this process do. It needs Facts.Visible. Nil:
+	// Pod: judge also what a container lets this process do. It needs Extra.Visible. Nil:
 	// not.
 	Pod *Pod
 	// Expect returns what is expected of machines, at each reading. The error says why
@@ -67,10 +67,10 @@ type Options struct {
 	Expect func() (*expect.File, error)
 }
 
-// Facts are what Collect reads beyond what labels and verdict rest on.
-type Facts struct {
-	PCI  pci.Facts
-	RDMA rdma.Facts
+// Extra is what Collect reads beyond what labels and verdict rest on.
+type Extra struct {
+	PCI  pci.Want
+	RDMA rdma.Want
 	// AllSymbols: look for symbols that can no longer decide anything, too.
 	AllSymbols bool
 	// Everything: read of the drivers what could be read if the machine had other

@@ -41,14 +41,14 @@ func parse(t *testing.T, text string) *machine.Machine {
 	return m
 }
 
-func collect(t *testing.T, dir string, facts report.Facts) report.Report {
+func collect(t *testing.T, dir string, facts report.Extra) report.Report {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = fs.Close() }()
-	return report.Collect(t.Context(), fs, report.Options{Facts: facts})
+	return report.Collect(t.Context(), fs, report.Options{Extra: facts})
 }
 
 func state(t *testing.T, name string) machine.State {
@@ -108,7 +108,7 @@ func TestStates(t *testing.T) {
 	m := parse(t, one)
 	for s, dir := range m.Trees(t, m.States()) {
 		t.Run(s.Name, func(t *testing.T) {
-			r := collect(t, dir, report.Facts{})
+			r := collect(t, dir, report.Extra{})
 			var got []string
 			for _, name := range stateLabels {
 				value, ok := r.Labels[name]
@@ -132,7 +132,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
 			for s, dir := range m.Trees(t, m.States()) {
-				r := collect(t, dir, report.Facts{})
+				r := collect(t, dir, report.Extra{})
 				hardware := maps.Clone(r.Labels)
 				maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
 				if first == nil {
@@ -153,12 +153,12 @@ func TestFactsDoNotMatter(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, m.Ready())
-			for _, facts := range []report.Facts{{}, report.ForPublishing.Facts} {
+			for _, facts := range []report.Extra{{}, report.ForPublishing.Extra} {
 				if r := collect(t, dir, facts); r.Kmod.Advice != nil || slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil }) {
 					t.Errorf("%+v reads what only advice needs", facts)
 				}
 			}
-			needed, advised, everything := collect(t, dir, report.Facts{}), collect(t, dir, report.ForCheck.Facts), collect(t, dir, report.ForTopo.Facts)
+			needed, advised, everything := collect(t, dir, report.Extra{}), collect(t, dir, report.ForCheck.Extra), collect(t, dir, report.ForTopo.Extra)
 			if diff := cmp.Diff(advised.Verdict, everything.Verdict); diff != "" && len(needed.Matrix.GPUs) > 0 {
 				t.Errorf("verdict (-advised +everything):\n%s", diff)
 			}
@@ -215,7 +215,7 @@ func TestMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := collect(t, m.Tree(t, stateOf(t, m, tc.state)), report.Facts{})
+			r := collect(t, m.Tree(t, stateOf(t, m, tc.state)), report.Extra{})
 			for name, want := range tc.want {
 				if got := r.Labels[name]; got != want {
 					t.Errorf("%s = %q, want %q", name, got, want)
@@ -235,7 +235,7 @@ func TestNoGPUNoLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := collect(t, m.Tree(t, state(t, "ready")), report.Facts{}); len(r.Labels) != 0 {
+	if r := collect(t, m.Tree(t, state(t, "ready")), report.Extra{}); len(r.Labels) != 0 {
 		t.Errorf("labels: %v", r.Labels)
 	}
 }

@@ -26,9 +26,9 @@ const (
 
 // Devices are the devices that this process can use.
 type Devices struct {
-	// Whole: there is no /dev, as in a copy of a machine's /sys and /proc. Device nodes are
+	// NoDev: there is no /dev, as in a copy of a machine's /sys and /proc. Device nodes are
 	// not looked at then.
-	Whole bool
+	NoDev bool
 	// GPUs are all GPUs of the machine by their address.
 	GPUs map[pci.Address]GPU
 	// Complete is false where it is not known of some GPU or RDMA device whether its node is
@@ -79,7 +79,7 @@ func (l listing) of(name string) tristate.State {
 // RDMA reports whether this process can use an RDMA device: it is in the process's network
 // namespace, and its node /dev/infiniband/uverbsN is there. Nodes are not looked at without a /dev.
 func (d *Devices) RDMA(name string) tristate.State {
-	if d.Whole {
+	if d.NoDev {
 		return d.class.of(name)
 	}
 	return tristate.And(d.class.of(name), d.nodes.of(name))
@@ -92,7 +92,7 @@ func (d *Devices) RDMANode(name string) string { return d.verbs[name].node }
 // NodeHere reports whether an RDMA device's node is there. It is Unknown where there is no
 // /dev.
 func (d *Devices) NodeHere(name string) tristate.State {
-	if d.Whole {
+	if d.NoDev {
 		return tristate.Unknown
 	}
 	return d.nodes.of(name)
@@ -138,7 +138,7 @@ func (d *Devices) VerbsFile(name string) string {
 func Scan(fs *host.FS, inv *pci.Inventory) Devices {
 	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}, verbs: map[string]verbs{}}}
 	dev, err := fs.Exists(nodes)
-	s.Whole = err != nil || !dev
+	s.NoDev = err != nil || !dev
 	for i := range inv.Functions {
 		if f := &inv.Functions[i]; f.GPU != nil {
 			s.GPUs[f.Address] = s.gpu(f.GPU, f.Address)
@@ -165,7 +165,7 @@ func (s *scanner) problem(err error) {
 
 // exists reports whether a device node is there.
 func (s *scanner) exists(node string) tristate.State {
-	if s.Whole {
+	if s.NoDev {
 		return tristate.Unknown
 	}
 	there, err := s.fs.Exists(node)
@@ -201,7 +201,7 @@ func (s *scanner) gpu(of *family.GPU, address pci.Address) GPU {
 
 // none says that a GPU has no node.
 func (s *scanner) none() tristate.State {
-	if s.Whole {
+	if s.NoDev {
 		return tristate.Unknown
 	}
 	return tristate.False

@@ -30,7 +30,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
 
-// At gives an error that has no place the one of a node.
+// At adds the place of a node to an error that has none.
 func At(n *yaml.Node, err error) error {
 	if e, ok := errors.AsType[*yaml.LoadErrors](err); ok {
 		return e

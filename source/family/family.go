@@ -36,8 +36,8 @@ func Every() Table {
 	return Table{NICs: slices.Concat(counted[:], others[:]), GPUs: slices.Clone(gpus[:])}
 }
 
-// OrKnown returns the table itself, or Known for the zero value.
-func (t Table) OrKnown() Table {
+// OrDefault returns the table itself, or Known for the zero value.
+func (t Table) OrDefault() Table {
 	if len(t.NICs) == 0 && len(t.GPUs) == 0 {
 		return Known()
 	}

@@ -21,7 +21,7 @@ func TestFiles(t *testing.T) {
 		"sys/module/nvidia_peermem/refcnt":    "0\n",
 		"run/mellanox/drivers/.driver-ready":  "",
 	})
-	memory := Memory{}
+	memory := Cache{}
 	request := known(Request{Families: family.Known(), Groups: []int{7}, Memory: &memory})
 	for _, scan := range []string{"first", "second"} {
 		st := Scan(fs, request)

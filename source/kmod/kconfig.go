@@ -18,7 +18,7 @@ const maxKernelConfig = 4 << 20
 
 // kernelOptions reads options of the kernel's configuration, which does not change while
 // the kernel runs: it is remembered when all of them are there.
-func (m *Memory) kernelOptions(s *scanner, want Request) map[string]tristate.State {
+func (m *Cache) kernelOptions(s *scanner, want Request) map[string]tristate.State {
 	if len(want.KernelOptions) == 0 {
 		return nil
 	}

@@ -71,7 +71,7 @@ func TestKernelConfig(t *testing.T) {
 	if st := scan(t, map[string]string{packed: zipped(t, both)}, Request{}); len(st.KernelOptions) != 0 || len(st.Files[FactKernelOptions]) != 0 {
 		t.Errorf("read, and nobody asked: %v %v", st.KernelOptions, st.Files[FactKernelOptions])
 	}
-	memory := Memory{}
+	memory := Cache{}
 	ask := known(Request{KernelOptions: []family.KernelOption{p2p, move}, Memory: &memory})
 	first := Scan(tree(t, withKernel(map[string]string{packed: zipped(t, both)})), ask)
 	second := Scan(tree(t, withKernel(nil)), ask)

@@ -143,7 +143,7 @@ func (i Init) Loaded() tristate.State {
 	return tristate.Of(i == Live)
 }
 
-// Request says what Scan is to read beyond the modules.
+// Request is what Scan reads beyond the modules.
 type Request struct {
 	// Families are all that are known: the version of MOFED shows at any of its drivers,
 	// whatever NICs there are. The zero value stands for family.Known.
@@ -161,8 +161,7 @@ type Request struct {
 	// Models are the GPUs, by the name of their family, whose State.Models are read.
 	Models map[string][]pci.Address
 	// PeerFiles are the functions whose family.PeerMemory.Files are read, by the name
-	// of their family: those bound to its driver, and
-	// those of which that is not known.
+	// of their family: those bound to its driver, and those whose driver is not known.
 	PeerFiles map[string][]pci.Address
 	// PeerFilesOpen: there may be more such functions, whose ids or driver cannot be read.
 	PeerFilesOpen bool
@@ -171,7 +170,7 @@ type Request struct {
 	// BIOS: State.BIOS is wanted.
 	BIOS bool
 	// Memory keeps the symbols from one Scan for the next; nil for none.
-	Memory *Memory
+	Memory *Cache
 	// AllSymbols: look for every symbol in /proc/kallsyms, the most expensive file of
 	// all (20 to 50 ms of kernel time), and not only for those that can still decide
 	// anything.

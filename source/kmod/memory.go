@@ -9,10 +9,10 @@ import (
 	"gdr-features/tristate"
 )
 
-// Memory saves repeated scans from reading /proc/kallsyms, the most expensive file
+// Cache saves repeated scans from reading /proc/kallsyms, the most expensive file
 // of all, which changes only with the modules that are loaded. The zero value
 // remembers nothing. One Scan at a time may use it.
-type Memory struct {
+type Cache struct {
 	seed  maphash.Seed
 	known bool
 	key   uint64 // of the modules that were loaded, and the symbols looked for
@@ -27,7 +27,7 @@ const maxModules = 4 << 20
 
 // symbols returns what the symbol table says: what is remembered if the same modules
 // are loaded as then. Only a table that was read to its end is remembered.
-func (m *Memory) symbols(s *scanner, want Request) Symbols {
+func (m *Cache) symbols(s *scanner, want Request) Symbols {
 	names := s.wanted(want)
 	if m == nil || len(names) == 0 {
 		return s.symbols(names)

@@ -35,7 +35,7 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	request := kmod.Request{Families: family.Known(), Memory: &kmod.Memory{}}
+	request := kmod.Request{Families: family.Known(), Memory: &kmod.Cache{}}
 	expect := func(what string, want tristate.State) {
 		t.Helper()
 		if got := kmod.Scan(fs, request).Symbols[kmod.UmemDMABuf].Found; got != want {

@@ -9,7 +9,7 @@ import (
 
 // complete returns the request with its families named.
 func (want Request) complete() Request {
-	want.Families = want.Families.OrKnown()
+	want.Families = want.Families.OrDefault()
 	if want.Everything || len(want.Present.GPUs) == 0 && len(want.Present.NICs) == 0 {
 		want.Present = want.Families
 	}

@@ -130,7 +130,7 @@ func TestScanAdvised(t *testing.T) {
   0000:10:02.0 port 8086:352a
     0000:17:00.0 010802 144d:a80a
 `)
-	linked := func(detail pci.Facts) (all []string) {
+	linked := func(detail pci.Want) (all []string) {
 		inv := scan(t, dir, detail)
 		for i := range inv.Functions {
 			if f := &inv.Functions[i]; f.Link != nil {
@@ -143,7 +143,7 @@ func TestScanAdvised(t *testing.T) {
 	if diff := cmp.Diff(want, linked(pci.Links)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, detail := range []pci.Facts{0, 0} {
+	for _, detail := range []pci.Want{0, 0} {
 		if got := linked(detail); got != nil {
 			t.Errorf("detail %d: links of %v", detail, got)
 		}

@@ -91,7 +91,7 @@ pci0000:15 numa=-1
 		"0000:20:00.0": {pci.None, 1, pci.None},
 		"0000:21:00.0": {pci.None, pci.None, pci.None},
 	}
-	for detail, name := range map[pci.Facts]string{0: "needed", everything: "everything"} {
+	for detail, name := range map[pci.Want]string{0: "needed", everything: "everything"} {
 		dir := write(t, description)
 		inv := scan(t, dir, detail)
 		got := map[string]numa{}
@@ -105,7 +105,7 @@ pci0000:15 numa=-1
 		wantProblems(t, inv.Problems)
 		// Other vendors' NICs inherit from what is above only on request: they are shown,
 		// but not judged.
-		near := map[pci.Facts]int{0: pci.None, everything: 1}[detail]
+		near := map[pci.Want]int{0: pci.None, everything: 1}[detail]
 		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != near {
 			t.Errorf("%s: another vendor's NIC is near node %d, want %d", name, f.NearNUMA, near)
 		}

@@ -16,15 +16,15 @@ import (
 // device tree (Documentation/ABI/testing/sysfs-bus-pci).
 const devicesDir = "sys/bus/pci/devices"
 
-// Facts are what Scan reads beyond what it always does: the ids and place of every
+// Want is what Scan reads beyond what it always does: the ids and place of every
 // function, and what else Function has of GPUs, NICs and data-direct functions but
 // for VPD, Link and ACS.
-type Facts uint8
+type Want uint8
 
-// Facts to ask for.
+// What can be wanted.
 const (
 	// Links are the links of GPU and NIC cards and of the bridges above them.
-	Links Facts = 1 << iota
+	Links Want = 1 << iota
 	// EveryFunction reads of every function what is read of GPUs and NICs, and its
 	// link.
 	EveryFunction
@@ -58,7 +58,7 @@ func (inv *Inventory) Find(a Address) *Function {
 
 // Scan reads the PCI functions. The error tells that the bus itself cannot be
 // read; whatever is wrong with a single function is a problem in the inventory.
-func Scan(fs *host.FS, table family.Table, facts Facts) (Inventory, error) {
+func Scan(fs *host.FS, table family.Table, facts Want) (Inventory, error) {
 	s := scanner{fs: fs, table: table, facts: facts, bridges: map[string][]Address{}}
 	links, err := fs.Links(devicesDir)
 	if err != nil {
@@ -82,7 +82,7 @@ func Scan(fs *host.FS, table family.Table, facts Facts) (Inventory, error) {
 type scanner struct {
 	fs      *host.FS
 	table   family.Table
-	facts   Facts
+	facts   Want
 	inv     Inventory
 	bridges map[string][]Address // by their path
 }

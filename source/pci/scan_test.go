@@ -53,7 +53,7 @@ func open(t *testing.T, dir string) *host.FS {
 
 const everything = pci.EveryFunction | pci.Capabilities
 
-func scan(t *testing.T, dir string, facts pci.Facts) pci.Inventory {
+func scan(t *testing.T, dir string, facts pci.Want) pci.Inventory {
 	t.Helper()
 	inv, err := pci.Scan(open(t, dir), family.Known(), facts)
 	if err != nil {

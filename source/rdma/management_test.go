@@ -19,7 +19,7 @@ func TestScanNVLinkManagement(t *testing.T) {
 		name   string
 		nic    string
 		board  string
-		detail Facts
+		detail Want
 		opened []string
 		mark   bool
 	}{

@@ -25,7 +25,7 @@ type answer struct {
 
 // readPorts reads the ports of every device that may be touched. When ctx ends,
 // those that have not answered stay unread.
-func (inv *Inventory) readPorts(ctx context.Context, facts Facts, read func(device string) answer) {
+func (inv *Inventory) readPorts(ctx context.Context, facts Want, read func(device string) answer) {
 	var devices []*Device
 	var dirs []string // readers may be left behind: they share nothing
 	for i := range inv.Devices {
@@ -101,7 +101,7 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 var errStuck = errors.New("no answer from the device since an earlier reading")
 
 // ports reads the ports of one device, unless an earlier Scan still does.
-func (s *Scanner) ports(fs *host.FS, device string, facts Facts) answer {
+func (s *Scanner) ports(fs *host.FS, device string, facts Want) answer {
 	if _, busy := s.stuck.LoadOrStore(device, true); busy {
 		return answer{err: fmt.Errorf("/%s/ports: %w", device, errStuck)}
 	}
@@ -139,7 +139,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 
 // portsOf reads the ports of one device. It runs beside the others and shares
 // nothing with them.
-func portsOf(fs *host.FS, device string, facts Facts) (a answer) {
+func portsOf(fs *host.FS, device string, facts Want) (a answer) {
 	dir := device + "/ports"
 	names, err := fs.Names(dir)
 	if err != nil {

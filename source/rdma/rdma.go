@@ -84,8 +84,8 @@ type Port struct {
 	Layers []string
 }
 
-// Carries is Active, and unknown where that could not be read.
-func (p Port) Carries() tristate.State {
+// Usable is Active, and unknown where that could not be read.
+func (p Port) Usable() tristate.State {
 	switch {
 	case p.Active():
 		return tristate.True
@@ -106,14 +106,14 @@ func (p Port) Active() bool {
 	return p.State == "ACTIVE" && slices.Contains(layers, p.LinkLayer)
 }
 
-// Facts are what Scan reads beyond the devices and, of each port of a device with a
+// Want is what Scan reads beyond the devices and, of each port of a device with a
 // PCI function, number, state, link layer and rate.
-type Facts uint8
+type Want uint8
 
-// Facts to ask for.
+// What can be wanted.
 const (
 	// SoftwareDevices are the ports of devices without a PCI function.
-	SoftwareDevices Facts = 1 << iota
+	SoftwareDevices Want = 1 << iota
 	// PhysicalStates are the physical states of ports that are not ACTIVE.
 	PhysicalStates
 	// Details are node type, firmware, board and network devices.
@@ -137,7 +137,7 @@ type Inventory struct {
 // Scan lists the RDMA devices and reads their ports. It needs the PCI functions
 // to know which ports not to touch. When ctx ends, devices that have not
 // answered stay without ports.
-func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Facts) Inventory {
+func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Want) Inventory {
 	var s Scanner
 	return s.Scan(ctx, fs, functions, facts)
 }
@@ -152,7 +152,7 @@ type Scanner struct {
 }
 
 // Scan does what the function Scan does.
-func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Facts) Inventory {
+func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Want) Inventory {
 	inv := Inventory{Complete: true}
 	links, err := fs.Links(classDir)
 	for _, link := range links {
@@ -192,7 +192,7 @@ func compare(a, b Device) int {
 }
 
 // add describes a device and lists it.
-func (inv *Inventory) add(fs *host.FS, functions *pci.Inventory, d Device, facts Facts) {
+func (inv *Inventory) add(fs *host.FS, functions *pci.Inventory, d Device, facts Want) {
 	if !d.placed {
 		inv.Complete = false
 		inv.problem(fmt.Errorf("/%s: no path to its PCI function", d.dir))
@@ -231,7 +231,7 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 func functionDir(a pci.Address) string { return a.File("")[1:] }
 
 // describe finds out what must not be touched, and what people want to know.
-func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Facts) {
+func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Want) {
 	var f *pci.Function
 	if d.PCI != nil {
 		f = functions.Find(*d.PCI)

@@ -25,12 +25,12 @@ func write(t *testing.T, description string) (dir string) {
 const everything = SoftwareDevices | PhysicalStates | Details
 
 // scan reads a tree as the program does: PCI functions, then RDMA devices.
-func scan(t *testing.T, dir string, facts Facts) Inventory {
+func scan(t *testing.T, dir string, facts Want) Inventory {
 	t.Helper()
 	return scanBy(t, dir, family.Known(), facts)
 }
 
-func scanBy(t *testing.T, dir string, families family.Table, facts Facts) Inventory {
+func scanBy(t *testing.T, dir string, families family.Table, facts Want) Inventory {
 	t.Helper()
 	tree, err := host.Open(host.Options{Root: dir})
 	if err != nil {

@@ -139,9 +139,9 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 	if connect == nil {
 		connect = dial
 	}
-	asked := drivers(p.Families.OrKnown())
+	asked := drivers(p.Families.OrDefault())
 	m.node = n
-	m.wait = deadline.Start(func() (tristate.State, error) {
+	m.wait = deadline.Async(func() (tristate.State, error) {
 		k, hangUp, err := connect(dir, n)
 		if err != nil {
 			return tristate.Unknown, err

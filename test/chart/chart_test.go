@@ -1,7 +1,7 @@
 // Package chart tests the Helm chart with Helm's own packages, without a cluster: what it
 // renders for each of its values, what it refuses, and that README.md describes its values.
 // `hack/check.sh chart` runs it. That an API server accepts what the chart renders, and that the
-// kustomization gives the same, is tested by test/e2e.
+// kustomization renders the same, is tested by test/e2e.
 package chart
 
 import (

@@ -50,7 +50,7 @@ func (m *Machine) Tree(t TB, s State) string {
 	return dir
 }
 
-// Trees gives the machine in each of the states in turn, in one directory: only what a state
+// Trees writes the machine in each of the states in turn, in one directory: only what a state
 // adds to the hardware is written and removed again. A test that changes the tree needs
 // Tree.
 func (m *Machine) Trees(t TB, states []State) iter.Seq2[State, string] {

@@ -29,9 +29,9 @@ func collect(t *testing.T, root string, file *topology.File) report.Report {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	r := report.Collect(t.Context(), fs, report.Options{Facts: report.ForTopo.Facts, TopologyFile: file})
+	r := report.Collect(t.Context(), fs, report.Options{Extra: report.ForTopo.Extra, TopologyFile: file})
 	if r.Kmod.BIOS != "" { // by which RCCL differs
-		r.Matrix = topology.Build(topology.Facts{PCI: &r.PCI, RDMA: &r.RDMA, Virtual: r.Kmod.Virtual, Processor: r.Kmod.Processor, BIOS: "not of Azure", File: file})
+		r.Matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Virtual: r.Kmod.Virtual, Processor: r.Kmod.Processor, BIOS: "not of Azure", File: file})
 	}
 	return r
 }

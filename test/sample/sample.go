@@ -90,7 +90,7 @@ func (n *Node) Judge() *verdict.Node {
 	for i := range n.PCI.Functions {
 		n.PCI.Functions[i].Classify(family.Known())
 	}
-	n.Matrix = topology.Build(topology.Facts{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual})
+	n.Matrix = topology.Build(topology.Inputs{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual})
 	n.Verdict = verdict.Judge(&n.Node)
 	return &n.Node
 }

@@ -123,7 +123,7 @@ func (c cluster) wait(t *testing.T, done func() bool) {
 	t.Fatalf("not within a minute:\n%s", c.run(t, "scontrol", "show", "node"))
 }
 
-// freePorts gives unused ports of 127.0.0.1.
+// freePorts returns unused ports of 127.0.0.1.
 func freePorts(t *testing.T, n int) []string {
 	t.Helper()
 	var ports []string

@@ -216,7 +216,7 @@ func (c *cluster) get(path string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// kubectl gives what kubectl prints.
+// kubectl returns what kubectl prints.
 func (c *cluster) kubectl(in string, args ...string) string {
 	c.t.Helper()
 	p := exec.Command(clusterPrograms+"kubectl", append([]string{"--kubeconfig=" + filepath.Join(c.dir, "admin")}, args...)...)
@@ -258,7 +258,7 @@ func (c *cluster) agentFiles() map[string]string {
 	}
 }
 
-// published gives the labels of the NodeFeature.
+// published returns the labels of the NodeFeature.
 func (c *cluster) published() (labels, error) {
 	var feature nodeFeature
 	err := c.get("/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/"+agentName+"/nodefeatures/"+agentName+"-"+nodeName, &feature)
@@ -289,7 +289,7 @@ type request struct {
 
 func (r *request) writes() bool { return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" }
 
-// requests gives all requests of the agent that have ended.
+// requests returns all requests of the agent that have ended.
 func (c *cluster) requests() []request {
 	c.t.Helper()
 	log, err := os.ReadFile(filepath.Join(c.dir, "audit.log"))

@@ -150,7 +150,7 @@ func (a *publishing) expectReady(set time.Time) {
 	}
 }
 
-// serves gives what the agent answers.
+// serves returns what the agent answers.
 func (a *publishing) serves(path string) string {
 	a.t.Helper()
 	r, err := (&http.Client{Timeout: skewSoon}).Get("http://" + a.address + path)

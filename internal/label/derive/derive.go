@@ -55,7 +55,7 @@ func (r *row) each(f *facts, set func(name, text string, unknown bool)) {
 	}
 	known, here := r.families(f)
 	for _, family := range known {
-		set(r.name+family, "", !f.Matrix.Counted && !slices.Contains(here, family))
+		set(r.name+family, "", !f.Matrix.Complete && !slices.Contains(here, family))
 	}
 	for _, family := range here {
 		set(r.name+family, "true", false)
@@ -67,7 +67,7 @@ var rows = [...]row{
 	{name: label.Capable, kind: hardware, value: func(f *facts) (string, bool) { return answer(f.Verdict.Capable) }},
 	{name: label.ConnectX, kind: hardware, value: func(f *facts) (string, bool) {
 		text, _ := answer(f.Verdict.ConnectX)
-		return text, f.Verdict.Open.ConnectX
+		return text, f.Verdict.Undecided.ConnectX
 	}},
 	{name: "gdr.gpu.", kind: hardware, families: (*facts).gpuFamilies},
 	{name: "gdr.nic.", kind: hardware, families: (*facts).nicFamilies},
@@ -84,7 +84,7 @@ var rows = [...]row{
 		if f.Matrix.DataDirect {
 			return "true", false
 		}
-		return "", !f.Matrix.Counted
+		return "", !f.Matrix.Complete
 	}},
 	{name: label.Align, kind: hardware, value: func(f *facts) (string, bool) {
 		if !f.mayHavePairs() {
@@ -104,16 +104,16 @@ var rows = [...]row{
 	}},
 	{name: label.Rate, kind: state, value: func(f *facts) (string, bool) {
 		if f.Verdict.Rate == nil {
-			return "", f.Verdict.Open.Rate
+			return "", f.Verdict.Undecided.Rate
 		}
 		return strconv.Itoa(*f.Verdict.Rate), false
 	}},
-	{name: label.Link, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.Link, f.Verdict.Open.Link }},
-	{name: label.IOMMU, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Open.IOMMU }},
-	{name: label.ACS, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Open.ACS }},
+	{name: label.Link, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.Link, f.Verdict.Undecided.Link }},
+	{name: label.IOMMU, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Undecided.IOMMU }},
+	{name: label.ACS, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Undecided.ACS }},
 	{name: label.Storage, kind: state, value: func(f *facts) (string, bool) {
 		if !f.nvidia() {
-			return "", !f.Matrix.Counted
+			return "", !f.Matrix.Complete
 		}
 		return answer(f.Kmod.Storage)
 	}},
@@ -165,7 +165,7 @@ func HardwareOf(labels label.Set) label.Set {
 func Labels(node *verdict.Node, expected *expect.Result) (labels label.Set, unknown label.Names) {
 	f := &facts{node, expected}
 	labels, unknown = label.Set{}, label.Names{}
-	if !f.PCIRead || len(f.Matrix.GPUs) == 0 && !f.Matrix.Counted {
+	if !f.PCIRead || len(f.Matrix.GPUs) == 0 && !f.Matrix.Complete {
 		unknown = All(f.Families)
 	}
 	if len(f.Matrix.GPUs) == 0 {
@@ -224,7 +224,7 @@ func (f *facts) nvidia() bool {
 }
 
 func (f *facts) count(n int) (text string, unknown bool) {
-	if !f.Matrix.Counted {
+	if !f.Matrix.Complete {
 		return "", true
 	}
 	return strconv.Itoa(n), false
@@ -237,7 +237,7 @@ func (f *facts) level(l topology.Level) (text string, unknown bool) {
 // mayHavePairs reports whether there is an eligible GPU with an eligible NIC, as far
 // as is known.
 func (f *facts) mayHavePairs() bool {
-	return !f.Matrix.Counted || f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0
+	return !f.Matrix.Complete || f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0
 }
 
 // MOFED is the version of MOFED, "inbox" for a kernel's own drivers, "" when

@@ -28,7 +28,7 @@ func TestLabels(t *testing.T) {
 	instinct := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[1]}}}
 	all := slices.Collect(maps.Keys(All(family.Known())))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
-	unreadable.Open.ConnectX, unreadable.Open.Rate, unreadable.Open.Link, unreadable.Open.IOMMU, unreadable.Open.ACS = true, true, true, true, true
+	unreadable.Undecided.ConnectX, unreadable.Undecided.Rate, unreadable.Undecided.Link, unreadable.Undecided.IOMMU, unreadable.Undecided.ACS = true, true, true, true, true
 	noMOFED := kmod.State{}
 	noMOFED.Stack.MOFED.Origin = kmod.OriginNotLoaded
 	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: true, RootBus: "pci0000:80", Top: "pci0000:80"}}}
@@ -39,7 +39,7 @@ func TestLabels(t *testing.T) {
 			{Function: &pci.Function{NIC: families.NICs[1]}},
 			{},
 		},
-		Counted: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
+		Complete: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
 		NCCLDefault: tristate.False, Origin: topology.Physical, DataDirect: true,
 	}
 	allTrue := verdict.Verdict{
@@ -56,10 +56,10 @@ func TestLabels(t *testing.T) {
 		want     label.Set
 		unknown  []string
 	}{
-		{"no GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{Counted: true, Level: topology.PIX}, Verdict: allTrue, Kmod: software}, nil, label.Set{}, nil},
+		{"no GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, Level: topology.PIX}, Verdict: allTrue, Kmod: software}, nil, label.Set{}, nil},
 		{
 			"a GPU of AMD",
-			verdict.Node{PCIRead: true, Matrix: topology.Matrix{Counted: true, GPUs: instinct}, Verdict: verdict.Verdict{Capable: tristate.True, Ready: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, Kmod: software},
+			verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, GPUs: instinct}, Verdict: verdict.Verdict{Capable: tristate.True, Ready: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, Kmod: software},
 			nil,
 			label.Set{
 				label.Capable: "true", label.GPUs: "0", label.NICs: "0", label.Ready: "true", label.Peermem: "true", label.DMABuf: "true",
@@ -85,7 +85,7 @@ func TestLabels(t *testing.T) {
 		}, nil},
 		{
 			"counted, and none is eligible",
-			verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: gpu, Counted: true, Origin: topology.Virtual}, Verdict: allTrue, Kmod: software},
+			verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: gpu, Complete: true, Origin: topology.Virtual}, Verdict: allTrue, Kmod: software},
 			nil,
 			label.Set{
 				label.Capable: "true", label.ConnectX: "false", label.GPUs: "0", label.NICs: "0", label.Topology: "virtual",
@@ -96,7 +96,7 @@ func TestLabels(t *testing.T) {
 		},
 		{
 			"counted, and no level is known",
-			verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: eligible, Counted: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: unreadable, Kmod: noMOFED},
+			verdict.Node{PCIRead: true, Matrix: topology.Matrix{GPUs: eligible, Complete: true, EligibleGPUs: 1, EligibleNICs: 1}, Verdict: unreadable, Kmod: noMOFED},
 			&expect.Result{NoType: true},
 			label.Set{"gdr.gpu.nvidia": "true", label.GPUs: "1", label.NICs: "1", label.Reason: "Unreadable", label.Peermem: "false"},
 			[]string{

@@ -25,7 +25,7 @@ func Read(ctx context.Context, fs *host.FS) map[pci.Address]string {
 			ghw.WithPathOverrides(map[string]string{"/sys": sysfs}),
 		}
 	}
-	info, err := deadline.Start(func() (*ghw.PCIInfo, error) { return ghw.PCI(options...) })(ctx)
+	info, err := deadline.Async(func() (*ghw.PCIInfo, error) { return ghw.PCI(options...) })(ctx)
 	if err != nil {
 		return nil
 	}
