@@ -94,7 +94,7 @@ type Verdict struct {
 	// to GPU memory are one step, the last.
 	Steps []Step
 	// GPU and NIC are the families that the steps are about, and the two ways: those that
-	// come furthest.
+	// come furthest; nil for a table without families of GPUs or of NICs.
 	GPU *family.GPU
 	NIC *family.NIC
 }
@@ -120,10 +120,13 @@ func Judge(f *Node) Verdict {
 	v.ACS, v.Undecided.ACS = f.acs()
 	var why Reason
 	v.Capable, why = f.capable()
-	judged := furthest(f.pairs())
-	v.GPU, v.NIC = judged.GPU, judged.NIC
-	v.Peermem, v.DMABuf = judged.Peermem(), judged.DMABuf()
-	v.Steps = append([]Step{{"hardware", v.Capable, why}}, judged.steps()...)
+	v.Steps = []Step{{"hardware", v.Capable, why}}
+	if pairs := f.pairs(); len(pairs) > 0 {
+		judged := furthest(pairs)
+		v.GPU, v.NIC = judged.GPU, judged.NIC
+		v.Peermem, v.DMABuf = judged.Peermem(), judged.DMABuf()
+		v.Steps = append(v.Steps, judged.steps()...)
+	}
 	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
 	return v
 }

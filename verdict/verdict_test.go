@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
 	"gdr-features/test/sample"
@@ -200,5 +201,18 @@ func TestDMABuf(t *testing.T) {
 				t.Errorf("dmabuf %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestJudgeWithoutFamilies: a table without families of GPUs or NICs is judged by the hardware
+// alone.
+func TestJudgeWithoutFamilies(t *testing.T) {
+	for _, table := range []family.Table{{NICs: family.Known().NICs}, {GPUs: family.Known().GPUs}} {
+		n := sample.Ready().Judge()
+		n.Families = table
+		n.Verdict = verdict.Judge(n)
+		if v := n.Verdict; v.GPU != nil || v.NIC != nil || len(v.Steps) != 1 || v.Peermem != tristate.Unknown {
+			t.Errorf("%d families of GPUs: %+v", len(table.GPUs), v)
+		}
 	}
 }
