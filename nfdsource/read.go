@@ -56,7 +56,7 @@ func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 // /proc/driver/nvidia and /proc/kallsyms. It never fails.
 func readKmod(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
 	state, err := deadline.Async(func() (kmod.State, error) {
-		return kmod.Scan(fs, kmod.Request{Families: families, AllSymbols: true}), nil
+		return kmod.Scan(fs, kmod.Request{Families: families}), nil
 	})(ctx)
 	if err != nil {
 		state.Problems = append(state.Problems, fmt.Errorf("modules and symbols: %w", err))

@@ -190,9 +190,7 @@ func (p Pair) ActivePort() tristate.State { return p.anyDevice(HasActivePort) }
 func (p Pair) Peermem() tristate.State { return tristate.And(p.Registered(), p.OwnMemory()) }
 
 // Registered reports whether such a client is registered.
-func (p Pair) Registered() tristate.State {
-	return p.Kmod.Peermem[kmod.Pair{GPU: p.GPU.Name, NIC: p.NIC.Name}].Registered
-}
+func (p Pair) Registered() tristate.State { return p.Client().Registered }
 
 // DMABuf reports whether the GPU driver can export memory as DMA-BUF and the RDMA stack can
 // register it, as far as can be read.

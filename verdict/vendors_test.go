@@ -18,7 +18,8 @@ func instinct(n *sample.Node, driver string) {
 func TestTwoVendors(t *testing.T) {
 	altra := func(n *sample.Node) { addAltra(n); n.NIC().Bridges, n.Virtual = nil, no }
 	amdkfd := func(n *sample.Node) {
-		n.Kmod.Peermem = map[kmod.Pair]kmod.Peermem{{GPU: "amd", NIC: "mlx5"}: {Registered: yes, By: "/sys/memory_peers/amdkfd"}}
+		n.Kmod.Peers = sample.Peers(no)
+		n.Kmod.Peers.Directories["/sys/memory_peers/amdkfd"] = yes
 	}
 	for _, tc := range []struct {
 		name   string
@@ -38,7 +39,9 @@ func TestTwoVendors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := sample.Ready()
-			n.Kmod.Peermem[kmod.Pair{GPU: "amd", NIC: "mlx5"}] = kmod.Peermem{Registered: no}
+			for _, dir := range kmod.PeerDirs() {
+				n.Kmod.Peers.Directories[dir+"/amdkfd"] = no
+			}
 			n.Kmod.Drivers["amd"] = kmod.Driver{Loaded: yes, Open: no}
 			n.Kmod.KernelOptions = map[string]tristate.State{"PCI_P2PDMA": no, "DMABUF_MOVE_NOTIFY": no}
 			tc.change(n)

@@ -52,7 +52,7 @@ func TestRows(t *testing.T) {
 		{"NIC's driver unreadable", func(n *sample.Node) { n.NIC().DriverKnown = false }, tristate.True, tristate.Unknown, "Unreadable"},
 		{"NIC bound to the driver of another family", func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, tristate.True, tristate.False, "NICDriverNotLoaded"},
 		{"ConnectX-3", connectX3, tristate.True, tristate.True, ""},
-		{"ConnectX-3, without a peer memory client", func(n *sample.Node) { connectX3(n); n.Kmod.Peermem = sample.Peermem(tristate.False) }, tristate.True, tristate.False, "PeermemNotLoaded"},
+		{"ConnectX-3, without a peer memory client", func(n *sample.Node) { connectX3(n); n.Kmod.Peers = sample.Peers(tristate.False) }, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"no RDMA device", func(n *sample.Node) { n.RDMA.Devices = nil }, tristate.True, tristate.False, "NoRDMADevice"},
 		{"RDMA devices hidden", func(n *sample.Node) { n.RDMA = rdma.Inventory{Exclusive: true} }, tristate.True, tristate.Unknown, "Unreadable"},
 		{"RDMA device of management only", func(n *sample.Node) { n.RDMA.Devices[0].NVLinkManagement = true }, tristate.True, tristate.False, "NoRDMADevice"},
@@ -64,21 +64,21 @@ func TestRows(t *testing.T) {
 		{"ports unreadable", func(n *sample.Node) { n.RDMA.Devices[0].Ports, n.RDMA.Devices[0].PortsRead = nil, false }, tristate.True, tristate.Unknown, "Unreadable"},
 
 		{"peermem alone", func(n *sample.Node) { n.Kmod.Drivers = sample.Driver(tristate.True, tristate.False) }, tristate.True, tristate.True, ""},
-		{"DMA-BUF alone", func(n *sample.Node) { n.Kmod.Peermem = sample.Peermem(tristate.False) }, tristate.True, tristate.True, ""},
-		{"DMA-BUF, peermem unreadable", func(n *sample.Node) { n.Kmod.Peermem = sample.Peermem(tristate.Unknown) }, tristate.True, tristate.True, ""},
+		{"DMA-BUF alone", func(n *sample.Node) { n.Kmod.Peers = sample.Peers(tristate.False) }, tristate.True, tristate.True, ""},
+		{"DMA-BUF, peermem unreadable", func(n *sample.Node) { n.Kmod.Peers = sample.Peers(tristate.Unknown) }, tristate.True, tristate.True, ""},
 		{"neither, the other unreadable", func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.Unknown)
+			n.Kmod.Peers, n.Kmod.Drivers = sample.Peers(tristate.False), sample.Driver(tristate.True, tristate.Unknown)
 		}, tristate.True, tristate.Unknown, "Unreadable"},
 		{"neither, API there", func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False)
+			n.Kmod.Peers, n.Kmod.Drivers = sample.Peers(tristate.False), sample.Driver(tristate.True, tristate.False)
 		}, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"neither, no API", func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Drivers, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False), kmod.Symbol{Found: tristate.False}
+			n.Kmod.Peers, n.Kmod.Drivers, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peers(tristate.False), sample.Driver(tristate.True, tristate.False), kmod.Symbol{Found: tristate.False}
 		}, tristate.True, tristate.False, "NoPeerMemoryPath"},
 
 		{"no way to GPU memory beats an unreadable port", func(n *sample.Node) {
 			n.Port().State = ""
-			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False)
+			n.Kmod.Peers, n.Kmod.Drivers = sample.Peers(tristate.False), sample.Driver(tristate.True, tristate.False)
 		}, tristate.True, tristate.False, "PeermemNotLoaded"},
 		{"proven missing beats unreadable before it", func(n *sample.Node) { n.GPU().DriverKnown = false; n.RDMA.Devices = nil }, tristate.True, tristate.False, "NoRDMADevice"},
 		{"the first of several missing", func(n *sample.Node) { n.GPU().Driver, n.NIC().Driver = "", "" }, tristate.True, tristate.False, "GPUDriverNotLoaded"},
@@ -119,11 +119,11 @@ func TestFamilies(t *testing.T) {
 		{"mlx5 is down", func(n *sample.Node) { port(n, mlx5, "DOWN") }, yes, "", "mlx4", "true", "false", "true true true true"},
 		{"mlx5 is down, and DMA-BUF is its way alone", func(n *sample.Node) {
 			port(n, mlx5, "DOWN")
-			n.Kmod.Peermem = sample.Peermem(no)
+			n.Kmod.Peers = sample.Peers(no)
 		}, no, "PeermemNotLoaded", "mlx4", "false", "false", "true true true false"},
-		{"a client that serves mlx5 alone, which is down", func(n *sample.Node) {
+		{"no client, and mlx5 is down", func(n *sample.Node) {
 			port(n, mlx5, "DOWN")
-			n.Kmod.Peermem[kmod.Pair{GPU: "nvidia", NIC: "mlx4"}] = kmod.Peermem{Registered: no}
+			n.Kmod.Peers = sample.Peers(no)
 		}, no, "PeermemNotLoaded", "mlx4", "false", "false", "true true true false"},
 		{"mlx4 has no driver, mlx5 no RDMA device", func(n *sample.Node) {
 			driver(n, mlx4, "")

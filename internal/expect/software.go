@@ -94,7 +94,7 @@ func (f *facts) modules(gpu *family.GPU, want string) Check {
 
 // mofed compares the version of MOFED; nil stands for the kernel's own drivers.
 func (f *facts) mofed(want *Versions) Check {
-	found := f.Kmod.Stack.MOFED
+	found := f.Kmod.MOFED
 	c := Check{
 		Name: "mofed", Expected: "the kernel's own RDMA drivers", Found: "MOFED " + found.Version,
 		Fix:   "remove MOFED and reboot, or correct the file",

@@ -62,8 +62,8 @@ func Stack(r *verdict.Node, found []findings.Finding) []Step {
 		dmabuf:     v.DMABuf,
 	}
 	switch { // a registered client proves the interface too
-	case v.NIC.PeerMemory.Core && r.Kmod.Stack.PeerDirect != "":
-		either[peerDirect] = tristate.Of(r.Kmod.Stack.PeerDirect != kmod.PeerDirectNone)
+	case v.NIC.PeerMemory.Core && r.PeerDirect() != "":
+		either[peerDirect] = tristate.Of(r.PeerDirect() != verdict.PeerDirectNone)
 	case v.Peermem == tristate.True:
 		either[peerDirect] = tristate.True
 	}

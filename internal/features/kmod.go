@@ -1,8 +1,6 @@
 package features
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
@@ -10,6 +8,7 @@ import (
 	"gdr-features/internal/label/derive"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/verdict"
 )
 
 // Kmod returns the raw features of the source gdr-kmod: attributes state. families are
@@ -34,11 +33,13 @@ func drivers(st *kmod.State, families family.Table) attrs {
 	a.state("driverLoaded", driver.Loaded)
 	a.state("driverOpen", driver.Open)
 	a.text("driverVersion", driver.Version)
-	peermem := st.AnyPeermem()
+	peermem := verdict.AnyClient(&st.Peers, families)
 	a.state("peermem", peermem.Registered)
 	a.text("peermemBy", peermem.By)
-	for _, name := range slices.Sorted(maps.Keys(st.Clients)) { // one family has such a module
-		a.text("peermemModule", string(st.Clients[name]))
+	for _, g := range families.GPUs { // one family has such a module
+		if len(g.Client.Modules) > 0 {
+			a.text("peermemModule", string(st.Peers.Modules[g.Client.Modules[0]]))
+		}
 	}
 	a.state("symbolPeerMemory", st.Symbols[kmod.PeerMemoryAPI].Found)
 	a.text("symbolPeerMemoryOwner", st.Symbols[kmod.PeerMemoryAPI].Owner)
@@ -48,8 +49,8 @@ func drivers(st *kmod.State, families family.Table) attrs {
 			a.state("symbol"+strings.ToUpper(n.Name)+"DMABuf", st.Symbols[n.DMABuf].Found)
 		}
 	}
-	a.text("peerdirect", string(st.Stack.PeerDirect))
-	a.text("mofed", derive.MOFED(st.Stack.MOFED))
+	a.text("peerdirect", string(verdict.PeerDirectOf(st, families, families)))
+	a.text("mofed", derive.MOFED(st.MOFED))
 	a.state("storage", st.Storage)
 	a.state("virtual", st.Virtual)
 	a.text("virtualBy", st.VirtualBy)

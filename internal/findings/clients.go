@@ -107,7 +107,7 @@ func peerFile(f *Facts) string {
 // sawNoPeerFile is evidence that no function has a file that names peers.
 func sawNoPeerFile(f *Facts) []string {
 	var all []string
-	for _, file := range f.Kmod.Files[kmod.FactPeermem] {
+	for _, file := range f.Client().Files {
 		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return path.Base(file) == p.Name }) {
 			all = append(all, sawFile(file, tristate.False))
 		}
@@ -145,8 +145,8 @@ func clientLive(f *Facts) bool        { return clientState(f) == kmod.Live }
 
 func sawHolders(f *Facts) []string {
 	seen := sawInterface(f)
-	if file := f.file(kmod.FactPeermem, "/"+vendorsModule(f)+"/"); file != "" && !vendorsModuleRuns(f) {
-		seen = append(seen, saw(file, "absent"))
+	if !vendorsModuleRuns(f) {
+		seen = append(seen, saw(kmod.HoldersDir(vendorsModule(f)), "absent"))
 	}
 	return seen
 }

@@ -234,7 +234,7 @@ var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmo
 
 func originKnown(f *Facts) bool {
 	if f.NIC.MOFED {
-		return f.Kmod.Stack.MOFED.Origin != kmod.OriginUnknown
+		return f.Kmod.MOFED.Origin != kmod.OriginUnknown
 	}
 	_, known := f.advised().NICVersions[nicFamily(f)]
 	return known && f.RDMADevice() == tristate.True
@@ -255,7 +255,7 @@ func stackOrigin(f *Facts) string {
 		}
 		return "the kernel's own " + rdmaModule(f)
 	}
-	switch m := f.Kmod.Stack.MOFED; m.Origin {
+	switch m := f.Kmod.MOFED; m.Origin {
 	case kmod.OriginMOFED:
 		return "MOFED " + orUnknown(m.Version)
 	case kmod.OriginInbox:
@@ -268,14 +268,14 @@ func stackOrigin(f *Facts) string {
 }
 
 func peerDirect(f *Facts) string {
-	if level := f.Kmod.Stack.PeerDirect; level != "" {
+	if level := f.PeerDirect(); level != "" {
 		return ", PeerDirect " + string(level)
 	}
 	return ""
 }
 
 func legacyStack(f *Facts) bool {
-	return loadableClient(f) && f.Kmod.Stack.PeerDirect == kmod.PeerDirectLegacy
+	return loadableClient(f) && f.PeerDirect() == verdict.PeerDirectLegacy
 }
 
 // legacyConfigured: on a MOFED before 5.1 nvidia-peermem works with
@@ -289,7 +289,7 @@ func legacyConfigured(f *Facts) bool {
 
 func sawLegacy(f *Facts) []string {
 	return slices.Concat(
-		f.saw(kmod.FactStack, "/version", f.Kmod.Stack.MOFED.Version),
+		f.saw(kmod.FactStack, "/version", f.Kmod.MOFED.Version),
 		f.saw(kmod.FactPeermemModule, "/peerdirect_support", f.advised().Peermem.LegacyAPI),
 		sawPeermem(f), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
 }

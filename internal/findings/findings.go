@@ -198,7 +198,7 @@ func (c *check) finding(r *row, f *Facts) Finding {
 func (c *check) files(f *Facts, evidence []string) []string {
 	all := slices.Clone(c.sources)
 	for _, fact := range c.facts {
-		all = append(all, texts(f.Kmod.Files[fact], pattern)...)
+		all = append(all, texts(f.read(fact), pattern)...)
 	}
 	for _, seen := range evidence {
 		file, _, _ := strings.Cut(seen, "=")
@@ -207,6 +207,15 @@ func (c *check) files(f *Facts, evidence []string) []string {
 		}
 	}
 	return append([]string{}, unique(all)...)
+}
+
+// read returns the files that a fact rests on. For a peer memory client these are the ones
+// that decide.
+func (f *Facts) read(fact kmod.Fact) []string {
+	if fact == kmod.FactPeermem {
+		return f.Client().Files
+	}
+	return f.Kmod.Files[fact]
 }
 
 // pattern folds files that there are many of: those of PCI functions and IOMMU groups,

@@ -50,7 +50,7 @@ func findingOf(t *testing.T, n *sample.Node, check string) findings.Finding {
 // to do.
 func TestAskedFindings(t *testing.T) {
 	n := sample.Ready()
-	n.Kmod.Peermem = sample.Peermem(no)
+	n.Kmod.Peers = sample.Peers(no)
 	n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}, {Device: "rxe0", DMABuf: no}}
 	f := findingOf(t, n, "dmabuf")
 	const detail = "the RDMA devices cannot register DMA-BUF; asked: mlx5_0 rxe0 cannot"
@@ -98,7 +98,7 @@ func TestDMABufFinding(t *testing.T) {
 				n := sample.Ready()
 				gpus[gpu](n)
 				changeNIC(n)
-				n.Kmod.Peermem = sample.Peermem(no)
+				n.Kmod.Peers = sample.Peers(no)
 				n.Kmod.Drivers, n.Kmod.Symbols[kmod.UmemDMABuf], n.Kmod.Symbols[sample.MLX5DMABuf] = sample.Driver(loaded, open), kmod.Symbol{Found: umem}, kmod.Symbol{Found: mlx5}
 				v, list := judge(n)
 				got := finding(t, list, "dmabuf")
@@ -128,13 +128,13 @@ func TestFindings(t *testing.T) {
 		"no driver":   func(n *sample.Node) { n.GPU().Driver = "" },
 		"no ports":    func(n *sample.Node) { n.Port().State = "DOWN" },
 		"hidden":      func(n *sample.Node) { n.RDMA = rdma.Inventory{Exclusive: true} },
-		"legacy":      func(n *sample.Node) { n.Kmod.Stack.PeerDirect = kmod.PeerDirectLegacy },
+		"legacy":      func(n *sample.Node) { n.Kmod.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "4.9-4.0.8"} },
 		"nothing":     func(n *sample.Node) { n.Kmod = kmod.State{} },
 		"no path": func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Drivers, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False), kmod.Symbol{Found: tristate.False}
+			n.Kmod.Peers, n.Kmod.Drivers, n.Kmod.Symbols[kmod.PeerMemoryAPI] = sample.Peers(tristate.False), sample.Driver(tristate.True, tristate.False), kmod.Symbol{Found: tristate.False}
 		},
 		"not loaded": func(n *sample.Node) {
-			n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(tristate.False), sample.Driver(tristate.True, tristate.False)
+			n.Kmod.Peers, n.Kmod.Drivers = sample.Peers(tristate.False), sample.Driver(tristate.True, tristate.False)
 		},
 	}
 	for name, change := range changes {
@@ -171,7 +171,7 @@ func TestFindings(t *testing.T) {
 // TestFindingsSanitized: names of files and drivers do not act on a terminal.
 func TestFindingsSanitized(t *testing.T) {
 	n := sample.Ready()
-	n.Kmod.Peermem, n.Kmod.Drivers = sample.Peermem(no), map[string]kmod.Driver{"nvidia": {Loaded: yes, Version: "570\x1b[2J"}}
+	n.Kmod.Peers, n.Kmod.Drivers = sample.Peers(no), map[string]kmod.Driver{"nvidia": {Loaded: yes, Version: "570\x1b[2J"}}
 	n.Kmod.Advice = kmod.NoAdvice()
 	n.Kmod.Advice.File = kmod.ModuleFile{Listed: yes, Name: "nvidia_peermem", Dep: []string{"/lib/modules/6.8\x1b[2J/modules.dep"}, Needs: []string{"ib_uverbs\r"}}
 	all := fmt.Sprintf("%q %q", findingOf(t, n, "gpu-driver"), findingOf(t, n, "peermem"))

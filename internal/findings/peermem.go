@@ -154,7 +154,7 @@ func firstModule(f *Facts) string {
 	return ""
 }
 
-func clientState(f *Facts) kmod.Init { return f.Kmod.Clients[f.GPU.Name] }
+func clientState(f *Facts) kmod.Init { return f.Kmod.Peers.Modules[firstModule(f)] }
 
 func peermemMoving(f *Facts) string {
 	switch clientState(f) {
@@ -239,7 +239,7 @@ func sawPeermem(f *Facts) []string {
 	case p.File != "":
 		return []string{saw(p.File, cmp.Or(p.Says, "empty"))}
 	case firstModule(f) != "" && !nicNamesPeers(f):
-		return f.saw(kmod.FactPeermem, "/"+firstModule(f)+"/initstate", string(clientState(f)))
+		return []string{saw(kmod.InitFile(firstModule(f)), string(clientState(f)))}
 	case p.By != "":
 		return []string{sawFile(p.By, tristate.True)}
 	}

@@ -110,7 +110,7 @@ func routable(g rdma.GID) bool { return g.Type == rdma.RoCEv2 && !g.LinkLocal() 
 // kernel's own drivers do not.
 func (f *Facts) usableGID(g rdma.GID) bool {
 	networks := f.Pod.Visible.Networks
-	elsewhere := f.Kmod.Stack.MOFED.Origin == kmod.OriginMOFED && g.NetDev != "" && networks != nil && !slices.Contains(networks, g.NetDev)
+	elsewhere := f.Kmod.MOFED.Origin == kmod.OriginMOFED && g.NetDev != "" && networks != nil && !slices.Contains(networks, g.NetDev)
 	return routable(g) && !elsewhere
 }
 

@@ -10,6 +10,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Remedies that take more than a sentence, and the names in them: those in the row
@@ -19,9 +20,7 @@ import (
 func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
 
 // peermemOf is the peer memory client of these GPUs for these NICs.
-func peermemOf(f *Facts) kmod.Peermem {
-	return f.Kmod.Peermem[kmod.Pair{GPU: f.GPU.Name, NIC: f.NIC.Name}]
-}
+func peermemOf(f *Facts) verdict.Client { return f.Client() }
 
 func nicFamily(f *Facts) string     { return f.NIC.Name }
 func nicDriverName(f *Facts) string { return f.NIC.Drivers[0] }

@@ -157,7 +157,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	v := &r.Verdict
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
-		PeerDirect: string(r.Kmod.Stack.PeerDirect), MOFED: derive.MOFED(r.Kmod.Stack.MOFED),
+		PeerDirect: string(r.PeerDirect()), MOFED: derive.MOFED(r.Kmod.MOFED),
 		Level: r.Matrix.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.NCCLDefault), Findings: []findingJSON{},
 		Problems: sanitize.Errors(r.Problems),
 	}

@@ -13,7 +13,7 @@ var (
 	ForCheck  = Options{Extra: Extra{PCI: pci.Links | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates, Advice: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
 	ForTopo = Options{Extra: Extra{
-		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, AllSymbols: true, Advice: true,
+		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, Advice: true,
 	}}
 	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
 	ForEnv = Options{Extra: Extra{Visible: true}}

@@ -216,7 +216,7 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 
 func (rd *Reader) startDrivers() func(context.Context) error {
 	fs, request := rd.fs, kmod.For(&rd.pci.value, rd.options.Families)
-	request.AllSymbols, request.Everything, request.Memory = rd.options.Extra.AllSymbols, rd.options.Extra.Everything, rd.memory
+	request.Everything, request.Memory = rd.options.Extra.Everything, rd.memory
 	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
 	return func(ctx context.Context) error {
 		err := wait(ctx)

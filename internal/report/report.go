@@ -71,8 +71,6 @@ type Options struct {
 type Extra struct {
 	PCI  pci.Want
 	RDMA rdma.Want
-	// AllSymbols: look for symbols that can no longer decide anything, too.
-	AllSymbols bool
 	// Everything: read of the drivers what could be read if the machine had other
 	// devices of these families; see kmod.Request.
 	Everything bool

@@ -151,10 +151,10 @@ func (s *scanner) advice(want Request) {
 // not needed in this state.
 func (s *scanner) clientAdvice(a *Advice, g *family.GPU, all bool) {
 	if modules := g.Client.Modules; len(modules) > 0 {
-		if all || s.st.AnyPeermem().Registered != tristate.True {
+		if live := func(module string) bool { return s.st.Peers.Modules[module] == Live }; all || !slices.ContainsFunc(modules, live) {
 			a.File = s.about(FactModuleFile).moduleFile(modules)
 		}
-		if s.st.Clients[g.Name] == Live {
+		if s.st.Peers.Modules[modules[0]] == Live {
 			s.about(FactPeermemModule).loadedPeermem(modules[0], &a.Peermem)
 		}
 	}

@@ -14,10 +14,10 @@ const (
 	FactDriver        Fact = "driver"         // Drivers
 	FactParams        Fact = "params"         // Params
 	FactModels        Fact = "models"         // Models
-	FactPeermem       Fact = "peermem"        // Peermem, Clients
+	FactPeermem       Fact = "peermem"        // Peers: those that decide, which package verdict names
 	FactKernelOptions Fact = "kernel-options" // KernelOptions
 	FactStorage       Fact = "storage"        // Storage
-	FactStack         Fact = "stack"          // Stack.MOFED
+	FactStack         Fact = "stack"          // MOFED
 	FactSymbols       Fact = "symbols"        // Symbols
 	FactIOMMU         Fact = "iommu"          // GroupTypes, IOMMU
 	FactVirtual       Fact = "virtual"        // Virtual, Processor

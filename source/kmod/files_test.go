@@ -27,7 +27,6 @@ func TestFiles(t *testing.T) {
 		st := Scan(fs, request)
 		for fact, want := range map[Fact][]string{
 			FactDriver:        {"/proc/driver/nvidia/version"},
-			FactPeermem:       {"/sys/module/nvidia_peermem/initstate", "/sys/module/nv_peer_mem/initstate"},
 			FactStack:         {"/sys/module/mlx_compat", "/sys/module/mlx5_core", "/sys/module/mlx5_core/version"},
 			FactSymbols:       {"/proc/kallsyms"},
 			FactIOMMU:         {"/sys/kernel/iommu_groups/7/type"},

@@ -28,8 +28,8 @@ type Symbol struct {
 }
 
 // Symbols are functions of the running kernel by name, from /proc/kallsyms. The zero
-// Symbol, Unknown, stands for those that were not looked for, because nothing
-// depends on them, and for all of a table that cannot be read or is empty.
+// Symbol, Unknown, stands for those that were not looked for, and for all of a table
+// that cannot be read or is empty.
 type Symbols map[string]Symbol
 
 const kallsyms = "proc/kallsyms"
@@ -39,45 +39,21 @@ const maxKallsyms = 128 << 20
 
 var errNoTable = errors.New("not a symbol table")
 
-// wanted lists the symbols that can still matter. A registered client proves the PeerDirect
-// API. If no GPU driver exports DMA-BUF, the symbols for it do not matter.
-func (s *scanner) wanted(want Request) []string {
-	var names []string
-	if want.AllSymbols || s.st.coreAPI(want) == tristate.Unknown || s.anyPair(want, func(g *family.GPU, n *family.NIC) bool {
-		return s.st.Peermem[Pair{g.Name, n.Name}].Registered != tristate.True
-	}) {
-		names = append(names, PeerMemoryAPI)
-		for _, g := range want.Present.GPUs {
-			if g.Client.Symbol != "" {
-				names = append(names, g.Client.Symbol)
-			}
-		}
+// wanted lists the symbols that matter to the families that are present.
+func wanted(present family.Table) []string {
+	names := []string{PeerMemoryAPI, UmemDMABuf}
+	for _, g := range present.GPUs {
+		names = append(names, g.Client.Symbol)
 	}
-	if want.AllSymbols || s.anyPair(want, func(g *family.GPU, _ *family.NIC) bool {
-		return g.OpenFrom == 0 || s.st.Drivers[g.Name].Open != tristate.False
-	}) {
-		names = append(names, UmemDMABuf)
-		for _, n := range want.Present.NICs {
-			if n.DMABuf != "" {
-				names = append(names, n.DMABuf)
-			}
-		}
+	for _, n := range present.NICs {
+		names = append(names, n.DMABuf)
 	}
-	return names
-}
-
-// anyPair reports whether something holds for some family of GPUs and of NICs.
-func (s *scanner) anyPair(want Request, holds func(*family.GPU, *family.NIC) bool) bool {
-	return slices.ContainsFunc(want.Present.GPUs, func(g *family.GPU) bool {
-		return slices.ContainsFunc(want.Present.NICs, func(n *family.NIC) bool { return holds(g, n) })
-	})
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
 // symbols looks for some symbols in /proc/kallsyms.
 func (s *scanner) symbols(names []string) Symbols {
-	if len(names) == 0 {
-		return nil
-	}
 	file, err := s.fs.Open(kallsyms)
 	if err != nil {
 		s.unread(err)

@@ -29,19 +29,16 @@ type State struct {
 	// Models are the names that GPU drivers give their GPUs, read where this may be a
 	// virtual machine: a virtual GPU has the PCI ids of a whole one.
 	Models map[pci.Address]string
-	// Peermem are the peer memory clients, by the family of the GPUs and that of the NICs.
-	Peermem map[Pair]Peermem
-	// Clients are the states of the modules that are such clients, by the family of GPUs:
-	// the first of family.GPU.Client.Modules.
-	Clients map[string]Init
+	// Peers are the marks of peer memory clients.
+	Peers Peers
 	// Symbols are what /proc/kallsyms tells.
 	Symbols Symbols
 	// KernelOptions are those that GPU drivers need to export DMA-BUF
 	// (family.GPU.KernelOptions), by name, from the kernel's configuration. Unknown
 	// where that cannot be read, and for options that were not asked for.
 	KernelOptions map[string]tristate.State
-	// Stack is the RDMA stack.
-	Stack Stack
+	// MOFED is where the RDMA drivers come from.
+	MOFED MOFED
 	// Storage: nvidia-fs (GPUDirect Storage) is loaded.
 	Storage tristate.State
 	// GroupTypes are the types of the IOMMU groups asked for, by group number:
@@ -171,10 +168,6 @@ type Request struct {
 	BIOS bool
 	// Memory keeps the symbols from one Scan for the next; nil for none.
 	Memory *Cache
-	// AllSymbols: look for every symbol in /proc/kallsyms, the most expensive file of
-	// all (20 to 50 ms of kernel time), and not only for those that can still decide
-	// anything.
-	AllSymbols bool
 	// Everything: read also what could be read if the machine had other devices of
 	// these families, for a snapshot.
 	Everything bool
@@ -187,17 +180,10 @@ func Scan(fs *host.FS, want Request) State {
 	want = want.complete()
 	s.drivers(want)
 	s.params(want)
-	s.about(FactPeermem).peermem(want)
+	s.about("").peers(want)
 	s.st.Storage = s.about(FactStorage).init("nvidia_fs").Loaded()
-	s.st.Stack.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
+	s.st.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
 	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
-	api := s.st.Symbols[PeerMemoryAPI].Found
-	if proven := s.st.coreAPI(want); proven != tristate.Unknown {
-		api = proven
-	} else if isVendorModule(s.st.Symbols[PeerMemoryAPI].Owner, want.Families) {
-		api = tristate.False
-	}
-	s.st.Stack.PeerDirect = peerDirect(s.st.Stack.MOFED, api)
 	s.st.KernelOptions = want.Memory.kernelOptions(s.about(FactKernelOptions), want)
 	s.about(FactIOMMU).groups(want.Groups)
 	s.st.IOMMU = s.iommu(want)

@@ -162,8 +162,8 @@ func TestScanInit(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			if st.Clients["nvidia"] != tt.want || st.AnyPeermem().Registered != tt.loaded || tt.want.Loaded() != tt.loaded {
-				t.Errorf("state %q, peermem %v; want %q, %v", st.Clients["nvidia"], st.Peermem, tt.want, tt.loaded)
+			if got := st.Peers.Modules["nvidia_peermem"]; got != tt.want || tt.want.Loaded() != tt.loaded {
+				t.Errorf("state %q, want %q, %v", got, tt.want, tt.loaded)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
 		})
@@ -172,11 +172,8 @@ func TestScanInit(t *testing.T) {
 
 // The words are published in raw features and advice.
 func TestWords(t *testing.T) {
-	want := []string{"", "absent", "live", "coming", "going", "none", "legacy", "current", "inbox"}
-	got := []string{
-		string(Unread), string(Absent), string(Live), string(Coming), string(Going),
-		string(PeerDirectNone), string(PeerDirectLegacy), string(PeerDirectCurrent), string(PeerDirectInbox),
-	}
+	want := []string{"", "absent", "live", "coming", "going"}
+	got := []string{string(Unread), string(Absent), string(Live), string(Coming), string(Going)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("words (-want +got):\n%s", diff)
 	}
@@ -196,7 +193,7 @@ func TestScanGivesHandlesBack(t *testing.T) {
 			return len(entries)
 		}
 		before := open()
-		Scan(fs, known(Request{AllSymbols: true}))
+		Scan(fs, known(Request{}))
 		if after := open(); after != before {
 			t.Errorf("%s: %d descriptors are open, %d before", name, after, before)
 		}
@@ -220,63 +217,6 @@ func TestScanStorage(t *testing.T) {
 		if got := scan(t, tt.files, Request{}).Storage; got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
-	}
-}
-
-// A client registered with the RDMA stack shows in many ways, none of which
-// disproves the others.
-func TestScanPeermem(t *testing.T) {
-	const (
-		module, old = "sys/module/nvidia_peermem/initstate", "sys/module/nv_peer_mem/initstate"
-		mm          = "sys/kernel/mm/memory_peers/"
-	)
-	tests := []struct {
-		name     string
-		files    map[string]string
-		want     tristate.State
-		by       string
-		problems []string
-	}{
-		{"nothing", nil, tristate.False, "", nil},
-		{"nvidia_peermem", map[string]string{module: "live\n"}, tristate.True, "nvidia_peermem", nil},
-		{"nv_peer_mem", map[string]string{old: "live\n"}, tristate.True, "nv_peer_mem", nil},
-		{"both", map[string]string{module: "live\n", old: "live\n"}, tristate.True, "nvidia_peermem", nil},
-		{"one comes, the other is there", map[string]string{module: "coming\n", old: "live\n"}, tristate.True, "nv_peer_mem", nil},
-		{"both come or go", map[string]string{module: "coming\n", old: "going\n"}, tristate.False, "", nil},
-		{"the client nv_mem", map[string]string{mm + "nv_mem/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem", nil},
-		{"the client nv_mem_nc", map[string]string{mm + "nv_mem_nc/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem_nc", nil},
-		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": isDir}, tristate.True, "/sys/kernel/memory_peers/nv_mem", nil},
-		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": isDir}, tristate.True, "/sys/memory_peers/nv_mem_nc", nil},
-		{"a client of another vendor", map[string]string{mm + "amd_mem/version": "1\n"}, tristate.False, "", nil},
-		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tristate.Unknown, "", []string{"open /sys/module: no such file"}},
-		{
-			"no modules to see, and a client",
-			map[string]string{"sys/module/kernel": absent, mm + "nv_mem": isDir},
-			tristate.True, "/sys/kernel/mm/memory_peers/nv_mem",
-			[]string{"open /sys/module: no such file"},
-		},
-		{
-			"clients that cannot be looked at",
-			map[string]string{"sys/kernel/mm/memory_peers": "a file"},
-			tristate.Unknown, "",
-			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
-		},
-		{
-			"clients that cannot be looked at, and one in the next place",
-			map[string]string{"sys/kernel/mm/memory_peers": "a file", "sys/kernel/memory_peers/nv_mem": isDir},
-			tristate.True, "/sys/kernel/memory_peers/nv_mem",
-			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, Request{})
-			want := Peermem{Registered: tt.want, By: tt.by}
-			if got := st.Peermem; got[Pair{"nvidia", "mlx5"}] != want || got[Pair{"nvidia", "mlx4"}] != want || len(got) != 2 || st.AnyPeermem() != want {
-				t.Errorf("%+v, want %+v", got, want)
-			}
-			wantProblems(t, st.Problems, tt.problems...)
-		})
 	}
 }
 

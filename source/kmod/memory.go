@@ -28,8 +28,8 @@ const maxModules = 4 << 20
 // symbols returns what the symbol table says: what is remembered if the same modules
 // are loaded as then. Only a table that was read to its end is remembered.
 func (m *Cache) symbols(s *scanner, want Request) Symbols {
-	names := s.wanted(want)
-	if m == nil || len(names) == 0 {
+	names := wanted(want.Present)
+	if m == nil {
 		return s.symbols(names)
 	}
 	list, err := s.fs.FS.Bytes("proc/modules", maxModules)
@@ -39,8 +39,6 @@ func (m *Cache) symbols(s *scanner, want Request) Symbols {
 	if !m.known {
 		m.seed = maphash.MakeSeed()
 	}
-	want.AllSymbols = true
-	names = s.wanted(want)
 	modules := []string{"ib_core", "ib_uverbs"}
 	for _, n := range want.Present.NICs {
 		if n.DMABuf != "" {

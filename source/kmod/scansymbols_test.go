@@ -43,7 +43,7 @@ func TestScanSymbols(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, map[string]string{kallsyms: tt.text}, Request{AllSymbols: true})
+			st := scan(t, map[string]string{kallsyms: tt.text}, Request{})
 			if diff := cmp.Diff(tt.want, st.Symbols, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("symbols (-want +got):\n%s", diff)
 			}
@@ -52,47 +52,9 @@ func TestScanSymbols(t *testing.T) {
 	}
 }
 
-// TestNeededSymbols: the table is read for what can still decide anything, and
-// not to its end when all of that is found.
-func TestNeededSymbols(t *testing.T) {
-	const (
-		live   = "sys/module/nvidia_peermem/initstate"
-		driver = "proc/driver/nvidia/version"
-		closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n"
-		open   = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\n"
-	)
+// The table is not read to its end when all symbols are found.
+func TestSearchSymbolsStops(t *testing.T) {
 	line := func(name string) string { return "0000000000000000 t " + name + "\n" }
-	tests := []struct {
-		name  string
-		files map[string]string
-		want  Symbols
-	}{
-		{"nothing decides", map[string]string{live: "live\n", driver: closed, kallsyms: "garbage\n"}, nil},
-		{
-			"DMA-BUF decides, and what else is near is not told of",
-			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + line(peer+"\t[ib_core]") + line(mlx5)},
-			Symbols{umem: {Found: tristate.True}, mlx5: {Found: tristate.True}},
-		},
-		{
-			"DMA-BUF decides: the one symbol, much else, the other symbol",
-			map[string]string{live: "live\n", driver: open, kallsyms: line(umem) + strings.Repeat(line("x"), 1<<13) + line(mlx5)},
-			Symbols{umem: {Found: tristate.True}, mlx5: {Found: tristate.True}},
-		},
-		{
-			"the client decides",
-			map[string]string{driver: closed, kallsyms: line(umem)},
-			Symbols{peer: {Found: tristate.False}},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, Request{})
-			if diff := cmp.Diff(tt.want, st.Symbols, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("symbols (-want +got):\n%s", diff)
-			}
-			wantProblems(t, st.Problems)
-		})
-	}
 	read := 0
 	rest := inChunks(line(umem)+line(mlx5)+strings.Repeat(line("x"), 1<<13), 1<<10)
 	if _, err := search(func(buf []byte) (int, error) { read++; return rest(buf) }, umem, mlx5); err != nil || read > 1 {

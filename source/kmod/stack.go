@@ -11,12 +11,6 @@ import (
 	"gdr-features/tristate"
 )
 
-// Stack is the RDMA stack that runs.
-type Stack struct {
-	MOFED      MOFED
-	PeerDirect PeerDirect
-}
-
 // Origin says where the RDMA drivers come from.
 type Origin uint8
 
@@ -34,18 +28,6 @@ type MOFED struct {
 	Origin  Origin
 	Version string
 }
-
-// PeerDirect is the level of the API through which peer memory clients register
-// GPU memory; "" when not known.
-type PeerDirect string
-
-// Levels of PeerDirect.
-const (
-	PeerDirectNone    PeerDirect = "none"    // the running stack has no such API
-	PeerDirectLegacy  PeerDirect = "legacy"  // MOFED before 5.1, 4.9 LTS included
-	PeerDirectCurrent PeerDirect = "current" // MOFED from 5.1 on
-	PeerDirectInbox   PeerDirect = "inbox"   // a kernel that ships the API itself
-)
 
 // mofed distinguishes MOFED from a kernel's own drivers. mlx_compat belongs to MOFED
 // alone. Kernels up to 5.10 gave their drivers a version as well, constants that are
@@ -116,6 +98,9 @@ func isMOFEDVersion(v string) bool {
 	return ok && !isInboxVersion(v)
 }
 
+// Release returns major and minor of the version; ok is false where it is not known.
+func (m MOFED) Release() (major, minor int, ok bool) { return release(m.Version) }
+
 // release takes major and minor from "24.10-1.1.4".
 func release(v string) (major, minor int, ok bool) {
 	number, build, dash := strings.Cut(v, "-")
@@ -136,21 +121,4 @@ const versionChars = "0123456789.-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS
 
 func numbers(s string) bool {
 	return s != "" && len(s) <= 4 && strings.Trim(s, "0123456789") == ""
-}
-
-// peerDirect infers the level: its only marks are the symbol and the version of the
-// stack that exports it.
-func peerDirect(m MOFED, symbol tristate.State) PeerDirect {
-	major, minor, known := release(m.Version)
-	switch {
-	case symbol == tristate.False:
-		return PeerDirectNone
-	case symbol == tristate.True && m.Origin == OriginInbox:
-		return PeerDirectInbox
-	case symbol == tristate.Unknown, m.Origin != OriginMOFED, !known:
-		return ""
-	case major < 5, major == 5 && minor < 1:
-		return PeerDirectLegacy
-	}
-	return PeerDirectCurrent
 }

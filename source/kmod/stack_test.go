@@ -1,7 +1,6 @@
 package kmod
 
 import (
-	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,34 +99,6 @@ func TestJudgeMOFED(t *testing.T) {
 	}
 }
 
-func TestPeerDirect(t *testing.T) {
-	origin := func(o Origin) MOFED { return MOFED{Origin: o} }
-	tests := []struct {
-		mofed MOFED
-		want  PeerDirect // where the symbol is there
-	}{
-		{MOFED{OriginMOFED, "24.10-1.1.4"}, PeerDirectCurrent},
-		{MOFED{OriginMOFED, "10.0-1.1.4"}, PeerDirectCurrent},
-		{MOFED{OriginMOFED, "6.0-1.1.4"}, PeerDirectCurrent},
-		{MOFED{OriginMOFED, "5.8-1.1.2"}, PeerDirectCurrent},
-		{MOFED{OriginMOFED, "5.1-0.6.6"}, PeerDirectCurrent},
-		{MOFED{OriginMOFED, "5.0-2.1.8"}, PeerDirectLegacy},
-		{MOFED{OriginMOFED, "4.9-4.0.8"}, PeerDirectLegacy},
-		{MOFED{OriginMOFED, "4.1-1.0.2"}, PeerDirectLegacy},
-		{origin(OriginMOFED), ""},
-		{origin(OriginInbox), PeerDirectInbox},
-		{origin(OriginUnknown), ""},
-		{origin(OriginNotLoaded), ""},
-	}
-	for _, tt := range tests {
-		for symbol, want := range map[tristate.State]PeerDirect{tristate.True: tt.want, tristate.False: PeerDirectNone, tristate.Unknown: ""} {
-			if got := peerDirect(tt.mofed, symbol); got != want {
-				t.Errorf("%+v, symbol %v: %q, want %q", tt.mofed, symbol, got, want)
-			}
-		}
-	}
-}
-
 func TestScanMOFED(t *testing.T) {
 	const (
 		mlx5, mlx4 = "sys/module/mlx5_core", "sys/module/mlx4_core"
@@ -176,40 +147,10 @@ func TestScanMOFED(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, Request{})
-			if diff := cmp.Diff(tt.want, st.Stack.MOFED); diff != "" {
+			if diff := cmp.Diff(tt.want, st.MOFED); diff != "" {
 				t.Errorf("origin (-want +got):\n%s", diff)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
-		})
-	}
-}
-
-// A registered client proves the API where the table of symbols is not read.
-func TestScanPeerDirect(t *testing.T) {
-	const (
-		symbol = "0000000000000000 T ib_register_peer_memory_client\t[ib_uverbs]\n"
-		others = "0000000000000000 T vfs_read\n"
-	)
-	client := map[string]string{"sys/module/nvidia_peermem/initstate": "live\n"}
-	tests := []struct {
-		name  string
-		files map[string]string
-		want  PeerDirect
-	}{
-		{"the symbol", map[string]string{kallsyms: symbol}, PeerDirectCurrent},
-		{"no such symbol", map[string]string{kallsyms: others}, PeerDirectNone},
-		{"no table", map[string]string{kallsyms: absent}, ""},
-		{"a client, no table", client, PeerDirectCurrent},
-		{"a client, and a table that lacks the symbol", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", kallsyms: others}, PeerDirectCurrent},
-		{"a client that goes", map[string]string{"sys/module/nvidia_peermem/initstate": "going\n", kallsyms: absent}, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			files := map[string]string{"sys/module/mlx5_core/version": "24.10-1.1.4\n"}
-			maps.Copy(files, tt.files)
-			if got := scan(t, files, Request{}).Stack.PeerDirect; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/source/family"
+	"gdr-features/tristate"
 )
 
 // Contents in place of files.
@@ -111,3 +112,9 @@ func present(gpus, nics []string) (t family.Table) {
 	}
 	return t
 }
+
+const (
+	yes     = tristate.True
+	no      = tristate.False
+	unknown = tristate.Unknown
+)

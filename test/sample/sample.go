@@ -52,24 +52,27 @@ func Ready() *Node {
 			Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}},
 		}}},
 		Kmod: kmod.State{
-			Drivers: Driver(tristate.True, tristate.True), Peermem: Peermem(tristate.True),
+			Drivers: Driver(tristate.True, tristate.True), Peers: Peers(tristate.True),
 			Symbols: Symbols(tristate.True, tristate.True, tristate.True),
 			Files: map[kmod.Fact][]string{
 				kmod.FactDriver:  {"/proc/driver/nvidia/version", "/sys/module/nvidia"},
-				kmod.FactPeermem: {"/sys/module/nvidia_peermem/initstate"},
 				kmod.FactSymbols: {"/proc/kallsyms"},
 			},
 		},
 	}}
 }
 
-// Peermem is a client that serves every family of NICs.
-func Peermem(s tristate.State) map[kmod.Pair]kmod.Peermem {
-	p := kmod.Peermem{Registered: s}
-	if s == tristate.True {
-		p.By = "nvidia_peermem"
+// Peers are the marks of nvidia_peermem, which serves every family of NICs.
+func Peers(loaded tristate.State) kmod.Peers {
+	state := map[tristate.State]kmod.Init{tristate.True: kmod.Live, tristate.False: kmod.Absent}[loaded]
+	p := kmod.Peers{Modules: map[string]kmod.Init{"nvidia_peermem": state, "nv_peer_mem": kmod.Absent}, Directories: map[string]tristate.State{}}
+	p.Holders = map[string]kmod.Holders{"ib_peer_mem": {Listed: tristate.False, Module: tristate.False}}
+	for _, dir := range kmod.PeerDirs() {
+		for _, client := range family.Known().GPUs[0].Client.Directories {
+			p.Directories[dir+"/"+client] = tristate.False
+		}
 	}
-	return map[kmod.Pair]kmod.Peermem{{GPU: "nvidia", NIC: "mlx5"}: p, {GPU: "nvidia", NIC: "mlx4"}: p}
+	return p
 }
 
 // Driver is the GPU driver of NVIDIA.

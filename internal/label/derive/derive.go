@@ -97,10 +97,10 @@ var rows = [...]row{
 	{name: label.Reason, kind: state, value: func(f *facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
 	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.Peermem) }},
 	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.DMABuf) }},
-	{name: label.PeerDirect, kind: state, value: func(f *facts) (string, bool) { return word(f.Kmod.Stack.PeerDirect) }},
+	{name: label.PeerDirect, kind: state, value: func(f *facts) (string, bool) { return word(f.PeerDirect()) }},
 	{name: label.MOFED, kind: state, value: func(f *facts) (string, bool) {
-		text, unknown := word(MOFED(f.Kmod.Stack.MOFED))
-		return text, unknown && f.Kmod.Stack.MOFED.Origin != kmod.OriginNotLoaded
+		text, unknown := word(MOFED(f.Kmod.MOFED))
+		return text, unknown && f.Kmod.MOFED.Origin != kmod.OriginNotLoaded
 	}},
 	{name: label.Rate, kind: state, value: func(f *facts) (string, bool) {
 		if f.Verdict.Rate == nil {

@@ -30,7 +30,7 @@ func TestLabels(t *testing.T) {
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
 	unreadable.Undecided.ConnectX, unreadable.Undecided.Rate, unreadable.Undecided.Link, unreadable.Undecided.IOMMU, unreadable.Undecided.ACS = true, true, true, true, true
 	noMOFED := kmod.State{}
-	noMOFED.Stack.MOFED.Origin = kmod.OriginNotLoaded
+	noMOFED.MOFED.Origin = kmod.OriginNotLoaded
 	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: true, RootBus: "pci0000:80", Top: "pci0000:80"}}}
 	everything := topology.Matrix{
 		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: true, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
@@ -47,8 +47,8 @@ func TestLabels(t *testing.T) {
 		Link: "infiniband", Rate: new(400), IOMMU: "passthrough", ACS: "clear",
 	}
 	software := kmod.State{Storage: tristate.False}
-	software.Stack.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
-	software.Stack.PeerDirect = kmod.PeerDirectCurrent
+	software.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
+	software.Symbols = kmod.Symbols{kmod.PeerMemoryAPI: {Found: tristate.False}}
 	tests := []struct {
 		name     string
 		node     verdict.Node
@@ -63,7 +63,7 @@ func TestLabels(t *testing.T) {
 			nil,
 			label.Set{
 				label.Capable: "true", label.GPUs: "0", label.NICs: "0", label.Ready: "true", label.Peermem: "true", label.DMABuf: "true",
-				label.PeerDirect: "current", label.MOFED: "24.10-1.1.4.0__OFED",
+				label.PeerDirect: "none", label.MOFED: "24.10-1.1.4.0__OFED",
 			},
 			[]string{label.Topology},
 		},
@@ -79,7 +79,7 @@ func TestLabels(t *testing.T) {
 		{"everything known", verdict.Node{PCIRead: true, Matrix: everything, Verdict: allTrue, Kmod: software}, &expect.Result{State: tristate.False}, label.Set{
 			label.Capable: "true", label.ConnectX: "false", "gdr.gpu.nvidia": "true", "gdr.nic.mlx5": "true", label.Level: "NODE", label.BestLevel: "PIX", label.NCCLDefault: "false", label.GPUs: "8", label.NICs: "10",
 			label.Topology: "physical", label.DataDirect: "true", label.Align: "numaNode",
-			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
+			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "none",
 			label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 			label.Expected: "false",
 		}, nil},
@@ -89,7 +89,7 @@ func TestLabels(t *testing.T) {
 			nil,
 			label.Set{
 				label.Capable: "true", label.ConnectX: "false", label.GPUs: "0", label.NICs: "0", label.Topology: "virtual",
-				label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "current",
+				label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "none",
 				label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
 			},
 			nil,

@@ -1,0 +1,121 @@
+package kmod
+
+import (
+	"errors"
+	"slices"
+
+	"gdr-features/host"
+	"gdr-features/internal/sanitize"
+	"gdr-features/source/family"
+	"gdr-features/source/pci"
+	"gdr-features/tristate"
+)
+
+// Peers are the marks that peer memory clients leave. What they prove is said in package
+// verdict.
+type Peers struct {
+	// Modules are the states of the clients' modules (family.Client.Modules), by name.
+	Modules map[string]Init
+	// Directories: the client is listed, by the path of its directory (family.Client.Directories)
+	// below one of PeerDirs.
+	Directories map[string]tristate.State
+	// Holders are the holders of the modules of NICs' vendors with which clients register
+	// (family.PeerMemory.Module), by name.
+	Holders map[string]Holders
+	// Files are the attributes in which functions say whose memory they reach
+	// (family.PeerMemory.Files).
+	Files []PeerFile
+	// FilesOpen: there may be more functions that have them.
+	FilesOpen bool
+}
+
+// PeerDirs returns the directories in which PeerDirect stacks list clients. The place
+// changed with the releases.
+func PeerDirs() []string {
+	return []string{"/sys/kernel/mm/memory_peers", "/sys/kernel/memory_peers", "/sys/memory_peers"}
+}
+
+// InitFile is the file that an entry of Peers.Modules is from.
+func InitFile(module string) string { return "/sys/module/" + module + "/initstate" }
+
+// HoldersDir is the directory that an entry of Peers.Holders is from.
+func HoldersDir(module string) string { return "/sys/module/" + module + "/holders" }
+
+// Holders are the modules that use a module, from /sys/module/<name>/holders.
+type Holders struct {
+	Names []string
+	// Listed: the directory was read. False where there is none.
+	Listed tristate.State
+	// Module: the module has a directory.
+	Module tristate.State
+}
+
+// PeerFile is an attribute of a function: the first that it has of its family's, or the
+// absence of one of them.
+type PeerFile struct {
+	NIC  string // the family
+	Name string // of the attribute, "p2p"
+	File string // "/sys/bus/pci/devices/<address>/<name>"
+	// Found: the function has it. Unknown where it cannot be read.
+	Found tristate.State
+	// Says is its content, "" for an empty one.
+	Says string
+}
+
+func (s *scanner) peers(want Request) {
+	p := &s.st.Peers
+	*p = Peers{Modules: map[string]Init{}, Directories: map[string]tristate.State{}, Holders: map[string]Holders{}, FilesOpen: want.PeerFilesOpen}
+	for _, g := range want.Present.GPUs {
+		for _, module := range g.Client.Modules {
+			p.Modules[module] = s.init(module)
+		}
+		for _, dir := range PeerDirs() {
+			for _, client := range g.Client.Directories {
+				p.Directories[dir+"/"+client] = s.exists(dir[1:] + "/" + client)
+			}
+		}
+	}
+	for _, n := range slices.Concat(want.Families.NICs, want.Families.Others) {
+		module := n.PeerMemory.Module
+		if _, done := p.Holders[module]; module != "" && !done {
+			p.Holders[module] = s.holders(module)
+		}
+	}
+	for _, n := range want.Present.NICs {
+		for _, address := range want.PeerFiles[n.Name] {
+			p.Files = append(p.Files, s.peerFiles(n, address)...)
+		}
+	}
+}
+
+func (s *scanner) holders(module string) Holders {
+	names, err := s.fs.Names(HoldersDir(module)[1:])
+	switch {
+	case host.Absent(err):
+		return Holders{Listed: tristate.False, Module: s.present(module)}
+	case err != nil:
+		s.problem(err)
+		return Holders{}
+	}
+	return Holders{names, tristate.True, tristate.True}
+}
+
+// peerFiles asks a function whose memory it reaches, up to the first file that it has.
+func (s *scanner) peerFiles(n *family.NIC, address pci.Address) (all []PeerFile) {
+	for _, file := range n.PeerMemory.Files {
+		f := PeerFile{NIC: n.Name, Name: file.Name, File: address.File(file.Name)}
+		text, err := s.fs.Line(f.File[1:])
+		switch {
+		case host.Absent(err):
+			f.Found = tristate.False
+		case err == nil || errors.Is(err, host.ErrEmpty): // empty: nobody's
+			f.Found, f.Says = tristate.True, sanitize.Terminal(text)
+		default:
+			s.problem(err)
+		}
+		if all = append(all, f); f.Found != tristate.False {
+			break
+		}
+	}
+	return all
+}

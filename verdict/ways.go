@@ -1,0 +1,232 @@
+package verdict
+
+import (
+	"slices"
+
+	"gdr-features/source/family"
+	"gdr-features/source/kmod"
+	"gdr-features/tristate"
+)
+
+// Client is a peer memory client: what gives the memory of a family of GPUs to a family of
+// NICs without DMA-BUF.
+type Client struct {
+	Registered tristate.State
+	// By names the evidence: a module, "nvidia_peermem", or a file,
+	// "/sys/kernel/mm/memory_peers/nv_mem"; "" for none.
+	By string
+	// File is the attribute in which a function says whose memory it reaches, and Says what
+	// it said; "" where no function has one (family.PeerMemory.Files).
+	File, Says string
+	// Files are those that were asked, in their order.
+	Files []string
+}
+
+// or returns c with what d adds. c is not proven.
+func (c Client) or(d Client) Client {
+	d.Registered = tristate.Or(c.Registered, d.Registered)
+	d.Files = append(c.Files, d.Files...)
+	return d
+}
+
+// Client looks for the client of the GPUs that serves the NICs.
+func (p Pair) Client() Client {
+	return client(&p.Kmod.Peers, p.GPU, p.NIC, p.Families.OrDefault())
+}
+
+// AnyClient returns the client of the first pair of some families, by name, that has one,
+// and otherwise what is known of all.
+func AnyClient(peers *kmod.Peers, table family.Table) Client {
+	all := Client{Registered: tristate.False}
+	for _, g := range table.GPUs {
+		for _, n := range table.NICs {
+			c := client(peers, g, n, table)
+			if c.Registered == tristate.True {
+				return c
+			}
+			all.Registered = tristate.Or(all.Registered, c.Registered)
+		}
+	}
+	return all
+}
+
+// client goes through the proofs of package family for a pair: a client that is registered
+// with the RDMA core, one that holds the module of the NICs' vendor, a function that says so.
+func client(peers *kmod.Peers, g *family.GPU, n *family.NIC, known family.Table) Client {
+	way := &n.PeerMemory
+	found := Client{Registered: tristate.False}
+	if way.Core || way.Module != "" || g.Client.AnyNIC {
+		core := registered(peers, g)
+		switch {
+		case way.Core && core.Registered == tristate.True:
+			if held := holdsVendorModule(peers, g, known); held != tristate.False {
+				core = Client{Registered: tristate.Not(held), Files: core.Files}
+			}
+		case !way.Core && !g.Client.AnyNIC:
+			core = Client{Registered: tristate.False, Files: core.Files}
+		}
+		found = core
+	}
+	if found.Registered != tristate.True {
+		found = found.or(holder(peers, g, n))
+	}
+	if found.Registered != tristate.True {
+		found = found.or(named(peers, g, n))
+	}
+	return found
+}
+
+// registered looks for a client that is registered with the RDMA core: a live module (its
+// init fails, and it is gone, when it cannot register), or the client's directory.
+func registered(peers *kmod.Peers, g *family.GPU) Client {
+	c := Client{Registered: tristate.False}
+	for _, module := range g.Client.Modules {
+		state := peers.Modules[module]
+		if state == kmod.Live && c.By == "" {
+			c.By = module
+		}
+		c.Registered = tristate.Or(c.Registered, state.Loaded())
+		c.Files = append(c.Files, kmod.InitFile(module))
+	}
+	if c.By != "" {
+		return c
+	}
+	for _, dir := range kmod.PeerDirs() {
+		for _, name := range g.Client.Directories {
+			file := dir + "/" + name
+			c.Files = append(c.Files, file)
+			if c.Registered = tristate.Or(c.Registered, peers.Directories[file]); peers.Directories[file] == tristate.True {
+				c.By = file
+				return c
+			}
+		}
+	}
+	return c
+}
+
+// holdsVendorModule reports whether the client of a family of GPUs registers with a module
+// of some NICs' vendor, and therefore not with the RDMA core: the function that registers is
+// in one of them alone.
+func holdsVendorModule(peers *kmod.Peers, g *family.GPU, known family.Table) tristate.State {
+	answer := tristate.False
+	for _, n := range slices.Concat(known.NICs, known.Others) {
+		if n.PeerMemory.Module == "" || g.Client.Holder == "" {
+			continue
+		}
+		switch held := peers.Holders[n.PeerMemory.Module]; {
+		case slices.Contains(held.Names, g.Client.Holder):
+			return tristate.True
+		case held.Listed == tristate.Unknown && held.Module == tristate.Unknown:
+			answer = tristate.Unknown
+		}
+	}
+	return answer
+}
+
+// holder looks for the client and the RDMA driver among the holders of the vendor's module
+// with which clients of these NICs register.
+func holder(peers *kmod.Peers, g *family.GPU, n *family.NIC) Client {
+	module := n.PeerMemory.Module
+	if module == "" || g.Client.Holder == "" {
+		return Client{Registered: tristate.False}
+	}
+	dir := kmod.HoldersDir(module)
+	held, c := peers.Holders[module], Client{Files: []string{dir}}
+	switch {
+	case held.Listed == tristate.False: // a loaded module has the directory, unless it cannot be seen
+		c.Registered = tristate.And(held.Module, tristate.Unknown)
+	case slices.Contains(held.Names, g.Client.Holder) && slices.Contains(held.Names, n.Module):
+		c.Registered, c.By = tristate.True, dir+"/"+g.Client.Holder
+	case held.Listed == tristate.True:
+		c.Registered = tristate.False
+	}
+	return c
+}
+
+// named looks for a function that says that it reaches the GPUs' memory.
+func named(peers *kmod.Peers, g *family.GPU, n *family.NIC) Client {
+	c := Client{Registered: tristate.False}
+	if len(n.PeerMemory.Files) > 0 && peers.FilesOpen {
+		c.Registered = tristate.Unknown
+	}
+	for _, f := range peers.Files {
+		i := slices.IndexFunc(n.PeerMemory.Files, func(file family.PeerFile) bool { return file.Name == f.Name })
+		if f.NIC != n.Name || i < 0 {
+			continue
+		}
+		c.Files = append(c.Files, f.File)
+		switch {
+		case f.Found == tristate.Unknown:
+			c.Registered = tristate.Unknown
+		case f.Found == tristate.True && slices.Contains(n.PeerMemory.Files[i].Says[g.Name], f.Says):
+			return Client{tristate.True, f.File, f.File, f.Says, c.Files}
+		case f.Found == tristate.True:
+			c.File, c.Says = f.File, f.Says
+		}
+	}
+	return c
+}
+
+// PeerDirect is the level of the API through which peer memory clients register
+// GPU memory; "" when not known.
+type PeerDirect string
+
+// Levels of PeerDirect.
+const (
+	PeerDirectNone    PeerDirect = "none"    // the running stack has no such API
+	PeerDirectLegacy  PeerDirect = "legacy"  // MOFED before 5.1, 4.9 LTS included
+	PeerDirectCurrent PeerDirect = "current" // MOFED from 5.1 on
+	PeerDirectInbox   PeerDirect = "inbox"   // a kernel that ships the API itself
+)
+
+// PeerDirect is the level of the machine.
+func (f *Node) PeerDirect() PeerDirect {
+	known := f.Families.OrDefault()
+	present := f.PCI.Families(known)
+	if len(present.GPUs) == 0 && len(present.NICs) == 0 {
+		present = known
+	}
+	return PeerDirectOf(&f.Kmod, present, known)
+}
+
+// PeerDirectOf infers the level from what the drivers of the families that are present
+// show: its only marks are clients, the symbol, and the version of the stack that has it.
+func PeerDirectOf(st *kmod.State, present, known family.Table) PeerDirect {
+	major, minor, versioned := st.MOFED.Release()
+	switch api := coreAPI(st, present, known); {
+	case api == tristate.False:
+		return PeerDirectNone
+	case api == tristate.True && st.MOFED.Origin == kmod.OriginInbox:
+		return PeerDirectInbox
+	case api == tristate.Unknown, st.MOFED.Origin != kmod.OriginMOFED, !versioned:
+		return ""
+	case major < 5, major == 5 && minor < 1:
+		return PeerDirectLegacy
+	}
+	return PeerDirectCurrent
+}
+
+// coreAPI reports whether the RDMA core has the function that registers clients. A
+// registered client proves where it is: in the core, or in a module of the NICs' vendor.
+func coreAPI(st *kmod.State, present, known family.Table) tristate.State {
+	symbol := st.Symbols[kmod.PeerMemoryAPI]
+	api := symbol.Found
+	if symbol.Owner != "" && slices.ContainsFunc(slices.Concat(known.NICs, known.Others), func(n *family.NIC) bool {
+		return n.PeerMemory.Module == symbol.Owner
+	}) {
+		api = tristate.False
+	}
+	for _, g := range present.GPUs {
+		for _, n := range present.NICs {
+			switch {
+			case !n.PeerMemory.Core && n.PeerMemory.Module == "":
+			case client(&st.Peers, g, n, known).Registered != tristate.True:
+			case n.PeerMemory.Core:
+				return tristate.True
+			default:
+				api = tristate.False
+			}
+		}
+	}
+	return api
+}

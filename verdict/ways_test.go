@@ -1,0 +1,365 @@
+package verdict_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gdr-features/host"
+	"gdr-features/source/family"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// TestEvidence: what proves a peer memory client for one pair of families proves nothing
+// for another.
+func TestEvidence(t *testing.T) {
+	const (
+		mm      = "sys/kernel/mm/memory_peers/"
+		holders = "sys/module/ib_peer_mem/holders/"
+		efa0    = "sys/bus/pci/devices/0000:10:1b.0/"
+		efa1    = "sys/bus/pci/devices/0000:20:1b.0/"
+	)
+	nvidia, amd := []string{"nvidia"}, []string{"amd"}
+	for _, tt := range []struct {
+		name     string
+		gpus     []string
+		nic      string
+		files    map[string]string
+		want     tristate.State
+		by       string
+		problems []string
+	}{
+		{"nvidia_peermem on EFA", nvidia, "efa", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
+		{"EFA names NVIDIA", nvidia, "efa", map[string]string{efa0 + "p2p": "NVIDIA\n"}, yes, "/" + efa0 + "p2p", nil},
+		{"EFA names NVIDIA peermem", nvidia, "efa", map[string]string{efa0 + "p2p": "\n", efa1 + "p2p": "NVIDIA peermem\n"}, yes, "/" + efa1 + "p2p", nil},
+		{"EFA names nobody", nvidia, "efa", map[string]string{efa0 + "p2p": "\n", efa0 + "gdr": "1\n"}, no, "", nil},
+		{"EFA names Neuron", nvidia, "efa", map[string]string{efa0 + "p2p": "NEURON\n"}, no, "", nil},
+		{"EFA names NVIDIA, the GPUs are AMD's", amd, "efa", map[string]string{efa0 + "p2p": "NVIDIA\n"}, no, "", nil},
+		{"EFA's older file", nvidia, "efa", map[string]string{efa0 + "gdr": "1\n"}, yes, "/" + efa0 + "gdr", nil},
+		{"EFA's older file says no", nvidia, "efa", map[string]string{efa0 + "gdr": "0\n"}, no, "", nil},
+		{"the kernel's own EFA driver", nvidia, "efa", nil, no, "", nil},
+		{"EFA cannot be read", nvidia, "efa", map[string]string{efa0 + "p2p": isDir}, unknown, "", []string{"read /" + efa0 + "p2p: is a directory"}},
+		{"one EFA cannot be read, another names NVIDIA", nvidia, "efa", map[string]string{efa0 + "p2p": isDir, efa1 + "p2p": "NVIDIA\n"}, yes, "/" + efa1 + "p2p", []string{"read /" + efa0 + "p2p: is a directory"}},
+
+		{"nvidia_peermem on Broadcom, held by nobody", nvidia, "bnxt_re", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
+		{"both hold ib_peer_mem", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir, holders + "bnxt_re": isDir}, yes, "/" + holders + "nvidia_peermem", nil},
+		{"the client alone holds it", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir}, no, "", nil},
+		{"the RDMA driver alone holds it", nvidia, "bnxt_re", map[string]string{holders + "bnxt_re": isDir}, no, "", nil},
+		{"another family's driver holds it", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir, holders + "ionic_rdma": isDir}, no, "", nil},
+		{"another vendor's client holds it", amd, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir, holders + "bnxt_re": isDir}, no, "", nil},
+		{"amdgpu and the RDMA driver hold it", amd, "bnxt_re", map[string]string{holders + "amdgpu": isDir, holders + "bnxt_re": isDir}, yes, "/" + holders + "amdgpu", nil},
+		{"ib_peer_mem without holders", nvidia, "bnxt_re", map[string]string{"sys/module/ib_peer_mem": isDir}, unknown, "", nil},
+		{"its holders cannot be read", nvidia, "bnxt_re", map[string]string{"sys/module/ib_peer_mem/holders": "a file"}, unknown, "", []string{"open /sys/module/ib_peer_mem/holders"}},
+
+		{"amdkfd on ConnectX", amd, "mlx5", map[string]string{mm + "amdkfd": isDir}, yes, "/" + mm + "amdkfd", nil},
+		{"amdkfd on EFA, in another place", amd, "efa", map[string]string{"sys/memory_peers/amdkfd": isDir}, yes, "/sys/memory_peers/amdkfd", nil},
+		{"amdkfd, the GPUs are NVIDIA's", nvidia, "mlx5", map[string]string{mm + "amdkfd": isDir}, no, "", nil},
+		{"nvidia_peermem, the GPUs are AMD's", amd, "mlx5", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
+		{"amdgpu without a client", amd, "mlx5", map[string]string{"sys/module/amdgpu/initstate": "live\n"}, no, "", nil},
+		{"irdma has no way", nvidia, "irdma", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, kmod.Request{
+				Present:   present(tt.gpus, []string{tt.nic}),
+				PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}, {Bus: 0x20, Device: 0x1b}}},
+			})
+			got, first := pair(st, tt.gpus[0], tt.nic), verdict.AnyClient(&st.Peers, present(tt.gpus, []string{tt.nic}))
+			if got.Registered != tt.want || got.By != tt.by || first.Registered != tt.want || first.By != tt.by {
+				t.Errorf("%+v, want %v by %q", got, tt.want, tt.by)
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+// A client that is registered proves where the function is that registers it: in the RDMA
+// core, or in a module of the NICs' vendor. A file in which a driver names a provider does not.
+func TestPeerDirectProven(t *testing.T) {
+	const holders = "sys/module/ib_peer_mem/holders/"
+	held := map[string]string{holders + "nvidia_peermem": isDir, holders + "bnxt_re": isDir}
+	for _, tt := range []struct {
+		name, nic string
+		files     map[string]string
+		memory    tristate.State
+		want      verdict.PeerDirect
+	}{
+		{"in the core", "mlx5", nil, yes, verdict.PeerDirectCurrent},
+		{"held by a vendor's module, mlx5 has no client", "mlx5", held, no, verdict.PeerDirectNone},
+		{"held by a vendor's module", "bnxt_re", held, yes, verdict.PeerDirectNone},
+		{"what holds a vendor's module cannot be read", "mlx5", map[string]string{"sys/module/ib_peer_mem/holders": "a file"}, unknown, ""},
+		{"named in a file", "efa", nil, yes, ""},
+	} {
+		files := map[string]string{
+			"sys/module/mlx_compat":                isDir,
+			"sys/module/mlx5_core/version":         "24.10-1.1.4\n",
+			"sys/module/nvidia_peermem/initstate":  "live\n",
+			"sys/bus/pci/devices/0000:10:1b.0/p2p": "NVIDIA\n",
+			"proc/kallsyms":                        "garbage\n",
+		}
+		maps.Copy(files, tt.files)
+		if tt.memory == no {
+			files["proc/kallsyms"] = "0000000000000000 T ib_register_peer_memory_client\t[ib_peer_mem]\n"
+		}
+		st := scan(t, files, kmod.Request{
+			Families: family.Known(), Present: present([]string{"nvidia"}, []string{tt.nic}),
+			PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}}},
+		})
+		memory := pair(st, "nvidia", tt.nic).Registered
+		if got := verdict.PeerDirectOf(&st, present([]string{"nvidia"}, []string{tt.nic}), family.Known()); memory != tt.memory || got != tt.want {
+			t.Errorf("%s: %v, %q; want %v, %q", tt.name, memory, got, tt.memory, tt.want)
+		}
+	}
+}
+
+// TestNamedPeer: what a function says is kept, also where it proves nothing, and the state of
+// the client's module where it may serve the NICs.
+func TestNamedPeer(t *testing.T) {
+	const efa = "sys/bus/pci/devices/0000:10:1b.0/"
+	at := map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}}}
+	for text, says := range map[string]string{"\n": "", "NEURON\n": "NEURON", "NVIDIA\n": "NVIDIA"} {
+		st := scan(t, map[string]string{efa + "p2p": text}, kmod.Request{Present: present([]string{"nvidia"}, []string{"efa"}), PeerFiles: at})
+		if p := pair(st, "nvidia", "efa"); p.File != "/"+efa+"p2p" || p.Says != says {
+			t.Errorf("%q: %+v", text, p)
+		}
+	}
+	st := scan(t, nil, kmod.Request{Present: present([]string{"nvidia"}, []string{"efa"}), PeerFiles: at})
+	if p := pair(st, "nvidia", "efa"); p.File != "" {
+		t.Errorf("without a file: %+v", p)
+	}
+}
+
+// A client registered with the RDMA stack shows in many ways, none of which
+// disproves the others.
+func TestScanPeermem(t *testing.T) {
+	const (
+		module, old = "sys/module/nvidia_peermem/initstate", "sys/module/nv_peer_mem/initstate"
+		mm          = "sys/kernel/mm/memory_peers/"
+	)
+	tests := []struct {
+		name     string
+		files    map[string]string
+		want     tristate.State
+		by       string
+		problems []string
+	}{
+		{"nothing", nil, tristate.False, "", nil},
+		{"nvidia_peermem", map[string]string{module: "live\n"}, tristate.True, "nvidia_peermem", nil},
+		{"nv_peer_mem", map[string]string{old: "live\n"}, tristate.True, "nv_peer_mem", nil},
+		{"both", map[string]string{module: "live\n", old: "live\n"}, tristate.True, "nvidia_peermem", nil},
+		{"one comes, the other is there", map[string]string{module: "coming\n", old: "live\n"}, tristate.True, "nv_peer_mem", nil},
+		{"both come or go", map[string]string{module: "coming\n", old: "going\n"}, tristate.False, "", nil},
+		{"the client nv_mem", map[string]string{mm + "nv_mem/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem", nil},
+		{"the client nv_mem_nc", map[string]string{mm + "nv_mem_nc/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem_nc", nil},
+		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": isDir}, tristate.True, "/sys/kernel/memory_peers/nv_mem", nil},
+		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": isDir}, tristate.True, "/sys/memory_peers/nv_mem_nc", nil},
+		{"a client of another vendor", map[string]string{mm + "amd_mem/version": "1\n"}, tristate.False, "", nil},
+		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tristate.Unknown, "", []string{"open /sys/module: no such file"}},
+		{
+			"no modules to see, and a client",
+			map[string]string{"sys/module/kernel": absent, mm + "nv_mem": isDir},
+			tristate.True, "/sys/kernel/mm/memory_peers/nv_mem",
+			[]string{"open /sys/module: no such file"},
+		},
+		{
+			"clients that cannot be looked at",
+			map[string]string{"sys/kernel/mm/memory_peers": "a file"},
+			tristate.Unknown, "",
+			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
+		},
+		{
+			"clients that cannot be looked at, and one in the next place",
+			map[string]string{"sys/kernel/mm/memory_peers": "a file", "sys/kernel/memory_peers/nv_mem": isDir},
+			tristate.True, "/sys/kernel/memory_peers/nv_mem",
+			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			st := scan(t, tt.files, kmod.Request{})
+			mlx5, mlx4 := pair(st, "nvidia", "mlx5"), pair(st, "nvidia", "mlx4")
+			for _, got := range []verdict.Client{mlx5, mlx4} {
+				if got.Registered != tt.want || got.By != tt.by || got.File != "" {
+					t.Errorf("%+v, want %v by %q", got, tt.want, tt.by)
+				}
+			}
+			wantProblems(t, st.Problems, tt.problems...)
+		})
+	}
+}
+
+func TestPeerDirect(t *testing.T) {
+	origin := func(o kmod.Origin) kmod.MOFED { return kmod.MOFED{Origin: o} }
+	tests := []struct {
+		mofed kmod.MOFED
+		want  verdict.PeerDirect // where the symbol is there
+	}{
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4"}, verdict.PeerDirectCurrent},
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "10.0-1.1.4"}, verdict.PeerDirectCurrent},
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "6.0-1.1.4"}, verdict.PeerDirectCurrent},
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "5.8-1.1.2"}, verdict.PeerDirectCurrent},
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "5.1-0.6.6"}, verdict.PeerDirectCurrent},
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "5.0-2.1.8"}, verdict.PeerDirectLegacy},
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "4.9-4.0.8"}, verdict.PeerDirectLegacy},
+		{kmod.MOFED{Origin: kmod.OriginMOFED, Version: "4.1-1.0.2"}, verdict.PeerDirectLegacy},
+		{origin(kmod.OriginMOFED), ""},
+		{origin(kmod.OriginInbox), verdict.PeerDirectInbox},
+		{origin(kmod.OriginUnknown), ""},
+		{origin(kmod.OriginNotLoaded), ""},
+	}
+	for _, tt := range tests {
+		for symbol, want := range map[tristate.State]verdict.PeerDirect{tristate.True: tt.want, tristate.False: verdict.PeerDirectNone, tristate.Unknown: ""} {
+			if got := level(tt.mofed, symbol); got != want {
+				t.Errorf("%+v, symbol %v: %q, want %q", tt.mofed, symbol, got, want)
+			}
+		}
+	}
+}
+
+// A registered client proves the API where the table of symbols is not read.
+func TestScanPeerDirect(t *testing.T) {
+	const (
+		symbol = "0000000000000000 T ib_register_peer_memory_client\t[ib_uverbs]\n"
+		others = "0000000000000000 T vfs_read\n"
+	)
+	client := map[string]string{"sys/module/nvidia_peermem/initstate": "live\n"}
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  verdict.PeerDirect
+	}{
+		{"the symbol", map[string]string{"proc/kallsyms": symbol}, verdict.PeerDirectCurrent},
+		{"no such symbol", map[string]string{"proc/kallsyms": others}, verdict.PeerDirectNone},
+		{"no table", map[string]string{"proc/kallsyms": absent}, ""},
+		{"a client, no table", client, verdict.PeerDirectCurrent},
+		{"a client, and a table that lacks the symbol", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", "proc/kallsyms": others}, verdict.PeerDirectCurrent},
+		{"a client that goes", map[string]string{"sys/module/nvidia_peermem/initstate": "going\n", "proc/kallsyms": absent}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := map[string]string{"sys/module/mlx5_core/version": "24.10-1.1.4\n"}
+			maps.Copy(files, tt.files)
+			st := scan(t, files, kmod.Request{})
+			if got := verdict.PeerDirectOf(&st, present([]string{"nvidia"}, []string{"mlx5", "mlx4"}), family.Known()); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// pair is the client of a pair of families.
+func pair(st kmod.State, gpu, nic string) verdict.Client {
+	table := present([]string{gpu}, []string{nic})
+	return verdict.Pair{Node: &verdict.Node{Kmod: st}, GPU: table.GPUs[0], NIC: table.NICs[0]}.Client()
+}
+
+// level is the level of a stack where no client proves anything.
+func level(mofed kmod.MOFED, symbol tristate.State) verdict.PeerDirect {
+	st := kmod.State{MOFED: mofed, Symbols: kmod.Symbols{kmod.PeerMemoryAPI: {Found: symbol}}}
+	return verdict.PeerDirectOf(&st, family.Table{}, family.Known())
+}
+
+// Contents in place of files.
+const (
+	isDir  = "\x00directory"
+	isFIFO = "\x00FIFO"
+	isLoop = "\x00loop"
+	absent = "\x00absent" // takes back what scan adds
+)
+
+// tree makes a tree of some files, by name, and opens it.
+func tree(t *testing.T, files map[string]string) *host.FS {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if text == absent {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		switch text {
+		case isDir:
+			err = os.MkdirAll(path, 0o755)
+		case isFIFO:
+			err = unix.Mkfifo(path, 0o644)
+		case isLoop:
+			err = os.Symlink(filepath.Base(path), path)
+		default:
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close() })
+	return fs
+}
+
+// scan reads a tree of some files. Unless they say otherwise there are modules,
+// a CPU without a hypervisor's flag, and symbols that do not matter.
+func scan(t *testing.T, files map[string]string, want kmod.Request) kmod.State {
+	t.Helper()
+	return kmod.Scan(tree(t, withKernel(files)), known(want))
+}
+
+// known asks for NVIDIA GPUs and ConnectX NICs where a request names no families.
+func known(want kmod.Request) kmod.Request {
+	if len(want.Present.GPUs) == 0 {
+		want.Present = present([]string{"nvidia"}, []string{"mlx5", "mlx4"})
+	}
+	return want
+}
+
+func withKernel(files map[string]string) map[string]string {
+	all := map[string]string{
+		"sys/module/kernel": isDir,
+		"proc/cpuinfo":      "flags\t\t: fpu vme\n",
+		"proc/kallsyms":     "0000000000000000 T vfs_read\n",
+	}
+	maps.Copy(all, files)
+	return all
+}
+
+// wantProblems checks that there are problems with these beginnings, in this
+// order, and no others.
+func wantProblems(t *testing.T, problems []error, beginnings ...string) {
+	t.Helper()
+	for i, err := range problems {
+		if i >= len(beginnings) || !strings.HasPrefix(err.Error(), beginnings[i]) {
+			t.Errorf("problem %d: %v", i, err)
+		}
+	}
+	if len(problems) < len(beginnings) {
+		t.Errorf("no problem tells of %q", beginnings[len(problems):])
+	}
+}
+
+// present is the table of some families alone.
+func present(gpus, nics []string) (t family.Table) {
+	known := family.Known()
+	for _, g := range known.GPUs {
+		if slices.Contains(gpus, g.Name) {
+			t.GPUs = append(t.GPUs, g)
+		}
+	}
+	for _, n := range slices.Concat(known.NICs, known.Others) {
+		if slices.Contains(nics, n.Name) {
+			t.NICs = append(t.NICs, n)
+		}
+	}
+	return t
+}
