@@ -12,16 +12,16 @@ import (
 	"gdr-features/host"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	uverbs "gdr-features/source/verbs"
 	"gdr-features/tristate"
 )
 
 const (
-	nodes      = "dev"
-	rdmaNodes  = nodes + "/infiniband/"
-	drmNodes   = nodes + "/dri/"
-	rdmaClass  = "sys/class/infiniband"
-	verbsClass = "sys/class/infiniband_verbs"
-	netClass   = "sys/class/net"
+	nodes     = "dev"
+	rdmaNodes = nodes + "/infiniband/"
+	drmNodes  = nodes + "/dri/"
+	rdmaClass = "sys/class/infiniband"
+	netClass  = "sys/class/net"
 )
 
 // Devices are the devices that this process can use.
@@ -131,7 +131,7 @@ func (d *Devices) Elsewhere(of pci.Address) []string {
 // VerbsFile is the file that names an RDMA device beside its node,
 // "/sys/class/infiniband_verbs/uverbs0/ibdev".
 func (d *Devices) VerbsFile(name string) string {
-	return "/" + verbsClass + "/uverbs" + strconv.Itoa(d.verbs[name].number) + "/ibdev"
+	return uverbs.Class + "/uverbs" + strconv.Itoa(d.verbs[name].number) + "/ibdev"
 }
 
 // Scan finds out which devices of a machine this process can use. inv has its GPUs.
@@ -238,26 +238,20 @@ func (s *scanner) classNames() listing {
 
 // verbsNodes finds the device nodes of RDMA devices.
 func (s *scanner) verbsNodes() listing {
-	names, err := s.fs.Names(verbsClass)
+	listed, err := uverbs.List(s.fs)
 	l := listing{known: map[string]tristate.State{}, other: tristate.False}
 	if err != nil && !host.Absent(err) {
 		s.problem(err)
 		l.other = tristate.Unknown
 	}
-	for _, name := range names {
-		number, err := strconv.ParseUint(strings.TrimPrefix(name, "uverbs"), 10, 31)
-		if err != nil || !strings.HasPrefix(name, "uverbs") { // attributes of the class are here too
+	for _, node := range listed {
+		if node.Err != nil {
+			s.problem(node.Err)
+			l.other = tristate.Unknown
 			continue
 		}
-		device, err := s.fs.Line(verbsClass + "/" + name + "/ibdev")
-		switch {
-		case err == nil:
-			l.known[device] = s.exists(rdmaNodes + name)
-			s.verbs[device] = verbs{"/" + rdmaNodes + name, int(number), s.functionOf(verbsClass + "/" + name)}
-		case !host.Absent(err): // otherwise the device is gone
-			s.problem(err)
-			l.other = tristate.Unknown
-		}
+		l.known[node.Device] = s.exists(rdmaNodes + node.Node)
+		s.verbs[node.Device] = verbs{"/" + rdmaNodes + node.Node, node.Number, s.functionOf(uverbs.Class[1:] + "/" + node.Node)}
 	}
 	return l
 }

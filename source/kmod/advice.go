@@ -9,6 +9,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
 	"gdr-features/source/family"
+	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 )
 
@@ -182,17 +183,12 @@ func (s *scanner) nics(a *Advice, nics []*family.NIC) {
 	if !compare {
 		return
 	}
-	const class = "sys/class/infiniband_verbs"
-	nodes, err := s.about(FactVerbsABI).fs.Names(class)
+	nodes, err := verbs.List(s.about(FactVerbsABI).fs.FS)
 	s.problem(err)
 	for _, node := range nodes {
-		device, err := s.fs.FS.Line(class + "/" + node + "/ibdev")
-		if err != nil { // the file abi_version of the class, or a device that is gone
-			continue
-		}
-		file := class + "/" + node + "/abi_version"
-		if n, err := strconv.Atoi(s.line(file)); err == nil {
-			a.VerbsABI[sanitize.Terminal(device)] = VerbsABI{n, "/" + file}
+		file := verbs.Class + "/" + node.Node + "/abi_version"
+		if n, err := strconv.Atoi(s.line(file[1:])); err == nil && node.Err == nil {
+			a.VerbsABI[sanitize.Terminal(node.Device)] = VerbsABI{n, file}
 		}
 	}
 }

@@ -28,22 +28,21 @@ type node struct {
 
 // find lists the nodes by the names of their RDMA devices.
 func find(fs *host.FS) (map[string]node, error) {
-	names, err := fs.Names(class)
+	nodes, err := List(fs)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]node, len(names))
-	for _, name := range names {
-		device, err := fs.Line(class + "/" + name + "/ibdev")
-		if err != nil {
-			continue // class attributes are here too
-		}
-		n := node{name: name}
-		if n.number, err = number(fs, name); err == nil {
-			n.load, err = fs.Inode(class + "/" + name)
+	found := make(map[string]node, len(nodes))
+	for _, listed := range nodes {
+		n, err := node{name: listed.Node}, listed.Err
+		if err == nil {
+			n.number, err = number(fs, n.name)
 		}
 		if err == nil {
-			found[device] = n
+			n.load, err = fs.Inode(class + "/" + n.name)
+		}
+		if err == nil {
+			found[listed.Device] = n
 		}
 	}
 	return found, nil
