@@ -25,9 +25,9 @@ type Pod struct {
 	// NoGPU: none of the machine's GPUs has its node here. Those in question are then all.
 	NoGPU bool
 	// Selected are those of the container's GPUs that its variables leave to a process, by which
-	// the GPUs in question were chosen, and Here is how many GPUs the container has.
+	// the GPUs in question were chosen, and GPUs is how many GPUs the container has.
 	Selected visible.Selection
-	Here     int
+	GPUs     int
 	// Environment are the variables of the environment and the files that they name.
 	Environment frameworks.Environment
 }
@@ -36,7 +36,7 @@ type Pod struct {
 // namespace, and its node is here and may be read and written.
 func (p *Pod) UsableNIC(rdma string) tristate.State {
 	here := p.Visible.RDMA(rdma)
-	if p.Visible.NodeHere(rdma) == tristate.True {
+	if p.Visible.NodeVisible(rdma) == tristate.True {
 		return tristate.And(here, p.Usable[p.Visible.RDMANode(rdma)])
 	}
 	return here
@@ -109,7 +109,7 @@ var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
 func wholeMachine(f *Facts) bool { return f.Pod.Visible.NoDev }
 func noGPUHere(f *Facts) bool    { return f.Pod.NoGPU }
 
-func gpusHere(f *Facts) string { return fmt.Sprint(f.Pod.Here) }
+func gpusHere(f *Facts) string { return fmt.Sprint(f.Pod.GPUs) }
 
 func selectedBy(f *Facts) string       { return strings.Join(f.Pod.Selected.By, " ") }
 func unknownSelection(f *Facts) string { return f.Pod.Selected.Unknown }
@@ -125,7 +125,7 @@ func sawGPUNodes(f *Facts) []string {
 		gpu := f.Pod.Visible.GPUs[c.GPU.Address]
 		switch {
 		case gpu.Node != "":
-			return sawFile(gpu.Node, gpu.Here)
+			return sawFile(gpu.Node, gpu.Visible)
 		case c.GPU.GPU.Information != "":
 			return sawMissing("/" + c.GPU.GPU.Information + "/" + c.GPU.Address.String() + "/information")
 		}
@@ -140,11 +140,11 @@ func gpuNodesThat(state tristate.State) func(*Facts) subjects {
 		for _, c := range f.Pod.Map.Choices {
 			gpu := f.Pod.Visible.GPUs[c.GPU.Address]
 			switch {
-			case gpu.Here == tristate.False, f.Pod.usable(gpu.Node, gpu.Here) != state:
+			case gpu.Visible == tristate.False, f.Pod.usable(gpu.Node, gpu.Visible) != state:
 			case gpu.Node == "":
 				nodes.add("the node of " + c.GPU.Address.String())
 			default:
-				nodes.add(gpu.Node, f.sawNode(gpu.Node, gpu.Here))
+				nodes.add(gpu.Node, f.sawNode(gpu.Node, gpu.Visible))
 			}
 		}
 		return nodes
@@ -207,7 +207,7 @@ func elsewhere(f *Facts) (devices subjects) {
 		if !n.Eligible || n.RDMA != nil {
 			continue
 		}
-		for _, name := range f.Pod.Visible.Elsewhere(n.Function.Address) {
+		for _, name := range f.Pod.Visible.Foreign(n.Function.Address) {
 			devices.add(name, sawMissing(rdma.Class+"/"+name), saw(f.Pod.Visible.VerbsFile(name), name))
 		}
 	}
@@ -243,7 +243,7 @@ func idleHere(unread bool) func(*Facts) subjects {
 func verbsNodesThat(state tristate.State, here bool) func(*Facts) subjects {
 	return func(f *Facts) (nodes subjects) {
 		for _, nic := range f.nearest() {
-			path, there := f.Pod.Visible.RDMANode(nic.RDMA), f.Pod.Visible.NodeHere(nic.RDMA)
+			path, there := f.Pod.Visible.RDMANode(nic.RDMA), f.Pod.Visible.NodeVisible(nic.RDMA)
 			switch {
 			case (there != tristate.False) != here || f.Pod.UsableNIC(nic.RDMA) != state:
 			case path == "":
@@ -284,7 +284,7 @@ func nearNotHere(f *Facts) (gpus subjects) {
 		}
 		gpus.add(fmt.Sprintf("%v has %s at %v, and of those here %s at %v", c.GPU.Address, near.NIC.RDMA, near.Level, c.NIC.RDMA, c.Level))
 		if node := f.Pod.Visible.RDMANode(near.NIC.RDMA); node != "" {
-			gpus.evidence = append(gpus.evidence, f.sawNode(node, f.Pod.Visible.NodeHere(near.NIC.RDMA)))
+			gpus.evidence = append(gpus.evidence, f.sawNode(node, f.Pod.Visible.NodeVisible(near.NIC.RDMA)))
 		}
 	}
 	return gpus

@@ -55,10 +55,10 @@ func Read(fs *host.FS, seen *visible.Devices, devices []*rdma.Device) Container 
 	}
 	for _, address := range slices.SortedFunc(maps.Keys(seen.GPUs), pci.Address.Compare) {
 		gpu := seen.GPUs[address]
-		f.node(fs, gpu.Node, gpu.Here)
+		f.node(fs, gpu.Node, gpu.Visible)
 	}
 	for _, d := range devices {
-		f.node(fs, seen.RDMANode(d.Name), seen.NodeHere(d.Name))
+		f.node(fs, seen.RDMANode(d.Name), seen.NodeVisible(d.Name))
 		if seen.InNamespace(d.Name) != tristate.False {
 			f.ports(fs, d)
 		}

@@ -11,7 +11,7 @@ import (
 func (r *Report) GPUsHere() []int {
 	var here []int
 	for i := range r.Matrix.GPUs {
-		if r.Visible.GPUs[r.Matrix.GPUs[i].Address].Here != tristate.False {
+		if r.Visible.GPUs[r.Matrix.GPUs[i].Address].Visible != tristate.False {
 			here = append(here, i)
 		}
 	}
@@ -61,7 +61,7 @@ func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machin
 	}
 	for i := range r.Matrix.NICs {
 		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA == nil {
-			m.Hidden = append(m.Hidden, r.Visible.Elsewhere(n.Function.Address)...)
+			m.Hidden = append(m.Hidden, r.Visible.Foreign(n.Function.Address)...)
 		}
 	}
 	m.Incomplete = !r.PCIRead || !r.Matrix.Complete || !r.RDMA.Complete && !r.RDMA.Exclusive || !r.Visible.Complete

@@ -47,7 +47,7 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	// are judged as if it had all.
 	ineligible := func(gpu int) bool { return !r.Matrix.GPUs[gpu].Eligible }
 	gpus := slices.DeleteFunc(r.GPUsHere(), ineligible)
-	p.NoGPU, p.Here = len(gpus) == 0, len(gpus)
+	p.NoGPU, p.GPUs = len(gpus) == 0, len(gpus)
 	var chosen []int
 	if o.GPUs != nil {
 		chosen = o.GPUs(r)

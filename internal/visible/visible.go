@@ -58,9 +58,9 @@ type GPU struct {
 	// Node is the device node's path, "/dev/nvidia0"; "" where there is none, or where it is
 	// not known which it is.
 	Node string
-	// Here reports whether the node is there. It is Unknown where that could not be read,
+	// Visible reports whether the node is there. It is Unknown where that could not be read,
 	// and where there is no /dev.
-	Here tristate.State
+	Visible tristate.State
 }
 
 // listing says of names whether they are there.
@@ -89,9 +89,9 @@ func (d *Devices) RDMA(name string) tristate.State {
 // there or not; "" where it is not known which it is.
 func (d *Devices) RDMANode(name string) string { return d.verbs[name].node }
 
-// NodeHere reports whether an RDMA device's node is there. It is Unknown where there is no
+// NodeVisible reports whether an RDMA device's node is there. It is Unknown where there is no
 // /dev.
-func (d *Devices) NodeHere(name string) tristate.State {
+func (d *Devices) NodeVisible(name string) tristate.State {
 	if d.NoDev {
 		return tristate.Unknown
 	}
@@ -113,11 +113,11 @@ func (d *Devices) Registered(name string) int {
 	return 0
 }
 
-// Elsewhere are the RDMA devices of a PCI function that belong to other network namespaces, in
+// Foreign are the RDMA devices of a PCI function that belong to other network namespaces, in
 // the order of their nodes: those that /sys/class/infiniband_verbs lists and
 // /sys/class/infiniband does not. The kernel hides them from /sys/class/infiniband, and from
 // the directory of the function (ib_class.ns_type, drivers/infiniband/core/device.c).
-func (d *Devices) Elsewhere(of pci.Address) []string {
+func (d *Devices) Foreign(of pci.Address) []string {
 	var names []string
 	for name, v := range d.verbs {
 		if v.pci != nil && *v.pci == of && d.class.of(name) == tristate.False {
@@ -185,7 +185,7 @@ func (s *scanner) gpu(of *family.GPU, address pci.Address) GPU {
 	text, err := s.fs.Bytes(name, maxInformation)
 	switch {
 	case host.Absent(err): // the driver does not have this GPU, or the container does not
-		return GPU{Here: s.none()}
+		return GPU{Visible: s.none()}
 	case err != nil:
 		s.problem(err)
 		return GPU{}
@@ -196,7 +196,7 @@ func (s *scanner) gpu(of *family.GPU, address pci.Address) GPU {
 		return GPU{UUID: uuid}
 	}
 	node := of.Nodes + strconv.Itoa(minor)
-	return GPU{UUID: uuid, Node: "/" + node, Here: s.exists(node)}
+	return GPU{UUID: uuid, Node: "/" + node, Visible: s.exists(node)}
 }
 
 // none says that a GPU has no node.
@@ -216,10 +216,10 @@ func (s *scanner) renderNode(address pci.Address) GPU {
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, "renderD") {
-			return GPU{Node: "/" + drmNodes + name, Here: s.exists(drmNodes + name)}
+			return GPU{Node: "/" + drmNodes + name, Visible: s.exists(drmNodes + name)}
 		}
 	}
-	return GPU{Here: s.none()}
+	return GPU{Visible: s.none()}
 }
 
 // classNames lists the RDMA devices of this network namespace. Where they cannot be listed

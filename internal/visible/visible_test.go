@@ -109,7 +109,7 @@ func TestScan(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := scan(t, dir)
-			if got := [2]tristate.State{d.GPUs[nvidia].Here, d.GPUs[amd].Here}; got != tt.gpus {
+			if got := [2]tristate.State{d.GPUs[nvidia].Visible, d.GPUs[amd].Visible}; got != tt.gpus {
 				t.Errorf("GPUs: %v, want %v", got, tt.gpus)
 			}
 			if got := [2]tristate.State{d.RDMA("mlx5_0"), d.RDMA("mlx5_1")}; got != tt.nics {
@@ -153,13 +153,13 @@ func TestNames(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	dir := container(t)
 	mlx50, mlx51 := pci.Address{Bus: 0x13}, pci.Address{Bus: 0x14}
-	if d := scan(t, dir); d.Elsewhere(mlx50) != nil || d.Registered("mlx5_0") != 1 || d.Registered("mlx5_1") != 2 || d.Registered("mlx5_2") != 0 {
-		t.Errorf("%q, %d, %d", d.Elsewhere(mlx50), d.Registered("mlx5_0"), d.Registered("mlx5_1"))
+	if d := scan(t, dir); d.Foreign(mlx50) != nil || d.Registered("mlx5_0") != 1 || d.Registered("mlx5_1") != 2 || d.Registered("mlx5_2") != 0 {
+		t.Errorf("%q, %d, %d", d.Foreign(mlx50), d.Registered("mlx5_0"), d.Registered("mlx5_1"))
 	}
 	described(t).Namespace(t, dir, "mlx5_1")
 	d := scan(t, dir)
-	if got := d.Elsewhere(mlx50); len(got) != 1 || got[0] != "mlx5_0" || d.Elsewhere(mlx51) != nil || d.InNamespace("mlx5_0") != no {
-		t.Errorf("%q, %q", got, d.Elsewhere(mlx51))
+	if got := d.Foreign(mlx50); len(got) != 1 || got[0] != "mlx5_0" || d.Foreign(mlx51) != nil || d.InNamespace("mlx5_0") != no {
+		t.Errorf("%q, %q", got, d.Foreign(mlx51))
 	}
 	if got := d.VerbsFile("mlx5_0"); got != "/sys/class/infiniband_verbs/uverbs0/ibdev" {
 		t.Error(got)
