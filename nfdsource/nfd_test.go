@@ -107,15 +107,15 @@ node: gdr.nic.mlx5=true
 node: gdr.nics=2
 node: gdr.peerdirect=current
 node: gdr.peermem=true
-node: gdr.rate=400
+node: gdr.rate=100
 node: gdr.topology=physical
 node: gpudirect.rdma=true
 node: gpudirect.rdma.capable=true
 node: gpudirect.rdma.connectx=true
 node: gpudirect.storage=false
 gpu: address=0000:02:00.0 device=20f1 family=nvidia name=A100~PCIe~40GB numaNode=1 pcieRoot=pci0000:01
-nic: address=0000:04:00.0 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_0 state=ACTIVE
-nic: address=0000:04:00.1 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=400 rdma=mlx5_1 state=ACTIVE
+nic: address=0000:04:00.0 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=100 rdma=mlx5_0 state=ACTIVE
+nic: address=0000:04:00.1 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=100 rdma=mlx5_1 state=ACTIVE
 pair: bridge= gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.0 rdma=mlx5_0
 pair: bridge= gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.1 rdma=mlx5_1
 `},
@@ -129,8 +129,8 @@ function: address=0000:04:00.1 class=020000 device=101d driver=mlx5_core eligibl
 		{all[2], `
 device: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 nodeType=CA rdma=mlx5_0
 device: address=0000:04:00.1 board=MT_0000000838 firmware=28.42.1000 nodeType=CA rdma=mlx5_1
-port: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=400 rdma=mlx5_0 state=ACTIVE
-port: address=0000:04:00.1 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=400 rdma=mlx5_1 state=ACTIVE
+port: address=0000:04:00.0 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=100 rdma=mlx5_0 state=ACTIVE
+port: address=0000:04:00.1 board=MT_0000000838 firmware=28.42.1000 linkLayer=Ethernet nodeType=CA port=1 rateGbps=100 rdma=mlx5_1 state=ACTIVE
 `},
 		{all[3], `
 state: driverLoaded=true

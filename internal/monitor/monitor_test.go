@@ -119,7 +119,7 @@ func TestRateAndLevel(t *testing.T) {
 		damage func(dir string)
 		want   string
 	}{
-		{"ready", nil, "gdr_level{level=\"NODE\"} 1\ngdr_rate_bits_per_second 4e+11\n"},
+		{"ready", nil, "gdr_level{level=\"NODE\"} 1\ngdr_rate_bits_per_second 2.5e+10\n"},
 		{"no-rdma", nil, "gdr_level{level=\"NODE\"} 1\ngdr_rate_bits_per_second 0\n"},
 		{"ready", noNIC, ""},
 	} {

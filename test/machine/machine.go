@@ -38,6 +38,7 @@
 //	physfn=ADDR  this is a virtual function of ADDR
 //	driver=NAME  bound whatever the state says; "none" for unbound
 //	port=STATE   "DOWN", "INIT", ... whatever the state says
+//	rate=N       Gbit/s of the ports (that of the product without)
 //	layer=WORD   link layer of the ports, whatever family and class say
 //	acs=HEX      ACS control register; its absence means no ACS capability
 //	width=N      max_link_width
@@ -253,6 +254,9 @@ func (p *parser) function(indent int, words []string) error {
 	f.SubVendor, f.Sub = "0000", "0000"
 	if sub, ok := attrs["sub"]; ok {
 		f.SubVendor, f.Sub, _ = strings.Cut(sub, ":")
+	}
+	if text, ok := attrs["rate"]; ok && rates[text] == "" {
+		return fmt.Errorf("%q: no port has the rate %q", words[0], text)
 	}
 	if text, ok := attrs["numa"]; ok {
 		if f.NUMA, err = strconv.Atoi(text); err != nil {

@@ -342,5 +342,5 @@ func (w *writer) rdma(f *Function, dir, name string) {
 	}
 	w.file(dev+"/ports/1/phys_state", physical+"\n")
 	w.file(dev+"/ports/1/link_layer", layer+"\n")
-	w.file(dev+"/ports/1/rate", "400 Gb/sec (4X NDR)\n")
+	w.file(dev+"/ports/1/rate", w.m.rate(f))
 }
