@@ -26,9 +26,9 @@ pci0000:15
   0000:15:01.0 port 8086:352a
     0000:16:00.0 ib 15b3:1021 rdma=mlx5_0
     0000:16:00.1 ib 15b3:101e rdma=mlx5_9 physfn=0000:16:00.0
-    0000:17:00.0 eth 15b3:101d rdma=rocep1s0f0 port=DOWN
-    0000:17:00.1 eth 15b3:101d rdma=mlx5_bond_0,rdma_rail0 port=INIT
-    0000:18:00.0 eth 15b3:101d rdma=mlx5_2 aux=mlx5_core.sf.2
+    0000:17:00.0 eth 15b3:101d rdma=rocep1s0f0 port=DOWN rate=400
+    0000:17:00.1 eth 15b3:101d rdma=mlx5_bond_0,rdma_rail0 port=INIT rate=400
+    0000:18:00.0 eth 15b3:101d rdma=mlx5_2 aux=mlx5_core.sf.2 rate=400
     0000:19:00.0 020000 14e4:165f
     0000:1a:00.0 gpu 10de:2330
 `
