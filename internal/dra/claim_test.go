@@ -62,7 +62,7 @@ func nicAt(address string) string {
 func TestClaim(t *testing.T) {
 	const a, b = "pci0000:00", "pci0000:80"
 	instinct := at(1, a, 0, family.IDs{Vendor: 0x1002, Device: 0x74a1, Class: 0x120000})
-	e810 := at(3, a, 0, family.IDs{Vendor: 0x8086, Device: 0x1593, Class: 0x020000})
+	listed := at(3, a, 0, family.IDs{Vendor: 0x1fff, Device: 0x0001, Class: 0x020000})
 	geforce := at(4, a, 0, family.IDs{Vendor: 0x10de, Device: 0x2684, Class: 0x030000})
 	vf := nic(2, a, 0)
 	vf.Address.Function, vf.PhysFn = 1, &pci.Address{Bus: 2}
@@ -120,7 +120,7 @@ func TestClaim(t *testing.T) {
 		},
 		{
 			"devices that do not count",
-			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), e810, geforce},
+			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), listed, geforce},
 			dra.Options{Pairs: 1},
 			"PHB",
 			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA)},

@@ -9,6 +9,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/sample"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -55,8 +56,8 @@ func TestUnknown(t *testing.T) {
 		},
 		{
 			"NIC of a family that does not count",
-			function(classified(pci.Function{Vendor: 0x8086, Device: 0x1593, Class: 0x020000, NUMA: pci.None, IOMMUGroup: pci.None})),
-			attrs{"address": "0000:00:00.0", "vendor": "8086", "device": "1593", "class": "020000", "name": "E810-C for SFP", "family": "irdma"},
+			function(classified(pci.Function{Vendor: 0x1fff, Device: 0x0001, Class: 0x020000, NUMA: pci.None, IOMMUGroup: pci.None})),
+			attrs{"address": "0000:00:00.0", "vendor": "1fff", "device": "0001", "class": "020000", "family": "example"},
 		},
 		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
 		{"drivers", drivers(&kmod.State{}, family.Known()), attrs{}},
@@ -118,6 +119,6 @@ func TestPortOf(t *testing.T) {
 }
 
 func classified(f pci.Function) *pci.Function {
-	f.Classify(family.Known())
+	f.Classify(sample.Families())
 	return &f
 }

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,29 +10,39 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/source/family"
 	"gdr-features/test/machine"
+	"gdr-features/test/sample"
 	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-// e810 is a machine whose only RDMA NIC is an Intel E810.
-const e810 = `
+// listed is a machine whose only RDMA NIC is of a family that is not judged.
+const listed = `
 pci0000:15 numa=0
   0000:15:01.0 port 8086:352a acs=0000
     0000:16:00.0 gpu 10de:26b9 name=GPU0
 pci0000:20 numa=0
   0000:20:01.0 port 8086:352a acs=0000
-    0000:21:00.0 eth 8086:1593 rdma=rocep33s0 driver=ice
+    0000:21:00.0 eth 1fff:0001 rdma=rocep33s0 driver=example
 `
 
-// e810Symbols are those of the RDMA core and of its driver.
-var e810Symbols = []string{"ib_umem_dmabuf_get\t[ib_uverbs]", "irdma_reg_user_mr_dmabuf\t[irdma]"}
+// listedSymbols are those of the RDMA core and of its driver.
+var listedSymbols = []string{"ib_umem_dmabuf_get\t[ib_uverbs]", "example_reg_user_mr_dmabuf\t[example_rdma]"}
 
-func selected(t *testing.T, names string) family.Table {
+// counting is the table in which only some families of NICs count.
+func counting(t *testing.T, names string) family.Table {
 	t.Helper()
-	table, err := family.Select(strings.Split(names, ","))
-	if err != nil {
-		t.Fatal(err)
+	all, selected := sample.Families(), strings.Split(names, ",")
+	table := family.Table{GPUs: all.GPUs}
+	for _, n := range slices.Concat(all.NICs, all.Others) {
+		if slices.Contains(selected, n.Name) {
+			table.NICs = append(table.NICs, n)
+		} else {
+			table.Others = append(table.Others, n)
+		}
+	}
+	if len(table.NICs) != len(selected) {
+		t.Fatalf("families %s: there are %s", names, family.Names(table.NICs))
 	}
 	return table
 }
@@ -39,7 +50,7 @@ func selected(t *testing.T, names string) family.Table {
 // TestSelection: a NIC of a family that does not count leaves it open whether the
 // hardware can do GPUDirect RDMA. Where its family counts, it is judged as any other.
 func TestSelection(t *testing.T) {
-	const both = e810 + "    0000:22:00.0 eth 15b3:1021 rdma=mlx5_0\n"
+	const both = listed + "    0000:22:00.0 eth 15b3:1021 rdma=mlx5_0\n"
 	known := strings.Join(family.Names(family.Known().NICs), ",")
 	for _, tt := range []struct {
 		name, machine, families string
@@ -49,40 +60,42 @@ func TestSelection(t *testing.T) {
 		labels                  map[string]string // "" is for none
 	}{
 		{
-			name: "E810, not counted", machine: e810, families: known,
+			name: "listed NIC, not counted", machine: listed, families: known,
 			capable: tristate.Unknown, ready: tristate.Unknown, reason: verdict.NICNotJudged,
-			labels: map[string]string{label.Capable: "", label.Ready: "", label.Reason: "NICNotJudged", label.NICs: "0", "gdr.nic.irdma": ""},
+			labels: map[string]string{label.Capable: "", label.Ready: "", label.Reason: "NICNotJudged", label.NICs: "0", "gdr.nic.example": ""},
 		},
 		{
-			name: "E810, counted", machine: e810, families: "mlx5,irdma", capable: tristate.True, ready: tristate.True,
-			labels: map[string]string{label.Capable: "true", label.Ready: "true", label.DMABuf: "true", label.NICs: "1", "gdr.nic.irdma": "true", label.ConnectX: "false"},
+			name: "listed NIC, counted", machine: listed, families: "mlx5,example", capable: tristate.True, ready: tristate.True,
+			labels: map[string]string{label.Capable: "true", label.Ready: "true", label.DMABuf: "true", label.NICs: "1", "gdr.nic.example": "true", label.ConnectX: "false"},
 		},
 		{
-			name: "E810, counted, port down", machine: e810, families: "irdma", change: func(s *machine.State) { s.Port = "DOWN" },
+			name: "listed NIC, counted, port down", machine: listed, families: "example", change: func(s *machine.State) { s.Port = "DOWN" },
 			capable: tristate.True, ready: tristate.False, reason: verdict.NoActivePort,
 		},
 		{
-			name: "E810, counted, the symbol of another family", machine: e810, families: "irdma,mlx5",
-			change:  func(s *machine.State) { s.Symbols = []string{e810Symbols[0], "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]"} },
+			name: "listed NIC, counted, the symbol of another family", machine: listed, families: "example,mlx5",
+			change: func(s *machine.State) {
+				s.Symbols = []string{listedSymbols[0], "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]"}
+			},
 			capable: tristate.True, ready: tristate.False, reason: verdict.NoPeerMemoryPath,
 		},
 		{
-			name: "E810 beside a ConnectX, only that counted", machine: both, families: known, capable: tristate.True, ready: tristate.False, reason: verdict.NoPeerMemoryPath,
-			labels: map[string]string{label.NICs: "1", "gdr.nic.mlx5": "true", "gdr.nic.irdma": ""},
+			name: "listed NIC beside a ConnectX, only that counted", machine: both, families: known, capable: tristate.True, ready: tristate.False, reason: verdict.NoPeerMemoryPath,
+			labels: map[string]string{label.NICs: "1", "gdr.nic.mlx5": "true", "gdr.nic.example": ""},
 		},
 		{
-			name: "E810 beside a ConnectX, both counted", machine: both, families: "mlx5,irdma", capable: tristate.True, ready: tristate.True,
-			labels: map[string]string{label.NICs: "2", "gdr.nic.mlx5": "true", "gdr.nic.irdma": "true"},
+			name: "listed NIC beside a ConnectX, both counted", machine: both, families: "mlx5,example", capable: tristate.True, ready: tristate.True,
+			labels: map[string]string{label.NICs: "2", "gdr.nic.mlx5": "true", "gdr.nic.example": "true"},
 		},
 		{
-			name: "a ConnectX, not counted", machine: one, families: "irdma",
+			name: "a ConnectX, not counted", machine: one, families: "example",
 			capable: tristate.Unknown, ready: tristate.Unknown, reason: verdict.NICNotJudged,
 			labels: map[string]string{label.ConnectX: "", "gdr.nic.mlx5": ""},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := state(t, "inbox")
-			s.Symbols = e810Symbols
+			s.Symbols = listedSymbols
 			if tt.change != nil {
 				tt.change(&s)
 			}
@@ -92,7 +105,7 @@ func TestSelection(t *testing.T) {
 			}
 			defer func() { _ = fs.Close() }()
 			o := report.ForCheck
-			o.Families = selected(t, tt.families)
+			o.Families = counting(t, tt.families)
 			r := report.Collect(t.Context(), fs, o)
 			if v := r.Verdict; v.Capable != tt.capable || v.Ready != tt.ready || v.Reason != tt.reason {
 				t.Errorf("capable %v, ready %v, reason %q; want %v, %v, %q", v.Capable, v.Ready, v.Reason, tt.capable, tt.ready, tt.reason)
@@ -106,6 +119,15 @@ func TestSelection(t *testing.T) {
 	}
 }
 
+func selected(t *testing.T, names string) family.Table {
+	t.Helper()
+	table, err := family.Select(strings.Split(names, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
 // TestSnapshotOfSelections: a snapshot says what the machine says, whichever families
 // count, and does not depend on those that counted when it was taken.
 func TestSnapshotOfSelections(t *testing.T) {
@@ -113,7 +135,7 @@ func TestSnapshotOfSelections(t *testing.T) {
 	names := family.Names(family.Every().NICs)
 	selections := append([]string{"mlx5,irdma", "mlx4", "efa,bnxt_re"}, testsize.Few(names)...)
 	for name, text := range map[string]string{
-		"E810": e810, "ConnectX-7": one,
+		"E810": strings.ReplaceAll(listed, "eth 1fff:0001 rdma=rocep33s0 driver=example", "eth 8086:1593 rdma=rocep33s0 driver=ice"), "ConnectX-7": one,
 		"many": one + `
 pci0000:20 numa=0
   0000:20:01.0 port 8086:352a acs=0000
