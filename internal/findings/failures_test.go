@@ -15,6 +15,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/source/verbs"
 	"gdr-features/test/machine"
+	"gdr-features/test/sample"
 	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 )
@@ -114,7 +115,7 @@ func text(t *testing.T, name string) *machine.Machine {
 		"p5.4":      "dmi Amazon EC2 | p5.4xlarge\n" + strings.ReplaceAll(pair, "ib 15b3:1021", "eth 1d0f:efa2 layer=Unknown driver=efa"),
 		"thor":      strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760 driver=bnxt_en"),
 		"pollara":   strings.ReplaceAll(pair, "ib 15b3:1021", "eth 1dd8:1002 driver=ionic"),
-		"e810":      strings.ReplaceAll(pair, "ib 15b3:1021", "eth 8086:1592 driver=ice"),
+		"listed":    strings.ReplaceAll(pair, "ib 15b3:1021", "eth 1fff:0001 driver=example"),
 		"instinct":  strings.ReplaceAll(pair, "gpu 10de:2330", "120000 1002:74a1 driver=amdgpu"),
 		"radeon":    strings.ReplaceAll(pair, "gpu 10de:2330", "vga 1002:744c driver=amdgpu"),
 		"mixed":     strings.Replace(pair, "gpu 10de:2330", "120000 1002:74a1 driver=none", 1),
@@ -314,6 +315,7 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 	}
 	defer fs.Close()
 	options := report.ForCheck
+	options.Families = sample.Families()
 	if c.asked != tristate.Unknown {
 		options.AskVerbs = func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
 			for _, d := range devices {

@@ -20,8 +20,8 @@ func fleet(t *testing.T) map[string]*corev1.Node {
 	t.Helper()
 	unreadable := machine(t, "dell-xe9680-h100", "ready")
 	rewrite(t, unreadable, "0x15b3", map[string]string{"vendor": "", "modalias": ""})
-	e810, efa := machine(t, "dell-xe9680-h100", "ready"), machine(t, "dell-xe9680-h100", "ready")
-	rewrite(t, e810, "0x15b3", map[string]string{"vendor": "0x8086\n", "device": "0x1592\n", "modalias": ""})
+	listed, efa := machine(t, "dell-xe9680-h100", "ready"), machine(t, "dell-xe9680-h100", "ready")
+	rewrite(t, listed, "0x15b3", map[string]string{"vendor": "0x1077\n", "device": "0x7322\n", "modalias": ""}) // InfiniPath, which nobody will judge
 	rewrite(t, efa, "0x15b3", map[string]string{"vendor": "0x1d0f\n", "device": "0xefa1\n", "modalias": ""})
 	nodes := map[string]*corev1.Node{}
 	for name, tree := range map[string]string{
@@ -31,7 +31,7 @@ func fleet(t *testing.T) map[string]*corev1.Node {
 		"unsupported": machine(t, "geforce-4x4090", "ready"),
 		"no-gpu":      machine(t, "nic-only", "ready"),
 		"efa":         efa,
-		"not-judged":  e810,
+		"not-judged":  listed,
 		"unknown":     unreadable,
 	} {
 		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: parse(t, printed(t, tree))}}
