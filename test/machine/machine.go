@@ -274,10 +274,10 @@ func (f *Function) IsGPU() bool { return f.gpu() != nil }
 // IsNIC reports whether this is a NIC of a family that is known, counted or not.
 func (f *Function) IsNIC() bool { return f.nic() != nil }
 
-func (f *Function) gpu() *family.GPU { return family.Known().GPU(f.ids()) }
+func (f *Function) gpu() *family.GPU { return written.GPU(f.ids()) }
 
 func (f *Function) nic() *family.NIC {
-	t := family.Known()
+	t := written
 	if n := t.NIC(f.ids()); n != nil {
 		return n
 	}
@@ -304,7 +304,7 @@ func (f *Function) size(attr string) uint64 {
 // families returns those of which the machine has functions. A machine without GPUs, or
 // without NICs, has the software of the first family of the table.
 func (m *Machine) families() family.Table {
-	known, t := family.Known(), family.Table{}
+	known, t := written, family.Table{}
 	for _, g := range known.GPUs {
 		if slices.ContainsFunc(m.Functions, func(f Function) bool { return g.Of(f.ids()) }) {
 			t.GPUs = append(t.GPUs, g)

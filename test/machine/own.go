@@ -158,7 +158,7 @@ func (s *State) add(o State) {
 // others has what would prove a way for families that the machine does not have.
 func (r rows) others() State {
 	s := r.none("others")
-	known := family.Known()
+	known := written
 	for _, n := range slices.Concat(known.NICs, known.Others) {
 		if n.DMABuf != "" && !slices.Contains(r.NICs, n) && !slices.Contains(r.Others, n) {
 			s.Symbols = append(s.Symbols, n.DMABuf+"\t["+n.Module+"]")
