@@ -53,8 +53,8 @@ seen-b | PIX | 400 | mixed | passthrough | clear | current | physical | false | 
 seen-c | PIX | 400 | infiniband | passthrough | clear | current | physical | false | - | 8x A40 | 2x ConnectX-7
 seen-d | - | - | infiniband | passthrough | - | current | physical | false | - | 4x GeForce RTX 4090 | 1x ConnectX-6
 seen-e | PIX | 400 | mixed | passthrough | clear | current | physical | false | - | 8x H100 SXM5 80GB | 8x ConnectX-7, 4x ConnectX-6 Dx
-seen-f | PHB | 400 | ethernet | passthrough | clear | current | physical | false | - | 2x RTX A6000, 1x A100 PCIe 40GB | 2x ConnectX-4 Lx
-seen-g | PXB | 400 | infiniband | passthrough | clear | - | physical | false | - | 8x A100 SXM4 40GB | 11x ConnectX-6`
+seen-f | PHB | 25 | ethernet | passthrough | clear | current | physical | false | - | 2x RTX A6000, 1x A100 PCIe 40GB | 2x ConnectX-4 Lx
+seen-g | PXB | 200 | infiniband | passthrough | clear | - | physical | false | - | 8x A100 SXM4 40GB | 11x ConnectX-6`
 
 // shell runs a command line with our programs, kubectl among them, as the
 // administrator of a kubeconfig.
