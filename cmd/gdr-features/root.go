@@ -114,7 +114,7 @@ variables are ignored.`,
 	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand()}
 	recording := a.snapshotCommand()
 	c.AddCommand(judging...)
-	c.AddCommand(recording, a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
+	c.AddCommand(recording, a.logCommand(), a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
 	for _, command := range append(judging, c) {
 		variables[command] = machineflags.ReportFlags
 	}

@@ -59,7 +59,7 @@ func runOn(t *testing.T, root string, args ...string) (said string, status int) 
 		args = append([]string{"--root", root}, args...)
 	}
 	var out, errs bytes.Buffer
-	status = run(t.Context(), args, streams{out: &out, err: &errs, terminal: true, now: frozen})
+	status = run(t.Context(), args, streams{in: strings.NewReader(shortLog), out: &out, err: &errs, terminal: true, now: frozen})
 	if args[0] == "__complete" {
 		return out.String(), status
 	}

@@ -1,0 +1,237 @@
+package joblog
+
+import (
+	"bytes"
+	"math"
+)
+
+// channel is a line about a channel over a network.
+type channel struct {
+	rank, device int
+	network      string
+	sent, direct bool
+	bus          uint64 // the rank's GPU, 0 for unknown
+	proxy        int    // the rank whose NIC is used, -1 for its own
+}
+
+// mark stands in front of every message; RCCL of some releases says RCCL.
+var mark = []byte("CCL INFO ")
+
+// Line takes in one line of the log. Lines that tore, so that two messages are on one,
+// count as two.
+func (l *Log) Line(line []byte) {
+	at := bytes.Index(line, mark)
+	for at >= 0 {
+		before, rest := line[:at], line[at+len(mark):]
+		at = bytes.Index(rest, mark)
+		message := rest
+		if at >= 0 {
+			message = rest[:at]
+		}
+		l.lines++
+		l.message(before, message)
+		line = rest
+	}
+}
+
+// message takes in one message and what stands in front of it.
+func (l *Log) message(before, m []byte) {
+	if len(m) == 0 {
+		return
+	}
+	switch m[0] {
+	case 'C', 'R': // Channel, CollNet, Coll; Ring before 2.7
+		l.channel(before, m)
+	case 'N': // NET/IB : Using, NCCL_IB_DISABLE set by environment
+		l.network(before, m)
+		l.reason(before, m)
+	case 'G': // GPU Direct RDMA Disabled, GDRDMA not enabled
+		l.reason(before, m)
+	case 'c', 'n', '[': // comm 0x..., ncclCommInitRank comm 0x..., [Rank 0] ncclCommInitRank
+		l.member(before, m)
+	}
+}
+
+// channel takes in such lines, of every release:
+//
+//	Ring 00 : 0 -> 8 [send] via NET/IB/0/GDRDMA                            2.4
+//	Ring 00 : 0[1b000] -> 8[1b000] [receive] via NET/IB/0/GDRDMA           2.5, 2.6
+//	Channel 00 : 0[1b000] -> 8[1b000] [send] via NET/IB/0/GDRDMA/Shared    2.7 to 2.11
+//	Channel 00/0 : 0[1b000] -> 8[1b000] [send] via NET/IB/0(3)/GDRDMA      2.12 to 2.18.1, RCCL
+//	Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0(3)/GDRDMA/Shared       2.18.3 on
+//	Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA(PCI)            2.26 on
+//	CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA                     2.9 on, before: Coll
+//
+// RCCL adds "comm 0x... nRanks 16".
+func (l *Log) channel(before, m []byte) {
+	of, via, ok := bytes.Cut(m, []byte(" via "))
+	if !ok {
+		return
+	}
+	via, net := bytes.CutPrefix(via, []byte("NET/"))
+	switch {
+	case net, bytes.HasPrefix(via, []byte("COLLNET/")):
+	case bytes.HasPrefix(via, []byte("P2P/MNNVL")):
+		l.hint(l.process(before), hintNVLink)
+		return
+	default:
+		return
+	}
+	c, ok := ends(of)
+	network, told := c.over(via)
+	if !ok || !told {
+		l.unread++
+		return
+	}
+	p := l.process(before)
+	if bytes.Contains(via, []byte("x across cluster]")) {
+		l.hint(p, hintRay)
+	}
+	if c.network, ok = l.word(network); ok {
+		l.carry(p, c)
+	} else {
+		l.count(&c)
+	}
+}
+
+// ends reads whose channel it is: "Channel 00/0 : 0[1b000] -> 8[1b000] [send]". The sender
+// prints [send], the receiver [receive].
+func ends(m []byte) (c channel, ok bool) {
+	c.proxy = -1
+	_, m, ok = bytes.Cut(m, []byte(" : "))
+	if !ok {
+		return c, false
+	}
+	m, c.sent = bytes.CutSuffix(m, []byte(" [send]"))
+	if !c.sent {
+		m, ok = bytes.CutSuffix(m, []byte(" [receive]"))
+	}
+	if from, to, pair := bytes.Cut(m, []byte(" -> ")); pair && c.sent {
+		m = from
+	} else if pair {
+		m = to
+	}
+	c.rank, m, ok = number(m, ok)
+	if !ok || len(m) == 0 {
+		return c, ok // CollNet, and 2.4, name no GPU
+	}
+	m, begun := bytes.CutPrefix(m, []byte("["))
+	m, ended := bytes.CutSuffix(m, []byte("]"))
+	c.bus = bus(m)
+	return c, begun && ended
+}
+
+// bus returns the number of a GPU's PCI address, 0 for unknown. From 2.18.3 on the index of
+// the GPU stands in the same place, as a decimal number: only function 0 of a device with a
+// number above 15 can be no index.
+func bus(b []byte) uint64 {
+	const indices, device = 0x100, 0x10
+	n, ok := hexadecimal(b)
+	if !ok || n < indices || n%device != 0 {
+		return 0
+	}
+	return n
+}
+
+// over reads over which NIC the channel goes, "IB/0(3)/GDRDMA/Shared", and returns the name
+// of the network, which may have spaces.
+func (c *channel) over(m []byte) (network []byte, ok bool) {
+	at := 0
+	for {
+		slash := bytes.IndexByte(m[at:], '/')
+		if slash < 0 {
+			return nil, false
+		}
+		at += slash + 1
+		if at < len(m) && '0' <= m[at] && m[at] <= '9' {
+			break
+		}
+	}
+	const longest = 64
+	network = m[:at-1]
+	c.device, m, ok = number(m[at:], true)
+	if proxy, begun := bytes.CutPrefix(m, []byte("(")); begun && ok {
+		c.proxy, m, ok = number(proxy, true)
+	}
+	m = bytes.TrimPrefix(m, []byte(")"))
+	c.direct = bytes.HasPrefix(m, []byte("/GDRDMA"))
+	return network, ok && 0 < len(network) && len(network) <= longest
+}
+
+// process reads who prints a line: "node7:1234:1240 [3] N" stands before the mark. The zero
+// value stands for one that does not say.
+func (l *Log) process(b []byte) (p process) {
+	b = bytes.TrimSuffix(b, []byte("] N"))
+	open := bytes.LastIndexByte(b, '[')
+	if open < 1 {
+		return process{}
+	}
+	dev, rest, ok := number(b[open+1:], true)
+	b, tid := cutNumber(b[:open-1])
+	b, pid := cutNumber(b)
+	if !ok || len(rest) > 0 || tid < 0 || pid < 0 {
+		return process{}
+	}
+	host, ok := l.word(hostAtEnd(b))
+	if !ok {
+		return process{}
+	}
+	return process{host, pid, dev}
+}
+
+// hostAtEnd returns the host name at the end of what stands in front of it, such as
+// "[1,3]<stdout>:node7". An escape sequence that ends a colour is not part of it.
+func hostAtEnd(b []byte) []byte {
+	const longest = 253
+	start := len(b)
+	for start > 0 && len(b)-start < longest && inHost(b[start-1]) {
+		start--
+	}
+	host := b[start:]
+	if start > 0 && b[start-1] == '[' { // ESC [ 0 m
+		if _, after, ok := bytes.Cut(host, []byte("m")); ok {
+			return after
+		}
+	}
+	return host
+}
+
+func inHost(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.'
+}
+
+// number reads a decimal number at the start of b if ok, and returns what follows it.
+func number(b []byte, ok bool) (n int, rest []byte, isNumber bool) {
+	i := 0
+	for ok && i < len(b) && '0' <= b[i] && b[i] <= '9' && n < math.MaxInt32/10 {
+		n = n*10 + int(b[i]-'0')
+		i++
+	}
+	return n, b[i:], i > 0
+}
+
+// cutNumber cuts a colon and a decimal number off the end of b: "node7:12". Without one it
+// returns -1.
+func cutNumber(b []byte) (rest []byte, n int) {
+	colon := bytes.LastIndexByte(b, ':')
+	n, after, ok := number(b[colon+1:], colon >= 0)
+	if !ok || len(after) > 0 {
+		return b, -1
+	}
+	return b[:colon], n
+}
+
+func hexadecimal(b []byte) (n uint64, ok bool) {
+	const digits = 13 // a domain of 32 bits, bus, device, function
+	for _, c := range b {
+		switch {
+		case '0' <= c && c <= '9':
+			n = n<<4 | uint64(c-'0')
+		case 'a' <= c && c <= 'f':
+			n = n<<4 | uint64(c-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return n, 0 < len(b) && len(b) <= digits
+}
