@@ -1,16 +1,23 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/explain"
 	"gdr-features/internal/joblog"
+	"gdr-features/internal/report"
+	"gdr-features/tristate"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -28,15 +35,22 @@ Libfabric, ...), the NIC by name, or by its index where the log does not name it
 how many channels it sends and receives. A channel through the NIC of another rank
 (PXN) says so. At the end stands one sentence.
 
+On a node that the log names, or with --root and the snapshot of one, it also says what
+check finds to be the reason for a GPU without GPUDirect RDMA.
+
 Exit status: 0 all channels between nodes used GPUDirect RDMA; 2 some did not; 3 the
 log does not tell; 1 on an error.`,
 		Example: `  gdr-features log job.log
   kubectl logs -l job-name=train --prefix --tail=-1 | gdr-features log
+  gdr-features --root node7 log job.log              # node7: a snapshot of one of its nodes
   gdr-features log -o json job.log | jq -r '.ranks[] | select(.gdr == "false") | .node' | sort -u`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.readLog(args)
 			if err != nil {
+				return err
+			}
+			if err := a.because(cmd.Context(), r); err != nil {
 				return err
 			}
 			show := r.Text
@@ -67,7 +81,7 @@ func (a *app) readLog(args []string) (*joblog.Result, error) {
 		}
 		in = file
 	} else if isTerminal(a.in) && len(args) == 0 {
-		return nil, fmt.Errorf("name the file of a log, or pipe one in; - reads what is typed")
+		return nil, errors.New("name the file of a log, or pipe one in; - reads what is typed")
 	}
 	progress, done := a.progress(size)
 	l, err := joblog.Read(in, progress)
@@ -77,6 +91,41 @@ func (a *app) readLog(args []string) (*joblog.Result, error) {
 	}
 	r := l.Result()
 	return &r, nil
+}
+
+// because adds to the notes what check knows about the GPUs without GPUDirect RDMA: those of
+// this machine where the log names it, and with --root those of whatever node have the same
+// addresses.
+func (a *app) because(ctx context.Context, r *joblog.Result) error {
+	node := ""
+	if a.Host.Root == "/" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil //nolint:nilerr // then it is not known which lines are about this machine
+		}
+		node, _, _ = strings.Cut(name, ".") // as NCCL prints it
+	}
+	about := func(rank *joblog.Rank) bool {
+		return rank.GDR() != tristate.True && (node == "" || rank.Node == node)
+	}
+	if !slices.ContainsFunc(r.Ranks, func(rank joblog.Rank) bool { return about(&rank) }) {
+		return nil
+	}
+	machine, err := a.collect(ctx, report.ForCheck)
+	if err != nil {
+		return err
+	}
+	r.Because(func(rank *joblog.Rank) string {
+		if !about(rank) {
+			return ""
+		}
+		reason, ok := explain.NotUsed(&machine.Node, machine.Findings, rank.GPU, rank.NIC)
+		if !ok {
+			return "the machine has no such GPU"
+		}
+		return reason
+	})
+	return nil
 }
 
 // progress returns a function that shows on a terminal how much of a log was read, once a

@@ -111,10 +111,10 @@ variables are ignored.`,
 	c.SetOut(a.out) // the command completion takes it over when it is made
 	a.Define(c.PersistentFlags())
 	a.Complete(c)
-	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand()}
+	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.logCommand()}
 	recording := a.snapshotCommand()
 	c.AddCommand(judging...)
-	c.AddCommand(recording, a.logCommand(), a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
+	c.AddCommand(recording, a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.versionCommand())
 	for _, command := range append(judging, c) {
 		variables[command] = machineflags.ReportFlags
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"gdr-features/internal/sanitize"
@@ -71,17 +70,13 @@ func (r *Rank) gdr() string {
 	return said
 }
 
+// list returns the numbers of ranks as a text.
 func list(ranks []int) string {
-	const few = 8
-	var words []string
+	words := make([]string, len(ranks))
 	for i, rank := range ranks {
-		if i == few {
-			words = append(words, "...")
-			break
-		}
-		words = append(words, strconv.Itoa(rank))
+		words[i] = strconv.Itoa(rank)
 	}
-	return strings.Join(words, ", ")
+	return few(words)
 }
 
 func orDash(s string) string {
