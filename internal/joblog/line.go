@@ -106,9 +106,14 @@ func ends(m []byte) (c channel, ok bool) {
 	if !c.sent {
 		m, ok = bytes.CutSuffix(m, []byte(" [receive]"))
 	}
-	if from, to, pair := bytes.Cut(m, []byte(" -> ")); pair && c.sent {
+	from, to, pair := bytes.Cut(m, []byte(" -> "))
+	if !pair { // as Docker's log files have it
+		from, to, pair = bytes.Cut(m, []byte(` -\u003e `))
+	}
+	switch {
+	case pair && c.sent:
 		m = from
-	} else if pair {
+	case pair:
 		m = to
 	}
 	c.rank, m, ok = number(m, ok)
