@@ -88,8 +88,9 @@ type Log struct {
 	lines            int // lines of NCCL
 }
 
-// limit is how many bytes a log keeps. Tables and garbage double it.
-const limit = 12 << 20
+// limit is how many bytes a log keeps, some 30,000 rows of the table. Tables, garbage and the
+// output make 60 MiB of it at most.
+const limit = 8 << 20
 
 // room says whether n bytes more may be kept.
 func (l *Log) room(n int) bool {
