@@ -75,7 +75,7 @@ func (a *app) readLog(args []string) (*joblog.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close() //nolint:errcheck // it was only read
+		defer file.Close()
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			size = info.Size()
 		}
@@ -134,7 +134,7 @@ func (a *app) progress(size int64) (show func(read int64), done func()) {
 	if !isTerminal(a.err) {
 		return func(int64) {}, func() {}
 	}
-	const clear, mega = "\r\x1b[K", 1 << 20
+	const wipe, mega = "\r\x1b[K", 1 << 20
 	next, shown := a.now().Add(time.Second), false
 	show = func(read int64) {
 		now := a.now()
@@ -142,15 +142,15 @@ func (a *app) progress(size int64) (show func(read int64), done func()) {
 		case now.Before(next):
 			return
 		case size > 0:
-			fmt.Fprintf(a.err, clear+"read %d of %d MiB", read/mega, size/mega)
+			fmt.Fprintf(a.err, wipe+"read %d of %d MiB", read/mega, size/mega)
 		default:
-			fmt.Fprintf(a.err, clear+"read %d MiB", read/mega)
+			fmt.Fprintf(a.err, wipe+"read %d MiB", read/mega)
 		}
 		next, shown = now.Add(time.Second), true
 	}
 	return show, func() {
 		if shown {
-			_, _ = io.WriteString(a.err, clear)
+			_, _ = io.WriteString(a.err, wipe)
 		}
 	}
 }
