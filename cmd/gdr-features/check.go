@@ -100,5 +100,5 @@ func checkStatus(r *report.Report, limit topology.Level) error {
 	if r.Pod != nil {
 		state = tristate.And(state, findings.InPod(r.Findings))
 	}
-	return statusOf(state)
+	return cli.StatusOf(state)
 }

@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/dra"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/tristate"
 )
 
 func (a *app) claimCommand() *cobra.Command {
@@ -83,13 +84,13 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 		fmt.Fprintf(a.err, "# %s\n", sanitize.Terminal(note))
 	}
 	if claim.Template == nil {
-		return exitFalse
+		return cli.StatusOf(tristate.False)
 	}
 	if err := a.printTemplate(claim.Template, format); err != nil {
 		return err
 	}
 	if claim.Attribute != dra.PCIeRoot && claim.Attribute != dra.NUMANode {
-		return exitFalse
+		return cli.StatusOf(tristate.False)
 	}
 	return nil
 }

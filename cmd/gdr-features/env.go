@@ -131,7 +131,7 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 			return err
 		}
 	}
-	return statusOf(state)
+	return cli.StatusOf(state)
 }
 
 // mapText returns a map in a format of --output. A file has no place for notes and variables,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/sanitize"
@@ -50,7 +51,7 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	if found == 0 || !here.report.PCIRead || len(here.Choices) == 0 {
 		state = tristate.And(state, tristate.Unknown)
 	}
-	return statusOf(state)
+	return cli.StatusOf(state)
 }
 
 // environment returns variables of this process.

@@ -18,7 +18,6 @@ import (
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/snapshot"
 	"gdr-features/topology"
-	"gdr-features/tristate"
 )
 
 // hookLimit is how long printing labels may take in all: NFD waits for its hooks.
@@ -34,24 +33,6 @@ type streams struct {
 	// It returns only on an error.
 	become func(program string, args []string) error
 	now    func() time.Time
-}
-
-// Exit statuses of commands that answer a question: no, and not known.
-const (
-	exitFalse   cli.Status = 2
-	exitUnknown cli.Status = 3
-)
-
-// statusOf returns the exit status for an answer.
-func statusOf(answer tristate.State) error {
-	switch answer {
-	case tristate.False:
-		return exitFalse
-	case tristate.Unknown:
-		return exitUnknown
-	case tristate.True:
-	}
-	return nil
 }
 
 // app holds the flags of all commands.

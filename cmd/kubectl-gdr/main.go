@@ -16,7 +16,7 @@ var version string
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], streams{
-		out: os.Stdout, err: os.Stderr,
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())), //nolint:gosec // a file handle
 		now:      time.Now,
 	}))

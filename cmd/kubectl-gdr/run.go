@@ -21,8 +21,9 @@ import (
 	"gdr-features/internal/nodes/apiserver"
 )
 
-// streams are where a run writes.
+// streams are where a run reads and writes.
 type streams struct {
+	in       io.Reader
 	out, err io.Writer
 	terminal bool // err is a terminal
 	now      func() time.Time
@@ -40,7 +41,7 @@ type program struct {
 	flags cli.Nodes
 }
 
-// command is kubectl gdr, which shows nodes, with the command slices below it.
+// command is kubectl gdr, which shows nodes, with the commands slices and log below it.
 func command(s streams) *cobra.Command {
 	ofNodes, ofSlices := &program{streams: s}, &program{streams: s}
 	c, below := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags)
@@ -51,7 +52,8 @@ func command(s streams) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
-	c.AddCommand(below)
+	log := cli.Log{In: s.in, Out: s.out, Err: s.err, Now: s.now}
+	c.AddCommand(below, log.Command("kubectl gdr", ""))
 	return c
 }
 

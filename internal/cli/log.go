@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"gdr-features/internal/joblog"
+	"gdr-features/tristate"
+)
+
+// Exit statuses of commands that answer a question: no, and not known.
+const (
+	exitFalse   Status = 2
+	exitUnknown Status = 3
+)
+
+// StatusOf returns the exit status for an answer.
+func StatusOf(answer tristate.State) error {
+	switch answer {
+	case tristate.False:
+		return exitFalse
+	case tristate.Unknown:
+		return exitUnknown
+	case tristate.True:
+	}
+	return nil
+}
+
+// Log is the command log, which reads the log of a job.
+type Log struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Now      func() time.Time
+	// Because adds what the machine tells to the notes; nil where none is read. Help is what
+	// the help says of it.
+	Because func(context.Context, *joblog.Result) error
+	Help    string
+}
+
+// Command returns the command, for the program of this name, with more lines of examples.
+func (a *Log) Command(program, more string) *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "log [FILE]",
+		Short: "Tell from a job's NCCL log whether it used GPUDirect RDMA",
+		Long: `log reads what NCCL or RCCL prints with NCCL_DEBUG=INFO, of a file or of standard input,
+and tells which GPU sent to others over which NIC, with GPUDirect RDMA or without. The
+lines of many ranks may be mixed, and may have the prefixes of mpirun, Ray, Slurm,
+torchrun and kubectl logs. Every release from NCCL 2.4 on is known.
+
+It prints a line for each node, rank and NIC: the network (IB, IBext, Socket, AWS
+Libfabric, ...), the NIC by name, or by its index where the log does not name it, and
+how many channels it sends and receives. A channel through the NIC of another rank
+(PXN) says so. At the end stands one sentence.
+` + a.Help + `
+Exit status: 0 all channels between nodes used GPUDirect RDMA; 2 some did not; 3 the
+log does not tell; 1 on an error.`,
+		Example: `  ` + program + ` log job.log
+  kubectl logs -l job-name=train --prefix --tail=-1 | ` + program + ` log
+` + more + `  ` + program + ` log -o json job.log | jq -r '.ranks[] | select(.gdr == "false") | .node' | sort -u`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.read(args)
+			if err == nil && a.Because != nil {
+				err = a.Because(cmd.Context(), r)
+			}
+			if err != nil {
+				return err
+			}
+			show := r.Text
+			if format == "json" {
+				show = r.JSON
+			}
+			if err := show(a.Out); err != nil {
+				return err
+			}
+			return StatusOf(r.Used)
+		},
+	}
+	Output(c, &format, "text or json", "text", "json")
+	return c
+}
+
+// read reads the log that the arguments name; standard input without one, and for "-".
+func (a *Log) read(args []string) (*joblog.Result, error) {
+	in, size := a.In, int64(0)
+	if len(args) > 0 && args[0] != "-" {
+		file, err := os.Open(args[0])
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
+		in = file
+	} else if isTerminal(a.In) && len(args) == 0 {
+		return nil, errors.New("name the file of a log, or pipe one in; - reads what is typed")
+	}
+	progress, done := a.progress(size)
+	l, err := joblog.Read(in, progress)
+	done()
+	if err != nil {
+		return nil, err
+	}
+	r := l.Result()
+	return &r, nil
+}
+
+// progress returns a function that shows on a terminal how much of a log was read, once a
+// second, and one that takes the line away.
+func (a *Log) progress(size int64) (show func(read int64), done func()) {
+	if !isTerminal(a.Err) {
+		return func(int64) {}, func() {}
+	}
+	const wipe, mega = "\r\x1b[K", 1 << 20
+	next, shown := a.Now().Add(time.Second), false
+	show = func(read int64) {
+		now := a.Now()
+		switch {
+		case now.Before(next):
+			return
+		case size > 0:
+			fmt.Fprintf(a.Err, wipe+"read %d of %d MiB", read/mega, size/mega)
+		default:
+			fmt.Fprintf(a.Err, wipe+"read %d MiB", read/mega)
+		}
+		next, shown = now.Add(time.Second), true
+	}
+	return show, func() {
+		if shown {
+			_, _ = io.WriteString(a.Err, wipe)
+		}
+	}
+}
+
+// isTerminal says whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file handle
+}
