@@ -60,7 +60,7 @@ func TestHostile(t *testing.T) {
 		"processes": func(i int) string {
 			return fmt.Sprintf("n:%d:2 [0] NCCL INFO comm 0x1 rank 0 nranks 8 cudaDev 0 busId 1b000 - Init COMPLETE\n", i)
 		},
-		"variables":  func(i int) string { return fmt.Sprintf("n:1:2 [0] NCCL INFO NCCL_NET set by environment to %d\n", i) },
+		"variables":  func(i int) string { return fmt.Sprintf("n:1:2 [0] NCCL INFO NCCL_IB_HCA set to %d\n", i) },
 		"long lines": func(int) string { return strings.Repeat("NCCL INFO Channel : [send] via NET/", 30) },
 		"empty":      func(int) string { return "CCL INFO " },
 		"many devices": func(i int) string {
@@ -118,7 +118,7 @@ func FuzzLog(f *testing.F) {
 	f.Add([]byte("n:1:2 [0] NCCL INFO NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [2]mlx5_2:2/IB [RO]; OOB eth0:10.0.0.1<0>\n"))
 	f.Add([]byte("n:1:2 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n"))
 	f.Add([]byte("n:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\nn:1:2 [0] NCCL INFO CollNet 00/0 : 0 [receive] via COLLNET/SHARP/0\n"))
-	f.Add([]byte("n:1:2 [0] NCCL INFO NET/IB : Made virtual device [4] name=a+b speed=1\nn:1:2 [0] NCCL INFO NCCL_NET set by environment to \x1b[2J\n"))
+	f.Add([]byte("n:1:2 [0] NCCL INFO NET/IB : Made virtual device [4] name=a+b speed=1\nn:1:2 [0] NCCL INFO NCCL_IB_HCA set to \x1b[2J\n"))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		l, err := joblog.Read(bytes.NewReader(log), func(int64) {})
 		if err != nil {

@@ -30,7 +30,6 @@ var reasons = []struct{ begin, within, means string }{
 	{"GPU Direct RDMA Disabled for GPU", "", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL)"},
 	{"GDRDMA not enabled", "", "RCCL found no peer memory interface"},
 	{"NCCL_IB_DISABLE set by environment", "", ""},
-	{"NCCL_NET set by environment", "", ""},
 	{"NCCL_NET_GDR_LEVEL set by environment", "", ""},
 	{"NCCL_NET_GDR_READ set by environment", "", ""},
 	{"NCCL_DMABUF_ENABLE set by environment", "", ""},
