@@ -104,6 +104,7 @@ var names = []string{
 
 // ranElsewhere are commands that need more than TestPagesCommands has, by how they begin.
 var ranElsewhere = map[string]string{
+	"kubectl logs -l job-name=train ":    "needs a kubelet; the script log.txtar reads what such Pods print",
 	"kubectl gdr slices":                 "TestScheduler, with drivers that publish ResourceSlices",
 	"kubectl get nvidiadrivers":          "TestLeaving",
 	"helm -n gdr-features test":          "needs a kubelet; TestHelmTest runs what its Pod would",
