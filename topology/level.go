@@ -33,6 +33,14 @@ func (l Level) String() string {
 	return ""
 }
 
+// Rank orders levels, the nearest first: an unknown one comes last.
+func (l Level) Rank() Level {
+	if l == Unknown {
+		return SYS + 1
+	}
+	return l
+}
+
 // MarshalText implements encoding.TextMarshaler with the text of String.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 

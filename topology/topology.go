@@ -46,6 +46,8 @@ type NIC struct {
 	// Eligible: the function is eligible, and the RDMA device does not manage NVLink
 	// switches. What is about hardware alone goes by the function.
 	Eligible bool
+	// Role says what the NIC is for, "" where nothing tells.
+	Role Role
 }
 
 // NVLinkManagement reports whether the NIC manages NVLink switches, as its function or
@@ -152,20 +154,6 @@ type Matrix struct {
 // InFile reports whether a function is in the machine's topology file.
 func (m *Matrix) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
 
-// Near lists the NICs near a GPU, by their indexes in NICs: all eligible ones at its level.
-// A virtual function is as near as its physical one, and listed beside it. Empty where the
-// level is Unknown.
-func (m *Matrix) Near(gpu int) []int {
-	var near []int
-	level := m.GPUs[gpu].Level
-	for _, p := range m.PairsOf(gpu) {
-		if level != Unknown && p.Level == level && m.NICs[p.NIC].Eligible {
-			near = append(near, p.NIC)
-		}
-	}
-	return near
-}
-
 // Source is what the levels of pairs rest on: Origin, or FromFile where some are from the
 // topology file by a NIC's name, which Origin does not count.
 func (m *Matrix) Source() Origin {
@@ -207,6 +195,7 @@ func Build(facts Inputs) Matrix {
 	b.virtual = b.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()
+	b.roles()
 	b.hardware()
 	b.m.Origin, b.m.FileUnread = b.origin(), b.FileUnread // RDMA devices, which come with drivers, do not count
 	b.pairs()

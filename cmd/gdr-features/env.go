@@ -29,10 +29,11 @@ func (a *app) envCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "env (--for FRAMEWORK | --check [FILE])",
 		Short: "Print which NIC each GPU should use, in the variables of a framework",
-		Long: `env gives each GPU the usable NIC that is nearest to it and shared with the fewest
-others, and prints that in the variables of a framework: nccl, ucx, nvshmem or vllm.
-sglang and mooncake read a file: -o file prints it, and the variables and comments that
-go with it on standard error. A NIC is usable if it can do GPUDirect RDMA, and if this
+		Long: `env prints which NICs each GPU should use in the variables of a framework: nccl,
+ucx, nvshmem or vllm. sglang and mooncake read a file: -o file prints it, and the
+variables and comments that go with it on standard error. Frameworks that take several
+NICs for a GPU get all usable ones at its nearest level with the highest rate; vllm gets
+one of them, on the card that the fewest GPUs share. A NIC is usable if it can do GPUDirect RDMA, and if this
 process can see its RDMA device and a port is active. Comments say what the machine
 cannot give. Set the variables of one framework at a time: those of several interfere.
 
@@ -43,11 +44,12 @@ Frameworks that number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is p
 
 --check finds mistakes in such variables: in its own environment, or in FILE ("-":
 standard input) in any format that env prints. It prints one line for each variable:
-what is wrong, and what would be right.
+OK, PART (NICs near a GPU are left out, and which share of its bandwidth is lost), or
+WRONG: what is wrong, and what would be right.
 
 Exit status: 0; 2 if a GPU has no usable NIC within --level, or there is no GPU, or none
 has a device node here; 3 if that is unknown, as an unknown level is; 1 on an error.
-With --check: 0 right; 2 wrong; 3 unknown, or none of the variables is set; 1 on an
+With --check: 0 right; 2 wrong or PART; 3 unknown, or none of the variables is set; 1 on an
 error.`,
 		Example: `  eval "$(gdr-features env --for vllm)"
   gdr-features env --for nccl --level PXB            # exit status 2 if a GPU has no NIC that near
@@ -144,6 +146,9 @@ func (a *app) mapText(format string, here *assigned, some []frameworks.Framework
 	}
 	s := some[0].Write(here.Assignment)
 	s.Notes = append(here.allNotes(), s.Notes...)
+	if some[0].Name == "nccl" {
+		s.Notes = append(s.Notes, frameworks.NCCLNotes(here.Assignment, environment(frameworks.Read()))...)
+	}
 	switch format {
 	case "file":
 		if _, err := a.err.Write(frameworks.Shell(s)); err != nil {

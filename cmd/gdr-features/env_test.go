@@ -66,6 +66,7 @@ func TestEnvOfOwnNICs(t *testing.T) {
 					t.Fatalf("GPU %d: got %v", want, got)
 				}
 			}
+			whole[last].Near = []string{whole[last].RDMA}
 			if diff := cmp.Diff(whole[last], got[len(got)-1]); diff != "" {
 				t.Errorf("the GPU whose NIC it is (-whole +got):\n%s", diff)
 			}

@@ -106,5 +106,8 @@ func readNamed(name string) ([]byte, error) {
 
 func lineOf(f *frameworks.Finding) string {
 	word := map[tristate.State]string{tristate.True: "OK", tristate.False: "WRONG", tristate.Unknown: "UNKNOWN"}[f.State]
+	if f.Part {
+		word = "PART"
+	}
 	return sanitize.Terminal(fmt.Sprintf("%-8s%s", word, f.Text())) + "\n"
 }

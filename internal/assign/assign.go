@@ -36,6 +36,10 @@ type NIC struct {
 	Registered int
 	// NUMA is the NUMA node, pci.None or pci.Unread where it is not known.
 	NUMA int
+	// Aside says why the NIC is not for GPUs: a virtual function beside its usable physical
+	// one adds no bandwidth, and others have a role. It is "" for all others. It can be used
+	// all the same.
+	Aside string
 
 	index int // in the matrix
 }
@@ -82,7 +86,40 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 			machine.Unknown = append(machine.Unknown, nic.RDMA)
 		}
 	}
+	machine.setAside()
 	return machine
+}
+
+// setAside tells which of the usable NICs are not for GPUs.
+func (m *Machine) setAside() {
+	count := 0
+	for _, nic := range m.NICs {
+		of := &m.Matrix.NICs[nic.index]
+		switch physical := m.Physical(nic); {
+		case physical != nil:
+			nic.Aside = "it is a virtual function of " + physical.RDMA
+		case of.Role != "":
+			nic.Aside = "it is for " + string(of.Role) + " traffic"
+		default:
+			count++
+		}
+	}
+	for _, nic := range m.NICs {
+		if count == 0 && m.Physical(nic) == nil { // nothing else is there
+			nic.Aside = ""
+		}
+	}
+}
+
+// Physical is the usable NIC that a NIC is a virtual function of; nil for none.
+func (m *Machine) Physical(nic *NIC) *NIC {
+	f := m.Matrix.NICs[nic.index].Function
+	for _, other := range m.NICs {
+		if f.PhysFn != nil && other.Address == *f.PhysFn {
+			return other
+		}
+	}
+	return nil
 }
 
 func unreadable(p rdma.Port) bool { return p.State == "" || p.State == "ACTIVE" && p.LinkLayer == "" }
@@ -107,10 +144,13 @@ func (n *NIC) usePorts(ports []rdma.Port) {
 	}
 }
 
-// Choice is a GPU and the NIC that it should use.
+// Choice is a GPU and the NICs that it should use.
 type Choice struct {
 	GPU *topology.GPU
-	// NIC is nil where no NIC is usable.
+	// Near are the NICs that the GPU should use where it can use several, by address: those
+	// at its nearest level with the highest rate. Empty where no NIC is usable.
+	Near []*NIC
+	// NIC is the one of them that it should use where it can use one; nil without any.
 	NIC *NIC
 	// Level is that of the pair; topology.Unknown without a NIC, and where it is not known.
 	Level topology.Level
@@ -137,32 +177,57 @@ func (m *Machine) EveryGPU() []int {
 	return gpus
 }
 
-// Assign chooses among the NICs that allowed accepts, nil for all. gpus are indexes in the
-// matrix, in the order in which a process counts them. GPUs choose in the order of their
-// addresses. Each gets the NIC with the nearest level, then the fewest GPUs so far, then a
-// physical rather than a virtual function, then the highest rate, then the lowest address.
+// Assign chooses among the NICs that allowed accepts, nil for those that are for GPUs. gpus
+// are indexes in the matrix, in the order in which a process counts them. GPUs choose in the
+// order of their addresses. Each gets, of the NICs near it, that on the card with the fewest
+// GPUs so far, then the one with the fewest GPUs, then a physical rather than a virtual
+// function, then the lowest address.
 func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Assignment {
+	if allowed == nil {
+		allowed = func(nic *NIC) bool { return nic.Aside == "" }
+	}
 	result := &Assignment{Machine: m, Choices: make([]Choice, len(gpus))}
 	inTurn := make([]int, len(gpus))
 	for i, gpu := range gpus {
-		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], index: gpu}
+		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], index: gpu, Near: m.near(gpu, allowed)}
 		inTurn[i] = i
 	}
 	result.whole = result.Choices
 	slices.SortFunc(inTurn, func(a, b int) int { return gpus[a] - gpus[b] })
-	users := map[*NIC]int{}
+	users, cards := map[*NIC]int{}, map[pci.Address]int{}
 	for _, i := range inTurn {
 		c := &result.Choices[i]
-		for _, nic := range m.NICs {
-			if (allowed == nil || allowed(nic)) && (c.NIC == nil || m.before(c, nic, users)) {
-				c.NIC, c.Level = nic, m.Level(*c, nic)
-			}
+		if len(c.Near) == 0 {
+			continue
 		}
-		if c.NIC != nil {
-			users[c.NIC]++
-		}
+		c.NIC = slices.MinFunc(c.Near, func(a, b *NIC) int {
+			return cmp.Or(cmp.Compare(cards[m.CardOf(a)], cards[m.CardOf(b)]), cmp.Compare(users[a], users[b]),
+				cmp.Compare(number(a.Virtual), number(b.Virtual)))
+		})
+		c.Level = m.Level(*c, c.NIC)
+		users[c.NIC]++
+		cards[m.CardOf(c.NIC)]++
 	}
 	return result
+}
+
+// CardOf is the PCI device that a NIC belongs to, as topology.Matrix.Card has it.
+func (m *Machine) CardOf(nic *NIC) pci.Address { return m.Card(nic.index) }
+
+// near are the NICs near a GPU, by address, among those that are allowed.
+func (m *Machine) near(gpu int, allowed func(*NIC) bool) []*NIC {
+	at := map[int]*NIC{}
+	for _, nic := range m.NICs {
+		if allowed(nic) {
+			at[nic.index] = nic
+		}
+	}
+	var near []*NIC
+	fastest := 0.0
+	for _, nic := range m.NearOf(gpu, func(i int) bool { return at[i] != nil }) {
+		near, fastest = append(near, at[nic]), max(fastest, at[nic].RateGbps)
+	}
+	return slices.DeleteFunc(near, func(nic *NIC) bool { return nic.RateGbps < fastest })
 }
 
 // Only returns the map of some of the GPUs, indexes in the matrix, in the order in which a
@@ -176,30 +241,11 @@ func (m *Assignment) Only(gpus []int) *Assignment {
 	return result
 }
 
-// before reports whether a GPU should rather use a NIC than the one chosen so far, whose
-// address is lower.
-func (m *Machine) before(c *Choice, nic *NIC, users map[*NIC]int) bool {
-	return cmp.Or(
-		cmp.Compare(Rank(m.Level(*c, nic)), Rank(c.Level)),
-		cmp.Compare(users[nic], users[c.NIC]),
-		cmp.Compare(number(nic.Virtual), number(c.NIC.Virtual)),
-		cmp.Compare(c.NIC.RateGbps, nic.RateGbps),
-	) < 0
-}
-
 func number(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-// Rank orders levels, the nearest first; a level that is not known comes last.
-func Rank(l topology.Level) topology.Level {
-	if l == topology.Unknown {
-		return topology.SYS + 1
-	}
-	return l
 }
 
 // Level returns the level between the GPU of a choice and a usable NIC.
@@ -248,10 +294,27 @@ func (m *Assignment) within(c Choice, limit topology.Level) tristate.State {
 	return tristate.False
 }
 
-// Used are the NICs that are chosen, by address, each once.
+// Near are the NICs near the GPUs, in the order of the addresses of these GPUs, each once.
+func (m *Assignment) Near() []*NIC {
+	var near []*NIC
+	inTurn := slices.SortedFunc(slices.Values(m.Choices), func(a, b Choice) int { return a.index - b.index })
+	for _, c := range inTurn {
+		for _, nic := range c.Near {
+			if !slices.Contains(near, nic) {
+				near = append(near, nic)
+			}
+		}
+	}
+	return near
+}
+
+// Used are the NICs that are chosen where each GPU can use one, by address, each once.
 func (m *Assignment) Used() []*NIC {
 	return slices.DeleteFunc(slices.Clone(m.NICs), func(n *NIC) bool { return m.Users(n) == 0 })
 }
+
+// OfOthers reports whether a NIC is that of a GPU of the machine which is not in Choices.
+func (m *Assignment) OfOthers(n *NIC) bool { return len(m.usersOf(n)) > m.Users(n) }
 
 // Users is how many of the GPUs in Choices use a NIC.
 func (m *Assignment) Users(n *NIC) int {

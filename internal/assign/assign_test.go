@@ -3,6 +3,7 @@ package assign_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -33,43 +34,80 @@ func collect(t *testing.T, dir string) report.Report {
 
 func all(string) bool { return true }
 
-// second is another implementation of the choice: it writes each NIC of each GPU as a text
-// whose order is the order of weights, and takes the first.
+// second is another implementation of the choice: for each GPU it lists all candidates, keeps
+// those at the nearest level with the highest rate, and sorts these by a text.
 func second(m *topology.Matrix) []string {
-	users := map[string]int{}
-	var out []string
-	for g := range m.GPUs {
-		var ranked []string
-		for _, p := range m.Pairs {
-			if p.GPU != g || !m.NICs[p.NIC].Eligible || m.NICs[p.NIC].RDMA == nil {
-				continue
-			}
-			n := m.NICs[p.NIC]
-			port, rate := 0, 0.0
-			for i := len(n.RDMA.Ports) - 1; i >= 0; i-- {
-				if q := n.RDMA.Ports[i]; q.Active() && q.RateGbps >= rate {
-					port, rate = q.Number, q.RateGbps
+	type candidate struct {
+		nic         *topology.NIC
+		index, port int
+		rate        float64
+	}
+	var usable []candidate
+	for i := range m.NICs {
+		n := &m.NICs[i]
+		c := candidate{nic: n, index: i}
+		if n.Eligible && n.RDMA != nil {
+			for _, p := range n.RDMA.Ports {
+				if p.Active() && (c.port == 0 || p.RateGbps > c.rate) {
+					c.port, c.rate = p.Number, p.RateGbps
 				}
 			}
-			if port == 0 {
-				continue
-			}
-			level := strings.Index("PIX PXB PHB NODE SYS ?", orUnknown(p.Level.String()))
-			virtual := 0
-			if n.Function.PhysFn != nil {
-				virtual = 1
-			}
-			ranked = append(ranked, fmt.Sprintf("%02d %04d %d %09.1f %09x%s %s %s:%d %v",
-				level, users[n.RDMA.Name], virtual, 1e6-rate, n.Function.Address.Domain, n.Function.Address.String()[4:], n.RDMA.Name, n.RDMA.Name, port, p.Level))
 		}
-		sort.Strings(ranked)
-		if len(ranked) == 0 {
+		if c.port > 0 {
+			usable = append(usable, c)
+		}
+	}
+	physical := slices.DeleteFunc(slices.Clone(usable), func(c candidate) bool {
+		of := c.nic.Function.PhysFn
+		return of != nil && slices.ContainsFunc(usable, func(o candidate) bool { return o.nic.Function.Address == *of })
+	})
+	forGPUs := slices.DeleteFunc(slices.Clone(physical), func(c candidate) bool { return c.nic.Role != "" })
+	if len(forGPUs) == 0 {
+		forGPUs = physical
+	}
+	var out []string
+	cards, users := map[string]int{}, map[string]int{}
+	for g := range m.GPUs {
+		type ranked struct {
+			candidate
+			level int
+			name  topology.Level
+		}
+		var near []ranked
+		for _, c := range forGPUs {
+			for _, p := range m.Pairs {
+				if p.GPU == g && p.NIC == c.index {
+					near = append(near, ranked{c, strings.Index("PIX PXB PHB NODE SYS ?", orUnknown(p.Level.String())), p.Level})
+				}
+			}
+		}
+		if len(near) == 0 {
 			out = append(out, m.GPUs[g].Address.String()+" none")
 			continue
 		}
-		parts := strings.Split(ranked[0], " ")
-		out = append(out, m.GPUs[g].Address.String()+" "+parts[6]+" "+parts[7])
-		users[parts[5]]++
+		sort.SliceStable(near, func(i, j int) bool {
+			a, b := near[i], near[j]
+			return a.level < b.level || a.level == b.level && a.rate > b.rate
+		})
+		level, rate := near[0].level, near[0].rate
+		near = slices.DeleteFunc(near, func(r ranked) bool { return r.level != level || r.rate != rate })
+		card := func(r ranked) string {
+			address := r.nic.Function.Address
+			if of := r.nic.Function.PhysFn; of != nil {
+				address = *of
+			}
+			text, _, _ := strings.Cut(address.String(), ".")
+			return text
+		}
+		key := func(r ranked) string {
+			virtual := r.nic.Function.PhysFn != nil
+			return fmt.Sprintf("%04d %04d %-5v %09x%s", cards[card(r)], users[r.nic.RDMA.Name], virtual, r.nic.Function.Address.Domain, r.nic.Function.Address.String()[4:])
+		}
+		sort.SliceStable(near, func(i, j int) bool { return key(near[i]) < key(near[j]) })
+		best := near[0]
+		out = append(out, fmt.Sprintf("%v %s:%d %v", m.GPUs[g].Address, best.nic.RDMA.Name, best.port, best.name))
+		cards[card(best)]++
+		users[best.nic.RDMA.Name]++
 	}
 	return out
 }
@@ -125,7 +163,9 @@ func built(nics []topology.NIC, levels ...[]topology.Level) *verdict.Node {
 		if n.Function == nil {
 			n.Function = &pci.Function{}
 		}
-		n.Function.Address.Bus = uint8(0x40 + i)
+		if n.Function.Address.Bus == 0 {
+			n.Function.Address.Bus = uint8(0x40 + i)
+		}
 	}
 	for g, row := range levels {
 		m.GPUs = append(m.GPUs, topology.GPU{Function: &pci.Function{Address: pci.Address{Bus: uint8(g)}}, Eligible: true})
@@ -145,8 +185,21 @@ func TestWeights(t *testing.T) {
 	const (
 		pix, pxb, sys, unknown = topology.PIX, topology.PXB, topology.SYS, topology.Unknown
 	)
-	virtual := nic("v", port(1, 400))
-	virtual.Function = &pci.Function{PhysFn: &pci.Address{Bus: 0x99}}
+	virtual := func(rate float64) topology.NIC {
+		v := nic("v", port(1, rate))
+		v.Function = &pci.Function{PhysFn: &pci.Address{Bus: 0x99}}
+		return v
+	}
+	at := func(name string, bus, function uint8) topology.NIC {
+		n := nic(name, port(1, 100))
+		n.Function = &pci.Function{Address: pci.Address{Bus: bus, Function: function}}
+		return n
+	}
+	of := func(name string, bus uint8) topology.NIC {
+		v := nic(name, port(1, 100))
+		v.Function = &pci.Function{PhysFn: &pci.Address{Bus: bus}}
+		return v
+	}
 	tests := []struct {
 		name   string
 		nics   []topology.NIC
@@ -156,8 +209,12 @@ func TestWeights(t *testing.T) {
 	}{
 		{"the lower address", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}}, []int{0}, "a:1"},
 		{"the higher rate before the address", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 200))}, [][]topology.Level{{pix, pix}}, []int{0}, "b:1"},
-		{"a physical function before the rate", []topology.NIC{virtual, nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}}, []int{0}, "b:1"},
-		{"fewest GPUs before a physical function", []topology.NIC{nic("a", port(1, 100)), virtual}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{0, 1}, "a:1 v:1"},
+		{"the rate before a physical function", []topology.NIC{virtual(400), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}}, []int{0}, "v:1"},
+		{"a physical function before the address", []topology.NIC{virtual(100), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}}, []int{0}, "b:1"},
+		{"fewest GPUs before a physical function", []topology.NIC{nic("a", port(1, 100)), virtual(100)}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{0, 1}, "a:1 v:1"},
+		{"cards before ports", []topology.NIC{at("a", 0x50, 0), at("b", 0x50, 1), at("c", 0x51, 0), at("d", 0x51, 1)}, [][]topology.Level{{pix, pix, pix, pix}, {pix, pix, pix, pix}, {pix, pix, pix, pix}}, []int{0, 1, 2}, "a:1 c:1 b:1"},
+		{"virtual functions are of the physical one's card", []topology.NIC{of("a", 0x70), of("b", 0x70), of("c", 0x71)}, [][]topology.Level{{pix, pix, pix}, {pix, pix, pix}}, []int{0, 1}, "a:1 c:1"},
+		{"a virtual function adds nothing to its physical one", []topology.NIC{at("a", 0x70, 0), of("b", 0x70)}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{0, 1}, "a:1 a:1"},
 		{"the level before all", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 400))}, [][]topology.Level{{pix, pxb}, {pix, pxb}}, []int{0, 1}, "a:1 a:1"},
 		{"an unknown level last", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{unknown, sys}}, []int{0}, "b:1"},
 		{"listed as asked", []topology.NIC{nic("a", port(1, 100)), nic("b", port(1, 100))}, [][]topology.Level{{pix, pix}, {pix, pix}}, []int{1, 0}, "b:1 a:1"},
@@ -250,5 +307,52 @@ func TestWithin(t *testing.T) {
 		if got := machine.Assign([]int{0}, nil).Within(tt.limit); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestNearInNCCL: the NICs near some GPU are those that NCCL rates best for some GPU. NICs that
+// are left out, and slower ones, do not count.
+func TestNearInNCCL(t *testing.T) {
+	except := map[string]string{
+		"numa-unknown": "the level of one NIC is unknown, and NCCL takes the NUMA node to be 0",
+		"oke-gb200-v3": "NCCL rates the ports that have a data-direct function nearer; the cloud's own list has both ports of each card",
+	}
+	for _, m := range testsize.Share(machine.All(t, "../../testdata/machines")) {
+		t.Run(m.Name, func(t *testing.T) {
+			r := collect(t, m.Tree(t, m.Ready()))
+			here := assign.NewMachine(&r.Node, all)
+			near, best := map[string]bool{}, map[string]bool{}
+			for _, c := range here.Assign(here.EveryGPU(), nil).Choices {
+				if !c.GPU.Eligible {
+					continue
+				}
+				rated := slices.DeleteFunc(slices.Clone(here.NICs), func(n *assign.NIC) bool { return n.Aside != "" })
+				if slices.ContainsFunc(rated, func(n *assign.NIC) bool { return here.NCCL(c, n) == topology.Unknown }) {
+					continue
+				}
+				rank := func(a, b *assign.NIC) int { return int(here.NCCL(c, a)) - int(here.NCCL(c, b)) }
+				fastest := 0.0
+				for _, n := range rated {
+					if rank(n, slices.MinFunc(rated, rank)) == 0 {
+						fastest = max(fastest, n.RateGbps)
+					}
+				}
+				for _, n := range rated {
+					if rank(n, slices.MinFunc(rated, rank)) == 0 && n.RateGbps == fastest {
+						best[n.RDMA] = true
+					}
+				}
+				for _, n := range c.Near {
+					near[n.RDMA] = true
+				}
+			}
+			if diff := cmp.Diff(best, near); except[m.Name] != "" {
+				if diff == "" {
+					t.Errorf("no difference, though %s", except[m.Name])
+				}
+			} else if diff != "" {
+				t.Errorf("(-best in NCCL +near):\n%s", diff)
+			}
+		})
 	}
 }

@@ -19,7 +19,9 @@ func (m *Assignment) Notes() []string {
 		switch users := m.usersOf(n); {
 		case len(users) > 1 && m.Users(n) > 0:
 			notes = append(notes, fmt.Sprintf("The GPUs %s share the NIC %s.", strings.Join(users, ", "), n.RDMA))
-		case len(users) == 0 && len(m.Choices) > 0:
+		case n.Aside != "" && !n.Virtual:
+			notes = append(notes, fmt.Sprintf("The NIC %s is left out: %s.", n.RDMA, n.Aside))
+		case n.Aside == "" && !m.isNear(n) && len(m.Choices) > 0:
 			notes = append(notes, fmt.Sprintf("No GPU uses the NIC %s.", n.RDMA))
 		}
 	}
@@ -64,11 +66,16 @@ func (m *Assignment) about(c Choice) []string {
 func (m *Assignment) nearerUnusable(c Choice) *topology.Pair {
 	var nearest *topology.Pair
 	for _, p := range m.PairsOf(c.index) {
-		if m.Matrix.NICs[p.NIC].Eligible && Rank(p.Level) < Rank(c.Level) && (nearest == nil || p.Level < nearest.Level) {
+		if n := &m.Matrix.NICs[p.NIC]; n.Eligible && n.Role == "" && p.Level.Rank() < c.Level.Rank() && (nearest == nil || p.Level < nearest.Level) {
 			nearest = &p
 		}
 	}
 	return nearest
+}
+
+// isNear reports whether a NIC is near some GPU of the machine.
+func (m *Assignment) isNear(n *NIC) bool {
+	return slices.ContainsFunc(m.whole, func(c Choice) bool { return slices.Contains(c.Near, n) })
 }
 
 // usersOf are the addresses of the machine's GPUs that use a NIC.

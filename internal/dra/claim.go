@@ -190,7 +190,7 @@ func (c *claimant) atOnce(now bool) (pairs int) {
 func (c *claimant) worst() topology.Level {
 	worst := topology.PIX
 	for _, p := range c.m.Pairs {
-		if c.accepts(&p) != tristate.False && assign.Rank(p.Level) > assign.Rank(worst) {
+		if c.accepts(&p) != tristate.False && p.Level.Rank() > worst.Rank() {
 			worst = p.Level
 		}
 	}
@@ -260,7 +260,7 @@ func (c *claimant) byAddress() error {
 	}
 	pairs = pairs[:c.Pairs]
 	devices := c.begin(slices.MaxFunc(pairs, func(a, b assign.Choice) int {
-		return cmp.Compare(assign.Rank(a.Level), assign.Rank(b.Level))
+		return cmp.Compare(a.Level.Rank(), b.Level.Rank())
 	}).Level)
 	for i, p := range pairs {
 		gpu, nic := names(i)

@@ -10,6 +10,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/explain"
 	"gdr-features/internal/report"
+	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
@@ -222,7 +223,10 @@ func TestNearest(t *testing.T) {
 		}
 		for _, n := range list {
 			gpu := r.Matrix.GPUs[n.GPU]
-			if n.Level != gpu.Level || len(n.NICs) < len(gpu.Nearest) {
+			nearest := slices.DeleteFunc(slices.Clone(gpu.Nearest), func(f *pci.Function) bool {
+				return slices.ContainsFunc(r.Matrix.NICs, func(nic topology.NIC) bool { return nic.Function == f && nic.Role != "" })
+			})
+			if n.Level != gpu.Level || len(n.NICs) < len(nearest) {
 				t.Errorf("GPU%d: %v %v, the matrix has %v %v", n.GPU, n.Level, n.NICs, gpu.Level, gpu.Nearest)
 			}
 			for _, i := range n.NICs {

@@ -264,14 +264,13 @@ func (f *Facts) sawNode(path string, there tristate.State) string {
 	return saw(path, choose(f.Pod.Usable[path], "readable and writable", "not readable and writable", ""))
 }
 
-// nearest are the NICs of this network namespace that are nearest to some GPU in question,
-// all where several are.
+// nearest are the NICs of this network namespace that are near some GPU in question, and their
+// virtual functions.
 func (f *Facts) nearest() []*assign.NIC {
 	m := f.Pod.Namespace
+	near := m.Near()
 	return slices.DeleteFunc(slices.Clone(m.NICs), func(nic *assign.NIC) bool {
-		return !slices.ContainsFunc(m.Choices, func(c assign.Choice) bool {
-			return assign.Rank(m.Level(c, nic)) == assign.Rank(c.Level)
-		})
+		return !slices.Contains(near, nic) && !slices.Contains(near, m.Physical(nic))
 	})
 }
 
@@ -291,5 +290,5 @@ func nearNotHere(f *Facts) (gpus subjects) {
 }
 
 func usedNICs(f *Facts) string {
-	return strings.Join(texts(f.Pod.Map.Used(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
+	return strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
 }

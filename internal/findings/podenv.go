@@ -83,7 +83,7 @@ func judged(state tristate.State, mild bool) func(*Facts) subjects {
 			return variables // the ports say why
 		}
 		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Environment) {
-			if found.State == state && found.Harmless == mild {
+			if found.State == state && (found.Harmless || found.Part) == mild {
 				variables.add(found.Text(), f.sawVariable(found.Name)...)
 			}
 		}

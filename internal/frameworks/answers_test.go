@@ -70,12 +70,12 @@ func answers(t *testing.T, file string) map[string]string {
 }
 
 // gpuLines has a line for each GPU: what it is given, or that the framework stops.
-func gpuLines(m *assign.Assignment, say func(*assign.NIC) string) string {
+func gpuLines(m *assign.Assignment, say func(assign.Choice) string) string {
 	var text strings.Builder
 	for i, c := range m.Choices {
 		words := "stops"
 		if c.NIC != nil {
-			words = say(c.NIC)
+			words = say(c)
 		}
 		fmt.Fprintf(&text, "gpu %d %s\n", i, words)
 	}
@@ -96,19 +96,27 @@ func vllmAnswer(_ *testing.T, m *assign.Assignment, s frameworks.Settings) strin
 		return ""
 	}
 	slices.Sort(set)
-	return given + gpuLines(m, func(nic *assign.NIC) string {
+	return given + gpuLines(m, func(c assign.Choice) string {
 		var words []string
 		for _, entry := range set {
 			name, port, _ := strings.Cut(entry, ":")
-			words = append(words, name+"="+nic.RDMA+":"+port)
+			words = append(words, name+"="+c.NIC.RDMA+":"+port)
 		}
 		return strings.Join(words, " ")
 	})
 }
 
+func names(nics []*assign.NIC) []string {
+	var list []string
+	for _, nic := range nics {
+		list = append(list, nic.RDMA)
+	}
+	return list
+}
+
 func sglangAnswer(t *testing.T, m *assign.Assignment, s frameworks.Settings) string {
 	t.Helper()
-	return "given " + jsonLine(t, s.File) + gpuLines(m, func(nic *assign.NIC) string { return nic.RDMA })
+	return "given " + jsonLine(t, s.File) + gpuLines(m, func(c assign.Choice) string { return strings.Join(names(c.Near), ",") })
 }
 
 // mooncakeAnswer: the preferred NICs of each name, and the others.

@@ -50,10 +50,14 @@ type Finding struct {
 	Problems []string
 	// Want is what would be right; "" where nothing can be.
 	Want string
+	// Part: the only fault is that NICs near a GPU are left out.
+	Part bool
 	// Harmless: it is wrong, and yet each GPU uses the NIC that it should, because entries name
 	// nothing here; or UCX is told to use TCP, or the NIC of one GPU of several, either of
 	// which may be meant.
 	Harmless bool
+
+	faults int // wrong ones, without those of Part
 }
 
 // Text is the name, what is wrong, and what would be right.
@@ -76,6 +80,7 @@ func Check(m *assign.Assignment, given Environment) []*Finding {
 		j := judge{Assignment: m, Environment: given, want: f.Write(m)}
 		f.judge(&j)
 		for _, finding := range j.findings {
+			finding.Part = finding.State == tristate.False && finding.faults == 0
 			if finding.State == tristate.True {
 				finding.Want = ""
 			}
@@ -121,6 +126,12 @@ func (j *judge) about(name string) *Finding {
 }
 
 func (f *Finding) wrong(format string, args ...any) {
+	f.faults++
+	f.leave(format, args...)
+}
+
+// leave says that near NICs are left out.
+func (f *Finding) leave(format string, args ...any) {
 	f.State = tristate.False
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
@@ -188,16 +199,14 @@ func (j *judge) missing(f *Finding, format string, args ...any) {
 	}
 }
 
-// list judges a variable with which each GPU uses the best of some NICs.
+// list judges a variable with which each GPU uses those of some NICs that are near it.
 func (j *judge) list(f *Finding, allowed func(*assign.NIC) bool) {
 	given := make([][]*assign.NIC, len(j.Choices))
 	for i, c := range j.Assign(j.gpus(), allowed).Choices {
-		if c.NIC != nil {
-			given[i] = []*assign.NIC{c.NIC}
-		}
+		given[i] = c.Near
 	}
 	before := len(f.Problems)
-	j.pairs(f, given)
+	j.sets(f, given)
 	f.Harmless = f.State == tristate.False && len(f.Problems) == before
 }
 
@@ -210,12 +219,76 @@ func (j *judge) gpus() []int {
 	return gpus
 }
 
-// pairs judges the NICs that each GPU is given, against those that it should use.
+// pairs judges the one NIC that each GPU is given, against that which it should use.
 func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
+	j.each(f, given)
+	j.balanced(f, given)
+}
+
+// balanced adds a problem for each NIC that more GPUs share than need be.
+func (j *judge) balanced(f *Finding, given [][]*assign.NIC) {
 	users := map[*assign.NIC]int{}
+	for _, nic := range slices.Concat(given...) {
+		users[nic]++
+	}
+	for _, nic := range j.NICs {
+		if users[nic] > max(j.Users(nic), 1) {
+			j.shared(f, given, nic, users)
+		}
+	}
+}
+
+// sets judges the NICs that each GPU is given, against those near it: none of these should be
+// left out. One that another GPU is given, or should use in another process, is not.
+func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
+	j.each(f, given)
+	type share struct{ left, near int }
+	out, gpus := map[share][]string{}, map[share][]string{}
+	var shares []share
+	used := slices.Concat(given...)
+	for i, c := range j.Choices {
+		left := slices.DeleteFunc(slices.Clone(c.Near), func(n *assign.NIC) bool { return j.has(used, n) || j.OfOthers(n) })
+		s := share{len(left), len(c.Near)}
+		switch {
+		case len(left) == 0 || len(given[i]) == 0:
+		case s.left < s.near:
+			shares = append(shares, s)
+			out[s], gpus[s] = append(out[s], namesOf(left)...), append(gpus[s], c.GPU.Address.String())
+		case given[i][0].Aside != "" && j.Level(c, given[i][0]).Rank() <= c.Level.Rank():
+			j.ofGPUs(f, "the GPU %v is given only %s (%s)", c.GPU.Address, given[i][0].RDMA, given[i][0].Aside)
+		}
+	}
+	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(b.left*a.near-a.left*b.near, a.near-b.near) })
+	for _, s := range slices.Compact(shares) {
+		slices.Sort(out[s])
+		say := (*Finding).leave
+		if j.UnknownGPUs != "" {
+			say = (*Finding).unknown
+		}
+		say(f, "left out: %s; bandwidth lost by %s: %d%%", strings.Join(slices.Compact(out[s]), ", "),
+			plural(gpus[s]), 100*s.left/s.near)
+	}
+	if len(shares) == 0 {
+		j.balanced(f, given)
+	}
+}
+
+func plural(gpus []string) string {
+	if len(gpus) == 1 {
+		return "the GPU " + gpus[0]
+	}
+	return "the GPUs " + strings.Join(gpus, ", ")
+}
+
+// has reports whether a NIC, or a virtual function of it, is among some.
+func (j *judge) has(some []*assign.NIC, nic *assign.NIC) bool {
+	return slices.ContainsFunc(some, func(n *assign.NIC) bool { return n == nic || j.Physical(n) == nic })
+}
+
+// each judges whether each GPU has a NIC, and none that is farther than need be.
+func (j *judge) each(f *Finding, given [][]*assign.NIC) {
 	for i, c := range j.Choices {
 		for _, nic := range given[i] {
-			users[nic]++
 			j.near(f, c, nic)
 		}
 		if len(given[i]) == 0 && c.NIC != nil {
@@ -226,11 +299,6 @@ func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
 			say(f, "the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
 		}
 	}
-	for _, nic := range j.NICs {
-		if users[nic] > max(j.Users(nic), 1) {
-			j.shared(f, given, nic, users)
-		}
-	}
 }
 
 // near adds a problem if a NIC is farther from a GPU than the one that it should use.
@@ -238,7 +306,7 @@ func (j *judge) near(f *Finding, c assign.Choice, nic *assign.NIC) {
 	switch level := j.Level(c, nic); {
 	case level == topology.Unknown:
 		f.unknown("the level between the GPU %v and %s is unknown", c.GPU.Address, nic.RDMA)
-	case assign.Rank(level) > assign.Rank(c.Level):
+	case level.Rank() > c.Level.Rank():
 		j.ofGPUs(f, "the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
 	}
 }
@@ -250,7 +318,7 @@ func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users
 			continue
 		}
 		for _, other := range j.NICs {
-			if users[other]+1 < users[nic] && j.Level(c, other) == j.Level(c, nic) {
+			if users[other]+1 < users[nic] && slices.Contains(c.Near, other) && j.Level(c, other) == j.Level(c, nic) {
 				j.ofGPUs(f, "%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
 				return
 			}

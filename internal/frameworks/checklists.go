@@ -10,32 +10,6 @@ import (
 	"gdr-features/tristate"
 )
 
-// judgeNCCL reads the list as writeNCCL's source does: one "^" excludes, one "=" after it
-// makes names exact, and both are for the whole list.
-func judgeNCCL(j *judge) {
-	f := j.about(ncclHCA)
-	if f == nil {
-		return
-	}
-	list, exclude := strings.CutPrefix(j.Variables[ncclHCA], "^")
-	list, exact := strings.CutPrefix(list, "=")
-	listed := map[*assign.NIC]bool{}
-	for _, entry := range entries(list) {
-		name, port := splitPort(entry)
-		found := false
-		for _, nic := range j.NICs {
-			if nic.RDMA == name || !exact && strings.HasPrefix(nic.RDMA, name) {
-				ok := port == 0 || slices.Contains(nic.Active, port)
-				listed[nic], found = listed[nic] || ok, found || ok
-			}
-		}
-		if !found && !exclude {
-			j.device(f, entry, name, port)
-		}
-	}
-	j.list(f, func(nic *assign.NIC) bool { return byVerbs(nic) && listed[nic] != exclude })
-}
-
 // splitPort splits "mlx5_0:1". port is 0 where the entry has none, and -1 where it is not the
 // number of any port, "0" or "x". What follows a second colon is not looked at.
 func splitPort(entry string) (name string, port int) {
@@ -269,4 +243,7 @@ func (j *judge) inTurn(f *Finding, slots []*assign.NIC) {
 		f.wrong("%d entries for %d GPUs", len(slots), len(given))
 	}
 	j.pairs(f, given)
+	if f.State == tristate.True && len(given) > 1 {
+		f.unknown("DeepEP starts each rank as the PE 0 of a world of its own, so that all of them take the first NIC; set %s alone", nvshmemList)
+	}
 }

@@ -182,7 +182,7 @@ func judgeSGLang(j *judge) {
 			f.wrong("the GPU %v has no entry, and SGLang stops on it", c.GPU.Address)
 		}
 	}
-	j.pairs(f, given)
+	j.sets(f, given)
 	sortProblems(f)
 }
 
@@ -192,7 +192,7 @@ func (j *judge) judgePort() {
 	if f == nil {
 		return
 	}
-	if right := commonPort(j.Used()); right > 0 {
+	if right := commonPort(j.Near()); right > 0 {
 		f.Want = strconv.Itoa(right)
 	}
 	port := readPort(j.Variables[mooncakePort])
@@ -200,7 +200,7 @@ func (j *judge) judgePort() {
 		f.wrong("not a number from 1 to 255; Mooncake ignores it and uses port 1")
 		return
 	}
-	for _, nic := range j.Used() {
+	for _, nic := range j.Near() {
 		if !slices.Contains(nic.Active, port) {
 			f.wrong("port %d of %s is not active", port, nic.RDMA)
 		}
@@ -219,7 +219,7 @@ func readPort(text string) int {
 // enginePort is the port that Mooncake's engine uses of every NIC; 0 where the variables are
 // not known, or no port would do for all.
 func (j *judge) enginePort() int {
-	if j.Variables == nil || commonPort(j.Used()) == 0 {
+	if j.Variables == nil || commonPort(j.Near()) == 0 {
 		return 0
 	}
 	return max(readPort(j.Variables[mooncakePort]), 1)
@@ -257,7 +257,7 @@ func judgeMooncake(j *judge) {
 			j.missing(f, "%q: there is no such GPU", key)
 		}
 	}
-	j.pairs(f, given)
+	j.sets(f, given)
 	sortProblems(f)
 }
 

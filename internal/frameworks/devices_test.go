@@ -31,7 +31,7 @@ func TestNetworkDevices(t *testing.T) {
 // and NVSHMEM is not for them.
 func TestAMD(t *testing.T) {
 	m := described(t, strings.NewReplacer("10de:2330", "1002:74a1", " gpu ", " accel ").Replace(four))
-	const file = `{"%[1]s:0":[["mlx5_0"],[]],"%[1]s:1":[["mlx5_1"],[]],"%[1]s:2":[["mlx5_2"],[]],"%[1]s:3":[["mlx5_3"],[]]}`
+	const file = `{"%[1]s:0":[["mlx5_0","mlx5_1"],[]],"%[1]s:1":[["mlx5_1","mlx5_0"],[]],"%[1]s:2":[["mlx5_2","mlx5_3"],[]],"%[1]s:3":[["mlx5_2","mlx5_3"],[]]}`
 	for prefix, want := range map[string]tristate.State{"hip": tristate.True, "cuda": tristate.False} {
 		findings := judged(t, m, fmt.Appendf(nil, file, prefix))
 		if len(findings) != 1 || findings[0].State != want {
@@ -52,18 +52,27 @@ func TestAMD(t *testing.T) {
 // new names do not change.
 func TestRegistered(t *testing.T) {
 	m := fourGPUs(t)
-	mapping := func() int { return len(frameworks.Named("nvshmem").Write(m).Variables) }
-	if mapping() == 0 {
-		t.Fatal("no map in the order of names")
+	const given = "CUDA_DEVICE_ORDER=PCI_BUS_ID\nNVSHMEM_ENABLE_NIC_PE_MAPPING=1\nNVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:2,mlx5_2:1:1,mlx5_3:1:1"
+	wrong := func() string {
+		for _, f := range judged(t, m, []byte(given)) {
+			if f.Name == "NVSHMEM_HCA_PE_MAPPING" {
+				return f.Text()
+			}
+		}
+		return ""
+	}
+	far := "the GPU 0000:83:00.0 is given mlx5_1 at SYS"
+	if !strings.Contains(wrong(), far) {
+		t.Errorf("in the order of names: %s", wrong())
 	}
 	for i, nic := range m.NICs {
 		nic.Registered = i + 1
 	}
-	if mapping() == 0 {
-		t.Error("no map in the order of registration")
+	if !strings.Contains(wrong(), far) {
+		t.Errorf("in the same order of registration: %s", wrong())
 	}
-	m.NICs[0].Registered, m.NICs[1].Registered = 2, 1
-	if mapping() != 0 {
-		t.Error("a map in the order of names, which is not that of registration")
+	m.NICs[0].Registered, m.NICs[2].Registered = 3, 1
+	if text := wrong(); !strings.Contains(text, "the GPU 0000:13:00.0 is given mlx5_2 at SYS") {
+		t.Errorf("in another order of registration: %s", text)
 	}
 }

@@ -50,13 +50,15 @@ type DocumentGPU struct {
 	RDMA  string `json:"rdma"`
 	Port  int    `json:"port"`
 	Level string `json:"level"`
+	// Near are the RDMA devices of all NICs near the GPU.
+	Near []string `json:"near"`
 }
 
 // NewDocument describes a map, with what some frameworks are told.
 func NewDocument(m *assign.Assignment, some []Framework) Document {
 	d := Document{GPUs: []DocumentGPU{}, Variables: map[string]map[string]string{}, Files: map[string]any{}, Notes: append([]string{}, m.Notes()...)}
 	for _, c := range m.Choices {
-		gpu := DocumentGPU{GPU: c.GPU.Address.String(), Level: c.Level.String()}
+		gpu := DocumentGPU{GPU: c.GPU.Address.String(), Level: c.Level.String(), Near: namesOf(c.Near)}
 		if c.NIC != nil {
 			gpu.NIC, gpu.RDMA, gpu.Port = c.NIC.Address.String(), c.NIC.RDMA, c.NIC.Port
 		}

@@ -39,7 +39,7 @@ type Framework struct {
 // All are the frameworks. Sources are in the repositories of NVIDIA/nccl, openucx/ucx,
 // NVIDIA/nvshmem, vllm-project/vllm, sgl-project/sglang and kvcache-ai/Mooncake.
 var All = [...]Framework{
-	{Name: "nccl", Write: writeNCCL, judge: judgeNCCL, variables: []string{ncclHCA}},
+	{Name: "nccl", Write: writeNCCL, judge: judgeNCCL, variables: []string{ncclHCA, ncclPolicy}},
 	{Name: "ucx", Write: writeUCX, judge: judgeUCX, variables: []string{ucxDevices}},
 	{Name: "nvshmem", Write: writeNVSHMEM, judge: judgeNVSHMEM, variables: []string{nvshmemSwitch, nvshmemMapping, nvshmemList}},
 	{Name: "vllm", Write: writeVLLM, judge: judgeVLLM, variables: []string{vllmMapping, vllmVariables}},
@@ -87,9 +87,9 @@ func ordered(m *assign.Assignment) []Variable {
 // src/transport/net_ib/init.cc, nvshmem src/modules/transport/common/transport_ib_common.cpp).
 func byVerbs(n *assign.NIC) bool { return n.LinkLayer == "InfiniBand" || n.LinkLayer == "Ethernet" }
 
-// verbsOnly returns the NICs in use that pass byVerbs, and a note about the others.
+// verbsOnly returns the near NICs that pass byVerbs, and a note about the others.
 func verbsOnly(m *assign.Assignment, who string) (nics []*assign.NIC, notes []string) {
-	nics = m.Used()
+	nics = m.Near()
 	some := slices.DeleteFunc(slices.Clone(nics), func(n *assign.NIC) bool { return !byVerbs(n) })
 	if len(some) < len(nics) {
 		notes = append(notes, who+" does not use NICs with the link layer Unspecified (EFA); a plugin does, and chooses them itself.")

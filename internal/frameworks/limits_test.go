@@ -39,10 +39,6 @@ func TestCannotBeWritten(t *testing.T) {
 		nics            []string
 		note            string // "" where it can be written
 	}{
-		{"devices by number", "nvshmem", 2, []string{"ib 15b3:1021 rdma=mlx5_9", "ib 15b3:1021 rdma=mlx5_10"}, ""},
-		{"devices in another order", "nvshmem", 2, []string{"ib 15b3:1021 rdma=mlx5_10", "ib 15b3:1021 rdma=mlx5_9"}, "in the order of libibverbs"},
-		{"names without numbers, by address", "nvshmem", 2, []string{"ib 15b3:1021 rdma=rocep21s0", "ib 15b3:1021 rdma=ibp20s0"}, ""},
-		{"no NIC", "nvshmem", 1, nil, "one has no usable NIC"},
 		{"EFA", "nvshmem", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, "does not use NICs with the link layer Unspecified"},
 		{"EFA", "nccl", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, "does not use NICs with the link layer Unspecified"},
 		{"EFA by UCX", "ucx", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, ""},

@@ -10,27 +10,13 @@ import (
 	"gdr-features/internal/assign"
 )
 
-const ncclHCA = "NCCL_IB_HCA"
-
-// writeNCCL lists the NICs in use; NCCL takes the nearest of them for each GPU. A leading
-// "=" makes all names exact: "mlx5_1" would mean mlx5_10 too (nccl
-// src/transport/net_ib/init.cc, ncclIbInitDevices; src/misc/utils.cc, parseStringList).
-func writeNCCL(m *assign.Assignment) Settings {
-	nics, notes := verbsOnly(m, "NCCL's own transport")
-	s := Settings{Notes: notes}
-	if len(nics) > 0 {
-		s.Variables = []Variable{{ncclHCA, "=" + withPorts(nics)}}
-	}
-	return s
-}
-
 const ucxDevices = "UCX_NET_DEVICES"
 
-// writeUCX lists the NICs in use. UCX takes names with ports, exactly (ucx
+// writeUCX lists the near NICs. UCX takes names with ports, exactly (ucx
 // src/uct/ib/base/ib_device.c, uct_ib_device_query_ports; src/ucp/core/ucp_context.c,
 // ucp_is_resource_in_device_list). It has no map: a process takes what its list holds.
 func writeUCX(m *assign.Assignment) Settings {
-	nics := m.Used()
+	nics := m.Near()
 	var s Settings
 	if len(nics) > 0 {
 		s.Variables = []Variable{{ucxDevices, withPorts(nics)}}
@@ -55,40 +41,20 @@ const (
 	nvshmemList    = "NVSHMEM_HCA_LIST"
 )
 
-// writeNVSHMEM says how many PEs of the node use each NIC. NVSHMEM goes through the devices
-// in the order of libibverbs, repeats each as often as its count says, and gives the PE n
-// the n-th; the order of the list means nothing, and of two entries for one port the last
-// counts (nvshmem src/modules/transport/common/transport_ib_common.cpp, and
-// src/host/transport/transport.cpp, nvshmemi_setup_connections). A map in another order
-// cannot be written.
+// writeNVSHMEM lists the near NICs: each PE takes, of the list, those nearest to its GPU. The
+// other way, NVSHMEM_HCA_PE_MAPPING, counts PEs, and DeepEP starts each rank as the PE 0 of a
+// world of its own, so that all ranks of a node would take the first NIC
+// (deepseek-ai/DeepEP#336; nvshmem src/modules/transport/common/transport_ib_common.cpp).
 func writeNVSHMEM(m *assign.Assignment) Settings {
 	if slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return !c.GPU.GPU.CUDA }) {
 		return Settings{Notes: []string{"NVSHMEM is for NVIDIA GPUs alone."}}
 	}
 	nics, notes := verbsOnly(m, "NVSHMEM's InfiniBand transport")
 	s := Settings{Notes: notes}
-	if len(m.Choices) == 0 || len(nics) < len(m.Used()) {
-		return s
+	if len(nics) > 0 {
+		s.Variables = []Variable{{nvshmemList, withPorts(nics)}}
+		s.Notes = append(s.Notes, nvshmemSwitch+" must not be set: NVSHMEM would give these NICs to its PEs in turn.")
 	}
-	var want []*assign.NIC
-	for _, c := range m.Choices {
-		if c.NIC == nil {
-			s.Notes = append(s.Notes, nvshmemMapping+" cannot leave a GPU out, and one has no usable NIC.")
-			return s
-		}
-		want = append(want, c.NIC)
-	}
-	if !slices.IsSortedFunc(want, inVerbsOrder) {
-		s.Notes = append(s.Notes, "NVSHMEM assigns NICs to its PEs in the order of libibverbs, so "+nvshmemMapping+
-			" cannot express this map. Without "+nvshmemSwitch+" each PE takes the NIC nearest to its GPU.")
-		return s
-	}
-	var list []string
-	for _, n := range slices.Compact(want) {
-		list = append(list, fmt.Sprintf("%s:%d:%d", n.RDMA, n.Port, m.Users(n)))
-	}
-	s.Variables = append(ordered(m), Variable{nvshmemSwitch, "1"}, Variable{nvshmemMapping, strings.Join(list, ",")})
-	s.Notes = append(s.Notes, "The PE n of the node must use its GPU n, and "+nvshmemList+" must not be set.")
 	return s
 }
 

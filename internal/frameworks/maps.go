@@ -89,13 +89,13 @@ func writeSGLang(m *assign.Assignment) Settings {
 	}
 	for i, c := range m.Choices {
 		if c.NIC != nil {
-			file[strconv.Itoa(i)] = c.NIC.RDMA
+			file[strconv.Itoa(i)] = strings.Join(namesOf(c.Near), ",")
 		} else {
 			notes = append(notes, fmt.Sprintf("SGLang stops on the GPU %v: a GPU without an entry is an error to it.", c.GPU.Address))
 		}
 	}
 	s := Settings{Variables: ordered(m), File: file, Notes: notes}
-	s.usePort(m.Used())
+	s.usePort(m.Near())
 	return s
 }
 
@@ -113,6 +113,15 @@ func (s *Settings) usePort(nics []*assign.NIC) {
 	}
 }
 
+// namesOf are the names of RDMA devices.
+func namesOf(nics []*assign.NIC) []string {
+	names := []string{}
+	for _, n := range nics {
+		names = append(names, n.RDMA)
+	}
+	return names
+}
+
 // mooncakeFile has the preferred NICs of each GPU and of each NUMA node, and after them the
 // others: {"cuda:0": [["mlx5_0"], ["mlx5_1"]], "cpu:0": [["mlx5_0"], ["mlx5_1"]]}. AMD's GPUs
 // are "hip:0" and so on.
@@ -128,7 +137,7 @@ func writeMooncake(m *assign.Assignment) Settings {
 	names := mooncakeNames(m)
 	for i, c := range m.Choices {
 		if c.NIC != nil && names[i] != "" {
-			file[names[i]] = split(m.NICs, func(n *assign.NIC) bool { return n == c.NIC })
+			file[names[i]] = split(m.NICs, func(n *assign.NIC) bool { return slices.Contains(c.Near, n) })
 		}
 	}
 	if len(m.NICs) > 0 {
@@ -141,7 +150,7 @@ func writeMooncake(m *assign.Assignment) Settings {
 		Variables: ordered(m), File: file,
 		Notes: []string{"Mooncake reads the map from a file (-o file): " + mooncakeVariable + "=FILE."},
 	}
-	s.usePort(m.Used())
+	s.usePort(m.Near())
 	return s
 }
 

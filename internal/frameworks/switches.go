@@ -296,7 +296,7 @@ func Read() []string {
 	for _, row := range table {
 		names = append(names, row.name)
 	}
-	names = append(names, EnableIBGDA, IBGDAHandler, HCAPrefix)
+	names = append(names, ncclMerge, ncclCross, EnableIBGDA, IBGDAHandler, HCAPrefix)
 	return slices.Concat(names, gidVariables(), visible.Selectors[:])
 }
 

@@ -302,8 +302,9 @@ func checkNear(t *testing.T, r *report.Report) {
 	m := newModel(r)
 	for i, g := range m.GPUs {
 		best := r.Matrix.GPUs[i].Level
+		withRole := !slices.ContainsFunc(r.Matrix.NICs, func(nic topology.NIC) bool { return nic.Eligible && nic.Role == "" })
 		for j, n := range m.NICs {
-			want := g.Eligible && best != topology.Unknown && n.Eligible && m.Matrix[i][j] == best
+			want := g.Eligible && best != topology.Unknown && n.Eligible && m.Matrix[i][j] == best && (r.Matrix.NICs[n.index].Role == "" || withRole)
 			if got := slices.Contains(g.Near, n); got != want || slices.Contains(n.Near, g) != want {
 				t.Errorf("%s and %s: near %v, want %v", g.Name, n.Name, got, want)
 			}

@@ -124,6 +124,10 @@ type NIC struct {
 	Unsupported DeviceIDs
 	// Virtual are the device ids that only virtual functions have.
 	Virtual DeviceIDs
+	// ForHost are the device ids of NICs that are for the traffic of the host and its
+	// storage, and DPU those of data processing units, which are that on a machine with
+	// more NICs of other kinds (NVIDIA/k8s-launch-kit, presets).
+	ForHost, DPU DeviceIDs
 	// DataDirect are the device ids of functions of class 0801 that move a NIC's
 	// data into GPU memory from a place beside the GPU, and WithDataDirect those of
 	// the NICs that may have one (rdma-core, kernel-boot/rdma_topo).

@@ -36,6 +36,8 @@ var mlx5 = NIC{
 		0xd2f0, 0xd2f2, 0xd2f4, 0xd2f6, 0xd2f8, 0xd2fa, 0xd2fc,
 	},
 	Virtual:        DeviceIDs{0x1002, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3},
+	ForHost:        DeviceIDs{0x101f},                                         // ConnectX-6 Lx
+	DPU:            DeviceIDs{0xa2d2, 0xa2d3, 0xa2d6, 0xa2d9, 0xa2dc, 0xa2df}, // BlueField to BlueField-4
 	DataDirect:     DeviceIDs{0x2100},
 	WithDataDirect: DeviceIDs{0x1023, 0x1025},
 	OwnSwitch:      true, // BlueField, ConnectX-8

@@ -1,0 +1,89 @@
+package topology
+
+import "gdr-features/source/pci"
+
+// Role says what a NIC is for, as far as that is known.
+type Role string
+
+// Roles of NICs. Those that have one are not for the traffic of GPUs, and do not count as near
+// to any, unless the machine has no other NIC.
+const (
+	// NorthSouth: by its PCI ids a NIC for the traffic of the host and its storage, as
+	// NVIDIA's presets have it (NVIDIA/k8s-launch-kit presets/*/topology.yaml): a
+	// ConnectX-6 Lx, and a BlueField on a machine with more ConnectX cards than BlueField
+	// cards.
+	NorthSouth Role = "north-south"
+)
+
+// NearOf returns, of the NICs that count, those at the smallest level that the GPU has with
+// any of them, by their indexes; those of unknown level where all are. NICs with a role do not
+// count beside others.
+func (m *Matrix) NearOf(gpu int, counts func(nic int) bool) []int {
+	var near, withRole []int
+	pairs := m.PairsOf(gpu)
+	for nic := range pairs {
+		list := &near
+		if m.NICs[nic].Role != "" {
+			list = &withRole
+		}
+		switch rank := pairs[nic].Level.Rank(); {
+		case !counts(nic):
+		case len(*list) == 0 || rank < pairs[(*list)[0]].Level.Rank():
+			*list = []int{nic}
+		case rank == pairs[(*list)[0]].Level.Rank():
+			*list = append(*list, nic)
+		}
+	}
+	if len(near) == 0 {
+		return withRole
+	}
+	return near
+}
+
+// Near lists the NICs near a GPU, by their indexes in NICs: all eligible ones at its nearest
+// level, without those that have a role if there are others. A virtual function is as near as
+// its physical one, and listed beside it. Empty where the GPU's level is Unknown.
+func (m *Matrix) Near(gpu int) []int {
+	if m.GPUs[gpu].Level == Unknown {
+		return nil
+	}
+	return m.NearOf(gpu, func(nic int) bool { return m.NICs[nic].Eligible })
+}
+
+// Card is the address of a NIC's PCI device: its ports are functions of it, and its virtual
+// functions belong to it (PCI Local Bus Specification 3.0, 6.2.1).
+func (m *Matrix) Card(nic int) pci.Address {
+	n := &m.NICs[nic]
+	a, _ := n.address()
+	if n.Function != nil && n.Function.PhysFn != nil {
+		a = *n.Function.PhysFn
+	}
+	a.Function = 0
+	return a
+}
+
+// roles gives the NICs their roles. A virtual function has that of its physical one.
+func (b *builder) roles() {
+	dpus, adapters := map[pci.Address]bool{}, map[pci.Address]bool{}
+	physical := make([]*pci.Function, len(b.m.NICs))
+	for i := range b.m.NICs {
+		n := &b.m.NICs[i]
+		if !n.Eligible {
+			continue
+		}
+		f := b.PCI.Place(n.Function)
+		physical[i] = f
+		switch {
+		case f.NIC == nil || f.NIC.ForHost.Has(f.Device):
+		case f.NIC.DPU.Has(f.Device):
+			dpus[b.m.Card(i)] = true
+		case f.NIC.DPU != nil:
+			adapters[b.m.Card(i)] = true
+		}
+	}
+	for i, f := range physical {
+		if f != nil && f.NIC != nil && (f.NIC.ForHost.Has(f.Device) || f.NIC.DPU.Has(f.Device) && len(dpus) < len(adapters)) {
+			b.m.NICs[i].Role = NorthSouth
+		}
+	}
+}
