@@ -102,7 +102,7 @@ def vllm(sources):
 
 def function(sources, name, engine):
     """Takes one function out of whichever file defines it: some of these files do not load
-    without all of the framework. Its globals are those of the file with the other functions."""
+    without all of the framework. Its globals are the functions beside it, and those of engine."""
     for directory, _, files in os.walk(os.path.join(sources, "python/sglang/srt")):
         for file in sorted(files):
             path = os.path.join(directory, file)
@@ -113,12 +113,15 @@ def function(sources, name, engine):
             if not re.search(rf"^\s*def {name}\(", text, re.M):
                 continue
             tree = ast.parse(text)
-            found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name][0]
-            found.decorator_list, found.returns = [], None
-            for argument in found.args.args:
-                argument.annotation = None
+            named = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
             space = dict(vars(engine))
-            exec(compile(ast.Module([found], []), path, "exec"), space)
+            beside = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
+            for f in [named[name], *beside]:
+                f.decorator_list, f.returns = [], None
+                for argument in f.args.args:
+                    argument.annotation = None
+            found = named[name]
+            exec(compile(ast.Module([*beside, found], []), path, "exec"), space)
             return space[name], len(found.args.args)
     return None, 0
 
