@@ -1,6 +1,10 @@
 package topology
 
-import "gdr-features/source/pci"
+import (
+	"slices"
+
+	"gdr-features/source/pci"
+)
 
 // Role says what a NIC is for, as far as that is known.
 type Role string
@@ -48,6 +52,17 @@ func (m *Matrix) Near(gpu int) []int {
 		return nil
 	}
 	return m.NearOf(gpu, func(nic int) bool { return m.NICs[nic].Eligible })
+}
+
+// NearFunctions lists the PCI functions of the NICs near a GPU, each once, by address.
+func (m *Matrix) NearFunctions(gpu int) []*pci.Function {
+	var near []*pci.Function
+	for _, nic := range m.Near(gpu) {
+		if f := m.NICs[nic].Function; f != nil && !slices.Contains(near, f) {
+			near = append(near, f)
+		}
+	}
+	return near
 }
 
 // Card is the address of a NIC's PCI device: its ports are functions of it, and its virtual

@@ -27,13 +27,14 @@ type envOptions struct {
 func (a *app) envCommand() *cobra.Command {
 	var o envOptions
 	c := &cobra.Command{
-		Use:   "env (--for FRAMEWORK | --check [FILE])",
+		Use:   "env [--for FRAMEWORK | --check [FILE]]",
 		Short: "Print which NIC each GPU should use, in the variables of a framework",
 		Long: `env prints which NICs each GPU should use in the variables of a framework: nccl,
 ucx, nvshmem or vllm. sglang and mooncake read a file: -o file prints it, and the
 variables and comments that go with it on standard error. Frameworks that take several
 NICs for a GPU get all usable ones at its nearest level with the highest rate; vllm gets
-one of them, on the card that the fewest GPUs share. A NIC is usable if it can do GPUDirect RDMA, and if this
+one of them, on the card that the fewest GPUs share. Without --for or --check it lists
+the frameworks. A NIC is usable if it can do GPUDirect RDMA, and if this
 process can see its RDMA device and a port is active. Comments say what the machine
 cannot give. Set the variables of one framework at a time: those of several interfere.
 
@@ -58,12 +59,16 @@ error.`,
   gdr-features env --for sglang -o file > map.json   # --disaggregation-ib-device map.json
   gdr-features env --for ucx -f /etc/gdr/env         # in an initContainer; then: . /etc/gdr/env
   gdr-features env -o json | jq .gpus                # for programs: the map, for all frameworks
+  gdr-features env                                   # what --for takes
   gdr-features env --check                           # are the variables of this shell right?
   gdr-features env --check map.json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.contradiction(cmd, args); err != nil {
 				return err
+			}
+			if o.framework == "" && o.format == "shell" && !o.check {
+				return a.listFrameworks()
 			}
 			if o.check {
 				return a.checkEnv(cmd.Context(), o, args)
@@ -95,11 +100,21 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 		if err := cli.OneOf("for", o.framework, frameworks.Names()...); err != nil {
 			return err
 		}
-	case o.format != "json":
+	case o.format != "json" && (o.format != "shell" || o.gpus+o.level+o.file != ""):
 		return errors.New("--for is missing; only -o json works without it")
 	}
 	if o.format == "file" && !frameworks.Named(o.framework).HasFile {
 		return fmt.Errorf("-o file: %s reads variables, not a file", o.framework)
+	}
+	return nil
+}
+
+// listFrameworks prints what --for takes.
+func (a *app) listFrameworks() error {
+	for _, f := range frameworks.All {
+		if _, err := fmt.Fprintf(a.out, "# --for %-10s%s\n", f.Name, f.About); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -103,13 +103,14 @@ func (r Range) rated(gbps float64) tristate.State {
 	return tristate.Of(float64(r.Min) <= gbps && gbps <= float64(r.Max))
 }
 
-// nearestRate judges for each GPU whether one of the NICs nearest to it has an
+// nearestRate judges for each GPU whether one of the NICs near it has an
 // active port of a rate.
 func (f *facts) nearestRate(want Range) Check {
 	t := f.tally()
 	var nearest []*pci.Function
-	for _, gpu := range f.Matrix.GPUs {
-		nearest = append(nearest, gpu.Nearest...)
+	for i, gpu := range f.Matrix.GPUs {
+		near := f.Matrix.NearFunctions(i)
+		nearest = append(nearest, near...)
 		switch {
 		case !gpu.Eligible:
 			continue
@@ -120,7 +121,7 @@ func (f *facts) nearestRate(want Range) Check {
 		state, best := tristate.False, "no active port"
 		fastest := 0.0
 		// As gdr.rate counts them: a subfunction's port too.
-		ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
+		ports, all := f.RDMA.PortsOf(near, true)
 		if !all || !f.counted() { // an unidentified function may be one of the nearest
 			state = tristate.Unknown
 		}

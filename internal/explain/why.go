@@ -207,6 +207,9 @@ func (w *path) notes(hops []Hop) []string {
 	if w.n != w.nic.Function {
 		say("%v is a virtual function: it has the place of its physical function %v", w.nic.Function.Address, w.n.Address)
 	}
+	if w.nic.Role != "" {
+		say("this NIC is for %s traffic by its PCI ids: where there are others, env leaves it out", w.nic.Role)
+	}
 	if w.g != w.gpu {
 		say("%v is a virtual function: it has the place of its physical function %v", w.gpu.Address, w.g.Address)
 	}

@@ -141,12 +141,13 @@ func sharedNearNIC(f *Facts) (shared subjects) {
 	}
 	served := map[*pci.Function][]string{} // the GPUs of a NIC that alone is nearest
 	nearest := map[*pci.Function]bool{}
-	for _, gpu := range f.Matrix.GPUs {
-		for _, nic := range gpu.Nearest {
+	for i, gpu := range f.Matrix.GPUs {
+		near := f.Matrix.NearFunctions(i)
+		for _, nic := range near {
 			nearest[nic] = true
 		}
-		if gpu.Eligible && len(gpu.Nearest) == 1 && gpu.Level <= topology.PXB {
-			served[gpu.Nearest[0]] = append(served[gpu.Nearest[0]], gpu.Address.String())
+		if gpu.Eligible && len(near) == 1 && gpu.Level <= topology.PXB {
+			served[near[0]] = append(served[near[0]], gpu.Address.String())
 		}
 	}
 	for _, nic := range f.functions(func(fn *pci.Function) bool { return len(served[fn]) > 1 }) {

@@ -101,11 +101,11 @@ func (f *Facts) bridgeLinks(cards []cardLink) []bridgeLink {
 		done[l.card.Address] = true
 	}
 	var all []bridgeLink
-	for _, gpu := range f.Matrix.GPUs {
+	for i, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible {
 			continue
 		}
-		for _, fn := range append([]*pci.Function{gpu.Function}, gpu.Nearest...) {
+		for _, fn := range append([]*pci.Function{gpu.Function}, f.Matrix.NearFunctions(i)...) {
 			for _, lower := range f.uplinks(fn) {
 				if done[lower.Address] {
 					continue

@@ -26,6 +26,8 @@ type Settings struct {
 // Framework is a program that can be told which NIC each GPU should use.
 type Framework struct {
 	Name string
+	// About is what it is told, and where, in a line.
+	About string
 	// Write returns what to tell it.
 	Write func(m *assign.Assignment) Settings
 	// HasFile: it reads a file, beside variables or without any.
@@ -39,12 +41,12 @@ type Framework struct {
 // All are the frameworks. Sources are in the repositories of NVIDIA/nccl, openucx/ucx,
 // NVIDIA/nvshmem, vllm-project/vllm, sgl-project/sglang and kvcache-ai/Mooncake.
 var All = [...]Framework{
-	{Name: "nccl", Write: writeNCCL, judge: judgeNCCL, variables: []string{ncclHCA, ncclPolicy}},
-	{Name: "ucx", Write: writeUCX, judge: judgeUCX, variables: []string{ucxDevices}},
-	{Name: "nvshmem", Write: writeNVSHMEM, judge: judgeNVSHMEM, variables: []string{nvshmemSwitch, nvshmemMapping, nvshmemList}},
-	{Name: "vllm", Write: writeVLLM, judge: judgeVLLM, variables: []string{vllmMapping, vllmVariables}},
-	{Name: "sglang", Write: writeSGLang, HasFile: true, judge: judgeSGLang},
-	{Name: "mooncake", Write: writeMooncake, HasFile: true, judge: judgeMooncake, variables: []string{mooncakeVariable, mooncakePort}},
+	{Name: "nccl", About: ncclHCA + ": all NICs near the GPUs", Write: writeNCCL, judge: judgeNCCL, variables: []string{ncclHCA, ncclPolicy}},
+	{Name: "ucx", About: ucxDevices + ": all NICs near the GPUs of one process", Write: writeUCX, judge: judgeUCX, variables: []string{ucxDevices}},
+	{Name: "nvshmem", About: nvshmemList + ": all NICs near the GPUs; DeepEP uses it too", Write: writeNVSHMEM, judge: judgeNVSHMEM, variables: []string{nvshmemSwitch, nvshmemMapping, nvshmemList}},
+	{Name: "vllm", About: vllmMapping + ": one NIC for each GPU", Write: writeVLLM, judge: judgeVLLM, variables: []string{vllmMapping, vllmVariables}},
+	{Name: "sglang", About: "a file for --disaggregation-ib-device (-o file)", Write: writeSGLang, HasFile: true, judge: judgeSGLang},
+	{Name: "mooncake", About: "a file for " + mooncakeVariable + " (-o file)", Write: writeMooncake, HasFile: true, judge: judgeMooncake, variables: []string{mooncakeVariable, mooncakePort}},
 }
 
 // Named returns a framework, nil where there is none of this name.

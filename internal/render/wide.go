@@ -74,6 +74,8 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "VF of " + view.Short(f.PhysFn.String())
 	case f.PhysFn != nil:
 		return "virtual function"
+	case n.Role != "":
+		return "NIC, " + string(n.Role)
 	}
 	return "NIC"
 }

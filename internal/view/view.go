@@ -72,6 +72,9 @@ func NICNote(n *topology.NIC) string {
 	if !n.Eligible {
 		notes = append(notes, "not eligible")
 	}
+	if n.Role != "" {
+		notes = append(notes, string(n.Role))
+	}
 	return strings.Join(notes, ", ")
 }
 
