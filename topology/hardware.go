@@ -21,6 +21,7 @@ func (b *builder) hardware() {
 		switch f := &b.PCI.Functions[i]; {
 		case f.DataDirectOf != nil:
 			b.m.DataDirect = true
+		case f.Excluded:
 		case f.NIC != nil:
 			b.m.KnownNICs++
 		case f.Other != nil:

@@ -50,6 +50,11 @@ type NIC struct {
 	Role Role
 }
 
+// Excluded reports whether the user takes the NIC out of what is judged.
+func (n *NIC) Excluded() bool {
+	return n.Function != nil && n.Function.Excluded || n.RDMA != nil && n.RDMA.Excluded
+}
+
 // NVLinkManagement reports whether the NIC manages NVLink switches, as its function or
 // its RDMA device tells. The device tells it by its PSID, which can be read only while
 // a driver is bound. So a NIC known by its PSID alone has no usable ports, but stays
@@ -308,13 +313,13 @@ func (b *builder) nics() {
 		if a := n.RDMA.PCI; a != nil {
 			has[*a] = true
 			n.Function = b.PCI.Find(*a)
-			n.Eligible = n.Function != nil && n.Function.NICEligible() && !n.NVLinkManagement()
+			n.Eligible = n.Function != nil && n.Function.NICEligible() && !n.NVLinkManagement() && !n.Excluded()
 		}
 		b.m.NICs = append(b.m.NICs, n)
 	}
 	for i := range b.PCI.Functions {
-		if f := &b.PCI.Functions[i]; f.NICEligible() && !has[f.Address] {
-			b.m.NICs = append(b.m.NICs, NIC{Function: f, Eligible: true})
+		if f := &b.PCI.Functions[i]; (f.NICEligible() || f.Excluded) && !has[f.Address] {
+			b.m.NICs = append(b.m.NICs, NIC{Function: f, Eligible: f.NICEligible()})
 		}
 	}
 	slices.SortStableFunc(b.m.NICs, func(a, b NIC) int {

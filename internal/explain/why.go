@@ -186,6 +186,8 @@ func (w *path) byDefault() (tristate.State, string) {
 	switch {
 	case !w.gpu.GPUEligible():
 		return tristate.False, "no: " + w.gpu.GPU.Help.Vendor + " does not support GPUDirect RDMA on this GPU"
+	case w.nic.Excluded():
+		return tristate.Unknown, "not judged: this NIC is excluded (--nic-exclude)"
 	case !w.nic.Eligible:
 		return tristate.Unknown, "not judged: this NIC is not eligible"
 	case w.nic.Function != nil && w.r.Matrix.Refuses(w.nic.Function.NIC) == tristate.True:

@@ -183,6 +183,8 @@ func (j *judge) unusable(f *Finding, entry, name string) {
 		f.wrong("%q: %s has no device node in /dev/infiniband here, or is in another network namespace", entry, name)
 	case at < 0:
 		j.missing(f, "%q: there is no RDMA device %q", entry, name)
+	case j.Matrix.NICs[at].Excluded():
+		f.wrong("%q: %s is excluded (--nic-exclude)", entry, name)
 	case !j.Matrix.NICs[at].Eligible:
 		f.wrong("%q: %s cannot do GPUDirect RDMA", entry, name)
 	default:

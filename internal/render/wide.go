@@ -68,6 +68,8 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "not on the PCI bus"
 	case n.NVLinkManagement():
 		return "NVLink management"
+	case n.Excluded():
+		return "NIC, excluded"
 	case !n.Eligible:
 		return "NIC, not eligible"
 	case r.PCI.Physical(f) != nil:

@@ -179,7 +179,11 @@ func (p *part[T]) addProblems(r *Report, read []error) {
 // readPCI reads the PCI bus, and the names of the machine, for which nothing else waits long.
 func (rd *Reader) readPCI(ctx context.Context) {
 	fs, o := rd.fs, rd.options
-	_ = rd.pci.start("PCI bus", func() (pci.Inventory, error) { return pci.Scan(fs, o.Families, o.Extra.PCI) })(ctx)
+	_ = rd.pci.start("PCI bus", func() (pci.Inventory, error) {
+		inv, err := pci.Scan(fs, o.Families, o.Extra.PCI)
+		inv.Exclude(o.Exclude)
+		return inv, err
+	})(ctx)
 	ctx, cancel := context.WithTimeout(ctx, headStart)
 	defer cancel()
 	_ = rd.names.start("names of the machine", func() (dmi.Names, error) { return dmi.Read(fs), nil })(ctx)
@@ -210,8 +214,12 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 }
 
 func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
-	fs, functions, facts := rd.fs, rd.pci.value, rd.options.Extra.RDMA
-	return rd.rdma.start("RDMA devices", func() (rdma.Inventory, error) { return rd.scanner.Scan(ctx, fs, &functions, facts), nil })
+	fs, functions, facts, excluded := rd.fs, rd.pci.value, rd.options.Extra.RDMA, rd.options.Exclude.Devices
+	return rd.rdma.start("RDMA devices", func() (rdma.Inventory, error) {
+		inv := rd.scanner.Scan(ctx, fs, &functions, facts)
+		inv.Exclude(excluded)
+		return inv, nil
+	})
 }
 
 func (rd *Reader) startDrivers() func(context.Context) error {

@@ -50,6 +50,8 @@ type Options struct {
 	// Families are those of GPUs and NICs to look for; the zero value stands for
 	// family.Known.
 	Families family.Table
+	// Exclude names NICs that are not judged.
+	Exclude pci.Exclusion
 	// OnlyWithGPU: a machine without a GPU of these families only needs its PCI bus
 	// read, since it has no labels.
 	OnlyWithGPU bool

@@ -69,7 +69,10 @@ func NICNote(n *topology.NIC) string {
 		}
 		notes = append(notes, note)
 	}
-	if !n.Eligible {
+	switch {
+	case n.Excluded():
+		notes = append(notes, "excluded")
+	case !n.Eligible:
 		notes = append(notes, "not eligible")
 	}
 	if n.Role != "" {

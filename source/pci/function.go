@@ -76,6 +76,8 @@ type Function struct {
 	// could not be read.
 	IOMMUGroup int
 
+	// Excluded: the user takes this NIC out of what is judged (Inventory.Exclude).
+	Excluded bool
 	// NVLinkManagement marks the NIC on a GPU baseboard that manages the NVLink
 	// switches and carries no traffic; see managementMarks.
 	NVLinkManagement bool

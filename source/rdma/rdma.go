@@ -47,6 +47,8 @@ type Device struct {
 	Ports []Port
 	// PortsRead is false when the ports could not be read, or must not be.
 	PortsRead bool
+	// Excluded: the user takes this device out of what is judged (Inventory.Exclude).
+	Excluded bool
 	// NVLinkManagement: the device manages an NVLink fabric; nothing of it is
 	// read but board_id.
 	NVLinkManagement bool
@@ -364,14 +366,21 @@ type DevicePort struct {
 	Device *Device
 }
 
-// PortsOf lists the ports of the devices of some functions, but for devices that manage an
-// NVLink fabric. Those of subfunctions, which show a port of their function once more, are
+// Exclude marks the devices of these names.
+func (inv *Inventory) Exclude(names []string) {
+	for i := range inv.Devices {
+		inv.Devices[i].Excluded = slices.Contains(names, inv.Devices[i].Name)
+	}
+}
+
+// PortsOf lists the ports of the devices of some functions, but for devices that are excluded
+// or manage an NVLink fabric. Those of subfunctions, which show a port of their function once more, are
 // left out on request. all is false where there may be more.
 func (inv *Inventory) PortsOf(functions []*pci.Function, subfunctions bool) (ports []DevicePort, all bool) {
 	all = inv.Complete
 	for _, f := range functions {
 		for _, d := range inv.Of(f.Address) {
-			if d.NVLinkManagement || d.Auxiliary && !subfunctions {
+			if d.NVLinkManagement || d.Excluded || d.Auxiliary && !subfunctions {
 				continue
 			}
 			all = all && d.PortsRead

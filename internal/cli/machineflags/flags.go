@@ -19,6 +19,7 @@ import (
 	"gdr-features/internal/config"
 	"gdr-features/internal/report"
 	"gdr-features/source/family"
+	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
 )
@@ -37,6 +38,7 @@ type Flags struct {
 	Host         host.Options
 	TopologyFile string
 	NICFamilies  []string
+	NICExclude   []string
 	ProbeVerbs   bool
 	LogLevel     string
 	LogFormat    string
@@ -56,6 +58,7 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory to read instead of /proc of --root")
 	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML)")
 	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs to judge by; those of other families are only listed")
+	f.StringSliceVar(&c.NICExclude, "nic-exclude", nil, "NICs not to judge: PCI addresses, vendor:device[:subvendor:subdevice], names of RDMA devices")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
 }
 
@@ -63,7 +66,7 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 // say how to judge it.
 var (
 	FileFlags   = []string{"sysfs", "procfs"}
-	ReportFlags = append(slices.Clone(FileFlags), "topology-file", "nic-families", "probe-verbs", "expect")
+	ReportFlags = append(slices.Clone(FileFlags), "topology-file", "nic-families", "nic-exclude", "probe-verbs", "expect")
 )
 
 // FromEnvironment sets the named flags from their variables (config.Variable) unless the command
@@ -122,6 +125,9 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 	var err error
 	if o.Families, err = family.Select(c.NICFamilies); err != nil {
 		return nil, o, fmt.Errorf("--nic-families: %w", err)
+	}
+	if o.Exclude, err = pci.ParseExclusion(c.NICExclude); err != nil {
+		return nil, o, fmt.Errorf("--nic-exclude: %w", err)
 	}
 	if o.TopologyFile, err = Parsed("topology-file", c.TopologyFile, topology.MaxFile, topology.ParseFile); err != nil {
 		return nil, o, err

@@ -153,6 +153,10 @@ volumes:
 - name: GDR_FEATURES_NIC_FAMILIES
   value: {{ join "," . | quote }}
 {{- end }}
+{{- with .Values.nicExclude }}
+- name: GDR_FEATURES_NIC_EXCLUDE
+  value: {{ join "," . | quote }}
+{{- end }}
 {{- end }}
 
 {{- define "gdr-features.volumeMounts" -}}
