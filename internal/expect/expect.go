@@ -145,8 +145,8 @@ type Check struct {
 	State tristate.State
 	// Expected and Found are words for people: "8 GPUs", "7".
 	Expected, Found string
-	// Fix is what to do when it is not met.
-	Fix string
+	// Fix is what to do when it is not met, as of a finding.
+	Fix []string
 	// Sources are the files it was read from, and Facts those of whose files kmod
 	// keeps a record.
 	Sources []string

@@ -76,7 +76,7 @@ func (f *facts) count(key, what string, g *Group, members []*pci.Function) Check
 	return Check{
 		Name: key + ".count", State: g.Count.Holds(len(members), f.unidentified()),
 		Expected: g.Count.String() + " " + what + g.suffix(), Found: fmt.Sprint(len(members)),
-		Fix: fix, Sources: []string{pci.Devices},
+		Fix: []string{fix}, Sources: []string{pci.Devices},
 	}
 }
 
@@ -110,7 +110,7 @@ func (f *facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	}
 	return Check{
 		Name: key + ".pcie", State: t.state(), Expected: "full PCIe links of all " + key + g.suffix(), Found: t.found("none"),
-		Fix:     "lspci -vv -s ADDRESS (LnkCap, LnkSta); reseat the card, try another slot or riser, then replace it",
+		Fix:     []string{"lspci -vv -s ADDRESS (LnkCap, LnkSta)", "reseat the card, try another slot or riser, then replace it"},
 		Sources: []string{pci.AnyFile(pci.LinkWidthFile), pci.AnyFile(pci.LinkSpeedFile)},
 	}
 }
@@ -133,7 +133,7 @@ func (f *facts) firmware(g *Group, members []*pci.Function) Check {
 	}
 	return Check{
 		Name: "nics.firmware", State: t.state(), Expected: "firmware " + g.Firmware.String() + " of all NICs" + g.suffix(), Found: t.found("none"),
-		Fix:     help(members, func(h family.Help) string { return h.Firmware }, "ethtool -i INTERFACE shows it; update it with the program of the NIC's vendor, then power cycle"),
+		Fix:     []string{help(members, func(h family.Help) string { return h.Firmware }, "ethtool -i INTERFACE shows it; update it with the program of the NIC's vendor, then power cycle")},
 		Sources: []string{rdma.Class + "/*/fw_ver"},
 	}
 }

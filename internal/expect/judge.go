@@ -94,7 +94,7 @@ func (t *tally) found(none string) string {
 func (f *facts) level(limit topology.Level) Check {
 	c := Check{
 		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
-		Fix:     "compare gdr-features topo with a healthy machine: a NIC is missing, or in another slot",
+		Fix:     []string{"compare gdr-features topo with a healthy machine: a NIC is missing, or in another slot"},
 		Sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)},
 	}
 	if limit != topology.PIX {

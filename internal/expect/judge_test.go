@@ -288,7 +288,7 @@ func TestJudge(t *testing.T) {
 				t.Errorf("state %v, label %q, unknown %v", r.Expected.State, r.Labels[label.Expected], r.Unknown[label.Expected])
 			}
 			for _, c := range r.Expected.Checks {
-				if c.Expected == "" || c.Fix == "" || len(c.Sources)+len(c.Facts) == 0 || c.State == tristate.False && c.Found == "" {
+				if c.Expected == "" || len(c.Fix) == 0 || len(c.Sources)+len(c.Facts) == 0 || c.State == tristate.False && c.Found == "" {
 					t.Errorf("%+v", c)
 				}
 			}

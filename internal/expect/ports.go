@@ -39,7 +39,7 @@ func (f *facts) activePorts(g *Group, members []*pci.Function) Check {
 	return Check{
 		Name: "nics.active-ports", State: g.ActivePorts.Holds(active, more),
 		Expected: g.ActivePorts.String() + " active ports of the NICs" + g.suffix(), Found: found,
-		Fix:     "ibstat; check cables, transceivers, switch ports and, for InfiniBand, that a subnet manager runs",
+		Fix:     []string{"ibstat", "check cables, transceivers, switch ports and, for InfiniBand, that a subnet manager runs"},
 		Sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)},
 	}
 }
@@ -70,7 +70,7 @@ func (f *facts) linkLayer(g *Group, members []*pci.Function) Check {
 	})
 	return Check{
 		Name: "nics.link", State: t.state(), Expected: "link layer " + g.LinkLayer + " of the NICs" + g.suffix(), Found: t.found("no active port"),
-		Fix:     help(members, func(h family.Help) string { return h.LinkType }, "use other NICs, or correct the file: these have one link layer"),
+		Fix:     []string{help(members, func(h family.Help) string { return h.LinkType }, "use other NICs, or correct the file: these have one link layer")},
 		Sources: []string{rdma.AnyPortFile(rdma.LinkLayerFile)},
 	}
 }
@@ -81,7 +81,7 @@ func (f *facts) rate(g *Group, members []*pci.Function) Check {
 	})
 	return Check{
 		Name: "nics.rate", State: t.state(), Expected: "rate " + g.Rate.String() + " (Gbit/s) of the NICs" + g.suffix(), Found: t.found("no active port"),
-		Fix:     slowLink(members),
+		Fix:     []string{slowLink(members)},
 		Sources: []string{rdma.AnyPortFile(rdma.RateFile)},
 	}
 }
@@ -136,7 +136,7 @@ func (f *facts) nearestRate(want Range) Check {
 	}
 	return Check{
 		Name: "nearest-rate", State: t.state(), Expected: "rate " + want.String() + " (Gbit/s) of a nearest NIC of every GPU",
-		Found: t.found("no GPU"), Fix: slowLink(nearest),
+		Found: t.found("no GPU"), Fix: []string{slowLink(nearest)},
 		Sources: []string{pci.Devices, rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.RateFile)},
 	}
 }

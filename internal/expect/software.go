@@ -64,7 +64,7 @@ func (f *facts) driver(gpu *family.GPU, want Versions) Check {
 	driver := f.Kmod.Drivers[gpu.Name]
 	return ofDriver(driver, Check{
 		Name: "driver", State: want.Holds(driver.Version), Expected: "GPU driver " + want.String(), Found: driver.Version,
-		Fix: "install that driver" + gpu.Help.Version + " and reload it, or correct the file",
+		Fix: []string{"install that driver" + gpu.Help.Version + " and reload it, or correct the file"},
 	})
 }
 
@@ -84,7 +84,7 @@ func (f *facts) modules(gpu *family.GPU, want string) Check {
 	driver := f.Kmod.Drivers[gpu.Name]
 	c := Check{
 		Name: "modules", State: driver.Open, Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
-		Fix: "install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)",
+		Fix: []string{"install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)"},
 	}
 	if want == "closed" {
 		c.State, c.Found = tristate.Not(driver.Open), "open ones"
@@ -97,12 +97,12 @@ func (f *facts) mofed(want *Versions) Check {
 	found := f.Kmod.MOFED
 	c := Check{
 		Name: "mofed", Expected: "the kernel's own RDMA drivers", Found: "MOFED " + found.Version,
-		Fix:   "remove MOFED and reboot, or correct the file",
+		Fix:   []string{"remove MOFED and reboot, or correct the file"},
 		Facts: []kmod.Fact{kmod.FactStack},
 	}
 	if want != nil {
 		c.Expected, c.Found = "MOFED "+want.String(), found.Version
-		c.Fix = "install that version (Network Operator: ofedDriver.version), rebuild what is built against it, restart openibd"
+		c.Fix = []string{"install that version (Network Operator: ofedDriver.version), rebuild what is built against it, restart openibd"}
 	}
 	switch {
 	case found.Origin == kmod.OriginUnknown:
@@ -131,7 +131,7 @@ func (f *facts) mechanism(want string) Check {
 	}[want]
 	c := Check{
 		Name: "mechanism", State: expected.state, Expected: expected.words, Found: "no DMA-BUF",
-		Fix: "see the findings peermem and dmabuf", Facts: []kmod.Fact{kmod.FactPeermem, kmod.FactDriver, kmod.FactSymbols},
+		Fix: []string{"see the findings peermem and dmabuf"}, Facts: []kmod.Fact{kmod.FactPeermem, kmod.FactDriver, kmod.FactSymbols},
 	}
 	switch {
 	case peermem == tristate.True:
@@ -148,7 +148,7 @@ func (f *facts) mechanism(want string) Check {
 
 // value compares a label's value, "" for unknown.
 func value(name, what string, want []string, found, fix string, sources []string, facts ...kmod.Fact) Check {
-	c := Check{Name: name, Expected: what + " " + strings.Join(want, " or "), Found: found, Fix: fix, Sources: sources, Facts: facts}
+	c := Check{Name: name, Expected: what + " " + strings.Join(want, " or "), Found: found, Fix: []string{fix}, Sources: sources, Facts: facts}
 	if found != "" {
 		c.State = tristate.Of(slices.Contains(want, found))
 	}
@@ -158,10 +158,10 @@ func value(name, what string, want []string, found, fix string, sources []string
 func (f *facts) ready(want bool) Check {
 	c := Check{
 		Name: "ready", State: f.Verdict.Ready, Expected: "ready", Found: "not ready (" + string(f.Verdict.Reason) + ")",
-		Fix: "see the findings above", Sources: []string{pci.Devices, rdma.Class}, Facts: []kmod.Fact{kmod.FactDriver, kmod.FactPeermem, kmod.FactSymbols},
+		Fix: []string{"see the findings above"}, Sources: []string{pci.Devices, rdma.Class}, Facts: []kmod.Fact{kmod.FactDriver, kmod.FactPeermem, kmod.FactSymbols},
 	}
 	if !want {
-		c.State, c.Expected, c.Found, c.Fix = tristate.Not(c.State), "not ready", "ready", "correct the file if this machine is in use"
+		c.State, c.Expected, c.Found, c.Fix = tristate.Not(c.State), "not ready", "ready", []string{"correct the file if this machine is in use"}
 	}
 	return c
 }

@@ -29,32 +29,39 @@ func vendorsInterface(f *Facts) bool { return f.NIC.PeerMemory.Module != "" && !
 // notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
 var notRegistered = []row{
 	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: all(is(interfaceFor, tristate.True), is(canRegister, tristate.True)),
-		text: say("%s is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface", gpuDriverName),
-		fix: say("if dmesg says %q, %s, or use DMA-BUF (see dmabuf); else %s",
-			func(f *Facts) string { return f.GPU.Help.Refused }, func(f *Facts) string { return f.GPU.Help.Rebuild }, register),
+		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *Facts) bool { return interfaceFor(f) == tristate.True && canRegister(f) == tristate.True },
+		text: func(f *Facts) string {
+			return f.GPU.Driver + " is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface"
+		},
+		fix: func(f *Facts) []string {
+			return steps("if dmesg says "+strconv.Quote(f.GPU.Help.Refused)+", "+f.GPU.Help.Rebuild+", or use DMA-BUF (see dmabuf)", "else "+f.GPU.Help.Register)
+		},
 		evidence: sawRegistering,
 	},
 	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
-		text: say("%s is not registered, though the RDMA stack has the interface for it", gpuDriverName),
-		fix:  say("%s; then %s", installClient, register), evidence: sawRegistering,
+		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *Facts) bool { return interfaceFor(f) == tristate.True },
+		text: func(f *Facts) string {
+			return f.GPU.Driver + " is not registered, though the RDMA stack has the interface for it"
+		},
+		fix: func(f *Facts) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawRegistering,
 	},
 	{
-		status: Fail, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
-		text: say("%s is not registered: the RDMA stack has no interface for it ("+peerSymbol+")", gpuDriverName),
-		fix:  say("use DMA-BUF (see dmabuf); or install %s, then %s", peerStack, installClient), evidence: sawInterface,
+		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *Facts) bool { return interfaceFor(f) == tristate.False },
+		text: func(f *Facts) string {
+			return f.GPU.Driver + " is not registered: the RDMA stack has no interface for it (" + peerSymbol + ")"
+		},
+		fix: func(f *Facts) []string {
+			return steps("use DMA-BUF (see dmabuf)", "or install "+f.NIC.Help.PeerStack+", then "+f.GPU.Help.Install)
+		}, evidence: sawInterface,
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath,
-		text: say("%s is not registered; whether the RDMA stack has an interface for it cannot be read", gpuDriverName),
-		fix:  say("%s; then %s", installClient, register), evidence: sawInterface,
+		text: func(f *Facts) string {
+			return f.GPU.Driver + " is not registered; whether the RDMA stack has an interface for it cannot be read"
+		},
+		fix: func(f *Facts) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawInterface,
 	},
 }
-
-func gpuDriverName(f *Facts) string { return f.GPU.Driver }
-func installClient(f *Facts) string { return f.GPU.Help.Install }
-func register(f *Facts) string      { return f.GPU.Help.Register }
 
 // canRegister reports whether the loaded GPU driver has the function that registers.
 func canRegister(f *Facts) tristate.State { return f.Kmod.Symbols[f.GPU.Client.Symbol].Found }
@@ -66,34 +73,41 @@ func sawRegistering(f *Facts) []string {
 // nobodysPeer are the reasons why a NIC's driver names no GPU whose memory it reaches.
 var nobodysPeer = []row{
 	{
-		status: Fail, when: is((*Facts).NICDriven, tristate.False),
-		text: say("no NIC is bound to %s, so nothing says which GPUs' memory it reaches", nicDriverName), fix: say("see nic-driver"),
+		status: Fail, when: func(f *Facts) bool { return f.NICDriven() == tristate.False },
+		text: func(f *Facts) string {
+			return "no NIC is bound to " + f.NIC.Drivers[0] + ", so nothing says which GPUs' memory it reaches"
+		}, fix: do("see nic-driver"),
 		evidence: nicDrivers,
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing", when: func(f *Facts) bool { return peermemOf(f).File == "" },
-		text:     say("the kernel's own %s reaches GPU memory by DMA-BUF alone", rdmaModule),
-		fix:      say("see dmabuf; or install %s", peerStack),
+		text: func(f *Facts) string {
+			return "the kernel's own " + f.NIC.Module + " reaches GPU memory by DMA-BUF alone"
+		},
+		fix:      func(f *Facts) []string { return steps("see dmabuf", "or install "+f.NIC.Help.PeerStack) },
 		evidence: sawNoPeerFile,
 	},
 	{
-		status: Fail, code: "EFAPeermemMissing", when: closedModules,
-		text: say("%s reaches no GPU memory (%s): newer kernels keep the functions of proprietary kernel modules from it", rdmaModule, peerFile),
-		fix:  say("install the open kernel modules of the GPU driver, then modprobe %s (package %s)", bridge, peerPackage),
+		status: Fail, code: "EFAPeermemMissing", when: func(f *Facts) bool { return f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False },
+		text: func(f *Facts) string {
+			return f.NIC.Module + " reaches no GPU memory (" + peerFile(f) + "): newer kernels keep the functions of proprietary kernel modules from it"
+		},
+		fix: func(f *Facts) []string {
+			return steps("install the open kernel modules of the GPU driver, then modprobe " + bridge(f) + " (package " + f.NIC.PeerMemory.Package + ")")
+		},
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing",
-		text: say("%s reaches no GPU memory (%s): if the GPU driver is loaded after %s, nothing loads %s", rdmaModule, peerFile, rdmaModule, bridge),
-		fix:  say("modprobe %s (package %s), and for the next boot /etc/modules-load.d", bridge, peerPackage),
+		text: func(f *Facts) string {
+			return f.NIC.Module + " reaches no GPU memory (" + peerFile(f) + "): if the GPU driver is loaded after " + f.NIC.Module + ", nothing loads " + bridge(f)
+		},
+		fix: func(f *Facts) []string {
+			return steps("modprobe " + bridge(f) + " (package " + f.NIC.PeerMemory.Package + "), and for the next boot /etc/modules-load.d")
+		},
 	},
 }
 
-func closedModules(f *Facts) bool {
-	return f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False
-}
-
-func bridge(f *Facts) string      { return f.NIC.PeerMemory.Bridge }
-func peerPackage(f *Facts) string { return f.NIC.PeerMemory.Package }
+func bridge(f *Facts) string { return f.NIC.PeerMemory.Bridge }
 
 // peerFile is what the file of the driver says: "p2p is empty".
 func peerFile(f *Facts) string {
@@ -119,50 +133,67 @@ func sawNoPeerFile(f *Facts) []string {
 // its own.
 var notHeld = []row{
 	{
-		status: Fail, when: all(vendorsModuleRuns, clientLive),
-		text: say("%s is loaded, but does not serve %s: both must be holders of %s", firstModule, rdmaModule, vendorsModule),
-		fix:  say("rebuild the GPU driver's kernel modules against %s, and use %s of the same release; then reload %s and %s", vendorsModule, rdmaModule, rdmaModule, peermemName),
+		status: Fail, when: func(f *Facts) bool { return vendorsModuleRuns(f) && clientLive(f) },
+		text: func(f *Facts) string {
+			return firstModule(f) + " is loaded, but does not serve " + f.NIC.Module + ": both must be holders of " + f.NIC.PeerMemory.Module
+		},
+		fix: func(f *Facts) []string {
+			return steps("rebuild the GPU driver's kernel modules against "+f.NIC.PeerMemory.Module+", and use "+f.NIC.Module+" of the same release", "then reload "+f.NIC.Module+" and "+peermemName(f))
+		},
 	},
 	{
 		status: Fail, when: vendorsModuleRuns,
-		text: say("not loaded, though %s has the interface for it", vendorsModule),
-		fix:  say("modprobe %s; if that says Invalid argument, rebuild the GPU driver's kernel modules against %s", peermemName, vendorsModule),
+		text: func(f *Facts) string {
+			return "not loaded, though " + f.NIC.PeerMemory.Module + " has the interface for it"
+		},
+		fix: func(f *Facts) []string {
+			return steps("modprobe "+peermemName(f), "if that says Invalid argument, rebuild the GPU driver's kernel modules against "+f.NIC.PeerMemory.Module)
+		},
 	},
 	{
 		status: Fail, when: clientLive,
-		text: say("%s is loaded, but does not serve %s, because %s is not loaded", firstModule, rdmaModule, vendorsModule),
-		fix:  say("install %s and load it before %s; then rebuild the GPU driver's kernel modules%s", peerPackage, rdmaModule, orDMABuf),
+		text: func(f *Facts) string {
+			return firstModule(f) + " is loaded, but does not serve " + f.NIC.Module + ", because " + f.NIC.PeerMemory.Module + " is not loaded"
+		},
+		fix: func(f *Facts) []string {
+			return steps("install "+f.NIC.PeerMemory.Package+" and load it before "+f.NIC.Module, "then rebuild the GPU driver's kernel modules", orDMABuf(f))
+		},
 	},
 	{
-		status: Fail, text: say("not loaded, and neither is %s, which gives GPU memory to %s", vendorsModule, rdmaModule),
-		fix: say("install %s and load it before %s; then modprobe %s%s", peerPackage, rdmaModule, peermemName, orDMABuf),
+		status: Fail, text: func(f *Facts) string {
+			return "not loaded, and neither is " + f.NIC.PeerMemory.Module + ", which gives GPU memory to " + f.NIC.Module
+		},
+		fix: func(f *Facts) []string {
+			return steps("install "+f.NIC.PeerMemory.Package+" and load it before "+f.NIC.Module, "then modprobe "+peermemName(f), orDMABuf(f))
+		},
 	},
 }
 
-func vendorsModule(f *Facts) string   { return f.NIC.PeerMemory.Module }
-func vendorsModuleRuns(f *Facts) bool { return runningExporter(f) == vendorsModule(f) }
-func clientLive(f *Facts) bool        { return clientState(f) == kmod.Live }
+func vendorsModuleRuns(f *Facts) bool {
+	return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner == f.NIC.PeerMemory.Module
+}
+func clientLive(f *Facts) bool { return clientState(f) == kmod.Live }
 
 func sawHolders(f *Facts) []string {
 	seen := sawInterface(f)
 	if !vendorsModuleRuns(f) {
-		seen = append(seen, saw(kmod.HoldersDir(vendorsModule(f)), "absent"))
+		seen = append(seen, saw(kmod.HoldersDir(f.NIC.PeerMemory.Module), "absent"))
 	}
 	return seen
 }
 
 // noInterface: the NIC's driver supports no client.
 var noInterface = []row{{
-	status: Fail, text: say("%s supports no peer memory client: DMA-BUF is the only way", rdmaModule), fix: say("see dmabuf"), evidence: sawInterface,
+	status: Fail, text: func(f *Facts) string {
+		return f.NIC.Module + " supports no peer memory client: DMA-BUF is the only way"
+	}, fix: do("see dmabuf"), evidence: sawInterface,
 }}
 
 // Releases of the NIC's driver.
 
-func nicDriverRelease(f *Facts) string { return f.advised().NICVersions[f.NIC.Name] }
-
 // peersTooOld: the NIC's driver is older than the GPU driver's interface.
 func peersTooOld(f *Facts) bool {
-	return neededRelease(f) != "" && older(nicDriverRelease(f), neededRelease(f))
+	return neededRelease(f) != "" && older(f.advised().NICVersions[f.NIC.Name], neededRelease(f))
 }
 
 // neededRelease is the first release of the NIC's driver that works with the loaded GPU
@@ -181,7 +212,7 @@ func neededRelease(f *Facts) string {
 
 // saidAlways: in this release the file that is the proof always says the same.
 func saidAlways(f *Facts) bool {
-	return provenFrom(f) != "" && older(nicDriverRelease(f), provenFrom(f))
+	return provenFrom(f) != "" && older(f.advised().NICVersions[f.NIC.Name], provenFrom(f))
 }
 
 func provenFrom(f *Facts) string {
@@ -194,7 +225,7 @@ func provenFrom(f *Facts) string {
 }
 
 func sawReleases(f *Facts) []string {
-	return slices.Concat(f.saw(kmod.FactNICVersion, "/"+rdmaModule(f)+"/", nicDriverRelease(f)), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
+	return slices.Concat(f.saw(kmod.FactNICVersion, "/"+f.NIC.Module+"/", f.advised().NICVersions[f.NIC.Name]), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
 }
 
 // older reports whether a release, such as "2.17.2g", is before another; false if either

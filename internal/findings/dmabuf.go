@@ -13,26 +13,36 @@ import (
 
 var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: asked, evidence: sawAnswers, rows: slices.Concat([]row{
 	{
-		status: Warn, code: "EFADMABufOff", when: all(is(dmabufWay, tristate.True), is(peermemWay, tristate.False)), which: withoutDMABufInPlugin,
+		status: Warn, code: "EFADMABufOff", when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True && f.Verdict.Peermem == tristate.False }, which: withoutDMABufInPlugin,
 		text: say("DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA"),
-		fix:  say("use aws-ofi-nccl 1.19.2 or newer, also in containers; or install %s, then modprobe %s", peerStack, bridge),
+		fix: func(f *Facts) []string {
+			return steps("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then modprobe "+bridge(f))
+		},
 	}, {
-		status: OK, when: all(is(dmabufWay, tristate.True), is((*Facts).DevicesSay, tristate.True)),
-		text: say("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)", exports, nicFamily),
+		status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True && f.DevicesSay() == tristate.True },
+		text: func(f *Facts) string {
+			return "the GPU driver " + exports(f) + ", and " + f.NIC.Name + " can register DMA-BUF (only a transfer proves more)"
+		},
 	}, {
-		status: OK, when: is(dmabufWay, tristate.True),
-		text: say("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)", gpuSide, nicFamily),
+		status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True },
+		text: func(f *Facts) string {
+			return gpuSide(f) + " and " + f.NIC.Name + " show everything that DMA-BUF needs (inferred; only a transfer proves it)"
+		},
 	},
 }, dmabufRows, []row{
 	{
-		status: Undecidable, reason: verdict.Unreadable, when: all(is(dmabufWay, tristate.Unknown), firstUnknown(verdict.KernelOption)),
-		text:     say("whether %s exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read", gpuDriverName),
-		fix:      say("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool {
+			return f.Verdict.DMABuf == tristate.Unknown && firstOf(f, tristate.Unknown) == verdict.KernelOption
+		},
+		text: func(f *Facts) string {
+			return "whether " + f.GPU.Driver + " exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read"
+		},
+		fix:      do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
 		evidence: unreadNeeds,
 	}, {
-		status: Undecidable, reason: verdict.Unreadable, when: is(dmabufWay, tristate.Unknown),
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.Unknown },
 		text:     say("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read"),
-		fix:      say("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither"),
+		fix:      do("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither"),
 		evidence: unreadNeeds,
 	},
 }, lackRows())}
@@ -43,61 +53,65 @@ var lacks = []struct {
 	need verdict.Need
 	row
 }{
-	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: passthrough, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
+	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: func(f *Facts) bool { return f.AllPassthrough() == tristate.True }, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
 	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
-	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: passthrough, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
+	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: func(f *Facts) bool { return f.AllPassthrough() == tristate.True }, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.TuringGPU, row{
 		code: "PreTuring", text: say("no eligible GPU that the driver drives is of the Turing generation or newer"),
-		fix: say("use %s: DMA-BUF needs Turing or newer", peermemName), evidence: gpuIDs,
+		fix: func(f *Facts) []string { return steps("use " + peermemName(f) + ": DMA-BUF needs Turing or newer") }, evidence: gpuIDs,
 	}},
 	{verdict.OpenModules, row{
 		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
-		fix: say("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: sawModuleType,
+		fix: do("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: func(f *Facts) []string {
+			return f.saw(kmod.FactDriver, "", strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
+		},
 	}},
 	{verdict.OwnMemory, noPlace},
 	{verdict.PCIeMapping, unmapped},
 	{verdict.KernelOption, row{
-		code: "KernelOptionMissing", text: say("the kernel was built without CONFIG_%s, which %s needs to export DMA-BUF to NICs", missingOption, gpuDriverName),
-		fix: say("use a kernel that has CONFIG_%s=y", missingOption), evidence: sawOptions,
+		code: "KernelOptionMissing", text: func(f *Facts) string {
+			return "the kernel was built without CONFIG_" + missingOption(f) + ", which " + f.GPU.Driver + " needs to export DMA-BUF to NICs"
+		},
+		fix: func(f *Facts) []string { return steps("use a kernel that has CONFIG_" + missingOption(f) + "=y") }, evidence: sawOptions,
 	}},
 	{verdict.NICDevice, row{
-		code: "NoMLX5Device", when: func(f *Facts) bool { return dmabufSymbol(f) != "" && f.RDMADevice() == tristate.False },
-		text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"), fix: say("see rdma-device"), evidence: nicDrivers,
+		code: "NoMLX5Device", when: func(f *Facts) bool { return f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False },
+		text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"), fix: do("see rdma-device"), evidence: nicDrivers,
 	}},
 	{verdict.NICDevice, row{
 		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"),
-		fix: say("DMA-BUF needs %s", newerNIC), evidence: nicDrivers,
+		fix: func(f *Facts) []string { return steps("DMA-BUF needs " + f.NIC.Help.Product) }, evidence: nicDrivers,
 	}},
 	{verdict.DevicesAccept, row{
 		code: "DMABufRefused", text: say("the RDMA devices cannot register DMA-BUF"),
-		fix: say("%s, with CONFIG_INFINIBAND_ON_DEMAND_PAGING", newerStack),
+		fix: func(f *Facts) []string { return steps(newerStack(f) + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING") },
 	}},
 	{verdict.CoreSymbol, row{
 		code: "NoDMABuf", text: say("the RDMA core has no DMA-BUF (" + kmod.UmemDMABuf + ")"),
-		fix: newerStack, evidence: sawCoreSymbol,
+		fix: func(f *Facts) []string { return steps(newerStack(f)) }, evidence: func(f *Facts) []string { return f.sawSymbol(kmod.UmemDMABuf) },
 	}},
 	{verdict.DriverSymbol, row{
-		code: "NoDMABuf", text: say("%s has no DMA-BUF (%s)", rdmaModule, dmabufSymbol),
-		fix: say("%s, with %s loaded", newerStack, rdmaModule), evidence: sawDriverSymbol,
+		code: "NoDMABuf", text: func(f *Facts) string { return f.NIC.Module + " has no DMA-BUF (" + f.NIC.DMABuf + ")" },
+		fix: func(f *Facts) []string { return steps(newerStack(f) + ", with " + f.NIC.Module + " loaded") }, evidence: func(f *Facts) []string { return f.sawSymbol(f.NIC.DMABuf) },
 	}},
 }
 
-var (
-	noDriver  = say("no GPU driver is loaded")
-	notBound  = say("no eligible GPU is bound to the %s driver", vendor)
-	seeDriver = say("see gpu-driver")
-)
+var noDriver = say("no GPU driver is loaded")
+
+func notBound(f *Facts) string {
+	return "no eligible GPU is bound to the " + f.GPU.Help.Vendor + " driver"
+}
+
+var seeDriver = do("see gpu-driver")
 
 // lackRows makes two rows of each: one that holds where its need is the first that
 // is not met, and one before it where peermem makes DMA-BUF unnecessary.
 func lackRows() []row {
 	var rows []row
 	for _, l := range lacks {
-		first := all(func(f *Facts) bool { return firstOf(f, tristate.False) == l.need }, l.when)
-		r := l.row
-		r.status, r.when = Fail, first
-		served := row{status: OK, when: all(first, is(peermemWay, tristate.True)), which: l.which, text: say("%s; not needed: peermem is available", l.text)}
+		r := given(failed(l.row), func(f *Facts) bool { return firstOf(f, tristate.False) == l.need })
+		served := row{status: OK, when: func(f *Facts) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, which: l.which, text: func(f *Facts) string { return l.text(f) + "; not needed: peermem is available" }}
 		rows = append(rows, served, r)
 	}
 	return rows
@@ -108,7 +122,7 @@ func gpuSide(f *Facts) string {
 	if f.GPU.OpenFrom != 0 {
 		return "the GPU driver's open kernel modules"
 	}
-	return gpuDriverName(f)
+	return f.GPU.Driver
 }
 
 func exports(f *Facts) string {
@@ -167,7 +181,7 @@ func unreadNeeds(f *Facts) []string {
 	for _, p := range f.DMABufNeeds() {
 		for _, l := range lacks {
 			if p.Met == tristate.Unknown && l.need == p.Need {
-				seen = append(seen, l.evidence.of(f)...)
+				seen = append(seen, of(l.evidence, f)...)
 			}
 		}
 	}
@@ -181,13 +195,6 @@ func sawGPUDriver(f *Facts) []string {
 	}
 	return []string{sawFile(files[len(files)-1], gpuDriverState(f).Loaded)} // looked for where there is no version
 }
-
-func sawModuleType(f *Facts) []string {
-	return f.saw(kmod.FactDriver, "", strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
-}
-
-func sawCoreSymbol(f *Facts) []string   { return f.sawSymbol(kmod.UmemDMABuf) }
-func sawDriverSymbol(f *Facts) []string { return f.sawSymbol(dmabufSymbol(f)) }
 
 func asked(f *Facts) string {
 	if len(f.Asked) == 0 {
@@ -221,22 +228,31 @@ func sawAnswers(f *Facts) []string {
 
 var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
 	{
-		status: Warn, code: "LegacyPeerDirect", when: all(legacyStack, not(legacyConfigured)),
-		text:     say("%s%s, which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1", stackOrigin, peerDirect),
-		fix:      say("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module; better, move to MOFED 5.1 or newer"),
-		evidence: sawLegacy,
+		status: Warn, code: "LegacyPeerDirect", when: func(f *Facts) bool { return legacyStack(f) && !legacyConfigured(f) },
+		text: func(f *Facts) string {
+			return stackOrigin(f) + peerDirect(f) + ", which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1"
+		},
+		fix: do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module", "better, move to MOFED 5.1 or newer"),
+		evidence: func(f *Facts) []string {
+			return slices.Concat(
+				f.saw(kmod.FactStack, "/version", f.Kmod.MOFED.Version),
+				f.saw(kmod.FactPeermemModule, "/peerdirect_support", f.advised().Peermem.LegacyAPI),
+				sawPeermem(f), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
+		},
 	},
-	{status: OK, when: all(legacyStack, originKnown), text: say("%s%s, as the peer memory module is set to use it", stackOrigin, peerDirect)},
-	{status: OK, when: originKnown, text: say("%s%s", stackOrigin, peerDirect)},
-	{status: OK, when: noModuleLoaded, text: say("no RDMA driver is loaded for the NICs%s", peerDirect)},
-	{status: Undecidable, text: say("the origin of the RDMA drivers cannot be read%s", peerDirect)},
+	{status: OK, when: func(f *Facts) bool { return legacyStack(f) && originKnown(f) }, text: func(f *Facts) string {
+		return stackOrigin(f) + peerDirect(f) + ", as the peer memory module is set to use it"
+	}},
+	{status: OK, when: originKnown, text: func(f *Facts) string { return stackOrigin(f) + peerDirect(f) }},
+	{status: OK, when: noModuleLoaded, text: func(f *Facts) string { return "no RDMA driver is loaded for the NICs" + peerDirect(f) }},
+	{status: Undecidable, text: func(f *Facts) string { return "the origin of the RDMA drivers cannot be read" + peerDirect(f) }},
 }}
 
 func originKnown(f *Facts) bool {
 	if f.NIC.MOFED {
 		return f.Kmod.MOFED.Origin != kmod.OriginUnknown
 	}
-	_, known := f.advised().NICVersions[nicFamily(f)]
+	_, known := f.advised().NICVersions[f.NIC.Name]
 	return known && f.RDMADevice() == tristate.True
 }
 
@@ -247,13 +263,13 @@ func noModuleLoaded(f *Facts) bool {
 
 func stackOrigin(f *Facts) string {
 	if !f.NIC.MOFED {
-		if version := nicDriverRelease(f); version != "" {
-			return rdmaModule(f) + " " + version + " from the NIC's vendor"
+		if version := f.advised().NICVersions[f.NIC.Name]; version != "" {
+			return f.NIC.Module + " " + version + " from the NIC's vendor"
 		}
 		if peermemOf(f).File != "" || peermemOf(f).Registered == tristate.True && !driverIsClient(f) { // the kernel's own driver supports no peer memory
-			return rdmaModule(f) + " from the NIC's vendor"
+			return f.NIC.Module + " from the NIC's vendor"
 		}
-		return "the kernel's own " + rdmaModule(f)
+		return "the kernel's own " + f.NIC.Module
 	}
 	switch m := f.Kmod.MOFED; m.Origin {
 	case kmod.OriginMOFED:
@@ -285,11 +301,4 @@ func legacyConfigured(f *Facts) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
 	return persistent || p.LegacyAPI == "1" || forerunner(f, peermemClient(f))
-}
-
-func sawLegacy(f *Facts) []string {
-	return slices.Concat(
-		f.saw(kmod.FactStack, "/version", f.Kmod.MOFED.Version),
-		f.saw(kmod.FactPeermemModule, "/peerdirect_support", f.advised().Peermem.LegacyAPI),
-		sawPeermem(f), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
 }

@@ -81,32 +81,11 @@ func eligibleGPU(fn *pci.Function) bool { return fn.GPUEligible() }
 func eligibleNIC(fn *pci.Function) bool { return fn.NICEligible() }
 func eligible(fn *pci.Function) bool    { return eligibleGPU(fn) || eligibleNIC(fn) }
 
-// evidence is what files held, "file=value" each.
-type evidence func(*Facts) []string
-
-func (e evidence) of(f *Facts) []string {
-	if e == nil {
-		return nil
-	}
-	return e(f)
-}
-
 // subjects are what a row is about, with the evidence for it.
 type subjects struct{ names, evidence []string }
 
 func (s *subjects) add(name string, evidence ...string) {
 	s.names, s.evidence = append(s.names, name), append(s.evidence, evidence...)
-}
-
-// join puts pieces of evidence together; nil is none.
-func join(pieces ...evidence) evidence {
-	return func(f *Facts) []string {
-		var all []string
-		for _, piece := range pieces {
-			all = append(all, piece.of(f)...)
-		}
-		return all
-	}
 }
 
 // unique keeps each text once.
@@ -120,15 +99,9 @@ func unique(texts []string) []string {
 	return all
 }
 
-// evidenceOf is the evidence for what a row may be about.
-func evidenceOf(which func(*Facts) subjects) evidence {
-	return func(f *Facts) []string { return which(f).evidence }
-}
-
 func gpuDrivers(f *Facts) []string { return f.of(eligibleGPU, sawDriver) }
 func nicDrivers(f *Facts) []string { return f.of(eligibleNIC, sawDriver) }
 func gpuIDs(f *Facts) []string     { return f.of(isGPU, sawID) }
-func nicIDs(f *Facts) []string     { return f.of(isNIC, sawID) }
 
 // sawDriver is evidence of the driver that a function is bound to.
 func sawDriver(fn *pci.Function) string {

@@ -14,18 +14,18 @@ import (
 var expectedCheck = check{name: "expected", rows: []row{
 	{
 		status: Undecidable, code: "NoMachineType", when: func(f *Facts) bool { return f.Expected.NoType },
-		text: say("no machine type of the file matches: %s", machine),
-		fix:  say("add a type to the file that matches this machine, or correct the match of its type"),
+		text: func(f *Facts) string { return "no machine type of the file matches: " + machine(f) },
+		fix:  do("add a type to the file that matches this machine, or correct the match of its type"),
 	}, {
 		status: Undecidable, when: func(f *Facts) bool { return f.Expected.Type == "" },
-		text: say("cannot determine which machine type applies: %s", machine),
-		fix:  say("see what could not be read, or match by other properties"),
+		text: func(f *Facts) string { return "cannot determine which machine type applies: " + machine(f) },
+		fix:  do("see what could not be read, or match by other properties"),
 	}, {
 		status: Fail, code: "Deviation", when: func(f *Facts) bool { return f.unmet != nil && f.unmet.State == tristate.False },
 		text: func(f *Facts) string {
 			return fmt.Sprintf("%s: %s expected, %s found", f.Expected.Type, f.unmet.Expected, f.unmet.Found)
 		},
-		fix: func(f *Facts) string { return f.unmet.Fix },
+		fix: func(f *Facts) []string { return f.unmet.Fix },
 	}, {
 		status: Undecidable, when: func(f *Facts) bool { return f.unmet != nil },
 		text: func(f *Facts) string {

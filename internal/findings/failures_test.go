@@ -262,16 +262,16 @@ func TestFailures(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("no finding %s among %+v", c.code, list)
 			}
-			if f := list[i]; f.Status == findings.OK || f.Fix == "" && c.code != "NoGPU" && c.code != "TegraGPU" || !strings.Contains(f.Fix, c.fix) {
+			if f := list[i]; f.Status == findings.OK || f.FixText() == "" && c.code != "NoGPU" && c.code != "TegraGPU" || !strings.Contains(f.FixText(), c.fix) {
 				t.Errorf("%s: %+v", c.code, f)
 			}
 			checkEvidence(t, dir, &list[i])
-			if f := list[i]; strings.Contains(f.Detail+f.Fix, "%!") {
+			if f := list[i]; strings.Contains(f.Detail+f.FixText(), "%!") {
 				t.Errorf("a text lacks a part: %+v", f)
 			}
 			page, _ := reasons.Page(string(c.code))
-			if f := list[i]; strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
-				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.Fix)
+			if f := list[i]; strings.Contains(f.Detail+f.FixText(), "Operator") && !strings.Contains(page, "operators.md#") {
+				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.FixText())
 			}
 			c.asked = tristate.Unknown
 			if _, list = c.findings(t, cmp.Or(c.fixedOn, c.machine), c.broken, c.fixed); slices.ContainsFunc(list, func(f findings.Finding) bool { return f.Code == c.code }) {

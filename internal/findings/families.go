@@ -17,16 +17,18 @@ import (
 var otherGPUs = check{name: "other-gpus", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "MixedGPUs", which: notReadyGPUs,
-		text: say("the findings are about %s GPUs with %s NICs; %s", gpuFamily, nicFamily, which),
-		fix:  say("gdr-features explain REASON says what to do for these GPUs"),
+		text: func(f *Facts) string {
+			return "the findings are about " + f.GPU.Name + " GPUs with " + f.NIC.Name + " NICs; " + about(f)
+		},
+		fix: do("gdr-features explain REASON says what to do for these GPUs"),
 	},
 	{
 		status: OK, when: func(f *Facts) bool { return len(f.Others()) > 0 },
-		text: say("the findings are about %s GPUs with %s NICs; %s GPUs are ready too", gpuFamily, nicFamily, otherFamilies),
+		text: func(f *Facts) string {
+			return "the findings are about " + f.GPU.Name + " GPUs with " + f.NIC.Name + " NICs; " + strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ") + " GPUs are ready too"
+		},
 	},
 }}
-
-func gpuFamily(f *Facts) string { return f.GPU.Name }
 
 // notReadyGPUs lists the families of GPUs that the findings are not about and that are not
 // ready.
@@ -45,34 +47,32 @@ func notReadyGPUs(f *Facts) (others subjects) {
 	return others
 }
 
-func otherFamilies(f *Facts) string {
-	return strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ")
-}
-
 // userSpace: rdma-core does not open a device whose driver has an ABI that it does not know, and
 // the vendor's own library does not open one of the kernel's own driver. Which library is used
 // is up to each container image; on the node no driver of a known ABI is wrong.
 var userSpace = check{name: "user-space", rows: []row{
 	{
 		status: Warn, code: "VerbsABIMismatch", which: abiIs(unknownABI),
-		text: say("neither rdma-core's library nor a known one of the vendor opens %s", which),
-		fix:  say("install the library for %s of the same release as the driver, from its vendor, in every container image; or use the kernel's own driver", nicFamily),
+		text: func(f *Facts) string {
+			return "neither rdma-core's library nor a known one of the vendor opens " + about(f)
+		},
+		fix: func(f *Facts) []string {
+			return steps("install the library for "+f.NIC.Name+" of the same release as the driver, from its vendor, in every container image", "or use the kernel's own driver")
+		},
 	},
 	{
 		status: OK, which: abiIs(vendorABI),
-		text: say("the vendor's own driver: container images need %s of its release, as rdma-core's library supports ABI %s: %s", vendorLibrary, knownABI, which),
+		text: func(f *Facts) string {
+			return "the vendor's own driver: container images need " + f.NIC.Help.Library + " of its release, as rdma-core's library supports ABI " + strconv.Itoa(f.NIC.Uverbs.ABI) + ": " + about(f)
+		},
 	},
 	{
 		status: OK, which: abiIs(kernelABI),
-		text: say("the kernel's own ABI: container images need rdma-core's library, as %s supports ABI %s: %s", vendorLibrary, vendorABIs, which),
+		text: func(f *Facts) string {
+			return "the kernel's own ABI: container images need rdma-core's library, as " + f.NIC.Help.Library + " supports ABI " + strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ") + ": " + about(f)
+		},
 	},
 }}
-
-func vendorLibrary(f *Facts) string { return f.NIC.Help.Library }
-func knownABI(f *Facts) string      { return strconv.Itoa(f.NIC.Uverbs.ABI) }
-func vendorABIs(f *Facts) string {
-	return strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ")
-}
 
 func kernelABI(u *family.Uverbs, abi int) bool  { return abi == u.ABI && len(u.VendorABIs) > 0 }
 func vendorABI(u *family.Uverbs, abi int) bool  { return slices.Contains(u.VendorABIs, abi) }
@@ -97,13 +97,17 @@ func abiIs(kind func(*family.Uverbs, int) bool) func(*Facts) subjects {
 var bar = check{name: "bar", rows: []row{
 	{
 		status: Warn, code: "SmallBAR", which: smallBAR,
-		text: say("only a part of the GPU's memory is visible on PCI: %s", which),
-		fix:  say(largeBAR),
+		text: func(f *Facts) string {
+			return "only a part of the GPU's memory is visible on PCI: " + about(f)
+		},
+		fix: do(largeBAR),
 	},
 	{
 		status: Warn, code: "SmallBAR1", which: smallBAR1,
-		text: say("BAR1 is less than 1 GiB, and no more GPU memory than this can be registered at a time: %s", which),
-		fix:  largerBAR1,
+		text: func(f *Facts) string {
+			return "BAR1 is less than 1 GiB, and no more GPU memory than this can be registered at a time: " + about(f)
+		},
+		fix: largerBAR1,
 	},
 }}
 
@@ -140,16 +144,16 @@ func hasSmallBAR1(fn *pci.Function) bool {
 }
 
 // largerBAR1 says what to do, by the sizes that the first GPU's BAR can be given.
-func largerBAR1(f *Facts) string {
+func largerBAR1(f *Facts) []string {
 	gpu := f.functions(hasSmallBAR1)[0]
 	switch size, number := gpu.Memory.Largest(); {
 	case size > gpu.Memory.Visible:
-		return fmt.Sprintf("%s; or unbind the GPU's driver and write %d to %s, for %d MiB",
-			largeBAR, number, gpu.Address.File(gpu.Memory.ResizeFile()), size/mib)
+		return steps(largeBAR, fmt.Sprintf("or unbind the GPU's driver and write %d to %s, for %d MiB",
+			number, gpu.Address.File(gpu.Memory.ResizeFile()), size/mib))
 	case size > 0:
-		return "the BAR cannot be made larger: register small buffers, or use another GPU"
+		return steps("the BAR cannot be made larger: register small buffers, or use another GPU")
 	}
-	return largeBAR + "; nvidia-smi -q -d MEMORY shows BAR1"
+	return steps(largeBAR, "nvidia-smi -q -d MEMORY shows BAR1")
 }
 
 // sawBAR is evidence of the BAR that a GPU's memory is reached through.

@@ -44,13 +44,15 @@ type Finding struct {
 	Code Code
 	// Detail is what was found, in one sentence.
 	Detail string
-	// Fix is what to do about it, "" for nothing. A semicolon and a space separate
-	// alternatives and steps.
-	Fix string
+	// Fix is what to do about it: steps, or alternatives, which begin with "or".
+	Fix []string
 	// Sources are the files it was read from. Evidence is what those that matter
 	// held, "file=value".
 	Sources, Evidence []string
 }
+
+// FixText is the fix in one line: the steps, with semicolons between them.
+func (f *Finding) FixText() string { return strings.Join(f.Fix, "; ") }
 
 // Facts are what findings are made of.
 type Facts struct {
@@ -77,8 +79,8 @@ type check struct {
 	facts   []kmod.Fact
 	// tail and evidence are added to the text and evidence of every row; nil for
 	// nothing.
-	tail     words
-	evidence evidence
+	tail     func(*Facts) string
+	evidence func(*Facts) []string
 	// reason is that of failed rows that have none of their own.
 	reason func(*Facts) verdict.Reason
 	rows   []row
@@ -95,10 +97,11 @@ type row struct {
 	// something that the row is about.
 	when  func(*Facts) bool
 	which func(*Facts) subjects
-	// text says what was found, fix what to do about it.
-	text, fix words
-	// evidence is what the files held that matter, beyond what which gives.
-	evidence evidence
+	// text says what was found, fix what to do about it; nil for nothing.
+	text func(*Facts) string
+	fix  func(*Facts) []string
+	// evidence is what the files held that matter, beyond that of which; nil for nothing.
+	evidence func(*Facts) []string
 }
 
 // All returns the findings: the checks in the order of the verdict, those that advise, those
@@ -186,10 +189,10 @@ func (c *check) finding(r *row, f *Facts) Finding {
 	if reason == "" && r.status == Fail && c.reason != nil {
 		reason = c.reason(f)
 	}
-	seen := unique(slices.Concat(f.about.evidence, c.evidence.of(f), r.evidence.of(f)))
+	seen := unique(slices.Concat(f.about.evidence, of(c.evidence, f), of(r.evidence, f)))
 	return Finding{
 		Check: c.name, Status: r.status, Reason: reason, Code: r.codeOr(reason),
-		Detail: sanitize.Terminal(r.text.of(f) + c.tail.of(f)), Fix: sanitize.Terminal(r.fix.of(f)),
+		Detail: sanitize.Terminal(of(r.text, f) + of(c.tail, f)), Fix: sanitized(of(r.fix, f)),
 		Sources: sanitized(c.files(f, seen)), Evidence: sanitized(seen),
 	}
 }
@@ -235,6 +238,14 @@ func pattern(file string) string {
 
 // covers reports whether a file is, or is below, a source.
 func covers(source, file string) bool { return file == source || strings.HasPrefix(file, source+"/") }
+
+// of is the value of a function for these facts, the zero value without a function.
+func of[T any](value func(*Facts) T, f *Facts) (none T) {
+	if value == nil {
+		return none
+	}
+	return value(f)
+}
 
 func sanitized(texts []string) []string {
 	for i := range texts {

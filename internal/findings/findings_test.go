@@ -54,7 +54,7 @@ func TestAskedFindings(t *testing.T) {
 	n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}, {Device: "rxe0", DMABuf: no}}
 	f := findingOf(t, n, "dmabuf")
 	const detail = "the RDMA devices cannot register DMA-BUF; asked: mlx5_0 rxe0 cannot"
-	if f.Status != findings.Fail || f.Detail != detail || !strings.Contains(f.Fix, "ON_DEMAND_PAGING") {
+	if f.Status != findings.Fail || f.Detail != detail || !strings.Contains(f.FixText(), "ON_DEMAND_PAGING") {
 		t.Errorf("%+v", f)
 	}
 	if last := f.Sources[len(f.Sources)-1]; last != "/dev/infiniband/uverbs*" {
@@ -153,7 +153,7 @@ func TestFindings(t *testing.T) {
 				if f.Status == findings.Fail && f.Reason == "" && v.Ready != tristate.True && f.Check != "dmabuf" {
 					t.Errorf("failed without a reason: %+v", f)
 				}
-				if f.Status == findings.Fail && f.Fix == "" && f.Reason != verdict.NoGPU {
+				if f.Status == findings.Fail && f.FixText() == "" && f.Reason != verdict.NoGPU {
 					t.Errorf("failed without a fix: %+v", f)
 				}
 				if v.Ready == tristate.True && f.Status == findings.Fail {

@@ -57,7 +57,7 @@ func TestFixes(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("no %s among %+v", c.check, list)
 			}
-			if f := list[i]; f.Code != c.code || !strings.Contains(f.Fix, c.fix) || c.never != "" && strings.Contains(f.Fix, c.never) {
+			if f := list[i]; f.Code != c.code || !strings.Contains(f.FixText(), c.fix) || c.never != "" && strings.Contains(f.FixText(), c.never) {
 				t.Errorf("%+v", f)
 			}
 		})

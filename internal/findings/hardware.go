@@ -3,6 +3,7 @@ package findings
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/show"
@@ -33,58 +34,76 @@ func (f *Facts) stepReason(check string) verdict.Reason {
 
 var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []row{
 	{
-		status: OK, when: because(""),
-		text: say("%s and %s can do GPUDirect RDMA", eligibleGPUs, func(f *Facts) string { return show.Count(f.Matrix.EligibleNICs, "NIC") }),
+		status: OK, when: func(f *Facts) bool { return f.stepReason("hardware") == "" },
+		text: func(f *Facts) string {
+			return eligibleGPUs(f) + " and " + show.Count(f.Matrix.EligibleNICs, "NIC") + " can do GPUDirect RDMA"
+		},
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: because(verdict.NoGPU), which: tegra,
+		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: tegra,
 		text: say("no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged"),
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), which: displays,
-		text: say("no GPU that GPUDirect RDMA works with; these are only displays: %s", which),
-		fix:  say("use %s", func(f *Facts) string { return display(f, f.functions(isDisplay(f))[0]).Help.Product }),
+		status: Fail, reason: verdict.NoGPU, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: displays,
+		text: func(f *Facts) string {
+			return "no GPU that GPUDirect RDMA works with; these are only displays: " + about(f)
+		},
+		fix: func(f *Facts) []string { return steps("use " + display(f, f.functions(isDisplay(f))[0]).Help.Product) },
 	},
-	{status: Fail, reason: verdict.NoGPU, when: because(verdict.NoGPU), text: say("no %s GPU on the PCI bus", vendors)},
+	{status: Fail, reason: verdict.NoGPU, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoGPU }, text: func(f *Facts) string { return "no " + vendors(f) + " GPU on the PCI bus" }},
 	{
-		status: Fail, reason: verdict.GPUUnsupported, when: because(verdict.GPUUnsupported),
-		text:     say("%s does not support GPUDirect RDMA on %s", func(f *Facts) string { return firstGPUFamily(f).Vendor }, firstGPU),
-		fix:      say("use %s", func(f *Facts) string { return firstGPUFamily(f).Product }),
+		status: Fail, reason: verdict.GPUUnsupported, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.GPUUnsupported },
+		text: func(f *Facts) string {
+			return f.Matrix.GPUs[0].GPU.Help.Vendor + " does not support GPUDirect RDMA on " + firstGPU(f)
+		},
+		fix:      func(f *Facts) []string { return steps("use " + f.Matrix.GPUs[0].GPU.Help.Product) },
 		evidence: gpuIDs,
 	},
 	{
-		status: Fail, reason: verdict.NoNIC, when: because(verdict.NoNIC),
+		status: Fail, reason: verdict.NoNIC, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoNIC },
 		text: say("no NIC on the PCI bus that GPUDirect RDMA works with"),
-		fix:  say("install one of these: %s", products),
+		fix:  func(f *Facts) []string { return steps("install one of these: " + products(f)) },
 	},
 	{
-		status: Undecidable, reason: verdict.NICNotJudged, when: because(verdict.NICNotJudged),
-		text: say("the only RDMA NICs are of families that are not judged: %s", otherNICs),
-		fix:  say("if you know that they reach GPU memory, judge by them too: --nic-families=%s", withOthers), evidence: otherNICIDs,
+		status: Undecidable, reason: verdict.NICNotJudged, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NICNotJudged },
+		text: func(f *Facts) string {
+			return "the only RDMA NICs are of families that are not judged: " + otherNICs(f)
+		},
+		fix: func(f *Facts) []string {
+			return steps("if you know that they reach GPU memory, judge by them too: --nic-families=" + withOthers(f))
+		}, evidence: func(f *Facts) []string { return f.of(isOtherNIC, sawID) },
 	},
 	{
-		status: Fail, reason: verdict.NICUnsupported, when: because(verdict.NICUnsupported),
+		status: Fail, reason: verdict.NICUnsupported, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NICUnsupported },
 		text:     say("every NIC is an unsupported model, manages an NVLink fabric, or has a class other than Ethernet (0200) and InfiniBand (0207)"),
-		fix:      say("install a %s NIC", newerThanThese),
-		evidence: nicIDs,
+		fix:      func(f *Facts) []string { return steps("install a " + newerThanThese(f) + " NIC") },
+		evidence: func(f *Facts) []string { return f.of(isNIC, sawID) },
 	},
 	{
-		status: Fail, reason: verdict.PlatformForbidsP2P, when: all(because(verdict.PlatformForbidsP2P), refuses(tristate.True)),
-		text: say("a machine of type %s cannot do GPUDirect RDMA with %s, whatever its GPUs can do", machineType, nicFamily),
-		fix:  say("use %s", func(f *Facts) string { return f.NIC.NoGPUMemory.Instead }), evidence: machineNames,
+		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *Facts) bool {
+			return f.stepReason("hardware") == verdict.PlatformForbidsP2P && refuses(tristate.True)(f)
+		},
+		text: func(f *Facts) string {
+			return "a machine of type " + f.Matrix.Machine.Product.Value + " cannot do GPUDirect RDMA with " + f.NIC.Name + ", whatever its GPUs can do"
+		},
+		fix: func(f *Facts) []string { return steps("use " + f.NIC.NoGPUMemory.Instead) }, evidence: machineNames,
 	},
 	{
-		status: Fail, reason: verdict.PlatformForbidsP2P, when: because(verdict.PlatformForbidsP2P),
-		text:     say("on this CPU the %s driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does", vendor),
+		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.PlatformForbidsP2P },
+		text: func(f *Facts) string {
+			return "on this CPU the " + f.GPU.Help.Vendor + " driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does"
+		},
 		fix:      moveTogether,
-		evidence: join(gpuPlaces, topoOverride),
+		evidence: func(f *Facts) []string { return slices.Concat(f.of(isGPU, sawPlace), topoOverride(f)) },
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: refuses(tristate.Unknown),
-		text: say("the type of this machine cannot be read, and on some types %s does not reach GPU memory", nicFamily),
-		fix:  say("mount the host's /sys, with %s", func(*Facts) string { return dmi.Dir }), evidence: machineNames,
+		text: func(f *Facts) string {
+			return "the type of this machine cannot be read, and on some types " + f.NIC.Name + " does not reach GPU memory"
+		},
+		fix: do("mount the host's /sys, with " + dmi.Dir), evidence: machineNames,
 	},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: say("see the problems listed below; mount the host's /sys")},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: do("see the problems listed below", "mount the host's /sys")},
 }}
 
 func eligibleGPUs(f *Facts) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") }
@@ -127,7 +146,6 @@ func newerThanThese(f *Facts) string {
 }
 
 func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
-func otherNICIDs(f *Facts) []string    { return f.of(isOtherNIC, sawID) }
 
 // otherNICs lists the NICs that are not judged, with their family.
 func otherNICs(f *Facts) string {
@@ -142,8 +160,6 @@ func withOthers(f *Facts) string {
 	return strings.Join(append(family.Names(families(f).NICs), unique(here)...), ",")
 }
 
-func firstGPUFamily(f *Facts) family.GPUHelp { return f.Matrix.GPUs[0].GPU.Help }
-
 func firstGPU(f *Facts) string {
 	gpu := f.Matrix.GPUs[0].Function
 	return cmp.Or(gpu.Name(), fmt.Sprintf("the GPU %04x:%04x", gpu.Vendor, gpu.Device))
@@ -154,23 +170,19 @@ func refuses(state tristate.State) func(*Facts) bool {
 	return func(f *Facts) bool { return f.Matrix.Refuses(f.NIC) == state }
 }
 
-func machineType(f *Facts) string { return f.Matrix.Machine.Product.Value }
-
 func machineNames(f *Facts) []string {
 	names := f.Matrix.Machine
 	return []string{saw(dmi.Dir+"/sys_vendor", names.Vendor.Value), saw(dmi.Dir+"/product_name", names.Product.Value)}
 }
 
 // moveTogether names the parameter that allows every pair where the driver may have it.
-func moveTogether(f *Facts) string {
+func moveTogether(f *Facts) []string {
 	const move = "move a NIC and a GPU below one PCIe switch"
 	if overridable(f) {
-		return move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)"
+		return steps(move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)")
 	}
-	return move
+	return steps(move)
 }
-
-func gpuPlaces(f *Facts) []string { return f.of(isGPU, sawPlace) }
 
 func topoOverride(f *Facts) []string {
 	if value := f.Kmod.Params[kmod.TopoOverride]; value != "" {
@@ -181,21 +193,24 @@ func topoOverride(f *Facts) []string {
 
 var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
 	{
-		status: Fail, reason: verdict.GPUPassthrough, when: passthrough,
-		text:     say("every eligible GPU is bound to %s, for virtual machines", passthroughDrivers),
-		fix:      say("GPUDirect RDMA is then up to the virtual machines; to use the GPUs on this host, bind them to %s", gpuDriverName),
+		status: Fail, reason: verdict.GPUPassthrough, when: func(f *Facts) bool { return f.AllPassthrough() == tristate.True },
+		text: func(f *Facts) string {
+			return "every eligible GPU is bound to " + passthroughDrivers(f) + ", for virtual machines"
+		},
+		fix: func(f *Facts) []string {
+			return steps("GPUDirect RDMA is then up to the virtual machines", "to use the GPUs on this host, bind them to "+f.GPU.Driver)
+		},
 		evidence: gpuDrivers,
 	},
-	{status: OK, when: is((*Facts).GPUDriven, tristate.True), text: loadedDriver},
+	{status: OK, when: func(f *Facts) bool { return f.GPUDriven() == tristate.True }, text: loadedDriver},
 	{
-		status: Fail, reason: verdict.GPUDriverNotLoaded, when: is((*Facts).GPUDriven, tristate.False),
+		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *Facts) bool { return f.GPUDriven() == tristate.False },
 		text: notBound, fix: bindGPU,
 		evidence: gpuDrivers,
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the GPUs cannot be read"), evidence: gpuDrivers},
 }}
 
-func passthrough(f *Facts) bool        { return f.AllPassthrough() == tristate.True }
 func gpuDriverVersion(f *Facts) string { return orUnknown(gpuDriverState(f).Version) }
 
 func orUnknown(version string) string { return cmp.Or(version, "of unknown version") }
@@ -212,11 +227,11 @@ func passthroughDrivers(f *Facts) string {
 func loadedDriver(f *Facts) string {
 	switch driver := gpuDriverState(f); {
 	case f.GPU.OpenFrom != 0:
-		return gpuDriverName(f) + " " + gpuDriverVersion(f) + ", " + moduleType(f)
+		return f.GPU.Driver + " " + gpuDriverVersion(f) + ", " + moduleType(f)
 	case driver.Version == "" && peermemOf(f).Registered != tristate.True: // the kernel's own is not a client
-		return "the kernel's own " + gpuDriverName(f)
+		return "the kernel's own " + f.GPU.Driver
 	}
-	return gpuDriverName(f) + " " + gpuDriverVersion(f)
+	return f.GPU.Driver + " " + gpuDriverVersion(f)
 }
 
 func moduleType(f *Facts) string {
@@ -231,19 +246,19 @@ func moduleType(f *Facts) string {
 }
 
 var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
-	{status: OK, when: is((*Facts).NICDriven, tristate.True), text: say("an eligible NIC is bound to its driver")},
+	{status: OK, when: func(f *Facts) bool { return f.NICDriven() == tristate.True }, text: say("an eligible NIC is bound to its driver")},
 	{
-		status: Fail, reason: verdict.NICDriverNotLoaded, when: is((*Facts).NICDriven, tristate.False),
-		text: say("no eligible NIC is bound to its driver (%s)", nicDriverName), fix: bindNIC,
+		status: Fail, reason: verdict.NICDriverNotLoaded, when: func(f *Facts) bool { return f.NICDriven() == tristate.False },
+		text: func(f *Facts) string { return "no eligible NIC is bound to its driver (" + f.NIC.Drivers[0] + ")" }, fix: bindNIC,
 		evidence: nicDrivers,
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the NICs cannot be read"), evidence: nicDrivers},
 }}
 
 var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
-	{status: OK, when: is((*Facts).RDMADevice, tristate.True), text: rdmaNames},
+	{status: OK, when: func(f *Facts) bool { return f.RDMADevice() == tristate.True }, text: rdmaNames},
 	{
-		status: Fail, reason: verdict.NoRDMADevice, when: is((*Facts).RDMADevice, tristate.False),
+		status: Fail, reason: verdict.NoRDMADevice, when: func(f *Facts) bool { return f.RDMADevice() == tristate.False },
 		text: say("no eligible NIC has an RDMA device"), fix: loadRDMA,
 		evidence: withoutRDMA,
 	},
@@ -251,7 +266,7 @@ var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows:
 		status: Undecidable, reason: verdict.Unreadable, code: "RDMANamespaces",
 		when:     func(f *Facts) bool { return f.RDMA.Exclusive },
 		text:     say("each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here"),
-		fix:      say("rdma system show; run this program in the host's network namespace"),
+		fix:      do("rdma system show", "run this program in the host's network namespace"),
 		evidence: func(*Facts) []string { return []string{saw(rdma.NetnsMode, "N")} },
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the RDMA devices cannot be read")},

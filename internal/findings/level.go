@@ -10,46 +10,53 @@ import (
 )
 
 const (
-	placeUnknown    = "the place of a GPU or a NIC is not known"
-	virtualTree     = "; this is a hypervisor's PCI tree, which may hide the real one"
-	giveATopology   = "give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file; or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports)"
-	nearestNICIsFar = "a GPU's nearest NIC is at %s: %s"
+	placeUnknown = "the place of a GPU or a NIC is not known"
+	virtualTree  = "; this is a hypervisor's PCI tree, which may hide the real one"
 )
+
+var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file",
+	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports)")
 
 var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
-		status: Undecidable, code: "VirtualTopology", when: all(levelIs(topology.Unknown), hypervisorTree),
-		text: say(placeUnknown + virtualTree), fix: say(giveATopology),
+		status: Undecidable, code: "VirtualTopology", when: func(f *Facts) bool { return f.Matrix.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
+		text: say(placeUnknown + virtualTree), fix: giveTopology,
 		evidence: func(f *Facts) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
 	},
 	{
-		status: Undecidable, when: levelIs(topology.Unknown), which: functionsWithoutNUMA,
-		text: say(placeUnknown), fix: say("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
+		status: Undecidable, when: func(f *Facts) bool { return f.Matrix.Level == topology.Unknown }, which: functionsWithoutNUMA,
+		text: say(placeUnknown), fix: do("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
 	},
-	{status: Undecidable, when: levelIs(topology.Unknown), text: say(placeUnknown)},
-	{status: OK, when: levelIs(topology.PIX), text: say("every GPU has a NIC at PIX")},
-	{status: OK, when: levelIs(topology.PXB), text: say("every GPU has a NIC at PXB or nearer")},
+	{status: Undecidable, when: func(f *Facts) bool { return f.Matrix.Level == topology.Unknown }, text: say(placeUnknown)},
+	{status: OK, when: func(f *Facts) bool { return f.Matrix.Level == topology.PIX }, text: say("every GPU has a NIC at PIX")},
+	{status: OK, when: func(f *Facts) bool { return f.Matrix.Level == topology.PXB }, text: say("every GPU has a NIC at PXB or nearer")},
 	{
-		status: OK, when: is(ncclByDefault, tristate.True), // by C2C or a data-direct function
-		text: say("in the PCI tree a GPU's nearest NIC is at %s; %s reaches it through the CPU's C2C link or a data-direct function", worstLevel, library),
+		status: OK, when: func(f *Facts) bool { return f.Matrix.NCCLDefault == tristate.True }, // by C2C or a data-direct function
+		text: func(f *Facts) string {
+			return "in the PCI tree a GPU's nearest NIC is at " + worstLevel(f) + "; " + f.GPU.Help.Library + " reaches it through the CPU's C2C link or a data-direct function"
+		},
 	},
-	{status: Warn, code: "VirtualTopology", when: hypervisorTree, which: farGPUs, text: say(nearestNICIsFar+virtualTree, worstLevel, which), fix: say(giveATopology)},
+	{status: Warn, code: "VirtualTopology", when: func(f *Facts) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: func(f *Facts) string { return nearestIsFar(f) + virtualTree }, fix: giveTopology},
 	{
 		status: Warn, code: "GPUWithoutNearNIC", which: farGPUs,
-		text: say(nearestNICIsFar, worstLevel, which),
-		fix:  say("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU"),
+		text: nearestIsFar,
+		fix:  do("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU"),
 	},
 }}
 
 func levelIs(l topology.Level) func(*Facts) bool {
 	return func(f *Facts) bool { return f.Matrix.Level == l }
 }
-func worstLevel(f *Facts) string            { return f.Matrix.Level.String() }
-func ncclByDefault(f *Facts) tristate.State { return f.Matrix.NCCLDefault }
-func hypervisorTree(f *Facts) bool          { return f.Matrix.Origin == topology.Virtual }
+func worstLevel(f *Facts) string { return f.Matrix.Level.String() }
+
+func nearestIsFar(f *Facts) string {
+	return "a GPU's nearest NIC is at " + f.Matrix.Level.String() + ": " + about(f)
+}
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
-func guest(f *Facts) bool { return f.Kmod.Virtual == tristate.True || hypervisorTree(f) }
+func guest(f *Facts) bool {
+	return f.Kmod.Virtual == tristate.True || (f.Matrix.Origin == topology.Virtual)
+}
 
 // withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
 func withoutNUMA(f *Facts) func(*pci.Function) bool {
@@ -85,20 +92,26 @@ func farGPUs(f *Facts) (far subjects) {
 var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "TopologyFileRefused", which: refusedFile,
-		text: say("NCCL refuses the topology file and does not start: %s", which),
-		fix:  say("correct the file; gdr-features topo -o nccl-xml writes one that NCCL accepts"),
+		text: func(f *Facts) string {
+			return "NCCL refuses the topology file and does not start: " + about(f)
+		},
+		fix: do("correct the file", "gdr-features topo -o nccl-xml writes one that NCCL accepts"),
 	},
-	{status: OK, when: is(ncclByDefault, tristate.True), text: say("%s uses GPUDirect RDMA for every GPU with its default settings", library)},
+	{status: OK, when: func(f *Facts) bool { return f.Matrix.NCCLDefault == tristate.True }, text: func(f *Facts) string {
+		return f.GPU.Help.Library + " uses GPUDirect RDMA for every GPU with its default settings"
+	}},
 	{
-		status: Warn, code: "BeyondNCCLDefault", when: is(ncclByDefault, tristate.False),
-		text:     say("at least one GPU is beyond %s's default limit (%s)", library, func(f *Facts) string { return f.GPU.Help.Limit }),
-		fix:      say("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
+		status: Warn, code: "BeyondNCCLDefault", when: func(f *Facts) bool { return f.Matrix.NCCLDefault == tristate.False },
+		text: func(f *Facts) string {
+			return "at least one GPU is beyond " + f.GPU.Help.Library + "'s default limit (" + f.GPU.Help.Limit + ")"
+		},
+		fix:      do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
 		evidence: sawFar,
 	},
-	{status: Undecidable, text: say("how %s rates the places of GPUs and NICs is not known", library)},
+	{status: Undecidable, text: func(f *Facts) string {
+		return "how " + f.GPU.Help.Library + " rates the places of GPUs and NICs is not known"
+	}},
 }}
-
-func library(f *Facts) string { return f.GPU.Help.Library }
 
 func refusedFile(f *Facts) (why subjects) {
 	if err := f.Matrix.FileRefused; err != nil {
@@ -128,8 +141,8 @@ func sawFar(f *Facts) []string {
 
 var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: []row{{
 	status: Warn, code: "SharedNearNIC", which: sharedNearNIC,
-	text: say("NIC %s", which),
-	fix:  say("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)"),
+	text: func(f *Facts) string { return "NIC " + about(f) },
+	fix:  do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)"),
 }}}
 
 // sharedNearNIC finds two GPUs with the same nearest NIC, while another NIC of the

@@ -16,16 +16,20 @@ var link = check{
 		pci.AnyFile(pci.LinkSpeedFile), pci.AnyFile(pci.MaxLinkSpeedFile),
 	},
 	rows: []row{
-		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: which, fix: say("look on the hypervisor, which shows the real link: there, " + reseat)},
-		{status: Warn, code: "LinkDegraded", which: degraded, text: which, fix: say(reseat)},
+		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: about, fix: do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)},
+		{status: Warn, code: "LinkDegraded", which: degraded, text: about, fix: do(reseat, coldBoot)},
 		{
 			status: OK, when: func(f *Facts) bool { return len(f.links()) > 0 },
-			text: say("%s of GPUs and NICs at full width, NICs at full speed", func(f *Facts) string { return show.Count(len(f.links()), "PCIe link") }),
+			text: func(f *Facts) string {
+				return show.Count(len(f.links()), "PCIe link") + " of GPUs and NICs at full width, NICs at full speed"
+			},
 		},
 	},
 }
 
-const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware; a cold boot trains the link again"
+const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware"
+
+const coldBoot = "a cold boot trains the link again"
 
 // cardLink is the PCI Express link of a card: its own end, the GPU or NIC on it, and
 // what the link lacks.

@@ -15,54 +15,50 @@ import (
 var (
 	virtualGPU = row{
 		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", which: virtualGPUs,
-		text: say("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: %s", which),
-		fix:  say("pass a whole GPU through to this virtual machine; or measure with ib_write_bw --use_cuda"),
+		text: func(f *Facts) string {
+			return "these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: " + about(f)
+		},
+		fix: do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
 	}
 	noPlace = row{
 		code: "DriverRefusesPlace", when: refusesAll,
-		text: say("the GPU driver gives its memory to no NIC: its parameter %s is 2", topoParameter),
-		fix:  say("remove NVreg_%s=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again", topoParameter), evidence: topoOverride,
+		text: say("the GPU driver gives its memory to no NIC: its parameter " + kmod.TopoOverride + " is 2"),
+		fix:  do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again"), evidence: topoOverride,
 	}
 	unmapped = row{
 		code: "DriverRefusesPlace", which: unmappedPairs,
-		text: say("GPU driver %s does not map the memory of these GPUs over PCIe for %s NICs at their place: %s", gpuDriverVersion, nicFamily, which),
-		fix:  allowMapping, evidence: topoOverride,
+		text: func(f *Facts) string {
+			return "GPU driver " + gpuDriverVersion(f) + " does not map the memory of these GPUs over PCIe for " + f.NIC.Name + " NICs at their place: " + about(f)
+		},
+		fix: allowMapping, evidence: topoOverride,
 	}
 )
 
 // peermemRows come before all others of the check peermem.
-var peermemRows = []row{
-	given(virtualGPU, is(peermemWay, tristate.Unknown), is(registeredClient, tristate.True)),
-	given(failed(noPlace), is(peermemWay, tristate.False), is(registeredClient, tristate.True)),
-}
+var peermemRows = under(func(f *Facts) bool { return f.Registered() == tristate.True }, nil, []row{
+	given(virtualGPU, func(f *Facts) bool { return f.Verdict.Peermem == tristate.Unknown }),
+	given(failed(noPlace), func(f *Facts) bool { return f.Verdict.Peermem == tristate.False }),
+})
 
 // dmabufRows come before those of other facts of which DMA-BUF's answer is unknown.
-var dmabufRows = []row{
-	given(virtualGPU, is(dmabufWay, tristate.Unknown), firstUnknown(verdict.OwnMemory)),
-	given(row{
+var dmabufRows = under(func(f *Facts) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
+	given(virtualGPU, func(f *Facts) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
+	{
 		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
-		text: say("whether the GPU driver maps GPU memory over PCIe for %s NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: %s", nicFamily, which),
-		fix:  say("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
-	}, is(dmabufWay, tristate.Unknown), firstUnknown(verdict.PCIeMapping)),
-}
+		when: func(f *Facts) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },
+		text: func(f *Facts) string {
+			return "whether the GPU driver maps GPU memory over PCIe for " + f.NIC.Name + " NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: " + about(f)
+		},
+		fix: do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
+	},
+})
 
-func given(r row, conditions ...func(*Facts) bool) row {
-	r.when = all(append(conditions, r.when)...)
-	return r
-}
+func given(r row, condition func(*Facts) bool) row { return under(condition, nil, []row{r})[0] }
 
 func failed(r row) row {
 	r.status = Fail
 	return r
 }
-
-func registeredClient(f *Facts) tristate.State { return f.Registered() }
-
-func firstUnknown(need verdict.Need) func(*Facts) bool {
-	return func(f *Facts) bool { return firstOf(f, tristate.Unknown) == need }
-}
-
-func topoParameter(*Facts) string { return kmod.TopoOverride }
 
 // refusesAll: the driver was told to map GPU memory for no device.
 func refusesAll(f *Facts) bool { return f.OwnMemory() == tristate.False }
@@ -116,18 +112,19 @@ func groupName(fn *pci.Function) string {
 }
 
 // olderDriver is what allows the mapping with a driver that has no parameter for it.
-const olderDriver = "; or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "=1"
+const olderDriver = "or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "=1"
 
 // allowMapping says what makes the loaded driver map the memory.
-func allowMapping(f *Facts) string {
+func allowMapping(f *Facts) []string {
 	_, listed := f.Kmod.Params[kmod.TopoOverride]
 	switch recent := majorVersion(gpuDriverState(f).Version) >= 595; {
 	case recent && listed:
-		return "put GPU and NIC into one IOMMU group" + olderDriver
+		return steps("put GPU and NIC into one IOMMU group", olderDriver)
 	case recent:
-		return "enable the IOMMU, in the firmware and in the kernel, so that the NIC has an IOMMU group; or put NIC and GPU below one root port" + olderDriver
+		return steps("enable the IOMMU, in the firmware and in the kernel, so that the NIC has an IOMMU group", "or put NIC and GPU below one root port", olderDriver)
 	}
-	return "set options nvidia NVreg_" + kmod.TopoOverride + "=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there; or put GPU and NIC into one IOMMU group"
+	return steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
+		"or put GPU and NIC into one IOMMU group")
 }
 
 // overridable: the loaded driver may have the parameter that makes it try every pair.
@@ -146,7 +143,7 @@ func overridable(f *Facts) bool {
 // is ready all the same.
 func withoutDirectNIC(f *Facts) string {
 	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
-		return "; UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI ignores it)"
+		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI ignores it)"
 	}
 	return ""
 }

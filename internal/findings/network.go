@@ -13,12 +13,16 @@ import (
 var nodeNetwork = check{name: "node-network", rows: []row{
 	{
 		status: Warn, code: "DefaultRouteOnNearNIC", which: defaultRouteNear,
-		text: say("the node's %s is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: %s", nodeRoute, which),
-		fix:  say("put the node's own network on another NIC; until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
+		text: func(f *Facts) string {
+			return "the node's " + nodeRoute(f) + " is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: " + about(f)
+		},
+		fix: do("put the node's own network on another NIC", "until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
 	},
 	{
 		status: OK, which: defaultRouteFar,
-		text: say("the node's %s is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: %s", nodeRoute, which),
+		text: func(f *Facts) string {
+			return "the node's " + nodeRoute(f) + " is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: " + about(f)
+		},
 	},
 }}
 

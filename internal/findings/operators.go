@@ -16,40 +16,57 @@ import (
 // nvidia-peermem-ctr, either for mlx5_core (useHostMofed) or for the Network
 // Operator's mark (docs/operators.md#manager-wait, #ctr-peermem).
 var operators = check{
-	name: "operators", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: sawMarks,
+	name: "operators", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: func(f *Facts) []string {
+		return []string{
+			sawFile(f.file(kmod.FactMOFEDReady, ""), f.advised().Operators.MOFEDReady), sawFile(f.file(kmod.FactDriverReady, ""), f.advised().Operators.DriverReady),
+		}
+	},
 	rows: []row{
 		{
 			status: Warn, code: "OperatorsWait", when: waitsForOthers,
-			text: say("the GPU Operator's container nvidia-peermem-ctr waits forever: it works only with ConnectX and BlueField, and the NICs here are of the family %s", nicFamily),
-			fix:  say("set driver.rdma.enabled=false for this node; the label gpudirect.rdma.connectx selects the nodes that need it"), evidence: sawRDMAEnabled,
+			text: func(f *Facts) string {
+				return "the GPU Operator's container nvidia-peermem-ctr waits forever: it works only with ConnectX and BlueField, and the NICs here are of the family " + f.NIC.Name
+			},
+			fix: do("set driver.rdma.enabled=false for this node", "the label gpudirect.rdma.connectx selects the nodes that need it"), evidence: sawRDMAEnabled,
 		},
 		{
-			status: Warn, code: "OperatorsWait", when: all(driverWaits, hostDrivers),
+			status: Warn, code: "OperatorsWait", when: func(f *Facts) bool { return driverWaits(f) && f.NICDriven() == tristate.True },
 			text: say(operatorWaits + ", though the NICs have a driver of the host"),
-			fix:  say("set driver.rdma.useHostMofed=true to use the drivers of the host; or " + installMOFED),
+			fix:  do("set driver.rdma.useHostMofed=true to use the drivers of the host", "or "+installMOFED, orDoWithout),
 		},
-		{status: Warn, code: "OperatorsWait", when: driverWaits, text: say(operatorWaits), fix: say(installMOFED)},
+		{status: Warn, code: "OperatorsWait", when: driverWaits, text: say(operatorWaits), fix: do(installMOFED, orDoWithout)},
 		{
-			status: Warn, code: "OperatorRDMAOff", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.False), not(is(dmabufWay, tristate.True))),
+			status: Warn, code: "OperatorRDMAOff", when: func(f *Facts) bool {
+				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.False && f.Verdict.DMABuf != tristate.True
+			},
 			text: say("the GPU Operator is not configured to load nvidia-peermem"),
-			fix:  say("set driver.rdma.enabled=true, with useHostMofed=true unless the Network Operator's driver Pod runs on this node"), evidence: sawRDMAEnabled,
+			fix:  do("set driver.rdma.enabled=true, with useHostMofed=true unless the Network Operator's driver Pod runs on this node"), evidence: sawRDMAEnabled,
 		},
 		{
-			status: Warn, code: "OperatorsWait", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.True), is(mofedIsReady, tristate.False)),
+			status: Warn, code: "OperatorsWait", when: func(f *Facts) bool {
+				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.True && f.advised().Operators.MOFEDReady == tristate.False
+			},
 			text: say("the GPU Operator's container nvidia-peermem-ctr waits for the Network Operator's drivers, which are not ready; or, with useHostMofed, modprobe failed in it"),
-			fix:  say("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED with the Network Operator%s", orOff), evidence: sawRDMAEnabled,
+			fix: func(f *Facts) []string {
+				return steps("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED with the Network Operator", orOff(f))
+			}, evidence: sawRDMAEnabled,
 		},
 		{
-			status: Warn, code: "PeermemSidecar", when: all(peermemLacking, is(driverReady, tristate.True), is(rdmaEnabled, tristate.True), is(mofedIsReady, tristate.True), hostDrivers),
+			status: Warn, code: "PeermemSidecar", when: func(f *Facts) bool {
+				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.True && f.advised().Operators.MOFEDReady == tristate.True && f.NICDriven() == tristate.True
+			},
 			text: say("both operators' drivers are ready, but nvidia-peermem is not loaded: its container failed, or the RDMA drivers were restarted since"),
-			fix:  say("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod; the finding peermem explains what modprobe says there; the kubelet restarts the container until the module is loaded, so a new Pod changes nothing%s", orOff), evidence: sawRDMAEnabled,
+			fix: func(f *Facts) []string {
+				return steps("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "the finding peermem explains what modprobe says there", "the kubelet restarts the container until the module is loaded, so a new Pod changes nothing", orOff(f))
+			}, evidence: sawRDMAEnabled,
 		},
 	},
 }
 
 const (
 	operatorWaits = "if driver.rdma.enabled is set, the GPU Operator's driver waits forever for the Network Operator's drivers, which are not ready"
-	installMOFED  = "install MOFED with the Network Operator (NicClusterPolicy ofedDriver) and look at its Pod on this node; or set driver.rdma.enabled=false, as DMA-BUF does not depend on the order"
+	installMOFED  = "install MOFED with the Network Operator (NicClusterPolicy ofedDriver) and look at its Pod on this node"
+	orDoWithout   = "or set driver.rdma.enabled=false, as DMA-BUF does not depend on the order"
 )
 
 // peermemLacking: a node of the GPU Operator lacks a peer memory client.
@@ -59,46 +76,35 @@ func peermemLacking(f *Facts) bool {
 
 // waitsForOthers: the GPU Operator has rdma enabled on a node without a NIC for it.
 func waitsForOthers(f *Facts) bool {
-	return f.advised().Operators.GPU == tristate.True && !loadableClient(f) && rdmaEnabled(f) == tristate.True
+	return f.advised().Operators.GPU == tristate.True && !loadableClient(f) && f.advised().Operators.RDMA == tristate.True
 }
-
-func driverReady(f *Facts) tristate.State  { return f.advised().Operators.DriverReady }
-func rdmaEnabled(f *Facts) tristate.State  { return f.advised().Operators.RDMA }
-func mofedIsReady(f *Facts) tristate.State { return f.advised().Operators.MOFEDReady }
-func hostDrivers(f *Facts) bool            { return f.NICDriven() == tristate.True }
 
 // driverWaits: neither operator has loaded its drivers.
 func driverWaits(f *Facts) bool {
-	return peermemLacking(f) && driverReady(f) == tristate.False && mofedIsReady(f) == tristate.False &&
+	return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.False && f.advised().Operators.MOFEDReady == tristate.False &&
 		f.GPUDriven() == tristate.False && f.AllPassthrough() == tristate.False
 }
 
-func sawMarks(f *Facts) []string {
-	return []string{
-		sawFile(f.file(kmod.FactMOFEDReady, ""), mofedIsReady(f)), sawFile(f.file(kmod.FactDriverReady, ""), driverReady(f)),
-	}
-}
-
 func sawRDMAEnabled(f *Facts) []string {
-	return f.saw(kmod.FactDriverReady, "", "GPU_DIRECT_RDMA_ENABLED: "+rdmaEnabled(f).String())
+	return f.saw(kmod.FactDriverReady, "", "GPU_DIRECT_RDMA_ENABLED: "+f.advised().Operators.RDMA.String())
 }
 
 // modules finds RDMA drivers that were unloaded half-way: a restart takes the NICs'
 // drivers out and then cannot unload the core, which peermem holds.
-var modules = check{name: "modules", rows: []row{
-	{
-		status: Warn, code: "OFEDReloadBlocked", when: func(f *Facts) bool { return f.advised().Peermem.Users > 0 }, which: held,
-		text: reloadBlocked, fix: say("end the jobs that use GPU memory over RDMA (refcnt counts their regions), then %s", unload),
+var modules = check{name: "modules", rows: []row{{
+	status: Warn, code: "OFEDReloadBlocked", which: held,
+	text: func(f *Facts) string {
+		return about(f) + " while NICs are without driver or RDMA device: a restart of the RDMA drivers (openibd, or the Network Operator's Pod) cannot finish"
 	},
-	{status: Warn, code: "OFEDReloadBlocked", which: held, text: reloadBlocked, fix: unload},
-}}
-
-var reloadBlocked = say("%s while NICs are without driver or RDMA device: a restart of the RDMA drivers (openibd, or the Network Operator's Pod) cannot finish", which)
-
-var unload = say("modprobe -r %[1]s, then /etc/init.d/openibd restart (or leave that to the Network Operator's Pod), then modprobe %[1]s", func(f *Facts) string {
-	client, _ := f.holder()
-	return client
-})
+	fix: func(f *Facts) []string {
+		client, _ := f.holder()
+		unload := "modprobe -r " + client + ", then /etc/init.d/openibd restart (or leave that to the Network Operator's Pod), then modprobe " + client
+		if f.advised().Peermem.Users > 0 {
+			unload = "end the jobs that use GPU memory over RDMA (refcnt counts their regions), then " + unload
+		}
+		return steps(unload)
+	},
+}}}
 
 func held(f *Facts) (module subjects) {
 	client, core := f.holder()

@@ -26,48 +26,66 @@ var peermem = check{
 
 var servedRows = []row{
 	{
-		status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.True)),
-		text:     say("%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here", registered),
-		fix:      say("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)%s", orDMABuf),
+		status: Warn, code: "MemoryPeersMissing", when: func(f *Facts) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.True },
+		text: func(f *Facts) string {
+			return registered(f) + "; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here"
+		},
+		fix: func(f *Facts) []string {
+			return steps("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", orDMABuf(f))
+		},
 		evidence: sawClientFiles,
 	},
 	{
-		status: Warn, code: "MemoryPeersMissing", when: all(unseenByOldNCCL, is(seenByNCCL, tristate.False)),
-		text:     say("%s, in a place no NCCL version checks: neither memory_peers nor %s/version is there", registered, firstModule),
-		fix:      say("unload %s and load %s of the GPU driver, with NCCL 2.23 or newer", clientModule, peermemName),
+		status: Warn, code: "MemoryPeersMissing", when: func(f *Facts) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.False },
+		text: func(f *Facts) string {
+			return registered(f) + ", in a place no NCCL version checks: neither memory_peers nor " + firstModule(f) + "/version is there"
+		},
+		fix: func(f *Facts) []string {
+			return steps("unload " + clientModule(f) + " and load " + peermemName(f) + " of the GPU driver, with NCCL 2.23 or newer")
+		},
 		evidence: sawClientFiles,
 	},
 	{
 		status: Warn, code: "EFADriverTooOldForR580", when: peersTooOld,
-		text:     say("%s, but its release %s does not know the interface of GPU driver %s: registering GPU memory fails", registered, nicDriverRelease, gpuDriverVersion),
-		fix:      say("install %s %s or newer, from %s", rdmaModule, neededRelease, peerStack),
+		text: func(f *Facts) string {
+			return registered(f) + ", but its release " + f.advised().NICVersions[f.NIC.Name] + " does not know the interface of GPU driver " + gpuDriverVersion(f) + ": registering GPU memory fails"
+		},
+		fix: func(f *Facts) []string {
+			return steps("install " + f.NIC.Module + " " + neededRelease(f) + " or newer, from " + f.NIC.Help.PeerStack)
+		},
 		evidence: sawReleases,
 	},
 	{
 		status: Warn, code: "EFAPeermemUnproven", when: saidAlways,
-		text:     say("%s, which proves nothing: before release %s the driver always says so", registered, provenFrom),
-		fix:      say("install a newer driver, from %s", peerStack),
+		text: func(f *Facts) string {
+			return registered(f) + ", which proves nothing: before release " + provenFrom(f) + " the driver always says so"
+		},
+		fix:      func(f *Facts) []string { return steps("install a newer driver, from " + f.NIC.Help.PeerStack) },
 		evidence: sawReleases,
 	},
-	{status: OK, when: is(peermemWay, tristate.True), text: registered},
+	{status: OK, when: func(f *Facts) bool { return f.Verdict.Peermem == tristate.True }, text: registered},
 	{
-		status: Undecidable, reason: verdict.Unreadable, when: all(is(peermemWay, tristate.Unknown), nicNamesPeers),
-		text: say("which GPUs' memory %s reaches cannot be read", rdmaModule), fix: say("mount the host's /sys"),
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool { return f.Verdict.Peermem == tristate.Unknown && nicNamesPeers(f) },
+		text: func(f *Facts) string { return "which GPUs' memory " + f.NIC.Module + " reaches cannot be read" }, fix: do("mount the host's /sys"),
 	},
 	{
-		status: Undecidable, reason: verdict.Unreadable, when: is(peermemWay, tristate.Unknown),
-		text: say("the state of the kernel modules cannot be read"), fix: say("mount the host's /sys"),
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool { return f.Verdict.Peermem == tristate.Unknown },
+		text: say("the state of the kernel modules cannot be read"), fix: do("mount the host's /sys"),
 	},
 	{
-		status: OK, when: all(is(dmabufWay, tristate.True), loadableClient),
-		text: say("not loaded, and not needed: DMA-BUF is available (%s)", dmabufUser),
+		status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True && loadableClient(f) },
+		text: func(f *Facts) string {
+			return "not loaded, and not needed: DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"
+		},
 	},
-	{status: OK, when: is(dmabufWay, tristate.True), text: say("no client, and none is needed: DMA-BUF is available (%s)", dmabufUser)},
+	{status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True }, text: func(f *Facts) string {
+		return "no client, and none is needed: DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"
+	}},
 }
 
 // unservedRows apply to every kind of client.
 var unservedRows = []row{{
-	status: Fail, when: is((*Facts).GPUDriven, tristate.False),
+	status: Fail, when: func(f *Facts) bool { return f.GPUDriven() == tristate.False },
 	text: say("not loaded; it needs the GPU driver first"), fix: seeDriver, evidence: sawWhyNotLoaded,
 }}
 
@@ -76,60 +94,83 @@ var unservedRows = []row{{
 // client, and the module's dependencies tell what the module was built for.
 var notLoaded = []row{
 	{
-		status: Fail, when: all(is(interfaceFor, tristate.False), is((*Facts).NICDriven, tristate.False)),
-		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: say("see nic-driver"),
+		status: Fail, when: func(f *Facts) bool { return interfaceFor(f) == tristate.False && f.NICDriven() == tristate.False },
+		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: do("see nic-driver"),
 	},
 	{
-		status: Fail, code: "PeermemNotInstalled", when: all(is(installed, tristate.False), is(interfaceFor, tristate.True)),
-		text: say("the RDMA stack has the interface for it, but no module %s is installed for this kernel", peermemName), fix: install,
+		status: Fail, code: "PeermemNotInstalled", when: func(f *Facts) bool {
+			return f.advised().File.Listed == tristate.False && interfaceFor(f) == tristate.True
+		},
+		text: func(f *Facts) string {
+			return "the RDMA stack has the interface for it, but no module " + peermemName(f) + " is installed for this kernel"
+		}, fix: install,
 	},
 	{
-		status: Fail, code: "PeermemStub", when: all(stub, is(interfaceFor, tristate.False)), text: builtAsStub,
-		fix: say("install %s, then %s%s", peerStack, rebuild, orDMABuf),
+		status: Fail, code: "PeermemStub", when: func(f *Facts) bool { return stub(f) && interfaceFor(f) == tristate.False }, text: builtAsStub,
+		fix: func(f *Facts) []string {
+			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
+		},
 	},
-	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: say("%s%s", rebuild, orDMABuf)},
+	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: func(f *Facts) []string { return append(rebuild(f, ""), steps(orDMABuf(f))...) }},
 	{
-		status: Fail, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False), noExporter),
-		text: say("%s was built for an RDMA stack with "+peerSymbol+", which the running one lacks: loading it fails with Unknown symbol", moduleFile),
-		fix:  say("install and load %s for this kernel, then %s%s", peerStack, rebuild, orDMABuf),
+		status: Fail, code: "PeermemUnknownSymbol", when: func(f *Facts) bool {
+			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False && exporter(f) == ""
+		},
+		text: func(f *Facts) string {
+			return f.advised().File.Name + " was built for an RDMA stack with " + peerSymbol + ", which the running one lacks: loading it fails with Unknown symbol"
+		},
+		fix: func(f *Facts) []string {
+			return append(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then "), steps(orDMABuf(f))...)
+		},
 	},
 	{
-		status: Fail, code: "PeermemUnknownSymbol", when: all(is(installed, tristate.True), is(interfaceFor, tristate.False)),
-		text: say("%s on disk has "+peerSymbol+", but the running one does not: the RDMA drivers were installed and not loaded since", exporter),
-		fix:  say("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot; then modprobe %s", peermemName),
+		status: Fail, code: "PeermemUnknownSymbol", when: func(f *Facts) bool {
+			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False
+		},
+		text: func(f *Facts) string {
+			return exporter(f) + " on disk has " + peerSymbol + ", but the running one does not: the RDMA drivers were installed and not loaded since"
+		},
+		fix: func(f *Facts) []string {
+			return steps("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot", "then modprobe "+peermemName(f))
+		},
 	},
 	{
 		status: Fail, code: "PeermemSymbolMismatch", when: otherStack,
-		text: say("not loaded, and the running RDMA stack is not the installed one: the interface for it is in %s on disk, and in %s of the running kernel", exporter, runningExporter),
-		fix:  say("%s; if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot; if it was not upgraded, %s", modprobe, rebuild),
+		text: func(f *Facts) string {
+			return "not loaded, and the running RDMA stack is not the installed one: the interface for it is in " + exporter(f) + " on disk, and in " + f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner + " of the running kernel"
+		},
+		fix: func(f *Facts) []string {
+			return slices.Concat(modprobe(f), steps("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot"), rebuild(f, "if it was not upgraded, "))
+		},
 	},
 	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: is(interfaceFor, tristate.True),
+		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *Facts) bool { return interfaceFor(f) == tristate.True },
 		text: say("not loaded, though the RDMA stack has the interface for it"),
-		fix:  say("%s; if that says Invalid argument or dmesg disagrees about version of symbol, %s; if it says Unknown symbol, see PeermemUnknownSymbol", modprobe, rebuild),
+		fix: func(f *Facts) []string {
+			return slices.Concat(modprobe(f), rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, "), steps("if it says Unknown symbol, see PeermemUnknownSymbol"))
+		},
 	},
 	{
-		status: Fail, reason: verdict.NoPeerMemoryPath, when: is(interfaceFor, tristate.False),
+		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *Facts) bool { return interfaceFor(f) == tristate.False },
 		text: say("not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")"),
-		fix:  say("install %s, then %s%s", peerStack, rebuild, orDMABuf),
+		fix: func(f *Facts) []string {
+			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
+		},
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath,
 		text: say("not loaded; whether the RDMA stack has an interface for it cannot be read"),
-		fix:  say("%s; it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one", load),
+		fix: func(f *Facts) []string {
+			return steps(load(f), "it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one")
+		},
 	},
 }
 
 // noPeermem is the verdict's reason where neither way to GPU memory is available.
 func noPeermem(f *Facts) verdict.Reason { return f.stepReason(verdict.GPUMemory) }
 
-func peermemWay(f *Facts) tristate.State { return f.Verdict.Peermem }
-func dmabufWay(f *Facts) tristate.State  { return f.Verdict.DMABuf }
-
 // interfaceFor reports whether the running RDMA stack has the interface for clients.
 func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Found }
-
-func runningExporter(f *Facts) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner }
 
 // peermemClient is the evidence of the client that serves the NICs.
 func peermemClient(f *Facts) string { return peermemOf(f).By }
@@ -138,7 +179,7 @@ func peermemClient(f *Facts) string { return peermemOf(f).By }
 func registered(f *Facts) string {
 	p := peermemOf(f)
 	if p.File != "" {
-		return rdmaModule(f) + " says that it reaches GPU memory (" + path.Base(p.File) + ": " + p.Says + ")"
+		return f.NIC.Module + " says that it reaches GPU memory (" + path.Base(p.File) + ": " + p.Says + ")"
 	}
 	if holder := f.NIC.PeerMemory.Module; holder != "" && strings.Contains(p.By, "/"+holder+"/") {
 		return path.Base(p.By) + " is registered with " + holder
@@ -197,14 +238,13 @@ func clientModule(f *Facts) string {
 
 // The module on disk.
 
-func installed(f *Facts) tristate.State { return f.advised().File.Listed }
-func moduleFile(f *Facts) string        { return f.advised().File.Name }
-
 // stub: the module was built where there was no PeerDirect API.
-func stub(f *Facts) bool { return installed(f) == tristate.True && len(f.advised().File.Needs) == 0 }
+func stub(f *Facts) bool {
+	return f.advised().File.Listed == tristate.True && len(f.advised().File.Needs) == 0
+}
 
 func builtAsStub(f *Facts) string {
-	return moduleFile(f) + " was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument"
+	return f.advised().File.Name + " was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument"
 }
 
 // exporter tells which module on disk has the PeerDirect API, by what peermem
@@ -224,11 +264,9 @@ func exporter(f *Facts) string {
 	return ""
 }
 
-func noExporter(f *Facts) bool { return exporter(f) == "" }
-
 // otherStack: the interface is in another module on disk than in the kernel.
 func otherStack(f *Facts) bool {
-	return exporter(f) != "" && runningExporter(f) != "" && exporter(f) != runningExporter(f)
+	return exporter(f) != "" && f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner != "" && exporter(f) != f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner
 }
 
 // Evidence.
@@ -255,7 +293,7 @@ func sawClientFiles(f *Facts) []string {
 	return all
 }
 
-var sawWhyNotLoaded = join(sawInterface, sawModuleFile)
+func sawWhyNotLoaded(f *Facts) []string { return slices.Concat(sawInterface(f), sawModuleFile(f)) }
 
 func sawInterface(f *Facts) []string { return f.sawSymbol(peerSymbol) }
 

@@ -15,8 +15,10 @@ import (
 var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: []row{
 	{
 		status: Warn, code: "IOMMUTranslated", which: translated,
-		text: say("translated for %s: traffic between GPU and NIC goes through the root complex", which),
-		fix:  passthroughIOMMU, evidence: sawCommandLine,
+		text: func(f *Facts) string {
+			return "translated for " + about(f) + ": traffic between GPU and NIC goes through the root complex"
+		},
+		fix: func(f *Facts) []string { return steps(passthroughIOMMU(f)) }, evidence: sawCommandLine,
 	},
 	{status: OK, when: func(f *Facts) bool { return f.Verdict.IOMMU != "" }, text: func(f *Facts) string { return f.Verdict.IOMMU }},
 	{status: Undecidable, when: func(f *Facts) bool { return f.Kmod.IOMMU == tristate.Unknown }, text: say("whether the kernel has IOMMU groups cannot be read")},
@@ -43,34 +45,48 @@ func sawCommandLine(f *Facts) []string {
 
 var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, rows: []row{
 	{
-		status: Undecidable, code: "ACSUnreadable", when: acsIs(""), which: unreadBridges,
+		status: Undecidable, code: "ACSUnreadable", when: func(f *Facts) bool { return f.Verdict.ACS == "" }, which: unreadBridges,
 		text: say("the ACS registers of the bridges between GPUs and NICs cannot be read"),
-		fix:  say("run as root (CAP_SYS_ADMIN)"),
+		fix:  do("run as root (CAP_SYS_ADMIN)"),
 	},
-	{status: Undecidable, code: "ACSUnreadable", when: acsIs(""), text: say("no bridge between the GPUs and their nearest NICs is visible on this machine")},
+	{status: Undecidable, code: "ACSUnreadable", when: func(f *Facts) bool { return f.Verdict.ACS == "" }, text: say("no bridge between the GPUs and their nearest NICs is visible on this machine")},
 	{
-		status: Warn, code: "DataDirectApart", when: all(acsIs("redirect"), not(redirectAcross), apart), which: redirectNeeded,
-		text: say("redirect on %s, which this platform needs, but in another pattern: see data-direct", which), fix: rightACS,
-	},
-	{
-		status: OK, when: all(acsIs("redirect"), not(redirectAcross)), which: redirectNeeded,
-		text: say("redirect on %s, as this platform needs it (rdma_topo check judges the pattern)", which),
-	},
-	{
-		status: OK, when: all(acsIs("redirect"), not(redirectAcross)), which: redirecting,
-		text: say("redirect on %s, where traffic between GPU and NIC passes the root complex anyway", which),
+		status: Warn, code: "DataDirectApart", when: func(f *Facts) bool {
+			return f.Verdict.ACS == "redirect" && !redirectAcross(f) && len(dataDirectApart(f).names) > 0
+		}, which: redirectNeeded,
+		text: func(f *Facts) string {
+			return "redirect on " + about(f) + ", which this platform needs, but in another pattern: see data-direct"
+		}, fix: rightACS,
 	},
 	{
-		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), guest), which: redirecting, text: redirected,
-		fix: say("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC%s and ACS Direct Translated P2P on the switch ports above GPU and NIC", enableATS),
+		status: OK, when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirectNeeded,
+		text: func(f *Facts) string {
+			return "redirect on " + about(f) + ", as this platform needs it (rdma_topo check judges the pattern)"
+		},
 	},
 	{
-		status: Warn, code: "ACSRedirect", when: all(acsIs("redirect"), anyPassedThrough), which: redirecting, text: redirected,
-		fix: say("leave it on: it isolates the functions of virtual machines (%s are bound to vfio); for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P", passedThrough),
+		status: OK, when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirecting,
+		text: func(f *Facts) string {
+			return "redirect on " + about(f) + ", where traffic between GPU and NIC passes the root complex anyway"
+		},
 	},
 	{
-		status: Warn, code: "ACSRedirect", when: acsIs("redirect"), which: redirecting, text: redirected,
-		fix: say("only where no device of this host is given to virtual machines: %s after each boot; or boot with %s", setpci, disableRedirect),
+		status: Warn, code: "ACSRedirect", when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && guest(f) }, which: redirecting, text: redirected,
+		fix: func(f *Facts) []string {
+			return steps("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC" + enableATS(f) + " and ACS Direct Translated P2P on the switch ports above GPU and NIC")
+		},
+	},
+	{
+		status: Warn, code: "ACSRedirect", when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && passedThrough(f) != "" }, which: redirecting, text: redirected,
+		fix: func(f *Facts) []string {
+			return steps("leave it on: it isolates the functions of virtual machines ("+passedThrough(f)+" are bound to vfio)", "for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P")
+		},
+	},
+	{
+		status: Warn, code: "ACSRedirect", when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" }, which: redirecting, text: redirected,
+		fix: func(f *Facts) []string {
+			return steps("only where no device of this host is given to virtual machines: "+setpci(f)+" after each boot", "or boot with "+disableRedirect(f))
+		},
 	},
 	{status: OK, text: func(f *Facts) string { return f.Verdict.ACS }},
 }}
@@ -79,7 +95,9 @@ func acsIs(state string) func(*Facts) bool {
 	return func(f *Facts) bool { return f.Verdict.ACS == state }
 }
 
-var redirected = say("peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by %s", which)
+func redirected(f *Facts) string {
+	return "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by " + about(f)
+}
 
 // enableATS are the commands for it, in parentheses.
 func enableATS(f *Facts) string {
@@ -151,17 +169,15 @@ func passedThrough(f *Facts) string {
 	return firstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, address))
 }
 
-func anyPassedThrough(f *Facts) bool { return passedThrough(f) != "" }
-
 var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IOMMUGroupFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
-	text: say("a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: %s", which),
-	fix:  rightACS,
+	text: func(f *Facts) string {
+		return "a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: " + about(f)
+	},
+	fix: rightACS,
 }}}
 
-var rightACS = say("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine; then reboot")
-
-func apart(f *Facts) bool { return len(dataDirectApart(f).names) > 0 }
+var rightACS = do("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine", "then reboot")
 
 // dataDirectApart finds GPUs that share memory with their CPU and are below one
 // switch with a NIC's data-direct function, but in another IOMMU group, where the
@@ -198,7 +214,7 @@ var numa = check{name: "numa", facts: []kmod.Fact{kmod.FactNUMABalancing}, rows:
 	{
 		status: Warn, code: "NUMABalancing", when: balancing,
 		text:     say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
-		fix:      say("sysctl -w kernel.numa_balancing=0 and measure; put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
+		fix:      do("sysctl -w kernel.numa_balancing=0 and measure", "put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
 		evidence: func(f *Facts) []string { return f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing) },
 	},
 	{status: OK, when: func(f *Facts) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
@@ -218,14 +234,14 @@ func balancing(f *Facts) bool {
 // rootComplex: what the CPU does with traffic between a GPU and a NIC.
 var rootComplex = check{name: "root-complex", rows: []row{{
 	status: Warn, code: "PlatformP2PWriteOnly", which: throughClientCPU,
-	text: say("PCIe writes from one device to another pass %s, but reads do not: a NIC cannot send from GPU memory: %s", processor, which),
-	fix:  say("put GPU and NIC below one PCIe switch, or into a machine with Xeon or EPYC; meanwhile set NCCL_NET_GDR_READ=0, which sends from host memory"),
+	text: func(f *Facts) string {
+		return "PCIe writes from one device to another pass " + f.Kmod.Processor.Name + ", but reads do not: a NIC cannot send from GPU memory: " + about(f)
+	},
+	fix: do("put GPU and NIC below one PCIe switch, or into a machine with Xeon or EPYC", "meanwhile set NCCL_NET_GDR_READ=0, which sends from host memory"),
 	evidence: func(f *Facts) []string {
-		return append(f.saw(kmod.FactVirtual, "/cpuinfo", processor(f)), sawID(intelHostBridge(f)))
+		return append(f.saw(kmod.FactVirtual, "/cpuinfo", f.Kmod.Processor.Name), sawID(intelHostBridge(f)))
 	},
 }}}
-
-func processor(f *Facts) string { return f.Kmod.Processor.Name }
 
 // intelHostBridge is that of an Intel CPU, at the place where these CPUs have it; nil where
 // there is none.
@@ -241,7 +257,7 @@ func intelHostBridge(f *Facts) *pci.Function {
 // Intel client CPU. These are known to support writes between devices only (NVIDIA in
 // NVIDIA/open-gpu-kernel-modules#1253). A guest does not see the CPU's PCI tree.
 func throughClientCPU(f *Facts) (gpus subjects) {
-	if f.Kmod.Virtual != tristate.False || hypervisorTree(f) || !f.Kmod.Processor.IntelClient() || intelHostBridge(f) == nil {
+	if f.Kmod.Virtual != tristate.False || (f.Matrix.Origin == topology.Virtual) || !f.Kmod.Processor.IntelClient() || intelHostBridge(f) == nil {
 		return gpus
 	}
 	for _, gpu := range f.Matrix.GPUs {
@@ -260,10 +276,12 @@ func throughClientCPU(f *Facts) (gpus subjects) {
 // storage: GPUDirect Storage is not supported with a translating IOMMU.
 var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, kmod.FactIOMMU}, rows: []row{{
 	status: Warn, code: "StorageIOMMU",
-	when:     func(f *Facts) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
-	text:     say("nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through"),
-	fix:      say("%s; gdscheck -p shows whether GPUDirect Storage accepts it", passthroughIOMMU),
-	evidence: join(sawStorage, evidenceOf(translated)),
+	when: func(f *Facts) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
+	text: say("nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through"),
+	fix: func(f *Facts) []string {
+		return steps(passthroughIOMMU(f), "gdscheck -p shows whether GPUDirect Storage accepts it")
+	},
+	evidence: func(f *Facts) []string {
+		return slices.Concat(f.saw(kmod.FactStorage, "", string(kmod.Live)), translated(f).evidence)
+	},
 }}}
-
-func sawStorage(f *Facts) []string { return f.saw(kmod.FactStorage, "", string(kmod.Live)) }

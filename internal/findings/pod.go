@@ -79,40 +79,47 @@ const (
 
 	resourceGPU  = "request GPUs in the container's resources.limits (nvidia.com/gpu: 1, amd.com/gpu: 1), or by a claim (resources.claims)"
 	resourceNIC  = "request the NIC in the container's resources.limits, by the name that your device plugin gives it (rdma/hca: 1, nvidia.com/mlnxnics: 1), or by a claim (resources.claims)"
-	anotherOwner = "run as a user or group that the nodes belong to (securityContext.runAsUser, runAsGroup, supplementalGroups); if the mode allows this user, the container was not given the device: request it in resources.limits rather than mounting /dev"
+	anotherOwner = "run as a user or group that the nodes belong to (securityContext.runAsUser, runAsGroup, supplementalGroups)"
+	notMounted   = "if the mode allows this user, the container was not given the device: request it in resources.limits rather than mounting /dev"
 )
 
 // gpuNodes: the GPUs that the container was given.
 var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
-	{status: Undecidable, when: wholeMachine, text: say(noDev)},
+	{status: Undecidable, when: func(f *Facts) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
 	{
-		status: Fail, code: "GPUNodeMissing", when: noGPUHere,
-		text: say("none of the %s of this machine has its device node in /dev here", eligibleGPUs),
-		fix:  say(resourceGPU), evidence: sawGPUNodes,
+		status: Fail, code: "GPUNodeMissing", when: func(f *Facts) bool { return f.Pod.NoGPU },
+		text: func(f *Facts) string {
+			return "none of the " + eligibleGPUs(f) + " of this machine has its device node in /dev here"
+		},
+		fix: do(resourceGPU), evidence: sawGPUNodes,
 	},
 	{
 		status: Fail, code: "DeviceNodeDenied", which: gpuNodesThat(tristate.False),
-		text: say("this process may not read and write %s", which), fix: say(anotherOwner),
+		text: func(f *Facts) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
 	},
-	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: say("whether this process may read and write %s cannot be determined", which)},
+	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: func(f *Facts) string {
+		return "whether this process may read and write " + about(f) + " cannot be determined"
+	}},
 	{
 		status: OK, when: func(f *Facts) bool { return f.Pod.Selected.Unknown != "" },
-		text: say("this container has %s of %s; which of them %s leaves is not known: %s", gpusHere, eligibleGPUs, selectedBy, unknownSelection),
+		text: func(f *Facts) string {
+			return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + "; which of them " + selectedBy(f) + " leaves is not known: " + f.Pod.Selected.Unknown
+		},
 	},
 	{
 		status: OK, when: func(f *Facts) bool { return len(f.Pod.Selected.By) > 0 && len(f.Pod.Selected.GPUs) > 0 },
-		text: say("this container has %s of %s, of which %s leaves %s", gpusHere, eligibleGPUs, selectedBy, gpuNames),
+		text: func(f *Facts) string {
+			return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + ", of which " + selectedBy(f) + " leaves " + gpuNames(f)
+		},
 	},
-	{status: OK, text: say("this container has %s of %s: %s", gpusHere, eligibleGPUs, gpuNames)},
+	{status: OK, text: func(f *Facts) string {
+		return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + ": " + gpuNames(f)
+	}},
 }}
-
-func wholeMachine(f *Facts) bool { return f.Pod.Visible.NoDev }
-func noGPUHere(f *Facts) bool    { return f.Pod.NoGPU }
 
 func gpusHere(f *Facts) string { return fmt.Sprint(f.Pod.GPUs) }
 
-func selectedBy(f *Facts) string       { return strings.Join(f.Pod.Selected.By, " ") }
-func unknownSelection(f *Facts) string { return f.Pod.Selected.Unknown }
+func selectedBy(f *Facts) string { return strings.Join(f.Pod.Selected.By, " ") }
 
 func gpuNames(f *Facts) string {
 	return firstFew(texts(f.Pod.Map.Choices, func(c assign.Choice) string { return c.GPU.Address.String() }))
@@ -154,38 +161,52 @@ func gpuNodesThat(state tristate.State) func(*Facts) subjects {
 // verbsNodes: the NICs nearest to these GPUs. Where no port of the machine is active, the
 // check of ports says so.
 var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband", rdma.Class}, rows: []row{
-	{status: Undecidable, when: wholeMachine, text: say(noDev)},
+	{status: Undecidable, when: func(f *Facts) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
 	{
 		status: Fail, code: "RDMADeviceElsewhere", which: elsewhere,
-		text: say("no RDMA device is in this container's network namespace, in which the node has %s", which),
-		fix:  say("give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"),
+		text: func(f *Facts) string {
+			return "no RDMA device is in this container's network namespace, in which the node has " + about(f)
+		},
+		fix: do("give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"),
 	},
 	{
 		status: Undecidable, when: noUsableNIC, which: idleHere(true),
-		text: say("the ports of the only NICs for this container cannot be read: %s", which),
+		text: func(f *Facts) string {
+			return "the ports of the only NICs for this container cannot be read: " + about(f)
+		},
 	},
 	{
-		status: Fail, code: "PortDown", when: all(noUsableNIC, not(is((*Facts).ActivePort, tristate.False))), which: idleHere(false),
-		text: say("the NICs for this container have no ACTIVE port: %s", which),
-		fix:  say("repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"),
+		status: Fail, code: "PortDown", when: func(f *Facts) bool { return noUsableNIC(f) && f.ActivePort() != tristate.False }, which: idleHere(false),
+		text: func(f *Facts) string {
+			return "the NICs for this container have no ACTIVE port: " + about(f)
+		},
+		fix: do("repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"),
 	},
 	{
 		status: Fail, code: "DeviceNodeDenied", when: noUsableNIC, which: verbsNodesThat(tristate.False, true),
-		text: say("this process may not read and write %s", which), fix: say(anotherOwner),
+		text: func(f *Facts) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
 	},
 	{
 		status: Fail, code: "VerbsNodeMissing", when: noUsableNIC, which: verbsNodesThat(tristate.False, false),
-		text: say("no usable NIC has its device node here; missing are %s", which), fix: say(resourceNIC),
+		text: func(f *Facts) string {
+			return "no usable NIC has its device node here; missing are " + about(f)
+		}, fix: do(resourceNIC),
 	},
 	{
-		status: Warn, code: "NearNICNotHere", when: not(noGPUHere), which: nearNotHere,
-		text: say("this container cannot use the nearest NICs of its GPUs: %s", which),
-		fix:  say("request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"),
+		status: Warn, code: "NearNICNotHere", when: func(f *Facts) bool { return !f.Pod.NoGPU }, which: nearNotHere,
+		text: func(f *Facts) string {
+			return "this container cannot use the nearest NICs of its GPUs: " + about(f)
+		},
+		fix: do("request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"),
 	},
-	{status: Undecidable, which: verbsNodesThat(tristate.Unknown, true), text: say("whether this process may use %s cannot be determined", which)},
+	{status: Undecidable, which: verbsNodesThat(tristate.Unknown, true), text: func(f *Facts) string {
+		return "whether this process may use " + about(f) + " cannot be determined"
+	}},
 	{
 		status: OK, when: func(f *Facts) bool { return len(f.Pod.Map.Used()) > 0 },
-		text: say("the NICs nearest to these GPUs may be used: %s", usedNICs),
+		text: func(f *Facts) string {
+			return "the NICs nearest to these GPUs may be used: " + strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
+		},
 	},
 }}
 
@@ -287,8 +308,4 @@ func nearNotHere(f *Facts) (gpus subjects) {
 		}
 	}
 	return gpus
-}
-
-func usedNICs(f *Facts) string {
-	return strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
 }

@@ -208,14 +208,14 @@ func TestPodFailures(t *testing.T) {
 				t.Fatalf("%+v, want one %s %s", found, tt.status, tt.code)
 			}
 			f := found[0]
-			if !strings.Contains(f.Detail, tt.text) || !strings.Contains(strings.Join(f.Evidence, " "), tt.evidence) || !strings.Contains(f.Fix, tt.fix) || f.Fix == "" || len(f.Evidence) == 0 {
+			if !strings.Contains(f.Detail, tt.text) || !strings.Contains(strings.Join(f.Evidence, " "), tt.evidence) || !strings.Contains(f.FixText(), tt.fix) || f.FixText() == "" || len(f.Evidence) == 0 {
 				t.Errorf("%+v", f)
 			}
-			if strings.Contains(f.Detail+f.Fix, "%!") || len(f.Sources) == 0 {
+			if strings.Contains(f.Detail+f.FixText(), "%!") || len(f.Sources) == 0 {
 				t.Errorf("a text lacks a part: %+v", f)
 			}
 			page, _ := reasons.Page(string(f.Code))
-			if strings.Contains(f.Detail+f.Fix, "Operator") && !strings.Contains(page, "operators.md#") {
+			if strings.Contains(f.Detail+f.FixText(), "Operator") && !strings.Contains(page, "operators.md#") {
 				t.Errorf("the page of %s does not say where that was read", f.Code)
 			}
 			if state := findings.InPod(r.Findings); state != map[findings.Status]tristate.State{findings.Fail: tristate.False, findings.Warn: tristate.True}[tt.status] {

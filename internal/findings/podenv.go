@@ -19,15 +19,15 @@ import (
 var switchedOff = check{name: "gpudirect-variables", rows: []row{
 	{
 		status: Fail, code: "GPUDirectOff", which: effects(true),
-		text: say("GPUDirect RDMA is not used because of %s", which), fix: correctVariable,
+		text: func(f *Facts) string { return "GPUDirect RDMA is not used because of " + about(f) }, fix: correctVariable,
 	},
 	{
 		status: Warn, code: "GPUDirectOff", which: effects(false),
-		text: which, fix: correctVariable,
+		text: about, fix: correctVariable,
 	},
 }}
 
-var correctVariable = say("remove or correct the variable in spec.containers[].env (or envFrom)")
+var correctVariable = do("remove or correct the variable in spec.containers[].env (or envFrom)")
 
 // effects names the variables that turn GPUDirect RDMA off, as a whole or in part.
 func effects(whole bool) func(*Facts) subjects {
@@ -64,13 +64,13 @@ func (f *Facts) frameworkMap() *assign.Assignment {
 var nicVariables = check{name: "nic-variables", rows: []row{
 	{
 		status: Fail, code: "WrongNICVariable", which: judged(tristate.False, false),
-		text: which, fix: say(fromEnv),
+		text: about, fix: do(fromEnv),
 	},
-	{status: Undecidable, which: judged(tristate.Unknown, false), text: which},
-	{status: Warn, code: "WrongNICVariable", which: judged(tristate.False, true), text: which, fix: say(fromEnv)},
+	{status: Undecidable, which: judged(tristate.Unknown, false), text: about},
+	{status: Warn, code: "WrongNICVariable", which: judged(tristate.False, true), text: about, fix: do(fromEnv)},
 	{
 		status: OK, which: judged(tristate.True, false),
-		text: say("each GPU is given the nearest NIC by %s", which),
+		text: func(f *Facts) string { return "each GPU is given the nearest NIC by " + about(f) },
 	},
 }}
 
@@ -101,46 +101,59 @@ func judged(state tristate.State, mild bool) func(*Facts) subjects {
 // cuStreamWaitValue64_v2).
 var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
-		status: Fail, code: "IBGDAImpossible", when: not(anyMLX5), which: usableNICs,
-		text: say("IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are %s", which),
-		fix:  say("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
+		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool { return !anyMLX5(f) }, which: usableNICs,
+		text: func(f *Facts) string {
+			return "IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are " + about(f)
+		},
+		fix: do("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: otherNames, which: usableNICs,
-		text: say("NVSHMEM has IBGDA for NICs whose name contains %s alone; there are %s", hcaPrefix, which),
-		fix:  say("NVSHMEM_HCA_PREFIX=%s in spec.containers[].env", letters), evidence: sawIBGDA,
+		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool {
+			return !slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return strings.Contains(nic.RDMA, hcaPrefix(f)) })
+		}, which: usableNICs,
+		text: func(f *Facts) string {
+			return "NVSHMEM has IBGDA for NICs whose name contains " + hcaPrefix(f) + " alone; there are " + about(f)
+		},
+		fix: func(f *Facts) []string {
+			return steps("NVSHMEM_HCA_PREFIX=" + letters(f) + " in spec.containers[].env")
+		}, evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: unknownHandler,
+		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool {
+			return !slices.Contains([]string{"", "auto", "gpu", "cpu", "cpu_host_memory"}, handler(f))
+		},
 		text: say("IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is none of auto, gpu, cpu and cpu_host_memory"),
-		fix:  say("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env"), evidence: sawIBGDA,
+		fix:  do("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env"), evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: all(byGDRCopy, is(gdrCopy, tristate.False)),
-		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node %s cannot be used here", gdrCopyNode),
-		fix:  say("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env); or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: join(sawIBGDA, sawGDRCopy),
+		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool { return byGDRCopy(f) && gdrCopy(f) == tristate.False },
+		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node " + pod.GDRCopy + " cannot be used here"),
+		fix:  do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)", "or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: func(f *Facts) []string { return slices.Concat(sawIBGDA(f), sawGDRCopy(f)) },
 	},
-	{status: OK, when: byCPU, text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
+	{status: OK, when: func(f *Facts) bool { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }, text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
 	{
-		status: OK, when: is(mapsDoorbells, tristate.True),
+		status: OK, when: func(f *Facts) bool { return mapsDoorbells(f) == tristate.True },
 		text: say("GPUs may ring the doorbells of NICs"), evidence: sawParams,
 	},
 	{
-		status: Undecidable, when: is(mapsDoorbells, tristate.Unknown),
+		status: Undecidable, when: func(f *Facts) bool { return mapsDoorbells(f) == tristate.Unknown },
 		text: say("whether GPUs may ring the doorbells of NICs cannot be determined"), evidence: sawParams,
 	},
 	{
 		status: Warn, code: "IBGDAOptions", when: noGDRCopy,
 		text: say("PeerMappingOverride is not set and gdrdrv is not loaded, so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start IBGDA, and newer ones are slower"),
-		fix: say("set options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again;" +
-			" or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)"),
-		evidence: join(sawIBGDA, sawParams, sawNoGDRCopy),
+		fix:  do(`set options nvidia NVreg_RegistryDwords="PeerMappingOverride=1;" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again; or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)`),
+		evidence: func(f *Facts) []string {
+			return slices.Concat(sawIBGDA(f), sawParams(f), texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing))
+		},
 	},
 	{
 		status: Warn, code: "IBGDAByCPU",
-		text:     say("GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (%s)", gdrCopyText),
-		fix:      say("see IBGDAOptions for the node; or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root"),
-		evidence: join(sawIBGDA, sawParams, sawGDRCopy),
+		text: func(f *Facts) string {
+			return "GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (" + choose(gdrCopy(f), pod.GDRCopy+" is here", pod.GDRCopy+" cannot be used here", "not known: "+pod.GDRCopy) + ")"
+		},
+		fix:      do("see IBGDAOptions for the node", "or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root"),
+		evidence: func(f *Facts) []string { return slices.Concat(sawIBGDA(f), sawParams(f), sawGDRCopy(f)) },
 	},
 })}
 
@@ -151,18 +164,10 @@ func handler(f *Facts) string {
 	return strings.ToLower(strings.Join(strings.Fields(f.Pod.Environment.Variables[frameworks.IBGDAHandler]), ""))
 }
 
-func unknownHandler(f *Facts) bool {
-	return !slices.Contains([]string{"", "auto", "gpu", "cpu", "cpu_host_memory"}, handler(f))
-}
-
 // hcaPrefix is what the name of a NIC must contain, at any place. Device names that udev
 // makes (rocep24s0) do not.
 func hcaPrefix(f *Facts) string {
 	return cmp.Or(f.Pod.Environment.Variables[frameworks.HCAPrefix], "mlx5")
-}
-
-func otherNames(f *Facts) bool {
-	return !slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return strings.Contains(nic.RDMA, hcaPrefix(f)) })
 }
 
 // letters are those that the name of the first usable NIC begins with.
@@ -175,7 +180,6 @@ func letters(f *Facts) string {
 }
 
 func byGDRCopy(f *Facts) bool { return handler(f) == "cpu" }
-func byCPU(f *Facts) bool     { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }
 
 // anyMLX5 reports whether some NIC is of the only driver that IBGDA is made for.
 func anyMLX5(f *Facts) bool {
@@ -195,12 +199,6 @@ func gdrCopy(f *Facts) tristate.State {
 	return f.Pod.usable(pod.GDRCopy, f.Pod.GDRCopy)
 }
 
-func gdrCopyNode(*Facts) string { return pod.GDRCopy }
-
-func gdrCopyText(f *Facts) string {
-	return choose(gdrCopy(f), pod.GDRCopy+" is here", pod.GDRCopy+" cannot be used here", "not known: "+pod.GDRCopy)
-}
-
 // mapsDoorbells reports whether the GPU driver lets this process map a NIC's doorbells for a
 // GPU.
 func mapsDoorbells(f *Facts) tristate.State {
@@ -209,8 +207,6 @@ func mapsDoorbells(f *Facts) tristate.State {
 
 // noGDRCopy: the node is known to have no gdrdrv.
 func noGDRCopy(f *Facts) bool { return f.advised().GDRCopy == tristate.False }
-
-func sawNoGDRCopy(f *Facts) []string { return texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing) }
 
 func sawIBGDA(f *Facts) []string {
 	return append(f.sawVariable(frameworks.EnableIBGDA), f.sawVariable(frameworks.IBGDAHandler)...)

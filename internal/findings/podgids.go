@@ -22,32 +22,40 @@ import (
 var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
 		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *Facts, p *pod.Port) bool { return len(p.GIDs) == 0 && !p.Unread }),
-		text: say("no GID here: %s", which), fix: say(ownNetwork),
+		text: func(f *Facts) string { return "no GID here: " + about(f) }, fix: do(ownNetwork),
 	},
 	{
 		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *Facts, p *pod.Port) bool {
 			return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) && slices.ContainsFunc(p.GIDs, routable)
 		}),
-		text: say("the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: %s", which), fix: say(ownNetwork),
+		text: func(f *Facts) string {
+			return "the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: " + about(f)
+		}, fix: do(ownNetwork),
 	},
 	{
 		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *Facts, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
-		text: say("no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: %s", which), fix: say(ownNetwork),
+		text: func(f *Facts) string {
+			return "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: " + about(f)
+		}, fix: do(ownNetwork),
 	},
 	{
 		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *Facts, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
-		text: say("the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: %s", which),
-		fix:  say("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
+		text: func(f *Facts) string {
+			return "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: " + about(f)
+		},
+		fix: do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
 	},
 	{
 		status: Warn, code: "GIDIndexWrong", which: badChoices,
-		text: say("variables lead to an entry that is not one of RoCE v2 with a routable address: %s", which),
-		fix:  say("remove or correct these variables in spec.containers[].env"),
+		text: func(f *Facts) string {
+			return "variables lead to an entry that is not one of RoCE v2 with a routable address: " + about(f)
+		},
+		fix: do("remove or correct these variables in spec.containers[].env"),
 	},
-	{status: Undecidable, which: portsThat(func(f *Facts, p *pod.Port) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: say("the GIDs cannot be read: %s", which)},
+	{status: Undecidable, which: portsThat(func(f *Facts, p *pod.Port) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: func(f *Facts) string { return "the GIDs cannot be read: " + about(f) }},
 	{
 		status: OK, when: func(f *Facts) bool { return len(f.rocePorts()) > 0 },
-		text: say("RoCE v2 with a routable address: %s", firstIndexes),
+		text: func(f *Facts) string { return "RoCE v2 with a routable address: " + firstIndexes(f) },
 	},
 }}
 
@@ -184,11 +192,13 @@ func firstIndexes(f *Facts) string {
 var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
 		status: Fail, code: "GIDIndexWrong", which: indexesThat(func(_ *Facts, g *rdma.GID) bool { return g == nil }),
-		text: say("no GID has this index: %s", which), fix: say(dropIndex),
+		text: func(f *Facts) string { return "no GID has this index: " + about(f) }, fix: do(dropIndex),
 	},
 	{
 		status: Warn, code: "GIDIndexWrong", which: indexesThat(func(f *Facts, g *rdma.GID) bool { return g != nil && !f.usableGID(*g) }),
-		text: say("this index is not one of RoCE v2 with a routable address: %s", which), fix: say(dropIndex),
+		text: func(f *Facts) string {
+			return "this index is not one of RoCE v2 with a routable address: " + about(f)
+		}, fix: do(dropIndex),
 	},
 	{
 		status: OK, when: func(f *Facts) bool {

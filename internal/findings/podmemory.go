@@ -16,48 +16,54 @@ import (
 // capabilities that are added reach the effective set of root alone: for another user they
 // are in the bounding set, from which execve takes none.
 var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits, process.Status}, rows: []row{
-	{status: OK, when: unlimitedMemory, text: say("no limit"), evidence: sawLimit},
-	{status: OK, when: is(ipcLock, tristate.True), text: say("CAP_IPC_LOCK lifts the limit"), evidence: sawCapabilities},
+	{status: OK, when: func(f *Facts) bool { return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited }, text: say("no limit"), evidence: sawLimit},
+	{status: OK, when: func(f *Facts) bool { return ipcLock(f) == tristate.True }, text: say("CAP_IPC_LOCK lifts the limit"), evidence: sawCapabilities},
 	{
 		status: Undecidable, when: func(f *Facts) bool { return f.Pod.Process.Locked == nil || ipcLock(f) == tristate.Unknown },
 		text: say("how much memory this process may lock cannot be determined: it is known only in the container itself"),
 	},
 	{
-		status: Fail, code: "IPCLockIneffective", when: all(lowMemory, ownUsers),
-		text: say("at most %s; IPC_LOCK was added, but has no effect in a user namespace: %s", limitText, enomem),
-		fix:  say("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add; or %s", raiseLimit), evidence: join(sawLimit, sawCapabilities, sawUIDMap),
+		status: Fail, code: "IPCLockIneffective", when: func(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && ownUsers(f) },
+		text: func(f *Facts) string {
+			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect in a user namespace: " + enomem(f)
+		},
+		fix: func(f *Facts) []string {
+			return steps("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit)
+		}, evidence: func(f *Facts) []string {
+			return append(sawMemory(f), saw(process.UIDMap, "not the machine's own"))
+		},
 	},
 	{
-		status: Fail, code: "IPCLockIneffective", when: all(lowMemory, onlyBounding),
-		text: say("at most %s; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): %s", limitText, enomem),
-		fix:  say("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add; or %s", raiseLimit), evidence: join(sawLimit, sawCapabilities),
+		status: Fail, code: "IPCLockIneffective", when: func(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && onlyBounding(f) },
+		text: func(f *Facts) string {
+			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): " + enomem(f)
+		},
+		fix: func(f *Facts) []string {
+			return steps("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit)
+		}, evidence: sawMemory,
 	},
 	{
-		status: Fail, code: "LockedMemoryLow", when: lowMemory, text: say("at most %s: %s", limitText, enomem),
-		fix: addIPCLock, evidence: join(sawLimit, sawCapabilities),
+		status: Fail, code: "LockedMemoryLow", when: func(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }, text: func(f *Facts) string { return "at most " + limitText(f) + ": " + enomem(f) },
+		fix: addIPCLock, evidence: sawMemory,
 	},
 	{
-		status: Warn, code: "LockedMemoryLow", text: say("at most %s, beyond which registering memory fails", limitText),
-		fix: addIPCLock, evidence: join(sawLimit, sawCapabilities),
+		status: Warn, code: "LockedMemoryLow", text: func(f *Facts) string { return "at most " + limitText(f) + ", beyond which registering memory fails" },
+		fix: addIPCLock, evidence: sawMemory,
 	},
 }}
 
 var enomem = say("programs cannot register more memory with NICs (ENOMEM)")
 
-var addIPCLock = say("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root; for any user %s", raiseLimit)
+func addIPCLock(f *Facts) []string {
+	return steps("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root", "for any user "+raiseLimit)
+}
 
-var raiseLimit = say("raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in of its systemd unit, then restart it)")
+const raiseLimit = "raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in of its systemd unit, then restart it)"
 
 // lowLimit is the limit that the kernel and systemd give where nobody has set one, in bytes
 // (include/uapi/linux/resource.h, MLOCK_LIMIT; systemd src/basic/rlimit-util.c). NCCL's
 // buffers in host memory and UCX's are larger.
 const lowLimit = 8 << 20
-
-func unlimitedMemory(f *Facts) bool {
-	return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited
-}
-
-func lowMemory(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }
 
 // ipcLock reports whether CAP_IPC_LOCK lifts the limit.
 func ipcLock(f *Facts) tristate.State { return f.capable(process.IPCLock) }
@@ -94,15 +100,15 @@ func limitText(f *Facts) string {
 }
 
 func sawLimit(f *Facts) []string {
-	if unlimitedMemory(f) {
+	if f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited {
 		return []string{saw(process.Limits, "Max locked memory unlimited")}
 	}
 	return []string{saw(process.Limits, fmt.Sprintf("Max locked memory %d bytes", f.Pod.Process.Locked.Bytes))}
 }
 
+func sawMemory(f *Facts) []string { return append(sawLimit(f), sawCapabilities(f)...) }
+
 func sawCapabilities(f *Facts) []string {
 	p := &f.Pod.Process
 	return []string{saw(process.Status, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd %016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))}
 }
-
-func sawUIDMap(*Facts) []string { return []string{saw(process.UIDMap, "not the machine's own")} }

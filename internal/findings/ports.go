@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"
@@ -16,18 +15,18 @@ import (
 
 var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: []row{
 	{
-		status: Warn, code: "PortDown", when: all(is((*Facts).ActivePort, tristate.True), anyDown), which: idlePorts,
-		text: say("%s%s; others: %s", activePorts, linkLayer, which), fix: portFixes,
+		status: Warn, code: "PortDown", when: func(f *Facts) bool { return f.ActivePort() == tristate.True && anyDown(f) }, which: idlePorts,
+		text: func(f *Facts) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes,
 	},
-	{status: Undecidable, when: is((*Facts).ActivePort, tristate.True), which: idlePorts, text: say("%s%s; others: %s", activePorts, linkLayer, which), fix: portFixes},
-	{status: OK, when: is((*Facts).ActivePort, tristate.True), text: say("%s%s", activePorts, linkLayer)},
+	{status: Undecidable, when: func(f *Facts) bool { return f.ActivePort() == tristate.True }, which: idlePorts, text: func(f *Facts) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes},
+	{status: OK, when: func(f *Facts) bool { return f.ActivePort() == tristate.True }, text: func(f *Facts) string { return activePorts(f) + linkLayer(f) }},
 	{
 		status: Fail, reason: verdict.NoActivePort,
 		when: func(f *Facts) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
-		text: say("no RDMA device, so no port"), fix: say("see rdma-device"), evidence: evidenceOf(idlePorts),
+		text: say("no RDMA device, so no port"), fix: do("see rdma-device"), evidence: func(f *Facts) []string { return idlePorts(f).evidence },
 	},
-	{status: Fail, reason: verdict.NoActivePort, when: is((*Facts).ActivePort, tristate.False), text: activePorts, fix: portFixes, evidence: evidenceOf(idlePorts)},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("the state of the ports cannot be read"), evidence: evidenceOf(idlePorts)},
+	{status: Fail, reason: verdict.NoActivePort, when: func(f *Facts) bool { return f.ActivePort() == tristate.False }, text: activePorts, fix: portFixes, evidence: func(f *Facts) []string { return idlePorts(f).evidence }},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("the state of the ports cannot be read"), evidence: func(f *Facts) []string { return idlePorts(f).evidence }},
 }}
 
 // eachPort calls do for the ports of the eligible NICs.
@@ -97,14 +96,13 @@ func portState(p rdma.Port) string {
 }
 
 // portFixes says what the ports that are not active need, without repeating itself.
-func portFixes(f *Facts) string {
-	var fixes []string
+func portFixes(f *Facts) (fixes []string) {
 	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
 		if fix := portFix(p, f); !p.Active() && !slices.Contains(fixes, fix) {
 			fixes = append(fixes, fix)
 		}
 	})
-	return strings.Join(fixes, "; ")
+	return fixes
 }
 
 // portFix goes by the port's physical state.
@@ -138,8 +136,10 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 
 var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "NearPortDown", which: nearPortsDown,
-	text: say("a GPU cannot use its nearest NIC: %s", which),
-	fix:  say("bring the port of the nearest NIC up (see port); until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA%s", withoutDirectNIC),
+	text: func(f *Facts) string { return "a GPU cannot use its nearest NIC: " + about(f) },
+	fix: func(f *Facts) []string {
+		return steps("bring the port of the nearest NIC up (see port)", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", withoutDirectNIC(f))
+	},
 }}}
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther

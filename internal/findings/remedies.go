@@ -22,18 +22,8 @@ func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
 // peermemOf is the peer memory client of these GPUs for these NICs.
 func peermemOf(f *Facts) verdict.Client { return f.Client() }
 
-func nicFamily(f *Facts) string     { return f.NIC.Name }
-func nicDriverName(f *Facts) string { return f.NIC.Drivers[0] }
-func rdmaModule(f *Facts) string    { return f.NIC.Module }
-func dmabufSymbol(f *Facts) string  { return f.NIC.DMABuf }
-func newerNIC(f *Facts) string      { return f.NIC.Help.Product }
-
 // families returns the table in use.
 func families(f *Facts) family.Table { return f.Families.OrDefault() }
-
-func vendor(f *Facts) string     { return f.GPU.Help.Vendor }
-func peerStack(f *Facts) string  { return f.NIC.Help.PeerStack }
-func dmabufUser(f *Facts) string { return f.GPU.Help.DMABuf }
 
 // peerModules are the peer memory clients that serve these NICs.
 func peerModules(f *Facts) []string {
@@ -53,41 +43,40 @@ func newerStack(f *Facts) string {
 
 // bindGPU says how a GPU gets the driver of its family. Loading it does not unbind a
 // GPU from another driver, and does nothing if it is loaded already.
-func bindGPU(f *Facts) string {
+func bindGPU(f *Facts) []string {
 	family := f.GPU
 	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
-			return driver + " is bound to the GPUs: blacklist " + driver + " in /etc/modprobe.d, rebuild the initramfs and reboot; then " + load
+			return steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the initramfs and reboot", "then "+load)
 		}
 	}
 	if gpuDriverState(f).Loaded == tristate.True {
-		return family.Driver + " is loaded but bound to none of them: " + family.Help.Unbound
+		return steps(family.Driver + " is loaded but bound to none of them: " + family.Help.Unbound)
 	}
-	return load
+	return steps(load)
 }
 
-func bindNIC(f *Facts) string {
+func bindNIC(f *Facts) []string {
 	nic := f.NIC
 	driver := nic.Drivers[0]
 	if allNICsPassedThrough(f) {
-		return "the NICs are bound to vfio, for virtual machines; to use one on this host, unbind one that no virtual machine uses and bind it to " + driver
+		return steps("the NICs are bound to vfio, for virtual machines", "to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
 	}
 	if nic.Help.Operator == "" {
-		return "modprobe " + driver
+		return steps("modprobe " + driver)
 	}
-	return "modprobe " + driver + ", or wait for " + nic.Help.Operator
+	return steps("modprobe " + driver + ", or wait for " + nic.Help.Operator)
 }
 
-func loadRDMA(f *Facts) string {
+func loadRDMA(f *Facts) []string {
 	if f.NICDriven() == tristate.False {
-		return "see nic-driver"
+		return steps("see nic-driver")
 	}
-	fix := "modprobe " + rdmaModule(f)
 	if enable := f.NIC.Help.EnableRDMA; enable != "" {
-		fix += "; if RDMA is switched off on the function: " + enable
+		return steps("modprobe "+f.NIC.Module, "if RDMA is switched off on the function: "+enable)
 	}
-	return fix
+	return steps("modprobe " + f.NIC.Module)
 }
 
 // allNICsPassedThrough: every eligible NIC is given to a virtual machine.
@@ -105,21 +94,29 @@ func forerunner(f *Facts, module string) bool {
 // peermemName is the module to load, as modprobe spells it: the predecessor if only that
 // is installed.
 func peermemName(f *Facts) string {
-	if module := moduleFile(f); forerunner(f, module) {
+	if module := f.advised().File.Name; forerunner(f, module) {
 		return module
 	}
 	return strings.ReplaceAll(firstModule(f), "_", "-")
 }
 
 // modprobe says how the module is loaded here.
-func modprobe(f *Facts) string {
+func modprobe(f *Facts) []string {
 	switch {
-	case forerunner(f, moduleFile(f)):
-		return "modprobe " + peermemName(f) + ", which is the one installed; better, move to nvidia-peermem of GPU driver 470 or newer"
+	case forerunner(f, f.advised().File.Name):
+		return steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
 	case f.advised().Operators.GPU == tristate.True:
-		return "set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it; by hand: " + load(f) + legacyParameter(f)
+		return steps("set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
 	}
-	return load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)"
+	return steps(load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)")
+}
+
+// newerClient is advice where only a forerunner is installed; "" otherwise.
+func newerClient(f *Facts) string {
+	if forerunner(f, f.advised().File.Name) {
+		return "better, move to nvidia-peermem of GPU driver 470 or newer"
+	}
+	return ""
 }
 
 // load is the command that loads the module. The GPU Operator's driver container
@@ -159,12 +156,15 @@ const operatorRebuild = "drain this node and reboot it, so that the GPU Operator
 	"(since v26.3 a new driver Pod keeps the modules that are loaded), " +
 	"or set FORCE_REINSTALL=true in driver.manager.env, which rebuilds it on all nodes of that driver"
 
-// rebuild says how the module is rebuilt here, for the running RDMA stack.
-func rebuild(f *Facts) string {
+// rebuild says how the module is rebuilt here, for the running RDMA stack, after what has to
+// be done before.
+func rebuild(f *Facts, before string) []string { return steps(before+rebuildHere(f), newerClient(f)) }
+
+func rebuildHere(f *Facts) string {
 	version := gpuDriverState(f).Version
 	switch o := &f.advised().Operators; {
-	case forerunner(f, moduleFile(f)):
-		return "rebuild " + peermemName(f) + " against the running RDMA stack; better, move to nvidia-peermem of GPU driver 470 or newer"
+	case forerunner(f, f.advised().File.Name):
+		return "rebuild " + peermemName(f) + " against the running RDMA stack"
 	case o.GPU == tristate.True && o.DriverReady == tristate.True:
 		return operatorRebuild
 	case version == "":
@@ -174,17 +174,17 @@ func rebuild(f *Facts) string {
 }
 
 // install says where a missing module comes from.
-func install(f *Facts) string {
+func install(f *Facts) []string {
 	if f.advised().Operators.GPU == tristate.True {
-		return "use a driver image that has nvidia-peermem for this kernel; if the log of the driver Pod says userspace-only install, " + operatorRebuild
+		return steps("use a driver image that has nvidia-peermem for this kernel", "if the log of the driver Pod says userspace-only install, "+operatorRebuild)
 	}
-	return "install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it" + orDMABuf(f)
+	return steps("install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it", orDMABuf(f))
 }
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.
 func orDMABuf(f *Facts) string {
 	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && f.NIC.Help.DMABufStack != "" {
-		return "; or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NIC.Help.DMABufStack + ")"
+		return "or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NIC.Help.DMABufStack + ")"
 	}
 	return ""
 }
@@ -202,14 +202,14 @@ func passthroughIOMMU(f *Facts) string {
 	case guest(f):
 		return "in this virtual machine: boot with " + word + ", or configure the hypervisor without a virtual IOMMU"
 	}
-	return "boot with " + word + ", as " + vendor(f) + " recommends for GPUDirect RDMA (devices given to virtual machines stay isolated)"
+	return "boot with " + word + ", as " + f.GPU.Help.Vendor + " recommends for GPUDirect RDMA (devices given to virtual machines stay isolated)"
 }
 
 // orOff is an alternative where the GPU Operator waits for drivers that DMA-BUF does
 // not need.
 func orOff(f *Facts) string {
 	if f.Verdict.DMABuf == tristate.True {
-		return "; or driver.rdma.enabled=false, as DMA-BUF is available"
+		return "or driver.rdma.enabled=false, as DMA-BUF is available"
 	}
 	return ""
 }

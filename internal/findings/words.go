@@ -8,29 +8,19 @@ import (
 	"gdr-features/tristate"
 )
 
-// words are a text about a machine.
-type words func(*Facts) string
+// say is a text that is the same for every machine.
+func say(text string) func(*Facts) string { return func(*Facts) string { return text } }
 
-// say is a text with %s in place of its parts.
-func say(format string, parts ...words) words {
-	return func(f *Facts) string {
-		texts := make([]any, len(parts))
-		for i, part := range parts {
-			texts[i] = part(f)
-		}
-		return fmt.Sprintf(format, texts...)
-	}
+// do are steps, or alternatives, that are the same for every machine.
+func do(steps ...string) func(*Facts) []string { return func(*Facts) []string { return steps } }
+
+// steps leaves out those that do not apply here, which are "".
+func steps(all ...string) []string {
+	return slices.DeleteFunc(all, func(step string) bool { return step == "" })
 }
 
-func (w words) of(f *Facts) string {
-	if w == nil {
-		return ""
-	}
-	return w(f)
-}
-
-// which names what the row is about.
-func which(f *Facts) string { return firstFew(f.about.names) }
+// about names what the row is about.
+func about(f *Facts) string { return firstFew(f.about.names) }
 
 // texts returns a text for each element of a list.
 func texts[T any](list []T, text func(T) string) []string {
@@ -62,29 +52,14 @@ func firstFew(list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
 }
 
-// Conditions of rows.
-
-func is(ask func(*Facts) tristate.State, want tristate.State) func(*Facts) bool {
-	return func(f *Facts) bool { return ask(f) == want }
-}
-
-// all conditions hold; nil always does.
-func all(conditions ...func(*Facts) bool) func(*Facts) bool {
-	return func(f *Facts) bool {
-		return !slices.ContainsFunc(conditions, func(holds func(*Facts) bool) bool { return holds != nil && !holds(f) })
-	}
-}
-
-func not(condition func(*Facts) bool) func(*Facts) bool {
-	return func(f *Facts) bool { return !condition(f) }
-}
-
 // under returns the rows with one more condition, and with evidence that all of them have;
 // nil for none.
-func under(condition func(*Facts) bool, common evidence, rows []row) []row {
+func under(condition func(*Facts) bool, common func(*Facts) []string, rows []row) []row {
 	rows = slices.Clone(rows)
 	for i := range rows {
-		rows[i].when, rows[i].evidence = all(condition, rows[i].when), join(common, rows[i].evidence)
+		r := rows[i]
+		rows[i].when = func(f *Facts) bool { return condition(f) && (r.when == nil || r.when(f)) }
+		rows[i].evidence = func(f *Facts) []string { return slices.Concat(of(common, f), of(r.evidence, f)) }
 	}
 	return rows
 }

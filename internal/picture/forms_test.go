@@ -213,7 +213,7 @@ func TestVerdictOnPage(t *testing.T) {
 	r := named(t, "a40-8gpu-2cx7-nccl1343", "closed-no-peermem")
 	html, dot := written(t, HTML, r), written(t, Dot, r)
 	for _, f := range r.Findings {
-		for _, text := range []string{f.Detail, f.Fix} {
+		for _, text := range []string{f.Detail, f.FixText()} {
 			if !strings.Contains(html, template.HTMLEscapeString(text)) {
 				t.Errorf("the page lacks %q", text)
 			}
@@ -259,7 +259,7 @@ func evil(r *report.Report, text string) {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		f.Detail, f.Fix, f.Sources, f.Status = text, text, []string{text}, findings.Fail
+		f.Detail, f.Fix, f.Sources, f.Status = text, []string{text}, []string{text}, findings.Fail
 	}
 }
 

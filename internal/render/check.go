@@ -19,8 +19,8 @@ func Check(w io.Writer, r *report.Report) error {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, headline(f))
-		if f.Fix != "" {
-			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.ReplaceAll(f.Fix, "; ", "\n\t\t     "))
+		if len(f.Fix) > 0 {
+			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.Join(f.Fix, "\n\t\t     "))
 		}
 		if f.Status != findings.OK && len(f.Sources) > 0 {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))

@@ -120,7 +120,7 @@ type findingJSON struct {
 
 func finding(f *findings.Finding) findingJSON {
 	out := findingJSON{
-		Check: f.Check, Status: string(f.Status), Reason: string(f.Reason), Detail: f.Detail, Fix: f.Fix,
+		Check: f.Check, Status: string(f.Status), Reason: string(f.Reason), Detail: f.Detail, Fix: f.FixText(),
 		Sources: f.Sources, Code: string(f.Code), Evidence: append([]string{}, f.Evidence...),
 	}
 	if f.Code != "" {

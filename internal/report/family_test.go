@@ -109,14 +109,14 @@ func TestNewFamily(t *testing.T) {
 			if f.Status != tc.status || f.Code != tc.code {
 				t.Errorf("%s: %s %s, want %s %s", f.Check, f.Status, f.Code, tc.status, tc.code)
 			}
-			all := strings.Join(append([]string{f.Detail, f.Fix}, f.Evidence...), "\n")
+			all := strings.Join(append([]string{f.Detail, f.FixText()}, f.Evidence...), "\n")
 			for _, words := range tc.words {
 				if !strings.Contains(all, words) {
 					t.Errorf("no %q in\n%s", words, all)
 				}
 			}
 			for _, other := range []string{"mlx5", "mlx4", "ConnectX"} {
-				if tc.machine == nil && tc.check != "rdma-stack" && strings.Contains(f.Detail+f.Fix, other) {
+				if tc.machine == nil && tc.check != "rdma-stack" && strings.Contains(f.Detail+f.FixText(), other) {
 					t.Errorf("it speaks of %s:\n%s", other, all)
 				}
 			}

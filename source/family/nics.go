@@ -6,7 +6,7 @@ const (
 	mofedContainer = "the Network Operator's driver container"
 	mlxlink        = "mlxlink"
 	mlxLinkType    = "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card"
-	mlxFirmware    = "mlxfwmanager, or flint -d ADDRESS query; update, then reset the card (mlxfwreset) or power cycle"
+	mlxFirmware    = "mlxfwmanager, or flint -d ADDRESS query, shows it: update it, then reset the card (mlxfwreset) or power cycle"
 	mlxATS         = "mlxconfig -d ADDRESS set ATS_ENABLED=true, then a reboot"
 )
 
