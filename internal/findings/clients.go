@@ -15,102 +15,102 @@ import (
 // The ways in which a peer memory client reaches NICs; at most one holds for a pair.
 
 // loadableClient: a module registers with the RDMA core, for these NICs.
-func loadableClient(f *Facts) bool { return firstModule(f) != "" && f.NIC.PeerMemory.Core }
+func loadableClient(f *judged) bool { return firstModule(f) != "" && f.NIC.PeerMemory.Core }
 
 // driverIsClient: the GPU driver itself registers, whatever the NIC.
-func driverIsClient(f *Facts) bool { return f.GPU.Client.AnyNIC }
+func driverIsClient(f *judged) bool { return f.GPU.Client.AnyNIC }
 
 // nicNamesPeers: the NIC's driver says in a file whose memory it reaches.
-func nicNamesPeers(f *Facts) bool { return len(f.NIC.PeerMemory.Files) > 0 && !driverIsClient(f) }
+func nicNamesPeers(f *judged) bool { return len(f.NIC.PeerMemory.Files) > 0 && !driverIsClient(f) }
 
 // vendorsInterface: clients register with a module of the NIC's vendor.
-func vendorsInterface(f *Facts) bool { return f.NIC.PeerMemory.Module != "" && !driverIsClient(f) }
+func vendorsInterface(f *judged) bool { return f.NIC.PeerMemory.Module != "" && !driverIsClient(f) }
 
 // notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
 var notRegistered = []row{
 	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *Facts) bool { return interfaceFor(f) == tristate.True && canRegister(f) == tristate.True },
-		text: func(f *Facts) string {
+		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True && canRegister(f) == tristate.True },
+		text: func(f *judged) string {
 			return f.GPU.Driver + " is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("if dmesg says "+strconv.Quote(f.GPU.Help.Refused)+", "+f.GPU.Help.Rebuild+", or use DMA-BUF (see dmabuf)", "else "+f.GPU.Help.Register)
 		},
 		evidence: sawRegistering,
 	},
 	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *Facts) bool { return interfaceFor(f) == tristate.True },
-		text: func(f *Facts) string {
+		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True },
+		text: func(f *judged) string {
 			return f.GPU.Driver + " is not registered, though the RDMA stack has the interface for it"
 		},
-		fix: func(f *Facts) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawRegistering,
+		fix: func(f *judged) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawRegistering,
 	},
 	{
-		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *Facts) bool { return interfaceFor(f) == tristate.False },
-		text: func(f *Facts) string {
+		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *judged) bool { return interfaceFor(f) == tristate.False },
+		text: func(f *judged) string {
 			return f.GPU.Driver + " is not registered: the RDMA stack has no interface for it (" + peerSymbol + ")"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("use DMA-BUF (see dmabuf)", "or install "+f.NIC.Help.PeerStack+", then "+f.GPU.Help.Install)
 		}, evidence: sawInterface,
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return f.GPU.Driver + " is not registered; whether the RDMA stack has an interface for it cannot be read"
 		},
-		fix: func(f *Facts) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawInterface,
+		fix: func(f *judged) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawInterface,
 	},
 }
 
 // canRegister reports whether the loaded GPU driver has the function that registers.
-func canRegister(f *Facts) tristate.State { return f.Kmod.Symbols[f.GPU.Client.Symbol].Found }
+func canRegister(f *judged) tristate.State { return f.Kmod.Symbols[f.GPU.Client.Symbol].Found }
 
-func sawRegistering(f *Facts) []string {
+func sawRegistering(f *judged) []string {
 	return append(sawInterface(f), f.sawSymbol(f.GPU.Client.Symbol)...)
 }
 
 // nobodysPeer are the reasons why a NIC's driver names no GPU whose memory it reaches.
 var nobodysPeer = []row{
 	{
-		status: Fail, when: func(f *Facts) bool { return f.NICDriven() == tristate.False },
-		text: func(f *Facts) string {
+		status: Fail, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
+		text: func(f *judged) string {
 			return "no NIC is bound to " + f.NIC.Drivers[0] + ", so nothing says which GPUs' memory it reaches"
 		}, fix: do("see nic-driver"),
 		evidence: nicDrivers,
 	},
 	{
-		status: Fail, code: "EFAPeermemMissing", when: func(f *Facts) bool { return peermemOf(f).File == "" },
-		text: func(f *Facts) string {
+		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return peermemOf(f).File == "" },
+		text: func(f *judged) string {
 			return "the kernel's own " + f.NIC.Module + " reaches GPU memory by DMA-BUF alone"
 		},
-		fix:      func(f *Facts) []string { return steps("see dmabuf", "or install "+f.NIC.Help.PeerStack) },
+		fix:      func(f *judged) []string { return steps("see dmabuf", "or install "+f.NIC.Help.PeerStack) },
 		evidence: sawNoPeerFile,
 	},
 	{
-		status: Fail, code: "EFAPeermemMissing", when: func(f *Facts) bool { return f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False },
-		text: func(f *Facts) string {
+		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False },
+		text: func(f *judged) string {
 			return f.NIC.Module + " reaches no GPU memory (" + peerFile(f) + "): newer kernels keep the functions of proprietary kernel modules from it"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("install the open kernel modules of the GPU driver, then modprobe " + bridge(f) + " (package " + f.NIC.PeerMemory.Package + ")")
 		},
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing",
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return f.NIC.Module + " reaches no GPU memory (" + peerFile(f) + "): if the GPU driver is loaded after " + f.NIC.Module + ", nothing loads " + bridge(f)
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("modprobe " + bridge(f) + " (package " + f.NIC.PeerMemory.Package + "), and for the next boot /etc/modules-load.d")
 		},
 	},
 }
 
-func bridge(f *Facts) string { return f.NIC.PeerMemory.Bridge }
+func bridge(f *judged) string { return f.NIC.PeerMemory.Bridge }
 
 // peerFile is what the file of the driver says: "p2p is empty".
-func peerFile(f *Facts) string {
+func peerFile(f *judged) string {
 	p := peermemOf(f)
 	if p.Says == "" {
 		return path.Base(p.File) + " is empty"
@@ -119,7 +119,7 @@ func peerFile(f *Facts) string {
 }
 
 // sawNoPeerFile is evidence that no function has a file that names peers.
-func sawNoPeerFile(f *Facts) []string {
+func sawNoPeerFile(f *judged) []string {
 	var all []string
 	for _, file := range f.Client().Files {
 		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return path.Base(file) == p.Name }) {
@@ -133,48 +133,48 @@ func sawNoPeerFile(f *Facts) []string {
 // its own.
 var notHeld = []row{
 	{
-		status: Fail, when: func(f *Facts) bool { return vendorsModuleRuns(f) && clientLive(f) },
-		text: func(f *Facts) string {
+		status: Fail, when: func(f *judged) bool { return vendorsModuleRuns(f) && clientLive(f) },
+		text: func(f *judged) string {
 			return firstModule(f) + " is loaded, but does not serve " + f.NIC.Module + ": both must be holders of " + f.NIC.PeerMemory.Module
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("rebuild the GPU driver's kernel modules against "+f.NIC.PeerMemory.Module+", and use "+f.NIC.Module+" of the same release", "then reload "+f.NIC.Module+" and "+peermemName(f))
 		},
 	},
 	{
 		status: Fail, when: vendorsModuleRuns,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "not loaded, though " + f.NIC.PeerMemory.Module + " has the interface for it"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("modprobe "+peermemName(f), "if that says Invalid argument, rebuild the GPU driver's kernel modules against "+f.NIC.PeerMemory.Module)
 		},
 	},
 	{
 		status: Fail, when: clientLive,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return firstModule(f) + " is loaded, but does not serve " + f.NIC.Module + ", because " + f.NIC.PeerMemory.Module + " is not loaded"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("install "+f.NIC.PeerMemory.Package+" and load it before "+f.NIC.Module, "then rebuild the GPU driver's kernel modules", orDMABuf(f))
 		},
 	},
 	{
-		status: Fail, text: func(f *Facts) string {
+		status: Fail, text: func(f *judged) string {
 			return "not loaded, and neither is " + f.NIC.PeerMemory.Module + ", which gives GPU memory to " + f.NIC.Module
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("install "+f.NIC.PeerMemory.Package+" and load it before "+f.NIC.Module, "then modprobe "+peermemName(f), orDMABuf(f))
 		},
 	},
 }
 
-func vendorsModuleRuns(f *Facts) bool {
+func vendorsModuleRuns(f *judged) bool {
 	return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner == f.NIC.PeerMemory.Module
 }
-func clientLive(f *Facts) bool { return clientState(f) == kmod.Live }
+func clientLive(f *judged) bool { return clientState(f) == kmod.Live }
 
-func sawHolders(f *Facts) []string {
+func sawHolders(f *judged) []string {
 	seen := sawInterface(f)
 	if !vendorsModuleRuns(f) {
 		seen = append(seen, saw(kmod.HoldersDir(f.NIC.PeerMemory.Module), "absent"))
@@ -184,7 +184,7 @@ func sawHolders(f *Facts) []string {
 
 // noInterface: the NIC's driver supports no client.
 var noInterface = []row{{
-	status: Fail, text: func(f *Facts) string {
+	status: Fail, text: func(f *judged) string {
 		return f.NIC.Module + " supports no peer memory client: DMA-BUF is the only way"
 	}, fix: do("see dmabuf"), evidence: sawInterface,
 }}
@@ -192,13 +192,13 @@ var noInterface = []row{{
 // Releases of the NIC's driver.
 
 // peersTooOld: the NIC's driver is older than the GPU driver's interface.
-func peersTooOld(f *Facts) bool {
+func peersTooOld(f *judged) bool {
 	return neededRelease(f) != "" && older(f.advised().NICVersions[f.NIC.Name], neededRelease(f))
 }
 
 // neededRelease is the first release of the NIC's driver that works with the loaded GPU
 // driver; "" where all do. It matters where a file of the NIC's driver is the proof.
-func neededRelease(f *Facts) string {
+func neededRelease(f *judged) string {
 	if peermemOf(f).Registered != tristate.True || peermemOf(f).File == "" {
 		return ""
 	}
@@ -211,11 +211,11 @@ func neededRelease(f *Facts) string {
 }
 
 // saidAlways: in this release the file that is the proof always says the same.
-func saidAlways(f *Facts) bool {
+func saidAlways(f *judged) bool {
 	return provenFrom(f) != "" && older(f.advised().NICVersions[f.NIC.Name], provenFrom(f))
 }
 
-func provenFrom(f *Facts) string {
+func provenFrom(f *judged) string {
 	for _, file := range f.NIC.PeerMemory.Files {
 		if p := peermemOf(f); p.Registered == tristate.True && file.Name == path.Base(p.File) {
 			return file.ProvenFrom
@@ -224,7 +224,7 @@ func provenFrom(f *Facts) string {
 	return ""
 }
 
-func sawReleases(f *Facts) []string {
+func sawReleases(f *judged) []string {
 	return slices.Concat(f.saw(kmod.FactNICVersion, "/"+f.NIC.Module+"/", f.advised().NICVersions[f.NIC.Name]), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
 }
 

@@ -13,34 +13,34 @@ import (
 
 var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: asked, evidence: sawAnswers, rows: slices.Concat([]row{
 	{
-		status: Warn, code: "EFADMABufOff", when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True && f.Verdict.Peermem == tristate.False }, which: withoutDMABufInPlugin,
+		status: Warn, code: "EFADMABufOff", when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.Verdict.Peermem == tristate.False }, which: withoutDMABufInPlugin,
 		text: say("DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA"),
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then modprobe "+bridge(f))
 		},
 	}, {
-		status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True && f.DevicesSay() == tristate.True },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.DevicesSay() == tristate.True },
+		text: func(f *judged) string {
 			return "the GPU driver " + exports(f) + ", and " + f.NIC.Name + " can register DMA-BUF (only a transfer proves more)"
 		},
 	}, {
-		status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True },
+		text: func(f *judged) string {
 			return gpuSide(f) + " and " + f.NIC.Name + " show everything that DMA-BUF needs (inferred; only a transfer proves it)"
 		},
 	},
 }, dmabufRows, []row{
 	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool {
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool {
 			return f.Verdict.DMABuf == tristate.Unknown && firstOf(f, tristate.Unknown) == verdict.KernelOption
 		},
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "whether " + f.GPU.Driver + " exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read"
 		},
 		fix:      do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
 		evidence: unreadNeeds,
 	}, {
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.Unknown },
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown },
 		text:     say("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read"),
 		fix:      do("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither"),
 		evidence: unreadNeeds,
@@ -53,53 +53,53 @@ var lacks = []struct {
 	need verdict.Need
 	row
 }{
-	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: func(f *Facts) bool { return f.AllPassthrough() == tristate.True }, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
+	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
 	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
-	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: func(f *Facts) bool { return f.AllPassthrough() == tristate.True }, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
+	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.TuringGPU, row{
 		code: "PreTuring", text: say("no eligible GPU that the driver drives is of the Turing generation or newer"),
-		fix: func(f *Facts) []string { return steps("use " + peermemName(f) + ": DMA-BUF needs Turing or newer") }, evidence: gpuIDs,
+		fix: func(f *judged) []string { return steps("use " + peermemName(f) + ": DMA-BUF needs Turing or newer") }, evidence: gpuIDs,
 	}},
 	{verdict.OpenModules, row{
 		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
-		fix: do("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: func(f *Facts) []string {
+		fix: do("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: func(f *judged) []string {
 			return f.saw(kmod.FactDriver, "", strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
 		},
 	}},
 	{verdict.OwnMemory, noPlace},
 	{verdict.PCIeMapping, unmapped},
 	{verdict.KernelOption, row{
-		code: "KernelOptionMissing", text: func(f *Facts) string {
+		code: "KernelOptionMissing", text: func(f *judged) string {
 			return "the kernel was built without CONFIG_" + missingOption(f) + ", which " + f.GPU.Driver + " needs to export DMA-BUF to NICs"
 		},
-		fix: func(f *Facts) []string { return steps("use a kernel that has CONFIG_" + missingOption(f) + "=y") }, evidence: sawOptions,
+		fix: func(f *judged) []string { return steps("use a kernel that has CONFIG_" + missingOption(f) + "=y") }, evidence: sawOptions,
 	}},
 	{verdict.NICDevice, row{
-		code: "NoMLX5Device", when: func(f *Facts) bool { return f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False },
+		code: "NoMLX5Device", when: func(f *judged) bool { return f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False },
 		text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"), fix: do("see rdma-device"), evidence: nicDrivers,
 	}},
 	{verdict.NICDevice, row{
 		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"),
-		fix: func(f *Facts) []string { return steps("DMA-BUF needs " + f.NIC.Help.Product) }, evidence: nicDrivers,
+		fix: func(f *judged) []string { return steps("DMA-BUF needs " + f.NIC.Help.Product) }, evidence: nicDrivers,
 	}},
 	{verdict.DevicesAccept, row{
 		code: "DMABufRefused", text: say("the RDMA devices cannot register DMA-BUF"),
-		fix: func(f *Facts) []string { return steps(newerStack(f) + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING") },
+		fix: func(f *judged) []string { return steps(newerStack(f) + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING") },
 	}},
 	{verdict.CoreSymbol, row{
 		code: "NoDMABuf", text: say("the RDMA core has no DMA-BUF (" + kmod.UmemDMABuf + ")"),
-		fix: func(f *Facts) []string { return steps(newerStack(f)) }, evidence: func(f *Facts) []string { return f.sawSymbol(kmod.UmemDMABuf) },
+		fix: func(f *judged) []string { return steps(newerStack(f)) }, evidence: func(f *judged) []string { return f.sawSymbol(kmod.UmemDMABuf) },
 	}},
 	{verdict.DriverSymbol, row{
-		code: "NoDMABuf", text: func(f *Facts) string { return f.NIC.Module + " has no DMA-BUF (" + f.NIC.DMABuf + ")" },
-		fix: func(f *Facts) []string { return steps(newerStack(f) + ", with " + f.NIC.Module + " loaded") }, evidence: func(f *Facts) []string { return f.sawSymbol(f.NIC.DMABuf) },
+		code: "NoDMABuf", text: func(f *judged) string { return f.NIC.Module + " has no DMA-BUF (" + f.NIC.DMABuf + ")" },
+		fix: func(f *judged) []string { return steps(newerStack(f) + ", with " + f.NIC.Module + " loaded") }, evidence: func(f *judged) []string { return f.sawSymbol(f.NIC.DMABuf) },
 	}},
 }
 
 var noDriver = say("no GPU driver is loaded")
 
-func notBound(f *Facts) string {
+func notBound(f *judged) string {
 	return "no eligible GPU is bound to the " + f.GPU.Help.Vendor + " driver"
 }
 
@@ -110,22 +110,22 @@ var seeDriver = do("see gpu-driver")
 func lackRows() []row {
 	var rows []row
 	for _, l := range lacks {
-		r := given(failed(l.row), func(f *Facts) bool { return firstOf(f, tristate.False) == l.need })
-		served := row{status: OK, when: func(f *Facts) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, which: l.which, text: func(f *Facts) string { return l.text(f) + "; not needed: peermem is available" }}
+		r := given(failed(l.row), func(f *judged) bool { return firstOf(f, tristate.False) == l.need })
+		served := row{status: OK, when: func(f *judged) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, which: l.which, text: func(f *judged) string { return l.text(f) + "; not needed: peermem is available" }}
 		rows = append(rows, served, r)
 	}
 	return rows
 }
 
 // gpuSide names what exports DMA-BUF.
-func gpuSide(f *Facts) string {
+func gpuSide(f *judged) string {
 	if f.GPU.OpenFrom != 0 {
 		return "the GPU driver's open kernel modules"
 	}
 	return f.GPU.Driver
 }
 
-func exports(f *Facts) string {
+func exports(f *judged) string {
 	if f.GPU.OpenFrom != 0 {
 		return "has open kernel modules"
 	}
@@ -134,7 +134,7 @@ func exports(f *Facts) string {
 
 // withoutDMABufInPlugin lists the NICs on which some releases of the NCCL plugin do not use
 // DMA-BUF.
-func withoutDMABufInPlugin(f *Facts) subjects {
+func withoutDMABufInPlugin(f *judged) subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
 	}
@@ -142,7 +142,7 @@ func withoutDMABufInPlugin(f *Facts) subjects {
 }
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.
-func missingOption(f *Facts) string {
+func missingOption(f *judged) string {
 	for _, o := range f.GPU.KernelOptions {
 		if f.Kmod.KernelOptions[o.Name] == tristate.False {
 			return o.Name
@@ -153,7 +153,7 @@ func missingOption(f *Facts) string {
 
 // sawOptions is evidence of the kernel's configuration: the file that was read, which is
 // the last one that was tried.
-func sawOptions(f *Facts) []string {
+func sawOptions(f *judged) []string {
 	files := f.Kmod.Files[kmod.FactKernelOptions]
 	if len(files) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func sawOptions(f *Facts) []string {
 }
 
 // firstOf is the first need of DMA-BUF in a state; "" for none.
-func firstOf(f *Facts, state tristate.State) verdict.Need {
+func firstOf(f *judged, state tristate.State) verdict.Need {
 	for _, p := range f.DMABufNeeds() {
 		if p.Met == state {
 			return p.Need
@@ -176,7 +176,7 @@ func firstOf(f *Facts, state tristate.State) verdict.Need {
 }
 
 // unreadNeeds is the evidence of the needs that are unknown.
-func unreadNeeds(f *Facts) []string {
+func unreadNeeds(f *judged) []string {
 	var seen []string
 	for _, p := range f.DMABufNeeds() {
 		for _, l := range lacks {
@@ -188,7 +188,7 @@ func unreadNeeds(f *Facts) []string {
 	return seen
 }
 
-func sawGPUDriver(f *Facts) []string {
+func sawGPUDriver(f *judged) []string {
 	files := f.Kmod.Files[kmod.FactDriver]
 	if len(files) == 0 {
 		return nil
@@ -196,7 +196,7 @@ func sawGPUDriver(f *Facts) []string {
 	return []string{sawFile(files[len(files)-1], gpuDriverState(f).Loaded)} // looked for where there is no version
 }
 
-func asked(f *Facts) string {
+func asked(f *judged) string {
 	if len(f.Asked) == 0 {
 		return ""
 	}
@@ -204,7 +204,7 @@ func asked(f *Facts) string {
 }
 
 // devicesSaid lists what devices said when they were asked.
-func devicesSaid(f *Facts) string {
+func devicesSaid(f *judged) string {
 	var names [3]string
 	for _, a := range f.Asked {
 		names[a.DMABuf] += a.Device + " "
@@ -219,7 +219,7 @@ func devicesSaid(f *Facts) string {
 }
 
 // sawAnswers is evidence of them.
-func sawAnswers(f *Facts) []string {
+func sawAnswers(f *judged) []string {
 	if len(f.Asked) == 0 {
 		return nil
 	}
@@ -228,27 +228,27 @@ func sawAnswers(f *Facts) []string {
 
 var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
 	{
-		status: Warn, code: "LegacyPeerDirect", when: func(f *Facts) bool { return legacyStack(f) && !legacyConfigured(f) },
-		text: func(f *Facts) string {
+		status: Warn, code: "LegacyPeerDirect", when: func(f *judged) bool { return legacyStack(f) && !legacyConfigured(f) },
+		text: func(f *judged) string {
 			return stackOrigin(f) + peerDirect(f) + ", which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1"
 		},
 		fix: do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module", "better, move to MOFED 5.1 or newer"),
-		evidence: func(f *Facts) []string {
+		evidence: func(f *judged) []string {
 			return slices.Concat(
 				f.saw(kmod.FactStack, "/version", f.Kmod.MOFED.Version),
 				f.saw(kmod.FactPeermemModule, "/peerdirect_support", f.advised().Peermem.LegacyAPI),
 				sawPeermem(f), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
 		},
 	},
-	{status: OK, when: func(f *Facts) bool { return legacyStack(f) && originKnown(f) }, text: func(f *Facts) string {
+	{status: OK, when: func(f *judged) bool { return legacyStack(f) && originKnown(f) }, text: func(f *judged) string {
 		return stackOrigin(f) + peerDirect(f) + ", as the peer memory module is set to use it"
 	}},
-	{status: OK, when: originKnown, text: func(f *Facts) string { return stackOrigin(f) + peerDirect(f) }},
-	{status: OK, when: noModuleLoaded, text: func(f *Facts) string { return "no RDMA driver is loaded for the NICs" + peerDirect(f) }},
-	{status: Undecidable, text: func(f *Facts) string { return "the origin of the RDMA drivers cannot be read" + peerDirect(f) }},
+	{status: OK, when: originKnown, text: func(f *judged) string { return stackOrigin(f) + peerDirect(f) }},
+	{status: OK, when: noModuleLoaded, text: func(f *judged) string { return "no RDMA driver is loaded for the NICs" + peerDirect(f) }},
+	{status: Undecidable, text: func(f *judged) string { return "the origin of the RDMA drivers cannot be read" + peerDirect(f) }},
 }}
 
-func originKnown(f *Facts) bool {
+func originKnown(f *judged) bool {
 	if f.NIC.MOFED {
 		return f.Kmod.MOFED.Origin != kmod.OriginUnknown
 	}
@@ -257,11 +257,11 @@ func originKnown(f *Facts) bool {
 }
 
 // noModuleLoaded: the NICs, for which MOFED has no drivers, have no RDMA device.
-func noModuleLoaded(f *Facts) bool {
+func noModuleLoaded(f *judged) bool {
 	return !f.NIC.MOFED && f.Kmod.Advice != nil && f.RDMADevice() == tristate.False
 }
 
-func stackOrigin(f *Facts) string {
+func stackOrigin(f *judged) string {
 	if !f.NIC.MOFED {
 		if version := f.advised().NICVersions[f.NIC.Name]; version != "" {
 			return f.NIC.Module + " " + version + " from the NIC's vendor"
@@ -283,21 +283,21 @@ func stackOrigin(f *Facts) string {
 	}
 }
 
-func peerDirect(f *Facts) string {
+func peerDirect(f *judged) string {
 	if level := f.PeerDirect(); level != "" {
 		return ", PeerDirect " + string(level)
 	}
 	return ""
 }
 
-func legacyStack(f *Facts) bool {
+func legacyStack(f *judged) bool {
 	return loadableClient(f) && f.PeerDirect() == verdict.PeerDirectLegacy
 }
 
 // legacyConfigured: on a MOFED before 5.1 nvidia-peermem works with
 // peerdirect_support=1 only, unless the driver is 560 or newer, whose persistent API
 // works without it.
-func legacyConfigured(f *Facts) bool {
+func legacyConfigured(f *judged) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
 	return persistent || p.LegacyAPI == "1" || forerunner(f, peermemClient(f))

@@ -22,13 +22,13 @@ func sawFile(file string, there tristate.State) string {
 func sawMissing(file string) string { return sawFile(file, tristate.False) }
 
 // sawSymbol is evidence of a symbol in the kernel's table.
-func (f *Facts) sawSymbol(symbol string) []string {
+func (f *judged) sawSymbol(symbol string) []string {
 	return f.saw(kmod.FactSymbols, "", choose(f.Kmod.Symbols[symbol].Found, symbol, "no "+symbol, ""))
 }
 
 // file returns the first of the files that a fact was read from whose path has a part;
 // "" for none.
-func (f *Facts) file(fact kmod.Fact, part string) string {
+func (f *judged) file(fact kmod.Fact, part string) string {
 	for _, file := range f.Kmod.Files[fact] {
 		if strings.Contains(file, part) {
 			return file
@@ -38,7 +38,7 @@ func (f *Facts) file(fact kmod.Fact, part string) string {
 }
 
 // saw is what that file held; nothing where it was not read.
-func (f *Facts) saw(fact kmod.Fact, part, value string) []string {
+func (f *judged) saw(fact kmod.Fact, part, value string) []string {
 	if file := f.file(fact, part); file != "" {
 		return []string{saw(file, value)}
 	}
@@ -58,7 +58,7 @@ func sawPlace(f *pci.Function) string {
 }
 
 // functions returns the functions of a kind.
-func (f *Facts) functions(kind func(*pci.Function) bool) []*pci.Function {
+func (f *judged) functions(kind func(*pci.Function) bool) []*pci.Function {
 	var all []*pci.Function
 	for i := range f.PCI.Functions {
 		if fn := &f.PCI.Functions[i]; kind(fn) {
@@ -69,7 +69,7 @@ func (f *Facts) functions(kind func(*pci.Function) bool) []*pci.Function {
 }
 
 // of returns a text for each function of a kind.
-func (f *Facts) of(kind func(*pci.Function) bool, text func(*pci.Function) string) []string {
+func (f *judged) of(kind func(*pci.Function) bool, text func(*pci.Function) string) []string {
 	return texts(f.functions(kind), text)
 }
 
@@ -99,9 +99,9 @@ func unique(texts []string) []string {
 	return all
 }
 
-func gpuDrivers(f *Facts) []string { return f.of(eligibleGPU, sawDriver) }
-func nicDrivers(f *Facts) []string { return f.of(eligibleNIC, sawDriver) }
-func gpuIDs(f *Facts) []string     { return f.of(isGPU, sawID) }
+func gpuDrivers(f *judged) []string { return f.of(eligibleGPU, sawDriver) }
+func nicDrivers(f *judged) []string { return f.of(eligibleNIC, sawDriver) }
+func gpuIDs(f *judged) []string     { return f.of(isGPU, sawID) }
 
 // sawDriver is evidence of the driver that a function is bound to.
 func sawDriver(fn *pci.Function) string {

@@ -13,38 +13,38 @@ import (
 // expectedCheck is what --expect adds.
 var expectedCheck = check{name: "expected", rows: []row{
 	{
-		status: Undecidable, code: "NoMachineType", when: func(f *Facts) bool { return f.Expected.NoType },
-		text: func(f *Facts) string { return "no machine type of the file matches: " + machine(f) },
+		status: Undecidable, code: "NoMachineType", when: func(f *judged) bool { return f.Expected.NoType },
+		text: func(f *judged) string { return "no machine type of the file matches: " + machine(f) },
 		fix:  do("add a type to the file that matches this machine, or correct the match of its type"),
 	}, {
-		status: Undecidable, when: func(f *Facts) bool { return f.Expected.Type == "" },
-		text: func(f *Facts) string { return "cannot determine which machine type applies: " + machine(f) },
+		status: Undecidable, when: func(f *judged) bool { return f.Expected.Type == "" },
+		text: func(f *judged) string { return "cannot determine which machine type applies: " + machine(f) },
 		fix:  do("see what could not be read, or match by other properties"),
 	}, {
-		status: Fail, code: "Deviation", when: func(f *Facts) bool { return f.unmet != nil && f.unmet.State == tristate.False },
-		text: func(f *Facts) string {
+		status: Fail, code: "Deviation", when: func(f *judged) bool { return f.unmet != nil && f.unmet.State == tristate.False },
+		text: func(f *judged) string {
 			return fmt.Sprintf("%s: %s expected, %s found", f.Expected.Type, f.unmet.Expected, f.unmet.Found)
 		},
-		fix: func(f *Facts) []string { return f.unmet.Fix },
+		fix: func(f *judged) []string { return f.unmet.Fix },
 	}, {
-		status: Undecidable, when: func(f *Facts) bool { return f.unmet != nil },
-		text: func(f *Facts) string {
+		status: Undecidable, when: func(f *judged) bool { return f.unmet != nil },
+		text: func(f *judged) string {
 			return fmt.Sprintf("%s: %s expected, actual value unknown", f.Expected.Type, f.unmet.Expected)
 		},
 	}, {
-		status: OK, text: func(f *Facts) string {
+		status: OK, text: func(f *judged) string {
 			n := len(f.Expected.Checks)
 			return fmt.Sprintf("%s: as expected (%d of %d)", f.Expected.Type, n, n)
 		},
 	},
 }}
 
-func machine(f *Facts) string { return f.Expected.Machine }
+func machine(f *judged) string { return f.Expected.Machine }
 
 // expected compares the machine with what is expected of it: one finding for each
 // expectation that is not proven to be met, or a single one if the machine is as
 // expected.
-func (f *Facts) expected() []Finding {
+func (f *judged) expected() []Finding {
 	r := f.Expected
 	switch {
 	case r == nil, r.Type == "" && r.Machine == "": // without --expect
@@ -64,7 +64,7 @@ func (f *Facts) expected() []Finding {
 	return all
 }
 
-func (f *Facts) expectation(unmet *expect.Check, sources []string, facts ...kmod.Fact) []Finding {
+func (f *judged) expectation(unmet *expect.Check, sources []string, facts ...kmod.Fact) []Finding {
 	about, c := *f, expectedCheck
 	about.unmet, c.sources, c.facts = unmet, sources, facts
 	found, _ := c.find(&about) // the last row always holds

@@ -17,14 +17,14 @@ import (
 var otherGPUs = check{name: "other-gpus", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "MixedGPUs", which: notReadyGPUs,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the findings are about " + f.GPU.Name + " GPUs with " + f.NIC.Name + " NICs; " + about(f)
 		},
 		fix: do("gdr-features explain REASON says what to do for these GPUs"),
 	},
 	{
-		status: OK, when: func(f *Facts) bool { return len(f.Others()) > 0 },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return len(f.Others()) > 0 },
+		text: func(f *judged) string {
 			return "the findings are about " + f.GPU.Name + " GPUs with " + f.NIC.Name + " NICs; " + strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ") + " GPUs are ready too"
 		},
 	},
@@ -32,7 +32,7 @@ var otherGPUs = check{name: "other-gpus", sources: []string{pci.Devices}, rows: 
 
 // notReadyGPUs lists the families of GPUs that the findings are not about and that are not
 // ready.
-func notReadyGPUs(f *Facts) (others subjects) {
+func notReadyGPUs(f *judged) (others subjects) {
 	for _, o := range f.Others() {
 		if o.Ready == tristate.True {
 			continue
@@ -53,22 +53,22 @@ func notReadyGPUs(f *Facts) (others subjects) {
 var userSpace = check{name: "user-space", rows: []row{
 	{
 		status: Warn, code: "VerbsABIMismatch", which: abiIs(unknownABI),
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "neither rdma-core's library nor a known one of the vendor opens " + about(f)
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("install the library for "+f.NIC.Name+" of the same release as the driver, from its vendor, in every container image", "or use the kernel's own driver")
 		},
 	},
 	{
 		status: OK, which: abiIs(vendorABI),
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the vendor's own driver: container images need " + f.NIC.Help.Library + " of its release, as rdma-core's library supports ABI " + strconv.Itoa(f.NIC.Uverbs.ABI) + ": " + about(f)
 		},
 	},
 	{
 		status: OK, which: abiIs(kernelABI),
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the kernel's own ABI: container images need rdma-core's library, as " + f.NIC.Help.Library + " supports ABI " + strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ") + ": " + about(f)
 		},
 	},
@@ -79,8 +79,8 @@ func vendorABI(u *family.Uverbs, abi int) bool  { return slices.Contains(u.Vendo
 func unknownABI(u *family.Uverbs, abi int) bool { return abi != u.ABI && !vendorABI(u, abi) }
 
 // abiIs lists the devices whose driver has an ABI of some kind.
-func abiIs(kind func(*family.Uverbs, int) bool) func(*Facts) subjects {
-	return func(f *Facts) (devices subjects) {
+func abiIs(kind func(*family.Uverbs, int) bool) func(*judged) subjects {
+	return func(f *judged) (devices subjects) {
 		for _, n := range f.Matrix.NICs {
 			if !n.Eligible || n.RDMA == nil || n.Function.NIC != f.NIC || f.NIC.Uverbs.ABI == 0 {
 				continue
@@ -97,14 +97,14 @@ func abiIs(kind func(*family.Uverbs, int) bool) func(*Facts) subjects {
 var bar = check{name: "bar", rows: []row{
 	{
 		status: Warn, code: "SmallBAR", which: smallBAR,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "only a part of the GPU's memory is visible on PCI: " + about(f)
 		},
 		fix: do(largeBAR),
 	},
 	{
 		status: Warn, code: "SmallBAR1", which: smallBAR1,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "BAR1 is less than 1 GiB, and no more GPU memory than this can be registered at a time: " + about(f)
 		},
 		fix: largerBAR1,
@@ -114,7 +114,7 @@ var bar = check{name: "bar", rows: []row{
 const largeBAR = "turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"
 
 // smallBAR lists the GPUs whose BAR is smaller than their memory.
-func smallBAR(f *Facts) (gpus subjects) {
+func smallBAR(f *judged) (gpus subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if m := fn.Memory; m != nil && m.Visible < m.Total {
 			gpus.add(fmt.Sprintf("%v (%d of %d MiB)", fn.Address, m.Visible/mib, m.Total/mib),
@@ -128,7 +128,7 @@ const mib = 1 << 20
 
 // smallBAR1 lists the GPUs whose memory has an unknown size and a BAR that is certainly too
 // small for it.
-func smallBAR1(f *Facts) (gpus subjects) {
+func smallBAR1(f *judged) (gpus subjects) {
 	for _, fn := range f.functions(hasSmallBAR1) {
 		seen := []string{sawBAR(fn)}
 		if sizes := fn.Memory.Sizes; sizes != 0 {
@@ -144,7 +144,7 @@ func hasSmallBAR1(fn *pci.Function) bool {
 }
 
 // largerBAR1 says what to do, by the sizes that the first GPU's BAR can be given.
-func largerBAR1(f *Facts) []string {
+func largerBAR1(f *judged) []string {
 	gpu := f.functions(hasSmallBAR1)[0]
 	switch size, number := gpu.Memory.Largest(); {
 	case size > gpu.Memory.Visible:

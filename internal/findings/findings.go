@@ -54,8 +54,8 @@ type Finding struct {
 // FixText is the fix in one line: the steps, with semicolons between them.
 func (f *Finding) FixText() string { return strings.Join(f.Fix, "; ") }
 
-// Facts are what findings are made of.
-type Facts struct {
+// judged is what findings are made of.
+type judged struct {
 	verdict.Pair
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
@@ -79,10 +79,10 @@ type check struct {
 	facts   []kmod.Fact
 	// tail and evidence are added to the text and evidence of every row; nil for
 	// nothing.
-	tail     func(*Facts) string
-	evidence func(*Facts) []string
+	tail     func(*judged) string
+	evidence func(*judged) []string
 	// reason is that of failed rows that have none of their own.
-	reason func(*Facts) verdict.Reason
+	reason func(*judged) verdict.Reason
 	rows   []row
 }
 
@@ -95,20 +95,20 @@ type row struct {
 	code Code
 	// The row holds when this does; nil: always. If which is set, it must also name
 	// something that the row is about.
-	when  func(*Facts) bool
-	which func(*Facts) subjects
+	when  func(*judged) bool
+	which func(*judged) subjects
 	// text says what was found, fix what to do about it; nil for nothing.
-	text func(*Facts) string
-	fix  func(*Facts) []string
+	text func(*judged) string
+	fix  func(*judged) []string
 	// evidence is what the files held that matter, beyond that of which; nil for nothing.
-	evidence func(*Facts) []string
+	evidence func(*judged) []string
 }
 
 // All returns the findings: the checks in the order of the verdict, those that advise, those
 // of a container, nil outside `check --pod`, and how the machine compares with what is
 // expected of it, nil without expectations.
 func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding {
-	f := &Facts{Pair: node.Judged(), Expected: expected, Pod: container}
+	f := &judged{Pair: node.Judged(), Expected: expected, Pod: container}
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.find(f); ok {
@@ -120,7 +120,7 @@ func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding 
 
 // checks are those that apply to this machine. Drivers do not matter if the hardware
 // is not capable, or not judged.
-func (f *Facts) checks() []check {
+func (f *judged) checks() []check {
 	switch {
 	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False, because(verdict.NICNotJudged)(f):
 		return []check{hardware}
@@ -165,7 +165,7 @@ func (r *row) codeOr(reason verdict.Reason) Code {
 }
 
 // find returns the first row that holds.
-func (c *check) find(f *Facts) (found Finding, ok bool) {
+func (c *check) find(f *judged) (found Finding, ok bool) {
 	for i := range c.rows {
 		r := &c.rows[i]
 		if r.when != nil && !r.when(f) {
@@ -184,7 +184,7 @@ func (c *check) find(f *Facts) (found Finding, ok bool) {
 
 // finding makes the finding of a row. Texts from the machine are made safe for a
 // terminal.
-func (c *check) finding(r *row, f *Facts) Finding {
+func (c *check) finding(r *row, f *judged) Finding {
 	reason := r.reason
 	if reason == "" && r.status == Fail && c.reason != nil {
 		reason = c.reason(f)
@@ -198,7 +198,7 @@ func (c *check) finding(r *row, f *Facts) Finding {
 }
 
 // files lists what the check is read from, and any further files of evidence.
-func (c *check) files(f *Facts, evidence []string) []string {
+func (c *check) files(f *judged, evidence []string) []string {
 	all := slices.Clone(c.sources)
 	for _, fact := range c.facts {
 		all = append(all, texts(f.read(fact), pattern)...)
@@ -214,7 +214,7 @@ func (c *check) files(f *Facts, evidence []string) []string {
 
 // read returns the files that a fact rests on. For a peer memory client these are the ones
 // that decide.
-func (f *Facts) read(fact kmod.Fact) []string {
+func (f *judged) read(fact kmod.Fact) []string {
 	if fact == kmod.FactPeermem {
 		return f.Client().Files
 	}
@@ -240,7 +240,7 @@ func pattern(file string) string {
 func covers(source, file string) bool { return file == source || strings.HasPrefix(file, source+"/") }
 
 // of is the value of a function for these facts, the zero value without a function.
-func of[T any](value func(*Facts) T, f *Facts) (none T) {
+func of[T any](value func(*judged) T, f *judged) (none T) {
 	if value == nil {
 		return none
 	}

@@ -18,12 +18,12 @@ import (
 
 // because reports whether the reason of the verdict's step about the hardware is this
 // one; it is "" when the step is met.
-func because(reason verdict.Reason) func(*Facts) bool {
-	return func(f *Facts) bool { return f.stepReason("hardware") == reason }
+func because(reason verdict.Reason) func(*judged) bool {
+	return func(f *judged) bool { return f.stepReason("hardware") == reason }
 }
 
 // stepReason is the reason of the verdict's step that a check reports.
-func (f *Facts) stepReason(check string) verdict.Reason {
+func (f *judged) stepReason(check string) verdict.Reason {
 	for _, s := range f.Verdict.Steps {
 		if s.Check == check {
 			return s.Reason
@@ -34,71 +34,71 @@ func (f *Facts) stepReason(check string) verdict.Reason {
 
 var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []row{
 	{
-		status: OK, when: func(f *Facts) bool { return f.stepReason("hardware") == "" },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.stepReason("hardware") == "" },
+		text: func(f *judged) string {
 			return eligibleGPUs(f) + " and " + show.Count(f.Matrix.EligibleNICs, "NIC") + " can do GPUDirect RDMA"
 		},
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: tegra,
+		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: tegra,
 		text: say("no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged"),
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: displays,
-		text: func(f *Facts) string {
+		status: Fail, reason: verdict.NoGPU, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: displays,
+		text: func(f *judged) string {
 			return "no GPU that GPUDirect RDMA works with; these are only displays: " + about(f)
 		},
-		fix: func(f *Facts) []string { return steps("use " + display(f, f.functions(isDisplay(f))[0]).Help.Product) },
+		fix: func(f *judged) []string { return steps("use " + display(f, f.functions(isDisplay(f))[0]).Help.Product) },
 	},
-	{status: Fail, reason: verdict.NoGPU, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoGPU }, text: func(f *Facts) string { return "no " + vendors(f) + " GPU on the PCI bus" }},
+	{status: Fail, reason: verdict.NoGPU, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoGPU }, text: func(f *judged) string { return "no " + vendors(f) + " GPU on the PCI bus" }},
 	{
-		status: Fail, reason: verdict.GPUUnsupported, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.GPUUnsupported },
-		text: func(f *Facts) string {
+		status: Fail, reason: verdict.GPUUnsupported, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.GPUUnsupported },
+		text: func(f *judged) string {
 			return f.Matrix.GPUs[0].GPU.Help.Vendor + " does not support GPUDirect RDMA on " + firstGPU(f)
 		},
-		fix:      func(f *Facts) []string { return steps("use " + f.Matrix.GPUs[0].GPU.Help.Product) },
+		fix:      func(f *judged) []string { return steps("use " + f.Matrix.GPUs[0].GPU.Help.Product) },
 		evidence: gpuIDs,
 	},
 	{
-		status: Fail, reason: verdict.NoNIC, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NoNIC },
+		status: Fail, reason: verdict.NoNIC, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoNIC },
 		text: say("no NIC on the PCI bus that GPUDirect RDMA works with"),
-		fix:  func(f *Facts) []string { return steps("install one of these: " + products(f)) },
+		fix:  func(f *judged) []string { return steps("install one of these: " + products(f)) },
 	},
 	{
-		status: Undecidable, reason: verdict.NICNotJudged, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NICNotJudged },
-		text: func(f *Facts) string {
+		status: Undecidable, reason: verdict.NICNotJudged, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NICNotJudged },
+		text: func(f *judged) string {
 			return "the only RDMA NICs are of families that are not judged: " + otherNICs(f)
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("if you know that they reach GPU memory, judge by them too: --nic-families=" + withOthers(f))
-		}, evidence: func(f *Facts) []string { return f.of(isOtherNIC, sawID) },
+		}, evidence: func(f *judged) []string { return f.of(isOtherNIC, sawID) },
 	},
 	{
-		status: Fail, reason: verdict.NICUnsupported, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.NICUnsupported },
+		status: Fail, reason: verdict.NICUnsupported, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NICUnsupported },
 		text:     say("every NIC is an unsupported model, manages an NVLink fabric, or has a class other than Ethernet (0200) and InfiniBand (0207)"),
-		fix:      func(f *Facts) []string { return steps("install a " + newerThanThese(f) + " NIC") },
-		evidence: func(f *Facts) []string { return f.of(isNIC, sawID) },
+		fix:      func(f *judged) []string { return steps("install a " + newerThanThese(f) + " NIC") },
+		evidence: func(f *judged) []string { return f.of(isNIC, sawID) },
 	},
 	{
-		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *Facts) bool {
+		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *judged) bool {
 			return f.stepReason("hardware") == verdict.PlatformForbidsP2P && refuses(tristate.True)(f)
 		},
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "a machine of type " + f.Matrix.Machine.Product.Value + " cannot do GPUDirect RDMA with " + f.NIC.Name + ", whatever its GPUs can do"
 		},
-		fix: func(f *Facts) []string { return steps("use " + f.NIC.NoGPUMemory.Instead) }, evidence: machineNames,
+		fix: func(f *judged) []string { return steps("use " + f.NIC.NoGPUMemory.Instead) }, evidence: machineNames,
 	},
 	{
-		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *Facts) bool { return f.stepReason("hardware") == verdict.PlatformForbidsP2P },
-		text: func(f *Facts) string {
+		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.PlatformForbidsP2P },
+		text: func(f *judged) string {
 			return "on this CPU the " + f.GPU.Help.Vendor + " driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does"
 		},
 		fix:      moveTogether,
-		evidence: func(f *Facts) []string { return slices.Concat(f.of(isGPU, sawPlace), topoOverride(f)) },
+		evidence: func(f *judged) []string { return slices.Concat(f.of(isGPU, sawPlace), topoOverride(f)) },
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: refuses(tristate.Unknown),
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the type of this machine cannot be read, and on some types " + f.NIC.Name + " does not reach GPU memory"
 		},
 		fix: do("mount the host's /sys, with " + dmi.Dir), evidence: machineNames,
@@ -106,9 +106,9 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: do("see the problems listed below", "mount the host's /sys")},
 }}
 
-func eligibleGPUs(f *Facts) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") }
+func eligibleGPUs(f *judged) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") }
 
-func tegra(f *Facts) (found subjects) {
+func tegra(f *judged) (found subjects) {
 	if name := f.advised().Tegra; name != "" {
 		found.add(name, f.saw(kmod.FactTegra, "", name)...)
 	}
@@ -116,14 +116,14 @@ func tegra(f *Facts) (found subjects) {
 }
 
 // display is the family of GPUs whose vendor's display a function is, nil for any other.
-func display(f *Facts, fn *pci.Function) *family.GPU { return families(f).Display(fn.IDs()) }
+func display(f *judged, fn *pci.Function) *family.GPU { return families(f).Display(fn.IDs()) }
 
-func isDisplay(f *Facts) func(*pci.Function) bool {
+func isDisplay(f *judged) func(*pci.Function) bool {
 	return func(fn *pci.Function) bool { return display(f, fn) != nil }
 }
 
 // displays lists the displays of vendors of GPUs.
-func displays(f *Facts) (found subjects) {
+func displays(f *judged) (found subjects) {
 	for _, fn := range f.functions(isDisplay(f)) {
 		found.add(strings.TrimSpace(fn.Address.String()+" "+cmp.Or(fn.Name(), display(f, fn).Help.Vendor)), sawID(fn))
 	}
@@ -131,52 +131,52 @@ func displays(f *Facts) (found subjects) {
 }
 
 // vendors names the vendors of the GPUs that are judged, "NVIDIA or AMD".
-func vendors(f *Facts) string {
+func vendors(f *judged) string {
 	return strings.Join(texts(families(f).GPUs, func(g *family.GPU) string { return g.Help.Vendor }), " or ")
 }
 
 // products names the NICs that count.
-func products(f *Facts) string {
+func products(f *judged) string {
 	return strings.Join(unique(texts(families(f).NICs, func(n *family.NIC) string { return n.Help.Product })), ", ")
 }
 
 // newerThanThese names the NICs to use instead of the machine's.
-func newerThanThese(f *Facts) string {
+func newerThanThese(f *judged) string {
 	return strings.Join(unique(f.of(isNIC, func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
 }
 
 func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
 
 // otherNICs lists the NICs that are not judged, with their family.
-func otherNICs(f *Facts) string {
+func otherNICs(f *judged) string {
 	return firstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
 		return strings.TrimSpace(fn.Other.Name + " " + fn.Address.String() + " " + fn.Name())
 	}))
 }
 
 // withOthers lists the families that count, and those of the NICs that are not judged.
-func withOthers(f *Facts) string {
+func withOthers(f *judged) string {
 	here := f.of(isOtherNIC, func(fn *pci.Function) string { return fn.Other.Name })
 	return strings.Join(append(family.Names(families(f).NICs), unique(here)...), ",")
 }
 
-func firstGPU(f *Facts) string {
+func firstGPU(f *judged) string {
 	gpu := f.Matrix.GPUs[0].Function
 	return cmp.Or(gpu.Name(), fmt.Sprintf("the GPU %04x:%04x", gpu.Vendor, gpu.Device))
 }
 
 // refuses: the judged NICs reach no GPU's memory on a machine of this type.
-func refuses(state tristate.State) func(*Facts) bool {
-	return func(f *Facts) bool { return f.Matrix.Refuses(f.NIC) == state }
+func refuses(state tristate.State) func(*judged) bool {
+	return func(f *judged) bool { return f.Matrix.Refuses(f.NIC) == state }
 }
 
-func machineNames(f *Facts) []string {
+func machineNames(f *judged) []string {
 	names := f.Matrix.Machine
 	return []string{saw(dmi.Dir+"/sys_vendor", names.Vendor.Value), saw(dmi.Dir+"/product_name", names.Product.Value)}
 }
 
 // moveTogether names the parameter that allows every pair where the driver may have it.
-func moveTogether(f *Facts) []string {
+func moveTogether(f *judged) []string {
 	const move = "move a NIC and a GPU below one PCIe switch"
 	if overridable(f) {
 		return steps(move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)")
@@ -184,7 +184,7 @@ func moveTogether(f *Facts) []string {
 	return steps(move)
 }
 
-func topoOverride(f *Facts) []string {
+func topoOverride(f *judged) []string {
 	if value := f.Kmod.Params[kmod.TopoOverride]; value != "" {
 		return f.saw(kmod.FactParams, "", kmod.TopoOverride+": "+value)
 	}
@@ -193,30 +193,30 @@ func topoOverride(f *Facts) []string {
 
 var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
 	{
-		status: Fail, reason: verdict.GPUPassthrough, when: func(f *Facts) bool { return f.AllPassthrough() == tristate.True },
-		text: func(f *Facts) string {
+		status: Fail, reason: verdict.GPUPassthrough, when: func(f *judged) bool { return f.AllPassthrough() == tristate.True },
+		text: func(f *judged) string {
 			return "every eligible GPU is bound to " + passthroughDrivers(f) + ", for virtual machines"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("GPUDirect RDMA is then up to the virtual machines", "to use the GPUs on this host, bind them to "+f.GPU.Driver)
 		},
 		evidence: gpuDrivers,
 	},
-	{status: OK, when: func(f *Facts) bool { return f.GPUDriven() == tristate.True }, text: loadedDriver},
+	{status: OK, when: func(f *judged) bool { return f.GPUDriven() == tristate.True }, text: loadedDriver},
 	{
-		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *Facts) bool { return f.GPUDriven() == tristate.False },
+		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },
 		text: notBound, fix: bindGPU,
 		evidence: gpuDrivers,
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the GPUs cannot be read"), evidence: gpuDrivers},
 }}
 
-func gpuDriverVersion(f *Facts) string { return orUnknown(gpuDriverState(f).Version) }
+func gpuDriverVersion(f *judged) string { return orUnknown(gpuDriverState(f).Version) }
 
 func orUnknown(version string) string { return cmp.Or(version, "of unknown version") }
 
 // passthroughDrivers are the drivers that hand the GPUs to virtual machines.
-func passthroughDrivers(f *Facts) string {
+func passthroughDrivers(f *judged) string {
 	passed := func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == f.GPU && fn.PassedThrough() }
 	return strings.Join(unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
 }
@@ -224,7 +224,7 @@ func passthroughDrivers(f *Facts) string {
 // loadedDriver names the GPU driver and its variant: open or proprietary kernel modules. A
 // driver that comes in one variant is the kernel's own if it has no version and is not a
 // peer memory client.
-func loadedDriver(f *Facts) string {
+func loadedDriver(f *judged) string {
 	switch driver := gpuDriverState(f); {
 	case f.GPU.OpenFrom != 0:
 		return f.GPU.Driver + " " + gpuDriverVersion(f) + ", " + moduleType(f)
@@ -234,7 +234,7 @@ func loadedDriver(f *Facts) string {
 	return f.GPU.Driver + " " + gpuDriverVersion(f)
 }
 
-func moduleType(f *Facts) string {
+func moduleType(f *judged) string {
 	switch gpuDriverState(f).Open {
 	case tristate.True:
 		return "open kernel modules"
@@ -246,34 +246,34 @@ func moduleType(f *Facts) string {
 }
 
 var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
-	{status: OK, when: func(f *Facts) bool { return f.NICDriven() == tristate.True }, text: say("an eligible NIC is bound to its driver")},
+	{status: OK, when: func(f *judged) bool { return f.NICDriven() == tristate.True }, text: say("an eligible NIC is bound to its driver")},
 	{
-		status: Fail, reason: verdict.NICDriverNotLoaded, when: func(f *Facts) bool { return f.NICDriven() == tristate.False },
-		text: func(f *Facts) string { return "no eligible NIC is bound to its driver (" + f.NIC.Drivers[0] + ")" }, fix: bindNIC,
+		status: Fail, reason: verdict.NICDriverNotLoaded, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
+		text: func(f *judged) string { return "no eligible NIC is bound to its driver (" + f.NIC.Drivers[0] + ")" }, fix: bindNIC,
 		evidence: nicDrivers,
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the NICs cannot be read"), evidence: nicDrivers},
 }}
 
 var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
-	{status: OK, when: func(f *Facts) bool { return f.RDMADevice() == tristate.True }, text: rdmaNames},
+	{status: OK, when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, text: rdmaNames},
 	{
-		status: Fail, reason: verdict.NoRDMADevice, when: func(f *Facts) bool { return f.RDMADevice() == tristate.False },
+		status: Fail, reason: verdict.NoRDMADevice, when: func(f *judged) bool { return f.RDMADevice() == tristate.False },
 		text: say("no eligible NIC has an RDMA device"), fix: loadRDMA,
 		evidence: withoutRDMA,
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, code: "RDMANamespaces",
-		when:     func(f *Facts) bool { return f.RDMA.Exclusive },
+		when:     func(f *judged) bool { return f.RDMA.Exclusive },
 		text:     say("each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here"),
 		fix:      do("rdma system show", "run this program in the host's network namespace"),
-		evidence: func(*Facts) []string { return []string{saw(rdma.NetnsMode, "N")} },
+		evidence: func(*judged) []string { return []string{saw(rdma.NetnsMode, "N")} },
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("the RDMA devices cannot be read")},
 }}
 
 // devices are the RDMA devices of eligible NICs.
-func (f *Facts) devices() []*rdma.Device {
+func (f *judged) devices() []*rdma.Device {
 	var all []*rdma.Device
 	for _, n := range f.Matrix.NICs {
 		if n.Eligible && n.RDMA != nil {
@@ -284,11 +284,11 @@ func (f *Facts) devices() []*rdma.Device {
 }
 
 // rdmaNames lists the RDMA devices of eligible NICs.
-func rdmaNames(f *Facts) string {
+func rdmaNames(f *judged) string {
 	return strings.Join(texts(f.devices(), func(d *rdma.Device) string { return d.Name }), " ")
 }
 
-func withoutRDMA(f *Facts) []string {
+func withoutRDMA(f *judged) []string {
 	var all []string
 	for _, n := range f.Matrix.NICs {
 		if n.Eligible && n.RDMA == nil {

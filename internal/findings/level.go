@@ -19,24 +19,24 @@ var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this prog
 
 var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
-		status: Undecidable, code: "VirtualTopology", when: func(f *Facts) bool { return f.Matrix.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
+		status: Undecidable, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
 		text: say(placeUnknown + virtualTree), fix: giveTopology,
-		evidence: func(f *Facts) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
+		evidence: func(f *judged) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
 	},
 	{
-		status: Undecidable, when: func(f *Facts) bool { return f.Matrix.Level == topology.Unknown }, which: functionsWithoutNUMA,
+		status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, which: functionsWithoutNUMA,
 		text: say(placeUnknown), fix: do("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
 	},
-	{status: Undecidable, when: func(f *Facts) bool { return f.Matrix.Level == topology.Unknown }, text: say(placeUnknown)},
-	{status: OK, when: func(f *Facts) bool { return f.Matrix.Level == topology.PIX }, text: say("every GPU has a NIC at PIX")},
-	{status: OK, when: func(f *Facts) bool { return f.Matrix.Level == topology.PXB }, text: say("every GPU has a NIC at PXB or nearer")},
+	{status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, text: say(placeUnknown)},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PIX }, text: say("every GPU has a NIC at PIX")},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PXB }, text: say("every GPU has a NIC at PXB or nearer")},
 	{
-		status: OK, when: func(f *Facts) bool { return f.Matrix.NCCLDefault == tristate.True }, // by C2C or a data-direct function
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, // by C2C or a data-direct function
+		text: func(f *judged) string {
 			return "in the PCI tree a GPU's nearest NIC is at " + worstLevel(f) + "; " + f.GPU.Help.Library + " reaches it through the CPU's C2C link or a data-direct function"
 		},
 	},
-	{status: Warn, code: "VirtualTopology", when: func(f *Facts) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: func(f *Facts) string { return nearestIsFar(f) + virtualTree }, fix: giveTopology},
+	{status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: func(f *judged) string { return nearestIsFar(f) + virtualTree }, fix: giveTopology},
 	{
 		status: Warn, code: "GPUWithoutNearNIC", which: farGPUs,
 		text: nearestIsFar,
@@ -44,22 +44,22 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 	},
 }}
 
-func levelIs(l topology.Level) func(*Facts) bool {
-	return func(f *Facts) bool { return f.Matrix.Level == l }
+func levelIs(l topology.Level) func(*judged) bool {
+	return func(f *judged) bool { return f.Matrix.Level == l }
 }
-func worstLevel(f *Facts) string { return f.Matrix.Level.String() }
+func worstLevel(f *judged) string { return f.Matrix.Level.String() }
 
-func nearestIsFar(f *Facts) string {
+func nearestIsFar(f *judged) string {
 	return "a GPU's nearest NIC is at " + f.Matrix.Level.String() + ": " + about(f)
 }
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
-func guest(f *Facts) bool {
+func guest(f *judged) bool {
 	return f.Kmod.Virtual == tristate.True || (f.Matrix.Origin == topology.Virtual)
 }
 
 // withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
-func withoutNUMA(f *Facts) func(*pci.Function) bool {
+func withoutNUMA(f *judged) func(*pci.Function) bool {
 	return func(fn *pci.Function) bool {
 		return eligible(fn) && fn.NearNUMA == pci.None && f.PCI.NUMANodes > 1
 	}
@@ -67,14 +67,14 @@ func withoutNUMA(f *Facts) func(*pci.Function) bool {
 
 func sawNoNUMA(fn *pci.Function) string { return saw(fn.Address.File(pci.NUMAFile), "-1") }
 
-func functionsWithoutNUMA(f *Facts) subjects {
+func functionsWithoutNUMA(f *judged) subjects {
 	return subjects{f.of(withoutNUMA(f), address), f.of(withoutNUMA(f), sawNoNUMA)}
 }
 
 func address(fn *pci.Function) string { return fn.Address.String() }
 
 // farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it.
-func farGPUs(f *Facts) (far subjects) {
+func farGPUs(f *judged) (far subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.Level <= topology.PXB {
 			continue
@@ -92,28 +92,28 @@ func farGPUs(f *Facts) (far subjects) {
 var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "TopologyFileRefused", which: refusedFile,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "NCCL refuses the topology file and does not start: " + about(f)
 		},
 		fix: do("correct the file", "gdr-features topo -o nccl-xml writes one that NCCL accepts"),
 	},
-	{status: OK, when: func(f *Facts) bool { return f.Matrix.NCCLDefault == tristate.True }, text: func(f *Facts) string {
+	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: func(f *judged) string {
 		return f.GPU.Help.Library + " uses GPUDirect RDMA for every GPU with its default settings"
 	}},
 	{
-		status: Warn, code: "BeyondNCCLDefault", when: func(f *Facts) bool { return f.Matrix.NCCLDefault == tristate.False },
-		text: func(f *Facts) string {
+		status: Warn, code: "BeyondNCCLDefault", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False },
+		text: func(f *judged) string {
 			return "at least one GPU is beyond " + f.GPU.Help.Library + "'s default limit (" + f.GPU.Help.Limit + ")"
 		},
 		fix:      do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
 		evidence: sawFar,
 	},
-	{status: Undecidable, text: func(f *Facts) string {
+	{status: Undecidable, text: func(f *judged) string {
 		return "how " + f.GPU.Help.Library + " rates the places of GPUs and NICs is not known"
 	}},
 }}
 
-func refusedFile(f *Facts) (why subjects) {
+func refusedFile(f *judged) (why subjects) {
 	if err := f.Matrix.FileRefused; err != nil {
 		why.add(err.Error(), saw(f.Matrix.FileName, err.Error()))
 	}
@@ -122,7 +122,7 @@ func refusedFile(f *Facts) (why subjects) {
 
 // sawFar is evidence of the GPUs that are far from their NICs; where none is in the
 // PCI tree, of where all are.
-func sawFar(f *Facts) []string {
+func sawFar(f *judged) []string {
 	if far := farGPUs(f).evidence; len(far) > 0 {
 		return far
 	}
@@ -141,14 +141,14 @@ func sawFar(f *Facts) []string {
 
 var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: []row{{
 	status: Warn, code: "SharedNearNIC", which: sharedNearNIC,
-	text: func(f *Facts) string { return "NIC " + about(f) },
+	text: func(f *judged) string { return "NIC " + about(f) },
 	fix:  do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)"),
 }}}
 
 // sharedNearNIC finds two GPUs with the same nearest NIC, while another NIC of the
 // same model is nearest to none and there is one for each GPU: a PCI tree that may
 // not be the board's, as some Gen4 switches show with virtual bridges.
-func sharedNearNIC(f *Facts) (shared subjects) {
+func sharedNearNIC(f *judged) (shared subjects) {
 	if f.Matrix.Origin != topology.Physical || !f.Matrix.Complete {
 		return shared
 	}
@@ -175,7 +175,7 @@ func sharedNearNIC(f *Facts) (shared subjects) {
 
 // idleTwin returns a NIC of the same model that is nearest to no GPU, where there are
 // as many of the model as there are GPUs.
-func (f *Facts) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci.Function {
+func (f *judged) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci.Function {
 	twins := f.functions(func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.PhysFn == nil && fn.Device == nic.Device && fn.Class == nic.Class && fn.Address.Function == 0
 	})

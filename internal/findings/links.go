@@ -19,8 +19,8 @@ var link = check{
 		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: about, fix: do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)},
 		{status: Warn, code: "LinkDegraded", which: degraded, text: about, fix: do(reseat, coldBoot)},
 		{
-			status: OK, when: func(f *Facts) bool { return len(f.links()) > 0 },
-			text: func(f *Facts) string {
+			status: OK, when: func(f *judged) bool { return len(f.links()) > 0 },
+			text: func(f *judged) string {
 				return show.Count(len(f.links()), "PCIe link") + " of GPUs and NICs at full width, NICs at full speed"
 			},
 		},
@@ -40,7 +40,7 @@ type cardLink struct {
 
 // links returns the link of the card of each eligible GPU and NIC, once each, as far as
 // it can be judged.
-func (f *Facts) links() []cardLink {
+func (f *judged) links() []cardLink {
 	var all []cardLink
 	for _, fn := range f.functions(eligible) {
 		card, port := f.PCI.Slot(fn)
@@ -60,7 +60,7 @@ func (f *Facts) links() []cardLink {
 
 // degraded lists what has fewer lanes, or is slower, than both ends can do: the links of
 // cards, then those of the bridges above them.
-func degraded(f *Facts) (links subjects) {
+func degraded(f *judged) (links subjects) {
 	cards := f.links()
 	for _, l := range cards {
 		kind := "NIC"
@@ -96,7 +96,7 @@ type bridgeLink struct {
 // does not turn in a switch passes them, and with ACS redirection or a translating IOMMU that
 // between the two as well. Only bare metal is judged: the bridges that hypervisors show have
 // no link, whatever their files say (on EC2, one of 8 GT/s above GPUs with one of 32).
-func (f *Facts) bridgeLinks(cards []cardLink) []bridgeLink {
+func (f *judged) bridgeLinks(cards []cardLink) []bridgeLink {
 	if guest(f) || f.Kmod.Virtual != tristate.False && !f.PCI.CPUPort() {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (f *Facts) bridgeLinks(cards []cardLink) []bridgeLink {
 // uplinks returns the upstream ports of the switches above a function, each the lower end of
 // a link: from the port that the function is plugged into, every second bridge. Bridges in
 // any other order, not from a root port on, are left out.
-func (f *Facts) uplinks(fn *pci.Function) (ports []*pci.Function) {
+func (f *judged) uplinks(fn *pci.Function) (ports []*pci.Function) {
 	for i := len(fn.Bridges) - 2; i > 0 && len(fn.Bridges)%2 == 1; i -= 2 {
 		if port := f.PCI.Find(fn.Bridges[i]); port != nil {
 			ports = append(ports, port)
@@ -139,7 +139,7 @@ func (f *Facts) uplinks(fn *pci.Function) (ports []*pci.Function) {
 
 // lacking judges the link above an upstream port by what either end shows; nil where
 // nothing is proven to lack.
-func (f *Facts) lacking(lower *pci.Function) *bridgeLink {
+func (f *judged) lacking(lower *pci.Function) *bridgeLink {
 	upper := f.PCI.Port(lower)
 	if upper == nil {
 		return nil
@@ -155,7 +155,7 @@ func (f *Facts) lacking(lower *pci.Function) *bridgeLink {
 
 // onlyGPUs: below a switch are only GPUs, of whose card it may be. The driver of an idle GPU
 // may slow down the link above such a switch instead of the GPU's own.
-func (f *Facts) onlyGPUs(bridge *pci.Function) bool {
+func (f *judged) onlyGPUs(bridge *pci.Function) bool {
 	below := f.functions(func(fn *pci.Function) bool { return !fn.Bridge() && slices.Contains(fn.Bridges, bridge.Address) })
 	return !slices.ContainsFunc(below, func(fn *pci.Function) bool {
 		first := fn.Address

@@ -15,7 +15,7 @@ import (
 var (
 	virtualGPU = row{
 		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", which: virtualGPUs,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: " + about(f)
 		},
 		fix: do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
@@ -27,7 +27,7 @@ var (
 	}
 	unmapped = row{
 		code: "DriverRefusesPlace", which: unmappedPairs,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "GPU driver " + gpuDriverVersion(f) + " does not map the memory of these GPUs over PCIe for " + f.NIC.Name + " NICs at their place: " + about(f)
 		},
 		fix: allowMapping, evidence: topoOverride,
@@ -35,25 +35,25 @@ var (
 )
 
 // peermemRows come before all others of the check peermem.
-var peermemRows = under(func(f *Facts) bool { return f.Registered() == tristate.True }, nil, []row{
-	given(virtualGPU, func(f *Facts) bool { return f.Verdict.Peermem == tristate.Unknown }),
-	given(failed(noPlace), func(f *Facts) bool { return f.Verdict.Peermem == tristate.False }),
+var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate.True }, nil, []row{
+	given(virtualGPU, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
+	given(failed(noPlace), func(f *judged) bool { return f.Verdict.Peermem == tristate.False }),
 })
 
 // dmabufRows come before those of other facts of which DMA-BUF's answer is unknown.
-var dmabufRows = under(func(f *Facts) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
-	given(virtualGPU, func(f *Facts) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
+var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
+	given(virtualGPU, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	{
 		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
-		when: func(f *Facts) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },
-		text: func(f *Facts) string {
+		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },
+		text: func(f *judged) string {
 			return "whether the GPU driver maps GPU memory over PCIe for " + f.NIC.Name + " NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: " + about(f)
 		},
 		fix: do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
 	},
 })
 
-func given(r row, condition func(*Facts) bool) row { return under(condition, nil, []row{r})[0] }
+func given(r row, condition func(*judged) bool) row { return under(condition, nil, []row{r})[0] }
 
 func failed(r row) row {
 	r.status = Fail
@@ -61,10 +61,10 @@ func failed(r row) row {
 }
 
 // refusesAll: the driver was told to map GPU memory for no device.
-func refusesAll(f *Facts) bool { return f.OwnMemory() == tristate.False }
+func refusesAll(f *judged) bool { return f.OwnMemory() == tristate.False }
 
 // virtualGPUs lists the virtual GPUs of the judged family.
-func virtualGPUs(f *Facts) (gpus subjects) {
+func virtualGPUs(f *judged) (gpus subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
 			name := f.Kmod.Models[fn.Address]
@@ -76,7 +76,7 @@ func virtualGPUs(f *Facts) (gpus subjects) {
 
 // unmappedPairs lists the GPUs for which no NIC is proven to have a mapping over PCIe, each
 // with the first NIC.
-func unmappedPairs(f *Facts) (pairs subjects) {
+func unmappedPairs(f *judged) (pairs subjects) {
 	for i, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.GPU != f.GPU || !gpu.Coherent() {
 			continue
@@ -97,7 +97,7 @@ func unmappedPairs(f *Facts) (pairs subjects) {
 }
 
 // maps reports whether the driver maps a coherent GPU's memory over PCIe for a function.
-func (f *Facts) maps(gpu topology.GPU, peer *pci.Function) tristate.State {
+func (f *judged) maps(gpu topology.GPU, peer *pci.Function) tristate.State {
 	return f.Node.MapsOverPCIe(gpu.Function, peer)
 }
 
@@ -115,7 +115,7 @@ func groupName(fn *pci.Function) string {
 const olderDriver = "or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "=1"
 
 // allowMapping says what makes the loaded driver map the memory.
-func allowMapping(f *Facts) []string {
+func allowMapping(f *judged) []string {
 	_, listed := f.Kmod.Params[kmod.TopoOverride]
 	switch recent := majorVersion(gpuDriverState(f).Version) >= 595; {
 	case recent && listed:
@@ -128,7 +128,7 @@ func allowMapping(f *Facts) []string {
 }
 
 // overridable: the loaded driver may have the parameter that makes it try every pair.
-func overridable(f *Facts) bool {
+func overridable(f *judged) bool {
 	if params := f.Kmod.Params; params != nil {
 		_, listed := params[kmod.TopoOverride]
 		return listed
@@ -141,7 +141,7 @@ func overridable(f *Facts) bool {
 // driver refuses it for a NIC that is elsewhere (ai-dynamo/nixl#1768). Without that
 // function UCX reaches the GPU over C2C, as NCCL does with such a NIC: that is why the node
 // is ready all the same.
-func withoutDirectNIC(f *Facts) string {
+func withoutDirectNIC(f *judged) string {
 	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
 		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI ignores it)"
 	}
@@ -150,6 +150,6 @@ func withoutDirectNIC(f *Facts) string {
 
 // dataDirectBeside lists the data-direct functions that share more than a root port with a
 // GPU.
-func (f *Facts) dataDirectBeside(gpu topology.GPU) []*pci.Function {
+func (f *judged) dataDirectBeside(gpu topology.GPU) []*pci.Function {
 	return f.functions(func(fn *pci.Function) bool { return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 })
 }

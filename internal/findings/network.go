@@ -13,33 +13,33 @@ import (
 var nodeNetwork = check{name: "node-network", rows: []row{
 	{
 		status: Warn, code: "DefaultRouteOnNearNIC", which: defaultRouteNear,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the node's " + nodeRoute(f) + " is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: " + about(f)
 		},
 		fix: do("put the node's own network on another NIC", "until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
 	},
 	{
 		status: OK, which: defaultRouteFar,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the node's " + nodeRoute(f) + " is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: " + about(f)
 		},
 	},
 }}
 
 // nodeRoute says what of the node's network is over these NICs.
-func nodeRoute(f *Facts) string {
+func nodeRoute(f *judged) string {
 	if slices.ContainsFunc(f.advised().DefaultRoutes, func(r kmod.DefaultRoute) bool { return r.Only }) {
 		return "only network address"
 	}
 	return "default route"
 }
 
-func defaultRouteNear(f *Facts) subjects { return f.defaultRoutes(true) }
-func defaultRouteFar(f *Facts) subjects  { return f.defaultRoutes(false) }
+func defaultRouteNear(f *judged) subjects { return f.defaultRoutes(true) }
+func defaultRouteFar(f *judged) subjects  { return f.defaultRoutes(false) }
 
 // defaultRoutes names the eligible NICs that the node's default routes are over, those near a
 // GPU or the others, each once.
-func (f *Facts) defaultRoutes(near bool) (nics subjects) {
+func (f *judged) defaultRoutes(near bool) (nics subjects) {
 	for _, route := range f.advised().DefaultRoutes {
 		for _, a := range route.Functions {
 			nic := f.PCI.Find(a)
@@ -60,7 +60,7 @@ func (f *Facts) defaultRoutes(near bool) (nics subjects) {
 }
 
 // isNear reports whether a NIC is near some eligible GPU.
-func (f *Facts) isNear(nic *pci.Function) bool {
+func (f *judged) isNear(nic *pci.Function) bool {
 	for i := range f.Matrix.GPUs {
 		if f.Matrix.GPUs[i].Eligible && slices.ContainsFunc(f.Matrix.Near(i), func(n int) bool { return f.Matrix.NICs[n].Function == nic }) {
 			return true

@@ -16,7 +16,7 @@ import (
 // nvidia-peermem-ctr, either for mlx5_core (useHostMofed) or for the Network
 // Operator's mark (docs/operators.md#manager-wait, #ctr-peermem).
 var operators = check{
-	name: "operators", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: func(f *Facts) []string {
+	name: "operators", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: func(f *judged) []string {
 		return []string{
 			sawFile(f.file(kmod.FactMOFEDReady, ""), f.advised().Operators.MOFEDReady), sawFile(f.file(kmod.FactDriverReady, ""), f.advised().Operators.DriverReady),
 		}
@@ -24,39 +24,39 @@ var operators = check{
 	rows: []row{
 		{
 			status: Warn, code: "OperatorsWait", when: waitsForOthers,
-			text: func(f *Facts) string {
+			text: func(f *judged) string {
 				return "the GPU Operator's container nvidia-peermem-ctr waits forever: it works only with ConnectX and BlueField, and the NICs here are of the family " + f.NIC.Name
 			},
 			fix: do("set driver.rdma.enabled=false for this node", "the label gpudirect.rdma.connectx selects the nodes that need it"), evidence: sawRDMAEnabled,
 		},
 		{
-			status: Warn, code: "OperatorsWait", when: func(f *Facts) bool { return driverWaits(f) && f.NICDriven() == tristate.True },
+			status: Warn, code: "OperatorsWait", when: func(f *judged) bool { return driverWaits(f) && f.NICDriven() == tristate.True },
 			text: say(operatorWaits + ", though the NICs have a driver of the host"),
 			fix:  do("set driver.rdma.useHostMofed=true to use the drivers of the host", "or "+installMOFED, orDoWithout),
 		},
 		{status: Warn, code: "OperatorsWait", when: driverWaits, text: say(operatorWaits), fix: do(installMOFED, orDoWithout)},
 		{
-			status: Warn, code: "OperatorRDMAOff", when: func(f *Facts) bool {
+			status: Warn, code: "OperatorRDMAOff", when: func(f *judged) bool {
 				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.False && f.Verdict.DMABuf != tristate.True
 			},
 			text: say("the GPU Operator is not configured to load nvidia-peermem"),
 			fix:  do("set driver.rdma.enabled=true, with useHostMofed=true unless the Network Operator's driver Pod runs on this node"), evidence: sawRDMAEnabled,
 		},
 		{
-			status: Warn, code: "OperatorsWait", when: func(f *Facts) bool {
+			status: Warn, code: "OperatorsWait", when: func(f *judged) bool {
 				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.True && f.advised().Operators.MOFEDReady == tristate.False
 			},
 			text: say("the GPU Operator's container nvidia-peermem-ctr waits for the Network Operator's drivers, which are not ready; or, with useHostMofed, modprobe failed in it"),
-			fix: func(f *Facts) []string {
+			fix: func(f *judged) []string {
 				return steps("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED with the Network Operator", orOff(f))
 			}, evidence: sawRDMAEnabled,
 		},
 		{
-			status: Warn, code: "PeermemSidecar", when: func(f *Facts) bool {
+			status: Warn, code: "PeermemSidecar", when: func(f *judged) bool {
 				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.True && f.advised().Operators.MOFEDReady == tristate.True && f.NICDriven() == tristate.True
 			},
 			text: say("both operators' drivers are ready, but nvidia-peermem is not loaded: its container failed, or the RDMA drivers were restarted since"),
-			fix: func(f *Facts) []string {
+			fix: func(f *judged) []string {
 				return steps("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "the finding peermem explains what modprobe says there", "the kubelet restarts the container until the module is loaded, so a new Pod changes nothing", orOff(f))
 			}, evidence: sawRDMAEnabled,
 		},
@@ -70,22 +70,22 @@ const (
 )
 
 // peermemLacking: a node of the GPU Operator lacks a peer memory client.
-func peermemLacking(f *Facts) bool {
+func peermemLacking(f *judged) bool {
 	return loadableClient(f) && f.advised().Operators.GPU == tristate.True && f.Verdict.Peermem == tristate.False
 }
 
 // waitsForOthers: the GPU Operator has rdma enabled on a node without a NIC for it.
-func waitsForOthers(f *Facts) bool {
+func waitsForOthers(f *judged) bool {
 	return f.advised().Operators.GPU == tristate.True && !loadableClient(f) && f.advised().Operators.RDMA == tristate.True
 }
 
 // driverWaits: neither operator has loaded its drivers.
-func driverWaits(f *Facts) bool {
+func driverWaits(f *judged) bool {
 	return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.False && f.advised().Operators.MOFEDReady == tristate.False &&
 		f.GPUDriven() == tristate.False && f.AllPassthrough() == tristate.False
 }
 
-func sawRDMAEnabled(f *Facts) []string {
+func sawRDMAEnabled(f *judged) []string {
 	return f.saw(kmod.FactDriverReady, "", "GPU_DIRECT_RDMA_ENABLED: "+f.advised().Operators.RDMA.String())
 }
 
@@ -93,10 +93,10 @@ func sawRDMAEnabled(f *Facts) []string {
 // drivers out and then cannot unload the core, which peermem holds.
 var modules = check{name: "modules", rows: []row{{
 	status: Warn, code: "OFEDReloadBlocked", which: held,
-	text: func(f *Facts) string {
+	text: func(f *judged) string {
 		return about(f) + " while NICs are without driver or RDMA device: a restart of the RDMA drivers (openibd, or the Network Operator's Pod) cannot finish"
 	},
-	fix: func(f *Facts) []string {
+	fix: func(f *judged) []string {
 		client, _ := f.holder()
 		unload := "modprobe -r " + client + ", then /etc/init.d/openibd restart (or leave that to the Network Operator's Pod), then modprobe " + client
 		if f.advised().Peermem.Users > 0 {
@@ -106,7 +106,7 @@ var modules = check{name: "modules", rows: []row{{
 	},
 }}}
 
-func held(f *Facts) (module subjects) {
+func held(f *judged) (module subjects) {
 	client, core := f.holder()
 	if client == "" {
 		return module
@@ -120,7 +120,7 @@ func held(f *Facts) (module subjects) {
 
 // holder returns the client that holds a module of the RDMA core on a node whose NICs
 // lack a driver or RDMA device; "" for none.
-func (f *Facts) holder() (client, core string) {
+func (f *judged) holder() (client, core string) {
 	if f.NICDriven() != tristate.False && f.RDMADevice() != tristate.False || allNICsPassedThrough(f) {
 		return "", ""
 	}

@@ -26,66 +26,66 @@ var peermem = check{
 
 var servedRows = []row{
 	{
-		status: Warn, code: "MemoryPeersMissing", when: func(f *Facts) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.True },
-		text: func(f *Facts) string {
+		status: Warn, code: "MemoryPeersMissing", when: func(f *judged) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.True },
+		text: func(f *judged) string {
 			return registered(f) + "; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", orDMABuf(f))
 		},
 		evidence: sawClientFiles,
 	},
 	{
-		status: Warn, code: "MemoryPeersMissing", when: func(f *Facts) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.False },
-		text: func(f *Facts) string {
+		status: Warn, code: "MemoryPeersMissing", when: func(f *judged) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.False },
+		text: func(f *judged) string {
 			return registered(f) + ", in a place no NCCL version checks: neither memory_peers nor " + firstModule(f) + "/version is there"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("unload " + clientModule(f) + " and load " + peermemName(f) + " of the GPU driver, with NCCL 2.23 or newer")
 		},
 		evidence: sawClientFiles,
 	},
 	{
 		status: Warn, code: "EFADriverTooOldForR580", when: peersTooOld,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return registered(f) + ", but its release " + f.advised().NICVersions[f.NIC.Name] + " does not know the interface of GPU driver " + gpuDriverVersion(f) + ": registering GPU memory fails"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("install " + f.NIC.Module + " " + neededRelease(f) + " or newer, from " + f.NIC.Help.PeerStack)
 		},
 		evidence: sawReleases,
 	},
 	{
 		status: Warn, code: "EFAPeermemUnproven", when: saidAlways,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return registered(f) + ", which proves nothing: before release " + provenFrom(f) + " the driver always says so"
 		},
-		fix:      func(f *Facts) []string { return steps("install a newer driver, from " + f.NIC.Help.PeerStack) },
+		fix:      func(f *judged) []string { return steps("install a newer driver, from " + f.NIC.Help.PeerStack) },
 		evidence: sawReleases,
 	},
-	{status: OK, when: func(f *Facts) bool { return f.Verdict.Peermem == tristate.True }, text: registered},
+	{status: OK, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.True }, text: registered},
 	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool { return f.Verdict.Peermem == tristate.Unknown && nicNamesPeers(f) },
-		text: func(f *Facts) string { return "which GPUs' memory " + f.NIC.Module + " reaches cannot be read" }, fix: do("mount the host's /sys"),
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown && nicNamesPeers(f) },
+		text: func(f *judged) string { return "which GPUs' memory " + f.NIC.Module + " reaches cannot be read" }, fix: do("mount the host's /sys"),
 	},
 	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *Facts) bool { return f.Verdict.Peermem == tristate.Unknown },
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown },
 		text: say("the state of the kernel modules cannot be read"), fix: do("mount the host's /sys"),
 	},
 	{
-		status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True && loadableClient(f) },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && loadableClient(f) },
+		text: func(f *judged) string {
 			return "not loaded, and not needed: DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"
 		},
 	},
-	{status: OK, when: func(f *Facts) bool { return f.Verdict.DMABuf == tristate.True }, text: func(f *Facts) string {
+	{status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True }, text: func(f *judged) string {
 		return "no client, and none is needed: DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"
 	}},
 }
 
 // unservedRows apply to every kind of client.
 var unservedRows = []row{{
-	status: Fail, when: func(f *Facts) bool { return f.GPUDriven() == tristate.False },
+	status: Fail, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },
 	text: say("not loaded; it needs the GPU driver first"), fix: seeDriver, evidence: sawWhyNotLoaded,
 }}
 
@@ -94,89 +94,89 @@ var unservedRows = []row{{
 // client, and the module's dependencies tell what the module was built for.
 var notLoaded = []row{
 	{
-		status: Fail, when: func(f *Facts) bool { return interfaceFor(f) == tristate.False && f.NICDriven() == tristate.False },
+		status: Fail, when: func(f *judged) bool { return interfaceFor(f) == tristate.False && f.NICDriven() == tristate.False },
 		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: do("see nic-driver"),
 	},
 	{
-		status: Fail, code: "PeermemNotInstalled", when: func(f *Facts) bool {
+		status: Fail, code: "PeermemNotInstalled", when: func(f *judged) bool {
 			return f.advised().File.Listed == tristate.False && interfaceFor(f) == tristate.True
 		},
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the RDMA stack has the interface for it, but no module " + peermemName(f) + " is installed for this kernel"
 		}, fix: install,
 	},
 	{
-		status: Fail, code: "PeermemStub", when: func(f *Facts) bool { return stub(f) && interfaceFor(f) == tristate.False }, text: builtAsStub,
-		fix: func(f *Facts) []string {
+		status: Fail, code: "PeermemStub", when: func(f *judged) bool { return stub(f) && interfaceFor(f) == tristate.False }, text: builtAsStub,
+		fix: func(f *judged) []string {
 			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
 		},
 	},
-	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: func(f *Facts) []string { return append(rebuild(f, ""), steps(orDMABuf(f))...) }},
+	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: func(f *judged) []string { return append(rebuild(f, ""), steps(orDMABuf(f))...) }},
 	{
-		status: Fail, code: "PeermemUnknownSymbol", when: func(f *Facts) bool {
+		status: Fail, code: "PeermemUnknownSymbol", when: func(f *judged) bool {
 			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False && exporter(f) == ""
 		},
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return f.advised().File.Name + " was built for an RDMA stack with " + peerSymbol + ", which the running one lacks: loading it fails with Unknown symbol"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return append(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then "), steps(orDMABuf(f))...)
 		},
 	},
 	{
-		status: Fail, code: "PeermemUnknownSymbol", when: func(f *Facts) bool {
+		status: Fail, code: "PeermemUnknownSymbol", when: func(f *judged) bool {
 			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False
 		},
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return exporter(f) + " on disk has " + peerSymbol + ", but the running one does not: the RDMA drivers were installed and not loaded since"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot", "then modprobe "+peermemName(f))
 		},
 	},
 	{
 		status: Fail, code: "PeermemSymbolMismatch", when: otherStack,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "not loaded, and the running RDMA stack is not the installed one: the interface for it is in " + exporter(f) + " on disk, and in " + f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner + " of the running kernel"
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return slices.Concat(modprobe(f), steps("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot"), rebuild(f, "if it was not upgraded, "))
 		},
 	},
 	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *Facts) bool { return interfaceFor(f) == tristate.True },
+		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True },
 		text: say("not loaded, though the RDMA stack has the interface for it"),
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return slices.Concat(modprobe(f), rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, "), steps("if it says Unknown symbol, see PeermemUnknownSymbol"))
 		},
 	},
 	{
-		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *Facts) bool { return interfaceFor(f) == tristate.False },
+		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *judged) bool { return interfaceFor(f) == tristate.False },
 		text: say("not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")"),
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
 		},
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath,
 		text: say("not loaded; whether the RDMA stack has an interface for it cannot be read"),
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps(load(f), "it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one")
 		},
 	},
 }
 
 // noPeermem is the verdict's reason where neither way to GPU memory is available.
-func noPeermem(f *Facts) verdict.Reason { return f.stepReason(verdict.GPUMemory) }
+func noPeermem(f *judged) verdict.Reason { return f.stepReason(verdict.GPUMemory) }
 
 // interfaceFor reports whether the running RDMA stack has the interface for clients.
-func interfaceFor(f *Facts) tristate.State { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Found }
+func interfaceFor(f *judged) tristate.State { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Found }
 
 // peermemClient is the evidence of the client that serves the NICs.
-func peermemClient(f *Facts) string { return peermemOf(f).By }
+func peermemClient(f *judged) string { return peermemOf(f).By }
 
 // registered says how the NICs reach GPU memory without DMA-BUF.
-func registered(f *Facts) string {
+func registered(f *judged) string {
 	p := peermemOf(f)
 	if p.File != "" {
 		return f.NIC.Module + " says that it reaches GPU memory (" + path.Base(p.File) + ": " + p.Says + ")"
@@ -188,16 +188,16 @@ func registered(f *Facts) string {
 }
 
 // firstModule returns the module that gives these GPUs' memory to NICs, "" for none.
-func firstModule(f *Facts) string {
+func firstModule(f *judged) string {
 	if modules := f.GPU.Client.Modules; len(modules) > 0 {
 		return modules[0]
 	}
 	return ""
 }
 
-func clientState(f *Facts) kmod.Init { return f.Kmod.Peers.Modules[firstModule(f)] }
+func clientState(f *judged) kmod.Init { return f.Kmod.Peers.Modules[firstModule(f)] }
 
-func peermemMoving(f *Facts) string {
+func peermemMoving(f *judged) string {
 	switch clientState(f) {
 	case kmod.Coming:
 		return "; " + firstModule(f) + " is being loaded"
@@ -209,7 +209,7 @@ func peermemMoving(f *Facts) string {
 }
 
 // advised are the facts for advice; empty if they were not read.
-func (f *Facts) advised() *kmod.Advice {
+func (f *judged) advised() *kmod.Advice {
 	if f.Kmod.Advice == nil {
 		return &kmod.Advice{}
 	}
@@ -219,17 +219,17 @@ func (f *Facts) advised() *kmod.Advice {
 // unseenByOldNCCL: NCCL up to 2.22 looks for the client's directory alone, newer
 // ones for /sys/module/nvidia_peermem/version too (NVIDIA/nccl src/transport/
 // net_ib/gdr.cc). RDMA stacks from MOFED 24.04 on make no such directory.
-func unseenByOldNCCL(f *Facts) bool {
+func unseenByOldNCCL(f *judged) bool {
 	return loadableClient(f) && f.Verdict.Ready == tristate.True && f.Verdict.Peermem == tristate.True && f.Verdict.DMABuf == tristate.False &&
 		f.Kmod.Advice != nil && f.Kmod.Advice.NCCLClient == tristate.False
 }
 
 // seenByNCCL reports whether NCCL 2.23 and newer find it.
-func seenByNCCL(f *Facts) tristate.State {
+func seenByNCCL(f *judged) tristate.State {
 	return tristate.And(tristate.Of(clientState(f) == kmod.Live), f.advised().Peermem.Version)
 }
 
-func clientModule(f *Facts) string {
+func clientModule(f *judged) string {
 	if client := peermemClient(f); !strings.HasPrefix(client, "/") {
 		return client
 	}
@@ -239,11 +239,11 @@ func clientModule(f *Facts) string {
 // The module on disk.
 
 // stub: the module was built where there was no PeerDirect API.
-func stub(f *Facts) bool {
+func stub(f *judged) bool {
 	return f.advised().File.Listed == tristate.True && len(f.advised().File.Needs) == 0
 }
 
-func builtAsStub(f *Facts) string {
+func builtAsStub(f *judged) string {
 	return f.advised().File.Name + " was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument"
 }
 
@@ -251,7 +251,7 @@ func builtAsStub(f *Facts) string {
 // depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core
 // itself, or ib_core; "" for none. What a driver's container has on disk is not
 // the RDMA stack of the node.
-func exporter(f *Facts) string {
+func exporter(f *judged) string {
 	file := &f.advised().File
 	if file.Listed != tristate.True || strings.HasPrefix(file.Dep[0], "/run/") {
 		return ""
@@ -265,13 +265,13 @@ func exporter(f *Facts) string {
 }
 
 // otherStack: the interface is in another module on disk than in the kernel.
-func otherStack(f *Facts) bool {
+func otherStack(f *judged) bool {
 	return exporter(f) != "" && f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner != "" && exporter(f) != f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner
 }
 
 // Evidence.
 
-func sawPeermem(f *Facts) []string {
+func sawPeermem(f *judged) []string {
 	p := peermemOf(f)
 	switch {
 	case p.File != "":
@@ -285,7 +285,7 @@ func sawPeermem(f *Facts) []string {
 }
 
 // sawClientFiles is evidence that the files by which NCCL finds a client are not there.
-func sawClientFiles(f *Facts) []string {
+func sawClientFiles(f *judged) []string {
 	all := texts(f.Kmod.Files[kmod.FactNCCLClient], sawMissing)
 	if file := f.file(kmod.FactPeermemModule, "/version"); file != "" {
 		all = append(all, sawFile(file, f.advised().Peermem.Version))
@@ -293,11 +293,11 @@ func sawClientFiles(f *Facts) []string {
 	return all
 }
 
-func sawWhyNotLoaded(f *Facts) []string { return slices.Concat(sawInterface(f), sawModuleFile(f)) }
+func sawWhyNotLoaded(f *judged) []string { return slices.Concat(sawInterface(f), sawModuleFile(f)) }
 
-func sawInterface(f *Facts) []string { return f.sawSymbol(peerSymbol) }
+func sawInterface(f *judged) []string { return f.sawSymbol(peerSymbol) }
 
-func sawModuleFile(f *Facts) []string {
+func sawModuleFile(f *judged) []string {
 	file := &f.advised().File
 	found := file.Name + " needs " + cmp.Or(strings.Join(file.Needs, " "), "nothing")
 	if file.Listed != tristate.True {

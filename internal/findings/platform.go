@@ -15,18 +15,18 @@ import (
 var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: []row{
 	{
 		status: Warn, code: "IOMMUTranslated", which: translated,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "translated for " + about(f) + ": traffic between GPU and NIC goes through the root complex"
 		},
-		fix: func(f *Facts) []string { return steps(passthroughIOMMU(f)) }, evidence: sawCommandLine,
+		fix: func(f *judged) []string { return steps(passthroughIOMMU(f)) }, evidence: sawCommandLine,
 	},
-	{status: OK, when: func(f *Facts) bool { return f.Verdict.IOMMU != "" }, text: func(f *Facts) string { return f.Verdict.IOMMU }},
-	{status: Undecidable, when: func(f *Facts) bool { return f.Kmod.IOMMU == tristate.Unknown }, text: say("whether the kernel has IOMMU groups cannot be read")},
+	{status: OK, when: func(f *judged) bool { return f.Verdict.IOMMU != "" }, text: func(f *judged) string { return f.Verdict.IOMMU }},
+	{status: Undecidable, when: func(f *judged) bool { return f.Kmod.IOMMU == tristate.Unknown }, text: say("whether the kernel has IOMMU groups cannot be read")},
 	{status: Undecidable, text: say("the types of the IOMMU groups cannot be read")},
 }}
 
 // translated lists the GPUs and NICs whose addresses the IOMMU translates.
-func translated(f *Facts) (devices subjects) {
+func translated(f *judged) (devices subjects) {
 	for _, fn := range f.functions(eligible) {
 		kind := f.Kmod.GroupTypes[fn.IOMMUGroup]
 		if fn.IOMMUGroup >= 0 && (kind == "DMA" || kind == "DMA-FQ") {
@@ -36,7 +36,7 @@ func translated(f *Facts) (devices subjects) {
 	return devices
 }
 
-func sawCommandLine(f *Facts) []string {
+func sawCommandLine(f *judged) []string {
 	if words := f.advised().CommandLine; len(words) > 0 {
 		return f.saw(kmod.FactCommandLine, "", strings.Join(words, " "))
 	}
@@ -45,69 +45,69 @@ func sawCommandLine(f *Facts) []string {
 
 var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, rows: []row{
 	{
-		status: Undecidable, code: "ACSUnreadable", when: func(f *Facts) bool { return f.Verdict.ACS == "" }, which: unreadBridges,
+		status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, which: unreadBridges,
 		text: say("the ACS registers of the bridges between GPUs and NICs cannot be read"),
 		fix:  do("run as root (CAP_SYS_ADMIN)"),
 	},
-	{status: Undecidable, code: "ACSUnreadable", when: func(f *Facts) bool { return f.Verdict.ACS == "" }, text: say("no bridge between the GPUs and their nearest NICs is visible on this machine")},
+	{status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, text: say("no bridge between the GPUs and their nearest NICs is visible on this machine")},
 	{
-		status: Warn, code: "DataDirectApart", when: func(f *Facts) bool {
+		status: Warn, code: "DataDirectApart", when: func(f *judged) bool {
 			return f.Verdict.ACS == "redirect" && !redirectAcross(f) && len(dataDirectApart(f).names) > 0
 		}, which: redirectNeeded,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "redirect on " + about(f) + ", which this platform needs, but in another pattern: see data-direct"
 		}, fix: rightACS,
 	},
 	{
-		status: OK, when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirectNeeded,
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirectNeeded,
+		text: func(f *judged) string {
 			return "redirect on " + about(f) + ", as this platform needs it (rdma_topo check judges the pattern)"
 		},
 	},
 	{
-		status: OK, when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirecting,
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirecting,
+		text: func(f *judged) string {
 			return "redirect on " + about(f) + ", where traffic between GPU and NIC passes the root complex anyway"
 		},
 	},
 	{
-		status: Warn, code: "ACSRedirect", when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && guest(f) }, which: redirecting, text: redirected,
-		fix: func(f *Facts) []string {
+		status: Warn, code: "ACSRedirect", when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && guest(f) }, which: redirecting, text: redirected,
+		fix: func(f *judged) []string {
 			return steps("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC" + enableATS(f) + " and ACS Direct Translated P2P on the switch ports above GPU and NIC")
 		},
 	},
 	{
-		status: Warn, code: "ACSRedirect", when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" && passedThrough(f) != "" }, which: redirecting, text: redirected,
-		fix: func(f *Facts) []string {
+		status: Warn, code: "ACSRedirect", when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && passedThrough(f) != "" }, which: redirecting, text: redirected,
+		fix: func(f *judged) []string {
 			return steps("leave it on: it isolates the functions of virtual machines ("+passedThrough(f)+" are bound to vfio)", "for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P")
 		},
 	},
 	{
-		status: Warn, code: "ACSRedirect", when: func(f *Facts) bool { return f.Verdict.ACS == "redirect" }, which: redirecting, text: redirected,
-		fix: func(f *Facts) []string {
+		status: Warn, code: "ACSRedirect", when: func(f *judged) bool { return f.Verdict.ACS == "redirect" }, which: redirecting, text: redirected,
+		fix: func(f *judged) []string {
 			return steps("only where no device of this host is given to virtual machines: "+setpci(f)+" after each boot", "or boot with "+disableRedirect(f))
 		},
 	},
-	{status: OK, text: func(f *Facts) string { return f.Verdict.ACS }},
+	{status: OK, text: func(f *judged) string { return f.Verdict.ACS }},
 }}
 
-func acsIs(state string) func(*Facts) bool {
-	return func(f *Facts) bool { return f.Verdict.ACS == state }
+func acsIs(state string) func(*judged) bool {
+	return func(f *judged) bool { return f.Verdict.ACS == state }
 }
 
-func redirected(f *Facts) string {
+func redirected(f *judged) string {
 	return "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by " + about(f)
 }
 
 // enableATS are the commands for it, in parentheses.
-func enableATS(f *Facts) string {
+func enableATS(f *judged) string {
 	if ats := f.NIC.Help.ATS; ats != "" {
 		return " (" + ats + ")"
 	}
 	return ""
 }
 
-func unreadBridges(f *Facts) (bridges subjects) {
+func unreadBridges(f *judged) (bridges subjects) {
 	for _, bridge := range f.bridges(topology.GPU.Between, anyGPU, func(acs *pci.ACS) bool { return acs == nil }) {
 		bridges.add(bridge.String(), saw(bridge.File(pci.ConfigFile), ""))
 	}
@@ -117,7 +117,7 @@ func unreadBridges(f *Facts) (bridges subjects) {
 // redirecting names the bridges that redirect, as gdr.acs=redirect says that some do: where it
 // slows down a GPU, those that its traffic crosses between two of their ports, otherwise all
 // between GPU and NIC. ACSRedirect goes by the former.
-func redirecting(f *Facts) subjects {
+func redirecting(f *judged) subjects {
 	if across := f.redirectOn(topology.GPU.Crossing, notCoherent); len(across.names) > 0 {
 		return across
 	}
@@ -127,11 +127,11 @@ func redirecting(f *Facts) subjects {
 // redirectNeeded names the bridges of GPUs that share memory with their CPU (Grace) that
 // redirect. There isolated functions, the kernel's default, are right, and for data-direct
 // functions a pattern of bits (rdma-core kernel-boot/rdma_topo, compute_acs).
-func redirectNeeded(f *Facts) subjects { return f.redirectOn(topology.GPU.Between, coherent) }
+func redirectNeeded(f *judged) subjects { return f.redirectOn(topology.GPU.Between, coherent) }
 
 // redirectAcross: a bridge redirects traffic that would otherwise not reach the root complex,
 // on a platform that does not need it.
-func redirectAcross(f *Facts) bool {
+func redirectAcross(f *judged) bool {
 	return len(f.redirectOn(topology.GPU.Crossing, notCoherent).names) > 0
 }
 
@@ -140,7 +140,7 @@ func coherent(g topology.GPU) bool    { return g.Coherent() }
 func notCoherent(g topology.GPU) bool { return !g.Coherent() }
 
 // redirectOn names the bridges of some GPUs that redirect.
-func (f *Facts) redirectOn(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool) (bridges subjects) {
+func (f *judged) redirectOn(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool) (bridges subjects) {
 	redirects := func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
 	for _, bridge := range f.bridges(of, which, redirects) {
 		bridges.add(bridge.String(), saw(bridge.File(pci.ConfigFile), fmt.Sprintf("ACSCtl %04x", f.ACS[bridge].Control)))
@@ -150,7 +150,7 @@ func (f *Facts) redirectOn(of func(topology.GPU) []pci.Address, which func(topol
 
 // bridges lists the bridges of some GPUs and their nearest NICs whose ACS, nil when it
 // could not be read, is as asked for, by address.
-func (f *Facts) bridges(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool, is func(*pci.ACS) bool) []pci.Address {
+func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool, is func(*pci.ACS) bool) []pci.Address {
 	var all []pci.Address
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range of(gpu) {
@@ -165,13 +165,13 @@ func (f *Facts) bridges(of func(topology.GPU) []pci.Address, which func(topology
 
 // passedThrough lists the GPUs and NICs that are given to virtual machines, which ACS
 // isolates. Drivers of other functions are not read.
-func passedThrough(f *Facts) string {
+func passedThrough(f *judged) string {
 	return firstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, address))
 }
 
 var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IOMMUGroupFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
-	text: func(f *Facts) string {
+	text: func(f *judged) string {
 		return "a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: " + about(f)
 	},
 	fix: rightACS,
@@ -183,7 +183,7 @@ var rightACS = do("rdma_topo check names the ACS bits that are wrong (rdma-core 
 // switch with a NIC's data-direct function, but in another IOMMU group, where the
 // loaded driver is not known to map their memory for it all the same. ACS makes the
 // groups. In a virtual machine they are the hypervisor's.
-func dataDirectApart(f *Facts) (pairs subjects) {
+func dataDirectApart(f *judged) (pairs subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup < 0 {
 			continue
@@ -215,18 +215,18 @@ var numa = check{name: "numa", facts: []kmod.Fact{kmod.FactNUMABalancing}, rows:
 		status: Warn, code: "NUMABalancing", when: balancing,
 		text:     say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
 		fix:      do("sysctl -w kernel.numa_balancing=0 and measure", "put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
-		evidence: func(f *Facts) []string { return f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing) },
+		evidence: func(f *judged) []string { return f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing) },
 	},
-	{status: OK, when: func(f *Facts) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
+	{status: OK, when: func(f *judged) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
 }}
 
 // balancingMode is not known on a machine with one node, where it does not matter.
-func balancingMode(f *Facts) (mode int, ok bool) {
+func balancingMode(f *judged) (mode int, ok bool) {
 	mode, err := strconv.Atoi(f.advised().NUMABalancing)
 	return mode, err == nil && f.PCI.NUMANodes > 1
 }
 
-func balancing(f *Facts) bool {
+func balancing(f *judged) bool {
 	mode, ok := balancingMode(f)
 	return ok && mode&1 != 0 // 2 is memory tiering alone
 }
@@ -234,18 +234,18 @@ func balancing(f *Facts) bool {
 // rootComplex: what the CPU does with traffic between a GPU and a NIC.
 var rootComplex = check{name: "root-complex", rows: []row{{
 	status: Warn, code: "PlatformP2PWriteOnly", which: throughClientCPU,
-	text: func(f *Facts) string {
+	text: func(f *judged) string {
 		return "PCIe writes from one device to another pass " + f.Kmod.Processor.Name + ", but reads do not: a NIC cannot send from GPU memory: " + about(f)
 	},
 	fix: do("put GPU and NIC below one PCIe switch, or into a machine with Xeon or EPYC", "meanwhile set NCCL_NET_GDR_READ=0, which sends from host memory"),
-	evidence: func(f *Facts) []string {
+	evidence: func(f *judged) []string {
 		return append(f.saw(kmod.FactVirtual, "/cpuinfo", f.Kmod.Processor.Name), sawID(intelHostBridge(f)))
 	},
 }}}
 
 // intelHostBridge is that of an Intel CPU, at the place where these CPUs have it; nil where
 // there is none.
-func intelHostBridge(f *Facts) *pci.Function {
+func intelHostBridge(f *judged) *pci.Function {
 	bridge := f.PCI.Find(pci.Address{})
 	if bridge == nil || bridge.Class>>8 != 0x0600 || bridge.Vendor != 0x8086 {
 		return nil
@@ -256,7 +256,7 @@ func intelHostBridge(f *Facts) *pci.Function {
 // throughClientCPU lists the GPUs whose nearest NIC is reached through the root complex of an
 // Intel client CPU. These are known to support writes between devices only (NVIDIA in
 // NVIDIA/open-gpu-kernel-modules#1253). A guest does not see the CPU's PCI tree.
-func throughClientCPU(f *Facts) (gpus subjects) {
+func throughClientCPU(f *judged) (gpus subjects) {
 	if f.Kmod.Virtual != tristate.False || (f.Matrix.Origin == topology.Virtual) || !f.Kmod.Processor.IntelClient() || intelHostBridge(f) == nil {
 		return gpus
 	}
@@ -276,12 +276,12 @@ func throughClientCPU(f *Facts) (gpus subjects) {
 // storage: GPUDirect Storage is not supported with a translating IOMMU.
 var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, kmod.FactIOMMU}, rows: []row{{
 	status: Warn, code: "StorageIOMMU",
-	when: func(f *Facts) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
+	when: func(f *judged) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
 	text: say("nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through"),
-	fix: func(f *Facts) []string {
+	fix: func(f *judged) []string {
 		return steps(passthroughIOMMU(f), "gdscheck -p shows whether GPUDirect Storage accepts it")
 	},
-	evidence: func(f *Facts) []string {
+	evidence: func(f *judged) []string {
 		return slices.Concat(f.saw(kmod.FactStorage, "", string(kmod.Live)), translated(f).evidence)
 	},
 }}}

@@ -85,49 +85,49 @@ const (
 
 // gpuNodes: the GPUs that the container was given.
 var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
-	{status: Undecidable, when: func(f *Facts) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
+	{status: Undecidable, when: func(f *judged) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
 	{
-		status: Fail, code: "GPUNodeMissing", when: func(f *Facts) bool { return f.Pod.NoGPU },
-		text: func(f *Facts) string {
+		status: Fail, code: "GPUNodeMissing", when: func(f *judged) bool { return f.Pod.NoGPU },
+		text: func(f *judged) string {
 			return "none of the " + eligibleGPUs(f) + " of this machine has its device node in /dev here"
 		},
 		fix: do(resourceGPU), evidence: sawGPUNodes,
 	},
 	{
 		status: Fail, code: "DeviceNodeDenied", which: gpuNodesThat(tristate.False),
-		text: func(f *Facts) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
+		text: func(f *judged) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
 	},
-	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: func(f *Facts) string {
+	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: func(f *judged) string {
 		return "whether this process may read and write " + about(f) + " cannot be determined"
 	}},
 	{
-		status: OK, when: func(f *Facts) bool { return f.Pod.Selected.Unknown != "" },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return f.Pod.Selected.Unknown != "" },
+		text: func(f *judged) string {
 			return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + "; which of them " + selectedBy(f) + " leaves is not known: " + f.Pod.Selected.Unknown
 		},
 	},
 	{
-		status: OK, when: func(f *Facts) bool { return len(f.Pod.Selected.By) > 0 && len(f.Pod.Selected.GPUs) > 0 },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return len(f.Pod.Selected.By) > 0 && len(f.Pod.Selected.GPUs) > 0 },
+		text: func(f *judged) string {
 			return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + ", of which " + selectedBy(f) + " leaves " + gpuNames(f)
 		},
 	},
-	{status: OK, text: func(f *Facts) string {
+	{status: OK, text: func(f *judged) string {
 		return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + ": " + gpuNames(f)
 	}},
 }}
 
-func gpusHere(f *Facts) string { return fmt.Sprint(f.Pod.GPUs) }
+func gpusHere(f *judged) string { return fmt.Sprint(f.Pod.GPUs) }
 
-func selectedBy(f *Facts) string { return strings.Join(f.Pod.Selected.By, " ") }
+func selectedBy(f *judged) string { return strings.Join(f.Pod.Selected.By, " ") }
 
-func gpuNames(f *Facts) string {
+func gpuNames(f *judged) string {
 	return firstFew(texts(f.Pod.Map.Choices, func(c assign.Choice) string { return c.GPU.Address.String() }))
 }
 
 // sawGPUNodes is evidence of the nodes that are missing. Which node it would be is not known
 // of a GPU that the driver does not show here.
-func sawGPUNodes(f *Facts) []string {
+func sawGPUNodes(f *judged) []string {
 	return texts(f.Pod.Map.Choices, func(c assign.Choice) string {
 		gpu := f.Pod.Visible.GPUs[c.GPU.Address]
 		switch {
@@ -142,8 +142,8 @@ func sawGPUNodes(f *Facts) []string {
 
 // gpuNodesThat names the nodes of the container's GPUs that this process may use, may not
 // use, or may use as far as is known.
-func gpuNodesThat(state tristate.State) func(*Facts) subjects {
-	return func(f *Facts) (nodes subjects) {
+func gpuNodesThat(state tristate.State) func(*judged) subjects {
+	return func(f *judged) (nodes subjects) {
 		for _, c := range f.Pod.Map.Choices {
 			gpu := f.Pod.Visible.GPUs[c.GPU.Address]
 			switch {
@@ -161,66 +161,66 @@ func gpuNodesThat(state tristate.State) func(*Facts) subjects {
 // verbsNodes: the NICs nearest to these GPUs. Where no port of the machine is active, the
 // check of ports says so.
 var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband", rdma.Class}, rows: []row{
-	{status: Undecidable, when: func(f *Facts) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
+	{status: Undecidable, when: func(f *judged) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
 	{
 		status: Fail, code: "RDMADeviceElsewhere", which: elsewhere,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "no RDMA device is in this container's network namespace, in which the node has " + about(f)
 		},
 		fix: do("give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"),
 	},
 	{
 		status: Undecidable, when: noUsableNIC, which: idleHere(true),
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the ports of the only NICs for this container cannot be read: " + about(f)
 		},
 	},
 	{
-		status: Fail, code: "PortDown", when: func(f *Facts) bool { return noUsableNIC(f) && f.ActivePort() != tristate.False }, which: idleHere(false),
-		text: func(f *Facts) string {
+		status: Fail, code: "PortDown", when: func(f *judged) bool { return noUsableNIC(f) && f.ActivePort() != tristate.False }, which: idleHere(false),
+		text: func(f *judged) string {
 			return "the NICs for this container have no ACTIVE port: " + about(f)
 		},
 		fix: do("repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"),
 	},
 	{
 		status: Fail, code: "DeviceNodeDenied", when: noUsableNIC, which: verbsNodesThat(tristate.False, true),
-		text: func(f *Facts) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
+		text: func(f *judged) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
 	},
 	{
 		status: Fail, code: "VerbsNodeMissing", when: noUsableNIC, which: verbsNodesThat(tristate.False, false),
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "no usable NIC has its device node here; missing are " + about(f)
 		}, fix: do(resourceNIC),
 	},
 	{
-		status: Warn, code: "NearNICNotHere", when: func(f *Facts) bool { return !f.Pod.NoGPU }, which: nearNotHere,
-		text: func(f *Facts) string {
+		status: Warn, code: "NearNICNotHere", when: func(f *judged) bool { return !f.Pod.NoGPU }, which: nearNotHere,
+		text: func(f *judged) string {
 			return "this container cannot use the nearest NICs of its GPUs: " + about(f)
 		},
 		fix: do("request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"),
 	},
-	{status: Undecidable, which: verbsNodesThat(tristate.Unknown, true), text: func(f *Facts) string {
+	{status: Undecidable, which: verbsNodesThat(tristate.Unknown, true), text: func(f *judged) string {
 		return "whether this process may use " + about(f) + " cannot be determined"
 	}},
 	{
-		status: OK, when: func(f *Facts) bool { return len(f.Pod.Map.Used()) > 0 },
-		text: func(f *Facts) string {
+		status: OK, when: func(f *judged) bool { return len(f.Pod.Map.Used()) > 0 },
+		text: func(f *judged) string {
 			return "the NICs nearest to these GPUs may be used: " + strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
 		},
 	},
 }}
 
-func noUsableNIC(f *Facts) bool { return len(f.Pod.Map.NICs) == 0 }
+func noUsableNIC(f *judged) bool { return len(f.Pod.Map.NICs) == 0 }
 
 // devicesThat are the RDMA devices of eligible NICs that are usable in some way, as far as is
 // known.
-func (f *Facts) devicesThat(usable func(rdma string) tristate.State) []*rdma.Device {
+func (f *judged) devicesThat(usable func(rdma string) tristate.State) []*rdma.Device {
 	return slices.DeleteFunc(f.devices(), func(d *rdma.Device) bool { return usable(d.Name) == tristate.False })
 }
 
 // elsewhere names the RDMA devices of eligible NICs where all are in other network
 // namespaces.
-func elsewhere(f *Facts) (devices subjects) {
+func elsewhere(f *judged) (devices subjects) {
 	if len(f.devicesThat(f.Pod.Visible.InNamespace)) > 0 {
 		return devices
 	}
@@ -238,8 +238,8 @@ func elsewhere(f *Facts) (devices subjects) {
 // idleHere names the NICs whose nodes this process may use, or without one those of its
 // network namespace, where none has an active port: with unread those whose ports could not be
 // read, otherwise the others.
-func idleHere(unread bool) func(*Facts) subjects {
-	return func(f *Facts) (idle subjects) {
+func idleHere(unread bool) func(*judged) subjects {
+	return func(f *judged) (idle subjects) {
 		of, unknown := f.devicesThat(f.Pod.UsableNIC), f.Pod.Map.Unknown
 		if len(of) == 0 && len(f.Pod.Namespace.NICs) == 0 {
 			of, unknown = f.devicesThat(f.Pod.Visible.InNamespace), f.Pod.Namespace.Unknown
@@ -261,8 +261,8 @@ func idleHere(unread bool) func(*Facts) subjects {
 
 // verbsNodesThat names the nodes of the nearest NICs that are here, or that are not, and that
 // this process may use, may not use, or may use as far as is known.
-func verbsNodesThat(state tristate.State, here bool) func(*Facts) subjects {
-	return func(f *Facts) (nodes subjects) {
+func verbsNodesThat(state tristate.State, here bool) func(*judged) subjects {
+	return func(f *judged) (nodes subjects) {
 		for _, nic := range f.nearest() {
 			path, there := f.Pod.Visible.RDMANode(nic.RDMA), f.Pod.Visible.NodeVisible(nic.RDMA)
 			switch {
@@ -278,7 +278,7 @@ func verbsNodesThat(state tristate.State, here bool) func(*Facts) subjects {
 }
 
 // sawNode is evidence of a device node.
-func (f *Facts) sawNode(path string, there tristate.State) string {
+func (f *judged) sawNode(path string, there tristate.State) string {
 	if there != tristate.True {
 		return sawFile(path, there)
 	}
@@ -287,7 +287,7 @@ func (f *Facts) sawNode(path string, there tristate.State) string {
 
 // nearest are the NICs of this network namespace that are near some GPU in question, and their
 // virtual functions.
-func (f *Facts) nearest() []*assign.NIC {
+func (f *judged) nearest() []*assign.NIC {
 	m := f.Pod.Namespace
 	near := m.Near()
 	return slices.DeleteFunc(slices.Clone(m.NICs), func(nic *assign.NIC) bool {
@@ -296,7 +296,7 @@ func (f *Facts) nearest() []*assign.NIC {
 }
 
 // nearNotHere names the GPUs that have a nearer NIC than those whose node may be used.
-func nearNotHere(f *Facts) (gpus subjects) {
+func nearNotHere(f *judged) (gpus subjects) {
 	for i, c := range f.Pod.Map.Choices {
 		near := f.Pod.Namespace.Choices[i]
 		if c.NIC == nil || near.NIC == nil || c.Level == topology.Unknown || near.Level == topology.Unknown || near.Level >= c.Level {

@@ -19,7 +19,7 @@ import (
 var switchedOff = check{name: "gpudirect-variables", rows: []row{
 	{
 		status: Fail, code: "GPUDirectOff", which: effects(true),
-		text: func(f *Facts) string { return "GPUDirect RDMA is not used because of " + about(f) }, fix: correctVariable,
+		text: func(f *judged) string { return "GPUDirect RDMA is not used because of " + about(f) }, fix: correctVariable,
 	},
 	{
 		status: Warn, code: "GPUDirectOff", which: effects(false),
@@ -30,12 +30,12 @@ var switchedOff = check{name: "gpudirect-variables", rows: []row{
 var correctVariable = do("remove or correct the variable in spec.containers[].env (or envFrom)")
 
 // effects names the variables that turn GPUDirect RDMA off, as a whole or in part.
-func effects(whole bool) func(*Facts) subjects {
+func effects(whole bool) func(*judged) subjects {
 	form := "%s=%s: %s"
 	if whole {
 		form = "%s=%s (%s)"
 	}
-	return func(f *Facts) (variables subjects) {
+	return func(f *judged) (variables subjects) {
 		ways := frameworks.Ways{Peermem: f.Verdict.Peermem, DMABuf: f.Verdict.DMABuf}
 		if s := &f.Pod.Selected; whole && len(s.By) > 0 && len(s.GPUs) == 0 {
 			variables.add(strings.Join(s.By, " ")+" (it leaves no GPU)", s.By...)
@@ -53,7 +53,7 @@ func effects(whole bool) func(*Facts) subjects {
 
 // frameworkMap is the map by which variables are judged: that of the NICs which the
 // container can use, and of all where it can use none.
-func (f *Facts) frameworkMap() *assign.Assignment {
+func (f *judged) frameworkMap() *assign.Assignment {
 	if len(f.Pod.Map.NICs)+len(f.Pod.Map.Unknown) == 0 {
 		return f.Pod.Namespace
 	}
@@ -63,22 +63,22 @@ func (f *Facts) frameworkMap() *assign.Assignment {
 // nicVariables are those that tell a framework which NIC each GPU should use.
 var nicVariables = check{name: "nic-variables", rows: []row{
 	{
-		status: Fail, code: "WrongNICVariable", which: judged(tristate.False, false),
+		status: Fail, code: "WrongNICVariable", which: variablesThatAre(tristate.False, false),
 		text: about, fix: do(fromEnv),
 	},
-	{status: Undecidable, which: judged(tristate.Unknown, false), text: about},
-	{status: Warn, code: "WrongNICVariable", which: judged(tristate.False, true), text: about, fix: do(fromEnv)},
+	{status: Undecidable, which: variablesThatAre(tristate.Unknown, false), text: about},
+	{status: Warn, code: "WrongNICVariable", which: variablesThatAre(tristate.False, true), text: about, fix: do(fromEnv)},
 	{
-		status: OK, which: judged(tristate.True, false),
-		text: func(f *Facts) string { return "each GPU is given the nearest NIC by " + about(f) },
+		status: OK, which: variablesThatAre(tristate.True, false),
+		text: func(f *judged) string { return "each GPU is given the nearest NIC by " + about(f) },
 	},
 }}
 
 const fromEnv = "set it from gdr-features env in an initContainer, or remove it from spec.containers[].env"
 
-// judged names the variables that are wrong, mildly or not, right, or not known to be.
-func judged(state tristate.State, mild bool) func(*Facts) subjects {
-	return func(f *Facts) (variables subjects) {
+// variablesThatAre names the variables that are wrong, mildly or not, right, or not known to be.
+func variablesThatAre(state tristate.State, mild bool) func(*judged) subjects {
+	return func(f *judged) (variables subjects) {
 		if len(f.frameworkMap().NICs) == 0 {
 			return variables // the ports say why
 		}
@@ -101,77 +101,77 @@ func judged(state tristate.State, mild bool) func(*Facts) subjects {
 // cuStreamWaitValue64_v2).
 var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
-		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool { return !anyMLX5(f) }, which: usableNICs,
-		text: func(f *Facts) string {
+		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool { return !anyMLX5(f) }, which: usableNICs,
+		text: func(f *judged) string {
 			return "IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are " + about(f)
 		},
 		fix: do("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool {
+		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool {
 			return !slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return strings.Contains(nic.RDMA, hcaPrefix(f)) })
 		}, which: usableNICs,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "NVSHMEM has IBGDA for NICs whose name contains " + hcaPrefix(f) + " alone; there are " + about(f)
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("NVSHMEM_HCA_PREFIX=" + letters(f) + " in spec.containers[].env")
 		}, evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool {
+		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool {
 			return !slices.Contains([]string{"", "auto", "gpu", "cpu", "cpu_host_memory"}, handler(f))
 		},
 		text: say("IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is none of auto, gpu, cpu and cpu_host_memory"),
 		fix:  do("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env"), evidence: sawIBGDA,
 	},
 	{
-		status: Fail, code: "IBGDAImpossible", when: func(f *Facts) bool { return byGDRCopy(f) && gdrCopy(f) == tristate.False },
+		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool { return byGDRCopy(f) && gdrCopy(f) == tristate.False },
 		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node " + pod.GDRCopy + " cannot be used here"),
-		fix:  do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)", "or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: func(f *Facts) []string { return slices.Concat(sawIBGDA(f), sawGDRCopy(f)) },
+		fix:  do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)", "or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: func(f *judged) []string { return slices.Concat(sawIBGDA(f), sawGDRCopy(f)) },
 	},
-	{status: OK, when: func(f *Facts) bool { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }, text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
+	{status: OK, when: func(f *judged) bool { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }, text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
 	{
-		status: OK, when: func(f *Facts) bool { return mapsDoorbells(f) == tristate.True },
+		status: OK, when: func(f *judged) bool { return mapsDoorbells(f) == tristate.True },
 		text: say("GPUs may ring the doorbells of NICs"), evidence: sawParams,
 	},
 	{
-		status: Undecidable, when: func(f *Facts) bool { return mapsDoorbells(f) == tristate.Unknown },
+		status: Undecidable, when: func(f *judged) bool { return mapsDoorbells(f) == tristate.Unknown },
 		text: say("whether GPUs may ring the doorbells of NICs cannot be determined"), evidence: sawParams,
 	},
 	{
 		status: Warn, code: "IBGDAOptions", when: noGDRCopy,
 		text: say("PeerMappingOverride is not set and gdrdrv is not loaded, so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start IBGDA, and newer ones are slower"),
 		fix:  do(`set options nvidia NVreg_RegistryDwords="PeerMappingOverride=1;" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again; or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)`),
-		evidence: func(f *Facts) []string {
+		evidence: func(f *judged) []string {
 			return slices.Concat(sawIBGDA(f), sawParams(f), texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing))
 		},
 	},
 	{
 		status: Warn, code: "IBGDAByCPU",
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (" + choose(gdrCopy(f), pod.GDRCopy+" is here", pod.GDRCopy+" cannot be used here", "not known: "+pod.GDRCopy) + ")"
 		},
 		fix:      do("see IBGDAOptions for the node", "or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root"),
-		evidence: func(f *Facts) []string { return slices.Concat(sawIBGDA(f), sawParams(f), sawGDRCopy(f)) },
+		evidence: func(f *judged) []string { return slices.Concat(sawIBGDA(f), sawParams(f), sawGDRCopy(f)) },
 	},
 })}
 
-func asksIBGDA(f *Facts) bool { return frameworks.AsksIBGDA(f.Pod.Environment.Variables) }
+func asksIBGDA(f *judged) bool { return frameworks.AsksIBGDA(f.Pod.Environment.Variables) }
 
 // handler is the processor that rings the doorbells, as NVSHMEM reads it.
-func handler(f *Facts) string {
+func handler(f *judged) string {
 	return strings.ToLower(strings.Join(strings.Fields(f.Pod.Environment.Variables[frameworks.IBGDAHandler]), ""))
 }
 
 // hcaPrefix is what the name of a NIC must contain, at any place. Device names that udev
 // makes (rocep24s0) do not.
-func hcaPrefix(f *Facts) string {
+func hcaPrefix(f *judged) string {
 	return cmp.Or(f.Pod.Environment.Variables[frameworks.HCAPrefix], "mlx5")
 }
 
 // letters are those that the name of the first usable NIC begins with.
-func letters(f *Facts) string {
+func letters(f *judged) string {
 	name := f.frameworkMap().NICs[0].RDMA
 	if end := strings.IndexAny(name, "0123456789"); end > 0 {
 		return name[:end]
@@ -179,50 +179,50 @@ func letters(f *Facts) string {
 	return name
 }
 
-func byGDRCopy(f *Facts) bool { return handler(f) == "cpu" }
+func byGDRCopy(f *judged) bool { return handler(f) == "cpu" }
 
 // anyMLX5 reports whether some NIC is of the only driver that IBGDA is made for.
-func anyMLX5(f *Facts) bool {
+func anyMLX5(f *judged) bool {
 	return len(f.frameworkMap().NICs) == 0 || slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return familyOf(f, nic).IBGDA })
 }
 
 // usableNICs names the NICs and their families.
-func usableNICs(f *Facts) subjects {
+func usableNICs(f *judged) subjects {
 	return subjects{names: texts(f.frameworkMap().NICs, func(nic *assign.NIC) string { return nic.RDMA + " (" + familyOf(f, nic).Name + ")" })}
 }
 
 // familyOf is the family of a usable NIC.
-func familyOf(f *Facts, nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.Address).NIC }
+func familyOf(f *judged, nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.Address).NIC }
 
 // gdrCopy reports whether this process may use GDRCopy.
-func gdrCopy(f *Facts) tristate.State {
+func gdrCopy(f *judged) tristate.State {
 	return f.Pod.usable(pod.GDRCopy, f.Pod.GDRCopy)
 }
 
 // mapsDoorbells reports whether the GPU driver lets this process map a NIC's doorbells for a
 // GPU.
-func mapsDoorbells(f *Facts) tristate.State {
+func mapsDoorbells(f *judged) tristate.State {
 	return tristate.Or(f.Kmod.Params.PeerMapping(), f.capable(process.SysAdmin))
 }
 
 // noGDRCopy: the node is known to have no gdrdrv.
-func noGDRCopy(f *Facts) bool { return f.advised().GDRCopy == tristate.False }
+func noGDRCopy(f *judged) bool { return f.advised().GDRCopy == tristate.False }
 
-func sawIBGDA(f *Facts) []string {
+func sawIBGDA(f *judged) []string {
 	return append(f.sawVariable(frameworks.EnableIBGDA), f.sawVariable(frameworks.IBGDAHandler)...)
 }
 
 // sawVariable is the value of a variable, nothing where it has none.
-func (f *Facts) sawVariable(name string) []string {
+func (f *judged) sawVariable(name string) []string {
 	if value := f.Pod.Environment.Variables[name]; value != "" {
 		return []string{saw(name, value)}
 	}
 	return nil
 }
 
-func sawGDRCopy(f *Facts) []string { return []string{f.sawNode(pod.GDRCopy, f.Pod.GDRCopy)} }
+func sawGDRCopy(f *judged) []string { return []string{f.sawNode(pod.GDRCopy, f.Pod.GDRCopy)} }
 
-func sawParams(f *Facts) []string {
+func sawParams(f *judged) []string {
 	const name = "RegistryDwords"
 	return f.saw(kmod.FactParams, "", name+": "+f.Kmod.Params[name])
 }

@@ -21,41 +21,41 @@ import (
 // nvshmem src/modules/transport/common/transport_ib_common.cpp).
 var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
-		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *Facts, p *pod.Port) bool { return len(p.GIDs) == 0 && !p.Unread }),
-		text: func(f *Facts) string { return "no GID here: " + about(f) }, fix: do(ownNetwork),
+		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *judged, p *pod.Port) bool { return len(p.GIDs) == 0 && !p.Unread }),
+		text: func(f *judged) string { return "no GID here: " + about(f) }, fix: do(ownNetwork),
 	},
 	{
-		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *Facts, p *pod.Port) bool {
+		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *judged, p *pod.Port) bool {
 			return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) && slices.ContainsFunc(p.GIDs, routable)
 		}),
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: " + about(f)
 		}, fix: do(ownNetwork),
 	},
 	{
-		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *Facts, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
-		text: func(f *Facts) string {
+		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *judged, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
+		text: func(f *judged) string {
 			return "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: " + about(f)
 		}, fix: do(ownNetwork),
 	},
 	{
-		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *Facts, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
-		text: func(f *Facts) string {
+		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *judged, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
+		text: func(f *judged) string {
 			return "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: " + about(f)
 		},
 		fix: do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
 	},
 	{
 		status: Warn, code: "GIDIndexWrong", which: badChoices,
-		text: func(f *Facts) string {
+		text: func(f *judged) string {
 			return "variables lead to an entry that is not one of RoCE v2 with a routable address: " + about(f)
 		},
 		fix: do("remove or correct these variables in spec.containers[].env"),
 	},
-	{status: Undecidable, which: portsThat(func(f *Facts, p *pod.Port) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: func(f *Facts) string { return "the GIDs cannot be read: " + about(f) }},
+	{status: Undecidable, which: portsThat(func(f *judged, p *pod.Port) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: func(f *judged) string { return "the GIDs cannot be read: " + about(f) }},
 	{
-		status: OK, when: func(f *Facts) bool { return len(f.rocePorts()) > 0 },
-		text: func(f *Facts) string { return "RoCE v2 with a routable address: " + firstIndexes(f) },
+		status: OK, when: func(f *judged) bool { return len(f.rocePorts()) > 0 },
+		text: func(f *judged) string { return "RoCE v2 with a routable address: " + firstIndexes(f) },
 	},
 }}
 
@@ -64,7 +64,7 @@ const ownNetwork = "give the Pod a network device of this NIC with an IP address
 // rocePorts are the ports of the NICs that the GPUs in question should use: those that the
 // container can use, or where it can use none, of its network namespace. Other NICs may be
 // for other things, as storage.
-func (f *Facts) rocePorts() []*pod.Port {
+func (f *judged) rocePorts() []*pod.Port {
 	var ports []*pod.Port
 	used := f.frameworkMap().Used()
 	for i := range f.Pod.Ports {
@@ -77,8 +77,8 @@ func (f *Facts) rocePorts() []*pod.Port {
 }
 
 // portsThat names the ports for which something holds, with what they have.
-func portsThat(holds func(*Facts, *pod.Port) bool) func(*Facts) subjects {
-	return func(f *Facts) (ports subjects) {
+func portsThat(holds func(*judged, *pod.Port) bool) func(*judged) subjects {
+	return func(f *judged) (ports subjects) {
 		for _, p := range f.rocePorts() {
 			if holds(f, p) {
 				ports.add(portName(p), sawGIDs(p))
@@ -116,16 +116,16 @@ func routable(g rdma.GID) bool { return g.Type == rdma.RoCEv2 && !g.LinkLocal() 
 // with an entry whose network device is in another one (mlnx-ofa_kernel 23.10,
 // drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac: rdma_check_gid_user_access), the
 // kernel's own drivers do not.
-func (f *Facts) usableGID(g rdma.GID) bool {
+func (f *judged) usableGID(g rdma.GID) bool {
 	networks := f.Pod.Visible.Networks
 	elsewhere := f.Kmod.MOFED.Origin == kmod.OriginMOFED && g.NetDev != "" && networks != nil && !slices.Contains(networks, g.NetDev)
 	return routable(g) && !elsewhere
 }
 
-func (f *Facts) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() }
+func (f *judged) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() }
 
 // wantsIPv4: no variable tells NCCL or NVSHMEM which entry to use.
-func wantsIPv4(f *Facts) bool {
+func wantsIPv4(f *judged) bool {
 	asked := func(chooser string) bool { return frameworks.NewGIDWish(chooser, f.Pod.Environment.Variables).IPv6 }
 	return !slices.ContainsFunc(frameworks.GIDChoosers[:], asked) && len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) == 0
 }
@@ -140,7 +140,7 @@ func entry(p *pod.Port, index int) *rdma.GID {
 
 // badChoices names the variables with which a framework chooses an entry that is not usable.
 // One that is told the index does not choose.
-func badChoices(f *Facts) (bad subjects) {
+func badChoices(f *judged) (bad subjects) {
 	indexes := frameworks.GIDIndexes(f.Pod.Environment.Variables)
 	for _, chooser := range frameworks.GIDChoosers {
 		wish := frameworks.NewGIDWish(chooser, f.Pod.Environment.Variables)
@@ -168,7 +168,7 @@ func badChoices(f *Facts) (bad subjects) {
 
 // firstIndexes are the indexes of the entries that NCCL chooses, or of the first usable ones
 // where a variable names another, with the ports that have them.
-func firstIndexes(f *Facts) string {
+func firstIndexes(f *judged) string {
 	var texts []string
 	ports := map[string]int{}
 	for _, p := range f.rocePorts() {
@@ -191,17 +191,17 @@ func firstIndexes(f *Facts) string {
 // alike.
 var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
-		status: Fail, code: "GIDIndexWrong", which: indexesThat(func(_ *Facts, g *rdma.GID) bool { return g == nil }),
-		text: func(f *Facts) string { return "no GID has this index: " + about(f) }, fix: do(dropIndex),
+		status: Fail, code: "GIDIndexWrong", which: indexesThat(func(_ *judged, g *rdma.GID) bool { return g == nil }),
+		text: func(f *judged) string { return "no GID has this index: " + about(f) }, fix: do(dropIndex),
 	},
 	{
-		status: Warn, code: "GIDIndexWrong", which: indexesThat(func(f *Facts, g *rdma.GID) bool { return g != nil && !f.usableGID(*g) }),
-		text: func(f *Facts) string {
+		status: Warn, code: "GIDIndexWrong", which: indexesThat(func(f *judged, g *rdma.GID) bool { return g != nil && !f.usableGID(*g) }),
+		text: func(f *judged) string {
 			return "this index is not one of RoCE v2 with a routable address: " + about(f)
 		}, fix: do(dropIndex),
 	},
 	{
-		status: OK, when: func(f *Facts) bool {
+		status: OK, when: func(f *judged) bool {
 			return len(f.rocePorts()) > 0 && len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) > 0 && f.tablesRead()
 		},
 		text: say("RoCE v2 with a routable address on all ports"),
@@ -210,14 +210,14 @@ var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.
 
 const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX choose an entry of each port themselves"
 
-func (f *Facts) tablesRead() bool {
+func (f *judged) tablesRead() bool {
 	return !slices.ContainsFunc(f.rocePorts(), func(p *pod.Port) bool { return p.Unread })
 }
 
 // indexesThat names the variables with ports whose entry of that index, nil for none, is as
 // asked for.
-func indexesThat(is func(*Facts, *rdma.GID) bool) func(*Facts) subjects {
-	return func(f *Facts) (variables subjects) {
+func indexesThat(is func(*judged, *rdma.GID) bool) func(*judged) subjects {
+	return func(f *judged) (variables subjects) {
 		for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
 			for _, p := range f.rocePorts() {
 				g := entry(p, int(min(v.Index, math.MaxInt32)))

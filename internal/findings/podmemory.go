@@ -16,45 +16,45 @@ import (
 // capabilities that are added reach the effective set of root alone: for another user they
 // are in the bounding set, from which execve takes none.
 var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits, process.Status}, rows: []row{
-	{status: OK, when: func(f *Facts) bool { return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited }, text: say("no limit"), evidence: sawLimit},
-	{status: OK, when: func(f *Facts) bool { return ipcLock(f) == tristate.True }, text: say("CAP_IPC_LOCK lifts the limit"), evidence: sawCapabilities},
+	{status: OK, when: func(f *judged) bool { return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited }, text: say("no limit"), evidence: sawLimit},
+	{status: OK, when: func(f *judged) bool { return ipcLock(f) == tristate.True }, text: say("CAP_IPC_LOCK lifts the limit"), evidence: sawCapabilities},
 	{
-		status: Undecidable, when: func(f *Facts) bool { return f.Pod.Process.Locked == nil || ipcLock(f) == tristate.Unknown },
+		status: Undecidable, when: func(f *judged) bool { return f.Pod.Process.Locked == nil || ipcLock(f) == tristate.Unknown },
 		text: say("how much memory this process may lock cannot be determined: it is known only in the container itself"),
 	},
 	{
-		status: Fail, code: "IPCLockIneffective", when: func(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && ownUsers(f) },
-		text: func(f *Facts) string {
+		status: Fail, code: "IPCLockIneffective", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && ownUsers(f) },
+		text: func(f *judged) string {
 			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect in a user namespace: " + enomem(f)
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit)
-		}, evidence: func(f *Facts) []string {
+		}, evidence: func(f *judged) []string {
 			return append(sawMemory(f), saw(process.UIDMap, "not the machine's own"))
 		},
 	},
 	{
-		status: Fail, code: "IPCLockIneffective", when: func(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && onlyBounding(f) },
-		text: func(f *Facts) string {
+		status: Fail, code: "IPCLockIneffective", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && onlyBounding(f) },
+		text: func(f *judged) string {
 			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): " + enomem(f)
 		},
-		fix: func(f *Facts) []string {
+		fix: func(f *judged) []string {
 			return steps("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit)
 		}, evidence: sawMemory,
 	},
 	{
-		status: Fail, code: "LockedMemoryLow", when: func(f *Facts) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }, text: func(f *Facts) string { return "at most " + limitText(f) + ": " + enomem(f) },
+		status: Fail, code: "LockedMemoryLow", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }, text: func(f *judged) string { return "at most " + limitText(f) + ": " + enomem(f) },
 		fix: addIPCLock, evidence: sawMemory,
 	},
 	{
-		status: Warn, code: "LockedMemoryLow", text: func(f *Facts) string { return "at most " + limitText(f) + ", beyond which registering memory fails" },
+		status: Warn, code: "LockedMemoryLow", text: func(f *judged) string { return "at most " + limitText(f) + ", beyond which registering memory fails" },
 		fix: addIPCLock, evidence: sawMemory,
 	},
 }}
 
 var enomem = say("programs cannot register more memory with NICs (ENOMEM)")
 
-func addIPCLock(f *Facts) []string {
+func addIPCLock(f *judged) []string {
 	return steps("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root", "for any user "+raiseLimit)
 }
 
@@ -66,10 +66,10 @@ const raiseLimit = "raise the limit of the container runtime on the node (LimitM
 const lowLimit = 8 << 20
 
 // ipcLock reports whether CAP_IPC_LOCK lifts the limit.
-func ipcLock(f *Facts) tristate.State { return f.capable(process.IPCLock) }
+func ipcLock(f *judged) tristate.State { return f.capable(process.IPCLock) }
 
 // capable reports whether the process has a capability in the machine's own user namespace.
-func (f *Facts) capable(capability int) tristate.State {
+func (f *judged) capable(capability int) tristate.State {
 	p := &f.Pod.Process
 	if p.Capabilities == nil {
 		return tristate.Unknown
@@ -78,18 +78,18 @@ func (f *Facts) capable(capability int) tristate.State {
 }
 
 // ownUsers: the process has the capability, in a user namespace of its own.
-func ownUsers(f *Facts) bool {
+func ownUsers(f *judged) bool {
 	return process.Has(f.Pod.Process.Capabilities.Effective, process.IPCLock) && f.Pod.Process.OwnUsers == tristate.True
 }
 
 // onlyBounding: the capability was added, and the process is not root.
-func onlyBounding(f *Facts) bool {
+func onlyBounding(f *judged) bool {
 	p := &f.Pod.Process
 	return p.User != 0 && process.Has(p.Capabilities.Bounding, process.IPCLock) && !process.Has(p.Capabilities.Effective, process.IPCLock)
 }
 
 // limitText is the limit in a unit of which it has a whole number.
-func limitText(f *Facts) string {
+func limitText(f *judged) string {
 	n := f.Pod.Process.Locked.Bytes
 	for i, unit := range [...]string{"GiB", "MiB", "KiB"} {
 		if size := uint64(1) << (30 - 10*i); n >= size && n%size == 0 {
@@ -99,16 +99,16 @@ func limitText(f *Facts) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-func sawLimit(f *Facts) []string {
+func sawLimit(f *judged) []string {
 	if f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited {
 		return []string{saw(process.Limits, "Max locked memory unlimited")}
 	}
 	return []string{saw(process.Limits, fmt.Sprintf("Max locked memory %d bytes", f.Pod.Process.Locked.Bytes))}
 }
 
-func sawMemory(f *Facts) []string { return append(sawLimit(f), sawCapabilities(f)...) }
+func sawMemory(f *judged) []string { return append(sawLimit(f), sawCapabilities(f)...) }
 
-func sawCapabilities(f *Facts) []string {
+func sawCapabilities(f *judged) []string {
 	p := &f.Pod.Process
 	return []string{saw(process.Status, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd %016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))}
 }

@@ -15,22 +15,22 @@ import (
 
 var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: []row{
 	{
-		status: Warn, code: "PortDown", when: func(f *Facts) bool { return f.ActivePort() == tristate.True && anyDown(f) }, which: idlePorts,
-		text: func(f *Facts) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes,
+		status: Warn, code: "PortDown", when: func(f *judged) bool { return f.ActivePort() == tristate.True && anyDown(f) }, which: idlePorts,
+		text: func(f *judged) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes,
 	},
-	{status: Undecidable, when: func(f *Facts) bool { return f.ActivePort() == tristate.True }, which: idlePorts, text: func(f *Facts) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes},
-	{status: OK, when: func(f *Facts) bool { return f.ActivePort() == tristate.True }, text: func(f *Facts) string { return activePorts(f) + linkLayer(f) }},
+	{status: Undecidable, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, which: idlePorts, text: func(f *judged) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes},
+	{status: OK, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, text: func(f *judged) string { return activePorts(f) + linkLayer(f) }},
 	{
 		status: Fail, reason: verdict.NoActivePort,
-		when: func(f *Facts) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
-		text: say("no RDMA device, so no port"), fix: do("see rdma-device"), evidence: func(f *Facts) []string { return idlePorts(f).evidence },
+		when: func(f *judged) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
+		text: say("no RDMA device, so no port"), fix: do("see rdma-device"), evidence: func(f *judged) []string { return idlePorts(f).evidence },
 	},
-	{status: Fail, reason: verdict.NoActivePort, when: func(f *Facts) bool { return f.ActivePort() == tristate.False }, text: activePorts, fix: portFixes, evidence: func(f *Facts) []string { return idlePorts(f).evidence }},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("the state of the ports cannot be read"), evidence: func(f *Facts) []string { return idlePorts(f).evidence }},
+	{status: Fail, reason: verdict.NoActivePort, when: func(f *judged) bool { return f.ActivePort() == tristate.False }, text: activePorts, fix: portFixes, evidence: func(f *judged) []string { return idlePorts(f).evidence }},
+	{status: Undecidable, reason: verdict.Unreadable, text: say("the state of the ports cannot be read"), evidence: func(f *judged) []string { return idlePorts(f).evidence }},
 }}
 
 // eachPort calls do for the ports of the eligible NICs.
-func (f *Facts) eachPort(do func(d *rdma.Device, p rdma.Port)) {
+func (f *judged) eachPort(do func(d *rdma.Device, p rdma.Port)) {
 	for _, d := range f.devices() {
 		for _, p := range d.Ports {
 			do(d, p)
@@ -38,7 +38,7 @@ func (f *Facts) eachPort(do func(d *rdma.Device, p rdma.Port)) {
 	}
 }
 
-func activePorts(f *Facts) string {
+func activePorts(f *judged) string {
 	active, total := 0, 0
 	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
 		total++
@@ -49,21 +49,21 @@ func activePorts(f *Facts) string {
 	return fmt.Sprintf("%d of %s ACTIVE", active, show.Count(total, "port"))
 }
 
-func linkLayer(f *Facts) string {
+func linkLayer(f *judged) string {
 	if f.Verdict.Link == "" {
 		return ""
 	}
 	return ", " + f.Verdict.Link
 }
 
-func anyDown(f *Facts) (down bool) {
+func anyDown(f *judged) (down bool) {
 	f.eachPort(func(_ *rdma.Device, p rdma.Port) { down = down || p.Usable() == tristate.False })
 	return down
 }
 
 // idlePorts names the ports that are not active: first those that are down, then
 // those that may be.
-func idlePorts(f *Facts) (idle subjects) {
+func idlePorts(f *judged) (idle subjects) {
 	var unread []string
 	f.eachPort(func(d *rdma.Device, p rdma.Port) {
 		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p))
@@ -96,7 +96,7 @@ func portState(p rdma.Port) string {
 }
 
 // portFixes says what the ports that are not active need, without repeating itself.
-func portFixes(f *Facts) (fixes []string) {
+func portFixes(f *judged) (fixes []string) {
 	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
 		if fix := portFix(p, f); !p.Active() && !slices.Contains(fixes, fix) {
 			fixes = append(fixes, fix)
@@ -106,7 +106,7 @@ func portFixes(f *Facts) (fixes []string) {
 }
 
 // portFix goes by the port's physical state.
-func portFix(p rdma.Port, f *Facts) string {
+func portFix(p rdma.Port, f *judged) string {
 	switch {
 	case p.State == "", p.State == "ACTIVE":
 		return "a port whose state or link layer cannot be read: ibstat"
@@ -136,15 +136,15 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 
 var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "NearPortDown", which: nearPortsDown,
-	text: func(f *Facts) string { return "a GPU cannot use its nearest NIC: " + about(f) },
-	fix: func(f *Facts) []string {
+	text: func(f *judged) string { return "a GPU cannot use its nearest NIC: " + about(f) },
+	fix: func(f *judged) []string {
 		return steps("bring the port of the nearest NIC up (see port)", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", withoutDirectNIC(f))
 	},
 }}}
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
-func nearPortsDown(f *Facts) (gpus subjects) {
+func nearPortsDown(f *judged) (gpus subjects) {
 	if f.ActivePort() != tristate.True || !f.Matrix.Complete || !f.RDMA.Complete {
 		return gpus
 	}
@@ -162,7 +162,7 @@ func nearPortsDown(f *Facts) (gpus subjects) {
 
 // nearestOf returns a GPU's nearest pair, and the nearest one whose NIC has an active
 // port; nil where a level or a port is not known.
-func (f *Facts) nearestOf(gpu int) (near, left *topology.Pair) {
+func (f *judged) nearestOf(gpu int) (near, left *topology.Pair) {
 	pairs := f.Matrix.PairsOf(gpu)
 	for i := range pairs {
 		p := &pairs[i]

@@ -17,16 +17,16 @@ import (
 // of the family of NICs that the other findings are about.
 
 // gpuDriverState is the driver of these GPUs.
-func gpuDriverState(f *Facts) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
+func gpuDriverState(f *judged) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
 
 // peermemOf is the peer memory client of these GPUs for these NICs.
-func peermemOf(f *Facts) verdict.Client { return f.Client() }
+func peermemOf(f *judged) verdict.Client { return f.Client() }
 
 // families returns the table in use.
-func families(f *Facts) family.Table { return f.Families.OrDefault() }
+func families(f *judged) family.Table { return f.Families.OrDefault() }
 
 // peerModules are the peer memory clients that serve these NICs.
-func peerModules(f *Facts) []string {
+func peerModules(f *judged) []string {
 	if f.NIC.PeerMemory.Core {
 		return f.GPU.Client.Modules
 	}
@@ -34,7 +34,7 @@ func peerModules(f *Facts) []string {
 }
 
 // newerStack is what registers DMA-BUF for these NICs.
-func newerStack(f *Facts) string {
+func newerStack(f *judged) string {
 	if stack := f.NIC.Help.DMABufStack; stack != "" {
 		return "use " + stack
 	}
@@ -43,7 +43,7 @@ func newerStack(f *Facts) string {
 
 // bindGPU says how a GPU gets the driver of its family. Loading it does not unbind a
 // GPU from another driver, and does nothing if it is loaded already.
-func bindGPU(f *Facts) []string {
+func bindGPU(f *judged) []string {
 	family := f.GPU
 	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
@@ -57,7 +57,7 @@ func bindGPU(f *Facts) []string {
 	return steps(load)
 }
 
-func bindNIC(f *Facts) []string {
+func bindNIC(f *judged) []string {
 	nic := f.NIC
 	driver := nic.Drivers[0]
 	if allNICsPassedThrough(f) {
@@ -69,7 +69,7 @@ func bindNIC(f *Facts) []string {
 	return steps("modprobe " + driver + ", or wait for " + nic.Help.Operator)
 }
 
-func loadRDMA(f *Facts) []string {
+func loadRDMA(f *judged) []string {
 	if f.NICDriven() == tristate.False {
 		return steps("see nic-driver")
 	}
@@ -80,20 +80,20 @@ func loadRDMA(f *Facts) []string {
 }
 
 // allNICsPassedThrough: every eligible NIC is given to a virtual machine.
-func allNICsPassedThrough(f *Facts) bool {
+func allNICsPassedThrough(f *judged) bool {
 	nics := f.functions(eligibleNIC)
 	return len(nics) > 0 && !slices.ContainsFunc(nics, func(fn *pci.Function) bool { return !fn.PassedThrough() })
 }
 
 // forerunner reports whether a module is a predecessor of the first of
 // family.Client.Modules: nv_peer_mem, a package of its own.
-func forerunner(f *Facts, module string) bool {
+func forerunner(f *judged, module string) bool {
 	return module != firstModule(f) && slices.Contains(f.GPU.Client.Modules, module)
 }
 
 // peermemName is the module to load, as modprobe spells it: the predecessor if only that
 // is installed.
-func peermemName(f *Facts) string {
+func peermemName(f *judged) string {
 	if module := f.advised().File.Name; forerunner(f, module) {
 		return module
 	}
@@ -101,7 +101,7 @@ func peermemName(f *Facts) string {
 }
 
 // modprobe says how the module is loaded here.
-func modprobe(f *Facts) []string {
+func modprobe(f *judged) []string {
 	switch {
 	case forerunner(f, f.advised().File.Name):
 		return steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
@@ -112,7 +112,7 @@ func modprobe(f *Facts) []string {
 }
 
 // newerClient is advice where only a forerunner is installed; "" otherwise.
-func newerClient(f *Facts) string {
+func newerClient(f *judged) string {
 	if forerunner(f, f.advised().File.Name) {
 		return "better, move to nvidia-peermem of GPU driver 470 or newer"
 	}
@@ -121,7 +121,7 @@ func newerClient(f *Facts) string {
 
 // load is the command that loads the module. The GPU Operator's driver container
 // has it in a file system of its own (docs/operators.md#ctr-peermem).
-func load(f *Facts) string {
+func load(f *judged) string {
 	if f.advised().Operators.DriverReady == tristate.True {
 		return "chroot /run/nvidia/driver modprobe " + peermemName(f)
 	}
@@ -129,7 +129,7 @@ func load(f *Facts) string {
 }
 
 // legacyParameter is the parameter that the module needs on a MOFED before 5.1.
-func legacyParameter(f *Facts) string {
+func legacyParameter(f *judged) string {
 	if legacyStack(f) && !f.persistentByDefault() {
 		return " peerdirect_support=1"
 	}
@@ -138,7 +138,7 @@ func legacyParameter(f *Facts) string {
 
 // persistentByDefault: from driver 560 on, nvidia-peermem uses the persistent
 // API unless told otherwise, and peerdirect_support has no effect.
-func (f *Facts) persistentByDefault() bool {
+func (f *judged) persistentByDefault() bool {
 	return majorVersion(gpuDriverState(f).Version) >= 560
 }
 
@@ -158,9 +158,9 @@ const operatorRebuild = "drain this node and reboot it, so that the GPU Operator
 
 // rebuild says how the module is rebuilt here, for the running RDMA stack, after what has to
 // be done before.
-func rebuild(f *Facts, before string) []string { return steps(before+rebuildHere(f), newerClient(f)) }
+func rebuild(f *judged, before string) []string { return steps(before+rebuildHere(f), newerClient(f)) }
 
-func rebuildHere(f *Facts) string {
+func rebuildHere(f *judged) string {
 	version := gpuDriverState(f).Version
 	switch o := &f.advised().Operators; {
 	case forerunner(f, f.advised().File.Name):
@@ -174,7 +174,7 @@ func rebuildHere(f *Facts) string {
 }
 
 // install says where a missing module comes from.
-func install(f *Facts) []string {
+func install(f *judged) []string {
 	if f.advised().Operators.GPU == tristate.True {
 		return steps("use a driver image that has nvidia-peermem for this kernel", "if the log of the driver Pod says userspace-only install, "+operatorRebuild)
 	}
@@ -182,7 +182,7 @@ func install(f *Facts) []string {
 }
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.
-func orDMABuf(f *Facts) string {
+func orDMABuf(f *judged) string {
 	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && f.NIC.Help.DMABufStack != "" {
 		return "or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NIC.Help.DMABufStack + ")"
 	}
@@ -191,7 +191,7 @@ func orDMABuf(f *Facts) string {
 
 // passthroughIOMMU says how this machine boots with an IOMMU that passes through.
 // Devices of virtual machines stay translated and apart.
-func passthroughIOMMU(f *Facts) string {
+func passthroughIOMMU(f *judged) string {
 	word := "iommu=pt"
 	if f.Kmod.Arm {
 		word = "iommu.passthrough=1"
@@ -207,7 +207,7 @@ func passthroughIOMMU(f *Facts) string {
 
 // orOff is an alternative where the GPU Operator waits for drivers that DMA-BUF does
 // not need.
-func orOff(f *Facts) string {
+func orOff(f *judged) string {
 	if f.Verdict.DMABuf == tristate.True {
 		return "or driver.rdma.enabled=false, as DMA-BUF is available"
 	}
@@ -215,7 +215,7 @@ func orOff(f *Facts) string {
 }
 
 // setpci is the command that clears the redirect bits of the bridges, and no others.
-func setpci(f *Facts) string {
+func setpci(f *judged) string {
 	bridges := f.about.names
 	if len(bridges) == 1 {
 		return "setpci -s " + bridges[0] + " ECAP_ACS+0x6.w=0000:002c"
@@ -224,7 +224,7 @@ func setpci(f *Facts) string {
 }
 
 // disableRedirect is the word of the kernel's command line that does the same.
-func disableRedirect(f *Facts) string {
+func disableRedirect(f *judged) string {
 	if bridges := f.about.names; len(bridges) == 1 {
 		return "pci=disable_acs_redir=" + bridges[0]
 	}

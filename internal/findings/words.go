@@ -9,10 +9,10 @@ import (
 )
 
 // say is a text that is the same for every machine.
-func say(text string) func(*Facts) string { return func(*Facts) string { return text } }
+func say(text string) func(*judged) string { return func(*judged) string { return text } }
 
 // do are steps, or alternatives, that are the same for every machine.
-func do(steps ...string) func(*Facts) []string { return func(*Facts) []string { return steps } }
+func do(steps ...string) func(*judged) []string { return func(*judged) []string { return steps } }
 
 // steps leaves out those that do not apply here, which are "".
 func steps(all ...string) []string {
@@ -20,7 +20,7 @@ func steps(all ...string) []string {
 }
 
 // about names what the row is about.
-func about(f *Facts) string { return firstFew(f.about.names) }
+func about(f *judged) string { return firstFew(f.about.names) }
 
 // texts returns a text for each element of a list.
 func texts[T any](list []T, text func(T) string) []string {
@@ -54,12 +54,12 @@ func firstFew(list []string) string {
 
 // under returns the rows with one more condition, and with evidence that all of them have;
 // nil for none.
-func under(condition func(*Facts) bool, common func(*Facts) []string, rows []row) []row {
+func under(condition func(*judged) bool, common func(*judged) []string, rows []row) []row {
 	rows = slices.Clone(rows)
 	for i := range rows {
 		r := rows[i]
-		rows[i].when = func(f *Facts) bool { return condition(f) && (r.when == nil || r.when(f)) }
-		rows[i].evidence = func(f *Facts) []string { return slices.Concat(of(common, f), of(r.evidence, f)) }
+		rows[i].when = func(f *judged) bool { return condition(f) && (r.when == nil || r.when(f)) }
+		rows[i].evidence = func(f *judged) []string { return slices.Concat(of(common, f), of(r.evidence, f)) }
 	}
 	return rows
 }
