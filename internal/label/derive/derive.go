@@ -112,7 +112,7 @@ var rows = [...]row{
 	{name: label.IOMMU, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Undecided.IOMMU }},
 	{name: label.ACS, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Undecided.ACS }},
 	{name: label.Storage, kind: state, value: func(f *facts) (string, bool) {
-		if !f.nvidia() {
+		if !f.cuda() {
 			return "", !f.Matrix.Complete
 		}
 		return answer(f.Kmod.Storage)
@@ -218,9 +218,9 @@ func answer(s tristate.State) (text string, unknown bool) {
 // word makes "" unknown.
 func word[T ~string](text T) (string, bool) { return string(text), text == "" }
 
-// nvidia reports whether there is a GPU that NVIDIA's own software is for, eligible or not.
-func (f *facts) nvidia() bool {
-	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Function != nil && gpu.GPU != nil && gpu.GPU.GPUOperator })
+// cuda reports whether there is a GPU that GPUDirect Storage is for, eligible or not.
+func (f *facts) cuda() bool {
+	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Function != nil && gpu.GPU != nil && gpu.GPU.CUDA })
 }
 
 func (f *facts) count(n int) (text string, unknown bool) {
