@@ -111,6 +111,16 @@ func (m *Machine) setAside() {
 	}
 }
 
+// Usable is the usable NIC of an index in the matrix, nil for none.
+func (m *Machine) Usable(nic int) *NIC {
+	for _, n := range m.NICs {
+		if n.index == nic {
+			return n
+		}
+	}
+	return nil
+}
+
 // Physical is the usable NIC that a NIC is a virtual function of; nil for none.
 func (m *Machine) Physical(nic *NIC) *NIC {
 	f := m.Matrix.NICs[nic.index].Function

@@ -76,9 +76,9 @@ func (a Attribute) same(f, g *pci.Function) tristate.State {
 }
 
 // serves reports whether every eligible GPU has an eligible NIC with the same value of the
-// attribute. Several GPUs may have the same NIC: how many pairs can be allocated at the same
-// time is another question.
-func (a Attribute) serves(node *verdict.Node) tristate.State {
+// attribute. counts says which of them count. Several GPUs may have the same NIC: how many
+// pairs can be allocated at the same time is another question.
+func (a Attribute) serves(node *verdict.Node, counts func(*pci.Function) bool) tristate.State {
 	all := tristate.True
 	for _, gpu := range node.Matrix.GPUs {
 		if !gpu.Eligible {
@@ -87,7 +87,7 @@ func (a Attribute) serves(node *verdict.Node) tristate.State {
 		one := tristate.False
 		for j := range node.PCI.Functions {
 			// Virtual functions come and go with software; their place is that of the physical one.
-			if f := &node.PCI.Functions[j]; f.NICEligible() && node.PCI.Physical(f) == nil {
+			if f := &node.PCI.Functions[j]; f.NICEligible() && node.PCI.Physical(f) == nil && counts(f) {
 				one = tristate.Or(one, a.same(gpu.Function, f))
 			}
 		}
@@ -100,11 +100,16 @@ func (a Attribute) serves(node *verdict.Node) tristate.State {
 // matched with an eligible NIC; "" where that is not known, and where there is no such GPU
 // or NIC.
 func Align(node *verdict.Node) Attribute {
+	return align(node, func(*pci.Function) bool { return true })
+}
+
+// align is Align with some of the NICs.
+func align(node *verdict.Node, counts func(*pci.Function) bool) Attribute {
 	if m := &node.Matrix; !m.Complete || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
 		return ""
 	}
 	for _, a := range [...]Attribute{PCIeRoot, NUMANode} {
-		switch a.serves(node) {
+		switch a.serves(node, counts) {
 		case tristate.True:
 			return a
 		case tristate.Unknown:

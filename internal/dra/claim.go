@@ -47,6 +47,7 @@ type claimant struct {
 	m      *assign.Assignment // of every GPU
 	driver *dradriver.Driver
 	gpus   *dradriver.Driver // nil where neither --gpu-driver nor --gpu-class names one that is known
+	fits   map[*pci.Function]bool
 	Claim
 }
 
@@ -66,8 +67,9 @@ func NewClaim(m *assign.Machine, o Options) (*Claim, error) {
 			return nil, err
 		}
 	}
-	switch c.Attribute = Align(m.Node); c.Attribute {
+	switch c.Attribute = align(m.Node, c.forGPUs); c.Attribute {
 	case PCIeRoot, NUMANode:
+		c.fits = c.fit()
 		err = c.byAttribute()
 	case None, "":
 		err = c.byAddress()
@@ -104,12 +106,12 @@ func (c *claimant) byAttribute() error {
 	if most := c.atOnce(false); c.Pairs > most {
 		return c.tooMany(most)
 	}
-	worst := c.worst()
+	worst, only := c.worst(), c.only()
 	devices := c.begin(worst)
 	for i := range c.Pairs {
 		gpu, nic := names(i)
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver())
-		devices.request(nic, c.NICClass, rdma(c.driver))
+		devices.request(nic, c.NICClass, rdma(c.driver), only)
 		devices.Constraints = append(devices.Constraints, Constraint{Requests: []string{gpu, nic}, Attribute: c.Attribute.Name()})
 	}
 	if worst == topology.Unknown {
@@ -119,6 +121,9 @@ func (c *claimant) byAttribute() error {
 		c.note("Of %d pairs %d can be allocated here, since NICs have no RDMA device or GPUs are passed through to virtual machines: as long as that is so, this claim stays Pending.", c.Pairs, now)
 	}
 	c.unsuitable()
+	if label := Align(c.m.Node); label != c.Attribute {
+		c.note("The label gdr.align is %s: it counts NICs that this claim selects out.", label)
+	}
 	if c.Attribute == NUMANode {
 		c.withoutNUMANode()
 	}
@@ -171,7 +176,7 @@ func (c *claimant) atOnce(now bool) (pairs int) {
 	for i := range c.m.Matrix.NICs {
 		n := &c.m.Matrix.NICs[i]
 		f := n.Function
-		if f == nil || !f.NICEligible() || seen[f.Address] || !publishes(c.driver, f) || now && n.RDMA == nil {
+		if f == nil || !f.NICEligible() || seen[f.Address] || !c.fits[f] || now && n.RDMA == nil {
 			continue
 		}
 		seen[f.Address] = true
@@ -197,9 +202,14 @@ func (c *claimant) worst() topology.Level {
 	return worst
 }
 
-// accepts reports whether a GPU and a NIC meet the claim, eligible or not. A GPU of a family
-// without any eligible GPU is not of the class.
+// accepts reports whether a GPU and a NIC meet the claim, eligible or not.
 func (c *claimant) accepts(p *topology.Pair) tristate.State {
+	return tristate.And(c.matches(p), tristate.Of(c.fits[c.m.Matrix.NICs[p.NIC].Function]))
+}
+
+// matches reports whether a GPU and a NIC meet the claim as far as class and attribute go. A
+// GPU of a family without any eligible GPU is not of the class.
+func (c *claimant) matches(p *topology.Pair) tristate.State {
 	gpu, nic := &c.m.GPUs[p.GPU], c.m.Matrix.NICs[p.NIC].Function
 	claimed := slices.ContainsFunc(c.m.GPUs, func(g topology.GPU) bool { return c.wanted(&g) && g.GPU == gpu.GPU })
 	if !claimed || nic == nil || !publishes(c.driver, nic) {
@@ -208,25 +218,14 @@ func (c *claimant) accepts(p *topology.Pair) tristate.State {
 	return c.Attribute.same(gpu.Function, nic)
 }
 
-// unsuitable notes devices that a claim may be given, though they are not known to do
-// GPUDirect RDMA.
+// unsuitable notes GPUs that a claim may be given, though they are not known to do GPUDirect
+// RDMA.
 func (c *claimant) unsuitable() {
 	seen := map[*pci.Function]bool{}
-	add := func(what string, f *pci.Function) {
-		if !seen[f] {
-			seen[f] = true
-			c.note("The %s %v is not known to do GPUDirect RDMA, and this claim may be given it.", what, f.Address)
-		}
-	}
 	for _, p := range c.m.Pairs {
-		if c.accepts(&p) != tristate.True {
-			continue
-		}
-		if gpu := &c.m.GPUs[p.GPU]; !gpu.Eligible {
-			add("GPU", gpu.Function)
-		}
-		if nic := &c.m.Matrix.NICs[p.NIC]; !nic.Eligible {
-			add("NIC", nic.Function)
+		if gpu := &c.m.GPUs[p.GPU]; c.accepts(&p) == tristate.True && !gpu.Eligible && !seen[gpu.Function] {
+			seen[gpu.Function] = true
+			c.note("The GPU %v is not known to do GPUDirect RDMA, and this claim may be given it.", gpu.Address)
 		}
 	}
 }

@@ -58,14 +58,33 @@ func nicAt(address string) string {
 	return `device.attributes["dra.net"].?pciAddress.orValue("") == "` + address + `"`
 }
 
+// but is the condition that keeps NICs out by address.
+func but(addresses ...string) string {
+	return `!(device.attributes["dra.net"].?pciAddress.orValue("") in ["` + strings.Join(addresses, `", "`) + `"])`
+}
+
 // TestClaim: requests, constraints and notes, as Kubernetes' types read them.
 func TestClaim(t *testing.T) {
 	const a, b = "pci0000:00", "pci0000:80"
 	instinct := at(1, a, 0, family.IDs{Vendor: 0x1002, Device: 0x74a1, Class: 0x120000})
 	listed := at(3, a, 0, family.IDs{Vendor: 0x1fff, Device: 0x0001, Class: 0x020000})
 	geforce := at(4, a, 0, family.IDs{Vendor: 0x10de, Device: 0x2684, Class: 0x030000})
-	vf := nic(2, a, 0)
-	vf.Address.Function, vf.PhysFn = 1, &pci.Address{Bus: 2}
+	second := func(f pci.Function) pci.Function {
+		f.Address.Function = 1
+		return f
+	}
+	virtual := func(f pci.Function) pci.Function {
+		f.PhysFn = &pci.Address{Bus: f.Address.Bus}
+		return f
+	}
+	behind := func(bridge uint8, f pci.Function) pci.Function {
+		f.Bridges = []pci.Address{{Bus: bridge}}
+		return f
+	}
+	vf := second(virtual(nic(2, a, 0)))
+	excluded := nic(3, a, 0)
+	excluded.Excluded = true
+	dpu := family.IDs{Vendor: 0x15b3, Device: 0xa2dc, Class: 0x020700}
 	given := nic(3, a, 0) // to a virtual machine
 	given.Driver = "vfio-pci"
 	passed := gpu(1, a, 0)
@@ -123,9 +142,84 @@ func TestClaim(t *testing.T) {
 			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), listed, geforce},
 			dra.Options{Pairs: 1},
 			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA, but("0000:03:00.0"))},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"selected out by address: 0000:03:00.0.", "GPU 0000:04:00.0 is not known to do GPUDirect RDMA"},
+		},
+		{
+			"a NIC that is excluded, and a DPU",
+			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), excluded, at(4, a, 0, dpu), nic(5, a, 0)},
+			dra.Options{Pairs: 1},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA, but("0000:03:00.0", "0000:04:00.0"))},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"selected out by address: 0000:03:00.0, 0000:04:00.0."},
+		},
+		{
+			"a DPU on the root of the GPU, others elsewhere",
+			[]pci.Function{gpu(1, a, 0), at(4, a, 0, dpu), nic(0x81, b, 0), nic(0x82, b, 0)},
+			dra.Options{Pairs: 1},
+			"NODE",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA, but("0000:04:00.0"))},
+			[]resourceapi.DeviceConstraint{match("numaNode", "gpu-0", "nic-0")},
+			[]string{"selected out by address: 0000:04:00.0.", "The label gdr.align is pcieRoot"},
+		},
+		{
+			"nothing but DPUs",
+			[]pci.Function{gpu(1, a, 0), at(4, a, 0, dpu)},
+			dra.Options{Pairs: 1},
+			"PHB",
 			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA)},
 			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
-			[]string{"NIC 0000:03:00.0 is not known to do GPUDirect RDMA", "GPU 0000:04:00.0 is not known to do GPUDirect RDMA"},
+			nil,
+		},
+		{
+			"two cards with two ports, for two GPUs on one root",
+			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), second(nic(2, a, 0)), gpu(3, a, 0), nic(4, a, 0), second(nic(4, a, 0))},
+			dra.Options{Pairs: 1},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA, but("0000:02:00.1", "0000:04:00.1"))},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"selected out by address: 0000:02:00.1, 0000:04:00.1."},
+		},
+		{
+			"one card with two ports, for one GPU or two",
+			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), second(nic(2, a, 0)), gpu(0x81, b, 1), gpu(0x82, b, 1), nic(0x83, b, 1), second(nic(0x83, b, 1))},
+			dra.Options{Pairs: 1},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA)},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			nil,
+		},
+		{
+			"a far NIC, which two GPUs need and one does not",
+			[]pci.Function{
+				behind(5, gpu(1, a, 0)), behind(5, gpu(2, a, 0)), behind(5, nic(3, a, 0)), nic(4, a, 0),
+				behind(0x85, gpu(0x81, b, 1)), behind(0x85, nic(0x83, b, 1)), nic(0x84, b, 1),
+			},
+			dra.Options{Pairs: 1},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA, but("0000:84:00.0"))},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"selected out by address: 0000:84:00.0."},
+		},
+		{
+			"virtual functions beside their physical one",
+			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), vf},
+			dra.Options{Pairs: 1},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA, `!device.attributes["dra.net"].?isSriovVf.orValue(false)`)},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"Virtual functions are selected out"},
+		},
+		{
+			"virtual functions of a NIC that is given away, and of one that is here",
+			[]pci.Function{gpu(1, a, 0), nic(2, a, 0), vf, given, second(virtual(nic(3, a, 0))), gpu(5, a, 0)},
+			dra.Options{Pairs: 1},
+			"PHB",
+			[]resourceapi.DeviceRequest{request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dra.net", isRDMA, but("0000:02:00.1", "0000:03:00.0"))},
+			[]resourceapi.DeviceConstraint{match("pcieRoot", "gpu-0", "nic-0")},
+			[]string{"selected out by address: 0000:02:00.1, 0000:03:00.0."},
 		},
 		{
 			"a GPU of another class",

@@ -44,15 +44,19 @@ func gpuDriver(gpu *topology.GPU) dradriver.Driver {
 // rdma is the condition that a device is a NIC of the driver with an RDMA device. A device
 // need not have the attribute, of this driver either: one of an older version has none.
 func rdma(d *dradriver.Driver) string {
-	domain, name, _ := strings.Cut(d.RDMA, "/")
-	return fmt.Sprintf("device.driver == %q && device.attributes[%q].?%s.orValue(false)", d.Name, domain, name)
+	return fmt.Sprintf("device.driver == %q && %s", d.Name, optional(d.RDMA, "false"))
 }
 
-// equals is the condition that an attribute has an address. An attribute that a device does
-// not have is an error in CEL, which ends the scheduling of a Pod, unless it is optional.
+// equals is the condition that an attribute has an address.
 func equals(attribute string, address pci.Address) string {
+	return fmt.Sprintf("%s == %q", optional(attribute, `""`), address.String())
+}
+
+// optional is an attribute's value, or another where a device does not have it: that would be
+// an error in CEL, which ends the scheduling of a Pod.
+func optional(attribute, otherwise string) string {
 	domain, name, _ := strings.Cut(attribute, "/")
-	return fmt.Sprintf("device.attributes[%q].?%s.orValue(\"\") == %q", domain, name, address.String())
+	return fmt.Sprintf("device.attributes[%q].?%s.orValue(%s)", domain, name, otherwise)
 }
 
 // publishes reports whether the driver publishes a function.

@@ -28,6 +28,9 @@ type Driver struct {
 	Addresses []string
 	// RDMA is true for a NIC with an RDMA device, RDMADevice its name.
 	RDMA, RDMADevice string
+	// Virtual is true for a virtual function with a network interface; "" for a driver that
+	// does not tell.
+	Virtual string
 	// NUMANode: it publishes the standard numaNode.
 	NUMANode bool
 	// Type is an attribute that has the value Whole for the devices of the DeviceClass of the
@@ -48,7 +51,7 @@ type Driver struct {
 //     parentPciAddr. The NUMA node is gpu.amd.com/numaNode.
 //   - dra.net: kubernetes-sigs/dranet f258477 (August 2026), pkg/apis/attributes.go,
 //     pkg/inventory/db.go: every network device, RDMA or not. numaNode came in August 2026;
-//     dra.net/numaNode is older. It comes without a DeviceClass; the others with one of their
+//     dra.net/numaNode is older. isSriovVf came in March 2026 (5008a2e). It comes without a DeviceClass; the others with one of their
 //     name.
 //   - sriovnetwork.k8snetworkplumbingwg.io: k8snetworkplumbingwg/dra-driver-sriov cd9404f
 //     (August 2026), pkg/consts/consts.go, pkg/devicestate/discovery.go: an unknown pcieRoot is
@@ -59,7 +62,7 @@ var drivers = [...]*Driver{
 		Type: "gpu.nvidia.com/type", Whole: "gpu",
 	},
 	{Name: "gpu.amd.com", GPUs: "amd", Addresses: []string{PCIBusID, "gpu.amd.com/pciAddr", "gpu.amd.com/parentPciAddr"}},
-	{Name: "dra.net", NUMANode: true, Addresses: []string{"dra.net/pciAddress"}, RDMA: "dra.net/rdma", RDMADevice: "dra.net/rdmaDevice"},
+	{Name: "dra.net", NUMANode: true, Addresses: []string{"dra.net/pciAddress"}, RDMA: "dra.net/rdma", RDMADevice: "dra.net/rdmaDevice", Virtual: "dra.net/isSriovVf"},
 	{
 		Name: "sriovnetwork.k8snetworkplumbingwg.io", Addresses: []string{PCIBusID},
 		RDMA: "sriovnetwork.k8snetworkplumbingwg.io/rdmaCapable", OnlyVirtual: true,

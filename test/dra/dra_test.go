@@ -297,7 +297,7 @@ func TestPromise(t *testing.T) {
 			for j := range s.Functions {
 				gpu, nic := &s.Functions[i], &s.Functions[j]
 				of := text(s.attributes[gpu.Address][name])
-				if gpu.IsGPU() && gpuDrivers[gpu.Vendor] == class && nic.Attrs["rdma"] != "" && of != "" && of == text(s.attributes[nic.Address][name]) {
+				if gpu.IsGPU() && gpuDrivers[gpu.Vendor] == class && of != "" && of == text(s.attributes[nic.Address][name]) && s.selected(t, template, "nic-0", nic.Address) {
 					level := s.level(t, gpu.Address, nic.Address)
 					worst, known = max(worst, level), known && level != topology.Unknown
 				}
@@ -310,6 +310,90 @@ func TestPromise(t *testing.T) {
 			t.Errorf("promised is %v, the farthest devices with the same %s are at %v", got, name, worst)
 		}
 	})
+}
+
+// TestFit: a claim by attribute is given no NIC that is not for GPUs while others are; and where
+// it may be given one that env leaves to nobody, env has too few for its GPUs.
+func TestFit(t *testing.T) {
+	out := 0
+	each(t, func(t *testing.T, s *subject) {
+		claim, template, err := s.claim(t, 1)
+		if err != nil || template == nil || claim.Attribute == dra.None {
+			return
+		}
+		name := resourceapi.QualifiedName(claim.Attribute.Name())
+		m := assign.NewMachine(&s.report.Node, func(string) bool { return true })
+		choices := m.Assign(m.EveryGPU(), nil)
+		gpus, given := map[string]int{}, map[string]map[string]bool{} // by value: GPUs, and NICs near them
+		for _, c := range choices.Choices {
+			value := text(s.attributes[c.GPU.Address.String()][name])
+			if given[value] == nil {
+				given[value] = map[string]bool{}
+			}
+			if !c.GPU.Eligible {
+				continue
+			}
+			gpus[value]++
+			for _, nic := range c.Near {
+				if address := nic.Address.String(); text(s.attributes[address][name]) == value {
+					given[value][address] = true
+				}
+			}
+		}
+		for i := range s.report.Matrix.NICs {
+			n := &s.report.Matrix.NICs[i]
+			value := text(s.attributes[n.Address()][name])
+			if n.RDMA == nil || gpus[value] == 0 || s.selected(t, template, "nic-0", n.Address()) == given[value][n.Address()] {
+				continue
+			}
+			switch selected := s.selected(t, template, "nic-0", n.Address()); {
+			case selected && (!n.Eligible || n.Role != "" && len(given[value]) > 0 || len(given[value]) >= gpus[value]):
+				t.Errorf("%s (%s) may be given, env uses %v for %d GPUs", n.Address(), n.Role, given[value], gpus[value])
+			case !selected && gpus[value] == 1:
+				t.Errorf("%s may not be given, and is near the only GPU", n.Address())
+			case !selected:
+				out++
+			}
+		}
+	})
+	if out == 0 {
+		t.Error("no machine has a NIC that is left out for the sake of others")
+	}
+}
+
+// selected reports whether a template's request may be given the device at an address: every
+// selector accepts what its driver publishes.
+func (s *subject) selected(t *testing.T, template *resourceapi.ResourceClaimTemplate, request, address string) bool {
+	t.Helper()
+	for _, slice := range s.slices {
+		for _, d := range slice.Spec.Devices {
+			if s.address[slice.Spec.Driver+"/"+d.Name] != address {
+				continue
+			}
+			for _, r := range template.Spec.Spec.Devices.Requests {
+				if r.Name == request && accepts(t, r.Exactly.Selectors, slice.Spec.Driver, d) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// accepts evaluates selectors as the scheduler does.
+func accepts(t *testing.T, selectors []resourceapi.DeviceSelector, driver string, d resourceapi.Device) bool {
+	t.Helper()
+	for _, selector := range selectors {
+		result := cel.GetCompiler(cel.Features{}).CompileCELExpression(selector.CEL.Expression, cel.Options{})
+		ok, _, err := result.DeviceMatches(t.Context(), cel.Device{Driver: driver, Attributes: d.Attributes})
+		if err != nil {
+			t.Fatalf("%s: %v", selector.CEL.Expression, err)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // TestMany: as many pairs as the program prints in one claim are allocated at once.

@@ -115,6 +115,9 @@ func (s *subject) publish(driver string, f *machine.Function) {
 	switch driver {
 	case dranet:
 		attributes["dra.net/rdma"] = resourceapi.DeviceAttribute{BoolValue: new(f.Attrs["rdma"] != "")}
+		if f.Attrs["physfn"] != "" {
+			attributes["dra.net/isSriovVf"] = resourceapi.DeviceAttribute{BoolValue: new(true)}
+		}
 		attributes["dra.net/pciAddress"] = resourceapi.DeviceAttribute{StringValue: &f.Address}
 		delete(attributes, deviceattribute.StandardDeviceAttributePCIBusID)
 	case "gpu.amd.com":

@@ -1,6 +1,7 @@
 package dra_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"gdr-features/internal/dra"
 	"gdr-features/internal/dradriver"
+	"gdr-features/topology"
 )
 
 // TestShort: a claim stays Pending where one NIC too few is free. kube-scheduler's allocator tries
@@ -99,11 +101,14 @@ func matching(a dra.Attribute, gpuClass string) *resourceapi.ResourceClaimTempla
 	return &template
 }
 
-// allButEligible are the devices that are in use when one GPU and all eligible NICs are free.
+// allButEligible are the devices that are in use when one GPU and all eligible NICs are free,
+// but for those with a role beside others.
 func (s *subject) allButEligible(gpu string) sets.Set[structured.DeviceID] {
 	free := map[string]bool{gpu: true}
-	for _, nic := range s.report.Matrix.NICs {
-		if nic.Eligible {
+	nics := s.report.Matrix.NICs
+	others := slices.ContainsFunc(nics, func(n topology.NIC) bool { return n.Eligible && n.Role == "" })
+	for _, nic := range nics {
+		if nic.Eligible && (nic.Role == "" || !others) {
 			free[nic.Address()] = true
 		}
 	}

@@ -46,6 +46,7 @@ type attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute
 type function struct {
 	address, vendor, class, driver string
 	rdma                           string // the name of its RDMA device
+	virtual                        bool   // a virtual function
 	standard                       attributes
 }
 
@@ -109,6 +110,8 @@ func read(sysfs, address string) function {
 	if devices, err := os.ReadDir(filepath.Join(dir, "infiniband")); err == nil && len(devices) > 0 {
 		f.rdma = devices[0].Name()
 	}
+	_, err := os.Readlink(filepath.Join(dir, "physfn"))
+	f.virtual = err == nil
 	tree := deviceattribute.WithFSFromRoot(sysfs)
 	add := func(a deviceattribute.DeviceAttribute, err error) {
 		if err == nil {
@@ -155,6 +158,9 @@ func (f *function) nic() resourcev1.Device {
 	f.standard["dra.net/pciAddress"], f.standard["dra.net/rdma"] = text(f.address), resourcev1.DeviceAttribute{BoolValue: &rdma}
 	if rdma {
 		f.standard["dra.net/rdmaDevice"] = text(f.rdma)
+	}
+	if f.virtual {
+		f.standard["dra.net/isSriovVf"] = resourcev1.DeviceAttribute{BoolValue: &f.virtual}
 	}
 	return resourcev1.Device{Name: "pci-" + strings.NewReplacer(":", "-", ".", "-").Replace(f.address), Attributes: f.standard}
 }

@@ -1,0 +1,147 @@
+package dra
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/source/pci"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// fitness says how well a NIC fits a claim, the best first.
+type fitness int
+
+const (
+	chosen fitness = iota // env gives it to a GPU that can use one NIC
+	near                  // env gives it to a GPU that can use several, or would if it were usable now
+	far                   // it is for GPUs, and not near one that is claimed
+	unfit                 // env gives it to no GPU
+)
+
+// fit are the functions that a claim by the attribute may be given: of those with one value of
+// the attribute only as many of the less fit ones as it takes for a NIC for each GPU with it.
+// A GPU that has its value alone may have any NIC near it.
+func (c *claimant) fit() map[*pci.Function]bool {
+	gpus := map[string]int{}
+	for i := range c.m.GPUs {
+		if gpu := &c.m.GPUs[i]; c.wanted(gpu) {
+			value, _ := c.Attribute.Of(gpu.Function)
+			gpus[value]++
+		}
+	}
+	nics := map[string]map[*pci.Function]fitness{} // by value of the attribute
+	for i := range c.m.Matrix.NICs {
+		n := &c.m.Matrix.NICs[i]
+		if n.Function == nil || !publishes(c.driver, n.Function) {
+			continue
+		}
+		value, _ := c.Attribute.Of(n.Function)
+		if nics[value] == nil {
+			nics[value] = map[*pci.Function]fitness{}
+		}
+		if before, seen := nics[value][n.Function]; !seen || c.fitness(i) < before { // it may have several RDMA devices
+			nics[value][n.Function] = c.fitness(i)
+		}
+	}
+	fit := map[*pci.Function]bool{}
+	for value, of := range nics {
+		limit := chosen
+		if gpus[value] == 1 {
+			limit = near
+		}
+		for limit < far && count(of, limit) < gpus[value] {
+			limit++
+		}
+		for f, fitness := range of {
+			fit[f] = fitness <= limit
+		}
+	}
+	return fit
+}
+
+func count(nics map[*pci.Function]fitness, limit fitness) (n int) {
+	for _, fitness := range nics {
+		if fitness <= limit {
+			n++
+		}
+	}
+	return n
+}
+
+// fitness is that of a NIC of the matrix.
+func (c *claimant) fitness(nic int) fitness {
+	n := &c.m.Matrix.NICs[nic]
+	usable := c.m.Usable(nic)
+	claimed := func(choice assign.Choice) bool { return c.wanted(choice.GPU) }
+	switch {
+	case !c.forGPUs(n.Function), usable == nil && c.besidePhysical(n.Function):
+		return unfit
+	case usable != nil && slices.ContainsFunc(c.m.Choices, func(choice assign.Choice) bool { return claimed(choice) && choice.NIC == usable }):
+		return chosen
+	case usable != nil && slices.ContainsFunc(c.m.Choices, func(choice assign.Choice) bool { return claimed(choice) && slices.Contains(choice.Near, usable) }):
+		return near
+	case usable != nil && !c.driver.OnlyVirtual && usable.Aside != "":
+		return unfit
+	}
+	for i := range c.m.GPUs {
+		if usable == nil && c.wanted(&c.m.GPUs[i]) && slices.Contains(c.m.Matrix.Near(i), nic) {
+			return near
+		}
+	}
+	return far
+}
+
+// besidePhysical reports whether a function is a virtual one of a usable NIC that is published
+// too.
+func (c *claimant) besidePhysical(f *pci.Function) bool {
+	return f.PhysFn != nil && !c.driver.OnlyVirtual &&
+		slices.ContainsFunc(c.m.NICs, func(n *assign.NIC) bool { return n.Address == *f.PhysFn })
+}
+
+// forGPUs reports whether a NIC is eligible and has no role. Where all eligible NICs have one,
+// they count.
+func (c *claimant) forGPUs(f *pci.Function) bool {
+	of := func(n topology.NIC) bool { return n.Function == f }
+	with := func(n topology.NIC) bool { return n.Eligible && n.Role == "" }
+	nics := c.m.Matrix.NICs
+	i := slices.IndexFunc(nics, of)
+	return i >= 0 && nics[i].Eligible && (nics[i].Role == "" || !slices.ContainsFunc(nics, with))
+}
+
+// only is the condition that keeps NICs that do not fit from a claim by the attribute: all
+// virtual functions by what the driver publishes of them, the others by address. It is "" where
+// all fit.
+func (c *claimant) only() string {
+	var out []*pci.Function
+	seen := map[*pci.Function]bool{}
+	virtual := c.driver.Virtual != ""
+	for _, p := range c.m.Pairs {
+		switch nic := c.m.Matrix.NICs[p.NIC].Function; {
+		case c.matches(&p) == tristate.False || seen[nic]:
+		case !c.fits[nic]:
+			out = append(out, nic)
+			seen[nic] = true
+		case nic.PhysFn != nil:
+			virtual = false
+		}
+	}
+	var conditions, addresses []string
+	for _, f := range out {
+		if f.PhysFn == nil || !virtual {
+			addresses = append(addresses, fmt.Sprintf("%q", f.Address))
+		}
+	}
+	if len(addresses) < len(out) {
+		conditions = append(conditions, "!"+optional(c.driver.Virtual, "false"))
+		c.note("Virtual functions are selected out: their physical functions are here.")
+	}
+	if len(addresses) > 0 {
+		slices.Sort(addresses)
+		conditions = append(conditions, fmt.Sprintf("!(%s in [%s])", optional(c.driver.Addresses[0], `""`), strings.Join(addresses, ", ")))
+		c.note("NICs that env would not use are selected out by address: %s.", strings.ReplaceAll(strings.Join(addresses, ", "), `"`, ""))
+	}
+	return strings.Join(conditions, " && ")
+}
