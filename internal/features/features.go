@@ -23,7 +23,8 @@ const Labels = "node"
 //   - instances gpu: address, family, device, name, numaNode, pcieRoot;
 //   - instances nic: address ("" for a device without PCI function), rdma (""
 //     for a NIC without RDMA device), family, device, name, numaNode, pcieRoot, and
-//     of its first active port, or else its first: linkLayer, rateGbps, state;
+//     of its first active port, or else its first: linkLayer, rateGbps, state; and
+//     role, what it is for instead of GPUs: "north-south", or "excluded" by the user;
 //   - instances pair: gpu and nic (addresses), rdma, level, nccl, bridge (the deepest
 //     common one, "" without one).
 //
@@ -44,6 +45,10 @@ func nic(n *topology.NIC) attrs {
 		a = ofFunction(n.Function)
 	}
 	a["address"], a["rdma"] = n.Address(), n.Name()
+	a.text("role", string(n.Role))
+	if n.Excluded() {
+		a["role"] = "excluded"
+	}
 	if n.RDMA != nil {
 		if p := portOf(n.RDMA.Ports); p != nil {
 			a.port(*p)

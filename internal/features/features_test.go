@@ -59,6 +59,11 @@ func TestUnknown(t *testing.T) {
 			function(classified(pci.Function{Vendor: 0x1fff, Device: 0x0001, Class: 0x020000, NUMA: pci.None, IOMMUGroup: pci.None})),
 			attrs{"address": "0000:00:00.0", "vendor": "1fff", "device": "0001", "class": "020000", "family": "example"},
 		},
+		{"NIC for other traffic", nic(&topology.NIC{Role: topology.NorthSouth}), attrs{"address": "", "rdma": "", "role": "north-south"}},
+		{
+			"NIC that the user excludes", nic(&topology.NIC{Role: topology.NorthSouth, RDMA: &rdma.Device{Name: "mlx5_0", Excluded: true}}),
+			attrs{"address": "", "rdma": "mlx5_0", "role": "excluded"},
+		},
 		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
 		{"drivers", drivers(&kmod.State{}, family.Known()), attrs{}},
 		{"driver absent", drivers(&kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.False}}}, family.Known()), attrs{"driverLoaded": "false"}},

@@ -47,10 +47,13 @@ type Function struct {
 // Pair is a GPU and a NIC by their addresses.
 type Pair struct{ GPU, NIC string }
 
-// Product is how many devices there are of one name.
+// Product is how many devices there are of one name and role.
 type Product struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
+	// Role says what NICs are for instead of GPUs: "north-south", or "excluded" by the user
+	// (--nic-exclude); "" for all others.
+	Role string `json:"role,omitempty"`
 }
 
 // Sort sorts by name of the node, then namespace.

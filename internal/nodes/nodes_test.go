@@ -25,12 +25,12 @@ func fleet() []Node {
 	}
 	hgx := "gpudirect.rdma.capable=true gdr.level=PIX gdr.level.best=PIX gdr.gpus=8 gdr.nics=10 gdr.nccl-default=true gdr.topology=physical "
 	state := "gdr.mofed=24.10-1.1.4 gdr.peerdirect=current gdr.rate=400 gdr.link=infiniband gdr.iommu=passthrough gdr.acs=clear gpudirect.storage=false gdr.expected=true "
-	gpus, nics := []Product{{"H100 SXM5 80GB", 8}}, []Product{{"ConnectX-7", 8}, {"BlueField-3", 2}}
+	gpus, nics := []Product{{Name: "H100 SXM5 80GB", Count: 8}}, []Product{{Name: "ConnectX-7", Count: 8}, {Name: "BlueField-3", Count: 2, Role: "north-south"}}
 	return []Node{
 		{"a", "gdr", set(hgx + state + "gpudirect.rdma=true gdr.peermem=true gdr.dmabuf=true"), now.Add(-30 * time.Second), gpus, nics, nil},
 		{"b", "gdr", set(hgx + state + "gpudirect.rdma=true gdr.peermem=false gdr.dmabuf=true"), now.Add(-5 * time.Hour), gpus, nics, nil},
 		{"c", "gdr", set(hgx + state + "gpudirect.rdma=false gdr.reason=PeermemNotLoaded gdr.peermem=false gdr.dmabuf=false"), now.Add(-100 * time.Hour), gpus, nics, nil},
-		{"d", "gdr", set("gpudirect.rdma.capable=false gpudirect.rdma=false gdr.reason=NoNIC gdr.gpus=4 gdr.nics=0 gdr.mofed=inbox"), time.Time{}, []Product{{"A40", 4}}, nil, nil},
+		{"d", "gdr", set("gpudirect.rdma.capable=false gpudirect.rdma=false gdr.reason=NoNIC gdr.gpus=4 gdr.nics=0 gdr.mofed=inbox"), time.Time{}, []Product{{Name: "A40", Count: 4}}, nil, nil},
 		{"e", "gdr", set("gdr.reason=Unreadable"), now.Add(time.Hour), nil, nil, nil},
 		{"f", "gdr", label.Set{}, now.Add(-time.Minute), nil, nil, nil},
 		{"g", "gdr", set("gpudirect.rdma=false gdr.reason=PeermemNotLoaded"), now.Add(-time.Minute), nil, nil, nil},
@@ -57,7 +57,7 @@ func TestTable(t *testing.T) {
 	}{
 		{"narrow", all, Style{Headers: true}, narrowTable},
 		{"wide", all[2:4], Style{Headers: true, Wide: true, Namespaces: true}, `NAMESPACE   NODE   CAPABLE   READY   LEVEL   GPUS   NICS   MECHANISM   MOFED         REASON             AGE    BEST   RATE   LINK         IOMMU         ACS     PEERDIRECT   TOPOLOGY   STORAGE   EXPECTED   GPU-PRODUCTS        NIC-PRODUCTS
-gdr         c      true      false   PIX     8      10     -           24.10-1.1.4   PeermemNotLoaded   4d4h   PIX    400    infiniband   passthrough   clear   current      physical   false     true       8x H100 SXM5 80GB   8x ConnectX-7, 2x BlueField-3
+gdr         c      true      false   PIX     8      10     -           24.10-1.1.4   PeermemNotLoaded   4d4h   PIX    400    infiniband   passthrough   clear   current      physical   false     true       8x H100 SXM5 80GB   8x ConnectX-7, 2x BlueField-3 (north-south)
 gdr         d      false     false   -       4      0      -           inbox         NoNIC              -      -      -      -            -             -       -            -          -         -          4x A40              -
 `},
 		{"no headers", all[:1], Style{}, "a   true   true   PIX   8   10   both   24.10-1.1.4   -   30s\n"},
@@ -195,7 +195,8 @@ func TestJSON(t *testing.T) {
         },
         {
           "name": "BlueField-3",
-          "count": 2
+          "count": 2,
+          "role": "north-south"
         }
       ],
       "written": "2026-04-30T08:00:00Z"

@@ -82,7 +82,11 @@ func age(n *Node, now time.Time) string {
 func products(all []Product) string {
 	var parts []string
 	for _, p := range all {
-		parts = append(parts, fmt.Sprintf("%dx %s", p.Count, p.Name))
+		part := fmt.Sprintf("%dx %s", p.Count, p.Name)
+		if p.Role != "" {
+			part += " (" + p.Role + ")"
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
 }

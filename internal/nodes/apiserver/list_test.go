@@ -172,7 +172,7 @@ func TestObject(t *testing.T) {
 			"feature.node.kubernetes.io/pci-10de.present": "true", "gdr.gpus": "8"},
 		"features": {"flags": {}, "attributes": {"gdr.node": {"elements": {"gdr.level": "SYS"}}}, "instances": {
 			"gdr.gpu": {"elements": [{"attributes": {"address": "1", "name": "A40"}}, {"attributes": {"address": "2", "name": "H100"}}, {"attributes": {"address": "3", "name": "H100", "family": "nvidia", "pcieRoot": "pci0000:10", "numaNode": "0"}}]},
-			"gdr.nic": {"elements": [{"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_0"}}, {"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_1"}}, {"attributes": {"address": "", "rdma": "rxe0"}}]},
+			"gdr.nic": {"elements": [{"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_0"}}, {"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_1"}}, {"attributes": {"address": "5", "name": "CX7", "rdma": "mlx5_2", "role": "excluded"}}, {"attributes": {"address": "", "rdma": "rxe0"}}]},
 			"gdr.pair": {"elements": [{"attributes": {"gpu": "1", "nic": "4", "level": "PIX"}}, {"attributes": {"gpu": "2", "nic": "4"}}]}}}}`
 	foreign := strings.Replace(feature("z", "}"), "gdr-features-z", "z", 1)
 	a := api{items: []string{feature("a", fields), foreign, feature("b", `}, "spec": null`)}}
@@ -182,7 +182,7 @@ func TestObject(t *testing.T) {
 	}
 	want := []nodes.Node{{
 		Name: "a", Namespace: "gdr", Labels: label.Set{"gdr.level": "PIX"}, Written: time.Date(2026, 5, 4, 11, 0, 0, 0, time.UTC),
-		GPUs: []nodes.Product{{Name: "H100", Count: 2}, {Name: "A40", Count: 1}}, NICs: []nodes.Product{{Name: "CX7", Count: 1}},
+		GPUs: []nodes.Product{{Name: "H100", Count: 2}, {Name: "A40", Count: 1}}, NICs: []nodes.Product{{Name: "CX7", Count: 1}, {Name: "CX7", Count: 1, Role: "excluded"}},
 	}, {Name: "b", Namespace: "gdr", Labels: label.Set{}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -192,7 +192,7 @@ func TestObject(t *testing.T) {
 	}
 	want[0].Hardware = &nodes.Hardware{
 		GPUs:   []nodes.Function{{Address: "1"}, {Address: "2"}, {Address: "3", Family: "nvidia", PCIeRoot: "pci0000:10", NUMANode: "0"}},
-		NICs:   []nodes.Function{{Address: "4", RDMA: "mlx5_0"}, {Address: "4", RDMA: "mlx5_1"}},
+		NICs:   []nodes.Function{{Address: "4", RDMA: "mlx5_0"}, {Address: "4", RDMA: "mlx5_1"}, {Address: "5", RDMA: "mlx5_2"}},
 		Levels: map[nodes.Pair]string{{GPU: "1", NIC: "4"}: "PIX"},
 	}
 	want[1].Hardware = &nodes.Hardware{Levels: map[nodes.Pair]string{}}

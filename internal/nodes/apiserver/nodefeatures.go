@@ -105,23 +105,28 @@ func (o *object) hardware() *nodes.Hardware {
 	return h
 }
 
-// products counts the functions of each product. A NIC with two RDMA devices has two
+// products counts the functions of each product and role. A NIC with two RDMA devices has two
 // elements and is one function.
 func products(all instances) []nodes.Product {
-	type named struct{ name, address string }
-	seen, counts := map[named]bool{}, map[string]int{}
+	type function struct {
+		nodes.Product
+		address string
+	}
+	seen, counts := map[function]bool{}, map[nodes.Product]int{}
 	for _, e := range all.Elements {
-		if f := (named{e.Attributes["name"], e.Attributes["address"]}); f.name != "" && !seen[f] {
+		p := nodes.Product{Name: e.Attributes["name"], Role: e.Attributes["role"]}
+		if f := (function{p, e.Attributes["address"]}); p.Name != "" && !seen[f] {
 			seen[f] = true
-			counts[f.name]++
+			counts[p]++
 		}
 	}
 	var list []nodes.Product
-	for name, n := range counts {
-		list = append(list, nodes.Product{Name: name, Count: n})
+	for p, n := range counts {
+		p.Count = n
+		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b nodes.Product) int {
-		return cmp.Or(b.Count-a.Count, strings.Compare(a.Name, b.Name))
+		return cmp.Or(b.Count-a.Count, strings.Compare(a.Name, b.Name), strings.Compare(a.Role, b.Role))
 	})
 	return list
 }
