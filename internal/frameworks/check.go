@@ -78,7 +78,9 @@ func Check(m *assign.Assignment, given Environment) []*Finding {
 	var all []*Finding
 	for _, f := range All {
 		j := judge{Assignment: m, Environment: given, want: f.Write(m)}
-		f.judge(&j)
+		if f.judge != nil {
+			f.judge(&j)
+		}
 		for _, finding := range j.findings {
 			finding.Part = finding.State == tristate.False && finding.faults == 0
 			if finding.State == tristate.True {

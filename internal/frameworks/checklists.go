@@ -66,10 +66,13 @@ func judgeUCX(j *judge) {
 }
 
 // ofOneProcess reports whether a list is right for some but not all of the GPUs in question:
-// it is one NIC, nearest to one of them. The variable is for one process, and a container may
+// it is one NIC, nearest to one of them, or all that are near it. The variable is for one process, and a container may
 // start one for each GPU.
 func (j *judge) ofOneProcess(listed map[*assign.NIC]bool) bool {
-	return len(j.Choices) > 1 && len(listed) == 1 && slices.ContainsFunc(j.Choices, func(c assign.Choice) bool {
+	return len(j.Choices) > 1 && len(listed) > 0 && slices.ContainsFunc(j.Choices, func(c assign.Choice) bool {
+		if len(listed) > 1 {
+			return len(listed) == len(c.Near) && !slices.ContainsFunc(c.Near, func(nic *assign.NIC) bool { return !listed[nic] })
+		}
 		return c.NIC != nil && c.Level != topology.Unknown && slices.ContainsFunc(j.NICs, func(nic *assign.NIC) bool { return listed[nic] && j.Level(c, nic) == c.Level })
 	})
 }

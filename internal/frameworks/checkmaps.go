@@ -162,8 +162,19 @@ func judgeSGLang(j *judge) {
 		f.wrong("SGLang stops at an empty map")
 		return
 	}
+	given := j.byNumber(f, file)
+	for i, c := range j.Choices {
+		if given[i] == nil && c.NIC == nil {
+			f.wrong("the GPU %v has no entry, and SGLang stops on it", c.GPU.Address)
+		}
+	}
+	j.sets(f, given)
+	sortProblems(f)
+}
+
+// byNumber returns the NICs of each GPU by its number; nil for a GPU without an entry.
+func (j *judge) byNumber(f *Finding, file sglangFile) [][]*assign.NIC {
 	given := make([][]*assign.NIC, len(j.Choices))
-	named := make([]bool, len(given))
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		i, err := strconv.Atoi(key)
 		switch {
@@ -171,19 +182,13 @@ func judgeSGLang(j *judge) {
 			f.wrong("%q: not the number of a GPU, at which SGLang stops", key)
 		case i >= len(given):
 			j.missing(f, "%q: there is no GPU %d", key, i)
-		case named[i]:
+		case given[i] != nil:
 			f.wrong("%q: another entry for the GPU %d", key, i)
 		default:
-			given[i], named[i] = j.names(f, key, strings.Split(file[key], ",")), true
+			given[i] = append([]*assign.NIC{}, j.names(f, key, strings.Split(file[key], ","))...)
 		}
 	}
-	for i, c := range j.Choices {
-		if !named[i] && c.NIC == nil {
-			f.wrong("the GPU %v has no entry, and SGLang stops on it", c.GPU.Address)
-		}
-	}
-	j.sets(f, given)
-	sortProblems(f)
+	return given
 }
 
 // judgePort looks at the port that Mooncake's engine uses of every NIC.

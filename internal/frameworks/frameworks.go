@@ -35,18 +35,24 @@ type Framework struct {
 
 	// variables are those that judge looks at.
 	variables []string
-	judge     func(j *judge)
+	judge     func(j *judge) // nil where it has no variables of its own
 }
 
 // All are the frameworks. Sources are in the repositories of NVIDIA/nccl, openucx/ucx,
-// NVIDIA/nvshmem, vllm-project/vllm, sgl-project/sglang and kvcache-ai/Mooncake.
+// NVIDIA/nvshmem, vllm-project/vllm, sgl-project/sglang, kvcache-ai/Mooncake,
+// deepseek-ai/DeepEP, uccl-project/uccl, ai-dynamo/nixl and ai-dynamo/modelexpress.
 var All = [...]Framework{
 	{Name: "nccl", About: ncclHCA + ": all NICs near the GPUs", Write: writeNCCL, judge: judgeNCCL, variables: []string{ncclHCA, ncclPolicy}},
 	{Name: "ucx", About: ucxDevices + ": all NICs near the GPUs of one process", Write: writeUCX, judge: judgeUCX, variables: []string{ucxDevices}},
-	{Name: "nvshmem", About: nvshmemList + ": all NICs near the GPUs; DeepEP uses it too", Write: writeNVSHMEM, judge: judgeNVSHMEM, variables: []string{nvshmemSwitch, nvshmemMapping, nvshmemList}},
+	{Name: "nvshmem", About: nvshmemList + ": all NICs near the GPUs", Write: writeNVSHMEM, judge: judgeNVSHMEM, variables: []string{nvshmemSwitch, nvshmemMapping, nvshmemList}},
 	{Name: "vllm", About: vllmMapping + ": one NIC for each GPU", Write: writeVLLM, judge: judgeVLLM, variables: []string{vllmMapping, vllmVariables}},
 	{Name: "sglang", About: "a file for --disaggregation-ib-device (-o file)", Write: writeSGLang, HasFile: true, judge: judgeSGLang},
 	{Name: "mooncake", About: "a file for " + mooncakeVariable + " (-o file)", Write: writeMooncake, HasFile: true, judge: judgeMooncake, variables: []string{mooncakeVariable, mooncakePort}},
+	{Name: "mooncake-store", About: storeDevice + ": all NICs near the GPUs of one process", Write: writeStore, judge: judgeStore, variables: []string{storeDevice, "MC_MS_AUTO_DISC"}},
+	{Name: "deepep", About: deepEPName + ", and the variables of nvshmem and nccl", Write: writeDeepEP, judge: judgeDeepEP, variables: []string{deepEPName}},
+	{Name: "uccl", About: ucclDevices + ": all NICs near the GPUs of one process", Write: writeUCCL, judge: judgeUCCL, variables: []string{ucclDevices, ucclHCA}},
+	{Name: "nixl", About: ucxDevices + ", or the parameter device_list", Write: writeNIXL},
+	{Name: "modelexpress", About: modelExpressPin + ": one NIC for each GPU", Write: writeModelExpress, judge: judgeModelExpress, variables: []string{modelExpressPin}},
 }
 
 // Named returns a framework, nil where there is none of this name.

@@ -120,6 +120,21 @@ func TestPrintedIsTheMap(t *testing.T) {
 			used = slices.Compact(used)
 			read := map[string]func(map[string]string, any) []string{
 				"vllm": func(v map[string]string, _ any) []string { return readVLLM(m, v["VLLM_GPU_NIC_PCIE_MAPPING"]) },
+				"modelexpress": func(v map[string]string, _ any) []string {
+					var got []string
+					for i, entry := range strings.Split(v["MX_RDMA_NIC_PIN"], ",") {
+						if i < len(want) || entry != "" { // a list of one ends in a comma
+							name, _, _ := strings.Cut(entry, ":")
+							got = append(got, name)
+						}
+					}
+					return got
+				},
+			}
+			lists := map[string][]string{
+				"nccl": {"NCCL_IB_HCA"}, "ucx": {"UCX_NET_DEVICES"}, "nvshmem": {"NVSHMEM_HCA_LIST"},
+				"deepep": {"NCCL_IB_HCA", "NVSHMEM_HCA_LIST"}, "nixl": {"UCX_NET_DEVICES"},
+				"uccl": {"UCCL_P2P_RDMA_DEV"}, "mooncake-store": {"MOONCAKE_DEVICE"},
 			}
 			readSets := map[string]func(any) [][]string{
 				"sglang": func(file any) [][]string {
@@ -147,6 +162,7 @@ func TestPrintedIsTheMap(t *testing.T) {
 					return got
 				},
 			}
+			none := slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return c.NIC == nil })
 			for _, f := range frameworks.All {
 				var d struct {
 					Variables map[string]map[string]string
@@ -164,15 +180,23 @@ func TestPrintedIsTheMap(t *testing.T) {
 					if len(variables) > 0 {
 						t.Errorf("%s without any NIC: %v", f.Name, variables)
 					}
-				case f.Name == "nccl" && plugin, f.Name == "nvshmem" && (plugin || amd):
+				case f.Name == "nccl" && plugin, (f.Name == "nvshmem" || f.Name == "deepep") && (plugin || amd),
+					f.Name == "uccl" && len(used) > 4, f.Name == "modelexpress" && none:
 					if len(variables) > 0 {
 						t.Errorf("%s is told %v", f.Name, variables)
 					}
-				case f.Name == "nccl" || f.Name == "ucx" || f.Name == "nvshmem":
-					list := strings.Split(strings.TrimPrefix(variables["NCCL_IB_HCA"]+variables["UCX_NET_DEVICES"]+variables["NVSHMEM_HCA_LIST"], "="), ",")
-					slices.Sort(list)
-					if diff := cmp.Diff(used, list); diff != "" {
-						t.Errorf("%s (-want +got):\n%s", f.Name, diff)
+				case lists[f.Name] != nil:
+					for _, variable := range lists[f.Name] {
+						list := strings.Split(strings.TrimPrefix(variables[variable], "="), ",")
+						if f.Name == "uccl" || f.Name == "mooncake-store" { // names alone
+							for i := range list {
+								list[i] += ":1"
+							}
+						}
+						slices.Sort(list)
+						if diff := cmp.Diff(used, list); diff != "" {
+							t.Errorf("%s %s (-want +got):\n%s", f.Name, variable, diff)
+						}
 					}
 				case readSets[f.Name] != nil:
 					if diff := cmp.Diff(sets, readSets[f.Name](d.Files[f.Name])); diff != "" {
@@ -303,6 +327,31 @@ func TestFindsWrong(t *testing.T) {
 		{"nvshmem: defeated", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\nNVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, because NVSHMEM_HCA_LIST is set"},
 		{"nvshmem: defeated by vLLM", nvshmem + "mlx5_0:1:1,mlx5_1:1:1,mlx5_2:1:1,mlx5_3:1:1\n" + vars, "WRONG NVSHMEM_HCA_PE_MAPPING: NVSHMEM ignores it, because vLLM sets NVSHMEM_HCA_LIST"},
 		{"nvshmem: right by turns", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nNVSHMEM_ENABLE_NIC_PE_MAPPING=1", "UNKNOWN NVSHMEM_ENABLE_NIC_PE_MAPPING: DeepEP starts each rank as the PE 0"},
+		{"deepep: right", "EP_NIC_NAME=mlx5_2", "OK EP_NIC_NAME"},
+		{"deepep: not active", "EP_NIC_NAME=mlx5_4", `WRONG EP_NIC_NAME: "mlx5_4": no port of mlx5_4 is active here`},
+		{"uccl: right", "UCCL_P2P_RDMA_DEV= mlx5_3 ,,mlx5_2,mlx5_1,mlx5_0", "OK UCCL_P2P_RDMA_DEV"},
+		{"uccl: places", "UCCL_P2P_RDMA_DEV=0,1,2,3", `UNKNOWN UCCL_P2P_RDMA_DEV: "0": a place in the order of libibverbs; write the name`},
+		{"uccl: a port", "UCCL_P2P_RDMA_DEV=mlx5_0:1,mlx5_1,mlx5_2,mlx5_3", `WRONG UCCL_P2P_RDMA_DEV: "mlx5_0:1": there is no RDMA device "mlx5_0:1"`},
+		{"uccl: far", "UCCL_P2P_RDMA_DEV=mlx5_0,mlx5_1", "WRONG UCCL_P2P_RDMA_DEV: the GPU 0000:83:00.0 is given mlx5_0 at SYS"},
+		{"uccl: one for two", "UCCL_P2P_RDMA_DEV=mlx5_0,mlx5_2,mlx5_3", "PART UCCL_P2P_RDMA_DEV: left out: mlx5_1"},
+		{"uccl: in NCCL's form", "UCCL_IB_HCA==mlx5_0,mlx5_2,mlx5_3", "PART UCCL_IB_HCA: left out: mlx5_1; bandwidth lost by the GPUs 0000:13:00.0, 0000:14:00.0: 50%"},
+		{"modelexpress: right", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nMX_RDMA_NIC_PIN=mlx5_0:1, mlx5_1:1,,mlx5_2:1,mlx5_3:1", "OK MX_RDMA_NIC_PIN"},
+		{"modelexpress: chooses", "MX_RDMA_NIC_PIN=auto", ""},
+		{"modelexpress: off", "MX_RDMA_NIC_PIN=off", ""},
+		{"modelexpress: no list", "MX_RDMA_NIC_PIN=mlx5_0:1", `WRONG MX_RDMA_NIC_PIN: "mlx5_0:1": without a comma this is no list`},
+		{"modelexpress: swapped", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nMX_RDMA_NIC_PIN=mlx5_0:1,mlx5_2:1,mlx5_1:1,mlx5_3:1", "WRONG MX_RDMA_NIC_PIN: the GPU 0000:14:00.0 is given mlx5_2 at SYS"},
+		{"modelexpress: half", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nMX_RDMA_NIC_PIN=mlx5_0:1,mlx5_1:1", "WRONG MX_RDMA_NIC_PIN: the GPU 0000:83:00.0 has no usable entry"},
+		{"modelexpress: too many", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nMX_RDMA_NIC_PIN=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_3:1", `WRONG MX_RDMA_NIC_PIN: "mlx5_3:1": there is no GPU 4`},
+		{"modelexpress: no port", "CUDA_DEVICE_ORDER=PCI_BUS_ID\nMX_RDMA_NIC_PIN=mlx5_0,mlx5_1:1,mlx5_2:1,mlx5_3:1", `UNKNOWN MX_RDMA_NIC_PIN: "mlx5_0": UCX before 1.22`},
+		{"modelexpress: another order", "MX_RDMA_NIC_PIN=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", "WRONG MX_RDMA_NIC_PIN: GPUs are counted, and CUDA_DEVICE_ORDER=PCI_BUS_ID is not set"},
+		{"store: right", "MOONCAKE_DEVICE=mlx5_0, mlx5_1,mlx5_2,mlx5_3", "OK MOONCAKE_DEVICE"},
+		{"store: chooses", "MOONCAKE_DEVICE=auto-discovery", "OK MOONCAKE_DEVICE"},
+		{"store: a port", "MOONCAKE_DEVICE=mlx5_0:1,mlx5_1,mlx5_2,mlx5_3", `WRONG MOONCAKE_DEVICE: "MOONCAKE_DEVICE: mlx5_0:1": there is no RDMA device "mlx5_0:1"`},
+		{"store: one for two", "MOONCAKE_DEVICE=mlx5_0,mlx5_2,mlx5_3", "PART MOONCAKE_DEVICE: left out: mlx5_1"},
+		{"store: ignored", "MC_MS_AUTO_DISC=1\nMOONCAKE_DEVICE=mlx5_0,mlx5_1,mlx5_2,mlx5_3", "WRONG MOONCAKE_DEVICE: Mooncake's store ignores it, because MC_MS_AUTO_DISC=1 is set"},
+		{"store: by rank", `MOONCAKE_DEVICE={"0":"mlx5_0,mlx5_1","1":"mlx5_0,mlx5_1","2":"mlx5_2,mlx5_3","3":"mlx5_2,mlx5_3"}`, "OK MOONCAKE_DEVICE"},
+		{"store: by rank, swapped", `MOONCAKE_DEVICE={"0":"mlx5_0,mlx5_1","1":"mlx5_2,mlx5_3","2":"mlx5_2,mlx5_3","3":"mlx5_2,mlx5_3"}`, "WRONG MOONCAKE_DEVICE: the GPU 0000:14:00.0 is given mlx5_2 at SYS"},
+		{"store: no JSON", `MOONCAKE_DEVICE={"0":1}`, "WRONG MOONCAKE_DEVICE: SGLang cannot read this JSON"},
 		{"vllm: right in other words", vars + vllm + "13:00.0=00000000:15:00.0, 0x14:00.0=16:00.0,83:00.0=85:00.0,84:00.0=86:00.0", "OK VLLM_GPU_NIC_PCIE_MAPPING"},
 		{"vllm: swapped", vars + vllm + "13:00.0=85:00.0,14:00.0=16:00.0,83:00.0=15:00.0,84:00.0=86:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: the GPU 0000:13:00.0 is given mlx5_2 at SYS; mlx5_0 is nearer, at PIX"},
 		{"vllm: shared", vars + vllm + pairs + "83:00.0=85:00.0,84:00.0=85:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: 2 GPUs share mlx5_2, while mlx5_3"},

@@ -2,6 +2,7 @@ package frameworks_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,9 @@ func switched(t *testing.T, gpus int, nics ...string) *assign.Assignment {
 		b.WriteString("      0000:12:0" + digits[i:i+1] + ".0 port 1000:c030\n        0000:1" + digits[3+i:4+i] + ":00.0 gpu 10de:2330 name=GPU" + digits[i:i+1] + "\n")
 	}
 	for i, nic := range nics {
+		if strings.Contains(nic, "%d") {
+			nic = fmt.Sprintf(nic, i)
+		}
 		b.WriteString("      0000:12:1" + digits[i:i+1] + ".0 port 1000:c030\n        0000:2" + digits[i:i+1] + ":00.0 " + nic + "\n")
 	}
 	described, err := machine.Parse(b.String())
@@ -44,6 +48,10 @@ func TestCannotBeWritten(t *testing.T) {
 		{"EFA by UCX", "ucx", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, ""},
 		{"a subfunction", "vllm", 1, []string{"eth 15b3:101d rdma=mlx5_9 aux=mlx5_core.sf.2"}, "cannot be told to use mlx5_9"},
 		{"a subfunction by name", "nccl", 1, []string{"eth 15b3:101d rdma=mlx5_9 aux=mlx5_core.sf.2"}, ""},
+		{"EFA", "deepep", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, "does not use NICs with the link layer Unspecified"},
+		{"EFA by UCCL", "uccl", 1, []string{"eth 1d0f:efa1 rdma=efa_0 layer=Unspecified"}, ""},
+		{"five NICs", "uccl", 1, slices.Repeat([]string{"ib 15b3:1021 rdma=mlx5_%d"}, 5), "takes at most 4 NICs, and 5 are near these GPUs"},
+		{"no NIC", "modelexpress", 1, nil, "the GPU 0000:13:00.0 has no usable NIC"},
 		{"no NIC", "vllm", 1, nil, "because it has no entry"},
 	}
 	for _, tt := range tests {

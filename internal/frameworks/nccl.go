@@ -109,11 +109,14 @@ func judgeNCCL(j *judge) {
 			f.leave("%s", note)
 		}
 	}
-	f := j.about(ncclHCA)
-	if f == nil {
-		return
+	if f := j.about(ncclHCA); f != nil {
+		j.hcaList(f, j.Variables[ncclHCA])
 	}
-	list, exclude := strings.CutPrefix(j.Variables[ncclHCA], "^")
+}
+
+// hcaList judges a list in NCCL's form.
+func (j *judge) hcaList(f *Finding, text string) {
+	list, exclude := strings.CutPrefix(text, "^")
 	list, exact := strings.CutPrefix(list, "=")
 	listed := map[*assign.NIC]bool{}
 	for _, entry := range entries(list) {

@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/internal/frameworks"
 	"gdr-features/test/machine"
+	"gdr-features/tristate"
 )
 
 // twoPorts has two GPUs below a switch each, each beside a card with two ports.
@@ -178,6 +179,66 @@ func TestNCCLNotes(t *testing.T) {
 		rails := strings.Join(frameworks.Named("nccl").Write(m).Notes, " ")
 		if want := tt.machine == uneven; strings.Contains(rails, "The rails are uneven: NICs near the GPU 0000:23:00.0: 1, near the GPU 0000:13:00.0: 2.") != want {
 			t.Errorf("%s: notes %q", tt.name, rails)
+		}
+	}
+}
+
+// TestMore: what frameworks are told that have lists of their own, for one GPU with two NICs and
+// for all four GPUs.
+func TestMore(t *testing.T) {
+	m := fourGPUs(t)
+	for _, tt := range []struct{ framework, one, all, note string }{
+		{
+			"deepep", "NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1 NCCL_IB_HCA==mlx5_0:1,mlx5_1:1 EP_NIC_NAME=mlx5_0",
+			"NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1 NCCL_IB_HCA==mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1 EP_NIC_NAME=mlx5_0",
+			"NVSHMEM_ENABLE_NIC_PE_MAPPING must not be set",
+		},
+		{"uccl", "UCCL_P2P_RDMA_DEV=mlx5_0,mlx5_1", "UCCL_P2P_RDMA_DEV=mlx5_0,mlx5_1,mlx5_2,mlx5_3", "NCCL_IB_HCA (--for nccl)"},
+		{"nixl", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", `device_list="mlx5_0, mlx5_1`},
+		{"modelexpress", "CUDA_DEVICE_ORDER=PCI_BUS_ID MX_RDMA_NIC_PIN=mlx5_0:1,", "CUDA_DEVICE_ORDER=PCI_BUS_ID MX_RDMA_NIC_PIN=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", ""},
+		{"mooncake-store", "MOONCAKE_DEVICE=mlx5_0,mlx5_1", "MOONCAKE_DEVICE=mlx5_0,mlx5_1,mlx5_2,mlx5_3", "MC_MS_AUTO_DISC=1 must not be set"},
+	} {
+		for want, s := range map[string]frameworks.Settings{
+			tt.one: frameworks.Named(tt.framework).Write(m.Only([]int{0})), tt.all: frameworks.Named(tt.framework).Write(m),
+		} {
+			var got []string
+			for _, v := range s.Variables {
+				got = append(got, v.Name+"="+v.Value)
+			}
+			if strings.Join(got, " ") != want || !strings.Contains(strings.Join(s.Notes, "\n"), tt.note) {
+				t.Errorf("%s: %q, notes %q; want %s, %s", tt.framework, got, s.Notes, want, tt.note)
+			}
+		}
+	}
+}
+
+// TestPlannedRate: DeepEP plans with the rate of a NIC that need not be near.
+func TestPlannedRate(t *testing.T) {
+	m := switched(t, 1, "ib 15b3:1021 rdma=mlx5_0", "eth 15b3:1021 rdma=mlx5_1 rate=100", "ib 15b3:1021 rdma=mlx5_2")
+	for name, want := range map[string]string{
+		"mlx5_1": "DeepEP plans with the rate of mlx5_1, 100 Gbit/s; that of mlx5_0 is 400 Gbit/s",
+		"mlx5_2": "",
+	} {
+		if f := judged(t, m, []byte("EP_NIC_NAME="+name))[0]; strings.Join(f.Problems, "; ") != want {
+			t.Errorf("%s: %q, want %q", name, f.Problems, want)
+		}
+	}
+}
+
+// TestOfOneProcess: a list that holds for a process may be that of one of several GPUs.
+func TestOfOneProcess(t *testing.T) {
+	m := described(t, twoPorts)
+	for given, want := range map[string]bool{
+		"UCX_NET_DEVICES=mlx5_2:1,mlx5_3:1":           true,
+		"UCX_NET_DEVICES=mlx5_2:1":                    true,
+		"UCX_NET_DEVICES=mlx5_1:1,mlx5_3:1":           false,
+		"UCCL_P2P_RDMA_DEV=mlx5_2,mlx5_3":             true,
+		"MOONCAKE_DEVICE=mlx5_0,mlx5_1":               true,
+		"MOONCAKE_DEVICE=mlx5_1,mlx5_3":               false,
+		"UCCL_P2P_RDMA_DEV=mlx5_1,mlx5_2,mlx5_3,nope": false,
+	} {
+		if f := judged(t, m, []byte(given))[0]; f.Harmless != want || f.State != tristate.False {
+			t.Errorf("%s: %+v", given, *f)
 		}
 	}
 }
