@@ -1,14 +1,18 @@
 package agent
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
+	"gdr-features/internal/features"
 	"gdr-features/internal/report"
+	"gdr-features/source/verbs"
 )
 
 // details applies the settle time to what is published besides the labels: each
-// function, device and port. A link that goes up and down every second would otherwise
+// function, device and port, versions and findings. A link that goes up and down every second would otherwise
 // cause a write each time, and with it the labels of other people's rules would flap.
 type details struct {
 	settle time.Duration
@@ -36,5 +40,8 @@ func (d *details) filter(s *sample, labelsChanged bool) (show *report.Report, wa
 }
 
 func sameDetails(a, b *report.Report) bool {
-	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix)
+	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix) &&
+		reflect.DeepEqual(features.State(a), features.State(b)) && slices.EqualFunc(a.Asked, b.Asked, sameMTUs)
 }
+
+func sameMTUs(a, b verbs.Answer) bool { return a.Device == b.Device && maps.Equal(a.MTUs, b.MTUs) }

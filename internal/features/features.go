@@ -20,41 +20,47 @@ const Labels = "node"
 // Node returns the raw features of the source gdr, each name after a prefix:
 // "gdr." in a NodeFeature object, "" where NFD adds it.
 //   - attributes node: every label, its name without prefix;
+//   - attributes state: kernel, driverVersion, driverOpen, findings;
 //   - instances gpu: address, family, device, name, numaNode, pcieRoot;
 //   - instances nic: address ("" for a device without PCI function), rdma (""
-//     for a NIC without RDMA device), family, device, name, numaNode, pcieRoot, and
-//     of its first active port, or else its first: linkLayer, rateGbps, state; and
-//     role, what it is for instead of GPUs: "north-south", or "excluded" by the user;
+//     for a NIC without RDMA device), family, device, name, numaNode, pcieRoot; role,
+//     what it is for instead of GPUs: "north-south", or "excluded" by the user; rail,
+//     its number among the NICs that jobs use; and of its first active port, or else
+//     its first: linkLayer, rateGbps, state, mtu, mtuFrom, gidIndex;
 //   - instances pair: gpu and nic (addresses), rdma, level, nccl, bridge (the deepest
 //     common one, "" without one).
 //
-// All four features always exist, even without elements. Only a report for
-// publishing has the rate.
+// All features always exist, even without elements. Only a report for publishing has
+// the rate, the kernel, the MTU and the GID index.
 func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes[prefix+Labels] = v1alpha1.NewAttributeFeatures(maps.Clone(r.Labels))
+	f.Attributes[prefix+"state"] = v1alpha1.NewAttributeFeatures(State(r))
 	f.Instances[prefix+"gpu"] = instances(r.Matrix.GPUs, func(g *topology.GPU) attrs { return ofFunction(g.Function) })
-	f.Instances[prefix+"nic"] = instances(r.Matrix.NICs, nic)
+	f.Instances[prefix+"nic"] = nics(r)
 	f.Instances[prefix+"pair"] = instances(r.Matrix.Pairs, func(p *topology.Pair) attrs { return pair(&r.Matrix, p) })
 	return f
 }
 
-func nic(n *topology.NIC) attrs {
-	a := attrs{}
-	if n.Function != nil {
-		a = ofFunction(n.Function)
-	}
-	a["address"], a["rdma"] = n.Address(), n.Name()
-	a.text("role", string(n.Role))
-	if n.Excluded() {
-		a["role"] = "excluded"
-	}
-	if n.RDMA != nil {
-		if p := portOf(n.RDMA.Ports); p != nil {
-			a.port(*p)
+func nics(r *report.Report) v1alpha1.InstanceFeatureSet {
+	numbered, i := rails(r), 0
+	return instances(r.Matrix.NICs, func(n *topology.NIC) attrs {
+		a := attrs{}
+		if n.Function != nil {
+			a = ofFunction(n.Function)
 		}
-	}
-	return a
+		a["address"], a["rdma"] = n.Address(), n.Name()
+		a.text("role", string(n.Role))
+		if n.Excluded() {
+			a["role"] = "excluded"
+		}
+		a.number("rail", numbered[i])
+		i++
+		if n.RDMA != nil {
+			a.inUse(r, n)
+		}
+		return a
+	})
 }
 
 // portOf is the port that represents its device: the first active one, or else

@@ -317,9 +317,9 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 	options := report.ForCheck
 	options.Families = sample.Families()
 	if c.asked != tristate.Unknown {
-		options.AskVerbs = func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
-			for _, d := range devices {
-				answers = append(answers, verbs.Answer{Device: d, DMABuf: c.asked})
+		options.AskVerbs = func(_ context.Context, _ *host.FS, questions []verbs.Question) (answers []verbs.Answer) {
+			for _, q := range questions {
+				answers = append(answers, verbs.Answer{Device: q.Device, DMABuf: c.asked})
 			}
 			return answers
 		}

@@ -52,9 +52,11 @@ pci0000:20 numa=0
 		var asked [][]string
 		rd := report.NewReader(fs, report.Options{
 			Extra: report.ForPublishing.Extra,
-			AskVerbs: func(_ context.Context, _ *host.FS, devices []string) (answers []verbs.Answer) {
-				asked = append(asked, devices)
-				for _, d := range devices {
+			AskVerbs: func(_ context.Context, _ *host.FS, questions []verbs.Question) (answers []verbs.Answer) {
+				var devices []string
+				for _, q := range questions {
+					d := q.Device
+					devices = append(devices, d)
 					a := tc.answer
 					a.Device = d
 					if d == "rxe0" {
@@ -62,6 +64,7 @@ pci0000:20 numa=0
 					}
 					answers = append(answers, a)
 				}
+				asked = append(asked, devices)
 				return answers
 			},
 		})

@@ -17,8 +17,8 @@ var (
 	}}
 	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
 	ForEnv = Options{Extra: Extra{Visible: true}}
-	// ForPublishing is for publishing all ports beside the labels.
-	ForPublishing = Options{Extra: Extra{RDMA: rdma.SoftwareDevices}, OnlyWithGPU: true}
+	// ForPublishing is for publishing all ports beside the labels, and what they use.
+	ForPublishing = Options{Extra: Extra{RDMA: rdma.SoftwareDevices | rdma.InUse, Kernel: true}, OnlyWithGPU: true}
 )
 
 // Commands are all of them. With expectations, so that a snapshot can be compared with

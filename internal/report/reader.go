@@ -225,6 +225,7 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 func (rd *Reader) startDrivers() func(context.Context) error {
 	fs, request := rd.fs, kmod.For(&rd.pci.value, rd.options.Families)
 	request.Everything, request.Memory = rd.options.Extra.Everything, rd.memory
+	request.Kernel = rd.options.Extra.Kernel
 	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
 	return func(ctx context.Context) error {
 		err := wait(ctx)
@@ -289,20 +290,51 @@ func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 // DMA-BUF. It asks software devices too, which show whether asking works at all, but
 // leaves their problems out.
 func (rd *Reader) probeVerbs(ctx context.Context, r *Report) {
-	var devices []string
+	var questions []verbs.Question
 	for i := range r.Matrix.NICs {
 		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.NIC.Uverbs.Driver != 0 && n.Function.NIC.Drives(n.Function.Driver) {
-			devices = append(devices, n.RDMA.Name)
+			questions = append(questions, verbs.Question{Device: n.RDMA.Name, Ports: activePorts(n.RDMA)})
 		}
 	}
-	count := len(devices)
+	count := len(questions)
 	for i := range r.RDMA.Devices {
 		if d := &r.RDMA.Devices[i]; d.PCI == nil {
-			devices = append(devices, d.Name)
+			questions = append(questions, verbs.Question{Device: d.Name})
 		}
 	}
-	rd.asked = rd.options.AskVerbs(ctx, rd.fs, devices)
+	rd.asked = rd.options.AskVerbs(ctx, rd.fs, questions)
 	r.problem(verbs.Problems(rd.asked[:count])...)
+}
+
+// activePorts are the ports of a device whose active MTU it is asked for. That of InfiniBand
+// changes when the link comes up anew, and that of RoCE with the network device.
+func activePorts(d *rdma.Device) (ports []verbs.Port) {
+	for _, p := range d.Ports {
+		if p.Active() {
+			ports = append(ports, verbs.Port{Number: p.Number, Seen: fmt.Sprint(p.LinkLayer, p.RateGbps, p.RoCE.MTU)})
+		}
+	}
+	return ports
+}
+
+// Sources of an active MTU.
+const (
+	FromDevice = "device" // the RDMA device says so (--probe-verbs)
+	FromNetDev = "netdev" // it follows from the mtu of the network device
+)
+
+// ActiveMTU returns the active MTU of a port in bytes, 256 to 4096, and where it is from; 0 and ""
+// where it is not known, as for InfiniBand without --probe-verbs.
+func (r *Report) ActiveMTU(d *rdma.Device, p *rdma.Port) (mtu int, from string) {
+	for i := range r.Asked {
+		if a := &r.Asked[i]; a.Device == d.Name && a.MTUs[p.Number] != 0 {
+			return a.MTUs[p.Number], FromDevice
+		}
+	}
+	if p.RoCE.MTU == 0 {
+		return 0, ""
+	}
+	return p.RoCE.MTU, FromNetDev
 }
 
 func (r *Report) problem(errs ...error) { r.Problems = append(r.Problems, errs...) }

@@ -58,9 +58,9 @@ type Options struct {
 	// TopologyFile is an NCCL topology file that takes the place of the
 	// machine's own; nil for none.
 	TopologyFile *topology.File
-	// AskVerbs asks RDMA devices by their names whether they register DMA-BUF, as
-	// verbs.Prober does; nil asks none.
-	AskVerbs func(ctx context.Context, fs *host.FS, devices []string) []verbs.Answer
+	// AskVerbs asks RDMA devices whether they register DMA-BUF and for the active MTU of
+	// their ports, as verbs.Prober does; nil asks none.
+	AskVerbs func(ctx context.Context, fs *host.FS, questions []verbs.Question) []verbs.Answer
 	// Pod: judge also what a container lets this process do. It needs Extra.Visible. Nil:
 	// not.
 	Pod *Pod
@@ -76,6 +76,8 @@ type Extra struct {
 	// Everything: read of the drivers what could be read if the machine had other
 	// devices of these families; see kmod.Request.
 	Everything bool
+	// Kernel: read the release of the kernel.
+	Kernel bool
 	// Advice: read what only the advice in findings needs; see kmod.Advice.
 	Advice bool
 	// Visible: find out which devices this process can use, as a container has only some.

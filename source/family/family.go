@@ -174,6 +174,9 @@ type NIC struct {
 	// NCCLPlugin is the network plugin through which NCCL uses these NICs; nil for NCCL's
 	// own IB transport.
 	NCCLPlugin *NCCLPlugin
+	// NetDevMTU: the active MTU of a RoCE port is what iboe_get_mtu makes of the mtu of its
+	// network device (kernel: include/rdma/ib_addr.h, and query_port of the driver).
+	NetDevMTU bool
 	// Uverbs is how its devices are asked through /dev/infiniband/uverbsN.
 	Uverbs Uverbs
 	// Help is what remedies name.

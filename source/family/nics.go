@@ -52,6 +52,7 @@ var mlx5 = NIC{
 	PeerMemory:  PeerMemory{Core: true},
 	IBGDA:       true,
 	GPUOperator: true,
+	NetDevMTU:   true,
 	Uverbs: Uverbs{
 		Driver: 1, // RDMA_DRIVER_MLX5
 		// struct mlx5_ib_alloc_ucontext_req_v2 (include/uapi/rdma/mlx5-abi.h) as
@@ -162,6 +163,7 @@ var efa = NIC{
 			"opt/aws-ofi-nccl/share/aws-ofi-nccl/xml",
 		},
 	},
+	NetDevMTU: true,
 	Uverbs: Uverbs{
 		Driver: 17, // RDMA_DRIVER_EFA
 		// struct efa_ibv_alloc_ucontext_cmd (include/uapi/rdma/efa-abi.h), with the two
@@ -211,6 +213,7 @@ var bnxtRE = NIC{
 	DMABuf:     "bnxt_re_reg_user_mr_dmabuf",
 	LinkLayers: []string{"Ethernet"},
 	PeerMemory: PeerMemory{Module: "ib_peer_mem", Package: "netxtreme-peer-mem-dkms of Broadcom"},
+	NetDevMTU:  true,
 	Uverbs: Uverbs{
 		Driver:     6, // RDMA_DRIVER_BNXT_RE
 		ABI:        1,
@@ -241,6 +244,7 @@ var ionic = NIC{
 	DMABuf:     "ionic_reg_user_mr_dmabuf",
 	LinkLayers: []string{"Ethernet"},
 	PeerMemory: PeerMemory{Module: "ib_peer_mem", Package: "ionic-dkms of AMD"},
+	NetDevMTU:  true,
 	Uverbs: Uverbs{
 		Driver:     21, // RDMA_DRIVER_IONIC
 		ABI:        1,

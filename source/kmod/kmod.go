@@ -24,6 +24,9 @@ import (
 type State struct {
 	// Drivers are the GPU drivers, by the name of the family of GPUs.
 	Drivers map[string]Driver
+	// Kernel is the release of the running kernel, "6.8.0-45-generic", from
+	// /proc/sys/kernel/osrelease; "" where it is not known, or was not asked for.
+	Kernel string
 	// Params are the parameters of the loaded NVIDIA driver.
 	Params Params
 	// Models are the names that GPU drivers give their GPUs, read where this may be a
@@ -164,8 +167,8 @@ type Request struct {
 	PeerFilesOpen bool
 	// KernelOptions are the options of the kernel's configuration that are wanted.
 	KernelOptions []family.KernelOption
-	// BIOS: State.BIOS is wanted.
-	BIOS bool
+	// BIOS and Kernel: State.BIOS and State.Kernel are wanted.
+	BIOS, Kernel bool
 	// Memory keeps the symbols from one Scan for the next; nil for none.
 	Memory *Cache
 	// Everything: read also what could be read if the machine had other devices of
@@ -189,6 +192,9 @@ func Scan(fs *host.FS, want Request) State {
 	s.st.IOMMU = s.iommu(want)
 	s.about(FactVirtual).virtual()
 	s.about(FactModels).models(want)
+	if want.Kernel {
+		s.st.Kernel = s.kernelRelease()
+	}
 	if want.BIOS {
 		s.st.BIOS = s.line("sys/class/dmi/id/bios_version")
 	}

@@ -23,17 +23,30 @@ type answer struct {
 	problems []error
 }
 
+// target is what a reader needs of a device. It is left behind with the device when that
+// does not answer, so it shares nothing.
+type target struct {
+	dir string
+	net string // the directory of its network devices, "" where they do not matter
+}
+
 // readPorts reads the ports of every device that may be touched. When ctx ends,
 // those that have not answered stay unread.
-func (inv *Inventory) readPorts(ctx context.Context, facts Want, read func(device string) answer) {
+func (inv *Inventory) readPorts(ctx context.Context, facts Want, read func(target) answer) {
 	var devices []*Device
-	var dirs []string // readers may be left behind: they share nothing
+	var targets []target
 	for i := range inv.Devices {
-		if d := &inv.Devices[i]; !d.NVLinkManagement && (d.PCI != nil || facts&SoftwareDevices != 0) {
-			devices, dirs = append(devices, d), append(dirs, d.dir)
+		d := &inv.Devices[i]
+		if d.NVLinkManagement || d.PCI == nil && facts&SoftwareDevices == 0 {
+			continue
 		}
+		of := target{dir: d.dir}
+		if d.netDevMTU {
+			of.net = functionDir(*d.PCI) + "/net/"
+		}
+		devices, targets = append(devices, d), append(targets, of)
 	}
-	answers := inTurn(ctx, len(devices), func(i int) answer { return read(dirs[i]) })
+	answers := inTurn(ctx, len(devices), func(i int) answer { return read(targets[i]) })
 	for i, d := range devices {
 		a := answers[i]
 		if a == nil {
@@ -101,12 +114,12 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 var errStuck = errors.New("no answer from the device since an earlier reading")
 
 // ports reads the ports of one device, unless an earlier Scan still does.
-func (s *Scanner) ports(fs *host.FS, device string, facts Want) answer {
-	if _, busy := s.stuck.LoadOrStore(device, true); busy {
-		return answer{err: fmt.Errorf("/%s/ports: %w", device, errStuck)}
+func (s *Scanner) ports(fs *host.FS, of target, facts Want) answer {
+	if _, busy := s.stuck.LoadOrStore(of.dir, true); busy {
+		return answer{err: fmt.Errorf("/%s/ports: %w", of.dir, errStuck)}
 	}
-	defer s.stuck.Delete(device)
-	return portsOf(fs, device, facts)
+	defer s.stuck.Delete(of.dir)
+	return portsOf(fs, of, facts)
 }
 
 // Moved reports whether the state of some port has changed since inv was scanned. It
@@ -139,8 +152,8 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 
 // portsOf reads the ports of one device. It runs beside the others and shares
 // nothing with them.
-func portsOf(fs *host.FS, device string, facts Want) (a answer) {
-	dir := device + "/ports"
+func portsOf(fs *host.FS, of target, facts Want) (a answer) {
+	dir := of.dir + "/ports"
 	names, err := fs.Names(dir)
 	if err != nil {
 		a.err = err
@@ -171,6 +184,10 @@ func portsOf(fs *host.FS, device string, facts Want) (a answer) {
 		}
 		p.RateGbps, err = attribute(fs, base+RateFile, parseRate)
 		problem(err)
+		if facts&InUse != 0 && p.State == "ACTIVE" && p.LinkLayer == "Ethernet" {
+			p.RoCE, err = readRoCE(fs, base, of.net)
+			problem(err)
+		}
 		a.ports = append(a.ports, p)
 	}
 	slices.SortFunc(a.ports, func(a, b Port) int { return a.Number - b.Number })

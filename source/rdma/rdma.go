@@ -61,9 +61,10 @@ type Device struct {
 	Board    string   // board_id, the PSID
 	NetDevs  []string // names in the function's net/
 
-	placed bool     // whether PCI could be found out, also that there is none
-	dir    string   // where its files are
-	layers []string // as Port.Layers
+	placed    bool     // whether PCI could be found out, also that there is none
+	dir       string   // where its files are
+	layers    []string // as Port.Layers
+	netDevMTU bool     // as family.NIC.NetDevMTU
 }
 
 // Port is one port of a device, with its file below ports/<number>/.
@@ -84,6 +85,8 @@ type Port struct {
 	// Layers are the link layers with which a port of this family of NICs carries
 	// traffic; nil for InfiniBand and Ethernet.
 	Layers []string
+	// RoCE is what a RoCE port uses by default (InUse).
+	RoCE RoCE
 }
 
 // Usable is Active, and unknown where that could not be read.
@@ -120,6 +123,8 @@ const (
 	PhysicalStates
 	// Details are node type, firmware, board and network devices.
 	Details
+	// InUse are Port.RoCE of active Ethernet ports.
+	InUse
 )
 
 // Inventory is the RDMA side of a machine.
@@ -171,7 +176,7 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 		inv.add(fs, functions, d, facts)
 	}
 	slices.SortFunc(inv.Devices, compare)
-	inv.readPorts(ctx, facts, func(device string) answer { return s.ports(fs, device, facts) })
+	inv.readPorts(ctx, facts, func(of target) answer { return s.ports(fs, of, facts) })
 	inv.namespaceMode(fs, functions)
 	return inv
 }
@@ -241,7 +246,7 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Want) {
 	base := d.dir + "/"
 	var management *family.NVLinkManagement
 	if f != nil && f.KnownNIC() != nil {
-		d.layers = f.KnownNIC().LinkLayers
+		d.layers, d.netDevMTU = f.KnownNIC().LinkLayers, f.KnownNIC().NetDevMTU
 		if f.InfiniBand() {
 			management = f.KnownNIC().NVLinkManagement
 		}

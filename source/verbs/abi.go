@@ -38,6 +38,7 @@ const (
 	objectMR     = 7 // UVERBS_OBJECT_MR
 
 	methodInvokeWrite = 0 // UVERBS_METHOD_INVOKE_WRITE
+	methodQueryPort   = 2 // UVERBS_METHOD_QUERY_PORT
 	methodGetContext  = 3 // UVERBS_METHOD_GET_CONTEXT
 	methodRegDMABufMR = 4 // UVERBS_METHOD_REG_DMABUF_MR
 
@@ -53,6 +54,9 @@ const (
 	attrWriteCmd = 2      // UVERBS_ATTR_WRITE_CMD
 	attrUHWIn    = 0x1000 // UVERBS_ATTR_UHW_IN, what goes to the driver
 	attrUHWOut   = 0x1001 // UVERBS_ATTR_UHW_OUT, what comes back from it
+
+	attrPortNumber = 0 // UVERBS_ATTR_QUERY_PORT_PORT_NUM
+	attrPort       = 1 // UVERBS_ATTR_QUERY_PORT_RESP
 
 	attrHandle   = 0 // UVERBS_ATTR_REG_DMABUF_MR_HANDLE
 	attrPDHandle = 1 // UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE
@@ -70,6 +74,10 @@ const (
 // one pointer that is for write(2) only, struct ib_uverbs_alloc_pd_resp out.
 const cmdAllocPD = 3
 
+// activeMTU is where the active MTU stands in request.port, as enum ib_mtu
+// (include/rdma/ib_verbs.h): 1 for 256 bytes to 5 for 4096.
+const activeMTU = 28
+
 // driverRXE is RDMA_DRIVER_RXE of enum rdma_driver_id (ib_user_ioctl_verbs.h), the
 // kernel's software device. Those of NICs are in the rows of their families.
 const driverRXE = 14
@@ -81,6 +89,7 @@ type request struct {
 	attributes [9]attribute
 	context    [16]uint32 // what goes to a driver with the request for a context
 	pd         uint32     // struct ib_uverbs_alloc_pd_resp (ib_user_verbs.h)
+	port       [48]byte   // struct ib_uverbs_query_port_resp_ex (ib_user_ioctl_verbs.h)
 	keys       [2]uint32  // of the memory region
 	uhw        [32]uint64 // a driver's answer, cut off at this size; it is not read
 }

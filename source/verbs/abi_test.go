@@ -48,6 +48,7 @@ var numbers = []struct {
 	{objectDevice, "UVERBS_OBJECT_DEVICE"},
 	{objectMR, "UVERBS_OBJECT_MR"},
 	{methodInvokeWrite, "UVERBS_METHOD_INVOKE_WRITE"},
+	{methodQueryPort, "UVERBS_METHOD_QUERY_PORT"},
 	{methodGetContext, "UVERBS_METHOD_GET_CONTEXT"},
 	{methodRegDMABufMR, "UVERBS_METHOD_REG_DMABUF_MR"},
 	{methodNone, "(unsigned short)~UVERBS_ID_NS_MASK"},
@@ -57,6 +58,10 @@ var numbers = []struct {
 	{attrWriteCmd, "UVERBS_ATTR_WRITE_CMD"},
 	{attrUHWIn, "UVERBS_ATTR_UHW_IN"},
 	{attrUHWOut, "UVERBS_ATTR_UHW_OUT"},
+	{attrPortNumber, "UVERBS_ATTR_QUERY_PORT_PORT_NUM"},
+	{attrPort, "UVERBS_ATTR_QUERY_PORT_RESP"},
+	{uint64(unsafe.Sizeof(request{}.port)), "sizeof(struct ib_uverbs_query_port_resp_ex)"},
+	{activeMTU, "offsetof(struct ib_uverbs_query_port_resp_ex, legacy_resp.active_mtu)"},
 	{attrHandle, "UVERBS_ATTR_REG_DMABUF_MR_HANDLE"},
 	{attrPDHandle, "UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE"},
 	{attrOffset, "UVERBS_ATTR_REG_DMABUF_MR_OFFSET"},
@@ -212,7 +217,7 @@ func compareRequests(t *testing.T, n *family.NIC) {
 			fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&r.context)), 4*len(n.Uverbs.Context))))
 		}
 	}}
-	if _, err := ask(f, []family.Uverbs{n.Uverbs}); err != nil {
+	if _, err := ask(f, []family.Uverbs{n.Uverbs}, nil); err != nil {
 		t.Fatal(err)
 	}
 	headers := "#include <rdma/" + c.header + ">\n#define DRIVER " + c.driver + "\n"

@@ -26,7 +26,8 @@ var (
 	errRefused = errors.New("it refuses the registration of DMA-BUF as invalid, so that its answer is not clear")
 )
 
-// asker asks these questions, each through an ioctl of its own. What they make
+// asker asks these questions, each through an ioctl of its own, and then for the active MTU
+// of ports. What they make
 // lasts until the device is closed.
 //
 //   - Which driver is it? A request with another driver's number is refused with
@@ -45,8 +46,9 @@ var (
 type asker struct {
 	kernel
 	request
-	drivers []family.Uverbs // that it may be
-	driver  family.Uverbs   // that it is
+	drivers   []family.Uverbs // that it may be
+	driver    family.Uverbs   // that it is
+	inContext bool            // a context was made
 }
 
 // drivers are those that are asked: of a table's NICs, and rxe.
@@ -60,16 +62,50 @@ func drivers(t family.Table) []family.Uverbs {
 	return append(all, family.Uverbs{Driver: driverRXE})
 }
 
-// ask finds out whether a device of one of some drivers registers DMA-BUF. It is
-// true or false only where the kernel's code leaves no doubt.
-func ask(k kernel, drivers []family.Uverbs) (tristate.State, error) {
+// said is what a device says.
+type said struct {
+	dmabuf tristate.State
+	mtus   map[int]int // as Answer.MTUs
+}
+
+// ask finds out whether a device of one of some drivers registers DMA-BUF, and the active
+// MTU of its ports. The first is true or false only where the kernel's code leaves no doubt.
+func ask(k kernel, drivers []family.Uverbs, ports []Port) (s said, err error) {
 	a := &asker{kernel: k, drivers: drivers}
 	var pin runtime.Pinner // requests hold addresses of their own parts
 	pin.Pin(a)
 	defer pin.Unpin()
 	if err := a.findDriver(); err != nil {
-		return tristate.Unknown, err
+		return said{}, err
 	}
+	s.dmabuf, err = a.dmabuf()
+	if len(ports) > 0 && (a.inContext || a.context() == 0) {
+		s.mtus = a.mtus(ports)
+	}
+	return s, err
+}
+
+// mtus asks for the active MTU of ports. One that does not tell is left out, as on kernels
+// before 5.0, which do not know the request (drivers/infiniband/core/
+// uverbs_std_types_device.c, UVERBS_METHOD_QUERY_PORT).
+func (a *asker) mtus(ports []Port) map[int]int {
+	all := make(map[int]int, len(ports))
+	for _, p := range ports {
+		a.begin(a.driver.Driver, objectDevice, methodQueryPort)
+		a.add(attrPortNumber, 8, uint64(p.Number))                     //nolint:gosec // of a directory's name, up to 255
+		a.to(attrPort, unsafe.Pointer(&a.port), unsafe.Sizeof(a.port)) //nolint:gosec // pinned by ask
+		if errno := a.do(); errno != 0 {
+			continue
+		}
+		if mtu := a.port[activeMTU]; mtu >= 1 && mtu <= 5 {
+			all[p.Number] = 128 << mtu
+		}
+	}
+	return all
+}
+
+// dmabuf finds out whether the device registers DMA-BUF.
+func (a *asker) dmabuf() (tristate.State, error) {
 	a.begin(a.driver.Driver, objectMR, methodRegDMABufMR)
 	switch errno := a.do(); errno {
 	case unix.EINVAL:
@@ -126,7 +162,9 @@ func (a *asker) context() unix.Errno {
 		a.to(attrUHWIn, unsafe.Pointer(&a.request.context), uintptr(n)*unsafe.Sizeof(a.request.context[0])) //nolint:gosec // pinned by ask
 	}
 	a.toUHW()
-	return a.do()
+	errno := a.do()
+	a.inContext = errno == 0
+	return errno
 }
 
 func (a *asker) protectionDomain() unix.Errno {

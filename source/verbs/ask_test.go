@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"gdr-features/source/family"
@@ -23,6 +24,9 @@ type fake struct {
 	control, method           unix.Errno
 	context, domain, register unix.Errno
 	seen                      func(*request)
+	// mtu has the active MTU of each port, as enum ib_mtu; nil on a kernel without
+	// QUERY_PORT.
+	mtu map[int]byte
 
 	calls            int
 	inContext, hasPD bool
@@ -54,6 +58,10 @@ func (f *fake) ioctl(r *request) unix.Errno {
 		return f.invokeWrite(r)
 	case [2]uint16{objectMR, methodRegDMABufMR}:
 		return f.regDMABuf(r)
+	case [2]uint16{objectDevice, methodQueryPort}:
+		if f.mtu != nil {
+			return f.queryPort(r)
+		}
 	}
 	return or(f.control, unix.EPROTONOSUPPORT)
 }
@@ -171,6 +179,42 @@ func (f *fake) invokeWrite(r *request) unix.Errno {
 	return f.domain
 }
 
+func (f *fake) queryPort(r *request) unix.Errno {
+	number, ok := r.attribute(attrPortNumber, 8)
+	out, sized := r.attribute(attrPort, 48)
+	switch mtu, there := f.mtu[int(number.data)]; {
+	case !ok, !sized, !there, !f.inContext, out.data != uint64(uintptr(unsafe.Pointer(&r.port))):
+		return unix.EINVAL
+	default:
+		r.port[activeMTU] = mtu
+		return 0
+	}
+}
+
+// TestMTU: the active MTU of each port is asked for, whatever the answer about DMA-BUF.
+func TestMTU(t *testing.T) {
+	ports := []Port{{Number: 1}, {Number: 2}, {Number: 3}, {Number: 4}}
+	mtus := map[int]byte{1: 3, 2: 5, 3: 9}
+	all := map[int]int{1: 1024, 2: 4096}
+	for name, tc := range map[string]struct {
+		fake fake
+		want map[int]int
+	}{
+		"with DMA-BUF":       {fake{mtu: mtus, register: unix.EBADF}, all},
+		"without":            {fake{mtu: mtus, register: unix.EOPNOTSUPP}, all},
+		"kernel before 5.12": {fake{mtu: mtus, method: unix.EPROTONOSUPPORT}, all},
+		"kernel before 5.0":  {fake{method: unix.EPROTONOSUPPORT}, map[int]int{}},
+		"no context":         {fake{mtu: mtus, context: unix.EAGAIN}, nil},
+	} {
+		f := tc.fake
+		f.driver = mlx5.Driver
+		got, _ := ask(&f, drivers(family.Known()), ports)
+		if diff := cmp.Diff(tc.want, got.mtus); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func (f *fake) regDMABuf(r *request) unix.Errno {
 	if f.method != 0 {
 		return f.method
@@ -229,8 +273,8 @@ func TestAsk(t *testing.T) {
 			if f.driver == 0 {
 				f.driver = mlx5.Driver
 			}
-			got, err := ask(&f, drivers(family.Known()))
-			if got != tc.want || !errors.Is(err, tc.err) {
+			said, err := ask(&f, drivers(family.Known()), nil)
+			if got := said.dmabuf; got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("%v, %v; want %v, %v", got, err, tc.want, tc.err)
 			}
 		})
@@ -244,7 +288,8 @@ func TestAskFamilies(t *testing.T) {
 		for errno, want := range map[unix.Errno]tristate.State{
 			unix.EBADF: tristate.True, unix.EOPNOTSUPP: tristate.False, unix.EINVAL: tristate.Unknown, unix.ENOMEM: tristate.Unknown,
 		} {
-			if got, err := ask(&fake{driver: n.Uverbs.Driver, register: errno}, drivers(family.Every())); got != want {
+			f := fake{driver: n.Uverbs.Driver, register: errno, mtu: map[int]byte{1: 5}}
+			if got, err := ask(&f, drivers(family.Every()), []Port{{Number: 1}}); got.dmabuf != want || got.mtus[1] != 4096 {
 				t.Errorf("%s, %v: %v (%v), want %v", n.Name, errno, got, err, want)
 			}
 		}
@@ -290,7 +335,8 @@ func FuzzAsk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, errs []byte, fill byte) {
 		s := &scripted{errs: errs, fill: fill}
 		asked := drivers(family.Known())
-		state, err := ask(s, asked)
+		got, err := ask(s, asked, nil)
+		state := got.dmabuf
 		if s.calls > len(asked)+4 {
 			t.Errorf("%d calls", s.calls)
 		}

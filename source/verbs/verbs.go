@@ -1,6 +1,7 @@
 // Package verbs asks RDMA devices whether they can register DMA-BUF, the memory
 // of a GPU for one. No file in sysfs says so, and the kernel's symbols say what its
-// drivers support, not what a device does.
+// drivers support, not what a device does. It also asks for the active MTU of ports,
+// which no file shows either.
 //
 // A device is asked as libibverbs would, through ioctls on /dev/infiniband/uverbsN:
 // a context and a protection domain are made, and a registration is tried that
@@ -32,10 +33,27 @@ type Answer struct {
 	// DMABuf reports whether it registers DMA-BUF. Unknown comes with Err.
 	DMABuf tristate.State
 	Err    error
+	// MTUs are the active MTUs of its ports in bytes, 256 to 4096, by the number of the
+	// port. A port that was not asked, or did not tell, is not there.
+	MTUs map[int]int
 }
 
-// Prober asks devices, each once for every load of its driver; one that gave no
-// answer is asked again. The zero value is ready. Its methods may not be called
+// Question is what a device is asked beside whether it registers DMA-BUF.
+type Question struct {
+	Device string
+	// Ports are those whose active MTU is wanted.
+	Ports []Port
+}
+
+// Port is a port whose active MTU is wanted.
+type Port struct {
+	Number int
+	// Seen is what else is known of the port. When it changes, the device is asked again.
+	Seen string
+}
+
+// Prober asks devices, each once for every load of its driver, and again when what is
+// seen of its ports changes; one that gave no answer is asked again. The zero value is ready. Its methods may not be called
 // at the same time.
 type Prober struct {
 	// Dir is where the device nodes are. Empty is /dev/infiniband, and goes with
@@ -55,13 +73,14 @@ type Prober struct {
 type memory struct {
 	node   node
 	answer Answer
+	ports  []Port // that it was asked about
 	final  bool   // the device itself has answered
 	wait   waiter // for the answer that it owes; nil for none
 	late   bool   // it has owed it since an earlier time
 }
 
 // waiter waits for the answer of one device, as long as it is allowed to.
-type waiter func(context.Context) (tristate.State, error)
+type waiter func(context.Context) (said, error)
 
 var (
 	errRoot   = errors.New("only devices of the running machine are asked, not those of another --root")
@@ -72,34 +91,34 @@ var (
 // askTimeout is how long one device may hold up the others.
 const askTimeout = 300 * time.Millisecond
 
-// Ask asks devices by their names, in order. One that has not answered when ctx
+// Ask asks devices, in order. One that has not answered when ctx
 // ends is left behind; it is neither waited for nor asked again while it hangs,
 // and its answer counts when it comes.
-func (p *Prober) Ask(ctx context.Context, fs *host.FS, devices []string) []Answer {
-	answers := make([]Answer, len(devices))
+func (p *Prober) Ask(ctx context.Context, fs *host.FS, questions []Question) []Answer {
+	answers := make([]Answer, len(questions))
 	if p.Dir == "" && fs.Root() != "/" {
-		for i, device := range devices {
-			answers[i] = Answer{Device: device, Err: errRoot}
+		for i, q := range questions {
+			answers[i] = Answer{Device: q.Device, Err: errRoot}
 		}
 		return answers
 	}
-	p.forget(devices)
+	p.forget(questions)
 	found := sync.OnceValues(func() (map[string]node, error) { return find(fs) })
 	ended, end := context.WithCancel(ctx)
 	end()
-	for _, device := range devices { // one after the other as long as they are quick
-		m := p.memory[device]
+	for _, q := range questions { // one after the other as long as they are quick
+		m := p.memory[q.Device]
 		m.await(ended, fs)
-		if m.late = m.wait != nil; m.late || m.final && m.node.unchanged(fs, device) {
+		if m.late = m.wait != nil; m.late || m.final && slices.Equal(m.ports, q.Ports) && m.node.unchanged(fs, q.Device) {
 			continue
 		}
-		p.start(m, device, found)
+		p.start(m, q, found)
 		short, cancel := context.WithTimeout(ctx, askTimeout)
 		m.await(short, fs)
 		cancel()
 	}
-	for i, device := range devices {
-		m := p.memory[device]
+	for i, q := range questions {
+		m := p.memory[q.Device]
 		if !m.late {
 			m.await(ctx, fs)
 		}
@@ -110,25 +129,27 @@ func (p *Prober) Ask(ctx context.Context, fs *host.FS, devices []string) []Answe
 
 // forget drops devices that are gone, but for those that hang, and makes room for
 // new ones.
-func (p *Prober) forget(devices []string) {
-	maps.DeleteFunc(p.memory, func(name string, m *memory) bool { return m.wait == nil && !slices.Contains(devices, name) })
+func (p *Prober) forget(questions []Question) {
+	maps.DeleteFunc(p.memory, func(name string, m *memory) bool {
+		return m.wait == nil && !slices.ContainsFunc(questions, func(q Question) bool { return q.Device == name })
+	})
 	if p.memory == nil {
 		p.memory = map[string]*memory{}
 	}
-	for _, device := range devices {
-		if p.memory[device] == nil {
-			p.memory[device] = &memory{}
+	for _, q := range questions {
+		if p.memory[q.Device] == nil {
+			p.memory[q.Device] = &memory{}
 		}
 	}
 }
 
-func (p *Prober) start(m *memory, device string, found func() (map[string]node, error)) {
-	m.answer, m.final = Answer{Device: device, Err: errEntry}, false
+func (p *Prober) start(m *memory, q Question, found func() (map[string]node, error)) {
+	m.answer, m.final, m.ports = Answer{Device: q.Device, Err: errEntry}, false, q.Ports
 	all, err := found()
 	if err != nil && !host.Absent(err) {
 		m.answer.Err = err
 	}
-	n, ok := all[device]
+	n, ok := all[q.Device]
 	if !ok {
 		return
 	}
@@ -141,13 +162,13 @@ func (p *Prober) start(m *memory, device string, found func() (map[string]node, 
 	}
 	asked := drivers(p.Families.OrDefault())
 	m.node = n
-	m.wait = deadline.Async(func() (tristate.State, error) {
+	m.wait = deadline.Async(func() (said, error) {
 		k, hangUp, err := connect(dir, n)
 		if err != nil {
-			return tristate.Unknown, err
+			return said{}, err
 		}
 		defer hangUp()
-		return ask(k, asked)
+		return ask(k, asked, q.Ports)
 	})
 }
 
@@ -156,13 +177,15 @@ func (m *memory) await(ctx context.Context, fs *host.FS) {
 	if m.wait == nil {
 		return
 	}
-	m.answer.DMABuf, m.answer.Err = m.wait(ctx)
+	var s said
+	s, m.answer.Err = m.wait(ctx)
+	m.answer.DMABuf, m.answer.MTUs = s.dmabuf, s.mtus
 	if errors.Is(m.answer.Err, deadline.ErrTimeout) {
 		return
 	}
 	m.wait = nil
 	if !m.node.unchanged(fs, m.answer.Device) {
-		m.answer.DMABuf, m.answer.Err = tristate.Unknown, errReload
+		m.answer = Answer{Device: m.answer.Device, Err: errReload}
 		return
 	}
 	m.final = m.answer.Err == nil || errors.Is(m.answer.Err, errRefused) || errors.Is(m.answer.Err, errDriver)

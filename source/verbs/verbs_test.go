@@ -81,6 +81,35 @@ func newExchange() *exchange {
 	return x
 }
 
+// named are questions about devices without ports.
+func named(devices ...string) (questions []Question) {
+	for _, d := range devices {
+		questions = append(questions, Question{Device: d})
+	}
+	return questions
+}
+
+// A device is asked again when what is seen of a port changes.
+func TestPortChanges(t *testing.T) {
+	tr, x := newTree(t), newExchange()
+	tr.load("uverbs0", "mlx5_0", "231:192")
+	x.fakes["uverbs0"] = &fake{driver: mlx5.Driver, register: unix.EBADF, mtu: map[int]byte{1: 5}}
+	for i, step := range []struct {
+		ports       []Port
+		mtu, dialed int
+	}{
+		{[]Port{{1, "9000"}}, 4096, 1}, {[]Port{{1, "9000"}}, 4096, 1}, {[]Port{{1, "1500"}}, 1024, 2}, {[]Port{{1, "1500"}}, 1024, 2}, {nil, 0, 3},
+	} {
+		if i == 2 {
+			x.fakes["uverbs0"].mtu[1] = 3
+		}
+		got := x.Ask(t.Context(), tr.fs, []Question{{"mlx5_0", step.ports}})[0]
+		if got.MTUs[1] != step.mtu || got.DMABuf != tristate.True || x.dialed["uverbs0"] != step.dialed {
+			t.Errorf("step %d: %+v, asked %d times; want %d, %d", i, got, x.dialed["uverbs0"], step.mtu, step.dialed)
+		}
+	}
+}
+
 func states(answers []Answer) (text string) {
 	for _, a := range answers {
 		text += a.Device + " " + a.DMABuf.String() + "\n"
@@ -99,7 +128,7 @@ func TestOncePerLoad(t *testing.T) {
 	expect := func(want string, dialed0, dialed1 int) {
 		t.Helper()
 		for range 3 { // known answers cost no more
-			if diff := cmp.Diff(want, states(x.Ask(t.Context(), tr.fs, []string{"mlx5_0", "mlx5_1"}))); diff != "" {
+			if diff := cmp.Diff(want, states(x.Ask(t.Context(), tr.fs, named("mlx5_0", "mlx5_1")))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		}
@@ -162,7 +191,7 @@ func hanging(t *testing.T, reload bool) {
 	defer cancel()
 	for i := range 3 {
 		start := time.Now()
-		answers := x.Ask(ctx, tr.fs, []string{"mlx5_0", "mlx5_1"})
+		answers := x.Ask(ctx, tr.fs, named("mlx5_0", "mlx5_1"))
 		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, deadline.ErrTimeout) {
 			t.Fatal(got, answers[0].Err)
 		}
@@ -171,14 +200,14 @@ func hanging(t *testing.T, reload bool) {
 		}
 		ctx = far
 	}
-	x.Ask(ctx, tr.fs, []string{"mlx5_1"}) // it is gone from the list while it hangs
+	x.Ask(ctx, tr.fs, named("mlx5_1")) // it is gone from the list while it hangs
 	if reload {
 		tr.load("uverbs0", "mlx5_0", "231:192")
 	}
 	close(hang)
 	last := Answer{Err: deadline.ErrTimeout}
 	for end := time.Now().Add(20 * time.Second); errors.Is(last.Err, deadline.ErrTimeout) && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		last = x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]
+		last = x.Ask(t.Context(), tr.fs, named("mlx5_0"))[0]
 	}
 	if last.DMABuf != tristate.True || reload != (started == 2) {
 		t.Errorf("reload %v: asked %d times, %+v", reload, started, last)
@@ -195,7 +224,7 @@ func TestReloadedWhileAsked(t *testing.T) {
 		}
 	}}
 	for _, want := range []error{errReload, nil, nil} {
-		if got := x.Ask(t.Context(), tr.fs, []string{"mlx5_0"})[0]; !errors.Is(got.Err, want) || (want == nil) != (got.DMABuf == tristate.True) {
+		if got := x.Ask(t.Context(), tr.fs, named("mlx5_0"))[0]; !errors.Is(got.Err, want) || (want == nil) != (got.DMABuf == tristate.True) {
 			t.Errorf("%+v, want %v", got, want)
 		}
 	}
@@ -226,7 +255,7 @@ func TestNodes(t *testing.T) {
 	before := descriptors(t)
 	var p Prober
 	p.Dir = dir
-	answers := p.Ask(t.Context(), tr.fs, []string{"device0", "device1", "device2", "device3", "device4", "device5", "device6", "device7", "device8"})
+	answers := p.Ask(t.Context(), tr.fs, named("device0", "device1", "device2", "device3", "device4", "device5", "device6", "device7", "device8"))
 	for i, want := range []error{errOther, unix.ENOENT, errOther, errOther, errOther, errOther, errEntry, errOther, errEntry} {
 		if a := answers[i]; a.DMABuf != tristate.Unknown || !errors.Is(a.Err, want) {
 			t.Errorf("%s: %v, %v", a.Device, a.DMABuf, a.Err)
@@ -262,7 +291,7 @@ func TestAnotherDevice(t *testing.T) {
 	p.Dir = "/dev"
 	before := descriptors(t)
 	for range 10 {
-		answers := p.Ask(t.Context(), tr.fs, []string{"device", "other"})
+		answers := p.Ask(t.Context(), tr.fs, named("device", "other"))
 		if a := answers[0]; a.DMABuf != tristate.Unknown || !errors.Is(a.Err, unix.ENOTTY) {
 			t.Fatalf("%+v", a)
 		}
@@ -281,7 +310,7 @@ func TestAnotherRoot(t *testing.T) {
 	tr.load("uverbs0", "mlx5_0", "231:192")
 	var p Prober
 	p.connect = func(string, node) (kernel, func(), error) { t.Error("opened"); return nil, nil, unix.EIO }
-	answers := p.Ask(t.Context(), tr.fs, []string{"mlx5_0", "mlx5_1"})
+	answers := p.Ask(t.Context(), tr.fs, named("mlx5_0", "mlx5_1"))
 	if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 unknown\n" {
 		t.Error(got)
 	}

@@ -1,0 +1,82 @@
+package features
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/findings"
+	"gdr-features/internal/report"
+	"gdr-features/topology"
+)
+
+// State returns the facts about a whole node in which the nodes of one job should be alike,
+// and which no label has:
+//   - kernel, the release of the running kernel; driverVersion, that of the GPU driver, and
+//     driverOpen, whether it is the open kernel modules;
+//   - findings, the codes of what is not as it should be, sorted, with "," between them.
+func State(r *report.Report) map[string]string {
+	a := attrs{}
+	driver := r.Kmod.Driver()
+	a.text("kernel", r.Kmod.Kernel)
+	a.text("driverVersion", driver.Version)
+	if driver.Version != "" {
+		a.state("driverOpen", driver.Open)
+	}
+	a.text("findings", strings.Join(codes(r), ","))
+	return a
+}
+
+// codes are those of findings that are not OK, sorted. What is not known has none.
+func codes(r *report.Report) (all []string) {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Status == findings.Fail || f.Status == findings.Warn {
+			all = append(all, string(f.Code))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// rails numbers the NICs that jobs use, from 0 on in the order of the matrix, which is that
+// of addresses and names; -1 for all others: NICs that do not count, virtual functions beside
+// their physical one, subfunctions, and those for other traffic, unless there is nothing else.
+// It depends on hardware alone.
+func rails(r *report.Report) []int {
+	m := &r.Matrix
+	numbered := make([]int, len(m.NICs))
+	number := func(others bool) (count int) {
+		for i := range m.NICs {
+			n := &m.NICs[i]
+			numbered[i] = -1
+			if n.Eligible && (n.Role == "" || others) && r.PCI.Physical(n.Function) == nil && (n.RDMA == nil || !n.RDMA.Auxiliary) {
+				numbered[i] = count
+				count++
+			}
+		}
+		return count
+	}
+	if number(false) == 0 {
+		number(true)
+	}
+	return numbered
+}
+
+// inUse adds what a port uses: mtu, the active MTU in bytes, and mtuFrom, where that is
+// from; gidIndex, the entry of the GID table that NCCL chooses on RoCE.
+func (a attrs) inUse(r *report.Report, n *topology.NIC) {
+	p := portOf(n.RDMA.Ports)
+	if p == nil {
+		return
+	}
+	a.port(*p)
+	if !p.Active() {
+		return
+	}
+	if mtu, from := r.ActiveMTU(n.RDMA, p); mtu > 0 {
+		a["mtu"], a["mtuFrom"] = strconv.Itoa(mtu), from
+	}
+	if i := p.RoCE.GIDIndex; i != nil {
+		a.number("gidIndex", *i)
+	}
+}
