@@ -11,9 +11,13 @@ import (
 	"gdr-features/internal/cli/machineflags"
 )
 
-// nodesCommand and slicesCommand have the flags of nodes and slices, for help, completion and
-// mistakes. kubectl-gdr does the work.
-func (a *app) nodesCommand() *cobra.Command { return a.ofCluster(cli.NodesCommand(&cli.Nodes{})) }
+// nodesCommand and slicesCommand have the flags of nodes, nodes diff and slices, for help,
+// completion and mistakes. kubectl-gdr does the work.
+func (a *app) nodesCommand() *cobra.Command {
+	c := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
+	c.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"))
+	return c
+}
 
 func (a *app) slicesCommand() *cobra.Command {
 	return a.ofCluster(cli.SlicesCommand(&cli.Nodes{}), "slices")

@@ -41,28 +41,32 @@ type program struct {
 	flags cli.Nodes
 }
 
-// command is kubectl gdr, which shows nodes, with the commands slices and log below it.
+// command is kubectl gdr, which shows nodes, with the commands diff, slices and log below it.
 func command(s streams) *cobra.Command {
-	ofNodes, ofSlices := &program{streams: s}, &program{streams: s}
-	c, below := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags)
+	ofNodes, ofSlices, ofDiff := &program{streams: s}, &program{streams: s}, &program{streams: s}
+	c, below, diff := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags), cli.DiffCommand(&ofDiff.flags)
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
 	c.RunE = func(cmd *cobra.Command, args []string) error { return ofNodes.nodes(cmd.Context(), args) }
 	below.RunE = func(cmd *cobra.Command, args []string) error { return ofSlices.slices(cmd.Context(), args) }
+	diff.RunE = func(cmd *cobra.Command, args []string) error { return ofDiff.diff(cmd.Context(), args) }
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
 	log := cli.Log{In: s.in, Out: s.out, Err: s.err, Now: s.now}
-	c.AddCommand(below, log.Command("kubectl gdr", ""))
+	c.AddCommand(diff, below, log.Command("kubectl gdr", ""))
 	return c
 }
 
 func (p *program) nodes(ctx context.Context, names []string) error {
 	filter, err := p.filter(names)
+	if err == nil {
+		err = p.selects(filter.Select)
+	}
 	if err != nil {
 		return err
 	}
-	all, err := p.read(ctx, names, false, nil)
+	all, err := p.read(ctx, apiserver.Query{Names: names}, nil)
 	if err != nil {
 		return err
 	}
@@ -83,14 +87,14 @@ func nobody(missing []string) error {
 	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA or AMD GPU?", strings.Join(missing, ", "))
 }
 
-// read reads what the agents of the named nodes have published, of all without names. Then it
-// calls more, if that is not nil, with what to read of the same nodes.
-func (p *program) read(ctx context.Context, names []string, hardware bool, more func(*rest.Config, apiserver.Query) error) ([]nodes.Node, error) {
+// read reads what the agents of the nodes of a query have published. Then it calls more, if
+// that is not nil, with what to read of the same nodes.
+func (p *program) read(ctx context.Context, query apiserver.Query, more func(*rest.Config, apiserver.Query) error) ([]nodes.Node, error) {
 	access, err := p.access()
 	if err != nil {
 		return nil, err
 	}
-	query := apiserver.Query{Namespace: p.flags.Namespace, Names: names, PageSize: p.flags.ChunkSize, Hardware: hardware}
+	query.Namespace, query.PageSize = p.flags.Namespace, p.flags.ChunkSize
 	if p.flags.AllNamespaces {
 		query.Namespace = ""
 	}
@@ -103,7 +107,7 @@ func (p *program) read(ctx context.Context, names []string, hardware bool, more 
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 && len(names) == 0 {
+	if len(all) == 0 && len(query.Names) == 0 {
 		return nil, apiserver.Nothing(query.Namespace)
 	}
 	if more != nil {
@@ -112,14 +116,12 @@ func (p *program) read(ctx context.Context, names []string, hardware bool, more 
 	return all, err
 }
 
-// filter returns the filter that the flags describe. It checks the flags and the names.
+// filter returns the filter that the flags describe, but for the selector. It checks the
+// flags and the names.
 func (p *program) filter(names []string) (nodes.Filter, error) {
 	f := nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
 	if err := p.flags.Validate(); err != nil {
 		return f, err
-	}
-	if err := f.Select(p.flags.Selector); err != nil {
-		return f, fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
 	}
 	for _, name := range names {
 		if name == "" || name != label.Value(name) {
@@ -127,6 +129,14 @@ func (p *program) filter(names []string) (nodes.Filter, error) {
 		}
 	}
 	return f, nil
+}
+
+// selects gives the selector to the filter.
+func (p *program) selects(to func(string) error) error {
+	if err := to(p.flags.Selector); err != nil {
+		return fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
+	}
+	return nil
 }
 
 // show writes the picked nodes in the form that the flags say.

@@ -17,11 +17,14 @@ import (
 // slices compares the ResourceSlices of the nodes with the nodes.
 func (p *program) slices(ctx context.Context, names []string) error {
 	filter, err := p.filter(names)
+	if err == nil {
+		err = p.selects(filter.Select)
+	}
 	if err != nil {
 		return err
 	}
 	var published []resourceslice.Slice
-	agents, err := p.read(ctx, names, true, func(access *rest.Config, q apiserver.Query) (err error) {
+	agents, err := p.read(ctx, apiserver.Query{Names: names, Levels: true}, func(access *rest.Config, q apiserver.Query) (err error) {
 		published, err = apiserver.Slices(ctx, access, q)
 		return err
 	})

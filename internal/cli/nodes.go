@@ -11,7 +11,7 @@ import (
 // on macOS and Windows.
 const NodesProgram = "kubectl-gdr"
 
-// Nodes are the flags of the commands nodes and slices; slices has no Summarize.
+// Nodes are the flags of the commands nodes, nodes diff and slices; only nodes has Summarize.
 type Nodes struct {
 	Kubeconfig, Context  string
 	Namespace            string
@@ -86,7 +86,46 @@ also when a NODE has published nothing.`,
 	return c
 }
 
-// define defines the flags that both commands have.
+// DiffCommand is the command nodes diff with its flags and help, but without its action.
+func DiffCommand(o *Nodes) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "diff [NODE...]",
+		Short: "Show which nodes of a kind are not alike, and in what",
+		Long: `diff compares nodes of one kind: those with the same GPUs and NICs at the same
+PCI addresses, devices that are missing on some nodes aside. It prints for each
+kind in what nodes differ from most of them, from what the agents have
+published. It changes nothing.
+
+What a job needs alike for all its ranks comes first (JOB yes): the names of the
+NICs by rail, the active MTU, the number of NICs and GPUs, link layer, GID index
+and state of the ports. Then follow rates, NUMA nodes, readiness, findings, and
+the versions of GPU driver, RDMA stack and kernel. A rail is the number of a NIC
+among those that jobs use, in the order of their addresses. MOST is what most
+nodes of the kind have, and how many of those of which it is known.
+
+The MTU is what the RDMA device says if the agent runs with --probe-verbs, and
+otherwise follows from the mtu of the network device of a RoCE port; that of
+InfiniBand is then not known. The GID index is the entry that NCCL chooses by
+itself. What is not known is not compared, and counted below the table.
+
+-o wide has a line for each node and NIC. --selector is as in "kubectl get
+nodes": it may name any label of the nodes, and labels of gdr-features also
+without their prefix. Exit status: 0 alike; 2 some nodes differ; 1 on an error,
+also when a NODE has published nothing.`,
+		Example: `  kubectl gdr diff                       # the whole cluster, by kind
+  kubectl gdr diff -l pool=train         # the nodes of a pool
+  kubectl gdr diff hgx-1 hgx-2 -o wide   # two nodes, NIC by NIC
+  kubectl gdr diff -o json | jq -r '.kinds[].differences[] | select(.job) | .node' | sort -u
+  gdr-features nodes diff -l pool=train > /dev/null || echo "not alike"`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	o.define(c)
+	c.Flags().Lookup("selector").Usage = "label selector, as kubectl get nodes takes it"
+	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print only the lines of the tables, for scripts")
+	return c
+}
+
+// define defines the flags that all these commands have.
 func (o *Nodes) define(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")

@@ -31,17 +31,38 @@ type Hardware struct {
 	// GPUs have an entry each, NICs one for each RDMA device.
 	GPUs, NICs []Function
 	// Levels are those of the pairs, "PIX". A pair whose level is not known is not there.
+	// Nil unless they were asked for.
 	Levels map[Pair]string
+	// Software is nil where an older agent has published.
+	Software *Software
+}
+
+// Software are versions and findings of a node. Text that is not known is "".
+type Software struct {
+	// Kernel is the release of the kernel; Driver is the version of the GPU driver, and
+	// DriverOpen "true" for its open kernel modules, "false" for others.
+	Kernel, Driver, DriverOpen string
+	// Findings are the codes of what is not as it should be, "A,B"; "" for none.
+	Findings string
 }
 
 // Function is a PCI function. Text that is not known is "".
 type Function struct {
-	// Address is "0000:1b:00.0"; Family is "nvidia" or "mlx5".
-	Address, Family string
+	// Address is "0000:1b:00.0"; Family is "nvidia" or "mlx5"; Device is the PCI device ID,
+	// "2330", and Name the product's.
+	Address, Family, Device, Name string
 	// PCIeRoot is the root bus, "pci0000:15"; NUMANode is "0".
 	PCIeRoot, NUMANode string
-	// RDMA is the name of a NIC's RDMA device, "" for none.
+	// RDMA is the name of a NIC's RDMA device, "" for none. The rest is of NICs too.
 	RDMA string
+	// Rail is its number among the NICs that jobs use, "0"; "" for other NICs.
+	Rail string
+	// State is that of its port, "ACTIVE"; Link its link layer, "InfiniBand"; Rate is in
+	// Gbit/s, "400".
+	State, Link, Rate string
+	// MTU is the active one in bytes, "4096"; MTUFrom is "device" or "netdev"; GIDIndex is
+	// the entry of the GID table that NCCL chooses, "3".
+	MTU, MTUFrom, GIDIndex string
 }
 
 // Pair is a GPU and a NIC by their addresses.

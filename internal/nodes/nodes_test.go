@@ -132,6 +132,33 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// A selector may name labels of Nodes that no agent publishes; those are for the API server.
+func TestSelectNodes(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"gdr.level=PIX":                 "",
+		"pool=train":                    "pool=train",
+		"pool=train,gdr.level in (PIX)": label.DefaultPrefix + "gdr.level in (PIX),pool=train",
+		"!pool," + label.DefaultPrefix + "gdr.gpus>4": label.DefaultPrefix + "gdr.gpus>4,!pool",
+	} {
+		var f Filter
+		got, err := f.SelectNodes(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %q, error %v; want %q", text, got, err, want)
+		}
+		if got == "" {
+			continue
+		}
+		f.Only = map[string]bool{"b": true, "d": true}
+		if picked := f.Pick(fleet()); len(picked) != 2 || picked[0].Name != "b" || picked[1].Name != "d" {
+			t.Errorf("%s: picked %v", text, picked)
+		}
+	}
+	if _, err := new(Filter).SelectNodes("pool in"); err == nil {
+		t.Error("a wrong selector is no error")
+	}
+}
+
 func TestMissing(t *testing.T) {
 	if got := Missing([]string{"z", "a", "y", "z"}, fleet()); !slices.Equal(got, []string{"y", "z"}) {
 		t.Errorf("missing: %q", got)

@@ -26,8 +26,8 @@ type Query struct {
 	Namespace string
 	// Names are the nodes wanted, none for all.
 	Names []string
-	// Hardware asks for the GPUs, NICs and levels of each node.
-	Hardware bool
+	// Hardware asks for the GPUs, NICs and software of each node, Levels also for the levels.
+	Hardware, Levels bool
 	// PageSize is how many objects are asked for at a time, 0 for all at once.
 	PageSize int
 	// Progress, if not nil, is called after each page with the number of objects read
@@ -42,6 +42,8 @@ type resource struct {
 	kind    string // "NodeFeature"
 	// clusterWide: it is in no namespace.
 	clusterWide bool
+	// accept is the form to ask for; "" for whole objects.
+	accept string
 	// right and source tell in errors how to get the right to list it, and the resource itself.
 	right, source string
 }
@@ -74,7 +76,10 @@ func open(config *rest.Config, version schema.GroupVersion) (rest.Interface, err
 	types := runtime.NewScheme()
 	metav1.AddToGroupVersion(types, version)
 	c := rest.CopyConfig(config)
-	c.APIPath, c.GroupVersion = "/apis", &version
+	if c.APIPath = "/apis"; version.Group == "" {
+		c.APIPath = "/api"
+	}
+	c.GroupVersion = &version
 	c.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
 	c.QPS = -1 // one request at a time, as fast as they are answered
 	c.WarningHandler = rest.NoWarnings{}
@@ -113,7 +118,11 @@ func readPages[T, U any](ctx context.Context, client rest.Interface, r resource,
 func readPage[T any](ctx context.Context, client rest.Interface, r resource, namespace string, options metav1.ListOptions) (*page[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, pageLimit)
 	defer cancel()
-	answer := client.Get().Namespace(namespace).Resource(r.name).VersionedParams(&options, metav1.ParameterCodec).Do(ctx)
+	request := client.Get().Namespace(namespace).Resource(r.name).VersionedParams(&options, metav1.ParameterCodec)
+	if r.accept != "" {
+		request.SetHeader("Accept", r.accept)
+	}
+	answer := request.Do(ctx)
 	if err := answer.Error(); err != nil {
 		return nil, err
 	}

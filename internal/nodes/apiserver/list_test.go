@@ -170,9 +170,10 @@ func TestObject(t *testing.T) {
 		{"manager": "gdr-features", "time": "2026-05-04T11:00:00Z"}, {"manager": "gdr-features", "time": "2026-05-04T10:30:00Z"}]},
 		"spec": {"labels": {"feature.node.kubernetes.io/gdr.level": "PIX", "feature.node.kubernetes.io/gdr.mofed": "a b",
 			"feature.node.kubernetes.io/pci-10de.present": "true", "gdr.gpus": "8"},
-		"features": {"flags": {}, "attributes": {"gdr.node": {"elements": {"gdr.level": "SYS"}}}, "instances": {
+		"features": {"flags": {}, "attributes": {"gdr.node": {"elements": {"gdr.level": "SYS"}},
+			"gdr.state": {"elements": {"kernel": "6.8.0", "driverVersion": "570.86.15", "driverOpen": "true", "findings": "A,B"}}}, "instances": {
 			"gdr.gpu": {"elements": [{"attributes": {"address": "1", "name": "A40"}}, {"attributes": {"address": "2", "name": "H100"}}, {"attributes": {"address": "3", "name": "H100", "family": "nvidia", "pcieRoot": "pci0000:10", "numaNode": "0"}}]},
-			"gdr.nic": {"elements": [{"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_0"}}, {"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_1"}}, {"attributes": {"address": "5", "name": "CX7", "rdma": "mlx5_2", "role": "excluded"}}, {"attributes": {"address": "", "rdma": "rxe0"}}]},
+			"gdr.nic": {"elements": [{"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_0", "device": "1021", "rail": "0", "state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400", "mtu": "4096", "mtuFrom": "netdev", "gidIndex": "3"}}, {"attributes": {"address": "4", "name": "CX7", "rdma": "mlx5_1"}}, {"attributes": {"address": "5", "name": "CX7", "rdma": "mlx5_2", "role": "excluded"}}, {"attributes": {"address": "", "rdma": "rxe0"}}]},
 			"gdr.pair": {"elements": [{"attributes": {"gpu": "1", "nic": "4", "level": "PIX"}}, {"attributes": {"gpu": "2", "nic": "4"}}]}}}}`
 	foreign := strings.Replace(feature("z", "}"), "gdr-features-z", "z", 1)
 	a := api{items: []string{feature("a", fields), foreign, feature("b", `}, "spec": null`)}}
@@ -187,17 +188,56 @@ func TestObject(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, _, err = a.ask(t, Query{Hardware: true}); err != nil {
+	for _, levels := range []bool{false, true} {
+		if got, _, err = a.ask(t, Query{Hardware: true, Levels: levels}); err != nil {
+			t.Fatal(err)
+		}
+		want[0].Hardware = &nodes.Hardware{
+			GPUs: []nodes.Function{{Address: "1", Name: "A40"}, {Address: "2", Name: "H100"}, {Address: "3", Name: "H100", Family: "nvidia", PCIeRoot: "pci0000:10", NUMANode: "0"}},
+			NICs: []nodes.Function{
+				{Address: "4", Name: "CX7", RDMA: "mlx5_0", Device: "1021", Rail: "0", State: "ACTIVE", Link: "Ethernet", Rate: "400", MTU: "4096", MTUFrom: "netdev", GIDIndex: "3"},
+				{Address: "4", Name: "CX7", RDMA: "mlx5_1"},
+				{Address: "5", Name: "CX7", RDMA: "mlx5_2"},
+			},
+			Software: &nodes.Software{Kernel: "6.8.0", Driver: "570.86.15", DriverOpen: "true", Findings: "A,B"},
+		}
+		want[1].Hardware = &nodes.Hardware{}
+		if levels {
+			want[0].Hardware.Levels = map[nodes.Pair]string{{GPU: "1", NIC: "4"}: "PIX"}
+			want[1].Hardware.Levels = map[nodes.Pair]string{}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with hardware, levels %v (-want +got):\n%s", levels, diff)
+		}
+	}
+}
+
+// The names of the Nodes that a selector selects are read without the Nodes themselves.
+func TestNamesOf(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, r.URL.Path+" "+q.Get("labelSelector")+" "+q.Get("limit")+" "+q.Get("continue")+" "+r.Header.Get("Accept"))
+		next := map[string]string{"": "more"}[q.Get("continue")]
+		fmt.Fprintf(w, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"continue": %q}, "items": [{"metadata": {"name": "n%d"}}]}`, next, len(asked))
+	}))
+	defer server.Close()
+	got, err := NamesOf(t.Context(), &rest.Config{Host: server.URL}, "pool=train", 1)
+	if err != nil {
 		t.Fatal(err)
 	}
-	want[0].Hardware = &nodes.Hardware{
-		GPUs:   []nodes.Function{{Address: "1"}, {Address: "2"}, {Address: "3", Family: "nvidia", PCIeRoot: "pci0000:10", NUMANode: "0"}},
-		NICs:   []nodes.Function{{Address: "4", RDMA: "mlx5_0"}, {Address: "4", RDMA: "mlx5_1"}, {Address: "5", RDMA: "mlx5_2"}},
-		Levels: map[nodes.Pair]string{{GPU: "1", NIC: "4"}: "PIX"},
+	if diff := cmp.Diff(map[string]bool{"n1": true, "n2": true}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want[1].Hardware = &nodes.Hardware{Levels: map[nodes.Pair]string{}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("with hardware (-want +got):\n%s", diff)
+	const form = " application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	if diff := cmp.Diff([]string{"/api/v1/nodes pool=train 1 " + form, "/api/v1/nodes pool=train 1 more" + form}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	a := api{status: 403, failing: 1}
+	refused := httptest.NewServer(&a)
+	defer refused.Close()
+	if _, err := NamesOf(t.Context(), &rest.Config{Host: refused.URL}, "pool=train", 0); err == nil || !strings.Contains(err.Error(), "you may not list the Nodes; bind the ClusterRole gdr-features-nodes") {
+		t.Errorf("error %v", err)
 	}
 }
 

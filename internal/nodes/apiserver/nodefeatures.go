@@ -3,6 +3,7 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -37,7 +38,17 @@ type object struct {
 	Spec              struct {
 		Labels   map[string]string `json:"labels"`
 		Features struct {
-			Instances map[string]instances `json:"instances"`
+			Attributes struct {
+				State *struct {
+					Elements map[string]string `json:"elements"`
+				} `json:"gdr.state"`
+			} `json:"attributes"`
+			Instances struct {
+				GPUs instances `json:"gdr.gpu"`
+				NICs instances `json:"gdr.nic"`
+				// Pairs are most of the text, and decoded only where they are asked for.
+				Pairs json.RawMessage `json:"gdr.pair"`
+			} `json:"instances"`
 		} `json:"features"`
 	} `json:"spec"`
 }
@@ -55,10 +66,14 @@ func List(ctx context.Context, config *rest.Config, q Query) ([]nodes.Node, erro
 	if n := len(q.Names); n > 0 && n <= mostNames {
 		options.LabelSelector += "," + nodeName + " in (" + strings.Join(q.Names, ",") + ")"
 	}
+	known := texts{}
 	all, err := readAll(ctx, config, nodeFeatures, q.Namespace, options, q.Progress, func(o *object) (nodes.Node, bool) {
 		n, ok := o.node()
-		if q.Hardware {
-			n.Hardware = o.hardware()
+		if q.Hardware || q.Levels {
+			n.Hardware = o.hardware(known)
+		}
+		if q.Levels {
+			n.Hardware.Levels = o.levels()
 		}
 		return n, ok && (len(q.Names) == 0 || slices.Contains(q.Names, n.Name))
 	})
@@ -78,31 +93,63 @@ func (o *object) node() (n nodes.Node, ok bool) {
 			n.Written = f.Time.Time
 		}
 	}
-	n.GPUs, n.NICs = products(o.Spec.Features.Instances["gdr.gpu"]), products(o.Spec.Features.Instances["gdr.nic"])
+	n.GPUs, n.NICs = products(o.Spec.Features.Instances.GPUs), products(o.Spec.Features.Instances.NICs)
 	return n, true
 }
 
-// hardware returns the GPUs, NICs and levels. An RDMA device without a PCI function, such as
-// rxe0, has no address and is left out.
-func (o *object) hardware() *nodes.Hardware {
-	of := o.Spec.Features.Instances
-	list := func(feature string) (functions []nodes.Function) {
-		for _, e := range of[feature].Elements {
-			if a := e.Attributes; a["address"] != "" {
+// hardware returns the GPUs, NICs and software. An RDMA device without a PCI function, such
+// as rxe0, has no address and is left out.
+func (o *object) hardware(known texts) *nodes.Hardware {
+	of := &o.Spec.Features
+	list := func(all instances) (functions []nodes.Function) {
+		for _, e := range all.Elements {
+			a := func(key string) string { return known.shared(e.Attributes[key]) }
+			if a("address") != "" {
 				functions = append(functions, nodes.Function{
-					Address: a["address"], Family: a["family"], PCIeRoot: a["pcieRoot"], NUMANode: a["numaNode"], RDMA: a["rdma"],
+					Address: a("address"), Family: a("family"), Device: a("device"), Name: a("name"),
+					PCIeRoot: a("pcieRoot"), NUMANode: a("numaNode"), RDMA: a("rdma"), Rail: a("rail"),
+					State: a("state"), Link: a("linkLayer"), Rate: a("rateGbps"),
+					MTU: a("mtu"), MTUFrom: a("mtuFrom"), GIDIndex: a("gidIndex"),
 				})
 			}
 		}
 		return functions
 	}
-	h := &nodes.Hardware{GPUs: list("gdr.gpu"), NICs: list("gdr.nic"), Levels: map[nodes.Pair]string{}}
-	for _, e := range of["gdr.pair"].Elements {
-		if a := e.Attributes; a["level"] != "" {
-			h.Levels[nodes.Pair{GPU: a["gpu"], NIC: a["nic"]}] = a["level"]
+	h := &nodes.Hardware{GPUs: list(of.Instances.GPUs), NICs: list(of.Instances.NICs)}
+	if s := of.Attributes.State; s != nil {
+		h.Software = &nodes.Software{
+			Kernel: known.shared(s.Elements["kernel"]), Driver: known.shared(s.Elements["driverVersion"]),
+			DriverOpen: known.shared(s.Elements["driverOpen"]), Findings: known.shared(s.Elements["findings"]),
 		}
 	}
 	return h
+}
+
+// texts are those that were read so far. A fleet has few different ones.
+type texts map[string]string
+
+// shared returns the text itself, the same for all nodes.
+func (t texts) shared(text string) string {
+	if known, ok := t[text]; ok {
+		return known
+	}
+	t[text] = text
+	return text
+}
+
+// levels returns the levels that are known. Text that is no list of pairs has none.
+func (o *object) levels() map[nodes.Pair]string {
+	levels := map[nodes.Pair]string{}
+	var pairs instances
+	if json.Unmarshal(o.Spec.Features.Instances.Pairs, &pairs) != nil {
+		return levels
+	}
+	for _, e := range pairs.Elements {
+		if a := e.Attributes; a["level"] != "" {
+			levels[nodes.Pair{GPU: a["gpu"], NIC: a["nic"]}] = a["level"]
+		}
+	}
+	return levels
 }
 
 // products counts the functions of each product and role. A NIC with two RDMA devices has two
