@@ -156,7 +156,7 @@ func TestSnapshotOfHungMachine(t *testing.T) {
 	}
 	const port = "/sys/class/infiniband/mlx5_0/ports/1/state"
 	healthy := read(t, takeSnapshot(t, m.Tree(t, m.Ready())))
-	hung := strings.Replace(healthy, `{"read":"`+port+`","text":"4: ACTIVE\n"}`, `{"read":"`+port+`","stop":"no-answer"}`, 1)
+	hung := strings.Replace(healthy, `{"read":"`+port+`","text":"4: ACTIVE\n"}`, `{"read":"`+port+`","error":"no-answer"}`, 1)
 	root, file := filepath.Join(t.TempDir(), "hung"), filepath.Join(t.TempDir(), "snapshot")
 	if err := os.WriteFile(root, []byte(hung), 0o644); err != nil || hung == healthy {
 		t.Fatal(err)

@@ -5,20 +5,22 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"gdr-features/host"
 )
 
 // Recorder reads a machine and notes its answers. Each question is asked only once,
-// so that all commands see the machine at one time. It is a host.Source.
+// and a file is read whole, so that all commands see the machine at one time. It is a
+// host.Source.
 type Recorder struct {
 	machine host.Source
 
-	mu    sync.Mutex // of asked; not held while the machine is asked
+	mu    sync.Mutex // of asked and upTo; not held while the machine is asked
 	asked map[question]*asked
 }
 
@@ -26,7 +28,7 @@ type Recorder struct {
 type asked struct {
 	done chan struct{} // closed when the machine has answered
 	answer
-	data []byte // of a read
+	upTo int64 // how far readers have asked for a file
 }
 
 // Record returns a recorder of a machine.
@@ -39,7 +41,8 @@ func (r *Recorder) FS(root string) *host.FS { return host.New(r, root) }
 
 // ask returns the answer to a question, for which it calls machine if it was not asked
 // before.
-func (r *Recorder) ask(q question, machine func(*asked) error) *asked {
+func (r *Recorder) ask(name string, k kind, machine func(*answer) error) *asked {
+	q := question{name, k}
 	r.mu.Lock()
 	a, ok := r.asked[q]
 	if !ok {
@@ -51,14 +54,14 @@ func (r *Recorder) ask(q question, machine func(*asked) error) *asked {
 		<-a.done
 		return a
 	}
-	a.err = machine(a)
+	a.err = machine(&a.answer)
 	close(a.done)
 	return a
 }
 
 // Link implements host.Source.
 func (r *Recorder) Link(name string) (string, error) {
-	a := r.ask(question{name: name, kind: link}, func(a *asked) (err error) {
+	a := r.ask(name, link, func(a *answer) (err error) {
 		a.target, err = r.machine.Link(name)
 		return err
 	})
@@ -67,7 +70,7 @@ func (r *Recorder) Link(name string) (string, error) {
 
 // Inode implements host.Source.
 func (r *Recorder) Inode(name string) (uint64, error) {
-	a := r.ask(question{name: name, kind: exists}, func(*asked) error {
+	a := r.ask(name, exists, func(*answer) error {
 		_, err := r.machine.Inode(name)
 		return err
 	})
@@ -76,66 +79,59 @@ func (r *Recorder) Inode(name string) (uint64, error) {
 
 // Names implements host.Source.
 func (r *Recorder) Names(name string) ([]string, error) {
-	a := r.ask(question{name: name, kind: list}, func(a *asked) error {
+	a := r.list(name)
+	return slices.Clone(a.names), cmp.Or(a.err, a.stop)
+}
+
+func (r *Recorder) list(name string) *asked {
+	return r.ask(name, list, func(a *answer) error {
 		names, err := r.machine.Names(name)
 		if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op == "open" {
 			return err
 		}
-		a.names, a.stop = names, cmp.Or(err, io.EOF)
+		a.names, a.stop = names, err
 		return nil
 	})
-	err := cmp.Or(a.err, a.stop)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return slices.Clone(a.names), err
 }
 
-// Open implements host.Source.
+// Open implements host.Source. To open a directory it lists it.
 func (r *Recorder) Open(name string) (host.File, error) {
-	f := &recordedFile{r: r, name: name}
-	a := r.ask(question{name: name, kind: read}, func(*asked) (err error) {
-		f.machine, err = r.machine.Open(name)
-		return err
+	if dir, ok := strings.CutSuffix(name, "/"); ok {
+		return openDir(name, r.list(dir).err)
+	}
+	a := r.ask(name, read, func(a *answer) error {
+		f, err := r.machine.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		// The largest file that any reader takes, and the largest but for kallsyms.
+		most := int64(4<<20 + 1)
+		if name == kallsyms {
+			most = 128 << 20
+		}
+		a.data, a.stop = io.ReadAll(io.LimitReader(f, most))
+		if int64(len(a.data)) == most {
+			a.stop = host.PathError("read", name, host.ErrTooLarge)
+		}
+		return nil
 	})
 	if a.err != nil {
 		return nil, a.err
 	}
-	return openFile{io.NewSectionReader(f, 0, maxOffset), f}, nil
+	return newFile(a.data, a.stop, func(upTo int64) {
+		r.mu.Lock()
+		a.upTo = max(a.upTo, upTo)
+		r.mu.Unlock()
+	}), nil
 }
 
-// openFile is a file that is read at offsets.
-type openFile struct {
-	*io.SectionReader
-	io.Closer
-}
-
-// recordedFile is an open file of a Recorder.
-type recordedFile struct {
-	r       *Recorder
-	name    string
-	machine host.File // nil if it was opened before, until more is read
-}
-
-func (f *recordedFile) ReadAt(buf []byte, at int64) (int, error) {
-	a := f.r.ask(question{f.name, read, at, len(buf)}, func(a *asked) (err error) {
-		if f.machine == nil {
-			if f.machine, err = f.r.machine.Open(f.name); err != nil {
-				return err
-			}
-		}
-		n, err := f.machine.ReadAt(buf, at)
-		a.data = slices.Clone(buf[:n])
-		return err
-	})
-	return copy(buf, a.data), a.err
-}
-
-func (f *recordedFile) Close() error {
-	if f.machine == nil {
-		return nil
+// openDir returns an open directory, which cannot be read as a file.
+func openDir(name string, err error) (host.File, error) {
+	if err != nil {
+		return nil, err
 	}
-	return f.machine.Close()
+	return newFile(nil, host.PathError("read", name, unix.EISDIR), func(int64) {}), nil
 }
 
 // Finish returns the recording, and the names of what gave no answer. Readers that
@@ -144,46 +140,38 @@ func (r *Recorder) Finish() (recording *Recording, late []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	recording = &Recording{answers: map[question]*answer{}}
-	for _, q := range slices.SortedFunc(maps.Keys(r.asked), compareQuestions) {
-		a := r.asked[q].byNow()
-		if errors.Is(cmp.Or(a.err, a.stop), ErrNoAnswer) {
+	for q, asked := range r.asked {
+		a := asked.byNow(q.kind)
+		if errors.Is(a.err, ErrNoAnswer) {
 			late = append(late, "/"+q.name)
 		}
-		if q.size > 0 { // a read, which is sorted after the opening of its file
-			if file := recording.answers[question{name: q.name, kind: read}]; file != nil {
-				file.add(a.data, q.at, cmp.Or(a.err, ErrNotRecorded))
-			}
-			continue
-		}
-		if dir, ok := strings.CutSuffix(q.name, "/"); ok { // a directory was opened
-			q = question{name: dir, kind: list}
-		}
-		if known := recording.answers[q]; known == nil && !errors.Is(a.err, ErrNotRecorded) {
-			a.stop = cmp.Or(a.stop, ErrNotRecorded)
-			recording.answers[q] = &a.answer
+		if !errors.Is(a.err, ErrNotRecorded) {
+			recording.answers[q] = a
 		}
 	}
 	slices.Sort(late)
 	return recording, slices.Compact(late)
 }
 
-// byNow returns a copy of the answer if there is one by now. Errors are as in the
-// text, without the file's name.
-func (a *asked) byNow() asked {
+// byNow returns a copy of the answer if there is one by now: of a file as much as was
+// asked for. Errors are as in the text, without the file's name.
+func (a *asked) byNow(k kind) *answer {
 	select {
 	case <-a.done:
 	default:
-		return asked{answer: answer{err: ErrNoAnswer}}
+		return &answer{err: ErrNoAnswer}
 	}
-	return asked{data: a.data, answer: answer{
-		err: asWritten(a.err), target: a.target, names: slices.Clone(a.names), content: content{stop: asWritten(a.stop)},
-	}}
+	data, stop := a.data, a.stop
+	if k == read && a.err == nil && a.upTo <= int64(len(data)) { // nobody has seen its end
+		data, stop = data[:a.upTo], ErrNotRecorded
+	}
+	return &answer{asWritten(a.err), a.target, slices.Clone(a.names), slices.Clone(data), asWritten(stop)}
 }
 
 // asWritten returns an error as it is written in a snapshot.
 func asWritten(err error) error {
-	if err == nil || errors.Is(err, io.EOF) {
-		return err
+	if err == nil {
+		return nil
 	}
 	is, _ := errorOf(word(err))
 	return is

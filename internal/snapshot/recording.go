@@ -68,8 +68,11 @@ func (r *Recording) answer(op, name string, k kind) (*answer, error) {
 	switch {
 	case a == nil:
 		return nil, host.PathError(op, name, r.unknown(name))
+	case errors.Is(a.err, ErrNoAnswer):
+		<-r.timeout
+		fallthrough
 	case a.err != nil:
-		return nil, host.PathError(op, name, r.late(a.err))
+		return nil, host.PathError(op, name, a.err)
 	}
 	return a, nil
 }
@@ -79,18 +82,10 @@ func (r *Recording) answer(op, name string, k kind) (*answer, error) {
 func (r *Recording) unknown(name string) error {
 	dir, base := path.Split(name)
 	above := r.answers[question{name: path.Clean(dir), kind: list}]
-	if above == nil || above.err != nil || !errors.Is(above.stop, io.EOF) || slices.Contains(above.names, base) {
+	if above == nil || above.err != nil || above.stop != nil || slices.Contains(above.names, base) {
 		return ErrNotRecorded
 	}
 	return unix.ENOENT
-}
-
-// late waits if err says that the machine had not answered.
-func (r *Recording) late(err error) error {
-	if errors.Is(err, ErrNoAnswer) {
-		<-r.timeout
-	}
-	return err
 }
 
 // Link implements host.Source.
@@ -114,44 +109,25 @@ func (r *Recording) Names(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !errors.Is(a.stop, io.EOF) {
-		err = host.PathError("readdir", name, r.late(a.stop))
+	if a.stop != nil {
+		err = host.PathError("readdir", name, a.stop)
 	}
 	return slices.Clone(a.names), err
 }
 
 // Open implements host.Source.
 func (r *Recording) Open(name string) (host.File, error) {
-	k := read
-	dir, isDir := strings.CutSuffix(name, "/")
-	if isDir {
-		k = list
+	if dir, ok := strings.CutSuffix(name, "/"); ok {
+		_, err := r.answer("open", dir, list)
+		return openDir(name, err)
 	}
-	a, err := r.answer("open", dir, k)
+	a, err := r.answer("open", name, read)
 	if err != nil {
 		return nil, err
 	}
-	f := &replayedFile{r: r, name: dir, content: &a.content}
-	return openFile{io.NewSectionReader(f, 0, maxOffset), f}, nil
-}
-
-// replayedFile is an open file of a Recording.
-type replayedFile struct {
-	r       *Recording
-	name    string
-	content *content
-}
-
-func (f *replayedFile) ReadAt(buf []byte, offset int64) (n int, err error) {
-	for n < len(buf) && err == nil {
-		var more int
-		more, err = f.content.read(buf[n:], offset+int64(n))
-		n += more
+	stop := a.stop
+	if stop != nil {
+		stop = host.PathError("read", name, stop)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = host.PathError("read", f.name, f.r.late(err))
-	}
-	return n, err
+	return newFile(a.data, stop, func(int64) {}), nil
 }
-
-func (f *replayedFile) Close() error { return nil }

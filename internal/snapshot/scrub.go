@@ -2,9 +2,7 @@ package snapshot
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"regexp"
@@ -24,9 +22,10 @@ func (r *Recording) Scrub() {
 	questions := slices.SortedFunc(maps.Keys(r.answers), compareQuestions)
 	var serials []string // they have no form by which they could be recognized elsewhere
 	for _, q := range questions {
-		reduce(q.name, &r.answers[q].content)
-		if data, whole := r.answers[q].whole(); whole && path.Base(q.name) == "vpd" {
-			if vpd, err := pci.ParseVPD(data); err == nil {
+		a := r.answers[q]
+		a.reduce(q.name)
+		if path.Base(q.name) == "vpd" {
+			if vpd, err := pci.ParseVPD(a.data); err == nil {
 				serials = append(serials, vpd.Fields["SN"])
 			}
 		}
@@ -35,7 +34,7 @@ func (r *Recording) Scrub() {
 	scrubbed := make(map[question]*answer, len(r.answers))
 	for _, q := range questions {
 		a := r.answers[q]
-		s.content(q.name, &a.content)
+		s.content(q.name, a)
 		a.target = s.name(a.target)
 		for i, entry := range a.names {
 			a.names[i] = s.name(entry)
@@ -50,34 +49,38 @@ func (r *Recording) Scrub() {
 		"/proc/kallsyms reduced to the first line and the symbols that matter, without addresses")
 }
 
+const kallsyms = "proc/kallsyms"
+
 // reduce cuts files of which little is used down to that part.
-func reduce(name string, c *content) {
-	data, whole := c.whole()
-	base := path.Base(name)
+func (a *answer) reduce(name string) {
+	base, ended := path.Base(name), a.stop == nil
 	isTopology := path.Ext(name) == ".xml"
-	ended := errors.Is(c.stop, io.EOF)
 	switch {
-	case !whole || len(data) == 0:
-	case name == "proc/kallsyms":
-		c.replace(symbolLines(data, ended))
+	case len(a.data) == 0:
+	case name == kallsyms:
+		a.data = symbolLines(a.data, ended)
 	case name == "proc/cpuinfo": // the first CPU is enough
-		if i := bytes.Index(data, []byte("\n\n")); i >= 0 {
-			*c = content{}
-			c.add(data[:i+1], 0, io.EOF)
+		if i := bytes.Index(a.data, []byte("\n\n")); i >= 0 {
+			a.data, a.stop = a.data[:i+1], nil
+		}
+	case base == pci.ConfigFile && strings.HasPrefix(name, "sys/"):
+		whole := len(a.data)
+		if a.data = pci.OnlyACS(a.data); len(a.data) < whole {
+			a.stop = ErrNotRecorded
 		}
 	case base != "vpd" && base != "modules.dep" && !isRoutes(name) && name != "proc/cmdline" && !isTopology && !isInformation(name):
 	case !ended: // too large: its readers use nothing of it
-		c.replace(bytes.Repeat([]byte("x"), len(data)))
+		a.data = bytes.Repeat([]byte("x"), len(a.data))
 	case base == "modules.dep":
-		c.replace(peerLines(data))
+		a.data = peerLines(a.data)
 	case name == "proc/cmdline":
-		c.replace(iommuWords(data))
+		a.data = iommuWords(a.data)
 	case isRoutes(name):
-		c.replace(kmod.WithoutAddresses(name, data))
+		a.data = kmod.WithoutAddresses(name, a.data)
 	case isTopology:
-		overwriteTopology(data)
+		overwriteTopology(a.data)
 	case isInformation(name):
-		c.replace(informationLines(data))
+		a.data = informationLines(a.data)
 	}
 }
 
@@ -202,19 +205,16 @@ var kept = [...]string{
 }
 
 // content overwrites what identifies the machine.
-func (s *scrubber) content(name string, c *content) {
-	data, whole := c.whole()
+func (s *scrubber) content(name string, a *answer) {
 	switch base := path.Base(name); {
 	case base == "vpd":
-		if whole && len(data) > 0 && errors.Is(c.stop, io.EOF) {
-			c.replace(s.vpd(data))
+		if len(a.data) > 0 && a.stop == nil {
+			a.data = s.vpd(a.data)
 		}
 	case slices.Contains(kept[:], base), strings.HasSuffix(base, "_resize"):
 	default:
-		for _, p := range c.parts {
-			s.hideUsers(p.data)
-			s.ids.clean(p.data)
-		}
+		s.hideUsers(a.data)
+		s.ids.clean(a.data)
 	}
 }
 

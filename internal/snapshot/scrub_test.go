@@ -3,7 +3,6 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -19,9 +18,7 @@ import (
 func scrubbed(t *testing.T, name, content string) (before, after *host.FS, text string) {
 	t.Helper()
 	tree := func() *Recording {
-		a := &answer{}
-		a.add([]byte(content), 0, io.EOF)
-		return &Recording{answers: map[question]*answer{{name: name, kind: read}: a}}
+		return &Recording{answers: map[question]*answer{{name: name, kind: read}: {data: []byte(content)}}}
 	}
 	r := tree()
 	r.Scrub()
@@ -46,11 +43,10 @@ func TestScrubNumbers(t *testing.T) {
 // TestScrubTooLarge: a file that is too large is not read, and only its length is kept.
 func TestScrubTooLarge(t *testing.T) {
 	for _, name := range []string{"proc/cmdline", "lib/modules/6.8/modules.dep", "sys/bus/pci/devices/0000:21:00.0/vpd", "x.xml"} {
-		a := &answer{}
-		a.add([]byte(strings.Repeat("password=secret iommu=pt ", 200)[:4097]), 0, ErrNotRecorded)
+		a := &answer{data: []byte(strings.Repeat("password=secret iommu=pt ", 200)[:4097]), stop: ErrNotRecorded}
 		r := &Recording{answers: map[question]*answer{{name: name, kind: read}: a}}
 		r.Scrub()
-		if got := string(a.parts[0].data); got != strings.Repeat("x", 4097) || !errors.Is(a.stop, ErrNotRecorded) {
+		if got := string(a.data); got != strings.Repeat("x", 4097) || !errors.Is(a.stop, ErrNotRecorded) {
 			t.Errorf("%s: %d bytes, %v: %q", name, len(got), a.stop, got)
 		}
 	}

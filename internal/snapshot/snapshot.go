@@ -10,14 +10,13 @@
 //
 // The text has a JSON object in each line, one for each question, sorted by name:
 //
-//	{"format":"gdr-features snapshot 2","notes":["anything about it"]}
+//	{"format":"gdr-features snapshot 3","notes":["anything about it"]}
 //	{"read":"/proc/driver/nvidia/version","text":"NVRM version: ...\nGCC version: ...\n"}
-//	{"read":"/sys/bus/pci/devices/0000:15:01.0/config","bytes":[{"at":256,"hex":"01008114"}],"stop":"more"}
+//	{"read":"/sys/bus/pci/devices/0000:15:01.0/config","hex":"0000000001008114","stop":"more"}
 //	{"list":"/sys/class/infiniband","names":["mlx5_0"]}
 //	{"link":"/sys/class/infiniband/mlx5_0","to":"../../devices/pci0000:15/..."}
 //	{"read":"/sys/class/infiniband/mlx5_0/board_id","error":"ENOENT"}
-//	{"read":"/sys/class/infiniband/mlx5_0/ports/1/state","stop":"no-answer"}
-//	{"list":"/sys/module","stop":"more"}
+//	{"read":"/sys/class/infiniband/mlx5_0/ports/1/state","error":"no-answer"}
 //	{"exists":"/sys/module/mlx_compat"}
 //	{"end":true}
 //
@@ -28,7 +27,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"slices"
+	"math"
 
 	"golang.org/x/sys/unix"
 
@@ -61,26 +60,24 @@ func word(err error) string {
 	return "EIO"
 }
 
-// errorOf returns the error of a word.
-func errorOf(word string) (is, err error) {
-	if is, ok := words[word]; ok {
-		return is, nil
+// errorOf returns the error of a word, and whether there is such a word.
+func errorOf(word string) (error, bool) {
+	if err, ok := words[word]; ok {
+		return err, true
 	}
 	const highest = 133 // EHWPOISON, on every architecture but MIPS, PA-RISC and SPARC
 	for e := unix.Errno(1); e <= highest; e++ {
 		if unix.ErrnoName(e) == word {
-			return e, nil
+			return e, true
 		}
 	}
-	return nil, errForm
+	return nil, false
 }
 
 // question is what a machine can be asked about a name.
 type question struct {
 	name string
 	kind kind
-	at   int64 // of a Recorder: where in an open file,
-	size int   // and how much of it; 0 to open it
 }
 
 // kind is one of the questions of a host.Source.
@@ -89,12 +86,12 @@ type kind byte
 const (
 	link kind = iota
 	exists
-	list // this one and the next end with content.stop
+	list
 	read
 )
 
 func compareQuestions(a, b question) int {
-	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind), cmp.Compare(a.at, b.at), cmp.Compare(a.size, b.size))
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind))
 }
 
 // answer is a machine's answer to one question.
@@ -102,82 +99,34 @@ type answer struct {
 	err    error    // in place of an answer
 	target string   // of a link
 	names  []string // of a directory
-	content
+	data   []byte   // of a file, from its beginning
+	stop   error    // why names or data end before their end, as ErrNotRecorded says
 }
 
-// content is what was read of a file, in parts: of configuration space, only a few
-// bytes in several places are read. A directory has only stop.
-type content struct {
-	parts []part // sorted, neither overlapping nor touching
-	stop  error  // why no more was read: io.EOF, an error, or ErrNotRecorded
-	at    int64  // where
+// file is an open file of which the bytes are known: a host.File.
+type file struct {
+	*io.SectionReader
+	data  []byte
+	end   error           // what follows the bytes
+	asked func(upTo int64) // told how far a reader asks
 }
 
-type part struct {
-	at   int64
-	data []byte
+func newFile(data []byte, end error, asked func(upTo int64)) *file {
+	f := &file{data: data, end: cmp.Or(end, io.EOF), asked: asked}
+	f.SectionReader = io.NewSectionReader(content{f}, 0, math.MaxInt64)
+	return f
 }
 
-func (p part) end() int64 { return p.at + int64(len(p.data)) }
+func (f *file) Close() error { return nil }
 
-// last is the offset after the last byte.
-func (c *content) last() int64 {
-	if len(c.parts) == 0 {
-		return 0
-	}
-	return c.parts[len(c.parts)-1].end()
-}
+// content are the bytes of a file, for its reader.
+type content struct{ *file }
 
-// add notes what a read gave. Reads are added by their offsets.
-func (c *content) add(data []byte, at int64, err error) {
-	last := c.last()
-	if known := min(max(last-at, 0), int64(len(data))); known > 0 {
-		data, at = data[known:], at+known
+func (c content) ReadAt(buf []byte, at int64) (int, error) {
+	c.asked(at + int64(len(buf)))
+	n := copy(buf, c.data[min(at, int64(len(c.data))):])
+	if n < len(buf) {
+		return n, c.end
 	}
-	switch {
-	case len(data) == 0:
-	case at == last && last > 0:
-		end := &c.parts[len(c.parts)-1]
-		end.data = append(end.data, data...)
-	default:
-		c.parts = append(c.parts, part{at, slices.Clone(data)})
-	}
-	if c.stop == nil || errors.Is(c.stop, ErrNotRecorded) {
-		c.stop, c.at = err, at+int64(len(data))
-	}
-}
-
-// read returns what is known from an offset on, up to the next gap.
-func (c *content) read(buf []byte, at int64) (int, error) {
-	for _, p := range c.parts {
-		if p.at <= at && at < p.end() {
-			return copy(buf, p.data[at-p.at:]), nil
-		}
-	}
-	if errors.Is(c.stop, io.EOF) && at < c.at {
-		return 0, ErrNotRecorded
-	}
-	return 0, c.stop
-}
-
-// whole returns the bytes of a file that was read from its beginning without gaps.
-func (c *content) whole() (data []byte, ok bool) {
-	switch {
-	case len(c.parts) == 0:
-		return nil, true
-	case len(c.parts) == 1 && c.parts[0].at == 0:
-		return c.parts[0].data, true
-	}
-	return nil, false
-}
-
-// replace replaces the bytes of a whole file; what came after them comes after the
-// new ones.
-func (c *content) replace(data []byte) {
-	last, stop, at := c.last(), c.stop, c.at
-	*c = content{}
-	c.add(data, 0, stop)
-	if at != last {
-		c.at = at
-	}
+	return n, nil
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ type header struct {
 	Notes  []string `json:"notes"`
 }
 
-const format = "gdr-features snapshot 2"
+const format, older = "gdr-features snapshot 3", "gdr-features snapshot "
 
 // entry is a question and its answer, a line of the text.
 type entry struct {
@@ -36,23 +35,15 @@ type entry struct {
 	Error string   `json:"error,omitempty"`
 	To    string   `json:"to,omitempty"`
 	Names []string `json:"names,omitempty"`
-	// Text is the file from its beginning, if it is text; otherwise the bytes that
-	// were read.
-	Text  string  `json:"text,omitempty"`
-	Bytes []piece `json:"bytes,omitempty"`
+	// Text or Hex is the file from its beginning.
+	Text string `json:"text,omitempty"`
+	Hex  string `json:"hex,omitempty"`
 	// Stop is why listing or reading ended: "more" if the rest was not asked for, an
-	// error as above, or nothing if this is all. At is where, if not after the last
-	// byte.
+	// error as above, or nothing if this is all.
 	Stop string `json:"stop,omitempty"`
-	At   *int64 `json:"at,omitempty"`
 
 	// End marks the last line.
 	End bool `json:"end,omitempty"`
-}
-
-type piece struct {
-	At  int64  `json:"at"`
-	Hex string `json:"hex"`
 }
 
 // Bounds of a snapshot. One of a machine with 8 GPUs and 100 PCI functions has 150
@@ -62,7 +53,6 @@ const (
 	maxAnswers = 1 << 17
 	maxNames   = 1 << 12 // in one directory: every GPU is paired with every NIC
 	maxName    = 4096    // PATH_MAX of Linux
-	maxOffset  = 1 << 40
 )
 
 // Text writes the recording, and checks that it can be read back: a machine may have
@@ -90,23 +80,12 @@ func (e *entry) asked(k kind) *string {
 }
 
 func (a *answer) entry(q question) *entry {
-	e := &entry{Error: word(a.err), To: a.target, Names: a.names}
+	e := &entry{Error: word(a.err), To: a.target, Names: a.names, Stop: word(a.stop)}
 	*e.asked(q.kind) = "/" + q.name
-	if q.kind < list || a.err != nil {
-		return e
-	}
-	if data, whole := a.whole(); whole && isText(data) {
-		e.Text = string(data)
+	if isText(a.data) {
+		e.Text = string(a.data)
 	} else {
-		for _, p := range a.parts {
-			e.Bytes = append(e.Bytes, piece{p.at, hex.EncodeToString(p.data)})
-		}
-	}
-	if !errors.Is(a.stop, io.EOF) {
-		e.Stop = word(a.stop)
-	}
-	if a.at != a.last() && e.Stop != "more" {
-		e.At = &a.at
+		e.Hex = hex.EncodeToString(a.data)
 	}
 	return e
 }
@@ -125,7 +104,7 @@ func Parse(text string) (*Recording, error) {
 	switch err := decode(first, &h); {
 	case len(text) > maxText:
 		return nil, errors.New("larger than a snapshot can be")
-	case strings.HasPrefix(text, "gdr-features snapshot 1"):
+	case strings.HasPrefix(text, older+"1"), h.Format == older+"2":
 		return nil, errors.New("a snapshot of an older format; take it again with this version of gdr-features")
 	case err != nil || h.Format == "":
 		return nil, errors.New("not a snapshot of gdr-features")
@@ -194,7 +173,7 @@ func (r *Recording) add(e *entry) error {
 	if len(r.answers) == maxAnswers || len(e.Names) > maxNames {
 		return errors.New("more than a machine has")
 	}
-	a, err := e.answer(q.kind)
+	a, err := e.answer()
 	r.answers[q] = a
 	return err
 }
@@ -206,30 +185,12 @@ func shows(names ...string) bool {
 	})
 }
 
-func (e *entry) answer(k kind) (*answer, error) {
-	is, err := errorOf(e.Error)
-	stop, stopErr := errorOf(e.Stop)
-	if err = cmp.Or(err, stopErr); err != nil {
-		return nil, err
-	}
-	a := &answer{err: is, target: e.To, names: e.Names}
-	if k < list {
-		return a, nil
-	}
-	a.add([]byte(e.Text), 0, nil)
-	for _, b := range e.Bytes {
-		data, err := hex.DecodeString(b.Hex)
-		if err != nil || b.At < a.last() || b.At > maxOffset {
-			return nil, errForm
-		}
-		a.add(data, b.At, nil)
-	}
-	a.stop, a.at = cmp.Or(stop, io.EOF), a.last()
-	if e.At != nil {
-		a.at = *e.At
-	}
-	if a.at < 0 || a.at > maxOffset {
+func (e *entry) answer() (*answer, error) {
+	err, known := errorOf(e.Error)
+	stop, knownStop := errorOf(e.Stop)
+	data, hexErr := hex.DecodeString(e.Hex)
+	if !known || !knownStop || hexErr != nil || e.Text != "" && e.Hex != "" {
 		return nil, errForm
 	}
-	return a, nil
+	return &answer{err, e.To, e.Names, append([]byte(e.Text), data...), stop}, nil
 }

@@ -130,8 +130,20 @@ const (
 	acsCapability = 0x000d
 )
 
-// walkACS reads no more than it needs: other capabilities hold serial numbers, which
-// a snapshot must not have.
+// OnlyACS returns a configuration space up to the last byte that ReadACS reads of it, with
+// zeros for the bytes that it does not read: other capabilities hold serial numbers.
+func OnlyACS(config []byte) []byte {
+	kept, end := make([]byte, len(config)), 0
+	_ = walkACS(func(buf []byte, offset int64) (int, error) {
+		from := min(int(offset), len(config))
+		n := copy(buf, config[from:])
+		end = max(end, from+copy(kept[from:], buf[:n]))
+		return n, nil
+	})
+	return kept[:end]
+}
+
+// walkACS reads no more than it needs.
 func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 	var head [4]byte
 	for offset, steps := extendedStart, 0; ; steps++ {
