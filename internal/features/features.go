@@ -45,15 +45,7 @@ func Node(r *report.Report, prefix string) *v1alpha1.Features {
 func nics(r *report.Report) v1alpha1.InstanceFeatureSet {
 	numbered, i := rails(r), 0
 	return instances(r.Matrix.NICs, func(n *topology.NIC) attrs {
-		a := attrs{}
-		if n.Function != nil {
-			a = ofFunction(n.Function)
-		}
-		a["address"], a["rdma"] = n.Address(), n.Name()
-		a.text("role", string(n.Role))
-		if n.Excluded() {
-			a["role"] = "excluded"
-		}
+		a := nic(n)
 		a.number("rail", numbered[i])
 		i++
 		if n.RDMA != nil {
@@ -61,6 +53,19 @@ func nics(r *report.Report) v1alpha1.InstanceFeatureSet {
 		}
 		return a
 	})
+}
+
+func nic(n *topology.NIC) attrs {
+	a := attrs{}
+	if n.Function != nil {
+		a = ofFunction(n.Function)
+	}
+	a["address"], a["rdma"] = n.Address(), n.Name()
+	a.text("role", string(n.Role))
+	if n.Excluded() {
+		a["role"] = "excluded"
+	}
+	return a
 }
 
 // portOf is the port that represents its device: the first active one, or else
