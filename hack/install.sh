@@ -13,6 +13,7 @@ install -d "$to/bin" "$to/share/man/man1" "$to/share/bash-completion/completions
 install -m 755 "$programs/gdr-features" "$programs/gdr-features-agent" "$programs/kubectl-gdr" hack/kubectl_complete-gdr "$to/bin/"
 install -m 644 man/*.1 "$to/share/man/man1/"
 ln -sf gdr-features-nodes.1 "$to/share/man/man1/kubectl-gdr.1"
+ln -sf gdr-features-run.1 "$to/share/man/man1/gdr-features-agent.1"
 "$completes" completion bash >"$to/share/bash-completion/completions/gdr-features"
 "$completes" completion zsh >"$to/share/zsh/site-functions/_gdr-features"
 "$completes" completion fish >"$to/share/fish/vendor_completions.d/gdr-features.fish"

@@ -51,7 +51,7 @@ func (p *program) command() *cobra.Command {
 	c := machineflags.RunCommand(&p.settings)
 	c.PreRunE = func(cmd *cobra.Command, _ []string) error { return p.configure(cmd) }
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return p.runAgent(cmd.Context()) }
-	root.AddCommand(c)
+	root.AddCommand(c, cli.VersionCommand("gdr-features-agent", version))
 	return root
 }
 

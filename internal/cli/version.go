@@ -1,6 +1,12 @@
 package cli
 
-import "runtime/debug"
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
 
 // Version is the version set by the linker, or else the one that the toolchain
 // recorded: the module's version, or the commit it was built from.
@@ -18,4 +24,17 @@ func Version(linked string) string {
 		}
 	}
 	return info.Main.Version
+}
+
+// VersionCommand is the command version of a program; linked is what the linker set.
+func VersionCommand(program, linked string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s %s %s/%s\n", program, Version(linked), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
 }

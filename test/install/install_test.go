@@ -52,6 +52,7 @@ func TestInstall(t *testing.T) {
 		"share/bash-completion/completions/gdr-features": 0o644, "share/zsh/site-functions/_gdr-features": 0o644,
 		"share/fish/vendor_completions.d/gdr-features.fish": 0o644,
 		"share/man/man1/kubectl-gdr.1":                      0o644,
+		"share/man/man1/gdr-features-agent.1":               0o644,
 	}
 	pages, err := filepath.Glob("../../man/*.1")
 	if err != nil || len(pages) == 0 {
@@ -66,6 +67,7 @@ func TestInstall(t *testing.T) {
 
 	for command, want := range map[string]string{
 		"gdr-features version":                        "gdr-features ",
+		"gdr-features-agent version":                  "gdr-features-agent ",
 		"gdr-features run --no-such-flag 2>&1 || :":   "unknown flag: --no-such-flag",
 		"gdr-features nodes -l no-such 2>&1 || :":     "the agent publishes no label no-such", // kubectl-gdr says so
 		"gdr-features run --config /no/such 2>&1 ||:": "--config: open /no/such",              // and gdr-features-agent

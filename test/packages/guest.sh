@@ -24,6 +24,8 @@ status=0
 gdr-features check >/tmp/check || status=$?
 [ "$status" = 2 ] && grep -q NoGPU /tmp/check
 man gdr-features-check | grep -q 'gdr-features check'
+[ "$(gdr-features-agent version | cut -d' ' -f2)" = v1.0.0 ]
+man gdr-features-agent | grep -q 'gdr-features run'
 man kubectl-gdr | grep -q 'one line for each node\|NodeFeature'
 [ "$(systemctl is-enabled gdr-features || :)" = disabled ]
 [ "$(systemctl is-active gdr-features || :)" = inactive ]

@@ -23,7 +23,7 @@ func RunCommand(agent *config.Agent) *cobra.Command {
 		Long: `run keeps reading the machine and publishes its labels as a NodeFeature object
 (nodefeature), as a feature file (file), or both. It writes when something has
 changed, and reverts changes made by others. What is published stays when it ends;
---cleanup removes it.
+--cleanup removes it. The program gdr-features-agent, beside gdr-features, does the work.
 
 Hardware labels change after two equal readings. State labels become true at once;
 any other change must persist for --settle. If a fact cannot be read, the labels
