@@ -258,6 +258,12 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// failsIn are the templates that refuse values which the schema allows.
+var failsIn = map[string]string{
+	`image: {repository: ""}`:       "daemonset.yaml",
+	`extraArgs: ["--listen=:9401"]`: "daemonset.yaml",
+}
+
 // Wrong values are errors that name the value.
 func TestWrongValues(t *testing.T) {
 	for text, want := range map[string]string{
@@ -284,6 +290,10 @@ func TestWrongValues(t *testing.T) {
 		_, err := render(merge(values{"image": values{"repository": image}}, parse(t, text)), kube)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, and does not contain %q", text, err, want)
+		}
+		// An error of a template names the one that needs the value, not the test of the release.
+		if in, ok := failsIn[text]; ok && (err == nil || !strings.Contains(err.Error(), "/templates/"+in+":")) {
+			t.Errorf("%s: the error is %v, and not of %s", text, err, in)
 		}
 	}
 }

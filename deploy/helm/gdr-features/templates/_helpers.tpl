@@ -25,10 +25,22 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 
 {{/* The image, by digest or by tag. */}}
 {{- define "gdr-features.image" -}}
-{{- $repository := required "image.repository: there is no public registry yet; push the image to your own and set it, such as --set image.repository=registry.example.com/gdr-features" .Values.image.repository -}}
 {{- if .Values.image.digest -}}
-{{ $repository }}@{{ .Values.image.digest }}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
-{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{/* Fails if a value is missing or contradicts others. The DaemonSet alone includes it, so that
+     errors name its template. */}}
+{{- define "gdr-features.check" -}}
+{{- if not .Values.image.repository }}
+{{- fail "image.repository: there is no public registry yet; push the image to your own and set it, such as --set image.repository=registry.example.com/gdr-features" }}
+{{- end }}
+{{- range .Values.extraArgs }}
+{{- if hasPrefix "--listen" . }}
+{{- fail "extraArgs: --listen must stay :9400, where the probes and the metrics port are" }}
+{{- end }}
 {{- end }}
 {{- end }}

@@ -120,11 +120,6 @@ volumes:
 {{- with .Values.logLevel }}
 - --log-level={{ . }}
 {{- end }}
-{{- range .Values.extraArgs }}
-{{- if hasPrefix "--listen" . }}
-{{- fail "extraArgs: --listen must stay :9400, where the probes and the metrics port are" }}
-{{- end }}
-{{- end }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
