@@ -36,6 +36,8 @@ func (r *release) chart() error {
 				return errors.New("values.yaml: want one line that names the image's repository")
 			}
 			f.Data = repository.ReplaceAllLiteral(f.Data, []byte("  repository: "+r.image))
+		case "README.md":
+			f.Data = r.relink(chartPages, "deploy/helm/gdr-features/README.md", f.Data)
 		}
 		entries = append(entries, entry{name: c.Name() + "/" + f.Name, mode: 0o644, body: f.Data})
 	}

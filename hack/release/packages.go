@@ -69,6 +69,24 @@ func (r *release) stagePackage(b bundle) error {
 // documentation returns what is in /usr/share/doc/gdr-features, under the names that
 // Debian's policy asks for.
 func (r *release) documentation(b bundle) ([]entry, error) {
+	const doc, changelog = "share/doc/gdr-features/", "changelog.gz"
+	shipped, err := pages()
+	if err != nil {
+		return nil, err
+	}
+	shipped["CHANGELOG.md"] = changelog
+	entries, err := r.entries(shipped, doc)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range entries {
+		if e.name != doc+changelog {
+			continue
+		}
+		if entries[i].body, err = compress(e.body); err != nil {
+			return nil, err
+		}
+	}
 	license, err := os.ReadFile("LICENSE")
 	if err != nil {
 		return nil, err
@@ -77,23 +95,9 @@ func (r *release) documentation(b bundle) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		return nil, err
-	}
-	changes, err := os.ReadFile("CHANGELOG.md")
-	if err != nil {
-		return nil, err
-	}
-	if changes, err = compress(changes); err != nil {
-		return nil, err
-	}
-	const doc = "share/doc/gdr-features/"
-	return []entry{
-		{name: doc + "README.md", mode: 0o644, body: readme},
-		{name: doc + "changelog.gz", mode: 0o644, body: changes},
-		{name: doc + "copyright", mode: 0o644, body: bytes.Join([][]byte{license, licenses.Text(linked)}, []byte("\n"))},
-	}, nil
+	return append(entries, entry{
+		name: doc + "copyright", mode: 0o644, body: bytes.Join([][]byte{license, licenses.Text(linked)}, []byte("\n")),
+	}), nil
 }
 
 // stageEntry writes a file or a link.

@@ -35,9 +35,6 @@ var bundles = []bundle{
 	{"kubectl-gdr", "windows", "arm64", kubectlPrograms},
 }
 
-// documents are the files of the repository that are in every archive.
-var documents = []string{"LICENSE", "README.md", "CHANGELOG.md"}
-
 // thirdParty is the name of the file with the licenses of what is linked.
 const thirdParty = "THIRD-PARTY-LICENSES"
 
@@ -104,21 +101,29 @@ func (r *release) archives() error {
 		if err != nil {
 			return err
 		}
-		if b.product == "kubectl-gdr" {
-			entries = keep(entries, "kubectl")
+		shipped, err := pages()
+		if err != nil {
+			return err
 		}
-		for _, document := range documents {
-			text, err := os.ReadFile(document)
-			if err != nil {
-				return err
-			}
-			entries = append(entries, entry{name: name + "/" + document, mode: 0o644, body: text})
+		if b.product == "kubectl-gdr" {
+			entries, shipped = keep(entries, "kubectl"), pluginPages
+		}
+		documents, err := r.entries(shipped, name)
+		if err != nil {
+			return err
+		}
+		license, err := os.ReadFile("LICENSE")
+		if err != nil {
+			return err
 		}
 		linked, err := r.linked(b)
 		if err != nil {
 			return err
 		}
-		entries = append(entries, entry{name: name + "/" + thirdParty, mode: 0o644, body: licenses.Text(linked)})
+		entries = append(entries, documents...)
+		entries = append(entries,
+			entry{name: name + "/LICENSE", mode: 0o644, body: license},
+			entry{name: name + "/" + thirdParty, mode: 0o644, body: licenses.Text(linked)})
 		pack := tarGzip
 		if b.os == "windows" {
 			pack = zipped

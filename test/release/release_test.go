@@ -104,6 +104,18 @@ func TestArchives(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("pages %q, error %v", pages, err)
 	}
+	var documents []string
+	for _, tree := range []string{"docs", "deploy"} {
+		err := fs.WalkDir(os.DirFS("../.."), tree, func(file string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && filepath.Ext(file) != ".go" {
+				documents = append(documents, file)
+			}
+			return err
+		})
+		if err != nil || len(documents) < 100 {
+			t.Fatalf("%d documents, error %v", len(documents), err)
+		}
+	}
 	each(t, func(t *testing.T, product, platform, name string) {
 		want := map[string]fs.FileMode{"LICENSE": 0o644, "THIRD-PARTY-LICENSES": 0o644, "README.md": 0o644, "CHANGELOG.md": 0o644}
 		archive := name + ".tar.gz"
@@ -115,7 +127,12 @@ func TestArchives(t *testing.T) {
 			for _, page := range pages {
 				want["share/man/man1/"+filepath.Base(page)] = 0o644
 			}
-			want["share/man/man1/kubectl-gdr.1"] = fs.ModeSymlink | 0o777
+			for _, link := range []string{"kubectl-gdr.1", "gdr-features-agent.1"} {
+				want["share/man/man1/"+link] = fs.ModeSymlink | 0o777
+			}
+			for _, document := range append(documents, "SECURITY.md") {
+				want[document] = 0o644
+			}
 			for _, completion := range []string{"bash-completion/completions/gdr-features", "zsh/site-functions/_gdr-features", "fish/vendor_completions.d/gdr-features.fish"} {
 				want["share/"+completion] = 0o644
 			}
@@ -124,6 +141,9 @@ func TestArchives(t *testing.T) {
 			want["kubectl-gdr.exe"], want["kubectl_complete-gdr.cmd"] = 0o755, 0o644
 		default:
 			want["kubectl-gdr"], want["kubectl_complete-gdr"] = 0o755, 0o755
+		}
+		if product == "kubectl-gdr" {
+			want["reader.yaml"] = 0o644
 		}
 		got := map[string]fs.FileMode{}
 		for path, m := range unpack(t, archive) {
@@ -205,8 +225,8 @@ func TestRun(t *testing.T) {
 				}
 				return string(out)
 			}
-			asked := map[string]string{"gdr-features": "version", "kubectl-gdr": "--version", "gdr-features-agent": "--help"}[program]
-			if out := prints(asked); !strings.Contains(out, version) && asked != "--help" {
+			asked := map[string]string{"gdr-features": "version", "kubectl-gdr": "--version", "gdr-features-agent": "version"}[program]
+			if out := prints(asked); !strings.Contains(out, version) {
 				t.Errorf("%s says %s", program, out)
 			}
 			if program != "gdr-features" {
