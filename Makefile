@@ -91,6 +91,7 @@ IMAGE ?= registry.example.com/gdr-features
 URL   ?= https://example.com/gdr-features
 .PHONY: release
 release: ## build a release into dist/: VERSION= IMAGE= URL= (buildah)
+	@echo 'building the program that builds releases ...' >&2
 	$(GO) build -C hack/release -o '$(CURDIR)/bin/release' .
 	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)' -revision '$(REVISION)'
 

@@ -18,6 +18,7 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 
 	windows) complete=$complete.cmd ;;
 	esac
 	to=$directory/$GOOS-$GOARCH
+	echo "building for $platform ..."
 	go build -trimpath -ldflags "$ldflags" -o "$to/" "$@"
 	cp "$complete" "$to/"
 	# shellcheck disable=SC2046 # one argument for each package

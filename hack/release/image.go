@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,13 +23,12 @@ func (r *release) ociArchive() error {
 			return err
 		}
 	}
-	said, err := output("hack/image.sh", filepath.Join(r.out, r.ociName()), r.version, r.ldflags())
-	if err != nil {
+	archive := filepath.Join(r.out, r.ociName())
+	if err := show("hack/image.sh", archive, r.version, r.ldflags()); err != nil {
 		return err
 	}
-	lines := strings.Split(said, "\n")
-	_, err = os.Stdout.WriteString(lines[len(lines)-1] + "\n")
-	return err
+	fmt.Println(archive)
+	return nil
 }
 
 // installYAML writes the default variant as one file for kubectl apply, with the image of

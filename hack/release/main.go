@@ -75,8 +75,19 @@ func (r *release) run() error {
 	if err := errors.Join(os.RemoveAll(r.out), os.MkdirAll(r.out, 0o755)); err != nil {
 		return err
 	}
-	for _, make := range []func() error{r.build, r.archives, r.packages, r.ociArchive, r.installYAML, r.chart, r.krew, r.imageList, r.boms, r.sums} {
-		if err := make(); err != nil {
+	for _, step := range []struct {
+		doing string
+		do    func() error
+	}{
+		{"building the programs", r.build},
+		{"packing archives", r.archives},
+		{"packing packages", r.packages},
+		{"building the image", r.ociArchive},
+		{"writing manifests and chart", func() error { return errors.Join(r.installYAML(), r.chart(), r.krew(), r.imageList()) }},
+		{"listing what is in all of them", func() error { return errors.Join(r.boms(), r.sums()) }},
+	} {
+		fmt.Fprintln(os.Stderr, step.doing, "...")
+		if err := step.do(); err != nil {
 			return err
 		}
 	}
@@ -117,6 +128,16 @@ func output(name string, args ...string) (string, error) {
 		return "", fmt.Errorf("%s: %w", c, err)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// show runs a program that says how far it is.
+func show(name string, args ...string) error {
+	c := exec.Command(name, args...)
+	c.Stdout, c.Stderr = os.Stderr, os.Stderr // stdout has the names of artifacts
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s: %w", c, err)
+	}
+	return nil
 }
 
 // number is the version without v, as packages and charts have it.

@@ -73,7 +73,7 @@ func (r *release) installed(arch string) string { return filepath.Join(r.stage, 
 
 // build builds the programs for all platforms, and installs those for Linux.
 func (r *release) build() error {
-	if _, err := output("hack/build-all.sh", r.ldflags(), filepath.Join(r.stage, "built")); err != nil {
+	if err := show("hack/build-all.sh", r.ldflags(), filepath.Join(r.stage, "built")); err != nil {
 		return err
 	}
 	// Completion comes from a program that this machine can run.

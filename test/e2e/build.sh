@@ -50,6 +50,7 @@ if [ "$stamp" = "$(cat .bin/stamp 2>/dev/null)" ]; then
 	exit 0
 fi
 rm -f .bin/stamp
+echo "and the servers, 10 programs: the first time this takes minutes"
 nfd=sigs.k8s.io/node-feature-discovery
 # The linker alone can set where NFD looks for feature files. A relative name
 # gives each worker its own.
@@ -66,6 +67,7 @@ build nfd . $nfd/cmd/nfd "$features"
 install_tool helm helm.sh/helm/v3/cmd/helm@v3.22.0
 install_tool kustomize sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 
+echo "fetching the resources of operators and schedulers ..."
 # NFD as its users deploy it: resources, service accounts, roles.
 .bin/kustomize build "$(go list -m -f '{{.Dir}}' $nfd)/deployment/overlays/default" >.bin/nfd.yaml
 # The resources of the Prometheus Operator, and of NVIDIA's operators with a chart.

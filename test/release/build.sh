@@ -25,6 +25,7 @@ mkdir -p "$bin"
 stamp=$(go version && sha256sum build.sh ../../hack/release/go.sum)
 if [ "$stamp" != "$(cat "$bin/stamp" 2>/dev/null)" ]; then
 	install_tool helm.sh/helm/v3/cmd/helm@v3.22.0
+	echo "building krew ..."
 	CGO_ENABLED=0 go build -C ../../hack/release -o "$bin/krew" sigs.k8s.io/krew/cmd/krew
 	install_tool github.com/distribution/distribution/v3/cmd/registry@v3.1.2
 	echo "$stamp" >"$bin/stamp"
