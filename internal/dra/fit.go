@@ -15,10 +15,10 @@ import (
 type fitness int
 
 const (
-	chosen fitness = iota // env gives it to a GPU that can use one NIC
-	near                  // env gives it to a GPU that can use several, or would if it were usable now
-	far                   // it is for GPUs, and not near one that is claimed
-	unfit                 // env gives it to no GPU
+	first fitness = iota // near, and of the NICs of its card the one that env chooses before others
+	near                 // env gives it to a GPU, or would if it were usable now
+	far                  // it is for GPUs, and not near one that is claimed
+	unfit                // it is not for GPUs
 )
 
 // fit are the functions that a claim by the attribute may be given: of those with one value of
@@ -48,7 +48,8 @@ func (c *claimant) fit() map[*pci.Function]bool {
 	}
 	fit := map[*pci.Function]bool{}
 	for value, of := range nics {
-		limit := chosen
+		c.oneOfEachCard(of)
+		limit := first
 		if gpus[value] == 1 {
 			limit = near
 		}
@@ -62,6 +63,30 @@ func (c *claimant) fit() map[*pci.Function]bool {
 	return fit
 }
 
+// oneOfEachCard marks, of the near NICs of each card, one that env gives to a GPU which can use
+// one NIC; else the first that is usable now; else the first.
+func (c *claimant) oneOfEachCard(nics map[*pci.Function]fitness) {
+	type place struct{ users, usable, at int }
+	cards := map[pci.Address]place{}
+	for i := range c.m.Matrix.NICs {
+		f := c.m.Matrix.NICs[i].Function
+		if fitness, ok := nics[f]; !ok || fitness != near {
+			continue
+		}
+		p := place{at: i}
+		if usable := c.m.Usable(i); usable != nil {
+			p.users, p.usable = min(c.m.Users(usable), 1), 1
+		}
+		best, seen := cards[c.m.Card(i)]
+		if !seen || p.users > best.users || p.users == best.users && p.usable > best.usable {
+			cards[c.m.Card(i)] = p
+		}
+	}
+	for _, p := range cards {
+		nics[c.m.Matrix.NICs[p.at].Function] = first
+	}
+}
+
 func count(nics map[*pci.Function]fitness, limit fitness) (n int) {
 	for _, fitness := range nics {
 		if fitness <= limit {
@@ -71,23 +96,23 @@ func count(nics map[*pci.Function]fitness, limit fitness) (n int) {
 	return n
 }
 
-// fitness is that of a NIC of the matrix.
+// fitness is that of a NIC of the matrix, without regard to its card.
 func (c *claimant) fitness(nic int) fitness {
 	n := &c.m.Matrix.NICs[nic]
 	usable := c.m.Usable(nic)
-	claimed := func(choice assign.Choice) bool { return c.wanted(choice.GPU) }
+	gives := func(choice assign.Choice) bool { return c.wanted(choice.GPU) && slices.Contains(choice.Near, usable) }
 	switch {
 	case !c.forGPUs(n.Function), usable == nil && c.besidePhysical(n.Function):
 		return unfit
-	case usable != nil && slices.ContainsFunc(c.m.Choices, func(choice assign.Choice) bool { return claimed(choice) && choice.NIC == usable }):
-		return chosen
-	case usable != nil && slices.ContainsFunc(c.m.Choices, func(choice assign.Choice) bool { return claimed(choice) && slices.Contains(choice.Near, usable) }):
+	case usable != nil && slices.ContainsFunc(c.m.Choices, gives):
 		return near
 	case usable != nil && !c.driver.OnlyVirtual && usable.Aside != "":
 		return unfit
+	case usable != nil:
+		return far
 	}
 	for i := range c.m.GPUs {
-		if usable == nil && c.wanted(&c.m.GPUs[i]) && slices.Contains(c.m.Matrix.Near(i), nic) {
+		if c.wanted(&c.m.GPUs[i]) && slices.Contains(c.m.Matrix.Near(i), nic) {
 			return near
 		}
 	}
@@ -141,7 +166,7 @@ func (c *claimant) only() string {
 	if len(addresses) > 0 {
 		slices.Sort(addresses)
 		conditions = append(conditions, fmt.Sprintf("!(%s in [%s])", optional(c.driver.Addresses[0], `""`), strings.Join(addresses, ", ")))
-		c.note("NICs that env would not use are selected out by address: %s.", strings.ReplaceAll(strings.Join(addresses, ", "), `"`, ""))
+		c.note("NICs that are not for GPUs, are near to none or are further ports of a card are selected out by address: %s.", strings.ReplaceAll(strings.Join(addresses, ", "), `"`, ""))
 	}
 	return strings.Join(conditions, " && ")
 }

@@ -315,14 +315,15 @@ func (j *judge) near(f *Finding, c assign.Choice, nic *assign.NIC) {
 	}
 }
 
-// shared adds a problem if a GPU that shares a NIC has another one as near with fewer users.
+// shared adds a problem if a GPU that shares a NIC has another one as near with fewer users,
+// which it is not given too.
 func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users map[*assign.NIC]int) {
 	for i, c := range j.Choices {
 		if !slices.Contains(given[i], nic) {
 			continue
 		}
 		for _, other := range j.NICs {
-			if users[other]+1 < users[nic] && slices.Contains(c.Near, other) && j.Level(c, other) == j.Level(c, nic) {
+			if users[other]+1 < users[nic] && slices.Contains(c.Near, other) && !slices.Contains(given[i], other) && j.Level(c, other) == j.Level(c, nic) {
 				j.ofGPUs(f, "%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
 				return
 			}

@@ -1,12 +1,13 @@
 package frameworks_test
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"gdr-features/internal/frameworks"
-	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 
@@ -135,25 +136,104 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestPublishedLists: lists that clouds publish for their shapes.
+// shape is a machine as ai2-compute-gpu/oci-dr-hpc-v2 describes it (internal/shapes/shapes.json):
+// the GPUs with the NICs that are theirs, by the first part of the address, and the NICs of the
+// front end. Of the places only that is published.
+func shape(gpu, card string, pairs, frontEnd []string) string {
+	var b strings.Builder
+	b.WriteString("nodes 2\n")
+	for i, pair := range pairs {
+		words := strings.Fields(pair)
+		fmt.Fprintf(&b, "pci00%02x:00 numa=%d\n  00%02x:00:01.0 port 8086:352a\n    00%02x:01:00.0 switch 1000:c030\n", i+1, 2*i/len(pairs), i+1, i+1)
+		fmt.Fprintf(&b, "      00%02x:02:00.0 port 1000:c030\n        0000:%s:00.0 %s\n      00%02x:02:01.0 port 1000:c030\n", i+1, words[0], gpu, i+1)
+		for function, name := range words[2:] {
+			fmt.Fprintf(&b, "        0000:%s:00.%d eth %s rdma=%s\n", words[1], function, card, name)
+		}
+	}
+	for i, nic := range frontEnd {
+		fmt.Fprintf(&b, "pci01%02x:00 numa=%d\n  01%02x:00:01.0 port 8086:352a\n", i, i*2/len(frontEnd), i)
+		for function, name := range strings.Fields(nic)[2:] {
+			fmt.Fprintf(&b, "    0000:%s:00.%d eth %s rdma=%s\n", strings.Fields(nic)[0], function, strings.Fields(nic)[1], name)
+		}
+	}
+	return b.String()
+}
+
+// TestPublishedLists: lists that clouds and vendors publish for their machines are ours, name for
+// name, and right.
 func TestPublishedLists(t *testing.T) {
-	for name, want := range map[string]string{
-		// oracle-quickstart/oci-hpc-oke, docs/recommended-nccl-rccl-parameters-by-shape.md: all
-		// ports of the eight, without the one of the frontend.
-		"oke-gb200-v3": "mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_5,mlx5_6,mlx5_7,mlx5_8",
+	const a100, cx5, cx7 = "gpu 10de:20b2", "15b3:1019", "15b3:1021"
+	sxm := strings.Fields("0f 2d 44 5b 89 a8 c0 d8")
+	mi300x := strings.Fields("11 2f 46 5d 8b aa c2 da")
+	with := func(gpus []string, names string) (pairs []string) {
+		for i, name := range strings.Fields(names) {
+			pairs = append(pairs, gpus[i]+" "+strings.Fields("0c 2a 41 58 86 a5 bd d5")[i]+" "+name)
+		}
+		return pairs
+	}
+	frontEnd := []string{"1f 15b3:1021 mlx5_1 mlx5_2", "9a 15b3:1021 mlx5_7 mlx5_8"}
+	for _, tt := range []struct{ name, machine, list string }{
+		// oracle-quickstart/oci-hpc-oke 61d210a, docs/recommended-nccl-rccl-parameters-by-shape.md
+		{"oke-gb200-v3", "", "=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_5,mlx5_6,mlx5_7,mlx5_8"},
+		{"oci-h100", "", "=mlx5_0,mlx5_1,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7,mlx5_8,mlx5_9,mlx5_10,mlx5_12,mlx5_13,mlx5_14,mlx5_15,mlx5_16,mlx5_17"},
+		{
+			"BM.GPU4.8", shape(a100, cx5, []string{
+				"0f 0c mlx5_6 mlx5_7", "15 16 mlx5_8 mlx5_9", "51 48 mlx5_0 mlx5_1", "54 4c mlx5_2 mlx5_3",
+				"8d 8a mlx5_14 mlx5_15", "92 94 mlx5_16 mlx5_17", "d6 c3 mlx5_10 mlx5_11", "da d1 mlx5_12 mlx5_13",
+			}, []string{"2d 15b3:1019 mlx5_4"}),
+			"=mlx5_0,mlx5_2,mlx5_6,mlx5_8,mlx5_10,mlx5_12,mlx5_14,mlx5_16,mlx5_1,mlx5_3,mlx5_7,mlx5_9,mlx5_11,mlx5_13,mlx5_15,mlx5_17",
+		},
+		{
+			"BM.GPU.A100-v2.8", shape(a100, cx5, []string{
+				"0f 0c mlx5_5 mlx5_6", "15 16 mlx5_7 mlx5_8", "50 47 mlx5_1 mlx5_2", "53 4b mlx5_3 mlx5_4",
+				"8c 89 mlx5_14 mlx5_15", "91 93 mlx5_16 mlx5_17", "d6 c3 mlx5_9 mlx5_10", "da d1 mlx5_11 mlx5_12",
+			}, []string{"6b 15b3:101d mlx5_0"}),
+			"=mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7,mlx5_8,mlx5_14,mlx5_15,mlx5_16,mlx5_17,mlx5_9,mlx5_10,mlx5_11,mlx5_12",
+		},
+		{
+			"BM.GPU.H200.8", shape("gpu 10de:2335", cx7, with(sxm, "mlx5_0 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_9 mlx5_10 mlx5_11"), frontEnd),
+			"=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11",
+		},
+		{
+			"BM.GPU.B200.8", shape("gpu 10de:2901", cx7, with(sxm, "mlx5_0 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_9 mlx5_10 mlx5_11"), frontEnd),
+			"=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11",
+		},
+		{
+			"BM.GPU.MI300X.8", shape("accel 1002:74a1", cx7, with(mi300x, "mlx5_0 mlx5_2 mlx5_3 mlx5_4 mlx5_5 mlx5_7 mlx5_8 mlx5_9"),
+				[]string{"1f 15b3:101d mlx5_1", "9a 15b3:101d mlx5_6"}),
+			"=mlx5_0,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_7,mlx5_8,mlx5_9",
+		},
+		// NVIDIA/k8s-launch-kit 7e9cc56, presets/ThinkSystem-SR675-V3-RTX-PRO-6000/topology.yaml:
+		// what it calls east-west.
+		{"lenovo-sr675-v3-rtxpro", "", "=mlx5_2,mlx5_3,mlx5_6,mlx5_7,mlx5_8,mlx5_9,mlx5_4,mlx5_5"},
+		// The source is named in the description: storage NICs of the same id at NODE.
+		{"dgx-h100-e810-mixed", "", "mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11"},
 	} {
-		described, err := machine.Load("../../testdata/machines/" + name + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := mapOf(t, described.Tree(t, described.Ready()))
-		var got []string
-		for _, nic := range m.Near() {
-			got = append(got, nic.RDMA)
-		}
-		if strings.Join(got, ",") != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			text := []byte(tt.machine)
+			if tt.machine == "" {
+				var err error
+				if text, err = os.ReadFile("../../testdata/machines/" + tt.name + ".txt"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m := described(t, string(text))
+			var got []string
+			for _, nic := range m.Near() {
+				got = append(got, nic.RDMA)
+			}
+			want := strings.Split(strings.TrimPrefix(tt.list, "="), ",")
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%q, published is %q", got, want)
+			}
+			for _, f := range judged(t, m, []byte("NCCL_IB_HCA="+tt.list)) {
+				if f.State != tristate.True {
+					t.Errorf("the published list: %s", f.Text())
+				}
+			}
+		})
 	}
 }
 

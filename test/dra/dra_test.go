@@ -21,6 +21,7 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/internal/dra"
 	"gdr-features/internal/label"
+	"gdr-features/source/pci"
 	"gdr-features/topology"
 )
 
@@ -312,8 +313,9 @@ func TestPromise(t *testing.T) {
 	})
 }
 
-// TestFit: a claim by attribute is given no NIC that is not for GPUs while others are; and where
-// it may be given one that env leaves to nobody, env has too few for its GPUs.
+// TestFit: a claim by attribute is given no NIC that is not for GPUs while others are, and none
+// that is near to no GPU while the near ones are enough. Where there are as many cards as GPUs it
+// is given no two NICs of a card. Each GPU can be given all that is left.
 func TestFit(t *testing.T) {
 	out := 0
 	each(t, func(t *testing.T, s *subject) {
@@ -323,36 +325,49 @@ func TestFit(t *testing.T) {
 		}
 		name := resourceapi.QualifiedName(claim.Attribute.Name())
 		m := assign.NewMachine(&s.report.Node, func(string) bool { return true })
-		choices := m.Assign(m.EveryGPU(), nil)
-		gpus, given := map[string]int{}, map[string]map[string]bool{} // by value: GPUs, and NICs near them
-		for _, c := range choices.Choices {
+		gpus, near, cards := map[string]int{}, map[string]map[*assign.NIC]bool{}, map[string]map[pci.Address]int{}
+		for _, c := range m.Assign(m.EveryGPU(), nil).Choices {
 			value := text(s.attributes[c.GPU.Address.String()][name])
-			if given[value] == nil {
-				given[value] = map[string]bool{}
+			if near[value] == nil {
+				near[value], cards[value] = map[*assign.NIC]bool{}, map[pci.Address]int{}
 			}
 			if !c.GPU.Eligible {
 				continue
 			}
 			gpus[value]++
 			for _, nic := range c.Near {
-				if address := nic.Address.String(); text(s.attributes[address][name]) == value {
-					given[value][address] = true
+				if text(s.attributes[nic.Address.String()][name]) == value {
+					near[value][nic] = true
+					cards[value][m.CardOf(nic)] = 0
 				}
 			}
 		}
 		for i := range s.report.Matrix.NICs {
 			n := &s.report.Matrix.NICs[i]
 			value := text(s.attributes[n.Address()][name])
-			if n.RDMA == nil || gpus[value] == 0 || s.selected(t, template, "nic-0", n.Address()) == given[value][n.Address()] {
+			nic := m.Usable(i)
+			down := n.Eligible && nic == nil // it may be near and come back
+			if n.RDMA == nil || down || gpus[value] == 0 {
 				continue
 			}
+			enough := len(near[value]) >= gpus[value]
+			each := gpus[value] > 1 && len(cards[value]) >= gpus[value]
 			switch selected := s.selected(t, template, "nic-0", n.Address()); {
-			case selected && (!n.Eligible || n.Role != "" && len(given[value]) > 0 || len(given[value]) >= gpus[value]):
-				t.Errorf("%s (%s) may be given, env uses %v for %d GPUs", n.Address(), n.Role, given[value], gpus[value])
-			case !selected && gpus[value] == 1:
-				t.Errorf("%s may not be given, and is near the only GPU", n.Address())
+			case selected && (!n.Eligible || n.Role != "" && len(near[value]) > 0 || enough && !near[value][nic]):
+				t.Errorf("%s (%s) may be given, and near are %d NICs for %d GPUs", n.Address(), n.Role, len(near[value]), gpus[value])
+			case !selected && near[value][nic] && !each:
+				t.Errorf("%s may not be given, and is near", n.Address())
+			case selected && near[value][nic]:
+				cards[value][m.CardOf(nic)]++
 			case !selected:
 				out++
+			}
+		}
+		for value := range cards {
+			for card, given := range cards[value] {
+				if each := gpus[value] > 1 && len(cards[value]) >= gpus[value]; each && given > 1 {
+					t.Errorf("of the card %v %d NICs may be given, for %d GPUs are %d cards", card, given, gpus[value], len(cards[value]))
+				}
 			}
 		}
 	})

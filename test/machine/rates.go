@@ -25,11 +25,13 @@ var products = map[string]string{
 	"15b3:101b": "200", // ConnectX-6
 	"15b3:101c": "200", // a virtual function of it
 	"15b3:101d": "100", // ConnectX-6 Dx
+	"15b3:101f": "25",  // ConnectX-6 Lx
 	"15b3:1023": "800", // ConnectX-8
 	"14e4:1750": "200", // BCM57508, Thor
 	"14e4:1760": "400", // BCM57608, Thor 2
 	"1d0f:efa0": "100", // EFA of P4d
 	"1d0f:efa1": "100", // EFA of P4de, P5
+	"1d0f:efa2": "200", // EFA of P5en
 	"8086:1592": "100", // E810-C
 	"8086:159b": "25",  // E810-XXV for SFP
 	"1dd8:1002": "400", // Pollara 400
