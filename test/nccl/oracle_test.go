@@ -4,6 +4,7 @@ package nccl
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -39,13 +40,19 @@ type question struct {
 	// socket is a network interface without PCI device, "" for none: then the
 	// NICs are left out.
 	socket bool
+	// rates are those of the NICs that it is told of, in Mbit/s, by their indexes in the matrix;
+	// nil for all of them at one rate, since NCCL breaks ties by port speed.
+	rates map[int]int
 }
 
 // answer is what it says of each GPU and NIC, NCCL's level and whether it uses
 // GPUDirect RDMA with its default settings ("PIX true"), or why NCCL fails.
 type answer struct {
 	levels map[string]string
-	fails  string
+	// local are the RDMA devices that it may use for a GPU, by the GPU's address; nil where
+	// the program does not say.
+	local map[string][]string
+	fails string
 }
 
 // pairName names a GPU and an entry of the matrix's NICs.
@@ -106,10 +113,10 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 		fmt.Fprintf(&in, "gpu %v %d %d\n", g.Address, sm, links)
 	}
 	names := map[string]string{}
-	const rate = 400000 // one for all: NCCL breaks ties by port speed
+	const rate = 400000
 	for i := range r.Matrix.NICs {
 		n := &r.Matrix.NICs[i]
-		if n.Function == nil || q.socket {
+		if n.Function == nil || q.socket || q.rates != nil && q.rates[i] == 0 {
 			continue
 		}
 		name := netName(i, n)
@@ -123,7 +130,7 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 		case n.RDMA == nil:
 			kind, what = "fn", n.Address()
 		}
-		fmt.Fprintf(&in, "net %s %s %s %d\n", name, kind, what, rate)
+		fmt.Fprintf(&in, "net %s %s %s %d\n", name, kind, what, cmp.Or(q.rates[i], rate))
 	}
 	if q.socket {
 		fmt.Fprintf(&in, "net bond0 path /devices/virtual/net/bond0 %d\n", rate)
@@ -162,6 +169,12 @@ func parseAnswer(out string, names map[string]string) answer {
 			if _, twice := a.levels[name]; !twice { // NCCL goes by the first of two nodes of one NIC
 				a.levels[name] = fmt.Sprint(words[3], " ", words[5] != "Disabled")
 			}
+		case len(words) > 2 && words[0] == "local":
+			nic := strings.Fields(names[words[2]])
+			if a.local == nil {
+				a.local = map[string][]string{}
+			}
+			a.local[words[1]] = append(a.local[words[1]], nic[len(nic)-1])
 		case len(words) > 1 && words[0] == "fails":
 			a.fails = strings.TrimSpace(strings.TrimPrefix(line, "fails"))
 		}
