@@ -27,6 +27,8 @@ this machine a NIC, else numaNode. The label gdr.align has the same word: select
 by it, so that the claim can be met where the Pod goes. The annotation gdr.level is the
 worst level that the claim can give on a node like this one.
 
+NICs that env would not use are selected out by address, and named on standard error.
+
 If neither attribute gives every GPU a NIC, the claim names the devices by their
 addresses, as env pairs them: it fits only nodes with the same addresses.
 

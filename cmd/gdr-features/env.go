@@ -29,14 +29,15 @@ func (a *app) envCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "env [--for FRAMEWORK | --check [FILE]]",
 		Short: "Print which NIC each GPU should use, in the variables of a framework",
-		Long: `env prints which NICs each GPU should use in the variables of a framework: nccl,
-ucx, nvshmem or vllm. sglang and mooncake read a file: -o file prints it, and the
-variables and comments that go with it on standard error. Frameworks that take several
-NICs for a GPU get all usable ones at its nearest level with the highest rate; vllm gets
-one of them, on the card that the fewest GPUs share. Without --for or --check it lists
-the frameworks. A NIC is usable if it can do GPUDirect RDMA, and if this
-process can see its RDMA device and a port is active. Comments say what the machine
-cannot give. Set the variables of one framework at a time: those of several interfere.
+		Long: `env prints which NICs each GPU should use in the variables of a framework. sglang and
+mooncake read a file: -o file prints it, and the variables and comments that go with it
+on standard error. Frameworks that take several NICs for a GPU get all usable ones at its
+nearest level with the highest rate; vllm and modelexpress get one of them, on the card
+that the fewest GPUs share. Without --for or --check it lists the frameworks. A NIC is
+usable if it can do GPUDirect RDMA, and if this process can see its RDMA device and a port
+is active. Comments say what the machine cannot give. Set the variables of one framework
+at a time: those of several interfere. uccl, ucx, nixl and mooncake-store are told for a
+whole process: run this for each, with --gpus.
 
 In a container only the GPUs and NICs whose device node is there count. --gpus takes a
 list of addresses, UUIDs or numbers, the numbers in the order of PCI addresses. A GPU
@@ -112,7 +113,7 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 // listFrameworks prints what --for takes.
 func (a *app) listFrameworks() error {
 	for _, f := range frameworks.All {
-		if _, err := fmt.Fprintf(a.out, "# --for %-10s%s\n", f.Name, f.About); err != nil {
+		if _, err := fmt.Fprintf(a.out, "# --for %-15s%s\n", f.Name, f.About); err != nil {
 			return err
 		}
 	}
