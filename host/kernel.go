@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// forReading opens a file without waiting for the writer of a FIFO.
+const forReading = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+
 // kernel is the Source of a directory tree, "/" or another.
 type kernel struct{ root, sys, proc opener }
 
@@ -88,7 +91,7 @@ func (k *kernel) at(name string) (opener, string) {
 
 func (k *kernel) Open(name string) (File, error) {
 	op, below := k.at(name)
-	fd, err := op.open(below, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	fd, err := op.open(below, forReading)
 	if err != nil {
 		return nil, PathError("open", name, err)
 	}
@@ -96,49 +99,31 @@ func (k *kernel) Open(name string) (File, error) {
 }
 
 func (k *kernel) Names(name string) ([]string, error) {
-	return k.list(name, nil)
-}
-
-// links lists a directory of links and reads each by the handle of the directory,
-// which saves resolving the path to it again and again.
-func (k *kernel) links(name string) (links []Link, err error) {
-	_, err = k.list(name, func(dir int, names []string) {
-		links = make([]Link, len(names))
-		for i, link := range names {
-			to, err := readlinkat(dir, link)
-			if err != nil {
-				err = PathError("readlink", name+"/"+link, err)
-			}
-			links[i] = Link{link, to, err}
-		}
-	})
-	return links, err
-}
-
-// list returns the sorted names in a directory, and hands them to use with its handle.
-func (k *kernel) list(name string, use func(dir int, names []string)) ([]string, error) {
-	const most = 1 << 17
 	op, below := k.at(name)
 	fd, err := op.open(below, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, PathError("open", name, err)
 	}
-	dir := os.NewFile(uintptr(fd), name) //nolint:gosec // the kernel gave it
-	defer dir.Close()
-	names, err := dir.Readdirnames(most + 1)
-	switch {
-	case len(names) > most:
-		names, err = names[:most], PathError("readdir", name, ErrTooLarge)
-	case errors.Is(err, io.EOF): // an empty directory
-		return nil, nil
-	case err != nil:
-		err = PathError("readdir", name, errnoOf(err))
+	defer unix.Close(fd)
+	return namesIn(fd, name)
+}
+
+// namesIn lists an open directory.
+func namesIn(fd int, name string) (names []string, err error) {
+	const most = 1 << 17
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := ignoringEINTR(func() (int, error) { return unix.ReadDirent(fd, buf) })
+		if err != nil {
+			err = PathError("readdir", name, err)
+		} else if _, _, names = unix.ParseDirent(buf[:n], most+1, names); len(names) > most {
+			names, err = names[:most], PathError("readdir", name, ErrTooLarge)
+		}
+		if n <= 0 || err != nil {
+			slices.Sort(names)
+			return names, err
+		}
 	}
-	slices.Sort(names)
-	if use != nil {
-		use(fd, names)
-	}
-	return names, err
 }
 
 func (k *kernel) Link(name string) (string, error) {

@@ -8,10 +8,9 @@ import (
 	"gdr-features/host"
 )
 
-// numa reads numa_node; Unread with an error. A kernel without NUMA has no such
-// file, and no nodes.
-func (s *scanner) numa(base string) (int, error) {
-	text, err := s.fs.Line(base + NUMAFile)
+// numa parses what was read of numa_node; Unread with an error. A kernel without NUMA has
+// no such file, and no nodes.
+func (s *scanner) numa(base, text string, err error) (int, error) {
 	switch {
 	case host.Absent(err) && (s.inv.NUMANodes == 0 || s.inv.NUMANodes == 1):
 		return None, nil
@@ -66,7 +65,8 @@ func (s *scanner) bridgeNUMA(a Address) int {
 		}
 		return Unread
 	}
-	n, err := s.numa(a.dir() + "/")
+	text, err := s.fs.Line(a.dir() + "/" + NUMAFile)
+	n, err := s.numa(a.dir()+"/", text, err)
 	s.problem(err) // a bridge without one is no problem: what is below it may have one
 	return n
 }

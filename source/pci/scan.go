@@ -237,19 +237,22 @@ func parseModalias(text string, f *Function) bool {
 
 // attributes reads NUMA node, driver, physical function and IOMMU group.
 func (s *scanner) attributes(f *Function, base string) {
-	var err error
-	f.NUMA, err = s.numa(base)
+	dir := s.fs.In(strings.TrimSuffix(base, "/"))
+	defer dir.Close()
+	numa, err := dir.Line(NUMAFile)
+	f.NUMA, err = s.numa(base, numa, err)
 	s.unread(err)
-	driver, err := s.fs.Base(base + DriverFile)
+	driver, err := dir.Base(DriverFile)
 	f.Driver = sanitize.Terminal(driver)
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
-	s.physFn(f, base)
-	f.IOMMUGroup = s.iommuGroup(base)
+	physFn, err := dir.Base("physfn")
+	s.physFn(f, base, physFn, err)
+	group, err := dir.Base(IOMMUGroupFile)
+	f.IOMMUGroup = s.iommuGroup(base, group, err)
 }
 
-func (s *scanner) iommuGroup(base string) int {
-	text, err := s.fs.Base(base + IOMMUGroupFile)
+func (s *scanner) iommuGroup(base, text string, err error) int {
 	switch {
 	case host.Absent(err):
 		return None
@@ -265,8 +268,7 @@ func (s *scanner) iommuGroup(base string) int {
 	return group
 }
 
-func (s *scanner) physFn(f *Function, base string) {
-	name, err := s.fs.Base(base + "physfn")
+func (s *scanner) physFn(f *Function, base, name string, err error) {
 	if err != nil {
 		s.problem(err)
 		return

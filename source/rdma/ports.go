@@ -68,46 +68,47 @@ func (inv *Inventory) readPorts(ctx context.Context, facts Want, read func(targe
 // none. A reader that makes no progress for a while is left waiting for its device,
 // and another goes on with the next. When ctx ends, no further device is read.
 func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
-	type numbered struct {
-		device int
-		answer answer
-	}
-	from := make(chan numbered, n) // so that a reader never blocks on sending
-	var begun atomic.Int64         // devices whose reading has begun
+	answers := make([]atomic.Pointer[answer], n)
+	var begun, ended atomic.Int64 // devices whose reading has begun, and ended
+	done := make(chan struct{})   // closed when all have ended
 	reader := func() {
 		for ctx.Err() == nil {
 			i := int(begun.Add(1)) - 1
 			if i >= n {
 				return
 			}
-			from <- numbered{i, read(i)}
+			a := read(i)
+			answers[i].Store(&a)
+			if int(ended.Add(1)) == n {
+				close(done)
+			}
 		}
+	}
+	if n == 0 {
+		close(done)
 	}
 	go reader()
 	ticks := time.NewTicker(readerTimeout)
 	defer ticks.Stop()
-	answers := make([]*answer, n)
-	keep := func(a numbered) { answers[a.device] = &a.answer }
-	before := int64(0)
-	for missing := n; missing > 0; {
+	for before, waiting := int64(0), true; waiting; {
 		select {
-		case a := <-from:
-			keep(a)
-			missing--
 		case <-ticks.C:
 			if now := begun.Load(); now > before {
 				before = now
 			} else if int(now) < n {
 				go reader()
 			}
-		case <-ctx.Done():
-			for len(from) > 0 { // answers that had come as well
-				keep(<-from)
-			}
-			return answers
+		case <-done:
+			waiting = false
+		case <-ctx.Done(): // what has come by now counts
+			waiting = false
 		}
 	}
-	return answers
+	known := make([]*answer, n)
+	for i := range answers {
+		known[i] = answers[i].Load()
+	}
+	return known
 }
 
 // errStuck tells that an earlier Scan is still reading a device.
@@ -143,7 +144,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 	}
 	defer s.polled.Delete(d.dir)
 	for _, p := range d.Ports {
-		if state, _ := attribute(fs, d.PortFile(p.Number, StateFile)[1:], parseState); state != p.State {
+		if state, _ := attribute(fs, "", d.PortFile(p.Number, StateFile)[1:], parseState); state != p.State {
 			return true
 		}
 	}
@@ -154,7 +155,9 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 // nothing with them.
 func portsOf(fs *host.FS, of target, facts Want) (a answer) {
 	dir := of.dir + "/ports"
-	names, err := fs.Names(dir)
+	ports := fs.In(dir)
+	defer ports.Close()
+	names, err := ports.Names(".")
 	if err != nil {
 		a.err = err
 		return a
@@ -171,21 +174,21 @@ func portsOf(fs *host.FS, of target, facts Want) (a answer) {
 			continue
 		}
 		p := Port{Number: n}
-		base := dir + "/" + number + "/"
-		p.State, err = attribute(fs, base+StateFile, parseState)
+		base := number + "/"
+		p.State, err = attribute(ports, dir, base+StateFile, parseState)
 		problem(err)
-		p.LinkLayer, err = attribute(fs, base+LinkLayerFile, parseLinkLayer)
+		p.LinkLayer, err = attribute(ports, dir, base+LinkLayerFile, parseLinkLayer)
 		problem(err)
 		if facts&PhysicalStates != 0 && p.State != "ACTIVE" && p.State != "" {
-			p.Physical, err = attribute(fs, base+"phys_state", parsePhysical)
+			p.Physical, err = attribute(ports, dir, base+"phys_state", parsePhysical)
 			if !host.Absent(err) { // not every driver has it
 				problem(err)
 			}
 		}
-		p.RateGbps, err = attribute(fs, base+RateFile, parseRate)
+		p.RateGbps, err = attribute(ports, dir, base+RateFile, parseRate)
 		problem(err)
 		if facts&InUse != 0 && p.State == "ACTIVE" && p.LinkLayer == "Ethernet" {
-			p.RoCE, err = readRoCE(fs, base, of.net)
+			p.RoCE, err = readRoCE(fs, dir+"/"+base, of.net)
 			problem(err)
 		}
 		a.ports = append(a.ports, p)
@@ -194,14 +197,15 @@ func portsOf(fs *host.FS, of target, facts Want) (a answer) {
 	return a
 }
 
-// attribute reads a file of one line and parses it.
-func attribute[T any](fs *host.FS, name string, parse func(string) (T, error)) (value T, err error) {
-	text, err := fs.Line(name)
+// attribute reads a file of one line in a directory, of which in is the tree below, and
+// parses it.
+func attribute[T any](in *host.FS, dir, name string, parse func(string) (T, error)) (value T, err error) {
+	text, err := in.Line(name)
 	if err != nil {
 		return value, err
 	}
 	if value, err = parse(text); err != nil {
-		err = fmt.Errorf("/%s: %w", name, err)
+		err = fmt.Errorf("/%s/%s: %w", dir, name, err)
 	}
 	return value, err
 }

@@ -164,7 +164,7 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 	links, err := fs.Links(classDir)
 	for _, link := range links {
 		if d, ok := byClass(fs, functions, link); ok {
-			inv.add(fs, functions, d, facts)
+			inv.add(d)
 		}
 	}
 	if err != nil && !host.Absent(err) {
@@ -173,9 +173,12 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 	}
 	slices.SortFunc(inv.Devices, compare) // Of searches them
 	for _, d := range inv.byFunction(fs, functions) {
-		inv.add(fs, functions, d, facts)
+		inv.add(d)
 	}
 	slices.SortFunc(inv.Devices, compare)
+	for i := range inv.Devices { // those of physical functions before those of their virtual ones
+		inv.describe(fs, functions, &inv.Devices[i], facts)
+	}
 	inv.readPorts(ctx, facts, func(of target) answer { return s.ports(fs, of, facts) })
 	inv.namespaceMode(fs, functions)
 	return inv
@@ -198,13 +201,12 @@ func compare(a, b Device) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// add describes a device and lists it.
-func (inv *Inventory) add(fs *host.FS, functions *pci.Inventory, d Device, facts Want) {
+// add lists a device.
+func (inv *Inventory) add(d Device) {
 	if !d.placed {
 		inv.Complete = false
 		inv.problem(fmt.Errorf("/%s: no path to its PCI function", d.dir))
 	}
-	describe(fs, functions, &d, facts)
 	inv.Devices = append(inv.Devices, d)
 }
 
@@ -237,8 +239,9 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 
 func functionDir(a pci.Address) string { return a.File("")[1:] }
 
-// describe finds out what must not be touched, and what people want to know.
-func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Want) {
+// describe finds out what must not be touched, and what people want to know. Of a virtual
+// function only the latter is read: its board is that of its physical function.
+func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Want) {
 	var f *pci.Function
 	if d.PCI != nil {
 		f = functions.Find(*d.PCI)
@@ -251,9 +254,16 @@ func describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Want) {
 			management = f.KnownNIC().NVLinkManagement
 		}
 	}
-	if f != nil && f.NVLinkManagement {
+	var physical []*Device
+	if f != nil && f.PhysFn != nil && facts&Details == 0 {
+		physical = inv.Of(*f.PhysFn)
+	}
+	switch {
+	case f != nil && f.NVLinkManagement:
 		d.NVLinkManagement = true
-	} else if management != nil || facts&Details != 0 {
+	case len(physical) > 0:
+		d.Board, d.NVLinkManagement = physical[0].Board, physical[0].NVLinkManagement
+	case management != nil || facts&Details != 0:
 		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
 		d.NVLinkManagement = management != nil && slices.Contains(management.Boards, d.Board)
 	}

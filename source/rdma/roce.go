@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strconv"
+	"strings"
 
 	"gdr-features/host"
 )
@@ -59,17 +60,20 @@ func readRoCE(fs *host.FS, dir, net string) (r RoCE, err error) {
 // is in. In any other place there may be another device of that name, as the network
 // namespace of a container has its own.
 func readMTU(fs *host.FS, net, device string) (int, error) {
-	mtu, err := attribute(fs, net+device+"/mtu", parseMTU)
+	net = strings.TrimSuffix(net, "/")
+	in := fs.In(net)
+	defer in.Close()
+	mtu, err := attribute(in, net, device+"/mtu", parseMTU)
 	if !host.Absent(err) {
 		return mtu, err
 	}
-	names, unread := fs.Names(net)
+	names, unread := in.Names(".")
 	if unread != nil {
 		return 0, unread
 	}
 	for _, name := range names {
-		if master, none := fs.Link(net + name + "/master"); none == nil && path.Base(master) == device {
-			return attribute(fs, net+name+"/master/mtu", parseMTU)
+		if master, none := in.Link(name + "/master"); none == nil && path.Base(master) == device {
+			return attribute(in, net, name+"/master/mtu", parseMTU)
 		}
 	}
 	return 0, err
