@@ -105,7 +105,7 @@ func TestParseErrors(t *testing.T) {
 
 // Whatever the file says, it is an error or it can be judged.
 func FuzzParse(f *testing.F) {
-	example, err := os.ReadFile("../../deploy/examples/expect.yaml")
+	example, err := os.ReadFile("../../deploy/examples/expect.yaml.example")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path"
@@ -29,9 +30,12 @@ func TestMapExamples(t *testing.T) {
 		nodes []string // that they go to
 		set   []string // variables that the file sets
 	}{
-		"env-job": {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
-		"vllm":    {2, []string{"ready"}, []string{"VLLM_GPU_NIC_PCIE_MAPPING", "VLLM_NIC_SELECTION_VARS"}},
-		"mpijob":  {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
+		"env-job":        {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
+		"nccl":           {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
+		"vllm":           {2, []string{"ready"}, []string{"VLLM_GPU_NIC_PCIE_MAPPING", "VLLM_NIC_SELECTION_VARS"}},
+		"sglang":         {2, []string{"ready"}, nil}, // a file that it reads itself
+		"mpijob":         {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
+		"mpijob-nvshmem": {1, []string{"ready"}, []string{"NVSHMEM_HCA_LIST"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := shipped(t, "examples/"+name+".yaml")
@@ -52,8 +56,15 @@ func TestMapExamples(t *testing.T) {
 			for _, spec := range specs {
 				expectPicked(t, name, spec, nodes, want.nodes...)
 				file := sharedFile(t, &spec)
-				if !slices.ContainsFunc(all, func(s corev1.PodSpec) bool { return sources(s.Containers[0], file) }) {
+				if !slices.ContainsFunc(all, func(s corev1.PodSpec) bool { return reads(s.Containers[0], file) }) {
 					t.Errorf("no container reads %s", file)
+				}
+				if path.Ext(file) == ".json" {
+					file := printedFile(t, &spec)
+					if !json.Valid(file) {
+						t.Errorf("the map is\n%s", file)
+					}
+					continue
 				}
 				if diff := cmp.Diff(want.set, variables(t, &spec)); diff != "" {
 					t.Errorf("variables (-want +got):\n%s", diff)
@@ -135,27 +146,34 @@ func sharedFile(t *testing.T, spec *corev1.PodSpec) string {
 	return file
 }
 
-// sources reports whether a container's shell reads a file.
-func sources(c corev1.Container, file string) bool {
-	return strings.Contains(strings.Join(c.Command, " "), ". "+file)
+// reads reports whether a container's shell reads a file of variables, or its program a map.
+func reads(c corev1.Container, file string) bool {
+	command := strings.Join(c.Command, " ")
+	return strings.Contains(command, ". "+file) || strings.Contains(command, "--disaggregation-ib-device="+file)
 }
 
-// variables are those that the initContainer's program sets on a machine, but for the order
-// in which CUDA counts.
-func variables(t *testing.T, spec *corev1.PodSpec) (names []string) {
+// printedFile returns the file that the initContainer's program writes on a machine.
+func printedFile(t *testing.T, spec *corev1.PodSpec) []byte {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "env")
+	file := filepath.Join(t.TempDir(), "file")
 	args := slices.Clone(spec.InitContainers[0].Args)
 	args[slices.Index(args, "-f")+1] = file
 	c := exec.CommandContext(t.Context(), program("gdr-features"), append([]string{"--root", machine(t, "dell-xe9680-h100", "ready")}, args...)...)
-	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 && !slices.Contains(args, "file") {
 		t.Fatalf("%q: %v, %s", args, err, out)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
+	return text
+}
+
+// variables are those that the initContainer's program sets on a machine, but for the order
+// in which CUDA counts.
+func variables(t *testing.T, spec *corev1.PodSpec) (names []string) {
+	t.Helper()
+	for line := range strings.Lines(string(printedFile(t, spec))) {
 		if name, ok := strings.CutPrefix(line, "export "); ok {
 			name, _, _ = strings.Cut(name, "=")
 			names = append(names, name)

@@ -128,6 +128,7 @@ func TestPagesCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	rolledOut(t)
+	install(t, "mpijobs.yaml") // of an example
 	kubeconfig, err := shared.kubeconfig(t.TempDir(), "admin", shared.admin.token)
 	if err != nil {
 		t.Fatal(err)

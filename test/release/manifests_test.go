@@ -88,7 +88,7 @@ func TestKrew(t *testing.T) {
 				}
 			}
 			if platform == "linux-amd64" {
-				if want := "kubectl krew install --manifest=gdr.yaml --archive=" + archive + "\n"; documented(t, "kubectl krew ") != want {
+				if want := "kubectl krew install --manifest=gdr.yaml --archive=" + archive + "\n"; documented(t, guide, "kubectl krew ") != want {
 					t.Errorf("%s does not say %s", guide, want)
 				}
 				out, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin/kubectl-gdr"), "--help").CombinedOutput()

@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +27,11 @@ import (
 	"gdr-features/test/pages"
 )
 
-// guide is the document whose commands are run.
-const guide = "../../deploy/README.md"
+// The pages whose commands are run.
+const (
+	guide     = "../../deploy/README.md"
+	questions = "../../docs/administrator.md"
+)
 
 // TestRegistry pushes image and chart to a registry by the commands of deploy/README.md, and
 // pulls both again: the image has the digest that it had, the chart its bytes. What the
@@ -59,7 +63,7 @@ func TestRegistry(t *testing.T) {
 	ours := func(command string) string {
 		return strings.ReplaceAll(command, "registry.example.com", address)
 	}
-	shell(release, ours(documented(t, "sha256sum ")))
+	shell(release, ours(documented(t, guide, "sha256sum ")))
 
 	pulled := t.TempDir()
 	image := address + "/gdr-features:" + version
@@ -72,13 +76,28 @@ func TestRegistry(t *testing.T) {
 	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(raw))); got != want {
 		t.Errorf("the image in the registry has the digest %s, not %s:\n%s", got, want, raw)
 	}
+	digests := strings.Fields(shell(release, ours(documented(t, questions, "skopeo inspect --raw "))))
+	if want := []string{want, "-", want, "-"}; !slices.Equal(digests, want) {
+		t.Errorf("%s shows the digests %q, want %q", questions, digests, want)
+	}
+	size := 0
+	for _, layer := range strings.Fields(shell(release, ours(documented(t, questions, "skopeo inspect --format ")))) {
+		n, err := strconv.Atoi(layer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += n
+	}
+	if about := fmt.Sprintf("%.0f MB", float64(size)/1e6); !strings.Contains(read(t, questions), "\n"+about+" for each") {
+		t.Errorf("%s does not say that the image has %s", questions, about)
+	}
 	for _, arch := range []string{"amd64", "arm64"} {
 		if !strings.Contains(raw, `"architecture":"`+arch+`"`) {
 			t.Errorf("no image for %s in %s", arch, raw)
 		}
 	}
-	rendered := shell(pulled, ours(strings.Replace(documented(t, "helm install "), "helm install", "helm template "+kubeVersion, 1)))
-	applied := shell(release, ours(strings.Replace(documented(t, "sed "), "kubectl apply -f -", "cat", 1)))
+	rendered := shell(pulled, ours(strings.Replace(documented(t, guide, "helm install "), "helm install", "helm template "+kubeVersion, 1)))
+	applied := shell(release, ours(strings.Replace(documented(t, guide, "sed "), "kubectl apply -f -", "cat", 1)))
 	for _, manifests := range []string{rendered, applied} {
 		if got := images(manifests); !slices.Equal(got, []string{image}) {
 			t.Errorf("images %q are installed, not %s", got, image)
@@ -90,18 +109,17 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// documented returns the block of commands in the guide that begins with a text and names this
-// test.
-func documented(t *testing.T, begins string) string {
+// documented returns the block of commands in a page that begins with a text and names this test.
+func documented(t *testing.T, path, begins string) string {
 	t.Helper()
-	page, err := pages.Read(".", guide)
+	page, err := pages.Read(".", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	test, _, _ := strings.Cut(t.Name(), "/")
 	i := slices.IndexFunc(page.Blocks, func(b pages.Block) bool { return strings.HasPrefix(b.Text, begins) && slices.Contains(b.Tests(), test) })
 	if i < 0 {
-		t.Fatalf("%s: no commands %q", guide, begins)
+		t.Fatalf("%s: no commands %q", path, begins)
 	}
 	return page.Blocks[i].Text
 }
@@ -178,4 +196,13 @@ func certify(t *testing.T, dir string) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	return &tls.Config{RootCAs: pool}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
