@@ -18,11 +18,11 @@ import (
 	"gdr-features/test/testsize"
 )
 
-// TestAnswers compares what vLLM's, SGLang's and Mooncake's own code made of the map of every
+// TestAnswers compares what vLLM's, SGLang's, Mooncake's and ModelExpress's own code made of the map of every
 // machine ("hack/check.sh frameworks" recorded it) with the map. A new machine has no answers before
 // somebody with the sources of these frameworks records them.
 func TestAnswers(t *testing.T) {
-	writers := map[string]func(*testing.T, *assign.Assignment, frameworks.Settings) string{"vllm": vllmAnswer, "sglang": sglangAnswer, "mooncake": mooncakeAnswer}
+	writers := map[string]func(*testing.T, *assign.Assignment, frameworks.Settings) string{"vllm": vllmAnswer, "sglang": sglangAnswer, "mooncake": mooncakeAnswer, "modelexpress": modelExpressAnswer}
 	kept := map[string]map[string]string{}
 	for name := range writers {
 		kept[name] = answers(t, "../../testdata/frameworks/"+name+".txt")
@@ -104,6 +104,18 @@ func vllmAnswer(_ *testing.T, m *assign.Assignment, s frameworks.Settings) strin
 		}
 		return strings.Join(words, " ")
 	})
+}
+
+// modelExpressAnswer: each worker has an entry.
+func modelExpressAnswer(_ *testing.T, m *assign.Assignment, s frameworks.Settings) string {
+	var given string
+	for _, v := range s.Variables {
+		given += "given " + v.Name + "=" + v.Value + "\n"
+	}
+	if given == "" {
+		return ""
+	}
+	return given + gpuLines(m, func(c assign.Choice) string { return fmt.Sprintf("%s:%d", c.NIC.RDMA, c.NIC.Port) })
 }
 
 func names(nics []*assign.NIC) []string {

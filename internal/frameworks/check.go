@@ -247,7 +247,7 @@ func (j *judge) balanced(f *Finding, given [][]*assign.NIC) {
 func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 	j.each(f, given)
 	type share struct{ left, near int }
-	out, gpus := map[share][]string{}, map[share][]string{}
+	out, gpus := map[share][]*assign.NIC{}, map[share][]string{}
 	var shares []share
 	used := slices.Concat(given...)
 	for i, c := range j.Choices {
@@ -257,19 +257,19 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 		case len(left) == 0 || len(given[i]) == 0:
 		case s.left < s.near:
 			shares = append(shares, s)
-			out[s], gpus[s] = append(out[s], namesOf(left)...), append(gpus[s], c.GPU.Address.String())
+			out[s], gpus[s] = append(out[s], left...), append(gpus[s], c.GPU.Address.String())
 		case given[i][0].Aside != "" && j.Level(c, given[i][0]).Rank() <= c.Level.Rank():
 			j.ofGPUs(f, "the GPU %v is given only %s (%s)", c.GPU.Address, given[i][0].RDMA, given[i][0].Aside)
 		}
 	}
 	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(b.left*a.near-a.left*b.near, a.near-b.near) })
 	for _, s := range slices.Compact(shares) {
-		slices.Sort(out[s])
+		slices.SortFunc(out[s], inVerbsOrder)
 		say := (*Finding).leave
 		if j.UnknownGPUs != "" {
 			say = (*Finding).unknown
 		}
-		say(f, "left out: %s; bandwidth lost by %s: %d%%", strings.Join(slices.Compact(out[s]), ", "),
+		say(f, "left out: %s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
 			plural(gpus[s]), 100*s.left/s.near)
 	}
 	if len(shares) == 0 {

@@ -1,4 +1,4 @@
-"""Asks the code of vLLM or of SGLang what it makes of a map of GPUs and NICs.
+"""Asks the code of vLLM, SGLang or ModelExpress what it makes of a map of GPUs and NICs.
 
 ask.py FRAMEWORK SOURCES reads questions from standard input, a JSON object a line:
 
@@ -145,6 +145,17 @@ def sglang(sources):
     return ask
 
 
+def modelexpress(sources):
+    """_resolve_nic_pin gives what each worker sets as UCX_NET_DEVICES."""
+    module = load(sources, "modelexpress_client/python/modelexpress/ucx_utils.py")
+
+    def ask(question, rank):
+        module.envs = Environment()
+        return {"devices": module._resolve_nic_pin(rank)}
+
+    return ask
+
+
 def answer(ask, question):
     """Asks in a process of its own for each GPU: its root and environment change."""
     said = {}
@@ -169,13 +180,16 @@ def answer(ask, question):
     return said
 
 
+ASK = {"vllm": vllm, "sglang": sglang, "modelexpress": modelexpress}
+
+
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("vllm", "sglang"):
-        sys.exit("usage: ask.py vllm|sglang SOURCES < QUESTIONS")
+    if len(sys.argv) != 3 or sys.argv[1] not in ASK:
+        sys.exit(f"usage: ask.py {'|'.join(ASK)} SOURCES < QUESTIONS")
     if os.geteuid() != 0:
         sys.exit("ask.py: it needs root, to make the tree of a machine its root directory (unshare -r is enough)")
     sys.meta_path.insert(0, Replace())
-    ask = {"vllm": vllm, "sglang": sglang}[sys.argv[1]](sys.argv[2])
+    ask = ASK[sys.argv[1]](sys.argv[2])
     for line in sys.stdin:
         print(json.dumps(answer(ask, json.loads(line))), flush=True)
 

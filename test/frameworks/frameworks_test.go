@@ -1,6 +1,6 @@
 //go:build frameworks
 
-// Package frameworks asks the code of vLLM, SGLang and Mooncake what it makes of what env
+// Package frameworks asks the code of vLLM, SGLang, Mooncake and ModelExpress what it makes of what env
 // prints. See README.md.
 package frameworks
 
@@ -152,27 +152,45 @@ func keep(t *testing.T, framework string, of func(t *testing.T, root string) str
 	}
 }
 
+// variables asks about what is printed for a framework; given is "" where that is nothing, and
+// env says why.
+func variables(t *testing.T, framework, root string) (q question, given string) {
+	t.Helper()
+	q = question{Root: root, GPUs: gpus(t, root), Env: map[string]string{}}
+	for line := range strings.Lines(string(printed(t, root, "--for", framework, "-o", "dotenv"))) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && name[0] != '#' {
+			q.Env[name] = value
+			given += "given " + line
+		}
+	}
+	return q, given
+}
+
 func TestVLLM(t *testing.T) {
 	ask := start(t, "vllm", source(t, "VLLM_SRC"))
 	keep(t, "vllm", func(t *testing.T, root string) string {
-		q := question{Root: root, GPUs: gpus(t, root), Env: map[string]string{}}
-		var given strings.Builder
-		for line := range strings.Lines(string(printed(t, root, "--for", "vllm", "-o", "dotenv"))) {
-			if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && name[0] != '#' {
-				q.Env[name] = value
-				given.WriteString("given " + line)
-			}
-		}
-		if given.Len() == 0 { // env says why
+		q, given := variables(t, "vllm", root)
+		if given == "" {
 			return ""
 		}
-		return given.String() + lines(t, ask(t, q), func(said map[string]string) string {
+		return given + lines(t, ask(t, q), func(said map[string]string) string {
 			var set []string
 			for _, name := range slices.Sorted(maps.Keys(said)) {
 				set = append(set, name+"="+said[name])
 			}
 			return strings.Join(set, " ")
 		})
+	})
+}
+
+func TestModelExpress(t *testing.T) {
+	ask := start(t, "modelexpress", source(t, "MODELEXPRESS_SRC"))
+	keep(t, "modelexpress", func(t *testing.T, root string) string {
+		q, given := variables(t, "modelexpress", root)
+		if given == "" {
+			return ""
+		}
+		return given + lines(t, ask(t, q), func(said map[string]string) string { return said["devices"] })
 	})
 }
 
