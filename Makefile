@@ -57,7 +57,7 @@ fuzz: ## run each fuzz target for FUZZTIME, 20s (15 min)
 	@./hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## measure CPU and memory (2 min; gcc, pci.ids)
+bench: ## measure CPU, memory and size (1 min; gcc, lstopo)
 	$(GO) run ./bench $(BENCHFLAGS)
 
 .PHONY: golden

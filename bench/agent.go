@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"io"
-	"slices"
 	"syscall"
+	"testing"
 	"time"
 
 	"gdr-features/host"
@@ -20,94 +17,61 @@ const (
 	looks    = 3600
 )
 
-// idle is what an hour of the agent costs, in ms of CPU.
-type idle struct {
-	readings, looks float64
-	// bare is the cost of the same in C: as many runs of bare, and one of life that
-	// looks as often.
-	bare float64
-}
+// cpuPerOp is the metric of the benchmarks.
+const cpuPerOp = "cpu-ns/op"
 
-// share is the CPU use, in percent of one core.
-func (i idle) share() float64 { return (i.readings + i.looks) / time.Hour.Seconds() / 1e3 * 100 }
-
-// times is the cost of the hour relative to bare.
-func (i idle) times() float64 { return (i.readings + i.looks) / i.bare }
-
-// hours is how many idle hours are measured.
-const hours = 5
-
-// idleHours does the readings of some hours back to back, in turns with the same in C:
-// whatever slows the machine down slows down both. An agent that sleeps in between wakes
-// with colder caches.
-func idleHours(ctx context.Context, bin binaries, tree string, bare *series) ([]idle, error) {
+// idleShare is the CPU time of an idle agent, in percent of a core. One that sleeps between
+// its readings wakes with colder caches.
+func idleShare(tree string) (float64, error) {
 	fs, err := host.Open(host.Options{Root: tree})
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer fs.Close()
-	r := machine.NewReader(fs, machine.ForPublishing)
-	if first := r.Read(ctx, machine.All); len(first.Labels) == 0 {
-		return nil, fmt.Errorf("%s has no labels", tree)
+	ns := func(benchmark func(*testing.B, *machine.Reader)) float64 {
+		return testing.Benchmark(func(b *testing.B) { benchmark(b, machine.NewReader(fs, machine.ForPublishing)) }).Extra[cpuPerOp]
 	}
-	life := &series{name: "life", argv: []string{bin.life, tree, fmt.Sprint(looks)}, want: "ports="}
-	var all []idle
-	for range hours {
-		var now idle
-		for range readings {
-			c, err := bare.once(ctx, bin.launch)
-			if err != nil {
-				return nil, err
-			}
-			now.bare += c.cpu
-		}
-		c, err := life.once(ctx, bin.launch)
-		if err != nil {
-			return nil, err
-		}
-		now.bare += c.cpu
-		now.readings = spent(func() {
-			for range readings {
-				r.Read(ctx, machine.All)
-			}
-		})
-		moved := false
-		now.looks = spent(func() {
-			for range looks {
-				moved = r.PortsMoved(ctx) || moved
-			}
-		})
-		if moved {
-			return nil, fmt.Errorf("a port in %s has moved", tree)
-		}
-		all = append(all, now)
+	all, ports := ns(readAll), ns(lookAtPorts)
+	if all == 0 || ports == 0 {
+		return 0, fmt.Errorf("the agent cannot read %s", tree)
 	}
-	return all, nil
+	return (readings*all + looks*ports) / float64(time.Hour) * 100, nil
 }
 
-// middle is the hour with the median of the ratios to bare.
-func middle(all []idle) idle {
-	return slices.SortedFunc(slices.Values(all), func(a, b idle) int { return cmp.Compare(a.times(), b.times()) })[len(all)/2]
+// readAll reads everything, as the agent does again and again.
+func readAll(b *testing.B, r *machine.Reader) {
+	read := func() {
+		if got := r.Read(b.Context(), machine.All); len(got.Labels) == 0 {
+			b.Fatal("no labels")
+		}
+	}
+	read()
+	perOp(b, read)
 }
 
-// spent is the CPU time of a function in this process, in ms.
-func spent(do func()) float64 {
+// lookAtPorts looks whether the state of a port has changed.
+func lookAtPorts(b *testing.B, r *machine.Reader) {
+	r.Read(b.Context(), machine.All)
+	perOp(b, func() {
+		if r.PortsMoved(b.Context()) {
+			b.Fatal("a port has moved")
+		}
+	})
+}
+
+// perOp does something again and again and reports its CPU time.
+func perOp(b *testing.B, do func()) {
 	before := usage()
-	do()
-	return usage() - before
+	for b.Loop() {
+		do()
+	}
+	b.ReportMetric(float64(usage()-before)/float64(b.N), cpuPerOp)
 }
 
-func usage() float64 {
+func usage() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err) // the kernel knows this call
 	}
-	return float64(time.Duration(u.Utime.Nano()+u.Stime.Nano())) / float64(time.Millisecond)
-}
-
-func idleTable(w io.Writer, i idle) {
-	fmt.Fprintf(w, "\n%-40s %8s\n", "an idle hour of the agent, 8 GPUs", "CPU ms")
-	fmt.Fprintf(w, "%-40s %8.0f\n", fmt.Sprintf("%d readings of everything", readings), i.readings)
-	fmt.Fprintf(w, "%-40s %8.0f\n", fmt.Sprintf("%d looks at the ports", looks), i.looks)
-	fmt.Fprintf(w, "%-40s %8.0f\n", "for comparison: the same in C", i.bare)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

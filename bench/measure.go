@@ -3,117 +3,85 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 )
 
-// cost is what one run of a program took.
-type cost struct {
-	cpu  float64 // user and system time, ms
-	peak float64 // resident memory, MB
+// program is one program on one tree, and what its runs took.
+type program struct {
+	name string
+	argv []string
+	env  []string // all of its environment
+	want string   // part of the output, which proves that it read the tree
+	cpu  []float64
 }
 
-// series is one program on one tree, and what its runs took.
-type series struct {
-	name  string
-	argv  []string
-	want  string // part of the output
-	costs []cost
+// programs are those on one tree.
+type programs struct{ labels, check, bare, bareCheck, lstopo *program }
+
+func (p programs) all() []*program {
+	return []*program{p.labels, p.bare, p.lstopo, p.check, p.bareCheck}
 }
 
-// subject is one tree and the programs on it. ghw, and check with what it is held
-// against, may be nil.
-type subject struct {
-	functions          int
-	product, bare, ghw *series
-	check, bareCheck   *series
-	otherFamily        *series // labels on the same machine with NICs of another family
-}
-
-// programs are in the order they take turns in.
-func (s subject) programs() []*series {
-	if s.ghw == nil {
-		return []*series{s.product, s.bare}
+func onTree(dir, product, bare, lstopo string) programs {
+	const counted = "gpus=8"
+	return programs{
+		labels:    &program{name: "labels", argv: []string{product, "--root", dir, "labels"}, want: "gdr.gpus=8\n"},
+		check:     &program{name: "check", argv: []string{product, "--root", dir, "check"}, want: "PCIe links"},
+		bare:      &program{name: "bare", argv: []string{bare, dir}, want: counted},
+		bareCheck: &program{name: "bare check", argv: []string{bare, dir, "check"}, want: counted},
+		lstopo:    &program{name: "lstopo", argv: []string{lstopo, "--of", "console"}, env: []string{"HWLOC_FSROOT=" + dir}, want: "OpenFabrics"},
 	}
-	return []*series{s.product, s.bare, s.ghw, s.check, s.bareCheck, s.otherFamily}
 }
 
-// warmUp rounds come first and do not count.
-const warmUp = 3
-
-// measure runs every program on every tree in turns.
-func measure(ctx context.Context, launch string, all []subject, rounds int) error {
-	for round := range warmUp + rounds {
-		for _, s := range all {
-			for _, p := range s.programs() {
-				c, err := p.once(ctx, launch)
-				if err != nil {
-					return fmt.Errorf("%s on %d functions: %w", p.name, s.functions, err)
-				}
-				if round >= warmUp {
-					p.costs = append(p.costs, c)
-				}
-			}
-		}
+// once runs the program and notes the CPU time it took, in ms.
+func (p *program) once(ctx context.Context) error {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
+	cmd.Env = append([]string{}, p.env...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil || !strings.Contains(stdout.String(), p.want) {
+		return fmt.Errorf("%q: %w, %.300q on standard output, which must contain %q: %s", p.argv, err, &stdout, p.want, &stderr)
 	}
+	p.cpu = append(p.cpu, float64((cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()).Microseconds())/1e3)
 	return nil
 }
 
-// once runs the program through launch, in an empty environment: no settings of the
-// Go runtime, and no user's own pci.ids.
-func (s *series) once(ctx context.Context, launch string) (c cost, err error) {
-	report, w, err := os.Pipe()
+// least is the CPU time of the cheapest run.
+func (p *program) least() float64 { return slices.Min(p.cpu) }
+
+// scatter is the median of the runs, times the cheapest.
+func (p *program) scatter() float64 {
+	return slices.Sorted(slices.Values(p.cpu))[len(p.cpu)/2] / p.least()
+}
+
+// peakOf is the peak of the resident memory of a program, in MB. The program is started by
+// another process of this one's: Linux counts the memory of the process that starts a
+// program as the program's own (fs/exec.c, exec_mmap), and this one has grown by now.
+func peakOf(ctx context.Context, argv []string) (mb float64, err error) {
+	self, err := os.Executable()
 	if err != nil {
-		return c, err
+		return 0, err
 	}
-	defer report.Close()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, launch, s.argv...)
-	cmd.Env, cmd.ExtraFiles = []string{}, []*os.File{w}
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = errors.Join(cmd.Run(), w.Close())
-	if err != nil {
-		return c, fmt.Errorf("%w: %s", err, &stderr)
+	text, err := exec.CommandContext(ctx, self, append([]string{"peak"}, argv...)...).Output()
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &mb)
 	}
-	var user, system, peak float64
-	var status int
-	if _, err := fmt.Fscan(report, &user, &system, &peak, &status); err != nil {
-		return c, fmt.Errorf("what it cost: %w", err)
-	}
-	if status != 0 || !strings.Contains(stdout.String(), s.want) {
-		return c, fmt.Errorf("exit status %d, %q on standard output, which must contain %q: %s", status, &stdout, s.want, &stderr)
-	}
-	return cost{cpu: (user + system) / 1e3, peak: peak * 1024 / 1e6}, nil
+	return mb, err
 }
 
-// cpu returns the times of all runs.
-func (s *series) cpu() []float64 {
-	all := make([]float64, len(s.costs))
-	for i, c := range s.costs {
-		all[i] = c.cpu
+func peak(ctx context.Context, out io.Writer, argv []string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = []string{}
+	if err := cmd.Run(); err != nil {
+		return err
 	}
-	return all
-}
-
-// peak is the largest of the series.
-func (s *series) peak() float64 {
-	peak := 0.0
-	for _, c := range s.costs {
-		peak = max(peak, c.peak)
-	}
-	return peak
-}
-
-// median returns the value in the middle, or half way between the two there.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage) //nolint:forcetypeassert // on Unix
+	_, err := fmt.Fprintln(out, float64(usage.Maxrss)*1024/1e6)
+	return err
 }

@@ -107,7 +107,7 @@ type answer struct {
 type file struct {
 	*io.SectionReader
 	data  []byte
-	end   error           // what follows the bytes
+	end   error            // what follows the bytes
 	asked func(upTo int64) // told how far a reader asks
 }
 

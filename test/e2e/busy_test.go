@@ -1,18 +1,13 @@
 package e2e
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 )
 
-// within fails the test if something took longer than its limit, and skips it if other programs
-// used the machine meanwhile. busy is from watchLoad.
+// within fails the test if something took longer than its limit, and skips it if the machine
+// was too busy to tell. busy is from watchLoad.
 func within(t *testing.T, what string, took, limit time.Duration, busy func() string) {
 	t.Helper()
 	switch reason := busy(); {
@@ -23,32 +18,31 @@ func within(t *testing.T, what string, took, limit time.Duration, busy func() st
 	}
 }
 
-// watchLoad measures the CPU time of other programs than this test and those it has
-// started. The function that it gives tells why times measured meanwhile are meaningless,
-// or "".
+// watchLoad sleeps for a moment, again and again. The function that it returns ends that, and
+// tells why times measured meanwhile are meaningless, or "": one of the sleeps took much
+// longer than asked for, as do those of the programs under test.
 func watchLoad(t *testing.T) func() string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "watch")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./test/busy/watch")
-	build.Dir = repository
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	cmd := exec.CommandContext(t.Context(), program, strconv.Itoa(os.Getpid()))
-	var said, wrong strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &wrong
-	end, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() string {
-		t.Helper()
-		if err := errors.Join(end.Close(), cmd.Wait()); err != nil {
-			t.Fatalf("%v: %s", err, &wrong)
+	const moment, most = 10 * time.Millisecond, 100 * time.Millisecond
+	stop, longest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var late time.Duration
+		for {
+			began := time.Now()
+			select {
+			case <-stop:
+				longest <- late
+				return
+			case <-time.After(moment):
+				late = max(late, time.Since(began)-moment)
+			}
 		}
-		return strings.TrimSpace(said.String())
+	}()
+	return func() string {
+		close(stop)
+		if late := <-longest; late > most {
+			return fmt.Sprintf("a sleep of %v took %v longer", moment, late.Round(time.Millisecond))
+		}
+		return ""
 	}
 }

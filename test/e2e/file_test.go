@@ -20,7 +20,7 @@ import (
 // takes some 100 ms more. These do not: each is made in the middle between two rounds of
 // the master.
 //
-// No test runs at the same time. Where other programs use the machine, the test is skipped
+// No test runs at the same time. Where the machine is too busy to tell, the test is skipped
 // and says so.
 func TestFeatureFile(t *testing.T) {
 	n := newNode(t, &shared, "feature-file")

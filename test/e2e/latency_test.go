@@ -13,7 +13,7 @@ import (
 // The time from a changed fact to the label on the Node: 200 changes on ten nodes. The
 // kernel sends no events about a directory of files, so the agent reads it four times a
 // second instead. nfd-master takes up to a second of the time: it updates Nodes once a
-// second. No test runs at the same time. Where other programs use the machine, the test is
+// second. No test runs at the same time. Where the machine is too busy to tell, the test is
 // skipped and says so.
 func TestLatency(t *testing.T) {
 	const nodes, changes, limit = 10, 20, 2 * time.Second
