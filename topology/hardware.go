@@ -5,6 +5,7 @@ import (
 
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
 )
 
@@ -47,7 +48,7 @@ func (b *builder) hardware() {
 		byDefault := tristate.False
 		for i, nic := range nics {
 			allowed := b.allowed(gpu.Function, nic)
-			byDefault = tristate.Or(byDefault, tristate.And(allowed, b.usedByDefault(gpu.Function, nic, b.nccl.level(gpu.Function, placed[i].at))))
+			byDefault = tristate.Or(byDefault, tristate.And(allowed, b.usedByDefault(gpu.Function, nic, levelOf[b.nccl.Path(gpu.Function, placed[i].At)])))
 			b.m.Reachable = tristate.Or(b.m.Reachable, allowed)
 		}
 		bests = append(bests, gpu.Level)
@@ -108,7 +109,7 @@ func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.St
 		return tristate.Unknown
 	case PHB, NODE, SYS:
 	}
-	if b.unmatchedDataDirect(nic) || level == PHB && b.mayRaise(gpu, nic) {
+	if b.unmatchedDataDirect(nic) || level == PHB && nccl.RaisedByRCCL(b.Processor, gpu, nic) {
 		return tristate.Unknown
 	}
 	return tristate.False

@@ -6,6 +6,8 @@ package topology
 import (
 	"fmt"
 	"strings"
+
+	"gdr-features/topology/nccl"
 )
 
 // Level is the distance between a GPU and a NIC; nearer is smaller.
@@ -22,6 +24,9 @@ const (
 	NODE          // several host bridges of one NUMA node
 	SYS           // the interconnect between NUMA nodes
 )
+
+// levelOf are NCCL's paths as levels.
+var levelOf = [...]Level{nccl.PIX: PIX, nccl.PXB: PXB, nccl.P2C: P2C, nccl.PHB: PHB, nccl.SYS: SYS}
 
 var levelNames = [...]string{"", "PIX", "PXB", "P2C", "PHB", "NODE", "SYS"}
 

@@ -10,13 +10,14 @@ import (
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // machinesDir holds the descriptions of real and of made-up machines.
 const machinesDir = "../testdata/machines"
 
 // collect reads a machine in a state from a tree on disk, as a command would.
-func collect(t *testing.T, m *machine.Machine, s machine.State, file *topology.File) report.Report {
+func collect(t *testing.T, m *machine.Machine, s machine.State, file *nccl.File) report.Report {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: m.Tree(t, s)})
 	if err != nil {

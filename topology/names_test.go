@@ -7,6 +7,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology/nccl"
 )
 
 // namedFile has a NIC's name on a bridge beside the GPU, on a CPU, below a switch, and in ways that
@@ -25,31 +26,38 @@ const namedFile = `<system version="1">
 </cpu>
 </system>`
 
+// levels are those of nvidia-smi and of NCCL.
+type levels struct{ Level, NCCL Level }
+
 // TestNames: NCCL finds a NIC by the name of its RDMA device, wherever its function is
 // (src/graph/xml.cc, ncclTopoFillNet).
 func TestNames(t *testing.T) {
+	file, err := nccl.ParseFile([]byte(namedFile))
+	if err != nil {
+		t.Fatal(err)
+	}
 	at81, none := "0000:81:00.0", "0000:99:00.0" // in the file and not
 	for _, tt := range []struct {
 		name, function string
 		auxiliary, efa bool
-		want           inBoth
+		want           levels
 		fromFile       bool
 	}{
-		{name: "near", function: none, want: inBoth{PIX, PIX}, fromFile: true},
-		{name: "bridge", function: none, want: inBoth{PHB, PHB}, fromFile: true},
-		{name: "on_cpu", function: none, want: inBoth{PHB, PHB}, fromFile: true},
-		{name: "far", function: none, want: inBoth{SYS, SYS}, fromFile: true},
-		{name: "twice", function: none, want: inBoth{PIX, PIX}, fromFile: true}, // the first counts
-		{name: "second", function: none, want: inBoth{NODE, Unknown}},           // of two elements nic of one pci
-		{name: "plain", function: none, want: inBoth{NODE, PHB}},
-		{name: "near", function: at81, want: inBoth{SYS, PIX}, fromFile: true}, // the function stays where it is
-		{name: "near", function: none, auxiliary: true, want: inBoth{PIX, PIX}, fromFile: true},
-		{name: "plain", function: none, auxiliary: true, want: inBoth{NODE, Unknown}},
-		{name: "near", function: none, efa: true, want: inBoth{NODE, Unknown}}, // a plugin may have other names
-		{name: "far", function: at81, efa: true, want: inBoth{SYS, SYS}, fromFile: true},
-		{name: "", function: none, want: inBoth{NODE, PHB}},
+		{name: "near", function: none, want: levels{PIX, PIX}, fromFile: true},
+		{name: "bridge", function: none, want: levels{PHB, PHB}, fromFile: true},
+		{name: "on_cpu", function: none, want: levels{PHB, PHB}, fromFile: true},
+		{name: "far", function: none, want: levels{SYS, SYS}, fromFile: true},
+		{name: "twice", function: none, want: levels{PIX, PIX}, fromFile: true}, // the first counts
+		{name: "second", function: none, want: levels{NODE, Unknown}},           // of two elements nic of one pci
+		{name: "plain", function: none, want: levels{NODE, PHB}},
+		{name: "near", function: at81, want: levels{SYS, PIX}, fromFile: true}, // the function stays where it is
+		{name: "near", function: none, auxiliary: true, want: levels{PIX, PIX}, fromFile: true},
+		{name: "plain", function: none, auxiliary: true, want: levels{NODE, Unknown}},
+		{name: "near", function: none, efa: true, want: levels{NODE, Unknown}}, // a plugin may have other names
+		{name: "far", function: at81, efa: true, want: levels{SYS, SYS}, fromFile: true},
+		{name: "", function: none, want: levels{NODE, PHB}},
 	} {
-		g, n := placed(gpu(t, "0000:01:00.0"), 0), placed(nic(t, tt.function), 0)
+		g, n := on("0000:01:00.0", 0x10de, 0x2330, 0x030200), on(tt.function, 0x15b3, 0x101e, 0x020700)
 		n.RootBus = "pci0000:80"
 		if tt.efa {
 			n.Vendor, n.Device, n.Class = 0x1d0f, 0xefa0, 0x020000
@@ -60,15 +68,15 @@ func TestNames(t *testing.T) {
 			devices = nil
 		}
 		m := Build(Inputs{
-			PCI:  &pci.Inventory{Functions: []pci.Function{*g, *n}},
+			PCI:  &pci.Inventory{Functions: []pci.Function{g, n}},
 			RDMA: &rdma.Inventory{Devices: devices},
-			File: parse(t, namedFile),
+			File: file,
 		})
 		p := m.Pairs[0]
-		if got := (inBoth{p.Level, p.NCCL}); got != tt.want || p.FromFile != tt.fromFile {
+		if got := (levels{p.Level, p.NCCL}); got != tt.want || p.FromFile != tt.fromFile {
 			t.Errorf("%+v: %v %v, from the file: %v", tt, got.Level, got.NCCL, p.FromFile)
 		}
-		bare := Build(Inputs{PCI: &pci.Inventory{Functions: []pci.Function{*g, *n}}, RDMA: &rdma.Inventory{}, File: parse(t, namedFile)})
+		bare := Build(Inputs{PCI: &pci.Inventory{Functions: []pci.Function{g, n}}, RDMA: &rdma.Inventory{}, File: file})
 		if m.Level != bare.Level || m.Best != bare.Best || m.NCCLDefault != bare.NCCLDefault || m.Origin != bare.Origin {
 			t.Errorf("%+v: %v %v %v %v, and without driver %v %v %v %v", tt, m.Level, m.Best, m.NCCLDefault, m.Origin,
 				bare.Level, bare.Best, bare.NCCLDefault, bare.Origin)
@@ -98,11 +106,15 @@ func TestNamesNeedAttributes(t *testing.T) {
 		if text == namedFile {
 			t.Fatalf("%s is not in the file", tt.attribute)
 		}
-		g, n := placed(gpu(t, "0000:01:00.0"), 0), placed(nic(t, "0000:99:00.0"), 0)
+		g, n := on("0000:01:00.0", 0x10de, 0x2330, 0x030200), on("0000:99:00.0", 0x15b3, 0x101e, 0x020700)
+		file, err := nccl.ParseFile([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
 		m := Build(Inputs{
-			PCI:  &pci.Inventory{Functions: []pci.Function{*g, *n}},
+			PCI:  &pci.Inventory{Functions: []pci.Function{g, n}},
 			RDMA: &rdma.Inventory{Devices: []rdma.Device{{Name: "far", PCI: &n.Address}}},
-			File: parse(t, text),
+			File: file,
 		})
 		got := ""
 		if m.FileRefused != nil {

@@ -15,6 +15,7 @@ import (
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // ncclLevels returns NCCL's levels by the names that the description uses.
@@ -171,9 +172,9 @@ func TestNICsByName(t *testing.T) {
 	}
 }
 
-func parseFile(t *testing.T, text string) *topology.File {
+func parseFile(t *testing.T, text string) *nccl.File {
 	t.Helper()
-	file, err := topology.ParseFile([]byte(text))
+	file, err := nccl.ParseFile([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
 )
 
@@ -151,13 +152,25 @@ type Matrix struct {
 	// Machine are the names that the firmware gives the machine.
 	Machine dmi.Names
 
-	nccl   *ncclRatings
-	places []ncclFunction // of NICs, by their indexes
-	file   *File
+	nccl   *nccl.Ratings
+	places []nccl.Device // of NICs, by their indexes
+	file   *nccl.File
 }
 
 // InFile reports whether a function is in the machine's topology file.
-func (m *Matrix) InFile(f *pci.Function) bool { return m.file.find(f) != nil }
+func (m *Matrix) InFile(f *pci.Function) bool { return m.file.Find(f) != nil }
+
+// GPUInNCCL and NICInNCCL return where NCCL finds a GPU and a NIC, by their indexes.
+func (m *Matrix) GPUInNCCL(gpu int) nccl.Place {
+	return m.nccl.Place(nccl.Itself(m.GPUs[gpu].Function))
+}
+
+// NICInNCCL is described at GPUInNCCL.
+func (m *Matrix) NICInNCCL(nic int) nccl.Place { return m.nccl.Place(m.places[nic]) }
+
+// NCCLFails says why NCCL does not start on this machine, or with its topology file;
+// nil where it does.
+func (m *Matrix) NCCLFails() error { return m.nccl.Failed }
 
 // Source is what the levels of pairs rest on: Origin, or FromFile where some are from the
 // topology file by a NIC's name, which Origin does not count.
@@ -180,7 +193,7 @@ type Inputs struct {
 	RDMA *rdma.Inventory
 	// File is the machine's NCCL topology file, nil when it has none or when it
 	// cannot be read (FileUnread).
-	File       *File
+	File       *nccl.File
 	FileUnread bool
 	// Virtual reports whether the system runs under a hypervisor.
 	Virtual tristate.State
@@ -207,7 +220,7 @@ func Build(facts Inputs) Matrix {
 	if b.m.file = b.File; b.File != nil {
 		b.m.FileName, b.m.FileRefused = b.File.Name, b.File.Refused
 		if b.m.FileRefused == nil {
-			b.m.FileRefused = b.m.nccl.fault
+			b.m.FileRefused = b.m.nccl.Fault
 		}
 	}
 	return b.m
@@ -215,7 +228,7 @@ func Build(facts Inputs) Matrix {
 
 // pairs rates every pair.
 func (b *builder) pairs() {
-	at := make([]ncclFunction, len(b.m.NICs))
+	at := make([]nccl.Device, len(b.m.NICs))
 	for j := range b.m.NICs {
 		at[j] = b.placeOf(&b.m.NICs[j])
 	}
@@ -230,7 +243,7 @@ func (b *builder) pairs() {
 				if level, ok := b.byName(gpu, n, at[j]); ok {
 					p.Level, p.FromFile = level, true
 				}
-				p.NCCL = b.m.nccl.level(gpu, at[j])
+				p.NCCL = levelOf[b.m.nccl.Path(gpu, at[j])]
 				p.Default = b.usedByDefault(gpu, b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
 			}
@@ -239,33 +252,23 @@ func (b *builder) pairs() {
 	}
 }
 
-// rateNCCL returns NCCL's ratings of all GPUs and some NICs.
-func (b *builder) rateNCCL(nics []placedNIC) *ncclRatings {
-	gpus := make([]*pci.Function, len(b.m.GPUs))
-	for i := range b.m.GPUs {
-		gpus[i] = b.m.GPUs[i].Function
-	}
-	at := make([]ncclFunction, len(nics))
-	for i := range nics {
-		at[i] = nics[i].at
-	}
-	r := newNCCLRatings(b.PCI, b.File, gpus, at)
-	for _, gpu := range gpus {
-		if gpu.Coherent() {
-			r.promote(gpu)
-		}
-	}
+// rateNCCL returns NCCL's ratings of all GPUs and some NICs, none where the topology file cannot
+// be read.
+func (b *builder) rateNCCL(nics []nccl.NIC) *nccl.Ratings {
 	if b.FileUnread {
-		r.levels = nil
+		return &nccl.Ratings{}
 	}
-	b.pairByAddress(r, gpus, nics)
-	return r
+	m := nccl.Machine{PCI: b.PCI, File: b.File, CPU: b.Processor, BIOS: b.BIOS, Virtual: b.virtual}
+	for i := range b.m.GPUs {
+		m.GPUs = append(m.GPUs, b.m.GPUs[i].Function)
+	}
+	return m.Rate(nics)
 }
 
 type builder struct {
 	Inputs
 	m     Matrix
-	nccl  *ncclRatings // of eligible NICs
+	nccl  *nccl.Ratings // of eligible NICs
 	rated map[[2]pci.Address]rating
 	// virtual: the PCI tree is a hypervisor's.
 	virtual bool
@@ -340,9 +343,9 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 	r := rating{level: sysfsLevel(gpu, nic, b.PCI.NUMANodes), bridge: gpu.CommonBridge(nic)}
 	if b.FileUnread {
 		r.level = atLeast(PIX)
-	} else if p, q := b.File.find(gpu), b.File.find(nic); p != nil && q != nil {
+	} else if p, q := b.File.Find(gpu), b.File.Find(nic); p != nil && q != nil {
 		b.fromFile = true
-		r.level, r.fromFile = exactly(p.level(q)), true
+		r.level, r.fromFile = exactly(levelOf[p.Path(q)]), true
 	}
 	b.rated[key] = r
 	return r

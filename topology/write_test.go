@@ -18,6 +18,7 @@ import (
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // placed reports whether there is the function by which NCCL places a NIC: device 0,
@@ -48,7 +49,7 @@ func TestWriteFileRoundTrip(t *testing.T) {
 			for _, objection := range ncclObjects(text) {
 				t.Error(objection)
 			}
-			back, err := topology.ParseFile(text)
+			back, err := nccl.ParseFile(text)
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, text)
 			}
@@ -263,7 +264,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := topology.ParseFile(text)
+	file, err := nccl.ParseFile(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -63,7 +64,7 @@ func PathOf(r *verdict.Node, gpu, nic int) Path {
 	p.Hops = w.hops(w.n, "NIC")
 	p.Why, p.NCCLWhy = w.why(), w.ncclWhy()
 	p.Default, p.DefaultWhy = w.byDefault()
-	if at := r.Matrix.InNCCL(&r.PCI, w.nic.Function).Function; at != nil && at.DataDirectOf != nil {
+	if at := nccl.GetPCIPath(&r.PCI, w.nic.Function).Function; at != nil && at.DataDirectOf != nil {
 		p.DataDirect = w.hops(at, "data direct")
 	}
 	p.Notes = w.notes(p.Hops)

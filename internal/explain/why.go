@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
 )
 
@@ -67,7 +68,7 @@ func (w *path) whyNode() string {
 // ncclWhy returns NCCL's own rule with this pair's facts, and why the rating
 // differs where it does.
 func (w *path) ncclWhy() string {
-	g, n := w.r.Matrix.InNCCL(&w.r.PCI, w.gpu), w.r.Matrix.NICInNCCL(&w.r.PCI, w.pair.NIC)
+	g, n := w.r.Matrix.GPUInNCCL(w.pair.GPU), w.r.Matrix.NICInNCCL(w.pair.NIC)
 	var text string
 	switch w.pair.NCCL {
 	case topology.Unknown:
@@ -109,7 +110,7 @@ func (w *path) inFile() string {
 
 // standIn says which function's place NCCL uses for the NIC's, "" where it is its
 // own.
-func (w *path) standIn(n topology.NCCLPlace) string {
+func (w *path) standIn(n nccl.Place) string {
 	switch f := n.Function; {
 	case !n.Known:
 		return ""
@@ -143,7 +144,7 @@ func (w *path) ncclUnknown() string {
 	return "the place or the NUMA node of one of them cannot be read"
 }
 
-func ncclSwitches(pair topology.Pair, g, n topology.NCCLPlace) string {
+func ncclSwitches(pair topology.Pair, g, n nccl.Place) string {
 	meet := ""
 	for i := 0; i < len(g.Switches) && i < len(n.Switches) && g.Switches[i] == n.Switches[i]; i++ {
 		meet = g.Switches[i]
@@ -164,7 +165,7 @@ func ncclSwitches(pair topology.Pair, g, n topology.NCCLPlace) string {
 }
 
 // ncclPHB says why NCCL rates PHB what nvidia-smi rates otherwise.
-func (w *path) ncclPHB(g, n topology.NCCLPlace) string {
+func (w *path) ncclPHB(g, n nccl.Place) string {
 	switch {
 	case w.wide():
 		return truncated

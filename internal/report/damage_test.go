@@ -23,7 +23,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/source/family"
 	"gdr-features/test/testsize"
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
 )
 
@@ -225,7 +225,7 @@ func unexplained(r *report.Report) string {
 		}
 	}
 	if text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor); err == nil {
-		if _, err := topology.ParseFile(text); err != nil {
+		if _, err := nccl.ParseFile(text); err != nil {
 			return "topo -o nccl-xml: " + err.Error()
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -48,7 +49,7 @@ type Reader struct {
 	kmod    part[kmod.State]
 	advised deadline.Single[kmod.State]
 	acs     part[map[pci.Address]*pci.ACS]
-	file    part[*topology.File]
+	file    part[*nccl.File]
 	visible part[visible.Devices]
 	pod     part[pod.Container]
 	asked   []verbs.Answer

@@ -14,12 +14,13 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/test/machine"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // TestFileLabelsStable: hardware labels from a topology file do not change with
 // drivers either, although NCCL would also find a NIC by its RDMA device.
 func TestFileLabelsStable(t *testing.T) {
-	file, err := topology.ParseFile([]byte(`<system version="1"><cpu numaid="0">
+	file, err := nccl.ParseFile([]byte(`<system version="1"><cpu numaid="0">
   <pci busid="ffff:ff:01.0" class="0x060400">
     <pci busid="0000:18:00.0" class="0x030200"/>
     <pci busid="00aa:00:00.0" class="0x020700"><nic><net name="mlx5_0"/></nic></pci>

@@ -13,7 +13,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 	"gdr-features/verdict"
 )
 
@@ -57,7 +57,7 @@ type Options struct {
 	OnlyWithGPU bool
 	// TopologyFile is an NCCL topology file that takes the place of the
 	// machine's own; nil for none.
-	TopologyFile *topology.File
+	TopologyFile *nccl.File
 	// AskVerbs asks RDMA devices whether they register DMA-BUF and for the active MTU of
 	// their ports, as verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, questions []verbs.Question) []verbs.Answer

@@ -9,7 +9,7 @@ import (
 	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // virtualTopology is where NCCL looks for a machine's own topology file
@@ -27,7 +27,7 @@ func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) error {
 	if rd.names.err != nil {
 		product.Err = rd.names.err
 	}
-	return rd.file.start("NCCL topology file", func() (*topology.File, error) { return machineTopology(fs, plugins, product) })
+	return rd.file.start("NCCL topology file", func() (*nccl.File, error) { return machineTopology(fs, plugins, product) })
 }
 
 // ncclPlugins returns the plugins through which NCCL uses a machine's NICs.
@@ -45,7 +45,7 @@ func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
 // machineTopology returns a machine's own topology file, nil without one: NVIDIA's, or else
 // that of a plugin. (Jobs that use the plugin would prefer the plugin's.) A file that is there
 // and cannot be read is an error.
-func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product dmi.Name) (*topology.File, error) {
+func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product dmi.Name) (*nccl.File, error) {
 	file, err := readTopology(fs, virtualTopology)
 	for i := 0; file == nil && err == nil && i < len(plugins); i++ {
 		file, err = pluginTopology(fs, plugins[i], product)
@@ -55,7 +55,7 @@ func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product dmi.Name
 
 // pluginTopology returns the file that a plugin is installed with for the machine's type,
 // nil where there is none. Where the type cannot be read, an installed plugin is an error.
-func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin, product dmi.Name) (*topology.File, error) {
+func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin, product dmi.Name) (*nccl.File, error) {
 	name, unread := plugin.TopologyFiles[product.Value], product.Err
 	if host.Absent(unread) || unread == nil && name == "" {
 		return nil, nil //nolint:nilnil // the plugin has none for it either
@@ -77,15 +77,15 @@ func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin, product dmi.Name) (*
 }
 
 // readTopology reads a topology file, nil where there is none.
-func readTopology(fs *host.FS, name string) (*topology.File, error) {
-	data, err := fs.Bytes(name, topology.MaxFile)
+func readTopology(fs *host.FS, name string) (*nccl.File, error) {
+	data, err := fs.Bytes(name, nccl.MaxFile)
 	switch {
 	case host.Absent(err):
 		return nil, nil //nolint:nilnil // no file is no error
 	case err != nil:
 		return nil, err
 	}
-	file, err := topology.ParseFile(data)
+	file, err := nccl.ParseFile(data)
 	if err != nil {
 		return nil, fmt.Errorf("/%s: %w", name, err)
 	}

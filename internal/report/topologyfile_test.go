@@ -16,6 +16,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // hiddenSwitches is like half of a p4d.24xlarge: the hypervisor hides the switch above
@@ -85,7 +86,7 @@ func TestPluginTopologyFile(t *testing.T) {
 	if mlx5.Families, err = family.Select([]string{"mlx5"}); err != nil {
 		t.Fatal(err)
 	}
-	other, err := topology.ParseFile([]byte(withoutSwitches))
+	other, err := nccl.ParseFile([]byte(withoutSwitches))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestPluginTopologyFile(t *testing.T) {
 
 		{name: "garbage", files: p4d(map[string]string{p4dFile: "\x7fELF\x02\x01"}), want: unknown, problem: "/" + p4dFile + ": XML syntax error"},
 		{name: "empty", files: p4d(map[string]string{p4dFile: ""}), want: unknown, problem: "/" + p4dFile + ": file is empty"},
-		{name: "too large", files: p4d(map[string]string{p4dFile: strings.Repeat(" ", topology.MaxFile+1)}), want: unknown, problem: "/" + p4dFile + ": more data than expected"},
+		{name: "too large", files: p4d(map[string]string{p4dFile: strings.Repeat(" ", nccl.MaxFile+1)}), want: unknown, problem: "/" + p4dFile + ": more data than expected"},
 		{name: "a directory", files: p4d(map[string]string{p4dFile: "-", p4dFile + "/p4d-24xl-topo.xml": withSwitches}), want: unknown, problem: p4dFile},
 		{name: "garbage in the first of two directories", files: p4d(map[string]string{p4dFile: "<", "opt/aws-ofi-nccl/share/aws-ofi-nccl/xml/p4d-24xl-topo.xml": withSwitches}), want: unknown, problem: p4dFile},
 		{name: "an empty product name", files: p4d(map[string]string{product: "\n"}), want: unknown, problem: "has a file for each type of machine: read /" + product, untyped: true},

@@ -11,7 +11,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/source/pci"
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // scrubbed returns a machine with one file, as it is and as it is after scrubbing.
@@ -202,9 +202,9 @@ func FuzzOverwriteTopology(f *testing.F) {
 	f.Add([]byte(`<!DOCTYPE x [<!ENTITY a "b">]><?p q?><a b:busid='1&amp;2'>&lt;<![CDATA[x]]></a><b>`))
 	f.Add([]byte(`<system version="1"><!--a--b--><cpu numaid = '0' q="a='1'"><pci busid="0000:01:00.0" class="0x030200"/></cpu></system>`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := topology.ParseFile(data)
+		file, err := nccl.ParseFile(data)
 		overwriteTopology(data)
-		same, sameErr := topology.ParseFile(data)
+		same, sameErr := nccl.ParseFile(data)
 		if !reflect.DeepEqual(file, same) || fmt.Sprint(err) != fmt.Sprint(sameErr) {
 			t.Fatalf("%v, %v; when overwritten %v, %v", file, err, same, sameErr)
 		}

@@ -5,7 +5,7 @@ import (
 	"encoding/xml"
 	"regexp"
 
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // overwriteTopology overwrites in an NCCL topology file comments, texts, attributes
@@ -42,7 +42,7 @@ func overwriteTopology(data []byte) {
 			}
 		case xml.StartElement:
 			for _, at := range attr.FindAllSubmatchIndex(raw, -1) {
-				if !topology.IsAttribute(string(raw[at[2]:at[3]])) {
+				if !nccl.IsAttribute(string(raw[at[2]:at[3]])) {
 					overwrite(raw[at[4]:at[5]])
 				}
 			}

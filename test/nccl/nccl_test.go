@@ -14,6 +14,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/test/machine"
 	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 // collect reads a tree, with a topology file or without.
-func collect(t *testing.T, root string, file *topology.File) report.Report {
+func collect(t *testing.T, root string, file *nccl.File) report.Report {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: root})
 	if err != nil {
@@ -89,13 +90,13 @@ func bothWays(t *testing.T, root string) (pairs int, answers map[string]string) 
 		t.Logf("no nccl-xml: %v", err)
 		return pairs, a.levels
 	}
-	if why := topology.Refused(text); why != nil {
+	if why := nccl.Refused(text); why != nil {
 		t.Errorf("nccl-xml: %v", why)
 	}
 	if err := os.WriteFile(filepath.Join(root, "topo.xml"), text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	file, err := topology.ParseFile(text)
+	file, err := nccl.ParseFile(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func TestFiles(t *testing.T) {
 		}
 		root := m.Tree(t, m.Ready())
 		addBuses(t, root)
-		n, answers := compareFile(t, root, string(text), false)
+		n, answers := compareFile(t, root, string(text))
 		keep(t, m.Name, lines(answers))
 		t.Logf("%s: %d pairs", m.Name, n)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gdr-features/test/machine"
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // trees is how many random machines are compared.
@@ -165,14 +165,6 @@ func TestRandomTrees(t *testing.T) {
 	t.Logf("%d pairs", pairs)
 }
 
-// leftUnknown is the random file in which we find that merging switches loses a
-// link's way back, so that NCCL fails, and leftUnknownNamed the one with names. NCCL rates
-// them: a known difference.
-const (
-	leftUnknown      = 182
-	leftUnknownNamed = 8
-)
-
 // TestRandomFiles compares machines with topology files that name some of their
 // functions, in places of their own, some twice.
 func TestRandomFiles(t *testing.T) {
@@ -182,18 +174,17 @@ func TestRandomFiles(t *testing.T) {
 			root, functions := plant(t, uint64(seed))
 			addBuses(t, root)
 			text := topologyFile(rand.New(rand.NewPCG(uint64(seed), 11)), functions)
-			n, _ := compareFile(t, root, text, seed == leftUnknown)
+			n, _ := compareFile(t, root, text)
 			pairs += n
 		})
 	}
 	t.Logf("%d pairs", pairs)
 }
 
-// compareFile compares a machine with a topology file; with a known difference only where we
-// do not say that NCCL fails.
-func compareFile(t *testing.T, root, text string, known bool) (pairs int, answers map[string]string) {
+// compareFile compares a machine with a topology file.
+func compareFile(t *testing.T, root, text string) (pairs int, answers map[string]string) {
 	t.Helper()
-	file, err := topology.ParseFile([]byte(text))
+	file, err := nccl.ParseFile([]byte(text))
 	if err != nil {
 		t.Skip("no function in it")
 	}
@@ -205,10 +196,6 @@ func compareFile(t *testing.T, root, text string, known bool) (pairs int, answer
 		t.Fatal(err)
 	}
 	a := ask(t, &r, question{root: root, file: "/topo.xml"})
-	if known && r.Matrix.NCCLFails() != nil {
-		t.Logf("not compared: we say that NCCL fails: %v", r.Matrix.NCCLFails())
-		return 0, nil
-	}
 	pairs = compare(t, "file", &r, a)
 	if t.Failed() {
 		t.Logf("we say that NCCL fails: %v\n%s", r.Matrix.NCCLFails(), text)
@@ -226,7 +213,7 @@ func TestRandomNames(t *testing.T) {
 			addBuses(t, root)
 			r := rand.New(rand.NewPCG(uint64(seed), 12))
 			text := withNames(r, topologyFile(r, functions))
-			n, _ := compareFile(t, root, text, seed == leftUnknownNamed)
+			n, _ := compareFile(t, root, text)
 			pairs += n
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gdr-features/test/machine"
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // TestRefused changes a topology file in many ways: we report exactly the files that
@@ -47,7 +47,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := ask(t, &r, question{root: root, file: "/topo.xml"})
-		why := topology.Refused(changed)
+		why := nccl.Refused(changed)
 		seen[why != nil]++
 		if why != nil && a.fails == "" {
 			t.Errorf("we say %v, and NCCL takes it:\n%s", why, changed)

@@ -21,7 +21,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
-	"gdr-features/topology"
+	"gdr-features/topology/nccl"
 )
 
 // ReadLimit is how long reading a machine may take. What has not been read by then is
@@ -129,7 +129,7 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 	if o.Exclude, err = pci.ParseExclusion(c.NICExclude); err != nil {
 		return nil, o, fmt.Errorf("--nic-exclude: %w", err)
 	}
-	if o.TopologyFile, err = Parsed("topology-file", c.TopologyFile, topology.MaxFile, topology.ParseFile); err != nil {
+	if o.TopologyFile, err = Parsed("topology-file", c.TopologyFile, nccl.MaxFile, nccl.ParseFile); err != nil {
 		return nil, o, err
 	}
 	if o.TopologyFile != nil {

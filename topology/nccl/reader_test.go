@@ -1,4 +1,4 @@
-package topology
+package nccl
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package topology
+package nccl
 
 import (
 	"slices"
@@ -67,14 +67,14 @@ func nic(t *testing.T, address string) *pci.Function {
 }
 
 // rated returns the level of two functions that the file must know.
-func rated(t *testing.T, f *File, a, b *pci.Function) Level {
+func rated(t *testing.T, f *File, a, b *pci.Function) Path {
 	t.Helper()
-	p, q := f.find(a), f.find(b)
+	p, q := f.Find(a), f.Find(b)
 	if p == nil || q == nil {
 		t.Fatalf("%v found: %v, %v found: %v", a.Address, p != nil, b.Address, q != nil)
 	}
-	level := p.level(q)
-	if l := q.level(p); l != level {
+	level := p.Path(q)
+	if l := q.Path(p); l != level {
 		t.Errorf("%v and %v: %v, and %v the other way round", a.Address, b.Address, level, l)
 	}
 	return level
@@ -82,17 +82,19 @@ func rated(t *testing.T, f *File, a, b *pci.Function) Level {
 
 // inNCCLFile returns NCCL's level of two functions that are below no bridge of their
 // own on NUMA node 0, with the file.
-func inNCCLFile(f *File, a, b *pci.Function) Level {
+func inNCCLFile(f *File, a, b *pci.Function) Path {
 	for _, fn := range []*pci.Function{a, b} {
 		fn.RootBus = "pci0000:00"
 	}
 	inv := &pci.Inventory{Functions: []pci.Function{*a, *b}}
 	slices.SortFunc(inv.Functions, func(x, y pci.Function) int { return x.Address.Compare(y.Address) })
-	return newNCCLRatings(inv, f, []*pci.Function{a}, []ncclFunction{inNCCL(inv, b)}).level(a, inNCCL(inv, b))
+	m := Machine{PCI: inv, File: f, GPUs: []*pci.Function{a}}
+	at := GetPCIPath(inv, b)
+	return m.Rate([]NIC{{b, at}}).Path(a, at)
 }
 
-// inBoth is a level of nvidia-smi's and one of NCCL's.
-type inBoth struct{ Level, NCCL Level }
+// inBoth is a path by the file alone and one as NCCL rates it.
+type inBoth struct{ Path, NCCL Path }
 
 func TestParseFile(t *testing.T) {
 	nested := func(upper, lower string) string {
@@ -175,7 +177,7 @@ func TestParseFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f, a, b := parse(t, strings.ReplaceAll(tt.text, "\t", "")), gpu(t, tt.gpu), nic(t, tt.nic)
 			if got := (inBoth{rated(t, f, a, b), inNCCLFile(f, a, b)}); got != tt.want {
-				t.Errorf("%v, %v; want %v, %v", got.Level, got.NCCL, tt.want.Level, tt.want.NCCL)
+				t.Errorf("%v, %v; want %v, %v", got.Path, got.NCCL, tt.want.Path, tt.want.NCCL)
 			}
 		})
 	}
@@ -251,8 +253,8 @@ func TestFind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cpu := ""
-			if e := f.find(tt.fn); e != nil {
-				cpu = e.parent.key
+			if e := f.Find(tt.fn); e != nil {
+				cpu = e.parent.value("numaid")
 			}
 			if cpu != tt.cpu {
 				t.Errorf("CPU %q, want %q", cpu, tt.cpu)
@@ -281,23 +283,23 @@ func FuzzParseFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(file.byBus) == 0 {
+		if len(file.pci) == 0 {
 			t.Fatal("accepted without functions")
 		}
-		var elements []*element
-		for _, e := range file.byBus {
+		var elements []*Element
+		for _, e := range file.pci {
 			if elements = append(elements, e); len(elements) == 10 {
 				break
 			}
 		}
 		for _, p := range elements {
-			if level := p.level(p); level != PIX {
-				t.Errorf("%q to itself: %v", p.key, level)
+			if level := p.Path(p); level != PIX {
+				t.Errorf("%q to itself: %v", p.value("busid"), level)
 			}
 			for _, q := range elements {
-				level := p.level(q)
-				if back := q.level(p); back != level || level != PIX && level != PXB && level != PHB && level != SYS {
-					t.Errorf("%q and %q: %v, and %v the other way round", p.key, q.key, level, back)
+				level := p.Path(q)
+				if back := q.Path(p); back != level || level != PIX && level != PXB && level != PHB && level != SYS {
+					t.Errorf("%q and %q: %v, and %v the other way round", p.value("busid"), q.value("busid"), level, back)
 				}
 			}
 		}
@@ -305,6 +307,7 @@ func FuzzParseFile(f *testing.F) {
 		for i := range inv.Functions {
 			inv.Functions[i].RootBus = "pci0000:00"
 		}
-		newNCCLRatings(inv, file, []*pci.Function{&inv.Functions[0]}, []ncclFunction{inNCCL(inv, &inv.Functions[1])})
+		m := Machine{PCI: inv, File: file, GPUs: []*pci.Function{&inv.Functions[0]}}
+		m.Rate([]NIC{{&inv.Functions[1], GetPCIPath(inv, &inv.Functions[1])}})
 	})
 }

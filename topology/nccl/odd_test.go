@@ -1,4 +1,4 @@
-package topology
+package nccl
 
 import (
 	"fmt"
@@ -16,16 +16,17 @@ func placed(f *pci.Function, numa int, bridges ...pci.Address) *pci.Function {
 	return f
 }
 
-func ratedBy(file *File, gpus, nics []*pci.Function) *ncclRatings {
+func ratedBy(file *File, gpus, nics []*pci.Function) *Ratings {
 	inv := &pci.Inventory{}
 	for _, f := range append(append([]*pci.Function{}, gpus...), nics...) {
 		inv.Functions = append(inv.Functions, *f)
 	}
-	at := make([]ncclFunction, len(nics))
+	at := make([]NIC, len(nics))
 	for i, n := range nics {
-		at[i] = inNCCL(inv, n)
+		at[i] = NIC{n, GetPCIPath(inv, n)}
 	}
-	return newNCCLRatings(inv, file, gpus, at)
+	m := Machine{PCI: inv, File: file, GPUs: gpus}
+	return m.Rate(at)
 }
 
 // TestOddPaths: an address that occurs in its own path, which no kernel writes, only
@@ -51,12 +52,12 @@ func TestOddPaths(t *testing.T) {
 func TestFirstCPUUnknown(t *testing.T) {
 	first, second := gpu(t, "0000:05:00.0"), placed(gpu(t, "0000:83:00.0"), 1)
 	lost := placed(nic(t, "0000:84:01.0"), 1)
-	if r := ratedBy(nil, []*pci.Function{first, second}, []*pci.Function{lost}); r.level(second, inNCCL(&pci.Inventory{}, lost)) != Unknown {
-		t.Errorf("%v with the first GPU's place unknown", r.levels)
+	if r := ratedBy(nil, []*pci.Function{first, second}, []*pci.Function{lost}); r.Path(second, GetPCIPath(&pci.Inventory{}, lost)) != Unknown {
+		t.Errorf("%v with the first GPU's place unknown", r.paths)
 	}
 	placed(first, 1)
-	if r := ratedBy(nil, []*pci.Function{first, second}, []*pci.Function{lost}); r.level(second, inNCCL(&pci.Inventory{}, lost)) != PHB {
-		t.Errorf("%v with it known", r.levels)
+	if r := ratedBy(nil, []*pci.Function{first, second}, []*pci.Function{lost}); r.Path(second, GetPCIPath(&pci.Inventory{}, lost)) != PHB {
+		t.Errorf("%v with it known", r.paths)
 	}
 }
 
@@ -68,7 +69,7 @@ func TestPluginNIC(t *testing.T) {
 		name           string
 		vendor, device uint16
 		families       family.Table
-		near, far      Level
+		near, far      Path
 	}{
 		{"EFA", 0x1d0f, 0xefa0, family.Known(), PHB, SYS},
 		{"EFA where it does not count", 0x1d0f, 0xefa0, family.Table{Others: family.Known().NICs}, PHB, SYS},
@@ -78,12 +79,12 @@ func TestPluginNIC(t *testing.T) {
 		n.Vendor, n.Device, n.Class = tt.vendor, tt.device, 0x020000
 		n.Classify(tt.families)
 		r := ratedBy(nil, []*pci.Function{far, near}, []*pci.Function{n})
-		at := inNCCL(&pci.Inventory{}, n)
-		if got, other := r.level(near, at), r.level(far, at); got != tt.near || other != tt.far {
+		at := GetPCIPath(&pci.Inventory{}, n)
+		if got, other := r.Path(near, at), r.Path(far, at); got != tt.near || other != tt.far {
 			t.Errorf("%s: %v and %v, want %v and %v", tt.name, got, other, tt.near, tt.far)
 		}
 		file := parse(t, `<system><cpu><pci busid="0000:90:00.0"/></cpu></system>`)
-		if found := file.find(n) != nil; found != (tt.name == "ConnectX") {
+		if found := file.Find(n) != nil; found != (tt.name == "ConnectX") {
 			t.Errorf("%s: found as function 0 of its bus: %v", tt.name, found)
 		}
 	}
@@ -103,8 +104,8 @@ func TestFileFault(t *testing.T) {
 		{"a second system, which does not count", strings.Replace(text, "<system", `<system version="1"><cpu numaid="1"><pci busid="0000:01:00.0"/></cpu></system><system`, 1), "<nil>"},
 	} {
 		r := ratedBy(parse(t, tt.text), []*pci.Function{g}, []*pci.Function{n})
-		if fmt.Sprint(r.failed) != tt.want || (r.levels == nil) != (tt.want != "<nil>") {
-			t.Errorf("%s: %v, levels %v; want %s", tt.name, r.failed, r.levels, tt.want)
+		if fmt.Sprint(r.Failed) != tt.want || (r.paths == nil) != (tt.want != "<nil>") {
+			t.Errorf("%s: %v, paths %v; want %s", tt.name, r.Failed, r.paths, tt.want)
 		}
 	}
 }
@@ -117,8 +118,8 @@ func TestManyCPUs(t *testing.T) {
 			gpus = append(gpus, placed(gpu(t, fmt.Sprintf("%04x:01:00.0", i)), i))
 		}
 		nics = append(nics, placed(nic(t, "0000:02:00.0"), 0))
-		if r := ratedBy(nil, gpus, nics); (r.failed == nil) != (n == maxLinks) {
-			t.Errorf("%d CPUs: %v", n, r.failed)
+		if r := ratedBy(nil, gpus, nics); (r.Failed == nil) != (n == maxLinks) {
+			t.Errorf("%d CPUs: %v", n, r.Failed)
 		}
 	}
 }

@@ -1,0 +1,169 @@
+package nccl
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+
+	"gdr-features/source/pci"
+)
+
+// File is an NCCL topology file, which NCCL believes rather than sysfs where a machine has one, as
+// virtual machines do (src/graph/xml.cc, ncclTopoGetXmlFromFile).
+type File struct {
+	system *Element
+	pci    map[string]*Element // the first of each bus id
+	nets   map[string]*Element // what the first net of each name belongs to, a pci or a cpu
+
+	// Name is the file's path, for evidence; its reader sets it.
+	Name string
+	// Refused is why NCCL would not start with this file, nil where it would.
+	Refused error
+}
+
+// MaxFile is the largest topology file read, in bytes: many times the largest in
+// use.
+const MaxFile = 4 << 20
+
+// Bounds of a topology file, far above what NCCL itself accepts.
+const (
+	maxNested   = 64
+	maxElements = 1 << 16
+)
+
+// ParseFile reads the elements and attributes that NCCL looks at, and ignores others. A file without
+// any pci element is an error. A file that NCCL refuses is read as far as it is XML; see
+// File.Refused.
+func ParseFile(data []byte) (*File, error) {
+	f := &File{pci: map[string]*Element{}, nets: map[string]*Element{}, Refused: Refused(data)}
+	open, count := []*Element{{}}, 0
+	dec := xml.NewDecoder(bytes.NewReader(withoutComments(data)))
+	for {
+		token, err := dec.Token()
+		switch {
+		case errors.Is(err, io.EOF) && len(f.pci) == 0:
+			return nil, errors.New("no pci element in it")
+		case errors.Is(err, io.EOF):
+			return f, nil
+		case err != nil:
+			return nil, err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if count++; count > maxElements || len(open) > maxNested {
+				return nil, errors.New("more elements than a machine has")
+			}
+			open = append(open, f.add(open[len(open)-1], t))
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		}
+	}
+}
+
+// add puts an element below another and returns it. What NCCL ignores is in no element, and
+// neither is what that contains.
+func (f *File) add(above *Element, t xml.StartElement) *Element {
+	e := &Element{name: t.Name.Local, parent: above}
+	if !slices.Contains(handlers[above.name], e.name) || e.name == "system" && f.system != nil { // NCCL uses the first
+		return &Element{name: ignored}
+	}
+	for _, a := range t.Attr {
+		if IsAttribute(a.Name.Local) {
+			e.setIfUnset(a.Name.Local, a.Value)
+		}
+	}
+	above.subs = append(above.subs, e)
+	switch name := e.value("name"); {
+	case e.name == "system":
+		f.system, e.parent = e, nil
+	case e.name == "pci" && f.pci[e.value("busid")] == nil:
+		f.pci[e.value("busid")] = e
+	case e.name == "net" && name != "" && f.nets[name] == nil:
+		f.nets[name] = above.parent
+	}
+	return e
+}
+
+// attributes are NCCL's attributes that describe a machine without identifying it.
+var attributes = [...]string{
+	"host_hash", "numaid", "busid", "vendor", "device", "subsystem_vendor", "subsystem_device",
+	"version", "affinity", "arch", "familyid", "modelid", "class", "link_speed", "link_width",
+	"name", "dev", "port", "speed", "latency", "maxconn", "gdr", "sm", "rank", "count", "target", "tclass",
+}
+
+// IsAttribute reports whether ParseFile looks at attributes of this name, "busid" or
+// "numaid". NCCL reads others as well, "guid" of a NIC among them.
+func IsAttribute(name string) bool { return slices.Contains(attributes[:], name) }
+
+var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+
+// withoutComments blanks comments, and keeps their line ends. To NCCL a comment ends at the
+// first "-->", whatever it contains; XML forbids two hyphens in it.
+func withoutComments(data []byte) []byte {
+	blank := func(c rune) rune {
+		if c == '\n' {
+			return c
+		}
+		return ' '
+	}
+	return comment.ReplaceAllFunc(data, func(text []byte) []byte { return bytes.Map(blank, text) })
+}
+
+// Net returns what the first net of a name belongs to, a pci or a cpu; nil for none. A nil file has
+// none.
+func (f *File) Net(name string) *Element {
+	if f == nil {
+		return nil
+	}
+	return f.nets[name]
+}
+
+// Find returns the first pci element of a function, nil for none. The bus id must
+// be in lower case, as NCCL wants it. A NIC may also be listed as function 0 of its
+// device, or as device 0, function 0 of its bus, where NCCL's IB transport looks for it.
+// Names of RDMA devices do not count: they come and go with the driver, and hardware labels
+// rest on this. A nil file has none.
+func (f *File) Find(fn *pci.Function) *Element {
+	if f == nil {
+		return nil
+	}
+	a := fn.Address
+	if e := f.pci[a.String()]; e != nil || fn.GPU != nil || ByPlugin(fn) {
+		return e
+	}
+	a.Function = 0
+	if e := f.pci[a.String()]; e != nil {
+		return e
+	}
+	a.Device = 0
+	return f.pci[a.String()]
+}
+
+// Path rates two elements of a file by their places alone, as a switch of any chip is one. A file
+// has switches and NUMA nodes but no host bridges: below different switches of one CPU is PHB.
+func (e *Element) Path(o *Element) Path {
+	if e == o || e.parent == o.parent && e.parent.name == "pci" {
+		return PIX
+	}
+	var above []*Element
+	for up := e.parent; up.name != "system"; up = up.parent {
+		above = append(above, up)
+	}
+	up := o.parent
+	if o.name == "cpu" { // a net may belong to one
+		up = o
+	}
+	for ; up.name != "system"; up = up.parent {
+		switch {
+		case !slices.Contains(above, up):
+		case up.name == "pci":
+			return PXB
+		default:
+			return PHB
+		}
+	}
+	return SYS
+}

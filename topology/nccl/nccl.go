@@ -1,0 +1,227 @@
+// Package nccl says how NCCL rates the paths between GPUs and NICs, and why it does not start. It
+// does what NCCL's code does, mistakes included, since a job's transport follows from them: a
+// function here is one of NCCL's, is named after it without "ncclTopo", and its comment names the
+// file. xml.go follows src/graph/xml.h and xml.cc, reader.go the reader in xml.cc, topo.go
+// src/graph/topo.cc, paths.go src/graph/paths.cc, all of NCCL 2.30.7; rccl.go has what AMD's fork
+// does otherwise. test/nccl compares the package with NCCL itself.
+//
+// It is pure: facts in, paths out.
+package nccl
+
+import (
+	"slices"
+	"strconv"
+
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+)
+
+// Machine is what NCCL finds on a machine.
+type Machine struct {
+	PCI *pci.Inventory
+	// File is the topology file, nil without one.
+	File *File
+	GPUs []*pci.Function
+	CPU  kmod.Processor
+	// BIOS is its version, and Virtual whether the machine is virtual: RCCL goes by them.
+	BIOS    string
+	Virtual bool
+}
+
+// NIC is a NIC's function, and where NCCL looks for it.
+type NIC struct {
+	*pci.Function
+	At Device
+}
+
+// Device is where NCCL looks for a GPU or NIC.
+type Device struct {
+	// Function is the one whose place counts: a GPU itself, and a NIC itself where NCCL uses
+	// it by a plugin; a NIC's data-direct function; or the one with device and function
+	// number 0 on its bus. nil where that does not exist, so that NCCL uses the first CPU.
+	Function *pci.Function
+	// Known is false where that, or its place, cannot be read.
+	Known bool
+	// NUMA is the NUMA node of the topmost switch, see pci.Function.RootNUMA.
+	NUMA int
+	// Net is the name by which NCCL finds a NIC in the topology file; Function does not count
+	// then. "" for none.
+	Net string
+}
+
+// Itself returns the place of a function itself.
+func Itself(f *pci.Function) Device {
+	return Device{Function: f, Known: f.RootBus != "", NUMA: f.RootNUMA}
+}
+
+// GetPCIPath is ncclIbGetPciPath (src/transport/net_ib/init.cc) and what comes before it: where NCCL
+// looks for a NIC. That is itself where NCCL uses it by a plugin, its data-direct function where it
+// has one, else the one with device and function number 0 on its bus. NCCL takes all functions of a
+// bus for ports and virtual functions of one NIC (NCCL_IB_MERGE_VFS=1, its default).
+func GetPCIPath(inv *pci.Inventory, f *pci.Function) Device {
+	if f.RootBus == "" {
+		return Device{}
+	}
+	if ByPlugin(f) {
+		return Itself(f)
+	}
+	if f.DataDirect != nil {
+		if dd := inv.Find(*f.DataDirect); dd != nil {
+			return Itself(dd)
+		}
+	}
+	at := f.Address
+	at.Device, at.Function = 0, 0
+	switch g := inv.Find(at); {
+	case g == nil:
+		return Device{Known: true}
+	case g.RootBus == "":
+		return Device{}
+	case g.RootBus != f.RootBus || !slices.Equal(g.Bridges, f.Bridges):
+		return Device{Known: true}
+	default: // the kernel gives all functions of a bus one NUMA node
+		return Device{Function: g, Known: true, NUMA: f.RootNUMA}
+	}
+}
+
+// ByPlugin reports whether NCCL uses a NIC by a plugin.
+func ByPlugin(f *pci.Function) bool {
+	return f.NIC != nil && f.NIC.NCCLPlugin != nil || f.Other != nil && f.Other.NCCLPlugin != nil
+}
+
+// Ratings are NCCL's ratings of GPUs and NICs by their places.
+type Ratings struct {
+	// Failed is why NCCL does not start, nil where it does. Fault is the same where what the
+	// topology file lacks is to blame.
+	Failed, Fault error
+
+	top    *Element
+	gpus   map[pci.Address]int
+	nics   map[Device]int
+	paths  [][]Path // by NIC and GPU; nil where NCCL does not start
+	merged []int64  // the switches that NCCL merges into another
+}
+
+// Rate rates every GPU with every NIC.
+func (m *Machine) Rate(nics []NIC) *Ratings {
+	r := &Ratings{gpus: map[pci.Address]int{}, nics: map[Device]int{}}
+	for i, gpu := range m.GPUs {
+		r.gpus[gpu.Address] = i
+	}
+	var places []Device
+	for _, nic := range nics {
+		if _, ok := r.nics[nic.At]; !ok && nic.At.Known {
+			r.nics[nic.At] = len(places)
+			places = append(places, nic.At)
+		}
+	}
+	switch {
+	case len(m.GPUs) == 0:
+		return r
+	case m.File != nil && m.File.Refused != nil:
+		r.Failed = m.File.Refused
+		return r
+	}
+	r.top = m.getXML(places)
+	s := getSystemFromXML(r.top)
+	r.merged = s.merged
+	if s.failed == nil {
+		r.paths = s.computePaths(len(m.GPUs), len(places))
+	}
+	if r.Failed, r.Fault = s.failed, s.fault; r.Failed != nil {
+		r.paths = nil
+		return r
+	}
+	r.forgetUnknown()
+	for i, gpu := range m.GPUs {
+		if gpu.Coherent() {
+			mergePathType(r.paths, i)
+		}
+	}
+	r.pathOverride(m, nics)
+	return r
+}
+
+// forgetUnknown leaves of a GPU or NIC whose CPU is not known the paths that lead through
+// switches alone.
+func (r *Ratings) forgetUnknown() {
+	for _, e := range r.top.subs {
+		if e.name != "cpu" || e.value("numaid") != unknownCPU {
+			continue
+		}
+		for _, leaf := range e.all() {
+			for dev, of := range r.paths {
+				for rank, path := range of {
+					if path > PXB && (leaf.name == "net" && leaf.value("dev") == strconv.Itoa(dev) || leaf.name == "gpu" && leaf.value("rank") == strconv.Itoa(rank)) {
+						of[rank] = Unknown
+					}
+				}
+			}
+		}
+	}
+}
+
+// Knows reports whether a NIC was rated.
+func (r *Ratings) Knows(at Device) bool {
+	_, ok := r.nics[at]
+	return ok || !at.Known
+}
+
+// Path returns the rating of a GPU and a NIC.
+func (r *Ratings) Path(gpu *pci.Function, at Device) Path {
+	i, ok := r.nics[at]
+	j, rated := r.gpus[gpu.Address]
+	if !ok || !rated || r.paths == nil {
+		return Unknown
+	}
+	return r.paths[i][j]
+}
+
+// Place is where NCCL finds a GPU or NIC.
+type Place struct {
+	Device
+	// CPU is the NUMA node that it is attached to, as text; "" where that is not known.
+	CPU string
+	// Switches are the switches above it, the topmost first, by their upstream
+	// ports. Merged are those that NCCL merges with another switch of the same chip.
+	Switches, Merged []string
+}
+
+// Place returns where NCCL finds a rated GPU or NIC.
+func (r *Ratings) Place(of Device) Place {
+	p := Place{Device: of}
+	for e := r.above(of); e != nil; e = e.parent {
+		switch id := e.value("busid"); {
+		case e.name == "cpu" && e.value("numaid") != unknownCPU:
+			p.CPU = e.value("numaid")
+		case e.name == "pci" && slices.Contains(r.merged, busIDToInt64(id)):
+			p.Merged = append(p.Merged, id)
+		case e.name == "pci":
+			p.Switches = append(p.Switches, id)
+		}
+	}
+	slices.Reverse(p.Switches)
+	slices.Reverse(p.Merged)
+	return p
+}
+
+// above returns the element right above that of a GPU or NIC, nil for none.
+func (r *Ratings) above(of Device) *Element {
+	name, key := "net", "dev"
+	number, ok := r.nics[of]
+	if !ok && of.Function != nil {
+		name, key = "gpu", "rank"
+		number, ok = r.gpus[of.Function.Address]
+	}
+	if r.top == nil || !of.Known || !ok {
+		return nil
+	}
+	e := first(r.top.all(), func(e *Element) bool { return e.name == name && e.value(key) == strconv.Itoa(number) })
+	for e != nil && (e.name == "net" || e.name == "nic" || e.name == "gpu") {
+		e = e.parent
+	}
+	if e != nil && e.name == "pci" {
+		e = e.parent
+	}
+	return e
+}
