@@ -47,8 +47,8 @@ func TestNames(t *testing.T) {
 		{name: "bridge", function: none, want: levels{PHB, PHB}, fromFile: true},
 		{name: "on_cpu", function: none, want: levels{PHB, PHB}, fromFile: true},
 		{name: "far", function: none, want: levels{SYS, SYS}, fromFile: true},
-		{name: "twice", function: none, want: levels{PIX, PIX}, fromFile: true}, // the first counts
-		{name: "second", function: none, want: levels{NODE, Unknown}},           // of two elements nic of one pci
+		{name: "twice", function: none, want: levels{PIX, PIX}, fromFile: true},  // the first counts
+		{name: "second", function: none, want: levels{PHB, PHB}, fromFile: true}, // of two elements nic of one pci
 		{name: "plain", function: none, want: levels{NODE, PHB}},
 		{name: "near", function: at81, want: levels{SYS, PIX}, fromFile: true}, // the function stays where it is
 		{name: "near", function: none, auxiliary: true, want: levels{PIX, PIX}, fromFile: true},
@@ -91,8 +91,8 @@ func TestNamesNeedAttributes(t *testing.T) {
 		{`numaid="1" affinity="f0"`, ""},
 		{` link_width=""><nic><net name="far"`, `the pci element "0000:81:00.0" without link_width`},
 		{` class="0x020700" link_speed="" link_width=""><nic><net name="far"`, `the pci element "0000:81:00.0" without class`},
-		{`"f0" arch="x86_64"`, "the cpu element of NUMA node 1 without arch"},
-		{`"f0" arch="x86_64" vendor="AuthenticAMD"`, "the cpu element of NUMA node 1 without vendor"},
+		{`"f0" arch="x86_64"`, `the cpu element "1" without arch`},
+		{`"f0" arch="x86_64" vendor="AuthenticAMD"`, `the cpu element "1" without vendor`},
 		{`"f0" arch="x86_64" vendor="AuthenticAMD" familyid="25"`, ""}, // not needed for AMD
 	} {
 		without := tt.attribute[:strings.LastIndex(strings.TrimSuffix(tt.attribute, `><nic><net name="far"`), " ")]

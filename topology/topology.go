@@ -258,11 +258,16 @@ func (b *builder) rateNCCL(nics []nccl.NIC) *nccl.Ratings {
 	if b.FileUnread {
 		return &nccl.Ratings{}
 	}
-	m := nccl.Machine{PCI: b.PCI, File: b.File, CPU: b.Processor, BIOS: b.BIOS, Virtual: b.virtual}
-	for i := range b.m.GPUs {
-		m.GPUs = append(m.GPUs, b.m.GPUs[i].Function)
-	}
+	m := nccl.Machine{PCI: b.PCI, File: b.File, GPUs: b.m.gpuFunctions(), CPU: b.Processor, BIOS: b.BIOS, Virtual: b.virtual}
 	return m.Rate(nics)
+}
+
+func (m *Matrix) gpuFunctions() []*pci.Function {
+	functions := make([]*pci.Function, len(m.GPUs))
+	for i := range m.GPUs {
+		functions[i] = m.GPUs[i].Function
+	}
+	return functions
 }
 
 type builder struct {

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"errors"
-	"fmt"
 
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -13,25 +12,22 @@ import (
 // is written from the PCI tree.
 var ErrFromFile = errors.New("the levels already come from an NCCL topology file")
 
-// WriteFile returns the machine as an NCCL topology file; see nccl.Writer. The error is
-// ErrFromFile, or says that there is nothing to write or more than NCCL accepts.
+// WriteFile returns the machine as an NCCL topology file; see nccl.Machine.Write. The error may
+// also be ErrFromFile.
 func (m *Matrix) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) {
 	if m.Origin == FromFile && m.FileRefused == nil {
 		return nil, ErrFromFile
 	}
-	w := nccl.Writer{Machine: nccl.Machine{PCI: inv, CPU: cpu, Virtual: m.Origin == Virtual}}
-	for i := range m.GPUs {
-		w.AddGPU(m.GPUs[i].Function, fmt.Sprintf("GPU%d", i))
-	}
+	machine := nccl.Machine{PCI: inv, GPUs: m.gpuFunctions(), CPU: cpu, Virtual: m.Origin == Virtual}
+	var nics []nccl.Named
 	for i := range m.NICs {
-		n := &m.NICs[i]
-		ports := 0
-		if n.RDMA != nil {
-			ports = len(n.RDMA.Ports)
+		n := nccl.Named{Function: m.NICs[i].Function, Name: m.NICs[i].Name()}
+		if rdma := m.NICs[i].RDMA; rdma != nil {
+			n.Ports = len(rdma.Ports)
 		}
 		if n.Function != nil {
-			w.AddNIC(n.Function, n.Name(), ports)
+			nics = append(nics, n)
 		}
 	}
-	return w.Write()
+	return machine.Write(nics)
 }

@@ -243,7 +243,6 @@ func TestWriteFileRefuses(t *testing.T) {
 	for _, tt := range testsize.Share([]machineOf{
 		{"many NICs", flat(83), ""},
 		{"more elements than NCCL takes", flat(84), "this machine needs 257 elements, with those that NCCL adds, and NCCL accepts at most 256"},
-		{"more below one than NCCL accepts", many(129), "129 elements below one, and NCCL accepts at most 128"},
 		{"as many elements as NCCL takes, two for each GPU", many(127), ""},
 		{"one GPU more", many(128), "this machine needs 258 elements, with those that NCCL adds, and NCCL accepts at most 256"},
 		{"and one for each NVSwitch that a GPU is linked to", many(84) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", ""},

@@ -66,7 +66,7 @@ func ParseFile(data []byte) (*File, error) {
 // add puts an element below another and returns it. What NCCL ignores is in no element, and
 // neither is what that contains.
 func (f *File) add(above *Element, t xml.StartElement) *Element {
-	e := &Element{name: t.Name.Local, parent: above}
+	e := &Element{name: t.Name.Local, attrs: map[string]string{}, parent: above}
 	if !slices.Contains(handlers[above.name], e.name) || e.name == "system" && f.system != nil { // NCCL uses the first
 		return &Element{name: ignored}
 	}
@@ -76,22 +76,22 @@ func (f *File) add(above *Element, t xml.StartElement) *Element {
 		}
 	}
 	above.subs = append(above.subs, e)
-	switch name := e.value("name"); {
+	switch busid, name := e.attrs["busid"], e.attrs["name"]; {
 	case e.name == "system":
-		f.system, e.parent = e, nil
-	case e.name == "pci" && f.pci[e.value("busid")] == nil:
-		f.pci[e.value("busid")] = e
+		f.system = e
+	case e.name == "pci" && f.pci[busid] == nil:
+		f.pci[busid] = e
 	case e.name == "net" && name != "" && f.nets[name] == nil:
 		f.nets[name] = above.parent
 	}
 	return e
 }
 
-// attributes are NCCL's attributes that describe a machine without identifying it.
+// attributes are NCCL's attributes that describe a machine without identifying it, in its order.
 var attributes = [...]string{
-	"host_hash", "numaid", "busid", "vendor", "device", "subsystem_vendor", "subsystem_device",
-	"version", "affinity", "arch", "familyid", "modelid", "class", "link_speed", "link_width",
-	"name", "dev", "port", "speed", "latency", "maxconn", "gdr", "sm", "rank", "count", "target", "tclass",
+	"host_hash", "numaid", "busid", "affinity", "arch", "class", "vendor", "device", "subsystem_vendor", "subsystem_device",
+	"familyid", "modelid", "link_speed", "link_width", "version", "name", "dev", "port", "speed", "latency", "maxconn",
+	"gdr", "sm", "rank", "count", "target", "tclass",
 }
 
 // IsAttribute reports whether ParseFile looks at attributes of this name, "busid" or
@@ -100,16 +100,12 @@ func IsAttribute(name string) bool { return slices.Contains(attributes[:], name)
 
 var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
 
-// withoutComments blanks comments, and keeps their line ends. To NCCL a comment ends at the
-// first "-->", whatever it contains; XML forbids two hyphens in it.
+// withoutComments leaves of comments their line ends, which errors count. To NCCL a comment ends at
+// the first "-->", whatever it contains; XML forbids two hyphens in it.
 func withoutComments(data []byte) []byte {
-	blank := func(c rune) rune {
-		if c == '\n' {
-			return c
-		}
-		return ' '
-	}
-	return comment.ReplaceAllFunc(data, func(text []byte) []byte { return bytes.Map(blank, text) })
+	return comment.ReplaceAllFunc(data, func(text []byte) []byte {
+		return bytes.Repeat([]byte{'\n'}, bytes.Count(text, []byte{'\n'}))
+	})
 }
 
 // Net returns what the first net of a name belongs to, a pci or a cpu; nil for none. A nil file has
@@ -148,22 +144,21 @@ func (e *Element) Path(o *Element) Path {
 	if e == o || e.parent == o.parent && e.parent.name == "pci" {
 		return PIX
 	}
-	var above []*Element
-	for up := e.parent; up.name != "system"; up = up.parent {
-		above = append(above, up)
-	}
-	up := o.parent
+	under := o.parent
 	if o.name == "cpu" { // a net may belong to one
-		up = o
+		under = o
 	}
-	for ; up.name != "system"; up = up.parent {
-		switch {
-		case !slices.Contains(above, up):
-		case up.name == "pci":
-			return PXB
-		default:
-			return PHB
-		}
+	above := e.parent
+	for !slices.Contains(under.path(), above) {
+		above = above.parent
 	}
-	return SYS
+	return map[string]Path{"pci": PXB, "cpu": PHB, "system": SYS}[above.name]
+}
+
+// path lists e and what is above it.
+func (e *Element) path() []*Element {
+	if e == nil {
+		return nil
+	}
+	return append(e.parent.path(), e)
 }

@@ -123,9 +123,9 @@ func TestParseFile(t *testing.T) {
 		{"a switch below one of another kind", nested(gen5, plx), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PXB}},
 		{"a switch of two levels, which NCCL takes for one", nested(gen5, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PIX}},
 		{"its ids in decimal", nested(gen5, sub5dec), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PIX}},
-		{"an id of more than 16 bits is none", nested(`vendor="0x11000" device="0xc030" subsystem_vendor="0x1000"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PXB}},
-		{"an id of more than 16 bits adds nothing", nested(`vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x10001"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PIX}},
-		{"garbage for ids", nested(`vendor="4096x" device="0xc030"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PXB}},
+		{"an id of more than 16 bits, of which NCCL drops those above", nested(`vendor="0x11000" device="0xc030" subsystem_vendor="0x1000"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PIX}},
+		{"one that runs over into the id beside it", nested(`vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x10001"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PXB}},
+		{"garbage behind an id", nested(`vendor="4096x" device="0xc030" subsystem_vendor="0x1000"`, sub5), "0000:03:00.0", "0000:04:00.0", inBoth{PXB, PIX}},
 		{
 			"two CPUs of one number",
 			`<system version="1"><cpu numaid="0" host_hash="0x1"><pci busid="0000:01:00.0"/></cpu><cpu numaid="0" host_hash="0x2"><pci busid="0000:02:00.0"/></cpu></system>`,
@@ -254,7 +254,7 @@ func TestFind(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cpu := ""
 			if e := f.Find(tt.fn); e != nil {
-				cpu = e.parent.value("numaid")
+				cpu = e.parent.attrs["numaid"]
 			}
 			if cpu != tt.cpu {
 				t.Errorf("CPU %q, want %q", cpu, tt.cpu)
@@ -294,12 +294,12 @@ func FuzzParseFile(f *testing.F) {
 		}
 		for _, p := range elements {
 			if level := p.Path(p); level != PIX {
-				t.Errorf("%q to itself: %v", p.value("busid"), level)
+				t.Errorf("%q to itself: %v", p.attrs["busid"], level)
 			}
 			for _, q := range elements {
 				level := p.Path(q)
 				if back := q.Path(p); back != level || level != PIX && level != PXB && level != PHB && level != SYS {
-					t.Errorf("%q and %q: %v, and %v the other way round", p.value("busid"), q.value("busid"), level, back)
+					t.Errorf("%q and %q: %v, and %v the other way round", p.attrs["busid"], q.attrs["busid"], level, back)
 				}
 			}
 		}

@@ -95,7 +95,7 @@ type Ratings struct {
 	// topology file lacks is to blame.
 	Failed, Fault error
 
-	top    *Element
+	system *Element
 	gpus   map[pci.Address]int
 	nics   map[Device]int
 	paths  [][]Path // by NIC and GPU; nil where NCCL does not start
@@ -105,8 +105,9 @@ type Ratings struct {
 // Rate rates every GPU with every NIC.
 func (m *Machine) Rate(nics []NIC) *Ratings {
 	r := &Ratings{gpus: map[pci.Address]int{}, nics: map[Device]int{}}
+	c2c := make([]bool, len(m.GPUs))
 	for i, gpu := range m.GPUs {
-		r.gpus[gpu.Address] = i
+		r.gpus[gpu.Address], c2c[i] = i, gpu.Coherent()
 	}
 	var places []Device
 	for _, nic := range nics {
@@ -122,43 +123,17 @@ func (m *Machine) Rate(nics []NIC) *Ratings {
 		r.Failed = m.File.Refused
 		return r
 	}
-	r.top = m.getXML(places)
-	s := getSystemFromXML(r.top)
-	r.merged = s.merged
-	if s.failed == nil {
-		r.paths = s.computePaths(len(m.GPUs), len(places))
+	r.system = m.getXML(places)
+	s := getSystemFromXML(r.system)
+	if r.merged = s.merged; s.failed == nil {
+		r.paths = s.computePaths(len(places), c2c)
 	}
 	if r.Failed, r.Fault = s.failed, s.fault; r.Failed != nil {
 		r.paths = nil
 		return r
 	}
-	r.forgetUnknown()
-	for i, gpu := range m.GPUs {
-		if gpu.Coherent() {
-			mergePathType(r.paths, i)
-		}
-	}
 	r.pathOverride(m, nics)
 	return r
-}
-
-// forgetUnknown leaves of a GPU or NIC whose CPU is not known the paths that lead through
-// switches alone.
-func (r *Ratings) forgetUnknown() {
-	for _, e := range r.top.subs {
-		if e.name != "cpu" || e.value("numaid") != unknownCPU {
-			continue
-		}
-		for _, leaf := range e.all() {
-			for dev, of := range r.paths {
-				for rank, path := range of {
-					if path > PXB && (leaf.name == "net" && leaf.value("dev") == strconv.Itoa(dev) || leaf.name == "gpu" && leaf.value("rank") == strconv.Itoa(rank)) {
-						of[rank] = Unknown
-					}
-				}
-			}
-		}
-	}
 }
 
 // Knows reports whether a NIC was rated.
@@ -190,38 +165,30 @@ type Place struct {
 // Place returns where NCCL finds a rated GPU or NIC.
 func (r *Ratings) Place(of Device) Place {
 	p := Place{Device: of}
-	for e := r.above(of); e != nil; e = e.parent {
-		switch id := e.value("busid"); {
-		case e.name == "cpu" && e.value("numaid") != unknownCPU:
-			p.CPU = e.value("numaid")
-		case e.name == "pci" && slices.Contains(r.merged, busIDToInt64(id)):
+	number, ok := r.nics[of]
+	isNIC := ok
+	if !isNIC && of.Function != nil {
+		number, ok = r.gpus[of.Function.Address]
+	}
+	if r.system == nil || !of.Known || !ok {
+		return p
+	}
+	leaf := first(r.system.all(), func(e *Element) bool {
+		if isNIC {
+			return e.name == "net" && e.attrs["dev"] == strconv.Itoa(number)
+		}
+		return e.name == "gpu" && e.attrs["rank"] == strconv.Itoa(number)
+	})
+	for _, e := range leaf.path() {
+		switch id := e.attrs["busid"]; {
+		case e.name == "cpu" && e.attrs["numaid"] != unknownCPU:
+			p.CPU = e.attrs["numaid"]
+		case e.name != "pci" || e.sub("gpu") != nil || e.sub("nic") != nil:
+		case slices.Contains(r.merged, busIDToInt64(id)):
 			p.Merged = append(p.Merged, id)
-		case e.name == "pci":
+		default:
 			p.Switches = append(p.Switches, id)
 		}
 	}
-	slices.Reverse(p.Switches)
-	slices.Reverse(p.Merged)
 	return p
-}
-
-// above returns the element right above that of a GPU or NIC, nil for none.
-func (r *Ratings) above(of Device) *Element {
-	name, key := "net", "dev"
-	number, ok := r.nics[of]
-	if !ok && of.Function != nil {
-		name, key = "gpu", "rank"
-		number, ok = r.gpus[of.Function.Address]
-	}
-	if r.top == nil || !of.Known || !ok {
-		return nil
-	}
-	e := first(r.top.all(), func(e *Element) bool { return e.name == name && e.value(key) == strconv.Itoa(number) })
-	for e != nil && (e.name == "net" || e.name == "nic" || e.name == "gpu") {
-		e = e.parent
-	}
-	if e != nil && e.name == "pci" {
-		e = e.parent
-	}
-	return e
 }

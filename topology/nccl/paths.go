@@ -5,10 +5,11 @@ import "slices"
 // Path is the type of a path between a GPU and a NIC; nearer is smaller.
 type Path uint8
 
-// Types of paths without NVLink, in NCCL's order (src/graph/topo.h).
+// Types of paths without NVLink, in NCCL's order (src/graph/topo.h). Those of links are LOC, PIX
+// and SYS.
 const (
 	Unknown Path = iota // not known; also NCCL's PATH_DIS
-	LOC                 // within a node
+	LOC                 // from a NIC to its net
 	PIX                 // at most one PCIe switch
 	PXB                 // several PCIe switches
 	P2C                 // over the GPU's NVLink-C2C to its CPU, then PCIe (Grace)
@@ -16,63 +17,49 @@ const (
 	SYS                 // several CPUs
 )
 
-// The types of links, which are those of paths.
-const (
-	linkNet = LOC
-	linkPCI = PIX
-	linkSys = SYS
-)
-
 // linkType is the type of the link between two nodes.
 func linkType(a, b ref) Path {
 	switch {
 	case a.kind == netNode || b.kind == netNode:
-		return linkNet
+		return LOC
 	case a.kind == cpuNode && b.kind == cpuNode:
-		return linkSys
+		return SYS
 	}
-	return linkPCI
+	return PIX
 }
 
 // paths are the paths of all nodes to one.
 type paths [kinds][]Path
 
-func (s *system) noPaths() (p paths) {
-	for k := range p {
-		p[k] = make([]Path, len(s.nodes[k]))
-	}
-	return p
-}
-
 // setPaths is ncclTopoSetPaths (src/graph/paths.cc): it finds the paths of all nodes to base. It
 // fails at a link that has none back, which merging switches can cause.
-func (s *system) setPaths(base ref, known paths) {
-	known[base.kind][base.at] = LOC
+func (s *system) setPaths(base ref, paths *paths) {
+	paths[base.kind][base.at] = LOC
 	for list := []ref{base}; len(list) > 0; {
 		var next []ref
 		for _, at := range list {
-			if at.kind == gpuNode && at != base {
-				continue // no path leads through a GPU
+			n, path := s.at(at), paths[at.kind][at.at]
+			if at != base && (at.kind == gpuNode || n.unknown) {
+				continue // no path leads through a GPU, and none that is known through an unknown CPU
 			}
-			from := known[at.kind][at.at]
-			for _, l := range s.at(at).links[:s.at(at).nlinks] {
-				path := linkType(at, l.to)
+			for _, to := range n.links[:n.nlinks] {
+				link := linkType(at, to)
 				switch {
-				case at.kind == switchNode && l.to.kind == switchNode:
-					path = PXB
-				case path == linkPCI && (at.kind == cpuNode || l.to.kind == cpuNode):
-					path = PHB
+				case at.kind == switchNode && to.kind == switchNode:
+					link = PXB
+				case link == PIX && (at.kind == cpuNode || to.kind == cpuNode):
+					link = PHB
 				}
-				path = max(path, from)
-				to := &known[l.to.kind][l.to.at]
-				if *to != Unknown && *to <= path {
+				link = max(link, path)
+				known := &paths[to.kind][to.at]
+				if *known != Unknown && *known <= link {
 					continue
 				}
-				if *to == Unknown && !s.leadsTo(l.to, at) {
+				if back := s.at(to); *known == Unknown && !slices.Contains(back.links[:back.nlinks], at) {
 					s.fail(errStale)
 				}
-				*to = path
-				next = append(next, l.to)
+				*known = link
+				next = append(next, to)
 			}
 		}
 		list = next
@@ -80,41 +67,46 @@ func (s *system) setPaths(base ref, known paths) {
 }
 
 // computePaths is ncclTopoComputePaths (src/graph/paths.cc), as far as it is about GPUs and NICs:
-// the paths of GPUs, by their ranks, to nets, by dev. NCCL looks up the paths to a node by its id
-// (getPath), so that nodes of one id share them.
-func (s *system) computePaths(gpus, nets int) [][]Path {
-	byNet := make([][]Path, nets)
+// the paths of nets, by dev, to GPUs, by rank. NCCL looks up the paths to a node by its id
+// (getPath), so that nodes of one id share them. gpus tells which share memory with their CPU.
+func (s *system) computePaths(nets int, gpus []bool) [][]Path {
+	var shared map[int64]*paths
 	for _, k := range [...]kind{cpuNode, gpuNode, netNode} {
 		if k != netNode && len(s.merged) == 0 {
 			continue // it would not fail
 		}
-		shared := map[int64]paths{}
-		for at := range s.nodes[k] {
-			id := s.nodes[k][at].id
-			known, ok := shared[id]
-			if !ok {
-				known = s.noPaths()
-				shared[id] = known
+		shared = map[int64]*paths{}
+		for at, n := range s.nodes[k] {
+			if shared[n.id] == nil {
+				shared[n.id] = &paths{}
+				for of := range s.nodes {
+					shared[n.id][of] = make([]Path, len(s.nodes[of]))
+				}
 			}
-			s.setPaths(ref{k, at}, known)
-			if k == netNode {
-				byNet[id] = known[gpuNode]
+			s.setPaths(ref{k, at}, shared[n.id])
+		}
+	}
+	byNet := make([][]Path, nets)
+	for dev := range byNet {
+		byNet[dev] = make([]Path, len(gpus))
+		for at, gpu := range s.nodes[gpuNode] {
+			if known := shared[int64(dev)]; known != nil && gpu.id >= 0 && gpu.id < int64(len(gpus)) {
+				byNet[dev][gpu.id] = known[gpuNode][at]
 			}
 		}
 	}
-	for dev, known := range byNet {
-		byNet[dev] = make([]Path, gpus)
-		for at := len(known) - 1; at >= 0; at-- {
-			byNet[dev][s.nodes[gpuNode][at].id] = known[at]
+	for rank, c2c := range gpus {
+		if c2c {
+			setC2C(byNet, rank)
 		}
 	}
 	return byNet
 }
 
-// mergePathType is what ncclTopoComputePaths does for a GPU that shares memory with its CPU (Grace):
-// it rates PHB as P2C unless a NIC is nearer to the GPU (mergePathType). NCCL also breaks ties by
-// the speed of ports, which has nothing to do with places and is left out.
-func mergePathType(byNet [][]Path, rank int) {
+// setC2C is what ncclTopoComputePaths does for a GPU that shares memory with its CPU: it rates PHB
+// as P2C (mergePathType) unless a NIC is nearer to the GPU. NCCL also breaks ties by the speed of
+// ports, which has nothing to do with places and is left out.
+func setC2C(byNet [][]Path, rank int) {
 	for _, of := range byNet {
 		if of[rank] == PIX || of[rank] == PXB {
 			return
@@ -125,9 +117,4 @@ func mergePathType(byNet [][]Path, rank int) {
 			of[rank] = P2C
 		}
 	}
-}
-
-func (s *system) leadsTo(from, to ref) bool {
-	n := s.at(from)
-	return slices.ContainsFunc(n.links[:n.nlinks], func(l link) bool { return l.to == to })
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,43 +29,36 @@ type ref struct {
 
 // node is struct ncclTopoNode (src/graph/topo.h).
 type node struct {
-	// id is the bus id of a switch or NIC, the numaid of a CPU, the rank of a GPU, and dev of
-	// a net.
-	id     int64
-	device uint64 // of a switch: vendor, device, subsystem vendor and device
+	// id is the bus id of a switch or NIC, numaid of a CPU, rank of a GPU, dev of a net.
+	id      int64
+	device  uint64 // of a switch: vendor, device, subsystem vendor and device
+	unknown bool   // a CPU that stands for functions of which it is not known
 	// links lead to other nodes. Only the first nlinks count; NCCL leaves old entries after
-	// them, which ncclTopoSort brings back.
-	links  []link
+	// them, which ncclTopoSort brings back. NCCL orders them by bandwidth, which changes no path.
+	links  []ref
 	nlinks int
 }
-
-type link struct {
-	to ref
-	bw float64
-}
-
-// Bandwidths in GB/s, which order the links of a node (src/graph/topo.h). All of PCIe are taken
-// as equal, and so are all between CPUs.
-const (
-	locBW = 5000
-	netBW = 50
-	pciBW = 48
-	cpuBW = 20
-)
-
-// maxLinks is NCCL_TOPO_MAX_LINKS (src/graph/topo.h).
-const maxLinks = 576
 
 // system is struct ncclTopoSystem (src/graph/topo.h), without NVLink.
 type system struct {
 	nodes [kinds][]node
 	// count is how many nodes of a kind there are. Behind them stands what NCCL leaves in memory.
-	count [kinds]int
+	count  [kinds]int
+	merged []int64 // the ids of switches that were merged into others
 	// failed is why NCCL ends here with an internal error, nil where it does not. fault is the
 	// same where the topology file is to blame.
 	failed, fault error
-	merged        []int64 // the ids of switches that were merged into others
 }
+
+// maxLinks is NCCL_TOPO_MAX_LINKS (src/graph/topo.h).
+const maxLinks = 576
+
+var (
+	errMaxLinks = fmt.Errorf("NCCL accepts %d links at most from one CPU or switch", maxLinks)
+	errStale    = errors.New("merging Broadcom switches, NCCL loses links between them")
+	// ErrUndefined: what NCCL does then depends on what is in its memory.
+	ErrUndefined = errors.New("merging Broadcom switches, NCCL loses links between them and reads on beyond them")
+)
 
 func (s *system) at(r ref) *node { return &s.nodes[r.kind][r.at] }
 
@@ -86,16 +80,16 @@ func (s *system) createNode(k kind, id int64) ref {
 func (s *system) removeNode(gone ref) {
 	for k := range s.nodes {
 		for at := range s.count[k] {
-			n := &s.nodes[k][at]
 			if (ref{kind(k), at}) == gone {
 				continue
 			}
+			n := &s.nodes[k][at]
 			for l := 0; l < n.nlinks; l++ {
-				for l < n.nlinks && n.links[l].to == gone {
+				for l < n.nlinks && n.links[l] == gone {
 					n.removeLink(l)
 				}
-				if l < n.nlinks && n.links[l].to.kind == gone.kind && n.links[l].to.at > gone.at {
-					n.links[l].to.at--
+				if l < n.nlinks && n.links[l].kind == gone.kind && n.links[l].at > gone.at {
+					n.links[l].at--
 				}
 			}
 		}
@@ -113,27 +107,18 @@ func (n *node) removeLink(l int) {
 	n.nlinks--
 }
 
-// connectNodes is ncclTopoConnectNodes (src/graph/topo.cc), both ways: the links of a node are
-// ordered by bandwidth.
-func (s *system) connectNodes(a, b ref, bw float64) {
+// connectNodes is ncclTopoConnectNodes (src/graph/topo.cc), both ways.
+func (s *system) connectNodes(a, b ref) {
 	for _, ends := range [...][2]ref{{a, b}, {b, a}} {
 		n := s.at(ends[0])
 		if len(n.links) == maxLinks {
 			s.fail(errMaxLinks)
 			return
 		}
-		n.links = append(n.links, link{ends[1], bw})
+		n.links = append(n.links, ends[1])
 		n.nlinks++
-		for i := len(n.links) - 1; i > 0 && n.links[i-1].bw < n.links[i].bw; i-- {
-			n.links[i-1], n.links[i] = n.links[i], n.links[i-1]
-		}
 	}
 }
-
-var (
-	errMaxLinks = fmt.Errorf("NCCL accepts %d links at most from one CPU or switch", maxLinks)
-	errStale    = errors.New("merging Broadcom switches, NCCL loses links between them")
-)
 
 func (s *system) fail(err error) {
 	if s.failed == nil {
@@ -155,10 +140,9 @@ func getBcmGen(device, level uint64) int {
 
 // flattenBcmSwitches is ncclTopoFlattenBcmSwitches (src/graph/topo.cc): it merges the switches
 // right below a Broadcom switch of the same chip into it, and one right above it too, since it
-// follows links in both directions. Where a switch in front of it is removed, top means the
-// next switch, as NCCL's pointer does.
+// follows links in both directions.
 func (s *system) flattenBcmSwitches() {
-	for at := 0; at < s.count[switchNode] && s.failed == nil; at++ {
+	for at := 0; at < s.count[switchNode]; at++ {
 		top := ref{switchNode, at}
 		gen := getBcmGen(s.at(top).device, 0)
 		if gen == 0 {
@@ -167,16 +151,14 @@ func (s *system) flattenBcmSwitches() {
 		var subs []int64
 		n := s.at(top)
 		for l := 0; l < n.nlinks; l++ {
-			to := n.links[l].to
-			if to.kind == switchNode && getBcmGen(s.at(to).device, 1) == gen {
-				subs = append(subs, s.at(to).id)
+			if sub := n.links[l]; sub.kind == switchNode && getBcmGen(s.at(sub).device, 1) == gen {
+				subs = append(subs, s.at(sub).id)
 				n.removeLink(l)
 				l--
 			}
 		}
 		for _, id := range subs {
-			s.flatten(top, id)
-			if s.failed != nil {
+			if s.merge(top, id); s.failed != nil {
 				return
 			}
 		}
@@ -185,32 +167,31 @@ func (s *system) flattenBcmSwitches() {
 	}
 }
 
-// flatten is the inner loop of ncclTopoFlattenBcmSwitches: it moves the links of the first
-// switch with an id to another switch, and removes the first.
-func (s *system) flatten(top ref, id int64) {
+// merge is the second loop of ncclTopoFlattenBcmSwitches: it moves the links of the first switch
+// with an id to top, and removes the first. If it stood in front of top, top is the next switch
+// from then on.
+func (s *system) merge(top ref, id int64) {
 	sub, ok := s.getNode(switchNode, id)
 	if !ok {
 		s.fail(errStale)
 		return
 	}
 	for l := 0; l < s.at(sub).nlinks; l++ {
-		moved := s.at(sub).links[l]
-		if moved.to == top {
+		moved, n := s.at(sub).links[l], s.at(top)
+		switch {
+		case moved == top:
 			continue
-		}
-		n := s.at(top)
-		if n.nlinks == maxLinks { // a switch is merged into itself where a stale place is its own
+		case n.nlinks == maxLinks: // a switch is merged into itself where a stale place is its own
 			s.fail(errStale)
 			return
-		}
-		if n.nlinks == len(n.links) {
+		case n.nlinks == len(n.links):
 			n.links = append(n.links, moved)
 		}
 		n.links[n.nlinks] = moved
 		n.nlinks++
-		back := s.at(moved.to)
-		if i := slices.IndexFunc(back.links[:back.nlinks], func(l link) bool { return l.to == sub }); i >= 0 {
-			back.links[i].to = top
+		back := s.at(moved)
+		if i := slices.Index(back.links[:back.nlinks], sub); i >= 0 {
+			back.links[i] = top
 		}
 	}
 	s.merged = append(s.merged, id)
@@ -220,11 +201,16 @@ func (s *system) flatten(top ref, id int64) {
 // connectCPUs is ncclTopoConnectCpus (src/graph/topo.cc).
 func (s *system) connectCPUs() {
 	for i := range s.nodes[cpuNode] {
-		for j := range i {
-			if s.connectNodes(ref{cpuNode, i}, ref{cpuNode, j}, cpuBW); s.failed != nil {
-				return
-			}
+		for j := 0; j < i && s.failed == nil; j++ {
+			s.connectNodes(ref{cpuNode, i}, ref{cpuNode, j})
 		}
+	}
+}
+
+// sortSystem is ncclTopoSortSystem (src/graph/topo.cc).
+func (s *system) sortSystem() {
+	for at := range s.nodes[cpuNode] {
+		s.sort(ref{cpuNode, at}, nil, 0)
 	}
 }
 
@@ -237,42 +223,45 @@ const maxDepth = 1 << 10
 func (s *system) sort(at ref, up *ref, depth int) {
 	n := s.at(at)
 	if up != nil {
-		l := slices.IndexFunc(n.links, func(l link) bool { return l.to == *up })
-		if l < 0 || depth > maxDepth {
+		l := slices.Index(n.links, *up)
+		switch {
+		case l < 0:
+			s.fail(ErrUndefined)
+			return
+		case depth > maxDepth:
 			s.fail(errStale)
 			return
 		}
-		upLink := n.links[l]
-		n.links = append(slices.Delete(n.links, l, l+1), upLink)
+		n.links = append(slices.Delete(n.links, l, l+1), *up)
 	}
 	for l := 0; l < n.nlinks && s.failed == nil; l++ {
-		to := n.links[l].to
-		if (up == nil || to != *up) && linkType(at, to) == linkPCI {
+		if to := n.links[l]; (up == nil || to != *up) && linkType(at, to) == PIX {
 			s.sort(to, &at, depth+1)
 		}
 	}
 }
 
-// sortSystem is ncclTopoSortSystem (src/graph/topo.cc).
-func (s *system) sortSystem() {
-	for at := range s.nodes[cpuNode] {
-		s.sort(ref{cpuNode, at}, nil, 0)
+// addNIC is ncclTopoAddNic (src/graph/topo.cc): it adds the nets of a nic element. Those of one id
+// share a node, which is where the first of them is.
+func (s *system) addNIC(e *Element, id int64, parent ref) {
+	node, ok := s.getNode(nicNode, id)
+	if !ok {
+		node = s.createNode(nicNode, id)
+		s.connectNodes(node, parent)
+	}
+	for _, net := range e.subs {
+		s.connectNodes(s.createNode(netNode, strtol(net.attrs["dev"])), node)
 	}
 }
 
-// addNIC is ncclTopoAddNic (src/graph/topo.cc).
-func (s *system) addNIC(e *Element, nic ref) {
-	for _, sub := range e.subs {
-		if dev, ok := sub.get("dev"); ok && sub.name == "net" {
-			s.connectNodes(s.createNode(netNode, strtol(dev)), nic, netBW)
-		}
-	}
-}
+var ids = [...]string{"vendor", "device", "subsystem_vendor", "subsystem_device"}
 
 // getIntDevice is ncclTopoGetIntDevice (src/graph/topo.cc).
-func getIntDevice(e *Element) uint64 {
-	return uint64(strtol(e.value("vendor"))<<48 + strtol(e.value("device"))<<32 +
-		strtol(e.value("subsystem_vendor"))<<16 + strtol(e.value("subsystem_device")))
+func getIntDevice(e *Element) (device uint64) {
+	for i, id := range ids {
+		device += uint64(strtol(e.attrs[id])) << (48 - 16*i)
+	}
+	return device
 }
 
 // isSwitch reports whether NCCL takes a class for that of a switch: all but NVSwitches, POWER's
@@ -283,31 +272,19 @@ func isSwitch(class string) bool {
 	})
 }
 
-// addPCI is ncclTopoAddPci (src/graph/topo.cc): GPUs and NICs are leaves, and functions of a bus
-// id share a NIC, which is where the first of them is.
+// addPCI is ncclTopoAddPci (src/graph/topo.cc): GPUs and NICs are leaves.
 func (s *system) addPCI(e *Element, parent ref) {
 	s.need(e, "class", "busid", "link_width", "link_speed")
-	busid := busIDToInt64(e.value("busid"))
-	for _, sub := range e.subs {
-		if sub.name != "gpu" {
-			continue
-		}
-		rank, ok := sub.get("rank")
-		if !ok {
+	busid := busIDToInt64(e.attrs["busid"])
+	if gpu := e.sub("gpu"); gpu != nil {
+		if gpu.attrs["rank"] == "" {
 			return
 		}
-		s.connectNodes(s.createNode(gpuNode, strtol(rank)), parent, pciBW)
+		s.connectNodes(s.createNode(gpuNode, strtol(gpu.attrs["rank"])), parent)
 	}
-	if xmlNIC := e.sub("nic"); xmlNIC != nil {
-		node, ok := s.getNode(nicNode, busid)
-		if !ok {
-			node = s.createNode(nicNode, busid)
-			s.connectNodes(node, parent, pciBW)
-		}
-		s.addNIC(xmlNIC, node)
-		return
-	}
-	if isSwitch(e.value("class")) {
+	if nic := e.sub("nic"); nic != nil {
+		s.addNIC(nic, busid, parent)
+	} else if isSwitch(e.attrs["class"]) {
 		node := s.createNode(switchNode, busid)
 		s.at(node).device = getIntDevice(e)
 		for _, sub := range e.subs {
@@ -315,26 +292,18 @@ func (s *system) addPCI(e *Element, parent ref) {
 				s.addPCI(sub, node)
 			}
 		}
-		s.connectNodes(node, parent, pciBW)
+		s.connectNodes(node, parent)
 	}
 }
 
-// need notes an attribute that an element lacks (xmlGetAttrStr). Sysfs gives every attribute, so
-// that the file is to blame.
+// need notes an attribute that an element lacks (src/graph/xml.h, xmlGetAttrStr). Sysfs gives every
+// attribute, so that the file is to blame.
 func (s *system) need(e *Element, keys ...string) {
 	for _, key := range keys {
-		if _, ok := e.get(key); ok || s.failed != nil {
-			continue
+		if _, ok := e.attrs[key]; !ok && s.failed == nil {
+			s.fault = fmt.Errorf("the %s element %q without %s", e.name, e.attrs["busid"]+e.attrs["numaid"], key)
+			s.failed = s.fault
 		}
-		what := "a cpu element"
-		switch id, ok := e.get("numaid"); {
-		case e.name == "pci":
-			what = fmt.Sprintf("the pci element %q", e.value("busid"))
-		case ok:
-			what = "the cpu element of NUMA node " + id
-		}
-		s.fault = fmt.Errorf("%s without %s", what, key)
-		s.fail(s.fault)
 	}
 }
 
@@ -342,25 +311,20 @@ func (s *system) need(e *Element, keys ...string) {
 // does not fit into its id (NCCL_TOPO_ID).
 func (s *system) addCPU(e *Element) {
 	s.need(e, "numaid", "arch")
-	if e.value("arch") == x86 {
+	if e.attrs["arch"] == x86 {
 		s.need(e, "vendor")
-		switch e.value("vendor") {
+		switch e.attrs["vendor"] {
 		case "GenuineIntel", "CentaurHauls", "  Shanghai  ":
 			s.need(e, "familyid", "modelid")
 		}
 	}
-	at := s.createNode(cpuNode, strtol(e.value("numaid")))
+	at := s.createNode(cpuNode, strtol(e.attrs["numaid"]))
+	s.at(at).unknown = e.attrs["numaid"] == unknownCPU
 	for _, sub := range e.subs {
-		switch sub.name {
-		case "pci":
+		if sub.name == "pci" {
 			s.addPCI(sub, at)
-		case "nic":
-			node, ok := s.getNode(nicNode, 0)
-			if !ok {
-				node = s.createNode(nicNode, 0)
-				s.connectNodes(at, node, locBW)
-			}
-			s.addNIC(sub, node)
+		} else {
+			s.addNIC(sub, 0, at)
 		}
 	}
 }
@@ -369,9 +333,7 @@ func (s *system) addCPU(e *Element) {
 func getSystemFromXML(top *Element) *system {
 	s := &system{}
 	for _, e := range top.subs {
-		if e.name == "cpu" {
-			s.addCPU(e)
-		}
+		s.addCPU(e)
 	}
 	for _, step := range [...]func(){s.flattenBcmSwitches, s.connectCPUs, s.sortSystem} {
 		if s.failed == nil {
@@ -390,19 +352,32 @@ func (m *Machine) getXML(nics []Device) *Element {
 		if len(m.GPUs) > 0 {
 			x.fillGPU(rank, m.GPUs[rank])
 		}
-		if fused == nil || m.File != nil { // without a file every process places the NICs alike
-			for dev, at := range nics {
-				if at.Known {
-					x.fillNet(dev, at)
-				}
+		for dev, at := range nics {
+			if at.Known && (fused == nil || m.File != nil) { // without a file every process places the NICs alike
+				x.fillNet(dev, at)
 			}
 		}
-		x.nodes[0].trim()
+		x.system.trim()
 		if fused == nil {
-			fused = x.nodes[0]
+			fused = x.system
 		} else {
-			fused.fuse(x.nodes[0])
+			fused.fuse(x.system)
 		}
 	}
 	return fused
+}
+
+// busIDToInt64 is busIdToInt64 (src/misc/utils.cc).
+func busIDToInt64(busid string) int64 {
+	return strtol("0x" + strings.NewReplacer(":", "", ".", "").Replace(busid))
+}
+
+// strtol reads the number that a text begins with, as C does; 0 for none.
+func strtol(text string) int64 {
+	for end := min(len(text), 32); end > 0; end-- {
+		if n, err := strconv.ParseInt(strings.TrimSpace(text[:end]), 0, 64); err == nil {
+			return n
+		}
+	}
+	return 0
 }
