@@ -99,7 +99,7 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 }
 
 // usedByDefault reports whether NCCL uses GPUDirect RDMA at a level with its default
-// settings. A NIC may be nearer than its own place says, by a data-direct function
+// settings (src/graph/paths.cc, ncclTopoCheckGdr). A NIC may be nearer than its own place says, by a data-direct function
 // that could not be matched to it.
 func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.State {
 	switch level {

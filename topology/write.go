@@ -19,9 +19,9 @@ func (m *Matrix) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, erro
 		return nil, ErrFromFile
 	}
 	machine := nccl.Machine{PCI: inv, GPUs: m.gpuFunctions(), CPU: cpu, Virtual: m.Origin == Virtual}
-	var nics []nccl.Named
+	var nics []nccl.NIC
 	for i := range m.NICs {
-		n := nccl.Named{Function: m.NICs[i].Function, Name: m.NICs[i].Name()}
+		n := nccl.NIC{Function: m.NICs[i].Function, Name: m.NICs[i].Name()}
 		if rdma := m.NICs[i].RDMA; rdma != nil {
 			n.Ports = len(rdma.Ports)
 		}

@@ -60,7 +60,7 @@ func TestPublic(t *testing.T) {
 		t.Fatalf("internal packages %q, error %v", internal, err)
 	}
 	for _, public := range []string{
-		"host", "tristate", "source/pci", "source/rdma", "source/kmod", "source/verbs", "source/family", "topology", "verdict", "nfdsource",
+		"host", "tristate", "source/pci", "source/rdma", "source/kmod", "source/verbs", "source/family", "topology", "topology/nccl", "verdict", "nfdsource",
 	} {
 		cmd := exec.CommandContext(t.Context(), "go", "doc", "-all", "./"+public)
 		cmd.Dir = "../.."

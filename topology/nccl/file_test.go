@@ -90,7 +90,7 @@ func inNCCLFile(f *File, a, b *pci.Function) Path {
 	slices.SortFunc(inv.Functions, func(x, y pci.Function) int { return x.Address.Compare(y.Address) })
 	m := Machine{PCI: inv, File: f, GPUs: []*pci.Function{a}}
 	at := GetPCIPath(inv, b)
-	return m.Rate([]NIC{{b, at}}).Path(a, at)
+	return m.Rate([]NIC{{Function: b, At: at}}).Path(a, at)
 }
 
 // inBoth is a path by the file alone and one as NCCL rates it.
@@ -308,6 +308,6 @@ func FuzzParseFile(f *testing.F) {
 			inv.Functions[i].RootBus = "pci0000:00"
 		}
 		m := Machine{PCI: inv, File: file, GPUs: []*pci.Function{&inv.Functions[0]}}
-		m.Rate([]NIC{{&inv.Functions[1], GetPCIPath(inv, &inv.Functions[1])}})
+		m.Rate([]NIC{{Function: &inv.Functions[1], At: GetPCIPath(inv, &inv.Functions[1])}})
 	})
 }

@@ -28,10 +28,13 @@ type Machine struct {
 	Virtual bool
 }
 
-// NIC is a NIC's function, and where NCCL looks for it.
+// NIC is a NIC's function, and where NCCL looks for it. Only Write needs Name, that of its RDMA
+// device, and Ports, their number.
 type NIC struct {
 	*pci.Function
-	At Device
+	At    Device
+	Name  string
+	Ports int
 }
 
 // Device is where NCCL looks for a GPU or NIC.
@@ -77,8 +80,6 @@ func GetPCIPath(inv *pci.Inventory, f *pci.Function) Device {
 		return Device{Known: true}
 	case g.RootBus == "":
 		return Device{}
-	case g.RootBus != f.RootBus || !slices.Equal(g.Bridges, f.Bridges):
-		return Device{Known: true}
 	default: // the kernel gives all functions of a bus one NUMA node
 		return Device{Function: g, Known: true, NUMA: f.RootNUMA}
 	}

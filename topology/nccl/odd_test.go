@@ -23,7 +23,7 @@ func ratedBy(file *File, gpus, nics []*pci.Function) *Ratings {
 	}
 	at := make([]NIC, len(nics))
 	for i, n := range nics {
-		at[i] = NIC{n, GetPCIPath(inv, n)}
+		at[i] = NIC{Function: n, At: GetPCIPath(inv, n)}
 	}
 	m := Machine{PCI: inv, File: file, GPUs: gpus}
 	return m.Rate(at)

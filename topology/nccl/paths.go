@@ -5,8 +5,7 @@ import "slices"
 // Path is the type of a path between a GPU and a NIC; nearer is smaller.
 type Path uint8
 
-// Types of paths without NVLink, in NCCL's order (src/graph/topo.h). Those of links are LOC, PIX
-// and SYS.
+// Types of paths without NVLink, in NCCL's order (src/graph/topo.h).
 const (
 	Unknown Path = iota // not known; also NCCL's PATH_DIS
 	LOC                 // from a NIC to its net
@@ -17,13 +16,17 @@ const (
 	SYS                 // several CPUs
 )
 
-// linkType is the type of the link between two nodes.
-func linkType(a, b ref) Path {
+// hop is the type of the path from one node to the next.
+func hop(from, to ref) Path {
 	switch {
-	case a.kind == netNode || b.kind == netNode:
+	case from.kind == netNode || to.kind == netNode:
 		return LOC
-	case a.kind == cpuNode && b.kind == cpuNode:
+	case from.kind == cpuNode && to.kind == cpuNode:
 		return SYS
+	case from.kind == cpuNode || to.kind == cpuNode:
+		return PHB
+	case from.kind == switchNode && to.kind == switchNode:
+		return PXB
 	}
 	return PIX
 }
@@ -43,22 +46,15 @@ func (s *system) setPaths(base ref, paths *paths) {
 				continue // no path leads through a GPU, and none that is known through an unknown CPU
 			}
 			for _, to := range n.links[:n.nlinks] {
-				link := linkType(at, to)
-				switch {
-				case at.kind == switchNode && to.kind == switchNode:
-					link = PXB
-				case link == PIX && (at.kind == cpuNode || to.kind == cpuNode):
-					link = PHB
-				}
-				link = max(link, path)
+				path := max(path, hop(at, to))
 				known := &paths[to.kind][to.at]
-				if *known != Unknown && *known <= link {
+				if *known != Unknown && *known <= path {
 					continue
 				}
 				if back := s.at(to); *known == Unknown && !slices.Contains(back.links[:back.nlinks], at) {
 					s.fail(errStale)
 				}
-				*known = link
+				*known = path
 				next = append(next, to)
 			}
 		}

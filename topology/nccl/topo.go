@@ -207,13 +207,6 @@ func (s *system) connectCPUs() {
 	}
 }
 
-// sortSystem is ncclTopoSortSystem (src/graph/topo.cc).
-func (s *system) sortSystem() {
-	for at := range s.nodes[cpuNode] {
-		s.sort(ref{cpuNode, at}, nil, 0)
-	}
-}
-
 // maxDepth is deeper than any tree of PCI functions; NCCL's own recursion does not end where
 // stale links lead in circles.
 const maxDepth = 1 << 10
@@ -235,9 +228,17 @@ func (s *system) sort(at ref, up *ref, depth int) {
 		n.links = append(slices.Delete(n.links, l, l+1), *up)
 	}
 	for l := 0; l < n.nlinks && s.failed == nil; l++ {
-		if to := n.links[l]; (up == nil || to != *up) && linkType(at, to) == PIX {
+		to := n.links[l]
+		if link := hop(at, to); link != LOC && link != SYS && (up == nil || to != *up) { // of PCI
 			s.sort(to, &at, depth+1)
 		}
+	}
+}
+
+// sortSystem is ncclTopoSortSystem (src/graph/topo.cc).
+func (s *system) sortSystem() {
+	for at := range s.nodes[cpuNode] {
+		s.sort(ref{cpuNode, at}, nil, 0)
 	}
 }
 

@@ -4,18 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"gdr-features/source/pci"
 )
-
-// Named is a NIC's function, the name of its RDMA device and the number of its ports.
-type Named struct {
-	*pci.Function
-	Name  string
-	Ports int
-}
 
 type writer struct {
 	*Machine
@@ -26,10 +20,11 @@ type writer struct {
 // Write returns the machine as an NCCL topology file (NCCL_TOPO_FILE): what NCCL's processes come
 // to together, with GPUs, and with NICs below the function that NCCL looks for. NCCL adds the
 // elements gpu, nic and net where it runs, so they are left out, and so are functions whose place
-// could not be read. The attributes of CPUs are written, since NCCL does not fill them in for a
+// could not be read. NIC.At does not count: data-direct functions are written beside their NICs,
+// since NCCL before 2.27.3 does not know them. The attributes of CPUs are written, since NCCL does not fill them in for a
 // CPU without PCI functions, and then fails. The error says that there is nothing to write, or
 // more than NCCL accepts.
-func (m *Machine) Write(nics []Named) ([]byte, error) {
+func (m *Machine) Write(nics []NIC) ([]byte, error) {
 	w := writer{Machine: m, called: map[string][]string{}}
 	if m.Virtual {
 		w.out.WriteString(aboutVirtual)
@@ -41,7 +36,7 @@ func (m *Machine) Write(nics []Named) ([]byte, error) {
 	}
 	for _, nic := range nics {
 		own := *nic.Function
-		own.DataDirect = nil // NCCL before 2.27.3 does not know it
+		own.DataDirect = nil
 		at := GetPCIPath(m.PCI, &own)
 		switch {
 		case !at.Known:
@@ -162,16 +157,12 @@ func (w *writer) dump(e *Element, space string) {
 	w.out.WriteString(space + "</" + e.name + ">\n")
 }
 
+var (
+	unprintable = regexp.MustCompile(`[^ -~]`)
+	hyphens     = regexp.MustCompile(`--+`)
+)
+
 // withinComment replaces what a comment may not contain, or what would end it.
 func withinComment(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, text)
-	for strings.Contains(text, "--") {
-		text = strings.ReplaceAll(text, "--", "-")
-	}
-	return text
+	return hyphens.ReplaceAllString(unprintable.ReplaceAllString(text, "?"), "-")
 }

@@ -109,6 +109,46 @@ func (e *Element) fuse(other *Element) {
 	}
 }
 
+// setAttrFromSys is ncclTopoSetAttrFromSys (src/graph/xml.cc) for the attributes of a pci element.
+// The class of sysfs replaces that of the file. "" is not known. The link is the most that a
+// function and the bridge right above it can do together: NCCL asks this of every hop, so the
+// card's own slot (pci.Inventory.Slot) plays no part.
+func (x *tree) setAttrFromSys(e *Element) {
+	speed, width := "", ""
+	if f := x.function(e); f != nil {
+		if f.Class != 0 {
+			e.attrs["class"] = fmt.Sprintf("%#06x", f.Class)
+		}
+		for i, id := range [...]uint16{f.Vendor, f.Device, f.SubVendor, f.SubDevice} {
+			if id != 0 {
+				e.setIfUnset(ids[i], fmt.Sprintf("%#04x", id))
+			}
+		}
+		ends := pci.LinkEnds{Lower: f.Link}
+		if port := x.PCI.Port(f); port != nil {
+			ends.Upper = port.Link
+		}
+		s, w := ends.Most()
+		if s > 0 {
+			speed = fmt.Sprintf("%.1f GT/s PCIe", s)
+		}
+		if w > 0 {
+			width = strconv.Itoa(w)
+		}
+	}
+	e.setIfUnset("link_speed", speed)
+	e.setIfUnset("link_width", width)
+}
+
+// function returns the PCI function of a pci element, nil for none.
+func (m *Machine) function(e *Element) *pci.Function {
+	a, err := pci.ParseAddress(e.attrs["busid"])
+	if err != nil {
+		return nil
+	}
+	return m.PCI.Find(a)
+}
+
 const x86 = "x86_64"
 
 // getXMLFromCPU is ncclTopoGetXmlFromCpu (src/graph/xml.cc): it adds what the file leaves out. A
@@ -192,46 +232,6 @@ func (x *tree) cpu(among []*Element, numa string) *Element {
 		e = x.addNode(x.system, "cpu", map[string]string{"numaid": numa})
 	}
 	return e
-}
-
-// setAttrFromSys is ncclTopoSetAttrFromSys (src/graph/xml.cc) for the attributes of a pci element.
-// The class of sysfs replaces that of the file. "" is not known. The link is the most that a
-// function and the bridge right above it can do together: NCCL asks this of every hop, so the
-// card's own slot (pci.Inventory.Slot) plays no part.
-func (x *tree) setAttrFromSys(e *Element) {
-	speed, width := "", ""
-	if f := x.function(e); f != nil {
-		if f.Class != 0 {
-			e.attrs["class"] = fmt.Sprintf("%#06x", f.Class)
-		}
-		for i, id := range [...]uint16{f.Vendor, f.Device, f.SubVendor, f.SubDevice} {
-			if id != 0 {
-				e.setIfUnset(ids[i], fmt.Sprintf("%#04x", id))
-			}
-		}
-		ends := pci.LinkEnds{Lower: f.Link}
-		if port := x.PCI.Port(f); port != nil {
-			ends.Upper = port.Link
-		}
-		s, w := ends.Most()
-		if s > 0 {
-			speed = fmt.Sprintf("%.1f GT/s PCIe", s)
-		}
-		if w > 0 {
-			width = strconv.Itoa(w)
-		}
-	}
-	e.setIfUnset("link_speed", speed)
-	e.setIfUnset("link_width", width)
-}
-
-// function returns the PCI function of a pci element, nil for none.
-func (m *Machine) function(e *Element) *pci.Function {
-	a, err := pci.ParseAddress(e.attrs["busid"])
-	if err != nil {
-		return nil
-	}
-	return m.PCI.Find(a)
 }
 
 // fillGPU is ncclTopoFillGpu (src/graph/xml.cc).
