@@ -11,16 +11,18 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/features"
 	"gdr-features/internal/report"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/pci/names"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 )
 
 // readNode reads and judges the whole machine.
 func readNode(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
-	r := report.Collect(ctx, fs, report.Options{Extra: report.ForPublishing.Extra, Families: families})
+	r := report.Collect(ctx, fs, report.Options{What: report.ForPublishing.What, Families: families})
 	if !r.PCIRead {
 		return nil, nil, errors.Join(r.Problems...)
 	}
@@ -29,7 +31,7 @@ func readNode(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 
 // readPCI reads the PCI functions and their tree, from /sys/bus/pci/devices.
 func readPCI(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
-	inv, err := scanPCI(ctx, fs, families, pci.EveryFunction|pci.Capabilities)
+	inv, err := scanPCI(ctx, fs, families, source.What{Details: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,12 +41,12 @@ func readPCI(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1
 // readRDMA reads the RDMA devices, from /sys/class/infiniband. Which ports must be
 // left alone is known from the PCI bus.
 func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
-	functions, err := scanPCI(ctx, fs, families, 0)
+	functions, err := scanPCI(ctx, fs, families, source.What{})
 	if err != nil {
 		return nil, nil, err
 	}
 	inv, err := deadline.Async(func() (rdma.Inventory, error) {
-		return rdma.Scan(ctx, fs, &functions, rdma.SoftwareDevices|rdma.PhysicalStates|rdma.Details), nil
+		return rdma.Scan(ctx, fs, &functions, source.What{Advice: true, Details: true}), nil
 	})(ctx)
 	if err != nil {
 		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))
@@ -55,17 +57,20 @@ func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 // readKmod reads the drivers and what they can do, from /sys/module,
 // /proc/driver/nvidia and /proc/kallsyms. It never fails.
 func readKmod(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
+	var system platform.State
 	state, err := deadline.Async(func() (kmod.State, error) {
-		return kmod.Scan(fs, kmod.Request{Families: families}), nil
+		var functions pci.Inventory // whatever is there, all families are read
+		system = platform.Read(fs, platform.ReadDMI(fs), &functions, source.What{})
+		return kmod.Scan(fs, &functions, families, source.What{}), nil
 	})(ctx)
 	if err != nil {
-		state.Problems = append(state.Problems, fmt.Errorf("modules and symbols: %w", err))
+		return features.Kmod(&state, &platform.State{}, families), []error{fmt.Errorf("modules and symbols: %w", err)}, nil
 	}
-	return features.Kmod(&state, families), state.Problems, nil
+	return features.Kmod(&state, &system, families), append(state.Problems, system.Problems...), nil
 }
 
-func scanPCI(ctx context.Context, fs *host.FS, families family.Table, facts pci.Want) (pci.Inventory, error) {
-	inv, err := deadline.Async(func() (pci.Inventory, error) { return pci.Scan(fs, families, facts) })(ctx)
+func scanPCI(ctx context.Context, fs *host.FS, families family.Table, what source.What) (pci.Inventory, error) {
+	inv, err := deadline.Async(func() (pci.Inventory, error) { return pci.Scan(fs, families, what) })(ctx)
 	if errors.Is(err, deadline.ErrTimeout) {
 		err = fmt.Errorf("PCI bus: %w", err)
 	}

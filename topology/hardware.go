@@ -109,7 +109,7 @@ func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.St
 		return tristate.Unknown
 	case PHB, NODE, SYS:
 	}
-	if b.unmatchedDataDirect(nic) || level == PHB && nccl.RaisedByRCCL(b.Processor, gpu, nic) {
+	if b.unmatchedDataDirect(nic) || level == PHB && nccl.RaisedByRCCL(b.Platform.CPU, gpu, nic) {
 		return tristate.Unknown
 	}
 	return tristate.False
@@ -150,7 +150,7 @@ func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
 	if g.CommonBridges(n) > 0 {
 		return tristate.True
 	}
-	if b.Virtual == tristate.False || b.PCI.CPUPort() {
+	if b.Platform.Virtual == tristate.False || b.PCI.CPUPort() {
 		return tristate.False
 	}
 	return tristate.Unknown // a virtual machine may show no bridge where there is one

@@ -3,8 +3,8 @@ package topology_test
 import (
 	"testing"
 
-	"gdr-features/source/dmi"
 	"gdr-features/source/family"
+	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -51,7 +51,7 @@ func TestRefuses(t *testing.T) {
 		{"", "g5.48xlarge", tristate.Unknown},
 		{"", "p4d.24xlarge", tristate.False},
 	} {
-		m := topology.Matrix{Machine: dmi.Names{Vendor: dmi.Name{Value: tt.vendor}, Product: dmi.Name{Value: tt.product}}}
+		m := topology.Matrix{Machine: platform.DMI{Vendor: platform.Name{Value: tt.vendor}, Product: platform.Name{Value: tt.product}}}
 		if got := m.Refuses(families["efa"]); got != tt.want {
 			t.Errorf("%q %q: %v, want %v", tt.vendor, tt.product, got, tt.want)
 		}
@@ -65,7 +65,7 @@ func TestRefuses(t *testing.T) {
 			}
 		}
 	}
-	none := topology.Matrix{Machine: dmi.Names{Vendor: dmi.Name{Missing: true}, Product: dmi.Name{Missing: true}}}
+	none := topology.Matrix{Machine: platform.DMI{Vendor: platform.Name{Missing: true}, Product: platform.Name{Missing: true}}}
 	if got := none.Refuses(families["efa"]); got != tristate.False {
 		t.Errorf("no names at all: %v", got)
 	}

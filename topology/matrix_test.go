@@ -24,7 +24,7 @@ func collect(t *testing.T, m *machine.Machine, s machine.State, file *nccl.File)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return report.Collect(t.Context(), fs, report.Options{Extra: report.ForTopo.Extra, TopologyFile: file})
+	return report.Collect(t.Context(), fs, report.Options{What: report.ForTopo.What, TopologyFile: file})
 }
 
 // reports are those of machines with everything in place, by name. Several tests read every

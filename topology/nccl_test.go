@@ -86,8 +86,9 @@ func TestNCCLAnswers(t *testing.T) {
 			said := answers(string(kept))
 			r := ready(t, m)
 			matrix := r.Matrix
-			if r.Kmod.BIOS != "" { // by which RCCL differs
-				matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Virtual: r.Kmod.Virtual, Processor: r.Kmod.Processor, BIOS: "not of Azure"})
+			if r.Platform.BIOS != "" { // by which RCCL differs
+				r.Platform.BIOS = "not of Azure"
+				matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Platform: r.Platform})
 			}
 			for i := range matrix.Pairs {
 				p := &matrix.Pairs[i]

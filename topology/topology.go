@@ -3,10 +3,9 @@ package topology
 import (
 	"slices"
 
-	"gdr-features/source/dmi"
 	"gdr-features/source/family"
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
@@ -150,7 +149,7 @@ type Matrix struct {
 	// FileName is the topology file's path, "" without a file.
 	FileName string
 	// Machine are the names that the firmware gives the machine.
-	Machine dmi.Names
+	Machine platform.DMI
 
 	nccl   *nccl.Ratings
 	places []nccl.Device // of NICs, by their indexes
@@ -195,22 +194,18 @@ type Inputs struct {
 	// cannot be read (FileUnread).
 	File       *nccl.File
 	FileUnread bool
-	// Virtual reports whether the system runs under a hypervisor.
-	Virtual tristate.State
-	// Machine are the names that the firmware gives the machine. Without them it is not
-	// known whether a NIC with family.NIC.NoGPUMemory reaches GPU memory.
-	Machine dmi.Names
-	// Processor and BIOS, as kmod.State has them, are used by RCCL alone.
-	Processor kmod.Processor
-	BIOS      string
+	// Platform: whether the system is virtual; which machine it is, without which it is not
+	// known whether a NIC with family.NIC.NoGPUMemory reaches GPU memory; and the CPU and the
+	// BIOS, which RCCL alone uses.
+	Platform platform.State
 }
 
 // Build rates every pair of GPU and NIC. It never fails: what the facts leave open is
 // Unknown.
 func Build(facts Inputs) Matrix {
 	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}}
-	b.m.Machine = b.Machine
-	b.virtual = b.Virtual == tristate.True || b.PCI.Hypervisor() != nil
+	b.m.Machine = b.Platform.DMI
+	b.virtual = b.Platform.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()
 	b.roles()
@@ -258,7 +253,7 @@ func (b *builder) rateNCCL(nics []nccl.NIC) *nccl.Ratings {
 	if b.FileUnread {
 		return &nccl.Ratings{}
 	}
-	m := nccl.Machine{PCI: b.PCI, File: b.File, GPUs: b.m.gpuFunctions(), CPU: b.Processor, BIOS: b.BIOS, Virtual: b.virtual}
+	m := nccl.Machine{PCI: b.PCI, File: b.File, GPUs: b.m.gpuFunctions(), CPU: b.Platform.CPU, BIOS: b.Platform.BIOS, Virtual: b.virtual}
 	return m.Rate(nics)
 }
 
@@ -298,7 +293,7 @@ func (b *builder) origin() Origin {
 		return FromFile
 	case b.virtual:
 		return Virtual
-	case b.Virtual == tristate.False || b.PCI.CPUPort():
+	case b.Platform.Virtual == tristate.False || b.PCI.CPUPort():
 		return Physical
 	}
 	return ""

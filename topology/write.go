@@ -3,8 +3,8 @@ package topology
 import (
 	"errors"
 
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/topology/nccl"
 )
 
@@ -14,7 +14,7 @@ var ErrFromFile = errors.New("the levels already come from an NCCL topology file
 
 // WriteFile returns the machine as an NCCL topology file; see nccl.Machine.Write. The error may
 // also be ErrFromFile.
-func (m *Matrix) WriteFile(inv *pci.Inventory, cpu kmod.Processor) ([]byte, error) {
+func (m *Matrix) WriteFile(inv *pci.Inventory, cpu platform.CPU) ([]byte, error) {
 	if m.Origin == FromFile && m.FileRefused == nil {
 		return nil, ErrFromFile
 	}

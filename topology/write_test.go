@@ -36,7 +36,7 @@ func TestWriteFileRoundTrip(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			r := ready(t, m)
-			text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+			text, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 			if len(r.Matrix.GPUs)+len(r.Matrix.NICs) == 0 {
 				if err == nil {
 					t.Error("a file of a machine without GPUs and NICs")
@@ -164,13 +164,13 @@ func parsed(t *testing.T, text string) report.Report {
 // comments, which they must not end.
 func TestWriteFileHostileName(t *testing.T) {
 	r := parsed(t, "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n    0000:01:00.0 gpu 10de:2330\n  0000:00:02.0 port 8086:352a\n    0000:02:00.0 ib 15b3:1021 rdma=mlx5_0\n")
-	plain, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+	plain, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"--><pci busid=\"0000:99:00.0\"/><!--", "---->", "a--", "\x00\xff\t\n", "&lt;\"'", "-"} {
 		r.Matrix.NICs[0].RDMA.Name = name
-		text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+		text, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ pci0000:00 numa=0
 			f.RootBus = ""
 		}
 	}
-	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 	const want = `<!-- left out because its place is not known: 0000:05:00.0 -->
 <system version="1">
   <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
@@ -251,7 +251,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	}) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := parsed(t, tt.text)
-			_, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+			_, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 			if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && got != tt.want {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -259,7 +259,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	}
 	m := load(t, "azure-ndv5-h100")
 	r := ready(t, m)
-	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestWriteFileRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := collect(t, m, m.Ready(), file)
-	if _, err := again.Matrix.WriteFile(&again.PCI, again.Kmod.Processor); !errors.Is(err, topology.ErrFromFile) {
+	if _, err := again.Matrix.WriteFile(&again.PCI, again.Platform.CPU); !errors.Is(err, topology.ErrFromFile) {
 		t.Errorf("%v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (f *Node) iommu() (mode string, open bool) {
 		}
 		seen = true
 		grouped = grouped || fn.IOMMUGroup >= 0
-		switch of := f.Kmod.GroupTypes[fn.IOMMUGroup]; {
+		switch of := f.Platform.IOMMU.Types[fn.IOMMUGroup]; {
 		case fn.IOMMUGroup == pci.None, of == "identity":
 		case of == "DMA", of == "DMA-FQ":
 			translated = true
@@ -53,7 +53,7 @@ func (f *Node) iommu() (mode string, open bool) {
 		return "", open || !f.Matrix.Complete
 	case grouped:
 		return "passthrough", false
-	case f.Kmod.IOMMU == tristate.Unknown: // they are in no group, but it is not known whether there are groups
+	case f.Platform.IOMMU.Groups == tristate.Unknown: // they are in no group, but it is not known whether there are groups
 		return "", true
 	}
 	return "off", false

@@ -43,7 +43,7 @@ func TestConnectX(t *testing.T) {
 		{"no GPU", func(n *sample.Node) { n.Drop(sample.GPU) }, nil, unknown, false},
 		{"a GeForce", func(n *sample.Node) { n.GPU().Device = 0x2684 }, nil, no, false},
 		{"management of NVLink switches", func(n *sample.Node) { n.NIC().NVLinkManagement = true }, nil, no, false},
-		{"the CPU forbids it", func(n *sample.Node) { addAltra(n); n.NIC().Bridges = nil; n.Virtual = tristate.False }, nil, no, false},
+		{"the CPU forbids it", func(n *sample.Node) { addAltra(n); n.NIC().Bridges = nil; n.Platform.Virtual = tristate.False }, nil, no, false},
 		{"the CPU may forbid it", func(n *sample.Node) { addAltra(n); n.NIC().Bridges = nil }, nil, unknown, true},
 		{"no bus", func(n *sample.Node) { n.PCIRead = false }, nil, unknown, true},
 		{"a function that may be the GPU", func(n *sample.Node) { n.GPU().Vendor, n.GPU().Unidentified = 0, true }, nil, unknown, true},

@@ -6,16 +6,18 @@ import (
 	"os"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 	"gdr-features/topology"
 	"gdr-features/verdict"
 )
 
-// Reading a machine takes four steps: its PCI functions, its RDMA devices, its drivers,
+// Reading a machine takes five steps: its PCI functions, its RDMA devices, its drivers, the rest,
 // and how near GPUs and NICs are to each other. The verdict follows from these
 // facts.
 func Example() {
@@ -28,20 +30,21 @@ func Example() {
 	defer tree.Close()
 
 	table := family.Known()
-	functions, err := pci.Scan(tree, table, 0)
+	functions, err := pci.Scan(tree, table, source.What{})
 	if err != nil {
 		panic(err)
 	}
-	devices := rdma.Scan(context.Background(), tree, &functions, 0)
-	drivers := kmod.Scan(tree, kmod.For(&functions, table))
-	matrix := topology.Build(topology.Inputs{PCI: &functions, RDMA: &devices, Virtual: drivers.Virtual})
+	devices := rdma.Scan(context.Background(), tree, &functions, source.What{})
+	drivers := kmod.Scan(tree, &functions, table, source.What{})
+	system := platform.Read(tree, platform.ReadDMI(tree), &functions, source.What{})
+	matrix := topology.Build(topology.Inputs{PCI: &functions, RDMA: &devices, Platform: system})
 
 	for _, pair := range matrix.Pairs {
 		gpu, nic := matrix.GPUs[pair.GPU], matrix.NICs[pair.NIC]
 		fmt.Println(gpu.Address, nic.Name(), pair.Level, "NCCL", pair.NCCL)
 	}
 	v := verdict.Judge(&verdict.Node{
-		Families: table, PCIRead: true, PCI: functions, RDMA: devices, Kmod: drivers, Matrix: matrix,
+		Families: table, PCIRead: true, PCI: functions, RDMA: devices, Kmod: drivers, Platform: system, Matrix: matrix,
 	})
 	fmt.Println("capable", v.Capable, "ready", v.Ready, v.Reason)
 	// Output:

@@ -117,7 +117,7 @@ func (p Pair) mappedBefore() bool {
 
 // VirtualGPU reports whether the driver names a GPU as a virtual one.
 func (f *Node) VirtualGPU(gpu *pci.Function) bool {
-	return gpu.GPU.Virtual(f.Kmod.Models[gpu.Address])
+	return gpu.GPU.Virtual(f.Platform.Models[gpu.Address])
 }
 
 // OwnMemory reports whether the driver may give NICs the memory of some eligible GPU that it

@@ -16,7 +16,7 @@ func instinct(n *sample.Node, driver string) {
 
 // TestTwoVendors: a node is ready where one family of GPUs with one of NICs is.
 func TestTwoVendors(t *testing.T) {
-	altra := func(n *sample.Node) { addAltra(n); n.NIC().Bridges, n.Virtual = nil, no }
+	altra := func(n *sample.Node) { addAltra(n); n.NIC().Bridges, n.Platform.Virtual = nil, no }
 	amdkfd := func(n *sample.Node) {
 		n.Kmod.Peers = sample.Peers(no)
 		n.Kmod.Peers.Directories["/sys/memory_peers/amdkfd"] = yes
@@ -56,7 +56,7 @@ func TestTwoVendors(t *testing.T) {
 // TestUnidentifiedNIC: a function that may be a NIC leaves link layer and IOMMU open.
 func TestUnidentifiedNIC(t *testing.T) {
 	n := sample.Ready()
-	n.Kmod.IOMMU = no
+	n.Platform.IOMMU.Groups = no
 	if v := n.Judge().Verdict; v.Link != "infiniband" || v.IOMMU == "" {
 		t.Fatalf("link %q, IOMMU %q", v.Link, v.IOMMU)
 	}

@@ -4,10 +4,10 @@
 package verdict
 
 import (
-	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
@@ -42,12 +42,11 @@ type Node struct {
 	// for family.Known.
 	Families family.Table
 	// PCIRead is false when the PCI bus could not be read at all.
-	PCIRead bool
-	PCI     pci.Inventory
-	RDMA    rdma.Inventory
-	Kmod    kmod.State
-	// DMI are the names that the firmware gives the machine.
-	DMI dmi.Names
+	PCIRead  bool
+	PCI      pci.Inventory
+	RDMA     rdma.Inventory
+	Kmod     kmod.State
+	Platform platform.State
 	// Matrix is built from the facts above, see topology.Build.
 	Matrix topology.Matrix
 	// ACS of the bridges between GPUs and their nearest NICs; nil for one that

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -67,10 +68,7 @@ func TestEvidence(t *testing.T) {
 		{"irdma has no way", nvidia, "irdma", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, kmod.Request{
-				Present:   present(tt.gpus, []string{tt.nic}),
-				PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}, {Bus: 0x20, Device: 0x1b}}},
-			})
+			st := scan(t, tt.files, append(tt.gpus, tt.nic)...)
 			got, first := pair(st, tt.gpus[0], tt.nic), verdict.AnyClient(&st.Peers, present(tt.gpus, []string{tt.nic}))
 			if got.Registered != tt.want || got.By != tt.by || first.Registered != tt.want || first.By != tt.by {
 				t.Errorf("%+v, want %v by %q", got, tt.want, tt.by)
@@ -108,10 +106,7 @@ func TestPeerDirectProven(t *testing.T) {
 		if tt.memory == no {
 			files["proc/kallsyms"] = "0000000000000000 T ib_register_peer_memory_client\t[ib_peer_mem]\n"
 		}
-		st := scan(t, files, kmod.Request{
-			Families: family.Known(), Present: present([]string{"nvidia"}, []string{tt.nic}),
-			PeerFiles: map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}}},
-		})
+		st := scan(t, files, "nvidia", tt.nic)
 		memory := pair(st, "nvidia", tt.nic).Registered
 		if got := verdict.PeerDirectOf(&st, present([]string{"nvidia"}, []string{tt.nic}), family.Known()); memory != tt.memory || got != tt.want {
 			t.Errorf("%s: %v, %q; want %v, %q", tt.name, memory, got, tt.memory, tt.want)
@@ -123,14 +118,13 @@ func TestPeerDirectProven(t *testing.T) {
 // the client's module where it may serve the NICs.
 func TestNamedPeer(t *testing.T) {
 	const efa = "sys/bus/pci/devices/0000:10:1b.0/"
-	at := map[string][]pci.Address{"efa": {{Bus: 0x10, Device: 0x1b}}}
 	for text, says := range map[string]string{"\n": "", "NEURON\n": "NEURON", "NVIDIA\n": "NVIDIA"} {
-		st := scan(t, map[string]string{efa + "p2p": text}, kmod.Request{Present: present([]string{"nvidia"}, []string{"efa"}), PeerFiles: at})
+		st := scan(t, map[string]string{efa + "p2p": text}, "nvidia", "efa")
 		if p := pair(st, "nvidia", "efa"); p.File != "/"+efa+"p2p" || p.Says != says {
 			t.Errorf("%q: %+v", text, p)
 		}
 	}
-	st := scan(t, nil, kmod.Request{Present: present([]string{"nvidia"}, []string{"efa"}), PeerFiles: at})
+	st := scan(t, nil, "nvidia", "efa")
 	if p := pair(st, "nvidia", "efa"); p.File != "" {
 		t.Errorf("without a file: %+v", p)
 	}
@@ -183,7 +177,7 @@ func TestScanPeermem(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, kmod.Request{})
+			st := scan(t, tt.files, "nvidia", "mlx5", "mlx4")
 			mlx5, mlx4 := pair(st, "nvidia", "mlx5"), pair(st, "nvidia", "mlx4")
 			for _, got := range []verdict.Client{mlx5, mlx4} {
 				if got.Registered != tt.want || got.By != tt.by || got.File != "" {
@@ -246,7 +240,7 @@ func TestScanPeerDirect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			files := map[string]string{"sys/module/mlx5_core/version": "24.10-1.1.4\n"}
 			maps.Copy(files, tt.files)
-			st := scan(t, files, kmod.Request{})
+			st := scan(t, files, "nvidia", "mlx5", "mlx4")
 			if got := verdict.PeerDirectOf(&st, present([]string{"nvidia"}, []string{"mlx5", "mlx4"}), family.Known()); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -309,25 +303,35 @@ func tree(t *testing.T, files map[string]string) *host.FS {
 	return fs
 }
 
-// scan reads a tree of some files. Unless they say otherwise there are modules,
-// a CPU without a hypervisor's flag, and symbols that do not matter.
-func scan(t *testing.T, files map[string]string, want kmod.Request) kmod.State {
+// scan reads a tree of some files of a machine with functions of these families: two of each of
+// NICs, whose driver drives them. Unless the files say otherwise there are modules, and symbols
+// that do not matter.
+func scan(t *testing.T, files map[string]string, families ...string) kmod.State {
 	t.Helper()
-	return kmod.Scan(tree(t, withKernel(files)), known(want))
-}
-
-// known asks for NVIDIA GPUs and ConnectX NICs where a request names no families.
-func known(want kmod.Request) kmod.Request {
-	if len(want.Present.GPUs) == 0 {
-		want.Present = present([]string{"nvidia"}, []string{"mlx5", "mlx4"})
+	table, functions := family.Known(), pci.Inventory{}
+	for _, g := range table.GPUs {
+		if slices.Contains(families, g.Name) {
+			functions.Functions = append(functions.Functions, pci.Function{GPU: g, Eligible: true, DriverKnown: true})
+		}
 	}
-	return want
+	for _, n := range slices.Concat(table.NICs, table.Others) {
+		for _, bus := range [...]uint8{0x10, 0x20} {
+			if slices.Contains(families, n.Name) {
+				functions.Functions = append(functions.Functions, pci.Function{
+					Address: pci.Address{Bus: bus, Device: 0x1b}, NIC: n, Eligible: true, Driver: n.Drivers[0], DriverKnown: true,
+				})
+			}
+		}
+		if slices.Contains(families, n.Name) && !slices.Contains(table.NICs, n) {
+			table.NICs = append(table.NICs, n)
+		}
+	}
+	return kmod.Scan(tree(t, withKernel(files)), &functions, table, source.What{})
 }
 
 func withKernel(files map[string]string) map[string]string {
 	all := map[string]string{
 		"sys/module/kernel": isDir,
-		"proc/cpuinfo":      "flags\t\t: fpu vme\n",
 		"proc/kallsyms":     "0000000000000000 T vfs_read\n",
 	}
 	maps.Copy(all, files)

@@ -13,6 +13,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/snapshot"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
@@ -186,7 +187,7 @@ func scan(t *testing.T, root string) *pci.Inventory {
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	inv, err := pci.Scan(fs, family.Known(), pci.EveryFunction|pci.Capabilities)
+	inv, err := pci.Scan(fs, family.Known(), source.What{Details: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,11 @@ import (
 	"os"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/verdict"
@@ -39,15 +41,16 @@ func run(ctx context.Context, out io.Writer, root string) error {
 	defer tree.Close()
 
 	table := family.Known()
-	functions, err := pci.Scan(tree, table, 0)
+	functions, err := pci.Scan(tree, table, source.What{})
 	if err != nil {
 		return err
 	}
-	devices := rdma.Scan(ctx, tree, &functions, 0)
-	drivers := kmod.Scan(tree, kmod.For(&functions, table))
-	matrix := topology.Build(topology.Inputs{PCI: &functions, RDMA: &devices, Virtual: drivers.Virtual})
+	devices := rdma.Scan(ctx, tree, &functions, source.What{})
+	drivers := kmod.Scan(tree, &functions, table, source.What{})
+	system := platform.Read(tree, platform.ReadDMI(tree), &functions, source.What{})
+	matrix := topology.Build(topology.Inputs{PCI: &functions, RDMA: &devices, Platform: system})
 	node := verdict.Judge(&verdict.Node{
-		Families: table, PCIRead: true, PCI: functions, RDMA: devices, Kmod: drivers, Matrix: matrix,
+		Families: table, PCIRead: true, PCI: functions, RDMA: devices, Kmod: drivers, Platform: system, Matrix: matrix,
 	})
 
 	for _, pair := range matrix.Pairs {

@@ -11,10 +11,8 @@ import (
 	"slices"
 
 	"gdr-features/source/kmod"
-	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 // File is what is expected of the machines of a fleet.
@@ -89,37 +87,6 @@ type Group struct {
 	LinkLayer   string
 	Rate        *Range
 	Firmware    *Versions
-}
-
-// Needs says what must be read of a machine in addition to what labels need.
-type Needs struct{ Firmware, Links bool }
-
-// Needs returns the needs of all types of the file.
-func (f *File) Needs() (n Needs) {
-	for i := range f.Types {
-		e := &f.Types[i].Expect
-		for _, groups := range [][]Group{e.GPUs, e.NICs} {
-			for _, g := range groups {
-				n.Firmware = n.Firmware || g.Firmware != nil
-				n.Links = n.Links || g.FullLink
-			}
-		}
-	}
-	return n
-}
-
-// Extras are facts that only expectations need, by function: the firmware of its RDMA
-// device (fw_ver), and the PCI Express link of its card to the slot (see
-// pci.Inventory.Slot). An entry is missing where it could not be read.
-type Extras struct {
-	Firmware map[pci.Address]string
-	Links    map[pci.Address]pci.LinkEnds
-}
-
-// facts are what is compared with the file.
-type facts struct {
-	*verdict.Node
-	extras Extras
 }
 
 // Result is how a machine compares.

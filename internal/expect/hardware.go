@@ -95,7 +95,8 @@ func help(members []*pci.Function, of func(family.Help) string, otherwise string
 func (f *facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	t := f.tally()
 	for _, fn := range members {
-		state, lacks := f.extras.Links[fn.Address].Full(fn.NIC != nil)
+		card, port := f.PCI.Slot(fn)
+		state, lacks := pci.EndsOf(card, port).Full(fn.NIC != nil)
 		words := []string{fn.Address.String()}
 		for i, l := range lacks {
 			if i > 0 {
@@ -103,7 +104,7 @@ func (f *facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 			}
 			words = append(words, l.String())
 		}
-		if card, _ := f.PCI.Slot(fn); card != fn {
+		if card != fn {
 			words = append(words, "at "+card.Address.String())
 		}
 		t.add(state, strings.Join(words, " "))
@@ -120,15 +121,17 @@ func (f *facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 // all.
 func (f *facts) firmware(g *Group, members []*pci.Function) Check {
 	cardOf := func(fn *pci.Function) pci.Address { card := fn.Address; card.Function = 0; return card }
-	known := map[pci.Address]string{}
+	own, known := map[pci.Address]string{}, map[pci.Address]string{}
 	for _, fn := range members {
-		if version := f.extras.Firmware[fn.Address]; version != "" {
-			known[cardOf(fn)] = version
+		for _, d := range f.RDMA.Of(fn.Address) {
+			if d.Firmware != "" {
+				own[fn.Address], known[cardOf(fn)] = d.Firmware, d.Firmware
+			}
 		}
 	}
 	t := f.tally()
 	for _, fn := range members {
-		version := cmp.Or(f.extras.Firmware[fn.Address], known[cardOf(fn)])
+		version := cmp.Or(own[fn.Address], known[cardOf(fn)])
 		t.add(g.Firmware.Holds(version), version+" on "+fn.Address.String())
 	}
 	return Check{

@@ -10,9 +10,13 @@ import (
 	"gdr-features/verdict"
 )
 
+// facts are what is compared with the file. Links of cards and the firmware of NICs are read for
+// source.What.Expect.
+type facts struct{ *verdict.Node }
+
 // Judge compares a machine with a file.
-func Judge(file *File, node *verdict.Node, extras Extras) Result {
-	f := &facts{node, extras}
+func Judge(file *File, node *verdict.Node) Result {
+	f := &facts{node}
 	r := Result{Machine: f.machine()}
 	t, known := file.find(f)
 	if t == nil {

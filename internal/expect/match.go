@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/source/dmi"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -30,7 +30,7 @@ func (f *File) find(machine *facts) (t *Type, known bool) {
 // MatchesNone reports whether it is proven that no type of the file matches. It needs
 // the PCI bus and DMI; a type that depends on a fact that is missing may match.
 func (f *File) MatchesNone(node *verdict.Node) bool {
-	t, known := f.find(&facts{Node: node})
+	t, known := f.find(&facts{node})
 	return known && t == nil
 }
 
@@ -39,7 +39,7 @@ func (f *File) MatchesNone(node *verdict.Node) bool {
 // its name.
 func (f *facts) matches(m *Match) tristate.State {
 	out := tristate.And(
-		matches(f.DMI.Product, m.Product), matches(f.DMI.Vendor, m.Vendor), matches(f.DMI.Board, m.Board),
+		matches(f.Platform.DMI.Product, m.Product), matches(f.Platform.DMI.Vendor, m.Vendor), matches(f.Platform.DMI.Board, m.Board),
 		f.has(isGPU, m.GPU), f.has(isNIC, m.NIC),
 	)
 	if len(m.Topology) > 0 {
@@ -56,7 +56,7 @@ func (f *facts) matches(m *Match) tristate.State {
 }
 
 // matches compares a name from the firmware with patterns. No patterns match any name.
-func matches(name dmi.Name, patterns []Pattern) tristate.State {
+func matches(name platform.Name, patterns []Pattern) tristate.State {
 	switch {
 	case len(patterns) == 0:
 		return tristate.True
@@ -99,8 +99,8 @@ func (f *facts) machine() string {
 	var parts []string
 	for _, text := range [...]struct {
 		key string
-		dmi.Name
-	}{{"product", f.DMI.Product}, {"vendor", f.DMI.Vendor}, {"board", f.DMI.Board}} {
+		platform.Name
+	}{{"product", f.Platform.DMI.Product}, {"vendor", f.Platform.DMI.Vendor}, {"board", f.Platform.DMI.Board}} {
 		if text.Known {
 			parts = append(parts, fmt.Sprintf("%s %q", text.key, text.Value))
 		}

@@ -28,11 +28,8 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(f, braces, cmp.AllowUnexported(Range{})); err != nil || diff != "" {
 		t.Errorf("written with braces: %v, %s", err, diff)
 	}
-	if f.Needs() != (Needs{}) {
-		t.Errorf("needs %+v", f.Needs())
-	}
 	f, err = Parse([]byte(minimal + "      nics:\n        - count: 1\n          pcie: full\n        - count: 2\n          firmware: 1.2\n      mofed: inbox\n"))
-	if err != nil || f.Needs() != (Needs{true, true}) || !f.Types[0].Expect.Inbox || f.Types[0].Expect.MOFED != nil {
+	if err != nil || f.Types[0].Expect.NICs[1].Firmware == nil || !f.Types[0].Expect.NICs[0].FullLink || !f.Types[0].Expect.Inbox || f.Types[0].Expect.MOFED != nil {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
@@ -121,7 +118,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if r := Judge(file, &verdict.Node{}, Extras{}); r.State != 0 || r.NoType {
+		if r := Judge(file, &verdict.Node{}); r.State != 0 || r.NoType {
 			t.Errorf("nothing is known, and yet %+v", r)
 		}
 	})

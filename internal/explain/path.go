@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/topology/nccl"
 	"gdr-features/tristate"
@@ -146,7 +146,7 @@ func portRole(i, n int) string {
 func (w *path) hop(role string, a pci.Address) Hop {
 	h := Hop{Role: role, Name: a.String(), Function: w.r.PCI.Find(a), PCI: true}
 	if f := h.Function; f != nil && f.IOMMUGroup >= 0 {
-		h.IOMMU = w.r.Kmod.GroupTypes[f.IOMMUGroup]
+		h.IOMMU = w.r.Platform.IOMMU.Types[f.IOMMUGroup]
 	}
 	return h
 }
@@ -206,6 +206,6 @@ var Files = [...]struct {
 	{"product", []string{pci.ModaliasFile}},
 	{"link", []string{pci.LinkSpeedFile, pci.LinkWidthFile, pci.MaxLinkSpeedFile, pci.MaxLinkWidthFile}},
 	{"NUMA", []string{pci.NUMAFile}},
-	{"IOMMU group", []string{pci.IOMMUGroupFile, kmod.Groups + "/NUMBER/type"}},
+	{"IOMMU group", []string{pci.IOMMUGroupFile, platform.Groups + "/NUMBER/type"}},
 	{"ACS", []string{pci.ConfigFile}},
 }

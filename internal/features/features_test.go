@@ -8,6 +8,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/test/sample"
 	"gdr-features/topology"
@@ -65,8 +66,8 @@ func TestUnknown(t *testing.T) {
 			attrs{"address": "", "rdma": "mlx5_0", "role": "excluded"},
 		},
 		{"RDMA device without function", device(&rdma.Device{Name: "rxe0"}), attrs{"rdma": "rxe0"}},
-		{"drivers", drivers(&kmod.State{}, family.Known()), attrs{}},
-		{"driver absent", drivers(&kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.False}}}, family.Known()), attrs{"driverLoaded": "false"}},
+		{"drivers", drivers(&kmod.State{}, &platform.State{}, family.Known()), attrs{}},
+		{"driver absent", drivers(&kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.False}}}, &platform.State{}, family.Known()), attrs{"driverLoaded": "false"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.got); diff != "" {

@@ -8,14 +8,15 @@ import (
 	"gdr-features/internal/label/derive"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/source/platform"
 	"gdr-features/verdict"
 )
 
 // Kmod returns the raw features of the source gdr-kmod: attributes state. families are
 // those that count.
-func Kmod(st *kmod.State, families family.Table) *v1alpha1.Features {
+func Kmod(st *kmod.State, system *platform.State, families family.Table) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st, families))
+	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st, system, families))
 	return f
 }
 
@@ -27,7 +28,7 @@ func Kmod(st *kmod.State, families family.Table) *v1alpha1.Features {
 //     symbol<FAMILY>DMABuf (symbolMLX5DMABuf): what the running kernel can do;
 //   - peerdirect and mofed, as the labels of these names; storage, nvidia-fs is
 //     loaded; virtual and virtualBy, a hypervisor and the evidence.
-func drivers(st *kmod.State, families family.Table) attrs {
+func drivers(st *kmod.State, system *platform.State, families family.Table) attrs {
 	a := attrs{}
 	driver := st.Driver()
 	a.state("driverLoaded", driver.Loaded)
@@ -52,7 +53,7 @@ func drivers(st *kmod.State, families family.Table) attrs {
 	a.text("peerdirect", string(verdict.PeerDirectOf(st, families, families)))
 	a.text("mofed", derive.MOFED(st.MOFED))
 	a.state("storage", st.Storage)
-	a.state("virtual", st.Virtual)
-	a.text("virtualBy", st.VirtualBy)
+	a.state("virtual", system.Virtual)
+	a.text("virtualBy", system.VirtualBy)
 	return a
 }

@@ -18,7 +18,7 @@ import (
 func State(r *report.Report) map[string]string {
 	a := attrs{}
 	driver := r.Kmod.Driver()
-	a.text("kernel", r.Kmod.Kernel)
+	a.text("kernel", r.Platform.Kernel)
 	a.text("driverVersion", driver.Version)
 	if driver.Version != "" {
 		a.state("driverOpen", driver.Open)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"gdr-features/internal/expect"
-	"gdr-features/source/dmi"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/tristate"
 )
 
@@ -50,7 +50,7 @@ func (f *judged) expected() []Finding {
 	case r == nil, r.Type == "" && r.Machine == "": // without --expect
 		return nil
 	case r.Type == "":
-		return f.expectation(nil, []string{dmi.Dir, pci.Devices})
+		return f.expectation(nil, []string{platform.DMIDir, pci.Devices})
 	}
 	var all []Finding
 	for i := range r.Checks {

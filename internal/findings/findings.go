@@ -15,6 +15,7 @@ import (
 	"gdr-features/internal/sanitize"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -213,10 +214,13 @@ func (c *check) files(f *judged, evidence []string) []string {
 }
 
 // read returns the files that a fact rests on. For a peer memory client these are the ones
-// that decide.
+// that decide; those of the IOMMU are in package platform.
 func (f *judged) read(fact kmod.Fact) []string {
-	if fact == kmod.FactPeermem {
+	switch fact {
+	case kmod.FactPeermem:
 		return f.Client().Files
+	case kmod.FactIOMMU:
+		return f.Platform.IOMMU.Files
 	}
 	return f.Kmod.Files[fact]
 }
@@ -224,7 +228,7 @@ func (f *judged) read(fact kmod.Fact) []string {
 // pattern folds files that there are many of: those of PCI functions and IOMMU groups,
 // and the directories of peer memory clients.
 func pattern(file string) string {
-	for _, dir := range [...]string{pci.Devices + "/", kmod.Groups + "/"} {
+	for _, dir := range [...]string{pci.Devices + "/", platform.Groups + "/"} {
 		if _, name, ok := strings.Cut(strings.TrimPrefix(file, dir), "/"); ok && strings.HasPrefix(file, dir) {
 			return dir + "*/" + name
 		}

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"gdr-features/internal/show"
-	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -101,7 +101,7 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 		text: func(f *judged) string {
 			return "the type of this machine cannot be read, and on some types " + f.NIC.Name + " does not reach GPU memory"
 		},
-		fix: do("mount the host's /sys, with " + dmi.Dir), evidence: machineNames,
+		fix: do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: do("see the problems listed below", "mount the host's /sys")},
 }}
@@ -109,8 +109,8 @@ var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []r
 func eligibleGPUs(f *judged) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") }
 
 func tegra(f *judged) (found subjects) {
-	if name := f.advised().Tegra; name != "" {
-		found.add(name, f.saw(kmod.FactTegra, "", name)...)
+	if name := f.Platform.Tegra; name != "" {
+		found.add(name, saw(platform.CompatibleFile, name))
 	}
 	return found
 }
@@ -172,7 +172,7 @@ func refuses(state tristate.State) func(*judged) bool {
 
 func machineNames(f *judged) []string {
 	names := f.Matrix.Machine
-	return []string{saw(dmi.Dir+"/sys_vendor", names.Vendor.Value), saw(dmi.Dir+"/product_name", names.Product.Value)}
+	return []string{saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value), saw(platform.DMIDir+"/product_name", names.Product.Value)}
 }
 
 // moveTogether names the parameter that allows every pair where the driver may have it.

@@ -55,7 +55,7 @@ func nearestIsFar(f *judged) string {
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
 func guest(f *judged) bool {
-	return f.Kmod.Virtual == tristate.True || (f.Matrix.Origin == topology.Virtual)
+	return f.Platform.Virtual == tristate.True || (f.Matrix.Origin == topology.Virtual)
 }
 
 // withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.

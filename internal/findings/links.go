@@ -97,7 +97,7 @@ type bridgeLink struct {
 // between the two as well. Only bare metal is judged: the bridges that hypervisors show have
 // no link, whatever their files say (on EC2, one of 8 GT/s above GPUs with one of 32).
 func (f *judged) bridgeLinks(cards []cardLink) []bridgeLink {
-	if guest(f) || f.Kmod.Virtual != tristate.False && !f.PCI.CPUPort() {
+	if guest(f) || f.Platform.Virtual != tristate.False && !f.PCI.CPUPort() {
 		return nil
 	}
 	done := map[pci.Address]bool{}

@@ -6,6 +6,7 @@ import (
 
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -67,8 +68,8 @@ func refusesAll(f *judged) bool { return f.OwnMemory() == tristate.False }
 func virtualGPUs(f *judged) (gpus subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
-			name := f.Kmod.Models[fn.Address]
-			gpus.add(fn.Address.String()+" "+name, f.saw(kmod.FactModels, fn.Address.String(), "Model: "+name)...)
+			name := f.Platform.Models[fn.Address]
+			gpus.add(fn.Address.String()+" "+name, saw(platform.InformationFile(fn.GPU, fn.Address), "Model: "+name))
 		}
 	}
 	return gpus

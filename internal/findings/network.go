@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 )
 
 // nodeNetwork: the node's own network is on a NIC that GPUs use, or whose driver is reloaded
@@ -28,7 +28,7 @@ var nodeNetwork = check{name: "node-network", rows: []row{
 
 // nodeRoute says what of the node's network is over these NICs.
 func nodeRoute(f *judged) string {
-	if slices.ContainsFunc(f.advised().DefaultRoutes, func(r kmod.DefaultRoute) bool { return r.Only }) {
+	if slices.ContainsFunc(f.Platform.DefaultRoutes, func(r platform.DefaultRoute) bool { return r.Only }) {
 		return "only network address"
 	}
 	return "default route"
@@ -40,7 +40,7 @@ func defaultRouteFar(f *judged) subjects  { return f.defaultRoutes(false) }
 // defaultRoutes names the eligible NICs that the node's default routes are over, those near a
 // GPU or the others, each once.
 func (f *judged) defaultRoutes(near bool) (nics subjects) {
-	for _, route := range f.advised().DefaultRoutes {
+	for _, route := range f.Platform.DefaultRoutes {
 		for _, a := range route.Functions {
 			nic := f.PCI.Find(a)
 			if nic == nil || !nic.NICEligible() || f.isNear(nic) != near {
@@ -70,7 +70,7 @@ func (f *judged) isNear(nic *pci.Function) bool {
 }
 
 // routeOf is what the table of routes has.
-func routeOf(r kmod.DefaultRoute) string {
+func routeOf(r platform.DefaultRoute) string {
 	if r.Only {
 		return "no default, only " + r.Interface
 	}

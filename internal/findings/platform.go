@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -21,24 +22,24 @@ var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFil
 		fix: func(f *judged) []string { return steps(passthroughIOMMU(f)) }, evidence: sawCommandLine,
 	},
 	{status: OK, when: func(f *judged) bool { return f.Verdict.IOMMU != "" }, text: func(f *judged) string { return f.Verdict.IOMMU }},
-	{status: Undecidable, when: func(f *judged) bool { return f.Kmod.IOMMU == tristate.Unknown }, text: say("whether the kernel has IOMMU groups cannot be read")},
+	{status: Undecidable, when: func(f *judged) bool { return f.Platform.IOMMU.Groups == tristate.Unknown }, text: say("whether the kernel has IOMMU groups cannot be read")},
 	{status: Undecidable, text: say("the types of the IOMMU groups cannot be read")},
 }}
 
 // translated lists the GPUs and NICs whose addresses the IOMMU translates.
 func translated(f *judged) (devices subjects) {
 	for _, fn := range f.functions(eligible) {
-		kind := f.Kmod.GroupTypes[fn.IOMMUGroup]
+		kind := f.Platform.IOMMU.Types[fn.IOMMUGroup]
 		if fn.IOMMUGroup >= 0 && (kind == "DMA" || kind == "DMA-FQ") {
-			devices.add(fn.Address.String(), f.saw(kmod.FactIOMMU, fmt.Sprintf("/%d/", fn.IOMMUGroup), kind)...)
+			devices.add(fn.Address.String(), saw(platform.GroupFile(fn.IOMMUGroup), kind))
 		}
 	}
 	return devices
 }
 
 func sawCommandLine(f *judged) []string {
-	if words := f.advised().CommandLine; len(words) > 0 {
-		return f.saw(kmod.FactCommandLine, "", strings.Join(words, " "))
+	if words := f.Platform.CommandLine; len(words) > 0 {
+		return []string{saw(platform.CommandLineFile, strings.Join(words, " "))}
 	}
 	return nil
 }
@@ -210,19 +211,19 @@ func sawGroup(fn *pci.Function) string {
 
 // numa: moving pages between NUMA nodes unmaps them, which slows down programs that
 // registered them (NCCL's and RCCL's guides recommend to switch it off).
-var numa = check{name: "numa", facts: []kmod.Fact{kmod.FactNUMABalancing}, rows: []row{
+var numa = check{name: "numa", sources: []string{platform.NUMABalancingFile}, rows: []row{
 	{
 		status: Warn, code: "NUMABalancing", when: balancing,
 		text:     say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
 		fix:      do("sysctl -w kernel.numa_balancing=0 and measure", "put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
-		evidence: func(f *judged) []string { return f.saw(kmod.FactNUMABalancing, "", f.advised().NUMABalancing) },
+		evidence: func(f *judged) []string { return []string{saw(platform.NUMABalancingFile, f.Platform.NUMABalancing)} },
 	},
 	{status: OK, when: func(f *judged) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
 }}
 
 // balancingMode is not known on a machine with one node, where it does not matter.
 func balancingMode(f *judged) (mode int, ok bool) {
-	mode, err := strconv.Atoi(f.advised().NUMABalancing)
+	mode, err := strconv.Atoi(f.Platform.NUMABalancing)
 	return mode, err == nil && f.PCI.NUMANodes > 1
 }
 
@@ -235,11 +236,11 @@ func balancing(f *judged) bool {
 var rootComplex = check{name: "root-complex", rows: []row{{
 	status: Warn, code: "PlatformP2PWriteOnly", which: throughClientCPU,
 	text: func(f *judged) string {
-		return "PCIe writes from one device to another pass " + f.Kmod.Processor.Name + ", but reads do not: a NIC cannot send from GPU memory: " + about(f)
+		return "PCIe writes from one device to another pass " + f.Platform.CPU.Name + ", but reads do not: a NIC cannot send from GPU memory: " + about(f)
 	},
 	fix: do("put GPU and NIC below one PCIe switch, or into a machine with Xeon or EPYC", "meanwhile set NCCL_NET_GDR_READ=0, which sends from host memory"),
 	evidence: func(f *judged) []string {
-		return append(f.saw(kmod.FactVirtual, "/cpuinfo", f.Kmod.Processor.Name), sawID(intelHostBridge(f)))
+		return []string{saw(platform.CPUFile, f.Platform.CPU.Name), sawID(intelHostBridge(f))}
 	},
 }}}
 
@@ -257,7 +258,7 @@ func intelHostBridge(f *judged) *pci.Function {
 // Intel client CPU. These are known to support writes between devices only (NVIDIA in
 // NVIDIA/open-gpu-kernel-modules#1253). A guest does not see the CPU's PCI tree.
 func throughClientCPU(f *judged) (gpus subjects) {
-	if f.Kmod.Virtual != tristate.False || (f.Matrix.Origin == topology.Virtual) || !f.Kmod.Processor.IntelClient() || intelHostBridge(f) == nil {
+	if f.Platform.Virtual != tristate.False || (f.Matrix.Origin == topology.Virtual) || !f.Platform.CPU.IntelClient() || intelHostBridge(f) == nil {
 		return gpus
 	}
 	for _, gpu := range f.Matrix.GPUs {

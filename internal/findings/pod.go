@@ -7,8 +7,7 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/pod"
-	"gdr-features/internal/visible"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -16,9 +15,9 @@ import (
 
 // Pod is what a container lets this process do, and what its variables tell frameworks.
 type Pod struct {
-	pod.Container
+	platform.Container
 	// Visible are the device nodes.
-	Visible *visible.Devices
+	Visible *platform.Devices
 	// Map has the GPUs in question with the NICs that this process can use, and Namespace
 	// with all NICs of its network namespace, whether their nodes are here or not.
 	Map, Namespace *assign.Assignment
@@ -26,7 +25,7 @@ type Pod struct {
 	NoGPU bool
 	// Selected are those of the container's GPUs that its variables leave to a process, by which
 	// the GPUs in question were chosen, and GPUs is how many GPUs the container has.
-	Selected visible.Selection
+	Selected frameworks.Selection
 	GPUs     int
 	// Environment are the variables of the environment and the files that they name.
 	Environment frameworks.Environment

@@ -8,10 +8,9 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/pod"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
-	"gdr-features/source/process"
+	"gdr-features/source/platform"
 	"gdr-features/tristate"
 )
 
@@ -127,7 +126,7 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	},
 	{
 		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool { return byGDRCopy(f) && gdrCopy(f) == tristate.False },
-		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node " + pod.GDRCopy + " cannot be used here"),
+		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node " + platform.GDRCopyNode + " cannot be used here"),
 		fix:  do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)", "or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: func(f *judged) []string { return slices.Concat(sawIBGDA(f), sawGDRCopy(f)) },
 	},
 	{status: OK, when: func(f *judged) bool { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }, text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
@@ -150,7 +149,7 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
 		status: Warn, code: "IBGDAByCPU",
 		text: func(f *judged) string {
-			return "GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (" + choose(gdrCopy(f), pod.GDRCopy+" is here", pod.GDRCopy+" cannot be used here", "not known: "+pod.GDRCopy) + ")"
+			return "GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (" + choose(gdrCopy(f), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be used here", "not known: "+platform.GDRCopyNode) + ")"
 		},
 		fix:      do("see IBGDAOptions for the node", "or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root"),
 		evidence: func(f *judged) []string { return slices.Concat(sawIBGDA(f), sawParams(f), sawGDRCopy(f)) },
@@ -196,13 +195,13 @@ func familyOf(f *judged, nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.Ad
 
 // gdrCopy reports whether this process may use GDRCopy.
 func gdrCopy(f *judged) tristate.State {
-	return f.Pod.usable(pod.GDRCopy, f.Pod.GDRCopy)
+	return f.Pod.usable(platform.GDRCopyNode, f.Pod.GDRCopy)
 }
 
 // mapsDoorbells reports whether the GPU driver lets this process map a NIC's doorbells for a
 // GPU.
 func mapsDoorbells(f *judged) tristate.State {
-	return tristate.Or(f.Kmod.Params.PeerMapping(), f.capable(process.SysAdmin))
+	return tristate.Or(f.Kmod.Params.PeerMapping(), f.capable(platform.CapSysAdmin))
 }
 
 // noGDRCopy: the node is known to have no gdrdrv.
@@ -220,7 +219,7 @@ func (f *judged) sawVariable(name string) []string {
 	return nil
 }
 
-func sawGDRCopy(f *judged) []string { return []string{f.sawNode(pod.GDRCopy, f.Pod.GDRCopy)} }
+func sawGDRCopy(f *judged) []string { return []string{f.sawNode(platform.GDRCopyNode, f.Pod.GDRCopy)} }
 
 func sawParams(f *judged) []string {
 	const name = "RegistryDwords"

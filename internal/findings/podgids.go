@@ -9,7 +9,6 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/pod"
 	"gdr-features/internal/show"
 	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
@@ -21,11 +20,11 @@ import (
 // nvshmem src/modules/transport/common/transport_ib_common.cpp).
 var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
-		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *judged, p *pod.Port) bool { return len(p.GIDs) == 0 && !p.Unread }),
+		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *judged, p *rdma.GIDTable) bool { return len(p.GIDs) == 0 && !p.Unread }),
 		text: func(f *judged) string { return "no GID here: " + about(f) }, fix: do(ownNetwork),
 	},
 	{
-		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *judged, p *pod.Port) bool {
+		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *judged, p *rdma.GIDTable) bool {
 			return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) && slices.ContainsFunc(p.GIDs, routable)
 		}),
 		text: func(f *judged) string {
@@ -33,13 +32,13 @@ var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.
 		}, fix: do(ownNetwork),
 	},
 	{
-		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *judged, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
+		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
 		text: func(f *judged) string {
 			return "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: " + about(f)
 		}, fix: do(ownNetwork),
 	},
 	{
-		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *judged, p *pod.Port) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
+		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
 		text: func(f *judged) string {
 			return "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: " + about(f)
 		},
@@ -52,7 +51,7 @@ var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.
 		},
 		fix: do("remove or correct these variables in spec.containers[].env"),
 	},
-	{status: Undecidable, which: portsThat(func(f *judged, p *pod.Port) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: func(f *judged) string { return "the GIDs cannot be read: " + about(f) }},
+	{status: Undecidable, which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: func(f *judged) string { return "the GIDs cannot be read: " + about(f) }},
 	{
 		status: OK, when: func(f *judged) bool { return len(f.rocePorts()) > 0 },
 		text: func(f *judged) string { return "RoCE v2 with a routable address: " + firstIndexes(f) },
@@ -64,8 +63,8 @@ const ownNetwork = "give the Pod a network device of this NIC with an IP address
 // rocePorts are the ports of the NICs that the GPUs in question should use: those that the
 // container can use, or where it can use none, of its network namespace. Other NICs may be
 // for other things, as storage.
-func (f *judged) rocePorts() []*pod.Port {
-	var ports []*pod.Port
+func (f *judged) rocePorts() []*rdma.GIDTable {
+	var ports []*rdma.GIDTable
 	used := f.frameworkMap().Used()
 	for i := range f.Pod.Ports {
 		p := &f.Pod.Ports[i]
@@ -77,7 +76,7 @@ func (f *judged) rocePorts() []*pod.Port {
 }
 
 // portsThat names the ports for which something holds, with what they have.
-func portsThat(holds func(*judged, *pod.Port) bool) func(*judged) subjects {
+func portsThat(holds func(*judged, *rdma.GIDTable) bool) func(*judged) subjects {
 	return func(f *judged) (ports subjects) {
 		for _, p := range f.rocePorts() {
 			if holds(f, p) {
@@ -88,10 +87,10 @@ func portsThat(holds func(*judged, *pod.Port) bool) func(*judged) subjects {
 	}
 }
 
-func portName(p *pod.Port) string { return p.Device.Name + "/" + strconv.Itoa(p.Number) }
+func portName(p *rdma.GIDTable) string { return p.Device.Name + "/" + strconv.Itoa(p.Number) }
 
 // sawGIDs is evidence of a port's table: the entries without their addresses.
-func sawGIDs(p *pod.Port) string {
+func sawGIDs(p *rdma.GIDTable) string {
 	if len(p.GIDs) == 0 && !p.Unread {
 		return saw(p.File(), "empty")
 	}
@@ -131,7 +130,7 @@ func wantsIPv4(f *judged) bool {
 }
 
 // entry is the one of an index, nil where it is empty.
-func entry(p *pod.Port, index int) *rdma.GID {
+func entry(p *rdma.GIDTable, index int) *rdma.GID {
 	if at := slices.IndexFunc(p.GIDs, func(g rdma.GID) bool { return g.Index == index }); at >= 0 {
 		return &p.GIDs[at]
 	}
@@ -211,7 +210,7 @@ var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.
 const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX choose an entry of each port themselves"
 
 func (f *judged) tablesRead() bool {
-	return !slices.ContainsFunc(f.rocePorts(), func(p *pod.Port) bool { return p.Unread })
+	return !slices.ContainsFunc(f.rocePorts(), func(p *rdma.GIDTable) bool { return p.Unread })
 }
 
 // indexesThat names the variables with ports whose entry of that index, nil for none, is as

@@ -3,7 +3,7 @@ package findings
 import (
 	"fmt"
 
-	"gdr-features/source/process"
+	"gdr-features/source/platform"
 	"gdr-features/tristate"
 )
 
@@ -15,7 +15,7 @@ import (
 // Kubernetes has no field for the limit: a container has that of the container runtime. And
 // capabilities that are added reach the effective set of root alone: for another user they
 // are in the bounding set, from which execve takes none.
-var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits, process.Status}, rows: []row{
+var lockedMemory = check{name: "locked-memory", sources: []string{platform.LimitsFile, platform.StatusFile}, rows: []row{
 	{status: OK, when: func(f *judged) bool { return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited }, text: say("no limit"), evidence: sawLimit},
 	{status: OK, when: func(f *judged) bool { return ipcLock(f) == tristate.True }, text: say("CAP_IPC_LOCK lifts the limit"), evidence: sawCapabilities},
 	{
@@ -30,7 +30,7 @@ var lockedMemory = check{name: "locked-memory", sources: []string{process.Limits
 		fix: func(f *judged) []string {
 			return steps("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit)
 		}, evidence: func(f *judged) []string {
-			return append(sawMemory(f), saw(process.UIDMap, "not the machine's own"))
+			return append(sawMemory(f), saw(platform.UIDMapFile, "not the machine's own"))
 		},
 	},
 	{
@@ -66,7 +66,7 @@ const raiseLimit = "raise the limit of the container runtime on the node (LimitM
 const lowLimit = 8 << 20
 
 // ipcLock reports whether CAP_IPC_LOCK lifts the limit.
-func ipcLock(f *judged) tristate.State { return f.capable(process.IPCLock) }
+func ipcLock(f *judged) tristate.State { return f.capable(platform.CapIPCLock) }
 
 // capable reports whether the process has a capability in the machine's own user namespace.
 func (f *judged) capable(capability int) tristate.State {
@@ -74,18 +74,18 @@ func (f *judged) capable(capability int) tristate.State {
 	if p.Capabilities == nil {
 		return tristate.Unknown
 	}
-	return tristate.And(tristate.Of(process.Has(p.Capabilities.Effective, capability)), tristate.Not(p.OwnUsers))
+	return tristate.And(tristate.Of(platform.HasCapability(p.Capabilities.Effective, capability)), tristate.Not(p.OwnUsers))
 }
 
 // ownUsers: the process has the capability, in a user namespace of its own.
 func ownUsers(f *judged) bool {
-	return process.Has(f.Pod.Process.Capabilities.Effective, process.IPCLock) && f.Pod.Process.OwnUsers == tristate.True
+	return platform.HasCapability(f.Pod.Process.Capabilities.Effective, platform.CapIPCLock) && f.Pod.Process.OwnUsers == tristate.True
 }
 
 // onlyBounding: the capability was added, and the process is not root.
 func onlyBounding(f *judged) bool {
 	p := &f.Pod.Process
-	return p.User != 0 && process.Has(p.Capabilities.Bounding, process.IPCLock) && !process.Has(p.Capabilities.Effective, process.IPCLock)
+	return p.User != 0 && platform.HasCapability(p.Capabilities.Bounding, platform.CapIPCLock) && !platform.HasCapability(p.Capabilities.Effective, platform.CapIPCLock)
 }
 
 // limitText is the limit in a unit of which it has a whole number.
@@ -101,14 +101,14 @@ func limitText(f *judged) string {
 
 func sawLimit(f *judged) []string {
 	if f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited {
-		return []string{saw(process.Limits, "Max locked memory unlimited")}
+		return []string{saw(platform.LimitsFile, "Max locked memory unlimited")}
 	}
-	return []string{saw(process.Limits, fmt.Sprintf("Max locked memory %d bytes", f.Pod.Process.Locked.Bytes))}
+	return []string{saw(platform.LimitsFile, fmt.Sprintf("Max locked memory %d bytes", f.Pod.Process.Locked.Bytes))}
 }
 
 func sawMemory(f *judged) []string { return append(sawLimit(f), sawCapabilities(f)...) }
 
 func sawCapabilities(f *judged) []string {
 	p := &f.Pod.Process
-	return []string{saw(process.Status, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd %016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))}
+	return []string{saw(platform.StatusFile, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd %016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))}
 }

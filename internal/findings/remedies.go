@@ -193,11 +193,11 @@ func orDMABuf(f *judged) string {
 // Devices of virtual machines stay translated and apart.
 func passthroughIOMMU(f *judged) string {
 	word := "iommu=pt"
-	if f.Kmod.Arm {
+	if f.Platform.CPU.Arch == "arm64" {
 		word = "iommu.passthrough=1"
 	}
 	switch {
-	case slices.Contains(f.advised().CommandLine, word):
+	case slices.Contains(f.Platform.CommandLine, word):
 		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
 	case guest(f):
 		return "in this virtual machine: boot with " + word + ", or configure the hypervisor without a virtual IOMMU"

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
-	"gdr-features/internal/visible"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -297,7 +296,7 @@ func Read() []string {
 		names = append(names, row.name)
 	}
 	names = append(names, ncclMerge, ncclCross, EnableIBGDA, IBGDAHandler, HCAPrefix)
-	return slices.Concat(names, gidVariables(), visible.Selectors[:])
+	return slices.Concat(names, gidVariables(), Selectors[:])
 }
 
 func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {

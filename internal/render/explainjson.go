@@ -7,8 +7,8 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -112,7 +112,7 @@ func (j *hopJSON) function(f *pci.Function, groupType string) {
 	if f.IOMMUGroup >= 0 {
 		j.Group = &groupJSON{f.IOMMUGroup, groupType}
 		j.Sources["iommuGroup.number"] = file(pci.IOMMUGroupFile)
-		j.Sources["iommuGroup.type"] = kmod.GroupFile(f.IOMMUGroup)
+		j.Sources["iommuGroup.type"] = platform.GroupFile(f.IOMMUGroup)
 	}
 	if f.Bridge() && f.ACS != nil {
 		j.ACS = &acsJSON{f.ACS.Present, append([]string{}, f.ACS.Redirects()...)}

@@ -54,7 +54,7 @@ func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.N
 		netdevs = cmp.Or(sanitize.Terminal(strings.Join(n.RDMA.NetDevs, ",")), "-")
 	}
 	return strings.Join([]string{
-		name, f.Address.String(), view.Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Kmod.GroupTypes[f.IOMMUGroup]),
+		name, f.Address.String(), view.Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Platform.IOMMU.Types[f.IOMMUGroup]),
 		firmware, board, netdevs, view.Driver(f),
 	}, "\t") + "\n"
 }
@@ -84,7 +84,7 @@ func role(r *report.Report, n *topology.NIC) string {
 
 // TopoNCCLXML writes the machine as an NCCL topology file.
 func TopoNCCLXML(w io.Writer, r *report.Report) error {
-	file, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+	file, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 	if err != nil {
 		return fmt.Errorf("-o nccl-xml: %w", err)
 	}

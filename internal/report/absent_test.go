@@ -47,7 +47,7 @@ func TestNoIOMMUNeedsEvidence(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := m.Tree(t, state(t, "iommu-off"))
 			tt.change(t, dir)
-			r := collect(t, dir, report.ForCheck.Extra)
+			r := collect(t, dir, report.ForCheck.What)
 			if got, ok := r.Labels[label.IOMMU]; got != tt.want || r.Unknown[label.IOMMU] == ok {
 				t.Errorf("label %q, unknown: %v; want %q", got, r.Unknown[label.IOMMU], tt.want)
 			}

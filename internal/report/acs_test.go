@@ -41,7 +41,7 @@ func TestACSIsJudgedAlike(t *testing.T) {
 				m = withACS(m, control...)
 			}
 			for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
-				r := collect(t, dir, report.ForCheck.Extra)
+				r := collect(t, dir, report.ForCheck.What)
 				at := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == "acs" })
 				if at < 0 {
 					continue // hardware that is not capable is not judged further
@@ -106,7 +106,7 @@ pci0000:00 numa=0
 		{"a pattern that sets the functions apart", fmt.Sprintf(grace, "001d", "001d", 2), "WARN DataDirectApart 0009:00:00.0, 0009:02:00.0"},
 		{"another GPU beside it", right + other, "WARN ACSRedirect 0010:02:00.0, 0010:02:01.0"},
 	} {
-		r := collect(t, parse(t, tc.text).Tree(t, state(t, "ready")), report.ForCheck.Extra)
+		r := collect(t, parse(t, tc.text).Tree(t, state(t, "ready")), report.ForCheck.What)
 		for _, f := range r.Findings {
 			if f.Check != "acs" {
 				continue

@@ -51,7 +51,7 @@ pci0000:20 numa=0
 		}
 		var asked [][]string
 		rd := report.NewReader(fs, report.Options{
-			Extra: report.ForPublishing.Extra,
+			What: report.ForPublishing.What,
 			AskVerbs: func(_ context.Context, _ *host.FS, questions []verbs.Question) (answers []verbs.Answer) {
 				var devices []string
 				for _, q := range questions {
@@ -68,7 +68,7 @@ pci0000:20 numa=0
 				return answers
 			},
 		})
-		before := len(collect(t, dir, report.ForPublishing.Extra).Problems)
+		before := len(collect(t, dir, report.ForPublishing.What).Problems)
 		for range 2 {
 			r := rd.Read(t.Context(), report.RDMA)
 			if got := r.Labels[label.DMABuf]; got != tc.want {

@@ -2,12 +2,12 @@ package report
 
 import (
 	"gdr-features/internal/assign"
-	"gdr-features/internal/visible"
+	"gdr-features/internal/frameworks"
 	"gdr-features/tristate"
 )
 
 // GPUsHere are the indexes, in the matrix, of the GPUs that this process can use as far as is
-// known. It needs Extra.Visible.
+// known. It needs What.Process.
 func (r *Report) GPUsHere() []int {
 	var here []int
 	for i := range r.Matrix.GPUs {
@@ -19,22 +19,22 @@ func (r *Report) GPUsHere() []int {
 }
 
 // Selected are the GPUs, of GPUsHere, that the variables of a process leave to it. It needs
-// Extra.Visible.
-func (r *Report) Selected(variables map[string]string) visible.Selection {
+// What.Process.
+func (r *Report) Selected(variables map[string]string) frameworks.Selection {
 	here := r.GPUsHere()
-	candidates := make([]visible.Candidate, len(here))
+	candidates := make([]frameworks.Candidate, len(here))
 	for i, gpu := range here {
 		g := &r.Matrix.GPUs[gpu]
-		candidates[i] = visible.Candidate{CUDA: g.GPU.CUDA, UUID: r.Visible.GPUs[g.Address].UUID}
+		candidates[i] = frameworks.Candidate{CUDA: g.GPU.CUDA, UUID: r.Visible.GPUs[g.Address].UUID}
 	}
-	s := visible.Select(candidates, variables)
+	s := frameworks.Select(candidates, variables)
 	for i := range s.GPUs {
 		s.GPUs[i] = here[s.GPUs[i]]
 	}
 	return s
 }
 
-// Assign gives each GPU that this process can use its NIC. It needs Extra.Visible.
+// Assign gives each GPU that this process can use its NIC. It needs What.Process.
 //
 // All GPUs of the machine compete for the NICs, so that processes with some of the GPUs each
 // do not all take the same NICs. A container that has only some of the NICs has them for its
@@ -51,7 +51,7 @@ func (r *Report) assign(gpus []int, usable func(rdma string) tristate.State) *as
 }
 
 // Machine returns the GPUs of the machine and the NICs that this process can use. It needs
-// Extra.Visible.
+// What.Process.
 func (r *Report) Machine() *assign.Machine { return r.machine(r.Visible.RDMA) }
 
 func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machine {

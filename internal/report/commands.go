@@ -2,23 +2,20 @@ package report
 
 import (
 	"gdr-features/internal/expect"
+	"gdr-features/source"
 	"gdr-features/source/family"
-	"gdr-features/source/pci"
-	"gdr-features/source/rdma"
 )
 
 // What each command reads of a machine.
 var (
 	ForLabels = Options{OnlyWithGPU: true}
-	ForCheck  = Options{Extra: Extra{PCI: pci.Links | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates, Advice: true}}
+	ForCheck  = Options{What: source.What{Advice: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
-	ForTopo = Options{Extra: Extra{
-		PCI: pci.EveryFunction | pci.Capabilities | pci.GPUMemory, RDMA: rdma.SoftwareDevices | rdma.PhysicalStates | rdma.Details, Advice: true,
-	}}
+	ForTopo = Options{What: source.What{Advice: true, Details: true}}
 	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
-	ForEnv = Options{Extra: Extra{Visible: true}}
+	ForEnv = Options{What: source.What{Process: true}}
 	// ForPublishing is for publishing all ports beside the labels, and what they use.
-	ForPublishing = Options{Extra: Extra{RDMA: rdma.SoftwareDevices | rdma.InUse, Kernel: true}, OnlyWithGPU: true}
+	ForPublishing = Options{What: source.What{Publish: true}, OnlyWithGPU: true}
 )
 
 // Commands are all of them. With expectations, so that a snapshot can be compared with
@@ -29,7 +26,7 @@ var Commands = [...]Options{ForTopo.Expecting(anything), ForCheck, ForLabels}
 // families of NICs count. The one that reads most is first.
 func ForSnapshot() []Options {
 	every := ForTopo.Expecting(anything)
-	every.Families, every.Extra.Everything, every.Extra.Visible = family.Every(), true, true
+	every.Families, every.What.Everything, every.What.Process = family.Every(), true, true
 	return append([]Options{every}, Commands[:]...)
 }
 
@@ -39,7 +36,7 @@ func anything() (*expect.File, error) { return &expect.File{}, nil }
 
 // InPod returns options that also judge the container that this process is in.
 func (o Options) InPod(p Pod) Options {
-	o.Pod, o.Extra.Visible = &p, true
+	o.Pod, o.What.Process = &p, true
 	return o
 }
 

@@ -21,6 +21,7 @@ import (
 	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/test/testsize"
 	"gdr-features/topology/nccl"
@@ -53,7 +54,7 @@ func damaged(t *testing.T, seed uint64, wounds int) {
 	for range wounds {
 		wound(dir, random)
 	}
-	for _, facts := range []report.Extra{{}, report.ForCheck.Extra, report.ForTopo.Extra} {
+	for _, facts := range []source.What{{}, report.ForCheck.What, report.ForTopo.What} {
 		done := make(chan report.Report, 1)
 		go func() { done <- collect(t, dir, facts) }()
 		select {
@@ -224,7 +225,7 @@ func unexplained(r *report.Report) string {
 			return fmt.Sprintf("explain GPU NIC: %v, %q", err, unprintable(out.String()))
 		}
 	}
-	if text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor); err == nil {
+	if text, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU); err == nil {
 		if _, err := nccl.ParseFile(text); err != nil {
 			return "topo -o nccl-xml: " + err.Error()
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/report"
+	"gdr-features/source"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 )
@@ -24,14 +24,14 @@ func TestEmptyFileNeverLies(t *testing.T) {
 		for _, s := range []string{"ready", "closed-no-peermem"} {
 			t.Run(name+" "+s, func(t *testing.T) {
 				dir := m.Tree(t, state(t, s))
-				before := collect(t, dir, report.Extra{}).Labels
+				before := collect(t, dir, source.What{}).Labels
 				emptied := 0
 				eachFile(t, dir, func(path string, text []byte) {
 					emptied++
 					if err := os.Truncate(path, 0); err != nil {
 						t.Fatal(err)
 					}
-					after := collect(t, dir, report.Extra{})
+					after := collect(t, dir, source.What{})
 					for name, value := range after.Labels {
 						if was, ok := before[name]; name != label.Reason && (!ok || was != value) {
 							t.Errorf("%s empty: %s was %q, is %q", path[len(dir):], name, was, value)

@@ -11,6 +11,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/report"
+	"gdr-features/source"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/tristate"
@@ -43,7 +44,7 @@ func degradedLinks(t *testing.T, dir string) (found, unexpected []string, expect
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	r := report.Collect(t.Context(), fs, report.Options{Extra: report.ForCheck.Extra, Expect: func() (*expect.File, error) { return file, nil }})
+	r := report.Collect(t.Context(), fs, report.Options{What: report.ForCheck.What, Expect: func() (*expect.File, error) { return file, nil }})
 	for _, f := range r.Findings {
 		if f.Code == "LinkDegraded" && !strings.HasPrefix(f.Detail, "the link between ") { // links of cards come first
 			found = append(found, f.Detail)
@@ -92,7 +93,7 @@ func TestLinksAreJudgedAlike(t *testing.T) {
 	degraded := 0
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		dir := m.Tree(t, state(t, "ready"))
-		if r := collect(t, dir, report.Extra{}); r.Verdict.Capable != tristate.True {
+		if r := collect(t, dir, source.What{}); r.Verdict.Capable != tristate.True {
 			continue // its links are no finding
 		}
 		for range 8 {

@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
 	"gdr-features/internal/view"
+	"gdr-features/source"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/tristate"
@@ -82,7 +83,7 @@ func TestDriverRefusesPlace(t *testing.T) {
 
 func judgeMapping(t *testing.T, m *machine.Machine, s machine.State, want string, hardware map[string]string) {
 	t.Helper()
-	r := collect(t, m.Tree(t, s), report.Extra{})
+	r := collect(t, m.Tree(t, s), source.What{})
 	if got := r.Verdict.Ready.String() + " " + r.Verdict.DMABuf.String(); got != want {
 		t.Errorf("ready and dmabuf: %s, want %s; %+v", got, want, r.Findings)
 	}
@@ -118,7 +119,7 @@ func TestWaysAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		for s, dir := range m.Trees(t, testsize.Share(m.States())) {
-			r := collect(t, dir, report.Extra{})
+			r := collect(t, dir, source.What{})
 			waysAgree(t, m.Name+" "+s.Name, &r)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/pod"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -32,7 +32,7 @@ func (rd *Reader) readPod(ctx context.Context, r *Report) {
 			devices = append(devices, n.RDMA)
 		}
 	}
-	_ = rd.pod.start("what this container may use", func() (pod.Container, error) { return pod.Read(fs, &seen, devices), nil })(ctx)
+	_ = rd.pod.start("what this container may use", func() (platform.Container, error) { return platform.ReadContainer(fs, &seen, devices), nil })(ctx)
 	rd.pod.addProblems(r, rd.pod.value.Problems)
 }
 

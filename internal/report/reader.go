@@ -9,13 +9,12 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
+	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label/derive"
-	"gdr-features/internal/pod"
-	"gdr-features/internal/visible"
-	"gdr-features/source/dmi"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
@@ -44,17 +43,18 @@ type Reader struct {
 	memory  *kmod.Cache // nil for a machine that is read once
 
 	pci     part[pci.Inventory]
-	names   part[dmi.Names]
+	names   part[platform.DMI]
+	system  part[platform.State]
 	rdma    part[rdma.Inventory]
 	kmod    part[kmod.State]
 	advised deadline.Single[kmod.State]
 	acs     part[map[pci.Address]*pci.ACS]
 	file    part[*nccl.File]
-	visible part[visible.Devices]
-	pod     part[pod.Container]
+	visible part[platform.Devices]
+	pod     part[platform.Container]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
-	want    wanted
+	want    *expect.File // of the machine, now
 }
 
 // part is what was last read of one kind.
@@ -67,7 +67,7 @@ type part[T any] struct {
 
 // NewReader returns a reader of a machine.
 func NewReader(fs *host.FS, o Options) *Reader {
-	o.Families = o.Families.OrDefault()
+	o.Families, o.What.Expect = o.Families.OrDefault(), o.Expect != nil
 	return &Reader{fs: fs, options: o, memory: &kmod.Cache{}}
 }
 
@@ -80,7 +80,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.readPCI(ctx)
 	}
 	r := Report{Fresh: parts, Node: verdict.Node{
-		Families: rd.options.Families, PCIRead: rd.pci.err == nil, PCI: rd.pci.value, DMI: rd.names.value,
+		Families: rd.options.Families, PCIRead: rd.pci.err == nil, PCI: rd.pci.value, Platform: platform.State{DMI: rd.names.value},
 	}}
 	rd.pci.addProblems(&r, r.PCI.Problems)
 	rd.names.addProblems(&r, nil)
@@ -93,9 +93,11 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	}
 	readFile := rd.startTopologyFile(parts)
 	rd.readRest(ctx, parts)
-	r.RDMA, r.Kmod = rd.rdma.value, rd.kmod.value
+	r.RDMA, r.Kmod, r.Platform = rd.rdma.value, rd.kmod.value, rd.system.value
+	r.Platform.DMI = rd.names.value
 	rd.rdma.addProblems(&r, r.RDMA.Problems)
 	rd.kmod.addProblems(&r, r.Kmod.Problems)
+	rd.system.addProblems(&r, r.Platform.Problems)
 	facts := topology.Inputs{File: rd.options.TopologyFile}
 	if facts.File == nil {
 		_ = readFile(ctx)
@@ -111,7 +113,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.readACS(ctx, &r.Matrix)
 	}
 	rd.acs.addProblems(&r, nil)
-	if rd.options.Extra.Visible {
+	if rd.options.What.Process {
 		rd.readVisible(ctx, &r)
 	}
 	if rd.options.Pod != nil {
@@ -123,7 +125,6 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if r.Matrix.Origin == "" && len(r.Matrix.GPUs) > 0 && !facts.FileUnread {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id says whether this is a virtual machine"))
 	}
-	rd.readExtras(ctx, &r)
 	r.ACS, r.ACSUnread, r.Asked = rd.acs.value, rd.acs.err != nil, rd.asked
 	rd.judge(&r)
 	return r
@@ -181,13 +182,13 @@ func (p *part[T]) addProblems(r *Report, read []error) {
 func (rd *Reader) readPCI(ctx context.Context) {
 	fs, o := rd.fs, rd.options
 	_ = rd.pci.start("PCI bus", func() (pci.Inventory, error) {
-		inv, err := pci.Scan(fs, o.Families, o.Extra.PCI)
+		inv, err := pci.Scan(fs, o.Families, o.What)
 		inv.Exclude(o.Exclude)
 		return inv, err
 	})(ctx)
 	ctx, cancel := context.WithTimeout(ctx, headStart)
 	defer cancel()
-	_ = rd.names.start("names of the machine", func() (dmi.Names, error) { return dmi.Read(fs), nil })(ctx)
+	_ = rd.names.start("names of the machine", func() (platform.DMI, error) { return platform.ReadDMI(fs), nil })(ctx)
 }
 
 // headStart is how long reading the RDMA devices may take before the drivers are read
@@ -206,7 +207,7 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 	defer cancel()
 	late := devices(short) != nil
 	if parts&Drivers != 0 {
-		drivers = rd.startDrivers()
+		drivers = rd.startDrivers(short)
 	}
 	if late {
 		_ = devices(ctx) // the error is kept in the part
@@ -215,37 +216,51 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 }
 
 func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
-	fs, functions, facts, excluded := rd.fs, rd.pci.value, rd.options.Extra.RDMA, rd.options.Exclude.Devices
+	fs, functions, what, excluded := rd.fs, rd.pci.value, rd.options.What, rd.options.Exclude.Devices
 	return rd.rdma.start("RDMA devices", func() (rdma.Inventory, error) {
-		inv := rd.scanner.Scan(ctx, fs, &functions, facts)
+		inv := rd.scanner.Scan(ctx, fs, &functions, what)
 		inv.Exclude(excluded)
 		return inv, nil
 	})
 }
 
-func (rd *Reader) startDrivers() func(context.Context) error {
-	fs, request := rd.fs, kmod.For(&rd.pci.value, rd.options.Families)
-	request.Everything, request.Memory = rd.options.Extra.Everything, rd.memory
-	request.Kernel = rd.options.Extra.Kernel
-	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) { return kmod.Scan(fs, request), nil })
+// startDrivers starts to read the drivers, and before them the platform, which takes little
+// time.
+func (rd *Reader) startDrivers(short context.Context) func(context.Context) error {
+	system := rd.startPlatform()
+	late := system(short) != nil
+	fs, functions, table, what, memory := rd.fs, rd.pci.value, rd.options.Families, rd.options.What, rd.memory
+	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) {
+		return memory.Scan(fs, &functions, table, what), nil
+	})
 	return func(ctx context.Context) error {
+		if late {
+			_ = system(ctx) // the error is kept in the part
+		}
 		err := wait(ctx)
-		if err == nil && rd.options.Extra.Advice {
-			rd.advise(ctx, request, &rd.kmod.value)
+		if err == nil && what.Advice {
+			rd.advise(ctx, &rd.kmod.value)
 		}
 		return err
 	}
+}
+
+func (rd *Reader) startPlatform() func(context.Context) error {
+	fs, names, functions, what := rd.fs, rd.names.value, rd.pci.value, rd.options.What
+	return rd.system.start("files of the platform", func() (platform.State, error) {
+		return platform.Read(fs, names, &functions, what), nil
+	})
 }
 
 // adviceTimeout is how long reading the files that only advice needs may take. No
 // other fact waits for them.
 const adviceTimeout = time.Second
 
-func (rd *Reader) advise(ctx context.Context, request kmod.Request, state *kmod.State) {
+func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
 	ctx, cancel := context.WithTimeout(ctx, adviceTimeout)
 	defer cancel()
-	fs, facts := rd.fs, *state
-	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, request, facts), nil })
+	fs, functions, table, what, facts := rd.fs, rd.pci.value, rd.options.Families, rd.options.What, *state
+	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, &functions, table, what, facts), nil })
 	if err == nil {
 		*state = advised
 		return
@@ -260,7 +275,7 @@ func unnamed(m *topology.Matrix) []error {
 	if m.EligibleGPUs == 0 || !slices.ContainsFunc(m.NICs, open) {
 		return nil
 	}
-	return []error{fmt.Errorf("%s: sys_vendor and product_name do not say which type of machine this is", dmi.Dir)}
+	return []error{fmt.Errorf("%s: sys_vendor and product_name do not say which type of machine this is", platform.DMIDir)}
 }
 
 // readACS reads the bridges between GPUs and their nearest NICs.
@@ -281,8 +296,10 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 
 // readVisible finds out which devices this process can use.
 func (rd *Reader) readVisible(ctx context.Context, r *Report) {
-	fs, inv := rd.fs, rd.pci.value
-	_ = rd.visible.start("device nodes", func() (visible.Devices, error) { return visible.Scan(fs, &inv), nil })(ctx)
+	fs, functions, devices := rd.fs, rd.pci.value, rd.rdma.value
+	_ = rd.visible.start("device nodes", func() (platform.Devices, error) {
+		return platform.ReadDevices(fs, &functions, &devices), nil
+	})(ctx)
 	r.Visible = rd.visible.value
 	rd.visible.addProblems(r, r.Visible.Problems)
 }
@@ -351,8 +368,7 @@ func (r *Report) hasGPU() bool {
 
 // place builds the matrix of the machine.
 func (r *Report) place(facts topology.Inputs) {
-	facts.PCI, facts.RDMA, facts.Machine = &r.PCI, &r.RDMA, r.DMI
-	facts.Virtual, facts.Processor, facts.BIOS = r.Kmod.Virtual, r.Kmod.Processor, r.Kmod.BIOS
+	facts.PCI, facts.RDMA, facts.Platform = &r.PCI, &r.RDMA, r.Platform
 	r.Matrix = topology.Build(facts)
 }
 

@@ -35,7 +35,7 @@ func TestReaderIsCollect(t *testing.T) {
 	states := []machine.State{state(t, "ready"), state(t, "closed-no-peermem")}
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		for s, dir := range m.Trees(t, states) {
-			once := collect(t, dir, report.ForPublishing.Extra)
+			once := collect(t, dir, report.ForPublishing.What)
 			rd := reader(t, dir)
 			for _, parts := range []report.Parts{report.All, report.RDMA, report.Drivers, report.RDMA | report.Drivers, report.PCI, report.All} {
 				again := rd.Read(t.Context(), parts)

@@ -12,6 +12,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
+	"gdr-features/source"
 	"gdr-features/test/machine"
 	"gdr-features/topology"
 	"gdr-features/topology/nccl"
@@ -69,7 +70,7 @@ pci0000:03
 					t.Fatal(err)
 				}
 			}
-			r := collect(t, dir, report.Extra{})
+			r := collect(t, dir, source.What{})
 			for _, name := range []string{label.Level, label.BestLevel, label.NCCLDefault} {
 				if value, ok := r.Labels[name]; ok {
 					t.Errorf("%s = %q", name, value)
@@ -93,7 +94,7 @@ func TestPhysicalByItsPorts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := collect(t, dir, report.Extra{})
+		r := collect(t, dir, source.What{})
 		if got := r.Labels[label.Topology]; got != want {
 			t.Errorf("below %s: %q, want %q", port, got, want)
 		}

@@ -8,10 +8,10 @@ import (
 	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
-	"gdr-features/internal/visible"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
-	"gdr-features/source/rdma"
+	"gdr-features/source/platform"
 	"gdr-features/source/verbs"
 	"gdr-features/topology/nccl"
 	"gdr-features/verdict"
@@ -20,8 +20,8 @@ import (
 // Report is a machine at one time.
 type Report struct {
 	verdict.Node
-	// Visible are the devices that this process can use; read on request (Extra.Visible).
-	Visible visible.Devices
+	// Visible are the devices that this process can use; read on request (What.Process).
+	Visible platform.Devices
 	// Pod is what a container lets this process do; nil unless asked for (Options.Pod).
 	Pod *findings.Pod
 	// Findings are the checks one by one.
@@ -45,8 +45,8 @@ type Report struct {
 
 // Options say what Collect reads.
 type Options struct {
-	// Extra is what is read beyond what labels and verdict rest on.
-	Extra Extra
+	// What is what is read beyond what labels and verdict rest on.
+	What source.What
 	// Families are those of GPUs and NICs to look for; the zero value stands for
 	// family.Known.
 	Families family.Table
@@ -61,27 +61,12 @@ type Options struct {
 	// AskVerbs asks RDMA devices whether they register DMA-BUF and for the active MTU of
 	// their ports, as verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, questions []verbs.Question) []verbs.Answer
-	// Pod: judge also what a container lets this process do. It needs Extra.Visible. Nil:
+	// Pod: judge also what a container lets this process do. It needs What.Process. Nil:
 	// not.
 	Pod *Pod
 	// Expect returns what is expected of machines, at each reading. The error says why
 	// nothing, or what was expected before, is in force. Nil without expectations.
 	Expect func() (*expect.File, error)
-}
-
-// Extra is what Collect reads beyond what labels and verdict rest on.
-type Extra struct {
-	PCI  pci.Want
-	RDMA rdma.Want
-	// Everything: read of the drivers what could be read if the machine had other
-	// devices of these families; see kmod.Request.
-	Everything bool
-	// Kernel: read the release of the kernel.
-	Kernel bool
-	// Advice: read what only the advice in findings needs; see kmod.Advice.
-	Advice bool
-	// Visible: find out which devices this process can use, as a container has only some.
-	Visible bool
 }
 
 // Collect reads and judges a machine once. It never fails: what cannot be read,

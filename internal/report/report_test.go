@@ -14,6 +14,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/label/derive"
 	"gdr-features/internal/report"
+	"gdr-features/source"
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
@@ -41,14 +42,14 @@ func parse(t *testing.T, text string) *machine.Machine {
 	return m
 }
 
-func collect(t *testing.T, dir string, facts report.Extra) report.Report {
+func collect(t *testing.T, dir string, what source.What) report.Report {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = fs.Close() }()
-	return report.Collect(t.Context(), fs, report.Options{Extra: facts})
+	return report.Collect(t.Context(), fs, report.Options{What: what})
 }
 
 func state(t *testing.T, name string) machine.State {
@@ -108,7 +109,7 @@ func TestStates(t *testing.T) {
 	m := parse(t, one)
 	for s, dir := range m.Trees(t, m.States()) {
 		t.Run(s.Name, func(t *testing.T) {
-			r := collect(t, dir, report.Extra{})
+			r := collect(t, dir, source.What{})
 			var got []string
 			for _, name := range stateLabels {
 				value, ok := r.Labels[name]
@@ -132,7 +133,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
 			for s, dir := range m.Trees(t, m.States()) {
-				r := collect(t, dir, report.Extra{})
+				r := collect(t, dir, source.What{})
 				hardware := maps.Clone(r.Labels)
 				maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
 				if first == nil {
@@ -153,12 +154,12 @@ func TestFactsDoNotMatter(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, m.Ready())
-			for _, facts := range []report.Extra{{}, report.ForPublishing.Extra} {
+			for _, facts := range []source.What{{}, report.ForPublishing.What} {
 				if r := collect(t, dir, facts); r.Kmod.Advice != nil || slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil }) {
 					t.Errorf("%+v reads what only advice needs", facts)
 				}
 			}
-			needed, advised, everything := collect(t, dir, report.Extra{}), collect(t, dir, report.ForCheck.Extra), collect(t, dir, report.ForTopo.Extra)
+			needed, advised, everything := collect(t, dir, source.What{}), collect(t, dir, report.ForCheck.What), collect(t, dir, report.ForTopo.What)
 			if diff := cmp.Diff(advised.Verdict, everything.Verdict); diff != "" && len(needed.Matrix.GPUs) > 0 {
 				t.Errorf("verdict (-advised +everything):\n%s", diff)
 			}
@@ -215,7 +216,7 @@ func TestMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := collect(t, m.Tree(t, stateOf(t, m, tc.state)), report.Extra{})
+			r := collect(t, m.Tree(t, stateOf(t, m, tc.state)), source.What{})
 			for name, want := range tc.want {
 				if got := r.Labels[name]; got != want {
 					t.Errorf("%s = %q, want %q", name, got, want)
@@ -235,7 +236,7 @@ func TestNoGPUNoLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := collect(t, m.Tree(t, state(t, "ready")), report.Extra{}); len(r.Labels) != 0 {
+	if r := collect(t, m.Tree(t, state(t, "ready")), source.What{}); len(r.Labels) != 0 {
 		t.Errorf("labels: %v", r.Labels)
 	}
 }

@@ -54,7 +54,7 @@ func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 	}
 	names := family.Names(family.Every().NICs)
 	one := report.ForTopo
-	one.Extra.Visible = true
+	one.What.Process = true
 	one.Families = selected(t, names[random.IntN(len(names))]+","+names[random.IntN(len(names))])
 	if diff := commandsFromSnapshot(t, dir, append(report.Commands[:], one)); diff != "" {
 		t.Fatalf("seed %d, %d wounds: %s", seed, wounds, diff)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/report"
+	"gdr-features/source"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 )
@@ -100,7 +100,7 @@ func TestStatesOfFamilies(t *testing.T) {
 				t.Errorf("%d states, want %d", all, len(want))
 			}
 			for s, dir := range m.Trees(t, testsize.Share(m.States())) {
-				r := collect(t, dir, report.Extra{})
+				r := collect(t, dir, source.What{})
 				var got []string
 				for _, name := range []string{label.Ready, label.Reason, label.Peermem, label.DMABuf} {
 					value, ok := r.Labels[name]
@@ -124,7 +124,7 @@ func TestRadeon(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s, dir := range m.Trees(t, m.States()) {
-		r := collect(t, dir, report.Extra{})
+		r := collect(t, dir, source.What{})
 		if len(r.Labels)+len(r.Unknown) > 0 || r.Verdict.Reason != "NoGPU" || len(r.Matrix.GPUs) > 0 {
 			t.Errorf("%s: %s, %v", s.Name, r.Verdict.Reason, r.Labels)
 		}

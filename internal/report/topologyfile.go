@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"gdr-features/host"
-	"gdr-features/source/dmi"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/topology/nccl"
 )
 
@@ -45,7 +45,7 @@ func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
 // machineTopology returns a machine's own topology file, nil without one: NVIDIA's, or else
 // that of a plugin. (Jobs that use the plugin would prefer the plugin's.) A file that is there
 // and cannot be read is an error.
-func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product dmi.Name) (*nccl.File, error) {
+func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product platform.Name) (*nccl.File, error) {
 	file, err := readTopology(fs, virtualTopology)
 	for i := 0; file == nil && err == nil && i < len(plugins); i++ {
 		file, err = pluginTopology(fs, plugins[i], product)
@@ -55,7 +55,7 @@ func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product dmi.Name
 
 // pluginTopology returns the file that a plugin is installed with for the machine's type,
 // nil where there is none. Where the type cannot be read, an installed plugin is an error.
-func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin, product dmi.Name) (*nccl.File, error) {
+func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin, product platform.Name) (*nccl.File, error) {
 	name, unread := plugin.TopologyFiles[product.Value], product.Err
 	if host.Absent(unread) || unread == nil && name == "" {
 		return nil, nil //nolint:nilnil // the plugin has none for it either

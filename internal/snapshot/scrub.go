@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"gdr-features/internal/sanitize"
-	"gdr-features/internal/visible"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 )
 
 // Scrub removes from a recording what no command reads and what identifies the
@@ -76,7 +76,7 @@ func (a *answer) reduce(name string) {
 	case name == "proc/cmdline":
 		a.data = iommuWords(a.data)
 	case isRoutes(name):
-		a.data = kmod.WithoutAddresses(name, a.data)
+		a.data = platform.WithoutAddresses(name, a.data)
 	case isTopology:
 		overwriteTopology(a.data)
 	case isInformation(name):
@@ -84,7 +84,9 @@ func (a *answer) reduce(name string) {
 	}
 }
 
-func isRoutes(name string) bool { return name == kmod.RoutesFile || name == kmod.RoutesFileIPv6 }
+func isRoutes(name string) bool {
+	return name == platform.RoutesFile || name == platform.RoutesFileIPv6
+}
 
 // isInformation reports whether a file is what a driver says of one of its GPUs.
 func isInformation(name string) bool {
@@ -97,12 +99,12 @@ func isInformation(name string) bool {
 // replaced by a number later on, and with it in the list of env --gpus.
 func informationLines(text []byte) []byte {
 	var kept []byte
-	uuid, minor := visible.ParseInformation(text)
-	if uuid != "" {
-		kept = fmt.Appendf(kept, "GPU UUID: \t %s\n", uuid)
+	n := platform.ParseInformation(text)
+	if n.UUID != "" {
+		kept = fmt.Appendf(kept, "GPU UUID: \t %s\n", n.UUID)
 	}
-	if minor >= 0 {
-		kept = fmt.Appendf(kept, "Device Minor: \t %d\n", minor)
+	if n.Minor >= 0 {
+		kept = fmt.Appendf(kept, "Device Minor: \t %d\n", n.Minor)
 	}
 	return append(kept, '\n') // an empty file would be an error
 }

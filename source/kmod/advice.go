@@ -8,7 +8,10 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source"
 	"gdr-features/source/family"
+	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 )
@@ -35,17 +38,9 @@ type Advice struct {
 	// Holders are the modules that keep ib_core and ib_uverbs from being
 	// unloaded, by the module they hold: /sys/module/<name>/holders.
 	Holders map[string][]string
-	// NUMABalancing is /proc/sys/kernel/numa_balancing; "" when not readable.
-	NUMABalancing string
-	// CommandLine are the words of /proc/cmdline about the IOMMU.
-	CommandLine []string
-	// Tegra is the model in the device tree of a Tegra, "" for other machines.
-	Tegra string
 	// GDRCopy: gdrdrv, the kernel module of GDRCopy, is loaded: /sys/module/gdrdrv.
 	GDRCopy   tristate.State
 	Operators Operators
-	// DefaultRoutes are the node's own, from the files of RoutesFile.
-	DefaultRoutes []DefaultRoute
 }
 
 // VerbsABI is the version of a driver's interface to user space, and its file.
@@ -115,22 +110,22 @@ func NoAdvice() *Advice {
 // files of other file systems, which decide nothing and may hang. What is not there
 // is no problem.
 //
-// The request is that of the Scan.
-func Advise(fs *host.FS, want Request, st State) State {
-	s := newScanner(fs, st)
+// The functions, the table and what is wanted are those of the Scan.
+func Advise(fs *host.FS, functions *pci.Inventory, table family.Table, what source.What, st State) State {
+	s := newScanner(fs, functions, table, what, st)
 	s.st.Problems = slices.Clone(st.Problems)
-	s.advice(want.complete())
+	s.advice()
 	return s.st
 }
 
-func (s *scanner) advice(want Request) {
+func (s *scanner) advice() {
 	a := NoAdvice()
 	s.st.Advice = a
 	a.NCCLClient = tristate.False
-	for _, g := range want.Present.GPUs {
-		s.clientAdvice(a, g, want.Everything)
+	for _, g := range s.here.GPUs {
+		s.clientAdvice(a, g)
 	}
-	s.nics(a, want.Present.NICs)
+	s.nics(a, s.here.NICs)
 	s.about(FactHolders)
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
 		holders, err := s.fs.Names("sys/module/" + module + "/holders")
@@ -140,19 +135,14 @@ func (s *scanner) advice(want Request) {
 			a.Holders[module] = holders
 		}
 	}
-	a.NUMABalancing = s.about(FactNUMABalancing).line("proc/sys/kernel/numa_balancing")
-	s.about(FactCommandLine).commandLine(a)
-	a.Tegra = s.about(FactTegra).tegra()
 	a.GDRCopy = s.about(FactGDRCopy).exists("sys/module/gdrdrv")
 	a.Operators = s.operators()
-	a.DefaultRoutes = s.about(FactDefaultRoutes).defaultRoutes()
 }
 
-// clientAdvice reads about the peer memory client of a family of GPUs. all: also what is
-// not needed in this state.
-func (s *scanner) clientAdvice(a *Advice, g *family.GPU, all bool) {
+// clientAdvice reads about the peer memory client of a family of GPUs.
+func (s *scanner) clientAdvice(a *Advice, g *family.GPU) {
 	if modules := g.Client.Modules; len(modules) > 0 {
-		if live := func(module string) bool { return s.st.Peers.Modules[module] == Live }; all || !slices.ContainsFunc(modules, live) {
+		if live := func(module string) bool { return s.st.Peers.Modules[module] == Live }; s.everything || !slices.ContainsFunc(modules, live) {
 			a.File = s.about(FactModuleFile).moduleFile(modules)
 		}
 		if s.st.Peers.Modules[modules[0]] == Live {
@@ -224,7 +214,7 @@ const maxDep = 4 << 20
 // moduleFile looks for the first of some modules that is installed, in what depmod
 // wrote for the running kernel: in the GPU driver's container and on the host.
 func (s *scanner) moduleFile(modules []string) ModuleFile {
-	version := s.kernelRelease()
+	version := s.release()
 	if version == "" {
 		return ModuleFile{}
 	}
@@ -255,12 +245,11 @@ func (s *scanner) moduleFile(modules []string) ModuleFile {
 	return found
 }
 
-// kernelRelease is the running kernel's, "6.8.0-45-generic"; "" where it is not known.
-func (s *scanner) kernelRelease() string {
-	release := s.line("proc/sys/kernel/osrelease")
-	if strings.ContainsAny(release, "/ ") || sanitize.Terminal(release) != release {
-		return ""
-	}
+// release is that of the running kernel; "" where it is not known.
+func (s *scanner) release() string {
+	s.fs.note(platform.ReleaseFile[1:])
+	release, err := platform.ReadRelease(s.fs.FS)
+	s.problem(err)
 	return release
 }
 
@@ -284,27 +273,6 @@ func needsOf(text, module string) (needs []string, ok bool) {
 func moduleName(file string) string {
 	base, _, _ := strings.Cut(file[strings.LastIndexByte(file, '/')+1:], ".ko")
 	return strings.ReplaceAll(base, "-", "_")
-}
-
-// commandLine keeps only the words of the kernel's command line about the IOMMU.
-func (s *scanner) commandLine(a *Advice) {
-	for word := range strings.FieldsSeq(s.line("proc/cmdline")) {
-		if key, _, _ := strings.Cut(word, "="); strings.Contains(key, "iommu") {
-			a.CommandLine = append(a.CommandLine, word)
-		}
-	}
-}
-
-// tegra reads the models in the device tree, "nvidia,p3701\x00nvidia,tegra234\x00".
-func (s *scanner) tegra() string {
-	text, err := s.fs.Bytes("proc/device-tree/compatible", 4<<10)
-	s.problem(err)
-	for name := range strings.SplitSeq(string(text), "\x00") {
-		if strings.HasPrefix(name, "nvidia,tegra") {
-			return name
-		}
-	}
-	return ""
 }
 
 func (s *scanner) operators() Operators {

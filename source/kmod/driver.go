@@ -7,18 +7,21 @@ import (
 
 	"gdr-features/internal/sanitize"
 	"gdr-features/source/family"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
-func (s *scanner) drivers(want Request) {
-	s.st.Drivers = make(map[string]Driver, len(want.Present.GPUs))
+// drivers reads the drivers of GPUs. A GPU that is bound to its driver proves that it is loaded.
+func (s *scanner) drivers() {
+	s.st.Drivers = make(map[string]Driver, len(s.here.GPUs))
 	s.about(FactDriver)
-	for _, g := range want.Present.GPUs {
+	for _, g := range s.here.GPUs {
 		read := s.driver
 		if g.OpenFrom == 0 {
 			read = s.plainDriver
 		}
-		s.st.Drivers[g.Name] = read(g, tristate.Of(want.DriverBound[g.Name]))
+		bound := s.all(func(f *pci.Function) bool { return f.GPU == g && f.Driver == g.Driver })
+		s.st.Drivers[g.Name] = read(g, tristate.Of(len(bound) > 0))
 	}
 }
 

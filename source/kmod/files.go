@@ -1,10 +1,6 @@
 package kmod
 
-import (
-	"strconv"
-
-	"gdr-features/host"
-)
+import "gdr-features/host"
 
 // Fact names what some files are read for.
 type Fact string
@@ -13,37 +9,23 @@ type Fact string
 const (
 	FactDriver        Fact = "driver"         // Drivers
 	FactParams        Fact = "params"         // Params
-	FactModels        Fact = "models"         // Models
 	FactPeermem       Fact = "peermem"        // Peers: those that decide, which package verdict names
 	FactKernelOptions Fact = "kernel-options" // KernelOptions
 	FactStorage       Fact = "storage"        // Storage
 	FactStack         Fact = "stack"          // MOFED
 	FactSymbols       Fact = "symbols"        // Symbols
-	FactIOMMU         Fact = "iommu"          // GroupTypes, IOMMU
-	FactVirtual       Fact = "virtual"        // Virtual, Processor
+	FactIOMMU         Fact = "iommu"          // platform.IOMMU, which keeps them
 	FactModuleFile    Fact = "module-file"    // Advice.File
 	FactPeermemModule Fact = "peermem-module" // Advice.Peermem
 	FactNCCLClient    Fact = "nccl-client"    // Advice.NCCLClient
 	FactNICVersion    Fact = "nic-version"    // Advice.NICVersions
 	FactVerbsABI      Fact = "verbs-abi"      // Advice.VerbsABI
 	FactHolders       Fact = "holders"        // Advice.Holders
-	FactNUMABalancing Fact = "numa-balancing" // Advice.NUMABalancing
-	FactCommandLine   Fact = "command-line"   // Advice.CommandLine
-	FactTegra         Fact = "tegra"          // Advice.Tegra
 	FactGDRCopy       Fact = "gdrcopy"        // Advice.GDRCopy
 	FactGPUOperator   Fact = "gpu-operator"   // Advice.Operators.GPU
 	FactMOFEDReady    Fact = "mofed-ready"    // Advice.Operators.MOFEDReady
 	FactDriverReady   Fact = "driver-ready"   // Advice.Operators.DriverReady, RDMA
-	FactDefaultRoutes Fact = "default-routes" // Advice.DefaultRoutes
 )
-
-const groupsDir = "sys/kernel/iommu_groups"
-
-// Groups is the directory of all IOMMU groups.
-const Groups = "/" + groupsDir
-
-// GroupFile is the file that an entry of GroupTypes is from.
-func GroupFile(group int) string { return Groups + "/" + strconv.Itoa(group) + "/type" }
 
 // files are the files of a machine. They note what is asked for, and for which fact.
 type files struct {

@@ -3,9 +3,9 @@ package kmod
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gdr-features/source"
 
-	"gdr-features/source/family"
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestFiles: a state names the files that each fact was read from, also the symbols
@@ -16,31 +16,28 @@ func TestFiles(t *testing.T) {
 		"proc/kallsyms":                       "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n",
 		"sys/module/nvidia_peermem/initstate": "live\n",
 		"sys/module/mlx5_core/version":        "24.10-1.1.4\n",
-		"sys/kernel/iommu_groups/7/type":      "identity\n",
-		"proc/sys/kernel/numa_balancing":      "1\n",
 		"sys/module/nvidia_peermem/refcnt":    "0\n",
 		"run/mellanox/drivers/.driver-ready":  "",
 	})
 	memory := Cache{}
-	request := known(Request{Families: family.Known(), Groups: []int{7}, Memory: &memory})
+	functions, table := machine("nvidia", "mlx5", "mlx4")
 	for _, scan := range []string{"first", "second"} {
-		st := Scan(fs, request)
+		st := memory.Scan(fs, functions, table, source.What{})
 		for fact, want := range map[Fact][]string{
-			FactDriver:        {"/proc/driver/nvidia/version"},
-			FactStack:         {"/sys/module/mlx_compat", "/sys/module/mlx5_core", "/sys/module/mlx5_core/version"},
-			FactSymbols:       {"/proc/kallsyms"},
-			FactIOMMU:         {"/sys/kernel/iommu_groups/7/type"},
-			FactNUMABalancing: nil,
+			FactDriver:  {"/proc/driver/nvidia/version"},
+			FactStack:   {"/sys/module/mlx_compat", "/sys/module/mlx5_core", "/sys/module/mlx5_core/version"},
+			FactSymbols: {"/proc/kallsyms"},
+			FactGDRCopy: nil,
 		} {
 			if diff := cmp.Diff(want, st.Files[fact]); diff != "" {
 				t.Errorf("%s scan, %s (-want +got):\n%s", scan, fact, diff)
 			}
 		}
-		advised := Advise(fs, request, st)
-		if diff := cmp.Diff([]string{"/proc/sys/kernel/numa_balancing"}, advised.Files[FactNUMABalancing]); diff != "" {
+		advised := Advise(fs, functions, table, source.What{}, st)
+		if diff := cmp.Diff([]string{"/sys/module/gdrdrv"}, advised.Files[FactGDRCopy]); diff != "" {
 			t.Errorf("%s scan, advice (-want +got):\n%s", scan, diff)
 		}
-		if diff := cmp.Diff(st.Files[FactDriver], advised.Files[FactDriver]); diff != "" || st.Files[FactNUMABalancing] != nil {
+		if diff := cmp.Diff(st.Files[FactDriver], advised.Files[FactDriver]); diff != "" || st.Files[FactGDRCopy] != nil {
 			t.Errorf("%s scan, advice changes the state before, or loses its files: %s", scan, diff)
 		}
 	}

@@ -73,30 +73,6 @@ func FuzzRelease(f *testing.F) {
 	})
 }
 
-func FuzzCPUFlags(f *testing.F) {
-	for _, seed := range []string{
-		"processor\t: 0\nflags\t\t: fpu vme\n", "flags\t\t: fpu", "flags:\n", "Features\t: fp asimd\n", "vmx flags\t: x\nflags\t: y\n", "", "\n", ":\n",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		got, ok := cpuValue(text, "flags")
-		lines := strings.Split(string(text), "\n")
-		for _, line := range lines[:len(lines)-1] { // what is behind the last newline is not over yet
-			key, value, colon := strings.Cut(line, ":")
-			if colon && strings.TrimSpace(key) == "flags" {
-				if !ok || got != strings.TrimPrefix(value, " ") {
-					t.Errorf("got %q, %v; want %q", got, ok, value)
-				}
-				return
-			}
-		}
-		if ok || got != "" {
-			t.Errorf("got %q, %v; want nothing", got, ok)
-		}
-	})
-}
-
 // naive is searchSymbols in its simplest form: line by line, with regular
 // expressions.
 func naive(text []byte) (Symbols, error) {

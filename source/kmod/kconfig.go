@@ -10,16 +10,23 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/source/family"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
 // maxKernelConfig is several times the largest configuration seen (300 KB, 70 KB packed).
 const maxKernelConfig = 4 << 20
 
-// kernelOptions reads options of the kernel's configuration, which does not change while
-// the kernel runs: it is remembered when all of them are there.
-func (m *Cache) kernelOptions(s *scanner, want Request) map[string]tristate.State {
-	if len(want.KernelOptions) == 0 {
+// kernelOptions reads those options of the kernel's configuration that the GPUs
+// ask for. It does not change while the kernel runs: it is remembered when all of them are there.
+func (m *Cache) kernelOptions(s *scanner) map[string]tristate.State {
+	var options []family.KernelOption
+	for _, g := range s.here.GPUs {
+		if len(s.all(func(f *pci.Function) bool { return f.GPU == g && f.Eligible })) > 0 {
+			options = append(options, g.KernelOptions...)
+		}
+	}
+	if len(options) == 0 {
 		return nil
 	}
 	if m != nil && m.options != nil {
@@ -27,11 +34,11 @@ func (m *Cache) kernelOptions(s *scanner, want Request) map[string]tristate.Stat
 		return m.options
 	}
 	file, text := s.kernelConfig()
-	read := make(map[string]tristate.State, len(want.KernelOptions))
-	for _, o := range want.KernelOptions {
+	read := make(map[string]tristate.State, len(options))
+	for _, o := range options {
 		read[o.Name] = optionIn(text, o)
 	}
-	if m != nil && !slices.ContainsFunc(want.KernelOptions, func(o family.KernelOption) bool { return read[o.Name] != tristate.True }) {
+	if m != nil && !slices.ContainsFunc(options, func(o family.KernelOption) bool { return read[o.Name] != tristate.True }) {
 		m.options, m.config = read, file // what is not there may come with a file that is being written
 	}
 	return read
@@ -53,7 +60,7 @@ func (s *scanner) kernelConfig() (file, text string) {
 		err = host.PathError("read", packed, err)
 	}
 	s.problem(err)
-	release := s.kernelRelease()
+	release := s.release()
 	if release == "" {
 		return "", ""
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
@@ -61,20 +62,21 @@ func TestKernelConfig(t *testing.T) {
 		{"none", nil, unknown, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, Request{KernelOptions: []family.KernelOption{p2p, move}})
+			functions, table := machine("amd", "mlx5")
+			st := Scan(tree(t, withKernel(tt.files)), functions, table, source.What{})
 			if got := st.KernelOptions; got[p2p.Name] != tt.want || got[move.Name] != tt.want {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 			wantProblems(t, st.Problems, tt.problems...)
 		})
 	}
-	if st := scan(t, map[string]string{packed: zipped(t, both)}, Request{}); len(st.KernelOptions) != 0 || len(st.Files[FactKernelOptions]) != 0 {
+	if st := scan(t, map[string]string{packed: zipped(t, both)}); len(st.KernelOptions) != 0 || len(st.Files[FactKernelOptions]) != 0 {
 		t.Errorf("read, and nobody asked: %v %v", st.KernelOptions, st.Files[FactKernelOptions])
 	}
 	memory := Cache{}
-	ask := known(Request{KernelOptions: []family.KernelOption{p2p, move}, Memory: &memory})
-	first := Scan(tree(t, withKernel(map[string]string{packed: zipped(t, both)})), ask)
-	second := Scan(tree(t, withKernel(nil)), ask)
+	functions, table := machine("amd", "mlx5")
+	first := memory.Scan(tree(t, withKernel(map[string]string{packed: zipped(t, both)})), functions, table, source.What{})
+	second := memory.Scan(tree(t, withKernel(nil)), functions, table, source.What{})
 	if !maps.Equal(first.KernelOptions, second.KernelOptions) || second.KernelOptions[p2p.Name] != yes || second.Files[FactKernelOptions][0] != "/"+packed {
 		t.Errorf("read again: %v %v", second.KernelOptions, second.Files[FactKernelOptions])
 	}

@@ -1,7 +1,7 @@
 // Package kmod reads which drivers run and what they can do: the GPU driver and
 // whether it is the open kernel modules, nvidia-peermem and its forerunners, the RDMA
-// stack and its PeerDirect level, the symbols DMA-BUF needs, the IOMMU, the
-// hypervisor. What is specific to a vendor is in package family.
+// stack and its PeerDirect level, the symbols DMA-BUF needs. What is specific to a vendor is in
+// package family.
 //
 // A module counts as loaded when the kernel says so (initstate "live"). A module
 // file on disk and a reference count prove nothing.
@@ -11,10 +11,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"gdr-features/host"
-	"gdr-features/internal/sanitize"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -24,14 +23,8 @@ import (
 type State struct {
 	// Drivers are the GPU drivers, by the name of the family of GPUs.
 	Drivers map[string]Driver
-	// Kernel is the release of the running kernel, "6.8.0-45-generic", from
-	// /proc/sys/kernel/osrelease; "" where it is not known, or was not asked for.
-	Kernel string
 	// Params are the parameters of the loaded NVIDIA driver.
 	Params Params
-	// Models are the names that GPU drivers give their GPUs, read where this may be a
-	// virtual machine: a virtual GPU has the PCI ids of a whole one.
-	Models map[pci.Address]string
 	// Peers are the marks of peer memory clients.
 	Peers Peers
 	// Symbols are what /proc/kallsyms tells.
@@ -44,26 +37,6 @@ type State struct {
 	MOFED MOFED
 	// Storage: nvidia-fs (GPUDirect Storage) is loaded.
 	Storage tristate.State
-	// GroupTypes are the types of the IOMMU groups asked for, by group number:
-	// "identity", "DMA", "DMA-FQ", ...; "" for unreadable. From
-	// /sys/kernel/iommu_groups/<n>/type.
-	GroupTypes map[int]string
-	// IOMMU: some device is in an IOMMU group. True when Request.Groups names one,
-	// otherwise from /sys/kernel/iommu_groups: False only where that directory is
-	// empty, or missing from a /sys/kernel that has others, and /sys/class/iommu
-	// lists no IOMMU. Unknown also when it was not asked for.
-	IOMMU tristate.State
-	// Virtual: this system runs under a hypervisor. VirtualBy names the
-	// evidence.
-	Virtual   tristate.State
-	VirtualBy string
-	// BIOS is the version of the firmware, from /sys/class/dmi/id/bios_version, where it was
-	// asked for; "" where it cannot be read.
-	BIOS string
-	// Arm: /proc/cpuinfo is that of an Arm CPU.
-	Arm bool
-	// Processor is the first CPU of /proc/cpuinfo.
-	Processor Processor
 	// Advice are the facts for the advice of check; nil before Advise.
 	Advice *Advice
 	// Files are the files that each fact was read from, or looked for in.
@@ -98,31 +71,6 @@ func (s *State) Driver() (first Driver) {
 	return first
 }
 
-// Processor is a CPU as NCCL's topology describes it (src/graph/xml.cc,
-// ncclTopoGetXmlFromCpu), as /proc/cpuinfo has it.
-type Processor struct {
-	// Arch is "x86_64", "arm64" or "ppc64"; "" when not known.
-	Arch string
-	// Vendor is vendor_id, "GenuineIntel"; of x86 alone.
-	Vendor string
-	// Family and Model are those of CPUID, the extended family times 16 added to
-	// the family as NCCL does; 0 when not known. Of x86 alone.
-	Family, Model int
-	// Name is "model name", "13th Gen Intel(R) Core(TM) i9-13900K"; "" when not known. Of
-	// x86 alone. NCCL does not use it.
-	Name string
-}
-
-// IntelClient reports whether this is a CPU of Intel's Core series for desktop computers and
-// laptops. Those of this series that were made for larger machines, up to the Core
-// i9-10980XE, have the dies of servers, which the kernel lists with the endings _EP and _X
-// (arch/x86/include/asm/intel-family.h).
-func (p Processor) IntelClient() bool {
-	server := []int{0x1a, 0x2c, 0x2d, 0x3e, 0x3f, 0x4f, 0x55} // Nehalem to Cascade Lake
-	return p.Vendor == "GenuineIntel" && strings.Contains(p.Name, "Core(TM)") && !strings.Contains(p.Name, "Xeon") &&
-		(p.Family != 6 || !slices.Contains(server, p.Model))
-}
-
 // Init is the state of a module, from /sys/module/<name>/initstate.
 type Init string
 
@@ -143,75 +91,57 @@ func (i Init) Loaded() tristate.State {
 	return tristate.Of(i == Live)
 }
 
-// Request is what Scan reads beyond the modules.
-type Request struct {
-	// Families are all that are known: the version of MOFED shows at any of its drivers,
-	// whatever NICs there are. The zero value stands for family.Known.
-	Families family.Table
-	// Present are those of the machine, whose drivers, clients and symbols are read
-	// (pci.Inventory.Families); the zero value stands for all.
-	Present family.Table
-	// Groups are the IOMMU groups whose type is wanted.
-	Groups []int
-	// IOMMU: State.IOMMU is wanted, also where Groups is empty.
-	IOMMU bool
-	// DriverBound are the families of GPUs, by name, with a GPU that is bound to the
-	// family's driver, which is therefore loaded.
-	DriverBound map[string]bool
-	// Models are the GPUs, by the name of their family, whose State.Models are read.
-	Models map[string][]pci.Address
-	// PeerFiles are the functions whose family.PeerMemory.Files are read, by the name
-	// of their family: those bound to its driver, and those whose driver is not known.
-	PeerFiles map[string][]pci.Address
-	// PeerFilesOpen: there may be more such functions, whose ids or driver cannot be read.
-	PeerFilesOpen bool
-	// KernelOptions are the options of the kernel's configuration that are wanted.
-	KernelOptions []family.KernelOption
-	// BIOS and Kernel: State.BIOS and State.Kernel are wanted.
-	BIOS, Kernel bool
-	// Memory keeps the symbols from one Scan for the next; nil for none.
-	Memory *Cache
-	// Everything: read also what could be read if the machine had other devices of
-	// these families, for a snapshot.
-	Everything bool
+// Scan reads the state of a machine with these functions: the drivers, clients and symbols of the
+// families of the table that are there (pci.Inventory.Families). Nothing in it can fail as a
+// whole.
+func Scan(fs *host.FS, functions *pci.Inventory, table family.Table, what source.What) State {
+	return (*Cache)(nil).Scan(fs, functions, table, what)
 }
 
-// Scan reads the state. Nothing in it can fail as a whole.
-func Scan(fs *host.FS, want Request) State {
-	s := newScanner(fs, State{})
+// Scan does what the function Scan does, and remembers for the next what seldom changes.
+func (m *Cache) Scan(fs *host.FS, functions *pci.Inventory, table family.Table, what source.What) State {
+	s := newScanner(fs, functions, table, what, State{})
 	s.modules = s.modulesReadable()
-	want = want.complete()
-	s.drivers(want)
-	s.params(want)
-	s.about("").peers(want)
+	s.drivers()
+	s.params()
+	s.about("").peers()
 	s.st.Storage = s.about(FactStorage).init("nvidia_fs").Loaded()
-	s.st.MOFED = s.about(FactStack).mofed(slices.Concat(want.Families.NICs, want.Families.Others))
-	s.st.Symbols = want.Memory.symbols(s.about(FactSymbols), want)
-	s.st.KernelOptions = want.Memory.kernelOptions(s.about(FactKernelOptions), want)
-	s.about(FactIOMMU).groups(want.Groups)
-	s.st.IOMMU = s.iommu(want)
-	s.about(FactVirtual).virtual()
-	s.about(FactModels).models(want)
-	if want.Kernel {
-		s.st.Kernel = s.kernelRelease()
-	}
-	if want.BIOS {
-		s.st.BIOS = s.line("sys/class/dmi/id/bios_version")
-	}
+	s.st.MOFED = s.about(FactStack).mofed(slices.Concat(s.families.NICs, s.families.Others))
+	s.st.Symbols = m.symbols(s.about(FactSymbols))
+	s.st.KernelOptions = m.kernelOptions(s.about(FactKernelOptions))
 	return s.st
 }
 
 type scanner struct {
-	fs      files
-	modules tristate.State // True: /sys/module can be read; otherwise Unknown
-	st      State
+	fs        files
+	modules   tristate.State // True: /sys/module can be read; otherwise Unknown
+	functions *pci.Inventory
+	// families are all that are known: the version of MOFED shows at any of its drivers,
+	// whatever NICs there are. here are those of the machine.
+	families, here family.Table
+	everything     bool
+	st             State
 }
 
-func newScanner(fs *host.FS, st State) *scanner {
+func newScanner(fs *host.FS, functions *pci.Inventory, table family.Table, what source.What, st State) *scanner {
 	read := map[Fact][]string{}
 	maps.Copy(read, st.Files)
 	st.Files = read
-	return &scanner{fs: files{FS: fs, read: read}, st: st}
+	s := &scanner{fs: files{FS: fs, read: read}, functions: functions, families: table, here: table, everything: what.Everything, st: st}
+	if !what.Everything {
+		s.here = functions.Families(table)
+	}
+	return s
+}
+
+// all returns the functions of a kind.
+func (s *scanner) all(kind func(*pci.Function) bool) (functions []*pci.Function) {
+	for i := range s.functions.Functions {
+		if f := &s.functions.Functions[i]; kind(f) {
+			functions = append(functions, f)
+		}
+	}
+	return functions
 }
 
 // problem notes err, unless the file is merely missing.
@@ -257,60 +187,4 @@ func (s *scanner) init(module string) Init {
 // any state and for built-in ones with parameters.
 func (s *scanner) present(module string) tristate.State {
 	return tristate.Or(s.exists("sys/module/"+module), tristate.Not(s.modules))
-}
-
-func (s *scanner) groups(numbers []int) {
-	s.st.GroupTypes = make(map[int]string, len(numbers))
-	var missing error
-	for _, n := range numbers {
-		if _, done := s.st.GroupTypes[n]; done {
-			continue
-		}
-		// Kernels before 5.11 have no such file for any group: one problem.
-		text, err := s.fs.Line(GroupFile(n)[1:])
-		s.problem(err)
-		if missing == nil && host.Absent(err) {
-			missing = err
-		}
-		s.st.GroupTypes[n] = text
-	}
-	if missing != nil {
-		s.unread(missing)
-	}
-}
-
-// iommu reports whether the kernel has put any device into an IOMMU group (kernel:
-// drivers/iommu/iommu.c makes the list of groups at boot, iommu-sysfs.c the class
-// of IOMMUs that run). A kernel that has other directories in /sys/kernel and no
-// list was built without; where there is no /sys/kernel, nothing is known.
-func (s *scanner) iommu(want Request) tristate.State {
-	const kernel, groups, units = "sys/kernel", groupsDir, "sys/class/iommu"
-	switch {
-	case len(want.Groups) > 0 && !want.Everything:
-		return tristate.True
-	case !want.IOMMU:
-		return tristate.Unknown
-	}
-	names, err := s.fs.Names(groups)
-	if host.Absent(err) {
-		if others, missing := s.fs.Names(kernel); missing == nil && len(others) > 0 {
-			err = nil
-		}
-	}
-	switch {
-	case err != nil:
-		s.unread(err)
-		return tristate.Unknown
-	case len(names) > 0:
-		return tristate.True
-	}
-	switch names, err := s.fs.Names(units); {
-	case err != nil && !host.Absent(err):
-		s.problem(err)
-		return tristate.Unknown
-	case len(names) > 0:
-		s.problem(fmt.Errorf("/%s has %s, and /%s is empty", units, sanitize.Terminal(names[0]), groups))
-		return tristate.Unknown
-	}
-	return tristate.False
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source"
 	"gdr-features/tristate"
 )
 
@@ -21,7 +22,11 @@ func TestScanBoundDriver(t *testing.T) {
 		false: {Loaded: tristate.False, Open: tristate.False},
 		true:  {Loaded: tristate.True, Open: tristate.Unknown},
 	} {
-		if got := scan(t, nil, Request{DriverBound: map[string]bool{"nvidia": bound}}).Drivers["nvidia"]; got != want {
+		functions, table := machine("nvidia")
+		if bound {
+			functions.Functions[0].Driver = "nvidia"
+		}
+		if got := Scan(tree(t, withKernel(nil)), functions, table, source.What{}).Drivers["nvidia"]; got != want {
 			t.Errorf("bound %v: %+v, want %+v", bound, got, want)
 		}
 	}
@@ -101,6 +106,12 @@ func TestScanDriver(t *testing.T) {
 			[]string{"stat /sys/module/nvidia: too many levels of symbolic links"},
 		},
 		{
+			"a file in place of /proc",
+			map[string]string{"proc/cpuinfo": absent, kallsyms: absent, "proc": "a file"},
+			Driver{Loaded: tristate.False, Open: tristate.False},
+			[]string{"open /proc/driver/nvidia/version: not a", "open /proc/kallsyms: not a"},
+		},
+		{
 			"garbage, without the module",
 			map[string]string{version: "garbage\n"},
 			Driver{Loaded: tristate.False},
@@ -127,7 +138,7 @@ func TestScanDriver(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, Request{})
+			st := scan(t, tt.files)
 			if diff := cmp.Diff(tt.want, st.Drivers["nvidia"]); diff != "" {
 				t.Errorf("driver (-want +got):\n%s", diff)
 			}
@@ -161,7 +172,7 @@ func TestScanInit(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, Request{})
+			st := scan(t, tt.files)
 			if got := st.Peers.Modules["nvidia_peermem"]; got != tt.want || tt.want.Loaded() != tt.loaded {
 				t.Errorf("state %q, want %q, %v", got, tt.want, tt.loaded)
 			}
@@ -193,7 +204,8 @@ func TestScanGivesHandlesBack(t *testing.T) {
 			return len(entries)
 		}
 		before := open()
-		Scan(fs, known(Request{}))
+		functions, table := machine("nvidia", "mlx5", "mlx4")
+		Scan(fs, functions, table, source.What{})
 		if after := open(); after != before {
 			t.Errorf("%s: %d descriptors are open, %d before", name, after, before)
 		}
@@ -214,61 +226,8 @@ func TestScanStorage(t *testing.T) {
 		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tristate.Unknown},
 	}
 	for _, tt := range tests {
-		if got := scan(t, tt.files, Request{}).Storage; got != tt.want {
+		if got := scan(t, tt.files).Storage; got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
-	}
-}
-
-func TestScanGroups(t *testing.T) {
-	const groups = "sys/kernel/iommu_groups/"
-	st := scan(t, map[string]string{
-		groups + "0/type": "identity\n", groups + "7/type": "DMA-FQ\n", groups + "8/type": "", groups + "9": isDir, groups + "11/type": "DMA\n",
-	}, Request{Groups: []int{7, 0, 7, 8, 8, 9, 10}})
-	want := map[int]string{0: "identity", 7: "DMA-FQ", 8: "", 9: "", 10: ""}
-	if diff := cmp.Diff(want, st.GroupTypes); diff != "" {
-		t.Errorf("types (-want +got):\n%s", diff)
-	}
-	wantProblems(t, st.Problems, "read /"+groups+"8/type: file is empty",
-		"open /"+groups+"9/type: no such file")
-	if got := scan(t, nil, Request{}).GroupTypes; got == nil || len(got) != 0 {
-		t.Errorf("nothing asked for: %v, want an empty map", got)
-	}
-}
-
-// Whether the kernel has IOMMU groups is known only where its list of them was read.
-func TestScanIOMMU(t *testing.T) {
-	const groups, units = "sys/kernel/iommu_groups", "sys/class/iommu"
-	for _, tt := range []struct {
-		name    string
-		files   map[string]string
-		want    tristate.State
-		problem string
-	}{
-		{"no group, no class", map[string]string{groups: isDir}, tristate.False, ""},
-		{"no group, no IOMMU", map[string]string{groups: isDir, units: isDir}, tristate.False, ""},
-		{"some group", map[string]string{groups + "/0/type": "DMA\n"}, tristate.True, ""},
-		{"no /sys/kernel", nil, tristate.Unknown, "open /" + groups + ": no such file"},
-		{"an empty /sys/kernel", map[string]string{"sys/kernel": isDir}, tristate.Unknown, "open /" + groups + ": no such file"},
-		{"a kernel without IOMMU groups", map[string]string{"sys/kernel/mm": isDir}, tristate.False, ""},
-		{"an unreadable list", map[string]string{groups: isLoop}, tristate.Unknown, "open /" + groups + ": too many levels"},
-		{"no group, and an IOMMU", map[string]string{groups: isDir, units + "/dmar0/intel-iommu/version": "1:0\n"}, tristate.Unknown, "/" + units + " has dmar0, and /" + groups + " is empty"},
-		{"no group, and an unreadable class", map[string]string{groups: isDir, units: isLoop}, tristate.Unknown, "open /" + units + ": too many levels"},
-	} {
-		st := scan(t, tt.files, Request{IOMMU: true})
-		if st.IOMMU != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, st.IOMMU, tt.want)
-		}
-		var problems []string
-		if tt.problem != "" {
-			problems = []string{tt.problem}
-		}
-		wantProblems(t, st.Problems, problems...)
-	}
-	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, Request{IOMMU: true, Groups: []int{3}}); st.IOMMU != tristate.True {
-		t.Errorf("a device is in a group: %v", st.IOMMU)
-	}
-	if st := scan(t, map[string]string{groups: isDir}, Request{}); st.IOMMU != tristate.Unknown {
-		t.Errorf("not asked for: %v", st.IOMMU)
 	}
 }

@@ -27,8 +27,8 @@ const maxModules = 4 << 20
 
 // symbols returns what the symbol table says: what is remembered if the same modules
 // are loaded as then. Only a table that was read to its end is remembered.
-func (m *Cache) symbols(s *scanner, want Request) Symbols {
-	names := wanted(want.Present)
+func (m *Cache) symbols(s *scanner) Symbols {
+	names := wanted(s.here)
 	if m == nil {
 		return s.symbols(names)
 	}
@@ -40,7 +40,7 @@ func (m *Cache) symbols(s *scanner, want Request) Symbols {
 		m.seed = maphash.MakeSeed()
 	}
 	modules := []string{"ib_core", "ib_uverbs"}
-	for _, n := range want.Present.NICs {
+	for _, n := range s.here.NICs {
 		if n.DMABuf != "" {
 			modules = append(modules, n.Module)
 		}

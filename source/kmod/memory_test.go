@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
@@ -35,10 +37,10 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	request := kmod.Request{Families: family.Known(), Memory: &kmod.Cache{}}
+	memory := kmod.Cache{}
 	expect := func(what string, want tristate.State) {
 		t.Helper()
-		if got := kmod.Scan(fs, request).Symbols[kmod.UmemDMABuf].Found; got != want {
+		if got := memory.Scan(fs, &pci.Inventory{}, family.Known(), source.What{}).Symbols[kmod.UmemDMABuf].Found; got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}

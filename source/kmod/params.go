@@ -46,8 +46,8 @@ func ParseParams(text string) Params {
 const TopoOverride = "GrdmaPciTopoCheckOverride"
 
 // params reads the parameters of NVIDIA's driver where it is loaded.
-func (s *scanner) params(want Request) {
-	if !slices.ContainsFunc(want.Present.GPUs, func(g *family.GPU) bool {
+func (s *scanner) params() {
+	if !slices.ContainsFunc(s.here.GPUs, func(g *family.GPU) bool {
 		return g.OpenFrom != 0 && s.st.Drivers[g.Name].Loaded == tristate.True
 	}) {
 		return

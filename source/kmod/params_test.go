@@ -29,7 +29,7 @@ func TestParams(t *testing.T) {
 	} {
 		files := map[string]string{"proc/driver/nvidia/version": openLine}
 		maps.Copy(files, tc.files)
-		st := scan(t, files, Request{})
+		st := scan(t, files)
 		if diff := cmp.Diff(tc.want, st.Params); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

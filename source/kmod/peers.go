@@ -62,10 +62,10 @@ type PeerFile struct {
 	Says string
 }
 
-func (s *scanner) peers(want Request) {
+func (s *scanner) peers() {
 	p := &s.st.Peers
-	*p = Peers{Modules: map[string]Init{}, Directories: map[string]tristate.State{}, Holders: map[string]Holders{}, FilesOpen: want.PeerFilesOpen}
-	for _, g := range want.Present.GPUs {
+	*p = Peers{Modules: map[string]Init{}, Directories: map[string]tristate.State{}, Holders: map[string]Holders{}, FilesOpen: s.functions.Unidentified()}
+	for _, g := range s.here.GPUs {
 		for _, module := range g.Client.Modules {
 			p.Modules[module] = s.init(module)
 		}
@@ -75,15 +75,18 @@ func (s *scanner) peers(want Request) {
 			}
 		}
 	}
-	for _, n := range slices.Concat(want.Families.NICs, want.Families.Others) {
+	for _, n := range slices.Concat(s.families.NICs, s.families.Others) {
 		module := n.PeerMemory.Module
 		if _, done := p.Holders[module]; module != "" && !done {
 			p.Holders[module] = s.holders(module)
 		}
 	}
-	for _, n := range want.Present.NICs {
-		for _, address := range want.PeerFiles[n.Name] {
-			p.Files = append(p.Files, s.peerFiles(n, address)...)
+	for _, n := range s.here.NICs {
+		for _, f := range s.all(func(f *pci.Function) bool {
+			return f.NIC == n && f.Eligible && len(n.PeerMemory.Files) > 0 && (n.Drives(f.Driver) || !f.DriverKnown)
+		}) {
+			p.Files = append(p.Files, s.peerFiles(n, f.Address)...)
+			p.FilesOpen = p.FilesOpen || !f.DriverKnown
 		}
 	}
 }

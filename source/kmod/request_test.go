@@ -1,9 +1,12 @@
 package kmod
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"gdr-features/source"
 	"gdr-features/source/pci"
 )
 
@@ -17,22 +20,25 @@ func TestBoundFunctions(t *testing.T) {
 		{Address: pci.Address{Bus: 4}, Vendor: 0x1002, Device: 0x744c, Class: 0x030000, Driver: "amdgpu", DriverKnown: true}, // a Radeon
 		{Address: pci.Address{Bus: 5}, Vendor: 0x10de, Device: 0x2330, Class: 0x030200, Driver: "nvidia", DriverKnown: true},
 	}}
-	table := present([]string{"nvidia", "amd"}, []string{"mlx5", "efa"})
-	classify := func() Request {
+	_, table := machine()
+	read := func(name string) []string {
+		t.Helper()
+		const devices = "sys/bus/pci/devices/0000:0"
+		fs := tree(t, withKernel(map[string]string{devices + "1:00.0/p2p": "NVIDIA\n", devices + "2:00.0/p2p": "NVIDIA\n"}))
 		for i := range functions.Functions {
 			functions.Functions[i].Classify(table)
 		}
-		return For(&functions, table)
+		st := Scan(fs, &functions, table, source.What{})
+		if len(st.Peers.Files) != 1 || st.Peers.Files[0].File != "/"+devices+"1:00.0/p2p" || st.Peers.FilesOpen {
+			t.Errorf("%s: %+v", name, st.Peers)
+		}
+		return slices.Sorted(maps.Keys(st.KernelOptions))
 	}
-	if got := classify(); len(got.PeerFiles) != 1 || len(got.PeerFiles["efa"]) != 1 || got.PeerFiles["efa"][0].Bus != 1 || len(got.KernelOptions) != 0 {
-		t.Errorf("%+v", got)
+	if options := read("a Radeon"); len(options) != 0 {
+		t.Errorf("options %q", options)
 	}
 	functions.Functions[3].Device, functions.Functions[3].Class = 0x74a1, 0x120000
-	var names []string
-	for _, o := range classify().KernelOptions {
-		names = append(names, o.Name)
-	}
-	if got := strings.Join(names, " "); got != "PCI_P2PDMA DMABUF_MOVE_NOTIFY" {
+	if got := strings.Join(read("an Instinct"), " "); got != "DMABUF_MOVE_NOTIFY PCI_P2PDMA" {
 		t.Errorf("options %q", got)
 	}
 }

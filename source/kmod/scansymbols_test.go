@@ -43,7 +43,7 @@ func TestScanSymbols(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, map[string]string{kallsyms: tt.text}, Request{})
+			st := scan(t, map[string]string{kallsyms: tt.text})
 			if diff := cmp.Diff(tt.want, st.Symbols, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("symbols (-want +got):\n%s", diff)
 			}

@@ -146,7 +146,7 @@ func TestScanMOFED(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, Request{})
+			st := scan(t, tt.files)
 			if diff := cmp.Diff(tt.want, st.MOFED); diff != "" {
 				t.Errorf("origin (-want +got):\n%s", diff)
 			}

@@ -2,81 +2,62 @@ package kmod
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
+	"gdr-features/source/pci"
+	"gdr-features/test/trees"
 	"gdr-features/tristate"
 )
 
 // Contents in place of files.
 const (
-	isDir  = "\x00directory"
-	isFIFO = "\x00FIFO"
-	isLoop = "\x00loop"
-	absent = "\x00absent" // takes back what scan adds
+	isDir  = trees.Dir
+	isFIFO = trees.FIFO
+	isLoop = trees.Loop
+	absent = trees.Absent // takes back what scan adds
 )
 
-// tree makes a tree of some files, by name, and opens it.
-func tree(t *testing.T, files map[string]string) *host.FS {
+func tree(t *testing.T, all map[string]string) *host.FS { t.Helper(); return trees.Tree(t, all) }
+
+// scan reads a tree of some files of a machine with a GPU of NVIDIA and ConnectX NICs. Unless the
+// files say otherwise there are modules, and symbols that do not matter.
+func scan(t *testing.T, files map[string]string) State {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		if text == absent {
-			continue
-		}
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		switch text {
-		case isDir:
-			err = os.MkdirAll(path, 0o755)
-		case isFIFO:
-			err = unix.Mkfifo(path, 0o644)
-		case isLoop:
-			err = os.Symlink(filepath.Base(path), path)
-		default:
-			err = os.WriteFile(path, []byte(text), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	fs, err := host.Open(host.Options{Root: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = fs.Close() })
-	return fs
+	functions, table := machine("nvidia", "mlx5", "mlx4")
+	return Scan(tree(t, withKernel(files)), functions, table, source.What{})
 }
 
-// scan reads a tree of some files. Unless they say otherwise there are modules,
-// a CPU without a hypervisor's flag, and symbols that do not matter.
-func scan(t *testing.T, files map[string]string, want Request) State {
-	t.Helper()
-	return Scan(tree(t, withKernel(files)), known(want))
-}
-
-// known asks for NVIDIA GPUs and ConnectX NICs where a request names no families.
-func known(want Request) Request {
-	if len(want.Present.GPUs) == 0 {
-		want.Present = present([]string{"nvidia"}, []string{"mlx5", "mlx4"})
+// machine has a function of each of these families, which no driver drives.
+func machine(families ...string) (*pci.Inventory, family.Table) {
+	table, functions := family.Known(), pci.Inventory{}
+	add := func(f pci.Function) {
+		f.Address.Bus, f.Eligible, f.DriverKnown = uint8(len(functions.Functions)+1), true, true
+		functions.Functions = append(functions.Functions, f)
 	}
-	return want
+	for _, g := range table.GPUs {
+		if slices.Contains(families, g.Name) {
+			add(pci.Function{GPU: g})
+		}
+	}
+	for _, n := range slices.Concat(table.NICs, table.Others) {
+		if slices.Contains(families, n.Name) {
+			add(pci.Function{NIC: n})
+			if !slices.Contains(table.NICs, n) {
+				table.NICs = append(table.NICs, n)
+			}
+		}
+	}
+	return &functions, table
 }
 
 func withKernel(files map[string]string) map[string]string {
 	all := map[string]string{
 		"sys/module/kernel": isDir,
-		"proc/cpuinfo":      "flags\t\t: fpu vme\n",
 		kallsyms:            "0000000000000000 T vfs_read\n",
 	}
 	maps.Copy(all, files)
@@ -95,22 +76,6 @@ func wantProblems(t *testing.T, problems []error, beginnings ...string) {
 	if len(problems) < len(beginnings) {
 		t.Errorf("no problem tells of %q", beginnings[len(problems):])
 	}
-}
-
-// present is the table of some families alone.
-func present(gpus, nics []string) (t family.Table) {
-	known := family.Known()
-	for _, g := range known.GPUs {
-		if slices.Contains(gpus, g.Name) {
-			t.GPUs = append(t.GPUs, g)
-		}
-	}
-	for _, n := range slices.Concat(known.NICs, known.Others) {
-		if slices.Contains(nics, n.Name) {
-			t.NICs = append(t.NICs, n)
-		}
-	}
-	return t
 }
 
 const (

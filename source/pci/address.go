@@ -3,6 +3,7 @@ package pci
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,17 @@ func parseAddress(s string) (Address, bool) {
 	}
 	//nolint:gosec // two digits, and the checks above
 	return Address{Domain: domain, Bus: uint8(bus), Device: uint8(device), Function: uint8(function)}, true
+}
+
+// LastAddress returns the last address in a path, that of the function which a device belongs to;
+// nil for none.
+func LastAddress(path string) *Address {
+	for _, part := range slices.Backward(strings.Split(path, "/")) {
+		if a, ok := parseAddress(part); ok {
+			return &a
+		}
+	}
+	return nil
 }
 
 // String is the address as sysfs spells it: lower case, the domain in full.

@@ -43,7 +43,7 @@ func (m *Memory) Largest() (size uint64, number int) {
 
 // memory reads how much of the GPUs' memory PCI reaches.
 func (s *scanner) memory() {
-	if s.facts&GPUMemory == 0 {
+	if !s.what.Advice {
 		return
 	}
 	for i := range s.inv.Functions {

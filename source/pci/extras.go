@@ -13,7 +13,7 @@ import (
 // links reads the links of GPU and NIC cards and of the bridges above them. Virtual
 // functions have none of their own.
 func (s *scanner) links() {
-	if s.facts&Links == 0 {
+	if !s.what.Advice && !s.what.Expect || s.what.Details { // with details, those of every function are read
 		return
 	}
 	read := func(f *Function) {

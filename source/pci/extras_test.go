@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source"
 	"gdr-features/source/pci"
 )
 
@@ -73,7 +74,7 @@ pci0000:15
 		}
 	}
 	// A GPU's says nothing that labels need.
-	inv = scan(t, dir, 0)
+	inv = scan(t, dir, source.What{})
 	if f := find(t, &inv, "0000:15:06.0"); f.VPD != nil {
 		t.Errorf("read though it is not needed: %v", f.VPD)
 	}
@@ -130,7 +131,7 @@ func TestScanAdvised(t *testing.T) {
   0000:10:02.0 port 8086:352a
     0000:17:00.0 010802 144d:a80a
 `)
-	linked := func(detail pci.Want) (all []string) {
+	linked := func(detail source.What) (all []string) {
 		inv := scan(t, dir, detail)
 		for i := range inv.Functions {
 			if f := &inv.Functions[i]; f.Link != nil {
@@ -140,15 +141,13 @@ func TestScanAdvised(t *testing.T) {
 		return all
 	}
 	want := []string{"0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0", "0000:13:00.0", "0000:14:00.0"}
-	if diff := cmp.Diff(want, linked(pci.Links)); diff != "" {
+	if diff := cmp.Diff(want, linked(source.What{Advice: true})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, detail := range []pci.Want{0, 0} {
-		if got := linked(detail); got != nil {
-			t.Errorf("detail %d: links of %v", detail, got)
-		}
+	if got := linked(source.What{}); got != nil {
+		t.Errorf("not asked for: links of %v", got)
 	}
-	inv := scan(t, dir, 0)
+	inv := scan(t, dir, source.What{})
 	for address, want := range map[string][2]string{
 		"0000:16:00.0": {"0000:14:00.0", "0000:12:01.0"},
 		"0000:13:00.0": {"0000:13:00.0", "0000:12:00.0"},

@@ -35,6 +35,15 @@ func (inv *Inventory) Port(f *Function) *Function {
 // shows nothing.
 type LinkEnds struct{ Lower, Upper *Link }
 
+// EndsOf is the link between two functions, of which the upper may be nil.
+func EndsOf(lower, upper *Function) LinkEnds {
+	ends := LinkEnds{Lower: lower.Link}
+	if upper != nil {
+		ends.Upper = upper.Link
+	}
+	return ends
+}
+
 // Most is the most that a link can do, in GT/s and lanes: the lesser of its two
 // ends, or that of the one that is known; 0 for unknown.
 func (e LinkEnds) Most() (speed float64, width int) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source"
 	"gdr-features/source/pci"
 )
 
@@ -84,14 +85,14 @@ func TestMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			inv := scan(t, dir, pci.GPUMemory)
+			inv := scan(t, dir, source.What{Advice: true})
 			if diff := cmp.Diff(tc.want, inv.Functions[0].Memory); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if n := len(inv.Problems); n > 1 || (n == 1) != (tc.problem != "") || n == 1 && !strings.Contains(inv.Problems[0].Error(), tc.problem) {
 				t.Errorf("problems %v, want %q", inv.Problems, tc.problem)
 			}
-			if inv := scan(t, dir, pci.Links); inv.Functions[0].Memory != nil {
+			if inv := scan(t, dir, source.What{Details: true}); inv.Functions[0].Memory != nil {
 				t.Errorf("not asked for: %+v", inv.Functions[0].Memory)
 			}
 		})

@@ -42,7 +42,7 @@ func (s *scanner) inheritNUMA() {
 	for i := range s.inv.Functions {
 		f := &s.inv.Functions[i]
 		f.NearNUMA, f.RootNUMA = f.NUMA, f.NUMA
-		network := s.facts&EveryFunction != 0 && f.Class>>16 == 0x02 // other vendors' too
+		network := s.what.Details && f.Class>>16 == 0x02 // other vendors' too
 		if !f.classified() && !network {
 			continue
 		}
@@ -59,7 +59,7 @@ func (s *scanner) inheritNUMA() {
 }
 
 func (s *scanner) bridgeNUMA(a Address) int {
-	if s.facts&EveryFunction != 0 {
+	if s.what.Details {
 		if f := s.inv.Find(a); f != nil {
 			return f.NUMA
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source"
 	"gdr-features/source/pci"
 )
 
@@ -35,7 +36,7 @@ func TestScanUnidentified(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, switched)
-			want := scan(t, dir, 0)
+			want := scan(t, dir, source.What{})
 			base := devices + tt.function + "/"
 			remove(t, dir, base+"modalias")
 			for file, text := range tt.spoil {
@@ -45,7 +46,7 @@ func TestScanUnidentified(t *testing.T) {
 					put(t, dir, base+file, text+"\n")
 				}
 			}
-			got := scan(t, dir, 0)
+			got := scan(t, dir, source.What{})
 			wantProblems(t, got.Problems, "ids of "+tt.function+": ")
 			if got.Unidentified() != tt.want {
 				t.Errorf("Unidentified() = %v, want %v", got.Unidentified(), tt.want)
@@ -91,7 +92,7 @@ pci0000:15 numa=-1
 		"0000:20:00.0": {pci.None, 1, pci.None},
 		"0000:21:00.0": {pci.None, pci.None, pci.None},
 	}
-	for detail, name := range map[pci.Want]string{0: "needed", everything: "everything"} {
+	for detail, name := range map[source.What]string{{}: "needed", everything: "everything"} {
 		dir := write(t, description)
 		inv := scan(t, dir, detail)
 		got := map[string]numa{}
@@ -105,7 +106,7 @@ pci0000:15 numa=-1
 		wantProblems(t, inv.Problems)
 		// Other vendors' NICs inherit from what is above only on request: they are shown,
 		// but not judged.
-		near := map[pci.Want]int{0: pci.None, everything: 1}[detail]
+		near := map[source.What]int{{}: pci.None, everything: 1}[detail]
 		if f := find(t, &inv, "0000:22:00.0"); f.NearNUMA != near {
 			t.Errorf("%s: another vendor's NIC is near node %d, want %d", name, f.NearNUMA, near)
 		}
@@ -113,7 +114,7 @@ pci0000:15 numa=-1
 	// A bridge above several functions is read once, and is one problem.
 	dir := write(t, description)
 	put(t, dir, devices+"0000:16:00.0/numa_node", "garbage\n")
-	inv := scan(t, dir, 0)
+	inv := scan(t, dir, source.What{})
 	wantProblems(t, inv.Problems, "/"+devices+`0000:16:00.0/numa_node: "garbage" is not a NUMA node`)
 	f := find(t, &inv, "0000:18:00.0")
 	if f.NearNUMA != 1 || f.RootNUMA != 1 {
@@ -139,7 +140,7 @@ func TestScanWithoutNUMANode(t *testing.T) {
 			dir := write(t, "nodes 2\npci0000:15 numa=0\n  0000:18:00.0 gpu 10de:2330\n")
 			remove(t, dir, devices+"0000:18:00.0/numa_node")
 			tt.change(t, dir)
-			inv := scan(t, dir, 0)
+			inv := scan(t, dir, source.What{})
 			if f := find(t, &inv, "0000:18:00.0"); f.NUMA != tt.want || f.NearNUMA != tt.want || f.RootNUMA != tt.want {
 				t.Errorf("own %d, near %d, root %d; want %d", f.NUMA, f.NearNUMA, f.RootNUMA, tt.want)
 			}
@@ -159,7 +160,7 @@ pci10000:e0 numa=0 path=pci0000:d7/0000:d7:05.5
         10000:e3:00.0 gpu 10de:26b9
 pci0001:00 numa=0 path=LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-0001-0000-3130-444532334544
   0001:00:00.0 gpu 10de:2330
-`), 0)
+`), source.What{})
 	wantProblems(t, inv.Problems)
 	vmd := find(t, &inv, "10000:e3:00.0")
 	if want := []pci.Address{at(t, "10000:e0:02.0"), at(t, "10000:e1:00.0"), at(t, "10000:e2:00.0")}; vmd.RootBus != "pci10000:e0" || vmd.Top != "pci0000:d7" || !cmp.Equal(vmd.Bridges, want) {
@@ -206,7 +207,7 @@ func TestScanNVLinkManagement(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inv := scan(t, write(t, "pci0000:15 numa=0\n  "+strings.Join(tt.functions, "\n  ")), 0)
+			inv := scan(t, write(t, "pci0000:15 numa=0\n  "+strings.Join(tt.functions, "\n  ")), source.What{})
 			wantProblems(t, inv.Problems)
 			var got []bool
 			for i := range inv.Functions {
@@ -233,7 +234,7 @@ pci0000:00
   0000:03:00.0 ib 15b3:1023 vpd=VU:third
   0000:04:00.0 ib 15b3:1023
   0000:05:00.0 gpu 10de:31c2 vpd=VU:first
-`), 0)
+`), source.What{})
 	wantProblems(t, inv.Problems)
 	want := map[string]string{
 		"0000:01:00.0": "0009:02:00.0", "0000:02:00.0": "0009:01:00.0", "0000:02:00.1": "0009:01:00.0",

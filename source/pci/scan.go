@@ -9,31 +9,13 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source"
 	"gdr-features/source/family"
 )
 
 // devicesDir is where the kernel lists every PCI function, as links into the
 // device tree (Documentation/ABI/testing/sysfs-bus-pci).
 const devicesDir = "sys/bus/pci/devices"
-
-// Want is what Scan reads beyond what it always does: the ids and place of every
-// function, and what else Function has of GPUs, NICs and data-direct functions but
-// for VPD, Link and ACS.
-type Want uint8
-
-// What can be wanted.
-const (
-	// Links are the links of GPU and NIC cards and of the bridges above them.
-	Links Want = 1 << iota
-	// EveryFunction reads of every function what is read of GPUs and NICs, and its
-	// link.
-	EveryFunction
-	// Capabilities are ACS and VPD of every function. Reading them touches
-	// configuration space.
-	Capabilities
-	// GPUMemory is how much of the GPUs' memory PCI reaches.
-	GPUMemory
-)
 
 // Inventory is the PCI side of a machine.
 type Inventory struct {
@@ -56,10 +38,13 @@ func (inv *Inventory) Find(a Address) *Function {
 	return &inv.Functions[i]
 }
 
-// Scan reads the PCI functions. The error tells that the bus itself cannot be
+// Scan reads the PCI functions: the ids and place of each, and of GPUs, NICs and data-direct
+// functions what else Function has. Links of cards and of the bridges above them are for advice and
+// expectations, and how much of the GPUs' memory PCI reaches for advice. With details all of it is read of
+// every function, and ACS and VPD, which touch configuration space. The error tells that the bus itself cannot be
 // read; whatever is wrong with a single function is a problem in the inventory.
-func Scan(fs *host.FS, table family.Table, facts Want) (Inventory, error) {
-	s := scanner{fs: fs, table: table, facts: facts, bridges: map[string][]Address{}}
+func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) {
+	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}}
 	links, err := fs.Links(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
@@ -82,7 +67,7 @@ func Scan(fs *host.FS, table family.Table, facts Want) (Inventory, error) {
 type scanner struct {
 	fs      *host.FS
 	table   family.Table
-	facts   Want
+	what    source.What
 	inv     Inventory
 	bridges map[string][]Address // by their path
 }
@@ -113,15 +98,11 @@ func (s *scanner) function(link host.Link) {
 	base := devicesDir + "/" + name + "/"
 	s.unread(s.ids(&f, base))
 	f.Classify(s.table)
-	every := s.facts&EveryFunction != 0
-	if every || f.classified() {
+	if s.what.Details || f.classified() {
 		s.attributes(&f, base)
 	}
-	if every {
-		f.Link = ReadLink(s.fs, address)
-	}
-	if s.facts&Capabilities != 0 {
-		f.ACS, f.VPD = ReadACS(s.fs, address), ReadVPD(s.fs, address)
+	if s.what.Details {
+		f.Link, f.ACS, f.VPD = ReadLink(s.fs, address), ReadACS(s.fs, address), ReadVPD(s.fs, address)
 	}
 	s.inv.Functions = append(s.inv.Functions, f)
 }

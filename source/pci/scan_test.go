@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
@@ -51,11 +52,11 @@ func open(t *testing.T, dir string) *host.FS {
 	return tree
 }
 
-const everything = pci.EveryFunction | pci.Capabilities
+var everything = source.What{Details: true}
 
-func scan(t *testing.T, dir string, facts pci.Want) pci.Inventory {
+func scan(t *testing.T, dir string, what source.What) pci.Inventory {
 	t.Helper()
-	inv, err := pci.Scan(open(t, dir), family.Known(), facts)
+	inv, err := pci.Scan(open(t, dir), family.Known(), what)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestScan(t *testing.T) {
 		want.Functions[i].IDFile = pci.ModaliasFile
 		want.Functions[i].Classify(family.Known())
 	}
-	if diff := cmp.Diff(want, scan(t, dir, 0)); diff != "" {
+	if diff := cmp.Diff(want, scan(t, dir, source.What{})); diff != "" {
 		t.Errorf("needed (-want +got):\n%s", diff)
 	}
 
@@ -186,7 +187,7 @@ func TestScan(t *testing.T) {
 
 func TestScanWithoutBus(t *testing.T) {
 	dir := t.TempDir()
-	_, err := pci.Scan(open(t, dir), family.Known(), 0)
+	_, err := pci.Scan(open(t, dir), family.Known(), source.What{})
 	if want := "PCI bus: open /sys/bus/pci/devices: no such file or directory"; !errors.Is(err, fs.ErrNotExist) || err.Error() != want {
 		t.Errorf("no bus: %v, want %s", err, want)
 	}
@@ -194,14 +195,14 @@ func TestScanWithoutBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, dir, "sys/bus/pci/devices", "")
-	if _, err := pci.Scan(open(t, dir), family.Known(), 0); err == nil {
+	if _, err := pci.Scan(open(t, dir), family.Known(), source.What{}); err == nil {
 		t.Error("a file in place of the bus: no error")
 	}
 	remove(t, dir, "sys/bus/pci/devices")
 	if err := os.Mkdir(filepath.Join(dir, "sys/bus/pci/devices"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(pci.Inventory{Functions: []pci.Function{}}, scan(t, dir, 0)); diff != "" {
+	if diff := cmp.Diff(pci.Inventory{Functions: []pci.Function{}}, scan(t, dir, source.What{})); diff != "" {
 		t.Errorf("an empty bus (-want +got):\n%s", diff)
 	}
 }

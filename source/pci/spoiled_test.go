@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
@@ -254,13 +255,13 @@ func TestScanSpoiled(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, switched)
-			want := scan(t, dir, 0)
+			want := scan(t, dir, source.What{})
 			if tt.change != nil {
 				gpu, vf := find(t, &want, "0000:18:00.0"), find(t, &want, "0000:19:00.1")
 				tt.change(&want, gpu, vf)
 			}
 			tt.spoil(t, dir)
-			got := scan(t, dir, 0)
+			got := scan(t, dir, source.What{})
 			wantProblems(t, got.Problems, tt.problems...)
 			got.Problems = nil
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -65,6 +66,43 @@ func (d *Device) ReadGIDs(fs *host.FS, port int) (gids []GID, err error) {
 	}
 	slices.SortFunc(gids, func(a, b GID) int { return a.Index - b.Index })
 	return gids, err
+}
+
+// GIDTable is an active Ethernet port with its GIDs.
+type GIDTable struct {
+	Device *Device
+	Number int // of the port
+	GIDs   []GID
+	// Unread: not all entries could be read.
+	Unread bool
+}
+
+// File is the directory of the GIDs.
+func (p *GIDTable) File() string { return p.Device.PortFile(p.Number, GIDFile) }
+
+// ReadGIDTables reads the GIDs of the active Ethernet ports of some devices, by the device's name
+// and number. A snapshot, from which addresses are left out, has none of them.
+func ReadGIDTables(fs *host.FS, devices []*Device) (ports []GIDTable, problems []error) {
+	for _, d := range devices {
+		for _, p := range d.Ports {
+			if !p.Active() || p.LinkLayer != "Ethernet" {
+				continue
+			}
+			port := GIDTable{Device: d, Number: p.Number, Unread: true}
+			if fs.Live() {
+				gids, err := d.ReadGIDs(fs, p.Number)
+				if err != nil {
+					problems = append(problems, err)
+				}
+				port.GIDs, port.Unread = gids, err != nil
+			}
+			ports = append(ports, port)
+		}
+	}
+	slices.SortFunc(ports, func(a, b GIDTable) int {
+		return cmp.Or(cmp.Compare(a.Device.Name, b.Device.Name), cmp.Compare(a.Number, b.Number))
+	})
+	return ports, problems
 }
 
 // readGID reads one entry. there is false for an empty one.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
+	"gdr-features/source"
 )
 
 // A device that does not answer costs its own answer only, and those that are
@@ -83,15 +84,15 @@ func TestStuck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := s.ports(fs, target{dir: "dev"}, 0); a.err == nil || errors.Is(a.err, errStuck) {
+	if a := s.ports(fs, target{dir: "dev"}, source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
 		t.Errorf("before: %v", a.err)
 	}
 	s.stuck.Store("dev", true)
-	if a := s.ports(fs, target{dir: "dev"}, 0); !errors.Is(a.err, errStuck) {
+	if a := s.ports(fs, target{dir: "dev"}, source.What{}); !errors.Is(a.err, errStuck) {
 		t.Errorf("stuck: %v", a.err)
 	}
 	s.stuck.Delete("dev")
-	if a := s.ports(fs, target{dir: "dev"}, 0); a.err == nil || errors.Is(a.err, errStuck) {
+	if a := s.ports(fs, target{dir: "dev"}, source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
 		t.Errorf("afterwards: %v", a.err)
 	}
 }

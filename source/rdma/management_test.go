@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/source"
 	"gdr-features/source/family"
 )
 
@@ -19,19 +20,19 @@ func TestScanNVLinkManagement(t *testing.T) {
 		name   string
 		nic    string
 		board  string
-		detail Want
+		detail source.What
 		opened []string
 		mark   bool
 	}{
-		{"two lanes", "ib 15b3:1021 width=2", "MT_0000000838", 0, nil, true},
+		{"two lanes", "ib 15b3:1021 width=2", "MT_0000000838", source.What{}, nil, true},
 		{"two lanes, everything", "ib 15b3:1021 width=2", "MT_0000000838", everything, nil, true},
 		{"product name", "ib 15b3:1021 vpd=Nvidia~ConnectX-7~mezz~internal", "MT_0000000838", everything, nil, true},
-		{"board of a B200", "ib 15b3:1021", "MT_0000001121", 0, board, true},
+		{"board of a B200", "ib 15b3:1021", "MT_0000001121", source.What{}, board, true},
 		{"board of a B200, everything", "ib 15b3:1021", "MT_0000001121", everything, board, true},
-		{"board of a B300", "ib 15b3:1021", "NVD0000000079", 0, board, true},
-		{"another board", "ib 15b3:1021", "MT_0000001120", 0, append(board[:1:1], ports...), false},
+		{"board of a B300", "ib 15b3:1021", "NVD0000000079", source.What{}, board, true},
+		{"another board", "ib 15b3:1021", "MT_0000001120", source.What{}, append(board[:1:1], ports...), false},
 		{"another board, everything", "ib 15b3:1021", "MT_0000001120", everything, all, false},
-		{"Ethernet, which none of them is", "eth 15b3:1021", "MT_0000001121", 0, ports, false},
+		{"Ethernet, which none of them is", "eth 15b3:1021", "MT_0000001121", source.What{}, ports, false},
 		{"Ethernet, everything", "eth 15b3:1021", "MT_0000001121", everything, all, false},
 	}
 	for _, tt := range tests {
@@ -70,7 +71,7 @@ func TestManagementBoards(t *testing.T) {
 	} {
 		dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
 		put(t, dir, "sys/class/infiniband/mlx5_0/board_id", board+"\n")
-		if d := scan(t, dir, 0).Devices[0]; !d.NVLinkManagement || d.Board != board {
+		if d := scan(t, dir, source.What{}).Devices[0]; !d.NVLinkManagement || d.Board != board {
 			t.Errorf("%s: board %q, marked %v", board, d.Board, d.NVLinkManagement)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gdr-features/host"
+	"gdr-features/source"
 )
 
 // readerTimeout is how long one device may hold up the others.
@@ -32,12 +33,12 @@ type target struct {
 
 // readPorts reads the ports of every device that may be touched. When ctx ends,
 // those that have not answered stay unread.
-func (inv *Inventory) readPorts(ctx context.Context, facts Want, read func(target) answer) {
+func (inv *Inventory) readPorts(ctx context.Context, what source.What, read func(target) answer) {
 	var devices []*Device
 	var targets []target
 	for i := range inv.Devices {
 		d := &inv.Devices[i]
-		if d.NVLinkManagement || d.PCI == nil && facts&SoftwareDevices == 0 {
+		if d.NVLinkManagement || d.PCI == nil && !what.Publish && !what.Advice {
 			continue
 		}
 		of := target{dir: d.dir}
@@ -115,12 +116,12 @@ func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
 var errStuck = errors.New("no answer from the device since an earlier reading")
 
 // ports reads the ports of one device, unless an earlier Scan still does.
-func (s *Scanner) ports(fs *host.FS, of target, facts Want) answer {
+func (s *Scanner) ports(fs *host.FS, of target, what source.What) answer {
 	if _, busy := s.stuck.LoadOrStore(of.dir, true); busy {
 		return answer{err: fmt.Errorf("/%s/ports: %w", of.dir, errStuck)}
 	}
 	defer s.stuck.Delete(of.dir)
-	return portsOf(fs, of, facts)
+	return portsOf(fs, of, what)
 }
 
 // Moved reports whether the state of some port has changed since inv was scanned. It
@@ -153,7 +154,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 
 // portsOf reads the ports of one device. It runs beside the others and shares
 // nothing with them.
-func portsOf(fs *host.FS, of target, facts Want) (a answer) {
+func portsOf(fs *host.FS, of target, what source.What) (a answer) {
 	dir := of.dir + "/ports"
 	ports := fs.In(dir)
 	defer ports.Close()
@@ -179,7 +180,7 @@ func portsOf(fs *host.FS, of target, facts Want) (a answer) {
 		problem(err)
 		p.LinkLayer, err = attribute(ports, dir, base+LinkLayerFile, parseLinkLayer)
 		problem(err)
-		if facts&PhysicalStates != 0 && p.State != "ACTIVE" && p.State != "" {
+		if what.Advice && p.State != "ACTIVE" && p.State != "" {
 			p.Physical, err = attribute(ports, dir, base+"phys_state", parsePhysical)
 			if !host.Absent(err) { // not every driver has it
 				problem(err)
@@ -187,7 +188,7 @@ func portsOf(fs *host.FS, of target, facts Want) (a answer) {
 		}
 		p.RateGbps, err = attribute(ports, dir, base+RateFile, parseRate)
 		problem(err)
-		if facts&InUse != 0 && p.State == "ACTIVE" && p.LinkLayer == "Ethernet" {
+		if what.Publish && p.State == "ACTIVE" && p.LinkLayer == "Ethernet" {
 			p.RoCE, err = readRoCE(fs, dir+"/"+base, of.net)
 			problem(err)
 		}

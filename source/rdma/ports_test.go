@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/source"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
@@ -287,7 +289,7 @@ func TestPorts(t *testing.T) {
 func TestFilesOfPort(t *testing.T) {
 	dir := write(t, "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n")
 	opened := watch(t, filepath.Join(dir, "sys/class/infiniband/mlx5_0"), "ports/1/")
-	inv := scan(t, dir, 0)
+	inv := scan(t, dir, source.What{})
 	if diff := cmp.Diff([]string{"ports/1/link_layer", "ports/1/rate", "ports/1/state"}, opened()); diff != "" {
 		t.Errorf("files opened (-want +got):\n%s", diff)
 	}
@@ -305,7 +307,7 @@ func TestSoftwarePorts(t *testing.T) {
 	put(t, dir, device+"/ports/1/rate", "2.5 Gb/sec (1X SDR)\n")
 	put(t, dir, device+"/node_type", "4: RNIC\n")
 	link(t, dir, "sys/class/infiniband/siw0", "../../devices/virtual/infiniband/siw0")
-	inv := scan(t, dir, 0)
+	inv := scan(t, dir, source.What{})
 	if d := inv.Devices[0]; d.PortsRead || d.Ports != nil || d.NodeType != "" {
 		t.Errorf("needed: ports %v, node type %q; want neither", d.Ports, d.NodeType)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -53,11 +54,11 @@ type Device struct {
 	// read but board_id.
 	NVLinkManagement bool
 
-	// The rest is read on request (Details), but for Board, which also tells some of
-	// the devices that manage an NVLink fabric.
+	// The rest is read for source.What.Details, but for Board, which also tells some of the
+	// devices that manage an NVLink fabric.
 
 	NodeType string   // node_type: "CA", "RNIC", ...
-	Firmware string   // fw_ver
+	Firmware string   // fw_ver, "28.39.1002"; for source.What.Expect too
 	Board    string   // board_id, the PSID
 	NetDevs  []string // names in the function's net/
 
@@ -79,13 +80,13 @@ type Port struct {
 	// RateGbps is the signalling rate in Gbit/s, from rate; 0 when not readable.
 	RateGbps float64
 	// Physical is the physical state of a port that is not ACTIVE, "Polling",
-	// "Disabled", "LinkUp", ...; "" when not readable or not read (PhysicalStates).
+	// "Disabled", "LinkUp", ...; "" when not readable or not read (source.What.Advice).
 	// From phys_state.
 	Physical string
 	// Layers are the link layers with which a port of this family of NICs carries
 	// traffic; nil for InfiniBand and Ethernet.
 	Layers []string
-	// RoCE is what a RoCE port uses by default (InUse).
+	// RoCE is what a RoCE port uses by default (source.What.Publish).
 	RoCE RoCE
 }
 
@@ -111,22 +112,6 @@ func (p Port) Active() bool {
 	return p.State == "ACTIVE" && slices.Contains(layers, p.LinkLayer)
 }
 
-// Want is what Scan reads beyond the devices and, of each port of a device with a
-// PCI function, number, state, link layer and rate.
-type Want uint8
-
-// What can be wanted.
-const (
-	// SoftwareDevices are the ports of devices without a PCI function.
-	SoftwareDevices Want = 1 << iota
-	// PhysicalStates are the physical states of ports that are not ACTIVE.
-	PhysicalStates
-	// Details are node type, firmware, board and network devices.
-	Details
-	// InUse are Port.RoCE of active Ethernet ports.
-	InUse
-)
-
 // Inventory is the RDMA side of a machine.
 type Inventory struct {
 	// Devices are sorted by PCI address, then by name.
@@ -137,16 +122,20 @@ type Inventory struct {
 	Complete bool
 	// Exclusive: the RDMA namespace mode is "exclusive".
 	Exclusive bool
+	// Listed is false when the class directory could not be read.
+	Listed bool
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
 
-// Scan lists the RDMA devices and reads their ports. It needs the PCI functions
+// Scan lists the RDMA devices and reads their ports: number, state, link layer and rate. Those of
+// devices without a PCI function are for advice and for publishing, and the physical states of ports
+// that are not ACTIVE for advice. It needs the PCI functions
 // to know which ports not to touch. When ctx ends, devices that have not
 // answered stay without ports.
-func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Want) Inventory {
+func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, what source.What) Inventory {
 	var s Scanner
-	return s.Scan(ctx, fs, functions, facts)
+	return s.Scan(ctx, fs, functions, what)
 }
 
 // Scanner scans again and again. It leaves a device alone that has not answered
@@ -159,8 +148,8 @@ type Scanner struct {
 }
 
 // Scan does what the function Scan does.
-func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, facts Want) Inventory {
-	inv := Inventory{Complete: true}
+func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, what source.What) Inventory {
+	inv := Inventory{Complete: true, Listed: true}
 	links, err := fs.Links(classDir)
 	for _, link := range links {
 		if d, ok := byClass(fs, functions, link); ok {
@@ -168,7 +157,7 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 		}
 	}
 	if err != nil && !host.Absent(err) {
-		inv.Complete = false
+		inv.Complete, inv.Listed = false, false
 		inv.problem(err)
 	}
 	slices.SortFunc(inv.Devices, compare) // Of searches them
@@ -177,9 +166,9 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 	}
 	slices.SortFunc(inv.Devices, compare)
 	for i := range inv.Devices { // those of physical functions before those of their virtual ones
-		inv.describe(fs, functions, &inv.Devices[i], facts)
+		inv.describe(fs, functions, &inv.Devices[i], what)
 	}
-	inv.readPorts(ctx, facts, func(of target) answer { return s.ports(fs, of, facts) })
+	inv.readPorts(ctx, what, func(of target) answer { return s.ports(fs, of, what) })
 	inv.namespaceMode(fs, functions)
 	return inv
 }
@@ -241,7 +230,7 @@ func functionDir(a pci.Address) string { return a.File("")[1:] }
 
 // describe finds out what must not be touched, and what people want to know. Of a virtual
 // function only the latter is read: its board is that of its physical function.
-func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device, facts Want) {
+func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device, what source.What) {
 	var f *pci.Function
 	if d.PCI != nil {
 		f = functions.Find(*d.PCI)
@@ -255,7 +244,7 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 		}
 	}
 	var physical []*Device
-	if f != nil && f.PhysFn != nil && facts&Details == 0 {
+	if f != nil && f.PhysFn != nil && !what.Details {
 		physical = inv.Of(*f.PhysFn)
 	}
 	switch {
@@ -263,14 +252,16 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 		d.NVLinkManagement = true
 	case len(physical) > 0:
 		d.Board, d.NVLinkManagement = physical[0].Board, physical[0].NVLinkManagement
-	case management != nil || facts&Details != 0:
+	case management != nil || what.Details:
 		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
 		d.NVLinkManagement = management != nil && slices.Contains(management.Boards, d.Board)
 	}
-	if facts&Details == 0 || d.NVLinkManagement {
+	if (what.Details || what.Expect) && !d.NVLinkManagement {
+		d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
+	}
+	if !what.Details || d.NVLinkManagement {
 		return
 	}
-	d.Firmware = d.ReadFirmware(fs)
 	if text, err := fs.Line(base + "node_type"); err == nil {
 		_, d.NodeType, _ = strings.Cut(text, ": ")
 	}
@@ -281,17 +272,6 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 		}
 		slices.Sort(d.NetDevs)
 	}
-}
-
-// ReadFirmware reads the version of the device's firmware, "28.39.1002", from
-// fw_ver; "" where there is none to read. A device that manages an NVLink fabric
-// is left alone.
-func (d *Device) ReadFirmware(fs *host.FS) string {
-	if d.NVLinkManagement {
-		return ""
-	}
-	version, _ := fs.Line(d.dir + "/fw_ver") // only some drivers have it
-	return version
 }
 
 // byClass finds the PCI function in the path of a device: its class entry is a
@@ -373,6 +353,20 @@ func (inv *Inventory) Of(a pci.Address) []*Device {
 		devices = append(devices, &inv.Devices[i])
 	}
 	return devices
+}
+
+// InNamespace reports whether the device of a name is in this process's network namespace. The
+// kernel lists no others.
+func (inv *Inventory) InNamespace(name string) tristate.State {
+	for i := range inv.Devices {
+		if d := &inv.Devices[i]; d.Name == name && strings.HasPrefix(d.dir, classDir) {
+			return tristate.True
+		}
+	}
+	if inv.Listed {
+		return tristate.False
+	}
+	return tristate.Unknown
 }
 
 // DevicePort is a port with the device it is of.

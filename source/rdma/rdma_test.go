@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
@@ -40,7 +41,7 @@ func port(state, layer string) []Port {
 
 func TestScan(t *testing.T) {
 	dir := write(t, nics)
-	want := Inventory{Complete: true, Devices: []Device{
+	want := Inventory{Complete: true, Listed: true, Devices: []Device{
 		{Name: "mlx5_0", PCI: at(t, "0000:16:00.0"), Ports: port("ACTIVE", "InfiniBand"), PortsRead: true, Board: "MT_0000000838"},
 		{Name: "mlx5_9", PCI: at(t, "0000:16:00.1"), Ports: port("ACTIVE", "InfiniBand"), PortsRead: true, Board: "MT_0000000838"},
 		{Name: "rocep1s0f0", PCI: at(t, "0000:17:00.0"), Ports: port("DOWN", "Ethernet"), PortsRead: true},
@@ -48,7 +49,7 @@ func TestScan(t *testing.T) {
 		{Name: "rdma_rail0", PCI: at(t, "0000:17:00.1"), Ports: port("INIT", "Ethernet"), PortsRead: true},
 		{Name: "mlx5_2", PCI: at(t, "0000:18:00.0"), Auxiliary: true, Ports: port("ACTIVE", "Ethernet"), PortsRead: true},
 	}}
-	if diff := cmp.Diff(want, scan(t, dir, 0), whole); diff != "" {
+	if diff := cmp.Diff(want, scan(t, dir, source.What{}), whole); diff != "" {
 		t.Errorf("needed (-want +got):\n%s", diff)
 	}
 
@@ -87,7 +88,7 @@ func TestScanPlaces(t *testing.T) {
 		want     Inventory
 		problems []string
 	}{
-		{"a link into the device tree", func(*testing.T, string) {}, Inventory{Devices: []Device{nic}, Complete: true}, nil},
+		{"a link into the device tree", func(*testing.T, string) {}, Inventory{Devices: []Device{nic}, Complete: true, Listed: true}, nil},
 		{
 			"a directory with a link to the function",
 			func(t *testing.T, dir string) {
@@ -98,7 +99,7 @@ func TestScanPlaces(t *testing.T) {
 				put(t, dir, entry+"/ports/1/rate", "400 Gb/sec (4X NDR)\n")
 				put(t, dir, entry+"/board_id", "MT_0000000838\n")
 			},
-			Inventory{Devices: []Device{nic}, Complete: true},
+			Inventory{Devices: []Device{nic}, Complete: true, Listed: true},
 			nil,
 		},
 		{
@@ -109,7 +110,7 @@ func TestScanPlaces(t *testing.T) {
 				link(t, dir, entry+"/device", "../../../alias")
 				remove(t, dir, function+"/infiniband")
 			},
-			Inventory{Devices: []Device{noPorts}, Complete: true},
+			Inventory{Devices: []Device{noPorts}, Complete: true, Listed: true},
 			[]string{"open /" + entry + "/ports: no such file"},
 		},
 		{
@@ -119,7 +120,7 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, function+"/infiniband")
 				link(t, dir, entry+"/device", "../../../devices/pci0000:15/0000:16:00.0/mlx5_core.sf.2")
 			},
-			Inventory{Devices: []Device{{Name: "mlx5_0", PCI: at(t, "0000:16:00.0"), Auxiliary: true}}, Complete: true},
+			Inventory{Devices: []Device{{Name: "mlx5_0", PCI: at(t, "0000:16:00.0"), Auxiliary: true}}, Complete: true, Listed: true},
 			[]string{"open /" + entry + "/ports: no such file"},
 		},
 		{
@@ -128,7 +129,7 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, entry)
 				put(t, dir, entry+"/node_type", "1: CA\n")
 			},
-			Inventory{Devices: []Device{noPorts}, Complete: true},
+			Inventory{Devices: []Device{noPorts}, Complete: true, Listed: true},
 			[]string{"open /" + entry + "/ports: no such file"},
 		},
 		{
@@ -138,7 +139,7 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, function+"/infiniband")
 				put(t, dir, entry+"/ports/1/state", "4: ACTIVE\n")
 			},
-			Inventory{Devices: []Device{{Name: "mlx5_0"}}},
+			Inventory{Devices: []Device{{Name: "mlx5_0"}}, Listed: true},
 			[]string{"/" + entry + ": no path to its PCI function"},
 		},
 		{
@@ -148,13 +149,13 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, entry)
 				link(t, dir, entry, "nowhere")
 			},
-			Inventory{Devices: []Device{{Name: "mlx5_0"}}},
+			Inventory{Devices: []Device{{Name: "mlx5_0"}}, Listed: true},
 			[]string{"/" + entry + ": no path to its PCI function"},
 		},
 		{
 			"a software device beside the NIC's",
 			virtual,
-			Inventory{Devices: []Device{soft, nic}, Complete: true},
+			Inventory{Devices: []Device{soft, nic}, Complete: true, Listed: true},
 			nil,
 		},
 		{
@@ -164,19 +165,19 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, function+"/infiniband")
 				virtual(t, dir)
 			},
-			Inventory{Devices: []Device{soft}, Complete: true},
+			Inventory{Devices: []Device{soft}, Complete: true, Listed: true},
 			nil,
 		},
 		{
 			"not in the class, but below its function",
 			func(t *testing.T, dir string) { remove(t, dir, entry) },
-			Inventory{Devices: []Device{nic}, Complete: true},
+			Inventory{Devices: []Device{nic}, Complete: true, Listed: true},
 			nil,
 		},
 		{
 			"a file in the class",
 			func(t *testing.T, dir string) { put(t, dir, "sys/class/infiniband/README", "not a device\n") },
-			Inventory{Devices: []Device{nic}, Complete: true},
+			Inventory{Devices: []Device{nic}, Complete: true, Listed: true},
 			nil,
 		},
 		{
@@ -185,7 +186,7 @@ func TestScanPlaces(t *testing.T) {
 				remove(t, dir, "sys/class/infiniband")
 				remove(t, dir, function+"/infiniband")
 			},
-			Inventory{Complete: true},
+			Inventory{Complete: true, Listed: true},
 			nil,
 		},
 		{
@@ -202,7 +203,7 @@ func TestScanPlaces(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, one)
 			tt.change(t, dir)
-			got := scan(t, dir, 0)
+			got := scan(t, dir, source.What{})
 			wantProblems(t, got.Problems, tt.problems...)
 			got.Problems = nil
 			if diff := cmp.Diff(tt.want, got, whole); diff != "" {
@@ -216,7 +217,7 @@ func TestScanPlaces(t *testing.T) {
 func TestScanWithoutClass(t *testing.T) {
 	dir := write(t, nics)
 	remove(t, dir, "sys/class/infiniband")
-	inv := scan(t, dir, 0)
+	inv := scan(t, dir, source.What{})
 	var got []string
 	for i := range inv.Devices {
 		got = append(got, fmt.Sprint(inv.Devices[i].PCI, " ", inv.Devices[i].Name))
@@ -251,7 +252,7 @@ func TestScanNamespaceMode(t *testing.T) {
 			if tt.mode != "" {
 				put(t, dir, "sys/module/ib_core/parameters/netns_mode", tt.mode)
 			}
-			inv := scan(t, dir, 0)
+			inv := scan(t, dir, source.What{})
 			if inv.Exclusive != tt.exclusive || inv.Complete == tt.exclusive {
 				t.Errorf("exclusive %v, complete %v; want %v, %v", inv.Exclusive, inv.Complete, tt.exclusive, !tt.exclusive)
 			}
@@ -282,7 +283,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	inv := scan(t, write(t, nics), 0)
+	inv := scan(t, write(t, nics), source.What{})
 	want := map[string]string{
 		"0000:16:00.0": "mlx5_0", "0000:17:00.1": "mlx5_bond_0 rdma_rail0", "0000:18:00.0": "mlx5_2", "0000:1a:00.0": "", "ffff:00:00.0": "",
 	}
@@ -308,7 +309,7 @@ func TestScanGivesHandlesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	functions, err := pci.Scan(tree, family.Known(), 0)
+	functions, err := pci.Scan(tree, family.Known(), source.What{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,13 +339,13 @@ func TestScanCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	functions, err := pci.Scan(tree, family.Known(), 0)
+	functions, err := pci.Scan(tree, family.Known(), source.What{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	inv := Scan(ctx, tree, &functions, 0)
+	inv := Scan(ctx, tree, &functions, source.What{})
 	if len(inv.Devices) != 32 || !inv.Complete {
 		t.Errorf("%d devices, complete %v; want 32, true", len(inv.Devices), inv.Complete)
 	}

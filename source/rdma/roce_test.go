@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gdr-features/host"
+	"gdr-features/source"
 )
 
 // TestIBMTU: the values that iboe_get_mtu has around each step.
@@ -77,7 +78,7 @@ func TestRoCE(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fs.Close()
-			a := portsOf(fs, target{"sys/class/infiniband/mlx5_0", function + "net/"}, InUse)
+			a := portsOf(fs, target{"sys/class/infiniband/mlx5_0", function + "net/"}, source.What{Publish: true})
 			if a.err != nil || len(a.ports) != 1 {
 				t.Fatal(a)
 			}
@@ -93,8 +94,8 @@ func TestRoCE(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("%s, want %s; %v", got, tc.want, a.problems)
 			}
-			for _, facts := range []Want{0, SoftwareDevices | PhysicalStates | Details} {
-				if p := portsOf(fs, target{"sys/class/infiniband/mlx5_0", function + "net/"}, facts).ports[0]; p.RoCE != (RoCE{}) {
+			for _, what := range []source.What{{}, {Advice: true, Details: true}} {
+				if p := portsOf(fs, target{"sys/class/infiniband/mlx5_0", function + "net/"}, what).ports[0]; p.RoCE != (RoCE{}) {
 					t.Errorf("read without being asked: %+v", p.RoCE)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 )
@@ -56,13 +57,13 @@ func withNICs(n int) string {
 // scanOf scans with a time limit.
 func scanOf(t *testing.T, s *Scanner, fs *host.FS, limit time.Duration) Inventory {
 	t.Helper()
-	functions, err := pci.Scan(fs, family.Known(), 0)
+	functions, err := pci.Scan(fs, family.Known(), source.What{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	return s.Scan(ctx, fs, &functions, 0)
+	return s.Scan(ctx, fs, &functions, source.What{})
 }
 
 // A reader that a scan leaves behind reads no further device: to the next scan only

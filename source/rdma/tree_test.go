@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
@@ -22,29 +23,29 @@ func write(t *testing.T, description string) (dir string) {
 	return m.Tree(t, m.Ready())
 }
 
-const everything = SoftwareDevices | PhysicalStates | Details
+var everything = source.What{Advice: true, Details: true}
 
 // scan reads a tree as the program does: PCI functions, then RDMA devices.
-func scan(t *testing.T, dir string, facts Want) Inventory {
+func scan(t *testing.T, dir string, what source.What) Inventory {
 	t.Helper()
-	return scanBy(t, dir, family.Known(), facts)
+	return scanBy(t, dir, family.Known(), what)
 }
 
-func scanBy(t *testing.T, dir string, families family.Table, facts Want) Inventory {
+func scanBy(t *testing.T, dir string, families family.Table, what source.What) Inventory {
 	t.Helper()
 	tree, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tree.Close() })
-	functions, err := pci.Scan(tree, families, 0)
+	functions, err := pci.Scan(tree, families, source.What{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(functions.Problems) > 0 {
 		t.Fatal(functions.Problems)
 	}
-	return Scan(t.Context(), tree, &functions, facts)
+	return Scan(t.Context(), tree, &functions, what)
 }
 
 // put writes a file and the directories above it.

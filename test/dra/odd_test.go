@@ -10,6 +10,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/dra"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
@@ -80,7 +81,7 @@ func scan(t *testing.T, dir, address string) *pci.Function {
 		t.Fatal(err)
 	}
 	defer func() { _ = fs.Close() }()
-	inv, err := pci.Scan(fs, family.Known(), pci.EveryFunction)
+	inv, err := pci.Scan(fs, family.Known(), source.What{Details: true})
 	if err != nil {
 		t.Fatal(err)
 	}

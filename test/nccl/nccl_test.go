@@ -30,9 +30,10 @@ func collect(t *testing.T, root string, file *nccl.File) report.Report {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	r := report.Collect(t.Context(), fs, report.Options{Extra: report.ForTopo.Extra, TopologyFile: file})
-	if r.Kmod.BIOS != "" { // by which RCCL differs
-		r.Matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Virtual: r.Kmod.Virtual, Processor: r.Kmod.Processor, BIOS: "not of Azure", File: file})
+	r := report.Collect(t.Context(), fs, report.Options{What: report.ForTopo.What, TopologyFile: file})
+	if r.Platform.BIOS != "" { // by which RCCL differs
+		r.Platform.BIOS = "not of Azure"
+		r.Matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Platform: r.Platform, File: file})
 	}
 	return r
 }
@@ -85,7 +86,7 @@ func bothWays(t *testing.T, root string) (pairs int, answers map[string]string) 
 	}
 	a := ask(t, &r, question{root: root})
 	pairs = compare(t, "sysfs", &r, a)
-	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 	if err != nil {
 		t.Logf("no nccl-xml: %v", err)
 		return pairs, a.levels
@@ -195,7 +196,7 @@ func TestElements(t *testing.T) {
 			root := m.Tree(t, m.Ready())
 			addBuses(t, root)
 			r := collect(t, root, nil)
-			file, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+			file, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 			a := ask(t, &r, question{root: root, nvlink: nvSwitch})
 			if (err != nil) != (a.fails != "") {
 				t.Errorf("%d NICs: file %v, NCCL %q", nics, err, a.fails)

@@ -25,7 +25,7 @@ func TestRefused(t *testing.T) {
 	root := m.Tree(t, m.Ready())
 	addBuses(t, root)
 	r := collect(t, root, nil)
-	text, err := r.Matrix.WriteFile(&r.PCI, r.Kmod.Processor)
+	text, err := r.Matrix.WriteFile(&r.PCI, r.Platform.CPU)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,7 @@ import (
 
 // Node is a machine that is ready, in plain values that a test may change before it is
 // judged.
-type Node struct {
-	verdict.Node
-	// Virtual is what topology.Build is told.
-	Virtual tristate.State
-}
+type Node struct{ verdict.Node }
 
 // Places of the two functions in Node.PCI.
 const (
@@ -93,7 +89,7 @@ func (n *Node) Judge() *verdict.Node {
 	for i := range n.PCI.Functions {
 		n.PCI.Functions[i].Classify(family.Known())
 	}
-	n.Matrix = topology.Build(topology.Inputs{PCI: &n.PCI, RDMA: &n.RDMA, Virtual: n.Virtual})
+	n.Matrix = topology.Build(topology.Inputs{PCI: &n.PCI, RDMA: &n.RDMA, Platform: n.Platform})
 	n.Verdict = verdict.Judge(&n.Node)
 	return &n.Node
 }

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strconv"
 
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 )
 
 // Machine is what NCCL finds on a machine.
@@ -22,7 +22,7 @@ type Machine struct {
 	// File is the topology file, nil without one.
 	File *File
 	GPUs []*pci.Function
-	CPU  kmod.Processor
+	CPU  platform.CPU
 	// BIOS is its version, and Virtual whether the machine is virtual: RCCL goes by them.
 	BIOS    string
 	Virtual bool

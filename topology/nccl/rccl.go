@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 )
 
 // RCCL, AMD's fork of NCCL, rates as NCCL does, with the exceptions in this file
@@ -54,7 +54,7 @@ func (r *Ratings) pathOverride(m *Machine, nics []NIC) {
 // PHB (ncclTopoCheckGdr). That is on EPYC of the second to the fourth generation, if the NIC
 // is right below a root port, the GPU is too or is behind the switch of its own card, and
 // both bus numbers have the same upper four bits. Versions differ in which GPUs these are.
-func RaisedByRCCL(cpu kmod.Processor, gpu, nic *pci.Function) bool {
+func RaisedByRCCL(cpu platform.CPU, gpu, nic *pci.Function) bool {
 	epyc := cpu.Vendor == "AuthenticAMD" && (cpu.Family == 143 && cpu.Model >= 0x31 || cpu.Family == 175)
 	return gpu.GPU.RCCL && (epyc || cpu.Arch == "") &&
 		len(nic.Switches()) == 0 && len(gpu.Switches()) <= 1 && gpu.Address.Bus>>4 == nic.Address.Bus>>4

@@ -124,11 +124,7 @@ func (x *tree) setAttrFromSys(e *Element) {
 				e.setIfUnset(ids[i], fmt.Sprintf("%#04x", id))
 			}
 		}
-		ends := pci.LinkEnds{Lower: f.Link}
-		if port := x.PCI.Port(f); port != nil {
-			ends.Upper = port.Link
-		}
-		s, w := ends.Most()
+		s, w := pci.EndsOf(f, x.PCI.Port(f)).Most()
 		if s > 0 {
 			speed = fmt.Sprintf("%.1f GT/s PCIe", s)
 		}

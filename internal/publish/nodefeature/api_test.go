@@ -278,7 +278,7 @@ func small(t *testing.T, state string) publish.Content {
 			t.Fatal(err)
 		}
 		defer fs.Close()
-		return report.Collect(t.Context(), fs, report.Options{Extra: report.ForPublishing.Extra})
+		return report.Collect(t.Context(), fs, report.Options{What: report.ForPublishing.What})
 	}
 	once, _ := reports.LoadOrStore(state, sync.OnceValue(read))
 	r := once.(func() report.Report)()

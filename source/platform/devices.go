@@ -1,7 +1,4 @@
-// Package visible tells which devices of a machine this process can use. /sys shows those
-// of the whole machine, while a container has the device nodes of some, and a network
-// namespace has RDMA and network devices of its own.
-package visible
+package platform
 
 import (
 	"errors"
@@ -12,7 +9,8 @@ import (
 	"gdr-features/host"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
-	uverbs "gdr-features/source/verbs"
+	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 )
 
@@ -20,11 +18,12 @@ const (
 	nodes     = "dev"
 	rdmaNodes = nodes + "/infiniband/"
 	drmNodes  = nodes + "/dri/"
-	rdmaClass = "sys/class/infiniband"
 	netClass  = "sys/class/net"
 )
 
-// Devices are the devices that this process can use.
+// Devices are the devices that this process can use, by their nodes in /dev. /sys shows those of
+// the whole machine, while a container has the device nodes of some, and a network namespace has
+// RDMA and network devices of its own.
 type Devices struct {
 	// NoDev: there is no /dev, as in a copy of a machine's /sys and /proc. Device nodes are
 	// not looked at then.
@@ -40,14 +39,16 @@ type Devices struct {
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 
-	class, nodes listing          // by the name of the RDMA device
-	verbs        map[string]verbs // likewise
+	rdma  *rdma.Inventory
+	verbs map[string]verbsNode // by the name of the RDMA device
+	other tristate.State       // whether the nodes of other RDMA devices are here
 }
 
-// verbs is what an entry of /sys/class/infiniband_verbs says of an RDMA device.
-type verbs struct {
-	node   string       // path of the device node
-	number int          // in its name
+// verbsNode is what an entry of /sys/class/infiniband_verbs says of an RDMA device.
+type verbsNode struct {
+	path   string // of the device node
+	number int    // in its name
+	here   tristate.State
 	pci    *pci.Address // nil where it belongs to none, or to none that is known
 }
 
@@ -63,43 +64,35 @@ type GPU struct {
 	Visible tristate.State
 }
 
-// listing says of names whether they are there.
-type listing struct {
-	known map[string]tristate.State
-	other tristate.State // of every other name
-}
-
-func (l listing) of(name string) tristate.State {
-	if state, ok := l.known[name]; ok {
-		return state
-	}
-	return l.other
-}
-
 // RDMA reports whether this process can use an RDMA device: it is in the process's network
 // namespace, and its node /dev/infiniband/uverbsN is there. Nodes are not looked at without a /dev.
 func (d *Devices) RDMA(name string) tristate.State {
 	if d.NoDev {
-		return d.class.of(name)
+		return d.InNamespace(name)
 	}
-	return tristate.And(d.class.of(name), d.nodes.of(name))
+	return tristate.And(d.InNamespace(name), d.NodeVisible(name))
 }
 
 // RDMANode is the path of an RDMA device's node, "/dev/infiniband/uverbs0", whether it is
 // there or not; "" where it is not known which it is.
-func (d *Devices) RDMANode(name string) string { return d.verbs[name].node }
+func (d *Devices) RDMANode(name string) string { return d.verbs[name].path }
 
 // NodeVisible reports whether an RDMA device's node is there. It is Unknown where there is no
 // /dev.
 func (d *Devices) NodeVisible(name string) tristate.State {
-	if d.NoDev {
-		return tristate.Unknown
+	if v, ok := d.verbs[name]; ok || d.NoDev {
+		return v.here
 	}
-	return d.nodes.of(name)
+	return d.other
 }
 
 // InNamespace reports whether an RDMA device is in this process's network namespace.
-func (d *Devices) InNamespace(name string) tristate.State { return d.class.of(name) }
+func (d *Devices) InNamespace(name string) tristate.State {
+	if d.rdma == nil {
+		return tristate.Unknown
+	}
+	return d.rdma.InNamespace(name)
+}
 
 // Registered is the place of an RDMA device in the order in which the kernel registered them,
 // which is that of libibverbs, from 1 on; 0 where it is not known. It is that of the number of
@@ -120,7 +113,7 @@ func (d *Devices) Registered(name string) int {
 func (d *Devices) Foreign(of pci.Address) []string {
 	var names []string
 	for name, v := range d.verbs {
-		if v.pci != nil && *v.pci == of && d.class.of(name) == tristate.False {
+		if v.pci != nil && *v.pci == of && d.InNamespace(name) == tristate.False {
 			names = append(names, name)
 		}
 	}
@@ -131,21 +124,24 @@ func (d *Devices) Foreign(of pci.Address) []string {
 // VerbsFile is the file that names an RDMA device beside its node,
 // "/sys/class/infiniband_verbs/uverbs0/ibdev".
 func (d *Devices) VerbsFile(name string) string {
-	return uverbs.Class + "/uverbs" + strconv.Itoa(d.verbs[name].number) + "/ibdev"
+	return verbs.Class + "/uverbs" + strconv.Itoa(d.verbs[name].number) + "/ibdev"
 }
 
-// Scan finds out which devices of a machine this process can use. inv has its GPUs.
-func Scan(fs *host.FS, inv *pci.Inventory) Devices {
-	s := scanner{fs: fs, Devices: Devices{Complete: true, GPUs: map[pci.Address]GPU{}, verbs: map[string]verbs{}}}
+// ReadDevices finds out which devices of a machine this process can use. functions has its GPUs,
+// and devices the RDMA devices of this network namespace.
+func ReadDevices(fs *host.FS, functions *pci.Inventory, devices *rdma.Inventory) Devices {
+	// Where the RDMA devices cannot be listed, their reader has named this problem.
+	s := deviceScanner{fs: fs, Devices: Devices{
+		Complete: devices.Listed, GPUs: map[pci.Address]GPU{}, rdma: devices, verbs: map[string]verbsNode{},
+	}}
 	dev, err := fs.Exists(nodes)
 	s.NoDev = err != nil || !dev
-	for i := range inv.Functions {
-		if f := &inv.Functions[i]; f.GPU != nil {
+	for i := range functions.Functions {
+		if f := &functions.Functions[i]; f.GPU != nil {
 			s.GPUs[f.Address] = s.gpu(f.GPU, f.Address)
 		}
 	}
-	s.class = s.classNames()
-	s.nodes = s.verbsNodes()
+	s.verbsNodes()
 	s.Networks, err = fs.Names(netClass)
 	if err != nil && !host.Absent(err) {
 		s.Networks, s.Problems = nil, append(s.Problems, err)
@@ -153,18 +149,18 @@ func Scan(fs *host.FS, inv *pci.Inventory) Devices {
 	return s.Devices
 }
 
-type scanner struct {
+type deviceScanner struct {
 	fs *host.FS
 	Devices
 }
 
 // problem notes that it is not known whether some device node is here.
-func (s *scanner) problem(err error) {
+func (s *deviceScanner) problem(err error) {
 	s.Problems, s.Complete = append(s.Problems, err), false
 }
 
 // exists reports whether a device node is there.
-func (s *scanner) exists(node string) tristate.State {
+func (s *deviceScanner) exists(node string) tristate.State {
 	if s.NoDev {
 		return tristate.Unknown
 	}
@@ -177,30 +173,29 @@ func (s *scanner) exists(node string) tristate.State {
 }
 
 // gpu finds the node of a GPU.
-func (s *scanner) gpu(of *family.GPU, address pci.Address) GPU {
+func (s *deviceScanner) gpu(of *family.GPU, address pci.Address) GPU {
 	if of.Information == "" {
 		return s.renderNode(address)
 	}
-	name := of.Information + "/" + address.String() + "/information"
-	text, err := s.fs.Bytes(name, maxInformation)
+	information, err := ReadInformation(s.fs, of, address)
 	switch {
 	case host.Absent(err): // the driver does not have this GPU, or the container does not
 		return GPU{Visible: s.none()}
 	case err != nil:
 		s.problem(err)
 		return GPU{}
+	case information.Minor < 0:
+		s.problem(host.PathError("read", InformationFile(of, address)[1:], errNoMinor))
+		return GPU{UUID: information.UUID}
 	}
-	uuid, minor := ParseInformation(text)
-	if minor < 0 {
-		s.problem(host.PathError("read", name, errNoMinor))
-		return GPU{UUID: uuid}
-	}
-	node := of.Nodes + strconv.Itoa(minor)
-	return GPU{UUID: uuid, Node: "/" + node, Visible: s.exists(node)}
+	node := of.Nodes + strconv.Itoa(information.Minor)
+	return GPU{UUID: information.UUID, Node: "/" + node, Visible: s.exists(node)}
 }
 
+var errNoMinor = errors.New("no line \"Device Minor\" with a number")
+
 // none says that a GPU has no node.
-func (s *scanner) none() tristate.State {
+func (s *deviceScanner) none() tristate.State {
 	if s.NoDev {
 		return tristate.Unknown
 	}
@@ -208,7 +203,7 @@ func (s *scanner) none() tristate.State {
 }
 
 // renderNode finds the node that sysfs names below the GPU's drm directory.
-func (s *scanner) renderNode(address pci.Address) GPU {
+func (s *deviceScanner) renderNode(address pci.Address) GPU {
 	names, err := s.fs.Names(strings.TrimPrefix(address.File("drm"), "/"))
 	if err != nil && !host.Absent(err) {
 		s.problem(err)
@@ -222,76 +217,21 @@ func (s *scanner) renderNode(address pci.Address) GPU {
 	return GPU{Visible: s.none()}
 }
 
-// classNames lists the RDMA devices of this network namespace. Where they cannot be listed
-// it is not known which are.
-func (s *scanner) classNames() listing {
-	names, err := s.fs.Names(rdmaClass)
-	l := listing{known: map[string]tristate.State{}, other: tristate.False}
-	if err != nil && !host.Absent(err) {
-		l.other, s.Complete = tristate.Unknown, false // the reader of RDMA devices has named this problem
-	}
-	for _, name := range names {
-		l.known[name] = tristate.True
-	}
-	return l
-}
-
 // verbsNodes finds the device nodes of RDMA devices.
-func (s *scanner) verbsNodes() listing {
-	listed, err := uverbs.List(s.fs)
-	l := listing{known: map[string]tristate.State{}, other: tristate.False}
+func (s *deviceScanner) verbsNodes() {
+	listed, err := verbs.List(s.fs)
+	s.other = tristate.False
 	if err != nil && !host.Absent(err) {
 		s.problem(err)
-		l.other = tristate.Unknown
+		s.other = tristate.Unknown
 	}
 	for _, node := range listed {
 		if node.Err != nil {
 			s.problem(node.Err)
-			l.other = tristate.Unknown
+			s.other = tristate.Unknown
 			continue
 		}
-		l.known[node.Device] = s.exists(rdmaNodes + node.Node)
-		s.verbs[node.Device] = verbs{"/" + rdmaNodes + node.Node, node.Number, s.functionOf(uverbs.Class[1:] + "/" + node.Node)}
+		target, _ := s.fs.Link(verbs.Class[1:] + "/" + node.Node) // a link into the device tree
+		s.verbs[node.Device] = verbsNode{"/" + rdmaNodes + node.Node, node.Number, s.exists(rdmaNodes + node.Node), pci.LastAddress(target)}
 	}
-	return l
-}
-
-// functionOf is the PCI function in the path of a device, the last; nil for none.
-func (s *scanner) functionOf(device string) *pci.Address {
-	target, err := s.fs.Link(device)
-	if err != nil {
-		return nil
-	}
-	for _, part := range slices.Backward(strings.Split(target, "/")) {
-		if a, err := pci.ParseAddress(part); err == nil {
-			return &a
-		}
-	}
-	return nil
-}
-
-// maxInformation is several times the size of such a file, in bytes.
-const maxInformation = 4096
-
-var errNoMinor = errors.New("no line \"Device Minor\" with a number")
-
-// ParseInformation reads the file "information" that NVIDIA's driver has for each GPU: its
-// UUID, "" where it has none yet, and the number of its device node, -1 where there is none
-// (open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv_procfs_read_gpu_info).
-func ParseInformation(text []byte) (uuid string, minor int) {
-	minor = -1
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch key {
-		case "GPU UUID":
-			uuid = value
-		case "Device Minor":
-			minor = -1
-			if n, err := strconv.ParseUint(value, 10, 16); err == nil {
-				minor = int(n)
-			}
-		}
-	}
-	return uuid, minor
 }

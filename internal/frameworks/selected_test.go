@@ -1,22 +1,22 @@
-package visible_test
+package frameworks_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"gdr-features/internal/visible"
+	"gdr-features/internal/frameworks"
 )
 
 // TestSelect: which GPUs a process sees, as CUDA, ROCr and HIP read their variables.
 func TestSelect(t *testing.T) {
-	nvidia := []visible.Candidate{{CUDA: true, UUID: "GPU-aa1"}, {CUDA: true, UUID: "GPU-aa2"}, {CUDA: true, UUID: "GPU-b"}, {CUDA: true, UUID: "GPU-c"}}
-	amd := make([]visible.Candidate, 4)
-	both := []visible.Candidate{{CUDA: true}, {}, {CUDA: true}, {}}
+	nvidia := []frameworks.Candidate{{CUDA: true, UUID: "GPU-aa1"}, {CUDA: true, UUID: "GPU-aa2"}, {CUDA: true, UUID: "GPU-b"}, {CUDA: true, UUID: "GPU-c"}}
+	amd := make([]frameworks.Candidate, 4)
+	both := []frameworks.Candidate{{CUDA: true}, {}, {CUDA: true}, {}}
 	const order = "CUDA_DEVICE_ORDER=PCI_BUS_ID "
 	all := []int{0, 1, 2, 3}
 	for _, tt := range []struct {
-		gpus      []visible.Candidate
+		gpus      []frameworks.Candidate
 		variables string
 		want      []int
 		unknown   string
@@ -57,7 +57,7 @@ func TestSelect(t *testing.T) {
 			name, value, _ := strings.Cut(v, "=")
 			variables[name] = value
 		}
-		got := visible.Select(tt.gpus, variables)
+		got := frameworks.Select(tt.gpus, variables)
 		if !slices.Equal(got.GPUs, tt.want) || !strings.Contains(got.Unknown, tt.unknown) || (got.Unknown == "") != (tt.unknown == "") {
 			t.Errorf("%d GPUs, %q: %+v, want %v, %q", len(tt.gpus), tt.variables, got, tt.want, tt.unknown)
 		}

@@ -1,4 +1,4 @@
-package pod_test
+package platform_test
 
 import (
 	"os"
@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/pod"
 	"gdr-features/internal/snapshot"
-	"gdr-features/internal/visible"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 
-const described = `
+const podText = `
 pci0000:10 numa=0
   0000:11:00.0 gpu 10de:2330
   0000:13:00.0 eth 15b3:1021 rdma=mlx5_0
@@ -25,10 +25,10 @@ pci0000:10 numa=0
   0000:15:00.0 eth 15b3:1021 rdma=mlx5_2 port=DOWN
 `
 
-// container lays out one with all devices of that machine.
-func container(t *testing.T) (dir string) {
+// allDevices lays out one with all devices of that machine.
+func allDevices(t *testing.T) (dir string) {
 	t.Helper()
-	m, err := machine.Parse(described)
+	m, err := machine.Parse(podText)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +39,8 @@ func container(t *testing.T) (dir string) {
 	return dir
 }
 
-// read reads what a container lets its processes do from a tree, or from a snapshot of it.
-func read(t *testing.T, dir string, record bool) pod.Container {
+// readContainer reads what a container lets its processes do from a tree, or from a snapshot of it.
+func readContainer(t *testing.T, dir string, record bool) platform.Container {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
@@ -49,30 +49,30 @@ func read(t *testing.T, dir string, record bool) pod.Container {
 	t.Cleanup(func() { _ = fs.Close() })
 	if record {
 		recorder := snapshot.Record(fs)
-		_ = from(t, recorder.FS(dir))
+		_ = containerFrom(t, recorder.FS(dir))
 		recording, _ := recorder.Finish()
 		fs = recording.FS("snapshot")
 	}
-	return from(t, fs)
+	return containerFrom(t, fs)
 }
 
-func from(t *testing.T, fs *host.FS) pod.Container {
+func containerFrom(t *testing.T, fs *host.FS) platform.Container {
 	t.Helper()
-	functions, err := pci.Scan(fs, family.Known(), 0)
+	functions, err := pci.Scan(fs, family.Known(), source.What{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := visible.Scan(fs, &functions)
-	inv := rdma.Scan(t.Context(), fs, &functions, 0)
+	inv := rdma.Scan(t.Context(), fs, &functions, source.What{})
+	seen := platform.ReadDevices(fs, &functions, &inv)
 	var devices []*rdma.Device
 	for i := range inv.Devices {
 		devices = append(devices, &inv.Devices[i])
 	}
-	return pod.Read(fs, &seen, devices)
+	return platform.ReadContainer(fs, &seen, devices)
 }
 
-// TestRead: what cannot be read is unknown and one problem, and everything else still read.
-func TestRead(t *testing.T) {
+// TestContainer: what cannot be read is unknown and one problem, and everything else still read.
+func TestContainer(t *testing.T) {
 	remove := func(name string) func(dir string) error {
 		return func(dir string) error { return os.RemoveAll(filepath.Join(dir, name)) }
 	}
@@ -102,11 +102,11 @@ func TestRead(t *testing.T) {
 		{"a loop in place of a GID", loop(gids + "/7"), 4, true, 1, true, tristate.False, "/" + gids + "/7: too many levels"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := container(t)
+			dir := allDevices(t)
 			if err := tt.change(dir); err != nil {
 				t.Fatal(err)
 			}
-			f := read(t, dir, false)
+			f := readContainer(t, dir, false)
 			usable := 0
 			for path, state := range f.Usable {
 				if state == tristate.True {
@@ -132,9 +132,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadSnapshot: nothing is known of a process, and nothing is a problem.
-func TestReadSnapshot(t *testing.T) {
-	f := read(t, container(t), true)
+// TestContainerInSnapshot: nothing is known of a process, and nothing is a problem.
+func TestContainerInSnapshot(t *testing.T) {
+	f := readContainer(t, allDevices(t), true)
 	if len(f.Usable) > 0 || f.Process.Locked != nil || f.Process.Capabilities != nil || f.GDRCopy != tristate.Unknown || len(f.Problems) > 0 {
 		t.Errorf("%+v", f)
 	}

@@ -1,4 +1,4 @@
-package process
+package platform
 
 import (
 	"os"
@@ -44,11 +44,11 @@ func read(t *testing.T, limits, status, uidMap string) Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return Read(fs)
+	return ReadProcess(fs)
 }
 
-func TestRead(t *testing.T) {
-	caps := &Capabilities{Effective: 1 << SysAdmin, Bounding: 0xa80465fb}
+func TestProcess(t *testing.T) {
+	caps := &Capabilities{Effective: 1 << CapSysAdmin, Bounding: 0xa80465fb}
 	tests := []struct {
 		name                   string
 		limits, status, uidMap string
@@ -83,7 +83,7 @@ func TestSelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	got := Read(fs)
+	got := ReadProcess(fs)
 	if got.Locked == nil || got.Capabilities == nil || got.User != os.Geteuid() || got.OwnUsers == tristate.Unknown || len(got.Problems) > 0 {
 		t.Errorf("%+v", got)
 	}
@@ -101,7 +101,7 @@ func TestLockedMemory(t *testing.T) {
 		"Max locked memory 99999999999999999999 0 bytes\n": {}, "Max locked memoryunlimited unlimited bytes\n": {},
 	}
 	for text, tt := range tests {
-		got, err := LockedMemory(text)
+		got, err := lockedMemory(text)
 		if got != tt.want || (err == nil) != tt.ok {
 			t.Errorf("%q: %+v, %v; want %+v", text, got, err, tt.want)
 		}
@@ -109,7 +109,7 @@ func TestLockedMemory(t *testing.T) {
 }
 
 func TestHas(t *testing.T) {
-	if Has(0xa80425fb, IPCLock) || !Has(0xa80465fb, IPCLock) || !Has(1<<SysAdmin, SysAdmin) {
+	if HasCapability(0xa80425fb, CapIPCLock) || !HasCapability(0xa80465fb, CapIPCLock) || !HasCapability(1<<CapSysAdmin, CapSysAdmin) {
 		t.Error("CAP_IPC_LOCK is bit 14, CAP_SYS_ADMIN bit 21")
 	}
 }
@@ -119,7 +119,7 @@ func FuzzProcess(f *testing.F) {
 	f.Add(limits, status)
 	f.Add("Max locked memory unlimited unlimited bytes", "Uid:\nCapEff: \nCapBnd:\t")
 	f.Fuzz(func(t *testing.T, limits, status string) {
-		if limit, err := LockedMemory(limits); err != nil && limit != (Limit{}) {
+		if limit, err := lockedMemory(limits); err != nil && limit != (Limit{}) {
 			t.Errorf("%+v beside %v", limit, err)
 		}
 		p := Process{User: -1}

@@ -1,6 +1,4 @@
-// Package process reads what the kernel allows this process: how much memory it may lock,
-// and its capabilities. A container's processes start with those of the container.
-package process
+package platform
 
 import (
 	"errors"
@@ -14,21 +12,22 @@ import (
 
 // Files that a Process is read from.
 const (
-	Limits = "/proc/self/limits"
-	Status = "/proc/self/status"
-	UIDMap = "/proc/self/uid_map"
+	LimitsFile = "/proc/self/limits"
+	StatusFile = "/proc/self/status"
+	UIDMapFile = "/proc/self/uid_map"
 )
 
-// Process is what one process may do.
+// Process is what the kernel allows a process: how much memory it may lock, and its
+// capabilities. A container's processes start with those of the container.
 type Process struct {
-	// Locked is how much memory it may lock, from Limits; nil where it is not known.
+	// Locked is how much memory it may lock, from LimitsFile; nil where it is not known.
 	Locked *Limit
-	// Capabilities are from Status; nil where they are not known.
+	// Capabilities are from StatusFile; nil where they are not known.
 	Capabilities *Capabilities
-	// User is its effective user id, from Status; -1 where it is not known.
+	// User is its effective user id, from StatusFile; -1 where it is not known.
 	User int
 	// OwnUsers: it is in a user namespace whose ids are not those of the machine, in which
-	// its capabilities do not lift the machine's limits. From UIDMap.
+	// its capabilities do not lift the machine's limits. From UIDMapFile.
 	OwnUsers tristate.State
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
@@ -46,12 +45,12 @@ type Capabilities struct{ Effective, Bounding uint64 }
 
 // Capabilities that lift limits, by number.
 const (
-	IPCLock  = 14 // of locked memory
-	SysAdmin = 21
+	CapIPCLock  = 14 // of locked memory
+	CapSysAdmin = 21
 )
 
-// Has reports whether a set has a capability.
-func Has(set uint64, capability int) bool { return set>>capability&1 == 1 }
+// HasCapability reports whether a set has a capability.
+func HasCapability(set uint64, capability int) bool { return set>>capability&1 == 1 }
 
 // Sizes of the files are well below these, in bytes.
 const (
@@ -59,8 +58,8 @@ const (
 	maxStatus = 64 << 10
 )
 
-// Read reads what this process may do: that which the file tree's /proc/self belongs to.
-func Read(fs *host.FS) Process {
+// ReadProcess reads what this process may do: that which the file tree's /proc/self belongs to.
+func ReadProcess(fs *host.FS) Process {
 	p := Process{User: -1}
 	read := func(name string, most int, parse func(text string) error) {
 		text, err := fs.Bytes(name[1:], most)
@@ -73,14 +72,14 @@ func Read(fs *host.FS) Process {
 			p.Problems = append(p.Problems, err)
 		}
 	}
-	read(Limits, maxLimits, func(text string) error {
-		limit, err := LockedMemory(text)
+	read(LimitsFile, maxLimits, func(text string) error {
+		limit, err := lockedMemory(text)
 		if err == nil {
 			p.Locked = &limit
 		}
 		return err
 	})
-	read(Status, maxStatus, p.status)
+	read(StatusFile, maxStatus, p.status)
 	p.OwnUsers = ownUsers(fs, &p)
 	return p
 }
@@ -91,11 +90,11 @@ var (
 	errNoMap          = errors.New("not lines of three numbers")
 )
 
-// LockedMemory reads the soft limit of locked memory in the text of /proc/PID/limits, the
+// lockedMemory reads the soft limit of locked memory in the text of /proc/PID/limits, the
 // first of the two values (fs/proc/base.c, proc_pid_limits):
 //
 //	Max locked memory         8388608              8388608              bytes
-func LockedMemory(text string) (Limit, error) {
+func lockedMemory(text string) (Limit, error) {
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, "Max locked memory ")
 		if !ok {
@@ -153,7 +152,7 @@ func (p *Process) status(text string) error {
 // ownUsers compares the user ids of the process with those of the machine. Kernels without
 // user namespaces have no such file.
 func ownUsers(fs *host.FS, p *Process) tristate.State {
-	text, err := fs.Line(UIDMap[1:])
+	text, err := fs.Line(UIDMapFile[1:])
 	switch {
 	case host.Absent(err) && p.Capabilities != nil:
 		return tristate.False
@@ -163,7 +162,7 @@ func ownUsers(fs *host.FS, p *Process) tristate.State {
 	}
 	words := strings.Fields(text)
 	if len(words)%3 != 0 || strings.Trim(strings.Join(words, ""), "0123456789") != "" {
-		p.Problems = append(p.Problems, host.PathError("read", UIDMap[1:], errNoMap))
+		p.Problems = append(p.Problems, host.PathError("read", UIDMapFile[1:], errNoMap))
 		return tristate.Unknown
 	}
 	// All ids, each as itself (kernel/user.c, init_user_ns).

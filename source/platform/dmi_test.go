@@ -1,4 +1,4 @@
-package dmi_test
+package platform
 
 import (
 	"os"
@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/source/dmi"
 	"gdr-features/tristate"
 )
 
 // TestRead: each name is known on its own; one that is empty is known and matches nothing
 // for certain.
-func TestRead(t *testing.T) {
+func TestDMI(t *testing.T) {
 	root := t.TempDir()
-	dir := filepath.Join(root, dmi.Dir)
+	dir := filepath.Join(root, DMIDir)
 	if err := os.MkdirAll(filepath.Join(dir, "board_name"), 0o755); err != nil { // a directory cannot be read
 		t.Fatal(err)
 	}
@@ -28,10 +27,10 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	names := dmi.Read(fs)
+	names := ReadDMI(fs)
 	for _, tt := range []struct {
 		name  string
-		got   dmi.Name
+		got   Name
 		value string
 		known bool
 		is    tristate.State
@@ -39,7 +38,7 @@ func TestRead(t *testing.T) {
 		{"product", names.Product, "p5.48xlarge", true, tristate.True},
 		{"vendor", names.Vendor, "", true, tristate.Unknown},
 		{"board", names.Board, "", false, tristate.Unknown},
-		{"none", dmi.Name{}, "", false, tristate.Unknown},
+		{"none", Name{}, "", false, tristate.Unknown},
 	} {
 		if is := tt.got.Is(func(string) bool { return true }); tt.got.Value != tt.value || tt.got.Known != tt.known || is != tt.is {
 			t.Errorf("%s: %+v, matches: %v", tt.name, tt.got, is)

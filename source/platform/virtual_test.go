@@ -1,9 +1,11 @@
-package kmod
+package platform
 
 import (
 	"strings"
 	"testing"
 
+	"gdr-features/source"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -64,13 +66,13 @@ func TestScanVirtual(t *testing.T) {
 		{"empty files", map[string]string{cpu: "", product: "", vendor: "", "sys/hypervisor/type": ""}, tristate.Unknown, "", nil},
 		{"FIFOs", map[string]string{cpu: isFIFO, product: isFIFO, vendor: isFIFO, "sys/hypervisor/type": isFIFO}, tristate.Unknown, "", nil},
 		{"no CPUs, a server", map[string]string{cpu: absent, vendor: "Dell Inc.\n"}, tristate.False, "", nil},
-		{"CPUs that cannot be opened", map[string]string{cpu: absent, kallsyms: absent, "proc": "a file"}, tristate.Unknown, "", []string{"open /proc/driver/nvidia/version: not a", "open /proc/kallsyms: not a", "open /proc/cpuinfo: not a"}},
+		{"CPUs that cannot be opened", map[string]string{cpu: absent, "proc": "a file"}, tristate.Unknown, "", []string{"open /proc/cpuinfo: not a"}},
 		{"flags that are cut off", map[string]string{cpu: "flags\t\t: fpu hypervisor"}, tristate.Unknown, "", nil},
 		{"flags behind much else", map[string]string{cpu: strings.Repeat("x", 17<<10) + "\n" + guest}, tristate.Unknown, "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			st := scan(t, tt.files, Request{})
+			st := scan(t, tt.files, &pci.Inventory{}, source.What{})
 			if st.Virtual != tt.want || st.VirtualBy != tt.by {
 				t.Errorf("%v by %q, want %v by %q", st.Virtual, st.VirtualBy, tt.want, tt.by)
 			}
@@ -86,71 +88,10 @@ func TestHypervisorNames(t *testing.T) {
 		"Xen", "Bochs", "Parallels", "BHYVE", "Hyper-V", "Apple Virtualization",
 	} {
 		for _, file := range []string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
-			st := scan(t, map[string]string{"proc/cpuinfo": absent, "sys/class/dmi/id/" + file: name + " 1.0\n"}, Request{})
+			st := scan(t, map[string]string{"proc/cpuinfo": absent, "sys/class/dmi/id/" + file: name + " 1.0\n"}, &pci.Inventory{}, source.What{})
 			if want := "/sys/class/dmi/id/" + file + ": " + name + " 1.0"; st.Virtual != tristate.True || st.VirtualBy != want {
 				t.Errorf("%v by %q, want %q", st.Virtual, st.VirtualBy, want)
 			}
-		}
-	}
-}
-
-func TestCPUFlags(t *testing.T) {
-	tests := []struct {
-		name, in, want string
-		ok             bool
-	}{
-		{"as the kernel writes it", "processor\t: 0\nflags\t\t: fpu vme\nbugs\t\t:\n", "fpu vme", true},
-		{"no flags at all", "flags\t\t:\n", "", true},
-		{"the first line counts", "flags\t\t: a\nflags\t\t: b\n", "a", true},
-		{"a colon in the flags", "flags: a:b\n", "a:b", true},
-		{"a line that is not over yet", "flags\t\t: fpu vm", "", false},
-		{"other flags", "vmx flags\t: vnmi\nFlags: x\nflagship: y\nflags\n", "", false},
-		{"empty", "", "", false},
-	}
-	for _, tt := range tests {
-		if got, ok := cpuValue([]byte(tt.in), "flags"); got != tt.want || ok != tt.ok {
-			t.Errorf("%s: %q, %v; want %q, %v", tt.name, got, ok, tt.want, tt.ok)
-		}
-	}
-}
-
-// TestProcessor: a CPU as NCCL's topology describes it.
-func TestProcessor(t *testing.T) {
-	const intel = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R)\n"
-	tests := []struct {
-		name, in string
-		want     Processor
-	}{
-		{"Sapphire Rapids", intel + "flags\t\t: fpu\n\n", Processor{"x86_64", "GenuineIntel", 6, 143, "Intel(R) Xeon(R)"}},
-		{"family 25, which CPUID has as 15 and 10", "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nflags\t\t: fpu\n", Processor{"x86_64", "AuthenticAMD", 175, 17, ""}},
-		{"a vendor with spaces at both ends", "vendor_id\t:   Shanghai  \ncpu family\t: 7\nmodel\t\t: 91\nflags\t\t: fpu\n", Processor{"x86_64", "  Shanghai  ", 7, 91, ""}},
-		{"numbers that are none", "vendor_id\t: GenuineIntel\ncpu family\t: six\nmodel\t\t: -1\nflags\t\t: fpu\n", Processor{"x86_64", "GenuineIntel", 0, 0, ""}},
-		{"Arm", "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd\n\n", Processor{Arch: "arm64"}},
-		{"POWER", "processor\t: 0\ncpu\t\t: POWER9, altivec supported\n\n", Processor{Arch: "ppc64"}},
-		{"cut off before the flags", intel, Processor{}},
-		{"empty", "", Processor{}},
-	}
-	for _, tt := range tests {
-		if got := scan(t, map[string]string{"proc/cpuinfo": tt.in}, Request{}).Processor; got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
-		}
-	}
-}
-
-// TestIntelClient: the name and the model of a CPU tell whether it is one for desktop
-// computers.
-func TestIntelClient(t *testing.T) {
-	for name, model := range map[string]int{
-		"Intel(R) Core(TM) Ultra 9 285K": 198, "13th Gen Intel(R) Core(TM) i9-13900K": 183, "Intel(R) Core(TM) i7-6700 CPU @ 3.40GHz": 94,
-		"Intel(R) Core(TM) i9-10980XE CPU @ 3.00GHz": -85, "Intel(R) Core(TM) i7-3960X CPU @ 3.30GHz": -45,
-		"Intel(R) Xeon(R) Platinum 8480+": -143, "Intel(R) Xeon(R) E-2388G CPU @ 3.20GHz": -167, "Genuine Intel(R) 0000": -143, "": -198,
-	} {
-		p := Processor{Vendor: "GenuineIntel", Family: 6, Model: max(model, -model), Name: name}
-		if got, want := p.IntelClient(), model > 0; got != want {
-			t.Errorf("%q: %v", name, got)
-		}
-		if p.Vendor = "AuthenticAMD"; p.IntelClient() {
-			t.Errorf("%q of another vendor", name)
 		}
 	}
 }

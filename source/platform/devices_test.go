@@ -1,4 +1,4 @@
-package visible_test
+package platform_test
 
 import (
 	"os"
@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/visible"
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
+	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
@@ -42,18 +44,19 @@ func container(t *testing.T) (dir string) {
 	return dir
 }
 
-func scan(t *testing.T, dir string) visible.Devices {
+func scan(t *testing.T, dir string) platform.Devices {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = fs.Close() }()
-	inv, err := pci.Scan(fs, family.Known(), 0)
+	inv, err := pci.Scan(fs, family.Known(), source.What{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return visible.Scan(fs, &inv)
+	devices := rdma.Scan(t.Context(), fs, &inv, source.What{})
+	return platform.ReadDevices(fs, &inv, &devices)
 }
 
 const (
@@ -64,8 +67,8 @@ const (
 	verbs       = "sys/class/infiniband_verbs"
 )
 
-// TestScan: what is missing is not here, and what cannot be read is not known and named.
-func TestScan(t *testing.T) {
+// TestDevices: what is missing is not here, and what cannot be read is not known and named.
+func TestDevices(t *testing.T) {
 	remove := func(name string) func(string) error {
 		return func(dir string) error { return os.RemoveAll(filepath.Join(dir, name)) }
 	}
@@ -126,8 +129,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestNames: the paths of nodes, and the names of network devices.
-func TestNames(t *testing.T) {
+// TestDeviceNames: the paths of nodes, and the names of network devices.
+func TestDeviceNames(t *testing.T) {
 	dir := container(t)
 	if d := scan(t, dir); d.Networks != nil {
 		t.Errorf("network devices without /sys/class/net: %q", d.Networks)
@@ -172,9 +175,8 @@ func FuzzParseInformation(f *testing.F) {
 	f.Add([]byte("Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-1\nDevice Minor: \t 3\n"))
 	f.Add([]byte("Device Minor: -1\nDevice Minor: 65536\nGPU UUID:\n:\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		uuid, minor := visible.ParseInformation(text)
-		if minor < -1 || minor > 65535 || strings.Contains(uuid, "\n") {
-			t.Errorf("%q, %d", uuid, minor)
+		if n := platform.ParseInformation(text); n.Minor < -1 || n.Minor > 65535 || strings.Contains(n.UUID+n.Model, "\n") {
+			t.Errorf("%+v", n)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package kmod
+package platform
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/source/pci"
-	"gdr-features/tristate"
 )
 
 // Files of the routes of this process's network namespace (kernel: net/ipv4/fib_trie.c,
@@ -45,13 +44,32 @@ const (
 	mostLowered = 64
 )
 
-// defaultRoutes reads the default routes of the node with the lowest metric, for IPv4 and for
+// ReadDefaultRoutes reads the default routes of the node with the lowest metric, for IPv4 and for
 // IPv6, and the interface of the node's only address where there is none. A process in
 // another network namespace, such as that of a Pod, learns nothing.
-func (s *scanner) defaultRoutes() (all []DefaultRoute) {
-	if s.exists(initialNamespace) != tristate.True {
-		return nil
+func ReadDefaultRoutes(fs *host.FS) (all []DefaultRoute, problems []error) {
+	r := routes{fs: fs}
+	initial, err := fs.Exists(initialNamespace)
+	r.problem(err)
+	if initial {
+		all = r.defaults()
 	}
+	return all, r.problems
+}
+
+// routes reads the tables of routes, and which functions they lead to.
+type routes struct {
+	fs       *host.FS
+	problems []error
+}
+
+func (s *routes) problem(err error) {
+	if err != nil && !host.Absent(err) {
+		s.problems = append(s.problems, err)
+	}
+}
+
+func (s *routes) defaults() (all []DefaultRoute) {
 	complete, others := true, []string(nil)
 	for _, table := range [...]struct {
 		file  string
@@ -87,7 +105,7 @@ func (s *scanner) defaultRoutes() (all []DefaultRoute) {
 }
 
 // routeOver adds a route over an interface, if that leads to PCI functions.
-func (s *scanner) routeOver(all []DefaultRoute, name, file string, only bool) []DefaultRoute {
+func (s *routes) routeOver(all []DefaultRoute, name, file string, only bool) []DefaultRoute {
 	left := mostLowered
 	if functions := s.below(name, mostLevels, &left); len(functions) > 0 {
 		all = append(all, DefaultRoute{Interface: name, File: file, Functions: functions, Only: only})
@@ -120,17 +138,14 @@ func parseOther(line string) (name string, ok bool) {
 
 // below returns the PCI functions of an interface, or of the interfaces below it. left bounds
 // how many are looked at: they may be below each other in a circle.
-func (s *scanner) below(name string, levels int, left *int) (functions []pci.Address) {
+func (s *routes) below(name string, levels int, left *int) (functions []pci.Address) {
 	if *left--; levels == 0 || *left < 0 {
 		return nil
 	}
 	dir := "sys/class/net/" + name
 	if to, err := s.fs.Resolve(dir + "/device"); err == nil {
-		s.fs.note(dir + "/device")
-		for _, part := range slices.Backward(strings.Split(to, "/")) {
-			if a, err := pci.ParseAddress(part); err == nil {
-				return []pci.Address{a}
-			}
+		if a := pci.LastAddress(to); a != nil {
+			return []pci.Address{*a}
 		}
 		return nil // another kind of device, such as Hyper-V's, which has a function below it for speed alone
 	}

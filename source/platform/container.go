@@ -1,0 +1,79 @@
+package platform
+
+import (
+	"maps"
+	"slices"
+
+	"gdr-features/host"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/tristate"
+)
+
+// GDRCopyNode is the device node of gdrdrv, the kernel module of GDRCopy.
+const GDRCopyNode = "/dev/gdrdrv"
+
+// Container is what a container lets this process do.
+type Container struct {
+	Process Process
+	// Usable says of device nodes that are there, by their path, whether this process may
+	// read and write them.
+	Usable map[string]tristate.State
+	// GDRCopy reports whether its device node is there.
+	GDRCopy tristate.State
+	// Ports are the active Ethernet ports of RDMA devices in this network namespace, by the
+	// device's name and number. In a snapshot they are unread.
+	Ports []rdma.GIDTable
+	// Problems are the facts that could not be read, one error each.
+	Problems []error
+}
+
+// ReadContainer reads these facts. devices are the RDMA devices to look at. In a snapshot all of it is
+// unknown: it has no process, and addresses of networks are left out of it.
+func ReadContainer(fs *host.FS, seen *Devices, devices []*rdma.Device) Container {
+	f := Container{Process: Process{User: -1}, Usable: map[string]tristate.State{}}
+	if fs.Live() {
+		f.Process = ReadProcess(fs)
+		f.Problems = append(f.Problems, f.Process.Problems...)
+	}
+	for _, address := range slices.SortedFunc(maps.Keys(seen.GPUs), pci.Address.Compare) {
+		gpu := seen.GPUs[address]
+		f.node(fs, gpu.Node, gpu.Visible)
+	}
+	var here []*rdma.Device
+	for _, d := range devices {
+		f.node(fs, seen.RDMANode(d.Name), seen.NodeVisible(d.Name))
+		if seen.InNamespace(d.Name) != tristate.False {
+			here = append(here, d)
+		}
+	}
+	ports, problems := rdma.ReadGIDTables(fs, here)
+	f.Ports, f.Problems = ports, append(f.Problems, problems...)
+	if !seen.NoDev && fs.Live() {
+		f.gdrCopy(fs)
+	}
+	return f
+}
+
+func (f *Container) gdrCopy(fs *host.FS) {
+	there, err := fs.Exists(GDRCopyNode[1:])
+	if err != nil {
+		f.Problems = append(f.Problems, err)
+		return
+	}
+	f.GDRCopy = tristate.Of(there)
+	f.node(fs, GDRCopyNode, f.GDRCopy)
+}
+
+// node finds out whether a device node that is there may be used.
+func (f *Container) node(fs *host.FS, path string, here tristate.State) {
+	if here != tristate.True || path == "" || !fs.Live() {
+		return
+	}
+	usable, err := fs.ReadWrite(path[1:])
+	f.Usable[path] = tristate.Of(usable)
+	if err != nil {
+		f.Usable[path] = tristate.Unknown
+		f.Problems = append(f.Problems, err)
+	}
+}

@@ -1,0 +1,116 @@
+package platform
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/host"
+	"gdr-features/tristate"
+)
+
+// CPUFile is the file that a CPU is read from.
+const CPUFile = "/proc/cpuinfo"
+
+// CPU is the first one of CPUFile, as NCCL's topology describes it (NVIDIA/nccl
+// src/graph/xml.cc, ncclTopoGetXmlFromCpu).
+type CPU struct {
+	// Arch is "x86_64", "arm64" or "ppc64"; "" when not known.
+	Arch string
+	// Vendor is vendor_id, "GenuineIntel"; of x86 alone.
+	Vendor string
+	// Family and Model are those of CPUID, the extended family times 16 added to
+	// the family as NCCL does; 0 when not known. Of x86 alone.
+	Family, Model int
+	// Name is "model name", "13th Gen Intel(R) Core(TM) i9-13900K"; "" when not known. Of
+	// x86 alone. NCCL does not use it.
+	Name string
+	// Hypervisor: the flag of this name, which a hypervisor sets. Of x86 alone.
+	Hypervisor tristate.State
+}
+
+// IntelClient reports whether this is a CPU of Intel's Core series for desktop computers and
+// laptops. Those of this series that were made for larger machines, up to the Core
+// i9-10980XE, have the dies of servers, which the kernel lists with the endings _EP and _X
+// (arch/x86/include/asm/intel-family.h).
+func (p CPU) IntelClient() bool {
+	server := []int{0x1a, 0x2c, 0x2d, 0x3e, 0x3f, 0x4f, 0x55} // Nehalem to Cascade Lake
+	return p.Vendor == "GenuineIntel" && strings.Contains(p.Name, "Core(TM)") && !strings.Contains(p.Name, "Xeon") &&
+		(p.Family != 6 || !slices.Contains(server, p.Model))
+}
+
+// ReadCPU reads the first CPU. Only x86 has flags.
+func ReadCPU(fs *host.FS) (CPU, error) {
+	file, err := fs.Open(CPUFile[1:])
+	if err != nil {
+		return CPU{}, err
+	}
+	defer file.Close()
+	buf := make([]byte, 0, 16<<10)
+	for len(buf) < cap(buf) {
+		n, _ := file.Read(buf[len(buf):cap(buf)])
+		if n == 0 { // the end, or unreadable from here on
+			break
+		}
+		buf = buf[:len(buf)+n]
+		first := firstCPU(buf)
+		if flags, ok := cpuValue(first, "flags"); ok {
+			return x86(first, flags), nil
+		}
+		if len(first) < len(buf) {
+			buf = first
+			break
+		}
+	}
+	if bytes.Contains(buf, []byte("\nFeatures\t")) {
+		return CPU{Arch: "arm64"}, nil
+	}
+	if cpu, _ := cpuValue(buf, "cpu"); strings.HasPrefix(cpu, "POWER") {
+		return CPU{Arch: "ppc64"}, nil
+	}
+	return CPU{}, nil
+}
+
+// x86 reads a CPU that has these flags.
+func x86(text []byte, flags string) CPU {
+	number := func(key string) int {
+		value, _ := cpuValue(text, key)
+		n, err := strconv.ParseUint(value, 10, 12)
+		if err != nil {
+			return 0
+		}
+		return int(n)
+	}
+	p := CPU{
+		Arch: "x86_64", Family: number("cpu family"), Model: number("model"),
+		Hypervisor: tristate.Of(slices.Contains(strings.Fields(flags), "hypervisor")),
+	}
+	p.Vendor, _ = cpuValue(text, "vendor_id")
+	p.Name, _ = cpuValue(text, "model name")
+	const base = 15 // the kernel adds the extended family to this one (arch/x86/lib/cpu.c, x86_family)
+	if p.Family > base {
+		p.Family = base + (p.Family-base)<<4
+	}
+	return p
+}
+
+// cpuValue finds the first whole line of a key: "vendor_id\t: GenuineIntel".
+// One space follows the colon, others are part of the value.
+func cpuValue(text []byte, key string) (value string, ok bool) {
+	for line := range bytes.Lines(text) {
+		name, value, colon := bytes.Cut(line, []byte{':'})
+		if colon && string(bytes.TrimSpace(name)) == key && line[len(line)-1] == '\n' {
+			return strings.TrimPrefix(strings.TrimSuffix(string(value), "\n"), " "), true
+		}
+	}
+	return "", false
+}
+
+// firstCPU returns the first block of /proc/cpuinfo, or of its beginning.
+func firstCPU(cpuinfo []byte) []byte {
+	if i := bytes.Index(cpuinfo, []byte("\n\n")); i >= 0 {
+		return cpuinfo[:i+1]
+	}
+	return cpuinfo
+}

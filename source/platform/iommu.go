@@ -1,0 +1,91 @@
+package platform
+
+import (
+	"fmt"
+	"strconv"
+
+	"gdr-features/host"
+	"gdr-features/internal/sanitize"
+	"gdr-features/tristate"
+)
+
+// Groups is the directory of all IOMMU groups (kernel: drivers/iommu/iommu.c makes it at boot).
+const Groups = "/sys/kernel/iommu_groups"
+
+// GroupFile is the file that an entry of IOMMU.Types is from.
+func GroupFile(group int) string { return Groups + "/" + strconv.Itoa(group) + "/type" }
+
+// IOMMU are the IOMMU groups of a machine.
+type IOMMU struct {
+	// Groups: some device is in a group. False only where the directory Groups is empty, or
+	// missing from a /sys/kernel that has others, and /sys/class/iommu lists no IOMMU. Unknown
+	// also where it was not read.
+	Groups tristate.State
+	// Types of the groups asked for, by number: "identity", "DMA", "DMA-FQ", ...; "" for
+	// unreadable.
+	Types map[int]string
+	// Files are those that were read, or looked for.
+	Files []string
+	// Problems are the facts that could not be read, one error each.
+	Problems []error
+}
+
+// ReadIOMMU reads the types of some groups. Whether there are any is read where there are none
+// of these, or where list is set.
+func ReadIOMMU(fs *host.FS, groups []int, list bool) IOMMU {
+	m := IOMMU{Types: make(map[int]string, len(groups)), Groups: tristate.True}
+	var missing error
+	for _, n := range groups {
+		if _, done := m.Types[n]; done {
+			continue
+		}
+		// Kernels before 5.11 have no such file for any group: one problem.
+		m.Files = append(m.Files, GroupFile(n))
+		text, err := fs.Line(GroupFile(n)[1:])
+		if err != nil && (missing == nil || !host.Absent(err)) {
+			m.Problems = append(m.Problems, err)
+		}
+		if missing == nil && host.Absent(err) {
+			missing = err
+		}
+		m.Types[n] = text
+	}
+	if len(groups) == 0 || list {
+		m.list(fs)
+	}
+	return m
+}
+
+// list reports whether the kernel has put any device into a group. A kernel that has other
+// directories in /sys/kernel and no list was built without; where there is no /sys/kernel,
+// nothing is known.
+func (m *IOMMU) list(fs *host.FS) {
+	const kernel, units = "/sys/kernel", "/sys/class/iommu" // the second: drivers/iommu/iommu-sysfs.c
+	read := func(dir string) ([]string, error) {
+		m.Files = append(m.Files, dir)
+		return fs.Names(dir[1:])
+	}
+	m.Groups = tristate.Unknown
+	names, err := read(Groups)
+	if host.Absent(err) {
+		if others, missing := read(kernel); missing == nil && len(others) > 0 {
+			err = nil
+		}
+	}
+	switch {
+	case err != nil:
+		m.Problems = append(m.Problems, err)
+		return
+	case len(names) > 0:
+		m.Groups = tristate.True
+		return
+	}
+	switch names, err := read(units); {
+	case err != nil && !host.Absent(err):
+		m.Problems = append(m.Problems, err)
+	case len(names) > 0:
+		m.Problems = append(m.Problems, fmt.Errorf("%s has %s, and %s is empty", units, sanitize.Terminal(names[0]), Groups))
+	default:
+		m.Groups = tristate.False
+	}
+}

@@ -1,0 +1,123 @@
+// Package platform reads what files say about a machine as a whole and about this process:
+// the CPU, the names that the firmware gives, the hypervisor, the IOMMU, the kernel and its
+// command line, the routes, /proc/self and /dev. Each file of this package answers one class
+// or file of the kernel.
+package platform
+
+import (
+	"slices"
+
+	"gdr-features/host"
+	"gdr-features/source"
+	"gdr-features/source/pci"
+	"gdr-features/tristate"
+)
+
+// State is the machine as a whole.
+type State struct {
+	CPU CPU
+	DMI DMI
+	// BIOS is the version of the firmware, from bios_version in DMIDir, read where GPUs are there
+	// that RCCL pairs by it (family.GPU.HyperVPairs); "" where it cannot be read.
+	BIOS string
+	// Virtual: this system runs under a hypervisor. VirtualBy names the evidence.
+	Virtual   tristate.State
+	VirtualBy string
+	IOMMU     IOMMU
+	// Kernel is the release of the running kernel, "6.8.0-45-generic", read for publishing; ""
+	// where it is not known.
+	Kernel string
+	// Models are the names that GPU drivers give their GPUs (Information.Model), read where
+	// this may be a virtual machine: a virtual GPU has the PCI ids of a whole one.
+	Models map[pci.Address]string
+
+	// The rest decides nothing and is read on request (source.What.Advice).
+
+	// NUMABalancing is from NUMABalancingFile, "" where it is not readable.
+	NUMABalancing string
+	// CommandLine are the words of CommandLineFile about the IOMMU.
+	CommandLine []string
+	// Tegra is the model in the device tree of a Tegra, "" for other machines.
+	Tegra string
+	// DefaultRoutes are the node's own, from the files of RoutesFile.
+	DefaultRoutes []DefaultRoute
+	// Problems are the facts that could not be read, one error each.
+	Problems []error
+}
+
+// Read reads the state. names are those that ReadDMI returned, and functions those whose IOMMU
+// groups and models are read. Nothing in it can fail as a whole.
+func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) State {
+	st := State{DMI: names}
+	var err error
+	st.IOMMU = iommuOf(fs, functions, what.Everything)
+	st.Problems = append(st.Problems, st.IOMMU.Problems...)
+	st.CPU, err = ReadCPU(fs)
+	st.problem(err)
+	st.Virtual, st.VirtualBy = Virtual(st.CPU, ReadHypervisor(fs), names)
+	if st.Virtual != tristate.False || what.Everything {
+		st.models(fs, functions)
+	}
+	if slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && len(f.GPU.HyperVPairs) > 0 }) {
+		st.BIOS, err = fs.Line(DMIDir[1:] + "/bios_version")
+		st.problem(err)
+	}
+	if what.Publish {
+		st.Kernel, err = ReadRelease(fs)
+		st.problem(err)
+	}
+	if what.Advice {
+		st.NUMABalancing, err = fs.Line(NUMABalancingFile[1:])
+		st.problem(err)
+		st.CommandLine, err = ReadCommandLine(fs)
+		st.problem(err)
+		st.Tegra, err = ReadTegra(fs)
+		st.problem(err)
+		routes, problems := ReadDefaultRoutes(fs)
+		st.DefaultRoutes, st.Problems = routes, append(st.Problems, problems...)
+	}
+	return st
+}
+
+// problem notes err, unless the file is merely missing.
+func (st *State) problem(err error) {
+	if err != nil && !host.Absent(err) {
+		st.Problems = append(st.Problems, err)
+	}
+}
+
+// iommuOf reads the IOMMU groups of the GPUs and NICs; nothing of a machine without any. list:
+// read the list of groups in any case.
+func iommuOf(fs *host.FS, functions *pci.Inventory, list bool) IOMMU {
+	var groups []int
+	found := false
+	for i := range functions.Functions {
+		if f := &functions.Functions[i]; f.GPU != nil || f.NIC != nil {
+			found = true
+			if f.IOMMUGroup >= 0 {
+				groups = append(groups, f.IOMMUGroup)
+			}
+		}
+	}
+	if !found {
+		return IOMMU{Types: map[int]string{}}
+	}
+	return ReadIOMMU(fs, groups, list)
+}
+
+// models reads the names of the GPUs that their family's driver drives. One without a name is
+// left out.
+func (st *State) models(fs *host.FS, functions *pci.Inventory) {
+	st.Models = map[pci.Address]string{}
+	for i := range functions.Functions {
+		f := &functions.Functions[i]
+		if !f.GPUEligible() || f.Driver != f.GPU.Driver || f.GPU.Information == "" {
+			continue
+		}
+		information, err := ReadInformation(fs, f.GPU, f.Address)
+		st.problem(err)
+		if information.Model != "" {
+			st.Models[f.Address] = information.Model
+		}
+	}
+}

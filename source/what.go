@@ -1,0 +1,22 @@
+// Package source has what the readers below it share.
+package source
+
+// What is what a command needs of a machine beyond what labels and the verdict rest on. The
+// zero value is for labels: no more is read.
+type What struct {
+	// Publish: what is published beside the labels: ports of software RDMA devices too, what RoCE
+	// ports use, and the release of the kernel.
+	Publish bool
+	// Advice: what says why something is missing and what to do about it, for check.
+	Advice bool
+	// Details: what people want to see of every function and device, for topo.
+	Details bool
+	// Process: which devices this process may use, as a container has only some, for env
+	// and check --pod.
+	Process bool
+	// Expect: what only a machine's type says: links of cards and firmware of NICs, for --expect.
+	Expect bool
+	// Everything: also what another command would read, or this one if the machine had other
+	// devices, for a snapshot.
+	Everything bool
+}
