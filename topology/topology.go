@@ -151,7 +151,7 @@ type Matrix struct {
 	// Machine are the names that the firmware gives the machine.
 	Machine platform.DMI
 
-	nccl   *nccl.Ratings
+	nccl   nccl.Ratings
 	places []nccl.Device // of NICs, by their indexes
 	file   *nccl.File
 }
@@ -227,7 +227,7 @@ func (b *builder) pairs() {
 	for j := range b.m.NICs {
 		at[j] = b.placeOf(&b.m.NICs[j])
 	}
-	b.m.nccl, b.m.places = b.allNICs(at), at
+	b.m.nccl, b.m.places = *b.allNICs(at), at
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function
 		for j := range b.m.NICs {
