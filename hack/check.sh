@@ -72,7 +72,7 @@ check() {
 		"$go" build -o test/e2e/.bin/fleet ./test/fleet
 		within test/e2e env FLEET_NODES="${NODES:-5000}" "$go" test -tags fleet "${uncached[@]}" -v -run '^TestFleet$' .
 		;;
-	frameworks) #: env and parsers: VLLM_SRC= SGLANG_SRC= MODELEXPRESS_SRC= MOONCAKE_PARSER=
+	frameworks) #: env, parsers: {VLLM,SGLANG,MODELEXPRESS}_SRC= MOONCAKE_PARSER=
 		make build
 		"$go" test "${uncached[@]}" -tags frameworks -v ./test/frameworks
 		;;
@@ -88,7 +88,7 @@ check() {
 }
 
 # Tests run in the directory of their package.
-for name in VLLM_SRC SGLANG_SRC MOONCAKE_PARSER GPU_OPERATOR; do
+for name in VLLM_SRC SGLANG_SRC MODELEXPRESS_SRC MOONCAKE_PARSER GPU_OPERATOR; do
 	if [ -n "${!name:-}" ]; then
 		export "$name=$(realpath "${!name}")"
 	fi

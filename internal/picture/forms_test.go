@@ -301,13 +301,24 @@ func checkNear(t *testing.T, r *report.Report) {
 	t.Helper()
 	m := newModel(r)
 	for i, g := range m.GPUs {
-		best := r.Matrix.GPUs[i].Level
 		withRole := !slices.ContainsFunc(r.Matrix.NICs, func(nic topology.NIC) bool { return nic.Eligible && nic.Role == "" })
+		best := r.Matrix.GPUs[i].Level
+		if best != topology.Unknown && !withRole {
+			best = topology.Unknown
+			for j, p := range r.Matrix.PairsOf(i) {
+				if nic := &r.Matrix.NICs[j]; nic.Eligible && nic.Role == "" && p.Level.Rank() < best.Rank() {
+					best = p.Level
+				}
+			}
+		}
 		for j, n := range m.NICs {
 			want := g.Eligible && best != topology.Unknown && n.Eligible && m.Matrix[i][j] == best && (r.Matrix.NICs[n.index].Role == "" || withRole)
 			if got := slices.Contains(g.Near, n); got != want || slices.Contains(n.Near, g) != want {
 				t.Errorf("%s and %s: near %v, want %v", g.Name, n.Name, got, want)
 			}
+		}
+		if len(g.Near) > 0 && g.Level != best {
+			t.Errorf("%s: %v, want %v", g.Name, g.Level, best)
 		}
 	}
 }

@@ -258,7 +258,8 @@ func (m *model) connect(g *device, matrix *topology.Matrix) {
 	for _, n := range m.NICs {
 		if slices.Contains(near, n.index) {
 			g.Near, n.Near = append(g.Near, n), append(n.Near, g)
-			n.Level, n.Rated = nearer(n.Level, matrix.PairsOf(g.index)[n.index].Level), true
+			g.Level = matrix.PairsOf(g.index)[n.index].Level // one with a role may be nearer
+			n.Level, n.Rated = nearer(n.Level, g.Level), true
 		}
 	}
 }
