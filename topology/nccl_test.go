@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,64 @@ func TestNCCLAnswers(t *testing.T) {
 	}
 	if pairs < 600 && !testsize.Partial() {
 		t.Errorf("only %d pairs", pairs)
+	}
+}
+
+// TestNCCLNear: the NICs near a GPU are those that NCCL's own code rates best for it, of those
+// that have no role. It does not tell NODE from PHB. "make nccl" asks it which it uses.
+func TestNCCLNear(t *testing.T) {
+	elsewhere := []string{ // NCCL goes by other places: a Broadcom chip, data-direct functions, a domain of five digits
+		"broadcom-nested", "oke-gb200-v3", "vmd-domain",
+	}
+	order := map[string]int{"P2C": 0, "PIX": 0, "PXB": 1, "PHB": 2, "SYS": 3}
+	gpus := 0
+	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
+		t.Run(m.Name, func(t *testing.T) {
+			kept, err := os.ReadFile(filepath.Join("../testdata/nccl", m.Name+".txt"))
+			if errors.Is(err, fs.ErrNotExist) || slices.Contains(elsewhere, m.Name) {
+				t.SkipNow()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := answers(string(kept))
+			matrix := &ready(t, m).Matrix
+			counts := func(i int) bool {
+				n := &matrix.NICs[i]
+				return n.Eligible && n.Role == "" && n.Function.PhysFn == nil && (n.RDMA == nil || !n.RDMA.Auxiliary)
+			}
+			for i, gpu := range matrix.GPUs {
+				best := map[int]int{} // NCCL's rating by the NICs that it rates best
+				for j := range matrix.NICs {
+					n := &matrix.NICs[j]
+					words := strings.Fields(said[strings.TrimSpace(gpu.Address.String()+" "+n.Address()+" "+n.Name())])
+					if !counts(j) || len(words) == 0 {
+						continue
+					}
+					for other, rating := range best {
+						if order[words[0]] < rating {
+							delete(best, other)
+						}
+					}
+					if !slices.ContainsFunc(slices.Collect(maps.Values(best)), func(rating int) bool { return rating < order[words[0]] }) {
+						best[j] = order[words[0]]
+					}
+				}
+				near := slices.DeleteFunc(matrix.Near(i), func(j int) bool { return !counts(j) })
+				if len(best) == 0 || len(near) == 0 {
+					continue
+				}
+				gpus++
+				farther := slices.ContainsFunc(near, func(j int) bool { _, ok := best[j]; return !ok })
+				level := matrix.PairsOf(i)[near[0]].Level
+				if farther || len(near) < len(best) && level != topology.PHB {
+					t.Errorf("%v at %v: %v, NCCL rates best %v", gpu.Address, level, near, slices.Sorted(maps.Keys(best)))
+				}
+			}
+		})
+	}
+	if gpus < 150 && !testsize.Partial() {
+		t.Errorf("only %d GPUs", gpus)
 	}
 }
 
