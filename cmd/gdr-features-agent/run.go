@@ -23,6 +23,7 @@ import (
 	"gdr-features/internal/publish/featurefile"
 	"gdr-features/internal/publish/nodefeature"
 	"gdr-features/internal/report"
+	"gdr-features/internal/terminal"
 	"gdr-features/internal/uevent"
 	"gdr-features/internal/yamlfile"
 )
@@ -30,7 +31,7 @@ import (
 // run is the whole program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, now func() time.Time, out, err io.Writer) int {
 	p := program{err: err, log: logrus.New(), now: now}
-	return cli.Run(ctx, p.command(), args, out, err)
+	return cli.Run(ctx, p.command(), args, terminal.NewWriter(out, cli.Columns(out)), err)
 }
 
 type program struct {

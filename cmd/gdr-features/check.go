@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -24,9 +23,9 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Tell whether GPUDirect RDMA is ready here, and why not",
 		Long: `check tests every prerequisite of GPUDirect RDMA and prints a line for each: OK, WARN,
-FAIL or UNKNOWN, what was found, how to fix it, and the files it was read from. Every
-finding that is not OK has a code, and "explain CODE" tells more about it. "Ready"
-means that all prerequisites are in place; only a transfer proves more.
+FAIL or UNKNOWN, what was found and how to fix it; -o wide adds the files it was read
+from. Every finding that is not OK has a code, and "explain CODE" tells more about it.
+"Ready" means that all prerequisites are in place; only a transfer proves more.
 
 With --pod it looks from inside a container: which device nodes of GPUs and NICs it has
 and may use, how much memory it may lock, the GIDs of its RoCE ports, and variables of
@@ -68,21 +67,22 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			if err := cmp.Or(err, wrong); err != nil {
 				return err
 			}
-			show := render.Check
 			switch {
 			case format == "json":
-				show = render.CheckJSON
+				err = render.CheckJSON(a.out, r)
 			case inPod:
-				show = func(w io.Writer, r *report.Report) error { return render.CheckPod(w, r, limit) }
+				err = render.CheckPod(a.page, r, limit, format == "wide")
+			default:
+				err = render.Check(a.page, r, format == "wide")
 			}
-			if err := show(a.out, r); err != nil {
+			if err != nil {
 				return err
 			}
 			return checkStatus(r, limit)
 		},
 	}
 	c.Flags().BoolVar(&inPod, "pod", false, "also judge the container that this process runs in")
-	cli.Output(c, &format, "table or json", "table", "json")
+	cli.Output(c, &format, "table, wide or json", "table", "wide", "json")
 	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
 	c.Flags().StringVar(&gpus, "gpus", "", "with --pod: judge for these GPUs, as env takes them; by default those that CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave")
 	machineflags.DefineExpect(c.Flags(), &expected)

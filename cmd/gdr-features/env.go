@@ -113,7 +113,7 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 // listFrameworks prints what --for takes.
 func (a *app) listFrameworks() error {
 	for _, f := range frameworks.All {
-		if _, err := fmt.Fprintf(a.out, "# --for %-15s%s\n", f.Name, f.About); err != nil {
+		if _, err := fmt.Fprintf(a.page, "# --for %-15s%s\n", f.Name, f.About); err != nil {
 			return err
 		}
 	}

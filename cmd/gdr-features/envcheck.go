@@ -45,7 +45,7 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	if found == 0 {
 		text.WriteString("none of the variables is set: frameworks choose NICs themselves\n")
 	}
-	if _, err := a.out.Write(text.Bytes()); err != nil {
+	if _, err := a.page.Write(text.Bytes()); err != nil {
 		return err
 	}
 	if found == 0 || !here.report.PCIRead || len(here.Choices) == 0 {

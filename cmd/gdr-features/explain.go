@@ -18,13 +18,13 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
-		Use:   "explain [GPU NIC | CODE]",
+		Use:   "explain [GPU [NIC] | CODE]",
 		Short: "Explain the path from a GPU to a NIC, the driver stack, or a code of check",
 		Long: `explain GPU NIC lists every PCI function on the path between the two, with its PCIe
 link, NUMA node, IOMMU group and ACS, and says which rule gives their level, how NCCL
 rates them, and whether it uses GPUDirect RDMA there. Name the GPU as topo does
 (GPU0), by index or by PCI address; name the NIC by RDMA device, network device or PCI
-address.
+address. explain GPU lists the NICs nearest to that GPU, and its level with every NIC.
 
 Without arguments it lists the NICs nearest to each GPU, and the steps from the
 hardware over drivers and devices to GPU memory, with the first one that fails.
@@ -32,6 +32,7 @@ hardware over drivers and devices to GPU memory, with the first one that fails.
 explain CODE tells about a code that check prints (PeermemNotLoaded): what it means,
 how to recognise it, how to fix it, and what does not help.`,
 		Example: `  gdr-features explain
+  gdr-features explain GPU0
   gdr-features explain GPU0 mlx5_3
   gdr-features explain PeermemNotLoaded
   gdr-features explain 0000:1b:00.0 0000:18:00.0 -o json`,
@@ -43,15 +44,17 @@ how to recognise it, how to fix it, and what does not help.`,
 }
 
 func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
-	switch len(args) {
-	case 0, 2:
-	case 1:
-		if asJSON {
-			return errors.New("explain CODE prints a page of text; -o json needs a GPU and a NIC, or no argument")
+	if len(args) > 2 {
+		return errors.New("explain takes a GPU and a NIC, a GPU, or a code that check prints, or no argument")
+	}
+	if len(args) == 1 {
+		if page, ok := reasons.Page(args[0]); ok {
+			if asJSON {
+				return errors.New("explain CODE prints a page of text; -o json needs a GPU, a GPU and a NIC, or no argument")
+			}
+			_, err := io.WriteString(a.page, page)
+			return err
 		}
-		return a.explainReason(args[0])
-	default:
-		return errors.New("explain takes a GPU and a NIC, or a code that check prints, or no argument")
 	}
 	r, err := a.collect(cmd.Context(), report.ForTopo)
 	if err != nil {
@@ -61,11 +64,18 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 		if asJSON {
 			return render.ExplainJSON(a.out, r)
 		}
-		return render.Explain(a.out, r)
+		return render.Explain(a.page, r)
 	}
 	gpu, err := explain.FindGPU(&r.Node, args[0])
-	if err != nil {
+	switch {
+	case err != nil && len(args) == 1:
+		return fmt.Errorf("%q is not a code that check prints, such as PeermemNotLoaded; %w", args[0], err)
+	case err != nil:
 		return err
+	case len(args) == 1 && asJSON:
+		return render.ExplainGPUJSON(a.out, r, gpu)
+	case len(args) == 1:
+		return render.ExplainGPU(a.page, r, gpu)
 	}
 	nic, err := explain.FindNIC(&r.Node, args[1])
 	if err != nil {
@@ -75,17 +85,7 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	if asJSON {
 		return render.ExplainPairJSON(a.out, r, p)
 	}
-	return render.ExplainPair(a.out, r, p)
-}
-
-// explainReason prints the page about a code of check.
-func (a *app) explainReason(code string) error {
-	page, ok := reasons.Page(code)
-	if !ok {
-		return fmt.Errorf("%q is not a code that check prints, such as PeermemNotLoaded; a GPU needs a NIC beside it: explain GPU NIC", code)
-	}
-	_, err := io.WriteString(a.out, page)
-	return err
+	return render.ExplainPair(a.page, r, p)
 }
 
 // completeExplain offers the machine's GPUs and the codes of check, then its NICs.

@@ -40,6 +40,8 @@ var surfaces = []struct {
 	{"labels.txt", "labels", nil},
 	{"wide.txt", "topo -o wide", nil},
 	{"explain.txt", "explain", nil},
+	{"check-wide.txt", "check -o wide", forms},
+	{"gpu.json", "explain GPU0 -o json", forms[:1]},
 	{"topo.json", "topo -o json", forms},
 	{"check.json", "check -o json", forms},
 	{"labels.json", "labels -o json", forms},
@@ -176,6 +178,11 @@ func TestGoldenFilesAreWritten(t *testing.T) {
 			for _, o := range outputs {
 				written[filepath.Join(dir, o.file)] = true
 			}
+		}
+	}
+	for _, name := range terminalMachines {
+		for _, columns := range terminalColumns {
+			written[terminalFile(name, columns)] = true
 		}
 	}
 	for _, name := range slurmMachines {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"gdr-features/internal/cli"
 )
 
 // version is set by the linker; see version.go.
@@ -22,6 +24,7 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle
+		columns:  cli.Columns(os.Stdout),
 		exit:     os.Exit,
 		become:   become,
 		now:      time.Now,

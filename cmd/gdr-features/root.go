@@ -17,6 +17,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/snapshot"
+	"gdr-features/internal/terminal"
 	"gdr-features/topology"
 )
 
@@ -28,6 +29,7 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal bool      // out is a terminal
+	columns  int       // its width, 0 for none
 	exit     func(int) // ends the process
 	// become replaces the process with another of our programs and these arguments.
 	// It returns only on an error.
@@ -41,12 +43,15 @@ type app struct {
 	machineflags.Flags
 	log  *logrus.Logger
 	args []string
+	// page is where text for people goes: out with lines broken on a terminal.
+	page io.Writer
 }
 
 // run is the program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, s streams) int {
-	a := &app{streams: s, log: logrus.New(), args: args}
-	return cli.Run(ctx, a.command(), args, s.out, s.err)
+	page := terminal.NewWriter(s.out, s.columns)
+	a := &app{streams: s, log: logrus.New(), args: args, page: page}
+	return cli.Run(ctx, a.command(), args, page, s.err)
 }
 
 func (a *app) command() *cobra.Command {

@@ -21,14 +21,16 @@ var topoFormats = []struct {
 	name  string
 	write func(io.Writer, *report.Report) error
 	reads *report.Options
+	// forPeople: its lines are broken on a terminal.
+	forPeople bool
 }{
-	{"table", render.Topo, &report.ForTopo},
-	{"json", render.TopoJSON, &report.ForTopo},
-	{"wide", render.TopoWide, &report.ForTopo},
-	{"dot", picture.Dot, &report.ForTopo},
-	{"html", picture.HTML, &report.ForTopo},
-	{"nccl-xml", render.TopoNCCLXML, &report.ForTopo},
-	{"slurm", render.TopoSlurm, &report.ForEnv},
+	{"table", render.Topo, &report.ForTopo, true},
+	{"json", render.TopoJSON, &report.ForTopo, false},
+	{"wide", render.TopoWide, &report.ForTopo, true},
+	{"dot", picture.Dot, &report.ForTopo, false},
+	{"html", picture.HTML, &report.ForTopo, false},
+	{"nccl-xml", render.TopoNCCLXML, &report.ForTopo, false},
+	{"slurm", render.TopoSlurm, &report.ForEnv, false},
 }
 
 func (a *app) topoCommand() *cobra.Command {
@@ -72,6 +74,9 @@ not known is left out, and a comment says so.`,
 			if err != nil {
 				return err
 			}
+			if as.forPeople {
+				return as.write(a.page, r)
+			}
 			return as.write(a.out, r)
 		},
 	}
@@ -85,12 +90,12 @@ func (a *app) overview(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := render.Topo(a.out, r); err != nil {
+	if err := render.Topo(a.page, r); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\n%s\n", view.Summary(&r.Node))
+	_, err = fmt.Fprintf(a.page, "\n%s\n", view.Summary(&r.Node))
 	if err == nil && r.Verdict.Reason != "" && len(r.Matrix.GPUs) > 0 {
-		_, err = fmt.Fprintln(a.out, "gdr-features check says why, and what to do.")
+		_, err = fmt.Fprintln(a.page, "gdr-features check says why, and what to do.")
 	}
 	return err
 }

@@ -55,5 +55,5 @@ func (p *program) showDiff(r *alike.Result, picked int) error {
 		_, err := fmt.Fprintln(p.err, "no node matches")
 		return err
 	}
-	return alike.Text(p.out, r, p.style())
+	return alike.Text(p.page, r, p.style())
 }

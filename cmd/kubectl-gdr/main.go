@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"gdr-features/internal/cli"
 )
 
 // version is set by the linker.
@@ -18,6 +20,7 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())), //nolint:gosec // a file handle
+		columns:  cli.Columns(os.Stdout),
 		now:      time.Now,
 	}))
 }

@@ -19,6 +19,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodes"
 	"gdr-features/internal/nodes/apiserver"
+	"gdr-features/internal/terminal"
 )
 
 // streams are where a run reads and writes.
@@ -26,6 +27,7 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal bool // err is a terminal
+	columns  int  // of the terminal that out is; 0 for none
 	now      func() time.Time
 }
 
@@ -33,17 +35,19 @@ type streams struct {
 func run(ctx context.Context, args []string, s streams) int {
 	klog.LogToStderr(false) // client-go also returns what it logs as errors
 	klog.SetOutput(io.Discard)
-	return cli.Run(ctx, command(s), args, s.out, s.err)
+	page := terminal.NewWriter(s.out, s.columns)
+	return cli.Run(ctx, command(s, page), args, page, s.err)
 }
 
 type program struct {
 	streams
+	page  io.Writer // out with lines broken on a terminal
 	flags cli.Nodes
 }
 
 // command is kubectl gdr, which shows nodes, with the commands diff, slices and log below it.
-func command(s streams) *cobra.Command {
-	ofNodes, ofSlices, ofDiff := &program{streams: s}, &program{streams: s}, &program{streams: s}
+func command(s streams, page io.Writer) *cobra.Command {
+	ofNodes, ofSlices, ofDiff := &program{streams: s, page: page}, &program{streams: s, page: page}, &program{streams: s, page: page}
 	c, below, diff := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags), cli.DiffCommand(&ofDiff.flags)
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
@@ -53,7 +57,7 @@ func command(s streams) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
-	log := cli.Log{In: s.in, Out: s.out, Err: s.err, Now: s.now}
+	log := cli.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
 	c.AddCommand(diff, below, log.Command("kubectl gdr", ""))
 	return c
 }
@@ -148,17 +152,17 @@ func (p *program) show(picked, all []nodes.Node) error {
 	case json:
 		return nodes.JSON(p.out, picked)
 	case p.flags.Summarize:
-		return summary.Text(p.out)
+		return summary.Text(p.page)
 	case len(picked) == 0:
 		return p.none(all)
 	}
-	if err := nodes.Table(p.out, picked, p.style()); err != nil || p.flags.NoHeaders {
+	if err := nodes.Table(p.page, picked, p.style()); err != nil || p.flags.NoHeaders {
 		return err
 	}
-	if _, err := fmt.Fprintln(p.out); err != nil {
+	if _, err := fmt.Fprintln(p.page); err != nil {
 		return err
 	}
-	return summary.Text(p.out)
+	return summary.Text(p.page)
 }
 
 // style is how the flags want tables.

@@ -59,8 +59,8 @@ func (p *program) showSlices(picked []resourceslice.Node) error {
 		_, err := fmt.Fprintln(p.err, "no node matches")
 		return err
 	}
-	if err := resourceslice.Table(p.out, picked, p.style()); err != nil || p.flags.NoHeaders {
+	if err := resourceslice.Table(p.page, picked, p.style()); err != nil || p.flags.NoHeaders {
 		return err
 	}
-	return resourceslice.Text(p.out, picked)
+	return resourceslice.Text(p.page, picked)
 }

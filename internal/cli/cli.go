@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/terminal"
 )
 
 // OneOf checks the value of a flag.
@@ -65,13 +67,13 @@ type Status int
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // Run runs a command and returns the exit status of the program: 0, that of a Status, or
-// 1 after any other error.
-func Run(ctx context.Context, c *cobra.Command, args []string, out, errs io.Writer) int {
+// 1 after any other error. Help goes to page.
+func Run(ctx context.Context, c *cobra.Command, args []string, page *terminal.Writer, errs io.Writer) int {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetArgs(args)
-	c.SetOut(out)
+	c.SetOut(page)
 	c.SetErr(errs)
-	err := c.ExecuteContext(ctx)
+	err := cmp.Or(c.ExecuteContext(ctx), page.Close())
 	var status Status
 	switch {
 	case err == nil:

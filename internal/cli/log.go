@@ -37,7 +37,9 @@ func StatusOf(answer tristate.State) error {
 type Log struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Now      func() time.Time
+	// Page is where text goes, Out with lines broken on a terminal.
+	Page io.Writer
+	Now  func() time.Time
 	// Because adds what the machine tells to the notes; nil where none is read. Help is what
 	// the help says of it.
 	Because func(context.Context, *joblog.Result) error
@@ -74,11 +76,11 @@ log does not tell; 1 on an error.`,
 			if err != nil {
 				return err
 			}
-			show := r.Text
+			show, to := r.Text, a.Page
 			if format == "json" {
-				show = r.JSON
+				show, to = r.JSON, a.Out
 			}
-			if err := show(a.Out); err != nil {
+			if err := show(to); err != nil {
 				return err
 			}
 			return StatusOf(r.Used)
@@ -139,6 +141,19 @@ func (a *Log) progress(size int64) (show func(read int64), done func()) {
 			_, _ = io.WriteString(a.Err, wipe)
 		}
 	}
+}
+
+// Columns returns the width of the terminal that a stream is; 0 where it is none.
+func Columns(stream any) int {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd())) //nolint:gosec // a file handle
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // isTerminal says whether a stream is a terminal.

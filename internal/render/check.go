@@ -11,9 +11,9 @@ import (
 	"gdr-features/internal/view"
 )
 
-// Check writes a line a check, what to do about it and where it was read, and at the
-// end the pages that explain more.
-func Check(w io.Writer, r *report.Report) error {
+// Check writes a line a check and what to do about it, with wide also where it was read,
+// and at the end the pages that explain more.
+func Check(w io.Writer, r *report.Report, wide bool) error {
 	var t strings.Builder
 	var pages []string
 	for i := range r.Findings {
@@ -22,7 +22,7 @@ func Check(w io.Writer, r *report.Report) error {
 		if len(f.Fix) > 0 {
 			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.Join(f.Fix, "\n\t\t     "))
 		}
-		if f.Status != findings.OK && len(f.Sources) > 0 {
+		if wide && f.Status != findings.OK && len(f.Sources) > 0 {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
 		}
 		if f.Code != "" && !slices.Contains(pages, string(f.Code)) {

@@ -135,7 +135,7 @@ func sourcesOfHops() string {
 func Explain(w io.Writer, r *report.Report) error {
 	var t strings.Builder
 	if len(r.Matrix.GPUs) > 0 {
-		t.WriteString(columns(nearestLines(r)) + "\n")
+		t.WriteString(columns(nearestLines(r, explain.NearestNICs(&r.Node))) + "\n")
 	}
 	t.WriteString(chainLines(r))
 	t.WriteString("\n" + view.Summary(&r.Node) + "\n")
@@ -144,10 +144,27 @@ func Explain(w io.Writer, r *report.Report) error {
 	return err
 }
 
-func nearestLines(r *report.Report) string {
+// ExplainGPU writes the nearest NICs of a GPU, and its level with every NIC.
+func ExplainGPU(w io.Writer, r *report.Report, gpu int) error {
+	var t, pairs strings.Builder
+	t.WriteString(columns(nearestLines(r, explain.NearestNICs(&r.Node)[gpu:gpu+1])))
+	pairs.WriteString("NIC\tADDRESS\tLEVEL\tIN NCCL\tNOTE\n")
+	for _, p := range r.Matrix.PairsOf(gpu) {
+		n := &r.Matrix.NICs[p.NIC]
+		fmt.Fprintf(&pairs, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), cmp.Or(p.Level.String(), "?"), cmp.Or(p.NCCL.String(), "?"), view.NICNote(n))
+	}
+	if len(r.Matrix.NICs) > 0 {
+		t.WriteString("\n" + columns(pairs.String()))
+	}
+	t.WriteString(problems(r))
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+func nearestLines(r *report.Report, nearest []explain.Nearest) string {
 	var t strings.Builder
 	t.WriteString("GPU\tLEVEL\tIN NCCL\tUSED BY DEFAULT\tNEAREST NICS\tPATH\n")
-	for _, n := range explain.NearestNICs(&r.Node) {
+	for _, n := range nearest {
 		if len(n.NICs) == 0 {
 			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none(r))
 			continue

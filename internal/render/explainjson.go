@@ -144,14 +144,37 @@ func ExplainJSON(w io.Writer, r *report.Report) error {
 		Problems: sanitize.Errors(r.Problems),
 	}
 	for _, n := range explain.NearestNICs(&r.Node) {
-		j := nearestJSON{GPU: gpuEnd(r, n.GPU), Level: n.Level, NCCL: n.NCCL, Default: known(n.Default), NICs: []endJSON{}, Way: []string{}}
-		for _, i := range n.NICs {
-			j.NICs = append(j.NICs, nicEnd(r, i))
-		}
-		for _, h := range n.Hops {
-			j.Way = append(j.Way, h.Name)
-		}
-		out.Nearest = append(out.Nearest, j)
+		out.Nearest = append(out.Nearest, nearestOf(r, n))
+	}
+	return show.JSON(w, out)
+}
+
+func nearestOf(r *report.Report, n explain.Nearest) nearestJSON {
+	j := nearestJSON{GPU: gpuEnd(r, n.GPU), Level: n.Level, NCCL: n.NCCL, Default: known(n.Default), NICs: []endJSON{}, Way: []string{}}
+	for _, i := range n.NICs {
+		j.NICs = append(j.NICs, nicEnd(r, i))
+	}
+	for _, h := range n.Hops {
+		j.Way = append(j.Way, h.Name)
+	}
+	return j
+}
+
+type levelJSON struct {
+	NIC   endJSON        `json:"nic"`
+	Level topology.Level `json:"level"`
+	NCCL  topology.Level `json:"nccl"`
+}
+
+// ExplainGPUJSON writes the nearest NICs of a GPU, and its level with every NIC.
+func ExplainGPUJSON(w io.Writer, r *report.Report, gpu int) error {
+	out := struct {
+		Nearest  nearestJSON `json:"nearest"`
+		Levels   []levelJSON `json:"levels"`
+		Problems []string    `json:"problems"`
+	}{nearestOf(r, explain.NearestNICs(&r.Node)[gpu]), []levelJSON{}, sanitize.Errors(r.Problems)}
+	for _, p := range r.Matrix.PairsOf(gpu) {
+		out.Levels = append(out.Levels, levelJSON{nicEnd(r, p.NIC), p.Level, p.NCCL})
 	}
 	return show.JSON(w, out)
 }

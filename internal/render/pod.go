@@ -23,8 +23,8 @@ const (
 
 // CheckPod writes what Check does, and at its end in a few lines why the container is not
 // ready, if so. limit is the farthest level allowed, topology.Unknown for any.
-func CheckPod(w io.Writer, r *report.Report, limit topology.Level) error {
-	if err := Check(w, r); err != nil {
+func CheckPod(w io.Writer, r *report.Report, limit topology.Level, wide bool) error {
+	if err := Check(w, r, wide); err != nil {
 		return err
 	}
 	reasons := podReasons(r, limit)

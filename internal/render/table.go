@@ -5,13 +5,16 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/terminal"
 	"gdr-features/internal/view"
 	"gdr-features/topology"
 )
@@ -50,7 +53,7 @@ func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) er
 	if nothing := view.Nothing(&r.Node); nothing != "" {
 		out.WriteString(nothing + "\n")
 	} else {
-		out.WriteString(matrix(r) + "\n")
+		out.WriteString(matrix(r, terminal.Columns(w)) + "\n")
 	}
 	if len(r.Matrix.GPUs)+len(r.Matrix.NICs) > 0 {
 		out.WriteString(columns(devices(r)))
@@ -63,32 +66,60 @@ func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) er
 	return err
 }
 
-// matrix has a row for each GPU and a column for each NIC.
-func matrix(r *report.Report) string {
-	var t strings.Builder
-	left := 0
+// matrix has a row for each GPU and a column for each NIC. On a terminal, a matrix that is
+// wider than it is written in parts, one below the other.
+func matrix(r *report.Report, width int) string {
+	var nics []int
 	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; view.Folded(&r.Node, n) {
-			left++
-		} else {
-			t.WriteString("\t" + view.NICName(n))
+		if !view.Folded(&r.Node, &r.Matrix.NICs[i]) {
+			nics = append(nics, i)
 		}
+	}
+	left := len(r.Matrix.NICs) - len(nics)
+	var out string
+	for first := true; first || len(nics) > 0; first = false {
+		n := len(nics)
+		part := matrixOf(r, nics[:n])
+		for width > 0 && n > 1 && widest(part) > width {
+			n--
+			part = matrixOf(r, nics[:n])
+		}
+		if !first {
+			out += "\n"
+		}
+		out, nics = out+part, nics[n:]
+	}
+	if left > 0 {
+		out += fmt.Sprintf("%d virtual functions have the levels of their physical functions (-o json lists them)\n", left)
+	}
+	return out
+}
+
+// widest is the width of the widest line of a table.
+func widest(table string) (most int) {
+	for line := range strings.Lines(table) {
+		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return most
+}
+
+// matrixOf is the matrix of some NICs.
+func matrixOf(r *report.Report, nics []int) string {
+	var t strings.Builder
+	for _, i := range nics {
+		t.WriteString("\t" + view.NICName(&r.Matrix.NICs[i]))
 	}
 	t.WriteString("\tNUMA\n")
 	for i, g := range r.Matrix.GPUs {
 		fmt.Fprintf(&t, "GPU%d %s", i, view.Short(g.Address.String()))
 		for _, p := range r.Matrix.PairsOf(i) {
-			if !view.Folded(&r.Node, &r.Matrix.NICs[p.NIC]) {
+			if slices.Contains(nics, p.NIC) {
 				t.WriteString("\t" + cmp.Or(p.Level.String(), "?"))
 			}
 		}
 		t.WriteString("\t" + numa(g.NearNUMA) + "\n")
 	}
-	out := columns(t.String())
-	if left > 0 {
-		out += fmt.Sprintf("%d virtual functions have the levels of their physical functions (-o json lists them)\n", left)
-	}
-	return out
+	return columns(t.String())
 }
 
 func numa(n int) string {

@@ -156,7 +156,8 @@ func objections(dir string, r *report.Report, k *kind) string {
 	}
 	for name, show := range map[string]func(io.Writer, *report.Report) error{
 		"html": picture.HTML, "dot": picture.Dot,
-		"topo": render.Topo, "wide": render.TopoWide, "check": render.Check, "explain": render.Explain,
+		"topo": render.Topo, "wide": render.TopoWide, "explain": render.Explain,
+		"check":  func(w io.Writer, r *report.Report) error { return render.Check(w, r, true) },
 		"labels": func(w io.Writer, r *report.Report) error { return render.Labels(w, r.Labels, label.DefaultPrefix) },
 	} {
 		var out bytes.Buffer

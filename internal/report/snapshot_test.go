@@ -213,7 +213,7 @@ func shown(t *testing.T, r *report.Report) map[string]string {
 	t.Helper()
 	all := map[string]string{"problems": strings.Join(sanitize.Errors(r.Problems), "\n")}
 	for name, show := range map[string]func(io.Writer, *report.Report) error{
-		"topo": render.Topo, "topo json": render.TopoJSON, "check": render.Check, "check json": render.CheckJSON,
+		"topo": render.Topo, "topo json": render.TopoJSON, "check": func(w io.Writer, r *report.Report) error { return render.Check(w, r, true) }, "check json": render.CheckJSON,
 		"explain": render.Explain, "wide": render.TopoWide,
 		"labels": func(w io.Writer, r *report.Report) error { return render.Labels(w, r.Labels, label.DefaultPrefix) },
 	} {

@@ -100,7 +100,7 @@ func words(text string, width int) (lines []string) {
 			line, used, spaces = "", 0, 0
 		}
 		line, used, text = line+strings.Repeat(" ", spaces)+word, used+spaces+wide, rest
-		for used > width {
+		for used > width && line != "" { // what is joined may be narrower than its parts
 			head := fitting(line, width)
 			lines = append(lines, head)
 			line = line[len(head):]
