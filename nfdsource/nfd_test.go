@@ -113,9 +113,12 @@ node: gpudirect.rdma=true
 node: gpudirect.rdma.capable=true
 node: gpudirect.rdma.connectx=true
 node: gpudirect.storage=false
+state: driverOpen=true
+state: driverVersion=570.86.15
+state: findings=BeyondNCCLDefault,GPUWithoutNearNIC
 gpu: address=0000:02:00.0 device=20f1 family=nvidia name=A100~PCIe~40GB numaNode=1 pcieRoot=pci0000:01
-nic: address=0000:04:00.0 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=100 rdma=mlx5_0 state=ACTIVE
-nic: address=0000:04:00.1 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rateGbps=100 rdma=mlx5_1 state=ACTIVE
+nic: address=0000:04:00.0 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rail=0 rateGbps=100 rdma=mlx5_0 state=ACTIVE
+nic: address=0000:04:00.1 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rail=1 rateGbps=100 rdma=mlx5_1 state=ACTIVE
 pair: bridge= gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.0 rdma=mlx5_0
 pair: bridge= gpu=0000:02:00.0 level=NODE nccl=PHB nic=0000:04:00.1 rdma=mlx5_1
 `},

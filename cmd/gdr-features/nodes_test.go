@@ -26,6 +26,8 @@ func TestNodesBecomes(t *testing.T) {
 			true, 7, "--all-namespaces=true\n--chunk-size=2\n--output=wide\n--reason=A\n--reason=B\n--reason=C\n--selector=gdr.level in (PIX, PXB)\n--\nn1\nn 2\n", "",
 		},
 		{[]string{"nodes", "--", "-n1"}, true, 7, "--\n-n1\n", ""},
+		{[]string{"nodes", "diff", "-owide", "-l", "pool=train", "n1"}, true, 7, "diff\n--output=wide\n--selector=pool=train\n--\nn1\n", ""},
+		{[]string{"nodes", "diff", "--root", "/"}, true, 1, "", "gdr-features: --root is about one machine and does not go with diff, which reads a cluster\n"},
 		{[]string{"slices", "-owide", "n1"}, true, 7, "slices\n--output=wide\n--\nn1\n", ""},
 		{[]string{"slices", "--root", "/"}, true, 1, "", "gdr-features: --root is about one machine and does not go with slices, which reads a cluster\n"},
 		{[]string{"slices", "--summary"}, true, 1, "", "gdr-features: unknown flag: --summary\n"},

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/term"
@@ -16,7 +17,12 @@ import (
 // version is set by the linker.
 var version string
 
+// memory in bytes is what the program is to hold before it spends more time on collecting
+// garbage, most of which is text of the API server.
+const memory = 96 << 20
+
 func main() {
+	debug.SetMemoryLimit(memory)
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())), //nolint:gosec // a file handle

@@ -29,7 +29,7 @@ func features(first int, more string) string {
 }
 
 // config writes a kubeconfig for a server and gives its name.
-func config(t *testing.T, server string) string {
+func config(t testing.TB, server string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n"+

@@ -8,9 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
+	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
 	"gdr-features/topology"
 	"gdr-features/verdict"
 )
@@ -133,4 +136,30 @@ func TestFlappingPort(t *testing.T) {
 		}
 		h.stopCleanly()
 	})
+}
+
+// What is published of a port's MTU, of versions and findings settles as the state of a port
+// does: a change that does not last causes no write.
+func TestDetailsOfNodes(t *testing.T) {
+	index := 3
+	for name, change := range map[string]func(*report.Report){
+		"MTU of the network device": func(r *report.Report) { r.Matrix.NICs[0].RDMA.Ports[0].RoCE.MTU = 1024 },
+		"GID index":                 func(r *report.Report) { r.Matrix.NICs[0].RDMA.Ports[0].RoCE.GIDIndex = &index },
+		"MTU of the device":         func(r *report.Report) { r.Asked = []verbs.Answer{{Device: "mlx5_0", MTUs: map[int]int{1: 1024}}} },
+		"kernel":                    func(r *report.Report) { r.Kmod.Kernel = "6.8" },
+		"driver":                    func(r *report.Report) { r.Kmod.Drivers = map[string]kmod.Driver{"nvidia": {Version: "570.86.15"}} },
+		"finding":                   func(r *report.Report) { r.Findings = []findings.Finding{{Status: findings.Warn, Code: "A"}} },
+	} {
+		start, d := time.Unix(1e9, 0), details{settle: 10 * s}
+		before := portIs("ACTIVE")
+		d.filter(&sample{report: before, at: start}, false)
+		for i, again := range []time.Duration{10 * s, 4 * s, 0} {
+			now := portIs("ACTIVE")
+			change(&now)
+			show, wait := d.filter(&sample{report: now, at: start.Add(60*s + time.Duration(i)*6*s)}, false)
+			if wait != again || sameDetails(show, &now) != (again == 0) {
+				t.Errorf("%s, step %d: again in %v, published %v", name, i, wait, again == 0)
+			}
+		}
+	}
 }

@@ -44,8 +44,8 @@ type object struct {
 				} `json:"gdr.state"`
 			} `json:"attributes"`
 			Instances struct {
-				GPUs instances `json:"gdr.gpu"`
-				NICs instances `json:"gdr.nic"`
+				GPUs instances[function] `json:"gdr.gpu"`
+				NICs instances[function] `json:"gdr.nic"`
 				// Pairs are most of the text, and decoded only where they are asked for.
 				Pairs json.RawMessage `json:"gdr.pair"`
 			} `json:"instances"`
@@ -53,11 +53,30 @@ type object struct {
 	} `json:"spec"`
 }
 
-// instances are those of a feature.
-type instances struct {
+// instances are those of a feature, with attributes T.
+type instances[T any] struct {
 	Elements []struct {
-		Attributes map[string]string `json:"attributes"`
+		Attributes T `json:"attributes"`
 	} `json:"elements"`
+}
+
+// function are the attributes of a GPU or a NIC.
+type function struct {
+	Address  string `json:"address"`
+	Family   string `json:"family"`
+	Device   string `json:"device"`
+	Name     string `json:"name"`
+	PCIeRoot string `json:"pcieRoot"`
+	NUMANode string `json:"numaNode"`
+	RDMA     string `json:"rdma"`
+	Role     string `json:"role"`
+	Rail     string `json:"rail"`
+	State    string `json:"state"`
+	Link     string `json:"linkLayer"`
+	Rate     string `json:"rateGbps"`
+	MTU      string `json:"mtu"`
+	MTUFrom  string `json:"mtuFrom"`
+	GIDIndex string `json:"gidIndex"`
 }
 
 // List reads the nodes that the query asks for, sorted. An error says what to do.
@@ -101,17 +120,18 @@ func (o *object) node() (n nodes.Node, ok bool) {
 // as rxe0, has no address and is left out.
 func (o *object) hardware(known texts) *nodes.Hardware {
 	of := &o.Spec.Features
-	list := func(all instances) (functions []nodes.Function) {
-		for _, e := range all.Elements {
-			a := func(key string) string { return known.shared(e.Attributes[key]) }
-			if a("address") != "" {
-				functions = append(functions, nodes.Function{
-					Address: a("address"), Family: a("family"), Device: a("device"), Name: a("name"),
-					PCIeRoot: a("pcieRoot"), NUMANode: a("numaNode"), RDMA: a("rdma"), Rail: a("rail"),
-					State: a("state"), Link: a("linkLayer"), Rate: a("rateGbps"),
-					MTU: a("mtu"), MTUFrom: a("mtuFrom"), GIDIndex: a("gidIndex"),
-				})
+	list := func(all instances[function]) (functions []nodes.Function) {
+		for i := range all.Elements {
+			a := &all.Elements[i].Attributes
+			if a.Address == "" {
+				continue
 			}
+			functions = append(functions, nodes.Function{
+				Address: known.shared(a.Address), Family: known.shared(a.Family), Device: known.shared(a.Device), Name: known.shared(a.Name),
+				PCIeRoot: known.shared(a.PCIeRoot), NUMANode: known.shared(a.NUMANode), RDMA: known.shared(a.RDMA), Rail: known.shared(a.Rail),
+				State: known.shared(a.State), Link: known.shared(a.Link), Rate: known.shared(a.Rate),
+				MTU: known.shared(a.MTU), MTUFrom: known.shared(a.MTUFrom), GIDIndex: known.shared(a.GIDIndex),
+			})
 		}
 		return functions
 	}
@@ -140,7 +160,7 @@ func (t texts) shared(text string) string {
 // levels returns the levels that are known. Text that is no list of pairs has none.
 func (o *object) levels() map[nodes.Pair]string {
 	levels := map[nodes.Pair]string{}
-	var pairs instances
+	var pairs instances[map[string]string]
 	if json.Unmarshal(o.Spec.Features.Instances.Pairs, &pairs) != nil {
 		return levels
 	}
@@ -154,15 +174,16 @@ func (o *object) levels() map[nodes.Pair]string {
 
 // products counts the functions of each product and role. A NIC with two RDMA devices has two
 // elements and is one function.
-func products(all instances) []nodes.Product {
-	type function struct {
+func products(all instances[function]) []nodes.Product {
+	type placed struct {
 		nodes.Product
 		address string
 	}
-	seen, counts := map[function]bool{}, map[nodes.Product]int{}
-	for _, e := range all.Elements {
-		p := nodes.Product{Name: e.Attributes["name"], Role: e.Attributes["role"]}
-		if f := (function{p, e.Attributes["address"]}); p.Name != "" && !seen[f] {
+	seen, counts := map[placed]bool{}, map[nodes.Product]int{}
+	for i := range all.Elements {
+		a := &all.Elements[i].Attributes
+		p := nodes.Product{Name: a.Name, Role: a.Role}
+		if f := (placed{p, a.Address}); p.Name != "" && !seen[f] {
 			seen[f] = true
 			counts[p]++
 		}

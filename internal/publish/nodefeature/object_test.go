@@ -40,7 +40,7 @@ func TestSpec(t *testing.T) {
 			t.Errorf("%d of %s, want %d", got, feature, want)
 		}
 	}
-	if len(s.Features.Attributes) != 1 || len(s.Features.Flags) != 0 || len(s.Features.Instances) != 3 {
+	if len(s.Features.Attributes) != 2 || len(s.Features.Flags) != 0 || len(s.Features.Instances) != 3 {
 		t.Errorf("features %v", s.Features)
 	}
 	for _, rate := range elements(&s, "gdr.nic", "rateGbps") {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fleetNodes is how many nodes the fleet has, of three kinds.
+const fleetNodes = 5000
+
+// What comparing a fleet may take, from a server that has the answers ready.
+const (
+	fleetTime   = 10 * time.Second
+	fleetMemory = 200 << 20
+)
+
+// fleetObject is the NodeFeature of a node with 8 GPUs and 10 NICs, as the agent writes it. Of each
+// hundred nodes one has another MTU, and another kernel.
+func fleetObject(i int) string {
+	var gpus, nics, pairs []string
+	instance := func(attributes map[string]string) string {
+		text, err := json.Marshal(map[string]any{"attributes": attributes})
+		if err != nil {
+			panic(err)
+		}
+		return string(text)
+	}
+	kind, mtu, kernel := i%3, "4096", "6.8.0-45-generic"
+	if i%100 == 99 {
+		mtu, kernel = "1024", "6.8.0-49-generic"
+	}
+	for g := range 8 {
+		gpus = append(gpus, instance(map[string]string{
+			"address": fmt.Sprintf("%04x:%02x:00.0", kind, 0x10+g), "device": "2330", "family": "nvidia", "name": "H100 SXM5 80GB", "numaNode": strconv.Itoa(g / 4), "pcieRoot": fmt.Sprintf("pci0000:%02x", 0x10+g),
+		}))
+		for r := range 10 {
+			pairs = append(pairs, instance(map[string]string{
+				"gpu": fmt.Sprintf("%04x:%02x:00.0", kind, 0x10+g), "nic": fmt.Sprintf("%04x:%02x:00.0", kind, 0x80+r), "rdma": fmt.Sprint("mlx5_", r), "level": "NODE", "nccl": "PHB", "bridge": "",
+			}))
+		}
+	}
+	for r := range 10 {
+		nics = append(nics, instance(map[string]string{
+			"address": fmt.Sprintf("%04x:%02x:00.0", kind, 0x80+r), "device": "1021", "family": "mlx5", "name": "ConnectX-7", "numaNode": strconv.Itoa(r / 5), "pcieRoot": fmt.Sprintf("pci0000:%02x", 0x10+r),
+			"rdma": fmt.Sprint("mlx5_", r), "rail": strconv.Itoa(r), "state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400", "mtu": mtu, "mtuFrom": "netdev", "gidIndex": "3",
+		}))
+	}
+	const label = `"feature.node.kubernetes.io/`
+	labels := label + `gpudirect.rdma": "true", ` + label + `gdr.level": "PIX", ` + label + `gdr.mofed": "24.10-1.1.4", ` + label + `gdr.gpus": "8"`
+	fields := `{"manager": "gdr-features", "operation": "Apply", "time": "2026-05-04T10:00:00Z", "fieldsV1": {"f:spec": {"f:features": {"f:instances": {}}}}}`
+	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "metadata": {"name": "gdr-features-node-%04[1]d", "namespace": "gdr-features", "managedFields": [%[7]s],
+		"labels": {"app.kubernetes.io/managed-by": "gdr-features", "nfd.node.kubernetes.io/node-name": "node-%04[1]d"}},
+		"spec": {"labels": {%[2]s}, "features": {"flags": {}, "attributes": {"gdr.node": {"elements": {%[2]s}}, "gdr.state": {"elements": {"kernel": %[6]q, "driverVersion": "570.86.15", "driverOpen": "true"}}},
+		"instances": {"gdr.gpu": {"elements": [%[3]s]}, "gdr.nic": {"elements": [%[4]s]}, "gdr.pair": {"elements": [%[5]s]}}}}}`,
+		i, labels, strings.Join(gpus, ","), strings.Join(nics, ","), strings.Join(pairs, ","), kernel, fields)
+}
+
+// fleetServer has the pages of the list ready.
+func fleetServer(tb testing.TB) *httptest.Server {
+	tb.Helper()
+	const size = 500
+	pages := map[string]string{}
+	for from := 0; from < fleetNodes; from += size {
+		var items []string
+		for i := range size {
+			items = append(items, fleetObject(from+i))
+		}
+		token, next := strconv.Itoa(from), strconv.Itoa(from+size)
+		if from == 0 {
+			token = ""
+		}
+		if from+size >= fleetNodes {
+			next = ""
+		}
+		pages[token] = fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureList", "metadata": {"continue": %q}, "items": [%s]}`, next, strings.Join(items, ","))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, pages[r.URL.Query().Get("continue")]) // the client may go away
+	}))
+	tb.Cleanup(server.Close)
+	return server
+}
+
+// fleetDiff compares the fleet in a process of its own, and returns what that took.
+func fleetDiff(tb testing.TB, program, kubeconfig string) (took time.Duration, memory int64, out string) {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), program, "--kubeconfig", kubeconfig, "diff")
+	var text, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &text, &errs
+	began := time.Now()
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 2 {
+		tb.Fatalf("%v: %s", err, errs.String())
+	}
+	took = time.Since(began)
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		tb.Fatal("no resource usage")
+	}
+	return took, usage.Maxrss << 10, text.String()
+}
+
+func buildFleet(tb testing.TB) (program, kubeconfig string) {
+	tb.Helper()
+	program = filepath.Join(tb.TempDir(), "kubectl-gdr")
+	build := exec.CommandContext(tb.Context(), "go", "build", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, out)
+	}
+	return program, config(tb, fleetServer(tb).URL)
+}
+
+// TestFleet: 5,000 nodes are compared in less than 10 s and 200 MB.
+func TestFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	program, kubeconfig := buildFleet(t)
+	took, memory, out := fleetDiff(t, program, kubeconfig)
+	t.Logf("%d nodes in %v, %d MiB", fleetNodes, took, memory>>20)
+	if took > fleetTime || memory > fleetMemory {
+		t.Errorf("%d nodes took %v and %d MiB", fleetNodes, took, memory>>20)
+	}
+	if want := "\n5000 nodes of 3 kinds: 4950 alike, 50 differ\n"; !strings.HasSuffix(out, want) {
+		t.Errorf("no %q in\n%s", want, out)
+	}
+}
+
+// BenchmarkFleet measures the same.
+func BenchmarkFleet(b *testing.B) {
+	program, kubeconfig := buildFleet(b)
+	most := int64(0)
+	for b.Loop() {
+		_, memory, _ := fleetDiff(b, program, kubeconfig)
+		most = max(most, memory)
+	}
+	b.ReportMetric(float64(most>>20), "MiB")
+}

@@ -1,0 +1,106 @@
+package features
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdr-features/internal/findings"
+	"gdr-features/internal/report"
+	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/source/verbs"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+	"gdr-features/verdict"
+)
+
+// TestState: what is known of the software, and the codes of what is wrong.
+func TestState(t *testing.T) {
+	r := report.Report{Node: verdict.Node{Kmod: kmod.State{
+		Kernel: "6.8.0-45-generic", Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.True, Open: tristate.True, Version: "570.86.15"}},
+	}}, Findings: []findings.Finding{
+		{Status: findings.Warn, Code: "B"}, {Status: findings.OK}, {Status: findings.Fail, Code: "A"}, {Status: findings.Undecidable, Code: "C"}, {Status: findings.Warn, Code: "B"},
+	}}
+	want := map[string]string{"kernel": "6.8.0-45-generic", "driverVersion": "570.86.15", "driverOpen": "true", "findings": "A,B"}
+	if diff := cmp.Diff(want, State(&r)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{}, State(&report.Report{})); diff != "" {
+		t.Errorf("of nothing (-want +got):\n%s", diff)
+	}
+}
+
+// TestRails: the NICs that jobs use are numbered, whatever their drivers do.
+func TestRails(t *testing.T) {
+	physical := pci.Address{Bus: 1}
+	function := func(bus uint8, physfn *pci.Address) *pci.Function {
+		return &pci.Function{Address: pci.Address{Bus: bus}, PhysFn: physfn}
+	}
+	nic := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_0"}, Eligible: true}
+	bare := topology.NIC{Function: function(2, nil), Eligible: true}
+	vf := topology.NIC{Function: function(3, &physical), RDMA: &rdma.Device{Name: "mlx5_1"}, Eligible: true}
+	lone := topology.NIC{Function: function(4, &pci.Address{Bus: 9}), RDMA: &rdma.Device{Name: "mlx5_2"}, Eligible: true}
+	sub := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_3", Auxiliary: true}, Eligible: true}
+	north := topology.NIC{Function: function(5, nil), RDMA: &rdma.Device{Name: "mlx5_4"}, Eligible: true, Role: topology.NorthSouth}
+	other := topology.NIC{Function: function(6, nil), RDMA: &rdma.Device{Name: "irdma0"}}
+	soft := topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}}
+	for name, tc := range map[string]struct {
+		nics []topology.NIC
+		want []int
+	}{
+		"all kinds":       {[]topology.NIC{soft, nic, sub, bare, vf, lone, north, other}, []int{-1, 0, -1, 1, -1, 2, -1, -1}},
+		"nothing else":    {[]topology.NIC{other, north}, []int{-1, 0}},
+		"none that count": {[]topology.NIC{soft, other}, []int{-1, -1}},
+		"none":            {nil, []int{}},
+	} {
+		r := report.Report{Node: verdict.Node{
+			PCI: pci.Inventory{Functions: []pci.Function{{Address: physical}}}, Matrix: topology.Matrix{NICs: tc.nics},
+		}}
+		if diff := cmp.Diff(tc.want, rails(&r)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestInUse: what the device says counts before what follows from the network device, and a
+// port that is down uses nothing.
+func TestInUse(t *testing.T) {
+	index := 3
+	port := rdma.Port{Number: 1, State: "ACTIVE", LinkLayer: "Ethernet", RateGbps: 400, RoCE: rdma.RoCE{MTU: 4096, GIDIndex: &index}}
+	with := func(change func(*rdma.Port)) rdma.Port {
+		p := port
+		change(&p)
+		return p
+	}
+	base := attrs{"state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400"}
+	and := func(more ...string) attrs {
+		a := attrs{}
+		for key, value := range base {
+			a[key] = value
+		}
+		for i := 0; i < len(more); i += 2 {
+			a[more[i]] = more[i+1]
+		}
+		return a
+	}
+	said := []verbs.Answer{{Device: "mlx5_9", MTUs: map[int]int{1: 256}}, {Device: "mlx5_0", MTUs: map[int]int{1: 2048}}}
+	for name, tc := range map[string]struct {
+		port  rdma.Port
+		asked []verbs.Answer
+		want  attrs
+	}{
+		"from the network device": {port, said[:1], and("mtu", "4096", "mtuFrom", "netdev", "gidIndex", "3")},
+		"from the device":         {port, said, and("mtu", "2048", "mtuFrom", "device", "gidIndex", "3")},
+		"InfiniBand":              {with(func(p *rdma.Port) { p.LinkLayer, p.RoCE = "InfiniBand", rdma.RoCE{} }), nil, and("linkLayer", "InfiniBand")},
+		"InfiniBand, asked":       {with(func(p *rdma.Port) { p.LinkLayer, p.RoCE = "InfiniBand", rdma.RoCE{} }), said, and("linkLayer", "InfiniBand", "mtu", "2048", "mtuFrom", "device")},
+		"down":                    {with(func(p *rdma.Port) { p.State = "DOWN" }), said, and("state", "DOWN")},
+	} {
+		r, got := report.Report{Node: verdict.Node{Asked: tc.asked}}, attrs{}
+		got.inUse(&r, &topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0", Ports: []rdma.Port{tc.port}}})
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
