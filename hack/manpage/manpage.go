@@ -11,11 +11,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Pages returns the pages of a program and of each of its commands, by file name.
+// Pages returns the pages of a program and of each of its commands, by file name. The shells
+// of completion have none.
 func Pages(root *cobra.Command) map[string]string {
-	pages := map[string]string{}
-	for _, c := range append(available(root), root) {
+	pages := map[string]string{name(root) + ".1": page(root)}
+	for _, c := range available(root) {
 		pages[name(c)+".1"] = page(c)
+		if c.Name() == "completion" {
+			continue
+		}
+		for _, below := range available(c) {
+			pages[name(below)+".1"] = page(below)
+		}
 	}
 	return pages
 }

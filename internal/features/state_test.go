@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
@@ -18,9 +19,10 @@ import (
 
 // TestState: what is known of the software, and the codes of what is wrong.
 func TestState(t *testing.T) {
-	r := report.Report{Node: verdict.Node{Kmod: kmod.State{
-		Kernel: "6.8.0-45-generic", Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.True, Open: tristate.True, Version: "570.86.15"}},
-	}}, Findings: []findings.Finding{
+	r := report.Report{Node: verdict.Node{
+		Platform: platform.State{Release: "6.8.0-45-generic"},
+		Kmod:     kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.True, Open: tristate.True, Version: "570.86.15"}}},
+	}, Findings: []findings.Finding{
 		{Status: findings.Warn, Code: "B"}, {Status: findings.OK}, {Status: findings.Fail, Code: "A"}, {Status: findings.Undecidable, Code: "C"}, {Status: findings.Warn, Code: "B"},
 	}}
 	want := map[string]string{"kernel": "6.8.0-45-generic", "driverVersion": "570.86.15", "driverOpen": "true", "findings": "A,B"}
