@@ -3,6 +3,7 @@
 // features, for NodeFeatureRules:
 //
 //	gdr.node           attributes  every label, its name without prefix
+//	gdr.state          attributes  versions and findings of the node
 //	gdr.gpu            instances   NVIDIA GPUs
 //	gdr.nic            instances   RDMA devices, and eligible NICs without one
 //	gdr.pair           instances   every GPU with every NIC, and how near they are
