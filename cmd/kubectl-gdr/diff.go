@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/rest"
@@ -43,6 +44,9 @@ func (p *program) diff(ctx context.Context, names []string) error {
 	}
 	if err := nobody(missing); err != nil {
 		return err
+	}
+	if len(result.Older) > 0 && len(result.Kinds) == 0 {
+		return errors.New("no agent of these nodes publishes what diff compares; are they of an older version?")
 	}
 	return cli.StatusOf(result.Alike())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,47 +23,6 @@ const (
 	fleetTime   = 10 * time.Second
 	fleetMemory = 200 << 20
 )
-
-// fleetObject is the NodeFeature of a node with 8 GPUs and 10 NICs, as the agent writes it. Of each
-// hundred nodes one has another MTU, and another kernel.
-func fleetObject(i int) string {
-	var gpus, nics, pairs []string
-	instance := func(attributes map[string]string) string {
-		text, err := json.Marshal(map[string]any{"attributes": attributes})
-		if err != nil {
-			panic(err)
-		}
-		return string(text)
-	}
-	kind, mtu, kernel := i%3, "4096", "6.8.0-45-generic"
-	if i%100 == 99 {
-		mtu, kernel = "1024", "6.8.0-49-generic"
-	}
-	for g := range 8 {
-		gpus = append(gpus, instance(map[string]string{
-			"address": fmt.Sprintf("%04x:%02x:00.0", kind, 0x10+g), "device": "2330", "family": "nvidia", "name": "H100 SXM5 80GB", "numaNode": strconv.Itoa(g / 4), "pcieRoot": fmt.Sprintf("pci0000:%02x", 0x10+g),
-		}))
-		for r := range 10 {
-			pairs = append(pairs, instance(map[string]string{
-				"gpu": fmt.Sprintf("%04x:%02x:00.0", kind, 0x10+g), "nic": fmt.Sprintf("%04x:%02x:00.0", kind, 0x80+r), "rdma": fmt.Sprint("mlx5_", r), "level": "NODE", "nccl": "PHB", "bridge": "",
-			}))
-		}
-	}
-	for r := range 10 {
-		nics = append(nics, instance(map[string]string{
-			"address": fmt.Sprintf("%04x:%02x:00.0", kind, 0x80+r), "device": "1021", "family": "mlx5", "name": "ConnectX-7", "numaNode": strconv.Itoa(r / 5), "pcieRoot": fmt.Sprintf("pci0000:%02x", 0x10+r),
-			"rdma": fmt.Sprint("mlx5_", r), "rail": strconv.Itoa(r), "state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400", "mtu": mtu, "mtuFrom": "netdev", "gidIndex": "3",
-		}))
-	}
-	const label = `"feature.node.kubernetes.io/`
-	labels := label + `gpudirect.rdma": "true", ` + label + `gdr.level": "PIX", ` + label + `gdr.mofed": "24.10-1.1.4", ` + label + `gdr.gpus": "8"`
-	fields := `{"manager": "gdr-features", "operation": "Apply", "time": "2026-05-04T10:00:00Z", "fieldsV1": {"f:spec": {"f:features": {"f:instances": {}}}}}`
-	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "metadata": {"name": "gdr-features-node-%04[1]d", "namespace": "gdr-features", "managedFields": [%[7]s],
-		"labels": {"app.kubernetes.io/managed-by": "gdr-features", "nfd.node.kubernetes.io/node-name": "node-%04[1]d"}},
-		"spec": {"labels": {%[2]s}, "features": {"flags": {}, "attributes": {"gdr.node": {"elements": {%[2]s}}, "gdr.state": {"elements": {"kernel": %[6]q, "driverVersion": "570.86.15", "driverOpen": "true"}}},
-		"instances": {"gdr.gpu": {"elements": [%[3]s]}, "gdr.nic": {"elements": [%[4]s]}, "gdr.pair": {"elements": [%[5]s]}}}}}`,
-		i, labels, strings.Join(gpus, ","), strings.Join(nics, ","), strings.Join(pairs, ","), kernel, fields)
-}
 
 // fleetServer has the pages of the list ready.
 func fleetServer(tb testing.TB) *httptest.Server {

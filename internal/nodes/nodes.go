@@ -33,7 +33,7 @@ type Hardware struct {
 	// Levels are those of the pairs, "PIX". A pair whose level is not known is not there.
 	// Nil unless they were asked for.
 	Levels map[Pair]string
-	// Software is nil where an older agent has published.
+	// Software is nil where an older agent has published, or one that had to leave NICs out.
 	Software *Software
 }
 

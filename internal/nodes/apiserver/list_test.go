@@ -212,6 +212,19 @@ func TestObject(t *testing.T) {
 	}
 }
 
+// A node whose NICs an agent had to leave out is not one without NICs.
+func TestNICsLeftOut(t *testing.T) {
+	for text, want := range map[string]bool{
+		`"gdr.nic": {"elements": []}`: true, `"gdr.nic": {"elements": null}`: false, `"gdr.gpu": {"elements": []}`: false,
+	} {
+		a := api{items: []string{feature("a", `}, "spec": {"features": {"attributes": {"gdr.state": {"elements": {}}}, "instances": {`+text+`}}}`)}}
+		got, _, err := a.ask(t, Query{Hardware: true})
+		if err != nil || (got[0].Hardware.Software != nil) != want {
+			t.Errorf("%s: %+v, error %v", text, got[0].Hardware, err)
+		}
+	}
+}
+
 // The names of the Nodes that a selector selects are read without the Nodes themselves.
 func TestNamesOf(t *testing.T) {
 	var asked []string

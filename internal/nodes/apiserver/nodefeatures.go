@@ -136,7 +136,8 @@ func (o *object) hardware(known texts) *nodes.Hardware {
 		return functions
 	}
 	h := &nodes.Hardware{GPUs: list(of.Instances.GPUs), NICs: list(of.Instances.NICs)}
-	if s := of.Attributes.State; s != nil {
+	// An agent leaves gdr.nic out where the object would become too large.
+	if s := of.Attributes.State; s != nil && of.Instances.NICs.Elements != nil {
 		h.Software = &nodes.Software{
 			Kernel: known.shared(s.Elements["kernel"]), Driver: known.shared(s.Elements["driverVersion"]),
 			DriverOpen: known.shared(s.Elements["driverOpen"]), Findings: known.shared(s.Elements["findings"]),
