@@ -146,7 +146,7 @@ func TestDetailsOfNodes(t *testing.T) {
 		"MTU of the network device": func(r *report.Report) { r.Matrix.NICs[0].RDMA.Ports[0].RoCE.MTU = 1024 },
 		"GID index":                 func(r *report.Report) { r.Matrix.NICs[0].RDMA.Ports[0].RoCE.GIDIndex = &index },
 		"MTU of the device":         func(r *report.Report) { r.Asked = []verbs.Answer{{Device: "mlx5_0", MTUs: map[int]int{1: 1024}}} },
-		"kernel":                    func(r *report.Report) { r.Platform.Release = "6.8" },
+		"kernel":                    func(r *report.Report) { r.Platform.Kernel = "6.8" },
 		"driver":                    func(r *report.Report) { r.Kmod.Drivers = map[string]kmod.Driver{"nvidia": {Version: "570.86.15"}} },
 		"finding":                   func(r *report.Report) { r.Findings = []findings.Finding{{Status: findings.Warn, Code: "A"}} },
 	} {

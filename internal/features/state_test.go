@@ -20,7 +20,7 @@ import (
 // TestState: what is known of the software, and the codes of what is wrong.
 func TestState(t *testing.T) {
 	r := report.Report{Node: verdict.Node{
-		Platform: platform.State{Release: "6.8.0-45-generic"},
+		Platform: platform.State{Kernel: "6.8.0-45-generic"},
 		Kmod:     kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.True, Open: tristate.True, Version: "570.86.15"}}},
 	}, Findings: []findings.Finding{
 		{Status: findings.Warn, Code: "B"}, {Status: findings.OK}, {Status: findings.Fail, Code: "A"}, {Status: findings.Undecidable, Code: "C"}, {Status: findings.Warn, Code: "B"},
