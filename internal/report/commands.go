@@ -18,21 +18,16 @@ var (
 	ForPublishing = Options{What: source.What{Publish: true}, OnlyWithGPU: true}
 )
 
-// Commands are all of them. With expectations, so that a snapshot can be compared with
-// any of them.
-var Commands = [...]Options{ForTopo.Expecting(anything), ForCheck, ForLabels}
+// Commands are all of them. What expectations need is among the details of the first.
+var Commands = [...]Options{ForTopo, ForCheck, ForLabels}
 
 // ForSnapshot returns what a snapshot must hold: what the commands read, whichever
 // families of NICs count. The one that reads most is first.
 func ForSnapshot() []Options {
-	every := ForTopo.Expecting(anything)
+	every := ForTopo
 	every.Families, every.What.Everything, every.What.Process = family.Every(), true, true
 	return append([]Options{every}, Commands[:]...)
 }
-
-// anything expects nothing, but makes the machine's names read; ForTopo reads the
-// other facts that expectations need.
-func anything() (*expect.File, error) { return &expect.File{}, nil }
 
 // InPod returns options that also judge the container that this process is in.
 func (o Options) InPod(p Pod) Options {

@@ -1,14 +1,11 @@
 package report
 
 import (
-	"context"
 	"slices"
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/frameworks"
-	"gdr-features/source/platform"
-	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -21,19 +18,6 @@ type Pod struct {
 	ReadFile func(name string) ([]byte, error)
 	// GPUs are those in question, of GPUsHere; nil for those that the variables leave.
 	GPUs func(r *Report) []int
-}
-
-// readPod finds out what a container lets this process do.
-func (rd *Reader) readPod(ctx context.Context, r *Report) {
-	fs, seen := rd.fs, rd.visible.value
-	var devices []*rdma.Device
-	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
-			devices = append(devices, n.RDMA)
-		}
-	}
-	_ = rd.pod.start("what this container may use", func() (platform.Container, error) { return platform.ReadContainer(fs, &seen, devices), nil })(ctx)
-	rd.pod.addProblems(r, rd.pod.value.Problems)
 }
 
 // podFacts are the facts for findings about a container; nil where they are not asked for.

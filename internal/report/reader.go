@@ -116,9 +116,6 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if rd.options.What.Process {
 		rd.readVisible(ctx, &r)
 	}
-	if rd.options.Pod != nil {
-		rd.readPod(ctx, &r)
-	}
 	if rd.options.AskVerbs != nil {
 		rd.probeVerbs(ctx, &r)
 	}
@@ -294,7 +291,8 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 	})(ctx)
 }
 
-// readVisible finds out which devices this process can use.
+// readVisible finds out which devices this process can use and, on request, what else a container
+// lets it do.
 func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	fs, functions, devices := rd.fs, rd.pci.value, rd.rdma.value
 	_ = rd.visible.start("device nodes", func() (platform.Devices, error) {
@@ -302,6 +300,20 @@ func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	})(ctx)
 	r.Visible = rd.visible.value
 	rd.visible.addProblems(r, r.Visible.Problems)
+	if rd.options.Pod == nil {
+		return
+	}
+	var eligible []*rdma.Device
+	for i := range r.Matrix.NICs {
+		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
+			eligible = append(eligible, n.RDMA)
+		}
+	}
+	seen := r.Visible
+	_ = rd.pod.start("what this container may use", func() (platform.Container, error) {
+		return platform.ReadContainer(fs, &seen, eligible), nil
+	})(ctx)
+	rd.pod.addProblems(r, rd.pod.value.Problems)
 }
 
 // probeVerbs asks the devices of eligible NICs that can be asked whether they register

@@ -28,52 +28,50 @@ type Container struct {
 	Problems []error
 }
 
-// ReadContainer reads these facts. devices are the RDMA devices to look at. In a snapshot all of it is
-// unknown: it has no process, and addresses of networks are left out of it.
+// ReadContainer reads these facts. devices are the RDMA devices to look at. In a snapshot all of it
+// is unknown: it has no process, and addresses of networks are left out of it.
 func ReadContainer(fs *host.FS, seen *Devices, devices []*rdma.Device) Container {
-	f := Container{Process: Process{User: -1}, Usable: map[string]tristate.State{}}
-	if fs.Live() {
-		f.Process = ReadProcess(fs)
-		f.Problems = append(f.Problems, f.Process.Problems...)
-	}
-	for _, address := range slices.SortedFunc(maps.Keys(seen.GPUs), pci.Address.Compare) {
-		gpu := seen.GPUs[address]
-		f.node(fs, gpu.Node, gpu.Visible)
-	}
+	c := Container{Process: Process{User: -1}, Usable: map[string]tristate.State{}}
 	var here []*rdma.Device
 	for _, d := range devices {
-		f.node(fs, seen.RDMANode(d.Name), seen.NodeVisible(d.Name))
 		if seen.InNamespace(d.Name) != tristate.False {
 			here = append(here, d)
 		}
 	}
-	ports, problems := rdma.ReadGIDTables(fs, here)
-	f.Ports, f.Problems = ports, append(f.Problems, problems...)
-	if !seen.NoDev && fs.Live() {
-		f.gdrCopy(fs)
+	c.Ports, c.Problems = rdma.ReadGIDTables(fs, here)
+	if !fs.Live() {
+		return c
 	}
-	return f
-}
-
-func (f *Container) gdrCopy(fs *host.FS) {
+	c.Process = ReadProcess(fs)
+	c.Problems = append(c.Problems, c.Process.Problems...)
+	for _, address := range slices.SortedFunc(maps.Keys(seen.GPUs), pci.Address.Compare) {
+		c.node(fs, seen.GPUs[address].Node, seen.GPUs[address].Visible)
+	}
+	for _, d := range devices {
+		c.node(fs, seen.RDMANode(d.Name), seen.NodeVisible(d.Name))
+	}
+	if seen.NoDev {
+		return c
+	}
 	there, err := fs.Exists(GDRCopyNode[1:])
 	if err != nil {
-		f.Problems = append(f.Problems, err)
-		return
+		c.Problems = append(c.Problems, err)
+		return c
 	}
-	f.GDRCopy = tristate.Of(there)
-	f.node(fs, GDRCopyNode, f.GDRCopy)
+	c.GDRCopy = tristate.Of(there)
+	c.node(fs, GDRCopyNode, c.GDRCopy)
+	return c
 }
 
 // node finds out whether a device node that is there may be used.
-func (f *Container) node(fs *host.FS, path string, here tristate.State) {
-	if here != tristate.True || path == "" || !fs.Live() {
+func (c *Container) node(fs *host.FS, path string, here tristate.State) {
+	if here != tristate.True || path == "" {
 		return
 	}
 	usable, err := fs.ReadWrite(path[1:])
-	f.Usable[path] = tristate.Of(usable)
+	c.Usable[path] = tristate.Of(usable)
 	if err != nil {
-		f.Usable[path] = tristate.Unknown
-		f.Problems = append(f.Problems, err)
+		c.Usable[path] = tristate.Unknown
+		c.Problems = append(c.Problems, err)
 	}
 }

@@ -50,8 +50,7 @@ type State struct {
 func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) State {
 	st := State{DMI: names}
 	var err error
-	st.IOMMU = iommuOf(fs, functions, what.Everything)
-	st.Problems = append(st.Problems, st.IOMMU.Problems...)
+	st.iommu(fs, functions, what.Everything)
 	st.CPU, err = ReadCPU(fs)
 	st.problem(err)
 	st.Virtual, st.VirtualBy = Virtual(st.CPU, ReadHypervisor(fs), names)
@@ -86,23 +85,23 @@ func (st *State) problem(err error) {
 	}
 }
 
-// iommuOf reads the IOMMU groups of the GPUs and NICs; nothing of a machine without any. list:
+// iommu reads the IOMMU groups of the GPUs and NICs; nothing of a machine without any. list:
 // read the list of groups in any case.
-func iommuOf(fs *host.FS, functions *pci.Inventory, list bool) IOMMU {
+func (st *State) iommu(fs *host.FS, functions *pci.Inventory, list bool) {
+	st.IOMMU.Types = map[int]string{}
 	var groups []int
 	found := false
 	for i := range functions.Functions {
-		if f := &functions.Functions[i]; f.GPU != nil || f.NIC != nil {
-			found = true
-			if f.IOMMUGroup >= 0 {
-				groups = append(groups, f.IOMMUGroup)
-			}
+		f := &functions.Functions[i]
+		found = found || f.GPU != nil || f.NIC != nil
+		if (f.GPU != nil || f.NIC != nil) && f.IOMMUGroup >= 0 {
+			groups = append(groups, f.IOMMUGroup)
 		}
 	}
-	if !found {
-		return IOMMU{Types: map[int]string{}}
+	if found {
+		st.IOMMU = ReadIOMMU(fs, groups, list)
+		st.Problems = append(st.Problems, st.IOMMU.Problems...)
 	}
-	return ReadIOMMU(fs, groups, list)
 }
 
 // models reads the names of the GPUs that their family's driver drives. One without a name is

@@ -128,11 +128,10 @@ type Inventory struct {
 	Problems []error
 }
 
-// Scan lists the RDMA devices and reads their ports: number, state, link layer and rate. Those of
-// devices without a PCI function are for advice and for publishing, and the physical states of ports
-// that are not ACTIVE for advice. It needs the PCI functions
-// to know which ports not to touch. When ctx ends, devices that have not
-// answered stay without ports.
+// Scan lists the RDMA devices and reads their ports: number, state, link layer and rate. Ports of
+// devices without a PCI function are for advice and for publishing, and the physical states of
+// those that are not ACTIVE for advice. It needs the PCI functions to know which ports not to
+// touch. When ctx ends, devices that have not answered stay without ports.
 func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, what source.What) Inventory {
 	var s Scanner
 	return s.Scan(ctx, fs, functions, what)
