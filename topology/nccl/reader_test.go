@@ -42,6 +42,7 @@ func TestRefused(t *testing.T) {
 		{"no end", strings.TrimSuffix(good, "</system>"), "line 1: it ends within an element"},
 		{"cut off", good[:40], "line 1: text or a tag that NCCL does not read"},
 		{"a comment without end", good + "<!-- a", "line 1: a comment without end"},
+		{"a value behind the slash of a tag", with("/>", `/a="b">`), "line 1: text or a tag that NCCL does not read"},
 		{"no quotation marks", with(`"1"`, "1"), "line 1: text or a tag that NCCL does not read"},
 		{"a value of 254 characters", with("0x030200", strings.Repeat("0", 254)), "line 1: a value of more than 253 characters"},
 		{"a value of 253 characters", with("0x030200", strings.Repeat("0", 253)), ""},
