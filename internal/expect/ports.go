@@ -2,6 +2,7 @@ package expect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/source/family"
@@ -109,7 +110,8 @@ func (f *facts) nearestRate(want Range) Check {
 	t := f.tally()
 	var nearest []*pci.Function
 	for i, gpu := range f.Matrix.GPUs {
-		near := f.Matrix.NearFunctions(i)
+		// As gdr.rate counts them: not a virtual function beside its physical one.
+		near := slices.DeleteFunc(f.Matrix.NearFunctions(i), func(fn *pci.Function) bool { return f.PCI.Physical(fn) != nil })
 		nearest = append(nearest, near...)
 		switch {
 		case !gpu.Eligible:
@@ -120,7 +122,7 @@ func (f *facts) nearestRate(want Range) Check {
 		}
 		state, best := tristate.False, "no active port"
 		fastest := 0.0
-		// As gdr.rate counts them: a subfunction's port too.
+		// A subfunction's port too.
 		ports, all := f.RDMA.PortsOf(near, true)
 		if !all || !f.counted() { // an unidentified function may be one of the nearest
 			state = tristate.Unknown
