@@ -94,6 +94,12 @@ func (r *Recorder) list(name string) *asked {
 	})
 }
 
+// The largest kallsyms and the largest other file that a reader takes, and a byte more.
+const (
+	mostKallsyms = 128<<20 + 1
+	mostFile     = 4<<20 + 1
+)
+
 // Open implements host.Source. To open a directory it lists it.
 func (r *Recorder) Open(name string) (host.File, error) {
 	if dir, ok := strings.CutSuffix(name, "/"); ok {
@@ -105,10 +111,9 @@ func (r *Recorder) Open(name string) (host.File, error) {
 			return err
 		}
 		defer f.Close()
-		// The largest file that any reader takes, and the largest but for kallsyms.
-		most := int64(4<<20 + 1)
+		most := int64(mostFile)
 		if name == kallsyms {
-			most = 128 << 20
+			most = mostKallsyms
 		}
 		a.data, a.stop = io.ReadAll(io.LimitReader(f, most))
 		if int64(len(a.data)) == most {

@@ -2,7 +2,10 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"regexp"
@@ -46,47 +49,99 @@ func (r *Recording) Scrub() {
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("serial numbers, GUIDs, UUIDs and MACs replaced by numbers: %d", len(s.ids.numbers)),
 		fmt.Sprintf("users and host names overwritten: %d", s.users),
-		"/proc/kallsyms reduced to the first line and the symbols that matter, without addresses")
+		"/proc/kallsyms reduced to the first line and the symbols that matter, without addresses",
+		"a configuration of the kernel reduced to the options that matter")
 }
 
 const kallsyms = "proc/kallsyms"
 
-// reduce cuts files of which little is used down to that part.
+// reduce cuts a file of which little is used down to that part.
 func (a *answer) reduce(name string) {
-	base, ended := path.Base(name), a.stop == nil
-	isTopology := path.Ext(name) == ".xml"
+	part, ended, size := partOf(name), a.stop == nil, len(a.data)
 	switch {
-	case len(a.data) == 0:
+	case size == 0:
 	case name == kallsyms:
 		a.data = symbolLines(a.data, ended)
 	case name == "proc/cpuinfo": // the first CPU is enough
 		if i := bytes.Index(a.data, []byte("\n\n")); i >= 0 {
 			a.data, a.stop = a.data[:i+1], nil
 		}
-	case base == pci.ConfigFile && strings.HasPrefix(name, "sys/"):
-		whole := len(a.data)
-		if a.data = pci.OnlyACS(a.data); len(a.data) < whole {
+	case strings.HasPrefix(name, "sys/") && path.Base(name) == pci.ConfigFile:
+		if a.data = pci.OnlyACS(a.data); len(a.data) < size {
 			a.stop = ErrNotRecorded
 		}
-	case base != "vpd" && base != "modules.dep" && !isRoutes(name) && name != "proc/cmdline" && !isTopology && !isInformation(name):
+	case part == nil:
 	case !ended: // too large: its readers use nothing of it
-		a.data = bytes.Repeat([]byte("x"), len(a.data))
-	case base == "modules.dep":
-		a.data = peerLines(a.data)
-	case name == "proc/cmdline":
-		a.data = iommuWords(a.data)
-	case isRoutes(name):
-		a.data = platform.WithoutAddresses(name, a.data)
-	case isTopology:
-		overwriteTopology(a.data)
-	case isInformation(name):
-		a.data = informationLines(a.data)
+		a.data = bytes.Repeat([]byte("x"), size)
+	default:
+		a.data = part(a.data)
 	}
 }
 
-func isRoutes(name string) bool {
-	return name == platform.RoutesFile || name == platform.RoutesFileIPv6
+// partOf returns the function that cuts a file down, unless its readers use all of it.
+func partOf(name string) func([]byte) []byte {
+	switch base := path.Base(name); {
+	case base == "vpd": // its identifiers are replaced later on
+		return func(vpd []byte) []byte { return vpd }
+	case base == "modules.dep":
+		return peerLines
+	case name == "proc/cmdline":
+		return iommuWords
+	case name == "proc/config.gz":
+		return packedOptionLines
+	case strings.HasPrefix(name, "boot/config-"), strings.HasPrefix(name, "lib/modules/") && base == "config":
+		return optionLines
+	case isRoutes(name):
+		return func(table []byte) []byte { return platform.WithoutAddresses(name, table) }
+	case path.Ext(name) == ".xml":
+		return overwriteTopology
+	case isInformation(name):
+		return informationLines
+	}
+	return nil
 }
+
+// packedOptionLines does to a packed kernel configuration what optionLines does.
+func packedOptionLines(packed []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return packed
+	}
+	config, err := io.ReadAll(io.LimitReader(r, mostFile))
+	if err != nil || len(config) == mostFile {
+		return packed
+	}
+	var kept bytes.Buffer
+	w := gzip.NewWriter(&kept)
+	if _, err := w.Write(optionLines(config)); err != nil || w.Close() != nil {
+		return packed
+	}
+	return kept.Bytes()
+}
+
+// optionLines returns the lines of a kernel's configuration about options that matter to a
+// family of GPUs.
+func optionLines(config []byte) []byte {
+	var names []string
+	for _, gpu := range family.Every().GPUs {
+		for _, option := range gpu.KernelOptions {
+			names = append(names, option.Name, cmp.Or(option.Always, option.Name))
+		}
+	}
+	decides := regexp.MustCompile(`CONFIG_(` + strings.Join(names, "|") + `)\b`)
+	if !regexp.MustCompile(`(^|\n)CONFIG_`).Match(config) { // not a configuration
+		return config
+	}
+	kept := []byte("...\nCONFIG_...\n")
+	for line := range bytes.Lines(config) {
+		if decides.Match(line) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+func isRoutes(name string) bool { return name == platform.RoutesFile || name == platform.RoutesFileIPv6 }
 
 // isInformation reports whether a file is what a driver says of one of its GPUs.
 func isInformation(name string) bool {

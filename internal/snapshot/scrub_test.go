@@ -1,8 +1,11 @@
 package snapshot
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -100,6 +103,34 @@ func TestPeerLines(t *testing.T) {
 	}
 }
 
+func TestOptionLines(t *testing.T) {
+	const head, lines = "...\nCONFIG_...\n", "CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n"
+	for config, want := range map[string]string{
+		"CONFIG_DEFAULT_HOSTNAME=\"node-7\"\n" + lines + "CONFIG_PCI_P2PDMA_OTHER=y\n": head + lines,
+		"# garbage, CONFIG_PCI_P2PDMA=y":                                               "# garbage, CONFIG_PCI_P2PDMA=y",
+		"CONFIG_X=y":                                                                   head,
+	} {
+		if got := string(optionLines([]byte(config))); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := io.WriteString(w, config); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+		r, err := gzip.NewReader(bytes.NewReader(packedOptionLines(packed.Bytes())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); string(got) != want || err != nil {
+			t.Errorf("packed: %q, %v, want %q", got, err, want)
+		}
+	}
+	if got := string(packedOptionLines([]byte("\x1f\x8bgarbage"))); got != "\x1f\x8bgarbage" {
+		t.Errorf("garbage became %q", got)
+	}
+}
+
 func TestIOMMUWords(t *testing.T) {
 	for cmdline, want := range map[string]string{
 		"BOOT_IMAGE=/vmlinuz root=UUID=6f1b0c9e intel_iommu=on iommu=pt password=secret": "... intel_iommu=on iommu=pt ...\n",
@@ -187,7 +218,7 @@ xxxxxx xx: xxxx-x
 		"<a host='x'><b></a> node-7": "<a host='x'><b></a> xxxx-x",
 	} {
 		data := []byte(text)
-		overwriteTopology(data)
+		_ = overwriteTopology(data)
 		if diff := cmp.Diff(want, string(data)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -203,7 +234,7 @@ func FuzzOverwriteTopology(f *testing.F) {
 	f.Add([]byte(`<system version="1"><!--a--b--><cpu numaid = '0' q="a='1'"><pci busid="0000:01:00.0" class="0x030200"/></cpu></system>`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := nccl.ParseFile(data)
-		overwriteTopology(data)
+		_ = overwriteTopology(data)
 		same, sameErr := nccl.ParseFile(data)
 		if !reflect.DeepEqual(file, same) || fmt.Sprint(err) != fmt.Sprint(sameErr) {
 			t.Fatalf("%v, %v; when overwritten %v, %v", file, err, same, sameErr)

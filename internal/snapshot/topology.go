@@ -9,9 +9,9 @@ import (
 )
 
 // overwriteTopology overwrites in an NCCL topology file comments, texts, attributes
-// that are not NCCL's, and everything after the first error. Its length and lines
-// stay, so that reading it gives the same result and the same errors.
-func overwriteTopology(data []byte) {
+// that are not NCCL's, and everything after the first error, in place. Its length and
+// lines stay, so that reading it gives the same result and the same errors.
+func overwriteTopology(data []byte) []byte {
 	text := bytes.Clone(data) // to NCCL a comment ends at the first "-->", whatever it contains
 	for _, at := range regexp.MustCompile(`(?s)<!--.*?-->`).FindAllIndex(data, -1) {
 		overwrite(data[at[0]:at[1]])
@@ -28,7 +28,7 @@ func overwriteTopology(data []byte) {
 		token, err := dec.Token()
 		if err != nil {
 			overwrite(data[min(int(dec.InputOffset())+1, len(data)):]) // the decoder has read one byte ahead
-			return
+			return data
 		}
 		raw := data[from:dec.InputOffset()]
 		switch t := token.(type) {
