@@ -26,16 +26,12 @@ func (k *kernel) in(dir below) Source {
 	return opened{dir, fd}
 }
 
-func (o opened) openat(name string, flags int) (int, error) {
+func (o opened) Open(name string) (File, error) {
 	how := unix.OpenHow{
-		Flags:   uint64(flags | unix.O_CLOEXEC), //nolint:gosec // open flags are not negative
+		Flags:   forReading | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 	}
-	return unix.Openat2(o.fd, name, &how)
-}
-
-func (o opened) Open(name string) (File, error) {
-	fd, err := o.openat(name, forReading)
+	fd, err := unix.Openat2(o.fd, name, &how)
 	if err != nil {
 		return o.below.Open(name)
 	}
@@ -43,18 +39,13 @@ func (o opened) Open(name string) (File, error) {
 }
 
 func (o opened) Names(name string) ([]string, error) {
-	if name == "." {
-		if _, err := unix.Seek(o.fd, 0, unix.SEEK_SET); err != nil {
-			return nil, PathError("readdir", o.dir, err)
-		}
-		return namesIn(o.fd, o.dir)
-	}
-	fd, err := o.openat(name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
+	if name != "." {
 		return o.below.Names(name)
 	}
-	defer unix.Close(fd)
-	return namesIn(fd, o.name(name))
+	if _, err := unix.Seek(o.fd, 0, unix.SEEK_SET); err != nil {
+		return nil, PathError("readdir", o.dir, err)
+	}
+	return namesIn(o.fd, o.dir)
 }
 
 func (o opened) Link(name string) (string, error) {
