@@ -155,6 +155,9 @@ func isInformation(name string) bool {
 func informationLines(text []byte) []byte {
 	var kept []byte
 	n := platform.ParseInformation(text)
+	if n.Model != "" { // it tells virtual GPUs
+		kept = fmt.Appendf(kept, "Model: \t\t %s\n", n.Model)
+	}
 	if n.UUID != "" {
 		kept = fmt.Appendf(kept, "GPU UUID: \t %s\n", n.UUID)
 	}
