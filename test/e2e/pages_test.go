@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -129,6 +131,11 @@ func TestPagesCommands(t *testing.T) {
 	}
 	rolledOut(t)
 	install(t, "mpijobs.yaml") // of an example
+	// Which a controller creates in every namespace.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := shared.admin.kube.CoreV1().ServiceAccounts(agentName).Create(t.Context(), account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
 	kubeconfig, err := shared.kubeconfig(t.TempDir(), "admin", shared.admin.token)
 	if err != nil {
 		t.Fatal(err)
