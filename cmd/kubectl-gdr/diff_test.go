@@ -96,10 +96,14 @@ kernel       -     6.8.0-45-generic    6.8.0-49-generic (1 of 2)   node-0102
 `, ""}, // of two the first is the majority
 		{"none", "-l pool=none", 0, "", "no node matches\n"},
 		{"published labels need no Nodes", "-l gdr.level=PXB", 0, "", "no node matches\n"},
-		{"one missing", "node-0098 n7", 1, title + "1 node, alike\n\n1 node of 1 kind: 1 alike, 0 differ\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n"},
-		{"older agents", "-n older", 1, "0 nodes of 0 kinds: 0 alike, 0 differ\nnot compared, older agent: n1, n2\n",
-			"gdr-features: no agent of these nodes publishes what diff compares; are they of an older version?\n"},
+		{
+			"one missing", "node-0098 n7", 1, title + "1 node, alike\n\n1 node of 1 kind: 1 alike, 0 differ\n",
+			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n",
+		},
+		{
+			"older agents", "-n older", 1, "0 nodes of 0 kinds: 0 alike, 0 differ\nnot compared, older agent: n1, n2\n",
+			"gdr-features: no agent of these nodes publishes what diff compares; are they of an older version?\n",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out, errs strings.Builder

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,9 +80,7 @@ func TestInUse(t *testing.T) {
 	base := attrs{"state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400"}
 	and := func(more ...string) attrs {
 		a := attrs{}
-		for key, value := range base {
-			a[key] = value
-		}
+		maps.Copy(a, base)
 		for i := 0; i < len(more); i += 2 {
 			a[more[i]] = more[i+1]
 		}

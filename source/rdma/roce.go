@@ -85,7 +85,7 @@ func parseMTU(text string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%.60q is not an mtu", text)
 	}
-	return int(n), nil //nolint:gosec // of 31 bits
+	return int(n), nil
 }
 
 // roceHeaders are the bytes that the kernel leaves to headers in the mtu of a network device:

@@ -59,7 +59,7 @@ func TestRoCE(t *testing.T) {
 			for i := 4; i < 60; i++ {
 				put(t, dir, fmt.Sprint(port, "gids/", i), noGID+"\n")
 			}
-			gidEntry(t, dir, port, 40, v4GID, RoCEv2, "eth0")
+			gidEntry(t, dir, 40, v4GID, RoCEv2)
 		}, "MTU 4096 no GID"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,10 +68,10 @@ func TestRoCE(t *testing.T) {
 			put(t, dir, port+"link_layer", "Ethernet\n")
 			put(t, dir, port+"rate", "400 Gb/sec (4X NDR)\n")
 			put(t, dir, function+"net/eth0/mtu", "9000\n")
-			gidEntry(t, dir, port, 0, localGID, "IB/RoCE v1", "eth0")
-			gidEntry(t, dir, port, 1, localGID, RoCEv2, "eth0")
-			gidEntry(t, dir, port, 2, v4GID, "IB/RoCE v1", "eth0")
-			gidEntry(t, dir, port, 3, v4GID, RoCEv2, "eth0")
+			gidEntry(t, dir, 0, localGID, "IB/RoCE v1")
+			gidEntry(t, dir, 1, localGID, RoCEv2)
+			gidEntry(t, dir, 2, v4GID, "IB/RoCE v1")
+			gidEntry(t, dir, 3, v4GID, RoCEv2)
 			tc.change(dir)
 			fs, err := host.Open(host.Options{Root: dir})
 			if err != nil {
@@ -103,11 +103,12 @@ func TestRoCE(t *testing.T) {
 	}
 }
 
-// gidEntry writes an entry of the GID table of the port in a directory.
-func gidEntry(t *testing.T, dir, port string, index int, address, kind, device string) {
+// gidEntry writes an entry of eth0 in the GID table of a port of mlx5_0.
+func gidEntry(t *testing.T, dir string, index int, address, kind string) {
 	t.Helper()
+	const port = "sys/class/infiniband/mlx5_0/ports/1/"
 	n := strconv.Itoa(index)
 	put(t, dir, port+"gids/"+n, address+"\n")
 	put(t, dir, port+"gid_attrs/types/"+n, kind+"\n")
-	put(t, dir, port+"gid_attrs/ndevs/"+n, device+"\n")
+	put(t, dir, port+"gid_attrs/ndevs/"+n, "eth0\n")
 }
