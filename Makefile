@@ -39,7 +39,7 @@ test: ## run the tests (1 min)
 
 # Modules of their own, and the build tags of their tests.
 MODULES = hack/release examples/nfd-worker examples/levels test/chart test/monitoring test/browser test/dra test/e2e
-TAGS    = image,release,packages,vm,faults,nccl,frameworks,worker,slurm,fleet,gpuoperator,compatibility
+TAGS    = image,release,packages,vm,faults,nccl,frameworks,worker,slurm,fleet,gpuoperator,compatibility,userspace
 
 .PHONY: lint
 lint: ## run the linters and check go.mod, in every module (3 min)

@@ -30,7 +30,8 @@ check() {
 		;;
 	vulncheck) ./hack/vulncheck.sh golang.org/x/vuln/cmd/govulncheck@v1.1.4 ;; #: known vulnerabilities (vuln.go.dev)
 	image) #: the image as the DaemonSet's Pod (root, buildah, runc)
-		make image
+		make build image
+		./test/userspace/build.sh bullseye bookworm
 		"$go" test "${uncached[@]}" -tags image ./test/image
 		;;
 	release) #: a release, twice; COLD=1 (buildah, skopeo, rpm, qemu-user)
@@ -42,6 +43,11 @@ check() {
 		./test/release/build.sh one
 		./test/packages/build.sh test/release/.bin/one/gdr-features_1.0.0-1_amd64.deb
 		"$go" test "${uncached[@]}" -v -tags packages ./test/packages
+		;;
+	userspace) #: images with the RDMA libraries of four Debians (root)
+		./test/userspace/build.sh bullseye bookworm trixie sid
+		make build
+		"$go" test "${uncached[@]}" -tags userspace ./test/userspace
 		;;
 	worker) #: our sources in NFD's worker
 		"$go" test "${uncached[@]}" -tags worker ./nfdsource

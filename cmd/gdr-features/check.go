@@ -2,14 +2,14 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/mechanism"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/topology"
@@ -17,7 +17,8 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var format, level, expected, gpus string
+	var format, level, expected string
+	var pod podOptions
 	var inPod bool
 	c := &cobra.Command{
 		Use:   "check",
@@ -34,6 +35,11 @@ about the GPUs and NICs of the container. The GPUs are those that CUDA_VISIBLE_D
 ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave to this process, or those of --gpus. The last lines say what is wrong, as
 Kubernetes shows them of a container that failed (docs/pod.md).
 
+It also reads, without running them, the libraries of the container, or of --image: an
+unpacked image. It tells whether programs there can open these NICs, and whether the
+frameworks that are there, or the one of --for, register GPU memory in a way that the
+node has (docs/mechanisms.md). With --root beside --image only the image is judged.
+
 With --expect it compares the machine with what the file expects of machines of its
 type (docs/expect.md) and prints a line for each deviation.
 
@@ -43,6 +49,8 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 		Example: `  gdr-features check
   gdr-features check --level PXB && start-training
   gdr-features check --pod --level PXB               # in an initContainer, before the job
+  gdr-features check --pod --for mooncake            # in the job's own container
+  gdr-features --root node7 check --pod --image job  # job: an unpacked image; node7: a snapshot
   gdr-features check --expect fleet.yaml
   gdr-features check -o json | jq -r '.findings[] | select(.status != "OK") | .fix'`,
 		Args: cobra.NoArgs,
@@ -57,11 +65,16 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			}
 			o := report.ForCheck.Expecting(want)
 			var wrong error
-			switch {
-			case inPod:
-				o = o.InPod(report.Pod{Variables: environment(frameworks.Read()), ReadFile: readNamed, GPUs: chooseGPUs(gpus, &wrong)})
-			case gpus != "":
-				return errors.New("--gpus goes with --pod")
+			if inPod {
+				judged, closeImage, err := a.inPod(pod)
+				if err != nil {
+					return err
+				}
+				defer closeImage()
+				judged.GPUs = chooseGPUs(pod.gpus, &wrong)
+				o = o.InPod(judged)
+			} else if err := withoutPod(cmd.Flags()); err != nil {
+				return err
 			}
 			r, err := a.collect(cmd.Context(), o)
 			if err := cmp.Or(err, wrong); err != nil {
@@ -84,7 +97,10 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	c.Flags().BoolVar(&inPod, "pod", false, "also judge the container that this process runs in")
 	cli.Output(c, &format, "table, wide or json", "table", "wide", "json")
 	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
-	c.Flags().StringVar(&gpus, "gpus", "", "with --pod: judge for these GPUs, as env takes them; by default those that CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave")
+	c.Flags().StringVar(&pod.image, "image", "", "with --pod: judge the libraries in this directory, an unpacked image; by default those of this container")
+	c.Flags().StringVar(&pod.framework, "for", "", "with --pod: judge the ways to GPU memory of this framework alone: "+strings.Join(mechanism.Names(), ", "))
+	cli.Words(c, "for", mechanism.Names()...)
+	c.Flags().StringVar(&pod.gpus, "gpus", "", "with --pod: judge for these GPUs, as env takes them; by default those that CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave")
 	machineflags.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c

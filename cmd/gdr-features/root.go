@@ -100,7 +100,7 @@ variables are ignored.`,
 	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.logCommand()}
 	recording := a.snapshotCommand()
 	c.AddCommand(judging...)
-	c.AddCommand(recording, a.runCommand(), a.nodesCommand(), a.slicesCommand(), cli.VersionCommand("gdr-features", version))
+	c.AddCommand(recording, a.runCommand(), a.nodesCommand(), a.slicesCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range append(judging, c) {
 		variables[command] = machineflags.ReportFlags
 	}

@@ -45,7 +45,7 @@ type program struct {
 	flags cli.Nodes
 }
 
-// command is kubectl gdr, which shows nodes, with the commands diff, slices and log below it.
+// command is kubectl gdr, which shows nodes, with the commands diff, slices, log and image below it.
 func command(s streams, page io.Writer) *cobra.Command {
 	ofNodes, ofSlices, ofDiff := &program{streams: s, page: page}, &program{streams: s, page: page}, &program{streams: s, page: page}
 	c, below, diff := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags), cli.DiffCommand(&ofDiff.flags)
@@ -58,7 +58,7 @@ func command(s streams, page io.Writer) *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
 	log := cli.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
-	c.AddCommand(diff, below, log.Command("kubectl gdr", ""))
+	c.AddCommand(diff, below, log.Command("kubectl gdr", ""), cli.ImageCommand(s.out, os.Getenv))
 	return c
 }
 

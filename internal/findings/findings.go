@@ -129,7 +129,7 @@ func (f *judged) checks() []check {
 		return prerequisites
 	}
 	if f.Pod != nil {
-		return slices.Concat(prerequisites, advice, inPod)
+		return slices.Concat(prerequisites, advice, f.Pod.checks())
 	}
 	return slices.Concat(prerequisites, advice)
 }

@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
+	"gdr-features/internal/image"
 	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -27,6 +28,12 @@ type Pod struct {
 	// the GPUs in question were chosen, and GPUs is how many GPUs the container has.
 	Selected frameworks.Selection
 	GPUs     int
+	// Image is what the container's image has; nil where it is not judged, and where it could
+	// not be read (ImageUnread). Elsewhere: it is the image of another container than this one.
+	Image                  *image.Image
+	ImageUnread, Elsewhere bool
+	// For names the framework in question; "" for all that the image has.
+	For string
 	// Environment are the variables of the environment and the files that they name.
 	Environment frameworks.Environment
 }
@@ -49,8 +56,21 @@ func (p *Pod) usable(node string, here tristate.State) tristate.State {
 	return here
 }
 
-// inPod are the checks of a container.
-var inPod = []check{gpuNodes, verbsNodes, lockedMemory, roceGIDs, gidIndex, switchedOff, nicVariables, podIBGDA}
+// inPod are the checks of a container: what it lets its processes do, what variables and its
+// libraries do.
+var (
+	inContainer = []check{gpuNodes, verbsNodes, lockedMemory, roceGIDs, gidIndex}
+	inPod       = slices.Concat(inContainer, []check{switchedOff, nicVariables, podIBGDA}, inImage)
+)
+
+// checks are those of a container. Of one that is elsewhere nothing is known but its image and
+// its variables.
+func (p *Pod) checks() []check {
+	if p.Elsewhere {
+		return inPod[len(inContainer):]
+	}
+	return inPod
+}
 
 // AboutPod reports whether a finding is about the container.
 func AboutPod(found *Finding) bool {

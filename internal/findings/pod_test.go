@@ -1,6 +1,7 @@
 package findings_test
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -38,6 +39,8 @@ type container struct {
 	t         *testing.T
 	dir       string
 	variables map[string]string
+	image     fs.FS  // nil: not judged
+	framework string // --for
 }
 
 func newContainer(t *testing.T, description string) *container {
@@ -46,7 +49,7 @@ func newContainer(t *testing.T, description string) *container {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &container{m, t, m.Tree(t, m.Ready()), map[string]string{}}
+	c := &container{Machine: m, t: t, dir: m.Tree(t, m.Ready()), variables: map[string]string{}}
 	m.Container(t, c.dir, []int{0, 1}, m.RDMADevices()...)
 	c.locked("unlimited", 0, 0, 0)
 	m.GIDs(t, c.dir, withAddress...)
@@ -76,10 +79,10 @@ func (c *container) write(name, text string) {
 // report reads and judges the container.
 func (c *container) report() *report.Report {
 	c.t.Helper()
-	fs, err := host.Open(host.Options{Root: c.dir})
+	machine, err := host.Open(host.Options{Root: c.dir})
 	c.check(err)
-	defer fs.Close()
-	r := report.Collect(c.t.Context(), fs, report.ForCheck.InPod(report.Pod{Variables: c.variables, ReadFile: os.ReadFile}))
+	defer machine.Close()
+	r := report.Collect(c.t.Context(), machine, report.ForCheck.InPod(report.Pod{Variables: c.variables, ReadFile: os.ReadFile, Image: c.image, For: c.framework}))
 	return &r
 }
 
@@ -112,7 +115,7 @@ func podFailures() []podFailure {
 		}
 	}
 	const fail, warn = findings.Fail, findings.Warn
-	return []podFailure{
+	return slices.Concat(imageFailures(), []podFailure{
 		{name: "no GPU", broken: func(c *container) { c.remove("dev/nvidia0"); c.remove("dev/nvidia1") }, status: fail, code: "GPUNodeMissing", text: "2 GPUs", evidence: "/dev/nvidia0=absent", fix: "resources.limits"},
 		{name: "no GPU, of which the driver says nothing", broken: func(c *container) { c.remove("proc/driver/nvidia/gpus") }, status: fail, code: "GPUNodeMissing", evidence: "/proc/driver/nvidia/gpus/0000:13:00.0/information=absent", fix: "nvidia.com/gpu"},
 		{name: "no render node", on: strings.ReplaceAll(roce, "gpu 10de:2330", "accel 1002:74a1"), broken: func(c *container) { c.remove("dev/dri") }, status: fail, code: "GPUNodeMissing", evidence: "/dev/dri/renderD128=absent", fix: "amd.com/gpu"},
@@ -188,7 +191,7 @@ func podFailures() []podFailure {
 				c.write("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \"\"\nRegistryDwordsPerDevice: \"\"\n")
 			},
 		},
-	}
+	})
 }
 
 // TestPodFailures: each change to a container in which all is right gives the finding that

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-var gidIndexes = [...]string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX"}
+var gidIndexes = [...]string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX", "MC_GID_INDEX"}
 
 // GIDIndex is a variable with which a framework takes one entry of the GID table of every
 // RoCE port, in place of one that it chooses.
@@ -18,7 +18,8 @@ type GIDIndex struct {
 // GIDIndexes returns the variables that name an entry: a number; NCCL and NVSHMEM choose
 // where it is negative, UCX with "auto" (nccl src/transport/net_ib/connect.cc,
 // ncclIbGetGidIndex; nvshmem src/modules/transport/common/transport_ib_common.h,
-// ib_get_gid_index; ucx src/uct/ib/base/ib_iface.c, uct_ib_iface_init_roce_gid_info).
+// ib_get_gid_index; ucx src/uct/ib/base/ib_iface.c, uct_ib_iface_init_roce_gid_info). Mooncake
+// takes its own variable, else NCCL's (Mooncake mooncake-transfer-engine/src/config.cpp).
 func GIDIndexes(variables map[string]string) []GIDIndex {
 	var all []GIDIndex
 	for _, name := range gidIndexes {

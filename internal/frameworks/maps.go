@@ -151,6 +151,10 @@ func writeMooncake(m *assign.Assignment) Settings {
 		Notes: []string{"Mooncake reads the map from a file (-o file): " + mooncakeVariable + "=FILE."},
 	}
 	s.usePort(m.Near())
+	if v := &m.Node.Verdict; (Ways{v.Peermem, v.DMABuf}).onlyDMABuf() {
+		s.Variables = append(s.Variables, Variable{"WITH_NVIDIA_PEERMEM", "0"}) // internal/mechanism has the sources
+		s.Notes = append(s.Notes, "DMA-BUF is the only way to GPU memory here, which Mooncake 0.3.11 and newer uses with WITH_NVIDIA_PEERMEM=0.")
+	}
 	return s
 }
 

@@ -51,6 +51,7 @@ var table = [...]struct {
 	{"UCX_IB_GPU_DIRECT_RDMA", ucxGPUDirect},            // src/uct/ib/base/ib_md.c
 	{"NVSHMEM_REMOTE_TRANSPORT", nvshmemTransport},      // src/host/transport/transport.cpp
 	{"NVSHMEM_IB_DISABLE_DMABUF", nvshmemWithoutDMABuf}, // src/modules/transport/ibrc/ibrc.cpp
+	{"MC_FORCE_TCP", mooncakeTCP},                       // kvcache-ai/Mooncake mooncake-common/src/environ.cpp
 }
 
 // Switches returns which variables keep frameworks from using GPUDirect RDMA for the GPUs in
@@ -235,11 +236,20 @@ func ucxTransports(j *switches, value string) (string, bool) {
 			return fmt.Sprintf("UCX does not know GPU memory without %s; %s", memory, ucxAside), false
 		}
 	}
-	if !slices.ContainsFunc(ucxAliases["ib"], selected) {
+	switch mnnvl := j.variables[ucxMNNVL]; {
+	case slices.ContainsFunc(ucxAliases["ib"], selected):
+	case exclude || !selected("cuda_ipc"):
 		return "UCX uses no transport of InfiniBand or RoCE (rc, dc)", true
+	case switchedOn(mnnvl): // NVLink reaches the other nodes (ai-dynamo/nixl#1614)
+	default:
+		return "UCX uses no transport of InfiniBand or RoCE (rc, dc); right only inside one NVLink domain (" + ucxMNNVL + "=y says that it is meant)", false
 	}
 	return "", false
 }
+
+// ucxMNNVL lets UCX's cuda_ipc reach GPUs of other nodes over NVLink, as in an NVL72; "try" is
+// the default (src/uct/cuda/cuda_ipc/cuda_ipc_md.c).
+const ucxMNNVL = "UCX_CUDA_IPC_ENABLE_MNNVL"
 
 // ucxAside is where UCX need not use GPUDirect RDMA: NCCL's jobs are often started by an MPI
 // that is told to use TCP.
@@ -289,14 +299,34 @@ func nvshmemTransport(j *switches, value string) (string, bool) {
 // themselves.
 func AsksIBGDA(variables map[string]string) bool { return switchedOn(variables[EnableIBGDA]) }
 
+// mooncakeTCP: any value counts (mooncake-transfer-engine/src/transfer_engine_impl.cpp).
+func mooncakeTCP(*switches, string) (string, bool) { return "Mooncake uses TCP", true }
+
+// Variables about NCCL's GIN, with which GPUs start transfers themselves
+// (src/gin/gin_host.cc, src/transport/net_ib/gin.cc).
+const (
+	GINType   = "NCCL_GIN_TYPE"
+	GINEnable = "NCCL_GIN_ENABLE"
+	CuMem     = "NCCL_CUMEM_ENABLE"
+	CrossNIC  = ncclCross
+	MergeNICs = ncclMerge
+)
+
+// Zero reports whether a variable is set to a number that is 0.
+func Zero(value string) bool { return isZero(value) }
+
+// Allocators are the variables of PyTorch's allocator of GPU memory
+// (pytorch/pytorch c10/core/AllocatorConfig.cpp, c10/cuda/CUDAAllocatorConfig.cpp).
+var Allocators = [...]string{"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"}
+
 // Read are the names of all variables that this package looks at.
 func Read() []string {
 	names := Judged()
 	for _, row := range table {
 		names = append(names, row.name)
 	}
-	names = append(names, ncclMerge, ncclCross, EnableIBGDA, IBGDAHandler, HCAPrefix)
-	return slices.Concat(names, gidVariables(), Selectors[:])
+	names = append(names, ncclMerge, ncclCross, ucxMNNVL, GINType, GINEnable, CuMem, EnableIBGDA, IBGDAHandler, HCAPrefix)
+	return slices.Concat(names, gidVariables(), Selectors[:], Allocators[:])
 }
 
 func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {

@@ -86,6 +86,11 @@ func TestSwitches(t *testing.T) {
 		{near, "UCX_TLS=rc,gdr_copy", both, part},
 		{near, "UCX_TLS=tcp", both, part}, // of an MPI beside NCCL
 		{near, "UCX_TLS=tcp,cuda", both, whole},
+		{near, "UCX_TLS=cuda_copy,cuda_ipc,tcp", both, part}, // right inside one NVLink domain
+		{near, "UCX_TLS=cuda_copy,cuda_ipc,tcp;UCX_CUDA_IPC_ENABLE_MNNVL=y", both, none},
+		{near, "UCX_TLS=cuda_copy,cuda_ipc,tcp;UCX_CUDA_IPC_ENABLE_MNNVL=n", both, part},
+		{near, "UCX_TLS=cuda_copy,tcp;UCX_CUDA_IPC_ENABLE_MNNVL=y", both, whole},
+		{near, "MC_FORCE_TCP=0", both, whole}, // any value counts
 		{near, "UCX_TLS=^ib", both, whole},
 		{near, "UCX_TLS=^rc", both, none},
 		{near, "UCX_TLS=^cuda", both, part},

@@ -34,7 +34,11 @@ func CheckPod(w io.Writer, r *report.Report, limit topology.Level, wide bool) er
 	if n := len(reasons); n > mostReasons {
 		reasons = append(reasons[:mostReasons-1], fmt.Sprintf("and %d more", n-mostReasons+1))
 	}
-	_, err := fmt.Fprintf(w, "\nThis container is not ready for GPUDirect RDMA:\n%s\n", strings.Join(reasons, "\n"))
+	judged := "container"
+	if r.Pod.Elsewhere {
+		judged = "image"
+	}
+	_, err := fmt.Fprintf(w, "\nThis %s is not ready for GPUDirect RDMA:\n%s\n", judged, strings.Join(reasons, "\n"))
 	return err
 }
 

@@ -1,11 +1,15 @@
 package report
 
 import (
+	"context"
+	"io/fs"
 	"slices"
+	"time"
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/frameworks"
+	"gdr-features/internal/image"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -16,9 +20,32 @@ type Pod struct {
 	Variables map[string]string
 	// ReadFile reads the files that variables name.
 	ReadFile func(name string) ([]byte, error)
+	// Image is the file tree of the container, or of its unpacked image; nil to judge none.
+	// Elsewhere: the job does not run in this container, but from that image.
+	Image     fs.FS
+	Elsewhere bool
+	// For names the framework in question; "" for all that the image has.
+	For string
 	// GPUs are those in question, of GPUsHere; nil for those that the variables leave.
 	GPUs func(r *Report) []int
 }
+
+// readImage finds out what the image of a container has.
+func (rd *Reader) readImage(ctx context.Context, r *Report) {
+	tree, variables := rd.options.Pod.Image, rd.options.Pod.Variables
+	if tree == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
+	defer cancel()
+	_ = rd.image.start("libraries of the image", func() (*image.Image, error) { return image.Read(tree, variables), nil })(ctx)
+	if rd.image.addProblems(r, nil); rd.image.err == nil {
+		r.problem(rd.image.value.Problems...)
+	}
+}
+
+// imageTimeout is how long reading the libraries of an image may take.
+const imageTimeout = 10 * time.Second
 
 // podFacts are the facts for findings about a container; nil where they are not asked for.
 func (rd *Reader) podFacts(r *Report) *findings.Pod {
@@ -26,7 +53,7 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	if o == nil {
 		return nil
 	}
-	p := &findings.Pod{Container: rd.pod.value, Visible: &r.Visible}
+	p := &findings.Pod{Container: rd.pod.value, Visible: &r.Visible, Image: rd.image.value, ImageUnread: rd.image.err != nil, Elsewhere: o.Elsewhere, For: o.For}
 	// The GPUs in question are those of the container. Where it has none, its other devices
 	// are judged as if it had all.
 	ineligible := func(gpu int) bool { return !r.Matrix.GPUs[gpu].Eligible }

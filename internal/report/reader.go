@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
+	"gdr-features/internal/image"
 	"gdr-features/internal/label/derive"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -52,6 +53,7 @@ type Reader struct {
 	file    part[*nccl.File]
 	visible part[platform.Devices]
 	pod     part[platform.Container]
+	image   part[*image.Image]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
 	want    *expect.File // of the machine, now
@@ -115,6 +117,9 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	rd.acs.addProblems(&r, nil)
 	if rd.options.What.Process {
 		rd.readVisible(ctx, &r)
+	}
+	if rd.options.Pod != nil {
+		rd.readImage(ctx, &r)
 	}
 	if rd.options.AskVerbs != nil {
 		rd.probeVerbs(ctx, &r)
@@ -300,7 +305,7 @@ func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	})(ctx)
 	r.Visible = rd.visible.value
 	rd.visible.addProblems(r, r.Visible.Problems)
-	if rd.options.Pod == nil {
+	if rd.options.Pod == nil || rd.options.Pod.Elsewhere {
 		return
 	}
 	var eligible []*rdma.Device

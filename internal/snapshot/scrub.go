@@ -141,7 +141,9 @@ func optionLines(config []byte) []byte {
 	return kept
 }
 
-func isRoutes(name string) bool { return name == platform.RoutesFile || name == platform.RoutesFileIPv6 }
+func isRoutes(name string) bool {
+	return name == platform.RoutesFile || name == platform.RoutesFileIPv6
+}
 
 // isInformation reports whether a file is what a driver says of one of its GPUs.
 func isInformation(name string) bool {

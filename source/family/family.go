@@ -159,7 +159,8 @@ type NIC struct {
 	// client; the zero value for a family that has no such clients.
 	PeerMemory PeerMemory
 	// IBGDA: NVSHMEM has GPUs write to the doorbells of these NICs (NVIDIA/nvshmem 3.5.1,
-	// src/modules/transport/ibgda/ibgda.cpp, which leaves out all others).
+	// src/modules/transport/ibgda/ibgda.cpp, which leaves out all others), and so has NCCL's
+	// GIN of type GDAKI (NVIDIA/nccl src/transport/net_ib/gin.cc, IB_PROVIDER_MLX5).
 	IBGDA bool
 	// PCIeMapping: what uses these NICs asks NVIDIA's driver for a DMA-BUF that is mapped
 	// over PCIe, also where GPU and CPU share memory over C2C.
@@ -179,6 +180,8 @@ type NIC struct {
 	NetDevMTU bool
 	// Uverbs is how its devices are asked through /dev/infiniband/uverbsN.
 	Uverbs Uverbs
+	// Provider is the part of libibverbs that opens its devices.
+	Provider Provider
 	// Help is what remedies name.
 	Help Help
 }
@@ -243,6 +246,19 @@ type Uverbs struct {
 	// words is followed by zeros up to four, as the kernel reads up to eight bytes from
 	// another place (uverbs_attr_ptr_is_inline) and takes zeros behind a structure.
 	Context []uint32
+}
+
+// Provider is the part of libibverbs that opens the devices of a family: the library
+// lib<Name>-rdmav<N>.so, of rdma-core or of the vendor.
+type Provider struct {
+	// Name is that of its file, and of the line in /etc/libibverbs.d; "" where it is the
+	// family's.
+	Name string
+	// Since is the first release of rdma-core that has it; "" for all that are in use.
+	Since string
+	// DataDirect are the functions, "name@version", by which programs use data-direct
+	// functions; nil for a family that has none.
+	DataDirect []string
 }
 
 // NIC returns the family of a NIC that counts, nil for any other function.

@@ -61,6 +61,10 @@ var mlx5 = NIC{
 		// the latter, Linux 5.7 and newer set no doorbell pages aside.
 		Context: []uint32{16, 4, 0, 0, 0, 0, 3, 0},
 	},
+	Provider: Provider{
+		// rdma-core providers/mlx5/libmlx5.map; NVIDIA/nccl src/misc/mlx5dvsymbols.cc
+		DataDirect: []string{"mlx5dv_reg_dmabuf_mr@MLX5_1.25", "mlx5dv_get_data_direct_sysfs_path@MLX5_1.25"},
+	},
 	Help: Help{
 		Product:     "ConnectX-4 or newer",
 		DMABufStack: "Linux 5.12 or newer, or MOFED 5.5 or newer",
@@ -252,6 +256,7 @@ var ionic = NIC{
 		// struct ionic_ctx_req (include/uapi/rdma/ionic-abi.h), which is reserved.
 		Context: []uint32{0, 0, 0, 0},
 	},
+	Provider: Provider{Since: "61"},
 	Help: Help{
 		Product:     "AMD Pensando",
 		DMABufStack: "Linux 6.18 or newer, or AMD's package ionic-dkms",

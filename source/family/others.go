@@ -58,6 +58,7 @@ var mana = NIC{
 	DMABuf:     "mana_ib_reg_user_mr_dmabuf",
 	LinkLayers: []string{"Ethernet"},
 	Uverbs:     Uverbs{Driver: 20}, // RDMA_DRIVER_MANA, whose context takes no request
+	Provider:   Provider{Name: "mana"},
 	Help:       Help{Product: "MANA", DMABufStack: "Linux 6.15 or newer"},
 }
 
@@ -84,6 +85,7 @@ var hns = NIC{
 	Drivers:    []string{"hns3"},
 	Module:     "hns_roce_hw_v2",
 	LinkLayers: []string{"Ethernet"},
+	Provider:   Provider{Name: "hns"},
 	Help:       Help{Product: "HNS RoCE"},
 }
 
@@ -123,6 +125,7 @@ var hfi1 = NIC{
 	Drivers:    []string{"hfi1"},
 	Module:     "hfi1",
 	LinkLayers: []string{"InfiniBand"},
+	Provider:   Provider{Name: "hfi1verbs"},
 	Help:       Help{Product: "Omni-Path"},
 }
 
@@ -185,5 +188,6 @@ var qib = NIC{
 	Drivers:    []string{"ib_qib"},
 	Module:     "ib_qib",
 	LinkLayers: []string{"InfiniBand"},
+	Provider:   Provider{Name: "ipathverbs"},
 	Help:       Help{Product: "InfiniPath"},
 }

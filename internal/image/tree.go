@@ -1,0 +1,196 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// What reading one tree may cost. A real image needs less than a tenth of each.
+const (
+	mostBytes   = 48 << 20 // read in all
+	mostSteps   = 200_000  // parts of paths looked up
+	mostLinks   = 40       // in one path: the kernel's own limit
+	mostEntries = 4096     // of one directory
+)
+
+var (
+	errLinks   = errors.New("too many links")
+	errLarge   = errors.New("more data than such files have")
+	errBudget  = errors.New("the tree costs more to read than any image")
+	errRegular = errors.New("not a regular file")
+)
+
+// tree reads files below a root. Links are followed within it, as if the root were "/".
+type tree struct {
+	fs          fs.FS
+	bytes       int64 // that may still be read
+	steps       int
+	directories map[string]place // where directories lead
+}
+
+// place is where a path leads, or why it leads nowhere.
+type place struct {
+	path string
+	err  error
+}
+
+func newTree(root fs.FS) *tree {
+	return &tree{fs: root, bytes: mostBytes, steps: mostSteps, directories: map[string]place{}}
+}
+
+// resolve follows every link in a path and returns the name of the file that it leads to,
+// relative to the root.
+func (t *tree) resolve(name string) (string, error) {
+	dir, base := path.Split(path.Clean("/" + name))
+	known, ok := t.directories[dir]
+	if !ok {
+		known.path, known.err = t.walk(dir)
+		t.directories[dir] = known
+	}
+	if known.err != nil {
+		return "", known.err
+	}
+	return t.walk(known.path + "/" + base)
+}
+
+func (t *tree) walk(name string) (string, error) {
+	todo, done, links := strings.Split(name, "/"), []string(nil), 0
+	for len(todo) > 0 {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			done = done[:max(0, len(done)-1)]
+			continue
+		}
+		if t.steps--; t.steps < 0 {
+			return "", errBudget
+		}
+		at := path.Join(append(slices.Clone(done), part)...)
+		info, err := fs.Lstat(t.fs, at)
+		switch {
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink == 0:
+			done = append(done, part)
+			continue
+		}
+		to, err := fs.ReadLink(t.fs, at)
+		if err != nil {
+			return "", err
+		}
+		if links++; links > mostLinks || len(to) > 4096 {
+			return "", &fs.PathError{Op: "open", Path: "/" + name, Err: errLinks}
+		}
+		if strings.HasPrefix(to, "/") {
+			done = nil
+		}
+		todo = append(strings.Split(to, "/"), todo...)
+	}
+	return path.Join(append([]string{"."}, done...)...), nil
+}
+
+// file is an open regular file whose reads count.
+type file struct {
+	io.ReaderAt
+	fs.File
+	t    *tree
+	path string // absolute
+	size int64
+}
+
+// open opens a regular file: opening a FIFO may never end.
+func (t *tree) open(name string) (*file, error) {
+	at, err := t.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := fs.Lstat(t.fs, at)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: "/" + at, Err: errRegular}
+	}
+	opened, err := t.fs.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := opened.(io.ReaderAt)
+	if !ok {
+		_ = opened.Close()
+		return nil, &fs.PathError{Op: "open", Path: "/" + at, Err: errors.ErrUnsupported}
+	}
+	return &file{reader, opened, t, "/" + at, info.Size()}, nil
+}
+
+func (f *file) ReadAt(to []byte, offset int64) (int, error) {
+	if f.t.bytes -= int64(len(to)); f.t.bytes < 0 {
+		return 0, errBudget
+	}
+	return f.ReaderAt.ReadAt(to, offset)
+}
+
+// read reads a whole file of at most limit bytes.
+func (t *tree) read(name string, limit int64) ([]byte, error) {
+	f, err := t.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if f.size > limit {
+		return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: errLarge}
+	}
+	data := make([]byte, f.size)
+	if n, err := f.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("/%s: %w", name, err)
+	} else {
+		data = data[:n]
+	}
+	return data, nil
+}
+
+// names lists a directory, sorted; only the first of very many. None where it is missing, or
+// is no directory.
+func (t *tree) names(dir string) ([]string, error) {
+	at, err := t.resolve(dir)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = fs.Lstat(t.fs, at); err == nil && !info.IsDir() {
+			return nil, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	opened, err := t.fs.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	lister, ok := opened.(fs.ReadDirFile)
+	if !ok {
+		return nil, &fs.PathError{Op: "readdir", Path: "/" + at, Err: errors.ErrUnsupported}
+	}
+	entries, err := lister.ReadDir(mostEntries)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	t.steps -= len(entries)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	slices.Sort(names)
+	return names, err
+}

@@ -1,0 +1,187 @@
+// Package mechanism is the table of how frameworks register GPU memory with NICs: by a peer
+// memory client of the kernel (nvidia-peermem), or by DMA-BUF. A node has one of these ways,
+// or both; where framework and node share none, registration fails, or the framework copies
+// through host memory. It is pure: rows are data, each cell with its source.
+package mechanism
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/tristate"
+)
+
+// Cell is one way of one framework.
+type Cell struct {
+	// Can reports whether the framework has this way; Unknown where no source says so.
+	Can tristate.State
+	// With is the variable without which it does not use the way, and Without the one with
+	// which it does not, "NAME=value" each; "" for none.
+	With, Without string
+	// Source is where that was read, "repository file@commit"; "" only where Can is Unknown.
+	Source string
+}
+
+// Row is what holds for some versions of a framework.
+type Row struct {
+	// Framework is the name, as in --for.
+	Framework string
+	// From is the first version of the row, and Before the first of the next row; "" for
+	// none.
+	From, Before string
+	// Peermem and DMABuf are the two ways.
+	Peermem, DMABuf Cell
+	// Through are the frameworks whose ways it uses, where it has none of its own.
+	Through []string
+	// Note is what else decides, one sentence; "" for nothing.
+	Note string
+}
+
+// Versions names the versions of a row.
+func (r *Row) Versions() string {
+	switch {
+	case r.From == "" && r.Before == "":
+		return "all"
+	case r.Before == "":
+		return r.From + " and newer"
+	case r.From == "":
+		return "before " + r.Before
+	}
+	return r.From + " to before " + r.Before
+}
+
+// For returns the rows that may hold for a version of a framework: one, or none for a version
+// that the table does not know; for "", which is an unknown version, all of the framework.
+func For(framework, version string) (rows []*Row) {
+	for i := range Rows {
+		r := &Rows[i]
+		if r.Framework == framework && (version == "" || r.has(version)) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+func (r *Row) has(version string) bool {
+	return (r.From == "" || Compare(version, r.From) >= 0) && (r.Before == "" || Compare(version, r.Before) < 0)
+}
+
+// Names are those of all frameworks, in the order of the table.
+func Names() []string {
+	var names []string
+	for i := range Rows {
+		if !slices.Contains(names, Rows[i].Framework) {
+			names = append(names, Rows[i].Framework)
+		}
+	}
+	return names
+}
+
+// Variables are the names of those that decide about ways.
+func Variables() []string {
+	var names []string
+	for i := range Rows {
+		for _, c := range [...]*Cell{&Rows[i].Peermem, &Rows[i].DMABuf} {
+			for _, v := range [...]string{c.With, c.Without} {
+				if name, _, _ := strings.Cut(v, "="); name != "" && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// Compare compares two versions by their numbers. What is behind the numbers, as "-1" or
+// "+cuda12.9", does not count.
+func Compare(a, b string) int {
+	x, y := numbers(a), numbers(b)
+	for i := range max(len(x), len(y)) {
+		var m, n int
+		if i < len(x) {
+			m = x[i]
+		}
+		if i < len(y) {
+			n = y[i]
+		}
+		if c := cmp.Compare(m, n); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func numbers(version string) (all []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		end := 0
+		for end < len(part) && part[end] >= '0' && part[end] <= '9' {
+			end++
+		}
+		n, err := strconv.Atoi(part[:end])
+		if err != nil {
+			return all
+		}
+		if all = append(all, n); end < len(part) {
+			return all
+		}
+	}
+	return all
+}
+
+// Ways are the two ways, of a framework or of a node.
+type Ways struct{ Peermem, DMABuf tristate.State }
+
+// Ways returns which ways a row has with these variables of the environment.
+func (r *Row) Ways(variables map[string]string) Ways {
+	return Ways{r.Peermem.now(variables), r.DMABuf.now(variables)}
+}
+
+// Shared reports whether a framework has a way that the node has.
+func (w Ways) Shared(node Ways) tristate.State {
+	return tristate.Or(tristate.And(w.Peermem, node.Peermem), tristate.And(w.DMABuf, node.DMABuf))
+}
+
+// now reports whether a way is used with these variables.
+func (c *Cell) now(variables map[string]string) tristate.State {
+	switch {
+	case c.Can != tristate.True:
+		return c.Can
+	case c.With != "" && !set(variables, c.With), c.Without != "" && set(variables, c.Without):
+		return tristate.False
+	}
+	return tristate.True
+}
+
+// set reports whether a variable has a value, or another word of the same meaning.
+func set(variables map[string]string, wanted string) bool {
+	name, want, _ := strings.Cut(wanted, "=")
+	value := strings.ToLower(strings.TrimSpace(variables[name]))
+	for _, words := range [...][]string{{"0", "false", "off", "no", "n"}, {"1", "true", "on", "yes", "y"}} {
+		if slices.Contains(words, want) {
+			return slices.Contains(words, value)
+		}
+	}
+	return value == strings.ToLower(want)
+}
+
+// Enable returns the variable that makes a framework use a way that the node has, "" where
+// there is none.
+func (r *Row) Enable(node Ways) string {
+	for _, way := range [...]struct {
+		cell *Cell
+		node tristate.State
+	}{{&r.DMABuf, node.DMABuf}, {&r.Peermem, node.Peermem}} {
+		if way.cell.Can != tristate.True || way.node != tristate.True {
+			continue
+		}
+		if way.cell.With != "" {
+			return way.cell.With
+		}
+		if name, value, _ := strings.Cut(way.cell.Without, "="); name != "" {
+			return name + "=" + map[string]string{"0": "1", "1": "0"}[value]
+		}
+	}
+	return ""
+}
