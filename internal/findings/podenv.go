@@ -141,7 +141,7 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
 		status: Warn, code: "IBGDAOptions", when: noGDRCopy,
 		text: say("PeerMappingOverride is not set and gdrdrv is not loaded, so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start IBGDA, and newer ones are slower"),
-		fix:  do(`set options nvidia NVreg_RegistryDwords="PeerMappingOverride=1;" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again; or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)`),
+		fix:  do(`set options nvidia NVreg_RegistryDwords="PeerMappingOverride=1;" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again`, "or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)"),
 		evidence: func(f *judged) []string {
 			return slices.Concat(sawIBGDA(f), sawParams(f), texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing))
 		},
