@@ -31,8 +31,8 @@ type ref struct {
 type node struct {
 	// id is the bus id of a switch or NIC, numaid of a CPU, rank of a GPU, dev of a net.
 	id      int64
-	device  uint64 // of a switch: vendor, device, subsystem vendor and device
-	unknown bool   // a CPU that stands for functions of which it is not known
+	device  int64 // of a switch: vendor, device, subsystem vendor and device
+	unknown bool  // a CPU that stands for functions of which it is not known
 	// links lead to other nodes. Only the first nlinks count; NCCL leaves old entries after
 	// them, which ncclTopoSort brings back. NCCL orders them by bandwidth, which changes no path.
 	links  []ref
@@ -56,7 +56,7 @@ const maxLinks = 576
 var (
 	errMaxLinks = fmt.Errorf("NCCL accepts %d links at most from one CPU or switch", maxLinks)
 	errStale    = errors.New("merging Broadcom switches, NCCL loses links between them")
-	// ErrUndefined: what NCCL does then depends on what is in its memory.
+	// ErrUndefined says that what NCCL does depends on what is in its memory.
 	ErrUndefined = errors.New("merging Broadcom switches, NCCL loses links between them and reads on beyond them")
 )
 
@@ -128,7 +128,7 @@ func (s *system) fail(err error) {
 
 // getBcmGen is getBcmGen (src/graph/topo.cc): the generation, 4 or 5, of the PCIe switches whose
 // chips show as two levels, 0 for any other.
-func getBcmGen(device, level uint64) int {
+func getBcmGen(device, level int64) int {
 	switch device &^ 0xfff {
 	case 0x1000c0101000a000:
 		return 4
@@ -258,9 +258,9 @@ func (s *system) addNIC(e *Element, id int64, parent ref) {
 var ids = [...]string{"vendor", "device", "subsystem_vendor", "subsystem_device"}
 
 // getIntDevice is ncclTopoGetIntDevice (src/graph/topo.cc).
-func getIntDevice(e *Element) (device uint64) {
+func getIntDevice(e *Element) (device int64) {
 	for i, id := range ids {
-		device += uint64(strtol(e.attrs[id])) << (48 - 16*i)
+		device += strtol(e.attrs[id]) << (48 - 16*i)
 	}
 	return device
 }
