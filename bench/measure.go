@@ -45,8 +45,11 @@ func (p *program) once(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
 	cmd.Env = append([]string{}, p.env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil || !strings.Contains(stdout.String(), p.want) {
-		return fmt.Errorf("%q: %w, %.300q on standard output, which must contain %q: %s", p.argv, err, &stdout, p.want, &stderr)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%q: %w: %s", p.argv, err, &stderr)
+	}
+	if !strings.Contains(stdout.String(), p.want) {
+		return fmt.Errorf("%q does not say %q: %.300q", p.argv, p.want, &stdout)
 	}
 	p.cpu = append(p.cpu, float64((cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()).Microseconds())/1e3)
 	return nil
@@ -81,7 +84,7 @@ func peak(ctx context.Context, out io.Writer, argv []string) error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage) //nolint:forcetypeassert // on Unix
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	_, err := fmt.Fprintln(out, float64(usage.Maxrss)*1024/1e6)
 	return err
 }

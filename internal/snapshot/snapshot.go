@@ -60,18 +60,18 @@ func word(err error) string {
 	return "EIO"
 }
 
-// errorOf returns the error of a word, and whether there is such a word.
-func errorOf(word string) (error, bool) {
-	if err, ok := words[word]; ok {
-		return err, true
+// errorOf returns the error of a word.
+func errorOf(word string) (is, err error) {
+	if is, ok := words[word]; ok {
+		return is, nil
 	}
 	const highest = 133 // EHWPOISON, on every architecture but MIPS, PA-RISC and SPARC
 	for e := unix.Errno(1); e <= highest; e++ {
 		if unix.ErrnoName(e) == word {
-			return e, true
+			return e, nil
 		}
 	}
-	return nil, false
+	return nil, errForm
 }
 
 // question is what a machine can be asked about a name.

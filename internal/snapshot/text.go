@@ -186,11 +186,11 @@ func shows(names ...string) bool {
 }
 
 func (e *entry) answer() (*answer, error) {
-	err, known := errorOf(e.Error)
-	stop, knownStop := errorOf(e.Stop)
+	is, err := errorOf(e.Error)
+	stop, stopErr := errorOf(e.Stop)
 	data, hexErr := hex.DecodeString(e.Hex)
-	if !known || !knownStop || hexErr != nil || e.Text != "" && e.Hex != "" {
+	if err = cmp.Or(err, stopErr, hexErr); err != nil || e.Text != "" && e.Hex != "" {
 		return nil, errForm
 	}
-	return &answer{err, e.To, e.Names, append([]byte(e.Text), data...), stop}, nil
+	return &answer{is, e.To, e.Names, append([]byte(e.Text), data...), stop}, nil
 }
