@@ -180,7 +180,7 @@ func (s shell) run(t *testing.T, command string) (said string, status int) {
 // placeholders are words of the commands within the text, and what a user would write.
 var placeholders = strings.NewReplacer(
 	"--expect FILE", "--expect expect.yaml", "--check FILE", "--check job.env", "--check [FILE]", "--check job.env",
-	"/etc/gdr-features/expect.yaml", "expect.yaml", "CODE", "NoNIC", "REASON", "NoNIC", "GPU NIC", "GPU0 mlx5_0", "FRAMEWORK", "nccl", "--for NAME", "--for nccl",
+	"/etc/gdr-features/expect.yaml", "expect.yaml", "CODE", "NoNIC", "REASON", "NoNIC", "GPU NIC", "GPU0 mlx5_0", "GPU [NIC]", "GPU0 mlx5_0", "FRAMEWORK", "nccl", "--for NAME", "--for nccl",
 	"--root NODE ", "", "--image DIR", "--image .", "copy DIR", "copy .", "copy /gdr", "copy .", "[", "", "]", "")
 
 // clustered are the commands that test/e2e runs, in a cluster.
