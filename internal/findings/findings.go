@@ -216,10 +216,10 @@ func (c *check) files(f *judged, evidence []string) []string {
 // read returns the files that a fact rests on. For a peer memory client these are the ones
 // that decide; those of the IOMMU are in package platform.
 func (f *judged) read(fact kmod.Fact) []string {
-	switch fact {
-	case kmod.FactPeermem:
+	if fact == kmod.FactPeermem {
 		return f.Client().Files
-	case kmod.FactIOMMU:
+	}
+	if fact == kmod.FactIOMMU {
 		return f.Platform.IOMMU.Files
 	}
 	return f.Kmod.Files[fact]

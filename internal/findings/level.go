@@ -44,9 +44,6 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 	},
 }}
 
-func levelIs(l topology.Level) func(*judged) bool {
-	return func(f *judged) bool { return f.Matrix.Level == l }
-}
 func worstLevel(f *judged) string { return f.Matrix.Level.String() }
 
 func nearestIsFar(f *judged) string {

@@ -92,10 +92,6 @@ var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, row
 	{status: OK, text: func(f *judged) string { return f.Verdict.ACS }},
 }}
 
-func acsIs(state string) func(*judged) bool {
-	return func(f *judged) bool { return f.Verdict.ACS == state }
-}
-
 func redirected(f *judged) string {
 	return "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by " + about(f)
 }

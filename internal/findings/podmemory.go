@@ -25,25 +25,21 @@ var lockedMemory = check{name: "locked-memory", sources: []string{platform.Limit
 	{
 		status: Fail, code: "IPCLockIneffective", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && ownUsers(f) },
 		text: func(f *judged) string {
-			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect in a user namespace: " + enomem(f)
+			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect in a user namespace: " + enomem
 		},
-		fix: func(f *judged) []string {
-			return steps("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit)
-		}, evidence: func(f *judged) []string {
+		fix: do("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit), evidence: func(f *judged) []string {
 			return append(sawMemory(f), saw(platform.UIDMapFile, "not the machine's own"))
 		},
 	},
 	{
 		status: Fail, code: "IPCLockIneffective", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && onlyBounding(f) },
 		text: func(f *judged) string {
-			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): " + enomem(f)
+			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): " + enomem
 		},
-		fix: func(f *judged) []string {
-			return steps("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit)
-		}, evidence: sawMemory,
+		fix: do("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit), evidence: sawMemory,
 	},
 	{
-		status: Fail, code: "LockedMemoryLow", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }, text: func(f *judged) string { return "at most " + limitText(f) + ": " + enomem(f) },
+		status: Fail, code: "LockedMemoryLow", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }, text: func(f *judged) string { return "at most " + limitText(f) + ": " + enomem },
 		fix: addIPCLock, evidence: sawMemory,
 	},
 	{
@@ -52,11 +48,9 @@ var lockedMemory = check{name: "locked-memory", sources: []string{platform.Limit
 	},
 }}
 
-var enomem = say("programs cannot register more memory with NICs (ENOMEM)")
+const enomem = "programs cannot register more memory with NICs (ENOMEM)"
 
-func addIPCLock(f *judged) []string {
-	return steps("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root", "for any user "+raiseLimit)
-}
+var addIPCLock = do("add IPC_LOCK to securityContext.capabilities.add of a container that runs as root", "for any user "+raiseLimit)
 
 const raiseLimit = "raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in of its systemd unit, then restart it)"
 
