@@ -251,9 +251,12 @@ func of[T any](value func(*judged) T, f *judged) (none T) {
 	return value(f)
 }
 
-func sanitized(texts []string) []string {
-	for i := range texts {
-		texts[i] = sanitize.Terminal(texts[i])
+// sanitized returns the texts made safe for a terminal, nil for nil. It leaves those of a row
+// as they are, which all machines share.
+func sanitized(all []string) []string {
+	safe := slices.Clone(all)
+	for i := range safe {
+		safe[i] = sanitize.Terminal(safe[i])
 	}
-	return texts
+	return safe
 }
