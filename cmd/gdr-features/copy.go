@@ -24,7 +24,7 @@ libraries (docs/pod.md).`,
 			if err != nil {
 				return err
 			}
-			program, err := os.ReadFile(from)
+			program, err := os.ReadFile(from) //nolint:gosec // this program itself
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func replace(name string, program []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // it is not there any more when all is well
+	defer os.Remove(file.Name()) // it is not there any more when all is well
 	_, err = file.Write(program)
 	if err == nil {
 		err = file.Chmod(0o755) // for every user of the other container

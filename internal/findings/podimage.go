@@ -168,7 +168,7 @@ var verbsProvider = check{name: "verbs-provider", rows: under(withVerbs, nil, []
 		}, fix: do(oneRelease),
 	},
 	{
-		status: Fail, code: "ProviderNotListed", which: providersThat(func(f *judged, p *image.Provider) string {
+		status: Fail, code: "ProviderNotListed", which: providersThat(func(_ *judged, p *image.Provider) string {
 			if p.Listed != "" {
 				return ""
 			}

@@ -11,24 +11,24 @@ import (
 
 // TestCache: both forms of the loader's cache, and what is none.
 func TestCache(t *testing.T) {
-	new := library.Cache("/lib/libc.so.6", "/usr/lib/libibverbs.so.1", "/opt/libibverbs.so.1")
+	newer := library.Cache("/lib/libc.so.6", "/usr/lib/libibverbs.so.1", "/opt/libibverbs.so.1")
 	old := append([]byte("ld.so-1.7.0\x00"), make([]byte, 4+12)...)
 	binary.LittleEndian.PutUint32(old[12:], 1)
 	old = append(old, make([]byte, (8-len(old)%8)%8)...)
-	hardware := bytes.Clone(new)
+	hardware := bytes.Clone(newer)
 	binary.LittleEndian.PutUint64(hardware[48+24+16:], 1<<62)
 	for name, test := range map[string]struct {
 		data []byte
 		want []string
 		err  bool
 	}{
-		"new":                        {new, []string{"/usr/lib/libibverbs.so.1", "/opt/libibverbs.so.1"}, false},
-		"behind the old one":         {append(old, new...), []string{"/usr/lib/libibverbs.so.1", "/opt/libibverbs.so.1"}, false},
+		"newer":                      {newer, []string{"/usr/lib/libibverbs.so.1", "/opt/libibverbs.so.1"}, false},
+		"behind the old one":         {append(old, newer...), []string{"/usr/lib/libibverbs.so.1", "/opt/libibverbs.so.1"}, false},
 		"for some processors":        {hardware, []string{"/opt/libibverbs.so.1"}, false},
-		"no text":                    {new[:48+72], nil, false},
-		"cut":                        {new[:48+71], nil, true},
+		"no text":                    {newer[:48+72], nil, false},
+		"cut":                        {newer[:48+71], nil, true},
 		"old alone":                  {old, nil, true},
-		"an old one of a great size": {append([]byte("ld.so-1.7.0\x00\xff\xff\xff\xff"), new...), nil, true},
+		"an old one of a great size": {append([]byte("ld.so-1.7.0\x00\xff\xff\xff\xff"), newer...), nil, true},
 		"empty":                      {nil, nil, true},
 	} {
 		paths, err := parseCache(test.data)

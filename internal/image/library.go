@@ -169,7 +169,7 @@ func abiOf(e *elf.File, name string) *Range {
 		data, header := section(e, s), e.Section(s)
 		for at := 0; at+16 <= len(data); at += 8 {
 			to := e.ByteOrder.Uint64(data[at:])
-			if addend, ok := relocated[header.Addr+uint64(at)]; ok { //nolint:gosec // at is not negative
+			if addend, ok := relocated[header.Addr+uint64(at)]; ok {
 				to = addend
 			}
 			r := Range{e.ByteOrder.Uint32(data[at+8:]), e.ByteOrder.Uint32(data[at+12:])}
@@ -196,7 +196,7 @@ func addresses(e *elf.File, name string) (all []uint64) {
 				break
 			}
 			if at += next; at == 0 || data[at-1] == 0 {
-				all = append(all, e.Section(s).Addr+uint64(at)) //nolint:gosec // at is not negative
+				all = append(all, e.Section(s).Addr+uint64(at))
 			}
 			at++
 		}

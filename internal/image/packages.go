@@ -181,9 +181,7 @@ const (
 // usual: those of the distribution, of /usr/local, Conda, and virtual environments.
 func (l *loader) sitePackages(variables map[string]string) (dirs []string) {
 	prefixes := []string{"usr", "usr/local", "opt/conda", "opt/venv", "opt/miniconda3", "root/miniconda3"}
-	for _, dir := range l.glob("", "/opt/*") {
-		prefixes = append(prefixes, dir)
-	}
+	prefixes = append(prefixes, l.glob("", "/opt/*")...)
 	for _, v := range [...]string{virtualEnv, condaPrefix} {
 		if dir := variables[v]; strings.HasPrefix(dir, "/") {
 			prefixes = append(prefixes, dir[1:])

@@ -149,12 +149,11 @@ func (t *tree) read(name string, limit int64) ([]byte, error) {
 		return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: errLarge}
 	}
 	data := make([]byte, f.size)
-	if n, err := f.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+	n, err := f.ReadAt(data, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("/%s: %w", name, err)
-	} else {
-		data = data[:n]
 	}
-	return data, nil
+	return data[:n], nil
 }
 
 // names lists a directory, sorted; only the first of very many. None where it is missing, or

@@ -73,10 +73,10 @@ func Cache(paths ...string) []byte {
 	const head, entry = 48, 24
 	texts := &table{}
 	start := head + entry*len(paths)
-	data := append([]byte("glibc-ld.so.cache1.1"), appendAll(nil, uint32(len(paths)), uint32(0), uint8(2), [3]byte{}, uint32(0), [12]byte{})...) //nolint:gosec // small
+	data := append([]byte("glibc-ld.so.cache1.1"), appendAll(nil, uint32(len(paths)), uint32(0), uint8(2), [3]byte{}, uint32(0), [12]byte{})...)
 	for _, p := range paths {
 		name := p[strings.LastIndexByte(p, '/')+1:]
-		key, value := uint32(start)+texts.add(name), uint32(start)+texts.add(p) //nolint:gosec // small
+		key, value := uint32(start)+texts.add(name), uint32(start)+texts.add(p)
 		data = append(data, appendAll(nil, uint32(0x0303), key, value, uint32(0), uint64(0))...)
 	}
 	return append(data, texts.data...)

@@ -35,7 +35,7 @@ type Library struct {
 type table struct{ data []byte }
 
 func (t *table) add(text string) uint32 {
-	at := uint32(len(t.data)) //nolint:gosec // small
+	at := uint32(len(t.data))
 	t.data = append(append(t.data, text...), 0)
 	return at
 }
@@ -69,7 +69,7 @@ func (l Library) Bytes() []byte {
 		symbols = append(symbols, 0x12, 0) // a global function
 		symbols = le.AppendUint16(symbols, 1)
 		symbols = append(symbols, make([]byte, 16)...)
-		versym = le.AppendUint16(versym, uint16(slices.Index(versions, v)+2)) //nolint:gosec // small
+		versym = le.AppendUint16(versym, uint16(slices.Index(versions, v)+2))
 	}
 	var defs, needs, dynamic []byte
 	for i, v := range versions {
@@ -77,7 +77,7 @@ func (l Library) Bytes() []byte {
 		if i == len(versions)-1 {
 			next = 0
 		}
-		defs = appendAll(defs, uint16(1), uint16(0), uint16(i+2), uint16(1), uint32(0), uint32(20), next, texts.add(v), uint32(0)) //nolint:gosec // small
+		defs = appendAll(defs, uint16(1), uint16(0), uint16(i+2), uint16(1), uint32(0), uint32(20), next, texts.add(v), uint32(0))
 	}
 	names := slices.Sorted(maps.Keys(l.Needs))
 	withVersions := 0
@@ -89,17 +89,17 @@ func (l Library) Bytes() []byte {
 			continue
 		}
 		withVersions++
-		next := uint32(16 + 16*len(of)) //nolint:gosec // small
+		next := uint32(16 + 16*len(of))
 		if !slices.ContainsFunc(names[i+1:], func(n string) bool { return len(l.Needs[n]) > 0 }) {
 			next = 0
 		}
-		needs = appendAll(needs, uint16(1), uint16(len(of)), at, uint32(16), next) //nolint:gosec // small
+		needs = appendAll(needs, uint16(1), uint16(len(of)), at, uint32(16), next)
 		for j, v := range of {
 			next := uint32(16)
 			if j == len(of)-1 {
 				next = 0
 			}
-			needs = appendAll(needs, uint32(0), uint16(0), uint16(100+j), texts.add(v), next) //nolint:gosec // small
+			needs = appendAll(needs, uint32(0), uint16(0), uint16(100+j), texts.add(v), next)
 		}
 	}
 	dynamic = appendAll(dynamic, uint64(elf.DT_NULL), uint64(0))
@@ -118,15 +118,15 @@ func (l Library) Bytes() []byte {
 		{name: ".rodata", kind: elf.SHT_PROGBITS, flags: alloc, data: constants.data},
 	}
 	if len(versions) > 0 {
-		sections = append(sections, section{name: ".gnu.version_d", kind: elf.SHT_GNU_VERDEF, flags: alloc, data: defs, link: 1, info: uint32(len(versions))}) //nolint:gosec // small
+		sections = append(sections, section{name: ".gnu.version_d", kind: elf.SHT_GNU_VERDEF, flags: alloc, data: defs, link: 1, info: uint32(len(versions))})
 	}
 	if withVersions > 0 {
-		sections = append(sections, section{name: ".gnu.version_r", kind: elf.SHT_GNU_VERNEED, flags: alloc, data: needs, link: 1, info: uint32(withVersions)}) //nolint:gosec // small
+		sections = append(sections, section{name: ".gnu.version_r", kind: elf.SHT_GNU_VERNEED, flags: alloc, data: needs, link: 1, info: uint32(withVersions)})
 	}
 	if l.ABI != nil {
 		sections = append(sections,
 			section{name: ".data.rel.ro", kind: elf.SHT_PROGBITS, flags: alloc | elf.SHF_WRITE, data: appendAll(make([]byte, 8), uint64(0), l.ABI[0], l.ABI[1], uint64(0))},
-			section{name: ".rela.dyn", kind: elf.SHT_RELA, flags: alloc, data: make([]byte, 24), size: 24})
+			section{name: ".rela.dyn", kind: elf.SHT_RELA, flags: alloc, data: make([]byte, 24), size: 24}) //nolint:misspell // as ELF names it
 	}
 	sections = append(sections, section{name: ".shstrtab", kind: elf.SHT_STRTAB})
 	return l.file(sections, driver)
@@ -165,10 +165,10 @@ func (l Library) file(sections []section, driver uint32) []byte {
 		if s.flags&elf.SHF_ALLOC == 0 {
 			addr = 0
 		}
-		out = appendAll(out, at[i], uint32(s.kind), uint64(s.flags), addr, offsets[i], uint64(len(s.data)), uint32(s.link), s.info, uint64(8), uint64(s.size)) //nolint:gosec // small
+		out = appendAll(out, at[i], uint32(s.kind), uint64(s.flags), addr, offsets[i], uint64(len(s.data)), uint32(s.link), s.info, uint64(8), uint64(s.size))
 	}
 	head := []byte{0x7f, 'E', 'L', 'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-	head = appendAll(head, uint16(elf.ET_DYN), uint16(l.Machine), uint32(1), uint64(0), uint64(0), table, uint32(0), uint16(64), uint16(56), uint16(0), uint16(64), uint16(len(sections)), uint16(len(sections)-1)) //nolint:gosec // small
+	head = appendAll(head, uint16(elf.ET_DYN), uint16(l.Machine), uint32(1), uint64(0), uint64(0), table, uint32(0), uint16(64), uint16(56), uint16(0), uint16(64), uint16(len(sections)), uint16(len(sections)-1))
 	copy(out, head)
 	return out
 }
