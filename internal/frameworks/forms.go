@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/assign"
@@ -66,7 +67,11 @@ func NewDocument(m *assign.Assignment, some []Framework) Document {
 	}
 	for _, f := range some {
 		s := f.Write(m)
-		d.Notes = append(d.Notes, s.Notes...)
+		for _, note := range s.Notes {
+			if !slices.Contains(d.Notes, note) { // of another framework too
+				d.Notes = append(d.Notes, note)
+			}
+		}
 		if s.File != nil {
 			d.Files[f.Name] = s.File
 		}
