@@ -1,29 +1,96 @@
 package picture
 
 import (
-	_ "embed" // for the graph
+	"html"
 	"io"
+	"strconv"
 	"strings"
-	"text/template"
 
 	"gdr-features/internal/report"
+	"gdr-features/topology"
 )
-
-//go:embed graph.dot
-var graph string
 
 // Dot writes the PCI tree and the matrix as text for Graphviz: a cluster for each NUMA
 // node, and the lines between a GPU and its nearest NICs colored and named by level.
 func Dot(w io.Writer, r *report.Report) error {
-	t, err := template.New("graph").Funcs(template.FuncMap{"quote": quoteDot, "light": light, "join": strings.Join}).Parse(graph)
-	if err != nil {
-		return err
+	m := newModel(r)
+	p := paper{text: new(strings.Builder), escape: escapeDot}
+	p.put(`graph gdr {
+  label="%s"
+  labelloc=t
+  rankdir=LR
+  fontname=Helvetica
+  node [shape=box style="rounded,filled" fillcolor=white fontname=Helvetica fontsize=11]
+  edge [fontname=Helvetica fontsize=10 color="#8d99aa"]`, lines(m.Title, m.Counts, m.Missing, strings.Join(m.Notes, "\n")))
+	for i, panel := range m.Panels {
+		p.put(`
+  subgraph cluster%s {
+    label="%s"
+    style="rounded,filled"
+    fillcolor="#f3f5f8"`, strconv.Itoa(i), panel.Name)
+		for _, bus := range panel.Below {
+			p.vertex(bus)
+		}
+		p.put("\n  }")
 	}
-	return write(w, t.Execute, newModel(r))
+	if m.Missing == "" {
+		// A table in DOT is HTML.
+		paper{text: p.text, escape: html.EscapeString}.dotMatrix(m)
+	}
+	p.put("\n}\n")
+	return p.writeTo(w)
 }
 
-// quoteDot makes a string of DOT, in which \n, \l, \N and others are escapes.
-func quoteDot(lines ...string) string {
-	text := strings.TrimRight(strings.Join(lines, "\n"), "\n")
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text) + `"`
+// vertex is a root bus, a bridge or a device, with those below it and the lines to them.
+func (p paper) vertex(n *node) {
+	number := strconv.Itoa(n.Number)
+	p.put("\n    v%s [label=", number)
+	switch d := n.Device; {
+	case d != nil:
+		p.put(`"%s"`, lines(d.Name, d.Product, d.Address, d.State))
+		if !d.Eligible {
+			p.put(` style="rounded,dashed"`)
+		} else if d.Kind == gpu {
+			p.put(` fillcolor="#222e3f" fontcolor=white`)
+		}
+	case n.Address != "":
+		p.put(`"%s" fillcolor="#dfe5ed"`, lines(n.Name+" "+n.Address, n.Product))
+	default:
+		p.put(`"%s" fillcolor="#3d4a5c" fontcolor=white`, lines(n.Name))
+	}
+	p.put("]")
+	for _, child := range n.Below {
+		p.vertex(child)
+		p.put("\n    v%s -- v%s", number, strconv.Itoa(child.Number))
+		if child.Way != topology.Unknown {
+			p.put(` [label="%s" color="%s" penwidth=2]`, child.Way.String(), light(child.Way).Line)
+		}
+	}
+}
+
+func (p paper) dotMatrix(m *model) {
+	p.put(`
+  matrix [shape=plain style="" label=<<table border="0" cellborder="0" cellspacing="2">
+    <tr><td>GPU</td>`)
+	for _, n := range m.NICs {
+		p.put("<td>%s</td>", n.Name)
+	}
+	p.put("</tr>")
+	for i, g := range m.GPUs {
+		p.put("\n    <tr><td align=\"left\">%s %s</td>", g.Name, g.Short())
+		for _, l := range m.Matrix[i] {
+			p.put(`<td bgcolor="%s"><font color="%s">%s</font></td>`, light(l).Fill, light(l).Text, letters(l))
+		}
+		p.put("</tr>")
+	}
+	p.put("\n  </table>>]")
+}
+
+// lines makes a text of several lines, without empty ones at its end.
+func lines(texts ...string) string { return strings.TrimRight(strings.Join(texts, "\n"), "\n") }
+
+// escapeDot escapes what is between the quotes of a string of DOT, in which \n, \l, \N and
+// others are escapes.
+func escapeDot(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text)
 }

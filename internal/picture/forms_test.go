@@ -5,7 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"slices"
 	"strings"
@@ -211,18 +211,18 @@ func TestMatrix(t *testing.T) {
 // TestVerdictOnPage: the reason, every finding and every fix can be read.
 func TestVerdictOnPage(t *testing.T) {
 	r := named(t, "a40-8gpu-2cx7-nccl1343", "closed-no-peermem")
-	html, dot := written(t, HTML, r), written(t, Dot, r)
+	page, graph := written(t, HTML, r), written(t, Dot, r)
 	for _, f := range r.Findings {
 		for _, text := range []string{f.Detail, f.FixText()} {
-			if !strings.Contains(html, template.HTMLEscapeString(text)) {
+			if !strings.Contains(page, html.EscapeString(text)) {
 				t.Errorf("the page lacks %q", text)
 			}
 		}
 	}
-	if head, _, _ := strings.Cut(html, "</header>"); !strings.Contains(head, "fix:</strong> modprobe nvidia-peermem") {
+	if head, _, _ := strings.Cut(page, "</header>"); !strings.Contains(head, "fix:</strong> modprobe nvidia-peermem") {
 		t.Errorf("the page does not begin with the fix:\n%s", head)
 	}
-	for name, text := range map[string]string{"page": html, "graph": dot} {
+	for name, text := range map[string]string{"page": page, "graph": graph} {
 		if !strings.Contains(text, "not ready (PeermemNotLoaded)") {
 			t.Errorf("the %s lacks the verdict", name)
 		}

@@ -1,31 +1,189 @@
 package picture
 
 import (
-	_ "embed" // for the page
-	"html/template"
+	"cmp"
+	_ "embed" // for the style
+	"html"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
+	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
 	"gdr-features/internal/view"
 	"gdr-features/topology"
 )
 
-//go:embed page.html
-var page string
+// style has comments where the rules for levels and for devices belong.
+//
+//go:embed page.css
+var style markup
 
 // HTML writes one self-contained page: the verdict, the PCI tree as nested boxes,
 // the matrix, findings and devices as tables. It has no script, its content security
-// policy forbids loading and sending anything, and html/template escapes everything
-// that comes from the machine.
+// policy forbids loading and sending anything, and the paper that it is written on
+// escapes everything that comes from the machine.
 func HTML(w io.Writer, r *report.Report) error {
-	t, err := template.New("page").Funcs(template.FuncMap{
-		"levels":  func() any { return levels },
-		"meaning": func(l topology.Level) string { return view.Meanings[l] },
-		"join":    func(texts []string) string { return strings.Join(texts, " ") },
-	}).Parse(page)
-	if err != nil {
-		return err
+	m := newModel(r)
+	p := paper{text: new(strings.Builder), escape: html.EscapeString}
+	p.put(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta name="referrer" content="no-referrer"/>
+<title>%s</title>
+<style>
+`, m.Title)
+	p.style(m)
+	p.put("</style>\n</head>\n<body>\n<main>\n")
+	p.header(m)
+	p.putIf("\n<p>%s</p>", m.Missing)
+	p.tree(m)
+	for _, note := range m.Notes {
+		p.put("\n<p class=\"note\">%s</p>", note)
 	}
-	return write(w, t.Execute, newModel(r))
+	if m.Missing == "" {
+		p.matrix(m)
+	}
+	p.checks(m.Findings)
+	p.problems(m)
+	p.devices(slices.Concat(m.GPUs, m.NICs))
+	p.put("\n</main>\n</body>\n</html>\n")
+	return p.writeTo(w)
+}
+
+// style writes the rules of the page. Nothing in them is from the machine.
+func (p paper) style(m *model) {
+	head, rest := style.cut("\n/* levels */")
+	dark, rest := rest.cut("\n/* levels in the dark */")
+	boxes, tables := rest.cut("\n/* focus */")
+	p.put(head)
+	for _, l := range levels {
+		p.levelStyle(l.Level, l.Light)
+	}
+	p.put(dark)
+	for _, l := range levels {
+		p.levelStyle(l.Level, l.Dark)
+	}
+	p.put(boxes)
+	for _, d := range slices.Concat(m.GPUs, m.NICs) {
+		p.put("\nmain:has(#%s:focus) .dims:not(.%s){opacity:.22}", d.ID, d.ID)
+	}
+	p.put(tables)
+}
+
+func (p paper) levelStyle(l topology.Level, c colors) {
+	p.put("\n.%s{--fill:%s;--on-fill:%s;--line:%s}", class(l), c.Fill, c.Text, c.Line)
+}
+
+// class is the class of what has a level, be it an unknown one.
+func class(l topology.Level) string { return cmp.Or(l.String(), "unknown") }
+
+// letters are what a cell says of a level.
+func letters(l topology.Level) string { return cmp.Or(l.String(), "?") }
+
+// header is the verdict, with its cause if a finding has it.
+func (p paper) header(m *model) {
+	p.put(`<header><strong class="status %s">%s</strong><h1>%s</h1>
+<p class="faint">%s</p>`, string(m.Status), m.Word, m.Title, m.Counts)
+	if f := m.Cause; f != nil {
+		p.put("\n<p class=\"cause\">%s: %s", f.Check, f.Detail)
+		p.putIf("<br/><strong>fix:</strong> %s", f.FixText())
+		p.put("</p>")
+	}
+	p.put("</header>")
+}
+
+// columns are the heads of a table's columns.
+func (p paper) columns(names ...string) {
+	p.put("\n<thead><tr>")
+	for _, name := range names {
+		p.put(`<th scope="col">%s</th>`, name)
+	}
+	p.put("</tr></thead>\n<tbody>")
+}
+
+// matrix is the table of levels, with what they mean beside it.
+func (p paper) matrix(m *model) {
+	p.put("\n<section><h2>Matrix</h2>\n" +
+		`<div class="beside"><div class="scroll" role="region" aria-label="Matrix" tabindex="0"><table class="matrix`)
+	if len(m.NICs) > 20 {
+		p.put(" many")
+	}
+	p.put("\">\n<caption>How near each GPU is to each NIC</caption>")
+	heads := []string{"GPU"}
+	for _, n := range m.NICs {
+		heads = append(heads, n.Name)
+	}
+	p.columns(append(heads, "NUMA")...)
+	for i, g := range m.GPUs {
+		p.put("\n<tr class=\"dims %s\"><th scope=\"row\">%s <code>%s</code></th>", g.group(), g.Name, g.Short())
+		for _, l := range m.Matrix[i] {
+			p.put(`<td class="level %s">%s</td>`, class(l), letters(l))
+		}
+		p.put("<td>%s</td></tr>", g.NUMA)
+	}
+	p.put("\n</tbody></table></div>\n<dl>")
+	for _, l := range levels {
+		if l.Level != topology.Unknown {
+			p.put("\n<div><dt class=\"level %s\">%s</dt><dd>%s</dd></div>", class(l.Level), letters(l.Level), view.Meanings[l.Level])
+		}
+	}
+	p.put("\n</dl></div></section>")
+}
+
+// checks is the table of findings.
+func (p paper) checks(list []findings.Finding) {
+	p.put("\n<section><h2>Checks</h2>\n<table class=\"list\">\n<caption>What GPUDirect RDMA needs</caption>")
+	p.columns("Status", "Check", "Found, and what to do")
+	for i := range list {
+		f := &list[i]
+		p.put("\n<tr><td class=\"%s\"><strong>%s</strong></td><th scope=\"row\">%s</th><td>", string(f.Status), string(f.Status), f.Check)
+		p.putIf("%s: ", string(f.Reason))
+		p.put("%s", f.Detail)
+		p.putIf("<p><strong>fix:</strong> %s</p>", f.FixText())
+		if f.Status != findings.OK {
+			p.put(`<p class="faint">read from: <code>%s</code></p>`, strings.Join(f.Sources, " "))
+		}
+		p.put("</td></tr>")
+	}
+	p.put("\n</tbody></table></section>")
+}
+
+// problems is the list of what could not be read.
+func (p paper) problems(m *model) {
+	if len(m.Problems) == 0 {
+		return
+	}
+	p.put("\n<section><h2>Not readable</h2>\n<ul>")
+	for _, problem := range m.Problems {
+		p.put("\n<li><code>%s</code></li>", problem)
+	}
+	p.put("\n</ul>")
+	if m.MoreProblems > 0 {
+		p.put(`<p class="note">and %s more (check -o json lists them)</p>`, strconv.Itoa(m.MoreProblems))
+	}
+	p.put("</section>")
+}
+
+// devices is the table of GPUs and NICs.
+func (p paper) devices(list []*device) {
+	if len(list) == 0 {
+		return
+	}
+	p.put("\n<section><h2>Devices</h2>\n" +
+		`<div class="scroll" role="region" aria-label="Devices" tabindex="0"><table class="list">` +
+		"\n<caption>What each GPU and NIC is</caption>")
+	p.columns("Name", "Address", "Product", "NUMA", "Driver", "State", "Nearest")
+	for _, d := range list {
+		p.put("\n<tr><th scope=\"row\">%s</th><td><code>%s</code></td>", d.Name, d.Address)
+		for _, cell := range []string{d.Product, d.NUMA, d.Driver, d.State, d.Nearest()} {
+			p.put("<td>%s</td>", cell)
+		}
+		p.put("</tr>")
+	}
+	p.put("\n</tbody></table></div></section>")
 }

@@ -6,7 +6,6 @@ package picture
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -270,19 +269,4 @@ func nearer(a, b topology.Level) topology.Level {
 		return b
 	}
 	return a
-}
-
-// write writes what a template makes of a machine, without control characters: names
-// from a machine may contain anything.
-func write(w io.Writer, execute func(io.Writer, any) error, m *model) error {
-	var text strings.Builder
-	if err := execute(&text, m); err != nil {
-		return err
-	}
-	lines := strings.Split(text.String(), "\n")
-	for i := range lines {
-		lines[i] = sanitize.Terminal(lines[i])
-	}
-	_, err := io.WriteString(w, strings.Join(lines, "\n"))
-	return err
 }

@@ -23,7 +23,7 @@ const archiveFile = "../../bin/gdr-features-image.tar"
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // most is how large the files may be, in bytes.
-// html/template, which writes the page of topo, takes 2 MB of gdr-features.
+// What calls reflect's MethodByName, as text/template does, takes 1.6 MB of gdr-features.
 var most = map[string]int{
 	"gdr-features": 9_000_000, "gdr-features-agent": 24 << 20,
 	"licenses/": 0, "licenses/LICENSE": 16 << 10, "licenses/THIRD-PARTY-LICENSES": 256 << 10,
