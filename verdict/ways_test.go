@@ -2,19 +2,15 @@ package verdict_test
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"gdr-features/host"
 	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/test/trees"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -38,7 +34,7 @@ func TestEvidence(t *testing.T) {
 		by       string
 		problems []string
 	}{
-		{"nvidia_peermem on EFA", nvidia, "efa", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
+		{"nvidia_peermem on EFA", nvidia, "efa", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
 		{"EFA names NVIDIA", nvidia, "efa", map[string]string{efa0 + "p2p": "NVIDIA\n"}, yes, "/" + efa0 + "p2p", nil},
 		{"EFA names NVIDIA peermem", nvidia, "efa", map[string]string{efa0 + "p2p": "\n", efa1 + "p2p": "NVIDIA peermem\n"}, yes, "/" + efa1 + "p2p", nil},
 		{"EFA names nobody", nvidia, "efa", map[string]string{efa0 + "p2p": "\n", efa0 + "gdr": "1\n"}, no, "", nil},
@@ -47,25 +43,25 @@ func TestEvidence(t *testing.T) {
 		{"EFA's older file", nvidia, "efa", map[string]string{efa0 + "gdr": "1\n"}, yes, "/" + efa0 + "gdr", nil},
 		{"EFA's older file says no", nvidia, "efa", map[string]string{efa0 + "gdr": "0\n"}, no, "", nil},
 		{"the kernel's own EFA driver", nvidia, "efa", nil, no, "", nil},
-		{"EFA cannot be read", nvidia, "efa", map[string]string{efa0 + "p2p": isDir}, unknown, "", []string{"read /" + efa0 + "p2p: is a directory"}},
-		{"one EFA cannot be read, another names NVIDIA", nvidia, "efa", map[string]string{efa0 + "p2p": isDir, efa1 + "p2p": "NVIDIA\n"}, yes, "/" + efa1 + "p2p", []string{"read /" + efa0 + "p2p: is a directory"}},
+		{"EFA cannot be read", nvidia, "efa", map[string]string{efa0 + "p2p": trees.Dir}, unknown, "", []string{"read /" + efa0 + "p2p: is a directory"}},
+		{"one EFA cannot be read, another names NVIDIA", nvidia, "efa", map[string]string{efa0 + "p2p": trees.Dir, efa1 + "p2p": "NVIDIA\n"}, yes, "/" + efa1 + "p2p", []string{"read /" + efa0 + "p2p: is a directory"}},
 
-		{"nvidia_peermem on Broadcom, held by nobody", nvidia, "bnxt_re", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
-		{"both hold ib_peer_mem", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir, holders + "bnxt_re": isDir}, yes, "/" + holders + "nvidia_peermem", nil},
-		{"the client alone holds it", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir}, no, "", nil},
-		{"the RDMA driver alone holds it", nvidia, "bnxt_re", map[string]string{holders + "bnxt_re": isDir}, no, "", nil},
-		{"another family's driver holds it", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir, holders + "ionic_rdma": isDir}, no, "", nil},
-		{"another vendor's client holds it", amd, "bnxt_re", map[string]string{holders + "nvidia_peermem": isDir, holders + "bnxt_re": isDir}, no, "", nil},
-		{"amdgpu and the RDMA driver hold it", amd, "bnxt_re", map[string]string{holders + "amdgpu": isDir, holders + "bnxt_re": isDir}, yes, "/" + holders + "amdgpu", nil},
-		{"ib_peer_mem without holders", nvidia, "bnxt_re", map[string]string{"sys/module/ib_peer_mem": isDir}, unknown, "", nil},
+		{"nvidia_peermem on Broadcom, held by nobody", nvidia, "bnxt_re", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
+		{"both hold ib_peer_mem", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": trees.Dir, holders + "bnxt_re": trees.Dir}, yes, "/" + holders + "nvidia_peermem", nil},
+		{"the client alone holds it", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": trees.Dir}, no, "", nil},
+		{"the RDMA driver alone holds it", nvidia, "bnxt_re", map[string]string{holders + "bnxt_re": trees.Dir}, no, "", nil},
+		{"another family's driver holds it", nvidia, "bnxt_re", map[string]string{holders + "nvidia_peermem": trees.Dir, holders + "ionic_rdma": trees.Dir}, no, "", nil},
+		{"another vendor's client holds it", amd, "bnxt_re", map[string]string{holders + "nvidia_peermem": trees.Dir, holders + "bnxt_re": trees.Dir}, no, "", nil},
+		{"amdgpu and the RDMA driver hold it", amd, "bnxt_re", map[string]string{holders + "amdgpu": trees.Dir, holders + "bnxt_re": trees.Dir}, yes, "/" + holders + "amdgpu", nil},
+		{"ib_peer_mem without holders", nvidia, "bnxt_re", map[string]string{"sys/module/ib_peer_mem": trees.Dir}, unknown, "", nil},
 		{"its holders cannot be read", nvidia, "bnxt_re", map[string]string{"sys/module/ib_peer_mem/holders": "a file"}, unknown, "", []string{"open /sys/module/ib_peer_mem/holders"}},
 
-		{"amdkfd on ConnectX", amd, "mlx5", map[string]string{mm + "amdkfd": isDir}, yes, "/" + mm + "amdkfd", nil},
-		{"amdkfd on EFA, in another place", amd, "efa", map[string]string{"sys/memory_peers/amdkfd": isDir}, yes, "/sys/memory_peers/amdkfd", nil},
-		{"amdkfd, the GPUs are NVIDIA's", nvidia, "mlx5", map[string]string{mm + "amdkfd": isDir}, no, "", nil},
-		{"nvidia_peermem, the GPUs are AMD's", amd, "mlx5", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
+		{"amdkfd on ConnectX", amd, "mlx5", map[string]string{mm + "amdkfd": trees.Dir}, yes, "/" + mm + "amdkfd", nil},
+		{"amdkfd on EFA, in another place", amd, "efa", map[string]string{"sys/memory_peers/amdkfd": trees.Dir}, yes, "/sys/memory_peers/amdkfd", nil},
+		{"amdkfd, the GPUs are NVIDIA's", nvidia, "mlx5", map[string]string{mm + "amdkfd": trees.Dir}, no, "", nil},
+		{"nvidia_peermem, the GPUs are AMD's", amd, "mlx5", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
 		{"amdgpu without a client", amd, "mlx5", map[string]string{"sys/module/amdgpu/initstate": "live\n"}, no, "", nil},
-		{"irdma has no way", nvidia, "irdma", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": isDir}, no, "", nil},
+		{"irdma has no way", nvidia, "irdma", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, append(tt.gpus, tt.nic)...)
@@ -82,7 +78,7 @@ func TestEvidence(t *testing.T) {
 // core, or in a module of the NICs' vendor. A file in which a driver names a provider does not.
 func TestPeerDirectProven(t *testing.T) {
 	const holders = "sys/module/ib_peer_mem/holders/"
-	held := map[string]string{holders + "nvidia_peermem": isDir, holders + "bnxt_re": isDir}
+	held := map[string]string{holders + "nvidia_peermem": trees.Dir, holders + "bnxt_re": trees.Dir}
 	for _, tt := range []struct {
 		name, nic string
 		files     map[string]string
@@ -96,7 +92,7 @@ func TestPeerDirectProven(t *testing.T) {
 		{"named in a file", "efa", nil, yes, ""},
 	} {
 		files := map[string]string{
-			"sys/module/mlx_compat":                isDir,
+			"sys/module/mlx_compat":                trees.Dir,
 			"sys/module/mlx5_core/version":         "24.10-1.1.4\n",
 			"sys/module/nvidia_peermem/initstate":  "live\n",
 			"sys/bus/pci/devices/0000:10:1b.0/p2p": "NVIDIA\n",
@@ -152,13 +148,13 @@ func TestScanPeermem(t *testing.T) {
 		{"both come or go", map[string]string{module: "coming\n", old: "going\n"}, tristate.False, "", nil},
 		{"the client nv_mem", map[string]string{mm + "nv_mem/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem", nil},
 		{"the client nv_mem_nc", map[string]string{mm + "nv_mem_nc/version": "550.54.14\n"}, tristate.True, "/sys/kernel/mm/memory_peers/nv_mem_nc", nil},
-		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": isDir}, tristate.True, "/sys/kernel/memory_peers/nv_mem", nil},
-		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": isDir}, tristate.True, "/sys/memory_peers/nv_mem_nc", nil},
+		{"in the second place", map[string]string{"sys/kernel/memory_peers/nv_mem": trees.Dir}, tristate.True, "/sys/kernel/memory_peers/nv_mem", nil},
+		{"in the third place", map[string]string{"sys/memory_peers/nv_mem_nc": trees.Dir}, tristate.True, "/sys/memory_peers/nv_mem_nc", nil},
 		{"a client of another vendor", map[string]string{mm + "amd_mem/version": "1\n"}, tristate.False, "", nil},
-		{"no modules to see", map[string]string{"sys/module/kernel": absent}, tristate.Unknown, "", []string{"open /sys/module: no such file"}},
+		{"no modules to see", map[string]string{"sys/module/kernel": trees.Absent}, tristate.Unknown, "", []string{"open /sys/module: no such file"}},
 		{
 			"no modules to see, and a client",
-			map[string]string{"sys/module/kernel": absent, mm + "nv_mem": isDir},
+			map[string]string{"sys/module/kernel": trees.Absent, mm + "nv_mem": trees.Dir},
 			tristate.True, "/sys/kernel/mm/memory_peers/nv_mem",
 			[]string{"open /sys/module: no such file"},
 		},
@@ -170,7 +166,7 @@ func TestScanPeermem(t *testing.T) {
 		},
 		{
 			"clients that cannot be looked at, and one in the next place",
-			map[string]string{"sys/kernel/mm/memory_peers": "a file", "sys/kernel/memory_peers/nv_mem": isDir},
+			map[string]string{"sys/kernel/mm/memory_peers": "a file", "sys/kernel/memory_peers/nv_mem": trees.Dir},
 			tristate.True, "/sys/kernel/memory_peers/nv_mem",
 			[]string{"stat /" + mm + "nv_mem: not a directory", "stat /" + mm + "nv_mem_nc: not a directory"},
 		},
@@ -231,10 +227,10 @@ func TestScanPeerDirect(t *testing.T) {
 	}{
 		{"the symbol", map[string]string{"proc/kallsyms": symbol}, verdict.PeerDirectCurrent},
 		{"no such symbol", map[string]string{"proc/kallsyms": others}, verdict.PeerDirectNone},
-		{"no table", map[string]string{"proc/kallsyms": absent}, ""},
+		{"no table", map[string]string{"proc/kallsyms": trees.Absent}, ""},
 		{"a client, no table", client, verdict.PeerDirectCurrent},
 		{"a client, and a table that lacks the symbol", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", "proc/kallsyms": others}, verdict.PeerDirectCurrent},
-		{"a client that goes", map[string]string{"sys/module/nvidia_peermem/initstate": "going\n", "proc/kallsyms": absent}, ""},
+		{"a client that goes", map[string]string{"sys/module/nvidia_peermem/initstate": "going\n", "proc/kallsyms": trees.Absent}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -260,49 +256,6 @@ func level(mofed kmod.MOFED, symbol tristate.State) verdict.PeerDirect {
 	return verdict.PeerDirectOf(&st, family.Table{}, family.Known())
 }
 
-// Contents in place of files.
-const (
-	isDir  = "\x00directory"
-	isFIFO = "\x00FIFO"
-	isLoop = "\x00loop"
-	absent = "\x00absent" // takes back what scan adds
-)
-
-// tree makes a tree of some files, by name, and opens it.
-func tree(t *testing.T, files map[string]string) *host.FS {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		if text == absent {
-			continue
-		}
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		switch text {
-		case isDir:
-			err = os.MkdirAll(path, 0o755)
-		case isFIFO:
-			err = unix.Mkfifo(path, 0o644)
-		case isLoop:
-			err = os.Symlink(filepath.Base(path), path)
-		default:
-			err = os.WriteFile(path, []byte(text), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	fs, err := host.Open(host.Options{Root: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = fs.Close() })
-	return fs
-}
-
 // scan reads a tree of some files of a machine with functions of these families: two of each of
 // NICs, whose driver drives them. Unless the files say otherwise there are modules, and symbols
 // that do not matter.
@@ -326,12 +279,12 @@ func scan(t *testing.T, files map[string]string, families ...string) kmod.State 
 			table.NICs = append(table.NICs, n)
 		}
 	}
-	return kmod.Scan(tree(t, withKernel(files)), &functions, table, source.What{})
+	return kmod.Scan(trees.Tree(t, withKernel(files)), &functions, table, source.What{})
 }
 
 func withKernel(files map[string]string) map[string]string {
 	all := map[string]string{
-		"sys/module/kernel": isDir,
+		"sys/module/kernel": trees.Dir,
 		"proc/kallsyms":     "0000000000000000 T vfs_read\n",
 	}
 	maps.Copy(all, files)
