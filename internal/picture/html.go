@@ -110,7 +110,7 @@ func (p paper) columns(names ...string) {
 func (p paper) matrix(m *model) {
 	p.put("\n<section><h2>Matrix</h2>\n" +
 		`<div class="beside"><div class="scroll" role="region" aria-label="Matrix" tabindex="0"><table class="matrix`)
-	if len(m.NICs) > 20 {
+	if len(m.NICs) >= 16 {
 		p.put(" many")
 	}
 	p.put("\">\n<caption>How near each GPU is to each NIC</caption>")
