@@ -19,6 +19,15 @@ const (
 	NorthSouth Role = "north-south"
 )
 
+// Aside says why a NIC is not for the traffic of GPUs: its role, or "excluded" where the user
+// excludes it; "" for all others.
+func (n *NIC) Aside() string {
+	if n.Excluded() {
+		return "excluded"
+	}
+	return string(n.Role)
+}
+
 // NearOf returns, of the NICs that count, those at the smallest level that the GPU has with
 // any of them, by their indexes; those of unknown level where all are. NICs with a role do not
 // count beside others.

@@ -61,10 +61,7 @@ func nic(n *topology.NIC) attrs {
 		a = ofFunction(n.Function)
 	}
 	a["address"], a["rdma"] = n.Address(), n.Name()
-	a.text("role", string(n.Role))
-	if n.Excluded() {
-		a["role"] = "excluded"
-	}
+	a.text("role", n.Aside())
 	return a
 }
 

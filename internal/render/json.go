@@ -36,6 +36,7 @@ type nicJSON struct {
 	PCIeRoot string     `json:"pcieRoot"`
 	Driver   string     `json:"driver"`
 	Eligible bool       `json:"eligible"`
+	Role     string     `json:"role"` // "north-south", or "excluded" by the user; "" for the others
 	Ports    []portJSON `json:"ports"`
 }
 
@@ -91,7 +92,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 }
 
 func nic(n *topology.NIC) nicJSON {
-	out := nicJSON{Address: n.Address(), RDMA: n.Name(), NUMANode: -1, Eligible: n.Eligible, Ports: []portJSON{}}
+	out := nicJSON{Address: n.Address(), RDMA: n.Name(), NUMANode: -1, Eligible: n.Eligible, Role: n.Aside(), Ports: []portJSON{}}
 	if f := n.Function; f != nil {
 		out.Family, out.Device, out.Name, out.NUMANode = f.Family(), hex4(f.Device), f.Name(), max(f.NUMA, pci.None)
 		out.PCIeRoot, out.Driver = f.RootBus, f.Driver

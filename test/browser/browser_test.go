@@ -265,8 +265,8 @@ type machine struct {
 		Eligible bool
 	}
 	NICs []struct {
-		Address, RDMA string
-		Eligible      bool
+		Address, RDMA, Role string
+		Eligible            bool
 	}
 	Pairs []struct{ GPU, NIC, RDMA, Level string }
 }
@@ -307,21 +307,23 @@ func (w *machine) levels() [][]string {
 	return rows
 }
 
-// nearest returns the level of a GPU with its nearest NICs, "" for an unknown one, and
-// the indexes of those.
+// nearest returns the level of a GPU with its near NICs, "" for an unknown one, and the
+// indexes of those: the eligible ones at its nearest level, without those that have a role
+// if there are others.
 func (w *machine) nearest(gpu int) (level string, nics []int) {
 	if !w.GPUs[gpu].Eligible {
 		return "", nil
 	}
-	row := w.levels()[gpu]
-	for _, level := range []string{"PIX", "PXB", "PHB", "NODE", "SYS"} {
-		for j, l := range row {
-			if w.NICs[j].Eligible && l == level {
-				nics = append(nics, j)
+	for _, role := range []bool{false, true} {
+		for _, level := range []string{"PIX", "PXB", "PHB", "NODE", "SYS"} {
+			for j, l := range w.levels()[gpu] {
+				if n := w.NICs[j]; n.Eligible && l == level && (n.Role != "") == role {
+					nics = append(nics, j)
+				}
 			}
-		}
-		if len(nics) > 0 {
-			return level, nics
+			if len(nics) > 0 {
+				return level, nics
+			}
 		}
 	}
 	return "", nil
