@@ -53,6 +53,25 @@ var ncclGIN = check{name: "nccl-gin", rows: under(asksGIN, nil, []row{
 		evidence: func(f *judged) []string { return slices.Concat(sawGIN(f), sawGDRCopy(f)) },
 	},
 	{
+		status: Fail, code: "GINImpossible", when: otherMachine,
+		text: func(f *judged) string {
+			return "a machine of type " + f.Matrix.Machine.Product.Value + " has no EFA-GDA (NCCL_GIN_TYPE=" + ginEFAGDA + ")"
+		},
+		fix: func(f *judged) []string {
+			return steps("use "+f.NIC.NCCLPlugin.GPUStarts.Instead, "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)")
+		}, evidence: machineNames,
+	},
+	{
+		status: Warn, code: "GINImpossible", when: olderKernel,
+		text: func(f *judged) string {
+			return "GDAKI needs nvidia-peermem, or DMA-BUF with Linux 6.1 or newer: this kernel is " + f.Platform.Kernel + ", with DMA-BUF alone"
+		},
+		fix: do("load nvidia-peermem on the node, or use a newer kernel there", "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"),
+		evidence: func(f *judged) []string {
+			return append(sawGIN(f), saw(platform.ReleaseFile, f.Platform.Kernel))
+		},
+	},
+	{
 		status: Warn, code: "GINFusedNICs", which: fusedNICs,
 		text: func(f *judged) string {
 			return "GIN does not support NICs that NCCL fuses, the ports of one card, unless NCCL_IB_MERGE_NICS=0: " + about(f)
@@ -78,6 +97,23 @@ func ginOf(kind string) func(*judged) bool {
 
 func allOf(f *judged, is func(*family.NIC) bool) bool {
 	return !slices.ContainsFunc(f.familiesInQuestion(), func(n *family.NIC) bool { return !is(n) })
+}
+
+// otherMachine: EFA-GDA is asked for on a machine whose type is known, and is none that has it.
+func otherMachine(f *judged) bool {
+	if !ginOf(ginEFAGDA)(f) || f.NIC == nil || f.NIC.NCCLPlugin == nil || f.NIC.NCCLPlugin.GPUStarts == nil {
+		return false
+	}
+	has, names := f.NIC.NCCLPlugin.GPUStarts, f.Matrix.Machine
+	return has.OfVendor(names.Vendor.Value) && names.Product.Value != "" && !has.OfType(names.Product.Value)
+}
+
+// olderKernel: GDAKI is asked for, DMA-BUF is the only way to GPU memory, and the kernel is
+// older than GDAKI asks for with it. A distribution may have brought back what it needs.
+func olderKernel(f *judged) bool {
+	ways := f.waysHere()
+	return ginOf(ginGDAKI)(f) && ways.Peermem == tristate.False && ways.DMABuf == tristate.True &&
+		f.Platform.Kernel != "" && mechanism.Compare(f.Platform.Kernel, "6.1") < 0
 }
 
 func onlyByPlugin(n *family.NIC) bool { return n.NCCLPlugin != nil }

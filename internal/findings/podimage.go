@@ -14,7 +14,7 @@ import (
 
 // inImage are the checks of a container's libraries: whether a program in it can open the
 // NICs, and register GPU memory with them.
-var inImage = []check{libibverbs, verbsProvider, ofiPlugin, frameworkWays, allocator, ncclGIN}
+var inImage = []check{libibverbs, verbsProvider, ofiPlugin, frameworkWays, allocator, ucxBond, ncclGIN}
 
 const (
 	verbsPackages = "install in the image libibverbs1 and ibverbs-providers (Debian, Ubuntu) or libibverbs (RHEL)"

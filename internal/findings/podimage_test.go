@@ -18,6 +18,9 @@ var (
 	efaNIC   = strings.ReplaceAll(roce, "15b3:1021", "1d0f:efa3")
 )
 
+// bonded has a bond of two ports instead of a NIC.
+var bonded = strings.Replace(roce, "rdma=mlx5_0\n", "rdma=mlx5_bond_0\n", 1)
+
 // withImage judges an image in which all is right, after a change to it.
 func withImage(change func(files fstest.MapFS)) func(c *container) {
 	return func(c *container) {
@@ -125,6 +128,17 @@ func imageFailures() []podFailure {
 		{name: "gin: EFA-GDA with an old libfabric", on: efaNIC, broken: on(with("NCCL_GIN_TYPE=5"), withImage(has("libfabric1-aws", "2.4.0amzn1.0"))), status: fail, code: "GINImpossible", text: "libfabric 2.4.0amzn1.0 (2.6)", fix: "versions"},
 		{name: "gin: EFA without GDRCopy", on: efaNIC, broken: on(with("NCCL_GIN_TYPE=2"), withImage(nil)), status: fail, code: "GINImpossible", text: "/dev/gdrdrv cannot be used", evidence: "/dev/gdrdrv=absent", fix: "gdrcopy.enabled=true"},
 		{name: "gin: two ports of a card", on: strings.Replace(roce, "rdma=mlx5_0\n", "rdma=mlx5_0\n      0000:14:00.1 eth 15b3:1021 rdma=mlx5_2\n", 1), broken: on(with("NCCL_GIN_TYPE=2"), withImage(nil)), status: warn, code: "GINFusedNICs", text: "mlx5_0 and mlx5_2", fix: "NCCL_IB_MERGE_NICS=0"},
+		{name: "gin: EFA-GDA on a machine without it", on: efaNIC, broken: on(with("NCCL_GIN_TYPE=5"), withImage(nil), func(c *container) {
+			c.write("dev/gdrdrv", "")
+			c.write("sys/class/dmi/id/sys_vendor", "Amazon EC2\n")
+			c.write("sys/class/dmi/id/product_name", "p5.48xlarge\n")
+		}), status: fail, code: "GINImpossible", text: "of type p5.48xlarge has no EFA-GDA", evidence: "product_name=p5.48xlarge", fix: "p5en"},
+		{name: "gin: GDAKI by DMA-BUF with an older kernel", broken: on(onlyDMABuf, with("NCCL_GIN_TYPE=3"), withImage(nil), func(c *container) {
+			c.write("proc/sys/kernel/osrelease", "5.15.0-134-generic\n")
+		}), status: warn, code: "GINImpossible", text: "this kernel is 5.15.0-134-generic, with DMA-BUF alone", evidence: "/proc/sys/kernel/osrelease=5.15.0-134-generic", fix: "nvidia-peermem"},
+		{name: "ucx: a bond", on: bonded, broken: withImage(has("libucx0", "1.18.1+ds-2")), status: warn, code: "UCXOnBond", text: "UCX 1.18.1+ds may crash when it registers memory with mlx5_bond_0", evidence: "/sys/class/infiniband/mlx5_bond_0", fix: "UCX_TLS=^gga"},
+		{name: "ucx: a bond, and gga among the transports", on: bonded, broken: on(asking("nixl"), with("UCX_TLS=ib,cuda"), withImage(has("libucx0", "1.19.0-1"))), status: warn, code: "UCXOnBond", text: "UCX 1.19.0 may", evidence: "UCX_TLS=ib,cuda", fix: "UCX_TLS=^gga"},
+		{name: "ucx: a bond, and a UCX of which nothing is known", on: bonded, broken: on(asking("ucx"), withImage(nil)), status: warn, code: "UCXOnBond", text: "UCX of unknown version may", evidence: "mlx5_bond_0", fix: "UCX_TLS=^gga"},
 		{name: "ways: expandable_segments", broken: on(withImage(nil), with("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128, expandable_segments:True")), status: warn, code: "ExpandableSegments", text: "Bad address", evidence: "PYTORCH_CUDA_ALLOC_CONF=", fix: "remove expandable_segments"},
 	}
 }
@@ -155,6 +169,39 @@ func TestImageRight(t *testing.T) {
 			r := c.report()
 			if found := podFindings(r); len(found) > 0 || findings.InPod(r.Findings) != tristate.True || len(r.Problems) > 0 {
 				t.Errorf("%+v, problems %v", found, r.Problems)
+			}
+		})
+	}
+}
+
+// TestBondRight: bonds are no problem to a UCX that does not use gga, and to other frameworks.
+func TestBondRight(t *testing.T) {
+	tests := map[string]struct {
+		transports, ucx string
+		says            string
+	}{
+		"without gga":      {"^gga", "1.20.0-1", "UCX does not use gga on mlx5_bond_0"},
+		"without gga_mlx5": {"^gga_mlx5,tcp", "1.20.0-1", "UCX does not use gga on mlx5_bond_0"},
+		"by name":          {"rc,ud,cuda", "1.20.0-1", "UCX does not use gga on mlx5_bond_0"},
+		"an older UCX":     {"all", "1.17.0-1", "UCX does not use gga on mlx5_bond_0"},
+		"no UCX":           {"all", "", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newContainer(t, bonded)
+			withImage(nil)(c)
+			if c.variables["UCX_TLS"] = tt.transports; tt.ucx != "" {
+				withImage(has("libucx0", tt.ucx))(c)
+			}
+			r := c.report()
+			said := ""
+			for _, f := range r.Findings {
+				if f.Check == "ucx-bond" {
+					said = f.Detail
+				}
+			}
+			if found := podFindings(r); len(found) > 0 || said != tt.says {
+				t.Errorf("%q, want %q; %+v", said, tt.says, found)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ var table = [...]struct {
 	{"NCCL_NET_GDR_C2C", ncclC2C},                       // the same
 	{"NCCL_NET_GDR_READ", ncclRead},                     // the same
 	{"NCCL_DMABUF_ENABLE", ncclDMABuf},                  // src/init.cc, dmaBufSupported
-	{"UCX_TLS", ucxTransports},                          // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
+	{UCXTransports, ucxTransports},                      // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
 	{"UCX_IB_GPU_DIRECT_RDMA", ucxGPUDirect},            // src/uct/ib/base/ib_md.c
 	{"NVSHMEM_REMOTE_TRANSPORT", nvshmemTransport},      // src/host/transport/transport.cpp
 	{"NVSHMEM_IB_DISABLE_DMABUF", nvshmemWithoutDMABuf}, // src/modules/transport/ibrc/ibrc.cpp
@@ -221,16 +221,8 @@ var ucxAliases = map[string][]string{
 // rocm_copy: it closes memory domains without a selected transport, and no other one detects
 // it (ucp_add_component_resources; src/uct/cuda/cuda_copy/cuda_copy_md.c).
 func ucxTransports(j *switches, value string) (string, bool) {
-	list, exclude := strings.CutPrefix(value, "^")
-	names := strings.Split(list, ",")
-	if names[0] == "all" {
-		return "", false
-	}
-	selected := func(transport string) bool {
-		return exclude != slices.ContainsFunc(names, func(name string) bool {
-			return strings.TrimPrefix(name, `\`) == transport || slices.Contains(ucxAliases[name], transport)
-		})
-	}
+	selected := func(transport string) bool { return ucxSelects(value, transport) }
+	exclude := strings.HasPrefix(value, "^")
 	for _, c := range j.Choices {
 		if memory := ucxMemory(c); !selected(memory + "_copy") {
 			return fmt.Sprintf("UCX does not know GPU memory without %s; %s", memory, ucxAside), false
@@ -245,6 +237,26 @@ func ucxTransports(j *switches, value string) (string, bool) {
 		return "UCX uses no transport of InfiniBand or RoCE (rc, dc); right only inside one NVLink domain (" + ucxMNNVL + "=y says that it is meant)", false
 	}
 	return "", false
+}
+
+// UCXTransports is the variable with the transports that UCX uses: all without it.
+const UCXTransports = "UCX_TLS"
+
+// UCXSelects reports whether UCX uses a transport, if it has it, with these variables.
+func UCXSelects(variables map[string]string, transport string) bool {
+	value, set := variables[UCXTransports]
+	return !set || ucxSelects(value, transport)
+}
+
+func ucxSelects(list, transport string) bool {
+	list, exclude := strings.CutPrefix(list, "^")
+	names := strings.Split(list, ",")
+	if names[0] == "all" {
+		return true
+	}
+	return exclude != slices.ContainsFunc(names, func(name string) bool {
+		return strings.TrimPrefix(name, `\`) == transport || slices.Contains(ucxAliases[name], transport)
+	})
 }
 
 // ucxMNNVL lets UCX's cuda_ipc reach GPUs of other nodes over NVLink, as in an NVL72; "try" is

@@ -228,6 +228,9 @@ type NCCLPlugin struct {
 	// Directories are where these files may be, as paths below the root. The first that
 	// has the machine's file counts.
 	Directories []string
+	// GPUStarts are the machines on which GPUs start the plugin's transfers themselves, in NCCL's
+	// GIN. Nil: none.
+	GPUStarts *Machines
 }
 
 // Uverbs is how the family's devices are asked through the uverbs interface.

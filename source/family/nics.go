@@ -166,6 +166,11 @@ var efa = NIC{
 			"opt/amazon/aws-ofi-nccl/share/aws-ofi-nccl/xml",
 			"opt/aws-ofi-nccl/share/aws-ofi-nccl/xml",
 		},
+		// aws-ofi-nccl doc/gin-getting-started.md at 2daf7d30: EFA-GDA.
+		GPUStarts: &Machines{
+			Vendor: "Amazon EC2", Types: []string{"p5en.", "p6-b200.", "p6-b300."},
+			Instead: "p5en, p6-b200 or p6-b300",
+		},
 	},
 	NetDevMTU: true,
 	Uverbs: Uverbs{

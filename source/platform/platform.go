@@ -24,8 +24,8 @@ type State struct {
 	Virtual   tristate.State
 	VirtualBy string
 	IOMMU     IOMMU
-	// Kernel is the release of the running kernel, "6.8.0-45-generic", read for publishing; ""
-	// where it is not known.
+	// Kernel is the release of the running kernel, "6.8.0-45-generic", read for publishing
+	// and for check; "" where it is not known.
 	Kernel string
 	// Models are the names that GPU drivers give their GPUs (Information.Model), read where
 	// this may be a virtual machine: a virtual GPU has the PCI ids of a whole one.
@@ -61,7 +61,7 @@ func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) St
 		st.BIOS, err = fs.Line(DMIDir[1:] + "/bios_version")
 		st.problem(err)
 	}
-	if what.Publish {
+	if what.Publish || what.Advice {
 		st.Kernel, err = ReadRelease(fs)
 		st.problem(err)
 	}
