@@ -225,7 +225,7 @@ func provenFrom(f *judged) string {
 }
 
 func sawReleases(f *judged) []string {
-	return slices.Concat(f.saw(kmod.FactNICVersion, "/"+f.NIC.Module+"/", f.advised().NICVersions[f.NIC.Name]), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
+	return slices.Concat([]string{saw(kmod.AttributeFile(f.NIC.Module, "version"), f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 }
 
 // older reports whether a release, such as "2.17.2g", is before another; false if either

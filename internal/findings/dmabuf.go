@@ -64,7 +64,7 @@ var lacks = []struct {
 	{verdict.OpenModules, row{
 		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
 		fix: do("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: func(f *judged) []string {
-			return f.saw(kmod.FactDriver, "", strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
+			return f.saw(kmod.FactDriver, strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
 		},
 	}},
 	{verdict.OwnMemory, noPlace},
@@ -226,6 +226,14 @@ func sawAnswers(f *judged) []string {
 	return []string{saw(verbs.Nodes+"/uverbs*", devicesSaid(f))}
 }
 
+// sawLegacyAPI is evidence of the loaded module's parameter for PeerDirect's old interface.
+func sawLegacyAPI(f *judged) []string {
+	if clientState(f) != kmod.Live {
+		return nil
+	}
+	return []string{saw(kmod.AttributeFile(firstModule(f), "parameters/peerdirect_support"), f.advised().Peermem.LegacyAPI)}
+}
+
 var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
 	{
 		status: Warn, code: "LegacyPeerDirect", when: func(f *judged) bool { return legacyStack(f) && !legacyConfigured(f) },
@@ -235,9 +243,7 @@ var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmo
 		fix: do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module", "better, move to MOFED 5.1 or newer"),
 		evidence: func(f *judged) []string {
 			return slices.Concat(
-				f.saw(kmod.FactStack, "/version", f.Kmod.MOFED.Version),
-				f.saw(kmod.FactPeermemModule, "/peerdirect_support", f.advised().Peermem.LegacyAPI),
-				sawPeermem(f), f.saw(kmod.FactDriver, "", gpuDriverState(f).Version))
+				[]string{saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)}, sawLegacyAPI(f), sawPeermem(f), f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 		},
 	},
 	{status: OK, when: func(f *judged) bool { return legacyStack(f) && originKnown(f) }, text: func(f *judged) string {

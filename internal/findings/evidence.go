@@ -23,23 +23,20 @@ func sawMissing(file string) string { return sawFile(file, tristate.False) }
 
 // sawSymbol is evidence of a symbol in the kernel's table.
 func (f *judged) sawSymbol(symbol string) []string {
-	return f.saw(kmod.FactSymbols, "", choose(f.Kmod.Symbols[symbol].Found, symbol, "no "+symbol, ""))
+	return f.saw(kmod.FactSymbols, choose(f.Kmod.Symbols[symbol].Found, symbol, "no "+symbol, ""))
 }
 
-// file returns the first of the files that a fact was read from whose path has a part;
-// "" for none.
-func (f *judged) file(fact kmod.Fact, part string) string {
-	for _, file := range f.Kmod.Files[fact] {
-		if strings.Contains(file, part) {
-			return file
-		}
+// file returns the file that a fact was read from, the first of several; "" where none was.
+func (f *judged) file(fact kmod.Fact) string {
+	if files := f.Kmod.Files[fact]; len(files) > 0 {
+		return files[0]
 	}
 	return ""
 }
 
 // saw is what that file held; nothing where it was not read.
-func (f *judged) saw(fact kmod.Fact, part, value string) []string {
-	if file := f.file(fact, part); file != "" {
+func (f *judged) saw(fact kmod.Fact, value string) []string {
+	if file := f.file(fact); file != "" {
 		return []string{saw(file, value)}
 	}
 	return nil

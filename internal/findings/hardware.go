@@ -186,7 +186,7 @@ func moveTogether(f *judged) []string {
 
 func topoOverride(f *judged) []string {
 	if value := f.Kmod.Params[kmod.TopoOverride]; value != "" {
-		return f.saw(kmod.FactParams, "", kmod.TopoOverride+": "+value)
+		return f.saw(kmod.FactParams, kmod.TopoOverride+": "+value)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 var operators = check{
 	name: "operators", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactGPUOperator}, evidence: func(f *judged) []string {
 		return []string{
-			sawFile(f.file(kmod.FactMOFEDReady, ""), f.advised().Operators.MOFEDReady), sawFile(f.file(kmod.FactDriverReady, ""), f.advised().Operators.DriverReady),
+			sawFile(f.file(kmod.FactMOFEDReady), f.advised().Operators.MOFEDReady), sawFile(f.file(kmod.FactDriverReady), f.advised().Operators.DriverReady),
 		}
 	},
 	rows: []row{
@@ -86,7 +86,7 @@ func driverWaits(f *judged) bool {
 }
 
 func sawRDMAEnabled(f *judged) []string {
-	return f.saw(kmod.FactDriverReady, "", "GPU_DIRECT_RDMA_ENABLED: "+f.advised().Operators.RDMA.String())
+	return f.saw(kmod.FactDriverReady, "GPU_DIRECT_RDMA_ENABLED: "+f.advised().Operators.RDMA.String())
 }
 
 // modules finds RDMA drivers that were unloaded half-way: a restart takes the NICs'
@@ -111,9 +111,9 @@ func held(f *judged) (module subjects) {
 	if client == "" {
 		return module
 	}
-	module.add(fmt.Sprintf("%s holds %s", client, core), f.saw(kmod.FactHolders, core, client)...)
+	module.add(fmt.Sprintf("%s holds %s", client, core), saw(kmod.HoldersDir(core), client))
 	if users := f.advised().Peermem.Users; !forerunner(f, client) && users >= 0 {
-		module.evidence = append(module.evidence, f.saw(kmod.FactPeermemModule, "/refcnt", strconv.Itoa(users))...)
+		module.evidence = append(module.evidence, saw(kmod.AttributeFile(client, "refcnt"), strconv.Itoa(users)))
 	}
 	return module
 }

@@ -287,8 +287,8 @@ func sawPeermem(f *judged) []string {
 // sawClientFiles is evidence that the files by which NCCL finds a client are not there.
 func sawClientFiles(f *judged) []string {
 	all := texts(f.Kmod.Files[kmod.FactNCCLClient], sawMissing)
-	if file := f.file(kmod.FactPeermemModule, "/version"); file != "" {
-		all = append(all, sawFile(file, f.advised().Peermem.Version))
+	if clientState(f) == kmod.Live {
+		all = append(all, sawFile(kmod.AttributeFile(firstModule(f), "version"), f.advised().Peermem.Version))
 	}
 	return all
 }

@@ -279,6 +279,6 @@ var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, kmod.F
 		return steps(passthroughIOMMU(f), "gdscheck -p shows whether GPUDirect Storage accepts it")
 	},
 	evidence: func(f *judged) []string {
-		return slices.Concat(f.saw(kmod.FactStorage, "", string(kmod.Live)), translated(f).evidence)
+		return slices.Concat(f.saw(kmod.FactStorage, string(kmod.Live)), translated(f).evidence)
 	},
 }}}

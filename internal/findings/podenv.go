@@ -223,5 +223,5 @@ func sawGDRCopy(f *judged) []string { return []string{f.sawNode(platform.GDRCopy
 
 func sawParams(f *judged) []string {
 	const name = "RegistryDwords"
-	return f.saw(kmod.FactParams, "", name+": "+f.Kmod.Params[name])
+	return f.saw(kmod.FactParams, name+": "+f.Kmod.Params[name])
 }

@@ -38,6 +38,9 @@ func PeerDirs() []string {
 // InitFile is the file that an entry of Peers.Modules is from.
 func InitFile(module string) string { return "/sys/module/" + module + "/initstate" }
 
+// AttributeFile is a file of a loaded module: version, refcnt, parameters/NAME.
+func AttributeFile(module, name string) string { return "/sys/module/" + module + "/" + name }
+
 // HoldersDir is the directory that an entry of Peers.Holders is from.
 func HoldersDir(module string) string { return "/sys/module/" + module + "/holders" }
 

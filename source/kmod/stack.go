@@ -27,6 +27,8 @@ const (
 type MOFED struct {
 	Origin  Origin
 	Version string
+	// File is where the version stands, or would; "" where no driver tells it.
+	File string
 }
 
 // mofed distinguishes MOFED from a kernel's own drivers. mlx_compat belongs to MOFED
@@ -49,15 +51,17 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 			return MOFED{}
 		case tristate.True:
 		}
-		file := "sys/module/" + module + "/version"
-		version, err := s.fs.Line(file)
+		file := AttributeFile(module, "version")
+		version, err := s.fs.Line(file[1:])
 		if err != nil && !host.Absent(err) {
 			s.problem(err)
 			compat = tristate.Or(compat, tristate.Unknown) // without the version, only mlx_compat proves anything
 		}
-		return judgeMOFED(compat, version, func() {
-			s.problem(fmt.Errorf("/%s: %q is not a driver version", file, version))
+		judged := judgeMOFED(compat, version, func() {
+			s.problem(fmt.Errorf("%s: %q is not a driver version", file, version))
 		})
+		judged.File = file
+		return judged
 	}
 	switch compat {
 	case tristate.True:
@@ -74,7 +78,7 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
 	switch {
 	case isMOFEDVersion(version):
-		return MOFED{OriginMOFED, version}
+		return MOFED{Origin: OriginMOFED, Version: version}
 	case compat == tristate.True:
 		return MOFED{Origin: OriginMOFED}
 	case version != "" && !isInboxVersion(version):

@@ -73,8 +73,8 @@ func TestJudgeMOFED(t *testing.T) {
 		absent, present, maybe MOFED // by whether mlx_compat is loaded
 		garbage                bool
 	}{
-		{version: "24.10-1.1.4", absent: MOFED{OriginMOFED, "24.10-1.1.4"}, present: MOFED{OriginMOFED, "24.10-1.1.4"}, maybe: MOFED{OriginMOFED, "24.10-1.1.4"}},
-		{version: "4.9-4.0.8", absent: MOFED{OriginMOFED, "4.9-4.0.8"}, present: MOFED{OriginMOFED, "4.9-4.0.8"}, maybe: MOFED{OriginMOFED, "4.9-4.0.8"}},
+		{version: "24.10-1.1.4", absent: MOFED{Origin: OriginMOFED, Version: "24.10-1.1.4"}, present: MOFED{Origin: OriginMOFED, Version: "24.10-1.1.4"}, maybe: MOFED{Origin: OriginMOFED, Version: "24.10-1.1.4"}},
+		{version: "4.9-4.0.8", absent: MOFED{Origin: OriginMOFED, Version: "4.9-4.0.8"}, present: MOFED{Origin: OriginMOFED, Version: "4.9-4.0.8"}, maybe: MOFED{Origin: OriginMOFED, Version: "4.9-4.0.8"}},
 		{version: "", absent: inbox, present: mofed, maybe: none},
 		{version: "5.0-0", absent: inbox, present: mofed, maybe: none},
 		{version: "4.0-0", absent: inbox, present: mofed, maybe: none},
@@ -114,33 +114,33 @@ func TestScanMOFED(t *testing.T) {
 		{"no driver", nil, MOFED{Origin: OriginNotLoaded}, nil},
 		{"mlx_compat alone", map[string]string{compat: isDir}, MOFED{Origin: OriginMOFED}, nil},
 		{"no modules to see", none, MOFED{}, []string{"open /sys/module: no such file"}},
-		{"inbox", map[string]string{mlx5: isDir}, MOFED{Origin: OriginInbox}, nil},
-		{"inbox with a version", map[string]string{mlx5 + "/version": "5.0-0\n"}, MOFED{Origin: OriginInbox}, nil},
-		{"MOFED", map[string]string{mlx5 + "/version": "24.10-1.1.4\n", compat: isDir}, MOFED{OriginMOFED, "24.10-1.1.4"}, nil},
-		{"MOFED of ConnectX-3", map[string]string{mlx4 + "/version": "4.9-4.0.8\n", compat: isDir}, MOFED{OriginMOFED, "4.9-4.0.8"}, nil},
+		{"inbox", map[string]string{mlx5: isDir}, MOFED{Origin: OriginInbox, File: "/" + mlx5 + "/version"}, nil},
+		{"inbox with a version", map[string]string{mlx5 + "/version": "5.0-0\n"}, MOFED{Origin: OriginInbox, File: "/" + mlx5 + "/version"}, nil},
+		{"MOFED", map[string]string{mlx5 + "/version": "24.10-1.1.4\n", compat: isDir}, MOFED{Origin: OriginMOFED, Version: "24.10-1.1.4", File: "/" + mlx5 + "/version"}, nil},
+		{"MOFED of ConnectX-3", map[string]string{mlx4 + "/version": "4.9-4.0.8\n", compat: isDir}, MOFED{Origin: OriginMOFED, Version: "4.9-4.0.8", File: "/" + mlx4 + "/version"}, nil},
 		{
 			"both drivers: mlx5 counts",
 			map[string]string{mlx4 + "/version": "4.9-4.0.8\n", mlx5 + "/version": "5.8-1.1.2\n"},
-			MOFED{OriginMOFED, "5.8-1.1.2"},
+			MOFED{Origin: OriginMOFED, Version: "5.8-1.1.2", File: "/" + mlx5 + "/version"},
 			nil,
 		},
 		{
 			"garbage for a version",
 			map[string]string{mlx5 + "/version": "garbage\n"},
-			MOFED{},
+			MOFED{File: "/" + mlx5 + "/version"},
 			[]string{"/" + mlx5 + `/version: "garbage" is not a driver version`},
 		},
-		{"garbage for a version with mlx_compat", map[string]string{mlx5 + "/version": "garbage\n", compat: isDir}, MOFED{Origin: OriginMOFED}, nil},
+		{"garbage for a version with mlx_compat", map[string]string{mlx5 + "/version": "garbage\n", compat: isDir}, MOFED{Origin: OriginMOFED, File: "/" + mlx5 + "/version"}, nil},
 		{
 			"an empty version",
 			map[string]string{mlx5 + "/version": ""},
-			MOFED{},
+			MOFED{File: "/" + mlx5 + "/version"},
 			[]string{"read /" + mlx5 + "/version: file is empty"},
 		},
 		{
 			"an empty version with mlx_compat",
 			map[string]string{mlx5 + "/version": "", compat: isDir},
-			MOFED{Origin: OriginMOFED},
+			MOFED{Origin: OriginMOFED, File: "/" + mlx5 + "/version"},
 			[]string{"read /" + mlx5 + "/version: file is empty"},
 		},
 	}
