@@ -96,6 +96,7 @@ func writeSGLang(m *assign.Assignment) Settings {
 	}
 	s := Settings{Variables: ordered(m), File: file, Notes: notes}
 	s.usePort(m.Near())
+	s.useDMABuf(m)
 	return s
 }
 
@@ -110,6 +111,15 @@ func (s *Settings) usePort(nics []*assign.NIC) {
 		s.Notes = append(s.Notes, mooncakePort+" has one port for all NICs, and here no port is active on all of them.")
 	default:
 		s.Variables = append(s.Variables, Variable{mooncakePort, strconv.Itoa(port)})
+	}
+}
+
+// useDMABuf tells Mooncake's engine to register GPU memory by DMA-BUF where that is the only way:
+// it uses peermem unless it is told otherwise (internal/mechanism has the sources).
+func (s *Settings) useDMABuf(m *assign.Assignment) {
+	if v := &m.Node.Verdict; (Ways{v.Peermem, v.DMABuf}).onlyDMABuf() {
+		s.Variables = append(s.Variables, Variable{"WITH_NVIDIA_PEERMEM", "0"})
+		s.Notes = append(s.Notes, "DMA-BUF is the only way to GPU memory here, which Mooncake 0.3.11 and newer uses with WITH_NVIDIA_PEERMEM=0.")
 	}
 }
 
@@ -151,10 +161,7 @@ func writeMooncake(m *assign.Assignment) Settings {
 		Notes: []string{"Mooncake reads the map from a file (-o file): " + mooncakeVariable + "=FILE."},
 	}
 	s.usePort(m.Near())
-	if v := &m.Node.Verdict; (Ways{v.Peermem, v.DMABuf}).onlyDMABuf() {
-		s.Variables = append(s.Variables, Variable{"WITH_NVIDIA_PEERMEM", "0"}) // internal/mechanism has the sources
-		s.Notes = append(s.Notes, "DMA-BUF is the only way to GPU memory here, which Mooncake 0.3.11 and newer uses with WITH_NVIDIA_PEERMEM=0.")
-	}
+	s.useDMABuf(m)
 	return s
 }
 

@@ -26,6 +26,7 @@ func writeStore(m *assign.Assignment) Settings {
 	}
 	s := Settings{Variables: []Variable{{storeDevice, strings.Join(namesOf(nics), ",")}}}
 	s.usePort(nics)
+	s.useDMABuf(m)
 	s.Notes = append(s.Notes, "MC_MS_AUTO_DISC=1 must not be set: Mooncake's store would choose itself.")
 	if len(m.Choices) > 1 {
 		s.Notes = append(s.Notes, storeDevice+" applies to a whole process: if each process has one GPU, run this for each with --gpus.")
