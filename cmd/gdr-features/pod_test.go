@@ -3,10 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/mechanism"
 	"gdr-features/test/machine"
 )
 
@@ -202,5 +205,14 @@ func TestPodGPUs(t *testing.T) {
 				t.Errorf("status %d\n%s", status, said)
 			}
 		})
+	}
+}
+
+// TestForTakes: check --pod --for takes what env --for takes, and more.
+func TestForTakes(t *testing.T) {
+	for _, name := range frameworks.Names() {
+		if !slices.Contains(mechanism.Names(), name) {
+			t.Errorf("check --pod --for does not take %s", name)
+		}
 	}
 }

@@ -17,6 +17,7 @@ const (
 	mooncake310  = "kvcache-ai/Mooncake mooncake-common/common.cmake, rdma_context.cpp@59c9f90 (0.3.10)"
 	mooncake311  = "kvcache-ai/Mooncake environ.cpp, rdma_context.cpp@b4ccdc3 (0.3.11)"
 	mooncake312  = "kvcache-ai/Mooncake environ.cpp, rdma_context.cpp@c7ae97f (0.3.12), @3b5a594"
+	uccl         = "uccl-project/uccl p2p/rdma/rdma_context.cc@da914a2, get_registration_mode"
 	fabric119    = "ofiwg/libfabric prov/efa/src/efa_mr.c@145d9a8 (1.19.0)"
 	fabric120    = "ofiwg/libfabric prov/efa/src/efa_mr.c@153261e (1.20.0)"
 	ofi          = "aws/aws-ofi-nccl src/nccl_ofi_dmabuf.cpp@2daf7d3"
@@ -79,6 +80,14 @@ var Rows = [...]Row{
 		DMABuf:  Cell{Can: tristate.True, With: "WITH_NVIDIA_PEERMEM=0", Source: mooncake312},
 	},
 	{
+		Framework: "mooncake-store", Through: []string{"mooncake"},
+		Note: "kvcache-ai/Mooncake mooncake-store/src/client_service.cpp@c7ae97f",
+	},
+	{
+		Framework: "uccl", Peermem: can(uccl), DMABuf: cannot(uccl),
+		Note: "its P2P engine; with Intel's NICs by DMA-BUF alone",
+	},
+	{
 		Framework: "libfabric", Before: "1.20", Peermem: can(fabric119), DMABuf: cannot(fabric119),
 		Note: "the provider efa; it registers DMA-BUF of Neuron and Gaudi alone",
 	},
@@ -98,6 +107,10 @@ var Rows = [...]Row{
 	{
 		Framework: "nixl", Through: []string{"ucx"},
 		Note: "ai-dynamo/nixl src/plugins/ucx/ucx_utils.cpp@8770b65; its other backends are libfabric, mooncake, gpunetio and uccl",
+	},
+	{
+		Framework: "modelexpress", Through: []string{"nixl"},
+		Note: "ai-dynamo/modelexpress modelexpress_client/python/modelexpress/nixl_transfer.py@3db6bdc",
 	},
 	{
 		Framework: "deepep", Before: "2", Through: []string{"nvshmem"},
