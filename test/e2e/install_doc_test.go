@@ -72,11 +72,12 @@ func TestInstallPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edit := regexp.MustCompile("`(cd kustomize/base && kustomize edit [^`]*)`").FindSubmatch(text)
+	edit := regexp.MustCompile("`(cd deploy/kustomize/base && kustomize edit [^`]*)`").FindSubmatch(text)
 	if edit == nil {
 		t.Fatal("the page does not say how to edit the base")
 	}
-	run(copied, string(edit[1]))
+	clone := filepath.Dir(copied)
+	run(clone, string(edit[1]))
 	build(filepath.Join(copied, "kustomize/base"))
 
 	install := commandsBelow(t, page, "## Install")
@@ -88,7 +89,7 @@ func TestInstallPage(t *testing.T) {
 		t.Fatalf("no two commands: %s", install[1])
 	}
 	// Helm refuses even in a dry run what is there already.
-	if out := run(copied, strings.Replace(helm, " install ", " template ", 1)+" --kube-version=v1.35.3"); !strings.Contains(out, image) {
+	if out := run(clone, strings.Replace(helm, " install ", " template ", 1)+" --kube-version=v1.35.3"); !strings.Contains(out, image) {
 		t.Errorf("installed: %s", out)
 	}
 	run(dir, "kubectl "+label+" --overwrite --dry-run=server")
