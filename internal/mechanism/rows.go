@@ -9,6 +9,7 @@ const (
 	nccl213      = "NVIDIA/nccl src/init.cc@19ab67d1 (2.13.4), dmaBufSupported"
 	rccl62       = "ROCm/rccl src/transport/net_ib.cc@0cbce2a"
 	rccl62DMABuf = "ROCm/rccl src/misc/rocmwrap.cc@0cbce2a"
+	rcclGDR      = "ROCm/rocm-systems projects/rccl/src/transport/net_ib/gdr.cc@0d92d17d"
 	rcclDMABuf   = "ROCm/rocm-systems projects/rccl/src/misc/rocmwrap.cc@018c383d"
 	ucx          = "openucx/ucx src/uct/ib/base/ib_md.c@9466d10, uct_ib_check_gpudirect_driver, uct_ib_md_check_dmabuf"
 	ucx113       = "openucx/ucx src/uct/ib/base/ib_md.c@09f27c0 (1.13.1)"
@@ -47,8 +48,12 @@ var Rows = [...]Row{
 		Note: "it also reads /boot/config-RELEASE for DMA-BUF, which is not in most images",
 	},
 	{
-		Framework: "rccl", From: "2.22", DMABuf: Cell{Source: rcclDMABuf},
-		Note: "the newest source uses DMA-BUF unless NCCL_DMABUF_ENABLE=0; since which release is not known",
+		Framework: "rccl", From: "2.22", Before: "2.31", Peermem: can(rcclGDR), DMABuf: Cell{Source: rcclDMABuf},
+		Note: "2.31 uses DMA-BUF unless NCCL_DMABUF_ENABLE=0; since which release is not known",
+	},
+	{
+		Framework: "rccl", From: "2.31", Peermem: can(rcclGDR),
+		DMABuf: Cell{Can: tristate.True, Without: "NCCL_DMABUF_ENABLE=0", Source: rcclDMABuf},
 	},
 	{Framework: "ucx", Before: "1.14", Peermem: can(ucx113), DMABuf: cannot(ucx113)},
 	{
