@@ -47,7 +47,7 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 func worstLevel(f *judged) string { return f.Matrix.Level.String() }
 
 func nearestIsFar(f *judged) string {
-	return "a GPU's nearest NIC is at " + f.Matrix.Level.String() + ": " + about(f)
+	return "the nearest NIC of a GPU is at " + f.Matrix.Level.String() + ": " + about(f)
 }
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
@@ -70,20 +70,30 @@ func functionsWithoutNUMA(f *judged) subjects {
 
 func address(fn *pci.Function) string { return fn.Address.String() }
 
-// farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it.
+// farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it, as explain takes them.
 func farGPUs(f *judged) (far subjects) {
-	for _, gpu := range f.Matrix.GPUs {
+	for i, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.Level <= topology.PXB {
 			continue
 		}
 		nearest := gpu.Nearest[0]
-		pair := fmt.Sprintf("%v and %v", gpu.Address, nearest.Address)
+		pair := fmt.Sprintf("GPU%d %s", i, nicOf(f, nearest))
 		if gpu.Level != f.Matrix.Level {
 			pair += " at " + gpu.Level.String()
 		}
 		far.add(pair, sawPlace(gpu.Function), sawPlace(nearest))
 	}
 	return far
+}
+
+// nicOf is what topo calls the NIC of a function.
+func nicOf(f *judged, of *pci.Function) string {
+	for i := range f.Matrix.NICs {
+		if nic := &f.Matrix.NICs[i]; nic.Function == of {
+			return nicName(nic)
+		}
+	}
+	return of.Address.String()
 }
 
 var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
