@@ -107,6 +107,8 @@ var names = []string{
 // ranElsewhere are commands that need more than TestPagesCommands has, by how they begin.
 var ranElsewhere = map[string]string{
 	"kubectl logs -l job-name=train ":    "needs a kubelet; the script log.txtar reads what such Pods print",
+	"kubectl logs -l job-name=gdr-nccl ": "the same",
+	"kubectl run gdr ":                   "needs a kubelet; the image is run as such a Pod by hack/check.sh image",
 	"kubectl gdr image":                  "the script image.txtar, with an image",
 	"kubectl gdr slices":                 "TestScheduler, with drivers that publish ResourceSlices",
 	"kubectl get nvidiadrivers":          "TestLeaving",
