@@ -69,14 +69,11 @@ func NICNote(n *topology.NIC) string {
 		}
 		notes = append(notes, note)
 	}
-	switch {
-	case n.Excluded():
-		notes = append(notes, "excluded")
+	switch aside := n.Aside(); {
+	case aside != "":
+		notes = append(notes, aside)
 	case !n.Eligible:
 		notes = append(notes, "not eligible")
-	}
-	if n.Role != "" {
-		notes = append(notes, string(n.Role))
 	}
 	return strings.Join(notes, ", ")
 }
