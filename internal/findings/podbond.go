@@ -7,7 +7,7 @@ import (
 	"gdr-features/internal/mechanism"
 )
 
-// ggaTransport is what UCX 1.18 and newer uses NICs with beside rc and dc.
+// ggaTransport is a transport of UCX 1.18 and newer, beside rc and dc.
 const ggaTransport = "gga_mlx5"
 
 // ucxBond: UCX's gga transport cannot connect the queue pair with which it registers memory on
@@ -29,8 +29,8 @@ var ucxBond = check{name: "ucx-bond", rows: under(onBonds, sawBonds, []row{
 })}
 
 // onBonds: UCX is in the image or asked for, and NICs are bonds. Their driver names them so
-// (kernel drivers/infiniband/hw/mlx5/main.c, mlx5_ib_stage_ib_reg_init); renamed ones are not
-// told.
+// (kernel drivers/infiniband/hw/mlx5/main.c, mlx5_ib_stage_ib_reg_init); one that was
+// renamed is not found.
 func onBonds(f *judged) bool {
 	_, asked := ucxVersion(f)
 	return asked && len(bonds(f)) > 0
