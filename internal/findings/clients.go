@@ -30,36 +30,24 @@ func vendorsInterface(f *judged) bool { return f.NIC.PeerMemory.Module != "" && 
 var notRegistered = []row{
 	{
 		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True && canRegister(f) == tristate.True },
-		text: func(f *judged) string {
-			return f.GPU.Driver + " is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface"
-		},
-		fix: func(f *judged) []string {
-			return steps("if dmesg says "+strconv.Quote(f.GPU.Help.Refused)+", "+f.GPU.Help.Rebuild+", or use DMA-BUF (see dmabuf)", "else "+f.GPU.Help.Register)
-		},
+		text:     "{gpuDriver} is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface",
+		fix:      do("if dmesg says {refused}, {rebuildDriver}, or use DMA-BUF (see dmabuf)", "else {register}"),
 		evidence: sawRegistering,
 	},
 	{
 		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True },
-		text: func(f *judged) string {
-			return f.GPU.Driver + " is not registered, though the RDMA stack has the interface for it"
-		},
-		fix: func(f *judged) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawRegistering,
+		text: "{gpuDriver} is not registered, though the RDMA stack has the interface for it",
+		fix:  do("{install}", "then {register}"), evidence: sawRegistering,
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *judged) bool { return interfaceFor(f) == tristate.False },
-		text: func(f *judged) string {
-			return f.GPU.Driver + " is not registered: the RDMA stack has no interface for it (" + peerSymbol + ")"
-		},
-		fix: func(f *judged) []string {
-			return steps("use DMA-BUF (see dmabuf)", "or install "+f.NIC.Help.PeerStack+", then "+f.GPU.Help.Install)
-		}, evidence: sawInterface,
+		text: "{gpuDriver} is not registered: the RDMA stack has no interface for it (" + peerSymbol + ")",
+		fix:  do("use DMA-BUF (see dmabuf)", "or install {peerStack}, then {install}"), evidence: sawInterface,
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath,
-		text: func(f *judged) string {
-			return f.GPU.Driver + " is not registered; whether the RDMA stack has an interface for it cannot be read"
-		},
-		fix: func(f *judged) []string { return steps(f.GPU.Help.Install, "then "+f.GPU.Help.Register) }, evidence: sawInterface,
+		text: "{gpuDriver} is not registered; whether the RDMA stack has an interface for it cannot be read",
+		fix:  do("{install}", "then {register}"), evidence: sawInterface,
 	},
 }
 
@@ -74,36 +62,24 @@ func sawRegistering(f *judged) []string {
 var nobodysPeer = []row{
 	{
 		status: Fail, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
-		text: func(f *judged) string {
-			return "no NIC is bound to " + f.NIC.Drivers[0] + ", so nothing says which GPUs' memory it reaches"
-		}, fix: do("see nic-driver"),
+		text: "no NIC is bound to {nicDriver}, so nothing says which GPUs' memory it reaches", fix: do("see nic-driver"),
 		evidence: nicDrivers,
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return peermemOf(f).File == "" },
-		text: func(f *judged) string {
-			return "the kernel's own " + f.NIC.Module + " reaches GPU memory by DMA-BUF alone"
-		},
-		fix:      func(f *judged) []string { return steps("see dmabuf", "or install "+f.NIC.Help.PeerStack) },
+		text:     "the kernel's own {module} reaches GPU memory by DMA-BUF alone",
+		fix:      do("see dmabuf", "or install {peerStack}"),
 		evidence: sawNoPeerFile,
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False },
-		text: func(f *judged) string {
-			return f.NIC.Module + " reaches no GPU memory (" + peerFile(f) + "): newer kernels keep the functions of proprietary kernel modules from it"
-		},
-		fix: func(f *judged) []string {
-			return steps("install the open kernel modules of the GPU driver, then modprobe " + bridge(f) + " (package " + f.NIC.PeerMemory.Package + ")")
-		},
+		text: "{module} reaches no GPU memory ({peerFile}): newer kernels keep the functions of proprietary kernel modules from it",
+		fix:  do("install the open kernel modules of the GPU driver, then modprobe {bridge} (package {package})"),
 	},
 	{
 		status: Fail, code: "EFAPeermemMissing",
-		text: func(f *judged) string {
-			return f.NIC.Module + " reaches no GPU memory (" + peerFile(f) + "): if the GPU driver is loaded after " + f.NIC.Module + ", nothing loads " + bridge(f)
-		},
-		fix: func(f *judged) []string {
-			return steps("modprobe " + bridge(f) + " (package " + f.NIC.PeerMemory.Package + "), and for the next boot /etc/modules-load.d")
-		},
+		text: "{module} reaches no GPU memory ({peerFile}): if the GPU driver is loaded after {module}, nothing loads {bridge}",
+		fix:  do("modprobe {bridge} (package {package}), and for the next boot /etc/modules-load.d"),
 	},
 }
 
@@ -134,38 +110,22 @@ func sawNoPeerFile(f *judged) []string {
 var notHeld = []row{
 	{
 		status: Fail, when: func(f *judged) bool { return vendorsModuleRuns(f) && clientLive(f) },
-		text: func(f *judged) string {
-			return firstModule(f) + " is loaded, but does not serve " + f.NIC.Module + ": both must be holders of " + f.NIC.PeerMemory.Module
-		},
-		fix: func(f *judged) []string {
-			return steps("rebuild the GPU driver's kernel modules against "+f.NIC.PeerMemory.Module+", and use "+f.NIC.Module+" of the same release", "then reload "+f.NIC.Module+" and "+peermemName(f))
-		},
+		text: "{client} is loaded, but does not serve {module}: both must be holders of {interface}",
+		fix:  do("rebuild the GPU driver's kernel modules against {interface}, and use {module} of the same release", "then reload {module} and {peermem}"),
 	},
 	{
 		status: Fail, when: vendorsModuleRuns,
-		text: func(f *judged) string {
-			return "not loaded, though " + f.NIC.PeerMemory.Module + " has the interface for it"
-		},
-		fix: func(f *judged) []string {
-			return steps("modprobe "+peermemName(f), "if that says Invalid argument, rebuild the GPU driver's kernel modules against "+f.NIC.PeerMemory.Module)
-		},
+		text: "not loaded, though {interface} has the interface for it",
+		fix:  do("modprobe {peermem}", "if that says Invalid argument, rebuild the GPU driver's kernel modules against {interface}"),
 	},
 	{
 		status: Fail, when: clientLive,
-		text: func(f *judged) string {
-			return firstModule(f) + " is loaded, but does not serve " + f.NIC.Module + ", because " + f.NIC.PeerMemory.Module + " is not loaded"
-		},
-		fix: func(f *judged) []string {
-			return steps("install "+f.NIC.PeerMemory.Package+" and load it before "+f.NIC.Module, "then rebuild the GPU driver's kernel modules", orDMABuf(f))
-		},
+		text: "{client} is loaded, but does not serve {module}, because {interface} is not loaded",
+		fix:  do("install {package} and load it before {module}", "then rebuild the GPU driver's kernel modules", "{orDMABuf}"),
 	},
 	{
-		status: Fail, text: func(f *judged) string {
-			return "not loaded, and neither is " + f.NIC.PeerMemory.Module + ", which gives GPU memory to " + f.NIC.Module
-		},
-		fix: func(f *judged) []string {
-			return steps("install "+f.NIC.PeerMemory.Package+" and load it before "+f.NIC.Module, "then modprobe "+peermemName(f), orDMABuf(f))
-		},
+		status: Fail, text: "not loaded, and neither is {interface}, which gives GPU memory to {module}",
+		fix: do("install {package} and load it before {module}", "then modprobe {peermem}", "{orDMABuf}"),
 	},
 }
 
@@ -184,9 +144,7 @@ func sawHolders(f *judged) []string {
 
 // noInterface: the NIC's driver supports no client.
 var noInterface = []row{{
-	status: Fail, text: func(f *judged) string {
-		return f.NIC.Module + " supports no peer memory client: DMA-BUF is the only way"
-	}, fix: do("see dmabuf"), evidence: sawInterface,
+	status: Fail, text: "{module} supports no peer memory client: DMA-BUF is the only way", fix: do("see dmabuf"), evidence: sawInterface,
 }}
 
 // Releases of the NIC's driver.

@@ -11,37 +11,29 @@ import (
 	"gdr-features/verdict"
 )
 
-var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: asked, evidence: sawAnswers, rows: slices.Concat([]row{
+var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: "{asked}", evidence: sawAnswers, rows: slices.Concat([]row{
 	{
 		status: Warn, code: "EFADMABufOff", when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.Verdict.Peermem == tristate.False }, which: withoutDMABufInPlugin,
-		text: say("DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA"),
-		fix: func(f *judged) []string {
-			return steps("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then modprobe "+bridge(f))
-		},
+		text: "DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA",
+		fix:  do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install {peerStack}, then modprobe {bridge}"),
 	}, {
 		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.DevicesSay() == tristate.True },
-		text: func(f *judged) string {
-			return "the GPU driver " + exports(f) + ", and " + f.NIC.Name + " can register DMA-BUF (only a transfer proves more)"
-		},
+		text: "the GPU driver {exports}, and {nic} can register DMA-BUF (only a transfer proves more)",
 	}, {
 		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True },
-		text: func(f *judged) string {
-			return gpuSide(f) + " and " + f.NIC.Name + " show everything that DMA-BUF needs (inferred; only a transfer proves it)"
-		},
+		text: "{gpuSide} and {nic} show everything that DMA-BUF needs (inferred; only a transfer proves it)",
 	},
 }, dmabufRows, []row{
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool {
 			return f.Verdict.DMABuf == tristate.Unknown && firstOf(f, tristate.Unknown) == verdict.KernelOption
 		},
-		text: func(f *judged) string {
-			return "whether " + f.GPU.Driver + " exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read"
-		},
+		text:     "whether {gpuDriver} exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read",
 		fix:      do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
 		evidence: unreadNeeds,
 	}, {
 		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown },
-		text:     say("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read"),
+		text:     "the kernel's symbols or the type of the GPU driver's kernel modules cannot be read",
 		fix:      do("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither"),
 		evidence: unreadNeeds,
 	},
@@ -58,11 +50,11 @@ var lacks = []struct {
 	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.TuringGPU, row{
-		code: "PreTuring", text: say("no eligible GPU that the driver drives is of the Turing generation or newer"),
-		fix: func(f *judged) []string { return steps("use " + peermemName(f) + ": DMA-BUF needs Turing or newer") }, evidence: gpuIDs,
+		code: "PreTuring", text: "no eligible GPU that the driver drives is of the Turing generation or newer",
+		fix: do("use {peermem}: DMA-BUF needs Turing or newer"), evidence: gpuIDs,
 	}},
 	{verdict.OpenModules, row{
-		code: "ClosedDriver", text: say("the GPU driver has proprietary kernel modules"),
+		code: "ClosedDriver", text: "the GPU driver has proprietary kernel modules",
 		fix: do("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: func(f *judged) []string {
 			return f.saw(kmod.FactDriver, strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
 		},
@@ -70,38 +62,35 @@ var lacks = []struct {
 	{verdict.OwnMemory, noPlace},
 	{verdict.PCIeMapping, unmapped},
 	{verdict.KernelOption, row{
-		code: "KernelOptionMissing", text: func(f *judged) string {
-			return "the kernel was built without CONFIG_" + missingOption(f) + ", which " + f.GPU.Driver + " needs to export DMA-BUF to NICs"
-		},
-		fix: func(f *judged) []string { return steps("use a kernel that has CONFIG_" + missingOption(f) + "=y") }, evidence: sawOptions,
+		code: "KernelOptionMissing", text: "the kernel was built without CONFIG_{missingOption}, which {gpuDriver} needs to export DMA-BUF to NICs",
+		fix: do("use a kernel that has CONFIG_{missingOption}=y"), evidence: sawOptions,
 	}},
 	{verdict.NICDevice, row{
 		code: "NoMLX5Device", when: func(f *judged) bool { return f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False },
-		text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"), fix: do("see rdma-device"), evidence: nicDrivers,
+		text: "no eligible NIC has an RDMA device whose driver registers DMA-BUF", fix: do("see rdma-device"), evidence: nicDrivers,
 	}},
 	{verdict.NICDevice, row{
-		code: "NoMLX5Device", text: say("no eligible NIC has an RDMA device whose driver registers DMA-BUF"),
-		fix: func(f *judged) []string { return steps("DMA-BUF needs " + f.NIC.Help.Product) }, evidence: nicDrivers,
+		code: "NoMLX5Device", text: "no eligible NIC has an RDMA device whose driver registers DMA-BUF",
+		fix: do("DMA-BUF needs {nicProduct}"), evidence: nicDrivers,
 	}},
 	{verdict.DevicesAccept, row{
-		code: "DMABufRefused", text: say("the RDMA devices cannot register DMA-BUF"),
-		fix: func(f *judged) []string { return steps(newerStack(f) + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING") },
+		code: "DMABufRefused", text: "the RDMA devices cannot register DMA-BUF",
+		fix: do("{newerStack}, with CONFIG_INFINIBAND_ON_DEMAND_PAGING"),
 	}},
 	{verdict.CoreSymbol, row{
-		code: "NoDMABuf", text: say("the RDMA core has no DMA-BUF (" + kmod.UmemDMABuf + ")"),
-		fix: func(f *judged) []string { return steps(newerStack(f)) }, evidence: func(f *judged) []string { return f.sawSymbol(kmod.UmemDMABuf) },
+		code: "NoDMABuf", text: "the RDMA core has no DMA-BUF (" + kmod.UmemDMABuf + ")",
+		fix: do("{newerStack}"), evidence: func(f *judged) []string { return f.sawSymbol(kmod.UmemDMABuf) },
 	}},
 	{verdict.DriverSymbol, row{
-		code: "NoDMABuf", text: func(f *judged) string { return f.NIC.Module + " has no DMA-BUF (" + f.NIC.DMABuf + ")" },
-		fix: func(f *judged) []string { return steps(newerStack(f) + ", with " + f.NIC.Module + " loaded") }, evidence: func(f *judged) []string { return f.sawSymbol(f.NIC.DMABuf) },
+		code: "NoDMABuf", text: "{module} has no DMA-BUF ({dmabufSymbol})",
+		fix: do("{newerStack}, with {module} loaded"), evidence: func(f *judged) []string { return f.sawSymbol(f.NIC.DMABuf) },
 	}},
 }
 
-var noDriver = say("no GPU driver is loaded")
-
-func notBound(f *judged) string {
-	return "no eligible GPU is bound to the " + f.GPU.Help.Vendor + " driver"
-}
+const (
+	noDriver = "no GPU driver is loaded"
+	notBound = "no eligible GPU is bound to the {vendor} driver"
+)
 
 var seeDriver = do("see gpu-driver")
 
@@ -111,7 +100,7 @@ func lackRows() []row {
 	var rows []row
 	for _, l := range lacks {
 		r := given(failed(l.row), func(f *judged) bool { return firstOf(f, tristate.False) == l.need })
-		served := row{status: OK, when: func(f *judged) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, which: l.which, text: func(f *judged) string { return l.text(f) + "; not needed: peermem is available" }}
+		served := row{status: OK, when: func(f *judged) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, which: l.which, text: l.text + "; not needed: peermem is available"}
 		rows = append(rows, served, r)
 	}
 	return rows
@@ -237,21 +226,17 @@ func sawLegacyAPI(f *judged) []string {
 var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
 	{
 		status: Warn, code: "LegacyPeerDirect", when: func(f *judged) bool { return legacyStack(f) && !legacyConfigured(f) },
-		text: func(f *judged) string {
-			return stackOrigin(f) + peerDirect(f) + ", which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1"
-		},
-		fix: do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module", "better, move to MOFED 5.1 or newer"),
+		text: "{stack}{peerDirect}, which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1",
+		fix:  do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module", "better, move to MOFED 5.1 or newer"),
 		evidence: func(f *judged) []string {
 			return slices.Concat(
 				[]string{saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)}, sawLegacyAPI(f), sawPeermem(f), f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 		},
 	},
-	{status: OK, when: func(f *judged) bool { return legacyStack(f) && originKnown(f) }, text: func(f *judged) string {
-		return stackOrigin(f) + peerDirect(f) + ", as the peer memory module is set to use it"
-	}},
-	{status: OK, when: originKnown, text: func(f *judged) string { return stackOrigin(f) + peerDirect(f) }},
-	{status: OK, when: noModuleLoaded, text: func(f *judged) string { return "no RDMA driver is loaded for the NICs" + peerDirect(f) }},
-	{status: Undecidable, text: func(f *judged) string { return "the origin of the RDMA drivers cannot be read" + peerDirect(f) }},
+	{status: OK, when: func(f *judged) bool { return legacyStack(f) && originKnown(f) }, text: "{stack}{peerDirect}, as the peer memory module is set to use it"},
+	{status: OK, when: originKnown, text: "{stack}{peerDirect}"},
+	{status: OK, when: noModuleLoaded, text: "no RDMA driver is loaded for the NICs{peerDirect}"},
+	{status: Undecidable, text: "the origin of the RDMA drivers cannot be read{peerDirect}"},
 }}
 
 func originKnown(f *judged) bool {

@@ -1,8 +1,6 @@
 package findings
 
 import (
-	"fmt"
-
 	"gdr-features/internal/expect"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -14,32 +12,23 @@ import (
 var expectedCheck = check{name: "expected", rows: []row{
 	{
 		status: Undecidable, code: "NoMachineType", when: func(f *judged) bool { return f.Expected.NoType },
-		text: func(f *judged) string { return "no machine type of the file matches: " + machine(f) },
+		text: "no machine type of the file matches: {machine}",
 		fix:  do("add a type to the file that matches this machine, or correct the match of its type"),
 	}, {
 		status: Undecidable, when: func(f *judged) bool { return f.Expected.Type == "" },
-		text: func(f *judged) string { return "cannot determine which machine type applies: " + machine(f) },
+		text: "cannot determine which machine type applies: {machine}",
 		fix:  do("see what could not be read, or match by other properties"),
 	}, {
 		status: Fail, code: "Deviation", when: func(f *judged) bool { return f.unmet != nil && f.unmet.State == tristate.False },
-		text: func(f *judged) string {
-			return fmt.Sprintf("%s: %s expected, %s found", f.Expected.Type, f.unmet.Expected, f.unmet.Found)
-		},
-		fix: func(f *judged) []string { return f.unmet.Fix },
+		text: "{machineTypeHere}: {expected} expected, {found} found",
+		fix:  func(f *judged) []string { return f.unmet.Fix },
 	}, {
 		status: Undecidable, when: func(f *judged) bool { return f.unmet != nil },
-		text: func(f *judged) string {
-			return fmt.Sprintf("%s: %s expected, actual value unknown", f.Expected.Type, f.unmet.Expected)
-		},
+		text: "{machineTypeHere}: {expected} expected, actual value unknown",
 	}, {
-		status: OK, text: func(f *judged) string {
-			n := len(f.Expected.Checks)
-			return fmt.Sprintf("%s: as expected (%d of %d)", f.Expected.Type, n, n)
-		},
+		status: OK, text: "{machineTypeHere}: as expected ({expectations} of {expectations})",
 	},
 }}
-
-func machine(f *judged) string { return f.Expected.Machine }
 
 // expected compares the machine with what is expected of it: one finding for each
 // expectation that is not proven to be met, or a single one if the machine is as

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 // otherGPUs says, on a node with GPUs of two families, which family the findings are
@@ -17,16 +15,12 @@ import (
 var otherGPUs = check{name: "other-gpus", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "MixedGPUs", which: notReadyGPUs,
-		text: func(f *judged) string {
-			return "the findings are about " + f.GPU.Name + " GPUs with " + f.NIC.Name + " NICs; " + about(f)
-		},
-		fix: do("gdr-features explain REASON says what to do for these GPUs"),
+		text: "the findings are about {gpu} GPUs with {nic} NICs; {about}",
+		fix:  do("gdr-features explain REASON says what to do for these GPUs"),
 	},
 	{
 		status: OK, when: func(f *judged) bool { return len(f.Others()) > 0 },
-		text: func(f *judged) string {
-			return "the findings are about " + f.GPU.Name + " GPUs with " + f.NIC.Name + " NICs; " + strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ") + " GPUs are ready too"
-		},
+		text: "the findings are about {gpu} GPUs with {nic} NICs; {otherGPUs} GPUs are ready too",
 	},
 }}
 
@@ -53,24 +47,16 @@ func notReadyGPUs(f *judged) (others subjects) {
 var userSpace = check{name: "user-space", rows: []row{
 	{
 		status: Warn, code: "VerbsABIMismatch", which: abiIs(unknownABI),
-		text: func(f *judged) string {
-			return "neither rdma-core's library nor a known one of the vendor opens " + about(f)
-		},
-		fix: func(f *judged) []string {
-			return steps("install the library for "+f.NIC.Name+" of the same release as the driver, from its vendor, in every container image", "or use the kernel's own driver")
-		},
+		text: "neither rdma-core's library nor a known one of the vendor opens {about}",
+		fix:  do("install the library for {nic} of the same release as the driver, from its vendor, in every container image", "or use the kernel's own driver"),
 	},
 	{
 		status: OK, which: abiIs(vendorABI),
-		text: func(f *judged) string {
-			return "the vendor's own driver: container images need " + f.NIC.Help.Library + " of its release, as rdma-core's library supports ABI " + strconv.Itoa(f.NIC.Uverbs.ABI) + ": " + about(f)
-		},
+		text: "the vendor's own driver: container images need {provider} of its release, as rdma-core's library supports ABI {kernelABI}: {about}",
 	},
 	{
 		status: OK, which: abiIs(kernelABI),
-		text: func(f *judged) string {
-			return "the kernel's own ABI: container images need rdma-core's library, as " + f.NIC.Help.Library + " supports ABI " + strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ") + ": " + about(f)
-		},
+		text: "the kernel's own ABI: container images need rdma-core's library, as {provider} supports ABI {vendorABIs}: {about}",
 	},
 }}
 
@@ -97,17 +83,13 @@ func abiIs(kind func(*family.Uverbs, int) bool) func(*judged) subjects {
 var bar = check{name: "bar", rows: []row{
 	{
 		status: Warn, code: "SmallBAR", which: smallBAR,
-		text: func(f *judged) string {
-			return "only a part of the GPU's memory is visible on PCI: " + about(f)
-		},
-		fix: do(largeBAR),
+		text: "only a part of the GPU's memory is visible on PCI: {about}",
+		fix:  do(largeBAR),
 	},
 	{
 		status: Warn, code: "SmallBAR1", which: smallBAR1,
-		text: func(f *judged) string {
-			return "BAR1 is less than 1 GiB, and no more GPU memory than this can be registered at a time: " + about(f)
-		},
-		fix: largerBAR1,
+		text: "BAR1 is less than 1 GiB, and no more GPU memory than this can be registered at a time: {about}",
+		fix:  largerBAR1,
 	},
 }}
 

@@ -78,10 +78,12 @@ type check struct {
 	// them are added.
 	sources []string
 	facts   []kmod.Fact
-	// tail and evidence are added to the text and evidence of every row; nil for
-	// nothing.
-	tail     func(*judged) string
+	// tail and evidence are added to the text and evidence of every row.
+	tail     string
 	evidence func(*judged) []string
+	// byReason: a row holds only where its reason is that of the verdict's step of this name,
+	// which is "" when the step is met.
+	byReason bool
 	// reason is that of failed rows that have none of their own.
 	reason func(*judged) verdict.Reason
 	rows   []row
@@ -98,8 +100,9 @@ type row struct {
 	// something that the row is about.
 	when  func(*judged) bool
 	which func(*judged) subjects
-	// text says what was found, fix what to do about it; nil for nothing.
-	text func(*judged) string
+	// text says what was found, with words in braces that are filled in: see words. fix is
+	// what to do about it; nil for nothing.
+	text string
 	fix  func(*judged) []string
 	// evidence is what the files held that matter, beyond that of which; nil for nothing.
 	evidence func(*judged) []string
@@ -169,7 +172,7 @@ func (r *row) codeOr(reason verdict.Reason) Code {
 func (c *check) find(f *judged) (found Finding, ok bool) {
 	for i := range c.rows {
 		r := &c.rows[i]
-		if r.when != nil && !r.when(f) {
+		if c.byReason && r.reason != f.stepReason(c.name) || r.when != nil && !r.when(f) {
 			continue
 		}
 		facts := *f
@@ -193,7 +196,7 @@ func (c *check) finding(r *row, f *judged) Finding {
 	seen := unique(slices.Concat(f.about.evidence, of(c.evidence, f), of(r.evidence, f)))
 	return Finding{
 		Check: c.name, Status: r.status, Reason: reason, Code: r.codeOr(reason),
-		Detail: sanitize.Terminal(of(r.text, f) + of(c.tail, f)), Fix: sanitized(of(r.fix, f)),
+		Detail: sanitize.Terminal(fill(f, r.text+c.tail)), Fix: sanitized(of(r.fix, f)),
 		Sources: sanitized(c.files(f, seen)), Evidence: sanitized(seen),
 	}
 }

@@ -32,78 +32,60 @@ func (f *judged) stepReason(check string) verdict.Reason {
 	return ""
 }
 
-var hardware = check{name: "hardware", sources: []string{pci.Devices}, rows: []row{
+var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Devices}, rows: []row{
 	{
-		status: OK, when: func(f *judged) bool { return f.stepReason("hardware") == "" },
-		text: func(f *judged) string {
-			return eligibleGPUs(f) + " and " + show.Count(f.Matrix.EligibleNICs, "NIC") + " can do GPUDirect RDMA"
-		},
+		status: OK,
+		text:   "{gpus} and {nics} can do GPUDirect RDMA",
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: tegra,
-		text: say("no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged"),
+		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", which: tegra,
+		text: "no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged",
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoGPU }, which: displays,
-		text: func(f *judged) string {
-			return "no GPU that GPUDirect RDMA works with; these are only displays: " + about(f)
-		},
-		fix: func(f *judged) []string { return steps("use " + display(f, f.functions(isDisplay(f))[0]).Help.Product) },
+		status: Fail, reason: verdict.NoGPU, which: displays,
+		text: "no GPU that GPUDirect RDMA works with; these are only displays: {about}",
+		fix:  do("use {displayProduct}"),
 	},
-	{status: Fail, reason: verdict.NoGPU, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoGPU }, text: func(f *judged) string { return "no " + vendors(f) + " GPU on the PCI bus" }},
+	{status: Fail, reason: verdict.NoGPU, text: "no {vendors} GPU on the PCI bus"},
 	{
-		status: Fail, reason: verdict.GPUUnsupported, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.GPUUnsupported },
-		text: func(f *judged) string {
-			return f.Matrix.GPUs[0].GPU.Help.Vendor + " does not support GPUDirect RDMA on " + firstGPU(f)
-		},
-		fix:      func(f *judged) []string { return steps("use " + f.Matrix.GPUs[0].GPU.Help.Product) },
+		status: Fail, reason: verdict.GPUUnsupported,
+		text:     "{firstVendor} does not support GPUDirect RDMA on {firstGPU}",
+		fix:      do("use {firstProduct}"),
 		evidence: gpuIDs,
 	},
 	{
-		status: Fail, reason: verdict.NoNIC, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NoNIC },
-		text: say("no NIC on the PCI bus that GPUDirect RDMA works with"),
-		fix:  func(f *judged) []string { return steps("install one of these: " + products(f)) },
+		status: Fail, reason: verdict.NoNIC,
+		text: "no NIC on the PCI bus that GPUDirect RDMA works with",
+		fix:  do("install one of these: {products}"),
 	},
 	{
-		status: Undecidable, reason: verdict.NICNotJudged, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NICNotJudged },
-		text: func(f *judged) string {
-			return "the only RDMA NICs are of families that are not judged: " + otherNICs(f)
-		},
-		fix: func(f *judged) []string {
-			return steps("if you know that they reach GPU memory, judge by them too: --nic-families=" + withOthers(f))
-		}, evidence: func(f *judged) []string { return f.of(isOtherNIC, sawID) },
+		status: Undecidable, reason: verdict.NICNotJudged,
+		text: "the only RDMA NICs are of families that are not judged: {otherNICs}",
+		fix:  do("if you know that they reach GPU memory, judge by them too: --nic-families={withOthers}"), evidence: func(f *judged) []string { return f.of(isOtherNIC, sawID) },
 	},
 	{
-		status: Fail, reason: verdict.NICUnsupported, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.NICUnsupported },
-		text:     say("every NIC is an unsupported model, manages an NVLink fabric, or has a class other than Ethernet (0200) and InfiniBand (0207)"),
-		fix:      func(f *judged) []string { return steps("install a " + newerThanThese(f) + " NIC") },
+		status: Fail, reason: verdict.NICUnsupported,
+		text:     "every NIC is an unsupported model, manages an NVLink fabric, or has a class other than Ethernet (0200) and InfiniBand (0207)",
+		fix:      do("install a {newerThanThese} NIC"),
 		evidence: func(f *judged) []string { return f.of(isNIC, sawID) },
 	},
 	{
-		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *judged) bool {
-			return f.stepReason("hardware") == verdict.PlatformForbidsP2P && refuses(tristate.True)(f)
-		},
-		text: func(f *judged) string {
-			return "a machine of type " + f.Matrix.Machine.Product.Value + " cannot do GPUDirect RDMA with " + f.NIC.Name + ", whatever its GPUs can do"
-		},
-		fix: func(f *judged) []string { return steps("use " + f.NIC.NoGPUMemory.Instead) }, evidence: machineNames,
+		status: Fail, reason: verdict.PlatformForbidsP2P, when: refuses(tristate.True),
+		text: "a machine of type {machineType} cannot do GPUDirect RDMA with {nic}, whatever its GPUs can do",
+		fix:  do("use {insteadOfMachine}"), evidence: machineNames,
 	},
 	{
-		status: Fail, reason: verdict.PlatformForbidsP2P, when: func(f *judged) bool { return f.stepReason("hardware") == verdict.PlatformForbidsP2P },
-		text: func(f *judged) string {
-			return "on this CPU the " + f.GPU.Help.Vendor + " driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does"
-		},
+		status: Fail, reason: verdict.PlatformForbidsP2P,
+		text:     "on this CPU the {vendor} driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does",
 		fix:      moveTogether,
 		evidence: func(f *judged) []string { return slices.Concat(f.of(isGPU, sawPlace), topoOverride(f)) },
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: refuses(tristate.Unknown),
-		text: func(f *judged) string {
-			return "the type of this machine cannot be read, and on some types " + f.NIC.Name + " does not reach GPU memory"
-		},
-		fix: do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
+		text: "the type of this machine cannot be read, and on some types {nic} does not reach GPU memory",
+		fix:  do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
 	},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("PCI functions cannot be read"), fix: do("see the problems listed below", "mount the host's /sys")},
+	{status: Undecidable, reason: verdict.Unreadable, text: "PCI functions cannot be read", fix: do("see the problems listed below", "mount the host's /sys")},
 }}
 
 func eligibleGPUs(f *judged) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") }
@@ -194,21 +176,17 @@ func topoOverride(f *judged) []string {
 var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
 	{
 		status: Fail, reason: verdict.GPUPassthrough, when: func(f *judged) bool { return f.AllPassthrough() == tristate.True },
-		text: func(f *judged) string {
-			return "every eligible GPU is bound to " + passthroughDrivers(f) + ", for virtual machines"
-		},
-		fix: func(f *judged) []string {
-			return steps("GPUDirect RDMA is then up to the virtual machines", "to use the GPUs on this host, bind them to "+f.GPU.Driver)
-		},
+		text:     "every eligible GPU is bound to {passthroughDrivers}, for virtual machines",
+		fix:      do("GPUDirect RDMA is then up to the virtual machines", "to use the GPUs on this host, bind them to {gpuDriver}"),
 		evidence: gpuDrivers,
 	},
-	{status: OK, when: func(f *judged) bool { return f.GPUDriven() == tristate.True }, text: loadedDriver},
+	{status: OK, when: func(f *judged) bool { return f.GPUDriven() == tristate.True }, text: "{loadedDriver}"},
 	{
 		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },
 		text: notBound, fix: bindGPU,
 		evidence: gpuDrivers,
 	},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the GPUs cannot be read"), evidence: gpuDrivers},
+	{status: Undecidable, reason: verdict.Unreadable, text: "the drivers of the GPUs cannot be read", evidence: gpuDrivers},
 }}
 
 func gpuDriverVersion(f *judged) string { return orUnknown(gpuDriverState(f).Version) }
@@ -246,30 +224,30 @@ func moduleType(f *judged) string {
 }
 
 var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
-	{status: OK, when: func(f *judged) bool { return f.NICDriven() == tristate.True }, text: say("an eligible NIC is bound to its driver")},
+	{status: OK, when: func(f *judged) bool { return f.NICDriven() == tristate.True }, text: "an eligible NIC is bound to its driver"},
 	{
 		status: Fail, reason: verdict.NICDriverNotLoaded, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
-		text: func(f *judged) string { return "no eligible NIC is bound to its driver (" + f.NIC.Drivers[0] + ")" }, fix: bindNIC,
+		text: "no eligible NIC is bound to its driver ({nicDriver})", fix: bindNIC,
 		evidence: nicDrivers,
 	},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("the drivers of the NICs cannot be read"), evidence: nicDrivers},
+	{status: Undecidable, reason: verdict.Unreadable, text: "the drivers of the NICs cannot be read", evidence: nicDrivers},
 }}
 
 var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
-	{status: OK, when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, text: rdmaNames},
+	{status: OK, when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, text: "{rdmaNames}"},
 	{
 		status: Fail, reason: verdict.NoRDMADevice, when: func(f *judged) bool { return f.RDMADevice() == tristate.False },
-		text: say("no eligible NIC has an RDMA device"), fix: loadRDMA,
+		text: "no eligible NIC has an RDMA device", fix: loadRDMA,
 		evidence: withoutRDMA,
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, code: "RDMANamespaces",
 		when:     func(f *judged) bool { return f.RDMA.Exclusive },
-		text:     say("each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here"),
+		text:     "each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here",
 		fix:      do("rdma system show", "run this program in the host's network namespace"),
 		evidence: func(*judged) []string { return []string{saw(rdma.NetnsMode, "N")} },
 	},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("the RDMA devices cannot be read")},
+	{status: Undecidable, reason: verdict.Unreadable, text: "the RDMA devices cannot be read"},
 }}
 
 // devices are the RDMA devices of eligible NICs.

@@ -20,23 +20,21 @@ var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this prog
 var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
 		status: Undecidable, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
-		text: say(placeUnknown + virtualTree), fix: giveTopology,
+		text: placeUnknown + virtualTree, fix: giveTopology,
 		evidence: func(f *judged) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
 	},
 	{
 		status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, which: functionsWithoutNUMA,
-		text: say(placeUnknown), fix: do("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
+		text: placeUnknown, fix: do("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
 	},
-	{status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, text: say(placeUnknown)},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PIX }, text: say("every GPU has a NIC at PIX")},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PXB }, text: say("every GPU has a NIC at PXB or nearer")},
+	{status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, text: placeUnknown},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PIX }, text: "every GPU has a NIC at PIX"},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PXB }, text: "every GPU has a NIC at PXB or nearer"},
 	{
 		status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, // by C2C or a data-direct function
-		text: func(f *judged) string {
-			return "in the PCI tree a GPU's nearest NIC is at " + worstLevel(f) + "; " + f.GPU.Help.Library + " reaches it through the CPU's C2C link or a data-direct function"
-		},
+		text: "in the PCI tree a GPU's nearest NIC is at {worstLevel}; {library} reaches it through the CPU's C2C link or a data-direct function",
 	},
-	{status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: func(f *judged) string { return nearestIsFar(f) + virtualTree }, fix: giveTopology},
+	{status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: nearestIsFar + virtualTree, fix: giveTopology},
 	{
 		status: Warn, code: "GPUWithoutNearNIC", which: farGPUs,
 		text: nearestIsFar,
@@ -44,11 +42,7 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 	},
 }}
 
-func worstLevel(f *judged) string { return f.Matrix.Level.String() }
-
-func nearestIsFar(f *judged) string {
-	return "the nearest NIC of a GPU is at " + f.Matrix.Level.String() + ": " + about(f)
-}
+const nearestIsFar = "the nearest NIC of a GPU is at {worstLevel}: {about}"
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
 func guest(f *judged) bool {
@@ -99,25 +93,17 @@ func nicOf(f *judged, of *pci.Function) string {
 var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "TopologyFileRefused", which: refusedFile,
-		text: func(f *judged) string {
-			return "NCCL refuses the topology file and does not start: " + about(f)
-		},
-		fix: do("correct the file", "gdr-features topo -o nccl-xml writes one that NCCL accepts"),
+		text: "NCCL refuses the topology file and does not start: {about}",
+		fix:  do("correct the file", "gdr-features topo -o nccl-xml writes one that NCCL accepts"),
 	},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: func(f *judged) string {
-		return f.GPU.Help.Library + " uses GPUDirect RDMA for every GPU with its default settings"
-	}},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: "{library} uses GPUDirect RDMA for every GPU with its default settings"},
 	{
 		status: Warn, code: "BeyondNCCLDefault", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False },
-		text: func(f *judged) string {
-			return "at least one GPU is beyond " + f.GPU.Help.Library + "'s default limit (" + f.GPU.Help.Limit + ")"
-		},
+		text:     "at least one GPU is beyond {library}'s default limit ({libraryLimit})",
 		fix:      do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
 		evidence: sawFar,
 	},
-	{status: Undecidable, text: func(f *judged) string {
-		return "how " + f.GPU.Help.Library + " rates the places of GPUs and NICs is not known"
-	}},
+	{status: Undecidable, text: "how {library} rates the places of GPUs and NICs is not known"},
 }}
 
 func refusedFile(f *judged) (why subjects) {
@@ -148,7 +134,7 @@ func sawFar(f *judged) []string {
 
 var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: []row{{
 	status: Warn, code: "SharedNearNIC", which: sharedNearNIC,
-	text: func(f *judged) string { return "NIC " + about(f) },
+	text: "NIC {about}",
 	fix:  do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)"),
 }}}
 

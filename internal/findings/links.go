@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -16,13 +15,11 @@ var link = check{
 		pci.AnyFile(pci.LinkSpeedFile), pci.AnyFile(pci.MaxLinkSpeedFile),
 	},
 	rows: []row{
-		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: about, fix: do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)},
-		{status: Warn, code: "LinkDegraded", which: degraded, text: about, fix: do(reseat, coldBoot)},
+		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: "{about}", fix: do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)},
+		{status: Warn, code: "LinkDegraded", which: degraded, text: "{about}", fix: do(reseat, coldBoot)},
 		{
 			status: OK, when: func(f *judged) bool { return len(f.links()) > 0 },
-			text: func(f *judged) string {
-				return show.Count(len(f.links()), "PCIe link") + " of GPUs and NICs at full width, NICs at full speed"
-			},
+			text: "{links} of GPUs and NICs at full width, NICs at full speed",
 		},
 	},
 }

@@ -16,22 +16,18 @@ import (
 var (
 	virtualGPU = row{
 		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", which: virtualGPUs,
-		text: func(f *judged) string {
-			return "these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: " + about(f)
-		},
-		fix: do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
+		text: "these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: {about}",
+		fix:  do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
 	}
 	noPlace = row{
 		code: "DriverRefusesPlace", when: refusesAll,
-		text: say("the GPU driver gives its memory to no NIC: its parameter " + kmod.TopoOverride + " is 2"),
+		text: "the GPU driver gives its memory to no NIC: its parameter " + kmod.TopoOverride + " is 2",
 		fix:  do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again"), evidence: topoOverride,
 	}
 	unmapped = row{
 		code: "DriverRefusesPlace", which: unmappedPairs,
-		text: func(f *judged) string {
-			return "GPU driver " + gpuDriverVersion(f) + " does not map the memory of these GPUs over PCIe for " + f.NIC.Name + " NICs at their place: " + about(f)
-		},
-		fix: allowMapping, evidence: topoOverride,
+		text: "GPU driver {gpuVersion} does not map the memory of these GPUs over PCIe for {nic} NICs at their place: {about}",
+		fix:  allowMapping, evidence: topoOverride,
 	}
 )
 
@@ -47,10 +43,8 @@ var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristat
 	{
 		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
 		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },
-		text: func(f *judged) string {
-			return "whether the GPU driver maps GPU memory over PCIe for " + f.NIC.Name + " NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: " + about(f)
-		},
-		fix: do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
+		text: "whether the GPU driver maps GPU memory over PCIe for {nic} NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: {about}",
+		fix:  do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
 	},
 })
 

@@ -13,16 +13,12 @@ import (
 var nodeNetwork = check{name: "node-network", rows: []row{
 	{
 		status: Warn, code: "DefaultRouteOnNearNIC", which: defaultRouteNear,
-		text: func(f *judged) string {
-			return "the node's " + nodeRoute(f) + " is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: " + about(f)
-		},
-		fix: do("put the node's own network on another NIC", "until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
+		text: "the node's {nodeRoute} is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: {about}",
+		fix:  do("put the node's own network on another NIC", "until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
 	},
 	{
 		status: OK, which: defaultRouteFar,
-		text: func(f *judged) string {
-			return "the node's " + nodeRoute(f) + " is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: " + about(f)
-		},
+		text: "the node's {nodeRoute} is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: {about}",
 	},
 }}
 

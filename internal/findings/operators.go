@@ -24,41 +24,35 @@ var operators = check{
 	rows: []row{
 		{
 			status: Warn, code: "OperatorsWait", when: waitsForOthers,
-			text: func(f *judged) string {
-				return "the GPU Operator's container nvidia-peermem-ctr waits forever: it works only with ConnectX and BlueField, and the NICs here are of the family " + f.NIC.Name
-			},
-			fix: do("set driver.rdma.enabled=false for this node", "the label gpudirect.rdma.connectx selects the nodes that need it"), evidence: sawRDMAEnabled,
+			text: "the GPU Operator's container nvidia-peermem-ctr waits forever: it works only with ConnectX and BlueField, and the NICs here are of the family {nic}",
+			fix:  do("set driver.rdma.enabled=false for this node", "the label gpudirect.rdma.connectx selects the nodes that need it"), evidence: sawRDMAEnabled,
 		},
 		{
 			status: Warn, code: "OperatorsWait", when: func(f *judged) bool { return driverWaits(f) && f.NICDriven() == tristate.True },
-			text: say(operatorWaits + ", though the NICs have a driver of the host"),
+			text: operatorWaits + ", though the NICs have a driver of the host",
 			fix:  do("set driver.rdma.useHostMofed=true to use the drivers of the host", "or "+installMOFED, orDoWithout),
 		},
-		{status: Warn, code: "OperatorsWait", when: driverWaits, text: say(operatorWaits), fix: do(installMOFED, orDoWithout)},
+		{status: Warn, code: "OperatorsWait", when: driverWaits, text: operatorWaits, fix: do(installMOFED, orDoWithout)},
 		{
 			status: Warn, code: "OperatorRDMAOff", when: func(f *judged) bool {
 				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.False && f.Verdict.DMABuf != tristate.True
 			},
-			text: say("the GPU Operator is not configured to load nvidia-peermem"),
+			text: "the GPU Operator is not configured to load nvidia-peermem",
 			fix:  do("set driver.rdma.enabled=true, with useHostMofed=true unless the Network Operator's driver Pod runs on this node"), evidence: sawRDMAEnabled,
 		},
 		{
 			status: Warn, code: "OperatorsWait", when: func(f *judged) bool {
 				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.True && f.advised().Operators.MOFEDReady == tristate.False
 			},
-			text: say("the GPU Operator's container nvidia-peermem-ctr waits for the Network Operator's drivers, which are not ready; or, with useHostMofed, modprobe failed in it"),
-			fix: func(f *judged) []string {
-				return steps("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED with the Network Operator", orOff(f))
-			}, evidence: sawRDMAEnabled,
+			text: "the GPU Operator's container nvidia-peermem-ctr waits for the Network Operator's drivers, which are not ready; or, with useHostMofed, modprobe failed in it",
+			fix:  do("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED with the Network Operator", "{orOff}"), evidence: sawRDMAEnabled,
 		},
 		{
 			status: Warn, code: "PeermemSidecar", when: func(f *judged) bool {
 				return peermemLacking(f) && f.advised().Operators.DriverReady == tristate.True && f.advised().Operators.RDMA == tristate.True && f.advised().Operators.MOFEDReady == tristate.True && f.NICDriven() == tristate.True
 			},
-			text: say("both operators' drivers are ready, but nvidia-peermem is not loaded: its container failed, or the RDMA drivers were restarted since"),
-			fix: func(f *judged) []string {
-				return steps("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "the finding peermem explains what modprobe says there", "the kubelet restarts the container until the module is loaded, so a new Pod changes nothing", orOff(f))
-			}, evidence: sawRDMAEnabled,
+			text: "both operators' drivers are ready, but nvidia-peermem is not loaded: its container failed, or the RDMA drivers were restarted since",
+			fix:  do("kubectl logs -c nvidia-peermem-ctr of this node's driver Pod", "the finding peermem explains what modprobe says there", "the kubelet restarts the container until the module is loaded, so a new Pod changes nothing", "{orOff}"), evidence: sawRDMAEnabled,
 		},
 	},
 }
@@ -93,9 +87,7 @@ func sawRDMAEnabled(f *judged) []string {
 // drivers out and then cannot unload the core, which peermem holds.
 var modules = check{name: "modules", rows: []row{{
 	status: Warn, code: "OFEDReloadBlocked", which: held,
-	text: func(f *judged) string {
-		return about(f) + " while NICs are without driver or RDMA device: a restart of the RDMA drivers (openibd, or the Network Operator's Pod) cannot finish"
-	},
+	text: "{about} while NICs are without driver or RDMA device: a restart of the RDMA drivers (openibd, or the Network Operator's Pod) cannot finish",
 	fix: func(f *judged) []string {
 		client, _ := f.holder()
 		unload := "modprobe -r " + client + ", then /etc/init.d/openibd restart (or leave that to the Network Operator's Pod), then modprobe " + client

@@ -18,7 +18,7 @@ const peerSymbol = kmod.PeerMemoryAPI
 // family.PeerMemory).
 var peermem = check{
 	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
-	tail: peermemMoving, evidence: sawPeermem, reason: noPeermem,
+	tail: "{peermemMoving}", evidence: sawPeermem, reason: noPeermem,
 	rows: slices.Concat(peermemRows, servedRows, unservedRows,
 		under(loadableClient, sawWhyNotLoaded, notLoaded), under(driverIsClient, nil, notRegistered),
 		under(nicNamesPeers, nil, nobodysPeer), under(vendorsInterface, sawHolders, notHeld), noInterface),
@@ -27,66 +27,48 @@ var peermem = check{
 var servedRows = []row{
 	{
 		status: Warn, code: "MemoryPeersMissing", when: func(f *judged) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.True },
-		text: func(f *judged) string {
-			return registered(f) + "; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here"
-		},
-		fix: func(f *judged) []string {
-			return steps("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", orDMABuf(f))
-		},
+		text:     "{registered}; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here",
+		fix:      do("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", "{orDMABuf}"),
 		evidence: sawClientFiles,
 	},
 	{
 		status: Warn, code: "MemoryPeersMissing", when: func(f *judged) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.False },
-		text: func(f *judged) string {
-			return registered(f) + ", in a place no NCCL version checks: neither memory_peers nor " + firstModule(f) + "/version is there"
-		},
-		fix: func(f *judged) []string {
-			return steps("unload " + clientModule(f) + " and load " + peermemName(f) + " of the GPU driver, with NCCL 2.23 or newer")
-		},
+		text:     "{registered}, in a place no NCCL version checks: neither memory_peers nor {client}/version is there",
+		fix:      do("unload {clientModule} and load {peermem} of the GPU driver, with NCCL 2.23 or newer"),
 		evidence: sawClientFiles,
 	},
 	{
 		status: Warn, code: "EFADriverTooOldForR580", when: peersTooOld,
-		text: func(f *judged) string {
-			return registered(f) + ", but its release " + f.advised().NICVersions[f.NIC.Name] + " does not know the interface of GPU driver " + gpuDriverVersion(f) + ": registering GPU memory fails"
-		},
-		fix: func(f *judged) []string {
-			return steps("install " + f.NIC.Module + " " + neededRelease(f) + " or newer, from " + f.NIC.Help.PeerStack)
-		},
+		text:     "{registered}, but its release {nicVersion} does not know the interface of GPU driver {gpuVersion}: registering GPU memory fails",
+		fix:      do("install {module} {neededRelease} or newer, from {peerStack}"),
 		evidence: sawReleases,
 	},
 	{
 		status: Warn, code: "EFAPeermemUnproven", when: saidAlways,
-		text: func(f *judged) string {
-			return registered(f) + ", which proves nothing: before release " + provenFrom(f) + " the driver always says so"
-		},
-		fix:      func(f *judged) []string { return steps("install a newer driver, from " + f.NIC.Help.PeerStack) },
+		text:     "{registered}, which proves nothing: before release {provenFrom} the driver always says so",
+		fix:      do("install a newer driver, from {peerStack}"),
 		evidence: sawReleases,
 	},
-	{status: OK, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.True }, text: registered},
+	{status: OK, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.True }, text: "{registered}"},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown && nicNamesPeers(f) },
-		text: func(f *judged) string { return "which GPUs' memory " + f.NIC.Module + " reaches cannot be read" }, fix: do("mount the host's /sys"),
+		text: "which GPUs' memory {module} reaches cannot be read", fix: do("mount the host's /sys"),
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown },
-		text: say("the state of the kernel modules cannot be read"), fix: do("mount the host's /sys"),
+		text: "the state of the kernel modules cannot be read", fix: do("mount the host's /sys"),
 	},
 	{
 		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && loadableClient(f) },
-		text: func(f *judged) string {
-			return "not loaded, and not needed: DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"
-		},
+		text: "not loaded, and not needed: DMA-BUF is available ({exporterOfDMABuf})",
 	},
-	{status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True }, text: func(f *judged) string {
-		return "no client, and none is needed: DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"
-	}},
+	{status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True }, text: "no client, and none is needed: DMA-BUF is available ({exporterOfDMABuf})"},
 }
 
 // unservedRows apply to every kind of client.
 var unservedRows = []row{{
 	status: Fail, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },
-	text: say("not loaded; it needs the GPU driver first"), fix: seeDriver, evidence: sawWhyNotLoaded,
+	text: "not loaded; it needs the GPU driver first", fix: seeDriver, evidence: sawWhyNotLoaded,
 }}
 
 // notLoaded are the reasons why a module that registers with the RDMA core is not loaded.
@@ -95,15 +77,13 @@ var unservedRows = []row{{
 var notLoaded = []row{
 	{
 		status: Fail, when: func(f *judged) bool { return interfaceFor(f) == tristate.False && f.NICDriven() == tristate.False },
-		text: say("not loaded, and neither are the RDMA drivers, whose interface it needs"), fix: do("see nic-driver"),
+		text: "not loaded, and neither are the RDMA drivers, whose interface it needs", fix: do("see nic-driver"),
 	},
 	{
 		status: Fail, code: "PeermemNotInstalled", when: func(f *judged) bool {
 			return f.advised().File.Listed == tristate.False && interfaceFor(f) == tristate.True
 		},
-		text: func(f *judged) string {
-			return "the RDMA stack has the interface for it, but no module " + peermemName(f) + " is installed for this kernel"
-		}, fix: install,
+		text: "the RDMA stack has the interface for it, but no module {peermem} is installed for this kernel", fix: install,
 	},
 	{
 		status: Fail, code: "PeermemStub", when: func(f *judged) bool { return stub(f) && interfaceFor(f) == tristate.False }, text: builtAsStub,
@@ -116,9 +96,7 @@ var notLoaded = []row{
 		status: Fail, code: "PeermemUnknownSymbol", when: func(f *judged) bool {
 			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False && exporter(f) == ""
 		},
-		text: func(f *judged) string {
-			return f.advised().File.Name + " was built for an RDMA stack with " + peerSymbol + ", which the running one lacks: loading it fails with Unknown symbol"
-		},
+		text: "{installed} was built for an RDMA stack with " + peerSymbol + ", which the running one lacks: loading it fails with Unknown symbol",
 		fix: func(f *judged) []string {
 			return append(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then "), steps(orDMABuf(f))...)
 		},
@@ -127,42 +105,34 @@ var notLoaded = []row{
 		status: Fail, code: "PeermemUnknownSymbol", when: func(f *judged) bool {
 			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False
 		},
-		text: func(f *judged) string {
-			return exporter(f) + " on disk has " + peerSymbol + ", but the running one does not: the RDMA drivers were installed and not loaded since"
-		},
-		fix: func(f *judged) []string {
-			return steps("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot", "then modprobe "+peermemName(f))
-		},
+		text: "{peerExporter} on disk has " + peerSymbol + ", but the running one does not: the RDMA drivers were installed and not loaded since",
+		fix:  do("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot", "then modprobe {peermem}"),
 	},
 	{
 		status: Fail, code: "PeermemSymbolMismatch", when: otherStack,
-		text: func(f *judged) string {
-			return "not loaded, and the running RDMA stack is not the installed one: the interface for it is in " + exporter(f) + " on disk, and in " + f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner + " of the running kernel"
-		},
+		text: "not loaded, and the running RDMA stack is not the installed one: the interface for it is in {peerExporter} on disk, and in {symbolOwner} of the running kernel",
 		fix: func(f *judged) []string {
 			return slices.Concat(modprobe(f), steps("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot"), rebuild(f, "if it was not upgraded, "))
 		},
 	},
 	{
 		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True },
-		text: say("not loaded, though the RDMA stack has the interface for it"),
+		text: "not loaded, though the RDMA stack has the interface for it",
 		fix: func(f *judged) []string {
 			return slices.Concat(modprobe(f), rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, "), steps("if it says Unknown symbol, see PeermemUnknownSymbol"))
 		},
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *judged) bool { return interfaceFor(f) == tristate.False },
-		text: say("not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")"),
+		text: "not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")",
 		fix: func(f *judged) []string {
 			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
 		},
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath,
-		text: say("not loaded; whether the RDMA stack has an interface for it cannot be read"),
-		fix: func(f *judged) []string {
-			return steps(load(f), "it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one")
-		},
+		text: "not loaded; whether the RDMA stack has an interface for it cannot be read",
+		fix:  do("{load}", "it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one"),
 	},
 }
 
@@ -243,9 +213,7 @@ func stub(f *judged) bool {
 	return f.advised().File.Listed == tristate.True && len(f.advised().File.Needs) == 0
 }
 
-func builtAsStub(f *judged) string {
-	return f.advised().File.Name + " was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument"
-}
+const builtAsStub = "{installed} was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument"
 
 // exporter tells which module on disk has the PeerDirect API, by what peermem
 // depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core

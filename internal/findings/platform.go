@@ -16,14 +16,12 @@ import (
 var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: []row{
 	{
 		status: Warn, code: "IOMMUTranslated", which: translated,
-		text: func(f *judged) string {
-			return "translated for " + about(f) + ": traffic between GPU and NIC goes through the root complex"
-		},
-		fix: func(f *judged) []string { return steps(passthroughIOMMU(f)) }, evidence: sawCommandLine,
+		text: "translated for {about}: traffic between GPU and NIC goes through the root complex",
+		fix:  do("{passthroughIOMMU}"), evidence: sawCommandLine,
 	},
-	{status: OK, when: func(f *judged) bool { return f.Verdict.IOMMU != "" }, text: func(f *judged) string { return f.Verdict.IOMMU }},
-	{status: Undecidable, when: func(f *judged) bool { return f.Platform.IOMMU.Groups == tristate.Unknown }, text: say("whether the kernel has IOMMU groups cannot be read")},
-	{status: Undecidable, text: say("the types of the IOMMU groups cannot be read")},
+	{status: OK, when: func(f *judged) bool { return f.Verdict.IOMMU != "" }, text: "{iommu}"},
+	{status: Undecidable, when: func(f *judged) bool { return f.Platform.IOMMU.Groups == tristate.Unknown }, text: "whether the kernel has IOMMU groups cannot be read"},
+	{status: Undecidable, text: "the types of the IOMMU groups cannot be read"},
 }}
 
 // translated lists the GPUs and NICs whose addresses the IOMMU translates.
@@ -47,54 +45,40 @@ func sawCommandLine(f *judged) []string {
 var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, rows: []row{
 	{
 		status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, which: unreadBridges,
-		text: say("the ACS registers of the bridges between GPUs and NICs cannot be read"),
+		text: "the ACS registers of the bridges between GPUs and NICs cannot be read",
 		fix:  do("run as root (CAP_SYS_ADMIN)"),
 	},
-	{status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, text: say("no bridge between the GPUs and their nearest NICs is visible on this machine")},
+	{status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, text: "no bridge between the GPUs and their nearest NICs is visible on this machine"},
 	{
 		status: Warn, code: "DataDirectApart", when: func(f *judged) bool {
 			return f.Verdict.ACS == "redirect" && !redirectAcross(f) && len(dataDirectApart(f).names) > 0
 		}, which: redirectNeeded,
-		text: func(f *judged) string {
-			return "redirect on " + about(f) + ", which this platform needs, but in another pattern: see data-direct"
-		}, fix: rightACS,
+		text: "redirect on {about}, which this platform needs, but in another pattern: see data-direct", fix: rightACS,
 	},
 	{
 		status: OK, when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirectNeeded,
-		text: func(f *judged) string {
-			return "redirect on " + about(f) + ", as this platform needs it (rdma_topo check judges the pattern)"
-		},
+		text: "redirect on {about}, as this platform needs it (rdma_topo check judges the pattern)",
 	},
 	{
 		status: OK, when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && !redirectAcross(f) }, which: redirecting,
-		text: func(f *judged) string {
-			return "redirect on " + about(f) + ", where traffic between GPU and NIC passes the root complex anyway"
-		},
+		text: "redirect on {about}, where traffic between GPU and NIC passes the root complex anyway",
 	},
 	{
 		status: Warn, code: "ACSRedirect", when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && guest(f) }, which: redirecting, text: redirected,
-		fix: func(f *judged) []string {
-			return steps("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC" + enableATS(f) + " and ACS Direct Translated P2P on the switch ports above GPU and NIC")
-		},
+		fix: do("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC{enableATS} and ACS Direct Translated P2P on the switch ports above GPU and NIC"),
 	},
 	{
 		status: Warn, code: "ACSRedirect", when: func(f *judged) bool { return f.Verdict.ACS == "redirect" && passedThrough(f) != "" }, which: redirecting, text: redirected,
-		fix: func(f *judged) []string {
-			return steps("leave it on: it isolates the functions of virtual machines ("+passedThrough(f)+" are bound to vfio)", "for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P")
-		},
+		fix: do("leave it on: it isolates the functions of virtual machines ({passedThrough} are bound to vfio)", "for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P"),
 	},
 	{
 		status: Warn, code: "ACSRedirect", when: func(f *judged) bool { return f.Verdict.ACS == "redirect" }, which: redirecting, text: redirected,
-		fix: func(f *judged) []string {
-			return steps("only where no device of this host is given to virtual machines: "+setpci(f)+" after each boot", "or boot with "+disableRedirect(f))
-		},
+		fix: do("only where no device of this host is given to virtual machines: {setpci} after each boot", "or boot with {disableRedirect}"),
 	},
-	{status: OK, text: func(f *judged) string { return f.Verdict.ACS }},
+	{status: OK, text: "{acs}"},
 }}
 
-func redirected(f *judged) string {
-	return "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by " + about(f)
-}
+const redirected = "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by {about}"
 
 // enableATS are the commands for it, in parentheses.
 func enableATS(f *judged) string {
@@ -168,10 +152,8 @@ func passedThrough(f *judged) string {
 
 var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IOMMUGroupFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
-	text: func(f *judged) string {
-		return "a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: " + about(f)
-	},
-	fix: rightACS,
+	text: "a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: {about}",
+	fix:  rightACS,
 }}}
 
 var rightACS = do("rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs writes the right ones for this machine", "then reboot")
@@ -210,11 +192,11 @@ func sawGroup(fn *pci.Function) string {
 var numa = check{name: "numa", sources: []string{platform.NUMABalancingFile}, rows: []row{
 	{
 		status: Warn, code: "NUMABalancing", when: balancing,
-		text:     say("automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven"),
+		text:     "automatic NUMA balancing moves pages between nodes, which makes communication slow and uneven",
 		fix:      do("sysctl -w kernel.numa_balancing=0 and measure", "put it into /etc/sysctl.d to keep it, if nothing else on this node needs it"),
 		evidence: func(f *judged) []string { return []string{saw(platform.NUMABalancingFile, f.Platform.NUMABalancing)} },
 	},
-	{status: OK, when: func(f *judged) bool { _, ok := balancingMode(f); return ok }, text: say("automatic NUMA balancing is off")},
+	{status: OK, when: func(f *judged) bool { _, ok := balancingMode(f); return ok }, text: "automatic NUMA balancing is off"},
 }}
 
 // balancingMode is not known on a machine with one node, where it does not matter.
@@ -231,10 +213,8 @@ func balancing(f *judged) bool {
 // rootComplex: what the CPU does with traffic between a GPU and a NIC.
 var rootComplex = check{name: "root-complex", rows: []row{{
 	status: Warn, code: "PlatformP2PWriteOnly", which: throughClientCPU,
-	text: func(f *judged) string {
-		return "PCIe writes from one device to another pass " + f.Platform.CPU.Name + ", but reads do not: a NIC cannot send from GPU memory: " + about(f)
-	},
-	fix: do("put GPU and NIC below one PCIe switch, or into a machine with Xeon or EPYC", "meanwhile set NCCL_NET_GDR_READ=0, which sends from host memory"),
+	text: "PCIe writes from one device to another pass {cpu}, but reads do not: a NIC cannot send from GPU memory: {about}",
+	fix:  do("put GPU and NIC below one PCIe switch, or into a machine with Xeon or EPYC", "meanwhile set NCCL_NET_GDR_READ=0, which sends from host memory"),
 	evidence: func(f *judged) []string {
 		return []string{saw(platform.CPUFile, f.Platform.CPU.Name), sawID(intelHostBridge(f))}
 	},
@@ -274,10 +254,8 @@ func throughClientCPU(f *judged) (gpus subjects) {
 var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, kmod.FactIOMMU}, rows: []row{{
 	status: Warn, code: "StorageIOMMU",
 	when: func(f *judged) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
-	text: say("nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through"),
-	fix: func(f *judged) []string {
-		return steps(passthroughIOMMU(f), "gdscheck -p shows whether GPUDirect Storage accepts it")
-	},
+	text: "nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through",
+	fix:  do("{passthroughIOMMU}", "gdscheck -p shows whether GPUDirect Storage accepts it"),
 	evidence: func(f *judged) []string {
 		return slices.Concat(f.saw(kmod.FactStorage, string(kmod.Live)), translated(f).evidence)
 	},

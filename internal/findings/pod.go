@@ -104,36 +104,26 @@ const (
 
 // gpuNodes: the GPUs that the container was given.
 var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
-	{status: Undecidable, when: func(f *judged) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
+	{status: Undecidable, when: func(f *judged) bool { return f.Pod.Visible.NoDev }, text: noDev},
 	{
 		status: Fail, code: "GPUNodeMissing", when: func(f *judged) bool { return f.Pod.NoGPU },
-		text: func(f *judged) string {
-			return "none of the " + eligibleGPUs(f) + " of this machine has its device node in /dev here"
-		},
-		fix: do(resourceGPU), evidence: sawGPUNodes,
+		text: "none of the {gpus} of this machine has its device node in /dev here",
+		fix:  do(resourceGPU), evidence: sawGPUNodes,
 	},
 	{
 		status: Fail, code: "DeviceNodeDenied", which: gpuNodesThat(tristate.False),
-		text: func(f *judged) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
+		text: "this process may not read and write {about}", fix: do(anotherOwner, notMounted),
 	},
-	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: func(f *judged) string {
-		return "whether this process may read and write " + about(f) + " cannot be determined"
-	}},
+	{status: Undecidable, which: gpuNodesThat(tristate.Unknown), text: "whether this process may read and write {about} cannot be determined"},
 	{
 		status: OK, when: func(f *judged) bool { return f.Pod.Selected.Unknown != "" },
-		text: func(f *judged) string {
-			return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + "; which of them " + selectedBy(f) + " leaves is not known: " + f.Pod.Selected.Unknown
-		},
+		text: "this container has {gpusHere} of {gpus}; which of them {selectedBy} leaves is not known: {selectionUnknown}",
 	},
 	{
 		status: OK, when: func(f *judged) bool { return len(f.Pod.Selected.By) > 0 && len(f.Pod.Selected.GPUs) > 0 },
-		text: func(f *judged) string {
-			return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + ", of which " + selectedBy(f) + " leaves " + gpuNames(f)
-		},
+		text: "this container has {gpusHere} of {gpus}, of which {selectedBy} leaves {gpuNames}",
 	},
-	{status: OK, text: func(f *judged) string {
-		return "this container has " + gpusHere(f) + " of " + eligibleGPUs(f) + ": " + gpuNames(f)
-	}},
+	{status: OK, text: "this container has {gpusHere} of {gpus}: {gpuNames}"},
 }}
 
 func gpusHere(f *judged) string { return fmt.Sprint(f.Pod.GPUs) }
@@ -180,52 +170,38 @@ func gpuNodesThat(state tristate.State) func(*judged) subjects {
 // verbsNodes: the NICs nearest to these GPUs. Where no port of the machine is active, the
 // check of ports says so.
 var verbsNodes = check{name: "verbs-nodes", sources: []string{"/dev/infiniband", rdma.Class}, rows: []row{
-	{status: Undecidable, when: func(f *judged) bool { return f.Pod.Visible.NoDev }, text: say(noDev)},
+	{status: Undecidable, when: func(f *judged) bool { return f.Pod.Visible.NoDev }, text: noDev},
 	{
 		status: Fail, code: "RDMADeviceElsewhere", which: elsewhere,
-		text: func(f *judged) string {
-			return "no RDMA device is in this container's network namespace, in which the node has " + about(f)
-		},
-		fix: do("give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"),
+		text: "no RDMA device is in this container's network namespace, in which the node has {about}",
+		fix:  do("give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"),
 	},
 	{
 		status: Undecidable, when: noUsableNIC, which: idleHere(true),
-		text: func(f *judged) string {
-			return "the ports of the only NICs for this container cannot be read: " + about(f)
-		},
+		text: "the ports of the only NICs for this container cannot be read: {about}",
 	},
 	{
 		status: Fail, code: "PortDown", when: func(f *judged) bool { return noUsableNIC(f) && f.ActivePort() != tristate.False }, which: idleHere(false),
-		text: func(f *judged) string {
-			return "the NICs for this container have no ACTIVE port: " + about(f)
-		},
-		fix: do("repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"),
+		text: "the NICs for this container have no ACTIVE port: {about}",
+		fix:  do("repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"),
 	},
 	{
 		status: Fail, code: "DeviceNodeDenied", when: noUsableNIC, which: verbsNodesThat(tristate.False, true),
-		text: func(f *judged) string { return "this process may not read and write " + about(f) }, fix: do(anotherOwner, notMounted),
+		text: "this process may not read and write {about}", fix: do(anotherOwner, notMounted),
 	},
 	{
 		status: Fail, code: "VerbsNodeMissing", when: noUsableNIC, which: verbsNodesThat(tristate.False, false),
-		text: func(f *judged) string {
-			return "no usable NIC has its device node here; missing are " + about(f)
-		}, fix: do(resourceNIC),
+		text: "no usable NIC has its device node here; missing are {about}", fix: do(resourceNIC),
 	},
 	{
 		status: Warn, code: "NearNICNotHere", when: func(f *judged) bool { return !f.Pod.NoGPU }, which: nearNotHere,
-		text: func(f *judged) string {
-			return "this container cannot use the nearest NICs of its GPUs: " + about(f)
-		},
-		fix: do("request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"),
+		text: "this container cannot use the nearest NICs of its GPUs: {about}",
+		fix:  do("request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"),
 	},
-	{status: Undecidable, which: verbsNodesThat(tristate.Unknown, true), text: func(f *judged) string {
-		return "whether this process may use " + about(f) + " cannot be determined"
-	}},
+	{status: Undecidable, which: verbsNodesThat(tristate.Unknown, true), text: "whether this process may use {about} cannot be determined"},
 	{
 		status: OK, when: func(f *judged) bool { return len(f.Pod.Map.Used()) > 0 },
-		text: func(f *judged) string {
-			return "the NICs nearest to these GPUs may be used: " + strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
-		},
+		text: "the NICs nearest to these GPUs may be used: {nearNICs}",
 	},
 }}
 

@@ -16,16 +16,10 @@ const ggaTransport = "gga_mlx5"
 var ucxBond = check{name: "ucx-bond", rows: under(onBonds, sawBonds, []row{
 	{
 		status: Warn, code: "UCXOnBond", when: usesGGA,
-		text: func(f *judged) string {
-			name := "UCX of unknown version"
-			if version, _ := ucxVersion(f); version != "" {
-				name = "UCX " + version
-			}
-			return name + " may crash when it registers memory with " + bondNames(f) + ", a bond of ports: its transport gga, of 1.18 and newer, cannot connect there"
-		},
-		fix: do("set UCX_TLS=^gga in spec.containers[].env"),
+		text: "UCX {ucxVersion} may crash when it registers memory with {bonds}, a bond of ports: its transport gga, of 1.18 and newer, cannot connect there",
+		fix:  do("set UCX_TLS=^gga in spec.containers[].env"),
 	},
-	{status: OK, text: func(f *judged) string { return "UCX does not use gga on " + bondNames(f) }},
+	{status: OK, text: "UCX does not use gga on {bonds}"},
 })}
 
 // onBonds: UCX is in the image or asked for, and NICs are bonds. Their driver names them so

@@ -18,11 +18,11 @@ import (
 var switchedOff = check{name: "gpudirect-variables", rows: []row{
 	{
 		status: Fail, code: "GPUDirectOff", which: effects(true),
-		text: func(f *judged) string { return "GPUDirect RDMA is not used because of " + about(f) }, fix: correctVariable,
+		text: "GPUDirect RDMA is not used because of {about}", fix: correctVariable,
 	},
 	{
 		status: Warn, code: "GPUDirectOff", which: effects(false),
-		text: about, fix: correctVariable,
+		text: "{about}", fix: correctVariable,
 	},
 }}
 
@@ -63,13 +63,13 @@ func (f *judged) frameworkMap() *assign.Assignment {
 var nicVariables = check{name: "nic-variables", rows: []row{
 	{
 		status: Fail, code: "WrongNICVariable", which: variablesThatAre(tristate.False, false),
-		text: about, fix: do(fromEnv),
+		text: "{about}", fix: do(fromEnv),
 	},
-	{status: Undecidable, which: variablesThatAre(tristate.Unknown, false), text: about},
-	{status: Warn, code: "WrongNICVariable", which: variablesThatAre(tristate.False, true), text: about, fix: do(fromEnv)},
+	{status: Undecidable, which: variablesThatAre(tristate.Unknown, false), text: "{about}"},
+	{status: Warn, code: "WrongNICVariable", which: variablesThatAre(tristate.False, true), text: "{about}", fix: do(fromEnv)},
 	{
 		status: OK, which: variablesThatAre(tristate.True, false),
-		text: func(f *judged) string { return "each GPU is given the nearest NIC by " + about(f) },
+		text: "each GPU is given the nearest NIC by {about}",
 	},
 }}
 
@@ -101,46 +101,40 @@ func variablesThatAre(state tristate.State, mild bool) func(*judged) subjects {
 var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	{
 		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool { return !anyMLX5(f) }, which: usableNICs,
-		text: func(f *judged) string {
-			return "IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are " + about(f)
-		},
-		fix: do("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
+		text: "IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are {about}",
+		fix:  do("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs"), evidence: sawIBGDA,
 	},
 	{
 		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool {
 			return !slices.ContainsFunc(f.frameworkMap().NICs, func(nic *assign.NIC) bool { return strings.Contains(nic.RDMA, hcaPrefix(f)) })
 		}, which: usableNICs,
-		text: func(f *judged) string {
-			return "NVSHMEM has IBGDA for NICs whose name contains " + hcaPrefix(f) + " alone; there are " + about(f)
-		},
-		fix: func(f *judged) []string {
-			return steps("NVSHMEM_HCA_PREFIX=" + letters(f) + " in spec.containers[].env")
-		}, evidence: sawIBGDA,
+		text: "NVSHMEM has IBGDA for NICs whose name contains {hcaPrefix} alone; there are {about}",
+		fix:  do("NVSHMEM_HCA_PREFIX={letters} in spec.containers[].env"), evidence: sawIBGDA,
 	},
 	{
 		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool {
 			return !slices.Contains([]string{"", "auto", "gpu", "cpu", "cpu_host_memory"}, handler(f))
 		},
-		text: say("IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is none of auto, gpu, cpu and cpu_host_memory"),
+		text: "IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is none of auto, gpu, cpu and cpu_host_memory",
 		fix:  do("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env"), evidence: sawIBGDA,
 	},
 	{
 		status: Fail, code: "IBGDAImpossible", when: func(f *judged) bool { return byGDRCopy(f) && gdrCopy(f) == tristate.False },
-		text: say("NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node " + platform.GDRCopyNode + " cannot be used here"),
+		text: "NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node " + platform.GDRCopyNode + " cannot be used here",
 		fix:  do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)", "or NVSHMEM_IBGDA_NIC_HANDLER=auto"), evidence: func(f *judged) []string { return slices.Concat(sawIBGDA(f), sawGDRCopy(f)) },
 	},
-	{status: OK, when: func(f *judged) bool { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }, text: say("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")},
+	{status: OK, when: func(f *judged) bool { return byGDRCopy(f) || handler(f) == "cpu_host_memory" }, text: "the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for"},
 	{
 		status: OK, when: func(f *judged) bool { return mapsDoorbells(f) == tristate.True },
-		text: say("GPUs may ring the doorbells of NICs"), evidence: sawParams,
+		text: "GPUs may ring the doorbells of NICs", evidence: sawParams,
 	},
 	{
 		status: Undecidable, when: func(f *judged) bool { return mapsDoorbells(f) == tristate.Unknown },
-		text: say("whether GPUs may ring the doorbells of NICs cannot be determined"), evidence: sawParams,
+		text: "whether GPUs may ring the doorbells of NICs cannot be determined", evidence: sawParams,
 	},
 	{
 		status: Warn, code: "IBGDAOptions", when: noGDRCopy,
-		text: say("PeerMappingOverride is not set and gdrdrv is not loaded, so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start IBGDA, and newer ones are slower"),
+		text: "PeerMappingOverride is not set and gdrdrv is not loaded, so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start IBGDA, and newer ones are slower",
 		fix:  do(`set options nvidia NVreg_RegistryDwords="PeerMappingOverride=1;" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again`, "or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)"),
 		evidence: func(f *judged) []string {
 			return slices.Concat(sawIBGDA(f), sawParams(f), texts(f.Kmod.Files[kmod.FactGDRCopy], sawMissing))
@@ -148,9 +142,7 @@ var podIBGDA = check{name: "nvshmem-ibgda", rows: under(asksIBGDA, nil, []row{
 	},
 	{
 		status: Warn, code: "IBGDAByCPU",
-		text: func(f *judged) string {
-			return "GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (" + choose(gdrCopy(f), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be used here", "not known: "+platform.GDRCopyNode) + ")"
-		},
+		text:     "GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that ({gdrCopyHere})",
 		fix:      do("see IBGDAOptions for the node", "or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root"),
 		evidence: func(f *judged) []string { return slices.Concat(sawIBGDA(f), sawParams(f), sawGDRCopy(f)) },
 	},

@@ -21,40 +21,32 @@ import (
 var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
 		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *judged, p *rdma.GIDTable) bool { return len(p.GIDs) == 0 && !p.Unread }),
-		text: func(f *judged) string { return "no GID here: " + about(f) }, fix: do(ownNetwork),
+		text: "no GID here: {about}", fix: do(ownNetwork),
 	},
 	{
 		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *judged, p *rdma.GIDTable) bool {
 			return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) && slices.ContainsFunc(p.GIDs, routable)
 		}),
-		text: func(f *judged) string {
-			return "the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: " + about(f)
-		}, fix: do(ownNetwork),
+		text: "the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: {about}", fix: do(ownNetwork),
 	},
 	{
 		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
-		text: func(f *judged) string {
-			return "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: " + about(f)
-		}, fix: do(ownNetwork),
+		text: "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: {about}", fix: do(ownNetwork),
 	},
 	{
 		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
-		text: func(f *judged) string {
-			return "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: " + about(f)
-		},
-		fix: do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
+		text: "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: {about}",
+		fix:  do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
 	},
 	{
 		status: Warn, code: "GIDIndexWrong", which: badChoices,
-		text: func(f *judged) string {
-			return "variables lead to an entry that is not one of RoCE v2 with a routable address: " + about(f)
-		},
-		fix: do("remove or correct these variables in spec.containers[].env"),
+		text: "variables lead to an entry that is not one of RoCE v2 with a routable address: {about}",
+		fix:  do("remove or correct these variables in spec.containers[].env"),
 	},
-	{status: Undecidable, which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: func(f *judged) string { return "the GIDs cannot be read: " + about(f) }},
+	{status: Undecidable, which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: "the GIDs cannot be read: {about}"},
 	{
 		status: OK, when: func(f *judged) bool { return len(f.rocePorts()) > 0 },
-		text: func(f *judged) string { return "RoCE v2 with a routable address: " + firstIndexes(f) },
+		text: "RoCE v2 with a routable address: {gidIndexes}",
 	},
 }}
 
@@ -191,19 +183,17 @@ func firstIndexes(f *judged) string {
 var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
 		status: Fail, code: "GIDIndexWrong", which: indexesThat(func(_ *judged, g *rdma.GID) bool { return g == nil }),
-		text: func(f *judged) string { return "no GID has this index: " + about(f) }, fix: do(dropIndex),
+		text: "no GID has this index: {about}", fix: do(dropIndex),
 	},
 	{
 		status: Warn, code: "GIDIndexWrong", which: indexesThat(func(f *judged, g *rdma.GID) bool { return g != nil && !f.usableGID(*g) }),
-		text: func(f *judged) string {
-			return "this index is not one of RoCE v2 with a routable address: " + about(f)
-		}, fix: do(dropIndex),
+		text: "this index is not one of RoCE v2 with a routable address: {about}", fix: do(dropIndex),
 	},
 	{
 		status: OK, when: func(f *judged) bool {
 			return len(f.rocePorts()) > 0 && len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) > 0 && f.tablesRead()
 		},
-		text: say("RoCE v2 with a routable address on all ports"),
+		text: "RoCE v2 with a routable address on all ports",
 	},
 }}
 

@@ -26,59 +26,45 @@ const (
 var ncclGIN = check{name: "nccl-gin", rows: under(asksGIN, nil, []row{
 	{
 		status: Fail, code: "GINImpossible", which: ginVariables,
-		text: func(f *judged) string {
-			return "NCCL's GIN is asked for, and does not start because of " + about(f)
-		}, fix: correctVariable,
+		text: "NCCL's GIN is asked for, and does not start because of {about}", fix: correctVariable,
 	},
 	{
 		status: Fail, code: "GINImpossible", when: func(f *judged) bool {
 			return ginOf(ginGDAKI)(f) && !allOf(f, func(n *family.NIC) bool { return n.IBGDA })
 		},
-		text: func(f *judged) string {
-			return "NCCL has GIN of type GDAKI for mlx5 NICs alone; there are " + strings.Join(texts(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name }), ", ")
-		},
-		fix: do("remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"), evidence: sawGIN,
+		text: "NCCL has GIN of type GDAKI for mlx5 NICs alone; there are {familiesInQuestion}",
+		fix:  do("remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"), evidence: sawGIN,
 	},
 	{
 		status: Fail, code: "GINImpossible", which: ginTooOld,
-		text: func(f *judged) string {
-			return "NCCL's GIN needs newer libraries than the image has: " + about(f)
-		},
-		fix: do("use an image with these versions, or newer ones"),
+		text: "NCCL's GIN needs newer libraries than the image has: {about}",
+		fix:  do("use an image with these versions, or newer ones"),
 	},
 	{
 		status: Fail, code: "GINImpossible", when: func(f *judged) bool { return allOf(f, onlyByPlugin) && gdrCopy(f) == tristate.False },
-		text:     say("GIN over EFA needs GDRCopy, whose device node " + platform.GDRCopyNode + " cannot be used here"),
+		text:     "GIN over EFA needs GDRCopy, whose device node " + platform.GDRCopyNode + " cannot be used here",
 		fix:      do("load gdrdrv 2.5 or newer on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)"),
 		evidence: func(f *judged) []string { return slices.Concat(sawGIN(f), sawGDRCopy(f)) },
 	},
 	{
 		status: Fail, code: "GINImpossible", when: otherMachine,
-		text: func(f *judged) string {
-			return "a machine of type " + f.Matrix.Machine.Product.Value + " has no EFA-GDA (NCCL_GIN_TYPE=" + ginEFAGDA + ")"
-		},
-		fix: func(f *judged) []string {
-			return steps("use "+f.NIC.NCCLPlugin.GPUStarts.Instead, "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)")
-		}, evidence: machineNames,
+		text: "a machine of type {machineType} has no EFA-GDA (NCCL_GIN_TYPE=" + ginEFAGDA + ")",
+		fix:  do("use {gdaMachine}", "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"), evidence: machineNames,
 	},
 	{
 		status: Warn, code: "GINImpossible", when: olderKernel,
-		text: func(f *judged) string {
-			return "GDAKI needs nvidia-peermem, or DMA-BUF with Linux 6.1 or newer: this kernel is " + f.Platform.Kernel + ", with DMA-BUF alone"
-		},
-		fix: do("load nvidia-peermem on the node, or use a newer kernel there", "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"),
+		text: "GDAKI needs nvidia-peermem, or DMA-BUF with Linux 6.1 or newer: this kernel is {kernel}, with DMA-BUF alone",
+		fix:  do("load nvidia-peermem on the node, or use a newer kernel there", "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"),
 		evidence: func(f *judged) []string {
 			return append(sawGIN(f), saw(platform.ReleaseFile, f.Platform.Kernel))
 		},
 	},
 	{
 		status: Warn, code: "GINFusedNICs", which: fusedNICs,
-		text: func(f *judged) string {
-			return "GIN does not support NICs that NCCL fuses, the ports of one card, unless NCCL_IB_MERGE_NICS=0: " + about(f)
-		},
-		fix: do("set NCCL_IB_MERGE_NICS=0 in spec.containers[].env"),
+		text: "GIN does not support NICs that NCCL fuses, the ports of one card, unless NCCL_IB_MERGE_NICS=0: {about}",
+		fix:  do("set NCCL_IB_MERGE_NICS=0 in spec.containers[].env"),
 	},
-	{status: OK, text: say("nothing that can be seen keeps NCCL's GIN from starting")},
+	{status: OK, text: "nothing that can be seen keeps NCCL's GIN from starting"},
 })}
 
 // asksGIN: a variable asks for a type of GIN, or the framework that is asked for builds on it.

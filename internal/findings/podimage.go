@@ -25,41 +25,35 @@ const (
 // not find it use TCP. The function for DMA-BUF is looked for by its version, and nothing is
 // said where it is missing (NVIDIA/nccl src/misc/ibvsymbols.cc).
 var libibverbs = check{name: "libibverbs", rows: []row{
-	{status: Undecidable, when: func(f *judged) bool { return f.Pod.ImageUnread }, text: say("the libraries of the image could not be read in time")},
+	{status: Undecidable, when: func(f *judged) bool { return f.Pod.ImageUnread }, text: "the libraries of the image could not be read in time"},
 	{
 		status: Warn, code: "LibrariesNotSeen", when: func(f *judged) bool { return f.Pod.Image != nil && !withLoader(f) },
-		text:     say("the job's libraries are not judged: there is no dynamic loader here, so that no job runs in this image"),
+		text:     "the job's libraries are not judged: there is no dynamic loader here, so that no job runs in this image",
 		fix:      do("run gdr-features in the job's own container, into which an initContainer copies it (deploy/examples/preflight-libraries.yaml)", "or mount the job's image and name it with --image"),
 		evidence: func(*judged) []string { return []string{sawMissing("/lib64/ld-linux-x86-64.so.2")} },
 	},
 	{
 		status: Undecidable, when: func(f *judged) bool { return withLoader(f) && !withVerbs(f) && len(f.Pod.Image.Problems) > 0 },
-		text: say("whether the image has libibverbs cannot be determined: a file could not be read"),
+		text: "whether the image has libibverbs cannot be determined: a file could not be read",
 	},
 	{
 		status: Warn, code: "NoLibibverbs", when: func(f *judged) bool { return withLoader(f) && !withVerbs(f) && f.Pod.Image.Beside != "" },
-		text: func(f *judged) string {
-			return "the loader does not find libibverbs: only a program whose own run path leads to " + f.Pod.Image.Beside + " uses it"
-		},
+		text:     "the loader does not find libibverbs: only a program whose own run path leads to {beside} uses it",
 		fix:      do("add its directory to LD_LIBRARY_PATH in spec.containers[].env", "or "+verbsPackages),
 		evidence: func(f *judged) []string { return []string{sawFile(f.Pod.Image.Beside, tristate.True)} },
 	},
 	{
 		status: Fail, code: "NoLibibverbs", when: func(f *judged) bool { return withLoader(f) && !withVerbs(f) },
-		text: say("the image has no " + image.Libibverbs + ", without which no program opens an RDMA device: NCCL uses TCP"),
+		text: "the image has no " + image.Libibverbs + ", without which no program opens an RDMA device: NCCL uses TCP",
 		fix:  do(verbsPackages), evidence: func(f *judged) []string { return []string{saw(f.Pod.Image.Loader, "no "+image.Libibverbs)} },
 	},
 	{
 		status: Fail, code: "LibraryRefused", when: withVerbs, which: lacking(func(f *judged) *image.Library { return f.Pod.Image.Verbs }),
-		text: func(f *judged) string {
-			return "the loader refuses libibverbs: it needs " + about(f) + ", which the image lacks"
-		}, fix: do(verbsPackages),
+		text: "the loader refuses libibverbs: it needs {about}, which the image lacks", fix: do(verbsPackages),
 	},
 	{
 		status: Fail, code: "LibibverbsTooOld", when: func(f *judged) bool { return withVerbs(f) && !registersDMABuf(f) && onlyByDMABuf(f) },
-		text: func(f *judged) string {
-			return "libibverbs " + verbsRelease(f) + " has no ibv_reg_dmabuf_mr, and DMA-BUF is the only way to GPU memory on this node"
-		},
+		text:     "libibverbs {verbsRelease} has no ibv_reg_dmabuf_mr, and DMA-BUF is the only way to GPU memory on this node",
 		fix:      do("use an image with rdma-core 34 or newer (Debian 12, Ubuntu 22.04, RHEL 9)", "or load nvidia-peermem on the node, if its RDMA drivers take it"),
 		evidence: sawVerbs,
 	},
@@ -67,18 +61,14 @@ var libibverbs = check{name: "libibverbs", rows: []row{
 		status: Undecidable, when: func(f *judged) bool {
 			return withVerbs(f) && !registersDMABuf(f) && f.Verdict.Peermem == tristate.Unknown
 		},
-		text: func(f *judged) string {
-			return "libibverbs " + verbsRelease(f) + " has no ibv_reg_dmabuf_mr; whether this node has another way to GPU memory is not known"
-		},
+		text:     "libibverbs {verbsRelease} has no ibv_reg_dmabuf_mr; whether this node has another way to GPU memory is not known",
 		evidence: sawVerbs,
 	},
 	{
 		status: OK, when: func(f *judged) bool { return withVerbs(f) && !registersDMABuf(f) },
-		text: func(f *judged) string {
-			return "libibverbs " + verbsRelease(f) + " has no ibv_reg_dmabuf_mr: on nodes without peermem this image would have no way to GPU memory"
-		}, evidence: sawVerbs,
+		text: "libibverbs {verbsRelease} has no ibv_reg_dmabuf_mr: on nodes without peermem this image would have no way to GPU memory", evidence: sawVerbs,
 	},
-	{status: OK, when: withVerbs, text: func(f *judged) string { return "libibverbs " + verbsRelease(f) + ", with ibv_reg_dmabuf_mr" }, evidence: sawVerbs},
+	{status: OK, when: withVerbs, text: "libibverbs {verbsRelease}, with ibv_reg_dmabuf_mr", evidence: sawVerbs},
 }}
 
 func withLoader(f *judged) bool      { return f.Pod.Image != nil && f.Pod.Image.Loader != "" }
@@ -130,9 +120,7 @@ var verbsProvider = check{name: "verbs-provider", rows: under(withVerbs, nil, []
 			}
 			return ""
 		}),
-		text: func(f *judged) string {
-			return "the provider, or the list of drivers, cannot be read: " + about(f)
-		},
+		text: "the provider, or the list of drivers, cannot be read: {about}",
 	},
 	{
 		status: Fail, code: "NoVerbsProvider", which: providersThat(func(f *judged, p *image.Provider) string {
@@ -141,9 +129,7 @@ var verbsProvider = check{name: "verbs-provider", rows: under(withVerbs, nil, []
 			}
 			return "lib" + p.Name + f.Pod.Image.Suffix
 		}),
-		text: func(f *judged) string {
-			return "libibverbs " + verbsRelease(f) + " finds no provider for these NICs, so that programs see none: " + about(f)
-		}, fix: providerPackage,
+		text: "libibverbs {verbsRelease} finds no provider for these NICs, so that programs see none: {about}", fix: providerPackage,
 	},
 	{
 		status: Fail, code: "ProviderMismatch", which: providersThat(func(f *judged, p *image.Provider) string {
@@ -152,9 +138,7 @@ var verbsProvider = check{name: "verbs-provider", rows: under(withVerbs, nil, []
 			}
 			return fmt.Sprintf("lib%s%s is looked for, and %s is here", p.Name, f.Pod.Image.Suffix, p.Other)
 		}),
-		text: func(f *judged) string {
-			return "libibverbs " + verbsRelease(f) + " does not open a provider of another private interface: " + about(f)
-		}, fix: do(oneRelease),
+		text: "libibverbs {verbsRelease} does not open a provider of another private interface: {about}", fix: do(oneRelease),
 	},
 	{
 		status: Fail, code: "ProviderMismatch", which: providersThat(func(_ *judged, p *image.Provider) string {
@@ -163,9 +147,7 @@ var verbsProvider = check{name: "verbs-provider", rows: under(withVerbs, nil, []
 			}
 			return p.Library.Path + " needs " + firstFew(p.Library.Lacks)
 		}),
-		text: func(f *judged) string {
-			return "the loader refuses the provider, because the image lacks what it needs: " + about(f)
-		}, fix: do(oneRelease),
+		text: "the loader refuses the provider, because the image lacks what it needs: {about}", fix: do(oneRelease),
 	},
 	{
 		status: Fail, code: "ProviderNotListed", which: providersThat(func(_ *judged, p *image.Provider) string {
@@ -174,32 +156,20 @@ var verbsProvider = check{name: "verbs-provider", rows: under(withVerbs, nil, []
 			}
 			return p.Name
 		}),
-		text: func(f *judged) string {
-			return "the provider is here, and no file in " + f.Pod.Image.ConfigDir + " names it, so that libibverbs does not load it: " + about(f)
-		},
-		fix: func(f *judged) []string {
-			return steps("install the whole package of the provider in the image, or add a file " + f.Pod.Image.ConfigDir + "/NAME.driver with the line: driver NAME")
-		},
+		text: "the provider is here, and no file in {configDir} names it, so that libibverbs does not load it: {about}",
+		fix:  do("install the whole package of the provider in the image, or add a file {configDir}/NAME.driver with the line: driver NAME"),
 	},
 	{
 		status: Fail, code: "ProviderKernelABI", which: otherABI,
-		text: func(f *judged) string {
-			return "the provider in the image does not support the interface of the node's driver, so that programs see no NIC: " + about(f)
-		},
-		fix: func(f *judged) []string {
-			return steps("install in the image " + f.NIC.Help.Library + " of the driver's release if the driver is the vendor's own (explain VerbsABIMismatch), else rdma-core's provider")
-		},
+		text: "the provider in the image does not support the interface of the node's driver, so that programs see no NIC: {about}",
+		fix:  do("install in the image {provider} of the driver's release if the driver is the vendor's own (explain VerbsABIMismatch), else rdma-core's provider"),
 	},
 	{
 		status: Warn, code: "NoDataDirect", which: noDataDirect,
-		text: func(f *judged) string {
-			return "NCCL and UCX do not use the data-direct functions of these NICs: the provider has no " + about(f)
-		},
-		fix: do("use an image with rdma-core 54 or newer (Debian 13), or with the libraries of MOFED / DOCA-OFED 24.10 or newer"),
+		text: "NCCL and UCX do not use the data-direct functions of these NICs: the provider has no {about}",
+		fix:  do("use an image with rdma-core 54 or newer (Debian 13), or with the libraries of MOFED / DOCA-OFED 24.10 or newer"),
 	},
-	{status: OK, which: providersThat(func(_ *judged, p *image.Provider) string { return providerText(p) }), text: func(f *judged) string {
-		return "libibverbs finds the provider of these NICs: " + about(f)
-	}},
+	{status: OK, which: providersThat(func(_ *judged, p *image.Provider) string { return providerText(p) }), text: "libibverbs finds the provider of these NICs: {about}"},
 })}
 
 func providerText(p *image.Provider) string {

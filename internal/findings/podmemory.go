@@ -16,34 +16,30 @@ import (
 // capabilities that are added reach the effective set of root alone: for another user they
 // are in the bounding set, from which execve takes none.
 var lockedMemory = check{name: "locked-memory", sources: []string{platform.LimitsFile, platform.StatusFile}, rows: []row{
-	{status: OK, when: func(f *judged) bool { return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited }, text: say("no limit"), evidence: sawLimit},
-	{status: OK, when: func(f *judged) bool { return ipcLock(f) == tristate.True }, text: say("CAP_IPC_LOCK lifts the limit"), evidence: sawCapabilities},
+	{status: OK, when: func(f *judged) bool { return f.Pod.Process.Locked != nil && f.Pod.Process.Locked.Unlimited }, text: "no limit", evidence: sawLimit},
+	{status: OK, when: func(f *judged) bool { return ipcLock(f) == tristate.True }, text: "CAP_IPC_LOCK lifts the limit", evidence: sawCapabilities},
 	{
 		status: Undecidable, when: func(f *judged) bool { return f.Pod.Process.Locked == nil || ipcLock(f) == tristate.Unknown },
-		text: say("how much memory this process may lock cannot be determined: it is known only in the container itself"),
+		text: "how much memory this process may lock cannot be determined: it is known only in the container itself",
 	},
 	{
 		status: Fail, code: "IPCLockIneffective", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && ownUsers(f) },
-		text: func(f *judged) string {
-			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect in a user namespace: " + enomem
-		},
-		fix: do("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit), evidence: func(f *judged) []string {
+		text: "at most {limit}; IPC_LOCK was added, but has no effect in a user namespace: " + enomem,
+		fix:  do("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit), evidence: func(f *judged) []string {
 			return append(sawMemory(f), saw(platform.UIDMapFile, "not the machine's own"))
 		},
 	},
 	{
 		status: Fail, code: "IPCLockIneffective", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit && onlyBounding(f) },
-		text: func(f *judged) string {
-			return "at most " + limitText(f) + "; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): " + enomem
-		},
-		fix: do("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit), evidence: sawMemory,
+		text: "at most {limit}; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): " + enomem,
+		fix:  do("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit), evidence: sawMemory,
 	},
 	{
-		status: Fail, code: "LockedMemoryLow", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }, text: func(f *judged) string { return "at most " + limitText(f) + ": " + enomem },
+		status: Fail, code: "LockedMemoryLow", when: func(f *judged) bool { return f.Pod.Process.Locked.Bytes <= lowLimit }, text: "at most {limit}: " + enomem,
 		fix: addIPCLock, evidence: sawMemory,
 	},
 	{
-		status: Warn, code: "LockedMemoryLow", text: func(f *judged) string { return "at most " + limitText(f) + ", beyond which registering memory fails" },
+		status: Warn, code: "LockedMemoryLow", text: "at most {limit}, beyond which registering memory fails",
 		fix: addIPCLock, evidence: sawMemory,
 	},
 }}

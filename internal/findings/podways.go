@@ -19,19 +19,17 @@ import (
 var frameworkWays = check{name: "framework-ways", rows: []row{
 	{
 		status: Fail, code: "NoCommonWay", when: func(f *judged) bool { return nodeHasWay(f) && !someShare(f) }, which: frameworksThat(tristate.False),
-		text: func(f *judged) string { return about(f) + "; this node has " + nodeWays(f) }, fix: commonWay,
+		text: "{about}; this node has {nodeWays}", fix: commonWay,
 	},
 	{
 		status: Warn, code: "NoCommonWay", when: nodeHasWay, which: frameworksThat(tristate.False),
-		text: func(f *judged) string { return about(f) + "; this node has " + nodeWays(f) }, fix: commonWay,
+		text: "{about}; this node has {nodeWays}", fix: commonWay,
 	},
 	{
 		status: Undecidable, when: func(f *judged) bool { return f.Pod.For != "" && nodeHasWay(f) }, which: frameworksThat(tristate.Unknown),
-		text: func(f *judged) string {
-			return "whether it can use " + nodeWays(f) + " of this node is not known: " + about(f)
-		}, fix: enabling(tristate.Unknown),
+		text: "whether it can use {nodeWays} of this node is not known: {about}", fix: enabling(tristate.Unknown),
 	},
-	{status: OK, when: nodeHasWay, which: frameworksThat(tristate.True), text: func(f *judged) string { return about(f) + "; this node has " + nodeWays(f) }},
+	{status: OK, when: nodeHasWay, which: frameworksThat(tristate.True), text: "{about}; this node has {nodeWays}"},
 }}
 
 // waysHere are those of the node that libraries of this image can use.
@@ -199,29 +197,21 @@ func enabling(want tristate.State) func(*judged) []string {
 var ofiPlugin = check{name: "nccl-plugin", rows: under(func(f *judged) bool { return withLoader(f) && wantsPlugin(f) }, nil, []row{
 	{
 		status: Fail, code: "NoNCCLPlugin", when: func(f *judged) bool { return f.Pod.Image.Plugin == nil },
-		text: func(f *judged) string {
-			return "NCCL uses " + pluginFamily(f) + " NICs by the plugin " + pluginName(f) + " alone, and the loader finds no libnccl-net.so: NCCL uses TCP"
-		},
-		fix: func(f *judged) []string {
-			return steps("install " + pluginName(f) + " in the image, and name its directory in LD_LIBRARY_PATH or /etc/ld.so.conf.d")
-		}, evidence: func(f *judged) []string { return []string{saw(f.Pod.Image.Loader, "no libnccl-net.so")} },
+		text: "NCCL uses {pluginFamily} NICs by the plugin {plugin} alone, and the loader finds no libnccl-net.so: NCCL uses TCP",
+		fix:  do("install {plugin} in the image, and name its directory in LD_LIBRARY_PATH or /etc/ld.so.conf.d"), evidence: func(f *judged) []string { return []string{saw(f.Pod.Image.Loader, "no libnccl-net.so")} },
 	},
 	{
 		status: Fail, code: "NoNCCLPlugin", when: func(f *judged) bool { return f.Pod.Image.Fabric == nil },
-		text: func(f *judged) string {
-			return "the plugin " + pluginName(f) + " needs libfabric, and the loader finds no " + image.Libfabric + ": NCCL uses TCP"
-		},
+		text:     "the plugin {plugin} needs libfabric, and the loader finds no " + image.Libfabric + ": NCCL uses TCP",
 		fix:      do("install libfabric in the image (libfabric-aws of the EFA installer), and name its directory in LD_LIBRARY_PATH or /etc/ld.so.conf.d"),
 		evidence: func(f *judged) []string { return []string{saw(f.Pod.Image.Plugin.Path, "no "+image.Libfabric)} },
 	},
 	{
 		status: Fail, code: "LibraryRefused", which: lacking(func(f *judged) *image.Library { return f.Pod.Image.Fabric }),
-		text: func(f *judged) string {
-			return "the loader refuses libfabric: it needs " + about(f) + ", which the image lacks"
-		},
-		fix: do("install in the image what libfabric needs (librdmacm1 of Debian and Ubuntu, librdmacm of RHEL, and their like)"),
+		text: "the loader refuses libfabric: it needs {about}, which the image lacks",
+		fix:  do("install in the image what libfabric needs (librdmacm1 of Debian and Ubuntu, librdmacm of RHEL, and their like)"),
 	},
-	{status: OK, text: func(f *judged) string { return "NCCL uses " + pluginFamily(f) + " NICs by " + f.Pod.Image.Plugin.Path }},
+	{status: OK, text: "NCCL uses {pluginFamily} NICs by {pluginPath}"},
 })}
 
 // wantsPlugin: NCCL is in question, and all NICs in question are of families for which it needs
@@ -243,10 +233,8 @@ func pluginName(f *judged) string   { return f.familiesInQuestion()[0].NCCLPlugi
 // pytorch/pytorch#192330 with it). NCCL's own buffers are not meant.
 var allocator = check{name: "allocator", rows: []row{{
 	status: Warn, code: "ExpandableSegments", which: expandable,
-	text: func(f *judged) string {
-		return `programs that register PyTorch's own memory with NICs (NIXL, Mooncake, DeepEP, UCCL) may fail with "Bad address", or be slow, because of ` + about(f)
-	},
-	fix: do("remove expandable_segments from the variable in spec.containers[].env", "NCCL alone does not need that"),
+	text: `programs that register PyTorch's own memory with NICs (NIXL, Mooncake, DeepEP, UCCL) may fail with "Bad address", or be slow, because of {about}`,
+	fix:  do("remove expandable_segments from the variable in spec.containers[].env", "NCCL alone does not need that"),
 }}}
 
 // expandable names the variables that turn expandable_segments on.

@@ -16,17 +16,17 @@ import (
 var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: []row{
 	{
 		status: Warn, code: "PortDown", when: func(f *judged) bool { return f.ActivePort() == tristate.True && anyDown(f) }, which: idlePorts,
-		text: func(f *judged) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes,
+		text: "{activePorts}{linkLayer}; others: {about}", fix: portFixes,
 	},
-	{status: Undecidable, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, which: idlePorts, text: func(f *judged) string { return activePorts(f) + linkLayer(f) + "; others: " + about(f) }, fix: portFixes},
-	{status: OK, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, text: func(f *judged) string { return activePorts(f) + linkLayer(f) }},
+	{status: Undecidable, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, which: idlePorts, text: "{activePorts}{linkLayer}; others: {about}", fix: portFixes},
+	{status: OK, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, text: "{activePorts}{linkLayer}"},
 	{
 		status: Fail, reason: verdict.NoActivePort,
 		when: func(f *judged) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
-		text: say("no RDMA device, so no port"), fix: do("see rdma-device"), evidence: func(f *judged) []string { return idlePorts(f).evidence },
+		text: "no RDMA device, so no port", fix: do("see rdma-device"), evidence: func(f *judged) []string { return idlePorts(f).evidence },
 	},
-	{status: Fail, reason: verdict.NoActivePort, when: func(f *judged) bool { return f.ActivePort() == tristate.False }, text: activePorts, fix: portFixes, evidence: func(f *judged) []string { return idlePorts(f).evidence }},
-	{status: Undecidable, reason: verdict.Unreadable, text: say("the state of the ports cannot be read"), evidence: func(f *judged) []string { return idlePorts(f).evidence }},
+	{status: Fail, reason: verdict.NoActivePort, when: func(f *judged) bool { return f.ActivePort() == tristate.False }, text: "{activePorts}", fix: portFixes, evidence: func(f *judged) []string { return idlePorts(f).evidence }},
+	{status: Undecidable, reason: verdict.Unreadable, text: "the state of the ports cannot be read", evidence: func(f *judged) []string { return idlePorts(f).evidence }},
 }}
 
 // eachPort calls do for the ports of the eligible NICs.
@@ -136,10 +136,8 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 
 var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "NearPortDown", which: nearPortsDown,
-	text: func(f *judged) string { return "a GPU cannot use its nearest NIC: " + about(f) },
-	fix: func(f *judged) []string {
-		return steps("bring the port of the nearest NIC up (see port)", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", withoutDirectNIC(f))
-	},
+	text: "a GPU cannot use its nearest NIC: {about}",
+	fix:  do("bring the port of the nearest NIC up (see port)", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", "{withoutDirectNIC}"),
 }}}
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther

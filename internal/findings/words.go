@@ -1,22 +1,164 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"gdr-features/internal/assign"
+	"gdr-features/internal/show"
+	"gdr-features/source/family"
+	"gdr-features/source/kmod"
+	"gdr-features/source/platform"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
-// say is a text that is the same for every machine.
-func say(text string) func(*judged) string { return func(*judged) string { return text } }
+// do are steps, or alternatives, with words in braces filled in. Those of which nothing is left
+// do not apply here.
+func do(all ...string) func(*judged) []string {
+	return func(f *judged) []string {
+		return steps(texts(all, func(step string) string { return fill(f, step) })...)
+	}
+}
 
-// do are steps, or alternatives, that are the same for every machine.
-func do(steps ...string) func(*judged) []string { return func(*judged) []string { return steps } }
+// fill replaces the words in braces. Other braces stay.
+func fill(f *judged, text string) string {
+	return inBraces.ReplaceAllStringFunc(text, func(braces string) string {
+		if word, known := words[braces]; known {
+			return word(f)
+		}
+		return braces
+	})
+}
+
+var inBraces = regexp.MustCompile(`\{[a-zA-Z]+\}`)
 
 // steps leaves out those that do not apply here, which are "".
 func steps(all ...string) []string {
 	return slices.DeleteFunc(all, func(step string) bool { return step == "" })
+}
+
+// words are what the texts of rows say of this machine.
+var words = map[string]func(*judged) string{
+	"{about}":              about,
+	"{acs}":                func(f *judged) string { return f.Verdict.ACS },
+	"{activePorts}":        activePorts,
+	"{asked}":              asked,
+	"{beside}":             func(f *judged) string { return f.Pod.Image.Beside },
+	"{bonds}":              bondNames,
+	"{bridge}":             bridge,
+	"{clientModule}":       clientModule,
+	"{client}":             firstModule,
+	"{configDir}":          func(f *judged) string { return f.Pod.Image.ConfigDir },
+	"{cpu}":                func(f *judged) string { return f.Platform.CPU.Name },
+	"{disableRedirect}":    disableRedirect,
+	"{displayProduct}":     func(f *judged) string { return display(f, f.functions(isDisplay(f))[0]).Help.Product },
+	"{dmabufSymbol}":       func(f *judged) string { return f.NIC.DMABuf },
+	"{enableATS}":          enableATS,
+	"{expectations}":       func(f *judged) string { return strconv.Itoa(len(f.Expected.Checks)) },
+	"{expected}":           func(f *judged) string { return f.unmet.Expected },
+	"{exporterOfDMABuf}":   func(f *judged) string { return f.GPU.Help.DMABuf },
+	"{exports}":            exports,
+	"{firstProduct}":       func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Product },
+	"{firstVendor}":        func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Vendor },
+	"{found}":              func(f *judged) string { return f.unmet.Found },
+	"{gdaMachine}":         func(f *judged) string { return f.NIC.NCCLPlugin.GPUStarts.Instead },
+	"{gidIndexes}":         firstIndexes,
+	"{gpuDriver}":          func(f *judged) string { return f.GPU.Driver },
+	"{gpuNames}":           gpuNames,
+	"{gpusHere}":           gpusHere,
+	"{gpuSide}":            gpuSide,
+	"{gpus}":               eligibleGPUs,
+	"{gpuVersion}":         gpuDriverVersion,
+	"{gpu}":                func(f *judged) string { return f.GPU.Name },
+	"{hcaPrefix}":          hcaPrefix,
+	"{installed}":          func(f *judged) string { return f.advised().File.Name },
+	"{install}":            func(f *judged) string { return f.GPU.Help.Install },
+	"{insteadOfMachine}":   func(f *judged) string { return f.NIC.NoGPUMemory.Instead },
+	"{interface}":          func(f *judged) string { return f.NIC.PeerMemory.Module },
+	"{iommu}":              func(f *judged) string { return f.Verdict.IOMMU },
+	"{kernelABI}":          func(f *judged) string { return strconv.Itoa(f.NIC.Uverbs.ABI) },
+	"{kernel}":             func(f *judged) string { return f.Platform.Kernel },
+	"{letters}":            letters,
+	"{libraryLimit}":       func(f *judged) string { return f.GPU.Help.Limit },
+	"{library}":            func(f *judged) string { return f.GPU.Help.Library },
+	"{limit}":              limitText,
+	"{linkLayer}":          linkLayer,
+	"{links}":              func(f *judged) string { return show.Count(len(f.links()), "PCIe link") },
+	"{loadedDriver}":       loadedDriver,
+	"{load}":               load,
+	"{machineTypeHere}":    func(f *judged) string { return f.Expected.Type },
+	"{machineType}":        func(f *judged) string { return f.Matrix.Machine.Product.Value },
+	"{machine}":            func(f *judged) string { return f.Expected.Machine },
+	"{missingOption}":      missingOption,
+	"{module}":             func(f *judged) string { return f.NIC.Module },
+	"{neededRelease}":      neededRelease,
+	"{newerStack}":         newerStack,
+	"{newerThanThese}":     newerThanThese,
+	"{nicDriver}":          func(f *judged) string { return f.NIC.Drivers[0] },
+	"{nicProduct}":         func(f *judged) string { return f.NIC.Help.Product },
+	"{nics}":               func(f *judged) string { return show.Count(f.Matrix.EligibleNICs, "NIC") },
+	"{nicVersion}":         func(f *judged) string { return f.advised().NICVersions[f.NIC.Name] },
+	"{nic}":                func(f *judged) string { return f.NIC.Name },
+	"{nodeRoute}":          nodeRoute,
+	"{nodeWays}":           nodeWays,
+	"{orDMABuf}":           orDMABuf,
+	"{orOff}":              orOff,
+	"{otherNICs}":          otherNICs,
+	"{package}":            func(f *judged) string { return f.NIC.PeerMemory.Package },
+	"{passedThrough}":      passedThrough,
+	"{passthroughDrivers}": passthroughDrivers,
+	"{passthroughIOMMU}":   passthroughIOMMU,
+	"{peerDirect}":         peerDirect,
+	"{peerExporter}":       exporter,
+	"{peerFile}":           peerFile,
+	"{peermemMoving}":      peermemMoving,
+	"{peermem}":            peermemName,
+	"{peerStack}":          func(f *judged) string { return f.NIC.Help.PeerStack },
+	"{pluginFamily}":       pluginFamily,
+	"{pluginPath}":         func(f *judged) string { return f.Pod.Image.Plugin.Path },
+	"{plugin}":             pluginName,
+	"{products}":           products,
+	"{provenFrom}":         provenFrom,
+	"{provider}":           func(f *judged) string { return f.NIC.Help.Library },
+	"{rdmaNames}":          rdmaNames,
+	"{rebuildDriver}":      func(f *judged) string { return f.GPU.Help.Rebuild },
+	"{refused}":            func(f *judged) string { return strconv.Quote(f.GPU.Help.Refused) },
+	"{registered}":         registered,
+	"{register}":           func(f *judged) string { return f.GPU.Help.Register },
+	"{selectedBy}":         selectedBy,
+	"{selectionUnknown}":   func(f *judged) string { return f.Pod.Selected.Unknown },
+	"{setpci}":             setpci,
+	"{stack}":              stackOrigin,
+	"{symbolOwner}":        func(f *judged) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner },
+	"{vendorABIs}":         func(f *judged) string { return strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ") },
+	"{vendors}":            vendors,
+	"{vendor}":             func(f *judged) string { return f.GPU.Help.Vendor },
+	"{verbsRelease}":       verbsRelease,
+	"{withOthers}":         withOthers,
+	"{withoutDirectNIC}":   withoutDirectNIC,
+	"{worstLevel}":         func(f *judged) string { return f.Matrix.Level.String() },
+	"{familiesInQuestion}": func(f *judged) string {
+		return strings.Join(texts(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name }), ", ")
+	},
+	"{firstGPU}": firstGPU,
+	"{gdrCopyHere}": func(f *judged) string {
+		return choose(gdrCopy(f), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be used here", "not known: "+platform.GDRCopyNode)
+	},
+	"{nearNICs}": func(f *judged) string {
+		return strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
+	},
+	"{otherGPUs}": func(f *judged) string {
+		return strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ")
+	},
+	"{ucxVersion}": func(f *judged) string {
+		version, _ := ucxVersion(f)
+		return cmp.Or(version, "of unknown version")
+	},
 }
 
 // about names what the row is about.
