@@ -29,7 +29,9 @@ func vendorsInterface(f *judged) bool { return f.NIC.PeerMemory.Module != "" && 
 // notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
 var notRegistered = []row{
 	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True && canRegister(f) == tristate.True },
+		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool {
+			return interfaceFor(f) == tristate.True && f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True
+		},
 		text:     "{gpuDriver} is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface",
 		fix:      do("if dmesg says {refused}, {rebuildDriver}, or use DMA-BUF (see dmabuf)", "else {register}"),
 		evidence: sawRegistering,
@@ -50,9 +52,6 @@ var notRegistered = []row{
 		fix:  do("{install}", "then {register}"), evidence: sawInterface,
 	},
 }
-
-// canRegister reports whether the loaded GPU driver has the function that registers.
-func canRegister(f *judged) tristate.State { return f.Kmod.Symbols[f.GPU.Client.Symbol].Found }
 
 func sawRegistering(f *judged) []string {
 	return append(sawInterface(f), f.sawSymbol(f.GPU.Client.Symbol)...)

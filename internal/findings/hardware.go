@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/show"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -87,8 +86,6 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: "PCI functions cannot be read", fix: do("see the problems listed below", "mount the host's /sys")},
 }}
-
-func eligibleGPUs(f *judged) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") }
 
 func tegra(f *judged) (found subjects) {
 	if name := f.Platform.Tegra; name != "" {

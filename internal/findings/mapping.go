@@ -20,7 +20,7 @@ var (
 		fix:  do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
 	}
 	noPlace = row{
-		code: "DriverRefusesPlace", when: refusesAll,
+		code: "DriverRefusesPlace", when: func(f *judged) bool { return f.OwnMemory() == tristate.False },
 		text: "the GPU driver gives its memory to no NIC: its parameter " + kmod.TopoOverride + " is 2",
 		fix:  do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again"), evidence: topoOverride,
 	}
@@ -54,9 +54,6 @@ func failed(r row) row {
 	r.status = Fail
 	return r
 }
-
-// refusesAll: the driver was told to map GPU memory for no device.
-func refusesAll(f *judged) bool { return f.OwnMemory() == tristate.False }
 
 // virtualGPUs lists the virtual GPUs of the judged family.
 func virtualGPUs(f *judged) (gpus subjects) {

@@ -12,12 +12,12 @@ import (
 // for them. A process in a Pod's network namespace knows nothing of it.
 var nodeNetwork = check{name: "node-network", rows: []row{
 	{
-		status: Warn, code: "DefaultRouteOnNearNIC", which: defaultRouteNear,
+		status: Warn, code: "DefaultRouteOnNearNIC", which: func(f *judged) subjects { return f.defaultRoutes(true) },
 		text: "the node's {nodeRoute} is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: {about}",
 		fix:  do("put the node's own network on another NIC", "until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
 	},
 	{
-		status: OK, which: defaultRouteFar,
+		status: OK, which: func(f *judged) subjects { return f.defaultRoutes(false) },
 		text: "the node's {nodeRoute} is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: {about}",
 	},
 }}
@@ -29,9 +29,6 @@ func nodeRoute(f *judged) string {
 	}
 	return "default route"
 }
-
-func defaultRouteNear(f *judged) subjects { return f.defaultRoutes(true) }
-func defaultRouteFar(f *judged) subjects  { return f.defaultRoutes(false) }
 
 // defaultRoutes names the eligible NICs that the node's default routes are over, those near a
 // GPU or the others, each once.

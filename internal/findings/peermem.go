@@ -18,7 +18,7 @@ const peerSymbol = kmod.PeerMemoryAPI
 // family.PeerMemory).
 var peermem = check{
 	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
-	tail: "{peermemMoving}", evidence: sawPeermem, reason: noPeermem,
+	tail: "{peermemMoving}", evidence: sawPeermem, reason: func(f *judged) verdict.Reason { return f.stepReason(verdict.GPUMemory) },
 	rows: slices.Concat(peermemRows, servedRows, unservedRows,
 		under(loadableClient, sawWhyNotLoaded, notLoaded), under(driverIsClient, nil, notRegistered),
 		under(nicNamesPeers, nil, nobodysPeer), under(vendorsInterface, sawHolders, notHeld), noInterface),
@@ -135,9 +135,6 @@ var notLoaded = []row{
 		fix:  do("{load}", "it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one"),
 	},
 }
-
-// noPeermem is the verdict's reason where neither way to GPU memory is available.
-func noPeermem(f *judged) verdict.Reason { return f.stepReason(verdict.GPUMemory) }
 
 // interfaceFor reports whether the running RDMA stack has the interface for clients.
 func interfaceFor(f *judged) tristate.State { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Found }

@@ -3,7 +3,6 @@ package findings
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
@@ -125,10 +124,6 @@ var gpuNodes = check{name: "gpu-nodes", sources: []string{"/dev"}, rows: []row{
 	},
 	{status: OK, text: "this container has {gpusHere} of {gpus}: {gpuNames}"},
 }}
-
-func gpusHere(f *judged) string { return fmt.Sprint(f.Pod.GPUs) }
-
-func selectedBy(f *judged) string { return strings.Join(f.Pod.Selected.By, " ") }
 
 func gpuNames(f *judged) string {
 	return firstFew(texts(f.Pod.Map.Choices, func(c assign.Choice) string { return c.GPU.Address.String() }))

@@ -39,8 +39,6 @@ func bonds(f *judged) (names []string) {
 	return names
 }
 
-func bondNames(f *judged) string { return firstFew(bonds(f)) }
-
 func sawBonds(f *judged) (seen []string) {
 	for _, name := range bonds(f) {
 		seen = append(seen, "/sys/class/infiniband/"+name)

@@ -81,14 +81,6 @@ func onlyByDMABuf(f *judged) bool {
 	return f.Verdict.Peermem == tristate.False && f.Verdict.DMABuf == tristate.True
 }
 
-// verbsRelease is the release of rdma-core, as far as the name of the file says it.
-func verbsRelease(f *judged) string {
-	if release := f.Pod.Image.Verbs.Release(); release != "" {
-		return release
-	}
-	return "of unknown version"
-}
-
 func sawVerbs(f *judged) []string {
 	v := f.Pod.Image.Verbs
 	return []string{saw(v.Path, choose(tristate.Of(registersDMABuf(f)), image.RegisterDMABuf, "no "+image.RegisterDMABuf, ""))}

@@ -47,8 +47,6 @@ func nodeHasWay(f *judged) bool {
 	return tristate.Or(ways.Peermem, ways.DMABuf) != tristate.False
 }
 
-func nodeWays(f *judged) string { return waysText(f.waysHere()) }
-
 func waysText(w mechanism.Ways) string {
 	var known, open []string
 	for _, way := range [...]struct {
@@ -138,10 +136,7 @@ func (f *judged) shares(p image.Package) tristate.State {
 
 // frameworkText says what a framework uses, and through what, if that is another one.
 func frameworkText(f *judged, p, through image.Package) string {
-	name := strings.TrimSpace(through.Name + " " + through.Version)
-	if through.Version == "" {
-		name += " of unknown version"
-	}
+	name := through.Name + " " + orUnknown(through.Version)
 	if p.Name != through.Name {
 		name = p.Name + " through " + name
 	}
@@ -223,9 +218,6 @@ func wantsPlugin(f *judged) bool {
 	})
 	return nccl && !slices.ContainsFunc(f.familiesInQuestion(), func(n *family.NIC) bool { return n.NCCLPlugin == nil })
 }
-
-func pluginFamily(f *judged) string { return f.familiesInQuestion()[0].Name }
-func pluginName(f *judged) string   { return f.familiesInQuestion()[0].NCCLPlugin.Name }
 
 // allocator: memory that PyTorch allocates with expandable_segments is mapped in pieces
 // (cuMemCreate, cuMemMap), of which PyTorch before 2026 did not say that NICs use it

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -49,7 +48,7 @@ var words = map[string]func(*judged) string{
 	"{activePorts}":        activePorts,
 	"{asked}":              asked,
 	"{beside}":             func(f *judged) string { return f.Pod.Image.Beside },
-	"{bonds}":              bondNames,
+	"{bonds}":              func(f *judged) string { return firstFew(bonds(f)) },
 	"{bridge}":             bridge,
 	"{clientModule}":       clientModule,
 	"{client}":             firstModule,
@@ -70,9 +69,9 @@ var words = map[string]func(*judged) string{
 	"{gidIndexes}":         firstIndexes,
 	"{gpuDriver}":          func(f *judged) string { return f.GPU.Driver },
 	"{gpuNames}":           gpuNames,
-	"{gpusHere}":           gpusHere,
+	"{gpusHere}":           func(f *judged) string { return strconv.Itoa(f.Pod.GPUs) },
 	"{gpuSide}":            gpuSide,
-	"{gpus}":               eligibleGPUs,
+	"{gpus}":               func(f *judged) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") },
 	"{gpuVersion}":         gpuDriverVersion,
 	"{gpu}":                func(f *judged) string { return f.GPU.Name },
 	"{hcaPrefix}":          hcaPrefix,
@@ -105,7 +104,7 @@ var words = map[string]func(*judged) string{
 	"{nicVersion}":         func(f *judged) string { return f.advised().NICVersions[f.NIC.Name] },
 	"{nic}":                func(f *judged) string { return f.NIC.Name },
 	"{nodeRoute}":          nodeRoute,
-	"{nodeWays}":           nodeWays,
+	"{nodeWays}":           func(f *judged) string { return waysText(f.waysHere()) },
 	"{orDMABuf}":           orDMABuf,
 	"{orOff}":              orOff,
 	"{otherNICs}":          otherNICs,
@@ -119,9 +118,9 @@ var words = map[string]func(*judged) string{
 	"{peermemMoving}":      peermemMoving,
 	"{peermem}":            peermemName,
 	"{peerStack}":          func(f *judged) string { return f.NIC.Help.PeerStack },
-	"{pluginFamily}":       pluginFamily,
+	"{pluginFamily}":       func(f *judged) string { return f.familiesInQuestion()[0].Name },
 	"{pluginPath}":         func(f *judged) string { return f.Pod.Image.Plugin.Path },
-	"{plugin}":             pluginName,
+	"{plugin}":             func(f *judged) string { return f.familiesInQuestion()[0].NCCLPlugin.Name },
 	"{products}":           products,
 	"{provenFrom}":         provenFrom,
 	"{provider}":           func(f *judged) string { return f.NIC.Help.Library },
@@ -130,7 +129,7 @@ var words = map[string]func(*judged) string{
 	"{refused}":            func(f *judged) string { return strconv.Quote(f.GPU.Help.Refused) },
 	"{registered}":         registered,
 	"{register}":           func(f *judged) string { return f.GPU.Help.Register },
-	"{selectedBy}":         selectedBy,
+	"{selectedBy}":         func(f *judged) string { return strings.Join(f.Pod.Selected.By, " ") },
 	"{selectionUnknown}":   func(f *judged) string { return f.Pod.Selected.Unknown },
 	"{setpci}":             setpci,
 	"{stack}":              stackOrigin,
@@ -138,7 +137,7 @@ var words = map[string]func(*judged) string{
 	"{vendorABIs}":         func(f *judged) string { return strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ") },
 	"{vendors}":            vendors,
 	"{vendor}":             func(f *judged) string { return f.GPU.Help.Vendor },
-	"{verbsRelease}":       verbsRelease,
+	"{verbsRelease}":       func(f *judged) string { return orUnknown(f.Pod.Image.Verbs.Release()) },
 	"{withOthers}":         withOthers,
 	"{withoutDirectNIC}":   withoutDirectNIC,
 	"{worstLevel}":         func(f *judged) string { return f.Matrix.Level.String() },
@@ -157,7 +156,7 @@ var words = map[string]func(*judged) string{
 	},
 	"{ucxVersion}": func(f *judged) string {
 		version, _ := ucxVersion(f)
-		return cmp.Or(version, "of unknown version")
+		return orUnknown(version)
 	},
 }
 
