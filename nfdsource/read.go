@@ -26,7 +26,9 @@ func readNode(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 	if !r.PCIRead {
 		return nil, nil, errors.Join(r.Problems...)
 	}
-	return features.Node(&r, ""), r.Problems, nil
+	f := features.Node(&r, "")
+	f.Attributes[features.Labels] = v1alpha1.NewAttributeFeatures(r.Labels)
+	return f, r.Problems, nil
 }
 
 // readPCI reads the PCI functions and their tree, from /sys/bus/pci/devices.

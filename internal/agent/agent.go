@@ -12,8 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"gdr-features/internal/hysteresis"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
@@ -72,8 +71,8 @@ type sample struct {
 	at     time.Time
 }
 
-func (s *sample) reading() hysteresis.Reading {
-	return hysteresis.Reading{
+func (s *sample) reading() nodelabel.Reading {
+	return nodelabel.Reading{
 		Labels: s.report.Labels, Unknown: s.report.Unknown, At: s.at,
 		Partial: s.report.Fresh&report.PCI == 0,
 	}
@@ -195,13 +194,13 @@ func (a *Agent) Once(ctx context.Context) error {
 	last := a.read(ctx, report.All, known)
 	for range maxReadings - 1 {
 		select {
-		case <-time.After(hysteresis.RecheckDelay):
+		case <-time.After(nodelabel.RecheckDelay):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		before := last
 		last = a.read(ctx, report.All, known)
-		if maps.Equal(derive.HardwareOf(before.report.Labels), derive.HardwareOf(last.report.Labels)) {
+		if maps.Equal(nodelabel.HardwareOf(before.report.Labels), nodelabel.HardwareOf(last.report.Labels)) {
 			all := a.each(func(p publish.Publisher) error { return a.publishOnce(ctx, p, before, last) })
 			return errors.Join(all, a.close(ctx))
 		}
@@ -214,7 +213,7 @@ func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, samples ..
 	if err != nil {
 		return err
 	}
-	filter := hysteresis.New(0, last)
+	filter := nodelabel.NewFilter(0, last)
 	var content publish.Content
 	for _, s := range samples {
 		labels, _, _ := filter.Next(s.reading())

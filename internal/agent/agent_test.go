@@ -11,7 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 )
 
@@ -148,7 +148,7 @@ func TestReadBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{name: "one", is: ready, lastErr: errors.New("no answer")}
 		h := newHarness(t, label.Set{}, f)
-		h.machine.unknown = derive.All(family.Known())
+		h.machine.unknown = nodelabel.All(family.Known())
 		h.run()
 		h.sleepUntil(7 * s)
 		if len(f.publications()) > 0 {

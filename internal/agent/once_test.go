@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 )
 
@@ -48,7 +48,7 @@ func TestOnce(t *testing.T) {
 					h.machine.unknown = label.Names{}
 					for _, blind := range test.blind {
 						if n == blind {
-							h.machine.unknown = derive.All(family.Known())
+							h.machine.unknown = nodelabel.All(family.Known())
 						}
 					}
 					return test.reads[min(n, len(test.reads))-1]

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"gdr-features/internal/hysteresis"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/publish"
 )
 
@@ -28,7 +28,7 @@ type worker struct {
 	samples   chan *sample         // holds the latest
 	rescan    chan<- time.Duration // asks for the next sample within this time
 
-	filter  *hysteresis.Filter
+	filter  *nodelabel.Filter
 	details details
 	content publish.Content // without Report until there is something to publish
 
@@ -98,7 +98,7 @@ func (w *worker) readBack(ctx context.Context) bool {
 	for {
 		last, err := w.publisher.Last(ctx)
 		if err == nil {
-			w.filter = hysteresis.New(w.agent.Settle, last)
+			w.filter = nodelabel.NewFilter(w.agent.Settle, last)
 			w.succeeded()
 			return true
 		}

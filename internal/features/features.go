@@ -4,7 +4,6 @@
 package features
 
 import (
-	"maps"
 	"slices"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
@@ -14,12 +13,11 @@ import (
 	"gdr-features/topology"
 )
 
-// Labels is the name of the attribute feature that holds the labels.
+// Labels is the name of the attribute feature that holds the labels, each name without prefix.
 const Labels = "node"
 
 // Node returns the raw features of the source gdr, each name after a prefix:
 // "gdr." in a NodeFeature object, "" where NFD adds it.
-//   - attributes node: every label, its name without prefix;
 //   - attributes state: kernel, driverVersion, driverOpen, findings;
 //   - instances gpu: address, family, device, name, numaNode, pcieRoot;
 //   - instances nic: address ("" for a device without PCI function), rdma (""
@@ -30,11 +28,10 @@ const Labels = "node"
 //   - instances pair: gpu and nic (addresses), rdma, level, nccl, bridge (the deepest
 //     common one, "" without one).
 //
-// All features always exist, even without elements. Only a report for publishing has
+// All features always exist, even without elements. Whoever publishes them adds the labels. Only a report for publishing has
 // the rate, the kernel, the MTU and the GID index.
 func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	f.Attributes[prefix+Labels] = v1alpha1.NewAttributeFeatures(maps.Clone(r.Labels))
 	f.Attributes[prefix+"state"] = v1alpha1.NewAttributeFeatures(State(r))
 	f.Instances[prefix+"gpu"] = instances(r.Matrix.GPUs, func(g *topology.GPU) attrs { return ofFunction(g.Function) })
 	f.Instances[prefix+"nic"] = nics(r)

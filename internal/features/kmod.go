@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/platform"
@@ -51,7 +51,7 @@ func drivers(st *kmod.State, system *platform.State, families family.Table) attr
 		}
 	}
 	a.text("peerdirect", string(verdict.PeerDirectOf(st, families, families)))
-	a.text("mofed", derive.MOFED(st.MOFED))
+	a.text("mofed", nodelabel.MOFED(st.MOFED))
 	a.state("storage", st.Storage)
 	a.state("virtual", system.Virtual)
 	a.text("virtualBy", system.VirtualBy)

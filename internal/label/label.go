@@ -1,5 +1,5 @@
 // Package label has sets of node labels, their names and what their values may be.
-// The table of the labels is in package derive. This package is pure and knows
+// The table of the labels is in package nodelabel. This package is pure and knows
 // nothing of how a machine is read, so kubectl-gdr can use it on any system.
 package label
 

@@ -6,7 +6,7 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
@@ -158,7 +158,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	v := &r.Verdict
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
-		PeerDirect: string(r.PeerDirect()), MOFED: derive.MOFED(r.Kmod.MOFED),
+		PeerDirect: string(r.PeerDirect()), MOFED: nodelabel.MOFED(r.Kmod.MOFED),
 		Level: r.Matrix.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.NCCLDefault), Findings: []findingJSON{},
 		Problems: sanitize.Errors(r.Problems),
 	}

@@ -8,7 +8,7 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
 	"gdr-features/internal/view"
 	"gdr-features/source"
@@ -96,7 +96,7 @@ func judgeMapping(t *testing.T, m *machine.Machine, s machine.State, want string
 		t.Errorf("the fix names a parameter that the driver lacks: %s", f.FixText())
 	}
 	for name, value := range r.Labels {
-		if !derive.Hardware(name) {
+		if !nodelabel.Hardware(name) {
 			continue
 		}
 		if first, ok := hardware[name]; ok && first != value {

@@ -12,7 +12,7 @@ import (
 	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/image"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
@@ -393,6 +393,6 @@ func (r *Report) place(facts topology.Inputs) {
 func (rd *Reader) judge(r *Report) {
 	r.Verdict = verdict.Judge(&r.Node)
 	r.Expected = rd.compare(r)
-	r.Labels, r.Unknown = derive.Labels(&r.Node, r.Expected)
+	r.Labels, r.Unknown = nodelabel.Of(&r.Node, r.Expected)
 	r.Findings = findings.All(&r.Node, r.Expected, rd.podFacts(r))
 }

@@ -10,7 +10,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
 	"gdr-features/source"
 	"gdr-features/test/machine"
@@ -37,7 +37,7 @@ func TestFileLabelsStable(t *testing.T) {
 		}
 		hardware := report.Collect(t.Context(), fs, report.Options{TopologyFile: file}).Labels
 		_ = fs.Close()
-		maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
+		maps.DeleteFunc(hardware, func(name, _ string) bool { return !nodelabel.Hardware(name) })
 		if first == nil {
 			first = hardware
 		}

@@ -30,7 +30,7 @@ type Report struct {
 	// expectations.
 	Expected *expect.Result
 	// Labels are without prefix. Unknown names those whose facts could not be read;
-	// see derive.Labels.
+	// see nodelabel.Of.
 	Labels  label.Set
 	Unknown label.Names
 	// Fresh are the parts that were read for this report. The others are from

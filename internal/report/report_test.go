@@ -12,7 +12,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
 	"gdr-features/source"
 	"gdr-features/source/pci"
@@ -135,7 +135,7 @@ func TestHardwareLabelsStable(t *testing.T) {
 			for s, dir := range m.Trees(t, m.States()) {
 				r := collect(t, dir, source.What{})
 				hardware := maps.Clone(r.Labels)
-				maps.DeleteFunc(hardware, func(name, _ string) bool { return !derive.Hardware(name) })
+				maps.DeleteFunc(hardware, func(name, _ string) bool { return !nodelabel.Hardware(name) })
 				if first == nil {
 					first = hardware
 				}

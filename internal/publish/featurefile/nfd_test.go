@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 )
 
@@ -30,7 +30,7 @@ func TestNFDReads(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	all := ready()
-	for name := range derive.All(family.Known()) {
+	for name := range nodelabel.All(family.Known()) {
 		if all[name] == "" {
 			all[name] = "x.-_9"
 		}

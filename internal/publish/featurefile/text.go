@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 )
 
 // expiryDirective says when the labels below it expire (NFD, source/local).
@@ -21,7 +21,7 @@ func format(labels label.Set, expiry time.Time) string {
 	var hardware, state strings.Builder
 	for _, name := range labels.Names() {
 		part := &state
-		if derive.Hardware(name) {
+		if nodelabel.Hardware(name) {
 			part = &hardware
 		}
 		fmt.Fprintf(part, "%s%s=%s\n", label.DefaultPrefix, name, labels[name])
@@ -63,5 +63,5 @@ func (f file) unexpired(now time.Time) label.Set {
 	if f.expiry.After(now) {
 		return f.labels
 	}
-	return derive.HardwareOf(f.labels)
+	return nodelabel.HardwareOf(f.labels)
 }

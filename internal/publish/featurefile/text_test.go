@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 )
 
@@ -24,7 +24,7 @@ func ready() label.Set {
 // hardware returns the labels that do not expire.
 func hardware(all label.Set) label.Set {
 	labels := maps.Clone(all)
-	maps.DeleteFunc(labels, func(name, _ string) bool { return !derive.Hardware(name) })
+	maps.DeleteFunc(labels, func(name, _ string) bool { return !nodelabel.Hardware(name) })
 	return labels
 }
 
@@ -98,9 +98,9 @@ func TestAlive(t *testing.T) {
 			t.Errorf("at %v (-want +got):\n%s", test.now, diff)
 		}
 	}
-	for name := range derive.All(family.Known()) {
+	for name := range nodelabel.All(family.Known()) {
 		untimed := parse(label.DefaultPrefix + name + "=x\n").unexpired(noon)
-		if (len(untimed) > 0) != derive.Hardware(name) {
+		if (len(untimed) > 0) != nodelabel.Hardware(name) {
 			t.Errorf("%s without expiry: %v", name, untimed)
 		}
 	}

@@ -1,4 +1,4 @@
-package hysteresis_test
+package nodelabel_test
 
 import (
 	"math/rand/v2"
@@ -7,9 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 	"gdr-features/test/testsize"
 )
@@ -19,13 +18,13 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // random makes a possible reading: without GPU, with nothing readable, or with some
 // facts unknown. A reason comes with readiness.
-func random(r *rand.Rand, at time.Time) hysteresis.Reading {
-	now := hysteresis.Reading{Labels: label.Set{}, Unknown: label.Names{}, At: at}
+func random(r *rand.Rand, at time.Time) nodelabel.Reading {
+	now := nodelabel.Reading{Labels: label.Set{}, Unknown: label.Names{}, At: at}
 	switch r.IntN(12) {
 	case 0:
 		return now
 	case 1:
-		now.Unknown = derive.All(family.Known())
+		now.Unknown = nodelabel.All(family.Known())
 		return now
 	}
 	put := func(name, value string) {
@@ -57,13 +56,13 @@ func random(r *rand.Rand, at time.Time) hysteresis.Reading {
 // history is what was read and published so far.
 type history struct {
 	settle    time.Duration
-	readings  []hysteresis.Reading
+	readings  []nodelabel.Reading
 	published []label.Set // before each reading, and after the last
 }
 
 // lately returns the readings that a label has to have settled in: the last one,
 // and those before it up to the settle time.
-func (h *history) lately() []hysteresis.Reading {
+func (h *history) lately() []nodelabel.Reading {
 	last := len(h.readings) - 1
 	first := last
 	for first > 0 && h.readings[last].At.Sub(h.readings[first-1].At) < h.settle {
@@ -77,7 +76,7 @@ func TestRandom(t *testing.T) {
 	for seed := range testsize.Inputs(4000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h := &history{settle: pick(r, 0, time.Second, 10*time.Second), published: []label.Set{{}}}
-		k := hysteresis.New(h.settle, nil)
+		k := nodelabel.NewFilter(h.settle, nil)
 		at := time.Unix(1e9, 0)
 		for range 40 {
 			at = at.Add(pick(r, recheck, recheck, 3*time.Second, time.Minute))
@@ -119,7 +118,7 @@ func TestRandom(t *testing.T) {
 
 // ends returns what was published before the last reading and after it, and the
 // reading.
-func (h *history) ends() (before, after label.Set, now hysteresis.Reading) {
+func (h *history) ends() (before, after label.Set, now nodelabel.Reading) {
 	n := len(h.published)
 	return h.published[n-2], h.published[n-1], h.readings[n-2]
 }
@@ -130,8 +129,8 @@ func (h *history) checkHardware(t *testing.T) {
 	t.Helper()
 	before, after, now := h.ends()
 	changed := false
-	for name := range derive.All(family.Known()) {
-		changed = changed || derive.Hardware(name) && before[name] != after[name]
+	for name := range nodelabel.All(family.Known()) {
+		changed = changed || nodelabel.Hardware(name) && before[name] != after[name]
 	}
 	if !changed {
 		return
@@ -140,9 +139,9 @@ func (h *history) checkHardware(t *testing.T) {
 		t.Error("hardware published after one reading")
 		return
 	}
-	for _, r := range []hysteresis.Reading{now, h.readings[len(h.readings)-2]} {
-		for name := range derive.All(family.Known()) {
-			if !derive.Hardware(name) {
+	for _, r := range []nodelabel.Reading{now, h.readings[len(h.readings)-2]} {
+		for name := range nodelabel.All(family.Known()) {
+			if !nodelabel.Hardware(name) {
 				continue
 			}
 			want := r.Labels[name]
@@ -161,8 +160,8 @@ func (h *history) checkHardware(t *testing.T) {
 func (h *history) checkState(t *testing.T, ok bool) {
 	t.Helper()
 	before, after, now := h.ends()
-	for name := range derive.All(family.Known()) {
-		if derive.Hardware(name) || name == label.Reason {
+	for name := range nodelabel.All(family.Known()) {
+		if nodelabel.Hardware(name) || name == label.Reason {
 			continue
 		}
 		value, is := now.Labels[name]
@@ -217,7 +216,7 @@ func (h *history) checkRest(t *testing.T, again time.Duration) {
 	if again != 0 {
 		return
 	}
-	for name := range derive.All(family.Known()) {
+	for name := range nodelabel.All(family.Known()) {
 		want, known := now.Labels[name], !now.Unknown[name]
 		if known && name != label.Reason && after[name] != want {
 			t.Errorf("%s: no hurry, though it is %q and to be %q", name, after[name], want)

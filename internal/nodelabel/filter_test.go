@@ -1,4 +1,4 @@
-package hysteresis_test
+package nodelabel_test
 
 import (
 	"strings"
@@ -7,9 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/hysteresis"
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
+	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 )
 
@@ -42,7 +41,7 @@ func set(t *testing.T, text string) label.Set {
 func names(t *testing.T, text string) label.Names {
 	t.Helper()
 	if text == "all" {
-		return derive.All(family.Known())
+		return nodelabel.All(family.Known())
 	}
 	n := label.Names{}
 	for word := range strings.FieldsSeq(text) {
@@ -209,10 +208,10 @@ func TestNext(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			k := hysteresis.New(test.settle, set(t, test.last))
+			k := nodelabel.NewFilter(test.settle, set(t, test.last))
 			start := time.Unix(1e9, 0)
 			for i, step := range test.steps {
-				r := hysteresis.Reading{Labels: set(t, step.read), Unknown: names(t, step.unknown), At: start.Add(step.at)}
+				r := nodelabel.Reading{Labels: set(t, step.read), Unknown: names(t, step.unknown), At: start.Add(step.at)}
 				got, again, ok := k.Next(r)
 				if ok != (step.want != nothing) {
 					t.Fatalf("step %d: ok is %v, labels %v", i, ok, got)
@@ -234,7 +233,7 @@ func TestNext(t *testing.T) {
 // before.
 func TestPartial(t *testing.T) {
 	was, odd := "gpus=8 ready=true", "gpus=7 ready=true"
-	k := hysteresis.New(settle, set(t, was))
+	k := nodelabel.NewFilter(settle, set(t, was))
 	for i, step := range []struct {
 		read    string
 		partial bool
@@ -252,13 +251,13 @@ func TestPartial(t *testing.T) {
 		{odd, false, odd, false},
 		{odd, true, odd, false},
 	} {
-		got, again, ok := k.Next(hysteresis.Reading{Labels: set(t, step.read), Partial: step.partial, At: time.Unix(1e9+int64(i), 0)})
+		got, again, ok := k.Next(nodelabel.Reading{Labels: set(t, step.read), Partial: step.partial, At: time.Unix(1e9+int64(i), 0)})
 		if diff := cmp.Diff(set(t, step.want), got); diff != "" || !ok || (again > 0) != step.hurry {
 			t.Errorf("step %d: ok %v, again in %v (-want +got):\n%s", i, ok, again, diff)
 		}
 	}
-	fresh := hysteresis.New(settle, nil)
-	if got, _, ok := fresh.Next(hysteresis.Reading{Labels: set(t, was), Partial: true}); ok {
+	fresh := nodelabel.NewFilter(settle, nil)
+	if got, _, ok := fresh.Next(nodelabel.Reading{Labels: set(t, was), Partial: true}); ok {
 		t.Errorf("published after a partial reading: %v", got)
 	}
 }
@@ -267,11 +266,11 @@ func TestPartial(t *testing.T) {
 // it stays unloaded, labels change once.
 func TestReloads(t *testing.T) {
 	up, down := set(t, "gpus=8 ready=true"), set(t, "gpus=8 ready=false reason=GPUDriverNotLoaded")
-	k := hysteresis.New(settle, up)
+	k := nodelabel.NewFilter(settle, up)
 	at, changes, last := time.Unix(1e9, 0), 0, up
 	show := func(labels label.Set, during time.Duration) {
 		for end := at.Add(during); at.Before(end); at = at.Add(recheck) {
-			got, _, ok := k.Next(hysteresis.Reading{Labels: labels, At: at})
+			got, _, ok := k.Next(nodelabel.Reading{Labels: labels, At: at})
 			if !ok {
 				t.Fatal("nothing to publish")
 			}
@@ -297,9 +296,9 @@ func TestReloads(t *testing.T) {
 // The caller may change the labels that it gives to a filter or gets from it.
 func TestNothingShared(t *testing.T) {
 	last := set(t, "gpus=8 ready=true")
-	k := hysteresis.New(settle, last)
+	k := nodelabel.NewFilter(settle, last)
 	clear(last)
-	blind := hysteresis.Reading{Unknown: derive.All(family.Known()), At: time.Unix(1e9, 0)}
+	blind := nodelabel.Reading{Unknown: nodelabel.All(family.Known()), At: time.Unix(1e9, 0)}
 	first, _, _ := k.Next(blind)
 	want := set(t, "gpus=8 ready=true")
 	if diff := cmp.Diff(want, first); diff != "" {
@@ -313,11 +312,11 @@ func TestNothingShared(t *testing.T) {
 
 // Without a settle time a state label changes at once.
 func TestNoSettleTime(t *testing.T) {
-	k := hysteresis.New(0, nil)
+	k := nodelabel.NewFilter(0, nil)
 	for range 2 {
-		k.Next(hysteresis.Reading{Labels: set(t, "gpus=8 ready=true")})
+		k.Next(nodelabel.Reading{Labels: set(t, "gpus=8 ready=true")})
 	}
-	got, again, ok := k.Next(hysteresis.Reading{Labels: set(t, "gpus=8 ready=false reason=NoNIC")})
+	got, again, ok := k.Next(nodelabel.Reading{Labels: set(t, "gpus=8 ready=false reason=NoNIC")})
 	if diff := cmp.Diff(set(t, "gpus=8 ready=false reason=NoNIC"), got); diff != "" || again != 0 || !ok {
 		t.Errorf("again in %v, ok %v (-want +got):\n%s", again, ok, diff)
 	}

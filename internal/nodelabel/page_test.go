@@ -1,4 +1,4 @@
-package derive
+package nodelabel
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 // TestSchedulersPage: the labels in the table of docs/schedulers.md exist, and are of the kind
 // that it says.
 func TestSchedulersPage(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/schedulers.md")
+	text, err := os.ReadFile("../../docs/schedulers.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package derive
+package nodelabel
 
 import (
 	"bytes"
@@ -107,7 +107,7 @@ func TestLabels(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.node.Families, tt.node.PCI = families, inventory
-		labels, unknown := Labels(&tt.node, tt.expected)
+		labels, unknown := Of(&tt.node, tt.expected)
 		if diff := cmp.Diff(tt.want, labels); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
@@ -162,7 +162,7 @@ func TestRows(t *testing.T) {
 
 // TestReadme: the README has every label.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../../README.md")
+	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

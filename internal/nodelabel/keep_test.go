@@ -1,4 +1,4 @@
-package derive
+package nodelabel
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 // TestKeepHardware: the shipped patch for the NodeFeatures of agents that will not
 // come back keeps all hardware labels and nothing else.
 func TestKeepHardware(t *testing.T) {
-	text, err := os.ReadFile("../../../deploy/examples/keep-hardware.patch")
+	text, err := os.ReadFile("../../deploy/examples/keep-hardware.patch")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,20 +1,10 @@
-// Package hysteresis decides which labels are published, so that they do not follow each
-// short change of the machine. It is pure: what a reading found goes in, what is to be
-// published comes out.
-//
-//   - Hardware labels change only after two equal readings.
-//   - A state label becomes true at once. A published value is taken away or replaced
-//     by another one only after the machine has not had it for the settle time without
-//     a break.
-//   - A label whose facts could not be read stays as it was published.
-package hysteresis
+package nodelabel
 
 import (
 	"maps"
 	"time"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/label/derive"
 )
 
 // RecheckDelay is when the next reading is due while a change of the hardware is to be
@@ -31,7 +21,13 @@ type Reading struct {
 	Partial bool
 }
 
-// Filter remembers what is published and which changes are pending.
+// Filter decides which labels are published, so that they do not follow each short change of
+// the machine. It remembers what is published and which changes are pending.
+//
+//   - Hardware labels change only after two equal readings.
+//   - A state label becomes true at once. A published value is taken away or replaced by
+//     another one only after the machine has not had it for the settle time without a break.
+//   - A label whose facts could not be read stays as it was published.
 type Filter struct {
 	settle    time.Duration
 	published label.Set
@@ -39,9 +35,9 @@ type Filter struct {
 	since     map[string]time.Time // when a state label stopped having the published value
 }
 
-// New returns a filter that starts from what is published already. settle is how long a
+// NewFilter returns a filter that starts from what is published already. settle is how long a
 // condition must persist before a state label changes, other than to true.
-func New(settle time.Duration, published label.Set) *Filter {
+func NewFilter(settle time.Duration, published label.Set) *Filter {
 	return &Filter{settle: settle, published: maps.Clone(published), since: map[string]time.Time{}}
 }
 
@@ -67,13 +63,13 @@ func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool)
 // addHardware adds the hardware labels to publish to next: those of this reading if the
 // one before had the same.
 func (f *Filter) addHardware(next label.Set, r Reading) (confirmed bool) {
-	old, read := derive.HardwareOf(f.published), label.Set{}
+	old, read := HardwareOf(f.published), label.Set{}
 	for name, was := range old {
 		if r.Unknown[name] {
 			read[name] = was
 		}
 	}
-	maps.Copy(read, derive.HardwareOf(r.Labels))
+	maps.Copy(read, HardwareOf(r.Labels))
 	if r.Partial { // the same reading once more confirms nothing
 		maps.Copy(next, old)
 		return maps.Equal(read, old)
@@ -100,7 +96,7 @@ func (f *Filter) addState(next label.Set, r Reading) (settling bool) {
 	maps.Copy(all, f.published)
 	maps.Copy(all, r.Labels)
 	for name := range all {
-		if derive.Hardware(name) || name == label.Ready || name == label.Reason {
+		if Hardware(name) || name == label.Ready || name == label.Reason {
 			continue
 		}
 		if value, _ := f.settled(name, r, &settling); value != "" {

@@ -1,6 +1,6 @@
-// Package derive is the table of the node labels: what each is about, and its value.
-// It is pure.
-package derive
+// Package nodelabel has the labels of a node: the table of their values, and which of them are
+// published while the node changes. It is pure.
+package nodelabel
 
 import (
 	"maps"
@@ -158,11 +158,11 @@ func HardwareOf(labels label.Set) label.Set {
 	return out
 }
 
-// Labels returns the labels of a node, none at all where there is no GPU.
+// Of returns the labels of a node, none at all where there is no GPU.
 // unknown names those whose facts could not be read: they may be kept as they were
 // last published. expected is how the node compares with what is expected of it; nil
 // without expectations.
-func Labels(node *verdict.Node, expected *expect.Result) (labels label.Set, unknown label.Names) {
+func Of(node *verdict.Node, expected *expect.Result) (labels label.Set, unknown label.Names) {
 	f := &facts{node, expected}
 	labels, unknown = label.Set{}, label.Names{}
 	if !f.PCIRead || len(f.Matrix.GPUs) == 0 && !f.Matrix.Complete {
