@@ -25,13 +25,13 @@ type process struct {
 	signal    os.Signal // that ends it
 	ended     chan struct{}
 	how       string // how it ended, once it has
-	stopped   bool   // by us
+	stopped   bool   // by us, or never started
 }
 
 // start runs a program, by its path below .bin, in dir, where its output goes to a file. It
 // gets only the given environment, and ends with this process.
 func start(dir, name string, env []string, args ...string) (*process, error) {
-	p := &process{dir: dir, name: name, env: env, args: args}
+	p := &process{dir: dir, name: name, env: env, args: args, stopped: true}
 	return p, p.start()
 }
 
