@@ -65,7 +65,7 @@ var nobodysPeer = []row{
 		evidence: nicDrivers,
 	},
 	{
-		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return peermemOf(f).File == "" },
+		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return f.Client().File == "" },
 		text:     "the kernel's own {module} reaches GPU memory by DMA-BUF alone",
 		fix:      do("see dmabuf", "or install {peerStack}"),
 		evidence: sawNoPeerFile,
@@ -86,7 +86,7 @@ func bridge(f *judged) string { return f.NIC.PeerMemory.Bridge }
 
 // peerFile is what the file of the driver says: "p2p is empty".
 func peerFile(f *judged) string {
-	p := peermemOf(f)
+	p := f.Client()
 	if p.Says == "" {
 		return path.Base(p.File) + " is empty"
 	}
@@ -156,7 +156,7 @@ func peersTooOld(f *judged) bool {
 // neededRelease is the first release of the NIC's driver that works with the loaded GPU
 // driver; "" where all do. It matters where a file of the NIC's driver is the proof.
 func neededRelease(f *judged) string {
-	if peermemOf(f).Registered != tristate.True || peermemOf(f).File == "" {
+	if f.Client().Registered != tristate.True || f.Client().File == "" {
 		return ""
 	}
 	for _, p := range f.NIC.PeerMemory.Newest {
@@ -174,7 +174,7 @@ func saidAlways(f *judged) bool {
 
 func provenFrom(f *judged) string {
 	for _, file := range f.NIC.PeerMemory.Files {
-		if p := peermemOf(f); p.Registered == tristate.True && file.Name == path.Base(p.File) {
+		if p := f.Client(); p.Registered == tristate.True && file.Name == path.Base(p.File) {
 			return file.ProvenFrom
 		}
 	}

@@ -257,7 +257,7 @@ func stackOrigin(f *judged) string {
 		if version := f.advised().NICVersions[f.NIC.Name]; version != "" {
 			return f.NIC.Module + " " + version + " from the NIC's vendor"
 		}
-		if peermemOf(f).File != "" || peermemOf(f).Registered == tristate.True && !driverIsClient(f) { // the kernel's own driver supports no peer memory
+		if f.Client().File != "" || f.Client().Registered == tristate.True && !driverIsClient(f) { // the kernel's own driver supports no peer memory
 			return f.NIC.Module + " from the NIC's vendor"
 		}
 		return "the kernel's own " + f.NIC.Module
@@ -291,5 +291,5 @@ func legacyStack(f *judged) bool {
 func legacyConfigured(f *judged) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
-	return persistent || p.LegacyAPI == "1" || forerunner(f, peermemClient(f))
+	return persistent || p.LegacyAPI == "1" || forerunner(f, f.Client().By)
 }

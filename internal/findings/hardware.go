@@ -203,7 +203,7 @@ func loadedDriver(f *judged) string {
 	switch driver := gpuDriverState(f); {
 	case f.GPU.OpenFrom != 0:
 		return f.GPU.Driver + " " + gpuDriverVersion(f) + ", " + moduleType(f)
-	case driver.Version == "" && peermemOf(f).Registered != tristate.True: // the kernel's own is not a client
+	case driver.Version == "" && f.Client().Registered != tristate.True: // the kernel's own is not a client
 		return "the kernel's own " + f.GPU.Driver
 	}
 	return f.GPU.Driver + " " + gpuDriverVersion(f)

@@ -139,12 +139,9 @@ var notLoaded = []row{
 // interfaceFor reports whether the running RDMA stack has the interface for clients.
 func interfaceFor(f *judged) tristate.State { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Found }
 
-// peermemClient is the evidence of the client that serves the NICs.
-func peermemClient(f *judged) string { return peermemOf(f).By }
-
 // registered says how the NICs reach GPU memory without DMA-BUF.
 func registered(f *judged) string {
-	p := peermemOf(f)
+	p := f.Client()
 	if p.File != "" {
 		return f.NIC.Module + " says that it reaches GPU memory (" + path.Base(p.File) + ": " + p.Says + ")"
 	}
@@ -197,10 +194,10 @@ func seenByNCCL(f *judged) tristate.State {
 }
 
 func clientModule(f *judged) string {
-	if client := peermemClient(f); !strings.HasPrefix(client, "/") {
+	if client := f.Client().By; !strings.HasPrefix(client, "/") {
 		return client
 	}
-	return "the module behind " + peermemClient(f)
+	return "the module behind " + f.Client().By
 }
 
 // The module on disk.
@@ -237,7 +234,7 @@ func otherStack(f *judged) bool {
 // Evidence.
 
 func sawPeermem(f *judged) []string {
-	p := peermemOf(f)
+	p := f.Client()
 	switch {
 	case p.File != "":
 		return []string{saw(p.File, cmp.Or(p.Says, "empty"))}

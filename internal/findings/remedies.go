@@ -10,7 +10,6 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 // Remedies that take more than a sentence, and the names in them: those in the row
@@ -18,9 +17,6 @@ import (
 
 // gpuDriverState is the driver of these GPUs.
 func gpuDriverState(f *judged) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
-
-// peermemOf is the peer memory client of these GPUs for these NICs.
-func peermemOf(f *judged) verdict.Client { return f.Client() }
 
 // families returns the table in use.
 func families(f *judged) family.Table { return f.Families.OrDefault() }
