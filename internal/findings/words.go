@@ -62,6 +62,7 @@ var words = map[string]func(*judged) string{
 	"{expected}":           func(f *judged) string { return f.unmet.Expected },
 	"{exporterOfDMABuf}":   func(f *judged) string { return f.GPU.Help.DMABuf },
 	"{exports}":            exports,
+	"{firstGPU}":           firstGPU,
 	"{firstProduct}":       func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Product },
 	"{firstVendor}":        func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Vendor },
 	"{found}":              func(f *judged) string { return f.unmet.Found },
@@ -144,7 +145,6 @@ var words = map[string]func(*judged) string{
 	"{familiesInQuestion}": func(f *judged) string {
 		return strings.Join(texts(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name }), ", ")
 	},
-	"{firstGPU}": firstGPU,
 	"{gdrCopyHere}": func(f *judged) string {
 		return choose(gdrCopy(f), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be used here", "not known: "+platform.GDRCopyNode)
 	},
