@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,46 +30,49 @@ type Style struct {
 type Column[T any] struct {
 	Heading string
 	Cell    func(*T) string
+	In      Tables
 }
+
+// Tables are the tables that have a column.
+type Tables int
+
+// The zero value is every table.
+const (
+	_ Tables = iota
+	WithNamespaces
+	Wide
+)
 
 func columns(s Style) []Column[Node] {
-	var all []Column[Node]
-	if s.Namespaces {
-		all = append(all, Column[Node]{"NAMESPACE", func(n *Node) string { return n.Namespace }})
+	return []Column[Node]{
+		{"NAMESPACE", func(n *Node) string { return n.Namespace }, WithNamespaces},
+		{"NODE", func(n *Node) string { return n.Name }, 0},
+		{"CAPABLE", func(n *Node) string { return n.state(label.Capable) }, 0},
+		{"READY", func(n *Node) string { return n.state(label.Ready) }, 0},
+		{"LEVEL", of(label.Level), 0},
+		{"GPUS", of(label.GPUs), 0},
+		{"NICS", of(label.NICs), 0},
+		{"MECHANISM", (*Node).mechanism, 0},
+		{"MOFED", of(label.MOFED), 0},
+		{"REASON", of(label.Reason), 0},
+		{"AGE", func(n *Node) string { return age(n, s.Now) }, 0},
+		{"BEST", of(label.BestLevel), Wide},
+		{"RATE", of(label.Rate), Wide},
+		{"LINK", of(label.Link), Wide},
+		{"IOMMU", of(label.IOMMU), Wide},
+		{"ACS", of(label.ACS), Wide},
+		{"PEERDIRECT", of(label.PeerDirect), Wide},
+		{"TOPOLOGY", of(label.Topology), Wide},
+		{"STORAGE", of(label.Storage), Wide},
+		{"EXPECTED", of(label.Expected), Wide},
+		{"GPU-PRODUCTS", func(n *Node) string { return products(n.GPUs) }, Wide},
+		{"NIC-PRODUCTS", func(n *Node) string { return products(n.NICs) }, Wide},
 	}
-	all = append(all,
-		Column[Node]{"NODE", func(n *Node) string { return n.Name }},
-		Column[Node]{"CAPABLE", func(n *Node) string { return n.state(label.Capable) }},
-		Column[Node]{"READY", func(n *Node) string { return n.state(label.Ready) }},
-		of("LEVEL", label.Level),
-		of("GPUS", label.GPUs),
-		of("NICS", label.NICs),
-		Column[Node]{"MECHANISM", func(n *Node) string { return n.mechanism() }},
-		of("MOFED", label.MOFED),
-		of("REASON", label.Reason),
-		Column[Node]{"AGE", func(n *Node) string { return age(n, s.Now) }},
-	)
-	if s.Wide {
-		all = append(all,
-			of("BEST", label.BestLevel),
-			of("RATE", label.Rate),
-			of("LINK", label.Link),
-			of("IOMMU", label.IOMMU),
-			of("ACS", label.ACS),
-			of("PEERDIRECT", label.PeerDirect),
-			of("TOPOLOGY", label.Topology),
-			of("STORAGE", label.Storage),
-			of("EXPECTED", label.Expected),
-			Column[Node]{"GPU-PRODUCTS", func(n *Node) string { return products(n.GPUs) }},
-			Column[Node]{"NIC-PRODUCTS", func(n *Node) string { return products(n.NICs) }},
-		)
-	}
-	return all
 }
 
-// of returns a column that shows a label.
-func of(heading, name string) Column[Node] {
-	return Column[Node]{heading, func(n *Node) string { return n.Labels[name] }}
+// of returns what a label says.
+func of(name string) func(*Node) string {
+	return func(n *Node) string { return n.Labels[name] }
 }
 
 // age is the time since the agent last wrote, in kubectl's format.
@@ -104,12 +108,22 @@ func fit(text string) string {
 }
 
 // Table writes one line a node.
-func Table(w io.Writer, all []Node, s Style) error {
-	return Rows(w, columns(s), all, s.Headers)
+func Table(w io.Writer, all []Node, s Style) error { return Rows(w, columns(s), all, s) }
+
+// Few names the first of many.
+func Few(all []string) string {
+	const most = 3
+	if len(all) <= most+1 {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
 }
 
 // Rows writes a table with one line for each of all.
-func Rows[T any](w io.Writer, columns []Column[T], all []T, headers bool) error {
+func Rows[T any](w io.Writer, columns []Column[T], all []T, s Style) error {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool {
+		return c.In == WithNamespaces && !s.Namespaces || c.In == Wide && !s.Wide
+	})
 	var out bytes.Buffer
 	t := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
 	row := func(cell func(Column[T]) string) {
@@ -119,7 +133,7 @@ func Rows[T any](w io.Writer, columns []Column[T], all []T, headers bool) error 
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
-	if headers {
+	if s.Headers {
 		row(func(c Column[T]) string { return c.Heading })
 	}
 	for i := range all {

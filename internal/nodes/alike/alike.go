@@ -5,11 +5,14 @@ package alike
 
 import (
 	"cmp"
+	"encoding/json"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gdr-features/internal/nodes"
+	"gdr-features/internal/show"
 	"gdr-features/tristate"
 )
 
@@ -19,24 +22,31 @@ type Result struct {
 	Kinds []Kind
 	// Older are nodes whose agent publishes less than is compared, and Unlabelled those
 	// without a GPU. Neither are in a kind.
-	Older, Unlabelled []Name
+	Older, Unlabelled Names
 }
 
 // Name is a node, and the namespace of its agent.
-type Name struct{ Node, Namespace string }
+type Name struct {
+	Node      string `json:"node"`
+	Namespace string `json:"namespace"`
+}
+
+// Names are those of nodes, in JSON without namespaces.
+type Names []Name
 
 // Kind are nodes with the same GPUs and NICs at the same places, but for devices that are
 // missing on some.
 type Kind struct {
 	// GPUs and NICs are the products of most nodes. Of the NICs only those count that jobs
 	// use.
-	GPUs, NICs []nodes.Product
-	Nodes      []Name
+	GPUs  []nodes.Product `json:"gpus"`
+	NICs  []nodes.Product `json:"nics"`
+	Nodes Names           `json:"nodes"`
 	// Differences are in the order of the facts, then of the nodes.
-	Differences []Difference
+	Differences []Difference `json:"differences"`
 	// Unknown counts by the key of a fact the nodes on which it is not known, of at least
 	// one NIC or as a whole, among the nodes that have such a NIC.
-	Unknown map[string]int
+	Unknown map[string]int `json:"unknown"`
 }
 
 // Difference is a fact in which a node differs from the majority of its kind.
@@ -44,23 +54,33 @@ type Difference struct {
 	Name
 	// Fact is "active MTU", and Key the same for programs, "mtu". Job: a job needs it alike
 	// on all nodes of its ranks.
-	Fact, Key string
-	Job       bool
-	// Rail is the number of the NIC that it is about, -1 for the node as a whole. Address and
-	// RDMA are that NIC on this node.
-	Rail          int
-	Address, RDMA string
+	Fact string `json:"-"`
+	Key  string `json:"fact"`
+	Job  bool   `json:"job"`
+	// Rail is the NIC that it is about, Address and RDMA that NIC on this node.
+	Rail    Rail   `json:"rail"`
+	Address string `json:"address"`
+	RDMA    string `json:"rdma"`
 	// Here is what the node has, and Most what most have. Detail says more, "" for nothing.
-	Here, Most, Detail string
+	Here   string `json:"here"`
+	Most   string `json:"most"`
+	Detail string `json:"detail"`
 	// With is how many nodes have Most, and Of of how many the fact is known.
-	With, Of int
+	With int `json:"with"`
+	Of   int `json:"of"`
 }
+
+// Rail is the number of a NIC among those that jobs use; whole, in JSON null, is the node
+// as a whole.
+type Rail int
+
+const whole Rail = -1
 
 // Compare compares nodes, of which Hardware must have been read. Their order does not matter.
 func Compare(all []nodes.Node) Result {
 	all = slices.Clone(all)
 	nodes.Sort(all)
-	var r Result
+	r := Result{Kinds: []Kind{}}
 	var machines []machine
 	for i := range all {
 		n := &all[i]
@@ -85,8 +105,8 @@ func (r *Result) Alike() tristate.State {
 }
 
 // Differing are the nodes of a kind that differ, by name.
-func (k *Kind) Differing() []Name {
-	var names []Name
+func (k *Kind) Differing() Names {
+	var names Names
 	for i := range k.Differences {
 		names = append(names, k.Differences[i].Name)
 	}
@@ -103,8 +123,8 @@ func nameOf(n *nodes.Node) Name { return Name{n.Name, n.Namespace} }
 // compare compares the machines of a kind.
 func (k *kind) compare() Kind {
 	main := &k.machines[0]
-	out := Kind{GPUs: products(main.gpus), NICs: products(main.nics), Unknown: map[string]int{}}
-	aligned := make([]map[int]device, len(k.machines))
+	out := Kind{GPUs: products(main.gpus), NICs: products(main.nics), Differences: []Difference{}, Unknown: map[string]int{}}
+	aligned := make([]map[Rail]device, len(k.machines))
 	for i := range k.machines {
 		m := &k.machines[i]
 		out.Nodes = append(out.Nodes, nameOf(m.node))
@@ -112,74 +132,69 @@ func (k *kind) compare() Kind {
 	}
 	slices.SortFunc(out.Nodes, compareNames)
 	for i := range facts {
-		f := &facts[i]
-		if f.node != nil {
-			k.compareNodes(f, &out)
-		} else {
-			k.compareRails(f, aligned, &out)
+		found, unknown := k.compareFact(&facts[i], aligned)
+		out.Differences = append(out.Differences, found...)
+		if unknown > 0 {
+			out.Unknown[facts[i].key] = unknown
 		}
 	}
-	order := map[string]int{}
-	for i := range facts {
-		order[facts[i].key] = i
-	}
-	slices.SortStableFunc(out.Differences, func(a, b Difference) int {
-		return cmp.Or(order[a.Key]-order[b.Key], compareNames(a.Name, b.Name), a.Rail-b.Rail)
-	})
 	return out
 }
 
-func (k *kind) compareNodes(f *fact, out *Kind) {
-	values := make([]string, len(k.machines))
-	for i := range k.machines {
-		if values[i] = f.node(&k.machines[i]); values[i] == "" {
-			out.Unknown[f.key]++
-		}
+// compareFact returns the differences in a fact, by node, and of how many nodes it is not
+// known.
+func (k *kind) compareFact(f *fact, aligned []map[Rail]device) (found []Difference, unknown int) {
+	main := &k.machines[0]
+	first, last := whole, whole
+	if f.rail != nil {
+		first, last = 0, Rail(len(main.nics))-1
 	}
-	most, with, of := majority(values)
-	for i, value := range values {
-		if value == "" || value == most {
-			continue
-		}
-		m := &k.machines[i]
-		d := Difference{Name: nameOf(m.node), Fact: f.name, Key: f.key, Job: f.job, Rail: -1, Here: value, Most: most, With: with, Of: of}
-		switch main := &k.machines[0]; f.key {
-		case "nics":
-			d.Detail = changes(m.nics, main.nics)
-		case "gpus":
-			d.Detail = changes(m.gpus, main.gpus)
-		}
-		out.Differences = append(out.Differences, d)
-	}
-}
-
-func (k *kind) compareRails(f *fact, aligned []map[int]device, out *Kind) {
-	unknown := make([]bool, len(k.machines))
-	for rail := range k.machines[0].nics {
+	lacks := map[int]bool{} // the machines of which it is not known
+	for rail := first; rail <= last; rail++ {
 		values := make([]string, len(k.machines))
 		for i := range k.machines {
-			if d, ok := aligned[i][rail]; ok && (f.applies == nil || f.applies(d.Function)) {
-				values[i] = f.rail(d.Function)
-				unknown[i] = unknown[i] || values[i] == ""
+			nic, ok := aligned[i][rail]
+			switch {
+			case f.node != nil:
+				values[i] = f.node(&k.machines[i])
+			case !ok, f.applies != nil && !f.applies(nic.Function):
+				continue
+			default:
+				values[i] = f.rail(nic.Function)
 			}
+			lacks[i] = lacks[i] || values[i] == ""
 		}
 		most, with, of := majority(values)
 		for i, value := range values {
 			if value == "" || value == most {
 				continue
 			}
-			at := aligned[i][rail]
-			out.Differences = append(out.Differences, Difference{
-				Name: nameOf(k.machines[i].node), Fact: f.name, Key: f.key, Job: f.job, Rail: rail,
-				Address: at.Address, RDMA: at.RDMA, Here: value, Most: most, With: with, Of: of,
-			})
+			m := &k.machines[i]
+			d := Difference{
+				Name: nameOf(m.node), Fact: f.name, Key: f.key, Job: f.job, Rail: rail,
+				Here: value, Most: most, With: with, Of: of,
+			}
+			if nic, ok := aligned[i][rail]; ok {
+				d.Address, d.RDMA = nic.Address, nic.RDMA
+			}
+			switch f.key {
+			case "nics":
+				d.Detail = changes(m.nics, main.nics)
+			case "gpus":
+				d.Detail = changes(m.gpus, main.gpus)
+			}
+			found = append(found, d)
 		}
 	}
-	for _, is := range unknown {
+	slices.SortStableFunc(found, func(a, b Difference) int {
+		return cmp.Or(compareNames(a.Name, b.Name), int(a.Rail-b.Rail))
+	})
+	for _, is := range lacks {
 		if is {
-			out.Unknown[f.key]++
+			unknown++
 		}
 	}
+	return found, unknown
 }
 
 // majority returns the most frequent of the values that are known, the first of several, how
@@ -227,7 +242,7 @@ func changes(here, most []device) string {
 
 // products counts devices by name, the most frequent first. A function counts once.
 func products(all []device) []nodes.Product {
-	var list []nodes.Product
+	list := []nodes.Product{}
 	seen := map[string]bool{}
 	for _, d := range all {
 		if seen[d.Address] {
@@ -243,4 +258,25 @@ func products(all []device) []nodes.Product {
 	}
 	slices.SortStableFunc(list, func(a, b nodes.Product) int { return b.Count - a.Count })
 	return list
+}
+
+// JSON writes the result. Nothing is folded.
+func JSON(w io.Writer, r *Result) error {
+	return show.JSON(w, struct {
+		Alike   bool    `json:"alike"`
+		Kinds   []Kind  `json:"kinds"`
+		Older   Names   `json:"older"`
+		Summary Summary `json:"summary"`
+	}{r.Alike() == tristate.True, r.Kinds, r.Older, r.Summary()})
+}
+
+// MarshalJSON implements json.Marshaler.
+func (n Names) MarshalJSON() ([]byte, error) { return json.Marshal(n.texts(false)) }
+
+// MarshalJSON implements json.Marshaler.
+func (r Rail) MarshalJSON() ([]byte, error) {
+	if r == whole {
+		return []byte("null"), nil
+	}
+	return json.Marshal(int(r))
 }

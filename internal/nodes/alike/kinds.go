@@ -158,13 +158,13 @@ func counts(all []device) map[[2]string]int {
 // align returns the devices of a list by their index in another list, that of the kind: by
 // place; where no place is the same, one after the other if there are as many, and otherwise
 // by name.
-func align(all, as []device) map[int]device {
-	of := make(map[int]device, len(all))
+func align(all, as []device) map[Rail]device {
+	of := make(map[Rail]device, len(all))
 	same := func(d, other device) bool { return d.place == other.place }
 	if common(all, byPlace(as)) == 0 && len(all) > 0 {
 		if len(all) == len(as) {
 			for i, d := range all {
-				of[i] = d
+				of[Rail(i)] = d
 			}
 			return of
 		}
@@ -172,7 +172,7 @@ func align(all, as []device) map[int]device {
 	}
 	for _, d := range all {
 		if i := slices.IndexFunc(as, func(other device) bool { return same(d, other) }); i >= 0 {
-			of[i] = d
+			of[Rail(i)] = d
 		}
 	}
 	return of

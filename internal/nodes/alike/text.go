@@ -48,9 +48,9 @@ func (k *Kind) table(w io.Writer, s nodes.Style) error {
 	case len(k.Differences) == 0:
 		return nil
 	case s.Wide:
-		return nodes.Rows(w, wideColumns(s), k.Differences, s.Headers)
+		return nodes.Rows(w, wideColumns, k.Differences, s)
 	}
-	return nodes.Rows(w, columns, k.rows(s.Namespaces), s.Headers)
+	return nodes.Rows(w, columns, k.rows(s.Namespaces), s)
 }
 
 var columns = []nodes.Column[row]{
@@ -58,29 +58,27 @@ var columns = []nodes.Column[row]{
 	{Heading: "JOB", Cell: func(r *row) string { return yes(r.job) }},
 	{Heading: "HERE", Cell: func(r *row) string { return r.here }},
 	{Heading: "MOST", Cell: func(r *row) string { return r.most }},
-	{Heading: "NODES", Cell: func(r *row) string { return few(r.nodes) }},
+	{Heading: "NODES", Cell: func(r *row) string { return nodes.Few(r.nodes) }},
 }
 
-func wideColumns(s nodes.Style) []nodes.Column[Difference] {
-	var all []nodes.Column[Difference]
-	if s.Namespaces {
-		all = append(all, nodes.Column[Difference]{Heading: "NAMESPACE", Cell: func(d *Difference) string { return d.Namespace }})
+var wideColumns = []nodes.Column[Difference]{
+	{Heading: "NAMESPACE", Cell: func(d *Difference) string { return d.Namespace }, In: nodes.WithNamespaces},
+	{Heading: "NODE", Cell: func(d *Difference) string { return d.Node }},
+	{Heading: "FACT", Cell: func(d *Difference) string { return d.Fact }},
+	{Heading: "JOB", Cell: func(d *Difference) string { return yes(d.Job) }},
+	{Heading: "RAIL", Cell: func(d *Difference) string { return d.Rail.String() }},
+	{Heading: "NIC", Cell: func(d *Difference) string { return d.RDMA }},
+	{Heading: "ADDRESS", Cell: func(d *Difference) string { return d.Address }},
+	{Heading: "HERE", Cell: (*Difference).here},
+	{Heading: "MOST", Cell: (*Difference).most},
+}
+
+// String is "3", and "" for the node as a whole.
+func (r Rail) String() string {
+	if r == whole {
+		return ""
 	}
-	return append(all,
-		nodes.Column[Difference]{Heading: "NODE", Cell: func(d *Difference) string { return d.Node }},
-		nodes.Column[Difference]{Heading: "FACT", Cell: func(d *Difference) string { return d.Fact }},
-		nodes.Column[Difference]{Heading: "JOB", Cell: func(d *Difference) string { return yes(d.Job) }},
-		nodes.Column[Difference]{Heading: "RAIL", Cell: func(d *Difference) string {
-			if d.Rail < 0 {
-				return ""
-			}
-			return strconv.Itoa(d.Rail)
-		}},
-		nodes.Column[Difference]{Heading: "NIC", Cell: func(d *Difference) string { return d.RDMA }},
-		nodes.Column[Difference]{Heading: "ADDRESS", Cell: func(d *Difference) string { return d.Address }},
-		nodes.Column[Difference]{Heading: "HERE", Cell: func(d *Difference) string { return d.here() }},
-		nodes.Column[Difference]{Heading: "MOST", Cell: func(d *Difference) string { return d.most() }},
-	)
+	return strconv.Itoa(int(r))
 }
 
 func yes(is bool) string {
@@ -129,11 +127,13 @@ func (k *Kind) unknown() string {
 func (r *Result) summary() string {
 	s := r.Summary()
 	text := fmt.Sprintf("%s of %s: %d alike, %d differ\n", show.Count(s.Nodes, "node"), show.Count(s.Kinds, "kind"), s.Nodes-s.Differing, s.Differing)
-	if len(r.Older) > 0 {
-		text += "not compared, older agent: " + sanitize.Terminal(few(names(r.Older, false))) + "\n"
-	}
-	if len(r.Unlabelled) > 0 {
-		text += "not compared, no GPU: " + sanitize.Terminal(few(names(r.Unlabelled, false))) + "\n"
+	for _, left := range [...]struct {
+		why string
+		out Names
+	}{{"older agent", r.Older}, {"no GPU", r.Unlabelled}} {
+		if len(left.out) > 0 {
+			text += "not compared, " + left.why + ": " + sanitize.Terminal(nodes.Few(left.out.texts(false))) + "\n"
+		}
 	}
 	return text
 }
@@ -179,7 +179,7 @@ func (k *Kind) rows(namespaces bool) []row {
 			at[key] = i
 			rows = append(rows, one)
 		}
-		rows[i].nodes = append(rows[i].nodes, names([]Name{all[0].Name}, namespaces)...)
+		rows[i].nodes = append(rows[i].nodes, Names{all[0].Name}.texts(namespaces)...)
 		all = all[n:]
 	}
 	return rows
@@ -188,13 +188,11 @@ func (k *Kind) rows(namespaces bool) []row {
 // fold makes one row of the differences of a node in one fact.
 func fold(all []Difference) row {
 	r := row{fact: all[0].Fact, job: all[0].Job, here: all[0].here(), most: all[0].most()}
-	if all[0].Rail < 0 {
+	if all[0].Rail == whole {
 		return r
 	}
-	same := func(of func(*Difference) string) bool {
-		return !slices.ContainsFunc(all, func(d Difference) bool { return of(&d) != of(&all[0]) })
-	}
-	if same(func(d *Difference) string { return d.Here }) && same(func(d *Difference) string { return d.Most }) {
+	differs := func(d Difference) bool { return d.Here != all[0].Here || d.Most != all[0].Most }
+	if !slices.ContainsFunc(all, differs) {
 		r.here += " on " + rails(all)
 		return r
 	}
@@ -215,16 +213,15 @@ func fold(all []Difference) row {
 func rails(all []Difference) string {
 	var parts []string
 	for i := 0; i < len(all); {
-		last := i
-		for last+1 < len(all) && all[last+1].Rail == all[last].Rail+1 {
+		first, last := all[i].Rail, all[i].Rail
+		for i++; i < len(all) && all[i].Rail == last+1; i++ {
 			last++
 		}
-		part := strconv.Itoa(all[i].Rail)
-		if last > i {
-			part += "-" + strconv.Itoa(all[last].Rail)
+		part := first.String()
+		if last > first {
+			part += "-" + last.String()
 		}
 		parts = append(parts, part)
-		i = last + 1
 	}
 	if len(all) == 1 {
 		return "rail " + parts[0]
@@ -232,24 +229,14 @@ func rails(all []Difference) string {
 	return "rails " + strings.Join(parts, " ")
 }
 
-// names are those of nodes, after their namespaces on request.
-func names(all []Name, namespaces bool) []string {
-	var texts []string
-	for _, n := range all {
-		text := n.Node
+// texts are the names, after their namespaces on request.
+func (n Names) texts(namespaces bool) []string {
+	texts := make([]string, len(n))
+	for i, name := range n {
+		texts[i] = name.Node
 		if namespaces {
-			text = n.Namespace + "/" + text
+			texts[i] = name.Namespace + "/" + name.Node
 		}
-		texts = append(texts, text)
 	}
 	return texts
-}
-
-// few names the first of many nodes.
-func few(all []string) string {
-	const most = 3
-	if len(all) <= most+1 {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/dradriver"
+	"gdr-features/internal/nodes"
 	"gdr-features/internal/show"
 )
 
@@ -67,8 +68,10 @@ func (c *comparison) find() {
 	if c.Agent.Hardware == nil {
 		c.say(Finding{Code: NoAgent, Text: "no agent has published a NodeFeature of this node, so there is nothing to compare with"})
 	}
-	c.findDrivers()
-	c.findDevices()
+	for d := range dradriver.All() {
+		c.findOf(d)
+	}
+	c.findNICs()
 	c.findAttributes()
 	c.findMatch()
 	slices.SortStableFunc(c.Findings, func(a, b Finding) int { return order(a.Code, b.Code) })
@@ -84,33 +87,71 @@ func (c *comparison) say(f Finding) {
 	c.Findings = append(c.Findings, f)
 }
 
-// few lists texts, as many as are easily read.
-func few(all []string) string {
-	const most = 3
-	if len(all) <= most+1 {
-		return strings.Join(all, ", ")
+// findOf looks for what a driver has not published, and for what it alone knows.
+func (c *comparison) findOf(d *dradriver.Driver) {
+	unusable, is := c.unusable[d]
+	if is {
+		c.say(unusable)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+	left := c.listedFor(d)
+	if d.GPUs != "" && len(left) > 0 && !c.drivers[d] {
+		c.say(Finding{Code: NoSlices, Driver: d.Name, Text: fmt.Sprintf("%s has published no ResourceSlice of this node, which has %s", d.Name, show.Count(len(left), "such GPU"))})
+	}
+	var gone, parts []string
+	nameless := false // it has devices of unknown address
+	for i, of := range c.devices {
+		switch {
+		case of.driver != d:
+		case of.address == "":
+			nameless = nameless || of.counts()
+		case i > 0 && c.devices[i-1].driver == d && c.devices[i-1].address == of.address: // seen
+		default:
+			if c.Agent.Hardware != nil && c.listed[of.address] == nil && of.counts() {
+				gone = append(gone, of.address)
+			}
+			if d.GPUs != "" && !slices.ContainsFunc(c.gpus, of.sameFunction) {
+				parts = append(parts, of.address)
+			}
+		}
+	}
+	left = slices.DeleteFunc(left, func(address string) bool {
+		return slices.ContainsFunc(c.devices, func(of *Device) bool { return of.address == address })
+	})
+	if len(left) > 0 && c.drivers[d] && !is && !nameless && !d.OnlyVirtual {
+		c.say(Finding{Code: NotPublished, Driver: d.Name, Devices: left, Text: d.Name + " does not publish " + nodes.Few(left)})
+	}
+	if len(gone) > 0 {
+		c.say(Finding{Code: NotListed, Driver: d.Name, Devices: gone, Text: fmt.Sprintf("%s publishes %s, which the agent does not list", d.Name, nodes.Few(gone))})
+	}
+	if len(parts) > 0 { // which a claim for GPUs cannot get
+		c.say(Finding{Code: OnlyParts, Driver: d.Name, Devices: parts, Text: fmt.Sprintf("%s publishes %s only in parts (MIG) or for virtual machines (vfio): no claim of the DeviceClass %[1]s is given it", d.Name, nodes.Few(parts))})
+	}
 }
 
-// findDrivers looks for drivers that have published nothing, or not all.
-func (c *comparison) findDrivers() {
-	var nics []string
+// findNICs looks for NICs that no driver has published, or two.
+func (c *comparison) findNICs() {
+	var names []string
 	published := false
 	for d := range dradriver.All() {
-		if f, ok := c.unusable[d]; ok {
-			c.say(f)
-		}
 		if d.GPUs == "" {
-			nics, published = append(nics, d.Name), published || c.drivers[d]
-			continue
-		}
-		if n := len(c.listedFor(d)); n > 0 && !c.drivers[d] {
-			c.say(Finding{Code: NoSlices, Driver: d.Name, Text: fmt.Sprintf("%s has published no ResourceSlice of this node, which has %s", d.Name, show.Count(n, "such GPU"))})
+			names, published = append(names, d.Name), published || c.drivers[d]
 		}
 	}
 	if c.NICs.Listed > 0 && !published {
-		c.say(Finding{Code: NoSlices, Text: fmt.Sprintf("neither %s has published a ResourceSlice of this node, which has %s", strings.Join(nics, " nor "), show.Count(c.NICs.Listed, "RDMA NIC"))})
+		c.say(Finding{Code: NoSlices, Text: fmt.Sprintf("neither %s has published a ResourceSlice of this node, which has %s", strings.Join(names, " nor "), show.Count(c.NICs.Listed, "RDMA NIC"))})
+	}
+	var twice []string
+	by := map[string]*dradriver.Driver{} // the first driver of each address
+	for _, d := range c.devices {
+		if by[d.address] == nil {
+			by[d.address] = d.driver
+		}
+		if d.address != "" && by[d.address] != d.driver && !slices.Contains(twice, d.address) {
+			twice = append(twice, d.address)
+		}
+	}
+	if slices.Sort(twice); len(twice) > 0 {
+		c.say(Finding{Code: PublishedTwice, Devices: twice, Text: "two drivers publish " + nodes.Few(twice)})
 	}
 }
 
@@ -124,65 +165,6 @@ func (c *comparison) listedFor(d *dradriver.Driver) (addresses []string) {
 	}
 	slices.Sort(addresses)
 	return addresses
-}
-
-// findDevices looks for devices that only one side knows, or two drivers.
-func (c *comparison) findDevices() {
-	by := map[string][]*dradriver.Driver{}   // the drivers of each address
-	nameless := map[*dradriver.Driver]bool{} // those with devices of unknown address
-	gone := map[*dradriver.Driver][]string{}
-	for _, d := range c.devices {
-		if d.address == "" {
-			nameless[d.driver] = nameless[d.driver] || d.driver.GPUs != "" || d.rdma()
-			continue
-		}
-		known := slices.Contains(by[d.address], d.driver)
-		if !known {
-			by[d.address] = append(by[d.address], d.driver)
-		}
-		if c.Agent.Hardware != nil && c.listed[d.address] == nil && !known && (d.driver.GPUs != "" || d.rdma()) {
-			gone[d.driver] = append(gone[d.driver], d.address)
-		}
-	}
-	for d := range dradriver.All() {
-		if _, none := c.unusable[d]; none || !c.drivers[d] || nameless[d] || d.OnlyVirtual {
-			continue
-		}
-		if left := slices.DeleteFunc(c.listedFor(d), func(address string) bool { return by[address] != nil }); len(left) > 0 {
-			c.say(Finding{Code: NotPublished, Driver: d.Name, Devices: left, Text: d.Name + " does not publish " + few(left)})
-		}
-	}
-	c.findParts()
-	for d := range dradriver.All() {
-		if g := gone[d]; len(g) > 0 {
-			c.say(Finding{Code: NotListed, Driver: d.Name, Devices: g, Text: fmt.Sprintf("%s publishes %s, which the agent does not list", d.Name, few(g))})
-		}
-	}
-	var twice []string
-	for address, drivers := range by {
-		if len(drivers) > 1 {
-			twice = append(twice, address)
-		}
-	}
-	if slices.Sort(twice); len(twice) > 0 {
-		c.say(Finding{Code: PublishedTwice, Devices: twice, Text: "two drivers publish " + few(twice)})
-	}
-}
-
-// findParts looks for GPUs of which only parts are published, which a claim for GPUs cannot get.
-func (c *comparison) findParts() {
-	for d := range dradriver.All() {
-		var parts []string
-		for _, of := range c.devices {
-			is := func(gpu *Device) bool { return gpu.address == of.address }
-			if of.driver == d && d.GPUs != "" && of.address != "" && !slices.ContainsFunc(c.gpus, is) && !slices.Contains(parts, of.address) {
-				parts = append(parts, of.address)
-			}
-		}
-		if len(parts) > 0 {
-			c.say(Finding{Code: OnlyParts, Driver: d.Name, Devices: parts, Text: fmt.Sprintf("%s publishes %s only in parts (MIG) or for virtual machines (vfio): no claim of the DeviceClass %[1]s is given it", d.Name, few(parts))})
-		}
-	}
 }
 
 // expected is what a driver should publish of a listed function: the values of which it
@@ -219,7 +201,7 @@ func (c *comparison) findAttributes() {
 		}
 	}
 	for _, d := range c.devices {
-		if d.address == "" && (d.driver.GPUs != "" || d.rdma()) {
+		if d.address == "" && d.counts() {
 			add(AttributeMissing, d, d.driver.Addresses[0], d.Name, "")
 		}
 		if c.listed[d.address] == nil {
@@ -237,7 +219,12 @@ func (c *comparison) findAttributes() {
 		}
 	}
 	for _, f := range all {
-		c.word(f)
+		if n := len(f.Devices); f.Code == AttributeMissing {
+			f.Text = fmt.Sprintf("%s publishes no %s of %s", f.Driver, f.Attribute, nodes.Few(f.Devices))
+			f.Fix = c.missing(f.Attribute)
+		} else if n > 1 { // the text names the first
+			f.Text += fmt.Sprintf("; %d devices differ", n)
+		}
 		c.say(*f)
 	}
 }
@@ -269,17 +256,6 @@ func (c *comparison) missing(attribute string) string {
 		return c.instead(byNUMA) + ", or upgrade the driver if a newer one publishes numaNode"
 	}
 	return "no claim can select these devices by it; upgrade the driver, or see the log of its Pod on the node"
-}
-
-// word puts the finding about an attribute into words; that of an attribute that differs has the
-// first device in its text.
-func (c *comparison) word(f *Finding) {
-	if f.Code == AttributeMissing {
-		f.Text = fmt.Sprintf("%s publishes no %s of %s", f.Driver, f.Attribute, few(f.Devices))
-		f.Fix = c.missing(f.Attribute)
-	} else if n := len(f.Devices); n > 1 {
-		f.Text += fmt.Sprintf("; %d devices differ", n)
-	}
 }
 
 // findMatch looks for GPUs for which a claim by pcieRoot waits forever.

@@ -39,6 +39,11 @@ type Device struct {
 // rdma reports whether it is published as a NIC with an RDMA device.
 func (d *Device) rdma() bool { return d.value(d.driver.RDMA) == "true" }
 
+// counts reports whether it is published as a GPU, or as a NIC with an RDMA device.
+func (d *Device) counts() bool { return d.driver.GPUs != "" || d.rdma() }
+
+func (d *Device) sameFunction(other *Device) bool { return d.address == other.address }
+
 // whole reports whether it is of the DeviceClass of its driver's name: a GPU, not a part of one.
 func (d *Device) whole() bool {
 	kind := d.value(d.driver.Type)

@@ -8,29 +8,28 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/label"
 	"gdr-features/internal/nodes"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
 )
 
-func columns(s nodes.Style) []nodes.Column[Node] {
-	var all []nodes.Column[Node]
-	if s.Namespaces {
-		all = append(all, nodes.Column[Node]{Heading: "NAMESPACE", Cell: func(n *Node) string { return n.Agent.Namespace }})
+func columns() []nodes.Column[Node] {
+	all := []nodes.Column[Node]{
+		{Heading: "NAMESPACE", Cell: func(n *Node) string { return n.Agent.Namespace }, In: nodes.WithNamespaces},
+		{Heading: "NODE", Cell: func(n *Node) string { return n.Agent.Name }},
+		{Heading: "GPUS", Cell: func(n *Node) string { return n.GPUs.String() }},
+		{Heading: "NICS", Cell: func(n *Node) string { return n.NICs.String() }},
 	}
-	all = append(all,
-		nodes.Column[Node]{Heading: "NODE", Cell: func(n *Node) string { return n.Agent.Name }},
-		nodes.Column[Node]{Heading: "GPUS", Cell: func(n *Node) string { return n.GPUs.String() }},
-		nodes.Column[Node]{Heading: "NICS", Cell: func(n *Node) string { return n.NICs.String() }})
+	var pairs []nodes.Column[Node]
 	for _, way := range ways {
-		all = append(all, nodes.Column[Node]{Heading: strings.ToUpper(way), Cell: func(n *Node) string { return n.matched(way) }})
+		heading := strings.ToUpper(way)
+		all = append(all, nodes.Column[Node]{Heading: heading, Cell: func(n *Node) string { return n.matched(way) }})
+		pairs = append(pairs, nodes.Column[Node]{Heading: "PAIRS-" + heading, Cell: func(n *Node) string { return n.pairs(way) }, In: nodes.Wide})
 	}
-	if s.Wide {
-		for _, way := range ways {
-			all = append(all, nodes.Column[Node]{Heading: "PAIRS-" + strings.ToUpper(way), Cell: func(n *Node) string { return n.pairs(way) }})
-		}
-		all = append(all, nodes.Column[Node]{Heading: "DRIVERS", Cell: func(n *Node) string { return strings.Join(n.Drivers, ",") }})
-	}
-	return append(all, nodes.Column[Node]{Heading: "FINDINGS", Cell: func(n *Node) string { return strings.Join(n.codes(), ",") }})
+	return append(append(all, pairs...),
+		nodes.Column[Node]{Heading: "DRIVERS", Cell: func(n *Node) string { return strings.Join(n.Drivers, ",") }, In: nodes.Wide},
+		nodes.Column[Node]{Heading: "FINDINGS", Cell: func(n *Node) string { return strings.Join(n.codes(), ",") }})
 }
 
 // String is "7/8": published of listed.
@@ -64,7 +63,7 @@ func (n *Node) codes() (codes []string) {
 
 // Table writes one line a node.
 func Table(w io.Writer, all []Node, s nodes.Style) error {
-	return nodes.Rows(w, columns(s), all, s.Headers)
+	return nodes.Rows(w, columns(), all, s)
 }
 
 // Text writes an empty line and the findings, if any, each once with the nodes that have it, and what to do.
@@ -85,12 +84,31 @@ func Text(w io.Writer, all []Node) error {
 		return cmp.Or(order(a.code, b.code), len(on[b])-len(on[a]))
 	})
 	var out bytes.Buffer
-	for i, f := range found {
-		if i == 0 {
-			out.WriteByte('\n')
-		}
-		fmt.Fprintf(&out, "%s: %s: %s\n    fix: %s\n", f.code, sanitize.Terminal(few(on[f])), sanitize.Terminal(f.text), f.fix)
+	if len(found) > 0 {
+		out.WriteByte('\n')
+	}
+	for _, f := range found {
+		fmt.Fprintf(&out, "%s: %s: %s\n    fix: %s\n", f.code, sanitize.Terminal(nodes.Few(on[f])), sanitize.Terminal(f.text), f.fix)
 	}
 	_, err := w.Write(out.Bytes())
 	return err
+}
+
+type nodeJSON struct {
+	Name      string `json:"node"`
+	Namespace string `json:"namespace"` // "" if no agent has published anything
+	Align     string `json:"align"`     // the label gdr.align, "" if it is absent
+	*Node
+}
+
+// JSON writes the nodes.
+func JSON(w io.Writer, all []Node) error {
+	out := struct {
+		Nodes []nodeJSON `json:"nodes"`
+	}{[]nodeJSON{}}
+	for i := range all {
+		agent := &all[i].Agent
+		out.Nodes = append(out.Nodes, nodeJSON{agent.Name, agent.Namespace, agent.Labels[label.Align], &all[i]})
+	}
+	return show.JSON(w, out)
 }
