@@ -47,13 +47,11 @@ type program struct {
 
 // command is kubectl gdr, which shows nodes, with the commands diff, slices, log and image below it.
 func command(s streams, page io.Writer) *cobra.Command {
-	ofNodes, ofSlices, ofDiff := &program{streams: s, page: page}, &program{streams: s, page: page}, &program{streams: s, page: page}
-	c, below, diff := cli.NodesCommand(&ofNodes.flags), cli.SlicesCommand(&ofSlices.flags), cli.DiffCommand(&ofDiff.flags)
+	p := &program{streams: s, page: page}
+	c, diff, below := cli.NodesCommand(&p.flags), cli.DiffCommand(&p.flags), cli.SlicesCommand(&p.flags)
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
-	c.RunE = func(cmd *cobra.Command, args []string) error { return ofNodes.nodes(cmd.Context(), args) }
-	below.RunE = func(cmd *cobra.Command, args []string) error { return ofSlices.slices(cmd.Context(), args) }
-	diff.RunE = func(cmd *cobra.Command, args []string) error { return ofDiff.diff(cmd.Context(), args) }
+	c.RunE, diff.RunE, below.RunE = p.nodes, p.diff, p.slices
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
@@ -62,31 +60,57 @@ func command(s streams, page io.Writer) *cobra.Command {
 	return c
 }
 
-func (p *program) nodes(ctx context.Context, names []string) error {
-	filter, err := p.filter(names)
-	if err == nil {
-		err = p.selects(filter.Select)
-	}
+func (p *program) nodes(cmd *cobra.Command, names []string) error {
+	filter, err := p.filter(names, (*nodes.Filter).Select)
 	if err != nil {
 		return err
 	}
-	all, err := p.read(ctx, apiserver.Query{Names: names}, nil)
+	all, err := p.read(cmd.Context(), apiserver.Query{Names: names}, nil)
 	if err != nil {
 		return err
 	}
-	picked, missing := filter.Pick(all), nodes.Missing(names, all)
-	if len(picked) > 0 || len(missing) == 0 {
-		if err := p.show(picked, all); err != nil {
+	picked := filter.Pick(all)
+	summary := nodes.Summarize(picked)
+	json := func() error { return nodes.JSON(p.out, picked) }
+	text := func() error {
+		if err := nodes.Table(p.page, picked, p.style()); err != nil || p.flags.NoHeaders {
 			return err
 		}
+		if _, err := fmt.Fprintln(p.page); err != nil {
+			return err
+		}
+		return summary.Text(p.page)
 	}
-	return nobody(missing)
+	if p.flags.Summarize {
+		json = func() error { return nodes.SummaryJSON(p.out, summary) }
+		text = func() error { return summary.Text(p.page) }
+	}
+	var reasons []string // that can be selected
+	for _, r := range nodes.Summarize(all).Reasons {
+		reasons = append(reasons, r.Reason)
+	}
+	hint := ""
+	if len(p.flags.Reasons) > 0 && len(reasons) > 0 {
+		hint = "; existing reasons: " + strings.Join(reasons, " ")
+	}
+	return p.show(len(picked), nodes.Missing(names, all), json, text, hint)
 }
 
-// nobody is an error if nodes are missing.
-func nobody(missing []string) error {
-	if len(missing) == 0 {
-		return nil
+// show writes what was picked of so many nodes, as the flags say; nothing where all the nodes
+// that were named are missing. Missing ones are an error.
+func (p *program) show(picked int, missing []string, json, text func() error, hint string) error {
+	var err error
+	switch {
+	case picked == 0 && len(missing) > 0:
+	case p.flags.Output == "json":
+		err = json()
+	case picked == 0 && !p.flags.Summarize:
+		_, err = fmt.Fprintln(p.err, "no node matches"+hint)
+	default:
+		err = text()
+	}
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA or AMD GPU?", strings.Join(missing, ", "))
 }
@@ -120,49 +144,22 @@ func (p *program) read(ctx context.Context, query apiserver.Query, more func(*re
 	return all, err
 }
 
-// filter returns the filter that the flags describe, but for the selector. It checks the
-// flags and the names.
-func (p *program) filter(names []string) (nodes.Filter, error) {
-	f := nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
+// filter returns the filter that the flags describe, with the selector as selects takes
+// it. It checks the flags and the names.
+func (p *program) filter(names []string, selects func(*nodes.Filter, string) error) (*nodes.Filter, error) {
 	if err := p.flags.Validate(); err != nil {
-		return f, err
+		return nil, err
 	}
 	for _, name := range names {
 		if name == "" || name != label.Value(name) {
-			return f, fmt.Errorf("%q: not a valid node name", name)
+			return nil, fmt.Errorf("%q: not a valid node name", name)
 		}
 	}
+	f := &nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
+	if err := selects(f, p.flags.Selector); err != nil {
+		return nil, fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
+	}
 	return f, nil
-}
-
-// selects gives the selector to the filter.
-func (p *program) selects(to func(string) error) error {
-	if err := to(p.flags.Selector); err != nil {
-		return fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
-	}
-	return nil
-}
-
-// show writes the picked nodes in the form that the flags say.
-func (p *program) show(picked, all []nodes.Node) error {
-	json, summary := p.flags.Output == "json", nodes.Summarize(picked)
-	switch {
-	case json && p.flags.Summarize:
-		return nodes.SummaryJSON(p.out, summary)
-	case json:
-		return nodes.JSON(p.out, picked)
-	case p.flags.Summarize:
-		return summary.Text(p.page)
-	case len(picked) == 0:
-		return p.none(all)
-	}
-	if err := nodes.Table(p.page, picked, p.style()); err != nil || p.flags.NoHeaders {
-		return err
-	}
-	if _, err := fmt.Fprintln(p.page); err != nil {
-		return err
-	}
-	return summary.Text(p.page)
 }
 
 // style is how the flags want tables.
@@ -170,20 +167,6 @@ func (p *program) style() nodes.Style {
 	return nodes.Style{
 		Now: p.now(), Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders,
 	}
-}
-
-// none says that no node matches, and which reasons can be selected.
-func (p *program) none(all []nodes.Node) error {
-	text := "no node matches"
-	var reasons []string
-	for _, r := range nodes.Summarize(all).Reasons {
-		reasons = append(reasons, r.Reason)
-	}
-	if len(p.flags.Reasons) > 0 && len(reasons) > 0 {
-		text += "; existing reasons: " + strings.Join(reasons, " ")
-	}
-	_, err := fmt.Fprintln(p.err, text)
-	return err
 }
 
 // access says how to reach the API server. It looks where kubectl looks.

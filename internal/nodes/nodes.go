@@ -39,30 +39,29 @@ type Hardware struct {
 
 // Software are versions and findings of a node. Text that is not known is "".
 type Software struct {
-	// Kernel is the release of the kernel; Driver is the version of the GPU driver, and
-	// DriverOpen "true" for its open kernel modules, "false" for others.
-	Kernel, Driver, DriverOpen string
-	// Findings are the codes of what is not as it should be, "A,B"; "" for none.
-	Findings string
+	Kernel     string `json:"kernel"`        // its release
+	Driver     string `json:"driverVersion"` // that of the GPU driver
+	DriverOpen string `json:"driverOpen"`    // "true" for open kernel modules of that, "false" for others
+	Findings   string `json:"findings"`      // codes of what is not as it should be, "A,B"; "" for none
 }
 
-// Function is a PCI function. Text that is not known is "".
+// Function is a PCI function as an agent publishes it. Text that is not known is "".
 type Function struct {
-	// Address is "0000:1b:00.0"; Family is "nvidia" or "mlx5"; Device is the PCI device ID,
-	// "2330", and Name the product's.
-	Address, Family, Device, Name string
-	// PCIeRoot is the root bus, "pci0000:15"; NUMANode is "0".
-	PCIeRoot, NUMANode string
-	// RDMA is the name of a NIC's RDMA device, "" for none. The rest is of NICs too.
-	RDMA string
-	// Rail is its number among the NICs that jobs use, "0"; "" for other NICs.
-	Rail string
-	// State is that of its port, "ACTIVE"; Link its link layer, "InfiniBand"; Rate is in
-	// Gbit/s, "400".
-	State, Link, Rate string
-	// MTU is the active one in bytes, "4096"; MTUFrom is "device" or "netdev"; GIDIndex is
-	// the entry of the GID table that NCCL chooses, "3".
-	MTU, MTUFrom, GIDIndex string
+	Address  string `json:"address"`  // "0000:1b:00.0"
+	Family   string `json:"family"`   // "nvidia", "mlx5"
+	Device   string `json:"device"`   // the PCI device ID, "2330"
+	Name     string `json:"name"`     // of the product
+	PCIeRoot string `json:"pcieRoot"` // the root bus, "pci0000:15"
+	NUMANode string `json:"numaNode"` // "0"
+	// The rest is of NICs.
+	Role     string `json:"role"`      // see Product
+	RDMA     string `json:"rdma"`      // the name of its RDMA device
+	Rail     string `json:"rail"`      // its number among the NICs that jobs use, "0"; "" for others
+	State    string `json:"state"`     // of its port, "ACTIVE"
+	Link     string `json:"linkLayer"` // "InfiniBand"
+	Rate     string `json:"rateGbps"`  // "400"
+	MTU      string `json:"mtu"`       // the active one in bytes, "4096"
+	GIDIndex string `json:"gidIndex"`  // of the GID that NCCL chooses, "3"
 }
 
 // Pair is a GPU and a NIC by their addresses.

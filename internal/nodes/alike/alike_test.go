@@ -41,7 +41,7 @@ func (m model) node(i int) nodes.Node {
 			RDMA: fmt.Sprintf("mlx5_%d", r), Rail: fmt.Sprint(r), State: "ACTIVE", Link: m.link, Rate: "400",
 		}
 		if m.link == "Ethernet" {
-			f.MTU, f.MTUFrom, f.GIDIndex = "4096", "netdev", "3"
+			f.MTU, f.GIDIndex = "4096", "3"
 		}
 		n.Hardware.NICs = append(n.Hardware.NICs, f)
 	}
@@ -245,23 +245,22 @@ func TestFacts(t *testing.T) {
 		change func(*nodes.Node)
 		want   string
 	}{
-		"nothing":    {func(*nodes.Node) {}, ""},
-		"name":       {nic(func(f *nodes.Function) { f.RDMA = "rocep1s0" }), "names rocep1s0 mlx5_1"},
-		"MTU":        {nic(func(f *nodes.Function) { f.MTU = "2048" }), "mtu 2048 4096"},
-		"MTU source": {nic(func(f *nodes.Function) { f.MTUFrom = "device" }), ""},
-		"no MTU":     {nic(func(f *nodes.Function) { f.MTU = "" }), ""},
-		"down":       {nic(func(f *nodes.Function) { f.State, f.MTU, f.Rate, f.Link = "DOWN", "1024", "10", "Ethernet" }), "port DOWN ACTIVE"},
-		"link":       {nic(func(f *nodes.Function) { f.Link = "InfiniBand" }), "link InfiniBand Ethernet"},
-		"GID":        {nic(func(f *nodes.Function) { f.GIDIndex = "1" }), "gid 1 3"},
-		"rate":       {nic(func(f *nodes.Function) { f.Rate = "200" }), "rate 200 400"},
-		"NUMA":       {nic(func(f *nodes.Function) { f.NUMANode = "0" }), "numa 0 1"},
-		"driver":     {func(n *nodes.Node) { n.Hardware.Software.Driver = "580.65.06" }, "driver 580.65.06 open 570.86.15 open"},
-		"closed":     {func(n *nodes.Node) { n.Hardware.Software.DriverOpen = "false" }, "driver 570.86.15 570.86.15 open"},
-		"no driver":  {func(n *nodes.Node) { n.Hardware.Software.Driver = "" }, ""},
-		"stack":      {func(n *nodes.Node) { n.Labels[label.MOFED] = "inbox" }, "stack inbox 24.10-1.1.4"},
-		"level":      {func(n *nodes.Node) { n.Labels[label.Level] = "NODE" }, "level NODE PIX"},
-		"IOMMU":      {func(n *nodes.Node) { n.Labels[label.IOMMU] = "translated" }, "iommu translated passthrough"},
-		"ACS":        {func(n *nodes.Node) { n.Labels[label.ACS] = "redirect" }, ""}, // of the others it is not known
+		"nothing":   {func(*nodes.Node) {}, ""},
+		"name":      {nic(func(f *nodes.Function) { f.RDMA = "rocep1s0" }), "names rocep1s0 mlx5_1"},
+		"MTU":       {nic(func(f *nodes.Function) { f.MTU = "2048" }), "mtu 2048 4096"},
+		"no MTU":    {nic(func(f *nodes.Function) { f.MTU = "" }), ""},
+		"down":      {nic(func(f *nodes.Function) { f.State, f.MTU, f.Rate, f.Link = "DOWN", "1024", "10", "Ethernet" }), "port DOWN ACTIVE"},
+		"link":      {nic(func(f *nodes.Function) { f.Link = "InfiniBand" }), "link InfiniBand Ethernet"},
+		"GID":       {nic(func(f *nodes.Function) { f.GIDIndex = "1" }), "gid 1 3"},
+		"rate":      {nic(func(f *nodes.Function) { f.Rate = "200" }), "rate 200 400"},
+		"NUMA":      {nic(func(f *nodes.Function) { f.NUMANode = "0" }), "numa 0 1"},
+		"driver":    {func(n *nodes.Node) { n.Hardware.Software.Driver = "580.65.06" }, "driver 580.65.06 open 570.86.15 open"},
+		"closed":    {func(n *nodes.Node) { n.Hardware.Software.DriverOpen = "false" }, "driver 570.86.15 570.86.15 open"},
+		"no driver": {func(n *nodes.Node) { n.Hardware.Software.Driver = "" }, ""},
+		"stack":     {func(n *nodes.Node) { n.Labels[label.MOFED] = "inbox" }, "stack inbox 24.10-1.1.4"},
+		"level":     {func(n *nodes.Node) { n.Labels[label.Level] = "NODE" }, "level NODE PIX"},
+		"IOMMU":     {func(n *nodes.Node) { n.Labels[label.IOMMU] = "translated" }, "iommu translated passthrough"},
+		"ACS":       {func(n *nodes.Node) { n.Labels[label.ACS] = "redirect" }, ""}, // of the others it is not known
 	} {
 		all := l40s.nodes(3)
 		tc.change(&all[1])

@@ -195,9 +195,9 @@ func TestObject(t *testing.T) {
 		want[0].Hardware = &nodes.Hardware{
 			GPUs: []nodes.Function{{Address: "1", Name: "A40"}, {Address: "2", Name: "H100"}, {Address: "3", Name: "H100", Family: "nvidia", PCIeRoot: "pci0000:10", NUMANode: "0"}},
 			NICs: []nodes.Function{
-				{Address: "4", Name: "CX7", RDMA: "mlx5_0", Device: "1021", Rail: "0", State: "ACTIVE", Link: "Ethernet", Rate: "400", MTU: "4096", MTUFrom: "netdev", GIDIndex: "3"},
+				{Address: "4", Name: "CX7", RDMA: "mlx5_0", Device: "1021", Rail: "0", State: "ACTIVE", Link: "Ethernet", Rate: "400", MTU: "4096", GIDIndex: "3"},
 				{Address: "4", Name: "CX7", RDMA: "mlx5_1"},
-				{Address: "5", Name: "CX7", RDMA: "mlx5_2"},
+				{Address: "5", Name: "CX7", RDMA: "mlx5_2", Role: "excluded"},
 			},
 			Software: &nodes.Software{Kernel: "6.8.0", Driver: "570.86.15", DriverOpen: "true", Findings: "A,B"},
 		}

@@ -40,12 +40,12 @@ type object struct {
 		Features struct {
 			Attributes struct {
 				State *struct {
-					Elements map[string]string `json:"elements"`
+					Elements nodes.Software `json:"elements"`
 				} `json:"gdr.state"`
 			} `json:"attributes"`
 			Instances struct {
-				GPUs instances[function] `json:"gdr.gpu"`
-				NICs instances[function] `json:"gdr.nic"`
+				GPUs instances[nodes.Function] `json:"gdr.gpu"`
+				NICs instances[nodes.Function] `json:"gdr.nic"`
 				// Pairs are most of the text, and decoded only where they are asked for.
 				Pairs json.RawMessage `json:"gdr.pair"`
 			} `json:"instances"`
@@ -58,25 +58,6 @@ type instances[T any] struct {
 	Elements []struct {
 		Attributes T `json:"attributes"`
 	} `json:"elements"`
-}
-
-// function are the attributes of a GPU or a NIC.
-type function struct {
-	Address  string `json:"address"`
-	Family   string `json:"family"`
-	Device   string `json:"device"`
-	Name     string `json:"name"`
-	PCIeRoot string `json:"pcieRoot"`
-	NUMANode string `json:"numaNode"`
-	RDMA     string `json:"rdma"`
-	Role     string `json:"role"`
-	Rail     string `json:"rail"`
-	State    string `json:"state"`
-	Link     string `json:"linkLayer"`
-	Rate     string `json:"rateGbps"`
-	MTU      string `json:"mtu"`
-	MTUFrom  string `json:"mtuFrom"`
-	GIDIndex string `json:"gidIndex"`
 }
 
 // List reads the nodes that the query asks for, sorted. An error says what to do.
@@ -120,28 +101,21 @@ func (o *object) node() (n nodes.Node, ok bool) {
 // as rxe0, has no address and is left out.
 func (o *object) hardware(known texts) *nodes.Hardware {
 	of := &o.Spec.Features
-	list := func(all instances[function]) (functions []nodes.Function) {
+	list := func(all instances[nodes.Function]) (functions []nodes.Function) {
 		for i := range all.Elements {
-			a := &all.Elements[i].Attributes
-			if a.Address == "" {
-				continue
+			if f := all.Elements[i].Attributes; f.Address != "" {
+				known.share(&f.Address, &f.Family, &f.Device, &f.Name, &f.PCIeRoot, &f.NUMANode, &f.Role,
+					&f.RDMA, &f.Rail, &f.State, &f.Link, &f.Rate, &f.MTU, &f.GIDIndex)
+				functions = append(functions, f)
 			}
-			functions = append(functions, nodes.Function{
-				Address: known.shared(a.Address), Family: known.shared(a.Family), Device: known.shared(a.Device), Name: known.shared(a.Name),
-				PCIeRoot: known.shared(a.PCIeRoot), NUMANode: known.shared(a.NUMANode), RDMA: known.shared(a.RDMA), Rail: known.shared(a.Rail),
-				State: known.shared(a.State), Link: known.shared(a.Link), Rate: known.shared(a.Rate),
-				MTU: known.shared(a.MTU), MTUFrom: known.shared(a.MTUFrom), GIDIndex: known.shared(a.GIDIndex),
-			})
 		}
 		return functions
 	}
 	h := &nodes.Hardware{GPUs: list(of.Instances.GPUs), NICs: list(of.Instances.NICs)}
 	// An agent leaves gdr.nic out where the object would become too large.
-	if s := of.Attributes.State; s != nil && of.Instances.NICs.Elements != nil {
-		h.Software = &nodes.Software{
-			Kernel: known.shared(s.Elements["kernel"]), Driver: known.shared(s.Elements["driverVersion"]),
-			DriverOpen: known.shared(s.Elements["driverOpen"]), Findings: known.shared(s.Elements["findings"]),
-		}
+	if state := of.Attributes.State; state != nil && of.Instances.NICs.Elements != nil {
+		h.Software = &state.Elements
+		known.share(&h.Software.Kernel, &h.Software.Driver, &h.Software.DriverOpen, &h.Software.Findings)
 	}
 	return h
 }
@@ -149,13 +123,14 @@ func (o *object) hardware(known texts) *nodes.Hardware {
 // texts are those that were read so far. A fleet has few different ones.
 type texts map[string]string
 
-// shared returns the text itself, the same for all nodes.
-func (t texts) shared(text string) string {
-	if known, ok := t[text]; ok {
-		return known
+// share makes texts the same for all nodes.
+func (t texts) share(all ...*string) {
+	for _, text := range all {
+		if _, ok := t[*text]; !ok {
+			t[*text] = *text
+		}
+		*text = t[*text]
 	}
-	t[text] = text
-	return text
 }
 
 // levels returns the levels that are known. Text that is no list of pairs has none.
@@ -175,7 +150,7 @@ func (o *object) levels() map[nodes.Pair]string {
 
 // products counts the functions of each product and role. A NIC with two RDMA devices has two
 // elements and is one function.
-func products(all instances[function]) []nodes.Product {
+func products(all instances[nodes.Function]) []nodes.Product {
 	type placed struct {
 		nodes.Product
 		address string
@@ -198,4 +173,27 @@ func products(all instances[function]) []nodes.Product {
 		return cmp.Or(b.Count-a.Count, strings.Compare(a.Name, b.Name), strings.Compare(a.Role, b.Role))
 	})
 	return list
+}
+
+// coreNodes are the Nodes themselves, of which names are enough: whole ones list all images.
+var coreNodes = resource{
+	version: schema.GroupVersion{Version: "v1"}, name: "nodes", kind: "Node", clusterWide: true,
+	accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+	right:  "bind the ClusterRole gdr-features-nodes of deploy/examples/nodes.yaml, or select by labels of gdr-features alone",
+	source: "is this a Kubernetes API server?",
+}
+
+// NamesOf returns the names of the Nodes that a label selector selects. An error says what
+// to do.
+func NamesOf(ctx context.Context, config *rest.Config, selector string, pageSize int) (map[string]bool, error) {
+	options := metav1.ListOptions{LabelSelector: selector, Limit: int64(pageSize)}
+	type node struct {
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	all, err := readAll(ctx, config, coreNodes, "", options, nil, func(n *node) (string, bool) { return n.Name, n.Name != "" })
+	names := make(map[string]bool, len(all))
+	for _, name := range all {
+		names[name] = true
+	}
+	return names, err
 }
