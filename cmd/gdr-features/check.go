@@ -2,13 +2,19 @@ package main
 
 import (
 	"cmp"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/findings"
+	"gdr-features/internal/frameworks"
+	"gdr-features/internal/image"
 	"gdr-features/internal/mechanism"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
@@ -71,7 +77,12 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 					return err
 				}
 				defer closeImage()
-				judged.GPUs = chooseGPUs(pod.gpus, &wrong)
+				if pod.gpus != "" {
+					judged.GPUs = func(r *report.Report) (chosen []int) {
+						chosen, wrong = selectGPUs(r, pod.gpus)
+						return chosen
+					}
+				}
 				o = o.InPod(judged)
 			} else if err := withoutPod(cmd.Flags()); err != nil {
 				return err
@@ -117,4 +128,43 @@ func checkStatus(r *report.Report, limit topology.Level) error {
 		state = tristate.And(state, findings.InPod(r.Findings))
 	}
 	return cli.StatusOf(state)
+}
+
+// podOptions are the flags that go with --pod.
+type podOptions struct{ gpus, image, framework string }
+
+// withoutPod is the error for flags that go with --pod, without it.
+func withoutPod(flags *pflag.FlagSet) error {
+	for _, flag := range [...]string{"gpus", "image", "for"} {
+		if flags.Changed(flag) {
+			return fmt.Errorf("--%s goes with --pod", flag)
+		}
+	}
+	return nil
+}
+
+// inPod returns what is to be judged of the container that this process runs in, and a
+// function that closes its image. Without --image its own files are the image, unless --root
+// names another machine, of which no container is known.
+func (a *app) inPod(o podOptions) (report.Pod, func(), error) {
+	if o.framework != "" {
+		if err := cli.OneOf("for", o.framework, mechanism.Names()...); err != nil {
+			return report.Pod{}, nil, err
+		}
+	}
+	names := slices.Concat(frameworks.Read(), image.Variables(), mechanism.Variables())
+	p := report.Pod{Variables: environment(names), ReadFile: readNamed, For: o.framework}
+	dir := o.image
+	if dir == "" && a.Host.Root == "/" {
+		dir = "/"
+	}
+	if dir == "" {
+		return p, func() {}, nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return p, nil, fmt.Errorf("--image: %w", err)
+	}
+	p.Image, p.Elsewhere = root.FS(), o.image != "" && a.Host.Root != "/"
+	return p, func() { _ = root.Close() }, nil
 }

@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/dra"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
 	"gdr-features/tristate"
 )
 
@@ -99,15 +100,12 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 
 func (a *app) printTemplate(t *dra.Template, format string) error {
 	if format == "json" {
-		text, err := asJSON(t)
-		if err != nil {
-			return err
-		}
-		return a.write("", text)
+		return show.JSON(a.out, t)
 	}
 	text, err := yaml.Dump(t, yaml.WithV3Defaults(), yaml.WithIndent(2), yaml.WithLineWidth(-1))
 	if err != nil {
 		return err
 	}
-	return a.write("", text)
+	_, err = a.out.Write(text)
+	return err
 }

@@ -33,19 +33,6 @@ func selectGPUs(r *report.Report, list string) ([]int, error) {
 	return chosen, nil
 }
 
-// chooseGPUs selects the GPUs of a list in a report, and leaves an error in wrong; nil without
-// a list.
-func chooseGPUs(list string, wrong *error) func(r *report.Report) []int {
-	if list == "" {
-		return nil
-	}
-	return func(r *report.Report) []int {
-		chosen, err := selectGPUs(r, list)
-		*wrong = err
-		return chosen
-	}
-}
-
 // findGPU returns the GPU of a name: its number, its UUID, or its address with or without
 // domain, as sysfs or nvidia-smi (00000000:3B:00.0) spells it.
 func findGPU(r *report.Report, gpus []int, name string) (int, error) {

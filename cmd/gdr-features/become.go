@@ -2,13 +2,18 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/config"
+	"gdr-features/internal/snapshot"
 )
 
 // nodesCommand and slicesCommand have the flags of nodes, nodes diff and slices, for help,
@@ -61,4 +66,29 @@ func given(flags *pflag.FlagSet) []string {
 		args = append(args, "--"+f.Name+"="+f.Value.String())
 	})
 	return args
+}
+
+// runCommand has the flags of run, for help, completion and mistakes.
+// gdr-features-agent does the work.
+func (a *app) runCommand() *cobra.Command {
+	c := machineflags.RunCommand(&config.Agent{})
+	c.RunE = func(*cobra.Command, []string) error {
+		if snapshot.Is(a.Host.Root) {
+			return fmt.Errorf("run needs a live machine; --root %s is a snapshot", a.Host.Root)
+		}
+		return a.become(machineflags.AgentProgram, a.args)
+	}
+	return c
+}
+
+// become replaces this process with the program of that name in the same directory,
+// and keeps the environment.
+func become(program string, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(filepath.Dir(self), program)
+	err = syscall.Exec(path, append([]string{program}, args...), os.Environ()) //nolint:gosec // our own program
+	return fmt.Errorf("%s: %w; install %s beside %s", path, err, program, filepath.Base(self))
 }
