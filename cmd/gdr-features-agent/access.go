@@ -29,120 +29,102 @@ func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		sender, err := transport(pod)
-		if err != nil {
-			return nil, nil, err
-		}
-		return &rest.Config{Host: pod.Host, Transport: sender, UserAgent: agent}, nodefeature.TokenOf(pod), nil
+		t, err := transport(pod)
+		return &rest.Config{Host: pod.Host, Transport: t, UserAgent: agent}, nodefeature.TokenOf(pod), err
 	}
-	file := &kubeconfig{path: p.settings.Kubeconfig}
+	file := &reloaded{path: p.settings.Kubeconfig}
+	file.use = func([]byte) (sender, error) { return kubeconfig(file.path) }
 	if err := file.read(); err != nil {
 		return nil, nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	return &rest.Config{Host: file.server.String(), Transport: file, UserAgent: agent}, file.present, nil
+	token := func() (string, error) { return file.current().token() }
+	return &rest.Config{Host: file.sender.server.String(), Transport: file, UserAgent: agent}, token, nil
 }
 
-// kubeconfig sends each request as the file says at the time: a token, a certificate
-// or a server that is replaced in it is used from the next request on. While the
-// file is not usable, its last usable content is used.
-type kubeconfig struct {
-	path string
-
-	mu     sync.Mutex
-	text   []byte // last usable content
-	server *url.URL
-	sender http.RoundTripper
-	token  nodefeature.Token // that the sender sends
+// sender sends requests as a file says.
+type sender struct {
+	http.RoundTripper
+	server *url.URL          // that requests go to; nil for the one that they name
+	token  nodefeature.Token // that they are sent with
 }
 
-// read reads the file if it has changed.
-func (k *kubeconfig) read() error {
-	text, err := os.ReadFile(k.path) //nolint:gosec // the administrator names it
-	if err != nil || k.sender != nil && bytes.Equal(text, k.text) {
-		return err
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", k.path)
-	if err != nil {
-		return err
-	}
-	server, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return err
-	}
-	sender, err := transport(config)
-	if err != nil {
-		return err
-	}
-	k.text, k.server, k.sender, k.token = text, server, sender, nodefeature.TokenOf(config)
-	return nil
-}
-
-// present is the token that a request is sent with now.
-func (k *kubeconfig) present() (string, error) {
-	k.mu.Lock()
-	_ = k.read()
-	token := k.token
-	k.mu.Unlock()
-	return token()
-}
-
-// RoundTrip implements http.RoundTripper.
-func (k *kubeconfig) RoundTrip(r *http.Request) (*http.Response, error) {
-	k.mu.Lock()
-	_ = k.read()
-	server, sender := k.server, k.sender
-	k.mu.Unlock()
-	r = r.Clone(r.Context())
-	r.Header.Del("Authorization") // the sender sets it
-	r.URL.Scheme, r.URL.Host = server.Scheme, server.Host
-	return sender.RoundTrip(r)
-}
-
-// transport returns what sends requests as a configuration says.
-func transport(config *rest.Config) (http.RoundTripper, error) {
-	if config.CAFile == "" {
-		return rest.TransportFor(config)
-	}
-	t := &trusting{config: config}
-	return t, t.read()
-}
-
-// trusting sends each request with the certificate authority that is in the file at the time.
-// client-go alone would look at the file every five minutes. While the file is not usable, its
+// reloaded sends each request as a file says at the time: a token, a certificate or a server
+// that is replaced in it is used from the next request on. While the file is not usable, its
 // last usable content is used.
-type trusting struct {
-	config *rest.Config
+type reloaded struct {
+	path string
+	what string // the file is, in errors
+	use  func(text []byte) (sender, error)
 
 	mu     sync.Mutex
 	text   []byte // last usable content
-	sender http.RoundTripper
+	sender sender
 }
 
-// read reads the file.
-func (c *trusting) read() error {
-	text, err := os.ReadFile(c.config.CAFile) //nolint:gosec // the administrator names it
-	switch {
-	case err != nil:
-		return fmt.Errorf("certificate authority: %w", err)
-	case len(text) == 0: // to client-go, that is the system's
-		return fmt.Errorf("certificate authority: %s is empty", c.config.CAFile)
-	case bytes.Equal(text, c.text):
+// read reads the file, and uses it if it has changed.
+func (r *reloaded) read() error {
+	text, err := os.ReadFile(r.path) //nolint:gosec // the administrator names it
+	if err != nil {
+		return fmt.Errorf("%s%w", r.what, err)
+	}
+	if r.sender.RoundTripper != nil && bytes.Equal(text, r.text) {
 		return nil
 	}
-	config := rest.CopyConfig(c.config)
-	config.CAFile, config.CAData = "", text
-	sender, err := rest.TransportFor(config)
+	now, err := r.use(text)
 	if err == nil {
-		c.text, c.sender = text, sender
+		r.text, r.sender = text, now
 	}
 	return err
 }
 
+func (r *reloaded) current() sender {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.read()
+	return r.sender
+}
+
 // RoundTrip implements http.RoundTripper.
-func (c *trusting) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.mu.Lock()
-	_ = c.read()
-	sender := c.sender
-	c.mu.Unlock()
-	return sender.RoundTrip(r)
+func (r *reloaded) RoundTrip(request *http.Request) (*http.Response, error) {
+	now := r.current()
+	if now.server != nil {
+		request = request.Clone(request.Context())
+		request.Header.Del("Authorization") // the sender sets it
+		request.URL.Scheme, request.URL.Host = now.server.Scheme, now.server.Host
+	}
+	return now.RoundTripper.RoundTrip(request)
+}
+
+// kubeconfig returns what sends requests as a kubeconfig says.
+func kubeconfig(path string) (sender, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return sender{}, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return sender{}, err
+	}
+	t, err := transport(config)
+	return sender{t, server, nodefeature.TokenOf(config)}, err
+}
+
+// transport returns what sends requests as a configuration says, with the certificate
+// authority that is in its file at the time. client-go alone would look at the file every
+// five minutes.
+func transport(config *rest.Config) (http.RoundTripper, error) {
+	if config.CAFile == "" {
+		return rest.TransportFor(config)
+	}
+	const what = "certificate authority: "
+	authority := &reloaded{path: config.CAFile, what: what, use: func(text []byte) (sender, error) {
+		if len(text) == 0 { // to client-go, that is the system's
+			return sender{}, fmt.Errorf(what+"%s is empty", config.CAFile)
+		}
+		config := rest.CopyConfig(config)
+		config.CAFile, config.CAData = "", text
+		t, err := rest.TransportFor(config)
+		return sender{RoundTripper: t}, err
+	}}
+	return authority, authority.read()
 }

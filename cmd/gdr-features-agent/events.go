@@ -30,14 +30,9 @@ func partsOf(e uevent.Event) report.Parts {
 	return 0
 }
 
-// listener is what uevent.Listen gives.
-type listener interface {
-	Run(ctx context.Context, handle func(uevent.Event)) error
-}
-
 // events sends the parts of the machine that may have changed, until ctx ends. Parts that
 // have not been received yet are merged with those that follow.
-func events[L listener](ctx context.Context, log logrus.FieldLogger, listen func() (L, error)) <-chan report.Parts {
+func events(ctx context.Context, log logrus.FieldLogger, listen func() (uevent.Run, error)) <-chan report.Parts {
 	to := make(chan report.Parts, 1)
 	handle := func(e uevent.Event) {
 		parts := partsOf(e)
@@ -56,13 +51,13 @@ func events[L listener](ctx context.Context, log logrus.FieldLogger, listen func
 	}
 	failed := false // the socket failed and has not worked for reopenAfter since
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		l, err := listen()
+		run, err := listen()
 		if err == nil {
 			if failed {
 				handle(uevent.Lost) // anything may have happened meanwhile
 			}
 			works := time.After(reopenAfter)
-			err = l.Run(ctx, handle)
+			err = run(ctx, handle)
 			select {
 			case <-works:
 				failed = false

@@ -14,10 +14,6 @@ import (
 	"gdr-features/internal/uevent"
 )
 
-type listenFunc func(context.Context, func(uevent.Event)) error
-
-func (l listenFunc) Run(ctx context.Context, handle func(uevent.Event)) error { return l(ctx, handle) }
-
 // A failure to receive kernel events is logged once and causes no reading; when they
 // can be received again, everything is read.
 func TestNoSocket(t *testing.T) {
@@ -25,15 +21,15 @@ func TestNoSocket(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		log, hook := logtest.NewNullLogger()
 		var allowed atomic.Bool
-		to := events(ctx, log, func() (listener, error) {
+		to := events(ctx, log, func() (uevent.Run, error) {
 			if !allowed.Load() {
 				return nil, errors.New("permission denied")
 			}
-			return listenFunc(func(ctx context.Context, handle func(uevent.Event)) error {
+			return func(ctx context.Context, handle func(uevent.Event)) error {
 				handle(uevent.Event{Action: "add", Subsystem: "infiniband"})
 				<-ctx.Done()
 				return nil
-			}), nil
+			}, nil
 		})
 		time.Sleep(time.Hour)
 		if n := len(hook.AllEntries()); n != 1 || len(to) != 0 {
@@ -67,15 +63,15 @@ func TestEachFailureLogged(t *testing.T) {
 				ctx, end := context.WithCancel(t.Context())
 				log, hook := logtest.NewNullLogger()
 				opened := 0
-				events(ctx, log, func() (listener, error) {
+				events(ctx, log, func() (uevent.Run, error) {
 					if opened++; opened == 5 {
 						end()
 						return nil, ctx.Err()
 					}
-					return listenFunc(func(context.Context, func(uevent.Event)) error {
+					return func(context.Context, func(uevent.Event)) error {
 						time.Sleep(tt.works)
 						return failed
-					}), nil
+					}, nil
 				})
 				<-ctx.Done()
 				n := 0

@@ -25,7 +25,7 @@ func TestStorm(t *testing.T) {
 	sys := t.TempDir()
 	send := make(chan int)
 	sent, ready := make(chan error), make(chan error)
-	var socket *uevent.Listener
+	var socket uevent.Run
 	go func() {
 		runtime.LockOSThread() // for ever: the thread ends with the goroutine, and its namespaces with it
 		err := syscall.Unshare(syscall.CLONE_NEWNET | syscall.CLONE_NEWNS)
@@ -56,7 +56,7 @@ func TestStorm(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	got := events(ctx, log, func() (*uevent.Listener, error) { return socket, nil })
+	got := events(ctx, log, func() (uevent.Run, error) { return socket, nil })
 	receive := func(within time.Duration) (parts report.Parts) {
 		select {
 		case parts = <-got:

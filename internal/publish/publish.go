@@ -3,7 +3,13 @@ package publish
 
 import (
 	"context"
+	"errors"
+	"net/url"
+	"strings"
 	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
@@ -39,4 +45,87 @@ type Publisher interface {
 	// Close waits until the consumer has noticed the last publication, if the publisher
 	// can know. Nothing is removed.
 	Close(context.Context) error
+}
+
+// ErrUnconfirmed means that, as far as is known, nothing is to be written, but this
+// cannot be confirmed now. It is neither a success nor a failure yet.
+var ErrUnconfirmed = errors.New("what is published cannot be confirmed now")
+
+// Limits of the pause between two tries; jitter adds as much again at most.
+const (
+	// retryLimit is short, to recover soon after an outage.
+	retryLimit = 2 * time.Second
+	// overloadLimit is long enough for the server to answer any number of nodes that
+	// try again.
+	overloadLimit = 30 * time.Second
+	// denialLimit is for what an administrator has to allow first: thousands of nodes
+	// that try every few seconds would be a useless load.
+	denialLimit = time.Minute
+)
+
+// SlowRetry is an error after which trying again soon does not help, or does harm.
+type SlowRetry struct {
+	Err   error
+	Limit time.Duration // of the pause, without jitter
+}
+
+// Error implements error.
+func (s *SlowRetry) Error() string { return s.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (s *SlowRetry) Unwrap() error { return s.Err }
+
+// Overloaded marks an error of a server that has too much to do.
+func Overloaded(err error) error { return &SlowRetry{err, overloadLimit} }
+
+// Denied marks an error that stays the same until an administrator acts: a missing
+// permission, a kind that the server does not know.
+func Denied(err error) error { return &SlowRetry{err, denialLimit} }
+
+// Backoff has the pauses between the tries of one publisher, by limit: after an
+// error with another limit the pause is short again.
+type Backoff map[time.Duration]*wait.Backoff
+
+// Next returns the pause after an error: half a second, doubled up to the limit of the
+// error, with jitter, so that nodes do not all come back at once.
+func (b Backoff) Next(err error) time.Duration {
+	limit := retryLimit
+	if slow := (*SlowRetry)(nil); errors.As(err, &slow) {
+		limit = slow.Limit
+	}
+	if b[limit] == nil {
+		b[limit] = &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: limit}
+	}
+	return b[limit].Step()
+}
+
+// causeInterval is the least time between two causes that are logged: two that
+// alternate must not fill the log.
+const causeInterval = 10 * time.Second
+
+// Cause remembers the cause that was logged last in a row of failures. The zero
+// value is the beginning of a row.
+type Cause struct {
+	text   string
+	logged time.Time
+}
+
+// News reports whether a failure is to be logged: it is the first, or its cause is not
+// the one logged last. URLs and numbers are ignored: each try has another port, time
+// or version in its text.
+func (c *Cause) News(err error, now time.Time) bool {
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		err = request.Err
+	}
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, err.Error())
+	if c.text == text || !c.logged.IsZero() && now.Sub(c.logged) < causeInterval {
+		return false
+	}
+	c.text, c.logged = text, now
+	return true
 }

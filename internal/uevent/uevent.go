@@ -51,11 +51,12 @@ func Parse(message []byte) (e Event, ok bool) {
 	return e, e.Subsystem != ""
 }
 
-// Listener is an open socket to the kernel.
-type Listener struct{ file *os.File }
+// Run calls handle for each event until ctx ends or the socket fails.
+type Run func(ctx context.Context, handle func(Event)) error
 
-// Listen opens a socket. The error tells that this kernel or sandbox does not allow it.
-func Listen() (*Listener, error) {
+// Listen opens a socket to the kernel, from which the result reads. The error tells that this
+// kernel or sandbox does not allow it.
+func Listen() (Run, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_KOBJECT_UEVENT)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
@@ -63,15 +64,15 @@ func Listen() (*Listener, error) {
 	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: kernelGroup}); err != nil {
 		return nil, errors.Join(os.NewSyscallError("bind", err), unix.Close(fd))
 	}
-	return &Listener{os.NewFile(uintptr(fd), "uevents")}, nil //nolint:gosec // a file handle is not negative
+	file := os.NewFile(uintptr(fd), "uevents") //nolint:gosec // a file handle is not negative
+	return func(ctx context.Context, handle func(Event)) error { return run(ctx, file, handle) }, nil
 }
 
-// Run calls handle for each event until ctx ends or the socket fails.
-func (l *Listener) Run(ctx context.Context, handle func(Event)) error {
-	stop := context.AfterFunc(ctx, func() { _ = l.file.Close() })
+func run(ctx context.Context, file *os.File, handle func(Event)) error {
+	stop := context.AfterFunc(ctx, func() { _ = file.Close() })
 	defer stop()
-	defer l.file.Close()
-	conn, err := l.file.SyscallConn()
+	defer file.Close()
+	conn, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}

@@ -42,13 +42,13 @@ func FuzzParse(f *testing.F) {
 
 // Listening needs no privileges and ends with its context.
 func TestListen(t *testing.T) {
-	l, err := uevent.Listen()
+	run, err := uevent.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx, func(uevent.Event) {}) }()
+	go func() { ended <- run(ctx, func(uevent.Event) {}) }()
 	time.Sleep(20 * time.Millisecond)
 	cancel()
 	select {
@@ -64,7 +64,7 @@ func TestListen(t *testing.T) {
 // The kernel sends events that root triggers.
 func TestRun(t *testing.T) {
 	const made = "/sys/class/net/lo/uevent"
-	l, err := uevent.Listen()
+	run, err := uevent.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestRun(t *testing.T) {
 	defer cancel()
 	want := uevent.Event{Action: "change", Subsystem: "net", Path: "/devices/virtual/net/lo"}
 	heard := false
-	if err := l.Run(ctx, func(e uevent.Event) {
+	if err := run(ctx, func(e uevent.Event) {
 		if e == want {
 			heard = true
 			cancel()
