@@ -4,10 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/internal/label"
 )
 
 // maxAnswer in bytes bounds what one answer, or one event of a watch, may take of the
@@ -17,23 +23,25 @@ const maxAnswer = 4 << 20
 // errTooLong tells that an answer was cut off.
 var errTooLong = fmt.Errorf("the answer of the API server has more than %d MiB", maxAnswer>>20)
 
-// bounded returns a transport whose answers end with errTooLong after maxAnswer. The events
-// of a watch are bounded one by one, by frames.
-func bounded(next http.RoundTripper) http.RoundTripper { return boundedTripper{next} }
-
-type boundedTripper struct{ next http.RoundTripper }
+// bounded is a transport whose answers end with errTooLong after maxAnswer. The events of a
+// watch are bounded one by one.
+type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (b boundedTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
-	if err == nil && (answer.StatusCode != http.StatusOK || r.URL.Query().Get("watch") == "") {
+	switch {
+	case err != nil:
+	case answer.StatusCode == http.StatusOK && r.URL.Query().Get("watch") != "":
+		answer.Body = newEvents(answer.Body)
+	default:
 		answer.Body = &limited{ReadCloser: answer.Body, left: maxAnswer}
 	}
 	return answer, err
 }
 
 // WrappedRoundTripper lets client-go close idle connections.
-func (b boundedTripper) WrappedRoundTripper() http.RoundTripper { return b.next }
+func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 // limited reads until nothing is left of the limit.
 type limited struct {
@@ -53,51 +61,43 @@ func (l *limited) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// frames reads the events of a watch one by one. Each is reduced to what is used of it before
+// events reads the events of a watch one by one. Each is reduced to what is used of it before
 // anything else holds it.
-type frames struct {
+type events struct {
 	limited
 	source io.Reader // of events: limited, after what has been read of it already
-	events *json.Decoder
+	from   *json.Decoder
 	rest   []byte // of the event that is being read
 }
 
 // largeEvent in bytes is when the buffer of an event is not kept for the next one.
 const largeEvent = 64 << 10
 
-func newFrames(r io.ReadCloser) *frames {
-	f := &frames{limited: limited{ReadCloser: r}}
-	f.source = &f.limited
-	f.events = json.NewDecoder(f.source)
-	return f
+func newEvents(r io.ReadCloser) *events {
+	e := &events{limited: limited{ReadCloser: r}}
+	e.source = &e.limited
+	e.from = json.NewDecoder(e.source)
+	return e
 }
 
-// Read reads an event, or a part of it with io.ErrShortBuffer, as runtime.Framer asks for.
-func (f *frames) Read(to []byte) (int, error) {
-	if len(f.rest) == 0 {
-		f.left = maxAnswer
+// Read reads an event, or a part of it.
+func (e *events) Read(to []byte) (int, error) {
+	if len(e.rest) == 0 {
+		e.left = maxAnswer
 		var event json.RawMessage
-		if err := f.events.Decode(&event); err != nil {
+		if err := e.from.Decode(&event); err != nil {
 			return 0, err
 		}
 		if len(event) > largeEvent {
-			f.source = io.MultiReader(f.events.Buffered(), f.source)
-			f.events = json.NewDecoder(f.source)
+			e.source = io.MultiReader(e.from.Buffered(), e.source)
+			e.from = json.NewDecoder(e.source)
 		}
-		f.rest = reduced(event)
+		e.rest = reduced(event)
 	}
-	n := copy(to, f.rest)
-	if f.rest = f.rest[n:]; len(f.rest) > 0 {
-		return n, io.ErrShortBuffer
-	}
+	n := copy(to, e.rest)
+	e.rest = e.rest[n:]
 	return n, nil
 }
-
-// framer makes frames of what a watch sends.
-type framer struct{ runtime.Framer }
-
-// NewFrameReader implements runtime.Framer.
-func (framer) NewFrameReader(r io.ReadCloser) io.ReadCloser { return newFrames(r) }
 
 // sparing decodes only JSON, and of a NodeFeature only what is used of it.
 type sparing struct{ runtime.NegotiatedSerializer }
@@ -105,9 +105,7 @@ type sparing struct{ runtime.NegotiatedSerializer }
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (s sparing) SupportedMediaTypes() []runtime.SerializerInfo {
 	info, _ := runtime.SerializerInfoForMediaType(s.NegotiatedSerializer.SupportedMediaTypes(), runtime.ContentTypeJSON)
-	stream := *info.StreamSerializer
-	stream.Framer = framer{stream.Framer}
-	info.Serializer, info.StreamSerializer = reducing{info.Serializer}, &stream
+	info.Serializer = reducing{info.Serializer}
 	return []runtime.SerializerInfo{info}
 }
 
@@ -117,4 +115,110 @@ type reducing struct{ runtime.Serializer }
 // Decode implements runtime.Decoder.
 func (r reducing) Decode(text []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	return r.Serializer.Decode(reduced(text), defaults, into)
+}
+
+// others is a feature that stands for everything in the spec of an object that others have
+// added to it, which is not kept: it may be more than the memory is to hold.
+const others = "others"
+
+// reduced reduces a NodeFeature, a list of them or an event with one to what is used of it,
+// which leaves out the managed fields and what others have added. Any other text is returned
+// as it is.
+func reduced(text []byte) []byte {
+	var whole struct {
+		metav1.TypeMeta
+		Metadata json.RawMessage `json:"metadata,omitempty"`
+		Type     string          `json:"type,omitempty"`
+		Object   *used           `json:"object,omitempty"`
+		Items    *[]used         `json:"items,omitempty"`
+	}
+	var kind struct {
+		Kind   string
+		Object metav1.TypeMeta
+	}
+	if json.Unmarshal(text, &kind) != nil {
+		return text
+	}
+	var to any
+	switch {
+	case kind.Kind == "NodeFeature":
+		to = new(used)
+	case kind.Kind == "NodeFeatureList", kind.Kind == "" && kind.Object.Kind == "NodeFeature":
+		to = &whole
+	default:
+		return text
+	}
+	if json.Unmarshal(text, to) != nil {
+		return text // decoding it tells what is wrong
+	}
+	less, err := json.Marshal(to)
+	if err != nil {
+		return text
+	}
+	return less
+}
+
+// used is what is used of a NodeFeature.
+type used struct {
+	metav1.TypeMeta
+	Metadata struct {
+		Name            string                  `json:"name,omitempty"`
+		Namespace       string                  `json:"namespace,omitempty"`
+		UID             string                  `json:"uid,omitempty"`
+		ResourceVersion string                  `json:"resourceVersion,omitempty"`
+		Labels          ours                    `json:"labels"`
+		Annotations     ours                    `json:"annotations"`
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Labels   ours `json:"labels"`
+		Features struct {
+			Flags      ours `json:"flags"`
+			Attributes ours `json:"attributes"`
+			Instances  ours `json:"instances"`
+		} `json:"features"`
+	} `json:"spec"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (u *used) MarshalJSON() ([]byte, error) {
+	s, flags := &u.Spec, &u.Spec.Features.Flags
+	if s.Labels.more || flags.more || s.Features.Attributes.more || s.Features.Instances.more {
+		flags.values = map[string]json.RawMessage{others: json.RawMessage("{}")}
+	}
+	type plain used // without this method
+	return json.Marshal((*plain)(u))
+}
+
+// ours is an object of JSON without the keys of others.
+type ours struct {
+	values map[string]json.RawMessage
+	more   bool // others have keys
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o ours) MarshalJSON() ([]byte, error) { return json.Marshal(o.values) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *ours) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, &o.values); err != nil {
+		return err
+	}
+	all := len(o.values)
+	maps.DeleteFunc(o.values, func(key string, _ json.RawMessage) bool { return !isOurs(key) })
+	o.more = len(o.values) < all
+	return nil
+}
+
+// isOurs reports whether a key of labels, annotations or features is one that we write or
+// that a watch needs.
+func isOurs(key string) bool {
+	if name, ok := strings.CutPrefix(key, label.DefaultPrefix); ok {
+		return label.Ours(name)
+	}
+	switch key {
+	case v1alpha1.NodeFeatureObjNodeNameLabel, managedBy, v1alpha1.WorkerPodUIDAnnotation, metav1.InitialEventsAnnotationKey:
+		return true
+	}
+	return strings.HasPrefix(key, "gdr.")
 }

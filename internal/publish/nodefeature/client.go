@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	open := func(path string, version schema.GroupVersion) (rest.Interface, error) {
 		c := rest.CopyConfig(config)
 		c.APIPath, c.GroupVersion, c.NegotiatedSerializer = path, &version, codec
-		c.Wrap(bounded)
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
 		return rest.RESTClientFor(c)
 	}
 	nfd, err := open("/apis", v1alpha1.SchemeGroupVersion)

@@ -23,32 +23,32 @@ const (
 // maxQueued is how many events are kept for an API server that does not accept them.
 const maxQueued = 8
 
-// readyChange returns the event for a change of readiness between two publications; ok is
-// false for none, and when readiness is published for the first time.
-func readyChange(before, after label.Set) (kind, reason, message string, ok bool) {
+// readyChange returns the event for a change of readiness between two publications; no reason
+// where there is none, and when readiness is published for the first time.
+func readyChange(before, after label.Set) (kind, reason, message string) {
 	was, had := before[label.Ready]
 	is := after[label.Ready]
 	switch {
 	case !had || was == is:
-		return "", "", "", false
+		return "", "", ""
 	case is == "true":
-		return corev1.EventTypeNormal, becameReady, "GPUDirect RDMA works: every prerequisite is in place", true
+		return corev1.EventTypeNormal, becameReady, "GPUDirect RDMA works: every prerequisite is in place"
 	case was != "true":
-		return "", "", "", false
+		return "", "", ""
 	}
 	why := after[label.Reason]
 	if why == "" {
 		why = "no NVIDIA GPU is found any more"
 	}
-	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why, true
+	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why
 }
 
 // queueEvent queues an event about the Node if a publication has changed readiness. Events
 // about objects without namespace belong to namespace default, where `kubectl describe node`
 // looks for them.
 func (p *Publisher) queueEvent(before, after label.Set, at time.Time) {
-	kind, reason, message, ok := readyChange(before, after)
-	if !ok {
+	kind, reason, message := readyChange(before, after)
+	if reason == "" {
 		return
 	}
 	uid := types.UID(p.node) // as the kubelet gives it

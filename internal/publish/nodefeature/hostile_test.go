@@ -211,7 +211,7 @@ func TestForeignMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	const events = 20
-	from := newFrames(io.NopCloser(strings.NewReader(strings.Repeat(string(text)+"\n", events))))
+	from := newEvents(io.NopCloser(strings.NewReader(strings.Repeat(string(text)+"\n", events))))
 	buffer := make([]byte, 1<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -242,7 +242,7 @@ func TestLargeEventsTogether(t *testing.T) {
 	for _, size := range sizes {
 		sent.WriteString(`{"type":"ERROR","object":{"kind":"Status","message":"` + strings.Repeat("x", size<<10) + `"}}` + "\n")
 	}
-	from := newFrames(io.NopCloser(strings.NewReader(sent.String())))
+	from := newEvents(io.NopCloser(strings.NewReader(sent.String())))
 	buffer := make([]byte, 1<<20)
 	for i, size := range sizes {
 		if n, err := from.Read(buffer); err != nil || n < size<<10 {

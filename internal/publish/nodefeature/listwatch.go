@@ -94,61 +94,56 @@ const resumedAfter = time.Second
 // watching notes the beginning of a watch, errors that it sends, and its end: the reflector
 // stops every watch before it starts another, also one that has ended by itself.
 type watching struct {
-	watch.Interface
+	*watch.ProxyWatcher
+	source watch.Interface
 	to     *objectCache
-	events chan watch.Event
-	ctx    context.Context //nolint:containedctx // ends with the watch
-	cancel context.CancelFunc
 	passed chan struct{} // closed when no more events are passed on
 }
 
-func newWatching(ctx context.Context, w watch.Interface, to *objectCache, resumes bool) *watching {
-	out := &watching{Interface: w, to: to, events: make(chan watch.Event), passed: make(chan struct{})}
-	out.ctx, out.cancel = context.WithCancel(ctx)
+func newWatching(ctx context.Context, source watch.Interface, to *objectCache, resumes bool) *watching {
+	events := make(chan watch.Event)
+	w := &watching{watch.NewProxyWatcher(events), source, to, make(chan struct{})}
 	if !resumes {
 		to.opened(false)
 	}
-	go out.pass(resumes)
-	return out
+	go w.pass(ctx, events, resumes)
+	return w
 }
 
 // pass passes the events on until the watch ends.
-func (w *watching) pass(resumes bool) {
+func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool) {
 	defer close(w.passed)
-	defer close(w.events)
+	defer close(to)
 	var lasts <-chan time.Time
 	if resumes {
 		lasts = time.After(resumedAfter)
 	}
 	for {
 		select {
-		case event, ok := <-w.Interface.ResultChan():
+		case event, ok := <-w.source.ResultChan():
 			if !ok {
 				return
 			}
 			if event.Type == watch.Error {
-				w.to.broken(w.ctx, apierrors.FromObject(event.Object))
+				w.to.broken(ctx, apierrors.FromObject(event.Object))
 			}
 			select {
-			case w.events <- event:
-			case <-w.ctx.Done():
+			case to <- event:
+			case <-w.StopChan():
 				return
 			}
 		case <-lasts:
 			w.to.opened(true)
-		case <-w.ctx.Done():
+		case <-w.StopChan():
 			return
 		}
 	}
 }
 
-// ResultChan implements watch.Interface.
-func (w *watching) ResultChan() <-chan watch.Event { return w.events }
-
 // Stop implements watch.Interface.
 func (w *watching) Stop() {
-	w.Interface.Stop()
-	w.cancel()
+	w.source.Stop()
+	w.ProxyWatcher.Stop()
 	<-w.passed
 	w.to.ended()
 }

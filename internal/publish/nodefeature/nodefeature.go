@@ -198,11 +198,8 @@ func (p *Publisher) Remove(ctx context.Context) error {
 	case !apierrors.IsForbidden(err):
 		return err
 	}
-	now, err := p.client.get(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	now, err := p.current(ctx)
+	if err != nil || now == nil {
 		return err
 	}
 	spec, _, err := specOf(publish.Content{}, now)
