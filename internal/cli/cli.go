@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -15,6 +17,7 @@ import (
 
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/terminal"
+	"gdr-features/tristate"
 )
 
 // OneOf checks the value of a flag.
@@ -66,6 +69,17 @@ type Status int
 
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
+// Exit statuses of commands that answer a question: no, and not known.
+const (
+	exitFalse   Status = 2
+	exitUnknown Status = 3
+)
+
+// StatusOf returns the exit status for an answer.
+func StatusOf(answer tristate.State) error {
+	return map[tristate.State]error{tristate.False: exitFalse, tristate.Unknown: exitUnknown}[answer]
+}
+
 // Run runs a command and returns the exit status of the program: 0, that of a Status, or
 // 1 after any other error. Help goes to page.
 func Run(ctx context.Context, c *cobra.Command, args []string, page *terminal.Writer, errs io.Writer) int {
@@ -89,4 +103,35 @@ func Run(ctx context.Context, c *cobra.Command, args []string, page *terminal.Wr
 // file may have put into it.
 func oneLine(w io.Writer, err error) {
 	fmt.Fprintf(w, "gdr-features: %s\n", sanitize.Terminal(strings.ReplaceAll(err.Error(), "\n", "; ")))
+}
+
+// Version is the version set by the linker, or else the one that the toolchain
+// recorded: the module's version, or the commit it was built from.
+func Version(linked string) string {
+	if linked != "" {
+		return linked
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value
+		}
+	}
+	return info.Main.Version
+}
+
+// VersionCommand is the command version of a program; linked is what the linker set.
+func VersionCommand(program, linked string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s %s %s/%s\n", program, Version(linked), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
 }

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -89,7 +91,10 @@ type frameworkJSON struct {
 }
 
 func imageOf(i *image.Image, variables map[string]string) imageJSON {
-	j := imageJSON{Loader: i.Loader, Providers: []libraryJSON{}, Frameworks: []frameworkJSON{}, Problems: []string{}}
+	j := imageJSON{
+		Loader: i.Loader, Providers: []libraryJSON{}, Frameworks: []frameworkJSON{},
+		Problems: append([]string{}, sanitize.Errors(i.Problems)...),
+	}
 	if v := i.Verbs; v != nil {
 		dmabuf := v.Exports(image.RegisterDMABuf)
 		j.Libibverbs = &libraryJSON{Name: image.Libibverbs, Version: v.Release(), File: v.Path, DMABuf: &dmabuf, Wrong: lacks(v)}
@@ -104,7 +109,6 @@ func imageOf(i *image.Image, variables map[string]string) imageJSON {
 		}
 		j.Frameworks = append(j.Frameworks, frameworkJSON{f.Name, sanitize.Terminal(f.Version), sanitize.Terminal(f.File), ways.Peermem.String(), ways.DMABuf.String()})
 	}
-	j.Problems = append(j.Problems, sanitize.Errors(i.Problems)...)
 	return j
 }
 
@@ -120,35 +124,26 @@ func providerOf(p *image.Provider) libraryJSON {
 	switch {
 	case p.Err != nil:
 		j.Wrong = sanitize.Terminal(p.Err.Error())
-		return j
-	case p.Library == nil && p.Other != "":
+	case p.Library != nil:
+		j.File, j.Wrong = sanitize.Terminal(p.Library.Path), lacks(p.Library)
+		if p.ABI != nil {
+			j.ABI = []uint32{p.ABI.Min, p.ABI.Max}
+		}
+		if p.Listed == "" {
+			j.Wrong = cmp.Or(j.Wrong, "not listed in libibverbs.d")
+		}
+	case p.Other != "":
 		j.File, j.Wrong = sanitize.Terminal(p.Other), "of another release than libibverbs"
-		return j
-	case p.Library == nil:
+	default:
 		j.Wrong = "listed, and not here"
-		return j
-	}
-	j.File, j.Wrong = sanitize.Terminal(p.Library.Path), lacks(p.Library)
-	if p.ABI != nil {
-		j.ABI = []uint32{p.ABI.Min, p.ABI.Max}
-	}
-	if p.Listed == "" && j.Wrong == "" {
-		j.Wrong = "not listed in libibverbs.d"
 	}
 	return j
 }
 
 // usable reports whether programs in the image can open the devices of some family.
 func (j *imageJSON) usable() bool {
-	if j.Libibverbs == nil || j.Libibverbs.Wrong != "" {
-		return false
-	}
-	for _, p := range j.Providers {
-		if p.Wrong == "" {
-			return true
-		}
-	}
-	return false
+	return j.Libibverbs != nil && j.Libibverbs.Wrong == "" &&
+		slices.ContainsFunc(j.Providers, func(p libraryJSON) bool { return p.Wrong == "" })
 }
 
 func (j *imageJSON) text(out io.Writer) error {
@@ -164,7 +159,7 @@ func (j *imageJSON) text(out io.Writer) error {
 		if !*j.Libibverbs.DMABuf {
 			dmabuf = "without DMA-BUF (ibv_reg_dmabuf_mr)"
 		}
-		line("libibverbs", orDash(j.Libibverbs.Version), orWrong(dmabuf, j.Libibverbs.Wrong), j.Libibverbs.File)
+		line("libibverbs", cmp.Or(j.Libibverbs.Version, "-"), orWrong(dmabuf, j.Libibverbs.Wrong), j.Libibverbs.File)
 	}
 	for _, p := range j.Providers {
 		abi := ""
@@ -174,7 +169,7 @@ func (j *imageJSON) text(out io.Writer) error {
 		line("provider", p.Name, orWrong(abi, p.Wrong), p.File)
 	}
 	for _, f := range j.Frameworks {
-		line(f.Name, orDash(f.Version), "peermem "+f.Peermem+", DMA-BUF "+f.DMABuf, f.File)
+		line(f.Name, cmp.Or(f.Version, "-"), "peermem "+f.Peermem+", DMA-BUF "+f.DMABuf, f.File)
 	}
 	for _, problem := range j.Problems {
 		line("not readable", problem)
@@ -185,13 +180,6 @@ func (j *imageJSON) text(out io.Writer) error {
 func orWrong(text, wrong string) string {
 	if wrong != "" {
 		return "WRONG: " + wrong
-	}
-	return text
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
 	}
 	return text
 }

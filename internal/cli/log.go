@@ -12,26 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"gdr-features/internal/joblog"
-	"gdr-features/tristate"
 )
-
-// Exit statuses of commands that answer a question: no, and not known.
-const (
-	exitFalse   Status = 2
-	exitUnknown Status = 3
-)
-
-// StatusOf returns the exit status for an answer.
-func StatusOf(answer tristate.State) error {
-	switch answer {
-	case tristate.False:
-		return exitFalse
-	case tristate.Unknown:
-		return exitUnknown
-	case tristate.True:
-	}
-	return nil
-}
 
 // Log is the command log, which reads the log of a job.
 type Log struct {
@@ -123,18 +104,15 @@ func (a *Log) progress(size int64) (show func(read int64), done func()) {
 		return func(int64) {}, func() {}
 	}
 	const wipe, mega = "\r\x1b[K", 1 << 20
-	next, shown := a.Now().Add(time.Second), false
+	next, shown, of := a.Now().Add(time.Second), false, ""
+	if size > 0 {
+		of = fmt.Sprintf(" of %d", size/mega)
+	}
 	show = func(read int64) {
-		now := a.Now()
-		switch {
-		case now.Before(next):
-			return
-		case size > 0:
-			fmt.Fprintf(a.Err, wipe+"read %d of %d MiB", read/mega, size/mega)
-		default:
-			fmt.Fprintf(a.Err, wipe+"read %d MiB", read/mega)
+		if now := a.Now(); !now.Before(next) {
+			fmt.Fprintf(a.Err, wipe+"read %d%s MiB", read/mega, of)
+			next, shown = now.Add(time.Second), true
 		}
-		next, shown = now.Add(time.Second), true
 	}
 	return show, func() {
 		if shown {

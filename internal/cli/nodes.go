@@ -50,8 +50,7 @@ also when a NODE has published nothing.`,
   gdr-features nodes --summary`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	o.define(c)
-	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print neither headings nor summary, for scripts")
+	o.define(c, "print neither headings nor summary, for scripts")
 	c.Flags().BoolVar(&o.Summarize, "summary", false, "print only the summary")
 	return c
 }
@@ -81,8 +80,7 @@ also when a NODE has published nothing.`,
   gdr-features slices hgx-1 --no-headers`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	o.define(c)
-	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print neither headings nor findings, for scripts")
+	o.define(c, "print neither headings nor findings, for scripts")
 	return c
 }
 
@@ -119,14 +117,13 @@ also when a NODE has published nothing.`,
   gdr-features nodes diff -l pool=train > /dev/null || echo "not alike"`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	o.define(c)
+	o.define(c, "print only the lines of the tables, for scripts")
 	c.Flags().Lookup("selector").Usage = "label selector, as kubectl get nodes takes it"
-	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print only the lines of the tables, for scripts")
 	return c
 }
 
-// define defines the flags that all these commands have.
-func (o *Nodes) define(c *cobra.Command) {
+// define defines the flags that all these commands have; noHeaders is the help of one.
+func (o *Nodes) define(c *cobra.Command, noHeaders string) {
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
@@ -136,6 +133,7 @@ func (o *Nodes) define(c *cobra.Command) {
 	f.StringVar(&o.Ready, "ready", "", "only nodes with this readiness: true, false or unknown")
 	f.StringSliceVar(&o.Reasons, "reason", nil, "only nodes with one of these reasons")
 	Output(c, &o.Output, "table, wide or json", "table", "wide", "json")
+	f.BoolVar(&o.NoHeaders, "no-headers", false, noHeaders)
 	f.IntVar(&o.ChunkSize, "chunk-size", 500, "how many objects to ask the API server for at a time, 0 for all at once")
 	Words(c, "ready", nodesReady...)
 }

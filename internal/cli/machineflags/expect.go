@@ -35,37 +35,30 @@ func ExpectAgain(path string) func() (*expect.File, error) {
 	if path == "" {
 		return nil
 	}
-	return (&reloaded{path: path}).current
-}
-
-// reloaded is a file that may be replaced or written at any time.
-type reloaded struct {
-	path string
-	good *expect.File // the last good file; nil before the first one
-}
-
-func (r *reloaded) current() (*expect.File, error) {
-	file, err := r.read()
-	switch {
-	case err == nil:
-		r.good = file
-		return file, nil
-	case r.good == nil:
-		return nil, fmt.Errorf("--expect: %w; no expectations until the file is corrected", err)
+	var good *expect.File // the last one; nil before the first
+	return func() (*expect.File, error) {
+		file, err := readRegular(path)
+		switch {
+		case err == nil:
+			good = file
+			return file, nil
+		case good == nil:
+			return nil, fmt.Errorf("--expect: %w; no expectations until the file is corrected", err)
+		}
+		return good, fmt.Errorf("--expect: %w; the last good version stays in force", err)
 	}
-	return r.good, fmt.Errorf("--expect: %w; the last good version stays in force", err)
 }
 
-// read refuses what might block for ever, such as a pipe.
-func (r *reloaded) read() (*expect.File, error) {
-	info, err := os.Stat(r.path)
+// readRegular refuses what might block for ever, such as a pipe.
+func readRegular(path string) (*expect.File, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", r.path)
+		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
-	return readExpect(r.path)
+	return readExpect(path)
 }
 
 func readExpect(path string) (*expect.File, error) {

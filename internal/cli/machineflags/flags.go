@@ -129,11 +129,10 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 	if o.Exclude, err = pci.ParseExclusion(c.NICExclude); err != nil {
 		return nil, o, fmt.Errorf("--nic-exclude: %w", err)
 	}
-	if o.TopologyFile, err = Parsed("topology-file", c.TopologyFile, nccl.MaxFile, nccl.ParseFile); err != nil {
-		return nil, o, err
-	}
-	if o.TopologyFile != nil {
-		o.TopologyFile.Name = c.TopologyFile
+	if c.TopologyFile != "" {
+		if o.TopologyFile, err = readTopology(c.TopologyFile); err != nil {
+			return nil, o, err
+		}
 	}
 	if c.ProbeVerbs {
 		prober := verbs.Prober{Families: o.Families}
@@ -143,21 +142,17 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 	return fs, o, err
 }
 
-// Parsed reads the file that a flag names, of at most so many bytes, and parses it. Without
-// a file it returns nil.
-func Parsed[T any](flag, path string, most int64, parse func([]byte) (*T, error)) (*T, error) {
-	if path == "" {
-		return nil, nil //nolint:nilnil // no file is no error
-	}
-	data, err := ReadFile(path, most)
+func readTopology(path string) (*nccl.File, error) {
+	text, err := ReadFile(path, nccl.MaxFile)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flag, err)
+		return nil, fmt.Errorf("--topology-file: %w", err)
 	}
-	parsed, err := parse(data)
+	file, err := nccl.ParseFile(text)
 	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w", flag, path, err)
+		return nil, fmt.Errorf("--topology-file %s: %w", path, err)
 	}
-	return parsed, nil
+	file.Name = path
+	return file, nil
 }
 
 // ReadFile reads a file of at most so many bytes.
@@ -172,4 +167,38 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: larger than %d bytes", path, most)
 	}
 	return data, err
+}
+
+// AgentProgram is the program that `gdr-features run` executes in its own place, from
+// the directory of gdr-features. In one binary, client-go would raise the CPU time
+// of every command to five times that of a bare C program; the bound is four (make
+// bench).
+const AgentProgram = "gdr-features-agent"
+
+// RunCommand is the command run with its flags and help, but without its action.
+func RunCommand(agent *config.Agent) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run the node agent: publish the labels and keep them up to date",
+		Long: `run keeps reading the machine and publishes its labels as a NodeFeature object
+(nodefeature), as a feature file (file), or both. It writes when something has
+changed, and reverts changes made by others. What is published stays when it ends;
+--cleanup removes it. The program gdr-features-agent, beside gdr-features, does the work.
+
+Hardware labels change after two equal readings. State labels become true at once;
+any other change must persist for --settle. If a fact cannot be read, the labels
+derived from it keep their last published value.
+
+Every flag is also an environment variable (GDR_FEATURES_INTERVAL for --interval) and
+a key of the YAML file that --config names. The command line takes precedence over
+the environment, and that over the file. The log level is info by default.`,
+		Example: `  gdr-features run                                    # in a pod: a NodeFeature of this node
+  gdr-features run --publish file                     # a feature file for the nfd-worker of this node
+  gdr-features run --once --kubeconfig ~/.kube/config --node-name n1 --namespace gdr-features
+  gdr-features run --cleanup --publish file           # remove the feature file`,
+		Args: cobra.NoArgs,
+	}
+	agent.Define(c.Flags(), os.Getenv)
+	cli.List(c, "publish", config.Publishers...)
+	return c
 }
