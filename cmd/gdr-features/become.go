@@ -36,36 +36,28 @@ func (a *app) ofCluster(c *cobra.Command, words ...string) *cobra.Command {
 	machineOnly.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	c.Flags().AddFlagSet(machineOnly)
 	c.RunE = func(cmd *cobra.Command, names []string) error {
+		args := slices.Clone(words)
 		var wrong error
-		machineOnly.VisitAll(func(f *pflag.Flag) {
-			if f.Changed {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			list, isList := f.Value.(pflag.SliceValue)
+			switch {
+			case !f.Changed:
+			case machineOnly.Lookup(f.Name) != nil:
 				wrong = fmt.Errorf("--%s is about one machine and does not go with %s, which reads a cluster", f.Name, cmd.Name())
+			case isList:
+				for _, value := range list.GetSlice() {
+					args = append(args, "--"+f.Name+"="+value)
+				}
+			default:
+				args = append(args, "--"+f.Name+"="+f.Value.String())
 			}
 		})
 		if wrong != nil {
 			return wrong
 		}
-		return a.become(cli.NodesProgram, slices.Concat(words, given(cmd.LocalFlags()), []string{"--"}, names))
+		return a.become(cli.NodesProgram, slices.Concat(args, []string{"--"}, names))
 	}
 	return c
-}
-
-// given returns the flags that were set as arguments.
-func given(flags *pflag.FlagSet) []string {
-	var args []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed {
-			return
-		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			for _, value := range list.GetSlice() {
-				args = append(args, "--"+f.Name+"="+value)
-			}
-			return
-		}
-		args = append(args, "--"+f.Name+"="+f.Value.String())
-	})
-	return args
 }
 
 // runCommand has the flags of run, for help, completion and mistakes.

@@ -72,11 +72,10 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			o := report.ForCheck.Expecting(want)
 			var wrong error
 			if inPod {
-				judged, closeImage, err := a.inPod(pod)
+				judged, err := a.inPod(pod)
 				if err != nil {
 					return err
 				}
-				defer closeImage()
 				if pod.gpus != "" {
 					judged.GPUs = func(r *report.Report) (chosen []int) {
 						chosen, wrong = selectGPUs(r, pod.gpus)
@@ -143,28 +142,28 @@ func withoutPod(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// inPod returns what is to be judged of the container that this process runs in, and a
-// function that closes its image. Without --image its own files are the image, unless --root
-// names another machine, of which no container is known.
-func (a *app) inPod(o podOptions) (report.Pod, func(), error) {
+// inPod returns what is to be judged of the container that this process runs in. Without
+// --image its own files are the image, unless --root names another machine, of which no
+// container is known. The image stays open.
+func (a *app) inPod(o podOptions) (p report.Pod, err error) {
 	if o.framework != "" {
 		if err := cli.OneOf("for", o.framework, mechanism.Names()...); err != nil {
-			return report.Pod{}, nil, err
+			return p, err
 		}
 	}
 	names := slices.Concat(frameworks.Read(), image.Variables(), mechanism.Variables())
-	p := report.Pod{Variables: environment(names), ReadFile: readNamed, For: o.framework}
+	p = report.Pod{Variables: environment(names), ReadFile: readNamed, For: o.framework}
 	dir := o.image
 	if dir == "" && a.Host.Root == "/" {
 		dir = "/"
 	}
 	if dir == "" {
-		return p, func() {}, nil
+		return p, nil
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return p, nil, fmt.Errorf("--image: %w", err)
+		return p, fmt.Errorf("--image: %w", err)
 	}
 	p.Image, p.Elsewhere = root.FS(), o.image != "" && a.Host.Root != "/"
-	return p, func() { _ = root.Close() }, nil
+	return p, nil
 }

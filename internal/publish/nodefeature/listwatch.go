@@ -59,7 +59,7 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := do(ctx, request(o)).Get()
 			if err != nil {
-				to.failed(ctx, err)
+				to.failed(ctx, err, false)
 			}
 			pace.listed = err == nil
 			return list, err
@@ -72,7 +72,7 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 			w, err := request(o).Watch(ctx)
 			resumes := o.SendInitialEvents == nil
 			if err != nil {
-				to.failed(ctx, err)
+				to.failed(ctx, err, false)
 				if resumes {
 					// After an error that it considers temporary, the reflector pauses and resumes;
 					// an API server that has restarted does not know the version to resume from, so
@@ -125,7 +125,7 @@ func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool
 				return
 			}
 			if event.Type == watch.Error {
-				w.to.broken(ctx, apierrors.FromObject(event.Object))
+				w.to.failed(ctx, apierrors.FromObject(event.Object), true)
 			}
 			select {
 			case to <- event:

@@ -262,7 +262,7 @@ func TestWatched(t *testing.T) {
 	a.must(p, true, c, "APPLY EVENT")
 
 	p.cache.ended()
-	p.cache.failed(t.Context(), apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil))
+	p.cache.failed(t.Context(), apierrors.NewForbidden(v1alpha1.Resource(resource), p.client.name, nil), false)
 	if _, err := p.Publish(t.Context(), c); !errors.Is(err, publish.ErrUnconfirmed) {
 		t.Errorf("error %v", err)
 	}

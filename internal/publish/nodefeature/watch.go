@@ -45,7 +45,7 @@ type objectCache struct {
 	alive  bool      // and has sent the state that the watch starts from
 	since  time.Time // when the last watch ended
 	err    error     // why there is none since then; nil where no request failed
-	breaks int       // watches in a row that ended with an error; see broken
+	breaks int       // watches in a row that ended with an error; see failed
 	cause  publish.Cause
 }
 
@@ -214,37 +214,21 @@ func (c *objectCache) ended() {
 	c.open, c.alive = false, false
 }
 
-// failed notes that a request to list or watch failed, and logs the first failure in a
-// row and those with another cause.
-func (c *objectCache) failed(ctx context.Context, err error) {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		c.broken(ctx, err)
-		return
-	}
+// failed notes that a request to list or watch failed, or a watch with an error that it sent,
+// and logs the first failure in a row and those with another cause. Such a watch, and one that
+// cannot begin since the API server has forgotten the version to start from, is no failure at
+// first: the reflector lists again.
+func (c *objectCache) failed(ctx context.Context, err error, sent bool) {
 	if ctx.Err() != nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fail(err)
-}
-
-// broken notes that a watch ended with an error, or could not begin since the API server has
-// forgotten the version to start from. That is no failure at first: the reflector lists
-// again.
-func (c *objectCache) broken(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
+	if sent || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		if c.breaks++; c.breaks < maxBreaks || c.err != nil {
+			return
+		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.breaks++; c.breaks >= maxBreaks && c.err == nil {
-		c.fail(err)
-	}
-}
-
-// fail is failed. The lock is held.
-func (c *objectCache) fail(err error) {
 	if c.err = err; denied(err) {
 		notify(c.settled)
 	}
