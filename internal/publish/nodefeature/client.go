@@ -90,31 +90,24 @@ func (c *client) object(r rest.Result) (*v1alpha1.NodeFeature, error) {
 	return &got, nil
 }
 
-func (c *client) delete(ctx context.Context) error {
-	return do(ctx, c.request(c.nfd.Delete())).Error()
-}
-
 // apply is a server-side apply: it creates the object where there is none, and takes
 // over fields that others have set.
 func (c *client) apply(ctx context.Context, want *v1alpha1.NodeFeature) (*v1alpha1.NodeFeature, error) {
-	body, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
 	force := true
-	return c.patch(ctx, types.ApplyPatchType, body, &force)
+	return c.patch(ctx, types.ApplyPatchType, want, &force)
 }
 
 // replaceSpec makes the spec as it should be, whatever others have added to it.
 func (c *client) replaceSpec(ctx context.Context, spec *v1alpha1.NodeFeatureSpec) (*v1alpha1.NodeFeature, error) {
-	body, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/spec", "value": spec}}) // "add" replaces, too: RFC 6902, 4.1
+	patch := []any{map[string]any{"op": "add", "path": "/spec", "value": spec}} // "add" replaces, too: RFC 6902, 4.1
+	return c.patch(ctx, types.JSONPatchType, patch, nil)
+}
+
+func (c *client) patch(ctx context.Context, kind types.PatchType, patch any, force *bool) (*v1alpha1.NodeFeature, error) {
+	body, err := json.Marshal(patch)
 	if err != nil {
 		return nil, err
 	}
-	return c.patch(ctx, types.JSONPatchType, body, nil)
-}
-
-func (c *client) patch(ctx context.Context, kind types.PatchType, body []byte, force *bool) (*v1alpha1.NodeFeature, error) {
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}
 	got, err := c.object(do(ctx, c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body)))
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {

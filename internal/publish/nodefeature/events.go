@@ -1,6 +1,7 @@
 package nodefeature
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,10 +52,7 @@ func (p *Publisher) queueEvent(before, after label.Set, at time.Time) {
 	if reason == "" {
 		return
 	}
-	uid := types.UID(p.node) // as the kubelet gives it
-	if p.ownerRef != nil {
-		uid = p.ownerRef.UID
-	}
+	uid := cmp.Or(p.ownerUID, types.UID(p.node)) // the latter as the kubelet gives it
 	when := metav1.NewTime(at)
 	p.events = append(p.events, &corev1.Event{
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},

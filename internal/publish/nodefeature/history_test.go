@@ -125,7 +125,6 @@ func TestDoubtEnds(t *testing.T) {
 // A deletion long after the write casts no doubt on the owner.
 func TestHistory(t *testing.T) {
 	start := time.Unix(1700000000, 0)
-	owner := &metav1.OwnerReference{UID: uid}
 	for _, test := range []struct {
 		name    string
 		after   []time.Duration // the deletions come, each after its write
@@ -140,7 +139,7 @@ func TestHistory(t *testing.T) {
 			var f history
 			now := start
 			for _, d := range test.after {
-				f.wrote("1", owner, now)
+				f.wrote("1", uid, now)
 				if err := f.found(true, now.Add(d/2)); err != nil {
 					t.Error(err)
 				}
@@ -164,7 +163,7 @@ func TestHistory(t *testing.T) {
 func TestRepeated(t *testing.T) {
 	now := time.Unix(1700000000, 0)
 	f := history{doubted: Bound{UID: uid}, since: now}
-	f.wrote("1", nil, now)
+	f.wrote("1", "", now)
 	for _, test := range []struct {
 		after time.Duration
 		want  bool
@@ -173,7 +172,7 @@ func TestRepeated(t *testing.T) {
 			t.Errorf("after %v: %v", test.after, got)
 		}
 	}
-	f.wrote("2", &metav1.OwnerReference{UID: "new"}, now)
+	f.wrote("2", "new", now)
 	if f.repeats(now.Add(time.Minute)) {
 		t.Error("repeats what has an owner")
 	}
@@ -211,7 +210,7 @@ func TestKept(t *testing.T) {
 				t.Error(err)
 			}
 			known.wrote(o)
-			p.history.wrote(o.ResourceVersion, nil, time.Now())
+			p.history.wrote(o.ResourceVersion, "", time.Now())
 			if event != nil {
 				later := next()
 				time.AfterFunc(10*time.Millisecond, func() { _ = event(later) })

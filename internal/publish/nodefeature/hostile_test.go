@@ -64,7 +64,7 @@ func TestWatchEndsAtOnce(t *testing.T) {
 			say(w, http.StatusOK, map[string]any{"type": "ERROR", "object": gone})
 		}, "too old resource version"},
 		{"one event, then the end", func(w http.ResponseWriter, _ *http.Request) {
-			o := object(namespace, Name(node), node, nil, v1alpha1.NodeFeatureSpec{})
+			o := object(namespace, Name(node), node, "", v1alpha1.NodeFeatureSpec{})
 			o.ResourceVersion = "6"
 			say(w, http.StatusOK, map[string]any{"type": "ADDED", "object": o})
 		}, ""},
@@ -163,8 +163,8 @@ func TestAnswerWithoutEnd(t *testing.T) {
 
 // Status 200 with anything but what was written is no success.
 func TestAnswerOfAnother(t *testing.T) {
-	other := object(namespace, "another", node, nil, v1alpha1.NodeFeatureSpec{})
-	bare := object(namespace, Name(node), node, nil, v1alpha1.NodeFeatureSpec{})
+	other := object(namespace, "another", node, "", v1alpha1.NodeFeatureSpec{})
+	bare := object(namespace, Name(node), node, "", v1alpha1.NodeFeatureSpec{})
 	for name, answer := range map[string]any{
 		"nothing": struct{}{}, "a list": list(), "null": nil, "text": "ok", "another object": other, "without labels": bare,
 		"a status": &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess},
@@ -196,7 +196,7 @@ func TestAnswerOfAnother(t *testing.T) {
 
 // What others add to the object is not kept, however much it is.
 func TestForeignMemory(t *testing.T) {
-	o := object(namespace, Name(node), node, nil, func() v1alpha1.NodeFeatureSpec { s, _ := spec(t, small(t, "ready"), nil); return s }())
+	o := object(namespace, Name(node), node, "", func() v1alpha1.NodeFeatureSpec { s, _ := spec(t, small(t, "ready"), nil); return s }())
 	var devices []v1alpha1.InstanceFeature
 	for i := range 6800 {
 		devices = append(devices, *v1alpha1.NewInstanceFeature(map[string]string{

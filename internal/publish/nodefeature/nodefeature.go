@@ -13,7 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -36,7 +36,7 @@ type Publisher struct {
 	cache  *objectCache // nil where the object is not watched
 
 	ownerKnown bool
-	ownerRef   *metav1.OwnerReference
+	ownerUID   types.UID // of the Node; "" for none
 	history    history
 	omitted    []string // of the features, as last logged
 
@@ -191,7 +191,7 @@ var errNotWritten = errors.New("the API server answers with another object than 
 // Remove deletes the object. Where that is not allowed, it is emptied, which removes
 // the labels from the Node too.
 func (p *Publisher) Remove(ctx context.Context) error {
-	err := p.client.delete(ctx)
+	err := do(ctx, p.client.request(p.client.nfd.Delete())).Error()
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

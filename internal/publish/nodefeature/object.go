@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/features"
@@ -23,7 +24,10 @@ const maxSpecSize = 1 << 20
 // managedBy is the usual label that names the creator of an object.
 const managedBy = "app.kubernetes.io/managed-by"
 
-func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1alpha1.NodeFeatureSpec) *v1alpha1.NodeFeature {
+// object is the object of a node, owned by the Node of a UID; "" for none. The owner has no
+// blockOwnerDeletion, which the API server allows only to those who may change the Node's
+// finalizers.
+func object(namespace, name, node string, owner types.UID, spec v1alpha1.NodeFeatureSpec) *v1alpha1.NodeFeature {
 	o := &v1alpha1.NodeFeature{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -32,8 +36,8 @@ func object(namespace, name, node string, owner *metav1.OwnerReference, spec v1a
 		},
 		Spec: spec,
 	}
-	if owner != nil {
-		o.OwnerReferences = []metav1.OwnerReference{*owner}
+	if owner != "" {
+		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: owner}}
 	}
 	return o
 }

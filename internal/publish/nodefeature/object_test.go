@@ -210,7 +210,6 @@ func TestReduced(t *testing.T) {
 
 func TestMatches(t *testing.T) {
 	s, _ := spec(t, small(t, "ready"), nil)
-	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node, UID: uid}
 	for _, test := range []struct {
 		name string
 		edit func(*v1alpha1.NodeFeature)
@@ -229,7 +228,7 @@ func TestMatches(t *testing.T) {
 		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			should := object(namespace, "x", node, owner, s)
+			should := object(namespace, "x", node, uid, s)
 			is := should.DeepCopy()
 			test.edit(is)
 			if got := matches(is, should); got != test.want {

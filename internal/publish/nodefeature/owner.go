@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
@@ -75,35 +74,31 @@ func boundNode(token string) Bound {
 	return bound
 }
 
-// owner returns the reference to the Node with which the object is deleted; nil for
-// none. It has no blockOwnerDeletion, which the API server allows only to those who may
-// change the Node's finalizers. After an error trying again may help.
+// owner returns the UID of the Node with which the object is deleted; "" for none. After an
+// error trying again may help.
 //
 // A Node that is deleted and registered again has another UID, and the garbage
 // collector deletes what belongs to the old one. So the token, which the kubelet
 // renews, is read each time; the Node is read again when the object is gone; and a UID
 // of the token whose objects are deleted is not used until a newer token or the Node
 // itself confirms it (see history).
-func (p *Publisher) owner(ctx context.Context, gone bool) (*metav1.OwnerReference, error) {
+func (p *Publisher) owner(ctx context.Context, gone bool) (types.UID, error) {
 	bound, err := BoundNode(p.token)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	p.history.confirm(bound)
 	uid := bound.UID
 	if bound.Name != p.node || uid == "" || p.history.doubts(uid) {
 		if p.ownerKnown && !gone {
-			return p.ownerRef, nil
+			return p.ownerUID, nil
 		}
 		if uid, err = p.readUID(ctx, bound); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	p.ownerKnown, p.ownerRef = true, nil
-	if uid != "" {
-		p.ownerRef = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: p.node, UID: uid}
-	}
-	return p.ownerRef, nil
+	p.ownerKnown, p.ownerUID = true, uid
+	return uid, nil
 }
 
 // readUID reads the UID of the Node where the token's cannot be used; "" where it may not be
@@ -119,7 +114,7 @@ func (p *Publisher) readUID(ctx context.Context, bound Bound) (types.UID, error)
 	switch {
 	case uid != "" && p.history.doubts(uid):
 		p.history.trust()
-	case bound.UID != "" && p.ownerRef != nil && p.ownerRef.UID == bound.UID:
+	case bound.UID != "" && p.ownerUID == bound.UID:
 		p.log.Warnf("what belongs to the Node with UID %s, which the token names, is deleted each time: was %s registered again? "+
 			"Or did somebody delete the NodeFeature? It is written without that owner until the token is renewed", bound.UID, p.node)
 	case uid == "" && !p.ownerKnown:
@@ -167,11 +162,8 @@ type history struct {
 	since     time.Time // when it was first doubted
 }
 
-func (h *history) wrote(version string, owner *metav1.OwnerReference, now time.Time) {
-	h.written, h.version, h.owner = now, version, ""
-	if owner != nil {
-		h.owner = owner.UID
-	}
+func (h *history) wrote(version string, owner types.UID, now time.Time) {
+	h.written, h.version, h.owner = now, version, owner
 }
 
 // found notes whether the object is there. The error tells, once for each write, that
