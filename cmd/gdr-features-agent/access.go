@@ -41,7 +41,6 @@ func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 	return &rest.Config{Host: file.sender.server.String(), Transport: file, UserAgent: agent}, token, nil
 }
 
-// sender sends requests as a file says.
 type sender struct {
 	http.RoundTripper
 	server *url.URL          // that requests go to; nil for the one that they name
@@ -61,7 +60,6 @@ type reloaded struct {
 	sender sender
 }
 
-// read reads the file, and uses it if it has changed.
 func (r *reloaded) read() error {
 	text, err := os.ReadFile(r.path) //nolint:gosec // the administrator names it
 	if err != nil {
@@ -95,7 +93,6 @@ func (r *reloaded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return now.RoundTripper.RoundTrip(request)
 }
 
-// kubeconfig returns what sends requests as a kubeconfig says.
 func kubeconfig(path string) (sender, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

@@ -129,10 +129,8 @@ func checkStatus(r *report.Report, limit topology.Level) error {
 	return cli.StatusOf(state)
 }
 
-// podOptions are the flags that go with --pod.
 type podOptions struct{ gpus, image, framework string }
 
-// withoutPod is the error for flags that go with --pod, without it.
 func withoutPod(flags *pflag.FlagSet) error {
 	for _, flag := range [...]string{"gpus", "image", "for"} {
 		if flags.Changed(flag) {

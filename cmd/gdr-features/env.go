@@ -92,7 +92,6 @@ error.`,
 	return c
 }
 
-// contradiction is the error for flags that do not go together.
 func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 	switch {
 	case o.check && (o.framework != "" || o.level != "" || o.file != "" || cmd.Flags().Changed("output")):
@@ -114,7 +113,6 @@ func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// listFrameworks prints what --for takes.
 func (a *app) listFrameworks() error {
 	for _, f := range frameworks.All {
 		if _, err := fmt.Fprintf(a.page, "# --for %-15s%s\n", f.Name, f.About); err != nil {
@@ -280,7 +278,6 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	return cli.StatusOf(state)
 }
 
-// environment returns variables of this process.
 func environment(names []string) map[string]string {
 	values := map[string]string{}
 	for _, name := range names {
@@ -291,7 +288,6 @@ func environment(names []string) map[string]string {
 	return values
 }
 
-// given reads what is to be judged.
 func (a *app) given(args []string) ([]frameworks.Environment, error) {
 	given := []frameworks.Environment{{Variables: environment(frameworks.Read())}}
 	if len(args) > 0 {

@@ -24,7 +24,6 @@ import (
 // hookLimit is how long printing labels may take in all: NFD waits for its hooks.
 const hookLimit = 5 * time.Second
 
-// streams are where a run reads and writes.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -37,7 +36,6 @@ type streams struct {
 	now    func() time.Time
 }
 
-// app holds the flags of all commands.
 type app struct {
 	streams
 	machineflags.Flags
@@ -125,7 +123,6 @@ func refuseUnknownShells(c *cobra.Command) {
 	}
 }
 
-// noCommand refuses an unknown command and suggests a known one.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -137,7 +134,6 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("no such command: %q; %s", args[0], hint)
 }
 
-// collect reads the machine that the flags name.
 func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, error) {
 	fs, o, err := a.Machine(snapshot.Open, o)
 	if err != nil {
@@ -149,7 +145,6 @@ func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, er
 	return &r, nil
 }
 
-// warn logs what could not be read.
 func (a *app) warn(r *report.Report) {
 	for _, problem := range sanitize.Errors(r.Problems) {
 		a.log.Warn(problem)

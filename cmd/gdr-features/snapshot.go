@@ -49,7 +49,6 @@ Run it as root: what only root may read (ACS, VPD) is missing otherwise. Results
 	return c
 }
 
-// snapshot reads what every command reads.
 func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	if a.ProbeVerbs {
 		return nil, errors.New("--probe-verbs does not go with snapshot: answers of devices are not included in it")

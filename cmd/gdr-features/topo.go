@@ -84,7 +84,6 @@ not known is left out, and a comment says so.`,
 	return c
 }
 
-// overview prints what a person sees without a command.
 func (a *app) overview(ctx context.Context) error {
 	r, err := a.collect(ctx, report.ForTopo)
 	if err != nil {

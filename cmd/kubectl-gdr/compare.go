@@ -17,7 +17,6 @@ import (
 	"gdr-features/internal/nodes/resourceslice"
 )
 
-// diff compares nodes of one kind with each other.
 func (p *program) diff(cmd *cobra.Command, names []string) error {
 	ctx := cmd.Context()
 	var ofNodes string
@@ -50,7 +49,6 @@ func (p *program) diff(cmd *cobra.Command, names []string) error {
 	return cli.StatusOf(result.Alike())
 }
 
-// slices compares the ResourceSlices of the nodes with the nodes.
 func (p *program) slices(cmd *cobra.Command, names []string) error {
 	ctx := cmd.Context()
 	filter, err := p.filter(names, (*nodes.Filter).Select)

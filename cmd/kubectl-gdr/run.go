@@ -22,7 +22,6 @@ import (
 	"gdr-features/internal/terminal"
 )
 
-// streams are where a run reads and writes.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -162,7 +161,6 @@ func (p *program) filter(names []string, selects func(*nodes.Filter, string) err
 	return f, nil
 }
 
-// style is how the flags want tables.
 func (p *program) style() nodes.Style {
 	return nodes.Style{
 		Now: p.now(), Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders,
@@ -190,7 +188,6 @@ func (p *program) access() (*rest.Config, error) {
 // quiet is how long a list may take before its progress is shown.
 const quiet = time.Second
 
-// progress shows on a terminal how many nodes have been read.
 type progress struct {
 	to    io.Writer
 	now   func() time.Time

@@ -65,7 +65,6 @@ const (
 	problemMemory = 10 * time.Minute
 )
 
-// sample is the machine as it was read at one time.
 type sample struct {
 	report report.Report
 	at     time.Time
@@ -143,14 +142,12 @@ func (a *Agent) loop(ctx context.Context, workers []*worker, rescan <-chan time.
 	}
 }
 
-// poll reads the state of the ports and reports whether it has changed.
 func (a *Agent) poll(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pollEvery)
 	defer cancel()
 	return a.PortsChanged(ctx)
 }
 
-// pause waits until something is due.
 func (a *Agent) pause(ctx context.Context, plan *schedule, last time.Time, rescan <-chan time.Duration) {
 	for {
 		timer := time.NewTimer(plan.next().Sub(a.Now()))
@@ -176,7 +173,6 @@ func (a *Agent) close(ctx context.Context) error {
 	return a.each(func(p publish.Publisher) error { return p.Close(ctx) })
 }
 
-// each calls do with every publisher and joins the errors.
 func (a *Agent) each(do func(publish.Publisher) error) error {
 	var all error
 	for _, p := range a.Publishers {

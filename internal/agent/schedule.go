@@ -29,7 +29,6 @@ type schedule struct {
 	rereadParts          report.Parts
 }
 
-// event takes an event about some parts.
 func (s *schedule) event(parts report.Parts, now time.Time) {
 	if s.eventParts == 0 {
 		s.firstEvent = now
@@ -41,14 +40,12 @@ func (s *schedule) event(parts report.Parts, now time.Time) {
 	}
 }
 
-// readAllBy makes all parts due by a time.
 func (s *schedule) readAllBy(by time.Time) {
 	if by.Before(s.all) {
 		s.all = by
 	}
 }
 
-// next is when something is due.
 func (s *schedule) next() time.Time {
 	next := s.all
 	for _, at := range []time.Time{s.eventDue, s.rereadDue} {

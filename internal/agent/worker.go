@@ -185,7 +185,6 @@ func (w *worker) write(ctx context.Context, reverting bool) {
 	log.Info("published")
 }
 
-// report tells the monitor the result.
 func (w *worker) report(ctx context.Context, wrote bool, err error) {
 	if m := w.agent.Monitor; m != nil && ctx.Err() == nil {
 		m.Published(w.publisher.Name(), wrote, err)

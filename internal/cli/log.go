@@ -134,7 +134,6 @@ func Columns(stream any) int {
 	return width
 }
 
-// isTerminal says whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file handle

@@ -155,7 +155,6 @@ func (f *file) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// setting leaves out the flags that are not settings.
 func setting(flag *pflag.Flag) bool { return flag.Name != "help" }
 
 // value returns a value of the file as the text of a flag of a type. What YAML reads as

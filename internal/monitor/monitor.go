@@ -155,10 +155,8 @@ func (m *Monitor) ready() error {
 // pairLevel is the metric that is served only with Monitor.Pairs.
 const pairLevel = "gdr_pair_level"
 
-// adder adds a series with a value and the values of the metric's labels.
 type adder func(value float64, labels ...string)
 
-// metric is a metric of the machine, with the series that follow from a report.
 type metric struct {
 	name, help string
 	labels     []string
@@ -167,7 +165,6 @@ type metric struct {
 
 func (m *metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.name, m.help, m.labels, nil) }
 
-// metrics holds every metric of the machine.
 var metrics = [...]metric{
 	{"gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when unknown.", nil, func(r *report.Report, add adder) {
 		add(number(r.Verdict.Ready))

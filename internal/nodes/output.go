@@ -71,7 +71,6 @@ func columns(s Style) []Column[Node] {
 	}
 }
 
-// of returns what a label says.
 func of(name string) func(*Node) string {
 	return func(n *Node) string { return n.Labels[name] }
 }
@@ -100,7 +99,6 @@ func products(all []Product) string {
 // all nodes apart.
 const widest = 120
 
-// fit shortens a text to its cell and replaces control characters.
 func fit(text string) string {
 	if runes := []rune(text); len(runes) > widest {
 		text = string(runes[:widest-1]) + "…"

@@ -120,7 +120,6 @@ func compareNames(a, b Name) int {
 
 func nameOf(n *nodes.Node) Name { return Name{n.Name, n.Namespace} }
 
-// compare compares the machines of a kind.
 func (k *kind) compare() Kind {
 	main := &k.machines[0]
 	out := Kind{GPUs: products(main.gpus), NICs: products(main.nics), Differences: []Difference{}, Unknown: map[string]int{}}

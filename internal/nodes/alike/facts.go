@@ -51,7 +51,6 @@ func active(f *nodes.Function) bool { return f.State == "ACTIVE" }
 // roce: only there is an entry of the GID table chosen.
 func roce(f *nodes.Function) bool { return active(f) && f.Link == "Ethernet" }
 
-// labelled returns what a label of a node says.
 func labelled(name string) func(*machine) string {
 	return func(m *machine) string { return m.node.Labels[name] }
 }

@@ -14,14 +14,12 @@ import (
 // of the same function.
 type place string
 
-// machine is a node as it is compared.
 type machine struct {
 	node *nodes.Node
 	// gpus and nics are its GPUs, and the NICs that jobs use, by place, in its order.
 	gpus, nics []device
 }
 
-// device is a GPU or a NIC and where it is.
 type device struct {
 	*nodes.Function
 	place place
@@ -146,7 +144,6 @@ func byPlace(all []device) map[place]device {
 	return at
 }
 
-// counts counts devices by vendor and product.
 func counts(all []device) map[[2]string]int {
 	n := map[[2]string]int{}
 	for _, d := range all {

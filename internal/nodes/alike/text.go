@@ -185,7 +185,6 @@ func (k *Kind) rows(namespaces bool) []row {
 	return rows
 }
 
-// fold makes one row of the differences of a node in one fact.
 func fold(all []Difference) row {
 	r := row{fact: all[0].Fact, job: all[0].Job, here: all[0].here(), most: all[0].most()}
 	if all[0].Rail == whole {

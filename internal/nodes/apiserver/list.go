@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pageLimit is the timeout of a page.
 const pageLimit = time.Minute
 
 // Query is what to list.
@@ -36,7 +35,6 @@ type Query struct {
 	Progress func(int)
 }
 
-// resource is a kind of objects that an API server may have.
 type resource struct {
 	version schema.GroupVersion
 	name    string // "nodefeatures"
@@ -49,7 +47,6 @@ type resource struct {
 	right, source string
 }
 
-// page is a part of a list.
 type page[T any] struct {
 	metav1.ListMeta `json:"metadata"`
 	Items           []T `json:"items"`

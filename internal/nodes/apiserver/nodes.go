@@ -32,7 +32,6 @@ var nodeFeatures = resource{
 	source: "install Node Feature Discovery 0.14 or newer",
 }
 
-// object is the part of a NodeFeature that is shown.
 type object struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -53,7 +52,6 @@ type object struct {
 	} `json:"spec"`
 }
 
-// instances are those of a feature, with attributes T.
 type instances[T any] struct {
 	Elements []struct {
 		Attributes T `json:"attributes"`

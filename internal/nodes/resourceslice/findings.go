@@ -56,12 +56,10 @@ var fixes = [...]fix{
 	{AttributeMissing, ""},
 }
 
-// row is the place of a code in fixes.
 func row(code string) int {
 	return slices.IndexFunc(fixes[:], func(r fix) bool { return r.code == code })
 }
 
-// order compares two codes by their row.
 func order(a, b string) int { return row(a) - row(b) }
 
 func (c *comparison) find() {
@@ -247,7 +245,6 @@ func (c *comparison) instead(way string) string {
 	}
 }
 
-// missing says what to do if an attribute is missing.
 func (c *comparison) missing(attribute string) string {
 	switch attribute {
 	case dradriver.PCIeRoot:

@@ -101,7 +101,6 @@ func Compare(agents []nodes.Node, all []Slice) []Node {
 	return compared
 }
 
-// comparison is the work on one node.
 type comparison struct {
 	Node
 	listed map[string]*listed // by address
@@ -117,7 +116,6 @@ type comparison struct {
 	unusable map[*dradriver.Driver]Finding
 }
 
-// listed is a function that the agent has listed.
 type listed struct {
 	nodes.Function
 	rdma []string // the names of its RDMA devices
@@ -143,7 +141,6 @@ func compare(agent nodes.Node, published []Slice) Node {
 	return c.Node
 }
 
-// list takes over what the agent has listed.
 func (c *comparison) list(h *nodes.Hardware) {
 	for _, f := range h.GPUs {
 		c.listed[f.Address] = &listed{Function: f}

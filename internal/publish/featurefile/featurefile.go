@@ -148,7 +148,6 @@ func (p *Publisher) unchanged(info os.FileInfo) bool {
 	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
 }
 
-// stagingDir is where files are staged.
 func (p *Publisher) stagingDir() string { return filepath.Dir(filepath.Clean(p.dir)) }
 
 // write stages the text and moves it in. Where the parent directory cannot be written, or
@@ -295,7 +294,6 @@ func watchReads(path string) readWatch {
 	return readWatch(fd)
 }
 
-// read reports whether the file has been read since watchReads.
 func (w readWatch) read() bool {
 	var event [unix.SizeofInotifyEvent + unix.NAME_MAX + 1]byte
 	n, err := unix.Read(int(w), event[:])

@@ -33,7 +33,6 @@ func format(labels label.Set, expiry time.Time) string {
 	return text
 }
 
-// file is the content of a feature file.
 type file struct {
 	labels  label.Set
 	expiry  time.Time // of the state labels
@@ -58,7 +57,6 @@ func parse(text string) file {
 	return f
 }
 
-// unexpired returns the labels that have not expired.
 func (f file) unexpired(now time.Time) label.Set {
 	if f.expiry.After(now) {
 		return f.labels

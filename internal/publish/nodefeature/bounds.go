@@ -20,7 +20,6 @@ import (
 // memory. etcd takes objects of 1.5 MiB unless it is told otherwise.
 const maxAnswer = 4 << 20
 
-// errTooLong tells that an answer was cut off.
 var errTooLong = fmt.Errorf("the answer of the API server has more than %d MiB", maxAnswer>>20)
 
 // bounded is a transport whose answers end with errTooLong after maxAnswer. The events of a
@@ -43,7 +42,6 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go close idle connections.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// limited reads until nothing is left of the limit.
 type limited struct {
 	io.ReadCloser
 	left int
@@ -109,7 +107,6 @@ func (s sparing) SupportedMediaTypes() []runtime.SerializerInfo {
 	return []runtime.SerializerInfo{info}
 }
 
-// reducing decodes what is used of an answer.
 type reducing struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
@@ -158,7 +155,6 @@ func reduced(text []byte) []byte {
 	return less
 }
 
-// used is what is used of a NodeFeature.
 type used struct {
 	metav1.TypeMeta
 	Metadata struct {

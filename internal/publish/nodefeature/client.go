@@ -61,7 +61,6 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	return &client{nfd, coreClient, namespace, name}, nil
 }
 
-// request directs a request to the object.
 func (c *client) request(r *rest.Request) *rest.Request {
 	return r.Namespace(c.namespace).Resource(resource).Name(c.name)
 }

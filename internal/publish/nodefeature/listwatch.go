@@ -110,7 +110,6 @@ func newWatching(ctx context.Context, source watch.Interface, to *objectCache, r
 	return w
 }
 
-// pass passes the events on until the watch ends.
 func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool) {
 	defer close(w.passed)
 	defer close(to)

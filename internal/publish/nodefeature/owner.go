@@ -198,7 +198,6 @@ func (h *history) confirm(token Bound) {
 // doubts reports whether objects of an owner are deleted.
 func (h *history) doubts(uid types.UID) bool { return uid != "" && uid == h.doubted.UID }
 
-// trust ends the doubt.
 func (h *history) trust() { h.doubted, h.deletions = Bound{}, 0 }
 
 // repeats reports whether an object is to be written again although it is as it should
