@@ -210,7 +210,7 @@ func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 	switch {
 	case r.PCIRead && len(r.Matrix.GPUs) == 0:
 		result.notes = append(result.notes, "There is no GPU here.")
-	case result.noneHere():
+	case len(r.Matrix.GPUs) > 0 && len(r.GPUsHere()) == 0:
 		result.notes = append(result.notes, fmt.Sprintf("None of the %d GPUs of this machine has a device node in /dev here.", len(r.Matrix.GPUs)))
 	}
 	a.warn(r)
@@ -232,11 +232,6 @@ func (a *assigned) within(limit topology.Level) tristate.State {
 		return tristate.False
 	}
 	return tristate.Unknown
-}
-
-// noneHere reports whether the machine has GPUs, and this process none of them.
-func (a *assigned) noneHere() bool {
-	return len(a.report.Matrix.GPUs) > 0 && len(a.report.GPUsHere()) == 0
 }
 
 // maxGiven is the largest file of variables read, in bytes.

@@ -102,8 +102,8 @@ func (a *app) completeExplain(cmd *cobra.Command, args []string, _ string) ([]st
 	if err != nil {
 		return offers, none
 	}
-	offer := func(name string, about ...string) {
-		offers = append(offers, name+"\t"+strings.TrimSpace(strings.Join(about, " ")))
+	offer := func(name, address, product string) {
+		offers = append(offers, cobra.CompletionWithDesc(name, strings.TrimSpace(address+" "+product)))
 	}
 	if len(args) == 0 {
 		for i, g := range r.Matrix.GPUs {

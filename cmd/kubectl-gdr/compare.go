@@ -19,11 +19,7 @@ import (
 
 func (p *program) diff(cmd *cobra.Command, names []string) error {
 	ctx := cmd.Context()
-	var ofNodes string
-	filter, err := p.filter(names, func(f *nodes.Filter, text string) (err error) {
-		ofNodes, err = f.SelectNodes(text)
-		return err
-	})
+	filter, ofNodes, err := p.filter(names, true)
 	if err != nil {
 		return err
 	}
@@ -51,7 +47,7 @@ func (p *program) diff(cmd *cobra.Command, names []string) error {
 
 func (p *program) slices(cmd *cobra.Command, names []string) error {
 	ctx := cmd.Context()
-	filter, err := p.filter(names, (*nodes.Filter).Select)
+	filter, _, err := p.filter(names, false)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func command(s streams, page io.Writer) *cobra.Command {
 }
 
 func (p *program) nodes(cmd *cobra.Command, names []string) error {
-	filter, err := p.filter(names, (*nodes.Filter).Select)
+	filter, _, err := p.filter(names, false)
 	if err != nil {
 		return err
 	}
@@ -143,22 +143,22 @@ func (p *program) read(ctx context.Context, query apiserver.Query, more func(*re
 	return all, err
 }
 
-// filter returns the filter that the flags describe, with the selector as selects takes
-// it. It checks the flags and the names.
-func (p *program) filter(names []string, selects func(*nodes.Filter, string) error) (*nodes.Filter, error) {
+// filter checks the flags and the names and returns the filter that the flags describe. With
+// others the selector may name other labels of Nodes, and is then returned as nodes.Filter says.
+func (p *program) filter(names []string, others bool) (f *nodes.Filter, ofNodes string, err error) {
 	if err := p.flags.Validate(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, name := range names {
 		if name == "" || name != label.Value(name) {
-			return nil, fmt.Errorf("%q: not a valid node name", name)
+			return nil, "", fmt.Errorf("%q: not a valid node name", name)
 		}
 	}
-	f := &nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
-	if err := selects(f, p.flags.Selector); err != nil {
-		return nil, fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
+	f = &nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
+	if ofNodes, err = f.Select(p.flags.Selector, others); err != nil {
+		err = fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
 	}
-	return f, nil
+	return f, ofNodes, err
 }
 
 func (p *program) style() nodes.Style {

@@ -22,25 +22,23 @@ type Filter struct {
 }
 
 // Select adds a label selector. It may name the published labels with or without their
-// prefix.
-func (f *Filter) Select(text string) error {
-	foreign, err := f.selects(text)
-	if err == nil && foreign != "" {
-		err = fmt.Errorf("the agent publishes no label %s", foreign)
-	}
-	return err
-}
-
-// SelectNodes does the same with a selector that may name other labels of Nodes too. If it
-// does, it is returned with the prefix of the published ones, for the API server to apply to
-// the Nodes; Only is then to be set to the result.
-func (f *Filter) SelectNodes(text string) (ofNodes string, err error) {
-	foreign, err := f.selects(text)
-	if err != nil || foreign == "" {
+// prefix, and with others other labels of Nodes too. If it does, it is not added but returned
+// with all prefixes, for the API server to apply to the Nodes; Only is then to be set to the
+// result.
+func (f *Filter) Select(text string, others bool) (ofNodes string, err error) {
+	selector, err := labels.Parse(strings.ReplaceAll(text, label.DefaultPrefix, ""))
+	if err != nil {
 		return "", err
 	}
-	requirements, _ := f.selector.Requirements()
-	f.selector = nil
+	requirements, _ := selector.Requirements()
+	foreign := slices.IndexFunc(requirements, func(r labels.Requirement) bool { return !label.Ours(r.Key()) })
+	switch {
+	case foreign < 0:
+		f.selector = selector
+		return "", nil
+	case !others:
+		return "", fmt.Errorf("the agent publishes no label %s", requirements[foreign].Key())
+	}
 	all := labels.NewSelector()
 	for _, r := range requirements {
 		key := r.Key()
@@ -54,21 +52,6 @@ func (f *Filter) SelectNodes(text string) (ofNodes string, err error) {
 		all = all.Add(*one)
 	}
 	return all.String(), nil
-}
-
-// selects adds a selector, and returns the first of its labels that the agent does not
-// publish, "" for none.
-func (f *Filter) selects(text string) (foreign string, err error) {
-	if f.selector, err = labels.Parse(strings.ReplaceAll(text, label.DefaultPrefix, "")); err != nil {
-		return "", err
-	}
-	requirements, _ := f.selector.Requirements()
-	for _, r := range requirements {
-		if !label.Ours(r.Key()) {
-			return r.Key(), nil
-		}
-	}
-	return "", nil
 }
 
 // Pick returns the nodes that match the filter.

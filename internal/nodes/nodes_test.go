@@ -114,8 +114,8 @@ func TestFilter(t *testing.T) {
 		{"false", "PeermemNotLoaded", "gdr.level", "c"},
 	} {
 		f := Filter{Ready: test.ready, Reasons: strings.Fields(test.reasons)}
-		if err := f.Select(test.selector); err != nil {
-			t.Fatal(err)
+		if ofNodes, err := f.Select(test.selector, false); ofNodes != "" || err != nil {
+			t.Fatal(ofNodes, err)
 		}
 		var got []string
 		for _, n := range f.Pick(fleet()) {
@@ -126,7 +126,7 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"pool=train", "gdr.level in", "=", "example.com/gdr.level=PIX"} {
-		if err := new(Filter).Select(wrong); err == nil {
+		if _, err := new(Filter).Select(wrong, false); err == nil {
 			t.Errorf("selector %q is no error", wrong)
 		}
 	}
@@ -142,7 +142,7 @@ func TestSelectNodes(t *testing.T) {
 		"!pool," + label.DefaultPrefix + "gdr.gpus>4": label.DefaultPrefix + "gdr.gpus>4,!pool",
 	} {
 		var f Filter
-		got, err := f.SelectNodes(text)
+		got, err := f.Select(text, true)
 		if err != nil || got != want {
 			t.Errorf("%s: %q, error %v; want %q", text, got, err, want)
 		}
@@ -154,7 +154,7 @@ func TestSelectNodes(t *testing.T) {
 			t.Errorf("%s: picked %v", text, picked)
 		}
 	}
-	if _, err := new(Filter).SelectNodes("pool in"); err == nil {
+	if _, err := new(Filter).Select("pool in", true); err == nil {
 		t.Error("a wrong selector is no error")
 	}
 }
