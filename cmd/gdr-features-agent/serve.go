@@ -27,7 +27,8 @@ func (p *program) serve(ctx context.Context, address string, handler http.Handle
 	}
 	places := places{limit: maxConnections, busy: map[net.Conn]bool{}}
 	server := http.Server{
-		Handler: places.answering(handler), ConnContext: withConn, ConnState: places.changed,
+		Handler: places.answering(handler), ConnState: places.changed,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader,
 	}
 	server.SetKeepAlivesEnabled(false) // idle clients must not keep connections from others
@@ -70,12 +71,8 @@ func (p *places) changed(c net.Conn, to http.ConnState) {
 	}
 }
 
+// connKey is the key of a request's connection in its context.
 type connKey struct{}
-
-// withConn is a http.Server's ConnContext.
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
-}
 
 // answering marks the connection of a request while it is being answered.
 func (p *places) answering(next http.Handler) http.Handler {

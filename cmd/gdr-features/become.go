@@ -16,19 +16,8 @@ import (
 	"gdr-features/internal/snapshot"
 )
 
-// nodesCommand and slicesCommand have the flags of nodes, nodes diff and slices, for help,
-// completion and mistakes. kubectl-gdr does the work.
-func (a *app) nodesCommand() *cobra.Command {
-	c := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
-	c.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"))
-	return c
-}
-
-func (a *app) slicesCommand() *cobra.Command {
-	return a.ofCluster(cli.SlicesCommand(&cli.Nodes{}), "slices")
-}
-
-// ofCluster makes kubectl-gdr do the work of a command; words are what it is called there.
+// ofCluster returns nodes, nodes diff or slices, which has its flags for help, completion and
+// mistakes. kubectl-gdr does the work; words are what the command is called there.
 func (a *app) ofCluster(c *cobra.Command, words ...string) *cobra.Command {
 	var machine machineflags.Flags // accepted only to explain why they do not fit
 	machineOnly := pflag.NewFlagSet("", pflag.ContinueOnError)

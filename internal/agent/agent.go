@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/publish"
@@ -101,7 +102,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	rescan := make(chan time.Duration, len(a.Publishers))
 	var workers []*worker
 	for _, p := range a.Publishers {
-		w := newWorker(a, p, rescan)
+		w := &worker{
+			agent: a, publisher: p, samples: make(chan *sample, 1), rescan: rescan,
+			details: details{settle: a.Settle}, backoff: publish.Backoff{},
+			reverts: rate.NewLimiter(rate.Every(10*time.Second), 10),
+		}
 		workers = append(workers, w)
 		all.Go(func() { w.run(ctx) })
 	}

@@ -48,14 +48,6 @@ type worker struct {
 	reverted  time.Time     // last
 }
 
-func newWorker(a *Agent, p publish.Publisher, rescan chan<- time.Duration) *worker {
-	return &worker{
-		agent: a, publisher: p, samples: make(chan *sample, 1), rescan: rescan,
-		details: details{settle: a.Settle}, reverts: rate.NewLimiter(rate.Every(10*time.Second), 10),
-		backoff: publish.Backoff{},
-	}
-}
-
 // offer hands the worker a sample, which replaces one that it has not received yet.
 func (w *worker) offer(s *sample) {
 	select {
@@ -250,8 +242,7 @@ func (d *details) filter(s *sample, labelsChanged bool) (show *report.Report, wa
 }
 
 func sameDetails(a, b *report.Report) bool {
+	sameMTUs := func(a, b verbs.Answer) bool { return a.Device == b.Device && maps.Equal(a.MTUs, b.MTUs) }
 	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix) &&
 		reflect.DeepEqual(features.State(a), features.State(b)) && slices.EqualFunc(a.Asked, b.Asked, sameMTUs)
 }
-
-func sameMTUs(a, b verbs.Answer) bool { return a.Device == b.Device && maps.Equal(a.MTUs, b.MTUs) }

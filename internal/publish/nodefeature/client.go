@@ -73,10 +73,6 @@ func do(ctx context.Context, r *rest.Request) rest.Result {
 	return r.MaxRetries(0).Do(ctx)
 }
 
-func (c *client) get(ctx context.Context) (*v1alpha1.NodeFeature, error) {
-	return c.object(do(ctx, c.request(c.nfd.Get())))
-}
-
 // object decodes the object of the client. Status 200 with any other is an error.
 func (c *client) object(r rest.Result) (*v1alpha1.NodeFeature, error) {
 	var got v1alpha1.NodeFeature
@@ -127,16 +123,12 @@ func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
 	return meta.UID, err
 }
 
-// undeclared reports whether the schema that the API server has for NodeFeatures lacks a field of
-// what was applied. The status of that error is 500.
-func undeclared(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
-}
-
-// denied reports whether an error stays the same until the cluster is changed.
+// denied reports whether an error stays the same until the cluster is changed. That the
+// schema of the API server lacks a field of what was applied has status 500.
 func denied(err error) bool {
-	return undeclared(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
-		apierrors.IsBadRequest(err) || errors.Is(err, errNotWritten) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err) || errors.Is(err, errNotWritten) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		err != nil && strings.Contains(err.Error(), "field not declared in schema")
 }
 
 // classify marks an error with how soon to try again.

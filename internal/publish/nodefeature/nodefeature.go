@@ -104,7 +104,7 @@ func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) 
 			return p.cache.current(), err
 		}
 	}
-	now, err := p.client.get(ctx)
+	now, err := p.client.object(do(ctx, p.client.request(p.client.nfd.Get())))
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no object is not an error
 	}
