@@ -64,12 +64,12 @@ func TestSlices(t *testing.T) {
 		return all
 	}
 	want := []resourceslice.Slice{
-		{Node: "n1", Driver: dradriver.Find("dra.net"), Pool: "p", Generation: 3, Count: 2, Devices: []resourceslice.Device{{Name: "d", Attributes: map[string][]string{
+		{Node: "n1", Driver: dradriver.Find("dra.net"), Pool: resourceslice.Pool{Name: "p", Generation: 3, Count: 2}, Devices: []resourceslice.Device{{Name: "d", Attributes: map[string]resourceslice.Values{
 			"resource.kubernetes.io/pcieRoot": {"pci0000:10"}, "dra.net/number": {"4611686018427387904"}, "dra.net/rdma": {"true"},
 			"dra.net/version": {"pci0000:10"}, "resource.kubernetes.io/numaNode": {"1", "0"}, "dra.net/strings": {"a", "b"},
 			"dra.net/versions": {"1.0.0"}, "dra.net/bools": {"true", "false"},
 		}}}},
-		{Node: "n2", Driver: dradriver.Find("gpu.nvidia.com"), Pool: "p", Generation: 3, Count: 2},
+		{Node: "n2", Driver: dradriver.Find("gpu.nvidia.com"), Pool: resourceslice.Pool{Name: "p", Generation: 3, Count: 2}},
 	}
 	unexported := cmpopts.IgnoreUnexported(resourceslice.Device{})
 	if diff := cmp.Diff(want, ask(Query{Namespace: "gdr", PageSize: 3}), unexported); diff != "" {

@@ -5,7 +5,9 @@
 package resourceslice
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,25 +17,55 @@ import (
 	"gdr-features/internal/show"
 )
 
-// Slice is a ResourceSlice of one node.
+// Slice is a ResourceSlice of one node: what is compared of its spec (k8s.io/api,
+// resource/v1).
 type Slice struct {
-	Node   string
-	Driver *dradriver.Driver
-	// Pool is the pool that it is part of. Only slices of a pool's newest generation count,
-	// and a pool is complete when there are Count of them.
-	Pool              string
-	Generation, Count int64
-	Devices           []Device
+	Node    string            `json:"nodeName"`
+	Driver  *dradriver.Driver `json:"-"`
+	Pool    `json:"pool"`
+	Devices []Device `json:"devices"`
+}
+
+// Pool is the pool that a slice is part of. Only slices of a pool's newest generation count,
+// and a pool is complete when there are Count of them.
+type Pool struct {
+	Name       string `json:"name"`
+	Generation int64  `json:"generation"`
+	Count      int64  `json:"resourceSliceCount"`
 }
 
 // Device is a device of a slice.
 type Device struct {
-	Name string
-	// Attributes are the values, as text, by the attribute's full name. Most have one value.
-	Attributes map[string][]string
+	Name string `json:"name"`
+	// Attributes are by their full names.
+	Attributes map[string]Values `json:"attributes"`
 
 	driver  *dradriver.Driver
 	address string // its PCI address, "" if it has none
+}
+
+// Values are those of an attribute, as text; most have one. The attribute is an object with
+// one key, which says the type: {"int": 1}, or from Kubernetes 1.36 on {"ints": [1, 2]}.
+type Values []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *Values) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // large integers stay as they are
+	var typed map[string]any
+	if err := d.Decode(&typed); err != nil {
+		return err
+	}
+	for _, value := range typed {
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		}
+		for _, one := range list {
+			*v = append(*v, fmt.Sprint(one))
+		}
+	}
+	return nil
 }
 
 // rdma reports whether it is published as a NIC with an RDMA device.
@@ -173,7 +205,7 @@ func (c *comparison) take(published []Slice) {
 	pools := map[pool][]*Slice{}
 	for i := range published {
 		s := &published[i]
-		of := pool{s.Driver, s.Pool}
+		of := pool{s.Driver, s.Name}
 		switch now := pools[of]; {
 		case now == nil, s.Generation > now[0].Generation:
 			pools[of] = []*Slice{s}

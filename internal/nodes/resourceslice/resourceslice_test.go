@@ -37,7 +37,7 @@ func agent(name string) nodes.Node {
 // device has the attributes that a text lists: "resource.kubernetes.io/" is left out before
 // names without a domain, and | separates values.
 func device(name, attributes string) Device {
-	d := Device{Name: name, Attributes: map[string][]string{}}
+	d := Device{Name: name, Attributes: map[string]Values{}}
 	for pair := range strings.FieldsSeq(attributes) {
 		key, value, _ := strings.Cut(pair, "=")
 		if !strings.Contains(key, "/") {
@@ -50,7 +50,7 @@ func device(name, attributes string) Device {
 
 // slice is the only one of its pool.
 func slice(node, driver string, devices ...Device) Slice {
-	return Slice{Node: node, Driver: dradriver.Find(driver), Pool: node, Generation: 1, Count: 1, Devices: devices}
+	return Slice{Node: node, Driver: dradriver.Find(driver), Pool: Pool{node, 1, 1}, Devices: devices}
 }
 
 const (
