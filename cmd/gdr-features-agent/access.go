@@ -17,8 +17,7 @@ import (
 )
 
 // access returns the configuration of a client for the API server, and the token that its
-// requests are sent with. A token or a certificate authority that is replaced in its file is
-// used by later requests.
+// requests are sent with. What is replaced in a file is used by later requests.
 func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 	agent := "gdr-features/" + cli.Version(version)
 	if p.settings.Kubeconfig == "" {
@@ -47,8 +46,7 @@ type sender struct {
 	token  nodefeature.Token // that they are sent with
 }
 
-// reloaded sends each request as a file says at the time: a token, a certificate or a server
-// that is replaced in it is used from the next request on. While the file is not usable, its
+// reloaded sends each request as a file says at the time. While the file is not usable, its
 // last usable content is used.
 type reloaded struct {
 	path string
@@ -106,9 +104,8 @@ func kubeconfig(path string) (sender, error) {
 	return sender{t, server, nodefeature.TokenOf(config)}, err
 }
 
-// transport returns what sends requests as a configuration says, with the certificate
-// authority that is in its file at the time. client-go alone would look at the file every
-// five minutes.
+// transport returns what sends requests as a configuration says, with the certificate authority
+// in its file at the time. client-go alone would look at the file every five minutes.
 func transport(config *rest.Config) (http.RoundTripper, error) {
 	if config.CAFile == "" {
 		return rest.TransportFor(config)

@@ -1,5 +1,4 @@
-// Command gdr-features-agent is the node agent. `gdr-features run` starts it with its own
-// command line.
+// Command gdr-features-agent is the node agent, into which `gdr-features run` turns.
 package main
 
 import (

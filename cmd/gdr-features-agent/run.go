@@ -56,8 +56,7 @@ func (p *program) command() *cobra.Command {
 	return root
 }
 
-// configure adds the settings of the environment and of the file to those of the
-// command line.
+// configure adds the settings of environment and file to those of the command line.
 func (p *program) configure(cmd *cobra.Command) error {
 	f := cmd.Flags()
 	if err := config.FromEnvironment(f, os.LookupEnv); err != nil {

@@ -18,8 +18,7 @@ const (
 	maxHeader      = 8 << 10 // bytes
 )
 
-// serve answers HTTP requests at an address until ctx ends. The error tells that it cannot
-// listen there.
+// serve answers HTTP requests at an address until ctx ends, unless it cannot listen there.
 func (p *program) serve(ctx context.Context, address string, handler http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -62,8 +62,7 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-// become replaces this process with the program of that name in the same directory,
-// and keeps the environment.
+// become replaces this process with the program of that name in the same directory.
 func become(program string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {

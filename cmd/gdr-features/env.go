@@ -154,8 +154,7 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	return cli.StatusOf(state)
 }
 
-// mapText returns a map in a format of --output. A file has no place for notes and variables,
-// which go to standard error.
+// mapText returns a map in a format of --output. What a file cannot hold goes to standard error.
 func (a *app) mapText(format string, here *assigned, some []frameworks.Framework) ([]byte, error) {
 	if format == "json" {
 		d := frameworks.NewDocument(here.Assignment, some)
@@ -312,8 +311,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 	return data, err
 }
 
-// readNamed reads a file that a variable names. Of anything but a regular file, as a FIFO,
-// there may be no end.
+// readNamed reads a file that a variable names. Of others, as of a FIFO, there may be no end.
 func readNamed(name string) ([]byte, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", name)

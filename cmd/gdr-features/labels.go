@@ -40,8 +40,7 @@ on standard error.`,
 	return c
 }
 
-// validPrefix accepts a DNS subdomain and a slash, with which label keys may begin,
-// or nothing.
+// validPrefix accepts what label keys may begin with: a DNS subdomain and a slash, or nothing.
 func validPrefix(prefix string) bool {
 	name, slash := strings.CutSuffix(prefix, "/")
 	return prefix == "" || slash && validDNSName(name)

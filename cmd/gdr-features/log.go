@@ -24,9 +24,8 @@ gdr has the same command without that; it also runs on macOS and Windows.
 	return l.Command("gdr-features", "  gdr-features --root node7 log job.log              # node7: a snapshot of one of its nodes\n")
 }
 
-// because adds to the notes what check knows about the GPUs without GPUDirect RDMA: those of
-// this machine where the log names it, and with --root those of whatever node have the same
-// addresses.
+// because adds what check knows about the GPUs without GPUDirect RDMA: those of this machine
+// where the log names it, and with --root those of any node that have the same addresses.
 func (a *app) because(ctx context.Context, r *joblog.Result) error {
 	node := ""
 	if a.Host.Root == "/" {

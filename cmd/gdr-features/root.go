@@ -153,8 +153,7 @@ func (a *app) warn(r *report.Report) {
 	}
 }
 
-// limitOf returns the level that --level names; topology.Unknown, which is any level,
-// without the flag.
+// limitOf returns the level that --level names; without it topology.Unknown, for any level.
 func limitOf(level string) (topology.Level, error) {
 	if level == "" {
 		return topology.Unknown, nil

@@ -204,8 +204,7 @@ func (g *progress) show(n int) {
 	fmt.Fprint(g.to, "\r"+line)
 }
 
-// clear overwrites the line with spaces: a Windows console may print escape sequences
-// instead of interpreting them.
+// clear overwrites the line with spaces: a Windows console may print escape sequences.
 func (g *progress) clear() {
 	if g.width > 0 {
 		fmt.Fprintf(g.to, "\r%*s\r", g.width, "")

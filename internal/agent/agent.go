@@ -26,8 +26,7 @@ type Agent struct {
 	Publishers []publish.Publisher
 	// Events receives the parts that may have changed; nil without a source of events.
 	Events <-chan report.Parts
-	// PortsChanged reports whether a port has changed its state since the last call; may
-	// be nil.
+	// PortsChanged reports whether a port's state has changed since the last call; may be nil.
 	PortsChanged func(context.Context) bool
 	// Monitor is notified of what happens; may be nil.
 	Monitor Monitor
@@ -50,8 +49,7 @@ type Monitor interface {
 }
 
 const (
-	// pollEvery is how often the state of the ports is read: the kernel sends no event when
-	// a link goes up or down.
+	// pollEvery is how often the state of the ports is read: the kernel sends no event for it.
 	pollEvery = time.Second
 	// shutdownTimeout is how long ending may take.
 	shutdownTimeout = 3 * time.Second
@@ -78,8 +76,7 @@ func (s *sample) reading() nodelabel.Reading {
 	}
 }
 
-// read reads the machine and logs new problems. known has when each problem was last
-// found.
+// read reads the machine and logs new problems. known has when each was last found.
 func (a *Agent) read(ctx context.Context, parts report.Parts, known map[string]time.Time) *sample {
 	start := a.Now()
 	s := &sample{report: a.Collect(ctx, parts), at: a.Now()}
@@ -115,8 +112,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.close(ctx)
 }
 
-// loop reads the parts that are due and gives them to the workers, which ask for the
-// next reading by rescan.
+// loop reads what is due for the workers, which ask for the next reading by rescan.
 func (a *Agent) loop(ctx context.Context, workers []*worker, rescan <-chan time.Duration) {
 	plan := schedule{interval: a.Interval}
 	if a.PortsChanged != nil {

@@ -183,8 +183,7 @@ func (w *worker) report(ctx context.Context, wrote bool, err error) {
 	}
 }
 
-// failed sets the time of the next try, and logs the first failure in a row and those
-// with another cause.
+// failed sets the time of the next try, and logs the first failure in a row and new causes.
 func (w *worker) failed(ctx context.Context, err error) {
 	w.report(ctx, false, err)
 	delay := w.backoff.Next(err)

@@ -99,8 +99,7 @@ func Run(ctx context.Context, c *cobra.Command, args []string, page *terminal.Wr
 	return 1
 }
 
-// oneLine prints an error as one line, without control characters that a server or a
-// file may have put into it.
+// oneLine prints an error as one line, without control characters of a server or a file.
 func oneLine(w io.Writer, err error) {
 	fmt.Fprintf(w, "gdr-features: %s\n", sanitize.Terminal(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }

@@ -21,8 +21,7 @@ type Log struct {
 	// Page is where text goes, Out with lines broken on a terminal.
 	Page io.Writer
 	Now  func() time.Time
-	// Because adds what the machine tells to the notes; nil where none is read. Help is what
-	// the help says of it.
+	// Because adds what the machine tells, which Help says; nil where no machine is read.
 	Because func(context.Context, *joblog.Result) error
 	Help    string
 }

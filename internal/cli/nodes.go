@@ -6,9 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NodesProgram is the program that `gdr-features nodes` and `gdr-features slices` execute in
-// their own place, and that kubectl runs for `kubectl gdr`. It is a program of its own because it also runs
-// on macOS and Windows.
+// NodesProgram is the program that `gdr-features nodes` and `slices` become, and that kubectl
+// runs for `kubectl gdr`: it also runs on macOS and Windows.
 const NodesProgram = "kubectl-gdr"
 
 // Nodes are the flags of the commands nodes, nodes diff and slices; only nodes has Summarize.

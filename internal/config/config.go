@@ -1,5 +1,4 @@
-// Package config has the settings of the node agent: flags, environment variables and
-// a file.
+// Package config has the settings of the node agent: flags, environment and a file.
 package config
 
 import (
@@ -54,8 +53,7 @@ const (
 	longest  = 30 * time.Minute
 )
 
-// Define adds the flags to a set. getenv gives the defaults that Kubernetes'
-// downward API provides.
+// Define adds the flags. getenv gives the defaults of Kubernetes' downward API.
 func (a *Agent) Define(f *pflag.FlagSet, getenv func(string) string) {
 	f.BoolVar(&a.Once, "once", false, "publish once and exit")
 	f.BoolVar(&a.Cleanup, "cleanup", false, "remove what was published and exit")
@@ -97,14 +95,12 @@ func (a *Agent) Validate() error {
 	return nil
 }
 
-// Variable returns the environment variable of a flag: interval is
-// GDR_FEATURES_INTERVAL.
+// Variable returns the variable of a flag: GDR_FEATURES_INTERVAL for interval.
 func Variable(flag string) string {
 	return "GDR_FEATURES_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// FromEnvironment sets the flags that the command line has not set and that have
-// a variable.
+// FromEnvironment sets the flags that have a variable, unless the command line has.
 func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var first error
 	f.VisitAll(func(flag *pflag.Flag) {

@@ -53,8 +53,7 @@ func (o *Single[T]) Read(ctx context.Context, read func() (T, error)) (T, error)
 	return o.Start(read)(ctx)
 }
 
-// Start starts a read as the function of that name does, unless an earlier one is still
-// stuck.
+// Start starts a read as Async does, unless an earlier one is still stuck.
 func (o *Single[T]) Start(read func() (T, error)) func(context.Context) (T, error) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -1,5 +1,4 @@
-// Package monitor reports on the agent and its machine: metrics for Prometheus, and health
-// for the kubelet.
+// Package monitor has metrics of the agent and its machine, and health for the kubelet.
 package monitor
 
 import (
@@ -17,11 +16,9 @@ import (
 	"gdr-features/tristate"
 )
 
-// Monitor collects what its methods report. Its methods may be called from any
-// goroutine.
+// Monitor collects what is reported to its methods, from any goroutine.
 type Monitor struct {
-	// Pairs: serve gdr_pair_level too, one series for each GPU with each NIC. Set it
-	// before the first reading.
+	// Pairs, set before the first reading: serve gdr_pair_level for each GPU with each NIC.
 	Pairs bool
 
 	now      func() time.Time
@@ -102,8 +99,7 @@ func (m *Monitor) Published(publisher string, wrote bool, err error) {
 	delete(m.waiting, publisher)
 }
 
-// Reverted notes that a publication reverted a change by others. Published has counted it as
-// written already.
+// Reverted notes that what Published has counted as written reverted a change by others.
 func (m *Monitor) Reverted(publisher string) { m.publish.WithLabelValues(publisher, reverted).Inc() }
 
 // maxScrapes is how many scrapes are served at the same time, each with up to a megabyte
@@ -224,8 +220,7 @@ func number(s tristate.State) float64 {
 	return map[tristate.State]float64{tristate.True: 1, tristate.False: 0, tristate.Unknown: -1}[s]
 }
 
-// machineCollector makes the metrics of the machine as last read, without series for what
-// is gone.
+// machineCollector makes the metrics of the machine as last read, without what is gone.
 type machineCollector struct{ m *Monitor }
 
 // Describe implements prometheus.Collector.

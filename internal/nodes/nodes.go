@@ -86,8 +86,7 @@ func Sort(all []Node) {
 // Unknown is the state of a fact whose label is absent.
 const Unknown = "unknown"
 
-// state returns a label that is "true" or "false" and Unknown where it is absent;
-// "" on a node without labels.
+// state returns "true", "false" or Unknown by a label; "" on a node without labels.
 func (n *Node) state(name string) string {
 	switch value := n.Labels[name]; {
 	case len(n.Labels) == 0:

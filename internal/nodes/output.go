@@ -95,8 +95,7 @@ func products(all []Product) string {
 	return strings.Join(parts, ", ")
 }
 
-// widest is how many characters a cell may have: a longer one would push the columns of
-// all nodes apart.
+// widest is how many characters a cell may have, so that columns are not pushed apart.
 const widest = 120
 
 func fit(text string) string {

@@ -31,8 +31,7 @@ type Content struct {
 type Publisher interface {
 	// Name is a word for logs and metrics.
 	Name() string
-	// Last returns the labels that are published now, without prefix; none where
-	// nothing is published.
+	// Last returns the labels that are published now, without prefix; none for nothing.
 	Last(context.Context) (label.Set, error)
 	// Publish makes what is published match the content, and does nothing if it does
 	// already. The error is ErrUnconfirmed, or says why publishing failed.
@@ -55,8 +54,7 @@ var ErrUnconfirmed = errors.New("what is published cannot be confirmed now")
 const (
 	// retryLimit is short, to recover soon after an outage.
 	retryLimit = 2 * time.Second
-	// overloadLimit is long enough for the server to answer any number of nodes that
-	// try again.
+	// overloadLimit lets the server answer any number of nodes that try again.
 	overloadLimit = 30 * time.Second
 	// denialLimit is for what an administrator has to allow first: thousands of nodes
 	// that try every few seconds would be a useless load.
@@ -110,9 +108,8 @@ type Cause struct {
 	logged time.Time
 }
 
-// News reports whether a failure is to be logged: it is the first, or its cause is not
-// the one logged last. URLs and numbers are ignored: each try has another port, time
-// or version in its text.
+// News reports whether a failure is to be logged: it is the first, or has another cause than
+// the one logged last. URLs and numbers, such as ports and times, are ignored.
 func (c *Cause) News(err error, now time.Time) bool {
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		err = request.Err

@@ -24,8 +24,7 @@ type Event struct {
 	Path string
 }
 
-// Lost reports that events did not fit into the socket buffer: anything may have
-// happened.
+// Lost: events did not fit into the socket buffer, so that anything may have happened.
 var Lost = Event{Action: "lost"}
 
 const (
@@ -36,8 +35,7 @@ const (
 )
 
 // Parse reads a message: "action@path", then "KEY=value", each ended by a zero byte
-// (Documentation/core-api/kobject.rst). ok is false for anything else, such as the messages
-// of udev.
+// (Documentation/core-api/kobject.rst). ok is false for others, such as those of udev.
 func Parse(message []byte) (e Event, ok bool) {
 	head, rest, _ := strings.Cut(string(message), "\x00")
 	if e.Action, e.Path, ok = strings.Cut(head, "@"); !ok || e.Action == "" {

@@ -15,8 +15,7 @@ func DefineExpect(f *pflag.FlagSet, path *string) {
 	f.StringVar(path, "expect", "", "YAML file with what is expected of each type of machine, see docs/expect.md")
 }
 
-// ExpectOnce reads a file of expectations once, for the options of a report. No path
-// gives nil.
+// ExpectOnce reads a file of expectations, for the options of a report. No path gives nil.
 func ExpectOnce(path string) (func() (*expect.File, error), error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // no file is no error

@@ -24,8 +24,7 @@ import (
 	"gdr-features/topology/nccl"
 )
 
-// ReadLimit is how long reading a machine may take. What has not been read by then is
-// unknown.
+// ReadLimit is how long reading a machine may take. What has not been read then is unknown.
 const ReadLimit = 4 * time.Second
 
 var (
@@ -62,8 +61,7 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
 }
 
-// FileFlags say where the files of this machine are; ReportFlags are these and the flags that
-// say how to judge it.
+// FileFlags say where this machine's files are, ReportFlags also how to judge it.
 var (
 	FileFlags   = []string{"sysfs", "procfs"}
 	ReportFlags = append(slices.Clone(FileFlags), "topology-file", "nic-families", "nic-exclude", "probe-verbs", "expect")
@@ -169,10 +167,9 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// AgentProgram is the program that `gdr-features run` executes in its own place, from
-// the directory of gdr-features. In one binary, client-go would raise the CPU time
-// of every command to five times that of a bare C program; the bound is four (make
-// bench).
+// AgentProgram is the program that `gdr-features run` becomes. In one binary, client-go would
+// raise the CPU time of every command to five times that of a bare C program; the bound is
+// four (make bench).
 const AgentProgram = "gdr-features-agent"
 
 // RunCommand is the command run with its flags and help, but without its action.

@@ -34,11 +34,9 @@ type Name struct {
 // Names are those of nodes, in JSON without namespaces.
 type Names []Name
 
-// Kind are nodes with the same GPUs and NICs at the same places, but for devices that are
-// missing on some.
+// Kind are nodes with the same GPUs and NICs at the same places; some may lack devices.
 type Kind struct {
-	// GPUs and NICs are the products of most nodes. Of the NICs only those count that jobs
-	// use.
+	// GPUs and NICs are the products of most nodes. Only NICs that jobs use count.
 	GPUs  []nodes.Product `json:"gpus"`
 	NICs  []nodes.Product `json:"nics"`
 	Nodes Names           `json:"nodes"`
@@ -52,8 +50,7 @@ type Kind struct {
 // Difference is a fact in which a node differs from the majority of its kind.
 type Difference struct {
 	Name
-	// Fact is "active MTU", and Key the same for programs, "mtu". Job: a job needs it alike
-	// on all nodes of its ranks.
+	// Fact is "active MTU", and Key the same for programs, "mtu". Job: see fact.
 	Fact string `json:"-"`
 	Key  string `json:"fact"`
 	Job  bool   `json:"job"`
@@ -70,8 +67,7 @@ type Difference struct {
 	Of   int `json:"of"`
 }
 
-// Rail is the number of a NIC among those that jobs use; whole, in JSON null, is the node
-// as a whole.
+// Rail is the number of a NIC among those that jobs use; whole is null in JSON.
 type Rail int
 
 const whole Rail = -1
@@ -140,8 +136,7 @@ func (k *kind) compare() Kind {
 	return out
 }
 
-// compareFact returns the differences in a fact, by node, and of how many nodes it is not
-// known.
+// compareFact returns the differences in a fact by node, and how many do not know it.
 func (k *kind) compareFact(f *fact, aligned []map[Rail]device) (found []Difference, unknown int) {
 	main := &k.machines[0]
 	first, last := whole, whole
@@ -214,8 +209,7 @@ func majority(values []string) (most string, with, of int) {
 	return most, with, of
 }
 
-// changes says which devices are missing or more than in the list of the kind, as far as their
-// places tell.
+// changes says which devices are missing or more than most have, as far as places tell.
 func changes(here, most []device) string {
 	if common(here, byPlace(most)) == 0 {
 		return ""

@@ -10,8 +10,7 @@ import (
 	"gdr-features/internal/nodes"
 )
 
-// place is where a NIC or a GPU is: its address, and "/1" and so on for further RDMA devices
-// of the same function.
+// place is the address of a NIC or a GPU, with "/1" and so on for its further RDMA devices.
 type place string
 
 type machine struct {
@@ -58,17 +57,15 @@ func (m *machine) layout() string {
 	return text.String()
 }
 
-// kind are machines that are compared with each other. The first has the layout that most
-// of them have.
+// kind are machines that are compared. The first has the layout that most of them have.
 type kind struct {
 	machines []machine
 	// Those of the first one by their places.
 	gpus, nics map[place]device
 }
 
-// kindsOf groups machines by layout: which GPUs and NICs are at which addresses. A layout
-// that few have is of the kind of one that more have, if it is that one with devices missing,
-// added or replaced.
+// kindsOf groups machines by layout. One that few have is of the kind of another that more
+// have, if it is that one with devices missing, added or replaced.
 func kindsOf(all []machine) []kind {
 	layouts := map[string][]machine{}
 	for _, m := range all {
@@ -152,9 +149,8 @@ func counts(all []device) map[[2]string]int {
 	return n
 }
 
-// align returns the devices of a list by their index in another list, that of the kind: by
-// place; where no place is the same, one after the other if there are as many, and otherwise
-// by name.
+// align returns the devices of a list by their index in that of the kind: by place; where no
+// place is the same, one after the other if there are as many, and otherwise by name.
 func align(all, as []device) map[Rail]device {
 	of := make(map[Rail]device, len(all))
 	same := func(d, other device) bool { return d.place == other.place }

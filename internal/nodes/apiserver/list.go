@@ -1,5 +1,4 @@
-// Package apiserver reads from an API server what the agents and the DRA drivers of a
-// fleet have published.
+// Package apiserver reads what agents and DRA drivers have published in an API server.
 package apiserver
 
 import (
@@ -30,8 +29,7 @@ type Query struct {
 	Hardware, Levels bool
 	// PageSize is how many objects are asked for at a time, 0 for all at once.
 	PageSize int
-	// Progress, if not nil, is called after each page with the number of objects read
-	// so far.
+	// Progress is called after each page with how many objects have been read; may be nil.
 	Progress func(int)
 }
 

@@ -21,8 +21,7 @@ const (
 	nodeName = "nfd.node.kubernetes.io/node-name"
 	// ours selects the objects of our agents among all NodeFeatures.
 	ours = "app.kubernetes.io/managed-by=" + manager
-	// mostNames is how many nodes are selected by name: more would make the URL too
-	// long.
+	// mostNames is how many nodes are selected by name: the URL must not be too long.
 	mostNames = 100
 )
 
@@ -181,8 +180,7 @@ var coreNodes = resource{
 	source: "is this a Kubernetes API server?",
 }
 
-// NamesOf returns the names of the Nodes that a label selector selects. An error says what
-// to do.
+// NamesOf returns the names of the Nodes that a selector selects. An error says what to do.
 func NamesOf(ctx context.Context, config *rest.Config, selector string, pageSize int) (map[string]bool, error) {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: int64(pageSize)}
 	type node struct {

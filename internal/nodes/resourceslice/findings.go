@@ -165,8 +165,7 @@ func (c *comparison) listedFor(d *dradriver.Driver) (addresses []string) {
 	return addresses
 }
 
-// expected is what a driver should publish of a listed function: the values of which it
-// publishes one.
+// expected are the values of which a driver should publish one of a listed function.
 type expected struct {
 	attribute string
 	values    []string
@@ -184,8 +183,7 @@ func (l *listed) expected(d *Device) []expected {
 	return slices.DeleteFunc(all, func(e expected) bool { return e.attribute == "" || len(e.values) == 0 || e.values[0] == "" })
 }
 
-// findAttributes looks for attributes that are missing or differ, and makes one finding of all
-// devices of a driver.
+// findAttributes looks for attributes that are missing or differ, for each driver in one finding.
 func (c *comparison) findAttributes() {
 	var all []*Finding
 	add := func(code string, d *Device, attribute, device, text string) {
@@ -227,8 +225,7 @@ func (c *comparison) findAttributes() {
 	}
 }
 
-// instead says by what to claim if not by one attribute: by the other one if that serves every
-// GPU, or else by address.
+// instead says by what to claim: by the other attribute if that serves every GPU, or by address.
 func (c *comparison) instead(way string) string {
 	other := byRoot
 	if way == byRoot {

@@ -20,14 +20,11 @@ var ways = [...]string{byRoot, byNUMA, byAddress}
 
 // Match tells what claims of a GPU and a NIC can get in one of the ways.
 type Match struct {
-	// GPUs is how many GPUs have any NIC with the same attribute; by address, how many have
-	// their nearest NIC published.
+	// GPUs is how many have a NIC with the same attribute; by address, their nearest NIC.
 	GPUs int `json:"gpus"`
-	// Pairs is how many such pairs there can be at the same time, since a NIC is given to one
-	// claim.
+	// Pairs is how many of them can have such a NIC of their own at the same time.
 	Pairs int `json:"pairs"`
-	// Level is the farthest level that such a pair can have, "" if there is no pair or a level is
-	// not known.
+	// Level is the farthest that such a pair can have; "" for no pair, or if one is not known.
 	Level string `json:"level"`
 }
 

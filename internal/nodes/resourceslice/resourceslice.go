@@ -1,7 +1,6 @@
-// Package resourceslice compares what DRA drivers have published of the GPUs and NICs of a
-// cluster with what the agents of its nodes have found: which attributes are missing or
-// differ, and how many GPUs a claim can match with a NIC. It is pure; package apiserver reads
-// both.
+// Package resourceslice compares what DRA drivers have published of GPUs and NICs with what the
+// agents have found: which attributes are missing or differ, and how many GPUs a claim can
+// match with a NIC. It is pure; package apiserver reads both.
 package resourceslice
 
 import (
@@ -17,8 +16,7 @@ import (
 	"gdr-features/internal/show"
 )
 
-// Slice is a ResourceSlice of one node: what is compared of its spec (k8s.io/api,
-// resource/v1).
+// Slice is what is compared of a ResourceSlice of one node (k8s.io/api, resource/v1).
 type Slice struct {
 	Node    string            `json:"nodeName"`
 	Driver  *dradriver.Driver `json:"-"`
@@ -259,8 +257,7 @@ func (c *comparison) add(driver *dradriver.Driver, d *Device) {
 	c.devices = append(c.devices, d)
 }
 
-// functions picks one device of each function: a GPU may be published as such and in parts,
-// and a NIC by two drivers.
+// functions picks one device of each function, which may also be published in parts or twice.
 func (c *comparison) functions() {
 	seen := map[string]bool{}
 	for _, d := range c.devices {

@@ -1,5 +1,4 @@
-// Package featurefile publishes labels as a feature file, which the nfd-worker of the
-// node reads.
+// Package featurefile publishes labels as a feature file, which nfd-worker reads.
 package featurefile
 
 import (

@@ -22,8 +22,7 @@ const maxAnswer = 4 << 20
 
 var errTooLong = fmt.Errorf("the answer of the API server has more than %d MiB", maxAnswer>>20)
 
-// bounded is a transport whose answers end with errTooLong after maxAnswer. The events of a
-// watch are bounded one by one.
+// bounded ends answers, and each event of a watch, with errTooLong after maxAnswer.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -59,8 +58,7 @@ func (l *limited) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// events reads the events of a watch one by one. Each is reduced to what is used of it before
-// anything else holds it.
+// events reads those of a watch one by one, each reduced before anything else holds it.
 type events struct {
 	limited
 	source io.Reader // of events: limited, after what has been read of it already
@@ -118,9 +116,8 @@ func (r reducing) Decode(text []byte, defaults *schema.GroupVersionKind, into ru
 // added to it, which is not kept: it may be more than the memory is to hold.
 const others = "others"
 
-// reduced reduces a NodeFeature, a list of them or an event with one to what is used of it,
-// which leaves out the managed fields and what others have added. Any other text is returned
-// as it is.
+// reduced leaves out managed fields and what others have added of a NodeFeature, a list of them
+// or an event with one. Any other text is returned as it is.
 func reduced(text []byte) []byte {
 	var whole struct {
 		metav1.TypeMeta
@@ -206,8 +203,7 @@ func (o *ours) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// isOurs reports whether a key of labels, annotations or features is one that we write or
-// that a watch needs.
+// isOurs reports whether a key is one that we write or that a watch needs.
 func isOurs(key string) bool {
 	if name, ok := strings.CutPrefix(key, label.DefaultPrefix); ok {
 		return label.Ours(name)

@@ -44,9 +44,8 @@ func readyChange(before, after label.Set) (kind, reason, message string) {
 	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why
 }
 
-// queueEvent queues an event about the Node if a publication has changed readiness. Events
-// about objects without namespace belong to namespace default, where `kubectl describe node`
-// looks for them.
+// queueEvent queues an event if a publication has changed readiness. Events about objects
+// without namespace belong to default, where `kubectl describe node` looks for them.
 func (p *Publisher) queueEvent(before, after label.Set, at time.Time) {
 	kind, reason, message := readyChange(before, after)
 	if reason == "" {

@@ -47,8 +47,7 @@ func (p *pace) next(ctx context.Context) error {
 	return nil
 }
 
-// listWatch lists and watches the one object and reports success and failure to the
-// cache.
+// listWatch lists and watches the one object, and tells the cache how that goes.
 func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()

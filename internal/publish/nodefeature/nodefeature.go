@@ -1,5 +1,4 @@
-// Package nodefeature publishes labels as a NodeFeature object, from which nfd-master
-// makes labels of the Node.
+// Package nodefeature publishes labels as a NodeFeature, of which nfd-master labels the Node.
 package nodefeature
 
 import (
@@ -95,8 +94,7 @@ func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
 	return maps.Clone(p.published), nil
 }
 
-// current returns the object as it is, nil for none: from the watch, or read where it is
-// not watched.
+// current returns the object, nil for none: from the watch, or read where there is none.
 func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) {
 	if p.cache != nil {
 		known, err := p.cache.await(ctx)
@@ -111,10 +109,9 @@ func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) 
 	return now, classify(err)
 }
 
-// Publish writes the object if it is not as it should be. A node without labels gets
-// no object, and an existing one is emptied. The error is publish.ErrUnconfirmed
-// where nothing is to be written, as far as is known, but the object is not watched
-// now.
+// Publish writes the object if it is not as it should be. A node without labels gets no object,
+// and an existing one is emptied. The error is publish.ErrUnconfirmed where nothing is to be
+// written, as far as is known, but the object is not watched now.
 func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool, err error) {
 	now, err := p.current(ctx)
 	if err != nil {
@@ -188,8 +185,7 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 // for example an admission webhook.
 var errNotWritten = errors.New("the API server answers with another object than what was written")
 
-// Remove deletes the object. Where that is not allowed, it is emptied, which removes
-// the labels from the Node too.
+// Remove deletes the object, or empties it where that is not allowed: no labels stay.
 func (p *Publisher) Remove(ctx context.Context) error {
 	err := do(ctx, p.client.request(p.client.nfd.Delete())).Error()
 	switch {

@@ -42,8 +42,7 @@ func object(namespace, name, node string, owner types.UID, spec v1alpha1.NodeFea
 	return o
 }
 
-// matches reports whether the object is as it should be. Additional labels and owners
-// do not matter.
+// matches reports whether the object is as it should be, but for more labels and owners.
 func matches(is, should *v1alpha1.NodeFeature) bool {
 	for key, value := range should.Labels {
 		if is.Labels[key] != value {

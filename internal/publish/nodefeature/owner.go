@@ -17,12 +17,10 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// Token returns the token that requests are sent with now; "" for none. The error tells
-// that its file cannot be read.
+// Token returns the token that requests are sent with now, "" for none, if it can be read.
 type Token func() (string, error)
 
-// TokenOf returns the token of a configuration. Its file, which the kubelet renews, is read
-// each time.
+// TokenOf returns that of a configuration. Its file, which the kubelet renews, is read each time.
 func TokenOf(config *rest.Config) Token {
 	return func() (string, error) {
 		if config.BearerTokenFile == "" {
@@ -41,21 +39,18 @@ func TokenOf(config *rest.Config) Token {
 type Bound struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
-	// Issued is when the token was made, in seconds since 1970 by the API server's clock; 0
-	// where it does not say.
+	// Issued is in seconds since 1970 by the API server's clock; 0 where the token lacks it.
 	Issued float64 `json:"-"`
 }
 
-// BoundNode reads the node claim of the token (KEP-4193, in the token of every Pod since
-// Kubernetes 1.30). It leaves the signature to the API server. The error is that of the
-// token.
+// BoundNode reads the node claim of the token (KEP-4193, in that of every Pod since Kubernetes
+// 1.30). It leaves the signature to the API server. The error is that of the token.
 func BoundNode(token Token) (Bound, error) {
 	text, err := token()
 	return boundNode(text), err
 }
 
-// boundNode reads the claim "kubernetes.io".node of a JSON web token; none where the
-// text is not one.
+// boundNode reads the claim "kubernetes.io".node; none where the text is no JSON web token.
 func boundNode(token string) Bound {
 	var claims struct {
 		Issued     any `json:"iat"`
@@ -101,8 +96,7 @@ func (p *Publisher) owner(ctx context.Context, gone bool) (types.UID, error) {
 	return uid, nil
 }
 
-// readUID reads the UID of the Node where the token's cannot be used; "" where it may not be
-// read.
+// readUID reads the UID of the Node where the token's is of no use; "" where it may not.
 func (p *Publisher) readUID(ctx context.Context, bound Bound) (types.UID, error) {
 	uid, err := p.client.nodeUID(ctx, p.node)
 	switch {
@@ -127,9 +121,8 @@ const (
 	// keptFor is how long an object that was deleted and written again must stay
 	// before it counts as published. The garbage collector needs milliseconds.
 	keptFor = 2 * time.Second
-	// deletedSoon is how long after a write a deletion counts as an answer to it. It is
-	// longer than the default interval, at which an object is read that cannot be
-	// watched.
+	// deletedSoon is how long after a write a deletion counts as an answer to it: longer than
+	// the default interval, at which an object is read that cannot be watched.
 	deletedSoon = 90 * time.Second
 	// deletionsForDoubt is how many objects in a row must be deleted soon after they
 	// were written before their owner is doubted.

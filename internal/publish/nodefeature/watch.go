@@ -16,9 +16,8 @@ import (
 	"gdr-features/internal/publish"
 )
 
-// unwatchedLimit is how long the object may go unwatched before it is read each time,
-// where watching is denied, or before this counts as a failure to publish, where the
-// API server does not answer.
+// unwatchedLimit is how long the object may go unwatched before it is read each time, where
+// watching is denied, or this counts as a failure to publish, where there is no answer.
 const unwatchedLimit = time.Minute
 
 // maxBreaks is how many watches in a row may end with an error before this is a failure.
@@ -27,9 +26,8 @@ const maxBreaks = 3
 // errNoWatch is the reason where the API server gave none.
 var errNoWatch = errors.New("the API server does not answer the watch")
 
-// objectCache holds the newest known state of the object, from watching it and from
-// the answers to our own writes, and knows whether the watch is alive. It is the store
-// of a cache.Reflector.
+// objectCache is the store of a cache.Reflector. It holds the newest known state of the object,
+// also from answers to our own writes, and knows whether the watch is alive.
 type objectCache struct {
 	now     func() time.Time
 	log     logrus.FieldLogger
@@ -61,8 +59,7 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// current returns the object, which is shared and must not be changed, or nil for
-// none.
+// current returns the object, which is shared and must not be changed; nil for none.
 func (c *objectCache) current() *v1alpha1.NodeFeature {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +117,7 @@ func (c *objectCache) failure() error {
 	return fmt.Errorf("the NodeFeature has not been watched for %v: %w", age, cmp.Or(c.err, errNoWatch))
 }
 
-// wrote notes the answer to a write of our own. It may come after the event that the
-// object was deleted again.
+// wrote notes the answer to a write of our own, which may come after that it was deleted.
 func (c *objectCache) wrote(o *v1alpha1.NodeFeature) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
