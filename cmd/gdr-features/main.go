@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/term"
-
 	"gdr-features/internal/cli"
 )
 
@@ -23,7 +21,7 @@ func main() {
 	runtime.GOMAXPROCS(1)
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: term.IsTerminal(int(os.Stdout.Fd())), //nolint:gosec // a file handle
+		terminal: cli.IsTerminal(os.Stdout),
 		columns:  cli.Columns(os.Stdout),
 		exit:     os.Exit,
 		become:   become,

@@ -9,8 +9,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"golang.org/x/term"
-
 	"gdr-features/internal/cli"
 )
 
@@ -25,7 +23,7 @@ func main() {
 	debug.SetMemoryLimit(memory)
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: term.IsTerminal(int(os.Stderr.Fd())), //nolint:gosec // a file handle
+		terminal: cli.IsTerminal(os.Stderr),
 		columns:  cli.Columns(os.Stdout),
 		now:      time.Now,
 	}))

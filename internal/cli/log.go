@@ -83,7 +83,7 @@ func (a *Log) read(args []string) (*joblog.Result, error) {
 			size = info.Size()
 		}
 		in = file
-	} else if isTerminal(a.In) && len(args) == 0 {
+	} else if IsTerminal(a.In) && len(args) == 0 {
 		return nil, errors.New("name the file of a log, or pipe one in; - reads what is typed")
 	}
 	progress, done := a.progress(size)
@@ -99,7 +99,7 @@ func (a *Log) read(args []string) (*joblog.Result, error) {
 // progress returns a function that shows on a terminal how much of a log was read, once a
 // second, and one that takes the line away.
 func (a *Log) progress(size int64) (show func(read int64), done func()) {
-	if !isTerminal(a.Err) {
+	if !IsTerminal(a.Err) {
 		return func(int64) {}, func() {}
 	}
 	const wipe, mega = "\r\x1b[K", 1 << 20
@@ -133,7 +133,8 @@ func Columns(stream any) int {
 	return width
 }
 
-func isTerminal(stream any) bool {
+// IsTerminal says whether a stream is a terminal.
+func IsTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file handle
 }

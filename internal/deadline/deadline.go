@@ -43,9 +43,7 @@ func Async[T any](read func() (T, error)) func(context.Context) (T, error) {
 // one goroutine behind. (x/sync/singleflight would give a later caller the stuck
 // read's result, which is old by then.) The zero value is ready. Its methods may not
 // be called from two goroutines at the same time.
-type Single[T any] struct {
-	stuck func(context.Context) (T, error)
-}
+type Single[T any] struct{ last chan struct{} } // closed when the last read has ended
 
 // Read runs a read and waits for its result. It gives ErrTimeout when ctx ends first,
 // or when an earlier read is still stuck.
@@ -55,21 +53,17 @@ func (o *Single[T]) Read(ctx context.Context, read func() (T, error)) (T, error)
 
 // Start starts a read as Async does, unless an earlier one is still stuck.
 func (o *Single[T]) Start(read func() (T, error)) func(context.Context) (T, error) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	if o.stuck != nil {
-		if _, err := o.stuck(now); err == ErrTimeout { //nolint:errorlint // not an ErrTimeout that the read itself gave
+	ended := make(chan struct{})
+	if o.last != nil {
+		select {
+		case <-o.last:
+		default:
 			return func(context.Context) (none T, err error) { return none, ErrTimeout }
 		}
-		o.stuck = nil // its result is old
 	}
-	wait := Async(read)
-	return func(ctx context.Context) (T, error) {
-		value, err := wait(ctx)
-		o.stuck = nil
-		if err == ErrTimeout { //nolint:errorlint // as above
-			o.stuck = wait
-		}
-		return value, err
-	}
+	o.last = ended
+	return Async(func() (T, error) {
+		defer close(ended)
+		return read()
+	})
 }
