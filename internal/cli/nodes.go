@@ -24,7 +24,7 @@ type Nodes struct {
 
 // NodesCommand is the command nodes with its flags and help, but without its action.
 func NodesCommand(o *Nodes) *cobra.Command {
-	c := &cobra.Command{
+	c := o.define(&cobra.Command{
 		Use:   "nodes [NODE...]",
 		Short: "Show the nodes of a cluster, one line each, and why some are not ready",
 		Long: `nodes shows what the agents of a cluster have published, one line a node, followed by
@@ -47,16 +47,14 @@ also when a NODE has published nothing.`,
   kubectl gdr -l 'gdr.level in (PIX, PXB)' -o wide
   kubectl gdr -o json | jq -r '.nodes[] | select(.ready != "true") | .node'
   gdr-features nodes --summary`,
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	o.define(c, "print neither headings nor summary, for scripts")
+	}, "print neither headings nor summary, for scripts")
 	c.Flags().BoolVar(&o.Summarize, "summary", false, "print only the summary")
 	return c
 }
 
 // SlicesCommand is the command slices with its flags and help, but without its action.
 func SlicesCommand(o *Nodes) *cobra.Command {
-	c := &cobra.Command{
+	return o.define(&cobra.Command{
 		Use:   "slices [NODE...]",
 		Short: "Compare what DRA drivers publish with the nodes, one line each",
 		Long: `slices reads the ResourceSlices that DRA drivers of GPUs (gpu.nvidia.com,
@@ -77,15 +75,12 @@ also when a NODE has published nothing.`,
   kubectl gdr slices -l gdr.align=none -o wide     # nodes on which only claims by address work
   kubectl gdr slices -o json | jq -r '.nodes[] | select(.findings != []) | .node'
   gdr-features slices hgx-1 --no-headers`,
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	o.define(c, "print neither headings nor findings, for scripts")
-	return c
+	}, "print neither headings nor findings, for scripts")
 }
 
 // DiffCommand is the command nodes diff with its flags and help, but without its action.
 func DiffCommand(o *Nodes) *cobra.Command {
-	c := &cobra.Command{
+	c := o.define(&cobra.Command{
 		Use:   "diff [NODE...]",
 		Short: "Show which nodes of a kind are not alike, and in what",
 		Long: `diff compares nodes of one kind: those with the same GPUs and NICs at the same
@@ -114,15 +109,14 @@ also when a NODE has published nothing.`,
   kubectl gdr diff hgx-1 hgx-2 -o wide   # two nodes, NIC by NIC
   kubectl gdr diff -o json | jq -r '.kinds[].differences[] | select(.job) | .node' | sort -u
   gdr-features nodes diff -l pool=train > /dev/null || echo "not alike"`,
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	o.define(c, "print only the lines of the tables, for scripts")
+	}, "print only the lines of the tables, for scripts")
 	c.Flags().Lookup("selector").Usage = "label selector, as kubectl get nodes takes it"
 	return c
 }
 
 // define defines the flags that all these commands have; noHeaders is the help of one.
-func (o *Nodes) define(c *cobra.Command, noHeaders string) {
+func (o *Nodes) define(c *cobra.Command, noHeaders string) *cobra.Command {
+	c.ValidArgsFunction = cobra.NoFileCompletions
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
@@ -135,6 +129,7 @@ func (o *Nodes) define(c *cobra.Command, noHeaders string) {
 	f.BoolVar(&o.NoHeaders, "no-headers", false, noHeaders)
 	f.IntVar(&o.ChunkSize, "chunk-size", 500, "how many objects to ask the API server for at a time, 0 for all at once")
 	Words(c, "ready", nodesReady...)
+	return c
 }
 
 var nodesReady = []string{"true", "false", "unknown"}
