@@ -119,13 +119,6 @@ const others = "others"
 // reduced leaves out managed fields and what others have added of a NodeFeature, a list of them
 // or an event with one. Any other text is returned as it is.
 func reduced(text []byte) []byte {
-	var whole struct {
-		metav1.TypeMeta
-		Metadata json.RawMessage `json:"metadata,omitempty"`
-		Type     string          `json:"type,omitempty"`
-		Object   *used           `json:"object,omitempty"`
-		Items    *[]used         `json:"items,omitempty"`
-	}
 	var kind struct {
 		Kind   string
 		Object metav1.TypeMeta
@@ -133,32 +126,35 @@ func reduced(text []byte) []byte {
 	if json.Unmarshal(text, &kind) != nil {
 		return text
 	}
-	var to any
 	switch {
-	case kind.Kind == "NodeFeature":
-		to = new(used)
-	case kind.Kind == "NodeFeatureList", kind.Kind == "" && kind.Object.Kind == "NodeFeature":
-		to = &whole
+	case kind.Kind == "NodeFeature", kind.Kind == "NodeFeatureList", kind.Kind == "" && kind.Object.Kind == "NodeFeature":
 	default:
 		return text
 	}
-	if json.Unmarshal(text, to) != nil {
+	var whole used
+	if json.Unmarshal(text, &whole) != nil {
 		return text // decoding it tells what is wrong
 	}
-	less, err := json.Marshal(to)
+	less, err := json.Marshal(&whole)
 	if err != nil {
 		return text
 	}
 	return less
 }
 
+// used is what is used of a NodeFeature, of a list of them, which has Items, and of an event
+// with one, which has Type and Object.
 type used struct {
 	metav1.TypeMeta
+	Type     string  `json:"type,omitempty"`
+	Object   *used   `json:"object,omitempty"`
+	Items    *[]used `json:"items,omitempty"`
 	Metadata struct {
 		Name            string                  `json:"name,omitempty"`
 		Namespace       string                  `json:"namespace,omitempty"`
 		UID             string                  `json:"uid,omitempty"`
 		ResourceVersion string                  `json:"resourceVersion,omitempty"`
+		Continue        string                  `json:"continue,omitempty"`
 		Labels          ours                    `json:"labels"`
 		Annotations     ours                    `json:"annotations"`
 		OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
