@@ -88,7 +88,7 @@ func (r *reloaded) RoundTrip(request *http.Request) (*http.Response, error) {
 		request.Header.Del("Authorization") // the sender sets it
 		request.URL.Scheme, request.URL.Host = now.server.Scheme, now.server.Host
 	}
-	return now.RoundTripper.RoundTrip(request)
+	return now.RoundTrip(request)
 }
 
 func kubeconfig(path string) (sender, error) {

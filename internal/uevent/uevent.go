@@ -24,7 +24,7 @@ type Event struct {
 	Path string
 }
 
-// Lost: events did not fit into the socket buffer, so that anything may have happened.
+// Lost tells that events did not fit into the socket buffer: anything may have happened.
 var Lost = Event{Action: "lost"}
 
 const (

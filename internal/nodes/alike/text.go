@@ -127,15 +127,14 @@ func (k *Kind) unknown() string {
 func (r *Result) summary() string {
 	s := r.Summary()
 	text := fmt.Sprintf("%s of %s: %d alike, %d differ\n", show.Count(s.Nodes, "node"), show.Count(s.Kinds, "kind"), s.Nodes-s.Differing, s.Differing)
-	for _, left := range [...]struct {
-		why string
-		out Names
-	}{{"older agent", r.Older}, {"no GPU", r.Unlabelled}} {
-		if len(left.out) > 0 {
-			text += "not compared, " + left.why + ": " + sanitize.Terminal(nodes.Few(left.out.texts(false))) + "\n"
-		}
+	return text + notCompared("older agent", r.Older) + notCompared("no GPU", r.Unlabelled)
+}
+
+func notCompared(why string, left Names) string {
+	if len(left) == 0 {
+		return ""
 	}
-	return text
+	return "not compared, " + why + ": " + sanitize.Terminal(nodes.Few(left.texts(false))) + "\n"
 }
 
 // Summary counts nodes.
