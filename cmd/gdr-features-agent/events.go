@@ -14,20 +14,9 @@ import (
 // reopenAfter is how long after a failure of the kernel's socket it is opened again.
 const reopenAfter = 10 * time.Second
 
-// partsOf returns the parts of the machine that an event is about; 0 for none.
-func partsOf(e uevent.Event) report.Parts {
-	switch e.Subsystem {
-	case "pci":
-		return report.PCI
-	case "infiniband", "net":
-		return report.RDMA
-	case "module":
-		return report.Drivers
-	}
-	if e == uevent.Lost {
-		return report.All
-	}
-	return 0
+// partsOf has the parts of the machine that events are about, by subsystem.
+var partsOf = map[string]report.Parts{
+	"pci": report.PCI, "infiniband": report.RDMA, "net": report.RDMA, "module": report.Drivers,
 }
 
 // events sends the parts of the machine that may have changed, until ctx ends. Parts that
@@ -35,7 +24,10 @@ func partsOf(e uevent.Event) report.Parts {
 func events(ctx context.Context, log logrus.FieldLogger, listen func() (uevent.Run, error)) <-chan report.Parts {
 	to := make(chan report.Parts, 1)
 	handle := func(e uevent.Event) {
-		parts := partsOf(e)
+		parts := partsOf[e.Subsystem]
+		if e == uevent.Lost {
+			parts = report.All
+		}
 		if parts == 0 {
 			return
 		}

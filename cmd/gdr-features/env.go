@@ -135,11 +135,11 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	if o.framework != "" {
 		some = []frameworks.Framework{*frameworks.Named(o.framework)}
 	}
-	text, err := a.mapText(o.format, here, some)
-	if err != nil {
+	var text bytes.Buffer
+	if err := a.writeMap(&text, o.format, here, some); err != nil {
 		return err
 	}
-	if err := a.write(o.file, text); err != nil {
+	if err := a.write(o.file, text.Bytes()); err != nil {
 		return err
 	}
 	state := here.within(limit)
@@ -154,34 +154,30 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 	return cli.StatusOf(state)
 }
 
-// mapText returns a map in a format of --output. What a file cannot hold goes to standard error.
-func (a *app) mapText(format string, here *assigned, some []frameworks.Framework) ([]byte, error) {
+// writeMap writes a map in a format of --output. What a file cannot hold goes to standard error.
+func (a *app) writeMap(to io.Writer, format string, here *assigned, some []frameworks.Framework) error {
 	if format == "json" {
 		d := frameworks.NewDocument(here.Assignment, some)
 		d.Notes = slices.Concat(here.notes, d.Notes)
-		return asJSON(d)
+		return show.JSON(to, d)
 	}
 	s := some[0].Write(here.Assignment)
 	s.Notes = append(here.allNotes(), s.Notes...)
 	if some[0].Name == "nccl" {
 		s.Notes = append(s.Notes, frameworks.NCCLNotes(here.Assignment, environment(frameworks.Read()))...)
 	}
+	var err error
 	switch format {
 	case "file":
-		if _, err := a.err.Write(frameworks.Shell(s)); err != nil {
-			return nil, err
+		if _, err = a.err.Write(frameworks.Shell(s)); err == nil {
+			err = show.JSON(to, s.File)
 		}
-		return asJSON(s.File)
 	case "dotenv":
-		return frameworks.DotEnv(s), nil
+		_, err = to.Write(frameworks.DotEnv(s))
+	default:
+		_, err = to.Write(frameworks.Shell(s))
 	}
-	return frameworks.Shell(s), nil
-}
-
-func asJSON(v any) ([]byte, error) {
-	var out bytes.Buffer
-	err := show.JSON(&out, v)
-	return out.Bytes(), err
+	return err
 }
 
 // assigned is a machine on which each GPU in question has its NIC.

@@ -99,8 +99,7 @@ func (n *Node) state(name string) string {
 
 // mechanism names the ways a NIC can reach GPU memory; "" for none or unknown.
 func (n *Node) mechanism() string {
-	peermem, dmabuf := n.Labels[label.Peermem] == "true", n.Labels[label.DMABuf] == "true"
-	switch {
+	switch peermem, dmabuf := n.Labels[label.Peermem] == "true", n.Labels[label.DMABuf] == "true"; {
 	case peermem && dmabuf:
 		return "both"
 	case peermem:
@@ -132,18 +131,10 @@ type Reason struct {
 // Summarize counts nodes and reasons.
 func Summarize(all []Node) Summary {
 	s := Summary{Nodes: len(all), Reasons: []Reason{}}
+	byState := map[string]*int{"true": &s.Ready, "false": &s.NotReady, Unknown: &s.Unknown, "": &s.Unlabelled}
 	reasons := map[string]int{}
 	for i := range all {
-		switch all[i].state(label.Ready) {
-		case "true":
-			s.Ready++
-		case "false":
-			s.NotReady++
-		case Unknown:
-			s.Unknown++
-		default:
-			s.Unlabelled++
-		}
+		*byState[all[i].state(label.Ready)]++
 		if reason := all[i].Labels[label.Reason]; reason != "" {
 			reasons[reason]++
 		}

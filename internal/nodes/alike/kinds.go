@@ -96,13 +96,8 @@ func (k *kind) near(a *machine) bool {
 	gpus, nics := common(a.gpus, k.gpus), common(a.nics, k.nics)
 	most := max(len(a.gpus)+len(a.nics), len(b.gpus)+len(b.nics))
 	sameGPUs := len(a.gpus) > 0 && gpus == len(a.gpus) && gpus == len(b.gpus)
-	switch {
-	case 2*(gpus+nics) > most:
-		return true
-	case sameGPUs && nics == min(len(a.nics), len(b.nics)): // some NICs are missing, or all
-		return true
-	}
-	return renumbered(a, b)
+	onlyNICs := sameGPUs && nics == min(len(a.nics), len(b.nics)) // some NICs are missing, or all
+	return 2*(gpus+nics) > most || onlyNICs || renumbered(a, b)
 }
 
 // renumbered reports whether a machine is another one with fewer or more NICs, on which all
