@@ -165,7 +165,8 @@ type Choice struct {
 	// Level is that of the pair; topology.Unknown without a NIC, and where it is not known.
 	Level topology.Level
 
-	index int // of the GPU in the matrix
+	// Index is that of the GPU in the matrix.
+	Index int
 }
 
 // Assignment is a machine with one choice for each of some GPUs.
@@ -199,7 +200,7 @@ func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Assignment {
 	result := &Assignment{Machine: m, Choices: make([]Choice, len(gpus))}
 	inTurn := make([]int, len(gpus))
 	for i, gpu := range gpus {
-		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], index: gpu, Near: m.near(gpu, allowed)}
+		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], Index: gpu, Near: m.near(gpu, allowed)}
 		inTurn[i] = i
 	}
 	result.whole = result.Choices
@@ -246,7 +247,7 @@ func (m *Machine) near(gpu int, allowed func(*NIC) bool) []*NIC {
 func (m *Assignment) Only(gpus []int) *Assignment {
 	result := &Assignment{Machine: m.Machine, Choices: make([]Choice, len(gpus)), whole: m.whole}
 	for i, gpu := range gpus {
-		result.Choices[i] = m.Choices[slices.IndexFunc(m.Choices, func(c Choice) bool { return c.index == gpu })]
+		result.Choices[i] = m.Choices[slices.IndexFunc(m.Choices, func(c Choice) bool { return c.Index == gpu })]
 	}
 	return result
 }
@@ -260,12 +261,12 @@ func number(b bool) int {
 
 // Level returns the level between the GPU of a choice and a usable NIC.
 func (m *Machine) Level(c Choice, nic *NIC) topology.Level {
-	return m.PairsOf(c.index)[nic.index].Level
+	return m.PairsOf(c.Index)[nic.index].Level
 }
 
 // NCCL returns the level between the GPU of a choice and a usable NIC as NCCL rates it.
 func (m *Machine) NCCL(c Choice, nic *NIC) topology.Level {
-	return m.PairsOf(c.index)[nic.index].NCCL
+	return m.PairsOf(c.Index)[nic.index].NCCL
 }
 
 // Find returns the usable NIC with an RDMA device of this name, nil for none.
@@ -307,7 +308,7 @@ func (m *Assignment) within(c Choice, limit topology.Level) tristate.State {
 // Near are the NICs near the GPUs, in the order of the addresses of these GPUs, each once.
 func (m *Assignment) Near() []*NIC {
 	var near []*NIC
-	inTurn := slices.SortedFunc(slices.Values(m.Choices), func(a, b Choice) int { return a.index - b.index })
+	inTurn := slices.SortedFunc(slices.Values(m.Choices), func(a, b Choice) int { return a.Index - b.Index })
 	for _, c := range inTurn {
 		for _, nic := range c.Near {
 			if !slices.Contains(near, nic) {

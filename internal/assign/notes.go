@@ -65,7 +65,7 @@ func (m *Assignment) about(c Choice) []string {
 // chosen; nil for none.
 func (m *Assignment) nearerUnusable(c Choice) *topology.Pair {
 	var nearest *topology.Pair
-	for _, p := range m.PairsOf(c.index) {
+	for _, p := range m.PairsOf(c.Index) {
 		if n := &m.Matrix.NICs[p.NIC]; n.Eligible && n.Role == "" && p.Level.Rank() < c.Level.Rank() && (nearest == nil || p.Level < nearest.Level) {
 			nearest = &p
 		}

@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
+	"gdr-features/internal/mechanism"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/platform"
@@ -35,7 +36,7 @@ func effects(whole bool) func(*judged) subjects {
 		form = "%s=%s (%s)"
 	}
 	return func(f *judged) (variables subjects) {
-		ways := frameworks.Ways{Peermem: f.Verdict.Peermem, DMABuf: f.Verdict.DMABuf}
+		ways := mechanism.Ways{Peermem: f.Verdict.Peermem, DMABuf: f.Verdict.DMABuf}
 		if s := &f.Pod.Selected; whole && len(s.By) > 0 && len(s.GPUs) == 0 {
 			variables.add(strings.Join(s.By, " ")+" (it leaves no GPU)", s.By...)
 		}

@@ -97,8 +97,7 @@ func otherMachine(f *judged) bool {
 // olderKernel: GDAKI is asked for, DMA-BUF is the only way to GPU memory, and the kernel is
 // older than GDAKI asks for with it. A distribution may have brought back what it needs.
 func olderKernel(f *judged) bool {
-	ways := f.waysHere()
-	return ginOf(ginGDAKI)(f) && ways.Peermem == tristate.False && ways.DMABuf == tristate.True &&
+	return ginOf(ginGDAKI)(f) && f.waysHere().OnlyDMABuf() &&
 		f.Platform.Kernel != "" && mechanism.Compare(f.Platform.Kernel, "6.1") < 0
 }
 

@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,9 +79,8 @@ func Check(m *assign.Assignment, given Environment) []*Finding {
 	var all []*Finding
 	for _, f := range All {
 		j := judge{Assignment: m, Environment: given, want: f.Write(m)}
-		if f.judge != nil {
-			f.judge(&j)
-		}
+		j.judgeVariables(f.Name)
+		j.judgeFile(&f)
 		for _, finding := range j.findings {
 			finding.Part = finding.State == tristate.False && finding.faults == 0
 			if finding.State == tristate.True {
@@ -95,16 +95,7 @@ func Check(m *assign.Assignment, given Environment) []*Finding {
 	return all
 }
 
-// Judged are the variables that Check looks at.
-func Judged() []string {
-	all := []string{deviceOrder}
-	for _, f := range All {
-		all = append(all, f.variables...)
-	}
-	return all
-}
-
-// judge looks at the variables of one framework.
+// judge looks at the variables and the file of one framework.
 type judge struct {
 	*assign.Assignment
 	Environment
@@ -112,19 +103,38 @@ type judge struct {
 	findings []*Finding
 }
 
-// about starts the finding about a variable that is given, nil where it is not.
-func (j *judge) about(name string) *Finding {
-	if j.Variables[name] == "" {
-		return nil
-	}
-	f := &Finding{Name: name, State: tristate.True}
-	for _, v := range j.want.Variables {
-		if v.Name == name {
-			f.Want = v.Value
-		}
-	}
+// about starts a finding.
+func (j *judge) about(name, want string) *Finding {
+	f := &Finding{Name: name, State: tristate.True, Want: want}
 	j.findings = append(j.findings, f)
 	return f
+}
+
+// judgeVariables judges those variables of a framework that are given.
+func (j *judge) judgeVariables(framework string) {
+	want := map[string]string{}
+	for _, v := range j.want.Variables {
+		want[v.Name] = v.Value
+	}
+	for _, row := range judges {
+		if row.framework == framework && row.judge != nil && j.Variables[row.variable] != "" {
+			row.judge(j, j.about(row.variable, want[row.variable]))
+		}
+	}
+}
+
+// judgeFile judges the file of a framework, if it is given.
+func (j *judge) judgeFile(framework *Framework) {
+	data, ok := j.Files[framework.Name]
+	if !ok || framework.judgeFile == nil {
+		return
+	}
+	want, _ := json.Marshal(j.want.File) // strings and lists of them
+	f := j.about(framework.Name, string(want))
+	if err := framework.judgeFile(j, f, data); err != nil {
+		f.wrong("%s cannot read this file: %v", framework.Name, err)
+	}
+	slices.Sort(f.Problems) // the keys of JSON have no order
 }
 
 func (f *Finding) wrong(format string, args ...any) {
@@ -205,22 +215,16 @@ func (j *judge) missing(f *Finding, format string, args ...any) {
 
 // list judges a variable with which each GPU uses those of some NICs that are near it.
 func (j *judge) list(f *Finding, allowed func(*assign.NIC) bool) {
-	given := make([][]*assign.NIC, len(j.Choices))
-	for i, c := range j.Assign(j.gpus(), allowed).Choices {
+	gpus, given := make([]int, len(j.Choices)), make([][]*assign.NIC, len(j.Choices))
+	for i, c := range j.Choices {
+		gpus[i] = c.Index
+	}
+	for i, c := range j.Assign(gpus, allowed).Choices {
 		given[i] = c.Near
 	}
 	before := len(f.Problems)
 	j.sets(f, given)
 	f.Harmless = f.State == tristate.False && len(f.Problems) == before
-}
-
-// gpus are the GPUs in question, as Assign takes them.
-func (j *judge) gpus() []int {
-	gpus := make([]int, len(j.Choices))
-	for i, c := range j.Choices {
-		gpus[i] = slices.IndexFunc(j.GPUs, func(g topology.GPU) bool { return g.Address == c.GPU.Address })
-	}
-	return gpus
 }
 
 // pairs judges the one NIC that each GPU is given, against that which it should use.
@@ -265,11 +269,11 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(b.left*a.near-a.left*b.near, a.near-b.near) })
 	for _, s := range slices.Compact(shares) {
 		slices.SortFunc(out[s], inVerbsOrder)
-		say := (*Finding).leave
+		say := f.leave
 		if j.UnknownGPUs != "" {
-			say = (*Finding).unknown
+			say = f.unknown
 		}
-		say(f, "left out: %s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
+		say("left out: %s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
 			plural(gpus[s]), 100*s.left/s.near)
 	}
 	if len(shares) == 0 {
@@ -296,11 +300,11 @@ func (j *judge) each(f *Finding, given [][]*assign.NIC) {
 			j.near(f, c, nic)
 		}
 		if len(given[i]) == 0 && c.NIC != nil {
-			say := j.ofGPUs
-			if f.State == tristate.Unknown { // so may be the NIC that it is given
-				say = func(f *Finding, format string, args ...any) { f.unknown(format, args...) }
+			say := f.wrong
+			if j.UnknownGPUs != "" || f.State == tristate.Unknown { // so may be the NIC that it is given
+				say = f.unknown
 			}
-			say(f, "the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
+			say("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
 		}
 	}
 }
@@ -341,4 +345,13 @@ func (j *judge) numberedByAddress(f *Finding) {
 // entries splits a list at commas.
 func entries(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
+}
+
+// trimmed splits a list at commas, with blanks around them.
+func trimmed(list string) []string {
+	all := strings.Split(list, ",")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }

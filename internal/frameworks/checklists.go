@@ -29,11 +29,7 @@ func splitPort(entry string) (name string, port int) {
 // devices as well, for TCP. "all" stands alone, and after "^" means the same (ucx
 // src/ucp/core/ucp_context.c, ucp_is_resource_in_device_list; src/ucs/config/parser.c,
 // ucs_config_array_expand_range, ucs_config_sscanf_allow_list_impl).
-func judgeUCX(j *judge) {
-	f := j.about(ucxDevices)
-	if f == nil {
-		return
-	}
+func judgeUCX(j *judge, f *Finding) {
 	list, exclude := strings.CutPrefix(j.Variables[ucxDevices], "^")
 	if list == "all" {
 		j.list(f, func(*assign.NIC) bool { return true })
@@ -61,6 +57,15 @@ func judgeUCX(j *judge) {
 	before := len(f.Problems)
 	j.list(f, func(nic *assign.NIC) bool { return listed[nic] != exclude })
 	if before == 0 && !exclude && f.State == tristate.False {
+		f.Harmless = j.ofOneProcess(listed)
+	}
+}
+
+// listOfProcess judges the list of a process, of which each GPU uses the NICs near it.
+func (j *judge) listOfProcess(f *Finding, listed map[*assign.NIC]bool) {
+	before := len(f.Problems)
+	j.list(f, func(nic *assign.NIC) bool { return listed[nic] })
+	if before == 0 {
 		f.Harmless = j.ofOneProcess(listed)
 	}
 }
@@ -127,46 +132,9 @@ func expanded(entry string) []string {
 	return names
 }
 
-// judgeNVSHMEM looks at the mapping, at the list, and at the switch that makes both count.
-func judgeNVSHMEM(j *judge) {
-	on := switchedOn(j.Variables[nvshmemSwitch])
-	list := j.about(nvshmemList)
-	if list != nil {
-		allowed := j.nvshmemListed(list)
-		if on {
-			j.inTurn(list, slices.DeleteFunc(slices.Clone(j.NICs), func(n *assign.NIC) bool { return !allowed(n) }))
-		} else {
-			j.list(list, allowed)
-		}
-	}
-	mapping := j.about(nvshmemMapping)
-	if mapping != nil {
-		switch {
-		case list != nil:
-			mapping.wrong("NVSHMEM ignores it, because %s is set", nvshmemList)
-		case setByVLLM(j.Variables[vllmVariables], nvshmemList):
-			mapping.wrong("NVSHMEM ignores it, because vLLM sets %s (%s)", nvshmemList, vllmVariables)
-		case !on:
-			mapping.wrong("NVSHMEM ignores it without %s=1", nvshmemSwitch)
-		}
-		j.inTurn(mapping, j.slots(mapping))
-		j.numberedByAddress(mapping)
-	}
-	if f := j.about(nvshmemSwitch); f != nil && on && list == nil && mapping == nil {
-		j.inTurn(f, slices.Clone(j.NICs))
-		j.numberedByAddress(f)
-	}
-}
-
-// switchedOn reads a truth value as NVSHMEM does
-// (src/include/bootstrap_host_transport/env_defs_internal.h, nvshmemi_getenv_bool).
-func switchedOn(value string) bool {
-	return value != "" && !strings.ContainsAny(value[:1], "0NnFf")
-}
-
-// nvshmemListed reads NVSHMEM_HCA_LIST: exact names, with ports or without, after "^" those
-// not to use.
-func (j *judge) nvshmemListed(f *Finding) func(*assign.NIC) bool {
+// judgeNVSHMEM reads exact names, with ports or without, after "^" those not to use. With the
+// switch they are no list to choose from.
+func judgeNVSHMEM(j *judge, f *Finding) {
 	list, exclude := strings.CutPrefix(j.Variables[nvshmemList], "^")
 	listed := map[*assign.NIC]bool{}
 	for _, entry := range entries(list) {
@@ -177,7 +145,40 @@ func (j *judge) nvshmemListed(f *Finding) func(*assign.NIC) bool {
 			listed[nic] = true
 		}
 	}
-	return func(nic *assign.NIC) bool { return byVerbs(nic) && listed[nic] != exclude }
+	allowed := func(nic *assign.NIC) bool { return byVerbs(nic) && listed[nic] != exclude }
+	if switchedOn(j.Variables[nvshmemSwitch]) {
+		j.inTurn(f, slices.DeleteFunc(slices.Clone(j.NICs), func(n *assign.NIC) bool { return !allowed(n) }))
+	} else {
+		j.list(f, allowed)
+	}
+}
+
+// judgeMapping looks at the NICs of the PEs, and whether the mapping counts.
+func judgeMapping(j *judge, f *Finding) {
+	switch {
+	case j.Variables[nvshmemList] != "":
+		f.wrong("NVSHMEM ignores it, because %s is set", nvshmemList)
+	case setByVLLM(j.Variables[vllmVariables], nvshmemList):
+		f.wrong("NVSHMEM ignores it, because vLLM sets %s (%s)", nvshmemList, vllmVariables)
+	case !switchedOn(j.Variables[nvshmemSwitch]):
+		f.wrong("NVSHMEM ignores it without %s=1", nvshmemSwitch)
+	}
+	j.inTurn(f, j.slots(f))
+	j.numberedByAddress(f)
+}
+
+// judgeSwitch: alone, the switch gives all NICs to PEs in turn.
+func judgeSwitch(j *judge, f *Finding) {
+	if switchedOn(j.Variables[nvshmemSwitch]) && j.Variables[nvshmemList]+j.Variables[nvshmemMapping] == "" {
+		j.inTurn(f, slices.Clone(j.NICs))
+		j.numberedByAddress(f)
+	}
+}
+
+// switchedOn reads a truth value as NVSHMEM does
+// (src/include/bootstrap_host_transport/env_defs_internal.h, nvshmemi_getenv_bool).
+func switchedOn(value string) bool {
+	return value != "" && !strings.ContainsAny(value[:1], "0NnFf")
 }
 
 // slots returns the NICs of NVSHMEM_HCA_PE_MAPPING, each as often as its count says; an

@@ -11,49 +11,46 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
-	"gdr-features/tristate"
 )
 
-// judgeVLLM looks at the two variables of vLLM, and at those that vLLM sets.
-func judgeVLLM(j *judge) {
-	mapping, variables := j.about(vllmMapping), j.about(vllmVariables)
-	switch {
-	case mapping == nil && variables == nil:
-		return
-	case mapping == nil:
-		variables.wrong("vLLM stops: %s must be set too", vllmMapping)
+// judgeVLLM looks at the pairs of addresses.
+func judgeVLLM(j *judge, f *Finding) {
+	j.pairs(f, j.vllmGiven(f))
+	if j.Variables[vllmVariables] == "" {
+		f.wrong("vLLM stops: %s must be set too", vllmVariables)
+	}
+}
+
+// judgeSelection looks at the variables that vLLM sets.
+func judgeSelection(j *judge, f *Finding) {
+	if j.Variables[vllmMapping] == "" {
+		f.wrong("vLLM stops: %s must be set too", vllmMapping)
 		return
 	}
-	given := j.vllmGiven(mapping)
-	j.pairs(mapping, given)
-	if variables == nil {
-		mapping.wrong("vLLM stops: %s must be set too", vllmVariables)
-		return
-	}
-	for entry := range strings.SplitSeq(j.Variables[vllmVariables], ",") {
-		entry = strings.TrimSpace(entry)
+	given := slices.Concat(j.vllmGiven(&Finding{})...)
+	for _, entry := range trimmed(j.Variables[vllmVariables]) {
 		name, port := splitPort(entry)
 		switch {
 		case name == ucxDevices && port == 0:
-			variables.unknown("%q: UCX before 1.22 reads no name without a port; write %s:1", entry, name)
+			f.unknown("%q: UCX before 1.22 reads no name without a port; write %s:1", entry, name)
 		case port < 0:
-			variables.wrong("%q: no port has this number", entry)
+			f.wrong("%q: no port has this number", entry)
 		}
-		for _, nic := range slices.Concat(given...) {
+		for _, nic := range given {
 			if port > 0 && !slices.Contains(nic.Active, port) {
-				variables.wrong("%q: port %d of %s is not active", entry, port, nic.RDMA)
+				f.wrong("%q: port %d of %s is not active", entry, port, nic.RDMA)
 			}
 		}
 		if name != "" && j.Variables[name] != "" {
-			variables.wrong("%q: %s is set already (%q), and vLLM appends that to its own value", entry, name, j.Variables[name])
+			f.wrong("%q: %s is set already (%q), and vLLM appends that to its own value", entry, name, j.Variables[name])
 		}
 	}
 }
 
 // setByVLLM reports whether vLLM sets a variable.
 func setByVLLM(variables, name string) bool {
-	return slices.ContainsFunc(strings.Split(variables, ","), func(entry string) bool {
-		set, _ := splitPort(strings.TrimSpace(entry))
+	return slices.ContainsFunc(trimmed(variables), func(entry string) bool {
+		set, _ := splitPort(entry)
 		return set == name
 	})
 }
@@ -61,11 +58,7 @@ func setByVLLM(variables, name string) bool {
 // vllmGiven reads pairs of addresses.
 func (j *judge) vllmGiven(f *Finding) [][]*assign.NIC {
 	given := make([][]*assign.NIC, len(j.Choices))
-	for entry := range strings.SplitSeq(j.Variables[vllmMapping], ",") {
-		entry = strings.TrimSpace(entry)
-		if entry == "" {
-			continue
-		}
+	for _, entry := range trimmed(j.Variables[vllmMapping]) {
 		left, right, ok := strings.Cut(entry, "=")
 		gpu, gpuOK := vllmAddress(left)
 		nic, nicOK := vllmAddress(right)
@@ -119,48 +112,27 @@ func vllmAddress(s string) (pci.Address, bool) {
 		return pci.Address{}, false
 	}
 	var numbers [4]uint64
-	for i, text := range append(parts, function) {
-		n, err := strconv.ParseUint(text, 16, 32)
+	for i, bits := range [...]int{32, 8, 5, 8} {
+		n, err := strconv.ParseUint(append(parts, function)[i], 16, bits)
 		if err != nil {
 			return pci.Address{}, false
 		}
 		numbers[i] = n
 	}
-	if numbers[1] > 0xff || numbers[2] > 0x1f || numbers[3] > 0xff {
-		return pci.Address{}, false
-	}
-	//nolint:gosec // checked above
+	//nolint:gosec // of so many bits
 	return pci.Address{Domain: uint32(numbers[0]), Bus: uint8(numbers[1]), Device: uint8(numbers[2]), Function: uint8(numbers[3])}, true
-}
-
-// file starts the finding about a framework's file, and reads it; nil where there is none
-// or it cannot be read.
-func (j *judge) file(framework string, into any) *Finding {
-	data, ok := j.Files[framework]
-	if !ok {
-		return nil
-	}
-	want, _ := json.Marshal(j.want.File) // strings and lists of them
-	f := &Finding{Name: framework, State: tristate.True, Want: string(want)}
-	j.findings = append(j.findings, f)
-	if err := json.Unmarshal(data, into); err != nil {
-		f.wrong("%s cannot read this file: %v", framework, err)
-		return nil
-	}
-	return f
 }
 
 // judgeSGLang reads numbers of GPUs with names of NICs. SGLang stops at any other key, at an
 // empty map, and on a GPU that has no key.
-func judgeSGLang(j *judge) {
+func judgeSGLang(j *judge, f *Finding, data []byte) error {
 	var file sglangFile
-	f := j.file("sglang", &file)
-	if f == nil {
-		return
+	if err := json.Unmarshal(data, &file); err != nil {
+		return err
 	}
 	if len(file) == 0 {
 		f.wrong("SGLang stops at an empty map")
-		return
+		return nil
 	}
 	given := j.byNumber(f, file)
 	for i, c := range j.Choices {
@@ -169,7 +141,7 @@ func judgeSGLang(j *judge) {
 		}
 	}
 	j.sets(f, given)
-	sortProblems(f)
+	return nil
 }
 
 // byNumber returns the NICs of each GPU by its number; nil for a GPU without an entry.
@@ -192,11 +164,7 @@ func (j *judge) byNumber(f *Finding, file sglangFile) [][]*assign.NIC {
 }
 
 // judgePort looks at the port that Mooncake's engine uses of every NIC.
-func (j *judge) judgePort() {
-	f := j.about(mooncakePort)
-	if f == nil {
-		return
-	}
+func judgePort(j *judge, f *Finding) {
 	if right := commonPort(j.Near()); right > 0 {
 		f.Want = strconv.Itoa(right)
 	}
@@ -230,22 +198,22 @@ func (j *judge) enginePort() int {
 	return max(readPort(j.Variables[mooncakePort]), 1)
 }
 
-// judgeMooncake looks at the file, at the variable that names it, and at the port.
-func judgeMooncake(j *judge) {
-	j.judgePort()
-	if f := j.about(mooncakeVariable); f != nil {
-		switch {
-		case j.unread != nil && j.Foreign:
-			f.unknown("the file could not be read here: %v", j.unread)
-		case j.unread != nil:
-			f.wrong("Mooncake cannot read the file: %v", j.unread)
-		}
-		j.numberedByAddress(f)
+// judgeFileName looks at the variable that names the file.
+func judgeFileName(j *judge, f *Finding) {
+	switch {
+	case j.unread != nil && j.Foreign:
+		f.unknown("the file could not be read here: %v", j.unread)
+	case j.unread != nil:
+		f.wrong("Mooncake cannot read the file: %v", j.unread)
 	}
+	j.numberedByAddress(f)
+}
+
+// judgeMooncake looks at the names of GPUs with lists of NICs.
+func judgeMooncake(j *judge, f *Finding, data []byte) error {
 	var file map[string]json.RawMessage
-	f := j.file("mooncake", &file)
-	if f == nil {
-		return
+	if err := json.Unmarshal(data, &file); err != nil {
+		return err
 	}
 	given, names := make([][]*assign.NIC, len(j.Choices)), mooncakeNames(j.Assignment)
 	for key, raw := range file {
@@ -263,7 +231,7 @@ func judgeMooncake(j *judge) {
 		}
 	}
 	j.sets(f, given)
-	sortProblems(f)
+	return nil
 }
 
 // names returns the NICs with some names.
@@ -279,6 +247,3 @@ func (j *judge) names(f *Finding, key string, names []string) []*assign.NIC {
 	}
 	return nics
 }
-
-// sortProblems sorts the problems of a file: the keys of its JSON have no order.
-func sortProblems(f *Finding) { slices.Sort(f.Problems) }

@@ -25,11 +25,7 @@ func writeDeepEP(m *assign.Assignment) Settings {
 }
 
 // judgeDeepEP looks at the NIC whose rate DeepEP plans with.
-func judgeDeepEP(j *judge) {
-	f := j.about(deepEPName)
-	if f == nil {
-		return
-	}
+func judgeDeepEP(j *judge, f *Finding) {
 	name := j.Variables[deepEPName]
 	nic := j.device(f, name, name, 0)
 	if nic == nil {

@@ -4,6 +4,7 @@
 package frameworks
 
 import (
+	"fmt"
 	"slices"
 
 	"gdr-features/internal/assign"
@@ -23,6 +24,17 @@ type Settings struct {
 	Notes []string
 }
 
+func (s *Settings) note(format string, args ...any) {
+	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
+}
+
+// perProcess notes that a variable is for all GPUs of a process.
+func (s *Settings) perProcess(m *assign.Assignment, variable string) {
+	if len(m.Choices) > 1 {
+		s.note("%s applies to a whole process: if each process has one GPU, run this for each with --gpus.", variable)
+	}
+}
+
 // Framework is a program that can be told which NIC each GPU should use.
 type Framework struct {
 	Name string
@@ -33,26 +45,49 @@ type Framework struct {
 	// HasFile: it reads a file, beside variables or without any.
 	HasFile bool
 
-	// variables are those that judge looks at.
-	variables []string
-	judge     func(j *judge) // nil where it has no variables of its own
+	// judgeFile judges its file; the error is why the framework cannot read it.
+	judgeFile func(j *judge, f *Finding, data []byte) error
 }
 
 // All are the frameworks. Sources are in the repositories of NVIDIA/nccl, openucx/ucx,
 // NVIDIA/nvshmem, vllm-project/vllm, sgl-project/sglang, kvcache-ai/Mooncake,
 // deepseek-ai/DeepEP, uccl-project/uccl, ai-dynamo/nixl and ai-dynamo/modelexpress.
 var All = [...]Framework{
-	{Name: "nccl", About: ncclHCA + ": all NICs near the GPUs", Write: writeNCCL, judge: judgeNCCL, variables: []string{ncclHCA, ncclPolicy}},
-	{Name: "ucx", About: ucxDevices + ": all NICs near the GPUs of one process", Write: writeUCX, judge: judgeUCX, variables: []string{ucxDevices}},
-	{Name: "nvshmem", About: nvshmemList + ": all NICs near the GPUs", Write: writeNVSHMEM, judge: judgeNVSHMEM, variables: []string{nvshmemSwitch, nvshmemMapping, nvshmemList}},
-	{Name: "vllm", About: vllmMapping + ": one NIC for each GPU", Write: writeVLLM, judge: judgeVLLM, variables: []string{vllmMapping, vllmVariables}},
-	{Name: "sglang", About: "a file for --disaggregation-ib-device (-o file)", Write: writeSGLang, HasFile: true, judge: judgeSGLang},
-	{Name: "mooncake", About: "a file for " + mooncakeVariable + " (-o file)", Write: writeMooncake, HasFile: true, judge: judgeMooncake, variables: []string{mooncakeVariable, mooncakePort}},
-	{Name: "mooncake-store", About: storeDevice + ": all NICs near the GPUs of one process", Write: writeStore, judge: judgeStore, variables: []string{storeDevice, "MC_MS_AUTO_DISC"}},
-	{Name: "deepep", About: deepEPName + ", and the variables of nvshmem and nccl", Write: writeDeepEP, judge: judgeDeepEP, variables: []string{deepEPName}},
-	{Name: "uccl", About: ucclDevices + ": all NICs near the GPUs of one process", Write: writeUCCL, judge: judgeUCCL, variables: []string{ucclDevices, ucclHCA}},
+	{Name: "nccl", About: ncclHCA + ": all NICs near the GPUs", Write: writeNCCL},
+	{Name: "ucx", About: ucxDevices + ": all NICs near the GPUs of one process", Write: writeUCX},
+	{Name: "nvshmem", About: nvshmemList + ": all NICs near the GPUs", Write: writeNVSHMEM},
+	{Name: "vllm", About: vllmMapping + ": one NIC for each GPU", Write: writeVLLM},
+	{Name: "sglang", About: "a file for --disaggregation-ib-device (-o file)", Write: writeSGLang, HasFile: true, judgeFile: judgeSGLang},
+	{Name: "mooncake", About: "a file for " + mooncakeVariable + " (-o file)", Write: writeMooncake, HasFile: true, judgeFile: judgeMooncake},
+	{Name: "mooncake-store", About: storeDevice + ": all NICs near the GPUs of one process", Write: writeStore},
+	{Name: "deepep", About: deepEPName + ", and the variables of nvshmem and nccl", Write: writeDeepEP},
+	{Name: "uccl", About: ucclDevices + ": all NICs near the GPUs of one process", Write: writeUCCL},
 	{Name: "nixl", About: ucxDevices + ", or the parameter device_list", Write: writeNIXL},
-	{Name: "modelexpress", About: modelExpressPin + ": one NIC for each GPU", Write: writeModelExpress, judge: judgeModelExpress, variables: []string{modelExpressPin}},
+	{Name: "modelexpress", About: modelExpressPin + ": one NIC for each GPU", Write: writeModelExpress},
+}
+
+// judges are the variables that Check looks at, in the order in which it judges those of a
+// framework. judge is nil for one that counts only beside others.
+var judges = [...]struct {
+	framework, variable string
+	judge               func(j *judge, f *Finding)
+}{
+	{"nccl", ncclPolicy, judgePolicy},
+	{"nccl", ncclHCA, judgeHCAs},
+	{"ucx", ucxDevices, judgeUCX},
+	{"nvshmem", nvshmemList, judgeNVSHMEM},
+	{"nvshmem", nvshmemMapping, judgeMapping},
+	{"nvshmem", nvshmemSwitch, judgeSwitch},
+	{"vllm", vllmMapping, judgeVLLM},
+	{"vllm", vllmVariables, judgeSelection},
+	{"mooncake", mooncakePort, judgePort},
+	{"mooncake", mooncakeVariable, judgeFileName},
+	{"mooncake-store", storeDevice, judgeStore},
+	{"mooncake-store", storeSwitch, nil},
+	{"deepep", deepEPName, judgeDeepEP},
+	{"uccl", ucclHCA, judgeUCCLHCAs},
+	{"uccl", ucclDevices, judgeUCCL},
+	{"modelexpress", modelExpressPin, judgeModelExpress},
 }
 
 // Named returns a framework, nil where there is none of this name.

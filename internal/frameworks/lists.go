@@ -16,14 +16,11 @@ const ucxDevices = "UCX_NET_DEVICES"
 // src/uct/ib/base/ib_device.c, uct_ib_device_query_ports; src/ucp/core/ucp_context.c,
 // ucp_is_resource_in_device_list). It has no map: a process takes what its list holds.
 func writeUCX(m *assign.Assignment) Settings {
-	nics := m.Near()
 	var s Settings
-	if len(nics) > 0 {
+	if nics := m.Near(); len(nics) > 0 {
 		s.Variables = []Variable{{ucxDevices, withPorts(nics)}}
 	}
-	if len(m.Choices) > 1 {
-		s.Notes = []string{ucxDevices + " applies to a whole process: if each process has one GPU, run this for each with --gpus."}
-	}
+	s.perProcess(m, ucxDevices)
 	return s
 }
 
@@ -53,7 +50,7 @@ func writeNVSHMEM(m *assign.Assignment) Settings {
 	s := Settings{Notes: notes}
 	if len(nics) > 0 {
 		s.Variables = []Variable{{nvshmemList, withPorts(nics)}}
-		s.Notes = append(s.Notes, nvshmemSwitch+" must not be set: NVSHMEM would give these NICs to its PEs in turn.")
+		s.note(nvshmemSwitch + " must not be set: NVSHMEM would give these NICs to its PEs in turn.")
 	}
 	return s
 }

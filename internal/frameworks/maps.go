@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/internal/mechanism"
 	"gdr-features/source/pci"
 )
 
@@ -25,10 +26,10 @@ func writeVLLM(m *assign.Assignment) Settings {
 	for _, c := range m.Choices {
 		switch {
 		case c.NIC == nil:
-			s.Notes = append(s.Notes, fmt.Sprintf("vLLM will not start on the GPU %v, because it has no entry.", c.GPU.Address))
+			s.note("vLLM will not start on the GPU %v, because it has no entry.", c.GPU.Address)
 		case vllmFinds(m.Machine, c.NIC.Address) != c.NIC:
-			s.Notes = append(s.Notes, fmt.Sprintf("vLLM knows NICs by the address of their function and cannot be told to use %s at %v.", c.NIC.RDMA, c.NIC.Address))
-			return Settings{Notes: s.Notes}
+			s.note("vLLM knows NICs by the address of their function and cannot be told to use %s at %v.", c.NIC.RDMA, c.NIC.Address)
+			return s
 		default:
 			pairs = append(pairs, fmt.Sprintf("%v=%v", c.GPU.Address, c.NIC.Address))
 		}
@@ -38,7 +39,7 @@ func writeVLLM(m *assign.Assignment) Settings {
 	}
 	port := commonPort(m.Used())
 	if port == 0 {
-		s.Notes = append(s.Notes, vllmVariables+" takes one port number for all NICs, and none is active on all of them.")
+		s.note(vllmVariables + " takes one port number for all NICs, and none is active on all of them.")
 		return s
 	}
 	s.Variables = []Variable{
@@ -83,43 +84,39 @@ type sglangFile map[string]string
 // for the name of a device.
 func writeSGLang(m *assign.Assignment) Settings {
 	file := sglangFile{}
-	notes := []string{
+	s := Settings{Variables: ordered(m), File: file, Notes: []string{
 		"SGLang reads the map from a file (-o file) whose name ends in .json: --disaggregation-ib-device FILE.json.",
 		"SGLang of January to May 2026 (from pull request 17598 until 26114) refuses such a file.",
-	}
+	}}
 	for i, c := range m.Choices {
 		if c.NIC != nil {
 			file[strconv.Itoa(i)] = strings.Join(namesOf(c.Near), ",")
 		} else {
-			notes = append(notes, fmt.Sprintf("SGLang stops on the GPU %v: a GPU without an entry is an error to it.", c.GPU.Address))
+			s.note("SGLang stops on the GPU %v: a GPU without an entry is an error to it.", c.GPU.Address)
 		}
 	}
-	s := Settings{Variables: ordered(m), File: file, Notes: notes}
-	s.usePort(m.Near())
-	s.useDMABuf(m)
+	s.useEngine(m)
 	return s
 }
 
 const mooncakePort = "MC_IB_PORT"
 
-// usePort tells Mooncake's engine, which SGLang uses too, which port of its NICs to use: one
-// for all, 1 by default (Mooncake mooncake-transfer-engine/src/config.cpp, loadGlobalConfig).
-func (s *Settings) usePort(nics []*assign.NIC) {
+// useEngine tells Mooncake's engine, which SGLang uses too, which port of its NICs to use: one
+// for all, 1 by default (Mooncake mooncake-transfer-engine/src/config.cpp, loadGlobalConfig). It
+// tells it to register GPU memory by DMA-BUF where that is the only way: it uses peermem unless
+// it is told otherwise (internal/mechanism has the sources).
+func (s *Settings) useEngine(m *assign.Assignment) {
+	nics := m.Near()
 	switch port := commonPort(nics); {
 	case len(nics) == 0, port == 1:
 	case port == 0:
-		s.Notes = append(s.Notes, mooncakePort+" has one port for all NICs, and here no port is active on all of them.")
+		s.note(mooncakePort + " has one port for all NICs, and here no port is active on all of them.")
 	default:
 		s.Variables = append(s.Variables, Variable{mooncakePort, strconv.Itoa(port)})
 	}
-}
-
-// useDMABuf tells Mooncake's engine to register GPU memory by DMA-BUF where that is the only way:
-// it uses peermem unless it is told otherwise (internal/mechanism has the sources).
-func (s *Settings) useDMABuf(m *assign.Assignment) {
-	if v := &m.Node.Verdict; (Ways{v.Peermem, v.DMABuf}).onlyDMABuf() {
+	if v := &m.Node.Verdict; (mechanism.Ways{Peermem: v.Peermem, DMABuf: v.DMABuf}).OnlyDMABuf() {
 		s.Variables = append(s.Variables, Variable{"WITH_NVIDIA_PEERMEM", "0"})
-		s.Notes = append(s.Notes, "DMA-BUF is the only way to GPU memory here, which Mooncake 0.3.11 and newer uses with WITH_NVIDIA_PEERMEM=0.")
+		s.note("DMA-BUF is the only way to GPU memory here, which Mooncake 0.3.11 and newer uses with WITH_NVIDIA_PEERMEM=0.")
 	}
 }
 
@@ -160,8 +157,7 @@ func writeMooncake(m *assign.Assignment) Settings {
 		Variables: ordered(m), File: file,
 		Notes: []string{"Mooncake reads the map from a file (-o file): " + mooncakeVariable + "=FILE."},
 	}
-	s.usePort(m.Near())
-	s.useDMABuf(m)
+	s.useEngine(m)
 	return s
 }
 

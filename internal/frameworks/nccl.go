@@ -13,8 +13,6 @@ import (
 const (
 	ncclHCA    = "NCCL_IB_HCA"
 	ncclPolicy = "NCCL_NETDEVS_POLICY"
-	ncclMerge  = "NCCL_IB_MERGE_NICS"
-	ncclCross  = "NCCL_CROSS_NIC"
 )
 
 // writeNCCL lists the near NICs; NCCL takes the nearest of them for each GPU. A leading "="
@@ -32,19 +30,15 @@ func writeNCCL(m *assign.Assignment) Settings {
 // unevenRails says that GPUs have different numbers of near NICs: where NCCL crosses nodes on
 // rails, those with fewer hold the others back.
 func unevenRails(m *assign.Assignment) []string {
-	fewest, most := -1, -1
-	for i, c := range m.Choices {
-		if len(c.Near) > 0 && (fewest < 0 || len(c.Near) < len(m.Choices[fewest].Near)) {
-			fewest = i
-		}
-		if most < 0 || len(c.Near) > len(m.Choices[most].Near) {
-			most = i
-		}
-	}
-	if fewest < 0 || len(m.Choices[fewest].Near) == len(m.Choices[most].Near) {
+	with := slices.DeleteFunc(slices.Clone(m.Choices), func(c assign.Choice) bool { return len(c.Near) == 0 })
+	if len(with) == 0 {
 		return nil
 	}
-	few, many := m.Choices[fewest], m.Choices[most]
+	byNear := func(a, b assign.Choice) int { return len(a.Near) - len(b.Near) }
+	few, many := slices.MinFunc(with, byNear), slices.MaxFunc(with, byNear)
+	if len(few.Near) == len(many.Near) {
+		return nil
+	}
 	return []string{fmt.Sprintf("The rails are uneven: NICs near the GPU %v: %d, near the GPU %v: %d.",
 		few.GPU.Address, len(few.Near), many.GPU.Address, len(many.Near))}
 }
@@ -53,24 +47,26 @@ func unevenRails(m *assign.Assignment) []string {
 // far as --check does not judge them.
 func NCCLNotes(m *assign.Assignment, variables map[string]string) []string {
 	var notes []string
-	if n, most := ncclDevices(variables), 0; variables[ncclPolicy] != "" {
+	if limit, ok := ncclMost(variables[ncclPolicy]); ok {
+		most := 0
 		for _, c := range m.Choices {
-			most = max(most, n(m, c))
+			most = max(most, ncclDevices(m, c, variables))
 		}
-		if limit, ok := ncclMost(variables[ncclPolicy]); ok && limit < most {
+		if limit < most {
 			notes = append(notes, fmt.Sprintf("%s=%s is set: NCCL uses only %d of the %d devices near a GPU.", ncclPolicy, variables[ncclPolicy], limit, most))
 		}
 	}
-	if isZero(variables[ncclMerge]) && slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return cards(m, c) < len(c.Near) }) {
-		notes = append(notes, ncclMerge+"=0 is set: NCCL does not join the ports of a card, and each channel uses one of them.")
+	if Zero(variables[MergeNICs]) && slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return cards(m, c) < len(c.Near) }) {
+		notes = append(notes, MergeNICs+"=0 is set: NCCL does not join the ports of a card, and each channel uses one of them.")
 	}
-	if isZero(variables[ncclCross]) && len(unevenRails(m)) > 0 {
-		notes = append(notes, ncclCross+"=0 is set: NCCL stays on one rail from node to node, and rails are uneven here.")
+	if Zero(variables[CrossNIC]) && len(unevenRails(m)) > 0 {
+		notes = append(notes, CrossNIC+"=0 is set: NCCL stays on one rail from node to node, and rails are uneven here.")
 	}
 	return notes
 }
 
-func isZero(value string) bool {
+// Zero reports whether a variable is set to a number that is 0.
+func Zero(value string) bool {
 	n, ok := cNumber(value)
 	return value != "" && ok && n == 0
 }
@@ -84,13 +80,13 @@ func cards(m *assign.Assignment, c assign.Choice) int {
 	return len(seen)
 }
 
-// ncclDevices returns how NCCL counts the NICs near a GPU: ports of a card are one device
+// ncclDevices is as how many devices NCCL counts the NICs near a GPU: ports of a card are one
 // unless it is told not to merge them (src/transport/net_ib/init.cc, ncclIbMergeNics).
-func ncclDevices(variables map[string]string) func(*assign.Assignment, assign.Choice) int {
-	if isZero(variables[ncclMerge]) {
-		return func(_ *assign.Assignment, c assign.Choice) int { return len(c.Near) }
+func ncclDevices(m *assign.Assignment, c assign.Choice, variables map[string]string) int {
+	if Zero(variables[MergeNICs]) {
+		return len(c.Near)
 	}
-	return cards
+	return cards(m, c)
 }
 
 // ncclMost reads the policy MAX:N: the most devices for a GPU. ok is false for other
@@ -101,22 +97,16 @@ func ncclMost(policy string) (most int, ok bool) {
 	return most, found && err == nil && most > 0
 }
 
-// judgeNCCL reads the list as writeNCCL's source does: one "^" excludes, one "=" after it
-// makes names exact, and both are for the whole list.
-func judgeNCCL(j *judge) {
-	if f := j.about(ncclPolicy); f != nil {
-		for _, note := range NCCLNotes(j.Assignment, map[string]string{ncclPolicy: j.Variables[ncclPolicy], ncclMerge: j.Variables[ncclMerge]}) {
-			f.leave("%s", note)
-		}
-	}
-	if f := j.about(ncclHCA); f != nil {
-		j.hcaList(f, j.Variables[ncclHCA])
+func judgePolicy(j *judge, f *Finding) {
+	for _, note := range NCCLNotes(j.Assignment, map[string]string{ncclPolicy: j.Variables[ncclPolicy], MergeNICs: j.Variables[MergeNICs]}) {
+		f.leave("%s", note)
 	}
 }
 
-// hcaList judges a list in NCCL's form.
-func (j *judge) hcaList(f *Finding, text string) {
-	list, exclude := strings.CutPrefix(text, "^")
+// judgeHCAs reads a list as writeNCCL's source does: one "^" excludes, one "=" after it makes
+// names exact, and both are for the whole list.
+func judgeHCAs(j *judge, f *Finding) {
+	list, exclude := strings.CutPrefix(j.Variables[f.Name], "^")
 	list, exact := strings.CutPrefix(list, "=")
 	listed := map[*assign.NIC]bool{}
 	for _, entry := range entries(list) {

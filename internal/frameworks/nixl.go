@@ -1,7 +1,6 @@
 package frameworks
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ func writeNIXL(m *assign.Assignment) Settings {
 	s := writeUCX(m)
 	nics := m.Near()
 	if len(nics) > 0 && !slices.ContainsFunc(nics, func(n *assign.NIC) bool { return n.Port != 1 }) {
-		s.Notes = append(s.Notes, fmt.Sprintf("The same as a parameter of NIXL's UCX plugin, which comes first: device_list=%q.", strings.Join(namesOf(nics), ", ")))
+		s.note("The same as a parameter of NIXL's UCX plugin, which comes first: device_list=%q.", strings.Join(namesOf(nics), ", "))
 	}
 	return s
 }
@@ -31,48 +30,39 @@ const modelExpressPin = "MX_RDMA_NIC_PIN"
 // 3db6bdc, modelexpress_client/python/modelexpress/ucx_utils.py, _resolve_nic_pin).
 func writeModelExpress(m *assign.Assignment) Settings {
 	var s Settings
-	var list []string
+	var list []*assign.NIC
 	for _, c := range m.Choices {
 		if c.NIC == nil {
-			s.Notes = append(s.Notes, fmt.Sprintf("%s has an entry for each GPU, and the GPU %v has no usable NIC.", modelExpressPin, c.GPU.Address))
+			s.note("%s has an entry for each GPU, and the GPU %v has no usable NIC.", modelExpressPin, c.GPU.Address)
 			return s
 		}
-		list = append(list, fmt.Sprintf("%s:%d", c.NIC.RDMA, c.NIC.Port))
+		list = append(list, c.NIC)
 	}
-	if len(list) == 0 {
+	value := withPorts(list)
+	switch len(list) {
+	case 0:
 		return s
+	case 1:
+		value += ","
 	}
-	if len(list) == 1 {
-		list = append(list, "")
-	}
-	s.Variables = append(ordered(m), Variable{modelExpressPin, strings.Join(list, ",")})
+	s.Variables = append(ordered(m), Variable{modelExpressPin, value})
 	return s
 }
 
 // judgeModelExpress reads the list. Without a comma a value switches the variable off, or has
 // ModelExpress choose.
-func judgeModelExpress(j *judge) {
-	f := j.about(modelExpressPin)
-	if f == nil {
-		return
-	}
+func judgeModelExpress(j *judge, f *Finding) {
 	text := strings.TrimSpace(j.Variables[modelExpressPin])
 	if !strings.Contains(text, ",") {
-		if j.at(strings.Split(text, ":")[0]) >= 0 {
-			f.wrong("%q: without a comma this is no list, and ModelExpress chooses itself; write %s,", text, text)
+		if j.at(strings.Split(text, ":")[0]) < 0 {
+			j.findings = nil // a switch, and the only variable
 			return
 		}
-		j.findings = slices.DeleteFunc(j.findings, func(g *Finding) bool { return g == f }) // a switch
+		f.wrong("%q: without a comma this is no list, and ModelExpress chooses itself; write %s,", text, text)
 		return
 	}
-	var list []string
-	for entry := range strings.SplitSeq(text, ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			list = append(list, entry)
-		}
-	}
 	given := make([][]*assign.NIC, len(j.Choices))
-	for i, entry := range list {
+	for i, entry := range trimmed(text) {
 		if i >= len(given) {
 			j.missing(f, "%q: there is no GPU %d", entry, i)
 		} else if nic := j.ucxNIC(f, entry, false); nic != nil {

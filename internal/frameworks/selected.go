@@ -9,13 +9,12 @@ import (
 // Variables with which a process leaves out GPUs that it has the nodes of.
 const (
 	cudaDevices = "CUDA_VISIBLE_DEVICES"
-	cudaOrder   = "CUDA_DEVICE_ORDER"
 	rocrDevices = "ROCR_VISIBLE_DEVICES"
 	hipDevices  = "HIP_VISIBLE_DEVICES"
 )
 
 // Selectors are the names of the variables that Select reads.
-var Selectors = [...]string{cudaDevices, cudaOrder, rocrDevices, hipDevices}
+var Selectors = [...]string{cudaDevices, deviceOrder, rocrDevices, hipDevices}
 
 // Candidate is a GPU that a process has the node of.
 type Candidate struct {
@@ -81,38 +80,45 @@ func (s *selector) ofCUDA(gpus []int) []int {
 	if !ok {
 		return gpus
 	}
-	byUUID := strings.HasPrefix(value, "GPU-")
 	if strings.HasPrefix(value, "MIG-") {
 		s.Unknown = "of which GPUs the MIG instances in " + cudaDevices + " are"
 		return nil
 	}
-	var chosen []int
-	for entry := range strings.SplitSeq(value, ",") {
-		at := number(entry)
-		if byUUID {
-			at = s.withUUID(gpus, strings.TrimSpace(entry))
-		}
-		if at < 0 || at >= len(gpus) {
-			break
-		}
-		if slices.Contains(chosen, gpus[at]) {
-			return nil
-		}
-		chosen = append(chosen, gpus[at])
+	byUUID, at := strings.HasPrefix(value, "GPU-"), number
+	if byUUID {
+		at = func(entry string) int { return s.withUUID(gpus, entry) }
 	}
-	order := s.variables[cudaOrder] == "PCI_BUS_ID"
-	if order && !byUUID {
-		s.By = append(s.By, cudaOrder+"=PCI_BUS_ID")
-	}
-	if !byUUID && !order && len(chosen) > 0 && len(chosen) < len(gpus) {
-		s.Unknown = "CUDA numbers GPUs by speed, and " + cudaOrder + "=PCI_BUS_ID is not set"
+	chosen, twice := listed(gpus, value, at)
+	switch {
+	case twice:
+		return nil
+	case byUUID:
+	case s.variables[deviceOrder] == byAddress:
+		s.By = append(s.By, deviceOrder+"="+byAddress)
+	case len(chosen) > 0 && len(chosen) < len(gpus):
+		s.Unknown = "CUDA numbers GPUs by speed, and " + deviceOrder + "=" + byAddress + " is not set"
 	}
 	return chosen
 }
 
+// listed are the GPUs whose places a list has, up to the first entry that is of none, or of one
+// that was there before: twice.
+func listed(gpus []int, list string, at func(entry string) int) (chosen []int, twice bool) {
+	for entry := range strings.SplitSeq(list, ",") {
+		i := at(strings.TrimSpace(entry))
+		switch {
+		case i < 0 || i >= len(gpus):
+			return chosen, false
+		case slices.Contains(chosen, gpus[i]):
+			return chosen, true
+		}
+		chosen = append(chosen, gpus[i])
+	}
+	return chosen, false
+}
+
 // number is what an entry begins with, -1 where that is no number.
 func number(entry string) int {
-	entry = strings.TrimSpace(entry)
 	digits := len(entry) - len(strings.TrimLeft(entry, "0123456789"))
 	n, err := strconv.ParseUint(entry[:digits], 10, 31)
 	if err != nil {
@@ -149,7 +155,7 @@ func (s *selector) ofROCm(gpus []int) []int {
 		return nil
 	}
 	if value, ok := s.set(rocrDevices); ok {
-		gpus = s.rocmList(gpus, value, func(entry string) (int64, error) { return strconv.ParseInt(entry, 0, 32) })
+		gpus = s.rocmList(gpus, value, 0)
 	}
 	name := hipDevices
 	if s.variables[name] == "" {
@@ -159,23 +165,20 @@ func (s *selector) ofROCm(gpus []int) []int {
 		return gpus
 	}
 	value, _ := s.set(name)
-	return s.rocmList(gpus, value, func(entry string) (int64, error) { return strconv.ParseInt(entry, 10, 32) })
+	return s.rocmList(gpus, value, 10)
 }
 
-// rocmList chooses by a list that the first invalid entry ends.
-func (s *selector) rocmList(gpus []int, list string, parse func(string) (int64, error)) []int {
-	var chosen []int
-	for entry := range strings.SplitSeq(list, ",") {
-		entry = strings.ToUpper(strings.TrimSpace(entry))
-		if strings.HasPrefix(entry, "G") {
+// rocmList chooses by numbers of a base, 0 for C's forms.
+func (s *selector) rocmList(gpus []int, list string, base int) []int {
+	chosen, _ := listed(gpus, list, func(entry string) int {
+		if strings.HasPrefix(strings.ToUpper(entry), "G") {
 			s.Unknown = "UUIDs of AMD GPUs are not read"
-			return nil
 		}
-		n, err := parse(entry)
-		if err != nil || n < 0 || n >= int64(len(gpus)) || slices.Contains(chosen, gpus[n]) {
-			break
+		n, err := strconv.ParseInt(entry, base, 32)
+		if err != nil {
+			return -1
 		}
-		chosen = append(chosen, gpus[n])
-	}
+		return int(n)
+	})
 	return chosen
 }

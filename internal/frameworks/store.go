@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/assign"
@@ -9,6 +10,7 @@ import (
 
 const (
 	storeDevice = "MOONCAKE_DEVICE"
+	storeSwitch = "MC_MS_AUTO_DISC"
 	storeAuto   = "auto-discovery"
 )
 
@@ -25,27 +27,20 @@ func writeStore(m *assign.Assignment) Settings {
 		return Settings{}
 	}
 	s := Settings{Variables: []Variable{{storeDevice, strings.Join(namesOf(nics), ",")}}}
-	s.usePort(nics)
-	s.useDMABuf(m)
-	s.Notes = append(s.Notes, "MC_MS_AUTO_DISC=1 must not be set: Mooncake's store would choose itself.")
-	if len(m.Choices) > 1 {
-		s.Notes = append(s.Notes, storeDevice+" applies to a whole process: if each process has one GPU, run this for each with --gpus.")
-	}
+	s.useEngine(m)
+	s.note(storeSwitch + "=1 must not be set: Mooncake's store would choose itself.")
+	s.perProcess(m, storeDevice)
 	return s
 }
 
 // judgeStore reads the list, or what SGLang takes in its place.
-func judgeStore(j *judge) {
-	f := j.about(storeDevice)
-	if f == nil {
-		return
-	}
+func judgeStore(j *judge, f *Finding) {
 	text := strings.TrimSpace(j.Variables[storeDevice])
 	switch {
 	case text == storeAuto:
 		return
-	case j.Variables["MC_MS_AUTO_DISC"] == "1":
-		f.wrong("Mooncake's store ignores it, because MC_MS_AUTO_DISC=1 is set")
+	case j.Variables[storeSwitch] == "1":
+		f.wrong("Mooncake's store ignores it, because %s=1 is set", storeSwitch)
 	}
 	if strings.HasPrefix(text, "{") {
 		var ranks sglangFile
@@ -54,16 +49,12 @@ func judgeStore(j *judge) {
 			return
 		}
 		j.sets(f, j.byNumber(f, ranks))
-		sortProblems(f)
+		slices.Sort(f.Problems)
 		return
 	}
 	listed := map[*assign.NIC]bool{}
 	for _, nic := range j.names(f, storeDevice, entries(text)) {
 		listed[nic] = true
 	}
-	before := len(f.Problems)
-	j.list(f, func(nic *assign.NIC) bool { return listed[nic] })
-	if before == 0 {
-		f.Harmless = j.ofOneProcess(listed)
-	}
+	j.listOfProcess(f, listed)
 }

@@ -7,12 +7,9 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/internal/mechanism"
 	"gdr-features/topology"
-	"gdr-features/tristate"
 )
-
-// Ways are the two ways in which NICs reach GPU memory on a machine.
-type Ways struct{ Peermem, DMABuf tristate.State }
 
 // Effect says that a variable keeps a framework from using GPUDirect RDMA.
 type Effect struct {
@@ -30,7 +27,7 @@ type effect func(j *switches, value string) (why string, whole bool)
 // switches looks at variables that turn GPUDirect RDMA off.
 type switches struct {
 	*assign.Assignment
-	Ways
+	mechanism.Ways
 	variables map[string]string
 }
 
@@ -40,23 +37,68 @@ var table = [...]struct {
 	name   string
 	effect effect
 }{
-	{"NCCL_IB_DISABLE", ncclDisable},                    // src/transport/net_ib/init.cc, ncclIbInitDevices
-	{"NCCL_NET", ncclNet},                               // src/plugin/net.cc, ncclNetInit: names in any case
-	{"NCCL_NET_PLUGIN", ncclPlugin},                     // src/plugin/net.cc, initPluginLibsOnceFunc
-	{"NCCL_NET_GDR_LEVEL", ncclLevel},                   // src/graph/paths.cc, ncclTopoCheckGdr
-	{"NCCL_NET_GDR_C2C", ncclC2C},                       // the same
-	{"NCCL_NET_GDR_READ", ncclRead},                     // the same
-	{"NCCL_DMABUF_ENABLE", ncclDMABuf},                  // src/init.cc, dmaBufSupported
-	{UCXTransports, ucxTransports},                      // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
-	{"UCX_IB_GPU_DIRECT_RDMA", ucxGPUDirect},            // src/uct/ib/base/ib_md.c
-	{"NVSHMEM_REMOTE_TRANSPORT", nvshmemTransport},      // src/host/transport/transport.cpp
-	{"NVSHMEM_IB_DISABLE_DMABUF", nvshmemWithoutDMABuf}, // src/modules/transport/ibrc/ibrc.cpp
-	{"MC_FORCE_TCP", mooncakeTCP},                       // kvcache-ai/Mooncake mooncake-common/src/environ.cpp
+	// src/transport/net_ib/init.cc, ncclIbInitDevices. A plugin, as EFA has one, is used all the same.
+	{"NCCL_IB_DISABLE", off(nonZero, ownTransport, "NCCL does not use its InfiniBand and RoCE transport")},
+	{"NCCL_NET", off(word("socket"), always, "NCCL uses TCP")}, // src/plugin/net.cc, ncclNetInit: names in any case
+	{"NCCL_NET", off(word("IB"), onlyPlugin, noPlugin)},
+	{"NCCL_NET_PLUGIN", off(word("none"), onlyPlugin, noPlugin)},   // src/plugin/net.cc, initPluginLibsOnceFunc
+	{"NCCL_NET_GDR_LEVEL", ncclLevel},                              // src/graph/paths.cc, ncclTopoCheckGdr
+	{"NCCL_NET_GDR_C2C", ncclC2C},                                  // the same
+	{"NCCL_NET_GDR_READ", ncclRead},                                // the same
+	{"NCCL_DMABUF_ENABLE", off(Zero, onlyDMABuf, "NCCL"+noDMABuf)}, // src/init.cc, dmaBufSupported
+	{UCXTransports, ucxTransports},                                 // src/ucp/core/ucp_context.c, ucp_is_resource_in_transports_list
+	// src/uct/ib/base/ib_md.c; "try" is the default (src/ucs/config/parser.c, ucs_config_sscanf_ternary).
+	{"UCX_IB_GPU_DIRECT_RDMA", off(ucxNo, always, "UCX does not register GPU memory with NICs")},
+	{"NVSHMEM_REMOTE_TRANSPORT", nvshmemTransport}, // src/host/transport/transport.cpp
+	// src/modules/transport/ibrc/ibrc.cpp
+	{"NVSHMEM_IB_DISABLE_DMABUF", off(switchedOn, onlyDMABuf, "NVSHMEM"+noDMABuf)},
+	// kvcache-ai/Mooncake mooncake-common/src/environ.cpp; mooncake-transfer-engine/src/transfer_engine_impl.cpp
+	{"MC_FORCE_TCP", off(anyValue, always, "Mooncake uses TCP")},
 }
+
+const (
+	noPlugin = "NCCL uses EFA by a plugin alone (aws-ofi-nccl)"
+	noDMABuf = " does not use DMA-BUF, which is the only way to GPU memory here"
+)
+
+// off is the effect of values that turn GPUDirect RDMA off as a whole, on some machines.
+func off(value func(string) bool, here func(*switches) bool, why string) effect {
+	return func(j *switches, given string) (string, bool) {
+		if value(given) && here(j) {
+			return why, true
+		}
+		return "", false
+	}
+}
+
+func nonZero(value string) bool {
+	n, ok := cNumber(value)
+	return ok && n != 0
+}
+
+func word(wanted string) func(string) bool {
+	return func(value string) bool { return strings.EqualFold(value, wanted) }
+}
+
+func ucxNo(value string) bool {
+	return strings.EqualFold(value, "n") || strings.EqualFold(value, "no") || value == "off" || value == "0"
+}
+
+func anyValue(string) bool { return true }
+
+func always(*switches) bool { return true }
+
+func onlyDMABuf(j *switches) bool { return j.OnlyDMABuf() }
+
+// ownTransport reports whether NCCL's own transport may have some of the usable NICs, and
+// onlyPlugin that it has none.
+func ownTransport(j *switches) bool { return !onlyPlugin(j) }
+
+func onlyPlugin(j *switches) bool { return len(j.NICs) > 0 && !slices.ContainsFunc(j.NICs, byVerbs) }
 
 // Switches returns which variables keep frameworks from using GPUDirect RDMA for the GPUs in
 // question. Empty values count as none.
-func Switches(m *assign.Assignment, ways Ways, variables map[string]string) []Effect {
+func Switches(m *assign.Assignment, ways mechanism.Ways, variables map[string]string) []Effect {
 	j := &switches{m, ways, variables}
 	var all []Effect
 	for _, row := range table {
@@ -83,37 +125,6 @@ func cNumber(text string) (n int64, ok bool) {
 	}
 	return n, end == len(text) || text[end] < '0' || text[end] > '9'
 }
-
-// ncclDisable is about NCCL's own transport. A plugin, as EFA has one, is used all the same.
-func ncclDisable(j *switches, value string) (string, bool) {
-	if n, ok := cNumber(value); !ok || n == 0 || j.onlyPlugin() {
-		return "", false
-	}
-	return "NCCL does not use its InfiniBand and RoCE transport", true
-}
-
-func ncclNet(j *switches, value string) (string, bool) {
-	switch {
-	case strings.EqualFold(value, "socket"):
-		return "NCCL uses TCP", true
-	case strings.EqualFold(value, "IB") && j.onlyPlugin():
-		return noPlugin, true
-	}
-	return "", false
-}
-
-// ncclPlugin: "none" in any case.
-func ncclPlugin(j *switches, value string) (string, bool) {
-	if !strings.EqualFold(value, "none") || !j.onlyPlugin() {
-		return "", false
-	}
-	return noPlugin, true
-}
-
-const noPlugin = "NCCL uses EFA by a plugin alone (aws-ofi-nccl)"
-
-// onlyPlugin reports whether NCCL's own transport has none of the usable NICs.
-func (j *switches) onlyPlugin() bool { return len(j.NICs) > 0 && !slices.ContainsFunc(j.NICs, byVerbs) }
 
 // ncclLevels are the names that NCCL knows, from near to far, with this package's level for
 // each: LOC to C2C are nearer than any NIC (src/graph/topo.cc, topoPathTypeStr). A digit is
@@ -148,8 +159,7 @@ func ncclLevel(j *switches, value string) (string, bool) {
 
 // ncclC2C: 0 makes PXB the farthest level, unless a level is given.
 func ncclC2C(j *switches, value string) (string, bool) {
-	n, ok := cNumber(value)
-	if _, given := ncclLimit(j.variables["NCCL_NET_GDR_LEVEL"]); !ok || n != 0 || given {
+	if _, given := ncclLimit(j.variables["NCCL_NET_GDR_LEVEL"]); !Zero(value) || given {
 		return "", false
 	}
 	return j.beyond(topology.PXB)
@@ -191,21 +201,11 @@ func (j *switches) ncclRating(c assign.Choice) topology.Level {
 }
 
 func ncclRead(_ *switches, value string) (string, bool) {
-	if n, ok := cNumber(value); !ok || n != 0 {
+	if !Zero(value) {
 		return "", false
 	}
 	return "NCCL uses GPUDirect RDMA only to receive, and sends from host memory", false
 }
-
-func ncclDMABuf(j *switches, value string) (string, bool) {
-	if n, ok := cNumber(value); !ok || n != 0 || !j.onlyDMABuf() {
-		return "", false
-	}
-	return "NCCL does not use DMA-BUF, which is the only way to GPU memory here", true
-}
-
-// onlyDMABuf reports whether DMA-BUF is known to be the only way to GPU memory.
-func (w Ways) onlyDMABuf() bool { return w.Peermem == tristate.False && w.DMABuf == tristate.True }
 
 // ucxAliases are the names that stand for transports of InfiniBand and RoCE, EFA's SRD
 // included (ucp_tl_aliases).
@@ -275,14 +275,6 @@ func ucxMemory(c assign.Choice) string {
 	return "rocm"
 }
 
-// ucxGPUDirect: "try" is the default (src/ucs/config/parser.c, ucs_config_sscanf_ternary).
-func ucxGPUDirect(_ *switches, value string) (string, bool) {
-	if !strings.EqualFold(value, "n") && !strings.EqualFold(value, "no") && value != "off" && value != "0" {
-		return "", false
-	}
-	return "UCX does not register GPU memory with NICs", true
-}
-
 // Variables of NVSHMEM's IBGDA (src/modules/transport/common/env_defs.h): whether it is asked
 // for, the processor that rings the doorbells, and what the name of a NIC must contain.
 const (
@@ -311,21 +303,15 @@ func nvshmemTransport(j *switches, value string) (string, bool) {
 // themselves.
 func AsksIBGDA(variables map[string]string) bool { return switchedOn(variables[EnableIBGDA]) }
 
-// mooncakeTCP: any value counts (mooncake-transfer-engine/src/transfer_engine_impl.cpp).
-func mooncakeTCP(*switches, string) (string, bool) { return "Mooncake uses TCP", true }
-
 // Variables about NCCL's GIN, with which GPUs start transfers themselves
 // (src/gin/gin_host.cc, src/transport/net_ib/gin.cc).
 const (
 	GINType   = "NCCL_GIN_TYPE"
 	GINEnable = "NCCL_GIN_ENABLE"
 	CuMem     = "NCCL_CUMEM_ENABLE"
-	CrossNIC  = ncclCross
-	MergeNICs = ncclMerge
+	CrossNIC  = "NCCL_CROSS_NIC"
+	MergeNICs = "NCCL_IB_MERGE_NICS"
 )
-
-// Zero reports whether a variable is set to a number that is 0.
-func Zero(value string) bool { return isZero(value) }
 
 // Allocators are the variables of PyTorch's allocator of GPU memory
 // (pytorch/pytorch c10/core/AllocatorConfig.cpp, c10/cuda/CUDAAllocatorConfig.cpp).
@@ -333,17 +319,12 @@ var Allocators = [...]string{"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "P
 
 // Read are the names of all variables that this package looks at.
 func Read() []string {
-	names := Judged()
+	names := []string{MergeNICs, CrossNIC, ucxMNNVL, GINType, GINEnable, CuMem, EnableIBGDA, IBGDAHandler, HCAPrefix}
+	for _, row := range judges {
+		names = append(names, row.variable)
+	}
 	for _, row := range table {
 		names = append(names, row.name)
 	}
-	names = append(names, ncclMerge, ncclCross, ucxMNNVL, GINType, GINEnable, CuMem, EnableIBGDA, IBGDAHandler, HCAPrefix)
 	return slices.Concat(names, gidVariables(), Selectors[:], Allocators[:])
-}
-
-func nvshmemWithoutDMABuf(j *switches, value string) (string, bool) {
-	if !switchedOn(value) || !j.onlyDMABuf() {
-		return "", false
-	}
-	return "NVSHMEM does not use DMA-BUF, which is the only way to GPU memory here", true
 }

@@ -7,6 +7,7 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
+	"gdr-features/internal/mechanism"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/tristate"
@@ -24,8 +25,8 @@ func mapOn(t *testing.T, name string) *assign.Assignment {
 // TestSwitches: what turns GPUDirect RDMA off is found, whole or in part, and what does not
 // is not. Rows with ";" set several variables.
 func TestSwitches(t *testing.T) {
-	both := frameworks.Ways{Peermem: tristate.True, DMABuf: tristate.True}
-	dmabuf := frameworks.Ways{Peermem: tristate.False, DMABuf: tristate.True}
+	both := mechanism.Ways{Peermem: tristate.True, DMABuf: tristate.True}
+	dmabuf := mechanism.Ways{Peermem: tristate.False, DMABuf: tristate.True}
 	const (
 		near              = "dell-xe9680-h100"       // every GPU has a NIC at PIX
 		mixed             = "a40-8gpu-2cx7-nccl1343" // four GPUs at PIX, four at NODE
@@ -37,7 +38,7 @@ func TestSwitches(t *testing.T) {
 	maps := map[string]*assign.Assignment{near: mapOn(t, near), mixed: mapOn(t, mixed), amd: mapOn(t, amd), grace: mapOn(t, grace), efa: mapOn(t, efa)}
 	tests := []struct {
 		on, set string
-		ways    frameworks.Ways
+		ways    mechanism.Ways
 		want    int
 	}{
 		{near, "NCCL_IB_DISABLE=1", both, whole},
@@ -76,7 +77,7 @@ func TestSwitches(t *testing.T) {
 		{near, "NCCL_DMABUF_ENABLE=0", both, none},
 		{near, "NCCL_DMABUF_ENABLE=0", dmabuf, whole},
 		{near, "NCCL_DMABUF_ENABLE=1", dmabuf, none},
-		{near, "NCCL_DMABUF_ENABLE=0", frameworks.Ways{DMABuf: tristate.True}, none}, // peermem unknown
+		{near, "NCCL_DMABUF_ENABLE=0", mechanism.Ways{DMABuf: tristate.True}, none}, // peermem unknown
 		{near, "UCX_TLS=all", both, none},
 		{near, "UCX_TLS=rc,cuda_copy,cuda_ipc", both, none},
 		{near, "UCX_TLS=rc_x,cuda,sm,self", both, none},
@@ -135,7 +136,7 @@ func TestPrintedSwitchesNothingOff(t *testing.T) {
 			for _, v := range f.Write(m).Variables {
 				variables[v.Name] = v.Value
 			}
-			if got := frameworks.Switches(m, frameworks.Ways{Peermem: tristate.False, DMABuf: tristate.True}, variables); len(got) > 0 {
+			if got := frameworks.Switches(m, mechanism.Ways{Peermem: tristate.False, DMABuf: tristate.True}, variables); len(got) > 0 {
 				t.Errorf("%s %s: %+v", described.Name, f.Name, got)
 			}
 		}
@@ -173,7 +174,7 @@ func FuzzSwitches(f *testing.F) {
 			m = mapOf(t, described.Tree(t, described.Ready()))
 		}
 		variables := map[string]string{name: value}
-		for _, effect := range frameworks.Switches(m, frameworks.Ways{}, variables) {
+		for _, effect := range frameworks.Switches(m, mechanism.Ways{}, variables) {
 			if effect.Name != name || effect.Why == "" || value == "" {
 				t.Errorf("%+v", effect)
 			}

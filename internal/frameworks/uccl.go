@@ -1,7 +1,6 @@
 package frameworks
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,55 +25,42 @@ const (
 // rdma_hca_filter_from_env; include/util/net.h, parse_interfaces).
 func writeUCCL(m *assign.Assignment) Settings {
 	nics := m.Near()
-	s := Settings{Notes: []string{"UCCL's collectives and EP read " + ncclHCA + " (--for nccl), unless " + ucclHCA + " is set."}}
-	if len(m.Choices) > 1 {
-		s.Notes = append(s.Notes, ucclDevices+" applies to a whole process: if each process has one GPU, run this for each with --gpus.")
-	}
+	var s Settings
+	s.note("UCCL's collectives and EP read %s (--for nccl), unless %s is set.", ncclHCA, ucclHCA)
+	s.perProcess(m, ucclDevices)
 	switch {
 	case len(nics) == 0:
 	case len(nics) > ucclMost:
-		s.Notes = append(s.Notes, fmt.Sprintf("%s takes at most %d NICs, and %d are near these GPUs.", ucclDevices, ucclMost, len(nics)))
+		s.note("%s takes at most %d NICs, and %d are near these GPUs.", ucclDevices, ucclMost, len(nics))
 	case slices.ContainsFunc(nics, func(n *assign.NIC) bool { return !slices.Contains(n.Active, ucclPort) }):
-		s.Notes = append(s.Notes, fmt.Sprintf("UCCL uses the port %d of each NIC, and it is not active on all of them.", ucclPort))
+		s.note("UCCL uses the port %d of each NIC, and it is not active on all of them.", ucclPort)
 	default:
 		s.Variables = []Variable{{ucclDevices, strings.Join(namesOf(nics), ",")}}
 	}
 	return s
 }
 
+// judgeUCCLHCAs: the variable is not printed, but one in NCCL's form would be read.
+func judgeUCCLHCAs(j *judge, f *Finding) {
+	f.Want = "=" + withPorts(j.Near())
+	judgeHCAs(j, f)
+}
+
 // judgeUCCL reads the list of names and places. UCCL leaves out those that it does not find, and
 // chooses itself where it finds none.
-func judgeUCCL(j *judge) {
-	if f := j.about(ucclHCA); f != nil {
-		f.Want = "=" + withPorts(j.Near())
-		j.hcaList(f, j.Variables[ucclHCA])
-	}
-	f := j.about(ucclDevices)
-	if f == nil {
-		return
-	}
+func judgeUCCL(j *judge, f *Finding) {
 	listed := map[*assign.NIC]bool{}
-	for entry := range strings.SplitSeq(j.Variables[ucclDevices], ",") {
-		if entry = strings.Trim(entry, " \t\n\r"); entry == "" {
-			continue
-		}
+	for _, entry := range trimmed(j.Variables[ucclDevices]) {
 		if _, err := strconv.ParseUint(entry, 10, 32); err == nil && j.at(entry) < 0 {
 			f.unknown("%q: a place in the order of libibverbs; write the name", entry)
-			continue
-		}
-		if nic := j.device(f, entry, entry, ucclPort); nic != nil {
+		} else if nic := j.device(f, entry, entry, ucclPort); nic != nil {
 			listed[nic] = true
 		}
 	}
 	if len(listed) > ucclMost {
 		f.wrong("UCCL takes at most %d NICs, and stops at %d", ucclMost, len(listed))
 	}
-	before := len(f.Problems)
-	if before > 0 && len(listed) == 0 {
-		return
-	}
-	j.list(f, func(nic *assign.NIC) bool { return listed[nic] })
-	if before == 0 {
-		f.Harmless = j.ofOneProcess(listed)
+	if len(f.Problems) == 0 || len(listed) > 0 {
+		j.listOfProcess(f, listed)
 	}
 }

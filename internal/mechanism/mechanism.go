@@ -138,6 +138,9 @@ func (r *Row) Ways(variables map[string]string) Ways {
 	return Ways{r.Peermem.now(variables), r.DMABuf.now(variables)}
 }
 
+// OnlyDMABuf reports whether DMA-BUF is known to be the only way.
+func (w Ways) OnlyDMABuf() bool { return w.Peermem == tristate.False && w.DMABuf == tristate.True }
+
 // Shared reports whether a framework has a way that the node has.
 func (w Ways) Shared(node Ways) tristate.State {
 	return tristate.Or(tristate.And(w.Peermem, node.Peermem), tristate.And(w.DMABuf, node.DMABuf))
