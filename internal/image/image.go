@@ -25,7 +25,7 @@ const LibraryPath = "LD_LIBRARY_PATH"
 
 // Variables are the names of those that Read looks at.
 func Variables() []string {
-	return []string{LibraryPath, "RDMAV_DRIVERS", "IBV_DRIVERS", netPlugin, virtualEnv, condaPrefix, pythonPath}
+	return append(driverVariables[:], LibraryPath, netPlugin, virtualEnv, condaPrefix, pythonPath)
 }
 
 // Image is what the file tree of a container has.
@@ -68,8 +68,10 @@ type Library struct {
 	// here: the loader refuses it. "GLIBC_2.38 of libc.so.6".
 	Lacks []string
 
-	exports map[string]bool // "symbol@version" and "symbol"
-	defines []string        // versions of symbols
+	exports  map[string]bool // "symbol@version" and "symbol"
+	defines  []string        // versions of symbols
+	needs    []string        // libraries, and versions of their symbols
+	versions []elf.DynamicVersionNeed
 }
 
 // Exports reports whether the library has a function, "name@version".

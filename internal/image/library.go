@@ -18,31 +18,39 @@ var (
 // libraries have less than a twentieth of it.
 const mostSection = 1 << 20
 
+// elf opens a library. The caller closes the file.
+func (l *loader) elf(name string) (*file, *elf.File, error) {
+	f, err := l.open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := elf.NewFile(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, e, nil
+}
+
 // load reads a library. The error is errMachine where the loader passes it over.
 func (l *loader) load(name, file string) (*Library, error) {
-	f, err := l.open(file)
+	f, e, err := l.elf(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	e, err := elf.NewFile(f)
-	if err != nil {
-		return nil, err
-	}
 	if e.Machine != l.machine {
 		return nil, errMachine
 	}
 	if err := modest(e); err != nil {
 		return nil, err
 	}
-	lib := &Library{Name: name, Path: f.path, exports: map[string]bool{}}
-	if _, version, ok := strings.Cut(path.Base(f.path), name+"."); ok {
-		lib.Version = version
-	}
+	lib := libraryAt(name, f.path)
 	symbols, err := e.DynamicSymbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		return nil, err
 	}
+	lib.exports = map[string]bool{}
 	for _, s := range symbols {
 		if s.Section == elf.SHN_UNDEF {
 			continue
@@ -56,7 +64,17 @@ func (l *loader) load(name, file string) (*Library, error) {
 	for _, v := range versions {
 		lib.defines = append(lib.defines, v.Name)
 	}
+	if lib.needs, err = e.ImportedLibraries(); err != nil || len(lib.needs) > mostDirectories {
+		lib.needs = nil
+	}
+	lib.versions, _ = e.DynamicVersionNeeds() // an error: it needs none
 	return lib, nil
+}
+
+// libraryAt is a library of which nothing is read.
+func libraryAt(name, file string) *Library {
+	_, version, _ := strings.Cut(path.Base(file), name+".")
+	return &Library{Name: name, Path: file, Version: version}
 }
 
 // modest returns an error for a file whose tables are larger than those of any library that
@@ -83,53 +101,31 @@ func modest(e *elf.File) error {
 // check finds out what a library needs that is not here, of the libraries that it names
 // itself. Those that they need are the image's own affair.
 func (l *loader) check(lib *Library) {
-	f, err := l.open(lib.Path[1:])
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	e, err := elf.NewFile(f)
-	if err != nil || modest(e) != nil {
-		return
-	}
-	needed, err := e.ImportedLibraries()
-	if err != nil || len(needed) > mostDirectories {
-		return
-	}
-	versions, _ := e.DynamicVersionNeeds() // an error: it needs none
-	for _, name := range needed {
+	for _, name := range lib.needs {
 		if strings.HasPrefix(name, "ld-") {
 			continue
 		}
-		has, found := l.defined(name)
-		if !found {
+		has, err := l.library(name)
+		switch {
+		case err != nil:
+			continue // one that cannot be read is there
+		case has == nil:
 			lib.Lacks = append(lib.Lacks, name)
 			continue
-		}
-		if len(has) == 0 {
+		case len(has.defines) == 0:
 			continue // the loader takes one without any version, with a warning
 		}
-		for _, v := range versions {
+		for _, v := range lib.versions {
 			if v.Name != name {
 				continue
 			}
 			for _, need := range v.Needs {
-				if need.Flags&elf.VER_FLG_WEAK == 0 && !slices.Contains(has, need.Dep) {
+				if need.Flags&elf.VER_FLG_WEAK == 0 && !slices.Contains(has.defines, need.Dep) {
 					lib.Lacks = append(lib.Lacks, need.Dep+" of "+name)
 				}
 			}
 		}
 	}
-}
-
-// defined are the versions of symbols that a library defines. found is false where the loader
-// finds no such library.
-func (l *loader) defined(name string) (versions []string, found bool) {
-	lib, err := l.library(name)
-	if err != nil || lib == nil {
-		return nil, err != nil // one that cannot be read is there
-	}
-	return lib.defines, true
 }
 
 // section returns the content of a section that is in memory when the library is loaded; nil
@@ -139,10 +135,7 @@ func section(e *elf.File, name string) []byte {
 	if s == nil || s.Type == elf.SHT_NOBITS || s.Flags&elf.SHF_COMPRESSED != 0 || s.Size > mostSection {
 		return nil
 	}
-	data, err := s.Data()
-	if err != nil {
-		return nil
-	}
+	data, _ := s.Data() // none where it cannot be read
 	return data
 }
 

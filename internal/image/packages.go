@@ -53,11 +53,7 @@ func (l *loader) plugin(variables map[string]string) *Library {
 func (l *loader) present(name string) *Library {
 	for _, file := range l.candidates(name) {
 		if at, err := l.resolve(file); err == nil {
-			lib := &Library{Name: name, Path: "/" + at}
-			if _, version, ok := strings.Cut(path.Base(at), name+"."); ok {
-				lib.Version = version
-			}
-			return lib
+			return libraryAt(name, "/"+at)
 		}
 	}
 	return nil
@@ -65,39 +61,33 @@ func (l *loader) present(name string) *Library {
 
 // frameworks lists the frameworks, each version once.
 func (l *loader) frameworks(variables map[string]string) (all []Package) {
-	add := func(p Package) {
-		same := func(q Package) bool { return q.Name == p.Name && (q.Version == p.Version || p.Version == "") }
-		if !slices.ContainsFunc(all, same) {
-			all = append(all, p)
-		}
-	}
 	debian, python := l.debian(), l.python(variables)
 	for _, s := range software {
-		for _, p := range slices.Concat(debian[s.name], python[s.name]) {
-			add(p)
-		}
+		of := slices.Concat(debian[s.name], python[s.name])
 		for _, name := range s.libraries {
 			if lib := l.present(name); lib != nil {
-				add(Package{s.name, meaningful(s.name, lib.Version), lib.Path})
+				of = append(of, Package{s.name, versionOf(s.name, lib), lib.Path})
+			}
+		}
+		first := len(all)
+		for _, p := range of {
+			same := func(q Package) bool { return q.Version == p.Version || p.Version == "" }
+			if !slices.ContainsFunc(all[first:], same) {
+				all = append(all, p)
 			}
 		}
 	}
 	return all
 }
 
-// meaningful returns what follows the soname in the name of a library's file, where that is
-// the version of the framework: NVIDIA's and AMD's collective libraries follow one number with
-// the version ("libnccl.so.2" and "27.3" for 2.27.3).
-func meaningful(name, version string) string {
-	switch {
-	case version == "":
+// versionOf is the version of a framework that the name of its library's file has: NVIDIA's
+// libraries follow the number of the soname with the rest ("libnccl.so.2.27.3").
+func versionOf(framework string, lib *Library) string {
+	if lib.Version == "" || framework != "nccl" && framework != "nvshmem" {
 		return ""
-	case name == "nccl":
-		return "2." + version
-	case name == "nvshmem":
-		return "3." + version
 	}
-	return ""
+	_, version, _ := strings.Cut(path.Base(lib.Path), ".so.")
+	return version
 }
 
 // debian reads the versions of packages from dpkg's status.

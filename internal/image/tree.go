@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -59,30 +60,26 @@ func (t *tree) resolve(name string) (string, error) {
 }
 
 func (t *tree) walk(name string) (string, error) {
-	todo, done, links := strings.Split(name, "/"), []string(nil), 0
+	todo, done, links := strings.Split(name, "/"), "/", 0
 	for len(todo) > 0 {
-		part := todo[0]
+		part, at := todo[0], path.Join(done, todo[0])
 		todo = todo[1:]
-		switch part {
-		case "", ".":
-			continue
-		case "..":
-			done = done[:max(0, len(done)-1)]
+		if part == "" || part == "." || part == ".." {
+			done = at
 			continue
 		}
 		if t.steps--; t.steps < 0 {
 			return "", errBudget
 		}
-		at := path.Join(append(slices.Clone(done), part)...)
-		info, err := fs.Lstat(t.fs, at)
-		switch {
-		case err != nil:
+		info, err := fs.Lstat(t.fs, at[1:])
+		if err != nil {
 			return "", err
-		case info.Mode()&fs.ModeSymlink == 0:
-			done = append(done, part)
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			done = at
 			continue
 		}
-		to, err := fs.ReadLink(t.fs, at)
+		to, err := fs.ReadLink(t.fs, at[1:])
 		if err != nil {
 			return "", err
 		}
@@ -90,11 +87,27 @@ func (t *tree) walk(name string) (string, error) {
 			return "", &fs.PathError{Op: "open", Path: "/" + name, Err: errLinks}
 		}
 		if strings.HasPrefix(to, "/") {
-			done = nil
+			done = "/"
 		}
 		todo = append(strings.Split(to, "/"), todo...)
 	}
-	return path.Join(append([]string{"."}, done...)...), nil
+	return cmp.Or(done[1:], "."), nil
+}
+
+// enter opens what a path leads to if it is of the right kind: opening a FIFO may never end.
+func (t *tree) enter(name string, right func(fs.FileMode) bool) (opened fs.File, at string, err error) {
+	if at, err = t.resolve(name); err != nil {
+		return nil, "", err
+	}
+	info, err := fs.Lstat(t.fs, at)
+	if err != nil {
+		return nil, "", err
+	}
+	if !right(info.Mode()) {
+		return nil, "", &fs.PathError{Op: "open", Path: "/" + at, Err: errRegular}
+	}
+	opened, err = t.fs.Open(at)
+	return opened, at, err
 }
 
 // file is an open regular file whose reads count.
@@ -103,23 +116,11 @@ type file struct {
 	fs.File
 	t    *tree
 	path string // absolute
-	size int64
 }
 
-// open opens a regular file: opening a FIFO may never end.
+// open opens a regular file.
 func (t *tree) open(name string) (*file, error) {
-	at, err := t.resolve(name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := fs.Lstat(t.fs, at)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: "/" + at, Err: errRegular}
-	}
-	opened, err := t.fs.Open(at)
+	opened, at, err := t.enter(name, fs.FileMode.IsRegular)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (t *tree) open(name string) (*file, error) {
 		_ = opened.Close()
 		return nil, &fs.PathError{Op: "open", Path: "/" + at, Err: errors.ErrUnsupported}
 	}
-	return &file{reader, opened, t, "/" + at, info.Size()}, nil
+	return &file{reader, opened, t, "/" + at}, nil
 }
 
 func (f *file) ReadAt(to []byte, offset int64) (int, error) {
@@ -145,10 +146,14 @@ func (t *tree) read(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if f.size > limit {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
 		return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: errLarge}
 	}
-	data := make([]byte, f.size)
+	data := make([]byte, info.Size())
 	n, err := f.ReadAt(data, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("/%s: %w", name, err)
@@ -159,20 +164,10 @@ func (t *tree) read(name string, limit int64) ([]byte, error) {
 // names lists a directory, sorted; only the first of very many. None where it is missing, or
 // is no directory.
 func (t *tree) names(dir string) ([]string, error) {
-	at, err := t.resolve(dir)
-	if err == nil {
-		var info fs.FileInfo
-		if info, err = fs.Lstat(t.fs, at); err == nil && !info.IsDir() {
-			return nil, nil
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	opened, at, err := t.enter(dir, fs.FileMode.IsDir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errRegular) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	opened, err := t.fs.Open(at)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package image
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"io/fs"
 	"path"
@@ -21,14 +20,16 @@ var (
 // defaultConfigDir is where the list of drivers is, unless libibverbs says otherwise.
 const defaultConfigDir = "/etc/libibverbs.d"
 
+// driverVariables have names of drivers that come before those of the list.
+var driverVariables = [...]string{"RDMAV_DRIVERS", "IBV_DRIVERS"}
+
 // mostProviders is how many providers are looked at. rdma-core has 20.
 const mostProviders = 64
 
 // verbs reads what libibverbs makes of the image: its list of drivers, and their providers.
 func (l *loader) verbs(i *Image, variables map[string]string) {
 	l.compiledIn(i)
-	listed := l.drivers(i, variables)
-	for _, d := range listed {
+	for _, d := range l.drivers(i, variables) {
 		if i.Provider(path.Base(d.name)) == nil && len(i.Providers) < mostProviders {
 			i.Providers = append(i.Providers, l.provider(i, d))
 		}
@@ -55,15 +56,11 @@ func (l *loader) compiledIn(i *Image) {
 			i.Suffix = "-rdmav" + number + ".so"
 		}
 	}
-	f, err := l.open(i.Verbs.Path[1:])
+	f, e, err := l.elf(i.Verbs.Path[1:])
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	e, err := elf.NewFile(f)
-	if err != nil {
-		return
-	}
 	for _, s := range [...]string{".rodata.str1.1", ".rodata.str1.8", ".rodata"} {
 		data := section(e, s)
 		if m := configPattern.FindSubmatch(data); m != nil {
@@ -89,8 +86,8 @@ type driver struct{ name, from string }
 // drivers are those of the variables, and of all regular files of the directory.
 func (l *loader) drivers(i *Image, variables map[string]string) (all []driver) {
 	dir := i.ConfigDir
-	for _, v := range Variables() {
-		if list := variables[v]; list != "" && strings.HasSuffix(v, "_DRIVERS") {
+	for _, v := range driverVariables {
+		if list := variables[v]; list != "" {
 			for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ':' || r == ';' }) {
 				all = append(all, driver{name, v})
 			}
@@ -144,15 +141,11 @@ func (l *loader) provider(i *Image, d driver) Provider {
 }
 
 func (l *loader) abi(lib *Library, name string) *Range {
-	f, err := l.open(lib.Path[1:])
+	f, e, err := l.elf(lib.Path[1:])
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	e, err := elf.NewFile(f)
-	if err != nil {
-		return nil
-	}
 	return abiOf(e, name)
 }
 
