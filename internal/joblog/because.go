@@ -1,6 +1,7 @@
 package joblog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,33 +12,26 @@ import (
 // Because adds a note for each reason that why returns for ranks without GPUDirect RDMA, in
 // front of the others. why returns "" for a rank that it knows nothing about.
 func (r *Result) Because(why func(*Rank) string) {
-	var order []string
+	var reasons []string
 	of := map[string][]string{}
 	for i := range r.Ranks {
 		rank := &r.Ranks[i]
 		if rank.GDR() == tristate.True {
 			continue
 		}
-		reason := why(rank)
-		if reason == "" {
+		reason, who := why(rank), cmp.Or(rank.GPU, fmt.Sprintf("rank %d", rank.Rank))
+		if reason == "" || slices.Contains(of[reason], who) {
 			continue
 		}
 		if of[reason] == nil {
-			order = append(order, reason)
+			reasons = append(reasons, reason)
 		}
-		who := rank.GPU
-		if who == "" {
-			who = fmt.Sprintf("rank %d", rank.Rank)
-		}
-		if !slices.Contains(of[reason], who) {
-			of[reason] = append(of[reason], who)
-		}
+		of[reason] = append(of[reason], who)
 	}
-	notes := make([]string, 0, len(order)+len(r.Notes))
-	for _, reason := range order {
-		notes = append(notes, few(of[reason])+": "+reason)
+	for i, reason := range reasons {
+		reasons[i] = few(of[reason]) + ": " + reason
 	}
-	r.Notes = append(notes, r.Notes...)
+	r.Notes = append(reasons, r.Notes...)
 }
 
 // few joins words, no more than eight of them.

@@ -19,21 +19,23 @@ import (
 // Rank is one NIC of one rank: the channels to and from other ranks that it carries.
 type Rank struct {
 	// Node is the host name as NCCL prints it, without domain; "" if the line had none.
-	Node string
-	Rank int
+	Node string `json:"node"`
+	Rank int    `json:"rank"`
 	// GPU is its PCI address with the full domain; "" when the log does not tell.
-	GPU string
+	GPU string `json:"gpu"`
 	// Network is NCCL's name for the network: IB, IBext_v8, Socket, AWS Libfabric, ...
-	Network string
+	Network string `json:"network"`
 	// Device is the index of the NIC in that network, and NIC its name; "" when the log does
 	// not tell.
-	Device int
-	NIC    string
+	Device int    `json:"device"`
+	NIC    string `json:"nic"`
 	// Sent and Received are numbers of channels, Direct is how many of both have GPUDirect
 	// RDMA.
-	Sent, Received, Direct int
+	Sent     int `json:"sent"`
+	Received int `json:"received"`
+	Direct   int `json:"-"`
 	// Through are the other ranks whose NIC is used instead of an own one (PXN).
-	Through []int
+	Through []int `json:"-"`
 }
 
 // GDR says whether all channels have GPUDirect RDMA.
@@ -73,11 +75,12 @@ type carried struct {
 	bus                    uint64 // the GPU's, 0 for unknown
 }
 
-// Log is what was read so far. The zero value is an empty log.
+// Log is what was read so far.
 type Log struct {
 	routes           map[route]*carried
 	members          map[process]*member
-	names            names
+	lists            map[listOf]string // names of NICs in the order of their index
+	single           map[nicOf]string  // names of NICs by index
 	hints            map[string]*hint
 	words            map[string]string // one copy of each name
 	kept             int               // bytes of memory that are in use, estimated
@@ -86,6 +89,13 @@ type Log struct {
 	staged           int // channels of a socket that claim GPUDirect RDMA
 	unread           int // lines that look like a channel
 	lines            int // lines of NCCL
+}
+
+func newLog() *Log {
+	return &Log{
+		routes: map[route]*carried{}, members: map[process]*member{}, lists: map[listOf]string{},
+		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{},
+	}
 }
 
 // limit is how many bytes a log keeps, some 30,000 rows of the table. Tables, garbage and the
@@ -111,9 +121,6 @@ func (l *Log) word(b []byte) (string, bool) {
 	if !l.room(len(b) + entry) {
 		return "", false
 	}
-	if l.words == nil {
-		l.words = map[string]string{}
-	}
 	s := string(b)
 	l.words[s] = s
 	return s, true
@@ -134,16 +141,12 @@ func (l *Log) count(c *channel) {
 
 // carry adds a channel.
 func (l *Log) carry(p process, c channel) {
-	l.count(&c)
 	key := route{p, c.rank, c.network, c.device}
-	to, ok := l.routes[key]
-	if !ok {
+	to := l.routes[key]
+	if to == nil {
 		const entry = 256
 		if !l.room(entry) {
 			return
-		}
-		if l.routes == nil {
-			l.routes = map[route]*carried{}
 		}
 		to = &carried{}
 		l.routes[key] = to
@@ -172,14 +175,10 @@ func (t *carried) add(c channel, l *Log) {
 
 // Result returns what the log says.
 func (l *Log) Result() Result {
-	r := Result{Channels: l.channels, Direct: l.direct, Ranks: l.ranks()}
-	switch {
-	case l.channels == 0 || l.oneNode():
-		r.Used = tristate.Unknown
-	default:
+	r := Result{Channels: l.channels, Direct: l.direct, Ranks: l.ranks(), Notes: l.notes()}
+	if l.channels > 0 && !l.oneNode() {
 		r.Used = tristate.Of(l.direct == l.channels)
 	}
-	r.Notes = l.notes()
 	return r
 }
 

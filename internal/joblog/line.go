@@ -3,6 +3,7 @@ package joblog
 import (
 	"bytes"
 	"math"
+	"strconv"
 )
 
 // channel is a line about a channel over a network.
@@ -17,9 +18,9 @@ type channel struct {
 // mark stands in front of every message; RCCL of some releases says RCCL.
 var mark = []byte("CCL INFO ")
 
-// Line takes in one line of the log. Lines that tore, so that two messages are on one,
+// line takes in one line of the log. Lines that tore, so that two messages are on one,
 // count as two.
-func (l *Log) Line(line []byte) {
+func (l *Log) line(line []byte) {
 	at := bytes.Index(line, mark)
 	for at >= 0 {
 		before, rest := line[:at], line[at+len(mark):]
@@ -87,10 +88,10 @@ func (l *Log) channel(before, m []byte) {
 	if bytes.Contains(via, []byte("x across cluster]")) {
 		l.hint(p, hintRay)
 	}
-	if c.network, ok = l.word(network); ok {
+	c.network, ok = l.word(network)
+	l.count(&c)
+	if ok {
 		l.carry(p, c)
-	} else {
-		l.count(&c)
 	}
 }
 
@@ -131,8 +132,8 @@ func ends(m []byte) (c channel, ok bool) {
 // number above 15 can be no index.
 func bus(b []byte) uint64 {
 	const indices, device = 0x100, 0x10
-	n, ok := hexadecimal(b)
-	if !ok || n < indices || n%device != 0 {
+	n := hexadecimal(b)
+	if n < indices || n%device != 0 {
 		return 0
 	}
 	return n
@@ -188,10 +189,7 @@ func (l *Log) process(b []byte) (p process) {
 // "[1,3]<stdout>:node7". An escape sequence that ends a colour is not part of it.
 func hostAtEnd(b []byte) []byte {
 	const longest = 253
-	start := len(b)
-	for start > 0 && len(b)-start < longest && inHost(b[start-1]) {
-		start--
-	}
+	start := max(len(bytes.TrimRightFunc(b, inHost)), len(b)-longest)
 	host := b[start:]
 	if start > 0 && b[start-1] == '[' { // ESC [ 0 m
 		if _, after, ok := bytes.Cut(host, []byte("m")); ok {
@@ -201,7 +199,7 @@ func hostAtEnd(b []byte) []byte {
 	return host
 }
 
-func inHost(c byte) bool {
+func inHost(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
@@ -226,17 +224,12 @@ func cutNumber(b []byte) (rest []byte, n int) {
 	return b[:colon], n
 }
 
-func hexadecimal(b []byte) (n uint64, ok bool) {
-	const digits = 13 // a domain of 32 bits, bus, device, function
-	for _, c := range b {
-		switch {
-		case '0' <= c && c <= '9':
-			n = n<<4 | uint64(c-'0')
-		case 'a' <= c && c <= 'f':
-			n = n<<4 | uint64(c-'a'+10)
-		default:
-			return 0, false
-		}
+// hexadecimal reads a number without prefix; 0 where there is none.
+func hexadecimal(b []byte) uint64 {
+	const bits = 52 // a domain of 32, bus, device, function
+	n, err := strconv.ParseUint(string(b), 16, bits)
+	if err != nil {
+		return 0
 	}
-	return n, 0 < len(b) && len(b) <= digits
+	return n
 }

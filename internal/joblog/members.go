@@ -34,7 +34,7 @@ func (l *Log) member(before, m []byte) {
 	is := member{rank: rank, ranks: ranks}
 	if _, bus, told := bytes.Cut(m, []byte(" busId ")); told {
 		bus, _, _ = bytes.Cut(bus, []byte(" "))
-		is.bus, _ = hexadecimal(bus)
+		is.bus = hexadecimal(bus)
 	}
 	p := l.process(before)
 	was := l.members[p]
@@ -42,13 +42,9 @@ func (l *Log) member(before, m []byte) {
 	case p.host == "":
 	case was == nil:
 		const entry = 160
-		if !l.room(entry) {
-			return
+		if l.room(entry) {
+			l.members[p] = &is
 		}
-		if l.members == nil {
-			l.members = map[process]*member{}
-		}
-		l.members[p] = &is
 	default:
 		was.meets(is)
 	}

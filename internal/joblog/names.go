@@ -2,23 +2,18 @@ package joblog
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 )
 
-// names are what the log calls the NICs.
-type names struct {
-	// lists are the names in the order of their index, by process: it may be told to use
-	// some NICs only. nodes is one list of each node, for processes whose line is missing.
-	lists map[listOf]string
-	nodes map[listOf]string
-	// single are names by index.
-	single map[nicOf]string
-}
-
+// listOf is a process, which may be told to use some NICs only; or, for processes whose line is
+// missing, with anyProcess, a node.
 type listOf struct {
 	host, network string
 	pid           int
 }
+
+const anyProcess = -1
 
 type nicOf struct {
 	host, network string
@@ -44,21 +39,10 @@ func (l *Log) network(before, m []byte) {
 	}
 	if list, ok := bytes.CutPrefix(said, []byte("Using [")); ok {
 		l.list(l.process(before), name, list)
-		return
-	}
-	var end byte
-	said, ok = bytes.CutPrefix(said, []byte("Made virtual device ["))
-	mid := []byte("] name=")
-	if end = ' '; !ok {
-		if _, said, ok = bytes.Cut(said, []byte("abled for HCA ")); !ok {
-			return
-		}
-		mid, end = []byte(" '"), '\''
-	}
-	device, said, ok := number(said, true)
-	said, told = bytes.CutPrefix(said, mid)
-	if stop := bytes.IndexByte(said, end); ok && told && 0 < stop && stop <= longest {
-		l.name(l.process(before), name, device, said[:stop])
+	} else if virtual, ok := bytes.CutPrefix(said, []byte("Made virtual device [")); ok {
+		l.name(before, name, virtual, "] name=", " ")
+	} else if _, hca, ok := bytes.Cut(said, []byte("abled for HCA ")); ok {
+		l.name(before, name, hca, " '", "'")
 	}
 }
 
@@ -70,15 +54,12 @@ func (l *Log) list(p process, network, list []byte) {
 	if !ok || !ok2 || !l.room(entry) {
 		return
 	}
-	if l.names.lists == nil {
-		l.names.lists, l.names.nodes = map[listOf]string{}, map[listOf]string{}
-	}
-	l.names.lists[listOf{p.host, net, p.pid}] = text
-	node := listOf{p.host, net, 0}
-	if was, ok := l.names.nodes[node]; ok && was != text {
+	l.lists[listOf{p.host, net, p.pid}] = text
+	node := listOf{p.host, net, anyProcess}
+	if was, ok := l.lists[node]; ok && was != text {
 		text = "" // its processes use different NICs
 	}
-	l.names.nodes[node] = text
+	l.lists[node] = text
 }
 
 // listed returns the names in such a list, "0]mlx5_0:1/IB [1]mlx5_1:1/IB", by position: with
@@ -132,48 +113,45 @@ func kind(network []byte) []byte {
 	return network
 }
 
-// name remembers one NIC.
-func (l *Log) name(p process, network []byte, device int, name []byte) {
+// name remembers one NIC: an index, a text between, and the name with a text behind it.
+func (l *Log) name(before, network, said []byte, between, behind string) {
+	device, said, ok := number(said, true)
+	said, told := bytes.CutPrefix(said, []byte(between))
+	name, _, ended := bytes.Cut(said, []byte(behind))
+	const longest, entry = 64, 128
+	if !ok || !told || !ended || len(name) == 0 || len(name) > longest {
+		return
+	}
+	p := l.process(before)
 	net, ok := l.word(network)
 	text, ok2 := l.word(name)
-	const entry = 128
 	if !ok || !ok2 {
 		return
 	}
 	key := nicOf{p.host, net, device}
-	was, known := l.names.single[key]
+	was, known := l.single[key]
 	switch {
 	case known && was != text:
 		text = "" // its processes use different NICs
 	case known || !l.room(entry):
 		return
 	}
-	if l.names.single == nil {
-		l.names.single = map[nicOf]string{}
-	}
-	l.names.single[key] = text
+	l.single[key] = text
 }
 
 // nic returns the name of the NIC of a route; "" for unknown.
 func (l *Log) nic(r route) string {
 	net := string(kind([]byte(r.network)))
-	list, ok := l.names.lists[listOf{r.host, net, r.pid}]
+	list, ok := l.lists[listOf{r.host, net, r.pid}]
 	if !ok {
-		list = l.names.nodes[listOf{r.host, net, 0}]
+		list = l.lists[listOf{r.host, net, anyProcess}]
 	}
-	for i := range r.device {
-		_, after, ok := strings.Cut(list, separator)
-		if !ok || i > 1<<10 {
-			list = ""
-			break
+	at := 0
+	for name := range strings.SplitSeq(list, separator) {
+		if at == r.device && name != "" {
+			return name
 		}
-		list = after
+		at++
 	}
-	if name, _, _ := strings.Cut(list, separator); name != "" {
-		return name
-	}
-	if name := l.names.single[nicOf{r.host, r.network, r.device}]; name != "" {
-		return name
-	}
-	return l.names.single[nicOf{r.host, net, r.device}]
+	return cmp.Or(l.single[nicOf{r.host, r.network, r.device}], l.single[nicOf{r.host, net, r.device}])
 }

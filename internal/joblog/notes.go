@@ -55,17 +55,11 @@ func (l *Log) reason(before, m []byte) {
 // hint remembers one.
 func (l *Log) hint(p process, text string) {
 	const most = 32
-	h := l.hints[text]
-	switch {
-	case h != nil:
+	if h := l.hints[text]; h != nil {
 		h.others = h.others || h.node != p.host
-		return
-	case len(l.hints) >= most:
-		return
-	case l.hints == nil:
-		l.hints = map[string]*hint{}
+	} else if len(l.hints) < most {
+		l.hints[text] = &hint{node: p.host}
 	}
-	l.hints[strings.Clone(text)] = &hint{node: p.host}
 }
 
 // said returns a hint with the node that printed it; "" if none did.

@@ -16,12 +16,12 @@ func Read(from io.Reader, progress func(read int64)) (*Log, error) {
 	if err := isText(in); err != nil {
 		return nil, err
 	}
-	l := &Log{}
+	l := newLog()
 	var read, told int64
 	for within := false; ; {
 		line, err := in.ReadSlice('\n')
 		if !within {
-			l.Line(line)
+			l.line(line)
 		}
 		within = errors.Is(err, bufio.ErrBufferFull)
 		if read += int64(len(line)); read-told >= step {

@@ -87,16 +87,9 @@ func orDash(s string) string {
 }
 
 type rankJSON struct {
-	Node     string         `json:"node"`
-	Rank     int            `json:"rank"`
-	GPU      string         `json:"gpu"`
-	Network  string         `json:"network"`
-	Device   int            `json:"device"`
-	NIC      string         `json:"nic"`
-	Sent     int            `json:"sent"`
-	Received int            `json:"received"`
-	GDR      tristate.State `json:"gdr"`
-	Through  []int          `json:"through"`
+	*Rank
+	GDR     tristate.State `json:"gdr"`
+	Through []int          `json:"through"`
 }
 
 // JSON writes the same for programs.
@@ -108,9 +101,7 @@ func (r *Result) JSON(w io.Writer) error {
 	}{r.Used, make([]rankJSON, 0, len(r.Ranks)), append([]string{}, r.Notes...)}
 	for i := range r.Ranks {
 		a := &r.Ranks[i]
-		out.Ranks = append(out.Ranks, rankJSON{
-			a.Node, a.Rank, a.GPU, a.Network, a.Device, a.NIC, a.Sent, a.Received, a.GDR(), append([]int{}, a.Through...),
-		})
+		out.Ranks = append(out.Ranks, rankJSON{a, a.GDR(), append([]int{}, a.Through...)})
 	}
 	return show.JSON(w, out)
 }
