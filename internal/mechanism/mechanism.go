@@ -5,7 +5,6 @@
 package mechanism
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,32 +97,23 @@ func Variables() []string {
 // "+cuda12.9", does not count.
 func Compare(a, b string) int {
 	x, y := numbers(a), numbers(b)
-	for i := range max(len(x), len(y)) {
-		var m, n int
-		if i < len(x) {
-			m = x[i]
-		}
-		if i < len(y) {
-			n = y[i]
-		}
-		if c := cmp.Compare(m, n); c != 0 {
-			return c
-		}
+	for len(x) < len(y) {
+		x = append(x, 0)
 	}
-	return 0
+	for len(y) < len(x) {
+		y = append(y, 0)
+	}
+	return slices.Compare(x, y)
 }
 
 func numbers(version string) (all []int) {
 	for part := range strings.SplitSeq(version, ".") {
-		end := 0
-		for end < len(part) && part[end] >= '0' && part[end] <= '9' {
-			end++
-		}
-		n, err := strconv.Atoi(part[:end])
+		rest := strings.TrimLeft(part, "0123456789")
+		n, err := strconv.Atoi(strings.TrimSuffix(part, rest))
 		if err != nil {
 			return all
 		}
-		if all = append(all, n); end < len(part) {
+		if all = append(all, n); rest != "" {
 			return all
 		}
 	}
