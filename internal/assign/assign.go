@@ -70,16 +70,14 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 		if !n.Eligible || n.RDMA == nil || !writable(n.RDMA.Name) {
 			continue
 		}
-		if !visible(n.RDMA.Name) {
-			machine.Hidden = append(machine.Hidden, n.RDMA.Name)
-			continue
-		}
 		nic := &NIC{
 			Address: n.Function.Address, RDMA: n.RDMA.Name, Virtual: n.Function.PhysFn != nil, Auxiliary: n.RDMA.Auxiliary,
 			NUMA: n.Function.NearNUMA, index: i,
 		}
 		nic.usePorts(n.RDMA.Ports)
 		switch {
+		case !visible(nic.RDMA):
+			machine.Hidden = append(machine.Hidden, nic.RDMA)
 		case len(nic.Active) > 0:
 			machine.NICs = append(machine.NICs, nic)
 		case !n.RDMA.PortsRead || slices.ContainsFunc(n.RDMA.Ports, unreadable):
@@ -92,44 +90,40 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 
 // setAside tells which of the usable NICs are not for GPUs.
 func (m *Machine) setAside() {
-	count := 0
+	noRole := func(n *NIC) bool { return m.Physical(n) == nil && m.Matrix.NICs[n.index].Role == "" }
+	some := slices.ContainsFunc(m.NICs, noRole) // where nothing else is there, roles do not count
 	for _, nic := range m.NICs {
-		of := &m.Matrix.NICs[nic.index]
-		switch physical := m.Physical(nic); {
-		case physical != nil:
+		role := m.Matrix.NICs[nic.index].Role
+		if physical := m.Physical(nic); physical != nil {
 			nic.Aside = "it is a virtual function of " + physical.RDMA
-		case of.Role != "":
-			nic.Aside = "it is for " + string(of.Role) + " traffic"
-		default:
-			count++
-		}
-	}
-	for _, nic := range m.NICs {
-		if count == 0 && m.Physical(nic) == nil { // nothing else is there
-			nic.Aside = ""
+		} else if role != "" && some {
+			nic.Aside = "it is for " + string(role) + " traffic"
 		}
 	}
 }
 
-// Usable is the usable NIC of an index in the matrix, nil for none.
-func (m *Machine) Usable(nic int) *NIC {
-	for _, n := range m.NICs {
-		if n.index == nic {
-			return n
-		}
+// first is the first usable NIC of a kind, nil for none.
+func (m *Machine) first(is func(*NIC) bool) *NIC {
+	if i := slices.IndexFunc(m.NICs, is); i >= 0 {
+		return m.NICs[i]
 	}
 	return nil
+}
+
+// Usable is the usable NIC of an index in the matrix, nil for none.
+func (m *Machine) Usable(nic int) *NIC {
+	return m.first(func(n *NIC) bool { return n.index == nic })
+}
+
+// Find returns the usable NIC with an RDMA device of this name, nil for none.
+func (m *Machine) Find(rdma string) *NIC {
+	return m.first(func(n *NIC) bool { return n.RDMA == rdma })
 }
 
 // Physical is the usable NIC that a NIC is a virtual function of; nil for none.
 func (m *Machine) Physical(nic *NIC) *NIC {
 	f := m.Matrix.NICs[nic.index].Function
-	for _, other := range m.NICs {
-		if f.PhysFn != nil && other.Address == *f.PhysFn {
-			return other
-		}
-	}
-	return nil
+	return m.first(func(n *NIC) bool { return f.PhysFn != nil && n.Address == *f.PhysFn })
 }
 
 func unreadable(p rdma.Port) bool { return p.State == "" || p.State == "ACTIVE" && p.LinkLayer == "" }
@@ -198,16 +192,15 @@ func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Assignment {
 		allowed = func(nic *NIC) bool { return nic.Aside == "" }
 	}
 	result := &Assignment{Machine: m, Choices: make([]Choice, len(gpus))}
-	inTurn := make([]int, len(gpus))
+	inTurn := make([]*Choice, len(gpus))
 	for i, gpu := range gpus {
 		result.Choices[i] = Choice{GPU: &m.GPUs[gpu], Index: gpu, Near: m.near(gpu, allowed)}
-		inTurn[i] = i
+		inTurn[i] = &result.Choices[i]
 	}
 	result.whole = result.Choices
-	slices.SortFunc(inTurn, func(a, b int) int { return gpus[a] - gpus[b] })
+	slices.SortFunc(inTurn, func(a, b *Choice) int { return a.Index - b.Index })
 	users, cards := map[*NIC]int{}, map[pci.Address]int{}
-	for _, i := range inTurn {
-		c := &result.Choices[i]
+	for _, c := range inTurn {
 		if len(c.Near) == 0 {
 			continue
 		}
@@ -269,16 +262,6 @@ func (m *Machine) NCCL(c Choice, nic *NIC) topology.Level {
 	return m.PairsOf(c.Index)[nic.index].NCCL
 }
 
-// Find returns the usable NIC with an RDMA device of this name, nil for none.
-func (m *Machine) Find(rdma string) *NIC {
-	for _, n := range m.NICs {
-		if n.RDMA == rdma {
-			return n
-		}
-	}
-	return nil
-}
-
 // Within reports whether every GPU has a usable NIC at this level or a nearer one. With
 // topology.Unknown as the limit any level will do. It is Unknown where a level that matters
 // is, and where a NIC that could not be read may be nearer.
@@ -325,14 +308,16 @@ func (m *Assignment) Used() []*NIC {
 }
 
 // OfOthers reports whether a NIC is that of a GPU of the machine which is not in Choices.
-func (m *Assignment) OfOthers(n *NIC) bool { return len(m.usersOf(n)) > m.Users(n) }
+func (m *Assignment) OfOthers(n *NIC) bool { return len(usersOf(m.whole, n)) > m.Users(n) }
 
 // Users is how many of the GPUs in Choices use a NIC.
-func (m *Assignment) Users(n *NIC) int {
-	users := 0
-	for _, c := range m.Choices {
+func (m *Assignment) Users(n *NIC) int { return len(usersOf(m.Choices, n)) }
+
+// usersOf are the addresses of the GPUs of some choices that use a NIC.
+func usersOf(choices []Choice, n *NIC) (users []string) {
+	for _, c := range choices {
 		if c.NIC == n {
-			users++
+			users = append(users, c.GPU.Address.String())
 		}
 	}
 	return users

@@ -16,7 +16,7 @@ func (m *Assignment) Notes() []string {
 		notes = append(notes, m.about(c)...)
 	}
 	for _, n := range m.NICs {
-		switch users := m.usersOf(n); {
+		switch users := usersOf(m.whole, n); {
 		case len(users) > 1 && m.Users(n) > 0:
 			notes = append(notes, fmt.Sprintf("The GPUs %s share the NIC %s.", strings.Join(users, ", "), n.RDMA))
 		case n.Aside != "" && !n.Virtual:
@@ -76,15 +76,4 @@ func (m *Assignment) nearerUnusable(c Choice) *topology.Pair {
 // isNear reports whether a NIC is near some GPU of the machine.
 func (m *Assignment) isNear(n *NIC) bool {
 	return slices.ContainsFunc(m.whole, func(c Choice) bool { return slices.Contains(c.Near, n) })
-}
-
-// usersOf are the addresses of the machine's GPUs that use a NIC.
-func (m *Assignment) usersOf(n *NIC) []string {
-	var users []string
-	for _, c := range m.whole {
-		if c.NIC == n {
-			users = append(users, c.GPU.Address.String())
-		}
-	}
-	return users
 }

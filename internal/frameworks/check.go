@@ -112,10 +112,7 @@ func (j *judge) about(name, want string) *Finding {
 
 // judgeVariables judges those variables of a framework that are given.
 func (j *judge) judgeVariables(framework string) {
-	want := map[string]string{}
-	for _, v := range j.want.Variables {
-		want[v.Name] = v.Value
-	}
+	want := j.want.values()
 	for _, row := range judges {
 		if row.framework == framework && row.judge != nil && j.Variables[row.variable] != "" {
 			row.judge(j, j.about(row.variable, want[row.variable]))

@@ -2,6 +2,7 @@ package frameworks
 
 import (
 	"slices"
+	"strings"
 
 	"gdr-features/internal/assign"
 )
@@ -15,12 +16,12 @@ const deepEPName = "EP_NIC_NAME"
 // check_fast_rdma_atomic_support).
 func writeDeepEP(m *assign.Assignment) Settings {
 	nvshmem, nccl := writeNVSHMEM(m), writeNCCL(m)
-	s := Settings{Variables: slices.Concat(nvshmem.Variables, nccl.Variables), Notes: nvshmem.Notes}
-	if len(nvshmem.Variables) == 0 {
-		return Settings{Notes: nvshmem.Notes}
+	s := Settings{Notes: nvshmem.Notes}
+	if len(nvshmem.Variables) > 0 {
+		s.Variables = slices.Concat(nvshmem.Variables, nccl.Variables)
+		first, _, _ := strings.Cut(nvshmem.Variables[0].Value, ":")
+		s.set(deepEPName, first)
 	}
-	nics, _ := verbsOnly(m, "DeepEP")
-	s.Variables = append(s.Variables, Variable{deepEPName, nics[0].RDMA})
 	return s
 }
 

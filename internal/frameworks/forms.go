@@ -75,11 +75,8 @@ func NewDocument(m *assign.Assignment, some []Framework) Document {
 		if s.File != nil {
 			d.Files[f.Name] = s.File
 		}
-		for _, v := range s.Variables {
-			if d.Variables[f.Name] == nil {
-				d.Variables[f.Name] = map[string]string{}
-			}
-			d.Variables[f.Name][v.Name] = v.Value
+		if len(s.Variables) > 0 {
+			d.Variables[f.Name] = s.values()
 		}
 	}
 	return d

@@ -24,6 +24,22 @@ type Settings struct {
 	Notes []string
 }
 
+// set adds a variable, if there is something to tell.
+func (s *Settings) set(name, value string) {
+	if value != "" {
+		s.Variables = append(s.Variables, Variable{name, value})
+	}
+}
+
+// values are the variables by name.
+func (s *Settings) values() map[string]string {
+	values := map[string]string{}
+	for _, v := range s.Variables {
+		values[v.Name] = v.Value
+	}
+	return values
+}
+
 func (s *Settings) note(format string, args ...any) {
 	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }
@@ -92,10 +108,8 @@ var judges = [...]struct {
 
 // Named returns a framework, nil where there is none of this name.
 func Named(name string) *Framework {
-	for i := range All {
-		if All[i].Name == name {
-			return &All[i]
-		}
+	if i := slices.Index(Names(), name); i >= 0 {
+		return &All[i]
 	}
 	return nil
 }
@@ -130,12 +144,12 @@ func ordered(m *assign.Assignment) []Variable {
 // src/transport/net_ib/init.cc, nvshmem src/modules/transport/common/transport_ib_common.cpp).
 func byVerbs(n *assign.NIC) bool { return n.LinkLayer == "InfiniBand" || n.LinkLayer == "Ethernet" }
 
-// verbsOnly returns the near NICs that pass byVerbs, and a note about the others.
-func verbsOnly(m *assign.Assignment, who string) (nics []*assign.NIC, notes []string) {
-	nics = m.Near()
+// verbsOnly returns the near NICs that pass byVerbs, with a note about the others.
+func (s *Settings) verbsOnly(m *assign.Assignment, who string) []*assign.NIC {
+	nics := m.Near()
 	some := slices.DeleteFunc(slices.Clone(nics), func(n *assign.NIC) bool { return !byVerbs(n) })
 	if len(some) < len(nics) {
-		notes = append(notes, who+" does not use NICs with the link layer Unspecified (EFA); a plugin does, and chooses them itself.")
+		s.note("%s does not use NICs with the link layer Unspecified (EFA); a plugin does, and chooses them itself.", who)
 	}
-	return some, notes
+	return some
 }

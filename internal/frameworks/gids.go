@@ -1,8 +1,8 @@
 package frameworks
 
 import (
+	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 )
 
@@ -77,22 +77,13 @@ func gidRange(text string, ipv6 bool) *netip.Prefix {
 	if !found || err != nil || address.Is6() != ipv6 || address.Zone() != "" {
 		return nil
 	}
-	bits, _ := strconv.Atoi(leadingDigits(mask))
+	bits := 0
+	_, _ = fmt.Sscanf(mask, "%d", &bits) // as C's strtol: what follows the digits does not matter
 	if bits == 0 || bits > address.BitLen() {
 		return nil
 	}
 	prefix := netip.PrefixFrom(address, bits) // not valid for fewer bits than none
 	return &prefix
-}
-
-// leadingDigits are those that C's strtol reads, with their sign.
-func leadingDigits(text string) string {
-	text = strings.TrimLeft(text, " \t")
-	end := 0
-	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || end == 0 && strings.ContainsAny(text[:1], "+-")) {
-		end++
-	}
-	return text[:end]
 }
 
 // gidVariables are the names of all variables about GIDs.

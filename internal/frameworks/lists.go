@@ -17,9 +17,7 @@ const ucxDevices = "UCX_NET_DEVICES"
 // ucp_is_resource_in_device_list). It has no map: a process takes what its list holds.
 func writeUCX(m *assign.Assignment) Settings {
 	var s Settings
-	if nics := m.Near(); len(nics) > 0 {
-		s.Variables = []Variable{{ucxDevices, withPorts(nics)}}
-	}
+	s.set(ucxDevices, withPorts(m.Near()))
 	s.perProcess(m, ucxDevices)
 	return s
 }
@@ -46,10 +44,9 @@ func writeNVSHMEM(m *assign.Assignment) Settings {
 	if slices.ContainsFunc(m.Choices, func(c assign.Choice) bool { return !c.GPU.GPU.CUDA }) {
 		return Settings{Notes: []string{"NVSHMEM is for NVIDIA GPUs alone."}}
 	}
-	nics, notes := verbsOnly(m, "NVSHMEM's InfiniBand transport")
-	s := Settings{Notes: notes}
-	if len(nics) > 0 {
-		s.Variables = []Variable{{nvshmemList, withPorts(nics)}}
+	var s Settings
+	s.set(nvshmemList, withPorts(s.verbsOnly(m, "NVSHMEM's InfiniBand transport")))
+	if len(s.Variables) > 0 {
 		s.note(nvshmemSwitch + " must not be set: NVSHMEM would give these NICs to its PEs in turn.")
 	}
 	return s

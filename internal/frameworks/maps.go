@@ -42,10 +42,8 @@ func writeVLLM(m *assign.Assignment) Settings {
 		s.note(vllmVariables + " takes one port number for all NICs, and none is active on all of them.")
 		return s
 	}
-	s.Variables = []Variable{
-		{vllmMapping, strings.Join(pairs, ",")},
-		{vllmVariables, fmt.Sprintf("%s:%d,%s:%d", ucxDevices, port, nvshmemList, port)},
-	}
+	s.set(vllmMapping, strings.Join(pairs, ","))
+	s.set(vllmVariables, fmt.Sprintf("%s:%d,%s:%d", ucxDevices, port, nvshmemList, port))
 	return s
 }
 
@@ -112,10 +110,10 @@ func (s *Settings) useEngine(m *assign.Assignment) {
 	case port == 0:
 		s.note(mooncakePort + " has one port for all NICs, and here no port is active on all of them.")
 	default:
-		s.Variables = append(s.Variables, Variable{mooncakePort, strconv.Itoa(port)})
+		s.set(mooncakePort, strconv.Itoa(port))
 	}
 	if v := &m.Node.Verdict; (mechanism.Ways{Peermem: v.Peermem, DMABuf: v.DMABuf}).OnlyDMABuf() {
-		s.Variables = append(s.Variables, Variable{"WITH_NVIDIA_PEERMEM", "0"})
+		s.set("WITH_NVIDIA_PEERMEM", "0")
 		s.note("DMA-BUF is the only way to GPU memory here, which Mooncake 0.3.11 and newer uses with WITH_NVIDIA_PEERMEM=0.")
 	}
 }

@@ -19,11 +19,11 @@ const (
 // makes all names exact: "mlx5_1" would mean mlx5_10 too (nccl src/transport/net_ib/init.cc,
 // ncclIbInitDevices; src/misc/utils.cc, parseStringList).
 func writeNCCL(m *assign.Assignment) Settings {
-	nics, notes := verbsOnly(m, "NCCL's own transport")
-	s := Settings{Notes: append(notes, unevenRails(m)...)}
-	if len(nics) > 0 {
-		s.Variables = []Variable{{ncclHCA, "=" + withPorts(nics)}}
+	var s Settings
+	if nics := s.verbsOnly(m, "NCCL's own transport"); len(nics) > 0 {
+		s.set(ncclHCA, "="+withPorts(nics))
 	}
+	s.Notes = append(s.Notes, unevenRails(m)...)
 	return s
 }
 

@@ -26,7 +26,8 @@ func writeStore(m *assign.Assignment) Settings {
 	if len(nics) == 0 {
 		return Settings{}
 	}
-	s := Settings{Variables: []Variable{{storeDevice, strings.Join(namesOf(nics), ",")}}}
+	var s Settings
+	s.set(storeDevice, strings.Join(namesOf(nics), ","))
 	s.useEngine(m)
 	s.note(storeSwitch + "=1 must not be set: Mooncake's store would choose itself.")
 	s.perProcess(m, storeDevice)

@@ -35,7 +35,7 @@ func writeUCCL(m *assign.Assignment) Settings {
 	case slices.ContainsFunc(nics, func(n *assign.NIC) bool { return !slices.Contains(n.Active, ucclPort) }):
 		s.note("UCCL uses the port %d of each NIC, and it is not active on all of them.", ucclPort)
 	default:
-		s.Variables = []Variable{{ucclDevices, strings.Join(namesOf(nics), ",")}}
+		s.set(ucclDevices, strings.Join(namesOf(nics), ","))
 	}
 	return s
 }
