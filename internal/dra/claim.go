@@ -136,7 +136,8 @@ func (c *claimant) tooMany(most int) error {
 
 // begin makes the template.
 func (c *claimant) begin(worst topology.Level) *Devices {
-	c.Template = newTemplate("gdr-pairs-" + strconv.Itoa(c.Pairs))
+	c.Template = &Template{APIVersion: "resource.k8s.io/v1", Kind: "ResourceClaimTemplate"}
+	c.Template.Metadata.Name = "gdr-pairs-" + strconv.Itoa(c.Pairs)
 	if worst != topology.Unknown {
 		c.Template.Metadata.Annotations = map[string]string{label.Level: worst.String()}
 	}
@@ -163,23 +164,14 @@ func (c *claimant) ofGPUDriver() string {
 // in one. With now it leaves out NICs without an RDMA device, which they may get with a driver,
 // or never, as the second port of a bond; and GPUs that are passed through.
 func (c *claimant) atOnce(now bool) (pairs int) {
-	gpus, nics := map[string]int{}, map[string]int{} // by value of the attribute
-	for i := range c.m.GPUs {
-		gpu := &c.m.GPUs[i]
-		if !c.wanted(gpu) || now && gpu.PassedThrough() {
-			continue
-		}
-		value, _ := c.Attribute.Of(gpu.Function)
-		gpus[value]++
-	}
-	seen := map[pci.Address]bool{} // a function may have several RDMA devices
-	for i := range c.m.Matrix.NICs {
-		n := &c.m.Matrix.NICs[i]
+	gpus, nics := c.gpusBy(now), map[string]int{}
+	seen := map[*pci.Function]bool{} // it may have several RDMA devices
+	for _, n := range c.m.Matrix.NICs {
 		f := n.Function
-		if f == nil || !f.NICEligible() || seen[f.Address] || !c.fits[f] || now && n.RDMA == nil {
+		if f == nil || !f.NICEligible() || seen[f] || !c.fits[f] || now && n.RDMA == nil {
 			continue
 		}
-		seen[f.Address] = true
+		seen[f] = true
 		value, _ := c.Attribute.Of(f)
 		nics[value]++
 	}
@@ -188,6 +180,19 @@ func (c *claimant) atOnce(now bool) (pairs int) {
 		pairs += min(n, nics[value])
 	}
 	return pairs
+}
+
+// gpusBy counts the GPUs in question by value of the attribute; with now those that are not
+// passed through.
+func (c *claimant) gpusBy(now bool) map[string]int {
+	count := map[string]int{}
+	for i := range c.m.GPUs {
+		if gpu := &c.m.GPUs[i]; c.wanted(gpu) && !(now && gpu.PassedThrough()) {
+			value, _ := c.Attribute.Of(gpu.Function)
+			count[value]++
+		}
+	}
+	return count
 }
 
 // worst is the worst level of a GPU and a NIC that meet the claim, topology.Unknown where it

@@ -2,6 +2,7 @@ package dra
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,36 +26,32 @@ const (
 // the attribute only as many of the less fit ones as it takes for a NIC for each GPU with it.
 // A GPU that has its value alone may have any NIC near it.
 func (c *claimant) fit() map[*pci.Function]bool {
-	gpus := map[string]int{}
-	for i := range c.m.GPUs {
-		if gpu := &c.m.GPUs[i]; c.wanted(gpu) {
-			value, _ := c.Attribute.Of(gpu.Function)
-			gpus[value]++
-		}
-	}
 	nics := map[string]map[*pci.Function]fitness{} // by value of the attribute
 	for i := range c.m.Matrix.NICs {
-		n := &c.m.Matrix.NICs[i]
-		if n.Function == nil || !publishes(c.driver, n.Function) {
+		f := c.m.Matrix.NICs[i].Function
+		if f == nil || !publishes(c.driver, f) {
 			continue
 		}
-		value, _ := c.Attribute.Of(n.Function)
+		value, _ := c.Attribute.Of(f)
 		if nics[value] == nil {
 			nics[value] = map[*pci.Function]fitness{}
 		}
-		if before, seen := nics[value][n.Function]; !seen || c.fitness(i) < before { // it may have several RDMA devices
-			nics[value][n.Function] = c.fitness(i)
+		before, seen := nics[value][f] // it may have several RDMA devices
+		if is := c.fitness(i); !seen || is < before {
+			nics[value][f] = is
 		}
 	}
-	fit := map[*pci.Function]bool{}
+	gpus, fit := c.gpusBy(false), map[*pci.Function]bool{}
 	for value, of := range nics {
 		c.oneOfEachCard(of)
 		limit := first
 		if gpus[value] == 1 {
 			limit = near
 		}
-		for limit < far && count(of, limit) < gpus[value] {
-			limit++
+		if best := slices.Sorted(maps.Values(of)); len(best) < gpus[value] {
+			limit = far
+		} else if gpus[value] > 0 {
+			limit = min(far, max(limit, best[gpus[value]-1]))
 		}
 		for f, fitness := range of {
 			fit[f] = fitness <= limit
@@ -85,15 +82,6 @@ func (c *claimant) oneOfEachCard(nics map[*pci.Function]fitness) {
 	for _, p := range cards {
 		nics[c.m.Matrix.NICs[p.at].Function] = first
 	}
-}
-
-func count(nics map[*pci.Function]fitness, limit fitness) (n int) {
-	for _, fitness := range nics {
-		if fitness <= limit {
-			n++
-		}
-	}
-	return n
 }
 
 // fitness is that of a NIC of the matrix, without regard to its card.

@@ -48,11 +48,6 @@ type Constraint struct {
 	Attribute string   `json:"matchAttribute" yaml:"matchAttribute"`
 }
 
-// newTemplate returns a template without requests.
-func newTemplate(name string) *Template {
-	return &Template{APIVersion: "resource.k8s.io/v1", Kind: "ResourceClaimTemplate", Metadata: Metadata{Name: name}}
-}
-
 // request adds a request for one device. Empty conditions are left out.
 func (d *Devices) request(name, class string, conditions ...string) {
 	r := Request{Name: name}
