@@ -166,15 +166,14 @@ func (j *judge) device(f *Finding, entry, name string, port int) *assign.NIC {
 	switch {
 	case nic == nil:
 		j.unusable(f, entry, name)
-		return nil
 	case port < 0:
 		f.wrong("%q: no port of %s has this number", entry, name)
-		return nil
 	case port != 0 && !slices.Contains(nic.Active, port):
 		f.wrong("%q: port %d of %s is not active", entry, port, name)
-		return nil
+	default:
+		return nic
 	}
-	return nic
+	return nil
 }
 
 // at is the index of the RDMA device of a name, usable or not; -1 for none.
@@ -208,6 +207,14 @@ func (j *judge) missing(f *Finding, format string, args ...any) {
 	} else {
 		f.wrong(format, args...)
 	}
+}
+
+// with is a list of NICs with another one, if it is none of them and not nil.
+func with(nics []*assign.NIC, nic *assign.NIC) []*assign.NIC {
+	if nic == nil || slices.Contains(nics, nic) {
+		return nics
+	}
+	return append(nics, nic)
 }
 
 // list judges a variable with which each GPU uses those of some NICs that are near it.
@@ -294,7 +301,12 @@ func (j *judge) has(some []*assign.NIC, nic *assign.NIC) bool {
 func (j *judge) each(f *Finding, given [][]*assign.NIC) {
 	for i, c := range j.Choices {
 		for _, nic := range given[i] {
-			j.near(f, c, nic)
+			switch level := j.Level(c, nic); {
+			case level == topology.Unknown:
+				f.unknown("the level between the GPU %v and %s is unknown", c.GPU.Address, nic.RDMA)
+			case level.Rank() > c.Level.Rank():
+				j.ofGPUs(f, "the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
+			}
 		}
 		if len(given[i]) == 0 && c.NIC != nil {
 			say := f.wrong
@@ -303,16 +315,6 @@ func (j *judge) each(f *Finding, given [][]*assign.NIC) {
 			}
 			say("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
 		}
-	}
-}
-
-// near adds a problem if a NIC is farther from a GPU than the one that it should use.
-func (j *judge) near(f *Finding, c assign.Choice, nic *assign.NIC) {
-	switch level := j.Level(c, nic); {
-	case level == topology.Unknown:
-		f.unknown("the level between the GPU %v and %s is unknown", c.GPU.Address, nic.RDMA)
-	case level.Rank() > c.Level.Rank():
-		j.ofGPUs(f, "the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
 	}
 }
 

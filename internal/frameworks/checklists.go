@@ -40,45 +40,42 @@ func judgeUCX(j *judge, f *Finding) {
 		f.Harmless = true
 		return
 	}
-	listed := map[*assign.NIC]bool{}
+	var listed []*assign.NIC
 	for _, entry := range entries(list) {
-		names := expanded(entry)
-		if len(names) > 0 {
+		names, ranged := expanded(entry)
+		if ranged {
 			f.unknown("%q: UCX before 1.22 reads no ranges", entry)
-		} else {
-			names = []string{entry}
 		}
 		for _, name := range names {
-			if nic := j.ucxNIC(f, name, exclude); nic != nil {
-				listed[nic] = true
-			}
+			listed = with(listed, j.ucxNIC(f, name, exclude))
 		}
 	}
 	before := len(f.Problems)
-	j.list(f, func(nic *assign.NIC) bool { return listed[nic] != exclude })
+	j.list(f, func(nic *assign.NIC) bool { return slices.Contains(listed, nic) != exclude })
 	if before == 0 && !exclude && f.State == tristate.False {
 		f.Harmless = j.ofOneProcess(listed)
 	}
 }
 
 // listOfProcess judges the list of a process, of which each GPU uses the NICs near it.
-func (j *judge) listOfProcess(f *Finding, listed map[*assign.NIC]bool) {
+func (j *judge) listOfProcess(f *Finding, listed []*assign.NIC) {
 	before := len(f.Problems)
-	j.list(f, func(nic *assign.NIC) bool { return listed[nic] })
+	j.list(f, func(nic *assign.NIC) bool { return slices.Contains(listed, nic) })
 	if before == 0 {
 		f.Harmless = j.ofOneProcess(listed)
 	}
 }
 
 // ofOneProcess reports whether a list is right for some but not all of the GPUs in question:
-// it is one NIC, nearest to one of them, or all that are near it. The variable is for one process, and a container may
-// start one for each GPU.
-func (j *judge) ofOneProcess(listed map[*assign.NIC]bool) bool {
-	return len(j.Choices) > 1 && len(listed) > 0 && slices.ContainsFunc(j.Choices, func(c assign.Choice) bool {
-		if len(listed) > 1 {
-			return len(listed) == len(c.Near) && !slices.ContainsFunc(c.Near, func(nic *assign.NIC) bool { return !listed[nic] })
+// it is one NIC, nearest to one of them, or all that are near it. The variable is for one
+// process, and a container may start one for each GPU.
+func (j *judge) ofOneProcess(listed []*assign.NIC) bool {
+	return len(j.Choices) > 1 && slices.ContainsFunc(j.Choices, func(c assign.Choice) bool {
+		if len(listed) == 1 {
+			return c.NIC != nil && c.Level != topology.Unknown && j.Level(c, listed[0]) == c.Level
 		}
-		return c.NIC != nil && c.Level != topology.Unknown && slices.ContainsFunc(j.NICs, func(nic *assign.NIC) bool { return listed[nic] && j.Level(c, nic) == c.Level })
+		outside := func(nic *assign.NIC) bool { return !slices.Contains(listed, nic) }
+		return len(listed) > 1 && len(listed) == len(c.Near) && !slices.ContainsFunc(c.Near, outside)
 	})
 }
 
@@ -100,22 +97,20 @@ func (j *judge) ucxNIC(f *Finding, entry string, exclude bool) *assign.NIC {
 	case exclude && nic != nil && nic.Port == port:
 		return nic
 	case exclude, slices.Contains(j.Networks, entry):
-		return nil
 	case entry == "all":
 		f.wrong("%q: it must stand alone", entry)
-		return nil
 	case hasPort && (err != nil || port < 1):
 		f.wrong("%q: not of the form NAME:PORT", entry)
-		return nil
 	case !hasPort && j.Networks == nil && j.at(name) < 0:
 		f.unknown("%q: there is no RDMA device of this name, and which network devices there are is not known", entry)
-		return nil
+	default:
+		return j.device(f, entry, name, port)
 	}
-	return j.device(f, entry, name, port)
+	return nil
 }
 
-// expanded are the names that a range stands for, "mlx5_[3-6]"; nil where an entry is none.
-func expanded(entry string) []string {
+// expanded are the names that an entry stands for: those of a range, "mlx5_[3-6]", or itself.
+func expanded(entry string) (names []string, ranged bool) {
 	before, rest, _ := strings.Cut(entry, "[")
 	numbers, after, closed := strings.Cut(rest, "]")
 	left, right, _ := strings.Cut(numbers, "-")
@@ -123,29 +118,28 @@ func expanded(entry string) []string {
 	last, err2 := strconv.ParseUint(right, 10, 16)
 	const most = 64 // that UCX reads
 	if !closed || err != nil || err2 != nil || last < first || last-first >= most || strings.ContainsAny(before+after, "[]") {
-		return nil
+		return []string{entry}, false
 	}
-	var names []string
 	for n := first; n <= last; n++ {
 		names = append(names, before+strconv.FormatUint(n, 10)+after)
 	}
-	return names
+	return names, true
 }
 
 // judgeNVSHMEM reads exact names, with ports or without, after "^" those not to use. With the
 // switch they are no list to choose from.
 func judgeNVSHMEM(j *judge, f *Finding) {
 	list, exclude := strings.CutPrefix(j.Variables[nvshmemList], "^")
-	listed := map[*assign.NIC]bool{}
+	var listed []*assign.NIC
 	for _, entry := range entries(list) {
 		name, port := splitPort(entry)
 		if exclude {
-			listed[j.Find(name)] = true
-		} else if nic := j.device(f, entry, name, port); nic != nil {
-			listed[nic] = true
+			listed = with(listed, j.Find(name))
+		} else {
+			listed = with(listed, j.device(f, entry, name, port))
 		}
 	}
-	allowed := func(nic *assign.NIC) bool { return byVerbs(nic) && listed[nic] != exclude }
+	allowed := func(nic *assign.NIC) bool { return byVerbs(nic) && slices.Contains(listed, nic) != exclude }
 	if switchedOn(j.Variables[nvshmemSwitch]) {
 		j.inTurn(f, slices.DeleteFunc(slices.Clone(j.NICs), func(n *assign.NIC) bool { return !allowed(n) }))
 	} else {
@@ -186,51 +180,43 @@ func switchedOn(value string) bool {
 // src/modules/transport/common/transport_common.cpp, nvshmemt_parse_hca_list).
 func (j *judge) slots(f *Finding) []*assign.NIC {
 	var slots []*assign.NIC
-	var seen []hcaEntry
-	for _, text := range entries(j.Variables[nvshmemMapping]) {
-		entry, ok := parseHCA(text)
-		if !ok {
-			f.wrong("%q: not of the form NAME, NAME:PORT or NAME:PORT:COUNT", text)
+	seen := map[*assign.NIC][]int{} // ports
+	for _, entry := range entries(j.Variables[nvshmemMapping]) {
+		name, port, count := parseHCA(entry)
+		if name == "" {
+			f.wrong("%q: not of the form NAME, NAME:PORT or NAME:PORT:COUNT", entry)
 			continue
 		}
-		nic := j.device(f, text, entry.name, entry.port)
+		nic := j.device(f, entry, name, port)
 		if nic == nil {
 			continue
 		}
-		if slices.ContainsFunc(seen, entry.overlaps) {
-			f.wrong("%q: of two entries for a port the last counts; write one with the sum", text)
+		ports := nic.Active
+		if port != 0 {
+			ports = []int{port}
+		}
+		if slices.ContainsFunc(ports, func(p int) bool { return slices.Contains(seen[nic], p) }) {
+			f.wrong("%q: of two entries for a port the last counts; write one with the sum", entry)
 			continue
 		}
-		seen = append(seen, entry)
-		ports := 1
-		if entry.port == 0 {
-			ports = len(nic.Active)
-		}
-		slots = append(slots, slices.Repeat([]*assign.NIC{nic}, ports*entry.count)...)
+		seen[nic] = append(seen[nic], ports...)
+		slots = append(slots, slices.Repeat([]*assign.NIC{nic}, len(ports)*count)...)
 	}
 	return slots
 }
 
-// hcaEntry is an entry of NVSHMEM_HCA_PE_MAPPING. port is 0 for all ports.
-type hcaEntry struct {
-	name        string
-	port, count int
-}
-
-func parseHCA(text string) (e hcaEntry, ok bool) {
-	parts := strings.Split(text, ":")
-	e, ok = hcaEntry{name: parts[0], count: 1}, parts[0] != "" && len(parts) <= 3
-	for i, into := range []*int{&e.port, &e.count} {
-		if i+1 < len(parts) {
-			n, err := strconv.Atoi(parts[i+1])
-			*into, ok = n, ok && err == nil && n > 0 && n <= 1024
+// parseHCA reads an entry of NVSHMEM_HCA_PE_MAPPING: port is 0 for all ports, and name "" where
+// the entry is not of the form.
+func parseHCA(entry string) (name string, port, count int) {
+	fields, numbers := strings.Split(entry, ":"), [...]int{0, 1}
+	for i, field := range fields[1:] {
+		n, err := strconv.Atoi(field)
+		if i >= len(numbers) || err != nil || n < 1 || n > 1024 {
+			return "", 0, 0
 		}
+		numbers[i] = n
 	}
-	return e, ok
-}
-
-func (e hcaEntry) overlaps(other hcaEntry) bool {
-	return e.name == other.name && (e.port == other.port || e.port == 0 || other.port == 0)
+	return fields[0], numbers[0], numbers[1]
 }
 
 // inTurn judges NICs that NVSHMEM gives to PEs, and so to GPUs, in turn: in the order of

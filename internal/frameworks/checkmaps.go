@@ -2,7 +2,6 @@ package frameworks
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -104,16 +103,16 @@ func (j *judge) vllmNIC(f *Finding, entry string, address pci.Address) *assign.N
 func vllmAddress(s string) (pci.Address, bool) {
 	s = strings.TrimPrefix(strings.ReplaceAll(strings.ToLower(strings.TrimSpace(s)), " ", ""), "0x")
 	body, function, ok := strings.Cut(s, ".")
-	parts := strings.Split(body, ":")
-	if len(parts) == 2 {
+	parts := append(strings.Split(body, ":"), function)
+	if len(parts) == 3 {
 		parts = append([]string{"0"}, parts...)
 	}
-	if !ok || len(parts) != 3 {
+	if !ok || len(parts) != 4 {
 		return pci.Address{}, false
 	}
 	var numbers [4]uint64
 	for i, bits := range [...]int{32, 8, 5, 8} {
-		n, err := strconv.ParseUint(append(parts, function)[i], 16, bits)
+		n, err := strconv.ParseUint(parts[i], 16, bits)
 		if err != nil {
 			return pci.Address{}, false
 		}
@@ -238,11 +237,8 @@ func judgeMooncake(j *judge, f *Finding, data []byte) error {
 func (j *judge) names(f *Finding, key string, names []string) []*assign.NIC {
 	var nics []*assign.NIC
 	for _, name := range names {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		if nic := j.device(f, fmt.Sprintf("%s: %s", key, name), name, j.enginePort()); nic != nil && !slices.Contains(nics, nic) {
-			nics = append(nics, nic)
+		if name = strings.TrimSpace(name); name != "" {
+			nics = with(nics, j.device(f, key+": "+name, name, j.enginePort()))
 		}
 	}
 	return nics

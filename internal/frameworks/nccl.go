@@ -108,7 +108,7 @@ func judgePolicy(j *judge, f *Finding) {
 func judgeHCAs(j *judge, f *Finding) {
 	list, exclude := strings.CutPrefix(j.Variables[f.Name], "^")
 	list, exact := strings.CutPrefix(list, "=")
-	listed := map[*assign.NIC]bool{}
+	var listed []*assign.NIC
 	for _, entry := range entries(list) {
 		name, port := splitPort(entry)
 		if !ncclForm(entry) {
@@ -117,16 +117,16 @@ func judgeHCAs(j *judge, f *Finding) {
 		}
 		found := false
 		for _, nic := range j.NICs {
-			if nic.RDMA == name || !exact && strings.HasPrefix(nic.RDMA, name) {
-				ok := port == 0 || slices.Contains(nic.Active, port)
-				listed[nic], found = listed[nic] || ok, found || ok
+			named := nic.RDMA == name || !exact && strings.HasPrefix(nic.RDMA, name)
+			if named && (port == 0 || slices.Contains(nic.Active, port)) {
+				listed, found = with(listed, nic), true
 			}
 		}
 		if !found && !exclude {
 			j.device(f, entry, name, port)
 		}
 	}
-	j.list(f, func(nic *assign.NIC) bool { return byVerbs(nic) && listed[nic] != exclude })
+	j.list(f, func(nic *assign.NIC) bool { return byVerbs(nic) && slices.Contains(listed, nic) != exclude })
 }
 
 // ncclForm: after the port a rail and a plane can follow, numbers that only say which NICs

@@ -53,9 +53,5 @@ func judgeStore(j *judge, f *Finding) {
 		slices.Sort(f.Problems)
 		return
 	}
-	listed := map[*assign.NIC]bool{}
-	for _, nic := range j.names(f, storeDevice, entries(text)) {
-		listed[nic] = true
-	}
-	j.listOfProcess(f, listed)
+	j.listOfProcess(f, j.names(f, storeDevice, entries(text)))
 }

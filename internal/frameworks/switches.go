@@ -286,14 +286,8 @@ const (
 // nvshmemTransport compares at most eight letters, in any case. IBGDA is beside the one that
 // is named here.
 func nvshmemTransport(j *switches, value string) (string, bool) {
-	const compared = 8
-	value = value[:min(len(value), compared)]
-	for _, name := range [...]string{"ibrc", "ucx", "ibdevx", "libfabric"} {
-		if strings.EqualFold(value, name[:min(len(name), compared)]) {
-			return "", false
-		}
-	}
-	if AsksIBGDA(j.variables) {
+	compared := value[:min(len(value), len("libfabri"))]
+	if slices.ContainsFunc([]string{"ibrc", "ucx", "ibdevx", "libfabri"}, word(compared)) || AsksIBGDA(j.variables) {
 		return "", false
 	}
 	return "NVSHMEM has no transport of this name to other nodes (ibrc, ibdevx, ucx, libfabric; " + EnableIBGDA + "=1 for IBGDA)", true

@@ -49,12 +49,12 @@ func judgeUCCLHCAs(j *judge, f *Finding) {
 // judgeUCCL reads the list of names and places. UCCL leaves out those that it does not find, and
 // chooses itself where it finds none.
 func judgeUCCL(j *judge, f *Finding) {
-	listed := map[*assign.NIC]bool{}
+	var listed []*assign.NIC
 	for _, entry := range trimmed(j.Variables[ucclDevices]) {
 		if _, err := strconv.ParseUint(entry, 10, 32); err == nil && j.at(entry) < 0 {
 			f.unknown("%q: a place in the order of libibverbs; write the name", entry)
-		} else if nic := j.device(f, entry, entry, ucclPort); nic != nil {
-			listed[nic] = true
+		} else {
+			listed = with(listed, j.device(f, entry, entry, ucclPort))
 		}
 	}
 	if len(listed) > ucclMost {
