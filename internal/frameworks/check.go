@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gdr-features/internal/assign"
@@ -231,6 +232,28 @@ func (j *judge) list(f *Finding, allowed func(*assign.NIC) bool) {
 	f.Harmless = f.State == tristate.False && len(f.Problems) == before
 }
 
+// listOfProcess judges the list of a process, of which each GPU uses the NICs near it.
+func (j *judge) listOfProcess(f *Finding, listed []*assign.NIC) {
+	before := len(f.Problems)
+	j.list(f, func(nic *assign.NIC) bool { return slices.Contains(listed, nic) })
+	if before == 0 {
+		f.Harmless = j.ofOneProcess(listed)
+	}
+}
+
+// ofOneProcess reports whether a list is right for some but not all of the GPUs in question:
+// it is one NIC, nearest to one of them, or all that are near it. The variable is for one
+// process, and a container may start one for each GPU.
+func (j *judge) ofOneProcess(listed []*assign.NIC) bool {
+	return len(j.Choices) > 1 && slices.ContainsFunc(j.Choices, func(c assign.Choice) bool {
+		if len(listed) == 1 {
+			return c.NIC != nil && c.Level != topology.Unknown && j.Level(c, listed[0]) == c.Level
+		}
+		outside := func(nic *assign.NIC) bool { return !slices.Contains(listed, nic) }
+		return len(listed) > 1 && len(listed) == len(c.Near) && !slices.ContainsFunc(c.Near, outside)
+	})
+}
+
 // pairs judges the one NIC that each GPU is given, against that which it should use.
 func (j *judge) pairs(f *Finding, given [][]*assign.NIC) {
 	j.each(f, given)
@@ -353,4 +376,19 @@ func trimmed(list string) []string {
 		all[i] = strings.TrimSpace(all[i])
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// splitPort splits "mlx5_0:1". port is 0 where the entry has none, and -1 where it is not the
+// number of any port, "0" or "x". What follows a second colon is not looked at.
+func splitPort(entry string) (name string, port int) {
+	name, rest, _ := strings.Cut(entry, ":")
+	text, _, _ := strings.Cut(rest, ":")
+	if text == "" {
+		return name, 0
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 {
+		port = -1
+	}
+	return name, port
 }

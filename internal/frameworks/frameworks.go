@@ -6,6 +6,7 @@ package frameworks
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gdr-features/internal/assign"
 )
@@ -152,4 +153,35 @@ func (s *Settings) verbsOnly(m *assign.Assignment, who string) []*assign.NIC {
 		s.note("%s does not use NICs with the link layer Unspecified (EFA); a plugin does, and chooses them itself.", who)
 	}
 	return some
+}
+
+func withPorts(nics []*assign.NIC) string {
+	var list []string
+	for _, n := range nics {
+		list = append(list, fmt.Sprintf("%s:%d", n.RDMA, n.Port))
+	}
+	return strings.Join(list, ",")
+}
+
+// namesOf are the names of RDMA devices.
+func namesOf(nics []*assign.NIC) []string {
+	names := []string{}
+	for _, n := range nics {
+		names = append(names, n.RDMA)
+	}
+	return names
+}
+
+// commonPort is a port that is active on all NICs, the one chosen where it is the same for
+// all; 0 for none.
+func commonPort(nics []*assign.NIC) int {
+	if len(nics) == 0 {
+		return 0
+	}
+	for _, port := range slices.Concat([]int{nics[0].Port}, nics[0].Active) {
+		if !slices.ContainsFunc(nics, func(n *assign.NIC) bool { return !slices.Contains(n.Active, port) }) {
+			return port
+		}
+	}
+	return 0
 }
