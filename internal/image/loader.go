@@ -67,12 +67,11 @@ func newLoader(t *tree, variables map[string]string) *loader {
 		l.last = l.muslPath()
 		return l
 	}
-	switch data, err := t.read(cacheFile, 16<<20); {
-	case err == nil:
-		if l.cache, err = parseCache(data); err != nil {
-			l.problem(cacheFile, err)
-		}
-	case !errors.Is(err, fs.ErrNotExist):
+	data, err := t.read(cacheFile, 16<<20)
+	if err == nil {
+		l.cache, err = parseCache(data)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.problem(cacheFile, err)
 	}
 	if triple != "" {
@@ -118,7 +117,11 @@ func (l *loader) conf(name string, depth int) (dirs []string) {
 		line, _, _ = strings.Cut(line, "#")
 		switch words := strings.Fields(line); {
 		case len(words) == 2 && words[0] == "include":
-			for _, file := range l.glob(path.Dir(name), words[1]) {
+			pattern := words[1]
+			if !strings.HasPrefix(pattern, "/") {
+				pattern = path.Dir(name) + "/" + pattern
+			}
+			for _, file := range l.match(path.Split(strings.TrimPrefix(pattern, "/"))) {
 				dirs = append(dirs, l.conf(file, depth+1)...)
 			}
 		case len(words) > 0 && strings.HasPrefix(words[0], "/"):
@@ -131,19 +134,15 @@ func (l *loader) conf(name string, depth int) (dirs []string) {
 	return dirs
 }
 
-// glob lists the files of a pattern in the last part of a path.
-func (l *loader) glob(dir, pattern string) (files []string) {
-	if !strings.HasPrefix(pattern, "/") {
-		pattern = dir + "/" + pattern
-	}
-	dir, base := path.Split(strings.TrimPrefix(pattern, "/"))
+// match lists the files of a directory whose names have a pattern.
+func (l *loader) match(dir, pattern string) (files []string) {
 	names, err := l.names(dir)
 	if err != nil {
 		l.problem(dir, err)
 	}
 	for _, name := range names {
-		if ok, err := path.Match(base, name); ok && err == nil {
-			files = append(files, dir+name)
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			files = append(files, strings.TrimSuffix(dir, "/")+"/"+name)
 		}
 	}
 	return files
@@ -267,10 +266,10 @@ func text(data []byte, offset uint32) string {
 		return ""
 	}
 	const longest = 4096
-	rest := data[offset:]
-	end := bytes.IndexByte(rest[:min(len(rest), longest)], 0)
-	if end < 0 {
+	data = data[offset:]
+	text, _, ended := bytes.Cut(data[:min(len(data), longest)], []byte{0})
+	if !ended {
 		return ""
 	}
-	return string(rest[:end])
+	return string(text)
 }

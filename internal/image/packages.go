@@ -41,19 +41,17 @@ func (l *loader) plugin(variables map[string]string) *Library {
 	if name := variables[netPlugin]; name != "" && !strings.ContainsAny(name, "/,") {
 		names = append([]string{"libnccl-net-" + name + ".so", name}, names...)
 	}
-	for _, name := range names {
-		if lib := l.present(name); lib != nil {
-			return lib
-		}
-	}
-	return nil
+	return l.present(names...)
 }
 
-// present finds a library by its name, without reading it: those of frameworks are large.
-func (l *loader) present(name string) *Library {
-	for _, file := range l.candidates(name) {
-		if at, err := l.resolve(file); err == nil {
-			return libraryAt(name, "/"+at)
+// present finds the first library by its name, without reading it: those of frameworks are
+// large.
+func (l *loader) present(names ...string) *Library {
+	for _, name := range names {
+		for _, file := range l.candidates(name) {
+			if at, err := l.resolve(file); err == nil {
+				return libraryAt(name, "/"+at)
+			}
 		}
 	}
 	return nil
@@ -93,7 +91,7 @@ func versionOf(framework string, lib *Library) string {
 // debian reads the versions of packages from dpkg's status.
 func (l *loader) debian() map[string][]Package {
 	found := map[string][]Package{}
-	for _, file := range append([]string{"var/lib/dpkg/status"}, l.glob("", "/var/lib/dpkg/status.d/*")...) {
+	for _, file := range append([]string{"var/lib/dpkg/status"}, l.match("var/lib/dpkg/status.d/", "*")...) {
 		f, err := l.open(file)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
@@ -140,19 +138,11 @@ func upstream(version string) string {
 func (l *loader) python(variables map[string]string) map[string][]Package {
 	found := map[string][]Package{}
 	for _, dir := range l.sitePackages(variables) {
-		entries, err := l.names(dir)
-		if err != nil {
-			l.problem(dir, err)
-		}
-		for _, entry := range entries {
-			base, ok := strings.CutSuffix(entry, ".dist-info")
-			name, version, ok2 := strings.Cut(base, "-")
-			if !ok || !ok2 {
-				continue
-			}
+		for _, entry := range l.match(dir, "*-*.dist-info") {
+			name, version, _ := strings.Cut(strings.TrimSuffix(path.Base(entry), ".dist-info"), "-")
 			for _, s := range software {
 				if slices.Contains(s.modules, strings.ToLower(name)) {
-					found[s.name] = append(found[s.name], Package{s.name, version, "/" + dir + "/" + entry})
+					found[s.name] = append(found[s.name], Package{s.name, version, "/" + entry})
 				}
 			}
 		}
@@ -171,7 +161,7 @@ const (
 // usual: those of the distribution, of /usr/local, Conda, and virtual environments.
 func (l *loader) sitePackages(variables map[string]string) (dirs []string) {
 	prefixes := []string{"usr", "usr/local", "opt/conda", "opt/venv", "opt/miniconda3", "root/miniconda3"}
-	prefixes = append(prefixes, l.glob("", "/opt/*")...)
+	prefixes = append(prefixes, l.match("opt/", "*")...)
 	for _, v := range [...]string{virtualEnv, condaPrefix} {
 		if dir := variables[v]; strings.HasPrefix(dir, "/") {
 			prefixes = append(prefixes, dir[1:])
@@ -185,7 +175,7 @@ func (l *loader) sitePackages(variables map[string]string) (dirs []string) {
 		}
 	}
 	for _, prefix := range prefixes[:min(len(prefixes), mostDirectories)] {
-		for _, lib := range l.glob("", "/"+prefix+"/lib/python3*") {
+		for _, lib := range l.match(prefix+"/lib/", "python3*") {
 			add(lib + "/site-packages")
 			add(lib + "/dist-packages")
 		}

@@ -163,15 +163,7 @@ func (l *loader) providerFiles(i *Image) (files []string) {
 			continue
 		}
 		seen[at] = true
-		names, err := l.names(at)
-		if err != nil {
-			l.problem(at, err)
-		}
-		for _, name := range names {
-			if strings.HasPrefix(name, "lib") && strings.Contains(name, "-rdmav") && strings.HasSuffix(name, ".so") {
-				files = append(files, at+"/"+name)
-			}
-		}
+		files = append(files, l.match(at, "lib*-rdmav*.so")...)
 	}
 	return files
 }
