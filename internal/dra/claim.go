@@ -60,7 +60,11 @@ func NewClaim(m *assign.Machine, o Options) (*Claim, error) {
 		return nil, err
 	}
 	c.gpus = dradriver.Find(cmp.Or(o.GPUDriver, o.GPUClass))
-	c.m = m.Assign(m.EveryGPU(), allows(c.driver))
+	var allowed func(*assign.NIC) bool // nil for those that are for GPUs
+	if c.driver.OnlyVirtual {
+		allowed = func(n *assign.NIC) bool { return n.Virtual }
+	}
+	c.m = m.Assign(m.EveryGPU(), allowed)
 	c.NICClass = cmp.Or(o.NICClass, c.driver.Name)
 	if c.GPUClass == "" {
 		if c.GPUClass, err = c.gpuClass(); err != nil {
@@ -83,9 +87,9 @@ func (c *claimant) gpuClass() (string, error) {
 		return c.GPUDriver, nil
 	}
 	class := ""
-	for i := range c.m.GPUs {
-		switch driver := gpuDriver(&c.m.GPUs[i]).Name; {
-		case !c.m.GPUs[i].Eligible || driver == class:
+	for _, gpu := range c.m.GPUs {
+		switch driver := gpuDriver(&gpu).Name; {
+		case !gpu.Eligible || driver == class:
 		case class != "":
 			return "", fmt.Errorf("this machine has GPUs of the classes %s and %s: choose one with --gpu-class", class, driver)
 		default:
@@ -186,8 +190,8 @@ func (c *claimant) atOnce(now bool) (pairs int) {
 // passed through.
 func (c *claimant) gpusBy(now bool) map[string]int {
 	count := map[string]int{}
-	for i := range c.m.GPUs {
-		if gpu := &c.m.GPUs[i]; c.wanted(gpu) && !(now && gpu.PassedThrough()) {
+	for _, gpu := range c.m.GPUs {
+		if c.wanted(&gpu) && !(now && gpu.PassedThrough()) {
 			value, _ := c.Attribute.Of(gpu.Function)
 			count[value]++
 		}
@@ -226,10 +230,9 @@ func (c *claimant) matches(p *topology.Pair) tristate.State {
 // unsuitable notes GPUs that a claim may be given, though they are not known to do GPUDirect
 // RDMA.
 func (c *claimant) unsuitable() {
-	seen := map[*pci.Function]bool{}
-	for _, p := range c.m.Pairs {
-		if gpu := &c.m.GPUs[p.GPU]; c.accepts(&p) == tristate.True && !gpu.Eligible && !seen[gpu.Function] {
-			seen[gpu.Function] = true
+	accepted := func(p topology.Pair) bool { return c.accepts(&p) == tristate.True }
+	for i, gpu := range c.m.GPUs {
+		if !gpu.Eligible && slices.ContainsFunc(c.m.PairsOf(i), accepted) {
 			c.note("The GPU %v is not known to do GPUDirect RDMA, and this claim may be given it.", gpu.Address)
 		}
 	}
@@ -238,9 +241,9 @@ func (c *claimant) unsuitable() {
 // withoutNUMANode notes drivers that do not publish numaNode.
 func (c *claimant) withoutNUMANode() {
 	var drivers []string
-	for i := range c.m.GPUs {
-		d := gpuDriver(&c.m.GPUs[i])
-		if c.wanted(&c.m.GPUs[i]) && (c.GPUDriver == "" || c.gpus != nil) && !d.NUMANode && !slices.Contains(drivers, d.Name) {
+	for _, gpu := range c.m.GPUs {
+		d := gpuDriver(&gpu)
+		if c.wanted(&gpu) && (c.GPUDriver == "" || c.gpus != nil) && !d.NUMANode && !slices.Contains(drivers, d.Name) {
 			drivers = append(drivers, d.Name)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/dradriver"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -61,11 +60,3 @@ func optional(attribute, otherwise string) string {
 
 // publishes reports whether the driver publishes a function.
 func publishes(d *dradriver.Driver, f *pci.Function) bool { return !d.OnlyVirtual || f.PhysFn != nil }
-
-// allows tells assign which NICs the driver publishes, nil for all.
-func allows(d *dradriver.Driver) func(*assign.NIC) bool {
-	if !d.OnlyVirtual {
-		return nil
-	}
-	return func(n *assign.NIC) bool { return n.Virtual }
-}

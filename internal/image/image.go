@@ -31,9 +31,8 @@ func Variables() []string {
 // Image is what the file tree of a container has.
 type Image struct {
 	// Loader is the dynamic loader, "" where there is none: then no program that needs
-	// libraries can run here. Machine is what it is made for.
-	Loader  string
-	Machine elf.Machine
+	// libraries can run here.
+	Loader string
 	// Verbs is libibverbs, nil where the loader does not find it. Beside is where one is
 	// outside of the loader's directories, "" for nowhere known: only a program whose own
 	// run path names that directory finds it.
@@ -125,8 +124,8 @@ func (i *Image) Provider(name string) *Provider {
 func Read(tree fs.FS, variables map[string]string) *Image {
 	i := &Image{}
 	l := newLoader(newTree(tree), variables)
-	if i.Loader, i.Machine = l.path, l.machine; i.Loader == "" {
-		i.Problems = l.problems
+	defer func() { i.Problems = l.problems }()
+	if i.Loader = l.path; i.Loader == "" {
 		return i
 	}
 	if i.Verbs = l.checked(Libibverbs); i.Verbs == nil {
@@ -139,6 +138,5 @@ func Read(tree fs.FS, variables map[string]string) *Image {
 	}
 	i.Plugin = l.plugin(variables)
 	i.Frameworks = l.frameworks(variables)
-	i.Problems = l.problems
 	return i
 }

@@ -17,9 +17,6 @@ var (
 	configPattern   = regexp.MustCompile(`(?:^|\x00)(/[!-~]*libibverbs\.d)\x00`)
 )
 
-// defaultConfigDir is where the list of drivers is, unless libibverbs says otherwise.
-const defaultConfigDir = "/etc/libibverbs.d"
-
 // driverVariables have names of drivers that come before those of the list.
 var driverVariables = [...]string{"RDMAV_DRIVERS", "IBV_DRIVERS"}
 
@@ -48,9 +45,10 @@ func (l *loader) verbs(i *Image, variables map[string]string) {
 	slices.SortFunc(i.Providers, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// compiledIn reads the directories and the names that libibverbs has compiled in.
+// compiledIn reads the directories and the names that libibverbs has compiled in, and knows those
+// that are usual.
 func (l *loader) compiledIn(i *Image) {
-	i.ConfigDir, i.ProviderDir = defaultConfigDir, path.Dir(i.Verbs.Path)+"/libibverbs"
+	i.ConfigDir, i.ProviderDir = "/etc/libibverbs.d", path.Dir(i.Verbs.Path)+"/libibverbs"
 	for _, v := range i.Verbs.defines {
 		if number, ok := strings.CutPrefix(v, "IBVERBS_PRIVATE_"); ok {
 			i.Suffix = "-rdmav" + number + ".so"
