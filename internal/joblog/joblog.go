@@ -82,7 +82,7 @@ type carried struct {
 // Log is what was read so far.
 type Log struct {
 	routes           map[route]*carried
-	members          map[process]*member
+	members          map[process]member
 	lists            map[listOf]string // names of NICs in the order of their index
 	single           map[nicOf]string  // names of NICs by index
 	hints            map[string]*hint
@@ -97,7 +97,7 @@ type Log struct {
 
 func newLog() *Log {
 	return &Log{
-		routes: map[route]*carried{}, members: map[process]*member{}, lists: map[listOf]string{},
+		routes: map[route]*carried{}, members: map[process]member{}, lists: map[listOf]string{},
 		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{},
 	}
 }
@@ -192,7 +192,7 @@ func (l *Log) ranks() []Rank {
 	merged := map[route]*Rank{}
 	for key, c := range l.routes {
 		m := l.members[key.process]
-		if m != nil && !m.doubtful {
+		if m.ranks > 0 && !m.doubtful {
 			key.rank = m.rank
 		}
 		r := merged[key]
@@ -200,7 +200,7 @@ func (l *Log) ranks() []Rank {
 			r = &Rank{Node: key.host, Rank: key.rank, Network: key.network, Device: key.device, NIC: l.nic(key)}
 			merged[key] = r
 		}
-		r.GPU = cmp.Or(r.GPU, m.gpu(), address(c.bus))
+		r.GPU = cmp.Or(r.GPU, address(m.bus), address(c.bus))
 		r.Sent += c.sent
 		r.Received += c.received
 		r.Direct += c.direct

@@ -111,11 +111,8 @@ func ends(m []byte) (c channel, ok bool) {
 	if !pair { // as Docker's log files have it
 		from, to, pair = bytes.Cut(m, []byte(` -\u003e `))
 	}
-	switch {
-	case pair && c.sent:
+	if m = to; c.sent || !pair { // where there is no pair, from is all
 		m = from
-	case pair:
-		m = to
 	}
 	c.rank, m, ok = number(m, ok)
 	if !ok || len(m) == 0 {
@@ -142,16 +139,12 @@ func bus(b []byte) uint64 {
 // over reads over which NIC the channel goes, "IB/0(3)/GDRDMA/Shared", and returns the name
 // of the network, which may have spaces.
 func (c *channel) over(m []byte) (network []byte, ok bool) {
-	at := 0
-	for {
-		slash := bytes.IndexByte(m[at:], '/')
-		if slash < 0 {
-			return nil, false
-		}
-		at += slash + 1
-		if at < len(m) && '0' <= m[at] && m[at] <= '9' {
-			break
-		}
+	at := 1
+	for at < len(m) && (m[at-1] != '/' || m[at] < '0' || m[at] > '9') {
+		at++
+	}
+	if at >= len(m) {
+		return nil, false
 	}
 	const longest = 64
 	network = m[:at-1]

@@ -10,14 +10,6 @@ type member struct {
 	doubtful bool
 }
 
-// gpu returns the address of the GPU; "" for unknown.
-func (m *member) gpu() string {
-	if m == nil {
-		return ""
-	}
-	return address(m.bus)
-}
-
 // member takes in what a process says of itself:
 //
 //	comm 0x7f3fd4001980 rank 0 nranks 2 cudaDev 0 nvmlDev 0 - Init COMPLETE                2.4
@@ -36,17 +28,13 @@ func (l *Log) member(before, m []byte) {
 		bus, _, _ = bytes.Cut(bus, []byte(" "))
 		is.bus = hexadecimal(bus)
 	}
+	const entry = 160
 	p := l.process(before)
-	was := l.members[p]
-	switch {
-	case p.host == "":
-	case was == nil:
-		const entry = 160
-		if l.room(entry) {
-			l.members[p] = &is
-		}
-	default:
+	if was, known := l.members[p]; known {
 		was.meets(is)
+		l.members[p] = was
+	} else if p.host != "" && l.room(entry) {
+		l.members[p] = is
 	}
 }
 

@@ -17,7 +17,7 @@ type Cell struct {
 	// Can reports whether the framework has this way; Unknown where no source says so.
 	Can tristate.State
 	// With is the variable without which it does not use the way, and Without the one with
-	// which it does not, "NAME=value" each; "" for none.
+	// which it does not, "NAME=0" or "NAME=1" each; "" for none.
 	With, Without string
 	// Source is where that was read, "repository file@commit"; "" only where Can is Unknown.
 	Source string
@@ -82,11 +82,10 @@ func Names() []string {
 func Variables() []string {
 	var names []string
 	for i := range Rows {
-		for _, c := range [...]*Cell{&Rows[i].Peermem, &Rows[i].DMABuf} {
-			for _, v := range [...]string{c.With, c.Without} {
-				if name, _, _ := strings.Cut(v, "="); name != "" && !slices.Contains(names, name) {
-					names = append(names, name)
-				}
+		peermem, dmabuf := &Rows[i].Peermem, &Rows[i].DMABuf
+		for _, v := range [...]string{peermem.With, peermem.Without, dmabuf.With, dmabuf.Without} {
+			if name, _, _ := strings.Cut(v, "="); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 	}
@@ -151,12 +150,8 @@ func (c *Cell) now(variables map[string]string) tristate.State {
 func set(variables map[string]string, wanted string) bool {
 	name, want, _ := strings.Cut(wanted, "=")
 	value := strings.ToLower(strings.TrimSpace(variables[name]))
-	for _, words := range [...][]string{{"0", "false", "off", "no", "n"}, {"1", "true", "on", "yes", "y"}} {
-		if slices.Contains(words, want) {
-			return slices.Contains(words, value)
-		}
-	}
-	return value == strings.ToLower(want)
+	words := map[string][]string{"0": {"0", "false", "off", "no", "n"}, "1": {"1", "true", "on", "yes", "y"}}
+	return slices.Contains(words[want], value)
 }
 
 // Enable returns the variable that makes a framework use a way that the node has, "" where
