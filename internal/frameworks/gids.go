@@ -85,12 +85,3 @@ func gidRange(text string, ipv6 bool) *netip.Prefix {
 	prefix := netip.PrefixFrom(address, bits) // not valid for fewer bits than none
 	return &prefix
 }
-
-// gidVariables are the names of all variables about GIDs.
-func gidVariables() []string {
-	names := gidIndexes[:]
-	for _, chooser := range GIDChoosers {
-		names = append(names, chooser+addrFamily, chooser+addrRange, chooser+roceVersion)
-	}
-	return names
-}

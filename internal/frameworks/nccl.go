@@ -30,12 +30,12 @@ func writeNCCL(m *assign.Assignment) Settings {
 // unevenRails says that GPUs have different numbers of near NICs: where NCCL crosses nodes on
 // rails, those with fewer hold the others back.
 func unevenRails(m *assign.Assignment) []string {
-	with := slices.DeleteFunc(slices.Clone(m.Choices), func(c assign.Choice) bool { return len(c.Near) == 0 })
-	if len(with) == 0 {
+	some := slices.DeleteFunc(slices.Clone(m.Choices), func(c assign.Choice) bool { return len(c.Near) == 0 })
+	if len(some) == 0 {
 		return nil
 	}
 	byNear := func(a, b assign.Choice) int { return len(a.Near) - len(b.Near) }
-	few, many := slices.MinFunc(with, byNear), slices.MaxFunc(with, byNear)
+	few, many := slices.MinFunc(some, byNear), slices.MaxFunc(some, byNear)
 	if len(few.Near) == len(many.Near) {
 		return nil
 	}
@@ -50,7 +50,11 @@ func NCCLNotes(m *assign.Assignment, variables map[string]string) []string {
 	if limit, ok := ncclMost(variables[ncclPolicy]); ok {
 		most := 0
 		for _, c := range m.Choices {
-			most = max(most, ncclDevices(m, c, variables))
+			if Zero(variables[MergeNICs]) {
+				most = max(most, len(c.Near))
+			} else {
+				most = max(most, cards(m, c))
+			}
 		}
 		if limit < most {
 			notes = append(notes, fmt.Sprintf("%s=%s is set: NCCL uses only %d of the %d devices near a GPU.", ncclPolicy, variables[ncclPolicy], limit, most))
@@ -71,22 +75,15 @@ func Zero(value string) bool {
 	return value != "" && ok && n == 0
 }
 
-// cards is the number of cards that the NICs near a GPU are on.
+// cards is the number of cards that the NICs near a GPU are on: as many devices to NCCL, which
+// merges the ports of a card unless it is told not to (src/transport/net_ib/init.cc,
+// ncclIbMergeNics).
 func cards(m *assign.Assignment, c assign.Choice) int {
 	seen := map[pci.Address]bool{}
 	for _, nic := range c.Near {
 		seen[m.CardOf(nic)] = true
 	}
 	return len(seen)
-}
-
-// ncclDevices is as how many devices NCCL counts the NICs near a GPU: ports of a card are one
-// unless it is told not to merge them (src/transport/net_ib/init.cc, ncclIbMergeNics).
-func ncclDevices(m *assign.Assignment, c assign.Choice, variables map[string]string) int {
-	if Zero(variables[MergeNICs]) {
-		return len(c.Near)
-	}
-	return cards(m, c)
 }
 
 // ncclMost reads the policy MAX:N: the most devices for a GPU. ok is false for other

@@ -320,5 +320,8 @@ func Read() []string {
 	for _, row := range table {
 		names = append(names, row.name)
 	}
-	return slices.Concat(names, gidVariables(), Selectors[:], Allocators[:])
+	for _, chooser := range GIDChoosers {
+		names = append(names, chooser+addrFamily, chooser+addrRange, chooser+roceVersion)
+	}
+	return slices.Concat(names, gidIndexes[:], Selectors[:], Allocators[:])
 }

@@ -28,7 +28,7 @@ var (
 
 // tree reads files below a root. Links are followed within it, as if the root were "/".
 type tree struct {
-	fs          fs.FS
+	fs          fs.FS // its files are io.ReaderAt, as those of os.Root
 	bytes       int64 // that may still be read
 	steps       int
 	directories map[string]place // where directories lead
@@ -124,12 +124,7 @@ func (t *tree) open(name string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, ok := opened.(io.ReaderAt)
-	if !ok {
-		_ = opened.Close()
-		return nil, &fs.PathError{Op: "open", Path: "/" + at, Err: errors.ErrUnsupported}
-	}
-	return &file{reader, opened, t, "/" + at}, nil
+	return &file{opened.(io.ReaderAt), opened, t, "/" + at}, nil
 }
 
 func (f *file) ReadAt(to []byte, offset int64) (int, error) {
@@ -164,7 +159,7 @@ func (t *tree) read(name string, limit int64) ([]byte, error) {
 // names lists a directory, sorted; only the first of very many. None where it is missing, or
 // is no directory.
 func (t *tree) names(dir string) ([]string, error) {
-	opened, at, err := t.enter(dir, fs.FileMode.IsDir)
+	opened, _, err := t.enter(dir, fs.FileMode.IsDir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errRegular) {
 		return nil, nil
 	}
@@ -172,11 +167,7 @@ func (t *tree) names(dir string) ([]string, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	lister, ok := opened.(fs.ReadDirFile)
-	if !ok {
-		return nil, &fs.PathError{Op: "readdir", Path: "/" + at, Err: errors.ErrUnsupported}
-	}
-	entries, err := lister.ReadDir(mostEntries)
+	entries, err := opened.(fs.ReadDirFile).ReadDir(mostEntries)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
