@@ -313,7 +313,6 @@ func (m *Assignment) OfOthers(n *NIC) bool { return len(usersOf(m.whole, n)) > m
 // Users is how many of the GPUs in Choices use a NIC.
 func (m *Assignment) Users(n *NIC) int { return len(usersOf(m.Choices, n)) }
 
-// usersOf are the addresses of the GPUs of some choices that use a NIC.
 func usersOf(choices []Choice, n *NIC) (users []string) {
 	for _, c := range choices {
 		if c.NIC == n {

@@ -34,7 +34,6 @@ func (m *Assignment) Notes() []string {
 	return notes
 }
 
-// about returns the notes about one GPU.
 func (m *Assignment) about(c Choice) []string {
 	var notes []string
 	gpu := c.GPU.Address
@@ -73,7 +72,6 @@ func (m *Assignment) nearerUnusable(c Choice) *topology.Pair {
 	return nearest
 }
 
-// isNear reports whether a NIC is near some GPU of the machine.
 func (m *Assignment) isNear(n *NIC) bool {
 	return slices.ContainsFunc(m.whole, func(c Choice) bool { return slices.Contains(c.Near, n) })
 }

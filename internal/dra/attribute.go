@@ -62,7 +62,6 @@ func (a Attribute) Of(f *pci.Function) (value string, known bool) {
 // domain of four digits.
 func published(a pci.Address) bool { return a.Domain <= 0xffff }
 
-// same reports whether two functions have the same value of the attribute.
 func (a Attribute) same(f, g *pci.Function) tristate.State {
 	of, known := a.Of(f)
 	other, otherKnown := a.Of(g)

@@ -41,7 +41,6 @@ type Claim struct {
 	Notes []string
 }
 
-// claimant makes a claim.
 type claimant struct {
 	Options
 	m      *assign.Assignment // of every GPU
@@ -138,7 +137,6 @@ func (c *claimant) tooMany(most int) error {
 	return fmt.Errorf("--pairs %d: a node like this one can give at most %d, each with a NIC of its own", c.Pairs, most)
 }
 
-// begin makes the template.
 func (c *claimant) begin(worst topology.Level) *Devices {
 	c.Template = &Template{APIVersion: "resource.k8s.io/v1", Kind: "ResourceClaimTemplate"}
 	c.Template.Metadata.Name = "gdr-pairs-" + strconv.Itoa(c.Pairs)
@@ -238,7 +236,6 @@ func (c *claimant) unsuitable() {
 	}
 }
 
-// withoutNUMANode notes drivers that do not publish numaNode.
 func (c *claimant) withoutNUMANode() {
 	var drivers []string
 	for _, gpu := range c.m.GPUs {

@@ -58,5 +58,4 @@ func optional(attribute, otherwise string) string {
 	return fmt.Sprintf("device.attributes[%q].?%s.orValue(%s)", domain, name, otherwise)
 }
 
-// publishes reports whether the driver publishes a function.
 func publishes(d *dradriver.Driver, f *pci.Function) bool { return !d.OnlyVirtual || f.PhysFn != nil }

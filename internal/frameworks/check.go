@@ -104,7 +104,6 @@ type judge struct {
 	findings []*Finding
 }
 
-// about starts a finding.
 func (j *judge) about(name, want string) *Finding {
 	f := &Finding{Name: name, State: tristate.True, Want: want}
 	j.findings = append(j.findings, f)
@@ -364,7 +363,6 @@ func (j *judge) numberedByAddress(f *Finding) {
 	}
 }
 
-// entries splits a list at commas.
 func entries(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
 }

@@ -32,7 +32,6 @@ func (s *Settings) set(name, value string) {
 	}
 }
 
-// values are the variables by name.
 func (s *Settings) values() map[string]string {
 	values := map[string]string{}
 	for _, v := range s.Variables {
@@ -163,7 +162,6 @@ func withPorts(nics []*assign.NIC) string {
 	return strings.Join(list, ",")
 }
 
-// namesOf are the names of RDMA devices.
 func namesOf(nics []*assign.NIC) []string {
 	names := []string{}
 	for _, n := range nics {

@@ -131,7 +131,6 @@ func (j *judge) byNumber(f *Finding, file sglangFile) [][]*assign.NIC {
 	return given
 }
 
-// names returns the NICs with some names.
 func (j *judge) names(f *Finding, key string, names []string) []*assign.NIC {
 	var nics []*assign.NIC
 	for _, name := range names {
@@ -201,7 +200,6 @@ func split(nics []*assign.NIC, preferred func(*assign.NIC) bool) [][]string {
 	return lists
 }
 
-// judgeFileName looks at the variable that names the file.
 func judgeFileName(j *judge, f *Finding) {
 	switch {
 	case j.unread != nil && j.Foreign:

@@ -267,7 +267,6 @@ const ucxMNNVL = "UCX_CUDA_IPC_ENABLE_MNNVL"
 // that is told to use TCP.
 const ucxAside = "right only where UCX carries no GPU memory, as in an MPI beside NCCL"
 
-// ucxMemory is what UCX calls the memory of a GPU.
 func ucxMemory(c assign.Choice) string {
 	if c.GPU.GPU.CUDA {
 		return "cuda"

@@ -59,7 +59,6 @@ func vllmFinds(m *assign.Machine, address pci.Address) *assign.NIC {
 	return found
 }
 
-// judgeVLLM looks at the pairs of addresses.
 func judgeVLLM(j *judge, f *Finding) {
 	j.pairs(f, j.vllmGiven(f))
 	if j.Variables[vllmVariables] == "" {
@@ -93,7 +92,6 @@ func judgeSelection(j *judge, f *Finding) {
 	}
 }
 
-// setByVLLM reports whether vLLM sets a variable.
 func setByVLLM(variables, name string) bool {
 	return slices.ContainsFunc(trimmed(variables), func(entry string) bool {
 		set, _ := splitPort(entry)
@@ -101,7 +99,6 @@ func setByVLLM(variables, name string) bool {
 	})
 }
 
-// vllmGiven reads pairs of addresses.
 func (j *judge) vllmGiven(f *Finding) [][]*assign.NIC {
 	given := make([][]*assign.NIC, len(j.Choices))
 	for _, entry := range trimmed(j.Variables[vllmMapping]) {

@@ -118,7 +118,6 @@ type file struct {
 	path string // absolute
 }
 
-// open opens a regular file.
 func (t *tree) open(name string) (*file, error) {
 	opened, at, err := t.enter(name, fs.FileMode.IsRegular)
 	if err != nil {

@@ -143,7 +143,6 @@ func (l *Log) count(c *channel) {
 	}
 }
 
-// carry adds a channel.
 func (l *Log) carry(p process, c channel) {
 	key := route{p, c.rank, c.network, c.device}
 	to := l.routes[key]

@@ -38,7 +38,6 @@ var reasons = []struct{ begin, within, means string }{
 	{"NCCL_IB_HCA set", "", ""},
 }
 
-// reason takes in such a message.
 func (l *Log) reason(before, m []byte) {
 	for _, r := range reasons {
 		if !bytes.HasPrefix(m, []byte(r.begin)) || !bytes.Contains(m, []byte(r.within)) {
@@ -54,7 +53,6 @@ func (l *Log) reason(before, m []byte) {
 	}
 }
 
-// hint remembers one.
 func (l *Log) hint(p process, text string) {
 	const most = 32
 	if h := l.hints[text]; h != nil {
@@ -78,7 +76,6 @@ func (l *Log) said(text string) string {
 	return text + " (" + h.node + ")"
 }
 
-// notes returns what stands out.
 func (l *Log) notes() []string {
 	var notes []string
 	add := func(ok bool, text string) {

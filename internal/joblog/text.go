@@ -32,7 +32,6 @@ func (r *Result) Text(w io.Writer) error {
 	return err
 }
 
-// sentence answers whether GPUDirect RDMA was used.
 func (r *Result) sentence() string {
 	switch {
 	case r.Channels == 0:
@@ -70,7 +69,6 @@ func (r *Rank) gdr() string {
 	return said
 }
 
-// list returns the numbers of ranks as a text.
 func list(ranks []int) string {
 	words := make([]string, len(ranks))
 	for i, rank := range ranks {

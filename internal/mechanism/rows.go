@@ -25,7 +25,6 @@ const (
 	ofiPeermem   = "aws/aws-ofi-nccl src/nccl_ofi_net.cpp@2daf7d3, support_gdr"
 )
 
-// Words for cells.
 func can(source string) Cell    { return Cell{Can: tristate.True, Source: source} }
 func cannot(source string) Cell { return Cell{Can: tristate.False, Source: source} }
 
