@@ -189,7 +189,7 @@ func (c *claimant) atOnce(now bool) (pairs int) {
 func (c *claimant) gpusBy(now bool) map[string]int {
 	count := map[string]int{}
 	for _, gpu := range c.m.GPUs {
-		if c.wanted(&gpu) && !(now && gpu.PassedThrough()) {
+		if c.wanted(&gpu) && (!now || !gpu.PassedThrough()) {
 			value, _ := c.Attribute.Of(gpu.Function)
 			count[value]++
 		}

@@ -141,15 +141,20 @@ func (j *judge) slots(f *Finding) []*assign.NIC {
 // parseHCA reads an entry of NVSHMEM_HCA_PE_MAPPING: port is 0 for all ports, and name "" where
 // the entry is not of the form.
 func parseHCA(entry string) (name string, port, count int) {
-	fields, numbers := strings.Split(entry, ":"), [...]int{0, 1}
+	fields := strings.Split(entry, ":")
+	count = 1
 	for i, field := range fields[1:] {
 		n, err := strconv.Atoi(field)
-		if i >= len(numbers) || err != nil || n < 1 || n > 1024 {
+		if i > 1 || err != nil || n < 1 || n > 1024 {
 			return "", 0, 0
 		}
-		numbers[i] = n
+		if i == 0 {
+			port = n
+		} else {
+			count = n
+		}
 	}
-	return fields[0], numbers[0], numbers[1]
+	return fields[0], port, count
 }
 
 // inTurn judges NICs that NVSHMEM gives to PEs, and so to GPUs, in turn: in the order of
