@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,8 +59,6 @@ type Finding struct {
 	// nothing here; or UCX is told to use TCP, or the NIC of one GPU of several, either of
 	// which may be meant.
 	Harmless bool
-
-	faults int // wrong ones, without those of Part
 }
 
 // Text is the name, what is wrong, and what would be right.
@@ -83,7 +82,6 @@ func Check(m *assign.Assignment, given Environment) []*Finding {
 		j.judgeVariables(f.Name)
 		j.judgeFile(&f)
 		for _, finding := range j.findings {
-			finding.Part = finding.State == tristate.False && finding.faults == 0
 			if finding.State == tristate.True {
 				finding.Want = ""
 			}
@@ -135,12 +133,13 @@ func (j *judge) judgeFile(framework *Framework) {
 }
 
 func (f *Finding) wrong(format string, args ...any) {
-	f.faults++
 	f.leave(format, args...)
+	f.Part = false
 }
 
 // leave says that near NICs are left out.
 func (f *Finding) leave(format string, args ...any) {
+	f.Part = f.Part || f.State != tristate.False // otherwise something else is wrong, too
 	f.State = tristate.False
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
@@ -278,7 +277,6 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 	j.each(f, given)
 	type share struct{ left, near int }
 	out, gpus := map[share][]*assign.NIC{}, map[share][]string{}
-	var shares []share
 	used := slices.Concat(given...)
 	for i, c := range j.Choices {
 		left := slices.DeleteFunc(slices.Clone(c.Near), func(n *assign.NIC) bool { return j.has(used, n) || j.OfOthers(n) })
@@ -286,14 +284,13 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 		switch {
 		case len(left) == 0 || len(given[i]) == 0:
 		case s.left < s.near:
-			shares = append(shares, s)
 			out[s], gpus[s] = append(out[s], left...), append(gpus[s], c.GPU.Address.String())
 		case given[i][0].Aside != "" && j.Level(c, given[i][0]).Rank() <= c.Level.Rank():
 			j.ofGPUs(f, "the GPU %v is given only %s (%s)", c.GPU.Address, given[i][0].RDMA, given[i][0].Aside)
 		}
 	}
-	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(b.left*a.near-a.left*b.near, a.near-b.near) })
-	for _, s := range slices.Compact(shares) {
+	most := func(a, b share) int { return cmp.Or(b.left*a.near-a.left*b.near, a.near-b.near) }
+	for _, s := range slices.SortedFunc(maps.Keys(out), most) {
 		slices.SortFunc(out[s], inVerbsOrder)
 		say := f.leave
 		if j.UnknownGPUs != "" {
@@ -302,7 +299,7 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 		say("left out: %s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
 			plural(gpus[s]), 100*s.left/s.near)
 	}
-	if len(shares) == 0 {
+	if len(out) == 0 {
 		j.balanced(f, given)
 	}
 }
