@@ -1,7 +1,5 @@
 package nccl
 
-import "slices"
-
 // Path is the type of a path between a GPU and a NIC; nearer is smaller.
 type Path uint8
 
@@ -17,7 +15,7 @@ const (
 )
 
 // hop is the type of the path from one node to the next.
-func hop(from, to ref) Path {
+func hop(from, to *node) Path {
 	switch {
 	case from.kind == netNode || to.kind == netNode:
 		return LOC
@@ -31,63 +29,41 @@ func hop(from, to ref) Path {
 	return PIX
 }
 
-// paths are the paths of all nodes to one.
-type paths [kinds][]Path
-
-// setPaths is ncclTopoSetPaths (src/graph/paths.cc): it finds the paths of all nodes to base. It
-// fails at a link that has none back, which merging switches can cause.
-func (s *system) setPaths(base ref, paths *paths) {
-	paths[base.kind][base.at] = LOC
-	for list := []ref{base}; len(list) > 0; {
-		var next []ref
-		for _, at := range list {
-			n, path := s.at(at), paths[at.kind][at.at]
-			if at != base && (at.kind == gpuNode || n.unknown) {
-				continue // no path leads through a GPU, and none that is known through an unknown CPU
-			}
-			for _, to := range n.links[:n.nlinks] {
-				path := max(path, hop(at, to))
-				known := &paths[to.kind][to.at]
-				if *known != Unknown && *known <= path {
-					continue
-				}
-				if back := s.at(to); *known == Unknown && !slices.Contains(back.links[:back.nlinks], at) {
-					s.fail(errStale)
-				}
-				*known = path
-				next = append(next, to)
+// setPaths is ncclTopoSetPaths (src/graph/paths.cc): it finds the paths of all nodes to base.
+func setPaths(base *node, paths map[*node]Path) {
+	paths[base] = LOC
+	for list := []*node{base}; len(list) > 0; list = list[1:] {
+		at := list[0]
+		if at != base && (at.kind == gpuNode || at.unknown) {
+			continue // no path leads through a GPU, and none that is known through an unknown CPU
+		}
+		for _, to := range at.links {
+			path := max(paths[at], hop(at, to))
+			if known := paths[to]; known == Unknown || path < known {
+				paths[to] = path
+				list = append(list, to)
 			}
 		}
-		list = next
 	}
 }
 
 // computePaths is ncclTopoComputePaths (src/graph/paths.cc), as far as it is about GPUs and NICs:
-// the paths of nets, by dev, to GPUs, by rank. NCCL looks up the paths to a node by its id
-// (getPath), so that nodes of one id share them. gpus tells which share memory with their CPU.
+// the paths of nets, by dev, to GPUs, by rank. NCCL looks up the paths to a net by its id
+// (getPath), so that nets of one id share them. gpus tells which share memory with their CPU.
 func (s *system) computePaths(nets int, gpus []bool) [][]Path {
-	var shared map[int64]*paths
-	for _, k := range [...]kind{cpuNode, gpuNode, netNode} {
-		if k != netNode && len(s.merged) == 0 {
-			continue // it would not fail
+	shared := map[int64]map[*node]Path{}
+	for _, net := range s.nodes[netNode] {
+		if shared[net.id] == nil {
+			shared[net.id] = map[*node]Path{}
 		}
-		shared = map[int64]*paths{}
-		for at, n := range s.nodes[k] {
-			if shared[n.id] == nil {
-				shared[n.id] = &paths{}
-				for of := range s.nodes {
-					shared[n.id][of] = make([]Path, len(s.nodes[of]))
-				}
-			}
-			s.setPaths(ref{k, at}, shared[n.id])
-		}
+		setPaths(net, shared[net.id])
 	}
 	byNet := make([][]Path, nets)
 	for dev := range byNet {
 		byNet[dev] = make([]Path, len(gpus))
-		for at, gpu := range s.nodes[gpuNode] {
-			if known := shared[int64(dev)]; known != nil && gpu.id >= 0 && gpu.id < int64(len(gpus)) {
-				byNet[dev][gpu.id] = known[gpuNode][at]
+		for _, gpu := range s.nodes[gpuNode] {
+			if gpu.id >= 0 && gpu.id < int64(len(gpus)) {
+				byNet[dev][gpu.id] = shared[int64(dev)][gpu]
 			}
 		}
 	}

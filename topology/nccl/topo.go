@@ -20,30 +20,20 @@ const (
 	kinds = iota
 )
 
-// ref names a node by its place in the list of its kind. NCCL has pointers into arrays: where it
-// leaves a stale one, that means the node which has taken the place, and so does a ref.
-type ref struct {
-	kind kind
-	at   int
-}
-
 // node is struct ncclTopoNode (src/graph/topo.h).
 type node struct {
+	kind kind
 	// id is the bus id of a switch or NIC, numaid of a CPU, rank of a GPU, dev of a net.
 	id      int64
 	device  int64 // of a switch: vendor, device, subsystem vendor and device
 	unknown bool  // a CPU that stands for functions of which it is not known
-	// links lead to other nodes. Only the first nlinks count; NCCL leaves old entries after
-	// them, which ncclTopoSort brings back. NCCL orders them by bandwidth, which changes no path.
-	links  []ref
-	nlinks int
+	// links lead to other nodes. NCCL orders them by bandwidth, which changes no path.
+	links []*node
 }
 
 // system is struct ncclTopoSystem (src/graph/topo.h), without NVLink.
 type system struct {
-	nodes [kinds][]node
-	// count is how many nodes of a kind there are. Behind them stands what NCCL leaves in memory.
-	count  [kinds]int
+	nodes  [kinds][]*node
 	merged []int64 // the ids of switches that were merged into others
 	// failed is why NCCL ends here with an internal error, nil where it does not. fault is the
 	// same where the topology file is to blame.
@@ -53,77 +43,19 @@ type system struct {
 // maxLinks is NCCL_TOPO_MAX_LINKS (src/graph/topo.h).
 const maxLinks = 576
 
-var (
-	errMaxLinks = fmt.Errorf("NCCL accepts %d links at most from one CPU or switch", maxLinks)
-	errStale    = errors.New("merging Broadcom switches, NCCL loses links between them")
-	// ErrUndefined says that what NCCL does depends on what is in its memory.
-	ErrUndefined = errors.New("merging Broadcom switches, NCCL loses links between them and reads on beyond them")
-)
-
-func (s *system) at(r ref) *node { return &s.nodes[r.kind][r.at] }
-
-// getNode is ncclTopoGetNode (src/graph/topo.cc).
-func (s *system) getNode(k kind, id int64) (r ref, ok bool) {
-	at := slices.IndexFunc(s.nodes[k][:s.count[k]], func(n node) bool { return n.id == id })
-	return ref{k, at}, at >= 0
-}
-
 // createNode is ncclTopoCreateNode (src/graph/topo.cc).
-func (s *system) createNode(k kind, id int64) ref {
-	s.nodes[k] = append(s.nodes[k], node{id: id})
-	s.count[k]++
-	return ref{k, s.count[k] - 1}
-}
-
-// removeNode is ncclTopoRemoveNode (src/graph/topo.cc): it removes a switch with all links to
-// it, and corrects those to the switches after it.
-func (s *system) removeNode(gone ref) {
-	for k := range s.nodes {
-		for at := range s.count[k] {
-			if (ref{kind(k), at}) == gone {
-				continue
-			}
-			n := &s.nodes[k][at]
-			for l := 0; l < n.nlinks; l++ {
-				for l < n.nlinks && n.links[l] == gone {
-					n.removeLink(l)
-				}
-				if l < n.nlinks && n.links[l].kind == gone.kind && n.links[l].at > gone.at {
-					n.links[l].at--
-				}
-			}
-		}
-	}
-	list := s.nodes[gone.kind][:s.count[gone.kind]]
-	copy(list[gone.at:], list[gone.at+1:])
-	last := &list[len(list)-1]
-	last.links = slices.Clone(last.links) // it has been copied, too
-	s.count[gone.kind]--
-}
-
-// removeLink moves the links after l up. A copy of the last one stays behind them.
-func (n *node) removeLink(l int) {
-	copy(n.links[l:n.nlinks-1], n.links[l+1:n.nlinks])
-	n.nlinks--
+func (s *system) createNode(k kind, id int64) *node {
+	n := &node{kind: k, id: id}
+	s.nodes[k] = append(s.nodes[k], n)
+	return n
 }
 
 // connectNodes is ncclTopoConnectNodes (src/graph/topo.cc), both ways.
-func (s *system) connectNodes(a, b ref) {
-	for _, ends := range [...][2]ref{{a, b}, {b, a}} {
-		n := s.at(ends[0])
-		if len(n.links) == maxLinks {
-			s.fail(errMaxLinks)
-			return
-		}
-		n.links = append(n.links, ends[1])
-		n.nlinks++
+func (s *system) connectNodes(a, b *node) {
+	if s.failed == nil && max(len(a.links), len(b.links)) == maxLinks {
+		s.failed = fmt.Errorf("NCCL accepts %d links at most from one CPU or switch", maxLinks)
 	}
-}
-
-func (s *system) fail(err error) {
-	if s.failed == nil {
-		s.failed = err
-	}
+	a.links, b.links = append(a.links, b), append(b.links, a)
 }
 
 // getBcmGen is getBcmGen (src/graph/topo.cc): the generation, 4 or 5, of the PCIe switches whose
@@ -142,111 +74,81 @@ func getBcmGen(device, level int64) int {
 // right below a Broadcom switch of the same chip into it, and one right above it too, since it
 // follows links in both directions.
 func (s *system) flattenBcmSwitches() {
-	for at := 0; at < s.count[switchNode]; at++ {
-		top := ref{switchNode, at}
-		gen := getBcmGen(s.at(top).device, 0)
+	for at := 0; at < len(s.nodes[switchNode]); at++ {
+		top := s.nodes[switchNode][at]
+		gen := getBcmGen(top.device, 0)
 		if gen == 0 {
 			continue
 		}
 		var subs []int64
-		n := s.at(top)
-		for l := 0; l < n.nlinks; l++ {
-			if sub := n.links[l]; sub.kind == switchNode && getBcmGen(s.at(sub).device, 1) == gen {
-				subs = append(subs, s.at(sub).id)
-				n.removeLink(l)
-				l--
+		top.links = slices.DeleteFunc(top.links, func(n *node) bool {
+			is := n.kind == switchNode && getBcmGen(n.device, 1) == gen
+			if is {
+				subs = append(subs, n.id)
 			}
-		}
+			return is
+		})
 		for _, id := range subs {
-			if s.merge(top, id); s.failed != nil {
+			if s.merge(at, id); s.failed != nil {
 				return
 			}
 		}
-		s.at(top).device |= 0xffff // so that it is not merged again
+		if at < len(s.nodes[switchNode]) {
+			s.nodes[switchNode][at].device |= 0xffff // so that it is not merged again
+		}
 		at = -1
+	}
+	for _, n := range slices.Concat(s.nodes[:]...) {
+		if s.failed == nil && slices.ContainsFunc(n.links, func(to *node) bool { return !slices.Contains(to.links, n) }) {
+			s.failed = ErrStale
+		}
 	}
 }
 
-// merge is the second loop of ncclTopoFlattenBcmSwitches: it moves the links of the first switch
-// with an id to top, and removes the first. If it stood in front of top, top is the next switch
+// ErrStale says that NCCL does not start, or does what depends on what is in its memory.
+var ErrStale = errors.New("merging Broadcom switches, NCCL loses links between them")
+
+// merge moves the links of the first switch with an id to the one at a place, and removes it. NCCL
+// has pointers into an array: if the first stood in front of that place, the next switch has it
 // from then on.
-func (s *system) merge(top ref, id int64) {
-	sub, ok := s.getNode(switchNode, id)
-	if !ok {
-		s.fail(errStale)
+func (s *system) merge(at int, id int64) {
+	list := s.nodes[switchNode]
+	i := slices.IndexFunc(list, func(n *node) bool { return n.id == id })
+	if i < 0 || i == at || at >= len(list) {
+		s.failed = ErrStale
 		return
 	}
-	for l := 0; l < s.at(sub).nlinks; l++ {
-		moved, n := s.at(sub).links[l], s.at(top)
-		switch {
-		case moved == top:
+	top, sub := list[at], list[i]
+	for _, n := range sub.links {
+		if n == top {
 			continue
-		case n.nlinks == maxLinks: // a switch is merged into itself where a stale place is its own
-			s.fail(errStale)
-			return
-		case n.nlinks == len(n.links):
-			n.links = append(n.links, moved)
 		}
-		n.links[n.nlinks] = moved
-		n.nlinks++
-		back := s.at(moved)
-		if i := slices.Index(back.links[:back.nlinks], sub); i >= 0 {
-			back.links[i] = top
+		top.links = append(top.links, n)
+		if l := slices.Index(n.links, sub); l >= 0 {
+			n.links[l] = top
 		}
 	}
+	for _, n := range slices.Concat(s.nodes[:]...) {
+		n.links = slices.DeleteFunc(n.links, func(to *node) bool { return to == sub })
+	}
+	s.nodes[switchNode] = slices.Delete(list, i, i+1)
 	s.merged = append(s.merged, id)
-	s.removeNode(sub)
 }
 
 // connectCPUs is ncclTopoConnectCpus (src/graph/topo.cc).
 func (s *system) connectCPUs() {
-	for i := range s.nodes[cpuNode] {
-		for j := 0; j < i && s.failed == nil; j++ {
-			s.connectNodes(ref{cpuNode, i}, ref{cpuNode, j})
+	for i, cpu := range s.nodes[cpuNode] {
+		for _, other := range s.nodes[cpuNode][:i] {
+			s.connectNodes(cpu, other)
 		}
-	}
-}
-
-// maxDepth is deeper than any tree of PCI functions; NCCL's own recursion does not end where
-// stale links lead in circles.
-const maxDepth = 1 << 10
-
-// sort is ncclTopoSort (src/graph/topo.cc): it puts the link that leads up last. It looks beyond
-// the links that count, so that an old one may take the place of the link up.
-func (s *system) sort(at ref, up *ref, depth int) {
-	n := s.at(at)
-	if up != nil {
-		l := slices.Index(n.links, *up)
-		switch {
-		case l < 0:
-			s.fail(ErrUndefined)
-			return
-		case depth > maxDepth:
-			s.fail(errStale)
-			return
-		}
-		n.links = append(slices.Delete(n.links, l, l+1), *up)
-	}
-	for l := 0; l < n.nlinks && s.failed == nil; l++ {
-		to := n.links[l]
-		if link := hop(at, to); link != LOC && link != SYS && (up == nil || to != *up) { // of PCI
-			s.sort(to, &at, depth+1)
-		}
-	}
-}
-
-// sortSystem is ncclTopoSortSystem (src/graph/topo.cc).
-func (s *system) sortSystem() {
-	for at := range s.nodes[cpuNode] {
-		s.sort(ref{cpuNode, at}, nil, 0)
 	}
 }
 
 // addNIC is ncclTopoAddNic (src/graph/topo.cc): it adds the nets of a nic element. Those of one id
 // share a node, which is where the first of them is.
-func (s *system) addNIC(e *Element, id int64, parent ref) {
-	node, ok := s.getNode(nicNode, id)
-	if !ok {
+func (s *system) addNIC(e *Element, id int64, parent *node) {
+	node := first(s.nodes[nicNode], func(n *node) bool { return n.id == id })
+	if node == nil {
 		node = s.createNode(nicNode, id)
 		s.connectNodes(node, parent)
 	}
@@ -274,7 +176,7 @@ func isSwitch(class string) bool {
 }
 
 // addPCI is ncclTopoAddPci (src/graph/topo.cc): GPUs and NICs are leaves.
-func (s *system) addPCI(e *Element, parent ref) {
+func (s *system) addPCI(e *Element, parent *node) {
 	s.need(e, "class", "busid", "link_width", "link_speed")
 	busid := busIDToInt64(e.attrs["busid"])
 	if gpu := e.sub("gpu"); gpu != nil {
@@ -287,7 +189,7 @@ func (s *system) addPCI(e *Element, parent ref) {
 		s.addNIC(nic, busid, parent)
 	} else if isSwitch(e.attrs["class"]) {
 		node := s.createNode(switchNode, busid)
-		s.at(node).device = getIntDevice(e)
+		node.device = getIntDevice(e)
 		for _, sub := range e.subs {
 			if sub.name == "pci" {
 				s.addPCI(sub, node)
@@ -319,13 +221,13 @@ func (s *system) addCPU(e *Element) {
 			s.need(e, "familyid", "modelid")
 		}
 	}
-	at := s.createNode(cpuNode, strtol(e.attrs["numaid"]))
-	s.at(at).unknown = e.attrs["numaid"] == unknownCPU
+	cpu := s.createNode(cpuNode, strtol(e.attrs["numaid"]))
+	cpu.unknown = e.attrs["numaid"] == unknownCPU
 	for _, sub := range e.subs {
 		if sub.name == "pci" {
-			s.addPCI(sub, at)
+			s.addPCI(sub, cpu)
 		} else {
-			s.addNIC(sub, 0, at)
+			s.addNIC(sub, 0, cpu)
 		}
 	}
 }
@@ -336,10 +238,9 @@ func getSystemFromXML(top *Element) *system {
 	for _, e := range top.subs {
 		s.addCPU(e)
 	}
-	for _, step := range [...]func(){s.flattenBcmSwitches, s.connectCPUs, s.sortSystem} {
-		if s.failed == nil {
-			step()
-		}
+	if s.failed == nil {
+		s.flattenBcmSwitches()
+		s.connectCPUs()
 	}
 	return s
 }

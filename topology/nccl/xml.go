@@ -21,7 +21,8 @@ type Element struct {
 	keep   bool // an attribute in NCCL
 }
 
-func first(list []*Element, is func(*Element) bool) *Element {
+// first returns the first of a list that is as wanted, nil for none.
+func first[T any](list []*T, is func(*T) bool) *T {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i]
 	}
