@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 
 	"gdr-features/source/pci"
@@ -38,30 +37,45 @@ const (
 // any pci element is an error. A file that NCCL refuses is read as far as it is XML; see
 // File.Refused.
 func ParseFile(data []byte) (*File, error) {
-	f := &File{pci: map[string]*Element{}, nets: map[string]*Element{}, Refused: Refused(data)}
+	f := &File{pci: map[string]*Element{}, nets: map[string]*Element{}}
+	r := reader{data: bytes.Clone(data)}
+	r.skipComments()
 	open, count := []*Element{{}}, 0
-	dec := xml.NewDecoder(bytes.NewReader(withoutComments(data)))
+	dec := xml.NewDecoder(bytes.NewReader(r.data))
 	for {
+		from := int(dec.InputOffset())
 		token, err := dec.Token()
 		switch {
 		case errors.Is(err, io.EOF) && len(f.pci) == 0:
 			return nil, errors.New("no pci element in it")
 		case errors.Is(err, io.EOF):
+			f.Refused = r.refused
 			return f, nil
 		case err != nil:
 			return nil, err
 		}
+		above := open[len(open)-1]
+		r.see(token, from, int(dec.InputOffset()), above.name)
 		switch t := token.(type) {
 		case xml.StartElement:
 			if count++; count > maxElements || len(open) > maxNested {
 				return nil, errors.New("more elements than a machine has")
 			}
-			open = append(open, f.add(open[len(open)-1], t))
+			open = append(open, f.add(above, t))
 		case xml.EndElement:
 			open = open[:len(open)-1]
 		}
 	}
 }
+
+// handlers are the elements that NCCL reads, by those they are in (src/graph/xml.cc,
+// ncclTopoXmlLoadSystem and the like).
+var handlers = map[string][]string{
+	"": {"system"}, "system": {"cpu"}, "cpu": {"pci", "nic"}, "pci": {"pci", "gpu", "nic", "pcilink"},
+	"gpu": {"nvlink", "c2c"}, "nic": {"net"},
+}
+
+const ignored = "other"
 
 // add puts an element below another and returns it. What NCCL ignores is in no element, and
 // neither is what that contains.
@@ -97,16 +111,6 @@ var attributes = [...]string{
 // IsAttribute reports whether ParseFile looks at attributes of this name, "busid" or
 // "numaid". NCCL reads others as well, "guid" of a NIC among them.
 func IsAttribute(name string) bool { return slices.Contains(attributes[:], name) }
-
-var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
-
-// withoutComments leaves of comments their line ends, which errors count. To NCCL a comment ends at
-// the first "-->", whatever it contains; XML forbids two hyphens in it.
-func withoutComments(data []byte) []byte {
-	return comment.ReplaceAllFunc(data, func(text []byte) []byte {
-		return bytes.Repeat([]byte{'\n'}, bytes.Count(text, []byte{'\n'}))
-	})
-}
 
 // Net returns what the first net of a name belongs to, a pci or a cpu; nil for none. A nil file has
 // none.

@@ -286,6 +286,9 @@ func FuzzParseFile(f *testing.F) {
 		if len(file.pci) == 0 {
 			t.Fatal("accepted without functions")
 		}
+		if file.Refused != nil && !strings.HasPrefix(file.Refused.Error(), "line ") {
+			t.Errorf("%v", file.Refused)
+		}
 		var elements []*Element
 		for _, e := range file.pci {
 			if elements = append(elements, e); len(elements) == 10 {
