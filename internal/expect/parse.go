@@ -12,19 +12,11 @@ import (
 	"gdr-features/topology"
 )
 
-// reader reads the value of a key. The keys that a mapping may have are the fields of a struct
-// of readers.
-type reader func(*yaml.Node) error
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (r reader) UnmarshalYAML(n *yaml.Node) error { return r(n) }
-
 // Parse reads a file. The error is a *yamlfile.Error, which names the place, the key and
 // what to write.
 func Parse(text []byte) (*File, error) {
 	f := &File{}
-	read := reader(f.read)
-	if err := yamlfile.Decode(text, &read); err != nil {
+	if err := yamlfile.Decode(text, yamlfile.Reader(f.read)); err != nil {
 		return nil, err
 	}
 	if len(f.Types) == 0 {
@@ -34,9 +26,7 @@ func Parse(text []byte) (*File, error) {
 }
 
 func (f *File) read(n *yaml.Node) error {
-	return yamlfile.Into(n, &struct {
-		Types reader `yaml:"types"`
-	}{f.readTypes}, "types")
+	return yamlfile.Mapping(n, yamlfile.Keys{{"types", f.readTypes}}, "types")
 }
 
 func (f *File) readTypes(n *yaml.Node) error {
@@ -62,11 +52,11 @@ func (f *File) readTypes(n *yaml.Node) error {
 }
 
 func (t *Type) read(n *yaml.Node) error {
-	return yamlfile.Into(n, &struct {
-		Name   reader `yaml:"name"`
-		Match  reader `yaml:"match"`
-		Expect reader `yaml:"expect"`
-	}{one(&t.Name, typeName), t.Match.read, t.Expect.read}, "name", "match", "expect")
+	return yamlfile.Mapping(n, yamlfile.Keys{
+		{"name", one(&t.Name, typeName)},
+		{"match", t.Match.read},
+		{"expect", t.Expect.read},
+	}, "name", "match", "expect")
 }
 
 func (m *Match) read(n *yaml.Node) error {
@@ -76,44 +66,29 @@ func (m *Match) read(n *yaml.Node) error {
 	case n.Kind != yaml.MappingNode:
 		return errors.New("must be any, or a mapping (key: value) of what to match")
 	}
-	return yamlfile.Into(n, &struct {
-		Product  reader `yaml:"product"`
-		Vendor   reader `yaml:"vendor"`
-		Board    reader `yaml:"board"`
-		GPU      reader `yaml:"gpu"`
-		NIC      reader `yaml:"nic"`
-		Topology reader `yaml:"topology"`
-	}{
-		list(&m.Product, ParsePattern), list(&m.Vendor, ParsePattern), list(&m.Board, ParsePattern),
-		list(&m.GPU, ParsePattern), list(&m.NIC, ParsePattern), list(&m.Topology, source),
+	return yamlfile.Mapping(n, yamlfile.Keys{
+		{"product", list(&m.Product, ParsePattern)},
+		{"vendor", list(&m.Vendor, ParsePattern)},
+		{"board", list(&m.Board, ParsePattern)},
+		{"gpu", list(&m.GPU, ParsePattern)},
+		{"nic", list(&m.NIC, ParsePattern)},
+		{"topology", list(&m.Topology, source)},
 	})
 }
 
 func (e *Expectations) read(n *yaml.Node) error {
-	return yamlfile.Into(n, &struct {
-		GPUs        reader `yaml:"gpus"`
-		NICs        reader `yaml:"nics"`
-		Level       reader `yaml:"level"`
-		NearestRate reader `yaml:"nearest-rate"`
-		Driver      reader `yaml:"driver"`
-		Modules     reader `yaml:"modules"`
-		MOFED       reader `yaml:"mofed"`
-		Mechanism   reader `yaml:"mechanism"`
-		IOMMU       reader `yaml:"iommu"`
-		ACS         reader `yaml:"acs"`
-		Ready       reader `yaml:"ready"`
-	}{
-		GPUs:        groups(&e.GPUs, (*Group).readGPUs),
-		NICs:        groups(&e.NICs, (*Group).readNICs),
-		Level:       one(&e.Level, topology.ParseLevel),
-		NearestRate: optional(&e.NearestRate, ParseRange),
-		Driver:      optional(&e.Driver, versions(driverForm)),
-		Modules:     one(&e.Modules, oneOf("open", "closed")),
-		MOFED:       e.readMOFED,
-		Mechanism:   one(&e.Mechanism, oneOf("peermem", "dmabuf", "either", "both")),
-		IOMMU:       list(&e.IOMMU, oneOf("off", "passthrough", "translated")),
-		ACS:         list(&e.ACS, oneOf("clear", "redirect")),
-		Ready:       optional(&e.Ready, boolean),
+	return yamlfile.Mapping(n, yamlfile.Keys{
+		{"gpus", groups(&e.GPUs, (*Group).gpuKeys)},
+		{"nics", groups(&e.NICs, (*Group).nicKeys)},
+		{"level", one(&e.Level, topology.ParseLevel)},
+		{"nearest-rate", optional(&e.NearestRate, ParseRange)},
+		{"driver", optional(&e.Driver, versions(driverForm))},
+		{"modules", one(&e.Modules, oneOf("open", "closed"))},
+		{"mofed", e.readMOFED},
+		{"mechanism", one(&e.Mechanism, oneOf("peermem", "dmabuf", "either", "both"))},
+		{"iommu", list(&e.IOMMU, oneOf("off", "passthrough", "translated"))},
+		{"acs", list(&e.ACS, oneOf("clear", "redirect"))},
+		{"ready", optional(&e.Ready, boolean)},
 	})
 }
 
@@ -125,61 +100,53 @@ func (e *Expectations) readMOFED(n *yaml.Node) error {
 }
 
 // groups reads a number, one group or a list of groups.
-func groups(to *[]Group, read func(*Group, *yaml.Node) error) reader {
+func groups(to *[]Group, keys func(*Group) yamlfile.Keys) yamlfile.Reader {
 	return func(n *yaml.Node) error {
 		if n.Kind == yaml.ScalarNode {
 			*to = make([]Group, 1)
 			return one(&(*to)[0].Count, ParseRange)(n)
 		}
-		return each(n, func(item *yaml.Node) error {
+		return yamlfile.Each(n, func(item *yaml.Node) error {
 			*to = append(*to, Group{})
-			return read(&(*to)[len(*to)-1], item)
+			return yamlfile.Mapping(item, keys(&(*to)[len(*to)-1]), "count")
 		})
 	}
 }
 
-func (g *Group) readGPUs(n *yaml.Node) error {
-	return yamlfile.Into(n, &struct {
-		Model reader `yaml:"model"`
-		Count reader `yaml:"count"`
-		PCIe  reader `yaml:"pcie"`
-	}{list(&g.Model, ParsePattern), one(&g.Count, ParseRange), one(&g.FullLink, full)}, "count")
+func (g *Group) gpuKeys() yamlfile.Keys {
+	return yamlfile.Keys{
+		{"model", list(&g.Model, ParsePattern)},
+		{"count", one(&g.Count, ParseRange)},
+		{"pcie", one(&g.FullLink, full)},
+	}
 }
 
-func (g *Group) readNICs(n *yaml.Node) error {
-	return yamlfile.Into(n, &struct {
-		Model       reader `yaml:"model"`
-		Count       reader `yaml:"count"`
-		PCIe        reader `yaml:"pcie"`
-		ActivePorts reader `yaml:"active-ports"`
-		Link        reader `yaml:"link"`
-		Rate        reader `yaml:"rate"`
-		Firmware    reader `yaml:"firmware"`
-	}{
-		list(&g.Model, ParsePattern), one(&g.Count, ParseRange), one(&g.FullLink, full),
-		optional(&g.ActivePorts, ParseRange), one(&g.LinkLayer, oneOf("infiniband", "ethernet")),
-		optional(&g.Rate, ParseRange), optional(&g.Firmware, versions(firmwareForm)),
-	}, "count")
+func (g *Group) nicKeys() yamlfile.Keys {
+	return append(g.gpuKeys(), yamlfile.Keys{
+		{"active-ports", optional(&g.ActivePorts, ParseRange)},
+		{"link", one(&g.LinkLayer, oneOf("infiniband", "ethernet"))},
+		{"rate", optional(&g.Rate, ParseRange)},
+		{"firmware", optional(&g.Firmware, versions(firmwareForm))},
+	}...)
 }
 
-// one reads a text as it is written in the file: 24.10 and true are texts too.
-func one[T any](to *T, parse func(string) (T, error)) reader {
+// one reads a text that is not empty.
+func one[T any](to *T, parse func(string) (T, error)) yamlfile.Reader {
 	return func(n *yaml.Node) error {
-		var text string
-		if err := yamlfile.Into(n, &text); err != nil {
+		text, err := yamlfile.Text(n)
+		if err != nil {
 			return err
 		}
 		if strings.TrimSpace(text) == "" {
 			return errors.New("must be a text")
 		}
-		var err error
 		*to, err = parse(text)
 		return err
 	}
 }
 
 // optional reads a text into a value that is nil without it.
-func optional[T any](to **T, parse func(string) (T, error)) reader {
+func optional[T any](to **T, parse func(string) (T, error)) yamlfile.Reader {
 	return func(n *yaml.Node) error {
 		*to = new(T)
 		return one(*to, parse)(n)
@@ -187,29 +154,13 @@ func optional[T any](to **T, parse func(string) (T, error)) reader {
 }
 
 // list reads a text or a list of texts.
-func list[T any](to *[]T, parse func(string) (T, error)) reader {
+func list[T any](to *[]T, parse func(string) (T, error)) yamlfile.Reader {
 	return func(n *yaml.Node) error {
-		return each(n, func(item *yaml.Node) error {
+		return yamlfile.Each(n, func(item *yaml.Node) error {
 			*to = append(*to, *new(T))
 			return one(&(*to)[len(*to)-1], parse)(item)
 		})
 	}
-}
-
-// each reads the items of a list that is not empty, or the one value in its place.
-func each(n *yaml.Node, read reader) error {
-	switch {
-	case n.Kind != yaml.SequenceNode:
-		return read(n)
-	case len(n.Content) == 0:
-		return errors.New("the list is empty")
-	}
-	for _, item := range n.Content {
-		if err := read(item); err != nil {
-			return yamlfile.At(item, err)
-		}
-	}
-	return nil
 }
 
 // oneOf accepts some words.

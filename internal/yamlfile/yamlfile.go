@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -32,24 +33,25 @@ func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Colum
 
 // At adds the place of a node to an error that has none.
 func At(n *yaml.Node, err error) error {
-	if e, ok := errors.AsType[*yaml.LoadErrors](err); ok {
-		return e
+	if _, ok := errors.AsType[*yaml.LoadErrors](err); ok || err == nil {
+		return err
 	}
 	mark := yaml.Mark{Line: n.Line, Column: n.Column}
 	return &yaml.LoadErrors{Errors: []*yaml.LoadError{yaml.NewLoadError(yaml.ConstructorStage, err.Error(), mark, err)}}
 }
 
-// Decode reads a file of one document into a value, as Into does. A file that is empty or
-// null leaves the value as it is. The error is an *Error.
-func Decode(text []byte, into any) error {
+// Decode reads a file of one document. One that is empty or null leaves the value as it is. The
+// error is an *Error.
+func Decode(text []byte, into yaml.Unmarshaler) error {
 	if len(text) > MaxSize {
 		return &Error{1, 1, fmt.Sprintf("larger than %d bytes", MaxSize)}
 	}
 	names := names{}
-	root, err := parse(text)
-	if err == nil && len(root.Content) > 0 && root.Content[0].ShortTag() != "!!null" {
-		if err = names.check(root.Content[0], ""); err == nil {
-			err = Into(root.Content[0], into)
+	document, err := parse(text)
+	if err == nil && len(document.Content) > 0 && document.Content[0].ShortTag() != "!!null" {
+		root := document.Content[0]
+		if err = names.check(root, ""); err == nil {
+			err = At(root, into.UnmarshalYAML(root))
 		}
 	}
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
@@ -58,21 +60,87 @@ func Decode(text []byte, into any) error {
 	return err
 }
 
-// Into decodes a node. What is read into a struct may have the keys of its fields only, and
-// has the required ones.
-func Into(n *yaml.Node, into any, required ...string) error {
-	// That keys are unique is known: the library compares each key with each other one.
-	if err := n.Load(into, yaml.WithKnownFields(), yaml.WithUniqueKeys(false)); err != nil {
-		return err
+// Reader reads a value.
+type Reader func(*yaml.Node) error
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (r Reader) UnmarshalYAML(n *yaml.Node) error { return r(n) }
+
+// Keys are those that a mapping may have, and what reads their values.
+type Keys []struct {
+	Name string
+	Read Reader
+}
+
+// Mapping reads a mapping that may have some keys only, and has the required ones.
+func Mapping(n *yaml.Node, keys Keys, required ...string) error {
+	known := make([]string, len(keys))
+	for i, key := range keys {
+		known[i] = key.Name
+	}
+	if n.Kind != yaml.MappingNode {
+		return At(n, fmt.Errorf("must be a mapping (key: value) with these keys: %s", strings.Join(known, ", ")))
 	}
 	given := map[string]bool{}
 	for i := 0; i < len(n.Content); i += 2 {
-		given[n.Content[i].Value] = true
-	}
-	for _, key := range required {
-		if !given[key] {
-			return At(n, fmt.Errorf("the key %s is missing", key))
+		key, value := n.Content[i], n.Content[i+1]
+		name, err := Text(key)
+		if err != nil {
+			return At(key, err)
 		}
+		k := slices.Index(known, name)
+		if k < 0 {
+			return At(key, fmt.Errorf("unknown key %s; known keys: %s", name, strings.Join(known, ", ")))
+		}
+		if err := At(value, keys[k].Read(value)); err != nil {
+			return err
+		}
+		given[name] = true
+	}
+	for _, name := range required {
+		if !given[name] {
+			return At(n, fmt.Errorf("the key %s is missing", name))
+		}
+	}
+	return nil
+}
+
+// Each reads the items of a list that is not empty, or the one value in its place.
+func Each(n *yaml.Node, read Reader) error {
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		return read(n)
+	case len(n.Content) == 0:
+		return errors.New("the list is empty")
+	}
+	for _, item := range n.Content {
+		if err := At(item, read(item)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Text returns a text as it is written in the file: 24.10 and true are texts too.
+func Text(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode {
+		return "", errors.New("must be a text")
+	}
+	return n.Value, nil
+}
+
+// Into reads the texts of a list.
+func Into(n *yaml.Node, words *[]string) error {
+	if n.Kind != yaml.SequenceNode {
+		return errors.New("must be a list")
+	}
+	*words = nil
+	for _, item := range n.Content {
+		word, err := Text(item)
+		if err != nil {
+			return At(item, err)
+		}
+		*words = append(*words, word)
 	}
 	return nil
 }
@@ -152,7 +220,7 @@ func (names names) place(text []byte, e *yaml.LoadError) error {
 	reason := sanitize.Terminal(e.Message)
 	switch {
 	case e.Stage == yaml.ConstructorStage:
-		if reason = ours(reason); name != "" {
+		if name != "" {
 			reason = name + ": " + reason
 		}
 	case wantsQuotes.MatchString(lines[at.Line-1]):
@@ -165,34 +233,3 @@ var lineBreak = regexp.MustCompile(`\r\n|[\r\n\x{85}\x{2028}\x{2029}]`)
 
 // wantsQuotes finds a text that YAML reads as something else.
 var wantsQuotes = regexp.MustCompile("[:-] +[>|*&!%@`]|: .*: ")
-
-// The library's errors about types. Its name for the type of an anonymous struct has the
-// tags of all fields, which are the keys.
-var (
-	wrongType  = regexp.MustCompile(`^cannot construct .* into ((\[\])?(struct \{.*)?.*)$`)
-	unknownKey = regexp.MustCompile(`^field (.*) not found in type (.*)$`)
-	tag        = regexp.MustCompile(`yaml:\\"([a-z-]+)\\"`)
-)
-
-// ours says in our words what the library says about types.
-func ours(message string) string {
-	keys := func(of string) string {
-		var all []string
-		for _, found := range tag.FindAllStringSubmatch(of, -1) {
-			all = append(all, found[1])
-		}
-		return strings.Join(all, ", ")
-	}
-	if found := unknownKey.FindStringSubmatch(message); found != nil {
-		return fmt.Sprintf("unknown key %s; known keys: %s", found[1], keys(found[2]))
-	}
-	switch found := wrongType.FindStringSubmatch(message); {
-	case found == nil:
-		return message
-	case found[2] != "":
-		return "must be a list"
-	case found[3] != "":
-		return "must be a mapping (key: value) with these keys: " + keys(found[3])
-	}
-	return "must be a text"
-}

@@ -11,20 +11,30 @@ import (
 )
 
 // it is what a file is read into.
-type it = struct {
-	Alpha string   `yaml:"alpha"`
-	Beta  string   `yaml:"beta"`
-	List  []string `yaml:"list"`
-	Sub   sub      `yaml:"sub"`
+type it struct {
+	Alpha string
+	Beta  string
+	List  []string
+	Sub   struct{ Delta string }
 }
 
-type sub struct{ Delta string }
+func (v *it) read(n *yaml.Node, required ...string) error {
+	return Mapping(n, Keys{
+		{"alpha", text(&v.Alpha)},
+		{"beta", text(&v.Beta)},
+		{"list", func(n *yaml.Node) error { return Into(n, &v.List) }},
+		{"sub", func(n *yaml.Node) error { return Mapping(n, Keys{{"delta", text(&v.Sub.Delta)}}) }},
+	}, required...)
+}
 
 // UnmarshalYAML implements yaml.Unmarshaler.
-func (s *sub) UnmarshalYAML(n *yaml.Node) error {
-	return Into(n, &struct {
-		Delta *string `yaml:"delta"`
-	}{&s.Delta})
+func (v *it) UnmarshalYAML(n *yaml.Node) error { return v.read(n) }
+
+func text(to *string) Reader {
+	return func(n *yaml.Node) (err error) {
+		*to, err = Text(n)
+		return err
+	}
 }
 
 func TestDecode(t *testing.T) {
@@ -90,8 +100,8 @@ func TestErrors(t *testing.T) {
 		"é: &x\n" + strings.Repeat("a: [\n", 20): "21:5: did not find expected node content",
 		strings.Repeat("\xff\xfe", 20) + "alpha: 1 ": "1:",
 	} {
-		var v required
-		err := Decode([]byte(text), &v)
+		var v it
+		err := Decode([]byte(text), Reader(func(n *yaml.Node) error { return v.read(n, "alpha") }))
 		if !errors.As(err, new(*Error)) || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40q: %v, want %s", text, err, want)
 		}
@@ -143,9 +153,3 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
-
-// required is it, with the key alpha.
-type required it
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (r *required) UnmarshalYAML(n *yaml.Node) error { return Into(n, (*it)(r), "alpha") }
