@@ -106,9 +106,8 @@ type Ratings struct {
 // Rate rates every GPU with every NIC.
 func (m *Machine) Rate(nics []NIC) *Ratings {
 	r := &Ratings{gpus: map[pci.Address]int{}, nics: map[Device]int{}}
-	c2c := make([]bool, len(m.GPUs))
 	for i, gpu := range m.GPUs {
-		r.gpus[gpu.Address], c2c[i] = i, gpu.Coherent()
+		r.gpus[gpu.Address] = i
 	}
 	var places []Device
 	for _, nic := range nics {
@@ -126,13 +125,11 @@ func (m *Machine) Rate(nics []NIC) *Ratings {
 	}
 	r.system = m.getXML(places)
 	s := getSystemFromXML(r.system)
-	if r.merged = s.merged; s.failed == nil {
-		r.paths = s.computePaths(len(places), c2c)
-	}
-	if r.Failed, r.Fault = s.failed, s.fault; r.Failed != nil {
-		r.paths = nil
+	r.merged, r.Failed, r.Fault = s.merged, s.failed, s.fault
+	if r.Failed != nil {
 		return r
 	}
+	r.paths = s.computePaths(len(places), m.GPUs)
 	r.pathOverride(m, nics)
 	return r
 }
@@ -166,20 +163,16 @@ type Place struct {
 // Place returns where NCCL finds a rated GPU or NIC.
 func (r *Ratings) Place(of Device) Place {
 	p := Place{Device: of}
+	name, attr := "net", "dev"
 	number, ok := r.nics[of]
-	isNIC := ok
-	if !isNIC && of.Function != nil {
+	if !ok && of.Function != nil {
+		name, attr = "gpu", "rank"
 		number, ok = r.gpus[of.Function.Address]
 	}
 	if r.system == nil || !of.Known || !ok {
 		return p
 	}
-	leaf := first(r.system.all(), func(e *Element) bool {
-		if isNIC {
-			return e.name == "net" && e.attrs["dev"] == strconv.Itoa(number)
-		}
-		return e.name == "gpu" && e.attrs["rank"] == strconv.Itoa(number)
-	})
+	leaf := first(r.system.all(), func(e *Element) bool { return e.name == name && e.attrs[attr] == strconv.Itoa(number) })
 	for _, e := range leaf.path() {
 		switch id := e.attrs["busid"]; {
 		case e.name == "cpu" && e.attrs["numaid"] != unknownCPU:

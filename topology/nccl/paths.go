@@ -1,5 +1,11 @@
 package nccl
 
+import (
+	"slices"
+
+	"gdr-features/source/pci"
+)
+
 // Path is the type of a path between a GPU and a NIC; nearer is smaller.
 type Path uint8
 
@@ -49,8 +55,8 @@ func setPaths(base *node, paths map[*node]Path) {
 
 // computePaths is ncclTopoComputePaths (src/graph/paths.cc), as far as it is about GPUs and NICs:
 // the paths of nets, by dev, to GPUs, by rank. NCCL looks up the paths to a net by its id
-// (getPath), so that nets of one id share them. gpus tells which share memory with their CPU.
-func (s *system) computePaths(nets int, gpus []bool) [][]Path {
+// (getPath), so that nets of one id share them.
+func (s *system) computePaths(nets int, gpus []*pci.Function) [][]Path {
 	shared := map[int64]map[*node]Path{}
 	for _, net := range s.nodes[netNode] {
 		if shared[net.id] == nil {
@@ -67,8 +73,8 @@ func (s *system) computePaths(nets int, gpus []bool) [][]Path {
 			}
 		}
 	}
-	for rank, c2c := range gpus {
-		if c2c {
+	for rank, gpu := range gpus {
+		if gpu.Coherent() {
 			setC2C(byNet, rank)
 		}
 	}
@@ -79,10 +85,8 @@ func (s *system) computePaths(nets int, gpus []bool) [][]Path {
 // as P2C (mergePathType) unless a NIC is nearer to the GPU. NCCL also breaks ties by the speed of
 // ports, which has nothing to do with places and is left out.
 func setC2C(byNet [][]Path, rank int) {
-	for _, of := range byNet {
-		if of[rank] == PIX || of[rank] == PXB {
-			return
-		}
+	if slices.ContainsFunc(byNet, func(of []Path) bool { return of[rank] == PIX || of[rank] == PXB }) {
+		return
 	}
 	for _, of := range byNet {
 		if of[rank] == PHB {
