@@ -15,9 +15,8 @@ func (b *builder) hardware() {
 	nics := b.eligibleNICs()
 	placed := b.placed(nics)
 	b.nccl = b.rateNCCL(placed)
-	b.m.Complete = !b.PCI.Unidentified()
-	b.m.EligibleNICs = len(nics)
-	b.m.Reachable = tristate.False
+	b.m.Complete, b.m.EligibleNICs = !b.PCI.Unidentified(), len(nics)
+	b.m.Reachable, b.m.NCCLDefault = tristate.False, tristate.True
 	for i := range b.PCI.Functions {
 		switch f := &b.PCI.Functions[i]; {
 		case f.DataDirectOf != nil:
@@ -37,7 +36,6 @@ func (b *builder) hardware() {
 	}
 	var bests []Level
 	var all []bound
-	b.m.NCCLDefault = tristate.True
 	for i := range b.m.GPUs {
 		gpu := &b.m.GPUs[i]
 		levels := b.nearestNICs(gpu, nics)
@@ -45,14 +43,14 @@ func (b *builder) hardware() {
 			continue
 		}
 		b.m.EligibleGPUs++
+		bests, all = append(bests, gpu.Level), append(all, levels...)
 		byDefault := tristate.False
 		for i, nic := range nics {
 			allowed := b.allowed(gpu.Function, nic)
-			byDefault = tristate.Or(byDefault, tristate.And(allowed, b.usedByDefault(gpu.Function, nic, levelOf[b.nccl.Path(gpu.Function, placed[i].At)])))
+			used := b.usedByDefault(gpu.Function, nic, levelOf[b.nccl.Path(gpu.Function, placed[i].At)])
+			byDefault = tristate.Or(byDefault, tristate.And(allowed, used))
 			b.m.Reachable = tristate.Or(b.m.Reachable, allowed)
 		}
-		bests = append(bests, gpu.Level)
-		all = append(all, levels...)
 		b.m.NCCLDefault = tristate.And(b.m.NCCLDefault, byDefault)
 	}
 	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
@@ -70,8 +68,7 @@ func (b *builder) hardware() {
 	}
 }
 
-// eligibleNICs lists the eligible NIC functions, without virtual functions whose
-// physical function is listed.
+// eligibleNICs lists them as Matrix.EligibleNICs counts them.
 func (b *builder) eligibleNICs() []*pci.Function {
 	var nics []*pci.Function
 	for i := range b.PCI.Functions {
@@ -143,29 +140,33 @@ func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
 	if gpu.Coherent() || b.virtual || !b.commonBridge[gpu.GPU] {
 		return tristate.True
 	}
-	g, n := b.PCI.Place(gpu), b.PCI.Place(nic)
-	if g.RootBus == "" || n.RootBus == "" {
+	switch g, n := b.PCI.Place(gpu), b.PCI.Place(nic); {
+	case g.RootBus == "" || n.RootBus == "":
 		return tristate.Unknown
-	}
-	if g.CommonBridges(n) > 0 {
+	case g.CommonBridges(n) > 0:
 		return tristate.True
-	}
-	if b.Platform.Virtual == tristate.False || b.PCI.CPUPort() {
+	case b.Platform.Virtual == tristate.False || b.PCI.CPUPort():
 		return tristate.False
 	}
 	return tristate.Unknown // a virtual machine may show no bridge where there is one
+}
+
+// below lists the bridges above the GPU and above the first of its nearest NICs that are not
+// common, and counts those that are.
+func (g GPU) below() (gpu, nic []pci.Address, common int) {
+	if len(g.Nearest) == 0 {
+		return nil, nil, 0
+	}
+	common = g.CommonBridges(g.Nearest[0])
+	return g.Bridges[common:], g.Nearest[0].Bridges[common:], common
 }
 
 // Between lists the bridges that traffic between the GPU and the first of its
 // nearest NICs passes: those below their deepest common bridge, or all above either
 // where there is no such bridge. It is empty where Nearest is.
 func (g GPU) Between() []pci.Address {
-	if len(g.Nearest) == 0 {
-		return nil
-	}
-	nic := g.Nearest[0]
-	common := g.CommonBridges(nic)
-	return slices.Concat(g.Bridges[common:], nic.Bridges[common:])
+	gpu, nic, _ := g.below()
+	return slices.Concat(gpu, nic)
 }
 
 // Crossing lists the bridges of Between right below the deepest common bridge, where
@@ -174,19 +175,9 @@ func (g GPU) Between() []pci.Address {
 // 6.12.1.1: redirect is between the downstream ports of one switch). It is empty
 // without a common bridge.
 func (g GPU) Crossing() []pci.Address {
-	if len(g.Nearest) == 0 {
-		return nil
-	}
-	nic := g.Nearest[0]
-	common := g.CommonBridges(nic)
+	gpu, nic, common := g.below()
 	if common == 0 {
 		return nil
 	}
-	var ports []pci.Address
-	for _, end := range [...]*pci.Function{g.Function, nic} {
-		if common < len(end.Bridges) {
-			ports = append(ports, end.Bridges[common])
-		}
-	}
-	return ports
+	return slices.Concat(gpu[:min(1, len(gpu))], nic[:min(1, len(nic))])
 }

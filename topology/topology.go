@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 
 	"gdr-features/source/family"
@@ -159,12 +160,12 @@ type Matrix struct {
 // InFile reports whether a function is in the machine's topology file.
 func (m *Matrix) InFile(f *pci.Function) bool { return m.file.Find(f) != nil }
 
-// GPUInNCCL and NICInNCCL return where NCCL finds a GPU and a NIC, by their indexes.
+// GPUInNCCL returns where NCCL finds a GPU, by its index.
 func (m *Matrix) GPUInNCCL(gpu int) nccl.Place {
 	return m.nccl.Place(nccl.Itself(m.GPUs[gpu].Function))
 }
 
-// NICInNCCL is described at GPUInNCCL.
+// NICInNCCL returns where NCCL finds a NIC, by its index.
 func (m *Matrix) NICInNCCL(nic int) nccl.Place { return m.nccl.Place(m.places[nic]) }
 
 // NCCLFails says why NCCL does not start on this machine, or with its topology file;
@@ -203,20 +204,17 @@ type Inputs struct {
 // Build rates every pair of GPU and NIC. It never fails: what the facts leave open is
 // Unknown.
 func Build(facts Inputs) Matrix {
-	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}}
+	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}, m: Matrix{FileUnread: facts.FileUnread, file: facts.File}}
 	b.m.Machine = b.Platform.DMI
 	b.virtual = b.Platform.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()
 	b.roles()
 	b.hardware()
-	b.m.Origin, b.m.FileUnread = b.origin(), b.FileUnread // RDMA devices, which come with drivers, do not count
+	b.m.Origin = b.origin() // RDMA devices, which come with drivers, do not count
 	b.pairs()
-	if b.m.file = b.File; b.File != nil {
-		b.m.FileName, b.m.FileRefused = b.File.Name, b.File.Refused
-		if b.m.FileRefused == nil {
-			b.m.FileRefused = b.m.nccl.Fault
-		}
+	if b.File != nil {
+		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.Refused, b.m.nccl.Fault)
 	}
 	return b.m
 }
@@ -270,12 +268,10 @@ type builder struct {
 	m     Matrix
 	nccl  *nccl.Ratings // of eligible NICs
 	rated map[[2]pci.Address]rating
-	// virtual: the PCI tree is a hypervisor's.
-	virtual bool
-	// fromFile: some level is from the topology file.
-	fromFile bool
-	// commonBridge: GPUs of a family reach only NICs under a common bridge.
-	commonBridge map[*family.GPU]bool
+
+	virtual      bool                 // the PCI tree is a hypervisor's
+	fromFile     bool                 // some level is from the topology file
+	commonBridge map[*family.GPU]bool // GPUs of a family reach only NICs under a common bridge
 }
 
 // rating is what is known of the level of a GPU and a NIC function.
@@ -288,7 +284,6 @@ type rating struct {
 func (b *builder) origin() Origin {
 	switch {
 	case b.FileUnread:
-		return ""
 	case b.fromFile:
 		return FromFile
 	case b.virtual:
