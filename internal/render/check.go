@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"gdr-features/internal/findings"
@@ -15,7 +14,7 @@ import (
 // and at the end the pages that explain more.
 func Check(w io.Writer, r *report.Report, wide bool) error {
 	var t strings.Builder
-	var pages []string
+	see := ""
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, headline(f))
@@ -25,18 +24,11 @@ func Check(w io.Writer, r *report.Report, wide bool) error {
 		if wide && f.Status != findings.OK && len(f.Sources) > 0 {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
 		}
-		if f.Code != "" && !slices.Contains(pages, string(f.Code)) {
-			pages = append(pages, string(f.Code))
+		if page := "see: gdr-features explain " + string(f.Code) + "\n"; f.Code != "" && !strings.Contains(see, page) {
+			see += page
 		}
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n%s\n", columns(t.String()), view.Summary(&r.Node))
-	for _, page := range pages {
-		fmt.Fprintf(&out, "see: gdr-features explain %s\n", page)
-	}
-	out.WriteString(problems(r))
-	_, err := io.WriteString(w, out.String())
-	return err
+	return write(w, columns(t.String()), "\n", view.Summary(&r.Node), "\n", see, problems(r))
 }
 
 // headline is what was found, after the verdict's reason and, if it says more, the

@@ -12,37 +12,28 @@ import (
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"
-	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
 // ExplainPair writes the path from a GPU to a NIC, a line for each hop, and what
 // follows from it.
 func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
-	var t strings.Builder
-	n := &r.Matrix.NICs[p.NIC]
-	fmt.Fprintf(&t, "%s to %s: %s\n\n", explain.GPUName(p.GPU), explain.NICName(n), levelOrUnknown(p.Level))
-	t.WriteString(hops(p.Hops))
+	level, inNCCL := cmp.Or(p.Level.String(), "unknown"), cmp.Or(p.NCCL.String(), "unknown")
+	way := hops(p.Hops)
 	if p.DataDirect != nil {
-		t.WriteString("\nTo its data-direct function\n\n" + hops(p.DataDirect))
+		way += "\nTo its data-direct function\n\n" + hops(p.DataDirect)
 	}
-	var why strings.Builder
-	fmt.Fprintf(&why, "\nlevel\t%s: %s\n", levelOrUnknown(p.Level), p.Why)
-	fmt.Fprintf(&why, "in NCCL\t%s: %s\n", levelOrUnknown(p.NCCL), p.NCCLWhy)
-	fmt.Fprintf(&why, "used by NCCL\t%s\n", p.DefaultWhy)
+	why := fmt.Sprintf("\nlevel\t%s: %s\nin NCCL\t%s: %s\nused by NCCL\t%s\n", level, p.Why, inNCCL, p.NCCLWhy, p.DefaultWhy)
 	for _, note := range p.Notes {
-		fmt.Fprintf(&why, "note\t%s\n", note)
+		why += "note\t" + note + "\n"
 	}
-	t.WriteString(columns(why.String()))
+	sources := ""
 	if len(p.Hops) > 0 {
-		t.WriteString("\n" + columns(sourcesOfHops()))
+		sources = "\n" + columns(sourcesOfHops())
 	}
-	t.WriteString(problems(r))
-	_, err := io.WriteString(w, t.String())
-	return err
+	title := fmt.Sprintf("%s to %s: %s\n\n", explain.GPUName(p.GPU), explain.NICName(&r.Matrix.NICs[p.NIC]), level)
+	return write(w, title, way, columns(why), sources, problems(r))
 }
-
-func levelOrUnknown(l topology.Level) string { return cmp.Or(l.String(), "unknown") }
 
 // hops is a table with a line for each hop.
 func hops(list []explain.Hop) string {
@@ -133,67 +124,60 @@ func sourcesOfHops() string {
 // Explain writes the nearest NICs of each GPU and the chain from hardware to GPU
 // memory.
 func Explain(w io.Writer, r *report.Report) error {
-	var t strings.Builder
+	nearest := ""
 	if len(r.Matrix.GPUs) > 0 {
-		t.WriteString(columns(nearestLines(r, explain.NearestNICs(&r.Node))) + "\n")
+		nearest = nearestLines(r, explain.NearestNICs(&r.Node)) + "\n"
 	}
-	t.WriteString(chainLines(r))
-	t.WriteString("\n" + view.Summary(&r.Node) + "\n")
-	t.WriteString(problems(r))
-	_, err := io.WriteString(w, t.String())
-	return err
+	return write(w, nearest, chainLines(r), "\n", view.Summary(&r.Node), "\n", problems(r))
 }
 
 // ExplainGPU writes the nearest NICs of a GPU, and its level with every NIC.
 func ExplainGPU(w io.Writer, r *report.Report, gpu int) error {
-	var t, pairs strings.Builder
-	t.WriteString(columns(nearestLines(r, explain.NearestNICs(&r.Node)[gpu:gpu+1])))
-	pairs.WriteString("NIC\tADDRESS\tLEVEL\tIN NCCL\tNOTE\n")
+	var t strings.Builder
+	if len(r.Matrix.NICs) > 0 {
+		t.WriteString("\nNIC\tADDRESS\tLEVEL\tIN NCCL\tNOTE\n")
+	}
 	for _, p := range r.Matrix.PairsOf(gpu) {
 		n := &r.Matrix.NICs[p.NIC]
-		fmt.Fprintf(&pairs, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), cmp.Or(p.Level.String(), "?"), cmp.Or(p.NCCL.String(), "?"), view.NICNote(n))
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), cmp.Or(p.Level.String(), "?"), cmp.Or(p.NCCL.String(), "?"), view.NICNote(n))
 	}
-	if len(r.Matrix.NICs) > 0 {
-		t.WriteString("\n" + columns(pairs.String()))
-	}
-	t.WriteString(problems(r))
-	_, err := io.WriteString(w, t.String())
-	return err
+	return write(w, nearestLines(r, explain.NearestNICs(&r.Node)[gpu:gpu+1]), columns(t.String()), problems(r))
 }
 
 func nearestLines(r *report.Report, nearest []explain.Nearest) string {
 	var t strings.Builder
+	none := "not known"
+	if r.Matrix.EligibleNICs == 0 {
+		none = "none eligible"
+	}
 	t.WriteString("GPU\tLEVEL\tIN NCCL\tUSED BY DEFAULT\tNEAREST NICS\tPATH\n")
 	for _, n := range nearest {
 		if len(n.NICs) == 0 {
-			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none(r))
+			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none)
 			continue
 		}
 		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, cmp.Or(n.NCCL.String(), "?"), byDefault[n.Default],
 			someNICs(r, n.NICs), compact(n.Hops))
 	}
-	return t.String()
+	return columns(t.String())
 }
 
 var byDefault = map[tristate.State]string{tristate.True: "yes", tristate.False: "no", tristate.Unknown: "?"}
 
-func none(r *report.Report) string {
-	if r.Matrix.EligibleNICs == 0 {
-		return "none eligible"
-	}
-	return "not known"
-}
-
 // someNICs names NICs that are equally near.
 func someNICs(r *report.Report, list []int) string {
 	const most = 4
-	var names []string
+	names := nicNames(r, list[:min(len(list), most)])
+	if more := len(list) - most; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return names
+}
+
+func nicNames(r *report.Report, list []int) string {
+	names := make([]string, len(list))
 	for i, n := range list {
-		if i == most {
-			names = append(names, fmt.Sprintf("and %d more", len(list)-most))
-			break
-		}
-		names = append(names, view.NICName(&r.Matrix.NICs[n]))
+		names[i] = view.NICName(&r.Matrix.NICs[n])
 	}
 	return strings.Join(names, " ")
 }
@@ -227,11 +211,11 @@ func chainLines(r *report.Report) string {
 		mark := ""
 		if l.First {
 			mark = "->"
-			what := "First broken step"
+			what := "broken"
 			if l.State == tristate.Unknown {
-				what = "First unknown step"
+				what = "unknown"
 			}
-			last = fmt.Sprintf("%s: %s (%s)", what, l.Name, l.Reason)
+			last = fmt.Sprintf("First %s step: %s (%s)", what, l.Name, l.Reason)
 			if len(l.Sources) > 0 {
 				last += ", read from " + strings.Join(l.Sources, " ")
 			}

@@ -15,26 +15,32 @@ import (
 	"gdr-features/tristate"
 )
 
-type gpuJSON struct {
-	Address  string `json:"address"`
+type functionJSON struct {
 	Family   string `json:"family"`
 	Device   string `json:"device"`
 	Name     string `json:"name"`
 	NUMANode int    `json:"numaNode"`
 	PCIeRoot string `json:"pcieRoot"`
 	Driver   string `json:"driver"`
-	Eligible bool   `json:"eligible"`
+}
+
+func function(f *pci.Function) functionJSON {
+	if f == nil {
+		return functionJSON{NUMANode: pci.None}
+	}
+	return functionJSON{f.Family(), hex4(f.Device), f.Name(), max(f.NUMA, pci.None), f.RootBus, f.Driver}
+}
+
+type gpuJSON struct {
+	Address string `json:"address"`
+	functionJSON
+	Eligible bool `json:"eligible"`
 }
 
 type nicJSON struct {
-	Address  string     `json:"address"`
-	RDMA     string     `json:"rdma"`
-	Family   string     `json:"family"`
-	Device   string     `json:"device"`
-	Name     string     `json:"name"`
-	NUMANode int        `json:"numaNode"`
-	PCIeRoot string     `json:"pcieRoot"`
-	Driver   string     `json:"driver"`
+	Address string `json:"address"`
+	RDMA    string `json:"rdma"`
+	functionJSON
 	Eligible bool       `json:"eligible"`
 	Role     string     `json:"role"` // "north-south", or "excluded" by the user; "" for the others
 	Ports    []portJSON `json:"ports"`
@@ -72,10 +78,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 		Problems: sanitize.Errors(r.Problems),
 	}
 	for _, g := range r.Matrix.GPUs {
-		out.GPUs = append(out.GPUs, gpuJSON{
-			Address: g.Address.String(), Family: g.Family(), Device: hex4(g.Device), Name: g.Name(),
-			NUMANode: max(g.NUMA, pci.None), PCIeRoot: g.RootBus, Driver: g.Driver, Eligible: g.Eligible,
-		})
+		out.GPUs = append(out.GPUs, gpuJSON{g.Address.String(), function(g.Function), g.Eligible})
 	}
 	for i := range r.Matrix.NICs {
 		out.NICs = append(out.NICs, nic(&r.Matrix.NICs[i]))
@@ -92,11 +95,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 }
 
 func nic(n *topology.NIC) nicJSON {
-	out := nicJSON{Address: n.Address(), RDMA: n.Name(), NUMANode: -1, Eligible: n.Eligible, Role: n.Aside(), Ports: []portJSON{}}
-	if f := n.Function; f != nil {
-		out.Family, out.Device, out.Name, out.NUMANode = f.Family(), hex4(f.Device), f.Name(), max(f.NUMA, pci.None)
-		out.PCIeRoot, out.Driver = f.RootBus, f.Driver
-	}
+	out := nicJSON{n.Address(), n.Name(), function(n.Function), n.Eligible, n.Aside(), []portJSON{}}
 	if n.RDMA != nil {
 		for _, p := range n.RDMA.Ports {
 			out.Ports = append(out.Ports, portJSON{p.Number, p.State, p.LinkLayer, p.RateGbps})
@@ -166,8 +165,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 		out.Expected, out.MachineType = &r.Expected.State, &r.Expected.Type
 	}
 	if r.Pod != nil {
-		state := findings.InPod(r.Findings)
-		out.Pod = &state
+		out.Pod = new(findings.InPod(r.Findings))
 	}
 	for i := range r.Findings {
 		out.Findings = append(out.Findings, finding(&r.Findings[i]))
@@ -180,8 +178,7 @@ func known(s tristate.State) *bool {
 	if s == tristate.Unknown {
 		return nil
 	}
-	is := s == tristate.True
-	return &is
+	return new(s == tristate.True)
 }
 
 // LabelsJSON writes labels with their prefix.

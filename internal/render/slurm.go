@@ -16,7 +16,7 @@ import (
 )
 
 // slurmNode stands for the node's name, which its files do not tell.
-const slurmNode = "NodeName=NODE "
+const slurmNode = "NodeName=NODE"
 
 // TopoSlurm writes the node's part of Slurm's slurm.conf and gres.conf: features by which
 // jobs choose nodes, and the device nodes of GPUs and NICs. What is not known is left out,
@@ -51,29 +51,28 @@ func TopoSlurm(w io.Writer, r *report.Report) error {
 	for _, p := range sanitize.Errors(r.Problems) {
 		t.WriteString("# Not readable: " + p + "\n")
 	}
-	_, err := io.WriteString(w, t.String())
-	return err
+	return write(w, t.String())
 }
 
 // slurmConf is the node's line of slurm.conf.
 func slurmConf(r *report.Report, gpus, nics int) string {
-	var parts, gres []string
+	var gres []string
 	if gpus > 0 {
 		gres = append(gres, fmt.Sprintf("gpu:%d", gpus))
 	}
 	if nics > 0 {
 		gres = append(gres, fmt.Sprintf("nic:%d", nics))
 	}
+	text := ""
 	if len(gres) > 0 {
-		parts = append(parts, "Gres="+strings.Join(gres, ","))
+		text += " Gres=" + strings.Join(gres, ",")
 	}
 	features := slurmFeatures(r)
 	if len(features) > 0 {
-		parts = append(parts, "Features="+strings.Join(features, ","))
+		text += " Features=" + strings.Join(features, ",")
 	}
-	text := ""
-	if len(parts) > 0 {
-		text = slurmNode + strings.Join(parts, " ") + "\n"
+	if text != "" {
+		text = slurmNode + text + "\n"
 	}
 	if len(features) == 0 {
 		text += "# No Features. " + view.Summary(&r.Node) + "\n"
@@ -123,7 +122,7 @@ func (l *gresLines) add(name, node, flags, about, why string) {
 	}
 	l.last = node
 	l.count++
-	l.text += slurmNode + "Name=" + name + " File=" + node
+	l.text += slurmNode + " Name=" + name + " File=" + node
 	if flags != "" {
 		l.text += " Flags=" + flags
 	}
@@ -150,7 +149,7 @@ func slurmGPUs(r *report.Report) gresLines {
 	flags := slurmFlags(r)
 	for i, g := range r.Matrix.GPUs {
 		about := fmt.Sprintf("GPU%d %s %s, NUMA node %s", i, g.Address, view.Product(g.Function), numa(g.NearNUMA))
-		if near := nearest(r, i); near != "" {
+		if near := nicNames(r, r.Matrix.Near(i)); near != "" {
 			about += fmt.Sprintf(", %v to %s", g.Level, near)
 		}
 		lines.add("gpu", r.Visible.GPUs[g.Address].Node, flags, about, "")
@@ -171,15 +170,6 @@ func slurmFlags(r *report.Report) string {
 		flags = g.GPU.SlurmFlags
 	}
 	return flags
-}
-
-// nearest names the NICs that are nearest to a GPU.
-func nearest(r *report.Report, gpu int) string {
-	var names []string
-	for _, nic := range r.Matrix.Near(gpu) {
-		names = append(names, view.NICName(&r.Matrix.NICs[nic]))
-	}
-	return strings.Join(names, " ")
 }
 
 // slurmNICs has a line for each NIC that can be used: eligible, with an RDMA device and an

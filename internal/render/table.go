@@ -21,14 +21,19 @@ import (
 
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
 
+// write writes an output as a whole.
+func write(w io.Writer, parts ...string) error {
+	_, err := io.WriteString(w, strings.Join(parts, ""))
+	return err
+}
+
 // Labels writes labels as an NFD feature file: key=value a line, sorted.
 func Labels(w io.Writer, labels label.Set, prefix string) error {
-	var out bytes.Buffer
+	text := ""
 	for _, name := range labels.Names() {
-		fmt.Fprintf(&out, "%s%s=%s\n", prefix, name, labels[name])
+		text += prefix + name + "=" + labels[name] + "\n"
 	}
-	_, err := w.Write(out.Bytes())
-	return err
+	return write(w, text)
 }
 
 // columns aligns cells that are separated by tabs.
@@ -49,21 +54,15 @@ func Topo(w io.Writer, r *report.Report) error { return topo(w, r, devices) }
 
 // topo writes the matrix, a list of devices and the legend.
 func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) error {
-	var out strings.Builder
-	if nothing := view.Nothing(&r.Node); nothing != "" {
-		out.WriteString(nothing + "\n")
-	} else {
-		out.WriteString(matrix(r, terminal.Columns(w)) + "\n")
+	above, below := view.Nothing(&r.Node), ""
+	if above == "" {
+		above, below = matrix(r, terminal.Columns(w)), "\n"+legend(r)
 	}
+	list := ""
 	if len(r.Matrix.GPUs)+len(r.Matrix.NICs) > 0 {
-		out.WriteString(columns(devices(r)))
+		list = columns(devices(r))
 	}
-	if len(r.Matrix.Pairs) > 0 {
-		out.WriteString("\n" + legend(r))
-	}
-	out.WriteString(problems(r))
-	_, err := io.WriteString(w, out.String())
-	return err
+	return write(w, above, "\n", list, below, problems(r))
 }
 
 // matrix has a row for each GPU and a column for each NIC. On a terminal, a matrix that is

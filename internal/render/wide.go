@@ -15,9 +15,7 @@ import (
 
 // TopoWide writes the matrix and, in addition to what Topo says about each device, its
 // role, link, NUMA node, IOMMU group, firmware and network devices.
-func TopoWide(w io.Writer, r *report.Report) error {
-	return topo(w, r, wideDevices)
-}
+func TopoWide(w io.Writer, r *report.Report) error { return topo(w, r, wideDevices) }
 
 func wideDevices(r *report.Report) string {
 	var t strings.Builder
