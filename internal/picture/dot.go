@@ -22,6 +22,7 @@ func Dot(w io.Writer, r *report.Report) error {
   fontname=Helvetica
   node [shape=box style="rounded,filled" fillcolor=white fontname=Helvetica fontsize=11]
   edge [fontname=Helvetica fontsize=10 color="#8d99aa"]`, lines(m.Title, m.Counts, m.Missing, strings.Join(m.Notes, "\n")))
+	next := 0
 	for i, panel := range m.Panels {
 		p.put(`
   subgraph cluster%s {
@@ -29,7 +30,7 @@ func Dot(w io.Writer, r *report.Report) error {
     style="rounded,filled"
     fillcolor="#f3f5f8"`, strconv.Itoa(i), panel.Name)
 		for _, bus := range panel.Below {
-			p.vertex(bus)
+			next = p.vertex(bus, next)
 		}
 		p.put("\n  }")
 	}
@@ -41,10 +42,10 @@ func Dot(w io.Writer, r *report.Report) error {
 	return p.writeTo(w)
 }
 
-// vertex is a root bus, a bridge or a device, with those below it and the lines to them.
-func (p paper) vertex(n *node) {
-	number := strconv.Itoa(n.Number)
-	p.put("\n    v%s [label=", number)
+// vertex is a root bus, a bridge or a device, with those below it and the lines to them. It has
+// a number, and returns the next one.
+func (p paper) vertex(n *node, number int) (next int) {
+	p.put("\n    v%s [label=", strconv.Itoa(number))
 	switch d := n.Device; {
 	case d != nil:
 		p.put(`"%s"`, lines(d.Name, d.Product, d.Address, d.State))
@@ -59,13 +60,16 @@ func (p paper) vertex(n *node) {
 		p.put(`"%s" fillcolor="#3d4a5c" fontcolor=white`, lines(n.Name))
 	}
 	p.put("]")
+	next = number + 1
 	for _, child := range n.Below {
-		p.vertex(child)
-		p.put("\n    v%s -- v%s", number, strconv.Itoa(child.Number))
+		below := next
+		next = p.vertex(child, below)
+		p.put("\n    v%s -- v%s", strconv.Itoa(number), strconv.Itoa(below))
 		if child.Way != topology.Unknown {
 			p.put(` [label="%s" color="%s" penwidth=2]`, child.Way.String(), light(child.Way).Line)
 		}
 	}
+	return next
 }
 
 func (p paper) dotMatrix(m *model) {

@@ -11,6 +11,7 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
+	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
 	"gdr-features/topology"
 )
@@ -48,8 +49,8 @@ func HTML(w io.Writer, r *report.Report) error {
 	if m.Missing == "" {
 		p.matrix(m)
 	}
-	p.checks(m.Findings)
-	p.problems(m)
+	p.checks(r.Findings)
+	p.problems(r.Problems)
 	p.devices(slices.Concat(m.GPUs, m.NICs))
 	p.put("\n</main>\n</body>\n</html>\n")
 	return p.writeTo(w)
@@ -154,17 +155,17 @@ func (p paper) checks(list []findings.Finding) {
 }
 
 // problems is the list of what could not be read.
-func (p paper) problems(m *model) {
-	if len(m.Problems) == 0 {
+func (p paper) problems(list []error) {
+	if len(list) == 0 {
 		return
 	}
 	p.put("\n<section><h2>Not readable</h2>\n<ul>")
-	for _, problem := range m.Problems {
+	for _, problem := range sanitize.Errors(list[:min(len(list), mostProblems)]) {
 		p.put("\n<li><code>%s</code></li>", problem)
 	}
 	p.put("\n</ul>")
-	if m.MoreProblems > 0 {
-		p.put(`<p class="note">and %s more (check -o json lists them)</p>`, strconv.Itoa(m.MoreProblems))
+	if more := len(list) - mostProblems; more > 0 {
+		p.put(`<p class="note">and %s more (check -o json lists them)</p>`, strconv.Itoa(more))
 	}
 	p.put("</section>")
 }

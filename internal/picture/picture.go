@@ -7,11 +7,9 @@ package picture
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
-	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"
@@ -21,13 +19,13 @@ import (
 	"gdr-features/verdict"
 )
 
-// most is how many GPUs, and how many NICs, are shown. It bounds the matrix on
-// broken machines; working ones have fewer, since their virtual functions are left
-// out first.
-const most = 64
-
-// mostProblems is how many facts that could not be read are listed.
-const mostProblems = 20
+const (
+	// most is how many GPUs, and how many NICs, are shown. It bounds the matrix on
+	// broken machines; working ones have fewer, since their virtual functions are left
+	// out first.
+	most         = 64
+	mostProblems = 20
+)
 
 // colors are how a level is shown: the fill of a cell, the text on it, and the line
 // around a box. Levels differ both in hue and in lightness, so that the
@@ -85,9 +83,7 @@ type device struct {
 	// which a GPU has it as a nearest NIC. Near are the devices at the other end.
 	Level topology.Level
 	Near  []*device
-
-	// Rated devices have a level to show, be it an unknown one.
-	Rated bool
+	Rated bool // it has a level to show, be it an unknown one
 
 	function *pci.Function // nil for a software device
 	leaf     *node         // its node in the tree
@@ -100,11 +96,11 @@ func (d *device) Short() string { return view.Short(d.Address) }
 func (d *device) Nearest() string {
 	switch {
 	case len(d.Near) > 0:
-		var names []string
+		text := d.Level.String() + ":"
 		for _, other := range d.Near {
-			names = append(names, other.Name)
+			text += " " + other.Name
 		}
-		return d.Level.String() + ": " + strings.Join(names, " ")
+		return text
 	case d.Rated:
 		return "unknown"
 	case d.Kind == gpu && !d.Eligible:
@@ -120,31 +116,26 @@ type model struct {
 	Status findings.Status // the status of a finding that says the same
 	Counts string          // how many GPUs and NICs there are
 	// Missing says why there are no pairs, "" when there are some.
-	Missing  string
-	GPUs     []*device
-	NICs     []*device
-	Others   []*device          // data-direct functions
-	Matrix   [][]topology.Level // a row a GPU, a column a NIC
-	Panels   []*node            // the trees of the NUMA nodes
-	Notes    []string           // what is left out, and where the levels come from
-	Findings []findings.Finding
-	Cause    *findings.Finding // the finding with the verdict's reason
-	Problems []string          // what could not be read
-	// MoreProblems is how many others there are.
-	MoreProblems int
+	Missing string
+	GPUs    []*device
+	NICs    []*device
+	Others  []*device          // data-direct functions
+	Matrix  [][]topology.Level // a row a GPU, a column a NIC
+	Panels  []*node            // the trees of the NUMA nodes
+	Notes   []string           // what is left out, and where the levels come from
+	Cause   *findings.Finding  // the finding with the verdict's reason
 }
 
 // newModel takes from a report what is shown.
 func newModel(r *report.Report) *model {
 	m := &model{
-		Title: view.Summary(&r.Node), Missing: view.Nothing(&r.Node), Findings: r.Findings,
-		Problems: sanitize.Errors(r.Problems[:min(len(r.Problems), mostProblems)]), MoreProblems: max(0, len(r.Problems)-mostProblems),
+		Title: view.Summary(&r.Node), Missing: view.Nothing(&r.Node),
 		Counts: show.Count(len(r.Matrix.GPUs), "GPU") + ", " + show.Count(len(r.Matrix.NICs), "NIC"),
 	}
 	m.Word, m.Status = word(&r.Verdict)
 	hasReason := func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }
-	if i := slices.IndexFunc(m.Findings, hasReason); i >= 0 {
-		m.Cause = &m.Findings[i]
+	if i := slices.IndexFunc(r.Findings, hasReason); i >= 0 {
+		m.Cause = &r.Findings[i]
 	}
 	m.addDevices(r)
 	for _, g := range m.GPUs {
@@ -263,9 +254,9 @@ func (m *model) connect(g *device, matrix *topology.Matrix) {
 	}
 }
 
-// nearer returns the nearer of two levels; Unknown is farther than any.
+// nearer returns the nearer of two levels.
 func nearer(a, b topology.Level) topology.Level {
-	if a == topology.Unknown || b != topology.Unknown && b < a {
+	if b.Rank() < a.Rank() {
 		return b
 	}
 	return a

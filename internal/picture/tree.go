@@ -39,10 +39,7 @@ type node struct {
 
 	// Way is the nearest level of the GPUs and their nearest NICs whose path to each
 	// other leads over the line above this node.
-	Way topology.Level
-	// Number counts the nodes of all trees, from above, without those of NUMA nodes.
-	Number int
-
+	Way   topology.Level
 	above *node
 }
 
@@ -91,16 +88,22 @@ func (n *node) add(child *node) {
 	n.Below = append(n.Below, child)
 }
 
-// builder builds the tree.
-type builder struct {
-	inventory *pci.Inventory
-	buses     []*node // in the order of the addresses of what is below them
+// child finds a root bus by its name or a bridge by its address, or adds it.
+func (n *node) child(like *node) *node {
+	i := slices.IndexFunc(n.Below, func(c *node) bool {
+		return c.Form == like.Form && c.Address == like.Address && (c.Name == like.Name || c.Address != "")
+	})
+	if i >= 0 {
+		return n.Below[i]
+	}
+	n.add(like)
+	return like
 }
 
 // newTree puts the devices where they are in the PCI tree, and gives a tree for each
 // NUMA node.
 func newTree(r *report.Report, m *model) []*node {
-	b := builder{inventory: &r.PCI}
+	root := &node{}
 	devices := slices.Concat(m.GPUs, m.NICs, m.Others)
 	slices.SortStableFunc(devices, byAddress)
 	outside := &node{Form: rootBus, Name: "not in the PCI tree"}
@@ -110,10 +113,9 @@ func newTree(r *report.Report, m *model) []*node {
 			outside.Below = append(outside.Below, d.leaf) // no node above: nothing meets there
 			continue
 		}
-		place := r.PCI.Place(d.function)
-		b.branch(b.bus(place.RootBus), place.Bridges).add(d.leaf)
+		root.branch(&r.PCI, r.PCI.Place(d.function)).add(d.leaf)
 	}
-	panels := b.panels()
+	panels := panelsOf(root.Below, r.PCI.NUMANodes)
 	if len(outside.Below) > 0 {
 		panels = append(panels, &node{Form: numaNode, Name: "Elsewhere", Below: []*node{outside}})
 	}
@@ -122,23 +124,7 @@ func newTree(r *report.Report, m *model) []*node {
 			join(g.leaf, n.leaf, g.Level)
 		}
 	}
-	next := 0
-	for _, panel := range panels {
-		for _, bus := range panel.Below {
-			next = bus.number(next)
-		}
-	}
 	return panels
-}
-
-// number numbers a node and all below it, and returns the next number.
-func (n *node) number(next int) int {
-	n.Number = next
-	next++
-	for _, child := range n.Below {
-		next = child.number(next)
-	}
-	return next
 }
 
 // byAddress puts software devices last.
@@ -154,49 +140,25 @@ func byAddress(a, b *device) int {
 	return 0
 }
 
-// bus finds or makes the node of a root bus.
-func (b *builder) bus(name string) *node {
-	if i := slices.IndexFunc(b.buses, func(bus *node) bool { return bus.Name == name }); i >= 0 {
-		return b.buses[i]
-	}
-	bus := &node{Form: rootBus, Name: name}
-	b.buses = append(b.buses, bus)
-	return bus
-}
-
-// branch finds or makes the node that a function below some bridges belongs to. The
-// first bridge is a root port; then upstream and downstream ports of switches
-// alternate, and downstream ports get no node of their own.
-func (b *builder) branch(bus *node, bridges []pci.Address) *node {
-	at := bus
-	for i, address := range bridges {
+// branch finds or makes the node that a function belongs to. The first bridge above it is a
+// root port; then upstream and downstream ports of switches alternate, and downstream ports
+// get no node of their own.
+func (n *node) branch(inv *pci.Inventory, f *pci.Function) *node {
+	at := n.child(&node{Form: rootBus, Name: f.RootBus})
+	for i, address := range f.Bridges {
 		if i > 0 && i%2 == 0 {
 			if at.Form == pcieSwitch {
 				at.Name = "switch"
 			}
 			continue
 		}
-		next := b.bridge(i, address)
-		if j := slices.IndexFunc(at.Below, func(n *node) bool { return n.Form == next.Form && n.Address == next.Address }); j >= 0 {
-			next = at.Below[j]
-		} else {
-			at.add(next)
+		bridge := &node{Form: rootPort, Name: "root port", Address: view.Short(address.String())}
+		if i > 0 {
+			bridge.Form, bridge.Name, bridge.Product = pcieSwitch, "bridge", bridgeProduct(inv.Find(address))
 		}
-		at = next
+		at = at.child(bridge)
 	}
 	return at
-}
-
-func (b *builder) bridge(depth int, address pci.Address) *node {
-	n := &node{Form: rootPort, Name: "root port", Address: view.Short(address.String())}
-	if depth == 0 {
-		return n
-	}
-	n.Form, n.Name, n.Product = pcieSwitch, "bridge", "unknown product"
-	if f := b.inventory.Find(address); f != nil && f.Vendor != 0 {
-		n.Product = bridgeProduct(f)
-	}
-	return n
 }
 
 const vendorPLX, broadcom = 0x10b5, 0x1000
@@ -206,6 +168,8 @@ const vendorPLX, broadcom = 0x10b5, 0x1000
 // number, and NVIDIA's own.
 func bridgeProduct(f *pci.Function) string {
 	switch {
+	case f == nil || f.Vendor == 0:
+		return "unknown product"
 	case f.Vendor == broadcom && f.Device == 0xc010:
 		return "PEX880xx"
 	case f.Vendor == broadcom && f.Device == 0xc030:
@@ -216,10 +180,10 @@ func bridgeProduct(f *pci.Function) string {
 	return view.Product(f)
 }
 
-// panels puts the root buses below the NUMA nodes of their functions; those without a
-// known one come last.
-func (b *builder) panels() []*node {
-	slices.SortStableFunc(b.buses, func(x, y *node) int {
+// panelsOf puts the root buses below the NUMA nodes of their functions; those without a
+// known one come last. The machine has a number of NUMA nodes.
+func panelsOf(buses []*node, numaNodes int) []*node {
+	slices.SortStableFunc(buses, func(x, y *node) int {
 		i, j := x.numas(), y.numas()
 		if (len(i) == 0) != (len(j) == 0) {
 			return len(j) - len(i)
@@ -227,8 +191,8 @@ func (b *builder) panels() []*node {
 		return slices.Compare(i, j)
 	})
 	var panels []*node
-	for _, bus := range b.buses {
-		name := numaName(bus.numas(), b.inventory.NUMANodes)
+	for _, bus := range buses {
+		name := numaName(bus.numas(), numaNodes)
 		if len(panels) == 0 || panels[len(panels)-1].Name != name {
 			panels = append(panels, &node{Form: numaNode, Name: name})
 		}

@@ -86,8 +86,13 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	}}
 	rd.pci.addProblems(&r, r.PCI.Problems)
 	rd.names.addProblems(&r, nil)
-	rd.readExpectations(&r)
-	if rd.options.OnlyWithGPU && r.PCIRead && !r.hasGPU() && !rd.mayBeExpected(&r) {
+	if rd.options.Expect != nil {
+		var err error
+		if rd.want, err = rd.options.Expect(); err != nil {
+			r.problem(err)
+		}
+	}
+	if rd.nothingToSay(&r) {
 		r.RDMA.Complete = true
 		r.place(topology.Inputs{})
 		rd.judge(&r)
@@ -229,9 +234,12 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 // startDrivers starts to read the drivers, and before them the platform, which takes little
 // time.
 func (rd *Reader) startDrivers(short context.Context) func(context.Context) error {
-	system := rd.startPlatform()
-	late := system(short) != nil
 	fs, functions, table, what, memory := rd.fs, rd.pci.value, rd.options.Families, rd.options.What, rd.memory
+	names := rd.names.value
+	system := rd.system.start("files of the platform", func() (platform.State, error) {
+		return platform.Read(fs, names, &functions, what), nil
+	})
+	late := system(short) != nil
 	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) {
 		return memory.Scan(fs, &functions, table, what), nil
 	})
@@ -245,13 +253,6 @@ func (rd *Reader) startDrivers(short context.Context) func(context.Context) erro
 		}
 		return err
 	}
-}
-
-func (rd *Reader) startPlatform() func(context.Context) error {
-	fs, names, functions, what := rd.fs, rd.names.value, rd.pci.value, rd.options.What
-	return rd.system.start("files of the platform", func() (platform.State, error) {
-		return platform.Read(fs, names, &functions, what), nil
-	})
 }
 
 // adviceTimeout is how long reading the files that only advice needs may take. No
@@ -352,35 +353,13 @@ func activePorts(d *rdma.Device) (ports []verbs.Port) {
 	return ports
 }
 
-// Sources of an active MTU.
-const (
-	FromDevice = "device" // the RDMA device says so (--probe-verbs)
-	FromNetDev = "netdev" // it follows from the mtu of the network device
-)
-
-// ActiveMTU returns the active MTU of a port in bytes, 256 to 4096, and where it is from; 0 and ""
-// where it is not known, as for InfiniBand without --probe-verbs.
-func (r *Report) ActiveMTU(d *rdma.Device, p *rdma.Port) (mtu int, from string) {
-	for i := range r.Asked {
-		if a := &r.Asked[i]; a.Device == d.Name && a.MTUs[p.Number] != 0 {
-			return a.MTUs[p.Number], FromDevice
-		}
-	}
-	if p.RoCE.MTU == 0 {
-		return 0, ""
-	}
-	return p.RoCE.MTU, FromNetDev
-}
-
 func (r *Report) problem(errs ...error) { r.Problems = append(r.Problems, errs...) }
 
-func (r *Report) hasGPU() bool {
-	for i := range r.PCI.Functions {
-		if r.PCI.Functions[i].GPU != nil {
-			return true
-		}
-	}
-	return false
+// nothingToSay reports whether a machine without GPU needs no more read.
+func (rd *Reader) nothingToSay(r *Report) bool {
+	isGPU := func(f pci.Function) bool { return f.GPU != nil }
+	return rd.options.OnlyWithGPU && r.PCIRead && !slices.ContainsFunc(r.PCI.Functions, isGPU) &&
+		(rd.want == nil || rd.want.MatchesNone(&r.Node))
 }
 
 // place builds the matrix of the machine.
@@ -392,7 +371,12 @@ func (r *Report) place(facts topology.Inputs) {
 // judge completes the report with everything that follows from its facts.
 func (rd *Reader) judge(r *Report) {
 	r.Verdict = verdict.Judge(&r.Node)
-	r.Expected = rd.compare(r)
+	if rd.options.Expect != nil {
+		r.Expected = &expect.Result{}
+	}
+	if rd.want != nil {
+		*r.Expected = expect.Judge(rd.want, &r.Node)
+	}
 	r.Labels, r.Unknown = nodelabel.Of(&r.Node, r.Expected)
 	r.Findings = findings.All(&r.Node, r.Expected, rd.podFacts(r))
 }

@@ -12,6 +12,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
+	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/topology/nccl"
 	"gdr-features/verdict"
@@ -75,4 +76,24 @@ func Collect(ctx context.Context, fs *host.FS, o Options) Report {
 	rd := NewReader(fs, o)
 	rd.memory = nil // of no use to a single reading
 	return rd.Read(ctx, All)
+}
+
+// Sources of an active MTU.
+const (
+	FromDevice = "device" // the RDMA device says so (--probe-verbs)
+	FromNetDev = "netdev" // it follows from the mtu of the network device
+)
+
+// ActiveMTU returns the active MTU of a port in bytes, 256 to 4096, and where it is from; 0 and ""
+// where it is not known, as for InfiniBand without --probe-verbs.
+func (r *Report) ActiveMTU(d *rdma.Device, p *rdma.Port) (mtu int, from string) {
+	for i := range r.Asked {
+		if a := &r.Asked[i]; a.Device == d.Name && a.MTUs[p.Number] != 0 {
+			return a.MTUs[p.Number], FromDevice
+		}
+	}
+	if p.RoCE.MTU == 0 {
+		return 0, ""
+	}
+	return p.RoCE.MTU, FromNetDev
 }
