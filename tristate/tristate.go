@@ -2,6 +2,11 @@
 // that can be read proves it either way.
 package tristate
 
+import (
+	"slices"
+	"strconv"
+)
+
 // State is true, false or unknown. The zero value is Unknown: a fact that was not
 // read proves nothing.
 type State uint8
@@ -24,55 +29,39 @@ func Of(b bool) State {
 // And is True if all are, False if any is, and Unknown otherwise (Kleene's
 // strong conjunction). And() is True.
 func And(states ...State) State {
-	out := True
-	for _, s := range states {
-		switch s {
-		case False:
-			return False
-		case Unknown:
-			out = Unknown
-		case True:
-		}
+	switch {
+	case slices.Contains(states, False):
+		return False
+	case slices.Contains(states, Unknown):
+		return Unknown
 	}
-	return out
+	return True
 }
 
 // Or is True if any is, False if all are, and Unknown otherwise. Or() is
 // False.
 func Or(states ...State) State {
-	out := False
-	for _, s := range states {
-		switch s {
-		case True:
-			return True
-		case Unknown:
-			out = Unknown
-		case False:
-		}
+	switch {
+	case slices.Contains(states, True):
+		return True
+	case slices.Contains(states, Unknown):
+		return Unknown
 	}
-	return out
+	return False
 }
 
 // Not swaps True and False; Unknown stays.
 func Not(s State) State {
-	switch s {
-	case True:
-		return False
-	case False:
-		return True
-	case Unknown:
+	if s == Unknown {
+		return Unknown
 	}
-	return Unknown
+	return Of(s == False)
 }
 
 // String returns "true", "false" or "unknown".
 func (s State) String() string {
-	switch s {
-	case True:
-		return "true"
-	case False:
-		return "false"
-	case Unknown:
+	if s == True || s == False {
+		return strconv.FormatBool(s == True)
 	}
 	return "unknown"
 }
