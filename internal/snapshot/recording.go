@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +14,7 @@ import (
 	"gdr-features/host"
 )
 
-// Recording is what a machine answered. It is a host.Source.
+// Recording is what a machine answered.
 type Recording struct {
 	// Notes are for people, at the beginning of the text.
 	Notes []string
@@ -60,21 +59,18 @@ func Open(o host.Options) (*host.FS, error) {
 }
 
 // FS is the tree of files that the recording answers for. root is the name to show.
-func (r *Recording) FS(root string) *host.FS { return host.New(r, root) }
+func (r *Recording) FS(root string) *host.FS { return host.New(&replay{ask: r.known}, root) }
 
-// answer returns the answer to a question. op names it in an error.
-func (r *Recording) answer(op, name string, k kind) (*answer, error) {
-	a := r.answers[question{name: name, kind: k}]
+// known returns the recorded answer to a question.
+func (r *Recording) known(q question) *answer {
+	a := r.answers[q]
 	switch {
 	case a == nil:
-		return nil, host.PathError(op, name, r.unknown(name))
+		return &answer{err: r.unknown(q.name)}
 	case errors.Is(a.err, ErrNoAnswer):
 		<-r.timeout
-		fallthrough
-	case a.err != nil:
-		return nil, host.PathError(op, name, a.err)
 	}
-	return a, nil
+	return a
 }
 
 // unknown is the error for what was not asked: a name is known to be missing if its
@@ -86,48 +82,4 @@ func (r *Recording) unknown(name string) error {
 		return ErrNotRecorded
 	}
 	return unix.ENOENT
-}
-
-// Link implements host.Source.
-func (r *Recording) Link(name string) (string, error) {
-	a, err := r.answer("readlink", name, link)
-	if err != nil {
-		return "", err
-	}
-	return a.target, nil
-}
-
-// Inode implements host.Source.
-func (r *Recording) Inode(name string) (uint64, error) {
-	_, err := r.answer("stat", name, exists)
-	return 0, err
-}
-
-// Names implements host.Source.
-func (r *Recording) Names(name string) ([]string, error) {
-	a, err := r.answer("open", name, list)
-	if err != nil {
-		return nil, err
-	}
-	if a.stop != nil {
-		err = host.PathError("readdir", name, a.stop)
-	}
-	return slices.Clone(a.names), err
-}
-
-// Open implements host.Source.
-func (r *Recording) Open(name string) (host.File, error) {
-	if dir, ok := strings.CutSuffix(name, "/"); ok {
-		_, err := r.answer("open", dir, list)
-		return openDir(name, err)
-	}
-	a, err := r.answer("open", name, read)
-	if err != nil {
-		return nil, err
-	}
-	stop := a.stop
-	if stop != nil {
-		stop = host.PathError("read", name, stop)
-	}
-	return newFile(a.data, stop, func(int64) {}), nil
 }

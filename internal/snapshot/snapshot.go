@@ -26,8 +26,6 @@ package snapshot
 import (
 	"cmp"
 	"errors"
-	"io"
-	"math"
 
 	"golang.org/x/sys/unix"
 
@@ -101,32 +99,5 @@ type answer struct {
 	names  []string // of a directory
 	data   []byte   // of a file, from its beginning
 	stop   error    // why names or data end before their end, as ErrNotRecorded says
-}
-
-// file is an open file of which the bytes are known: a host.File.
-type file struct {
-	*io.SectionReader
-	data  []byte
-	end   error            // what follows the bytes
-	asked func(upTo int64) // told how far a reader asks
-}
-
-func newFile(data []byte, end error, asked func(upTo int64)) *file {
-	f := &file{data: data, end: cmp.Or(end, io.EOF), asked: asked}
-	f.SectionReader = io.NewSectionReader(content{f}, 0, math.MaxInt64)
-	return f
-}
-
-func (f *file) Close() error { return nil }
-
-// content are the bytes of a file, for its reader.
-type content struct{ *file }
-
-func (c content) ReadAt(buf []byte, at int64) (int, error) {
-	c.asked(at + int64(len(buf)))
-	n := copy(buf, c.data[min(at, int64(len(c.data))):])
-	if n < len(buf) {
-		return n, c.end
-	}
-	return n, nil
+	upTo   int64    // how far readers have asked for a file
 }

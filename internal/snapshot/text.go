@@ -192,5 +192,5 @@ func (e *entry) answer() (*answer, error) {
 	if err = cmp.Or(err, stopErr, hexErr); err != nil || e.Text != "" && e.Hex != "" {
 		return nil, errForm
 	}
-	return &answer{is, e.To, e.Names, append([]byte(e.Text), data...), stop}, nil
+	return &answer{err: is, target: e.To, names: e.Names, data: append([]byte(e.Text), data...), stop: stop}, nil
 }
