@@ -126,7 +126,7 @@ func (s *scanner) advice() {
 		s.clientAdvice(a, g)
 	}
 	s.nics(a, s.here.NICs)
-	s.about(FactHolders)
+	s.about("")
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
 		holders, err := s.fs.Names("sys/module/" + module + "/holders")
 		s.problem(err)
@@ -141,12 +141,13 @@ func (s *scanner) advice() {
 
 // clientAdvice reads about the peer memory client of a family of GPUs.
 func (s *scanner) clientAdvice(a *Advice, g *family.GPU) {
+	s.about("")
 	if modules := g.Client.Modules; len(modules) > 0 {
 		if live := func(module string) bool { return s.st.Peers.Modules[module] == Live }; s.everything || !slices.ContainsFunc(modules, live) {
-			a.File = s.about(FactModuleFile).moduleFile(modules)
+			a.File = s.moduleFile(modules)
 		}
 		if s.st.Peers.Modules[modules[0]] == Live {
-			s.about(FactPeermemModule).loadedPeermem(modules[0], &a.Peermem)
+			s.loadedPeermem(modules[0], &a.Peermem)
 		}
 	}
 	s.about(FactNCCLClient)
@@ -173,8 +174,9 @@ func (s *scanner) nics(a *Advice, nics []*family.NIC) {
 	if !compare {
 		return
 	}
-	nodes, err := verbs.List(s.about(FactVerbsABI).fs.FS)
+	nodes, err := verbs.List(s.machine)
 	s.problem(err)
+	s.about("")
 	for _, node := range nodes {
 		file := verbs.Class + "/" + node.Node + "/abi_version"
 		if n, err := strconv.Atoi(s.line(file[1:])); err == nil && node.Err == nil {
@@ -247,8 +249,7 @@ func (s *scanner) moduleFile(modules []string) ModuleFile {
 
 // release is that of the running kernel; "" where it is not known.
 func (s *scanner) release() string {
-	s.fs.note(platform.ReleaseFile[1:])
-	release, err := platform.ReadRelease(s.fs.FS)
+	release, err := platform.ReadRelease(s.fs)
 	s.problem(err)
 	return release
 }

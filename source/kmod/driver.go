@@ -38,23 +38,21 @@ func (s *scanner) plainDriver(gpu *family.GPU, bound tristate.State) Driver {
 // file it is loaded if its module has a directory, or a GPU is bound to it.
 func (s *scanner) driver(gpu *family.GPU, bound tristate.State) (d Driver) {
 	text, err := s.fs.Bytes(gpu.VersionFile, 16<<10)
-	if err != nil {
-		d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
-		if d.Loaded == tristate.True {
-			s.unread(err)
-			return d
+	if err == nil {
+		open, version := parseDriver(string(text))
+		if open != tristate.Unknown {
+			return Driver{Loaded: tristate.True, Open: open, Version: version}
 		}
+		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", gpu.VersionFile))
+	}
+	d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
+	if err != nil && d.Loaded == tristate.True {
+		s.unread(err)
+	} else if err != nil {
 		s.problem(err)
 		d.Open = d.Loaded // False without a driver
-		return d
 	}
-	open, version := parseDriver(string(text))
-	if open == tristate.Unknown {
-		s.problem(fmt.Errorf("/%s: no NVIDIA driver version in it", gpu.VersionFile))
-		d.Loaded = tristate.Or(bound, s.present(gpu.Driver))
-		return d
-	}
-	return Driver{Loaded: tristate.True, Open: open, Version: version}
+	return d
 }
 
 // parseDriver reads the line "NVRM version: NVIDIA UNIX Open Kernel Module for

@@ -15,21 +15,18 @@ const (
 	FactStack         Fact = "stack"          // MOFED
 	FactSymbols       Fact = "symbols"        // Symbols
 	FactIOMMU         Fact = "iommu"          // platform.IOMMU, which keeps them
-	FactModuleFile    Fact = "module-file"    // Advice.File
-	FactPeermemModule Fact = "peermem-module" // Advice.Peermem
 	FactNCCLClient    Fact = "nccl-client"    // Advice.NCCLClient
 	FactNICVersion    Fact = "nic-version"    // Advice.NICVersions
-	FactVerbsABI      Fact = "verbs-abi"      // Advice.VerbsABI
-	FactHolders       Fact = "holders"        // Advice.Holders
 	FactGDRCopy       Fact = "gdrcopy"        // Advice.GDRCopy
 	FactGPUOperator   Fact = "gpu-operator"   // Advice.Operators.GPU
 	FactMOFEDReady    Fact = "mofed-ready"    // Advice.Operators.MOFEDReady
 	FactDriverReady   Fact = "driver-ready"   // Advice.Operators.DriverReady, RDMA
 )
 
-// files are the files of a machine. They note what is asked for, and for which fact.
+// files are the files of a machine. They note what is asked for, and for which fact; ""
+// for none.
 type files struct {
-	*host.FS
+	host.Source
 	fact Fact
 	read map[Fact][]string
 }
@@ -40,22 +37,15 @@ func (f *files) note(name string) {
 	}
 }
 
-// Line notes a file and reads it as host.FS does; so do the others.
-func (f *files) Line(name string) (string, error) { f.note(name); return f.FS.Line(name) }
+// Open notes a file, and so do the others.
+func (f *files) Open(name string) (host.File, error) { f.note(name); return f.Source.Open(name) }
 
-func (f *files) Bytes(name string, limit int) ([]byte, error) {
-	f.note(name)
-	return f.FS.Bytes(name, limit)
-}
+func (f *files) Inode(name string) (uint64, error) { f.note(name); return f.Source.Inode(name) }
 
-func (f *files) Exists(name string) (bool, error) { f.note(name); return f.FS.Exists(name) }
-
-func (f *files) Names(name string) ([]string, error) { f.note(name); return f.FS.Names(name) }
-
-func (f *files) Open(name string) (host.File, error) { f.note(name); return f.FS.Open(name) }
+func (f *files) Names(name string) ([]string, error) { f.note(name); return f.Source.Names(name) }
 
 // about says what the files that are read next are read for.
 func (s *scanner) about(fact Fact) *scanner {
-	s.fs.fact = fact
+	s.files.fact = fact
 	return s
 }

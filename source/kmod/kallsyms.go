@@ -173,15 +173,8 @@ func rarest(symbol string) int {
 func isSymbolLine(line []byte) bool {
 	line, _, _ = bytes.Cut(line, []byte{'\n'})
 	address, rest, ok := bytes.Cut(line, []byte{' '})
-	if !ok || len(address) < 8 || len(address) > 16 || len(rest) < 3 || rest[1] != ' ' {
-		return false
-	}
-	for _, c := range address {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-			return false
-		}
-	}
-	return true
+	return ok && len(address) >= 8 && len(address) <= 16 && len(rest) >= 3 && rest[1] == ' ' &&
+		len(bytes.Trim(address, "0123456789abcdefABCDEF")) == 0
 }
 
 // ownerIn returns the module that a symbol belongs to by a line of the table. ok is false

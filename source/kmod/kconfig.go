@@ -30,7 +30,7 @@ func (m *Cache) kernelOptions(s *scanner) map[string]tristate.State {
 		return nil
 	}
 	if m != nil && m.options != nil {
-		s.fs.note(m.config)
+		s.files.note(m.config)
 		return m.options
 	}
 	file, text := s.kernelConfig()

@@ -113,7 +113,9 @@ func (m *Cache) Scan(fs *host.FS, functions *pci.Inventory, table family.Table, 
 }
 
 type scanner struct {
-	fs        files
+	machine   *host.FS
+	files     *files
+	fs        *host.FS       // of files
 	modules   tristate.State // True: /sys/module can be read; otherwise Unknown
 	functions *pci.Inventory
 	// families are all that are known: the version of MOFED shows at any of its drivers,
@@ -127,7 +129,11 @@ func newScanner(fs *host.FS, functions *pci.Inventory, table family.Table, what 
 	read := map[Fact][]string{}
 	maps.Copy(read, st.Files)
 	st.Files = read
-	s := &scanner{fs: files{FS: fs, read: read}, functions: functions, families: table, here: table, everything: what.Everything, st: st}
+	s := &scanner{
+		machine: fs, files: &files{Source: fs.Source, read: read},
+		functions: functions, families: table, here: table, everything: what.Everything, st: st,
+	}
+	s.fs = host.New(s.files, fs.Root())
 	if !what.Everything {
 		s.here = functions.Families(table)
 	}

@@ -32,7 +32,7 @@ func (m *Cache) symbols(s *scanner) Symbols {
 	if m == nil {
 		return s.symbols(names)
 	}
-	list, err := s.fs.FS.Bytes("proc/modules", maxModules)
+	list, err := s.machine.Bytes("proc/modules", maxModules)
 	if err != nil && !host.Absent(err) { // a kernel without modules has no list
 		return s.symbols(names)
 	}
@@ -46,12 +46,12 @@ func (m *Cache) symbols(s *scanner) Symbols {
 		}
 	}
 	for _, module := range modules {
-		source, _ := s.fs.FS.Line("sys/module/" + module + "/srcversion") // built in, or built without
+		source, _ := s.machine.Line("sys/module/" + module + "/srcversion") // built in, or built without
 		list = append(list, source+"\n"...)
 	}
 	key := loaded(m.seed, string(list)+strings.Join(names, "\n"))
 	if m.known && key == m.key {
-		s.fs.note(kallsyms) // by an earlier scan
+		s.files.note(kallsyms) // by an earlier scan
 		return m.table
 	}
 	m.table, m.key = s.symbols(names), key

@@ -63,14 +63,7 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 		judged.File = file
 		return judged
 	}
-	switch compat {
-	case tristate.True:
-		return MOFED{Origin: OriginMOFED}
-	case tristate.Unknown:
-		return MOFED{}
-	case tristate.False:
-	}
-	return MOFED{Origin: OriginNotLoaded}
+	return MOFED{Origin: originOr(compat, OriginNotLoaded)}
 }
 
 // judgeMOFED judges by the facts about a loaded driver that MOFED has: whether
@@ -79,15 +72,23 @@ func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
 	switch {
 	case isMOFEDVersion(version):
 		return MOFED{Origin: OriginMOFED, Version: version}
-	case compat == tristate.True:
-		return MOFED{Origin: OriginMOFED}
-	case version != "" && !isInboxVersion(version):
+	case compat != tristate.True && version != "" && !isInboxVersion(version):
 		garbage()
 		return MOFED{}
-	case compat == tristate.Unknown:
-		return MOFED{}
 	}
-	return MOFED{Origin: OriginInbox}
+	return MOFED{Origin: originOr(compat, OriginInbox)}
+}
+
+// originOr is the origin without a version of MOFED's: other where mlx_compat is not loaded.
+func originOr(compat tristate.State, other Origin) Origin {
+	switch compat {
+	case tristate.True:
+		return OriginMOFED
+	case tristate.False:
+		return other
+	default:
+		return OriginUnknown
+	}
 }
 
 // isInboxVersion recognizes the constants of kernels' own mlx4 and mlx5 drivers
