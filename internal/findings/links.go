@@ -65,19 +65,20 @@ func degraded(f *judged) (links subjects) {
 			kind = "GPU"
 		}
 		for _, lack := range l.lacks {
-			now, own := lack.Files()
-			links.add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack),
-				saw(l.card.Address.File(now), lack.Value(lack.Now)), saw(l.card.Address.File(own), lack.Value(lack.Own)))
+			links.add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack), sawLack(l.card, lack)...)
 		}
 	}
 	for _, l := range f.bridgeLinks(cards) {
 		for _, lack := range l.lacks {
-			now, own := lack.Files()
-			links.add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address, l.below, lack),
-				saw(l.less.Address.File(now), lack.Value(lack.Now)), saw(l.less.Address.File(own), lack.Value(lack.Own)))
+			links.add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address, l.below, lack), sawLack(l.less, lack)...)
 		}
 	}
 	return links
+}
+
+// sawLack is evidence of what the link of a function has, and of what the function can do.
+func sawLack(fn *pci.Function, l pci.LinkLack) []string {
+	return []string{saw(fn.Address.File(l.NowFile), l.Value(l.Now)), saw(fn.Address.File(l.OwnFile), l.Value(l.Own))}
 }
 
 // bridgeLink is a PCI Express link between two bridges, less the one of them that shows

@@ -11,8 +11,7 @@ import (
 
 // Memory is a GPU's memory as PCI reaches it.
 type Memory struct {
-	// Total is its size in bytes, from a file of its driver (family.GPU.MemoryFile); 0
-	// where the driver has none.
+	// Total is its size in bytes, from family.GPU.MemoryFile; 0 where there is none.
 	Total uint64
 	// BAR is the number of the BAR that it is reached through, and Visible that BAR's size
 	// in bytes, from resource; 0 for one that has no address.
@@ -24,8 +23,7 @@ type Memory struct {
 	Sizes uint64
 }
 
-// Plenty is 1 GiB, in bytes: a BAR of this size is no reason to look for a larger one where
-// the size of the memory is not known.
+// Plenty is 1 GiB: enough for a BAR where the size of the memory is not known.
 const Plenty = 1 << 30
 
 // ResizeFile is the file that Sizes is from.
@@ -90,11 +88,9 @@ func (s *scanner) number(name string, base int) (uint64, bool) {
 	return n, err == nil
 }
 
-// maxBARs is the number of BARs that a function can have, and maxResource is beyond the
-// size of the file resource, a line of 57 bytes for each and for up to 11 other resources.
 const (
-	maxBARs     = 6
-	maxResource = 4 << 10
+	maxBARs     = 6       // of a function
+	maxResource = 4 << 10 // the file has a line of 57 bytes for each and for up to 11 others
 )
 
 // parseBARs reads the sizes of the BARs from the file resource, 0 for one that has no
@@ -121,15 +117,12 @@ func parseBARs(text string) (sizes [maxBARs]uint64, err error) {
 // memoryBAR is the BAR after BAR 0 that the memory is reached through, counted among
 // those with an address: 0 is BAR 0 itself.
 func memoryBAR(sizes [maxBARs]uint64, nth int) (bar int, size uint64) {
-	if nth == 0 {
-		return 0, sizes[0]
-	}
-	for bar = 1; bar < maxBARs; bar++ {
-		if sizes[bar] > 0 {
+	for bar, size := range sizes {
+		if bar > 0 && size > 0 {
 			nth--
 		}
 		if nth == 0 {
-			return bar, sizes[bar]
+			return bar, size
 		}
 	}
 	return 1, 0

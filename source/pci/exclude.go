@@ -22,18 +22,17 @@ type Exclusion struct {
 func ParseExclusion(list []string) (Exclusion, error) {
 	var e Exclusion
 	for _, entry := range list {
-		switch {
-		case strings.Contains(entry, ":") && strings.Contains(entry, "."):
-			text := entry
-			if strings.Count(entry, ":") == 1 {
-				text = "0000:" + entry
+		switch colons := strings.Count(entry, ":"); {
+		case colons > 0 && strings.Contains(entry, "."):
+			if colons == 1 {
+				entry = "0000:" + entry
 			}
-			a, err := ParseAddress(text)
+			a, err := ParseAddress(entry)
 			if err != nil {
 				return Exclusion{}, err
 			}
 			e.addresses = append(e.addresses, a)
-		case strings.Contains(entry, ":"):
+		case colons > 0:
 			ids, err := parseIDs(entry)
 			if err != nil {
 				return Exclusion{}, err

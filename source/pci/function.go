@@ -23,38 +23,29 @@ const (
 // /sys/bus/pci/devices/<address>/ that each field comes from.
 type Function struct {
 	Address Address
-	// Vendor, Device, SubVendor, SubDevice and Class (24 bits: class, subclass,
-	// programming interface) are from modalias, or from the files of these
-	// names where there is no modalias. All zero: not readable.
+	// The ids and Class (24 bits: class, subclass, programming interface) are from
+	// IDFile, ModaliasFile or else VendorFile and its like. All zero: not readable.
 	Vendor, Device, SubVendor, SubDevice uint16
 	Class                                uint32
-	// IDFile is the file that they are from, ModaliasFile or VendorFile.
-	IDFile string
+	IDFile                               string
 	// Unidentified: some ids could not be read, and the others allow a GPU or a NIC.
 	Unidentified bool
 
-	// GPU and NIC are the family of GPUs or NICs that the function is one of, and
-	// DataDirectOf the family of NICs whose data-direct function it is; nil
-	// otherwise. At most one of them is set.
-	GPU          *family.GPU
-	NIC          *family.NIC
-	DataDirectOf *family.NIC
-	// Other is the family of NICs that the function is one of where that family does not
-	// count (family.Table.Others); nil otherwise.
-	Other *family.NIC
+	// The family that the function is one of: of GPUs, of NICs that count or do not
+	// (family.Table.Others), or of NICs whose data-direct function it is. At most one is set.
+	GPU                      *family.GPU
+	NIC, Other, DataDirectOf *family.NIC
 	// Eligible: a GPU or NIC that can do GPUDirect RDMA as far as its product goes.
 	Eligible bool
 
 	// RootBus is the root bus above the function, "pci0000:15"; "" when the
 	// function's path could not be read. From the target of the entry's link.
 	RootBus string
-	// Top is the first directory of that path below /sys/devices. It is RootBus on most
-	// machines, the outer root bus behind VMD, and "LNXSYSTM:00" or the like where a
-	// hypervisor's own bus is above the root bus (VMBus). "" where RootBus is, and where
-	// the link does not lead to /sys/devices.
+	// Top is the first directory of that path below /sys/devices: RootBus on most machines,
+	// the outer root bus behind VMD, and "LNXSYSTM:00" or the like where a hypervisor's own
+	// bus is above the root bus (VMBus). "" where that is not known.
 	Top string
-	// Bridges are the PCI functions above this one, the root port first, the
-	// direct parent last. From the same link.
+	// Bridges are the PCI functions above this one in that path, the root port first.
 	Bridges []Address
 
 	// NUMA is numa_node: None when the firmware gave none, Unread when the file
@@ -66,14 +57,13 @@ type Function struct {
 	// the function itself where no switch is above: the CPU that NCCL attaches it to
 	// (src/graph/xml.cc, ncclTopoGetXmlFromSys). None and Unread as in NUMA.
 	RootNUMA int
-	// Driver is the name of the bound driver ("" for none), from the link
-	// driver. DriverKnown is false when that could not be read.
+	// Driver is the name of the bound driver ("" for none). DriverKnown is false when that
+	// could not be read.
 	Driver      string
 	DriverKnown bool
 	// PhysFn is the physical function of a virtual one, from the link physfn.
 	PhysFn *Address
-	// IOMMUGroup is from the link iommu_group; None for no group, Unread when that
-	// could not be read.
+	// IOMMUGroup is from the link iommu_group, or None, or Unread.
 	IOMMUGroup int
 
 	// Excluded: the user takes this NIC out of what is judged (Inventory.Exclude).
@@ -85,18 +75,13 @@ type Function struct {
 	// DataDirect is the function that moves a NIC's data into GPU memory, known
 	// where the VPD of both can be read.
 	DataDirect *Address
-	// VPD are the vital product data; nil when not readable. Read for NICs on
-	// machines with data-direct functions, and of all functions on request.
-	VPD *VPD
-	// Memory is that of a GPU, as PCI reaches it; nil where that cannot be read or was not
-	// asked for, and for a GPU that shares memory with its CPU.
-	Memory *Memory
-	// Link is the PCI Express link towards the root; nil where there is none, and
-	// where it was not asked for.
-	Link *Link
-	// ACS are the access control services; nil when not readable, and where they
-	// were not asked for.
-	ACS *ACS
+
+	// The rest is nil where it is not readable or was not asked for.
+
+	VPD    *VPD    // also read for NICs on machines with data-direct functions
+	Memory *Memory // of a GPU that does not share it with its CPU
+	Link   *Link   // towards the root
+	ACS    *ACS
 }
 
 // Link is the state of a PCI Express link, from current_link_speed,
@@ -163,12 +148,10 @@ func (f *Function) Family() string {
 	return ""
 }
 
-// GPUEligible reports whether this is a GPU that can do GPUDirect RDMA as far as its
-// product goes.
+// GPUEligible reports whether this is a GPU that is Eligible.
 func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible }
 
-// NICEligible reports whether this is a NIC that can do GPUDirect RDMA as far as its
-// product goes.
+// NICEligible reports whether this is a NIC that is Eligible.
 func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible }
 
 // PassedThrough reports whether the function is bound to a driver that hands it to a

@@ -65,37 +65,23 @@ func least[T int | float64](a, b T) T {
 
 // LinkLack is a property of which a link has less than its ends can do. Now is what
 // it has, Own what its lower end can do, and Most what both can as far as that is
-// known: lanes, or GT/s.
+// known: lanes, or GT/s. The first two are from the files of these names.
 type LinkLack struct {
-	Property       string // "width" or "speed"
-	Now, Own, Most float64
+	Now, Own, Most   float64
+	NowFile, OwnFile string
+	unit             string // after a number in these files, " GT/s"
 }
 
 // String is "x4 of x16" or "16 of 32 GT/s".
 func (l LinkLack) String() string {
-	if l.Property == "width" {
+	if l.unit == "" {
 		return fmt.Sprintf("x%g of x%g", l.Now, l.Most)
 	}
-	return fmt.Sprintf("%g of %g GT/s", l.Now, l.Most)
-}
-
-// Files are the names of the files that say what a link has, and what its lower end
-// can do.
-func (l LinkLack) Files() (now, own string) {
-	if l.Property == "width" {
-		return LinkWidthFile, MaxLinkWidthFile
-	}
-	return LinkSpeedFile, MaxLinkSpeedFile
+	return fmt.Sprintf("%g of %g%s", l.Now, l.Most, l.unit)
 }
 
 // Value writes a number of the property as its file does.
-func (l LinkLack) Value(n float64) string {
-	text := strconv.FormatFloat(n, 'g', -1, 64)
-	if l.Property == "speed" {
-		text += " GT/s"
-	}
-	return text
-}
+func (l LinkLack) Value(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) + l.unit }
 
 // Full judges the link of a GPU's or NIC's card, whose ends Slot gives: whether it
 // runs with all the lanes and, where speed is to be judged, at the speed that both
@@ -111,23 +97,29 @@ func (e LinkEnds) Full(speed bool) (full tristate.State, lacks []LinkLack) {
 	if e.Upper != nil {
 		upper = *e.Upper
 	}
-	judge := func(property string, now, own, upper float64) tristate.State {
-		switch most := least(own, upper); {
-		case now == 0, own == 0:
+	judge := func(l LinkLack, upper float64) tristate.State {
+		l.Most = least(l.Own, upper)
+		if l.Now == 0 || l.Own == 0 {
 			return tristate.Unknown
-		case now >= most:
-			return tristate.True
-		default:
-			lacks = append(lacks, LinkLack{property, now, own, most})
 		}
+		if l.Now >= l.Most {
+			return tristate.True
+		}
+		lacks = append(lacks, l)
 		if upper == 0 {
 			return tristate.Unknown
 		}
 		return tristate.False
 	}
-	full = judge("width", float64(own.Width), float64(own.MaxWidth), float64(upper.MaxWidth))
+	full = judge(LinkLack{
+		Now: float64(own.Width), NowFile: LinkWidthFile,
+		Own: float64(own.MaxWidth), OwnFile: MaxLinkWidthFile,
+	}, float64(upper.MaxWidth))
 	if speed {
-		full = tristate.And(full, judge("speed", own.Speed, own.MaxSpeed, upper.MaxSpeed))
+		full = tristate.And(full, judge(LinkLack{
+			Now: own.Speed, NowFile: LinkSpeedFile,
+			Own: own.MaxSpeed, OwnFile: MaxLinkSpeedFile, unit: " GT/s",
+		}, upper.MaxSpeed))
 	}
 	return full, lacks
 }

@@ -82,10 +82,9 @@ func (s *scanner) numaNodes() {
 		return
 	}
 	for _, name := range names {
-		if n, ok := strings.CutPrefix(name, "node"); ok {
-			if _, err := strconv.ParseUint(n, 10, 16); err == nil {
-				s.inv.NUMANodes++
-			}
+		number, ok := strings.CutPrefix(name, "node")
+		if _, err := strconv.ParseUint(number, 10, 16); ok && err == nil {
+			s.inv.NUMANodes++
 		}
 	}
 }

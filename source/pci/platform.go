@@ -48,7 +48,7 @@ func (inv *Inventory) CPUPort() bool {
 		switch port.Vendor {
 		case 0x1022, 0x10de, 0x1def, 0x1014: // AMD, NVIDIA, Ampere, IBM
 			return true
-		case 0x8086:
+		case 0x8086: // Intel
 			return port.Device != 0x3420
 		}
 	}
@@ -103,7 +103,9 @@ func (s *scanner) managementMarks() {
 		}
 		for j := range s.inv.Functions {
 			g := &s.inv.Functions[j]
-			if g.KnownNIC() == f.KnownNIC() && sameSlot(f.Address, g.Address) {
+			slot := g.Address
+			slot.Function = f.Address.Function
+			if g.KnownNIC() == f.KnownNIC() && slot == f.Address {
 				g.NVLinkManagement, g.Eligible = true, false
 			}
 		}
@@ -124,8 +126,8 @@ func (s *scanner) marked(f *Function) bool {
 // ManagementMark in a field of the VPD tells a NIC that manages NVLink switches.
 const ManagementMark = "SW_MNG"
 
-// nvlinkManagement looks for the mark in the VPD: the field SMDL=SW_MNG of a
-// vendor keyword, or the product name of the baseboard's NIC.
+// nvlinkManagement looks for the field SMDL=SW_MNG of a vendor keyword, or the product name
+// of the baseboard's NIC.
 func (v *VPD) nvlinkManagement() bool {
 	for _, value := range v.Fields {
 		if strings.Contains(value, ManagementMark) {
@@ -133,8 +135,4 @@ func (v *VPD) nvlinkManagement() bool {
 		}
 	}
 	return strings.Contains(v.Product, "mezz internal")
-}
-
-func sameSlot(a, b Address) bool {
-	return a.Domain == b.Domain && a.Bus == b.Bus && a.Device == b.Device
 }

@@ -21,8 +21,7 @@ const devicesDir = "sys/bus/pci/devices"
 type Inventory struct {
 	// Functions are sorted by address.
 	Functions []Function
-	// NUMANodes is the number of nodes the machine has, from the entries
-	// /sys/devices/system/node/node<N>; 0 when there are none, None when they
+	// NUMANodes is the number of entries /sys/devices/system/node/node<N>; None when they
 	// cannot be read.
 	NUMANodes int
 	// Problems are the facts that could not be read, one error each.
@@ -39,10 +38,9 @@ func (inv *Inventory) Find(a Address) *Function {
 }
 
 // Scan reads the PCI functions: the ids and place of each, and of GPUs, NICs and data-direct
-// functions what else Function has. Links of cards and of the bridges above them are for advice and
-// expectations, and how much of the GPUs' memory PCI reaches for advice. With details all of it is read of
-// every function, and ACS and VPD, which touch configuration space. The error tells that the bus itself cannot be
-// read; whatever is wrong with a single function is a problem in the inventory.
+// functions what else Function has. Links of cards and of the bridges above them are for advice
+// and expectations, Memory for advice. With details all of it is read of every function, and ACS
+// and VPD, which touch configuration space. The error tells that the bus itself cannot be read.
 func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) {
 	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}}
 	links, err := fs.Links(devicesDir)
@@ -132,8 +130,7 @@ func (s *scanner) place(f *Function, link host.Link) error {
 	return nil
 }
 
-// topOf returns the first directory below /sys/devices of the target of a link in
-// devicesDir.
+// topOf is Function.Top by the target of a link.
 func topOf(to string) string {
 	below, ok := strings.CutPrefix(to, "../../../devices/")
 	if !ok {
@@ -250,16 +247,15 @@ func (s *scanner) iommuGroup(base, text string, err error) int {
 }
 
 func (s *scanner) physFn(f *Function, base, name string, err error) {
-	if err != nil {
-		s.problem(err)
-		return
+	if err == nil {
+		var a Address
+		if a, err = ParseAddress(name); err == nil {
+			f.PhysFn = &a
+			return
+		}
+		err = fmt.Errorf("/%sphysfn: %w", base, err)
 	}
-	a, err := ParseAddress(name)
-	if err != nil {
-		s.problem(fmt.Errorf("/%sphysfn: %w", base, err))
-		return
-	}
-	f.PhysFn = &a
+	s.problem(err)
 }
 
 // knownAsBridges: a function with others below it is a bridge, even if its ids could

@@ -45,9 +45,8 @@ func (f *Function) CommonBridge(g *Function) *Address {
 	return &f.Bridges[n-1]
 }
 
-// Physical returns the physical function of a virtual one; nil for any other
-// function, and where the physical one is not listed, as in a virtual machine
-// that was given the virtual function alone.
+// Physical returns the physical function of a virtual one; nil for any other, and where it is
+// not listed, as in a virtual machine.
 func (inv *Inventory) Physical(f *Function) *Function {
 	if f.PhysFn == nil {
 		return nil

@@ -86,8 +86,7 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	table := family.Every()
-	names := map[string]string{}
+	table, names := family.Every(), map[string]string{}
 	for _, g := range table.GPUs {
 		vendor := fmt.Sprintf("%04x", g.Vendor)
 		for _, p := range db.Vendors[vendor].Products {
@@ -105,15 +104,12 @@ func run(args []string, out io.Writer) error {
 		}
 	}
 	maps.Copy(names, later)
-	if _, err := fmt.Fprintf(out, "# Product names from pci.ids %s and later products; written by genids.\n", version); err != nil {
-		return err
-	}
+	text := fmt.Appendf(nil, "# Product names from pci.ids %s and later products; written by genids.\n", version)
 	for _, id := range slices.Sorted(maps.Keys(names)) {
-		if _, err := fmt.Fprintf(out, "%s %s\n", id, names[id]); err != nil {
-			return err
-		}
+		text = fmt.Appendf(text, "%s %s\n", id, names[id])
 	}
-	return nil
+	_, err = out.Write(text)
+	return err
 }
 
 // gpuName returns the product that people know, "H100 SXM5 80GB" of "GH100 [H100
