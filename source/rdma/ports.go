@@ -8,14 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"gdr-features/host"
+	"gdr-features/internal/deadline"
 	"gdr-features/source"
 )
-
-// readerTimeout is how long one device may hold up the others.
-const readerTimeout = 300 * time.Millisecond
 
 // answer is what the reader of one device found.
 type answer struct {
@@ -47,9 +44,13 @@ func (inv *Inventory) readPorts(ctx context.Context, what source.What, read func
 		}
 		devices, targets = append(devices, d), append(targets, of)
 	}
-	answers := inTurn(ctx, len(devices), func(i int) answer { return read(targets[i]) })
+	answers := make([]atomic.Pointer[answer], len(devices)) // nil until a device has answered
+	deadline.InTurn(ctx, len(devices), func(i int) {
+		a := read(targets[i])
+		answers[i].Store(&a)
+	})
 	for i, d := range devices {
-		a := answers[i]
+		a := answers[i].Load()
 		if a == nil {
 			inv.problem(fmt.Errorf("/%s/ports: no answer from the device", d.dir))
 			continue
@@ -63,53 +64,6 @@ func (inv *Inventory) readPorts(ctx context.Context, what source.What, read func
 		}
 		inv.Problems = append(inv.Problems, a.problems...)
 	}
-}
-
-// inTurn reads n devices one after the other and gives their answers, nil for
-// none. A reader that makes no progress for a while is left waiting for its device,
-// and another goes on with the next. When ctx ends, no further device is read.
-func inTurn(ctx context.Context, n int, read func(i int) answer) []*answer {
-	answers := make([]atomic.Pointer[answer], n)
-	var begun, ended atomic.Int64 // devices whose reading has begun, and ended
-	done := make(chan struct{})   // closed when all have ended
-	reader := func() {
-		for ctx.Err() == nil {
-			i := int(begun.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			a := read(i)
-			answers[i].Store(&a)
-			if int(ended.Add(1)) == n {
-				close(done)
-			}
-		}
-	}
-	if n == 0 {
-		close(done)
-	}
-	go reader()
-	ticks := time.NewTicker(readerTimeout)
-	defer ticks.Stop()
-	for before, waiting := int64(0), true; waiting; {
-		select {
-		case <-ticks.C:
-			if now := begun.Load(); now > before {
-				before = now
-			} else if int(now) < n {
-				go reader()
-			}
-		case <-done:
-			waiting = false
-		case <-ctx.Done(): // what has come by now counts
-			waiting = false
-		}
-	}
-	known := make([]*answer, n)
-	for i := range answers {
-		known[i] = answers[i].Load()
-	}
-	return known
 }
 
 // errStuck tells that an earlier Scan is still reading a device.

@@ -10,6 +10,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -64,6 +64,7 @@ type Prober struct {
 	// family.Known.
 	Families family.Table
 
+	mu     sync.Mutex // of memory: a device may answer late
 	memory map[string]*memory
 	// connect opens a device for tests, nil for the kernel itself.
 	connect func(dir string, n node) (kernel, func(), error)
@@ -72,24 +73,17 @@ type Prober struct {
 // memory is what is known of one device.
 type memory struct {
 	node   node
-	answer Answer
 	ports  []Port // that it was asked about
-	final  bool   // the device itself has answered
-	wait   waiter // for the answer that it owes; nil for none
-	late   bool   // it has owed it since an earlier time
+	answer Answer
+	final  bool // the device itself has answered
+	asking bool // it owes an answer
 }
-
-// waiter waits for the answer of one device, as long as it is allowed to.
-type waiter func(context.Context) (said, error)
 
 var (
 	errRoot   = errors.New("only devices of the running machine are asked, not those of another --root")
 	errEntry  = errors.New("it has no entry in /" + class + "; modprobe ib_uverbs")
 	errReload = errors.New("its driver was loaded again while it was asked")
 )
-
-// askTimeout is how long one device may hold up the others.
-const askTimeout = 300 * time.Millisecond
 
 // Ask asks devices, in order. One that has not answered when ctx
 // ends is left behind; it is neither waited for nor asked again while it hangs,
@@ -102,93 +96,75 @@ func (p *Prober) Ask(ctx context.Context, fs *host.FS, questions []Question) []A
 		}
 		return answers
 	}
-	p.forget(questions)
-	found := sync.OnceValues(func() (map[string]node, error) { return find(fs) })
-	ended, end := context.WithCancel(ctx)
-	end()
-	for _, q := range questions { // one after the other as long as they are quick
-		m := p.memory[q.Device]
-		m.await(ended, fs)
-		if m.late = m.wait != nil; m.late || m.final && slices.Equal(m.ports, q.Ports) && m.node.unchanged(fs, q.Device) {
-			continue
-		}
-		p.start(m, q, found)
-		short, cancel := context.WithTimeout(ctx, askTimeout)
-		m.await(short, fs)
-		cancel()
-	}
+	due := p.due(fs, questions)
+	deadline.InTurn(ctx, len(due), func(i int) { due[i]() })
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i, q := range questions {
-		m := p.memory[q.Device]
-		if !m.late {
-			m.await(ctx, fs)
-		}
-		answers[i] = m.answer
+		answers[i] = p.memory[q.Device].answer
 	}
 	return answers
 }
 
-// forget drops devices that are gone, but for those that hang, and makes room for
-// new ones.
-func (p *Prober) forget(questions []Question) {
-	maps.DeleteFunc(p.memory, func(name string, m *memory) bool {
-		return m.wait == nil && !slices.ContainsFunc(questions, func(q Question) bool { return q.Device == name })
-	})
+// due returns what asks the devices that have to be asked. It drops those from the memory that
+// are gone, but for those that hang.
+func (p *Prober) due(fs *host.FS, questions []Question) (due []func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.memory == nil {
 		p.memory = map[string]*memory{}
 	}
+	maps.DeleteFunc(p.memory, func(name string, m *memory) bool {
+		return !m.asking && !slices.ContainsFunc(questions, func(q Question) bool { return q.Device == name })
+	})
+	found := sync.OnceValues(func() (map[string]node, error) { return find(fs) })
 	for _, q := range questions {
-		if p.memory[q.Device] == nil {
-			p.memory[q.Device] = &memory{}
+		m := p.memory[q.Device]
+		if m != nil && (m.asking || m.final && slices.Equal(m.ports, q.Ports) && m.node.unchanged(fs, q.Device)) {
+			continue
+		}
+		m = &memory{ports: q.Ports, answer: Answer{Device: q.Device, Err: errEntry}}
+		p.memory[q.Device] = m
+		all, err := found()
+		if err != nil && !host.Absent(err) {
+			m.answer.Err = err
+		}
+		if n, ok := all[q.Device]; ok {
+			m.node, m.answer.Err = n, deadline.ErrTimeout
+			due = append(due, func() { p.ask(fs, m, q) })
 		}
 	}
+	return due
 }
 
-func (p *Prober) start(m *memory, q Question, found func() (map[string]node, error)) {
-	m.answer, m.final, m.ports = Answer{Device: q.Device, Err: errEntry}, false, q.Ports
-	all, err := found()
-	if err != nil && !host.Absent(err) {
-		m.answer.Err = err
+// ask asks one device and remembers its answer, when that comes.
+func (p *Prober) ask(fs *host.FS, m *memory, q Question) {
+	p.mu.Lock()
+	m.asking = true
+	p.mu.Unlock()
+	s, err := p.say(m.node, q.Ports)
+	answer := Answer{Device: q.Device, DMABuf: s.dmabuf, MTUs: s.mtus, Err: err}
+	final := err == nil || errors.Is(err, errRefused) || errors.Is(err, errDriver)
+	if !m.node.unchanged(fs, q.Device) {
+		answer, final = Answer{Device: q.Device, Err: errReload}, false
 	}
-	n, ok := all[q.Device]
-	if !ok {
-		return
-	}
-	dir, connect := p.Dir, p.connect
-	if dir == "" {
-		dir = Nodes
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.answer, m.final, m.asking = answer, final, false
+}
+
+// say opens a device and asks it.
+func (p *Prober) say(n node, ports []Port) (said, error) {
+	connect := p.connect
 	if connect == nil {
 		connect = dial
 	}
-	asked := drivers(p.Families.OrDefault())
-	m.node = n
-	m.wait = deadline.Async(func() (said, error) {
-		k, hangUp, err := connect(dir, n)
-		if err != nil {
-			return said{}, err
-		}
-		defer hangUp()
-		return ask(k, asked, q.Ports)
-	})
-}
-
-// await waits for the answer that a device owes.
-func (m *memory) await(ctx context.Context, fs *host.FS) {
-	if m.wait == nil {
-		return
+	k, hangUp, err := connect(cmp.Or(p.Dir, Nodes), n)
+	if err != nil {
+		return said{}, err
 	}
-	var s said
-	s, m.answer.Err = m.wait(ctx)
-	m.answer.DMABuf, m.answer.MTUs = s.dmabuf, s.mtus
-	if errors.Is(m.answer.Err, deadline.ErrTimeout) {
-		return
-	}
-	m.wait = nil
-	if !m.node.unchanged(fs, m.answer.Device) {
-		m.answer = Answer{Device: m.answer.Device, Err: errReload}
-		return
-	}
-	m.final = m.answer.Err == nil || errors.Is(m.answer.Err, errRefused) || errors.Is(m.answer.Err, errDriver)
+	defer hangUp()
+	return ask(k, drivers(p.Families.OrDefault()), ports)
 }
 
 // dial opens the device itself.

@@ -187,7 +187,7 @@ func hanging(t *testing.T, reload bool) {
 	x.fakes["uverbs1"] = &fake{driver: mlx5.Driver, register: unix.EBADF}
 	far, cancelFar := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancelFar()
-	ctx, cancel := context.WithTimeout(far, 3*askTimeout)
+	ctx, cancel := context.WithTimeout(far, 3*deadline.Patience)
 	defer cancel()
 	for i := range 3 {
 		start := time.Now()
@@ -195,7 +195,7 @@ func hanging(t *testing.T, reload bool) {
 		if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 true\n" || !errors.Is(answers[0].Err, deadline.ErrTimeout) {
 			t.Fatal(got, answers[0].Err)
 		}
-		if took := time.Since(start); i > 0 && took > askTimeout {
+		if took := time.Since(start); i > 0 && took > deadline.Patience {
 			t.Errorf("waited %v for a device that was left behind", took)
 		}
 		ctx = far

@@ -1,19 +1,13 @@
-package rdma
+package deadline
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"gdr-features/host"
-	"gdr-features/source"
 )
 
 // A device that does not answer costs its own answer only, and those that are
@@ -47,23 +41,23 @@ func TestInTurn(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				var reading, most atomic.Int32
-				read := func(i int) answer {
+				answered := make([]atomic.Bool, len(tt.delays))
+				read := func(i int) {
 					most.Store(max(most.Load(), reading.Add(1)))
 					defer reading.Add(-1)
 					time.Sleep(tt.delays[i])
-					return answer{ports: []Port{{Number: i}}}
+					if answered[i].Swap(true) {
+						t.Errorf("device %d was read twice", i)
+					}
 				}
 				start := time.Now()
-				answers := inTurn(ctx, len(tt.delays), read)
+				InTurn(ctx, len(tt.delays), read)
 				if took := time.Since(start); took > tt.took {
 					t.Errorf("took %v, want %v at the most", took, tt.took)
 				}
 				var got []bool
-				for i, a := range answers {
-					got = append(got, a != nil)
-					if a != nil && a.ports[0].Number != i {
-						t.Errorf("device %d has the answer of %d", i, a.ports[0].Number)
-					}
+				for i := range answered {
+					got = append(got, answered[i].Load())
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("answered (-want +got):\n%s", diff)
@@ -74,60 +68,5 @@ func TestInTurn(t *testing.T) {
 				time.Sleep(2 * stuck) // for the readers that were left behind
 			})
 		})
-	}
-}
-
-// A device that an earlier scan is still stuck in is not touched again.
-func TestStuck(t *testing.T) {
-	var s Scanner
-	fs, err := host.Open(host.Options{Root: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := s.ports(fs, target{dir: "dev"}, source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
-		t.Errorf("before: %v", a.err)
-	}
-	s.stuck.Store("dev", true)
-	if a := s.ports(fs, target{dir: "dev"}, source.What{}); !errors.Is(a.err, errStuck) {
-		t.Errorf("stuck: %v", a.err)
-	}
-	s.stuck.Delete("dev")
-	if a := s.ports(fs, target{dir: "dev"}, source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
-		t.Errorf("afterwards: %v", a.err)
-	}
-}
-
-// A device that does not answer does not hide that the port of another one moves.
-func TestMovedBesideStuck(t *testing.T) {
-	dir := t.TempDir()
-	var inv Inventory
-	for _, name := range []string{"a", "b"} {
-		port := filepath.Join(dir, "sys", name, "ports/1")
-		if err := os.MkdirAll(port, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(port, "state"), []byte("1: DOWN\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		inv.Devices = append(inv.Devices, Device{Name: name, dir: "sys/" + name, PortsRead: true, Ports: []Port{{Number: 1, State: "ACTIVE"}}})
-	}
-	fs, err := host.Open(host.Options{Root: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fs.Close()
-	var s Scanner
-	for _, stuck := range []string{"a", "b"} {
-		s.stuck.Store("sys/"+stuck, true)
-		if !s.Moved(fs, &inv) {
-			t.Errorf("%s is stuck: the other one was not looked at", stuck)
-		}
-		if stuck == "a" {
-			s.stuck.Delete("sys/a")
-		}
-	}
-	s.stuck.Store("sys/a", true)
-	if s.Moved(fs, &inv) {
-		t.Error("both are stuck, and something moved")
 	}
 }
