@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"regexp"
@@ -91,7 +90,7 @@ func partOf(name string) func([]byte) []byte {
 		return packedOptionLines
 	case strings.HasPrefix(name, "boot/config-"), strings.HasPrefix(name, "lib/modules/") && base == "config":
 		return optionLines
-	case isRoutes(name):
+	case name == platform.RoutesFile, name == platform.RoutesFileIPv6:
 		return func(table []byte) []byte { return platform.WithoutAddresses(name, table) }
 	case path.Ext(name) == ".xml":
 		return overwriteTopology
@@ -103,12 +102,8 @@ func partOf(name string) func([]byte) []byte {
 
 // packedOptionLines does to a packed kernel configuration what optionLines does.
 func packedOptionLines(packed []byte) []byte {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
+	config, err := kmod.Unpack(packed)
 	if err != nil {
-		return packed
-	}
-	config, err := io.ReadAll(io.LimitReader(r, mostFile))
-	if err != nil || len(config) == mostFile {
 		return packed
 	}
 	var kept bytes.Buffer
@@ -141,10 +136,6 @@ func optionLines(config []byte) []byte {
 	return kept
 }
 
-func isRoutes(name string) bool {
-	return name == platform.RoutesFile || name == platform.RoutesFileIPv6
-}
-
 // isInformation reports whether a file is what a driver says of one of its GPUs.
 func isInformation(name string) bool {
 	return path.Base(name) == "information" && slices.ContainsFunc(family.Every().GPUs, func(g *family.GPU) bool {
@@ -174,18 +165,7 @@ func informationLines(text []byte) []byte {
 // not zero become all ones. ended reports whether the table ends where the data does.
 func symbolLines(table []byte, ended bool) []byte {
 	const longest = 4 << 10 // of a line that kmod reads; it gives up at a longer one
-	names := []string{kmod.PeerMemoryAPI, kmod.UmemDMABuf}
-	every := family.Every()
-	for _, nic := range every.NICs {
-		if nic.DMABuf != "" {
-			names = append(names, nic.DMABuf)
-		}
-	}
-	for _, gpu := range every.GPUs {
-		if gpu.Client.Symbol != "" {
-			names = append(names, gpu.Client.Symbol)
-		}
-	}
+	names := kmod.SymbolNames(family.Every())
 	first := regexp.MustCompile(`^[0-9A-Fa-f]{8,16} `)
 	decides := regexp.MustCompile(`( [tT] | __ksymtab_)(` + strings.Join(names, "|") + `)([.\s]|$)`)
 	if !first.Match(table) { // not a symbol table
@@ -252,7 +232,7 @@ func newScrubber(serials []string) *scrubber {
 func (s *scrubber) hideUsers(text []byte) {
 	for _, at := range s.user.FindAllSubmatchIndex(text, -1) {
 		for _, name := range [][]byte{text[at[2]:at[3]], text[at[4]:at[5]]} {
-			copy(name, bytes.Repeat([]byte("x"), len(name)))
+			copy(name, strings.Repeat("x", len(name)))
 		}
 		s.users++
 	}

@@ -39,8 +39,8 @@ const maxKallsyms = 128 << 20
 
 var errNoTable = errors.New("not a symbol table")
 
-// wanted lists the symbols that matter to the families that are present.
-func wanted(present family.Table) []string {
+// SymbolNames lists the symbols that matter to the families of a table.
+func SymbolNames(present family.Table) []string {
 	names := []string{PeerMemoryAPI, UmemDMABuf}
 	for _, g := range present.GPUs {
 		names = append(names, g.Client.Symbol)

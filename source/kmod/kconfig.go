@@ -51,7 +51,7 @@ func (s *scanner) kernelConfig() (file, text string) {
 	const packed = "proc/config.gz"
 	data, err := s.fs.Bytes(packed, maxKernelConfig)
 	if err == nil {
-		if data, err = unpack(data); err == nil && !isConfig(data) {
+		if data, err = Unpack(data); err == nil && !isConfig(data) {
 			err = errNoConfig
 		}
 		if err == nil {
@@ -84,7 +84,8 @@ func isConfig(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("CONFIG_")) || bytes.Contains(text, []byte("\nCONFIG_"))
 }
 
-func unpack(data []byte) ([]byte, error) {
+// Unpack unpacks /proc/config.gz.
+func Unpack(data []byte) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func FuzzKernelConfig(f *testing.F) {
 	f.Add([]byte(both))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		text := string(data)
-		if unzipped, err := unpack(data); err == nil {
+		if unzipped, err := Unpack(data); err == nil {
 			text = string(unzipped)
 		}
 		for _, o := range []family.KernelOption{p2p, move} {

@@ -28,7 +28,7 @@ const maxModules = 4 << 20
 // symbols returns what the symbol table says: what is remembered if the same modules
 // are loaded as then. Only a table that was read to its end is remembered.
 func (m *Cache) symbols(s *scanner) Symbols {
-	names := wanted(s.here)
+	names := SymbolNames(s.here)
 	if m == nil {
 		return s.symbols(names)
 	}
