@@ -16,17 +16,16 @@ const CPUFile = "/proc/cpuinfo"
 // CPU is the first one of CPUFile, as NCCL's topology describes it (NVIDIA/nccl
 // src/graph/xml.cc, ncclTopoGetXmlFromCpu).
 type CPU struct {
-	// Arch is "x86_64", "arm64" or "ppc64"; "" when not known.
+	// Arch is "x86_64", "arm64" or "ppc64"; "" when not known. The others are of x86 alone.
 	Arch string
-	// Vendor is vendor_id, "GenuineIntel"; of x86 alone.
+	// Vendor is vendor_id, "GenuineIntel".
 	Vendor string
 	// Family and Model are those of CPUID, the extended family times 16 added to
-	// the family as NCCL does; 0 when not known. Of x86 alone.
+	// the family as NCCL does; 0 when not known.
 	Family, Model int
-	// Name is "model name", "13th Gen Intel(R) Core(TM) i9-13900K"; "" when not known. Of
-	// x86 alone. NCCL does not use it.
+	// Name is "model name", "13th Gen Intel(R) Core(TM) i9-13900K". NCCL does not use it.
 	Name string
-	// Hypervisor: the flag of this name, which a hypervisor sets. Of x86 alone.
+	// Hypervisor: the flag of this name, which a hypervisor sets.
 	Hypervisor tristate.State
 }
 
@@ -47,26 +46,18 @@ func ReadCPU(fs *host.FS) (CPU, error) {
 		return CPU{}, err
 	}
 	defer file.Close()
-	buf := make([]byte, 0, 16<<10)
-	for len(buf) < cap(buf) {
-		n, _ := file.Read(buf[len(buf):cap(buf)])
-		if n == 0 { // the end, or unreadable from here on
-			break
-		}
-		buf = buf[:len(buf)+n]
-		first := firstCPU(buf)
-		if flags, ok := cpuValue(first, "flags"); ok {
-			return x86(first, flags), nil
-		}
-		if len(first) < len(buf) {
-			buf = first
-			break
-		}
+	text := make([]byte, 16<<10)
+	n, _ := file.Read(text) // all of the first CPU: the kernel cuts none (fs/seq_file.c)
+	if text = text[:n]; bytes.Contains(text, []byte("\n\n")) {
+		text = text[:bytes.Index(text, []byte("\n\n"))+1]
 	}
-	if bytes.Contains(buf, []byte("\nFeatures\t")) {
+	if flags, ok := cpuValue(text, "flags"); ok {
+		return x86(text, flags), nil
+	}
+	if bytes.Contains(text, []byte("\nFeatures\t")) {
 		return CPU{Arch: "arm64"}, nil
 	}
-	if cpu, _ := cpuValue(buf, "cpu"); strings.HasPrefix(cpu, "POWER") {
+	if cpu, _ := cpuValue(text, "cpu"); strings.HasPrefix(cpu, "POWER") {
 		return CPU{Arch: "ppc64"}, nil
 	}
 	return CPU{}, nil
@@ -105,12 +96,4 @@ func cpuValue(text []byte, key string) (value string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-// firstCPU returns the first block of /proc/cpuinfo, or of its beginning.
-func firstCPU(cpuinfo []byte) []byte {
-	if i := bytes.Index(cpuinfo, []byte("\n\n")); i >= 0 {
-		return cpuinfo[:i+1]
-	}
-	return cpuinfo
 }

@@ -52,17 +52,11 @@ const (
 // HasCapability reports whether a set has a capability.
 func HasCapability(set uint64, capability int) bool { return set>>capability&1 == 1 }
 
-// Sizes of the files are well below these, in bytes.
-const (
-	maxLimits = 16 << 10
-	maxStatus = 64 << 10
-)
-
 // ReadProcess reads what this process may do: that which the file tree's /proc/self belongs to.
 func ReadProcess(fs *host.FS) Process {
 	p := Process{User: -1}
-	read := func(name string, most int, parse func(text string) error) {
-		text, err := fs.Bytes(name[1:], most)
+	read := func(name string, parse func(text string) error) {
+		text, err := fs.Bytes(name[1:], 64<<10) // several times the size of either
 		if err == nil {
 			if err = parse(string(text)); err != nil {
 				err = host.PathError("read", name[1:], err)
@@ -72,14 +66,14 @@ func ReadProcess(fs *host.FS) Process {
 			p.Problems = append(p.Problems, err)
 		}
 	}
-	read(LimitsFile, maxLimits, func(text string) error {
+	read(LimitsFile, func(text string) error {
 		limit, err := lockedMemory(text)
 		if err == nil {
 			p.Locked = &limit
 		}
 		return err
 	})
-	read(StatusFile, maxStatus, p.status)
+	read(StatusFile, p.status)
 	p.OwnUsers = ownUsers(fs, &p)
 	return p
 }
@@ -100,14 +94,10 @@ func lockedMemory(text string) (Limit, error) {
 		if !ok {
 			continue
 		}
-		words := strings.Fields(rest)
-		switch {
-		case len(words) != 3 || words[2] != "bytes":
-		case words[0] == "unlimited":
-			return Limit{Unlimited: true}, nil
-		default:
-			if n, err := strconv.ParseUint(words[0], 10, 64); err == nil {
-				return Limit{Bytes: n}, nil
+		if words := strings.Fields(rest); len(words) == 3 && words[2] == "bytes" {
+			n, err := strconv.ParseUint(words[0], 10, 64)
+			if unlimited := words[0] == "unlimited"; unlimited || err == nil {
+				return Limit{n, unlimited}, nil
 			}
 		}
 		return Limit{}, fmt.Errorf("%.80q is not a limit in bytes", strings.TrimSpace(line))
@@ -153,16 +143,15 @@ func (p *Process) status(text string) error {
 // user namespaces have no such file.
 func ownUsers(fs *host.FS, p *Process) tristate.State {
 	text, err := fs.Line(UIDMapFile[1:])
-	switch {
-	case host.Absent(err) && p.Capabilities != nil:
+	if host.Absent(err) && p.Capabilities != nil {
 		return tristate.False
-	case err != nil:
-		p.Problems = append(p.Problems, err)
-		return tristate.Unknown
 	}
 	words := strings.Fields(text)
-	if len(words)%3 != 0 || strings.Trim(strings.Join(words, ""), "0123456789") != "" {
-		p.Problems = append(p.Problems, host.PathError("read", UIDMapFile[1:], errNoMap))
+	if err == nil && (len(words)%3 != 0 || strings.Trim(strings.Join(words, ""), "0123456789") != "") {
+		err = host.PathError("read", UIDMapFile[1:], errNoMap)
+	}
+	if err != nil {
+		p.Problems = append(p.Problems, err)
 		return tristate.Unknown
 	}
 	// All ids, each as itself (kernel/user.c, init_user_ns).
