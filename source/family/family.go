@@ -19,21 +19,19 @@ type Table struct {
 	GPUs         []*GPU
 }
 
-// counted are the NICs that count by default, and others those that do not.
-var (
-	counted = [...]*NIC{&mlx5, &mlx4, &efa, &bnxtRE, &ionic}
-	others  = [...]*NIC{&irdma, &mana, &erdma, &hns, &qedr, &hfi1, &cxgb4, &usnic, &ocrdma, &pvrdma, &qib}
-	gpus    = [...]*GPU{&nvidia, &amd}
-)
-
 // Known returns the families of this package; the default NICs count.
 func Known() Table {
-	return Table{NICs: slices.Clone(counted[:]), Others: slices.Clone(others[:]), GPUs: slices.Clone(gpus[:])}
+	return Table{
+		NICs:   []*NIC{&mlx5, &mlx4, &efa, &bnxtRE, &ionic},
+		Others: []*NIC{&irdma, &mana, &erdma, &hns, &qedr, &hfi1, &cxgb4, &usnic, &ocrdma, &pvrdma, &qib},
+		GPUs:   []*GPU{&nvidia, &amd},
+	}
 }
 
 // Every returns the families of this package; all NICs count.
 func Every() Table {
-	return Table{NICs: slices.Concat(counted[:], others[:]), GPUs: slices.Clone(gpus[:])}
+	known := Known()
+	return Table{NICs: append(known.NICs, known.Others...), GPUs: known.GPUs}
 }
 
 // OrDefault returns the table itself, or Known for the zero value.
@@ -90,7 +88,6 @@ func (id IDs) subclass() uint16 { return uint16(id.Class >> 8) } //nolint:gosec 
 // Base classes of PCI functions (PCI Code and ID Assignment Specification, 1).
 const (
 	baseNetwork = 0x02
-	baseDisplay = 0x03
 	baseSystem  = 0x08
 )
 
@@ -117,8 +114,7 @@ type NIC struct {
 	Vendor  uint16
 	Devices DeviceRanges
 	// Classes (base class and subclass) and Supported (device ids, nil for all) are those
-	// of NICs that can do GPUDirect RDMA. Unsupported are the device ids of those that
-	// cannot.
+	// of NICs that can do GPUDirect RDMA, but for Unsupported.
 	Classes     []uint16
 	Supported   DeviceRanges
 	Unsupported DeviceIDs
@@ -135,12 +131,10 @@ type NIC struct {
 	// OwnSwitch: some cards have a PCIe switch of this vendor between the slot and
 	// the NIC.
 	OwnSwitch bool
-	// NVLinkManagement identifies the functions that manage the NVLink switches of a
-	// GPU baseboard; nil where there are none.
+	// NVLinkManagement is nil where there are no such functions.
 	NVLinkManagement *NVLinkManagement
 
-	// Drivers are the PCI drivers, and Module is the kernel module of the RDMA
-	// driver.
+	// Drivers are the PCI drivers, and Module is the RDMA driver's kernel module.
 	Drivers []string
 	Module  string
 	// MOFED: MLNX_OFED and DOCA-OFED bring these drivers too, with their version
@@ -155,8 +149,7 @@ type NIC struct {
 	// DMABufOff are the device ids on which some releases of the NCCL plugin for these
 	// NICs do not use DMA-BUF.
 	DMABufOff DeviceIDs
-	// PeerMemory is what proves that the driver takes GPU memory from a peer memory
-	// client; the zero value for a family that has no such clients.
+	// PeerMemory is the zero value for a family that has no peer memory clients.
 	PeerMemory PeerMemory
 	// IBGDA: NVSHMEM has GPUs write to the doorbells of these NICs (NVIDIA/nvshmem 3.5.1,
 	// src/modules/transport/ibgda/ibgda.cpp, which leaves out all others), and so has NCCL's
@@ -172,18 +165,14 @@ type NIC struct {
 	// None at all means InfiniBand and Ethernet, those of NCCL's IB transport
 	// (NVIDIA/nccl src/transport/net_ib/init.cc).
 	LinkLayers []string
-	// NCCLPlugin is the network plugin through which NCCL uses these NICs; nil for NCCL's
-	// own IB transport.
+	// NCCLPlugin is that for these NICs; nil for NCCL's own IB transport.
 	NCCLPlugin *NCCLPlugin
 	// NetDevMTU: the active MTU of a RoCE port is what iboe_get_mtu makes of the mtu of its
 	// network device (kernel: include/rdma/ib_addr.h, and query_port of the driver).
 	NetDevMTU bool
-	// Uverbs is how its devices are asked through /dev/infiniband/uverbsN.
-	Uverbs Uverbs
-	// Provider is the part of libibverbs that opens its devices.
-	Provider Provider
-	// Help is what remedies name.
-	Help Help
+	Uverbs    Uverbs
+	Provider  Provider
+	Help      Help
 }
 
 // Of reports whether a function is one of the family's NICs, eligible or not.
@@ -198,7 +187,7 @@ func (n *NIC) Eligible(id IDs) bool {
 		(n.Supported == nil || n.Supported.Has(id.Device)) && !n.Unsupported.Has(id.Device)
 }
 
-// DataDirectOf reports whether a function is a data-direct function of the family.
+// DataDirectOf reports whether a function is one of the family's in DataDirect.
 func (n *NIC) DataDirectOf(id IDs) bool {
 	return id.Vendor == n.Vendor && id.subclass() == 0x0801 && n.DataDirect.Has(id.Device)
 }
@@ -264,21 +253,20 @@ type Provider struct {
 	DataDirect []string
 }
 
-// NIC returns the family of a NIC that counts, nil for any other function.
+// NIC returns the family of a NIC that counts. It and the others return nil for any other
+// function.
 func (t Table) NIC(id IDs) *NIC { return first(t.NICs, (*NIC).Of, id) }
 
-// Other returns the family of a NIC that is only listed, nil for any other function.
+// Other returns the family of a NIC that is only listed.
 func (t Table) Other(id IDs) *NIC { return first(t.Others, (*NIC).Of, id) }
 
-// GPU returns the family of a GPU, nil for any other function.
+// GPU returns the family of a GPU.
 func (t Table) GPU(id IDs) *GPU { return first(t.GPUs, (*GPU).Of, id) }
 
-// Display returns the family of GPUs whose vendor's display a function is, nil for any other
-// function.
+// Display returns the family of GPUs whose vendor's display a function is.
 func (t Table) Display(id IDs) *GPU { return first(t.GPUs, (*GPU).Display, id) }
 
-// DataDirect returns the family of NICs that a data-direct function belongs to, nil
-// for any other function.
+// DataDirect returns the family of NICs that a data-direct function belongs to.
 func (t Table) DataDirect(id IDs) *NIC { return first(t.NICs, (*NIC).DataDirectOf, id) }
 
 // first returns the first family that a function is of, nil for none.

@@ -31,8 +31,8 @@ type GPU struct {
 	// SwitchClass is the class of the vendor's functions that switch the links between
 	// GPUs, 0x0680 of NVSwitches; 0 for none.
 	SwitchClass uint16
-	// Driver is the PCI driver and its kernel module, and Passthrough the drivers
-	// beside VFIO's that hand a GPU to a virtual machine.
+	// Driver is the PCI driver and its kernel module, and Passthrough are those beside
+	// VFIO's that hand a GPU to a virtual machine.
 	Driver      string
 	Passthrough []string
 	// GPUOperator: NVIDIA's GPU Operator loads a peer memory client for these GPUs.
@@ -50,8 +50,7 @@ type GPU struct {
 	// SlurmFlags are the flags of these GPUs in Slurm's gres.conf, "" for its default, which
 	// is to set the variables of all vendors.
 	SlurmFlags string
-	// Client is how RDMA drivers are given GPU memory without DMA-BUF.
-	Client Client
+	Client     Client
 	// OpenFrom is the lowest device id that the open kernel modules drive. Only these
 	// export DMA-BUF. 0 for a driver that comes in one variant; its version file then
 	// holds nothing but the version.
@@ -81,16 +80,14 @@ type GPU struct {
 	// which the driver maps GPU memory for another PCI device only where both are
 	// below a common bridge.
 	CommonBridge map[uint16]DeviceIDs
-	// Help is what remedies name.
-	Help GPUHelp
+	Help         GPUHelp
 }
 
 // KernelOption is an option of the kernel's configuration.
 type KernelOption struct {
-	// Name is without CONFIG_.
-	Name string
-	// Always, if not "", is another option. A kernel whose configuration has it and does
-	// not mention Name always has the feature that Name stood for.
+	Name string // without CONFIG_
+	// Always is another option or "". A kernel whose configuration has it and does not
+	// mention Name always has the feature that Name stood for.
 	Always string
 }
 
@@ -121,8 +118,7 @@ func (g *GPU) supports(id IDs) bool {
 // RDMA, judged by its ids and the name of the product. A product without a known name
 // is judged by its ids.
 func (g *GPU) Eligible(id IDs, name string) bool {
-	name = strings.ToLower(name)
-	unsupported := func(part string) bool { return strings.Contains(name, strings.ToLower(part)) }
+	unsupported := func(part string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(part)) }
 	return g.Of(id) && g.supports(id) && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
 }
 
