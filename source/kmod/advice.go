@@ -22,28 +22,27 @@ type Advice struct {
 	// File is the module file of a peer memory client (family.GPU.Client.Modules); looked
 	// for while none is loaded.
 	File ModuleFile
-	// Peermem is what the first of those modules shows of itself, where it is loaded.
+	// Peermem is the first of those modules, where it is loaded.
 	Peermem PeermemModule
 	// NCCLClient: one of the files by which every NCCL knows a peer memory client,
 	// <client>/version below /sys/kernel/mm/memory_peers.
 	NCCLClient tristate.State
 	// NICVersions are the versions of RDMA drivers that MOFED does not include, by the
-	// family of NICs, from /sys/module/<module>/version. "" for a driver without a version:
-	// the kernel's own.
+	// family of NICs. "" for a driver without a version: the kernel's own.
 	NICVersions map[string]string
-	// VerbsABI are the versions of the drivers' interfaces to user space, by the name of the
-	// RDMA device, from abi_version in /sys/class/infiniband_verbs. Read where a family
-	// compares them (family.Uverbs.ABI).
+	// VerbsABI are by the name of the RDMA device. Read where a family compares them
+	// (family.Uverbs.ABI).
 	VerbsABI map[string]VerbsABI
-	// Holders are the modules that keep ib_core and ib_uverbs from being
-	// unloaded, by the module they hold: /sys/module/<name>/holders.
+	// Holders are the modules that keep ib_core and ib_uverbs from being unloaded, by the
+	// module they hold.
 	Holders map[string][]string
-	// GDRCopy: gdrdrv, the kernel module of GDRCopy, is loaded: /sys/module/gdrdrv.
+	// GDRCopy: gdrdrv, the kernel module of GDRCopy, is loaded.
 	GDRCopy   tristate.State
 	Operators Operators
 }
 
-// VerbsABI is the version of a driver's interface to user space, and its file.
+// VerbsABI is the version of a driver's interface to user space, and its file, abi_version in
+// /sys/class/infiniband_verbs.
 type VerbsABI struct {
 	Version int
 	File    string
@@ -78,14 +77,13 @@ type ModuleFile struct {
 // for each other (NVIDIA/gpu-operator cmd/nvidia-validator, NVIDIA/
 // gpu-driver-container, Mellanox/doca-driver-build).
 type Operators struct {
-	// GPU: the GPU Operator works on this node: /run/nvidia/validations. False
-	// says little: a container sees a /run of its own.
+	// GPU: the GPU Operator works on this node. False says little: a container sees a /run
+	// of its own.
 	GPU tristate.State
-	// DriverReady: its driver container has loaded the GPU driver:
-	// .driver-ctr-ready there. RDMA is GPU_DIRECT_RDMA_ENABLED in that file.
+	// DriverReady: its driver container has loaded the GPU driver. RDMA is
+	// GPU_DIRECT_RDMA_ENABLED in that file.
 	DriverReady, RDMA tristate.State
-	// MOFEDReady: the Network Operator's container has loaded the RDMA drivers:
-	// /run/mellanox/drivers/.driver-ready.
+	// MOFEDReady: the Network Operator's container has loaded the RDMA drivers.
 	MOFEDReady tristate.State
 }
 
@@ -106,19 +104,12 @@ func NoAdvice() *Advice {
 	}
 }
 
-// Advise adds to a state what only advice needs. It is apart from Scan as it reads
-// files of other file systems, which decide nothing and may hang. What is not there
-// is no problem.
-//
-// The functions, the table and what is wanted are those of the Scan.
+// Advise adds to the state that Scan returned, for the same functions, table and wishes, what
+// only advice needs. It is apart as it reads files of other file systems, which decide nothing
+// and may hang. What is not there is no problem.
 func Advise(fs *host.FS, functions *pci.Inventory, table family.Table, what source.What, st State) State {
 	s := newScanner(fs, functions, table, what, st)
 	s.st.Problems = slices.Clone(st.Problems)
-	s.advice()
-	return s.st
-}
-
-func (s *scanner) advice() {
 	a := NoAdvice()
 	s.st.Advice = a
 	a.NCCLClient = tristate.False
@@ -137,6 +128,7 @@ func (s *scanner) advice() {
 	}
 	a.GDRCopy = s.about(FactGDRCopy).exists("sys/module/gdrdrv")
 	a.Operators = s.operators()
+	return s.st
 }
 
 // clientAdvice reads about the peer memory client of a family of GPUs.
@@ -259,12 +251,13 @@ func (s *scanner) release() string {
 func needsOf(text, module string) (needs []string, ok bool) {
 	for line := range strings.Lines(text) {
 		file, rest, colon := strings.Cut(line, ":")
-		if colon && moduleName(file) == module {
-			for file := range strings.FieldsSeq(rest) {
-				needs = append(needs, moduleName(file))
-			}
-			return needs, true
+		if !colon || moduleName(file) != module {
+			continue
 		}
+		for file := range strings.FieldsSeq(rest) {
+			needs = append(needs, moduleName(file))
+		}
+		return needs, true
 	}
 	return nil, false
 }
@@ -292,15 +285,10 @@ func (s *scanner) operators() Operators {
 	}
 	o.DriverReady = tristate.True
 	for line := range strings.Lines(string(text)) {
-		key, value, ok := strings.Cut(line, ":") // YAML
-		if !ok || strings.TrimSpace(key) != "GPU_DIRECT_RDMA_ENABLED" {
-			continue
-		}
-		switch strings.TrimSpace(value) {
-		case "true":
-			o.RDMA = tristate.True
-		case "false":
-			o.RDMA = tristate.False
+		key, value, _ := strings.Cut(line, ":") // YAML
+		value = strings.TrimSpace(value)
+		if strings.TrimSpace(key) == "GPU_DIRECT_RDMA_ENABLED" && (value == "true" || value == "false") {
+			o.RDMA = tristate.Of(value == "true")
 		}
 	}
 	return o

@@ -21,23 +21,18 @@ import (
 
 // State is the software side of a machine.
 type State struct {
-	// Drivers are the GPU drivers, by the name of the family of GPUs.
-	Drivers map[string]Driver
-	// Params are the parameters of the loaded NVIDIA driver.
-	Params Params
-	// Peers are the marks of peer memory clients.
-	Peers Peers
-	// Symbols are what /proc/kallsyms tells.
+	Drivers map[string]Driver // of GPUs, by the name of their family
+	Params  Params
+	Peers   Peers
 	Symbols Symbols
 	// KernelOptions are those that GPU drivers need to export DMA-BUF
 	// (family.GPU.KernelOptions), by name, from the kernel's configuration. Unknown
 	// where that cannot be read, and for options that were not asked for.
 	KernelOptions map[string]tristate.State
-	// MOFED is where the RDMA drivers come from.
-	MOFED MOFED
+	MOFED         MOFED
 	// Storage: nvidia-fs (GPUDirect Storage) is loaded.
 	Storage tristate.State
-	// Advice are the facts for the advice of check; nil before Advise.
+	// Advice is nil before Advise.
 	Advice *Advice
 	// Files are the files that each fact was read from, or looked for in.
 	Files map[Fact][]string

@@ -26,7 +26,7 @@ type Cache struct {
 const maxModules = 4 << 20
 
 // symbols returns what the symbol table says: what is remembered if the same modules
-// are loaded as then. Only a table that was read to its end is remembered.
+// are loaded as then.
 func (m *Cache) symbols(s *scanner) Symbols {
 	names := SymbolNames(s.here)
 	if m == nil {

@@ -44,7 +44,7 @@ func AttributeFile(module, name string) string { return "/sys/module/" + module 
 // HoldersDir is the directory that an entry of Peers.Holders is from.
 func HoldersDir(module string) string { return "/sys/module/" + module + "/holders" }
 
-// Holders are the modules that use a module, from /sys/module/<name>/holders.
+// Holders are the modules that use a module.
 type Holders struct {
 	Names []string
 	// Listed: the directory was read. False where there is none.
