@@ -1,7 +1,6 @@
 package kmod
 
 import (
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -13,9 +12,7 @@ import (
 // of all, which changes only with the modules that are loaded. The zero value
 // remembers nothing. One Scan at a time may use it.
 type Cache struct {
-	seed  maphash.Seed
-	known bool
-	key   uint64 // of the modules that were loaded, and the symbols looked for
+	key   string // the modules that were loaded, and the symbols looked for; "" without a table
 	table Symbols
 
 	options map[string]tristate.State // of the kernel's configuration, nil before it was read
@@ -36,9 +33,6 @@ func (m *Cache) symbols(s *scanner) Symbols {
 	if err != nil && !host.Absent(err) { // a kernel without modules has no list
 		return s.symbols(names)
 	}
-	if !m.known {
-		m.seed = maphash.MakeSeed()
-	}
 	modules := []string{"ib_core", "ib_uverbs"}
 	for _, n := range s.here.NICs {
 		if n.DMABuf != "" {
@@ -49,30 +43,30 @@ func (m *Cache) symbols(s *scanner) Symbols {
 		source, _ := s.machine.Line("sys/module/" + module + "/srcversion") // built in, or built without
 		list = append(list, source+"\n"...)
 	}
-	key := loaded(m.seed, string(list)+strings.Join(names, "\n"))
-	if m.known && key == m.key {
+	key := loaded(string(list) + strings.Join(names, "\n"))
+	if key == m.key {
 		s.files.note(kallsyms) // by an earlier scan
 		return m.table
 	}
 	m.table, m.key = s.symbols(names), key
-	m.known = !slices.ContainsFunc(names, func(name string) bool { return m.table[name].Found == tristate.Unknown })
+	if slices.ContainsFunc(names, func(name string) bool { return m.table[name].Found == tristate.Unknown }) {
+		m.key = "" // it was not read to its end
+	}
 	return m.table
 }
 
-// loaded sums /proc/modules up: of each line the name, size, state and address,
+// loaded returns of each line of /proc/modules the name, size, state and address,
 // and not how often it is used and by whom. The address is zero for readers without
 // privilege; to them the source versions show another build.
-func loaded(seed maphash.Seed, list string) uint64 {
-	var sum maphash.Hash
-	sum.SetSeed(seed)
+func loaded(list string) string {
+	var kept strings.Builder
 	for line := range strings.Lines(list) {
-		fields := strings.Fields(line)
-		for i, field := range fields {
+		for i, field := range strings.Fields(line) {
 			if i != 2 && i != 3 {
-				_, _ = sum.WriteString(field + " ")
+				kept.WriteString(field + " ")
 			}
 		}
-		_, _ = sum.WriteString("\n")
+		kept.WriteString("\n")
 	}
-	return sum.Sum64()
+	return kept.String()
 }

@@ -43,15 +43,16 @@ func parseAddress(s string) (Address, bool) {
 	return Address{Domain: domain, Bus: uint8(bus), Device: uint8(device), Function: uint8(function)}, true
 }
 
-// LastAddress returns the last address in a path, that of the function which a device belongs to;
-// nil for none.
-func LastAddress(path string) *Address {
-	for _, part := range slices.Backward(strings.Split(path, "/")) {
+// LastAddress returns the last address in a path, that of the function which a device belongs
+// to, and the path below it; nil for none.
+func LastAddress(path string) (a *Address, below string) {
+	parts := strings.Split(path, "/")
+	for i, part := range slices.Backward(parts) {
 		if a, ok := parseAddress(part); ok {
-			return &a
+			return &a, strings.Join(parts[i+1:], "/")
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // String is the address as sysfs spells it: lower case, the domain in full.

@@ -232,6 +232,7 @@ func (s *deviceScanner) verbsNodes() {
 			continue
 		}
 		target, _ := s.fs.Link(verbs.Class[1:] + "/" + node.Node) // a link into the device tree
-		s.verbs[node.Device] = verbsNode{"/" + rdmaNodes + node.Node, node.Number, s.exists(rdmaNodes + node.Node), pci.LastAddress(target)}
+		address, _ := pci.LastAddress(target)
+		s.verbs[node.Device] = verbsNode{"/" + rdmaNodes + node.Node, node.Number, s.exists(rdmaNodes + node.Node), address}
 	}
 }

@@ -144,7 +144,7 @@ func (s *routes) below(name string, levels int, left *int) (functions []pci.Addr
 	}
 	dir := "sys/class/net/" + name
 	if to, err := s.fs.Resolve(dir + "/device"); err == nil {
-		if a := pci.LastAddress(to); a != nil {
+		if a, _ := pci.LastAddress(to); a != nil {
 			return []pci.Address{*a}
 		}
 		return nil // another kind of device, such as Hyper-V's, which has a function below it for speed alone

@@ -10,6 +10,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,10 +44,9 @@ type Device struct {
 	PCI *pci.Address
 	// Auxiliary: there is one, so that the device is no PCI device itself.
 	Auxiliary bool
-	// Ports are the ports by number, from ports/. Nil when they were not read:
-	// see PortsRead.
-	Ports []Port
-	// PortsRead is false when the ports could not be read, or must not be.
+	// Ports are the ports by number, from ports/. PortsRead is false when they could not be
+	// read, or must not be.
+	Ports     []Port
 	PortsRead bool
 	// Excluded: the user takes this device out of what is judged (Inventory.Exclude).
 	Excluded bool
@@ -128,10 +128,9 @@ type Inventory struct {
 	Problems []error
 }
 
-// Scan lists the RDMA devices and reads their ports: number, state, link layer and rate. Ports of
-// devices without a PCI function are for advice and for publishing, and the physical states of
-// those that are not ACTIVE for advice. It needs the PCI functions to know which ports not to
-// touch. When ctx ends, devices that have not answered stay without ports.
+// Scan lists the RDMA devices and reads their ports. Ports of devices without a PCI function are
+// for advice and for publishing. It needs the PCI functions to know which ports not to touch. When
+// ctx ends, devices that have not answered stay without ports.
 func Scan(ctx context.Context, fs *host.FS, functions *pci.Inventory, what source.What) Inventory {
 	var s Scanner
 	return s.Scan(ctx, fs, functions, what)
@@ -174,19 +173,18 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 
 func (inv *Inventory) problem(err error) { inv.Problems = append(inv.Problems, err) }
 
+// compare puts devices without a function before all others.
 func compare(a, b Device) int {
+	var place int
 	switch {
-	case a.PCI == nil && b.PCI == nil:
-	case a.PCI == nil:
-		return -1 // "" sorts before every address
-	case b.PCI == nil:
-		return 1
-	default:
-		if c := a.PCI.Compare(*b.PCI); c != 0 {
-			return c
-		}
+	case a.PCI != nil && b.PCI != nil:
+		place = a.PCI.Compare(*b.PCI)
+	case a.PCI != nil:
+		place = 1
+	case b.PCI != nil:
+		place = -1
 	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(place, strings.Compare(a.Name, b.Name))
 }
 
 // add lists a device.
@@ -312,17 +310,9 @@ func byClass(fs *host.FS, functions *pci.Inventory, link host.Link) (d Device, o
 // place takes the function from a path: the last address in it. A path that
 // ends at a virtual device shows that there is none.
 func (d *Device) place(path string) bool {
-	parts := strings.Split(path, "/")
-	for i, part := range slices.Backward(parts) {
-		a, err := pci.ParseAddress(part)
-		if err != nil {
-			continue
-		}
-		d.PCI, d.placed = &a, true
-		d.Auxiliary = i+1 < len(parts) && parts[i+1] != "infiniband"
-		return true
-	}
-	d.placed = d.placed || strings.Contains(path, "devices/virtual/")
+	a, below := pci.LastAddress(path)
+	d.PCI, d.placed = a, a != nil || strings.Contains(path, "devices/virtual/")
+	d.Auxiliary = a != nil && below != "" && !strings.HasPrefix(below+"/", "infiniband/")
 	return d.placed
 }
 
