@@ -25,16 +25,14 @@ const (
 // the whole machine, while a container has the device nodes of some, and a network namespace has
 // RDMA and network devices of its own.
 type Devices struct {
-	// NoDev: there is no /dev, as in a copy of a machine's /sys and /proc. Device nodes are
-	// not looked at then.
+	// NoDev: there is no /dev, as in a copy of a machine's /sys and /proc.
 	NoDev bool
 	// GPUs are all GPUs of the machine by their address.
 	GPUs map[pci.Address]GPU
 	// Complete is false where it is not known of some GPU or RDMA device whether its node is
 	// here.
 	Complete bool
-	// Networks are the names of the network devices, from /sys/class/net; nil where they
-	// could not be read.
+	// Networks are the names in /sys/class/net; nil where they could not be read.
 	Networks []string
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
@@ -56,16 +54,15 @@ type verbsNode struct {
 type GPU struct {
 	// UUID is "GPU-..." as the driver writes it, "" where it is not known.
 	UUID string
-	// Node is the device node's path, "/dev/nvidia0"; "" where there is none, or where it is
-	// not known which it is.
+	// Node is the device node's path, "/dev/nvidia0"; "" where there is none or which it is is
+	// not known.
 	Node string
-	// Visible reports whether the node is there. It is Unknown where that could not be read,
-	// and where there is no /dev.
+	// Visible: the node is there. Unknown also where there is no /dev.
 	Visible tristate.State
 }
 
 // RDMA reports whether this process can use an RDMA device: it is in the process's network
-// namespace, and its node /dev/infiniband/uverbsN is there. Nodes are not looked at without a /dev.
+// namespace, and its node is there. Nodes are not looked at without a /dev.
 func (d *Devices) RDMA(name string) tristate.State {
 	if d.NoDev {
 		return d.InNamespace(name)
@@ -77,8 +74,7 @@ func (d *Devices) RDMA(name string) tristate.State {
 // there or not; "" where it is not known which it is.
 func (d *Devices) RDMANode(name string) string { return d.verbs[name].path }
 
-// NodeVisible reports whether an RDMA device's node is there. It is Unknown where there is no
-// /dev.
+// NodeVisible reports whether that node is there; Unknown without a /dev.
 func (d *Devices) NodeVisible(name string) tristate.State {
 	if v, ok := d.verbs[name]; ok || d.NoDev {
 		return v.here
@@ -107,9 +103,9 @@ func (d *Devices) Registered(name string) int {
 }
 
 // Foreign are the RDMA devices of a PCI function that belong to other network namespaces, in
-// the order of their nodes: those that /sys/class/infiniband_verbs lists and
-// /sys/class/infiniband does not. The kernel hides them from /sys/class/infiniband, and from
-// the directory of the function (ib_class.ns_type, drivers/infiniband/core/device.c).
+// the order of their nodes. The kernel hides them from /sys/class/infiniband, and from the
+// directory of the function, but not from /sys/class/infiniband_verbs (ib_class.ns_type,
+// drivers/infiniband/core/device.c).
 func (d *Devices) Foreign(of pci.Address) []string {
 	var names []string
 	for name, v := range d.verbs {
@@ -127,8 +123,7 @@ func (d *Devices) VerbsFile(name string) string {
 	return verbs.Class + "/uverbs" + strconv.Itoa(d.verbs[name].number) + "/ibdev"
 }
 
-// ReadDevices finds out which devices of a machine this process can use. functions has its GPUs,
-// and devices the RDMA devices of this network namespace.
+// ReadDevices finds out which devices of a machine this process can use.
 func ReadDevices(fs *host.FS, functions *pci.Inventory, devices *rdma.Inventory) Devices {
 	// Where the RDMA devices cannot be listed, their reader has named this problem.
 	s := deviceScanner{fs: fs, Devices: Devices{
@@ -174,13 +169,17 @@ func (s *deviceScanner) exists(node string) tristate.State {
 
 // gpu finds the node of a GPU.
 func (s *deviceScanner) gpu(of *family.GPU, address pci.Address) GPU {
+	none := tristate.False
+	if s.NoDev {
+		none = tristate.Unknown
+	}
 	if of.Information == "" {
-		return s.renderNode(address)
+		return s.renderNode(address, none)
 	}
 	information, err := ReadInformation(s.fs, of, address)
 	switch {
 	case host.Absent(err): // the driver does not have this GPU, or the container does not
-		return GPU{Visible: s.none()}
+		return GPU{Visible: none}
 	case err != nil:
 		s.problem(err)
 		return GPU{}
@@ -194,16 +193,8 @@ func (s *deviceScanner) gpu(of *family.GPU, address pci.Address) GPU {
 
 var errNoMinor = errors.New("no line \"Device Minor\" with a number")
 
-// none says that a GPU has no node.
-func (s *deviceScanner) none() tristate.State {
-	if s.NoDev {
-		return tristate.Unknown
-	}
-	return tristate.False
-}
-
 // renderNode finds the node that sysfs names below the GPU's drm directory.
-func (s *deviceScanner) renderNode(address pci.Address) GPU {
+func (s *deviceScanner) renderNode(address pci.Address, none tristate.State) GPU {
 	names, err := s.fs.Names(strings.TrimPrefix(address.File("drm"), "/"))
 	if err != nil && !host.Absent(err) {
 		s.problem(err)
@@ -214,7 +205,7 @@ func (s *deviceScanner) renderNode(address pci.Address) GPU {
 			return GPU{Node: "/" + drmNodes + name, Visible: s.exists(drmNodes + name)}
 		}
 	}
-	return GPU{Visible: s.none()}
+	return GPU{Visible: none}
 }
 
 // verbsNodes finds the device nodes of RDMA devices.

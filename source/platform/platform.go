@@ -17,15 +17,14 @@ import (
 type State struct {
 	CPU CPU
 	DMI DMI
-	// BIOS is the version of the firmware, from bios_version in DMIDir, read where GPUs are there
-	// that RCCL pairs by it (family.GPU.HyperVPairs); "" where it cannot be read.
+	// BIOS is bios_version in DMIDir, read where GPUs are there that RCCL pairs by it
+	// (family.GPU.HyperVPairs); "" where it cannot be read.
 	BIOS string
 	// Virtual: this system runs under a hypervisor. VirtualBy names the evidence.
 	Virtual   tristate.State
 	VirtualBy string
 	IOMMU     IOMMU
-	// Kernel is the release of the running kernel, "6.8.0-45-generic", read for publishing
-	// and for check; "" where it is not known.
+	// Kernel is what ReadRelease returns, read for publishing and for check.
 	Kernel string
 	// Models are the names that GPU drivers give their GPUs (Information.Model), read where
 	// this may be a virtual machine: a virtual GPU has the PCI ids of a whole one.
@@ -33,14 +32,10 @@ type State struct {
 
 	// The rest decides nothing and is read on request (source.What.Advice).
 
-	// NUMABalancing is from NUMABalancingFile, "" where it is not readable.
-	NUMABalancing string
-	// CommandLine are the words of CommandLineFile about the IOMMU.
-	CommandLine []string
-	// Tegra is the model in the device tree of a Tegra, "" for other machines.
-	Tegra string
-	// DefaultRoutes are the node's own, from the files of RoutesFile.
-	DefaultRoutes []DefaultRoute
+	NUMABalancing string         // from NUMABalancingFile, "" where it is not readable
+	CommandLine   []string       // the words of CommandLineFile about the IOMMU
+	Tegra         string         // the model in the device tree, "" for other machines
+	DefaultRoutes []DefaultRoute // of the node
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -93,8 +88,11 @@ func (st *State) iommu(fs *host.FS, functions *pci.Inventory, list bool) {
 	found := false
 	for i := range functions.Functions {
 		f := &functions.Functions[i]
-		found = found || f.GPU != nil || f.NIC != nil
-		if (f.GPU != nil || f.NIC != nil) && f.IOMMUGroup >= 0 {
+		if f.GPU == nil && f.NIC == nil {
+			continue
+		}
+		found = true
+		if f.IOMMUGroup >= 0 {
 			groups = append(groups, f.IOMMUGroup)
 		}
 	}

@@ -17,8 +17,8 @@ const (
 	UIDMapFile = "/proc/self/uid_map"
 )
 
-// Process is what the kernel allows a process: how much memory it may lock, and its
-// capabilities. A container's processes start with those of the container.
+// Process is what the kernel allows a process. A container's processes start with what the
+// container has.
 type Process struct {
 	// Locked is how much memory it may lock, from LimitsFile; nil where it is not known.
 	Locked *Limit
