@@ -208,7 +208,7 @@ func peerLines(dep []byte) []byte {
 func iommuWords(cmdline []byte) []byte {
 	var kept [][]byte
 	for word := range bytes.FieldsSeq(cmdline) {
-		if key, _, _ := bytes.Cut(word, []byte("=")); !bytes.Contains(key, []byte("iommu")) {
+		if !platform.AboutIOMMU(string(word)) {
 			word = []byte("...")
 		}
 		kept = append(kept, word)

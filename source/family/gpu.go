@@ -14,13 +14,11 @@ type GPU struct {
 	// functions.
 	Vendor  uint16
 	Classes []uint16
-	// Supported are the device ids, and SupportedClasses base class and subclass, of
-	// those that can do GPUDirect RDMA. Without either, all others can.
+	// Supported are the device ids, and SupportedClasses base class and subclass, of those
+	// that can do GPUDirect RDMA; others are displays and no GPUs: a server's BMC, or what
+	// shows the desktop. Without either, all can.
 	Supported        DeviceIDs
 	SupportedClasses []uint16
-	// DisplayElse: all other functions are displays and no GPUs: a server's BMC, or what
-	// shows the desktop.
-	DisplayElse bool
 	// UnsupportedNames are parts of the product names, in any case, and Unsupported
 	// the device ids, of those that cannot.
 	UnsupportedNames []string
@@ -101,7 +99,10 @@ func (g *GPU) Virtual(name string) bool {
 }
 
 // Of reports whether a function is one of the family's GPUs, eligible or not.
-func (g *GPU) Of(id IDs) bool { return g.shows(id) && (!g.DisplayElse || g.supports(id)) }
+func (g *GPU) Of(id IDs) bool {
+	all := g.Supported == nil && g.SupportedClasses == nil
+	return g.shows(id) && (all || g.Supported.Has(id.Device) || slices.Contains(g.SupportedClasses, id.subclass()))
+}
 
 // Display reports whether a function is of the vendor, and like a GPU, but only a display.
 func (g *GPU) Display(id IDs) bool { return g.shows(id) && !g.Of(id) }
@@ -110,16 +111,12 @@ func (g *GPU) shows(id IDs) bool {
 	return id.Vendor == g.Vendor && slices.Contains(g.Classes, id.subclass())
 }
 
-func (g *GPU) supports(id IDs) bool {
-	return g.Supported == nil && g.SupportedClasses == nil || g.Supported.Has(id.Device) || slices.Contains(g.SupportedClasses, id.subclass())
-}
-
 // Eligible reports whether a function is one of the family's GPUs that can do GPUDirect
 // RDMA, judged by its ids and the name of the product. A product without a known name
 // is judged by its ids.
 func (g *GPU) Eligible(id IDs, name string) bool {
 	unsupported := func(part string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(part)) }
-	return g.Of(id) && g.supports(id) && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
+	return g.Of(id) && !g.Unsupported.Has(id.Device) && !slices.ContainsFunc(g.UnsupportedNames, unsupported)
 }
 
 // SwitchOf reports whether a function switches the links between GPUs of the family.

@@ -77,7 +77,6 @@ var amd = GPU{
 		0x6860, 0x6864, 0x686c, 0x66a0, 0x66a1, 0x7388, 0x738c, 0x738e, 0x7390, 0x7408, 0x740c, 0x740f, 0x7410,
 	},
 	SupportedClasses: []uint16{0x1200},
-	DisplayElse:      true,
 	Driver:           "amdgpu",
 	Passthrough:      []string{"gim"},
 	VersionFile:      "sys/module/amdgpu/version",

@@ -14,16 +14,10 @@ const (
 	ReleaseFile       = "/proc/sys/kernel/osrelease"
 )
 
-// ReadCommandLine reads the words about the IOMMU of the command line that the kernel was booted
-// with, from CommandLineFile, and no others.
-func ReadCommandLine(fs *host.FS) (words []string, err error) {
-	text, err := fs.Line(CommandLineFile[1:])
-	for word := range strings.FieldsSeq(text) {
-		if key, _, _ := strings.Cut(word, "="); strings.Contains(key, "iommu") {
-			words = append(words, word)
-		}
-	}
-	return words, err
+// AboutIOMMU reports whether a word of the kernel's command line is about the IOMMU.
+func AboutIOMMU(word string) bool {
+	key, _, _ := strings.Cut(word, "=")
+	return strings.Contains(key, "iommu")
 }
 
 // ReadRelease reads the release of the running kernel from ReleaseFile, "6.8.0-45-generic"; ""

@@ -6,6 +6,7 @@ package platform
 
 import (
 	"slices"
+	"strings"
 
 	"gdr-features/host"
 	"gdr-features/source"
@@ -45,6 +46,11 @@ type State struct {
 func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) State {
 	st := State{DMI: names}
 	var err error
+	line := func(file string) string {
+		text, err := fs.Line(file[1:])
+		st.problem(err)
+		return text
+	}
 	st.iommu(fs, functions, what.Everything)
 	st.CPU, err = ReadCPU(fs)
 	st.problem(err)
@@ -53,18 +59,19 @@ func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) St
 		st.models(fs, functions)
 	}
 	if slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && len(f.GPU.HyperVPairs) > 0 }) {
-		st.BIOS, err = fs.Line(DMIDir[1:] + "/bios_version")
-		st.problem(err)
+		st.BIOS = line(DMIDir + "/bios_version")
 	}
 	if what.Publish || what.Advice {
 		st.Kernel, err = ReadRelease(fs)
 		st.problem(err)
 	}
 	if what.Advice {
-		st.NUMABalancing, err = fs.Line(NUMABalancingFile[1:])
-		st.problem(err)
-		st.CommandLine, err = ReadCommandLine(fs)
-		st.problem(err)
+		st.NUMABalancing = line(NUMABalancingFile)
+		for word := range strings.FieldsSeq(line(CommandLineFile)) {
+			if AboutIOMMU(word) {
+				st.CommandLine = append(st.CommandLine, word)
+			}
+		}
 		st.Tegra, err = ReadTegra(fs)
 		st.problem(err)
 		routes, problems := ReadDefaultRoutes(fs)
