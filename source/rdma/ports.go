@@ -21,32 +21,27 @@ type answer struct {
 	problems []error
 }
 
-// target is what a reader needs of a device. It is left behind with the device when that
-// does not answer, so it shares nothing.
-type target struct {
-	dir string
-	net string // the directory of its network devices, "" where they do not matter
-}
-
-// readPorts reads the ports of every device that may be touched. When ctx ends,
-// those that have not answered stay unread.
-func (inv *Inventory) readPorts(ctx context.Context, what source.What, read func(target) answer) {
+// readPorts reads the ports of every device that may be touched. When ctx ends, those that
+// have not answered stay unread. A reader is left behind with a device that does not answer, so
+// it shares nothing with it.
+func (s *Scanner) readPorts(ctx context.Context, fs *host.FS, inv *Inventory, what source.What) {
 	var devices []*Device
-	var targets []target
+	var read []func() answer
 	for i := range inv.Devices {
 		d := &inv.Devices[i]
 		if d.NVLinkManagement || d.PCI == nil && !what.Publish && !what.Advice {
 			continue
 		}
-		of := target{dir: d.dir}
+		dir, net := d.dir, ""
 		if d.netDevMTU {
-			of.net = functionDir(*d.PCI) + "/net/"
+			net = functionDir(*d.PCI) + "/net/"
 		}
-		devices, targets = append(devices, d), append(targets, of)
+		devices = append(devices, d)
+		read = append(read, func() answer { return s.ports(fs, dir, net, what) })
 	}
 	answers := make([]atomic.Pointer[answer], len(devices)) // nil until a device has answered
 	deadline.InTurn(ctx, len(devices), func(i int) {
-		a := read(targets[i])
+		a := read[i]()
 		answers[i].Store(&a)
 	})
 	for i, d := range devices {
@@ -70,12 +65,12 @@ func (inv *Inventory) readPorts(ctx context.Context, what source.What, read func
 var errStuck = errors.New("no answer from the device since an earlier reading")
 
 // ports reads the ports of one device, unless an earlier Scan still does.
-func (s *Scanner) ports(fs *host.FS, of target, what source.What) answer {
-	if _, busy := s.stuck.LoadOrStore(of.dir, true); busy {
-		return answer{err: fmt.Errorf("/%s/ports: %w", of.dir, errStuck)}
+func (s *Scanner) ports(fs *host.FS, dir, net string, what source.What) answer {
+	if _, busy := s.stuck.LoadOrStore(dir, true); busy {
+		return answer{err: fmt.Errorf("/%s/ports: %w", dir, errStuck)}
 	}
-	defer s.stuck.Delete(of.dir)
-	return portsOf(fs, of, what)
+	defer s.stuck.Delete(dir)
+	return portsOf(fs, dir+"/ports", net, what)
 }
 
 // Moved reports whether the state of some port has changed since inv was scanned. It
@@ -106,10 +101,9 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 	return false
 }
 
-// portsOf reads the ports of one device. It runs beside the others and shares
-// nothing with them.
-func portsOf(fs *host.FS, of target, what source.What) (a answer) {
-	dir := of.dir + "/ports"
+// portsOf reads the ports in a directory. net is that of the device's network devices, "" where
+// they do not matter.
+func portsOf(fs *host.FS, dir, net string, what source.What) (a answer) {
 	ports := fs.In(dir)
 	defer ports.Close()
 	names, err := ports.Names(".")
@@ -143,7 +137,7 @@ func portsOf(fs *host.FS, of target, what source.What) (a answer) {
 		p.RateGbps, err = attribute(ports, dir, base+RateFile, parseRate)
 		problem(err)
 		if what.Publish && p.State == "ACTIVE" && p.LinkLayer == "Ethernet" {
-			p.RoCE, err = readRoCE(fs, dir+"/"+base, of.net)
+			p.RoCE, err = readRoCE(fs, dir+"/"+base, net)
 			problem(err)
 		}
 		a.ports = append(a.ports, p)

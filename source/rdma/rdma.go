@@ -166,7 +166,7 @@ func (s *Scanner) Scan(ctx context.Context, fs *host.FS, functions *pci.Inventor
 	for i := range inv.Devices { // those of physical functions before those of their virtual ones
 		inv.describe(fs, functions, &inv.Devices[i], what)
 	}
-	inv.readPorts(ctx, what, func(of target) answer { return s.ports(fs, of, what) })
+	s.readPorts(ctx, fs, &inv, what)
 	inv.namespaceMode(fs, functions)
 	return inv
 }

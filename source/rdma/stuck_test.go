@@ -17,15 +17,15 @@ func TestStuck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := s.ports(fs, target{dir: "dev"}, source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
+	if a := s.ports(fs, "dev", "", source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
 		t.Errorf("before: %v", a.err)
 	}
 	s.stuck.Store("dev", true)
-	if a := s.ports(fs, target{dir: "dev"}, source.What{}); !errors.Is(a.err, errStuck) {
+	if a := s.ports(fs, "dev", "", source.What{}); !errors.Is(a.err, errStuck) {
 		t.Errorf("stuck: %v", a.err)
 	}
 	s.stuck.Delete("dev")
-	if a := s.ports(fs, target{dir: "dev"}, source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
+	if a := s.ports(fs, "dev", "", source.What{}); a.err == nil || errors.Is(a.err, errStuck) {
 		t.Errorf("afterwards: %v", a.err)
 	}
 }
