@@ -217,8 +217,8 @@ func compareRequests(t *testing.T, n *family.NIC) {
 			fmt.Fprintln(&sent, hex.EncodeToString(unsafe.Slice((*byte)(unsafe.Pointer(&r.context)), 4*len(n.Uverbs.Context))))
 		}
 	}}
-	if _, err := ask(f, []family.Uverbs{n.Uverbs}, nil); err != nil {
-		t.Fatal(err)
+	if got := ask(f, []family.Uverbs{n.Uverbs}, nil); got.Err != nil {
+		t.Fatal(got.Err)
 	}
 	headers := "#include <rdma/" + c.header + ">\n#define DRIVER " + c.driver + "\n"
 	if c.request != "" {

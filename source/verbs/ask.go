@@ -27,8 +27,7 @@ var (
 )
 
 // asker asks these questions, each through an ioctl of its own, and then for the active MTU
-// of ports. What they make
-// lasts until the device is closed.
+// of ports. What they make lasts until the device is closed.
 //
 //   - Which driver is it? A request with another driver's number is refused with
 //     EINVAL before the kernel looks for the method; of the right driver, a method
@@ -62,27 +61,21 @@ func drivers(t family.Table) []family.Uverbs {
 	return append(all, family.Uverbs{Driver: driverRXE})
 }
 
-// said is what a device says.
-type said struct {
-	dmabuf tristate.State
-	mtus   map[int]int // as Answer.MTUs
-}
-
 // ask finds out whether a device of one of some drivers registers DMA-BUF, and the active
 // MTU of its ports. The first is true or false only where the kernel's code leaves no doubt.
-func ask(k kernel, drivers []family.Uverbs, ports []Port) (s said, err error) {
+func ask(k kernel, drivers []family.Uverbs, ports []Port) (answer Answer) {
 	a := &asker{kernel: k, drivers: drivers}
 	var pin runtime.Pinner // requests hold addresses of their own parts
 	pin.Pin(a)
 	defer pin.Unpin()
 	if err := a.findDriver(); err != nil {
-		return said{}, err
+		return Answer{Err: err}
 	}
-	s.dmabuf, err = a.dmabuf()
+	answer.DMABuf, answer.Err = a.dmabuf()
 	if len(ports) > 0 && (a.inContext || a.context() == 0) {
-		s.mtus = a.mtus(ports)
+		answer.MTUs = a.mtus(ports)
 	}
-	return s, err
+	return answer
 }
 
 // mtus asks for the active MTU of ports. One that does not tell is left out, as on kernels

@@ -208,8 +208,8 @@ func TestMTU(t *testing.T) {
 	} {
 		f := tc.fake
 		f.driver = mlx5.Driver
-		got, _ := ask(&f, drivers(family.Known()), ports)
-		if diff := cmp.Diff(tc.want, got.mtus); diff != "" {
+		got := ask(&f, drivers(family.Known()), ports)
+		if diff := cmp.Diff(tc.want, got.MTUs); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -273,9 +273,8 @@ func TestAsk(t *testing.T) {
 			if f.driver == 0 {
 				f.driver = mlx5.Driver
 			}
-			said, err := ask(&f, drivers(family.Known()), nil)
-			if got := said.dmabuf; got != tc.want || !errors.Is(err, tc.err) {
-				t.Errorf("%v, %v; want %v, %v", got, err, tc.want, tc.err)
+			if got := ask(&f, drivers(family.Known()), nil); got.DMABuf != tc.want || !errors.Is(got.Err, tc.err) {
+				t.Errorf("%v, %v; want %v, %v", got.DMABuf, got.Err, tc.want, tc.err)
 			}
 		})
 	}
@@ -289,8 +288,8 @@ func TestAskFamilies(t *testing.T) {
 			unix.EBADF: tristate.True, unix.EOPNOTSUPP: tristate.False, unix.EINVAL: tristate.Unknown, unix.ENOMEM: tristate.Unknown,
 		} {
 			f := fake{driver: n.Uverbs.Driver, register: errno, mtu: map[int]byte{1: 5}}
-			if got, err := ask(&f, drivers(family.Every()), []Port{{Number: 1}}); got.dmabuf != want || got.mtus[1] != 4096 {
-				t.Errorf("%s, %v: %v (%v), want %v", n.Name, errno, got, err, want)
+			if got := ask(&f, drivers(family.Every()), []Port{{Number: 1}}); got.DMABuf != want || got.MTUs[1] != 4096 {
+				t.Errorf("%s, %v: %v, want %v", n.Name, errno, got, want)
 			}
 		}
 	}
@@ -335,8 +334,8 @@ func FuzzAsk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, errs []byte, fill byte) {
 		s := &scripted{errs: errs, fill: fill}
 		asked := drivers(family.Known())
-		got, err := ask(s, asked, nil)
-		state := got.dmabuf
+		got := ask(s, asked, nil)
+		state, err := got.DMABuf, got.Err
 		if s.calls > len(asked)+4 {
 			t.Errorf("%d calls", s.calls)
 		}

@@ -52,9 +52,9 @@ type Port struct {
 	Seen string
 }
 
-// Prober asks devices, each once for every load of its driver, and again when what is
-// seen of its ports changes; one that gave no answer is asked again. The zero value is ready. Its methods may not be called
-// at the same time.
+// Prober asks devices, each once for every load of its driver, and again when what is seen of
+// its ports changes; one that gave no answer is asked again. The zero value is ready. Its methods
+// may not be called at the same time.
 type Prober struct {
 	// Dir is where the device nodes are. Empty is /dev/infiniband, and goes with
 	// the files of the running machine alone: those of another one must not lead
@@ -142,26 +142,26 @@ func (p *Prober) ask(fs *host.FS, m *memory, q Question) {
 	p.mu.Lock()
 	m.asking = true
 	p.mu.Unlock()
-	s, err := p.say(m.node, q.Ports)
-	answer := Answer{Device: q.Device, DMABuf: s.dmabuf, MTUs: s.mtus, Err: err}
-	final := err == nil || errors.Is(err, errRefused) || errors.Is(err, errDriver)
+	answer := p.answer(m.node, q.Ports)
 	if !m.node.unchanged(fs, q.Device) {
-		answer, final = Answer{Device: q.Device, Err: errReload}, false
+		answer = Answer{Err: errReload}
 	}
+	answer.Device = q.Device
+	final := answer.Err == nil || errors.Is(answer.Err, errRefused) || errors.Is(answer.Err, errDriver)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.answer, m.final, m.asking = answer, final, false
 }
 
-// say opens a device and asks it.
-func (p *Prober) say(n node, ports []Port) (said, error) {
+// answer opens a device and asks it.
+func (p *Prober) answer(n node, ports []Port) Answer {
 	connect := p.connect
 	if connect == nil {
 		connect = dial
 	}
 	k, hangUp, err := connect(cmp.Or(p.Dir, Nodes), n)
 	if err != nil {
-		return said{}, err
+		return Answer{Err: err}
 	}
 	defer hangUp()
 	return ask(k, drivers(p.Families.OrDefault()), ports)
