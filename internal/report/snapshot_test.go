@@ -21,6 +21,7 @@ import (
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/snapshot"
 	"gdr-features/source/family"
+	"gdr-features/source/kmod"
 	"gdr-features/test/testsize"
 )
 
@@ -136,8 +137,8 @@ func FuzzSnapshotOfFile(f *testing.F) {
 	for _, table := range []string{
 		"ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\t[ib_uverbs]\n",
 		"00000000 T a\n00000000 r __ksymtab_ib_register_peer_memory_client\t[ib_core]\n00000000 t ib_register_peer_memory_client.cold\t[x]",
-		"00000000 T a\n00000000 t ib_umem_dmabuf_get\n" + strings.Repeat("y", 4097),
-		"00000000 T a\n" + strings.Repeat("y", 4097) + "\n00000000 t ib_umem_dmabuf_get\n",
+		"00000000 T a\n00000000 t ib_umem_dmabuf_get\n" + strings.Repeat("y", kmod.MaxLine+1),
+		"00000000 T a\n" + strings.Repeat("y", kmod.MaxLine+1) + "\n00000000 t ib_umem_dmabuf_get\n",
 		"garbage\nib_umem_dmabuf_get",
 	} {
 		f.Add(symbols, table)

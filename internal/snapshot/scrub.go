@@ -164,7 +164,6 @@ func informationLines(text []byte) []byte {
 // looks for, and the first one, which shows that it is a table. Addresses that are
 // not zero become all ones. ended reports whether the table ends where the data does.
 func symbolLines(table []byte, ended bool) []byte {
-	const longest = 4 << 10 // of a line that kmod reads; it gives up at a longer one
 	names := kmod.SymbolNames(family.Every())
 	first := regexp.MustCompile(`^[0-9A-Fa-f]{8,16} `)
 	decides := regexp.MustCompile(`( [tT] | __ksymtab_)(` + strings.Join(names, "|") + `)([.\s]|$)`)
@@ -175,8 +174,8 @@ func symbolLines(table []byte, ended bool) []byte {
 	seen := map[string]bool{}
 	for line := range bytes.Lines(table) {
 		text, newline := bytes.CutSuffix(line, []byte("\n"))
-		if len(text) > longest {
-			return append(kept, bytes.Repeat([]byte("x"), longest+1)...)
+		if len(text) > kmod.MaxLine { // kmod gives up here
+			return append(kept, bytes.Repeat([]byte("x"), kmod.MaxLine+1)...)
 		}
 		if len(seen) > 0 && (!decides.Match(line) || !newline && !ended) {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
+	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology/nccl"
 )
@@ -56,7 +57,7 @@ func TestScrubTooLarge(t *testing.T) {
 }
 
 func TestSymbolLines(t *testing.T) {
-	long := strings.Repeat("y", 4097)
+	long := strings.Repeat("y", kmod.MaxLine+1)
 	for _, tt := range []struct {
 		name, table, want string
 		ended             bool
@@ -76,9 +77,9 @@ func TestSymbolLines(t *testing.T) {
 		{"addresses", "ffffffff81000000 T _text\nc0de1234 t ib_umem_dmabuf_get\n", "ffffffffffffffff T _text\nffffffff t ib_umem_dmabuf_get\n", true},
 		{"a last line without newline", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n00000000 t ib_umem_dmabuf_get", true},
 		{"a line that was not read to its end", "00000000 A first\n00000000 t ib_umem_dmabuf_get", "00000000 A first\n", false},
-		{"an endless line", "00000000 A first\n" + long, "00000000 A first\n" + strings.Repeat("x", 4097), false},
-		{"a long first line", "00000000 A " + long + "\n", strings.Repeat("x", 4097), true},
-		{"a long line", "00000000 A first\n" + long + "\n00000000 t ib_umem_dmabuf_get\n", "00000000 A first\n" + strings.Repeat("x", 4097), true},
+		{"an endless line", "00000000 A first\n" + long, "00000000 A first\n" + strings.Repeat("x", kmod.MaxLine+1), false},
+		{"a long first line", "00000000 A " + long + "\n", strings.Repeat("x", kmod.MaxLine+1), true},
+		{"a long line", "00000000 A first\n" + long + "\n00000000 t ib_umem_dmabuf_get\n", "00000000 A first\n" + strings.Repeat("x", kmod.MaxLine+1), true},
 		{
 			"the same symbol again", strings.Repeat("00000000 t ib_umem_dmabuf_get\n", 1e4) + "00000000 t ib_umem_dmabuf_get\t[m]\n",
 			"00000000 t ib_umem_dmabuf_get\n00000000 t ib_umem_dmabuf_get\t[m]\n", true,

@@ -84,7 +84,7 @@ func naive(text []byte) (Symbols, error) {
 	}
 	found := Symbols{}
 	for line := range strings.SplitSeq(string(text), "\n") {
-		if len(line) > maxLine && len(found) < len(all) {
+		if len(line) > MaxLine && len(found) < len(all) {
 			return found, errNoTable
 		}
 		for name, form := range symbolForms {

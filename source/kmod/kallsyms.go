@@ -67,16 +67,16 @@ func (s *scanner) symbols(names []string) Symbols {
 	return found
 }
 
-// maxLine is the longest line of a symbol table, without its newline; a symbol of
-// Linux has up to 511 bytes.
-const maxLine = 4 << 10
+// MaxLine is the longest line of a symbol table that is read, without its newline; a symbol
+// of Linux has up to 511 bytes.
+const MaxLine = 64<<10 - 1
 
 // searchSymbols reads a table of lines "address type name[\t[module]]" up to the last
 // of some symbols. A symbol is known to be missing only when the table was read to
 // its end; what was found before an error stays found.
 func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 	found := make(Symbols, len(names))
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, MaxLine+1)
 	for kept, total, end := 0, 0, false; !end; {
 		n, err := table.Read(buf[kept:])
 		end = errors.Is(err, io.EOF)
@@ -85,10 +85,9 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 			return found, errNoTable
 		}
 		total += n
-		valid := beforeLongLine(text)
-		lines := valid
+		lines := text
 		if !end {
-			lines = valid[:bytes.LastIndexByte(valid, '\n')+1]
+			lines = text[:bytes.LastIndexByte(text, '\n')+1]
 		}
 		for _, name := range names {
 			if found[name].Found != tristate.True {
@@ -100,7 +99,7 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 		switch {
 		case len(found) == len(names):
 			return found, nil
-		case len(valid) < len(text):
+		case len(lines) == 0 && len(text) == len(buf):
 			return found, errNoTable
 		case end && total == 0:
 			return found, host.ErrEmpty
@@ -119,18 +118,6 @@ func searchSymbols(table io.Reader, names []string) (Symbols, error) {
 		}
 	}
 	return found, nil
-}
-
-// beforeLongLine returns the text before the first line that is longer than maxLine.
-func beforeLongLine(text []byte) []byte {
-	for start := 0; len(text)-start > maxLine; {
-		last := bytes.LastIndexByte(text[start:start+maxLine+1], '\n')
-		if last < 0 {
-			return text[:start]
-		}
-		start += last + 1
-	}
-	return text
 }
 
 // find looks for a symbol in lines of the table and returns the module that it belongs

@@ -283,16 +283,11 @@ func TestSearchSymbolsBound(t *testing.T) {
 }
 
 // A line may be unfinished at the end of a read, but no line of a symbol table
-// is longer than 4 KiB.
+// is longer than 64 KiB.
 func TestSearchSymbolsLongLines(t *testing.T) {
 	const first, last = "0000000000000000 t first\n", "\n0000000000000000 t ib_umem_dmabuf_get\n"
-	for unfinished, wantErr := range map[int]error{4095: nil, 4096: nil, 4097: errNoTable} {
-		reads := []string{first + strings.Repeat("x", unfinished), last, ""}
-		got, err := search(func(buf []byte) (int, error) {
-			n := copy(buf, reads[0])
-			reads = reads[1:]
-			return n, nil
-		})
+	for unfinished, wantErr := range map[int]error{MaxLine - 1: nil, MaxLine: nil, MaxLine + 1: errNoTable} {
+		got, err := search(inChunks(first+strings.Repeat("x", unfinished)+last, 4096))
 		want := finds{}
 		if wantErr == nil {
 			want[umem] = ""
