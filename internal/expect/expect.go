@@ -76,7 +76,7 @@ type Group struct {
 	Model []Pattern
 	Count Range
 	// FullLink: the PCI Express link of each card runs with as many lanes as both
-	// ends have and, for NICs, as fast as both ends can; see pci.LinkEnds.Full.
+	// ends have and, for NICs, as fast as both ends can; see pci.FullLink.
 	FullLink bool
 
 	// What follows is for NICs only.

@@ -96,7 +96,7 @@ func (f *facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	t := f.tally()
 	for _, fn := range members {
 		card, port := f.PCI.Slot(fn)
-		state, lacks := pci.EndsOf(card, port).Full(fn.NIC != nil)
+		state, lacks := pci.FullLink(card, port, fn.NIC != nil)
 		words := []string{fn.Address.String()}
 		for i, l := range lacks {
 			if i > 0 {

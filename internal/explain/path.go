@@ -174,17 +174,17 @@ func markNarrowest(hops []Hop) {
 }
 
 // rate is what the link of a hop carries in Gbit/s; 0 for unknown. It only compares
-// hops: pci.LinkEnds.Full judges a link. An idle GPU lowers the speed of its link,
+// hops: pci.FullLink judges a link. An idle GPU lowers the speed of its link,
 // so for that link the most that both ends can do counts.
 func rate(hops []Hop, i int) float64 {
 	l := hops[i].Function.Link
 	speed := l.Speed
 	if i == 0 || i == 1 && ends(hops[1]) {
-		both := pci.LinkEnds{Lower: l}
-		if o := hops[1-i]; (i == 1 || ends(o)) && o.Function != nil {
-			both.Upper = o.Function.Link
+		var other *pci.Function
+		if o := hops[1-i]; i == 1 || ends(o) {
+			other = o.Function
 		}
-		speed, _ = both.Most()
+		speed, _ = pci.MostOf(hops[i].Function, other)
 	}
 	const codedIn8b10b = 8.0 // below 8 GT/s eight bits take ten
 	if speed < codedIn8b10b {

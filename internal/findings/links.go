@@ -44,11 +44,7 @@ func (f *judged) links() []cardLink {
 		if fn.PhysFn != nil || slices.ContainsFunc(all, func(l cardLink) bool { return l.card == card }) {
 			continue
 		}
-		ends := pci.LinkEnds{Lower: card.Link}
-		if port != nil {
-			ends.Upper = port.Link
-		}
-		if full, lacks := ends.Full(fn.NIC != nil); full != tristate.Unknown || len(lacks) > 0 {
+		if full, lacks := pci.FullLink(card, port, fn.NIC != nil); full != tristate.Unknown || len(lacks) > 0 {
 			all = append(all, cardLink{card, fn, lacks})
 		}
 	}
@@ -144,7 +140,7 @@ func (f *judged) lacking(lower *pci.Function) *bridgeLink {
 	}
 	speed := !f.onlyGPUs(lower)
 	for _, ends := range [...][2]*pci.Function{{lower, upper}, {upper, lower}} {
-		if full, lacks := (pci.LinkEnds{Lower: ends[0].Link, Upper: ends[1].Link}).Full(speed); full == tristate.False {
+		if full, lacks := pci.FullLink(ends[0], ends[1], speed); full == tristate.False {
 			return &bridgeLink{upper: upper, lower: lower, less: ends[0], lacks: lacks}
 		}
 	}

@@ -31,28 +31,19 @@ func (inv *Inventory) Port(f *Function) *Function {
 	return inv.Find(f.Bridges[len(f.Bridges)-1])
 }
 
-// LinkEnds is a link as the functions at its two ends show it; nil for one that
-// shows nothing.
-type LinkEnds struct{ Lower, Upper *Link }
-
-// EndsOf is the link between two functions, of which the upper may be nil.
-func EndsOf(lower, upper *Function) LinkEnds {
-	ends := LinkEnds{Lower: lower.Link}
-	if upper != nil {
-		ends.Upper = upper.Link
+// link is what a function shows of its link; the zero value for nothing, and for no function.
+func (f *Function) link() Link {
+	if f == nil || f.Link == nil {
+		return Link{}
 	}
-	return ends
+	return *f.Link
 }
 
-// Most is the most that a link can do, in GT/s and lanes: the lesser of its two
-// ends, or that of the one that is known; 0 for unknown.
-func (e LinkEnds) Most() (speed float64, width int) {
-	for _, end := range [...]*Link{e.Lower, e.Upper} {
-		if end != nil {
-			speed, width = least(speed, end.MaxSpeed), least(width, end.MaxWidth)
-		}
-	}
-	return speed, width
+// MostOf is the most that the link between two functions can do, in GT/s and lanes: the
+// lesser of its two ends, or that of the one that is known; 0 for unknown. upper may be nil.
+func MostOf(lower, upper *Function) (speed float64, width int) {
+	a, b := lower.link(), upper.link()
+	return least(a.MaxSpeed, b.MaxSpeed), least(a.MaxWidth, b.MaxWidth)
 }
 
 // least is the smaller of two limits, of which 0 is not known.
@@ -83,20 +74,14 @@ func (l LinkLack) String() string {
 // Value writes a number of the property as its file does.
 func (l LinkLack) Value(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) + l.unit }
 
-// Full judges the link of a GPU's or NIC's card, whose ends Slot gives: whether it
+// FullLink judges a link, as of a GPU's or NIC's card, whose ends Slot gives: whether it
 // runs with all the lanes and, where speed is to be judged, at the speed that both
 // ends can do, and what it lacks. Less than the lower end can do is a proven fault
 // only where the upper end is known to do more; where that is not known, full is
 // unknown and lacks still names it. An idle GPU slows its link down to save power,
 // so that its speed says nothing.
-func (e LinkEnds) Full(speed bool) (full tristate.State, lacks []LinkLack) {
-	if e.Lower == nil {
-		return tristate.Unknown, nil
-	}
-	own, upper := *e.Lower, Link{}
-	if e.Upper != nil {
-		upper = *e.Upper
-	}
+func FullLink(lower, port *Function, speed bool) (full tristate.State, lacks []LinkLack) {
+	own, upper := lower.link(), port.link()
 	judge := func(l LinkLack, upper float64) tristate.State {
 		l.Most = least(l.Own, upper)
 		if l.Now == 0 || l.Own == 0 {

@@ -8,44 +8,49 @@ import (
 	"gdr-features/tristate"
 )
 
-func TestLinkEnds(t *testing.T) {
+func TestFullLink(t *testing.T) {
 	link := func(speed, maxSpeed float64, width, maxWidth int) *pci.Link {
 		return &pci.Link{Speed: speed, MaxSpeed: maxSpeed, Width: width, MaxWidth: maxWidth}
 	}
 	gen5 := link(32, 32, 16, 16)
+	type ends struct{ Lower, Upper *pci.Link }
 	for _, tt := range []struct {
 		name     string
-		ends     pci.LinkEnds
+		ends     ends
 		nic, gpu tristate.State
 		lacks    string // of the NIC
 		speed    float64
 		width    int
 	}{
-		{"full", pci.LinkEnds{Lower: gen5, Upper: gen5}, tristate.True, tristate.True, "[]", 32, 16},
-		{"half the lanes", pci.LinkEnds{Lower: link(32, 32, 8, 16), Upper: gen5}, tristate.False, tristate.False, "[x8 of x16]", 32, 16},
-		{"half the speed", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: gen5}, tristate.False, tristate.True, "[16 of 32 GT/s]", 32, 16},
-		{"half of both", pci.LinkEnds{Lower: link(2.5, 32, 1, 16), Upper: gen5}, tristate.False, tristate.False, "[x1 of x16 2.5 of 32 GT/s]", 32, 16},
-		{"a slot of fewer lanes", pci.LinkEnds{Lower: link(32, 32, 8, 16), Upper: link(32, 32, 8, 8)}, tristate.True, tristate.True, "[]", 32, 8},
-		{"a slower slot", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: link(16, 16, 16, 16)}, tristate.True, tristate.True, "[]", 16, 16},
-		{"a slower slot that lost lanes", pci.LinkEnds{Lower: link(16, 32, 4, 16), Upper: link(16, 16, 4, 8)}, tristate.False, tristate.False, "[x4 of x8]", 16, 8},
-		{"a faster slot", pci.LinkEnds{Lower: link(16, 16, 8, 8), Upper: gen5}, tristate.True, tristate.True, "[]", 16, 8},
-		{"full, and nothing known of the slot", pci.LinkEnds{Lower: gen5}, tristate.True, tristate.True, "[]", 32, 16},
-		{"less lanes, and nothing known of the slot", pci.LinkEnds{Lower: link(32, 32, 8, 16)}, tristate.Unknown, tristate.Unknown, "[x8 of x16]", 32, 16},
-		{"less speed, and the slot's not known", pci.LinkEnds{Lower: link(16, 32, 16, 16), Upper: link(0, 0, 16, 16)}, tristate.Unknown, tristate.True, "[16 of 32 GT/s]", 32, 16},
-		{"less lanes, and the speed not known", pci.LinkEnds{Lower: link(0, 32, 8, 16), Upper: gen5}, tristate.False, tristate.False, "[x8 of x16]", 32, 16},
-		{"the state not known", pci.LinkEnds{Lower: link(0, 32, 0, 16), Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
-		{"the function's own most not known", pci.LinkEnds{Lower: link(16, 0, 8, 0), Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
-		{"only the slot known", pci.LinkEnds{Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
-		{"nothing known", pci.LinkEnds{}, tristate.Unknown, tristate.Unknown, "[]", 0, 0},
+		{"full", ends{Lower: gen5, Upper: gen5}, tristate.True, tristate.True, "[]", 32, 16},
+		{"half the lanes", ends{Lower: link(32, 32, 8, 16), Upper: gen5}, tristate.False, tristate.False, "[x8 of x16]", 32, 16},
+		{"half the speed", ends{Lower: link(16, 32, 16, 16), Upper: gen5}, tristate.False, tristate.True, "[16 of 32 GT/s]", 32, 16},
+		{"half of both", ends{Lower: link(2.5, 32, 1, 16), Upper: gen5}, tristate.False, tristate.False, "[x1 of x16 2.5 of 32 GT/s]", 32, 16},
+		{"a slot of fewer lanes", ends{Lower: link(32, 32, 8, 16), Upper: link(32, 32, 8, 8)}, tristate.True, tristate.True, "[]", 32, 8},
+		{"a slower slot", ends{Lower: link(16, 32, 16, 16), Upper: link(16, 16, 16, 16)}, tristate.True, tristate.True, "[]", 16, 16},
+		{"a slower slot that lost lanes", ends{Lower: link(16, 32, 4, 16), Upper: link(16, 16, 4, 8)}, tristate.False, tristate.False, "[x4 of x8]", 16, 8},
+		{"a faster slot", ends{Lower: link(16, 16, 8, 8), Upper: gen5}, tristate.True, tristate.True, "[]", 16, 8},
+		{"full, and nothing known of the slot", ends{Lower: gen5}, tristate.True, tristate.True, "[]", 32, 16},
+		{"less lanes, and nothing known of the slot", ends{Lower: link(32, 32, 8, 16)}, tristate.Unknown, tristate.Unknown, "[x8 of x16]", 32, 16},
+		{"less speed, and the slot's not known", ends{Lower: link(16, 32, 16, 16), Upper: link(0, 0, 16, 16)}, tristate.Unknown, tristate.True, "[16 of 32 GT/s]", 32, 16},
+		{"less lanes, and the speed not known", ends{Lower: link(0, 32, 8, 16), Upper: gen5}, tristate.False, tristate.False, "[x8 of x16]", 32, 16},
+		{"the state not known", ends{Lower: link(0, 32, 0, 16), Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
+		{"the function's own most not known", ends{Lower: link(16, 0, 8, 0), Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
+		{"only the slot known", ends{Upper: gen5}, tristate.Unknown, tristate.Unknown, "[]", 32, 16},
+		{"nothing known", ends{}, tristate.Unknown, tristate.Unknown, "[]", 0, 0},
 	} {
-		full, lacks := tt.ends.Full(true)
+		lower, upper := &pci.Function{Link: tt.ends.Lower}, &pci.Function{Link: tt.ends.Upper}
+		if tt.ends.Upper == nil {
+			upper = nil
+		}
+		full, lacks := pci.FullLink(lower, upper, true)
 		if full != tt.nic || fmt.Sprint(lacks) != tt.lacks {
 			t.Errorf("%s: NIC %v %v, want %v %s", tt.name, full, lacks, tt.nic, tt.lacks)
 		}
-		if full, _ := tt.ends.Full(false); full != tt.gpu {
+		if full, _ := pci.FullLink(lower, upper, false); full != tt.gpu {
 			t.Errorf("%s: GPU %v, want %v", tt.name, full, tt.gpu)
 		}
-		if speed, width := tt.ends.Most(); speed != tt.speed || width != tt.width {
+		if speed, width := pci.MostOf(lower, upper); speed != tt.speed || width != tt.width {
 			t.Errorf("%s: %v GT/s and x%d at the most, want %v and x%d", tt.name, speed, width, tt.speed, tt.width)
 		}
 	}

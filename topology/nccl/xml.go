@@ -125,7 +125,7 @@ func (x *tree) setAttrFromSys(e *Element) {
 				e.setIfUnset(ids[i], fmt.Sprintf("%#04x", id))
 			}
 		}
-		s, w := pci.EndsOf(f, x.PCI.Port(f)).Most()
+		s, w := pci.MostOf(f, x.PCI.Port(f))
 		if s > 0 {
 			speed = fmt.Sprintf("%.1f GT/s PCIe", s)
 		}
