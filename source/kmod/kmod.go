@@ -137,8 +137,8 @@ func newScanner(fs *host.FS, functions *pci.Inventory, table family.Table, what 
 
 // all returns the functions of a kind.
 func (s *scanner) all(kind func(*pci.Function) bool) (functions []*pci.Function) {
-	for i := range s.functions.Functions {
-		if f := &s.functions.Functions[i]; kind(f) {
+	for f := range s.functions.All() {
+		if kind(f) {
 			functions = append(functions, f)
 		}
 	}

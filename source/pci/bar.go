@@ -44,8 +44,7 @@ func (s *scanner) memory() {
 	if !s.what.Advice {
 		return
 	}
-	for i := range s.inv.Functions {
-		f := &s.inv.Functions[i]
+	for f := range s.inv.All() {
 		if f.GPU == nil || f.GPU.Integrated.Has(f.Device) || f.Coherent() {
 			continue
 		}

@@ -71,8 +71,7 @@ func (e *Exclusion) has(f *Function) bool {
 // Exclude marks the NICs that e names by address or ids, and their virtual functions. They are
 // not eligible then.
 func (inv *Inventory) Exclude(e Exclusion) {
-	for i := range inv.Functions {
-		f := &inv.Functions[i]
+	for f := range inv.All() {
 		if f.KnownNIC() == nil {
 			continue
 		}

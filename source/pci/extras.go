@@ -21,8 +21,7 @@ func (s *scanner) links() {
 			f.Link = ReadLink(s.fs, f.Address)
 		}
 	}
-	for i := range s.inv.Functions {
-		f := &s.inv.Functions[i]
+	for f := range s.inv.All() {
 		if f.GPU == nil && f.NIC == nil || f.PhysFn != nil {
 			continue
 		}

@@ -39,8 +39,7 @@ func (s *scanner) inheritNUMA() {
 		}
 		return n
 	}
-	for i := range s.inv.Functions {
-		f := &s.inv.Functions[i]
+	for f := range s.inv.All() {
 		f.NearNUMA, f.RootNUMA = f.NUMA, f.NUMA
 		network := s.what.Details && f.Class>>16 == 0x02 // other vendors' too
 		if !f.classified() && !network {

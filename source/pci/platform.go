@@ -24,8 +24,7 @@ var hypervisorVendors = [...]uint16{0x1b36, 0x15ad, 0x80ee}
 // making, nil when none does: an emulated device, or a virtual function whose
 // physical one is not listed (device ids of virtual functions only).
 func (inv *Inventory) Hypervisor() *Function {
-	for i := range inv.Functions {
-		f := &inv.Functions[i]
+	for f := range inv.All() {
 		if slices.Contains(hypervisorVendors[:], f.Vendor) || f.NIC != nil && f.NIC.Virtual.Has(f.Device) && f.PhysFn == nil {
 			return f
 		}
@@ -36,8 +35,7 @@ func (inv *Inventory) Hypervisor() *Function {
 // CPUPort reports whether a GPU is below a root port of a CPU, which no hypervisor
 // emulates. (What QEMU calls ioh3420 is 8086:3420.)
 func (inv *Inventory) CPUPort() bool {
-	for i := range inv.Functions {
-		f := &inv.Functions[i]
+	for f := range inv.All() {
 		if f.GPU == nil || len(f.Bridges) == 0 {
 			continue
 		}
@@ -59,10 +57,9 @@ func (inv *Inventory) CPUPort() bool {
 // both carry in their VPD (kernel: drivers/infiniband/hw/mlx5/data_direct.c).
 // Where the VPD cannot be read, nothing is joined.
 func (s *scanner) dataDirect() {
-	functions := s.inv.Functions
 	byUUID := map[string]*Address{}
-	for i := range functions {
-		if f := &functions[i]; f.DataDirectOf != nil {
+	for f := range s.inv.All() {
+		if f.DataDirectOf != nil {
 			if uuid := s.vpd(f).UUID(); uuid != "" {
 				byUUID[uuid] = &f.Address
 			}
@@ -71,8 +68,8 @@ func (s *scanner) dataDirect() {
 	if len(byUUID) == 0 {
 		return
 	}
-	for i := range functions {
-		if f := &functions[i]; f.NIC != nil && len(f.NIC.WithDataDirect) > 0 && f.PhysFn == nil {
+	for f := range s.inv.All() {
+		if f.NIC != nil && len(f.NIC.WithDataDirect) > 0 && f.PhysFn == nil {
 			f.DataDirect = byUUID[s.vpd(f).UUID()]
 		}
 	}
@@ -96,13 +93,11 @@ func (s *scanner) vpd(f *Function) *VPD {
 //
 // One marked function marks its whole slot.
 func (s *scanner) managementMarks() {
-	for i := range s.inv.Functions {
-		f := &s.inv.Functions[i]
+	for f := range s.inv.All() {
 		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.NVLinkManagement || !s.marked(f) {
 			continue
 		}
-		for j := range s.inv.Functions {
-			g := &s.inv.Functions[j]
+		for g := range s.inv.All() {
 			slot := g.Address
 			slot.Function = f.Address.Function
 			if g.KnownNIC() == f.KnownNIC() && slot == f.Address {

@@ -2,6 +2,7 @@ package pci
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"strconv"
@@ -26,6 +27,17 @@ type Inventory struct {
 	NUMANodes int
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
+}
+
+// All are the functions, in place.
+func (inv *Inventory) All() iter.Seq[*Function] {
+	return func(yield func(*Function) bool) {
+		for i := range inv.Functions {
+			if !yield(&inv.Functions[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Find returns the function at an address, nil when there is none.

@@ -71,8 +71,8 @@ func (inv *Inventory) Families(t family.Table) family.Table {
 		return t
 	}
 	gpus, nics := map[*family.GPU]bool{}, map[*family.NIC]bool{}
-	for i := range inv.Functions {
-		if f := &inv.Functions[i]; f.Eligible {
+	for f := range inv.All() {
+		if f.Eligible {
 			gpus[f.GPU], nics[f.NIC] = true, true
 		}
 	}

@@ -131,8 +131,8 @@ func ReadDevices(fs *host.FS, functions *pci.Inventory, devices *rdma.Inventory)
 	}}
 	dev, err := fs.Exists(nodes)
 	s.NoDev = err != nil || !dev
-	for i := range functions.Functions {
-		if f := &functions.Functions[i]; f.GPU != nil {
+	for f := range functions.All() {
+		if f.GPU != nil {
 			s.GPUs[f.Address] = s.gpu(f.GPU, f.Address)
 		}
 	}

@@ -93,8 +93,7 @@ func (st *State) iommu(fs *host.FS, functions *pci.Inventory, list bool) {
 	st.IOMMU.Types = map[int]string{}
 	var groups []int
 	found := false
-	for i := range functions.Functions {
-		f := &functions.Functions[i]
+	for f := range functions.All() {
 		if f.GPU == nil && f.NIC == nil {
 			continue
 		}
@@ -113,8 +112,7 @@ func (st *State) iommu(fs *host.FS, functions *pci.Inventory, list bool) {
 // left out.
 func (st *State) models(fs *host.FS, functions *pci.Inventory) {
 	st.Models = map[pci.Address]string{}
-	for i := range functions.Functions {
-		f := &functions.Functions[i]
+	for f := range functions.All() {
 		if !f.GPUEligible() || f.Driver != f.GPU.Driver || f.GPU.Information == "" {
 			continue
 		}

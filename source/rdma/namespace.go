@@ -11,8 +11,7 @@ import (
 // namespaceMode finds out whether devices may be hidden: in exclusive mode a device
 // that was moved into a container's network namespace is not seen from here.
 func (inv *Inventory) namespaceMode(fs *host.FS, functions *pci.Inventory) {
-	for i := range functions.Functions {
-		f := &functions.Functions[i]
+	for f := range functions.All() {
 		if f.NIC == nil || f.NVLinkManagement || len(inv.Of(f.Address)) > 0 {
 			continue
 		}

@@ -204,8 +204,7 @@ func (inv *Inventory) byFunction(fs *host.FS, functions *pci.Inventory) []Device
 		listed[inv.Devices[i].Name] = true
 	}
 	var devices []Device
-	for i := range functions.Functions {
-		f := &functions.Functions[i]
+	for f := range functions.All() {
 		if f.NIC == nil || len(inv.Of(f.Address)) > 0 {
 			continue
 		}
@@ -295,8 +294,7 @@ func byClass(fs *host.FS, functions *pci.Inventory, link host.Link) (d Device, o
 	if path, err := fs.Resolve(entry + "/device"); err == nil && d.place(path) {
 		return d, true
 	}
-	for i := range functions.Functions {
-		f := &functions.Functions[i]
+	for f := range functions.All() {
 		if f.NIC == nil {
 			continue
 		}
