@@ -66,29 +66,26 @@ func (l *Log) list(p process, network, list []byte) {
 // merged NICs the numbers are not those of the channels' lines.
 func listed(b []byte) []byte {
 	b, _, _ = bytes.Cut(b, []byte("; OOB"))
-	var all []byte
-	for {
+	var names [][]byte
+	for more := true; more; {
 		_, after, ok := bytes.Cut(b, []byte("]"))
 		if !ok {
-			return bytes.TrimSuffix(all, []byte(separator))
+			break
 		}
-		if parts, merged := bytes.CutPrefix(after, []byte("={")); merged {
-			parts, after, _ = bytes.Cut(parts, []byte("}"))
-			for i, part := range bytes.Split(parts, []byte(", ")) {
-				if i > 0 {
-					all = append(all, '+')
-				}
+		name := nicName(after)
+		if list, merged := bytes.CutPrefix(after, []byte("={")); merged {
+			list, after, _ = bytes.Cut(list, []byte("}"))
+			parts := bytes.Split(list, []byte(", "))
+			for i, part := range parts {
 				_, part, _ = bytes.Cut(part, []byte("] "))
-				all = append(all, nicName(part)...)
+				parts[i] = nicName(part)
 			}
-		} else {
-			all = append(all, nicName(after)...)
+			name = bytes.Join(parts, []byte("+"))
 		}
-		all = append(all, separator...)
-		if _, b, ok = bytes.Cut(after, []byte(" [")); !ok {
-			return bytes.TrimSuffix(all, []byte(separator))
-		}
+		names = append(names, name)
+		_, b, more = bytes.Cut(after, []byte(" ["))
 	}
+	return bytes.Join(names, []byte(separator))
 }
 
 // nicName returns the name of a device and port, "mlx5_0:1/IB", or of an interface,

@@ -118,12 +118,11 @@ func (l *Log) environment() []string {
 func (r *Result) Because(why func(*Rank) string) {
 	var reasons []string
 	of := map[string][]string{}
-	for i := range r.Ranks {
-		rank := &r.Ranks[i]
+	for _, rank := range r.Ranks {
 		if rank.GDR() == tristate.True {
 			continue
 		}
-		reason, who := why(rank), cmp.Or(rank.GPU, fmt.Sprintf("rank %d", rank.Rank))
+		reason, who := why(&rank), cmp.Or(rank.GPU, fmt.Sprintf("rank %d", rank.Rank))
 		if reason == "" || slices.Contains(of[reason], who) {
 			continue
 		}

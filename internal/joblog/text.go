@@ -1,6 +1,7 @@
 package joblog
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,8 +17,7 @@ func (r *Result) Text(w io.Writer) error {
 	if len(r.Ranks) > 0 {
 		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 		fmt.Fprintln(t, "NODE\tRANK\tGPU\tNETWORK\tNIC\tSENT\tRECEIVED\tGPUDIRECT RDMA")
-		for i := range r.Ranks {
-			a := &r.Ranks[i]
+		for _, a := range r.Ranks {
 			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", orDash(a.Node), a.Rank, orDash(a.GPU), sanitize.Terminal(a.Network), a.nic(), a.Sent, a.Received, a.gdr())
 		}
 		if err := t.Flush(); err != nil {
@@ -48,10 +48,7 @@ func (r *Result) sentence() string {
 
 // nic is the name of the NIC, or its index.
 func (r *Rank) nic() string {
-	if r.NIC == "" {
-		return "[" + strconv.Itoa(r.Device) + "]"
-	}
-	return sanitize.Terminal(r.NIC)
+	return cmp.Or(sanitize.Terminal(r.NIC), "["+strconv.Itoa(r.Device)+"]")
 }
 
 // gdr says which of the channels have GPUDirect RDMA, and through whom.
@@ -77,15 +74,10 @@ func list(ranks []int) string {
 	return few(words)
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return sanitize.Terminal(s)
-}
+func orDash(s string) string { return cmp.Or(sanitize.Terminal(s), "-") }
 
 type rankJSON struct {
-	*Rank
+	Rank
 	GDR     tristate.State `json:"gdr"`
 	Through []int          `json:"through"`
 }
@@ -97,8 +89,7 @@ func (r *Result) JSON(w io.Writer) error {
 		Ranks []rankJSON     `json:"ranks"`
 		Notes []string       `json:"notes"`
 	}{r.Used, make([]rankJSON, 0, len(r.Ranks)), append([]string{}, r.Notes...)}
-	for i := range r.Ranks {
-		a := &r.Ranks[i]
+	for _, a := range r.Ranks {
 		out.Ranks = append(out.Ranks, rankJSON{a, a.GDR(), append([]int{}, a.Through...)})
 	}
 	return show.JSON(w, out)
