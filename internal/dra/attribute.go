@@ -39,21 +39,17 @@ func (a Attribute) Name() string { return dradriver.Standard + string(a) }
 // root is the first directory of the function's path below /sys/devices, and must begin with
 // "pci". A numa_node of -1 is not published.
 func (a Attribute) Of(f *pci.Function) (value string, known bool) {
-	if !published(f.Address) {
+	switch {
+	case !published(f.Address):
 		return "", true
-	}
-	switch a {
-	case PCIeRoot:
-		if !strings.HasPrefix(f.Top, "pci") {
-			return "", f.RootBus != ""
-		}
+	case a == PCIeRoot && strings.HasPrefix(f.Top, "pci"):
 		return f.Top, true
-	case NUMANode:
-		if f.NUMA < 0 {
-			return "", f.NUMA == pci.None
-		}
+	case a == PCIeRoot:
+		return "", f.RootBus != ""
+	case a == NUMANode && f.NUMA >= 0:
 		return strconv.Itoa(f.NUMA), true
-	case None:
+	case a == NUMANode:
+		return "", f.NUMA == pci.None
 	}
 	return "", true
 }

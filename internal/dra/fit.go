@@ -63,24 +63,24 @@ func (c *claimant) fit() map[*pci.Function]bool {
 // oneOfEachCard marks, of the near NICs of each card, one that env gives to a GPU which can use
 // one NIC; else the first that is usable now; else the first.
 func (c *claimant) oneOfEachCard(nics map[*pci.Function]fitness) {
-	type place struct{ users, usable, at int }
-	cards := map[pci.Address]place{}
-	for i := range c.m.Matrix.NICs {
-		f := c.m.Matrix.NICs[i].Function
-		if fitness, ok := nics[f]; !ok || fitness != near {
+	chosen := func(nic int) int {
+		if usable := c.m.Usable(nic); usable != nil {
+			return 1 + min(c.m.Users(usable), 1)
+		}
+		return 0
+	}
+	best := map[pci.Address]int{} // by card
+	for i, n := range c.m.Matrix.NICs {
+		if fitness, ok := nics[n.Function]; !ok || fitness != near {
 			continue
 		}
-		p := place{at: i}
-		if usable := c.m.Usable(i); usable != nil {
-			p.users, p.usable = min(c.m.Users(usable), 1), 1
-		}
-		best, seen := cards[c.m.Card(i)]
-		if !seen || p.users > best.users || p.users == best.users && p.usable > best.usable {
-			cards[c.m.Card(i)] = p
+		card := c.m.Card(i)
+		if before, seen := best[card]; !seen || chosen(i) > chosen(before) {
+			best[card] = i
 		}
 	}
-	for _, p := range cards {
-		nics[c.m.Matrix.NICs[p.at].Function] = first
+	for _, i := range best {
+		nics[c.m.Matrix.NICs[i].Function] = first
 	}
 }
 

@@ -50,13 +50,11 @@ func writeVLLM(m *assign.Assignment) Settings {
 // vllmFinds is the usable NIC that vLLM takes for an address: the first by name among those
 // that are PCI devices themselves. Devices that cannot be used are not looked at.
 func vllmFinds(m *assign.Machine, address pci.Address) *assign.NIC {
-	var found *assign.NIC
-	for _, n := range m.NICs {
-		if n.Address == address && !n.Auxiliary && (found == nil || n.RDMA < found.RDMA) {
-			found = n
-		}
+	at := func(n *assign.NIC) bool { return n.Address == address && !n.Auxiliary }
+	if i := slices.IndexFunc(m.NICs, at); i >= 0 {
+		return m.NICs[i]
 	}
-	return found
+	return nil
 }
 
 func judgeVLLM(j *judge, f *Finding) {
@@ -132,8 +130,8 @@ func (j *judge) vllmNIC(f *Finding, entry string, address pci.Address) *assign.N
 	if nic := vllmFinds(j.Machine, address); nic != nil {
 		return nic
 	}
-	for i := range j.Matrix.NICs {
-		if n := &j.Matrix.NICs[i]; n.RDMA != nil && n.Address() == address.String() {
+	for _, n := range j.Matrix.NICs {
+		if n.RDMA != nil && n.Address() == address.String() {
 			j.unusable(f, entry, n.Name())
 			return nil
 		}
