@@ -234,7 +234,7 @@ func (j *judge) list(f *Finding, allowed func(*assign.NIC) bool) {
 func (j *judge) listOfProcess(f *Finding, listed []*assign.NIC) {
 	before := len(f.Problems)
 	j.list(f, func(nic *assign.NIC) bool { return slices.Contains(listed, nic) })
-	if before == 0 {
+	if before == 0 && f.State == tristate.False {
 		f.Harmless = j.ofOneProcess(listed)
 	}
 }

@@ -87,6 +87,11 @@ func judged(t *testing.T, m *assign.Assignment, text []byte) []*frameworks.Findi
 	for _, g := range given {
 		all = append(all, frameworks.Check(m, g)...)
 	}
+	for _, f := range all {
+		if f.Harmless && f.State != tristate.False {
+			t.Errorf("%s is harmless, and not wrong: %v", f.Name, f.State)
+		}
+	}
 	return all
 }
 

@@ -305,6 +305,27 @@ func TestPlannedRate(t *testing.T) {
 	}
 }
 
+// TestRightForAll: a list that is right for all GPUs is not that of one process.
+func TestRightForAll(t *testing.T) {
+	m := described(t, `
+nodes 1
+pci0000:10 numa=0
+  0000:10:01.0 port 8086:352a
+    0000:11:00.0 switch 1000:c030
+      0000:12:00.0 port 1000:c030
+        0000:13:00.0 gpu 10de:2330
+      0000:12:01.0 port 1000:c030
+        0000:14:00.0 gpu 10de:2330
+      0000:12:02.0 port 1000:c030
+        0000:15:00.0 ib 15b3:1021 rdma=mlx5_0
+`)
+	for _, given := range []string{"MOONCAKE_DEVICE=mlx5_0", "UCCL_P2P_RDMA_DEV=mlx5_0", "UCX_NET_DEVICES=mlx5_0:1"} {
+		if f := judged(t, m, []byte(given))[0]; f.State != tristate.True {
+			t.Errorf("%s: %+v", given, *f)
+		}
+	}
+}
+
 // TestOfOneProcess: a list that holds for a process may be that of one of several GPUs.
 func TestOfOneProcess(t *testing.T) {
 	m := described(t, twoPorts)
