@@ -111,18 +111,6 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, patch any, for
 	return got, err
 }
 
-// nodeUID reads the UID of a Node, which few clients are allowed to do.
-func (c *client) nodeUID(ctx context.Context, node string) (types.UID, error) {
-	raw, err := do(ctx, c.core.Get().Resource("nodes").Name(node).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")).Raw()
-	if err != nil {
-		return "", err
-	}
-	var meta metav1.PartialObjectMetadata
-	err = json.Unmarshal(raw, &meta)
-	return meta.UID, err
-}
-
 // denied reports whether an error stays the same until the cluster is changed. That the
 // schema of the API server lacks a field of what was applied has status 500.
 func denied(err error) bool {

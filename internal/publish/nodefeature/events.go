@@ -73,7 +73,11 @@ func (p *Publisher) sendEvents(ctx context.Context) {
 	for len(p.events) > 0 {
 		err := p.client.create(ctx, p.events[0])
 		if apierrors.IsForbidden(err) {
-			err = p.client.create(ctx, moved(p.events[0], p.client.namespace))
+			// The agent may not write to default. In its own namespace `kubectl get events` finds
+			// the event; the API server demands that the object it is about is there, too.
+			here := p.events[0].DeepCopy()
+			here.Namespace, here.InvolvedObject.Namespace = p.client.namespace, p.client.namespace
+			err = p.client.create(ctx, here)
 		}
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
@@ -87,15 +91,6 @@ func (p *Publisher) sendEvents(ctx context.Context) {
 		}
 		p.events = p.events[1:]
 	}
-}
-
-// moved returns the event in the agent's own namespace, where `kubectl get events` finds
-// it, for an agent that may not write to default. The API server demands that the event
-// and the object it is about are in the same namespace.
-func moved(e *corev1.Event, namespace string) *corev1.Event {
-	e = e.DeepCopy()
-	e.Namespace, e.InvolvedObject.Namespace = namespace, namespace
-	return e
 }
 
 func (c *client) create(ctx context.Context, e *corev1.Event) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
@@ -98,13 +99,16 @@ func (p *Publisher) owner(ctx context.Context, gone bool) (types.UID, error) {
 
 // readUID reads the UID of the Node where the token's is of no use; "" where it may not.
 func (p *Publisher) readUID(ctx context.Context, bound Bound) (types.UID, error) {
-	uid, err := p.client.nodeUID(ctx, p.node)
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
-		uid = ""
-	case err != nil:
+	raw, err := do(ctx, p.client.core.Get().Resource("nodes").Name(p.node).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")).Raw()
+	var meta metav1.PartialObjectMetadata
+	if err == nil {
+		err = json.Unmarshal(raw, &meta)
+	}
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) {
 		return "", err
 	}
+	uid := meta.UID
 	switch {
 	case uid != "" && p.history.doubts(uid):
 		p.history.trust()
