@@ -147,16 +147,15 @@ func (p *program) runUntilEnd(ctx context.Context, a *agent.Agent) error {
 func (p *program) publishers(ctx context.Context) ([]publish.Publisher, error) {
 	var all []publish.Publisher
 	for _, name := range p.settings.Publish {
-		switch name {
-		case config.File:
+		if name == config.File {
 			all = append(all, featurefile.New(p.settings.FeaturesDir, p.now))
-		case config.NodeFeature:
-			one, err := p.nodeFeature(ctx)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one)
+			continue
 		}
+		one, err := p.nodeFeature(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
 	}
 	return all, nil
 }

@@ -24,7 +24,7 @@ func (p *program) serve(ctx context.Context, address string, handler http.Handle
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; set another address, or an empty one to serve nothing", address, err)
 	}
-	places := places{limit: maxConnections, busy: map[net.Conn]bool{}}
+	places := places{busy: map[net.Conn]bool{}}
 	server := http.Server{
 		Handler: places.answering(handler), ConnState: places.changed,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
@@ -41,12 +41,10 @@ func (p *program) serve(ctx context.Context, address string, handler http.Handle
 	return nil
 }
 
-// places keeps at most limit connections. When there is no place for another, the oldest one
+// places keeps at most maxConnections. When there is no place for another, the oldest one
 // that is not being answered is closed: a client that sends its request at once, as a kubelet
 // and Prometheus do, is answered however many others send nothing, or slowly.
 type places struct {
-	limit int
-
 	mu   sync.Mutex
 	open []net.Conn        // in the order of their arrival
 	busy map[net.Conn]bool // their request has arrived and is being answered
@@ -59,7 +57,7 @@ func (p *places) changed(c net.Conn, to http.ConnState) {
 	switch to {
 	case http.StateNew:
 		p.open = append(p.open, c)
-		if len(p.open) > p.limit {
+		if len(p.open) > maxConnections {
 			i := slices.IndexFunc(p.open, func(o net.Conn) bool { return !p.busy[o] }) // the new one is not
 			_ = p.open[i].Close()
 			p.open = slices.Delete(p.open, i, i+1)

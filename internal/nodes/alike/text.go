@@ -29,7 +29,15 @@ func Text(w io.Writer, r *Result, s nodes.Style) error {
 		if s.Headers {
 			fmt.Fprintln(&out, sanitize.Terminal(k.title()))
 		}
-		if err := k.table(&out, s); err != nil {
+		var err error
+		switch {
+		case len(k.Differences) == 0:
+		case s.Wide:
+			err = nodes.Rows(&out, wideColumns, k.Differences, s)
+		default:
+			err = nodes.Rows(&out, columns, k.rows(s.Namespaces), s)
+		}
+		if err != nil {
 			return err
 		}
 		if s.Headers {
@@ -41,16 +49,6 @@ func Text(w io.Writer, r *Result, s nodes.Style) error {
 	}
 	_, err := w.Write(out.Bytes())
 	return err
-}
-
-func (k *Kind) table(w io.Writer, s nodes.Style) error {
-	switch {
-	case len(k.Differences) == 0:
-		return nil
-	case s.Wide:
-		return nodes.Rows(w, wideColumns, k.Differences, s)
-	}
-	return nodes.Rows(w, columns, k.rows(s.Namespaces), s)
 }
 
 var columns = []nodes.Column[row]{
