@@ -12,7 +12,7 @@ import (
 	"gdr-features/internal/cli"
 )
 
-// version is set by the linker; see version.go.
+// version is set by the linker; see cli.Version.
 var version string
 
 func main() {

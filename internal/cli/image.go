@@ -18,7 +18,7 @@ import (
 )
 
 // ImageCommand is the command image, which tells what an unpacked image has, without a node.
-// variables returns those of the environment.
+// variable returns one of the environment.
 func ImageCommand(out io.Writer, variable func(name string) string) *cobra.Command {
 	var format string
 	c := &cobra.Command{
