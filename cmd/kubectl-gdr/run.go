@@ -126,9 +126,9 @@ func (p *program) read(ctx context.Context, query apiserver.Query, more func(*re
 		query.Namespace = ""
 	}
 	if p.terminal {
-		progress := progress{to: p.err, now: p.now, begun: p.now()}
-		defer progress.clear()
-		query.Progress = progress.show
+		show, done := p.progress()
+		defer done()
+		query.Progress = show
 	}
 	all, err := apiserver.List(ctx, access, query)
 	if err != nil {
@@ -185,28 +185,20 @@ func (p *program) access() (*rest.Config, error) {
 	return access, nil
 }
 
-// quiet is how long a list may take before its progress is shown.
-const quiet = time.Second
-
-type progress struct {
-	to    io.Writer
-	now   func() time.Time
-	begun time.Time
-	width int // of the line shown, in characters; 0 for no line
-}
-
-func (g *progress) show(n int) {
-	if g.now().Sub(g.begun) < quiet {
-		return
+// progress returns a function that shows on a terminal how many nodes have been read, after
+// the first second, and one that takes the line away.
+func (p *program) progress() (show func(n int), done func()) {
+	begun, width := p.now(), 0
+	show = func(n int) {
+		if p.now().Sub(begun) >= time.Second {
+			line := fmt.Sprintf("%d nodes read", n)
+			width = len(line)
+			fmt.Fprint(p.err, "\r"+line)
+		}
 	}
-	line := fmt.Sprintf("%d nodes read", n)
-	g.width = len(line)
-	fmt.Fprint(g.to, "\r"+line)
-}
-
-// clear overwrites the line with spaces: a Windows console may print escape sequences.
-func (g *progress) clear() {
-	if g.width > 0 {
-		fmt.Fprintf(g.to, "\r%*s\r", g.width, "")
+	return show, func() {
+		if width > 0 { // by spaces: a Windows console may print escape sequences
+			fmt.Fprintf(p.err, "\r%*s\r", width, "")
+		}
 	}
 }

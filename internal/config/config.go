@@ -105,7 +105,7 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 	var first error
 	f.VisitAll(func(flag *pflag.Flag) {
 		value, ok := lookup(Variable(flag.Name))
-		if !ok || flag.Changed || first != nil || !setting(flag) {
+		if !ok || flag.Changed || first != nil || flag.Name == "help" {
 			return
 		}
 		if err := f.Set(flag.Name, value); err != nil {
@@ -127,7 +127,7 @@ type file struct{ flags *pflag.FlagSet }
 func (f *file) UnmarshalYAML(n *yaml.Node) error {
 	var known []string
 	f.flags.VisitAll(func(flag *pflag.Flag) {
-		if setting(flag) && flag.Name != "config" {
+		if flag.Name != "help" && flag.Name != "config" {
 			known = append(known, flag.Name)
 		}
 	})
@@ -150,8 +150,6 @@ func (f *file) UnmarshalYAML(n *yaml.Node) error {
 	}
 	return nil
 }
-
-func setting(flag *pflag.Flag) bool { return flag.Name != "help" }
 
 // value returns a value of the file as the text of a flag of a type. What YAML reads as
 // a number or a boolean is no name: 1e3 could mean a node 1e3 or a node 1000.

@@ -224,7 +224,11 @@ func (p *Publisher) checkKept(ctx context.Context) error {
 	for {
 		switch now := p.cache.current(); {
 		case now == nil:
-			return p.deleted()
+			err := p.history.found(false, p.now())
+			if p.history.deletions > deletionsForDoubt { // by others, deliberately: the owner is not the reason
+				err = publish.Denied(err)
+			}
+			return err
 		case now.ResourceVersion != p.history.version:
 			notify(p.cache.changed)
 			return nil
@@ -237,14 +241,4 @@ func (p *Publisher) checkKept(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// deleted is the error of a write whose object was deleted. If its owner is not the
-// reason, others delete it deliberately, and trying again soon does not help.
-func (p *Publisher) deleted() error {
-	err := p.history.found(false, p.now())
-	if p.history.deletions > deletionsForDoubt {
-		return publish.Denied(err)
-	}
-	return err
 }
