@@ -92,7 +92,7 @@ func (c *comparison) findOf(d *dradriver.Driver) {
 		c.say(unusable)
 	}
 	left := c.listedFor(d)
-	if d.GPUs != "" && len(left) > 0 && !c.drivers[d] {
+	if d.GPUs != "" && len(left) > 0 && !c.publishes(d) {
 		c.say(Finding{Code: NoSlices, Driver: d.Name, Text: fmt.Sprintf("%s has published no ResourceSlice of this node, which has %s", d.Name, show.Count(len(left), "such GPU"))})
 	}
 	var gone, parts []string
@@ -115,7 +115,7 @@ func (c *comparison) findOf(d *dradriver.Driver) {
 	left = slices.DeleteFunc(left, func(address string) bool {
 		return slices.ContainsFunc(c.devices, func(of *Device) bool { return of.address == address })
 	})
-	if len(left) > 0 && c.drivers[d] && !is && !nameless && !d.OnlyVirtual {
+	if len(left) > 0 && c.publishes(d) && !is && !nameless && !d.OnlyVirtual {
 		c.say(Finding{Code: NotPublished, Driver: d.Name, Devices: left, Text: d.Name + " does not publish " + nodes.Few(left)})
 	}
 	if len(gone) > 0 {
@@ -132,7 +132,7 @@ func (c *comparison) findNICs() {
 	published := false
 	for d := range dradriver.All() {
 		if d.GPUs == "" {
-			names, published = append(names, d.Name), published || c.drivers[d]
+			names, published = append(names, d.Name), published || c.publishes(d)
 		}
 	}
 	if c.NICs.Listed > 0 && !published {

@@ -32,23 +32,17 @@ type Match struct {
 var levels = []string{"PIX", "PXB", "PHB", "NODE", "SYS"}
 
 func (c *comparison) match() {
-	for _, gpu := range c.gpus {
-		if !slices.ContainsFunc(c.nics, func(nic *Device) bool { return shareAttribute(byRoot, gpu, nic) }) {
-			c.alone = append(c.alone, cmp.Or(gpu.address, gpu.Name))
+	for _, way := range ways {
+		can := c.nearest
+		if attribute := dradriver.Standard + way; way != byAddress {
+			can = func(gpu, nic *Device) bool { return share(gpu.Attributes[attribute], nic.Attributes[attribute]) }
+		}
+		m, alone := c.matchBy(can)
+		c.Matches[way] = m
+		if way == byRoot {
+			c.alone = alone
 		}
 	}
-	for _, way := range ways {
-		c.Matches[way] = c.matchBy(func(gpu, nic *Device) bool {
-			if way == byAddress {
-				return c.nearest(gpu, nic)
-			}
-			return shareAttribute(way, gpu, nic)
-		})
-	}
-}
-
-func shareAttribute(way string, a, b *Device) bool {
-	return share(a.Attributes[dradriver.Standard+way], b.Attributes[dradriver.Standard+way])
 }
 
 // share reports whether two devices have a value of an attribute in common, as matchAttribute
@@ -75,7 +69,8 @@ func (c *comparison) nearest(gpu, nic *Device) bool {
 	})
 }
 
-func (c *comparison) matchBy(can func(gpu, nic *Device) bool) (m Match) {
+// matchBy also returns the GPUs without a NIC.
+func (c *comparison) matchBy(can func(gpu, nic *Device) bool) (m Match, alone []string) {
 	nicsOf := make([][]int, len(c.gpus))
 	farthest, known := -1, true
 	for g, gpu := range c.gpus {
@@ -87,15 +82,16 @@ func (c *comparison) matchBy(can func(gpu, nic *Device) bool) (m Match) {
 			level := c.level(gpu, nic)
 			farthest, known = max(farthest, level), known && level >= 0
 		}
-		if len(nicsOf[g]) > 0 {
-			m.GPUs++
+		if len(nicsOf[g]) == 0 {
+			alone = append(alone, cmp.Or(gpu.address, gpu.Name))
 		}
 	}
+	m.GPUs = len(c.gpus) - len(alone)
 	if known && farthest >= 0 {
 		m.Level = levels[farthest]
 	}
 	m.Pairs = mostPairs(nicsOf, len(c.nics))
-	return m
+	return m, alone
 }
 
 // mostPairs returns how many GPUs can have a NIC of their own at the same time: the size of

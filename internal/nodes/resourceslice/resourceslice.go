@@ -140,8 +140,6 @@ type comparison struct {
 	gpus, nics []*Device
 	// alone are the GPUs that have the pcieRoot of none of nics.
 	alone []string
-	// drivers are those that have published anything.
-	drivers map[*dradriver.Driver]bool
 	// unusable say why the scheduler gives out no devices of a pool, one finding a driver.
 	unusable map[*dradriver.Driver]Finding
 }
@@ -153,16 +151,15 @@ type listed struct {
 
 func compare(agent nodes.Node, published []Slice) Node {
 	c := comparison{
-		Node:    Node{Agent: agent, Drivers: []string{}, Matches: map[string]Match{}, Findings: []Finding{}},
-		listed:  map[string]*listed{},
-		drivers: map[*dradriver.Driver]bool{}, unusable: map[*dradriver.Driver]Finding{},
+		Node:   Node{Agent: agent, Drivers: []string{}, Matches: map[string]Match{}, Findings: []Finding{}},
+		listed: map[string]*listed{}, unusable: map[*dradriver.Driver]Finding{},
 	}
 	if agent.Hardware != nil {
 		c.list(agent.Hardware)
 	}
 	c.take(published)
 	for d := range dradriver.All() {
-		if c.drivers[d] {
+		if slices.ContainsFunc(published, func(s Slice) bool { return s.Driver == d }) {
 			c.Drivers = append(c.Drivers, d.Name)
 		}
 	}
@@ -170,6 +167,9 @@ func compare(agent nodes.Node, published []Slice) Node {
 	c.find()
 	return c.Node
 }
+
+// publishes reports whether a driver has published anything.
+func (c *comparison) publishes(d *dradriver.Driver) bool { return slices.Contains(c.Drivers, d.Name) }
 
 func (c *comparison) list(h *nodes.Hardware) {
 	for _, f := range h.GPUs {
@@ -212,7 +212,6 @@ func (c *comparison) take(published []Slice) {
 		}
 	}
 	for of, newest := range pools {
-		c.drivers[of.driver] = true
 		if f, ok := unusable(of.driver.Name, newest); ok {
 			c.unusable[of.driver] = f
 			continue
