@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -34,15 +35,10 @@ func find(fs *host.FS) (map[string]node, error) {
 	}
 	found := make(map[string]node, len(nodes))
 	for _, listed := range nodes {
-		n, err := node{name: listed.Node}, listed.Err
-		if err == nil {
-			n.number, err = number(fs, n.name)
-		}
-		if err == nil {
-			n.load, err = fs.Inode(class + "/" + n.name)
-		}
-		if err == nil {
-			found[listed.Device] = n
+		number, unnumbered := number(fs, listed.Node)
+		load, gone := fs.Inode(class + "/" + listed.Node)
+		if cmp.Or(listed.Err, unnumbered, gone) == nil {
+			found[listed.Device] = node{listed.Node, number, load}
 		}
 	}
 	return found, nil
