@@ -67,7 +67,6 @@ func Absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 type FS struct {
 	Source
 	root, sysfs string
-	dir         string // of In, to name files in full
 }
 
 // Options says where the tree is.
@@ -140,9 +139,9 @@ func (f *FS) Bytes(name string, limit int) ([]byte, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
 	case n == 0:
-		return nil, PathError("read", f.dir+name, ErrEmpty)
+		return nil, PathError("read", name, ErrEmpty)
 	case n > limit:
-		return buf[:limit], PathError("read", f.dir+name, ErrTooLarge)
+		return buf[:limit], PathError("read", name, ErrTooLarge)
 	}
 	return buf[:n], nil
 }
@@ -171,11 +170,11 @@ func (f *FS) Line(name string) (string, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", err
 	case n > maxLine:
-		return "", PathError("read", f.dir+name, ErrTooLarge)
+		return "", PathError("read", name, ErrTooLarge)
 	}
 	line := strings.TrimSpace(string(text[:n]))
 	if line == "" {
-		return "", PathError("read", f.dir+name, ErrEmpty)
+		return "", PathError("read", name, ErrEmpty)
 	}
 	return line, nil
 }
@@ -191,45 +190,14 @@ type Link struct {
 func (f *FS) Links(name string) ([]Link, error) {
 	dir := f.In(name)
 	defer dir.Close()
-	names, err := dir.Names(".")
+	names, err := dir.Names(name)
 	links := make([]Link, 0, len(names))
 	for _, link := range names {
-		to, err := dir.Link(link)
+		to, err := dir.Link(name + "/" + link)
 		links = append(links, Link{link, to, err})
 	}
 	return links, err
 }
-
-// In returns the tree below a directory, whose names are relative to it; "." is the
-// directory itself. It is for a reader of several files there: the kernel looks for the
-// directory only once. What cannot be opened is an error of each file. The caller closes
-// it.
-func (f *FS) In(dir string) *FS {
-	in := &FS{Source: below{f.Source, dir}, dir: f.dir + dir + "/"}
-	if k, ok := f.Source.(*kernel); ok {
-		in.Source = k.in(below{k, dir})
-	}
-	return in
-}
-
-// below is the part of a source below a directory.
-type below struct {
-	of  Source
-	dir string
-}
-
-// name is the full name of a file.
-func (b below) name(name string) string {
-	if name == "." {
-		return b.dir
-	}
-	return b.dir + "/" + name
-}
-
-func (b below) Open(name string) (File, error)      { return b.of.Open(b.name(name)) }
-func (b below) Names(name string) ([]string, error) { return b.of.Names(b.name(name)) }
-func (b below) Link(name string) (string, error)    { return b.of.Link(b.name(name)) }
-func (b below) Inode(name string) (uint64, error)   { return b.of.Inode(b.name(name)) }
 
 // Base returns the last element of a link's target: the name of a driver, of an
 // IOMMU group, of a physical function.
@@ -268,7 +236,7 @@ func (f *FS) Resolve(name string) (string, error) {
 			return "", err
 		}
 		if links++; links > maxLinks {
-			return "", PathError("resolve", f.dir+name, ErrLoop)
+			return "", PathError("resolve", name, ErrLoop)
 		}
 		if strings.HasPrefix(to, "/") {
 			done = nil

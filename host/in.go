@@ -6,57 +6,71 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opened is a directory of the kernel's that is open. A file that is not simply there,
-// below it and without a link on the way, is looked for by its full name.
+// opened is a source whose files in one directory of the kernel's are opened from there, if
+// they are simply there: below it and without a link on the way.
 type opened struct {
-	below
-	fd int
+	Source
+	dir string // with a slash at its end
+	fd  int    // -1 for none
 }
 
-// in opens a directory. Where that fails, its files are looked for by their full names.
-func (k *kernel) in(dir below) Source {
-	op, name := k.at(dir.dir)
-	if _, ok := op.(walked); ok { // a kernel without openat2
-		return dir
+// In returns the same tree for a reader of several files in a directory: the kernel looks for
+// the directory only once. The caller closes it.
+func (f *FS) In(dir string) *FS {
+	in := opened{f.Source, dir + "/", -1}
+	if k, ok := f.Source.(*kernel); ok {
+		op, name := k.at(dir)
+		if _, ok := op.(walked); !ok { // for kernels without openat2
+			in.fd, _ = op.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+		}
 	}
-	fd, err := op.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return dir
-	}
-	return opened{dir, fd}
+	return &FS{Source: in}
+}
+
+// below returns the name below the directory; ok is false for others.
+func (o opened) below(name string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(name, o.dir)
+	return below, ok && o.fd >= 0
 }
 
 func (o opened) Open(name string) (File, error) {
-	how := unix.OpenHow{
-		Flags:   forReading | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	if below, ok := o.below(name); ok {
+		how := unix.OpenHow{
+			Flags:   forReading | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+		}
+		if fd, err := unix.Openat2(o.fd, below, &how); err == nil {
+			return &file{fd: fd, name: name}, nil
+		}
 	}
-	fd, err := unix.Openat2(o.fd, name, &how)
-	if err != nil {
-		return o.below.Open(name)
-	}
-	return &file{fd: fd, name: o.name(name)}, nil
+	return o.Source.Open(name)
 }
 
 func (o opened) Names(name string) ([]string, error) {
-	if name != "." {
-		return o.below.Names(name)
+	if below, ok := o.below(name + "/"); !ok || below != "" {
+		return o.Source.Names(name)
 	}
 	if _, err := unix.Seek(o.fd, 0, unix.SEEK_SET); err != nil {
-		return nil, PathError("readdir", o.dir, err)
+		return nil, PathError("readdir", name, err)
 	}
-	return namesIn(o.fd, o.dir)
+	return namesIn(o.fd, name)
 }
 
 func (o opened) Link(name string) (string, error) {
-	if strings.Contains(name, "/") {
-		return o.below.Link(name)
+	below, ok := o.below(name)
+	if !ok || strings.Contains(below, "/") {
+		return o.Source.Link(name)
 	}
-	to, err := readlinkat(o.fd, name)
+	to, err := readlinkat(o.fd, below)
 	if err != nil {
-		return "", PathError("readlink", o.name(name), err)
+		return "", PathError("readlink", name, err)
 	}
 	return to, nil
 }
 
-func (o opened) Close() error { return unix.Close(o.fd) }
+func (o opened) Close() error {
+	if o.fd < 0 {
+		return nil
+	}
+	return unix.Close(o.fd)
+}

@@ -227,18 +227,18 @@ func parseModalias(text string, f *Function) bool {
 
 // attributes reads NUMA node, driver, physical function and IOMMU group.
 func (s *scanner) attributes(f *Function, base string) {
-	dir := s.fs.In(strings.TrimSuffix(base, "/"))
+	dir := s.fs.In(f.Address.dir())
 	defer dir.Close()
-	numa, err := dir.Line(NUMAFile)
+	numa, err := dir.Line(base + NUMAFile)
 	f.NUMA, err = s.numa(base, numa, err)
 	s.unread(err)
-	driver, err := dir.Base(DriverFile)
+	driver, err := dir.Base(base + DriverFile)
 	f.Driver = sanitize.Terminal(driver)
 	f.DriverKnown = err == nil || host.Absent(err)
 	s.problem(err)
-	physFn, err := dir.Base("physfn")
+	physFn, err := dir.Base(base + "physfn")
 	s.physFn(f, base, physFn, err)
-	group, err := dir.Base(IOMMUGroupFile)
+	group, err := dir.Base(base + IOMMUGroupFile)
 	f.IOMMUGroup = s.iommuGroup(base, group, err)
 }
 

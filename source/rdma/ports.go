@@ -34,7 +34,7 @@ func (s *Scanner) readPorts(ctx context.Context, fs *host.FS, inv *Inventory, wh
 		}
 		dir, net := d.dir, ""
 		if d.netDevMTU {
-			net = functionDir(*d.PCI) + "/net/"
+			net = functionDir(*d.PCI) + "/net"
 		}
 		devices = append(devices, d)
 		read = append(read, func() answer { return s.ports(fs, dir, net, what) })
@@ -94,7 +94,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 	}
 	defer s.polled.Delete(d.dir)
 	for _, p := range d.Ports {
-		if state, _ := attribute(fs, "", d.PortFile(p.Number, StateFile)[1:], parseState); state != p.State {
+		if state, _ := attribute(fs, d.PortFile(p.Number, StateFile)[1:], parseState); state != p.State {
 			return true
 		}
 	}
@@ -106,7 +106,7 @@ func (s *Scanner) moved(fs *host.FS, d *Device) bool {
 func portsOf(fs *host.FS, dir, net string, what source.What) (a answer) {
 	ports := fs.In(dir)
 	defer ports.Close()
-	names, err := ports.Names(".")
+	names, err := ports.Names(dir)
 	if err != nil {
 		a.err = err
 		return a
@@ -123,21 +123,21 @@ func portsOf(fs *host.FS, dir, net string, what source.What) (a answer) {
 			continue
 		}
 		p := Port{Number: n}
-		base := number + "/"
-		p.State, err = attribute(ports, dir, base+StateFile, parseState)
+		base := dir + "/" + number + "/"
+		p.State, err = attribute(ports, base+StateFile, parseState)
 		problem(err)
-		p.LinkLayer, err = attribute(ports, dir, base+LinkLayerFile, parseLinkLayer)
+		p.LinkLayer, err = attribute(ports, base+LinkLayerFile, parseLinkLayer)
 		problem(err)
 		if what.Advice && p.State != "ACTIVE" && p.State != "" {
-			p.Physical, err = attribute(ports, dir, base+"phys_state", parsePhysical)
+			p.Physical, err = attribute(ports, base+"phys_state", parsePhysical)
 			if !host.Absent(err) { // not every driver has it
 				problem(err)
 			}
 		}
-		p.RateGbps, err = attribute(ports, dir, base+RateFile, parseRate)
+		p.RateGbps, err = attribute(ports, base+RateFile, parseRate)
 		problem(err)
 		if what.Publish && p.State == "ACTIVE" && p.LinkLayer == "Ethernet" {
-			p.RoCE, err = readRoCE(fs, dir+"/"+base, net)
+			p.RoCE, err = readRoCE(fs, base, net)
 			problem(err)
 		}
 		a.ports = append(a.ports, p)
@@ -146,15 +146,14 @@ func portsOf(fs *host.FS, dir, net string, what source.What) (a answer) {
 	return a
 }
 
-// attribute reads a file of one line in a directory, of which in is the tree below, and
-// parses it.
-func attribute[T any](in *host.FS, dir, name string, parse func(string) (T, error)) (value T, err error) {
-	text, err := in.Line(name)
+// attribute reads a file of one line and parses it.
+func attribute[T any](fs *host.FS, name string, parse func(string) (T, error)) (value T, err error) {
+	text, err := fs.Line(name)
 	if err != nil {
 		return value, err
 	}
 	if value, err = parse(text); err != nil {
-		err = fmt.Errorf("/%s/%s: %w", dir, name, err)
+		err = fmt.Errorf("/%s: %w", name, err)
 	}
 	return value, err
 }

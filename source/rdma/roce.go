@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"strconv"
-	"strings"
 
 	"gdr-features/host"
 )
@@ -60,20 +59,19 @@ func readRoCE(fs *host.FS, dir, net string) (r RoCE, err error) {
 // is in. In any other place there may be another device of that name, as the network
 // namespace of a container has its own.
 func readMTU(fs *host.FS, net, device string) (int, error) {
-	net = strings.TrimSuffix(net, "/")
 	in := fs.In(net)
 	defer in.Close()
-	mtu, err := attribute(in, net, device+"/mtu", parseMTU)
+	mtu, err := attribute(in, net+"/"+device+"/mtu", parseMTU)
 	if !host.Absent(err) {
 		return mtu, err
 	}
-	names, unread := in.Names(".")
+	names, unread := in.Names(net)
 	if unread != nil {
 		return 0, unread
 	}
 	for _, name := range names {
-		if master, none := in.Link(name + "/master"); none == nil && path.Base(master) == device {
-			return attribute(in, net, name+"/master/mtu", parseMTU)
+		if master, none := in.Link(net + "/" + name + "/master"); none == nil && path.Base(master) == device {
+			return attribute(in, net+"/"+name+"/master/mtu", parseMTU)
 		}
 	}
 	return 0, err

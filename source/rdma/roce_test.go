@@ -78,7 +78,7 @@ func TestRoCE(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fs.Close()
-			a := portsOf(fs, "sys/class/infiniband/mlx5_0/ports", function+"net/", source.What{Publish: true})
+			a := portsOf(fs, "sys/class/infiniband/mlx5_0/ports", function+"net", source.What{Publish: true})
 			if a.err != nil || len(a.ports) != 1 {
 				t.Fatal(a)
 			}
@@ -95,7 +95,7 @@ func TestRoCE(t *testing.T) {
 				t.Errorf("%s, want %s; %v", got, tc.want, a.problems)
 			}
 			for _, what := range []source.What{{}, {Advice: true, Details: true}} {
-				if p := portsOf(fs, "sys/class/infiniband/mlx5_0/ports", function+"net/", what).ports[0]; p.RoCE != (RoCE{}) {
+				if p := portsOf(fs, "sys/class/infiniband/mlx5_0/ports", function+"net", what).ports[0]; p.RoCE != (RoCE{}) {
 					t.Errorf("read without being asked: %+v", p.RoCE)
 				}
 			}
