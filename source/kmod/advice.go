@@ -119,10 +119,9 @@ func Advise(fs *host.FS, functions *pci.Inventory, table family.Table, what sour
 	s.nics(a, s.here.NICs)
 	s.about("")
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
-		holders, err := s.fs.Names("sys/module/" + module + "/holders")
+		holders, err := s.fs.Names(HoldersDir(module)[1:])
 		s.problem(err)
 		if len(holders) > 0 {
-			slices.Sort(holders)
 			a.Holders[module] = holders
 		}
 	}

@@ -59,13 +59,11 @@ func (s *scanner) params() {
 	}
 	params := ParseParams(string(text))
 	if len(params) == 0 {
-		s.unread(host.PathError("read", paramsFile, errNoParams))
+		s.unread(host.PathError("read", paramsFile, errors.New("no parameter in it")))
 		return
 	}
 	s.st.Params = params
 }
-
-var errNoParams = errors.New("no parameter in it")
 
 // maxParams is several times the size of that file with RegistryDwords of the greatest
 // length.

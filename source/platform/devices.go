@@ -184,14 +184,12 @@ func (s *deviceScanner) gpu(of *family.GPU, address pci.Address) GPU {
 		s.problem(err)
 		return GPU{}
 	case information.Minor < 0:
-		s.problem(host.PathError("read", InformationFile(of, address)[1:], errNoMinor))
+		s.problem(host.PathError("read", InformationFile(of, address)[1:], errors.New("no line \"Device Minor\" with a number")))
 		return GPU{UUID: information.UUID}
 	}
 	node := of.Nodes + strconv.Itoa(information.Minor)
 	return GPU{UUID: information.UUID, Node: "/" + node, Visible: s.exists(node)}
 }
-
-var errNoMinor = errors.New("no line \"Device Minor\" with a number")
 
 // renderNode finds the node that sysfs names below the GPU's drm directory.
 func (s *deviceScanner) renderNode(address pci.Address, none tristate.State) GPU {

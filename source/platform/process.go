@@ -78,12 +78,6 @@ func ReadProcess(fs *host.FS) Process {
 	return p
 }
 
-var (
-	errNoLimit        = errors.New(`no line "Max locked memory"`)
-	errNoCapabilities = errors.New("no lines Uid, CapEff and CapBnd")
-	errNoMap          = errors.New("not lines of three numbers")
-)
-
 // lockedMemory reads the soft limit of locked memory in the text of /proc/PID/limits, the
 // first of the two values (fs/proc/base.c, proc_pid_limits):
 //
@@ -102,7 +96,7 @@ func lockedMemory(text string) (Limit, error) {
 		}
 		return Limit{}, fmt.Errorf("%.80q is not a limit in bytes", strings.TrimSpace(line))
 	}
-	return Limit{}, errNoLimit
+	return Limit{}, errors.New(`no line "Max locked memory"`)
 }
 
 // status reads the lines Uid (real, effective, saved, of the file system), CapEff and CapBnd
@@ -133,7 +127,7 @@ func (p *Process) status(text string) error {
 		found++
 	}
 	if found != 3 || user < 0 {
-		return errNoCapabilities
+		return errors.New("no lines Uid, CapEff and CapBnd")
 	}
 	p.User, p.Capabilities = user, &sets
 	return nil
@@ -148,7 +142,7 @@ func ownUsers(fs *host.FS, p *Process) tristate.State {
 	}
 	words := strings.Fields(text)
 	if err == nil && (len(words)%3 != 0 || strings.Trim(strings.Join(words, ""), "0123456789") != "") {
-		err = host.PathError("read", UIDMapFile[1:], errNoMap)
+		err = host.PathError("read", UIDMapFile[1:], errors.New("not lines of three numbers"))
 	}
 	if err != nil {
 		p.Problems = append(p.Problems, err)

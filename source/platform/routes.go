@@ -151,7 +151,6 @@ func (s *routes) below(name string, levels int, left *int) (functions []pci.Addr
 	}
 	entries, err := s.fs.Names(dir)
 	s.problem(err)
-	slices.Sort(entries)
 	for _, entry := range entries {
 		if lower, ok := strings.CutPrefix(entry, "lower_"); ok && isInterface(lower) {
 			functions = append(functions, s.below(lower, levels-1, left)...)
