@@ -74,8 +74,7 @@ func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) St
 		}
 		st.Tegra, err = ReadTegra(fs)
 		st.problem(err)
-		routes, problems := ReadDefaultRoutes(fs)
-		st.DefaultRoutes, st.Problems = routes, append(st.Problems, problems...)
+		st.defaultRoutes(fs)
 	}
 	return st
 }

@@ -44,41 +44,24 @@ const (
 	mostLowered = 64
 )
 
-// ReadDefaultRoutes reads the default routes of the node with the lowest metric, for IPv4 and for
+// defaultRoutes reads the default routes of the node with the lowest metric, for IPv4 and for
 // IPv6, and the interface of the node's only address where there is none. A process in
 // another network namespace, such as that of a Pod, learns nothing.
-func ReadDefaultRoutes(fs *host.FS) (all []DefaultRoute, problems []error) {
-	r := routes{fs: fs}
+func (st *State) defaultRoutes(fs *host.FS) {
 	initial, err := fs.Exists(initialNamespace)
-	r.problem(err)
-	if initial {
-		all = r.defaults()
+	st.problem(err)
+	if !initial {
+		return
 	}
-	return all, r.problems
-}
-
-// routes reads the tables of routes, and which functions they lead to.
-type routes struct {
-	fs       *host.FS
-	problems []error
-}
-
-func (s *routes) problem(err error) {
-	if err != nil && !host.Absent(err) {
-		s.problems = append(s.problems, err)
-	}
-}
-
-func (s *routes) defaults() (all []DefaultRoute) {
 	complete, others := true, []string(nil)
 	for _, table := range [...]struct {
 		file  string
 		parse func(string) (string, uint64, bool)
 	}{{RoutesFile, parseRoute}, {RoutesFileIPv6, parseRouteIPv6}} {
-		text, err := s.fs.Bytes(table.file, mostRoutes)
+		text, err := fs.Bytes(table.file, mostRoutes)
 		if err != nil {
 			if !errors.Is(err, host.ErrEmpty) && !host.Absent(err) {
-				s.problem(err)
+				st.problem(err)
 				complete = false
 			}
 			continue
@@ -86,31 +69,29 @@ func (s *routes) defaults() (all []DefaultRoute) {
 		names := defaultInterfaces(string(text), table.parse)
 		complete = complete && len(names) == 0
 		for _, name := range names {
-			all = s.routeOver(all, name, "/"+table.file, false)
+			st.routeOver(fs, name, "/"+table.file, false)
 		}
 		if table.file == RoutesFile {
 			others = otherInterfaces(string(text))
 		}
 	}
 	if !complete {
-		return all
+		return
 	}
 	for _, name := range others {
-		all = s.routeOver(all, name, "/"+RoutesFile, true)
+		st.routeOver(fs, name, "/"+RoutesFile, true)
 	}
-	if len(all) > 1 {
-		return nil
+	if len(st.DefaultRoutes) > 1 {
+		st.DefaultRoutes = nil
 	}
-	return all
 }
 
 // routeOver adds a route over an interface, if that leads to PCI functions.
-func (s *routes) routeOver(all []DefaultRoute, name, file string, only bool) []DefaultRoute {
+func (st *State) routeOver(fs *host.FS, name, file string, only bool) {
 	left := mostLowered
-	if functions := s.below(name, mostLevels, &left); len(functions) > 0 {
-		all = append(all, DefaultRoute{Interface: name, File: file, Functions: functions, Only: only})
+	if functions := st.below(fs, name, mostLevels, &left); len(functions) > 0 {
+		st.DefaultRoutes = append(st.DefaultRoutes, DefaultRoute{name, file, only, functions})
 	}
-	return all
 }
 
 // mostInterfaces is how many interfaces with routes are looked at.
@@ -138,22 +119,22 @@ func parseOther(line string) (name string, ok bool) {
 
 // below returns the PCI functions of an interface, or of the interfaces below it. left bounds
 // how many are looked at: they may be below each other in a circle.
-func (s *routes) below(name string, levels int, left *int) (functions []pci.Address) {
+func (st *State) below(fs *host.FS, name string, levels int, left *int) (functions []pci.Address) {
 	if *left--; levels == 0 || *left < 0 {
 		return nil
 	}
 	dir := "sys/class/net/" + name
-	if to, err := s.fs.Resolve(dir + "/device"); err == nil {
+	if to, err := fs.Resolve(dir + "/device"); err == nil {
 		if a, _ := pci.LastAddress(to); a != nil {
 			return []pci.Address{*a}
 		}
 		return nil // another kind of device, such as Hyper-V's, which has a function below it for speed alone
 	}
-	entries, err := s.fs.Names(dir)
-	s.problem(err)
+	entries, err := fs.Names(dir)
+	st.problem(err)
 	for _, entry := range entries {
 		if lower, ok := strings.CutPrefix(entry, "lower_"); ok && isInterface(lower) {
-			functions = append(functions, s.below(lower, levels-1, left)...)
+			functions = append(functions, st.below(fs, lower, levels-1, left)...)
 		}
 	}
 	slices.SortFunc(functions, pci.Address.Compare)

@@ -100,8 +100,9 @@ func TestDefaultRoutes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fs.Close()
-			all, problems := ReadDefaultRoutes(fs)
-			for _, r := range all {
+			var st State
+			st.defaultRoutes(fs)
+			for _, r := range st.DefaultRoutes {
 				name := r.Interface
 				if r.Only {
 					name += " only"
@@ -114,8 +115,8 @@ func TestDefaultRoutes(t *testing.T) {
 			if fmt.Sprint(got) != tc.want {
 				t.Errorf("%v, want %s", got, tc.want)
 			}
-			if large := name == "too large to be read"; large != (len(problems) > 0) {
-				t.Errorf("problems %v", problems)
+			if large := name == "too large to be read"; large != (len(st.Problems) > 0) {
+				t.Errorf("problems %v", st.Problems)
 			}
 		})
 	}
