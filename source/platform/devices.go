@@ -126,102 +126,95 @@ func (d *Devices) VerbsFile(name string) string {
 // ReadDevices finds out which devices of a machine this process can use.
 func ReadDevices(fs *host.FS, functions *pci.Inventory, devices *rdma.Inventory) Devices {
 	// Where the RDMA devices cannot be listed, their reader has named this problem.
-	s := deviceScanner{fs: fs, Devices: Devices{
-		Complete: devices.Listed, GPUs: map[pci.Address]GPU{}, rdma: devices, verbs: map[string]verbsNode{},
-	}}
+	d := Devices{Complete: devices.Listed, GPUs: map[pci.Address]GPU{}, rdma: devices, verbs: map[string]verbsNode{}}
 	dev, err := fs.Exists(nodes)
-	s.NoDev = err != nil || !dev
+	d.NoDev = err != nil || !dev
 	for f := range functions.All() {
 		if f.GPU != nil {
-			s.GPUs[f.Address] = s.gpu(f.GPU, f.Address)
+			d.GPUs[f.Address] = d.gpu(fs, f.GPU, f.Address)
 		}
 	}
-	s.verbsNodes()
-	s.Networks, err = fs.Names(netClass)
+	d.verbsNodes(fs)
+	d.Networks, err = fs.Names(netClass)
 	if err != nil && !host.Absent(err) {
-		s.Networks, s.Problems = nil, append(s.Problems, err)
+		d.Networks, d.Problems = nil, append(d.Problems, err)
 	}
-	return s.Devices
-}
-
-type deviceScanner struct {
-	fs *host.FS
-	Devices
+	return d
 }
 
 // problem notes that it is not known whether some device node is here.
-func (s *deviceScanner) problem(err error) {
-	s.Problems, s.Complete = append(s.Problems, err), false
+func (d *Devices) problem(err error) {
+	d.Problems, d.Complete = append(d.Problems, err), false
 }
 
 // exists reports whether a device node is there.
-func (s *deviceScanner) exists(node string) tristate.State {
-	if s.NoDev {
+func (d *Devices) exists(fs *host.FS, node string) tristate.State {
+	if d.NoDev {
 		return tristate.Unknown
 	}
-	there, err := s.fs.Exists(node)
+	there, err := fs.Exists(node)
 	if err != nil {
-		s.problem(err)
+		d.problem(err)
 		return tristate.Unknown
 	}
 	return tristate.Of(there)
 }
 
 // gpu finds the node of a GPU.
-func (s *deviceScanner) gpu(of *family.GPU, address pci.Address) GPU {
+func (d *Devices) gpu(fs *host.FS, of *family.GPU, address pci.Address) GPU {
 	none := tristate.False
-	if s.NoDev {
+	if d.NoDev {
 		none = tristate.Unknown
 	}
 	if of.Information == "" {
-		return s.renderNode(address, none)
+		return d.renderNode(fs, address, none)
 	}
-	information, err := ReadInformation(s.fs, of, address)
+	information, err := ReadInformation(fs, of, address)
 	switch {
 	case host.Absent(err): // the driver does not have this GPU, or the container does not
 		return GPU{Visible: none}
 	case err != nil:
-		s.problem(err)
+		d.problem(err)
 		return GPU{}
 	case information.Minor < 0:
-		s.problem(host.PathError("read", InformationFile(of, address)[1:], errors.New("no line \"Device Minor\" with a number")))
+		d.problem(host.PathError("read", InformationFile(of, address)[1:], errors.New("no line \"Device Minor\" with a number")))
 		return GPU{UUID: information.UUID}
 	}
 	node := of.Nodes + strconv.Itoa(information.Minor)
-	return GPU{UUID: information.UUID, Node: "/" + node, Visible: s.exists(node)}
+	return GPU{UUID: information.UUID, Node: "/" + node, Visible: d.exists(fs, node)}
 }
 
 // renderNode finds the node that sysfs names below the GPU's drm directory.
-func (s *deviceScanner) renderNode(address pci.Address, none tristate.State) GPU {
-	names, err := s.fs.Names(strings.TrimPrefix(address.File("drm"), "/"))
+func (d *Devices) renderNode(fs *host.FS, address pci.Address, none tristate.State) GPU {
+	names, err := fs.Names(strings.TrimPrefix(address.File("drm"), "/"))
 	if err != nil && !host.Absent(err) {
-		s.problem(err)
+		d.problem(err)
 		return GPU{}
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, "renderD") {
-			return GPU{Node: "/" + drmNodes + name, Visible: s.exists(drmNodes + name)}
+			return GPU{Node: "/" + drmNodes + name, Visible: d.exists(fs, drmNodes+name)}
 		}
 	}
 	return GPU{Visible: none}
 }
 
 // verbsNodes finds the device nodes of RDMA devices.
-func (s *deviceScanner) verbsNodes() {
-	listed, err := verbs.List(s.fs)
-	s.other = tristate.False
+func (d *Devices) verbsNodes(fs *host.FS) {
+	listed, err := verbs.List(fs)
+	d.other = tristate.False
 	if err != nil && !host.Absent(err) {
-		s.problem(err)
-		s.other = tristate.Unknown
+		d.problem(err)
+		d.other = tristate.Unknown
 	}
 	for _, node := range listed {
 		if node.Err != nil {
-			s.problem(node.Err)
-			s.other = tristate.Unknown
+			d.problem(node.Err)
+			d.other = tristate.Unknown
 			continue
 		}
-		target, _ := s.fs.Link(verbs.Class[1:] + "/" + node.Node) // a link into the device tree
+		target, _ := fs.Link(verbs.Class[1:] + "/" + node.Node) // a link into the device tree
 		address, _ := pci.LastAddress(target)
-		s.verbs[node.Device] = verbsNode{"/" + rdmaNodes + node.Node, node.Number, s.exists(rdmaNodes + node.Node), address}
+		d.verbs[node.Device] = verbsNode{"/" + rdmaNodes + node.Node, node.Number, d.exists(fs, rdmaNodes+node.Node), address}
 	}
 }
