@@ -8,17 +8,19 @@ import (
 	"strings"
 )
 
-// identifiers replaces serial numbers, GUIDs, UUIDs and MACs with numbers in the
+// scrubber replaces serial numbers, GUIDs, UUIDs and MACs with numbers in the
 // order they occur, as long as the original and with the same separators. The same
 // identifier in any spelling gets the same number.
-type identifiers struct {
+type scrubber struct {
 	numbers map[string]int
 	given   map[string]bool // what they were replaced by
 	serials *regexp.Regexp  // serial numbers that are known, wherever they occur
 	form    *regexp.Regexp  // what may be an identifier by its form
+	user    *regexp.Regexp  // "(user@host)"
+	users   int             // that were found
 }
 
-func newIdentifiers(serials []string) *identifiers {
+func newScrubber(serials []string) *scrubber {
 	// Of the matches, isIdentifier accepts UUIDs, digits in a row, and groups of digits
 	// with the same separator. The others are matched as a whole so that no identifier
 	// is found within them: modaliases, versions that are git hashes, and other
@@ -27,14 +29,15 @@ func newIdentifiers(serials []string) *identifiers {
 		`|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 		`|[0-9a-f]{5,}` +
 		`|[0-9a-f]{1,4}(?:(?::[0-9a-f]{1,4})+|(?:-[0-9a-f]{1,4})+|(?:\.[0-9a-f]{1,4})+|)`
-	return &identifiers{
+	return &scrubber{
 		numbers: map[string]int{}, given: map[string]bool{},
 		serials: anyOf(serials), form: regexp.MustCompile(form),
+		user: regexp.MustCompile(`\(([!-'*-?A-~]+)@([!-'*-~]+)\)`),
 	}
 }
 
 // anyOf finds serial numbers, except those that may also be a word, such as
-// mlx5_core, or an address. A number must not be part of a longer one or of PCI ids.
+// mlx5_core, or an address. A number must not be part of a longer one or of PCI s.
 func anyOf(serials []string) *regexp.Regexp {
 	likely := regexp.MustCompile(`^[^:/]{6,}$`)
 	digits := regexp.MustCompile(`[0-9][^0-9]*[0-9][^0-9]*[0-9][^0-9]*[0-9]`)
@@ -55,16 +58,16 @@ func anyOf(serials []string) *regexp.Regexp {
 
 // clean overwrites every identifier in a text. Each has a hexadecimal digit, which saves
 // long texts without any from the search.
-func (ids *identifiers) clean(text []byte) {
+func (s *scrubber) clean(text []byte) {
 	if !bytes.ContainsAny(text, "0123456789ABCDEFabcdef") {
 		return
 	}
-	for _, at := range ids.serials.FindAllIndex(text, -1) {
-		ids.rename(text[at[0]:at[1]])
+	for _, at := range s.serials.FindAllIndex(text, -1) {
+		s.rename(text[at[0]:at[1]])
 	}
-	for _, at := range ids.form.FindAllIndex(text, -1) {
+	for _, at := range s.form.FindAllIndex(text, -1) {
 		if word := text[at[0]:at[1]]; isIdentifier(word) {
-			ids.rename(word)
+			s.rename(word)
 		}
 	}
 }
@@ -86,15 +89,15 @@ func isIdentifier(word []byte) bool {
 
 // rename overwrites an identifier with its number. All zeros or all ones is not an
 // identifier.
-func (ids *identifiers) rename(text []byte) {
+func (s *scrubber) rename(text []byte) {
 	key := withoutSeparators(text)
-	if empty(key) || ids.given[key] {
+	if empty(key) || s.given[key] {
 		return
 	}
-	number := ids.numbers[key]
+	number := s.numbers[key]
 	if number == 0 {
-		number = len(ids.numbers) + 1
-		ids.numbers[key] = number
+		number = len(s.numbers) + 1
+		s.numbers[key] = number
 	}
 	digits := strconv.Itoa(number)
 	for i, b := range slices.Backward(text) {
@@ -106,7 +109,7 @@ func (ids *identifiers) rename(text []byte) {
 			text[i], digits = digits[len(digits)-1], digits[:len(digits)-1]
 		}
 	}
-	ids.given[withoutSeparators(text)] = true
+	s.given[withoutSeparators(text)] = true
 }
 
 const separators = ":.- "

@@ -3,7 +3,7 @@ package snapshot
 import "testing"
 
 func TestIdentifiers(t *testing.T) {
-	ids := newIdentifiers([]string{
+	ids := newScrubber([]string{
 		"MT2310XZ0ABC", "MT2310XZ0ABC9Y" /* begins like another */, "123456",
 		"mlx5_core", "000000", "FFFFFF", "00:00:00", "0000:18", "a/1234567", "", // may be something else
 	})

@@ -46,7 +46,7 @@ func (r *Recording) Scrub() {
 	}
 	r.answers = scrubbed
 	r.Notes = append(r.Notes,
-		fmt.Sprintf("serial numbers, GUIDs, UUIDs and MACs replaced by numbers: %d", len(s.ids.numbers)),
+		fmt.Sprintf("serial numbers, GUIDs, UUIDs and MACs replaced by numbers: %d", len(s.numbers)),
 		fmt.Sprintf("users and host names overwritten: %d", s.users),
 		"/proc/kallsyms reduced to the first line and the symbols that matter, without addresses",
 		"a configuration of the kernel reduced to the options that matter")
@@ -216,16 +216,6 @@ func iommuWords(cmdline []byte) []byte {
 	return append(bytes.Join(kept, []byte(" ")), '\n')
 }
 
-type scrubber struct {
-	ids   *identifiers
-	user  *regexp.Regexp // "(user@host)"
-	users int            // that were found
-}
-
-func newScrubber(serials []string) *scrubber {
-	return &scrubber{ids: newIdentifiers(serials), user: regexp.MustCompile(`\(([!-'*-?A-~]+)@([!-'*-~]+)\)`)}
-}
-
 // hideUsers overwrites names of users and hosts, with which kernels and drivers say
 // who built them.
 func (s *scrubber) hideUsers(text []byte) {
@@ -255,7 +245,7 @@ func (s *scrubber) content(name string, a *answer) {
 	case slices.Contains(kept[:], base), strings.HasSuffix(base, "_resize"):
 	default:
 		s.hideUsers(a.data)
-		s.ids.clean(a.data)
+		s.clean(a.data)
 	}
 }
 
@@ -272,16 +262,16 @@ func (s *scrubber) vpd(data []byte) []byte {
 		value := []byte(vpd.Fields[key])
 		switch {
 		case key == "PN" || key == "EC" || key == "MN":
-			s.ids.clean(value)
+			s.clean(value)
 		case bytes.Contains(value, []byte(pci.ManagementMark)):
 			value = []byte(pci.ManagementMark)
 		default:
-			s.ids.rename(value)
+			s.rename(value)
 		}
 		fields = append(append(fields, key[0], key[1], byte(len(value))), value...) //nolint:gosec // as long as it was
 	}
 	product := []byte(vpd.Product)
-	s.ids.clean(product)
+	s.clean(product)
 	resource := func(tag byte, body []byte) []byte {
 		return append([]byte{tag, byte(len(body)), byte(len(body) >> 8)}, body...) //nolint:gosec // at most as long as it was
 	}
@@ -296,7 +286,7 @@ func (s *scrubber) name(name string) string {
 	for i, part := range parts {
 		if strings.Trim(part, "0123456789") != "" {
 			text := []byte(part)
-			s.ids.clean(text)
+			s.clean(text)
 			parts[i] = string(text)
 		}
 	}
