@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +26,6 @@ func (r *replay) answer(op, name string, k kind) (*answer, error) {
 	return a, nil
 }
 
-// Link implements host.Source.
 func (r *replay) Link(name string) (string, error) {
 	a, err := r.answer("readlink", name, link)
 	if err != nil {
@@ -36,13 +34,11 @@ func (r *replay) Link(name string) (string, error) {
 	return a.target, nil
 }
 
-// Inode implements host.Source.
 func (r *replay) Inode(name string) (uint64, error) {
 	_, err := r.answer("stat", name, exists)
 	return 0, err
 }
 
-// Names implements host.Source.
 func (r *replay) Names(name string) ([]string, error) {
 	a, err := r.answer("open", name, list)
 	if err != nil {
@@ -54,7 +50,7 @@ func (r *replay) Names(name string) ([]string, error) {
 	return slices.Clone(a.names), err
 }
 
-// Open implements host.Source. To open a directory it lists it.
+// Open lists a directory to open it.
 func (r *replay) Open(name string) (host.File, error) {
 	k := read
 	dir, isDir := strings.CutSuffix(name, "/")
@@ -68,32 +64,36 @@ func (r *replay) Open(name string) (host.File, error) {
 	if isDir {
 		a = &answer{stop: unix.EISDIR}
 	}
-	c := content{a, &r.mu, io.EOF}
+	f := &file{answer: a, mu: &r.mu, end: io.EOF}
 	if a.stop != nil {
-		c.end = host.PathError("read", name, a.stop)
+		f.end = host.PathError("read", name, a.stop)
 	}
-	return file{io.NewSectionReader(c, 0, math.MaxInt64)}, nil
+	return f, nil
 }
 
 // file is an open file of which the bytes are known: a host.File.
-type file struct{ *io.SectionReader }
-
-func (file) Close() error { return nil }
-
-// content are the bytes of a file, for its reader.
-type content struct {
+type file struct {
 	*answer
 	mu  *sync.Mutex
 	end error // what follows the bytes
+	at  int64 // where Read goes on
 }
 
-func (c content) ReadAt(buf []byte, at int64) (int, error) {
-	c.mu.Lock()
-	c.upTo = max(c.upTo, at+int64(len(buf)))
-	c.mu.Unlock()
-	n := copy(buf, c.data[min(at, int64(len(c.data))):])
+func (f *file) Read(buf []byte) (int, error) {
+	n, err := f.ReadAt(buf, f.at)
+	f.at += int64(n)
+	return n, err
+}
+
+func (f *file) ReadAt(buf []byte, at int64) (int, error) {
+	f.mu.Lock()
+	f.upTo = max(f.upTo, at+int64(len(buf)))
+	f.mu.Unlock()
+	n := copy(buf, f.data[min(at, int64(len(f.data))):])
 	if n < len(buf) {
-		return n, c.end
+		return n, f.end
 	}
 	return n, nil
 }
+
+func (f *file) Close() error { return nil }
