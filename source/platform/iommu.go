@@ -34,7 +34,7 @@ type IOMMU struct {
 // of these, or where list is set.
 func ReadIOMMU(fs *host.FS, groups []int, list bool) IOMMU {
 	m := IOMMU{Types: make(map[int]string, len(groups)), Groups: tristate.True}
-	var missing error
+	missing := false
 	for _, n := range groups {
 		if _, done := m.Types[n]; done {
 			continue
@@ -42,12 +42,10 @@ func ReadIOMMU(fs *host.FS, groups []int, list bool) IOMMU {
 		// Kernels before 5.11 have no such file for any group: one problem.
 		m.Files = append(m.Files, GroupFile(n))
 		text, err := fs.Line(GroupFile(n)[1:])
-		if err != nil && (missing == nil || !host.Absent(err)) {
+		if err != nil && (!missing || !host.Absent(err)) {
 			m.Problems = append(m.Problems, err)
 		}
-		if missing == nil && host.Absent(err) {
-			missing = err
-		}
+		missing = missing || host.Absent(err)
 		m.Types[n] = text
 	}
 	if len(groups) == 0 || list {

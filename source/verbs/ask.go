@@ -16,6 +16,7 @@ import (
 type kernel interface {
 	// ioctl returns 0 when there is no error.
 	ioctl(r *request) unix.Errno
+	close()
 }
 
 // Answers that stay the same until the driver is loaded again.

@@ -30,7 +30,10 @@ type fake struct {
 
 	calls            int
 	inContext, hasPD bool
+	hangUp           func()
 }
+
+func (f *fake) close() { f.hangUp() }
 
 func (f *fake) ioctl(r *request) unix.Errno {
 	f.calls++
@@ -302,6 +305,8 @@ type scripted struct {
 	last  unix.Errno
 	calls int
 }
+
+func (s *scripted) close() {}
 
 func (s *scripted) ioctl(r *request) unix.Errno {
 	if int(r.header.length) != 24+16*int(r.header.attributes) || int(r.header.attributes) > len(r.attributes) {

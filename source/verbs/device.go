@@ -76,25 +76,25 @@ var errOther = errors.New("not the character device that sysfs names")
 
 // open opens a node, and nothing else that might be in its place: merely opening
 // some devices has effects.
-func open(dir string, n node) (fd int, err error) {
+func open(dir string, n node) (kernel, error) {
 	path := dir + "/" + n.name
 	handle, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(handle)
 	var st unix.Stat_t
 	if err := unix.Fstat(handle, &st); err != nil {
-		return -1, &os.PathError{Op: "stat", Path: path, Err: err}
+		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != n.number {
-		return -1, &os.PathError{Op: "open", Path: path, Err: errOther}
+		return nil, &os.PathError{Op: "open", Path: path, Err: errOther}
 	}
-	fd, err = unix.Open("/proc/self/fd/"+strconv.Itoa(handle), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(handle), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	return fd, nil
+	return uverbs(fd), nil
 }
 
 // uverbs is an open device.
@@ -108,3 +108,5 @@ func (fd uverbs) ioctl(r *request) unix.Errno {
 		}
 	}
 }
+
+func (fd uverbs) close() { _ = unix.Close(int(fd)) }

@@ -19,8 +19,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
 	"gdr-features/source/family"
@@ -67,7 +65,7 @@ type Prober struct {
 	mu     sync.Mutex // of memory: a device may answer late
 	memory map[string]*memory
 	// connect opens a device for tests, nil for the kernel itself.
-	connect func(dir string, n node) (kernel, func(), error)
+	connect func(dir string, n node) (kernel, error)
 }
 
 // memory is what is known of one device.
@@ -157,23 +155,14 @@ func (p *Prober) ask(fs *host.FS, m *memory, q Question) {
 func (p *Prober) answer(n node, ports []Port) Answer {
 	connect := p.connect
 	if connect == nil {
-		connect = dial
+		connect = open
 	}
-	k, hangUp, err := connect(cmp.Or(p.Dir, Nodes), n)
+	k, err := connect(cmp.Or(p.Dir, Nodes), n)
 	if err != nil {
 		return Answer{Err: err}
 	}
-	defer hangUp()
+	defer k.close()
 	return ask(k, drivers(p.Families.OrDefault()), ports)
-}
-
-// dial opens the device itself.
-func dial(dir string, n node) (k kernel, hangUp func(), err error) {
-	fd, err := open(dir, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	return uverbs(fd), func() { _ = unix.Close(fd) }, nil
 }
 
 // Problems says why there is no answer from some devices, in one sentence for

@@ -69,14 +69,15 @@ type exchange struct {
 func newExchange() *exchange {
 	x := &exchange{fakes: map[string]*fake{}, dialed: map[string]int{}, hung: map[string]int{}}
 	x.Dir = "/nowhere"
-	x.connect = func(_ string, n node) (kernel, func(), error) {
+	x.connect = func(_ string, n node) (kernel, error) {
 		x.dialed[n.name]++
 		f := x.fakes[n.name]
 		if f == nil {
-			return nil, nil, unix.ENODEV
+			return nil, unix.ENODEV
 		}
 		now := *f
-		return &now, func() { x.hung[n.name]++ }, nil
+		now.hangUp = func() { x.hung[n.name]++ }
+		return &now, nil
 	}
 	return x
 }
@@ -176,7 +177,7 @@ func hanging(t *testing.T, reload bool) {
 	tr.load("uverbs1", "mlx5_1", "231:193")
 	hang, started := make(chan struct{}), 0
 	connect := x.connect
-	x.connect = func(dir string, n node) (kernel, func(), error) {
+	x.connect = func(dir string, n node) (kernel, error) {
 		if n.name == "uverbs0" {
 			started++
 			<-hang
@@ -309,7 +310,7 @@ func TestAnotherRoot(t *testing.T) {
 	tr := newTree(t)
 	tr.load("uverbs0", "mlx5_0", "231:192")
 	var p Prober
-	p.connect = func(string, node) (kernel, func(), error) { t.Error("opened"); return nil, nil, unix.EIO }
+	p.connect = func(string, node) (kernel, error) { t.Error("opened"); return nil, unix.EIO }
 	answers := p.Ask(t.Context(), tr.fs, named("mlx5_0", "mlx5_1"))
 	if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 unknown\n" {
 		t.Error(got)
