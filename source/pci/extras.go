@@ -113,13 +113,7 @@ func ReadACS(fs *host.FS, a Address) *ACS {
 		return nil
 	}
 	defer config.Close()
-	return walkACS(func(buf []byte, offset int64) (int, error) {
-		n, err := config.ReadAt(buf, offset)
-		if errors.Is(err, io.EOF) {
-			err = nil // less than asked for
-		}
-		return n, err
-	})
+	return walkACS(config.ReadAt)
 }
 
 // Configuration space: where the extended one begins and ends, and the id.
@@ -137,18 +131,17 @@ func OnlyACS(config []byte) []byte {
 		from := min(int(offset), len(config))
 		n := copy(buf, config[from:])
 		end = max(end, from+copy(kept[from:], buf[:n]))
-		return n, nil
+		return n, io.EOF
 	})
 	return kept[:end]
 }
 
-// walkACS reads no more than it needs.
+// walkACS reads no more than it needs, by a function as of io.ReaderAt.
 func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 	var head [4]byte
 	for offset, steps := extendedStart, 0; ; steps++ {
-		n, err := readAt(head[:], int64(offset))
-		if err != nil || n < len(head) {
-			if offset == extendedStart && err == nil && n == 0 && conventional(readAt) {
+		if n, err := readAt(head[:], int64(offset)); n < len(head) {
+			if offset == extendedStart && errors.Is(err, io.EOF) && n == 0 && conventional(readAt) {
 				return &ACS{}
 			}
 			return nil
@@ -164,7 +157,7 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 			return &ACS{} // no extended capabilities
 		case id == acsCapability:
 			const control = 6
-			if n, err := readAt(head[:2], int64(offset)+control); err != nil || n < 2 {
+			if n, _ := readAt(head[:2], int64(offset)+control); n < 2 {
 				return nil
 			}
 			return &ACS{Present: true, Control: binary.LittleEndian.Uint16(head[:])}
@@ -184,8 +177,8 @@ func conventional(readAt func([]byte, int64) (int, error)) bool {
 	const status, capabilities, first, express = 0x06, 1 << 4, 0x34, 0x10
 	var b [2]byte
 	read := func(offset int) bool {
-		n, err := readAt(b[:], int64(offset))
-		return err == nil && n == len(b)
+		n, _ := readAt(b[:], int64(offset))
+		return n == len(b)
 	}
 	if !read(extendedStart-len(b)) || !read(status) {
 		return false
