@@ -167,33 +167,29 @@ func (p *Prober) answer(n node, ports []Port) Answer {
 
 // Problems says why there is no answer from some devices, in one sentence for
 // all that have the same reason.
-func Problems(answers []Answer) []error {
-	type problem struct {
-		first, reason string
-		more          int
-	}
-	var all []problem
+func Problems(answers []Answer) (problems []error) {
+	var reasons []string
+	first, more := map[string]string{}, map[string]int{} // by reason
 	for _, a := range answers {
 		if a.Err == nil {
 			continue
 		}
-		one := problem{first: "--probe-verbs: " + a.Device, reason: a.Err.Error()}
-		if file := (*os.PathError)(nil); errors.As(a.Err, &file) {
-			one = problem{first: "--probe-verbs needs " + file.Path, reason: file.Err.Error()}
+		device, reason := "--probe-verbs: "+a.Device, a.Err.Error()
+		if file, ok := errors.AsType[*os.PathError](a.Err); ok {
+			device, reason = "--probe-verbs needs "+file.Path, file.Err.Error()
 		}
-		same := func(p problem) bool { return p.reason == one.reason }
-		if i := slices.IndexFunc(all, same); i >= 0 {
-			all[i].more++
-		} else {
-			all = append(all, one)
+		if first[reason] != "" {
+			more[reason]++
+			continue
 		}
+		first[reason], reasons = device, append(reasons, reason)
 	}
-	var problems []error
-	for _, p := range all {
-		if p.more > 0 {
-			p.first += fmt.Sprintf(" and %d more", p.more)
+	for _, reason := range reasons {
+		others := ""
+		if n := more[reason]; n > 0 {
+			others = fmt.Sprintf(" and %d more", n)
 		}
-		problems = append(problems, fmt.Errorf("%s: %s", p.first, p.reason))
+		problems = append(problems, fmt.Errorf("%s%s: %s", first[reason], others, reason))
 	}
 	return problems
 }

@@ -20,10 +20,7 @@ import (
 func Read(ctx context.Context, fs *host.FS) map[pci.Address]string {
 	options := []any{ghw.WithDisableWarnings(), ghw.WithDisableTopology(), ghw.WithChroot(fs.Root())}
 	if sysfs := fs.Sysfs(); sysfs != "" {
-		options = []any{
-			ghw.WithDisableWarnings(), ghw.WithDisableTopology(),
-			ghw.WithPathOverrides(map[string]string{"/sys": sysfs}),
-		}
+		options[2] = ghw.WithPathOverrides(map[string]string{"/sys": sysfs})
 	}
 	info, err := deadline.Async(func() (*ghw.PCIInfo, error) { return ghw.PCI(options...) })(ctx)
 	if err != nil {
