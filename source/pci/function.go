@@ -7,6 +7,7 @@
 package pci
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -102,14 +103,8 @@ func (f *Function) IDs() family.IDs {
 func (f *Function) Classify(t family.Table) {
 	ids := f.IDs()
 	f.GPU, f.NIC, f.DataDirectOf, f.Other = t.GPU(ids), t.NIC(ids), t.DataDirect(ids), t.Other(ids)
-	switch {
-	case f.GPU != nil:
-		f.Eligible = f.GPU.Eligible(ids, f.Name())
-	case f.NIC != nil:
-		f.Eligible = f.NIC.Eligible(ids) && !f.NVLinkManagement
-	default:
-		f.Eligible = false
-	}
+	f.Eligible = f.GPU != nil && f.GPU.Eligible(ids, f.Name()) ||
+		f.NIC != nil && f.NIC.Eligible(ids) && !f.NVLinkManagement
 }
 
 // classified reports whether the function is one of a family.
@@ -122,12 +117,7 @@ func (f *Function) Bridge() bool { return f.Class>>8 == 0x0604 }
 
 // KnownNIC returns the family of NICs that the function is one of, whether it counts or
 // not; nil for none.
-func (f *Function) KnownNIC() *family.NIC {
-	if f.NIC != nil {
-		return f.NIC
-	}
-	return f.Other
-}
+func (f *Function) KnownNIC() *family.NIC { return cmp.Or(f.NIC, f.Other) }
 
 // InfiniBand reports whether this is a NIC with the class of InfiniBand (0207).
 func (f *Function) InfiniBand() bool { return f.KnownNIC() != nil && f.Class>>8 == 0x0207 }

@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -104,8 +105,5 @@ func (v *VPD) UUID() string {
 	if v == nil {
 		return ""
 	}
-	if vu := v.Fields["VU"]; vu != "" {
-		return vu
-	}
-	return v.Fields["V3"]
+	return cmp.Or(v.Fields["VU"], v.Fields["V3"])
 }

@@ -288,11 +288,10 @@ func byClass(fs *host.FS, functions *pci.Inventory, link host.Link) (d Device, o
 		}
 		_ = dir.Close() // opened for reading only
 	}
-	if to, err := fs.Link(entry + "/device"); err == nil && d.place(to) {
-		return d, true
-	}
-	if path, err := fs.Resolve(entry + "/device"); err == nil && d.place(path) {
-		return d, true
+	for _, follow := range [...]func(string) (string, error){fs.Link, fs.Resolve} {
+		if path, err := follow(entry + "/device"); err == nil && d.place(path) {
+			return d, true
+		}
 	}
 	for f := range functions.All() {
 		if f.NIC == nil {
