@@ -13,7 +13,10 @@ import (
 // driver, module or link changes this part of the Matrix.
 func (b *builder) hardware() {
 	nics := b.eligibleNICs()
-	placed := b.placed(nics)
+	placed := make([]nccl.NIC, len(nics))
+	for i, nic := range nics {
+		placed[i] = nccl.NIC{Function: nic, At: nccl.GetPCIPath(b.PCI, nic)}
+	}
 	b.nccl = b.rateNCCL(placed)
 	b.m.Complete, b.m.EligibleNICs = !b.PCI.Unidentified(), len(nics)
 	b.m.Reachable, b.m.NCCLDefault = tristate.False, tristate.True

@@ -25,7 +25,6 @@ const (
 	SYS           // the interconnect between NUMA nodes
 )
 
-// levelOf are NCCL's paths as levels.
 var levelOf = [...]Level{nccl.PIX: PIX, nccl.PXB: PXB, nccl.P2C: P2C, nccl.PHB: PHB, nccl.SYS: SYS}
 
 var levelNames = [...]string{"", "PIX", "PXB", "P2C", "PHB", "NODE", "SYS"}

@@ -5,15 +5,6 @@ import (
 	"gdr-features/topology/nccl"
 )
 
-// placed finds NIC functions in the PCI tree as NCCL does.
-func (b *builder) placed(nics []*pci.Function) []nccl.NIC {
-	list := make([]nccl.NIC, len(nics))
-	for i, nic := range nics {
-		list[i] = nccl.NIC{Function: nic, At: nccl.GetPCIPath(b.PCI, nic)}
-	}
-	return list
-}
-
 // placeOf finds a NIC as NCCL does: where the topology file has the name of its RDMA device,
 // whatever its function (src/graph/xml.cc, ncclTopoFillNet), else by its function. Only the
 // ratings of pairs rest on names, no hardware label does: names come with the driver.

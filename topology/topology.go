@@ -219,7 +219,6 @@ func Build(facts Inputs) Matrix {
 	return b.m
 }
 
-// pairs rates every pair.
 func (b *builder) pairs() {
 	at := make([]nccl.Device, len(b.m.NICs))
 	for j := range b.m.NICs {

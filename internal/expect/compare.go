@@ -177,12 +177,10 @@ func (p Pattern) Matches(name string) bool {
 	return p.regexp == nil || p.regexp.MatchString(strings.TrimSpace(name))
 }
 
-// matchesAny reports whether any of the patterns matches any of the names.
 func matchesAny(patterns []Pattern, names ...string) bool {
 	return slices.ContainsFunc(patterns, func(p Pattern) bool { return slices.ContainsFunc(names, p.Matches) })
 }
 
-// join writes patterns for people.
 func join(patterns []Pattern) string {
 	words := make([]string, len(patterns))
 	for i, p := range patterns {

@@ -40,10 +40,8 @@ type Match struct {
 	Topology []topology.Origin
 }
 
-// firmware reports whether the machine is recognised by a name from its firmware.
 func (m *Match) firmware() bool { return len(m.Product)+len(m.Vendor)+len(m.Board) > 0 }
 
-// any reports whether the match has no conditions.
 func (m *Match) any() bool {
 	return !m.firmware() && len(m.GPU)+len(m.NIC)+len(m.Topology) == 0
 }

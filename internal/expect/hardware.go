@@ -38,7 +38,6 @@ func (f *facts) unidentified() int {
 	return n
 }
 
-// group judges the expectations about GPUs or NICs.
 func (f *facts) group(key, what string, g *Group, eligible func(*pci.Function) bool) []Check {
 	members := f.members(g, eligible)
 	all := []Check{f.count(key, what, g, members)}

@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -85,16 +86,14 @@ func (t *tally) state() tristate.State {
 // found lists what was found instead; none is the text where there are no members.
 func (t *tally) found(none string) string {
 	const most = 4
-	switch n := len(t.bad); {
-	case n > most:
-		return fmt.Sprintf("%s and %d more", strings.Join(t.bad[:most], ", "), n-most)
-	case n > 0:
-		return strings.Join(t.bad, ", ")
+	n := len(t.bad)
+	text := cmp.Or(strings.Join(t.bad[:min(n, most)], ", "), none)
+	if n > most {
+		text += fmt.Sprintf(" and %d more", n-most)
 	}
-	return none
+	return text
 }
 
-// level compares the level that every GPU reaches.
 func (f *facts) level(limit topology.Level) Check {
 	c := Check{
 		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",

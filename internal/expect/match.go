@@ -42,12 +42,12 @@ func (f *facts) matches(m *Match) tristate.State {
 		matches(f.Platform.DMI.Product, m.Product), matches(f.Platform.DMI.Vendor, m.Vendor), matches(f.Platform.DMI.Board, m.Board),
 		f.has(isGPU, m.GPU), f.has(isNIC, m.NIC),
 	)
-	if len(m.Topology) > 0 {
-		state := tristate.Unknown
-		if f.Matrix.Origin != "" {
-			state = tristate.Of(slices.Contains(m.Topology, f.Matrix.Origin))
-		}
-		out = tristate.And(out, state)
+	switch {
+	case len(m.Topology) == 0:
+	case f.Matrix.Origin == "":
+		out = tristate.And(out, tristate.Unknown)
+	default:
+		out = tristate.And(out, tristate.Of(slices.Contains(m.Topology, f.Matrix.Origin)))
 	}
 	if !m.firmware() {
 		out = tristate.And(out, f.has(isGPU, []Pattern{{}}))
@@ -69,18 +69,15 @@ func matches(name platform.Name, patterns []Pattern) tristate.State {
 // has reports whether there is a function of a kind, isGPU or isNIC, that is one of some
 // products.
 func (f *facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.State {
-	if len(models) == 0 {
+	is := func(fn pci.Function) bool { return kind(&fn) && matchesAny(models, names(&fn)...) }
+	switch {
+	case len(models) == 0:
 		return tristate.True
-	}
-	if !f.PCIRead {
+	case !f.PCIRead:
 		return tristate.Unknown
-	}
-	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; kind(fn) && matchesAny(models, names(fn)...) {
-			return tristate.True
-		}
-	}
-	if f.PCI.Unidentified() {
+	case slices.ContainsFunc(f.PCI.Functions, is):
+		return tristate.True
+	case f.PCI.Unidentified():
 		return tristate.Unknown
 	}
 	return tristate.False
@@ -94,7 +91,6 @@ func names(f *pci.Function) []string {
 	return []string{f.Name(), fmt.Sprintf("%04x:%04x", f.Vendor, f.Device)}
 }
 
-// machine describes the machine in the words of a match.
 func (f *facts) machine() string {
 	var parts []string
 	for _, text := range [...]struct {

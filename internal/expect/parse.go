@@ -145,7 +145,6 @@ func one[T any](to *T, parse func(string) (T, error)) yamlfile.Reader {
 	}
 }
 
-// optional reads a text into a value that is nil without it.
 func optional[T any](to **T, parse func(string) (T, error)) yamlfile.Reader {
 	return func(n *yaml.Node) error {
 		*to = new(T)
@@ -163,7 +162,6 @@ func list[T any](to *[]T, parse func(string) (T, error)) yamlfile.Reader {
 	}
 }
 
-// oneOf accepts some words.
 func oneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if !slices.Contains(words, text) {

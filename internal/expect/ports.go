@@ -12,7 +12,6 @@ import (
 	"gdr-features/tristate"
 )
 
-// portName names a port in what was found.
 func portName(p rdma.DevicePort) string { return fmt.Sprintf("%s port %d", p.Device.Name, p.Number) }
 
 func (f *facts) activePorts(g *Group, members []*pci.Function) Check {
@@ -120,10 +119,9 @@ func (f *facts) nearestRate(want Range) Check {
 			t.unknown++
 			continue
 		}
-		state, best := tristate.False, "no active port"
-		fastest := 0.0
-		// A subfunction's port too.
-		ports, all := f.RDMA.PortsOf(near, true)
+		best, fastest := "no active port", 0.0
+		ports, all := f.RDMA.PortsOf(near, true) // a subfunction's too
+		state := tristate.False
 		if !all || !f.counted() { // an unidentified function may be one of the nearest
 			state = tristate.Unknown
 		}

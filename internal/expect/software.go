@@ -12,7 +12,6 @@ import (
 	"gdr-features/tristate"
 )
 
-// software judges the expectations about drivers.
 func (f *facts) software(e *Expectations) []Check {
 	var all []Check
 	if e.Driver != nil {

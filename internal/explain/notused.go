@@ -33,7 +33,6 @@ func NotUsed(r *verdict.Node, found []findings.Finding, gpu, nic string) (reason
 	return "no reason is visible on the machine, which is ready: look at the job's variables and container (check --pod)", true
 }
 
-// failures names what check finds to fail.
 func failures(r *verdict.Node, found []findings.Finding) string {
 	var all []string
 	for i := range found {

@@ -102,7 +102,6 @@ func (w *path) hops(to *pci.Function, role string) []Hop {
 	return hops
 }
 
-// overRoot lists the hops above all bridges.
 func (w *path) overRoot(to *pci.Function) []Hop {
 	from := rootHop(w.g)
 	if w.g.RootBus == to.RootBus {

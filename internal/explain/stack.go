@@ -125,7 +125,6 @@ func met(steps []verdict.Step, check string) tristate.State {
 	return all
 }
 
-// ways names the ways to GPU memory that are available.
 func ways(v *verdict.Verdict) string {
 	switch {
 	case v.Peermem == tristate.True && v.DMABuf == tristate.True:

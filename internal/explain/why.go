@@ -126,7 +126,6 @@ func (w *path) standIn(n nccl.Place) string {
 	return ""
 }
 
-// wide reports whether an address has a PCI domain of more than 16 bits.
 func (w *path) wide() bool {
 	return w.gpu.Address.Domain > 0xffff || w.nic.Function.Address.Domain > 0xffff
 }
@@ -203,7 +202,6 @@ func (w *path) byDefault() (tristate.State, string) {
 	return tristate.False, fmt.Sprintf("not with its default settings; NCCL_NET_GDR_LEVEL=%v allows it, but it may be slower: measure", w.pair.NCCL)
 }
 
-// notes say what else matters on the path.
 func (w *path) notes(hops []Hop) []string {
 	var notes []string
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

@@ -53,7 +53,6 @@ func (p paper) node(n *node) {
 	p.put("</ul></li>")
 }
 
-// classes are those of a node's box.
 func (n *node) classes(form string) string {
 	if n.Meets == topology.Unknown {
 		return form
@@ -84,7 +83,6 @@ func (p paper) device(d *device) {
 	p.put("</li>")
 }
 
-// classes are those of a device's box.
 func (d *device) classes() string {
 	list := []string{"device", string(d.Kind)}
 	if !d.Eligible {

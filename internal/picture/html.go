@@ -98,7 +98,6 @@ func (p paper) header(m *model) {
 	p.put("</header>")
 }
 
-// columns are the heads of a table's columns.
 func (p paper) columns(names ...string) {
 	p.put("\n<thead><tr>")
 	for _, name := range names {
@@ -136,7 +135,6 @@ func (p paper) matrix(m *model) {
 	p.put("\n</dl></div></section>")
 }
 
-// checks is the table of findings.
 func (p paper) checks(list []findings.Finding) {
 	p.put("\n<section><h2>Checks</h2>\n<table class=\"list\">\n<caption>What GPUDirect RDMA needs</caption>")
 	p.columns("Status", "Check", "Found, and what to do")
@@ -154,7 +152,6 @@ func (p paper) checks(list []findings.Finding) {
 	p.put("\n</tbody></table></section>")
 }
 
-// problems is the list of what could not be read.
 func (p paper) problems(list []error) {
 	if len(list) == 0 {
 		return
@@ -170,7 +167,6 @@ func (p paper) problems(list []error) {
 	p.put("</section>")
 }
 
-// devices is the table of GPUs and NICs.
 func (p paper) devices(list []*device) {
 	if len(list) == 0 {
 		return

@@ -12,7 +12,6 @@ import (
 // not compile.
 type markup string
 
-// cut splits markup around a mark in it.
 func (m markup) cut(mark markup) (before, after markup) {
 	head, tail, _ := strings.Cut(string(m), string(mark))
 	return markup(head), markup(tail)
@@ -41,7 +40,6 @@ func (p paper) put(m markup, values ...string) {
 	p.text.WriteString(string(m))
 }
 
-// putIf is put if there is a value.
 func (p paper) putIf(m markup, value string) {
 	if value != "" {
 		p.put(m, value)

@@ -109,7 +109,6 @@ func (d *device) Nearest() string {
 	return "none"
 }
 
-// model is all that is shown.
 type model struct {
 	Title  string          // the verdict in one line
 	Word   string          // the verdict in a word
@@ -126,7 +125,6 @@ type model struct {
 	Cause   *findings.Finding  // the finding with the verdict's reason
 }
 
-// newModel takes from a report what is shown.
 func newModel(r *report.Report) *model {
 	m := &model{
 		Title: view.Summary(&r.Node), Missing: view.Nothing(&r.Node),
@@ -254,7 +252,6 @@ func (m *model) connect(g *device, matrix *topology.Matrix) {
 	}
 }
 
-// nearer returns the nearer of two levels.
 func nearer(a, b topology.Level) topology.Level {
 	if b.Rank() < a.Rank() {
 		return b

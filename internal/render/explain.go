@@ -35,7 +35,6 @@ func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 	return write(w, title, way, columns(why), sources, problems(r))
 }
 
-// hops is a table with a line for each hop.
 func hops(list []explain.Hop) string {
 	var t strings.Builder
 	t.WriteString("HOP\tADDRESS\tPRODUCT\tLINK\tNUMA\tIOMMU GROUP\tACS\t\n")
@@ -164,7 +163,6 @@ func nearestLines(r *report.Report, nearest []explain.Nearest) string {
 
 var byDefault = map[tristate.State]string{tristate.True: "yes", tristate.False: "no", tristate.Unknown: "?"}
 
-// someNICs names NICs that are equally near.
 func someNICs(r *report.Report, list []int) string {
 	const most = 4
 	names := nicNames(r, list[:min(len(list), most)])

@@ -54,7 +54,6 @@ func TopoSlurm(w io.Writer, r *report.Report) error {
 	return write(w, t.String())
 }
 
-// slurmConf is the node's line of slurm.conf.
 func slurmConf(r *report.Report, gpus, nics int) string {
 	var gres []string
 	if gpus > 0 {

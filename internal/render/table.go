@@ -21,7 +21,6 @@ import (
 
 func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
 
-// write writes an output as a whole.
 func write(w io.Writer, parts ...string) error {
 	_, err := io.WriteString(w, strings.Join(parts, ""))
 	return err
@@ -94,7 +93,6 @@ func matrix(r *report.Report, width int) string {
 	return out
 }
 
-// widest is the width of the widest line of a table.
 func widest(table string) (most int) {
 	for line := range strings.Lines(table) {
 		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
@@ -102,7 +100,6 @@ func widest(table string) (most int) {
 	return most
 }
 
-// matrixOf is the matrix of some NICs.
 func matrixOf(r *report.Report, nics []int) string {
 	var t strings.Builder
 	for _, i := range nics {
@@ -128,7 +125,6 @@ func numa(n int) string {
 	return strconv.Itoa(n)
 }
 
-// devices has a line for each GPU and NIC.
 func devices(r *report.Report) string {
 	var t strings.Builder
 	for i, g := range r.Matrix.GPUs {
@@ -162,7 +158,6 @@ func legend(r *report.Report) string {
 	}[r.Matrix.Source()]
 }
 
-// problems lists what could not be read.
 func problems(r *report.Report) string {
 	if len(r.Problems) == 0 {
 		return ""

@@ -57,7 +57,6 @@ func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.N
 	}, "\t") + "\n"
 }
 
-// role says what kind of NIC it is.
 func role(r *report.Report, n *topology.NIC) string {
 	switch f := n.Function; {
 	case f == nil && n.Address() == "":

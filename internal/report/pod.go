@@ -30,7 +30,6 @@ type Pod struct {
 	GPUs func(r *Report) []int
 }
 
-// readImage finds out what the image of a container has.
 func (rd *Reader) readImage(ctx context.Context, r *Report) {
 	tree, variables := rd.options.Pod.Image, rd.options.Pod.Variables
 	if tree == nil {

@@ -203,7 +203,6 @@ func (rd *Reader) readPCI(ctx context.Context) {
 // answer must not keep the drivers from being read.
 const headStart = 500 * time.Millisecond
 
-// readRest reads the RDMA devices and the drivers.
 func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 	devices := func(context.Context) error { return nil }
 	drivers := devices
@@ -281,7 +280,6 @@ func unnamed(m *topology.Matrix) []error {
 	return []error{fmt.Errorf("%s: sys_vendor and product_name do not say which type of machine this is", platform.DMIDir)}
 }
 
-// readACS reads the bridges between GPUs and their nearest NICs.
 func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 	fs, gpus := rd.fs, m.GPUs
 	_ = rd.acs.start("ACS registers", func() (map[pci.Address]*pci.ACS, error) {
@@ -362,7 +360,6 @@ func (rd *Reader) nothingToSay(r *Report) bool {
 		(rd.want == nil || rd.want.MatchesNone(&r.Node))
 }
 
-// place builds the matrix of the machine.
 func (r *Report) place(facts topology.Inputs) {
 	facts.PCI, facts.RDMA, facts.Platform = &r.PCI, &r.RDMA, r.Platform
 	r.Matrix = topology.Build(facts)

@@ -29,7 +29,6 @@ func first[T any](list []*T, is func(*T) bool) *T {
 	return nil
 }
 
-// all lists e and everything below it.
 func (e *Element) all() []*Element {
 	list := []*Element{e}
 	for _, sub := range e.subs {
