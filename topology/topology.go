@@ -152,25 +152,12 @@ type Matrix struct {
 	// Machine are the names that the firmware gives the machine.
 	Machine platform.DMI
 
-	nccl   nccl.Ratings
-	places []nccl.Device // of NICs, by their indexes
-	file   *nccl.File
+	// NCCL are NCCL's ratings, and InNCCL where it looks for NICs, by their indexes.
+	NCCL   nccl.Ratings
+	InNCCL []nccl.Device
+	// File is the topology file, nil without one.
+	File *nccl.File
 }
-
-// InFile reports whether a function is in the machine's topology file.
-func (m *Matrix) InFile(f *pci.Function) bool { return m.file.Find(f) != nil }
-
-// GPUInNCCL returns where NCCL finds a GPU, by its index.
-func (m *Matrix) GPUInNCCL(gpu int) nccl.Place {
-	return m.nccl.Place(nccl.Itself(m.GPUs[gpu].Function))
-}
-
-// NICInNCCL returns where NCCL finds a NIC, by its index.
-func (m *Matrix) NICInNCCL(nic int) nccl.Place { return m.nccl.Place(m.places[nic]) }
-
-// NCCLFails says why NCCL does not start on this machine, or with its topology file;
-// nil where it does.
-func (m *Matrix) NCCLFails() error { return m.nccl.Failed }
 
 // Source is what the levels of pairs rest on: Origin, or FromFile where some are from the
 // topology file by a NIC's name, which Origin does not count.
@@ -204,7 +191,7 @@ type Inputs struct {
 // Build rates every pair of GPU and NIC. It never fails: what the facts leave open is
 // Unknown.
 func Build(facts Inputs) Matrix {
-	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}, m: Matrix{FileUnread: facts.FileUnread, file: facts.File}}
+	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}, m: Matrix{FileUnread: facts.FileUnread, File: facts.File}}
 	b.m.Machine = b.Platform.DMI
 	b.virtual = b.Platform.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
@@ -214,7 +201,7 @@ func Build(facts Inputs) Matrix {
 	b.m.Origin = b.origin() // RDMA devices, which come with drivers, do not count
 	b.pairs()
 	if b.File != nil {
-		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.Refused, b.m.nccl.Fault)
+		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.Refused, b.m.NCCL.Fault)
 	}
 	return b.m
 }
@@ -224,7 +211,7 @@ func (b *builder) pairs() {
 	for j := range b.m.NICs {
 		at[j] = b.placeOf(&b.m.NICs[j])
 	}
-	b.m.nccl, b.m.places = *b.allNICs(at), at
+	b.m.NCCL, b.m.InNCCL = *b.allNICs(at), at
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function
 		for j := range b.m.NICs {
@@ -235,7 +222,7 @@ func (b *builder) pairs() {
 				if level, ok := b.byName(gpu, n, at[j]); ok {
 					p.Level, p.FromFile = level, true
 				}
-				p.NCCL = levelOf[b.m.nccl.Path(gpu, at[j])]
+				p.NCCL = levelOf[b.m.NCCL.Path(gpu, at[j])]
 				p.Default = b.usedByDefault(gpu, b.PCI.Place(n.Function), p.NCCL)
 				p.Allowed = b.allowed(gpu, n.Function)
 			}

@@ -68,7 +68,8 @@ func (w *path) whyNode() string {
 // ncclWhy returns NCCL's own rule with this pair's facts, and why the rating
 // differs where it does.
 func (w *path) ncclWhy() string {
-	g, n := w.r.Matrix.GPUInNCCL(w.pair.GPU), w.r.Matrix.NICInNCCL(w.pair.NIC)
+	m := &w.r.Matrix
+	g, n := m.NCCL.Place(nccl.Itself(w.gpu)), m.NCCL.Place(m.InNCCL[w.pair.NIC])
 	var text string
 	switch w.pair.NCCL {
 	case topology.Unknown:
@@ -98,7 +99,7 @@ func (w *path) ncclWhy() string {
 // inFile names the one device of the pair that is in the topology file, "" where both
 // are or neither is.
 func (w *path) inFile() string {
-	gpu, nic := w.r.Matrix.InFile(w.g), w.r.Matrix.InFile(w.n)
+	gpu, nic := w.r.Matrix.File.Find(w.g) != nil, w.r.Matrix.File.Find(w.n) != nil
 	switch {
 	case gpu && !nic:
 		return "the GPU"
@@ -134,7 +135,7 @@ func (w *path) ncclUnknown() string {
 	if w.r.Matrix.FileUnread {
 		return fileUnread
 	}
-	if why := w.r.Matrix.NCCLFails(); why != nil {
+	if why := w.r.Matrix.NCCL.Failed; why != nil {
 		return "NCCL does not start: " + why.Error()
 	}
 	if w.nic.RDMA != nil && w.nic.RDMA.Auxiliary {

@@ -37,16 +37,15 @@ func (w *Writer) Write(text []byte) (int, error) {
 	if w.width < narrowest {
 		return w.to.Write(text)
 	}
-	whole := 1 + strings.LastIndexByte(string(text), '\n')
+	w.line.Write(text)
+	lines := w.line.String()
+	whole := 1 + strings.LastIndexByte(lines, '\n')
 	if whole == 0 {
-		w.line.Write(text)
 		return len(text), nil
 	}
-	w.line.Write(text[:whole])
-	lines := w.line.String()
 	w.line.Reset()
-	w.line.Write(text[whole:])
-	if _, err := io.WriteString(w.to, Break(lines, w.width)); err != nil {
+	w.line.WriteString(lines[whole:])
+	if _, err := io.WriteString(w.to, Break(lines[:whole], w.width)); err != nil {
 		return 0, err
 	}
 	return len(text), nil

@@ -46,7 +46,7 @@ func compare(t *testing.T, what string, r *report.Report, a answer) int {
 			t.Logf("%s: not compared (more elements than NCCL takes): %s", what, a.fails)
 			return 0
 		}
-		if r.Matrix.NCCLFails() != nil {
+		if r.Matrix.NCCL.Failed != nil {
 			return 0
 		}
 		t.Errorf("%s: NCCL fails: %s", what, a.fails)

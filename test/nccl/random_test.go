@@ -197,13 +197,13 @@ func compareFile(t *testing.T, root, text string) (pairs int, answers map[string
 		t.Fatal(err)
 	}
 	a := ask(t, &r, question{root: root, file: "/topo.xml"})
-	if a.fails == "" && errors.Is(r.Matrix.NCCLFails(), nccl.ErrStale) {
-		t.Logf("not compared: %v", r.Matrix.NCCLFails())
+	if a.fails == "" && errors.Is(r.Matrix.NCCL.Failed, nccl.ErrStale) {
+		t.Logf("not compared: %v", r.Matrix.NCCL.Failed)
 		return 0, nil
 	}
 	pairs = compare(t, "file", &r, a)
 	if t.Failed() {
-		t.Logf("we say that NCCL fails: %v\n%s", r.Matrix.NCCLFails(), text)
+		t.Logf("we say that NCCL fails: %v\n%s", r.Matrix.NCCL.Failed, text)
 	}
 	return pairs, a.levels
 }
