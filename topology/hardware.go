@@ -99,17 +99,15 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 }
 
 // usedByDefault reports whether NCCL uses GPUDirect RDMA at a level with its default
-// settings (src/graph/paths.cc, ncclTopoCheckGdr). A NIC may be nearer than its own place says, by a data-direct function
-// that could not be matched to it.
+// settings (src/graph/paths.cc, ncclTopoCheckGdr): nearer than PHB. A NIC may be nearer than its
+// own place says, by a data-direct function that could not be matched to it.
 func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.State {
-	switch level {
-	case PIX, PXB, P2C:
-		return tristate.True
-	case Unknown:
+	switch {
+	case level == Unknown:
 		return tristate.Unknown
-	case PHB, NODE, SYS:
-	}
-	if b.unmatchedDataDirect(nic) || level == PHB && nccl.RaisedByRCCL(b.Platform.CPU, gpu, nic) {
+	case level < PHB:
+		return tristate.True
+	case b.unmatchedDataDirect(nic), level == PHB && nccl.RaisedByRCCL(b.Platform.CPU, gpu, nic):
 		return tristate.Unknown
 	}
 	return tristate.False

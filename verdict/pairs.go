@@ -56,8 +56,7 @@ func furthest(all []Pair) Pair {
 }
 
 // ways counts the ways to GPU memory that are there.
-func (p Pair) ways() int {
-	n := 0
+func (p Pair) ways() (n int) {
 	for _, way := range [...]tristate.State{p.Peermem(), p.DMABuf()} {
 		if way == tristate.True {
 			n++
@@ -69,15 +68,11 @@ func (p Pair) ways() int {
 // each goes through the pairs of an eligible GPU of the one family with an eligible NIC of
 // the other.
 func (p Pair) each(see func(*topology.Pair)) {
-	for i, gpu := range p.Matrix.GPUs {
-		if !gpu.Eligible || gpu.GPU != p.GPU {
-			continue
-		}
-		of := p.Matrix.PairsOf(i)
-		for j := range of {
-			if nic := &p.Matrix.NICs[of[j].NIC]; nic.Eligible && nic.Function.NIC == p.NIC {
-				see(&of[j])
-			}
+	for i := range p.Matrix.Pairs {
+		of := &p.Matrix.Pairs[i]
+		gpu, nic := &p.Matrix.GPUs[of.GPU], &p.Matrix.NICs[of.NIC]
+		if gpu.Eligible && gpu.GPU == p.GPU && nic.Eligible && nic.Function.NIC == p.NIC {
+			see(of)
 		}
 	}
 }

@@ -49,9 +49,8 @@ func FindNIC(r *verdict.Node, name string) (int, error) {
 		}
 	}
 	var names []string
-	for i := range r.Matrix.NICs {
-		n := &r.Matrix.NICs[i]
-		text := NICName(n)
+	for _, n := range r.Matrix.NICs {
+		text := NICName(&n)
 		if n.Name() != "" && n.Address() != "" {
 			text += " (" + n.Address() + ")"
 		}

@@ -142,14 +142,15 @@ func newModel(r *report.Report) *model {
 		}
 	}
 	m.Panels = newTree(r, m)
-	switch r.Matrix.Source() {
-	case topology.Virtual:
-		m.Notes = append(m.Notes, "Levels are those of the PCI tree that the hypervisor shows.")
-	case topology.FromFile:
-		m.Notes = append(m.Notes, "Levels are those of the NCCL topology file; the tree is the machine's own.")
-	case topology.Physical:
+	if source := sources[r.Matrix.Source()]; source != "" {
+		m.Notes = append(m.Notes, source)
 	}
 	return m
+}
+
+var sources = map[topology.Origin]string{
+	topology.Virtual:  "Levels are those of the PCI tree that the hypervisor shows.",
+	topology.FromFile: "Levels are those of the NCCL topology file; the tree is the machine's own.",
 }
 
 func word(v *verdict.Verdict) (string, findings.Status) {

@@ -45,17 +45,11 @@ type node struct {
 
 // Holds says how many GPUs and NICs there are below a node.
 func (n *node) Holds() string {
-	gpus, nics := 0, 0
+	count := map[kind]int{}
 	for _, d := range n.devices() {
-		switch d.Kind {
-		case gpu:
-			gpus++
-		case nic:
-			nics++
-		case dataDirect:
-		}
+		count[d.Kind]++
 	}
-	return show.Count(gpus, "GPU") + ", " + show.Count(nics, "NIC")
+	return show.Count(count[gpu], "GPU") + ", " + show.Count(count[nic], "NIC")
 }
 
 // devices are those in the leaves below a node.

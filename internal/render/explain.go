@@ -29,10 +29,13 @@ func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 	}
 	sources := ""
 	if len(p.Hops) > 0 {
-		sources = "\n" + columns(sourcesOfHops())
+		sources = "\nRead from /sys/bus/pci/devices/ADDRESS:\n"
+		for _, s := range explain.Files {
+			sources += "  " + s.Fact + "\t" + strings.Join(s.Names, " ") + "\n"
+		}
 	}
 	title := fmt.Sprintf("%s to %s: %s\n\n", explain.GPUName(p.GPU), explain.NICName(&r.Matrix.NICs[p.NIC]), level)
-	return write(w, title, way, columns(why), sources, problems(r))
+	return write(w, title, way, columns(why), columns(sources), problems(r))
 }
 
 func hops(list []explain.Hop) string {
@@ -108,16 +111,6 @@ func acs(f *pci.Function) string {
 		return "no redirect"
 	}
 	return strings.Join(f.ACS.Redirects(), " ")
-}
-
-// sourcesOfHops names the files that each column is read from.
-func sourcesOfHops() string {
-	var t strings.Builder
-	t.WriteString("Read from /sys/bus/pci/devices/ADDRESS:\n")
-	for _, s := range explain.Files {
-		fmt.Fprintf(&t, "  %s\t%s\n", s.Fact, strings.Join(s.Names, " "))
-	}
-	return t.String()
 }
 
 // Explain writes the nearest NICs of each GPU and the chain from hardware to GPU

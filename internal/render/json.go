@@ -80,8 +80,8 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 	for _, g := range r.Matrix.GPUs {
 		out.GPUs = append(out.GPUs, gpuJSON{g.Address.String(), function(g.Function), g.Eligible})
 	}
-	for i := range r.Matrix.NICs {
-		out.NICs = append(out.NICs, nic(&r.Matrix.NICs[i]))
+	for _, n := range r.Matrix.NICs {
+		out.NICs = append(out.NICs, nic(&n))
 	}
 	for _, p := range r.Matrix.Pairs {
 		n := &r.Matrix.NICs[p.NIC]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -116,7 +117,8 @@ func (l *gresLines) add(name, node, flags, about, why string) {
 		l.text += "# " + about + ": " + why + "\n"
 		return
 	}
-	if l.count > 0 && slurmBefore(node, l.last) {
+	// Slurm sorts /dev/nvidia9 before /dev/nvidia10.
+	if l.count > 0 && cmp.Or(cmp.Compare(len(node), len(l.last)), strings.Compare(node, l.last)) < 0 {
 		l.inOrder = false
 	}
 	l.last = node
@@ -131,15 +133,8 @@ func (l *gresLines) add(name, node, flags, about, why string) {
 // slurmPath reports whether a path can stand in gres.conf, which reads ranges in brackets and
 // has no quotes.
 func slurmPath(path string) bool {
-	return path != "" && !strings.ContainsFunc(path, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("/_-.", c)
-	})
-}
-
-// slurmBefore reports whether Slurm sorts one device node before another: /dev/nvidia9 before
-// /dev/nvidia10.
-func slurmBefore(a, b string) bool {
-	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
+	ok, _ := regexp.MatchString(`^[\w/.-]+$`, path)
+	return ok
 }
 
 // slurmGPUs has a line for each GPU, in the order of addresses.

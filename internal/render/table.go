@@ -130,16 +130,15 @@ func devices(r *report.Report) string {
 	for i, g := range r.Matrix.GPUs {
 		fmt.Fprintf(&t, "GPU%d\t%s\t%s\t%s\t%s\n", i, g.Address, view.Product(g.Function), view.Driver(g.Function), view.GPUNote(g))
 	}
-	for i := range r.Matrix.NICs {
-		n := &r.Matrix.NICs[i]
-		if view.Folded(&r.Node, n) {
+	for _, n := range r.Matrix.NICs {
+		if view.Folded(&r.Node, &n) {
 			continue
 		}
 		what, drv := "software device", "-"
 		if n.Function != nil {
 			what, drv = view.Product(n.Function), view.Driver(n.Function)
 		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), what, drv, view.NICNote(n))
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), what, drv, view.NICNote(&n))
 	}
 	return t.String()
 }

@@ -27,14 +27,13 @@ func wideDevices(r *report.Report) string {
 		}
 		t.WriteString(wideRow(r, fmt.Sprintf("GPU%d", i), role, g.Function, nil))
 	}
-	for i := range r.Matrix.NICs {
-		n := &r.Matrix.NICs[i]
+	for _, n := range r.Matrix.NICs {
 		switch {
-		case view.Folded(&r.Node, n):
+		case view.Folded(&r.Node, &n):
 		case n.Function == nil:
-			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), role(r, n))
+			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), role(r, &n))
 		default:
-			t.WriteString(wideRow(r, cmp.Or(n.Name(), "-"), role(r, n), n.Function, n))
+			t.WriteString(wideRow(r, cmp.Or(n.Name(), "-"), role(r, &n), n.Function, &n))
 		}
 	}
 	for i := range r.PCI.Functions {

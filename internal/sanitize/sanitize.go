@@ -10,19 +10,12 @@ import (
 // Terminal replaces each character that would act on a terminal or break a line with
 // "?".
 func Terminal(s string) string {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' { // rare
-			return strings.Map(fit, s)
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
 		}
-	}
-	return s
-}
-
-func fit(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return '?'
+		return '?'
+	}, s)
 }
 
 // Errors returns the text of each error, safe for a terminal.
