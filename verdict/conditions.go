@@ -103,12 +103,9 @@ func (f *Node) link() (layer string, open bool) {
 		}
 		open = open || !n.RDMA.PortsRead
 		for _, p := range n.RDMA.Ports {
-			switch p.Usable() {
-			case tristate.True:
+			open = open || p.Usable() == tristate.Unknown
+			if p.Usable() == tristate.True {
 				layers[p.LinkLayer] = true
-			case tristate.Unknown:
-				open = true
-			case tristate.False:
 			}
 		}
 	}

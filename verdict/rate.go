@@ -42,13 +42,10 @@ func (f *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
 	ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
 	more = gpu.Level == topology.Unknown || !all
 	for _, p := range ports {
-		switch p.Usable() {
-		case tristate.True:
+		usable := p.Usable()
+		more = more || usable == tristate.Unknown || usable == tristate.True && p.RateGbps == 0
+		if usable == tristate.True {
 			gbps = max(gbps, p.RateGbps)
-			more = more || p.RateGbps == 0
-		case tristate.Unknown:
-			more = true
-		case tristate.False:
 		}
 	}
 	return gbps, more

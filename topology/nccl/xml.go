@@ -167,7 +167,7 @@ func (x *tree) getXMLFromCPU(e *Element) {
 }
 
 // getPCINode is ncclTopoGetPciNode (src/graph/xml.cc): the first element of a bus id, a new one
-// without parent where there is none.
+// without parent where there is none. The class is that of what sysfs says nothing about.
 func (x *tree) getPCINode(busid, class string) *Element {
 	e := x.pci[busid]
 	if e == nil {
@@ -176,13 +176,6 @@ func (x *tree) getPCINode(busid, class string) *Element {
 	e.setIfUnset("class", class)
 	return e
 }
-
-// The classes of what sysfs says nothing about.
-const (
-	bridgeClass = "0x060400"
-	gpuClass    = "0x03"
-	nicClass    = "0x02"
-)
 
 // getXMLFromSys is ncclTopoGetXmlFromSys (src/graph/xml.cc): it fills in what sysfs says of an
 // element and of those above it. A new one gets the parent that its function has below some
@@ -198,7 +191,7 @@ func (x *tree) getXMLFromSys(e *Element, a pci.Address, above []pci.Address, num
 		case n < 2 || above[n-1].Domain > 0xffff || above[n-2].Domain > 0xffff:
 			parent = x.cpu(x.system.subs, numa)
 		default:
-			parent = x.getPCINode(above[n-2].String(), bridgeClass)
+			parent = x.getPCINode(above[n-2].String(), "0x060400")
 			x.getXMLFromSys(parent, above[n-2], above[:n-2], numa)
 		}
 		if e.parent == nil { // an address that occurs in its own path has its place by now
@@ -236,7 +229,7 @@ func (x *tree) fillGPU(rank int, f *pci.Function) {
 		x.cpu(x.system.subs, unknownCPU)
 		return
 	}
-	e := x.getPCINode(f.Address.String(), gpuClass)
+	e := x.getPCINode(f.Address.String(), "0x03")
 	x.getXMLFromSys(e, f.Address, f.Bridges, strconv.Itoa(f.RootNUMA))
 	gpu := e.sub("gpu")
 	if gpu == nil {
@@ -253,7 +246,7 @@ func (x *tree) fillNet(dev int, at Device) {
 		parent := first(x.nodes, func(e *Element) bool { return e.name == "cpu" })
 		switch f := at.Function; {
 		case f != nil:
-			parent = x.getPCINode(f.Address.String(), nicClass)
+			parent = x.getPCINode(f.Address.String(), "0x02")
 			x.getXMLFromSys(parent, f.Address, f.Bridges, strconv.Itoa(at.NUMA))
 		case parent == nil:
 			parent = x.cpu(nil, "0")
