@@ -3,11 +3,14 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
 	"gdr-features/internal/view"
+	"gdr-features/topology"
+	"gdr-features/tristate"
 )
 
 // Check writes a line a check and what to do about it, with wide also where it was read,
@@ -54,4 +57,70 @@ func evidence(f *findings.Finding) string {
 		return strings.Join(f.Evidence, " ")
 	}
 	return fmt.Sprintf("%s and %d more (-o json)", strings.Join(f.Evidence[:few], " "), len(f.Evidence)-few)
+}
+
+// What kubelet keeps of a container's output as its termination message, with
+// terminationMessagePolicy: FallbackToLogsOnError, is the end: at most 2048 bytes or 80 lines
+// (k8s.io/kubernetes pkg/kubelet/container/runtime.go). The reasons must fit.
+const (
+	mostReasons = 8
+	longestLine = 220
+)
+
+// CheckPod writes what Check does, and at its end in a few lines why the container is not
+// ready, if so. limit is the farthest level allowed, topology.Unknown for any.
+func CheckPod(w io.Writer, r *report.Report, limit topology.Level, wide bool) error {
+	if err := Check(w, r, wide); err != nil {
+		return err
+	}
+	reasons := podReasons(r, limit)
+	if len(reasons) == 0 {
+		return nil
+	}
+	if n := len(reasons); n > mostReasons {
+		reasons = append(reasons[:mostReasons-1], fmt.Sprintf("and %d more", n-mostReasons+1))
+	}
+	judged := "container"
+	if r.Pod.Elsewhere {
+		judged = "image"
+	}
+	_, err := fmt.Fprintf(w, "\nThis %s is not ready for GPUDirect RDMA:\n%s\n", judged, strings.Join(reasons, "\n"))
+	return err
+}
+
+// podReasons are the reasons why a container is not ready, or not known to be.
+func podReasons(r *report.Report, limit topology.Level) []string {
+	var reasons []string
+	add := func(text string) {
+		if len(text) > longestLine {
+			text = strings.ToValidUTF8(text[:longestLine-3], "") + "..."
+		}
+		if !slices.Contains(reasons, text) {
+			reasons = append(reasons, text)
+		}
+	}
+	if r.Verdict.Ready != tristate.True {
+		add("the node: " + view.Summary(&r.Node))
+	}
+	for _, status := range [...]findings.Status{findings.Fail, findings.Undecidable} {
+		for i := range r.Findings {
+			if f := &r.Findings[i]; f.Status == status && (findings.AboutPod(f) || f.Check == "expected") {
+				add(headline(f))
+			}
+		}
+	}
+	if limit == topology.Unknown || r.Pod.NoGPU { // the levels of no GPU say nothing
+		return reasons
+	}
+	for _, c := range r.TooFar(limit) {
+		if c.NIC != nil {
+			add(fmt.Sprintf("the nearest usable NIC of the GPU %v, %s, is at %v, farther than %v", c.GPU.Address, c.NIC.RDMA, c.Level, limit))
+		} else if len(reasons) == 0 {
+			add(fmt.Sprintf("the GPU %v has no usable NIC here", c.GPU.Address))
+		}
+	}
+	if len(reasons) == 0 && r.Within(limit) == tristate.Unknown {
+		add(fmt.Sprintf("whether each GPU has a usable NIC at %v is unknown", limit))
+	}
+	return reasons
 }

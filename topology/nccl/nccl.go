@@ -2,8 +2,7 @@
 // does what NCCL's code does, mistakes included, since a job's transport follows from them: a
 // function here is one of NCCL's, is named after it without "ncclTopo", and its comment names the
 // file. xml.go follows src/graph/xml.h and xml.cc, reader.go the reader in xml.cc, topo.go
-// src/graph/topo.cc, paths.go src/graph/paths.cc, all of NCCL 2.30.7; rccl.go has what AMD's fork
-// does otherwise. test/nccl compares the package with NCCL itself.
+// src/graph/topo.cc and paths.cc, all of NCCL 2.30.7. test/nccl compares the package with NCCL itself.
 //
 // It is pure: facts in, paths out.
 package nccl
@@ -11,6 +10,7 @@ package nccl
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
@@ -185,4 +185,56 @@ func (r *Ratings) Place(of Device) Place {
 		}
 	}
 	return p
+}
+
+// RCCL, AMD's fork of NCCL, rates as NCCL does, with the exceptions that follow
+// (ROCm/rccl src/graph/paths.cc, 6.0 to 7).
+
+// pathOverride is rcclPathOverride and what ncclTopoComputePaths does with it: it rates as PXB the
+// pairs that RCCL makes by address under Hyper-V, whose guests see no bridges. RCCL tries three
+// distances between domain and bus numbers, and takes the first at which every GPU has a NIC. It
+// does so in jobs of more than one machine.
+func (r *Ratings) pathOverride(m *Machine, nics []NIC) {
+	paired := func(gpu *pci.Function) bool { return gpu.GPU.HyperVPairs.Has(gpu.Device) }
+	intel, hyperV := m.CPU.Vendor == "GenuineIntel", strings.HasPrefix(m.BIOS, "Hyper-V UEFI Release")
+	if !slices.ContainsFunc(m.GPUs, paired) || !intel && m.CPU.Vendor != "" || !hyperV && (m.BIOS != "" || !m.Virtual) {
+		return
+	}
+	path := PXB
+	if !intel || !hyperV { // one of the two cannot be read
+		path = Unknown
+	}
+	for _, distance := range [...]int64{1 << 20, 1 << 12, 0xff << 20} {
+		partner := func(gpu *pci.Function, nic NIC) bool {
+			d := busIDToInt64(gpu.Address.String()) - busIDToInt64(nic.Address.String())
+			return d == distance || d == -distance
+		}
+		if slices.ContainsFunc(m.GPUs, func(gpu *pci.Function) bool {
+			return !slices.ContainsFunc(nics, func(nic NIC) bool { return partner(gpu, nic) })
+		}) {
+			continue
+		}
+		for j, gpu := range m.GPUs {
+			for _, nic := range nics {
+				switch i, ok := r.nics[nic.At]; {
+				case !ok || !partner(gpu, nic):
+				case nic.At.Net != "": // RCCL's address is that of another function then
+					r.paths[i][j] = Unknown
+				default:
+					r.paths[i][j] = path
+				}
+			}
+		}
+		return
+	}
+}
+
+// RaisedByRCCL reports whether some version of RCCL uses GPUDirect RDMA for a GPU and a NIC at
+// PHB (ncclTopoCheckGdr). That is on EPYC of the second to the fourth generation, if the NIC
+// is right below a root port, the GPU is too or is behind the switch of its own card, and
+// both bus numbers have the same upper four bits. Versions differ in which GPUs these are.
+func RaisedByRCCL(cpu platform.CPU, gpu, nic *pci.Function) bool {
+	epyc := cpu.Vendor == "AuthenticAMD" && (cpu.Family == 143 && cpu.Model >= 0x31 || cpu.Family == 175)
+	return gpu.GPU.RCCL && (epyc || cpu.Arch == "") &&
+		len(nic.Switches()) == 0 && len(gpu.Switches()) <= 1 && gpu.Address.Bus>>4 == nic.Address.Bus>>4
 }
