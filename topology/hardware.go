@@ -82,8 +82,7 @@ func (b *builder) eligibleNICs() []*pci.Function {
 	return nics
 }
 
-// nearestNICs fills in the NICs nearest to a GPU, all that are equally near, and gives
-// what is known of the level of each NIC.
+// nearestNICs fills in the nearest NICs of a GPU, and returns what is known of every level.
 func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 	levels := make([]bound, len(nics))
 	for i, nic := range nics {
@@ -129,14 +128,12 @@ func (m *Matrix) Refuses(nic *family.NIC) tristate.State {
 	return tristate.And(m.Machine.Vendor.Is(nic.NoGPUMemory.OfVendor), m.Machine.Product.Is(nic.NoGPUMemory.OfType))
 }
 
-// allowed reports whether the machine lets the NIC reach the GPU's memory, and the driver
-// maps it.
+// allowed reports whether machine and driver let the NIC reach the GPU's memory.
 func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 	return tristate.And(tristate.Not(b.m.Refuses(nic.NIC)), b.mapped(gpu, nic))
 }
 
-// mapped reports whether the driver maps the GPU's memory for the NIC, judged by their
-// places in the PCI tree.
+// mapped reports whether the driver maps the GPU's memory for a NIC at its place.
 func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
 	if gpu.Coherent() || b.virtual || !b.commonBridge[gpu.GPU] {
 		return tristate.True
@@ -152,8 +149,7 @@ func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
 	return tristate.Unknown // a virtual machine may show no bridge where there is one
 }
 
-// below lists the bridges above the GPU and above the first of its nearest NICs that are not
-// common, and counts those that are.
+// below lists the bridges of the GPU and its first nearest NIC below the common ones.
 func (g GPU) below() (gpu, nic []pci.Address, common int) {
 	if len(g.Nearest) == 0 {
 		return nil, nil, 0

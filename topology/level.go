@@ -1,6 +1,5 @@
-// Package topology says how near each GPU of a machine is to each RDMA NIC, as
-// nvidia-smi rates them and as NCCL does, and which NICs are nearest to each GPU. It
-// is pure: facts in, levels out.
+// Package topology says how near each GPU of a machine is to each RDMA NIC, as nvidia-smi and as
+// NCCL rate them, and which are nearest. It is pure: facts in, levels out.
 package topology
 
 import (
@@ -59,8 +58,7 @@ func ParseLevel(s string) (Level, error) {
 	return Unknown, fmt.Errorf("%q is not a level; levels are PIX, PXB, PHB, NODE and SYS", s)
 }
 
-// bound is what is known of a level: the level itself, or Unknown and the smallest
-// that it may be.
+// bound is what is known of a level: itself, or Unknown and the smallest that it may be.
 type bound struct {
 	level Level
 	floor Level

@@ -28,9 +28,8 @@ func (n *NIC) Aside() string {
 	return string(n.Role)
 }
 
-// NearOf returns, of the NICs that count, those at the smallest level that the GPU has with
-// any of them, by their indexes; those of unknown level where all are. NICs with a role do not
-// count beside others.
+// NearOf returns the nearest to a GPU of the NICs that count, by index; those of unknown level
+// where all are. NICs with a role do not count beside others.
 func (m *Matrix) NearOf(gpu int, counts func(nic int) bool) []int {
 	var near, withRole []int
 	pairs := m.PairsOf(gpu)

@@ -31,8 +31,7 @@ func (b *builder) placeOf(n *NIC) nccl.Device {
 	return at
 }
 
-// byName returns the level by the topology file where the NIC's name, and not its function,
-// is in it.
+// byName returns the level by the topology file that has a NIC's name and not its function.
 func (b *builder) byName(gpu *pci.Function, n *NIC, at nccl.Device) (Level, bool) {
 	if b.FileUnread || at.Net == "" || at.Net != n.Name() || b.File.Find(b.PCI.Place(n.Function)) != nil {
 		return Unknown, false

@@ -11,8 +11,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Range is whole numbers from Min to Max. "8" is exactly 8; ">= 4", "<= 9" and
-// ">= 4, <= 9" are ranges.
+// Range is whole numbers from Min to Max: "8" is exactly 8, ">= 4, <= 9" a range.
 type Range struct {
 	Min, Max int
 	text     string
@@ -61,9 +60,8 @@ func (r Range) Holds(proven, more int) tristate.State {
 	return tristate.Unknown
 }
 
-// Versions are the versions that a constraint accepts: "24.10" itself, with
-// whatever numbers follow, ">= 24.10", "> 24.10", "<= 24.10", "< 24.10", and
-// several with commas between them.
+// Versions are those that a constraint accepts: "24.10" with whatever numbers follow, ">=
+// 24.10", "<" and the like, and several with commas between them.
 type Versions struct {
 	bounds []bound
 	text   string
@@ -78,12 +76,10 @@ type bound struct {
 // String is the constraint as it was written.
 func (v Versions) String() string { return v.text }
 
-// Form is how a kind of version is written: an example, and a regular expression for it
-// and its beginnings.
+// Form is how a kind of version is written: an example, and a pattern for it and its beginnings.
 type Form struct{ example, pattern string }
 
-// Forms of versions: as the GPU driver, MOFED's modules and the firmware of NICs
-// show them.
+// Forms of the GPU driver, MOFED's modules and the firmware of NICs.
 var (
 	driverForm   = Form{"570.86.15", `^\d{1,9}(\.\d{1,9}){0,2}$`}
 	mofedForm    = Form{"24.10-1.1.4", `^\d{1,9}(\.\d{1,9}(-\d{1,9}(\.\d{1,9}){0,2})?)?$`}
@@ -103,8 +99,7 @@ func ParseVersions(text string, form Form) (Versions, error) {
 	return v, nil
 }
 
-// numbers returns the numbers of a version, up to the first part that is not a number of at
-// most nine digits.
+// numbers are those of a version up to the first part that is no number of at most nine digits.
 func numbers(version string) []uint64 {
 	const digits = 9
 	var all []uint64
@@ -118,9 +113,8 @@ func numbers(version string) []uint64 {
 	return all
 }
 
-// Holds reports whether a version is accepted. Numbers are compared one by one, as
-// many as the constraint has. Where the version has fewer numbers and these are the
-// same, the answer is unknown.
+// Holds reports whether a version is accepted. As many numbers are compared as the constraint
+// has; unknown where the version has fewer and these are the same.
 func (v Versions) Holds(version string) tristate.State {
 	found, out := numbers(version), tristate.True
 	for _, b := range v.bounds {

@@ -1,10 +1,6 @@
-// Package expect compares a machine with what its owner expects of machines of
-// its type: eight GPUs, eight NICs at PIX, MOFED 24.10 or newer. It is pure: the
-// text of a file and the facts of a machine in, a result out. docs/expect.md
-// describes the file.
-//
-// An expectation is met, violated or unknown. It is unknown if it depends on a fact
-// that could not be read.
+// Package expect compares a machine with what its owner expects of machines of its type: eight
+// GPUs, eight NICs at PIX, MOFED 24.10 or newer (docs/expect.md). It is pure. What depends on a
+// fact that could not be read is unknown.
 package expect
 
 import (
@@ -51,11 +47,9 @@ type Expectations struct {
 	GPUs, NICs []Group
 	// Level is the largest that GPU.Level may be for any GPU.
 	Level topology.Level
-	// NearestRate is the rate, in Gbit/s, of an active port of the nearest NICs of
-	// each GPU.
+	// NearestRate is the rate in Gbit/s of an active port of each GPU's nearest NICs.
 	NearestRate *Range
-	// Driver is the version of the GPU driver. Modules is "open" or "closed": the
-	// open kernel modules or the proprietary ones.
+	// Driver is the GPU driver's version. Modules is "open" or "closed" (proprietary).
 	Driver  *Versions
 	Modules string
 	// MOFED is its version, or Inbox: the kernel's own drivers.
@@ -79,8 +73,7 @@ type Group struct {
 
 	// What follows is for NICs only.
 
-	// ActivePorts is the number of ports that carry traffic. LinkLayer and Rate
-	// (Gbit/s) must hold for each of them.
+	// ActivePorts counts ports that carry traffic. LinkLayer and Rate (Gbit/s) hold for each.
 	ActivePorts *Range
 	LinkLayer   string
 	Rate        *Range
@@ -89,11 +82,9 @@ type Group struct {
 
 // Result is how a machine compares.
 type Result struct {
-	// State is true when every expectation is proven to be met, false when one
-	// is proven not to be, and unknown otherwise.
+	// State is true when all is proven to be met, false when something is proven not to be.
 	State tristate.State
-	// Type is the name of the machine's type, "" when none matches and when the
-	// type is not known.
+	// Type is the name of the machine's type, "" when none matches or it is not known.
 	Type string
 	// NoType: it is proven that no type matches.
 	NoType bool
@@ -112,8 +103,7 @@ type Check struct {
 	Expected, Found string
 	// Fix is what to do when it is not met, as of a finding.
 	Fix []string
-	// Sources are the files it was read from, and Facts those of whose files kmod
-	// keeps a record.
+	// Sources are the files it was read from, Facts those of whose files kmod keeps a record.
 	Sources []string
 	Facts   []kmod.Fact
 }

@@ -23,8 +23,7 @@ func (f *facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Func
 	return all
 }
 
-// unidentified counts functions that may be members of any group; -1 when the PCI bus
-// could not be read.
+// unidentified counts functions that may be members of any group, -1 for a PCI bus not read.
 func (f *facts) unidentified() int {
 	if !f.PCIRead {
 		return -1
@@ -79,8 +78,7 @@ func (f *facts) count(key, what string, g *Group, members []*pci.Function) Check
 	}
 }
 
-// help is what a family of NICs says of itself, that of the first member which says
-// something; otherwise is for all others.
+// help is what the family of the first member that says something says, or otherwise.
 func help(members []*pci.Function, of func(family.Help) string, otherwise string) string {
 	for _, fn := range members {
 		if text := of(fn.NIC.Help); text != "" {
@@ -115,9 +113,8 @@ func (f *facts) fullLink(key string, g *Group, members []*pci.Function) Check {
 	}
 }
 
-// firmware compares the firmware of each member. The functions of a card share one:
-// where only some have an RDMA device (a bond has one for two), that one counts for
-// all.
+// firmware compares the firmware of each member. The functions of a card share one, also where
+// only some have an RDMA device (a bond has one for two).
 func (f *facts) firmware(g *Group, members []*pci.Function) Check {
 	cardOf := func(fn *pci.Function) pci.Address { card := fn.Address; card.Function = 0; return card }
 	own, known := map[pci.Address]string{}, map[pci.Address]string{}

@@ -34,9 +34,8 @@ func (f *File) MatchesNone(node *verdict.Node) bool {
 	return known && t == nil
 }
 
-// matches reports whether a machine is what a match describes. A match without a name
-// from the firmware requires a GPU: a machine without GPU belongs to a type only by
-// its name.
+// matches reports whether a machine is what a match describes. A machine without GPU belongs to
+// a type only by a name from the firmware.
 func (f *facts) matches(m *Match) tristate.State {
 	out := tristate.And(
 		matches(f.Platform.DMI.Product, m.Product), matches(f.Platform.DMI.Vendor, m.Vendor), matches(f.Platform.DMI.Board, m.Board),
@@ -66,8 +65,7 @@ func matches(name platform.Name, patterns []Pattern) tristate.State {
 	return tristate.Of(matchesAny(patterns, name.Value))
 }
 
-// has reports whether there is a function of a kind, isGPU or isNIC, that is one of some
-// products.
+// has reports whether a function of a kind, isGPU or isNIC, is one of some products.
 func (f *facts) has(kind func(*pci.Function) bool, models []Pattern) tristate.State {
 	is := func(fn pci.Function) bool { return kind(&fn) && matchesAny(models, names(&fn)...) }
 	switch {

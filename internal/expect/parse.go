@@ -12,8 +12,7 @@ import (
 	"gdr-features/topology"
 )
 
-// Parse reads a file. The error is a *yamlfile.Error, which names the place, the key and
-// what to write.
+// Parse reads a file. The error is a *yamlfile.Error.
 func Parse(text []byte) (*File, error) {
 	f := &File{}
 	if err := yamlfile.Decode(text, yamlfile.Reader(f.read)); err != nil {
@@ -190,8 +189,7 @@ func versions(form Form) func(string) (Versions, error) {
 	return func(text string) (Versions, error) { return ParseVersions(text, form) }
 }
 
-// typeName accepts the names that a machine type may have: they appear in JSON and
-// in logs.
+// typeName accepts names of types, which appear in JSON and in logs.
 func typeName(text string) (string, error) {
 	const most, ends = 63, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	if len(text) > most || strings.Trim(text, ends+"-_.") != "" || strings.Trim(text, "-_.") != text {

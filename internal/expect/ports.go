@@ -44,8 +44,7 @@ func (f *facts) activePorts(g *Group, members []*pci.Function) Check {
 	}
 }
 
-// eachActive asks a question of each active port. The answer is unknown for a port
-// that may not be active.
+// eachActive asks a question of each active port; unknown for one that may not be active.
 func (f *facts) eachActive(members []*pci.Function, ask func(rdma.DevicePort) (tristate.State, string)) tally {
 	t := f.tally()
 	ports, all := f.RDMA.PortsOf(members, false)
@@ -103,8 +102,7 @@ func (r Range) rated(gbps float64) tristate.State {
 	return tristate.Of(float64(r.Min) <= gbps && gbps <= float64(r.Max))
 }
 
-// nearestRate judges for each GPU whether one of the NICs near it has an
-// active port of a rate.
+// nearestRate judges whether a NIC near each GPU has an active port of a rate.
 func (f *facts) nearestRate(want Range) Check {
 	t := f.tally()
 	var nearest []*pci.Function

@@ -20,8 +20,7 @@ type Hop struct {
 	Role string
 	// Name is a PCI address, a root bus ("pci0000:15"), or "NUMA node 0".
 	Name string
-	// Function is the PCI function, nil where the hop is not one or it could not
-	// be read.
+	// Function is the PCI function, nil where there is none or it could not be read.
 	Function *pci.Function
 	// PCI says that Name is the address of a PCI function.
 	PCI bool
@@ -127,9 +126,8 @@ func nodeHop(f *pci.Function) Hop {
 	return Hop{Role: "CPU", Name: name}
 }
 
-// portRole names the bridge at index i of a chain of n: the first is on the root bus,
-// and each switch is an upstream port and a downstream port. In a chain with one
-// bridge left over the roles are not known.
+// portRole names bridge i of n above a function: a root port, then an upstream and a downstream
+// port for each switch. The roles are not known where one bridge is left over.
 func portRole(i, n int) string {
 	switch {
 	case i == 0:

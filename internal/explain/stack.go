@@ -51,9 +51,8 @@ const (
 	dmabuf     = "DMA-BUF"
 )
 
-// Stack says which part of the hardware and driver stack waits for which, and where
-// the chain is broken. On hardware that is not capable, or not judged, the rest
-// is left out.
+// Stack says what waits for what from hardware to GPU memory, and where the chain is broken. On
+// hardware that is not capable, or not judged, the rest is left out.
 func Stack(r *verdict.Node, found []findings.Finding) []Step {
 	v := &r.Verdict
 	either := map[string]tristate.State{
@@ -139,8 +138,7 @@ func ways(v *verdict.Verdict) string {
 	return "no way is proven"
 }
 
-// markFirst finds the step that the verdict's reason is about. One of the two ways
-// counts as broken only when both are.
+// markFirst finds the step that the reason is about. One way counts as broken when both are.
 func markFirst(steps []Step, v *verdict.Verdict) {
 	if v.Ready == tristate.True {
 		return

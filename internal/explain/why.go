@@ -65,8 +65,7 @@ func (w *path) whyNode() string {
 	return buses + ", on the one NUMA node that this machine has"
 }
 
-// ncclWhy returns NCCL's own rule with this pair's facts, and why the rating
-// differs where it does.
+// ncclWhy returns NCCL's own rule with this pair's facts, and why its rating differs.
 func (w *path) ncclWhy() string {
 	m := &w.r.Matrix
 	g, n := m.NCCL.Place(nccl.Itself(w.gpu)), m.NCCL.Place(m.InNCCL[w.pair.NIC])
@@ -96,8 +95,7 @@ func (w *path) ncclWhy() string {
 	return text + w.standIn(n)
 }
 
-// inFile names the one device of the pair that is in the topology file, "" where both
-// are or neither is.
+// inFile names the one device that is in the topology file, "" for both or neither.
 func (w *path) inFile() string {
 	gpu, nic := w.r.Matrix.File.Find(w.g) != nil, w.r.Matrix.File.Find(w.n) != nil
 	switch {
@@ -109,8 +107,7 @@ func (w *path) inFile() string {
 	return ""
 }
 
-// standIn says which function's place NCCL uses for the NIC's, "" where it is its
-// own.
+// standIn says which function's place NCCL uses for the NIC's, "" for its own.
 func (w *path) standIn(n nccl.Place) string {
 	switch f := n.Function; {
 	case !n.Known:
@@ -181,8 +178,7 @@ func (w *path) ncclPHB(g, n nccl.Place) string {
 	return ""
 }
 
-// byDefault reports whether NCCL uses GPUDirect RDMA here with its default settings, and
-// why.
+// byDefault reports whether NCCL uses GPUDirect RDMA here with its default settings.
 func (w *path) byDefault() (tristate.State, string) {
 	switch {
 	case !w.gpu.GPUEligible():

@@ -42,8 +42,7 @@ func Dot(w io.Writer, r *report.Report) error {
 	return p.writeTo(w)
 }
 
-// vertex is a root bus, a bridge or a device, with those below it and the lines to them. It has
-// a number, and returns the next one.
+// vertex is a numbered node with those below it and the lines to them; next is not used yet.
 func (p paper) vertex(n *node, number int) (next int) {
 	p.put("\n    v%s [label=", strconv.Itoa(number))
 	switch d := n.Device; {
@@ -93,8 +92,7 @@ func (p paper) dotMatrix(m *model) {
 // lines makes a text of several lines, without empty ones at its end.
 func lines(texts ...string) string { return strings.TrimRight(strings.Join(texts, "\n"), "\n") }
 
-// escapeDot escapes what is between the quotes of a string of DOT, in which \n, \l, \N and
-// others are escapes.
+// escapeDot escapes what is within a string of DOT, in which \n, \l, \N are escapes.
 func escapeDot(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text)
 }

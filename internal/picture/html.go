@@ -185,8 +185,7 @@ func (p paper) devices(list []*device) {
 	p.put("\n</tbody></table></div></section>")
 }
 
-// tree is the PCI tree as boxes: a panel for each NUMA node, in it root buses, bridges
-// and devices.
+// tree is the PCI tree as boxes: a panel for each NUMA node, in it root buses and the rest.
 func (p paper) tree(m *model) {
 	if len(m.Panels) == 0 {
 		return
@@ -275,8 +274,7 @@ func (d *device) classes() string {
 	return strings.Join(append(list, d.group()), " ")
 }
 
-// group are the classes of what stays bright while the device, or one near it, has the
-// focus: the IDs of all of them.
+// group are the IDs of the device and those near it: what stays bright while one has the focus.
 func (d *device) group() string {
 	ids := []string{d.ID}
 	for _, other := range d.Near {

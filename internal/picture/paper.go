@@ -46,8 +46,7 @@ func (p paper) putIf(m markup, value string) {
 	}
 }
 
-// writeTo writes what is on the paper, without control characters: names from a machine
-// may contain anything.
+// writeTo writes the text without control characters, which names may contain.
 func (p paper) writeTo(w io.Writer) error {
 	lines := strings.Split(p.text.String(), "\n")
 	for i := range lines {

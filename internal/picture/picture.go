@@ -1,7 +1,6 @@
-// Package picture shows a machine as a page (HTML) and as a graph (Dot): the PCI tree
-// that leads to its GPUs and NICs, colored by the level that each GPU reaches, and the
-// matrix of levels. The layout is left to the browser and to Graphviz. The package is
-// pure and writes the same for the same report.
+// Package picture shows a machine as a page (HTML) and as a graph (Dot): the PCI tree down to
+// GPUs and NICs, colored by level, and the matrix. It is pure; the layout is left to the browser
+// and to Graphviz.
 package picture
 
 import (
@@ -20,16 +19,13 @@ import (
 )
 
 const (
-	// most is how many GPUs, and how many NICs, are shown. It bounds the matrix on
-	// broken machines; working ones have fewer, since their virtual functions are left
-	// out first.
+	// most is how many GPUs, and how many NICs, are shown: working machines have fewer.
 	most         = 64
 	mostProblems = 20
 )
 
-// colors are how a level is shown: the fill of a cell, the text on it, and the line
-// around a box. Levels differ both in hue and in lightness, so that the
-// color-blind can tell them apart too.
+// colors of a level: the fill of a cell, the text on it, the line around a box. Levels differ in
+// hue and in lightness, for the color-blind.
 type colors struct{ Fill, Text, Line string }
 
 // levels are all levels that a cell of the matrix can have, the nearest first.
@@ -73,8 +69,7 @@ type device struct {
 	index                  int
 	Name, Product, Address string
 	NUMA, Driver           string // "-" for none
-	// State is that of its ports, or why it does not take part; Good means that a port
-	// is active.
+	// State is that of its ports, or why it takes no part; Good: a port is active.
 	State string
 	Good  bool
 	// Eligible devices take part in GPUDirect RDMA.

@@ -33,12 +33,10 @@ type node struct {
 	Product string  // of a switch
 	Device  *device // of a leaf
 	Below   []*node
-	// Meets is the nearest level of the GPUs and their nearest NICs that have this
-	// node as their deepest common one.
+	// Meets is the nearest level of GPUs and their nearest NICs that meet here.
 	Meets topology.Level
 
-	// Way is the nearest level of the GPUs and their nearest NICs whose path to each
-	// other leads over the line above this node.
+	// Way is the nearest level of those whose path leads over the line above this node.
 	Way   topology.Level
 	above *node
 }
@@ -64,8 +62,7 @@ func (n *node) devices() []*device {
 	return list
 }
 
-// numas are the NUMA nodes of the functions below a root bus, each once, sorted.
-// There is only one if the firmware is right.
+// numas are the NUMA nodes of the functions below: one if the firmware is right.
 func (n *node) numas() []int {
 	var list []int
 	for _, d := range n.devices() {
@@ -94,8 +91,7 @@ func (n *node) child(like *node) *node {
 	return like
 }
 
-// newTree puts the devices where they are in the PCI tree, and gives a tree for each
-// NUMA node.
+// newTree puts the devices where they are in the PCI tree: one for each NUMA node.
 func newTree(r *report.Report, m *model) []*node {
 	root := &node{}
 	devices := slices.Concat(m.GPUs, m.NICs, m.Others)
@@ -210,8 +206,7 @@ func numaName(of []int, onMachine int) string {
 	return "NUMA node unknown"
 }
 
-// join notes the level of a GPU and one of its nearest NICs where they meet and on
-// the path there.
+// join notes the level of a GPU and a near NIC where they meet and on the path there.
 func join(g, n *node, level topology.Level) {
 	above := map[*node]bool{}
 	for at := g; at != nil; at = at.above {

@@ -13,8 +13,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Check writes a line a check and what to do about it, with wide also where it was read,
-// and at the end the pages that explain more.
+// Check writes a line a check, what to do, with wide where it was read, and the pages about it.
 func Check(w io.Writer, r *report.Report, wide bool) error {
 	var t strings.Builder
 	see := ""
@@ -34,8 +33,7 @@ func Check(w io.Writer, r *report.Report, wide bool) error {
 	return write(w, columns(t.String()), "\n", view.Summary(&r.Node), "\n", see, problems(r))
 }
 
-// headline is what was found, after the verdict's reason and, if it says more, the
-// code.
+// headline is what was found, after the reason and, if it says more, the code.
 func headline(f *findings.Finding) string {
 	switch {
 	case f.Code == "":
@@ -46,8 +44,7 @@ func headline(f *findings.Finding) string {
 	return string(f.Reason) + ", " + string(f.Code) + ": " + f.Detail
 }
 
-// evidence names a few files with what they held, or only the files if there is no
-// evidence.
+// evidence names a few files with what they held, or only the files.
 func evidence(f *findings.Finding) string {
 	const few = 2
 	switch {

@@ -15,8 +15,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// ExplainPair writes the path from a GPU to a NIC, a line for each hop, and what
-// follows from it.
+// ExplainPair writes the path from a GPU to a NIC, a line a hop, and what follows from it.
 func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 	level, inNCCL := cmp.Or(p.Level.String(), "unknown"), cmp.Or(p.NCCL.String(), "unknown")
 	way := hops(p.Hops)
@@ -113,8 +112,7 @@ func acs(f *pci.Function) string {
 	return strings.Join(f.ACS.Redirects(), " ")
 }
 
-// Explain writes the nearest NICs of each GPU and the chain from hardware to GPU
-// memory.
+// Explain writes the nearest NICs of each GPU and the chain to GPU memory.
 func Explain(w io.Writer, r *report.Report) error {
 	nearest := ""
 	if len(r.Matrix.GPUs) > 0 {

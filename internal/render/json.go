@@ -146,12 +146,10 @@ type checkJSON struct {
 	NCCLDefault *bool         `json:"ncclDefault"`
 	Findings    []findingJSON `json:"findings"`
 	Problems    []string      `json:"problems"`
-	// Expected and MachineType are there only with --expect; the type is "" where
-	// none matches.
+	// Expected and MachineType are for --expect; the type is "" where none matches.
 	Expected    *tristate.State `json:"expected,omitempty"`
 	MachineType *string         `json:"machineType,omitempty"`
-	// Pod is there only with --pod: whether the findings about the container let it use
-	// GPUDirect RDMA.
+	// Pod is for --pod: whether the container's findings let it use GPUDirect RDMA.
 	Pod *tristate.State `json:"pod,omitempty"`
 }
 

@@ -80,9 +80,8 @@ func slurmConf(r *report.Report, gpus, nics int) string {
 	return text
 }
 
-// slurmFeatures are the features of a node that is ready; nil for another. They are what
-// deploy/examples/schedulers/slinky.yaml has in Kubernetes, and the rate, since Slurm cannot
-// compare numbers.
+// slurmFeatures are those of a node that is ready, as in deploy/examples/schedulers/slinky.yaml,
+// and the rate, since Slurm cannot compare numbers.
 func slurmFeatures(r *report.Report) []string {
 	if r.Verdict.Ready != tristate.True {
 		return nil
@@ -97,13 +96,11 @@ func slurmFeatures(r *report.Report) []string {
 	return features
 }
 
-// gresLines are the lines of one name in gres.conf: those of devices, and comments in place
-// of others.
+// gresLines are the lines of one name in gres.conf, comments in place of what is not used.
 type gresLines struct {
 	text  string
 	count int
-	// inOrder: Slurm sorts the device nodes in the order of the lines (gres_gpu.c
-	// _sort_gpu_by_file).
+	// inOrder: Slurm sorts them in the order of the lines (gres_gpu.c _sort_gpu_by_file).
 	inOrder bool
 	last    string
 }
@@ -130,8 +127,7 @@ func (l *gresLines) add(name, node, flags, about, why string) {
 	l.text += "\t# " + about + "\n"
 }
 
-// slurmPath reports whether a path can stand in gres.conf, which reads ranges in brackets and
-// has no quotes.
+// slurmPath reports whether gres.conf, which has ranges and no quotes, can hold a path.
 func slurmPath(path string) bool {
 	ok, _ := regexp.MatchString(`^[\w/.-]+$`, path)
 	return ok
@@ -166,9 +162,8 @@ func slurmFlags(r *report.Report) string {
 	return flags
 }
 
-// slurmNICs has a line for each NIC that can be used: eligible, with an RDMA device and an
-// active port. Virtual functions are left out where their physical one is here: they
-// are for others.
+// slurmNICs has a line for each eligible NIC with an RDMA device and an active port, but not for
+// a virtual function whose physical one is here: it is for others.
 func slurmNICs(r *report.Report) gresLines {
 	lines := gresLines{inOrder: true}
 	for i := range r.Matrix.NICs {

@@ -6,8 +6,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// GPUsHere are the indexes, in the matrix, of the GPUs that this process can use as far as is
-// known. It needs What.Process.
+// GPUsHere are the GPUs, by index, that this process can use. It needs What.Process.
 func (r *Report) GPUsHere() []int {
 	var here []int
 	for i := range r.Matrix.GPUs {
@@ -18,8 +17,7 @@ func (r *Report) GPUsHere() []int {
 	return here
 }
 
-// Selected are the GPUs, of GPUsHere, that the variables of a process leave to it. It needs
-// What.Process.
+// Selected are the GPUsHere that variables leave to a process. It needs What.Process.
 func (r *Report) Selected(variables map[string]string) frameworks.Selection {
 	here := r.GPUsHere()
 	candidates := make([]frameworks.Candidate, len(here))
@@ -50,8 +48,7 @@ func (r *Report) assign(gpus []int, usable func(rdma string) tristate.State) *as
 	return m.Assign(m.EveryGPU(), nil).Only(gpus)
 }
 
-// Machine returns the GPUs of the machine and the NICs that this process can use. It needs
-// What.Process.
+// Machine returns all GPUs and the NICs that this process can use. It needs What.Process.
 func (r *Report) Machine() *assign.Machine { return r.machine(r.Visible.RDMA) }
 
 func (r *Report) machine(usable func(rdma string) tristate.State) *assign.Machine {

@@ -79,9 +79,8 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	return p
 }
 
-// Within reports whether every GPU has an eligible NIC at this level or a nearer one;
-// topology.Unknown stands for any level. In a container these are its own GPUs, and NICs that
-// it can use.
+// Within reports whether every GPU has an eligible NIC at this level (topology.Unknown: any) or
+// a nearer one; in a container, its own GPUs and NICs.
 func (r *Report) Within(limit topology.Level) tristate.State {
 	tooFar := slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Level > limit })
 	switch {

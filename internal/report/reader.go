@@ -73,9 +73,8 @@ func NewReader(fs *host.FS, o Options) *Reader {
 	return &Reader{fs: fs, options: o, memory: &kmod.Cache{}}
 }
 
-// Read reads some parts and judges the whole. It never fails: what cannot be
-// read, or has not answered when ctx ends, is unknown and named among the
-// problems.
+// Read reads some parts and judges the whole. What cannot be read before ctx ends is unknown and
+// named among the problems.
 func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	parts = rd.missing(parts)
 	if parts&PCI != 0 {
@@ -137,9 +136,8 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	return r
 }
 
-// PortsMoved reports whether the state of any port has changed since the RDMA devices
-// were read. It is much cheaper than reading them. If a device does not answer
-// before ctx ends, the next call skips it.
+// PortsMoved reports whether the state of a port has changed since the RDMA devices were read,
+// which costs much more. A device that does not answer is skipped the next time.
 func (rd *Reader) PortsMoved(ctx context.Context) bool {
 	fs, last := rd.fs, rd.rdma.value
 	moved, err := deadline.Async(func() (bool, error) { return rd.scanner.Moved(fs, &last), nil })(ctx)
@@ -175,8 +173,7 @@ func (p *part[T]) start(name string, read func() (T, error)) func(context.Contex
 	}
 }
 
-// addProblems adds to the problems of the report why a part could not be read, and those
-// of what was read.
+// addProblems adds to a report why a part could not be read, and the problems of what was.
 func (p *part[T]) addProblems(r *Report, read []error) {
 	if p.err != nil {
 		r.problem(p.err)
@@ -230,8 +227,7 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 	})
 }
 
-// startDrivers starts to read the drivers, and before them the platform, which takes little
-// time.
+// startDrivers starts to read the platform, which takes little time, and then the drivers.
 func (rd *Reader) startDrivers(short context.Context) func(context.Context) error {
 	fs, functions, table, what, memory := rd.fs, rd.pci.value, rd.options.Families, rd.options.What, rd.memory
 	names := rd.names.value
@@ -254,8 +250,7 @@ func (rd *Reader) startDrivers(short context.Context) func(context.Context) erro
 	}
 }
 
-// adviceTimeout is how long reading the files that only advice needs may take. No
-// other fact waits for them.
+// adviceTimeout is for files that only advice needs: no other fact waits for them.
 const adviceTimeout = time.Second
 
 func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
@@ -295,8 +290,7 @@ func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
 	})(ctx)
 }
 
-// readVisible finds out which devices this process can use and, on request, what else a container
-// lets it do.
+// readVisible finds out what this process can use and, on request, what a container lets it do.
 func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	fs, functions, devices := rd.fs, rd.pci.value, rd.rdma.value
 	_ = rd.visible.start("device nodes", func() (platform.Devices, error) {
@@ -320,9 +314,8 @@ func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	rd.pod.addProblems(r, rd.pod.value.Problems)
 }
 
-// probeVerbs asks the devices of eligible NICs that can be asked whether they register
-// DMA-BUF. It asks software devices too, which show whether asking works at all, but
-// leaves their problems out.
+// probeVerbs asks the devices of eligible NICs whether they register DMA-BUF, and software
+// devices, which show whether asking works, but leaves the latter's problems out.
 func (rd *Reader) probeVerbs(ctx context.Context, r *Report) {
 	var questions []verbs.Question
 	for i := range r.Matrix.NICs {

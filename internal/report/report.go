@@ -27,20 +27,16 @@ type Report struct {
 	Pod *findings.Pod
 	// Findings are the checks one by one.
 	Findings []findings.Finding
-	// Expected is how the machine compares with what is expected of it; nil without
-	// expectations.
+	// Expected is how the machine compares with what is expected; nil without expectations.
 	Expected *expect.Result
-	// Labels are without prefix. Unknown names those whose facts could not be read;
-	// see nodelabel.Of.
+	// Labels have no prefix. Unknown names those not read; see nodelabel.Of.
 	Labels  label.Set
 	Unknown label.Names
-	// Fresh are the parts that were read for this report. The others are from
-	// earlier readings.
+	// Fresh are the parts read for this report, and not earlier.
 	Fresh Parts
 	// Late says that some part timed out. It may answer when read again.
 	Late bool
-	// Problems are the facts that could not be read. Their texts may contain anything
-	// that the machine shows: see sanitize.Errors.
+	// Problems are facts that could not be read, in whatever words: see sanitize.Errors.
 	Problems []error
 }
 
@@ -48,22 +44,18 @@ type Report struct {
 type Options struct {
 	// What is what is read beyond what labels and verdict rest on.
 	What source.What
-	// Families are those of GPUs and NICs to look for; the zero value stands for
-	// family.Known.
+	// Families are those to look for; the zero value stands for family.Known.
 	Families family.Table
 	// Exclude names NICs that are not judged.
 	Exclude pci.Exclusion
-	// OnlyWithGPU: a machine without a GPU of these families only needs its PCI bus
-	// read, since it has no labels.
+	// OnlyWithGPU: of a machine without GPU only the PCI bus is read: it has no labels.
 	OnlyWithGPU bool
-	// TopologyFile is an NCCL topology file that takes the place of the
-	// machine's own; nil for none.
+	// TopologyFile takes the place of the machine's own NCCL topology file; nil for none.
 	TopologyFile *nccl.File
 	// AskVerbs asks RDMA devices whether they register DMA-BUF and for the active MTU of
 	// their ports, as verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, questions []verbs.Question) []verbs.Answer
-	// Pod: judge also what a container lets this process do. It needs What.Process. Nil:
-	// not.
+	// Pod: judge also what a container lets this process do (needs What.Process).
 	Pod *Pod
 	// Expect returns what is expected of machines, at each reading. The error says why
 	// nothing, or what was expected before, is in force. Nil without expectations.

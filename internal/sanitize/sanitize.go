@@ -1,5 +1,4 @@
-// Package sanitize makes text safe to show. What a machine, a server or a file says
-// may contain anything.
+// Package sanitize makes text from machines, servers and files safe to show.
 package sanitize
 
 import (
@@ -7,8 +6,7 @@ import (
 	"unicode"
 )
 
-// Terminal replaces each character that would act on a terminal or break a line with
-// "?".
+// Terminal replaces characters that act on a terminal or break a line with "?".
 func Terminal(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -9,8 +9,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// narrowest is the narrowest terminal for which lines are broken: in a narrower one there is
-// no room for an indent.
+// narrowest is the narrowest terminal for which lines are broken: others have no room.
 const narrowest = 20
 
 // Writer breaks lines at a width.

@@ -1,5 +1,4 @@
-// Package view has the words that every form of output uses for a machine: tables, the
-// page and the graph of topo. It is pure.
+// Package view has the words that all forms of output use for a machine. It is pure.
 package view
 
 import (
@@ -18,8 +17,7 @@ import (
 // wide is the most NICs that a matrix gives a column each, virtual functions too.
 const wide = 24
 
-// Folded reports whether a NIC has no column of its own: in a wide matrix, a virtual
-// function whose physical function is listed.
+// Folded reports whether a NIC, a virtual function in a wide matrix, has no column of its own.
 func Folded(r *verdict.Node, n *topology.NIC) bool {
 	return len(r.Matrix.NICs) > wide && n.Function != nil && r.PCI.Physical(n.Function) != nil
 }

@@ -40,8 +40,7 @@ func At(n *yaml.Node, err error) error {
 	return &yaml.LoadErrors{Errors: []*yaml.LoadError{yaml.NewLoadError(yaml.ConstructorStage, err.Error(), mark, err)}}
 }
 
-// Decode reads a file of one document. One that is empty or null leaves the value as it is. The
-// error is an *Error.
+// Decode reads one document; an empty one leaves the value as it is. The error is an *Error.
 func Decode(text []byte, into yaml.Unmarshaler) error {
 	if len(text) > MaxSize {
 		return &Error{1, 1, fmt.Sprintf("larger than %d bytes", MaxSize)}
@@ -167,8 +166,8 @@ func parse(text []byte) (*yaml.Node, error) {
 // names has, for the line and column of each node, the key whose value it is or is part of.
 type names map[[2]int]string
 
-// check names a tree, and refuses unsupported syntax, keys without a value and keys given
-// twice.
+// check names a tree, and refuses keys without a value or given twice, and what is not
+// supported.
 func (names names) check(n *yaml.Node, name string) error {
 	names[[2]int{n.Line, n.Column}] = name
 	switch {

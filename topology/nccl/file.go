@@ -23,8 +23,7 @@ type File struct {
 	Refused error
 }
 
-// MaxFile is the largest topology file read, in bytes: many times the largest in
-// use.
+// MaxFile is the largest topology file read, in bytes: many times the largest in use.
 const MaxFile = 4 << 20
 
 // Bounds of a topology file, far above what NCCL itself accepts.
@@ -33,9 +32,8 @@ const (
 	maxElements = 1 << 16
 )
 
-// ParseFile reads the elements and attributes that NCCL looks at, and ignores others. A file without
-// any pci element is an error. A file that NCCL refuses is read as far as it is XML; see
-// File.Refused.
+// ParseFile reads the elements and attributes that NCCL looks at. A file without any pci element
+// is an error. One that NCCL refuses is read as far as it is XML; see File.Refused.
 func ParseFile(data []byte) (*File, error) {
 	f := &File{pci: map[string]*Element{}, nets: map[string]*Element{}}
 	r := reader{data: bytes.Clone(data)}
@@ -77,8 +75,7 @@ var handlers = map[string][]string{
 
 const ignored = "other"
 
-// add puts an element below another and returns it. What NCCL ignores is in no element, and
-// neither is what that contains.
+// add puts an element below another. What NCCL ignores is in none, nor is what it contains.
 func (f *File) add(above *Element, t xml.StartElement) *Element {
 	e := &Element{name: t.Name.Local, attrs: map[string]string{}, parent: above}
 	if !slices.Contains(handlers[above.name], e.name) || e.name == "system" && f.system != nil { // NCCL uses the first
@@ -112,8 +109,7 @@ var attributes = [...]string{
 // "numaid". NCCL reads others as well, "guid" of a NIC among them.
 func IsAttribute(name string) bool { return slices.Contains(attributes[:], name) }
 
-// Net returns what the first net of a name belongs to, a pci or a cpu; nil for none. A nil file has
-// none.
+// Net returns the pci or cpu that the first net of a name belongs to. A nil file has none.
 func (f *File) Net(name string) *Element {
 	if f == nil {
 		return nil

@@ -28,8 +28,7 @@ type Machine struct {
 	Virtual bool
 }
 
-// NIC is a NIC's function, and where NCCL looks for it. Only Write needs Name, that of its RDMA
-// device, and Ports, their number.
+// NIC is a NIC and where NCCL looks for it. Only Write needs its name and number of ports.
 type NIC struct {
 	*pci.Function
 	At    Device
@@ -47,8 +46,7 @@ type Device struct {
 	Known bool
 	// NUMA is the NUMA node of the topmost switch, see pci.Function.RootNUMA.
 	NUMA int
-	// Net is the name by which NCCL finds a NIC in the topology file; Function does not count
-	// then. "" for none.
+	// Net is the name by which the topology file has a NIC, whatever Function is; "" for none.
 	Net string
 }
 
@@ -92,8 +90,8 @@ func ByPlugin(f *pci.Function) bool {
 
 // Ratings are NCCL's ratings of GPUs and NICs by their places.
 type Ratings struct {
-	// Failed is why NCCL does not start, nil where it does. Fault is the same where what the
-	// topology file lacks is to blame.
+	// Failed is why NCCL does not start. Fault is the same where the topology file lacks
+	// something.
 	Failed, Fault error
 
 	system *Element

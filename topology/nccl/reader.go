@@ -8,12 +8,10 @@ import (
 	"slices"
 )
 
-// maxNodes is how many elements NCCL holds, those it adds itself included (src/graph/topo.h,
-// NCCL_TOPO_XML_MAX_NODES).
+// maxNodes is how many elements NCCL holds, its own included (NCCL_TOPO_XML_MAX_NODES).
 const maxNodes = 256
 
-// maxValue is the longest value that NCCL's reader accepts, in bytes (src/graph/xml.h, MAX_STR_LEN
-// with its end).
+// maxValue is the longest value that NCCL's reader accepts (src/graph/xml.h, MAX_STR_LEN).
 const maxValue = 253
 
 // What NCCL's reader takes for a tag (src/graph/xml.cc, xmlGetNode, xmlGetToken, xmlGetValue): names

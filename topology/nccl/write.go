@@ -17,13 +17,11 @@ type writer struct {
 	out    bytes.Buffer
 }
 
-// Write returns the machine as an NCCL topology file (NCCL_TOPO_FILE): what NCCL's processes come
-// to together, with GPUs, and with NICs below the function that NCCL looks for. NCCL adds the
-// elements gpu, nic and net where it runs, so they are left out, and so are functions whose place
-// could not be read. NIC.At does not count: data-direct functions are written beside their NICs,
-// since NCCL before 2.27.3 does not know them. The attributes of CPUs are written, since NCCL does not fill them in for a
-// CPU without PCI functions, and then fails. The error says that there is nothing to write, or
-// more than NCCL accepts.
+// Write returns the machine as an NCCL topology file (NCCL_TOPO_FILE): what NCCL's processes
+// come to together, without the elements gpu, nic and net, which NCCL adds, and functions whose
+// place could not be read. NIC.At does not count: data-direct functions are written beside their
+// NICs, since NCCL before 2.27.3 does not know them. CPUs have attributes, since NCCL fails for
+// one without that has no PCI functions.
 func (m *Machine) Write(nics []NIC) ([]byte, error) {
 	w := writer{Machine: m, called: map[string][]string{}}
 	if m.Virtual {
