@@ -118,9 +118,8 @@ func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
 	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }
 
-// Refuses reports whether the machine is of a type on which a family of NICs reaches no
-// GPU's memory. A machine whose firmware gives no names has no type, and is judged by its
-// tree; names that are there and cannot be read leave it unknown.
+// Refuses reports whether the machine is of a type on which NICs of a family reach no GPU's
+// memory: not without names from the firmware, unknown where they cannot be read.
 func (m *Matrix) Refuses(nic *family.NIC) tristate.State {
 	if nic == nil || nic.NoGPUMemory == nil || m.Machine.Vendor.Missing && m.Machine.Product.Missing {
 		return tristate.False
@@ -158,19 +157,16 @@ func (g GPU) below() (gpu, nic []pci.Address, common int) {
 	return g.Bridges[common:], g.Nearest[0].Bridges[common:], common
 }
 
-// Between lists the bridges that traffic between the GPU and the first of its
-// nearest NICs passes: those below their deepest common bridge, or all above either
-// where there is no such bridge. It is empty where Nearest is.
+// Between lists the bridges between the GPU and the first of its nearest NICs: those below their
+// deepest common bridge, or all. It is empty where Nearest is.
 func (g GPU) Between() []pci.Address {
 	gpu, nic, _ := g.below()
 	return slices.Concat(gpu, nic)
 }
 
-// Crossing lists the bridges of Between right below the deepest common bridge, where
-// this traffic crosses from one to the other. Only these can redirect it to the root
-// complex by ACS; below them it goes up anyway (PCI Express Base Specification 5.0,
-// 6.12.1.1: redirect is between the downstream ports of one switch). It is empty
-// without a common bridge.
+// Crossing lists the bridges of Between right below the deepest common one; empty without that.
+// Only these can redirect traffic to the root complex by ACS, below them it goes up anyway (PCI
+// Express Base Specification 5.0, 6.12.1.1: redirect is between the ports of one switch).
 func (g GPU) Crossing() []pci.Address {
 	gpu, nic, common := g.below()
 	if common == 0 {

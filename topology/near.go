@@ -12,10 +12,8 @@ type Role string
 // Roles of NICs. Those that have one are not for the traffic of GPUs, and do not count as near
 // to any, unless the machine has no other NIC.
 const (
-	// NorthSouth: by its PCI ids a NIC for the traffic of the host and its storage, as
-	// NVIDIA's presets have it (NVIDIA/k8s-launch-kit presets/*/topology.yaml): a
-	// ConnectX-6 Lx, and a BlueField on a machine with more ConnectX cards than BlueField
-	// cards.
+	// NorthSouth: for the traffic of host and storage by NVIDIA's presets (NVIDIA/k8s-launch-kit
+	// presets/*/topology.yaml): a ConnectX-6 Lx, or a BlueField beside more ConnectX cards.
 	NorthSouth Role = "north-south"
 )
 

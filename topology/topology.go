@@ -27,14 +27,12 @@ const (
 type GPU struct {
 	*pci.Function
 	Eligible bool
-	// Nearest are all NICs at Level, the smallest level that the GPU has with
-	// any: eligible functions by address, without virtual functions whose
-	// physical function is listed. Empty where Level is Unknown. They depend on the
-	// hardware alone; Matrix.Near has the NICs that are there to be used.
+	// Nearest are all NICs at Level, the smallest that the GPU has with any: eligible functions
+	// by address, no virtual ones whose physical one is listed. They depend on hardware alone;
+	// Matrix.Near has the NICs that are there to be used.
 	Nearest []*pci.Function
-	// Level is Unknown where there is no such NIC, and where one whose level is
-	// not known may be nearer. NIC functions that could not be identified are
-	// left out; see Matrix.Complete.
+	// Level is Unknown where there is no such NIC or one of unknown level may be nearer. NIC
+	// functions that could not be identified are left out; see Matrix.Complete.
 	Level Level
 }
 
@@ -56,10 +54,9 @@ func (n *NIC) Excluded() bool {
 	return n.Function != nil && n.Function.Excluded || n.RDMA != nil && n.RDMA.Excluded
 }
 
-// NVLinkManagement reports whether the NIC manages NVLink switches, as its function or
-// its RDMA device tells. The device tells it by its PSID, which can be read only while
-// a driver is bound. So a NIC known by its PSID alone has no usable ports, but stays
-// among the nearest NICs and in the counts, which no driver may change.
+// NVLinkManagement reports whether the NIC manages NVLink switches. The RDMA device tells it by
+// its PSID, which only a bound driver shows: such a NIC has no usable ports, but stays among the
+// nearest NICs and in the counts, which no driver may change.
 func (n *NIC) NVLinkManagement() bool {
 	return n.Function != nil && n.Function.NVLinkManagement || n.RDMA != nil && n.RDMA.NVLinkManagement
 }
@@ -99,16 +96,16 @@ type Pair struct {
 	// Bridge is the deepest bridge above the places of both, as sysfs shows them; nil
 	// without one and where a place is not known.
 	Bridge *pci.Address
-	// FromFile: the levels are those of an NCCL topology file, which has the functions of
-	// both, or that of the GPU and the name of the NIC's RDMA device. Names do not count for
-	// what is about hardware, GPU.Level and Matrix.Level among them.
+	// FromFile: the levels are those of a topology file, which has both functions, or the GPU
+	// and the RDMA device's name. Names do not count for hardware such as GPU.Level and
+	// Matrix.Level.
 	FromFile bool
 	// Default reports whether NCCL uses GPUDirect RDMA for the pair with its default
 	// settings (NCCL_NET_GDR_LEVEL), judged by their places in the PCI tree.
 	Default tristate.State
-	// Allowed reports whether the machine lets the NIC reach the GPU's memory, and the GPU's
-	// driver maps it for the NIC, judged by the machine's type and their places in the PCI
-	// tree. See family.NIC.NoGPUMemory and family.GPU.CommonBridge.
+	// Allowed reports whether the machine's type lets the NIC reach the GPU's memory
+	// (family.NIC.NoGPUMemory), and the driver maps it at their places
+	// (family.GPU.CommonBridge).
 	Allowed tristate.State
 }
 
@@ -124,9 +121,8 @@ type Matrix struct {
 	// What follows is about eligible GPUs and eligible NIC functions, with or
 	// without RDMA devices.
 
-	// EligibleGPUs and EligibleNICs are counts, the latter without virtual
-	// functions whose physical function is listed. Complete is false when some
-	// function could not be identified, so that there may be more.
+	// EligibleGPUs and EligibleNICs do not count virtual functions whose physical one is listed.
+	// Complete is false when there may be more, among functions that could not be identified.
 	EligibleGPUs, EligibleNICs int
 	Complete                   bool
 	// KnownNICs counts the NIC functions of families that count, eligible or not, and
@@ -182,9 +178,8 @@ type Inputs struct {
 	// cannot be read (FileUnread).
 	File       *nccl.File
 	FileUnread bool
-	// Platform: whether the system is virtual; which machine it is, without which it is not
-	// known whether a NIC with family.NIC.NoGPUMemory reaches GPU memory; and the CPU and the
-	// BIOS, which RCCL alone uses.
+	// Platform: whether the system is virtual; which machine it is (family.NIC.NoGPUMemory); the
+	// CPU and the BIOS, which RCCL alone uses.
 	Platform platform.State
 }
 

@@ -27,10 +27,9 @@ func (f *Node) unlessUnidentified(no tristate.State) tristate.State {
 	return no
 }
 
-// iommu judges by the groups of the eligible GPUs and NICs, not by the
-// kernel's command line: one translated device is enough to slow a pair down.
-// Devices without a group prove that the IOMMU is off only where the kernel's list
-// of groups was read.
+// iommu judges by the groups of the eligible GPUs and NICs, not by the command line: one
+// translated device is enough to slow a pair down. Devices without a group prove that the IOMMU
+// is off only where the kernel's list of groups was read.
 func (f *Node) iommu() (mode string, open bool) {
 	var seen, grouped, translated bool
 	for i := range f.PCI.Functions {
@@ -61,10 +60,9 @@ func (f *Node) iommu() (mode string, open bool) {
 	return "off", false
 }
 
-// acs judges the bridges between every eligible GPU and its nearest NIC. It is
-// open when reading them took too long, or failed for some and not for others;
-// where it failed for all, this process may not read them. A function that could
-// not be identified may be the nearest one.
+// acs judges the bridges between every eligible GPU and its nearest NIC. It is open when reading
+// them took too long or failed for some; where it failed for all, this process may not read
+// them.
 func (f *Node) acs() (state string, open bool) {
 	if !f.Matrix.Complete {
 		return "", true
@@ -123,9 +121,8 @@ func (f *Node) link() (layer string, open bool) {
 	return "", false
 }
 
-// connectX judges the hardware as Capable does, but only by GPUs and NICs for which NVIDIA's
-// GPU Operator loads a peer memory client. The answer is unknown if there is no such GPU, or
-// if such NICs are not judged. open tells that the answer may come when more can be read.
+// connectX judges the hardware as Capable does, by GPUs and NICs for which NVIDIA's GPU Operator
+// loads a peer memory client. Unknown without such a GPU, or if such NICs are not judged.
 func (f *Node) connectX() (capable tristate.State, open bool) {
 	if !f.PCIRead {
 		return tristate.Unknown, true
@@ -154,9 +151,7 @@ func (f *Node) connectX() (capable tristate.State, open bool) {
 	return capable, capable == tristate.Unknown
 }
 
-// rate returns the rate in Gbit/s that every eligible GPU gets on one active port of its
-// nearest NICs: the smallest of what each GPU gets. It is 0 when some GPU's nearest NICs
-// have no active port, and nil when it is unknown (open) or there is no eligible GPU or NIC.
+// rate returns Verdict.Rate. open: it is unknown.
 func (f *Node) rate() (gbps *int, open bool) {
 	switch {
 	case !f.Matrix.Complete: // what could not be identified may be a GPU, or a nearer NIC
@@ -182,9 +177,8 @@ func (f *Node) rate() (gbps *int, open bool) {
 	return new(int(worst)), false
 }
 
-// fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs, 0
-// without an active port. more tells that it may be higher, because something could not be
-// read.
+// fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs, 0 for
+// none. more: something that could not be read may have a higher one.
 func (f *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
 	ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
 	more = gpu.Level == topology.Unknown || !all

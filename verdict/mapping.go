@@ -80,9 +80,9 @@ func (f *Node) sameRootPort(a, b *pci.Function) tristate.State {
 	return tristate.Of(a.CommonBridges(b) > 0)
 }
 
-// MapsOverPCIe reports whether the driver maps GPU memory over PCIe for a NIC of the one
-// family that has an RDMA device, and a GPU of the other that it drives. True for families
-// that do not ask for it, and where there are none: that is what other needs say.
+// MapsOverPCIe reports whether the driver does that for a NIC of the one family with an RDMA
+// device and some GPU of the other that it drives. True where that does not matter or there are
+// none.
 func (p Pair) MapsOverPCIe() tristate.State {
 	answer, found := tristate.False, false
 	p.each(func(of *topology.Pair) {
@@ -121,11 +121,10 @@ func (f *Node) VirtualGPU(gpu *pci.Function) bool {
 }
 
 // OwnMemory reports whether the driver may give NICs the memory of some eligible GPU that it
-// drives, as far as the GPU itself goes: False where GrdmaPciTopoCheckOverride is 2, which
-// refuses it for every GPU but those that share memory with their CPU (kernel-open/nvidia/
-// nv-pci.c, nv_grdma_pci_topology_supported, from R580 on), Unknown for virtual GPUs, of
-// which NVIDIA supports some (linux-rdma/perftest#126: NVIDIA A30-8C fails). True where there
-// is no such GPU: that is what other prerequisites say.
+// drives: not where GrdmaPciTopoCheckOverride is 2, unless GPU and CPU share memory (kernel-
+// open/nvidia/nv-pci.c, nv_grdma_pci_topology_supported, from R580 on). Unknown for virtual
+// GPUs, of which NVIDIA supports some (linux-rdma/perftest#126). True without such a GPU: others
+// say that.
 func (p Pair) OwnMemory() tristate.State {
 	answer, found := tristate.False, false
 	for _, gpu := range p.Matrix.GPUs {

@@ -10,9 +10,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// Pair is one family of GPUs and one of NICs, with the facts of the machine. All
-// prerequisites must be met within one pair: an active port of one family of NICs does not
-// help the DMA-BUF of another.
+// Pair is one family of GPUs and one of NICs, within which all prerequisites must be met: a port
+// of one family of NICs does not help the DMA-BUF of another.
 type Pair struct {
 	*Node
 	GPU *family.GPU
@@ -32,9 +31,8 @@ func (f *Node) pairs() []Pair {
 	return all
 }
 
-// furthest returns the pair by which the node is judged: one that is ready; else one with
-// no prerequisite proven missing; else the one whose first missing prerequisite comes
-// last. Of several it is the one with more ways to GPU memory, and of those the first.
+// furthest returns the pair whose first missing prerequisite comes last, or that misses none; of
+// several the one with more ways to GPU memory, and of those the first.
 func furthest(all []Pair) Pair {
 	progress := func(p Pair) int {
 		steps := p.steps()

@@ -1,6 +1,5 @@
-// Package verdict judges whether a node can do GPUDirect RDMA (its hardware) and
-// whether it does it now (its drivers and links), and says why. It is pure:
-// facts in, a verdict out. What no fact proves is unknown.
+// Package verdict judges whether a node can do GPUDirect RDMA, and does it now, and says why. It
+// is pure: facts in, a verdict out. What no fact proves is unknown.
 package verdict
 
 import (
@@ -160,9 +159,8 @@ func (f *Node) capable() (tristate.State, Reason) {
 	return tristate.False, why
 }
 
-// ready goes through the prerequisites in order. The first one proven missing is the
-// reason. If none is, but one is unknown, readiness is unknown. It is also unknown if all
-// NICs are of families that are not judged.
+// ready takes the first prerequisite that is proven missing for the reason. It is unknown if one
+// is, and if all NICs are of families that are not judged.
 func ready(pciRead bool, steps []Step) (tristate.State, Reason) {
 	switch {
 	case !pciRead:

@@ -104,9 +104,8 @@ func registered(peers *kmod.Peers, g *family.GPU) Client {
 	return c
 }
 
-// holdsVendorModule reports whether the client of a family of GPUs registers with a module
-// of some NICs' vendor, and therefore not with the RDMA core: the function that registers is
-// in one of them alone.
+// holdsVendorModule reports whether the client registers with a module of some NICs' vendor and
+// therefore not with the RDMA core: only one has the function that registers.
 func holdsVendorModule(peers *kmod.Peers, g *family.GPU, known family.Table) tristate.State {
 	answer := tristate.False
 	for _, n := range slices.Concat(known.NICs, known.Others) {

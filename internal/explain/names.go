@@ -1,6 +1,5 @@
-// Package explain says why a node is as it is: the path from a GPU to a NIC, hop by
-// hop, the rule that gives its level, and which part of the driver stack waits for
-// which. It is pure: a node in, words out.
+// Package explain says why a node is as it is: the path from a GPU to a NIC, the rule of its
+// level, what waits for what in the driver stack. It is pure: a node in, words out.
 package explain
 
 import (

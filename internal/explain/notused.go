@@ -9,10 +9,9 @@ import (
 	"gdr-features/verdict"
 )
 
-// NotUsed says why a job's channels from a GPU over a NIC may have had no GPUDirect RDMA, as
-// far as the machine shows it: what check finds to fail, or how far the NIC is. The GPU is
-// named by its address, "" for one that is not known, and the NIC as FindNIC takes it. ok is
-// false for a GPU that this machine does not have.
+// NotUsed says why a job's channels from a GPU (an address, or "") over a NIC (as FindNIC takes
+// it) may have had no GPUDirect RDMA, as far as the machine shows it. ok is false for a GPU that
+// this machine does not have.
 func NotUsed(r *verdict.Node, found []findings.Finding, gpu, nic string) (reason string, ok bool) {
 	g, err := FindGPU(r, gpu)
 	if gpu != "" && err != nil && r.PCIRead {

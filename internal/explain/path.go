@@ -148,9 +148,8 @@ func (w *path) hop(role string, a pci.Address) Hop {
 	return h
 }
 
-// markNarrowest marks the links that carry least, unless all carry the same. Both ends
-// of a link show it. The link of an upstream port is not on the path where the path
-// turns there. The link of a bridge whose role is not known is left out.
+// markNarrowest marks the links, at both ends, that carry least, unless all carry the same. Left
+// out are that of an upstream port at the turn and of bridges of unknown role.
 func markNarrowest(hops []Hop) {
 	rates := make([]float64, len(hops))
 	least, most := 0.0, 0.0
@@ -170,9 +169,8 @@ func markNarrowest(hops []Hop) {
 	}
 }
 
-// rate is what the link of a hop carries in Gbit/s; 0 for unknown. It only compares
-// hops: pci.FullLink judges a link. An idle GPU lowers the speed of its link,
-// so for that link the most that both ends can do counts.
+// rate is what the link of a hop carries in Gbit/s, 0 for unknown, to compare hops. An idle GPU
+// lowers the speed of its link, so there the most that both ends can do counts.
 func rate(hops []Hop, i int) float64 {
 	l := hops[i].Function.Link
 	speed := l.Speed

@@ -21,10 +21,8 @@ import (
 //go:embed page.css
 var style markup
 
-// HTML writes one self-contained page: the verdict, the PCI tree as nested boxes,
-// the matrix, findings and devices as tables. It has no script, its content security
-// policy forbids loading and sending anything, and the paper that it is written on
-// escapes everything that comes from the machine.
+// HTML writes one self-contained page. It has no script, its content security policy forbids
+// loading and sending anything, and everything from the machine is escaped.
 func HTML(w io.Writer, r *report.Report) error {
 	m := newModel(r)
 	p := paper{text: new(strings.Builder), escape: html.EscapeString}

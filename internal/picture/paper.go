@@ -7,9 +7,8 @@ import (
 	"gdr-features/internal/sanitize"
 )
 
-// markup is text of this program: elements, style, words of DOT. A constant becomes markup
-// by itself. A string does not: code that writes a name from the machine as markup does
-// not compile.
+// markup is text of this program. A constant becomes markup by itself, a string does not: code
+// that writes a name from the machine as markup does not compile.
 type markup string
 
 func (m markup) cut(mark markup) (before, after markup) {

@@ -153,9 +153,8 @@ func (n *node) branch(inv *pci.Inventory, f *pci.Function) *node {
 
 const vendorPLX, broadcom = 0x10b5, 0x1000
 
-// bridgeProduct names a bridge as pci.ids does: the two Broadcom switches that are
-// common between GPUs and NICs, those of PLX, whose device id is the product's
-// number, and NVIDIA's own.
+// bridgeProduct names a bridge as pci.ids does: two Broadcom switches, those of PLX, whose
+// device id is the product's number, and NVIDIA's own.
 func bridgeProduct(f *pci.Function) string {
 	switch {
 	case f == nil || f.Vendor == 0:

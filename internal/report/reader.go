@@ -35,9 +35,8 @@ const (
 	All     = PCI | RDMA | Drivers
 )
 
-// Reader reads one machine again and again. Parts that are not read again stay as
-// they were. A read that hangs is not started a second time. A Reader must not be
-// used by several goroutines at a time.
+// Reader reads one machine again and again. A read that hangs is not started a second time. It
+// must not be used by several goroutines at a time.
 type Reader struct {
 	fs      *host.FS
 	options Options
@@ -158,9 +157,8 @@ func (rd *Reader) missing(parts Parts) Parts {
 	return parts
 }
 
-// start starts to read a part. The function that it returns waits for the result and keeps
-// it, and may be called again with a longer context. name is what to call the part in the
-// error of a timeout.
+// start starts to read a part. The function that it returns waits for the result, keeps it, and
+// may be called again with a longer context. The error of a timeout has the name.
 func (p *part[T]) start(name string, read func() (T, error)) func(context.Context) error {
 	wait := p.one.Start(read)
 	return func(ctx context.Context) error {
@@ -195,9 +193,8 @@ func (rd *Reader) readPCI(ctx context.Context) {
 	_ = rd.names.start("names of the machine", func() (platform.DMI, error) { return platform.ReadDMI(fs), nil })(ctx)
 }
 
-// headStart is how long reading the RDMA devices may take before the drivers are read
-// at the same time. One after the other costs less CPU time, and devices that do not
-// answer must not keep the drivers from being read.
+// headStart is how long the RDMA devices are read before the drivers are, too: one after the
+// other costs less CPU time, but devices that do not answer must not hold the drivers up.
 const headStart = 500 * time.Millisecond
 
 func (rd *Reader) readRest(ctx context.Context, parts Parts) {

@@ -16,9 +16,8 @@ import (
 // (NVIDIA/nccl src/graph/topo.cc).
 const virtualTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 
-// startTopologyFile starts to read the machine's own topology file, if all parts are to be
-// read, and returns a function that waits for it. It is read concurrently with the other
-// parts, so that the levels are known even if a device hangs.
+// startTopologyFile starts to read the machine's own topology file, if all parts are to be read,
+// concurrently with them: the levels are known even if a device hangs.
 func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) error {
 	if parts != All || rd.options.TopologyFile != nil {
 		return func(context.Context) error { return nil }

@@ -1,7 +1,6 @@
-// Package yamlfile reads the YAML files that administrators write for this program. It is
-// strict: a key that is unknown, given twice or without a value is an error, and so are
-// anchors, aliases, merge keys and tags: they are not needed, and without aliases what is
-// read cannot become larger than the file.
+// Package yamlfile reads YAML files that administrators write. It is strict: keys that are
+// unknown, given twice or without a value are errors, and so are anchors, aliases, merge keys
+// and tags: without aliases what is read is no larger than the file.
 package yamlfile
 
 import (

@@ -73,8 +73,8 @@ func getBcmGen(device, level int64) int {
 }
 
 // flattenBcmSwitches is ncclTopoFlattenBcmSwitches (src/graph/topo.cc): it merges the switches
-// right below a Broadcom switch of the same chip into it, and one right above it too, since it
-// follows links in both directions.
+// of its chip right below a Broadcom switch into it, and one right above, as it follows all
+// links.
 func (s *system) flattenBcmSwitches() {
 	for at := 0; at < len(s.nodes[switchNode]); at++ {
 		top := s.nodes[switchNode][at]
@@ -361,9 +361,8 @@ func (s *system) computePaths(nets int, gpus []*pci.Function) [][]Path {
 	return byNet
 }
 
-// setC2C is what ncclTopoComputePaths does for a GPU that shares memory with its CPU: it rates PHB
-// as P2C (mergePathType) unless a NIC is nearer to the GPU. NCCL also breaks ties by the speed of
-// ports, which has nothing to do with places and is left out.
+// setC2C is what ncclTopoComputePaths does for a GPU that shares memory with its CPU: PHB is P2C
+// (mergePathType) unless a NIC is nearer. Ties that NCCL breaks by port speed are left out.
 func setC2C(byNet [][]Path, rank int) {
 	if slices.ContainsFunc(byNet, func(of []Path) bool { return of[rank] == PIX || of[rank] == PXB }) {
 		return
