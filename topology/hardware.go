@@ -9,8 +9,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// hardware fills in what follows from eligible GPUs and eligible NIC functions. No
-// driver, module or link changes this part of the Matrix.
+// hardware fills in what follows from eligible functions, and no driver, module or link changes.
 func (b *builder) hardware() {
 	nics := b.eligibleNICs()
 	placed := make([]nccl.NIC, len(nics))
@@ -112,8 +111,7 @@ func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.St
 	return tristate.False
 }
 
-// unmatchedDataDirect reports whether a NIC may have a data-direct function and its VPD,
-// which names it, could not be read: only root may.
+// unmatchedDataDirect: a data-direct function may be the NIC's, whose VPD only root may read.
 func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
 	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }

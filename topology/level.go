@@ -13,8 +13,7 @@ import (
 // Level is the distance between a GPU and a NIC; nearer is smaller.
 type Level uint8
 
-// Levels, as `nvidia-smi topo -m` names them. Only NCCL has P2C, and NCCL has no
-// NODE (src/graph/topo.h, PATH_PIX to PATH_SYS).
+// Levels, as `nvidia-smi topo -m` names them. NCCL has P2C and no NODE (src/graph/topo.h).
 const (
 	Unknown Level = iota
 	PIX           // at most one PCIe switch between them
@@ -68,8 +67,7 @@ func exactly(l Level) bound { return bound{l, l} }
 
 func atLeast(l Level) bound { return bound{Unknown, l} }
 
-// nearest is the smallest of some levels. It is Unknown when there are none, and when
-// a level that is not known may be smaller.
+// nearest is the smallest level; Unknown for none, and if one not known may be smaller.
 func nearest(levels []bound) Level {
 	best, floor := SYS+1, SYS+1
 	for _, s := range levels {

@@ -9,16 +9,14 @@ import (
 // Role says what a NIC is for, as far as that is known.
 type Role string
 
-// Roles of NICs. Those that have one are not for the traffic of GPUs, and do not count as near
-// to any, unless the machine has no other NIC.
+// Roles of NICs that are not for GPUs: near to one only if the machine has no other NIC.
 const (
 	// NorthSouth: for the traffic of host and storage by NVIDIA's presets (NVIDIA/k8s-launch-kit
 	// presets/*/topology.yaml): a ConnectX-6 Lx, or a BlueField beside more ConnectX cards.
 	NorthSouth Role = "north-south"
 )
 
-// Aside says why a NIC is not for the traffic of GPUs: its role, or "excluded" where the user
-// excludes it; "" for all others.
+// Aside says why a NIC is not for GPUs: its role, "excluded" by the user, "" for all others.
 func (n *NIC) Aside() string {
 	if n.Excluded() {
 		return "excluded"

@@ -64,12 +64,10 @@ func (b *builder) allNICs(at []nccl.Device) *nccl.Ratings {
 	return b.rateNCCL(all)
 }
 
-// ErrFromFile says that the levels already come from an NCCL topology file, so none
-// is written from the PCI tree.
+// ErrFromFile says that no file is written, since the levels are from one already.
 var ErrFromFile = errors.New("the levels already come from an NCCL topology file")
 
-// WriteFile returns the machine as an NCCL topology file; see nccl.Machine.Write. The error may
-// also be ErrFromFile.
+// WriteFile returns the machine as an NCCL topology file (nccl.Machine.Write), or ErrFromFile.
 func (m *Matrix) WriteFile(inv *pci.Inventory, cpu platform.CPU) ([]byte, error) {
 	if m.Origin == FromFile && m.FileRefused == nil {
 		return nil, ErrFromFile

@@ -90,15 +90,12 @@ func (n *NIC) address() (a pci.Address, ok bool) {
 // Pair is a GPU and a NIC, by their indexes in the Matrix, and how near they are.
 type Pair struct {
 	GPU, NIC int
-	// Level is that of nvidia-smi topo -m, NCCL that of NCCL's own search
-	// (src/graph/paths.cc).
+	// Level is that of nvidia-smi topo -m, NCCL that of NCCL (src/graph/paths.cc).
 	Level, NCCL Level
-	// Bridge is the deepest bridge above the places of both, as sysfs shows them; nil
-	// without one and where a place is not known.
+	// Bridge is the deepest bridge above both in sysfs; nil for none or an unknown place.
 	Bridge *pci.Address
 	// FromFile: the levels are those of a topology file, which has both functions, or the GPU
-	// and the RDMA device's name. Names do not count for hardware such as GPU.Level and
-	// Matrix.Level.
+	// and the RDMA device's name, which does not count for what is about hardware.
 	FromFile bool
 	// Default reports whether NCCL uses GPUDirect RDMA for the pair with its default
 	// settings (NCCL_NET_GDR_LEVEL), judged by their places in the PCI tree.
@@ -118,8 +115,7 @@ type Matrix struct {
 	// Pairs holds every GPU with every NIC, in their order; see PairsOf.
 	Pairs []Pair
 
-	// What follows is about eligible GPUs and eligible NIC functions, with or
-	// without RDMA devices.
+	// What follows is about eligible GPUs and NIC functions, with RDMA devices or without.
 
 	// EligibleGPUs and EligibleNICs do not count virtual functions whose physical one is listed.
 	// Complete is false when there may be more, among functions that could not be identified.
@@ -137,11 +133,9 @@ type Matrix struct {
 	Reachable tristate.State
 	// DataDirect reports whether there is a data-direct function (ConnectX-8).
 	DataDirect bool
-	// FileUnread: the machine has an NCCL topology file that cannot be read, so no
-	// level is known.
+	// FileUnread: the topology file cannot be read, so no level is known.
 	FileUnread bool
-	// FileRefused is why NCCL does not start with the topology file; nil where it
-	// does, and without a file.
+	// FileRefused is why NCCL does not start with the topology file, nil where it does.
 	FileRefused error
 	// FileName is the topology file's path, "" without a file.
 	FileName string
@@ -174,8 +168,7 @@ func (m *Matrix) PairsOf(gpu int) []Pair {
 type Inputs struct {
 	PCI  *pci.Inventory
 	RDMA *rdma.Inventory
-	// File is the machine's NCCL topology file, nil when it has none or when it
-	// cannot be read (FileUnread).
+	// File is the topology file, nil without one or when it cannot be read (FileUnread).
 	File       *nccl.File
 	FileUnread bool
 	// Platform: whether the system is virtual; which machine it is (family.NIC.NoGPUMemory); the
@@ -183,8 +176,7 @@ type Inputs struct {
 	Platform platform.State
 }
 
-// Build rates every pair of GPU and NIC. It never fails: what the facts leave open is
-// Unknown.
+// Build rates every pair of GPU and NIC. What the facts leave open is Unknown.
 func Build(facts Inputs) Matrix {
 	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}, m: Matrix{FileUnread: facts.FileUnread, File: facts.File}}
 	b.m.Machine = b.Platform.DMI
@@ -226,8 +218,7 @@ func (b *builder) pairs() {
 	}
 }
 
-// rateNCCL returns NCCL's ratings of all GPUs and some NICs, none where the topology file cannot
-// be read.
+// rateNCCL returns NCCL's ratings of all GPUs and some NICs, none for an unread file.
 func (b *builder) rateNCCL(nics []nccl.NIC) *nccl.Ratings {
 	if b.FileUnread {
 		return &nccl.Ratings{}

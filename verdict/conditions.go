@@ -18,8 +18,7 @@ func boundTo(f *pci.Function, drivers ...string) tristate.State {
 	return tristate.Of(slices.Contains(drivers, f.Driver))
 }
 
-// unlessUnidentified makes False unknown where a function that could not be identified may be
-// what is missing.
+// unlessUnidentified makes False unknown where an unidentified function may be missing.
 func (f *Node) unlessUnidentified(no tristate.State) tristate.State {
 	if no == tristate.False && !f.Matrix.Complete {
 		return tristate.Unknown
@@ -61,8 +60,7 @@ func (f *Node) iommu() (mode string, open bool) {
 }
 
 // acs judges the bridges between every eligible GPU and its nearest NIC. It is open when reading
-// them took too long or failed for some; where it failed for all, this process may not read
-// them.
+// took too long or failed for some; this process may read none where it failed for all.
 func (f *Node) acs() (state string, open bool) {
 	if !f.Matrix.Complete {
 		return "", true
@@ -165,8 +163,7 @@ func (f *Node) rate() (gbps *int, open bool) {
 		if !gpu.Eligible {
 			continue
 		}
-		// A GPU that may get more than was read matters only if no other GPU is known to
-		// get as little.
+		// That a GPU may get more matters only if no other is known to get as little.
 		if best, more := f.fastest(gpu); best < worst || best == worst && !more {
 			worst, open = best, more
 		}

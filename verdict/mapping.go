@@ -81,8 +81,7 @@ func (f *Node) sameRootPort(a, b *pci.Function) tristate.State {
 }
 
 // MapsOverPCIe reports whether the driver does that for a NIC of the one family with an RDMA
-// device and some GPU of the other that it drives. True where that does not matter or there are
-// none.
+// device and a GPU of the other that it drives. True for families that do not ask, and for none.
 func (p Pair) MapsOverPCIe() tristate.State {
 	answer, found := tristate.False, false
 	p.each(func(of *topology.Pair) {
@@ -121,10 +120,10 @@ func (f *Node) VirtualGPU(gpu *pci.Function) bool {
 }
 
 // OwnMemory reports whether the driver may give NICs the memory of some eligible GPU that it
-// drives: not where GrdmaPciTopoCheckOverride is 2, unless GPU and CPU share memory (kernel-
-// open/nvidia/nv-pci.c, nv_grdma_pci_topology_supported, from R580 on). Unknown for virtual
-// GPUs, of which NVIDIA supports some (linux-rdma/perftest#126). True without such a GPU: others
-// say that.
+// drives: not where GrdmaPciTopoCheckOverride is 2, unless GPU and CPU share memory
+// (kernel-open/nvidia/nv-pci.c, nv_grdma_pci_topology_supported, from R580 on). Unknown for
+// virtual GPUs, of which NVIDIA supports some (linux-rdma/perftest#126). True without such a
+// GPU.
 func (p Pair) OwnMemory() tristate.State {
 	answer, found := tristate.False, false
 	for _, gpu := range p.Matrix.GPUs {

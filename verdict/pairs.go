@@ -18,8 +18,7 @@ type Pair struct {
 	NIC *family.NIC
 }
 
-// pairs returns the pairs of families that are judged: those with eligible functions on the
-// machine, or all if that is unknown.
+// pairs returns those with eligible functions on the machine, or all if that is unknown.
 func (f *Node) pairs() []Pair {
 	table := f.PCI.Families(f.Families.OrDefault())
 	all := make([]Pair, 0, len(table.GPUs)*len(table.NICs))
@@ -63,8 +62,7 @@ func (p Pair) ways() (n int) {
 	return n
 }
 
-// each goes through the pairs of an eligible GPU of the one family with an eligible NIC of
-// the other.
+// each goes through the pairs of an eligible GPU and NIC of the two families.
 func (p Pair) each(see func(*topology.Pair)) {
 	for i := range p.Matrix.Pairs {
 		of := &p.Matrix.Pairs[i]
@@ -114,8 +112,7 @@ func (p Pair) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 	return p.unlessUnidentified(answer)
 }
 
-// AllPassthrough reports whether every eligible GPU of the family is bound to a driver
-// that hands it to a virtual machine.
+// AllPassthrough reports whether virtual machines get every eligible GPU of the family.
 func (p Pair) AllPassthrough() tristate.State {
 	if !slices.ContainsFunc(p.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.GPU == p.GPU }) {
 		return p.unlessUnidentified(tristate.False)
@@ -133,16 +130,14 @@ func (p Pair) GPUDriven() tristate.State {
 	return p.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, p.GPU.Driver) })
 }
 
-// Turing reports whether some eligible GPU that the driver drives is one that the open
-// kernel modules drive: of the Turing generation or newer.
+// Turing reports whether some GPU that is driven is one that the open modules can drive.
 func (p Pair) Turing() tristate.State {
 	return p.anyGPU(func(gpu *pci.Function) tristate.State {
 		return tristate.And(boundTo(gpu, p.GPU.Driver), tristate.Of(gpu.OpenModules()))
 	})
 }
 
-// NICDriven reports whether some eligible NIC function, physical or virtual, is bound to
-// its driver.
+// NICDriven reports whether some eligible NIC function is bound to its driver.
 func (p Pair) NICDriven() tristate.State {
 	answer := tristate.False
 	for i := range p.PCI.Functions {
@@ -155,8 +150,7 @@ func (p Pair) NICDriven() tristate.State {
 
 func (p Pair) bound(fn *pci.Function) tristate.State { return boundTo(fn, p.NIC.Drivers...) }
 
-// anyDevice asks a question of the RDMA devices of eligible NICs. False becomes unknown if
-// there may be hidden devices.
+// anyDevice asks a question of the RDMA devices of eligible NICs. Some may be hidden.
 func (p Pair) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
 	answer := tristate.False
 	for i := range p.Matrix.NICs {
@@ -175,8 +169,7 @@ func (p Pair) RDMADevice() tristate.State {
 	return p.anyDevice(func(*topology.NIC) tristate.State { return tristate.True })
 }
 
-// ActivePort reports whether some port of those devices is ACTIVE with a link layer of its
-// family.
+// ActivePort reports whether some port of those is ACTIVE with a link layer of its family.
 func (p Pair) ActivePort() tristate.State { return p.anyDevice(HasActivePort) }
 
 // Peermem reports whether a peer memory client gives the GPUs' memory to the NICs.
@@ -185,8 +178,7 @@ func (p Pair) Peermem() tristate.State { return tristate.And(p.Registered(), p.O
 // Registered reports whether such a client is registered.
 func (p Pair) Registered() tristate.State { return p.Client().Registered }
 
-// DMABuf reports whether the GPU driver can export memory as DMA-BUF and the RDMA stack can
-// register it, as far as can be read.
+// DMABuf reports whether the GPU driver exports and the RDMA stack registers DMA-BUF.
 func (p Pair) DMABuf() tristate.State {
 	all := tristate.True
 	for _, need := range p.DMABufNeeds() {
@@ -195,8 +187,7 @@ func (p Pair) DMABuf() tristate.State {
 	return all
 }
 
-// DMABufNeeds lists what DMA-BUF needs, in the order in which the first that is missing is
-// to be named: hardware before drivers.
+// DMABufNeeds lists what DMA-BUF needs in the order to name it: hardware before drivers.
 func (p Pair) DMABufNeeds() []Prerequisite {
 	driver := p.Kmod.Drivers[p.GPU.Name]
 	needs := []Prerequisite{{GPUDriverLoaded, driver.Loaded}, {GPUBound, p.GPUDriven()}}
@@ -292,8 +283,7 @@ func HasActivePort(n *topology.NIC) tristate.State {
 // Need is one thing that DMA-BUF needs of the machine.
 type Need string
 
-// What DMA-BUF needs. The devices' own answer takes the place of the two symbols
-// where they were asked (Node.Asked).
+// What DMA-BUF needs. An answer of the devices (Node.Asked) replaces the two symbols.
 const (
 	GPUDriverLoaded Need = "gpu-driver-loaded" // its kernel module
 	GPUBound        Need = "gpu-bound"         // an eligible GPU is bound to it

@@ -37,8 +37,7 @@ const (
 // Node is a machine at one time: what was read of it, how far its GPUs are from its NICs,
 // and the verdict on it. It is what everything that judges or shows a machine is made from.
 type Node struct {
-	// Families are those that the other facts were read for; the zero value stands
-	// for family.Known.
+	// Families are those that the facts were read for; the zero value: family.Known.
 	Families family.Table
 	// PCIRead is false when the PCI bus could not be read at all.
 	PCIRead  bool
@@ -48,8 +47,7 @@ type Node struct {
 	Platform platform.State
 	// Matrix is built from the facts above, see topology.Build.
 	Matrix topology.Matrix
-	// ACS of the bridges between GPUs and their nearest NICs; nil for one that
-	// could not be read.
+	// ACS of the bridges between GPUs and their nearest NICs, nil for those not readable.
 	ACS map[pci.Address]*pci.ACS
 	// ACSUnread: reading them took too long.
 	ACSUnread bool
@@ -71,8 +69,7 @@ type Verdict struct {
 	ConnectX tristate.State
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
-	// Peermem and DMABuf are the two ways a NIC can reach GPU memory, of the families GPU
-	// and NIC.
+	// Peermem and DMABuf are the two ways to GPU memory, of the families GPU and NIC.
 	Peermem, DMABuf tristate.State
 	// Link is the link layer of the active ports of eligible NICs:
 	// "infiniband", "ethernet", "unspecified", "mixed"; "" for none or unknown.
@@ -88,8 +85,7 @@ type Verdict struct {
 	// Undecided tells which of these five have no value because something could not be read.
 	// ACS registers that this process may not read do not count.
 	Undecided struct{ ConnectX, Link, Rate, IOMMU, ACS bool }
-	// Steps are the prerequisites in the order in which they are checked. The two ways
-	// to GPU memory are one step, the last.
+	// Steps are the prerequisites in their order; the two ways are one step, the last.
 	Steps []Step
 	// GPU and NIC are the families that the steps are about, and the two ways: those that
 	// come furthest; nil for a table without families of GPUs or of NICs.
@@ -97,8 +93,7 @@ type Verdict struct {
 	NIC *family.NIC
 }
 
-// Step is one prerequisite: the check that reports it, whether it is met, and the
-// reason when it is not.
+// Step is one prerequisite: the check that reports it, and the reason when it is not met.
 type Step struct {
 	Check  string // "hardware", "gpu-driver", ..., or GPUMemory
 	Met    tristate.State

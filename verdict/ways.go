@@ -8,8 +8,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Client is a peer memory client: what gives the memory of a family of GPUs to a family of
-// NICs without DMA-BUF.
+// Client gives the memory of a family of GPUs to a family of NICs without DMA-BUF.
 type Client struct {
 	Registered tristate.State
 	// By names the evidence: a module, "nvidia_peermem", or a file,
@@ -34,8 +33,7 @@ func (p Pair) Client() Client {
 	return client(&p.Kmod.Peers, p.GPU, p.NIC, p.Families.OrDefault())
 }
 
-// AnyClient returns the client of the first pair of some families, by name, that has one,
-// and otherwise what is known of all.
+// AnyClient returns the client of the first pair that has one, or what is known of all.
 func AnyClient(peers *kmod.Peers, table family.Table) Client {
 	all := Client{Registered: tristate.False}
 	for _, g := range table.GPUs {
@@ -122,8 +120,7 @@ func holdsVendorModule(peers *kmod.Peers, g *family.GPU, known family.Table) tri
 	return answer
 }
 
-// holder looks for the client and the RDMA driver among the holders of the vendor's module
-// with which clients of these NICs register.
+// holder looks for client and RDMA driver among the holders of the NICs' vendor's module.
 func holder(peers *kmod.Peers, g *family.GPU, n *family.NIC) Client {
 	module := n.PeerMemory.Module
 	if module == "" || g.Client.Holder == "" {

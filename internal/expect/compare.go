@@ -153,8 +153,7 @@ func cutOperator(part string) (op, rest string) {
 	return "", part
 }
 
-// Pattern is a name, in which each * stands for any text and upper and lower
-// case are the same. The zero value matches any name.
+// Pattern is a name in either case, in which each * stands for any text; "" for any name.
 type Pattern struct {
 	text   string
 	regexp *regexp.Regexp

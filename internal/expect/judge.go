@@ -11,8 +11,7 @@ import (
 	"gdr-features/verdict"
 )
 
-// facts are what is compared with the file. Links of cards and the firmware of NICs are read for
-// source.What.Expect.
+// facts are what is compared; links and firmware are read for source.What.Expect.
 type facts struct{ *verdict.Node }
 
 // Judge compares a machine with a file.

@@ -35,7 +35,7 @@ func (f *File) MatchesNone(node *verdict.Node) bool {
 }
 
 // matches reports whether a machine is what a match describes. A machine without GPU belongs to
-// a type only by a name from the firmware.
+// a type only by its name from the firmware.
 func (f *facts) matches(m *Match) tristate.State {
 	out := tristate.And(
 		matches(f.Platform.DMI.Product, m.Product), matches(f.Platform.DMI.Vendor, m.Vendor), matches(f.Platform.DMI.Board, m.Board),

@@ -19,8 +19,7 @@ func GPUName(index int) string { return "GPU" + strconv.Itoa(index) }
 // NICName is what topo calls a NIC: its RDMA device, or its address.
 func NICName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }
 
-// FindGPU returns the index of a GPU by name ("GPU0"), index or PCI address, with
-// or without the domain 0000. The error lists what there is.
+// FindGPU finds a GPU by name ("GPU0"), index or address. The error lists what there is.
 func FindGPU(r *verdict.Node, name string) (int, error) {
 	for i := range r.Matrix.GPUs {
 		if strings.EqualFold(name, GPUName(i)) || name == strconv.Itoa(i) || isAddress(name, r.Matrix.GPUs[i].Address.String()) {

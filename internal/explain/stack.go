@@ -93,8 +93,7 @@ func Stack(r *verdict.Node, found []findings.Finding) []Step {
 	return steps
 }
 
-// nameClient names the module that is the peer memory client, if there is one, and leaves
-// out PeerDirect if it is not a step.
+// nameClient names the peer memory client's module, and drops PeerDirect if it is no step.
 func (l *Step) nameClient(v *verdict.Verdict) {
 	if !v.NIC.PeerMemory.Core {
 		l.Waits = slices.DeleteFunc(l.Waits, func(name string) bool { return name == peerDirect && !v.GPU.Client.AnyNIC })

@@ -40,15 +40,12 @@ func (w *path) whyBridge(common int) string {
 	if w.pair.Level == topology.PXB {
 		rule = "more than one on a side makes PXB"
 	}
-	return fmt.Sprintf("the deepest common bridge is %v; below it %s on the GPU's side and %d on the NIC's: %s",
-		w.g.Bridges[common-1], bridgesLeft(len(w.g.Bridges)-common), len(w.n.Bridges)-common, rule)
-}
-
-func bridgesLeft(n int) string {
-	if n == 1 {
-		return "1 bridge is left"
+	left := "bridges are"
+	if len(w.g.Bridges)-common == 1 {
+		left = "bridge is"
 	}
-	return fmt.Sprintf("%d bridges are left", n)
+	return fmt.Sprintf("the deepest common bridge is %v; below it %d %s left on the GPU's side and %d on the NIC's: %s",
+		w.g.Bridges[common-1], len(w.g.Bridges)-common, left, len(w.n.Bridges)-common, rule)
 }
 
 func (w *path) whyNode() string {

@@ -1,6 +1,5 @@
-// Package picture shows a machine as a page (HTML) and as a graph (Dot): the PCI tree down to
-// GPUs and NICs, colored by level, and the matrix. It is pure; the layout is left to the browser
-// and to Graphviz.
+// Package picture shows a machine as a page (HTML) and as a graph (Dot): the PCI tree, colored
+// by level, and the matrix. It is pure; the layout is left to the browser and to Graphviz.
 package picture
 
 import (
@@ -24,8 +23,7 @@ const (
 	mostProblems = 20
 )
 
-// colors of a level: the fill of a cell, the text on it, the line around a box. Levels differ in
-// hue and in lightness, for the color-blind.
+// colors of a level: of a cell, its text, a box. They differ in lightness for the color-blind.
 type colors struct{ Fill, Text, Line string }
 
 // levels are all levels that a cell of the matrix can have, the nearest first.
@@ -63,8 +61,7 @@ const (
 // device is a GPU, a NIC, or the data-direct function of a NIC.
 type device struct {
 	Kind kind
-	// ID names GPUs and NICs within the page: g0, n0, by their indexes in the
-	// report's Matrix. Data-direct functions have none.
+	// ID names GPUs and NICs by their indexes: g0, n0. Data-direct functions have none.
 	ID                     string
 	index                  int
 	Name, Product, Address string
@@ -214,8 +211,7 @@ func newNIC(i int, n *topology.NIC) *device {
 	return d
 }
 
-// newDataDirect is the function through which a NIC's data enters the PCI tree of a
-// GPU. Only root can read which NIC it belongs to.
+// newDataDirect is a NIC's data-direct function. Only root can read which NIC it belongs to.
 func newDataDirect(f *pci.Function, nics []*device) *device {
 	d := &device{Kind: dataDirect, Name: "data-direct", State: "NIC not readable", Eligible: true}
 	for _, n := range nics {

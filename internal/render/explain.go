@@ -41,14 +41,13 @@ func hops(list []explain.Hop) string {
 	var t strings.Builder
 	t.WriteString("HOP\tADDRESS\tPRODUCT\tLINK\tNUMA\tIOMMU GROUP\tACS\t\n")
 	for _, h := range list {
-		var marks []string
+		mark := ""
 		if h.Turn {
-			marks = append(marks, "turns here")
+			mark = "turns here "
 		}
 		if h.Narrowest {
-			marks = append(marks, "<- narrowest link")
+			mark += "<- narrowest link"
 		}
-		mark := strings.Join(marks, " ")
 		switch {
 		case !h.PCI:
 			fmt.Fprintf(&t, "%s\t%s\t\t\t\t\t\t%s\n", h.Role, h.Name, mark)
@@ -75,26 +74,24 @@ func link(l *pci.Link) string {
 }
 
 func speedAndWidth(speed float64, width int) string {
-	s, x := "?", "x?"
+	s, x := "?", "?"
 	if speed > 0 {
 		s = fmt.Sprint(speed)
 	}
 	if width > 0 {
-		x = "x" + strconv.Itoa(width)
+		x = fmt.Sprint(width)
 	}
-	return s + "GT/s " + x
+	return s + "GT/s x" + x
 }
 
 func group(f *pci.Function, kind string) string {
-	switch {
-	case f.IOMMUGroup == pci.Unread:
+	switch f.IOMMUGroup {
+	case pci.Unread:
 		return "?"
-	case f.IOMMUGroup == pci.None:
+	case pci.None:
 		return "-"
-	case kind == "":
-		return strconv.Itoa(f.IOMMUGroup)
 	}
-	return strconv.Itoa(f.IOMMUGroup) + " " + sanitize.Terminal(kind)
+	return strings.TrimSpace(strconv.Itoa(f.IOMMUGroup) + " " + sanitize.Terminal(kind))
 }
 
 // acs names the ACS bits of a bridge that redirect peer-to-peer traffic.

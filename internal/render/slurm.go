@@ -166,8 +166,7 @@ func slurmFlags(r *report.Report) string {
 // a virtual function whose physical one is here: it is for others.
 func slurmNICs(r *report.Report) gresLines {
 	lines := gresLines{inOrder: true}
-	for i := range r.Matrix.NICs {
-		n := &r.Matrix.NICs[i]
+	for _, n := range r.Matrix.NICs {
 		if !n.Eligible || n.Function == nil || r.PCI.Physical(n.Function) != nil {
 			continue
 		}

@@ -69,8 +69,8 @@ func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) er
 // wider than it is written in parts, one below the other.
 func matrix(r *report.Report, width int) string {
 	var nics []int
-	for i := range r.Matrix.NICs {
-		if !view.Folded(&r.Node, &r.Matrix.NICs[i]) {
+	for i, n := range r.Matrix.NICs {
+		if !view.Folded(&r.Node, &n) {
 			nics = append(nics, i)
 		}
 	}

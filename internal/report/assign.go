@@ -32,11 +32,9 @@ func (r *Report) Selected(variables map[string]string) frameworks.Selection {
 	return s
 }
 
-// Assign gives each GPU that this process can use its NIC. It needs What.Process.
-//
-// All GPUs of the machine compete for the NICs, so that processes with some of the GPUs each
-// do not all take the same NICs. A container that has only some of the NICs has them for its
-// own GPUs.
+// Assign gives each GPU that this process can use its NIC. It needs What.Process. All GPUs of
+// the machine compete, so that processes with some of them do not take the same NICs; a
+// container that has only some of the NICs has them for its own GPUs.
 func (r *Report) Assign() *assign.Assignment { return r.assign(r.GPUsHere(), r.Visible.RDMA) }
 
 // assign gives each of some GPUs its NIC among those that are usable as far as is known.

@@ -53,8 +53,7 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 		return nil
 	}
 	p := &findings.Pod{Container: rd.pod.value, Visible: &r.Visible, Image: rd.image.value, ImageUnread: rd.image.err != nil, Elsewhere: o.Elsewhere, For: o.For}
-	// The GPUs in question are those of the container. Where it has none, its other devices
-	// are judged as if it had all.
+	// The GPUs are those of the container. Without any, all count for its other devices.
 	ineligible := func(gpu int) bool { return !r.Matrix.GPUs[gpu].Eligible }
 	gpus := slices.DeleteFunc(r.GPUsHere(), ineligible)
 	p.NoGPU, p.GPUs = len(gpus) == 0, len(gpus)

@@ -72,8 +72,7 @@ func NewReader(fs *host.FS, o Options) *Reader {
 	return &Reader{fs: fs, options: o, memory: &kmod.Cache{}}
 }
 
-// Read reads some parts and judges the whole. What cannot be read before ctx ends is unknown and
-// named among the problems.
+// Read reads some parts and judges the whole. What is not read when ctx ends is unknown.
 func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	parts = rd.missing(parts)
 	if parts&PCI != 0 {

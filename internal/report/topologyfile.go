@@ -12,8 +12,7 @@ import (
 	"gdr-features/topology/nccl"
 )
 
-// virtualTopology is where NCCL looks for a machine's own topology file
-// (NVIDIA/nccl src/graph/topo.cc).
+// virtualTopology is where NCCL looks for the machine's own (src/graph/topo.cc).
 const virtualTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 
 // startTopologyFile starts to read the machine's own topology file, if all parts are to be read,

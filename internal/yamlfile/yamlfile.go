@@ -165,8 +165,7 @@ func parse(text []byte) (*yaml.Node, error) {
 // names has, for the line and column of each node, the key whose value it is or is part of.
 type names map[[2]int]string
 
-// check names a tree, and refuses keys without a value or given twice, and what is not
-// supported.
+// check names a tree, and refuses keys without value or given twice, and unsupported syntax.
 func (names names) check(n *yaml.Node, name string) error {
 	names[[2]int{n.Line, n.Column}] = name
 	switch {

@@ -66,8 +66,7 @@ func ParseFile(data []byte) (*File, error) {
 	}
 }
 
-// handlers are the elements that NCCL reads, by those they are in (src/graph/xml.cc,
-// ncclTopoXmlLoadSystem and the like).
+// handlers are the elements that NCCL reads, by those they are in (ncclTopoXmlLoadSystem).
 var handlers = map[string][]string{
 	"": {"system"}, "system": {"cpu"}, "cpu": {"pci", "nic"}, "pci": {"pci", "gpu", "nic", "pcilink"},
 	"gpu": {"nvlink", "c2c"}, "nic": {"net"},

@@ -90,8 +90,7 @@ func ByPlugin(f *pci.Function) bool {
 
 // Ratings are NCCL's ratings of GPUs and NICs by their places.
 type Ratings struct {
-	// Failed is why NCCL does not start. Fault is the same where the topology file lacks
-	// something.
+	// Failed is why NCCL does not start, Fault the same if the topology file lacks something.
 	Failed, Fault error
 
 	system *Element
@@ -207,9 +206,10 @@ func (r *Ratings) pathOverride(m *Machine, nics []NIC) {
 			d := busIDToInt64(gpu.Address.String()) - busIDToInt64(nic.Address.String())
 			return d == distance || d == -distance
 		}
-		if slices.ContainsFunc(m.GPUs, func(gpu *pci.Function) bool {
+		alone := func(gpu *pci.Function) bool {
 			return !slices.ContainsFunc(nics, func(nic NIC) bool { return partner(gpu, nic) })
-		}) {
+		}
+		if slices.ContainsFunc(m.GPUs, alone) {
 			continue
 		}
 		for j, gpu := range m.GPUs {

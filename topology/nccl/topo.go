@@ -37,8 +37,7 @@ type node struct {
 type system struct {
 	nodes  [kinds][]*node
 	merged []int64 // the ids of switches that were merged into others
-	// failed is why NCCL ends here with an internal error, nil where it does not. fault is the
-	// same where the topology file is to blame.
+	// failed is why NCCL ends here, nil where it does not, and fault if the file is to blame.
 	failed, fault error
 }
 
@@ -73,8 +72,7 @@ func getBcmGen(device, level int64) int {
 }
 
 // flattenBcmSwitches is ncclTopoFlattenBcmSwitches (src/graph/topo.cc): it merges the switches
-// of its chip right below a Broadcom switch into it, and one right above, as it follows all
-// links.
+// of its chip right below a Broadcom switch into it, and one right above.
 func (s *system) flattenBcmSwitches() {
 	for at := 0; at < len(s.nodes[switchNode]); at++ {
 		top := s.nodes[switchNode][at]

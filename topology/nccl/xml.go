@@ -11,8 +11,7 @@ import (
 	"gdr-features/source/pci"
 )
 
-// Element is an element of NCCL's topology XML: system, cpu, pci, gpu, nic, net (src/graph/xml.h,
-// struct ncclXmlNode).
+// Element is an element of NCCL's topology XML (src/graph/xml.h, struct ncclXmlNode).
 type Element struct {
 	name   string
 	attrs  map[string]string
@@ -260,8 +259,7 @@ func (x *tree) fillNet(dev int, at Device) {
 	net.keep, net.attrs["dev"] = true, strconv.Itoa(dev)
 }
 
-// trim is ncclTopoTrimXmlRec (src/graph/xml.cc): it removes what is above no element to keep,
-// and reports whether e stays.
+// trim is ncclTopoTrimXmlRec (src/graph/xml.cc): it removes what is above none to keep.
 func (e *Element) trim() bool {
 	kept := e.keep
 	e.keep = false
