@@ -48,7 +48,6 @@ func (e *Element) clone(parent *Element) *Element {
 type tree struct {
 	*Machine
 	system *Element
-	nodes  []*Element          // in the order in which they were made
 	pci    map[string]*Element // the first of each bus id
 }
 
@@ -66,7 +65,6 @@ func newTree(m *Machine) *tree {
 }
 
 func (x *tree) index(e *Element) {
-	x.nodes = append(x.nodes, e)
 	if id := e.attrs["busid"]; e.name == "pci" && x.pci[id] == nil {
 		x.pci[id] = e
 	}
@@ -186,9 +184,9 @@ func (x *tree) getXMLFromSys(e *Element, a pci.Address, above []pci.Address, num
 		parent, n := (*Element)(nil), len(above)
 		switch {
 		case a.Domain > 0xffff:
-			parent = x.cpu(x.nodes, "-1")
+			parent = x.cpu("-1")
 		case n < 2 || above[n-1].Domain > 0xffff || above[n-2].Domain > 0xffff:
-			parent = x.cpu(x.system.subs, numa)
+			parent = x.cpu(numa)
 		default:
 			parent = x.getPCINode(above[n-2].String(), "0x060400")
 			x.getXMLFromSys(parent, above[n-2], above[:n-2], numa)
@@ -210,12 +208,12 @@ func (x *tree) getXMLFromSys(e *Element, a pci.Address, above []pci.Address, num
 // unknownCPU is the numaid of functions whose numa_node cannot be read.
 const unknownCPU = "?"
 
-// cpu returns the cpu element of a NUMA node, a new one where the list has none.
-func (x *tree) cpu(among []*Element, numa string) *Element {
+// cpu returns the cpu element of a NUMA node, a new one where there is none.
+func (x *tree) cpu(numa string) *Element {
 	if numa == strconv.Itoa(pci.Unread) {
 		numa = unknownCPU
 	}
-	e := first(among, func(o *Element) bool { return o.name == "cpu" && o.attrs["numaid"] == numa })
+	e := first(x.system.subs, func(o *Element) bool { return o.attrs["numaid"] == numa })
 	if e == nil {
 		e = x.addNode(x.system, "cpu", map[string]string{"numaid": numa})
 	}
@@ -225,7 +223,7 @@ func (x *tree) cpu(among []*Element, numa string) *Element {
 // fillGPU is ncclTopoFillGpu (src/graph/xml.cc).
 func (x *tree) fillGPU(rank int, f *pci.Function) {
 	if f.RootBus == "" { // it is not known which CPU is the first then
-		x.cpu(x.system.subs, unknownCPU)
+		x.cpu(unknownCPU)
 		return
 	}
 	e := x.getPCINode(f.Address.String(), "0x03")
@@ -240,15 +238,19 @@ func (x *tree) fillGPU(rank int, f *pci.Function) {
 // fillNet is ncclTopoFillNet (src/graph/xml.cc): a NIC is where the file has its name, else
 // below the function that NCCL looks for, or on the first CPU where that is not there.
 func (x *tree) fillNet(dev int, at Device) {
-	net := first(x.nodes, func(e *Element) bool { return at.Net != "" && e.name == "net" && e.attrs["name"] == at.Net })
+	var net, parent *Element
+	if at.Net != "" {
+		net = first(x.system.all(), func(e *Element) bool { return e.name == "net" && e.attrs["name"] == at.Net })
+	}
 	if net == nil {
-		parent := first(x.nodes, func(e *Element) bool { return e.name == "cpu" })
 		switch f := at.Function; {
 		case f != nil:
 			parent = x.getPCINode(f.Address.String(), "0x02")
 			x.getXMLFromSys(parent, f.Address, f.Bridges, strconv.Itoa(at.NUMA))
-		case parent == nil:
-			parent = x.cpu(nil, "0")
+		case len(x.system.subs) > 0:
+			parent = x.system.subs[0]
+		default:
+			parent = x.cpu("0")
 		}
 		nic := parent.sub("nic")
 		if nic == nil {
