@@ -58,16 +58,12 @@ func newTree(m *Machine) *tree {
 		x.system = m.File.system.clone(nil)
 		for _, e := range x.system.all() {
 			delete(e.attrs, "host_hash") // each process sets that of its host
-			x.index(e)
+			if id := e.attrs["busid"]; e.name == "pci" && x.pci[id] == nil {
+				x.pci[id] = e
+			}
 		}
 	}
 	return x
-}
-
-func (x *tree) index(e *Element) {
-	if id := e.attrs["busid"]; e.name == "pci" && x.pci[id] == nil {
-		x.pci[id] = e
-	}
 }
 
 // setIfUnset is xmlSetAttrIfUnset (src/graph/xml.h).
@@ -83,13 +79,10 @@ func (e *Element) sub(name string) *Element {
 }
 
 // addNode is xmlAddNode (src/graph/xml.h).
-func (x *tree) addNode(parent *Element, name string, attrs map[string]string) *Element {
-	e := &Element{name: name, attrs: attrs, parent: parent}
-	if parent != nil {
-		parent.subs = append(parent.subs, e)
-	}
-	x.index(e)
-	return e
+func (e *Element) addNode(name string, attrs map[string]string) *Element {
+	sub := &Element{name: name, attrs: attrs, parent: e}
+	e.subs = append(e.subs, sub)
+	return sub
 }
 
 // fuse is xmlTopoFuseXmlRecursive (src/graph/xml.cc): it adds what another process's elements
@@ -168,7 +161,8 @@ func (x *tree) getXMLFromCPU(e *Element) {
 func (x *tree) getPCINode(busid, class string) *Element {
 	e := x.pci[busid]
 	if e == nil {
-		e = x.addNode(nil, "pci", map[string]string{"busid": busid})
+		e = &Element{name: "pci", attrs: map[string]string{"busid": busid}}
+		x.pci[busid] = e
 	}
 	e.setIfUnset("class", class)
 	return e
@@ -215,7 +209,7 @@ func (x *tree) cpu(numa string) *Element {
 	}
 	e := first(x.system.subs, func(o *Element) bool { return o.attrs["numaid"] == numa })
 	if e == nil {
-		e = x.addNode(x.system, "cpu", map[string]string{"numaid": numa})
+		e = x.system.addNode("cpu", map[string]string{"numaid": numa})
 	}
 	return e
 }
@@ -230,7 +224,7 @@ func (x *tree) fillGPU(rank int, f *pci.Function) {
 	x.getXMLFromSys(e, f.Address, f.Bridges, strconv.Itoa(f.RootNUMA))
 	gpu := e.sub("gpu")
 	if gpu == nil {
-		gpu = x.addNode(e, "gpu", map[string]string{})
+		gpu = e.addNode("gpu", map[string]string{})
 	}
 	gpu.keep, gpu.attrs["rank"] = true, strconv.Itoa(rank)
 }
@@ -254,9 +248,9 @@ func (x *tree) fillNet(dev int, at Device) {
 		}
 		nic := parent.sub("nic")
 		if nic == nil {
-			nic = x.addNode(parent, "nic", nil)
+			nic = parent.addNode("nic", nil)
 		}
-		net = x.addNode(nic, "net", map[string]string{})
+		net = nic.addNode("net", map[string]string{})
 	}
 	net.keep, net.attrs["dev"] = true, strconv.Itoa(dev)
 }
