@@ -5,6 +5,7 @@ package picture
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
@@ -88,11 +89,11 @@ func (d *device) Short() string { return view.Short(d.Address) }
 func (d *device) Nearest() string {
 	switch {
 	case len(d.Near) > 0:
-		text := d.Level.String() + ":"
+		names := []string{d.Level.String() + ":"}
 		for _, other := range d.Near {
-			text += " " + other.Name
+			names = append(names, other.Name)
 		}
-		return text
+		return strings.Join(names, " ")
 	case d.Rated:
 		return "unknown"
 	case d.Kind == gpu && !d.Eligible:

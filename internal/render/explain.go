@@ -22,9 +22,10 @@ func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 	if p.DataDirect != nil {
 		way += "\nTo its data-direct function\n\n" + hops(p.DataDirect)
 	}
-	why := fmt.Sprintf("\nlevel\t%s: %s\nin NCCL\t%s: %s\nused by NCCL\t%s\n", level, p.Why, inNCCL, p.NCCLWhy, p.DefaultWhy)
+	var why strings.Builder
+	fmt.Fprintf(&why, "\nlevel\t%s: %s\nin NCCL\t%s: %s\nused by NCCL\t%s\n", level, p.Why, inNCCL, p.NCCLWhy, p.DefaultWhy)
 	for _, note := range p.Notes {
-		why += "note\t" + note + "\n"
+		fmt.Fprintf(&why, "note\t%s\n", note)
 	}
 	sources := ""
 	if len(p.Hops) > 0 {
@@ -34,7 +35,7 @@ func ExplainPair(w io.Writer, r *report.Report, p explain.Path) error {
 		}
 	}
 	title := fmt.Sprintf("%s to %s: %s\n\n", explain.GPUName(p.GPU), explain.NICName(&r.Matrix.NICs[p.NIC]), level)
-	return write(w, title, way, columns(why), columns(sources), problems(r))
+	return write(w, title, way, columns(why.String()), columns(sources), problems(r))
 }
 
 func hops(list []explain.Hop) string {

@@ -29,11 +29,11 @@ func write(w io.Writer, parts ...string) error {
 
 // Labels writes labels as an NFD feature file: key=value a line, sorted.
 func Labels(w io.Writer, labels label.Set, prefix string) error {
-	text := ""
+	var t strings.Builder
 	for _, name := range labels.Names() {
-		text += prefix + name + "=" + labels[name] + "\n"
+		fmt.Fprintf(&t, "%s%s=%s\n", prefix, name, labels[name])
 	}
-	return write(w, text)
+	return write(w, t.String())
 }
 
 // columns aligns cells that are separated by tabs.
