@@ -118,37 +118,21 @@ func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 // FromFile sets the flags that neither command line nor environment has set. The keys
 // of the file are the names of flags. The value of a list may also be one text, as
 // on the command line. The error is a *yamlfile.Error.
-func FromFile(f *pflag.FlagSet, text []byte) error { return yamlfile.Decode(text, &file{f}) }
-
-// file reads a file into flags.
-type file struct{ flags *pflag.FlagSet }
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (f *file) UnmarshalYAML(n *yaml.Node) error {
-	var known []string
-	f.flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Name != "help" && flag.Name != "config" {
-			known = append(known, flag.Name)
+func FromFile(f *pflag.FlagSet, text []byte) error {
+	var keys yamlfile.Keys
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name == "help" || flag.Name == "config" {
+			return
 		}
+		keys = append(keys, yamlfile.Keys{{flag.Name, func(n *yaml.Node) error {
+			text, err := value(flag.Value.Type(), n)
+			if err == nil && !flag.Changed {
+				err = f.Set(flag.Name, text)
+			}
+			return err
+		}}}...)
 	})
-	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("must be a mapping (key: value) with these keys: %s", strings.Join(known, ", "))
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		key, n := n.Content[i], n.Content[i+1]
-		if !slices.Contains(known, key.Value) {
-			return yamlfile.At(key, fmt.Errorf("unknown key %s; known keys: %s", key.Value, strings.Join(known, ", ")))
-		}
-		flag := f.flags.Lookup(key.Value)
-		text, err := value(flag.Value.Type(), n)
-		if err == nil && !flag.Changed {
-			err = f.flags.Set(flag.Name, text)
-		}
-		if err != nil {
-			return yamlfile.At(n, err)
-		}
-	}
-	return nil
+	return yamlfile.Decode(text, yamlfile.Reader(func(n *yaml.Node) error { return yamlfile.Mapping(n, keys) }))
 }
 
 // value returns a value of the file as the text of a flag of a type. What YAML reads as
@@ -156,16 +140,13 @@ func (f *file) UnmarshalYAML(n *yaml.Node) error {
 func value(kind string, n *yaml.Node) (string, error) {
 	switch kind {
 	case "stringSlice":
-		words := []string{n.Value}
-		if n.Kind != yaml.ScalarNode {
-			if err := yamlfile.Into(n, &words); err != nil {
-				return "", err
-			}
-		}
-		if len(words) == 0 {
-			return "", errors.New("the list is empty")
-		}
-		return strings.Join(words, ","), nil
+		var words []string
+		err := yamlfile.Each(n, func(item *yaml.Node) error {
+			word, err := yamlfile.Text(item)
+			words = append(words, word)
+			return err
+		})
+		return strings.Join(words, ","), err
 	case "bool":
 		var is bool
 		if n.Decode(&is) != nil {

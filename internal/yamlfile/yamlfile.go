@@ -127,22 +127,6 @@ func Text(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// Into reads the texts of a list.
-func Into(n *yaml.Node, words *[]string) error {
-	if n.Kind != yaml.SequenceNode {
-		return errors.New("must be a list")
-	}
-	*words = nil
-	for _, item := range n.Content {
-		word, err := Text(item)
-		if err != nil {
-			return At(item, err)
-		}
-		*words = append(*words, word)
-	}
-	return nil
-}
-
 // parse reads a text of at most one document.
 func parse(text []byte) (*yaml.Node, error) {
 	loader, err := yaml.NewLoader(bytes.NewReader(text))

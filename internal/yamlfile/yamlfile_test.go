@@ -22,7 +22,12 @@ func (v *it) read(n *yaml.Node, required ...string) error {
 	return Mapping(n, Keys{
 		{"alpha", text(&v.Alpha)},
 		{"beta", text(&v.Beta)},
-		{"list", func(n *yaml.Node) error { return Into(n, &v.List) }},
+		{"list", func(n *yaml.Node) error {
+			return Each(n, func(item *yaml.Node) error {
+				v.List = append(v.List, "")
+				return text(&v.List[len(v.List)-1])(item)
+			})
+		}},
 		{"sub", func(n *yaml.Node) error { return Mapping(n, Keys{{"delta", text(&v.Sub.Delta)}}) }},
 	}, required...)
 }
@@ -39,11 +44,11 @@ func text(to *string) Reader {
 
 func TestDecode(t *testing.T) {
 	for text, want := range map[string]string{
-		"alpha: a\nbeta: 24.10":                                    "{a 24.10 [] {}}",
-		"---\nalpha: off\n...\n":                                   "{off  [] {}}",
-		"\ufeffalpha: a\r\nbeta: 2026-01-01\r\n":                   "{a 2026-01-01 [] {}}",
-		"{alpha: 1e3, list: [0x10, true, '']}":                     "{1e3  [0x10 true ] {}}",
-		"alpha: \"\\u00e9\"\nsub:\n  delta: |-\n    x y\nlist: []": "{é  [] {x y}}",
+		"alpha: a\nbeta: 24.10":                                   "{a 24.10 [] {}}",
+		"---\nalpha: off\n...\n":                                  "{off  [] {}}",
+		"\ufeffalpha: a\r\nbeta: 2026-01-01\r\n":                  "{a 2026-01-01 [] {}}",
+		"{alpha: 1e3, list: [0x10, true, '']}":                    "{1e3  [0x10 true ] {}}",
+		"alpha: \"\\u00e9\"\nsub:\n  delta: |-\n    x y\nlist: e": "{é  [e] {x y}}",
 		"": "{  [] {}}", "\n  # a comment\n": "{  [] {}}", "---\n": "{  [] {}}", "~": "{  [] {}}", "null": "{  [] {}}",
 	} {
 		var v it
@@ -91,7 +96,8 @@ func TestErrors(t *testing.T) {
 		"sub:\n  delt: 1":                        "2:3: sub: unknown key delt; known keys: delta",
 		"beta: 1\nalpa: 1":                       "2:1: unknown key alpa; known keys: alpha, beta, list, sub",
 		"sub: x":                                 "1:6: sub: must be a mapping (key: value) with these keys: delta",
-		"list: x":                                "1:7: list: must be a list",
+		"list: [x: y]":                           "1:8: list: must be a text",
+		"list: []":                               "1:7: list: the list is empty",
 		"[]":                                     "1:1: must be a mapping (key: value) with these keys: alpha, beta, list, sub",
 		"beta: 1":                                "1:1: the key alpha is missing",
 		strings.Repeat("#", MaxSize+1):           "1:1: larger than 262144 bytes",
