@@ -21,7 +21,9 @@ func (f *FS) In(dir string) *FS {
 	if k, ok := f.Source.(*kernel); ok {
 		op, name := k.at(dir)
 		if _, ok := op.(walked); !ok { // for kernels without openat2
-			in.fd, _ = op.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+			if fd, err := op.open(name, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
+				in.fd = fd
+			}
 		}
 	}
 	return &FS{Source: in}

@@ -18,7 +18,8 @@ func boundTo(f *pci.Function, drivers ...string) tristate.State {
 	return tristate.Of(slices.Contains(drivers, f.Driver))
 }
 
-// unlessUnidentified makes False unknown where an unidentified function may be missing.
+// unlessUnidentified makes False unknown where a function that could not be
+// identified may be what is missing.
 func (f *Node) unlessUnidentified(no tristate.State) tristate.State {
 	if no == tristate.False && !f.Matrix.Complete {
 		return tristate.Unknown

@@ -80,8 +80,8 @@ func (f *Node) sameRootPort(a, b *pci.Function) tristate.State {
 	return tristate.Of(a.CommonBridges(b) > 0)
 }
 
-// MapsOverPCIe reports whether the driver does that for a NIC of the one family with an RDMA
-// device and a GPU of the other that it drives. True for families that do not ask, and for none.
+// MapsOverPCIe reports whether the driver maps GPU memory over PCIe for a NIC of the one family
+// with an RDMA device and a GPU of the other that it drives. True for families that do not ask, and for none.
 func (p Pair) MapsOverPCIe() tristate.State {
 	answer, found := tristate.False, false
 	p.each(func(of *topology.Pair) {

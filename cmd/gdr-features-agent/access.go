@@ -17,7 +17,8 @@ import (
 )
 
 // access returns the configuration of a client for the API server, and the token that its
-// requests are sent with. What is replaced in a file is used by later requests.
+// requests are sent with. A token, certificate or server that is replaced in its file is used
+// from the next request on.
 func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 	agent := "gdr-features/" + cli.Version(version)
 	if p.settings.Kubeconfig == "" {

@@ -95,8 +95,8 @@ func (p *program) nodes(cmd *cobra.Command, names []string) error {
 	return p.show(len(picked), nodes.Missing(names, all), json, text, hint)
 }
 
-// show writes what was picked of so many nodes, as the flags say; nothing where all the nodes
-// that were named are missing. Missing ones are an error.
+// show writes the picked nodes, so many, as the flags say; nothing if none was picked and one
+// that was named is missing. Missing nodes are an error.
 func (p *program) show(picked int, missing []string, json, text func() error, hint string) error {
 	var err error
 	switch {
@@ -144,7 +144,7 @@ func (p *program) read(ctx context.Context, query apiserver.Query, more func(*re
 }
 
 // filter checks the flags and the names and returns the filter that the flags describe. With
-// others the selector may name other labels of Nodes, and is then returned as nodes.Filter says.
+// others the selector may name other labels of Nodes; ofNodes is what Filter.Select returns.
 func (p *program) filter(names []string, others bool) (f *nodes.Filter, ofNodes string, err error) {
 	if err := p.flags.Validate(); err != nil {
 		return nil, "", err

@@ -140,6 +140,9 @@ func FromFile(f *pflag.FlagSet, text []byte) error {
 func value(kind string, n *yaml.Node) (string, error) {
 	switch kind {
 	case "stringSlice":
+		if n.Kind == yaml.MappingNode {
+			return "", errors.New("must be a list")
+		}
 		var words []string
 		err := yamlfile.Each(n, func(item *yaml.Node) error {
 			word, err := yamlfile.Text(item)

@@ -140,7 +140,7 @@ func TestErrors(t *testing.T) {
 		{name: "list for a name", file: "node-name: [a]", want: "1:12: node-name: must be a text; put it in quotes"},
 		{name: "number for a boolean", file: "once: 1", want: "1:7: once: must be true or false"},
 		{name: "word for a boolean", file: "once: maybe", want: "1:7: once: must be true or false"},
-		{name: "mapping for words", file: "publish: {a: b}", want: "1:10: publish: must be a text"},
+		{name: "mapping for words", file: "publish: {a: b}", want: "1:10: publish: must be a list"},
 		{name: "no words", file: "publish: []", want: "1:10: publish: the list is empty"},
 		{name: "nothing", file: "interval:", want: "1:10: interval: has no value"},
 		{name: "mapping for a time", file: "settle: {a: b}", want: "1:9: settle: must be a time such as 60s"},

@@ -10,7 +10,9 @@ import (
 const Patience = 300 * time.Millisecond
 
 // InTurn does n reads one after the other. A reader that makes no progress for a while is
-// left waiting, and another goes on with the next. When ctx ends, no further read begins.
+// left waiting, and another goes on with the next. It returns when all reads have ended or
+// ctx ends, from when on no further read begins. A read that hangs goes on by itself, so that
+// what it writes must be safe to read meanwhile.
 func InTurn(ctx context.Context, n int, read func(i int)) {
 	if n == 0 {
 		return
@@ -32,12 +34,13 @@ func InTurn(ctx context.Context, n int, read func(i int)) {
 	go reader()
 	ticks := time.NewTicker(Patience)
 	defer ticks.Stop()
-	for before := int64(0); ; {
+	for before := int64(1); ; {
 		select {
 		case <-ticks.C:
 			if now := begun.Load(); now > before {
 				before = now
 			} else if int(now) < n {
+				before = now + 1
 				go reader()
 			}
 		case <-done:

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,6 +131,9 @@ func (w *path) ncclUnknown() string {
 		return fileUnread
 	}
 	if why := w.r.Matrix.NCCL.Failed; why != nil {
+		if errors.Is(why, nccl.ErrStale) {
+			return "NCCL may not start: " + why.Error()
+		}
 		return "NCCL does not start: " + why.Error()
 	}
 	if w.nic.RDMA != nil && w.nic.RDMA.Auxiliary {

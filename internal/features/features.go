@@ -28,8 +28,10 @@ const Labels = "node"
 //   - instances pair: gpu and nic (addresses), rdma, level, nccl, bridge (the deepest
 //     common one, "" without one).
 //
-// All features always exist, even without elements. Whoever publishes them adds the labels. Only a report for publishing has
-// the rate, the kernel, the MTU and the GID index.
+// All features always exist, even without elements. Only a report for publishing has
+// the rate, the kernel, the MTU and the GID index. Not among them are the attributes named
+// Labels: whoever publishes adds the labels that it publishes, which may differ from those of
+// the report.
 func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes[prefix+"state"] = v1alpha1.NewAttributeFeatures(State(r))

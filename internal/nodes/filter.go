@@ -21,10 +21,10 @@ type Filter struct {
 	selector labels.Selector
 }
 
-// Select adds a label selector. It may name the published labels with or without their
-// prefix, and with others other labels of Nodes too. If it does, it is not added but returned
-// with all prefixes, for the API server to apply to the Nodes; Only is then to be set to the
-// result.
+// Select adds a label selector, which names published labels, with or without their prefix.
+// With others it may name other labels of Nodes too; then nothing is added, and ofNodes is the
+// selector with all prefixes: the caller asks the API server which Nodes it selects, and sets
+// Only to them.
 func (f *Filter) Select(text string, others bool) (ofNodes string, err error) {
 	selector, err := labels.Parse(strings.ReplaceAll(text, label.DefaultPrefix, ""))
 	if err != nil {

@@ -34,7 +34,7 @@ type Column[T any] struct {
 	In      Tables
 }
 
-// Tables are the tables that have a column.
+// Tables says in which tables a column is shown; the zero value: in all.
 type Tables int
 
 // The zero value is every table.

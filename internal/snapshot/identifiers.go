@@ -37,7 +37,7 @@ func newScrubber(serials []string) *scrubber {
 }
 
 // anyOf finds serial numbers, except those that may also be a word, such as
-// mlx5_core, or an address. A number must not be part of a longer one or of PCI s.
+// mlx5_core, or an address. A number must not be part of a longer one or of PCI ids.
 func anyOf(serials []string) *regexp.Regexp {
 	likely := regexp.MustCompile(`^[^:/]{6,}$`)
 	digits := regexp.MustCompile(`[0-9][^0-9]*[0-9][^0-9]*[0-9][^0-9]*[0-9]`)

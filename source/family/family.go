@@ -131,7 +131,8 @@ type NIC struct {
 	// OwnSwitch: some cards have a PCIe switch of this vendor between the slot and
 	// the NIC.
 	OwnSwitch bool
-	// NVLinkManagement is nil where there are no such functions.
+	// NVLinkManagement identifies the functions that manage the NVLink switches of a GPU
+	// baseboard; nil for none.
 	NVLinkManagement *NVLinkManagement
 
 	// Drivers are the PCI drivers, and Module is the RDMA driver's kernel module.
@@ -149,7 +150,8 @@ type NIC struct {
 	// DMABufOff are the device ids on which some releases of the NCCL plugin for these
 	// NICs do not use DMA-BUF.
 	DMABufOff DeviceIDs
-	// PeerMemory is the zero value for a family that has no peer memory clients.
+	// PeerMemory is what proves that the driver takes GPU memory from a peer memory client; the
+	// zero value for a family without.
 	PeerMemory PeerMemory
 	// IBGDA: NVSHMEM has GPUs write to the doorbells of these NICs (NVIDIA/nvshmem 3.5.1,
 	// src/modules/transport/ibgda/ibgda.cpp, which leaves out all others), and so has NCCL's
@@ -165,7 +167,8 @@ type NIC struct {
 	// None at all means InfiniBand and Ethernet, those of NCCL's IB transport
 	// (NVIDIA/nccl src/transport/net_ib/init.cc).
 	LinkLayers []string
-	// NCCLPlugin is that for these NICs; nil for NCCL's own IB transport.
+	// NCCLPlugin is the network plugin through which NCCL uses these NICs; nil for its own IB
+	// transport.
 	NCCLPlugin *NCCLPlugin
 	// NetDevMTU: the active MTU of a RoCE port is what iboe_get_mtu makes of the mtu of its
 	// network device (kernel: include/rdma/ib_addr.h, and query_port of the driver).

@@ -22,8 +22,8 @@ type answer struct {
 }
 
 // readPorts reads the ports of every device that may be touched. When ctx ends, those that
-// have not answered stay unread. A reader is left behind with a device that does not answer, so
-// it shares nothing with it.
+// have not answered stay unread. A reader that hangs outlives this call, so it takes copies of
+// what it needs and touches neither the inventory nor its devices.
 func (s *Scanner) readPorts(ctx context.Context, fs *host.FS, inv *Inventory, what source.What) {
 	var devices []*Device
 	var read []func() answer

@@ -138,8 +138,11 @@ func (p *Prober) due(fs *host.FS, questions []Question) (due []func()) {
 // ask asks one device and remembers its answer, when that comes.
 func (p *Prober) ask(fs *host.FS, m *memory, q Question) {
 	p.mu.Lock()
-	m.asking = true
+	m.asking = p.memory[q.Device] == m
 	p.mu.Unlock()
+	if !m.asking { // a later Ask has begun anew
+		return
+	}
 	answer := p.answer(m.node, q.Ports)
 	if !m.node.unchanged(fs, q.Device) {
 		answer = Answer{Err: errReload}

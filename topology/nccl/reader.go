@@ -75,25 +75,27 @@ func (r *reader) see(token xml.Token, from, to int, within string) {
 			r.refuse(from, unread)
 		}
 		if start, ok := t.(xml.StartElement); ok {
-			r.seeElement(start, to, within)
+			r.seeElement(start, bytes.Contains(raw, []byte("&")), to, within)
 		}
 	}
 }
 
-func (r *reader) seeElement(t xml.StartElement, end int, within string) {
+// seeElement looks at an element. encoded: some character of its tag is written as a reference,
+// such as &#49;, which NCCL does not decode.
+func (r *reader) seeElement(t xml.StartElement, encoded bool, end int, within string) {
 	version := ""
 	for _, a := range slices.Backward(t.Attr) {
 		if len(a.Value) > maxValue {
 			r.refuse(end, fmt.Sprintf("a value of more than %d characters", maxValue))
 		}
-		if a.Name.Local == "version" {
+		if a.Name.Local == "version" && a.Name.Space == "" {
 			version = a.Value
 		}
 	}
-	if !slices.Contains(handlers[within], t.Name.Local) {
+	if t.Name.Space != "" || !slices.Contains(handlers[within], t.Name.Local) {
 		return
 	}
-	if t.Name.Local == "system" && strtol(version) != 1 {
+	if t.Name.Local == "system" && (encoded || strtol(version) != 1) {
 		r.refuse(end, `the element system has no version="1"`)
 	}
 	if r.count++; r.count == maxNodes {

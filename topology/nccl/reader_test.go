@@ -28,6 +28,8 @@ func TestRefused(t *testing.T) {
 		{"254 elements", many(252), ""},
 		{"no version", with(` version="1"`, ""), `line 1: the element system has no version="1"`},
 		{"version 2", with(`"1"`, `"2"`), `line 1: the element system has no version="1"`},
+		{"a version that NCCL does not decode", with(`"1"`, `"&#49;"`), `line 1: the element system has no version="1"`},
+		{"a version in a namespace", with(`version=`, `xmlns:version=`), `line 1: the element system has no version="1"`},
 		{"an XML declaration", `<?xml version="1.0"?>` + good, "line 1: an XML declaration"},
 		{"one with a space at its end", `<?xml version="1.0" ?>` + "\n" + good, "line 1: an XML declaration"},
 		{"an equals sign in the first word of a comment", "<!--===-->" + good, `line 1: "=" in the first word of a comment`},

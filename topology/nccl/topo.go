@@ -71,8 +71,9 @@ func getBcmGen(device, level int64) int {
 	return 0
 }
 
-// flattenBcmSwitches is ncclTopoFlattenBcmSwitches (src/graph/topo.cc): it merges the switches
-// of its chip right below a Broadcom switch into it, and one right above.
+// flattenBcmSwitches is ncclTopoFlattenBcmSwitches (src/graph/topo.cc): it merges into a
+// Broadcom switch those of the same chip right below it, and one right above it too, since it
+// follows links in both directions.
 func (s *system) flattenBcmSwitches() {
 	for at := 0; at < len(s.nodes[switchNode]); at++ {
 		top := s.nodes[switchNode][at]

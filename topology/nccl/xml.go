@@ -255,7 +255,8 @@ func (x *tree) fillNet(dev int, at Device) {
 	net.keep, net.attrs["dev"] = true, strconv.Itoa(dev)
 }
 
-// trim is ncclTopoTrimXmlRec (src/graph/xml.cc): it removes what is above none to keep.
+// trim is ncclTopoTrimXmlRec (src/graph/xml.cc): it removes elements that neither
+// are nor contain one to keep.
 func (e *Element) trim() bool {
 	kept := e.keep
 	e.keep = false

@@ -50,11 +50,13 @@ type Kind struct {
 // Difference is a fact in which a node differs from the majority of its kind.
 type Difference struct {
 	Name
-	// Fact is "active MTU", and Key the same for programs, "mtu". Job: see fact.
+	// Fact is "active MTU", and Key the same for programs, "mtu". Job: the nodes of one job
+	// should be alike in it.
 	Fact string `json:"-"`
 	Key  string `json:"fact"`
 	Job  bool   `json:"job"`
-	// Rail is the NIC that it is about, Address and RDMA that NIC on this node.
+	// Rail is the NIC that it is about, Address and RDMA that NIC on this node; whole, "" and
+	// "" for the node as a whole.
 	Rail    Rail   `json:"rail"`
 	Address string `json:"address"`
 	RDMA    string `json:"rdma"`

@@ -64,8 +64,9 @@ type kind struct {
 	gpus, nics map[place]device
 }
 
-// kindsOf groups machines by layout. One that few have is of the kind of another that more
-// have, if it is that one with devices missing, added or replaced.
+// kindsOf groups machines by layout: which GPUs and NICs are at which addresses. A layout that
+// few have belongs to the kind of one that more have, if it is that one with devices missing,
+// added or replaced.
 func kindsOf(all []machine) []kind {
 	layouts := map[string][]machine{}
 	for _, m := range all {

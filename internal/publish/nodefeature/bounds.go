@@ -1,10 +1,10 @@
 package nodefeature
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"strings"
 
@@ -188,14 +188,29 @@ type ours struct {
 // MarshalJSON implements json.Marshaler.
 func (o ours) MarshalJSON() ([]byte, error) { return json.Marshal(o.values) }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. Keys of others are not kept, not even meanwhile:
+// there may be more of them than the memory is to hold.
 func (o *ours) UnmarshalJSON(text []byte) error {
-	if err := json.Unmarshal(text, &o.values); err != nil {
+	from := json.NewDecoder(bytes.NewReader(text))
+	if start, err := from.Token(); err != nil || start == nil {
 		return err
 	}
-	all := len(o.values)
-	maps.DeleteFunc(o.values, func(key string, _ json.RawMessage) bool { return !isOurs(key) })
-	o.more = len(o.values) < all
+	o.values = map[string]json.RawMessage{}
+	for from.More() {
+		key, err := from.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := from.Decode(&value); err != nil {
+			return err
+		}
+		if name, _ := key.(string); isOurs(name) {
+			o.values[name] = value
+		} else {
+			o.more = true
+		}
+	}
 	return nil
 }
 

@@ -235,6 +235,31 @@ func TestForeignMemory(t *testing.T) {
 	}
 }
 
+// TestForeignKeys: many short keys of others leave nothing in the memory.
+func TestForeignKeys(t *testing.T) {
+	var labels strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&labels, `"%x":"1",`, i)
+	}
+	text := []byte("{" + labels.String() + `"gdr.level":"PIX"}`)
+	use := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var kept ours
+	before := use()
+	if err := kept.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	after := use()
+	if len(kept.values) != 1 || !kept.more || after > before+64<<10 {
+		t.Errorf("%d keys kept, %d KiB in use for them", len(kept.values), (after-before)>>10)
+	}
+	runtime.KeepAlive(text)
+}
+
 // Nothing is lost between large events that arrive together.
 func TestLargeEventsTogether(t *testing.T) {
 	sizes := []int{600, 70, 70, 70, 0, 0} // KiB

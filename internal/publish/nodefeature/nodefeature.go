@@ -185,7 +185,8 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 // for example an admission webhook.
 var errNotWritten = errors.New("the API server answers with another object than what was written")
 
-// Remove deletes the object, or empties it where that is not allowed: no labels stay.
+// Remove deletes the object, or empties it where that is not allowed, so that no labels stay.
+// It is not for a publisher that watches the object, since it would empty what it last saw.
 func (p *Publisher) Remove(ctx context.Context) error {
 	err := do(ctx, p.client.request(p.client.nfd.Delete())).Error()
 	switch {

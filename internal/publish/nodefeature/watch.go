@@ -117,7 +117,8 @@ func (c *objectCache) failure() error {
 	return fmt.Errorf("the NodeFeature has not been watched for %v: %w", age, cmp.Or(c.err, errNoWatch))
 }
 
-// wrote notes the answer to a write of our own, which may come after that it was deleted.
+// wrote notes the answer to a write of our own. The event that the object was deleted again may
+// have come before it.
 func (c *objectCache) wrote(o *v1alpha1.NodeFeature) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
