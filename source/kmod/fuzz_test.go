@@ -116,6 +116,7 @@ func FuzzSearchSymbols(f *testing.F) {
 		head + "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n",
 		head + "0000000000000000 t ib_umem_dmabuf_get_pinned\t[ib_uverbs]\n0000000000000000 r __ksymtab_ib_umem_dmabuf_get",
 		head + "0000000000000000 t mlx5_ib_reg_user_mr_dmabuf.cold\t[mlx5_ib]\n0000000000000000 t ib_register_peer_memory_client\t[ib_core]\n",
+		head + "0000000000000000 t ib_umem_dmabuf_fff_pinned\t[ib_uverbs]\n0000000000000000 t __ksymtab_ib_umem_dmabuf_get",
 		head + "0000000000000000 d ib_register_peer_memory_client\n0000000000000000 T ib_register_peer_memory_client [x] [y]\r\n",
 		head + "0000000000000000 T mlx5_ib_reg_user_mr_dmabuf T ib_umem_dmabuf_get T ib_register_peer_memory_client\n",
 		head, "", "\n", "garbage\n", "0000000000000000 T ib_umem_dmabuf_get",

@@ -175,11 +175,10 @@ func ownerIn(line []byte, name string) (owner string, ok bool) {
 	}
 	kind, symbol := line[i+1], line[i+3:]
 	function := kind == 't' || kind == 'T'
-	if !function {
-		var export bool
-		if symbol, export = bytes.CutPrefix(symbol, []byte("__ksymtab_")); !export {
-			return "", false
-		}
+	if entry, export := bytes.CutPrefix(symbol, []byte("__ksymtab_")); export {
+		symbol, function = entry, false
+	} else if !function {
+		return "", false
 	}
 	rest, ok := bytes.CutPrefix(symbol, []byte(name))
 	if !ok || len(rest) > 0 && !bytes.ContainsRune([]byte("\t \r"), rune(rest[0])) && (rest[0] != '.' || !function) {
