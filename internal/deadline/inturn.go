@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Patience is how long one of the reads of InTurn may hold up the others.
+// Patience is how long a read of InTurn goes on before the others no longer wait for it: at
+// least so long, and less than twice that.
 const Patience = 300 * time.Millisecond
 
 // InTurn does n reads one after the other. A reader that makes no progress for a while is

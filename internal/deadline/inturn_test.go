@@ -70,3 +70,23 @@ func TestInTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestPatience: each read that does not end holds up the next one for as long as Patience.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*Patience)
+		defer cancel()
+		start := time.Now()
+		var begun [3]atomic.Int64
+		InTurn(ctx, len(begun), func(i int) {
+			begun[i].Store(int64(time.Since(start)))
+			time.Sleep(time.Hour)
+		})
+		for i := range begun {
+			if got := time.Duration(begun[i].Load()); got != time.Duration(i)*Patience {
+				t.Errorf("read %d began after %v", i, got)
+			}
+		}
+		time.Sleep(2 * time.Hour) // for the reads that were left behind
+	})
+}
