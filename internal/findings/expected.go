@@ -20,13 +20,13 @@ var expectedCheck = check{name: "expected", rows: []row{
 		fix:  do("see what could not be read, or match by other properties"),
 	}, {
 		status: Fail, code: "Deviation", when: func(f *judged) bool { return f.unmet != nil && f.unmet.State == tristate.False },
-		text: "{machineTypeHere}: {expected} expected, {found} found",
+		text: "{expectedType}: {expected} expected, {found} found",
 		fix:  func(f *judged) []string { return f.unmet.Fix },
 	}, {
 		status: Undecidable, when: func(f *judged) bool { return f.unmet != nil },
-		text: "{machineTypeHere}: {expected} expected, actual value unknown",
+		text: "{expectedType}: {expected} expected, actual value unknown",
 	}, {
-		status: OK, text: "{machineTypeHere}: as expected ({expectations} of {expectations})",
+		status: OK, text: "{expectedType}: as expected ({expectations} of {expectations})",
 	},
 }}
 

@@ -60,9 +60,9 @@ var servedRows = []row{
 	},
 	{
 		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && loadableClient(f) },
-		text: "not loaded, and not needed: DMA-BUF is available ({exporterOfDMABuf})",
+		text: "not loaded, and not needed: DMA-BUF is available ({dmabufReleases})",
 	},
-	{status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True }, text: "no client, and none is needed: DMA-BUF is available ({exporterOfDMABuf})"},
+	{status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True }, text: "no client, and none is needed: DMA-BUF is available ({dmabufReleases})"},
 }
 
 // unservedRows apply to every kind of client.

@@ -49,7 +49,7 @@ var ncclGIN = check{name: "nccl-gin", rows: under(asksGIN, nil, []row{
 	{
 		status: Fail, code: "GINImpossible", when: otherMachine,
 		text: "a machine of type {machineType} has no EFA-GDA (NCCL_GIN_TYPE=" + ginEFAGDA + ")",
-		fix:  do("use {gdaMachine}", "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"), evidence: machineNames,
+		fix:  do("use {machineWithGDA}", "or remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"), evidence: machineNames,
 	},
 	{
 		status: Warn, code: "GINImpossible", when: olderKernel,
