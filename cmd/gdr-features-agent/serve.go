@@ -24,13 +24,7 @@ func (p *program) serve(ctx context.Context, address string, handler http.Handle
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; set another address, or an empty one to serve nothing", address, err)
 	}
-	places := places{busy: map[net.Conn]bool{}}
-	server := http.Server{
-		Handler: places.answering(handler), ConnState: places.changed,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader,
-	}
-	server.SetKeepAlivesEnabled(false) // idle clients must not keep connections from others
+	server := newServer(handler)
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	p.log.WithField("address", listener.Addr().String()).Info("serving /metrics, /healthz and /readyz")
 	go func() {
@@ -39,6 +33,18 @@ func (p *program) serve(ctx context.Context, address string, handler http.Handle
 		}
 	}()
 	return nil
+}
+
+// newServer returns a server that keeps at most maxConnections, each for a short time.
+func newServer(handler http.Handler) *http.Server {
+	places := places{busy: map[net.Conn]bool{}}
+	server := &http.Server{
+		Handler: places.answering(handler), ConnState: places.changed,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader,
+	}
+	server.SetKeepAlivesEnabled(false) // idle clients must not keep connections from others
+	return server
 }
 
 // places keeps at most maxConnections. When there is no place for another, the oldest one
