@@ -32,7 +32,7 @@ func TestGoldenExpected(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		args := append([]string{"--root", m.Tree(t, state)}, strings.Fields(test.args)...)
-		status := run(t.Context(), append(args, "--expect", "../../deploy/examples/expect.yaml.example"), streams{out: &out, err: &errs})
+		status := run(t.Context(), append(args, "--expect", "../../deploy/examples/expect.yaml.example"), streams{out: &out, err: &errs, limit: patient})
 		if want := map[string]int{"ready": 0, "closed-no-peermem": 2}[test.state]; status != want || errs.Len() > 0 {
 			t.Errorf("%s %s: status %d, %s", test.state, test.args, status, errs.String())
 		}

@@ -213,7 +213,7 @@ func TestGoldenFilesAreWritten(t *testing.T) {
 func printed(t *testing.T, dir, args string) (text []byte, status int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	status = run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &out, err: &errs})
+	status = run(t.Context(), append([]string{"--root", dir}, strings.Fields(args)...), streams{out: &out, err: &errs, limit: patient})
 	for line := range strings.Lines(errs.String()) {
 		if !strings.HasPrefix(line, "# ") {
 			t.Errorf("%s: status %d, %s", args, status, line)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/test/machine"
 )
 
@@ -23,7 +24,7 @@ func TestHungAdvice(t *testing.T) {
 	if err := os.WriteFile(file, []byte(hung), 0o644); err != nil || hung == healthy {
 		t.Fatal(err)
 	}
-	said, status := runOn(t, file, "check")
+	said, status := runWithin(t, machineflags.ReadLimit, file, "check")
 	if status != 0 || strings.Contains(said, "UNKNOWN") || !strings.Contains(said, "ready by peermem") || !strings.Contains(said, "advice") {
 		t.Errorf("status %d\n%s", status, said)
 	}

@@ -62,8 +62,8 @@ func (a *app) labels(ctx context.Context, o labelOptions) error {
 	if err != nil {
 		return err
 	}
-	limit := time.AfterFunc(hookLimit, func() {
-		a.log.Errorf("gave up after %v", hookLimit)
+	limit := time.AfterFunc(a.limit+labelsLimit, func() {
+		a.log.Errorf("gave up after %v", a.limit+labelsLimit)
 		a.exit(1)
 	})
 	defer limit.Stop()

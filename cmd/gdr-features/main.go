@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/machineflags"
 )
 
 // version is set by the linker; see cli.Version.
@@ -26,5 +27,6 @@ func main() {
 		exit:     os.Exit,
 		become:   become,
 		now:      time.Now,
+		limit:    machineflags.ReadLimit,
 	}))
 }

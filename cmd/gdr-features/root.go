@@ -21,8 +21,9 @@ import (
 	"gdr-features/topology"
 )
 
-// hookLimit is how long printing labels may take in all: NFD waits for its hooks.
-const hookLimit = 5 * time.Second
+// labelsLimit is how long printing labels may take beyond their reading: NFD waits for its
+// hooks.
+const labelsLimit = time.Second
 
 type streams struct {
 	in       io.Reader
@@ -34,6 +35,7 @@ type streams struct {
 	// It returns only on an error.
 	become func(program string, args []string) error
 	now    func() time.Time
+	limit  time.Duration // for a reading of a machine
 }
 
 type app struct {
@@ -141,7 +143,7 @@ func (a *app) collect(ctx context.Context, o report.Options) (*report.Report, er
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
 	r := report.Collect(ctx, fs, o)
 	return &r, nil

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	script.Main(m, map[string]func(){
 		"gdr-features": func() {
 			os.Exit(run(context.Background(), os.Args[1:], streams{
-				in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())), become: become, now: time.Now,
+				in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())), become: become, now: time.Now, limit: patient,
 			}))
 		},
 	})

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/report"
 	"gdr-features/internal/snapshot"
 )
@@ -62,7 +61,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	}
 	recorder := snapshot.Record(fs)
 	for _, o := range report.ForSnapshot() {
-		ctx, cancel := context.WithTimeout(ctx, machineflags.ReadLimit)
+		ctx, cancel := context.WithTimeout(ctx, a.limit)
 		_ = report.Collect(ctx, recorder.FS(fs.Root()), o)
 		cancel()
 	}

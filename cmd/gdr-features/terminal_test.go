@@ -35,7 +35,7 @@ func TestTerminal(t *testing.T) {
 			var all bytes.Buffer
 			for _, args := range terminalCommands {
 				var out, errs bytes.Buffer
-				run(t.Context(), append([]string{"--root", tree}, strings.Fields(args)...), streams{out: &out, err: &errs, terminal: true, columns: columns})
+				run(t.Context(), append([]string{"--root", tree}, strings.Fields(args)...), streams{out: &out, err: &errs, terminal: true, columns: columns, limit: patient})
 				for line := range strings.Lines(out.String()) {
 					if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns && !strings.HasPrefix(args, "env") {
 						t.Errorf("%s: %s: %d columns: %s", name, args, n, line)
