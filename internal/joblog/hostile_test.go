@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"gdr-features/internal/joblog"
+	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 )
 
@@ -36,7 +38,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // TestHostile: logs that try to fill the memory, which must stay below 64 MiB in all. The numbers of channels stay right, and one note says that the table is cut.
 func TestHostile(t *testing.T) {
 	const n = 200_000
-	for name, line := range map[string]func(i int) string{
+	logs := map[string]func(i int) string{
 		"ranks": func(i int) string {
 			return fmt.Sprintf("n:1:2 [0] NCCL INFO Channel 00/0 : %d[0] -> 8[0] [send] via NET/IB/0\n", i)
 		},
@@ -64,7 +66,9 @@ func TestHostile(t *testing.T) {
 		"many devices": func(i int) string {
 			return fmt.Sprintf("n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/%d\n", 100_000_000+i)
 		},
-	} {
+	}
+	for _, name := range testsize.Share(slices.Sorted(maps.Keys(logs))) {
+		line := logs[name]
 		t.Run(name, func(t *testing.T) {
 			most := uint64(0)
 			l, err := joblog.Read(&endless{n: n, line: line}, func(int64) {
