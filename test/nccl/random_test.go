@@ -198,8 +198,7 @@ func compareFile(t *testing.T, root, text string) (pairs int, answers map[string
 	}
 	a := ask(t, &r, question{root: root, file: "/topo.xml"})
 	if a.fails == "" && errors.Is(r.Matrix.NCCL.Failed, nccl.ErrStale) {
-		t.Logf("not compared: %v", r.Matrix.NCCL.Failed)
-		return 0, nil
+		t.Skipf("not compared, NCCL starts: %v", r.Matrix.NCCL.Failed)
 	}
 	pairs = compare(t, "file", &r, a)
 	if t.Failed() {
