@@ -52,7 +52,7 @@ func TestHostile(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	i := image.Read(root.FS(), map[string]string{image.LibraryPath: strings.Repeat("/opt/none:", 5000)})
 	runtime.ReadMemStats(&after)
-	if took, used := time.Since(start), after.TotalAlloc-before.TotalAlloc; took > 10*time.Second || used > 64<<20 {
+	if took, used := time.Since(start), after.TotalAlloc-before.TotalAlloc; took > time.Minute || used > 64<<20 {
 		t.Errorf("%v, %d MB", took, used>>20)
 	}
 	if i.Verbs != nil || len(i.Problems) == 0 {

@@ -135,7 +135,7 @@ func TestHostile(t *testing.T) {
 	for _, text := range testsize.Share(texts) {
 		begin := time.Now()
 		err := Decode([]byte(text), &it{})
-		if d := time.Since(begin); d > 20*time.Second {
+		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("%.20q takes %v: %v", text, d, err)
 		}
 	}
