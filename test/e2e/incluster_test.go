@@ -34,6 +34,8 @@ func TestMapExamples(t *testing.T) {
 		"nccl":           {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
 		"vllm":           {2, []string{"ready"}, []string{"VLLM_GPU_NIC_PCIE_MAPPING", "VLLM_NIC_SELECTION_VARS"}},
 		"sglang":         {2, []string{"ready"}, nil}, // a file that it reads itself
+		"vllm-nodes":     {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
+		"sglang-nodes":   {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
 		"mpijob":         {1, []string{"ready"}, []string{"NCCL_IB_HCA"}},
 		"mpijob-nvshmem": {1, []string{"ready"}, []string{"NVSHMEM_HCA_LIST"}},
 	} {
