@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"gdr-features/internal/report"
@@ -25,8 +26,13 @@ type schedule struct {
 
 	eventDue, firstEvent time.Time    // when the parts of events are due; zero for none
 	eventParts           report.Parts // that the events are about
-	rereadDue            time.Time    // zero for never
-	rereadParts          report.Parts
+	rereads              []reread     // each part at most once, in the order of time
+}
+
+// reread is when parts that events were about are read once more.
+type reread struct {
+	due   time.Time
+	parts report.Parts
 }
 
 func (s *schedule) event(parts report.Parts, now time.Time) {
@@ -48,10 +54,11 @@ func (s *schedule) readAllBy(by time.Time) {
 
 func (s *schedule) next() time.Time {
 	next := s.all
-	for _, at := range []time.Time{s.eventDue, s.rereadDue} {
-		if !at.IsZero() && at.Before(next) {
-			next = at
-		}
+	if !s.eventDue.IsZero() && s.eventDue.Before(next) {
+		next = s.eventDue
+	}
+	if len(s.rereads) > 0 && s.rereads[0].due.Before(next) {
+		next = s.rereads[0].due
 	}
 	if s.poll > 0 && s.ports.Before(next) {
 		next = s.ports
@@ -62,14 +69,18 @@ func (s *schedule) next() time.Time {
 // due returns the parts that are due now and plans when they are due again. poll tells
 // that the ports are to be polled, and are not read anyway.
 func (s *schedule) due(now time.Time) (parts report.Parts, poll bool) {
-	past := func(at time.Time) bool { return !at.IsZero() && !at.After(now) }
-	if past(s.eventDue) {
+	for len(s.rereads) > 0 && !s.rereads[0].due.After(now) {
+		parts |= s.rereads[0].parts
+		s.rereads = s.rereads[1:]
+	}
+	if !s.eventDue.IsZero() && !s.eventDue.After(now) {
+		for i := range s.rereads { // those of other parts stay
+			s.rereads[i].parts &^= s.eventParts
+		}
+		s.rereads = slices.DeleteFunc(s.rereads, func(r reread) bool { return r.parts == 0 })
+		s.rereads = append(s.rereads, reread{now.Add(rereadAfter), s.eventParts})
 		parts |= s.eventParts
-		s.rereadDue, s.rereadParts = now.Add(rereadAfter), s.eventParts
 		s.eventDue, s.eventParts = time.Time{}, 0
-	} else if past(s.rereadDue) {
-		parts |= s.rereadParts
-		s.rereadDue = time.Time{}
 	}
 	if !s.all.After(now) || parts&report.PCI != 0 {
 		parts |= report.All

@@ -76,6 +76,17 @@ func TestSchedule(t *testing.T) {
 				0: report.All, began + 150*ms: report.Drivers | report.RDMA, began + 1150*ms: report.Drivers | report.RDMA, time.Minute: report.All,
 			},
 		},
+		"another part soon after": { // does not put off the second reading of the first
+			func(events chan<- report.Parts, _ *atomic.Bool) {
+				events <- report.Drivers
+				time.Sleep(600 * ms)
+				events <- report.RDMA
+			},
+			map[time.Duration]report.Parts{
+				0: report.All, began + 100*ms: report.Drivers, began + 700*ms: report.RDMA,
+				began + 1100*ms: report.Drivers, began + 1700*ms: report.RDMA, time.Minute: report.All,
+			},
+		},
 		"a storm": {
 			func(events chan<- report.Parts, _ *atomic.Bool) {
 				for range 14 { // for 700 ms
