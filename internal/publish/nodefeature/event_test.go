@@ -1,11 +1,15 @@
 package nodefeature
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/client-go/rest"
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
@@ -31,7 +35,7 @@ func TestReadyChange(t *testing.T) {
 		{"ready after it was unknown", unknown, yes, "", "", ""},
 		{"lost", yes, no, "Warning", "GPUDirectRDMALost", "NoActivePort"},
 		{"another reason", no, no2, "", "", ""},
-		{"gone", yes, none, "Warning", "GPUDirectRDMALost", "no NVIDIA GPU"},
+		{"gone", yes, none, "Warning", "GPUDirectRDMALost", ": no GPU is found"},
 		{"gone, and was not ready", no, none, "", "", ""},
 	} {
 		kind, reason, message := readyChange(test.before, test.after)
@@ -62,6 +66,13 @@ func TestEvents(t *testing.T) {
 		e.Namespace != "default" || !e.FirstTimestamp.Time.Equal(at) || e.Source.Component != "gdr-features" {
 		t.Errorf("event %v", e)
 	}
+	a.says("EVENT", 400) // a webhook that names no status
+	turn("ready", "GET APPLY EVENT")
+	if len(p.events) != 0 {
+		t.Errorf("%d events wait", len(p.events))
+	}
+	a.says("EVENT", -1)
+	turn("ports-down", "GET APPLY EVENT")
 	a.says("EVENT", 500)
 	turn("ready", "GET APPLY EVENT")
 	a.must(p, false, publish.Content{Labels: p.published, Report: small(t, "ready").Report, Seen: at}, "GET EVENT")
@@ -71,7 +82,7 @@ func TestEvents(t *testing.T) {
 	for _, e := range a.events {
 		got = append(got, e.Namespace+" "+e.InvolvedObject.Namespace+" "+e.Reason)
 	}
-	want := []string{"default  GPUDirectRDMALost", namespace + " " + namespace + " GPUDirectRDMAReady", namespace + " " + namespace + " GPUDirectRDMALost"}
+	want := []string{"default  GPUDirectRDMALost", "default  GPUDirectRDMALost", namespace + " " + namespace + " GPUDirectRDMAReady", namespace + " " + namespace + " GPUDirectRDMALost"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -87,4 +98,32 @@ func TestEvents(t *testing.T) {
 	if n := len(p.events); n != maxQueued || p.events[n-1].Reason != lostReady {
 		t.Errorf("%d events wait", n)
 	}
+}
+
+// hangs is a connection on which no answer comes.
+type hangs struct{}
+
+func (hangs) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// An API server that does not answer to events does not hold up labels for long.
+func TestEventsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logtest.NewNullLogger()
+		access := &rest.Config{Host: "http://192.0.2.1", Transport: hangs{}, QPS: -1}
+		p, err := New(access, TokenOf(access), namespace, node, time.Now, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			p.queueEvent(label.Set{label.Ready: "true"}, label.Set{label.Ready: "false"}, time.Now())
+		}
+		start := time.Now()
+		p.sendEvents(t.Context())
+		if took := time.Since(start); took != eventsTimeout || len(p.events) != 2 {
+			t.Errorf("%d events wait after %v", len(p.events), took)
+		}
+	})
 }

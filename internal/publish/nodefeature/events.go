@@ -21,8 +21,12 @@ const (
 	lostReady   = "GPUDirectRDMALost"
 )
 
-// maxQueued is how many events are kept for an API server that does not accept them.
-const maxQueued = 8
+const (
+	// maxQueued is how many events are kept for an API server that does not accept them.
+	maxQueued = 8
+	// eventsTimeout is how long sending events may hold up the next labels.
+	eventsTimeout = 5 * time.Second
+)
 
 // readyChange returns the event for a change of readiness between two publications; no reason
 // where there is none, and when readiness is published for the first time.
@@ -39,7 +43,7 @@ func readyChange(before, after label.Set) (kind, reason, message string) {
 	}
 	why := after[label.Reason]
 	if why == "" {
-		why = "no NVIDIA GPU is found any more"
+		why = "no GPU is found any more"
 	}
 	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why
 }
@@ -70,6 +74,8 @@ func (p *Publisher) queueEvent(before, after label.Set, at time.Time) {
 // sendEvents sends the queued events. What cannot be sent now is kept; what is not
 // allowed is dropped, which is logged once.
 func (p *Publisher) sendEvents(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
+	defer cancel()
 	for len(p.events) > 0 {
 		err := p.client.create(ctx, p.events[0])
 		if apierrors.IsForbidden(err) {
@@ -81,7 +87,7 @@ func (p *Publisher) sendEvents(ctx context.Context) {
 		}
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
-		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsNotFound(err):
+		case denied(err):
 			if !p.eventsDenied {
 				p.log.WithError(err).Warn("cannot write events about the Node")
 				p.eventsDenied = true
