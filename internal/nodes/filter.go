@@ -26,32 +26,37 @@ type Filter struct {
 // selector with all prefixes: the caller asks the API server which Nodes it selects, and sets
 // Only to them.
 func (f *Filter) Select(text string, others bool) (ofNodes string, err error) {
-	selector, err := labels.Parse(strings.ReplaceAll(text, label.DefaultPrefix, ""))
+	parsed, err := labels.Parse(text)
 	if err != nil {
 		return "", err
 	}
-	requirements, _ := selector.Requirements()
-	foreign := slices.IndexFunc(requirements, func(r labels.Requirement) bool { return !label.Ours(r.Key()) })
-	switch {
-	case foreign < 0:
-		f.selector = selector
-		return "", nil
-	case !others:
-		return "", fmt.Errorf("the agent publishes no label %s", requirements[foreign].Key())
+	requirements, _ := parsed.Requirements()
+	name := func(r labels.Requirement) string { return strings.TrimPrefix(r.Key(), label.DefaultPrefix) }
+	foreign := slices.IndexFunc(requirements, func(r labels.Requirement) bool { return !label.Ours(name(r)) })
+	prefix := ""
+	if foreign >= 0 {
+		if !others {
+			return "", fmt.Errorf("the agent publishes no label %s", requirements[foreign].Key())
+		}
+		prefix = label.DefaultPrefix
 	}
-	all := labels.NewSelector()
+	selector := labels.NewSelector()
 	for _, r := range requirements {
 		key := r.Key()
-		if label.Ours(key) {
-			key = label.DefaultPrefix + key
+		if label.Ours(name(r)) {
+			key = prefix + name(r)
 		}
 		one, err := labels.NewRequirement(key, r.Operator(), r.ValuesUnsorted())
 		if err != nil {
 			return "", err
 		}
-		all = all.Add(*one)
+		selector = selector.Add(*one)
 	}
-	return all.String(), nil
+	if foreign >= 0 {
+		return selector.String(), nil
+	}
+	f.selector = selector
+	return "", nil
 }
 
 // Pick returns the nodes that match the filter.

@@ -125,7 +125,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("ready %q, reasons %q, selector %q: %q, want %q", test.ready, test.reasons, test.selector, got, test.want)
 		}
 	}
-	for _, wrong := range []string{"pool=train", "gdr.level in", "=", "example.com/gdr.level=PIX"} {
+	for _, wrong := range []string{"pool=train", "gdr.level in", "=", "example.com/gdr.level=PIX", label.DefaultPrefix + "pci-15b3.present"} {
 		if _, err := new(Filter).Select(wrong, false); err == nil {
 			t.Errorf("selector %q is no error", wrong)
 		}
@@ -139,7 +139,9 @@ func TestSelectNodes(t *testing.T) {
 		"gdr.level=PIX":                 "",
 		"pool=train":                    "pool=train",
 		"pool=train,gdr.level in (PIX)": label.DefaultPrefix + "gdr.level in (PIX),pool=train",
-		"!pool," + label.DefaultPrefix + "gdr.gpus>4": label.DefaultPrefix + "gdr.gpus>4,!pool",
+		label.DefaultPrefix + "pci-15b3.present=true":          label.DefaultPrefix + "pci-15b3.present=true",
+		label.DefaultPrefix + "pci-15b3.present,gdr.level=PIX": label.DefaultPrefix + "gdr.level=PIX," + label.DefaultPrefix + "pci-15b3.present",
+		"!pool," + label.DefaultPrefix + "gdr.gpus>4":          label.DefaultPrefix + "gdr.gpus>4,!pool",
 	} {
 		var f Filter
 		got, err := f.Select(text, true)
