@@ -344,8 +344,8 @@ func (r *Report) problem(errs ...error) { r.Problems = append(r.Problems, errs..
 
 // nothingToSay reports whether a machine without GPU needs no more read.
 func (rd *Reader) nothingToSay(r *Report) bool {
-	isGPU := func(f pci.Function) bool { return f.GPU != nil }
-	return rd.options.OnlyWithGPU && r.PCIRead && !slices.ContainsFunc(r.PCI.Functions, isGPU) &&
+	mayBeGPU := func(f pci.Function) bool { return f.GPU != nil || f.Unidentified }
+	return rd.options.OnlyWithGPU && r.PCIRead && !slices.ContainsFunc(r.PCI.Functions, mayBeGPU) &&
 		(rd.want == nil || rd.want.MatchesNone(&r.Node))
 }
 

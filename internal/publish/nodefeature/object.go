@@ -15,6 +15,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
+	"gdr-features/source/pci"
 )
 
 // maxSpecSize in bytes fits into any API server: etcd's limit for an object is 1.5 MiB,
@@ -75,6 +76,7 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 				features.Instances[name] = before
 			}
 		}
+		keepUnidentified(features.Instances, old.Spec.Features.Instances, &c.Report.PCI)
 	}
 	spec = v1alpha1.NodeFeatureSpec{Labels: c.Labels.Prefixed(label.DefaultPrefix), Features: *features}
 	for _, name := range []string{"gdr.pair", "gdr.nic"} {
@@ -86,6 +88,40 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 		delete(features.Instances, name)
 	}
 	return spec, omitted, nil
+}
+
+// keepUnidentified adds the old instances of functions that can no longer be identified, and that
+// the new ones lack.
+func keepUnidentified(now, old map[string]v1alpha1.InstanceFeatureSet, inv *pci.Inventory) {
+	unidentified := map[string]bool{}
+	for _, f := range inv.Functions {
+		if f.Unidentified {
+			unidentified[f.Address.String()] = true
+		}
+	}
+	if len(unidentified) == 0 {
+		return
+	}
+	for feature, keys := range map[string][]string{"gdr.gpu": {"address"}, "gdr.nic": {"address"}, "gdr.pair": {"gpu", "nic"}} {
+		set, listed := now[feature], map[string]bool{}
+		of := func(e v1alpha1.InstanceFeature) (id string, kept bool) {
+			for _, key := range keys {
+				id += e.Attributes[key] + " "
+				kept = kept || unidentified[e.Attributes[key]]
+			}
+			return id, kept
+		}
+		for _, e := range set.Elements {
+			id, _ := of(e)
+			listed[id] = true
+		}
+		for _, e := range old[feature].Elements {
+			if id, kept := of(e); kept && !listed[id] {
+				set.Elements = append(set.Elements, e)
+			}
+		}
+		now[feature] = set
+	}
 }
 
 // incomplete names the features of which the report may lack instances.

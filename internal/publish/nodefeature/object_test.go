@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/host"
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
+	"gdr-features/test/machine"
 	"gdr-features/topology"
 )
 
@@ -90,6 +94,62 @@ func TestUnlisted(t *testing.T) {
 	}
 	if slices.Contains(elements(&old.Spec, "gdr.gpu", "address"), "0000:00:00.0") {
 		t.Error("the old object was changed")
+	}
+}
+
+// What can no longer be identified stays as published, and nothing else does.
+func TestUnidentified(t *testing.T) {
+	const addresses = "0000:04:00.0 0000:05:00.0 0000:09:00.0 0000:0a:00.0"
+	m, err := machine.Parse(`
+nodes 1
+pci0000:01
+  0000:01:00.0 port 8086:352a
+    0000:02:00.0 switch 1000:c030
+      0000:03:00.0 switch 1000:c030
+        0000:04:00.0 gpu 10de:2330 name=GPU0
+      0000:03:01.0 switch 1000:c030
+        0000:05:00.0 ib 15b3:1021 rdma=mlx5_0
+      0000:03:02.0 switch 1000:c030
+        0000:09:00.0 gpu 10de:2330 name=GPU1
+      0000:03:03.0 switch 1000:c030
+        0000:0a:00.0 ib 15b3:1021 rdma=mlx5_1
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []string{"", "0000:04:00.0", "0000:0a:00.0", "0000:04:00.0 0000:09:00.0", addresses} {
+		dir := m.Tree(t, m.Ready())
+		read := func() publish.Content {
+			fs, err := host.Open(host.Options{Root: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fs.Close()
+			r := report.Collect(t.Context(), fs, report.ForPublishing)
+			return publish.Content{Labels: label.Set{label.GPUs: "2"}, Report: &r}
+		}
+		before, _ := spec(t, read(), nil)
+		for _, function := range strings.Fields(lost) {
+			for _, name := range []string{"modalias", "vendor"} {
+				if err := os.WriteFile(filepath.Join(dir, "sys/bus/pci/devices", function, name), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		after, _ := spec(t, read(), &v1alpha1.NodeFeature{Spec: before})
+		for feature, keys := range map[string][]string{"gdr.gpu": {"address"}, "gdr.nic": {"address", "rdma"}, "gdr.pair": {"gpu", "nic", "level"}} {
+			for _, key := range keys {
+				if diff := cmp.Diff(elements(&before, feature, key), elements(&after, feature, key)); diff != "" {
+					t.Errorf("without %q: %s of %s (-before +after):\n%s", lost, key, feature, diff)
+				}
+			}
+		}
+		var gone report.Report
+		gone.PCIRead, gone.RDMA.Complete = true, true
+		empty, _ := spec(t, publish.Content{Labels: label.Set{label.GPUs: "2"}, Report: &gone}, &v1alpha1.NodeFeature{Spec: before})
+		if n := len(elements(&empty, "gdr.gpu", "address")); n != 0 {
+			t.Errorf("%d GPUs of a machine that has none", n)
+		}
 	}
 }
 
