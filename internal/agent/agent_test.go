@@ -259,3 +259,34 @@ func TestShutdownTimeout(t *testing.T) {
 		})
 	}
 }
+
+// Readings are heard while a publication takes long: a state that did not hold for the settle
+// time is not published, and hardware is not confirmed by readings with others between them.
+func TestSettlesWhilePublishing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one"}
+		h := newHarness(t, ready, f)
+		h.agent.Interval = 500 * ms
+		h.run()
+		h.sleepUntil(30 * s)
+		f.mu.Lock()
+		f.slow = 15 * s
+		f.mu.Unlock()
+		for _, step := range []struct {
+			labels label.Set
+			lasts  time.Duration
+		}{{notReady, s}, {ready, 13 * s}, {notReady, 3 * s}, {other, 400 * ms}, {ready, 13 * s}, {other, 400 * ms}, {ready, time.Minute}} {
+			h.machine.setLabels(step.labels)
+			time.Sleep(step.lasts)
+		}
+		f.mu.Lock()
+		f.slow = 0 // to close
+		f.mu.Unlock()
+		h.stopCleanly()
+		for _, p := range f.publications() {
+			if p.at > 30*s && p.labels != "PIX true" {
+				t.Errorf("published %q after %v", p.labels, p.at)
+			}
+		}
+	})
+}

@@ -37,6 +37,7 @@ type worker struct {
 	details details
 	content publish.Content // without Report until there is something to publish
 
+	publication chan publication // receives the one under way when it ends; nil for none
 	backoff publish.Backoff
 	cause   publish.Cause    // of the failure, as last logged; zero where nothing fails
 	retry   <-chan time.Time // receives at the next try; nil when nothing failed or is postponed
@@ -46,6 +47,14 @@ type worker struct {
 	postponed bool          // retry is for a revert
 	pause     time.Duration // the last one before a revert; 0 while others do not insist
 	reverted  time.Time     // last
+}
+
+// publication is one that has ended.
+type publication struct {
+	labels    int
+	reverting bool
+	wrote     bool
+	err       error
 }
 
 // offer hands the worker a sample, which replaces one that it has not received yet.
@@ -61,26 +70,41 @@ func (w *worker) run(ctx context.Context) {
 	if !w.readBack(ctx) {
 		return
 	}
+	missed := false // a reading came while a publication was under way
 	for {
 		reverting := false
+		changes, retry := w.publisher.Changed(), w.retry
+		if w.publication != nil { // these wait for its end, readings do not
+			changes, retry = nil, nil
+		}
 		select {
 		case s := <-w.samples:
 			changed := w.update(s)
-			if w.retry != nil && (!w.postponed || !changed) {
+			if missed = w.publication != nil; missed || w.retry != nil && (!w.postponed || !changed) {
 				continue
 			}
-		case <-w.publisher.Changed():
+		case p := <-w.publication:
+			w.ended(ctx, p)
+			old := !missed
+			missed = false
+			if old || w.retry != nil {
+				continue
+			}
+		case <-changes:
 			if w.retry != nil {
 				continue
 			}
 			reverting = true
-		case <-w.retry:
+		case <-retry:
 			w.retry = nil
 			if w.postponed && w.content.Report != nil {
 				w.write(ctx, true)
 				continue
 			}
 		case <-ctx.Done():
+			if w.publication != nil {
+				w.ended(ctx, <-w.publication)
+			}
 			return
 		}
 		if w.content.Report != nil {
@@ -150,22 +174,33 @@ func (w *worker) insisted() bool {
 	return w.pause > 0 || w.reverts.Tokens() < 1
 }
 
+// write begins a publication. It may take long, and meanwhile no reading must be missed: what is
+// between two of them counts for the settle time.
 func (w *worker) write(ctx context.Context, reverting bool) {
-	wrote, err := w.publisher.Publish(ctx, w.content)
-	if errors.Is(err, publish.ErrUnconfirmed) {
+	content, ended := w.content, make(chan publication, 1)
+	w.publication = ended
+	go func() {
+		wrote, err := w.publisher.Publish(ctx, content)
+		ended <- publication{len(content.Labels), reverting, wrote, err}
+	}()
+}
+
+func (w *worker) ended(ctx context.Context, p publication) {
+	w.publication = nil
+	if errors.Is(p.err, publish.ErrUnconfirmed) {
 		return // the next sample asks again
 	}
-	if err != nil {
-		w.failed(ctx, err)
+	if p.err != nil {
+		w.failed(ctx, p.err)
 		return
 	}
-	w.report(ctx, wrote, nil)
+	w.report(ctx, p.wrote, nil)
 	w.succeeded()
-	if !wrote {
+	if !p.wrote {
 		return
 	}
-	log := w.agent.log(w.publisher).WithField("labels", len(w.content.Labels))
-	if reverting {
+	log := w.agent.log(w.publisher).WithField("labels", p.labels)
+	if p.reverting {
 		w.reverts.Allow()
 		w.reverted = w.agent.Now()
 		if m := w.agent.Monitor; m != nil {
