@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gdr-features/source/kmod"
+	"gdr-features/source/platform"
 	"gdr-features/test/sample"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -65,5 +66,40 @@ func TestUnidentifiedNIC(t *testing.T) {
 	other.Vendor, other.Device, other.Class, other.Unidentified = 0, 0, 0, true
 	if v := n.Judge().Verdict; v.Link != "" || !v.Undecided.Link || v.IOMMU != "" || !v.Undecided.IOMMU {
 		t.Errorf("link %q, open %v; IOMMU %q, open %v", v.Link, v.Undecided.Link, v.IOMMU, v.Undecided.IOMMU)
+	}
+}
+
+// TestPeerToPeer: amdgpu exports DMA-BUF to a NIC where the kernel lets the two reach each other.
+func TestPeerToPeer(t *testing.T) {
+	intel, zen := platform.CPU{Arch: "x86_64", Vendor: "GenuineIntel", Family: 6, Model: 143}, platform.CPU{Arch: "x86_64", Vendor: "AuthenticAMD", Family: 0x19}
+	for _, tc := range []struct {
+		name   string
+		cpu    platform.CPU
+		apart  bool
+		dmabuf tristate.State
+	}{
+		{"below one switch", intel, false, yes},
+		{"Intel, below two root ports", intel, true, unknown},
+		{"a CPU that cannot be read", platform.CPU{}, true, unknown},
+		{"AMD before Zen", platform.CPU{Vendor: "AuthenticAMD", Family: 0x15}, true, unknown},
+		{"Zen", zen, true, yes},
+	} {
+		n := sample.Ready()
+		n.GPU().Driver = "vfio-pci"
+		instinct(n, "amdgpu")
+		gpu := &n.PCI.Functions[len(n.PCI.Functions)-1]
+		gpu.RootBus, gpu.Bridges = n.NIC().RootBus, n.NIC().Bridges
+		if tc.apart {
+			gpu.Bridges = nil
+		}
+		n.Kmod.Drivers["amd"] = kmod.Driver{Loaded: yes, Open: no}
+		n.Kmod.KernelOptions = map[string]tristate.State{"PCI_P2PDMA": yes, "DMABUF_MOVE_NOTIFY": yes}
+		for _, dir := range kmod.PeerDirs() {
+			n.Kmod.Peers.Directories[dir+"/amdkfd"] = no
+		}
+		n.Platform.CPU = tc.cpu
+		if v := n.Judge().Verdict; v.GPU.Name != "amd" || v.DMABuf != tc.dmabuf {
+			t.Errorf("%s: DMA-BUF of %s is %v, want %v", tc.name, v.GPU.Name, v.DMABuf, tc.dmabuf)
+		}
 	}
 }

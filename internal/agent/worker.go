@@ -38,9 +38,9 @@ type worker struct {
 	content publish.Content // without Report until there is something to publish
 
 	publication chan publication // receives the one under way when it ends; nil for none
-	backoff publish.Backoff
-	cause   publish.Cause    // of the failure, as last logged; zero where nothing fails
-	retry   <-chan time.Time // receives at the next try; nil when nothing failed or is postponed
+	backoff     publish.Backoff
+	cause       publish.Cause    // of the failure, as last logged; zero where nothing fails
+	retry       <-chan time.Time // receives at the next try; nil when nothing failed or is postponed
 	// reverts limits how often changes by others are reverted: two writers that insist
 	// would write for ever.
 	reverts   *rate.Limiter

@@ -31,8 +31,8 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PIX }, text: "every GPU has a NIC at PIX"},
 	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PXB }, text: "every GPU has a NIC at PXB or nearer"},
 	{
-		status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, // by C2C or a data-direct function
-		text: "in the PCI tree a GPU's nearest NIC is at {worstLevel}; {library} reaches it through the CPU's C2C link or a data-direct function",
+		status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True },
+		text: "in the PCI tree a GPU's nearest NIC is at {worstLevel}; {library} {libraryBeyond}",
 	},
 	{status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: nearestIsFar + virtualTree, fix: giveTopology},
 	{

@@ -46,6 +46,12 @@ var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristat
 		text: "whether the GPU driver maps GPU memory over PCIe for {nic} NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: {about}",
 		fix:  do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
 	},
+	{
+		status: Undecidable, reason: verdict.Unreadable,
+		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PeerToPeer },
+		text: "whether the kernel lets {gpuDriver} export DMA-BUF to NICs below other root ports depends on the CPU, and nothing here says so",
+		fix:  do("put a NIC below the GPU's PCIe switch; peermem does not depend on it"), evidence: func(*judged) []string { return []string{saw(platform.CPUFile, "")} },
+	},
 })
 
 func given(r row, condition func(*judged) bool) row { return under(condition, nil, []row{r})[0] }

@@ -85,6 +85,7 @@ var words = map[string]func(*judged) string{
 	"{kernelABI}":          func(f *judged) string { return strconv.Itoa(f.NIC.Uverbs.ABI) },
 	"{letters}":            letters,
 	"{library}":            func(f *judged) string { return f.GPU.Help.Library },
+	"{libraryBeyond}":      func(f *judged) string { return f.GPU.Help.Beyond },
 	"{libraryLimit}":       func(f *judged) string { return f.GPU.Help.Limit },
 	"{limit}":              limitText,
 	"{linkLayer}":          linkLayer,

@@ -56,6 +56,9 @@ type GPU struct {
 	// KernelOptions are the options that the GPU driver needs in the kernel to export
 	// DMA-BUF to a NIC, "PCI_P2PDMA".
 	KernelOptions []KernelOption
+	// PCIP2PDMA: the GPU driver gives a NIC a DMA-BUF in GPU memory only where the kernel lets
+	// the two reach each other (pci_p2pdma_distance).
+	PCIP2PDMA bool
 	// RCCL: these GPUs use RCCL, AMD's fork of NCCL. HyperVPairs are the device ids of
 	// those that RCCL pairs with NICs by address under Hyper-V.
 	RCCL        bool

@@ -52,6 +52,7 @@ var nvidia = GPU{
 		Unbound: "dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)",
 		DMABuf:  "NCCL 2.13 and newer",
 		Library: "NCCL", Limit: "PXB, P2C on Grace",
+		Beyond: "reaches it through the CPU's C2C link or a data-direct function",
 	},
 }
 
@@ -92,6 +93,7 @@ var amd = GPU{
 	Mooncake:      "hip:",
 	MemoryFile:    "mem_info_vram_total", // amdgpu_vram_mgr.c; the memory is BAR 0: gmc_v9_0.c, gmc_v9_0_mc_init
 	Integrated:    DeviceIDs{0x74a0},     // MI300A
+	PCIP2PDMA:     true,
 	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},
 	Help: GPUHelp{
 		Vendor: "AMD", Product: "an Instinct GPU",
@@ -103,5 +105,6 @@ var amd = GPU{
 		Rebuild:  "rebuild amdgpu-dkms where the RDMA drivers' sources are installed, so that it is linked with them",
 		DMABuf:   "RCCL, older releases with NCCL_DMABUF_ENABLE=1",
 		Library:  "RCCL", Limit: "PXB",
+		Beyond: "pairs the two by their addresses under Hyper-V",
 	},
 }

@@ -34,6 +34,7 @@ type GPUHelp struct {
 	// kernel does not let it look for the interface, and Rebuild how to get one that need not.
 	Install, Register, Refused, Rebuild string
 	// Library is the collective library, "NCCL", Limit the farthest level at which it uses
-	// GPUDirect RDMA by default, and DMABuf the releases that use DMA-BUF.
-	Library, Limit, DMABuf string
+	// GPUDirect RDMA by default, and DMABuf the releases that use DMA-BUF. Beyond says why it
+	// uses it with a NIC that is farther away in the PCI tree.
+	Library, Limit, DMABuf, Beyond string
 }

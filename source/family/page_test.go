@@ -103,6 +103,9 @@ func gpuCells(g *family.GPU) []string {
 	for _, option := range g.KernelOptions {
 		needs = append(needs, code("CONFIG_"+option.Name))
 	}
+	if g.PCIP2PDMA {
+		needs = append(needs, "one root port or a Zen CPU")
+	}
 	return []string{code(g.Name), "GPUS IN WORDS", vendor(g.Vendor), code(g.Driver), code(client...), all(needs)}
 }
 
