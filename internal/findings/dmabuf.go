@@ -28,7 +28,7 @@ var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.Fact
 		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool {
 			return f.Verdict.DMABuf == tristate.Unknown && firstOf(f, tristate.Unknown) == verdict.KernelOption
 		},
-		text:     "whether {gpuDriver} exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read",
+		text:     "whether {gpuDriver} exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read in full",
 		fix:      do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
 		evidence: unreadNeeds,
 	}, {

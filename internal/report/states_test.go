@@ -34,6 +34,7 @@ var (
 		"config-gzip":    "true - false true",
 		"config-modules": "true - false true",
 		"config-newer":   "true - false true", // without the option that newer kernels no longer have
+		"config-cut":     "- Unreadable false -",
 		"config-off":     "false NoPeerMemoryPath false false",
 		"config-half":    "false NoPeerMemoryPath false false",
 		"config-missing": "- Unreadable false -",

@@ -115,7 +115,7 @@ func packedOptionLines(packed []byte) []byte {
 }
 
 // optionLines returns the lines of a kernel's configuration about options that matter to a
-// family of GPUs.
+// family of GPUs, and the end of their menu.
 func optionLines(config []byte) []byte {
 	var names []string
 	for _, gpu := range family.Every().GPUs {
@@ -123,7 +123,7 @@ func optionLines(config []byte) []byte {
 			names = append(names, option.Name, cmp.Or(option.Always, option.Name))
 		}
 	}
-	decides := regexp.MustCompile(`CONFIG_(` + strings.Join(names, "|") + `)\b`)
+	decides := regexp.MustCompile(`CONFIG_(` + strings.Join(names, "|") + `)\b|^` + kmod.EndOfDrivers)
 	if !regexp.MustCompile(`(^|\n)CONFIG_`).Match(config) { // not a configuration
 		return config
 	}

@@ -110,6 +110,7 @@ func TestOptionLines(t *testing.T) {
 		"CONFIG_DEFAULT_HOSTNAME=\"node-7\"\n" + lines + "CONFIG_PCI_P2PDMA_OTHER=y\n": head + lines,
 		"# garbage, CONFIG_PCI_P2PDMA=y":                                               "# garbage, CONFIG_PCI_P2PDMA=y",
 		"CONFIG_X=y":                                                                   head,
+		"CONFIG_X=y\n# end of Device Drivers\n# end of X\n":                            head + "# end of Device Drivers\n",
 	} {
 		if got := string(optionLines([]byte(config))); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -87,9 +87,10 @@ type GPU struct {
 // KernelOption is an option of the kernel's configuration.
 type KernelOption struct {
 	Name string // without CONFIG_
-	// Always is another option or "". A kernel whose configuration has it and does not
-	// mention Name always has the feature that Name stood for.
+	// Always is another option or "". From Linux Gone on (major, minor) there is no option Name:
+	// a kernel with Always always has the feature that Name stood for.
 	Always string
+	Gone   [2]int
 }
 
 // Virtual reports whether the driver's name for a GPU is that of a virtual one.

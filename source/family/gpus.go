@@ -94,7 +94,7 @@ var amd = GPU{
 	MemoryFile:    "mem_info_vram_total", // amdgpu_vram_mgr.c; the memory is BAR 0: gmc_v9_0.c, gmc_v9_0_mc_init
 	Integrated:    DeviceIDs{0x74a0},     // MI300A
 	PCIP2PDMA:     true,
-	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},
+	KernelOptions: []KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER", Gone: [2]int{7, 1}}},
 	Help: GPUHelp{
 		Vendor: "AMD", Product: "an Instinct GPU",
 		Operator: "the driver of AMD's GPU Operator",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -33,10 +34,14 @@ func (m *Cache) kernelOptions(s *scanner) map[string]tristate.State {
 		s.files.note(m.config)
 		return m.options
 	}
-	file, text := s.kernelConfig()
+	release := s.release()
+	file, text := s.kernelConfig(release)
 	read := make(map[string]tristate.State, len(options))
 	for _, o := range options {
-		read[o.Name] = optionIn(text, o)
+		read[o.Name] = optionIn(text, release, o)
+		if text != "" && read[o.Name] == tristate.Unknown {
+			s.unread(host.PathError("read", file, fmt.Errorf("no line about CONFIG_%s", o.Name)))
+		}
 	}
 	if m != nil && !slices.ContainsFunc(options, func(o family.KernelOption) bool { return read[o.Name] != tristate.True }) {
 		m.options, m.config = read, file // what is not there may come with a file that is being written
@@ -47,7 +52,7 @@ func (m *Cache) kernelOptions(s *scanner) map[string]tristate.State {
 // kernelConfig returns the configuration of the running kernel, "" if none can be read. It
 // is in the first of three files: /proc/config.gz (kernel: kernel/configs.c), or one of two
 // that distributions install.
-func (s *scanner) kernelConfig() (file, text string) {
+func (s *scanner) kernelConfig(release string) (file, text string) {
 	const packed = "proc/config.gz"
 	data, err := s.fs.Bytes(packed, maxKernelConfig)
 	if err == nil {
@@ -60,7 +65,6 @@ func (s *scanner) kernelConfig() (file, text string) {
 		err = host.PathError("read", packed, err)
 	}
 	s.problem(err)
-	release := s.release()
 	if release == "" {
 		return "", ""
 	}
@@ -97,14 +101,18 @@ func Unpack(data []byte) ([]byte, error) {
 	return text, err
 }
 
-// optionIn reports whether a kernel with this configuration has an option built in:
-// "CONFIG_PCI_P2PDMA=y". An option that is not built in is "# CONFIG_PCI_P2PDMA is not set",
-// or is not mentioned.
-func optionIn(config string, option family.KernelOption) tristate.State {
+// EndOfDrivers ends the menu that all of the options are in. Linux 5.4 and newer write it.
+const EndOfDrivers = "# end of Device Drivers"
+
+// optionIn reports whether a kernel with this configuration and release has an option built in:
+// "CONFIG_PCI_P2PDMA=y". An option that is not built in is "# CONFIG_PCI_P2PDMA is not set", or is
+// not mentioned; the latter proves it only where the place of the option was passed, since the
+// file may be cut.
+func optionIn(config, release string, option family.KernelOption) tristate.State {
 	if !isConfig([]byte(config)) {
 		return tristate.Unknown
 	}
-	mentioned, always := false, option.Always == ""
+	var mentioned, always, passed bool
 	for line := range strings.Lines(config) {
 		line = strings.TrimSpace(line)
 		switch line {
@@ -112,8 +120,26 @@ func optionIn(config string, option family.KernelOption) tristate.State {
 			return tristate.True
 		case "CONFIG_" + option.Always + "=y":
 			always = true
+		case EndOfDrivers:
+			passed = true
 		}
-		mentioned = mentioned || line == "# CONFIG_"+option.Name+" is not set" || strings.HasPrefix(line, "CONFIG_"+option.Name+"=")
+		value, _ := strings.CutPrefix(line, "CONFIG_"+option.Name+"=")
+		mentioned = mentioned || value != line && value != "" || line == "# CONFIG_"+option.Name+" is not set"
 	}
-	return tristate.Of(option.Always != "" && always && !mentioned)
+	switch {
+	case mentioned:
+		return tristate.False
+	case always && goneIn(release, option):
+		return tristate.True
+	case always, !passed: // where Always is, each kernel that has the option mentions it
+		return tristate.Unknown
+	}
+	return tristate.False
+}
+
+// goneIn reports whether a kernel is known to be one of those that have no such option any more.
+func goneIn(release string, option family.KernelOption) bool {
+	var v [2]int
+	n, _ := fmt.Sscanf(release, "%d.%d", &v[0], &v[1])
+	return n == len(v) && option.Gone != [2]int{} && slices.Compare(v[:], option.Gone[:]) >= 0
 }

@@ -192,10 +192,13 @@ func (r rows) configs(g *family.GPU) []State {
 		}
 		return s
 	}
+	newer := with("newer", "boot/config-7.1.0", kernelConfig(g, "", "=y"))
+	newer.Files["proc/sys/kernel/osrelease"] = "7.1.0\n"
 	return []State{
 		with("gzip", "proc/config.gz", gzipped(kernelConfig(g, "=y", "=y"))),
 		with("modules", "lib/modules/"+release+"/config", kernelConfig(g, "=y", "=y")),
-		with("newer", kconfig, kernelConfig(g, "", "=y")),
+		newer,
+		with("cut", kconfig, kernelConfig(g, "", "=y")),
 		with("off", kconfig, kernelConfig(g, "n", "n")),
 		with("half", kconfig, kernelConfig(g, "n", "=y")),
 		with("missing", "", ""),

@@ -36,7 +36,7 @@ var gpuProofs = map[string]struct {
 	},
 	"amd": {
 		driver: "amdgpu", version: "sys/module/amdgpu/version", directories: []string{"amdkfd"}, holder: "amdgpu",
-		options: []family.KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER"}},
+		options: []family.KernelOption{{Name: "PCI_P2PDMA"}, {Name: "DMABUF_MOVE_NOTIFY", Always: "DMA_SHARED_BUFFER", Gone: [2]int{7, 1}}},
 	},
 }
 
