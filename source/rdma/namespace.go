@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"fmt"
 	"strings"
 
 	"gdr-features/host"
@@ -15,8 +16,16 @@ func (inv *Inventory) namespaceMode(fs *host.FS, functions *pci.Inventory) {
 		if f.NIC == nil || f.NVLinkManagement || len(inv.Of(f.Address)) > 0 {
 			continue
 		}
-		if mode, err := fs.Line(netnsMode); err == nil && mode == "N" {
+		switch mode, err := fs.Line(netnsMode); {
+		case host.Absent(err), mode == "Y":
+		case mode == "N":
 			inv.Exclusive, inv.Complete = true, false
+		default:
+			if err == nil {
+				err = fmt.Errorf("/%s: %q is neither Y nor N", netnsMode, mode)
+			}
+			inv.Complete = false
+			inv.problem(err)
 		}
 		return
 	}

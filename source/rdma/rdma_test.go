@@ -233,30 +233,40 @@ func TestScanWithoutClass(t *testing.T) {
 
 func TestScanNamespaceMode(t *testing.T) {
 	const bare = "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n  0000:17:00.0 ib 15b3:1021\n"
+	const unreadable = "a directory"
 	tests := []struct {
 		name, description, mode string
-		exclusive               bool
+		exclusive, complete     bool
+		problems                []string
 	}{
-		{"exclusive, a bare NIC", bare, "N\n", true},
-		{"shared, a bare NIC", bare, "Y\n", false},
-		{"unknown, a bare NIC", bare, "", false},
-		{"garbage, a bare NIC", bare, "maybe\n", false},
-		{"exclusive, every NIC has a device", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n", "N\n", false},
-		{"exclusive, no NIC", "pci0000:15\n  0000:16:00.0 gpu 10de:2330\n  0000:17:00.0 020000 14e4:165f\n", "N\n", false},
-		{"exclusive, a bare manager of NVLink switches", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 width=2\n", "N\n", false},
-		{"exclusive, no device at all", "pci0000:15\n  0000:17:00.0 eth 15b3:101d\n", "N\n", true},
+		{"exclusive, a bare NIC", bare, "N\n", true, false, nil},
+		{"shared, a bare NIC", bare, "Y\n", false, true, nil},
+		{"no such file, a bare NIC", bare, "", false, true, nil},
+		{"garbage, a bare NIC", bare, "maybe\n", false, false, []string{`/sys/module/ib_core/parameters/netns_mode: "maybe" is neither Y nor N`}},
+		{"empty, a bare NIC", bare, "\n", false, false, []string{"read /sys/module/ib_core/parameters/netns_mode: file is empty"}},
+		{"not readable, a bare NIC", bare, unreadable, false, false, []string{"read /sys/module/ib_core/parameters/netns_mode: is a directory"}},
+		{"not readable, every NIC has a device", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n", unreadable, false, true, nil},
+		{"exclusive, every NIC has a device", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n", "N\n", false, true, nil},
+		{"exclusive, no NIC", "pci0000:15\n  0000:16:00.0 gpu 10de:2330\n  0000:17:00.0 020000 14e4:165f\n", "N\n", false, true, nil},
+		{"exclusive, a bare manager of NVLink switches", "pci0000:15\n  0000:16:00.0 ib 15b3:1021 width=2\n", "N\n", false, true, nil},
+		{"exclusive, no device at all", "pci0000:15\n  0000:17:00.0 eth 15b3:101d\n", "N\n", true, false, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := write(t, tt.description)
-			if tt.mode != "" {
-				put(t, dir, "sys/module/ib_core/parameters/netns_mode", tt.mode)
+			const file = "sys/module/ib_core/parameters/netns_mode"
+			switch tt.mode {
+			case "":
+			case unreadable:
+				put(t, dir, file+"/in", "")
+			default:
+				put(t, dir, file, tt.mode)
 			}
 			inv := scan(t, dir, source.What{})
-			if inv.Exclusive != tt.exclusive || inv.Complete == tt.exclusive {
-				t.Errorf("exclusive %v, complete %v; want %v, %v", inv.Exclusive, inv.Complete, tt.exclusive, !tt.exclusive)
+			if inv.Exclusive != tt.exclusive || inv.Complete != tt.complete {
+				t.Errorf("exclusive %v, complete %v; want %v, %v", inv.Exclusive, inv.Complete, tt.exclusive, tt.complete)
 			}
-			wantProblems(t, inv.Problems)
+			wantProblems(t, inv.Problems, tt.problems...)
 		})
 	}
 }
