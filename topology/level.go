@@ -85,7 +85,7 @@ func nearest(levels []bound) Level {
 
 // sysfsLevel rates two functions by their places in the kernel's device tree:
 // their root buses, the bridges above them, their NUMA nodes.
-func sysfsLevel(gpu, nic *pci.Function, numaNodes int) bound {
+func sysfsLevel(gpu, nic *pci.Function, oneNode bool) bound {
 	if gpu.RootBus == "" || nic.RootBus == "" {
 		return atLeast(PIX)
 	}
@@ -102,7 +102,7 @@ func sysfsLevel(gpu, nic *pci.Function, numaNodes int) bound {
 		return exactly(NODE)
 	case a >= 0 && b >= 0:
 		return exactly(SYS)
-	case numaNodes == 0 || numaNodes == 1:
+	case oneNode:
 		return exactly(NODE)
 	}
 	return atLeast(NODE)

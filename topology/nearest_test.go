@@ -126,6 +126,31 @@ func TestNearestOfOddMachines(t *testing.T) {
 	}
 }
 
+// TestNodesOfGPUMemory: the nodes that a driver adds for a GPU's memory change no level.
+func TestNodesOfGPUMemory(t *testing.T) {
+	for _, tt := range []struct {
+		nodes, withCPUs int
+		want            topology.Level
+	}{
+		{1, 0, topology.NODE},
+		{2, 1, topology.NODE},
+		{9, 1, topology.NODE},
+		{2, 0, topology.Unknown},
+		{3, 2, topology.Unknown},
+	} {
+		inv := pci.Inventory{NUMANodes: tt.nodes, CPUNodes: tt.withCPUs, Functions: []pci.Function{
+			{Address: at(t, "0002:01:00.0"), Vendor: 0x15b3, Device: 0x1021, Class: 0x020700, RootBus: "pci0002:00", NearNUMA: pci.None},
+			{Address: at(t, "0009:01:00.0"), Vendor: 0x10de, Device: 0x2342, Class: 0x030200, RootBus: "pci0009:00", NearNUMA: pci.None},
+		}}
+		for f := range inv.All() {
+			f.Classify(family.Known())
+		}
+		if m := topology.Build(topology.Inputs{PCI: &inv, RDMA: &rdma.Inventory{}}); m.Level != tt.want {
+			t.Errorf("%d nodes, %d with CPUs: %v, want %v", tt.nodes, tt.withCPUs, m.Level, tt.want)
+		}
+	}
+}
+
 // TestBetween: the bridges on the path to the first of the nearest NICs, and the
 // ports where the path crosses from one to the other.
 func TestBetween(t *testing.T) {

@@ -307,7 +307,7 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 	if r, ok := b.rated[key]; ok {
 		return r
 	}
-	r := rating{level: sysfsLevel(gpu, nic, b.PCI.NUMANodes), bridge: gpu.CommonBridge(nic)}
+	r := rating{level: sysfsLevel(gpu, nic, b.PCI.OneNode()), bridge: gpu.CommonBridge(nic)}
 	if b.FileUnread {
 		r.level = atLeast(PIX)
 	} else if p, q := b.File.Find(gpu), b.File.Find(nic); p != nil && q != nil {

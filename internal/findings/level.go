@@ -52,7 +52,7 @@ func guest(f *judged) bool {
 // withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
 func withoutNUMA(f *judged) func(*pci.Function) bool {
 	return func(fn *pci.Function) bool {
-		return eligible(fn) && fn.NearNUMA == pci.None && f.PCI.NUMANodes > 1
+		return eligible(fn) && fn.NearNUMA == pci.None && f.PCI.NUMANodes > 1 && !f.PCI.OneNode()
 	}
 }
 

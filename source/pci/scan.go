@@ -25,6 +25,9 @@ type Inventory struct {
 	// NUMANodes is the number of entries /sys/devices/system/node/node<N>; None when they
 	// cannot be read.
 	NUMANodes int
+	// CPUNodes is the number of those that have CPUs. It is 0 where it is not known, or no GPU
+	// or NIC without a node asks for it.
+	CPUNodes int
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -38,6 +41,12 @@ func (inv *Inventory) All() iter.Seq[*Function] {
 			}
 		}
 	}
+}
+
+// OneNode reports whether all functions are in one NUMA node, also those that name none. A GPU's
+// memory, which its driver may add as a node without CPUs, makes no difference.
+func (inv *Inventory) OneNode() bool {
+	return inv.NUMANodes == 0 || inv.NUMANodes == 1 || inv.CPUNodes == 1
 }
 
 // Find returns the function at an address, nil when there is none.
@@ -67,6 +76,7 @@ func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) 
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
 	s.knownAsBridges()
 	s.inheritNUMA()
+	s.cpuNodes()
 	s.links()
 	s.memory()
 	s.dataDirect()
