@@ -33,23 +33,25 @@ func (f *Node) pairs() []Pair {
 // furthest returns the pair whose first missing prerequisite comes last, or that misses none; of
 // several the one with more ways to GPU memory, and of those the first.
 func furthest(all []Pair) Pair {
-	progress := func(p Pair) int {
-		steps := p.steps()
-		if i := slices.IndexFunc(steps, func(s Step) bool { return s.Met == tristate.False }); i >= 0 {
-			return i
-		}
-		if slices.ContainsFunc(steps, func(s Step) bool { return s.Met == tristate.Unknown }) {
-			return len(steps)
-		}
-		return len(steps) + 1
-	}
-	best, most := all[0], progress(all[0])
+	best, most := all[0], progress(all[0].steps())
 	for _, p := range all[1:] {
-		if n := progress(p); n > most || n == most && p.ways() > best.ways() {
+		if n := progress(p.steps()); n > most || n == most && p.ways() > best.ways() {
 			best, most = p, n
 		}
 	}
 	return best
+}
+
+// progress is the index of the first step that is proven missing, the number of steps where none
+// is and some are unknown, and one more where all are met.
+func progress(steps []Step) int {
+	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Met == tristate.False }); i >= 0 {
+		return i
+	}
+	if slices.ContainsFunc(steps, func(s Step) bool { return s.Met == tristate.Unknown }) {
+		return len(steps)
+	}
+	return len(steps) + 1
 }
 
 // ways counts the ways to GPU memory that are there.
@@ -73,13 +75,14 @@ func (p Pair) each(see func(*topology.Pair)) {
 	}
 }
 
-// steps are the prerequisites of one pair in their order.
+// steps are the prerequisites of one pair in their order. What a GPU and a NIC lack together
+// (Apart) is missing at the step that asks for it.
 func (p Pair) steps() []Step {
 	memory := Step{GPUMemory, tristate.Or(p.Peermem(), p.DMABuf()), NoPeerMemoryPath}
 	if p.Registered() != tristate.True && p.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
 		memory.Reason = PeermemNotLoaded
 	}
-	return []Step{
+	steps := []Step{
 		{"hardware", p.reachable(), PlatformForbidsP2P},
 		{"gpu-driver", tristate.Not(p.AllPassthrough()), GPUPassthrough},
 		{"gpu-driver", p.GPUDriven(), GPUDriverNotLoaded},
@@ -88,6 +91,13 @@ func (p Pair) steps() []Step {
 		{"port", p.ActivePort(), NoActivePort},
 		memory,
 	}
+	lack, _ := p.Apart()
+	for i := range steps {
+		if steps[i].Reason == lack.Reason {
+			steps[i].Met = tristate.And(steps[i].Met, lack.Met)
+		}
+	}
+	return steps
 }
 
 // reachable: the driver of some eligible GPU of the one family maps its memory for some
@@ -158,10 +168,7 @@ func (p Pair) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
 			answer = tristate.Or(answer, ask(nic))
 		}
 	}
-	if answer == tristate.False && !p.RDMA.Complete {
-		return tristate.Unknown
-	}
-	return p.unlessUnidentified(answer)
+	return p.unlessUnidentified(p.unlessHidden(answer))
 }
 
 // RDMADevice reports whether some eligible NIC has an RDMA device.

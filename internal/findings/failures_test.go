@@ -3,6 +3,7 @@ package findings_test
 import (
 	"cmp"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -143,6 +144,7 @@ func text(t *testing.T, name string) *machine.Machine {
 			texts[name] = replace.Replace(string(desc))
 		}
 	}
+	maps.Copy(texts, apartTexts())
 	if desc, ok := texts[name]; ok {
 		m, err := machine.Parse(desc)
 		if err != nil {

@@ -171,6 +171,7 @@ func topoOverride(f *judged) []string {
 }
 
 var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
+	apartGPUs,
 	{
 		status: Fail, reason: verdict.GPUPassthrough, when: func(f *judged) bool { return f.AllPassthrough() == tristate.True },
 		text:     "every eligible GPU is bound to {passthroughDrivers}, for virtual machines",
@@ -221,6 +222,7 @@ func moduleType(f *judged) string {
 }
 
 var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
+	apartNICs,
 	{status: OK, when: func(f *judged) bool { return f.NICDriven() == tristate.True }, text: "an eligible NIC is bound to its driver"},
 	{
 		status: Fail, reason: verdict.NICDriverNotLoaded, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
@@ -231,6 +233,7 @@ var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.Driv
 }}
 
 var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
+	apartDevices,
 	{status: OK, when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, text: "{rdmaNames}"},
 	{
 		status: Fail, reason: verdict.NoRDMADevice, when: func(f *judged) bool { return f.RDMADevice() == tristate.False },

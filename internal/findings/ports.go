@@ -13,7 +13,7 @@ import (
 	"gdr-features/verdict"
 )
 
-var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: []row{
+var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: append(apartPorts, []row{
 	{
 		status: Warn, code: "PortDown", when: func(f *judged) bool { return f.ActivePort() == tristate.True && anyDown(f) }, which: idlePorts,
 		text: "{activePorts}{linkLayer}; others: {about}", fix: portFixes,
@@ -27,7 +27,7 @@ var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile
 	},
 	{status: Fail, reason: verdict.NoActivePort, when: func(f *judged) bool { return f.ActivePort() == tristate.False }, text: "{activePorts}", fix: portFixes, evidence: func(f *judged) []string { return idlePorts(f).evidence }},
 	{status: Undecidable, reason: verdict.Unreadable, text: "the state of the ports cannot be read", evidence: func(f *judged) []string { return idlePorts(f).evidence }},
-}}
+}...)}
 
 // eachPort calls do for the ports of the eligible NICs.
 func (f *judged) eachPort(do func(d *rdma.Device, p rdma.Port)) {
