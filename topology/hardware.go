@@ -105,15 +105,15 @@ func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.St
 		return tristate.Unknown
 	case level < PHB:
 		return tristate.True
-	case b.unmatchedDataDirect(nic), level == PHB && nccl.RaisedByRCCL(b.Platform.CPU, gpu, nic):
+	case b.m.UnmatchedDataDirect(nic), level == PHB && nccl.RaisedByRCCL(b.Platform.CPU, gpu, nic):
 		return tristate.Unknown
 	}
 	return tristate.False
 }
 
-// unmatchedDataDirect: a data-direct function may be the NIC's, whose VPD only root may read.
-func (b *builder) unmatchedDataDirect(nic *pci.Function) bool {
-	return b.m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
+// UnmatchedDataDirect: a data-direct function may be the NIC's, whose VPD only root may read.
+func (m *Matrix) UnmatchedDataDirect(nic *pci.Function) bool {
+	return m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }
 
 // Refuses reports whether the machine is of a type on which NICs of a family reach no GPU's

@@ -71,6 +71,27 @@ func TestNCCLLevels(t *testing.T) {
 	}
 }
 
+// TestNCCLWithoutVPD: NCCL goes by the place of a NIC's data-direct function, which only the VPD
+// tells. One NIC whose VPD was read, and names none, is where it is.
+func TestNCCLWithoutVPD(t *testing.T) {
+	r := ready(t, load(t, "gb300-datadirect"))
+	for f := range r.PCI.All() {
+		f.DataDirect = nil
+		if f.Address != at(t, "0010:01:00.0") {
+			f.VPD = nil
+		}
+	}
+	m := topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Platform: r.Platform})
+	var got []string
+	for _, p := range m.Pairs {
+		got = append(got, fmt.Sprintf("GPU%d %s %q", p.GPU, m.NICs[p.NIC].Name(), p.NCCL))
+	}
+	want := []string{`GPU0 mlx5_0 ""`, `GPU0 mlx5_1 "SYS"`, `GPU1 mlx5_0 ""`, `GPU1 mlx5_1 "P2C"`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestNCCLAnswers compares our ratings with those of NCCL's own code for every
 // machine ("make nccl" recorded them), from sysfs and from the topology file.
 func TestNCCLAnswers(t *testing.T) {

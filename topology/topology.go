@@ -209,8 +209,12 @@ func (b *builder) pairs() {
 				if level, ok := b.byName(gpu, n, at[j]); ok {
 					p.Level, p.FromFile = level, true
 				}
+				place := b.PCI.Place(n.Function)
 				p.NCCL = levelOf[b.m.NCCL.Path(gpu, at[j])]
-				p.Default = b.usedByDefault(gpu, b.PCI.Place(n.Function), p.NCCL)
+				p.Default = b.usedByDefault(gpu, place, p.NCCL)
+				if b.m.UnmatchedDataDirect(place) {
+					p.NCCL = Unknown // it goes by the place of the data-direct function
+				}
 				p.Allowed = b.allowed(gpu, n.Function)
 			}
 			b.m.Pairs = append(b.m.Pairs, p)

@@ -139,6 +139,9 @@ func (w *path) ncclUnknown() string {
 	if w.nic.RDMA != nil && w.nic.RDMA.Auxiliary {
 		return "the RDMA device belongs to an auxiliary device, not to a PCI device: NCCL puts it on the first CPU that it knows"
 	}
+	if w.r.Matrix.UnmatchedDataDirect(w.n) {
+		return "NCCL 2.27.3 and newer uses the place of the NIC's data-direct function; the VPD tells which that is, and only root may read it"
+	}
 	return "the place or the NUMA node of one of them cannot be read"
 }
 
