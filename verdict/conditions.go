@@ -175,10 +175,10 @@ func (f *Node) rate() (gbps *int, open bool) {
 	return new(int(worst)), false
 }
 
-// fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs, 0 for
-// none. more: something that could not be read may have a higher one.
+// fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs and their
+// virtual functions, 0 for none. more: something that could not be read may have a higher one.
 func (f *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
-	ports, all := f.RDMA.PortsOf(gpu.Nearest, true)
+	ports, all := f.RDMA.PortsOf(f.PCI.WithVirtual(gpu.Nearest), true)
 	more = gpu.Level == topology.Unknown || !all
 	for _, p := range ports {
 		usable := p.Usable()

@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"slices"
 	"testing"
 
 	"gdr-features/source/pci"
@@ -42,6 +43,22 @@ func TestRate(t *testing.T) {
 	unread := func(device int) func(*sample.Node) {
 		return func(n *sample.Node) { n.RDMA.Devices[device].PortsRead, n.RDMA.Devices[device].Ports = false, nil }
 	}
+	// virtual adds the RDMA device of a virtual function of another device's, and gone removes that.
+	virtual := func(device int, state string, gbps float64) func(*sample.Node) {
+		return func(n *sample.Node) {
+			vf := *n.PCI.Find(*n.RDMA.Devices[device].PCI)
+			vf.PhysFn = n.RDMA.Devices[device].PCI
+			vf.Address.Function = 2
+			n.PCI.Functions = append(n.PCI.Functions, vf)
+			slices.SortFunc(n.PCI.Functions, func(a, b pci.Function) int { return a.Address.Compare(b.Address) })
+			n.RDMA.Devices = slices.Insert(n.RDMA.Devices, device+1, rdma.Device{
+				Name: "vf", PCI: &vf.Address, PortsRead: true, Ports: []rdma.Port{rated(state, gbps)},
+			})
+		}
+	}
+	gone := func(device int) func(*sample.Node) {
+		return func(n *sample.Node) { n.RDMA.Devices = slices.Delete(n.RDMA.Devices, device, device+1) }
+	}
 	for _, tc := range []struct {
 		name   string
 		change []func(*sample.Node)
@@ -75,6 +92,12 @@ func TestRate(t *testing.T) {
 			n.RDMA.Devices[0].NVLinkManagement = true
 			unread(0)(n)
 		}}, 400},
+		{"virtual functions whose physical one has no RDMA device here", []func(*sample.Node){virtual(2, "ACTIVE", 200), gone(2)}, 200},
+		{"those of one of the nearest NICs", []func(*sample.Node){virtual(0, "ACTIVE", 200), gone(0), set(1, "ACTIVE", 100), set(2, "ACTIVE", 800)}, 200},
+		{"those of a farther NIC", []func(*sample.Node){virtual(0, "ACTIVE", 200), set(3, "DOWN", 400)}, 0},
+		{"without an active port", []func(*sample.Node){virtual(2, "DOWN", 200), gone(2)}, 0},
+		{"slower than the physical one", []func(*sample.Node){virtual(2, "ACTIVE", 200)}, 400},
+		{"one whose ports could not be read", []func(*sample.Node){virtual(2, "ACTIVE", 200), gone(2), unread(2)}, open},
 		{"no eligible GPU", []func(*sample.Node){func(n *sample.Node) { n.GPU().Device, n.PCI.Functions[3].Device = 0x2684, 0x2684 }}, none},
 		{"no eligible NIC", []func(*sample.Node){func(n *sample.Node) {
 			n.PCI.Functions = []pci.Function{n.PCI.Functions[0], n.PCI.Functions[3]}

@@ -107,9 +107,8 @@ func (f *facts) nearestRate(want Range) Check {
 	t := f.tally()
 	var nearest []*pci.Function
 	for i, gpu := range f.Matrix.GPUs {
-		// As gdr.rate counts them: not a virtual function beside its physical one.
-		near := slices.DeleteFunc(f.Matrix.NearFunctions(i), func(fn *pci.Function) bool { return f.PCI.Physical(fn) != nil })
-		nearest = append(nearest, near...)
+		near := f.Matrix.NearFunctions(i) // as gdr.rate counts them: virtual functions too
+		nearest = append(nearest, slices.DeleteFunc(slices.Clone(near), func(fn *pci.Function) bool { return f.PCI.Physical(fn) != nil })...)
 		switch {
 		case !gpu.Eligible:
 			continue

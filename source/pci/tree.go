@@ -63,6 +63,17 @@ func (inv *Inventory) Place(f *Function) *Function {
 	return f
 }
 
+// WithVirtual returns functions and the eligible virtual ones that stand at their places.
+func (inv *Inventory) WithVirtual(functions []*Function) []*Function {
+	all := slices.Clone(functions)
+	for f := range inv.All() {
+		if place := inv.Place(f); f.Eligible && place != f && slices.Contains(functions, place) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // Families returns the families of a table that eligible functions are of; all of its
 // GPUs or NICs where there are none, or where a function that could not be identified
 // may be one.
