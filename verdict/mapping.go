@@ -86,7 +86,7 @@ func (p Pair) MapsOverPCIe() tristate.State {
 	answer, found := tristate.False, false
 	p.each(func(of *topology.Pair) {
 		gpu, nic := p.Matrix.GPUs[of.GPU].Function, &p.Matrix.NICs[of.NIC]
-		if nic.RDMA == nil || boundTo(gpu, p.GPU.Driver) == tristate.False {
+		if nic.RDMA == nil || p.drives(gpu) == tristate.False {
 			return
 		}
 		found = true
@@ -116,7 +116,7 @@ func (p Pair) mappedBefore() bool {
 
 // VirtualGPU reports whether the driver names a GPU as a virtual one.
 func (f *Node) VirtualGPU(gpu *pci.Function) bool {
-	return gpu.GPU.Virtual(f.Platform.Models[gpu.Address])
+	return gpu.GPU.Virtual(f.Platform.GPUs.Said[gpu.Address].Model)
 }
 
 // OwnMemory reports whether the driver may give NICs the memory of some eligible GPU that it
@@ -127,7 +127,7 @@ func (f *Node) VirtualGPU(gpu *pci.Function) bool {
 func (p Pair) OwnMemory() tristate.State {
 	answer, found := tristate.False, false
 	for _, gpu := range p.Matrix.GPUs {
-		if !gpu.Eligible || gpu.GPU != p.GPU || boundTo(gpu.Function, p.GPU.Driver) == tristate.False {
+		if !gpu.Eligible || gpu.GPU != p.GPU || p.drives(gpu.Function) == tristate.False {
 			continue
 		}
 		found = true

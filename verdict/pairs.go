@@ -135,15 +135,18 @@ func (p Pair) AllPassthrough() tristate.State {
 	}))
 }
 
-// GPUDriven reports whether some eligible GPU is bound to the driver of its family.
-func (p Pair) GPUDriven() tristate.State {
-	return p.anyGPU(func(gpu *pci.Function) tristate.State { return boundTo(gpu, p.GPU.Driver) })
+// GPUDriven reports whether the driver of the family drives some eligible GPU.
+func (p Pair) GPUDriven() tristate.State { return p.anyGPU(p.drives) }
+
+// drives reports whether a GPU is bound to the driver of the family, which does not exclude it.
+func (p Pair) drives(gpu *pci.Function) tristate.State {
+	return tristate.And(boundTo(gpu, p.GPU.Driver), tristate.Not(p.Platform.GPUs.Excluded(gpu.Address)))
 }
 
 // Turing reports whether some GPU that is driven is one that the open modules can drive.
 func (p Pair) Turing() tristate.State {
 	return p.anyGPU(func(gpu *pci.Function) tristate.State {
-		return tristate.And(boundTo(gpu, p.GPU.Driver), tristate.Of(gpu.OpenModules()))
+		return tristate.And(p.drives(gpu), tristate.Of(gpu.OpenModules()))
 	})
 }
 
@@ -293,7 +296,7 @@ type Need string
 // What DMA-BUF needs. An answer of the devices (Node.Asked) replaces the two symbols.
 const (
 	GPUDriverLoaded Need = "gpu-driver-loaded" // its kernel module
-	GPUBound        Need = "gpu-bound"         // an eligible GPU is bound to it
+	GPUBound        Need = "gpu-bound"         // it drives an eligible GPU
 	TuringGPU       Need = "turing-gpu"        // one of those is of Turing or newer
 	OpenModules     Need = "open-modules"      // the kernel modules are the open ones
 	NICDevice       Need = "nic-device"        // an eligible NIC has an RDMA device whose driver may register it

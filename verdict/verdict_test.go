@@ -6,6 +6,7 @@ import (
 
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/test/sample"
 	"gdr-features/tristate"
@@ -48,6 +49,25 @@ func TestRows(t *testing.T) {
 		{"GPU unbound", func(n *sample.Node) { n.GPU().Driver = "" }, tristate.True, tristate.False, "GPUDriverNotLoaded"},
 		{"GPU bound to nouveau", func(n *sample.Node) { n.GPU().Driver = "nouveau" }, tristate.True, tristate.False, "GPUDriverNotLoaded"},
 		{"GPU's driver unreadable", func(n *sample.Node) { n.GPU().DriverKnown = false }, tristate.True, tristate.Unknown, "Unreadable"},
+		{"GPU excluded by its driver", excluded(0x10, tristate.True), tristate.True, tristate.False, "GPUDriverNotLoaded"},
+		{"GPU perhaps excluded", excluded(0x10, tristate.Unknown), tristate.True, tristate.Unknown, "Unreadable"},
+		{"what the GPU's driver says was not read", func(n *sample.Node) { n.Platform.GPUs.Said = nil }, tristate.True, tristate.Unknown, "Unreadable"},
+		{"one GPU of two excluded", func(n *sample.Node) { addGPU(n, 0x2330); excluded(0x10, tristate.True)(n) }, tristate.True, tristate.True, ""},
+		{"one GPU of two excluded, the other unbound", func(n *sample.Node) {
+			addGPU(n, 0x2330)
+			n.GPU().Driver = ""
+			excluded(0x30, tristate.True)(n)
+		}, tristate.True, tristate.False, "GPUDriverNotLoaded"},
+		{"DMA-BUF alone, the GPU that has it is excluded", func(n *sample.Node) {
+			addGPU(n, 0x1db6) // before Turing
+			n.Kmod.Peers = sample.Peers(tristate.False)
+			excluded(0x10, tristate.True)(n)
+		}, tristate.True, tristate.False, "PeermemNotLoaded"},
+		{"the GPU that is not virtual is excluded", func(n *sample.Node) {
+			addGPU(n, 0x2330)
+			excluded(0x10, tristate.True)(n)
+			n.Platform.GPUs.Said[sample.At(0x30)] = platform.Information{Model: "NVIDIA A30-8C", Excluded: tristate.False}
+		}, tristate.True, tristate.Unknown, "Unreadable"},
 		{"NIC unbound", func(n *sample.Node) { n.NIC().Driver = "" }, tristate.True, tristate.False, "NICDriverNotLoaded"},
 		{"NIC's driver unreadable", func(n *sample.Node) { n.NIC().DriverKnown = false }, tristate.True, tristate.Unknown, "Unreadable"},
 		{"NIC bound to the driver of another family", func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, tristate.True, tristate.False, "NICDriverNotLoaded"},
@@ -92,6 +112,16 @@ func TestRows(t *testing.T) {
 			}
 		})
 	}
+}
+
+// excluded: it is this whether the driver excludes the GPU on a bus.
+func excluded(bus uint8, is tristate.State) func(*sample.Node) {
+	return func(n *sample.Node) { n.Platform.GPUs.Said[sample.At(bus)] = platform.Information{Excluded: is} }
+}
+
+// addGPU adds a second GPU.
+func addGPU(n *sample.Node, device uint16) {
+	n.PCI.Functions = append(n.PCI.Functions, sample.Function(0x30, 0x10de, device, 0x030200, "nvidia"))
 }
 
 // addAltra puts the root complex of an Ampere Altra into the machine.

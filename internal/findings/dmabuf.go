@@ -48,6 +48,7 @@ var lacks = []struct {
 	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
 	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
+	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), which: excluded(tristate.True), text: excludes, fix: seeDriver}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.TuringGPU, row{
 		code: "PreTuring", text: "no eligible GPU that the driver drives is of the Turing generation or newer",
@@ -89,6 +90,7 @@ var lacks = []struct {
 
 const (
 	noDriver = "no GPU driver is loaded"
+	excludes = "the {vendor} driver excludes these GPUs, and drives no other eligible one: {about}"
 	notBound = "no eligible GPU is bound to the {vendor} driver"
 )
 

@@ -180,10 +180,16 @@ var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.Driv
 	},
 	{status: OK, when: func(f *judged) bool { return f.GPUDriven() == tristate.True }, text: "{loadedDriver}"},
 	{
+		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False }, which: excluded(tristate.True),
+		text: excludes,
+		fix:  do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus and load the driver again"),
+	},
+	{
 		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },
 		text: notBound, fix: bindGPU,
 		evidence: gpuDrivers,
 	},
+	perhapsExcluded,
 	{status: Undecidable, reason: verdict.Unreadable, text: "the drivers of the GPUs cannot be read", evidence: gpuDrivers},
 }}
 

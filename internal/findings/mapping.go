@@ -12,6 +12,26 @@ import (
 	"gdr-features/verdict"
 )
 
+// perhapsExcluded is about GPUs that the driver is bound to and may not drive.
+var perhapsExcluded = row{
+	status: Undecidable, reason: verdict.Unreadable, which: excluded(tristate.Unknown),
+	text: "whether the {vendor} driver excludes these GPUs cannot be read: {about}",
+	fix:  do("see the problems listed below"),
+}
+
+// excluded lists the GPUs of the judged family that are bound to its driver and of which it is
+// as asked for whether the driver excludes them.
+func excluded(is tristate.State) func(*judged) subjects {
+	return func(f *judged) (gpus subjects) {
+		for _, fn := range f.functions(eligibleGPU) {
+			if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
+				gpus.add(fn.Address.String(), saw(platform.InformationFile(fn.GPU, fn.Address), choose(is, "GPU Excluded: Yes", "", "")))
+			}
+		}
+		return gpus
+	}
+}
+
 // Rows about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is there.
 var (
 	virtualGPU = row{
@@ -39,6 +59,7 @@ var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate
 
 // dmabufRows come before those of other facts of which DMA-BUF's answer is unknown.
 var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
+	given(perhapsExcluded, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.GPUBound }),
 	given(virtualGPU, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	{
 		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
@@ -65,7 +86,7 @@ func failed(r row) row {
 func virtualGPUs(f *judged) (gpus subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
-			name := f.Platform.Models[fn.Address]
+			name := f.Platform.GPUs.Said[fn.Address].Model
 			gpus.add(fn.Address.String()+" "+name, saw(platform.InformationFile(fn.GPU, fn.Address), "Model: "+name))
 		}
 	}

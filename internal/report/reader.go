@@ -45,6 +45,7 @@ type Reader struct {
 	pci     part[pci.Inventory]
 	names   part[platform.DMI]
 	system  part[platform.State]
+	gpus    part[platform.GPUs]
 	rdma    part[rdma.Inventory]
 	kmod    part[kmod.State]
 	advised deadline.Single[kmod.State]
@@ -98,10 +99,11 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	readFile := rd.startTopologyFile(parts)
 	rd.readRest(ctx, parts)
 	r.RDMA, r.Kmod, r.Platform = rd.rdma.value, rd.kmod.value, rd.system.value
-	r.Platform.DMI = rd.names.value
+	r.Platform.DMI, r.Platform.GPUs = rd.names.value, rd.gpus.value
 	rd.rdma.addProblems(&r, r.RDMA.Problems)
 	rd.kmod.addProblems(&r, r.Kmod.Problems)
 	rd.system.addProblems(&r, r.Platform.Problems)
+	rd.gpus.addProblems(&r, r.Platform.GPUs.Problems)
 	facts := topology.Inputs{File: rd.options.TopologyFile}
 	if facts.File == nil {
 		_ = readFile(ctx)
@@ -223,20 +225,30 @@ func (rd *Reader) startRDMA(ctx context.Context) func(context.Context) error {
 	})
 }
 
-// startDrivers starts to read the platform, which takes little time, and then the drivers.
+// startDrivers starts to read the platform and what drivers say of GPUs, which takes little time,
+// and then the drivers. A GPU that does not answer holds up no fact of the platform.
 func (rd *Reader) startDrivers(short context.Context) func(context.Context) error {
 	fs, functions, table, what, memory := rd.fs, rd.pci.value, rd.options.Families, rd.options.What, rd.memory
 	names := rd.names.value
-	system := rd.system.start("files of the platform", func() (platform.State, error) {
-		return platform.Read(fs, names, &functions, what), nil
-	})
-	late := system(short) != nil
+	var late []func(context.Context) error
+	for _, wait := range [...]func(context.Context) error{
+		rd.system.start("files of the platform", func() (platform.State, error) {
+			return platform.ReadMachine(fs, names, &functions, what), nil
+		}),
+		rd.gpus.start("what drivers say of GPUs", func() (platform.GPUs, error) {
+			return platform.ReadGPUs(fs, &functions), nil
+		}),
+	} {
+		if wait(short) != nil {
+			late = append(late, wait)
+		}
+	}
 	wait := rd.kmod.start("modules and symbols", func() (kmod.State, error) {
 		return memory.Scan(fs, &functions, table, what), nil
 	})
 	return func(ctx context.Context) error {
-		if late {
-			_ = system(ctx) // the error is kept in the part
+		for _, again := range late {
+			_ = again(ctx) // the error is kept in the part
 		}
 		err := wait(ctx)
 		if err == nil && what.Advice {

@@ -194,7 +194,8 @@ func (s stuck) Open(name string) (host.File, error) {
 }
 
 // TestTopologyFileInTime: a topology file that gives no answer leaves the levels unknown
-// and nothing else. One that does counts although an RDMA device gives none.
+// and nothing else, and a GPU that gives none takes no label about hardware. A file that does
+// counts although an RDMA device gives none.
 func TestTopologyFileInTime(t *testing.T) {
 	s := state(t, "inbox")
 	s.Files = p4d(nil)
@@ -206,6 +207,7 @@ func TestTopologyFileInTime(t *testing.T) {
 	for _, tt := range []struct{ name, file, level, topology, capable, problem string }{
 		{"the topology file", p4dFile, "", "", "true", "NCCL topology file: no answer in time"},
 		{"the product name", product, "", "", "", "names of the machine: no answer in time"},
+		{"what the driver says of a GPU", "proc/driver/nvidia/gpus/0000:10:1c.0/information", "PIX", "file", "true", "what drivers say of GPUs: no answer in time"},
 		{"an RDMA device", "sys/class/infiniband/rdmap16s27/ports/1/state", "PIX", "file", "true", "no answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
+	"gdr-features/tristate"
 )
 
 // Scrub removes from a recording what no command reads and what identifies the
@@ -156,6 +157,9 @@ func informationLines(text []byte) []byte {
 	}
 	if n.Minor >= 0 {
 		kept = fmt.Appendf(kept, "Device Minor: \t %d\n", n.Minor)
+	}
+	if excluded := [...]string{tristate.Unknown: "?", tristate.True: "Yes"}[n.Excluded]; excluded != "" {
+		kept = fmt.Appendf(kept, "GPU Excluded:\t %s\n", excluded)
 	}
 	return append(kept, '\n') // an empty file would be an error
 }

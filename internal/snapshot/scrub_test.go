@@ -13,8 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/topology/nccl"
 )
 
@@ -52,6 +54,22 @@ func TestScrubTooLarge(t *testing.T) {
 		r.Scrub()
 		if got := string(a.data); got != strings.Repeat("x", 4097) || !errors.Is(a.stop, ErrNotRecorded) {
 			t.Errorf("%s: %d bytes, %v: %q", name, len(got), a.stop, got)
+		}
+	}
+}
+
+// TestScrubInformation: of what a driver says of a GPU the facts that decide are kept.
+func TestScrubInformation(t *testing.T) {
+	gpu := family.Known().GPUs[0]
+	name := platform.InformationFile(gpu, pci.Address{Bus: 1})[1:]
+	for _, text := range []string{"GPU Excluded:\t Yes\n", "GPU Excluded:\t No\n", "GPU Excluded:\n", "", "IRQ: 1\n"} {
+		for _, model := range []string{"", "Model: \t\t NVIDIA A30-8C\n", "Model: \n"} {
+			before, after, _ := scrubbed(t, name, model+text+"Device Minor: \t 2\n")
+			want, _ := platform.ReadInformation(before, gpu, pci.Address{Bus: 1})
+			got, err := platform.ReadInformation(after, gpu, pci.Address{Bus: 1})
+			if got != want || err != nil {
+				t.Errorf("%q: %+v, %v; want %+v", model+text, got, err, want)
+			}
 		}
 	}
 }

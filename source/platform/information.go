@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"gdr-features/internal/sanitize"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 // Information is what NVIDIA's driver says of a GPU.
@@ -19,6 +21,52 @@ type Information struct {
 	UUID string
 	// Minor is the number of the device node, -1 where there is none.
 	Minor int
+	// Excluded: the driver is bound to the GPU, but nothing can use it. Unknown for a text that
+	// is not the driver's.
+	Excluded tristate.State
+}
+
+// GPUs is what drivers say of the GPUs that they are bound to. The zero value: it was not read.
+type GPUs struct {
+	// Said has those of which the driver's file is there.
+	Said map[pci.Address]Information
+	// Problems are the files that could not be read, one error each.
+	Problems []error
+}
+
+// Excluded reports whether the driver excludes a GPU. Where its file is missing, as without the
+// host's /proc, it is taken for one that is not.
+func (g *GPUs) Excluded(gpu pci.Address) tristate.State {
+	said, there := g.Said[gpu]
+	switch {
+	case g.Said == nil:
+		return tristate.Unknown
+	case !there:
+		return tristate.False
+	}
+	return said.Excluded
+}
+
+// ReadGPUs reads what the families' drivers say of the eligible GPUs that they are bound to.
+func ReadGPUs(fs *host.FS, functions *pci.Inventory) GPUs {
+	g := GPUs{Said: map[pci.Address]Information{}}
+	for f := range functions.All() {
+		if !f.GPUEligible() || f.Driver != f.GPU.Driver || f.GPU.Information == "" {
+			continue
+		}
+		information, err := ReadInformation(fs, f.GPU, f.Address)
+		if host.Absent(err) {
+			continue
+		}
+		if err == nil && information.Excluded == tristate.Unknown {
+			err = host.PathError("read", InformationFile(f.GPU, f.Address)[1:], errors.New("it does not say whether the GPU is excluded"))
+		}
+		if err != nil {
+			g.Problems = append(g.Problems, err)
+		}
+		g.Said[f.Address] = information
+	}
+	return g
 }
 
 // InformationFile is the file that they are read from (family.GPU.Information).
@@ -38,9 +86,10 @@ func ReadInformation(fs *host.FS, g *family.GPU, address pci.Address) (Informati
 
 // ParseInformation reads the text of such a file (NVIDIA/open-gpu-kernel-modules
 // kernel-open/nvidia/nv-procfs.c, nv_procfs_read_gpu_info). Of lines that are there twice the
-// last counts.
+// last counts. Every release names the model; old ones do not say whether they exclude the GPU.
 func ParseInformation(text []byte) Information {
 	n := Information{Minor: -1}
+	excluded := "No"
 	for line := range strings.Lines(string(text)) {
 		key, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
@@ -54,7 +103,15 @@ func ParseInformation(text []byte) Information {
 			if minor, err := strconv.ParseUint(value, 10, 16); err == nil {
 				n.Minor = int(minor)
 			}
+		case "GPU Excluded":
+			excluded = value
 		}
+	}
+	switch {
+	case excluded == "Yes":
+		n.Excluded = tristate.True
+	case excluded == "No" && n.Model != "":
+		n.Excluded = tristate.False
 	}
 	return n
 }

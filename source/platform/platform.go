@@ -27,9 +27,8 @@ type State struct {
 	IOMMU     IOMMU
 	// Kernel is what ReadRelease returns, read for publishing and for check.
 	Kernel string
-	// Models are the names that GPU drivers give their GPUs (Information.Model), read where
-	// this may be a virtual machine: a virtual GPU has the PCI ids of a whole one.
-	Models map[pci.Address]string
+	// GPUs is what their drivers say of them: a virtual GPU has the PCI ids of a whole one.
+	GPUs GPUs
 
 	// The rest decides nothing and is read on request (source.What.Advice).
 
@@ -42,8 +41,16 @@ type State struct {
 }
 
 // Read reads the state. names are those that ReadDMI returned, and functions those whose IOMMU
-// groups and models are read. Nothing in it can fail as a whole.
+// groups and drivers are asked. Nothing in it can fail as a whole.
 func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) State {
+	st := ReadMachine(fs, names, functions, what)
+	st.GPUs = ReadGPUs(fs, functions)
+	st.Problems = append(st.Problems, st.GPUs.Problems...)
+	return st
+}
+
+// ReadMachine reads all but what GPU drivers say, whose files may not answer when a GPU fails.
+func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) State {
 	st := State{DMI: names}
 	var err error
 	line := func(file string) string {
@@ -55,9 +62,6 @@ func Read(fs *host.FS, names DMI, functions *pci.Inventory, what source.What) St
 	st.CPU, err = ReadCPU(fs)
 	st.problem(err)
 	st.Virtual, st.VirtualBy = Virtual(st.CPU, ReadHypervisor(fs), names)
-	if st.Virtual != tristate.False || what.Everything {
-		st.models(fs, functions)
-	}
 	if slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && len(f.GPU.HyperVPairs) > 0 }) {
 		st.BIOS = line(DMIDir + "/bios_version")
 	}
@@ -104,21 +108,5 @@ func (st *State) iommu(fs *host.FS, functions *pci.Inventory, list bool) {
 	if found {
 		st.IOMMU = ReadIOMMU(fs, groups, list)
 		st.Problems = append(st.Problems, st.IOMMU.Problems...)
-	}
-}
-
-// models reads the names of the GPUs that their family's driver drives. One without a name is
-// left out.
-func (st *State) models(fs *host.FS, functions *pci.Inventory) {
-	st.Models = map[pci.Address]string{}
-	for f := range functions.All() {
-		if !f.GPUEligible() || f.Driver != f.GPU.Driver || f.GPU.Information == "" {
-			continue
-		}
-		information, err := ReadInformation(fs, f.GPU, f.Address)
-		st.problem(err)
-		if information.Model != "" {
-			st.Models[f.Address] = information.Model
-		}
 	}
 }

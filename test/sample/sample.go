@@ -5,6 +5,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -47,6 +48,7 @@ func Ready() *Node {
 			Name: "mlx5_0", PCI: &nic, PortsRead: true,
 			Ports: []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand"}},
 		}}},
+		Platform: platform.State{GPUs: platform.GPUs{Said: map[pci.Address]platform.Information{}}},
 		Kmod: kmod.State{
 			Drivers: Driver(tristate.True, tristate.True), Peers: Peers(tristate.True),
 			Symbols: Symbols(tristate.True, tristate.True, tristate.True),
