@@ -86,7 +86,7 @@ pci0000:03
 // TestPhysicalByItsPorts: if neither CPU nor firmware say it, a GPU below a CPU's
 // root port proves that the PCI tree is physical.
 func TestPhysicalByItsPorts(t *testing.T) {
-	for port, want := range map[string]string{"8086:352a": "physical", "1022:1483": "physical", "8086:3420": "", "1af4:0001": "", "1b36:000c": "virtual"} {
+	for port, want := range map[string]string{"8086:352a": "physical", "1022:1483": "physical", "8086:3420": "", "10de:22b1": "", "1af4:0001": "", "1b36:000c": "virtual"} {
 		m := parse(t, "pci0000:01 numa=0\n  0000:01:00.0 port "+port+"\n    0000:02:00.0 gpu 10de:2330\n")
 		dir := m.Tree(t, state(t, "ready"))
 		for _, file := range []string{"proc/cpuinfo", "sys/class/dmi"} {

@@ -2,6 +2,8 @@ package platform
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +49,10 @@ func ReadCPU(fs *host.FS) (CPU, error) {
 	}
 	defer file.Close()
 	text := make([]byte, 16<<10)
-	n, _ := file.Read(text) // all of the first CPU: the kernel cuts none (fs/seq_file.c)
+	n, err := file.Read(text) // all of the first CPU: the kernel cuts none (fs/seq_file.c)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return CPU{}, err
+	}
 	if text = text[:n]; bytes.Contains(text, []byte("\n\n")) {
 		text = text[:bytes.Index(text, []byte("\n\n"))+1]
 	}
