@@ -56,6 +56,11 @@ func TestUnknown(t *testing.T) {
 			},
 		},
 		{
+			"NIC that may be a virtual function",
+			function(classified(pci.Function{Vendor: 0x15b3, Device: 0xfffe, Class: 0x020700, Unidentified: true, NUMA: pci.None, IOMMUGroup: pci.None})),
+			attrs{"address": "0000:00:00.0", "vendor": "15b3", "device": "fffe", "class": "020700", "family": "mlx5"},
+		},
+		{
 			"NIC of a family that does not count",
 			function(classified(pci.Function{Vendor: 0x1fff, Device: 0x0001, Class: 0x020000, NUMA: pci.None, IOMMUGroup: pci.None})),
 			attrs{"address": "0000:00:00.0", "vendor": "1fff", "device": "0001", "class": "020000", "family": "example"},

@@ -30,7 +30,8 @@ func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Featu
 //   - linkSpeed and maxLinkSpeed in GT/s, linkWidth and maxLinkWidth in lanes;
 //   - acs, the ACS control register with four hexadecimal digits, where there is
 //     one and the worker may read it (it needs CAP_SYS_ADMIN);
-//   - of GPUs and NICs family, and eligible: whether the product can do GPUDirect RDMA.
+//   - of GPUs and NICs family, and eligible: whether the product can do GPUDirect RDMA, where
+//     that is known.
 func function(f *pci.Function) attrs {
 	a := ofFunction(f)
 	if identified(f) {
@@ -57,7 +58,7 @@ func function(f *pci.Function) attrs {
 	if f.ACS != nil && f.ACS.Present {
 		a["acs"] = hex4(f.ACS.Control)
 	}
-	if f.GPU != nil || f.NIC != nil {
+	if (f.GPU != nil || f.NIC != nil) && !f.Unidentified {
 		a["eligible"] = strconv.FormatBool(f.Eligible)
 	}
 	return a

@@ -223,6 +223,8 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "NVLink management"
 	case n.Excluded():
 		return "NIC, excluded"
+	case f.Unidentified:
+		return "NIC, not identified"
 	case !n.Eligible:
 		return "NIC, not eligible"
 	case r.PCI.Physical(f) != nil:

@@ -29,7 +29,8 @@ type Function struct {
 	Vendor, Device, SubVendor, SubDevice uint16
 	Class                                uint32
 	IDFile                               string
-	// Unidentified: some ids could not be read, and the others allow a GPU or a NIC.
+	// Unidentified: some ids could not be read, and the others allow a GPU or a NIC; or it is one
+	// that is not Eligible because it may be a virtual function of another.
 	Unidentified bool
 
 	// The family that the function is one of: of GPUs, of NICs that count or do not
@@ -98,13 +99,13 @@ func (f *Function) IDs() family.IDs {
 	return family.IDs{Vendor: f.Vendor, Device: f.Device, SubVendor: f.SubVendor, SubDevice: f.SubDevice, Class: f.Class}
 }
 
-// Classify sets GPU, NIC, DataDirectOf, Other and Eligible from the function's ids and
-// NVLinkManagement. Scan has done so.
+// Classify sets GPU, NIC, DataDirectOf, Other and Eligible from the function's ids,
+// NVLinkManagement and Unidentified. Scan has done so.
 func (f *Function) Classify(t family.Table) {
 	ids := f.IDs()
 	f.GPU, f.NIC, f.DataDirectOf, f.Other = t.GPU(ids), t.NIC(ids), t.DataDirect(ids), t.Other(ids)
-	f.Eligible = f.GPU != nil && f.GPU.Eligible(ids, f.Name()) ||
-		f.NIC != nil && f.NIC.Eligible(ids) && !f.NVLinkManagement
+	f.Eligible = !f.Unidentified && (f.GPU != nil && f.GPU.Eligible(ids, f.Name()) ||
+		f.NIC != nil && f.NIC.Eligible(ids) && !f.NVLinkManagement)
 }
 
 // classified reports whether the function is one of a family.

@@ -25,7 +25,8 @@ var hypervisorVendors = [...]uint16{0x1b36, 0x15ad, 0x80ee}
 // physical one is not listed (device ids of virtual functions only).
 func (inv *Inventory) Hypervisor() *Function {
 	for f := range inv.All() {
-		if slices.Contains(hypervisorVendors[:], f.Vendor) || f.NIC != nil && f.NIC.Virtual.Has(f.Device) && f.PhysFn == nil {
+		alone := f.PhysFn == nil && !f.Unidentified
+		if slices.Contains(hypervisorVendors[:], f.Vendor) || f.NIC != nil && f.NIC.Virtual.Has(f.Device) && alone {
 			return f
 		}
 	}
@@ -95,7 +96,7 @@ func (s *scanner) vpd(f *Function) *VPD {
 // One marked function marks its whole slot.
 func (s *scanner) managementMarks() {
 	for f := range s.inv.All() {
-		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.NVLinkManagement || !s.marked(f) {
+		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.Unidentified || f.NVLinkManagement || !s.marked(f) {
 			continue
 		}
 		for g := range s.inv.All() {

@@ -1,12 +1,15 @@
 package pci
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
@@ -75,6 +78,7 @@ func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) 
 	}
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
 	s.knownAsBridges()
+	s.virtual()
 	s.inheritNUMA()
 	s.cpuNodes()
 	s.links()
@@ -90,6 +94,8 @@ type scanner struct {
 	what    source.What
 	inv     Inventory
 	bridges map[string][]Address // by their path
+	// noPhysFn are functions of which it is not known whether they have the link physfn.
+	noPhysFn []Address
 }
 
 // problem notes err, unless the file is merely missing.
@@ -269,15 +275,25 @@ func (s *scanner) iommuGroup(base, text string, err error) int {
 }
 
 func (s *scanner) physFn(f *Function, base, name string, err error) {
+	var a Address
 	if err == nil {
-		var a Address
 		if a, err = ParseAddress(name); err == nil {
 			f.PhysFn = &a
 			return
 		}
-		err = fmt.Errorf("/%sphysfn: %w", base, err)
+		s.mayBeVirtual(f)
+		s.unread(fmt.Errorf("/%sphysfn: %w", base, err))
+		return
 	}
-	s.problem(err)
+	switch {
+	case host.Absent(err):
+		return
+	case errors.Is(err, unix.EINVAL): // it is there, and no link
+		s.mayBeVirtual(f)
+	default:
+		s.noPhysFn = append(s.noPhysFn, f.Address)
+	}
+	s.unread(err)
 }
 
 // knownAsBridges: a function with others below it is a bridge, even if its ids could

@@ -23,6 +23,10 @@ func TestScanSpoiled(t *testing.T) {
 			Address: gpu.Address, IDFile: pci.ModaliasFile, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.Unread,
 		}
 	}
+	// alone: it is not known whether the virtual function is one.
+	alone := func(_ *pci.Inventory, _, vf *pci.Function) {
+		vf.PhysFn, vf.Unidentified, vf.Eligible = nil, true, false
+	}
 	// fromFiles: the ids are not from modalias.
 	fromFiles := func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IDFile = pci.VendorFile }
 	tests := []struct {
@@ -222,13 +226,28 @@ func TestScanSpoiled(t *testing.T) {
 			"a physical function without address",
 			func(t *testing.T, dir string) { relink(t, dir, vf+"/physfn", "../nobody") },
 			[]string{"/" + vf + `/physfn: "nobody" is not a PCI address`},
-			func(_ *pci.Inventory, _, vf *pci.Function) { vf.PhysFn = nil },
+			alone,
+		},
+		{
+			"a physical function that is not listed",
+			func(t *testing.T, dir string) { relink(t, dir, vf+"/physfn", "../0000:19:01.0") },
+			[]string{"/" + vf + "/physfn: 0000:19:01.0 is not listed"},
+			func(inv *pci.Inventory, gpu, vf *pci.Function) {
+				alone(inv, gpu, vf)
+				vf.PhysFn = &pci.Address{Bus: 0x19, Device: 1}
+			},
 		},
 		{
 			"a physical function that cannot be read",
 			func(t *testing.T, dir string) { remove(t, dir, vf+"/physfn"); put(t, dir, vf+"/physfn", "x") },
 			[]string{"readlink /" + vf + "/physfn"},
-			func(_ *pci.Inventory, _, vf *pci.Function) { vf.PhysFn = nil },
+			alone,
+		},
+		{
+			"a physical function that is no longer linked",
+			func(t *testing.T, dir string) { remove(t, dir, vf+"/physfn") },
+			[]string{"/" + vf + ": it may be a virtual function of 0000:19:00.0, without physfn"},
+			alone,
 		},
 		{
 			"no nodes, as without NUMA",

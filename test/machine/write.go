@@ -190,6 +190,7 @@ func (w *writer) function(f *Function) {
 	if a, ok := f.Attrs["vpd"]; ok {
 		w.file(dir+"/vpd", vpd(a))
 	}
+	w.sriov(f, dir)
 	if pf, ok := f.Attrs["physfn"]; ok {
 		for i := range w.m.Functions {
 			if w.m.Functions[i].Address == pf {
