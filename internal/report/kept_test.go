@@ -101,13 +101,34 @@ pci0000:80 numa=0
 			if len(before.PCI.Problems) != 0 || len(after.PCI.Problems) != 1 {
 				t.Errorf("%s, %s: problems before %v, after %v", virtual, way, before.PCI.Problems, after.PCI.Problems)
 			}
-			for name := range nodelabel.All(family.Known()) {
-				was, had := before.Labels[name]
-				is, has := after.Labels[name]
-				if !after.Unknown[name] && (had != has || is != was) {
-					t.Errorf("%s, %s: %s was %q, is %q", virtual, way, name, was, is)
-				}
-			}
+			same(t, virtual+", "+way, &before, &after)
+		}
+	}
+}
+
+// TestLanesUnread: without its number of lanes, the NIC that manages NVLink switches moves no
+// label, above all not to "ready".
+func TestLanesUnread(t *testing.T) {
+	text, err := os.ReadFile("../../testdata/machines/nvlink-management-only.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := reader(t, parse(t, string(text)).Tree(t, state(t, "ready"))).Read(t.Context(), report.All)
+	for _, width := range []string{"garbage", "63", "0"} {
+		dir := parse(t, strings.ReplaceAll(string(text), "width=2", "width="+width)).Tree(t, state(t, "ready"))
+		after := reader(t, dir).Read(t.Context(), report.All)
+		same(t, "width "+width, &before, &after)
+	}
+}
+
+// same checks that every label is as before or unknown.
+func same(t *testing.T, what string, before, after *report.Report) {
+	t.Helper()
+	for name := range nodelabel.All(family.Known()) {
+		was, had := before.Labels[name]
+		is, has := after.Labels[name]
+		if !after.Unknown[name] && (had != has || is != was) {
+			t.Errorf("%s: %s was %q, is %q", what, name, was, is)
 		}
 	}
 }

@@ -30,7 +30,7 @@ type Function struct {
 	Class                                uint32
 	IDFile                               string
 	// Unidentified: some ids could not be read, and the others allow a GPU or a NIC; or it is one
-	// that is not Eligible because it may be a virtual function of another.
+	// that is not Eligible because it may be a virtual function of another, or NVLinkManagement.
 	Unidentified bool
 
 	// The family that the function is one of: of GPUs, of NICs that count or do not

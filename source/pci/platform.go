@@ -1,10 +1,12 @@
 package pci
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"gdr-features/source/family"
+	"gdr-features/tristate"
 )
 
 // NeedsCommonBridge reports whether this machine's CPU is one of those on which the
@@ -93,31 +95,55 @@ func (s *scanner) vpd(f *Function) *VPD {
 //   - a device id that is in the family's row and two PCIe lanes at most, which no
 //     card is sold with (max_link_width, readable by everybody).
 //
-// One marked function marks its whole slot.
+// One marked function marks its whole slot. A NIC of which neither can be read is unidentified.
 func (s *scanner) managementMarks() {
+	var open []*Function
 	for f := range s.inv.All() {
-		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.Unidentified || f.NVLinkManagement || !s.marked(f) {
+		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.Unidentified || f.NVLinkManagement {
 			continue
 		}
-		for g := range s.inv.All() {
-			slot := g.Address
-			slot.Function = f.Address.Function
-			if g.KnownNIC() == f.KnownNIC() && slot == f.Address {
-				g.NVLinkManagement, g.Eligible = true, false
-			}
+		switch s.marked(f) {
+		case tristate.True:
+			s.markSlot(f)
+		case tristate.Unknown:
+			open = append(open, f)
+		}
+	}
+	for _, f := range open {
+		if f.NIC != nil && !f.NVLinkManagement {
+			f.Unidentified, f.Eligible = true, false
+			s.unread(fmt.Errorf("/%s/%s: no number of lanes: the NIC may manage NVLink switches",
+				f.Address.dir(), MaxLinkWidthFile))
 		}
 	}
 }
 
-func (s *scanner) marked(f *Function) bool {
-	if f.KnownNIC().NVLinkManagement.Narrow.Has(f.Device) {
-		width, err := s.fs.Line(f.Address.dir() + "/" + MaxLinkWidthFile)
-		if lanes := parseWidth(width); err == nil && lanes > 0 && lanes <= 2 {
-			return true
+func (s *scanner) markSlot(f *Function) {
+	for g := range s.inv.All() {
+		slot := g.Address
+		slot.Function = f.Address.Function
+		if g.KnownNIC() == f.KnownNIC() && slot == f.Address {
+			g.NVLinkManagement, g.Eligible = true, false
 		}
 	}
-	vpd := s.vpd(f)
-	return vpd != nil && vpd.nvlinkManagement()
+}
+
+func (s *scanner) marked(f *Function) tristate.State {
+	lanes := 0
+	narrow := f.KnownNIC().NVLinkManagement.Narrow.Has(f.Device)
+	if narrow {
+		width, _ := s.fs.Line(f.Address.dir() + "/" + MaxLinkWidthFile) // without it there are 0
+		if lanes = parseWidth(width); lanes > 0 && lanes <= 2 {
+			return tristate.True
+		}
+	}
+	switch vpd := s.vpd(f); {
+	case vpd != nil:
+		return tristate.Of(vpd.nvlinkManagement())
+	case narrow && lanes == 0:
+		return tristate.Unknown
+	}
+	return tristate.False
 }
 
 // ManagementMark in a field of the VPD tells a NIC that manages NVLink switches.

@@ -1,6 +1,7 @@
 package pci_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,7 +189,6 @@ func TestScanNVLinkManagement(t *testing.T) {
 		{"a NIC", []string{"0000:18:00.0 ib 15b3:1021"}, []bool{false}},
 		{"two lanes", []string{"0000:18:00.0 ib 15b3:1021 width=2"}, []bool{true}},
 		{"one lane, as on p6-b300.48xlarge (topology of aws/aws-ofi-nccl)", []string{"0000:18:00.0 ib 15b3:1021 sub=15b3:1113 width=1"}, []bool{true}},
-		{"no lanes", []string{"0000:18:00.0 ib 15b3:1021 width=0"}, []bool{false}},
 		{"four lanes", []string{"0000:18:00.0 ib 15b3:1021 width=4"}, []bool{false}},
 		{"two lanes of another product", []string{"0000:18:00.0 ib 15b3:101b width=2"}, []bool{false}},
 		{"two lanes of an Ethernet NIC", []string{"0000:18:00.0 eth 15b3:1021 width=2"}, []bool{false}},
@@ -217,6 +217,61 @@ func TestScanNVLinkManagement(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("marked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Where neither lanes nor VPD can be read, the NIC that manages NVLink switches cannot be told
+// from one for traffic.
+func TestScanWithoutLanes(t *testing.T) {
+	const (
+		nic  = "0000:18:00.0"
+		card = " vpd=VA:MLX:MN=MLNX:CSKU=V2:UUID=V3:PCI=V0:MODL=CX7:"
+	)
+	gone := func(t *testing.T, dir string) { remove(t, dir, devices+nic+"/max_link_width") }
+	tests := []struct {
+		name      string
+		functions []string
+		spoil     func(t *testing.T, dir string)
+		want      bool
+	}{
+		{"no lanes, as on a root bus of QEMU", []string{"ib 15b3:1021 width=0"}, nil, true},
+		{"63 lanes, as of a device that does not answer", []string{"ib 15b3:1021 width=63"}, nil, true},
+		{"garbage", []string{"ib 15b3:1021 width=garbage"}, nil, true},
+		{"no file", []string{"ib 15b3:1021"}, gone, true},
+		{"a directory", []string{"ib 15b3:1021"}, func(t *testing.T, dir string) {
+			gone(t, dir)
+			if err := os.Mkdir(filepath.Join(dir, devices+nic, "max_link_width"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"VPD of a NIC", []string{"ib 15b3:1021 width=0" + card}, nil, false},
+		{"VPD of the manager", []string{"ib 15b3:1021 width=0" + card + "SMDL=SW_MNG:"}, nil, false},
+		{"another product", []string{"ib 15b3:1023 width=0"}, nil, false},
+		{"an Ethernet NIC", []string{"eth 15b3:1021 width=0"}, nil, false},
+		{"beside one with two lanes", []string{"ib 15b3:1021 width=0", "ib 15b3:1021 width=2"}, nil, false},
+		{"beside one with lanes", []string{"ib 15b3:1021 width=0", "ib 15b3:1021"}, nil, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var description strings.Builder
+			for i, f := range tt.functions {
+				fmt.Fprintf(&description, "  0000:18:00.%d %s\n", i, f)
+			}
+			dir := write(t, "pci0000:15 numa=0\n"+description.String())
+			if tt.spoil != nil {
+				tt.spoil(t, dir)
+			}
+			inv := scan(t, dir, source.What{})
+			f := find(t, &inv, nic)
+			if f.Unidentified != tt.want || f.Unidentified && f.Eligible {
+				t.Errorf("unidentified %v, eligible %v; want unidentified %v", f.Unidentified, f.Eligible, tt.want)
+			}
+			if tt.want {
+				wantProblems(t, inv.Problems, "/"+devices+nic+"/max_link_width: no number of lanes")
+			} else {
+				wantProblems(t, inv.Problems)
 			}
 		})
 	}

@@ -129,7 +129,7 @@ pci0000:01
 			return publish.Content{Labels: label.Set{label.GPUs: "2"}, Report: &r}
 		}
 		before, _ := spec(t, read(), nil)
-		for _, function := range strings.FieldsSeq(lost) {
+		for function := range strings.FieldsSeq(lost) {
 			for _, name := range []string{"modalias", "vendor"} {
 				if err := os.WriteFile(filepath.Join(dir, "sys/bus/pci/devices", function, name), nil, 0o644); err != nil {
 					t.Fatal(err)
