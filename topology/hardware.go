@@ -30,7 +30,7 @@ func (b *builder) hardware() {
 			b.m.OtherNICs++
 		}
 	}
-	b.commonBridge = map[*family.GPU]bool{}
+	b.commonBridge = map[*family.GPU]tristate.State{}
 	for _, gpu := range b.m.GPUs {
 		if _, known := b.commonBridge[gpu.GPU]; !known {
 			b.commonBridge[gpu.GPU] = b.PCI.NeedsCommonBridge(gpu.GPU)
@@ -132,7 +132,8 @@ func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 
 // mapped reports whether the driver maps the GPU's memory for a NIC at its place.
 func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
-	if gpu.Coherent() || b.virtual || !b.commonBridge[gpu.GPU] {
+	needed := b.commonBridge[gpu.GPU]
+	if gpu.Coherent() || b.virtual || needed == tristate.False {
 		return tristate.True
 	}
 	switch g, n := b.PCI.Place(gpu), b.PCI.Place(nic); {
@@ -141,7 +142,7 @@ func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
 	case g.CommonBridges(n) > 0:
 		return tristate.True
 	case b.Platform.Virtual == tristate.False || b.PCI.CPUPort():
-		return tristate.False
+		return tristate.Not(needed)
 	}
 	return tristate.Unknown // a virtual machine may show no bridge where there is one
 }

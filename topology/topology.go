@@ -245,9 +245,9 @@ type builder struct {
 	nccl  *nccl.Ratings // of eligible NICs
 	rated map[[2]pci.Address]rating
 
-	virtual      bool                 // the PCI tree is a hypervisor's
-	fromFile     bool                 // some level is from the topology file
-	commonBridge map[*family.GPU]bool // GPUs of a family reach only NICs under a common bridge
+	virtual      bool                           // the PCI tree is a hypervisor's
+	fromFile     bool                           // some level is from the topology file
+	commonBridge map[*family.GPU]tristate.State // GPUs of a family reach only NICs under a common bridge
 }
 
 // rating is what is known of the level of a GPU and a NIC function.

@@ -6,6 +6,7 @@ import (
 
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/test/sample"
@@ -42,6 +43,9 @@ func TestRows(t *testing.T) {
 		{"the same in a virtual machine", func(n *sample.Node) { addAltra(n); n.NIC().Bridges = nil; n.Platform.Virtual = tristate.True }, tristate.True, tristate.True, ""},
 		{"the same with a coherent GPU", func(n *sample.Node) { addAltra(n); n.NIC().Bridges = nil; n.GPU().Device = 0x2941 }, tristate.True, tristate.True, ""},
 		{"the same with an unknown place", func(n *sample.Node) { addAltra(n); n.NIC().RootBus = "" }, tristate.Unknown, tristate.Unknown, "Unreadable"},
+		{"perhaps a CPU without peer to peer", func(n *sample.Node) { addUnread(n); n.NIC().Bridges = nil; n.Platform.Virtual = tristate.False }, tristate.Unknown, tristate.Unknown, "Unreadable"},
+		{"the same, common switch", func(n *sample.Node) { addUnread(n); n.Platform.Virtual = tristate.False }, tristate.True, tristate.True, ""},
+		{"the same, coherent GPU", func(n *sample.Node) { addUnread(n); n.NIC().Bridges = nil; n.GPU().Device = 0x2941 }, tristate.True, tristate.True, ""},
 		{"unidentified function beside no GPU", func(n *sample.Node) { n.GPU().Vendor, n.GPU().Unidentified = 0, true }, tristate.Unknown, tristate.Unknown, "Unreadable"},
 		{"unidentified function beside no NIC", func(n *sample.Node) { n.NIC().Vendor, n.NIC().Unidentified = 0, true }, tristate.Unknown, tristate.Unknown, "Unreadable"},
 
@@ -201,6 +205,11 @@ func TestFamilies(t *testing.T) {
 
 func addAltra(n *sample.Node) {
 	n.PCI.Functions = append(n.PCI.Functions, sample.Function(0xff, 0x1def, 0xe100, 0x060000, ""))
+}
+
+// addUnread puts a function whose ids cannot be read on the root bus.
+func addUnread(n *sample.Node) {
+	n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: sample.At(0xff), RootBus: "pci0000:00"})
 }
 
 // TestDMABuf takes each prerequisite away, and makes each unreadable.

@@ -15,6 +15,19 @@ const (
 	orMoveOther = "or move a NIC and a GPU that have what it takes below one PCIe switch"
 )
 
+// unreadCPU is the row of a machine that may be such, where no pair is known to be allowed.
+var unreadCPU = row{
+	status: Undecidable, reason: verdict.Unreadable,
+	when: func(f *judged) bool {
+		return f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0 && f.PCI.NeedsCommonBridge(f.GPU) == tristate.Unknown
+	},
+	text: "the host bridges and root ports cannot all be read, and on some CPUs the {vendor} driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU",
+	fix:  do("see the problems listed below", "mount the host's /sys"),
+	evidence: func(f *judged) []string {
+		return slices.Concat(f.of(eligibleGPU, sawPlace), f.of(eligibleNIC, sawPlace))
+	},
+}
+
 // apart is the row of a check where these pairs lack what it asks for, though another GPU or NIC
 // has it or may have it: anyHas.
 func apart(reason verdict.Reason, anyHas func(*judged) tristate.State, text string, fix, evidence func(*judged) []string) row {

@@ -26,6 +26,7 @@ func apartTexts() map[string]string {
 	return map[string]string{
 		"altra":            altra,
 		"altra, port down": change("rdma=mlx5_0", "rdma=mlx5_0 port=DOWN"),
+		"intel, port down": strings.NewReplacer("1def:", "8086:", "rdma=mlx5_0", "rdma=mlx5_0 port=DOWN").Replace(altra),
 		"altra, no RDMA":   change(" rdma=mlx5_0", " driver=mlx5_core"),
 		"altra, NIC":       change("rdma=mlx5_0", "driver=none"),
 		"altra, GPU":       change("gpu 10de:20f1", "gpu 10de:20f1 driver=vfio-pci"),
@@ -34,11 +35,18 @@ func apartTexts() map[string]string {
 
 // apartFailures are those of a pair, on a machine where others have what it lacks.
 func apartFailures() []failure {
+	const hostBridge = "sys/bus/pci/devices/000c:00:00.0/"
 	return []failure{
 		{name: "the port is another pair's", machine: "altra, port down", code: "NoActivePort", fixedOn: "altra", fix: "Polling"},
+		{name: "the port is another pair's, on a CPU where that helps", machine: "altra, port down", code: "NoActivePort", fixedOn: "intel, port down", fix: "move a NIC"},
 		{name: "the RDMA device is another pair's", machine: "altra, no RDMA", code: "NoRDMADevice", fixedOn: "altra", fix: "mlx5_ib"},
 		{name: "the NIC driver is another pair's", machine: "altra, NIC", code: "NICDriverNotLoaded", fixedOn: "altra", fix: "bind such a NIC to mlx5_core; or move"},
 		{name: "the GPU driver is another pair's", machine: "altra, GPU", code: "GPUDriverNotLoaded", fixedOn: "altra", fix: "bind such a GPU to nvidia; or move"},
+		{
+			name: "the host bridge that tells the CPU cannot be read", machine: "ampere-altra-a100",
+			broken: all(file(hostBridge+"modalias", "garbage\n"), file(hostBridge+"device", "garbage\n")),
+			code:   "Unreadable", fixedOn: "pair", fixed: inState("ready"),
+		},
 		{
 			name: "the port is another pair's, as far as can be read", machine: "altra", broken: file("sys/class/infiniband/mlx5_0/ports/1/state", "garbage\n"),
 			code: "Unreadable", fixedOn: "altra", fixed: inState("ready"),

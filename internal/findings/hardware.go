@@ -84,6 +84,7 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 		text: "the type of this machine cannot be read, and on some types {nic} does not reach GPU memory",
 		fix:  do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
 	},
+	unreadCPU,
 	{status: Undecidable, reason: verdict.Unreadable, text: "PCI functions cannot be read", fix: do("see the problems listed below", "mount the host's /sys")},
 }}
 

@@ -10,11 +10,50 @@ import (
 )
 
 // NeedsCommonBridge reports whether this machine's CPU is one of those on which the
-// driver of a family of GPUs maps memory only for a NIC below a common bridge.
-func (inv *Inventory) NeedsCommonBridge(g *family.GPU) bool {
-	return slices.ContainsFunc(inv.Functions, func(f Function) bool {
-		return (f.Class>>8 == 0x0600 || f.Bridge()) && g.CommonBridge[f.Vendor].Has(f.Device)
-	})
+// driver of a family of GPUs maps memory only for a NIC below a common bridge. Unknown where
+// what would tell may be on a root bus of the GPUs or NICs and was not read.
+func (inv *Inventory) NeedsCommonBridge(g *family.GPU) tristate.State {
+	if len(g.CommonBridge) == 0 {
+		return tristate.False
+	}
+	buses, ports := map[string]bool{"": true}, map[Address]string{}
+	for f := range inv.All() {
+		if (f.Class>>8 == 0x0600 || f.Bridge()) && g.CommonBridge[f.Vendor].Has(f.Device) {
+			return tristate.True
+		}
+		if f.GPU == g || f.NIC != nil {
+			buses[f.RootBus] = true
+			if len(f.Bridges) > 0 {
+				ports[f.Bridges[0]] = f.RootBus
+			}
+		}
+	}
+	if inv.rootsRead(g, buses, ports) {
+		return tristate.False
+	}
+	return tristate.Unknown
+}
+
+// rootsRead: the ids of all functions on some root buses, and of the root ports there, were read.
+// Beside a root port by the maker of a CPU that needs a common bridge, device 0 must be listed:
+// it is the host bridge, which tells the CPU where the ids of the port do not.
+func (inv *Inventory) rootsRead(g *family.GPU, buses map[string]bool, ports map[Address]string) bool {
+	first := map[string]bool{}
+	for f := range inv.All() {
+		if len(f.Bridges) > 0 || !buses[f.RootBus] {
+			continue
+		}
+		if f.IDs() == (family.IDs{}) {
+			return false
+		}
+		first[f.RootBus] = first[f.RootBus] || f.Address.Device == 0
+	}
+	for address, bus := range ports {
+		if port := inv.Find(address); port == nil || g.CommonBridge[port.Vendor] != nil && !first[bus] {
+			return false
+		}
+	}
+	return true
 }
 
 // hypervisorVendors are those of functions that exist only as a hypervisor's emulation:

@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/source"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 // Without modalias, the files of the ids decide whether the function may be a GPU or
@@ -344,6 +346,77 @@ func TestOneNode(t *testing.T) {
 				t.Errorf("%v, want %v: %d nodes, %d with CPUs", got, tt.want, inv.NUMANodes, inv.CPUNodes)
 			}
 			wantProblems(t, inv.Problems)
+		})
+	}
+}
+
+// The host bridge alone tells an Ampere Altra. Where it may be one that cannot be read, that the
+// CPU is another is not proven.
+func TestNeedsCommonBridgeUnread(t *testing.T) {
+	const altra = `
+pci000c:00
+  000c:00:00.0 060000 1def:e100
+  000c:00:01.0 port 1def:e101
+    000c:01:00.0 gpu 10de:20f1
+pci000d:00
+  000d:00:00.0 060000 1def:e10f
+  000d:00:01.0 port 1def:e101
+    000d:01:00.0 ib 15b3:101b
+pci000e:00
+  000e:00:00.0 060000 1def:e10f
+  000e:00:01.0 port 1def:e101
+    000e:01:00.0 010802 144d:a80a
+`
+	intel := strings.NewReplacer("1def:e100", "8086:09a2", "1def:e10f", "8086:09a2", "1def:e101", "8086:352a").Replace(altra)
+	noIDs := func(address string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			for _, file := range []string{"modalias", "vendor", "device", "class"} {
+				remove(t, dir, devices+address+"/"+file)
+			}
+		}
+	}
+	missing := func(address string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) { remove(t, dir, devices+address) }
+	}
+	elsewhere := strings.Replace(altra, "1def:e100", "1def:e10f", 1)
+	tests := []struct {
+		name, machine string
+		change        func(t *testing.T, dir string)
+		want          tristate.State
+	}{
+		{"Altra", altra, func(*testing.T, string) {}, tristate.True},
+		{"another host bridge of Ampere", elsewhere, func(*testing.T, string) {}, tristate.False},
+		{"host bridge without ids", altra, noIDs("000c:00:00.0"), tristate.Unknown},
+		{"garbage for its device", altra, func(t *testing.T, dir string) {
+			remove(t, dir, devices+"000c:00:00.0/modalias")
+			put(t, dir, devices+"000c:00:00.0/device", "garbage\n")
+		}, tristate.Unknown},
+		{"host bridge not listed", altra, missing("000c:00:00.0"), tristate.Unknown},
+		{"host bridge without place and ids", altra, func(t *testing.T, dir string) {
+			noIDs("000c:00:00.0")(t, dir)
+			relink(t, dir, devices+"000c:00:00.0", "nowhere")
+		}, tristate.Unknown},
+		{"the NIC's cannot be read, the GPU's can", altra, noIDs("000d:00:00.0"), tristate.True},
+		{"the NIC's cannot be read", elsewhere, noIDs("000d:00:00.0"), tristate.Unknown},
+		{"that of a root bus of neither", elsewhere, noIDs("000e:00:00.0"), tristate.False},
+		{"root port without ids", elsewhere, noIDs("000c:00:01.0"), tristate.Unknown},
+		{"root port not listed", elsewhere, missing("000c:00:01.0"), tristate.Unknown},
+		{"Intel", intel, func(*testing.T, string) {}, tristate.False},
+		{"host bridge of Intel not listed", intel, missing("000c:00:00.0"), tristate.False},
+		{"function below a root port without ids", elsewhere, noIDs("000c:01:00.0"), tristate.False},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := write(t, tt.machine)
+			tt.change(t, dir)
+			inv := scan(t, dir, source.What{})
+			gpus := family.Known().GPUs
+			if got := inv.NeedsCommonBridge(gpus[0]); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+			if got := inv.NeedsCommonBridge(gpus[1]); got != tristate.False {
+				t.Errorf("%s: %v, want false", gpus[1].Name, got)
+			}
 		})
 	}
 }
