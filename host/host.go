@@ -60,6 +60,9 @@ func PathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: "/" + strings.TrimSuffix(name, "/"), Err: err}
 }
 
+// ErrNotRecorded is the error of a Source that replays a machine, for what was not asked then.
+var ErrNotRecorded = errors.New("not in the snapshot")
+
 // Absent reports whether err says that there is no such file.
 func Absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 

@@ -42,6 +42,8 @@ func (f *Node) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
 		return place
 	case major >= 595, override == "0":
 		return group
+	case major >= 580 && f.Kmod.ParamsUnread:
+		return tristate.Unknown
 	case override == "2" && major >= 580:
 		return tristate.False
 	case override == "1", override == "2", group == tristate.True:
@@ -106,12 +108,12 @@ func (p Pair) MapsOverPCIe() tristate.State {
 	return p.unlessUnidentified(answer)
 }
 
-// mappedBefore: the driver is of a release before R595 whose parameters were not read, as in
-// snapshots that do not hold them: no other file says how such nodes are set up, and the
-// published ones allow it. Where the driver runs, everybody may read its parameters.
+// mappedBefore: the driver is of a release before R595, and the file of its parameters is
+// missing, as in snapshots that do not hold it: no other file says how such nodes are set up,
+// and the published ones allow it. Where the driver runs, everybody may read its parameters.
 func (p Pair) mappedBefore() bool {
 	major := majorVersion(p.Kmod.Drivers[p.GPU.Name].Version)
-	return p.Kmod.Params == nil && major > 0 && major < 595
+	return p.Kmod.Params == nil && !p.Kmod.ParamsUnread && major > 0 && major < 595
 }
 
 // VirtualGPU reports whether the driver names a GPU as a virtual one.
@@ -134,8 +136,10 @@ func (p Pair) OwnMemory() tristate.State {
 		switch {
 		case p.VirtualGPU(gpu.Function):
 			answer = tristate.Or(answer, tristate.Unknown)
-		case !p.denied() || gpu.Coherent():
+		case gpu.Coherent():
 			answer = tristate.True
+		default:
+			answer = tristate.Or(answer, tristate.Not(p.denied()))
 		}
 	}
 	if !found {
@@ -145,7 +149,13 @@ func (p Pair) OwnMemory() tristate.State {
 }
 
 // denied: the driver maps GPU memory for no PCI device.
-func (p Pair) denied() bool {
+func (p Pair) denied() tristate.State {
 	major := majorVersion(p.Kmod.Drivers[p.GPU.Name].Version)
-	return p.GPU.OpenFrom != 0 && p.Kmod.Params[kmod.TopoOverride] == "2" && (major == 0 || major >= 580)
+	switch {
+	case p.GPU.OpenFrom == 0, major > 0 && major < 580:
+		return tristate.False
+	case p.Kmod.ParamsUnread:
+		return tristate.Unknown
+	}
+	return tristate.Of(p.Kmod.Params[kmod.TopoOverride] == "2")
 }

@@ -273,6 +273,8 @@ func unreported() []failure {
 		{name: "NUMA balancing", broken: file(numaBalancing, "1\n"), code: "NUMABalancing", fixed: file(numaBalancing, "2\n")},
 		{name: "a driver that is told to refuse every place", broken: topoCheck("580.142", "2"), code: "DriverRefusesPlace", fixed: topoCheck("580.142", "0"), fix: "remove NVreg_GrdmaPciTopoCheckOverride=2"},
 		{name: "the same, with DMA-BUF alone", broken: all(unloaded, topoCheck("580.142", "2")), code: "DriverRefusesPlace", fixed: topoCheck("580.142", "1")},
+		{name: "whether a driver is told to refuse every place is unreadable", broken: all(topoCheck("580.142", "0"), file("proc/driver/nvidia/params", "garbage\n")), code: "Unreadable", fixed: topoCheck("580.142", "0"), fix: "problems listed"},
+		{name: "the same, with DMA-BUF alone", broken: all(unloaded, topoCheck("580.142", "0"), file("proc/driver/nvidia/params", "garbage\n")), code: "Unreadable", fixed: topoCheck("580.142", "0")},
 		{name: "storage and IOMMU", broken: all(inState("iommu-translated"), file("sys/module/nvidia_fs/initstate", "live\n")), code: "StorageIOMMU", fixed: func(s *machine.State) { s.IOMMU = "identity" }},
 	}
 }

@@ -44,6 +44,11 @@ var (
 		text: "the GPU driver gives its memory to no NIC: its parameter " + kmod.TopoOverride + " is 2",
 		fix:  do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again"), evidence: topoOverride,
 	}
+	perhapsNoPlace = row{
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Kmod.ParamsUnread },
+		text: "whether the GPU driver gives its memory to NICs depends on its parameter " + kmod.TopoOverride + ", which cannot be read",
+		fix:  do("see the problems listed below"), evidence: func(f *judged) []string { return f.saw(kmod.FactParams, "") },
+	}
 	unmapped = row{
 		code: "DriverRefusesPlace", which: unmappedPairs,
 		text: "GPU driver {gpuVersion} does not map the memory of these GPUs over PCIe for {nic} NICs at their place: {about}",
@@ -54,6 +59,7 @@ var (
 // peermemRows come before all others of the check peermem.
 var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate.True }, nil, []row{
 	given(virtualGPU, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
+	given(perhapsNoPlace, func(f *judged) bool { return f.OwnMemory() == tristate.Unknown }),
 	given(failed(noPlace), func(f *judged) bool { return f.Verdict.Peermem == tristate.False }),
 })
 
@@ -61,6 +67,7 @@ var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate
 var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
 	given(perhapsExcluded, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.GPUBound }),
 	given(virtualGPU, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
+	given(perhapsNoPlace, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	{
 		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
 		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },

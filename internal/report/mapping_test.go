@@ -35,7 +35,9 @@ func TestDriverRefusesPlace(t *testing.T) {
 		{"R580 without", "580.173.02", "0", "", "false false"},
 		{"R580 that is told to refuse", "580.173.02", "2", "", "false false"},
 		{"R580 with a value that it does not know", "580.173.02", "yes", "", "unknown unknown"},
-		{"R580 with unreadable parameters", "580.173.02", "unreadable", "", "true true"},
+		{"R580 with missing parameters", "580.173.02", "missing", "", "true true"},
+		{"R580 with unreadable parameters", "580.173.02", "unreadable", "", "unknown unknown"},
+		{"R580 with a file of parameters that is cut off", "580.173.02", "cut", "", "unknown unknown"},
 		{"an early R595, which the parameter does not help", "595.45.04", "1", "", "false false"},
 		{"an early R595 with the NIC in another group", "595.45.04", "0", "1", "false false"},
 		{"an early R595 with the NIC in the same group", "595.45.04", "0", "0", "true true"},
@@ -51,15 +53,23 @@ func TestDriverRefusesPlace(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := stateOf(t, m, "dmabuf-only")
+			const registry = "RegistryDwords: \"\"\n"
 			s.Files = map[string]string{"proc/driver/nvidia/params": "EnableMSI: 1\n"}
 			switch tc.params {
 			case "":
+				s.Files["proc/driver/nvidia/params"] += registry
+			case "cut":
+			case "missing":
+				without := *m
+				without.Override, s.Files, s.NVIDIA = "", nil, tc.version
+				judgeMapping(t, &without, s, tc.want, hardware)
+				return
 			case "garbage":
 				s.Files["proc/driver/nvidia/params"] = strings.Repeat("x", 100) // as snapshots have for files that are too large
 			case "unreadable":
 				s.Files["proc/driver/nvidia/params"] = ""
 			default:
-				s.Files["proc/driver/nvidia/params"] += "GrdmaPciTopoCheckOverride: " + tc.params + "\n"
+				s.Files["proc/driver/nvidia/params"] += "GrdmaPciTopoCheckOverride: " + tc.params + "\n" + registry
 			}
 			s.NVIDIA = tc.version
 			if tc.version == "" {

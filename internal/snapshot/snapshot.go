@@ -35,7 +35,7 @@ import (
 // Sentinel errors, to be tested with errors.Is.
 var (
 	// ErrNotRecorded: the machine was not asked this when the snapshot was taken.
-	ErrNotRecorded = errors.New("not in the snapshot")
+	ErrNotRecorded = host.ErrNotRecorded
 	// ErrNoAnswer: the machine had not answered when the snapshot was taken.
 	ErrNoAnswer = errors.New("no answer when the snapshot was taken")
 )

@@ -23,8 +23,10 @@ import (
 type State struct {
 	Drivers map[string]Driver // of GPUs, by the name of their family
 	Params  Params
-	Peers   Peers
-	Symbols Symbols
+	// ParamsUnread: Params is nil though their file is there.
+	ParamsUnread bool
+	Peers        Peers
+	Symbols      Symbols
 	// KernelOptions are those that GPU drivers need to export DMA-BUF
 	// (family.GPU.KernelOptions), by name, from the kernel's configuration. Unknown
 	// where that cannot be read, and for options that were not asked for.

@@ -45,6 +45,9 @@ func ParseParams(text string) Params {
 // wherever it is ("1"), or nowhere ("2"); "0" judges the places.
 const TopoOverride = "GrdmaPciTopoCheckOverride"
 
+// afterNumbers is what every release lists after all numbers.
+const afterNumbers = "RegistryDwords"
+
 // params reads the parameters of NVIDIA's driver where it is loaded.
 func (s *scanner) params() {
 	if !slices.ContainsFunc(s.here.GPUs, func(g *family.GPU) bool {
@@ -55,11 +58,14 @@ func (s *scanner) params() {
 	text, err := s.about(FactParams).fs.Bytes(paramsFile, maxParams)
 	if err != nil {
 		s.problem(err)
+		s.st.ParamsUnread = !host.Absent(err) && !errors.Is(err, host.ErrNotRecorded)
 		return
 	}
 	params := ParseParams(string(text))
-	if len(params) == 0 {
-		s.unread(host.PathError("read", paramsFile, errors.New("no parameter in it")))
+	_, whole := params[afterNumbers]
+	if _, listed := params[TopoOverride]; !listed && !whole { // cut off, or not the driver's
+		s.unread(host.PathError("read", paramsFile, errors.New("neither "+TopoOverride+" nor "+afterNumbers+" in it")))
+		s.st.ParamsUnread = true
 		return
 	}
 	s.st.Params = params
@@ -74,7 +80,7 @@ const maxParams = 64 << 10
 // (src/nvidia/arch/nvalloc/unix/src/osapi.c, rm_parse_option_string). ok is false if the
 // name is not there, or what follows it is not a number.
 func (p Params) Registry(name string) (n uint64, ok bool) {
-	for pair := range strings.SplitSeq(strings.Join(strings.Fields(p["RegistryDwords"]), ""), ";") {
+	for pair := range strings.SplitSeq(strings.Join(strings.Fields(p[afterNumbers]), ""), ";") {
 		if key, value, _ := strings.Cut(pair, "="); key == name && value != "" && !strings.Contains(value, "=") {
 			var err error
 			n, err = strconv.ParseUint(value, 0, 32)

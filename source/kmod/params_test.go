@@ -1,11 +1,13 @@
 package kmod
 
 import (
-	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/host"
+	"gdr-features/source"
 	"gdr-features/tristate"
 )
 
@@ -21,21 +23,45 @@ func TestParams(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, tc := range map[string]struct {
-		files map[string]string
-		want  Params
+		content string
+		want    Params
+		unread  bool
 	}{
-		"the file": {map[string]string{paramsFile: text}, want}, "no file": {nil, nil},
-		"a directory": {map[string]string{paramsFile: isDir}, nil}, "an empty file": {map[string]string{paramsFile: ""}, nil},
+		"the file":                   {text, want, false},
+		"no file":                    {absent, nil, false},
+		"a directory":                {isDir, nil, true},
+		"an empty file":              {"", nil, true},
+		"garbage":                    {"garbage\na: b\n", nil, true},
+		"cut off within its numbers": {"EnableStreamMemOPs: 1\nGrdmaPciTopo", nil, true},
+		"the number that decides":    {"GrdmaPciTopoCheckOverride: 2\n", Params{TopoOverride: "2"}, false},
+		"too large":                  {text + strings.Repeat("x", maxParams), nil, true},
 	} {
-		files := map[string]string{"proc/driver/nvidia/version": openLine}
-		maps.Copy(files, tc.files)
-		st := scan(t, files)
-		if diff := cmp.Diff(tc.want, st.Params); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		st := scan(t, map[string]string{"proc/driver/nvidia/version": openLine, paramsFile: tc.content})
+		if diff := cmp.Diff(tc.want, st.Params); diff != "" || st.ParamsUnread != tc.unread {
+			t.Errorf("%s: unread %v (-want +got):\n%s", name, st.ParamsUnread, diff)
 		}
-		if readable := name == "the file" || name == "no file"; (len(st.Problems) == 0) != readable {
+		if (len(st.Problems) > 0) != tc.unread {
 			t.Errorf("%s: %v", name, st.Problems)
 		}
+	}
+}
+
+// unrecorded is a snapshot that does not hold the parameters.
+type unrecorded struct{ host.Source }
+
+func (u unrecorded) Open(name string) (host.File, error) {
+	if name == paramsFile {
+		return nil, host.PathError("open", name, host.ErrNotRecorded)
+	}
+	return u.Source.Open(name)
+}
+
+// TestParamsNotRecorded: parameters that nobody asked for are missing, not unreadable.
+func TestParamsNotRecorded(t *testing.T) {
+	fs := host.New(unrecorded{tree(t, withKernel(map[string]string{"proc/driver/nvidia/version": openLine}))}, "")
+	functions, table := machine("nvidia")
+	if st := Scan(fs, functions, table, source.What{}); st.Params != nil || st.ParamsUnread || len(st.Problems) != 1 {
+		t.Errorf("%v, unread %v, problems %q", st.Params, st.ParamsUnread, st.Problems)
 	}
 }
 
