@@ -111,7 +111,8 @@ func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.St
 	return tristate.False
 }
 
-// UnmatchedDataDirect: a data-direct function may be the NIC's, whose VPD only root may read.
+// UnmatchedDataDirect reports whether a data-direct function may be the NIC's, whose VPD only root
+// may read.
 func (m *Matrix) UnmatchedDataDirect(nic *pci.Function) bool {
 	return m.DataDirect && nic.DataDirect == nil && nic.VPD == nil && nic.NIC != nil && nic.NIC.WithDataDirect.Has(nic.Device)
 }

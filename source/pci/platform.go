@@ -146,6 +146,7 @@ func (s *scanner) managementMarks() {
 			s.markSlot(f)
 		case tristate.Unknown:
 			open = append(open, f)
+		case tristate.False:
 		}
 	}
 	for _, f := range open {
