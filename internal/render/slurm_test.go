@@ -44,6 +44,7 @@ func TestSlurm(t *testing.T) {
 		uverbs     = "sys/class/infiniband_verbs"
 		conf       = "NodeName=NODE Gres=gpu:2,nic:2 Features=gdr,gdr-phb,gdr-400g\n"
 		order      = "# Use AutoDetect=nvml here."
+		model      = "Model: NVIDIA H100\n" // as every such file has
 	)
 	write := func(name, text string) func(string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) }
@@ -69,12 +70,12 @@ func TestSlurm(t *testing.T) {
 			"/dev/nvidia1",
 		},
 		{"numbers in another order", func(dir string) error {
-			if err := write(gpu0, "Device Minor: 10\n")(dir); err != nil {
+			if err := write(gpu0, model+"Device Minor: 10\n")(dir); err != nil {
 				return err
 			}
-			return write(gpu1, "Device Minor: 9\n")(dir)
+			return write(gpu1, model+"Device Minor: 9\n")(dir)
 		}, conf, []string{"NodeName=NODE Name=gpu File=/dev/nvidia10", "NodeName=NODE Name=gpu File=/dev/nvidia9"}, []string{order}, "/dev/nvidia1 "},
-		{"numbers of two lengths", write(gpu1, "Device Minor: 10\n"), conf, []string{"NodeName=NODE Name=gpu File=/dev/nvidia10"}, nil, order},
+		{"numbers of two lengths", write(gpu1, model+"Device Minor: 10\n"), conf, []string{"NodeName=NODE Name=gpu File=/dev/nvidia10"}, nil, order},
 		{
 			"no verbs devices", remove(uverbs), strings.Replace(conf, ",nic:2", "", 1), nil,
 			[]string{"# mlx5_0 0000:12:00.0 ConnectX-7, NUMA node 0: its device node is not known"},
