@@ -44,7 +44,7 @@ func (p Pair) stepsOf(of *topology.Pair) []Step {
 	gpu, nic := p.Matrix.GPUs[of.GPU].Function, &p.Matrix.NICs[of.NIC]
 	return []Step{
 		{"hardware", of.Allowed, PlatformForbidsP2P},
-		{"gpu-driver", boundTo(gpu, p.GPU.Driver), GPUDriverNotLoaded},
+		{"gpu-driver", p.drives(gpu), GPUDriverNotLoaded},
 		{"nic-driver", p.bound(nic.Function), NICDriverNotLoaded},
 		{"rdma-device", p.unlessHidden(tristate.Of(nic.RDMA != nil)), NoRDMADevice},
 		{"port", p.unlessHidden(HasActivePort(nic)), NoActivePort},

@@ -55,6 +55,8 @@ func TestApart(t *testing.T) {
 		{"near NIC's driver unreadable", func(n *sample.Node) { n.NIC().DriverKnown = false }, unknown, "Unreadable"},
 		{"near GPU passed through", func(n *sample.Node) { n.GPU().Driver = "vfio-pci" }, no, "GPUDriverNotLoaded"},
 		{"near GPU unbound", func(n *sample.Node) { n.GPU().Driver = "" }, no, "GPUDriverNotLoaded"},
+		{"near GPU excluded by the driver", excluded(0x10, yes), no, "GPUDriverNotLoaded"},
+		{"far GPU excluded by the driver", excluded(0x30, yes), yes, ""},
 		{"near GPU's driver unreadable", func(n *sample.Node) { n.GPU().DriverKnown = false }, unknown, "Unreadable"},
 		{"near NIC down, far NIC at an unknown place", func(n *sample.Node) { down(n); n.PCI.Functions[farNIC].RootBus = "" }, unknown, "Unreadable"},
 		{"near NIC down, a function unidentified", func(n *sample.Node) {

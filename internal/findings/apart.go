@@ -57,7 +57,7 @@ func apartPairs(met tristate.State, reason verdict.Reason) func(*judged) subject
 // Rows of the checks whose step Apart may say is missing.
 var (
 	apartGPUs = apart(verdict.GPUDriverNotLoaded, func(f *judged) tristate.State { return f.GPUDriven() },
-		onlyBelow+"a GPU that is bound to {gpuDriver}", do("bind such a GPU to {gpuDriver}"), gpuDrivers)
+		onlyBelow+"a GPU that {gpuDriver} drives", do("bind such a GPU to {gpuDriver}, which must not exclude it"), gpuDrivers)
 	apartNICs = apart(verdict.NICDriverNotLoaded, func(f *judged) tristate.State { return f.NICDriven() },
 		onlyBelow+"a NIC that is bound to {nicDriver}", do("bind such a NIC to {nicDriver}"), nicDrivers)
 	apartDevices = apart(verdict.NoRDMADevice, func(f *judged) tristate.State { return f.RDMADevice() },

@@ -41,7 +41,7 @@ func apartFailures() []failure {
 		{name: "the port is another pair's, on a CPU where that helps", machine: "altra, port down", code: "NoActivePort", fixedOn: "intel, port down", fix: "move a NIC"},
 		{name: "the RDMA device is another pair's", machine: "altra, no RDMA", code: "NoRDMADevice", fixedOn: "altra", fix: "mlx5_ib"},
 		{name: "the NIC driver is another pair's", machine: "altra, NIC", code: "NICDriverNotLoaded", fixedOn: "altra", fix: "bind such a NIC to mlx5_core; or move"},
-		{name: "the GPU driver is another pair's", machine: "altra, GPU", code: "GPUDriverNotLoaded", fixedOn: "altra", fix: "bind such a GPU to nvidia; or move"},
+		{name: "the GPU driver is another pair's", machine: "altra, GPU", code: "GPUDriverNotLoaded", fixedOn: "altra", fix: "must not exclude it; or move"},
 		{
 			name: "the host bridge that tells the CPU cannot be read", machine: "ampere-altra-a100",
 			broken: all(file(hostBridge+"modalias", "garbage\n"), file(hostBridge+"device", "garbage\n")),

@@ -183,7 +183,7 @@ var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.Driv
 	{
 		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False }, which: excluded(tristate.True),
 		text: excludes,
-		fix:  do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus and load the driver again"),
+		fix:  do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus (old releases: NVreg_GpuBlacklist) and load the driver again"),
 	},
 	{
 		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },

@@ -93,7 +93,7 @@ func (s *scanner) mayHave(pf, f *Function) bool {
 	offset, err := read(offsetFile)
 	stride, err2 := read(strideFile)
 	total, err3 := read(totalVFsFile)
-	if err == nil && err2 == nil && err3 == nil {
+	if err == nil && err2 == nil && err3 == nil && offset > 0 {
 		n := f.Address.routingID() - pf.Address.routingID() - offset
 		return n == 0 || stride > 0 && n > 0 && n%stride == 0 && n/stride < total
 	}

@@ -103,7 +103,7 @@ func ParseInformation(text []byte) Information {
 			if minor, err := strconv.ParseUint(value, 10, 16); err == nil {
 				n.Minor = int(minor)
 			}
-		case "GPU Excluded":
+		case "GPU Excluded", "Blacklisted": // the latter in old releases
 			excluded = value
 		}
 	}

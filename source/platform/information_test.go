@@ -23,6 +23,8 @@ func TestExcluded(t *testing.T) {
 		problem    string
 	}{
 		{"excluded", model + "GPU Excluded:\t Yes\n", yes, ""},
+		{"excluded by an old release", model + "Blacklisted:\t Yes\n", yes, ""},
+		{"not excluded by an old release", model + "Blacklisted:\t No\n", no, ""},
 		{"not excluded", model + "GPU Excluded:\t No\n", no, ""},
 		{"a driver that does not say", model + "Device Minor: \t 0\n", no, ""},
 		{"another word", model + "GPU Excluded:\t Perhaps\n", unknown, "it does not say"},
