@@ -98,3 +98,31 @@ func TestSnapshotOfContainer(t *testing.T) {
 		})
 	}
 }
+
+// TestEnvExcludedGPU: CUDA does not count a GPU that the driver excludes.
+func TestEnvExcludedGPU(t *testing.T) {
+	m, err := machine.Load(filepath.Join(machinesDir, "dell-xe9680-h100.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := m.Tree(t, m.Ready())
+	read := func() (nics map[string]string) {
+		said, status := runOn(t, dir, "env", "--for", "sglang", "-o", "file")
+		text, _, _ := strings.Cut(said, "#") // what is on standard error
+		if err := json.Unmarshal([]byte(text), &nics); status != 0 || err != nil {
+			t.Fatalf("status %d, %v\n%s", status, err, text)
+		}
+		return nics
+	}
+	all := read()
+	first := filepath.Join(dir, "proc/driver/nvidia/gpus/0000:19:00.0")
+	if err := os.MkdirAll(first, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(first, "information"), []byte("Model: NVIDIA H100\nDevice Minor: 0\nGPU Excluded: Yes\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if rest := read(); len(all) != 8 || len(rest) != 7 || rest["0"] != all["1"] || rest["6"] != all["7"] {
+		t.Errorf("without the first GPU %v, with it %v", rest, all)
+	}
+}

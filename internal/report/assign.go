@@ -6,11 +6,13 @@ import (
 	"gdr-features/tristate"
 )
 
-// GPUsHere are the GPUs, by index, that this process can use. It needs What.Process.
+// GPUsHere are the GPUs, by index, that this process can use: those that are visible, and that
+// the driver does not exclude. It needs What.Process.
 func (r *Report) GPUsHere() []int {
 	var here []int
 	for i := range r.Matrix.GPUs {
-		if r.Visible.GPUs[r.Matrix.GPUs[i].Address].Visible != tristate.False {
+		address := r.Matrix.GPUs[i].Address
+		if r.Visible.GPUs[address].Visible != tristate.False && r.Platform.GPUs.Excluded(address) != tristate.True {
 			here = append(here, i)
 		}
 	}
