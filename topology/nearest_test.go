@@ -138,7 +138,7 @@ func TestNodesOfGPUMemory(t *testing.T) {
 		{2, 0, topology.Unknown},
 		{3, 2, topology.Unknown},
 	} {
-		inv := pci.Inventory{NUMANodes: tt.nodes, CPUNodes: tt.withCPUs, Functions: []pci.Function{
+		inv := pci.Inventory{NUMANodes: tt.nodes, OneCPUNode: tt.withCPUs == 1, Functions: []pci.Function{
 			{Address: at(t, "0002:01:00.0"), Vendor: 0x15b3, Device: 0x1021, Class: 0x020700, RootBus: "pci0002:00", NearNUMA: pci.None},
 			{Address: at(t, "0009:01:00.0"), Vendor: 0x10de, Device: 0x2342, Class: 0x030200, RootBus: "pci0009:00", NearNUMA: pci.None},
 		}}

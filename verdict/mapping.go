@@ -85,22 +85,27 @@ func (f *Node) sameRootPort(a, b *pci.Function) tristate.State {
 // MapsOverPCIe reports whether the driver maps GPU memory over PCIe for a NIC of the one family
 // with an RDMA device and a GPU of the other that it drives. True for families that do not ask, and for none.
 func (p Pair) MapsOverPCIe() tristate.State {
+	return p.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
+		if !p.NIC.PCIeMapping || !gpu.Coherent() {
+			return tristate.True
+		}
+		maps := p.Node.MapsOverPCIe(gpu, nic)
+		if maps == tristate.Unknown && p.mappedBefore() {
+			return tristate.True
+		}
+		return maps
+	})
+}
+
+// ofSomeInUse reports whether something is true of some GPU of the one family that is driven and
+// some NIC of the other with an RDMA device. True where there are none: that is another need.
+func (p Pair) ofSomeInUse(ask func(gpu, nic *pci.Function) tristate.State) tristate.State {
 	answer, found := tristate.False, false
 	p.each(func(of *topology.Pair) {
 		gpu, nic := p.Matrix.GPUs[of.GPU].Function, &p.Matrix.NICs[of.NIC]
-		if nic.RDMA == nil || p.drives(gpu) == tristate.False {
-			return
+		if nic.RDMA != nil && p.drives(gpu) != tristate.False {
+			answer, found = tristate.Or(answer, ask(gpu, nic.Function)), true
 		}
-		found = true
-		if !p.NIC.PCIeMapping || !gpu.Coherent() {
-			answer = tristate.True
-			return
-		}
-		maps := p.Node.MapsOverPCIe(gpu, nic.Function)
-		if maps == tristate.Unknown && p.mappedBefore() {
-			maps = tristate.True
-		}
-		answer = tristate.Or(answer, maps)
 	})
 	if !found {
 		return tristate.True

@@ -1,7 +1,7 @@
 package verdict
 
 import (
-	"gdr-features/topology"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -18,19 +18,10 @@ func (p Pair) PeerToPeer() tristate.State {
 	if !p.GPU.PCIP2PDMA || p.Platform.CPU.Vendor == "AuthenticAMD" && p.Platform.CPU.Family >= zen {
 		return tristate.True
 	}
-	answer, found := tristate.Unknown, false
-	p.each(func(of *topology.Pair) {
-		gpu, nic := p.Matrix.GPUs[of.GPU].Function, &p.Matrix.NICs[of.NIC]
-		if nic.RDMA == nil || boundTo(gpu, p.GPU.Driver) == tristate.False {
-			return
+	return p.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
+		if p.sameRootPort(gpu, nic) == tristate.True {
+			return tristate.True
 		}
-		found = true
-		if p.sameRootPort(gpu, nic.Function) == tristate.True {
-			answer = tristate.True
-		}
+		return tristate.Unknown
 	})
-	if !found { // what lacks is named by another need
-		return tristate.True
-	}
-	return answer
 }

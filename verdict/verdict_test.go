@@ -128,7 +128,6 @@ func addGPU(n *sample.Node, device uint16) {
 	n.PCI.Functions = append(n.PCI.Functions, sample.Function(0x30, 0x10de, device, 0x030200, "nvidia"))
 }
 
-// addAltra puts the root complex of an Ampere Altra into the machine.
 func connectX3(n *sample.Node) { n.NIC().Device, n.NIC().Driver = 0x1003, "mlx4_core" }
 
 // TestFamilies: the prerequisites of NICs hold within one family, and the node is
@@ -203,6 +202,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
+// addAltra puts the root complex of an Ampere Altra into the machine.
 func addAltra(n *sample.Node) {
 	n.PCI.Functions = append(n.PCI.Functions, sample.Function(0xff, 0x1def, 0xe100, 0x060000, ""))
 }

@@ -38,6 +38,7 @@ type worker struct {
 	content publish.Content // without Report until there is something to publish
 
 	publication chan publication // receives the one under way when it ends; nil for none
+	missed      bool             // a reading came since that one began
 	backoff     publish.Backoff
 	cause       publish.Cause    // of the failure, as last logged; zero where nothing fails
 	retry       <-chan time.Time // receives at the next try; nil when nothing failed or is postponed
@@ -70,7 +71,6 @@ func (w *worker) run(ctx context.Context) {
 	if !w.readBack(ctx) {
 		return
 	}
-	missed := false // a reading came while a publication was under way
 	for {
 		reverting := false
 		changes, retry := w.publisher.Changed(), w.retry
@@ -80,14 +80,16 @@ func (w *worker) run(ctx context.Context) {
 		select {
 		case s := <-w.samples:
 			changed := w.update(s)
-			if missed = w.publication != nil; missed || w.retry != nil && (!w.postponed || !changed) {
+			if w.publication != nil {
+				w.missed = true
+				continue
+			}
+			if w.retry != nil && (!w.postponed || !changed) {
 				continue
 			}
 		case p := <-w.publication:
 			w.ended(ctx, p)
-			old := !missed
-			missed = false
-			if old || w.retry != nil {
+			if !w.missed || w.retry != nil {
 				continue
 			}
 		case <-changes:
@@ -178,13 +180,14 @@ func (w *worker) insisted() bool {
 // between two of them counts for the settle time.
 func (w *worker) write(ctx context.Context, reverting bool) {
 	content, ended := w.content, make(chan publication, 1)
-	w.publication = ended
+	w.publication, w.missed = ended, false
 	go func() {
 		wrote, err := w.publisher.Publish(ctx, content)
 		ended <- publication{len(content.Labels), reverting, wrote, err}
 	}()
 }
 
+// ended is called when the publication under way has ended.
 func (w *worker) ended(ctx context.Context, p publication) {
 	w.publication = nil
 	if errors.Is(p.err, publish.ErrUnconfirmed) {

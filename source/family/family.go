@@ -204,8 +204,6 @@ type NVLinkManagement struct {
 	// Narrow are device ids whose functions with at most two PCIe lanes are such NICs:
 	// no card with so few lanes is sold.
 	Narrow DeviceIDs
-	// GPUsFrom is the lowest device id of NVIDIA's GPUs on such baseboards.
-	GPUsFrom uint16
 	// Boards are their PSIDs, as in board_id of the RDMA device.
 	Boards []string
 }

@@ -53,6 +53,9 @@ type GPU struct {
 	// export DMA-BUF. 0 for a driver that comes in one variant; its version file then
 	// holds nothing but the version.
 	OpenFrom uint16
+	// ManagersFrom is the lowest device id of GPUs that may be on a baseboard with NICs that
+	// manage its NVLink switches (NVLinkManagement); 0 for none.
+	ManagersFrom uint16
 	// KernelOptions are the options that the GPU driver needs in the kernel to export
 	// DMA-BUF to a NIC, "PCI_P2PDMA".
 	KernelOptions []KernelOption

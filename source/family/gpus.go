@@ -36,9 +36,10 @@ var nvidia = GPU{
 		Directories: []string{"nv_mem", "nv_mem_nc"},
 		Holder:      "nvidia_peermem",
 	},
-	OpenFrom: 0x1e00,
-	CUDA:     true,
-	Mooncake: "cuda:",
+	OpenFrom:     0x1e00,
+	ManagersFrom: 0x2900, // Blackwell: B200 is 2901
+	CUDA:         true,
+	Mooncake:     "cuda:",
 	// BAR1 in NVIDIA's count: BAR 1 or, where BAR 0 has 64 bits (Hopper and newer), BAR 2
 	// (open kernel modules: nv-pci.c, nv_pci_probe; nv.h, NV_GPU_BAR_INDEX_FB).
 	MemoryBAR: 1,

@@ -42,9 +42,8 @@ var mlx5 = NIC{
 	WithDataDirect: DeviceIDs{0x1023, 0x1025},
 	OwnSwitch:      true, // BlueField, ConnectX-8
 	NVLinkManagement: &NVLinkManagement{
-		Narrow:   DeviceIDs{0x1021}, // ConnectX-7
-		GPUsFrom: 0x2900,            // Blackwell: B200 is 2901
-		Boards:   []string{"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006"},
+		Narrow: DeviceIDs{0x1021}, // ConnectX-7
+		Boards: []string{"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006"},
 	},
 	Drivers:     []string{"mlx5_core"},
 	Module:      "mlx5_ib",

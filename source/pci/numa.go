@@ -73,8 +73,9 @@ func (s *scanner) bridgeNUMA(a Address) int {
 
 const nodesDir = "sys/devices/system/node"
 
-// cpuNodes counts the nodes with CPUs (kernel: Documentation/ABI/stable/sysfs-devices-node) if a
-// function without a node asks. The kernel names those with CPUs that are online, so all must be.
+// cpuNodes finds out whether one node alone has CPUs, if a function without a node asks (kernel:
+// Documentation/ABI/stable/sysfs-devices-node). The kernel names the nodes with CPUs that are
+// online, so all must be.
 func (s *scanner) cpuNodes() {
 	asks := func(f Function) bool { return f.classified() && f.NearNUMA == None }
 	if s.inv.NUMANodes < 2 || !slices.ContainsFunc(s.inv.Functions, asks) {
@@ -87,25 +88,9 @@ func (s *scanner) cpuNodes() {
 	const cpus = "sys/devices/system/cpu/"
 	present, err := s.fs.Line(cpus + "present")
 	if online, e := s.fs.Line(cpus + "online"); err == nil && e == nil && online == present {
-		s.inv.CPUNodes = lengthOf(nodes)
+		_, err := strconv.ParseUint(nodes, 10, 16) // a list of several has a comma or a hyphen
+		s.inv.OneCPUNode = err == nil
 	}
-}
-
-// lengthOf returns the number of numbers in a list such as "0-1,3"; 0 for what is none.
-func lengthOf(list string) (n int) {
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, span := strings.Cut(part, "-")
-		a, err := strconv.ParseUint(first, 10, 16)
-		b := a
-		if err == nil && span {
-			b, err = strconv.ParseUint(last, 10, 16)
-		}
-		if err != nil || b < a {
-			return 0
-		}
-		n += int(b-a) + 1
-	}
-	return n
 }
 
 func (s *scanner) numaNodes() {

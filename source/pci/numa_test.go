@@ -42,7 +42,7 @@ func TestOneNode(t *testing.T) {
 			}
 			inv := scan(t, dir, source.What{})
 			if got := inv.OneNode(); got != tt.want {
-				t.Errorf("%v, want %v: %d nodes, %d with CPUs", got, tt.want, inv.NUMANodes, inv.CPUNodes)
+				t.Errorf("%v, want %v: %d nodes, one with CPUs %v", got, tt.want, inv.NUMANodes, inv.OneCPUNode)
 			}
 			wantProblems(t, inv.Problems)
 		})

@@ -150,7 +150,7 @@ func (s *scanner) managementMarks() {
 		}
 	}
 	for _, f := range open {
-		if f.NIC != nil && !f.NVLinkManagement && s.mayHaveManager(f) {
+		if f.NIC != nil && !f.NVLinkManagement && s.mayHaveManagers() {
 			f.Unidentified, f.Eligible = true, false
 			s.unread(fmt.Errorf("/%s/%s: no number of lanes: the NIC may manage NVLink switches",
 				f.Address.dir(), MaxLinkWidthFile))
@@ -158,15 +158,15 @@ func (s *scanner) managementMarks() {
 	}
 }
 
-// mayHaveManager reports whether the GPUs here may be those of a baseboard with such NICs. Virtual
+// mayHaveManagers reports whether the GPUs here may be those of a baseboard with such NICs. Virtual
 // machines with other GPUs have NICs without lanes, on a root bus of QEMU.
-func (s *scanner) mayHaveManager(f *Function) bool {
+func (s *scanner) mayHaveManagers() bool {
 	other := false
 	for g := range s.inv.All() {
 		switch {
 		case g.GPU == nil && g.Unidentified && g.NIC == nil:
 			return true
-		case g.GPU != nil && g.Device >= f.KnownNIC().NVLinkManagement.GPUsFrom:
+		case g.GPU != nil && g.GPU.ManagersFrom != 0 && g.Device >= g.GPU.ManagersFrom:
 			return true
 		case g.GPU != nil:
 			other = true

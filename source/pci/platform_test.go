@@ -261,6 +261,7 @@ func TestScanWithoutLanes(t *testing.T) {
 		{"beside one with lanes", []string{"ib 15b3:1021 width=0", "ib 15b3:1021"}, nil, true},
 		{"beside a B200", []string{"ib 15b3:1021 width=0", "gpu 10de:2901"}, nil, true},
 		{"beside an H100, whose boards have none", []string{"ib 15b3:1021 width=0", "gpu 10de:2330"}, nil, false},
+		{"beside an Instinct", []string{"ib 15b3:1021 width=0", "accel 1002:74a1"}, nil, false},
 		{"beside a GPU without an id", []string{"ib 15b3:1021 width=0", "gpu 10de:2330"}, noIDs, true},
 	}
 	for _, tt := range tests {

@@ -28,9 +28,9 @@ type Inventory struct {
 	// NUMANodes is the number of entries /sys/devices/system/node/node<N>; None when they
 	// cannot be read.
 	NUMANodes int
-	// CPUNodes is the number of those that have CPUs. It is 0 where it is not known, or no GPU
-	// or NIC without a node asks for it.
-	CPUNodes int
+	// OneCPUNode: one of those alone has CPUs. False where that is not known, or no GPU or NIC
+	// without a node asks for it.
+	OneCPUNode bool
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -49,7 +49,7 @@ func (inv *Inventory) All() iter.Seq[*Function] {
 // OneNode reports whether all functions are in one NUMA node, also those that name none. A GPU's
 // memory, which its driver may add as a node without CPUs, makes no difference.
 func (inv *Inventory) OneNode() bool {
-	return inv.NUMANodes == 0 || inv.NUMANodes == 1 || inv.CPUNodes == 1
+	return inv.NUMANodes == 0 || inv.NUMANodes == 1 || inv.OneCPUNode
 }
 
 // Find returns the function at an address, nil when there is none.
