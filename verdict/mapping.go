@@ -1,80 +1,27 @@
 package verdict
 
 import (
-	"strconv"
-	"strings"
-
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
-// MapsOverPCIe reports whether NVIDIA's driver maps the memory of a GPU that shares memory
-// with its CPU for a PCI function whose users ask for a mapping over PCIe, and not over C2C
-// (mapping type FORCE_PCIE of a DMA-BUF). Unknown where it depends on a fact that is not
-// known. In NVIDIA/open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c,
-// nv_pci_is_valid_topology_for_direct_pci:
-//
-//   - before R570 there is no such mapping type, and the GPU is reached over C2C;
-//   - R570 to R590 demand one IOMMU group for both, or none for both, unless the parameter
-//     GrdmaPciTopoCheckOverride is 1 (allowed) or 2 (refused; before R580 allowed, too);
-//   - early releases of R595 (595.45.04), which have the parameter, demand that group;
-//   - later ones, which lack it (595.91.07), demand that the function has an IOMMU group or
-//     shares a root port with the GPU. Their source is not public: the rule is that of
-//     their release notes, and was measured in NVIDIA/aicr#2459 and its pull request 2439.
+// MapsOverPCIe reports whether NVIDIA's driver maps the memory of a GPU that shares memory with
+// its CPU for a PCI function whose users ask for a mapping over PCIe (DirectPCI).
 func (f *Node) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
-	params := f.Kmod.Params
-	major := majorVersion(f.Kmod.Drivers[gpu.GPU.Name].Version)
-	override, listed := params[kmod.TopoOverride]
-	group, place := sameGroup(gpu, peer), tristate.Or(hasGroup(peer), f.sameRootPort(gpu, peer))
-	switch {
-	case major == 0:
-		return tristate.Unknown
-	case major < 570:
-		return tristate.True
-	case major >= 595 && params == nil:
-		if group == place {
-			return group
-		}
-		return tristate.Unknown
-	case major >= 595 && !listed:
-		return place
-	case major >= 595, override == "0":
-		return group
-	case major >= 580 && f.Kmod.ParamsUnread:
-		return tristate.Unknown
-	case override == "2" && major >= 580:
-		return tristate.False
-	case override == "1", override == "2", group == tristate.True:
-		return tristate.True
-	}
-	return tristate.Unknown // the parameter may allow it
+	return DirectPCI{
+		Version:   f.Kmod.Drivers[gpu.GPU.Name].Version,
+		Parameter: f.TopoCheck(),
+		GPU:       gpu.IOMMUGroup, NIC: peer.IOMMUGroup,
+		Bridge: f.commonBridge(gpu, peer),
+	}.Valid()
 }
 
-// majorVersion is the first number of a driver's version, 0 where that is not known.
-func majorVersion(version string) int {
-	major, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(major)
-	return n
-}
+// TopoCheck returns the parameter of NVIDIA's driver that decides on places.
+func (f *Node) TopoCheck() TopoCheck { return topoCheckOf(f.Kmod.Params, f.Kmod.ParamsUnread) }
 
-// sameGroup: one IOMMU group has both functions, or neither is in any.
-func sameGroup(a, b *pci.Function) tristate.State {
-	if a.IOMMUGroup == pci.Unread || b.IOMMUGroup == pci.Unread {
-		return tristate.Unknown
-	}
-	return tristate.Of(a.IOMMUGroup == b.IOMMUGroup)
-}
-
-func hasGroup(f *pci.Function) tristate.State {
-	if f.IOMMUGroup == pci.Unread {
-		return tristate.Unknown
-	}
-	return tristate.Of(f.IOMMUGroup != pci.None)
-}
-
-func (f *Node) sameRootPort(a, b *pci.Function) tristate.State {
+// commonBridge: two functions have a bridge above them in common.
+func (f *Node) commonBridge(a, b *pci.Function) tristate.State {
 	a, b = f.PCI.Place(a), f.PCI.Place(b)
 	if a.RootBus == "" || b.RootBus == "" {
 		return tristate.Unknown
@@ -82,14 +29,15 @@ func (f *Node) sameRootPort(a, b *pci.Function) tristate.State {
 	return tristate.Of(a.CommonBridges(b) > 0)
 }
 
-// MapsOverPCIe reports whether the driver maps GPU memory over PCIe for a NIC of the one family
-// with an RDMA device and a GPU of the other that it drives. True for families that do not ask, and for none.
-func (p Pair) MapsOverPCIe() tristate.State {
+// SomeMapped reports whether the driver maps GPU memory as a NIC of the one family with an RDMA
+// device and a GPU of the other need it. True for families that do not ask for a mapping over
+// PCIe, and where there is no such NIC or GPU.
+func (p Pair) SomeMapped() tristate.State {
 	return p.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
 		if !p.NIC.PCIeMapping || !gpu.Coherent() {
 			return tristate.True
 		}
-		maps := p.Node.MapsOverPCIe(gpu, nic)
+		maps := p.MapsOverPCIe(gpu, nic)
 		if maps == tristate.Unknown && p.mappedBefore() {
 			return tristate.True
 		}
@@ -118,7 +66,7 @@ func (p Pair) ofSomeInUse(ask func(gpu, nic *pci.Function) tristate.State) trist
 // and the published ones allow it. Where the driver runs, everybody may read its parameters.
 func (p Pair) mappedBefore() bool {
 	major := majorVersion(p.Kmod.Drivers[p.GPU.Name].Version)
-	return p.Kmod.Params == nil && !p.Kmod.ParamsUnread && major > 0 && major < 595
+	return p.TopoCheck() == TopoCheckNotRecorded && major > 0 && major < 595
 }
 
 // VirtualGPU reports whether the driver names a GPU as a virtual one.
@@ -159,8 +107,8 @@ func (p Pair) denied() tristate.State {
 	switch {
 	case p.GPU.OpenFrom == 0, major > 0 && major < 580:
 		return tristate.False
-	case p.Kmod.ParamsUnread:
+	case p.TopoCheck() == TopoCheckUnread:
 		return tristate.Unknown
 	}
-	return tristate.Of(p.Kmod.Params[kmod.TopoOverride] == "2")
+	return tristate.Of(p.TopoCheck() == 2)
 }

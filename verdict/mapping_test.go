@@ -26,10 +26,11 @@ func TestParams(t *testing.T) {
 		{"580.65.06", "0", yes, no, yes},
 		{"580.65.06", "1", yes, yes, yes},
 		{"580.65.06", "2", no, no, no},
-		{"595.45.04", missing, yes, unknown, yes},
-		{"595.45.04", unread, unknown, unknown, yes},
+		{"595.45.04", missing, yes, no, yes},
+		{"595.45.04", unread, unknown, no, yes},
 		{"595.45.04", "0", yes, no, yes},
 		{"595.45.04", "2", no, no, yes},
+		{"595.91.07", "", yes, no, yes},
 		{"", missing, yes, unknown, unknown},
 		{"", unread, unknown, unknown, unknown},
 	} {
@@ -41,6 +42,8 @@ func TestParams(t *testing.T) {
 			case missing:
 			case unread:
 				n.Kmod.ParamsUnread = true
+			case "":
+				n.Kmod.Params = kmod.Params{"EnableMSI": "1"}
 			default:
 				n.Kmod.Params = kmod.Params{kmod.TopoOverride: tt.override}
 			}
@@ -54,7 +57,7 @@ func TestParams(t *testing.T) {
 			n.NIC().Vendor, n.NIC().Class, n.NIC().Driver = 0x1d0f, 0x020000, "efa"
 			n.GPU().IOMMUGroup, n.NIC().IOMMUGroup = 4, group
 			p := n.Judge().Judged()
-			if got := p.MapsOverPCIe(); got != want || p.NIC.Name != "efa" {
+			if got := p.SomeMapped(); got != want || p.NIC.Name != "efa" {
 				t.Errorf("%s, %s, groups 4 and %d of %s: %v, want %v", tt.version, tt.override, group, p.NIC.Name, got, want)
 			}
 		}

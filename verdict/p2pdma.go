@@ -19,7 +19,7 @@ func (p Pair) PeerToPeer() tristate.State {
 		return tristate.True
 	}
 	return p.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
-		if p.sameRootPort(gpu, nic) == tristate.True {
+		if p.commonBridge(gpu, nic) == tristate.True {
 			return tristate.True
 		}
 		return tristate.Unknown

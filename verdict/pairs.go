@@ -213,7 +213,7 @@ func (p Pair) DMABufNeeds() []Prerequisite {
 	} else {
 		needs = slices.Concat(needs, open, []Prerequisite{device})
 	}
-	needs = append(needs, Prerequisite{OwnMemory, p.OwnMemory()}, Prerequisite{PCIeMapping, p.MapsOverPCIe()}, Prerequisite{PeerToPeer, p.PeerToPeer()})
+	needs = append(needs, Prerequisite{OwnMemory, p.OwnMemory()}, Prerequisite{PCIeMapping, p.SomeMapped()}, Prerequisite{PeerToPeer, p.PeerToPeer()})
 	for _, option := range p.GPU.KernelOptions {
 		needs = append(needs, Prerequisite{KernelOption, p.Kmod.KernelOptions[option.Name]})
 	}
@@ -301,7 +301,7 @@ const (
 	OpenModules     Need = "open-modules"      // the kernel modules are the open ones
 	NICDevice       Need = "nic-device"        // an eligible NIC has an RDMA device whose driver may register it
 	OwnMemory       Need = "own-memory"        // the driver gives NICs that GPU's memory (Pair.OwnMemory)
-	PCIeMapping     Need = "pcie-mapping"      // the driver maps it at their places (Pair.MapsOverPCIe)
+	PCIeMapping     Need = "pcie-mapping"      // the driver maps it at their places (Pair.SomeMapped)
 	PeerToPeer      Need = "peer-to-peer"      // the kernel lets them reach each other (Pair.PeerToPeer)
 	KernelOption    Need = "kernel-option"     // the kernel was built with an option (family.GPU.KernelOptions)
 	DevicesAccept   Need = "devices-accept"    // such a device says that it registers DMA-BUF

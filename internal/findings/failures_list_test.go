@@ -133,10 +133,19 @@ func reportedPlatform() []failure {
 			broken: topoCheck("580.142", "0"), code: "DataDirectApart", fixed: topoCheck("580.142", "1"),
 		},
 		{
-			number: 22, name: "R595 maps over PCIe for no NIC without an IOMMU group", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
-			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "enable the IOMMU",
+			number: 22, name: "the same with R595, which has no such parameter", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
+			broken: topoCheck("595.91.07", ""), code: "DataDirectApart", fixedOn: "gb300-datadirect", fix: "rdma_topo",
 		},
-		{number: 22, name: "R595 with the NIC in an IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in a group"},
+		{
+			number: 22, name: "R595 and an EFA without IOMMU group below another root port", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
+			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "one IOMMU group; or put a NIC that has no IOMMU group below one PCIe bridge",
+		},
+		{
+			number: 22, name: "R595 and an EFA in another IOMMU group", from: github + "NVIDIA/aicr/issues/2459", machine: "p6e in two groups",
+			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "or use GPU driver R580",
+		},
+		{number: 22, name: "R595 with one IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in one group"},
+		{number: 22, name: "R595 without any IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e without IOMMU"},
 		{number: 22, name: "R595 with one root port", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e below one root port"},
 		{
 			number: 22, name: "R580 without the parameter", from: github + "Azure/azhpc-images/pull/589", machine: p6e,

@@ -45,7 +45,7 @@ var (
 		fix:  do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again"), evidence: topoOverride,
 	}
 	perhapsNoPlace = row{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Kmod.ParamsUnread },
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.TopoCheck() == verdict.TopoCheckUnread },
 		text: "whether the GPU driver gives its memory to NICs depends on its parameter " + kmod.TopoOverride + ", which cannot be read",
 		fix:  do("see the problems listed below"), evidence: func(f *judged) []string { return f.saw(kmod.FactParams, "") },
 	}
@@ -140,26 +140,29 @@ func groupName(fn *pci.Function) string {
 // olderDriver is what allows the mapping with a driver that has no parameter for it.
 const olderDriver = "or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "=1"
 
-// allowMapping says what makes the loaded driver map the memory.
+// allowMapping says what makes the loaded driver map the memory (verdict.DirectPCI).
 func allowMapping(f *judged) []string {
-	_, listed := f.Kmod.Params[kmod.TopoOverride]
-	switch recent := majorVersion(gpuDriverState(f).Version) >= 595; {
-	case recent && listed:
-		return steps("put GPU and NIC into one IOMMU group", olderDriver)
-	case recent:
-		return steps("enable the IOMMU, in the firmware and in the kernel, so that the NIC has an IOMMU group", "or put NIC and GPU below one root port", olderDriver)
+	const together = "put GPU and NIC into one IOMMU group"
+	if overridable(f) && majorVersion(gpuDriverState(f).Version) < 595 {
+		return steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
+			"or "+together)
 	}
-	return steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
-		"or put GPU and NIC into one IOMMU group")
+	if f.TopoCheck() == verdict.TopoCheckNotListed {
+		return steps(together, "or put a NIC that has no IOMMU group below one PCIe bridge with the GPU", olderDriver)
+	}
+	return steps(together, olderDriver)
 }
 
-// overridable: the loaded driver may have the parameter that makes it try every pair.
+// overridable: the loaded driver may have the parameter that makes it try every pair. Where its
+// parameters were not read, releases before R595 have it.
 func overridable(f *judged) bool {
-	if params := f.Kmod.Params; params != nil {
-		_, listed := params[kmod.TopoOverride]
-		return listed
+	switch check := f.TopoCheck(); check {
+	case verdict.TopoCheckNotListed:
+		return false
+	case verdict.TopoCheckUnread, verdict.TopoCheckNotRecorded:
+		return majorVersion(gpuDriverState(f).Version) < 595
 	}
-	return majorVersion(gpuDriverState(f).Version) < 595
+	return true
 }
 
 // withoutDirectNIC is advice for a GPU that shares memory with its CPU and has a data-direct

@@ -152,7 +152,7 @@ func passedThrough(f *judged) string {
 
 var dataDirect = check{name: "data-direct", sources: []string{pci.AnyFile(pci.IOMMUGroupFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "DataDirectApart", which: dataDirectApart,
-	text: "a GPU and the data-direct function beside it are in two IOMMU groups, so that DMA-BUF over it is refused: {about}",
+	text: "a GPU and the data-direct function beside it are not in one IOMMU group, so that DMA-BUF over it is refused: {about}",
 	fix:  rightACS,
 }}}
 
@@ -160,19 +160,23 @@ var rightACS = do("rdma_topo check names the ACS bits that are wrong (rdma-core 
 
 // dataDirectApart finds GPUs that share memory with their CPU and are below one
 // switch with a NIC's data-direct function, but in another IOMMU group, where the
-// loaded driver is not known to map their memory for it all the same. ACS makes the
-// groups. In a virtual machine they are the hypervisor's.
+// loaded driver is not known to map their memory for it all the same (verdict.DirectPCI).
+// ACS makes the groups. In a virtual machine they are the hypervisor's.
 func dataDirectApart(f *judged) (pairs subjects) {
 	for _, gpu := range f.Matrix.GPUs {
-		if guest(f) || !gpu.Eligible || !gpu.Coherent() || gpu.IOMMUGroup < 0 {
+		if guest(f) || !gpu.Eligible || !gpu.Coherent() {
 			continue
 		}
 		beside := f.dataDirectBeside(gpu)
-		if len(beside) > 0 && beside[0].IOMMUGroup >= 0 && beside[0].IOMMUGroup != gpu.IOMMUGroup && f.maps(gpu, beside[0]) != tristate.True {
+		if len(beside) > 0 && inTwoGroups(gpu.Function, beside[0]) && f.maps(gpu, beside[0]) != tristate.True {
 			pairs.add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function), sawGroup(beside[0]))
 		}
 	}
 	return pairs
+}
+
+func inTwoGroups(a, b *pci.Function) bool {
+	return a.IOMMUGroup != pci.Unread && b.IOMMUGroup != pci.Unread && a.IOMMUGroup != b.IOMMUGroup
 }
 
 func sawGroup(fn *pci.Function) string {
