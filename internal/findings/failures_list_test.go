@@ -144,6 +144,8 @@ func reportedPlatform() []failure {
 			number: 22, name: "R595 and an EFA in another IOMMU group", from: github + "NVIDIA/aicr/issues/2459", machine: "p6e in two groups",
 			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "or use GPU driver R580",
 		},
+		{number: 22, name: "R595 and another id of a GB300", from: github + "NVIDIA/aicr/issues/2459", machine: "p6e, another GB300", broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1")},
+		{number: 22, name: "R610 and newer, and a Rubin", from: github + "kubevirt/kubevirt/pull/19070", machine: "p6e, Rubin", broken: all(onlyEFA, topoCheck("615.23", "")), code: "DriverRefusesPlace", fixedOn: "p6e in one group"},
 		{number: 22, name: "R595 with one IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in one group"},
 		{number: 22, name: "R595 without any IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e without IOMMU"},
 		{number: 22, name: "R595 with one root port", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e below one root port"},

@@ -135,6 +135,8 @@ func text(t *testing.T, name string) *machine.Machine {
 	for variant, replace := range map[string]*strings.Replacer{
 		"p6e in two groups":       strings.NewReplacer("group=none", "group=1"),
 		"p6e in one group":        strings.NewReplacer("group=none", "group=0"),
+		"p6e, another GB300":      strings.NewReplacer("10de:31c2", "10de:31c3"),
+		"p6e, Rubin":              strings.NewReplacer("10de:31c2", "10de:3041"),
 		"p6e without IOMMU":       strings.NewReplacer("group=0", "group=none"),
 		"p6e below one root port": strings.NewReplacer("pci0000:98 numa=0\n  0000:98:01.0 port 10de:22b1\n", ""),
 	} {

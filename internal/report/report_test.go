@@ -200,7 +200,8 @@ func TestMachines(t *testing.T) {
 		{"kvm-h200-flat-passthrough", "ready", label.Set{label.Level: "PHB", label.Topology: "virtual"}, nil},
 		{"dgx-a100-nps4", "ready", label.Set{label.Level: "PXB", label.NCCLDefault: "true", label.NICs: "11"}, nil},
 		{"broadcom-nested", "ready", label.Set{label.Level: "PXB", label.NCCLDefault: "true"}, nil},
-		{"rhel-gb200-cdmm-off-and-on", "ready", label.Set{label.Capable: "true", label.NCCLDefault: "true"}, nil}, // P2C
+		{"vera-rubin-nvl", "ready", label.Set{label.Capable: "true", label.NCCLDefault: "true", label.Level: "NODE"}, nil}, // P2C
+		{"rhel-gb200-cdmm-off-and-on", "ready", label.Set{label.Capable: "true", label.NCCLDefault: "true"}, nil},          // P2C
 		{"gb300-datadirect", "ready", label.Set{label.DataDirect: "true", label.NCCLDefault: "true"}, nil},
 		{"ampere-altra-a100", "ready", label.Set{label.Capable: "false", label.Reason: "PlatformForbidsP2P"}, nil},
 		{"aws-p4d-a100", "ready", label.Set{label.NICs: "4", label.Level: "PHB", label.Link: "unspecified", label.ConnectX: "false"}, []string{label.MOFED}},

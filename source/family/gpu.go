@@ -25,7 +25,7 @@ type GPU struct {
 	Unsupported      DeviceIDs
 	// Coherent are the device ids of those that share memory with their CPU over
 	// NVLink-C2C.
-	Coherent DeviceIDs
+	Coherent DeviceRanges
 	// SwitchClass is the class of the vendor's functions that switch the links between
 	// GPUs, 0x0680 of NVSwitches; 0 for none.
 	SwitchClass uint16

@@ -4,8 +4,11 @@ package family
 // not on GeForce, TITAN and the GB10 of DGX Spark (2e12, 2e2a). Device ids
 // are from the README of the open kernel modules (595.45.04), which drive Turing and
 // newer. The lowest id of Turing is 1e02, and the highest before it 1df6.
-// GPUs that share memory with a Grace CPU are GH200, GB200 and GB300 (kernel:
-// drivers/vfio/pci/nvgrace-gpu/main.c, 6.18).
+//
+// GPUs that share memory with their CPU, "self-hosted" ones, have ranges of ids (open kernel
+// modules, 595.45.04: kernel-open/nvidia/detect-self-hosted.h): Hopper, Blackwell. Those of Rubin are in
+// later releases (610 and newer): 3041 was seen in kubevirt/kubevirt#19070, 307f in
+// NVIDIA/k8s-test-infra#872.
 //
 // The driver (R580 and newer) demands a common bridge on Ampere Altra, AmpereOne 160
 // and Grace (open kernel modules: nv-pci.c nv_grdma_pci_topology_supported, osinit.c
@@ -21,14 +24,21 @@ var nvidia = GPU{
 	Classes:          []uint16{0x0300, 0x0302}, // VGA, 3D
 	UnsupportedNames: []string{"GeForce", "TITAN"},
 	Unsupported:      DeviceIDs{0x2e12, 0x2e2a},
-	Coherent:         DeviceIDs{0x2342, 0x2345, 0x2348, 0x2941, 0x31c2},
-	SwitchClass:      0x0680,
-	Driver:           "nvidia",
-	GPUOperator:      true,
-	VersionFile:      "proc/driver/nvidia/version",
-	Information:      "proc/driver/nvidia/gpus",
-	Nodes:            "dev/nvidia",
-	VirtualNames:     `-([0-9]{1,2}|[0-9]{1,3}[ABCQ][A-Z0-9]*)$`,
+	Coherent: DeviceRanges{
+		{0x2340, 0x237f}, // GH200
+		{0x2940, 0x297f}, // GB200
+		{0x31a1, 0x31a1},
+		{0x31c0, 0x31ff}, // GB300
+		{0x3040, 0x307f}, // Vera Rubin
+		{0x30c0, 0x30ff},
+	},
+	SwitchClass:  0x0680,
+	Driver:       "nvidia",
+	GPUOperator:  true,
+	VersionFile:  "proc/driver/nvidia/version",
+	Information:  "proc/driver/nvidia/gpus",
+	Nodes:        "dev/nvidia",
+	VirtualNames: `-([0-9]{1,2}|[0-9]{1,3}[ABCQ][A-Z0-9]*)$`,
 	Client: Client{
 		// nvidia-peermem and its forerunner nv_peer_mem. Either fails to load where it
 		// cannot register.

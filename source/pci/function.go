@@ -153,7 +153,7 @@ func (f *Function) PassedThrough() bool {
 }
 
 // Coherent reports whether this is a GPU that shares memory with its CPU over
-// NVLink-C2C (Grace).
+// NVLink-C2C (Grace, Vera).
 func (f *Function) Coherent() bool { return f.GPU != nil && f.GPU.Coherent.Has(f.Device) }
 
 // OpenModules reports whether this is a GPU that the open kernel modules drive.

@@ -214,7 +214,20 @@ func TestOpenModulesAndCoherent(t *testing.T) {
 		{0x2941, 0x030200, true, true},  // GB200
 		{0x31c2, 0x030200, true, true},  // GB300
 		{0x2e12, 0x030200, true, false}, // GB10
+		{0x3041, 0x030200, true, true},  // Vera Rubin
+		{0x307f, 0x030200, true, true},
 		{0x2342, 0x040300, false, false},
+	}
+	for _, of := range []struct{ first, last uint16 }{ // of the driver's detect-self-hosted.h
+		{0x2340, 0x237f}, {0x2940, 0x297f}, {0x31a1, 0x31a1}, {0x31c0, 0x31ff}, {0x3040, 0x307f}, {0x30c0, 0x30ff},
+	} {
+		for device, coherent := range map[uint16]bool{of.first - 1: false, of.first: true, of.last: true, of.last + 1: false} {
+			tests = append(tests, struct {
+				device         uint16
+				class          uint32
+				open, coherent bool
+			}{device, 0x030200, true, coherent})
+		}
 	}
 	for _, tt := range tests {
 		f := Function{Vendor: 0x10de, Device: tt.device, Class: tt.class}

@@ -23,7 +23,8 @@ import (
 // later holds products that the pci.ids of 2026-08-22 lacks or names by chip
 // alone. Sources: the table of supported GPUs in the README of NVIDIA's open
 // kernel modules (595.45.04), the device table of the kernel's nvgrace-gpu driver
-// (6.18), rdma-core's mlx5 device table (v64); AMD's rules for Node Feature Discovery
+// (6.18), kubevirt/kubevirt#19070 and NVIDIA/k8s-test-infra#872 for Rubin, rdma-core's mlx5
+// device table (v64); AMD's rules for Node Feature Discovery
 // (ROCm/gpu-operator, hack/k8s-patch, gpu-nfd-default-rule.yaml); the kernel's bnxt.c,
 // gdma.h (6.12) and ionic.h (6.18).
 var later = map[string]string{
@@ -40,6 +41,8 @@ var later = map[string]string{
 	"10de:2941": "GB200",
 	"10de:2e12": "GB10",
 	"10de:2e2a": "GB10",
+	"10de:3041": "Vera Rubin",
+	"10de:307f": "Vera Rubin",
 	"10de:31c2": "GB300",
 	"1414:00b9": "MANA",
 	"1414:00ba": "MANA VF",
