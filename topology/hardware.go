@@ -101,7 +101,7 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 // own place says, by a data-direct function that could not be matched to it.
 func (b *builder) usedByDefault(gpu, nic *pci.Function, level Level) tristate.State {
 	switch {
-	case level == Unknown:
+	case level == Unknown, nic.OverC2C():
 		return tristate.Unknown
 	case level < PHB:
 		return tristate.True
@@ -131,8 +131,12 @@ func (b *builder) allowed(gpu, nic *pci.Function) tristate.State {
 	return tristate.And(tristate.Not(b.m.Refuses(nic.NIC)), b.mapped(gpu, nic))
 }
 
-// mapped reports whether the driver maps the GPU's memory for a NIC at its place.
+// mapped reports whether the driver maps the GPU's memory for a NIC at its place. Unknown for a
+// NIC whose place in the PCI tree is not where it is attached.
 func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
+	if b.PCI.Place(nic).OverC2C() {
+		return tristate.Unknown
+	}
 	needed := b.commonBridge[gpu.GPU]
 	if gpu.Coherent() || b.virtual || needed == tristate.False {
 		return tristate.True

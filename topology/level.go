@@ -86,7 +86,7 @@ func nearest(levels []bound) Level {
 // sysfsLevel rates two functions by their places in the kernel's device tree:
 // their root buses, the bridges above them, their NUMA nodes.
 func sysfsLevel(gpu, nic *pci.Function, oneNode bool) bound {
-	if gpu.RootBus == "" || nic.RootBus == "" {
+	if gpu.RootBus == "" || nic.RootBus == "" || nic.OverC2C() {
 		return atLeast(PIX)
 	}
 	if common := gpu.CommonBridges(nic); common > 0 {

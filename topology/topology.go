@@ -312,6 +312,9 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 		return r
 	}
 	r := rating{level: sysfsLevel(gpu, nic, b.PCI.OneNode()), bridge: gpu.CommonBridge(nic)}
+	if nic.OverC2C() {
+		r.bridge = nil
+	}
 	if b.FileUnread {
 		r.level = atLeast(PIX)
 	} else if p, q := b.File.Find(gpu), b.File.Find(nic); p != nil && q != nil {

@@ -28,6 +28,8 @@ func (w *path) why() string {
 		return fmt.Sprintf("the place of %v in the device tree cannot be read", w.g.Address)
 	case w.n.RootBus == "":
 		return fmt.Sprintf("the place of %v in the device tree cannot be read", w.n.Address)
+	case w.n.OverC2C():
+		return fmt.Sprintf("%v is attached over NVLink-C2C, and its place on the PCI bus does not say how near it is", w.n.Address)
 	case common > 0:
 		return w.whyBridge(common)
 	case w.g.RootBus == w.n.RootBus:

@@ -281,6 +281,7 @@ func unreported() []failure {
 		{name: "a virtual machine on an Intel desktop", machine: "desktop", code: "PlatformP2PWriteOnly", fixedOn: "desktop guest"},
 		{name: "the host bridge of another vendor", machine: "desktop", code: "PlatformP2PWriteOnly", fixedOn: "other host bridge"},
 		{name: "a CPU without a name", machine: "desktop", code: "PlatformP2PWriteOnly", fixed: file("proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu\n\n")},
+		{name: "no NIC but one over NVLink-C2C", from: github + "linux-rdma/rdma-core/commit/0e0b5574f", machine: "over C2C", code: "Unreadable", fixedOn: "pair", fix: "ib_write_bw --use_cuda"},
 		{name: "NUMA balancing", broken: file(numaBalancing, "1\n"), code: "NUMABalancing", fixed: file(numaBalancing, "2\n")},
 		{name: "a driver that is told to refuse every place", broken: topoCheck("580.142", "2"), code: "DriverRefusesPlace", fixed: topoCheck("580.142", "0"), fix: "remove NVreg_GrdmaPciTopoCheckOverride=2"},
 		{name: "the same, with DMA-BUF alone", broken: all(unloaded, topoCheck("580.142", "2")), code: "DriverRefusesPlace", fixed: topoCheck("580.142", "1")},

@@ -101,6 +101,7 @@ func text(t *testing.T, name string) *machine.Machine {
 		"far":       strings.Replace(pair, "        0000:84:00.0 ib 15b3:1021 rdma=mlx5_1\n", "", 1),
 		"numa":      strings.ReplaceAll(pair, " numa=0\n", "\n"),
 		"apart":     gb300,
+		"over C2C":  strings.ReplaceAll(pair, "15b3:1021", "15b3:2101"),
 		"old GPUs":  strings.ReplaceAll(pair, "10de:2330", "10de:1db1"),
 		"no GPU":    strings.ReplaceAll(pair, "gpu 10de:2330", "040300 10de:22a3"),
 		"other GPU": strings.ReplaceAll(pair, "gpu 10de:2330", "gpu 1002:7408"),

@@ -84,6 +84,11 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 		text: "the type of this machine cannot be read, and on some types {nic} does not reach GPU memory",
 		fix:  do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
 	},
+	{
+		status: Undecidable, reason: verdict.Unreadable, which: nicsOverC2C,
+		text: "the only NICs are attached over NVLink-C2C, and their place on the PCI bus does not say how they reach GPU memory: {about}",
+		fix:  do("measure with ib_write_bw --use_cuda"),
+	},
 	unreadCPU,
 	{status: Undecidable, reason: verdict.Unreadable, text: "PCI functions cannot be read", fix: do("see the problems listed below", "mount the host's /sys")},
 }}
@@ -148,6 +153,17 @@ func firstGPU(f *judged) string {
 // refuses: the judged NICs reach no GPU's memory on a machine of this type.
 func refuses(state tristate.State) func(*judged) bool {
 	return func(f *judged) bool { return f.Matrix.Refuses(f.NIC) == state }
+}
+
+// nicsOverC2C lists the eligible NICs, if all of them are attached over NVLink-C2C.
+func nicsOverC2C(f *judged) (nics subjects) {
+	for _, fn := range f.functions(eligibleNIC) {
+		if !fn.OverC2C() {
+			return subjects{}
+		}
+		nics.add(fn.Address.String()+" "+fn.Name(), sawID(fn))
+	}
+	return nics
 }
 
 func machineNames(f *judged) []string {

@@ -1,9 +1,11 @@
 package report_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,5 +103,37 @@ func TestPhysicalByItsPorts(t *testing.T) {
 		if (want == "") != (len(r.Problems) > 0) {
 			t.Errorf("below %s: problems %q", port, r.Problems)
 		}
+	}
+}
+
+// TestNICOverC2C: the place of a NIC that is attached over NVLink-C2C (linux-rdma/rdma-core commit
+// 0e0b5574f) proves nothing. Another NIC beside it is judged all the same.
+func TestNICOverC2C(t *testing.T) {
+	const text = `arm
+pci0000:00 numa=0
+  0000:00:00.0 port 10de:2f95
+    0000:01:00.0 switch 15b3:197b
+      0000:02:00.0 port 15b3:197b
+        0000:03:00.0 gpu 10de:3041
+      0000:02:01.0 port 15b3:197b
+        0000:04:00.0 ib 15b3:%s rdma=mlx5_0
+`
+	const beside = "      0000:02:02.0 port 15b3:197b\n        0000:05:00.0 ib 15b3:1027 rdma=mlx5_1\n"
+	for _, tc := range []struct{ name, text, level, ready string }{
+		{"ConnectX-10", fmt.Sprintf(text, "1027"), "PIX", "true"},
+		{"over C2C", fmt.Sprintf(text, "2101"), "", ""},
+		{"over C2C, and a ConnectX-10", fmt.Sprintf(text, "2101") + beside, "PIX", "true"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := collect(t, parse(t, tc.text).Tree(t, state(t, "ready")), source.What{})
+			for name, want := range map[string]string{label.Level: tc.level, label.Ready: tc.ready, label.Capable: tc.ready, label.NCCLDefault: tc.ready} {
+				if got := r.Labels[name]; got != want {
+					t.Errorf("%s is %q, want %q", name, got, want)
+				}
+			}
+			if nic := r.Matrix.NICs[0].Function.Name(); !strings.HasPrefix(nic, "ConnectX-10") {
+				t.Errorf("the NIC is named %q", nic)
+			}
+		})
 	}
 }

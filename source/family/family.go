@@ -128,6 +128,9 @@ type NIC struct {
 	// data into GPU memory from a place beside the GPU, and WithDataDirect those of
 	// the NICs that may have one (rdma-core, kernel-boot/rdma_topo).
 	DataDirect, WithDataDirect DeviceIDs
+	// OverC2C are the device ids of NICs that are attached over NVLink-C2C: their place in the
+	// PCI tree is not the way that their data takes.
+	OverC2C DeviceIDs
 	// OwnSwitch: some cards have a PCIe switch of this vendor between the slot and
 	// the NIC.
 	OwnSwitch bool

@@ -21,7 +21,8 @@ var ethernetInfiniBand = []uint16{0x0200, 0x0207}
 // Each generation up to ConnectX-6 has an id for its virtual functions, all later ones
 // share 101e (kernel: drivers/net/ethernet/mellanox/mlx5/core/main.c, id table).
 // ConnectX-8 and ConnectX-9 have data-direct functions (kernel:
-// drivers/infiniband/hw/mlx5/data_direct.c). The PSIDs of NICs that manage NVLink
+// drivers/infiniband/hw/mlx5/data_direct.c). rdma-core calls 2101 "ConnectX-10 NVLink-C2C"
+// (providers/mlx5/mlx5.c, commit 0e0b5574f); no source says yet how it reaches GPU memory. The PSIDs of NICs that manage NVLink
 // switches are of B200 and B300 baseboards (mstflint, boards named Canoe; scitix/sichek).
 var mlx5 = NIC{
 	Name:    "mlx5",
@@ -40,7 +41,8 @@ var mlx5 = NIC{
 	DPU:            DeviceIDs{0xa2d2, 0xa2d3, 0xa2d6, 0xa2d9, 0xa2dc, 0xa2df}, // BlueField to BlueField-4
 	DataDirect:     DeviceIDs{0x2100},
 	WithDataDirect: DeviceIDs{0x1023, 0x1025},
-	OwnSwitch:      true, // BlueField, ConnectX-8
+	OverC2C:        DeviceIDs{0x2101}, // ConnectX-10
+	OwnSwitch:      true,              // BlueField, ConnectX-8
 	NVLinkManagement: &NVLinkManagement{
 		Narrow: DeviceIDs{0x1021}, // ConnectX-7
 		Boards: []string{"MT_0000001121", "MT_0000001122", "MT_0000001181", "MT_0000001182", "NVD0000000079", "OMN0000000006"},

@@ -156,6 +156,9 @@ func (f *Function) PassedThrough() bool {
 // NVLink-C2C (Grace, Vera).
 func (f *Function) Coherent() bool { return f.GPU != nil && f.GPU.Coherent.Has(f.Device) }
 
+// OverC2C reports whether this is a NIC that is attached over NVLink-C2C.
+func (f *Function) OverC2C() bool { return f.KnownNIC() != nil && f.KnownNIC().OverC2C.Has(f.Device) }
+
 // OpenModules reports whether this is a GPU that the open kernel modules drive.
 func (f *Function) OpenModules() bool {
 	return f.GPU != nil && f.GPU.OpenFrom != 0 && f.Device >= f.GPU.OpenFrom
