@@ -41,11 +41,11 @@ func topoCheckOf(params kmod.Params, unread bool) TopoCheck {
 	case !listed:
 		return TopoCheckNotListed
 	}
-	n, err := strconv.ParseUint(value, 10, 32)
-	if err != nil {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 {
 		return TopoCheckUnread
 	}
-	return TopoCheck(n) //nolint:gosec // 32 bits
+	return TopoCheck(n)
 }
 
 // Valid reports whether the driver maps the memory. In NVIDIA/open-gpu-kernel-modules it is

@@ -156,7 +156,7 @@ func allowMapping(f *judged) []string {
 // overridable: the loaded driver may have the parameter that makes it try every pair. Where its
 // parameters were not read, releases before R595 have it.
 func overridable(f *judged) bool {
-	switch check := f.TopoCheck(); check {
+	switch f.TopoCheck() {
 	case verdict.TopoCheckNotListed:
 		return false
 	case verdict.TopoCheckUnread, verdict.TopoCheckNotRecorded:

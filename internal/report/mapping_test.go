@@ -105,7 +105,7 @@ func judgeMapping(t *testing.T, m *machine.Machine, s machine.State, want string
 	if r.Verdict.DMABuf == tristate.False && f.Code != "DriverRefusesPlace" {
 		t.Errorf("check says %+v", f)
 	}
-	if recent := strings.HasPrefix(s.NVIDIA, "595.91"); recent && strings.Contains(strings.ReplaceAll(f.FixText(), "R580 with NVreg_", ""), "NVreg_") {
+	if recent := strings.HasPrefix(s.NVIDIA, "595.91") || strings.HasPrefix(s.NVIDIA, "615"); recent && strings.Contains(strings.ReplaceAll(f.FixText(), "R580 with NVreg_", ""), "NVreg_") {
 		t.Errorf("the fix names a parameter that the driver lacks: %s", f.FixText())
 	}
 	for name, value := range r.Labels {
