@@ -24,9 +24,13 @@ type State struct {
 	// Virtual: this system runs under a hypervisor. VirtualBy names the evidence.
 	Virtual   tristate.State
 	VirtualBy string
-	IOMMU     IOMMU
-	// Kernel is what ReadRelease returns, read for publishing and for check.
-	Kernel string
+	// Confidential is what ReadConfidential returns, not read where there is no hypervisor.
+	Confidential string
+	IOMMU        IOMMU
+	// Kernel is what ReadRelease returns, read for publishing, for check, and for Arm machines
+	// with GPUs that share memory with their CPU. KernelErr says why it could not be read.
+	Kernel    string
+	KernelErr error
 	// GPUs is what their drivers say of them: a virtual GPU has the PCI ids of a whole one.
 	GPUs GPUs
 
@@ -65,9 +69,14 @@ func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.W
 	if slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && len(f.GPU.HyperVPairs) > 0 }) {
 		st.BIOS = line(DMIDir + "/bios_version")
 	}
-	if what.Publish || what.Advice {
-		st.Kernel, err = ReadRelease(fs)
+	if st.Virtual != tristate.False {
+		st.Confidential, err = ReadConfidential(fs, st.CPU)
 		st.problem(err)
+	}
+	coherent := slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && f.Coherent() })
+	if what.Publish || what.Advice || coherent && st.CPU.Arch == "arm64" {
+		st.Kernel, st.KernelErr = ReadRelease(fs)
+		st.problem(st.KernelErr)
 	}
 	if what.Advice {
 		st.NUMABalancing = line(NUMABalancingFile)
