@@ -59,7 +59,7 @@ func (p Pair) Identity() Doubted {
 	}
 	switch {
 	case len(d.GPUs) == 0:
-	case before == tristate.Unknown && p.Platform.KernelErr == nil && p.Platform.Kernel == "", strings.Contains(p.Platform.Kernel, "-nvidia"):
+	case p.Platform.Kernel == "" && !p.Platform.KernelUnread, strings.Contains(p.Platform.Kernel, "-nvidia"):
 		d.Doubt = Suspect
 	default:
 		d.Doubt = Unproven
@@ -69,12 +69,17 @@ func (p Pair) Identity() Doubted {
 
 // BeforePASID reports whether the kernel is one whose arm-smmu-v3 attaches no PASID to an
 // identity domain (drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c; since 6.11 it sets
-// STRTAB_STE_1_S1DSS_BYPASS). False for other architectures.
+// STRTAB_STE_1_S1DSS_BYPASS). False for other architectures. Every kernel gives its release: a
+// tree without that file is a copy that lacks it, and Identity only warns there.
 func (f *Node) BeforePASID() tristate.State {
-	if f.Platform.CPU.Arch != "arm64" {
-		return tristate.False
+	before := platform.KernelBefore(f.Platform.Kernel, 6, 11)
+	switch f.Platform.CPU.Arch {
+	case "arm64":
+		return before
+	case "": // CPUFile could not be read
+		return tristate.And(before, tristate.Unknown)
 	}
-	return platform.KernelBefore(f.Platform.Kernel, 6, 11)
+	return tristate.False
 }
 
 // redirected: ACS sends what a GPU sends to other devices up to the root complex. Unknown where

@@ -28,9 +28,10 @@ type State struct {
 	Confidential string
 	IOMMU        IOMMU
 	// Kernel is what ReadRelease returns, read for publishing, for check, and for Arm machines
-	// with GPUs that share memory with their CPU. KernelErr says why it could not be read.
-	Kernel    string
-	KernelErr error
+	// with GPUs that share memory with their CPU. KernelUnread: its file is there and could not
+	// be read.
+	Kernel       string
+	KernelUnread bool
 	// GPUs is what their drivers say of them: a virtual GPU has the PCI ids of a whole one.
 	GPUs GPUs
 
@@ -74,9 +75,10 @@ func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.W
 		st.problem(err)
 	}
 	coherent := slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && f.Coherent() })
-	if what.Publish || what.Advice || coherent && st.CPU.Arch == "arm64" {
-		st.Kernel, st.KernelErr = ReadRelease(fs)
-		st.problem(st.KernelErr)
+	if what.Publish || what.Advice || coherent && st.CPU.Arch != "x86_64" {
+		st.Kernel, err = ReadRelease(fs)
+		st.problem(err)
+		st.KernelUnread = err != nil && !host.Absent(err)
 	}
 	if what.Advice {
 		st.NUMABalancing = line(NUMABalancingFile)
