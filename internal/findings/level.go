@@ -15,7 +15,7 @@ const (
 )
 
 var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file",
-	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports)")
+	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports), with ATS of the NICs on")
 
 var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
