@@ -325,6 +325,12 @@ func (c *failure) judge(t *testing.T, name string, changes ...change) (string, r
 		}
 	}
 	dir := text(t, name).Tree(t, s)
+	return dir, c.judged(t, dir)
+}
+
+// judged is the machine in a directory, judged.
+func (c *failure) judged(t *testing.T, dir string) report.Report {
+	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +346,7 @@ func (c *failure) judge(t *testing.T, name string, changes ...change) (string, r
 			return answers
 		}
 	}
-	return dir, report.Collect(t.Context(), fs, options)
+	return report.Collect(t.Context(), fs, options)
 }
 
 // checkEvidence compares evidence with the tree: files said to be absent are
