@@ -67,13 +67,14 @@ func (f *Node) acs() (state string, open bool) {
 		return "", true
 	}
 	missing := f.Matrix.EligibleGPUs == 0
-	var denied, read bool
+	var denied, read, emulated bool
 	for _, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible {
 			continue
 		}
 		between := gpu.Between()
-		missing = missing || len(between) == 0 // nothing is known of what is between them
+		missing = missing || len(between) == 0        // nothing is known of what is between them
+		emulated = emulated || f.anyEmulated(between) // nor of the hardware behind such
 		for _, bridge := range between {
 			switch acs := f.ACS[bridge]; {
 			case acs == nil:
@@ -85,8 +86,11 @@ func (f *Node) acs() (state string, open bool) {
 			}
 		}
 	}
-	if missing || denied {
+	switch {
+	case missing, denied:
 		return "", f.ACSUnread || denied && read
+	case emulated:
+		return "", false
 	}
 	return "clear", false
 }

@@ -77,8 +77,11 @@ func (f *Node) VirtualGPU(gpu *pci.Function) bool {
 // OwnMemory reports whether the driver may give NICs the memory of some eligible GPU that it
 // drives: not where GrdmaPciTopoCheckOverride is 2, unless GPU and CPU share memory
 // (kernel-open/nvidia/nv-pci.c, nv_grdma_pci_topology_supported, from R580 on). Unknown for
-// virtual GPUs, of which NVIDIA supports some (linux-rdma/perftest#126). True without such a
-// GPU.
+// virtual GPUs, of which NVIDIA supports some (linux-rdma/perftest#126), and in a confidential
+// guest: NVIDIA's driver refuses it to a GPU in a mode for such guests (src/nvidia/src/kernel/gpu/
+// bus/third_party_p2p.c, thirdpartyp2pConstruct_IMPL, gpuIsApmFeatureEnabled, in 595.45.04;
+// NVIDIA/nvtrust#109), no file tells the mode, and devices reach no private memory of the guest.
+// True without such a GPU.
 func (p Pair) OwnMemory() tristate.State {
 	answer, found := tristate.False, false
 	for _, gpu := range p.Matrix.GPUs {
@@ -87,7 +90,7 @@ func (p Pair) OwnMemory() tristate.State {
 		}
 		found = true
 		switch {
-		case p.VirtualGPU(gpu.Function):
+		case p.Platform.Confidential != "", p.VirtualGPU(gpu.Function):
 			answer = tristate.Or(answer, tristate.Unknown)
 		case gpu.Coherent():
 			answer = tristate.True

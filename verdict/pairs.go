@@ -78,7 +78,7 @@ func (p Pair) each(see func(*topology.Pair)) {
 // steps are the prerequisites of one pair in their order. What a GPU and a NIC lack together
 // (Apart) is missing at the step that asks for it.
 func (p Pair) steps() []Step {
-	memory := Step{GPUMemory, tristate.Or(p.Peermem(), p.DMABuf()), NoPeerMemoryPath}
+	memory := Step{GPUMemory, tristate.And(tristate.Or(p.Peermem(), p.DMABuf()), p.proven()), NoPeerMemoryPath}
 	if p.Registered() != tristate.True && p.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
 		memory.Reason = PeermemNotLoaded
 	}

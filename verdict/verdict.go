@@ -51,6 +51,9 @@ type Node struct {
 	ACS map[pci.Address]*pci.ACS
 	// ACSUnread: reading them took too long.
 	ACSUnread bool
+	// ATS says whether NICs translate addresses by themselves (pci.ReadATS): those of
+	// EmulatedPairs. Unknown for others.
+	ATS map[pci.Address]tristate.State
 	// Asked are RDMA devices that were asked whether they register DMA-BUF.
 	Asked []verbs.Answer
 	// Verdict is what Judge returned of these facts.

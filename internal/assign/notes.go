@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/topology"
+	"gdr-features/verdict"
 )
 
 // Notes say what is not ideal on this machine, a sentence each.
@@ -49,6 +50,9 @@ func (m *Assignment) about(c Choice) []string {
 	case c.Level > topology.PXB:
 		notes = append(notes, fmt.Sprintf("The usable NIC nearest to the GPU %v is at %v.", gpu, c.Level))
 	}
+	if m.belowEmulated(c) {
+		notes = append(notes, fmt.Sprintf("The GPU %v and its NIC %s are below a switch that the hypervisor emulates, and ATS of the NIC is not known to be on: such pairs may transfer garbage (gdr-features explain EmulatedSwitch).", gpu, c.NIC.RDMA))
+	}
 	if nearer := m.nearerUnusable(c); nearer != nil {
 		nic := &m.Matrix.NICs[nearer.NIC]
 		why := "it has no RDMA device with an active port here"
@@ -58,6 +62,14 @@ func (m *Assignment) about(c Choice) []string {
 		notes = append(notes, fmt.Sprintf("The GPU %v has a nearer NIC, %s at %v, which cannot be used: %s.", gpu, cmp.Or(nic.Name(), nic.Address()), nearer.Level, why))
 	}
 	return notes
+}
+
+// belowEmulated: the NIC chosen shares an emulated switch with the GPU, and its ATS is not known
+// to be on.
+func (m *Assignment) belowEmulated(c Choice) bool {
+	return slices.ContainsFunc(m.Node.EmulatedPairs(), func(of *topology.Pair) bool {
+		return of.GPU == c.Index && of.NIC == c.NIC.index && m.Node.DoubtATS(m.Matrix.NICs[of.NIC].Function) != verdict.NoDoubt
+	})
 }
 
 // nearerUnusable is the pair of a GPU and the nearest eligible NIC that is nearer than the one

@@ -150,6 +150,7 @@ func text(t *testing.T, name string) *machine.Machine {
 		}
 	}
 	maps.Copy(texts, apartTexts())
+	maps.Copy(texts, doubtTexts())
 	if desc, ok := texts[name]; ok {
 		m, err := machine.Parse(desc)
 		if err != nil {
@@ -309,6 +310,19 @@ func TestFailures(t *testing.T) {
 
 func (c *failure) findings(t *testing.T, name string, changes ...change) (string, []findings.Finding) {
 	t.Helper()
+	dir, r := c.judge(t, name, changes...)
+	return dir, r.Findings
+}
+
+// doubted is a machine in a state that is ready but for a change, judged.
+func doubted(t *testing.T, name string, change change) report.Report {
+	t.Helper()
+	_, r := (&failure{}).judge(t, name, change)
+	return r
+}
+
+func (c *failure) judge(t *testing.T, name string, changes ...change) (string, report.Report) {
+	t.Helper()
 	s := state(t, "ready")
 	for _, change := range changes {
 		if change != nil {
@@ -316,6 +330,12 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 		}
 	}
 	dir := text(t, name).Tree(t, s)
+	return dir, c.judged(t, dir)
+}
+
+// judged is the machine in a directory, judged.
+func (c *failure) judged(t *testing.T, dir string) report.Report {
+	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -331,8 +351,7 @@ func (c *failure) findings(t *testing.T, name string, changes ...change) (string
 			return answers
 		}
 	}
-	r := report.Collect(t.Context(), fs, options)
-	return dir, r.Findings
+	return report.Collect(t.Context(), fs, options)
 }
 
 // checkEvidence compares evidence with the tree: files said to be absent are

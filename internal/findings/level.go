@@ -15,7 +15,7 @@ const (
 )
 
 var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file",
-	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports)")
+	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports), with ATS of the NICs on")
 
 var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
@@ -45,9 +45,7 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 const nearestIsFar = "the nearest NIC of a GPU is at {worstLevel}: {about}"
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
-func guest(f *judged) bool {
-	return f.Platform.Virtual == tristate.True || (f.Matrix.Origin == topology.Virtual)
-}
+func guest(f *judged) bool { return f.Guest() }
 
 // withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
 func withoutNUMA(f *judged) func(*pci.Function) bool {

@@ -58,6 +58,7 @@ var (
 
 // peermemRows come before all others of the check peermem.
 var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate.True }, nil, []row{
+	given(confidentialGuest, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
 	given(virtualGPU, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
 	given(perhapsNoPlace, func(f *judged) bool { return f.OwnMemory() == tristate.Unknown }),
 	given(failed(noPlace), func(f *judged) bool { return f.Verdict.Peermem == tristate.False }),
@@ -66,6 +67,7 @@ var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate
 // dmabufRows come before those of other facts of which DMA-BUF's answer is unknown.
 var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
 	given(perhapsExcluded, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.GPUBound }),
+	given(confidentialGuest, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	given(virtualGPU, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	given(perhapsNoPlace, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	{

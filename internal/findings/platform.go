@@ -13,7 +13,7 @@ import (
 	"gdr-features/tristate"
 )
 
-var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: []row{
+var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: slices.Concat(smmuRows, []row{
 	{
 		status: Warn, code: "IOMMUTranslated", which: translated,
 		text: "translated for {about}: traffic between GPU and NIC goes through the root complex",
@@ -22,7 +22,7 @@ var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFil
 	{status: OK, when: func(f *judged) bool { return f.Verdict.IOMMU != "" }, text: "{iommu}"},
 	{status: Undecidable, when: func(f *judged) bool { return f.Platform.IOMMU.Groups == tristate.Unknown }, text: "whether the kernel has IOMMU groups cannot be read"},
 	{status: Undecidable, text: "the types of the IOMMU groups cannot be read"},
-}}
+})}
 
 // translated lists the GPUs and NICs whose addresses the IOMMU translates.
 func translated(f *judged) (devices subjects) {
@@ -42,12 +42,13 @@ func sawCommandLine(f *judged) []string {
 	return nil
 }
 
-var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, rows: []row{
+var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, rows: slices.Concat(emulatedRows, []row{
 	{
 		status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, which: unreadBridges,
 		text: "the ACS registers of the bridges between GPUs and NICs cannot be read",
 		fix:  do("run as root (CAP_SYS_ADMIN)"),
 	},
+	behindEmulated,
 	{status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, text: "no bridge between the GPUs and their nearest NICs is visible on this machine"},
 	{
 		status: Warn, code: "DataDirectApart", when: func(f *judged) bool {
@@ -76,7 +77,7 @@ var acs = check{name: "acs", sources: []string{pci.AnyFile(pci.ConfigFile)}, row
 		fix: do("only where no device of this host is given to virtual machines: {setpci} after each boot", "or boot with {disableRedirect}"),
 	},
 	{status: OK, text: "{acs}"},
-}}
+})}
 
 const redirected = "peer to peer traffic between a GPU and its nearest NIC is redirected to the root complex by {about}"
 

@@ -193,6 +193,8 @@ func passthroughIOMMU(f *judged) string {
 		word = "iommu.passthrough=1"
 	}
 	switch {
+	case translationNeeded(f) && f.BeforePASID() != tristate.False:
+		return "use Linux 6.11 or newer, then boot with " + word + " (before it, no program would get a CUDA context here while ACS is on)"
 	case slices.Contains(f.Platform.CommandLine, word):
 		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
 	case guest(f):

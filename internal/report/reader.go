@@ -50,6 +50,7 @@ type Reader struct {
 	kmod    part[kmod.State]
 	advised deadline.Single[kmod.State]
 	acs     part[map[pci.Address]*pci.ACS]
+	ats     part[map[pci.Address]tristate.State]
 	file    part[*nccl.File]
 	visible part[platform.Devices]
 	pod     part[platform.Container]
@@ -116,9 +117,10 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	}
 	r.problem(unnamed(&r.Matrix)...)
 	if parts == All {
-		rd.readACS(ctx, &r.Matrix)
+		rd.readACS(ctx, &r.Node)
 	}
 	rd.acs.addProblems(&r, nil)
+	rd.ats.addProblems(&r, nil)
 	if rd.options.What.Process {
 		rd.readVisible(ctx, &r)
 	}
@@ -131,7 +133,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	if r.Matrix.Origin == "" && len(r.Matrix.GPUs) > 0 && !facts.FileUnread {
 		r.problem(errors.New("neither /proc/cpuinfo nor /sys/class/dmi/id says whether this is a virtual machine"))
 	}
-	r.ACS, r.ACSUnread, r.Asked = rd.acs.value, rd.acs.err != nil, rd.asked
+	r.ACS, r.ACSUnread, r.ATS, r.Asked = rd.acs.value, rd.acs.err != nil, rd.ats.value, rd.asked
 	rd.judge(&r)
 	return r
 }
@@ -283,16 +285,35 @@ func unnamed(m *topology.Matrix) []error {
 	return []error{fmt.Errorf("%s: sys_vendor and product_name do not say which type of machine this is", platform.DMIDir)}
 }
 
-func (rd *Reader) readACS(ctx context.Context, m *topology.Matrix) {
-	fs, gpus := rd.fs, m.GPUs
+// readACS reads the ACS of the bridges between GPUs and their nearest NICs, and of all above a GPU
+// that shares memory with its CPU; then ATS of the NICs that it matters for.
+func (rd *Reader) readACS(ctx context.Context, node *verdict.Node) {
+	fs, gpus := rd.fs, node.Matrix.GPUs
 	_ = rd.acs.start("ACS registers", func() (map[pci.Address]*pci.ACS, error) {
 		read := map[pci.Address]*pci.ACS{}
 		for _, gpu := range gpus {
-			for _, bridge := range gpu.Between() {
+			bridges := gpu.Between()
+			if gpu.Coherent() {
+				bridges = append(bridges, gpu.Bridges...)
+			}
+			for _, bridge := range bridges {
 				if _, done := read[bridge]; gpu.Eligible && !done {
 					read[bridge] = pci.ReadACS(fs, bridge)
 				}
 			}
+		}
+		return read, nil
+	})(ctx)
+	var nics []pci.Address
+	for _, of := range node.EmulatedPairs() {
+		nics = append(nics, node.Matrix.NICs[of.NIC].Function.Address)
+	}
+	slices.SortFunc(nics, pci.Address.Compare)
+	nics = slices.Compact(nics)
+	_ = rd.ats.start("ATS registers", func() (map[pci.Address]tristate.State, error) {
+		read := map[pci.Address]tristate.State{}
+		for _, nic := range nics {
+			read[nic] = pci.ReadATS(fs, nic)
 		}
 		return read, nil
 	})(ctx)

@@ -67,7 +67,7 @@ func (a *answer) reduce(name string) {
 			a.data, a.stop = a.data[:i+1], nil
 		}
 	case strings.HasPrefix(name, "sys/") && path.Base(name) == pci.ConfigFile:
-		if a.data = pci.OnlyACS(a.data); len(a.data) < size {
+		if a.data = pci.OnlyServices(a.data); len(a.data) < size {
 			a.stop = ErrNotRecorded
 		}
 	case part == nil:

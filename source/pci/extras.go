@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gdr-features/host"
+	"gdr-features/tristate"
 )
 
 // links reads the links of GPU and NIC cards and of the bridges above them. Virtual
@@ -116,55 +117,90 @@ func ReadACS(fs *host.FS, a Address) *ACS {
 	return walkACS(config.ReadAt)
 }
 
-// Configuration space: where the extended one begins and ends, and the id.
+// ReadATS reports whether a function translates addresses by itself (Address Translation
+// Services, PCI Express Base Specification, extended capability 000f): False where it lacks the
+// capability or the bit Enable is clear, Unknown where config cannot be read that far.
+func ReadATS(fs *host.FS, a Address) tristate.State {
+	config, err := fs.Open(a.dir() + "/" + ConfigFile)
+	if err != nil {
+		return tristate.Unknown
+	}
+	defer config.Close()
+	return walkATS(config.ReadAt)
+}
+
+// Configuration space: where the extended one begins and ends, and the ids.
 const (
 	extendedStart = 0x100
 	extendedEnd   = 0x1000
 	acsCapability = 0x000d
+	atsCapability = 0x000f
 )
 
-// OnlyACS returns a configuration space up to the last byte that ReadACS reads of it, with
-// zeros for the bytes that it does not read: other capabilities hold serial numbers.
-func OnlyACS(config []byte) []byte {
+// OnlyServices returns a configuration space up to the last byte that ReadACS and ReadATS read
+// of it, with zeros for the bytes that they do not read: other capabilities hold serial numbers.
+func OnlyServices(config []byte) []byte {
 	kept, end := make([]byte, len(config)), 0
-	_ = walkACS(func(buf []byte, offset int64) (int, error) {
+	readAt := func(buf []byte, offset int64) (int, error) {
 		from := min(int(offset), len(config))
 		n := copy(buf, config[from:])
 		end = max(end, from+copy(kept[from:], buf[:n]))
 		return n, io.EOF
-	})
+	}
+	_, _ = walkACS(readAt), walkATS(readAt)
 	return kept[:end]
 }
 
-// walkACS reads no more than it needs, by a function as of io.ReaderAt.
-func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
+// readAt is a function as of io.ReaderAt.
+type readAt = func([]byte, int64) (int, error)
+
+func walkACS(read readAt) *ACS {
+	found, control := capability(read, acsCapability)
+	if found == tristate.Unknown {
+		return nil
+	}
+	return &ACS{Present: found == tristate.True, Control: control}
+}
+
+func walkATS(read readAt) tristate.State {
+	const enable = 1 << 15 // include/uapi/linux/pci_regs.h, PCI_ATS_CTRL_ENABLE
+	found, control := capability(read, atsCapability)
+	if found != tristate.True {
+		return found
+	}
+	return tristate.Of(control&enable != 0)
+}
+
+// capability looks for an extended capability and reads its control register, which ACS and ATS
+// have at the same place. It reads no more than it needs. Unknown: it cannot be read.
+func capability(read readAt, wanted uint16) (found tristate.State, value uint16) {
 	var head [4]byte
 	for offset, steps := extendedStart, 0; ; steps++ {
-		if n, err := readAt(head[:], int64(offset)); n < len(head) {
-			if offset == extendedStart && errors.Is(err, io.EOF) && n == 0 && conventional(readAt) {
-				return &ACS{}
+		if n, err := read(head[:], int64(offset)); n < len(head) {
+			if offset == extendedStart && errors.Is(err, io.EOF) && n == 0 && conventional(read) {
+				return tristate.False, 0
 			}
-			return nil
+			return tristate.Unknown, 0
 		}
 		header := binary.LittleEndian.Uint32(head[:])
 		id, next := uint16(header), int(header>>20)&^3 //nolint:gosec // the lower half
 		switch {
 		case steps > (extendedEnd-extendedStart)/8:
-			return nil // a circle
+			return tristate.Unknown, 0 // a circle
 		case id == 0xffff:
-			return nil // no answer from the device
+			return tristate.Unknown, 0 // no answer from the device
 		case id == 0 && next == 0:
-			return &ACS{} // no extended capabilities
-		case id == acsCapability:
+			return tristate.False, 0 // no extended capabilities
+		case id == wanted:
 			const control = 6
-			if n, _ := readAt(head[:2], int64(offset)+control); n < 2 {
-				return nil
+			if n, _ := read(head[:2], int64(offset)+control); n < 2 {
+				return tristate.Unknown, 0
 			}
-			return &ACS{Present: true, Control: binary.LittleEndian.Uint16(head[:])}
+			return tristate.True, binary.LittleEndian.Uint16(head[:])
 		case next == 0:
-			return &ACS{}
+			return tristate.False, 0
 		case next < extendedStart:
-			return nil // garbage
+			return tristate.Unknown, 0 // garbage
 		}
 		offset = next
 	}
@@ -173,7 +209,7 @@ func walkACS(readAt func([]byte, int64) (int, error)) *ACS {
 // conventional tells a function of conventional PCI, whose configuration space
 // of 256 bytes can be read in full, from one whose reader may not see more and from
 // one of PCI Express whose extended space cannot be reached.
-func conventional(readAt func([]byte, int64) (int, error)) bool {
+func conventional(readAt readAt) bool {
 	const status, capabilities, first, express = 0x06, 1 << 4, 0x34, 0x10
 	var b [2]byte
 	read := func(offset int) bool {

@@ -11,7 +11,7 @@ const (
 	DriverFile       = "driver"
 	NUMAFile         = "numa_node"
 	IOMMUGroupFile   = "iommu_group"
-	ConfigFile       = "config" // ACS
+	ConfigFile       = "config" // ACS; ReadATS
 	ResourceFile     = "resource"
 	LinkSpeedFile    = "current_link_speed"
 	LinkWidthFile    = "current_link_width"

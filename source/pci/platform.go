@@ -74,6 +74,18 @@ func (inv *Inventory) Hypervisor() *Function {
 	return nil
 }
 
+// emulatedSwitches are ports that QEMU emulates with the ids of real products, by vendor: TI's
+// XIO3130 (hw/pci-bridge/xio3130_upstream.c and xio3130_downstream.c) and Intel's ioh3420
+// (hw/pci-bridge/ioh3420.c). They tell a hypervisor's bridge only inside a virtual machine.
+var emulatedSwitches = map[uint16][]uint16{0x104c: {0x8232, 0x8233}, 0x8086: {0x3420}}
+
+// EmulatedBridge reports whether a function of a virtual machine is a bridge that its hypervisor
+// emulates. No traffic between passed-through devices goes by it: they are where the hardware
+// has them, and its registers say nothing of the bridges there.
+func (f *Function) EmulatedBridge() bool {
+	return f.Bridge() && (slices.Contains(hypervisorVendors[:], f.Vendor) || slices.Contains(emulatedSwitches[f.Vendor], f.Device))
+}
+
 // CPUPort reports whether a GPU is below a root port of a CPU, which no hypervisor
 // emulates. (What QEMU calls ioh3420 is 8086:3420.) Those of NVIDIA's CPUs prove nothing:
 // GB300 in virtual machines of clouds is below roots like theirs.

@@ -43,18 +43,9 @@ func (p CPU) IntelClient() bool {
 
 // ReadCPU reads the first CPU. Only x86 has flags.
 func ReadCPU(fs *host.FS) (CPU, error) {
-	file, err := fs.Open(CPUFile[1:])
+	text, err := firstCPU(fs)
 	if err != nil {
 		return CPU{}, err
-	}
-	defer file.Close()
-	text := make([]byte, 16<<10)
-	n, err := file.Read(text) // all of the first CPU: the kernel cuts none (fs/seq_file.c)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return CPU{}, err
-	}
-	if text = text[:n]; bytes.Contains(text, []byte("\n\n")) {
-		text = text[:bytes.Index(text, []byte("\n\n"))+1]
 	}
 	if flags, ok := cpuValue(text, "flags"); ok {
 		return x86(text, flags), nil
@@ -66,6 +57,24 @@ func ReadCPU(fs *host.FS) (CPU, error) {
 		return CPU{Arch: "ppc64"}, nil
 	}
 	return CPU{}, nil
+}
+
+// firstCPU returns what CPUFile says of the first CPU.
+func firstCPU(fs *host.FS) ([]byte, error) {
+	file, err := fs.Open(CPUFile[1:])
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text := make([]byte, 16<<10)
+	n, err := file.Read(text) // all of the first CPU: the kernel cuts none (fs/seq_file.c)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if text = text[:n]; bytes.Contains(text, []byte("\n\n")) {
+		text = text[:bytes.Index(text, []byte("\n\n"))+1]
+	}
+	return text, nil
 }
 
 // x86 reads a CPU that has these flags.

@@ -1,10 +1,12 @@
 package platform
 
 import (
+	"strconv"
 	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/tristate"
 )
 
 // Files of the kernel as a whole.
@@ -18,6 +20,22 @@ const (
 func AboutIOMMU(word string) bool {
 	key, _, _ := strings.Cut(word, "=")
 	return strings.Contains(key, "iommu")
+}
+
+// KernelBefore reports whether a release is older than a version, "6.8.0-45-generic" than 6.11.
+// Unknown for what does not begin with two numbers.
+func KernelBefore(release string, major, minor int) tristate.State {
+	first, rest, _ := strings.Cut(release, ".")
+	second := rest
+	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		second = rest[:end]
+	}
+	a, err := strconv.Atoi(first)
+	b, err2 := strconv.Atoi(second)
+	if err != nil || err2 != nil {
+		return tristate.Unknown
+	}
+	return tristate.Of(a < major || a == major && b < minor)
 }
 
 // ReadRelease reads the release of the running kernel from ReleaseFile, "6.8.0-45-generic"; ""

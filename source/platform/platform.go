@@ -24,9 +24,14 @@ type State struct {
 	// Virtual: this system runs under a hypervisor. VirtualBy names the evidence.
 	Virtual   tristate.State
 	VirtualBy string
-	IOMMU     IOMMU
-	// Kernel is what ReadRelease returns, read for publishing and for check.
-	Kernel string
+	// Confidential is what ReadConfidential returns, not read where there is no hypervisor.
+	Confidential string
+	IOMMU        IOMMU
+	// Kernel is what ReadRelease returns, read for publishing, for check, and for Arm machines
+	// with GPUs that share memory with their CPU. KernelUnread: its file is there and could not
+	// be read.
+	Kernel       string
+	KernelUnread bool
 	// GPUs is what their drivers say of them: a virtual GPU has the PCI ids of a whole one.
 	GPUs GPUs
 
@@ -65,9 +70,15 @@ func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.W
 	if slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && len(f.GPU.HyperVPairs) > 0 }) {
 		st.BIOS = line(DMIDir + "/bios_version")
 	}
-	if what.Publish || what.Advice {
+	if st.Virtual != tristate.False {
+		st.Confidential, err = ReadConfidential(fs, st.CPU)
+		st.problem(err)
+	}
+	coherent := slices.ContainsFunc(functions.Functions, func(f pci.Function) bool { return f.GPUEligible() && f.Coherent() })
+	if what.Publish || what.Advice || coherent && st.CPU.Arch != "x86_64" {
 		st.Kernel, err = ReadRelease(fs)
 		st.problem(err)
+		st.KernelUnread = err != nil && !host.Absent(err)
 	}
 	if what.Advice {
 		st.NUMABalancing = line(NUMABalancingFile)

@@ -9,7 +9,7 @@ import (
 
 // config makes configuration space: 256 bytes for a bridge without ACS as root
 // sees it, 4096 with the capability after another one, and for anything but a bridge
-// the 64 bytes that everybody sees.
+// without ATS the 64 bytes that everybody sees.
 func config(f *Function) string {
 	id := func(s string) uint16 {
 		n, err := strconv.ParseUint(s, 16, 16)
@@ -23,7 +23,11 @@ func config(f *Function) string {
 		size = 256
 	}
 	acs, hasACS := f.Attrs["acs"]
-	if hasACS {
+	if acs == "denied" {
+		hasACS, size = false, 64
+	}
+	ats, hasATS := f.Attrs["ats"]
+	if hasACS || hasATS {
 		size = 4096
 	}
 	c := make([]byte, size)
@@ -35,6 +39,17 @@ func config(f *Function) string {
 		binary.LittleEndian.PutUint32(c[second:], acsID|version)
 		binary.LittleEndian.PutUint16(c[second+4:], 0x005f)
 		binary.LittleEndian.PutUint16(c[second+6:], id(acs))
+	}
+	if hasATS {
+		const version, aer, atsID, second, enable = 1 << 16, 0x0001, 0x000f, 0x480, 1 << 15
+		binary.LittleEndian.PutUint32(c[0x100:], aer|version)
+		if ats != "none" {
+			binary.LittleEndian.PutUint32(c[0x100:], aer|version|second<<20)
+			binary.LittleEndian.PutUint32(c[second:], atsID|version)
+		}
+		if ats == "on" {
+			binary.LittleEndian.PutUint16(c[second+6:], enable)
+		}
 	}
 	return string(c)
 }

@@ -40,7 +40,9 @@
 //	port=STATE   "DOWN", "INIT", ... whatever the state says
 //	rate=N       Gbit/s of the ports (that of the product without)
 //	layer=WORD   link layer of the ports, whatever family and class say
-//	acs=HEX      ACS control register; its absence means no ACS capability
+//	acs=HEX      ACS control register; its absence means no ACS capability, and
+//	             acs=denied that this process may not read it
+//	ats=WORD     "on", "off", or "none" for no ATS capability; not readable without
 //	width=N      max_link_width
 //	group=N      IOMMU group (one for each function without); "none" for no group
 //	vpd=TEXT     a VPD with this product name, or KEY:TEXT for a keyword

@@ -14,6 +14,9 @@ func (w *writer) module(name, state string) {
 	w.file("sys/module/"+name+"/refcnt", "0\n")
 }
 
+// osrelease decides on Arm what a machine with coherent GPUs can do.
+const osrelease = "proc/sys/kernel/osrelease"
+
 const numaBalancing = "proc/sys/kernel/numa_balancing"
 
 func (w *writer) modules() {
@@ -58,6 +61,9 @@ func (w *writer) modules() {
 	}
 	for name, text := range w.s.Files {
 		w.file(name, text)
+	}
+	if _, own := w.s.Files[osrelease]; w.m.Arm && !own {
+		w.file(osrelease, "6.14.0-1007-generic\n")
 	}
 }
 

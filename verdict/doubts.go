@@ -1,0 +1,189 @@
+package verdict
+
+import (
+	"slices"
+	"strings"
+
+	"gdr-features/source/pci"
+	"gdr-features/source/platform"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Doubt says what a state of a machine that others have published means for one in which
+// everything else is in place.
+type Doubt int
+
+// Doubts, the worst last.
+const (
+	NoDoubt  Doubt = iota
+	Suspect        // it may be that state: a warning
+	Unproven       // it is that state: readiness is unknown
+)
+
+// Doubted is what a doubt is about.
+type Doubted struct {
+	Doubt Doubt
+	// GPUs and Pairs that the doubt is about, those of Identity or of BelowEmulated.
+	GPUs  []*pci.Function
+	Pairs []*topology.Pair
+}
+
+// proven is Unknown in the states in which transfers are published to fail while every
+// prerequisite is met. A transfer alone proves the contrary. A confidential guest is a third
+// one: see OwnMemory.
+func (p Pair) proven() tristate.State {
+	if p.Identity().Doubt == Unproven || p.BelowEmulated().Doubt == Unproven {
+		return tristate.Unknown
+	}
+	return tristate.True
+}
+
+// Identity doubts GPUs that share memory with their CPU, behind an Arm SMMU that passes their
+// addresses through. With ACS on, nvidia_uvm binds each process to such a GPU by PASID, and
+// before Linux 6.11 arm-smmu-v3 attaches no PASID to an identity domain: no program gets a CUDA
+// context (NVIDIA/nodewright-packages#122). NVIDIA's own kernels may carry a patch for it
+// (NVIDIA/NV-Kernels#22). Without ACS on the whole way to the root the kernel enables no PASID
+// (drivers/pci/ats.c, pci_enable_pasid), and nothing is bound by it.
+func (p Pair) Identity() Doubted {
+	var d Doubted
+	before := p.BeforePASID()
+	if before == tristate.False {
+		return d
+	}
+	for _, gpu := range p.Matrix.GPUs {
+		if gpu.Eligible && gpu.GPU == p.GPU && gpu.Coherent() && p.drives(gpu.Function) != tristate.False &&
+			p.Platform.IOMMU.Types[gpu.IOMMUGroup] == "identity" && p.redirected(gpu.Function) != tristate.False {
+			d.GPUs = append(d.GPUs, gpu.Function)
+		}
+	}
+	switch {
+	case len(d.GPUs) == 0:
+	case p.Platform.Kernel == "" && !p.Platform.KernelUnread, strings.Contains(p.Platform.Kernel, "-nvidia"):
+		d.Doubt = Suspect
+	default:
+		d.Doubt = Unproven
+	}
+	return d
+}
+
+// BeforePASID reports whether the kernel is one whose arm-smmu-v3 attaches no PASID to an
+// identity domain (drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c; since 6.11 it sets
+// STRTAB_STE_1_S1DSS_BYPASS). False for other architectures. Every kernel gives its release: a
+// tree without that file is a copy that lacks it, and Identity only warns there.
+func (f *Node) BeforePASID() tristate.State {
+	before := platform.KernelBefore(f.Platform.Kernel, 6, 11)
+	switch f.Platform.CPU.Arch {
+	case "arm64":
+		return before
+	case "": // CPUFile could not be read
+		return tristate.And(before, tristate.Unknown)
+	}
+	return tristate.False
+}
+
+// redirected: ACS sends what a GPU sends to other devices up to the root complex. Unknown where
+// the registers of a bridge above it cannot be read.
+func (f *Node) redirected(gpu *pci.Function) tristate.State {
+	answer := tristate.False
+	for _, bridge := range gpu.Bridges {
+		switch acs := f.ACS[bridge]; {
+		case acs == nil:
+			answer = tristate.Or(answer, tristate.Unknown)
+		case acs.Redirect():
+			answer = tristate.True
+		}
+	}
+	return answer
+}
+
+// BelowEmulated doubts GPUs and NICs of a virtual machine that share a switch which the
+// hypervisor emulates. They were passed through, and what one sends to the other carries
+// addresses of the guest, which only the IOMMU of the host translates, or the NIC itself by ATS.
+// Without ATS exactly such pairs failed, and programs went on with garbage
+// (ai-dynamo/dynamo#12463).
+func (p Pair) BelowEmulated() Doubted {
+	var d Doubted
+	for _, of := range p.EmulatedPairs() {
+		gpu, nic := p.Matrix.GPUs[of.GPU], p.Matrix.NICs[of.NIC]
+		if gpu.GPU != p.GPU || nic.Function.NIC != p.NIC {
+			continue
+		}
+		doubt := p.DoubtATS(nic.Function)
+		if doubt > d.Doubt {
+			d = Doubted{Doubt: doubt}
+		}
+		if doubt == d.Doubt && doubt != NoDoubt {
+			d.Pairs = append(d.Pairs, of)
+		}
+	}
+	return d
+}
+
+// DoubtATS is what the ATS of a NIC means where it shares an emulated switch with a GPU.
+func (f *Node) DoubtATS(nic *pci.Function) Doubt {
+	switch f.ATS[nic.Address] {
+	case tristate.True:
+		return NoDoubt
+	case tristate.False:
+		return Unproven
+	case tristate.Unknown:
+	}
+	return Suspect
+}
+
+// EmulatedPairs are the eligible GPUs and NICs with RDMA devices of a virtual machine whose
+// deepest common bridge is emulated. None on clouds whose guests are published to do it.
+func (f *Node) EmulatedPairs() []*topology.Pair {
+	if !f.Guest() || f.provenCloud() {
+		return nil
+	}
+	var pairs []*topology.Pair
+	for i := range f.Matrix.Pairs {
+		of := &f.Matrix.Pairs[i]
+		if gpu, nic := &f.Matrix.GPUs[of.GPU], &f.Matrix.NICs[of.NIC]; gpu.Eligible && nic.Eligible && nic.RDMA != nil && f.emulatedAbove(gpu.Function, nic.Function) {
+			pairs = append(pairs, of)
+		}
+	}
+	return pairs
+}
+
+func (f *Node) emulatedAbove(gpu, nic *pci.Function) bool {
+	a, b := f.PCI.Place(gpu), f.PCI.Place(nic)
+	common := a.CommonBridges(b)
+	return common > 0 && f.Emulated(a.Bridges[common-1])
+}
+
+// Emulated: a bridge of a virtual machine is its hypervisor's.
+func (f *Node) Emulated(bridge pci.Address) bool {
+	fn := f.PCI.Find(bridge)
+	return fn != nil && f.Guest() && fn.EmulatedBridge()
+}
+
+// Guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
+func (f *Node) Guest() bool {
+	return f.Platform.Virtual == tristate.True || f.Matrix.Origin == topology.Virtual
+}
+
+// provenClouds are clouds whose virtual machines are published to do GPUDirect RDMA, by what
+// their firmware says of vendor and product. Oracle's machines for it are bare metal.
+var provenClouds = []struct{ vendor, product string }{
+	{"Amazon EC2", ""},                           // aws/aws-ofi-nccl src/platform-aws.cpp: it requires GPUDirect RDMA of its P types
+	{"Google", "Google Compute Engine"},          // kubernetes-sigs/dranet site/content/docs/user/gke-rdma.md: NCCL tests of A3 Ultra and A4
+	{"Microsoft Corporation", "Virtual Machine"}, // Azure/azhpc-images, whose tests run NCCL over InfiniBand on ND sizes
+	{"OracleCloud", ""},                          // oracle-quickstart/oci-hpc-oke: NCCL tests with RDMA; its shapes for it are bare metal
+}
+
+func (f *Node) provenCloud() bool {
+	for _, cloud := range provenClouds {
+		if f.Platform.DMI.Vendor.Value == cloud.vendor && (cloud.product == "" || f.Platform.DMI.Product.Value == cloud.product) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyEmulated: some of these bridges are emulated.
+func (f *Node) anyEmulated(bridges []pci.Address) bool {
+	return slices.ContainsFunc(bridges, f.Emulated)
+}
