@@ -69,7 +69,8 @@ type Verdict struct {
 	ConnectX tristate.State
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
-	// Peermem and DMABuf are the two ways to GPU memory, of the families GPU and NIC.
+	// Peermem and DMABuf are the two ways to GPU memory, of the families GPU and NIC. Both are
+	// unknown where no GPU and NIC are judged: there is no way to judge.
 	Peermem, DMABuf tristate.State
 	// Link is the link layer of the active ports of eligible NICs:
 	// "infiniband", "ethernet", "unspecified", "mixed"; "" for none or unknown.
@@ -137,6 +138,8 @@ func (f *Node) capable() (tristate.State, Reason) {
 		why = GPUUnsupported
 	case m.EligibleNICs == 0 && m.OtherNICs > 0:
 		return tristate.Unknown, NICNotJudged
+	case m.KnownNICs == 0 && f.PCI.Unplaced: // a NIC that no table has may be there
+		return tristate.Unknown, Unreadable
 	case m.KnownNICs == 0:
 		why = NoNIC
 	case m.EligibleNICs == 0:
