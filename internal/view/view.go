@@ -84,7 +84,9 @@ func NICNote(n *topology.NIC) string {
 const inNoTable = "in no table"
 
 // InNoTable reports whether a NIC is one that stands in no row of a table.
-func InNoTable(n *topology.NIC) bool { return n.Function != nil && n.Function.Other == family.Unlisted() }
+func InNoTable(n *topology.NIC) bool {
+	return n.Function != nil && n.Function.Other == family.Unlisted()
+}
 
 // Meanings explains the levels by their numbers; "" for a level that no matrix shows.
 var Meanings = [...]string{

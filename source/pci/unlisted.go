@@ -56,12 +56,18 @@ func ownerIn(path string) Owner {
 	return Owner{Function: a, Known: a != nil || strings.Contains(path, "devices/virtual/"), Below: below}
 }
 
-// software reports whether an RDMA device is one of the kernel's own rxe, which carries RDMA over
-// any Ethernet card and says nothing about it. Up to Linux 5.4 its path leads to the card's
-// function. Only rxe has the file parent (kernel: drivers/infiniband/sw/rxe/rxe_verbs.c, parent_show).
+// software reports whether an RDMA device is one of rxe or siw, which the kernel makes upon any
+// Ethernet card: it says nothing about the card, but in older kernels its path leads to the card's
+// function (rxe_dma_device, removed by b2d2440430c0; drivers/infiniband/sw/siw/siw_main.c,
+// siw_device_create). Only rxe has the file parent (rxe_verbs.c, parent_show), and siw has this
+// description (include/uapi/rdma/siw-abi.h, SIW_NODE_DESC_COMMON).
 func (s *scanner) software(name string) bool {
 	there, err := s.fs.Exists(RDMAClassDir + "/" + name + "/parent")
-	return err == nil && there
+	if err == nil && there {
+		return true
+	}
+	text, err := s.fs.Line(RDMAClassDir + "/" + name + "/node_desc")
+	return err == nil && strings.HasPrefix(text, "Software iWARP stack")
 }
 
 // unlisted marks the NICs that no table has: functions with an RDMA device, or of a class that only
