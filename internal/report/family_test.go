@@ -163,7 +163,7 @@ func TestNewFamilyShown(t *testing.T) {
 	if err := render.Topo(&out, &r); err != nil || !strings.Contains(out.String(), "mesh_0") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	if r := report.Collect(t.Context(), fs, report.ForTopo); r.Labels[label.Capable] != "false" || r.Labels[label.Reason] != "NoNIC" || r.Labels[label.NICs] != "0" {
+	if r := report.Collect(t.Context(), fs, report.ForTopo); r.Labels[label.Capable] != "" || r.Labels[label.Reason] != "NICNotJudged" || r.Labels[label.NICs] != "0" {
 		t.Errorf("without the row: %v", r.Labels)
 	}
 }
