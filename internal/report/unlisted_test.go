@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/label"
+	"gdr-features/internal/render"
 	"gdr-features/internal/report"
 	"gdr-features/source"
 	"gdr-features/source/pci"
@@ -77,6 +79,24 @@ func TestUnlisted(t *testing.T) {
 				t.Errorf("without a pair: peermem %v, dmabuf %v", r.Verdict.Peermem, r.Verdict.DMABuf)
 			}
 		})
+	}
+}
+
+// TestUnlistedShown: programs are told what such a NIC is, and that it is not judged.
+func TestUnlistedShown(t *testing.T) {
+	r := collect(t, parse(t, stray).Tree(t, state(t, "ready")), source.What{Details: true})
+	var out bytes.Buffer
+	if err := render.TopoJSON(&out, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"family": "other"`, `"vendor": "fade"`, `"device": "0001"`, `"note": "in no table: listed and not judged"`, `"eligible": false`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	if err := render.Topo(&out, &r); err != nil || !strings.Contains(out.String(), "in no table") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 
