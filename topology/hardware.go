@@ -118,12 +118,16 @@ func (m *Matrix) UnmatchedDataDirect(nic *pci.Function) bool {
 }
 
 // Refuses reports whether the machine is of a type on which NICs of a family reach no GPU's
-// memory: not without names from the firmware, unknown where they cannot be read.
+// memory: not without names from the firmware, unknown where they cannot be read. Such NICs are in
+// machines of one vendor alone, so the name of another one does not tell the type.
 func (m *Matrix) Refuses(nic *family.NIC) tristate.State {
 	if nic == nil || nic.NoGPUMemory == nil || m.Machine.Vendor.Missing && m.Machine.Product.Missing {
 		return tristate.False
 	}
-	return tristate.And(m.Machine.Vendor.Is(nic.NoGPUMemory.OfVendor), m.Machine.Product.Is(nic.NoGPUMemory.OfType))
+	if m.Machine.Vendor.Is(nic.NoGPUMemory.OfVendor) != tristate.True {
+		return tristate.Unknown
+	}
+	return m.Machine.Product.Is(nic.NoGPUMemory.OfType)
 }
 
 // allowed reports whether machine and driver let the NIC reach the GPU's memory.

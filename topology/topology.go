@@ -36,7 +36,8 @@ type GPU struct {
 	Level Level
 }
 
-// NIC is an RDMA device, or an eligible NIC function that has none.
+// NIC is an RDMA device, or a NIC function that has none: one that is eligible, that the user
+// excludes, or of a family without RDMA driver (family.NIC.Verbs), whose NICs are only listed.
 type NIC struct {
 	// RDMA is the RDMA device (/sys/class/infiniband), nil when the function has none.
 	RDMA *rdma.Device
@@ -279,7 +280,7 @@ func (b *builder) gpus() {
 	}
 }
 
-// nics lists the RDMA devices and the eligible functions without one, by address.
+// nics lists the RDMA devices and the functions without one that NIC names, by address.
 func (b *builder) nics() {
 	has := map[pci.Address]bool{}
 	for i := range b.RDMA.Devices {
@@ -292,7 +293,9 @@ func (b *builder) nics() {
 		b.m.NICs = append(b.m.NICs, n)
 	}
 	for i := range b.PCI.Functions {
-		if f := &b.PCI.Functions[i]; (f.NICEligible() || f.Excluded) && !has[f.Address] {
+		f := &b.PCI.Functions[i]
+		onlyListed := f.Other != nil && !f.Other.Verbs()
+		if (f.NICEligible() || f.Excluded || onlyListed) && !has[f.Address] {
 			b.m.NICs = append(b.m.NICs, NIC{Function: f, Eligible: f.NICEligible()})
 		}
 	}

@@ -56,7 +56,7 @@ func progress(steps []Step) int {
 
 // ways counts the ways to GPU memory that are there.
 func (p Pair) ways() (n int) {
-	for _, way := range [...]tristate.State{p.Peermem(), p.DMABuf()} {
+	for _, way := range [...]tristate.State{p.peermem(), p.dmabuf()} {
 		if way == tristate.True {
 			n++
 		}
@@ -78,7 +78,7 @@ func (p Pair) each(see func(*topology.Pair)) {
 // steps are the prerequisites of one pair in their order. What a GPU and a NIC lack together
 // (Apart) is missing at the step that asks for it.
 func (p Pair) steps() []Step {
-	memory := Step{GPUMemory, tristate.And(tristate.Or(p.Peermem(), p.DMABuf()), p.proven()), NoPeerMemoryPath}
+	memory := Step{GPUMemory, tristate.And(tristate.Or(p.peermem(), p.dmabuf()), p.proven()), NoPeerMemoryPath}
 	if p.Registered() != tristate.True && p.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
 		memory.Reason = PeermemNotLoaded
 	}
@@ -182,14 +182,37 @@ func (p Pair) RDMADevice() tristate.State {
 // ActivePort reports whether some port of those is ACTIVE with a link layer of its family.
 func (p Pair) ActivePort() tristate.State { return p.anyDevice(HasActivePort) }
 
-// Peermem reports whether a peer memory client gives the GPUs' memory to the NICs.
-func (p Pair) Peermem() tristate.State { return tristate.And(p.Registered(), p.OwnMemory()) }
+// here reports whether there are an eligible GPU and an eligible NIC of the two families.
+func (p Pair) here() bool {
+	gpu := func(f pci.Function) bool { return f.GPUEligible() && f.GPU == p.GPU }
+	nic := func(f pci.Function) bool { return f.NICEligible() && f.NIC == p.NIC }
+	return slices.ContainsFunc(p.PCI.Functions, gpu) && slices.ContainsFunc(p.PCI.Functions, nic)
+}
+
+// Peermem reports whether a peer memory client gives the GPUs' memory to the NICs. Unknown for a
+// pair of which one is not here.
+func (p Pair) Peermem() tristate.State {
+	if !p.here() {
+		return tristate.Unknown
+	}
+	return p.peermem()
+}
+
+func (p Pair) peermem() tristate.State { return tristate.And(p.Registered(), p.OwnMemory()) }
 
 // Registered reports whether such a client is registered.
 func (p Pair) Registered() tristate.State { return p.Client().Registered }
 
-// DMABuf reports whether the GPU driver exports and the RDMA stack registers DMA-BUF.
+// DMABuf reports whether the GPU driver exports and the RDMA stack registers DMA-BUF. Unknown for
+// a pair of which one is not here.
 func (p Pair) DMABuf() tristate.State {
+	if !p.here() {
+		return tristate.Unknown
+	}
+	return p.dmabuf()
+}
+
+func (p Pair) dmabuf() tristate.State {
 	all := tristate.True
 	for _, need := range p.DMABufNeeds() {
 		all = tristate.And(all, need.Met)

@@ -72,7 +72,8 @@ type Verdict struct {
 	ConnectX tristate.State
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
-	// Peermem and DMABuf are the two ways to GPU memory, of the families GPU and NIC.
+	// Peermem and DMABuf are the two ways to GPU memory, of the families GPU and NIC. Both are
+	// unknown where no GPU and NIC are judged: there is no way to judge.
 	Peermem, DMABuf tristate.State
 	// Link is the link layer of the active ports of eligible NICs:
 	// "infiniband", "ethernet", "unspecified", "mixed"; "" for none or unknown.
@@ -123,8 +124,14 @@ func Judge(f *Node) Verdict {
 		v.Peermem, v.DMABuf = judged.Peermem(), judged.DMABuf()
 		v.Steps = append(v.Steps, judged.steps()...)
 	}
-	v.Ready, v.Reason = ready(f.PCIRead, v.Steps)
+	v.Ready, v.Reason = ready(f.PCIRead && !f.mayBeUnlisted(), v.Steps)
 	return v
+}
+
+// mayBeUnlisted: no NIC is known here, and an RDMA device may be that of one that no table has.
+func (f *Node) mayBeUnlisted() bool {
+	m := &f.Matrix
+	return m.EligibleGPUs > 0 && m.KnownNICs+m.OtherNICs == 0 && f.PCI.Unplaced
 }
 
 // capable judges the hardware, by PCI ids and places alone.
@@ -140,6 +147,8 @@ func (f *Node) capable() (tristate.State, Reason) {
 		why = GPUUnsupported
 	case m.EligibleNICs == 0 && m.OtherNICs > 0:
 		return tristate.Unknown, NICNotJudged
+	case f.mayBeUnlisted():
+		return tristate.Unknown, Unreadable
 	case m.KnownNICs == 0:
 		why = NoNIC
 	case m.EligibleNICs == 0:
@@ -158,10 +167,10 @@ func (f *Node) capable() (tristate.State, Reason) {
 }
 
 // ready takes the first prerequisite that is proven missing for the reason. It is unknown if one
-// is, and if all NICs are of families that are not judged.
-func ready(pciRead bool, steps []Step) (tristate.State, Reason) {
+// is, and if all NICs are of families that are not judged. read: the NICs could be read.
+func ready(read bool, steps []Step) (tristate.State, Reason) {
 	switch {
-	case !pciRead:
+	case !read:
 		return tristate.Unknown, Unreadable
 	case steps[0].Reason == NICNotJudged:
 		return tristate.Unknown, NICNotJudged

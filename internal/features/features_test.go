@@ -133,3 +133,14 @@ func classified(f pci.Function) *pci.Function {
 	f.Classify(sample.Families())
 	return &f
 }
+
+// TestUnlistedVendor: of a NIC that no table has, the vendor is told, which no family tells.
+func TestUnlistedVendor(t *testing.T) {
+	a := ofFunction(&pci.Function{Vendor: 0xfade, Device: 1, Other: family.Unlisted()})
+	if a["family"] != "other" || a["vendor"] != "fade" || a["device"] != "0001" {
+		t.Errorf("%v", a)
+	}
+	if a := ofFunction(&pci.Function{Vendor: 0x15b3, Device: 0x1021, NIC: family.Known().NICs[0]}); a["vendor"] != "" {
+		t.Errorf("%v", a)
+	}
+}

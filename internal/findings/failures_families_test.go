@@ -20,6 +20,22 @@ func otherNICs() []failure {
 			name: "no NIC that is judged", machine: "listed", code: "NICNotJudged", fixedOn: "pair", fix: "--nic-families=mlx5,mlx4,efa,bnxt_re,ionic,example",
 		},
 		{
+			name: "a NIC that no table has", from: github + "torvalds/linux/blob/3d2e5d12/drivers/infiniband/hw/bng_re/bng_dev.c", machine: "thor ultra",
+			code: "NICNotJudged", fixedOn: "pair", fix: "gdr-features snapshot",
+		},
+		{
+			name: "a fabric controller that no table has, without a driver", machine: "omni-path",
+			code: "NICNotJudged", fixedOn: "pair", fix: "gdr-features snapshot",
+		},
+		{
+			name: "a NIC without verbs", from: github + "HewlettPackard/shs-cxi-driver/blob/3e70303f/drivers/net/ethernet/hpe/ss1/cass_core.h", machine: "slingshot",
+			code: "NICNotJudged", fixedOn: "pair", fix: "gdr-features snapshot",
+		},
+		{
+			name: "EFA, and names of a vendor that is not Amazon", machine: "efa",
+			broken: file("sys/class/dmi/id/sys_vendor", "Amazo\n"), code: "Unreadable", fixedOn: "efa gen 4", fixed: file("sys/class/dmi/id/sys_vendor", "Amazon EC2\n"), fix: "/sys/class/dmi/id",
+		},
+		{
 			name: "an EC2 type whose GPUs could", from: github + "aws/aws-ofi-nccl/issues/547", machine: "g6e",
 			code: "PlatformForbidsP2P", fixedOn: "efa", fix: "another instance type",
 		},

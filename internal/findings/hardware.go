@@ -58,6 +58,12 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 		fix:  do("install one of these: {products}"),
 	},
 	{
+		status: Undecidable, reason: verdict.NICNotJudged, when: func(f *judged) bool { return len(selectable(f)) == 0 },
+		text:     "no table tells what the only NICs with RDMA can do, so they are not judged: {otherNICs}",
+		fix:      do("make a file with gdr-features snapshot and send it to the maintainers, so that such NICs can be judged"),
+		evidence: func(f *judged) []string { return f.of(isOtherNIC, sawID) },
+	},
+	{
 		status: Undecidable, reason: verdict.NICNotJudged,
 		text: "the only RDMA NICs are of families that are not judged: {otherNICs}",
 		fix:  do("if you know that they reach GPU memory, judge by them too: --nic-families={withOthers}"), evidence: func(f *judged) []string { return f.of(isOtherNIC, sawID) },
@@ -81,7 +87,7 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: refuses(tristate.Unknown),
-		text: "the type of this machine cannot be read, and on some types {nic} does not reach GPU memory",
+		text: "the firmware's names do not tell which type of machine this is, and on some types {nic} does not reach GPU memory",
 		fix:  do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
 	},
 	{
@@ -90,6 +96,11 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 		fix:  do("measure with ib_write_bw --use_cuda"),
 	},
 	unreadCPU,
+	{
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Matrix.Complete && f.PCI.Unplaced },
+		text: "no known NIC is here, and the RDMA devices cannot be read, so an unknown one may be",
+		fix:  do("see the problems listed below", "mount the host's /sys"),
+	},
 	{status: Undecidable, reason: verdict.Unreadable, text: "PCI functions cannot be read", fix: do("see the problems listed below", "mount the host's /sys")},
 }}
 
@@ -135,14 +146,18 @@ func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
 // otherNICs lists the NICs that are not judged, with their family.
 func otherNICs(f *judged) string {
 	return firstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
-		return strings.TrimSpace(fn.Other.Name + " " + fn.Address.String() + " " + fn.Name())
+		return fmt.Sprintf("%s %v %s", fn.Other.Name, fn.Address, cmp.Or(fn.Name(), fmt.Sprintf("%04x:%04x", fn.Vendor, fn.Device)))
 	}))
+}
+
+// selectable are the families of those that the user may choose to judge by.
+func selectable(f *judged) []string {
+	return unique(f.of(func(fn *pci.Function) bool { return isOtherNIC(fn) && fn.Other.Verbs() }, func(fn *pci.Function) string { return fn.Other.Name }))
 }
 
 // withOthers lists the families that count, and those of the NICs that are not judged.
 func withOthers(f *judged) string {
-	here := f.of(isOtherNIC, func(fn *pci.Function) string { return fn.Other.Name })
-	return strings.Join(append(family.Names(families(f).NICs), unique(here)...), ",")
+	return strings.Join(append(family.Names(families(f).NICs), selectable(f)...), ",")
 }
 
 func firstGPU(f *judged) string {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gdr-features/internal/label"
+	"gdr-features/verdict"
 )
 
 // RecheckDelay is when the next reading is due while a change of the hardware is to be
@@ -28,6 +29,7 @@ type Reading struct {
 //   - A state label becomes true at once. A published value is taken away or replaced by
 //     another one only after the machine has not had it for the settle time without a break.
 //   - A label whose facts could not be read stays as it was published.
+//   - A node whose NIC is in no table is not called one without NIC when the NIC's driver goes.
 type Filter struct {
 	settle    time.Duration
 	published label.Set
@@ -46,6 +48,7 @@ func NewFilter(settle time.Duration, published label.Set) *Filter {
 // none.
 func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool) {
 	next := label.Set{}
+	r = f.stillNotJudged(r)
 	confirmed := f.addHardware(next, r)
 	if !confirmed {
 		wait = RecheckDelay
@@ -58,6 +61,21 @@ func (f *Filter) Next(r Reading) (labels label.Set, wait time.Duration, ok bool)
 	}
 	f.published = next
 	return maps.Clone(next), wait, true
+}
+
+// stillNotJudged changes a reading that found no NIC on a node whose NICs were published as not
+// judged. A NIC that no table has is often seen by its RDMA device alone, which goes and comes with
+// its driver, and no driver may move what is published about the hardware. So the answer stays
+// unknown until a NIC is found that can be judged. It holds across restarts: gdr.reason is published.
+func (f *Filter) stillNotJudged(r Reading) Reading {
+	if f.published[label.Reason] != string(verdict.NICNotJudged) || r.Labels[label.Reason] != string(verdict.NoNIC) {
+		return r
+	}
+	r.Labels = maps.Clone(r.Labels)
+	delete(r.Labels, label.Capable)
+	delete(r.Labels, label.Ready)
+	r.Labels[label.Reason] = string(verdict.NICNotJudged)
+	return r
 }
 
 // addHardware adds the hardware labels to publish to next: those of this reading if the

@@ -126,6 +126,21 @@ func TestNext(t *testing.T) {
 			{2 * s, "gpus=7", "", "gpus=8", true},
 			{3 * s, "gpus=7", "", "gpus=7", false},
 		}},
+		{"a NIC that no table has appears", settle, "capable=false gpus=8 ready=false reason=NoNIC", []step{
+			{0, "gpus=8 reason=NICNotJudged", "", "capable=false gpus=8 ready=false reason=NoNIC", true},
+			{s, "gpus=8 reason=NICNotJudged", "", "gpus=8 ready=false reason=NoNIC", true},
+			{settle, "gpus=8 reason=NICNotJudged", "", "gpus=8 reason=NICNotJudged", false},
+		}},
+		{"the driver of a NIC that no table has goes, also across a restart", settle, "gpus=8 reason=NICNotJudged", []step{
+			{0, "capable=false gpus=8 ready=false reason=NoNIC", "", "gpus=8 reason=NICNotJudged", false},
+			{settle, "capable=false gpus=8 ready=false reason=NoNIC", "", "gpus=8 reason=NICNotJudged", false},
+			{2 * settle, "capable=false gpus=7 ready=false reason=NoNIC", "", "gpus=8 reason=NICNotJudged", true},
+			{3 * settle, "capable=false gpus=7 ready=false reason=NoNIC", "", "gpus=7 reason=NICNotJudged", false},
+		}},
+		{"a NIC that is judged comes in its place", settle, "gpus=8 reason=NICNotJudged", []step{
+			{0, "capable=true gpus=8 ready=true", "", "gpus=8 ready=true", true},
+			{s, "capable=true gpus=8 ready=true", "", "capable=true gpus=8 ready=true", false},
+		}},
 		{"true at once", settle, "gpus=8 ready=false reason=NoActivePort peermem=false", []step{
 			{0, "gpus=8 ready=true peermem=true", "", "gpus=8 ready=true peermem=true", false},
 		}},

@@ -64,7 +64,7 @@ func (r *row) each(f *facts, set func(name, text string, unknown bool)) {
 
 // rows holds every label.
 var rows = [...]row{
-	{name: label.Capable, kind: hardware, value: func(f *facts) (string, bool) { return answer(f.Verdict.Capable) }},
+	{name: label.Capable, kind: hardware, value: (*facts).capable},
 	{name: label.ConnectX, kind: hardware, value: func(f *facts) (string, bool) {
 		text, _ := answer(f.Verdict.ConnectX)
 		return text, f.Verdict.Undecided.ConnectX
@@ -93,10 +93,15 @@ var rows = [...]row{
 		return word(dra.Align(f.Node))
 	}},
 
-	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.Ready) }},
-	{name: label.Reason, kind: state, value: func(f *facts) (string, bool) { return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown }},
-	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.Peermem) }},
-	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.DMABuf) }},
+	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) {
+		text, unknown := answer(f.Verdict.Ready)
+		return text, unknown && !f.notJudged()
+	}},
+	{name: label.Reason, kind: state, value: func(f *facts) (string, bool) {
+		return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown && !f.notJudged()
+	}},
+	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return f.way(f.Verdict.Peermem) }},
+	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return f.way(f.Verdict.DMABuf) }},
 	{name: label.PeerDirect, kind: state, value: func(f *facts) (string, bool) { return word(f.PeerDirect()) }},
 	{name: label.MOFED, kind: state, value: func(f *facts) (string, bool) {
 		text, unknown := word(MOFED(f.Kmod.MOFED))
@@ -213,6 +218,24 @@ func answer(s tristate.State) (text string, unknown bool) {
 		return "", true
 	}
 	return s.String(), false
+}
+
+// notJudged reports whether every function was read and the only NICs are those that are not
+// judged. No label that says otherwise is kept then: what it said was about other NICs, or that
+// there was none.
+func (f *facts) notJudged() bool {
+	return f.Verdict.Reason == verdict.NICNotJudged && f.Matrix.Complete
+}
+
+func (f *facts) capable() (string, bool) {
+	text, unknown := answer(f.Verdict.Capable)
+	return text, unknown && !f.notJudged()
+}
+
+// way is the label of a way to GPU memory. None is kept where there is no pair.
+func (f *facts) way(s tristate.State) (string, bool) {
+	text, unknown := answer(s)
+	return text, unknown && f.mayHavePairs()
 }
 
 // word makes "" unknown.

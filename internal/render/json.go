@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
+	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/topology"
@@ -47,6 +48,9 @@ type nicJSON struct {
 	Eligible bool       `json:"eligible"`
 	Role     string     `json:"role"` // "north-south", or "excluded" by the user; "" for the others
 	Ports    []portJSON `json:"ports"`
+	// Of a NIC that is in no table: its vendor, which no family tells, and that it is not judged.
+	Vendor string `json:"vendor,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 type portJSON struct {
@@ -98,7 +102,12 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 }
 
 func nic(n *topology.NIC) nicJSON {
-	out := nicJSON{n.Address(), n.Name(), function(n.Function), n.Eligible, n.Aside(), []portJSON{}}
+	out := nicJSON{
+		Address: n.Address(), RDMA: n.Name(), functionJSON: function(n.Function), Eligible: n.Eligible, Role: n.Aside(), Ports: []portJSON{},
+	}
+	if view.InNoTable(n) {
+		out.Vendor, out.Note = hex4(n.Function.Vendor), "in no table: listed and not judged"
+	}
 	if n.RDMA != nil {
 		for _, p := range n.RDMA.Ports {
 			out.Ports = append(out.Ports, portJSON{p.Number, p.State, p.LinkLayer, p.RateGbps})

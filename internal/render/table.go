@@ -225,6 +225,8 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "NIC, excluded"
 	case f.Unidentified:
 		return "NIC, not identified"
+	case view.InNoTable(n):
+		return "NIC, in no table"
 	case !n.Eligible:
 		return "NIC, not eligible"
 	case r.PCI.Physical(f) != nil:

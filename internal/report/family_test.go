@@ -69,6 +69,9 @@ func TestNewFamily(t *testing.T) {
 		{"an id that is not supported", replace("fade:0001", "fade:0002"), nil, tristate.False, "NICUnsupported", "hardware", findings.Fail, "NICUnsupported", []string{"unsupported model", "fade:0002"}},
 		{"an id of nobody", func(text string) string {
 			return strings.NewReplacer("fade:0001", "fade:1001", "fade:0002", "fade:1002").Replace(text)
+		}, nil, tristate.Unknown, "NICNotJudged", "hardware", findings.Undecidable, "NICNotJudged", []string{"other 0000:19:00.0 fade:1001", "gdr-features snapshot"}},
+		{"an id of nobody, without an RDMA device", func(text string) string {
+			return strings.NewReplacer("fade:0001 rdma=mesh_0", "fade:1001", "fade:0002", "fade:1002").Replace(text)
 		}, nil, tristate.False, "NoNIC", "hardware", findings.Fail, "NoNIC", nil},
 		{"no driver", replace("driver=mesh_net", ""), nil, tristate.False, "NICDriverNotLoaded", "nic-driver", findings.Fail, "NICDriverNotLoaded", []string{"modprobe mesh_net", "the Mesh operator", "0000:19:00.0/driver=absent"}},
 		{"the driver of another family", replace("driver=mesh_net", "driver=mlx5_core"), nil, tristate.False, "NICDriverNotLoaded", "nic-driver", findings.Fail, "NICDriverNotLoaded", []string{"mesh_net", "0000:19:00.0/driver=mlx5_core"}},
@@ -160,7 +163,7 @@ func TestNewFamilyShown(t *testing.T) {
 	if err := render.Topo(&out, &r); err != nil || !strings.Contains(out.String(), "mesh_0") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	if r := report.Collect(t.Context(), fs, report.ForTopo); r.Labels[label.Capable] != "false" || r.Labels[label.Reason] != "NoNIC" || r.Labels[label.NICs] != "0" {
+	if r := report.Collect(t.Context(), fs, report.ForTopo); r.Labels[label.Capable] != "" || r.Labels[label.Reason] != "NICNotJudged" || r.Labels[label.NICs] != "0" {
 		t.Errorf("without the row: %v", r.Labels)
 	}
 }

@@ -130,11 +130,11 @@ func TestPluginTopologyFile(t *testing.T) {
 		{name: "a directory", files: p4d(map[string]string{p4dFile: "-", p4dFile + "/p4d-24xl-topo.xml": withSwitches}), want: unknown, problem: p4dFile},
 		{name: "garbage in the first of two directories", files: p4d(map[string]string{p4dFile: "<", "opt/aws-ofi-nccl/share/aws-ofi-nccl/xml/p4d-24xl-topo.xml": withSwitches}), want: unknown, problem: p4dFile},
 		{name: "an empty product name", files: p4d(map[string]string{product: "\n"}), want: unknown, problem: "has a file for each type of machine: read /" + product, untyped: true},
-		{name: "an empty product name without the plugin", files: map[string]string{product: "\n"}, want: sysfs},
+		{name: "an empty product name without the plugin", files: map[string]string{product: "\n"}, want: sysfs, untyped: true},
 		{name: "a file that NCCL refuses", files: p4d(map[string]string{p4dFile: strings.Replace(withSwitches, `version="1"`, `version="2"`, 1)}), want: want{"file", "PIX", "", "/" + p4dFile}, problem: "NCCL refuses the topology file /" + p4dFile},
 
 		{name: "NVIDIA's too", files: p4d(map[string]string{virtualTopology: withoutSwitches}), want: flat("/" + virtualTopology)},
-		{name: "NVIDIA's alone", files: map[string]string{virtualTopology: withSwitches}, want: from(virtualTopology)},
+		{name: "NVIDIA's alone", files: p4d(map[string]string{p4dFile: "-", virtualTopology: withSwitches}), want: from(virtualTopology)},
 		{name: "garbage in NVIDIA's", files: p4d(map[string]string{virtualTopology: "<"}), want: unknown, problem: virtualTopology},
 		{name: "a file that the user names", files: p4d(nil), options: report.Options{TopologyFile: other}, want: flat("other.xml")},
 		{name: "EFA does not count", files: p4d(nil), options: mlx5, want: want{origin: "virtual"}},

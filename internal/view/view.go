@@ -54,6 +54,8 @@ func NICNote(n *topology.NIC) string {
 	switch {
 	case n.NVLinkManagement():
 		return "NVLink management, not read"
+	case n.RDMA == nil && InNoTable(n):
+		return "no RDMA device, " + inNoTable
 	case n.RDMA == nil:
 		return "no RDMA device"
 	case !n.RDMA.PortsRead:
@@ -70,10 +72,20 @@ func NICNote(n *topology.NIC) string {
 	switch aside := n.Aside(); {
 	case aside != "":
 		notes = append(notes, aside)
+	case InNoTable(n):
+		notes = append(notes, inNoTable)
 	case !n.Eligible:
 		notes = append(notes, "not eligible")
 	}
 	return strings.Join(notes, ", ")
+}
+
+// inNoTable is said of a NIC of which no table tells anything.
+const inNoTable = "in no table"
+
+// InNoTable reports whether a NIC is one that stands in no row of a table.
+func InNoTable(n *topology.NIC) bool {
+	return n.Function != nil && n.Function.Other == family.Unlisted()
 }
 
 // Meanings explains the levels by their numbers; "" for a level that no matrix shows.

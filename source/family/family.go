@@ -23,15 +23,24 @@ type Table struct {
 func Known() Table {
 	return Table{
 		NICs:   []*NIC{&mlx5, &mlx4, &efa, &bnxtRE, &ionic},
-		Others: []*NIC{&irdma, &mana, &erdma, &hns, &qedr, &hfi1, &cxgb4, &usnic, &ocrdma, &pvrdma, &qib},
+		Others: []*NIC{&irdma, &mana, &erdma, &hns, &qedr, &hfi1, &cxgb4, &usnic, &ocrdma, &pvrdma, &qib, &cxi, &cxi2},
 		GPUs:   []*GPU{&nvidia, &amd},
 	}
 }
 
-// Every returns the families of this package; all NICs count.
+// Every returns the families of this package; all NICs count that can.
 func Every() Table {
-	known := Known()
-	return Table{NICs: append(known.NICs, known.Others...), GPUs: known.GPUs}
+	t := Known()
+	var listed []*NIC
+	for _, n := range t.Others {
+		if n.Verbs() {
+			t.NICs = append(t.NICs, n)
+		} else {
+			listed = append(listed, n)
+		}
+	}
+	t.Others = listed
+	return t
 }
 
 // OrDefault returns the table itself, or Known for the zero value.
@@ -52,7 +61,7 @@ func Select(names []string) (Table, error) {
 			return Table{}, fmt.Errorf("no family of NICs is named %q; there are %s", name, strings.Join(all, ", "))
 		}
 	}
-	t := Table{GPUs: every.GPUs}
+	t := Table{GPUs: every.GPUs, Others: every.Others}
 	for _, n := range every.NICs {
 		if slices.Contains(names, n.Name) {
 			t.NICs = append(t.NICs, n)
@@ -138,7 +147,8 @@ type NIC struct {
 	// baseboard; nil for none.
 	NVLinkManagement *NVLinkManagement
 
-	// Drivers are the PCI drivers, and Module is the RDMA driver's kernel module.
+	// Drivers are the PCI drivers, and Module is the RDMA driver's kernel module; "" for NICs that
+	// can only be listed (Verbs).
 	Drivers []string
 	Module  string
 	// MOFED: MLNX_OFED and DOCA-OFED bring these drivers too, with their version
@@ -148,7 +158,7 @@ type NIC struct {
 	// /proc/kallsyms; "" for a driver that has none.
 	DMABuf string
 	// NoGPUMemory are machines on which these NICs reach no GPU's memory, whatever their
-	// places and drivers; nil for none.
+	// places and drivers; nil for none. No other vendor's machines have such NICs.
 	NoGPUMemory *Machines
 	// DMABufOff are the device ids on which some releases of the NCCL plugin for these
 	// NICs do not use DMA-BUF.
@@ -192,6 +202,10 @@ func (n *NIC) Eligible(id IDs) bool {
 	return n.Of(id) && slices.Contains(n.Classes, id.subclass()) &&
 		(n.Supported == nil || n.Supported.Has(id.Device)) && !n.Unsupported.Has(id.Device)
 }
+
+// Verbs reports whether an RDMA driver is known for the NICs of the family. A family without one
+// cannot be judged, and its NICs are listed without an RDMA device too.
+func (n *NIC) Verbs() bool { return n.Module != "" }
 
 // DataDirectOf reports whether a function is one of the family's in DataDirect.
 func (n *NIC) DataDirectOf(id IDs) bool {

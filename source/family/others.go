@@ -191,3 +191,27 @@ var qib = NIC{
 	Provider:   Provider{Name: "ipathverbs"},
 	Help:       Help{Product: "InfiniPath"},
 }
+
+// cxi: HPE Slingshot with Cassini (HewlettPackard/shs-cxi-driver, drivers/net/ethernet/hpe/ss1/
+// cass_core.h, PCI_DEVICE_ID_CASSINI_1, and CXI_MODULE_NAME). Programs use it through libfabric, not
+// through verbs, and the driver gives it no RDMA device: a node of Perlmutter shows the four network
+// devices hsn0 to hsn3 and nothing below /sys/class/infiniband. NCCL reaches GPU memory through its
+// plugin for libfabric, of which no file of /sys or /proc tells.
+var cxi = NIC{
+	Name:    "cxi",
+	Vendor:  0x17db,
+	Devices: DeviceRanges{{0x0501, 0x0501}},
+	Classes: ethernet,
+	Drivers: []string{"cxi_ss1"},
+	Help:    Help{Product: "HPE Slingshot"},
+}
+
+// cxi2: the same with Cassini 2 (cass_core.h, PCI_DEVICE_ID_CASSINI_2, of vendor HPE).
+var cxi2 = NIC{
+	Name:    "cxi2",
+	Vendor:  0x1590,
+	Devices: DeviceRanges{{0x0371, 0x0371}},
+	Classes: ethernet,
+	Drivers: []string{"cxi_ss1"},
+	Help:    Help{Product: "HPE Slingshot 400"},
+}

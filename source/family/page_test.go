@@ -82,11 +82,15 @@ func nicCells(n *family.NIC) []string {
 		dmabuf = append(dmabuf, code(n.DMABuf))
 	}
 	layers := n.LinkLayers
-	if len(layers) == 0 {
-		layers = []string{"InfiniBand", "Ethernet"}
+	module := []string{}
+	if n.Verbs() {
+		module = append(module, code(n.Module))
+		if len(layers) == 0 {
+			layers = []string{"InfiniBand", "Ethernet"}
+		}
 	}
 	return []string{
-		code(n.Name), "NICS IN WORDS", vendor(n.Vendor), code(n.Drivers...), code(n.Module),
+		code(n.Name), "NICS IN WORDS", vendor(n.Vendor), code(n.Drivers...), all(module),
 		all(dmabuf), all(peer), all(layers),
 	}
 }

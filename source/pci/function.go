@@ -34,7 +34,8 @@ type Function struct {
 	Unidentified bool
 
 	// The family that the function is one of: of GPUs, of NICs that count or do not
-	// (family.Table.Others), or of NICs whose data-direct function it is. At most one is set.
+	// (family.Table.Others, family.Unlisted), or of NICs whose data-direct function it is. At most
+	// one is set.
 	GPU                      *family.GPU
 	NIC, Other, DataDirectOf *family.NIC
 	// Eligible: a GPU or NIC that can do GPUDirect RDMA as far as its product goes.

@@ -31,6 +31,9 @@ type Inventory struct {
 	// OneCPUNode: one of those alone has CPUs. False where that is not known, or no GPU or NIC
 	// without a node asks for it.
 	OneCPUNode bool
+	// Unplaced: some RDMA device may be that of a function that no table has. The devices could not
+	// be listed, or one of them does not tell its function.
+	Unplaced bool
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -78,6 +81,7 @@ func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) 
 	}
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
 	s.knownAsBridges()
+	s.unlisted()
 	s.virtual()
 	s.inheritNUMA()
 	s.cpuNodes()

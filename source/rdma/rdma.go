@@ -12,14 +12,11 @@ package rdma
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
@@ -30,7 +27,7 @@ import (
 )
 
 const (
-	classDir  = "sys/class/infiniband"
+	classDir  = pci.RDMAClassDir
 	netnsMode = "sys/module/ib_core/parameters/netns_mode"
 )
 
@@ -270,47 +267,25 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 	}
 }
 
-// byClass finds the PCI function in the path of a device: its class entry is a
-// link into the device tree, .../0000:1a:00.0/infiniband/mlx5_0, or with an
-// auxiliary device in between, .../0000:1a:00.0/mlx5_core.sf.2/infiniband/mlx5_2.
-// An entry that is neither a link nor a directory is not a device.
+// byClass finds the PCI function of a device that the class lists (pci.OwnerOf), or else the NIC
+// that has the device below it.
 func byClass(fs *host.FS, functions *pci.Inventory, link host.Link) (d Device, ok bool) {
-	name := link.Name
-	entry := classDir + "/" + name
-	d = Device{Name: sanitize.Terminal(name), dir: entry}
-	if link.Err == nil && d.place(link.Target) {
-		return d, true
+	d = Device{Name: sanitize.Terminal(link.Name), dir: classDir + "/" + link.Name}
+	owner, ok := pci.OwnerOf(fs, link)
+	if !ok {
+		return d, false
 	}
-	if link.Err != nil {
-		dir, err := fs.Open(entry + "/")
-		if err != nil {
-			return d, !errors.Is(err, unix.ENOTDIR)
-		}
-		_ = dir.Close() // opened for reading only
-	}
-	for _, follow := range [...]func(string) (string, error){fs.Link, fs.Resolve} {
-		if path, err := follow(entry + "/device"); err == nil && d.place(path) {
-			return d, true
-		}
-	}
+	d.PCI, d.placed = owner.Function, owner.Known
+	d.Auxiliary = d.PCI != nil && owner.Below != "" && !strings.HasPrefix(owner.Below+"/", "infiniband/")
 	for f := range functions.All() {
-		if f.NIC == nil {
+		if d.placed || f.NIC == nil {
 			continue
 		}
-		if ok, err := fs.Exists(functionDir(f.Address) + "/infiniband/" + name); err == nil && ok {
+		if ok, err := fs.Exists(functionDir(f.Address) + "/infiniband/" + link.Name); err == nil && ok {
 			d.PCI, d.placed = &f.Address, true
 		}
 	}
 	return d, true
-}
-
-// place takes the function from a path: the last address in it. A path that
-// ends at a virtual device shows that there is none.
-func (d *Device) place(path string) bool {
-	a, below := pci.LastAddress(path)
-	d.PCI, d.placed = a, a != nil || strings.Contains(path, "devices/virtual/")
-	d.Auxiliary = a != nil && below != "" && !strings.HasPrefix(below+"/", "infiniband/")
-	return d.placed
 }
 
 // Of returns the devices that belong to a function.
