@@ -59,6 +59,9 @@ type Finding struct {
 	// nothing here; or UCX is told to use TCP, or the NIC of one GPU of several, either of
 	// which may be meant.
 	Harmless bool
+	// Aside: the variable is not about GPU memory here, so that it is no mistake, whatever it
+	// says. Problems say why.
+	Aside bool
 }
 
 // Text is the name, what is wrong, and what would be right.
