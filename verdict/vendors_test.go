@@ -40,6 +40,7 @@ func TestTwoVendors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := sample.Ready()
+			n.Kmod.Symbols["kfd_init_peer_direct"] = kmod.Symbol{Found: no}
 			for _, dir := range kmod.PeerDirs() {
 				n.Kmod.Peers.Directories[dir+"/amdkfd"] = no
 			}

@@ -30,15 +30,15 @@ func (c Client) or(d Client) Client {
 
 // Client looks for the client of the GPUs that serves the NICs.
 func (p Pair) Client() Client {
-	return client(&p.Kmod.Peers, p.GPU, p.NIC, p.Families.OrDefault())
+	return client(&p.Kmod, p.GPU, p.NIC, p.Families.OrDefault())
 }
 
 // AnyClient returns the client of the first pair that has one, or what is known of all.
-func AnyClient(peers *kmod.Peers, table family.Table) Client {
+func AnyClient(st *kmod.State, table family.Table) Client {
 	all := Client{Registered: tristate.False}
 	for _, g := range table.GPUs {
 		for _, n := range table.NICs {
-			c := client(peers, g, n, table)
+			c := client(st, g, n, table)
 			if c.Registered == tristate.True {
 				return c
 			}
@@ -50,8 +50,8 @@ func AnyClient(peers *kmod.Peers, table family.Table) Client {
 
 // client goes through the proofs of package family for a pair: a client that is registered
 // with the RDMA core, one that holds the module of the NICs' vendor, a function that says so.
-func client(peers *kmod.Peers, g *family.GPU, n *family.NIC, known family.Table) Client {
-	way := &n.PeerMemory
+func client(st *kmod.State, g *family.GPU, n *family.NIC, known family.Table) Client {
+	peers, way := &st.Peers, &n.PeerMemory
 	found := Client{Registered: tristate.False}
 	if way.Core || way.Module != "" || g.Client.AnyNIC {
 		core := registered(peers, g)
@@ -71,7 +71,23 @@ func client(peers *kmod.Peers, g *family.GPU, n *family.NIC, known family.Table)
 	if found.Registered != tristate.True {
 		found = found.or(named(peers, g, n))
 	}
+	if found.Registered == tristate.False {
+		found.Registered = unlisted(st, g)
+	}
 	return found
+}
+
+// unlisted reports whether a GPU driver that can be a client may be registered where nothing
+// shows it: false where it cannot be, and otherwise unknown. RDMA stacks on Linux 6.4 and newer
+// make no memory_peers (ROCm/rccl PR#1328); on such a node, with the interface and the driver's
+// function, plain ibv_reg_mr of GPU memory worked (ROCm/rccl#1377), on others it did not
+// (ROCm/rocm-systems PR#9540: kernels have the interface and no client).
+func unlisted(st *kmod.State, g *family.GPU) tristate.State {
+	if !g.Client.Unlisted() || st.Peers.Listing == tristate.True {
+		return tristate.False
+	}
+	return tristate.And(tristate.Unknown, st.Drivers[g.Name].Loaded,
+		st.Symbols[kmod.PeerMemoryAPI].Found, st.Symbols[g.Client.Symbol].Found)
 }
 
 // registered looks for a client that is registered with the RDMA core: a live module (its
@@ -216,7 +232,7 @@ func coreAPI(st *kmod.State, present, known family.Table) tristate.State {
 		for _, n := range present.NICs {
 			switch {
 			case !n.PeerMemory.Core && n.PeerMemory.Module == "":
-			case client(&st.Peers, g, n, known).Registered != tristate.True:
+			case client(st, g, n, known).Registered != tristate.True:
 			case n.PeerMemory.Core:
 				return tristate.True
 			default:

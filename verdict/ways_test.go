@@ -23,7 +23,19 @@ func TestEvidence(t *testing.T) {
 		holders = "sys/module/ib_peer_mem/holders/"
 		efa0    = "sys/bus/pci/devices/0000:10:1b.0/"
 		efa1    = "sys/bus/pci/devices/0000:20:1b.0/"
+
+		peerAPI   = "ib_register_peer_memory_client\t[ib_uverbs]"
+		kfdClient = "kfd_init_peer_direct\t[amdgpu]"
 	)
+	amdgpuHas := func(symbols ...string) map[string]string {
+		table := "0000000000000000 T vfs_read\n"
+		for _, symbol := range symbols {
+			table += "0000000000000000 T " + symbol + "\n"
+		}
+		return map[string]string{"sys/module/amdgpu/initstate": "live\n", "proc/kallsyms": table}
+	}
+	listsOthers := amdgpuHas(peerAPI, kfdClient)
+	listsOthers[mm+"other"] = trees.Dir
 	nvidia, amd := []string{"nvidia"}, []string{"amd"}
 	for _, tt := range []struct {
 		name     string
@@ -60,12 +72,20 @@ func TestEvidence(t *testing.T) {
 		{"amdkfd on EFA, in another place", amd, "efa", map[string]string{"sys/memory_peers/amdkfd": trees.Dir}, yes, "/sys/memory_peers/amdkfd", nil},
 		{"amdkfd, the GPUs are NVIDIA's", nvidia, "mlx5", map[string]string{mm + "amdkfd": trees.Dir}, no, "", nil},
 		{"nvidia_peermem, the GPUs are AMD's", amd, "mlx5", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
-		{"amdgpu without a client", amd, "mlx5", map[string]string{"sys/module/amdgpu/initstate": "live\n"}, no, "", nil},
+		{"amdgpu without a client", amd, "mlx5", amdgpuHas(peerAPI), no, "", nil},
+		{"amdgpu, and no interface", amd, "mlx5", amdgpuHas(kfdClient), no, "", nil},
+		// ROCm/rccl#1377, ROCm/rccl PR#1328: it works, and nothing shows it.
+		{"amdgpu with a client, and a stack that lists none", amd, "mlx5", amdgpuHas(peerAPI, kfdClient), unknown, "", nil},
+		{"the same, and symbols that cannot be read", amd, "mlx5", map[string]string{
+			"sys/module/amdgpu/initstate": "live\n", "proc/kallsyms": trees.Dir,
+		}, unknown, "", []string{"/proc/kallsyms: read /proc/kallsyms: is a directory"}},
+		{"the same, and a stack that lists others", amd, "mlx5", listsOthers, no, "", nil},
+		{"the same without amdgpu", amd, "mlx5", map[string]string{"proc/kallsyms": amdgpuHas(peerAPI, kfdClient)["proc/kallsyms"]}, no, "", nil},
 		{"irdma has no way", nvidia, "irdma", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, append(tt.gpus, tt.nic)...)
-			got, first := pair(st, tt.gpus[0], tt.nic), verdict.AnyClient(&st.Peers, present(tt.gpus, []string{tt.nic}))
+			got, first := pair(st, tt.gpus[0], tt.nic), verdict.AnyClient(&st, present(tt.gpus, []string{tt.nic}))
 			if got.Registered != tt.want || got.By != tt.by || first.Registered != tt.want || first.By != tt.by {
 				t.Errorf("%+v, want %v by %q", got, tt.want, tt.by)
 			}

@@ -40,6 +40,8 @@ type NIC struct {
 	// one adds no bandwidth, and others have a role. It is "" for all others. It can be used
 	// all the same.
 	Aside string
+	// OtherLayer: it is Aside for its link layer alone.
+	OtherLayer bool
 
 	index int // in the matrix
 }
@@ -85,6 +87,7 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 		}
 	}
 	machine.setAside()
+	machine.oneLayer()
 	return machine
 }
 
@@ -189,7 +192,7 @@ func (m *Machine) EveryGPU() []int {
 // function, then the lowest address.
 func (m *Machine) Assign(gpus []int, allowed func(*NIC) bool) *Assignment {
 	if allowed == nil {
-		allowed = func(nic *NIC) bool { return nic.Aside == "" }
+		allowed = forGPUs
 	}
 	result := &Assignment{Machine: m, Choices: make([]Choice, len(gpus))}
 	inTurn := make([]*Choice, len(gpus))

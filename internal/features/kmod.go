@@ -34,7 +34,7 @@ func drivers(st *kmod.State, system *platform.State, families family.Table) attr
 	a.state("driverLoaded", driver.Loaded)
 	a.state("driverOpen", driver.Open)
 	a.text("driverVersion", driver.Version)
-	peermem := verdict.AnyClient(&st.Peers, families)
+	peermem := verdict.AnyClient(st, families)
 	a.state("peermem", peermem.Registered)
 	a.text("peermemBy", peermem.By)
 	for _, g := range families.GPUs { // one family has such a module

@@ -26,6 +26,12 @@ func nicNamesPeers(f *judged) bool { return len(f.NIC.PeerMemory.Files) > 0 && !
 // vendorsInterface: clients register with a module of the NIC's vendor.
 func vendorsInterface(f *judged) bool { return f.NIC.PeerMemory.Module != "" && !driverIsClient(f) }
 
+// unlistedClient: the GPU driver may be registered with a stack that lists no clients.
+func unlistedClient(f *judged) bool {
+	return f.Verdict.Peermem == tristate.Unknown && f.GPU.Client.Unlisted() && f.Kmod.Peers.Listing == tristate.False &&
+		interfaceFor(f) == tristate.True && f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True
+}
+
 // notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
 var notRegistered = []row{
 	{

@@ -126,6 +126,7 @@ func otherGPUs() []failure {
 		gib        = "1073741824\n"
 	)
 	instinct := all(noDriver, unloaded, inbox)
+	listsOthers := file("sys/kernel/mm/memory_peers/other/version", "1.0\n")
 	registered := file("sys/kernel/mm/memory_peers/amdkfd/version", "1.0\n")
 	return []failure{
 		{name: "a Radeon, or another display of AMD", machine: "radeon", code: "NoGPU", fixedOn: "instinct", fix: "Instinct"},
@@ -136,15 +137,24 @@ func otherGPUs() []failure {
 		},
 		{
 			name: "amdgpu was loaded before the RDMA drivers", machine: "instinct",
-			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "rocminfo",
+			broken: all(instinct, listsOthers, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "rocminfo",
+		},
+		{
+			name: "amdgpu may be a client, and the stack lists none", from: github + "ROCm/rccl/issues/1377", machine: "instinct",
+			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "MemoryPeersMissing", fixed: registered, fix: "ib_write_bw --use_rocm=0",
+		},
+		{
+			name: "the same, and the kernel's configuration forbids DMA-BUF", from: github + "ROCm/rccl/pull/1328", machine: "instinct",
+			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf), kernelConfig("CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n")),
+			code:   "MemoryPeersMissing", fixed: registered, fix: "a log of RCCL",
 		},
 		{
 			name: "the kernel refuses amdgpu's search for the interface, which only its log tells", from: github + "ROCm/mori/pull/560", machine: "instinct",
-			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: registered, fix: "rebuild amdgpu-dkms",
+			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "MemoryPeersMissing", fixed: registered, fix: "rebuild amdgpu-dkms",
 		},
 		{
 			name: "the same, and DMA-BUF", from: github + "ROCm/mori/pull/481", machine: "instinct",
-			broken: all(instinct, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: kernelConfig(options), fix: "use DMA-BUF",
+			broken: all(instinct, listsOthers, kernelHas(interfaceT, registers, mlx5DMABuf)), code: "PeermemNotLoaded", fixed: kernelConfig(options), fix: "use DMA-BUF",
 		},
 		{
 			name: "amdgpu and no interface", machine: "instinct",

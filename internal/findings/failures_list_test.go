@@ -19,7 +19,7 @@ const (
 // failures are the ways in which GPUDirect RDMA is reported to fail, by number,
 // and then those that no report was found for.
 func failures() []failure {
-	return slices.Concat(reported(), withoutTrace(), unreported(), otherNICs(), otherGPUs(), linkFailures(), networkFailures(), apartFailures(), doubtFailures())
+	return slices.Concat(reported(), withoutTrace(), unreported(), otherNICs(), otherGPUs(), linkFailures(), networkFailures(), apartFailures(), doubtFailures(), missingFailures())
 }
 
 func reported() []failure {

@@ -154,6 +154,7 @@ func text(t *testing.T, name string) *machine.Machine {
 	}
 	maps.Copy(texts, apartTexts())
 	maps.Copy(texts, doubtTexts())
+	maps.Copy(texts, missingTexts())
 	if desc, ok := texts[name]; ok {
 		m, err := machine.Parse(desc)
 		if err != nil {

@@ -145,7 +145,7 @@ var prerequisites = []check{
 
 // advice are the checks that need kmod.Advice. A check without a row that holds
 // gives no finding.
-var advice = []check{nearPort, sharedNIC, operators, modules, nodeNetwork, userSpace, dataDirect, bar, rootComplex, link, numa, storage, otherGPUs}
+var advice = []check{nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar, rootComplex, link, numa, storage, otherGPUs}
 
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {

@@ -261,6 +261,12 @@ func moduleType(f *judged) string {
 
 var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
 	apartNICs,
+	{
+		status: Warn, code: "NICUnbound", when: func(f *judged) bool { return f.NICDriven() == tristate.True }, which: unboundNICs,
+		text: "bound to no driver, beside others that are: {about}",
+		fix: do("dmesg, searched for its address, says why {nicDriver} does not drive it (its firmware, or a fault of the card)",
+			"write its address to /sys/bus/pci/drivers/{nicDriver}/bind, or reboot; if that fails again, have the card looked at"),
+	},
 	{status: OK, when: func(f *judged) bool { return f.NICDriven() == tristate.True }, text: "an eligible NIC is bound to its driver"},
 	{
 		status: Fail, reason: verdict.NICDriverNotLoaded, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
@@ -272,6 +278,11 @@ var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.Driv
 
 var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
 	apartDevices,
+	{
+		status: Warn, code: "NICWithoutRDMA", when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, which: nicsWithoutRDMA,
+		text: "without an RDMA device, beside others that have one: {about}",
+		fix:  do("dmesg says why {module} made none", "{enableRDMA}"),
+	},
 	{status: OK, when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, text: "{rdmaNames}"},
 	{
 		status: Fail, reason: verdict.NoRDMADevice, when: func(f *judged) bool { return f.RDMADevice() == tristate.False },

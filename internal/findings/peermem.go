@@ -55,6 +55,19 @@ var servedRows = []row{
 		text: "which GPUs' memory {module} reaches cannot be read", fix: do("mount the host's /sys"),
 	},
 	{
+		status: Undecidable, code: "MemoryPeersMissing", when: unlistedClient,
+		text: "whether {gpuDriver} is registered cannot be seen: it and the RDMA stack have what it needs, but this stack makes no memory_peers, which lists clients",
+		fix: do("ask it for GPU memory: ib_write_bw --use_rocm=0, or a log of RCCL",
+			"if that fails and dmesg says {refused}, {rebuildDriver}, or use DMA-BUF (see dmabuf)", "if it fails without that, {register}"),
+		evidence: func(f *judged) []string { return append(sawRegistering(f), texts(kmod.PeerDirs(), sawMissing)...) },
+	},
+	{
+		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool {
+			return f.Verdict.Peermem == tristate.Unknown && driverIsClient(f) && interfaceFor(f) == tristate.Unknown
+		},
+		text: "whether {gpuDriver} is registered is unknown: the kernel's symbols cannot be read", fix: do("mount the host's /sys and /proc"), evidence: sawRegistering,
+	},
+	{
 		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown },
 		text: "the state of the kernel modules cannot be read", fix: do("mount the host's /sys"),
 	},

@@ -152,6 +152,14 @@ func podFailures() []podFailure {
 		{name: "no GID of RoCE v2", broken: gids("0 v1 ::ffff:10.0.0.1 eth0"), status: warn, code: "LinkLocalGID", evidence: "0 IB/RoCE v1 IPv4", fix: "hostNetwork"},
 		{name: "GIDs of the node's network", broken: func(c *container) { c.remove("sys/class/net/eth0"); c.mkdir("sys/class/net/lo") }, status: fail, code: "GIDElsewhere", text: "mlx5_0/1", evidence: "3 RoCE v2 IPv4", fix: "hostNetwork"},
 		{name: "IPv6 alone", broken: gids(append(slices.Clone(linkLocal), "2 v2 2001:db8::1 eth0")...), status: warn, code: "IPv6OnlyGID", evidence: "2 RoCE v2 IPv6", fix: "NCCL_IB_ADDR_FAMILY=AF_INET6"},
+		{name: "the link-local GID by its index, beside IPv6 alone", broken: func(c *container) {
+			gids("0 v2 fe80::1 eth0", "1 v2 fc01::1 eth0")(c)
+			set("NCCL_IB_GID_INDEX=0")(c)
+		}, status: warn, code: "GIDIndexWrong", text: "NCCL_IB_GID_INDEX=0 on mlx5_0/1", fix: "set NCCL_IB_GID_INDEX=1; or set NCCL_IB_ADDR_FAMILY=AF_INET6 and remove NCCL_IB_GID_INDEX"},
+		{name: "an empty GID by its index, beside IPv6 alone", broken: func(c *container) {
+			gids("0 v2 fe80::1 eth0", "1 v2 fc01::1 eth0")(c)
+			set("NVSHMEM_IB_GID_INDEX=7")(c)
+		}, status: fail, code: "GIDIndexWrong", text: "NVSHMEM_IB_GID_INDEX=7", fix: "set NVSHMEM_IB_GID_INDEX=1"},
 		{name: "a GID index that is empty", broken: set("NCCL_IB_GID_INDEX=5"), status: fail, code: "GIDIndexWrong", text: "NCCL_IB_GID_INDEX=5 on mlx5_0/1", evidence: "NCCL_IB_GID_INDEX=5", fix: "remove the variable"},
 		{name: "a GID index of RoCE v1", broken: set("UCX_IB_GID_INDEX=2"), status: warn, code: "GIDIndexWrong", text: "UCX_IB_GID_INDEX=2 on mlx5_1/1", fix: "spec.containers[].env"},
 		{name: "NCCL without RDMA", broken: set("NCCL_IB_DISABLE=1"), status: fail, code: "GPUDirectOff", text: "NCCL_IB_DISABLE=1 (NCCL does not use", evidence: "NCCL_IB_DISABLE=1", fix: "spec.containers[].env"},

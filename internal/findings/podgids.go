@@ -183,11 +183,11 @@ func firstIndexes(f *judged) string {
 var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
 	{
 		status: Fail, code: "GIDIndexWrong", which: indexesThat(func(_ *judged, g *rdma.GID) bool { return g == nil }),
-		text: "no GID has this index: {about}", fix: do(dropIndex),
+		text: "no GID has this index: {about}", fix: gidIndexFix,
 	},
 	{
 		status: Warn, code: "GIDIndexWrong", which: indexesThat(func(f *judged, g *rdma.GID) bool { return g != nil && !f.usableGID(*g) }),
-		text: "this index is not one of RoCE v2 with a routable address: {about}", fix: do(dropIndex),
+		text: "this index is not one of RoCE v2 with a routable address: {about}", fix: gidIndexFix,
 	},
 	{
 		status: OK, when: func(f *judged) bool {
@@ -196,8 +196,6 @@ var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.
 		text: "RoCE v2 with a routable address on all ports",
 	},
 }}
-
-const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX choose an entry of each port themselves"
 
 func (f *judged) tablesRead() bool {
 	return !slices.ContainsFunc(f.rocePorts(), func(p *rdma.GIDTable) bool { return p.Unread })

@@ -1,8 +1,10 @@
 package findings
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"gdr-features/internal/frameworks"
 	"gdr-features/source/rdma"
@@ -78,4 +80,59 @@ func inRange(of *netip.Prefix, g rdma.GID) bool {
 		address = netip.AddrFrom4([4]byte(bytes[12:]))
 	}
 	return of.IsValid() && netip.PrefixFrom(of.Addr(), of.Bits()).Masked() == netip.PrefixFrom(address, of.Bits()).Masked()
+}
+
+const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX choose an entry of each port themselves"
+
+// gidIndexFix is what to do about an index that is wrong. To remove it does not help where NCCL or
+// NVSHMEM would choose an entry that is no better: on ports with IPv6 addresses alone both stay at
+// the entry 0 unless they are told the family, which counts only without an index.
+func gidIndexFix(f *judged) []string {
+	var all []string
+	for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
+		chooser, _, _ := strings.Cut(v.Name, "_")
+		wish := frameworks.NewGIDWish(chooser, f.Pod.Environment.Variables)
+		if !slices.Contains(frameworks.GIDChoosers[:], chooser) || f.choiceUsable(wish) {
+			all = append(all, dropIndex)
+			continue
+		}
+		or := ""
+		if index := f.commonIndex(); index >= 0 {
+			all, or = append(all, fmt.Sprintf("set %s=%d", v.Name, index)), "or "
+		}
+		if wish.IPv6 = true; f.choiceUsable(wish) {
+			all = append(all, fmt.Sprintf("%sset %s_IB_ADDR_FAMILY=AF_INET6 and remove %s: without the family, %s would take an entry that is not routable", or, chooser, v.Name, chooser))
+		}
+	}
+	if len(all) == 0 {
+		return steps(dropIndex, "see roce-gids for the addresses")
+	}
+	return unique(all)
+}
+
+// choiceUsable reports whether on each port whose table was read the choice is usable, where the
+// port has any such entry.
+func (f *judged) choiceUsable(wish frameworks.GIDWish) bool {
+	return !slices.ContainsFunc(f.rocePorts(), func(p *rdma.GIDTable) bool {
+		g := entry(p, chosenGID(p.GIDs, wish))
+		return !p.Unread && slices.ContainsFunc(p.GIDs, f.usableGID) && (g == nil || !f.usableGID(*g))
+	})
+}
+
+// commonIndex is the lowest index whose entry is usable on all ports; -1 for none.
+func (f *judged) commonIndex() int {
+	ports := f.rocePorts()
+	if len(ports) == 0 {
+		return -1
+	}
+	for _, g := range ports[0].GIDs {
+		lacks := func(p *rdma.GIDTable) bool {
+			same := entry(p, g.Index)
+			return same == nil || !f.usableGID(*same)
+		}
+		if !slices.ContainsFunc(ports, lacks) {
+			return g.Index
+		}
+	}
+	return -1
 }

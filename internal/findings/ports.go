@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"
@@ -137,25 +138,53 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
 	status: Warn, code: "NearPortDown", which: nearPortsDown,
 	text: "a GPU cannot use its nearest NIC: {about}",
-	fix:  do("bring the port of the nearest NIC up (see port)", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", "{withoutDirectNIC}"),
+	fix:  do("{nearNICUp}", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", "{withoutDirectNIC}"),
 }}}
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
 func nearPortsDown(f *judged) (gpus subjects) {
-	if f.ActivePort() != tristate.True || !f.Matrix.Complete || !f.RDMA.Complete {
-		return gpus
-	}
-	for i, gpu := range f.Matrix.GPUs {
-		near, left := f.nearestOf(i)
-		if !gpu.Eligible || near == nil || left == nil || left.Level <= near.Level {
-			continue
-		}
+	f.eachNearPortDown(func(gpu *topology.GPU, near, left *topology.Pair) {
 		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
-		gpus.add(fmt.Sprintf("%v has %s at %v with no active port, and %s at %v next", gpu.Address, nicName(dead), near.Level, nicName(alive), left.Level),
+		gpus.add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", gpu.Address, nicName(dead), near.Level, lackOf(dead).text, nicName(alive), left.Level),
 			sawPorts(dead)...)
-	}
+	})
 	return gpus
+}
+
+func (f *judged) eachNearPortDown(do func(gpu *topology.GPU, near, left *topology.Pair)) {
+	if f.ActivePort() != tristate.True || !f.Matrix.Complete || !f.RDMA.Complete {
+		return
+	}
+	for i := range f.Matrix.GPUs {
+		gpu := &f.Matrix.GPUs[i]
+		near, left := f.nearestOf(i)
+		if gpu.Eligible && near != nil && left != nil && left.Level > near.Level {
+			do(gpu, near, left)
+		}
+	}
+}
+
+// portLack is why a NIC has no active port, and what to do.
+type portLack struct{ text, fix string }
+
+func lackOf(n *topology.NIC) portLack {
+	switch {
+	case n.RDMA != nil:
+		return portLack{"with no active port", "bring the port of the nearest NIC up (see port)"}
+	case n.Function.DriverKnown && n.Function.Driver == "":
+		return portLack{"bound to no driver", "bind the nearest NIC to its driver (see nic-driver)"}
+	}
+	return portLack{"without an RDMA device", "give the nearest NIC an RDMA device (see rdma-device)"}
+}
+
+// nearNICUp says what the nearest NICs need.
+func nearNICUp(f *judged) string {
+	var all []string
+	f.eachNearPortDown(func(_ *topology.GPU, near, _ *topology.Pair) {
+		all = append(all, lackOf(&f.Matrix.NICs[near.NIC]).fix)
+	})
+	return strings.Join(unique(all), "; ")
 }
 
 // nearestOf returns a GPU's nearest pair, and the nearest one whose NIC has an active

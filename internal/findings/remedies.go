@@ -69,10 +69,14 @@ func loadRDMA(f *judged) []string {
 	if f.NICDriven() == tristate.False {
 		return steps("see nic-driver")
 	}
+	return steps("modprobe "+f.NIC.Module, enableRDMA(f))
+}
+
+func enableRDMA(f *judged) string {
 	if enable := f.NIC.Help.EnableRDMA; enable != "" {
-		return steps("modprobe "+f.NIC.Module, "if RDMA is switched off on the function: "+enable)
+		return "if RDMA is switched off on the function: " + enable
 	}
-	return steps("modprobe " + f.NIC.Module)
+	return ""
 }
 
 // allNICsPassedThrough: every eligible NIC is given to a virtual machine.

@@ -144,6 +144,8 @@ var words = map[string]func(*judged) string{
 	"{verbsRelease}":       func(f *judged) string { return orUnknown(f.Pod.Image.Verbs.Release()) },
 	"{withOthers}":         withOthers,
 	"{withoutDirectNIC}":   withoutDirectNIC,
+	"{enableRDMA}":         enableRDMA,
+	"{nearNICUp}":          nearNICUp,
 	"{worstLevel}":         func(f *judged) string { return f.Matrix.Level.String() },
 	"{familiesInQuestion}": func(f *judged) string {
 		return strings.Join(texts(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name }), ", ")

@@ -59,6 +59,9 @@ type Finding struct {
 	// nothing here; or UCX is told to use TCP, or the NIC of one GPU of several, either of
 	// which may be meant.
 	Harmless bool
+	// Aside: the variable is not about GPU memory here, so that it is no mistake, whatever it
+	// says. Problems say why.
+	Aside bool
 }
 
 // Text is the name, what is wrong, and what would be right.
@@ -279,13 +282,14 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 	out, gpus := map[share][]*assign.NIC{}, map[share][]string{}
 	used := slices.Concat(given...)
 	for i, c := range j.Choices {
-		left := slices.DeleteFunc(slices.Clone(c.Near), func(n *assign.NIC) bool { return j.has(used, n) || j.OfOthers(n) })
-		s := share{len(left), len(c.Near)}
+		near := j.meant(c, used)
+		left := slices.DeleteFunc(slices.Clone(near), func(n *assign.NIC) bool { return j.has(used, n) || j.OfOthers(n) })
+		s := share{len(left), len(near)}
 		switch {
 		case len(left) == 0 || len(given[i]) == 0:
 		case s.left < s.near:
 			out[s], gpus[s] = append(out[s], left...), append(gpus[s], c.GPU.Address.String())
-		case given[i][0].Aside != "" && j.Level(c, given[i][0]).Rank() <= c.Level.Rank():
+		case given[i][0].Aside != "" && !given[i][0].OtherLayer && j.Level(c, given[i][0]).Rank() <= c.Level.Rank():
 			j.ofGPUs(f, "the GPU %v is given only %s (%s)", c.GPU.Address, given[i][0].RDMA, given[i][0].Aside)
 		}
 	}
@@ -340,12 +344,13 @@ func (j *judge) each(f *Finding, given [][]*assign.NIC) {
 // shared adds a problem if a GPU that shares a NIC has another one as near with fewer users,
 // which it is not given too.
 func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users map[*assign.NIC]int) {
+	used := slices.Concat(given...)
 	for i, c := range j.Choices {
 		if !slices.Contains(given[i], nic) {
 			continue
 		}
 		for _, other := range j.NICs {
-			if users[other]+1 < users[nic] && slices.Contains(c.Near, other) && !slices.Contains(given[i], other) && j.Level(c, other) == j.Level(c, nic) {
+			if users[other]+1 < users[nic] && slices.Contains(j.meant(c, used), other) && !slices.Contains(given[i], other) && j.Level(c, other) == j.Level(c, nic) {
 				j.ofGPUs(f, "%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
 				return
 			}

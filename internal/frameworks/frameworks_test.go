@@ -165,6 +165,7 @@ func TestFindsWrong(t *testing.T) {
 		{"nccl: no number", "NCCL_IB_HCA==mlx5_0:x,mlx5_1,mlx5_2,mlx5_3", `WRONG NCCL_IB_HCA: "mlx5_0:x": no port of mlx5_0 has this number; left out: mlx5_0`},
 		{"nccl: excludes no port 0", "NCCL_IB_HCA=^mlx5_0:0", "OK NCCL_IB_HCA"},
 		{"ucx: right", "UCX_NET_DEVICES=all", "OK UCX_NET_DEVICES"},
+		{"ucx: of an MPI beside NCCL", "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1\nUCX_TLS=tcp\nUCX_NET_DEVICES=eth0", "OK UCX_NET_DEVICES: UCX_TLS=tcp is an MPI beside NCCL, and not judged"},
 		{"ucx: all, excluded", "UCX_NET_DEVICES=^all", "OK UCX_NET_DEVICES"},
 		{"ucx: all and others", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,all", `WRONG UCX_NET_DEVICES: "all": it must stand alone`},
 		{"ucx: no port", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1,mlx5_2:1,mlx5_3:1", `UNKNOWN UCX_NET_DEVICES: "mlx5_1": UCX before 1.22 reads no name without a port; write mlx5_1:1`},

@@ -221,6 +221,9 @@ var ucxAliases = map[string][]string{
 // rocm_copy: it closes memory domains without a selected transport, and no other one detects
 // it (ucp_add_component_resources; src/uct/cuda/cuda_copy/cuda_copy_md.c).
 func ucxTransports(j *switches, value string) (string, bool) {
+	if mpiBesideNCCL(j.variables) {
+		return "", false
+	}
 	selected := func(transport string) bool { return ucxSelects(value, transport) }
 	exclude := strings.HasPrefix(value, "^")
 	for _, c := range j.Choices {
@@ -257,6 +260,22 @@ func ucxSelects(list, transport string) bool {
 	return exclude != slices.ContainsFunc(names, func(name string) bool {
 		return strings.TrimPrefix(name, `\`) == transport || slices.Contains(ucxAliases[name], transport)
 	})
+}
+
+// mpiBesideNCCL reports whether UCX is kept from RDMA beside variables of NCCL: it then serves the
+// MPI that starts NCCL's job, and GPU memory is NCCL's. CoreWeave, OCI and Google (A4X Max) publish
+// such settings for their machines: NCCL_IB_HCA=... UCX_TLS=tcp UCX_NET_DEVICES=eth0.
+func mpiBesideNCCL(variables map[string]string) bool {
+	list := variables[UCXTransports]
+	if list == "" || slices.ContainsFunc(ucxAliases["ib"], func(t string) bool { return ucxSelects(list, t) }) {
+		return false
+	}
+	for name, value := range variables {
+		if strings.HasPrefix(name, "NCCL_") && value != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // ucxMNNVL lets UCX's cuda_ipc reach GPUs of other nodes over NVLink, as in an NVL72; "try" is

@@ -87,6 +87,10 @@ func TestSwitches(t *testing.T) {
 		{near, "UCX_TLS=rc,gdr_copy", both, part},
 		{near, "UCX_TLS=tcp", both, part}, // of an MPI beside NCCL
 		{near, "UCX_TLS=tcp,cuda", both, whole},
+		{near, "UCX_TLS=tcp;NCCL_IB_HCA==mlx5_0", both, none}, // an MPI beside NCCL
+		{near, "UCX_TLS=tcp,cuda;NCCL_IB_GID_INDEX=3", both, none},
+		{near, "UCX_TLS=tcp;NCCL_IB_HCA=", both, part},
+		{near, "UCX_TLS=rc,sm,self;NCCL_IB_HCA==mlx5_0", both, part},
 		{near, "UCX_TLS=cuda_copy,cuda_ipc,tcp", both, part}, // right inside one NVLink domain
 		{near, "UCX_TLS=cuda_copy,cuda_ipc,tcp;UCX_CUDA_IPC_ENABLE_MNNVL=y", both, none},
 		{near, "UCX_TLS=cuda_copy,cuda_ipc,tcp;UCX_CUDA_IPC_ENABLE_MNNVL=n", both, part},

@@ -26,6 +26,10 @@ func writeUCX(m *assign.Assignment) Settings {
 // src/ucp/core/ucp_context.c, ucp_is_resource_in_device_list; src/ucs/config/parser.c,
 // ucs_config_array_expand_range, ucs_config_sscanf_allow_list_impl).
 func judgeUCX(j *judge, f *Finding) {
+	if mpiBesideNCCL(j.Variables) {
+		f.Problems, f.Aside = []string{UCXTransports + "=" + j.Variables[UCXTransports] + " is an MPI beside NCCL, and not judged"}, true
+		return
+	}
 	list, exclude := strings.CutPrefix(j.Variables[ucxDevices], "^")
 	if list == "all" {
 		j.list(f, func(*assign.NIC) bool { return true })

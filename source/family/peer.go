@@ -62,3 +62,7 @@ type Client struct {
 	// Holder is the client's module as a holder of PeerMemory.Module.
 	Holder string
 }
+
+// Unlisted reports whether the client leaves no mark where the RDMA stack lists none: the GPU
+// driver itself is the client, so that no module of its own is a proof.
+func (c *Client) Unlisted() bool { return len(c.Modules) == 0 && c.Symbol != "" }

@@ -33,6 +33,9 @@ type Advice struct {
 	// VerbsABI are by the name of the RDMA device. Read where a family compares them
 	// (family.Uverbs.ABI).
 	VerbsABI map[string]VerbsABI
+	// Verbs are the RDMA devices that have an entry in /sys/class/infiniband_verbs, by name. nil
+	// where the entries cannot all be read, or there are none.
+	Verbs []string
 	// Holders are the modules that keep ib_core and ib_uverbs from being unloaded, by the
 	// module they hold.
 	Holders map[string][]string
@@ -150,7 +153,6 @@ func (s *scanner) clientAdvice(a *Advice, g *family.GPU) {
 // nics reads the versions of the NICs' drivers and of their interfaces to user space.
 func (s *scanner) nics(a *Advice, nics []*family.NIC) {
 	s.about(FactNICVersion)
-	compare := false
 	for _, n := range nics {
 		if n.MOFED {
 			continue
@@ -160,19 +162,32 @@ func (s *scanner) nics(a *Advice, nics []*family.NIC) {
 		if err == nil || host.Absent(err) {
 			a.NICVersions[n.Name] = sanitize.Terminal(version)
 		}
-		compare = compare || n.Uverbs.ABI != 0
 	}
-	if !compare {
-		return
+	if len(nics) > 0 {
+		s.verbs(a, slices.ContainsFunc(nics, func(n *family.NIC) bool { return n.Uverbs.ABI != 0 }))
 	}
+}
+
+// verbs reads the entries of RDMA devices for programs, and their ABIs where some family
+// compares them.
+func (s *scanner) verbs(a *Advice, compare bool) {
 	nodes, err := verbs.List(s.machine)
 	s.problem(err)
 	s.about("")
+	whole := err == nil
 	for _, node := range nodes {
+		name := sanitize.Terminal(node.Device)
+		a.Verbs, whole = append(a.Verbs, name), whole && node.Err == nil
+		if !compare {
+			continue
+		}
 		file := verbs.Class + "/" + node.Node + "/abi_version"
 		if n, err := strconv.Atoi(s.line(file[1:])); err == nil && node.Err == nil {
-			a.VerbsABI[sanitize.Terminal(node.Device)] = VerbsABI{n, file}
+			a.VerbsABI[name] = VerbsABI{n, file}
 		}
+	}
+	if !whole {
+		a.Verbs = nil
 	}
 }
 

@@ -19,6 +19,8 @@ type Peers struct {
 	// Directories: the client is listed, by the path of its directory (family.Client.Directories)
 	// below one of PeerDirs.
 	Directories map[string]tristate.State
+	// Listing: one of PeerDirs is there. Stacks that make none list no client.
+	Listing tristate.State
 	// Holders are the holders of the modules of NICs' vendors with which clients register
 	// (family.PeerMemory.Module), by name.
 	Holders map[string]Holders
@@ -68,6 +70,9 @@ type PeerFile struct {
 func (s *scanner) peers() {
 	p := &s.st.Peers
 	*p = Peers{Modules: map[string]Init{}, Directories: map[string]tristate.State{}, Holders: map[string]Holders{}, FilesOpen: s.functions.Unidentified()}
+	if slices.ContainsFunc(s.here.GPUs, func(g *family.GPU) bool { return g.Client.Unlisted() }) {
+		p.Listing = s.listing()
+	}
 	for _, g := range s.here.GPUs {
 		for _, module := range g.Client.Modules {
 			p.Modules[module] = s.init(module)
@@ -92,6 +97,20 @@ func (s *scanner) peers() {
 			p.FilesOpen = p.FilesOpen || !f.DriverKnown
 		}
 	}
+}
+
+// listing reports no problem: the same question about the clients in these directories does.
+func (s *scanner) listing() tristate.State {
+	there := tristate.False
+	for _, dir := range PeerDirs() {
+		switch found, err := s.fs.Exists(dir[1:]); {
+		case found:
+			return tristate.True
+		case err != nil:
+			there = tristate.Unknown
+		}
+	}
+	return there
 }
 
 func (s *scanner) holders(module string) Holders {

@@ -89,6 +89,8 @@ func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.W
 		}
 		st.Tegra, err = ReadTegra(fs)
 		st.problem(err)
+	}
+	if what.Advice || what.Process {
 		st.defaultRoutes(fs)
 	}
 	return st
