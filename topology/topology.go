@@ -198,6 +198,7 @@ func (b *builder) pairs() {
 	for j := range b.m.NICs {
 		at[j] = b.placeOf(&b.m.NICs[j])
 	}
+	b.rates(at)
 	b.m.NCCL, b.m.InNCCL = *b.allNICs(at), at
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function

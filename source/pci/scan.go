@@ -31,6 +31,11 @@ type Inventory struct {
 	// OneCPUNode: one of those alone has CPUs. False where that is not known, or no GPU or NIC
 	// without a node asks for it.
 	OneCPUNode bool
+	// SwitchLinksUnread: there are Function.SwitchLinks that could not be read.
+	SwitchLinksUnread bool
+	// LinksUnread: a GPU shares memory with its CPU, and the link of some GPU, NIC or bridge could
+	// not be read, by which NCCL chooses among NICs there.
+	LinksUnread bool
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -81,6 +86,7 @@ func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) 
 	s.virtual()
 	s.inheritNUMA()
 	s.cpuNodes()
+	s.switchLinks()
 	s.links()
 	s.memory()
 	s.dataDirect()
