@@ -188,7 +188,7 @@ func Build(facts Inputs) Matrix {
 	b.m.Origin = b.origin() // RDMA devices, which come with drivers, do not count
 	b.pairs()
 	if b.File != nil {
-		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.Refused, b.m.NCCL.Fault)
+		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.RefusedFor(b.m.gpuFunctions()), b.m.NCCL.Fault)
 	}
 	return b.m
 }

@@ -93,8 +93,8 @@ func nicOf(f *judged, of *pci.Function) string {
 var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "TopologyFileRefused", which: refusedFile,
-		text: "NCCL refuses the topology file and does not start: {about}",
-		fix:  do("correct the file", "gdr-features topo -o nccl-xml writes one that NCCL accepts"),
+		text: "{library} refuses the topology file and does not start: {about}",
+		fix:  do("correct the file", "gdr-features topo -o nccl-xml writes one that {library} accepts"),
 	},
 	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: "{library} uses GPUDirect RDMA for every GPU with its default settings"},
 	{

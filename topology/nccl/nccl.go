@@ -118,8 +118,8 @@ func (m *Machine) Rate(nics []NIC) *Ratings {
 	switch {
 	case len(m.GPUs) == 0:
 		return r
-	case m.File != nil && m.File.Refused != nil:
-		r.Failed = m.File.Refused
+	case m.File != nil && m.File.RefusedFor(m.GPUs) != nil:
+		r.Failed = m.File.RefusedFor(m.GPUs)
 		return r
 	}
 	r.system = m.getXML(places)
