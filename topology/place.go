@@ -8,6 +8,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/topology/nccl"
+	"gdr-features/tristate"
 )
 
 // placeOf finds a NIC as NCCL does: where the topology file has the name of its RDMA device,
@@ -109,4 +110,12 @@ func (m *Matrix) WriteFile(inv *pci.Inventory, cpu platform.CPU) ([]byte, error)
 		}
 	}
 	return machine.Write(nics)
+}
+
+// VFAside reports whether a topology file has a NIC at its own address near a GPU, and NCCL looks for
+// it at device 0, function 0 of its bus, with NCCL_IB_MERGE_VFS=1, its default (nccl.GetPCIPath).
+func (m *Matrix) VFAside(p Pair) bool {
+	f := m.NICs[p.NIC].Function
+	return f != nil && p.FromFile && p.Default == tristate.False && p.Level <= PXB &&
+		m.File.FindItself(f) && m.InNCCL[p.NIC].Net == "" && m.InNCCL[p.NIC].Function != f
 }

@@ -87,9 +87,9 @@ func rated(r *report.Report) map[string]string {
 
 var (
 	comments  = regexp.MustCompile(`<!-- (?s:.*?) -->`)
-	ncclLine  = regexp.MustCompile(`^ *(<(system|cpu|pci)( [a-z_]+="[^"<>&']*")+/?>|</(system|cpu|pci)>)?$`)
+	ncclLine  = regexp.MustCompile(`^ *(<(system|cpu|pci|pcilink)( [a-z_]+="[^"<>&']*")+/?>|</(system|cpu|pci)>)?$`)
 	attribute = regexp.MustCompile(` ([a-z_]+)="([^"]*)"`)
-	within    = map[string]string{"system": "", "cpu": "system", "pci": "cpu pci"}
+	within    = map[string]string{"system": "", "cpu": "system", "pci": "cpu pci", "pcilink": "pci"}
 )
 
 // ncclObjects says what NCCL's reader would not accept (src/graph/xml.cc, xml.h):

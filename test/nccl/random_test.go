@@ -131,7 +131,8 @@ func grow(seed uint64) (description string, functions []string) {
 	return g.text.String(), g.functions
 }
 
-// partitions links some switches of a machine inside the chip, a few of them in one direction alone.
+// partitions links some switches of a machine inside the chip, a few of them in one direction alone:
+// not those of which one is below the other, which are no partitions.
 func partitions(r *rand.Rand, text string) string {
 	lines, at, links := strings.Split(text, "\n"), []int(nil), map[int][]string{}
 	for i, line := range lines {
@@ -142,6 +143,9 @@ func partitions(r *rand.Rand, text string) string {
 	address := func(i int) string { return strings.Fields(lines[i])[0] }
 	for range min(len(at), 1+r.IntN(3)) {
 		a, b := at[r.IntN(len(at))], at[r.IntN(len(at))]
+		if nested(lines, min(a, b), max(a, b)) {
+			continue
+		}
 		if links[a] = append(links[a], address(b)); r.IntN(10) > 0 {
 			links[b] = append(links[b], address(a))
 		}
@@ -151,6 +155,17 @@ func partitions(r *rand.Rand, text string) string {
 		lines[i] += " link=" + strings.Join(slices.Compact(to), ",")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// nested reports whether the second of two lines is below the first, or the same.
+func nested(lines []string, upper, lower int) bool {
+	depth := func(i int) int { return len(lines[i]) - len(strings.TrimLeft(lines[i], " ")) }
+	for i := upper + 1; i <= lower; i++ {
+		if depth(i) <= depth(upper) {
+			return false
+		}
+	}
+	return true
 }
 
 // TestRandomPartitions compares random machines whose switches have links between partitions.

@@ -148,6 +148,11 @@ func (f *File) Find(fn *pci.Function) *Element {
 	return f.pci[a.String()]
 }
 
+// FindItself reports whether a file has a function at its own address. A nil file has none.
+func (f *File) FindItself(fn *pci.Function) bool {
+	return f != nil && f.pci[fn.Address.String()] != nil
+}
+
 // Path rates two elements of a file by their places alone, as a switch of any chip is one. A file
 // has switches and NUMA nodes but no host bridges: below different switches of one CPU is PHB.
 func (e *Element) Path(o *Element) Path {
