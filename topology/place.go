@@ -1,11 +1,14 @@
 package topology
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/topology/nccl"
+	"gdr-features/tristate"
 )
 
 // placeOf finds a NIC as NCCL does: where the topology file has the name of its RDMA device,
@@ -43,6 +46,28 @@ func (b *builder) byName(gpu *pci.Function, n *NIC, at nccl.Device) (Level, bool
 	return levelOf[p.Path(q)], true
 }
 
+// rates fills in the rates of NICs' ports where NCCL goes by them: where a GPU shares memory with
+// its CPU, it uses GPUDirect RDMA with the fastest NICs alone (nccl.setP2C). No hardware label
+// rests on them. A NIC without an active port counts as if it had the rate of the fastest.
+func (b *builder) rates(at []nccl.Device) {
+	if !slices.ContainsFunc(b.m.GPUs, func(g GPU) bool { return g.Coherent() }) {
+		return
+	}
+	mbps := make([]int, len(at))
+	for i := range b.m.NICs {
+		if rdma := b.m.NICs[i].RDMA; rdma != nil {
+			for _, port := range rdma.Ports {
+				if port.State == "ACTIVE" {
+					mbps[i] = max(mbps[i], int(port.RateGbps*1000))
+				}
+			}
+		}
+	}
+	for i := range at {
+		at[i].Mbps = cmp.Or(mbps[i], slices.Max(mbps))
+	}
+}
+
 // allNICs rates all NICs that have a function, at their places.
 func (b *builder) allNICs(at []nccl.Device) *nccl.Ratings {
 	var all []nccl.NIC
@@ -54,6 +79,7 @@ func (b *builder) allNICs(at []nccl.Device) *nccl.Ratings {
 		}
 		if place.Net == "" {
 			place = nccl.GetPCIPath(b.PCI, f)
+			place.Mbps = at[i].Mbps
 		}
 		all = append(all, nccl.NIC{Function: f, At: place})
 		rated = rated && b.nccl.Knows(place)
@@ -84,4 +110,12 @@ func (m *Matrix) WriteFile(inv *pci.Inventory, cpu platform.CPU) ([]byte, error)
 		}
 	}
 	return machine.Write(nics)
+}
+
+// VFAside reports whether a topology file has a NIC at its own address near a GPU, and NCCL looks for
+// it at device 0, function 0 of its bus, with NCCL_IB_MERGE_VFS=1, its default (nccl.GetPCIPath).
+func (m *Matrix) VFAside(p Pair) bool {
+	f := m.NICs[p.NIC].Function
+	return f != nil && p.FromFile && p.Default == tristate.False && p.Level <= PXB &&
+		m.File.FindItself(f) && m.InNCCL[p.NIC].Net == "" && m.InNCCL[p.NIC].Function != f
 }

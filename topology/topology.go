@@ -189,7 +189,7 @@ func Build(facts Inputs) Matrix {
 	b.m.Origin = b.origin() // RDMA devices, which come with drivers, do not count
 	b.pairs()
 	if b.File != nil {
-		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.Refused, b.m.NCCL.Fault)
+		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.RefusedFor(b.m.gpuFunctions()), b.m.NCCL.Fault)
 	}
 	return b.m
 }
@@ -199,6 +199,7 @@ func (b *builder) pairs() {
 	for j := range b.m.NICs {
 		at[j] = b.placeOf(&b.m.NICs[j])
 	}
+	b.rates(at)
 	b.m.NCCL, b.m.InNCCL = *b.allNICs(at), at
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function

@@ -42,6 +42,14 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 	},
 }}
 
+// mergeNoVFs is what NCCL needs beside a topology file that has virtual functions at their own
+// addresses (crusoecloud/solutions-library 6a72945a): by default it takes all functions of a bus
+// for one NIC, and looks for that at device 0, function 0 (src/transport/net_ib/init.cc,
+// ncclIbGetPciPath, NCCL 2.30.7).
+var mergeNoVFs = do("set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual function itself")
+
+func vfsAside(f *judged) bool { return slices.ContainsFunc(f.Matrix.Pairs, f.Matrix.VFAside) }
+
 const nearestIsFar = "the nearest NIC of a GPU is at {worstLevel}: {about}"
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
@@ -91,10 +99,16 @@ func nicOf(f *judged, of *pci.Function) string {
 var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
 	{
 		status: Warn, code: "TopologyFileRefused", which: refusedFile,
-		text: "NCCL refuses the topology file and does not start: {about}",
-		fix:  do("correct the file", "gdr-features topo -o nccl-xml writes one that NCCL accepts"),
+		text: "{library} refuses the topology file and does not start: {about}",
+		fix:  do("correct the file", "gdr-features topo -o nccl-xml writes one that {library} accepts"),
 	},
 	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: "{library} uses GPUDirect RDMA for every GPU with its default settings"},
+	{
+		status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False && vfsAside(f) },
+		text:     "{library} looks for virtual functions at function 00.0 of their bus, where the topology file has none",
+		fix:      mergeNoVFs,
+		evidence: sawFar,
+	},
 	{
 		status: Warn, code: "BeyondNCCLDefault", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False },
 		text:     "at least one GPU is beyond {library}'s default limit ({libraryLimit})",

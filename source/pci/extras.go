@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // links reads the links of GPU and NIC cards and of the bridges above them. Virtual
 // functions have none of their own.
 func (s *scanner) links() {
+	s.coherentLinks()
 	if !s.what.Advice && !s.what.Expect || s.what.Details { // with details, those of every function are read
 		return
 	}
@@ -30,6 +32,40 @@ func (s *scanner) links() {
 		read(card)
 		for _, above := range card.Bridges {
 			read(s.inv.Find(above))
+		}
+	}
+}
+
+// coherentLinks reads the links of all GPUs and NICs and of the bridges above them where a GPU shares
+// memory with its CPU: there NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
+func (s *scanner) coherentLinks() {
+	if !slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() }) {
+		return
+	}
+	seen := map[Address]bool{}
+	read := func(f *Function) {
+		if f == nil || seen[f.Address] {
+			return
+		}
+		if seen[f.Address] = true; f.Link == nil {
+			f.Link = ReadLink(s.fs, f.Address)
+		}
+		if l := f.link(); l.MaxSpeed > 0 && l.MaxWidth > 0 {
+			return
+		}
+		for _, file := range []string{MaxLinkSpeedFile, MaxLinkWidthFile} {
+			if _, err := s.fs.Line(f.Address.dir() + "/" + file); err != nil && !host.Absent(err) {
+				s.inv.LinksUnread = true
+				s.unread(err)
+			}
+		}
+	}
+	for f := range s.inv.All() {
+		if f.classified() {
+			read(f)
+			for _, above := range f.Bridges {
+				read(s.inv.Find(above))
+			}
 		}
 	}
 }

@@ -79,6 +79,10 @@ type Function struct {
 	// where the VPD of both can be read.
 	DataDirect *Address
 
+	// SwitchLinks are the upstream ports of other partitions of the same switch that this one,
+	// itself an upstream port, has a link to inside the switch (Inventory.switchLinks).
+	SwitchLinks []Address
+
 	// The rest is nil where it is not readable or was not asked for.
 
 	VPD    *VPD    // also read for NICs on machines with data-direct functions

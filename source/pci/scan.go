@@ -34,6 +34,11 @@ type Inventory struct {
 	// Unplaced: some RDMA device may be that of a function that no table has. The devices could not
 	// be listed, or one of them does not tell its function.
 	Unplaced bool
+	// SwitchLinksUnread: there are Function.SwitchLinks that could not be read.
+	SwitchLinksUnread bool
+	// LinksUnread: a GPU shares memory with its CPU, and the link of some GPU, NIC or bridge could
+	// not be read, by which NCCL chooses among NICs there.
+	LinksUnread bool
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -85,6 +90,7 @@ func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) 
 	s.virtual()
 	s.inheritNUMA()
 	s.cpuNodes()
+	s.switchLinks()
 	s.links()
 	s.memory()
 	s.dataDirect()

@@ -49,6 +49,8 @@
 //	vram=N       GiB of a GPU's memory, which AMD's driver shows
 //	bar=N        MiB of the BAR that a GPU's memory is reached through
 //	resize=HEX   sizes that this BAR can be given (resourceN_resize)
+//	link=A,B     upstream ports that this one has a link to inside a partitioned switch
+//	gts=N        GT/s of the link (32.0 without)
 //	path=DIR     directory between the root bus's parent and this root bus
 package machine
 

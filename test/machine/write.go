@@ -191,6 +191,7 @@ func (w *writer) function(f *Function) {
 		w.file(dir+"/vpd", vpd(a))
 	}
 	w.sriov(f, dir)
+	w.switchLinks(f)
 	if pf, ok := f.Attrs["physfn"]; ok {
 		for i := range w.m.Functions {
 			if w.m.Functions[i].Address == pf {
@@ -267,8 +268,20 @@ func (w *writer) linkFiles(f *Function, dir string) {
 		width = "16"
 	}
 	for _, which := range []string{"current", "max"} {
-		w.file(dir+"/"+which+"_link_speed", "32.0 GT/s PCIe\n")
+		w.file(dir+"/"+which+"_link_speed", cmp.Or(f.Attrs["gts"], "32.0")+" GT/s PCIe\n")
 		w.file(dir+"/"+which+"_link_width", width+"\n")
+	}
+}
+
+// switchLinks writes the links of a partition of a switch, as Broadcom's driver shows them
+// (https://lkml.org/lkml/2024/6/12/551).
+func (w *writer) switchLinks(f *Function) {
+	const dir = "sys/kernel/pci_switch_link/virtual_switch_links/"
+	for to := range strings.SplitSeq(f.Attrs["link"], ",") {
+		if to != "" {
+			w.mkdir(dir + to)
+			w.link(dir+f.Address+"/"+to, dir+to)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package nccl
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/report"
+	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/topology"
 	"gdr-features/topology/nccl"
@@ -91,15 +93,20 @@ func bothWays(t *testing.T, root string) (pairs int, answers map[string]string) 
 		t.Logf("no nccl-xml: %v", err)
 		return pairs, a.levels
 	}
-	if err := os.WriteFile(filepath.Join(root, "topo.xml"), text, 0o644); err != nil {
+	forNCCL := bytes.Replace(text, []byte(`<system version="2">`), []byte(`<system version="1">`), 1) // of RCCL
+	if err := os.WriteFile(filepath.Join(root, "topo.xml"), forNCCL, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	file, err := nccl.ParseFile(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if file.Refused != nil {
-		t.Errorf("nccl-xml: %v", file.Refused)
+	var gpus []*pci.Function
+	for _, gpu := range r.Matrix.GPUs {
+		gpus = append(gpus, gpu.Function)
+	}
+	if refused := file.RefusedFor(gpus); refused != nil {
+		t.Errorf("nccl-xml: %v", refused)
 	}
 	again := collect(t, root, file)
 	b := ask(t, &again, question{root: root, file: "/topo.xml"})

@@ -41,7 +41,8 @@ type question struct {
 	// NICs are left out.
 	socket bool
 	// rates are those of the NICs that it is told of, in Mbit/s, by their indexes in the matrix;
-	// nil for all of them at one rate, since NCCL breaks ties by port speed.
+	// nil for all of them at their own where that counts (Grace), elsewhere at one rate, since NCCL
+	// breaks ties by port speed.
 	rates map[int]int
 }
 
@@ -130,7 +131,7 @@ func ask(t *testing.T, r *report.Report, q question) answer {
 		case n.RDMA == nil:
 			kind, what = "fn", n.Address()
 		}
-		fmt.Fprintf(&in, "net %s %s %s %d\n", name, kind, what, cmp.Or(q.rates[i], rate))
+		fmt.Fprintf(&in, "net %s %s %s %d\n", name, kind, what, cmp.Or(q.rates[i], r.Matrix.InNCCL[i].Mbps, rate))
 	}
 	if q.socket {
 		fmt.Fprintf(&in, "net bond0 path /devices/virtual/net/bond0 %d\n", rate)

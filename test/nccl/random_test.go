@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,6 +129,82 @@ func grow(seed uint64) (description string, functions []string) {
 		}
 	}
 	return g.text.String(), g.functions
+}
+
+// partitions links some switches of a machine inside the chip, a few of them in one direction alone:
+// not those of which one is below the other, which are no partitions.
+func partitions(r *rand.Rand, text string) string {
+	lines, at, links := strings.Split(text, "\n"), []int(nil), map[int][]string{}
+	for i, line := range lines {
+		if strings.Contains(line, " switch 1000:") {
+			at = append(at, i)
+		}
+	}
+	address := func(i int) string { return strings.Fields(lines[i])[0] }
+	for range min(len(at), 1+r.IntN(3)) {
+		a, b := at[r.IntN(len(at))], at[r.IntN(len(at))]
+		if nested(lines, min(a, b), max(a, b)) {
+			continue
+		}
+		if links[a] = append(links[a], address(b)); r.IntN(10) > 0 {
+			links[b] = append(links[b], address(a))
+		}
+	}
+	for i, to := range links {
+		slices.Sort(to)
+		lines[i] += " link=" + strings.Join(slices.Compact(to), ",")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// nested reports whether the second of two lines is below the first, or the same.
+func nested(lines []string, upper, lower int) bool {
+	depth := func(i int) int { return len(lines[i]) - len(strings.TrimLeft(lines[i], " ")) }
+	for i := upper + 1; i <= lower; i++ {
+		if depth(i) <= depth(upper) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestRandomPartitions compares random machines whose switches have links between partitions.
+func TestRandomPartitions(t *testing.T) {
+	pairs, linked, failed := 0, 0, 0
+	for seed := range trees(t) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			text, _ := grow(uint64(seed))
+			text = partitions(rand.New(rand.NewPCG(uint64(seed), 13)), text)
+			if !strings.Contains(text, "link=") {
+				return
+			}
+			m, err := machine.Parse(text)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			root := m.Tree(t, m.Ready())
+			addBuses(t, root)
+			r := collect(t, root, nil)
+			if len(r.Matrix.GPUs) == 0 {
+				return
+			}
+			a := ask(t, &r, question{root: root})
+			if a.fails == "" && errors.Is(r.Matrix.NCCL.Failed, nccl.ErrStale) {
+				t.Skipf("not compared, NCCL starts: %v", r.Matrix.NCCL.Failed)
+			}
+			if (a.fails != "") != (r.Matrix.NCCL.Failed != nil) {
+				t.Errorf("NCCL %q, we %v", a.fails, r.Matrix.NCCL.Failed)
+			}
+			if linked++; a.fails != "" {
+				failed++
+			}
+			pairs += compare(t, "sysfs", &r, a)
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+	t.Logf("%d pairs of %d machines, of which NCCL refuses %d", pairs, linked, failed)
 }
 
 // nicOrGPU puts a function on the root bus itself.

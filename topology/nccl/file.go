@@ -19,8 +19,17 @@ type File struct {
 
 	// Name is the file's path, for evidence; its reader sets it.
 	Name string
-	// Refused is why NCCL would not start with this file, nil where it would.
-	Refused error
+	// Refused is why NCCL would not start with this file, nil where it would, and RefusedByRCCL
+	// the same of RCCL, whose files have another version.
+	Refused, RefusedByRCCL error
+}
+
+// RefusedFor is why the library of some GPUs would not start with this file, nil where it would.
+func (f *File) RefusedFor(gpus []*pci.Function) error {
+	if dialectOf(gpus) == ofRCCL {
+		return f.RefusedByRCCL
+	}
+	return f.Refused
 }
 
 // MaxFile is the largest topology file read, in bytes: many times the largest in use.
@@ -36,8 +45,9 @@ const (
 // is an error. One that NCCL refuses is read as far as it is XML; see File.Refused.
 func ParseFile(data []byte) (*File, error) {
 	f := &File{pci: map[string]*Element{}, nets: map[string]*Element{}}
-	r := reader{data: bytes.Clone(data)}
+	r, amd := reader{dialect: ofNCCL, data: bytes.Clone(data)}, reader{dialect: ofRCCL, data: bytes.Clone(data)}
 	r.skipComments()
+	amd.skipComments()
 	open, count := []*Element{{}}, 0
 	dec := xml.NewDecoder(bytes.NewReader(r.data))
 	for {
@@ -47,13 +57,14 @@ func ParseFile(data []byte) (*File, error) {
 		case errors.Is(err, io.EOF) && len(f.pci) == 0:
 			return nil, errors.New("no pci element in it")
 		case errors.Is(err, io.EOF):
-			f.Refused = r.refused
+			f.Refused, f.RefusedByRCCL = r.refused, amd.refused
 			return f, nil
 		case err != nil:
 			return nil, err
 		}
 		above := open[len(open)-1]
 		r.see(token, from, int(dec.InputOffset()), above.name)
+		amd.see(token, from, int(dec.InputOffset()), above.name)
 		switch t := token.(type) {
 		case xml.StartElement:
 			if count++; count > maxElements || len(open) > maxNested {
@@ -135,6 +146,11 @@ func (f *File) Find(fn *pci.Function) *Element {
 	}
 	a.Device = 0
 	return f.pci[a.String()]
+}
+
+// FindItself reports whether a file has a function at its own address. A nil file has none.
+func (f *File) FindItself(fn *pci.Function) bool {
+	return f != nil && f.pci[fn.Address.String()] != nil
 }
 
 // Path rates two elements of a file by their places alone, as a switch of any chip is one. A file

@@ -48,6 +48,8 @@ type Device struct {
 	NUMA int
 	// Net is the name by which the topology file has a NIC, whatever Function is; "" for none.
 	Net string
+	// Mbps is the rate of a NIC's port, by which NCCL chooses among NICs; 0 for the same as others.
+	Mbps int
 }
 
 // Itself returns the place of a function itself.
@@ -116,19 +118,36 @@ func (m *Machine) Rate(nics []NIC) *Ratings {
 	switch {
 	case len(m.GPUs) == 0:
 		return r
-	case m.File != nil && m.File.Refused != nil:
-		r.Failed = m.File.Refused
+	case m.File != nil && m.File.RefusedFor(m.GPUs) != nil:
+		r.Failed = m.File.RefusedFor(m.GPUs)
 		return r
 	}
 	r.system = m.getXML(places)
-	s := getSystemFromXML(r.system)
+	s := getSystemFromXML(r.system, m.GPUs)
+	var paths [][]Path
+	if s.failed == nil {
+		paths = s.computePaths(len(places), m.GPUs)
+	}
 	r.merged, r.Failed, r.Fault = s.merged, s.failed, s.fault
 	if r.Failed != nil {
 		return r
 	}
-	r.paths = s.computePaths(len(places), m.GPUs)
+	r.paths = paths
+	r.unread(m)
 	r.pathOverride(m, nics)
 	return r
+}
+
+// unread leaves unknown what rests on facts that could not be read: links between partitions of
+// switches, which make pairs PXB, and bandwidths, which decide between P2C and PHB.
+func (r *Ratings) unread(m *Machine) {
+	for _, of := range r.paths {
+		for rank, path := range of {
+			if path > PXB && m.PCI.SwitchLinksUnread || m.PCI.LinksUnread && m.GPUs[rank].Coherent() && (path == P2C || path == PHB) {
+				of[rank] = Unknown
+			}
+		}
+	}
 }
 
 // Knows reports whether a NIC was rated.

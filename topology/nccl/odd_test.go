@@ -100,7 +100,7 @@ func TestFileFault(t *testing.T) {
 		{"no numaid", strings.Replace(text, ` numaid="0"`, "", 1), `the cpu element "" without numaid`},
 		{"no modelid", strings.Replace(text, ` numaid="0"`, ` numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6"`, 1), `the cpu element "0" without modelid`},
 		{"no familyid either, so that NCCL adds both", strings.Replace(text, ` numaid="0"`, ` numaid="0" arch="x86_64" vendor="GenuineIntel"`, 1), "<nil>"},
-		{"refused as a whole", strings.Replace(text, `"1"`, `"2"`, 1), "line 1: the element system has no version=\"1\""},
+		{"refused as a whole", strings.Replace(text, `"1"`, `"2"`, 1), "line 1: the element system has no version=\"1\", which NCCL wants"},
 		{"a second system, which does not count", strings.Replace(text, "<system", `<system version="1"><cpu numaid="1"><pci busid="0000:01:00.0"/></cpu></system><system`, 1), "<nil>"},
 	} {
 		r := ratedBy(parse(t, tt.text), []*pci.Function{g}, []*pci.Function{n})

@@ -6,10 +6,34 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"gdr-features/source/pci"
 )
 
-// maxNodes is how many elements NCCL holds, its own included (NCCL_TOPO_XML_MAX_NODES).
-const maxNodes = 256
+// dialect is how one library wants topology files.
+type dialect struct {
+	library  string
+	version  int64 // of the element system (src/graph/xml.h, NCCL_TOPO_XML_VERSION)
+	maxNodes int   // how many elements it holds, its own included (src/graph/xml.h, MAX_NODES)
+}
+
+var (
+	ofNCCL = dialect{"NCCL", 1, 256}
+	// ofRCCL is that of ROCm/rccl 0cbce2a7, and the same in ROCm/rocm-systems 0eda3644
+	// (src/graph/xml.h): what writes version 1 for NCCL is refused.
+	ofRCCL = dialect{"RCCL", 2, 8192}
+)
+
+// dialect is that of the library that the machine's GPUs use: RCCL's where all are AMD's.
+func (m *Machine) dialect() dialect { return dialectOf(m.GPUs) }
+
+func dialectOf(gpus []*pci.Function) dialect {
+	ofNVIDIA := func(gpu *pci.Function) bool { return gpu.GPU == nil || !gpu.GPU.RCCL }
+	if len(gpus) == 0 || slices.ContainsFunc(gpus, ofNVIDIA) {
+		return ofNCCL
+	}
+	return ofRCCL
+}
 
 // maxValue is the longest value that NCCL's reader accepts (src/graph/xml.h, MAX_STR_LEN).
 const maxValue = 253
@@ -27,9 +51,10 @@ var (
 const unread = "text or a tag that NCCL does not read: it accepts only spaces and line ends between tags, and one space between attributes"
 
 // reader finds out why NCCL would not start with a topology file. Its reader (src/graph/xml.cc) is no
-// XML parser: it wants one system of version 1, and accepts only spaces and line ends between tags,
+// XML parser: it wants one system of its version, and accepts only spaces and line ends between tags,
 // and only spaces within them.
 type reader struct {
+	dialect
 	data    []byte
 	count   int // elements that NCCL keeps
 	at      int // where the first thing is that it refuses
@@ -95,10 +120,10 @@ func (r *reader) seeElement(t xml.StartElement, encoded bool, end int, within st
 	if t.Name.Space != "" || !slices.Contains(handlers[within], t.Name.Local) {
 		return
 	}
-	if t.Name.Local == "system" && (encoded || strtol(version) != 1) {
-		r.refuse(end, `the element system has no version="1"`)
+	if t.Name.Local == "system" && (encoded || strtol(version) != r.version) {
+		r.refuse(end, fmt.Sprintf(`the element system has no version="%d", which %s wants`, r.version, r.library))
 	}
-	if r.count++; r.count == maxNodes {
-		r.refuse(end, fmt.Sprintf("%d elements or more; NCCL accepts fewer", maxNodes))
+	if r.count++; r.count == r.maxNodes {
+		r.refuse(end, fmt.Sprintf("%d elements or more; %s accepts fewer", r.maxNodes, r.library))
 	}
 }

@@ -1,6 +1,8 @@
 package nccl
 
 import (
+	"gdr-features/source/family"
+	"gdr-features/source/pci"
 	"strings"
 	"testing"
 )
@@ -26,10 +28,10 @@ func TestRefused(t *testing.T) {
 		{"an element that NCCL does not know", with("<cpu", `<a><b c="d">`+"</b></a><cpu"), ""},
 		{"values in single quotes", strings.ReplaceAll(good, `"`, "'"), ""},
 		{"254 elements", many(252), ""},
-		{"no version", with(` version="1"`, ""), `line 1: the element system has no version="1"`},
-		{"version 2", with(`"1"`, `"2"`), `line 1: the element system has no version="1"`},
-		{"a version that NCCL does not decode", with(`"1"`, `"&#49;"`), `line 1: the element system has no version="1"`},
-		{"a version in a namespace", with(`version=`, `xmlns:version=`), `line 1: the element system has no version="1"`},
+		{"no version", with(` version="1"`, ""), `line 1: the element system has no version="1", which NCCL wants`},
+		{"version 2", with(`"1"`, `"2"`), `line 1: the element system has no version="1", which NCCL wants`},
+		{"a version that NCCL does not decode", with(`"1"`, `"&#49;"`), `line 1: the element system has no version="1", which NCCL wants`},
+		{"a version in a namespace", with(`version=`, `xmlns:version=`), `line 1: the element system has no version="1", which NCCL wants`},
 		{"an XML declaration", `<?xml version="1.0"?>` + good, "line 1: an XML declaration"},
 		{"one with a space at its end", `<?xml version="1.0" ?>` + "\n" + good, "line 1: an XML declaration"},
 		{"an equals sign in the first word of a comment", "<!--===-->" + good, `line 1: "=" in the first word of a comment`},
@@ -59,5 +61,37 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestReadByRCCL: RCCL wants version 2, and takes many more elements
+// (ROCm/rccl src/graph/xml.h, 0cbce2a7).
+func TestReadByRCCL(t *testing.T) {
+	file := func(version string, elements int) string {
+		return `<system version="` + version + `"><cpu numaid="0">` +
+			strings.Repeat(`<pci busid="0000:01:00.0" class="0x030200"/>`, elements-2) + `</cpu></system>`
+	}
+	amd, nvidia := gpu(t, "0000:01:00.0"), gpu(t, "0000:01:00.0")
+	amd.GPU = &family.GPU{RCCL: true}
+	for _, tt := range []struct {
+		text       string
+		amd, other bool // accepted
+	}{
+		{file("1", 3), false, true},
+		{file("2", 3), true, false},
+		{file("2", 300), true, false},
+		{file("2", 8191), true, false},
+		{file("2", 8192), false, false},
+		{file("1", 300), false, false},
+	} {
+		f, err := ParseFile([]byte(tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		byAMD, byNVIDIA := f.RefusedFor([]*pci.Function{amd}), f.RefusedFor([]*pci.Function{nvidia})
+		both, none := f.RefusedFor([]*pci.Function{amd, nvidia}), f.RefusedFor(nil)
+		if (byAMD == nil) != tt.amd || (byNVIDIA == nil) != tt.other || both != byNVIDIA || none != byNVIDIA {
+			t.Errorf("%.30s, %d bytes: %v, %v, %v, %v", tt.text, len(tt.text), byAMD, byNVIDIA, both, none)
+		}
 	}
 }

@@ -29,14 +29,41 @@ type node struct {
 	id      int64
 	device  int64 // of a switch: vendor, device, subsystem vendor and device
 	unknown bool  // a CPU that stands for functions of which it is not known
-	// links lead to other nodes. NCCL orders them by bandwidth, which changes no path.
-	links []*node
+	cpu     *node // of a GPU: the one above it
+	cpuBw   float32
+	links   []link
 }
+
+// linkKind is the type of a link (src/graph/topo.h).
+type linkKind uint8
+
+const (
+	linkLoc linkKind = iota // also between partitions of a switch
+	linkNet
+	linkC2C
+	linkPCI
+	linkSys
+)
+
+// link is struct ncclTopoLink (src/graph/topo.h), one way.
+type link struct {
+	kind linkKind
+	bw   float32 // GB/s
+	to   *node
+}
+
+// Bandwidths in GB/s (src/graph/topo.h).
+const (
+	locBw = 5000
+	// c2cBw is that of Grace: ten links of 44712 MB/s each, which NVML tells (ncclTopoAddC2c).
+	c2cBw = 447.12
+)
 
 // system is struct ncclTopoSystem (src/graph/topo.h), without NVLink.
 type system struct {
 	nodes  [kinds][]*node
 	merged []int64 // the ids of switches that were merged into others
+	oneWay bool    // there may be links in one direction alone
 	// failed is why NCCL ends here, nil where it does not, and fault if the file is to blame.
 	failed, fault error
 }
@@ -51,12 +78,28 @@ func (s *system) createNode(k kind, id int64) *node {
 	return n
 }
 
-// connectNodes is ncclTopoConnectNodes (src/graph/topo.cc), both ways.
-func (s *system) connectNodes(a, b *node) {
-	if s.failed == nil && max(len(a.links), len(b.links)) == maxLinks {
+// connect is ncclTopoConnectNodes (src/graph/topo.cc). Links are in the order of their bandwidth.
+func (s *system) connect(a, b *node, kind linkKind, bw float32) {
+	at := slices.IndexFunc(a.links, func(l link) bool { return l.to == b && l.kind == kind })
+	switch {
+	case at >= 0:
+		bw += a.links[at].bw
+		a.links = slices.Delete(a.links, at, at+1)
+	case len(a.links) == maxLinks && s.failed == nil:
 		s.failed = fmt.Errorf("NCCL accepts %d links at most from one CPU or switch", maxLinks)
+	case at < 0:
+		at = len(a.links)
 	}
-	a.links, b.links = append(a.links, b), append(b.links, a)
+	for at = max(at, 0); at > 0 && a.links[at-1].bw < bw; {
+		at--
+	}
+	a.links = slices.Insert(a.links, at, link{kind, bw, b})
+}
+
+// connectNodes connects two nodes both ways.
+func (s *system) connectNodes(a, b *node, kind linkKind, bw float32) {
+	s.connect(a, b, kind, bw)
+	s.connect(b, a, kind, bw)
 }
 
 // getBcmGen is getBcmGen (src/graph/topo.cc): the generation, 4 or 5, of the PCIe switches whose
@@ -82,10 +125,10 @@ func (s *system) flattenBcmSwitches() {
 			continue
 		}
 		var subs []int64
-		top.links = slices.DeleteFunc(top.links, func(n *node) bool {
-			is := n.kind == switchNode && getBcmGen(n.device, 1) == gen
+		top.links = slices.DeleteFunc(top.links, func(l link) bool {
+			is := l.to.kind == switchNode && getBcmGen(l.to.device, 1) == gen
 			if is {
-				subs = append(subs, n.id)
+				subs = append(subs, l.to.id)
 			}
 			return is
 		})
@@ -100,11 +143,15 @@ func (s *system) flattenBcmSwitches() {
 		at = -1
 	}
 	for _, n := range slices.Concat(s.nodes[:]...) {
-		if s.failed == nil && slices.ContainsFunc(n.links, func(to *node) bool { return !slices.Contains(to.links, n) }) {
+		lost := func(l link) bool { return l.kind == linkPCI && !slices.ContainsFunc(l.to.links, leadsTo(n)) }
+		if s.failed == nil && slices.ContainsFunc(n.links, lost) {
 			s.failed = ErrStale
 		}
 	}
 }
+
+// leadsTo reports whether a link leads to a node.
+func leadsTo(n *node) func(link) bool { return func(l link) bool { return l.to == n } }
 
 // ErrStale says that NCCL does not start, or does what depends on what is in its memory.
 var ErrStale = errors.New("merging Broadcom switches, NCCL loses links between them")
@@ -120,17 +167,17 @@ func (s *system) merge(at int, id int64) {
 		return
 	}
 	top, sub := list[at], list[i]
-	for _, n := range sub.links {
-		if n == top {
+	for _, l := range sub.links {
+		if l.to == top {
 			continue
 		}
-		top.links = append(top.links, n)
-		if l := slices.Index(n.links, sub); l >= 0 {
-			n.links[l] = top
+		top.links = append(top.links, l)
+		if back := slices.IndexFunc(l.to.links, leadsTo(sub)); back >= 0 {
+			l.to.links[back].to = top
 		}
 	}
 	for _, n := range slices.Concat(s.nodes[:]...) {
-		n.links = slices.DeleteFunc(n.links, func(to *node) bool { return to == sub })
+		n.links = slices.DeleteFunc(n.links, leadsTo(sub))
 	}
 	s.nodes[switchNode] = slices.Delete(list, i, i+1)
 	s.merged = append(s.merged, id)
@@ -138,23 +185,29 @@ func (s *system) merge(at int, id int64) {
 
 // connectCPUs is ncclTopoConnectCpus (src/graph/topo.cc).
 func (s *system) connectCPUs() {
-	for i, cpu := range s.nodes[cpuNode] {
-		for _, other := range s.nodes[cpuNode][:i] {
-			s.connectNodes(cpu, other)
+	for _, cpu := range s.nodes[cpuNode] {
+		for _, other := range s.nodes[cpuNode] {
+			if cpu != other {
+				s.connect(cpu, other, linkSys, cpu.cpuBw)
+			}
 		}
 	}
 }
 
 // addNIC is ncclTopoAddNic (src/graph/topo.cc): it adds the nets of a nic element. Those of one id
 // share a node, which is where the first of them is.
-func (s *system) addNIC(e *Element, id int64, parent *node) {
+func (s *system) addNIC(e *Element, id int64, parent *node, bw float32) {
 	node := first(s.nodes[nicNode], func(n *node) bool { return n.id == id })
 	if node == nil {
 		node = s.createNode(nicNode, id)
-		s.connectNodes(node, parent)
+		s.connectNodes(node, parent, linkPCI, bw)
 	}
 	for _, net := range e.subs {
-		s.connectNodes(s.createNode(netNode, strtol(net.attrs["dev"])), node)
+		mbps := strtol(net.attrs["speed"])
+		if mbps <= 0 {
+			mbps = 10000
+		}
+		s.connectNodes(node, s.createNode(netNode, strtol(net.attrs["dev"])), linkNet, float32(float64(mbps)/8000))
 	}
 }
 
@@ -177,26 +230,28 @@ func isSwitch(class string) bool {
 }
 
 // addPCI is ncclTopoAddPci (src/graph/topo.cc): GPUs and NICs are leaves.
-func (s *system) addPCI(e *Element, parent *node) {
+func (s *system) addPCI(e *Element, parent, cpu *node) {
 	s.need(e, "class", "busid", "link_width", "link_speed")
-	busid := busIDToInt64(e.attrs["busid"])
+	busid, bw := busIDToInt64(e.attrs["busid"]), linkBw(e)
 	if gpu := e.sub("gpu"); gpu != nil {
 		if gpu.attrs["rank"] == "" {
 			return
 		}
-		s.connectNodes(s.createNode(gpuNode, strtol(gpu.attrs["rank"])), parent)
+		node := s.createNode(gpuNode, strtol(gpu.attrs["rank"]))
+		node.cpu = cpu
+		s.connectNodes(node, parent, linkPCI, bw)
 	}
 	if nic := e.sub("nic"); nic != nil {
-		s.addNIC(nic, busid, parent)
+		s.addNIC(nic, busid, parent, bw)
 	} else if isSwitch(e.attrs["class"]) {
 		node := s.createNode(switchNode, busid)
 		node.device = getIntDevice(e)
 		for _, sub := range e.subs {
 			if sub.name == "pci" {
-				s.addPCI(sub, node)
+				s.addPCI(sub, node, cpu)
 			}
 		}
-		s.connectNodes(node, parent)
+		s.connectNodes(node, parent, linkPCI, bw)
 	}
 }
 
@@ -223,27 +278,83 @@ func (s *system) addCPU(e *Element) {
 		}
 	}
 	cpu := s.createNode(cpuNode, strtol(e.attrs["numaid"]))
-	cpu.unknown = e.attrs["numaid"] == unknownCPU
+	cpu.unknown, cpu.cpuBw = e.attrs["numaid"] == unknownCPU, getInterCPUBw(e)
 	for _, sub := range e.subs {
 		if sub.name == "pci" {
-			s.addPCI(sub, cpu)
+			s.addPCI(sub, cpu, cpu)
 		} else {
-			s.addNIC(sub, 0, cpu)
+			s.addNIC(sub, 0, cpu, locBw)
 		}
 	}
 }
 
-// getSystemFromXML is ncclTopoGetSystemFromXml (src/graph/topo.cc).
-func getSystemFromXML(top *Element) *system {
+// addPCILinks is ncclTopoAddPciLinks (src/graph/topo.cc): the links between partitions of switches,
+// in the direction that each names. Those to what is no switch here are left out.
+func (s *system) addPCILinks(e *Element) {
+	for _, sub := range e.subs {
+		if sub.name != "pcilink" {
+			s.addPCILinks(sub)
+			continue
+		}
+		find := func(busid string) *node {
+			id := busIDToInt64(busid)
+			return first(s.nodes[switchNode], func(n *node) bool { return n.id == id })
+		}
+		from, to := find(e.attrs["busid"]), find(sub.attrs["target"])
+		switch {
+		case s.failed != nil:
+		case from == nil:
+			s.failed = fmt.Errorf("NCCL finds no switch %q for its links to others", e.attrs["busid"])
+		case to != nil:
+			s.connect(from, to, linkLoc, locBw)
+			s.oneWay = true
+		}
+	}
+}
+
+// getSystemFromXML is ncclTopoGetSystemFromXml (src/graph/topo.cc), for some GPUs by rank.
+func getSystemFromXML(top *Element, gpus []*pci.Function) *system {
 	s := &system{}
 	for _, e := range top.subs {
 		s.addCPU(e)
 	}
+	for _, gpu := range s.nodes[gpuNode] {
+		if s.failed == nil && gpu.id >= 0 && gpu.id < int64(len(gpus)) && gpus[gpu.id].Coherent() {
+			s.connectNodes(gpu, gpu.cpu, linkC2C, c2cBw) // ncclTopoAddC2c
+		}
+	}
+	if s.failed == nil {
+		s.addPCILinks(top)
+	}
 	if s.failed == nil {
 		s.flattenBcmSwitches()
 		s.connectCPUs()
+		for _, cpu := range s.nodes[cpuNode] {
+			s.sort(cpu, nil, 0)
+		}
 	}
 	return s
+}
+
+// sort is ncclTopoSort (src/graph/topo.cc): the link up is the last. Without one, NCCL reads what
+// is behind the links.
+func (s *system) sort(n, up *node, depth int) {
+	at := slices.IndexFunc(n.links, leadsTo(up))
+	switch {
+	case s.failed != nil:
+		return
+	case up != nil && at < 0 || depth > maxNested:
+		s.failed = ErrStale
+		return
+	case up != nil:
+		l := n.links[at]
+		n.links = append(slices.Delete(n.links, at, at+1), l)
+	}
+	for i := 0; i < len(n.links); i++ {
+		if l := n.links[i]; l.kind == linkPCI && l.to != up {
+			s.sort(l.to, n, depth+1)
+		}
+	}
 }
 
 // getXML is the first half of ncclTopoGetSystem (src/graph/topo.cc): the elements that NCCL's
@@ -283,92 +394,4 @@ func strtol(text string) int64 {
 		}
 	}
 	return 0
-}
-
-// Path is the type of a path between a GPU and a NIC; nearer is smaller.
-type Path uint8
-
-// Types of paths without NVLink, in NCCL's order (src/graph/topo.h).
-const (
-	Unknown Path = iota // not known; also NCCL's PATH_DIS
-	LOC                 // from a NIC to its net
-	PIX                 // at most one PCIe switch
-	PXB                 // several PCIe switches
-	P2C                 // over the GPU's NVLink-C2C to its CPU, then PCIe (Grace)
-	PHB                 // a CPU
-	SYS                 // several CPUs
-)
-
-// hop is the type of the path from one node to the next.
-func hop(from, to *node) Path {
-	switch {
-	case from.kind == netNode || to.kind == netNode:
-		return LOC
-	case from.kind == cpuNode && to.kind == cpuNode:
-		return SYS
-	case from.kind == cpuNode || to.kind == cpuNode:
-		return PHB
-	case from.kind == switchNode && to.kind == switchNode:
-		return PXB
-	}
-	return PIX
-}
-
-// setPaths is ncclTopoSetPaths (src/graph/paths.cc): it finds the paths of all nodes to base.
-func setPaths(base *node, paths map[*node]Path) {
-	paths[base] = LOC
-	for list := []*node{base}; len(list) > 0; list = list[1:] {
-		at := list[0]
-		if at != base && (at.kind == gpuNode || at.unknown) {
-			continue // no path leads through a GPU, and none that is known through an unknown CPU
-		}
-		for _, to := range at.links {
-			path := max(paths[at], hop(at, to))
-			if known := paths[to]; known == Unknown || path < known {
-				paths[to] = path
-				list = append(list, to)
-			}
-		}
-	}
-}
-
-// computePaths is ncclTopoComputePaths (src/graph/paths.cc), as far as it is about GPUs and NICs:
-// the paths of nets, by dev, to GPUs, by rank. NCCL looks up the paths to a net by its id
-// (getPath), so that nets of one id share them.
-func (s *system) computePaths(nets int, gpus []*pci.Function) [][]Path {
-	shared := map[int64]map[*node]Path{}
-	for _, net := range s.nodes[netNode] {
-		if shared[net.id] == nil {
-			shared[net.id] = map[*node]Path{}
-		}
-		setPaths(net, shared[net.id])
-	}
-	byNet := make([][]Path, nets)
-	for dev := range byNet {
-		byNet[dev] = make([]Path, len(gpus))
-		for _, gpu := range s.nodes[gpuNode] {
-			if gpu.id >= 0 && gpu.id < int64(len(gpus)) {
-				byNet[dev][gpu.id] = shared[int64(dev)][gpu]
-			}
-		}
-	}
-	for rank, gpu := range gpus {
-		if gpu.Coherent() {
-			setC2C(byNet, rank)
-		}
-	}
-	return byNet
-}
-
-// setC2C is what ncclTopoComputePaths does for a GPU that shares memory with its CPU: PHB is P2C
-// (mergePathType) unless a NIC is nearer. Ties that NCCL breaks by port speed are left out.
-func setC2C(byNet [][]Path, rank int) {
-	if slices.ContainsFunc(byNet, func(of []Path) bool { return of[rank] == PIX || of[rank] == PXB }) {
-		return
-	}
-	for _, of := range byNet {
-		if of[rank] == PHB {
-			of[rank] = P2C
-		}
-	}
 }

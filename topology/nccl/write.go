@@ -23,7 +23,7 @@ type writer struct {
 // NICs, since NCCL before 2.27.3 does not know them. CPUs have attributes, since NCCL fails for
 // one without that has no PCI functions.
 func (m *Machine) Write(nics []NIC) ([]byte, error) {
-	w := writer{Machine: m, called: map[string][]string{}}
+	w, form := writer{Machine: m, called: map[string][]string{}}, m.dialect()
 	if m.Virtual {
 		w.out.WriteString(aboutVirtual)
 	}
@@ -60,10 +60,10 @@ func (m *Machine) Write(nics []NIC) ([]byte, error) {
 	switch {
 	case len(system.subs) == 0:
 		return nil, errors.New("no GPU or NIC whose place is known")
-	case total > maxNodes:
-		return nil, fmt.Errorf("this machine needs %d elements, with those that NCCL adds, and NCCL accepts at most %d", total, maxNodes)
+	case total > form.maxNodes:
+		return nil, fmt.Errorf("this machine needs %d elements, with those that %[2]s adds, and %[2]s accepts at most %d", total, form.library, form.maxNodes)
 	}
-	w.out.WriteString("<system version=\"1\">\n")
+	fmt.Fprintf(&w.out, "<system version=\"%d\">\n", form.version)
 	for _, cpu := range system.subs {
 		w.dump(cpu, "  ")
 	}
@@ -142,13 +142,13 @@ func (w *writer) dump(e *Element, space string) {
 			fmt.Fprintf(&w.out, " %s=\"%s\"", key, value)
 		}
 	}
-	if e.sub("pci") == nil {
+	if e.sub("pci") == nil && e.sub("pcilink") == nil {
 		w.out.WriteString("/>\n")
 		return
 	}
 	w.out.WriteString(">\n")
 	for _, sub := range e.subs {
-		if sub.name == "pci" {
+		if sub.name == "pci" || sub.name == "pcilink" {
 			w.dump(sub, space+"  ")
 		}
 	}

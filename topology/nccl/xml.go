@@ -1,6 +1,7 @@
 package nccl
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -124,6 +125,23 @@ func (x *tree) setAttrFromSys(e *Element) {
 	}
 	e.setIfUnset("link_speed", speed)
 	e.setIfUnset("link_width", width)
+	x.addPCILinks(e)
+}
+
+// addPCILinks adds the links between partitions of a switch (src/graph/xml.cc,
+// ncclTopoGetXmlFromSys, and src/os/linux.cc, ncclOsGetBcmLinks, of NCCL 2.30.7), which NCCL looks for
+// at functions of one vendor.
+func (x *tree) addPCILinks(e *Element) {
+	f := x.function(e)
+	if f == nil || e.attrs["vendor"] != "0x1000" {
+		return
+	}
+	for _, to := range f.SwitchLinks {
+		target := to.String()
+		if !slices.ContainsFunc(e.subs, func(o *Element) bool { return o.name == "pcilink" && o.attrs["target"] == target }) {
+			e.addNode("pcilink", map[string]string{"target": target})
+		}
+	}
 }
 
 // function returns the PCI function of a pci element, nil for none.
@@ -229,6 +247,9 @@ func (x *tree) fillGPU(rank int, f *pci.Function) {
 	gpu.keep, gpu.attrs["rank"] = true, strconv.Itoa(rank)
 }
 
+// oneRate is the rate of every port, in Mbit/s, where their own must not count.
+const oneRate = 400000
+
 // fillNet is ncclTopoFillNet (src/graph/xml.cc): a NIC is where the file has its name, else
 // below the function that NCCL looks for, or on the first CPU where that is not there.
 func (x *tree) fillNet(dev int, at Device) {
@@ -253,6 +274,7 @@ func (x *tree) fillNet(dev int, at Device) {
 		net = nic.addNode("net", map[string]string{})
 	}
 	net.keep, net.attrs["dev"] = true, strconv.Itoa(dev)
+	net.setIfUnset("speed", strconv.Itoa(cmp.Or(at.Mbps, oneRate)))
 }
 
 // trim is ncclTopoTrimXmlRec (src/graph/xml.cc): it removes elements that neither
@@ -263,7 +285,7 @@ func (e *Element) trim() bool {
 	e.subs = slices.DeleteFunc(e.subs, func(sub *Element) bool {
 		keep := sub.trim()
 		kept = kept || keep
-		return !keep && sub.name != "gpu"
+		return !keep && sub.name != "gpu" && sub.name != "pcilink"
 	})
 	return kept
 }
