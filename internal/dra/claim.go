@@ -59,7 +59,8 @@ func NewClaim(m *assign.Machine, o Options) (*Claim, error) {
 		return nil, err
 	}
 	c.gpus = dradriver.Find(cmp.Or(o.GPUDriver, o.GPUClass))
-	var allowed func(*assign.NIC) bool // nil for those that are for GPUs
+	// A claim pairs one GPU with one NIC, so that it may have NICs of any link layer.
+	allowed := func(n *assign.NIC) bool { return n.Aside == "" || n.OtherLayer }
 	if c.driver.OnlyVirtual {
 		allowed = func(n *assign.NIC) bool { return n.Virtual }
 	}

@@ -94,7 +94,7 @@ func (c *claimant) fitness(nic int) fitness {
 		return unfit
 	case usable != nil && slices.ContainsFunc(c.m.Choices, gives):
 		return near
-	case usable != nil && !c.driver.OnlyVirtual && usable.Aside != "":
+	case usable != nil && !c.driver.OnlyVirtual && usable.Aside != "" && !usable.OtherLayer:
 		return unfit
 	case usable != nil:
 		return far

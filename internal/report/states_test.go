@@ -31,15 +31,16 @@ var (
 	ofNVIDIA = map[string]string{"closed": "false NoPeerMemoryPath false false"}
 	// Without the options of the kernel there is no DMA-BUF.
 	ofAMD = map[string]string{
-		"config-gzip":    "true - false true",
-		"config-modules": "true - false true",
-		"config-newer":   "true - false true", // without the option that newer kernels no longer have
-		"config-cut":     "- Unreadable false -",
-		"config-off":     "false NoPeerMemoryPath false false",
-		"config-half":    "false NoPeerMemoryPath false false",
-		"config-missing": "- Unreadable false -",
-		"config-garbage": "- Unreadable false -",
-		"client-amdkfd":  "true - true false",
+		"kallsyms-missing": "- Unreadable - -", // amdgpu may be a client, and nothing lists clients
+		"config-gzip":      "true - false true",
+		"config-modules":   "true - false true",
+		"config-newer":     "true - false true", // without the option that newer kernels no longer have
+		"config-cut":       "- Unreadable false -",
+		"config-off":       "false NoPeerMemoryPath false false",
+		"config-half":      "false NoPeerMemoryPath false false",
+		"config-missing":   "- Unreadable false -",
+		"config-garbage":   "- Unreadable false -",
+		"client-amdkfd":    "true - true false",
 	}
 	ofEFA = map[string]string{
 		"nic-unbound":        "false NICDriverNotLoaded false false", // its files are there while it is bound
