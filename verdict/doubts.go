@@ -29,11 +29,25 @@ type Doubted struct {
 	Pairs []*topology.Pair
 }
 
-// proven is Unknown in the states in which transfers are published to fail while every
-// prerequisite is met. A transfer alone proves the contrary. A confidential guest is a third
-// one: see OwnMemory.
+// doubt names the state of the pair in which transfers are published to fail while every
+// prerequisite is met; "" for none. A transfer alone proves the contrary.
+func (p Pair) doubt() Reason {
+	switch {
+	case p.Platform.Confidential != "" && p.OwnMemory() == tristate.Unknown:
+		return ConfidentialGuest
+	case p.Identity().Doubt == Unproven && p.BeforePASID() == tristate.True:
+		return SMMUPassthrough
+	case p.Identity().Doubt == Unproven: // which kernel this is cannot be read
+		return Unreadable
+	case p.BelowEmulated().Doubt == Unproven:
+		return EmulatedSwitch
+	}
+	return ""
+}
+
+// proven is Unknown in such a state.
 func (p Pair) proven() tristate.State {
-	if p.Identity().Doubt == Unproven || p.BelowEmulated().Doubt == Unproven {
+	if p.doubt() != "" {
 		return tristate.Unknown
 	}
 	return tristate.True

@@ -32,6 +32,10 @@ const (
 	PeermemNotLoaded   Reason = "PeermemNotLoaded"
 	NoPeerMemoryPath   Reason = "NoPeerMemoryPath"
 	Unreadable         Reason = "Unreadable"
+	// States in which everything is in place, and transfers are published to fail.
+	ConfidentialGuest Reason = "ConfidentialGuest"
+	SMMUPassthrough   Reason = "SMMUPassthrough"
+	EmulatedSwitch    Reason = "EmulatedSwitch"
 )
 
 // Node is a machine at one time: what was read of it, how far its GPUs are from its NICs,
@@ -97,6 +101,12 @@ type Verdict struct {
 	NIC *family.NIC
 }
 
+// Doubted: the reason is a state in which transfers are published to fail, and no fact that
+// could not be read.
+func (v *Verdict) Doubted() bool {
+	return v.Reason == ConfidentialGuest || v.Reason == SMMUPassthrough || v.Reason == EmulatedSwitch
+}
+
 // Step is one prerequisite: the check that reports it, and the reason when it is not met.
 type Step struct {
 	Check  string // "hardware", "gpu-driver", ..., or GPUMemory
@@ -118,13 +128,18 @@ func Judge(f *Node) Verdict {
 	var why Reason
 	v.Capable, why = f.capable()
 	v.Steps = []Step{{"hardware", v.Capable, why}}
+	var doubt Reason
 	if pairs := f.pairs(); len(pairs) > 0 {
 		judged := furthest(pairs)
+		doubt = judged.doubt()
 		v.GPU, v.NIC = judged.GPU, judged.NIC
 		v.Peermem, v.DMABuf = judged.Peermem(), judged.DMABuf()
 		v.Steps = append(v.Steps, judged.steps()...)
 	}
 	v.Ready, v.Reason = ready(f.PCIRead && !f.mayBeUnlisted(), v.Steps)
+	if v.Ready == tristate.Unknown && doubt != "" {
+		v.Reason = doubt
+	}
 	return v
 }
 

@@ -83,10 +83,10 @@ var remedies = []remedy{
 	{words: `R580 with NVreg_GrdmaPciTopoCheckOverride=1`, apply: override("580.173.02", "1")},
 	{words: `^set options nvidia NVreg_GrdmaPciTopoCheckOverride=1`, apply: override("", "1")},
 	{words: `^(or do without: the|install the) open kernel modules( \(GPU| of the GPU driver with DMA-BUF|$)`, apply: inKernel(func(s *machine.State) { s.Open = true }), worse: []findings.Code{"EFADMABufOff"}},
-	{words: `^modprobe mlx5_core|^bind such a NIC to mlx5_core`, apply: func(m *machine.Machine, s *machine.State, _ string) {
+	{words: `^modprobe mlx5_core|^bind such a NIC to mlx5_core|drivers/mlx5_core/bind`, apply: func(m *machine.Machine, s *machine.State, _ string) {
 		s.NICDriver = cmp.Or(s.NICDriver, machine.Own)
 		boundAll(m, "none")
-	}},
+	}, worse: []findings.Code{"NICWithoutRDMA"}},
 	{words: `^modprobe mlx5_ib`, apply: inKernel(func(s *machine.State) { s.NoRDMA = false })},
 	{words: `^modprobe nvidia, or wait`, apply: inKernel(func(s *machine.State) {
 		s.GPUDriver, s.NVIDIA, s.Open = machine.Own, cmp.Or(s.NVIDIA, "570.86.15"), true
@@ -121,11 +121,11 @@ func setAttr(m *machine.Machine, key, value string) {
 
 // notApplied are fixes that no test machine can show, by words, with the reason.
 var notApplied = []struct{ words, why string }{
-	{`^(or )?see |the finding peermem explains|explain REASON|^if it says|^it says |label gpudirect.rdma.connectx selects|^a new Pod|until the module is loaded|^nvidia-smi -q|^rdma system show|^gdscheck|^GPUDirect RDMA is then up|^the BAR cannot be made larger|the kernel was booted with|^leave it on: it isolates`, "explains, and changes nothing"},
-	{`measure|^prove it|^see whether a CUDA|all_reduce_perf`, "a transfer, whose result is no file"},
+	{`^(or )?see |dmesg|\(see (rdma-device|nic-driver)\)|send it to the maintainers|the finding peermem explains|explain REASON|^if it says|^it says |label gpudirect.rdma.connectx selects|^a new Pod|until the module is loaded|^nvidia-smi -q|^rdma system show|^gdscheck|^GPUDirect RDMA is then up|^the BAR cannot be made larger|the kernel was booted with|^leave it on: it isolates`, "explains, and changes nothing"},
+	{`measure|^prove it|^ask it for GPU memory|^see whether a CUDA|all_reduce_perf`, "a transfer, whose result is no file"},
 	{`[Rr]ebuild|^install MOFED|^or install MOFED|^install and load MOFED|^or do without: the open kernel modules of the GPU driver with DMA-BUF \(Linux 6.6|install amdgpu-dkms|^use a driver image|^install the GPU driver's|^install netxtreme|^install a newer driver|^install efa|restart the RDMA drivers|reload bnxt_re|^or use the kernel's own driver|^better, move to|a ROCm program|^install the library|^if the log of the driver Pod`, "builds or replaces drivers: what results is a build's, not a file of the fix"},
 	{`^(or )?use (Linux 5|a kernel that|an Instinct|a data-center|another instance|aws-ofi-nccl|NCCL|nvidia-peermem|DMA-BUF|a virtual machine)|^install (one of|a ConnectX)|^DMA-BUF needs ConnectX|^install the open kernel modules of the GPU driver, then modprobe efa`, "other hardware, another machine or another release of software"},
-	{`NIC below|below one PCIe switch|below one root port|^put GPU and NIC below|[Rr]eseat|cold boot|check the cable|no subnet manager|firmware|bring the port|^pass a whole GPU|^put the node's own network|^put NIC and GPU`, "somebody moves, cables or configures hardware"},
+	{`NIC below|^or put a NIC that has no IOMMU group below|below one PCIe switch|below one root port|^put GPU and NIC below|[Rr]eseat|cold boot|check the cable|no subnet manager|firmware|bring the port|^pass a whole GPU|^put the node's own network|^put NIC and GPU`, "somebody moves, cables or configures hardware"},
 	{`hypervisor|on the hypervisor|enable ATS`, "the hypervisor's owner does it"},
 	{`driver\.rdma|useHostMofed|NicClusterPolicy|kubectl logs|kubelet|driver Pod|Network Operator`, "an operator does it, in the cluster"},
 	{`^(or )?run (this program |it )?(as root|in |where)|^or run this program|^mount the host|RDMA namespace`, "gives this program more to read, and changes nothing"},

@@ -16,7 +16,7 @@ import (
 
 // confidentialGuest goes into the checks of both ways to GPU memory.
 var confidentialGuest = row{
-	status: Undecidable, reason: verdict.Unreadable, code: "ConfidentialGuest", when: func(f *judged) bool { return f.Platform.Confidential != "" },
+	status: Undecidable, reason: verdict.ConfidentialGuest, when: func(f *judged) bool { return f.Platform.Confidential != "" },
 	text:     "this is a confidential guest, in which the GPU driver may refuse its memory to NICs, and no file tells whether it does",
 	fix:      do("prove it by a transfer from GPU memory between two such machines (ib_write_bw --use_cuda=0)", "or use a virtual machine that is not confidential"),
 	evidence: func(f *judged) []string { return []string{f.Platform.Confidential} },
@@ -25,7 +25,7 @@ var confidentialGuest = row{
 // smmuRows come first in the check iommu.
 var smmuRows = []row{
 	{
-		status: Undecidable, reason: verdict.Unreadable, code: "SMMUPassthrough", which: identityGPUs(verdict.Unproven), text: "{identity}",
+		status: Undecidable, reason: verdict.SMMUPassthrough, which: identityGPUs(verdict.Unproven), text: "{identity}",
 		fix: do("boot with iommu.passthrough=0, in place of iommu.passthrough=1", "or use Linux 6.11 or newer", "{orReadACS}"),
 	},
 	{
@@ -119,7 +119,7 @@ func (f *judged) hasCoherent() bool {
 // emulatedRows come first in the check acs.
 var emulatedRows = []row{
 	{
-		status: Undecidable, reason: verdict.Unreadable, code: "EmulatedSwitch", which: belowEmulated(verdict.Unproven),
+		status: Undecidable, reason: verdict.EmulatedSwitch, which: belowEmulated(verdict.Unproven),
 		text: "in this virtual machine a GPU and a NIC are below a switch that the hypervisor emulates, and ATS of the NIC is off: such pairs are known to transfer garbage: {about}",
 		fix:  do(askForATS, otherSwitch, provePair),
 	},

@@ -95,10 +95,10 @@ var rows = [...]row{
 
 	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) {
 		text, unknown := answer(f.Verdict.Ready)
-		return text, unknown && !f.notJudged()
+		return text, unknown && !f.known()
 	}},
 	{name: label.Reason, kind: state, value: func(f *facts) (string, bool) {
-		return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown && !f.notJudged()
+		return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown && !f.known()
 	}},
 	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return f.way(f.Verdict.Peermem) }},
 	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return f.way(f.Verdict.DMABuf) }},
@@ -226,6 +226,9 @@ func answer(s tristate.State) (text string, unknown bool) {
 func (f *facts) notJudged() bool {
 	return f.Verdict.Reason == verdict.NICNotJudged && f.Matrix.Complete
 }
+
+// known: that readiness is unknown rests on facts that were read, so no published label is kept.
+func (f *facts) known() bool { return f.notJudged() || f.Verdict.Doubted() }
 
 func (f *facts) capable() (string, bool) {
 	text, unknown := answer(f.Verdict.Capable)

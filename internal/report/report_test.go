@@ -18,6 +18,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
+	"gdr-features/topology"
 )
 
 const machinesDir = "../../testdata/machines"
@@ -165,7 +166,10 @@ func TestFactsDoNotMatter(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, m.Ready())
 			for _, facts := range []source.What{{}, report.ForPublishing.What} {
-				if r := collect(t, dir, facts); r.Kmod.Advice != nil || slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil }) {
+				r := collect(t, dir, facts)
+				coherent := slices.ContainsFunc(r.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Coherent() }) // NCCL's rating there rests on links
+				linked := slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil })
+				if r.Kmod.Advice != nil || linked != coherent {
 					t.Errorf("%+v reads what only advice needs", facts)
 				}
 			}
