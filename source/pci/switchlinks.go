@@ -1,6 +1,8 @@
 package pci
 
 import (
+	"errors"
+
 	"gdr-features/host"
 )
 
@@ -35,9 +37,10 @@ func (s *scanner) switchLinks() {
 	}
 }
 
-// switchLinksRead notes an error, unless there is merely nothing.
+// switchLinksRead notes an error, unless there is merely nothing. Snapshots from before this was
+// read are of machines without that driver, as nearly all are.
 func (s *scanner) switchLinksRead(err error) {
-	if err != nil && !host.Absent(err) {
+	if err != nil && !host.Absent(err) && !errors.Is(err, host.ErrNotRecorded) {
 		s.inv.SwitchLinksUnread = true
 		s.unread(err)
 	}
