@@ -233,7 +233,13 @@ func unreported() []failure {
 	topologyFile := func(version string) change {
 		return file(virtual, "<system version=\""+version+"\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\"/></cpu></system>\n")
 	}
+	const crusoe = github + "crusoecloud/solutions-library/commit/6a72945a"
+	withVF := func(nic string) change {
+		return file(virtual, `<system version="1"><cpu numaid="0"><pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">`+
+			`<pci busid="0000:00:05.0" class="0x030200"/><pci busid="`+nic+`" class="0x020700"/></pci></cpu></system>`+"\n")
+	}
 	return []failure{
+		{name: "a topology file with a virtual function at its own address", from: crusoe, machine: "guest with a VF", broken: withVF("0000:01:00.3"), code: "VirtualTopology", fixed: withVF("0000:01:00.0"), fix: "NCCL_IB_MERGE_VFS=0"},
 		{name: "a topology file that NCCL refuses", broken: topologyFile("2"), code: "TopologyFileRefused", fixed: topologyFile("1"), fix: "nccl-xml"},
 		{name: "no GPU", machine: "no GPU", code: "NoGPU", fixedOn: "pair"},
 		{name: "a Tegra", machine: "no GPU", broken: file("proc/device-tree/compatible", "nvidia,p3701\x00nvidia,tegra234\x00"), code: "TegraGPU", fixedOn: "pair"},
