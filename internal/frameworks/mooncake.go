@@ -9,6 +9,7 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/mechanism"
+	"gdr-features/source/family"
 )
 
 const mooncakePort = "MC_IB_PORT"
@@ -179,12 +180,24 @@ func mooncakeNames(m *assign.Assignment) []string {
 	names := make([]string, len(m.Choices))
 	count := map[string]int{}
 	for i, c := range m.Choices {
-		if prefix := c.GPU.GPU.Mooncake; prefix != "" {
+		if prefix := mooncakePrefix(c.GPU.GPU); prefix != "" {
 			names[i] = prefix + strconv.Itoa(count[prefix])
 			count[prefix]++
 		}
 	}
 	return names
+}
+
+// mooncakePrefix is what stands before a GPU's number (GPU_PREFIX of
+// mooncake-transfer-engine/include/gpu_vendor); "" where Mooncake has none.
+func mooncakePrefix(gpu *family.GPU) string {
+	switch {
+	case gpu.CUDA:
+		return "cuda:"
+	case gpu.RCCL:
+		return "hip:"
+	}
+	return ""
 }
 
 // split lists the names of preferred NICs and of the others.

@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
+	"gdr-features/source/family"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -154,12 +155,22 @@ func slurmGPUs(r *report.Report) gresLines {
 func slurmFlags(r *report.Report) string {
 	flags := ""
 	for i, g := range r.Matrix.GPUs {
-		if i > 0 && g.GPU.SlurmFlags != flags {
+		if i > 0 && slurmFlagsOf(g.GPU) != flags {
 			return ""
 		}
-		flags = g.GPU.SlurmFlags
+		flags = slurmFlagsOf(g.GPU)
 	}
 	return flags
+}
+
+// slurmFlagsOf are the flags of a family's GPUs in gres.conf, "" for the default, which is to set
+// the variables of all vendors. With RCCL's GPUs CUDA_VISIBLE_DEVICES would be applied after
+// ROCR_VISIBLE_DEVICES (gres.conf(5)).
+func slurmFlagsOf(gpu *family.GPU) string {
+	if gpu.RCCL {
+		return "amd_gpu_env"
+	}
+	return ""
 }
 
 // slurmNICs has a line for each eligible NIC with an RDMA device and an active port, but not for

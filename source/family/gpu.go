@@ -45,9 +45,6 @@ type GPU struct {
 	// GPUs, parts of a GPU or whole ones that a hypervisor shares out; "" where there are
 	// none.
 	VirtualNames string
-	// SlurmFlags are the flags of these GPUs in Slurm's gres.conf, "" for its default, which
-	// is to set the variables of all vendors.
-	SlurmFlags string
 	Client     Client
 	// OpenFrom is the lowest device id that the open kernel modules drive. Only these
 	// export DMA-BUF. 0 for a driver that comes in one variant; its version file then
@@ -69,9 +66,6 @@ type GPU struct {
 	// CUDA: programs use the GPUs by CUDA, which numbers them by speed unless
 	// CUDA_DEVICE_ORDER says otherwise. NVSHMEM is for such GPUs alone.
 	CUDA bool
-	// Mooncake is what stands before a GPU's number in the names of Mooncake, "cuda:" (the
-	// GPU_PREFIX of mooncake-transfer-engine/include/gpu_vendor); "" where it has none.
-	Mooncake string
 	// MemoryFile is the file of the function that has the size of the GPU's memory in
 	// bytes; "" for a driver that has none. MemoryBAR is the BAR that the memory is reached
 	// through: 0 for BAR 0, 1 for the next one that has an address, and so on. Integrated

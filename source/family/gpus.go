@@ -49,7 +49,6 @@ var nvidia = GPU{
 	OpenFrom:     0x1e00,
 	ManagersFrom: 0x2900, // Blackwell: B200 is 2901
 	CUDA:         true,
-	Mooncake:     "cuda:",
 	// BAR1 in NVIDIA's count: BAR 1 or, where BAR 0 has 64 bits (Hopper and newer), BAR 2
 	// (open kernel modules: nv-pci.c, nv_pci_probe; nv.h, NV_GPU_BAR_INDEX_FB).
 	MemoryBAR: 1,
@@ -92,8 +91,6 @@ var amd = GPU{
 	Driver:           "amdgpu",
 	Passthrough:      []string{"gim"},
 	VersionFile:      "sys/module/amdgpu/version",
-	// CUDA_VISIBLE_DEVICES would be applied after ROCR_VISIBLE_DEVICES (gres.conf(5)).
-	SlurmFlags: "amd_gpu_env",
 	RCCL:       true,
 	HyperVPairs: DeviceIDs{ // gfx942 and gfx950
 		0x74a0, 0x74a1, 0x74a2, 0x74a5, 0x74a8, 0x74a9, 0x74b5, 0x74b6, 0x74b9, 0x74bc, 0x74bd,
@@ -101,7 +98,6 @@ var amd = GPU{
 	},
 	// The driver itself is the client (ROCm/amdgpu, amdkfd/kfd_peerdirect.c).
 	Client:        Client{Directories: []string{"amdkfd"}, AnyNIC: true, Symbol: "kfd_init_peer_direct", Holder: "amdgpu"},
-	Mooncake:      "hip:",
 	MemoryFile:    "mem_info_vram_total", // amdgpu_vram_mgr.c; the memory is BAR 0: gmc_v9_0.c, gmc_v9_0_mc_init
 	Integrated:    DeviceIDs{0x74a0},     // MI300A
 	PCIP2PDMA:     true,
