@@ -45,7 +45,7 @@ type GPU struct {
 	// GPUs, parts of a GPU or whole ones that a hypervisor shares out; "" where there are
 	// none.
 	VirtualNames string
-	Client     Client
+	Client       Client
 	// OpenFrom is the lowest device id that the open kernel modules drive. Only these
 	// export DMA-BUF. 0 for a driver that comes in one variant; its version file then
 	// holds nothing but the version.

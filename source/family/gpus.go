@@ -91,7 +91,7 @@ var amd = GPU{
 	Driver:           "amdgpu",
 	Passthrough:      []string{"gim"},
 	VersionFile:      "sys/module/amdgpu/version",
-	RCCL:       true,
+	RCCL:             true,
 	HyperVPairs: DeviceIDs{ // gfx942 and gfx950
 		0x74a0, 0x74a1, 0x74a2, 0x74a5, 0x74a8, 0x74a9, 0x74b5, 0x74b6, 0x74b9, 0x74bc, 0x74bd,
 		0x75a0, 0x75a3, 0x75a8, 0x75b0, 0x75b3, 0x75b8,
