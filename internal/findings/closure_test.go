@@ -188,7 +188,7 @@ func dead(r *report.Report) string {
 // published to be dead, on any machine of these tests. Every fix is in one of two tables.
 func TestFixClosure(t *testing.T) {
 	tried := map[string]int{}
-	for _, c := range append(failures(), machinesToFix(t)...) {
+	for _, c := range append(failures(), testsize.Share(machinesToFix(t))...) {
 		if c.noTrace != "" {
 			continue
 		}
@@ -238,7 +238,7 @@ func machinesToFix(t *testing.T) (all []failure) {
 				failure{name: name + ", closed", machine: name, broken: inState("closed-no-peermem")})
 		}
 	}
-	return testsize.Share(all)
+	return all
 }
 
 func keys(m map[string]int) func(func(string) bool) {
