@@ -47,7 +47,7 @@ func TestWriteFileRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			version := 1
-			if slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.Function.GPU.RCCL }) {
+			if slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.GPU.RCCL }) {
 				version = 2 // ROCm/rccl src/graph/xml.h, 0cbce2a7
 			}
 			for _, objection := range ncclObjects(text, version) {

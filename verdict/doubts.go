@@ -168,13 +168,13 @@ func (f *Node) emulatedAbove(gpu, nic *pci.Function) bool {
 	return common > 0 && f.Emulated(a.Bridges[common-1])
 }
 
-// Emulated: a bridge of a virtual machine is its hypervisor's.
+// Emulated reports whether a bridge of a virtual machine is its hypervisor's.
 func (f *Node) Emulated(bridge pci.Address) bool {
 	fn := f.PCI.Find(bridge)
 	return fn != nil && f.Guest() && fn.EmulatedBridge()
 }
 
-// Guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
+// Guest reports whether this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
 func (f *Node) Guest() bool {
 	return f.Platform.Virtual == tristate.True || f.Matrix.Origin == topology.Virtual
 }

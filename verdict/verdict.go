@@ -101,8 +101,8 @@ type Verdict struct {
 	NIC *family.NIC
 }
 
-// Doubted: the reason is a state in which transfers are published to fail, and no fact that
-// could not be read.
+// Doubted reports whether the reason is a state in which transfers are published to fail, and no
+// fact that could not be read.
 func (v *Verdict) Doubted() bool {
 	return v.Reason == ConfidentialGuest || v.Reason == SMMUPassthrough || v.Reason == EmulatedSwitch
 }

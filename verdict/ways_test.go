@@ -28,10 +28,8 @@ func TestEvidence(t *testing.T) {
 		kfdClient = "kfd_init_peer_direct\t[amdgpu]"
 	)
 	amdgpuHas := func(symbols ...string) map[string]string {
-		table := "0000000000000000 T vfs_read\n"
-		for _, symbol := range symbols {
-			table += "0000000000000000 T " + symbol + "\n"
-		}
+		const line = "0000000000000000 T "
+		table := line + strings.Join(append([]string{"vfs_read"}, symbols...), "\n"+line) + "\n"
 		return map[string]string{"sys/module/amdgpu/initstate": "live\n", "proc/kallsyms": table}
 	}
 	listsOthers := amdgpuHas(peerAPI, kfdClient)

@@ -272,7 +272,7 @@ func reasonOf(fix string) string {
 // applied judges the machine of a case with a fix.
 func (c *failure) applied(t *testing.T, fix string, r *remedy) report.Report {
 	t.Helper()
-	m, s := *text(t, cmp.Or(c.machine, "pair")), state(t, "ready")
+	m, s := *text(t, cmp.Or(c.machine, "pair")), ready(t)
 	if c.broken != nil {
 		c.broken(&s)
 	}

@@ -23,11 +23,11 @@ import (
 
 const machinesDir = "../../testdata/machines"
 
-func state(t *testing.T, name string) machine.State {
+func ready(t *testing.T) machine.State {
 	t.Helper()
-	s, ok := machine.StateNamed(name)
+	s, ok := machine.StateNamed("ready")
 	if !ok {
-		t.Fatalf("no state %q", name)
+		t.Fatal("no state is named ready")
 	}
 	return s
 }
@@ -328,7 +328,7 @@ func doubted(t *testing.T, name string, change change) report.Report {
 
 func (c *failure) judge(t *testing.T, name string, changes ...change) (string, report.Report) {
 	t.Helper()
-	s := state(t, "ready")
+	s := ready(t)
 	for _, change := range changes {
 		if change != nil {
 			change(&s)

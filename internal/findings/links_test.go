@@ -66,7 +66,7 @@ func TestLinksOnThePath(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := state(t, "ready")
+			s := ready(t)
 			for file, value := range tc.files {
 				s.Files = merged(s.Files, "sys/bus/pci/devices/0000:"+file, value)
 			}

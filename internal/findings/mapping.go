@@ -126,7 +126,7 @@ func unmappedPairs(f *judged) (pairs subjects) {
 
 // maps reports whether the driver maps a coherent GPU's memory over PCIe for a function.
 func (f *judged) maps(gpu topology.GPU, peer *pci.Function) tristate.State {
-	return f.Node.MapsOverPCIe(gpu.Function, peer)
+	return f.MapsOverPCIe(gpu.Function, peer)
 }
 
 func groupName(fn *pci.Function) string {

@@ -24,7 +24,7 @@ func TestNodeNetwork(t *testing.T) {
 		"a path":               {"../net/eth0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := state(t, "ready")
+			s := ready(t)
 			defaultRoute(tc.iface)(&s)
 			if tc.iface == "" {
 				s.Files["proc/self/net/route"] = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\n"

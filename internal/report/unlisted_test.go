@@ -54,11 +54,13 @@ func TestUnlisted(t *testing.T) {
 		{"a virtual function of a NIC that is too old", words("eth fade:0001", "ib 15b3:673c", "rdma=fade_0 driver=fade_net",
 			"\n    0000:17:00.1 ib fade:0002 physfn=0000:17:00.0 rdma=fade_0 driver=fade_net"), nil, "NICUnsupported", tristate.False, false},
 		{"beside a NIC that is judged", stray + "    0000:17:00.2 ib 15b3:1021 rdma=mlx5_0\n", nil, "", tristate.True, false},
-		{"no names of an RDMA device at all, beside a NIC that is judged", stray + "    0000:17:00.2 ib 15b3:1021 rdma=mlx5_0\n",
+		{
+			"no names of an RDMA device at all, beside a NIC that is judged", stray + "    0000:17:00.2 ib 15b3:1021 rdma=mlx5_0\n",
 			func(t *testing.T, dir string) {
 				t.Helper()
 				relink(t, dir, entry, "nowhere")
-			}, "", tristate.True, false},
+			}, "", tristate.True, false,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := parse(t, tc.text).Tree(t, state(t, "ready"))

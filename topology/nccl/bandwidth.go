@@ -7,8 +7,15 @@ var pciGens = []struct {
 	text  string
 	speed int
 }{
-	{"2.5 GT/s", 15}, {"5 GT/s", 30}, {"8 GT/s", 60}, {"16 GT/s", 120}, {"32 GT/s", 240},
-	{"5.0 GT/s PCIe", 30}, {"8.0 GT/s PCIe", 60}, {"16.0 GT/s PCIe", 120}, {"32.0 GT/s PCIe", 240},
+	{"2.5 GT/s", 15},
+	{"5 GT/s", 30},
+	{"8 GT/s", 60},
+	{"16 GT/s", 120},
+	{"32 GT/s", 240},
+	{"5.0 GT/s PCIe", 30},
+	{"8.0 GT/s PCIe", 60},
+	{"16.0 GT/s PCIe", 120},
+	{"32.0 GT/s PCIe", 240},
 	{"64.0 GT/s PCIe", 480},
 }
 
