@@ -23,6 +23,11 @@ func fleet(t *testing.T) map[string]*corev1.Node {
 	listed, efa := machine(t, "dell-xe9680-h100", "ready"), machine(t, "dell-xe9680-h100", "ready")
 	rewrite(t, listed, "0x15b3", map[string]string{"vendor": "0x1077\n", "device": "0x7322\n", "modalias": ""}) // InfiniPath, which nobody will judge
 	rewrite(t, efa, "0x15b3", map[string]string{"vendor": "0x1d0f\n", "device": "0xefa1\n", "modalias": ""})
+	// Whether a GPU is reached is known of EFA on Amazon's machines alone.
+	vendor := filepath.Join(efa, "sys/class/dmi/id/sys_vendor")
+	if err := os.WriteFile(vendor, []byte("Amazon EC2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	nodes := map[string]*corev1.Node{}
 	for name, tree := range map[string]string{
 		"ready":       machine(t, "dell-xe9680-h100", "ready"),
