@@ -40,11 +40,14 @@ func collect(t *testing.T, root string, file *nccl.File) report.Report {
 	return r
 }
 
+// tooLarge: NCCL does not start, since the machine has more elements than it takes.
+func tooLarge(a answer) bool { return strings.Contains(a.fails, "too many XML nodes") }
+
 // compare compares our levels with NCCL's and gives the number of pairs.
 func compare(t *testing.T, what string, r *report.Report, a answer) int {
 	t.Helper()
 	if a.fails != "" {
-		if strings.Contains(a.fails, "too many XML nodes") {
+		if tooLarge(a) {
 			t.Logf("%s: not compared (more elements than NCCL takes): %s", what, a.fails)
 			return 0
 		}

@@ -192,7 +192,7 @@ func TestRandomPartitions(t *testing.T) {
 			if a.fails == "" && errors.Is(r.Matrix.NCCL.Failed, nccl.ErrStale) {
 				t.Skipf("not compared, NCCL starts: %v", r.Matrix.NCCL.Failed)
 			}
-			if (a.fails != "") != (r.Matrix.NCCL.Failed != nil) {
+			if !tooLarge(a) && (a.fails != "") != (r.Matrix.NCCL.Failed != nil) {
 				t.Errorf("NCCL %q, we %v", a.fails, r.Matrix.NCCL.Failed)
 			}
 			if linked++; a.fails != "" {

@@ -32,6 +32,7 @@ type node struct {
 	cpu     *node // of a GPU: the one above it
 	cpuBw   float32
 	links   []link
+	stale   int // links that NCCL has deleted, and that are still in its memory behind the others
 }
 
 // linkKind is the type of a link (src/graph/topo.h).
@@ -125,7 +126,7 @@ func (s *system) flattenBcmSwitches() {
 			continue
 		}
 		var subs []int64
-		top.links = slices.DeleteFunc(top.links, func(l link) bool {
+		top.deleteLinks(func(l link) bool {
 			is := l.to.kind == switchNode && getBcmGen(l.to.device, 1) == gen
 			if is {
 				subs = append(subs, l.to.id)
@@ -150,6 +151,14 @@ func (s *system) flattenBcmSwitches() {
 	}
 }
 
+// deleteLinks deletes links as NCCL does: it moves the others up, and what stood at the end stays
+// behind them.
+func (n *node) deleteLinks(unwanted func(link) bool) {
+	had := len(n.links)
+	n.links = slices.DeleteFunc(n.links, unwanted)
+	n.stale += had - len(n.links)
+}
+
 // leadsTo reports whether a link leads to a node.
 func leadsTo(n *node) func(link) bool { return func(l link) bool { return l.to == n } }
 
@@ -172,12 +181,13 @@ func (s *system) merge(at int, id int64) {
 			continue
 		}
 		top.links = append(top.links, l)
+		top.stale = max(top.stale-1, 0)
 		if back := slices.IndexFunc(l.to.links, leadsTo(sub)); back >= 0 {
 			l.to.links[back].to = top
 		}
 	}
 	for _, n := range slices.Concat(s.nodes[:]...) {
-		n.links = slices.DeleteFunc(n.links, leadsTo(sub))
+		n.deleteLinks(leadsTo(sub))
 	}
 	s.nodes[switchNode] = slices.Delete(list, i, i+1)
 	s.merged = append(s.merged, id)
@@ -337,13 +347,14 @@ func getSystemFromXML(top *Element, gpus []*pci.Function) *system {
 }
 
 // sort is ncclTopoSort (src/graph/topo.cc): the link up is the last. Without one, NCCL reads what
-// is behind the links.
+// is behind the links; with stale ones behind them, it puts the link up behind these, and finds
+// no path.
 func (s *system) sort(n, up *node, depth int) {
 	at := slices.IndexFunc(n.links, leadsTo(up))
 	switch {
 	case s.failed != nil:
 		return
-	case up != nil && at < 0 || depth > maxNested:
+	case up != nil && (at < 0 || n.stale > 0), depth > maxNested:
 		s.failed = ErrStale
 		return
 	case up != nil:
