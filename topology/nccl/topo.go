@@ -28,6 +28,7 @@ type node struct {
 	// id is the bus id of a switch or NIC, numaid of a CPU, rank of a GPU, dev of a net.
 	id      int64
 	device  int64 // of a switch: vendor, device, subsystem vendor and device
+	at      int   // its place in ways
 	unknown bool  // a CPU that stands for functions of which it is not known
 	cpu     *node // of a GPU: the one above it
 	cpuBw   float32
@@ -62,6 +63,7 @@ const (
 // system is struct ncclTopoSystem (src/graph/topo.h), without NVLink.
 type system struct {
 	nodes  [kinds][]*node
+	count  int     // of all nodes
 	merged []int64 // the ids of switches that were merged into others
 	oneWay bool    // there may be links in one direction alone
 	// failed is why NCCL ends here, nil where it does not, and fault if the file is to blame.
