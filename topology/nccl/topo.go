@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gdr-features/source/pci"
@@ -381,19 +380,4 @@ func (m *Machine) getXML(nics []Device) *Element {
 		}
 	}
 	return fused
-}
-
-// busIDToInt64 is busIdToInt64 (src/misc/utils.cc).
-func busIDToInt64(busid string) int64 {
-	return strtol("0x" + strings.NewReplacer(":", "", ".", "").Replace(busid))
-}
-
-// strtol reads the number that a text begins with, as C does; 0 for none.
-func strtol(text string) int64 {
-	for end := min(len(text), 32); end > 0; end-- {
-		if n, err := strconv.ParseInt(strings.TrimSpace(text[:end]), 0, 64); err == nil {
-			return n
-		}
-	}
-	return 0
 }
