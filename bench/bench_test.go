@@ -55,6 +55,33 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// Every further NIC has an address, a port and an RDMA device of its own.
+func TestWiden(t *testing.T) {
+	m, err := machine.Load("../" + machineFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := share(m, baseFunctions)
+	wide := widen(base, widestFunctions).Functions
+	if len(wide) != widestFunctions {
+		t.Fatalf("%d functions", len(wide))
+	}
+	seen := map[string]bool{}
+	for _, f := range wide {
+		if seen[f.Address] || seen[f.Attrs["rdma"]] {
+			t.Errorf("%s, RDMA device %q: a second time", f.Address, f.Attrs["rdma"])
+		}
+		if seen[f.Address] = true; f.Attrs["rdma"] != "" {
+			seen[f.Attrs["rdma"]] = true
+		}
+	}
+	for i := len(base.Functions); i < len(wide); i += 2 {
+		if port, nic := wide[i], wide[i+1]; !port.IsBridge() || !nic.IsNIC() || nic.Path != port.Path+"/"+nic.Address || nic.Attrs["rdma"] == "" {
+			t.Errorf("%s below %s", nic.Path, port.Path)
+		}
+	}
+}
+
 // ran is a program with its times on the small and on the large tree.
 func ran(less, more *programs, of func(*programs) **program, small, large float64) {
 	*of(less), *of(more) = &program{cpu: []float64{small}}, &program{cpu: []float64{large}}
@@ -62,12 +89,18 @@ func ran(less, more *programs, of func(*programs) **program, small, large float6
 
 // atTheBars is a measurement in which each value is at its bar.
 func atTheBars() *measured {
-	m := &measured{peak: mostMB, size: mostSize, idle: mostIdle}
+	m := &measured{peak: mostMB, widePeak: mostWideMB, size: mostSize, idle: mostIdle}
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.labels }, mostOfBare, mostOfBare+100)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.check }, 2*mostOfBare, 500)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.bare }, 1, 40)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.bareCheck }, 2, 50)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.lstopo }, 8, 108)
+	const (
+		wide, widest = wideFunctions - baseFunctions, widestFunctions - baseFunctions // lstopo: 0.1 ms each
+		rounding     = 1e-6
+	)
+	ran(&m.wide, &m.widest, func(p *programs) **program { return &p.labels }, mostOfBare+mostOfNICs*wide/10-rounding, mostOfBare+mostOfNICs*widest/10-rounding)
+	ran(&m.wide, &m.widest, func(p *programs) **program { return &p.lstopo }, 8+wide/10., 8+widest/10.)
 	return m
 }
 
@@ -92,6 +125,9 @@ func TestBars(t *testing.T) {
 		{"a further function beyond the scatter", []func(*measured){scattered, func(m *measured) { m.more.labels.cpu[0] = 120 }}, errOver, "1.15 of    1  over\n"},
 		{"an idle agent", []func(*measured){func(m *measured) { m.idle = 0.12 }}, errOver, "over\n"},
 		{"memory, on a busy machine", []func(*measured){busy, func(m *measured) { m.peak = 24.1 }}, errOver, "24.10 of   24  over\n"},
+		{"a further function of many", []func(*measured){func(m *measured) { m.widest.labels.cpu[0] *= 1.02 }}, errOver, "of  1.5  over\n"},
+		{"a further function of some", []func(*measured){func(m *measured) { m.wide.labels.cpu[0] *= 1.02 }}, errOver, "of  1.5  over\n"},
+		{"memory with many NICs", []func(*measured){busy, func(m *measured) { m.widePeak = 32.1 }}, errOver, "32.10 of   32  over\n"},
 		{"size, on a busy machine", []func(*measured){busy, func(m *measured) { m.size = 9.01 }}, errOver, "9.01 of    9  over\n"},
 	} {
 		m := atTheBars()
@@ -116,6 +152,9 @@ func TestBarsInDocs(t *testing.T) {
 		fmt.Sprintf("| `labels`, %d PCI functions | %d times the bare C program |", baseFunctions, mostOfBare),
 		fmt.Sprintf("| `check`, the same | %d times the bare C program, which then reads more |", mostOfBare),
 		fmt.Sprintf("| each further virtual function with an RDMA device | %d times `lstopo` |", mostOfLstopo),
+		fmt.Sprintf("| each further function of %d, half of them NICs with RDMA devices | %g times `lstopo` |", wideFunctions, mostOfNICs),
+		fmt.Sprintf("| each further function of %d, alike | %g times `lstopo` |", widestFunctions, mostOfNICs),
+		fmt.Sprintf("| the same with %d functions | %d MB |", widestFunctions, mostWideMB),
 		fmt.Sprintf("| memory of `labels`, at its peak | %d MB |", mostMB),
 		fmt.Sprintf("| the program | %d MB |", mostSize),
 		fmt.Sprintf("| an idle agent | %g %% of a core |", mostIdle),

@@ -28,6 +28,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -37,7 +38,7 @@ var errOver = errors.New("over the bar")
 
 func main() {
 	rounds := flag.Int("n", 20, "measured `rounds`; each runs every program once on each tree")
-	dir := flag.String("dir", "", "`directory` for programs and trees, 300 MB (default /dev/shm where it has room, else the temporary one)")
+	dir := flag.String("dir", "", "`directory` for programs and trees, 600 MB (default /dev/shm where it has room, else the temporary one)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
@@ -76,19 +77,24 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 		return err
 	}
 	fmt.Fprintf(out, "%d rounds on %d CPUs, %s, trees in %s\n", rounds, runtime.NumCPU(), runtime.Version(), parent)
-	base, more := filepath.Join(dir, "base"), filepath.Join(dir, "more")
-	if err := layOut(base, more); err != nil {
+	tree := func(name string) string { return filepath.Join(dir, name) }
+	base, more, wide, widest := tree("base"), tree("more"), tree("wide"), tree("widest")
+	if err := layOut(base, more, wide, widest); err != nil {
 		return fmt.Errorf("trees: %w", err)
 	}
-	m := measured{base: onTree(base, product, bare, lstopo), more: onTree(more, product, bare, lstopo)}
+	on := func(tree string) programs { return onTree(tree, product, bare, lstopo) }
+	m := measured{base: on(base), more: on(more), wide: on(wide), widest: on(widest)}
 	for range rounds {
-		for _, p := range append(m.base.all(), m.more.all()...) {
+		for _, p := range slices.Concat(m.base.all(), m.more.all(), m.wide.ofNICs(), m.widest.ofNICs()) {
 			if err := p.once(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	if m.peak, err = peakOf(ctx, m.base.labels.argv); err != nil {
+		return err
+	}
+	if m.widePeak, err = peakOf(ctx, m.widest.labels.argv); err != nil {
 		return err
 	}
 	file, err := os.Stat(product)
@@ -121,7 +127,7 @@ func build(ctx context.Context, dir string) (product, bare string, err error) {
 // roomyDir is a file system in memory where there is one with room: containers often have
 // 64 MB.
 func roomyDir() string {
-	const shm, room = "/dev/shm", 512 << 20
+	const shm, room = "/dev/shm", 1 << 30
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(shm, &st); err == nil && st.Bavail*uint64(st.Bsize) >= room {
 		return shm

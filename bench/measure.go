@@ -28,6 +28,9 @@ func (p programs) all() []*program {
 	return []*program{p.labels, p.bare, p.lstopo, p.check, p.bareCheck}
 }
 
+// ofNICs are those that run on the trees with more NICs.
+func (p programs) ofNICs() []*program { return []*program{p.labels, p.lstopo} }
+
 func onTree(dir, product, bare, lstopo string) programs {
 	const counted = "gpus=8"
 	return programs{

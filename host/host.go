@@ -66,6 +66,12 @@ var ErrNotRecorded = errors.New("not in the snapshot")
 // Absent reports whether err says that there is no such file.
 func Absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+// Unread reports whether err says that something was not read that may be there: not that there is
+// no such file, nor that a recording was made before anybody asked for it.
+func Unread(err error) bool {
+	return err != nil && !Absent(err) && !errors.Is(err, ErrNotRecorded)
+}
+
 // FS is the file tree of one machine: a Source, and what is commonly read of one.
 type FS struct {
 	Source

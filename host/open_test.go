@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -252,4 +253,19 @@ func withoutOpenat2(t *testing.T, errno unix.Errno, f func()) {
 		f()
 	}()
 	<-done
+}
+
+// TestUnread: what is not there, and what a recording lacks, was not asked in vain.
+func TestUnread(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false,
+		PathError("open", "sys/a", fs.ErrNotExist):   false,
+		PathError("open", "sys/a", ErrNotRecorded):   false,
+		PathError("open", "sys/a", fs.ErrPermission): true,
+		fmt.Errorf("sys/a: %w", ErrTooLarge):         true,
+	} {
+		if got := Unread(err); got != want {
+			t.Errorf("Unread(%v) = %v", err, got)
+		}
+	}
 }

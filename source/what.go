@@ -1,6 +1,9 @@
 // Package source has what the readers below it share.
 package source
 
+// Fact names what some files are read for. Each is named beside its reader.
+type Fact string
+
 // What is what a command needs of a machine beyond what labels and the verdict rest on. The
 // zero value is for labels: no more is read.
 type What struct {

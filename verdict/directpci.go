@@ -2,8 +2,8 @@ package verdict
 
 import (
 	"strconv"
-	"strings"
 
+	"gdr-features/internal/version"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -61,7 +61,7 @@ func topoCheckOf(params kmod.Params, unread bool) TopoCheck {
 //
 // Where a release of R595 or newer cannot be told from others, what they all say counts.
 func (d DirectPCI) Valid() tristate.State {
-	major := majorVersion(d.Version)
+	major := version.Major(d.Version)
 	equal := sameGroup(d.GPU, d.NIC)
 	later := tristate.Or(equal, tristate.And(withoutGroup(d.NIC), d.Bridge))
 	switch listed := d.Parameter >= 0; {
@@ -108,11 +108,4 @@ func withoutGroup(group int) tristate.State {
 		return tristate.Unknown
 	}
 	return tristate.Of(group == pci.None)
-}
-
-// majorVersion is the first number of a driver's version, 0 where that is not known.
-func majorVersion(version string) int {
-	major, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(major)
-	return n
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"gdr-features/internal/version"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -65,7 +66,7 @@ func (p Pair) ofSomeInUse(ask func(gpu, nic *pci.Function) tristate.State) trist
 // missing, as in snapshots that do not hold it: no other file says how such nodes are set up,
 // and the published ones allow it. Where the driver runs, everybody may read its parameters.
 func (p Pair) mappedBefore() bool {
-	major := majorVersion(p.Kmod.Drivers[p.GPU.Name].Version)
+	major := version.Major(p.Kmod.Drivers[p.GPU.Name].Version)
 	return p.TopoCheck() == TopoCheckNotRecorded && major > 0 && major < 595
 }
 
@@ -106,7 +107,7 @@ func (p Pair) OwnMemory() tristate.State {
 
 // denied: the driver maps GPU memory for no PCI device.
 func (p Pair) denied() tristate.State {
-	major := majorVersion(p.Kmod.Drivers[p.GPU.Name].Version)
+	major := version.Major(p.Kmod.Drivers[p.GPU.Name].Version)
 	switch {
 	case p.GPU.OpenFrom == 0, major > 0 && major < 580:
 		return tristate.False

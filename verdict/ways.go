@@ -3,10 +3,14 @@ package verdict
 import (
 	"slices"
 
+	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
 )
+
+// FactPeermem is what the files of a Client were asked for.
+const FactPeermem source.Fact = "peermem"
 
 // Client gives the memory of a family of GPUs to a family of NICs without DMA-BUF.
 type Client struct {

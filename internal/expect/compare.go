@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/version"
 	"gdr-features/tristate"
 )
 
@@ -70,7 +71,7 @@ type Versions struct {
 // bound is one part: an operator, "" for equal, and the numbers of a version.
 type bound struct {
 	op      string
-	numbers []uint64
+	numbers []int
 }
 
 // String is the constraint as it was written.
@@ -99,16 +100,13 @@ func ParseVersions(text string, form Form) (Versions, error) {
 	return v, nil
 }
 
-// numbers are those of a version up to the first part that is no number of at most nine digits.
-func numbers(version string) []uint64 {
-	const digits = 9
-	var all []uint64
-	for _, part := range strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' }) {
-		n, err := strconv.ParseUint(part, 10, 64)
-		if err != nil || len(part) > digits {
-			break
+// numbers are those of a version, with dots or dashes between them, up to what is no number.
+func numbers(of string) (all []int) {
+	for rest := "-" + of; strings.HasPrefix(rest, "-"); {
+		some, behind := version.Parse(rest[1:])
+		if all, rest = append(all, some...), behind; len(some) > 0 && rest != "" && rest[0] != '.' && rest[0] != '-' {
+			return all[:len(all)-1] // what follows belongs to the last one
 		}
-		all = append(all, n)
 	}
 	return all
 }
@@ -123,7 +121,7 @@ func (v Versions) Holds(version string) tristate.State {
 	return out
 }
 
-func (b bound) holds(version []uint64) tristate.State {
+func (b bound) holds(version []int) tristate.State {
 	common := min(len(b.numbers), len(version))
 	order := slices.Compare(version[:common], b.numbers[:common])
 	if order == 0 && common < len(b.numbers) {

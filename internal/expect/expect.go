@@ -103,7 +103,7 @@ type Check struct {
 	Expected, Found string
 	// Fix is what to do when it is not met, as of a finding.
 	Fix []string
-	// Sources are the files it was read from, Facts those of whose files kmod keeps a record.
+	// Sources are the files it was read from, Facts those of whose files there is a record.
 	Sources []string
 	Facts   []kmod.Fact
 }

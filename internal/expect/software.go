@@ -8,8 +8,10 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 func (f *facts) software(e *Expectations) []Check {
@@ -29,7 +31,7 @@ func (f *facts) software(e *Expectations) []Check {
 	if len(e.IOMMU) > 0 {
 		all = append(all, value("iommu", "IOMMU", e.IOMMU, f.Verdict.IOMMU,
 			"the kernel's command line (iommu=, intel_iommu=, amd_iommu=) and the firmware's setting",
-			[]string{pci.AnyFile(pci.IOMMUGroupFile)}, kmod.FactIOMMU))
+			[]string{pci.AnyFile(pci.IOMMUGroupFile)}, platform.FactIOMMU))
 	}
 	if len(e.ACS) > 0 {
 		all = append(all, value("acs", "ACS", e.ACS, f.Verdict.ACS,
@@ -130,7 +132,7 @@ func (f *facts) mechanism(want string) Check {
 	}[want]
 	c := Check{
 		Name: "mechanism", State: expected.state, Expected: expected.words, Found: "no DMA-BUF",
-		Fix: []string{"see the findings peermem and dmabuf"}, Facts: []kmod.Fact{kmod.FactPeermem, kmod.FactDriver, kmod.FactSymbols},
+		Fix: []string{"see the findings peermem and dmabuf"}, Facts: []kmod.Fact{verdict.FactPeermem, kmod.FactDriver, kmod.FactSymbols},
 	}
 	switch {
 	case peermem == tristate.True:
@@ -157,7 +159,7 @@ func value(name, what string, want []string, found, fix string, sources []string
 func (f *facts) ready(want bool) Check {
 	c := Check{
 		Name: "ready", State: f.Verdict.Ready, Expected: "ready", Found: "not ready (" + string(f.Verdict.Reason) + ")",
-		Fix: []string{"see the findings above"}, Sources: []string{pci.Devices, rdma.Class}, Facts: []kmod.Fact{kmod.FactDriver, kmod.FactPeermem, kmod.FactSymbols},
+		Fix: []string{"see the findings above"}, Sources: []string{pci.Devices, rdma.Class}, Facts: []kmod.Fact{kmod.FactDriver, verdict.FactPeermem, kmod.FactSymbols},
 	}
 	if !want {
 		c.State, c.Expected, c.Found, c.Fix = tristate.Not(c.State), "not ready", "ready", []string{"correct the file if this machine is in use"}

@@ -3,9 +3,9 @@ package findings
 import (
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
+	"gdr-features/internal/version"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
@@ -166,7 +166,7 @@ func neededRelease(f *judged) string {
 		return ""
 	}
 	for _, p := range f.NIC.PeerMemory.Newest {
-		if p.GPU == f.GPU.Name && majorVersion(gpuDriverState(f).Version) >= p.Driver {
+		if p.GPU == f.GPU.Name && version.Major(gpuDriverState(f).Version) >= p.Driver {
 			return p.Module
 		}
 	}
@@ -191,22 +191,10 @@ func sawReleases(f *judged) []string {
 	return slices.Concat([]string{saw(kmod.AttributeFile(f.NIC.Module, "version"), f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 }
 
-// older reports whether a release, such as "2.17.2g", is before another; false if either
-// cannot be parsed.
+// older reports whether a release, such as "2.17.2g", is before another; false if it cannot be
+// parsed.
 func older(release, than string) bool {
-	a, b := numbersOf(release), numbersOf(than)
-	return a != nil && slices.Compare(a, b) < 0
-}
-
-// numbersOf returns the numbers of a release, 2 17 2; nil if it cannot be parsed.
-func numbersOf(release string) []int {
-	var all []int
-	for part := range strings.SplitSeq(release, ".") {
-		n, err := strconv.Atoi(strings.TrimRight(part, "abcdefghijklmnopqrstuvwxyz"))
-		if err != nil {
-			return nil
-		}
-		all = append(all, n)
-	}
-	return all
+	a, rest := version.Parse(release)
+	b, _ := version.Parse(than)
+	return len(a) > 0 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz") == "" && slices.Compare(a, b) < 0
 }

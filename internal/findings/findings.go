@@ -216,13 +216,12 @@ func (c *check) files(f *judged, evidence []string) []string {
 	return append([]string{}, unique(all)...)
 }
 
-// read returns the files that a fact rests on. For a peer memory client these are the ones
-// that decide; those of the IOMMU are in package platform.
+// read returns the files that a fact rests on, from where it was read.
 func (f *judged) read(fact kmod.Fact) []string {
-	if fact == kmod.FactPeermem {
+	switch fact {
+	case verdict.FactPeermem:
 		return f.Client().Files
-	}
-	if fact == kmod.FactIOMMU {
+	case platform.FactIOMMU:
 		return f.Platform.IOMMU.Files
 	}
 	return f.Kmod.Files[fact]

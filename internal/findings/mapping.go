@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/version"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
@@ -145,7 +146,7 @@ const olderDriver = "or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "
 // allowMapping says what makes the loaded driver map the memory (verdict.DirectPCI).
 func allowMapping(f *judged) []string {
 	const together = "put GPU and NIC into one IOMMU group"
-	if overridable(f) && majorVersion(gpuDriverState(f).Version) < 595 {
+	if overridable(f) && version.Major(gpuDriverState(f).Version) < 595 {
 		return steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
 			"or "+together)
 	}
@@ -162,7 +163,7 @@ func overridable(f *judged) bool {
 	case verdict.TopoCheckNotListed:
 		return false
 	case verdict.TopoCheckUnread, verdict.TopoCheckNotRecorded:
-		return majorVersion(gpuDriverState(f).Version) < 595
+		return version.Major(gpuDriverState(f).Version) < 595
 	}
 	return true
 }

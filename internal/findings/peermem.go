@@ -17,7 +17,7 @@ const peerSymbol = kmod.PeerMemoryAPI
 // rows of their own for each way in which clients reach NICs (family.Client,
 // family.PeerMemory).
 var peermem = check{
-	name: "peermem", facts: []kmod.Fact{kmod.FactPeermem},
+	name: "peermem", facts: []kmod.Fact{verdict.FactPeermem},
 	tail: "{peermemMoving}", evidence: sawPeermem, reason: func(f *judged) verdict.Reason { return f.stepReason(verdict.GPUMemory) },
 	rows: slices.Concat(peermemRows, servedRows, unservedRows,
 		under(loadableClient, sawWhyNotLoaded, notLoaded), under(driverIsClient, nil, notRegistered),

@@ -13,7 +13,7 @@ import (
 	"gdr-features/tristate"
 )
 
-var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{kmod.FactIOMMU}, rows: slices.Concat(smmuRows, []row{
+var iommu = check{name: "iommu", sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, facts: []kmod.Fact{platform.FactIOMMU}, rows: slices.Concat(smmuRows, []row{
 	{
 		status: Warn, code: "IOMMUTranslated", which: translated,
 		text: "translated for {about}: traffic between GPU and NIC goes through the root complex",
@@ -256,7 +256,7 @@ func throughClientCPU(f *judged) (gpus subjects) {
 }
 
 // storage: GPUDirect Storage is not supported with a translating IOMMU.
-var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, kmod.FactIOMMU}, rows: []row{{
+var storage = check{name: "storage", facts: []kmod.Fact{kmod.FactStorage, platform.FactIOMMU}, rows: []row{{
 	status: Warn, code: "StorageIOMMU",
 	when: func(f *judged) bool { return f.Kmod.Storage == tristate.True && f.Verdict.IOMMU == "translated" },
 	text: "nvidia-fs is loaded, and GPUDirect Storage needs an IOMMU that is off or passes through",

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/frameworks"
-	"gdr-features/internal/mechanism"
+	"gdr-features/internal/version"
 )
 
 // ggaTransport is a transport of UCX 1.18 and newer, beside rc and dc.
@@ -62,6 +62,6 @@ func ucxVersion(f *judged) (version string, asked bool) {
 // usesGGA: UCX has the transport, as far as is known, and nothing in the environment deselects
 // it.
 func usesGGA(f *judged) bool {
-	version, _ := ucxVersion(f)
-	return (version == "" || mechanism.Compare(version, "1.18") >= 0) && frameworks.UCXSelects(f.Pod.Environment.Variables, ggaTransport)
+	ucx, _ := ucxVersion(f)
+	return (ucx == "" || version.Compare(ucx, "1.18") >= 0) && frameworks.UCXSelects(f.Pod.Environment.Variables, ggaTransport)
 }

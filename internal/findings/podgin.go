@@ -7,7 +7,7 @@ import (
 
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/image"
-	"gdr-features/internal/mechanism"
+	"gdr-features/internal/version"
 	"gdr-features/source/family"
 	"gdr-features/source/platform"
 	"gdr-features/tristate"
@@ -73,7 +73,7 @@ func asksGIN(f *judged) bool {
 		return value != "-1" && !frameworks.Zero(value)
 	}
 	return f.Pod.For == "deepep" && slices.ContainsFunc(f.frameworksInQuestion(), func(p image.Package) bool {
-		return p.Version != "" && mechanism.Compare(p.Version, "2") >= 0
+		return p.Version != "" && version.Compare(p.Version, "2") >= 0
 	})
 }
 
@@ -98,7 +98,7 @@ func otherMachine(f *judged) bool {
 // older than GDAKI asks for with it. A distribution may have brought back what it needs.
 func olderKernel(f *judged) bool {
 	return ginOf(ginGDAKI)(f) && f.waysHere().OnlyDMABuf() &&
-		f.Platform.Kernel != "" && mechanism.Compare(f.Platform.Kernel, "6.1") < 0
+		f.Platform.Kernel != "" && version.Compare(f.Platform.Kernel, "6.1") < 0
 }
 
 func onlyByPlugin(n *family.NIC) bool { return n.NCCLPlugin != nil }
@@ -123,7 +123,7 @@ func ginTooOld(f *judged) (old subjects) {
 		return old
 	}
 	plugin := allOf(f, onlyByPlugin)
-	if release := f.Pod.Image.Verbs.Release(); !plugin && release != "" && mechanism.Compare(release, "44") < 0 {
+	if release := f.Pod.Image.Verbs.Release(); !plugin && release != "" && version.Compare(release, "44") < 0 {
 		old.add("rdma-core "+release+" (44)", saw(f.Pod.Image.Verbs.Path, release))
 	}
 	needs := map[string]string{}
@@ -134,7 +134,7 @@ func ginTooOld(f *judged) (old subjects) {
 		}
 	}
 	for _, p := range f.Pod.Image.Frameworks {
-		if least := needs[p.Name]; least != "" && p.Version != "" && mechanism.Compare(p.Version, least) < 0 {
+		if least := needs[p.Name]; least != "" && p.Version != "" && version.Compare(p.Version, least) < 0 {
 			old.add(fmt.Sprintf("%s %s (%s)", p.Name, p.Version, least), sawFramework(p)...)
 		}
 	}

@@ -3,9 +3,9 @@ package findings
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"gdr-features/internal/version"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -139,14 +139,7 @@ func legacyParameter(f *judged) string {
 // persistentByDefault: from driver 560 on, nvidia-peermem uses the persistent
 // API unless told otherwise, and peerdirect_support has no effect.
 func (f *judged) persistentByDefault() bool {
-	return majorVersion(gpuDriverState(f).Version) >= 560
-}
-
-// majorVersion is the first number of a driver's version, 0 for none.
-func majorVersion(version string) int {
-	major, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(major) // 0 if there is no number
-	return n
+	return version.Major(gpuDriverState(f).Version) >= 560
 }
 
 // operatorRebuild is how the GPU Operator rebuilds the driver. A new driver Pod

@@ -6,9 +6,9 @@ package mechanism
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
+	"gdr-features/internal/version"
 	"gdr-features/tristate"
 )
 
@@ -63,8 +63,8 @@ func For(framework, version string) (rows []*Row) {
 	return rows
 }
 
-func (r *Row) has(version string) bool {
-	return (r.From == "" || Compare(version, r.From) >= 0) && (r.Before == "" || Compare(version, r.Before) < 0)
+func (r *Row) has(v string) bool {
+	return (r.From == "" || version.Compare(v, r.From) >= 0) && (r.Before == "" || version.Compare(v, r.Before) < 0)
 }
 
 // Names are those of all frameworks, in the order of the table.
@@ -90,33 +90,6 @@ func Variables() []string {
 		}
 	}
 	return names
-}
-
-// Compare compares two versions by their numbers. What is behind the numbers, as "-1" or
-// "+cuda12.9", does not count.
-func Compare(a, b string) int {
-	x, y := numbers(a), numbers(b)
-	for len(x) < len(y) {
-		x = append(x, 0)
-	}
-	for len(y) < len(x) {
-		y = append(y, 0)
-	}
-	return slices.Compare(x, y)
-}
-
-func numbers(version string) (all []int) {
-	for part := range strings.SplitSeq(version, ".") {
-		rest := strings.TrimLeft(part, "0123456789")
-		n, err := strconv.Atoi(strings.TrimSuffix(part, rest))
-		if err != nil {
-			return all
-		}
-		if all = append(all, n); rest != "" {
-			return all
-		}
-	}
-	return all
 }
 
 // Ways are the two ways, of a framework or of a node.

@@ -149,15 +149,3 @@ func TestShared(t *testing.T) {
 		}
 	}
 }
-
-// TestCompare: versions are compared by their numbers.
-func TestCompare(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"2.9", "2.13", -1}, {"2.13", "2.13.0", 0}, {"1.16.0~rc1", "1.16", 0}, {"0.3.10.post2", "0.3.10", 0}, {"3", "2.99", 1}, {"", "0", 0}, {"1:2", "1", 0}} {
-		if got := mechanism.Compare(test.a, test.b); got != test.want {
-			t.Errorf("%q and %q: %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}

@@ -1,20 +1,21 @@
 package kmod
 
-import "gdr-features/host"
+import (
+	"gdr-features/host"
+	"gdr-features/source"
+)
 
-// Fact names what some files are read for.
-type Fact string
+// Fact is source.Fact.
+type Fact = source.Fact
 
 // Facts, by the fields of State and Advice that hold them.
 const (
 	FactDriver        Fact = "driver"         // Drivers
 	FactParams        Fact = "params"         // Params
-	FactPeermem       Fact = "peermem"        // Peers: those that decide, which package verdict names
 	FactKernelOptions Fact = "kernel-options" // KernelOptions
 	FactStorage       Fact = "storage"        // Storage
 	FactStack         Fact = "stack"          // MOFED
 	FactSymbols       Fact = "symbols"        // Symbols
-	FactIOMMU         Fact = "iommu"          // platform.IOMMU, which keeps them
 	FactNCCLClient    Fact = "nccl-client"    // Advice.NCCLClient
 	FactNICVersion    Fact = "nic-version"    // Advice.NICVersions
 	FactGDRCopy       Fact = "gdrcopy"        // Advice.GDRCopy

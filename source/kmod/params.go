@@ -58,7 +58,7 @@ func (s *scanner) params() {
 	text, err := s.about(FactParams).fs.Bytes(paramsFile, maxParams)
 	if err != nil {
 		s.problem(err)
-		s.st.ParamsUnread = !host.Absent(err) && !errors.Is(err, host.ErrNotRecorded)
+		s.st.ParamsUnread = host.Unread(err)
 		return
 	}
 	params := ParseParams(string(text))

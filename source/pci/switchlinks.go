@@ -1,8 +1,6 @@
 package pci
 
 import (
-	"errors"
-
 	"gdr-features/host"
 )
 
@@ -37,10 +35,9 @@ func (s *scanner) switchLinks() {
 	}
 }
 
-// switchLinksRead notes an error, unless there is merely nothing. Snapshots from before this was
-// read are of machines without that driver, as nearly all are.
+// switchLinksRead notes an error, unless there is merely nothing.
 func (s *scanner) switchLinksRead(err error) {
-	if err != nil && !host.Absent(err) && !errors.Is(err, host.ErrNotRecorded) {
+	if host.Unread(err) {
 		s.inv.SwitchLinksUnread = true
 		s.unread(err)
 	}

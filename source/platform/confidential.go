@@ -1,7 +1,6 @@
 package platform
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func ReadConfidential(fs *host.FS, cpu CPU) (evidence string, err error) {
 		switch there, failed := fs.Exists(name[1:]); {
 		case there:
 			return name + "=present", nil
-		case failed != nil && !errors.Is(failed, host.ErrNotRecorded):
+		case host.Unread(failed):
 			err = failed
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source"
 	"gdr-features/tristate"
 )
 
@@ -14,6 +15,9 @@ const Groups = "/sys/kernel/iommu_groups"
 
 // GroupFile is the file that an entry of IOMMU.Types is from.
 func GroupFile(group int) string { return Groups + "/" + strconv.Itoa(group) + "/type" }
+
+// FactIOMMU is what IOMMU.Files were read for.
+const FactIOMMU source.Fact = "iommu"
 
 // IOMMU are the IOMMU groups of a machine.
 type IOMMU struct {

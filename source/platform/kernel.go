@@ -1,11 +1,12 @@
 package platform
 
 import (
-	"strconv"
+	"slices"
 	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/version"
 	"gdr-features/tristate"
 )
 
@@ -25,17 +26,11 @@ func AboutIOMMU(word string) bool {
 // KernelBefore reports whether a release is older than a version, "6.8.0-45-generic" than 6.11.
 // Unknown for what does not begin with two numbers.
 func KernelBefore(release string, major, minor int) tristate.State {
-	first, rest, _ := strings.Cut(release, ".")
-	second := rest
-	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-		second = rest[:end]
-	}
-	a, err := strconv.Atoi(first)
-	b, err2 := strconv.Atoi(second)
-	if err != nil || err2 != nil {
+	numbers, _ := version.Parse(release)
+	if len(numbers) < 2 {
 		return tristate.Unknown
 	}
-	return tristate.Of(a < major || a == major && b < minor)
+	return tristate.Of(slices.Compare(numbers[:2], []int{major, minor}) < 0)
 }
 
 // ReadRelease reads the release of the running kernel from ReleaseFile, "6.8.0-45-generic"; ""

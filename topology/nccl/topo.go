@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gdr-features/source/pci"
@@ -28,6 +27,7 @@ type node struct {
 	// id is the bus id of a switch or NIC, numaid of a CPU, rank of a GPU, dev of a net.
 	id      int64
 	device  int64 // of a switch: vendor, device, subsystem vendor and device
+	at      int   // its place in ways
 	unknown bool  // a CPU that stands for functions of which it is not known
 	cpu     *node // of a GPU: the one above it
 	cpuBw   float32
@@ -63,6 +63,7 @@ const (
 // system is struct ncclTopoSystem (src/graph/topo.h), without NVLink.
 type system struct {
 	nodes  [kinds][]*node
+	count  int     // of all nodes
 	merged []int64 // the ids of switches that were merged into others
 	oneWay bool    // there may be links in one direction alone
 	// failed is why NCCL ends here, nil where it does not, and fault if the file is to blame.
@@ -390,19 +391,4 @@ func (m *Machine) getXML(nics []Device) *Element {
 		}
 	}
 	return fused
-}
-
-// busIDToInt64 is busIdToInt64 (src/misc/utils.cc).
-func busIDToInt64(busid string) int64 {
-	return strtol("0x" + strings.NewReplacer(":", "", ".", "").Replace(busid))
-}
-
-// strtol reads the number that a text begins with, as C does; 0 for none.
-func strtol(text string) int64 {
-	for end := min(len(text), 32); end > 0; end-- {
-		if n, err := strconv.ParseInt(strings.TrimSpace(text[:end]), 0, 64); err == nil {
-			return n
-		}
-	}
-	return 0
 }

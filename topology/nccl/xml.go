@@ -289,3 +289,20 @@ func (e *Element) trim() bool {
 	})
 	return kept
 }
+
+var busIDMarks = strings.NewReplacer(":", "", ".", "")
+
+// busIDToInt64 is busIdToInt64 (src/misc/utils.cc).
+func busIDToInt64(busid string) int64 {
+	return strtol("0x" + busIDMarks.Replace(busid))
+}
+
+// strtol reads the number that a text begins with, as C does; 0 for none.
+func strtol(text string) int64 {
+	for end := min(len(text), 32); end > 0; end-- {
+		if n, err := strconv.ParseInt(strings.TrimSpace(text[:end]), 0, 64); err == nil {
+			return n
+		}
+	}
+	return 0
+}
