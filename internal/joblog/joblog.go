@@ -105,12 +105,15 @@ type Log struct {
 	lost             bool   // a failure is not in failures: a limit was reached
 	warnings         int    // warnings that are not known
 	warned           string // the first of them
+	// first is the communicator of a GPU's first channel, where it is one over sockets.
+	first     map[process]string
+	socketsOf string // such a communicator that others followed
 }
 
 func newLog() *Log {
 	return &Log{
 		routes: map[route]*carried{}, members: map[process]member{}, lists: map[listOf]string{},
-		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{}, failures: map[failure]*Failure{},
+		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{}, failures: map[failure]*Failure{}, first: map[process]string{},
 	}
 }
 
@@ -155,6 +158,26 @@ func (l *Log) count(c *channel) {
 	}
 	if c.direct {
 		l.direct++
+	}
+}
+
+// follows takes in whether a channel of RCCL's, without GPUDirect RDMA, comes after one over
+// sockets of the same GPU: RCCL asks once for each GPU whether its network can do it
+// (ROCm/rocm-systems#11701).
+func (l *Log) follows(p process, c *channel, comm []byte) {
+	const entry = 96
+	sockets := strings.Contains(c.network, "Socket")
+	was, known := l.first[p]
+	switch {
+	case len(comm) == 0 || p.host == "":
+	case !known && l.room(entry):
+		l.first[p] = ""
+		if comm, ok := l.word(comm); ok && sockets {
+			l.first[p] = comm
+		}
+	case was != "" && !sockets && !c.direct:
+		l.hint(p, hintSockets)
+		l.socketsOf = cmp.Or(l.socketsOf, was)
 	}
 }
 

@@ -149,9 +149,24 @@ func (l *Log) channel(m *message) bool {
 	c.network, ok = l.word(network)
 	l.count(&c)
 	if ok {
+		l.follows(p, &c, commOf(over))
 		l.carry(p, c)
 	}
 	return true
+}
+
+// commOf returns the communicator, which RCCL names at the end; nil without.
+func commOf(via []byte) []byte {
+	_, comm, ok := bytes.Cut(via, []byte(" comm 0x"))
+	const most = 16
+	end := 0
+	for end < len(comm) && end < most && bytes.IndexByte([]byte("0123456789abcdef"), comm[end]) >= 0 {
+		end++
+	}
+	if !ok {
+		return nil
+	}
+	return comm[:end]
 }
 
 // arrows stand between the two ranks of a channel: as NCCL prints them, as Docker's log files

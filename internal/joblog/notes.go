@@ -19,9 +19,10 @@ type hint struct {
 
 // Hints that are no messages of NCCL's.
 const (
-	hintNVLink = "channels between nodes go over NVLink (MNNVL), without a NIC"
-	hintGIN    = "the job has GIN or RMA, which always need GPUDirect RDMA; no line says over which NIC"
-	hintRay    = "Ray has left lines out that it takes for repetitions, so the numbers are too low: set RAY_DEDUP_LOGS=0"
+	hintNVLink  = "channels between nodes go over NVLink (MNNVL), without a NIC"
+	hintGIN     = "the job has GIN or RMA, which always need GPUDirect RDMA; no line says over which NIC"
+	hintSockets = "the first communicator of a GPU uses sockets, and RCCL then takes GPUDirect RDMA from its later ones, too: create one on the NIC first (ROCm/rocm-systems#11701)"
+	hintRay     = "Ray has left lines out that it takes for repetitions, so the numbers are too low: set RAY_DEDUP_LOGS=0"
 )
 
 // reason is a message (NCCL INFO) that may tell why GPUDirect RDMA is not used, by what it
@@ -32,7 +33,6 @@ type reason struct{ begin, within, means, code string }
 var reasons = []reason{
 	// src/transport/net_ib/init.cc, ncclIbInitDevices; misc/ibvsymbols.cc, buildIbvSymbols.
 	{"NET/IB : No device found", "", "NCCL found no RDMA device that it may use", "RDMADeviceElsewhere"},
-	{"NET/IB-CAST : No device found", "", "RCCL found no RDMA device that it may use", "RDMADeviceElsewhere"},
 	{"Failed to open libibverbs", "", noVerbs, "NoLibibverbs"},
 	// aws-ofi-nccl, src/nccl_ofi_ofiutils.cpp.
 	{"NET/OFI", "disabling GDR", "aws-ofi-nccl has switched GPUDirect RDMA off, because libfabric may call CUDA", ""},
@@ -46,6 +46,8 @@ var reasons = []reason{
 	// RCCL, src/transport/net_ib.cc, ncclIbGdrSupport; src/misc/rocmwrap.cc, rocmLibraryInit.
 	{"GDRDMA not enabled", "", "RCCL found no peer memory interface", "MemoryPeersMissing"},
 	{"Dmabuf feature disabled", "", "RCCL uses DMA-BUF only with NCCL_DMABUF_ENABLE=1 (6.2 and older), or the kernel lacks options for it", "KernelOptionMissing"},
+	{"CONFIG_DMABUF_MOVE_NOTIFY and", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
+	{"Current version of ROCm does not support dmabuf", "", "this release of ROCm has no DMA-BUF", "NoDMABuf"},
 	{"DMA_BUF_SUPPORT Failed", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
 	// src/net.cc and src/plugin/plugin_open.cc, openPluginLib.
 	{"NET/Plugin", "Could not find:", "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
@@ -148,6 +150,9 @@ func (l *Log) notes() []string {
 	add(l.channels > 0 && l.oneNode(), "all ranks are on one node: these channels connect GPUs of this node")
 	add(l.staged > 0, fmt.Sprintf("%s of a socket say GDRDMA: TCP copies through host memory, so this is not GPUDirect RDMA", show.Count(l.staged, "channel")))
 	add(l.sockets > l.staged, fmt.Sprintf("%d of the channels go over TCP, which copies through host memory", l.sockets))
+	if l.socketsOf != "" {
+		add(true, "comm 0x"+l.socketsOf+": "+l.said(hintSockets))
+	}
 	notes = append(notes, l.causes()...)
 	add(true, l.said(hintRay))
 	lines := show.Count(l.unread+l.loose, "line") + " that may be about channels"

@@ -56,15 +56,19 @@ var rows = []row{
 	// RCCL, init.cc, commSetUnrollFactor and ncclCommInitRankDev: advice for the machine.
 	{"", "NUMA auto balancing enabled", "", wentOn, "RCCL warns that NUMA balancing makes it slower", "NUMABalancing"},
 
+	{"rocmwrap", "", "", wentOn, "RCCL cannot export GPU memory as DMA-BUF", ""}, // rocmLibraryInit
+
 	// The plugin for libfabric.
+	{"", "NET/OFI", "GDRCopy", wentOn, gdrcopy, ""},
+	{"", "NET/OFI", "gdr_", wentOn, gdrcopy, ""},
+	{"", "NET/OFI", "gdrapi", wentOn, gdrcopy, ""},
 	{"", "NET/OFI", "GDR disabled on GDR-supported instance type", failed, "aws-ofi-nccl could not set up GPUDirect RDMA, and stops where the instance type has it (src/platform-aws.cpp)", ""},
 	{"", "NET/OFI", "GDR support reported to NCCL but then couldn't be configured", failed, "aws-ofi-nccl could not set up GPUDirect RDMA on an endpoint", ""},
-	{"", "NET/OFI", "FI_OPT_CUDA_API_PERMITTED", failed, "libfabric does not say that it leaves CUDA alone, so aws-ofi-nccl does without GPUDirect RDMA", ""},
+	{"", "NET/OFI", "FI_OPT_CUDA_API_PERMITTED", doubtful, "libfabric does not say that it leaves CUDA alone", ""},
 	{"", "NET/OFI", "Unable to register memory", failed, ofiRegistration, "EFAPeermemUnproven"},
 	{"", "NET/OFI", "Could not register memory", failed, ofiRegistration, "EFAPeermemUnproven"},
 	{"", "NET/OFI", "ould not register dummy buffer", failed, ofiRegistration, "EFAPeermemUnproven"},
 	{"", "NET/OFI", "Couldn't register memory region", failed, ofiRegistration, "EFAPeermemUnproven"},
-	{"", "NET/OFI", "Could not make a registration of", failed, ofiRegistration, "EFAPeermemUnproven"},
 	{"", "NET/OFI", "egistration failed", failed, ofiRegistration, "EFAPeermemUnproven"},
 	{"", "NET/OFI", "Failed call to reg_mr", failed, ofiRegistration, "EFAPeermemUnproven"},
 	{"", "NET/OFI", "Memory registration may not have completed", failed, ofiRegistration, "EFAPeermemUnproven"},
@@ -74,10 +78,6 @@ var rows = []row{
 	{"", "NET/OFI", "GDR flush", failed, "what the NIC had written to GPU memory could not be flushed", ""},
 	{"", "NET/OFI", "gpu flush buffer", failed, "what the NIC had written to GPU memory could not be flushed", ""},
 	{"", "NET/OFI", "CUDA flush enabled", harmless, "", ""},
-	{"", "NET/OFI", "initialization aborted", failed, "aws-ofi-nccl did not start", "NoNCCLPlugin"},
-	{"", "NET/OFI", "GDRCopy", wentOn, gdrcopy, ""},
-	{"", "NET/OFI", "gdr_", wentOn, gdrcopy, ""},
-	{"", "NET/OFI", "gdrapi", wentOn, gdrcopy, ""},
 
 	// The plugin for UCX: src/ucx_plugin.c, nccl_ucx_regmr; include/ucx_uct_lib.h.
 	{"", "Failed: UCX error", "", failed, "UCX, which the job uses instead of NCCL's own network, failed: NCCL_NET_PLUGIN=none does without it", ""},
@@ -136,15 +136,11 @@ var rows = []row{
 	{"misc/socket", "", "", harmless, "", ""},
 	{"include/socket", "", "", harmless, "", ""},
 	{"socket.c", "", "", harmless, "", ""},
-	{"net_socket", "", "", harmless, "", ""},
-	{"bootstrap", "", "", harmless, "", ""},
 	{"graph/", "", "", harmless, "", ""},
-	{"ibvsymbols", "dlvsym failed", "", harmless, "", ""}, // tried for each version
-	{"mlx5dvsymbols", "dlvsym failed", "", harmless, "", ""},
+	{"symbols", "dlvsym failed", "", harmless, "", ""}, // tried for each version
 	{"sharp", "SHARP regmr failed", "", doubtful, "SHARP could not register memory", ""},
 	{"sharp", "", "", harmless, "", ""},
 	{"coll_net", "", "", harmless, "", ""},
-	{"", "NET/OFI", "listogram", harmless, "", ""},
 	{"", "NET/OFI", "istogram", harmless, "", ""},
 	{"", "NET/OFI", "uner", harmless, "", ""}, // tuner, another plugin
 	{"", "NET/OFI", "topology file", harmless, "", ""},
@@ -158,24 +154,20 @@ var rows = []row{
 
 	// All else that networks print. What it means for GPUDirect RDMA is not known.
 	{"", "", "Failed to execute operation", doubtful, networkFailed, ""},
-	{"proxy.cc", "", "", harmless, "", ""},
 	{"", "Failed to initialize any NET plugin", "", doubtful, "NCCL has no network", "NoNCCLPlugin"},
 	{"", "NET/", "", doubtful, networkFailed, ""},
 	{"", "NET:", "", doubtful, networkFailed, ""},
-	{"", "NET_", "", doubtful, networkFailed, ""},
 	{"", "GIN", "", doubtful, networkFailed, ""},
 	{"", "RMA", "", doubtful, networkFailed, ""},
 	{"", "Call to ", "", doubtful, networkFailed, ""},
 	{"net_ib", "", "", doubtful, networkFailed, ""},
 	{"transport/net.cc", "", "", doubtful, networkFailed, ""},
 	{"ibvwrap", "", "", doubtful, networkFailed, ""},
-	{"mlx5dvwrap", "", "", doubtful, networkFailed, ""},
-	{"gin", "", "", doubtful, networkFailed, ""}, // and plugin
+	{"gin", "", "", doubtful, networkFailed, ""}, // and ib_plugin.c, plugin/net.cc
 	{"net.cc", "", "", doubtful, networkFailed, ""},
 	{"rma", "", "", doubtful, networkFailed, ""},
 	{"ucx", "", "", doubtful, networkFailed, ""},
-	{"ib_plugin", "", "", doubtful, networkFailed, ""},
-	{"p2p_plugin", "", "", doubtful, networkFailed, ""},
+	{"proxy.cc", "", "", harmless, "", ""},
 }
 
 const (
