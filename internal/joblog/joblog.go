@@ -59,6 +59,9 @@ type Result struct {
 	Ranks []Rank
 	// Failures are errors of the network, the worst first.
 	Failures []Failure
+	// Variables are what the log says of the variables that choose NICs and distances:
+	// "NCCL_IB_HCA set to mlx5_7".
+	Variables []string
 	// Notes are sentences about what stands out, the most important first.
 	Notes []string
 }
@@ -216,7 +219,7 @@ func (t *carried) add(c channel, l *Log) {
 
 // Result returns what the log says.
 func (l *Log) Result() Result {
-	r := Result{Channels: l.channels, Direct: l.direct, Unread: l.unread + l.loose, Ranks: l.ranks(), Failures: l.allFailures(), Notes: l.notes()}
+	r := Result{Channels: l.channels, Direct: l.direct, Unread: l.unread + l.loose, Ranks: l.ranks(), Failures: l.allFailures(), Variables: l.variables(), Notes: l.notes()}
 	r.Used = l.used(r.Failures)
 	return r
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"gdr-features/internal/show"
-	"gdr-features/tristate"
 )
 
 // hint is a message that may tell why, and the first node that printed it.
@@ -196,27 +195,33 @@ func (l *Log) causes() []string {
 	return append(notes, l.environment()...)
 }
 
-// environment returns the variables that the log names, in a fixed order.
+// environment returns the variables that the log names, in a fixed order, with the nodes.
 func (l *Log) environment() []string {
+	found := l.variables()
+	for i, text := range found {
+		found[i] = l.said(text)
+	}
+	return found
+}
+
+// variables returns them without the nodes.
+func (l *Log) variables() []string {
 	var found []string
 	for text := range l.hints {
 		if strings.HasPrefix(text, "NCCL_") {
-			found = append(found, l.said(text))
+			found = append(found, text)
 		}
 	}
 	slices.Sort(found)
 	return found
 }
 
-// Because adds a note for each reason that why returns for ranks without GPUDirect RDMA, in
-// front of the others. why returns "" for a rank that it knows nothing about.
+// Because adds a note for each reason that why returns for a rank, in front of the others. why
+// returns "" for a rank that it knows nothing about.
 func (r *Result) Because(why func(*Rank) string) {
 	var reasons []string
 	of := map[string][]string{}
 	for _, rank := range r.Ranks {
-		if rank.GDR() == tristate.True {
-			continue
-		}
 		reason, who := why(&rank), cmp.Or(rank.GPU, fmt.Sprintf("rank %d", rank.Rank))
 		if reason == "" || slices.Contains(of[reason], who) {
 			continue
@@ -230,6 +235,31 @@ func (r *Result) Because(why func(*Rank) string) {
 		reasons[i] = few(of[reason]) + ": " + reason
 	}
 	r.Notes = append(reasons, r.Notes...)
+}
+
+// NearGPU returns the GPU that a rank's NIC should be near: its own, or that of the rank of its
+// node whose NIC it uses (PXN). It is "" where that is not known.
+func (r *Result) NearGPU(rank *Rank) string {
+	if len(rank.Through) == 0 {
+		return rank.GPU
+	}
+	for i := range r.Ranks {
+		if other := &r.Ranks[i]; len(rank.Through) == 1 && other.Node == rank.Node && other.Rank == rank.Through[0] {
+			return other.GPU
+		}
+	}
+	return ""
+}
+
+// Chose says which variables of the log chose a NIC that is far: "NCCL_IB_HCA set to mlx5_7".
+func (r *Result) Chose() string {
+	var chose []string
+	for _, text := range r.Variables {
+		if strings.HasPrefix(text, "NCCL_IB_HCA") || strings.HasPrefix(text, "NCCL_NET_GDR_LEVEL") || strings.HasPrefix(text, "NCCL_IB_GDR_LEVEL") {
+			chose = append(chose, text)
+		}
+	}
+	return few(chose)
 }
 
 // few joins words, no more than eight of them.
