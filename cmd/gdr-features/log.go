@@ -18,8 +18,9 @@ import (
 func (a *app) logCommand() *cobra.Command {
 	l := cli.Log{In: a.in, Out: a.out, Page: a.page, Err: a.err, Now: a.now, Because: a.because, Help: `
 On a node that the log names, or with --root and the snapshot of one, it also says what
-check finds to be the reason for a GPU without GPUDirect RDMA. The kubectl plugin kubectl
-gdr has the same command without that; it also runs on macOS and Windows.
+check finds to be the reason for a GPU without GPUDirect RDMA, and which NIC is near a
+GPU that used a far one. The kubectl plugin kubectl gdr has the same command without
+that; it also runs on macOS and Windows.
 `}
 	return l.Command("gdr-features", "  gdr-features --root node7 log job.log              # node7: a snapshot of one of its nodes\n")
 }

@@ -34,7 +34,9 @@ func NotUsed(r *verdict.Node, found []findings.Finding, gpu, nic string) (reason
 				continue
 			}
 			if p := PathOf(r, g, n); p.Default == tristate.False {
-				return fmt.Sprintf("NCCL rates the way to %s %v, and uses GPUDirect RDMA there %s", name, p.NCCL, p.DefaultWhy), true
+				_, why, _ := strings.Cut(p.DefaultWhy, " ")
+				why = strings.TrimPrefix(why, "with its default settings; ")
+				return fmt.Sprintf("NCCL rates the way to %s %v, and by default does without GPUDirect RDMA there; %s", name, p.NCCL, why), true
 			}
 		}
 	}
