@@ -28,6 +28,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -80,15 +81,22 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 	if err := layOut(base, more); err != nil {
 		return fmt.Errorf("trees: %w", err)
 	}
-	m := measured{base: onTree(base, product, bare, lstopo), more: onTree(more, product, bare, lstopo)}
+	job, err := onLog(filepath.Join(dir, "job.log"), product)
+	if err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	m := measured{base: onTree(base, product, bare, lstopo), more: onTree(more, product, bare, lstopo), job: job}
 	for range rounds {
-		for _, p := range append(m.base.all(), m.more.all()...) {
+		for _, p := range slices.Concat(m.base.all(), m.more.all(), m.job.all()) {
 			if err := p.once(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	if m.peak, err = peakOf(ctx, m.base.labels.argv); err != nil {
+		return err
+	}
+	if m.logPeak, err = peakOf(ctx, m.job.log.argv); err != nil {
 		return err
 	}
 	file, err := os.Stat(product)

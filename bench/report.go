@@ -12,6 +12,8 @@ const (
 	mostOfLstopo = 1   // CPU of a further function, times that of lstopo
 	mostMB       = 24  // peak resident memory
 	mostSize     = 9   // of the program, in MB
+	mostLog      = 5   // CPU of log, in ns for each byte: 200 MB/s
+	mostLogMB    = 24  // peak resident memory of log
 	mostIdle     = 0.1 // CPU of an idle agent, percent of a core
 )
 
@@ -22,7 +24,9 @@ const steady = 1.2
 // measured is all that is measured.
 type measured struct {
 	base, more       programs // on the machine, and with more virtual functions
+	job              logs     // on a job's log
 	peak, size, idle float64  // MB, MB, percent of a core
+	logPeak          float64  // MB
 }
 
 // claim is a statement about cost: value must not exceed bar.
@@ -58,6 +62,8 @@ func (m *measured) claims() []claim {
 		{"a further virtual function, times lstopo", further / each(m.base.lstopo, m.more.lstopo), mostOfLstopo, true},
 		{"peak resident memory of labels, MB", m.peak, mostMB, false},
 		{"the program, MB", m.size, mostSize, false},
+		{"log, ns of CPU for each byte", 1e3 / rate(m.job.log), mostLog, true},
+		{"peak resident memory of log, MB", m.logPeak, mostLogMB, false},
 		{"an idle agent, percent of a core", m.idle, mostIdle, true},
 	}
 }
@@ -73,6 +79,9 @@ func report(out io.Writer, m *measured) error {
 	}
 	scatter := max(m.base.bare.scatter(), m.more.bare.scatter())
 	fmt.Fprintf(&text, "bare's median is %.2f times its cheapest run; times are judged up to %g\n\n", scatter, steady)
+	for _, p := range m.job.all() {
+		fmt.Fprintf(&text, "%-12s %8.0f MB/s of a job's log\n", p.name, rate(p))
+	}
 	var err error
 	for _, c := range m.claims() {
 		verdict := c.verdict(scatter)

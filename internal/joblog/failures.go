@@ -43,11 +43,12 @@ func (l *Log) warning(before, text []byte) {
 
 // foreign takes in a line that has no message of NCCL's.
 func (l *Log) foreign(line []byte) {
+	at, mark := -1, ""
 	for i := range foreigners {
 		f := &foreigners[i]
-		at := bytes.Index(line, []byte(f.mark))
-		if i > 0 && f.mark == foreigners[i-1].mark && at < 0 {
-			continue
+		if f.mark != mark {
+			mark = f.mark
+			at = bytes.Index(line, []byte(mark))
 		}
 		if at >= 0 && bytes.Contains(line[at:], []byte(f.within)) {
 			l.fail(process{}, &f.row, line[at+1:])

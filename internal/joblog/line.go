@@ -91,7 +91,9 @@ func (l *Log) message(m *message) {
 	case 'c', 'n', '[': // comm 0x..., ncclCommInitRank comm 0x..., [Rank 0] ncclCommInitRank
 		l.member(m.before, m.text)
 	}
-	l.reason(m.before, m.text)
+	if !read {
+		l.reason(m.before, m.text)
+	}
 	if m.merged && !read && !separated(m.text) {
 		l.unread++ // the other message may stand where the rest of this one stood
 	}
