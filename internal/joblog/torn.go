@@ -38,12 +38,12 @@ func isList(b []byte) bool {
 
 // ended says whether a message about a channel that says nothing of GDRDMA ends here. What
 // may follow is what NCCL prints there, and what wrappers put behind a line: the end of a
-// string, a tag, a colour.
+// string, a tag, a colour. The rest of a name, a number or a word is not the end.
 func ended(m []byte) bool {
 	if len(m) == 0 {
 		return true
 	}
-	return bytes.HasPrefix(m, []byte("/Shared")) || bytes.IndexByte([]byte(" \t\\\"'<&,]}\x1b"), m[0]) >= 0
+	return bytes.HasPrefix(m, []byte("/Shared")) || !inHost(rune(m[0])) && bytes.IndexByte([]byte(":/([-"), m[0]) < 0
 }
 
 // isFragment says whether a line about a channel has lost its beginning: "[send] via NET/IB/0".
