@@ -72,9 +72,9 @@ func (l *Log) fail(p process, r *row, text []byte) {
 		return
 	}
 	first := clip(text)
-	const entry = 256
-	if !l.room(entry + len(first)) {
-		l.lost = r.effect == failed || l.lost
+	const entry, always = 256, 64
+	if len(l.failures) >= always && !l.room(entry+len(first)) {
+		l.lost = l.lost || r.effect == failed
 		return
 	}
 	l.failures[key] = &Failure{Node: p.host, Rank: -1, Text: first, Count: 1, Note: r.means, Code: r.code, Sure: r.effect == failed}

@@ -57,8 +57,9 @@ type Result struct {
 	Channels, Direct int
 	// Ranks are sorted by node, rank, network and device.
 	Ranks []Rank
-	// Failures are errors of the network, the worst first.
+	// Failures are errors of the network, the worst first. Failed: one of them is sure.
 	Failures []Failure
+	Failed   bool
 	// Variables are what the log says of the variables that choose NICs and distances:
 	// "NCCL_IB_HCA set to mlx5_7".
 	Variables []string
@@ -220,14 +221,15 @@ func (t *carried) add(c channel, l *Log) {
 // Result returns what the log says.
 func (l *Log) Result() Result {
 	r := Result{Channels: l.channels, Direct: l.direct, Unread: l.unread + l.loose, Ranks: l.ranks(), Failures: l.allFailures(), Variables: l.variables(), Notes: l.notes()}
-	r.Used = l.used(r.Failures)
+	r.Failed = l.lost || len(r.Failures) > 0 && r.Failures[0].Sure
+	r.Used = l.used(&r)
 	return r
 }
 
 // outcome says whether a rank's channels had GPUDirect RDMA: where it failed, what was asked
 // for is not what came.
 func (r *Result) outcome(a *Rank) tristate.State {
-	if a.Direct == 0 || len(r.Failures) == 0 || !r.Failures[0].Sure {
+	if a.Direct == 0 || !r.Failed {
 		return a.GDR()
 	}
 	for _, f := range r.Failures {
@@ -240,15 +242,15 @@ func (r *Result) outcome(a *Rank) tristate.State {
 
 // used says whether all channels between nodes had GPUDirect RDMA. NCCL prints the channels
 // before it registers memory: they say what was asked for.
-func (l *Log) used(failures []Failure) tristate.State {
+func (l *Log) used(r *Result) tristate.State {
 	switch without := l.channels - l.direct; {
-	case l.lost, len(failures) > 0 && failures[0].Sure:
+	case r.Failed:
 		return tristate.False
 	case l.channels == 0 || l.oneNode():
 		return tristate.Unknown
 	case without > l.loose:
 		return tristate.False
-	case l.unread > 0, l.loose > 0, len(failures) > 0:
+	case l.unread > 0, l.loose > 0, len(r.Failures) > 0:
 		return tristate.Unknown
 	}
 	return tristate.True

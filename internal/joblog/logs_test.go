@@ -31,9 +31,10 @@ func TestLogs(t *testing.T) {
 		"far":                 {tristate.Unknown, 0, []string{"too far from each other", "GDR 0"}},
 		"gin":                 {tristate.Unknown, 0, []string{"the job has GIN or RMA"}},
 		"flush":               {tristate.True, 0, []string{"used by all channels over a network, 2"}},
-		"went-on":             {tristate.True, 0, []string{"NCCL left out a NIC that it could not open (VerbsNodeMissing)"}},
+		"went-on":             {tristate.True, 0, []string{"NCCL left out a NIC that it could not open (VerbsNodeMissing)", "NCCL repeated a call to the NIC"}},
 		"mixed-communicators": {tristate.False, 0, []string{"the first communicator"}},
 		"mixed":               {tristate.False, 0, []string{"used by 3 of 4 channels"}},
+		"nixl":                {tristate.False, 2, []string{"failed before any channel", "NIXL could not register memory with UCX", "the NIC could not register memory"}},
 		"torn":                {tristate.Unknown, 0, []string{"1 line that may be about channels cannot be read"}},
 	}
 	for _, name := range logNames(t) {

@@ -21,6 +21,7 @@ const (
 	hintNVLink  = "channels between nodes go over NVLink (MNNVL), without a NIC"
 	hintGIN     = "the job has GIN or RMA, which always need GPUDirect RDMA; no line says over which NIC"
 	hintSockets = "the first communicator of a GPU uses sockets, and RCCL then takes GPUDirect RDMA from its later ones, too: create one on the NIC first (ROCm/rocm-systems#11701)"
+	hintRetried = "NCCL repeated a call to the NIC that had failed"
 	hintRay     = "Ray has left lines out that it takes for repetitions, so the numbers are too low: set RAY_DEDUP_LOGS=0"
 )
 
@@ -75,8 +76,12 @@ func (l *Log) reason(before, m []byte) {
 	default:
 		return
 	}
-	if usesGIN(m) {
+	switch {
+	case usesGIN(m):
 		l.hint(l.process(before), hintGIN)
+		return
+	case bytes.HasPrefix(m, []byte("Call to ibv_")) && bytes.Contains(m, []byte(", retrying ")):
+		l.hint(l.process(before), hintRetried) // src/misc/ibvwrap.cc, wrap_ibv_modify_qp
 		return
 	}
 	for i := range reasons {
@@ -153,6 +158,7 @@ func (l *Log) notes() []string {
 		add(true, "comm 0x"+l.socketsOf+": "+l.said(hintSockets))
 	}
 	notes = append(notes, l.causes()...)
+	add(true, l.said(hintRetried))
 	add(true, l.said(hintRay))
 	lines := show.Count(l.unread+l.loose, "line") + " that may be about channels"
 	add(l.unread+l.loose > 0, lines+" cannot be read: cut, torn or damaged")

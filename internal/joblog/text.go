@@ -26,8 +26,12 @@ func (r *Result) Text(w io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	for i := range r.Failures {
+	const most = 16
+	for i := range r.Failures[:min(len(r.Failures), most)] {
 		fmt.Fprintf(w, "failed: %s\n", r.Failures[i].line())
+	}
+	if n := len(r.Failures) - most; n > 0 {
+		fmt.Fprintf(w, "failed: %d more, see -o json\n", n)
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(w, "note: %s\n", sanitize.Terminal(note))
@@ -54,14 +58,14 @@ func (f *Failure) line() string {
 
 func (r *Result) sentence() string {
 	over := show.Count(r.Channels, "channel") + " over a network"
-	switch failed := len(r.Failures) > 0 && r.Failures[0].Sure; {
-	case failed && r.Direct > 0:
+	switch {
+	case r.Failed && r.Direct > 0:
 		asked := show.Count(r.Direct, "channel")
 		if r.Direct < r.Channels {
 			asked = fmt.Sprintf("%d of %s", r.Direct, show.Count(r.Channels, "channel"))
 		}
 		return "asked for by " + asked + ", and failed: " + r.Failures[0].short()
-	case failed && r.Channels == 0:
+	case r.Failed && r.Channels == 0:
 		return "failed before any channel: " + r.Failures[0].short()
 	case r.Channels == 0:
 		return "unknown, the log has no channel over a network"
@@ -98,7 +102,7 @@ func (r *Result) gdr(a *Rank) string {
 	case a.GDR() != tristate.True:
 		said = fmt.Sprintf("%d of %d", a.Direct, a.Sent+a.Received)
 	}
-	if a.Direct > 0 && len(r.Failures) > 0 && r.Failures[0].Sure {
+	if a.Direct > 0 && r.Failed {
 		said = strings.Replace("asked for "+said, " yes", "", 1)
 	}
 	if len(a.Through) > 0 {
