@@ -94,14 +94,10 @@ func (l *Log) message(m *message) {
 	if !read {
 		l.reason(m.before, m.text)
 	}
-	if m.merged && !read && !separated(m.text) {
-		l.unread++ // the other message may stand where the rest of this one stood
+	if m.merged && !read && mayBeChannel(m.text) {
+		l.unread++
 	}
 }
-
-// separated says whether something that stands for a line end is in a message on whose line
-// another one follows.
-func separated(m []byte) bool { return bytes.ContainsAny(m, "\\\"<") }
 
 // channel takes in such lines, of every release:
 //
@@ -112,7 +108,6 @@ func separated(m []byte) bool { return bytes.ContainsAny(m, "\\\"<") }
 //	Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0(3)/GDRDMA/Shared       2.18.3 on
 //	Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA(PCI)            2.26 on
 //	CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA                     2.9 on, before: Coll
-//
 //	Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA/flush=Always 2.31 on
 //
 // RCCL adds "comm 0x... nRanks 16". It says whether such a line was read.

@@ -89,10 +89,10 @@ var damages = map[string]func(lines []string, i, at int) string{
 		return join(lines[:i]) + lines[i][:at] + "\n" + lines[i][at:] + "\n" + join(lines[i+1:])
 	},
 	"another line within": func(lines []string, i, at int) string {
-		return join(lines[:i]) + lines[i][:at] + "n9:20:29 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0/GDRDMA\n" + lines[i][at:] + "\n" + join(lines[i+1:])
+		return join(lines[:i]) + lines[i][:at] + another(lines[i]) + lines[i][at:] + "\n" + join(lines[i+1:])
 	},
 	"the next line in the place of the rest": func(lines []string, i, at int) string {
-		return join(lines[:i]) + lines[i][:at] + "n9:20:29 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0/GDRDMA\n" + join(lines[i+1:])
+		return join(lines[:i]) + lines[i][:at] + another(lines[i]) + join(lines[i+1:])
 	},
 	"the rest lost": func(lines []string, i, at int) string {
 		return join(lines[:i]) + lines[i][:at] + "\n" + join(lines[i+1:])
@@ -107,6 +107,15 @@ var damages = map[string]func(lines []string, i, at int) string{
 	"broken by \\r\\n": func(lines []string, i, at int) string {
 		return join(lines[:i]) + lines[i][:at] + "\r\n" + lines[i][at:] + "\r\n" + join(lines[i+1:])
 	},
+}
+
+// another is a line of another process, with the same wrapper in front.
+func another(line string) string {
+	const message = "n9:20:29 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0/GDRDMA\n"
+	if before, _, ok := strings.Cut(line, "<stdout>:"); ok {
+		return before + "<stdout>:" + message
+	}
+	return message
 }
 
 func join(lines []string) string {

@@ -19,7 +19,7 @@ type hint struct {
 // Hints that are no messages of NCCL's.
 const (
 	hintNVLink  = "channels between nodes go over NVLink (MNNVL), without a NIC"
-	hintGIN     = "the job has GIN or RMA, which always need GPUDirect RDMA; no line says over which NIC"
+	hintGIN     = "the job has GIN or RMA, of which no line says over which NIC, nor whether with GPUDirect RDMA"
 	hintSockets = "the first communicator of a GPU uses sockets, and RCCL then takes GPUDirect RDMA from its later ones, too: create one on the NIC first (ROCm/rocm-systems#11701)"
 	hintRetried = "NCCL repeated a call to the NIC that had failed"
 	hintRay     = "Ray has left lines out that it takes for repetitions, so the numbers are too low: set RAY_DEDUP_LOGS=0"
@@ -45,7 +45,7 @@ var reasons = []reason{
 	{"GPU Direct RDMA Disabled for ", "", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL)", "BeyondNCCLDefault"},
 	// RCCL, src/transport/net_ib.cc, ncclIbGdrSupport; src/misc/rocmwrap.cc, rocmLibraryInit.
 	{"GDRDMA not enabled", "", "RCCL found no peer memory interface", "MemoryPeersMissing"},
-	{"Dmabuf feature disabled", "", "RCCL uses DMA-BUF only with NCCL_DMABUF_ENABLE=1 (6.2 and older), or the kernel lacks options for it", "KernelOptionMissing"},
+	{"Dmabuf feature disabled", "", "RCCL uses DMA-BUF only with NCCL_DMABUF_ENABLE=1 (ROCm 6.0 and older: NCCL_ENABLE_DMABUF_SUPPORT=1)", ""},
 	{"CONFIG_DMABUF_MOVE_NOTIFY and", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
 	{"Current version of ROCm does not support dmabuf", "", "this release of ROCm has no DMA-BUF", "NoDMABuf"},
 	{"DMA_BUF_SUPPORT Failed", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},

@@ -6,13 +6,42 @@ import "bytes"
 // breaks long lines, a collector cuts them off. What is left of a line about a channel must
 // not be taken for a line: it is counted, and what the whole log says is then not known.
 
+// channelWords begin the lines about channels.
+var channelWords = []string{"Channel ", "Ring ", "CollNet ", "Coll "}
+
+// mayBeChannel says of the text between two marks on one line, which is no whole line about a
+// channel, whether it may be the beginning of one and what stands in front of the other message:
+// "Chann" and "node8:12:40 [1] N". Where something stands for a line end between the two, such
+// as the end of a string, the beginning is whole.
+func mayBeChannel(m []byte) bool {
+	common := 0
+	for _, what := range channelWords {
+		n := 0
+		for n < len(m) && n < len(what) && m[n] == what[n] {
+			n++
+		}
+		common = max(common, n)
+	}
+	letter := common < len(m) && (inHost(rune(m[common])) && (m[common] < '0' || m[common] > '9'))
+	switch separated := bytes.ContainsAny(m, "\\\"<"); {
+	case common == 0 && !separated:
+		host := bytes.IndexByte(m, ':') // of the other one, where nothing is left of this one
+		return host > 0 && !bytes.ContainsFunc(m[:host], func(c rune) bool { return !inHost(c) })
+	case common == 0:
+		return !letter && m[0] != '\\' && m[0] != '"' && m[0] != '<'
+	case !separated:
+		return true
+	}
+	return !letter && m[common] != '\\' && m[common] != '"' && m[common] != '<'
+}
+
 // tornChannel says of a message without "via" whether it is the beginning of one about a
 // channel. NCCL begins other messages alike, which are whole:
 //
 //	Channel 00/02 :    0   1   2   3
 //	Ring 00 : 7 -> 0 -> 1
 func tornChannel(m []byte) bool {
-	for _, what := range []string{"Channel ", "Ring ", "CollNet ", "Coll "} {
+	for _, what := range channelWords {
 		if bytes.HasPrefix([]byte(what), m) {
 			return true
 		}
