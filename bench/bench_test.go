@@ -89,7 +89,8 @@ func ran(less, more *programs, of func(*programs) **program, small, large float6
 
 // atTheBars is a measurement in which each value is at its bar.
 func atTheBars() *measured {
-	m := &measured{peak: mostMB, widePeak: mostWideMB, size: mostSize, idle: mostIdle}
+	m := &measured{peak: mostMB, widePeak: mostWideMB, size: mostSize, idle: mostIdle, logPeak: mostLogMB}
+	m.job = logs{log: &program{name: "log", cpu: []float64{mostLog * logSize / 1e6}}, grep: &program{name: "grep -c", cpu: []float64{1}}}
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.labels }, mostOfBare, mostOfBare+100)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.check }, 2*mostOfBare, 500)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.bare }, 1, 40)
@@ -123,6 +124,8 @@ func TestBars(t *testing.T) {
 		{"check", []func(*measured){func(m *measured) { m.base.check.cpu[0] = 10.4 }}, errOver, "over\n"},
 		{"a further function", []func(*measured){func(m *measured) { m.more.labels.cpu[0] = 110 }}, errOver, "1.05 of    1  over\n"},
 		{"a further function beyond the scatter", []func(*measured){scattered, func(m *measured) { m.more.labels.cpu[0] = 120 }}, errOver, "1.15 of    1  over\n"},
+		{"log", []func(*measured){func(m *measured) { m.job.log.cpu[0] *= 1.02 }}, errOver, "5.10 of    5  over\n"},
+		{"memory of log, on a busy machine", []func(*measured){busy, func(m *measured) { m.logPeak = 24.1 }}, errOver, "24.10 of   24  over\n"},
 		{"an idle agent", []func(*measured){func(m *measured) { m.idle = 0.12 }}, errOver, "over\n"},
 		{"memory, on a busy machine", []func(*measured){busy, func(m *measured) { m.peak = 24.1 }}, errOver, "24.10 of   24  over\n"},
 		{"a further function of many", []func(*measured){func(m *measured) { m.widest.labels.cpu[0] *= 1.02 }}, errOver, "of  1.5  over\n"},
@@ -157,6 +160,7 @@ func TestBarsInDocs(t *testing.T) {
 		fmt.Sprintf("| the same with %d functions | %d MB |", widestFunctions, mostWideMB),
 		fmt.Sprintf("| memory of `labels`, at its peak | %d MB |", mostMB),
 		fmt.Sprintf("| the program | %d MB |", mostSize),
+		fmt.Sprintf("| `log`, a job's log | %d ns of CPU for each byte (200 MB/s), and %d MB of memory however long it is |", mostLog, mostLogMB),
 		fmt.Sprintf("| an idle agent | %g %% of a core |", mostIdle),
 	} {
 		if !strings.Contains(words, want) {

@@ -82,10 +82,14 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 	if err := layOut(base, more, wide, widest); err != nil {
 		return fmt.Errorf("trees: %w", err)
 	}
+	job, err := onLog(filepath.Join(dir, "job.log"), product)
+	if err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
 	on := func(tree string) programs { return onTree(tree, product, bare, lstopo) }
-	m := measured{base: on(base), more: on(more), wide: on(wide), widest: on(widest)}
+	m := measured{base: on(base), more: on(more), wide: on(wide), widest: on(widest), job: job}
 	for range rounds {
-		for _, p := range slices.Concat(m.base.all(), m.more.all(), m.wide.ofNICs(), m.widest.ofNICs()) {
+		for _, p := range slices.Concat(m.base.all(), m.more.all(), m.wide.ofNICs(), m.widest.ofNICs(), m.job.all()) {
 			if err := p.once(ctx); err != nil {
 				return err
 			}
@@ -95,6 +99,9 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 		return err
 	}
 	if m.widePeak, err = peakOf(ctx, m.widest.labels.argv); err != nil {
+		return err
+	}
+	if m.logPeak, err = peakOf(ctx, m.job.log.argv); err != nil {
 		return err
 	}
 	file, err := os.Stat(product)

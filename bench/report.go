@@ -14,6 +14,8 @@ const (
 	mostMB       = 24  // peak resident memory
 	mostWideMB   = 32  // the same on the machine with the most NICs
 	mostSize     = 9   // of the program, in MB
+	mostLog      = 5   // CPU of log, in ns for each byte: 200 MB/s
+	mostLogMB    = 24  // peak resident memory of log
 	mostIdle     = 0.1 // CPU of an idle agent, percent of a core
 )
 
@@ -25,8 +27,10 @@ const steady = 1.2
 type measured struct {
 	base, more       programs // on the machine, and with more virtual functions
 	wide, widest     programs // with more NICs, and with many more
+	job              logs     // on a job's log
 	peak, size, idle float64  // MB, MB, percent of a core
 	widePeak         float64  // MB, with many more NICs
+	logPeak          float64  // MB
 }
 
 // claim is a statement about cost: value must not exceed bar.
@@ -69,6 +73,8 @@ func (m *measured) claims() []claim {
 		{"peak resident memory of labels, MB", m.peak, mostMB, false},
 		{fmt.Sprintf("the same with %d functions, MB", widestFunctions), m.widePeak, mostWideMB, false},
 		{"the program, MB", m.size, mostSize, false},
+		{"log, ns of CPU for each byte", 1e3 / rate(m.job.log), mostLog, true},
+		{"peak resident memory of log, MB", m.logPeak, mostLogMB, false},
 		{"an idle agent, percent of a core", m.idle, mostIdle, true},
 	}
 }
@@ -93,6 +99,9 @@ func report(out io.Writer, m *measured) error {
 	}
 	scatter := max(m.base.bare.scatter(), m.more.bare.scatter())
 	fmt.Fprintf(&text, "bare's median is %.2f times its cheapest run; times are judged up to %g\n\n", scatter, steady)
+	for _, p := range m.job.all() {
+		fmt.Fprintf(&text, "%-12s %8.0f MB/s of a job's log\n", p.name, rate(p))
+	}
 	var err error
 	for _, c := range m.claims() {
 		verdict := c.verdict(scatter)

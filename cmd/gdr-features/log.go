@@ -18,14 +18,16 @@ import (
 func (a *app) logCommand() *cobra.Command {
 	l := cli.Log{In: a.in, Out: a.out, Page: a.page, Err: a.err, Now: a.now, Because: a.because, Help: `
 On a node that the log names, or with --root and the snapshot of one, it also says what
-check finds to be the reason for a GPU without GPUDirect RDMA. The kubectl plugin kubectl
-gdr has the same command without that; it also runs on macOS and Windows.
+check finds to be the reason for a GPU without GPUDirect RDMA, and which NIC is near a
+GPU that used a far one. The kubectl plugin kubectl gdr has the same command without
+that; it also runs on macOS and Windows.
 `}
 	return l.Command("gdr-features", "  gdr-features --root node7 log job.log              # node7: a snapshot of one of its nodes\n")
 }
 
-// because adds what check knows about the GPUs without GPUDirect RDMA: those of this machine
-// where the log names it, and with --root those of any node that have the same addresses.
+// because adds what check knows about the GPUs without GPUDirect RDMA, and about those whose NIC
+// is far: those of this machine where the log names it, and with --root those of any node that
+// have the same addresses.
 func (a *app) because(ctx context.Context, r *joblog.Result) error {
 	node := ""
 	if a.Host.Root == "/" {
@@ -35,9 +37,7 @@ func (a *app) because(ctx context.Context, r *joblog.Result) error {
 		}
 		node, _, _ = strings.Cut(name, ".") // as NCCL prints it
 	}
-	about := func(rank *joblog.Rank) bool {
-		return rank.GDR() != tristate.True && (node == "" || rank.Node == node)
-	}
+	about := func(rank *joblog.Rank) bool { return node == "" || rank.Node == node }
 	if !slices.ContainsFunc(r.Ranks, func(rank joblog.Rank) bool { return about(&rank) }) {
 		return nil
 	}
@@ -49,11 +49,26 @@ func (a *app) because(ctx context.Context, r *joblog.Result) error {
 		if !about(rank) {
 			return ""
 		}
-		reason, ok := explain.NotUsed(&machine.Node, machine.Findings, rank.GPU, rank.NIC)
-		if !ok {
-			return "the machine has no such GPU"
-		}
-		return reason
+		return reasonOf(machine, r, rank)
 	})
 	return nil
+}
+
+// reasonOf says why a rank was without GPUDirect RDMA, or that its NIC is far; "" for neither.
+func reasonOf(machine *report.Report, r *joblog.Result, rank *joblog.Rank) string {
+	far := explain.FarNIC(&machine.Node, r.NearGPU(rank), rank.NIC)
+	if chose := r.Chose(); far != "" && chose != "" {
+		far += " (the log: " + chose + ")"
+	}
+	if rank.GDR() == tristate.True {
+		return far
+	}
+	reason, ok := explain.NotUsed(&machine.Node, machine.Findings, rank.GPU, rank.NIC)
+	switch {
+	case !ok:
+		return "the machine has no such GPU"
+	case far != "" && machine.Node.Verdict.Ready == tristate.True:
+		return far
+	}
+	return reason
 }

@@ -41,9 +41,14 @@ It prints a line for each node, rank and NIC: the network (IB, IBext, Socket, AW
 Libfabric, ...), the NIC by name, or by its index where the log does not name it, and
 how many channels it sends and receives. A channel through the NIC of another rank
 (PXN) says so. At the end stands one sentence.
+
+NCCL prints these lines before it registers memory: they say what was asked for. What
+failed then, its warnings say, and those of the plugins for libfabric and UCX. They are
+printed with what they mean and a page of gdr-features explain, and GPUDirect RDMA was
+not used. A line that was cut or torn is counted, and makes the answer unknown.
 ` + a.Help + `
-Exit status: 0 all channels between nodes used GPUDirect RDMA; 2 some did not; 3 the
-log does not tell; 1 on an error.`,
+Exit status: 0 all channels between nodes used GPUDirect RDMA and none failed; 2 some
+did not, or failed; 3 the log does not tell; 1 on an error.`,
 		Example: `  ` + program + ` log job.log
   kubectl logs -l job-name=train --prefix --tail=-1 | ` + program + ` log
 ` + more + `  ` + program + ` log -o json job.log | jq -r '.ranks[] | select(.gdr == "false") | .node' | sort -u`,

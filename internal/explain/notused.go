@@ -2,9 +2,12 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/findings"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -24,12 +27,80 @@ func NotUsed(r *verdict.Node, found []findings.Finding, gpu, nic string) (reason
 		return fmt.Sprintf("whether the machine is ready is unknown (%s)", r.Verdict.Reason), true
 	case tristate.True:
 	}
-	if n, err := FindNIC(r, nic); err == nil && gpu != "" {
-		if p := PathOf(r, g, n); p.Default == tristate.False {
-			return fmt.Sprintf("NCCL rates the way to %s %v and uses GPUDirect RDMA there: %s", nic, p.NCCL, p.DefaultWhy), true
+	if gpu != "" {
+		for name := range strings.SplitSeq(nic, merged) {
+			n, err := FindNIC(r, withoutPort(name))
+			if err != nil {
+				continue
+			}
+			if p := PathOf(r, g, n); p.Default == tristate.False {
+				_, why, _ := strings.Cut(p.DefaultWhy, " ")
+				why = strings.TrimPrefix(why, "with its default settings; ")
+				return fmt.Sprintf("NCCL rates the way to %s %v, and by default does without GPUDirect RDMA there; %s", name, p.NCCL, why), true
+			}
 		}
 	}
 	return "no reason is visible on the machine, which is ready: look at the job's variables and container (check --pod)", true
+}
+
+// merged stands between the names of NICs that NCCL uses as one.
+const merged = "+"
+
+// withoutPort cuts off the port that a log names: "mlx5_0:2".
+func withoutPort(name string) string {
+	device, _, _ := strings.Cut(name, ":")
+	return device
+}
+
+// FarNIC says that a GPU (an address) uses a NIC (a name, or several that are merged) though
+// another one is near it, and which. It returns "" where the NIC is near, no other one is nearer,
+// or one of them is not known.
+func FarNIC(r *verdict.Node, gpu, nic string) string {
+	g, err := FindGPU(r, gpu)
+	if err != nil || gpu == "" {
+		return ""
+	}
+	for name := range strings.SplitSeq(nic, merged) {
+		n, err := FindNIC(r, withoutPort(name))
+		if err != nil {
+			continue
+		}
+		pair := r.Matrix.PairsOf(g)[n]
+		if near := nearer(r, pair); len(near) > 0 {
+			return fmt.Sprintf("%s is %v to this GPU; %s", name, pair.Level, useNear(near))
+		}
+	}
+	return ""
+}
+
+// instead says what to do about a NIC where NCCL does not use GPUDirect RDMA by default. A wider
+// level is advised only where no NIC is near.
+func instead(r *verdict.Node, pair topology.Pair) string {
+	if near := nearer(r, pair); len(near) > 0 {
+		return useNear(near)
+	}
+	return fmt.Sprintf("NCCL_NET_GDR_LEVEL=%v allows it, but it may be slower: measure", pair.NCCL)
+}
+
+func useNear(near []string) string { return "use a near NIC: " + strings.Join(near, ", ") }
+
+// nearer names the NICs near a GPU with which NCCL uses GPUDirect RDMA by default, with their
+// level. There is none where the pair is as near, or its level is not known.
+func nearer(r *verdict.Node, pair topology.Pair) []string {
+	if pair.Level == topology.Unknown {
+		return nil
+	}
+	var names []string
+	for _, n := range r.Matrix.Near(pair.GPU) {
+		near := r.Matrix.PairsOf(pair.GPU)[n]
+		if device := r.Matrix.NICs[n].RDMA; device == nil || !slices.ContainsFunc(device.Ports, rdma.Port.Active) {
+			continue // not now
+		}
+		if near.Default == tristate.True && near.Level.Rank() < pair.Level.Rank() {
+			names = append(names, fmt.Sprintf("%s (%v)", NICName(&r.Matrix.NICs[n]), near.Level))
+		}
+	}
+	return names
 }
 
 func failures(r *verdict.Node, found []findings.Finding) string {

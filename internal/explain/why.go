@@ -205,7 +205,7 @@ func (w *path) byDefault() (tristate.State, string) {
 	if w.r.Matrix.VFAside(w.pair) {
 		return tristate.False, "not with its default settings; NCCL_IB_MERGE_VFS=0 makes NCCL look for this virtual function itself, as the topology file has it"
 	}
-	return tristate.False, fmt.Sprintf("not with its default settings; NCCL_NET_GDR_LEVEL=%v allows it, but it may be slower: measure", w.pair.NCCL)
+	return tristate.False, "not with its default settings; " + instead(w.r, w.pair)
 }
 
 func (w *path) notes(hops []Hop) []string {

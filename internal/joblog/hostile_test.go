@@ -60,9 +60,13 @@ func TestHostile(t *testing.T) {
 		"processes": func(i int) string {
 			return fmt.Sprintf("n:%d:2 [0] NCCL INFO comm 0x1 rank 0 nranks 8 cudaDev 0 busId 1b000 - Init COMPLETE\n", i)
 		},
-		"variables":  func(i int) string { return fmt.Sprintf("n:1:2 [0] NCCL INFO NCCL_IB_HCA set to %d\n", i) },
-		"long lines": func(int) string { return strings.Repeat("NCCL INFO Channel : [send] via NET/", 30) },
-		"empty":      func(int) string { return "CCL INFO " },
+		"variables": func(i int) string { return fmt.Sprintf("n:1:2 [0] NCCL INFO NCCL_IB_HCA set to %d\n", i) },
+		"warnings": func(i int) string {
+			return fmt.Sprintf("%s%d:1:2 [0] ibvwrap.cc:1 NCCL WARN Call to ibv_reg_mr failed with error x%d\n", strings.Repeat("n", 200), i, i)
+		},
+		"unknown warnings": func(i int) string { return fmt.Sprintf("n:1:2 [0] x.cc:1 NCCL WARN x%d\n", i) },
+		"long lines":       func(int) string { return strings.Repeat("NCCL INFO Channel : [send] via NET/", 30) },
+		"empty":            func(int) string { return "CCL INFO " },
 		"many devices": func(i int) string {
 			return fmt.Sprintf("n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/%d\n", 100_000_000+i)
 		},
@@ -88,7 +92,7 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%d channels", r.Channels)
 			}
 			cut := slices.ContainsFunc(r.Notes, func(note string) bool { return strings.Contains(note, "than are remembered") })
-			if want := !slices.Contains([]string{"variables", "long lines", "empty"}, name); cut != want {
+			if want := !slices.Contains([]string{"variables", "unknown warnings", "long lines", "empty"}, name); cut != want {
 				t.Errorf("cut %v, want %v: %q", cut, want, r.Notes)
 			}
 		})
@@ -119,6 +123,7 @@ func FuzzLog(f *testing.F) {
 	f.Add([]byte("n:1:2 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n"))
 	f.Add([]byte("n:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\nn:1:2 [0] NCCL INFO CollNet 00/0 : 0 [receive] via COLLNET/SHARP/0\n"))
 	f.Add([]byte("n:1:2 [0] NCCL INFO NET/IB : Made virtual device [4] name=a+b speed=1\nn:1:2 [0] NCCL INFO NCCL_IB_HCA set to \x1b[2J\n"))
+	f.Add([]byte("n:1:2 [0] misc/ibvwrap.cc:1 (f) NCCL WARN Call to ibv_reg_mr failed with error \u202e\nUCX  ERROR \x9b\r/GDRDMA\n] via NET/IB/0"))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		l, err := joblog.Read(bytes.NewReader(log), func(int64) {})
 		if err != nil {
@@ -136,15 +141,15 @@ func FuzzLog(f *testing.F) {
 		if channels != r.Channels || direct != r.Direct || direct > channels {
 			t.Errorf("%d of %d channels, said %d of %d", direct, channels, r.Direct, r.Channels)
 		}
-		if r.Used == tristate.True && direct != channels {
+		if r.Used == tristate.True && (direct != channels || r.Unread > 0 || len(r.Failures) > 0) {
 			t.Errorf("used by all, %d of %d", direct, channels)
 		}
 		var text, json bytes.Buffer
 		if err := r.Text(&text); err != nil || strings.ContainsAny(text.String(), "\x1b\r\x00") {
 			t.Errorf("%q, %v", &text, err)
 		}
-		if err := r.JSON(&json); err != nil {
-			t.Error(err)
+		if err := r.JSON(&json); err != nil || strings.ContainsAny(json.String(), "\x1b\r\x00\x7f\u009b\u202e") {
+			t.Errorf("%q, %v", &json, err)
 		}
 	})
 }

@@ -42,18 +42,27 @@ type Rank struct {
 	Through []int `json:"-"`
 }
 
-// GDR says whether all channels have GPUDirect RDMA.
+// GDR says whether all channels have asked for GPUDirect RDMA.
 func (r *Rank) GDR() tristate.State { return tristate.Of(r.Direct == r.Sent+r.Received) }
 
 // Result is what a log says.
 type Result struct {
-	// Used: all channels between nodes had GPUDirect RDMA. Unknown without such a channel.
+	// Used: all channels between nodes had GPUDirect RDMA, and nothing failed. Unknown without
+	// such a channel, and where something of the log cannot be read.
 	Used tristate.State
+	// Unread is the number of lines that may be about channels and cannot be read.
+	Unread int
 	// Channels is the number of channels over a network, Direct that of those with GPUDirect
 	// RDMA.
 	Channels, Direct int
 	// Ranks are sorted by node, rank, network and device.
 	Ranks []Rank
+	// Failures are errors of the network, the worst first. Failed: one of them is sure.
+	Failures []Failure
+	Failed   bool
+	// Variables are what the log says of the variables that choose NICs and distances:
+	// "NCCL_IB_HCA set to mlx5_7".
+	Variables []string
 	// Notes are sentences about what stands out, the most important first.
 	Notes []string
 }
@@ -90,15 +99,25 @@ type Log struct {
 	kept             int               // bytes of memory that are in use, estimated
 	forgotten        bool              // a limit was reached
 	channels, direct int
-	staged           int // channels of a socket that claim GPUDirect RDMA
-	unread           int // lines that look like a channel
+	sockets          int // channels over TCP
+	staged           int // of those, the ones that claim GPUDirect RDMA
+	unread           int // lines that may be about a channel, and cannot be read
+	long             int // of those, the ones in a line that is too long
+	loose            int // ends of lines about channels with GPUDirect RDMA, cut off
 	lines            int // lines of NCCL
+	failures         map[failure]*Failure
+	lost             bool   // a failure is not in failures: a limit was reached
+	warnings         int    // warnings that are not known
+	warned           string // the first of them
+	// first is the communicator of a GPU's first channel, where it is one over sockets.
+	first     map[process]string
+	socketsOf string // such a communicator that others followed
 }
 
 func newLog() *Log {
 	return &Log{
 		routes: map[route]*carried{}, members: map[process]member{}, lists: map[listOf]string{},
-		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{},
+		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{}, failures: map[failure]*Failure{}, first: map[process]string{},
 	}
 }
 
@@ -134,12 +153,35 @@ func (l *Log) word(b []byte) (string, bool) {
 // through host memory.
 func (l *Log) count(c *channel) {
 	l.channels++
-	if c.direct && strings.Contains(c.network, "Socket") {
-		l.staged++
+	if strings.Contains(c.network, "Socket") {
+		l.sockets++
+		if c.direct {
+			l.staged++
+		}
 		c.direct = false
 	}
 	if c.direct {
 		l.direct++
+	}
+}
+
+// follows takes in whether a channel of RCCL's, without GPUDirect RDMA, comes after one over
+// sockets of the same GPU: RCCL asks once for each GPU whether its network can do it
+// (ROCm/rocm-systems#11701).
+func (l *Log) follows(p process, c *channel, comm []byte) {
+	const entry = 96
+	sockets := strings.Contains(c.network, "Socket")
+	was, known := l.first[p]
+	switch {
+	case len(comm) == 0 || p.host == "":
+	case !known && l.room(entry):
+		l.first[p] = ""
+		if comm, ok := l.word(comm); ok && sockets {
+			l.first[p] = comm
+		}
+	case was != "" && !sockets && !c.direct:
+		l.hint(p, hintSockets)
+		l.socketsOf = cmp.Or(l.socketsOf, was)
 	}
 }
 
@@ -178,11 +220,40 @@ func (t *carried) add(c channel, l *Log) {
 
 // Result returns what the log says.
 func (l *Log) Result() Result {
-	r := Result{Channels: l.channels, Direct: l.direct, Ranks: l.ranks(), Notes: l.notes()}
-	if l.channels > 0 && !l.oneNode() {
-		r.Used = tristate.Of(l.direct == l.channels)
-	}
+	r := Result{Channels: l.channels, Direct: l.direct, Unread: l.unread + l.loose, Ranks: l.ranks(), Failures: l.allFailures(), Variables: l.variables(), Notes: l.notes()}
+	r.Failed = l.lost || len(r.Failures) > 0 && r.Failures[0].Sure
+	r.Used = l.used(&r)
 	return r
+}
+
+// outcome says whether a rank's channels had GPUDirect RDMA: where it failed, what was asked
+// for is not what came.
+func (r *Result) outcome(a *Rank) tristate.State {
+	if a.Direct == 0 || !r.Failed {
+		return a.GDR()
+	}
+	for _, f := range r.Failures {
+		if f.Sure && f.Node == a.Node && f.Rank == a.Rank {
+			return tristate.False
+		}
+	}
+	return tristate.Unknown
+}
+
+// used says whether all channels between nodes had GPUDirect RDMA. NCCL prints the channels
+// before it registers memory: they say what was asked for.
+func (l *Log) used(r *Result) tristate.State {
+	switch without := l.channels - l.direct; {
+	case r.Failed:
+		return tristate.False
+	case l.channels == 0 || l.oneNode():
+		return tristate.Unknown
+	case without > l.loose:
+		return tristate.False
+	case l.unread > 0, l.loose > 0, len(r.Failures) > 0:
+		return tristate.Unknown
+	}
+	return tristate.True
 }
 
 // ranks returns a Rank for each route. Routes of one GPU in several communicators become
@@ -226,32 +297,28 @@ func address(bus uint64) string {
 	return fmt.Sprintf("%04x:%02x:%02x.%x", bus>>20, bus>>12&0xff, bus>>4&0xff, bus&0xf)
 }
 
-// Read reads a log to its end. Of a line only the first 64 KiB count. It calls progress with
-// the number of bytes read so far, about once a mebibyte.
+// Read reads a log to its end. Of a line only the first 64 KiB are read as messages. It calls
+// progress with the number of bytes read so far, about once a mebibyte.
 func Read(from io.Reader, progress func(read int64)) (*Log, error) {
-	const most, step = 64 << 10, 1 << 20
-	in := bufio.NewReaderSize(from, most)
+	const step = 1 << 20
+	in := bufio.NewReaderSize(from, 16) // for isText
 	if err := isText(in); err != nil {
 		return nil, err
 	}
 	l := newLog()
+	pieces := newLines(in)
 	var read, told int64
-	for within := false; ; {
-		line, err := in.ReadSlice('\n')
-		if !within {
-			l.line(line)
+	for {
+		p, err := pieces.next()
+		if errors.Is(err, io.EOF) {
+			return l, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the log: %w", err)
 		}
-		within = errors.Is(err, bufio.ErrBufferFull)
-		if read += int64(len(line)); read-told >= step {
+		l.piece(p)
+		if read += int64(len(p.text)) + 1; read-told >= step {
 			told = read
 			progress(read)
-		}
-		switch {
-		case err == nil || within:
-		case errors.Is(err, io.EOF):
-			return l, nil
-		default:
-			return nil, fmt.Errorf("reading the log: %w", err)
 		}
 	}
 }

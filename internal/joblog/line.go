@@ -15,41 +15,87 @@ type channel struct {
 	proxy        int    // the rank whose NIC is used, -1 for its own
 }
 
-// mark stands in front of every message; RCCL of some releases says RCCL.
-var mark = []byte("CCL INFO ")
-
-// line takes in one line of the log. Lines that tore, so that two messages are on one,
-// count as two.
-func (l *Log) line(line []byte) {
-	at := bytes.Index(line, mark)
-	for at >= 0 {
-		before, rest := line[:at], line[at+len(mark):]
-		at = bytes.Index(rest, mark)
-		message := rest
-		if at >= 0 {
-			message = rest[:at]
+// piece takes in a line. Lines that tore, so that several messages are on one, count as
+// several.
+func (l *Log) piece(p piece) {
+	if p.continued {
+		if at, _, _ := nextMark(p.text, 0); at >= 0 || isFragment(p.text) {
+			l.long++
+			l.unread++
+		}
+		return
+	}
+	at, end, warns := nextMark(p.text, 0)
+	if at < 0 {
+		l.unmarked(p)
+		return
+	}
+	if isFragment(p.text[:at]) || bytes.Contains(p.text[:at], []byte("] NCC")) {
+		l.unread++
+	}
+	for begin := 0; at >= 0; {
+		m := message{before: p.text[begin:at], text: p.text[end:], warns: warns, open: p.open}
+		begin = end
+		if at, end, warns = nextMark(p.text, end); at >= 0 {
+			m.text, m.open, m.merged = p.text[begin:at], false, true
 		}
 		l.lines++
-		l.message(before, message)
-		line = rest
+		l.message(&m)
 	}
 }
 
-// message takes in one message and what stands in front of it.
-func (l *Log) message(before, m []byte) {
-	if len(m) == 0 {
+// message is what one print statement of NCCL has printed, and what stands in front of it.
+type message struct {
+	before, text []byte
+	warns        bool // NCCL WARN, not NCCL INFO
+	open         bool // it may go on, see piece
+	merged       bool // another one follows on the same line
+}
+
+// nextMark finds what stands in front of every message, "NCCL INFO " or "NCCL WARN ", from
+// a place in the line on, and where the message begins; -1 for none. RCCL of some releases
+// says RCCL.
+func nextMark(line []byte, from int) (at, end int, warns bool) {
+	const same, mark = "CCL ", "CCL INFO "
+	for {
+		i := bytes.Index(line[from:], []byte(same))
+		if i < 0 {
+			return -1, 0, false
+		}
+		at = from + i
+		rest := line[at+len(same):]
+		warns = bytes.HasPrefix(rest, []byte("WARN "))
+		if warns || bytes.HasPrefix(rest, []byte("INFO ")) {
+			return at, at + len(mark), warns
+		}
+		from = at + len(same)
+	}
+}
+
+// message takes in one message.
+func (l *Log) message(m *message) {
+	if m.warns {
+		l.warning(m.before, m.text)
 		return
 	}
-	switch m[0] {
+	if len(m.text) == 0 {
+		l.unread++ // cut off
+		return
+	}
+	read := false
+	switch m.text[0] {
 	case 'C', 'R': // Channel, CollNet, Coll; Ring before 2.7
-		l.channel(before, m)
+		read = l.channel(m)
 	case 'N': // NET/IB : Using, NCCL_IB_DISABLE set by environment
-		l.network(before, m)
-		l.reason(before, m)
-	case 'G': // GPU Direct RDMA Disabled, GDRDMA not enabled
-		l.reason(before, m)
+		l.network(m.before, m.text)
 	case 'c', 'n', '[': // comm 0x..., ncclCommInitRank comm 0x..., [Rank 0] ncclCommInitRank
-		l.member(before, m)
+		l.member(m.before, m.text)
+	}
+	if !read {
+		l.reason(m.before, m.text)
+	}
+	if m.merged && !read && mayBeChannel(m.text) {
+		l.unread++
 	}
 }
 
@@ -62,44 +108,82 @@ func (l *Log) message(before, m []byte) {
 //	Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0(3)/GDRDMA/Shared       2.18.3 on
 //	Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA(PCI)            2.26 on
 //	CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA                     2.9 on, before: Coll
+//	Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA/flush=Always 2.31 on
 //
-// RCCL adds "comm 0x... nRanks 16".
-func (l *Log) channel(before, m []byte) {
-	of, via, ok := bytes.Cut(m, []byte(" via "))
+// RCCL adds "comm 0x... nRanks 16". It says whether such a line was read.
+func (l *Log) channel(m *message) bool {
+	of, via, ok := bytes.Cut(m.text, []byte(" via "))
 	if !ok {
-		return
+		if tornChannel(m.text) {
+			l.unread++
+			return true
+		}
+		return false
 	}
-	via, net := bytes.CutPrefix(via, []byte("NET/"))
+	over, net := bytes.CutPrefix(via, []byte("NET/"))
 	switch {
 	case net, bytes.HasPrefix(via, []byte("COLLNET/")):
 	case bytes.HasPrefix(via, []byte("P2P/MNNVL")):
-		l.hint(l.process(before), hintNVLink)
-		return
+		l.hint(l.process(m.before), hintNVLink)
+		return true
 	default:
-		return
+		if !bytes.HasPrefix([]byte("COLLNET"), via) && !bytes.HasPrefix([]byte("NET"), via) {
+			return false
+		}
+		l.unread++ // cut off
+		return true
 	}
 	c, ok := ends(of)
-	network, told := c.over(via)
-	if !ok || !told {
+	network, told := c.over(over)
+	if !ok || !told || m.open && !c.direct {
 		l.unread++
-		return
+		return true
 	}
-	p := l.process(before)
+	p := l.process(m.before)
 	if bytes.Contains(via, []byte("x across cluster]")) {
 		l.hint(p, hintRay)
 	}
 	c.network, ok = l.word(network)
 	l.count(&c)
 	if ok {
+		l.follows(p, &c, commOf(over))
 		l.carry(p, c)
 	}
+	return true
+}
+
+// commOf returns the communicator, which RCCL names at the end; nil without.
+func commOf(via []byte) []byte {
+	_, comm, ok := bytes.Cut(via, []byte(" comm 0x"))
+	const most = 16
+	end := 0
+	for end < len(comm) && end < most && bytes.IndexByte([]byte("0123456789abcdef"), comm[end]) >= 0 {
+		end++
+	}
+	if !ok {
+		return nil
+	}
+	return comm[:end]
+}
+
+// arrows stand between the two ranks of a channel: as NCCL prints them, as Docker's log files
+// have them, and as HTML has them.
+var arrows = [][]byte{[]byte(" -> "), []byte(` -\u003e `), []byte(" -&gt; "), []byte(" -&#62; ")}
+
+func cutArrow(m []byte) (from, to []byte, ok bool) {
+	for _, arrow := range arrows {
+		if from, to, ok = bytes.Cut(m, arrow); ok {
+			return from, to, true
+		}
+	}
+	return m, nil, false
 }
 
 // ends reads whose channel it is: "Channel 00/0 : 0[1b000] -> 8[1b000] [send]". The sender
 // prints [send], the receiver [receive].
 func ends(m []byte) (c channel, ok bool) {
 	c.proxy = -1
-	_, m, ok = bytes.Cut(m, []byte(" : "))
+	what, m, ok := bytes.Cut(m, []byte(" : "))
 	if !ok {
 		return c, false
 	}
@@ -107,9 +191,9 @@ func ends(m []byte) (c channel, ok bool) {
 	if !c.sent {
 		m, ok = bytes.CutSuffix(m, []byte(" [receive]"))
 	}
-	from, to, pair := bytes.Cut(m, []byte(" -> "))
-	if !pair { // as Docker's log files have it
-		from, to, pair = bytes.Cut(m, []byte(` -\u003e `))
+	from, to, pair := cutArrow(m)
+	if !pair && !bytes.HasPrefix(what, []byte("Coll")) {
+		return c, false
 	}
 	if m = to; c.sent || !pair { // where there is no pair, from is all
 		m = from
@@ -152,15 +236,19 @@ func (c *channel) over(m []byte) (network []byte, ok bool) {
 	if proxy, begun := bytes.CutPrefix(m, []byte("(")); begun && ok {
 		c.proxy, m, ok = number(proxy, true)
 	}
-	m = bytes.TrimPrefix(m, []byte(")"))
+	if c.proxy >= 0 && ok {
+		m, ok = bytes.CutPrefix(m, []byte(")"))
+	}
 	c.direct = bytes.HasPrefix(m, []byte("/GDRDMA"))
-	return network, ok && 0 < len(network) && len(network) <= longest
+	whole := c.direct || ended(m)
+	return network, ok && whole && 0 < len(network) && len(network) <= longest
 }
 
-// process reads who prints a line: "node7:1234:1240 [3] N" stands before the mark. The zero
-// value stands for one that does not say.
+// process reads who prints a line: "node7:1234:1240 [3] N" stands before the mark, some
+// wrappers leave the last number out, and a warning names its source: "[3] init.cc:12 N". The
+// zero value stands for one that does not say.
 func (l *Log) process(b []byte) (p process) {
-	b = bytes.TrimSuffix(b, []byte("] N"))
+	b = b[:max(bytes.LastIndex(b, []byte("] ")), 0)]
 	open := bytes.LastIndexByte(b, '[')
 	if open < 1 {
 		return process{}
@@ -168,8 +256,11 @@ func (l *Log) process(b []byte) (p process) {
 	dev, rest, ok := number(b[open+1:], true)
 	b, tid := cutNumber(b[:open-1])
 	b, pid := cutNumber(b)
-	if !ok || len(rest) > 0 || tid < 0 || pid < 0 {
+	if !ok || len(rest) > 0 || tid < 0 {
 		return process{}
+	}
+	if pid < 0 {
+		pid = tid
 	}
 	host, ok := l.word(hostAtEnd(b))
 	if !ok {

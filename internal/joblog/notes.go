@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"gdr-features/internal/show"
-	"gdr-features/tristate"
 )
 
 // hint is a message that may tell why, and the first node that printed it.
@@ -19,38 +18,101 @@ type hint struct {
 
 // Hints that are no messages of NCCL's.
 const (
-	hintNVLink = "channels between nodes go over NVLink (MNNVL), without a NIC"
-	hintRay    = "Ray has left lines out that it takes for repetitions, so the numbers are too low: set RAY_DEDUP_LOGS=0"
+	hintNVLink  = "channels between nodes go over NVLink (MNNVL), without a NIC"
+	hintGIN     = "the job has GIN or RMA, of which no line says over which NIC, nor whether with GPUDirect RDMA"
+	hintSockets = "the first communicator of a GPU uses sockets, and RCCL then takes GPUDirect RDMA from its later ones, too: create one on the NIC first (ROCm/rocm-systems#11701)"
+	hintRetried = "NCCL repeated a call to the NIC that had failed"
+	hintRay     = "Ray has left lines out that it takes for repetitions, so the numbers are too low: set RAY_DEDUP_LOGS=0"
 )
 
-// reasons are messages that tell why GPUDirect RDMA is not used, by what they begin with or,
-// where the network is in between, have in them.
-var reasons = []struct{ begin, within, means string }{
-	{"NET/IB : No device found", "", "NCCL found no RDMA device that it may use"},
-	{"NET/", ": GPU Direct RDMA Disabled for HCA", "the NIC cannot register GPU memory, neither with a peer memory client nor with DMA-BUF"},
-	{"NET/", ": GPU Direct RDMA Disabled for GPU", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL), or there is no peer memory client"},
-	{"GPU Direct RDMA Disabled for GPU", "", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL)"},
-	{"GDRDMA not enabled", "", "RCCL found no peer memory interface"},
-	{"NCCL_IB_DISABLE set by environment", "", ""},
-	{"NCCL_NET_GDR_LEVEL set by environment", "", ""},
-	{"NCCL_NET_GDR_READ set by environment", "", ""},
-	{"NCCL_DMABUF_ENABLE set by environment", "", ""},
-	{"NCCL_IB_HCA set", "", ""},
+// reason is a message (NCCL INFO) that may tell why GPUDirect RDMA is not used, by what it
+// begins with and, where the network or a name is in between, has in it.
+type reason struct{ begin, within, means, code string }
+
+// reasons are in the order in which they are told. See rows for the releases that were read.
+var reasons = []reason{
+	// src/transport/net_ib/init.cc, ncclIbInitDevices; misc/ibvsymbols.cc, buildIbvSymbols.
+	{"NET/IB : No device found", "", "NCCL found no RDMA device that it may use", "RDMADeviceElsewhere"},
+	{"Failed to open libibverbs", "", noVerbs, "NoLibibverbs"},
+	// aws-ofi-nccl, src/nccl_ofi_ofiutils.cpp.
+	{"NET/OFI", "disabling GDR", "aws-ofi-nccl has switched GPUDirect RDMA off, because libfabric may call CUDA", ""},
+	{"NET/OFI", "initialization failed", "aws-ofi-nccl did not start", "NoNCCLPlugin"},
+	// src/graph/topo.cc, ncclTopoProcessNet: what each device of the network says of itself.
+	{"NET/Socket : ", "GPU Direct RDMA Disabled for HCA", "", ""},
+	{"NET/", ": GPU Direct RDMA Disabled for HCA", "the NIC cannot register GPU memory, neither with a peer memory client nor with DMA-BUF", "NoPeerMemoryPath"},
+	{"NET/", ": GPU Direct RDMA Disabled for GPU", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL), or there is no peer memory client", "BeyondNCCLDefault"},
+	// src/graph/paths.cc, ncclTopoCheckGdr.
+	{"GPU Direct RDMA Disabled for ", "", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL)", "BeyondNCCLDefault"},
+	// RCCL, src/transport/net_ib.cc, ncclIbGdrSupport; src/misc/rocmwrap.cc, rocmLibraryInit.
+	{"GDRDMA not enabled", "", "RCCL found no peer memory interface", "MemoryPeersMissing"},
+	{"Dmabuf feature disabled", "", "RCCL uses DMA-BUF only with NCCL_DMABUF_ENABLE=1 (ROCm 6.0 and older: NCCL_ENABLE_DMABUF_SUPPORT=1)", ""},
+	{"CONFIG_DMABUF_MOVE_NOTIFY and", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
+	{"Current version of ROCm does not support dmabuf", "", "this release of ROCm has no DMA-BUF", "NoDMABuf"},
+	{"DMA_BUF_SUPPORT Failed", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
+	// src/net.cc and src/plugin/plugin_open.cc, openPluginLib.
+	{"NET/Plugin", "Could not find:", "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
+	{"NET/Plugin : ", "No plugin found", "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
+	{"NET/Plugin: ", "Most recent plugin load returned", "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
+	{"Failed to initialize NET plugin", "", "a network plugin did not start", "NoNCCLPlugin"},
+	// src/transport/net_ib/gin.cc, ncclGinIbInit; src/plugin/gin.cc, ncclGinInit.
+	{"Unable to use GIN", "", noGIN, "GINImpossible"},
+	{"Compute Capability", "not sufficient to enable GIN", noGIN, "GINImpossible"},
+	{"GIN/Plugin: Failed to initialize any GIN plugin", "", noGIN, "GINImpossible"},
+	{"Failed to initialize any GIN plugin", "", noGIN, "GINImpossible"},
+	{"RMA/Plugin: Failed to initialize any plugin", "", noGIN, "GINImpossible"},
+	// src/transport/generic.cc, ncclTransportRingConnect.
+	{"Connected all rings", " GDR 0", "NCCL says that it asks for no GPUDirect RDMA on at least one connection (GDR 0)", ""},
+	{"", "set by environment", "", ""},
+	{"NCCL_IB_HCA set", "", "", ""},
 }
 
+// told are the variables whose lines are repeated.
+var told = []string{"NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE", "NCCL_IB_GDR_LEVEL"}
+
+// reason takes in a message that may tell why.
 func (l *Log) reason(before, m []byte) {
-	for _, r := range reasons {
+	switch m[0] {
+	case 'N', 'G', 'F', 'D', 'C', 'U', 'R', 'A', 'd':
+	default:
+		return
+	}
+	switch {
+	case usesGIN(m):
+		l.hint(l.process(before), hintGIN)
+		return
+	case bytes.HasPrefix(m, []byte("Call to ibv_")) && bytes.Contains(m, []byte(", retrying ")):
+		l.hint(l.process(before), hintRetried) // src/misc/ibvwrap.cc, wrap_ibv_modify_qp
+		return
+	}
+	for i := range reasons {
+		r := &reasons[i]
 		if !bytes.HasPrefix(m, []byte(r.begin)) || !bytes.Contains(m, []byte(r.within)) {
 			continue
 		}
-		text := r.means
+		text := r.said()
+		if text == "" && !slices.ContainsFunc(told, func(name string) bool { return bytes.HasPrefix(m, []byte(name)) }) {
+			return
+		}
 		if text == "" {
-			const longest = 120
-			text = strings.TrimRight(string(m[:min(len(m), longest)]), " .\r\n")
+			const most = 120
+			text = strings.TrimRight(string(m[:min(len(m), most)]), " .\r\n")
 		}
 		l.hint(l.process(before), text)
 		return
 	}
+}
+
+func (r *reason) said() string { return (&row{means: r.means, code: r.code}).said() }
+
+// usesGIN says whether a job has GIN or RMA: src/plugin/gin.cc, ncclGinPluginAssign;
+// src/plugin/rma.cc; src/dev_runtime.cc, devCommCreate.
+func usesGIN(m []byte) bool {
+	for _, begin := range []string{"GIN/Plugin: Assigned ", "Assigned GIN plugin ", "RMA/Plugin: Assigned ", "devCommCreate: "} {
+		if bytes.HasPrefix(m, []byte(begin)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Log) hint(p process, text string) {
@@ -84,44 +146,88 @@ func (l *Log) notes() []string {
 		}
 	}
 	add(l.lines == 0, "the log has no line of NCCL or RCCL: run the job with NCCL_DEBUG=INFO")
-	add(l.lines > 0 && l.channels == 0, l.said(hintNVLink))
-	add(l.lines > 0 && l.channels == 0 && l.hints[hintNVLink] == nil,
+	quiet := l.lines > 0 && l.channels == 0
+	add(quiet, l.said(hintNVLink))
+	add(true, l.said(hintGIN))
+	add(quiet && l.hints[hintNVLink] == nil && l.hints[hintGIN] == nil && len(l.failures) == 0,
 		"no line names a channel over a network: a job on one node has none, and NCCL_DEBUG_SUBSYS must have INIT or NET")
 	add(l.channels > 0 && l.oneNode(), "all ranks are on one node: these channels connect GPUs of this node")
 	add(l.staged > 0, fmt.Sprintf("%s of a socket say GDRDMA: TCP copies through host memory, so this is not GPUDirect RDMA", show.Count(l.staged, "channel")))
-	if l.direct < l.channels {
-		for _, r := range reasons {
-			add(r.means != "", l.said(r.means))
-		}
-		notes = append(notes, l.environment()...)
+	add(l.sockets > l.staged, fmt.Sprintf("%d of the channels go over TCP, which copies through host memory", l.sockets))
+	if l.socketsOf != "" {
+		add(true, "comm 0x"+l.socketsOf+": "+l.said(hintSockets))
 	}
+	notes = append(notes, l.causes()...)
+	add(true, l.said(hintRetried))
 	add(true, l.said(hintRay))
-	add(l.unread > 0, fmt.Sprintf("%s about channels cannot be read", show.Count(l.unread, "line")))
+	lines := show.Count(l.unread+l.loose, "line") + " that may be about channels"
+	add(l.unread+l.loose > 0, lines+" cannot be read: cut, torn or damaged")
+	add(l.long > 0, fmt.Sprintf("%s of more than 64 KiB have messages that are not read", show.Count(l.long, "part of lines")))
+	add(l.warnings > 0, fmt.Sprintf("%s of other kinds, the first: %s", show.Count(l.warnings, "warning"), l.warned))
 	add(l.forgotten, "the log has more ranks and NICs than are remembered: the table is not complete, the numbers of channels in the last line are")
 	return notes
 }
 
-// environment returns the variables that the log names, in a fixed order.
+// causes are the reasons why channels are without GPUDirect RDMA, and what failed without
+// ending the job.
+func (l *Log) causes() []string {
+	var notes []string
+	seen := map[string]bool{}
+	for key := range l.failures {
+		seen[key.row.said()] = true
+	}
+	add := func(text string) {
+		if said := l.said(text); said != "" && !seen[text] {
+			seen[text] = true
+			notes = append(notes, said)
+		}
+	}
+	for i := range rows {
+		if rows[i].effect == wentOn {
+			add(rows[i].said())
+		}
+	}
+	for i := range foreigners {
+		if foreigners[i].row.effect == wentOn {
+			add(foreigners[i].row.said())
+		}
+	}
+	if l.direct == l.channels && l.channels > 0 {
+		return notes
+	}
+	for i := range reasons {
+		add(reasons[i].said())
+	}
+	return append(notes, l.environment()...)
+}
+
+// environment returns the variables that the log names, in a fixed order, with the nodes.
 func (l *Log) environment() []string {
+	found := l.variables()
+	for i, text := range found {
+		found[i] = l.said(text)
+	}
+	return found
+}
+
+// variables returns them without the nodes.
+func (l *Log) variables() []string {
 	var found []string
 	for text := range l.hints {
 		if strings.HasPrefix(text, "NCCL_") {
-			found = append(found, l.said(text))
+			found = append(found, text)
 		}
 	}
 	slices.Sort(found)
 	return found
 }
 
-// Because adds a note for each reason that why returns for ranks without GPUDirect RDMA, in
-// front of the others. why returns "" for a rank that it knows nothing about.
+// Because adds a note for each reason that why returns for a rank, in front of the others. why
+// returns "" for a rank that it knows nothing about.
 func (r *Result) Because(why func(*Rank) string) {
 	var reasons []string
 	of := map[string][]string{}
 	for _, rank := range r.Ranks {
-		if rank.GDR() == tristate.True {
-			continue
-		}
 		reason, who := why(&rank), cmp.Or(rank.GPU, fmt.Sprintf("rank %d", rank.Rank))
 		if reason == "" || slices.Contains(of[reason], who) {
 			continue
@@ -135,6 +241,31 @@ func (r *Result) Because(why func(*Rank) string) {
 		reasons[i] = few(of[reason]) + ": " + reason
 	}
 	r.Notes = append(reasons, r.Notes...)
+}
+
+// NearGPU returns the GPU that a rank's NIC should be near: its own, or that of the rank of its
+// node whose NIC it uses (PXN). It is "" where that is not known.
+func (r *Result) NearGPU(rank *Rank) string {
+	if len(rank.Through) == 0 {
+		return rank.GPU
+	}
+	for i := range r.Ranks {
+		if other := &r.Ranks[i]; len(rank.Through) == 1 && other.Node == rank.Node && other.Rank == rank.Through[0] {
+			return other.GPU
+		}
+	}
+	return ""
+}
+
+// Chose says which variables of the log chose a NIC that is far: "NCCL_IB_HCA set to mlx5_7".
+func (r *Result) Chose() string {
+	var chose []string
+	for _, text := range r.Variables {
+		if strings.HasPrefix(text, "NCCL_IB_HCA") || strings.HasPrefix(text, "NCCL_NET_GDR_LEVEL") || strings.HasPrefix(text, "NCCL_IB_GDR_LEVEL") {
+			chose = append(chose, text)
+		}
+	}
+	return few(chose)
 }
 
 // few joins words, no more than eight of them.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
 )
 
 // header is the first line of a snapshot.
@@ -65,13 +66,15 @@ func (r *Recording) Text() ([]byte, error) {
 	for _, q := range slices.SortedFunc(maps.Keys(r.answers), compareQuestions) {
 		err = cmp.Or(err, enc.Encode(r.answers[q].entry(q)))
 	}
-	if err = cmp.Or(err, enc.Encode(entry{End: true})); err == nil {
-		_, err = Parse(w.String())
+	err = cmp.Or(err, enc.Encode(entry{End: true}))
+	text := show.Escape(w.Bytes())
+	if err == nil {
+		_, err = Parse(string(text))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("what was read cannot be written: %w", err)
 	}
-	return w.Bytes(), nil
+	return text, nil
 }
 
 // asked returns the field of the question.

@@ -18,6 +18,7 @@ import (
 	"gdr-features/internal/cli"
 	"gdr-features/internal/config"
 	"gdr-features/internal/report"
+	"gdr-features/internal/show"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
@@ -105,7 +106,7 @@ func (c *Flags) SetUp(log *logrus.Logger, out io.Writer) error {
 	log.SetLevel(level)
 	log.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true})
 	if c.LogFormat == "json" {
-		log.SetFormatter(&logrus.JSONFormatter{})
+		log.SetFormatter(safeJSON{})
 	}
 	return nil
 }
@@ -198,4 +199,13 @@ the environment, and that over the file. The log level is info by default.`,
 	agent.Define(c.Flags(), os.Getenv)
 	cli.List(c, "publish", config.Publishers...)
 	return c
+}
+
+// safeJSON writes log lines as JSON that a terminal does not obey.
+type safeJSON struct{ logrus.JSONFormatter }
+
+// Format implements logrus.Formatter.
+func (f safeJSON) Format(e *logrus.Entry) ([]byte, error) {
+	line, err := f.JSONFormatter.Format(e)
+	return show.Escape(line), err
 }
