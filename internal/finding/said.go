@@ -1,0 +1,90 @@
+package finding
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"gdr-features/verdict"
+)
+
+// Said is what a check says of a machine. The zero value says nothing: the check gives no
+// finding. Its methods return what is said with something added:
+//
+//	return finding.Warn("ACSRedirect", "redirected by %s", bridges).Of(bridges).Do("leave it on")
+type Said struct {
+	Status Status
+	// Reason is the verdict's, where a prerequisite is not met.
+	Reason        verdict.Reason
+	Code          Code
+	Detail        string
+	Fix, Evidence []string
+}
+
+// OK says that nothing is wrong.
+func OK(format string, args ...any) Said { return said(StatusOK, "", format, args...) }
+
+// Warn says what is wrong, or slow, on a machine that may be ready all the same.
+func Warn(code Code, format string, args ...any) Said {
+	return said(StatusWarn, code, format, args...)
+}
+
+// Fail says what does not work.
+func Fail(code Code, format string, args ...any) Said {
+	return said(StatusFail, code, format, args...)
+}
+
+// Unmet says which prerequisite of the verdict is not met. The verdict's reason is the code.
+func Unmet(reason verdict.Reason, format string, args ...any) Said {
+	return Fail(Code(reason), format, args...).Because(reason)
+}
+
+// Unknown says what cannot be told, since something cannot be read.
+func Unknown(format string, args ...any) Said {
+	return said(StatusUnknown, Unreadable, format, args...)
+}
+
+func said(status Status, code Code, format string, args ...any) Said {
+	return Said{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Found reports whether anything is said.
+func (s Said) Found() bool { return s.Status != "" }
+
+// As gives a code that is more exact.
+func (s Said) As(code Code) Said {
+	s.Code = code
+	return s
+}
+
+// Because gives the verdict's reason; it is the code too where none is given.
+func (s Said) Because(reason verdict.Reason) Said {
+	s.Reason, s.Code = reason, cmp.Or(s.Code, Code(reason))
+	return s
+}
+
+// And adds to the sentence.
+func (s Said) And(detail string) Said {
+	s.Detail += detail
+	return s
+}
+
+// Do adds steps to what is to be done. A step that does not apply here is "".
+func (s Said) Do(steps ...string) Said {
+	s.Fix = slices.Concat(s.Fix, Steps(steps...))
+	return s
+}
+
+// Saw adds evidence: see the function Saw.
+func (s Said) Saw(evidence ...string) Said {
+	s.Evidence = slices.Concat(s.Evidence, evidence)
+	return s
+}
+
+// Of adds the evidence of what is spoken of. The sentence names it by itself.
+func (s Said) Of(about Subjects) Said { return s.Saw(about.Evidence...) }
+
+// Steps leaves out those that do not apply here, which are "".
+func Steps(all ...string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(step string) bool { return step == "" })
+}
