@@ -75,7 +75,7 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 	if err != nil {
 		return err
 	}
-	machine := r.Machine()
+	machine := hereOf(r).Machine()
 	claim, err := dra.NewClaim(machine, o)
 	if err != nil {
 		return err

@@ -40,8 +40,6 @@ type judged struct {
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
 	Expected *expect.Result
-	// Pod is what a container lets this process do; nil outside `check --pod`.
-	Pod *Pod
 
 	// about and unmet are what the row at hand is about: see row.which and
 	// expected.
@@ -49,11 +47,10 @@ type judged struct {
 	unmet *expect.Check
 }
 
-// All returns the findings: the checks in the order of the verdict, those that advise, those
-// of a container, nil outside `check --pod`, and how the machine compares with what is
-// expected of it, nil without expectations.
-func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding {
-	f := &judged{Pair: node.Judged(), Expected: expected, Pod: container}
+// All returns the findings: the checks in the order of the verdict, those that advise, and how
+// the machine compares with what is expected of it, nil without expectations.
+func All(node *verdict.Node, expected *expect.Result) []Finding {
+	f := &judged{Pair: node.Judged(), Expected: expected}
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.Find(f, f.files); ok {
@@ -63,17 +60,19 @@ func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding 
 	return append(all, f.expected()...)
 }
 
-// checks are those that apply to this machine. Drivers do not matter if the hardware
-// is not capable, or not judged.
+// HardwareAlone reports whether only the hardware is checked: nothing else matters where it is
+// not capable, or not judged.
+func HardwareAlone(node *verdict.Node) bool {
+	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False || because(verdict.NICNotJudged)(judgedOf(node))
+}
+
+// checks are those that apply to this machine.
 func (f *judged) checks() []Check {
 	switch {
-	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False, because(verdict.NICNotJudged)(f):
+	case HardwareAlone(f.Node):
 		return []Check{hardware.asCheck()}
 	case f.Kmod.Advice == nil:
 		return prerequisites
-	}
-	if f.Pod != nil {
-		return slices.Concat(prerequisites, advice, asChecks(f.Pod.checks()...))
 	}
 	return slices.Concat(prerequisites, advice)
 }
@@ -91,7 +90,7 @@ var advice = asChecks(nearPort, sharedNIC, operators, modules, nodeNetwork, verb
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {
 	var all []Code
-	for _, c := range slices.Concat(prerequisites, advice, asChecks(inPod...), asChecks(expectedCheck)) {
+	for _, c := range slices.Concat(prerequisites, advice, asChecks(expectedCheck)) {
 		all = append(all, c.Codes...)
 	}
 	return finding.Unique(all)

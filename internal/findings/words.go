@@ -7,11 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/show"
-	"gdr-features/source/family"
 	"gdr-features/source/kmod"
-	"gdr-features/source/platform"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -47,12 +44,9 @@ var words = map[string]func(*judged) string{
 	"{acs}":                func(f *judged) string { return f.Verdict.ACS },
 	"{activePorts}":        activePorts,
 	"{asked}":              asked,
-	"{beside}":             func(f *judged) string { return f.Pod.Image.Beside },
-	"{bonds}":              func(f *judged) string { return firstFew(bonds(f)) },
 	"{bridge}":             bridge,
 	"{client}":             firstModule,
 	"{clientModule}":       clientModule,
-	"{configDir}":          func(f *judged) string { return f.Pod.Image.ConfigDir },
 	"{cpu}":                func(f *judged) string { return f.Platform.CPU.Name },
 	"{disableRedirect}":    disableRedirect,
 	"{displayProduct}":     func(f *judged) string { return display(f, f.functions(isDisplay(f))[0]).Help.Product },
@@ -67,15 +61,11 @@ var words = map[string]func(*judged) string{
 	"{firstProduct}":       func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Product },
 	"{firstVendor}":        func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Vendor },
 	"{found}":              func(f *judged) string { return f.unmet.Found },
-	"{gidIndexes}":         firstIndexes,
 	"{gpu}":                func(f *judged) string { return f.GPU.Name },
 	"{gpuDriver}":          func(f *judged) string { return f.GPU.Driver },
-	"{gpuNames}":           gpuNames,
 	"{gpus}":               func(f *judged) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") },
-	"{gpusHere}":           func(f *judged) string { return strconv.Itoa(f.Pod.GPUs) },
 	"{gpuSide}":            gpuSide,
 	"{gpuVersion}":         gpuDriverVersion,
-	"{hcaPrefix}":          hcaPrefix,
 	"{install}":            func(f *judged) string { return f.GPU.Help.Install },
 	"{installed}":          func(f *judged) string { return f.advised().File.Name },
 	"{identity}":           identityText,
@@ -84,18 +74,15 @@ var words = map[string]func(*judged) string{
 	"{iommu}":              func(f *judged) string { return f.Verdict.IOMMU },
 	"{kernel}":             func(f *judged) string { return f.Platform.Kernel },
 	"{kernelABI}":          func(f *judged) string { return strconv.Itoa(f.NIC.Uverbs.ABI) },
-	"{letters}":            letters,
 	"{library}":            func(f *judged) string { return f.GPU.Help.Library },
 	"{libraryBeyond}":      func(f *judged) string { return f.GPU.Help.Beyond },
 	"{libraryLimit}":       func(f *judged) string { return f.GPU.Help.Limit },
-	"{limit}":              limitText,
 	"{linkLayer}":          linkLayer,
 	"{links}":              func(f *judged) string { return show.Count(len(f.links()), "PCIe link") },
 	"{load}":               load,
 	"{loadedDriver}":       loadedDriver,
 	"{machine}":            func(f *judged) string { return f.Expected.Machine },
 	"{machineType}":        func(f *judged) string { return f.Matrix.Machine.Product.Value },
-	"{machineWithGDA}":     func(f *judged) string { return f.NIC.NCCLPlugin.GPUStarts.Instead },
 	"{missingOption}":      missingOption,
 	"{module}":             func(f *judged) string { return f.NIC.Module },
 	"{neededRelease}":      neededRelease,
@@ -107,7 +94,6 @@ var words = map[string]func(*judged) string{
 	"{nics}":               func(f *judged) string { return show.Count(f.Matrix.EligibleNICs, "NIC") },
 	"{nicVersion}":         func(f *judged) string { return f.advised().NICVersions[f.NIC.Name] },
 	"{nodeRoute}":          nodeRoute,
-	"{nodeWays}":           func(f *judged) string { return waysText(f.waysHere()) },
 	"{orDMABuf}":           orDMABuf,
 	"{orOff}":              orOff,
 	"{orReadACS}":          orReadACS,
@@ -122,46 +108,26 @@ var words = map[string]func(*judged) string{
 	"{peermem}":            peermemName,
 	"{peermemMoving}":      peermemMoving,
 	"{peerStack}":          func(f *judged) string { return f.NIC.Help.PeerStack },
-	"{plugin}":             func(f *judged) string { return f.familiesInQuestion()[0].NCCLPlugin.Name },
-	"{pluginFamily}":       func(f *judged) string { return f.familiesInQuestion()[0].Name },
-	"{pluginPath}":         func(f *judged) string { return f.Pod.Image.Plugin.Path },
 	"{products}":           products,
 	"{provenFrom}":         provenFrom,
-	"{provider}":           func(f *judged) string { return f.NIC.Help.Library },
 	"{rdmaNames}":          rdmaNames,
 	"{rebuildDriver}":      func(f *judged) string { return f.GPU.Help.Rebuild },
 	"{refused}":            func(f *judged) string { return strconv.Quote(f.GPU.Help.Refused) },
 	"{register}":           func(f *judged) string { return f.GPU.Help.Register },
 	"{registered}":         registered,
-	"{selectedBy}":         func(f *judged) string { return strings.Join(f.Pod.Selected.By, " ") },
-	"{selectionUnknown}":   func(f *judged) string { return f.Pod.Selected.Unknown },
 	"{setpci}":             setpci,
 	"{stack}":              stackOrigin,
 	"{symbolOwner}":        func(f *judged) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner },
 	"{vendor}":             func(f *judged) string { return f.GPU.Help.Vendor },
 	"{vendorABIs}":         func(f *judged) string { return strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ") },
 	"{vendors}":            vendors,
-	"{verbsRelease}":       func(f *judged) string { return orUnknown(f.Pod.Image.Verbs.Release()) },
 	"{withOthers}":         withOthers,
 	"{withoutDirectNIC}":   withoutDirectNIC,
 	"{enableRDMA}":         enableRDMA,
 	"{nearNICUp}":          nearNICUp,
 	"{worstLevel}":         func(f *judged) string { return f.Matrix.Level.String() },
-	"{familiesInQuestion}": func(f *judged) string {
-		return strings.Join(texts(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name }), ", ")
-	},
-	"{gdrCopyHere}": func(f *judged) string {
-		return choose(gdrCopy(f), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be used here", "not known: "+platform.GDRCopyNode)
-	},
-	"{nearNICs}": func(f *judged) string {
-		return strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
-	},
 	"{otherGPUs}": func(f *judged) string {
 		return strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ")
-	},
-	"{ucxVersion}": func(f *judged) string {
-		version, _ := ucxVersion(f)
-		return orUnknown(version)
 	},
 }
 
