@@ -39,9 +39,14 @@ func Unmet(reason verdict.Reason, format string, args ...any) Said {
 	return Fail(Code(reason), format, args...).Because(reason)
 }
 
-// Unknown says what cannot be told, since something cannot be read.
+// Unknown says what cannot be told, since something cannot be read. The code is Unreadable.
 func Unknown(format string, args ...any) Said {
 	return said(StatusUnknown, Unreadable, format, args...)
+}
+
+// Unread says which prerequisite of the verdict cannot be told, since something cannot be read.
+func Unread(format string, args ...any) Said {
+	return Unknown(format, args...).Because(verdict.Unreadable)
 }
 
 func said(status Status, code Code, format string, args ...any) Said {

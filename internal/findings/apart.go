@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/finding"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -32,7 +33,7 @@ var unreadCPU = row{
 // has it or may have it: anyHas.
 func apart(reason verdict.Reason, anyHas func(*judged) tristate.State, text string, fix, evidence func(*judged) []string) row {
 	return row{
-		status: Fail, reason: reason, which: apartPairs(tristate.False, reason),
+		status: Fail, reason: reason, whom: apartPairs(tristate.False, reason),
 		when: func(f *judged) bool { return anyHas(f) != tristate.False },
 		text: text + ": {about}", evidence: evidence,
 		fix: func(f *judged) []string { return append(fix(f), orMoveOther) },
@@ -40,15 +41,15 @@ func apart(reason verdict.Reason, anyHas func(*judged) tristate.State, text stri
 }
 
 // apartPairs lists the pairs that come furthest, if this is what they lack, or may lack.
-func apartPairs(met tristate.State, reason verdict.Reason) func(*judged) subjects {
-	return func(f *judged) (found subjects) {
+func apartPairs(met tristate.State, reason verdict.Reason) func(*judged) finding.Subjects {
+	return func(f *judged) (found finding.Subjects) {
 		lack, pairs := f.Apart()
 		if lack.Met != met || lack.Reason != reason {
 			return found
 		}
 		for _, of := range pairs {
 			gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
-			found.add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function))
+			found.Add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function))
 		}
 		return found
 	}
@@ -64,9 +65,9 @@ var (
 		onlyBelow+"an RDMA device", loadRDMA, withoutRDMA)
 	apartPorts = []row{
 		apart(verdict.NoActivePort, func(f *judged) tristate.State { return f.ActivePort() },
-			"{activePorts}, but "+onlyBelow+"an ACTIVE port", portFixes, func(f *judged) []string { return idlePorts(f).evidence }),
+			"{activePorts}, but "+onlyBelow+"an ACTIVE port", portFixes, func(f *judged) []string { return idlePorts(f).Evidence }),
 		{
-			status: Undecidable, reason: verdict.Unreadable, which: apartPairs(tristate.Unknown, verdict.NoActivePort),
+			status: Undecidable, reason: verdict.Unreadable, whom: apartPairs(tristate.Unknown, verdict.NoActivePort),
 			when:     func(f *judged) bool { return f.ActivePort() == tristate.True },
 			text:     "{activePorts}, but not all can be read of what it takes to reach the memory of one GPU through one NIC on this CPU: {about}",
 			fix:      do("see the problems listed below", "mount the host's /sys"),

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
@@ -104,7 +105,7 @@ func sawNoPeerFile(f *judged) []string {
 	var all []string
 	for _, file := range f.Client().Files {
 		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return path.Base(file) == p.Name }) {
-			all = append(all, sawFile(file, tristate.False))
+			all = append(all, finding.SawFile(file, tristate.False))
 		}
 	}
 	return all[:min(len(all), 2)]
@@ -142,7 +143,7 @@ func clientLive(f *judged) bool { return clientState(f) == kmod.Live }
 func sawHolders(f *judged) []string {
 	seen := sawInterface(f)
 	if !vendorsModuleRuns(f) {
-		seen = append(seen, saw(kmod.HoldersDir(f.NIC.PeerMemory.Module), "absent"))
+		seen = append(seen, finding.Saw(kmod.HoldersDir(f.NIC.PeerMemory.Module), "absent"))
 	}
 	return seen
 }
@@ -188,7 +189,7 @@ func provenFrom(f *judged) string {
 }
 
 func sawReleases(f *judged) []string {
-	return slices.Concat([]string{saw(kmod.AttributeFile(f.NIC.Module, "version"), f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
+	return slices.Concat([]string{finding.Saw(kmod.AttributeFile(f.NIC.Module, "version"), f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 }
 
 // older reports whether a release, such as "2.17.2g", is before another; false if either

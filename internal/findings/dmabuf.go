@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
@@ -13,7 +14,7 @@ import (
 
 var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: "{asked}", evidence: sawAnswers, rows: slices.Concat([]row{
 	{
-		status: Warn, code: "EFADMABufOff", when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.Verdict.Peermem == tristate.False }, which: withoutDMABufInPlugin,
+		status: Warn, code: "EFADMABufOff", when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.Verdict.Peermem == tristate.False }, whom: withoutDMABufInPlugin,
 		text: "DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA",
 		fix:  do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install {peerStack}, then modprobe {bridge}"),
 	}, {
@@ -48,7 +49,7 @@ var lacks = []struct {
 	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
 	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
-	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), which: excluded(tristate.True), text: excludes, fix: seeDriver}},
+	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), whom: excluded(tristate.True), text: excludes, fix: seeDriver}},
 	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
 	{verdict.TuringGPU, row{
 		code: "PreTuring", text: "no eligible GPU that the driver drives is of the Turing generation or newer",
@@ -102,7 +103,7 @@ func lackRows() []row {
 	var rows []row
 	for _, l := range lacks {
 		r := given(failed(l.row), func(f *judged) bool { return firstOf(f, tristate.False) == l.need })
-		served := row{status: OK, when: func(f *judged) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, which: l.which, text: l.text + "; not needed: peermem is available"}
+		served := row{status: OK, when: func(f *judged) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, whom: l.whom, text: l.text + "; not needed: peermem is available"}
 		rows = append(rows, served, r)
 	}
 	return rows
@@ -125,11 +126,11 @@ func exports(f *judged) string {
 
 // withoutDMABufInPlugin lists the NICs on which some releases of the NCCL plugin do not use
 // DMA-BUF.
-func withoutDMABufInPlugin(f *judged) subjects {
+func withoutDMABufInPlugin(f *judged) finding.Subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
 	}
-	return subjects{f.of(off, address), f.of(off, sawID)}
+	return finding.Subjects{Names: f.of(off, address), Evidence: f.of(off, sawID)}
 }
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.
@@ -153,7 +154,7 @@ func sawOptions(f *judged) []string {
 	if missing := missingOption(f); missing != "" {
 		option = "no CONFIG_" + missing
 	}
-	return []string{saw(files[len(files)-1], option)}
+	return []string{finding.Saw(files[len(files)-1], option)}
 }
 
 // firstOf is the first need of DMA-BUF in a state; "" for none.
@@ -184,7 +185,7 @@ func sawGPUDriver(f *judged) []string {
 	if len(files) == 0 {
 		return nil
 	}
-	return []string{sawFile(files[len(files)-1], gpuDriverState(f).Loaded)} // looked for where there is no version
+	return []string{finding.SawFile(files[len(files)-1], gpuDriverState(f).Loaded)} // looked for where there is no version
 }
 
 func asked(f *judged) string {
@@ -203,7 +204,7 @@ func devicesSaid(f *judged) string {
 	var parts []string
 	for _, answer := range [...]tristate.State{tristate.True, tristate.False, tristate.Unknown} {
 		if list := names[answer]; list != "" {
-			parts = append(parts, list+choose(answer, "can", "cannot", "gave no clear answer"))
+			parts = append(parts, list+finding.Choose(answer, "can", "cannot", "gave no clear answer"))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -214,7 +215,7 @@ func sawAnswers(f *judged) []string {
 	if len(f.Asked) == 0 {
 		return nil
 	}
-	return []string{saw(verbs.Nodes+"/uverbs*", devicesSaid(f))}
+	return []string{finding.Saw(verbs.Nodes+"/uverbs*", devicesSaid(f))}
 }
 
 // sawLegacyAPI is evidence of the loaded module's parameter for PeerDirect's old interface.
@@ -222,7 +223,7 @@ func sawLegacyAPI(f *judged) []string {
 	if clientState(f) != kmod.Live {
 		return nil
 	}
-	return []string{saw(kmod.AttributeFile(firstModule(f), "parameters/peerdirect_support"), f.advised().Peermem.LegacyAPI)}
+	return []string{finding.Saw(kmod.AttributeFile(firstModule(f), "parameters/peerdirect_support"), f.advised().Peermem.LegacyAPI)}
 }
 
 var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
@@ -232,7 +233,7 @@ var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmo
 		fix:  do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module", "better, move to MOFED 5.1 or newer"),
 		evidence: func(f *judged) []string {
 			return slices.Concat(
-				[]string{saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)}, sawLegacyAPI(f), sawPeermem(f), f.saw(kmod.FactDriver, gpuDriverState(f).Version))
+				[]string{finding.Saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)}, sawLegacyAPI(f), sawPeermem(f), f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 		},
 	},
 	{status: OK, when: func(f *judged) bool { return legacyStack(f) && originKnown(f) }, text: "{stack}{peerDirect}, as the peer memory module is set to use it"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/tristate"
@@ -25,37 +26,37 @@ var confidentialGuest = row{
 // smmuRows come first in the check iommu.
 var smmuRows = []row{
 	{
-		status: Undecidable, reason: verdict.SMMUPassthrough, which: identityGPUs(verdict.Unproven), text: "{identity}",
+		status: Undecidable, reason: verdict.SMMUPassthrough, whom: identityGPUs(verdict.Unproven), text: "{identity}",
 		fix: do("boot with iommu.passthrough=0, in place of iommu.passthrough=1", "or use Linux 6.11 or newer", "{orReadACS}"),
 	},
 	{
-		status: Warn, code: "SMMUPassthrough", which: identityGPUs(verdict.Suspect), text: "{identity}",
+		status: Warn, code: "SMMUPassthrough", whom: identityGPUs(verdict.Suspect), text: "{identity}",
 		fix: do("see whether a CUDA program runs (nvidia-smi proves nothing)", "if it does not, boot with iommu.passthrough=0, in place of iommu.passthrough=1", "or use Linux 6.11 or newer"),
 	},
 	{
-		status: OK, when: func(f *judged) bool { return translationNeeded(f) && f.BeforePASID() != tristate.False }, which: translated,
+		status: OK, when: func(f *judged) bool { return translationNeeded(f) && f.BeforePASID() != tristate.False }, whom: translated,
 		text: "translated, as this platform needs it with ACS on and a kernel before 6.11",
 	},
 	{
-		status: OK, when: translationNeeded, which: translated,
+		status: OK, when: translationNeeded, whom: translated,
 		text: "translated, beside the ACS redirect that this platform needs",
 	},
 }
 
 // identityGPUs lists the GPUs of verdict.Identity.
-func identityGPUs(doubt verdict.Doubt) func(*judged) subjects {
-	return func(f *judged) (gpus subjects) {
+func identityGPUs(doubt verdict.Doubt) func(*judged) finding.Subjects {
+	return func(f *judged) (gpus finding.Subjects) {
 		d := f.Identity()
 		if d.Doubt != doubt {
 			return gpus
 		}
 		for _, gpu := range d.GPUs {
-			gpus.add(gpu.Address.String(), saw(platform.GroupFile(gpu.IOMMUGroup), f.Platform.IOMMU.Types[gpu.IOMMUGroup]))
+			gpus.Add(gpu.Address.String(), finding.Saw(platform.GroupFile(gpu.IOMMUGroup), f.Platform.IOMMU.Types[gpu.IOMMUGroup]))
 			for _, bridge := range gpu.Bridges {
-				gpus.evidence = append(gpus.evidence, f.sawACS(bridge))
+				gpus.Evidence = append(gpus.Evidence, f.sawACS(bridge))
 			}
 		}
-		gpus.evidence = append(gpus.evidence, saw(platform.ReleaseFile, f.Platform.Kernel))
+		gpus.Evidence = append(gpus.Evidence, finding.Saw(platform.ReleaseFile, f.Platform.Kernel))
 		return gpus
 	}
 }
@@ -65,7 +66,7 @@ func (f *judged) sawACS(bridge pci.Address) string {
 	if acs := f.ACS[bridge]; acs != nil {
 		value = fmt.Sprintf("ACSCtl %04x", acs.Control)
 	}
-	return saw(bridge.File(pci.ConfigFile), value)
+	return finding.Saw(bridge.File(pci.ConfigFile), value)
 }
 
 // identityText says what is known of the state of verdict.Identity.
@@ -88,18 +89,18 @@ func identityText(f *judged) string {
 
 // orReadACS is advice where it is not known that ACS is on; "" where it is.
 func orReadACS(f *judged) string {
-	if len(f.redirectAbove().names) > 0 {
+	if len(f.redirectAbove().Names) > 0 {
 		return ""
 	}
 	return "or run this program as root (CAP_SYS_ADMIN), which can read whether ACS is on"
 }
 
 // redirectAbove names the bridges above GPUs of verdict.Identity that redirect.
-func (f *judged) redirectAbove() (bridges subjects) {
+func (f *judged) redirectAbove() (bridges finding.Subjects) {
 	for _, gpu := range f.Identity().GPUs {
 		for _, bridge := range gpu.Bridges {
 			if acs := f.ACS[bridge]; acs != nil && acs.Redirect() {
-				bridges.add(bridge.String())
+				bridges.Add(bridge.String())
 			}
 		}
 	}
@@ -109,7 +110,7 @@ func (f *judged) redirectAbove() (bridges subjects) {
 // translationNeeded: GPUs share memory with an Arm CPU, and the kernel is older than 6.11, or
 // the platform needs ACS redirect. Passing addresses through is no advice there.
 func translationNeeded(f *judged) bool {
-	return f.Platform.CPU.Arch == "arm64" && f.hasCoherent() && (f.BeforePASID() != tristate.False || len(redirectNeeded(f).names) > 0)
+	return f.Platform.CPU.Arch == "arm64" && f.hasCoherent() && (f.BeforePASID() != tristate.False || len(redirectNeeded(f).Names) > 0)
 }
 
 func (f *judged) hasCoherent() bool {
@@ -119,12 +120,12 @@ func (f *judged) hasCoherent() bool {
 // emulatedRows come first in the check acs.
 var emulatedRows = []row{
 	{
-		status: Undecidable, reason: verdict.EmulatedSwitch, which: belowEmulated(verdict.Unproven),
+		status: Undecidable, reason: verdict.EmulatedSwitch, whom: belowEmulated(verdict.Unproven),
 		text: "in this virtual machine a GPU and a NIC are below a switch that the hypervisor emulates, and ATS of the NIC is off: such pairs are known to transfer garbage: {about}",
 		fix:  do(askForATS, otherSwitch, provePair),
 	},
 	{
-		status: Warn, code: "EmulatedSwitch", which: belowEmulated(verdict.Suspect),
+		status: Warn, code: "EmulatedSwitch", whom: belowEmulated(verdict.Suspect),
 		text: "in this virtual machine a GPU and a NIC are below a switch that the hypervisor emulates, and whether ATS of the NIC is on cannot be read; where it is off, such pairs are known to transfer garbage: {about}",
 		fix:  do("run this program as root (CAP_SYS_ADMIN), which can read it", askForATS, provePair),
 	},
@@ -138,33 +139,33 @@ const (
 
 // behindEmulated is the row of bridges whose ACS is not that of the hardware.
 var behindEmulated = row{
-	status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, which: emulatedBridges,
+	status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, whom: emulatedBridges,
 	text: "the bridges between GPUs and NICs are emulated, and their ACS says nothing of the real ones: {about}",
 	fix:  do("ask the owner of the hypervisor how ACS is set on the real switch ports above GPU and NIC"),
 }
 
 // belowEmulated lists the pairs of verdict.BelowEmulated.
-func belowEmulated(doubt verdict.Doubt) func(*judged) subjects {
-	return func(f *judged) (pairs subjects) {
+func belowEmulated(doubt verdict.Doubt) func(*judged) finding.Subjects {
+	return func(f *judged) (pairs finding.Subjects) {
 		d := f.BelowEmulated()
 		if d.Doubt != doubt {
 			return pairs
 		}
 		for _, of := range d.Pairs {
 			gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
-			said := choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")
-			pairs.add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function), saw(nic.Function.Address.File(pci.ConfigFile), said))
+			said := finding.Choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")
+			pairs.Add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function), finding.Saw(nic.Function.Address.File(pci.ConfigFile), said))
 		}
 		return pairs
 	}
 }
 
 // emulatedBridges names the emulated bridges between GPUs and their nearest NICs.
-func emulatedBridges(f *judged) (bridges subjects) {
+func emulatedBridges(f *judged) (bridges finding.Subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range gpu.Between() {
-			if gpu.Eligible && f.Emulated(bridge) && !slices.Contains(bridges.names, bridge.String()) {
-				bridges.add(bridge.String(), sawID(f.PCI.Find(bridge)))
+			if gpu.Eligible && f.Emulated(bridge) && !slices.Contains(bridges.Names, bridge.String()) {
+				bridges.Add(bridge.String(), sawID(f.PCI.Find(bridge)))
 			}
 		}
 	}

@@ -43,10 +43,8 @@ type judged struct {
 	// Pod is what a container lets this process do; nil outside `check --pod`.
 	Pod *Pod
 
-	// about and unmet are what the row at hand is about: see row.which and
-	// expected.
+	// about is what the row at hand is about: see row.which.
 	about subjects
-	unmet *expect.Check
 }
 
 // All returns the findings: the checks in the order of the verdict, those that advise, those
@@ -80,18 +78,22 @@ func (f *judged) checks() []Check {
 
 // prerequisites are the checks of the verdict, in its order, and of what makes
 // GPUDirect RDMA slow.
-var prerequisites = asChecks(
-	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem, dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
-)
+var prerequisites = []Check{
+	hardware.asCheck(), gpuDriver.asCheck(), nicDriver.asCheck(), rdmaDevice.asCheck(), port.asCheck(), peermem.asCheck(),
+	dmabuf.asCheck(), rdmaStack.asCheck(), level, ncclDefault, iommu.asCheck(), acs.asCheck(),
+}
 
 // advice are the checks that need kmod.Advice. A check without a row that holds
 // gives no finding.
-var advice = asChecks(nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar, rootComplex, link, numa, storage, otherGPUs)
+var advice = []Check{
+	nearPort.asCheck(), sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect.asCheck(), bar,
+	rootComplex.asCheck(), link, numa.asCheck(), storage.asCheck(), otherGPUs,
+}
 
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {
 	var all []Code
-	for _, c := range slices.Concat(prerequisites, advice, asChecks(inPod...), asChecks(expectedCheck)) {
+	for _, c := range slices.Concat(prerequisites, advice, asChecks(inPod...), []Check{expectedCheck}) {
 		all = append(all, c.Codes...)
 	}
 	return finding.Unique(all)

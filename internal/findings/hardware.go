@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -37,11 +38,11 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 		text:   "{gpus} and {nics} can do GPUDirect RDMA",
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", which: tegra,
+		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", whom: tegra,
 		text: "no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged",
 	},
 	{
-		status: Fail, reason: verdict.NoGPU, which: displays,
+		status: Fail, reason: verdict.NoGPU, whom: displays,
 		text: "no GPU that GPUDirect RDMA works with; these are only displays: {about}",
 		fix:  do("use {displayProduct}"),
 	},
@@ -91,7 +92,7 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 		fix:  do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
 	},
 	{
-		status: Undecidable, reason: verdict.Unreadable, which: nicsOverC2C,
+		status: Undecidable, reason: verdict.Unreadable, whom: nicsOverC2C,
 		text: "the only NICs are attached over NVLink-C2C, and their place on the PCI bus does not say how they reach GPU memory: {about}",
 		fix:  do("measure with ib_write_bw --use_cuda"),
 	},
@@ -104,9 +105,9 @@ var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Dev
 	{status: Undecidable, reason: verdict.Unreadable, text: "PCI functions cannot be read", fix: do("see the problems listed below", "mount the host's /sys")},
 }}
 
-func tegra(f *judged) (found subjects) {
+func tegra(f *judged) (found finding.Subjects) {
 	if name := f.Platform.Tegra; name != "" {
-		found.add(name, saw(platform.CompatibleFile, name))
+		found.Add(name, finding.Saw(platform.CompatibleFile, name))
 	}
 	return found
 }
@@ -119,40 +120,40 @@ func isDisplay(f *judged) func(*pci.Function) bool {
 }
 
 // displays lists the displays of vendors of GPUs.
-func displays(f *judged) (found subjects) {
+func displays(f *judged) (found finding.Subjects) {
 	for _, fn := range f.functions(isDisplay(f)) {
-		found.add(strings.TrimSpace(fn.Address.String()+" "+cmp.Or(fn.Name(), display(f, fn).Help.Vendor)), sawID(fn))
+		found.Add(strings.TrimSpace(fn.Address.String()+" "+cmp.Or(fn.Name(), display(f, fn).Help.Vendor)), sawID(fn))
 	}
 	return found
 }
 
 // vendors names the vendors of the GPUs that are judged, "NVIDIA or AMD".
 func vendors(f *judged) string {
-	return strings.Join(texts(families(f).GPUs, func(g *family.GPU) string { return g.Help.Vendor }), " or ")
+	return strings.Join(finding.Map(families(f).GPUs, func(g *family.GPU) string { return g.Help.Vendor }), " or ")
 }
 
 // products names the NICs that count.
 func products(f *judged) string {
-	return strings.Join(unique(texts(families(f).NICs, func(n *family.NIC) string { return n.Help.Product })), ", ")
+	return strings.Join(finding.Unique(finding.Map(families(f).NICs, func(n *family.NIC) string { return n.Help.Product })), ", ")
 }
 
 // newerThanThese names the NICs to use instead of the machine's.
 func newerThanThese(f *judged) string {
-	return strings.Join(unique(f.of(isNIC, func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
+	return strings.Join(finding.Unique(f.of(isNIC, func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
 }
 
 func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
 
 // otherNICs lists the NICs that are not judged, with their family.
 func otherNICs(f *judged) string {
-	return firstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
+	return finding.FirstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
 		return fmt.Sprintf("%s %v %s", fn.Other.Name, fn.Address, cmp.Or(fn.Name(), fmt.Sprintf("%04x:%04x", fn.Vendor, fn.Device)))
 	}))
 }
 
 // selectable are the families of those that the user may choose to judge by.
 func selectable(f *judged) []string {
-	return unique(f.of(func(fn *pci.Function) bool { return isOtherNIC(fn) && fn.Other.Verbs() }, func(fn *pci.Function) string { return fn.Other.Name }))
+	return finding.Unique(f.of(func(fn *pci.Function) bool { return isOtherNIC(fn) && fn.Other.Verbs() }, func(fn *pci.Function) string { return fn.Other.Name }))
 }
 
 // withOthers lists the families that count, and those of the NICs that are not judged.
@@ -171,28 +172,28 @@ func refuses(state tristate.State) func(*judged) bool {
 }
 
 // nicsOverC2C lists the eligible NICs, if all of them are attached over NVLink-C2C.
-func nicsOverC2C(f *judged) (nics subjects) {
+func nicsOverC2C(f *judged) (nics finding.Subjects) {
 	for _, fn := range f.functions(eligibleNIC) {
 		if !fn.OverC2C() {
-			return subjects{}
+			return finding.Subjects{}
 		}
-		nics.add(fn.Address.String()+" "+fn.Name(), sawID(fn))
+		nics.Add(fn.Address.String()+" "+fn.Name(), sawID(fn))
 	}
 	return nics
 }
 
 func machineNames(f *judged) []string {
 	names := f.Matrix.Machine
-	return []string{saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value), saw(platform.DMIDir+"/product_name", names.Product.Value)}
+	return []string{finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value), finding.Saw(platform.DMIDir+"/product_name", names.Product.Value)}
 }
 
 // moveTogether names the parameter that allows every pair where the driver may have it.
 func moveTogether(f *judged) []string {
 	const move = "move a NIC and a GPU below one PCIe switch"
 	if overridable(f) {
-		return steps(move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)")
+		return finding.Steps(move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)")
 	}
-	return steps(move)
+	return finding.Steps(move)
 }
 
 func topoOverride(f *judged) []string {
@@ -212,7 +213,7 @@ var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.Driv
 	},
 	{status: OK, when: func(f *judged) bool { return f.GPUDriven() == tristate.True }, text: "{loadedDriver}"},
 	{
-		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False }, which: excluded(tristate.True),
+		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False }, whom: excluded(tristate.True),
 		text: excludes,
 		fix:  do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus (old releases: NVreg_GpuBlacklist) and load the driver again"),
 	},
@@ -232,7 +233,7 @@ func orUnknown(version string) string { return cmp.Or(version, "of unknown versi
 // passthroughDrivers are the drivers that hand the GPUs to virtual machines.
 func passthroughDrivers(f *judged) string {
 	passed := func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == f.GPU && fn.PassedThrough() }
-	return strings.Join(unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
+	return strings.Join(finding.Unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
 }
 
 // loadedDriver names the GPU driver and its variant: open or proprietary kernel modules. A
@@ -262,7 +263,7 @@ func moduleType(f *judged) string {
 var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
 	apartNICs,
 	{
-		status: Warn, code: "NICUnbound", when: func(f *judged) bool { return f.NICDriven() == tristate.True }, which: unboundNICs,
+		status: Warn, code: "NICUnbound", when: func(f *judged) bool { return f.NICDriven() == tristate.True }, whom: unboundNICs,
 		text: "bound to no driver, beside others that are: {about}",
 		fix: do("dmesg, searched for its address, says why {nicDriver} does not drive it (its firmware, or a fault of the card)",
 			"write its address to /sys/bus/pci/drivers/{nicDriver}/bind, or reboot; if that fails again, have the card looked at"),
@@ -279,7 +280,7 @@ var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.Driv
 var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
 	apartDevices,
 	{
-		status: Warn, code: "NICWithoutRDMA", when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, which: nicsWithoutRDMA,
+		status: Warn, code: "NICWithoutRDMA", when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, whom: nicsWithoutRDMA,
 		text: "without an RDMA device, beside others that have one: {about}",
 		fix:  do("dmesg says why {module} made none", "{enableRDMA}"),
 	},
@@ -294,7 +295,7 @@ var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows:
 		when:     func(f *judged) bool { return f.RDMA.Exclusive },
 		text:     "each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here",
 		fix:      do("rdma system show", "run this program in the host's network namespace"),
-		evidence: func(*judged) []string { return []string{saw(rdma.NetnsMode, "N")} },
+		evidence: func(*judged) []string { return []string{finding.Saw(rdma.NetnsMode, "N")} },
 	},
 	{status: Undecidable, reason: verdict.Unreadable, text: "the RDMA devices cannot be read"},
 }}
@@ -312,7 +313,7 @@ func (f *judged) devices() []*rdma.Device {
 
 // rdmaNames lists the RDMA devices of eligible NICs.
 func rdmaNames(f *judged) string {
-	return strings.Join(texts(f.devices(), func(d *rdma.Device) string { return d.Name }), " ")
+	return strings.Join(finding.Map(f.devices(), func(d *rdma.Device) string { return d.Name }), " ")
 }
 
 func withoutRDMA(f *judged) []string {
@@ -325,4 +326,4 @@ func withoutRDMA(f *judged) []string {
 	return all
 }
 
-func sawNoRDMA(a pci.Address) string { return saw(a.File(rdma.FunctionFile), "absent") }
+func sawNoRDMA(a pci.Address) string { return finding.Saw(a.File(rdma.FunctionFile), "absent") }

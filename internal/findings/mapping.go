@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
@@ -14,18 +15,18 @@ import (
 
 // perhapsExcluded is about GPUs that the driver is bound to and may not drive.
 var perhapsExcluded = row{
-	status: Undecidable, reason: verdict.Unreadable, which: excluded(tristate.Unknown),
+	status: Undecidable, reason: verdict.Unreadable, whom: excluded(tristate.Unknown),
 	text: "whether the {vendor} driver excludes these GPUs cannot be read: {about}",
 	fix:  do("see the problems listed below"),
 }
 
 // excluded lists the GPUs of the judged family that are bound to its driver and of which it is
 // as asked for whether the driver excludes them.
-func excluded(is tristate.State) func(*judged) subjects {
-	return func(f *judged) (gpus subjects) {
+func excluded(is tristate.State) func(*judged) finding.Subjects {
+	return func(f *judged) (gpus finding.Subjects) {
 		for _, fn := range f.functions(eligibleGPU) {
 			if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
-				gpus.add(fn.Address.String(), saw(platform.InformationFile(fn.GPU, fn.Address), choose(is, "GPU Excluded: Yes", "", "")))
+				gpus.Add(fn.Address.String(), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is, "GPU Excluded: Yes", "", "")))
 			}
 		}
 		return gpus
@@ -35,7 +36,7 @@ func excluded(is tristate.State) func(*judged) subjects {
 // Rows about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is there.
 var (
 	virtualGPU = row{
-		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", which: virtualGPUs,
+		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", whom: virtualGPUs,
 		text: "these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: {about}",
 		fix:  do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
 	}
@@ -50,7 +51,7 @@ var (
 		fix:  do("see the problems listed below"), evidence: func(f *judged) []string { return f.saw(kmod.FactParams, "") },
 	}
 	unmapped = row{
-		code: "DriverRefusesPlace", which: unmappedPairs,
+		code: "DriverRefusesPlace", whom: unmappedPairs,
 		text: "GPU driver {gpuVersion} does not map the memory of these GPUs over PCIe for {nic} NICs at their place: {about}",
 		fix:  allowMapping, evidence: topoOverride,
 	}
@@ -71,7 +72,7 @@ var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristat
 	given(virtualGPU, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	given(perhapsNoPlace, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
 	{
-		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
+		status: Undecidable, reason: verdict.Unreadable, whom: unmappedPairs,
 		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },
 		text: "whether the GPU driver maps GPU memory over PCIe for {nic} NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: {about}",
 		fix:  do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
@@ -80,7 +81,7 @@ var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristat
 		status: Undecidable, reason: verdict.Unreadable,
 		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PeerToPeer },
 		text: "whether the kernel lets {gpuDriver} export DMA-BUF to NICs below other root ports depends on the CPU, and nothing here says so",
-		fix:  do("put a NIC below the GPU's PCIe switch; peermem does not depend on it"), evidence: func(*judged) []string { return []string{saw(platform.CPUFile, "")} },
+		fix:  do("put a NIC below the GPU's PCIe switch; peermem does not depend on it"), evidence: func(*judged) []string { return []string{finding.Saw(platform.CPUFile, "")} },
 	},
 })
 
@@ -92,11 +93,11 @@ func failed(r row) row {
 }
 
 // virtualGPUs lists the virtual GPUs of the judged family.
-func virtualGPUs(f *judged) (gpus subjects) {
+func virtualGPUs(f *judged) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
 			name := f.Platform.GPUs.Said[fn.Address].Model
-			gpus.add(fn.Address.String()+" "+name, saw(platform.InformationFile(fn.GPU, fn.Address), "Model: "+name))
+			gpus.Add(fn.Address.String()+" "+name, finding.Saw(platform.InformationFile(fn.GPU, fn.Address), "Model: "+name))
 		}
 	}
 	return gpus
@@ -104,7 +105,7 @@ func virtualGPUs(f *judged) (gpus subjects) {
 
 // unmappedPairs lists the GPUs for which no NIC is proven to have a mapping over PCIe, each
 // with the first NIC.
-func unmappedPairs(f *judged) (pairs subjects) {
+func unmappedPairs(f *judged) (pairs finding.Subjects) {
 	for i, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.GPU != f.GPU || !gpu.Coherent() {
 			continue
@@ -118,7 +119,7 @@ func unmappedPairs(f *judged) (pairs subjects) {
 		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.maps(gpu, n) == tristate.True }) {
 			continue
 		}
-		pairs.add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address, groupName(nics[0])),
+		pairs.Add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address, groupName(nics[0])),
 			sawGroup(gpu.Function), sawGroup(nics[0]), sawPlace(gpu.Function), sawPlace(nics[0]))
 	}
 	return pairs
@@ -146,13 +147,13 @@ const olderDriver = "or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "
 func allowMapping(f *judged) []string {
 	const together = "put GPU and NIC into one IOMMU group"
 	if overridable(f) && majorVersion(gpuDriverState(f).Version) < 595 {
-		return steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
+		return finding.Steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
 			"or "+together)
 	}
 	if f.TopoCheck() == verdict.TopoCheckNotListed {
-		return steps(together, "or put a NIC that has no IOMMU group below one PCIe bridge with the GPU", olderDriver)
+		return finding.Steps(together, "or put a NIC that has no IOMMU group below one PCIe bridge with the GPU", olderDriver)
 	}
-	return steps(together, olderDriver)
+	return finding.Steps(together, olderDriver)
 }
 
 // overridable: the loaded driver may have the parameter that makes it try every pair. Where its

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -59,7 +60,9 @@ var servedRows = []row{
 		text: "whether {gpuDriver} is registered cannot be seen: it and the RDMA stack have what it needs, but this stack makes no memory_peers, which lists clients",
 		fix: do("ask it for GPU memory: ib_write_bw --use_rocm=0, or a log of RCCL",
 			"if that fails and dmesg says {refused}, {rebuildDriver}, or use DMA-BUF (see dmabuf)", "if it fails without that, {register}"),
-		evidence: func(f *judged) []string { return append(sawRegistering(f), texts(kmod.PeerDirs(), sawMissing)...) },
+		evidence: func(f *judged) []string {
+			return append(sawRegistering(f), finding.Map(kmod.PeerDirs(), finding.SawMissing)...)
+		},
 	},
 	{
 		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool {
@@ -101,17 +104,17 @@ var notLoaded = []row{
 	{
 		status: Fail, code: "PeermemStub", when: func(f *judged) bool { return stub(f) && interfaceFor(f) == tristate.False }, text: builtAsStub,
 		fix: func(f *judged) []string {
-			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
+			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), finding.Steps(orDMABuf(f))...)
 		},
 	},
-	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: func(f *judged) []string { return append(rebuild(f, ""), steps(orDMABuf(f))...) }},
+	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: func(f *judged) []string { return append(rebuild(f, ""), finding.Steps(orDMABuf(f))...) }},
 	{
 		status: Fail, code: "PeermemUnknownSymbol", when: func(f *judged) bool {
 			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False && exporter(f) == ""
 		},
 		text: "{installed} was built for an RDMA stack with " + peerSymbol + ", which the running one lacks: loading it fails with Unknown symbol",
 		fix: func(f *judged) []string {
-			return append(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then "), steps(orDMABuf(f))...)
+			return append(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then "), finding.Steps(orDMABuf(f))...)
 		},
 	},
 	{
@@ -125,21 +128,21 @@ var notLoaded = []row{
 		status: Fail, code: "PeermemSymbolMismatch", when: otherStack,
 		text: "not loaded, and the running RDMA stack is not the installed one: the interface for it is in {peerExporter} on disk, and in {symbolOwner} of the running kernel",
 		fix: func(f *judged) []string {
-			return slices.Concat(modprobe(f), steps("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot"), rebuild(f, "if it was not upgraded, "))
+			return slices.Concat(modprobe(f), finding.Steps("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot"), rebuild(f, "if it was not upgraded, "))
 		},
 	},
 	{
 		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True },
 		text: "not loaded, though the RDMA stack has the interface for it",
 		fix: func(f *judged) []string {
-			return slices.Concat(modprobe(f), rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, "), steps("if it says Unknown symbol, see PeermemUnknownSymbol"))
+			return slices.Concat(modprobe(f), rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, "), finding.Steps("if it says Unknown symbol, see PeermemUnknownSymbol"))
 		},
 	},
 	{
 		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *judged) bool { return interfaceFor(f) == tristate.False },
 		text: "not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")",
 		fix: func(f *judged) []string {
-			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
+			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), finding.Steps(orDMABuf(f))...)
 		},
 	},
 	{
@@ -250,20 +253,20 @@ func sawPeermem(f *judged) []string {
 	p := f.Client()
 	switch {
 	case p.File != "":
-		return []string{saw(p.File, cmp.Or(p.Says, "empty"))}
+		return []string{finding.Saw(p.File, cmp.Or(p.Says, "empty"))}
 	case firstModule(f) != "" && !nicNamesPeers(f):
-		return []string{saw(kmod.InitFile(firstModule(f)), string(clientState(f)))}
+		return []string{finding.Saw(kmod.InitFile(firstModule(f)), string(clientState(f)))}
 	case p.By != "":
-		return []string{sawFile(p.By, tristate.True)}
+		return []string{finding.SawFile(p.By, tristate.True)}
 	}
 	return nil
 }
 
 // sawClientFiles is evidence that the files by which NCCL finds a client are not there.
 func sawClientFiles(f *judged) []string {
-	all := texts(f.Kmod.Files[kmod.FactNCCLClient], sawMissing)
+	all := finding.Map(f.Kmod.Files[kmod.FactNCCLClient], finding.SawMissing)
 	if clientState(f) == kmod.Live {
-		all = append(all, sawFile(kmod.AttributeFile(firstModule(f), "version"), f.advised().Peermem.Version))
+		all = append(all, finding.SawFile(kmod.AttributeFile(firstModule(f), "version"), f.advised().Peermem.Version))
 	}
 	return all
 }
@@ -278,5 +281,5 @@ func sawModuleFile(f *judged) []string {
 	if file.Listed != tristate.True {
 		found = "no " + peermemName(f)
 	}
-	return texts(file.Dep, func(dep string) string { return saw(dep, found) })
+	return finding.Map(file.Dep, func(dep string) string { return finding.Saw(dep, found) })
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -44,32 +45,32 @@ func bindGPU(f *judged) []string {
 	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
-			return steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the initramfs and reboot", "then "+load)
+			return finding.Steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the initramfs and reboot", "then "+load)
 		}
 	}
 	if gpuDriverState(f).Loaded == tristate.True {
-		return steps(family.Driver + " is loaded but bound to none of them: " + family.Help.Unbound)
+		return finding.Steps(family.Driver + " is loaded but bound to none of them: " + family.Help.Unbound)
 	}
-	return steps(load)
+	return finding.Steps(load)
 }
 
 func bindNIC(f *judged) []string {
 	nic := f.NIC
 	driver := nic.Drivers[0]
 	if allNICsPassedThrough(f) {
-		return steps("the NICs are bound to vfio, for virtual machines", "to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
+		return finding.Steps("the NICs are bound to vfio, for virtual machines", "to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
 	}
 	if nic.Help.Operator == "" {
-		return steps("modprobe " + driver)
+		return finding.Steps("modprobe " + driver)
 	}
-	return steps("modprobe " + driver + ", or wait for " + nic.Help.Operator)
+	return finding.Steps("modprobe " + driver + ", or wait for " + nic.Help.Operator)
 }
 
 func loadRDMA(f *judged) []string {
 	if f.NICDriven() == tristate.False {
-		return steps("see nic-driver")
+		return finding.Steps("see nic-driver")
 	}
-	return steps("modprobe "+f.NIC.Module, enableRDMA(f))
+	return finding.Steps("modprobe "+f.NIC.Module, enableRDMA(f))
 }
 
 func enableRDMA(f *judged) string {
@@ -104,11 +105,11 @@ func peermemName(f *judged) string {
 func modprobe(f *judged) []string {
 	switch {
 	case forerunner(f, f.advised().File.Name):
-		return steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
+		return finding.Steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
 	case f.advised().Operators.GPU == tristate.True:
-		return steps("set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
+		return finding.Steps("set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
 	}
-	return steps(load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)")
+	return finding.Steps(load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)")
 }
 
 // newerClient is advice where only a forerunner is installed; "" otherwise.
@@ -158,7 +159,9 @@ const operatorRebuild = "drain this node and reboot it, so that the GPU Operator
 
 // rebuild says how the module is rebuilt here, for the running RDMA stack, after what has to
 // be done before.
-func rebuild(f *judged, before string) []string { return steps(before+rebuildHere(f), newerClient(f)) }
+func rebuild(f *judged, before string) []string {
+	return finding.Steps(before+rebuildHere(f), newerClient(f))
+}
 
 func rebuildHere(f *judged) string {
 	version := gpuDriverState(f).Version
@@ -176,9 +179,9 @@ func rebuildHere(f *judged) string {
 // install says where a missing module comes from.
 func install(f *judged) []string {
 	if f.advised().Operators.GPU == tristate.True {
-		return steps("use a driver image that has nvidia-peermem for this kernel", "if the log of the driver Pod says userspace-only install, "+operatorRebuild)
+		return finding.Steps("use a driver image that has nvidia-peermem for this kernel", "if the log of the driver Pod says userspace-only install, "+operatorRebuild)
 	}
-	return steps("install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it", orDMABuf(f))
+	return finding.Steps("install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it", orDMABuf(f))
 }
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.

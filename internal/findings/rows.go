@@ -6,6 +6,7 @@ import (
 
 	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
+	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
@@ -41,6 +42,7 @@ type row struct {
 	// something that the row is about.
 	when  func(*judged) bool
 	which func(*judged) subjects
+	whom  func(*judged) finding.Subjects
 	// text says what was found, with words in braces that are filled in: see words. fix is
 	// what to do about it; nil for nothing.
 	text string
@@ -83,6 +85,12 @@ func (c *check) judge(f *judged) finding.Said {
 				continue
 			}
 		}
+		if r.whom != nil {
+			on := r.whom(f)
+			if facts.about = (subjects{on.Names, on.Evidence}); !on.Any() {
+				continue
+			}
+		}
 		return c.said(r, &facts)
 	}
 	return finding.Said{}
@@ -106,3 +114,28 @@ func of[T any](value func(*judged) T, f *judged) (none T) {
 	}
 	return value(f)
 }
+
+// subjects are what a row is about, with the evidence for it.
+type subjects struct{ names, evidence []string }
+
+func (s *subjects) add(name string, evidence ...string) {
+	s.names, s.evidence = append(s.names, name), append(s.evidence, evidence...)
+}
+
+// about names what the row is about.
+func about(f *judged) string { return finding.FirstFew(f.about.names) }
+
+func saw(file, value string) string                    { return finding.Saw(file, value) }
+func sawFile(file string, there tristate.State) string { return finding.SawFile(file, there) }
+func sawMissing(file string) string                    { return finding.SawMissing(file) }
+func steps(all ...string) []string                     { return finding.Steps(all...) }
+func unique(all []string) []string                     { return finding.Unique(all) }
+func firstFew(all []string) string                     { return finding.FirstFew(all) }
+
+func texts[T any](list []T, text func(T) string) []string { return finding.Map(list, text) }
+
+func choose(state tristate.State, yes, no, unknown string) string {
+	return finding.Choose(state, yes, no, unknown)
+}
+
+func throughClientCPU(f *judged) subjects { return subjects{names: writeOnly(f).Names} }

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,8 +11,6 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/platform"
-	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
 // do are steps, or alternatives, with words in braces filled in. A step of which nothing is left
@@ -36,11 +33,6 @@ func fill(f *judged, text string) string {
 
 var inBraces = regexp.MustCompile(`\{[a-zA-Z]+\}`)
 
-// steps leaves out those that do not apply here, which are "".
-func steps(all ...string) []string {
-	return slices.DeleteFunc(all, func(step string) bool { return step == "" })
-}
-
 // words has the words in braces that texts may have, and what stands for each on a machine.
 var words = map[string]func(*judged) string{
 	"{about}":              about,
@@ -59,16 +51,11 @@ var words = map[string]func(*judged) string{
 	"{dmabufReleases}":     func(f *judged) string { return f.GPU.Help.DMABuf },
 	"{dmabufSymbol}":       func(f *judged) string { return f.NIC.DMABuf },
 	"{enableATS}":          enableATS,
-	"{expectations}":       func(f *judged) string { return strconv.Itoa(len(f.Expected.Checks)) },
-	"{expected}":           func(f *judged) string { return f.unmet.Expected },
-	"{expectedType}":       func(f *judged) string { return f.Expected.Type },
 	"{exports}":            exports,
 	"{firstGPU}":           firstGPU,
 	"{firstProduct}":       func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Product },
 	"{firstVendor}":        func(f *judged) string { return f.Matrix.GPUs[0].GPU.Help.Vendor },
-	"{found}":              func(f *judged) string { return f.unmet.Found },
 	"{gidIndexes}":         firstIndexes,
-	"{gpu}":                func(f *judged) string { return f.GPU.Name },
 	"{gpuDriver}":          func(f *judged) string { return f.GPU.Driver },
 	"{gpuNames}":           gpuNames,
 	"{gpus}":               func(f *judged) string { return show.Count(f.Matrix.EligibleGPUs, "GPU") },
@@ -83,17 +70,11 @@ var words = map[string]func(*judged) string{
 	"{interface}":          func(f *judged) string { return f.NIC.PeerMemory.Module },
 	"{iommu}":              func(f *judged) string { return f.Verdict.IOMMU },
 	"{kernel}":             func(f *judged) string { return f.Platform.Kernel },
-	"{kernelABI}":          func(f *judged) string { return strconv.Itoa(f.NIC.Uverbs.ABI) },
 	"{letters}":            letters,
-	"{library}":            func(f *judged) string { return f.GPU.Help.Library },
-	"{libraryBeyond}":      func(f *judged) string { return f.GPU.Help.Beyond },
-	"{libraryLimit}":       func(f *judged) string { return f.GPU.Help.Limit },
 	"{limit}":              limitText,
 	"{linkLayer}":          linkLayer,
-	"{links}":              func(f *judged) string { return show.Count(len(f.links()), "PCIe link") },
 	"{load}":               load,
 	"{loadedDriver}":       loadedDriver,
-	"{machine}":            func(f *judged) string { return f.Expected.Machine },
 	"{machineType}":        func(f *judged) string { return f.Matrix.Machine.Product.Value },
 	"{machineWithGDA}":     func(f *judged) string { return f.NIC.NCCLPlugin.GPUStarts.Instead },
 	"{missingOption}":      missingOption,
@@ -106,10 +87,8 @@ var words = map[string]func(*judged) string{
 	"{nicProduct}":         func(f *judged) string { return f.NIC.Help.Product },
 	"{nics}":               func(f *judged) string { return show.Count(f.Matrix.EligibleNICs, "NIC") },
 	"{nicVersion}":         func(f *judged) string { return f.advised().NICVersions[f.NIC.Name] },
-	"{nodeRoute}":          nodeRoute,
 	"{nodeWays}":           func(f *judged) string { return waysText(f.waysHere()) },
 	"{orDMABuf}":           orDMABuf,
-	"{orOff}":              orOff,
 	"{orReadACS}":          orReadACS,
 	"{otherNICs}":          otherNICs,
 	"{package}":            func(f *judged) string { return f.NIC.PeerMemory.Package },
@@ -139,14 +118,12 @@ var words = map[string]func(*judged) string{
 	"{stack}":              stackOrigin,
 	"{symbolOwner}":        func(f *judged) string { return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner },
 	"{vendor}":             func(f *judged) string { return f.GPU.Help.Vendor },
-	"{vendorABIs}":         func(f *judged) string { return strings.Join(texts(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ") },
 	"{vendors}":            vendors,
 	"{verbsRelease}":       func(f *judged) string { return orUnknown(f.Pod.Image.Verbs.Release()) },
 	"{withOthers}":         withOthers,
 	"{withoutDirectNIC}":   withoutDirectNIC,
 	"{enableRDMA}":         enableRDMA,
 	"{nearNICUp}":          nearNICUp,
-	"{worstLevel}":         func(f *judged) string { return f.Matrix.Level.String() },
 	"{familiesInQuestion}": func(f *judged) string {
 		return strings.Join(texts(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name }), ", ")
 	},
@@ -156,46 +133,10 @@ var words = map[string]func(*judged) string{
 	"{nearNICs}": func(f *judged) string {
 		return strings.Join(texts(f.Pod.Map.Near(), func(nic *assign.NIC) string { return nic.RDMA }), " ")
 	},
-	"{otherGPUs}": func(f *judged) string {
-		return strings.Join(texts(f.Others(), func(o verdict.Other) string { return o.GPU.Name }), " and ")
-	},
 	"{ucxVersion}": func(f *judged) string {
 		version, _ := ucxVersion(f)
 		return orUnknown(version)
 	},
-}
-
-// about names what the row is about.
-func about(f *judged) string { return firstFew(f.about.names) }
-
-// texts returns a text for each element of a list.
-func texts[T any](list []T, text func(T) string) []string {
-	var all []string
-	for _, element := range list {
-		all = append(all, text(element))
-	}
-	return all
-}
-
-// choose returns one of three texts.
-func choose(state tristate.State, yes, no, unknown string) string {
-	switch state {
-	case tristate.True:
-		return yes
-	case tristate.False:
-		return no
-	case tristate.Unknown:
-	}
-	return unknown
-}
-
-// firstFew lists the first of many and counts the rest.
-func firstFew(list []string) string {
-	const few = 3
-	if len(list) <= few {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
 }
 
 // under returns the rows with one more condition, and with evidence that all of them have;
