@@ -16,11 +16,13 @@ import (
 // all the same (verdict.Doubt).
 
 // confidentialGuest goes into the checks of both ways to GPU memory.
-var confidentialGuest = row{
-	status: Undecidable, reason: verdict.ConfidentialGuest, when: func(f *judged) bool { return f.Platform.Confidential != "" },
-	text:     "this is a confidential guest, in which the GPU driver may refuse its memory to NICs, and no file tells whether it does",
-	fix:      do("prove it by a transfer from GPU memory between two such machines (ib_write_bw --use_cuda=0)", "or use a virtual machine that is not confidential"),
-	evidence: func(f *judged) []string { return []string{f.Platform.Confidential} },
+func confidentialGuest(f *judged) finding.Said {
+	if f.Platform.Confidential == "" {
+		return finding.Said{}
+	}
+	return finding.Unknown("this is a confidential guest, in which the GPU driver may refuse its memory to NICs, and no file tells whether it does").
+		Because(verdict.ConfidentialGuest).Saw(f.Platform.Confidential).
+		Do("prove it by a transfer from GPU memory between two such machines (ib_write_bw --use_cuda=0)", "or use a virtual machine that is not confidential")
 }
 
 // smmuRows come first in the check iommu.

@@ -65,8 +65,8 @@ func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding 
 // is not capable, or not judged.
 func (f *judged) checks() []Check {
 	switch {
-	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False, because(verdict.NICNotJudged)(f):
-		return []Check{hardware.asCheck()}
+	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False, f.stepReason("hardware") == verdict.NICNotJudged:
+		return []Check{hardware}
 	case f.Kmod.Advice == nil:
 		return prerequisites
 	}
@@ -79,14 +79,14 @@ func (f *judged) checks() []Check {
 // prerequisites are the checks of the verdict, in its order, and of what makes
 // GPUDirect RDMA slow.
 var prerequisites = []Check{
-	hardware.asCheck(), gpuDriver.asCheck(), nicDriver.asCheck(), rdmaDevice.asCheck(), port.asCheck(), peermem.asCheck(),
-	dmabuf.asCheck(), rdmaStack.asCheck(), level, ncclDefault, iommu.asCheck(), acs.asCheck(),
+	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem,
+	dmabuf, rdmaStack, level, ncclDefault, iommu.asCheck(), acs.asCheck(),
 }
 
 // advice are the checks that need kmod.Advice. A check without a row that holds
 // gives no finding.
 var advice = []Check{
-	nearPort.asCheck(), sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect.asCheck(), bar,
+	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect.asCheck(), bar,
 	rootComplex.asCheck(), link, numa.asCheck(), storage.asCheck(), otherGPUs,
 }
 

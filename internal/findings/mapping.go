@@ -14,82 +14,83 @@ import (
 )
 
 // perhapsExcluded is about GPUs that the driver is bound to and may not drive.
-var perhapsExcluded = row{
-	status: Undecidable, reason: verdict.Unreadable, whom: excluded(tristate.Unknown),
-	text: "whether the {vendor} driver excludes these GPUs cannot be read: {about}",
-	fix:  do("see the problems listed below"),
+func perhapsExcluded(f *judged) finding.Said {
+	gpus := f.excluded(tristate.Unknown)
+	if !gpus.Any() {
+		return finding.Said{}
+	}
+	return finding.Unread("whether the %s driver excludes these GPUs cannot be read: %s", f.GPU.Help.Vendor, gpus).Of(gpus).Do(seeProblems)
 }
 
 // excluded lists the GPUs of the judged family that are bound to its driver and of which it is
 // as asked for whether the driver excludes them.
-func excluded(is tristate.State) func(*judged) finding.Subjects {
-	return func(f *judged) (gpus finding.Subjects) {
-		for _, fn := range f.functions(eligibleGPU) {
-			if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
-				gpus.Add(fn.Address.String(), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is, "GPU Excluded: Yes", "", "")))
-			}
+func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
+	for _, fn := range f.functions(eligibleGPU) {
+		if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
+			gpus.Add(fn.Address.String(), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is, "GPU Excluded: Yes", "", "")))
 		}
-		return gpus
 	}
+	return gpus
 }
 
-// Rows about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is there.
-var (
-	virtualGPU = row{
-		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", whom: virtualGPUs,
-		text: "these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: {about}",
-		fix:  do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
-	}
-	noPlace = row{
-		code: "DriverRefusesPlace", when: func(f *judged) bool { return f.OwnMemory() == tristate.False },
-		text: "the GPU driver gives its memory to no NIC: its parameter " + kmod.TopoOverride + " is 2",
-		fix:  do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again"), evidence: topoOverride,
-	}
-	perhapsNoPlace = row{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.TopoCheck() == verdict.TopoCheckUnread },
-		text: "whether the GPU driver gives its memory to NICs depends on its parameter " + kmod.TopoOverride + ", which cannot be read",
-		fix:  do("see the problems listed below"), evidence: func(f *judged) []string { return f.saw(kmod.FactParams, "") },
-	}
-	unmapped = row{
-		code: "DriverRefusesPlace", whom: unmappedPairs,
-		text: "GPU driver {gpuVersion} does not map the memory of these GPUs over PCIe for {nic} NICs at their place: {about}",
-		fix:  allowMapping, evidence: topoOverride,
-	}
-)
+// What follows is about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is
+// there.
 
-// peermemRows come before all others of the check peermem.
-var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate.True }, nil, []row{
-	given(confidentialGuest, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
-	given(virtualGPU, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
-	given(perhapsNoPlace, func(f *judged) bool { return f.OwnMemory() == tristate.Unknown }),
-	given(failed(noPlace), func(f *judged) bool { return f.Verdict.Peermem == tristate.False }),
-})
+func virtualGPU(f *judged) finding.Said {
+	gpus := virtualGPUs(f)
+	if !gpus.Any() {
+		return finding.Said{}
+	}
+	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: %s", gpus).
+		As("VirtualGPU").Of(gpus).
+		Do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda")
+}
 
-// dmabufRows come before those of other facts of which DMA-BUF's answer is unknown.
-var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
-	given(perhapsExcluded, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.GPUBound }),
-	given(confidentialGuest, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
-	given(virtualGPU, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
-	given(perhapsNoPlace, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
-	{
-		status: Undecidable, reason: verdict.Unreadable, whom: unmappedPairs,
-		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },
-		text: "whether the GPU driver maps GPU memory over PCIe for {nic} NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: {about}",
-		fix:  do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
-	},
-	{
-		status: Undecidable, reason: verdict.Unreadable,
-		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PeerToPeer },
-		text: "whether the kernel lets {gpuDriver} export DMA-BUF to NICs below other root ports depends on the CPU, and nothing here says so",
-		fix:  do("put a NIC below the GPU's PCIe switch; peermem does not depend on it"), evidence: func(*judged) []string { return []string{finding.Saw(platform.CPUFile, "")} },
-	},
-})
+// noPlace: a parameter forbids every mapping.
+func noPlace(f *judged) finding.Said {
+	if f.OwnMemory() != tristate.False {
+		return finding.Said{}
+	}
+	return finding.Fail("DriverRefusesPlace", "the GPU driver gives its memory to no NIC: its parameter "+kmod.TopoOverride+" is 2").Saw(topoOverride(f)...).
+		Do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again")
+}
 
-func given(r row, condition func(*judged) bool) row { return under(condition, nil, []row{r})[0] }
+func perhapsNoPlace(f *judged) finding.Said {
+	if f.TopoCheck() != verdict.TopoCheckUnread {
+		return finding.Said{}
+	}
+	return finding.Unread("whether the GPU driver gives its memory to NICs depends on its parameter " + kmod.TopoOverride + ", which cannot be read").
+		Saw(f.saw(kmod.FactParams, "")...).Do(seeProblems)
+}
 
-func failed(r row) row {
-	r.status = Fail
-	return r
+// perhapsWithheld says why it is not known whether the driver gives GPU memory to NICs at all.
+func perhapsWithheld(f *judged) finding.Said {
+	for _, why := range [...]func(*judged) finding.Said{confidentialGuest, virtualGPU, perhapsNoPlace} {
+		if said := why(f); said.Found() {
+			return said
+		}
+	}
+	return finding.Said{}
+}
+
+func unmapped(f *judged) finding.Said {
+	pairs := unmappedPairs(f)
+	if !pairs.Any() {
+		return finding.Said{}
+	}
+	return finding.Fail("DriverRefusesPlace", "GPU driver %s does not map the memory of these GPUs over PCIe for %s NICs at their place: %s",
+		gpuDriverVersion(f), f.NIC.Name, pairs).
+		Of(pairs).Saw(topoOverride(f)...).Do(allowMapping(f)...)
+}
+
+func perhapsUnmapped(f *judged) finding.Said {
+	pairs := unmappedPairs(f)
+	if !pairs.Any() {
+		return finding.Said{}
+	}
+	return finding.Unread("whether the GPU driver maps GPU memory over PCIe for %s NICs depends on its version, its parameters and the IOMMU groups, "+
+		"not all of which can be read: %s", f.NIC.Name, pairs).Of(pairs).
+		Do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it")
 }
 
 // virtualGPUs lists the virtual GPUs of the judged family.

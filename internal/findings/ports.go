@@ -15,21 +15,46 @@ import (
 	"gdr-features/verdict"
 )
 
-var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: append(apartPorts, []row{
-	{
-		status: Warn, code: "PortDown", when: func(f *judged) bool { return f.ActivePort() == tristate.True && anyDown(f) }, whom: idlePorts,
-		text: "{activePorts}{linkLayer}; others: {about}", fix: portFixes,
-	},
-	{status: Undecidable, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, whom: idlePorts, text: "{activePorts}{linkLayer}; others: {about}", fix: portFixes},
-	{status: OK, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, text: "{activePorts}{linkLayer}"},
-	{
-		status: Fail, reason: verdict.NoActivePort,
-		when: func(f *judged) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
-		text: "no RDMA device, so no port", fix: do("see rdma-device"), evidence: func(f *judged) []string { return idlePorts(f).Evidence },
-	},
-	{status: Fail, reason: verdict.NoActivePort, when: func(f *judged) bool { return f.ActivePort() == tristate.False }, text: "{activePorts}", fix: portFixes, evidence: func(f *judged) []string { return idlePorts(f).Evidence }},
-	{status: Undecidable, reason: verdict.Unreadable, text: "the state of the ports cannot be read", evidence: func(f *judged) []string { return idlePorts(f).Evidence }},
-}...)}
+var port = Check{
+	Name: "port", Sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)},
+	Codes: []Code{"NoActivePort", finding.Unreadable, "PortDown"},
+	Judge: judgePorts,
+}
+
+func judgePorts(f *judged) finding.Said {
+	active, idle := f.ActivePort(), idlePorts(f)
+	if apart := apart(f, verdict.NoActivePort, active, "an ACTIVE port"); apart.Found() {
+		apart.Detail = activePorts(f) + ", but " + apart.Detail
+		return apart.Saw(idle.Evidence...).Do(portFixes(f)...).Do(orMoveOther)
+	}
+	perhapsApart := f.apartPairs(tristate.Unknown, verdict.NoActivePort)
+	switch {
+	case active == tristate.True && perhapsApart.Any():
+		return finding.Unread("%s, but not all can be read of what it takes to reach the memory of one GPU through one NIC on this CPU: %s",
+			activePorts(f), perhapsApart).
+			Of(perhapsApart).Saw(gpuDrivers(f)...).Saw(nicDrivers(f)...).Do(seeProblems, mountSys)
+	case active == tristate.True:
+		return somePortsActive(f, idle)
+	case active == tristate.False && f.RDMADevice() != tristate.True:
+		return finding.Unmet(verdict.NoActivePort, "no RDMA device, so no port").Of(idle).Do("see rdma-device")
+	case active == tristate.False:
+		return finding.Unmet(verdict.NoActivePort, "%s", activePorts(f)).Of(idle).Do(portFixes(f)...)
+	}
+	return finding.Unread("the state of the ports cannot be read").Of(idle)
+}
+
+// somePortsActive says what the other ports are.
+func somePortsActive(f *judged, idle finding.Subjects) finding.Said {
+	text := activePorts(f) + linkLayer(f)
+	if !idle.Any() {
+		return finding.OK("%s", text)
+	}
+	others := finding.Unknown("%s; others: %s", text, idle)
+	if anyDown(f) {
+		others = finding.Warn("PortDown", "%s; others: %s", text, idle)
+	}
+	return others.Of(idle).Do(portFixes(f)...)
+}
 
 // eachPort calls do for the ports of the eligible NICs.
 func (f *judged) eachPort(do func(d *rdma.Device, p rdma.Port)) {
@@ -136,11 +161,17 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 	return finding.Saw(d.PortFile(p.Number, rdma.StateFile), portState(p))
 }
 
-var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
-	status: Warn, code: "NearPortDown", whom: nearPortsDown,
-	text: "a GPU cannot use its nearest NIC: {about}",
-	fix:  do("{nearNICUp}", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", "{withoutDirectNIC}"),
-}}}
+var nearPort = Check{
+	Name: "near-port", Sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, Codes: []Code{"NearPortDown"},
+	Judge: func(f *judged) finding.Said {
+		down := nearPortsDown(f)
+		if !down.Any() {
+			return finding.Said{}
+		}
+		return finding.Warn("NearPortDown", "a GPU cannot use its nearest NIC: %s", down).Of(down).
+			Do(nearNICUp(f), "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", withoutDirectNIC(f))
+	},
+}
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
