@@ -24,7 +24,8 @@ func apart(f *judged, reason verdict.Reason, anyHas tristate.State, lack string)
 	if anyHas == tristate.False || !pairs.Any() {
 		return finding.Said{}
 	}
-	return finding.Unmet(reason, "on this CPU the %s driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and such pairs lack %s: %s",
+	return finding.Unmet(reason, "on this CPU the %s driver maps GPU memory only for a NIC that shares a PCIe "+
+		"bridge with the GPU, and such pairs lack %s: %s",
 		f.GPU.Help.Vendor, lack, pairs).Of(pairs)
 }
 

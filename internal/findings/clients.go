@@ -39,17 +39,22 @@ func notRegistered(f *judged) finding.Said {
 	driver, help := f.GPU.Driver, &f.GPU.Help
 	switch running := interfaceFor(f); {
 	case running == tristate.True && f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True:
-		return finding.Unmet(verdict.PeermemNotLoaded, "%s is not registered, though the RDMA stack has the interface for it: "+
+		return finding.Unmet(verdict.PeermemNotLoaded, "%s is not registered, though the RDMA stack has the "+
+			"interface for it: "+
 			"the RDMA drivers were loaded after it, or the kernel does not let it look for the interface", driver).
 			Saw(sawRegistering(f)...).Do("if "+refusedDriver(f), "else "+help.Register)
 	case running == tristate.True:
-		return finding.Unmet(verdict.PeermemNotLoaded, "%s is not registered, though the RDMA stack has the interface for it", driver).
+		return finding.Unmet(verdict.PeermemNotLoaded, "%s is not registered, though the RDMA stack has the "+
+			"interface for it", driver).
 			Saw(sawRegistering(f)...).Do(help.Install, "then "+help.Register)
 	case running == tristate.False:
-		return finding.Unmet(verdict.NoPeerMemoryPath, "%s is not registered: the RDMA stack has no interface for it ("+peerSymbol+")", driver).
-			Saw(sawInterface(f)...).Do("use DMA-BUF (see dmabuf)", "or install "+f.NIC.Help.PeerStack+", then "+help.Install)
+		return finding.Unmet(verdict.NoPeerMemoryPath, "%s is not registered: the RDMA stack has no interface for "+
+			"it ("+peerSymbol+")", driver).
+			Saw(sawInterface(f)...).
+			Do("use DMA-BUF (see dmabuf)", "or install "+f.NIC.Help.PeerStack+", then "+help.Install)
 	}
-	return finding.Unmet(verdict.NoPeerMemoryPath, "%s is not registered; whether the RDMA stack has an interface for it cannot be read", driver).
+	return finding.Unmet(verdict.NoPeerMemoryPath, "%s is not registered; whether the RDMA stack has an "+
+		"interface for it cannot be read", driver).
 		Saw(sawInterface(f)...).Do(help.Install, "then "+help.Register)
 }
 
@@ -67,15 +72,20 @@ func nobodysPeer(f *judged) finding.Said {
 	module, bridge := f.NIC.Module, "modprobe "+f.NIC.PeerMemory.Bridge+" (package "+f.NIC.PeerMemory.Package+")"
 	switch {
 	case f.NICDriven() == tristate.False:
-		return finding.Fail("", "no NIC is bound to %s, so nothing says which GPUs' memory it reaches", f.NIC.Drivers[0]).Saw(nicDrivers(f)...).Do("see nic-driver")
+		return finding.Fail("", "no NIC is bound to %s, so nothing says which GPUs' memory it reaches",
+			f.NIC.Drivers[0]).
+			Saw(nicDrivers(f)...).Do("see nic-driver")
 	case f.Client().File == "":
-		return finding.Fail("EFAPeermemMissing", "the kernel's own %s reaches GPU memory by DMA-BUF alone", module).Saw(sawNoPeerFile(f)...).
+		return finding.Fail("EFAPeermemMissing", "the kernel's own %s reaches GPU memory by DMA-BUF alone", module).
+			Saw(sawNoPeerFile(f)...).
 			Do(seeDMABuf, "or install "+f.NIC.Help.PeerStack)
 	case f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False:
-		return finding.Fail("EFAPeermemMissing", "%s reaches no GPU memory (%s): newer kernels keep the functions of proprietary kernel modules from it", module, peerFile(f)).
+		return finding.Fail("EFAPeermemMissing", "%s reaches no GPU memory (%s): newer kernels keep the functions "+
+			"of proprietary kernel modules from it", module, peerFile(f)).
 			Do("install the open kernel modules of the GPU driver, then " + bridge)
 	}
-	return finding.Fail("EFAPeermemMissing", "%s reaches no GPU memory (%s): if the GPU driver is loaded after %s, nothing loads %s",
+	return finding.Fail("EFAPeermemMissing", "%s reaches no GPU memory (%s): if the GPU driver is loaded after "+
+		"%s, nothing loads %s",
 		module, peerFile(f), module, f.NIC.PeerMemory.Bridge).
 		Do(bridge + ", and for the next boot /etc/modules-load.d")
 }
@@ -107,13 +117,17 @@ func notHeld(f *judged) finding.Said {
 	installFirst := "install " + f.NIC.PeerMemory.Package + " and load it before " + module
 	switch runs := vendorsModuleRuns(f); {
 	case runs && live:
-		return finding.Fail("", "%s is loaded, but does not serve %s: both must be holders of %s", client, module, vendors).
-			Do("rebuild the GPU driver's kernel modules against "+vendors+", and use "+module+" of the same release", "then reload "+module+" and "+peermemName(f))
+		return finding.Fail("", "%s is loaded, but does not serve %s: both must be holders of %s", client, module,
+			vendors).
+			Do("rebuild the GPU driver's kernel modules against "+vendors+", and use "+module+" of the same release",
+				"then reload "+module+" and "+peermemName(f))
 	case runs:
 		return finding.Fail("", "not loaded, though %s has the interface for it", vendors).
-			Do("modprobe "+peermemName(f), "if that says Invalid argument, rebuild the GPU driver's kernel modules against "+vendors)
+			Do("modprobe "+peermemName(f), "if that says Invalid argument, rebuild the GPU driver's kernel modules "+
+				"against "+vendors)
 	case live:
-		return finding.Fail("", "%s is loaded, but does not serve %s, because %s is not loaded", client, module, vendors).
+		return finding.Fail("", "%s is loaded, but does not serve %s, because %s is not loaded", client, module,
+			vendors).
 			Do(installFirst, "then rebuild the GPU driver's kernel modules", orDMABuf(f))
 	}
 	return finding.Fail("", "not loaded, and neither is %s, which gives GPU memory to %s", vendors, module).
@@ -167,7 +181,8 @@ func provenFrom(f *judged) string {
 }
 
 func sawReleases(f *judged) []string {
-	return slices.Concat([]string{finding.Saw(kmod.AttributeFile(f.NIC.Module, "version"), f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
+	return slices.Concat([]string{finding.Saw(kmod.AttributeFile(f.NIC.Module, "version"),
+		f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 }
 
 // older reports whether a release, such as "2.17.2g", is before another; false if either

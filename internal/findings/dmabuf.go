@@ -35,12 +35,17 @@ func judgeDMABuf(f *judged) finding.Said {
 	case has == tristate.False:
 		return noDMABuf(f)
 	case f.Verdict.Peermem == tristate.False && off.Any():
-		return finding.Warn("EFADMABufOff", "DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA").
-			Of(off).Do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then modprobe "+f.NIC.PeerMemory.Bridge)
+		return finding.Warn("EFADMABufOff", "DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 "+
+			"to 1.19.1 does not use it on this generation of EFA").
+			Of(off).
+			Do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then "+
+				"modprobe "+f.NIC.PeerMemory.Bridge)
 	case f.DevicesSay() == tristate.True:
-		return finding.OK("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)", exports(f), f.NIC.Name)
+		return finding.OK("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)",
+			exports(f), f.NIC.Name)
 	}
-	return finding.OK("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)", gpuSide(f), f.NIC.Name)
+	return finding.OK("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)",
+		gpuSide(f), f.NIC.Name)
 }
 
 // unknownDMABuf says what would tell, of the first need that is unknown.
@@ -55,18 +60,25 @@ func unknownDMABuf(f *judged) finding.Said {
 	case verdict.PCIeMapping:
 		said = perhapsUnmapped(f)
 	case verdict.PeerToPeer:
-		said = finding.Unread("whether the kernel lets %s export DMA-BUF to NICs below other root ports depends on the CPU, and nothing here says so", f.GPU.Driver).
-			Saw(finding.Saw(platform.CPUFile, "")).Do("put a NIC below the GPU's PCIe switch; peermem does not depend on it")
+		said = finding.Unread("whether the kernel lets %s export DMA-BUF to NICs below other root ports depends "+
+			"on the CPU, and nothing here says so", f.GPU.Driver).
+			Saw(finding.Saw(platform.CPUFile, "")).
+			Do("put a NIC below the GPU's PCIe switch; peermem does not depend on it")
 	case verdict.KernelOption:
-		said = finding.Unread("whether %s exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read in full", f.GPU.Driver).Saw(unreadNeeds(f)...).
-			Do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz")
+		said = finding.Unread("whether %s exports DMA-BUF to NICs depends on the kernel's configuration, which "+
+			"cannot be read in full", f.GPU.Driver).
+			Saw(unreadNeeds(f)...).
+			Do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides " +
+				"/proc/config.gz")
 	default:
 	}
 	if said.Found() {
 		return said
 	}
-	return finding.Unread("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read").Saw(unreadNeeds(f)...).
-		Do("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither")
+	return finding.Unread("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read").
+		Saw(unreadNeeds(f)...).
+		Do("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose " +
+			"runtime hides neither")
 }
 
 // noDMABuf says what is lacking first, which does not matter where peermem is there.
@@ -92,7 +104,9 @@ func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
 		}
 		return finding.Fail(withoutDriver(f), "%s", notBound(f)).Saw(seen...).Do(seeDriver)
 	case verdict.TuringGPU:
-		return finding.Fail("PreTuring", "no eligible GPU that the driver drives is of the Turing generation or newer").Saw(seen...).
+		return finding.Fail("PreTuring", "no eligible GPU that the driver drives is of the Turing generation or "+
+			"newer").
+			Saw(seen...).
 			Do("use " + peermemName(f) + ": DMA-BUF needs Turing or newer")
 	case verdict.OpenModules:
 		return finding.Fail("ClosedDriver", "the GPU driver has proprietary kernel modules").Saw(seen...).
@@ -103,10 +117,12 @@ func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
 		return unmapped(f)
 	case verdict.KernelOption:
 		option := "CONFIG_" + missingOption(f)
-		return finding.Fail("KernelOptionMissing", "the kernel was built without %s, which %s needs to export DMA-BUF to NICs", option, f.GPU.Driver).
+		return finding.Fail("KernelOptionMissing", "the kernel was built without %s, which %s needs to export "+
+			"DMA-BUF to NICs", option, f.GPU.Driver).
 			Saw(seen...).Do("use a kernel that has " + option + "=y")
 	case verdict.NICDevice:
-		lack := finding.Fail("NoMLX5Device", "no eligible NIC has an RDMA device whose driver registers DMA-BUF").Saw(seen...)
+		lack := finding.Fail("NoMLX5Device", "no eligible NIC has an RDMA device whose driver registers DMA-BUF").
+			Saw(seen...)
 		if f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False {
 			return lack.Do("see rdma-device")
 		}
@@ -115,7 +131,8 @@ func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
 		return finding.Fail("DMABufRefused", "the RDMA devices cannot register DMA-BUF").
 			Do(newerStack(f) + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING")
 	case verdict.CoreSymbol:
-		return finding.Fail("NoDMABuf", "the RDMA core has no DMA-BUF ("+kmod.UmemDMABuf+")").Saw(seen...).Do(newerStack(f))
+		return finding.Fail("NoDMABuf", "the RDMA core has no DMA-BUF ("+kmod.UmemDMABuf+")").Saw(seen...).
+			Do(newerStack(f))
 	case verdict.DriverSymbol:
 		return finding.Fail("NoDMABuf", "%s has no DMA-BUF (%s)", f.NIC.Module, f.NIC.DMABuf).Saw(seen...).
 			Do(newerStack(f) + ", with " + f.NIC.Module + " loaded")
@@ -258,7 +275,8 @@ func sawLegacyAPI(f *judged) []string {
 	if clientState(f) != kmod.Live {
 		return nil
 	}
-	return []string{finding.Saw(kmod.AttributeFile(firstModule(f), "parameters/peerdirect_support"), f.advised().Peermem.LegacyAPI)}
+	return []string{finding.Saw(kmod.AttributeFile(firstModule(f), "parameters/peerdirect_support"),
+		f.advised().Peermem.LegacyAPI)}
 }
 
 var rdmaStack = Check{
@@ -271,10 +289,14 @@ func judgeRDMAStack(f *judged) finding.Said {
 	level, stack := peerDirect(f), stackOrigin(f)+peerDirect(f)
 	switch legacy := legacyStack(f); {
 	case legacy && !legacyConfigured(f):
-		return finding.Warn("LegacyPeerDirect", "%s, which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1", stack).
-			Saw(finding.Saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)).Saw(sawLegacyAPI(f)...).Saw(sawPeermem(f)...).Saw(f.saw(kmod.FactDriver, gpuDriverState(f).Version)...).
-			Do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, "+
-				"key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module",
+		return finding.Warn("LegacyPeerDirect", "%s, which nvidia-peermem of a driver before 560 uses only with "+
+			"peerdirect_support=1", stack).
+			Saw(finding.Saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)).Saw(sawLegacyAPI(f)...).Saw(sawPeermem(f)...).
+			Saw(f.saw(kmod.FactDriver, gpuDriverState(f).Version)...).
+			Do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: "+
+				"the line peerdirect_support=1 alone, "+
+				"key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the "+
+				"module",
 				"better, move to MOFED 5.1 or newer")
 	case legacy && originKnown(f):
 		return finding.OK("%s, as the peer memory module is set to use it", stack)

@@ -49,7 +49,8 @@ func noType(r *expect.Result) finding.Said {
 // deviation says which expectation is not proven to be met.
 func deviation(r *expect.Result, unmet *expect.Check) finding.Said {
 	if unmet.State == tristate.False {
-		return finding.Fail("Deviation", "%s: %s expected, %s found", r.Type, unmet.Expected, unmet.Found).Do(unmet.Fix...)
+		return finding.Fail("Deviation", "%s: %s expected, %s found", r.Type, unmet.Expected, unmet.Found).
+			Do(unmet.Fix...)
 	}
 	return finding.Unknown("%s: %s expected, actual value unknown", r.Type, unmet.Expected)
 }

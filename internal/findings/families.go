@@ -26,7 +26,8 @@ func judgeOtherGPUs(f *judged) finding.Said {
 	}
 	about := fmt.Sprintf("the findings are about %s GPUs with %s NICs; ", f.GPU.Name, f.NIC.Name)
 	if notReady := notReadyGPUs(f); notReady.Any() {
-		return finding.Warn("MixedGPUs", "%s%s", about, notReady).Of(notReady).Do("gdr-features explain REASON says what to do for these GPUs")
+		return finding.Warn("MixedGPUs", "%s%s", about, notReady).Of(notReady).
+			Do("gdr-features explain REASON says what to do for these GPUs")
 	}
 	names := finding.Map(others, func(o verdict.Other) string { return o.GPU.Name })
 	return finding.OK("%s%s GPUs are ready too", about, strings.Join(names, " and "))
@@ -56,16 +57,21 @@ var userSpace = Check{Name: "user-space", Codes: []Code{"VerbsABIMismatch"}, Jud
 
 func judgeUserSpace(f *judged) finding.Said {
 	if unknown := f.devicesOfABI(unknownABI); unknown.Any() {
-		return finding.Warn("VerbsABIMismatch", "neither rdma-core's library nor a known one of the vendor opens %s", unknown).Of(unknown).
-			Do("install the library for "+f.NIC.Name+" of the same release as the driver, from its vendor, in every container image", "or use the kernel's own driver")
+		return finding.Warn("VerbsABIMismatch", "neither rdma-core's library nor a known one of the vendor opens "+
+			"%s", unknown).
+			Of(unknown).
+			Do("install the library for "+f.NIC.Name+" of the same release as the driver, from its vendor, in every "+
+				"container image", "or use the kernel's own driver")
 	}
 	if vendors := f.devicesOfABI(vendorABI); vendors.Any() {
-		return finding.OK("the vendor's own driver: container images need %s of its release, as rdma-core's library supports ABI %d: %s",
+		return finding.OK("the vendor's own driver: container images need %s of its release, as rdma-core's "+
+			"library supports ABI %d: %s",
 			f.NIC.Help.Library, f.NIC.Uverbs.ABI, vendors).Of(vendors)
 	}
 	if kernels := f.devicesOfABI(kernelABI); kernels.Any() {
 		known := strings.Join(finding.Map(f.NIC.Uverbs.VendorABIs, strconv.Itoa), ", ")
-		return finding.OK("the kernel's own ABI: container images need rdma-core's library, as %s supports ABI %s: %s",
+		return finding.OK("the kernel's own ABI: container images need rdma-core's library, as %s supports ABI "+
+			"%s: %s",
 			f.NIC.Help.Library, known, kernels).Of(kernels)
 	}
 	return finding.Said{}
@@ -82,7 +88,8 @@ func (f *judged) devicesOfABI(kind func(*family.Uverbs, int) bool) (devices find
 			continue
 		}
 		if abi, read := f.advised().VerbsABI[n.RDMA.Name]; read && kind(&f.NIC.Uverbs, abi.Version) {
-			devices.Add(fmt.Sprintf("%s (ABI %d)", n.RDMA.Name, abi.Version), finding.Saw(abi.File, strconv.Itoa(abi.Version)))
+			devices.Add(fmt.Sprintf("%s (ABI %d)", n.RDMA.Name, abi.Version), finding.Saw(abi.File,
+				strconv.Itoa(abi.Version)))
 		}
 	}
 	return devices
@@ -93,16 +100,20 @@ var bar = Check{Name: "bar", Codes: []Code{"SmallBAR", "SmallBAR1"}, Judge: judg
 
 func judgeBAR(f *judged) finding.Said {
 	if small := smallBAR(f); small.Any() {
-		return finding.Warn("SmallBAR", "only a part of the GPU's memory is visible on PCI: %s", small).Of(small).Do(largeBAR)
+		return finding.Warn("SmallBAR", "only a part of the GPU's memory is visible on PCI: %s", small).Of(small).
+			Do(largeBAR)
 	}
 	if small := smallBAR1(f); small.Any() {
-		return finding.Warn("SmallBAR1", "BAR1 is less than 1 GiB, and no more GPU memory than this can be registered at a time: %s", small).Of(small).
+		return finding.Warn("SmallBAR1", "BAR1 is less than 1 GiB, and no more GPU memory than this can be "+
+			"registered at a time: %s", small).
+			Of(small).
 			Do(largerBAR1(f)...)
 	}
 	return finding.Said{}
 }
 
-const largeBAR = "turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power cycle"
+const largeBAR = "turn on Above 4G Decoding and Resizable BAR (large BAR) in the firmware setup, then power " +
+	"cycle"
 
 // smallBAR lists the GPUs whose BAR is smaller than their memory.
 func smallBAR(f *judged) (gpus finding.Subjects) {
@@ -149,5 +160,6 @@ func largerBAR1(f *judged) []string {
 
 // sawBAR is evidence of the BAR that a GPU's memory is reached through.
 func sawBAR(fn *pci.Function) string {
-	return finding.Saw(fn.Address.File(pci.ResourceFile), fmt.Sprintf("BAR %d: %d MiB", fn.Memory.BAR, fn.Memory.Visible/mib))
+	return finding.
+		Saw(fn.Address.File(pci.ResourceFile), fmt.Sprintf("BAR %d: %d MiB", fn.Memory.BAR, fn.Memory.Visible/mib))
 }

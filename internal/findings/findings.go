@@ -2,8 +2,8 @@
 // do about it and the files it was read from. It is pure: facts and their verdict in,
 // findings out.
 //
-// Each finding is a row of a table; the first row of a check whose condition holds
-// is its finding. A new finding is a new row, and a page docs/reasons/<Code>.md.
+// Each check is one function, which says what it found (package finding). A new finding is a
+// case in such a function, a code in its check's list, and a page docs/reasons/<Code>.md.
 package findings
 
 import (
@@ -43,7 +43,7 @@ type judged struct {
 	// Pod is what a container lets this process do; nil outside `check --pod`.
 	Pod *Pod
 
-	// about is what the row at hand is about: see row.which.
+	// about is what a row of a Pod's check is about: see row.which.
 	about subjects
 }
 
@@ -80,14 +80,13 @@ func (f *judged) checks() []Check {
 // GPUDirect RDMA slow.
 var prerequisites = []Check{
 	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem,
-	dmabuf, rdmaStack, level, ncclDefault, iommu.asCheck(), acs.asCheck(),
+	dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
 }
 
-// advice are the checks that need kmod.Advice. A check without a row that holds
-// gives no finding.
+// advice are the checks that need kmod.Advice. One that says nothing gives no finding.
 var advice = []Check{
-	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect.asCheck(), bar,
-	rootComplex.asCheck(), link, numa.asCheck(), storage.asCheck(), otherGPUs,
+	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar,
+	rootComplex, link, numa, storage, otherGPUs,
 }
 
 // Codes lists every code that a finding can have, each once.

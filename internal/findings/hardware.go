@@ -37,15 +37,18 @@ var hardware = Check{
 func judgeHardware(f *judged) finding.Said {
 	switch f.stepReason("hardware") {
 	case "":
-		return finding.OK("%s and %s can do GPUDirect RDMA", show.Count(f.Matrix.EligibleGPUs, "GPU"), show.Count(f.Matrix.EligibleNICs, "NIC"))
+		return finding.OK("%s and %s can do GPUDirect RDMA", show.Count(f.Matrix.EligibleGPUs, "GPU"),
+			show.Count(f.Matrix.EligibleNICs, "NIC"))
 	case verdict.NoGPU:
 		return noGPU(f)
 	case verdict.GPUUnsupported:
 		help := &f.Matrix.GPUs[0].GPU.Help
-		return finding.Unmet(verdict.GPUUnsupported, "%s does not support GPUDirect RDMA on %s", help.Vendor, firstGPU(f)).
+		return finding.Unmet(verdict.GPUUnsupported, "%s does not support GPUDirect RDMA on %s", help.Vendor,
+			firstGPU(f)).
 			Saw(gpuIDs(f)...).Do("use " + help.Product)
 	case verdict.NoNIC:
-		return finding.Unmet(verdict.NoNIC, "no NIC on the PCI bus that GPUDirect RDMA works with").Do("install one of these: " + products(f))
+		return finding.Unmet(verdict.NoNIC, "no NIC on the PCI bus that GPUDirect RDMA works with").
+			Do("install one of these: " + products(f))
 	case verdict.NICNotJudged:
 		return notJudged(f)
 	case verdict.NICUnsupported:
@@ -68,12 +71,15 @@ const (
 // noGPU says what is there instead.
 func noGPU(f *judged) finding.Said {
 	if model := f.Platform.Tegra; model != "" {
-		return finding.Unmet(verdict.NoGPU, "no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged").
+		return finding.Unmet(verdict.NoGPU, "no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part "+
+			"of the SoC and is not judged").
 			As("TegraGPU").Saw(finding.Saw(platform.CompatibleFile, model))
 	}
 	if found := displays(f); found.Any() {
 		first := display(f, f.functions(isDisplay(f))[0])
-		return finding.Unmet(verdict.NoGPU, "no GPU that GPUDirect RDMA works with; these are only displays: %s", found).Of(found).
+		return finding.Unmet(verdict.NoGPU, "no GPU that GPUDirect RDMA works with; these are only displays: %s",
+			found).
+			Of(found).
 			Do("use " + first.Help.Product)
 	}
 	return finding.Unmet(verdict.NoGPU, "no %s GPU on the PCI bus", vendors(f))
@@ -83,21 +89,27 @@ func noGPU(f *judged) finding.Said {
 func notJudged(f *judged) finding.Said {
 	seen := f.of(isOtherNIC, sawID)
 	if len(selectable(f)) == 0 {
-		return finding.Unknown("no table tells what the only NICs with RDMA can do, so they are not judged: %s", otherNICs(f)).Because(verdict.NICNotJudged).
-			Saw(seen...).Do("make a file with gdr-features snapshot and send it to the maintainers, so that such NICs can be judged")
+		return finding.Unknown("no table tells what the only NICs with RDMA can do, so they are not judged: %s",
+			otherNICs(f)).
+			Because(verdict.NICNotJudged).
+			Saw(seen...).
+			Do("make a file with gdr-features snapshot and send it to the maintainers, so that such NICs can be judged")
 	}
-	return finding.Unknown("the only RDMA NICs are of families that are not judged: %s", otherNICs(f)).Because(verdict.NICNotJudged).
+	return finding.Unknown("the only RDMA NICs are of families that are not judged: %s", otherNICs(f)).
+		Because(verdict.NICNotJudged).
 		Saw(seen...).Do("if you know that they reach GPU memory, judge by them too: --nic-families=" + withOthers(f))
 }
 
 // forbidden says what forbids every pair: the type of the machine, or the places on this CPU.
 func forbidden(f *judged) finding.Said {
 	if f.Matrix.Refuses(f.NIC) == tristate.True {
-		return finding.Unmet(verdict.PlatformForbidsP2P, "a machine of type %s cannot do GPUDirect RDMA with %s, whatever its GPUs can do",
+		return finding.Unmet(verdict.PlatformForbidsP2P, "a machine of type %s cannot do GPUDirect RDMA with %s, "+
+			"whatever its GPUs can do",
 			f.Matrix.Machine.Product.Value, f.NIC.Name).
 			Saw(machineNames(f)...).Do("use " + f.NIC.NoGPUMemory.Instead)
 	}
-	return finding.Unmet(verdict.PlatformForbidsP2P, "on this CPU the %s driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does",
+	return finding.Unmet(verdict.PlatformForbidsP2P, "on this CPU the %s driver maps GPU memory only for a NIC "+
+		"that shares a PCIe bridge with the GPU, and no pair does",
 		f.GPU.Help.Vendor).
 		Saw(f.of(isGPU, sawPlace)...).Saw(topoOverride(f)...).Do(moveTogether(f))
 }
@@ -107,17 +119,21 @@ func unreadHardware(f *judged) finding.Said {
 	overC2C := nicsOverC2C(f)
 	switch {
 	case f.Matrix.Refuses(f.NIC) == tristate.Unknown:
-		return finding.Unread("the firmware's names do not tell which type of machine this is, and on some types %s does not reach GPU memory", f.NIC.Name).
+		return finding.Unread("the firmware's names do not tell which type of machine this is, and on some types "+
+			"%s does not reach GPU memory", f.NIC.Name).
 			Saw(machineNames(f)...).Do("mount the host's /sys, with " + platform.DMIDir)
 	case overC2C.Any():
-		return finding.Unread("the only NICs are attached over NVLink-C2C, and their place on the PCI bus does not say how they reach GPU memory: %s", overC2C).
+		return finding.Unread("the only NICs are attached over NVLink-C2C, and their place on the PCI bus does "+
+			"not say how they reach GPU memory: %s", overC2C).
 			Of(overC2C).Do("measure with ib_write_bw --use_cuda")
 	case cpuUnread(f):
-		return finding.Unread("the host bridges and root ports cannot all be read, and on some CPUs the %s driver maps GPU memory only "+
+		return finding.Unread("the host bridges and root ports cannot all be read, and on some CPUs the %s driver "+
+			"maps GPU memory only "+
 			"for a NIC that shares a PCIe bridge with the GPU", f.GPU.Help.Vendor).
 			Saw(f.of(eligibleGPU, sawPlace)...).Saw(f.of(eligibleNIC, sawPlace)...).Do(seeProblems, mountSys)
 	case f.Matrix.Complete && f.PCI.Unplaced:
-		return finding.Unread("no known NIC is here, and the RDMA devices cannot be read, so an unknown one may be").Do(seeProblems, mountSys)
+		return finding.Unread("no known NIC is here, and the RDMA devices cannot be read, so an unknown one may be").
+			Do(seeProblems, mountSys)
 	}
 	return finding.Unread("PCI functions cannot be read").Do(seeProblems, mountSys)
 }
@@ -144,12 +160,14 @@ func vendors(f *judged) string {
 
 // products names the NICs that count.
 func products(f *judged) string {
-	return strings.Join(finding.Unique(finding.Map(families(f).NICs, func(n *family.NIC) string { return n.Help.Product })), ", ")
+	return strings.Join(finding.Unique(finding.Map(families(f).NICs,
+		func(n *family.NIC) string { return n.Help.Product })), ", ")
 }
 
 // newerThanThese names the NICs to use instead of the machine's.
 func newerThanThese(f *judged) string {
-	return strings.Join(finding.Unique(f.of(isNIC, func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
+	return strings.Join(finding.Unique(f.of(isNIC,
+		func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
 }
 
 func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
@@ -157,13 +175,15 @@ func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
 // otherNICs lists the NICs that are not judged, with their family.
 func otherNICs(f *judged) string {
 	return finding.FirstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
-		return fmt.Sprintf("%s %v %s", fn.Other.Name, fn.Address, cmp.Or(fn.Name(), fmt.Sprintf("%04x:%04x", fn.Vendor, fn.Device)))
+		return fmt.Sprintf("%s %v %s", fn.Other.Name, fn.Address, cmp.Or(fn.Name(), fmt.Sprintf("%04x:%04x",
+			fn.Vendor, fn.Device)))
 	}))
 }
 
 // selectable are the families of those that the user may choose to judge by.
 func selectable(f *judged) []string {
-	return finding.Unique(f.of(func(fn *pci.Function) bool { return isOtherNIC(fn) && fn.Other.Verbs() }, func(fn *pci.Function) string { return fn.Other.Name }))
+	return finding.Unique(f.of(func(fn *pci.Function) bool { return isOtherNIC(fn) && fn.Other.Verbs() },
+		func(fn *pci.Function) string { return fn.Other.Name }))
 }
 
 // withOthers lists the families that count, and those of the NICs that are not judged.
@@ -189,7 +209,8 @@ func nicsOverC2C(f *judged) (nics finding.Subjects) {
 
 func machineNames(f *judged) []string {
 	names := f.Matrix.Machine
-	return []string{finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value), finding.Saw(platform.DMIDir+"/product_name", names.Product.Value)}
+	return []string{finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value),
+		finding.Saw(platform.DMIDir+"/product_name", names.Product.Value)}
 }
 
 // moveTogether names the parameter that allows every pair where the driver may have it.
@@ -222,13 +243,16 @@ func judgeGPUDriver(f *judged) finding.Said {
 	excluded, perhaps := f.excluded(tristate.True), perhapsExcluded(f)
 	switch {
 	case f.AllPassthrough() == tristate.True:
-		return finding.Unmet(verdict.GPUPassthrough, "every eligible GPU is bound to %s, for virtual machines", passthroughDrivers(f)).Saw(gpuDrivers(f)...).
+		return finding.Unmet(verdict.GPUPassthrough, "every eligible GPU is bound to %s, for virtual machines",
+			passthroughDrivers(f)).
+			Saw(gpuDrivers(f)...).
 			Do("GPUDirect RDMA is then up to the virtual machines", "to use the GPUs on this host, bind them to "+driver)
 	case driven == tristate.True:
 		return finding.OK("%s", loadedDriver(f))
 	case driven == tristate.False && excluded.Any():
 		return finding.Unmet(verdict.GPUDriverNotLoaded, "%s", excludes(f, excluded)).Of(excluded).
-			Do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus (old releases: NVreg_GpuBlacklist) and load the driver again")
+			Do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus (old releases: " +
+				"NVreg_GpuBlacklist) and load the driver again")
 	case driven == tristate.False:
 		return finding.Unmet(verdict.GPUDriverNotLoaded, "%s", notBound(f)).Saw(gpuDrivers(f)...).Do(bindGPU(f)...)
 	case perhaps.Found():
@@ -242,7 +266,8 @@ func notBound(f *judged) string {
 }
 
 func excludes(f *judged, gpus finding.Subjects) string {
-	return fmt.Sprintf("the %s driver excludes these GPUs, and drives no other eligible one: %s", f.GPU.Help.Vendor, gpus)
+	return fmt.Sprintf("the %s driver excludes these GPUs, and drives no other eligible one: %s",
+		f.GPU.Help.Vendor, gpus)
 }
 
 func gpuDriverVersion(f *judged) string { return orUnknown(gpuDriverState(f).Version) }
@@ -293,12 +318,15 @@ func judgeNICDriver(f *judged) finding.Said {
 	switch unbound := unboundNICs(f); {
 	case driven == tristate.True && unbound.Any():
 		return finding.Warn("NICUnbound", "bound to no driver, beside others that are: %s", unbound).Of(unbound).
-			Do("dmesg, searched for its address, says why "+driver+" does not drive it (its firmware, or a fault of the card)",
-				"write its address to /sys/bus/pci/drivers/"+driver+"/bind, or reboot; if that fails again, have the card looked at")
+			Do("dmesg, searched for its address, says why "+driver+" does not drive it (its firmware, or a fault of "+
+				"the card)",
+				"write its address to /sys/bus/pci/drivers/"+driver+"/bind, or reboot; if that fails again, have the "+
+					"card looked at")
 	case driven == tristate.True:
 		return finding.OK("an eligible NIC is bound to its driver")
 	case driven == tristate.False:
-		return finding.Unmet(verdict.NICDriverNotLoaded, "no eligible NIC is bound to its driver (%s)", driver).Saw(nicDrivers(f)...).Do(bindNIC(f)...)
+		return finding.Unmet(verdict.NICDriverNotLoaded, "no eligible NIC is bound to its driver (%s)", driver).
+			Saw(nicDrivers(f)...).Do(bindNIC(f)...)
 	}
 	return finding.Unread("the drivers of the NICs cannot be read").Saw(nicDrivers(f)...)
 }
@@ -316,14 +344,17 @@ func judgeRDMADevice(f *judged) finding.Said {
 	}
 	switch without := nicsWithoutRDMA(f); {
 	case has == tristate.True && without.Any():
-		return finding.Warn("NICWithoutRDMA", "without an RDMA device, beside others that have one: %s", without).Of(without).
+		return finding.Warn("NICWithoutRDMA", "without an RDMA device, beside others that have one: %s", without).
+			Of(without).
 			Do("dmesg says why "+f.NIC.Module+" made none", enableRDMA(f))
 	case has == tristate.True:
 		return finding.OK("%s", rdmaNames(f))
 	case has == tristate.False:
-		return finding.Unmet(verdict.NoRDMADevice, "no eligible NIC has an RDMA device").Saw(withoutRDMA(f)...).Do(loadRDMA(f)...)
+		return finding.Unmet(verdict.NoRDMADevice, "no eligible NIC has an RDMA device").Saw(withoutRDMA(f)...).
+			Do(loadRDMA(f)...)
 	case f.RDMA.Exclusive:
-		return finding.Unread("each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here").
+		return finding.Unread("each RDMA device belongs to one network namespace (netns_mode exclusive), so "+
+			"devices given to containers are not visible from here").
 			As("RDMANamespaces").Saw(finding.Saw(rdma.NetnsMode, "N")).
 			Do("rdma system show", "run this program in the host's network namespace")
 	}

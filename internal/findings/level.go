@@ -18,7 +18,8 @@ const (
 // giveTopology is advice for a virtual machine.
 var giveTopology = []string{
 	"give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file",
-	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports), with ATS of the NICs on",
+	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports), with ATS of the " +
+		"NICs on",
 }
 
 var level = Check{
@@ -37,7 +38,8 @@ func judgeLevel(f *judged) finding.Said {
 	case level == topology.PXB:
 		return finding.OK("every GPU has a NIC at PXB or nearer")
 	case f.Matrix.NCCLDefault == tristate.True:
-		return finding.OK("in the PCI tree a GPU's nearest NIC is at %v; %s %s", level, f.GPU.Help.Library, f.GPU.Help.Beyond)
+		return finding.OK("in the PCI tree a GPU's nearest NIC is at %v; %s %s", level, f.GPU.Help.Library,
+			f.GPU.Help.Beyond)
 	}
 	far := farGPUs(f)
 	nearest := fmt.Sprintf("the nearest NIC of a GPU is at %v: %s", f.Matrix.Level, far)
@@ -47,7 +49,8 @@ func judgeLevel(f *judged) finding.Said {
 	case virtual:
 		return finding.Warn("VirtualTopology", "%s"+virtualTree, nearest).Of(far).Do(giveTopology...)
 	}
-	return finding.Warn("GPUWithoutNearNIC", "%s", nearest).Of(far).Do("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU")
+	return finding.Warn("GPUWithoutNearNIC", "%s", nearest).Of(far).
+		Do("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU")
 }
 
 // unknownLevel says why the places are not known, as far as that is known.
@@ -67,7 +70,8 @@ func unknownLevel(f *judged, virtual bool) finding.Said {
 // addresses (crusoecloud/solutions-library 6a72945a): by default it takes all functions of a bus
 // for one NIC, and looks for that at device 0, function 0 (src/transport/net_ib/init.cc,
 // ncclIbGetPciPath, NCCL 2.30.7).
-const mergeNoVFs = "set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual function itself"
+const mergeNoVFs = "set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual " +
+	"function itself"
 
 func vfsAside(f *judged) bool { return slices.ContainsFunc(f.Matrix.Pairs, f.Matrix.VFAside) }
 
@@ -126,17 +130,22 @@ func judgeNCCLDefault(f *judged) finding.Said {
 	refused := refusedFile(f)
 	switch isDefault := f.Matrix.NCCLDefault; {
 	case refused.Any():
-		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %s", library, refused).Of(refused).
+		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %s", library,
+			refused).
+			Of(refused).
 			Do("correct the file", "gdr-features topo -o nccl-xml writes one that "+library+" accepts")
 	case isDefault == tristate.True:
 		return finding.OK("%s uses GPUDirect RDMA for every GPU with its default settings", library)
 	case isDefault == tristate.Unknown:
 		return finding.Unknown("how %s rates the places of GPUs and NICs is not known", library)
 	case vfsAside(f):
-		return finding.Warn("VirtualTopology", "%s looks for virtual functions at function 00.0 of their bus, where the topology file has none", library).
+		return finding.Warn("VirtualTopology", "%s looks for virtual functions at function 00.0 of their bus, "+
+			"where the topology file has none", library).
 			Saw(sawFar(f)...).Do(mergeNoVFs)
 	}
-	return finding.Warn("BeyondNCCLDefault", "at least one GPU is beyond %s's default limit (%s)", library, f.GPU.Help.Limit).Saw(sawFar(f)...).
+	return finding.Warn("BeyondNCCLDefault", "at least one GPU is beyond %s's default limit (%s)", library,
+		f.GPU.Help.Limit).
+		Saw(sawFar(f)...).
 		Do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA")
 }
 
@@ -174,7 +183,9 @@ var sharedNIC = Check{
 			return finding.Said{}
 		}
 		return finding.Warn("SharedNearNIC", "NIC %s", shared).Of(shared).
-			Do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)")
+			Do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each " +
+				"GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide " +
+				"the real tree)")
 	},
 }
 
@@ -198,7 +209,8 @@ func sharedNearNIC(f *judged) (shared finding.Subjects) {
 	}
 	for _, nic := range f.functions(func(fn *pci.Function) bool { return len(served[fn]) > 1 }) {
 		if idle := f.idleTwin(nic, nearest); idle != nil {
-			shared.Add(fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to none", nic.Address, finding.FirstFew(served[nic]), idle.Address),
+			shared.Add(fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to "+
+				"none", nic.Address, finding.FirstFew(served[nic]), idle.Address),
 				sawPlace(nic), sawPlace(idle))
 			break
 		}

@@ -34,7 +34,8 @@ func judgeLinks(f *judged) finding.Said {
 	return finding.Said{}
 }
 
-const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware"
+const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in " +
+	"the firmware"
 
 const coldBoot = "a cold boot trains the link again"
 
@@ -76,7 +77,8 @@ func degraded(f *judged) (links finding.Subjects) {
 	}
 	for _, l := range f.bridgeLinks(cards) {
 		for _, lack := range l.lacks {
-			links.Add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address, l.below, lack), sawLack(l.less, lack)...)
+			links.Add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address,
+				l.below, lack), sawLack(l.less, lack)...)
 		}
 	}
 	return links
@@ -84,7 +86,8 @@ func degraded(f *judged) (links finding.Subjects) {
 
 // sawLack is evidence of what the link of a function has, and of what the function can do.
 func sawLack(fn *pci.Function, l pci.LinkLack) []string {
-	return []string{finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)), finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own))}
+	return []string{finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
+		finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own))}
 }
 
 // bridgeLink is a PCI Express link between two bridges, less the one of them that shows
@@ -160,7 +163,10 @@ func (f *judged) lacking(lower *pci.Function) *bridgeLink {
 // onlyGPUs: below a switch are only GPUs, of whose card it may be. The driver of an idle GPU
 // may slow down the link above such a switch instead of the GPU's own.
 func (f *judged) onlyGPUs(bridge *pci.Function) bool {
-	below := f.functions(func(fn *pci.Function) bool { return !fn.Bridge() && slices.Contains(fn.Bridges, bridge.Address) })
+	below := f.functions(func(fn *pci.Function) bool {
+		return !fn.Bridge() && slices.Contains(fn.Bridges,
+			bridge.Address)
+	})
 	return !slices.ContainsFunc(below, func(fn *pci.Function) bool {
 		first := fn.Address
 		first.Function = 0 // its audio and USB functions are beside it

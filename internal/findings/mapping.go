@@ -19,7 +19,8 @@ func perhapsExcluded(f *judged) finding.Said {
 	if !gpus.Any() {
 		return finding.Said{}
 	}
-	return finding.Unread("whether the %s driver excludes these GPUs cannot be read: %s", f.GPU.Help.Vendor, gpus).Of(gpus).Do(seeProblems)
+	return finding.Unread("whether the %s driver excludes these GPUs cannot be read: %s", f.GPU.Help.Vendor, gpus).
+		Of(gpus).Do(seeProblems)
 }
 
 // excluded lists the GPUs of the judged family that are bound to its driver and of which it is
@@ -27,7 +28,8 @@ func perhapsExcluded(f *judged) finding.Said {
 func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
-			gpus.Add(fn.Address.String(), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is, "GPU Excluded: Yes", "", "")))
+			gpus.Add(fn.Address.String(), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is,
+				"GPU Excluded: Yes", "", "")))
 		}
 	}
 	return gpus
@@ -41,7 +43,8 @@ func virtualGPU(f *judged) finding.Said {
 	if !gpus.Any() {
 		return finding.Said{}
 	}
-	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: %s", gpus).
+	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, "+
+		"and no file says whether these are among them: %s", gpus).
 		As("VirtualGPU").Of(gpus).
 		Do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda")
 }
@@ -51,15 +54,19 @@ func noPlace(f *judged) finding.Said {
 	if f.OwnMemory() != tristate.False {
 		return finding.Said{}
 	}
-	return finding.Fail("DriverRefusesPlace", "the GPU driver gives its memory to no NIC: its parameter "+kmod.TopoOverride+" is 2").Saw(topoOverride(f)...).
-		Do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again")
+	return finding.Fail("DriverRefusesPlace", "the GPU driver gives its memory to no NIC: its parameter "+
+		""+kmod.TopoOverride+" is 2").
+		Saw(topoOverride(f)...).
+		Do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: " +
+			"driver.kernelModuleConfig) and load the driver again")
 }
 
 func perhapsNoPlace(f *judged) finding.Said {
 	if f.TopoCheck() != verdict.TopoCheckUnread {
 		return finding.Said{}
 	}
-	return finding.Unread("whether the GPU driver gives its memory to NICs depends on its parameter " + kmod.TopoOverride + ", which cannot be read").
+	return finding.Unread("whether the GPU driver gives its memory to NICs depends on its parameter " +
+		"" + kmod.TopoOverride + ", which cannot be read").
 		Saw(f.saw(kmod.FactParams, "")...).Do(seeProblems)
 }
 
@@ -78,7 +85,8 @@ func unmapped(f *judged) finding.Said {
 	if !pairs.Any() {
 		return finding.Said{}
 	}
-	return finding.Fail("DriverRefusesPlace", "GPU driver %s does not map the memory of these GPUs over PCIe for %s NICs at their place: %s",
+	return finding.Fail("DriverRefusesPlace", "GPU driver %s does not map the memory of these GPUs over PCIe "+
+		"for %s NICs at their place: %s",
 		gpuDriverVersion(f), f.NIC.Name, pairs).
 		Of(pairs).Saw(topoOverride(f)...).Do(allowMapping(f)...)
 }
@@ -88,9 +96,11 @@ func perhapsUnmapped(f *judged) finding.Said {
 	if !pairs.Any() {
 		return finding.Said{}
 	}
-	return finding.Unread("whether the GPU driver maps GPU memory over PCIe for %s NICs depends on its version, its parameters and the IOMMU groups, "+
+	return finding.Unread("whether the GPU driver maps GPU memory over PCIe for %s NICs depends on its "+
+		"version, its parameters and the IOMMU groups, "+
 		"not all of which can be read: %s", f.NIC.Name, pairs).Of(pairs).
-		Do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it")
+		Do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not " +
+			"hide it")
 }
 
 // virtualGPUs lists the virtual GPUs of the judged family.
@@ -98,7 +108,8 @@ func virtualGPUs(f *judged) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
 			name := f.Platform.GPUs.Said[fn.Address].Model
-			gpus.Add(fn.Address.String()+" "+name, finding.Saw(platform.InformationFile(fn.GPU, fn.Address), "Model: "+name))
+			gpus.Add(fn.Address.String()+" "+name, finding.Saw(platform.InformationFile(fn.GPU, fn.Address),
+				"Model: "+name))
 		}
 	}
 	return gpus
@@ -120,7 +131,8 @@ func unmappedPairs(f *judged) (pairs finding.Subjects) {
 		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.maps(gpu, n) == tristate.True }) {
 			continue
 		}
-		pairs.Add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address, groupName(nics[0])),
+		pairs.Add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address,
+			groupName(nics[0])),
 			sawGroup(gpu.Function), sawGroup(nics[0]), sawPlace(gpu.Function), sawPlace(nics[0]))
 	}
 	return pairs
@@ -148,11 +160,13 @@ const olderDriver = "or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "
 func allowMapping(f *judged) []string {
 	const together = "put GPU and NIC into one IOMMU group"
 	if overridable(f) && majorVersion(gpuDriverState(f).Version) < 595 {
-		return finding.Steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
+		return finding.Steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: "+
+			"driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
 			"or "+together)
 	}
 	if f.TopoCheck() == verdict.TopoCheckNotListed {
-		return finding.Steps(together, "or put a NIC that has no IOMMU group below one PCIe bridge with the GPU", olderDriver)
+		return finding.Steps(together, "or put a NIC that has no IOMMU group below one PCIe bridge with the GPU",
+			olderDriver)
 	}
 	return finding.Steps(together, olderDriver)
 }
@@ -176,7 +190,8 @@ func overridable(f *judged) bool {
 // is ready all the same.
 func withoutDirectNIC(f *judged) string {
 	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
-		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI ignores it)"
+		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI " +
+			"ignores it)"
 	}
 	return ""
 }

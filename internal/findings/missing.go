@@ -55,7 +55,8 @@ func nicsWithoutRDMA(f *judged) (nics finding.Subjects) {
 // cardHasRDMA reports whether some function of the same card has an RDMA device.
 func (f *judged) cardHasRDMA(fn *pci.Function) bool {
 	card := func(a pci.Address) pci.Address { a.Function = 0; return a }
-	return slices.ContainsFunc(f.RDMA.Devices, func(d rdma.Device) bool { return d.PCI != nil && card(*d.PCI) == card(fn.Address) })
+	return slices.ContainsFunc(f.RDMA.Devices,
+		func(d rdma.Device) bool { return d.PCI != nil && card(*d.PCI) == card(fn.Address) })
 }
 
 // verbsEntry: programs reach RDMA devices through ib_uverbs alone.
@@ -66,9 +67,12 @@ var verbsEntry = Check{
 		if !without.Any() {
 			return finding.Said{}
 		}
-		return finding.Warn("VerbsEntryMissing", "no program can use %s: a port is ACTIVE, but the kernel made no entry in /sys/class/infiniband_verbs", without).Of(without).
+		return finding.Warn("VerbsEntryMissing", "no program can use %s: a port is ACTIVE, but the kernel made no "+
+			"entry in /sys/class/infiniband_verbs", without).
+			Of(without).
 			Do("dmesg | grep uverbs says why",
-				"when no job uses the NIC, write its address to unbind and then to bind in /sys/bus/pci/drivers/"+f.NIC.Drivers[0]+", or reboot")
+				"when no job uses the NIC, write its address to unbind and then to bind in "+
+					"/sys/bus/pci/drivers/"+f.NIC.Drivers[0]+", or reboot")
 	},
 }
 

@@ -17,13 +17,16 @@ var nodeNetwork = Check{
 
 func judgeNodeNetwork(f *judged) finding.Said {
 	if near := f.defaultRoutes(true); near.Any() {
-		return finding.Warn("DefaultRouteOnNearNIC", "the node's %s is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, "+
+		return finding.Warn("DefaultRouteOnNearNIC", "the node's %s is over a NIC that is near a GPU, so that its "+
+			"own traffic is beside that of the GPUs, "+
 			"and a reload of the NIC's driver cuts it off: %s", nodeRoute(f), near).Of(near).
 			Do("put the node's own network on another NIC",
-				"until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)")
+				"until then reload the driver only where the node can be reached without it, and not by a container "+
+					"(the Network Operator's driver Pod)")
 	}
 	if other := f.defaultRoutes(false); other.Any() {
-		return finding.OK("the node's %s is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, "+
+		return finding.OK("the node's %s is over a NIC that is not near a GPU; a reload of the NIC's driver, "+
+			"which the Network Operator's driver Pod does, "+
 			"cuts the node off all the same: %s", nodeRoute(f), other).Of(other)
 	}
 	return finding.Said{}

@@ -24,19 +24,23 @@ var operators = Check{
 func judgeOperators(f *judged) finding.Said {
 	o := &f.advised().Operators
 	marks := []string{
-		finding.SawFile(f.file(kmod.FactMOFEDReady), o.MOFEDReady), finding.SawFile(f.file(kmod.FactDriverReady), o.DriverReady),
+		finding.SawFile(f.file(kmod.FactMOFEDReady), o.MOFEDReady), finding.SawFile(f.file(kmod.FactDriverReady),
+			o.DriverReady),
 	}
 	switch {
 	case o.GPU != tristate.True:
 		return finding.Said{}
 	case !loadableClient(f) && o.RDMA == tristate.True:
-		return finding.Warn("OperatorsWait", "the GPU Operator's container nvidia-peermem-ctr waits forever: it works only with ConnectX and BlueField, "+
+		return finding.Warn("OperatorsWait", "the GPU Operator's container nvidia-peermem-ctr waits forever: it "+
+			"works only with ConnectX and BlueField, "+
 			"and the NICs here are of the family %s", f.NIC.Name).Saw(marks...).Saw(sawRDMAEnabled(f)...).
-			Do("set driver.rdma.enabled=false for this node", "the label gpudirect.rdma.connectx selects the nodes that need it")
+			Do("set driver.rdma.enabled=false for this node", "the label gpudirect.rdma.connectx selects the nodes "+
+				"that need it")
 	case !loadableClient(f), f.Verdict.Peermem != tristate.False:
 		return finding.Said{}
 	case driverWaits(f) && f.NICDriven() == tristate.True:
-		return finding.Warn("OperatorsWait", operatorWaits+", though the NICs have a driver of the host").Saw(marks...).
+		return finding.Warn("OperatorsWait", operatorWaits+", though the NICs have a driver of the host").
+			Saw(marks...).
 			Do("set driver.rdma.useHostMofed=true to use the drivers of the host", "or "+installMOFED, orDoWithout)
 	case driverWaits(f):
 		return finding.Warn("OperatorsWait", operatorWaits).Saw(marks...).Do(installMOFED, orDoWithout)
@@ -52,13 +56,17 @@ func withoutPeermem(f *judged) finding.Said {
 	switch o := &f.advised().Operators; {
 	case o.RDMA == tristate.False && f.Verdict.DMABuf != tristate.True:
 		return finding.Warn("OperatorRDMAOff", "the GPU Operator is not configured to load nvidia-peermem").
-			Do("set driver.rdma.enabled=true, with useHostMofed=true unless the Network Operator's driver Pod runs on this node")
+			Do("set driver.rdma.enabled=true, with useHostMofed=true unless the Network Operator's driver Pod runs " +
+				"on this node")
 	case o.RDMA == tristate.True && o.MOFEDReady == tristate.False:
-		return finding.Warn("OperatorsWait", "the GPU Operator's container nvidia-peermem-ctr waits for the Network Operator's drivers, which are not ready; "+
+		return finding.Warn("OperatorsWait", "the GPU Operator's container nvidia-peermem-ctr waits for the "+
+			"Network Operator's drivers, which are not ready; "+
 			"or, with useHostMofed, modprobe failed in it").
-			Do(logs, "if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install MOFED with the Network Operator", orOff(f))
+			Do(logs, "if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install "+
+				"MOFED with the Network Operator", orOff(f))
 	case o.RDMA == tristate.True && o.MOFEDReady == tristate.True && f.NICDriven() == tristate.True:
-		return finding.Warn("PeermemSidecar", "both operators' drivers are ready, but nvidia-peermem is not loaded: its container failed, "+
+		return finding.Warn("PeermemSidecar", "both operators' drivers are ready, but nvidia-peermem is not "+
+			"loaded: its container failed, "+
 			"or the RDMA drivers were restarted since").
 			Do(logs, "the finding peermem explains what modprobe says there",
 				"the kubelet restarts the container until the module is loaded, so a new Pod changes nothing", orOff(f))
@@ -67,9 +75,11 @@ func withoutPeermem(f *judged) finding.Said {
 }
 
 const (
-	operatorWaits = "if driver.rdma.enabled is set, the GPU Operator's driver waits forever for the Network Operator's drivers, which are not ready"
-	installMOFED  = "install MOFED with the Network Operator (NicClusterPolicy ofedDriver) and look at its Pod on this node"
-	orDoWithout   = "or set driver.rdma.enabled=false, as DMA-BUF does not depend on the order"
+	operatorWaits = "if driver.rdma.enabled is set, the GPU Operator's driver waits forever for the Network " +
+		"Operator's drivers, which are not ready"
+	installMOFED = "install MOFED with the Network Operator (NicClusterPolicy ofedDriver) and look at its Pod " +
+		"on this node"
+	orDoWithout = "or set driver.rdma.enabled=false, as DMA-BUF does not depend on the order"
 )
 
 // driverWaits: neither operator has loaded its drivers.
@@ -93,7 +103,8 @@ func judgeModules(f *judged) finding.Said {
 		return finding.Said{}
 	}
 	users := f.advised().Peermem.Users
-	unload := "modprobe -r " + client + ", then /etc/init.d/openibd restart (or leave that to the Network Operator's Pod), then modprobe " + client
+	unload := "modprobe -r " + client + ", then /etc/init.d/openibd restart (or leave that to the Network " +
+		"Operator's Pod), then modprobe " + client
 	if users > 0 {
 		unload = "end the jobs that use GPU memory over RDMA (refcnt counts their regions), then " + unload
 	}

@@ -59,7 +59,8 @@ func judgePeermem(f *judged) finding.Said {
 	case vendorsInterface(f):
 		return notHeld(f).Saw(sawHolders(f)...)
 	}
-	return finding.Fail("", "%s supports no peer memory client: DMA-BUF is the only way", f.NIC.Module).Saw(sawInterface(f)...).Do(seeDMABuf)
+	return finding.Fail("", "%s supports no peer memory client: DMA-BUF is the only way", f.NIC.Module).
+		Saw(sawInterface(f)...).Do(seeDMABuf)
 }
 
 const seeDMABuf = "see dmabuf"
@@ -83,17 +84,25 @@ func served(f *judged) finding.Said {
 	unseen, seen := unseenByOldNCCL(f), seenByNCCL(f)
 	switch {
 	case unseen && seen == tristate.True:
-		return finding.Warn("MemoryPeersMissing", "%s; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here", by).
-			Saw(sawClientFiles(f)...).Do("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", orDMABuf(f))
+		return finding.Warn("MemoryPeersMissing", "%s; NCCL before 2.23 does not find it, since this RDMA stack "+
+			"makes no memory_peers, and DMA-BUF cannot replace it here", by).
+			Saw(sawClientFiles(f)...).
+			Do("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", orDMABuf(f))
 	case unseen && seen == tristate.False:
-		return finding.Warn("MemoryPeersMissing", "%s, in a place no NCCL version checks: neither memory_peers nor %s/version is there", by, firstModule(f)).
-			Saw(sawClientFiles(f)...).Do("unload " + clientModule(f) + " and load " + peermemName(f) + " of the GPU driver, with NCCL 2.23 or newer")
+		return finding.Warn("MemoryPeersMissing", "%s, in a place no NCCL version checks: neither memory_peers "+
+			"nor %s/version is there", by, firstModule(f)).
+			Saw(sawClientFiles(f)...).
+			Do("unload " + clientModule(f) + " and load " + peermemName(f) + " of the GPU driver, with NCCL 2.23 or " +
+				"newer")
 	case peersTooOld(f):
-		return finding.Warn("EFADriverTooOldForR580", "%s, but its release %s does not know the interface of GPU driver %s: registering GPU memory fails",
+		return finding.Warn("EFADriverTooOldForR580", "%s, but its release %s does not know the interface of GPU "+
+			"driver %s: registering GPU memory fails",
 			by, f.advised().NICVersions[f.NIC.Name], gpuDriverVersion(f)).
-			Saw(sawReleases(f)...).Do("install " + f.NIC.Module + " " + neededRelease(f) + " or newer, from " + f.NIC.Help.PeerStack)
+			Saw(sawReleases(f)...).
+			Do("install " + f.NIC.Module + " " + neededRelease(f) + " or newer, from " + f.NIC.Help.PeerStack)
 	case saidAlways(f):
-		return finding.Warn("EFAPeermemUnproven", "%s, which proves nothing: before release %s the driver always says so", by, provenFrom(f)).
+		return finding.Warn("EFAPeermemUnproven", "%s, which proves nothing: before release %s the driver always "+
+			"says so", by, provenFrom(f)).
 			Saw(sawReleases(f)...).Do("install a newer driver, from " + f.NIC.Help.PeerStack)
 	case f.Verdict.Peermem == tristate.True:
 		return finding.OK("%s", by)
@@ -107,12 +116,14 @@ func unknownClient(f *judged) finding.Said {
 	case nicNamesPeers(f):
 		return finding.Unread("which GPUs' memory %s reaches cannot be read", f.NIC.Module).Do(mountSys)
 	case unlistedClient(f):
-		return finding.Unknown("whether %s is registered cannot be seen: it and the RDMA stack have what it needs, but this stack makes no memory_peers, which lists clients", driver).
+		return finding.Unknown("whether %s is registered cannot be seen: it and the RDMA stack have what it "+
+			"needs, but this stack makes no memory_peers, which lists clients", driver).
 			As("MemoryPeersMissing").Saw(sawRegistering(f)...).Saw(finding.Map(kmod.PeerDirs(), finding.SawMissing)...).
 			Do("ask it for GPU memory: ib_write_bw --use_rocm=0, or a log of RCCL",
 				"if that fails and "+refusedDriver(f), "if it fails without that, "+f.GPU.Help.Register)
 	case driverIsClient(f) && interfaceFor(f) == tristate.Unknown:
-		return finding.Unread("whether %s is registered is unknown: the kernel's symbols cannot be read", driver).Saw(sawRegistering(f)...).Do("mount the host's /sys and /proc")
+		return finding.Unread("whether %s is registered is unknown: the kernel's symbols cannot be read", driver).
+			Saw(sawRegistering(f)...).Do("mount the host's /sys and /proc")
 	}
 	return finding.Unread("the state of the kernel modules cannot be read").Do(mountSys)
 }
@@ -125,43 +136,56 @@ func notLoaded(f *judged) finding.Said {
 	withStack := "install " + f.NIC.Help.PeerStack + ", then "
 	switch {
 	case running == tristate.False && f.NICDriven() == tristate.False:
-		return finding.Fail("", "not loaded, and neither are the RDMA drivers, whose interface it needs").Do("see nic-driver")
+		return finding.Fail("", "not loaded, and neither are the RDMA drivers, whose interface it needs").
+			Do("see nic-driver")
 	case running == tristate.True && file.Listed == tristate.False:
-		return finding.Fail("PeermemNotInstalled", "the RDMA stack has the interface for it, but no module %s is installed for this kernel", peermemName(f)).
+		return finding.Fail("PeermemNotInstalled", "the RDMA stack has the interface for it, but no module %s is "+
+			"installed for this kernel", peermemName(f)).
 			Do(install(f)...)
 	case stub(f):
 		before := ""
 		if running == tristate.False {
 			before = withStack
 		}
-		return finding.Fail("PeermemStub", "%s was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument", file.Name).
+		return finding.Fail("PeermemStub", "%s was built without the RDMA stack's peer memory symbols: loading it "+
+			"fails with Invalid argument", file.Name).
 			Do(rebuild(f, before)...).Do(orDMABuf(f))
 	case running == tristate.False && file.Listed == tristate.True:
 		return unknownSymbol(f)
 	case otherStack(f):
-		return finding.Fail("PeermemSymbolMismatch", "not loaded, and the running RDMA stack is not the installed one: the interface for it is in %s on disk, and in %s of the running kernel",
+		return finding.Fail("PeermemSymbolMismatch", "not loaded, and the running RDMA stack is not the installed "+
+			"one: the interface for it is in %s on disk, and in %s of the running kernel",
 			exporter(f), f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner).
-			Do(modprobe(f)...).Do("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot").
+			Do(modprobe(f)...).
+			Do("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or " +
+				"reboot").
 			Do(rebuild(f, "if it was not upgraded, ")...)
 	case running == tristate.True:
 		return finding.Unmet(verdict.PeermemNotLoaded, "not loaded, though the RDMA stack has the interface for it").
-			Do(modprobe(f)...).Do(rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, ")...).
+			Do(modprobe(f)...).
+			Do(rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, ")...).
 			Do("if it says Unknown symbol, see PeermemUnknownSymbol")
 	case running == tristate.False:
-		return finding.Unmet(verdict.NoPeerMemoryPath, "not loaded, and the RDMA stack has no interface for it ("+peerSymbol+")").
+		return finding.Unmet(verdict.NoPeerMemoryPath, "not loaded, and the RDMA stack has no interface for it "+
+			"("+peerSymbol+")").
 			Do(rebuild(f, withStack)...).Do(orDMABuf(f))
 	}
-	return finding.Unmet(verdict.NoPeerMemoryPath, "not loaded; whether the RDMA stack has an interface for it cannot be read").
-		Do(load(f), "it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one")
+	return finding.Unmet(verdict.NoPeerMemoryPath, "not loaded; whether the RDMA stack has an interface for it "+
+		"cannot be read").
+		Do(load(f), "it says Unknown symbol if there is no interface, or Invalid argument if the module was built "+
+			"without one")
 }
 
 // unknownSymbol: the module was built for an RDMA stack that is not the running one.
 func unknownSymbol(f *judged) finding.Said {
 	if on := exporter(f); on != "" {
-		return finding.Fail("PeermemUnknownSymbol", "%s on disk has "+peerSymbol+", but the running one does not: the RDMA drivers were installed and not loaded since", on).
-			Do("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot", "then modprobe "+peermemName(f))
+		return finding.Fail("PeermemUnknownSymbol", "%s on disk has "+peerSymbol+", but the running one does not: "+
+			"the RDMA drivers were installed and not loaded since", on).
+			Do("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot",
+				"then modprobe "+peermemName(f))
 	}
-	return finding.Fail("PeermemUnknownSymbol", "%s was built for an RDMA stack with "+peerSymbol+", which the running one lacks: loading it fails with Unknown symbol",
+	return finding.Fail("PeermemUnknownSymbol", "%s was built for an RDMA stack with "+peerSymbol+", which the "+
+		"running one lacks: loading it fails with Unknown symbol",
 		f.advised().File.Name).
 		Do(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then ")...).Do(orDMABuf(f))
 }

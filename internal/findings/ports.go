@@ -30,7 +30,8 @@ func judgePorts(f *judged) finding.Said {
 	perhapsApart := f.apartPairs(tristate.Unknown, verdict.NoActivePort)
 	switch {
 	case active == tristate.True && perhapsApart.Any():
-		return finding.Unread("%s, but not all can be read of what it takes to reach the memory of one GPU through one NIC on this CPU: %s",
+		return finding.Unread("%s, but not all can be read of what it takes to reach the memory of one GPU "+
+			"through one NIC on this CPU: %s",
 			activePorts(f), perhapsApart).
 			Of(perhapsApart).Saw(gpuDrivers(f)...).Saw(nicDrivers(f)...).Do(seeProblems, mountSys)
 	case active == tristate.True:
@@ -162,14 +163,16 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 }
 
 var nearPort = Check{
-	Name: "near-port", Sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, Codes: []Code{"NearPortDown"},
+	Name: "near-port", Sources: []string{rdma.AnyPortFile(rdma.StateFile),
+		pci.Devices}, Codes: []Code{"NearPortDown"},
 	Judge: func(f *judged) finding.Said {
 		down := nearPortsDown(f)
 		if !down.Any() {
 			return finding.Said{}
 		}
 		return finding.Warn("NearPortDown", "a GPU cannot use its nearest NIC: %s", down).Of(down).
-			Do(nearNICUp(f), "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", withoutDirectNIC(f))
+			Do(nearNICUp(f), "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA",
+				withoutDirectNIC(f))
 	},
 }
 
@@ -178,7 +181,8 @@ var nearPort = Check{
 func nearPortsDown(f *judged) (gpus finding.Subjects) {
 	f.eachNearPortDown(func(gpu *topology.GPU, near, left *topology.Pair) {
 		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
-		gpus.Add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", gpu.Address, nicName(dead), near.Level, lackOf(dead).text, nicName(alive), left.Level),
+		gpus.Add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", gpu.Address, nicName(dead), near.Level,
+			lackOf(dead).text, nicName(alive), left.Level),
 			sawPorts(dead)...)
 	})
 	return gpus

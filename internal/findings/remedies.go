@@ -45,7 +45,8 @@ func bindGPU(f *judged) []string {
 	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
-			return finding.Steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the initramfs and reboot", "then "+load)
+			return finding.Steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the "+
+				"initramfs and reboot", "then "+load)
 		}
 	}
 	if gpuDriverState(f).Loaded == tristate.True {
@@ -58,7 +59,8 @@ func bindNIC(f *judged) []string {
 	nic := f.NIC
 	driver := nic.Drivers[0]
 	if allNICsPassedThrough(f) {
-		return finding.Steps("the NICs are bound to vfio, for virtual machines", "to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
+		return finding.Steps("the NICs are bound to vfio, for virtual machines",
+			"to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
 	}
 	if nic.Help.Operator == "" {
 		return finding.Steps("modprobe " + driver)
@@ -107,9 +109,11 @@ func modprobe(f *judged) []string {
 	case forerunner(f, f.advised().File.Name):
 		return finding.Steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
 	case f.advised().Operators.GPU == tristate.True:
-		return finding.Steps("set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
+		return finding.Steps("set driver.rdma.enabled=true in the GPU Operator, whose container "+
+			"nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
 	}
-	return finding.Steps(load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)")
+	return finding.Steps(load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU " +
+		"Operator: driver.rdma.enabled=true)")
 }
 
 // newerClient is advice where only a forerunner is installed; "" otherwise.
@@ -173,21 +177,25 @@ func rebuildHere(f *judged) string {
 	case version == "":
 		return "rebuild the GPU driver against the running RDMA stack (its installer, or DKMS)"
 	}
-	return fmt.Sprintf("rebuild the GPU driver against the running RDMA stack (its installer, or dkms build --force nvidia/%[1]s && dkms install --force nvidia/%[1]s)", version)
+	return fmt.Sprintf("rebuild the GPU driver against the running RDMA stack (its installer, or dkms build "+
+		"--force nvidia/%[1]s && dkms install --force nvidia/%[1]s)", version)
 }
 
 // install says where a missing module comes from.
 func install(f *judged) []string {
 	if f.advised().Operators.GPU == tristate.True {
-		return finding.Steps("use a driver image that has nvidia-peermem for this kernel", "if the log of the driver Pod says userspace-only install, "+operatorRebuild)
+		return finding.Steps("use a driver image that has nvidia-peermem for this kernel",
+			"if the log of the driver Pod says userspace-only install, "+operatorRebuild)
 	}
-	return finding.Steps("install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it", orDMABuf(f))
+	return finding.Steps("install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of "+
+		"them from 470 on), or an image that has it", orDMABuf(f))
 }
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.
 func orDMABuf(f *judged) string {
 	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && f.NIC.Help.DMABufStack != "" {
-		return "or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NIC.Help.DMABufStack + ")"
+		return "or do without: the open kernel modules of the GPU driver with DMA-BUF " +
+			"(" + f.NIC.Help.DMABufStack + ")"
 	}
 	return ""
 }
@@ -201,13 +209,16 @@ func passthroughIOMMU(f *judged) string {
 	}
 	switch {
 	case translationNeeded(f) && f.BeforePASID() != tristate.False:
-		return "use Linux 6.11 or newer, then boot with " + word + " (before it, no program would get a CUDA context here while ACS is on)"
+		return "use Linux 6.11 or newer, then boot with " + word + " (before it, no program would get a CUDA " +
+			"context here while ACS is on)"
 	case slices.Contains(f.Platform.CommandLine, word):
-		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
+		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its " +
+			"command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
 	case guest(f):
 		return "in this virtual machine: boot with " + word + ", or configure the hypervisor without a virtual IOMMU"
 	}
-	return "boot with " + word + ", as " + f.GPU.Help.Vendor + " recommends for GPUDirect RDMA (devices given to virtual machines stay isolated)"
+	return "boot with " + word + ", as " + f.GPU.Help.Vendor + " recommends for GPUDirect RDMA (devices given " +
+		"to virtual machines stay isolated)"
 }
 
 // orOff is an alternative where the GPU Operator waits for drivers that DMA-BUF does
@@ -220,8 +231,7 @@ func orOff(f *judged) string {
 }
 
 // setpci is the command that clears the redirect bits of the bridges, and no others.
-func setpci(f *judged) string {
-	bridges := f.about.names
+func setpci(bridges []string) string {
 	if len(bridges) == 1 {
 		return "setpci -s " + bridges[0] + " ECAP_ACS+0x6.w=0000:002c"
 	}
@@ -229,8 +239,8 @@ func setpci(f *judged) string {
 }
 
 // disableRedirect is the word of the kernel's command line that does the same.
-func disableRedirect(f *judged) string {
-	if bridges := f.about.names; len(bridges) == 1 {
+func disableRedirect(bridges []string) string {
+	if len(bridges) == 1 {
 		return "pci=disable_acs_redir=" + bridges[0]
 	}
 	return "pci=disable_acs_redir= followed by these addresses, separated by semicolons"

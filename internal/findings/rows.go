@@ -5,44 +5,27 @@ import (
 	"slices"
 
 	"gdr-features/internal/finding"
-	"gdr-features/source/kmod"
 	"gdr-features/tristate"
-	"gdr-features/verdict"
 )
 
-// Checks that are tables of rows: the first row whose condition holds is the finding.
+// What follows is for the checks of a Pod alone, which are tables of rows: the first row whose
+// condition holds is the finding.
 
-// check is one thing that is looked at.
+// check is one thing that is looked at. sources are the files it is read from.
 type check struct {
-	name string
-	// sources are the files it is read from, names, patterns and directories, and
-	// facts are those of whose files kmod keeps a record. Files of evidence beyond
-	// them are added.
+	name    string
 	sources []string
-	facts   []kmod.Fact
-	// tail and evidence are added to the text and evidence of every row.
-	tail     string
-	evidence func(*judged) []string
-	// byReason: a row holds only where its reason is that of the verdict's step of this name,
-	// which is "" when the step is met.
-	byReason bool
-	// reason is that of failed rows that have none of their own.
-	reason func(*judged) verdict.Reason
-	rows   []row
+	rows    []row
 }
 
 // row is one thing that a check may find.
 type row struct {
 	status Status
-	// reason is the verdict's, where the check is one of its prerequisites.
-	reason verdict.Reason
-	// code is "" where the reason is the code, and for OK.
-	code Code
+	code   Code // "" for OK, and where a file cannot be read
 	// The row holds when this does; nil: always. If which is set, it must also name
 	// something that the row is about.
 	when  func(*judged) bool
 	which func(*judged) subjects
-	whom  func(*judged) finding.Subjects
 	// text says what was found, with words in braces that are filled in: see words. fix is
 	// what to do about it; nil for nothing.
 	text string
@@ -57,26 +40,25 @@ func asChecks(all ...check) []Check {
 }
 
 func (c *check) asCheck() Check {
-	codes := finding.Map(c.rows, func(r row) Code { return r.codeOr(r.reason) })
+	codes := finding.Map(c.rows, func(r row) Code { return r.codeOr() })
 	return Check{
-		Name: c.name, Sources: c.sources, Facts: c.facts, Judge: c.judge,
+		Name: c.name, Sources: c.sources, Judge: c.judge,
 		Codes: finding.Unique(slices.DeleteFunc(codes, func(code Code) bool { return code == "" })),
 	}
 }
 
-// codeOr is the row's code, or else the verdict's reason.
-func (r *row) codeOr(reason verdict.Reason) Code {
+func (r *row) codeOr() Code {
 	if r.status == Undecidable {
-		reason = cmp.Or(reason, verdict.Unreadable)
+		return cmp.Or(r.code, finding.Unreadable)
 	}
-	return cmp.Or(r.code, Code(reason))
+	return r.code
 }
 
 // judge says what the first row that holds does.
 func (c *check) judge(f *judged) finding.Said {
 	for i := range c.rows {
 		r := &c.rows[i]
-		if c.byReason && r.reason != f.stepReason(c.name) || r.when != nil && !r.when(f) {
+		if r.when != nil && !r.when(f) {
 			continue
 		}
 		facts := *f
@@ -85,26 +67,12 @@ func (c *check) judge(f *judged) finding.Said {
 				continue
 			}
 		}
-		if r.whom != nil {
-			on := r.whom(f)
-			if facts.about = (subjects{on.Names, on.Evidence}); !on.Any() {
-				continue
-			}
+		return finding.Said{
+			Status: r.status, Code: r.codeOr(), Detail: fill(&facts, r.text), Fix: of(r.fix, &facts),
+			Evidence: slices.Concat(facts.about.evidence, of(r.evidence, &facts)),
 		}
-		return c.said(r, &facts)
 	}
 	return finding.Said{}
-}
-
-func (c *check) said(r *row, f *judged) finding.Said {
-	reason := r.reason
-	if reason == "" && r.status == Fail && c.reason != nil {
-		reason = c.reason(f)
-	}
-	return finding.Said{
-		Status: r.status, Reason: reason, Code: r.codeOr(reason), Detail: fill(f, r.text+c.tail), Fix: of(r.fix, f),
-		Evidence: slices.Concat(f.about.evidence, of(c.evidence, f), of(r.evidence, f)),
-	}
 }
 
 // of is the value of a function for these facts, the zero value without a function.
