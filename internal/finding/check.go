@@ -30,7 +30,7 @@ func (c *Check[T]) Find(of T, files func(kmod.Fact) []string) (f Finding, found 
 	if !s.Found() {
 		return Finding{}, false
 	}
-	seen := Unique(s.Evidence)
+	seen := Unique(slices.Concat(s.About.Evidence, s.Evidence))
 	return Finding{
 		Check: c.Name, Status: s.Status, Reason: s.Reason, Code: s.Code,
 		Detail: sanitize.Terminal(s.Detail), Fix: sanitized(s.Fix),

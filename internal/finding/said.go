@@ -1,7 +1,6 @@
 package finding
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,10 +14,13 @@ import (
 type Said struct {
 	Status Status
 	// Reason is the verdict's, where a prerequisite is not met.
-	Reason        verdict.Reason
-	Code          Code
-	Detail        string
-	Fix, Evidence []string
+	Reason verdict.Reason
+	Code   Code
+	Detail string
+	Fix    []string
+	// About is what is spoken of. Its evidence comes before the rest.
+	About    Subjects
+	Evidence []string
 }
 
 // OK says that nothing is wrong.
@@ -36,12 +38,17 @@ func Fail(code Code, format string, args ...any) Said {
 
 // Unmet says which prerequisite of the verdict is not met. The verdict's reason is the code.
 func Unmet(reason verdict.Reason, format string, args ...any) Said {
-	return Fail(Code(reason), format, args...).Because(reason)
+	return Fail("", format, args...).Because(reason)
 }
 
-// Unknown says what cannot be told, since something cannot be read.
+// Unknown says what cannot be told, since something cannot be read. The code is Unreadable.
 func Unknown(format string, args ...any) Said {
 	return said(StatusUnknown, Unreadable, format, args...)
+}
+
+// Unread says which prerequisite of the verdict cannot be told, since something cannot be read.
+func Unread(format string, args ...any) Said {
+	return Unknown(format, args...).Because(verdict.Unreadable)
 }
 
 func said(status Status, code Code, format string, args ...any) Said {
@@ -57,9 +64,9 @@ func (s Said) As(code Code) Said {
 	return s
 }
 
-// Because gives the verdict's reason; it is the code too where none is given.
+// Because gives the verdict's reason, which is the code too.
 func (s Said) Because(reason verdict.Reason) Said {
-	s.Reason, s.Code = reason, cmp.Or(s.Code, Code(reason))
+	s.Reason, s.Code = reason, Code(reason)
 	return s
 }
 
@@ -81,8 +88,18 @@ func (s Said) Saw(evidence ...string) Said {
 	return s
 }
 
-// Of adds the evidence of what is spoken of. The sentence names it by itself.
-func (s Said) Of(about Subjects) Said { return s.Saw(about.Evidence...) }
+// SawFirst puts evidence before what was seen so far.
+func (s Said) SawFirst(evidence ...string) Said {
+	s.Evidence = slices.Concat(evidence, s.Evidence)
+	return s
+}
+
+// Of adds what is spoken of, for its evidence. The sentence names it by itself.
+func (s Said) Of(about Subjects) Said {
+	s.About.Names = slices.Concat(s.About.Names, about.Names)
+	s.About.Evidence = slices.Concat(s.About.Evidence, about.Evidence)
+	return s
+}
 
 // Steps leaves out those that do not apply here, which are "".
 func Steps(all ...string) []string {

@@ -2,8 +2,8 @@
 // do about it and the files it was read from. It is pure: facts and their verdict in,
 // findings out.
 //
-// Each finding is a row of a table; the first row of a check whose condition holds
-// is its finding. A new finding is a new row, and a page docs/reasons/<Code>.md.
+// Each check is one function, which says what it found (package finding). A new finding is a
+// case in such a function, a code in its check's list, and a page docs/reasons/<Code>.md.
 package findings
 
 import (
@@ -40,11 +40,6 @@ type judged struct {
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
 	Expected *expect.Result
-
-	// about and unmet are what the row at hand is about: see row.which and
-	// expected.
-	about subjects
-	unmet *expect.Check
 }
 
 // All returns the findings: the checks in the order of the verdict, those that advise, and how
@@ -63,14 +58,14 @@ func All(node *verdict.Node, expected *expect.Result) []Finding {
 // HardwareAlone reports whether only the hardware is checked: nothing else matters where it is
 // not capable, or not judged.
 func HardwareAlone(node *verdict.Node) bool {
-	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False || because(verdict.NICNotJudged)(judgedOf(node))
+	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False || judgedOf(node).stepReason("hardware") == verdict.NICNotJudged
 }
 
 // checks are those that apply to this machine.
 func (f *judged) checks() []Check {
 	switch {
 	case HardwareAlone(f.Node):
-		return []Check{hardware.asCheck()}
+		return []Check{hardware}
 	case f.Kmod.Advice == nil:
 		return prerequisites
 	}
@@ -79,18 +74,21 @@ func (f *judged) checks() []Check {
 
 // prerequisites are the checks of the verdict, in its order, and of what makes
 // GPUDirect RDMA slow.
-var prerequisites = asChecks(
-	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem, dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
-)
+var prerequisites = []Check{
+	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem,
+	dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
+}
 
-// advice are the checks that need kmod.Advice. A check without a row that holds
-// gives no finding.
-var advice = asChecks(nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar, rootComplex, link, numa, storage, otherGPUs)
+// advice are the checks that need kmod.Advice. One that says nothing gives no finding.
+var advice = []Check{
+	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar,
+	rootComplex, link, numa, storage, otherGPUs,
+}
 
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {
 	var all []Code
-	for _, c := range slices.Concat(prerequisites, advice, asChecks(expectedCheck)) {
+	for _, c := range slices.Concat(prerequisites, advice, []Check{expectedCheck}) {
 		all = append(all, c.Codes...)
 	}
 	return finding.Unique(all)

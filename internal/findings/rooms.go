@@ -12,7 +12,7 @@ import (
 
 // Insert adds findings about something else to those of All, before those of expectations.
 func Insert(all, more []Finding) []Finding {
-	at := slices.IndexFunc(all, func(f Finding) bool { return f.Check == expectedCheck.name })
+	at := slices.IndexFunc(all, func(f Finding) bool { return f.Check == expectedCheck.Name })
 	if at < 0 {
 		at = len(all)
 	}
@@ -33,10 +33,10 @@ func SawFact(node *verdict.Node, fact kmod.Fact, value string) []string {
 // SawMachine is evidence of the names of the machine.
 func SawMachine(node *verdict.Node) []string { return machineNames(judgedOf(node)) }
 
-// ThroughClientCPU reports whether a GPU's nearest NIC is reached through the root complex of a
+// WriteOnly reports whether a GPU's nearest NIC is reached through the root complex of a
 // processor that forwards writes alone.
-func ThroughClientCPU(node *verdict.Node) bool {
-	return len(throughClientCPU(judgedOf(node)).names) > 0
+func WriteOnly(node *verdict.Node) bool {
+	return writeOnly(judgedOf(node)).Any()
 }
 
 func judgedOf(node *verdict.Node) *judged { return &judged{Pair: node.Judged()} }

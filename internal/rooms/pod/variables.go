@@ -41,7 +41,7 @@ func (f *judged) effects(whole bool) (variables finding.Subjects) {
 		variables.Add(strings.Join(s.By, " ")+" (it leaves no GPU)", s.By...)
 	}
 	ways := mechanism.Ways{Peermem: f.Verdict.Peermem, DMABuf: f.Verdict.DMABuf}
-	writesAlone := findings.ThroughClientCPU(f.Node)
+	writesAlone := findings.WriteOnly(f.Node)
 	for _, e := range frameworks.Switches(f.frameworkMap(), ways, f.Pod.Environment.Variables) {
 		neededHere := e.Name == "NCCL_NET_GDR_READ" && writesAlone
 		if e.Whole == whole && !neededHere {
